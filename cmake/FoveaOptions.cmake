@@ -1,0 +1,32 @@
+# Options and the compile flags every target of this project shares.
+include_guard(GLOBAL)
+
+option(FOVEA_BUILD_TESTS "Build the tests (needs GoogleTest)" ${PROJECT_IS_TOP_LEVEL})
+option(FOVEA_BUILD_APPS "Build the command line and the other programs" ${PROJECT_IS_TOP_LEVEL})
+option(FOVEA_WARNINGS_AS_ERRORS "Treat compiler warnings as errors (on in CI)" OFF)
+set(FOVEA_SANITIZE "" CACHE STRING "Sanitizers for every target, as -fsanitize takes them (address,undefined)")
+set(FOVEA_TOOLS "" CACHE PATH "Prefix with newer Vulkan headers and tools than the system's (see docs/HACKING.md)")
+
+add_library(fovea_flags INTERFACE)
+target_compile_features(fovea_flags INTERFACE cxx_std_20)
+if(MSVC)
+  target_compile_options(fovea_flags INTERFACE /W4 $<$<BOOL:${FOVEA_WARNINGS_AS_ERRORS}>:/WX>)
+else()
+  # -ffp-contract=off: a product and a sum are two roundings unless a kernel asks for a fused multiply-add by
+  # name. The tutorials' digits and the equality of all CPU targets stand on it.
+  target_compile_options(fovea_flags INTERFACE -Wall -Wextra -Wshadow -Wno-missing-field-initializers
+    -ffp-contract=off $<$<BOOL:${FOVEA_WARNINGS_AS_ERRORS}>:-Werror>)
+  if(FOVEA_SANITIZE)
+    target_compile_options(fovea_flags INTERFACE -fsanitize=${FOVEA_SANITIZE} -fno-omit-frame-pointer
+      -fno-sanitize-recover=undefined)
+    target_link_options(fovea_flags INTERFACE -fsanitize=${FOVEA_SANITIZE})
+  endif()
+endif()
+
+# A library that only a host may link: no exceptions, no RTTI, nothing exported by accident.
+add_library(fovea_guest_flags INTERFACE)
+target_link_libraries(fovea_guest_flags INTERFACE fovea_flags)
+if(NOT MSVC)
+  target_compile_options(fovea_guest_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti
+    -fvisibility-inlines-hidden> -fvisibility=hidden)
+endif()
