@@ -1,0 +1,17 @@
+# Sourced: the parts of the private tools folder, in the order of installation, and the number of each one's recipe.
+# Raise a number when get-PART.sh changes what it installs; every checkout then installs that part again.
+fovea_parts=(vulkan)
+
+part_number() {
+    case $1 in
+    vulkan) echo 1 ;;
+    imgui) echo 1 ;;
+    emscripten) echo 1 ;;
+    esac
+}
+
+part_is_current() { # PREFIX PART
+    local have=
+    [[ -r $1/stamps/$2 ]] && read -r have <"$1/stamps/$2"
+    [[ $have == "$(part_number "$2")" ]]
+}
