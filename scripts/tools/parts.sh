@@ -1,6 +1,6 @@
 # Sourced: the parts of the private tools folder, in the order of installation, and the number of each one's recipe.
 # Raise a number when get-PART.sh changes what it installs; every checkout then installs that part again.
-fovea_parts=(vulkan)
+fovea_parts=(vulkan imgui emscripten)
 
 part_number() {
     case $1 in

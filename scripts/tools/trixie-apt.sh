@@ -36,11 +36,12 @@ open_trixie_apt() { # FOLDER
     apt-get -qq update
 }
 
-unpack_debs() { # FOLDER: everything downloaded so far
-    local deb
+unpack_debs() { # FOLDER [TAR-OPTION...]: everything downloaded so far; prints the versions
+    local deb folder=$1
+    shift
     for deb in "$apt_folder"/cache/archives/*.deb "$apt_folder"/*.deb; do
         [[ -e $deb ]] || continue
-        dpkg-deb -x "$deb" "$1"
+        dpkg-deb --fsys-tarfile "$deb" | tar -x --no-same-owner -C "$folder" "$@"
         dpkg-deb -W --showformat '${Package} ${Version}\n' "$deb"
     done
 }
