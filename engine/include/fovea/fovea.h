@@ -1,0 +1,469 @@
+/* Fovea: transformer attention that a host program can plan, record, run and look into.
+ *
+ * This header is the C boundary of the library `fovea` and its manual: the problem description, plans as data and the
+ * CPU backend. <fovea/fovea_vulkan.h> adds the recorder for a host'"'"'s own Vulkan device, <fovea/fovea.hpp> the C++20
+ * wrapper. It compiles as C99 and as C++.
+ *
+ * What the library never does: submit, wait, start a thread, allocate device memory, read the environment, print, keep
+ * global state, throw, exit. Host memory comes from the allocator that the host gives.
+ *
+ * Conventions
+ * - Every struct that can grow starts with `struct_size`: set it to sizeof the struct. A smaller (older) struct is
+ *   accepted and its missing tail counts as zero; a larger one is accepted only while the unknown tail is zero.
+ *   Zero means "the default" in every field.
+ * - Sizes in bytes and element counts are 64 bits wide and checked; nothing wraps.
+ * - A refused call has changed nothing. The optional FoveaDiag says which field was wrong, what its value was and what
+ *   the limit is.
+ * - Thread safety: functions on const objects may run on any number of threads at once. Creation and destruction of
+ *   one object must not overlap with its use.
+ */
+#ifndef FOVEA_FOVEA_H
+#define FOVEA_FOVEA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FOVEA_VERSION_MAJOR 0
+#define FOVEA_VERSION_MINOR 1
+#define FOVEA_VERSION_PATCH 0
+#define FOVEA_ABI_VERSION 1u
+
+#if defined(FOVEA_SHARED) && defined(_WIN32)
+#ifdef FOVEA_BUILDING
+#define FOVEA_API __declspec(dllexport)
+#else
+#define FOVEA_API __declspec(dllimport)
+#endif
+#elif defined(__GNUC__)
+#define FOVEA_API __attribute__((visibility("default")))
+#else
+#define FOVEA_API
+#endif
+
+/* ---- results ------------------------------------------------------------------------------------------------------ */
+
+/* Append only. */
+typedef enum FoveaResult {
+    FOVEA_OK = 0,
+    FOVEA_INVALID_ARGUMENT = 1,      /* a field has a value that no device could serve */
+    FOVEA_UNSUPPORTED = 2,           /* meaningful, but not on this device or with this kernel; the diag says why */
+    FOVEA_LIMIT_EXCEEDED = 3,        /* a limit of the device or of the caller'"'"'s budget is too small */
+    FOVEA_SIZE_OVERFLOW = 4,         /* a size does not fit 64 bits, or an index the kernels'"'"' index type */
+    FOVEA_OUT_OF_HOST_MEMORY = 5,
+    FOVEA_OUT_OF_DEVICE_MEMORY = 6,
+    FOVEA_DEVICE_LOST = 7,           /* sticky: every later call with the context says so again */
+    FOVEA_VULKAN_ERROR = 8,          /* FoveaDiag::vk_result holds the VkResult */
+    FOVEA_ABI_MISMATCH = 9,          /* struct_size is 0, or the caller'"'"'s struct is newer than this library */
+    FOVEA_IO_ERROR = 10,             /* a file could not be read or written (libraries above this one) */
+    FOVEA_CANCELLED = 11,            /* the caller'"'"'s progress callback asked to stop (libraries above this one) */
+    FOVEA_TIMEOUT = 12               /* a finite wait ran out (libraries above this one) */
+} FoveaResult;
+
+/* "invalid argument", ...; never null. */
+FOVEA_API const char* foveaResultText(FoveaResult code);
+
+/* Filled by a call that fails, if given. Owned by the caller; strings are cut to fit, always terminated. */
+typedef struct FoveaDiag {
+    uint32_t struct_size;
+    FoveaResult code;
+    int32_t vk_result;  /* the VkResult behind FOVEA_VULKAN_ERROR, else 0 */
+    char field[48];     /* "dim_qk", "bindings[O].size", ... */
+    char text[256];     /* "dim_qk is 0; it must be at least 1" */
+} FoveaDiag;
+
+/* All three or none. `allocate` returns null on failure; `alignment` is a power of two. Called only inside a Fovea call,
+ * on the calling thread. A null FoveaHostAllocator pointer means malloc and free. */
+typedef struct FoveaHostAllocator {
+    void* user;
+    void* (*allocate)(void* user, size_t size_bytes, size_t alignment);
+    void (*release)(void* user, void* pointer, size_t size_bytes);
+} FoveaHostAllocator;
+
+/* ---- the problem: one attention call -------------------------------------------------------------------------------
+ *
+ *   q [B, Hq, Lq, D]   k [B, Hkv, Lkv, D]   v [B, Hkv, Lkv, Dv]   o [B, Hq, Lq, Dv]
+ *
+ * Order of operations, the same in every backend (softmax, scores and sums accumulate in float32):
+ *
+ *   score   = scale * dot(q_i, k_j)
+ *   capped  = softcap > 0 ? softcap * tanh(score / softcap) : score
+ *   masked  = capped + alibi_h * (j - p_i) + bias_ij, or -inf where the key is hidden
+ *   weight  = exp(masked - lse_i),  lse_i = log(sum_j exp(masked) [+ exp(sink_h)])
+ *   weight  = keep_ij ? weight / (1 - dropout_p) : 0          (only with dropout)
+ *   o_i     = sum_j weight_ij * v_j
+ *
+ * Query i stands at key position p_i = i + offset, see FoveaAlign. Key j is hidden from query i if any of these says so:
+ *   causal            j > p_i
+ *   window            j < p_i - window_left   or   j > p_i + window_right
+ *   kv length         j >= kv_length of the batch entry
+ *   mask              mask_ij is zero, or j lies past the mask'"'"'s last column
+ *   bias              bias_ij is -inf, or j lies past the bias'"'"'s last column
+ *   block table       j'"'"'s page is negative or not below page_count
+ * A hidden key never influences a result, whatever its k and v hold (NaN and Inf included).
+ * A row that sees no key gives o = 0, weights = 0, lse = -inf (with a sink: lse = the sink). So does a query row
+ * i >= q_length. Query head h reads key/value head h / (Hq / Hkv).
+ */
+
+typedef enum FoveaDtype {
+    FOVEA_F32 = 0,
+    FOVEA_F16 = 1,
+    FOVEA_U8 = 2,  /* boolean: zero is false */
+    FOVEA_I32 = 3
+} FoveaDtype;
+
+/* Where query 0 stands among the keys; used by causal, window and ALiBi. */
+typedef enum FoveaAlign {
+    FOVEA_ALIGN_TOP_LEFT = 0,     /* offset = 0. PyTorch'"'"'s is_causal, and ONNX'"'"'s without a cache */
+    FOVEA_ALIGN_BOTTOM_RIGHT = 1, /* offset = kv_length - q_length of the batch entry: the last query sees the last key */
+    FOVEA_ALIGN_OFFSET = 2        /* offset = FoveaAttentionDesc::q_offset; may be negative */
+} FoveaAlign;
+
+enum {
+    FOVEA_FLAG_CAUSAL = 1u << 0,
+    FOVEA_FLAG_WINDOW = 1u << 1,        /* window_left and window_right count */
+    FOVEA_FLAG_ALIBI = 1u << 2,         /* binding ALIBI: f32 [Hq], the slopes */
+    FOVEA_FLAG_SINKS = 1u << 3,         /* binding SINKS: f32 [Hq], one more logit per row that carries no value */
+    FOVEA_FLAG_BATCH_TABLE = 1u << 4,   /* binding BATCH_TABLE: FoveaBatchEntry [B] */
+    FOVEA_FLAG_FIXED_SPLITS = 1u << 5   /* key splits depend on the shape alone, never on the device or the batch */
+};
+
+/* Which of the intermediate results are wanted. Asking for one never changes another. Matrices are f32, packed
+ * [B, Hq, Lq, Lkv]. In `scores` and `capped` masked keys hold their value all the same; keys at or past kv_length and
+ * rows at or past q_length hold 0. */
+enum {
+    FOVEA_OUTPUT_O = 1u << 0,
+    FOVEA_OUTPUT_LSE = 1u << 1,       /* f32 [B, Hq, Lq] */
+    FOVEA_OUTPUT_SCORES = 1u << 2,
+    FOVEA_OUTPUT_CAPPED = 1u << 3,
+    FOVEA_OUTPUT_MASKED = 1u << 4,    /* -inf where hidden */
+    FOVEA_OUTPUT_WEIGHTS = 1u << 5,   /* after dropout, if there is any */
+    FOVEA_OUTPUT_ROW_STATS = 1u << 6  /* FoveaRowStats [B, Hq, Lq], of the weights before dropout */
+};
+
+/* Names of results and arguments at a plan'"'"'s boundary, and index into the arrays of buffers of a run. */
+typedef enum FoveaBinding {
+    FOVEA_BIND_Q = 0,
+    FOVEA_BIND_K = 1,
+    FOVEA_BIND_V = 2,
+    FOVEA_BIND_O = 3,
+    FOVEA_BIND_MASK = 4,
+    FOVEA_BIND_BIAS = 5,
+    FOVEA_BIND_KEEP = 6,
+    FOVEA_BIND_ALIBI = 7,
+    FOVEA_BIND_SINKS = 8,
+    FOVEA_BIND_BATCH_TABLE = 9,
+    FOVEA_BIND_BLOCK_TABLE = 10,
+    FOVEA_BIND_LSE = 11,
+    FOVEA_BIND_SCORES = 12,
+    FOVEA_BIND_CAPPED = 13,
+    FOVEA_BIND_MASKED = 14,
+    FOVEA_BIND_WEIGHTS = 15,
+    FOVEA_BIND_ROW_STATS = 16,
+    /* operations other than attention */
+    FOVEA_BIND_X = 17,         /* rope, linear, append: input */
+    FOVEA_BIND_Y = 18,         /* rope, linear: output; append: the cache */
+    FOVEA_BIND_WEIGHT = 19,    /* linear */
+    FOVEA_BIND_COS = 20,       /* rope */
+    FOVEA_BIND_SIN = 21,       /* rope */
+    FOVEA_BIND_POSITIONS = 22, /* rope: I32 [B, L] */
+    FOVEA_BIND_COUNT = 23
+} FoveaBinding;
+
+/* Distance in elements between neighbours along one axis; the last axis is contiguous. All three zero: packed
+ * [B, H, L, D]. Other layouts by numbers: [B, L, H, D] is {L*H*D, D, H*D}; one head of [L, D] is {0, 0, D}.
+ * Never negative. In an output no two rows may overlap. */
+typedef struct FoveaStrides {
+    int64_t batch, head, row;
+} FoveaStrides;
+
+/* A matrix over queries and keys: mask, bias or keep. Axes of extent 1 are broadcast. Zero extents mean: batch 1,
+ * heads 1, rows Lq, keys Lkv. `keys` may be smaller than Lkv: the missing tail is hidden (mask, bias) or dropped (keep).
+ * Strides all zero: packed [batch, heads, rows, keys]. U8 matrices are read in 32-bit words: round the size of their
+ * buffer up to a multiple of 4. */
+typedef struct FoveaMatrixDesc {
+    uint32_t present; /* 0: there is none, and nothing else in this struct counts */
+    FoveaDtype type;  /* mask, keep: FOVEA_U8. bias: FOVEA_F32 or FOVEA_F16 */
+    uint32_t batch, heads;
+    uint64_t rows, keys;
+    FoveaStrides strides;
+} FoveaMatrixDesc;
+
+/* One batch entry of binding BATCH_TABLE. Values outside [0, limit] are clamped to it on use. Starts count rows and are
+ * used only by packed problems (packed_rows_q, packed_rows_kv). */
+typedef struct FoveaBatchEntry {
+    int32_t q_start, q_length, kv_start, kv_length;
+} FoveaBatchEntry;
+
+/* One row of binding ROW_STATS. An empty row: 0, 0, 0xffffffff, 0. */
+typedef struct FoveaRowStats {
+    float max_weight;      /* the largest weight, before dropout */
+    float entropy;         /* -sum w ln w over the keys, in nats, 0 ln 0 = 0 */
+    uint32_t argmax_key;   /* the first key with the largest weight */
+    uint32_t visible_keys; /* keys that are not hidden */
+} FoveaRowStats;
+
+typedef enum FoveaKernel {
+    FOVEA_KERNEL_AUTO = 0,
+    FOVEA_KERNEL_STAGED = 1,         /* scores, softmax, weighted sum: every intermediate can be had */
+    FOVEA_KERNEL_FLASH = 2,          /* one pass, online softmax, memory linear in length */
+    FOVEA_KERNEL_FLASH_COOPMAT = 3,  /* VK_KHR_cooperative_matrix */
+    FOVEA_KERNEL_FLASH_COOPMAT2 = 4, /* VK_NV_cooperative_matrix2 */
+    FOVEA_KERNEL_DECODE = 5,         /* few queries over many keys: keys are split, groups share each load */
+    FOVEA_KERNEL_PLAIN = 6,          /* plain loops in float32: the oracle of the fast CPU kernels */
+    FOVEA_KERNEL_REFERENCE = 7       /* plain loops in float64: the oracle of everything */
+} FoveaKernel;
+
+typedef enum FoveaPrecision {
+    FOVEA_PRECISION_F32 = 0,         /* products and sums in float32, whatever the storage */
+    FOVEA_PRECISION_F16_PRODUCTS = 1 /* opt-in: factors of a product may be rounded to float16, sums stay float32 */
+} FoveaPrecision;
+
+typedef struct FoveaAttentionDesc {
+    uint32_t struct_size;
+    uint32_t flags;                    /* FOVEA_FLAG_* */
+    FoveaDtype q_type, k_type, v_type, o_type; /* FOVEA_F32 or FOVEA_F16 each */
+    uint32_t batch;                    /* B >= 1 */
+    uint32_t heads_q, heads_kv;        /* Hq a multiple of Hkv */
+    uint32_t dim_qk, dim_v;            /* D and Dv >= 1; any value, not only multiples of 8 */
+    uint32_t outputs;                  /* FOVEA_OUTPUT_*; 0 means O */
+    uint64_t len_q, len_kv;            /* Lq, Lkv: the largest of the batch. 0 is legal: nothing to do, or empty rows */
+    FoveaStrides q_strides, k_strides, v_strides, o_strides;
+    float scale;                       /* 0: 1/sqrt(D). Negative is legal */
+    float softcap;                     /* 0: none. Must not be negative */
+    FoveaAlign align;
+    int32_t reserved0;                 /* must be 0 */
+    int64_t q_offset;                  /* with FOVEA_ALIGN_OFFSET */
+    int64_t window_left, window_right; /* with FOVEA_FLAG_WINDOW; -1: unbounded */
+    FoveaMatrixDesc mask, bias, keep;
+    float dropout_p;                   /* [0, 1). Without `keep`: Philox4x32-10, see below. 0: no dropout at all */
+    uint32_t reserved1;                /* must be 0 */
+    uint64_t dropout_seed, dropout_offset;
+    uint64_t packed_rows_q;            /* > 0: q and o hold the batch end to end, [rows, H, D] or any strides; */
+    uint64_t packed_rows_kv;           /*   entry b'"'"'s rows start at its q_start / kv_start. strides.batch must be 0 */
+    uint32_t page_size;                /* > 0: k and v are pools [page_count, Hkv, page_size, D]; strides.batch is the */
+    uint32_t page_count;               /*   stride of a page. Key j of entry b is row j % page_size of page */
+    uint64_t block_table_pages;        /*   block_table[b][j / page_size]; binding BLOCK_TABLE: I32 [B, block_table_pages] */
+    FoveaPrecision precision;
+    FoveaKernel kernel;                /* AUTO: chosen, with reasons */
+    double max_slice_cost;             /* FLOPs that one slice may cost. 0: from the device'"'"'s class */
+    uint64_t workspace_limit;          /* bytes. 0: 64 MiB */
+} FoveaAttentionDesc;
+
+/* Dropout without an explicit keep mask: key j of query i in head h of batch entry b is kept if
+ *   philox4x32_10(counter = {j / 4, i, b * Hq + h, low32(offset)}, key = seed ^ (high32(offset) << 32))[j % 4]
+ *     >= uint32(dropout_p * 2^32, rounded down)
+ * so any backend, tile or order gives the same mask. */
+
+/* ---- other operations ---------------------------------------------------------------------------------------------- */
+
+/* Rotary embedding of X [B, H, L, D] into Y (may be the same memory with the same strides). The first `rotary_dim`
+ * elements of a row are rotated in pairs, the rest copied: pair n is (n, n + rotary_dim/2), or (2n, 2n + 1) when
+ * interleaved;  y1 = cos*x1 - sin*x2,  y2 = sin*x1 + cos*x2.  COS and SIN are f32: tables [table_rows, rotary_dim/2]
+ * indexed by POSITIONS, or without positions [B, L, rotary_dim/2]. */
+typedef struct FoveaRopeDesc {
+    uint32_t struct_size;
+    FoveaDtype x_type, y_type;
+    uint32_t batch, heads, dim;
+    uint64_t len;
+    FoveaStrides x_strides, y_strides;
+    uint32_t rotary_dim;    /* even; 0: dim */
+    uint32_t interleaved;   /* 0 or 1 */
+    uint64_t table_rows;    /* 0: no positions. A position outside [0, table_rows) is clamped into it */
+} FoveaRopeDesc;
+
+/* Y [rows, n_out] = X [rows, n_in] * W + bias. W is [n_out, n_in] (nn.Linear) or, transposed, [n_in, n_out] (Conv1D).
+ * Binding WEIGHT is W, BIAS the bias f32 [n_out] if has_bias. Row strides in elements; 0: packed. */
+typedef struct FoveaLinearDesc {
+    uint32_t struct_size;
+    FoveaDtype x_type, w_type, y_type;
+    uint32_t n_in, n_out;
+    uint32_t has_bias;
+    uint32_t weight_is_in_out;
+    uint64_t rows;
+    int64_t x_row_stride, y_row_stride, w_row_stride;
+} FoveaLinearDesc;
+
+/* Copies new rows X [B, H, L, D] behind the rows that a cache Y already holds: row i of entry b goes to row
+ * kv_length(b) + i, where kv_length comes from BATCH_TABLE and counts the rows held *before* the call (without a table:
+ * `first_row`). The cache is [B, H, capacity, D] by strides, or paged as in FoveaAttentionDesc. Rows past the capacity,
+ * and of pages outside the pool, are not written. */
+typedef struct FoveaAppendDesc {
+    uint32_t struct_size;
+    FoveaDtype x_type, y_type;
+    uint32_t batch, heads, dim;
+    uint64_t len;
+    uint64_t capacity;            /* rows of the cache for each entry; paged: block_table_pages * page_size */
+    uint64_t first_row;
+    FoveaStrides x_strides, y_strides;
+    uint32_t has_batch_table;
+    uint32_t page_size, page_count;
+    uint32_t reserved0;
+    uint64_t block_table_pages;
+} FoveaAppendDesc;
+
+/* ---- devices as facts ---------------------------------------------------------------------------------------------- */
+
+typedef enum FoveaBackend { FOVEA_BACKEND_CPU = 0, FOVEA_BACKEND_VULKAN = 1 } FoveaBackend;
+
+typedef enum FoveaDeviceClass {
+    FOVEA_CLASS_CPU = 0, /* a software Vulkan driver, or no Vulkan */
+    FOVEA_CLASS_INTEGRATED = 1,
+    FOVEA_CLASS_DISCRETE = 2,
+    FOVEA_CLASS_VIRTUAL = 3
+} FoveaDeviceClass;
+
+enum {
+    FOVEA_FEATURE_F16_STORAGE = 1u << 0,     /* storageBuffer16BitAccess */
+    FOVEA_FEATURE_F16_ARITHMETIC = 1u << 1,  /* shaderFloat16 */
+    FOVEA_FEATURE_SUBGROUP_ARITHMETIC = 1u << 2,
+    FOVEA_FEATURE_SUBGROUP_SHUFFLE = 1u << 3,
+    FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL = 1u << 4, /* with computeFullSubgroups */
+    FOVEA_FEATURE_COOPMAT = 1u << 5,
+    FOVEA_FEATURE_COOPMAT2 = 1u << 6,
+    FOVEA_FEATURE_PUSH_DESCRIPTORS = 1u << 7,
+    FOVEA_FEATURE_TIMESTAMPS = 1u << 8
+};
+
+/* All that the planner knows of a device. Filled by foveaCpuFacts or foveaContextFacts, or by hand for a host that
+ * dispatches by itself (foveaGetDispatches) and in tests. Bytes and counts. */
+typedef struct FoveaDeviceFacts {
+    uint32_t struct_size;
+    FoveaBackend backend;
+    FoveaDeviceClass device_class;
+    uint32_t features; /* FOVEA_FEATURE_* */
+    /* Vulkan */
+    uint32_t max_workgroup_invocations, max_shared_bytes, max_push_bytes;
+    uint32_t max_workgroup_count[3];
+    uint32_t subgroup_size, min_subgroup_size, max_subgroup_size;
+    uint32_t storage_offset_alignment;
+    uint64_t max_storage_range;
+    uint32_t core_count;              /* compute units; 0: unknown */
+    uint32_t coopmat_m, coopmat_n, coopmat_k; /* the f16 x f16 -> f32 shape to use; 0: none */
+    uint32_t vendor_id;
+    /* CPU */
+    uint32_t cpu_threads;             /* workers that the host lends; 0 counts as 1 */
+    uint32_t cpu_target;              /* an id of the instruction set in use, see foveaCpuTargetName */
+    uint64_t l1_bytes, l2_bytes;      /* data caches of one core; 0: unknown */
+} FoveaDeviceFacts;
+
+/* Facts of the processor that runs this call, for `threads` workers. */
+FOVEA_API FoveaResult foveaCpuFacts(uint32_t threads, FoveaDeviceFacts* out, FoveaDiag* diag);
+/* "AVX2", "SSE4", "WASM", ...; never null. */
+FOVEA_API const char* foveaCpuTargetName(uint32_t cpu_target);
+
+/* ---- plans --------------------------------------------------------------------------------------------------------- */
+
+/* Immutable after creation (foveaCompilePlan is part of creation). */
+typedef struct FoveaPlan_T* FoveaPlan;
+
+/* The default description: struct_size set, all else zero. */
+FOVEA_API FoveaAttentionDesc foveaAttentionDesc(void);
+
+/* Is the description meaningful, and can a device with these facts (null: any) run it? Allocates nothing. */
+FOVEA_API FoveaResult foveaCheckAttention(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* desc, FoveaDiag* diag);
+
+/* Pure functions of their arguments: the same facts and description give the same plan. The arguments are copied. */
+FOVEA_API FoveaResult foveaPlanAttention(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* desc,
+                                         const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag);
+FOVEA_API FoveaResult foveaPlanRope(const FoveaDeviceFacts* facts, const FoveaRopeDesc* desc,
+                                    const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag);
+FOVEA_API FoveaResult foveaPlanLinear(const FoveaDeviceFacts* facts, const FoveaLinearDesc* desc,
+                                      const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag);
+FOVEA_API FoveaResult foveaPlanAppend(const FoveaDeviceFacts* facts, const FoveaAppendDesc* desc,
+                                      const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag);
+/* Null is ignored. Command buffers that recorded the plan must have finished. */
+FOVEA_API void foveaDestroyPlan(FoveaPlan plan);
+
+typedef struct FoveaPlanInfo {
+    uint32_t struct_size;
+    FoveaBackend backend;
+    FoveaKernel kernel;
+    uint32_t binding_mask;               /* bit i: binding i must be given */
+    uint32_t output_mask;                /* bit i: binding i is written */
+    uint32_t dispatches_per_slice;       /* at most */
+    uint64_t binding_bytes[FOVEA_BIND_COUNT]; /* smallest size of each buffer that is needed */
+    uint64_t workspace_bytes, workspace_alignment;
+    uint64_t slice_count;                /* at least 1 unless there is nothing to do */
+    uint32_t slices_share_workspace;     /* 1: a barrier (compute write -> compute read|write) between slices */
+    uint32_t reserved0;
+    double flops;                        /* 2*(D+Dv) for each visited (query, key) pair */
+    double max_slice_flops;
+    double visited_pairs, total_pairs;   /* (query, key) pairs that are computed, and B*Hq*Lq*Lkv */
+    char reason[256];                    /* which kernel and why, and why not a faster one */
+} FoveaPlanInfo;
+FOVEA_API FoveaResult foveaGetPlanInfo(FoveaPlan plan, FoveaPlanInfo* info, FoveaDiag* diag);
+
+/* The plan in words, lines ended by \n: kernel, reasons, tiles, slices, workspace, bindings. Writes at most `capacity`
+ * bytes with the terminator; returns the bytes that the whole text needs. */
+FOVEA_API size_t foveaExplainPlan(FoveaPlan plan, char* text, size_t capacity);
+
+/* ---- plans as data: for hosts that dispatch by themselves ------------------------------------------------------------ */
+
+enum { FOVEA_MAX_DISPATCH_BINDINGS = 16, FOVEA_MAX_SPEC_CONSTANTS = 16, FOVEA_MAX_PUSH_WORDS = 32 };
+
+typedef struct FoveaDispatchBinding {
+    uint32_t slot;    /* binding number in set 0 of the shader */
+    uint32_t source;  /* FoveaBinding, or FOVEA_BIND_COUNT for the workspace */
+    uint32_t written; /* 0: only read */
+    uint32_t reserved0;
+    uint64_t offset, size; /* bytes within that buffer; offset is a multiple of storage_offset_alignment */
+} FoveaDispatchBinding;
+
+typedef struct FoveaDispatch {
+    uint32_t shader;           /* index for foveaShaderCode */
+    uint32_t subgroup_size;    /* to be required of the pipeline, with full subgroups; 0: leave it free */
+    uint32_t spec_count, push_words, binding_count;
+    uint32_t barrier_before;   /* 1: needs the writes of the dispatches before it in this slice */
+    uint32_t groups[3];
+    uint32_t spec[FOVEA_MAX_SPEC_CONSTANTS]; /* constant ids 0 .. spec_count-1 */
+    uint32_t push[FOVEA_MAX_PUSH_WORDS];
+    FoveaDispatchBinding bindings[FOVEA_MAX_DISPATCH_BINDINGS];
+} FoveaDispatch;
+
+/* The dispatches of one slice of a Vulkan plan, in order. *count: in the room of `out`, out the number written.
+ * FOVEA_LIMIT_EXCEEDED if there is too little room (PlanInfo::dispatches_per_slice is enough). */
+FOVEA_API FoveaResult foveaGetDispatches(FoveaPlan plan, uint64_t slice, FoveaDispatch* out, uint32_t* count,
+                                         FoveaDiag* diag);
+/* SPIR-V words of a shader, null past the last one or when this build has no shader compiler for it. */
+FOVEA_API const uint32_t* foveaShaderCode(uint32_t shader, size_t* word_count);
+FOVEA_API const char* foveaShaderName(uint32_t shader);
+
+/* ---- the CPU backend --------------------------------------------------------------------------------------------------- */
+
+/* Threads are lent by the host: `run` calls task(arg, i, worker) once for each i < count, on any threads, in any order,
+ * and returns when all are done; no two calls that overlap in time share a worker index, and worker < worker_count.
+ * Results do not depend on the number of workers, bit for bit. */
+typedef void (*FoveaTask)(void* arg, uint32_t index, uint32_t worker);
+typedef struct FoveaParallel {
+    void* user;
+    void (*run)(void* user, uint32_t count, FoveaTask task, void* arg);
+    uint32_t worker_count;
+} FoveaParallel;
+
+typedef struct FoveaHostBuffer {
+    void* data;        /* inputs are only read */
+    uint64_t size_bytes;
+} FoveaHostBuffer;
+
+typedef struct FoveaCpuRun {
+    uint32_t struct_size;
+    uint32_t binding_count;          /* length of `bindings`, indexed by FoveaBinding */
+    const FoveaHostBuffer* bindings;
+    FoveaHostBuffer workspace;       /* PlanInfo::workspace_bytes, aligned to workspace_alignment */
+    const FoveaParallel* parallel;   /* null: all on the calling thread. worker_count at most the facts'"'"' cpu_threads */
+    uint64_t first_slice, slice_count; /* slice_count 0: all from first_slice on */
+} FoveaCpuRun;
+
+/* Runs slices of a CPU plan now. Allocates nothing. Checks every binding before the first write. */
+FOVEA_API FoveaResult foveaRunCpu(FoveaPlan plan, const FoveaCpuRun* run, FoveaDiag* diag);
+
+FOVEA_API uint32_t foveaAbiVersion(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

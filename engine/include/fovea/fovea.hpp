@@ -1,0 +1,196 @@
+// C++20 face of <fovea/fovea.h>: header only, no exceptions, move-only handles.
+//
+//   fovea::Attention call;
+//   call.batch(2).heads(8, 2).lengths(77, 301).dims(80, 48).causal(fovea::Align::bottom_right);
+//   fovea::Result<fovea::Plan> plan = fovea::plan_cpu(call);
+//   if (!plan) report(plan.error().text);
+#pragma once
+
+#include <fovea/fovea.h>
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace fovea {
+
+struct Error {
+    FoveaResult code = FOVEA_INVALID_ARGUMENT;
+    std::string field;  // what was wrong: "dim_qk", "tensor 'q'", a file name
+    std::string text;   // one line for a person: value given and limit
+    int32_t vk_result = 0;
+};
+
+// A value or the reason why there is none. Asking the wrong one is a bug in the caller and ends the program.
+template <class T>
+class [[nodiscard]] Result {
+  public:
+    Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+    Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+
+    explicit operator bool() const { return state_.index() == 0; }
+    bool has_value() const { return state_.index() == 0; }
+
+    T& value() & { return *expect(std::get_if<0>(&state_)); }
+    const T& value() const& { return *expect(std::get_if<0>(&state_)); }
+    T&& value() && { return std::move(*expect(std::get_if<0>(&state_))); }
+    T& operator*() & { return value(); }
+    const T& operator*() const& { return value(); }
+    T* operator->() { return &value(); }
+    const T* operator->() const { return &value(); }
+    const Error& error() const { return *expect(std::get_if<1>(&state_)); }
+
+  private:
+    template <class P>
+    static P* expect(P* p) {
+        if (!p) std::abort();
+        return p;
+    }
+    std::variant<T, Error> state_;
+};
+
+// Success or the reason of the failure, for calls without a value.
+template <>
+class [[nodiscard]] Result<void> {
+  public:
+    Result() = default;
+    Result(Error error) : error_(std::move(error)) {}
+    explicit operator bool() const { return !error_; }
+    bool has_value() const { return !error_; }
+    const Error& error() const {
+        if (!error_) std::abort();
+        return *error_;
+    }
+
+  private:
+    std::optional<Error> error_;
+};
+
+// A FoveaDiag ready to be passed, and its conversion to an Error.
+struct Diag : FoveaDiag {
+    Diag() : FoveaDiag{} { struct_size = sizeof(FoveaDiag); }
+    Error error() const { return Error{code, field, text, vk_result}; }
+};
+
+enum class Align { top_left = FOVEA_ALIGN_TOP_LEFT, bottom_right = FOVEA_ALIGN_BOTTOM_RIGHT };
+
+// One attention call, built by naming what differs from the defaults. `desc` is the C description itself.
+class Attention {
+  public:
+    FoveaAttentionDesc desc = foveaAttentionDesc();
+
+    Attention& batch(uint32_t count) { return desc.batch = count, *this; }
+    Attention& heads(uint32_t query, uint32_t key_value) {
+        desc.heads_q = query;
+        desc.heads_kv = key_value;
+        return *this;
+    }
+    Attention& heads(uint32_t count) { return heads(count, count); }
+    Attention& lengths(uint64_t queries, uint64_t keys) {
+        desc.len_q = queries;
+        desc.len_kv = keys;
+        return *this;
+    }
+    Attention& dims(uint32_t query_key, uint32_t value) {
+        desc.dim_qk = query_key;
+        desc.dim_v = value;
+        return *this;
+    }
+    Attention& dims(uint32_t count) { return dims(count, count); }
+    Attention& types(FoveaDtype all) {
+        desc.q_type = desc.k_type = desc.v_type = desc.o_type = all;
+        return *this;
+    }
+    Attention& scale(float factor) { return desc.scale = factor, *this; }
+    Attention& softcap(float cap) { return desc.softcap = cap, *this; }
+    Attention& causal(Align align = Align::top_left) {
+        desc.flags |= FOVEA_FLAG_CAUSAL;
+        desc.align = static_cast<FoveaAlign>(align);
+        return *this;
+    }
+    Attention& q_offset(int64_t offset) {
+        desc.align = FOVEA_ALIGN_OFFSET;
+        desc.q_offset = offset;
+        return *this;
+    }
+    Attention& window(int64_t left, int64_t right) {
+        desc.flags |= FOVEA_FLAG_WINDOW;
+        desc.window_left = left;
+        desc.window_right = right;
+        return *this;
+    }
+    Attention& dropout(float p, uint64_t seed, uint64_t offset = 0) {
+        desc.dropout_p = p;
+        desc.dropout_seed = seed;
+        desc.dropout_offset = offset;
+        return *this;
+    }
+    Attention& outputs(uint32_t output_bits) { return desc.outputs = output_bits, *this; }
+    Attention& kernel(FoveaKernel which) { return desc.kernel = which, *this; }
+    operator const FoveaAttentionDesc&() const { return desc; }
+};
+
+class Plan {
+  public:
+    Plan() = default;
+    explicit Plan(FoveaPlan handle) : handle_(handle) {}
+    Plan(Plan&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    Plan& operator=(Plan&& other) noexcept {
+        if (this != &other) {
+            foveaDestroyPlan(handle_);
+            handle_ = std::exchange(other.handle_, nullptr);
+        }
+        return *this;
+    }
+    ~Plan() { foveaDestroyPlan(handle_); }
+
+    FoveaPlan get() const { return handle_; }
+    explicit operator bool() const { return handle_ != nullptr; }
+
+    FoveaPlanInfo info() const {
+        FoveaPlanInfo result{};
+        result.struct_size = sizeof result;
+        foveaGetPlanInfo(handle_, &result, nullptr);
+        return result;
+    }
+    std::string explain() const {
+        std::string text(foveaExplainPlan(handle_, nullptr, 0), '\0');
+        foveaExplainPlan(handle_, text.data(), text.size());
+        if (!text.empty()) text.pop_back();  // the terminator
+        return text;
+    }
+    Result<void> run_cpu(const FoveaCpuRun& run) const {
+        Diag diag;
+        if (foveaRunCpu(handle_, &run, &diag) != FOVEA_OK) return diag.error();
+        return {};
+    }
+
+  private:
+    FoveaPlan handle_ = nullptr;
+};
+
+inline Result<FoveaDeviceFacts> cpu_facts(uint32_t threads = 1) {
+    FoveaDeviceFacts facts{};
+    facts.struct_size = sizeof facts;
+    Diag diag;
+    if (foveaCpuFacts(threads, &facts, &diag) != FOVEA_OK) return diag.error();
+    return facts;
+}
+
+inline Result<Plan> plan_attention(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& desc) {
+    FoveaPlan handle = nullptr;
+    Diag diag;
+    if (foveaPlanAttention(&facts, &desc, nullptr, &handle, &diag) != FOVEA_OK) return diag.error();
+    return Plan(handle);
+}
+
+inline Result<Plan> plan_cpu(const FoveaAttentionDesc& desc, uint32_t threads = 1) {
+    Result<FoveaDeviceFacts> facts = cpu_facts(threads);
+    if (!facts) return facts.error();
+    return plan_attention(*facts, desc);
+}
+
+}  // namespace fovea

@@ -1,0 +1,133 @@
+/* Fovea on a host's own Vulkan device: attention recorded into the host's own command buffers.
+ *
+ * Contract
+ * - Lifetime. The context outlives its plans; a plan outlives the execution of command buffers that recorded it.
+ *   Structs passed in are read during the call only, except the handles, which are borrowed until the context goes.
+ * - Barriers. Fovea puts none before its first and none after its last command. It records compute dispatches only: no
+ *   copy, fill or update. So the scope before is: COMPUTE_SHADER, SHADER_READ of the inputs, SHADER_READ|WRITE of the
+ *   workspace and outputs. The scope after is: COMPUTE_SHADER, SHADER_WRITE of the outputs. Between its own dispatches
+ *   it uses one global memory barrier, compute write -> compute read|write (vkCmdPipelineBarrier, core 1.0).
+ *   Slices that share workspace need the same barrier between them; one record call puts it itself, a host that
+ *   records slices in several calls does (foveaCmdSliceBarrier).
+ * - State disturbed: the compute pipeline, its push constants and descriptor set 0 of the compute bind point. Graphics
+ *   state survives. Must be recorded outside a render pass and outside dynamic rendering.
+ * - Contents. The workspace is undefined before and after. Outputs are written whole, and nothing outside the declared
+ *   strides is touched.
+ * - Slices may be recorded in any order, over any number of command buffers and frames, and more than once; each costs
+ *   at most FoveaAttentionDesc::max_slice_cost.
+ * - Threads. Context and plans are immutable after creation and re-entrant. A FoveaDescriptorArena is a
+ *   VkDescriptorPool of the host and needs the host's lock. Fovea creates no thread and takes no queue.
+ * - Loading. No vk* symbol is linked: everything goes through the two getters of FoveaVulkanHost.
+ */
+#ifndef FOVEA_FOVEA_VULKAN_H
+#define FOVEA_FOVEA_VULKAN_H
+
+#include <fovea/fovea.h>
+#include <vulkan/vulkan_core.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- before the device exists: what should the host enable? ---------------------------------------------------------- */
+
+enum { FOVEA_MAX_NEEDED_EXTENSIONS = 16 };
+
+/* One thing worth enabling, and what it buys. Strings live as long as the library. */
+typedef struct FoveaDeviceNeed {
+    const char* extension; /* device extension name, or null for a core feature */
+    const char* feature;   /* "storageBuffer16BitAccess", ... or null */
+    uint32_t required;     /* 1: no context without it */
+    uint32_t available;    /* 1: this physical device has it */
+    const char* buys;
+} FoveaDeviceNeed;
+
+typedef struct FoveaDeviceNeeds {
+    uint32_t struct_size;
+    uint32_t count;
+    FoveaDeviceNeed items[FOVEA_MAX_NEEDED_EXTENSIONS];
+} FoveaDeviceNeeds;
+
+/* `api_version` is the one the instance was created with. Fails with the reason if the device is below the floor
+ * (Vulkan 1.1, a compute queue, 128 invocations, 16 KiB shared memory, 128 bytes of push constants). Allocates nothing. */
+FOVEA_API FoveaResult foveaQueryDeviceNeeds(PFN_vkGetInstanceProcAddr get_instance_proc_addr, VkInstance instance,
+                                            uint32_t api_version, VkPhysicalDevice physical_device,
+                                            FoveaDeviceNeeds* out, FoveaDiag* diag);
+
+/* ---- the context: one for each VkDevice ------------------------------------------------------------------------------- */
+
+typedef struct FoveaContext_T* FoveaContext;
+
+typedef struct FoveaVulkanHost {
+    uint32_t struct_size;
+    uint32_t api_version; /* that instance and device were created with, not the header's */
+    VkInstance instance;
+    VkPhysicalDevice physical_device;
+    VkDevice device;
+    PFN_vkGetInstanceProcAddr get_instance_proc_addr;
+    PFN_vkGetDeviceProcAddr get_device_proc_addr;   /* null: asked from the instance getter */
+    const VkPhysicalDeviceFeatures2* enabled_features; /* as passed to vkCreateDevice, with its pNext chain; null: none */
+    const char* const* enabled_extensions;          /* device extensions, as passed to vkCreateDevice */
+    uint32_t enabled_extension_count;
+    uint32_t flags;                                 /* must be 0 */
+    const VkAllocationCallbacks* vk_allocator;      /* copied; optional */
+    const FoveaHostAllocator* host_allocator;       /* copied; optional */
+    VkPipelineCache pipeline_cache;                 /* the host's, optional; else the context has one of its own */
+    const void* cache_data;                         /* from foveaGetCacheData of an earlier run; optional. A blob that */
+    size_t cache_size;                              /*   does not fit device, driver or library is ignored, see */
+} FoveaVulkanHost;                                  /*   foveaCacheWasAccepted */
+
+/* Creates no queue object, allocates no device memory, submits nothing. Compiles nothing yet. */
+FOVEA_API FoveaResult foveaCreateContext(const FoveaVulkanHost* host, FoveaContext* out, FoveaDiag* diag);
+/* Legal after device loss; never waits. Null is ignored. */
+FOVEA_API void foveaDestroyContext(FoveaContext context);
+FOVEA_API FoveaResult foveaContextFacts(FoveaContext context, FoveaDeviceFacts* out, FoveaDiag* diag);
+
+/* The context's pipeline cache with a header of Fovea's own (magic, ABI, vendor, device, driver, cache UUID, length,
+ * hash). *size: in the room of `data`, out the bytes needed or written; data null asks for the size. */
+FOVEA_API FoveaResult foveaGetCacheData(FoveaContext context, void* data, size_t* size, FoveaDiag* diag);
+FOVEA_API uint32_t foveaCacheWasAccepted(FoveaContext context);
+
+/* ---- plans on a context ------------------------------------------------------------------------------------------------ */
+
+/* Builds (or finds in the context) the pipelines of a plan made from this context's facts. May take long: compile plans
+ * ahead of the first frame. After it the plan is immutable. Calling it twice is harmless. */
+FOVEA_API FoveaResult foveaCompilePlan(FoveaContext context, FoveaPlan plan, FoveaDiag* diag);
+
+typedef struct FoveaBuffer {
+    VkBuffer buffer;       /* usage STORAGE_BUFFER */
+    uint64_t offset, size; /* bytes; offset a multiple of the device's storage offset alignment; VK_WHOLE_SIZE is refused */
+} FoveaBuffer;
+
+/* Only where push descriptors are missing: a pool of the host, from which one set is allocated for each dispatch
+ * recorded. Reset it when the command buffers that used it have finished. Sizes: FoveaPlanInfo::dispatches_per_slice
+ * sets of FOVEA_MAX_DISPATCH_BINDINGS storage buffers for each slice recorded. */
+typedef struct FoveaDescriptorArena {
+    VkDescriptorPool pool;
+} FoveaDescriptorArena;
+
+typedef struct FoveaRecord {
+    uint32_t struct_size;
+    uint32_t binding_count; /* length of `bindings`, indexed by FoveaBinding */
+    VkCommandBuffer cmd;
+    const FoveaBuffer* bindings;
+    FoveaBuffer workspace;
+    uint64_t first_slice, slice_count; /* slice_count 0: all from first_slice on */
+    VkQueryPool timestamps;            /* optional: 2 timestamps for each slice recorded, before and after it */
+    uint32_t first_query;
+    uint32_t reserved0;
+    FoveaDescriptorArena arena;
+} FoveaRecord;
+
+/* Records slices. Every argument is checked before the first vkCmd*: a refused call has recorded nothing. Calls vkCmd*
+ * only (and, with an arena, vkAllocateDescriptorSets and vkUpdateDescriptorSets before the first vkCmd*). Allocates no
+ * host memory. */
+FOVEA_API FoveaResult foveaCmdRun(FoveaPlan plan, const FoveaRecord* record, FoveaDiag* diag);
+
+/* The barrier between slices that share workspace, for hosts that record them in several calls. */
+FOVEA_API void foveaCmdSliceBarrier(FoveaPlan plan, VkCommandBuffer cmd);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
