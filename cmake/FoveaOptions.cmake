@@ -3,9 +3,10 @@ include_guard(GLOBAL)
 
 option(FOVEA_BUILD_TESTS "Build the tests (needs GoogleTest)" ${PROJECT_IS_TOP_LEVEL})
 option(FOVEA_BUILD_APPS "Build the command line and the other programs" ${PROJECT_IS_TOP_LEVEL})
+option(FOVEA_BUILD_FUZZERS "Build the fuzzers (clang with libFuzzer; preset fuzz)" OFF)
 option(FOVEA_WARNINGS_AS_ERRORS "Treat compiler warnings as errors (on in CI)" OFF)
 set(FOVEA_SANITIZE "" CACHE STRING "Sanitizers for every target, as -fsanitize takes them (address,undefined)")
-set(FOVEA_TOOLS "" CACHE PATH "Prefix with newer Vulkan headers and tools than the system's (see docs/HACKING.md)")
+set(FOVEA_TOOLS "" CACHE PATH "Prefix with newer Vulkan headers and tools than the system's")
 
 add_library(fovea_flags INTERFACE)
 target_compile_features(fovea_flags INTERFACE cxx_std_20)

@@ -1,0 +1,21 @@
+# Finds Emscripten and hands over to its own CMake toolchain: EMSCRIPTEN_ROOT, EMSDK, then the private tools folder
+# that `./dev setup` fills.
+set(_fovea_tools "$ENV{FOVEA_CACHE}")
+if(NOT _fovea_tools)
+  set(_fovea_tools "$ENV{XDG_CACHE_HOME}/fovea")
+  if(NOT DEFINED ENV{XDG_CACHE_HOME})
+    set(_fovea_tools "$ENV{HOME}/.cache/fovea")
+  endif()
+endif()
+set(_fovea_emscripten "")
+foreach(candidate IN ITEMS "$ENV{EMSCRIPTEN_ROOT}" "$ENV{EMSDK}/upstream/emscripten"
+                           "${_fovea_tools}/emscripten/usr/share/emscripten")
+  if(EXISTS "${candidate}/cmake/Modules/Platform/Emscripten.cmake")
+    set(_fovea_emscripten "${candidate}")
+    break()
+  endif()
+endforeach()
+if(NOT _fovea_emscripten)
+  message(FATAL_ERROR "Emscripten not found: set EMSDK or EMSCRIPTEN_ROOT, or run ./dev setup (Debian)")
+endif()
+include("${_fovea_emscripten}/cmake/Modules/Platform/Emscripten.cmake")
