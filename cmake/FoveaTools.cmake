@@ -17,7 +17,7 @@ function(_fovea_find_tools_folder)
     if(folder AND EXISTS "${folder}/stamps/vulkan")
       set(FOVEA_TOOLS "${folder}" PARENT_SCOPE)
       # Installing a part again must configure again.
-      file(GLOB stamps CONFIGURE_DEPENDS "${folder}/stamps/*")
+      file(GLOB stamps "${folder}/stamps/*")
       set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${stamps})
       return()
     endif()

@@ -1,0 +1,158 @@
+# Runs a test program once on each software Vulkan driver, always under the same validation layer and settings.
+#
+#   fovea_add_vulkan_test(NAME TARGET [ARGS ...] [DRIVERS ...] [LABELS ...] [TIMEOUT SECONDS])
+#       registers ctest entries NAME@DRIVER with the labels "vulkan" and "driver-DRIVER". A driver that this machine
+#       lacks has its entry too: it reports as skipped, with the reason.
+#
+# For each driver found, configuring writes BUILD/drivers/DRIVER, a script that runs any program on that driver alone:
+#   build/default/drivers/lavapipe26 build/default/bin/fovea devices
+# BUILD/drivers/all offers them all in one process.
+#
+#   lavapipe    Mesa of the system (Debian 12: from backports)      no cooperative matrices, subgroups of 8
+#   lavapipe26  Mesa 26 in the private tools folder                 cooperative matrices
+#   swiftshader comes with Chromium                                 f32 only, subgroups of 4, the smallest limits
+#
+# The validation layer is the one in the private tools folder, which needs a newer C library than Debian 12 has: so
+# every driver runs through its with-prefix wrapper. Without that folder: the system's loader and layer.
+# More drivers, such as a GPU's: -DFOVEA_TEST_DRIVERS="name=/path/to/icd.json;..."
+include_guard(GLOBAL)
+
+set(FOVEA_TEST_DRIVERS "" CACHE STRING "More Vulkan drivers to test on, each as NAME=MANIFEST")
+set(_fovea_driver_folder "${CMAKE_BINARY_DIR}/drivers")
+
+# A manifest that names its library without a folder would find another driver's library under with-prefix, so the
+# copy names the system's by its whole path. Sets OUT to the copy, or to nothing when there is no such library.
+function(_fovea_absolute_manifest manifest name out)
+  set(${out} "" PARENT_SCOPE)
+  file(READ "${manifest}" text)
+  string(JSON library ERROR_VARIABLE error GET "${text}" ICD library_path)
+  if(error)
+    return()
+  endif()
+  get_filename_component(folder "${manifest}" DIRECTORY)
+  if(library MATCHES "/")
+    get_filename_component(library "${library}" ABSOLUTE BASE_DIR "${folder}")
+  else()
+    find_file(found "${library}" PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE} /usr/lib64 /usr/lib NO_DEFAULT_PATH
+              NO_CACHE)
+    set(library "${found}")
+  endif()
+  if(NOT EXISTS "${library}")
+    return()
+  endif()
+  string(JSON text SET "${text}" ICD library_path "\"${library}\"")
+  file(CONFIGURE OUTPUT "${_fovea_driver_folder}/${name}.json" CONTENT "${text}" @ONLY)
+  set(${out} "${_fovea_driver_folder}/${name}.json" PARENT_SCOPE)
+endfunction()
+
+function(_fovea_write_driver_script name manifests)
+  set(wrapper "")
+  set(layers "")
+  if(FOVEA_TOOLS)
+    set(wrapper "\"${FOVEA_TOOLS}/bin/with-prefix\" ")
+    set(layers "export VK_LAYER_PATH=\"${FOVEA_TOOLS}/layers\"\n")
+  endif()
+  file(CONFIGURE OUTPUT "${_fovea_driver_folder}/${name}" @ONLY CONTENT
+       "#!/bin/sh
+# Written by cmake/FoveaVulkanTests.cmake. Runs PROGRAM ARGS (an executable, not a script) on one Vulkan driver.
+export VK_DRIVER_FILES=\"${manifests}\"
+export VK_LAYER_SETTINGS_PATH=\"${_fovea_driver_folder}/vk_layer_settings.txt\"
+export FOVEA_TEST_DRIVER=${name}
+export LSAN_OPTIONS=\"suppressions=${PROJECT_SOURCE_DIR}/tests/drivers/leaks.supp:print_suppressions=0\"
+export TSAN_OPTIONS=\"suppressions=${PROJECT_SOURCE_DIR}/tests/drivers/races.supp:print_suppressions=0\"
+${layers}unset VK_ADD_DRIVER_FILES VK_ICD_FILENAMES VK_INSTANCE_LAYERS VK_LOADER_DRIVERS_DISABLE
+exec ${wrapper}\"$@\"
+")
+  file(CHMOD "${_fovea_driver_folder}/${name}" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ
+       GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+endfunction()
+
+# Sets FOVEA_DRIVER_NAMES, and FOVEA_DRIVER_MISSING_<name> to the reason for each that is not there.
+function(_fovea_find_test_drivers)
+  file(MAKE_DIRECTORY "${_fovea_driver_folder}")
+  set(old_layer_setting "")
+  if(NOT FOVEA_TOOLS) # the system's layer may be one of before these settings had their names
+    set(old_layer_setting
+        "khronos_validation.enables = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT\n")
+  endif()
+  file(CONFIGURE OUTPUT "${_fovea_driver_folder}/vk_layer_settings.txt" CONTENT
+       "# Synchronization validation, told to judge what shaders access: without the second, layers 1.4 overlook a
+# dispatch that races with a copy.
+khronos_validation.validate_sync = true
+khronos_validation.syncval_shader_accesses_heuristic = true
+${old_layer_setting}" @ONLY)
+  set(names lavapipe lavapipe26 swiftshader)
+  set(present "")
+  set(all "")
+
+  file(GLOB lavapipe_manifests /usr/share/vulkan/icd.d/lvp_icd*.json)
+  list(APPEND lavapipe_manifests none)
+  list(GET lavapipe_manifests 0 lavapipe_manifest)
+  set(lavapipe26_manifest "${FOVEA_TOOLS}/lvp.json")
+  set(swiftshader_manifest "")
+  foreach(folder IN ITEMS /usr/lib/chromium /usr/lib/chromium-browser /opt/google/chrome)
+    if(NOT swiftshader_manifest AND EXISTS ${folder}/vk_swiftshader_icd.json)
+      set(swiftshader_manifest ${folder}/vk_swiftshader_icd.json)
+    endif()
+  endforeach()
+  foreach(pair IN LISTS FOVEA_TEST_DRIVERS)
+    if(NOT pair MATCHES "^([A-Za-z0-9_-]+)=(.+)$")
+      message(FATAL_ERROR "FOVEA_TEST_DRIVERS: '${pair}' is not NAME=MANIFEST")
+    endif()
+    list(APPEND names "${CMAKE_MATCH_1}")
+    set(${CMAKE_MATCH_1}_manifest "${CMAKE_MATCH_2}")
+  endforeach()
+
+  set(hint_lavapipe "no /usr/share/vulkan/icd.d/lvp_icd*.json (Debian: mesa-vulkan-drivers)")
+  set(hint_lavapipe26 "not in the private tools folder (scripts/get-vulkan-tools.sh)")
+  set(hint_swiftshader "no vk_swiftshader_icd.json (Debian: chromium)")
+  foreach(name IN LISTS names)
+    set(manifest "")
+    if(EXISTS "${${name}_manifest}")
+      _fovea_absolute_manifest("${${name}_manifest}" ${name} manifest)
+    endif()
+    file(REMOVE "${_fovea_driver_folder}/${name}")
+    if(manifest)
+      _fovea_write_driver_script(${name} "${manifest}")
+      list(APPEND present ${name})
+      string(APPEND all "${manifest}:")
+    else()
+      set(reason "${hint_${name}}")
+      if(NOT reason)
+        set(reason "no driver behind ${${name}_manifest}")
+      endif()
+      set(FOVEA_DRIVER_MISSING_${name} "${reason}" PARENT_SCOPE)
+      message(STATUS "Fovea: the tests on driver ${name} are skipped: ${reason}")
+    endif()
+  endforeach()
+  _fovea_write_driver_script(all "${all}")
+  message(STATUS "Fovea: the Vulkan tests run on: ${present}")
+  set(FOVEA_DRIVER_NAMES "${names}" PARENT_SCOPE)
+endfunction()
+
+_fovea_find_test_drivers()
+
+function(fovea_add_vulkan_test name target)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "TIMEOUT" "ARGS;DRIVERS;LABELS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "fovea_add_vulkan_test: unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT arg_DRIVERS)
+    set(arg_DRIVERS ${FOVEA_DRIVER_NAMES})
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 600) # software drivers compile a pipeline for up to a second
+  endif()
+  foreach(driver IN LISTS arg_DRIVERS)
+    set(test "${name}@${driver}")
+    if(DEFINED FOVEA_DRIVER_MISSING_${driver})
+      add_test(NAME "${test}" COMMAND "${CMAKE_COMMAND}" -E echo
+               "SKIPPED: driver ${driver}: ${FOVEA_DRIVER_MISSING_${driver}}")
+      set_tests_properties("${test}" PROPERTIES SKIP_REGULAR_EXPRESSION "^SKIPPED: ")
+    else()
+      add_test(NAME "${test}" COMMAND "${_fovea_driver_folder}/${driver}" $<TARGET_FILE:${target}> ${arg_ARGS})
+      set_tests_properties("${test}" PROPERTIES TIMEOUT ${arg_TIMEOUT})
+    endif()
+    set_tests_properties("${test}" PROPERTIES LABELS "vulkan;driver-${driver};${arg_LABELS}")
+  endforeach()
+endfunction()
