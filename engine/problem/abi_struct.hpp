@@ -1,0 +1,47 @@
+// Reading a caller's struct that may be older or newer than this library's (see fovea.h, Conventions).
+#pragma once
+
+#include "problem/status.hpp"
+
+#include <cstddef>
+#include <cstring>
+
+namespace fovea {
+
+// Copies *from into `to`, zero-filling what an older caller does not have. T starts with `uint32_t
+// struct_size`.
+template <class T>
+FoveaResult read_struct(const T* from, T& to, const char* name, FoveaDiag* diag) {
+    if (!from) return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is null", name);
+    uint32_t size = 0;
+    memcpy(&size, from, sizeof size);
+    if (size < sizeof(uint32_t))
+        return fail(diag, FOVEA_ABI_MISMATCH, "struct_size",
+                    "%s.struct_size is %u; set it to sizeof the struct", name, size);
+    const auto* bytes = reinterpret_cast<const unsigned char*>(from);
+    for (size_t i = sizeof(T); i < size; ++i) {
+        if (bytes[i] != 0)
+            return fail(diag, FOVEA_ABI_MISMATCH, "struct_size",
+                        "%s.struct_size is %u, this library knows %zu bytes, and byte %zu is not zero", name,
+                        size, sizeof(T), i);
+    }
+    memset(static_cast<void*>(&to), 0, sizeof to);
+    memcpy(static_cast<void*>(&to), from, size < sizeof(T) ? size : sizeof(T));
+    to.struct_size = sizeof(T);
+    return FOVEA_OK;
+}
+
+// Writes `from` into a caller's struct of its own size; the caller's struct_size stays.
+template <class T>
+FoveaResult write_struct(const T& from, T* to, const char* name, FoveaDiag* diag) {
+    if (!to) return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is null", name);
+    const uint32_t size = to->struct_size;
+    if (size < sizeof(uint32_t))
+        return fail(diag, FOVEA_ABI_MISMATCH, "struct_size",
+                    "%s.struct_size is %u; set it to sizeof the struct", name, size);
+    memcpy(static_cast<void*>(to), &from, size < sizeof(T) ? size : sizeof(T));
+    to->struct_size = size;
+    return FOVEA_OK;
+}
+
+}  // namespace fovea

@@ -1,0 +1,189 @@
+#include "problem/operations.hpp"
+
+#include "problem/abi_struct.hpp"
+#include "problem/checked.hpp"
+#include "problem/problem.hpp"
+
+#include <utility>
+
+namespace fovea {
+namespace {
+
+FoveaResult check_counts(std::initializer_list<std::pair<const char*, uint64_t>> counts, FoveaDiag* diag) {
+    for (const auto& [name, count] : counts) {
+        if (count == 0)
+            return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is 0; it must be at least 1", name);
+        if (count > uint64_t(kMaxLength))
+            return fail(diag, FOVEA_SIZE_OVERFLOW, name, "%s is %llu; the limit is 2^30", name,
+                        static_cast<unsigned long long>(count));
+    }
+    return FOVEA_OK;
+}
+
+FoveaResult check_length(uint64_t len, const char* name, FoveaDiag* diag) {
+    if (len > uint64_t(kMaxLength))
+        return fail(diag, FOVEA_SIZE_OVERFLOW, name, "%s is %llu; the limit is 2^30", name,
+                    static_cast<unsigned long long>(len));
+    return FOVEA_OK;
+}
+
+FoveaResult check_float(FoveaDtype type, const char* name, FoveaDiag* diag) {
+    if (type != FOVEA_F32 && type != FOVEA_F16)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is %d; it must be FOVEA_F32 or FOVEA_F16", name,
+                    int(type));
+    return FOVEA_OK;
+}
+
+struct Tensor {
+    FoveaBinding binding;
+    const FoveaStrides& strides;
+    uint64_t b, h, l, d;
+    FoveaDtype type;
+    const char* name;
+    bool output;
+};
+
+FoveaResult bind(const Tensor& t, OperationBindings& out, FoveaDiag* diag) {
+    uint64_t bytes = 0;
+    if (!spanned_bytes(t.strides, t.b, t.h, t.l, t.d, dtype_bytes(t.type), bytes))
+        return fail(diag, FOVEA_SIZE_OVERFLOW, t.name,
+                    "the size of the tensor that %s describes does not fit 64 bits", t.name);
+    if (t.output && !rows_are_disjoint(t.strides, t.b, t.h, t.l, t.d))
+        return fail(diag, FOVEA_INVALID_ARGUMENT, t.name,
+                    "rows of the output overlap: %s is %lld, %lld, %lld", t.name,
+                    static_cast<long long>(t.strides.batch), static_cast<long long>(t.strides.head),
+                    static_cast<long long>(t.strides.row));
+    out.binding_mask |= 1u << t.binding;
+    if (t.output) out.output_mask |= 1u << t.binding;
+    if (t.type == FOVEA_F16) out.f16_mask |= 1u << t.binding;
+    out.bytes[t.binding] = bytes;
+    return FOVEA_OK;
+}
+
+void bind_plain(FoveaBinding binding, uint64_t bytes, OperationBindings& out) {
+    out.binding_mask |= 1u << binding;
+    out.bytes[binding] = bytes;
+}
+
+FoveaResult fill_row_stride(int64_t& stride, uint64_t columns, const char* name, FoveaDiag* diag) {
+    if (stride == 0) stride = int64_t(columns);
+    if (stride < int64_t(columns))
+        return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is %lld; it must be 0 (packed) or at least %llu",
+                    name, static_cast<long long>(stride), static_cast<unsigned long long>(columns));
+    return FOVEA_OK;
+}
+
+}  // namespace
+
+FoveaResult make_rope(const FoveaRopeDesc* desc, FoveaRopeDesc& d, OperationBindings& bindings,
+                      FoveaDiag* diag) {
+    FoveaResult r;
+    if ((r = read_struct(desc, d, "desc", diag))) return r;
+    if ((r = check_float(d.x_type, "x_type", diag))) return r;
+    if ((r = check_float(d.y_type, "y_type", diag))) return r;
+    if ((r = check_counts({{"batch", d.batch}, {"heads", d.heads}, {"dim", d.dim}}, diag))) return r;
+    if ((r = check_length(d.len, "len", diag))) return r;
+    if ((r = check_length(d.table_rows, "table_rows", diag))) return r;
+    if (d.rotary_dim == 0) d.rotary_dim = d.dim;
+    if (d.rotary_dim > d.dim || d.rotary_dim % 2 != 0)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "rotary_dim",
+                    "rotary_dim is %u; it must be even and at most dim, %u", d.rotary_dim, d.dim);
+    if (d.interleaved > 1)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "interleaved", "interleaved is %u; it must be 0 or 1",
+                    d.interleaved);
+    if ((r = fill_strides(d.x_strides, d.heads, d.len, d.dim, "x_strides", diag))) return r;
+    if ((r = fill_strides(d.y_strides, d.heads, d.len, d.dim, "y_strides", diag))) return r;
+    bindings = OperationBindings{};
+    if ((r = bind({FOVEA_BIND_X, d.x_strides, d.batch, d.heads, d.len, d.dim, d.x_type, "x_strides", false},
+                  bindings, diag)))
+        return r;
+    if ((r = bind({FOVEA_BIND_Y, d.y_strides, d.batch, d.heads, d.len, d.dim, d.y_type, "y_strides", true},
+                  bindings, diag)))
+        return r;
+    const Checked rows = d.table_rows ? Checked(d.table_rows) : Checked(d.batch) * d.len;
+    const Checked table = rows * (d.rotary_dim / 2) * 4, positions = Checked(d.batch) * d.len * 4;
+    if (table.overflow || positions.overflow)
+        return fail(diag, FOVEA_SIZE_OVERFLOW, "len", "the cosine table's size does not fit 64 bits");
+    bind_plain(FOVEA_BIND_COS, table.value, bindings);
+    bind_plain(FOVEA_BIND_SIN, table.value, bindings);
+    if (d.table_rows) bind_plain(FOVEA_BIND_POSITIONS, positions.value, bindings);
+    return FOVEA_OK;
+}
+
+FoveaResult make_linear(const FoveaLinearDesc* desc, FoveaLinearDesc& d, OperationBindings& bindings,
+                        FoveaDiag* diag) {
+    FoveaResult r;
+    if ((r = read_struct(desc, d, "desc", diag))) return r;
+    if ((r = check_float(d.x_type, "x_type", diag))) return r;
+    if ((r = check_float(d.w_type, "w_type", diag))) return r;
+    if ((r = check_float(d.y_type, "y_type", diag))) return r;
+    if ((r = check_counts({{"n_in", d.n_in}, {"n_out", d.n_out}}, diag))) return r;
+    if ((r = check_length(d.rows, "rows", diag))) return r;
+    if (d.has_bias > 1 || d.weight_is_in_out > 1)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, d.has_bias > 1 ? "has_bias" : "weight_is_in_out",
+                    "must be 0 or 1");
+    const uint64_t w_rows = d.weight_is_in_out ? d.n_in : d.n_out,
+                   w_columns = d.weight_is_in_out ? d.n_out : d.n_in;
+    if ((r = fill_row_stride(d.x_row_stride, d.n_in, "x_row_stride", diag))) return r;
+    if ((r = fill_row_stride(d.y_row_stride, d.n_out, "y_row_stride", diag))) return r;
+    if ((r = fill_row_stride(d.w_row_stride, w_columns, "w_row_stride", diag))) return r;
+    bindings = OperationBindings{};
+    const FoveaStrides x{0, 0, d.x_row_stride}, y{0, 0, d.y_row_stride}, w{0, 0, d.w_row_stride};
+    if ((r = bind({FOVEA_BIND_X, x, 1, 1, d.rows, d.n_in, d.x_type, "x_row_stride", false}, bindings, diag)))
+        return r;
+    if ((r = bind({FOVEA_BIND_Y, y, 1, 1, d.rows, d.n_out, d.y_type, "y_row_stride", true}, bindings, diag)))
+        return r;
+    if ((r = bind({FOVEA_BIND_WEIGHT, w, 1, 1, w_rows, w_columns, d.w_type, "w_row_stride", false}, bindings,
+                  diag)))
+        return r;
+    if (d.has_bias) bind_plain(FOVEA_BIND_BIAS, uint64_t{d.n_out} * 4, bindings);
+    return FOVEA_OK;
+}
+
+FoveaResult make_append(const FoveaAppendDesc* desc, FoveaAppendDesc& d, OperationBindings& bindings,
+                        FoveaDiag* diag) {
+    FoveaResult r;
+    if ((r = read_struct(desc, d, "desc", diag))) return r;
+    if ((r = check_float(d.x_type, "x_type", diag))) return r;
+    if ((r = check_float(d.y_type, "y_type", diag))) return r;
+    if ((r = check_counts({{"batch", d.batch}, {"heads", d.heads}, {"dim", d.dim}, {"capacity", d.capacity}},
+                          diag)))
+        return r;
+    if ((r = check_length(d.len, "len", diag))) return r;
+    if ((r = check_length(d.first_row, "first_row", diag))) return r;
+    if ((r = check_length(d.block_table_pages, "block_table_pages", diag))) return r;
+    if (d.has_batch_table > 1 || d.reserved0 != 0)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, d.reserved0 ? "reserved0" : "has_batch_table",
+                    "has_batch_table is %u; it must be 0 or 1, reserved0 0", d.has_batch_table);
+    if (d.page_size && (!d.page_count || d.block_table_pages * d.page_size < d.capacity))
+        return fail(diag, FOVEA_INVALID_ARGUMENT, d.page_count ? "block_table_pages" : "page_count",
+                    "page_size %u with page_count %u and block_table_pages %llu does not hold capacity, %llu",
+                    d.page_size, d.page_count, static_cast<unsigned long long>(d.block_table_pages),
+                    static_cast<unsigned long long>(d.capacity));
+    if (!d.page_size && (d.page_count || d.block_table_pages))
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "page_size",
+                    "page_size is 0 but page_count or block_table_pages is set");
+    const uint64_t y_batch = d.page_size ? d.page_count : d.batch,
+                   y_rows = d.page_size ? d.page_size : d.capacity;
+    if ((r = fill_strides(d.x_strides, d.heads, d.len, d.dim, "x_strides", diag))) return r;
+    if ((r = fill_strides(d.y_strides, d.heads, y_rows, d.dim, "y_strides", diag))) return r;
+    bindings = OperationBindings{};
+    if ((r = bind({FOVEA_BIND_X, d.x_strides, d.batch, d.heads, d.len, d.dim, d.x_type, "x_strides", false},
+                  bindings, diag)))
+        return r;
+    if ((r = bind({FOVEA_BIND_Y, d.y_strides, y_batch, d.heads, y_rows, d.dim, d.y_type, "y_strides", true},
+                  bindings, diag)))
+        return r;
+    if (d.has_batch_table)
+        bind_plain(FOVEA_BIND_BATCH_TABLE, uint64_t{d.batch} * sizeof(FoveaBatchEntry), bindings);
+    if (d.page_size) {
+        const Checked table = Checked(d.batch) * d.block_table_pages * 4;
+        if (table.overflow)
+            return fail(diag, FOVEA_SIZE_OVERFLOW, "block_table_pages",
+                        "the block table's size does not fit 64 bits");
+        bind_plain(FOVEA_BIND_BLOCK_TABLE, table.value, bindings);
+    }
+    return FOVEA_OK;
+}
+
+}  // namespace fovea

@@ -1,0 +1,24 @@
+// The operations beside attention, checked like it: every default filled in, sizes of the bindings computed.
+#pragma once
+
+#include <fovea/fovea.h>
+
+#include <cstdint>
+
+namespace fovea {
+
+// Filled by the make_* functions beside the description itself.
+struct OperationBindings {
+    uint32_t binding_mask = 0, output_mask = 0, f16_mask = 0;
+    uint64_t bytes[FOVEA_BIND_COUNT] = {};
+};
+
+// Each copies the caller's struct to `out` with strides, rotary_dim and row strides filled in.
+FoveaResult make_rope(const FoveaRopeDesc* desc, FoveaRopeDesc& out, OperationBindings& bindings,
+                      FoveaDiag* diag);
+FoveaResult make_linear(const FoveaLinearDesc* desc, FoveaLinearDesc& out, OperationBindings& bindings,
+                        FoveaDiag* diag);
+FoveaResult make_append(const FoveaAppendDesc* desc, FoveaAppendDesc& out, OperationBindings& bindings,
+                        FoveaDiag* diag);
+
+}  // namespace fovea

@@ -1,0 +1,387 @@
+#include "problem/problem.hpp"
+
+#include "problem/abi_struct.hpp"
+#include "problem/checked.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace fovea {
+namespace {
+
+using Desc = FoveaAttentionDesc;
+
+constexpr uint32_t kKnownFlags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW | FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS |
+                                 FOVEA_FLAG_BATCH_TABLE | FOVEA_FLAG_FIXED_SPLITS;
+constexpr uint32_t kKnownOutputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE | FOVEA_OUTPUT_SCORES |
+                                   FOVEA_OUTPUT_CAPPED | FOVEA_OUTPUT_MASKED | FOVEA_OUTPUT_WEIGHTS |
+                                   FOVEA_OUTPUT_ROW_STATS;
+constexpr uint32_t kMaxDim = 1u << 16;
+constexpr uint64_t kMaxHeads = uint64_t{1} << 30;  // batch * heads, an index in kernels
+
+bool is_float(FoveaDtype type) { return type == FOVEA_F32 || type == FOVEA_F16; }
+
+FoveaResult check_types(const Desc& d, FoveaDiag* diag) {
+    const std::pair<const char*, FoveaDtype> types[] = {
+        {"q_type", d.q_type}, {"k_type", d.k_type}, {"v_type", d.v_type}, {"o_type", d.o_type}};
+    for (const auto& [name, type] : types) {
+        if (!is_float(type))
+            return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is %d; it must be FOVEA_F32 or FOVEA_F16",
+                        name, int(type));
+    }
+    return FOVEA_OK;
+}
+
+FoveaResult check_shape(const Desc& d, FoveaDiag* diag) {
+    const std::pair<const char*, uint32_t> counts[] = {{"batch", d.batch},
+                                                       {"heads_q", d.heads_q},
+                                                       {"heads_kv", d.heads_kv},
+                                                       {"dim_qk", d.dim_qk},
+                                                       {"dim_v", d.dim_v}};
+    for (const auto& [name, count] : counts) {
+        if (count == 0)
+            return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is 0; it must be at least 1", name);
+    }
+    if (d.heads_q % d.heads_kv != 0)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "heads_q",
+                    "heads_q is %u; it must be a multiple of heads_kv, %u", d.heads_q, d.heads_kv);
+    if (d.dim_qk > kMaxDim)
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "dim_qk", "dim_qk is %u; the limit is %u", d.dim_qk, kMaxDim);
+    if (d.dim_v > kMaxDim)
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "dim_v", "dim_v is %u; the limit is %u", d.dim_v, kMaxDim);
+    if (uint64_t{d.batch} * d.heads_q > kMaxHeads)
+        return fail(diag, FOVEA_SIZE_OVERFLOW, "batch", "batch * heads_q is %llu; the limit is 2^30",
+                    static_cast<unsigned long long>(uint64_t{d.batch} * d.heads_q));
+    const std::pair<const char*, uint64_t> lengths[] = {{"len_q", d.len_q},
+                                                        {"len_kv", d.len_kv},
+                                                        {"packed_rows_q", d.packed_rows_q},
+                                                        {"packed_rows_kv", d.packed_rows_kv}};
+    for (const auto& [name, length] : lengths) {
+        if (length > uint64_t(kMaxLength))
+            return fail(diag, FOVEA_SIZE_OVERFLOW, name, "%s is %llu; the limit is 2^30", name,
+                        static_cast<unsigned long long>(length));
+    }
+    return FOVEA_OK;
+}
+
+FoveaResult check_scalars(const Desc& d, FoveaDiag* diag) {
+    if (!std::isfinite(d.scale))
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "scale", "scale is %g; it must be finite", d.scale);
+    if (!std::isfinite(d.softcap) || d.softcap < 0)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "softcap",
+                    "softcap is %g; it must be finite and not negative", d.softcap);
+    if (!(d.dropout_p >= 0 && d.dropout_p < 1))
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "dropout_p", "dropout_p is %g; it must be in [0, 1)",
+                    d.dropout_p);
+    if (!(d.max_slice_cost >= 0) || !std::isfinite(d.max_slice_cost))
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "max_slice_cost",
+                    "max_slice_cost is %g; it must be finite and not negative", d.max_slice_cost);
+    if (d.flags & ~kKnownFlags)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "flags", "flags has unknown bits 0x%x",
+                    d.flags & ~kKnownFlags);
+    if (d.outputs & ~kKnownOutputs)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "outputs", "outputs has unknown bits 0x%x",
+                    d.outputs & ~kKnownOutputs);
+    if (d.align < FOVEA_ALIGN_TOP_LEFT || d.align > FOVEA_ALIGN_OFFSET)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "align", "align is %d; it must be a FoveaAlign",
+                    int(d.align));
+    if (d.precision < FOVEA_PRECISION_F32 || d.precision > FOVEA_PRECISION_F16_PRODUCTS)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "precision", "precision is %d; it must be a FoveaPrecision",
+                    int(d.precision));
+    if (d.kernel < FOVEA_KERNEL_AUTO || d.kernel > FOVEA_KERNEL_REFERENCE)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "kernel", "kernel is %d; it must be a FoveaKernel",
+                    int(d.kernel));
+    if (d.reserved0 != 0 || d.reserved1 != 0)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "reserved", "reserved fields must be 0");
+    return FOVEA_OK;
+}
+
+FoveaResult check_positions(const Desc& d, FoveaDiag* diag) {
+    if (d.align == FOVEA_ALIGN_OFFSET && (d.q_offset > kMaxLength || d.q_offset < -kMaxLength))
+        return fail(diag, FOVEA_SIZE_OVERFLOW, "q_offset", "q_offset is %lld; the limit is +-2^30",
+                    static_cast<long long>(d.q_offset));
+    if (d.align != FOVEA_ALIGN_OFFSET && d.q_offset != 0)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "q_offset",
+                    "q_offset is %lld but align is not FOVEA_ALIGN_OFFSET",
+                    static_cast<long long>(d.q_offset));
+    if (!(d.flags & FOVEA_FLAG_WINDOW)) {
+        if (d.window_left != 0 || d.window_right != 0)
+            return fail(diag, FOVEA_INVALID_ARGUMENT, "window_left",
+                        "a window is given but FOVEA_FLAG_WINDOW is not set");
+        return FOVEA_OK;
+    }
+    if (d.window_left < -1)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "window_left",
+                    "window_left is %lld; it must be -1 (unbounded) or more",
+                    static_cast<long long>(d.window_left));
+    if (d.window_right < -1)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "window_right",
+                    "window_right is %lld; it must be -1 (unbounded) or more",
+                    static_cast<long long>(d.window_right));
+    return FOVEA_OK;
+}
+
+FoveaResult check_packing(const Desc& d, FoveaDiag* diag) {
+    const bool table = d.flags & FOVEA_FLAG_BATCH_TABLE;
+    if ((d.packed_rows_q || d.packed_rows_kv) && !table)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "packed_rows_q", "packed rows need FOVEA_FLAG_BATCH_TABLE");
+    if (d.packed_rows_q && (d.q_strides.batch != 0 || d.o_strides.batch != 0))
+        return fail(diag, FOVEA_INVALID_ARGUMENT, d.q_strides.batch ? "q_strides.batch" : "o_strides.batch",
+                    "packed rows need a batch stride of 0");
+    if (d.packed_rows_kv && (d.k_strides.batch != 0 || d.v_strides.batch != 0))
+        return fail(diag, FOVEA_INVALID_ARGUMENT, d.k_strides.batch ? "k_strides.batch" : "v_strides.batch",
+                    "packed rows need a batch stride of 0");
+    if (!d.page_size) {
+        if (d.page_count || d.block_table_pages)
+            return fail(diag, FOVEA_INVALID_ARGUMENT, "page_size",
+                        "page_size is 0 but page_count or block_table_pages is set");
+        return FOVEA_OK;
+    }
+    if (d.packed_rows_kv)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "packed_rows_kv", "keys can be packed or paged, not both");
+    if (d.page_size > uint64_t(kMaxLength))
+        return fail(diag, FOVEA_SIZE_OVERFLOW, "page_size", "page_size is %u; the limit is 2^30",
+                    d.page_size);
+    if (!d.page_count || d.page_count > uint64_t(kMaxLength))
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "page_count", "page_count is %u; it must be in 1 .. 2^30",
+                    d.page_count);
+    if (d.block_table_pages > uint64_t(kMaxLength) || d.block_table_pages * d.page_size < d.len_kv)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "block_table_pages",
+                    "block_table_pages is %llu: with page_size %u that does not hold len_kv, %llu",
+                    static_cast<unsigned long long>(d.block_table_pages), d.page_size,
+                    static_cast<unsigned long long>(d.len_kv));
+    return FOVEA_OK;
+}
+
+// Fields of one matrix for messages: "mask.rows".
+struct MatrixNames {
+    const char *type, *batch, *heads, *rows, *keys, *strides;
+};
+constexpr MatrixNames kMaskNames{"mask.type", "mask.batch", "mask.heads",
+                                 "mask.rows", "mask.keys",  "mask.strides"};
+constexpr MatrixNames kBiasNames{"bias.type", "bias.batch", "bias.heads",
+                                 "bias.rows", "bias.keys",  "bias.strides"};
+constexpr MatrixNames kKeepNames{"keep.type", "keep.batch", "keep.heads",
+                                 "keep.rows", "keep.keys",  "keep.strides"};
+
+FoveaResult broadcast_extent(uint64_t& extent, uint64_t fallback, uint64_t full, const char* name,
+                             FoveaDiag* diag) {
+    if (extent == 0) extent = fallback;
+    if (extent != 1 && extent != full)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is %llu; it must be 1 or %llu", name,
+                    static_cast<unsigned long long>(extent), static_cast<unsigned long long>(full));
+    return FOVEA_OK;
+}
+
+FoveaResult make_matrix(const FoveaMatrixDesc& m, const Desc& d, bool boolean, const MatrixNames& names,
+                        MatrixView& view, uint64_t& bytes, FoveaDiag* diag) {
+    view = MatrixView{};
+    bytes = 0;
+    if (!m.present) return FOVEA_OK;
+    if (boolean ? m.type != FOVEA_U8 : !is_float(m.type))
+        return fail(diag, FOVEA_INVALID_ARGUMENT, names.type, "%s is %d; it must be %s", names.type,
+                    int(m.type), boolean ? "FOVEA_U8" : "FOVEA_F32 or FOVEA_F16");
+    uint64_t batch = m.batch, heads = m.heads, rows = m.rows, keys = m.keys ? m.keys : d.len_kv;
+    FoveaResult r;
+    if ((r = broadcast_extent(batch, 1, d.batch, names.batch, diag))) return r;
+    if ((r = broadcast_extent(heads, 1, d.heads_q, names.heads, diag))) return r;
+    if ((r = broadcast_extent(rows, d.len_q, d.len_q, names.rows, diag))) return r;
+    if (keys > d.len_kv)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, names.keys, "%s is %llu; it must be at most len_kv, %llu",
+                    names.keys, static_cast<unsigned long long>(keys),
+                    static_cast<unsigned long long>(d.len_kv));
+    FoveaStrides s = m.strides;
+    if ((r = fill_strides(s, heads, rows, keys, names.strides, diag))) return r;
+    if (!spanned_bytes(s, batch, heads, rows, keys, dtype_bytes(m.type), bytes))
+        return fail(diag, FOVEA_SIZE_OVERFLOW, names.strides, "the size of %s does not fit 64 bits",
+                    names.strides);
+    bytes = align_up(bytes, 4);  // kernels read booleans and halves in 32-bit words
+    if (batch == 1) s.batch = 0;
+    if (heads == 1) s.head = 0;
+    if (rows == 1) s.row = 0;
+    view = MatrixView{true, m.type, int64_t(keys), s};
+    return FOVEA_OK;
+}
+
+void set_binding(Problem& p, FoveaBinding binding, uint64_t bytes, bool output = false) {
+    p.binding_mask |= 1u << binding;
+    if (output) p.output_mask |= 1u << binding;
+    p.binding_bytes[binding] = bytes;
+}
+
+FoveaResult bind_tensor(Problem& p, FoveaBinding binding, const FoveaStrides& s, uint64_t b, uint64_t h,
+                        uint64_t l, uint64_t d, FoveaDtype type, const char* name, FoveaDiag* diag) {
+    uint64_t bytes = 0;
+    if (!spanned_bytes(s, b, h, l, d, dtype_bytes(type), bytes))
+        return fail(diag, FOVEA_SIZE_OVERFLOW, name,
+                    "the size of the tensor that %s describes does not fit 64 bits", name);
+    set_binding(p, binding, bytes, binding == FOVEA_BIND_O);
+    return FOVEA_OK;
+}
+
+FoveaResult bind_qkvo(Problem& p, const Desc& d, FoveaDiag* diag) {
+    const uint64_t rows_q = d.packed_rows_q ? d.packed_rows_q : d.len_q;
+    const uint64_t rows_kv = d.page_size ? d.page_size : d.packed_rows_kv ? d.packed_rows_kv : d.len_kv;
+    const uint64_t batch_q = d.packed_rows_q ? 1 : d.batch;
+    const uint64_t batch_kv = d.page_size ? d.page_count : d.packed_rows_kv ? 1 : d.batch;
+    FoveaResult r;
+    if ((r = fill_strides(p.q, d.heads_q, rows_q, d.dim_qk, "q_strides", diag))) return r;
+    if ((r = fill_strides(p.k, d.heads_kv, rows_kv, d.dim_qk, "k_strides", diag))) return r;
+    if ((r = fill_strides(p.v, d.heads_kv, rows_kv, d.dim_v, "v_strides", diag))) return r;
+    if ((r = fill_strides(p.o, d.heads_q, rows_q, d.dim_v, "o_strides", diag))) return r;
+    if (d.packed_rows_q) p.q.batch = p.o.batch = 0;
+    if (d.packed_rows_kv) p.k.batch = p.v.batch = 0;
+    if ((r = bind_tensor(p, FOVEA_BIND_Q, p.q, batch_q, d.heads_q, rows_q, d.dim_qk, d.q_type, "q_strides",
+                         diag)))
+        return r;
+    if ((r = bind_tensor(p, FOVEA_BIND_K, p.k, batch_kv, d.heads_kv, rows_kv, d.dim_qk, d.k_type, "k_strides",
+                         diag)))
+        return r;
+    if ((r = bind_tensor(p, FOVEA_BIND_V, p.v, batch_kv, d.heads_kv, rows_kv, d.dim_v, d.v_type, "v_strides",
+                         diag)))
+        return r;
+    if (!wants(p, FOVEA_OUTPUT_O)) return FOVEA_OK;
+    if (!rows_are_disjoint(p.o, batch_q, d.heads_q, rows_q, d.dim_v))
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "o_strides",
+                    "rows of o overlap: strides %lld, %lld, %lld with rows of %u",
+                    static_cast<long long>(p.o.batch), static_cast<long long>(p.o.head),
+                    static_cast<long long>(p.o.row), d.dim_v);
+    return bind_tensor(p, FOVEA_BIND_O, p.o, batch_q, d.heads_q, rows_q, d.dim_v, d.o_type, "o_strides",
+                       diag);
+}
+
+FoveaResult bind_outputs(Problem& p, const Desc& d, FoveaDiag* diag) {
+    const Checked rows = Checked(d.batch) * d.heads_q * d.len_q;
+    const Checked matrix = rows * d.len_kv * 4;
+    if (rows.overflow || (rows * 16).overflow)
+        return fail(diag, FOVEA_SIZE_OVERFLOW, "len_q", "batch * heads_q * len_q does not fit 64 bits");
+    if (wants_matrix(p) && matrix.overflow)
+        return fail(diag, FOVEA_SIZE_OVERFLOW, "outputs",
+                    "a matrix of batch * heads_q * len_q * len_kv does not fit 64 bits");
+    const std::pair<uint32_t, FoveaBinding> matrices[] = {{FOVEA_OUTPUT_SCORES, FOVEA_BIND_SCORES},
+                                                          {FOVEA_OUTPUT_CAPPED, FOVEA_BIND_CAPPED},
+                                                          {FOVEA_OUTPUT_MASKED, FOVEA_BIND_MASKED},
+                                                          {FOVEA_OUTPUT_WEIGHTS, FOVEA_BIND_WEIGHTS}};
+    for (const auto& [output, binding] : matrices)
+        if (wants(p, output)) set_binding(p, binding, matrix.value, true);
+    if (wants(p, FOVEA_OUTPUT_LSE)) set_binding(p, FOVEA_BIND_LSE, rows.value * 4, true);
+    if (wants(p, FOVEA_OUTPUT_ROW_STATS))
+        set_binding(p, FOVEA_BIND_ROW_STATS, rows.value * sizeof(FoveaRowStats), true);
+    return FOVEA_OK;
+}
+
+FoveaResult bind_masks(Problem& p, const Desc& d, FoveaDiag* diag) {
+    uint64_t bytes = 0;
+    FoveaResult r;
+    if ((r = make_matrix(d.mask, d, true, kMaskNames, p.mask, bytes, diag))) return r;
+    if (p.mask.present) set_binding(p, FOVEA_BIND_MASK, bytes);
+    if ((r = make_matrix(d.bias, d, false, kBiasNames, p.bias, bytes, diag))) return r;
+    if (p.bias.present) set_binding(p, FOVEA_BIND_BIAS, bytes);
+    if ((r = make_matrix(d.keep, d, true, kKeepNames, p.keep, bytes, diag))) return r;
+    if (p.keep.present) set_binding(p, FOVEA_BIND_KEEP, bytes);
+    if (p.alibi) set_binding(p, FOVEA_BIND_ALIBI, uint64_t{d.heads_q} * 4);
+    if (p.sinks) set_binding(p, FOVEA_BIND_SINKS, uint64_t{d.heads_q} * 4);
+    if (p.batch_table) set_binding(p, FOVEA_BIND_BATCH_TABLE, uint64_t{d.batch} * sizeof(FoveaBatchEntry));
+    if (p.page_size) {
+        const Checked table = Checked(d.batch) * d.block_table_pages * 4;
+        if (table.overflow)
+            return fail(diag, FOVEA_SIZE_OVERFLOW, "block_table_pages",
+                        "the block table's size does not fit 64 bits");
+        set_binding(p, FOVEA_BIND_BLOCK_TABLE, table.value);
+    }
+    return FOVEA_OK;
+}
+
+void fill_meaning(Problem& p, const Desc& d) {
+    p.q_type = d.q_type, p.k_type = d.k_type, p.v_type = d.v_type, p.o_type = d.o_type;
+    p.batch = d.batch, p.heads_q = d.heads_q, p.heads_kv = d.heads_kv;
+    p.group = d.heads_q / d.heads_kv;
+    p.dim_qk = d.dim_qk, p.dim_v = d.dim_v;
+    p.len_q = int64_t(d.len_q), p.len_kv = int64_t(d.len_kv);
+    p.q = d.q_strides, p.k = d.k_strides, p.v = d.v_strides, p.o = d.o_strides;
+    p.scale = d.scale != 0 ? d.scale : float(1.0 / std::sqrt(double(d.dim_qk)));
+    p.softcap = d.softcap;
+    p.causal = d.flags & FOVEA_FLAG_CAUSAL;
+    p.alibi = d.flags & FOVEA_FLAG_ALIBI;
+    p.sinks = d.flags & FOVEA_FLAG_SINKS;
+    p.batch_table = d.flags & FOVEA_FLAG_BATCH_TABLE;
+    p.fixed_splits = d.flags & FOVEA_FLAG_FIXED_SPLITS;
+    p.align = d.align;
+    p.q_offset = d.q_offset;
+    const bool window = d.flags & FOVEA_FLAG_WINDOW;
+    p.window_left = window && d.window_left >= 0 ? std::min(d.window_left, kUnbounded) : kUnbounded;
+    p.window_right = window && d.window_right >= 0 ? std::min(d.window_right, kUnbounded) : kUnbounded;
+    p.dropout = d.keep.present || d.dropout_p > 0;
+    p.drop_threshold = uint32_t(double(d.dropout_p) * 4294967296.0);
+    p.keep_scale = 1.0f / (1.0f - d.dropout_p);
+    p.dropout_seed = d.dropout_seed, p.dropout_offset = d.dropout_offset;
+    p.packed_rows_q = int64_t(d.packed_rows_q), p.packed_rows_kv = int64_t(d.packed_rows_kv);
+    p.page_size = d.page_size, p.page_count = d.page_count;
+    p.block_table_pages = int64_t(d.block_table_pages);
+    p.outputs = d.outputs ? d.outputs : uint32_t(FOVEA_OUTPUT_O);
+    p.precision = d.precision;
+    p.kernel = d.kernel;
+    p.max_slice_cost = d.max_slice_cost;
+    p.workspace_limit = d.workspace_limit ? d.workspace_limit : uint64_t{64} << 20;
+}
+
+}  // namespace
+
+bool spanned_bytes(const FoveaStrides& s, uint64_t b, uint64_t h, uint64_t l, uint64_t d,
+                   uint32_t element_bytes, uint64_t& bytes) {
+    bytes = 0;
+    if (b == 0 || h == 0 || l == 0 || d == 0) return true;
+    const Checked span = (Checked(b - 1) * uint64_t(s.batch) + Checked(h - 1) * uint64_t(s.head) +
+                          Checked(l - 1) * uint64_t(s.row) + d) *
+                         element_bytes;
+    bytes = span.value;
+    // One bit is kept free so that sums of an offset and a size, and signed index arithmetic, stay exact.
+    return !span.overflow && span.value <= uint64_t(INT64_MAX) / 2;
+}
+
+bool rows_are_disjoint(const FoveaStrides& s, uint64_t b, uint64_t h, uint64_t l, uint64_t d) {
+    struct Axis {
+        uint64_t stride, extent;
+    } axes[3] = {{uint64_t(s.batch), b}, {uint64_t(s.head), h}, {uint64_t(s.row), l}};
+    std::sort(axes, axes + 3, [](const Axis& x, const Axis& y) { return x.stride < y.stride; });
+    Checked span = d;
+    for (const Axis& axis : axes) {
+        if (axis.extent <= 1) continue;
+        if (span.overflow || axis.stride < span.value) return false;
+        span = Checked(axis.stride) * (axis.extent - 1) + span;
+    }
+    return true;
+}
+
+FoveaResult fill_strides(FoveaStrides& s, uint64_t h, uint64_t l, uint64_t d, const char* name,
+                         FoveaDiag* diag) {
+    if (s.batch < 0 || s.head < 0 || s.row < 0)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s has a negative stride: %lld, %lld, %lld", name,
+                    static_cast<long long>(s.batch), static_cast<long long>(s.head),
+                    static_cast<long long>(s.row));
+    if (s.batch != 0 || s.head != 0 || s.row != 0) return FOVEA_OK;
+    const Checked head = Checked(l) * d, batch = head * h;
+    if (batch.overflow || batch.value > uint64_t(INT64_MAX))
+        return fail(diag, FOVEA_SIZE_OVERFLOW, name, "packed strides of %s do not fit 64 bits", name);
+    s = FoveaStrides{int64_t(batch.value), int64_t(head.value), int64_t(d)};
+    return FOVEA_OK;
+}
+
+FoveaResult make_problem(const FoveaAttentionDesc* desc, Problem& p, FoveaDiag* diag) {
+    Desc d;
+    FoveaResult r;
+    if ((r = read_struct(desc, d, "desc", diag))) return r;
+    if ((r = check_types(d, diag))) return r;
+    if ((r = check_shape(d, diag))) return r;
+    if ((r = check_scalars(d, diag))) return r;
+    if ((r = check_positions(d, diag))) return r;
+    if ((r = check_packing(d, diag))) return r;
+    p = Problem{};
+    fill_meaning(p, d);
+    if ((r = bind_qkvo(p, d, diag))) return r;
+    if ((r = bind_masks(p, d, diag))) return r;
+    return bind_outputs(p, d, diag);
+}
+
+}  // namespace fovea

@@ -1,0 +1,84 @@
+// One attention call after checking: every default filled in, every size computed. Backends read this, never
+// the caller's description.
+#pragma once
+
+#include <fovea/fovea.h>
+
+#include <cstdint>
+
+namespace fovea {
+
+// Lengths, offsets and rows stay below 2^30, so that positions, their differences and window sums fit int32
+// in a kernel.
+constexpr int64_t kMaxLength = int64_t{1} << 30;
+constexpr int64_t kUnbounded = int64_t{1} << 31;  // a window this wide hides nothing
+
+// mask, bias or keep with broadcasting spelt out: element (b, h, i, j) is at b*batch + h*head + i*row + j for
+// j < keys. Broadcast axes have stride 0.
+struct MatrixView {
+    bool present = false;
+    FoveaDtype type = FOVEA_U8;
+    int64_t keys = 0;
+    FoveaStrides strides{};
+};
+
+struct Problem {
+    FoveaDtype q_type, k_type, v_type, o_type;
+    uint32_t batch, heads_q, heads_kv;
+    uint32_t group;  // query heads for each key/value head
+    uint32_t dim_qk, dim_v;
+    int64_t len_q, len_kv;
+    FoveaStrides q, k, v,
+        o;  // elements, defaults filled in; for pools of pages `batch` is the stride of a page
+
+    float scale, softcap;
+    bool causal, alibi, sinks, batch_table, fixed_splits;
+    FoveaAlign align;
+    int64_t q_offset;                   // 0 unless align is FOVEA_ALIGN_OFFSET
+    int64_t window_left, window_right;  // kUnbounded where there is no bound
+    MatrixView mask, bias, keep;
+
+    bool dropout;             // there is a keep mask, explicit or by Philox
+    uint32_t drop_threshold;  // Philox words below it are dropped
+    float keep_scale;         // 1 / (1 - p)
+    uint64_t dropout_seed, dropout_offset;
+
+    int64_t packed_rows_q, packed_rows_kv;  // 0: not packed
+    uint32_t page_size, page_count;         // page_size 0: not paged
+    int64_t block_table_pages;
+
+    uint32_t outputs;  // FOVEA_OUTPUT_*
+    FoveaPrecision precision;
+    FoveaKernel kernel;
+    double max_slice_cost;     // 0: the planner decides
+    uint64_t workspace_limit;  // bytes, never 0
+
+    uint32_t binding_mask, output_mask;        // bit i: FoveaBinding i is needed / is written
+    uint64_t binding_bytes[FOVEA_BIND_COUNT];  // smallest size of each
+};
+
+constexpr uint32_t dtype_bytes(FoveaDtype type) {
+    return type == FOVEA_F16 ? 2u : type == FOVEA_U8 ? 1u : 4u;
+}
+
+inline bool wants(const Problem& p, uint32_t output) { return (p.outputs & output) != 0; }
+inline bool wants_matrix(const Problem& p) {
+    return wants(p, FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED | FOVEA_OUTPUT_MASKED | FOVEA_OUTPUT_WEIGHTS);
+}
+
+// Checks a description against the meaning of fovea.h; knows nothing of devices. Allocates nothing.
+FoveaResult make_problem(const FoveaAttentionDesc* desc, Problem& out, FoveaDiag* diag);
+
+// Bytes that a strided tensor [b, h, l, d] spans, counted from its first element; 0 if it is empty. False on
+// overflow.
+bool spanned_bytes(const FoveaStrides& strides, uint64_t b, uint64_t h, uint64_t l, uint64_t d,
+                   uint32_t element_bytes, uint64_t& bytes);
+
+// True if no two rows of a tensor can overlap, judged by strides alone.
+bool rows_are_disjoint(const FoveaStrides& strides, uint64_t b, uint64_t h, uint64_t l, uint64_t d);
+
+// {0,0,0} becomes packed [b, h, l, d]. Refuses negative strides. `name` is the field, "q_strides".
+FoveaResult fill_strides(FoveaStrides& strides, uint64_t h, uint64_t l, uint64_t d, const char* name,
+                         FoveaDiag* diag);
+
+}  // namespace fovea
