@@ -1,0 +1,35 @@
+#include "api/host_memory.hpp"
+
+#include "problem/status.hpp"
+
+#include <cstdlib>
+
+namespace fovea {
+namespace {
+
+void* default_allocate(void*, size_t size_bytes, size_t alignment) {
+    if (alignment <= alignof(max_align_t)) return malloc(size_bytes);
+#if defined(_WIN32)
+    return _aligned_malloc(size_bytes, alignment);
+#else
+    // aligned_alloc asks for a size that is a multiple of the alignment.
+    return aligned_alloc(alignment, (size_bytes + alignment - 1) / alignment * alignment);
+#endif
+}
+
+void default_release(void*, void* pointer, size_t) { free(pointer); }
+
+}  // namespace
+
+FoveaResult choose_allocator(const FoveaHostAllocator* given, FoveaHostAllocator& out, FoveaDiag* diag) {
+    out = FoveaHostAllocator{nullptr, default_allocate, default_release};
+    if (!given) return FOVEA_OK;
+    if (!given->allocate || !given->release)
+        return fail(diag, FOVEA_INVALID_ARGUMENT,
+                    given->allocate ? "allocator.release" : "allocator.allocate",
+                    "a host allocator needs both functions");
+    out = *given;
+    return FOVEA_OK;
+}
+
+}  // namespace fovea

@@ -1,0 +1,35 @@
+#include <fovea/fovea.h>
+
+const char* foveaResultText(FoveaResult code) {
+    switch (code) {
+        case FOVEA_OK:
+            return "success";
+        case FOVEA_INVALID_ARGUMENT:
+            return "invalid argument";
+        case FOVEA_UNSUPPORTED:
+            return "unsupported";
+        case FOVEA_LIMIT_EXCEEDED:
+            return "limit exceeded";
+        case FOVEA_SIZE_OVERFLOW:
+            return "size overflow";
+        case FOVEA_OUT_OF_HOST_MEMORY:
+            return "out of host memory";
+        case FOVEA_OUT_OF_DEVICE_MEMORY:
+            return "out of device memory";
+        case FOVEA_DEVICE_LOST:
+            return "device lost";
+        case FOVEA_VULKAN_ERROR:
+            return "Vulkan error";
+        case FOVEA_ABI_MISMATCH:
+            return "ABI mismatch";
+        case FOVEA_IO_ERROR:
+            return "input/output error";
+        case FOVEA_CANCELLED:
+            return "cancelled";
+        case FOVEA_TIMEOUT:
+            return "timeout";
+    }
+    return "unknown result";
+}
+
+uint32_t foveaAbiVersion(void) { return FOVEA_ABI_VERSION; }

@@ -1,0 +1,182 @@
+// Creation of plans and what can be asked of them. The C boundary: checks, copies, dispatches to the layers
+// below.
+#include "api/host_memory.hpp"
+#include "plan/plan.hpp"
+#include "plan/text_sink.hpp"
+#include "problem/abi_struct.hpp"
+#include "problem/bindings.hpp"
+#include "problem/checked.hpp"
+
+#include <cstring>
+#include <new>
+
+namespace fovea {
+namespace {
+
+FoveaResult read_facts(const FoveaDeviceFacts* given, FoveaDeviceFacts& facts, FoveaDiag* diag) {
+    if (FoveaResult r = read_struct(given, facts, "facts", diag)) return r;
+    if (facts.backend != FOVEA_BACKEND_CPU && facts.backend != FOVEA_BACKEND_VULKAN)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.backend",
+                    "facts.backend is %d; it must be a FoveaBackend", int(facts.backend));
+    return FOVEA_OK;
+}
+
+void begin_info(FoveaPlan_T& plan, uint32_t binding_mask, uint32_t output_mask,
+                const uint64_t (&bytes)[FOVEA_BIND_COUNT]) {
+    plan.info.struct_size = sizeof plan.info;
+    plan.info.backend = plan.facts.backend;
+    plan.info.binding_mask = binding_mask;
+    plan.info.output_mask = output_mask;
+    memcpy(plan.info.binding_bytes, bytes, sizeof bytes);
+}
+
+FoveaResult plan_for_backend(FoveaPlan_T& plan, FoveaDiag* diag) {
+    return plan.facts.backend == FOVEA_BACKEND_CPU ? plan_cpu(plan, diag) : plan_vulkan(plan, diag);
+}
+
+// Runs `fill(plan)` on a zeroed plan of the allocator; hands the plan out only if that worked.
+template <class Fill>
+FoveaResult create(const FoveaDeviceFacts* facts, const FoveaHostAllocator* allocator, FoveaPlan* out,
+                   FoveaDiag* diag, Fill fill) {
+    if (!out) return fail(diag, FOVEA_INVALID_ARGUMENT, "out", "out is null");
+    *out = nullptr;
+    FoveaHostAllocator chosen;
+    FoveaDeviceFacts checked_facts;
+    FoveaResult r;
+    if ((r = choose_allocator(allocator, chosen, diag))) return r;
+    if ((r = read_facts(facts, checked_facts, diag))) return r;
+    void* memory = chosen.allocate(chosen.user, sizeof(FoveaPlan_T), alignof(FoveaPlan_T));
+    if (!memory)
+        return fail(diag, FOVEA_OUT_OF_HOST_MEMORY, "allocator", "no host memory for a plan of %zu bytes",
+                    sizeof(FoveaPlan_T));
+    auto* plan = new (memory) FoveaPlan_T{};
+    plan->allocator = chosen;
+    plan->facts = checked_facts;
+    r = fill(*plan);
+    if (r == FOVEA_OK) r = plan_for_backend(*plan, diag);
+    if (r != FOVEA_OK) {
+        chosen.release(chosen.user, memory, sizeof(FoveaPlan_T));
+        return r;
+    }
+    *out = plan;
+    return FOVEA_OK;
+}
+
+FoveaResult fill_attention(FoveaPlan_T& plan, const FoveaAttentionDesc* desc, FoveaDiag* diag) {
+    plan.operation = Operation::attention;
+    if (FoveaResult r = make_problem(desc, plan.problem, diag)) return r;
+    const Problem& p = plan.problem;
+    const auto f16 = [&](FoveaDtype type, FoveaBinding binding) {
+        if (type == FOVEA_F16) plan.f16_mask |= 1u << binding;
+    };
+    f16(p.q_type, FOVEA_BIND_Q);
+    f16(p.k_type, FOVEA_BIND_K);
+    f16(p.v_type, FOVEA_BIND_V);
+    f16(p.o_type, FOVEA_BIND_O);
+    begin_info(plan, p.binding_mask, p.output_mask, p.binding_bytes);
+    return FOVEA_OK;
+}
+
+template <class Desc, class Make>
+FoveaResult fill_operation(FoveaPlan_T& plan, Operation operation, const Desc* desc, Desc& member, Make make,
+                           FoveaDiag* diag) {
+    plan.operation = operation;
+    OperationBindings bindings;
+    if (FoveaResult r = make(desc, member, bindings, diag)) return r;
+    plan.f16_mask = bindings.f16_mask;
+    begin_info(plan, bindings.binding_mask, bindings.output_mask, bindings.bytes);
+    return FOVEA_OK;
+}
+
+}  // namespace
+}  // namespace fovea
+
+using namespace fovea;
+
+FoveaAttentionDesc foveaAttentionDesc(void) {
+    FoveaAttentionDesc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.struct_size = sizeof desc;
+    return desc;
+}
+
+FoveaResult foveaCheckAttention(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* desc,
+                                FoveaDiag* diag) {
+    FoveaPlan_T plan{};
+    if (FoveaResult r = fill_attention(plan, desc, diag)) return r;
+    if (!facts) return FOVEA_OK;
+    if (FoveaResult r = read_facts(facts, plan.facts, diag)) return r;
+    plan.info.backend = plan.facts.backend;
+    return plan_for_backend(plan, diag);
+}
+
+FoveaResult foveaPlanAttention(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* desc,
+                               const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
+    return create(facts, allocator, out, diag,
+                  [&](FoveaPlan_T& plan) { return fill_attention(plan, desc, diag); });
+}
+
+FoveaResult foveaPlanRope(const FoveaDeviceFacts* facts, const FoveaRopeDesc* desc,
+                          const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
+    return create(facts, allocator, out, diag, [&](FoveaPlan_T& plan) {
+        return fill_operation(plan, Operation::rope, desc, plan.rope, make_rope, diag);
+    });
+}
+
+FoveaResult foveaPlanLinear(const FoveaDeviceFacts* facts, const FoveaLinearDesc* desc,
+                            const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
+    return create(facts, allocator, out, diag, [&](FoveaPlan_T& plan) {
+        return fill_operation(plan, Operation::linear, desc, plan.linear, make_linear, diag);
+    });
+}
+
+FoveaResult foveaPlanAppend(const FoveaDeviceFacts* facts, const FoveaAppendDesc* desc,
+                            const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
+    return create(facts, allocator, out, diag, [&](FoveaPlan_T& plan) {
+        return fill_operation(plan, Operation::append, desc, plan.append, make_append, diag);
+    });
+}
+
+FoveaResult foveaGetPlanInfo(FoveaPlan plan, FoveaPlanInfo* info, FoveaDiag* diag) {
+    if (!plan) return fail(diag, FOVEA_INVALID_ARGUMENT, "plan", "plan is null");
+    return write_struct(plan->info, info, "info", diag);
+}
+
+size_t foveaExplainPlan(FoveaPlan plan, char* text, size_t capacity) {
+    TextSink sink(text, text ? capacity : 0);
+    if (!plan) return sink.needed();
+    const FoveaPlanInfo& info = plan->info;
+    sink.line("%s", info.reason);
+    sink.line("slices: %llu, at most %.3g FLOP each; %.4g FLOP in all",
+              static_cast<unsigned long long>(info.slice_count), info.max_slice_flops, info.flops);
+    if (plan->operation == Operation::attention)
+        sink.line("pairs of query and key computed: %.6g of %.6g", info.visited_pairs, info.total_pairs);
+    sink.line("workspace: %llu bytes", static_cast<unsigned long long>(info.workspace_bytes));
+    if (plan->facts.backend == FOVEA_BACKEND_CPU)
+        explain_cpu(*plan, sink);
+    else
+        explain_vulkan(*plan, sink);
+    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
+        if (info.binding_mask >> i & 1)
+            sink.line("%s %s: %llu bytes", info.output_mask >> i & 1 ? "writes" : "reads", binding_name(i),
+                      static_cast<unsigned long long>(info.binding_bytes[i]));
+    }
+    return sink.needed();
+}
+
+FoveaResult foveaGetDispatches(FoveaPlan plan, uint64_t slice, FoveaDispatch* out, uint32_t* count,
+                               FoveaDiag* diag) {
+    if (!plan || !count || !out)
+        return fail(diag, FOVEA_INVALID_ARGUMENT,
+                    !plan    ? "plan"
+                    : !count ? "count"
+                             : "out",
+                    "must not be null");
+    if (plan->facts.backend != FOVEA_BACKEND_VULKAN)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "plan", "the plan is for the CPU; it has no dispatches");
+    if (slice >= plan->info.slice_count)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "slice", "slice is %llu; the plan has %llu",
+                    static_cast<unsigned long long>(slice),
+                    static_cast<unsigned long long>(plan->info.slice_count));
+    return vulkan_slice(*plan, slice, out, *count, diag);
+}

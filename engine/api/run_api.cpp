@@ -1,0 +1,67 @@
+// Runs of CPU plans: every argument is checked before the first write.
+#include "cpu/run.hpp"
+#include "plan/plan.hpp"
+#include "problem/abi_struct.hpp"
+#include "problem/bindings.hpp"
+
+namespace fovea {
+namespace {
+
+FoveaResult read_ranges(const FoveaCpuRun& run, BindingRange (&ranges)[FOVEA_BIND_COUNT + 1],
+                        FoveaDiag* diag) {
+    if (run.binding_count && !run.bindings)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "bindings", "bindings is null but binding_count is %u",
+                    run.binding_count);
+    const auto range = [](const FoveaHostBuffer& b) {
+        return BindingRange{b.data != nullptr, 0, uint64_t(reinterpret_cast<uintptr_t>(b.data)),
+                            b.size_bytes};
+    };
+    for (uint32_t i = 0; i < run.binding_count && i < FOVEA_BIND_COUNT; ++i)
+        ranges[i] = range(run.bindings[i]);
+    ranges[kBindWorkspace] = range(run.workspace);
+    return FOVEA_OK;
+}
+
+FoveaResult check_slices(const FoveaPlanInfo& info, const FoveaCpuRun& run, uint64_t& end, FoveaDiag* diag) {
+    if (run.first_slice > info.slice_count || run.slice_count > info.slice_count - run.first_slice)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "first_slice",
+                    "slices %llu + %llu are outside the plan's %llu",
+                    static_cast<unsigned long long>(run.first_slice),
+                    static_cast<unsigned long long>(run.slice_count),
+                    static_cast<unsigned long long>(info.slice_count));
+    end = run.slice_count ? run.first_slice + run.slice_count : info.slice_count;
+    return FOVEA_OK;
+}
+
+}  // namespace
+}  // namespace fovea
+
+using namespace fovea;
+
+FoveaResult foveaRunCpu(FoveaPlan plan, const FoveaCpuRun* given, FoveaDiag* diag) {
+    if (!plan) return fail(diag, FOVEA_INVALID_ARGUMENT, "plan", "plan is null");
+    if (plan->facts.backend != FOVEA_BACKEND_CPU)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "plan",
+                    "the plan is for Vulkan; record it with foveaCmdRun");
+    FoveaCpuRun run;
+    FoveaResult r;
+    if ((r = read_struct(given, run, "run", diag))) return r;
+    BindingRange ranges[FOVEA_BIND_COUNT + 1];
+    if ((r = read_ranges(run, ranges, diag))) return r;
+    const BindingRules rules{0, plan->operation == Operation::rope, plan->f16_mask};
+    if ((r = check_bindings(plan->info, rules, ranges, diag))) return r;
+    uint64_t end = 0;
+    if ((r = check_slices(plan->info, run, end, diag))) return r;
+    if (run.parallel && (!run.parallel->run || run.parallel->worker_count == 0))
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "parallel",
+                    "parallel needs a run function and at least one worker");
+    const uint32_t planned = plan->facts.cpu_threads ? plan->facts.cpu_threads : 1;
+    if (run.parallel && run.parallel->worker_count > planned)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "parallel.worker_count",
+                    "parallel.worker_count is %u; the plan is for %u", run.parallel->worker_count, planned);
+    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+    for (uint32_t i = 0; i < run.binding_count && i < FOVEA_BIND_COUNT; ++i) bindings[i] = run.bindings[i];
+    run_cpu(*plan, CpuRun{bindings, static_cast<unsigned char*>(run.workspace.data), run.parallel,
+                          run.first_slice, end});
+    return FOVEA_OK;
+}

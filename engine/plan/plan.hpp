@@ -1,0 +1,52 @@
+// What a FoveaPlan is: a checked problem, the facts it was planned for, and what each backend decided. Pure
+// data but for the last member, which foveaCompilePlan fills once.
+#pragma once
+
+#include "plan/cpu_plan.hpp"
+#include "plan/vulkan_plan.hpp"
+#include "problem/operations.hpp"
+#include "problem/problem.hpp"
+
+#include <fovea/fovea.h>
+
+namespace fovea {
+
+enum class Operation : uint32_t { attention, rope, linear, append };
+
+// Pipelines of a plan on one context; owned by the context, see engine/vulkan.
+struct CompiledPlan;
+
+}  // namespace fovea
+
+struct FoveaPlan_T {
+    FoveaHostAllocator allocator;  // all members set
+    fovea::Operation operation;
+    FoveaDeviceFacts facts;
+    fovea::Problem problem;  // attention
+    FoveaRopeDesc rope;
+    FoveaLinearDesc linear;
+    FoveaAppendDesc append;
+    uint32_t f16_mask;   // bindings of f16 elements
+    FoveaPlanInfo info;  // struct_size, backend, binding_* are set before the backend's planner runs
+    fovea::CpuPlan cpu;
+    fovea::VulkanPlan vulkan;
+    fovea::CompiledPlan* compiled;  // null until foveaCompilePlan
+};
+
+namespace fovea {
+
+// Each backend's planner: chooses the kernel, fills its part of the plan and of info (kernel, reason,
+// workspace, slices, costs), or refuses with the reason. Pure.
+FoveaResult plan_cpu(FoveaPlan_T& plan, FoveaDiag* diag);
+FoveaResult plan_vulkan(FoveaPlan_T& plan, FoveaDiag* diag);
+
+// The dispatches of one slice; see foveaGetDispatches.
+FoveaResult vulkan_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
+                         FoveaDiag* diag);
+
+// Text of foveaExplainPlan behind the common lines. Appends to a fixed buffer that may run out.
+class TextSink;
+void explain_cpu(const FoveaPlan_T& plan, TextSink& text);
+void explain_vulkan(const FoveaPlan_T& plan, TextSink& text);
+
+}  // namespace fovea
