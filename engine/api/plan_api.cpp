@@ -1,11 +1,11 @@
 // Creation of plans and what can be asked of them. The C boundary: checks, copies, dispatches to the layers
 // below.
-#include "api/host_memory.hpp"
 #include "plan/plan.hpp"
 #include "plan/text_sink.hpp"
 #include "problem/abi_struct.hpp"
 #include "problem/bindings.hpp"
 #include "problem/checked.hpp"
+#include "problem/host_memory.hpp"
 
 #include <cstring>
 #include <new>

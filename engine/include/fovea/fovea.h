@@ -1,7 +1,7 @@
 /* Fovea: transformer attention that a host program can plan, record, run and look into.
  *
  * This header is the C boundary of the library `fovea` and its manual: the problem description, plans as data and the
- * CPU backend. <fovea/fovea_vulkan.h> adds the recorder for a host'"'"'s own Vulkan device, <fovea/fovea.hpp> the C++20
+ * CPU backend. <fovea/fovea_vulkan.h> adds the recorder for a host's own Vulkan device, <fovea/fovea.hpp> the C++20
  * wrapper. It compiles as C99 and as C++.
  *
  * What the library never does: submit, wait, start a thread, allocate device memory, read the environment, print, keep
@@ -51,15 +51,15 @@ typedef enum FoveaResult {
     FOVEA_OK = 0,
     FOVEA_INVALID_ARGUMENT = 1,      /* a field has a value that no device could serve */
     FOVEA_UNSUPPORTED = 2,           /* meaningful, but not on this device or with this kernel; the diag says why */
-    FOVEA_LIMIT_EXCEEDED = 3,        /* a limit of the device or of the caller'"'"'s budget is too small */
-    FOVEA_SIZE_OVERFLOW = 4,         /* a size does not fit 64 bits, or an index the kernels'"'"' index type */
+    FOVEA_LIMIT_EXCEEDED = 3,        /* a limit of the device or of the caller's budget is too small */
+    FOVEA_SIZE_OVERFLOW = 4,         /* a size does not fit 64 bits, or an index the kernels' index type */
     FOVEA_OUT_OF_HOST_MEMORY = 5,
     FOVEA_OUT_OF_DEVICE_MEMORY = 6,
     FOVEA_DEVICE_LOST = 7,           /* sticky: every later call with the context says so again */
     FOVEA_VULKAN_ERROR = 8,          /* FoveaDiag::vk_result holds the VkResult */
-    FOVEA_ABI_MISMATCH = 9,          /* struct_size is 0, or the caller'"'"'s struct is newer than this library */
+    FOVEA_ABI_MISMATCH = 9,          /* struct_size is 0, or the caller's struct is newer than this library */
     FOVEA_IO_ERROR = 10,             /* a file could not be read or written (libraries above this one) */
-    FOVEA_CANCELLED = 11,            /* the caller'"'"'s progress callback asked to stop (libraries above this one) */
+    FOVEA_CANCELLED = 11,            /* the caller's progress callback asked to stop (libraries above this one) */
     FOVEA_TIMEOUT = 12               /* a finite wait ran out (libraries above this one) */
 } FoveaResult;
 
@@ -100,9 +100,9 @@ typedef struct FoveaHostAllocator {
  *   causal            j > p_i
  *   window            j < p_i - window_left   or   j > p_i + window_right
  *   kv length         j >= kv_length of the batch entry
- *   mask              mask_ij is zero, or j lies past the mask'"'"'s last column
- *   bias              bias_ij is -inf, or j lies past the bias'"'"'s last column
- *   block table       j'"'"'s page is negative or not below page_count
+ *   mask              mask_ij is zero, or j lies past the mask's last column
+ *   bias              bias_ij is -inf, or j lies past the bias's last column
+ *   block table       j's page is negative or not below page_count
  * A hidden key never influences a result, whatever its k and v hold (NaN and Inf included).
  * A row that sees no key gives o = 0, weights = 0, lse = -inf (with a sink: lse = the sink). So does a query row
  * i >= q_length. Query head h reads key/value head h / (Hq / Hkv).
@@ -117,7 +117,7 @@ typedef enum FoveaDtype {
 
 /* Where query 0 stands among the keys; used by causal, window and ALiBi. */
 typedef enum FoveaAlign {
-    FOVEA_ALIGN_TOP_LEFT = 0,     /* offset = 0. PyTorch'"'"'s is_causal, and ONNX'"'"'s without a cache */
+    FOVEA_ALIGN_TOP_LEFT = 0,     /* offset = 0. PyTorch's is_causal, and ONNX's without a cache */
     FOVEA_ALIGN_BOTTOM_RIGHT = 1, /* offset = kv_length - q_length of the batch entry: the last query sees the last key */
     FOVEA_ALIGN_OFFSET = 2        /* offset = FoveaAttentionDesc::q_offset; may be negative */
 } FoveaAlign;
@@ -144,7 +144,7 @@ enum {
     FOVEA_OUTPUT_ROW_STATS = 1u << 6  /* FoveaRowStats [B, Hq, Lq], of the weights before dropout */
 };
 
-/* Names of results and arguments at a plan'"'"'s boundary, and index into the arrays of buffers of a run. */
+/* Names of results and arguments at a plan's boundary, and index into the arrays of buffers of a run. */
 typedef enum FoveaBinding {
     FOVEA_BIND_Q = 0,
     FOVEA_BIND_K = 1,
@@ -243,13 +243,13 @@ typedef struct FoveaAttentionDesc {
     uint32_t reserved1;                /* must be 0 */
     uint64_t dropout_seed, dropout_offset;
     uint64_t packed_rows_q;            /* > 0: q and o hold the batch end to end, [rows, H, D] or any strides; */
-    uint64_t packed_rows_kv;           /*   entry b'"'"'s rows start at its q_start / kv_start. strides.batch must be 0 */
+    uint64_t packed_rows_kv;           /*   entry b's rows start at its q_start / kv_start. strides.batch must be 0 */
     uint32_t page_size;                /* > 0: k and v are pools [page_count, Hkv, page_size, D]; strides.batch is the */
     uint32_t page_count;               /*   stride of a page. Key j of entry b is row j % page_size of page */
     uint64_t block_table_pages;        /*   block_table[b][j / page_size]; binding BLOCK_TABLE: I32 [B, block_table_pages] */
     FoveaPrecision precision;
     FoveaKernel kernel;                /* AUTO: chosen, with reasons */
-    double max_slice_cost;             /* FLOPs that one slice may cost. 0: from the device'"'"'s class */
+    double max_slice_cost;             /* FLOPs that one slice may cost. 0: from the device's class */
     uint64_t workspace_limit;          /* bytes. 0: 64 MiB */
 } FoveaAttentionDesc;
 
@@ -454,7 +454,7 @@ typedef struct FoveaCpuRun {
     uint32_t binding_count;          /* length of `bindings`, indexed by FoveaBinding */
     const FoveaHostBuffer* bindings;
     FoveaHostBuffer workspace;       /* PlanInfo::workspace_bytes, aligned to workspace_alignment */
-    const FoveaParallel* parallel;   /* null: all on the calling thread. worker_count at most the facts'"'"' cpu_threads */
+    const FoveaParallel* parallel;   /* null: all on the calling thread. worker_count at most the facts' cpu_threads */
     uint64_t first_slice, slice_count; /* slice_count 0: all from first_slice on */
 } FoveaCpuRun;
 

@@ -1,23 +1,26 @@
-#include "api/host_memory.hpp"
+#include "problem/host_memory.hpp"
 
 #include "problem/status.hpp"
 
+#include <cstddef>
 #include <cstdlib>
 
 namespace fovea {
 namespace {
 
+#if defined(_WIN32)
+void* default_allocate(void*, size_t size_bytes, size_t alignment) {
+    return _aligned_malloc(size_bytes, alignment);
+}
+void default_release(void*, void* pointer, size_t) { _aligned_free(pointer); }
+#else
 void* default_allocate(void*, size_t size_bytes, size_t alignment) {
     if (alignment <= alignof(max_align_t)) return malloc(size_bytes);
-#if defined(_WIN32)
-    return _aligned_malloc(size_bytes, alignment);
-#else
     // aligned_alloc asks for a size that is a multiple of the alignment.
     return aligned_alloc(alignment, (size_bytes + alignment - 1) / alignment * alignment);
-#endif
 }
-
 void default_release(void*, void* pointer, size_t) { free(pointer); }
+#endif
 
 }  // namespace
 
