@@ -1,0 +1,141 @@
+// The convenience layer (library `fovea_runtime`) for programs that have no Vulkan device of their own: it
+// finds devices, opens one, owns buffers and threads, submits and waits. A program with its own device uses
+// <fovea/fovea_vulkan.h>.
+//
+// Nothing here throws or prints. A machine without a Vulkan loader or driver is a normal machine: the CPU is
+// always there. Thread safety: an Engine and what it made may be used by one thread at a time; different
+// engines are independent.
+#pragma once
+
+#include <fovea/fovea.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fovea {
+
+// One line of `fovea devices`.
+struct DeviceInfo {
+    uint32_t number = 0;  // what --device takes; the CPU is 0, Vulkan devices follow in the loader's order
+    std::string name;     // "CPU (AVX2)", "llvmpipe (LLVM 15.0.6, 256 bits)", ...
+    std::string driver;   // Vulkan: driver name and version, API version; else empty
+    FoveaDeviceFacts facts{};  // what the planner would see
+    bool usable = false;
+    std::string refusal;             // why not usable
+    std::vector<std::string> notes;  // features that are missing and what they would buy
+};
+
+// Every backend and device of this machine, usable or not; the CPU first. Never fails.
+std::vector<DeviceInfo> list_devices(uint32_t cpu_threads = 0);
+
+enum class BackendChoice {
+    automatic,  // Vulkan on a hardware device, else the CPU; a software Vulkan driver only by name
+    cpu,
+    vulkan,    // any Vulkan device, software drivers too: discrete, integrated, software
+    reference  // the CPU in float64
+};
+
+struct EngineOptions {
+    BackendChoice backend = BackendChoice::automatic;
+    int device = -1;           // a DeviceInfo::number, -1: choose. Must fit `backend`
+    uint32_t cpu_threads = 0;  // 0: one for each processor that this process may use
+    bool validation =
+        false;  // Khronos validation with synchronization validation; messages go to Engine::messages
+};
+
+// Host memory for each binding of a call, indexed by FoveaBinding; null where the plan needs none.
+using HostBindings = FoveaHostBuffer[FOVEA_BIND_COUNT];
+
+struct RunOptions {
+    // Called between submissions with the done share [0, 1]; false cancels (FOVEA_CANCELLED; outputs are then
+    // undefined).
+    std::function<bool(double)> progress;
+    uint64_t slice_shuffle_seed = 0;  // not 0: slices in a random order (the result must not depend on it)
+    double timeout_seconds = 60;      // for any one wait; FOVEA_TIMEOUT names slice and kernel
+};
+
+// What ran and why.
+struct RunReport {
+    FoveaBackend backend = FOVEA_BACKEND_CPU;
+    FoveaKernel kernel = FOVEA_KERNEL_AUTO;
+    std::string device, reason;
+    uint64_t slices = 0, workspace_bytes = 0, device_bytes = 0;
+    double seconds = 0;  // wall time of the call, transfers included
+    double device_seconds =
+        0;  // Vulkan: sum of the slices by timestamps, 0 where there are none. CPU: time in kernels
+};
+
+// "staged", "flash", ...: the names that --kernel takes.
+const char* kernel_name(FoveaKernel kernel);
+Result<FoveaKernel> kernel_from_name(std::string_view name);
+
+class DeviceBuffer;
+
+class Engine {
+  public:
+    static Result<Engine> open(const EngineOptions& options = {});
+    Engine(Engine&&) noexcept;
+    Engine& operator=(Engine&&) noexcept;
+    ~Engine();
+
+    const DeviceInfo& device() const;
+    const std::string& reason() const;  // why this device
+    const FoveaDeviceFacts& facts() const;
+    bool is_vulkan() const;
+
+    // One call on host memory: plans, moves the inputs, runs every slice, moves the outputs back.
+    Result<RunReport> attention(const FoveaAttentionDesc& desc, const HostBindings& bindings,
+                                const RunOptions& options = {});
+    Result<RunReport> rope(const FoveaRopeDesc& desc, const HostBindings& bindings,
+                           const RunOptions& options = {});
+    Result<RunReport> linear(const FoveaLinearDesc& desc, const HostBindings& bindings,
+                             const RunOptions& options = {});
+    Result<RunReport> append(const FoveaAppendDesc& desc, const HostBindings& bindings,
+                             const RunOptions& options = {});
+
+    // The same in steps, for data that stays where it is and plans that run often.
+    Result<Plan> plan_attention(const FoveaAttentionDesc& desc);
+    Result<Plan> plan_rope(const FoveaRopeDesc& desc);
+    Result<Plan> plan_linear(const FoveaLinearDesc& desc);
+    Result<Plan> plan_append(const FoveaAppendDesc& desc);
+    // Device memory (plain memory on the CPU), zero-filled. Refused with the numbers when the budget does not
+    // allow it.
+    Result<DeviceBuffer> buffer(uint64_t size_bytes);
+    // buffers[i] is FoveaBinding i, null where the plan needs none. The workspace is the engine's.
+    Result<RunReport> run(const Plan& plan, std::span<DeviceBuffer* const> buffers,
+                          const RunOptions& options = {});
+
+    // Validation messages so far (empty without EngineOptions::validation); the call clears them.
+    std::vector<std::string> take_messages();
+
+    struct State;
+
+  private:
+    explicit Engine(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
+};
+
+// Memory of one engine; must go before it.
+class DeviceBuffer {
+  public:
+    DeviceBuffer(DeviceBuffer&&) noexcept;
+    DeviceBuffer& operator=(DeviceBuffer&&) noexcept;
+    ~DeviceBuffer();
+    uint64_t size_bytes() const;
+    // Both copy and wait. offset + bytes must be within the buffer.
+    Result<void> upload(std::span<const std::byte> bytes, uint64_t offset = 0);
+    Result<void> download(std::span<std::byte> bytes, uint64_t offset = 0) const;
+
+    struct State;
+
+  private:
+    friend class Engine;
+    explicit DeviceBuffer(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace fovea
