@@ -1,10 +1,12 @@
 #include "plan/cpu_plan.hpp"
 
+#include "cpu/plain.hpp"
 #include "plan/plan.hpp"
 #include "plan/text_sink.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
 #include "problem/visibility.hpp"
+#include "reference/reference.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -43,14 +45,19 @@ double flops_of_row(const FoveaPlan_T& plan) {
     return 1;
 }
 
-double visited_pairs(const Problem& p) {
-    double visited = 0;
-    const BatchView view = batch_view(p, nullptr, 0);
-    for (int64_t i = 0; i < p.len_q; ++i) {
-        const KeyRange keys = visible_keys(p, view, i);
-        visited += double(keys.end - keys.begin);
-    }
-    return visited * p.batch * p.heads_q;
+// One row of scratch for each worker that may run at once.
+FoveaResult plan_workspace(FoveaPlan_T& plan, FoveaDiag* diag) {
+    const Problem& p = plan.problem;
+    const uint64_t each = plan.info.kernel == FOVEA_KERNEL_REFERENCE ? reference::attention_scratch_bytes(p)
+                                                                     : plain::attention_scratch_bytes(p);
+    plan.info.workspace_bytes = each * std::max<uint64_t>(plan.facts.cpu_threads, 1);
+    if (plan.info.workspace_bytes > p.workspace_limit)
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "workspace_limit",
+                    "workspace_limit is %llu; %u workers with a row of %llu bytes each need %llu",
+                    static_cast<unsigned long long>(p.workspace_limit), std::max(plan.facts.cpu_threads, 1u),
+                    static_cast<unsigned long long>(each),
+                    static_cast<unsigned long long>(plan.info.workspace_bytes));
+    return FOVEA_OK;
 }
 
 }  // namespace
@@ -68,19 +75,22 @@ FoveaResult plan_cpu(FoveaPlan_T& plan, FoveaDiag* diag) {
         if (p.kernel == FOVEA_KERNEL_REFERENCE) kernel = FOVEA_KERNEL_REFERENCE;
         if (p.max_slice_cost > 0) cost = p.max_slice_cost;
         plan.info.total_pairs = double(p.batch) * p.heads_q * double(p.len_q) * double(p.len_kv);
-        plan.info.visited_pairs = visited_pairs(p);
+        plan.info.visited_pairs = visible_pairs(p, batch_view(p, nullptr, 0)) * p.batch * p.heads_q;
         plan.info.flops = 2.0 * (p.dim_qk + p.dim_v) * plan.info.visited_pairs;
     } else {
         plan.info.flops = flops_of_row(plan) * double(rows);
     }
+    plan.info.kernel = kernel;
+    plan.info.workspace_alignment = 64;
+    if (plan.operation == Operation::attention)
+        if (FoveaResult r = plan_workspace(plan, diag)) return r;
     const double rows_per_slice = std::max(1.0, cost / flops_of_row(plan));
     plan.cpu.rows_per_slice =
         rows_per_slice < double(rows) ? uint64_t(rows_per_slice) : std::max<uint64_t>(rows, 1);
     plan.cpu.rows_per_task = std::max<uint64_t>(1, plan.cpu.rows_per_slice / 16);
-    plan.info.kernel = kernel;
+    plan.cpu.rows = rows;
     plan.info.slice_count = ceil_div(rows, plan.cpu.rows_per_slice);
     plan.info.max_slice_flops = flops_of_row(plan) * double(plan.cpu.rows_per_slice);
-    plan.info.workspace_alignment = 64;
     snprintf(plan.info.reason, sizeof plan.info.reason, "%s",
              kernel == FOVEA_KERNEL_REFERENCE ? "reference: float64 plain loops, asked for by name"
                                               : "plain: float32 plain loops");

@@ -6,7 +6,8 @@
 namespace fovea {
 
 struct CpuPlan {
-    uint64_t rows_per_slice;  // rows of (batch, head, query), flattened
+    uint64_t rows;  // of (batch, head, query), flattened
+    uint64_t rows_per_slice;
     uint64_t rows_per_task;
 };
 

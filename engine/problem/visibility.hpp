@@ -69,4 +69,25 @@ inline KeyRange visible_keys_of_rows(const Problem& p, const BatchView& view, in
     return {begin, end};
 }
 
+// How many pairs of a query and a key one head of one batch entry computes: the sum of visible_keys over all
+// rows, in closed form.
+inline double visible_pairs(const Problem& p, const BatchView& view) {
+    int64_t keys = view.kv_length;
+    if (p.mask.present) keys = std::min(keys, p.mask.keys);
+    if (p.bias.present) keys = std::min(keys, p.bias.keys);
+    const int64_t rows = view.q_length;
+    // Sum over the rows i of i + shift, held within [0, keys].
+    const auto held_sum = [&](int64_t shift) {
+        const int64_t rising = std::clamp<int64_t>(-shift, 0, rows);
+        const int64_t full = std::clamp<int64_t>(keys - shift, rising, rows);
+        const double first = double(rising + shift), last = double(full - 1 + shift);
+        return (first + last) * 0.5 * double(full - rising) + double(rows - full) * double(keys);
+    };
+    double end = double(rows) * double(keys), begin = 0;
+    if (p.causal || p.window_right != kUnbounded)
+        end = held_sum(view.offset + 1 + (p.causal ? 0 : p.window_right));
+    if (p.window_left != kUnbounded) begin = held_sum(view.offset - p.window_left);
+    return end - begin;
+}
+
 }  // namespace fovea

@@ -1,0 +1,16 @@
+// Every operation in float32 with plain loops: kernel FOVEA_KERNEL_PLAIN, the measure of what a computation
+// in the same precision may err, and the oracle of the fast kernels' bit-for-bit tests. See reference.hpp.
+#pragma once
+
+#include "problem/problem.hpp"
+#include "reference/row_run.hpp"
+
+namespace fovea::plain {
+
+uint64_t attention_scratch_bytes(const Problem& problem);
+void attention(const Problem& problem, const reference::RowRun& run);
+void rope(const FoveaRopeDesc& desc, const reference::RowRun& run);
+void linear(const FoveaLinearDesc& desc, const reference::RowRun& run);
+void append(const FoveaAppendDesc& desc, const reference::RowRun& run);
+
+}  // namespace fovea::plain

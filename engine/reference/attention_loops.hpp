@@ -1,0 +1,231 @@
+// The meaning of one attention call as plain loops over keys, for any type of arithmetic: float64 is the
+// oracle of everything, float32 the measure of what a same-precision computation may err. One row at a time,
+// in the order of operations that fovea.h states; no blocking, no online softmax, no approximation.
+#pragma once
+
+#include "problem/philox.hpp"
+#include "problem/problem.hpp"
+#include "problem/visibility.hpp"
+#include "reference/element.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace fovea::reference {
+
+template <class Real>
+class AttentionLoops {
+  public:
+    // Numbers of type Real that one worker needs while it computes a row: the query, the logits, the sums.
+    static uint64_t scratch_count(const Problem& p) {
+        return uint64_t{p.dim_qk} + uint64_t(p.len_kv) + p.dim_v;
+    }
+
+    // `bindings` is indexed by FoveaBinding, checked by the caller and only read where the problem says so.
+    AttentionLoops(const Problem& problem, const FoveaHostBuffer* bindings)
+        : p(problem), buffers_(bindings), table_(input<FoveaBatchEntry>(FOVEA_BIND_BATCH_TABLE)) {}
+
+    // Row number `flat` counts (b, h, i) with i fastest. `scratch` has room for scratch_count numbers and is
+    // undefined before and after.
+    void compute_row(uint64_t flat, Real* scratch) const {
+        Row row = locate(flat, scratch);
+        if (row.i < row.view.q_length) {
+            load_row(data(FOVEA_BIND_Q), p.q_type, query_row(p.q, row), p.dim_qk, row.q);
+            compute_logits(row);
+        }
+        reduce(row);
+        write_row_results(row);
+        write_matrices(row);
+        write_output(row);
+    }
+
+  private:
+    static constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
+
+    struct Row {
+        uint32_t b, h, h_kv, bh;
+        int64_t i;
+        uint64_t flat;
+        BatchView view;
+        KeyRange keys;  // logits[j] holds a value for these; hidden ones are -inf
+        Real *q, *logits, *sums;
+        uint32_t visible;    // keys of `keys` that are not hidden
+        Real max, sum, lse;  // sum: of exp(logit - max), sink included
+    };
+
+    template <class T>
+    const T* input(FoveaBinding binding) const {
+        return (p.binding_mask >> binding & 1u) ? static_cast<const T*>(buffers_[binding].data) : nullptr;
+    }
+    void* data(FoveaBinding binding) const { return buffers_[binding].data; }
+    template <class T>
+    T* output(FoveaBinding binding) const {
+        return static_cast<T*>(buffers_[binding].data);
+    }
+
+    Row locate(uint64_t flat, Real* scratch) const {
+        Row row{};
+        row.flat = flat;
+        row.i = int64_t(flat % uint64_t(p.len_q));
+        row.bh = uint32_t(flat / uint64_t(p.len_q));
+        row.b = row.bh / p.heads_q;
+        row.h = row.bh % p.heads_q;
+        row.h_kv = row.h / p.group;
+        row.view = batch_view(p, table_, row.b);
+        row.keys = visible_keys(p, row.view, row.i);
+        row.q = scratch;
+        row.logits = row.q + p.dim_qk;
+        row.sums = row.logits + p.len_kv;
+        return row;
+    }
+
+    // First element of the row of q or o.
+    int64_t query_row(const FoveaStrides& s, const Row& row) const {
+        const int64_t first = p.packed_rows_q ? row.view.q_start : 0;
+        return row.b * s.batch + row.h * s.head + (first + row.i) * s.row;
+    }
+
+    // First element of key row j of k or v; -1 where the block table leads outside the pool.
+    int64_t key_row(const FoveaStrides& s, const Row& row, int64_t j) const {
+        if (!p.page_size) return row.b * s.batch + row.h_kv * s.head + (row.view.kv_start + j) * s.row;
+        const auto* pages = input<int32_t>(FOVEA_BIND_BLOCK_TABLE);
+        const int32_t page = pages[row.b * p.block_table_pages + j / p.page_size];
+        if (page < 0 || uint32_t(page) >= p.page_count) return -1;
+        return page * s.batch + row.h_kv * s.head + j % p.page_size * s.row;
+    }
+
+    int64_t matrix_index(const MatrixView& m, const Row& row, int64_t j) const {
+        return row.b * m.strides.batch + row.h * m.strides.head + row.i * m.strides.row + j;
+    }
+
+    // Whether mask and bias let query i see key j, and the bias to add. Lengths, causal and window are
+    // already in row.keys.
+    bool is_visible(const Row& row, int64_t j, Real& bias) const {
+        bias = 0;
+        if (p.mask.present && input<uint8_t>(FOVEA_BIND_MASK)[matrix_index(p.mask, row, j)] == 0)
+            return false;
+        if (!p.bias.present) return true;
+        bias = load<Real>(data(FOVEA_BIND_BIAS), p.bias.type, matrix_index(p.bias, row, j));
+        return bias != -kInfinity;
+    }
+
+    Real logit(const Row& row, int64_t j, Real capped, Real bias) const {
+        Real value = capped;
+        if (p.alibi)
+            value += Real(input<float>(FOVEA_BIND_ALIBI)[row.h]) * Real(j - (row.i + row.view.offset));
+        return p.bias.present ? value + bias : value;
+    }
+
+    void compute_logits(Row& row) const {
+        KeyRange wanted = row.keys;
+        // These two show hidden keys as well.
+        if (wants(p, FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED)) wanted = {0, row.view.kv_length};
+        const uint64_t matrix_row = row.flat * uint64_t(p.len_kv);
+        for (int64_t j = wanted.begin; j < wanted.end; ++j) {
+            const int64_t key = key_row(p.k, row, j);
+            Real score = 0, capped = 0;
+            if (key >= 0) {
+                score = Real(p.scale) * dot(row.q, data(FOVEA_BIND_K), p.k_type, key, p.dim_qk);
+                capped = p.softcap > 0 ? Real(p.softcap) * std::tanh(score / Real(p.softcap)) : score;
+            }
+            if (wants(p, FOVEA_OUTPUT_SCORES))
+                output<float>(FOVEA_BIND_SCORES)[matrix_row + j] = float(score);
+            if (wants(p, FOVEA_OUTPUT_CAPPED))
+                output<float>(FOVEA_BIND_CAPPED)[matrix_row + j] = float(capped);
+            if (j < row.keys.begin || j >= row.keys.end) continue;
+            Real bias = 0;
+            const bool visible = key >= 0 && is_visible(row, j, bias);
+            row.logits[j] = visible ? logit(row, j, capped, bias) : -kInfinity;
+            row.visible += visible ? 1 : 0;
+        }
+    }
+
+    // Maximum and sum. A NaN logit makes the maximum NaN for good, and with it the whole row.
+    void reduce(Row& row) const {
+        Real max = p.sinks ? Real(input<float>(FOVEA_BIND_SINKS)[row.h]) : -kInfinity;
+        const Real sink = max;
+        for (int64_t j = row.keys.begin; j < row.keys.end; ++j)
+            if (row.logits[j] > max || std::isnan(row.logits[j])) max = row.logits[j];
+        Real sum = 0;
+        if (max != -kInfinity) {
+            for (int64_t j = row.keys.begin; j < row.keys.end; ++j) sum += std::exp(row.logits[j] - max);
+            if (p.sinks) sum += std::exp(sink - max);
+        }
+        row.max = max;
+        row.sum = sum;
+        row.lse = max == -kInfinity ? max : row.visible == 0 ? sink : max + std::log(sum);
+    }
+
+    // The weight of key j before dropout; j lies in row.keys.
+    Real weight(const Row& row, int64_t j) const {
+        if (row.logits[j] == -kInfinity) return 0;
+        return std::exp(row.logits[j] - row.max) / row.sum;
+    }
+
+    bool is_kept(const Row& row, int64_t j) const {
+        if (!p.keep.present) return dropout_keeps(p, row.bh, uint32_t(row.i), uint32_t(j));
+        return j < p.keep.keys && input<uint8_t>(FOVEA_BIND_KEEP)[matrix_index(p.keep, row, j)] != 0;
+    }
+
+    Real dropped(const Row& row, int64_t j, Real w) const {
+        if (!p.dropout) return w;
+        return is_kept(row, j) ? w * Real(p.keep_scale) : Real(0);
+    }
+
+    void write_row_results(const Row& row) const {
+        if (wants(p, FOVEA_OUTPUT_LSE)) output<float>(FOVEA_BIND_LSE)[row.flat] = float(row.lse);
+        if (!wants(p, FOVEA_OUTPUT_ROW_STATS)) return;
+        FoveaRowStats stats{0, 0, 0xffffffffu, row.visible};
+        Real max_weight = 0, entropy = 0;
+        for (int64_t j = row.keys.begin; j < row.keys.end; ++j) {
+            const Real w = weight(row, j);
+            if (w > max_weight) {
+                max_weight = w;
+                stats.argmax_key = uint32_t(j);
+            }
+            if (w != 0) entropy -= w * std::log(w);
+        }
+        stats.max_weight = float(max_weight);
+        stats.entropy = entropy == 0 ? 0.0f : float(entropy);  // never -0
+        output<FoveaRowStats>(FOVEA_BIND_ROW_STATS)[row.flat] = stats;
+    }
+
+    // The matrices over all Lkv keys, past row.keys too.
+    void write_matrices(const Row& row) const {
+        if (!wants_matrix(p)) return;
+        const uint64_t first = row.flat * uint64_t(p.len_kv);
+        const int64_t scored = row.i < row.view.q_length ? row.view.kv_length : 0;
+        for (int64_t j = 0; j < p.len_kv; ++j) {
+            const bool inside = j >= row.keys.begin && j < row.keys.end;
+            if (wants(p, FOVEA_OUTPUT_SCORES) && j >= scored) output<float>(FOVEA_BIND_SCORES)[first + j] = 0;
+            if (wants(p, FOVEA_OUTPUT_CAPPED) && j >= scored) output<float>(FOVEA_BIND_CAPPED)[first + j] = 0;
+            if (wants(p, FOVEA_OUTPUT_MASKED))
+                output<float>(FOVEA_BIND_MASKED)[first + j] = float(inside ? row.logits[j] : -kInfinity);
+            if (wants(p, FOVEA_OUTPUT_WEIGHTS))
+                output<float>(FOVEA_BIND_WEIGHTS)[first + j] =
+                    inside ? float(dropped(row, j, weight(row, j))) : 0.0f;
+        }
+    }
+
+    void write_output(const Row& row) const {
+        if (!wants(p, FOVEA_OUTPUT_O)) return;
+        // Where entries are packed end to end, a row past the length belongs to another entry.
+        if (p.packed_rows_q && row.i >= row.view.q_length) return;
+        for (uint32_t d = 0; d < p.dim_v; ++d) row.sums[d] = 0;
+        for (int64_t j = row.keys.begin; j < row.keys.end; ++j) {
+            if (row.logits[j] == -kInfinity) continue;
+            if (p.dropout && !is_kept(row, j)) continue;
+            add_scaled(row.sums, dropped(row, j, weight(row, j)), data(FOVEA_BIND_V), p.v_type,
+                       key_row(p.v, row, j), p.dim_v);
+        }
+        const int64_t first = query_row(p.o, row);
+        for (uint32_t d = 0; d < p.dim_v; ++d) store(data(FOVEA_BIND_O), p.o_type, first + d, row.sums[d]);
+    }
+
+    const Problem& p;
+    const FoveaHostBuffer* buffers_;
+    const FoveaBatchEntry* table_;
+};
+
+}  // namespace fovea::reference

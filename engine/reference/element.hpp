@@ -1,0 +1,74 @@
+// One element of a host buffer, widened exactly on load and rounded once on store.
+#pragma once
+
+#include <fovea/fovea.h>
+
+#include "problem/half.hpp"
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace fovea::reference {
+
+// float64 to binary16 in one rounding (nearest even). Rounding to float32 first would round twice; rounding
+// to odd in between keeps the information that the second rounding needs.
+inline std::uint16_t round_to_half(double value) {
+    float narrow = static_cast<float>(value);
+    if (std::isfinite(narrow) && static_cast<double>(narrow) != value) {
+        std::uint32_t bits = std::bit_cast<std::uint32_t>(narrow);
+        if (std::fabs(static_cast<double>(narrow)) > std::fabs(value)) --bits;
+        narrow = std::bit_cast<float>(bits | 1u);
+    }
+    return float_to_half(narrow);
+}
+inline std::uint16_t round_to_half(float value) { return float_to_half(value); }
+
+// `type` is FOVEA_F32 or FOVEA_F16; `index` counts elements.
+template <class Real>
+Real load(const void* data, FoveaDtype type, std::int64_t index) {
+    if (type == FOVEA_F16) return Real(half_to_float(static_cast<const std::uint16_t*>(data)[index]));
+    return Real(static_cast<const float*>(data)[index]);
+}
+
+template <class Real>
+void load_row(const void* data, FoveaDtype type, std::int64_t first, std::uint32_t count, Real* out) {
+    for (std::uint32_t n = 0; n < count; ++n) out[n] = load<Real>(data, type, first + n);
+}
+
+template <class Real>
+void store(void* data, FoveaDtype type, std::int64_t index, Real value) {
+    if (type == FOVEA_F16)
+        static_cast<std::uint16_t*>(data)[index] = round_to_half(value);
+    else
+        static_cast<float*>(data)[index] = static_cast<float>(value);
+}
+
+// sum_n a[n] * row[n] in ascending order.
+template <class Real>
+Real dot(const Real* a, const void* data, FoveaDtype type, std::int64_t first, std::uint32_t count) {
+    Real sum = 0;
+    if (type == FOVEA_F16) {
+        const auto* row = static_cast<const std::uint16_t*>(data) + first;
+        for (std::uint32_t n = 0; n < count; ++n) sum += a[n] * Real(half_to_float(row[n]));
+    } else {
+        const auto* row = static_cast<const float*>(data) + first;
+        for (std::uint32_t n = 0; n < count; ++n) sum += a[n] * Real(row[n]);
+    }
+    return sum;
+}
+
+// sums[n] += factor * row[n].
+template <class Real>
+void add_scaled(Real* sums, Real factor, const void* data, FoveaDtype type, std::int64_t first,
+                std::uint32_t count) {
+    if (type == FOVEA_F16) {
+        const auto* row = static_cast<const std::uint16_t*>(data) + first;
+        for (std::uint32_t n = 0; n < count; ++n) sums[n] += factor * Real(half_to_float(row[n]));
+    } else {
+        const auto* row = static_cast<const float*>(data) + first;
+        for (std::uint32_t n = 0; n < count; ++n) sums[n] += factor * Real(row[n]);
+    }
+}
+
+}  // namespace fovea::reference

@@ -1,0 +1,14 @@
+#include "reference/reference.hpp"
+
+#include "reference/run_loops.hpp"
+
+namespace fovea::reference {
+
+uint64_t attention_scratch_bytes(const Problem& problem) { return scratch_bytes_of<double>(problem); }
+
+void attention(const Problem& problem, const RowRun& run) { run_attention<double>(problem, run); }
+void rope(const FoveaRopeDesc& desc, const RowRun& run) { run_rope<double>(desc, run); }
+void linear(const FoveaLinearDesc& desc, const RowRun& run) { run_linear<double>(desc, run); }
+void append(const FoveaAppendDesc& desc, const RowRun& run) { run_append(desc, run); }
+
+}  // namespace fovea::reference

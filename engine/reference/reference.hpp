@@ -1,0 +1,21 @@
+// Every operation in float64 with plain loops, rounded once on output: the oracle of every test, and kernel
+// FOVEA_KERNEL_REFERENCE of attention. Stateless; safe from any thread on disjoint rows.
+#pragma once
+
+#include "problem/problem.hpp"
+#include "reference/row_run.hpp"
+
+namespace fovea::reference {
+
+// Scratch of one worker in RowRun, a multiple of 64 bytes. The other operations need none.
+uint64_t attention_scratch_bytes(const Problem& problem);
+
+// Rows are numbered (b, h, i) with i fastest; writes every requested output of the rows of `run`.
+void attention(const Problem& problem, const RowRun& run);
+
+// Descriptions as make_rope, make_linear and make_append leave them. Rows: (b, h, l), or of X.
+void rope(const FoveaRopeDesc& desc, const RowRun& run);
+void linear(const FoveaLinearDesc& desc, const RowRun& run);
+void append(const FoveaAppendDesc& desc, const RowRun& run);
+
+}  // namespace fovea::reference
