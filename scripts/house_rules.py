@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Checks the rules of this repository that a compiler cannot: lengths, forbidden words and calls, paths.
+
+    house_rules.py [ROOT]      prints one line for each violation and exits 1 when there is any
+    house_rules.py --self-test shows on a made-up tree that every rule finds its violation
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+SOURCES = {'.cpp', '.hpp', '.h', '.comp', '.glsl', '.ts', '.py', '.sh', '.cmake', '.txt', '.md', '.json', '.html', '.css', ''}
+CODE = {'.cpp', '.hpp', '.h'}
+SHADERS = {'.comp', '.glsl'}
+GENERATED = {'package-lock.json'}  # written by a tool, not by hand
+MAX_FILE_LINES = 1000
+MAX_KERNEL_LINES = 250
+MAX_FUNCTION_LINES = 150
+MAX_COLUMNS = 110
+HOST_FOLDERS = tuple(f'engine/{name}/' for name in ('problem', 'plan', 'reference', 'cpu', 'vulkan', 'api'))
+
+# What a library inside somebody else's program must not do. Matched after comments and strings are blanked.
+HOST_FORBIDDEN = [
+    (r'\bthrow\b|\btry\s*\{', 'exceptions'),
+    (r'\bgetenv\b', 'the environment'),
+    (r'\bstd::(thread|jthread|async|mutex|condition_variable)\b', 'threads or locks'),
+    (r'\bstd::(vector|string|map|unordered_map|deque|function|unique_ptr|shared_ptr|make_unique|make_shared)\b',
+     'memory that does not come from the host allocator'),
+    (r'\b(malloc|calloc|realloc|free)\s*\(', 'memory that does not come from the host allocator'),
+    (r'(?<![\w:])new\s+[A-Za-z_]', 'memory that does not come from the host allocator'),
+    (r'\b(printf|fprintf|puts|fputs|putchar)\s*\(|\bstd::(cout|cerr|clog|print)\b|<iostream>', 'printing'),
+    (r'\b(exit|_Exit|abort|quick_exit|terminate)\s*\(', 'ending the program'),
+    (r'\b(dynamic_cast|typeid)\b', 'run-time type information'),
+]
+# The one place where host libraries may meet the C library's heap: the allocator used when the host gives none.
+HOST_ALLOWED = {'engine/problem/host_memory.cpp': 'memory that does not come from the host allocator'}
+# Put together here so that this file does not violate its own rule.
+UNFINISHED = re.compile(r'\b(' + '|'.join(['TO' + 'DO', 'FIX' + 'ME', 'XX' + 'X', 'HA' + 'CK:']) + r')\b')
+MACHINE_PATH = re.compile(r'(?<![\w.$}*])/(' + '|'.join(['ro' + 'ot', 'wo' + 'rk', 'ho' + 'me']) + r')/[\w.]')
+
+
+def tracked_files(root):
+    if (root / '.git').exists():
+        output = subprocess.run(['git', '-C', str(root), 'ls-files', '-co', '--exclude-standard', '-z'],
+                                check=True, capture_output=True, text=True).stdout
+        names = [name for name in output.split('\0') if name]
+    else:
+        names = [str(path.relative_to(root)) for path in root.rglob('*') if path.is_file()]
+    return sorted(name for name in names if (root / name).is_file())
+
+
+def blank_comments_and_strings(text):
+    """Keeps line numbers; what is inside comments, strings and character literals becomes spaces."""
+    pattern = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Fa-f])\'(?:\\.|[^\'\\\n])+\'', re.DOTALL)
+    return pattern.sub(lambda match: re.sub(r'[^\n]', ' ', match.group()), text)
+
+
+def functions(code):
+    """(first line, length) of each function, judged by the layout that clang-format gives: a body ends with a brace
+    in the column where its first line starts, which is column 0, or 4 inside a class."""
+    not_a_function = re.compile(r'\s*(namespace|class|struct|enum|union|extern|using|typedef|#|}|$)')
+    start = {0: None, 4: None}
+    lines = code.split('\n')
+    for number, line in enumerate(lines, 1):
+        indent = len(line) - len(line.lstrip())
+        if not line.strip() or indent not in start:
+            continue
+        if re.match(r'\s*}', line):
+            if start[indent] is not None:
+                yield start[indent], number - start[indent] + 1
+            start[indent] = None
+        elif not_a_function.match(line) or re.match(r'\s*\w+:$', line):
+            start[indent] = None
+        elif start[indent] is None or lines[number - 2].rstrip().endswith((';', '}')):
+            start[indent] = number
+
+
+def check_file(root, name):
+    path = root / name
+    suffix = path.suffix
+    if suffix not in SOURCES or path.name in GENERATED:
+        return
+    try:
+        text = path.read_text(encoding='utf-8')
+    except UnicodeDecodeError:
+        yield f'{name}: is not UTF-8 text'
+        return
+    lines = text.split('\n')
+    is_kernel = suffix in SHADERS or name.startswith('engine/cpu/kernels/')
+    limit = MAX_KERNEL_LINES if is_kernel else MAX_FILE_LINES
+    if len(lines) - 1 > limit and suffix in CODE | SHADERS | {'.ts', '.py', '.sh', '.cmake', ''} and name != 'LICENSE':
+        yield f'{name}: {len(lines) - 1} lines; the limit is {limit}'
+    for number, line in enumerate(lines, 1):
+        if UNFINISHED.search(line):
+            yield f'{name}:{number}: unfinished work is said in an issue, not in the source'
+        if MACHINE_PATH.search(line):
+            yield f'{name}:{number}: the path of one machine'
+        if suffix in SHADERS and len(line) > MAX_COLUMNS:
+            yield f'{name}:{number}: {len(line)} columns; the limit is {MAX_COLUMNS}'
+    if suffix not in CODE:
+        return
+    code = blank_comments_and_strings(text)
+    for start, length in functions(code):
+        if length > MAX_FUNCTION_LINES:
+            yield f'{name}:{start}: a function of {length} lines; the limit is {MAX_FUNCTION_LINES}'
+    if name.startswith(HOST_FOLDERS):
+        for number, line in enumerate(code.split('\n'), 1):
+            for pattern, what in HOST_FORBIDDEN:
+                if re.search(pattern, line) and HOST_ALLOWED.get(name) != what:
+                    yield f'{name}:{number}: {what} in a library that runs inside a host program'
+
+
+def check(root):
+    return [violation for name in tracked_files(root) for violation in check_file(root, name)]
+
+
+def self_test():
+    body = '\n'.join('    f();' for _ in range(MAX_FUNCTION_LINES))
+    bad = {
+        'engine/plan/long_file.cpp': 'int x;\n' * (MAX_FILE_LINES + 1),
+        'shaders/long.comp': 'int x;\n' * (MAX_KERNEL_LINES + 1),
+        'shaders/wide.glsl': '/' * (MAX_COLUMNS + 1) + '\n',
+        'engine/files/function.cpp': 'void f(int a,\n       int b) {\n' + body + '\n}\n',
+        'engine/files/method.cpp': 'class A {\n    void f() {\n' + body.replace('    f', '        f') + '\n    }\n};\n',
+        'engine/files/note.hpp': '// TO' + 'DO later\n',
+        'docs/path.md': 'see /ro' + 'ot/x\n',
+        'engine/cpu/a.cpp': 'void f() { throw 1; }\n',
+        'engine/api/b.cpp': 'auto x = getenv("A");\n',
+        'engine/vulkan/c.cpp': 'std::thread t;\n',
+        'engine/plan/d.cpp': 'std::vector<int> v;\n',
+        'engine/plan/e.cpp': 'auto p = new Plan;\n',
+        'engine/plan/f.cpp': 'void f() { printf("x"); }\n',
+        'engine/plan/g.cpp': 'void f() { std::abort(); }\n',
+        'engine/plan/h.cpp': 'void* p = malloc(1);\n',
+    }
+    good = {
+        'engine/plan/ok.cpp': '// does not throw; std::vector is for others\nconst char* s = "printf(";\n'
+                              'void f() { snprintf(a, 1, "x"); new (p) Plan; }\n',
+        'engine/files/ok.cpp': 'std::vector<int> v;\n' + 'void f() {\n    g();\n}\n' * 200,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, text in {**bad, **good}.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+        violations = check(root)
+    named = {re.split('[:]', violation)[0] for violation in violations}
+    errors = [f'not found: {name}' for name in bad if name not in named]
+    errors += [f'wrongly found: {violation}' for violation in violations if violation.split(':')[0] in good]
+    print('\n'.join(errors) or f'every one of {len(bad)} violations was found and no other')
+    return 1 if errors else 0
+
+
+def main(arguments):
+    if arguments == ['--self-test']:
+        return self_test()
+    root = pathlib.Path(arguments[0]) if arguments else pathlib.Path(__file__).resolve().parent.parent
+    violations = check(root)
+    print('\n'.join(violations) or 'house rules: nothing to complain about')
+    return 1 if violations else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))
