@@ -42,11 +42,12 @@ MACHINE_PATH = re.compile(r'(?<![\w.$}*])/(' + '|'.join(['ro' + 'ot', 'wo' + 'rk
 
 def tracked_files(root):
     if (root / '.git').exists():
-        output = subprocess.run(['git', '-C', str(root), 'ls-files', '-co', '--exclude-standard', '-z'],
+        output = subprocess.run(['git', '-c', 'safe.directory=*', '-C', str(root), 'ls-files', '-co', '--exclude-standard', '-z'],
                                 check=True, capture_output=True, text=True).stdout
         names = [name for name in output.split('\0') if name]
     else:
         names = [str(path.relative_to(root)) for path in root.rglob('*') if path.is_file()]
+        names = [name for name in names if not re.match(r'build/|out/|(.*/)?node_modules/', name)]
     return sorted(name for name in names if (root / name).is_file())
 
 
