@@ -1,0 +1,108 @@
+#include "arguments.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+namespace fovea::app {
+namespace {
+
+Error bad(std::string_view name, std::string text) {
+    return Error{FOVEA_INVALID_ARGUMENT, std::string(name), std::move(text)};
+}
+
+template <class T>
+Result<T> parse_whole(std::string_view text, std::string_view name, const char* kind) {
+    T value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size() || text.empty())
+        return bad(name, "'" + std::string(text) + "' is not " + kind);
+    return value;
+}
+
+}  // namespace
+
+Result<Arguments> Arguments::parse(std::span<const std::string_view> words,
+                                   std::span<const OptionSpec> specs) {
+    Arguments result;
+    for (size_t i = 0; i < words.size(); ++i) {
+        std::string_view word = words[i];
+        if (word.substr(0, 2) != "--" || word.size() == 2) {
+            result.positional_.push_back(word);
+            continue;
+        }
+        const size_t equals = word.find('=');
+        const std::string_view name = word.substr(0, equals);
+        const auto spec =
+            std::find_if(specs.begin(), specs.end(), [&](const OptionSpec& s) { return s.name == name; });
+        if (spec == specs.end()) return bad(name, "no such option; --help lists them");
+        if (result.has(name)) return bad(name, "given twice");
+        std::string_view value;
+        if (spec->value.empty() && equals != std::string_view::npos) return bad(name, "takes no value");
+        if (!spec->value.empty()) {
+            if (equals != std::string_view::npos)
+                value = word.substr(equals + 1);
+            else if (i + 1 < words.size())
+                value = words[++i];
+            else
+                return bad(name, "needs a value: " + std::string(spec->value));
+        }
+        result.options_.emplace(spec->name, value);
+    }
+    return result;
+}
+
+std::string_view Arguments::text(std::string_view name) const {
+    const auto it = options_.find(name);
+    return it == options_.end() ? std::string_view{} : it->second;
+}
+
+Result<int64_t> Arguments::integer(std::string_view name, int64_t fallback) const {
+    return has(name) ? parse_integer(text(name), name) : Result<int64_t>(fallback);
+}
+
+Result<uint64_t> Arguments::unsigned_integer(std::string_view name, uint64_t fallback) const {
+    return has(name) ? parse_whole<uint64_t>(text(name), name, "a whole number of 0 or more")
+                     : Result<uint64_t>(fallback);
+}
+
+Result<double> Arguments::number(std::string_view name, double fallback) const {
+    return has(name) ? parse_number(text(name), name) : Result<double>(fallback);
+}
+
+Result<int64_t> parse_integer(std::string_view text, std::string_view name) {
+    return parse_whole<int64_t>(text, name, "a whole number");
+}
+
+Result<double> parse_number(std::string_view text, std::string_view name) {
+    return parse_whole<double>(text, name, "a number");
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+    std::vector<std::string_view> parts;
+    while (true) {
+        const size_t at = text.find(separator);
+        parts.push_back(text.substr(0, at));
+        if (at == std::string_view::npos) return parts;
+        text.remove_prefix(at + 1);
+    }
+}
+
+void print_options(std::span<const OptionSpec> specs) {
+    for (const OptionSpec& spec : specs) {
+        const std::string left =
+            std::string(spec.name) + (spec.value.empty() ? "" : " ") + std::string(spec.value);
+        std::printf("  %-34s %.*s\n", left.c_str(), int(spec.help.size()), spec.help.data());
+    }
+}
+
+int refuse(const Error& error) {
+    if (error.field.empty())
+        std::fprintf(stderr, "fovea: error: %s\n", error.text.c_str());
+    else
+        std::fprintf(stderr, "fovea: error: %s: %s\n", error.field.c_str(), error.text.c_str());
+    return 2;
+}
+
+}  // namespace fovea::app

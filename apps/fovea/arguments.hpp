@@ -1,0 +1,52 @@
+// The words of a command line: options by name, the rest by position.
+#pragma once
+
+#include <fovea/fovea.hpp>
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fovea::app {
+
+// What one option looks like in --help and how it is read.
+struct OptionSpec {
+    std::string_view name;   // "--scale"
+    std::string_view value;  // "S": the option takes a value called so; empty: it is a switch
+    std::string_view help;   // one line
+};
+
+class Arguments {
+  public:
+    // Refuses an option that `specs` does not have, one without its value, and one given twice.
+    static Result<Arguments> parse(std::span<const std::string_view> words,
+                                   std::span<const OptionSpec> specs);
+
+    const std::vector<std::string_view>& positional() const { return positional_; }
+    bool has(std::string_view name) const { return options_.count(name) != 0; }
+    // The option's value as text; empty where it was not given.
+    std::string_view text(std::string_view name) const;
+    // Numbers must be the whole text: "12x" is refused with the option's name.
+    Result<int64_t> integer(std::string_view name, int64_t fallback) const;
+    Result<uint64_t> unsigned_integer(std::string_view name, uint64_t fallback) const;
+    Result<double> number(std::string_view name, double fallback) const;
+
+  private:
+    std::vector<std::string_view> positional_;
+    std::map<std::string_view, std::string_view> options_;
+};
+
+Result<int64_t> parse_integer(std::string_view text, std::string_view name);
+Result<double> parse_number(std::string_view text, std::string_view name);
+std::vector<std::string_view> split(std::string_view text, char separator);
+
+// "  --scale S        factor of q.k ..." for each option.
+void print_options(std::span<const OptionSpec> specs);
+
+// Prints "fovea: error: FIELD: TEXT" to stderr and returns 2, the exit code of every refusal.
+int refuse(const Error& error);
+
+}  // namespace fovea::app

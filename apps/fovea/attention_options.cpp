@@ -1,0 +1,156 @@
+#include "attention_options.hpp"
+
+#include <array>
+#include <string>
+
+namespace fovea::app {
+namespace {
+
+constexpr OptionSpec kAttentionOptions[] = {
+    {"--kernel", "K", "auto, staged, flash, flash_coopmat, flash_coopmat2, decode, plain, reference"},
+    {"--scale", "S", "factor of q.k; default 1/sqrt(D)"},
+    {"--causal", "none|top-left|bottom-right",
+     "keys after the query are hidden; how the two ends are aligned"},
+    {"--q-offset", "N", "query 0 stands at key N (may be negative); causal and window follow it"},
+    {"--window", "L,R", "only L keys before and R after the query's position are visible; -1: unbounded"},
+    {"--softcap", "C", "scores become C * tanh(score / C)"},
+    {"--dropout", "P", "drop weights with probability P, by counters from --seed"},
+    {"--seed", "N", "seed of the dropout mask; default 0"},
+    {"--outputs", "LIST", "of o,lse,scores,capped,masked,weights,row_stats; default o"},
+    {"--precision", "f32|f16-products", "f16-products: factors may be rounded to half, sums stay float32"},
+    {"--workspace", "BYTES", "limit of scratch memory; default 64 MiB"},
+    {"--slice-cost", "FLOPS", "most that one slice may cost; default by device"},
+};
+
+constexpr OptionSpec kEngineOptions[] = {
+    {"--backend", "auto|cpu|vulkan|reference", "auto: Vulkan on a hardware device, else the CPU"},
+    {"--device", "N", "a device by its number in `fovea devices`"},
+    {"--threads", "N", "CPU threads; default one for each processor"},
+};
+
+constexpr OutputName kOutputs[] = {
+    {"o", FOVEA_OUTPUT_O, FOVEA_BIND_O},
+    {"lse", FOVEA_OUTPUT_LSE, FOVEA_BIND_LSE},
+    {"scores", FOVEA_OUTPUT_SCORES, FOVEA_BIND_SCORES},
+    {"capped", FOVEA_OUTPUT_CAPPED, FOVEA_BIND_CAPPED},
+    {"masked", FOVEA_OUTPUT_MASKED, FOVEA_BIND_MASKED},
+    {"weights", FOVEA_OUTPUT_WEIGHTS, FOVEA_BIND_WEIGHTS},
+    {"row_stats", FOVEA_OUTPUT_ROW_STATS, FOVEA_BIND_ROW_STATS},
+};
+
+Error bad(std::string_view name, std::string text) {
+    return Error{FOVEA_INVALID_ARGUMENT, std::string(name), std::move(text)};
+}
+
+Result<void> apply_positions(const Arguments& a, FoveaAttentionDesc& desc) {
+    if (a.has("--causal")) {
+        const std::string_view causal = a.text("--causal");
+        if (causal == "top-left" || causal == "bottom-right") {
+            desc.flags |= FOVEA_FLAG_CAUSAL;
+            desc.align = causal == "top-left" ? FOVEA_ALIGN_TOP_LEFT : FOVEA_ALIGN_BOTTOM_RIGHT;
+        } else if (causal != "none") {
+            return bad("--causal", "'" + std::string(causal) + "' is not none, top-left or bottom-right");
+        }
+    }
+    if (a.has("--q-offset")) {
+        const Result<int64_t> offset = a.integer("--q-offset", 0);
+        if (!offset) return offset.error();
+        desc.align = FOVEA_ALIGN_OFFSET;
+        desc.q_offset = *offset;
+    }
+    if (a.has("--window")) {
+        const std::vector<std::string_view> sides = split(a.text("--window"), ',');
+        if (sides.size() != 2)
+            return bad("--window", "'" + std::string(a.text("--window")) + "' is not LEFT,RIGHT");
+        const Result<int64_t> left = parse_integer(sides[0], "--window"),
+                              right = parse_integer(sides[1], "--window");
+        if (!left) return left.error();
+        if (!right) return right.error();
+        desc.flags |= FOVEA_FLAG_WINDOW;
+        desc.window_left = *left;
+        desc.window_right = *right;
+    }
+    return {};
+}
+
+Result<void> apply_outputs(const Arguments& a, FoveaAttentionDesc& desc) {
+    if (!a.has("--outputs")) return {};
+    for (const std::string_view name : split(a.text("--outputs"), ',')) {
+        uint32_t bit = 0;
+        for (const OutputName& output : kOutputs)
+            if (output.name == name) bit = output.output;
+        if (!bit)
+            return bad("--outputs", "'" + std::string(name) +
+                                        "' is not one of o,lse,scores,capped,masked,weights,row_stats");
+        desc.outputs |= bit;
+    }
+    return {};
+}
+
+Result<void> apply_numbers(const Arguments& a, FoveaAttentionDesc& desc) {
+    const Result<double> scale = a.number("--scale", 0), softcap = a.number("--softcap", 0),
+                         dropout = a.number("--dropout", 0), cost = a.number("--slice-cost", 0);
+    const Result<uint64_t> seed = a.unsigned_integer("--seed", 0),
+                           workspace = a.unsigned_integer("--workspace", 0);
+    for (const Result<double>* r : {&scale, &softcap, &dropout, &cost})
+        if (!*r) return r->error();
+    for (const Result<uint64_t>* r : {&seed, &workspace})
+        if (!*r) return r->error();
+    if (a.has("--scale") && *scale == 0)
+        return bad("--scale", "0 would make every weight the same; leave it out for 1/sqrt(D)");
+    desc.scale = float(*scale);
+    desc.softcap = float(*softcap);
+    desc.dropout_p = float(*dropout);
+    desc.dropout_seed = *seed;
+    desc.max_slice_cost = *cost;
+    desc.workspace_limit = *workspace;
+    return {};
+}
+
+}  // namespace
+
+std::span<const OptionSpec> attention_option_specs() { return kAttentionOptions; }
+std::span<const OptionSpec> engine_option_specs() { return kEngineOptions; }
+std::span<const OutputName> output_names() { return kOutputs; }
+
+Result<void> apply_attention_options(const Arguments& a, FoveaAttentionDesc& desc) {
+    if (Result<void> r = apply_positions(a, desc); !r) return r;
+    if (Result<void> r = apply_outputs(a, desc); !r) return r;
+    if (Result<void> r = apply_numbers(a, desc); !r) return r;
+    if (a.has("--kernel")) {
+        const Result<FoveaKernel> kernel = kernel_from_name(a.text("--kernel"));
+        if (!kernel) return kernel.error();
+        desc.kernel = *kernel;
+    }
+    const std::string_view precision = a.text("--precision");
+    if (precision == "f16-products")
+        desc.precision = FOVEA_PRECISION_F16_PRODUCTS;
+    else if (!precision.empty() && precision != "f32")
+        return bad("--precision", "'" + std::string(precision) + "' is not f32 or f16-products");
+    return {};
+}
+
+Result<EngineOptions> engine_options(const Arguments& a) {
+    EngineOptions options;
+    const std::string_view backend = a.text("--backend");
+    if (backend == "cpu")
+        options.backend = BackendChoice::cpu;
+    else if (backend == "vulkan")
+        options.backend = BackendChoice::vulkan;
+    else if (backend == "reference")
+        options.backend = BackendChoice::reference;
+    else if (!backend.empty() && backend != "auto")
+        return bad("--backend", "'" + std::string(backend) + "' is not auto, cpu, vulkan or reference");
+    const Result<int64_t> device = a.integer("--device", -1);
+    if (!device) return device.error();
+    if (a.has("--device") && *device < 0)
+        return bad("--device", "a device number is 0 or more; `fovea devices` lists them");
+    options.device = int(*device);
+    const Result<uint64_t> threads = a.unsigned_integer("--threads", 0);
+    if (!threads) return threads.error();
+    if (*threads > 4096) return bad("--threads", "the limit is 4096");
+    options.cpu_threads = uint32_t(*threads);
+    return options;
+}
+
+}  // namespace fovea::app

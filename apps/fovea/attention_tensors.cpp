@@ -1,0 +1,304 @@
+#include "attention_tensors.hpp"
+
+#include "attention_options.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace fovea::app {
+namespace {
+
+Error bad(const std::string& tensor, std::string text) {
+    return Error{FOVEA_INVALID_ARGUMENT, "tensor '" + tensor + "'", std::move(text)};
+}
+
+std::string shape_text(const Tensor& t) {
+    std::string text = "[";
+    for (size_t i = 0; i < t.shape.size(); ++i) text += (i ? ", " : "") + std::to_string(t.shape[i]);
+    return text + "]";
+}
+
+// A shape of rank 2, 3 or 4 with ones in front, so that it has 4 axes.
+Result<std::vector<uint64_t>> four_axes(const Tensor& t) {
+    if (t.shape.size() < 2 || t.shape.size() > 4)
+        return bad(t.name, "shape " + shape_text(t) + " has " + std::to_string(t.shape.size()) +
+                               " axes; 2, 3 or 4 are needed");
+    std::vector<uint64_t> shape(4 - t.shape.size(), 1);
+    shape.insert(shape.end(), t.shape.begin(), t.shape.end());
+    return shape;
+}
+
+// Keeps the bytes (rounded up to whole words, as the kernels read them) and points a binding at them.
+void keep(AttentionCall& call, FoveaBinding binding, std::span<const std::byte> bytes) {
+    std::vector<std::byte>& copy = call.storage.emplace_back((bytes.size() + 3) / 4 * 4);
+    std::copy(bytes.begin(), bytes.end(), copy.begin());
+    call.bindings[binding] = {copy.data(), copy.size()};
+}
+
+Result<void> keep_as_f32(AttentionCall& call, FoveaBinding binding, const Tensor& t) {
+    const Result<std::vector<float>> values = to_f32(t);
+    if (!values) return values.error();
+    keep(call, binding, std::as_bytes(std::span(*values)));
+    if (t.type != ElementType::f32)
+        call.notes.push_back(t.name + ": converted from " + std::string(element_type_name(t.type)) +
+                             " to f32");
+    return {};
+}
+
+Result<FoveaDtype> keep_float(AttentionCall& call, FoveaBinding binding, const Tensor& t) {
+    if (t.type == ElementType::f16) {
+        keep(call, binding, t.bytes);
+        return FOVEA_F16;
+    }
+    if (t.type != ElementType::f32 && t.type != ElementType::bf16 && t.type != ElementType::f64)
+        return bad(t.name, "is " + std::string(element_type_name(t.type)) + "; a float type is needed");
+    if (Result<void> r = keep_as_f32(call, binding, t); !r) return r.error();
+    return FOVEA_F32;
+}
+
+struct Axes {
+    uint64_t batch, heads, rows, columns;
+    FoveaStrides strides;
+};
+
+Result<Axes> qkv_axes(const Tensor& t, bool rows_first) {
+    Result<std::vector<uint64_t>> shape = four_axes(t);
+    if (!shape) return shape.error();
+    std::vector<uint64_t>& s = *shape;
+    // [H, L, D] and [L, D] read the same in both layouts but for the order of H and L.
+    if (rows_first && t.shape.size() >= 3) std::swap(s[1], s[2]);
+    Axes axes{s[0], s[1], s[2], s[3], {}};
+    const auto d = int64_t(s[3]), h = int64_t(s[1]), l = int64_t(s[2]);
+    axes.strides = rows_first ? FoveaStrides{l * h * d, d, h * d} : FoveaStrides{h * l * d, l * d, d};
+    return axes;
+}
+
+Result<uint32_t> count32(const Tensor& t, uint64_t value, const char* what) {
+    if (value > UINT32_MAX)
+        return bad(t.name, std::string(what) + " " + std::to_string(value) + " is above 2^32 - 1");
+    return uint32_t(value);
+}
+
+Result<void> read_qkv(const TensorSet& file, bool rows_first, AttentionCall& call) {
+    const char* names[3] = {"q", "k", "v"};
+    const FoveaBinding bindings[3] = {FOVEA_BIND_Q, FOVEA_BIND_K, FOVEA_BIND_V};
+    Axes axes[3];
+    FoveaDtype types[3];
+    for (int n = 0; n < 3; ++n) {
+        const Tensor* t = file.find(names[n]);
+        if (!t) return bad(names[n], "is not in the file; q, k and v are needed");
+        const Result<Axes> a = qkv_axes(*t, rows_first);
+        if (!a) return a.error();
+        axes[n] = *a;
+        const Result<FoveaDtype> type = keep_float(call, bindings[n], *t);
+        if (!type) return type.error();
+        types[n] = *type;
+    }
+    const Tensor &q = *file.find("q"), &k = *file.find("k"), &v = *file.find("v");
+    if (k.shape.size() != q.shape.size() || v.shape.size() != q.shape.size())
+        return bad("k", "q is " + shape_text(q) + ", k " + shape_text(k) + ", v " + shape_text(v) +
+                            ": not of one rank");
+    if (axes[1].batch != axes[0].batch || axes[2].batch != axes[0].batch)
+        return bad("k", "the batch of k " + shape_text(k) + " and v " + shape_text(v) + " is not that of q " +
+                            shape_text(q));
+    if (axes[2].heads != axes[1].heads || axes[2].rows != axes[1].rows)
+        return bad("v", "shape " + shape_text(v) + " has not the heads and rows of k " + shape_text(k));
+    if (axes[1].columns != axes[0].columns)
+        return bad("k", "rows of " + std::to_string(axes[1].columns) + " numbers; q has rows of " +
+                            std::to_string(axes[0].columns));
+    FoveaAttentionDesc& d = call.desc;
+    const Result<uint32_t> counts[5] = {
+        count32(q, axes[0].batch, "batch"), count32(q, axes[0].heads, "heads"),
+        count32(k, axes[1].heads, "heads"), count32(q, axes[0].columns, "head size"),
+        count32(v, axes[2].columns, "head size")};
+    for (const Result<uint32_t>& c : counts)
+        if (!c) return c.error();
+    d.batch = *counts[0], d.heads_q = *counts[1], d.heads_kv = *counts[2], d.dim_qk = *counts[3],
+    d.dim_v = *counts[4];
+    d.len_q = axes[0].rows, d.len_kv = axes[1].rows;
+    d.q_type = types[0], d.k_type = types[1], d.v_type = types[2], d.o_type = types[0];
+    d.q_strides = axes[0].strides, d.k_strides = axes[1].strides, d.v_strides = axes[2].strides;
+    if (rows_first) {
+        const auto dv = int64_t(d.dim_v), h = int64_t(d.heads_q), l = int64_t(d.len_q);
+        d.o_strides = {l * h * dv, dv, h * dv};
+    }
+    call.rank = q.shape.size();
+    call.rows_first = rows_first;
+    return {};
+}
+
+Result<void> describe_matrix(const Tensor& t, FoveaMatrixDesc& m) {
+    const Result<std::vector<uint64_t>> shape = four_axes(t);
+    if (!shape) return shape.error();
+    const std::vector<uint64_t>& s = *shape;
+    for (int axis = 0; axis < 2; ++axis)
+        if (s[size_t(axis)] > UINT32_MAX) return bad(t.name, "shape " + shape_text(t) + " is too large");
+    m.present = 1;
+    m.batch = uint32_t(s[0]), m.heads = uint32_t(s[1]), m.rows = s[2], m.keys = s[3];
+    m.strides = {int64_t(s[1] * s[2] * s[3]), int64_t(s[2] * s[3]), int64_t(s[3])};
+    return {};
+}
+
+Result<void> read_matrix(AttentionCall& call, const Tensor& t, bool boolean_only, FoveaMatrixDesc& boolean,
+                         FoveaBinding boolean_binding) {
+    const bool is_boolean = t.type == ElementType::boolean || t.type == ElementType::u8;
+    if (boolean_only && !is_boolean)
+        return bad(t.name, "is " + std::string(element_type_name(t.type)) + "; bool or u8 is needed");
+    FoveaMatrixDesc& m = is_boolean ? boolean : call.desc.bias;
+    if (m.present) return bad(t.name, "there are two matrices of this kind");
+    if (Result<void> r = describe_matrix(t, m); !r) return r;
+    if (is_boolean) {
+        m.type = FOVEA_U8;
+        keep(call, boolean_binding, t.bytes);
+        return {};
+    }
+    const Result<FoveaDtype> type = keep_float(call, FOVEA_BIND_BIAS, t);
+    if (!type) return type.error();
+    m.type = *type;
+    return {};
+}
+
+Result<void> read_vector(AttentionCall& call, const Tensor& t, uint32_t flag, FoveaBinding binding) {
+    if (t.shape.size() != 1 || t.shape[0] != call.desc.heads_q)
+        return bad(t.name, "shape " + shape_text(t) + " is not [" + std::to_string(call.desc.heads_q) +
+                               "], one for each query head");
+    call.desc.flags |= flag;
+    return keep_as_f32(call, binding, t);
+}
+
+Result<std::vector<int32_t>> read_lengths(const Tensor& t, uint32_t batch, uint64_t limit) {
+    if (t.shape.size() != 1 || t.shape[0] != batch)
+        return bad(t.name, "shape " + shape_text(t) + " is not [" + std::to_string(batch) +
+                               "], one for each batch entry");
+    std::vector<int32_t> lengths(batch);
+    for (uint32_t b = 0; b < batch; ++b) {
+        int64_t value = 0;
+        if (t.type == ElementType::i32) {
+            int32_t narrow = 0;
+            std::memcpy(&narrow, t.bytes.data() + 4 * b, 4);
+            value = narrow;
+        } else if (t.type == ElementType::i64) {
+            std::memcpy(&value, t.bytes.data() + 8 * b, 8);
+        } else {
+            return bad(t.name, "is " + std::string(element_type_name(t.type)) + "; i32 or i64 is needed");
+        }
+        if (value < 0 || uint64_t(value) > limit)
+            return bad(t.name, "element " + std::to_string(b) + " is " + std::to_string(value) +
+                                   "; the limit is " + std::to_string(limit));
+        lengths[b] = int32_t(value);
+    }
+    return lengths;
+}
+
+Result<void> read_batch_table(const TensorSet& file, AttentionCall& call) {
+    const Tensor *kv = file.find("kv_lengths"), *q = file.find("q_lengths");
+    if (!kv && !q) return {};
+    FoveaAttentionDesc& d = call.desc;
+    std::vector<FoveaBatchEntry> table(d.batch, FoveaBatchEntry{0, int32_t(d.len_q), 0, int32_t(d.len_kv)});
+    if (kv) {
+        const Result<std::vector<int32_t>> lengths = read_lengths(*kv, d.batch, d.len_kv);
+        if (!lengths) return lengths.error();
+        for (uint32_t b = 0; b < d.batch; ++b) table[b].kv_length = (*lengths)[b];
+    }
+    if (q) {
+        const Result<std::vector<int32_t>> lengths = read_lengths(*q, d.batch, d.len_q);
+        if (!lengths) return lengths.error();
+        for (uint32_t b = 0; b < d.batch; ++b) table[b].q_length = (*lengths)[b];
+    }
+    d.flags |= FOVEA_FLAG_BATCH_TABLE;
+    keep(call, FOVEA_BIND_BATCH_TABLE, std::as_bytes(std::span(table)));
+    return {};
+}
+
+}  // namespace
+
+Result<void> read_attention_tensors(const TensorSet& file, bool rows_first, AttentionCall& call) {
+    call.storage.reserve(32);
+    if (Result<void> r = read_qkv(file, rows_first, call); !r) return r;
+    FoveaAttentionDesc& d = call.desc;
+    if (const Tensor* t = file.find("mask"))
+        if (Result<void> r = read_matrix(call, *t, false, d.mask, FOVEA_BIND_MASK); !r) return r;
+    if (const Tensor* t = file.find("bias"))
+        if (Result<void> r = read_matrix(call, *t, false, d.mask, FOVEA_BIND_MASK); !r) return r;
+    if (const Tensor* t = file.find("keep"))
+        if (Result<void> r = read_matrix(call, *t, true, d.keep, FOVEA_BIND_KEEP); !r) return r;
+    if (const Tensor* t = file.find("sinks"))
+        if (Result<void> r = read_vector(call, *t, FOVEA_FLAG_SINKS, FOVEA_BIND_SINKS); !r) return r;
+    if (const Tensor* t = file.find("alibi"))
+        if (Result<void> r = read_vector(call, *t, FOVEA_FLAG_ALIBI, FOVEA_BIND_ALIBI); !r) return r;
+    return read_batch_table(file, call);
+}
+
+Result<void> allocate_outputs(AttentionCall& call) {
+    const FoveaAttentionDesc& d = call.desc;
+    const Result<FoveaDeviceFacts> facts = cpu_facts(1);
+    if (!facts) return facts.error();
+    FoveaAttentionDesc sizes =
+        d;  // any plan knows the sizes of the bindings; the plain kernel takes every problem
+    sizes.kernel = FOVEA_KERNEL_PLAIN;
+    const Result<Plan> plan = plan_attention(*facts, sizes);
+    if (!plan) return plan.error();
+    const FoveaPlanInfo info = plan->info();
+    for (const OutputName& output : output_names()) {
+        if (!(info.output_mask >> output.binding & 1)) continue;
+        std::vector<std::byte>& memory = call.storage.emplace_back(info.binding_bytes[output.binding]);
+        call.bindings[output.binding] = {memory.data(), memory.size()};
+    }
+    return {};
+}
+
+namespace {
+
+std::vector<uint64_t> output_shape(const AttentionCall& call, FoveaBinding binding) {
+    const FoveaAttentionDesc& d = call.desc;
+    std::vector<uint64_t> shape;
+    if (call.rank == 4) shape.push_back(d.batch);
+    if (call.rank >= 3) shape.push_back(d.heads_q);
+    shape.push_back(d.len_q);
+    if (binding == FOVEA_BIND_O && call.rows_first && call.rank >= 3)
+        std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+    if (binding == FOVEA_BIND_O)
+        shape.push_back(d.dim_v);
+    else if (binding == FOVEA_BIND_ROW_STATS)
+        shape.push_back(4);
+    else if (binding != FOVEA_BIND_LSE)
+        shape.push_back(d.len_kv);
+    return shape;
+}
+
+// max weight, entropy, index of the largest, visible keys: the two counts become floats, exact below 2^24.
+std::vector<std::byte> row_stats_as_floats(std::span<const std::byte> bytes) {
+    std::vector<std::byte> result(bytes.size());
+    for (size_t at = 0; at + sizeof(FoveaRowStats) <= bytes.size(); at += sizeof(FoveaRowStats)) {
+        FoveaRowStats stats;
+        std::memcpy(&stats, bytes.data() + at, sizeof stats);
+        const float argmax = stats.argmax_key == UINT32_MAX ? -1.0f : float(stats.argmax_key);
+        const float row[4] = {stats.max_weight, stats.entropy, argmax, float(stats.visible_keys)};
+        std::memcpy(result.data() + at, row, sizeof row);
+    }
+    return result;
+}
+
+}  // namespace
+
+Result<TensorSet> output_tensors(const AttentionCall& call) {
+    TensorSet set;
+    for (const OutputName& output : output_names()) {
+        const FoveaHostBuffer& buffer = call.bindings[output.binding];
+        const bool asked =
+            call.desc.outputs ? call.desc.outputs & output.output : output.output == FOVEA_OUTPUT_O;
+        if (!asked) continue;
+        std::span<const std::byte> bytes(static_cast<const std::byte*>(buffer.data), buffer.size_bytes);
+        std::vector<std::byte> stats;
+        if (output.binding == FOVEA_BIND_ROW_STATS) bytes = stats = row_stats_as_floats(bytes);
+        const bool half = output.binding == FOVEA_BIND_O && call.desc.o_type == FOVEA_F16;
+        Result<Tensor> tensor =
+            make_tensor(std::string(output.name), half ? ElementType::f16 : ElementType::f32,
+                        output_shape(call, output.binding), bytes);
+        if (!tensor) return tensor.error();
+        set.tensors.push_back(std::move(*tensor));
+    }
+    return set;
+}
+
+}  // namespace fovea::app

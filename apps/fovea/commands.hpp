@@ -1,0 +1,16 @@
+// The commands of `fovea`. Each gets the words behind its name and returns the exit code: 0 success, 1 a
+// check that failed (a lesson's digits, a conformance case), 2 a refusal with one line on stderr.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace fovea::app {
+
+using Words = std::span<const std::string_view>;
+
+int devices_command(Words words);
+int attend_command(Words words);
+int explain_command(Words words);
+
+}  // namespace fovea::app

@@ -1,0 +1,117 @@
+#include "attention_options.hpp"
+#include "attention_tensors.hpp"
+#include "commands.hpp"
+#include "json.hpp"
+
+#include <cstdio>
+#include <filesystem>
+
+namespace fovea::app {
+namespace {
+
+constexpr OptionSpec kOwnOptions[] = {
+    {"--batch", "B", "without a file: batch size; default 1"},
+    {"--heads", "HQ[,HKV]", "query heads and key/value heads; default 1"},
+    {"--lengths", "LQ[,LKV]", "queries and keys"},
+    {"--dims", "D[,DV]", "head sizes"},
+    {"--type", "f32|f16", "storage of q, k, v, o"},
+    {"--layout", "bhld|blhd", "with a file: axes of q, k, v"},
+    {"--help", "", "this text"},
+};
+
+std::vector<OptionSpec> all_options() {
+    std::vector<OptionSpec> specs(std::begin(kOwnOptions), std::end(kOwnOptions));
+    specs.insert(specs.end(), attention_option_specs().begin(), attention_option_specs().end());
+    specs.insert(specs.end(), engine_option_specs().begin(), engine_option_specs().end());
+    return specs;
+}
+
+struct Pair {
+    uint64_t first, second;
+};
+
+// "8" is {8, 8}, "8,2" is {8, 2}.
+Result<Pair> pair_option(const Arguments& a, std::string_view name, uint64_t fallback, uint64_t limit) {
+    if (!a.has(name)) return Pair{fallback, fallback};
+    const std::vector<std::string_view> parts = split(a.text(name), ',');
+    uint64_t values[2] = {};
+    if (parts.size() > 2) return Error{FOVEA_INVALID_ARGUMENT, std::string(name), "takes one or two numbers"};
+    for (size_t i = 0; i < parts.size(); ++i) {
+        const Result<int64_t> value = parse_integer(parts[i], name);
+        if (!value) return value.error();
+        if (*value < 0 || uint64_t(*value) > limit)
+            return Error{FOVEA_INVALID_ARGUMENT, std::string(name),
+                         std::to_string(*value) + " is not in 0 .. " + std::to_string(limit)};
+        values[i] = uint64_t(*value);
+    }
+    return Pair{values[0], parts.size() == 2 ? values[1] : values[0]};
+}
+
+Result<void> shapes_from_options(const Arguments& a, FoveaAttentionDesc& d) {
+    const Result<Pair> batch = pair_option(a, "--batch", 1, UINT32_MAX),
+                       heads = pair_option(a, "--heads", 1, UINT32_MAX),
+                       lengths = pair_option(a, "--lengths", 0, UINT64_MAX / 2),
+                       dims = pair_option(a, "--dims", 64, UINT32_MAX);
+    for (const Result<Pair>* r : {&batch, &heads, &lengths, &dims})
+        if (!*r) return r->error();
+    if (!a.has("--lengths"))
+        return Error{FOVEA_INVALID_ARGUMENT, "--lengths",
+                     "give a file, or --lengths LQ,LKV (with --heads, --dims, --batch)"};
+    d.batch = uint32_t(batch->first);
+    d.heads_q = uint32_t(heads->first), d.heads_kv = uint32_t(heads->second);
+    d.len_q = lengths->first, d.len_kv = lengths->second;
+    d.dim_qk = uint32_t(dims->first), d.dim_v = uint32_t(dims->second);
+    const std::string_view type = a.text("--type");
+    if (type == "f16")
+        d.q_type = d.k_type = d.v_type = d.o_type = FOVEA_F16;
+    else if (!type.empty() && type != "f32")
+        return Error{FOVEA_INVALID_ARGUMENT, "--type", "'" + std::string(type) + "' is not f32 or f16"};
+    return {};
+}
+
+Result<void> explain(const Arguments& a) {
+    FoveaAttentionDesc desc = foveaAttentionDesc();
+    AttentionCall call;
+    if (a.positional().size() > 1)
+        return Error{FOVEA_INVALID_ARGUMENT, std::string(a.positional()[1]),
+                     "explain takes one file at most"};
+    if (!a.positional().empty()) {
+        const Result<TensorSet> file = load_tensors(std::filesystem::path(a.positional()[0]));
+        if (!file) return file.error();
+        if (Result<void> r = read_attention_tensors(*file, a.text("--layout") == "blhd", call); !r) return r;
+        desc = call.desc;
+    } else if (Result<void> r = shapes_from_options(a, desc); !r) {
+        return r;
+    }
+    if (Result<void> r = apply_attention_options(a, desc); !r) return r;
+    const Result<EngineOptions> options = engine_options(a);
+    if (!options) return options.error();
+    Result<Engine> engine = Engine::open(*options);
+    if (!engine) return engine.error();
+    const Result<Plan> plan = engine->plan_attention(desc);
+    if (!plan) return plan.error();
+    std::printf("device: %s\nwhy this device: %s\nkernel: %s\n%s", engine->device().name.c_str(),
+                engine->reason().c_str(), kernel_name(plan->info().kernel), plan->explain().c_str());
+    return {};
+}
+
+}  // namespace
+
+int explain_command(Words words) {
+    const std::vector<OptionSpec> specs = all_options();
+    const Result<Arguments> arguments = Arguments::parse(words, specs);
+    if (!arguments) return refuse(arguments.error());
+    if (arguments->has("--help")) {
+        std::printf(
+            "usage: fovea explain IN.safetensors [options]\n"
+            "       fovea explain --lengths LQ,LKV [--batch B --heads HQ,HKV --dims D,DV --type T] "
+            "[options]\n\n"
+            "The plan of an attention call: kernel, reasons, tiles, slices, workspace. Runs nothing.\n\n");
+        print_options(specs);
+        return 0;
+    }
+    if (const Result<void> r = explain(*arguments); !r) return refuse(r.error());
+    return 0;
+}
+
+}  // namespace fovea::app

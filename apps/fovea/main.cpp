@@ -1,0 +1,70 @@
+// fovea: the command line. One command a file; this one finds it.
+#include "commands.hpp"
+
+#if __has_include("lesson_command.hpp")
+#include "lesson_command.hpp"
+#endif
+#if __has_include("conformance_command.hpp")
+#include "conformance_command.hpp"
+#endif
+#if __has_include("bench_command.hpp")
+#include "bench_command.hpp"
+#endif
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using fovea::app::Words;
+
+struct Command {
+    std::string_view name;
+    int (*run)(Words);
+    std::string_view help;
+};
+
+constexpr Command kCommands[] = {
+    {"devices", fovea::app::devices_command,
+     "backends and devices, what each can do, which is the default and why"},
+    {"attend", fovea::app::attend_command, "attention of the tensors in a file"},
+    {"explain", fovea::app::explain_command,
+     "the plan of an attention call: kernel, reasons, slices, workspace"},
+#if __has_include("lesson_command.hpp")
+    {"lesson", fovea::app::lesson_command, "a worked example, every stage printed as its tutorial prints it"},
+#endif
+#if __has_include("conformance_command.hpp")
+    {"conformance", fovea::app::conformance_command,
+     "runs ONNX node test cases (Attention, RotaryEmbedding)"},
+#endif
+#if __has_include("bench_command.hpp")
+    {"bench", fovea::app::bench_command, "speed, as a share of this machine's measured peak"},
+#endif
+};
+
+void print_usage(std::FILE* to) {
+    std::fprintf(to,
+                 "fovea: transformer attention you can see into\n\nusage: fovea COMMAND [ARGUMENTS]   "
+                 "(COMMAND --help says more)\n\n");
+    for (const Command& c : kCommands)
+        std::fprintf(to, "  %-12.*s %.*s\n", int(c.name.size()), c.name.data(), int(c.help.size()),
+                     c.help.data());
+    std::fprintf(to, "\nExit codes: 0 success, 1 a check failed, 2 refused with one line that says why.\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::vector<std::string_view> words(argv + 1, argv + argc);
+    if (words.empty() || words[0] == "--help" || words[0] == "help") {
+        print_usage(words.empty() ? stderr : stdout);
+        return words.empty() ? 2 : 0;
+    }
+    for (const Command& c : kCommands)
+        if (c.name == words[0]) return c.run(Words(words).subspan(1));
+    std::fprintf(stderr, "fovea: error: no command '%.*s'; `fovea help` lists them\n", int(words[0].size()),
+                 words[0].data());
+    return 2;
+}

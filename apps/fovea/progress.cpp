@@ -1,0 +1,45 @@
+#include "progress.hpp"
+
+#include <cstdio>
+
+#if defined(_WIN32)
+#include <io.h>
+#else
+#include <unistd.h>
+#endif
+
+namespace fovea::app {
+namespace {
+
+bool stderr_is_terminal() {
+#if defined(_WIN32)
+    return _isatty(2) != 0;
+#else
+    return isatty(2) != 0;
+#endif
+}
+
+}  // namespace
+
+Progress::Progress(std::string what)
+    : what_(std::move(what)),
+      start_(std::chrono::steady_clock::now()),
+      last_(start_),
+      terminal_(stderr_is_terminal()) {}
+
+Progress::~Progress() {
+    if (shown_) std::fprintf(stderr, "\r\033[K");
+}
+
+bool Progress::operator()(double done) {
+    using namespace std::chrono_literals;
+    const auto now = std::chrono::steady_clock::now();
+    if (!terminal_ || now - start_ < 500ms || now - last_ < 100ms) return true;
+    last_ = now;
+    shown_ = true;
+    std::fprintf(stderr, "\r\033[K%s: %.0f%%", what_.c_str(), 100 * done);
+    std::fflush(stderr);
+    return true;
+}
+
+}  // namespace fovea::app
