@@ -137,6 +137,13 @@ FoveaResult foveaPlanAppend(const FoveaDeviceFacts* facts, const FoveaAppendDesc
     });
 }
 
+void foveaDestroyPlan(FoveaPlan plan) {
+    if (!plan) return;
+    const FoveaHostAllocator allocator = plan->allocator;
+    if (plan->compiled) allocator.release(allocator.user, plan->compiled, plan->compiled->size_bytes);
+    allocator.release(allocator.user, plan, sizeof(FoveaPlan_T));
+}
+
 FoveaResult foveaGetPlanInfo(FoveaPlan plan, FoveaPlanInfo* info, FoveaDiag* diag) {
     if (!plan) return fail(diag, FOVEA_INVALID_ARGUMENT, "plan", "plan is null");
     return write_struct(plan->info, info, "info", diag);

@@ -13,8 +13,13 @@ namespace fovea {
 
 enum class Operation : uint32_t { attention, rope, linear, append };
 
-// Pipelines of a plan on one context; owned by the context, see engine/vulkan.
-struct CompiledPlan;
+// Pipelines of a plan on one context; the rest of it is engine/vulkan's. Allocated by the plan's allocator.
+struct CompiledPlan {
+    uint64_t size_bytes;  // of the whole
+};
+
+// A slice of a Vulkan plan has at most this many dispatches, so that recording keeps them on the stack.
+constexpr uint32_t kMaxDispatchesPerSlice = 16;
 
 }  // namespace fovea
 

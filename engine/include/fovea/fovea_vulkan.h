@@ -49,10 +49,12 @@ typedef struct FoveaDeviceNeeds {
 } FoveaDeviceNeeds;
 
 /* `api_version` is the one the instance was created with. Fails with the reason if the device is below the floor
- * (Vulkan 1.1, a compute queue, 128 invocations, 16 KiB shared memory, 128 bytes of push constants). Allocates nothing. */
+ * (Vulkan 1.1, a compute queue, 128 invocations, 16 KiB shared memory, 128 bytes of push constants). `allocator` (null:
+ * malloc) serves a list that lives during the call. */
 FOVEA_API FoveaResult foveaQueryDeviceNeeds(PFN_vkGetInstanceProcAddr get_instance_proc_addr, VkInstance instance,
                                             uint32_t api_version, VkPhysicalDevice physical_device,
-                                            FoveaDeviceNeeds* out, FoveaDiag* diag);
+                                            const FoveaHostAllocator* allocator, FoveaDeviceNeeds* out,
+                                            FoveaDiag* diag);
 
 /* ---- the context: one for each VkDevice ------------------------------------------------------------------------------- */
 
@@ -90,8 +92,9 @@ FOVEA_API uint32_t foveaCacheWasAccepted(FoveaContext context);
 
 /* ---- plans on a context ------------------------------------------------------------------------------------------------ */
 
-/* Builds (or finds in the context) the pipelines of a plan made from this context's facts. May take long: compile plans
- * ahead of the first frame. After it the plan is immutable. Calling it twice is harmless. */
+/* Builds (or finds in the context) the pipelines of a plan made from this context's facts, or from lesser ones. May take
+ * long: compile plans ahead of the first frame. After it the plan is immutable. Calling it twice is harmless; a plan
+ * belongs to one context. */
 FOVEA_API FoveaResult foveaCompilePlan(FoveaContext context, FoveaPlan plan, FoveaDiag* diag);
 
 typedef struct FoveaBuffer {
@@ -101,7 +104,9 @@ typedef struct FoveaBuffer {
 
 /* Only where push descriptors are missing: a pool of the host, from which one set is allocated for each dispatch
  * recorded. Reset it when the command buffers that used it have finished. Sizes: FoveaPlanInfo::dispatches_per_slice
- * sets of FOVEA_MAX_DISPATCH_BINDINGS storage buffers for each slice recorded. */
+ * sets of FOVEA_MAX_DISPATCH_BINDINGS storage buffers for each slice recorded. One call takes at most
+ * FOVEA_MAX_ARENA_SETS sets. A call refused for lack of room in the pool may have taken some. */
+enum { FOVEA_MAX_ARENA_SETS = 512 };
 typedef struct FoveaDescriptorArena {
     VkDescriptorPool pool;
 } FoveaDescriptorArena;
@@ -113,8 +118,8 @@ typedef struct FoveaRecord {
     const FoveaBuffer* bindings;
     FoveaBuffer workspace;
     uint64_t first_slice, slice_count; /* slice_count 0: all from first_slice on */
-    VkQueryPool timestamps;            /* optional: 2 timestamps for each slice recorded, before and after it */
-    uint32_t first_query;
+    VkQueryPool timestamps;            /* optional: 2 timestamps for each slice recorded, before and after it, */
+    uint32_t first_query;              /*   from this query on. The host has reset them */
     uint32_t reserved0;
     FoveaDescriptorArena arena;
 } FoveaRecord;

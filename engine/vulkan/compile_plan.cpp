@@ -1,0 +1,99 @@
+#include "problem/status.hpp"
+#include "vulkan/context.hpp"
+
+#include <new>
+
+namespace fovea::vulkan {
+namespace {
+
+struct Limit {
+    const char* field;
+    uint64_t planned, device;
+};
+
+// A plan may ask for less than the device has, never for more.
+FoveaResult check_facts(const FoveaDeviceFacts& plan, const FoveaDeviceFacts& device, FoveaDiag* diag) {
+    if (plan.features & ~device.features)
+        return fail(diag, FOVEA_UNSUPPORTED, "facts.features",
+                    "the plan was made for features 0x%x that this device was not created with",
+                    plan.features & ~device.features);
+    const Limit limits[] = {
+        {"facts.max_workgroup_invocations", plan.max_workgroup_invocations, device.max_workgroup_invocations},
+        {"facts.max_shared_bytes", plan.max_shared_bytes, device.max_shared_bytes},
+        {"facts.max_push_bytes", plan.max_push_bytes, device.max_push_bytes},
+        {"facts.max_workgroup_count[0]", plan.max_workgroup_count[0], device.max_workgroup_count[0]},
+        {"facts.max_workgroup_count[1]", plan.max_workgroup_count[1], device.max_workgroup_count[1]},
+        {"facts.max_workgroup_count[2]", plan.max_workgroup_count[2], device.max_workgroup_count[2]},
+        {"facts.max_storage_range", plan.max_storage_range, device.max_storage_range},
+        {"facts.storage_offset_alignment", device.storage_offset_alignment, plan.storage_offset_alignment},
+    };
+    for (const Limit& limit : limits) {
+        if (limit.planned > limit.device)
+            return fail(diag, FOVEA_LIMIT_EXCEEDED, limit.field,
+                        "the plan was made for another device: %s is out of this one's reach (%llu > %llu)",
+                        limit.field, static_cast<unsigned long long>(limit.planned),
+                        static_cast<unsigned long long>(limit.device));
+    }
+    return FOVEA_OK;
+}
+
+FoveaResult add_dispatch(FoveaContext_T& context, const FoveaDispatch& dispatch, PlanPipelines& out,
+                         FoveaDiag* diag) {
+    if (out.find(dispatch)) return FOVEA_OK;
+    if (out.count == kMaxPipelinesOfPlan)
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "plan", "the plan has more than %u different pipelines",
+                    kMaxPipelinesOfPlan);
+    const uint32_t size = dispatch.subgroup_size;
+    if (size && (!(context.facts.features & FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL) ||
+                 size < context.facts.min_subgroup_size || size > context.facts.max_subgroup_size))
+        return fail(diag, FOVEA_UNSUPPORTED, "subgroup_size",
+                    "the plan pins subgroups of %u; this device offers %u to %u", size,
+                    context.facts.min_subgroup_size, context.facts.max_subgroup_size);
+    if (FoveaResult r = get_pipeline(context, key_of(dispatch), out.pipelines[out.count], diag)) return r;
+    ++out.count;
+    return FOVEA_OK;
+}
+
+FoveaResult collect(FoveaContext_T& context, const FoveaPlan_T& plan, PlanPipelines& out, FoveaDiag* diag) {
+    FoveaDispatch dispatches[kMaxDispatchesPerSlice];
+    for (uint64_t slice = 0; slice < plan.info.slice_count; ++slice) {
+        uint32_t count = kMaxDispatchesPerSlice;
+        if (FoveaResult r = vulkan_slice(plan, slice, dispatches, count, diag)) return r;
+        for (uint32_t i = 0; i < count; ++i) {
+            if (FoveaResult r = add_dispatch(context, dispatches[i], out, diag)) return r;
+        }
+    }
+    return FOVEA_OK;
+}
+
+}  // namespace
+}  // namespace fovea::vulkan
+
+using namespace fovea;
+using namespace fovea::vulkan;
+
+FoveaResult foveaCompilePlan(FoveaContext context, FoveaPlan plan, FoveaDiag* diag) {
+    if (!context) return fail(diag, FOVEA_INVALID_ARGUMENT, "context", "context is null");
+    if (!plan) return fail(diag, FOVEA_INVALID_ARGUMENT, "plan", "plan is null");
+    if (FoveaResult r = check_alive(*context, diag)) return r;
+    if (plan->facts.backend != FOVEA_BACKEND_VULKAN)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "plan", "the plan is for the CPU; run it with foveaRunCpu");
+    if (const PlanPipelines* compiled = pipelines_of(*plan)) {
+        if (compiled->context == context) return FOVEA_OK;
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "context", "the plan is compiled for another context");
+    }
+    if (FoveaResult r = check_facts(plan->facts, context->facts, diag)) return r;
+    const FoveaHostAllocator& allocator = plan->allocator;
+    void* memory = allocator.allocate(allocator.user, sizeof(PlanPipelines), alignof(PlanPipelines));
+    if (!memory)
+        return fail(diag, FOVEA_OUT_OF_HOST_MEMORY, "allocator", "no host memory for the plan's pipelines");
+    auto* compiled = new (memory) PlanPipelines{};
+    compiled->size_bytes = sizeof(PlanPipelines);
+    compiled->context = context;
+    if (FoveaResult r = collect(*context, *plan, *compiled, diag)) {
+        allocator.release(allocator.user, memory, sizeof(PlanPipelines));
+        return r;
+    }
+    plan->compiled = compiled;
+    return FOVEA_OK;
+}

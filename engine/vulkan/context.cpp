@@ -1,0 +1,181 @@
+#include "vulkan/context.hpp"
+
+#include "problem/abi_struct.hpp"
+#include "problem/host_memory.hpp"
+#include "vulkan/cache_blob.hpp"
+
+#include <new>
+
+namespace fovea::vulkan {
+
+FoveaResult check_alive(const FoveaContext_T& context, FoveaDiag* diag) {
+    if (!context.lost.load(std::memory_order_relaxed)) return FOVEA_OK;
+    return fail(diag, FOVEA_DEVICE_LOST, "context", "the device was lost in an earlier call");
+}
+
+FoveaResult call_failed(FoveaContext_T& context, VkResult result, const char* call, FoveaDiag* diag) {
+    if (result == VK_ERROR_DEVICE_LOST) context.lost.store(true, std::memory_order_relaxed);
+    return fail_vulkan(diag, result, call);
+}
+
+namespace {
+
+FoveaResult null_field(FoveaDiag* diag, const char* field) {
+    return fail(diag, FOVEA_INVALID_ARGUMENT, field, "%s is null", field);
+}
+
+FoveaResult check_host(const FoveaVulkanHost& host, FoveaDiag* diag) {
+    if (!host.instance) return null_field(diag, "instance");
+    if (!host.physical_device) return null_field(diag, "physical_device");
+    if (!host.device) return null_field(diag, "device");
+    if (!host.get_instance_proc_addr) return null_field(diag, "get_instance_proc_addr");
+    if (host.flags != 0)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "flags", "flags is %u; it must be 0", host.flags);
+    if (host.enabled_extension_count && !host.enabled_extensions)
+        return null_field(diag, "enabled_extensions");
+    for (uint32_t i = 0; i < host.enabled_extension_count; ++i) {
+        if (!host.enabled_extensions[i])
+            return fail(diag, FOVEA_INVALID_ARGUMENT, "enabled_extensions", "enabled_extensions[%u] is null",
+                        i);
+    }
+    return FOVEA_OK;
+}
+
+FoveaResult load_tables(const FoveaVulkanHost& host, FoveaContext_T& context, FoveaDiag* diag) {
+    InstanceTable instance;
+    FoveaResult r = load_instance_table(host.get_instance_proc_addr, host.instance, instance, diag);
+    if (r) return r;
+    r = query_physical_device(instance, host.physical_device, host.api_version, context.allocator,
+                              context.physical_device, diag);
+    if (r) return r;
+    uint32_t extensions = 0;
+    for (uint32_t i = 0; i < host.enabled_extension_count; ++i)
+        extensions |= extension_bit(host.enabled_extensions[i]);
+    context.enabled = enabled_features(context.physical_device, host.enabled_features, extensions);
+
+    PFN_vkGetDeviceProcAddr get_device = host.get_device_proc_addr;
+    if (!get_device)
+        get_device = reinterpret_cast<PFN_vkGetDeviceProcAddr>(
+            host.get_instance_proc_addr(host.instance, "vkGetDeviceProcAddr"));
+    if (!get_device)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "get_device_proc_addr",
+                    "get_device_proc_addr is null and the instance's getter has no vkGetDeviceProcAddr");
+    return load_device_table(host.get_instance_proc_addr, host.instance, get_device, host.device,
+                             context.enabled.push_function, context.vk, diag);
+}
+
+void fill_facts(FoveaContext_T& context) {
+    context.facts = context.physical_device.facts;
+    FoveaDeviceFacts& facts = context.facts;
+    const Features& on = context.enabled;
+    if (on.storage_16bit) facts.features |= FOVEA_FEATURE_F16_STORAGE;
+    if (on.float16) facts.features |= FOVEA_FEATURE_F16_ARITHMETIC;
+    if (on.subgroup_size_control && on.full_subgroups) facts.features |= FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL;
+    if (on.push_descriptors) facts.features |= FOVEA_FEATURE_PUSH_DESCRIPTORS;
+    if (on.coopmat && facts.coopmat_m) facts.features |= FOVEA_FEATURE_COOPMAT;
+    if (on.coopmat2) facts.features |= FOVEA_FEATURE_COOPMAT2;
+    if (!(facts.features & FOVEA_FEATURE_COOPMAT)) facts.coopmat_m = facts.coopmat_n = facts.coopmat_k = 0;
+}
+
+FoveaResult create_cache(const FoveaVulkanHost& host, FoveaContext_T& context, FoveaDiag* diag) {
+    if (host.pipeline_cache) {
+        context.cache = host.pipeline_cache;
+        return FOVEA_OK;
+    }
+    const CachePayload payload =
+        open_cache_blob(host.cache_data, host.cache_size, context.physical_device.properties);
+    VkPipelineCacheCreateInfo create{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+    create.initialDataSize = payload.size_bytes;
+    create.pInitialData = payload.data;
+    VkResult result =
+        context.vk.vkCreatePipelineCache(context.device, &create, context.callbacks(), &context.cache);
+    if (result != VK_SUCCESS) return call_failed(context, result, "vkCreatePipelineCache", diag);
+    context.owns_cache = true;
+    context.cache_accepted = payload.data != nullptr;
+    return FOVEA_OK;
+}
+
+FoveaResult fill_context(const FoveaVulkanHost& host, FoveaContext_T& context, FoveaDiag* diag) {
+    context.device = host.device;
+    if (host.vk_allocator) {
+        context.vk_callbacks = *host.vk_allocator;
+        context.has_vk_callbacks = true;
+    }
+    if (FoveaResult r = load_tables(host, context, diag)) return r;
+    fill_facts(context);
+    return create_cache(host, context, diag);
+}
+
+}  // namespace
+}  // namespace fovea::vulkan
+
+using namespace fovea;
+using namespace fovea::vulkan;
+
+FoveaResult foveaCreateContext(const FoveaVulkanHost* given, FoveaContext* out, FoveaDiag* diag) {
+    if (!out) return null_field(diag, "out");
+    *out = nullptr;
+    FoveaVulkanHost host;
+    FoveaHostAllocator allocator;
+    FoveaResult r;
+    if ((r = read_struct(given, host, "host", diag))) return r;
+    if ((r = check_host(host, diag))) return r;
+    if ((r = choose_allocator(host.host_allocator, allocator, diag))) return r;
+    void* memory = allocator.allocate(allocator.user, sizeof(FoveaContext_T), alignof(FoveaContext_T));
+    if (!memory)
+        return fail(diag, FOVEA_OUT_OF_HOST_MEMORY, "host_allocator",
+                    "no host memory for a context of %zu bytes", sizeof(FoveaContext_T));
+    auto* context = new (memory) FoveaContext_T{};
+    context->allocator = allocator;
+    if ((r = fill_context(host, *context, diag))) {
+        foveaDestroyContext(context);
+        return r;
+    }
+    *out = context;
+    return FOVEA_OK;
+}
+
+void foveaDestroyContext(FoveaContext context) {
+    if (!context) return;
+    const FoveaHostAllocator allocator = context->allocator;
+    context->pipelines.clear(allocator, [&](const Pipeline& p) { destroy_pipeline(*context, p); });
+    if (context->owns_cache)
+        context->vk.vkDestroyPipelineCache(context->device, context->cache, context->callbacks());
+    context->~FoveaContext_T();
+    allocator.release(allocator.user, context, sizeof(FoveaContext_T));
+}
+
+FoveaResult foveaContextFacts(FoveaContext context, FoveaDeviceFacts* out, FoveaDiag* diag) {
+    if (!context) return null_field(diag, "context");
+    return write_struct(context->facts, out, "out", diag);
+}
+
+uint32_t foveaCacheWasAccepted(FoveaContext context) { return context && context->cache_accepted ? 1 : 0; }
+
+FoveaResult foveaGetCacheData(FoveaContext context, void* data, size_t* size, FoveaDiag* diag) {
+    if (!context) return null_field(diag, "context");
+    if (!size) return null_field(diag, "size");
+    if (FoveaResult r = check_alive(*context, diag)) return r;
+    size_t payload_bytes = 0;
+    const auto get = context->vk.vkGetPipelineCacheData;
+    VkResult result = get(context->device, context->cache, &payload_bytes, nullptr);
+    if (result != VK_SUCCESS) return call_failed(*context, result, "vkGetPipelineCacheData", diag);
+    const size_t needed = payload_bytes + kCacheHeaderBytes;
+    const size_t room = *size;
+    *size = needed;
+    if (!data) return FOVEA_OK;
+    if (room < needed)
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "size", "size is %zu; the cache needs %zu bytes", room,
+                    needed);
+    payload_bytes = room - kCacheHeaderBytes;
+    result = get(context->device, context->cache, &payload_bytes,
+                 static_cast<unsigned char*>(data) + kCacheHeaderBytes);
+    // VK_INCOMPLETE: another thread compiled something in between, and a part of a cache is no cache.
+    if (result == VK_INCOMPLETE)
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "size",
+                    "the cache grew during the call; ask for its size again");
+    if (result != VK_SUCCESS) return call_failed(*context, result, "vkGetPipelineCacheData", diag);
+    seal_cache_blob(data, payload_bytes, context->physical_device.properties);
+    *size = payload_bytes + kCacheHeaderBytes;
+    return FOVEA_OK;
+}

@@ -1,0 +1,70 @@
+#include "problem/abi_struct.hpp"
+#include "problem/host_memory.hpp"
+#include "vulkan/device_query.hpp"
+
+namespace fovea::vulkan {
+namespace {
+
+struct NeedList {
+    FoveaDeviceNeeds needs{};
+    void add(const char* extension, const char* feature, bool available, const char* buys) {
+        needs.items[needs.count++] = {extension, feature, 0, available ? 1u : 0u, buys};
+    }
+};
+
+// Nothing above the floor is required. An extension is named only where the core version does not hold it
+// already.
+void list_needs(const PhysicalDevice& device, NeedList& list) {
+    const Features& has = device.features;
+    const auto unless_core = [&](uint32_t core, const char* extension) {
+        return device.api_version >= core ? nullptr : extension;
+    };
+    const bool extension_has_push = (device.extensions & kExtPushDescriptor) != 0;
+    if (extension_has_push || !has.push_descriptors)
+        list.add(VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME, nullptr, extension_has_push,
+                 "recording without a descriptor pool");
+    else
+        list.add(nullptr, "pushDescriptor", true, "recording without a descriptor pool");
+    list.add(nullptr, "storageBuffer16BitAccess", has.storage_16bit, "float16 tensors");
+    list.add(unless_core(VK_API_VERSION_1_2, VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME), "shaderFloat16",
+             has.float16, "float16 arithmetic, and the cooperative matrix kernels");
+    const char* sizes = unless_core(VK_API_VERSION_1_3, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
+    list.add(sizes, "subgroupSizeControl", has.subgroup_size_control, "kernels that reduce by subgroups");
+    list.add(sizes, "computeFullSubgroups", has.full_subgroups, "kernels that reduce by subgroups");
+    list.add(unless_core(VK_API_VERSION_1_2, VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME), "vulkanMemoryModel",
+             has.memory_model, "the cooperative matrix kernels");
+    list.add(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, "cooperativeMatrix", has.coopmat,
+             "matrix units, kernel flash_coopmat");
+    static constexpr const char* kParts[] = {"cooperativeMatrixFlexibleDimensions",
+                                             "cooperativeMatrixReductions", "cooperativeMatrixConversions",
+                                             "cooperativeMatrixPerElementOperations"};
+    for (const char* part : kParts)
+        list.add(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME, part, has.coopmat2, "kernel flash_coopmat2");
+}
+
+}  // namespace
+}  // namespace fovea::vulkan
+
+using namespace fovea;
+using namespace fovea::vulkan;
+
+FoveaResult foveaQueryDeviceNeeds(PFN_vkGetInstanceProcAddr get_instance_proc_addr, VkInstance instance,
+                                  uint32_t api_version, VkPhysicalDevice physical_device,
+                                  const FoveaHostAllocator* allocator, FoveaDeviceNeeds* out,
+                                  FoveaDiag* diag) {
+    const char* null_argument = !get_instance_proc_addr ? "get_instance_proc_addr"
+                                : !instance             ? "instance"
+                                : !physical_device      ? "physical_device"
+                                                        : nullptr;
+    if (null_argument) return fail(diag, FOVEA_INVALID_ARGUMENT, null_argument, "%s is null", null_argument);
+    FoveaHostAllocator memory;
+    InstanceTable table;
+    PhysicalDevice device;
+    FoveaResult r;
+    if ((r = choose_allocator(allocator, memory, diag))) return r;
+    if ((r = load_instance_table(get_instance_proc_addr, instance, table, diag))) return r;
+    if ((r = query_physical_device(table, physical_device, api_version, memory, device, diag))) return r;
+    NeedList list;
+    list_needs(device, list);
+    return write_struct(list.needs, out, "out", diag);
+}

@@ -1,0 +1,210 @@
+#include "vulkan/device_query.hpp"
+
+#include "problem/host_memory.hpp"
+#include "problem/status.hpp"
+
+namespace fovea::vulkan {
+namespace {
+
+FoveaResult below_floor(FoveaDiag* diag, const char* field, const char* device, uint32_t has,
+                        uint32_t needs) {
+    return fail(diag, FOVEA_UNSUPPORTED, field, "%s: %s is %u; at least %u is needed", device, field, has,
+                needs);
+}
+
+FoveaResult check_version(const char* device, uint32_t host, uint32_t own, FoveaDiag* diag) {
+    if (host < VK_API_VERSION_1_1)
+        return fail(diag, FOVEA_UNSUPPORTED, "api_version",
+                    "api_version is %u.%u; the host must create instance and device with 1.1 or later",
+                    VK_API_VERSION_MAJOR(host), VK_API_VERSION_MINOR(host));
+    if (own < VK_API_VERSION_1_1)
+        return fail(diag, FOVEA_UNSUPPORTED, "apiVersion", "%s: Vulkan %u.%u; at least 1.1 is needed", device,
+                    VK_API_VERSION_MAJOR(own), VK_API_VERSION_MINOR(own));
+    return FOVEA_OK;
+}
+
+FoveaResult check_limits(const char* device, const VkPhysicalDeviceLimits& limits, FoveaDiag* diag) {
+    if (limits.maxComputeWorkGroupInvocations < kMinInvocations)
+        return below_floor(diag, "maxComputeWorkGroupInvocations", device,
+                           limits.maxComputeWorkGroupInvocations, kMinInvocations);
+    if (limits.maxComputeWorkGroupSize[0] < kMinInvocations)
+        return below_floor(diag, "maxComputeWorkGroupSize[0]", device, limits.maxComputeWorkGroupSize[0],
+                           kMinInvocations);
+    if (limits.maxComputeSharedMemorySize < kMinSharedBytes)
+        return below_floor(diag, "maxComputeSharedMemorySize", device, limits.maxComputeSharedMemorySize,
+                           kMinSharedBytes);
+    if (limits.maxPushConstantsSize < kMinPushBytes)
+        return below_floor(diag, "maxPushConstantsSize", device, limits.maxPushConstantsSize, kMinPushBytes);
+    return FOVEA_OK;
+}
+
+FoveaResult check_queues(const InstanceTable& vk, PhysicalDevice& device, FoveaDiag* diag) {
+    constexpr uint32_t kMaxFamilies = 32;  // drivers have up to about eight
+    VkQueueFamilyProperties families[kMaxFamilies];
+    uint32_t count = kMaxFamilies;
+    vk.vkGetPhysicalDeviceQueueFamilyProperties(device.handle, &count, families);
+    bool compute = false;
+    for (uint32_t i = 0; i < count; ++i) {
+        if (!(families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)) continue;
+        compute = true;
+        device.timestamps |= families[i].timestampValidBits > 0;
+    }
+    if (!compute)
+        return fail(diag, FOVEA_UNSUPPORTED, "queueFlags", "%s: no queue family can compute",
+                    device.properties.deviceName);
+    return FOVEA_OK;
+}
+
+FoveaResult list_extensions(const InstanceTable& vk, PhysicalDevice& device, const FoveaHostAllocator& memory,
+                            FoveaDiag* diag) {
+    uint32_t count = 0;
+    VkResult result = vk.vkEnumerateDeviceExtensionProperties(device.handle, nullptr, &count, nullptr);
+    if (result != VK_SUCCESS) return fail_vulkan(diag, result, "vkEnumerateDeviceExtensionProperties");
+    if (count == 0) return FOVEA_OK;
+    HostArray<VkExtensionProperties> list(memory, count);
+    if (!list.data())
+        return fail(diag, FOVEA_OUT_OF_HOST_MEMORY, "allocator", "no memory for %u extension names", count);
+    result = vk.vkEnumerateDeviceExtensionProperties(device.handle, nullptr, &count, list.data());
+    // VK_INCOMPLETE: a layer appeared in between. What was written is true all the same.
+    if (result != VK_SUCCESS && result != VK_INCOMPLETE)
+        return fail_vulkan(diag, result, "vkEnumerateDeviceExtensionProperties");
+    for (uint32_t i = 0; i < count; ++i) device.extensions |= extension_bit(list.data()[i].extensionName);
+    return FOVEA_OK;
+}
+
+// Of the shapes with f16 factors and f32 sums: 16x16x16 if there is one, else the largest. Drivers list the
+// same shape several times, for saturating or integer kinds.
+void choose_shape(const VkCooperativeMatrixPropertiesKHR* list, uint32_t count, FoveaDeviceFacts& facts) {
+    uint64_t best = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        const VkCooperativeMatrixPropertiesKHR& p = list[i];
+        if (p.AType != VK_COMPONENT_TYPE_FLOAT16_KHR || p.BType != VK_COMPONENT_TYPE_FLOAT16_KHR ||
+            p.CType != VK_COMPONENT_TYPE_FLOAT32_KHR || p.ResultType != VK_COMPONENT_TYPE_FLOAT32_KHR ||
+            p.scope != VK_SCOPE_SUBGROUP_KHR)
+            continue;
+        uint64_t score = uint64_t{p.MSize} * p.NSize * p.KSize;
+        if (p.MSize == 16 && p.NSize == 16 && p.KSize == 16) score = UINT64_MAX;
+        if (score <= best) continue;
+        best = score;
+        facts.coopmat_m = p.MSize;
+        facts.coopmat_n = p.NSize;
+        facts.coopmat_k = p.KSize;
+    }
+}
+
+FoveaResult query_coopmat(const InstanceTable& vk, PhysicalDevice& device, const FoveaHostAllocator& memory,
+                          FoveaDiag* diag) {
+    const auto query = vk.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR;
+    if (!query || !(device.extensions & kExtCoopmat)) return FOVEA_OK;
+    uint32_t count = 0;
+    VkResult result = query(device.handle, &count, nullptr);
+    if (result != VK_SUCCESS)
+        return fail_vulkan(diag, result, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
+    if (count == 0) return FOVEA_OK;
+    HostArray<VkCooperativeMatrixPropertiesKHR> list(memory, count);
+    if (!list.data())
+        return fail(diag, FOVEA_OUT_OF_HOST_MEMORY, "allocator", "no memory for %u matrix shapes", count);
+    for (uint32_t i = 0; i < count; ++i)
+        list.data()[i] = {VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR};
+    result = query(device.handle, &count, list.data());
+    if (result != VK_SUCCESS && result != VK_INCOMPLETE)
+        return fail_vulkan(diag, result, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
+    choose_shape(list.data(), count, device.facts);
+    return FOVEA_OK;
+}
+
+FoveaDeviceClass class_of(VkPhysicalDeviceType type) {
+    switch (type) {
+        case VK_PHYSICAL_DEVICE_TYPE_CPU:
+            return FOVEA_CLASS_CPU;
+        case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+            return FOVEA_CLASS_DISCRETE;
+        case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+            return FOVEA_CLASS_VIRTUAL;
+        default:
+            return FOVEA_CLASS_INTEGRATED;
+    }
+}
+
+// Properties beyond the core limits: subgroups and the number of cores.
+struct ExtendedProperties {
+    VkPhysicalDeviceSubgroupProperties subgroup{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES};
+    VkPhysicalDeviceSubgroupSizeControlProperties sizes{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES};
+    VkPhysicalDeviceShaderSMBuiltinsPropertiesNV nvidia{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV};
+    VkPhysicalDeviceShaderCorePropertiesAMD amd{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD};
+};
+
+void query_properties(const InstanceTable& vk, const PhysicalDevice& device, bool subgroup_sizes,
+                      ExtendedProperties& out) {
+    VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+    properties.pNext = &out.subgroup;
+    void** tail = &out.subgroup.pNext;
+    const auto append = [&tail](auto& item) {
+        *tail = &item;
+        tail = &item.pNext;
+    };
+    if (subgroup_sizes) append(out.sizes);
+    if (device.extensions & kExtSmBuiltins) append(out.nvidia);
+    if (device.extensions & kExtAmdCores) append(out.amd);
+    vk.vkGetPhysicalDeviceProperties2(device.handle, &properties);
+}
+
+void fill_facts(const InstanceTable& vk, PhysicalDevice& device) {
+    const VkPhysicalDeviceLimits& limits = device.properties.limits;
+    const bool subgroup_sizes =
+        (device.extensions & kExtSubgroupSizeControl) || device.api_version >= VK_API_VERSION_1_3;
+    ExtendedProperties more;
+    query_properties(vk, device, subgroup_sizes, more);
+
+    FoveaDeviceFacts& facts = device.facts;
+    facts.struct_size = sizeof facts;
+    facts.backend = FOVEA_BACKEND_VULKAN;
+    facts.device_class = class_of(device.properties.deviceType);
+    facts.max_workgroup_invocations = limits.maxComputeWorkGroupInvocations;
+    facts.max_shared_bytes = limits.maxComputeSharedMemorySize;
+    facts.max_push_bytes = limits.maxPushConstantsSize;
+    for (int i = 0; i < 3; ++i) facts.max_workgroup_count[i] = limits.maxComputeWorkGroupCount[i];
+    facts.subgroup_size = more.subgroup.subgroupSize;
+    facts.min_subgroup_size = subgroup_sizes ? more.sizes.minSubgroupSize : facts.subgroup_size;
+    facts.max_subgroup_size = subgroup_sizes ? more.sizes.maxSubgroupSize : facts.subgroup_size;
+    facts.storage_offset_alignment = static_cast<uint32_t>(limits.minStorageBufferOffsetAlignment);
+    facts.max_storage_range = limits.maxStorageBufferRange;
+    facts.vendor_id = device.properties.vendorID;
+    facts.core_count = more.nvidia.shaderSMCount
+                           ? more.nvidia.shaderSMCount
+                           : more.amd.shaderEngineCount * more.amd.shaderArraysPerEngineCount *
+                                 more.amd.computeUnitsPerShaderArray;
+
+    if (more.subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) {
+        if (more.subgroup.supportedOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT)
+            facts.features |= FOVEA_FEATURE_SUBGROUP_ARITHMETIC;
+        if (more.subgroup.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT)
+            facts.features |= FOVEA_FEATURE_SUBGROUP_SHUFFLE;
+    }
+    if (device.timestamps) facts.features |= FOVEA_FEATURE_TIMESTAMPS;
+    if (!(more.sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT))
+        device.features.subgroup_size_control = false;
+}
+
+}  // namespace
+
+FoveaResult query_physical_device(const InstanceTable& vk, VkPhysicalDevice handle, uint32_t api_version,
+                                  const FoveaHostAllocator& memory, PhysicalDevice& out, FoveaDiag* diag) {
+    out = PhysicalDevice{};
+    out.handle = handle;
+    vk.vkGetPhysicalDeviceProperties(handle, &out.properties);
+    const char* name = out.properties.deviceName;
+    if (FoveaResult r = check_version(name, api_version, out.properties.apiVersion, diag)) return r;
+    if (FoveaResult r = check_limits(name, out.properties.limits, diag)) return r;
+    out.api_version = api_version < out.properties.apiVersion ? api_version : out.properties.apiVersion;
+    if (FoveaResult r = check_queues(vk, out, diag)) return r;
+    if (FoveaResult r = list_extensions(vk, out, memory, diag)) return r;
+    out.features = supported_features(vk, handle, out.api_version, out.extensions);
+    if (FoveaResult r = query_coopmat(vk, out, memory, diag)) return r;
+    fill_facts(vk, out);
+    return FOVEA_OK;
+}
+
+}  // namespace fovea::vulkan

@@ -1,0 +1,58 @@
+// What a physical device can do, and what a host enabled of it, in Fovea's terms.
+#pragma once
+
+#include "vulkan/vk_table.hpp"
+
+#include <cstdint>
+
+namespace fovea::vulkan {
+
+// The floor below which there is no context (DESIGN: Vulkan 1.1, 128 invocations, 16 KiB, 128 bytes).
+constexpr uint32_t kMinInvocations = 128;
+constexpr uint32_t kMinSharedBytes = 16 * 1024;
+constexpr uint32_t kMinPushBytes = 128;
+
+// Device extensions that matter here, one bit each.
+enum Extension : uint32_t {
+    kExtPushDescriptor = 1u << 0,
+    kExtFloat16Int8 = 1u << 1,
+    kExtSubgroupSizeControl = 1u << 2,
+    kExtMemoryModel = 1u << 3,
+    kExtCoopmat = 1u << 4,
+    kExtCoopmat2 = 1u << 5,
+    kExtSmBuiltins = 1u << 6,
+    kExtAmdCores = 1u << 7,
+};
+uint32_t extension_bit(const char* name);  // 0: not one of them
+
+// Features, either those that a device has or those that a host enabled.
+struct Features {
+    bool storage_16bit, float16, subgroup_size_control, full_subgroups, memory_model, coopmat;
+    bool coopmat2;  // all parts of VK_NV_cooperative_matrix2 that the kernels use
+    bool push_descriptors;
+    const char* push_function;  // vkCmdPushDescriptorSet or its KHR name; null without push_descriptors
+};
+
+struct PhysicalDevice {
+    VkPhysicalDevice handle;
+    uint32_t api_version;  // of host and device, whichever is lower
+    uint32_t extensions;   // Extension bits of the device
+    VkPhysicalDeviceProperties properties;
+    Features features;       // of the device
+    bool timestamps;         // some compute queue has them
+    FoveaDeviceFacts facts;  // without `features`, which depend on what the host enables
+};
+
+// Refuses a device below the floor with the reason. `memory` serves lists that live during the call.
+FoveaResult query_physical_device(const InstanceTable& vk, VkPhysicalDevice handle, uint32_t api_version,
+                                  const FoveaHostAllocator& memory, PhysicalDevice& out, FoveaDiag* diag);
+
+// As the device reports them.
+Features supported_features(const InstanceTable& vk, VkPhysicalDevice handle, uint32_t api_version,
+                            uint32_t extensions);
+
+// Features among those enabled with vkCreateDevice, as far as the device really has them.
+Features enabled_features(const PhysicalDevice& device, const VkPhysicalDeviceFeatures2* chain,
+                          uint32_t enabled_extensions);
+
+}  // namespace fovea::vulkan
