@@ -8,6 +8,16 @@ option(FOVEA_WARNINGS_AS_ERRORS "Treat compiler warnings as errors (on in CI)" O
 set(FOVEA_SANITIZE "" CACHE STRING "Sanitizers for every target, as -fsanitize takes them (address,undefined)")
 set(FOVEA_TOOLS "" CACHE PATH "Prefix with newer Vulkan headers and tools than the system's")
 
+# The four builds of the browser's engine. Flags of the whole module, libraries included.
+set(FOVEA_WASM_VARIANT "simd" CACHE STRING "With Emscripten: simd, simd-threads, relaxed or relaxed-threads")
+if(EMSCRIPTEN)
+  add_compile_options(-msimd128 $<$<BOOL:$<FILTER:${FOVEA_WASM_VARIANT},INCLUDE,^relaxed>>:-mrelaxed-simd>)
+  if(FOVEA_WASM_VARIANT MATCHES "-threads$")
+    add_compile_options(-pthread)
+    add_link_options(-pthread)
+  endif()
+endif()
+
 add_library(fovea_flags INTERFACE)
 target_compile_features(fovea_flags INTERFACE cxx_std_20)
 if(MSVC)

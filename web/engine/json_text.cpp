@@ -1,0 +1,101 @@
+#include "json_text.hpp"
+
+#include <cmath>
+#include <cstdio>
+
+namespace fovea::web {
+
+void JsonText::separate() {
+    if (needs_comma_) out_ += ',';
+    needs_comma_ = true;
+}
+
+JsonText& JsonText::open(char c) {
+    separate();
+    out_ += c;
+    needs_comma_ = false;
+    return *this;
+}
+
+JsonText& JsonText::close(char c) {
+    out_ += c;
+    needs_comma_ = true;
+    return *this;
+}
+
+JsonText& JsonText::key(std::string_view name) {
+    text(name);
+    out_ += ':';
+    needs_comma_ = false;
+    return *this;
+}
+
+JsonText& JsonText::text(std::string_view value) {
+    separate();
+    out_ += '"';
+    for (const char c : value) {
+        if (c == '"' || c == '\\') {
+            out_ += '\\';
+            out_ += c;
+        } else if (static_cast<unsigned char>(c) < 0x20) {
+            char escaped[8];
+            std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(c));
+            out_ += escaped;
+        } else {
+            out_ += c;
+        }
+    }
+    out_ += '"';
+    return *this;
+}
+
+void JsonText::append_number(double value, const char* format) {
+    separate();
+    if (std::isnan(value)) {
+        out_ += "\"nan\"";
+    } else if (std::isinf(value)) {
+        out_ += value < 0 ? "\"-inf\"" : "\"inf\"";
+    } else {
+        char digits[40];
+        std::snprintf(digits, sizeof digits, format, value);
+        out_ += digits;
+    }
+}
+
+JsonText& JsonText::number(double value) {
+    append_number(value, "%.9g");
+    return *this;
+}
+
+JsonText& JsonText::number_f64(double value) {
+    append_number(value, "%.17g");
+    return *this;
+}
+
+JsonText& JsonText::whole(std::int64_t value) {
+    separate();
+    char digits[24];
+    std::snprintf(digits, sizeof digits, "%lld", static_cast<long long>(value));
+    out_ += digits;
+    return *this;
+}
+
+JsonText& JsonText::boolean(bool value) {
+    separate();
+    out_ += value ? "true" : "false";
+    return *this;
+}
+
+JsonText& JsonText::numbers(std::span<const float> values) {
+    begin_array();
+    for (const float value : values) number(value);
+    return end_array();
+}
+
+JsonText& JsonText::shape(std::span<const std::uint64_t> sizes) {
+    begin_array();
+    for (const std::uint64_t size : sizes) whole(static_cast<std::int64_t>(size));
+    return end_array();
+}
+
+}  // namespace fovea::web

@@ -1,0 +1,144 @@
+// The matrices of one head, and the steps behind one of their cells.
+#include "page_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace fovea::web {
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+const PageStage* find_stage(std::span<const PageStage> stages, std::string_view id) {
+    const auto found = std::find_if(stages.begin(), stages.end(), [&](const PageStage& s) { return s.id == id; });
+    return found == stages.end() ? nullptr : &*found;
+}
+
+std::vector<float> row_of(const PageStage* stage, std::uint64_t row, std::uint64_t columns) {
+    if (!stage) return {};
+    return {stage->values.begin() + std::ptrdiff_t(row * columns), stage->values.begin() + std::ptrdiff_t((row + 1) * columns)};
+}
+
+}  // namespace
+
+// Is key j hidden from query i by the state's own masks?
+static bool is_hidden(const PageState& s, std::uint64_t i, std::uint64_t j, std::uint64_t keys) {
+    if (s.causal && j > i) return true;
+    if (s.window >= 0 && std::int64_t(j) < std::int64_t(i) - s.window) return true;
+    return !s.mask.empty() && s.mask[i * keys + j] == '0';
+}
+
+Result<std::vector<PageStage>> PageModel::head_stages(Engine& engine, std::uint32_t h) const {
+    std::vector<PageStage> out;
+    const auto add = [&](const char* id, Result<std::vector<float>> values) -> Result<void> {
+        if (!values) return values.error();
+        out.push_back({id, {rows_, keys_}, std::move(*values)});
+        return {};
+    };
+    const PageState& s = state_;
+    const float unscaled = 1.0F;
+    if (auto r = add("scores", matrix(engine, h, FOVEA_OUTPUT_SCORES, FOVEA_BIND_SCORES, false, unscaled)); !r) return r.error();
+    if (divisor() * s.temperature != 1)
+        if (auto r = add("scaled", matrix(engine, h, FOVEA_OUTPUT_SCORES, FOVEA_BIND_SCORES, false, 0)); !r) return r.error();
+    if (s.softcap > 0)
+        if (auto r = add("capped", matrix(engine, h, FOVEA_OUTPUT_CAPPED, FOVEA_BIND_CAPPED, false, 0)); !r) return r.error();
+    const bool masks = s.causal || s.window >= 0 || s.alibi || !s.mask.empty();
+    if (masks && !s.renormalise)
+        if (auto r = add("masked", matrix(engine, h, FOVEA_OUTPUT_MASKED, FOVEA_BIND_MASKED, false, 0)); !r) return r.error();
+    Result<std::vector<float>> weights = matrix(engine, h, FOVEA_OUTPUT_WEIGHTS, FOVEA_BIND_WEIGHTS, false, 0);
+    if (!weights) return weights.error();
+    if (s.renormalise && masks) {
+        if (auto r = add("weights_all", *weights); !r) return r.error();
+        std::vector<float> sums(rows_);
+        for (std::uint64_t i = 0; i < rows_; ++i) {
+            float sum = 0;
+            for (std::uint64_t j = 0; j < keys_; ++j) {
+                float& w = (*weights)[i * keys_ + j];
+                if (is_hidden(s, i, j, keys_)) w = 0;
+                sum += w;
+            }
+            sums[i] = sum;
+        }
+        if (auto r = add("masked_weights", *weights); !r) return r.error();
+        for (std::uint64_t i = 0; i < rows_; ++i)
+            for (std::uint64_t j = 0; j < keys_; ++j)
+                if (sums[i] > 0) (*weights)[i * keys_ + j] /= sums[i];
+        out.push_back({"row_sums", {rows_, 1}, std::move(sums)});
+    }
+    if (auto r = add("weights", std::move(weights)); !r) return r.error();
+    if (!keep_.empty()) {
+        const std::uint8_t* keep = keep_.data() + h * rows_ * keys_;
+        out.push_back({"keep", {rows_, keys_}, std::vector<float>(keep, keep + rows_ * keys_)});
+        if (auto r = add("dropped", head_weights(engine, h)); !r) return r.error();
+    }
+    return out;
+}
+
+Result<std::vector<float>> PageModel::head_weights(Engine& engine, std::uint32_t h) const {
+    Result<std::vector<float>> weights = matrix(engine, h, FOVEA_OUTPUT_WEIGHTS, FOVEA_BIND_WEIGHTS, !state_.renormalise, 0);
+    if (!weights || !state_.renormalise) return weights;
+    const float kept_factor = static_cast<float>(1.0 / (1.0 - state_.dropout_p));
+    for (std::uint64_t i = 0; i < rows_; ++i) {
+        float* row = weights->data() + i * keys_;
+        float sum = 0;
+        for (std::uint64_t j = 0; j < keys_; ++j) {
+            if (is_hidden(state_, i, j, keys_)) row[j] = 0;
+            sum += row[j];
+        }
+        for (std::uint64_t j = 0; j < keys_; ++j) {
+            if (sum > 0) row[j] /= sum;
+            if (!keep_.empty()) row[j] = keep_[(h * rows_ + i) * keys_ + j] ? row[j] * kept_factor : 0;
+        }
+    }
+    return weights;
+}
+
+CellSteps PageModel::derive(std::uint32_t h, std::uint64_t i, std::uint64_t j, std::span<const PageStage> stages) const {
+    const PageState& s = state_;
+    const HeadView view = head(h);
+    CellSteps c;
+    const float* q = view.q + i * view.q_stride;
+    const float* k = view.k + j * view.k_stride;
+    const float* v = view.v + j * view.v_stride;
+    c.q.assign(q, q + dim_);
+    c.k.assign(k, k + dim_);
+    c.v.assign(v, v + dim_v_);
+    for (std::uint32_t d = 0; d < dim_; ++d) {
+        c.products.push_back(q[d] * k[d]);
+        c.score += q[d] * k[d];
+        c.running.push_back(c.score);
+    }
+    c.scaled = c.score * static_cast<float>(1.0 / (divisor() * s.temperature));
+    c.capped = s.softcap > 0 ? float(s.softcap) * std::tanh(c.scaled / float(s.softcap)) : c.scaled;
+    c.bias = s.alibi ? slopes_[h] * (float(j) - float(i)) : 0;
+    c.visible = !is_hidden(s, i, j, keys_);
+    c.masked = c.visible ? c.capped + c.bias : -kInf;
+
+    const PageStage* logits = find_stage(stages, "masked");
+    if (!logits) logits = find_stage(stages, "capped");
+    if (!logits) logits = find_stage(stages, "scaled");
+    if (!logits) logits = find_stage(stages, "scores");
+    c.row_masked = row_of(logits, i, keys_);
+    if (s.renormalise)
+        for (std::uint64_t key = 0; key < keys_; ++key)
+            if (is_hidden(s, i, key, keys_)) c.row_masked[key] = -kInf;
+    c.row_max = *std::max_element(c.row_masked.begin(), c.row_masked.end());
+    if (c.row_max == -kInf) return c;
+    for (const float value : c.row_masked) c.denominator += std::exp(value - c.row_max);
+    c.exponential = std::exp(c.masked - c.row_max);
+    c.weight = c.exponential / c.denominator;
+    c.final_weight = c.weight;
+    if (!keep_.empty()) {
+        c.has_keep = true;
+        c.kept = keep_[(h * rows_ + i) * keys_ + j] != 0;
+        c.final_weight = c.kept ? c.weight * static_cast<float>(1.0 / (1.0 - s.dropout_p)) : 0;
+    }
+    const PageStage* last = find_stage(stages, "dropped");
+    if (!last) last = find_stage(stages, "weights");
+    c.row_weights = row_of(last, i, keys_);
+    for (const float value : c.row_weights) c.rank += value > c.row_weights[j];
+    return c;
+}
+
+}  // namespace fovea::web

@@ -1,0 +1,82 @@
+// From the page's state to every stage of one attention layer.
+#pragma once
+
+#include "engine_call.hpp"
+#include "page_state.hpp"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fovea::web {
+
+struct PageStage {
+    std::string id;  // "queries", "scores", "weights", ...: the page knows its formula
+    std::vector<std::uint64_t> shape;
+    std::vector<float> values;
+};
+
+// Where one head's rows lie in q, k, v and o: element of row r, column c is base[r * row_stride + c].
+struct HeadView {
+    const float *q, *k, *v;
+    std::uint64_t q_stride, k_stride, v_stride;
+};
+
+struct CellSteps {
+    bool visible = true;
+    float score = 0, scaled = 0, capped = 0, bias = 0, masked = 0, row_max = 0, exponential = 0, denominator = 0,
+          weight = 0, final_weight = 0;
+    bool has_keep = false, kept = true;
+    std::uint64_t rank = 0;  // how many keys of the row weigh more
+    std::vector<float> q, k, v, products, running;
+    std::vector<float> row_masked, row_weights;  // as the engine has them
+};
+
+class PageModel {
+  public:
+    // X and the weights from the state's seed. A failed call leaves the model as it was.
+    static Result<PageModel> from_tokens(Engine& engine, const PageState& state);
+    // Tensors given by the reader: q [heads, rows, dim], k [kv_heads, keys, dim], v [kv_heads, keys, dim_v] or null.
+    static Result<PageModel> from_tensors(Engine& engine, const PageState& state, const float* q, const float* k,
+                                          const float* v);
+
+    const PageState& state() const { return state_; }
+    std::uint64_t rows() const { return rows_; }
+    std::uint64_t keys() const { return keys_; }
+    const std::string& kernel() const { return kernel_; }
+
+    const std::vector<PageStage>& shared_stages() const { return shared_; }
+    // The matrices of one head, computed now: never more than one head's are held.
+    Result<std::vector<PageStage>> head_stages(Engine& engine, std::uint32_t head) const;
+    // The final weights of one head alone.
+    Result<std::vector<float>> head_weights(Engine& engine, std::uint32_t head) const;
+    // Null when there is no such cell.
+    CellSteps derive(std::uint32_t head, std::uint64_t query, std::uint64_t key,
+                     std::span<const PageStage> head_stages) const;
+
+  private:
+    PageState state_;
+    std::uint64_t rows_ = 0, keys_ = 0;
+    std::uint32_t dim_ = 0, dim_v_ = 0;
+    FoveaStrides q_strides_{}, k_strides_{}, v_strides_{};
+    std::vector<float> q_, k_, v_, o_, lse_, slopes_;
+    std::vector<std::uint8_t> keep_, mask_;
+    std::vector<PageStage> shared_;
+    std::string kernel_;
+
+    double divisor() const;
+    HeadView head(std::uint32_t index) const;
+    FoveaAttentionDesc describe(std::uint32_t first_head, std::uint32_t head_count, bool with_keep) const;
+    void bind_inputs(Bindings& bindings, std::uint32_t first_head, bool with_keep) const;
+    Result<std::vector<float>> matrix(Engine& engine, std::uint32_t head, std::uint32_t output, FoveaBinding binding,
+                                      bool with_keep, float scale) const;
+    void draw_keep();
+    void set_mask();
+    Result<void> project(Engine& engine);
+    Result<void> attend(Engine& engine);
+    Result<void> renormalised_context(Engine& engine);
+    Result<void> output_projection(Engine& engine, const std::vector<float>& weight, const std::vector<float>& bias);
+    void add_shared(const char* id, std::vector<std::uint64_t> shape, std::vector<float> values);
+};
+
+}  // namespace fovea::web

@@ -1,0 +1,224 @@
+#include "web_engine.h"
+
+#include "json_text.hpp"
+#include "map_view.hpp"
+#include "page_model.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+
+namespace {
+
+using namespace fovea;
+using namespace fovea::web;
+
+// All that lives between calls. One page, one engine, one calling thread.
+struct Session {
+    std::unique_ptr<Engine> engine;
+    std::optional<PageModel> model;
+    std::vector<PageStage> head_stages;
+    std::int32_t head = -1;  // whose stages are held; -1: nobody's
+    std::optional<MapView> map;
+    std::vector<float> array;
+    std::string text, error;
+
+    const char* answer(const JsonText& json) {
+        text = json.str();
+        return text.c_str();
+    }
+    std::int32_t refuse(std::string reason) {
+        error = std::move(reason);
+        return 0;
+    }
+    template <class T>
+    bool failed(const Result<T>& result) {
+        if (result) return false;
+        error = result.error().text;
+        return true;
+    }
+};
+
+Session& session() {
+    static Session instance;
+    return instance;
+}
+
+void write_stage(JsonText& json, const PageStage& stage) {
+    json.begin_object().key("id").text(stage.id).key("shape").shape(stage.shape);
+    json.key("address").whole(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(stage.values.data())));
+    json.key("count").whole(static_cast<std::int64_t>(stage.values.size())).end_object();
+}
+
+bool hold_head(Session& s, std::int32_t head) {
+    if (!s.model) return s.refuse("nothing has been computed yet"), false;
+    if (head < 0 || std::uint32_t(head) >= s.model->state().heads) {
+        s.refuse("head " + std::to_string(head) + " of " + std::to_string(s.model->state().heads) + " does not exist");
+        return false;
+    }
+    if (s.head == head) return true;
+    Result<std::vector<PageStage>> stages = s.model->head_stages(*s.engine, std::uint32_t(head));
+    if (s.failed(stages)) return false;
+    s.head_stages = std::move(*stages);
+    s.head = head;
+    return true;
+}
+
+std::int32_t keep_model(Session& s, Result<PageModel> model) {
+    if (s.failed(model)) return 0;
+    s.model.emplace(std::move(*model));
+    s.head = -1;
+    return 1;
+}
+
+void write_steps(JsonText& json, const CellSteps& c) {
+    json.key("visible").boolean(c.visible);
+    json.key("q").numbers(c.q).key("k").numbers(c.k).key("v").numbers(c.v);
+    json.key("products").numbers(c.products).key("running").numbers(c.running);
+    json.key("score").number(c.score).key("scaled").number(c.scaled).key("capped").number(c.capped);
+    json.key("bias").number(c.bias).key("masked").number(c.masked).key("rowMax").number(c.row_max);
+    json.key("exponential").number(c.exponential).key("denominator").number(c.denominator);
+    json.key("weight").number(c.weight).key("hasKeep").boolean(c.has_keep).key("kept").boolean(c.kept);
+    json.key("finalWeight").number(c.final_weight).key("rank").whole(static_cast<std::int64_t>(c.rank));
+    json.key("rowMasked").numbers(c.row_masked).key("rowWeights").numbers(c.row_weights);
+}
+
+}  // namespace
+
+int32_t webStart(int32_t threads) {
+    Session& s = session();
+    s.engine = std::make_unique<Engine>(static_cast<std::uint32_t>(std::clamp(threads, 1, 16)));
+    return 1;
+}
+
+const char* webInfo(void) {
+    Session& s = session();
+    Result<FoveaDeviceFacts> facts = s.engine->facts(s.engine->worker_count());
+    JsonText json;
+    json.begin_object().key("abi").whole(foveaAbiVersion());
+    json.key("target").text(facts ? foveaCpuTargetName(facts->cpu_target) : "unknown");
+    json.key("threads").whole(s.engine->worker_count());
+    json.key("kernel").text(s.model ? s.model->kernel() : "").end_object();
+    return s.answer(json);
+}
+
+const char* webError(void) { return session().error.c_str(); }
+
+void* webAllocate(uint32_t size_bytes) { return std::malloc(size_bytes); }
+void webRelease(void* memory) { std::free(memory); }
+
+int32_t webCompute(const char* state) {
+    Session& s = session();
+    PageState parsed;
+    if (std::string reason = parse_page_state(state, parsed); !reason.empty()) return s.refuse(std::move(reason));
+    if (parsed.tokens.empty()) return s.refuse("there are no tokens");
+    return keep_model(s, PageModel::from_tokens(*s.engine, parsed));
+}
+
+int32_t webComputeTensors(const char* state, const float* q, const float* k, const float* v) {
+    Session& s = session();
+    PageState parsed;
+    if (std::string reason = parse_page_state(state, parsed); !reason.empty()) return s.refuse(std::move(reason));
+    if (parsed.rows == 0 || !q || !k) return s.refuse("q and k are needed");
+    return keep_model(s, PageModel::from_tensors(*s.engine, parsed, q, k, v));
+}
+
+const char* webStages(int32_t head) {
+    Session& s = session();
+    if (!s.model) return s.refuse("nothing has been computed yet"), nullptr;
+    if (head >= 0 && !hold_head(s, head)) return nullptr;
+    JsonText json;
+    json.begin_array();
+    for (const PageStage& stage : head < 0 ? s.model->shared_stages() : s.head_stages) write_stage(json, stage);
+    json.end_array();
+    return s.answer(json);
+}
+
+float* webThumbnails(int32_t size) {
+    Session& s = session();
+    if (!s.model) return s.refuse("nothing has been computed yet"), nullptr;
+    const std::uint64_t rows = s.model->rows(), keys = s.model->keys(), side = std::uint64_t(std::max(1, size));
+    const std::uint32_t heads = s.model->state().heads;
+    s.array.assign(heads * side * side, 0.0F);
+    for (std::uint32_t h = 0; h < heads; ++h) {
+        Result<std::vector<float>> weights = s.model->head_weights(*s.engine, h);
+        if (s.failed(weights)) return nullptr;
+        float* out = &s.array[h * side * side];
+        // The mean over each pixel's cells; a pixel smaller than a cell shows that cell.
+        for (std::uint64_t y = 0; y < side; ++y) {
+            const std::uint64_t top = y * rows / side, bottom = std::max(top + 1, (y + 1) * rows / side);
+            for (std::uint64_t x = 0; x < side; ++x) {
+                const std::uint64_t left = x * keys / side, right = std::max(left + 1, (x + 1) * keys / side);
+                float sum = 0;
+                for (std::uint64_t i = top; i < bottom; ++i)
+                    for (std::uint64_t j = left; j < right; ++j) sum += (*weights)[i * keys + j];
+                out[y * side + x] = sum / float((bottom - top) * (right - left));
+            }
+        }
+    }
+    return s.array.data();
+}
+
+const char* webDerive(int32_t head, int32_t query, int32_t key) {
+    Session& s = session();
+    if (!hold_head(s, head)) return nullptr;
+    if (query < 0 || std::uint64_t(query) >= s.model->rows() || key < 0 || std::uint64_t(key) >= s.model->keys())
+        return s.refuse("there is no such cell"), nullptr;
+    JsonText json;
+    json.begin_object();
+    write_steps(json, s.model->derive(std::uint32_t(head), std::uint64_t(query), std::uint64_t(key), s.head_stages));
+    json.end_object();
+    return s.answer(json);
+}
+
+int32_t webMapBegin(uint32_t tokens, uint32_t dim, uint32_t seed) {
+    if (tokens < 1 || tokens > 65536 || dim < 8 || dim > 128) return session().refuse("1 to 65536 tokens of width 8 to 128");
+    session().map.emplace(tokens, dim, seed);
+    return 1;
+}
+
+double webMapPrepare(double max_flops) {
+    Session& s = session();
+    if (!s.map) return s.refuse("webMapBegin comes first"), -1;
+    Result<double> progress = s.map->prepare(*s.engine, max_flops);
+    if (s.failed(progress)) return -1;
+    return *progress;
+}
+
+float* webMapTile(int32_t level, int32_t row, int32_t column, int32_t rows, int32_t columns, int32_t sampled) {
+    Session& s = session();
+    if (!s.map) return s.refuse("webMapBegin comes first"), nullptr;
+    if (level < 0 || level > 16 || rows < 1 || rows > 1024 || columns < 1 || columns > 1024)
+        return s.refuse("a tile has 1 to 1024 rows and columns of 1 to 65536 cells"), nullptr;
+    return const_cast<float*>(s.map->tile(*s.engine, level, row, column, rows, columns, sampled != 0).data());
+}
+
+double webMapCell(uint32_t query, uint32_t key) { return session().map ? session().map->cell(query, key) : 0; }
+
+double webBench(uint32_t heads, uint32_t tokens, uint32_t dim, int32_t threads, int32_t repeats) {
+    Session& s = session();
+    const std::uint32_t workers = std::clamp<std::uint32_t>(std::uint32_t(std::max(1, threads)), 1, s.engine->worker_count());
+    Attention call;
+    call.heads(heads).lengths(tokens, tokens).dims(dim).causal();
+    Result<FoveaDeviceFacts> facts = s.engine->facts(workers);
+    if (s.failed(facts)) return -1;
+    Result<Plan> plan = plan_attention(*facts, call);
+    if (s.failed(plan)) return -1;
+    const std::size_t count = std::size_t{heads} * tokens * dim;
+    std::vector<float> qkv(count);
+    for (std::size_t i = 0; i < count; ++i) qkv[i] = float((i * 2654435761U >> 8) & 0xFFFF) / 32768.0F - 1.0F;
+    std::vector<float> o(count);
+    Bindings b;
+    for (const FoveaBinding binding : {FOVEA_BIND_Q, FOVEA_BIND_K, FOVEA_BIND_V}) b.read(binding, qkv.data(), count * sizeof(float));
+    b.write(FOVEA_BIND_O, o.data(), count * sizeof(float));
+    double best = 1e30;
+    for (std::int32_t i = 0; i < std::max(1, repeats); ++i) {
+        const auto start = std::chrono::steady_clock::now();
+        Result<void> ran = s.engine->run(*plan, b, workers);
+        if (s.failed(ran)) return -1;
+        best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    }
+    return best;
+}
