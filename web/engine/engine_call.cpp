@@ -2,7 +2,8 @@
 
 namespace fovea::web {
 
-Result<void> Engine::attention(const FoveaAttentionDesc& desc, const Bindings& bindings, std::string* reason) {
+Result<void> Engine::attention(const FoveaAttentionDesc& desc, const Bindings& bindings,
+                               std::string* reason) {
     Result<FoveaDeviceFacts> device = facts(worker_count());
     if (!device) return device.error();
     Result<Plan> plan = plan_attention(*device, desc);
@@ -20,8 +21,8 @@ Result<void> Engine::linear(const FoveaLinearDesc& desc, const Bindings& binding
     return run(Plan(handle), bindings, worker_count());
 }
 
-Result<void> Engine::run(const Plan& plan, const Bindings& bindings, std::uint32_t workers, std::uint64_t first,
-                         std::uint64_t count) {
+Result<void> Engine::run(const Plan& plan, const Bindings& bindings, std::uint32_t workers,
+                         std::uint64_t first, std::uint64_t count) {
     const FoveaPlanInfo info = plan.info();
     const std::uint64_t alignment = info.workspace_alignment ? info.workspace_alignment : 1;
     workspace_.resize(info.workspace_bytes ? info.workspace_bytes + alignment : 0);

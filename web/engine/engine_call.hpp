@@ -15,7 +15,9 @@ struct Bindings {
     void read(FoveaBinding binding, const void* data, std::uint64_t size_bytes) {
         buffers[binding] = {const_cast<void*>(data), size_bytes};
     }
-    void write(FoveaBinding binding, void* data, std::uint64_t size_bytes) { buffers[binding] = {data, size_bytes}; }
+    void write(FoveaBinding binding, void* data, std::uint64_t size_bytes) {
+        buffers[binding] = {data, size_bytes};
+    }
 };
 
 class Engine {
@@ -26,11 +28,12 @@ class Engine {
     Result<FoveaDeviceFacts> facts(std::uint32_t workers) const { return cpu_facts(workers); }
 
     // Plans `desc` for all workers and runs it; `reason` (if given) says which kernel ran and why.
-    Result<void> attention(const FoveaAttentionDesc& desc, const Bindings& bindings, std::string* reason = nullptr);
+    Result<void> attention(const FoveaAttentionDesc& desc, const Bindings& bindings,
+                           std::string* reason = nullptr);
     Result<void> linear(const FoveaLinearDesc& desc, const Bindings& bindings);
     // Runs slices [first, first + count) of a plan; count 0: all that are left.
-    Result<void> run(const Plan& plan, const Bindings& bindings, std::uint32_t workers, std::uint64_t first = 0,
-                     std::uint64_t count = 0);
+    Result<void> run(const Plan& plan, const Bindings& bindings, std::uint32_t workers,
+                     std::uint64_t first = 0, std::uint64_t count = 0);
 
     // Calls task(arg, i, worker) for i < count on all workers.
     void for_each(std::uint32_t count, FoveaTask task, void* arg);

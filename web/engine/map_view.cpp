@@ -72,7 +72,8 @@ void MapView::plant_patterns(std::uint32_t seed) {
             k[c] = offers[c] * content_gain * 0.5F;
         }
         for (std::uint32_t c = 0; c + 1 < place; c += 2) {
-            // Cosines of several wavelengths: the dot product depends on the distance alone and is largest at 0.
+            // Cosines of several wavelengths: the dot product depends on the distance alone and is largest at
+            // 0.
             const double angle = double(i) / std::pow(6000.0, double(c) / place);
             q[content + c] = k[content + c] = place_gain * float(std::cos(angle));
             q[content + c + 1] = k[content + c + 1] = place_gain * float(std::sin(angle));
@@ -87,7 +88,8 @@ void MapView::pack_keys() {
     k_panels_.assign(std::size_t{groups} * dim_ * kLanes, 0.0F);
     for (std::uint32_t j = 0; j < tokens_; ++j)
         for (std::uint32_t d = 0; d < dim_; ++d)
-            k_panels_[(std::size_t{j / kLanes} * dim_ + d) * kLanes + j % kLanes] = k_[std::size_t{j} * dim_ + d];
+            k_panels_[(std::size_t{j / kLanes} * dim_ + d) * kLanes + j % kLanes] =
+                k_[std::size_t{j} * dim_ + d];
 }
 
 Result<double> MapView::prepare(Engine& engine, double max_flops) {
@@ -95,7 +97,12 @@ Result<double> MapView::prepare(Engine& engine, double max_flops) {
         Result<FoveaDeviceFacts> facts = engine.facts(engine.worker_count());
         if (!facts) return facts.error();
         Attention call;
-        call.heads(1).lengths(tokens_, tokens_).dims(dim_, 1).scale(scale_).causal().outputs(FOVEA_OUTPUT_LSE);
+        call.heads(1)
+            .lengths(tokens_, tokens_)
+            .dims(dim_, 1)
+            .scale(scale_)
+            .causal()
+            .outputs(FOVEA_OUTPUT_LSE);
         call.desc.max_slice_cost = max_flops;
         Result<Plan> plan = plan_attention(*facts, call);
         if (!plan) return plan.error();
@@ -110,16 +117,18 @@ Result<double> MapView::prepare(Engine& engine, double max_flops) {
         b.read(FOVEA_BIND_K, k_.data(), k_.size() * sizeof(float));
         b.read(FOVEA_BIND_V, v.data(), v.size() * sizeof(float));
         b.write(FOVEA_BIND_LSE, lse_.data(), lse_.size() * sizeof(float));
-        if (Result<void> r = engine.run(plan_, b, engine.worker_count(), next_slice_, 1); !r) return r.error();
+        if (Result<void> r = engine.run(plan_, b, engine.worker_count(), next_slice_, 1); !r)
+            return r.error();
         ++next_slice_;
     }
     return info.slice_count ? double(next_slice_) / double(info.slice_count) : 1.0;
 }
 
-void MapView::reduce_pixel_row(std::int32_t level, std::int64_t pixel_row, std::int32_t column, std::int32_t columns,
-                               float* mass, float* max) const {
+void MapView::reduce_pixel_row(std::int32_t level, std::int64_t pixel_row, std::int32_t column,
+                               std::int32_t columns, float* mass, float* max) const {
     const std::int64_t cells = std::int64_t{1} << level;
-    const std::int64_t row_begin = pixel_row * cells, row_end = std::min<std::int64_t>(row_begin + cells, tokens_);
+    const std::int64_t row_begin = pixel_row * cells,
+                       row_end = std::min<std::int64_t>(row_begin + cells, tokens_);
     if (row_begin < 0 || row_begin >= row_end) return;
     for (std::int64_t i = row_begin; i < row_end; ++i) {
         const float* q = &q_[std::size_t(i) * dim_];
@@ -138,7 +147,7 @@ void MapView::reduce_pixel_row(std::int32_t level, std::int64_t pixel_row, std::
                 }
                 const I4 j = std::int32_t(group * kLanes) + I4{0, 1, 2, 3};
                 const F4 weight = exp_not_positive(dot * scale_ - shift);
-                const F4 inside = (j >= std::int32_t(begin)) & (j < std::int32_t(end)) ? weight : F4{};
+                const F4 inside = ((j >= std::int32_t(begin)) & (j < std::int32_t(end))) ? weight : F4{};
                 sum += inside;
                 largest = inside > largest ? inside : largest;
             }
@@ -150,8 +159,8 @@ void MapView::reduce_pixel_row(std::int32_t level, std::int64_t pixel_row, std::
     for (std::int32_t p = 0; p < columns; ++p) mass[p] *= inverse_rows;
 }
 
-void MapView::sample_pixel_row(std::int32_t level, std::int64_t pixel_row, std::int32_t column, std::int32_t columns,
-                               float* mass, float* max) const {
+void MapView::sample_pixel_row(std::int32_t level, std::int64_t pixel_row, std::int32_t column,
+                               std::int32_t columns, float* mass, float* max) const {
     const std::int64_t cells = std::int64_t{1} << level;
     const std::int64_t i = pixel_row * cells + cells / 2;
     if (i < 0 || i >= tokens_) return;
@@ -164,8 +173,9 @@ void MapView::sample_pixel_row(std::int32_t level, std::int64_t pixel_row, std::
     }
 }
 
-const std::vector<float>& MapView::tile(Engine& engine, std::int32_t level, std::int32_t row, std::int32_t column,
-                                        std::int32_t rows, std::int32_t columns, bool sampled) {
+const std::vector<float>& MapView::tile(Engine& engine, std::int32_t level, std::int32_t row,
+                                        std::int32_t column, std::int32_t rows, std::int32_t columns,
+                                        bool sampled) {
     pixels_.assign(std::size_t(rows) * columns * 2, 0.0F);
     struct Job {
         MapView& map;

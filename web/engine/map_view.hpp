@@ -1,4 +1,5 @@
-// Deep zoom: any rectangle of a long head's weight matrix, reduced to pixels from q, k and lse. The matrix is never held.
+// Deep zoom: any rectangle of a long head's weight matrix, reduced to pixels from q, k and lse. The matrix is
+// never held.
 #pragma once
 
 #include "engine_call.hpp"
@@ -11,15 +12,16 @@ namespace fovea::web {
 
 class MapView {
   public:
-    // A synthetic causal head in which the usual patterns are planted: an attention sink on the first token, a diagonal
-    // (recent tokens), and stripes where a passage comes again (induction).
+    // A synthetic causal head in which the usual patterns are planted: an attention sink on the first token,
+    // a diagonal (recent tokens), and stripes where a passage comes again (induction).
     MapView(std::uint32_t tokens, std::uint32_t dim, std::uint32_t seed);
 
     // Runs the next slices of the forward pass that yields lse, about `max_flops` of them. Progress 0..1.
     Result<double> prepare(Engine& engine, double max_flops);
 
-    // Mass (mean over the pixel's rows of the sum over its columns), then max, each [rows, columns]. Pixels outside the
-    // matrix or above the diagonal are 0; pixel edges past the last token count only what is there.
+    // Mass (mean over the pixel's rows of the sum over its columns), then max, each [rows, columns]. Pixels
+    // outside the matrix or above the diagonal are 0; pixel edges past the last token count only what is
+    // there.
     const std::vector<float>& tile(Engine& engine, std::int32_t level, std::int32_t row, std::int32_t column,
                                    std::int32_t rows, std::int32_t columns, bool sampled);
     double cell(std::uint32_t query, std::uint32_t key) const;
@@ -35,10 +37,10 @@ class MapView {
 
     void plant_patterns(std::uint32_t seed);
     void pack_keys();
-    void reduce_pixel_row(std::int32_t level, std::int64_t pixel_row, std::int32_t column, std::int32_t columns, float* mass,
-                          float* max) const;
-    void sample_pixel_row(std::int32_t level, std::int64_t pixel_row, std::int32_t column, std::int32_t columns, float* mass,
-                          float* max) const;
+    void reduce_pixel_row(std::int32_t level, std::int64_t pixel_row, std::int32_t column,
+                          std::int32_t columns, float* mass, float* max) const;
+    void sample_pixel_row(std::int32_t level, std::int64_t pixel_row, std::int32_t column,
+                          std::int32_t columns, float* mass, float* max) const;
 };
 
 }  // namespace fovea::web

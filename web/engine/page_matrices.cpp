@@ -11,13 +11,15 @@ namespace {
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
 const PageStage* find_stage(std::span<const PageStage> stages, std::string_view id) {
-    const auto found = std::find_if(stages.begin(), stages.end(), [&](const PageStage& s) { return s.id == id; });
+    const auto found =
+        std::find_if(stages.begin(), stages.end(), [&](const PageStage& s) { return s.id == id; });
     return found == stages.end() ? nullptr : &*found;
 }
 
 std::vector<float> row_of(const PageStage* stage, std::uint64_t row, std::uint64_t columns) {
     if (!stage) return {};
-    return {stage->values.begin() + std::ptrdiff_t(row * columns), stage->values.begin() + std::ptrdiff_t((row + 1) * columns)};
+    return {stage->values.begin() + std::ptrdiff_t(row * columns),
+            stage->values.begin() + std::ptrdiff_t((row + 1) * columns)};
 }
 
 }  // namespace
@@ -38,15 +40,21 @@ Result<std::vector<PageStage>> PageModel::head_stages(Engine& engine, std::uint3
     };
     const PageState& s = state_;
     const float unscaled = 1.0F;
-    if (auto r = add("scores", matrix(engine, h, FOVEA_OUTPUT_SCORES, FOVEA_BIND_SCORES, false, unscaled)); !r) return r.error();
+    if (auto r = add("scores", matrix(engine, h, FOVEA_OUTPUT_SCORES, FOVEA_BIND_SCORES, false, unscaled));
+        !r)
+        return r.error();
     if (divisor() * s.temperature != 1)
-        if (auto r = add("scaled", matrix(engine, h, FOVEA_OUTPUT_SCORES, FOVEA_BIND_SCORES, false, 0)); !r) return r.error();
+        if (auto r = add("scaled", matrix(engine, h, FOVEA_OUTPUT_SCORES, FOVEA_BIND_SCORES, false, 0)); !r)
+            return r.error();
     if (s.softcap > 0)
-        if (auto r = add("capped", matrix(engine, h, FOVEA_OUTPUT_CAPPED, FOVEA_BIND_CAPPED, false, 0)); !r) return r.error();
+        if (auto r = add("capped", matrix(engine, h, FOVEA_OUTPUT_CAPPED, FOVEA_BIND_CAPPED, false, 0)); !r)
+            return r.error();
     const bool masks = s.causal || s.window >= 0 || s.alibi || !s.mask.empty();
     if (masks && !s.renormalise)
-        if (auto r = add("masked", matrix(engine, h, FOVEA_OUTPUT_MASKED, FOVEA_BIND_MASKED, false, 0)); !r) return r.error();
-    Result<std::vector<float>> weights = matrix(engine, h, FOVEA_OUTPUT_WEIGHTS, FOVEA_BIND_WEIGHTS, false, 0);
+        if (auto r = add("masked", matrix(engine, h, FOVEA_OUTPUT_MASKED, FOVEA_BIND_MASKED, false, 0)); !r)
+            return r.error();
+    Result<std::vector<float>> weights =
+        matrix(engine, h, FOVEA_OUTPUT_WEIGHTS, FOVEA_BIND_WEIGHTS, false, 0);
     if (!weights) return weights.error();
     if (s.renormalise && masks) {
         if (auto r = add("weights_all", *weights); !r) return r.error();
@@ -76,7 +84,8 @@ Result<std::vector<PageStage>> PageModel::head_stages(Engine& engine, std::uint3
 }
 
 Result<std::vector<float>> PageModel::head_weights(Engine& engine, std::uint32_t h) const {
-    Result<std::vector<float>> weights = matrix(engine, h, FOVEA_OUTPUT_WEIGHTS, FOVEA_BIND_WEIGHTS, !state_.renormalise, 0);
+    Result<std::vector<float>> weights =
+        matrix(engine, h, FOVEA_OUTPUT_WEIGHTS, FOVEA_BIND_WEIGHTS, !state_.renormalise, 0);
     if (!weights || !state_.renormalise) return weights;
     const float kept_factor = static_cast<float>(1.0 / (1.0 - state_.dropout_p));
     for (std::uint64_t i = 0; i < rows_; ++i) {
@@ -94,7 +103,8 @@ Result<std::vector<float>> PageModel::head_weights(Engine& engine, std::uint32_t
     return weights;
 }
 
-CellSteps PageModel::derive(std::uint32_t h, std::uint64_t i, std::uint64_t j, std::span<const PageStage> stages) const {
+CellSteps PageModel::derive(std::uint32_t h, std::uint64_t i, std::uint64_t j,
+                            std::span<const PageStage> stages) const {
     const PageState& s = state_;
     const HeadView view = head(h);
     CellSteps c;

@@ -7,13 +7,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace fovea::web {
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-// Spread of the GPT level's random projection: small enough that no weight saturates, large enough to see a pattern.
+// Spread of the GPT level's random projection: small enough that no weight saturates, large enough to see a
+// pattern.
 constexpr float kJointDeviation = 0.045F;
 
 struct Projection {
@@ -22,7 +21,8 @@ struct Projection {
     bool weight_is_in_out;
 };
 
-Result<void> apply(Engine& engine, const Projection& p, const float* bias, const std::vector<float>& x, std::vector<float>& y) {
+Result<void> apply(Engine& engine, const Projection& p, const float* bias, const std::vector<float>& x,
+                   std::vector<float>& y) {
     FoveaLinearDesc desc{};
     desc.struct_size = sizeof desc;
     desc.n_in = p.n_in;
@@ -58,7 +58,8 @@ void draw(TorchGenerator& generator, WeightInit init, std::span<float> out, std:
 
 Projections draw_projections(const PageState& s) {
     const std::uint32_t kv_out = s.d_out / s.heads * s.kv_heads;
-    Projections p{empty_projection(s, s.d_out), empty_projection(s, kv_out), empty_projection(s, kv_out), {}, {}};
+    Projections p{
+        empty_projection(s, s.d_out), empty_projection(s, kv_out), empty_projection(s, kv_out), {}, {}};
     TorchGenerator generator(s.seed);
     if (s.stacked) {
         // One head's three matrices after another's; side by side they are one matrix of all heads.
@@ -87,7 +88,8 @@ Projections draw_projections(const PageState& s) {
 }
 
 // Column h*dim + c of [rows, heads * dim] as [heads, rows, dim], the shape that the page shows.
-std::vector<float> by_heads(const std::vector<float>& from, std::uint64_t rows, std::uint32_t heads, std::uint32_t dim) {
+std::vector<float> by_heads(const std::vector<float>& from, std::uint64_t rows, std::uint32_t heads,
+                            std::uint32_t dim) {
     std::vector<float> out(from.size());
     for (std::uint64_t r = 0; r < rows; ++r)
         for (std::uint32_t h = 0; h < heads; ++h)
@@ -117,7 +119,8 @@ Result<PageModel> PageModel::from_tokens(Engine& engine, const PageState& state)
     return m;
 }
 
-Result<PageModel> PageModel::from_tensors(Engine& engine, const PageState& s, const float* q, const float* k, const float* v) {
+Result<PageModel> PageModel::from_tensors(Engine& engine, const PageState& s, const float* q, const float* k,
+                                          const float* v) {
     PageModel m;
     m.state_ = s;
     m.rows_ = s.rows;
@@ -176,10 +179,12 @@ Result<void> PageModel::project(Engine& engine) {
     return {};
 }
 
-Result<void> PageModel::output_projection(Engine& engine, const std::vector<float>& weight, const std::vector<float>& bias) {
+Result<void> PageModel::output_projection(Engine& engine, const std::vector<float>& weight,
+                                          const std::vector<float>& bias) {
     const std::uint32_t width = state_.d_out;
     std::vector<float> y;
-    if (Result<void> r = apply(engine, Projection{weight, width, width, false}, bias.data(), o_, y); !r) return r;
+    if (Result<void> r = apply(engine, Projection{weight, width, width, false}, bias.data(), o_, y); !r)
+        return r;
     add_shared("w_output", {width, width}, weight);
     add_shared("output", {rows_, width}, std::move(y));
     return {};
@@ -205,7 +210,8 @@ void PageModel::draw_keep() {
         for (std::uint32_t h = 0; h < state_.heads; ++h)
             for (std::uint64_t i = 0; i < rows_; ++i)
                 for (std::uint64_t j = 0; j < keys_; ++j)
-                    drawn[(h * rows_ + i) * keys_ + j] = dropout_keeps(p, h, std::uint32_t(i), std::uint32_t(j));
+                    drawn[(h * rows_ + i) * keys_ + j] =
+                        dropout_keeps(p, h, std::uint32_t(i), std::uint32_t(j));
         return;
     }
     TorchGenerator generator(state_.dropout_seed);
@@ -215,7 +221,8 @@ void PageModel::draw_keep() {
         generator.keep_mask_native(drawn, state_.dropout_p);
 }
 
-FoveaAttentionDesc PageModel::describe(std::uint32_t first_head, std::uint32_t head_count, bool with_keep) const {
+FoveaAttentionDesc PageModel::describe(std::uint32_t first_head, std::uint32_t head_count,
+                                       bool with_keep) const {
     const PageState& s = state_;
     Attention call;
     call.heads(head_count, head_count == 1 ? 1 : s.kv_heads).lengths(rows_, keys_).dims(dim_, dim_v_);
@@ -276,7 +283,8 @@ Result<void> PageModel::attend(Engine& engine) {
     set_mask();
     draw_keep();
     slopes_.clear();
-    for (std::uint32_t h = 0; h < s.heads; ++h) slopes_.push_back(std::exp2(-8.0F * float(h + 1) / float(s.heads)));
+    for (std::uint32_t h = 0; h < s.heads; ++h)
+        slopes_.push_back(std::exp2(-8.0F * float(h + 1) / float(s.heads)));
     o_.assign(rows_ * s.heads * dim_v_, 0.0F);
     lse_.assign(s.heads * rows_, 0.0F);
     FoveaAttentionDesc desc = describe(0, s.heads, true);
@@ -295,7 +303,8 @@ Result<void> PageModel::attend(Engine& engine) {
     return {};
 }
 
-// The other route to a mask: all weights first, then those of hidden keys set to 0 and each row divided by its sum.
+// The other route to a mask: all weights first, then those of hidden keys set to 0 and each row divided by
+// its sum.
 Result<void> PageModel::renormalised_context(Engine& engine) {
     for (std::uint32_t h = 0; h < state_.heads; ++h) {
         Result<std::vector<float>> weights = head_weights(engine, h);
@@ -305,7 +314,8 @@ Result<void> PageModel::renormalised_context(Engine& engine) {
             float* out = &o_[(i * state_.heads + h) * dim_v_];
             std::fill_n(out, dim_v_, 0.0F);
             for (std::uint64_t j = 0; j < keys_; ++j)
-                for (std::uint32_t c = 0; c < dim_v_; ++c) out[c] += (*weights)[i * keys_ + j] * view.v[j * view.v_stride + c];
+                for (std::uint32_t c = 0; c < dim_v_; ++c)
+                    out[c] += (*weights)[i * keys_ + j] * view.v[j * view.v_stride + c];
         }
     }
     return {};

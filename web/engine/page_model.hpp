@@ -24,8 +24,8 @@ struct HeadView {
 
 struct CellSteps {
     bool visible = true;
-    float score = 0, scaled = 0, capped = 0, bias = 0, masked = 0, row_max = 0, exponential = 0, denominator = 0,
-          weight = 0, final_weight = 0;
+    float score = 0, scaled = 0, capped = 0, bias = 0, masked = 0, row_max = 0, exponential = 0,
+          denominator = 0, weight = 0, final_weight = 0;
     bool has_keep = false, kept = true;
     std::uint64_t rank = 0;  // how many keys of the row weigh more
     std::vector<float> q, k, v, products, running;
@@ -36,9 +36,10 @@ class PageModel {
   public:
     // X and the weights from the state's seed. A failed call leaves the model as it was.
     static Result<PageModel> from_tokens(Engine& engine, const PageState& state);
-    // Tensors given by the reader: q [heads, rows, dim], k [kv_heads, keys, dim], v [kv_heads, keys, dim_v] or null.
-    static Result<PageModel> from_tensors(Engine& engine, const PageState& state, const float* q, const float* k,
-                                          const float* v);
+    // Tensors given by the reader: q [heads, rows, dim], k [kv_heads, keys, dim], v [kv_heads, keys, dim_v]
+    // or null.
+    static Result<PageModel> from_tensors(Engine& engine, const PageState& state, const float* q,
+                                          const float* k, const float* v);
 
     const PageState& state() const { return state_; }
     std::uint64_t rows() const { return rows_; }
@@ -68,14 +69,15 @@ class PageModel {
     HeadView head(std::uint32_t index) const;
     FoveaAttentionDesc describe(std::uint32_t first_head, std::uint32_t head_count, bool with_keep) const;
     void bind_inputs(Bindings& bindings, std::uint32_t first_head, bool with_keep) const;
-    Result<std::vector<float>> matrix(Engine& engine, std::uint32_t head, std::uint32_t output, FoveaBinding binding,
-                                      bool with_keep, float scale) const;
+    Result<std::vector<float>> matrix(Engine& engine, std::uint32_t head, std::uint32_t output,
+                                      FoveaBinding binding, bool with_keep, float scale) const;
     void draw_keep();
     void set_mask();
     Result<void> project(Engine& engine);
     Result<void> attend(Engine& engine);
     Result<void> renormalised_context(Engine& engine);
-    Result<void> output_projection(Engine& engine, const std::vector<float>& weight, const std::vector<float>& bias);
+    Result<void> output_projection(Engine& engine, const std::vector<float>& weight,
+                                   const std::vector<float>& bias);
     void add_shared(const char* id, std::vector<std::uint64_t> shape, std::vector<float> values);
 };
 

@@ -18,7 +18,9 @@ void split_tokens(std::string_view text, std::vector<std::string>& out) {
     }
 }
 
-std::uint32_t u32_of(const std::string& value) { return static_cast<std::uint32_t>(std::strtoul(value.c_str(), nullptr, 10)); }
+std::uint32_t u32_of(const std::string& value) {
+    return static_cast<std::uint32_t>(std::strtoul(value.c_str(), nullptr, 10));
+}
 std::uint64_t u64_of(const std::string& value) { return std::strtoull(value.c_str(), nullptr, 10); }
 double f64_of(const std::string& value) { return std::strtod(value.c_str(), nullptr); }
 
@@ -48,17 +50,22 @@ void set_meaning(PageState& s, std::string_view key, const std::string& value) {
 }
 
 void set_random(PageState& s, std::string_view key, const std::string& value) {
-    if (key == "init") s.init = value == "none" ? WeightInit::none : value == "linear" ? WeightInit::linear : WeightInit::rand;
+    if (key == "init")
+        s.init = value == "none"     ? WeightInit::none
+                 : value == "linear" ? WeightInit::linear
+                                     : WeightInit::rand;
     if (key == "seed") s.seed = u64_of(value);
     if (key == "p") s.dropout_p = f64_of(value);
     if (key == "dseed") s.dropout_seed = u64_of(value);
     if (key == "variant")
-        s.variant = value == "mkl" ? DropoutVariant::mkl : value == "counter" ? DropoutVariant::counter : DropoutVariant::native;
+        s.variant = value == "mkl"       ? DropoutVariant::mkl
+                    : value == "counter" ? DropoutVariant::counter
+                                         : DropoutVariant::native;
 }
 
 std::string limit(const char* name, std::uint64_t value, std::uint64_t low, std::uint64_t high) {
-    return std::string(name) + " is " + std::to_string(value) + "; it must be " + std::to_string(low) + " to " +
-           std::to_string(high);
+    return std::string(name) + " is " + std::to_string(value) + "; it must be " + std::to_string(low) +
+           " to " + std::to_string(high);
 }
 
 std::string check(const PageState& s) {
@@ -67,12 +74,15 @@ std::string check(const PageState& s) {
     if (rows < 1 || rows > kMaxTokens) return limit("the token count", rows, 1, kMaxTokens);
     if (s.heads < 1 || s.heads > kMaxHeads) return limit("heads", s.heads, 1, kMaxHeads);
     if (s.kv_heads < 1 || s.kv_heads > s.heads) return limit("KV heads", s.kv_heads, 1, s.heads);
-    if (s.heads % s.kv_heads) return "heads (" + std::to_string(s.heads) + ") must be a multiple of KV heads (" + std::to_string(s.kv_heads) + ")";
+    if (s.heads % s.kv_heads)
+        return "heads (" + std::to_string(s.heads) + ") must be a multiple of KV heads (" +
+               std::to_string(s.kv_heads) + ")";
     if (!(s.temperature > 0)) return "the temperature must be above 0";
     if (!(s.dropout_p >= 0 && s.dropout_p < 1)) return "dropout must be at least 0 and below 1";
     if (!(s.softcap >= 0)) return "softcap must not be negative";
     const std::uint64_t keys = own_tensors ? s.keys : rows;
-    if (!s.mask.empty() && s.mask.size() != rows * keys) return limit("the mask's cell count", s.mask.size(), rows * keys, rows * keys);
+    if (!s.mask.empty() && s.mask.size() != rows * keys)
+        return limit("the mask's cell count", s.mask.size(), rows * keys, rows * keys);
     if (own_tensors) {
         if (s.keys < 1 || s.keys > kMaxTokens) return limit("the key count", s.keys, 1, kMaxTokens);
         if (s.dim < 1 || s.dim > kMaxWidth) return limit("the head width", s.dim, 1, kMaxWidth);
@@ -80,7 +90,9 @@ std::string check(const PageState& s) {
     }
     if (s.d_in < 1 || s.d_in > kMaxWidth) return limit("the input width", s.d_in, 1, kMaxWidth);
     if (s.d_out < 1 || s.d_out > kMaxWidth) return limit("the output width", s.d_out, 1, kMaxWidth);
-    if (s.d_out % s.heads) return "the output width (" + std::to_string(s.d_out) + ") must be a multiple of heads (" + std::to_string(s.heads) + ")";
+    if (s.d_out % s.heads)
+        return "the output width (" + std::to_string(s.d_out) + ") must be a multiple of heads (" +
+               std::to_string(s.heads) + ")";
     return {};
 }
 

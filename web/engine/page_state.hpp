@@ -17,11 +17,11 @@ struct PageState {
     std::uint64_t seed = 123;            // seed=
     std::uint32_t d_in = 3, d_out = 2;   // din=, dout= (of all heads together)
     std::uint32_t heads = 1, kv_heads = 1;
-    bool stacked = false;     // heads built one after another: other numbers from the same seed
-    bool projects = false;    // an output projection with bias
-    bool joint = false;       // one projection makes q, k and v (GPT)
-    double divisor = 0;       // div=: scores / divisor; 0: sqrt(head width)
-    double temperature = 1;   // temp=
+    bool stacked = false;    // heads built one after another: other numbers from the same seed
+    bool projects = false;   // an output projection with bias
+    bool joint = false;      // one projection makes q, k and v (GPT)
+    double divisor = 0;      // div=: scores / divisor; 0: sqrt(head width)
+    double temperature = 1;  // temp=
     bool causal = false;
     bool renormalise = false;  // mask after the softmax and divide by the row sums
     std::int64_t window = -1;  // keys to the left that are seen
@@ -35,8 +35,8 @@ struct PageState {
     std::uint32_t rows = 0, keys = 0, dim = 0, dim_v = 0;
 };
 
-// Unknown keys are skipped, so that an older engine can read a newer page's text. Returns the reason for a refusal,
-// empty when the state is good.
+// Unknown keys are skipped, so that an older engine can read a newer page's text. Returns the reason for a
+// refusal, empty when the state is good.
 std::string parse_page_state(std::string_view text, PageState& out);
 
 }  // namespace fovea::web

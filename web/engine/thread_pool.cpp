@@ -53,7 +53,8 @@ void ThreadPool::work(std::uint32_t worker) {
 }
 
 void ThreadPool::take_tasks(std::uint32_t worker) {
-    for (std::uint32_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < count_;) task_(arg_, i, worker);
+    for (std::uint32_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < count_;)
+        task_(arg_, i, worker);
 }
 
 }  // namespace fovea::web

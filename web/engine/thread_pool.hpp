@@ -11,8 +11,8 @@
 
 namespace fovea::web {
 
-// The calling thread is worker 0 and takes part. Workers live as long as the page: a browser cannot join them without
-// blocking its event loop.
+// The calling thread is worker 0 and takes part. Workers live as long as the page: a browser cannot join them
+// without blocking its event loop.
 class ThreadPool {
   public:
     explicit ThreadPool(std::uint32_t worker_count);

@@ -29,7 +29,8 @@ std::uint32_t spelling_hash(std::string_view token) {
 
 std::string lower_ascii(std::string_view token) {
     std::string out(token);
-    std::transform(out.begin(), out.end(), out.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+    std::transform(out.begin(), out.end(), out.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
     return out;
 }
 

@@ -48,14 +48,16 @@ Session& session() {
 
 void write_stage(JsonText& json, const PageStage& stage) {
     json.begin_object().key("id").text(stage.id).key("shape").shape(stage.shape);
-    json.key("address").whole(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(stage.values.data())));
+    json.key("address").whole(
+        static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(stage.values.data())));
     json.key("count").whole(static_cast<std::int64_t>(stage.values.size())).end_object();
 }
 
 bool hold_head(Session& s, std::int32_t head) {
     if (!s.model) return s.refuse("nothing has been computed yet"), false;
     if (head < 0 || std::uint32_t(head) >= s.model->state().heads) {
-        s.refuse("head " + std::to_string(head) + " of " + std::to_string(s.model->state().heads) + " does not exist");
+        s.refuse("head " + std::to_string(head) + " of " + std::to_string(s.model->state().heads) +
+                 " does not exist");
         return false;
     }
     if (s.head == head) return true;
@@ -112,7 +114,8 @@ void webRelease(void* memory) { std::free(memory); }
 int32_t webCompute(const char* state) {
     Session& s = session();
     PageState parsed;
-    if (std::string reason = parse_page_state(state, parsed); !reason.empty()) return s.refuse(std::move(reason));
+    if (std::string reason = parse_page_state(state, parsed); !reason.empty())
+        return s.refuse(std::move(reason));
     if (parsed.tokens.empty()) return s.refuse("there are no tokens");
     return keep_model(s, PageModel::from_tokens(*s.engine, parsed));
 }
@@ -120,7 +123,8 @@ int32_t webCompute(const char* state) {
 int32_t webComputeTensors(const char* state, const float* q, const float* k, const float* v) {
     Session& s = session();
     PageState parsed;
-    if (std::string reason = parse_page_state(state, parsed); !reason.empty()) return s.refuse(std::move(reason));
+    if (std::string reason = parse_page_state(state, parsed); !reason.empty())
+        return s.refuse(std::move(reason));
     if (parsed.rows == 0 || !q || !k) return s.refuse("q and k are needed");
     return keep_model(s, PageModel::from_tensors(*s.engine, parsed, q, k, v));
 }
@@ -131,7 +135,8 @@ const char* webStages(int32_t head) {
     if (head >= 0 && !hold_head(s, head)) return nullptr;
     JsonText json;
     json.begin_array();
-    for (const PageStage& stage : head < 0 ? s.model->shared_stages() : s.head_stages) write_stage(json, stage);
+    for (const PageStage& stage : head < 0 ? s.model->shared_stages() : s.head_stages)
+        write_stage(json, stage);
     json.end_array();
     return s.answer(json);
 }
@@ -139,7 +144,8 @@ const char* webStages(int32_t head) {
 float* webThumbnails(int32_t size) {
     Session& s = session();
     if (!s.model) return s.refuse("nothing has been computed yet"), nullptr;
-    const std::uint64_t rows = s.model->rows(), keys = s.model->keys(), side = std::uint64_t(std::max(1, size));
+    const std::uint64_t rows = s.model->rows(), keys = s.model->keys(),
+                        side = std::uint64_t(std::max(1, size));
     const std::uint32_t heads = s.model->state().heads;
     s.array.assign(heads * side * side, 0.0F);
     for (std::uint32_t h = 0; h < heads; ++h) {
@@ -164,17 +170,20 @@ float* webThumbnails(int32_t size) {
 const char* webDerive(int32_t head, int32_t query, int32_t key) {
     Session& s = session();
     if (!hold_head(s, head)) return nullptr;
-    if (query < 0 || std::uint64_t(query) >= s.model->rows() || key < 0 || std::uint64_t(key) >= s.model->keys())
+    if (query < 0 || std::uint64_t(query) >= s.model->rows() || key < 0 ||
+        std::uint64_t(key) >= s.model->keys())
         return s.refuse("there is no such cell"), nullptr;
     JsonText json;
     json.begin_object();
-    write_steps(json, s.model->derive(std::uint32_t(head), std::uint64_t(query), std::uint64_t(key), s.head_stages));
+    write_steps(
+        json, s.model->derive(std::uint32_t(head), std::uint64_t(query), std::uint64_t(key), s.head_stages));
     json.end_object();
     return s.answer(json);
 }
 
 int32_t webMapBegin(uint32_t tokens, uint32_t dim, uint32_t seed) {
-    if (tokens < 1 || tokens > 65536 || dim < 8 || dim > 128) return session().refuse("1 to 65536 tokens of width 8 to 128");
+    if (tokens < 1 || tokens > 65536 || dim < 8 || dim > 128)
+        return session().refuse("1 to 65536 tokens of width 8 to 128");
     session().map.emplace(tokens, dim, seed);
     return 1;
 }
@@ -187,7 +196,8 @@ double webMapPrepare(double max_flops) {
     return *progress;
 }
 
-float* webMapTile(int32_t level, int32_t row, int32_t column, int32_t rows, int32_t columns, int32_t sampled) {
+float* webMapTile(int32_t level, int32_t row, int32_t column, int32_t rows, int32_t columns,
+                  int32_t sampled) {
     Session& s = session();
     if (!s.map) return s.refuse("webMapBegin comes first"), nullptr;
     if (level < 0 || level > 16 || rows < 1 || rows > 1024 || columns < 1 || columns > 1024)
@@ -195,11 +205,14 @@ float* webMapTile(int32_t level, int32_t row, int32_t column, int32_t rows, int3
     return const_cast<float*>(s.map->tile(*s.engine, level, row, column, rows, columns, sampled != 0).data());
 }
 
-double webMapCell(uint32_t query, uint32_t key) { return session().map ? session().map->cell(query, key) : 0; }
+double webMapCell(uint32_t query, uint32_t key) {
+    return session().map ? session().map->cell(query, key) : 0;
+}
 
 double webBench(uint32_t heads, uint32_t tokens, uint32_t dim, int32_t threads, int32_t repeats) {
     Session& s = session();
-    const std::uint32_t workers = std::clamp<std::uint32_t>(std::uint32_t(std::max(1, threads)), 1, s.engine->worker_count());
+    const std::uint32_t workers =
+        std::clamp<std::uint32_t>(std::uint32_t(std::max(1, threads)), 1, s.engine->worker_count());
     Attention call;
     call.heads(heads).lengths(tokens, tokens).dims(dim).causal();
     Result<FoveaDeviceFacts> facts = s.engine->facts(workers);
@@ -211,14 +224,16 @@ double webBench(uint32_t heads, uint32_t tokens, uint32_t dim, int32_t threads, 
     for (std::size_t i = 0; i < count; ++i) qkv[i] = float((i * 2654435761U >> 8) & 0xFFFF) / 32768.0F - 1.0F;
     std::vector<float> o(count);
     Bindings b;
-    for (const FoveaBinding binding : {FOVEA_BIND_Q, FOVEA_BIND_K, FOVEA_BIND_V}) b.read(binding, qkv.data(), count * sizeof(float));
+    for (const FoveaBinding binding : {FOVEA_BIND_Q, FOVEA_BIND_K, FOVEA_BIND_V})
+        b.read(binding, qkv.data(), count * sizeof(float));
     b.write(FOVEA_BIND_O, o.data(), count * sizeof(float));
     double best = 1e30;
     for (std::int32_t i = 0; i < std::max(1, repeats); ++i) {
         const auto start = std::chrono::steady_clock::now();
         Result<void> ran = s.engine->run(*plan, b, workers);
         if (s.failed(ran)) return -1;
-        best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+        best =
+            std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     }
     return best;
 }
