@@ -41,11 +41,12 @@ mesa_is_new_enough() {
 debian_mirror() {
     local uri
     uri=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages' |
-        awk '$1 == "bookworm" && /debian/ { print $2; exit }')
-    echo "${uri:-http://deb.debian.org/debian}"
+        awk '$1 == "bookworm" && $2 ~ /debian\/?$/ { print $2; exit }')
+    uri=${uri:-http://deb.debian.org/debian}
+    echo "${uri%/}"
 }
 
-has_backports() { apt-get indextargets --format '$(RELEASE)' | grep -qx bookworm-backports; }
+has_suite() { apt-get indextargets --format '$(RELEASE)' | grep -qx "$1"; }
 
 mapfile -t missing < <(missing_packages)
 mesa_is_new_enough || missing+=("$mesa_package (>= $mesa_minimum, from bookworm-backports)")
@@ -59,9 +60,11 @@ fi
 
 export DEBIAN_FRONTEND=noninteractive
 dpkg --configure -a # an earlier run may have been interrupted
-if ! has_backports; then
-    echo "deb $(debian_mirror) bookworm-backports main" >/etc/apt/sources.list.d/fovea-backports.list
-fi
+mirror=$(debian_mirror)
+list=/etc/apt/sources.list.d/fovea
+has_suite bookworm-backports || echo "deb $mirror bookworm-backports main" >$list-backports.list
+# clang 19 is there; a bare image may lack it.
+has_suite bookworm-security || echo "deb ${mirror%/debian*}/debian-security bookworm-security main" >$list-security.list
 apt_get=(apt-get -y -q --no-install-recommends -o DPkg::Lock::Timeout=300 -o APT::Cmd::Disable-Script-Warning=true)
 apt-get -q -o DPkg::Lock::Timeout=300 update
 mapfile -t missing < <(missing_packages)
