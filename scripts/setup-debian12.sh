@@ -61,10 +61,7 @@ fi
 export DEBIAN_FRONTEND=noninteractive
 dpkg --configure -a # an earlier run may have been interrupted
 mirror=$(debian_mirror)
-list=/etc/apt/sources.list.d/fovea
-has_suite bookworm-backports || echo "deb $mirror bookworm-backports main" >$list-backports.list
-# clang 19 is there; a bare image may lack it.
-has_suite bookworm-security || echo "deb ${mirror%/debian*}/debian-security bookworm-security main" >$list-security.list
+has_suite bookworm-backports || echo "deb $mirror bookworm-backports main" >/etc/apt/sources.list.d/fovea-backports.list
 apt_get=(apt-get -y -q --no-install-recommends -o DPkg::Lock::Timeout=300 -o APT::Cmd::Disable-Script-Warning=true)
 apt-get -q -o DPkg::Lock::Timeout=300 update
 mapfile -t missing < <(missing_packages)
