@@ -6,9 +6,9 @@ prefix=$1 tmp=$2
 source "$(dirname "$0")/trixie-apt.sh"
 llvm=/usr/lib/llvm-19/bin
 for tool in "$llvm/clang" "$llvm/wasm-ld" "$llvm/llvm-ar"; do
-    [[ -x $tool ]] || { echo "$tool is missing: install clang-19, lld-19 and llvm-19 (scripts/setup-debian12.sh)" >&2; exit 1; }
+    [[ -x $tool ]] || { echo "$tool is missing: install clang-19, lld-19 and llvm-19 (scripts/setup-debian.sh)" >&2; exit 1; }
 done
-[[ -d /usr/share/nodejs/acorn ]] || { echo "node-acorn is missing (scripts/setup-debian12.sh)" >&2; exit 1; }
+[[ -d /usr/share/nodejs/acorn ]] || { echo "node-acorn is missing (scripts/setup-debian.sh)" >&2; exit 1; }
 
 open_trixie_apt "$tmp/apt"
 cd "$tmp/apt" && apt-get -qq download emscripten binaryen libc6 libstdc++6 libgcc-s1

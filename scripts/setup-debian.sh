@@ -1,23 +1,39 @@
 #!/bin/bash
-# Installs the Debian 12 packages that building and testing Fovea needs. Needs root only when something is missing.
-#   scripts/setup-debian12.sh           install what is missing
-#   scripts/setup-debian12.sh --check   install nothing; exit 1 and name the packages when some are missing
+# Installs the distribution's packages that building and testing Fovea needs, on Debian 12, Debian 13 and Ubuntu 24.04.
+# Needs root only when something is missing.
+#   scripts/setup-debian.sh           install what is missing
+#   scripts/setup-debian.sh --check   install nothing; exit 1 and name the packages when some are missing
 # Everything newer than Debian 12 comes from scripts/get-vulkan-tools.sh, without root.
 set -euo pipefail
 
+codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-unknown}")
 packages=(
-    # compilers and build tools; clang 14 carries libFuzzer, clang 19 is Emscripten's back end
+    # compilers and build tools; clang carries libFuzzer, clang 19 is Emscripten's back end
     build-essential cmake ninja-build pkg-config ccache python3 git ca-certificates
-    clang clang-format libclang-rt-14-dev clang-19 lld-19 llvm-19
+    clang clang-format clang-19 lld-19 llvm-19
     # Vulkan and the libraries linked
     libvulkan-dev vulkan-tools vulkan-validationlayers spirv-tools glslang-tools
     libglfw3-dev libgtest-dev libhwy-dev libpng-dev zlib1g-dev
-    # the second Vulkan driver and the browser tests, programs with a window on a virtual display, fonts
-    chromium xvfb xauth x11-utils fonts-dejavu-core fonts-inter node-acorn
+    # programs with a window on a virtual display, fonts, and Emscripten's parser
+    xvfb xauth x11-utils fonts-dejavu-core fonts-inter node-acorn
 )
-# From bookworm-backports: Debian 12's own software Vulkan driver is too old (Vulkan 1.3, Mesa 22).
+# A software Vulkan driver with Vulkan 1.4. Debian 12's own is too old (Mesa 22), so there it comes from backports.
 mesa_package=mesa-vulkan-drivers
 mesa_minimum=25.0
+mesa_suite=
+# Chromium brings the second Vulkan driver and runs the browser tests.
+case $codename in
+bookworm)
+    packages+=(libclang-rt-14-dev chromium)
+    mesa_suite=bookworm-backports
+    ;;
+trixie) packages+=(libclang-rt-19-dev chromium) ;;
+noble) packages+=(libclang-rt-18-dev debian-archive-keyring) ;; # its Chromium is a snap, which has no driver to use
+*)
+    echo "fovea setup: no list of packages for '$codename'" >&2
+    exit 1
+    ;;
+esac
 
 # dpkg-query leaves out unknown packages (exit 1, which is expected here).
 installed_packages() { dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null || true; }
@@ -37,11 +53,11 @@ mesa_is_new_enough() {
     [[ $version == "installed "* ]] && dpkg --compare-versions "${version#installed }" ge "$mesa_minimum"
 }
 
-# The mirror this machine already uses for Debian 12.
+# The mirror this machine already uses for Debian.
 debian_mirror() {
     local uri
     uri=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages' |
-        awk '$1 == "bookworm" && $2 ~ /debian\/?$/ { print $2; exit }')
+        awk -v name="$codename" '$1 == name && $2 ~ /debian\/?$/ { print $2; exit }')
     uri=${uri:-http://deb.debian.org/debian}
     echo "${uri%/}"
 }
@@ -49,7 +65,7 @@ debian_mirror() {
 has_suite() { apt-get indextargets --format '$(RELEASE)' | grep -qx "$1"; }
 
 mapfile -t missing < <(missing_packages)
-mesa_is_new_enough || missing+=("$mesa_package (>= $mesa_minimum, from bookworm-backports)")
+mesa_is_new_enough || missing+=("$mesa_package (>= $mesa_minimum${mesa_suite:+, from $mesa_suite})")
 [[ ${#missing[@]} -gt 0 ]] || exit 0
 
 if [[ ${1:-} == --check || $EUID -ne 0 ]]; then
@@ -60,12 +76,17 @@ fi
 
 export DEBIAN_FRONTEND=noninteractive
 dpkg --configure -a # an earlier run may have been interrupted
-mirror=$(debian_mirror)
-has_suite bookworm-backports || echo "deb $mirror bookworm-backports main" >/etc/apt/sources.list.d/fovea-backports.list
-apt_get=(apt-get -y -q --no-install-recommends -o DPkg::Lock::Timeout=300 -o APT::Cmd::Disable-Script-Warning=true)
+if [[ -n $mesa_suite ]] && ! has_suite "$mesa_suite"; then
+    echo "deb $(debian_mirror) $mesa_suite main" >/etc/apt/sources.list.d/fovea-backports.list
+fi
+apt_get=(apt-get -y -q --no-install-recommends -o DPkg::Lock::Timeout=300)
 apt-get -q -o DPkg::Lock::Timeout=300 update
 mapfile -t missing < <(missing_packages)
 if [[ ${#missing[@]} -gt 0 ]]; then
     "${apt_get[@]}" install "${missing[@]}"
 fi
-mesa_is_new_enough || "${apt_get[@]}" install -t bookworm-backports "$mesa_package"
+mesa_is_new_enough || "${apt_get[@]}" install ${mesa_suite:+-t "$mesa_suite"} "$mesa_package"
+mesa_is_new_enough || {
+    echo "fovea setup: this system has no $mesa_package >= $mesa_minimum" >&2
+    exit 1
+}
