@@ -220,18 +220,29 @@ FoveaResult bind_tensor(Problem& p, FoveaBinding binding, const FoveaStrides& s,
     return FOVEA_OK;
 }
 
+// Rows of several batch entries end to end are token by token unless strides say otherwise.
+void fill_packed_strides(FoveaStrides& s, uint64_t h, uint64_t d) {
+    if (s.head == 0 && s.row == 0) s = FoveaStrides{0, int64_t(d), int64_t(h * d)};
+}
+
 FoveaResult bind_qkvo(Problem& p, const Desc& d, FoveaDiag* diag) {
     const uint64_t rows_q = d.packed_rows_q ? d.packed_rows_q : d.len_q;
     const uint64_t rows_kv = d.page_size ? d.page_size : d.packed_rows_kv ? d.packed_rows_kv : d.len_kv;
     const uint64_t batch_q = d.packed_rows_q ? 1 : d.batch;
     const uint64_t batch_kv = d.page_size ? d.page_count : d.packed_rows_kv ? 1 : d.batch;
     FoveaResult r;
+    if (d.packed_rows_q) {
+        fill_packed_strides(p.q, d.heads_q, d.dim_qk);
+        fill_packed_strides(p.o, d.heads_q, d.dim_v);
+    }
+    if (d.packed_rows_kv) {
+        fill_packed_strides(p.k, d.heads_kv, d.dim_qk);
+        fill_packed_strides(p.v, d.heads_kv, d.dim_v);
+    }
     if ((r = fill_strides(p.q, d.heads_q, rows_q, d.dim_qk, "q_strides", diag))) return r;
     if ((r = fill_strides(p.k, d.heads_kv, rows_kv, d.dim_qk, "k_strides", diag))) return r;
     if ((r = fill_strides(p.v, d.heads_kv, rows_kv, d.dim_v, "v_strides", diag))) return r;
     if ((r = fill_strides(p.o, d.heads_q, rows_q, d.dim_v, "o_strides", diag))) return r;
-    if (d.packed_rows_q) p.q.batch = p.o.batch = 0;
-    if (d.packed_rows_kv) p.k.batch = p.v.batch = 0;
     if ((r = bind_tensor(p, FOVEA_BIND_Q, p.q, batch_q, d.heads_q, rows_q, d.dim_qk, d.q_type, "q_strides",
                          diag)))
         return r;
@@ -341,6 +352,7 @@ bool spanned_bytes(const FoveaStrides& s, uint64_t b, uint64_t h, uint64_t l, ui
 }
 
 bool rows_are_disjoint(const FoveaStrides& s, uint64_t b, uint64_t h, uint64_t l, uint64_t d) {
+    if (b == 0 || h == 0 || l == 0 || d == 0) return true;
     struct Axis {
         uint64_t stride, extent;
     } axes[3] = {{uint64_t(s.batch), b}, {uint64_t(s.head), h}, {uint64_t(s.row), l}};

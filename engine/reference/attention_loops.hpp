@@ -177,10 +177,12 @@ class AttentionLoops {
         if (wants(p, FOVEA_OUTPUT_LSE)) output<float>(FOVEA_BIND_LSE)[row.flat] = float(row.lse);
         if (!wants(p, FOVEA_OUTPUT_ROW_STATS)) return;
         FoveaRowStats stats{0, 0, 0xffffffffu, row.visible};
-        Real max_weight = 0, entropy = 0;
+        // The largest weight belongs to the largest logit, even where it is too small to be told from 0.
+        Real max_weight = 0, max_logit = -kInfinity, entropy = 0;
         for (int64_t j = row.keys.begin; j < row.keys.end; ++j) {
             const Real w = weight(row, j);
-            if (w > max_weight) {
+            if (row.logits[j] > max_logit) {
+                max_logit = row.logits[j];
                 max_weight = w;
                 stats.argmax_key = uint32_t(j);
             }

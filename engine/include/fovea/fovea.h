@@ -132,8 +132,8 @@ enum {
 };
 
 /* Which of the intermediate results are wanted. Asking for one never changes another. Matrices are f32, packed
- * [B, Hq, Lq, Lkv]. In `scores` and `capped` masked keys hold their value all the same; keys at or past kv_length and
- * rows at or past q_length hold 0. */
+ * [B, Hq, Lq, Lkv]. In `scores` and `capped` masked keys hold their value all the same; keys at or past kv_length, keys
+ * whose page is not in the pool and rows at or past q_length hold 0. */
 enum {
     FOVEA_OUTPUT_O = 1u << 0,
     FOVEA_OUTPUT_LSE = 1u << 1,       /* f32 [B, Hq, Lq] */
@@ -174,8 +174,8 @@ typedef enum FoveaBinding {
 } FoveaBinding;
 
 /* Distance in elements between neighbours along one axis; the last axis is contiguous. All three zero: packed
- * [B, H, L, D]. Other layouts by numbers: [B, L, H, D] is {L*H*D, D, H*D}; one head of [L, D] is {0, 0, D}.
- * Never negative. In an output no two rows may overlap. */
+ * [B, H, L, D], or [rows, H, D] for packed rows. Other layouts by numbers: [B, L, H, D] is {L*H*D, D, H*D}; one head of
+ * [L, D] is {0, 0, D}. Never negative. In an output no two rows may overlap. */
 typedef struct FoveaStrides {
     int64_t batch, head, row;
 } FoveaStrides;

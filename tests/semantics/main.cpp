@@ -1,0 +1,67 @@
+// Runs the tests, or with --case or --sweep a part of the space by hand:
+//
+//   fovea_test_semantics --case SEED --on EXECUTOR
+//   fovea_test_semantics --sweep SEED --on EXECUTOR [--count N] [--seconds S] [--first N]
+#include "semantics/sweep.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace fovea::test {
+namespace {
+
+const char* option(int argc, char** argv, const char* name) {
+    for (int n = 1; n + 1 < argc; ++n)
+        if (strcmp(argv[n], name) == 0) return argv[n + 1];
+    return nullptr;
+}
+
+int run_one(Executor& executor, uint64_t seed) {
+    Result<PreparedCase> prepared = prepare(generate_case(seed));
+    if (!prepared) {
+        printf("no oracle: %s\n", prepared.error().text.c_str());
+        return 1;
+    }
+    printf("%s\n", describe(prepared->c).c_str());
+    const CaseReport report = run_case(executor, *prepared);
+    const char* const kinds[] = {"passed", "refused", "FAILED"};
+    printf("%s on %s (%.0f%% of the tolerance) %s\n", kinds[int(report.kind)], executor.name().c_str(),
+           100 * report.worst_share, report.text.c_str());
+    return report.kind == CaseReport::Kind::failed ? 1 : 0;
+}
+
+int run_by_hand(int argc, char** argv, const char* seed, bool whole_sweep) {
+    const char* name = option(argc, argv, "--on");
+    std::string error;
+    const std::unique_ptr<Executor> executor = make_executor(name ? name : "plain", error);
+    if (!executor) {
+        fprintf(stderr, "%s\n", error.c_str());
+        return 2;
+    }
+    if (!whole_sweep) return run_one(*executor, strtoull(seed, nullptr, 0));
+    SweepOptions options;
+    options.seed = strtoull(seed, nullptr, 0);
+    if (const char* count = option(argc, argv, "--count")) options.count = strtoull(count, nullptr, 0);
+    if (const char* first = option(argc, argv, "--first")) options.first = strtoull(first, nullptr, 0);
+    if (const char* seconds = option(argc, argv, "--seconds")) {
+        options.seconds = strtod(seconds, nullptr);
+        options.count = UINT64_MAX - options.first;
+    }
+    const SweepResult result = sweep(*executor, options);
+    printf("%s: %s", executor->name().c_str(), result.summary().c_str());
+    return result.failures.empty() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace fovea::test
+
+int main(int argc, char** argv) {
+    using namespace fovea::test;
+    if (const char* seed = option(argc, argv, "--case")) return run_by_hand(argc, argv, seed, false);
+    if (const char* seed = option(argc, argv, "--sweep")) return run_by_hand(argc, argv, seed, true);
+    testing::InitGoogleTest(&argc, argv);
+    return RUN_ALL_TESTS();
+}

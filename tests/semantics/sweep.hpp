@@ -1,0 +1,38 @@
+// Many cases on one executor: what failed, how many were refused and why, and how often each feature was met.
+#pragma once
+
+#include "support/case_generator.hpp"
+#include "support/run_case.hpp"
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace fovea::test {
+
+struct SweepOptions {
+    uint64_t seed = 1, first = 0, count = 3000;
+    double seconds = 0;         // > 0: stop after that long
+    uint32_t max_failures = 5;  // stop after so many
+    CaseLimits limits;
+};
+
+struct SweepResult {
+    uint64_t passed = 0, refused = 0;
+    std::vector<std::string> failures;
+    std::map<std::string, uint64_t> refusals;  // by reason
+    std::map<FoveaKernel, uint64_t> kernels;
+    // Passed cases by level, and by pairs of levels of two features.
+    std::map<std::pair<uint32_t, uint32_t>, uint64_t> levels;
+    std::map<std::array<uint32_t, 4>, uint64_t> pairs;
+    double worst_share = 0, seconds = 0;
+
+    std::string summary() const;
+    // Pairs of levels that no passed case had, as text; `possible` decides which pairs can occur.
+    std::vector<std::string> missing_pairs() const;
+};
+
+SweepResult sweep(Executor& executor, const SweepOptions& options);
+
+}  // namespace fovea::test

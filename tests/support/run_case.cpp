@@ -1,0 +1,64 @@
+#include "support/run_case.hpp"
+
+#include "support/random.hpp"
+
+#include <algorithm>
+
+namespace fovea::test {
+
+Result<PreparedCase> prepare(Case c) {
+    Result<FoveaPlanInfo> info = plan_info(c.desc);
+    if (!info) return info.error();
+    PreparedCase prepared;
+    prepared.clean = make_inputs(c, info->binding_bytes, Unused::zero);
+    prepared.poisoned = make_inputs(c, info->binding_bytes, Unused::poison);
+    Result<Oracle> oracle = make_oracle(c, prepared.clean);
+    if (!oracle) return oracle.error();
+    prepared.oracle = std::move(*oracle);
+    prepared.c = std::move(c);
+    return prepared;
+}
+
+std::string first_difference(const Tensors& a, const Tensors& b) {
+    for (size_t i = 0; i < a.size(); ++i) {
+        if (a[i].size() != b[i].size()) return "binding " + std::to_string(i) + " has another size";
+        const auto at = std::mismatch(a[i].begin(), a[i].end(), b[i].begin()).first;
+        if (at != a[i].end())
+            return "binding " + std::to_string(i) + " byte " + std::to_string(at - a[i].begin());
+    }
+    return {};
+}
+
+CaseReport run_case(Executor& executor, const PreparedCase& prepared) {
+    const Case& c = prepared.c;
+    CaseReport report;
+    const auto failed = [&](const std::string& text) {
+        report.kind = CaseReport::Kind::failed;
+        report.text = text + "\n  " + describe(c) + "\n  replay: " + replay_command(c, executor.name());
+        return report;
+    };
+    ExecuteOptions options;
+    options.workers = 1 + uint32_t(c.seed % 3);
+    if (c.desc.max_slice_cost > 0) options.shuffle_seed = c.seed | 1;
+    const Outcome outcome = executor.run(c.desc, prepared.poisoned, options);
+    if (outcome.kind == Outcome::Kind::refused) {
+        report.kind = CaseReport::Kind::refused;
+        report.text = outcome.text;
+        return report;
+    }
+    report.kernel = outcome.kernel;
+    if (!outcome.ran()) return failed(outcome.text);
+    const Verdict verdict = judge(c, prepared.oracle, outcome);
+    report.worst_share = verdict.worst_share;
+    if (!verdict.ok) return failed(verdict.text);
+    if (hash(c.seed, 77) % 4 == 0) {
+        const Outcome twin = executor.run(c.desc, prepared.clean);
+        if (!twin.ran()) return failed("on clean inputs: " + twin.text);
+        if (const std::string where = first_difference(outcome.outputs, twin.outputs); !where.empty())
+            return failed("poison in unused slots, slices or workers changed " + where);
+    }
+    report.kind = CaseReport::Kind::passed;
+    return report;
+}
+
+}  // namespace fovea::test

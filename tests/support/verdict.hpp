@@ -1,0 +1,37 @@
+// The error rule, in one place. A result is right if, row by row and for every output asked for,
+//
+//     max |got - exact|  <=  2 * max |plain - exact|  +  floor
+//
+// where `exact` is the float64 reference, `plain` the float32 plain loops on the same inputs, both maxima are
+// over the row, and the floor is a few roundings of the largest number that the row's logits are made of,
+// carried to the output (a row of few elements can be lucky in the plain computation). Never a mean: one
+// wrong row fails. NaN and infinity must stand where the reference has them. A row that sees no key must be
+// bit for bit what fovea.h says, and every byte that belongs to no element must be untouched.
+#pragma once
+
+#include "support/executor.hpp"
+
+#include <string>
+#include <vector>
+
+namespace fovea::test {
+
+// What a case should give. `exact` holds o as float32 whatever the description's o_type.
+struct Oracle {
+    Tensors exact, plain;
+    // Per row (b, h, i): what one rounding of a logit is worth, in units of 2^-24, and the largest |v| of its
+    // head.
+    std::vector<float> logit_units, value_max;
+};
+
+// `inputs` must have zeros, not poison, in the unused slots.
+Result<Oracle> make_oracle(const Case& c, const Tensors& inputs);
+
+struct Verdict {
+    bool ok = true;
+    std::string text;        // the first row that is wrong: output, place, expected, got, tolerance
+    double worst_share = 0;  // of its tolerance that any row used up
+};
+Verdict judge(const Case& c, const Oracle& oracle, const Outcome& outcome);
+
+}  // namespace fovea::test
