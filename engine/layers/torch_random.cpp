@@ -1,4 +1,4 @@
-#include <fovea/torch_random.hpp>
+#include <fovea/layers/torch_random.hpp>
 
 #include <cmath>
 

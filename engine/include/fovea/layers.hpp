@@ -2,4 +2,9 @@
 // with.
 #pragma once
 
-#include <fovea/torch_random.hpp>
+#include <fovea/layers/attention_layers.hpp>
+#include <fovea/layers/executor.hpp>
+#include <fovea/layers/f32_tensor.hpp>
+#include <fovea/layers/strict.hpp>
+#include <fovea/layers/torch_random.hpp>
+#include <fovea/layers/trace.hpp>

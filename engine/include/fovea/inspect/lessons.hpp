@@ -1,0 +1,117 @@
+// The worked examples of five attention tutorials: 44 lessons, every number that the tutorials print (133
+// tables, their repetitions counted) and every value in between, computed from seeds and inputs on any
+// backend.
+//
+//   fovea::StrictExecutor strict;
+//   auto lesson = fovea::find_lesson("t1-08-causal-weights");
+//   auto run = fovea::run_lesson(*lesson, strict);
+//   for (const auto& stage : run->stages) puts(stage.printed.c_str());
+#pragma once
+
+#include <fovea/inspect/format.hpp>
+#include <fovea/layers/executor.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace fovea {
+
+// A table as the tutorial prints it.
+struct PrintedTable {
+    std::string label;   // what the tutorial shows it as
+    std::string tensor;  // the stage that it shows
+    std::uint32_t times = 1;
+    Notation notation = Notation::fixed;
+    std::string note;                   // an oddity of the text, or empty
+    std::vector<std::string> elements;  // row-major, digit for digit
+};
+
+// One call of the generator, in the order of `Lesson::draws`.
+struct Draw {
+    enum class Kind { manual_seed, rand, randn, linear_weight, linear_bias, dropout, skip };
+    Kind kind = Kind::skip;
+    std::string tensor;       // what the numbers become; empty for manual_seed, dropout and skip
+    Shape shape;              // of the tensor, or of the dropout mask
+    std::uint64_t value = 0;  // the seed, the words to skip, or a bias's fan_in
+    double drop_probability = 0.0;
+};
+
+struct LessonConfig {
+    ScoreScale scale;
+    std::string scale_rule;  // "sqrt(d_out)"
+    bool masks_first = false;
+    WeightLayout weight_layout = WeightLayout::out_in;
+    std::uint64_t batch = 0;  // copies of the given inputs; 0: they are used as they are, without a batch
+    std::uint64_t heads = 1, query = 0, points = 0, context_length = 0;
+    double dropout_p = 0.0;
+    std::string normalise;     // of context_of_one: "sum" or "softmax"
+    std::string result;        // a name that the tutorial gives the contexts; empty: "context"
+    bool shows_zeros = false;  // the tutorial prints its empty result vector
+};
+
+struct Lesson {
+    std::string name;      // "t1-08-causal-weights"
+    std::string title;     // one line
+    std::string tutorial;  // the tutorial's own title
+    std::uint32_t level =
+        1;  // 1 without weights, 2 trainable, 3 causal, 4 dropout, 5 stacked heads, 6 split, 7 GPT
+    std::string about;
+    std::vector<std::string> notes;   // oddities of the text
+    std::vector<std::string> tokens;  // empty where the input is random
+    std::string recipe;
+    LessonConfig config;
+    std::vector<Draw> draws;
+    std::vector<std::pair<std::string, F32Tensor>> given;
+    std::vector<PrintedTable> tables;
+};
+
+struct LessonStage {
+    std::string name;     // "scores", "head0.weights"
+    std::string formula;  // "scores = queries keys^T"
+    F32Tensor tensor;
+    bool boolean = false;
+    std::string printed;                     // "tensor([[0.9995, ...]])", as PyTorch prints it
+    std::vector<std::size_t> table_indices;  // the lesson's tables that show this stage
+};
+
+struct LessonRun {
+    std::string backend;  // the executor's name
+    std::vector<LessonStage> stages;
+
+    const LessonStage* find(std::string_view name) const;
+};
+
+// All 44, by name. Parsed from data within the library at each call.
+std::vector<Lesson> list_lessons();
+// By full name, by the short one ("t1-08"), or by level ("3": the lesson that stands for the level). The
+// error says what is close to it.
+Result<Lesson> find_lesson(std::string_view name_or_level);
+
+// Computes every stage from seeds and inputs; attention and projections run on `executor`, random numbers,
+// masks and plain divisions in strict float32 on the calling thread.
+Result<LessonRun> run_lesson(const Lesson& lesson, Executor& executor);
+
+// How far the run is from the tutorial and from the recorded tensors.
+struct LessonCheck {
+    std::uint32_t tables = 0, tables_exact = 0;     // repetitions in the text counted
+    std::uint32_t tables_within_unit = 0;           // of the last printed digit
+    std::uint32_t tensors = 0, tensors_within = 0;  // |a - b| <= 2e-6 * max(1, |b|), -inf equal
+    double largest_difference = 0.0;                // |a - b| / max(1, |b|) over all tensors
+    std::vector<std::string>
+        failures;  // one line each, for tables that are not exact and tensors that are not within
+
+    void add(const LessonCheck& other);
+};
+LessonCheck check_lesson(const Lesson& lesson, const LessonRun& run);
+
+// The largest |a - b| over the stages of two runs of one lesson, and where; infinite where only one is -inf.
+struct RunDifference {
+    double largest = 0.0;
+    std::string stage;
+};
+RunDifference compare_runs(const LessonRun& a, const LessonRun& b);
+
+}  // namespace fovea

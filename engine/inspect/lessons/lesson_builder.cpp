@@ -1,0 +1,200 @@
+#include "inspect/lessons/lesson_builder.hpp"
+
+#include <algorithm>
+
+namespace fovea {
+namespace {
+
+std::string draw_formula(const Draw& draw, const std::string& seed_text) {
+    std::string sizes;
+    for (const std::uint64_t size : draw.shape) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
+    const std::string of_linear =
+        "uniform in +-1/sqrt(" +
+        std::to_string(draw.kind == Draw::Kind::linear_bias ? draw.value : draw.shape.back()) +
+        "), as nn.Linear starts";
+    switch (draw.kind) {
+        case Draw::Kind::rand:
+            return draw.tensor + " = rand(" + sizes + ")" + seed_text;
+        case Draw::Kind::randn:
+            return draw.tensor + " = randn(" + sizes + ")" + seed_text;
+        default:
+            return draw.tensor + " = " + of_linear + seed_text;
+    }
+}
+
+F32Tensor stacked(const F32Tensor& matrix, std::uint64_t copies) {
+    F32Tensor result({copies, matrix.shape[0], matrix.shape[1]});
+    for (std::uint64_t i = 0; i < copies; ++i) {
+        std::copy(matrix.values.begin(), matrix.values.end(), result.row(i * matrix.shape[0]).begin());
+    }
+    return result;
+}
+
+F32Tensor as_one_head(const F32Tensor& matrix) {
+    return reshaped(matrix, {1, 1, matrix.shape[0], matrix.shape[1]});
+}
+
+void drop_batch_and_head(F32Tensor& tensor) {
+    if (tensor.rank() >= 3) tensor.shape.erase(tensor.shape.begin(), tensor.shape.begin() + 2);
+}
+
+}  // namespace
+
+LessonBuilder::LessonBuilder(const Lesson& lesson, Executor& executor)
+    : lesson_(lesson), executor_(executor) {
+    for (const auto& [name, tensor] : lesson.given) add(name, name + ", given", tensor);
+    if (lesson.config.batch != 0 && has("inputs")) {
+        const F32Tensor batch = stacked(at("inputs"), lesson.config.batch);
+        stages_.clear();
+        add("X", "X = the given inputs, stacked " + std::to_string(lesson.config.batch) + " times", batch);
+    }
+    for (const Draw& one : lesson.draws) draw(one);
+}
+
+void LessonBuilder::draw(const Draw& draw) {
+    if (draw.kind == Draw::Kind::manual_seed) {
+        generator_.manual_seed(draw.value);
+        seed_text_ = ", seed " + std::to_string(draw.value);
+        return;
+    }
+    if (draw.kind == Draw::Kind::skip) return generator_.skip(draw.value);
+    if (draw.kind == Draw::Kind::dropout) {
+        dropout_draw_ = &draw;
+        dropout_generator_ = generator_;
+        return;
+    }
+    F32Tensor tensor(draw.shape);
+    switch (draw.kind) {
+        case Draw::Kind::rand:
+            generator_.rand(tensor.values);
+            break;
+        case Draw::Kind::randn:
+            generator_.randn(tensor.values);
+            break;
+        case Draw::Kind::linear_bias:
+            generator_.linear_bias(tensor.values, draw.value);
+            break;
+        default:
+            generator_.linear_weight(tensor.values, draw.shape.back());
+            break;
+    }
+    add(draw.tensor, draw_formula(draw, seed_text_), std::move(tensor));
+    seed_text_.clear();
+}
+
+void LessonBuilder::add(std::string name, std::string formula, F32Tensor tensor) {
+    LessonStage stage;
+    stage.name = std::move(name);
+    stage.formula = std::move(formula);
+    stage.tensor = std::move(tensor);
+    for (std::size_t i = 0; i < lesson_.tables.size(); ++i) {
+        if (lesson_.tables[i].tensor != stage.name) continue;
+        stage.table_indices.push_back(i);
+        stage.boolean = stage.boolean || lesson_.tables[i].notation == Notation::boolean;
+    }
+    stage.printed = print_tensor(stage.tensor, {.as_boolean = stage.boolean});
+    stages_.push_back(std::move(stage));
+}
+
+void LessonBuilder::add(Trace& trace, const Rename& rename) {
+    for (Stage& stage : trace.take_stages()) {
+        std::string name = rename ? rename(stage.name) : stage.name;
+        if (name.empty()) continue;
+        // The formula begins with the name that the layer gave the stage.
+        if (name != stage.name && stage.formula.starts_with(stage.name + " =")) {
+            stage.formula.replace(0, stage.name.size(), name);
+        }
+        add(std::move(name), std::move(stage.formula), std::move(stage.tensor));
+    }
+}
+
+const F32Tensor& LessonBuilder::at(std::string_view name) const {
+    static const F32Tensor kMissing;
+    const auto found =
+        std::find_if(stages_.begin(), stages_.end(), [&](const auto& s) { return s.name == name; });
+    return found != stages_.end() ? found->tensor : kMissing;
+}
+
+bool LessonBuilder::has(std::string_view name) const {
+    return std::any_of(stages_.begin(), stages_.end(), [&](const auto& s) { return s.name == name; });
+}
+
+const F32Tensor& LessonBuilder::input() const { return has("X") ? at("X") : at("inputs"); }
+
+Linear LessonBuilder::linear(std::string_view weight, std::string_view bias) const {
+    Linear layer;
+    layer.weight = at(weight);
+    layer.layout = config().weight_layout;
+    if (!bias.empty()) layer.bias = at(bias);
+    return layer;
+}
+
+AttentionOptions LessonBuilder::options(bool causal) const {
+    AttentionOptions options;
+    options.scale = config().scale;
+    options.scale_rule = config().scale_rule;
+    options.order = config().masks_first ? MaskOrder::mask_first : MaskOrder::scale_first;
+    options.causal = causal;
+    options.dropout_p = dropout_draw_ != nullptr ? dropout_draw_->drop_probability : 0.0;
+    return options;
+}
+
+SelfAttention LessonBuilder::self_attention(bool causal, const std::string& prefix) const {
+    return {linear(prefix + "W_query"), linear(prefix + "W_key"), linear(prefix + "W_value"),
+            options(causal)};
+}
+
+Result<AttentionResult> LessonBuilder::attention(const F32Tensor& q, const F32Tensor& k, const F32Tensor& v,
+                                                 ScoreScale scale, std::uint32_t outputs) {
+    const F32Tensor queries = as_one_head(q), keys = as_one_head(k), values = as_one_head(v);
+    AttentionProblem problem;
+    problem.q = &queries;
+    problem.k = &keys;
+    problem.v = &values;
+    problem.scale = scale;
+    problem.outputs = outputs;
+    Result<AttentionResult> result = executor_.attention(problem);
+    if (!result) return result;
+    for (F32Tensor* tensor : {&result->o, &result->scores, &result->masked, &result->weights}) {
+        drop_batch_and_head(*tensor);
+    }
+    return result;
+}
+
+Result<F32Tensor> LessonBuilder::product(const F32Tensor& a, const F32Tensor& b) {
+    Linear layer;
+    layer.weight = b;
+    layer.layout = WeightLayout::in_out;
+    return executor_.linear(a, layer);
+}
+
+F32Tensor row_of(const F32Tensor& matrix, std::uint64_t index) {
+    const auto row = matrix.row(index);
+    return F32Tensor({row.size()}, {row.begin(), row.end()});
+}
+
+F32Tensor as_row(F32Tensor vector) {
+    const std::uint64_t count = vector.values.size();
+    return reshaped(std::move(vector), {1, count});
+}
+
+F32Tensor as_vector(F32Tensor matrix) {
+    const std::uint64_t count = matrix.values.size();
+    return reshaped(std::move(matrix), {count});
+}
+
+F32Tensor scalar(float value) { return F32Tensor(Shape{}, {value}); }
+
+F32Tensor lower_triangle(std::uint64_t size) {
+    F32Tensor mask({size, size});
+    for (std::uint64_t i = 0; i < size; ++i) std::fill_n(mask.row(i).begin(), i + 1, 1.0F);
+    return mask;
+}
+
+F32Tensor strictly_upper_triangle(std::uint64_t size) {
+    F32Tensor mask = lower_triangle(size);
+    for (float& value : mask.values) value = 1.0F - value;
+    return mask;
+}
+
+}  // namespace fovea
