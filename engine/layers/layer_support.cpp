@@ -56,6 +56,12 @@ Result<void> check_width(const char* name, std::uint64_t width, const char* othe
                  std::string(name) + " is " + number(width) + " wide; " + other + " needs " + number(needed));
 }
 
+Result<void> check_input(const char* name, const Linear& layer, const char* given, std::uint64_t columns) {
+    if (layer.d_in() == columns) return {};
+    return wrong(name, std::string(name) + " takes " + number(layer.d_in()) + " columns; " + given + " " +
+                           number(columns));
+}
+
 Result<void> first_error(std::initializer_list<Result<void>> results) {
     for (const Result<void>& result : results) {
         if (!result) return result.error();
@@ -89,6 +95,12 @@ Result<void> check_projections(const Projections& layers) {
 
 Result<Projected> project(Executor& executor, const Projections& layers, const Source& x,
                           const Source& memory, Trace& trace) {
+    const std::uint64_t memory_columns = memory.batch.columns();
+    if (Result<void> ok = first_error({check_input("key", layers.key, "the input has", memory_columns),
+                                       check_input("value", layers.value, "the input has", memory_columns)});
+        !ok) {
+        return ok.error();
+    }
     Result<F32Tensor> queries = executor.linear(x.batch, layers.query);
     if (!queries) return queries.error();
     Result<F32Tensor> keys = executor.linear(memory.batch, layers.key);

@@ -12,6 +12,8 @@ Result<void> first_error(std::initializer_list<Result<void>> results);
 
 Result<void> check_linear(const char* name, const Linear& layer);
 Result<void> check_width(const char* name, std::uint64_t width, const char* other, std::uint64_t needed);
+// The columns that a layer takes against those that it is given.
+Result<void> check_input(const char* name, const Linear& layer, const char* given, std::uint64_t columns);
 Result<void> check_heads(const char* name, std::uint64_t width, std::uint64_t head_count);
 
 // `x` as [batch, tokens, d_in], if a layer of this width and context length (0: any) can take it.

@@ -8,7 +8,7 @@ namespace {
 
 Result<void> check_output(const Linear& output, std::uint64_t context_width) {
     if (Result<void> ok = check_linear("output", output); !ok) return ok;
-    return check_width("output", output.d_in(), "the heads' contexts", context_width);
+    return check_input("output", output, "the heads' contexts have", context_width);
 }
 
 // From heads to the layer's result.

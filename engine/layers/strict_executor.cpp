@@ -114,7 +114,10 @@ class Row {
         const std::uint64_t head = bias.shape[1] == 1 ? 0 : row_ / sizes_.len_q % sizes_.heads_q;
         const std::uint64_t entry = bias.shape[0] == 1 ? 0 : batch_;
         const auto added = bias.row((entry * bias.shape[1] + head) * sizes_.len_q + row_ % sizes_.len_q);
-        for (std::uint64_t j = 0; j < values_.size(); ++j) values_[j] += added[j];
+        for (std::uint64_t j = 0; j < values_.size(); ++j) {
+            // Set, not added: a hidden key's score may be NaN.
+            values_[j] = added[j] == kHidden ? kHidden : values_[j] + added[j];
+        }
     }
 
     const AttentionProblem& problem_;

@@ -12,7 +12,8 @@ void Trace::record(std::string_view name, std::string formula, const F32Tensor& 
 }
 
 void Trace::record(std::string_view name, std::string formula, F32Tensor&& tensor) {
-    if (wants(name)) stages_.push_back({prefix_ + std::string(name), std::move(formula), std::move(tensor)});
+    if (wants(name))
+        stages_.push_back({prefix_ + std::string(name), prefix_ + std::move(formula), std::move(tensor)});
 }
 
 const F32Tensor* Trace::find(std::string_view full_name) const {

@@ -1,4 +1,5 @@
-// Looking into attention: worked lessons, the derivation of one weight, head statistics, pictures, numbers as text.
+// Looking into attention: worked lessons, the derivation of one weight, head statistics, pictures, numbers as
+// text.
 #pragma once
 
 #include <fovea/inspect/format.hpp>

@@ -72,14 +72,18 @@ double relative_difference(const F32Tensor& ours, const F32Tensor& expected) {
     return largest;
 }
 
-JsonValue expectations(const Lesson& lesson) {
-    for (const EmbeddedFile& file : lesson_expectations()) {
-        if (file.name == lesson.name) return parse_json(file.text()).value_or(JsonValue());
-    }
-    return {};
-}
-
 }  // namespace
+
+std::vector<std::pair<std::string, F32Tensor>> recorded_tensors(const Lesson& lesson) {
+    std::vector<std::pair<std::string, F32Tensor>> tensors;
+    for (const EmbeddedFile& file : lesson_expectations()) {
+        if (file.name != lesson.name) continue;
+        const JsonValue recorded = parse_json(file.text()).value_or(JsonValue());
+        for (const auto& [name, value] : recorded.members())
+            tensors.emplace_back(name, tensor_from_json(value));
+    }
+    return tensors;
+}
 
 void LessonCheck::add(const LessonCheck& other) {
     tables += other.tables;
@@ -103,13 +107,11 @@ LessonCheck check_lesson(const Lesson& lesson, const LessonRun& run) {
         if (!result.exact)
             check.failures.push_back(lesson.name + ": table " + table.label + ": " + result.first_failure);
     }
-    const JsonValue expected = expectations(lesson);
-    for (const auto& [name, value] : expected.members()) {
+    for (const auto& [name, recorded] : recorded_tensors(lesson)) {
         ++check.tensors;
         const LessonStage* stage = run.find(name);
-        const double difference = stage != nullptr
-                                      ? relative_difference(stage->tensor, tensor_from_json(value))
-                                      : std::numeric_limits<double>::infinity();
+        const double difference = stage != nullptr ? relative_difference(stage->tensor, recorded)
+                                                   : std::numeric_limits<double>::infinity();
         check.largest_difference = std::max(check.largest_difference, difference);
         if (difference <= kTolerance) {
             ++check.tensors_within;

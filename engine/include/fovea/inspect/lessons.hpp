@@ -94,6 +94,9 @@ Result<Lesson> find_lesson(std::string_view name_or_level);
 // masks and plain divisions in strict float32 on the calling thread.
 Result<LessonRun> run_lesson(const Lesson& lesson, Executor& executor);
 
+// The values that PyTorch 1.13.1 gives for the lesson on its plain path, by stage.
+std::vector<std::pair<std::string, F32Tensor>> recorded_tensors(const Lesson& lesson);
+
 // How far the run is from the tutorial and from the recorded tensors.
 struct LessonCheck {
     std::uint32_t tables = 0, tables_exact = 0;     // repetitions in the text counted

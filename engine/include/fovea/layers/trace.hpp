@@ -35,7 +35,7 @@ class Trace {
     void record(std::string_view name, std::string formula, const F32Tensor& tensor, Shape shape);
     void record(std::string_view name, std::string formula, F32Tensor&& tensor);
 
-    // Put before the names that are recorded from now on: "head0."
+    // Put before the names (also at the head of the formulas) that are recorded from now on: "head0."
     void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
 
     const std::vector<Stage>& stages() const { return stages_; }
