@@ -1,9 +1,9 @@
-/* The page's door to the engine: C functions that a Worker calls. Everything behind them is computed by the public
- * interface <fovea/fovea.h> on the CPU backend; nothing here touches the page.
+/* The page's door to the engine: C functions that a Worker calls. Everything behind them is computed by the
+ * public interface <fovea/fovea.h> on the CPU backend; nothing here touches the page.
  *
- * Texts are UTF-8 and end with 0. A returned text or array is owned by the engine and lives until the next call that
- * returns one. A call that fails returns 0 (or a null pointer) and leaves the reason in webError(). One thread calls.
- * web/tools/abi.mjs makes the TypeScript declarations from this file.
+ * Texts are UTF-8 and end with 0. A returned text or array is owned by the engine and lives until the next
+ * call that returns one. A call that fails returns 0 (or a null pointer) and leaves the reason in webError().
+ * One thread calls. web/tools/abi.mjs makes the TypeScript declarations from this file.
  */
 #ifndef FOVEA_WEB_ENGINE_H
 #define FOVEA_WEB_ENGINE_H
@@ -32,30 +32,32 @@ WEB_API void webRelease(void* memory);
 
 /* Computes the page's state: lines "key=value", see page_state.hpp. */
 WEB_API int32_t webCompute(const char* state);
-/* JSON: the stages of one head (or, if head < 0, those that all heads share), each with its shape and the address of
- * its float32 values. */
+/* JSON: the stages of one head (or, if head < 0, those that all heads share), each with its shape and the
+ * address of its float32 values. */
 WEB_API const char* webStages(int32_t head);
-/* float32 [heads, size, size]: each head's weights, averaged down to size x size; size at most the token count. */
+/* float32 [heads, size, size]: each head's weights, averaged down to size x size; size at most the token
+ * count. */
 WEB_API float* webThumbnails(int32_t size);
 /* JSON: every step from a query and a key to their weight and its share of the context row. */
 WEB_API const char* webDerive(int32_t head, int32_t query, int32_t key);
 
-/* Tensors given by the reader: float32 q [heads, rows, dim], k [kv_heads, keys, dim], v [kv_heads, keys, dim_v] (v may
- * be 0), then the same knobs as webCompute. */
+/* Tensors given by the reader: float32 q [heads, rows, dim], k [kv_heads, keys, dim], v [kv_heads, keys,
+ * dim_v] (v may be 0), then the same knobs as webCompute. */
 WEB_API int32_t webComputeTensors(const char* state, const float* q, const float* k, const float* v);
 
-/* Deep zoom: a map of the weights of one long head, never held as a matrix. webMapBegin makes a synthetic sequence;
- * webMapPrepare runs the next part of the forward pass and returns its progress, 1 when done. */
+/* Deep zoom: a map of the weights of one long head, never held as a matrix. webMapBegin makes a synthetic
+ * sequence; webMapPrepare runs the next part of the forward pass and returns its progress, 1 when done. */
 WEB_API int32_t webMapBegin(uint32_t tokens, uint32_t dim, uint32_t seed);
 WEB_API double webMapPrepare(double max_flops);
-/* Pixels [rows, columns] of 2^level x 2^level cells from (row, column) in pixels: float32 mass, then float32 max. With
- * sampled != 0 one cell stands for each pixel. */
-WEB_API float* webMapTile(int32_t level, int32_t row, int32_t column, int32_t rows, int32_t columns, int32_t sampled);
+/* Pixels [rows, columns] of 2^level x 2^level cells from (row, column) in pixels: float32 mass, then float32
+ * max. With sampled != 0 one cell stands for each pixel. */
+WEB_API float* webMapTile(int32_t level, int32_t row, int32_t column, int32_t rows, int32_t columns,
+                          int32_t sampled);
 /* The weight of one cell in float64 from q, k and lse. */
 WEB_API double webMapCell(uint32_t query, uint32_t key);
 
-/* Seconds of one attention call of [heads, tokens, dim] float32, causal, on `threads` of the workers; the best of
- * `repeats`. */
+/* Seconds of one attention call of [heads, tokens, dim] float32, causal, on `threads` of the workers; the
+ * best of `repeats`. */
 WEB_API double webBench(uint32_t heads, uint32_t tokens, uint32_t dim, int32_t threads, int32_t repeats);
 
 #ifdef __cplusplus
