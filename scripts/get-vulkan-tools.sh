@@ -10,6 +10,7 @@
 # FOLDER/bin          glslang 15, spirv-val, spirv-dis ..., emcc; and
 #   with-prefix PROGRAM   runs a program under Debian 13's C library and Vulkan loader (a real ELF path, no script)
 #   with-mesa26 PROGRAM   the same on the software Vulkan driver that has cooperative matrices
+# FOLDER/node         Node 20, only where the system's is older
 # FOLDER/usr          Debian 13's files as packaged; never link against the libraries in it (they need a newer libc)
 # FOLDER/stamps       one file for each complete part: its recipe's number. FOLDER/versions.txt: what was unpacked
 set -euo pipefail

@@ -1,12 +1,13 @@
 # Sourced: the parts of the private tools folder, in the order of installation, and the number of each one's recipe.
 # Raise a number when get-PART.sh changes what it installs; every checkout then installs that part again.
-fovea_parts=(vulkan imgui emscripten)
+fovea_parts=(vulkan imgui emscripten node)
 
 part_number() {
     case $1 in
     vulkan) echo 1 ;;
     imgui) echo 1 ;;
     emscripten) echo 1 ;;
+    node) echo 1 ;;
     esac
 }
 
