@@ -1,0 +1,51 @@
+// What an Engine stands on: the CPU or one Vulkan device.
+#pragma once
+
+#include <fovea/runtime.hpp>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fovea::runtime {
+
+// Memory of a backend. Copies wait until they are done.
+class Memory {
+  public:
+    virtual ~Memory() = default;
+    virtual uint64_t size_bytes() const = 0;
+    virtual Result<void> upload(std::span<const std::byte> bytes, uint64_t offset) = 0;
+    virtual Result<void> download(std::span<std::byte> bytes, uint64_t offset) = 0;
+};
+
+class Backend {
+  public:
+    virtual ~Backend() = default;
+    virtual const DeviceInfo& info() const = 0;
+    virtual Result<std::unique_ptr<Memory>> allocate(uint64_t size_bytes) = 0;
+    // buffers[i] is FoveaBinding i or null; they are this backend's.
+    virtual Result<RunReport> run(const Plan& plan, std::span<Memory* const> buffers,
+                                  const RunOptions& options) = 0;
+    virtual Result<RunReport> run_on_host(const Plan& plan, const HostBindings& bindings,
+                                          const RunOptions& options) = 0;
+    // FLOPs of one slice that take about the target time by what was measured so far; 0: nothing known yet.
+    virtual double measured_slice_cost() const { return 0; }
+    virtual std::vector<std::string> take_messages() { return {}; }
+};
+
+Result<std::unique_ptr<Backend>> open_cpu_backend(uint32_t threads);
+DeviceInfo cpu_device_info(uint32_t threads);
+
+// Vulkan devices in the loader's order, numbered from 1. `note` says why there are none, if so.
+std::vector<DeviceInfo> list_vulkan_devices(std::string& note);
+// `number` as in DeviceInfo.
+Result<std::unique_ptr<Backend>> open_vulkan_backend(uint32_t number, bool validation);
+
+// The slices of a run in the order wanted.
+std::vector<uint64_t> slice_order(uint64_t count, uint64_t shuffle_seed);
+
+// Report fields that are the same for all backends.
+RunReport report_of(const FoveaPlanInfo& info, const DeviceInfo& device);
+
+}  // namespace fovea::runtime

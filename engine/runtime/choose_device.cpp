@@ -1,0 +1,100 @@
+#include "runtime/choose_device.hpp"
+
+namespace fovea::runtime {
+namespace {
+
+bool is_software(const DeviceInfo& d) { return d.facts.device_class == FOVEA_CLASS_CPU; }
+
+// Higher is better; 0: not to be taken.
+int rank(const DeviceInfo& d) {
+    if (!d.usable || d.facts.backend != FOVEA_BACKEND_VULKAN) return 0;
+    switch (d.facts.device_class) {
+        case FOVEA_CLASS_DISCRETE:
+            return 4;
+        case FOVEA_CLASS_INTEGRATED:
+            return 3;
+        case FOVEA_CLASS_VIRTUAL:
+            return 2;
+        case FOVEA_CLASS_CPU:
+            return 1;
+    }
+    return 0;
+}
+
+const DeviceInfo* best_vulkan(std::span<const DeviceInfo> devices) {
+    const DeviceInfo* best = nullptr;
+    for (const DeviceInfo& d : devices) {
+        if (rank(d) > (best ? rank(*best) : 0)) best = &d;
+    }
+    return best;
+}
+
+const char* class_word(const DeviceInfo& d) {
+    switch (d.facts.device_class) {
+        case FOVEA_CLASS_DISCRETE:
+            return "a discrete GPU";
+        case FOVEA_CLASS_INTEGRATED:
+            return "an integrated GPU";
+        case FOVEA_CLASS_VIRTUAL:
+            return "a virtual GPU";
+        case FOVEA_CLASS_CPU:
+            break;
+    }
+    return "a software driver";
+}
+
+// Why Vulkan is not there: the loader's word, or each device's refusal.
+std::string why_no_vulkan(std::span<const DeviceInfo> devices, const std::string& vulkan_note) {
+    if (!vulkan_note.empty()) return vulkan_note;
+    std::string text = "no usable Vulkan device";
+    for (const DeviceInfo& d : devices) {
+        if (d.facts.backend == FOVEA_BACKEND_VULKAN && !d.usable) text += "; " + d.name + ": " + d.refusal;
+    }
+    return text;
+}
+
+Result<DeviceChoice> by_number(std::span<const DeviceInfo> devices, const std::string& vulkan_note,
+                               const EngineOptions& options) {
+    const DeviceInfo* found = nullptr;
+    for (const DeviceInfo& d : devices) {
+        if (int64_t{d.number} == options.device) found = &d;
+    }
+    if (!found)
+        return Error{FOVEA_INVALID_ARGUMENT, "device",
+                     "device is " + std::to_string(options.device) + "; this machine has devices 0 to " +
+                         std::to_string(devices.size() - 1) +
+                         (vulkan_note.empty() ? "" : " (" + vulkan_note + ")")};
+    const bool is_vulkan = found->facts.backend == FOVEA_BACKEND_VULKAN;
+    const bool wants_cpu =
+        options.backend == BackendChoice::cpu || options.backend == BackendChoice::reference;
+    if (is_vulkan ? wants_cpu : options.backend == BackendChoice::vulkan)
+        return Error{FOVEA_INVALID_ARGUMENT, "device",
+                     "device " + std::to_string(options.device) + " is " + found->name +
+                         ", which the backend " + (is_vulkan ? "cpu" : "vulkan") + " cannot use"};
+    if (!found->usable) return Error{FOVEA_UNSUPPORTED, "device", found->refusal};
+    return DeviceChoice{found->number, "asked for by number"};
+}
+
+}  // namespace
+
+Result<DeviceChoice> choose_device(std::span<const DeviceInfo> devices, const std::string& vulkan_note,
+                                   const EngineOptions& options) {
+    if (options.device >= 0) return by_number(devices, vulkan_note, options);
+    if (options.backend == BackendChoice::cpu) return DeviceChoice{0, "asked for by name"};
+    if (options.backend == BackendChoice::reference)
+        return DeviceChoice{0, "asked for by name; loops in float64"};
+    const DeviceInfo* best = best_vulkan(devices);
+    if (options.backend == BackendChoice::vulkan) {
+        if (!best) return Error{FOVEA_UNSUPPORTED, "backend", why_no_vulkan(devices, vulkan_note)};
+        return DeviceChoice{best->number,
+                            std::string("asked for Vulkan; the best device is ") + class_word(*best)};
+    }
+    if (best && !is_software(*best)) return DeviceChoice{best->number, class_word(*best)};
+    if (best)
+        return DeviceChoice{0,
+                            "no hardware Vulkan device; " + best->name +
+                                " is a software driver, slower than the CPU kernels, and taken only by name"};
+    return DeviceChoice{0, why_no_vulkan(devices, vulkan_note)};
+}
+
+}  // namespace fovea::runtime

@@ -1,0 +1,147 @@
+#include "runtime/backend.hpp"
+#include "runtime/thread_pool.hpp"
+
+#include <chrono>
+#include <cstring>
+#include <new>
+
+namespace fovea::runtime {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};  // a cache line
+
+struct Release {
+    void operator()(std::byte* p) const { ::operator delete(p, kAlignment); }
+};
+using Bytes = std::unique_ptr<std::byte, Release>;
+
+// Null when there is not that much memory.
+Bytes allocate_bytes(uint64_t size_bytes) {
+    if (size_bytes > SIZE_MAX / 2) return nullptr;
+    return Bytes(static_cast<std::byte*>(
+        ::operator new(static_cast<size_t>(size_bytes ? size_bytes : 1), kAlignment, std::nothrow)));
+}
+
+class CpuMemory final : public Memory {
+  public:
+    CpuMemory(Bytes bytes, uint64_t size_bytes) : bytes_(std::move(bytes)), size_bytes_(size_bytes) {}
+    uint64_t size_bytes() const override { return size_bytes_; }
+    Result<void> upload(std::span<const std::byte> bytes, uint64_t offset) override {
+        if (!bytes.empty()) memcpy(bytes_.get() + offset, bytes.data(), bytes.size());
+        return {};
+    }
+    Result<void> download(std::span<std::byte> bytes, uint64_t offset) override {
+        if (!bytes.empty()) memcpy(bytes.data(), bytes_.get() + offset, bytes.size());
+        return {};
+    }
+    std::byte* data() { return bytes_.get(); }
+
+  private:
+    Bytes bytes_;
+    uint64_t size_bytes_;
+};
+
+class CpuBackend final : public Backend {
+  public:
+    CpuBackend(DeviceInfo info, uint32_t threads) : info_(std::move(info)), pool_(threads) {}
+    const DeviceInfo& info() const override { return info_; }
+
+    Result<std::unique_ptr<Memory>> allocate(uint64_t size_bytes) override {
+        Bytes bytes = allocate_bytes(size_bytes);
+        if (!bytes) return out_of_memory(size_bytes);
+        if (size_bytes) memset(bytes.get(), 0, static_cast<size_t>(size_bytes));
+        return std::unique_ptr<Memory>(new CpuMemory(std::move(bytes), size_bytes));
+    }
+
+    Result<RunReport> run(const Plan& plan, std::span<Memory* const> buffers,
+                          const RunOptions& options) override {
+        HostBindings bindings{};
+        for (size_t i = 0; i < buffers.size() && i < FOVEA_BIND_COUNT; ++i) {
+            if (auto* memory = static_cast<CpuMemory*>(buffers[i]))
+                bindings[i] = {memory->data(), memory->size_bytes()};
+        }
+        return run_on_host(plan, bindings, options);
+    }
+
+    Result<RunReport> run_on_host(const Plan& plan, const HostBindings& bindings,
+                                  const RunOptions& options) override {
+        const auto start = std::chrono::steady_clock::now();
+        const FoveaPlanInfo info = plan.info();
+        if (Result<void> r = reserve_workspace(info.workspace_bytes); !r) return r.error();
+        const FoveaParallel parallel = pool_.parallel();
+        FoveaCpuRun run{};
+        run.struct_size = sizeof run;
+        run.binding_count = FOVEA_BIND_COUNT;
+        run.bindings = bindings;
+        run.workspace = {workspace_.get(), workspace_bytes_};
+        run.parallel = &parallel;
+        if (Result<void> r = run_slices(plan, info, run, options); !r) return r.error();
+        RunReport report = report_of(info, info_);
+        report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        report.device_seconds = report.seconds;
+        return report;
+    }
+
+  private:
+    static Error out_of_memory(uint64_t size_bytes) {
+        return Error{FOVEA_OUT_OF_HOST_MEMORY, "size_bytes",
+                     "no host memory for " + std::to_string(size_bytes) + " bytes"};
+    }
+
+    Result<void> reserve_workspace(uint64_t size_bytes) {
+        if (size_bytes <= workspace_bytes_) return {};
+        workspace_ = nullptr;  // its contents are of no use
+        workspace_bytes_ = 0;
+        workspace_ = allocate_bytes(size_bytes);
+        if (!workspace_) return out_of_memory(size_bytes);
+        workspace_bytes_ = size_bytes;
+        return {};
+    }
+
+    static Result<void> run_slices(const Plan& plan, const FoveaPlanInfo& info, FoveaCpuRun& run,
+                                   const RunOptions& options) {
+        if (!options.progress && options.slice_shuffle_seed == 0) return plan.run_cpu(run);
+        uint64_t done = 0;
+        for (const uint64_t slice : slice_order(info.slice_count, options.slice_shuffle_seed)) {
+            run.first_slice = slice;
+            run.slice_count = 1;
+            if (Result<void> r = plan.run_cpu(run); !r) return r;
+            ++done;
+            if (options.progress && !options.progress(double(done) / double(info.slice_count)))
+                return Error{FOVEA_CANCELLED, "progress",
+                             "cancelled after " + std::to_string(done) + " of " +
+                                 std::to_string(info.slice_count) + " slices"};
+        }
+        return {};
+    }
+
+    DeviceInfo info_;
+    ThreadPool pool_;
+    Bytes workspace_;
+    uint64_t workspace_bytes_ = 0;
+};
+
+}  // namespace
+
+DeviceInfo cpu_device_info(uint32_t threads) {
+    DeviceInfo info;
+    info.name = "CPU";
+    Result<FoveaDeviceFacts> facts = cpu_facts(threads ? threads : available_processors());
+    if (!facts) {
+        info.refusal = facts.error().text;
+        return info;
+    }
+    info.facts = *facts;
+    info.name = std::string("CPU (") + foveaCpuTargetName(facts->cpu_target) + ")";
+    info.usable = true;
+    return info;
+}
+
+Result<std::unique_ptr<Backend>> open_cpu_backend(uint32_t threads) {
+    DeviceInfo info = cpu_device_info(threads);
+    if (!info.usable) return Error{FOVEA_UNSUPPORTED, "cpu", info.refusal};
+    const uint32_t workers = info.facts.cpu_threads ? info.facts.cpu_threads : 1;
+    return std::unique_ptr<Backend>(new CpuBackend(std::move(info), workers));
+}
+
+}  // namespace fovea::runtime

@@ -1,0 +1,190 @@
+#include "runtime/backend.hpp"
+#include "runtime/choose_device.hpp"
+
+#include <algorithm>
+#include <random>
+
+namespace fovea {
+
+using runtime::Backend;
+using runtime::Memory;
+
+struct Engine::State {
+    std::unique_ptr<Backend> backend;
+    std::string reason;
+    bool reference = false;
+};
+
+struct DeviceBuffer::State {
+    std::unique_ptr<Memory> memory;
+};
+
+namespace runtime {
+
+std::vector<uint64_t> slice_order(uint64_t count, uint64_t shuffle_seed) {
+    std::vector<uint64_t> order(count);
+    for (uint64_t i = 0; i < count; ++i) order[i] = i;
+    if (shuffle_seed == 0) return order;
+    std::mt19937_64 random(shuffle_seed);
+    for (uint64_t i = count; i > 1; --i) std::swap(order[i - 1], order[random() % i]);
+    return order;
+}
+
+RunReport report_of(const FoveaPlanInfo& info, const DeviceInfo& device) {
+    RunReport report;
+    report.backend = info.backend;
+    report.kernel = info.kernel;
+    report.device = device.name;
+    report.reason = info.reason;
+    report.slices = info.slice_count;
+    report.workspace_bytes = info.workspace_bytes;
+    return report;
+}
+
+namespace {
+
+std::vector<DeviceInfo> all_devices(uint32_t cpu_threads, std::string& vulkan_note) {
+    std::vector<DeviceInfo> devices{cpu_device_info(cpu_threads)};
+    for (DeviceInfo& d : list_vulkan_devices(vulkan_note)) devices.push_back(std::move(d));
+    return devices;
+}
+
+// Only the CPU is asked for: do not wake the drivers.
+bool needs_vulkan_list(const EngineOptions& options) {
+    if (options.device > 0) return true;
+    return options.device < 0 &&
+           (options.backend == BackendChoice::automatic || options.backend == BackendChoice::vulkan);
+}
+
+template <class Make, class Desc>
+Result<Plan> make_plan(Make make, const Engine& engine, const Desc& desc) {
+    FoveaPlan handle = nullptr;
+    Diag diag;
+    if (make(&engine.facts(), &desc, nullptr, &handle, &diag) != FOVEA_OK) return diag.error();
+    return Plan(handle);
+}
+
+Error foreign_range(uint64_t offset, uint64_t bytes, uint64_t size) {
+    return Error{FOVEA_INVALID_ARGUMENT, "offset",
+                 "bytes " + std::to_string(offset) + " + " + std::to_string(bytes) +
+                     " are outside a buffer of " + std::to_string(size)};
+}
+
+}  // namespace
+}  // namespace runtime
+
+std::vector<DeviceInfo> list_devices(uint32_t cpu_threads) {
+    std::string note;
+    std::vector<DeviceInfo> devices = runtime::all_devices(cpu_threads, note);
+    if (!note.empty()) devices[0].notes.push_back(note);
+    return devices;
+}
+
+Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&&) noexcept = default;
+Engine::~Engine() = default;
+
+Result<Engine> Engine::open(const EngineOptions& options) {
+    std::string note;
+    const std::vector<DeviceInfo> devices =
+        runtime::needs_vulkan_list(options)
+            ? runtime::all_devices(options.cpu_threads, note)
+            : std::vector<DeviceInfo>{runtime::cpu_device_info(options.cpu_threads)};
+    Result<runtime::DeviceChoice> choice = runtime::choose_device(devices, note, options);
+    if (!choice) return choice.error();
+    Result<std::unique_ptr<Backend>> backend =
+        choice->number == 0 ? runtime::open_cpu_backend(options.cpu_threads)
+                            : runtime::open_vulkan_backend(choice->number, options.validation);
+    if (!backend) return backend.error();
+    auto state = std::make_unique<State>();
+    state->backend = std::move(*backend);
+    state->reason = std::move(choice->reason);
+    state->reference = options.backend == BackendChoice::reference;
+    return Engine(std::move(state));
+}
+
+const DeviceInfo& Engine::device() const { return state_->backend->info(); }
+const std::string& Engine::reason() const { return state_->reason; }
+const FoveaDeviceFacts& Engine::facts() const { return device().facts; }
+bool Engine::is_vulkan() const { return facts().backend == FOVEA_BACKEND_VULKAN; }
+std::vector<std::string> Engine::take_messages() { return state_->backend->take_messages(); }
+
+Result<Plan> Engine::plan_attention(const FoveaAttentionDesc& given) {
+    FoveaAttentionDesc desc = given;
+    if (state_->reference) desc.kernel = FOVEA_KERNEL_REFERENCE;
+    if (desc.max_slice_cost == 0) desc.max_slice_cost = state_->backend->measured_slice_cost();
+    return runtime::make_plan(foveaPlanAttention, *this, desc);
+}
+Result<Plan> Engine::plan_rope(const FoveaRopeDesc& desc) {
+    return runtime::make_plan(foveaPlanRope, *this, desc);
+}
+Result<Plan> Engine::plan_linear(const FoveaLinearDesc& desc) {
+    return runtime::make_plan(foveaPlanLinear, *this, desc);
+}
+Result<Plan> Engine::plan_append(const FoveaAppendDesc& desc) {
+    return runtime::make_plan(foveaPlanAppend, *this, desc);
+}
+
+Result<RunReport> Engine::attention(const FoveaAttentionDesc& desc, const HostBindings& bindings,
+                                    const RunOptions& options) {
+    Result<Plan> plan = plan_attention(desc);
+    if (!plan) return plan.error();
+    return state_->backend->run_on_host(*plan, bindings, options);
+}
+Result<RunReport> Engine::rope(const FoveaRopeDesc& desc, const HostBindings& bindings,
+                               const RunOptions& options) {
+    Result<Plan> plan = plan_rope(desc);
+    if (!plan) return plan.error();
+    return state_->backend->run_on_host(*plan, bindings, options);
+}
+Result<RunReport> Engine::linear(const FoveaLinearDesc& desc, const HostBindings& bindings,
+                                 const RunOptions& options) {
+    Result<Plan> plan = plan_linear(desc);
+    if (!plan) return plan.error();
+    return state_->backend->run_on_host(*plan, bindings, options);
+}
+Result<RunReport> Engine::append(const FoveaAppendDesc& desc, const HostBindings& bindings,
+                                 const RunOptions& options) {
+    Result<Plan> plan = plan_append(desc);
+    if (!plan) return plan.error();
+    return state_->backend->run_on_host(*plan, bindings, options);
+}
+
+Result<DeviceBuffer> Engine::buffer(uint64_t size_bytes) {
+    Result<std::unique_ptr<Memory>> memory = state_->backend->allocate(size_bytes);
+    if (!memory) return memory.error();
+    auto state = std::make_unique<DeviceBuffer::State>();
+    state->memory = std::move(*memory);
+    return DeviceBuffer(std::move(state));
+}
+
+Result<RunReport> Engine::run(const Plan& plan, std::span<DeviceBuffer* const> buffers,
+                              const RunOptions& options) {
+    Memory* memory[FOVEA_BIND_COUNT] = {};
+    for (size_t i = 0; i < buffers.size() && i < FOVEA_BIND_COUNT; ++i) {
+        if (buffers[i]) memory[i] = buffers[i]->state_->memory.get();
+    }
+    return state_->backend->run(plan, memory, options);
+}
+
+DeviceBuffer::DeviceBuffer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+DeviceBuffer::DeviceBuffer(DeviceBuffer&&) noexcept = default;
+DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&&) noexcept = default;
+DeviceBuffer::~DeviceBuffer() = default;
+
+uint64_t DeviceBuffer::size_bytes() const { return state_->memory->size_bytes(); }
+
+Result<void> DeviceBuffer::upload(std::span<const std::byte> bytes, uint64_t offset) {
+    if (offset > size_bytes() || bytes.size() > size_bytes() - offset)
+        return runtime::foreign_range(offset, bytes.size(), size_bytes());
+    return state_->memory->upload(bytes, offset);
+}
+
+Result<void> DeviceBuffer::download(std::span<std::byte> bytes, uint64_t offset) const {
+    if (offset > size_bytes() || bytes.size() > size_bytes() - offset)
+        return runtime::foreign_range(offset, bytes.size(), size_bytes());
+    return state_->memory->download(bytes, offset);
+}
+
+}  // namespace fovea

@@ -1,0 +1,308 @@
+#include "problem/bindings.hpp"
+#include "runtime/slice_rate.hpp"
+#include "runtime/vulkan_memory.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace fovea::runtime {
+namespace {
+
+// "kernel staged, 3.2e+09 FLOP in 12 slices": what stands in an error about a wait or a loss.
+std::string describe(const FoveaPlanInfo& info) {
+    char text[160];
+    snprintf(text, sizeof text, "kernel %s, %.3g FLOP in %llu slices, Q %llu, K %llu, V %llu bytes",
+             kernel_name(info.kernel), info.flops, static_cast<unsigned long long>(info.slice_count),
+             static_cast<unsigned long long>(info.binding_bytes[FOVEA_BIND_Q]),
+             static_cast<unsigned long long>(info.binding_bytes[FOVEA_BIND_K]),
+             static_cast<unsigned long long>(info.binding_bytes[FOVEA_BIND_V]));
+    return text;
+}
+
+// The outputs that a host may have laid out with gaps, which a run must not touch.
+constexpr uint32_t kStridedOutputs = 1u << FOVEA_BIND_O | 1u << FOVEA_BIND_Y;
+
+class VulkanBackend final : public Backend {
+  public:
+    static Result<std::unique_ptr<Backend>> open(uint32_t number, bool validation);
+    ~VulkanBackend() override {
+        const bool abandoned = device_ && device_->abandoned();
+        workspace_.reset();
+        allocator_.reset();
+        queue_.reset();
+        device_.reset();
+        if (abandoned) static_cast<void>(instance_.release());  // its device lives on
+    }
+
+    const DeviceInfo& info() const override { return info_; }
+    double measured_slice_cost() const override { return rate_.slice_cost(); }
+    std::vector<std::string> take_messages() override { return instance_->take_messages(); }
+
+    Result<std::unique_ptr<Memory>> allocate(uint64_t size_bytes) override {
+        Result<std::unique_ptr<VulkanMemory>> memory = allocator_->allocate(size_bytes);
+        if (!memory) return memory.error();
+        if (Result<void> r = (*memory)->fill_zero(); !r) return r.error();
+        return std::unique_ptr<Memory>(std::move(*memory));
+    }
+
+    Result<RunReport> run(const Plan& plan, std::span<Memory* const> buffers,
+                          const RunOptions& options) override {
+        const auto start = std::chrono::steady_clock::now();
+        FoveaBuffer bindings[FOVEA_BIND_COUNT] = {};
+        for (size_t i = 0; i < buffers.size() && i < FOVEA_BIND_COUNT; ++i) {
+            if (const auto* memory = static_cast<const VulkanMemory*>(buffers[i]))
+                bindings[i] = {memory->buffer(), 0, memory->size_bytes()};
+        }
+        Result<RunReport> report = run_bound(plan, bindings, options);
+        if (!report) return report;
+        report->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        return report;
+    }
+
+    Result<RunReport> run_on_host(const Plan& plan, const HostBindings& bindings,
+                                  const RunOptions& options) override;
+
+  private:
+    struct HostCopies {
+        std::unique_ptr<VulkanMemory> memory[FOVEA_BIND_COUNT];
+        FoveaBuffer bound[FOVEA_BIND_COUNT] = {};
+        uint64_t bytes = 0;
+    };
+    Result<void> check_host(const FoveaPlanInfo& info, const HostBindings& bindings) const;
+    Result<void> upload(const FoveaPlanInfo& info, const HostBindings& bindings, HostCopies& copies);
+    Result<void> reserve_workspace(uint64_t size_bytes);
+    Result<RunReport> run_bound(const Plan& plan, const FoveaBuffer (&bindings)[FOVEA_BIND_COUNT],
+                                const RunOptions& options);
+    Result<void> record_slice(const Plan& plan, const FoveaPlanInfo& info, FoveaRecord& record,
+                              const Submission& submission, bool is_first);
+    bool has_timestamps() const { return (info_.facts.features & FOVEA_FEATURE_TIMESTAMPS) != 0; }
+
+    // In the order of construction; gone in the reverse order.
+    std::unique_ptr<Instance> instance_;
+    std::unique_ptr<VulkanDevice> device_;
+    std::unique_ptr<VulkanQueue> queue_;
+    std::unique_ptr<VulkanAllocator> allocator_;
+    std::unique_ptr<VulkanMemory> workspace_;
+    DeviceInfo info_;
+    SliceRate rate_;
+};
+
+DeviceInfo describe_device(Instance& instance, VkPhysicalDevice physical_device, uint32_t number) {
+    VkPhysicalDeviceProperties properties;
+    instance.vk().vkGetPhysicalDeviceProperties(physical_device, &properties);
+    DeviceInfo info;
+    info.number = number;
+    info.name = properties.deviceName;
+    info.facts.struct_size = sizeof info.facts;
+    info.facts.backend = FOVEA_BACKEND_VULKAN;
+    info.facts.vendor_id = properties.vendorID;
+    return info;
+}
+
+void describe_open_device(const VulkanDevice& device, DeviceInfo& info) {
+    info.driver = device.driver();
+    info.facts = device.facts();
+    info.usable = true;
+    FoveaDeviceNeeds needs{};
+    needs.struct_size = sizeof needs;
+    if (foveaQueryDeviceNeeds(device.instance().get_proc(), device.instance().handle(),
+                              device.instance().api_version(), device.physical_device(), nullptr, &needs,
+                              nullptr) != FOVEA_OK)
+        return;
+    for (uint32_t i = 0; i < needs.count; ++i) {
+        const FoveaDeviceNeed& need = needs.items[i];
+        if (need.available) continue;
+        info.notes.push_back(std::string("no ") + (need.feature ? need.feature : need.extension) +
+                             ": without " + need.buys);
+    }
+}
+
+Result<std::unique_ptr<Backend>> VulkanBackend::open(uint32_t number, bool validation) {
+    Result<std::unique_ptr<Instance>> instance = Instance::create(validation);
+    if (!instance) return instance.error();
+    const std::vector<VkPhysicalDevice>& all = (*instance)->physical_devices();
+    if (number == 0 || number > all.size())
+        return Error{FOVEA_INVALID_ARGUMENT, "device", "there is no Vulkan device " + std::to_string(number)};
+    std::unique_ptr<VulkanBackend> backend(new VulkanBackend);
+    backend->instance_ = std::move(*instance);
+    Result<std::unique_ptr<VulkanDevice>> device = VulkanDevice::open(*backend->instance_, all[number - 1]);
+    if (!device) return device.error();
+    backend->device_ = std::move(*device);
+    Result<std::unique_ptr<VulkanQueue>> queue = VulkanQueue::create(*backend->device_);
+    if (!queue) return queue.error();
+    backend->queue_ = std::move(*queue);
+    Result<std::unique_ptr<VulkanAllocator>> allocator =
+        VulkanAllocator::create(*backend->device_, *backend->queue_);
+    if (!allocator) return allocator.error();
+    backend->allocator_ = std::move(*allocator);
+    backend->info_ = describe_device(*backend->instance_, all[number - 1], number);
+    describe_open_device(*backend->device_, backend->info_);
+    return std::unique_ptr<Backend>(std::move(backend));
+}
+
+// ---- runs
+// -----------------------------------------------------------------------------------------------------------
+
+Result<void> VulkanBackend::reserve_workspace(uint64_t size_bytes) {
+    if (workspace_ && size_bytes <= workspace_->size_bytes()) return {};
+    workspace_.reset();
+    if (size_bytes == 0) return {};
+    Result<std::unique_ptr<VulkanMemory>> made = allocator_->allocate(size_bytes);
+    if (!made) return made.error();
+    workspace_ = std::move(*made);
+    return {};
+}
+
+Result<void> VulkanBackend::record_slice(const Plan& plan, const FoveaPlanInfo& info, FoveaRecord& record,
+                                         const Submission& submission, bool is_first) {
+    record.cmd = submission.cmd;
+    record.arena.pool = submission.sets;
+    record.timestamps = has_timestamps() ? submission.timestamps : VK_NULL_HANDLE;
+    if (is_first)
+        queue_->cmd_full_barrier(submission.cmd);
+    else if (info.slices_share_workspace)
+        foveaCmdSliceBarrier(plan.get(), submission.cmd);
+    Diag diag;
+    if (foveaCmdRun(plan.get(), &record, &diag) != FOVEA_OK) return diag.error();
+    return {};
+}
+
+Result<RunReport> VulkanBackend::run_bound(const Plan& plan, const FoveaBuffer (&bindings)[FOVEA_BIND_COUNT],
+                                           const RunOptions& options) {
+    const FoveaPlanInfo info = plan.info();
+    RunReport report = report_of(info, info_);
+    Diag diag;
+    if (foveaCompilePlan(device_->context(), plan.get(), &diag) != FOVEA_OK) return diag.error();
+    if (Result<void> r = reserve_workspace(info.workspace_bytes); !r) return r.error();
+    FoveaRecord record{};
+    record.struct_size = sizeof record;
+    record.binding_count = FOVEA_BIND_COUNT;
+    record.bindings = bindings;
+    if (info.workspace_bytes) record.workspace = {workspace_->buffer(), 0, workspace_->size_bytes()};
+    record.slice_count = 1;
+
+    const std::string what = describe(info);
+    const double timeout = options.timeout_seconds;
+    const double slice_flops = info.slice_count ? info.flops / double(info.slice_count) : 0;
+    uint64_t submitted = 0, finished = 0;
+    double longest = 0;
+    // Whatever way this call ends, nothing may be under way that uses its callback or its caller's buffers.
+    const struct Drain {
+        VulkanQueue& queue;
+        double timeout;
+        ~Drain() {
+            static_cast<void>(queue.finish(timeout));
+            queue.drop_callbacks();
+        }
+    } drain{*queue_, timeout};
+    const auto on_done = [&](double seconds) {
+        ++finished;
+        report.device_seconds += seconds;
+        longest = std::max(longest, seconds);
+    };
+    for (const uint64_t slice : slice_order(info.slice_count, options.slice_shuffle_seed)) {
+        Result<Submission> submission = queue_->begin(timeout);
+        if (!submission) return submission.error();
+        if (options.progress && !options.progress(double(finished) / double(info.slice_count))) {
+            return Error{FOVEA_CANCELLED, "progress",
+                         "cancelled after " + std::to_string(finished) + " of " +
+                             std::to_string(info.slice_count) + " slices"};
+        }
+        record.first_slice = slice;
+        if (Result<void> r = record_slice(plan, info, record, *submission, submitted == 0); !r)
+            return r.error();
+        if (++submitted == info.slice_count) queue_->cmd_full_barrier(submission->cmd);
+        Result<void> r = queue_->submit("slice " + std::to_string(slice) + " of " + what,
+                                        record.timestamps != VK_NULL_HANDLE, on_done);
+        if (!r) return r.error();
+    }
+    if (Result<void> r = queue_->finish(timeout); !r) return r.error();
+    if (options.progress) options.progress(1);
+    // The first run of a pipeline may compile it on some drivers, so the slowest slice is what counts only
+    // against the average of several.
+    if (info.slice_count > 1 && report.device_seconds > 0)
+        rate_.add(info.kernel, slice_flops, (report.device_seconds - longest) / double(info.slice_count - 1));
+    return report;
+}
+
+Result<void> VulkanBackend::check_host(const FoveaPlanInfo& info, const HostBindings& bindings) const {
+    BindingRange ranges[FOVEA_BIND_COUNT + 1];
+    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
+        ranges[i] = {bindings[i].data != nullptr, 0, reinterpret_cast<uintptr_t>(bindings[i].data),
+                     bindings[i].size_bytes};
+    FoveaPlanInfo on_host = info;
+    on_host.workspace_bytes = 0;  // it is not the host's
+    Diag diag;
+    const BindingRules rules{1, true, 0};
+    if (check_bindings(on_host, rules, ranges, &diag) != FOVEA_OK) return diag.error();
+    return {};
+}
+
+Result<void> VulkanBackend::upload(const FoveaPlanInfo& info, const HostBindings& bindings,
+                                   HostCopies& copies) {
+    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
+        if (info.binding_mask >> i & 1) copies.bytes += info.binding_bytes[i];
+    }
+    // Together, so that the message has the whole sum; each buffer is checked again when it is made.
+    if (Result<void> r = allocator_->check_budget(copies.bytes + info.workspace_bytes); !r) return r;
+    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
+        if (!(info.binding_mask >> i & 1) || info.binding_bytes[i] == 0) continue;
+        Result<std::unique_ptr<VulkanMemory>> made = allocator_->allocate(info.binding_bytes[i]);
+        if (!made) return made.error();
+        copies.memory[i] = std::move(*made);
+        copies.bound[i] = {copies.memory[i]->buffer(), 0, info.binding_bytes[i]};
+        if ((info.output_mask & ~kStridedOutputs) >> i & 1) continue;
+        const std::span<const std::byte> bytes(static_cast<const std::byte*>(bindings[i].data),
+                                               static_cast<size_t>(info.binding_bytes[i]));
+        if (Result<void> r = copies.memory[i]->upload(bytes, 0); !r) return r;
+    }
+    return {};
+}
+
+Result<RunReport> VulkanBackend::run_on_host(const Plan& plan, const HostBindings& bindings,
+                                             const RunOptions& options) {
+    const auto start = std::chrono::steady_clock::now();
+    const FoveaPlanInfo info = plan.info();
+    HostCopies copies;
+    if (Result<void> r = check_host(info, bindings); !r) return r.error();
+    if (Result<void> r = upload(info, bindings, copies); !r) return r.error();
+    Result<RunReport> report = run_bound(plan, copies.bound, options);
+    if (!report) return report;
+    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
+        if (!(info.output_mask >> i & 1) || !copies.memory[i]) continue;
+        const std::span<std::byte> bytes(static_cast<std::byte*>(bindings[i].data),
+                                         static_cast<size_t>(info.binding_bytes[i]));
+        if (Result<void> r = copies.memory[i]->download(bytes, 0); !r) return r.error();
+    }
+    report->device_bytes = copies.bytes + info.workspace_bytes;
+    report->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return report;
+}
+
+}  // namespace
+
+std::vector<DeviceInfo> list_vulkan_devices(std::string& note) {
+    Result<std::unique_ptr<Instance>> instance = Instance::create(false);
+    if (!instance) {
+        note = instance.error().text;
+        return {};
+    }
+    std::vector<DeviceInfo> list;
+    for (VkPhysicalDevice physical_device : (*instance)->physical_devices()) {
+        DeviceInfo info =
+            describe_device(**instance, physical_device, static_cast<uint32_t>(list.size()) + 1);
+        Result<std::unique_ptr<VulkanDevice>> device = VulkanDevice::open(**instance, physical_device);
+        if (device)
+            describe_open_device(**device, info);
+        else
+            info.refusal = device.error().text;
+        list.push_back(std::move(info));
+    }
+    return list;
+}
+
+Result<std::unique_ptr<Backend>> open_vulkan_backend(uint32_t number, bool validation) {
+    return VulkanBackend::open(number, validation);
+}
+
+}  // namespace fovea::runtime

@@ -1,0 +1,93 @@
+// One Vulkan device with a compute queue, created for Fovea alone, and the context on it.
+#pragma once
+
+#include "runtime/vulkan_instance.hpp"
+
+#include <fovea/fovea_vulkan.h>
+
+namespace fovea::runtime {
+
+#define FOVEA_RUNTIME_DEVICE_CALLS(call)                                                                     \
+    call(vkDestroyDevice) call(vkGetDeviceQueue) call(vkCreateCommandPool) call(vkDestroyCommandPool)        \
+        call(vkResetCommandPool) call(vkAllocateCommandBuffers) call(vkBeginCommandBuffer)                   \
+            call(vkEndCommandBuffer) call(vkQueueSubmit) call(vkCreateFence) call(vkDestroyFence)            \
+                call(vkResetFences) call(vkWaitForFences) call(vkCreateSemaphore) call(vkDestroySemaphore)   \
+                    call(vkCreateQueryPool) call(vkDestroyQueryPool) call(vkGetQueryPoolResults)             \
+                        call(vkCmdResetQueryPool) call(vkCreateDescriptorPool) call(vkDestroyDescriptorPool) \
+                            call(vkResetDescriptorPool) call(vkCmdPipelineBarrier) call(vkCmdCopyBuffer)     \
+                                call(vkCmdFillBuffer)
+
+struct DeviceCalls {
+#define FOVEA_MEMBER(name) PFN_##name name = nullptr;
+    FOVEA_RUNTIME_DEVICE_CALLS(FOVEA_MEMBER)
+#undef FOVEA_MEMBER
+    PFN_vkWaitSemaphores vkWaitSemaphores = nullptr;  // null without timeline semaphores
+};
+
+// What to leave out although the device has it; tests use it to reach the other paths.
+struct DeviceWishes {
+    bool push_descriptors = true;
+    bool timeline_semaphores = true;
+};
+
+class VulkanDevice {
+  public:
+    // `instance` must outlive the device. Refuses one below Fovea's floor with the reason.
+    static Result<std::unique_ptr<VulkanDevice>> open(Instance& instance, VkPhysicalDevice physical_device,
+                                                      const DeviceWishes& wishes = {});
+    ~VulkanDevice();
+    VulkanDevice(const VulkanDevice&) = delete;
+    VulkanDevice& operator=(const VulkanDevice&) = delete;
+
+    // Another context on the same device; `host` comes filled for it.
+    FoveaVulkanHost host() const;
+
+    Instance& instance() const { return instance_; }
+    VkPhysicalDevice physical_device() const { return physical_device_; }
+    VkDevice handle() const { return handle_; }
+    const DeviceCalls& vk() const { return vk_; }
+    VkQueue queue() const { return queue_; }
+    uint32_t queue_family() const { return queue_family_; }
+    FoveaContext context() const { return context_; }
+    FoveaDeviceFacts facts() const;
+    const VkPhysicalDeviceLimits& limits() const { return properties_.limits; }
+    const VkPhysicalDeviceProperties& properties() const { return properties_; }
+    const std::string& driver() const { return driver_; }
+    uint32_t api_version() const { return api_version_; }
+    bool has_timeline() const { return timeline_; }
+    bool has_memory_budget() const { return memory_budget_; }
+    uint64_t max_allocation_bytes() const { return max_allocation_bytes_; }
+    uint32_t timestamp_bits() const { return timestamp_bits_; }  // 0: the queue has none
+    // After an unfinished wait nothing of the device may be destroyed any more: leak it.
+    void abandon() { abandoned_ = true; }
+    bool abandoned() const { return abandoned_; }
+
+  private:
+    struct Features;
+    explicit VulkanDevice(Instance& instance);
+    void query_properties();
+    Result<void> choose_queue();
+    void choose_extensions(const DeviceWishes& wishes);
+    void choose_features(const DeviceWishes& wishes);
+    Result<void> create_device();
+    Result<void> create_context();
+    bool offers(const char* extension) const;
+
+    Instance& instance_;
+    VkPhysicalDevice physical_device_ = VK_NULL_HANDLE;
+    VkPhysicalDeviceProperties properties_{};
+    std::string driver_;
+    uint32_t api_version_ = 0;
+    std::vector<VkExtensionProperties> offered_;
+    std::vector<const char*> extensions_;
+    std::unique_ptr<Features> features_;
+    VkDevice handle_ = VK_NULL_HANDLE;
+    DeviceCalls vk_;
+    VkQueue queue_ = VK_NULL_HANDLE;
+    uint32_t queue_family_ = 0, timestamp_bits_ = 0;
+    uint64_t max_allocation_bytes_ = 0;
+    bool timeline_ = false, memory_budget_ = false, abandoned_ = false;
+    FoveaContext context_ = nullptr;
+};
+
+}  // namespace fovea::runtime
