@@ -46,7 +46,7 @@ export VK_DRIVER_FILES=$prefix/lvp.json VK_LAYER_PATH=$prefix/layers
 $run "\$@"
 END
 
-rm -rf "$prefix/usr" "$prefix/layers"
+rm -rf "${prefix:?}/usr" "$prefix/layers"
 mkdir -p "$prefix/bin" "$prefix/include"
 cp -a --remove-destination "$tmp"/new/bin/. "$prefix/bin/"
 rm -rf "$prefix"/include/{vulkan,vk_video} && cp -a --remove-destination "$tmp"/new/include/. "$prefix/include/"

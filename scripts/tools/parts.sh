@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2016,SC2034
 # Sourced: the parts of the private tools folder, in the order of installation, and the number of each one's recipe.
 # Raise a number when get-PART.sh changes what it installs; every checkout then installs that part again.
 fovea_parts=(vulkan imgui emscripten node)
