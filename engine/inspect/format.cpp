@@ -203,6 +203,14 @@ std::string format_fixed(double value, int decimals) {
     return text;
 }
 
+std::string format_value(double value, int decimals) {
+    if (value == 0.0) return "0";
+    const double magnitude = std::fabs(value);
+    const bool readable = magnitude >= std::pow(10.0, 2 - decimals) && magnitude < 1e5;
+    if (readable || !std::isfinite(value)) return format_fixed(value, decimals);
+    return digits(value, std::chars_format::scientific, std::max(decimals - 1, 1));
+}
+
 std::string format_count(std::uint64_t count) {
     std::string text = std::to_string(count);
     for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ',');

@@ -108,6 +108,16 @@ TEST(FormatNumber, keeps_significant_digits_only) {
     EXPECT_EQ(format_number(kMinusInfinity), "-inf");
 }
 
+TEST(FormatValue, is_fixed_where_that_can_be_read) {
+    EXPECT_EQ(format_value(0.21987), "0.2199");
+    EXPECT_EQ(format_value(-12.5), "-12.5000");
+    EXPECT_EQ(format_value(0.01), "0.0100");
+    EXPECT_EQ(format_value(0.0099), "9.900e-03");
+    EXPECT_EQ(format_value(4e5), "4.000e+05");
+    EXPECT_EQ(format_value(0.0), "0");
+    EXPECT_EQ(format_value(kMinusInfinity), "-inf");
+}
+
 TEST(Format, fixed_counts_bytes_times_rates) {
     EXPECT_EQ(format_fixed(-0.00001, 4), "0.0000");
     EXPECT_EQ(format_fixed(-0.5, 2), "-0.50");

@@ -2,5 +2,7 @@
 // text.
 #pragma once
 
+#include <fovea/inspect/derivation.hpp>
 #include <fovea/inspect/format.hpp>
+#include <fovea/inspect/head_stats.hpp>
 #include <fovea/inspect/lessons.hpp>

@@ -43,6 +43,9 @@ std::string format_shape(const Shape& shape);
 std::string format_number(double value, int significant = 4);
 // A fixed number of decimals: "0.2333", "-inf", "nan". Never "-0.00".
 std::string format_fixed(double value, int decimals);
+// For columns of mixed sizes: fixed where that shows at least three digits of it, else scientific: "0.2333",
+// "12.5000", "3.215e-07", "0".
+std::string format_value(double value, int decimals = 4);
 // "1,234,567"
 std::string format_count(std::uint64_t count);
 // "512 B", "1.5 KiB", "64 MiB"

@@ -1,0 +1,74 @@
+// One attention weight taken apart: every number between q, k and what the cell adds to the context.
+#pragma once
+
+#include <fovea/fovea.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fovea {
+
+// A cell of one head's weight matrix.
+struct Cell {
+    std::uint32_t batch = 0, head = 0;
+    std::uint64_t query = 0, key = 0;
+};
+
+struct DerivationTerm {
+    float q, k, product, running_sum;  // product = q * k; the sum so far, this product included
+};
+
+struct DerivationValue {
+    float value, contribution, context;  // v_j[d]; the weight times it; o_i[d], summed over all keys
+};
+
+// In float32 and in the plain order, whatever the precision of the forward pass.
+struct Derivation {
+    Cell cell;
+    std::uint32_t kv_head = 0;  // the key/value head that this query head reads
+    std::int64_t position = 0;  // where the query stands among the keys
+
+    std::vector<DerivationTerm> terms;  // one for each of D
+    float dot = 0.0F, scale = 0.0F, score = 0.0F;
+    float softcap = 0.0F, capped = 0.0F;  // softcap 0: there is none and capped is the score
+    bool has_alibi = false, has_bias = false, has_sink = false, has_dropout = false;
+    float alibi_slope = 0.0F, alibi = 0.0F;  // alibi = slope * (key - position)
+    float bias = 0.0F;
+    std::string hidden_by;  // empty: the query sees the key. "causal: key 4 comes after position 2"
+    float masked = 0.0F;    // -inf where hidden
+
+    std::uint32_t visible_keys = 0;       // of the row
+    float row_max = 0.0F;                 // of the row's masked scores, and the sink
+    float exponential = 0.0F;             // exp(masked - row_max)
+    float sink = 0.0F, sink_term = 0.0F;  // sink_term = exp(sink - row_max)
+    float denominator = 0.0F, lse = 0.0F;
+    float weight = 0.0F;  // exponential / denominator
+    bool kept = true;
+    float keep_scale = 1.0F, dropped_weight = 0.0F;  // the weight after dropout, if there is any
+    std::vector<DerivationValue> values;             // one for each of Dv
+};
+
+// Recomputes the row of the cell from host memory; needs the bindings that the description needs, outputs
+// left out. `bindings` has FOVEA_BIND_COUNT elements. Refuses a cell outside the matrix and buffers that are
+// too small. The cost is that of one row. Thread-safe.
+Result<Derivation> derive_cell(const FoveaAttentionDesc& desc, const FoveaHostBuffer* bindings,
+                               const Cell& cell);
+
+struct DerivationStyle {
+    std::string_view query_token, key_token;  // empty: "query 1", "key 4"
+    std::size_t most_terms = 16;  // of a long head the largest products are shown, in the order of d
+    int decimals = 4;
+};
+// Lines for a person, each step with its numbers.
+std::string derivation_text(const Derivation& derivation, const DerivationStyle& style = {});
+// d,q,k,product,running_sum and below it the steps; numbers with the digits that read back to the same
+// float32.
+std::string derivation_csv(const Derivation& derivation);
+// A script that computes the weight again, with no library but the standard one.
+std::string derivation_python(const Derivation& derivation);
+// An aligned block for a paper.
+std::string derivation_latex(const Derivation& derivation, const DerivationStyle& style = {});
+
+}  // namespace fovea
