@@ -117,25 +117,39 @@ class AttentionLoops {
         return p.bias.present ? value + bias : value;
     }
 
+    // row.logits[j] = scale * dot(q, k_j) for j in `keys`; 0 where the block table leads out of the pool.
+    void compute_scores(const Row& row, KeyRange keys) const {
+        for (int64_t block = keys.begin; block < keys.end; block += kDotRows) {
+            int64_t first[kDotRows];
+            for (int64_t r = 0; r < kDotRows; ++r) {
+                // Missing keys and those past the end stand in for by ones that are there, and do not count.
+                const int64_t key = key_row(p.k, row, std::min(block + r, keys.end - 1));
+                first[r] = std::max<int64_t>(key, 0);
+                if (block + r < keys.end) row.logits[block + r] = key < 0 ? 0 : Real(p.scale);
+            }
+            Real sums[kDotRows];
+            dot_rows(row.q, data(FOVEA_BIND_K), p.k_type, first, p.dim_qk, sums);
+            for (int64_t j = block; j < std::min<int64_t>(block + kDotRows, keys.end); ++j)
+                row.logits[j] = row.logits[j] == 0 ? Real(0) : row.logits[j] * sums[j - block];
+        }
+    }
+
     void compute_logits(Row& row) const {
         KeyRange wanted = row.keys;
         // These two show hidden keys as well.
         if (wants(p, FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED)) wanted = {0, row.view.kv_length};
+        compute_scores(row, wanted);
         const uint64_t matrix_row = row.flat * uint64_t(p.len_kv);
         for (int64_t j = wanted.begin; j < wanted.end; ++j) {
-            const int64_t key = key_row(p.k, row, j);
-            Real score = 0, capped = 0;
-            if (key >= 0) {
-                score = Real(p.scale) * dot(row.q, data(FOVEA_BIND_K), p.k_type, key, p.dim_qk);
-                capped = p.softcap > 0 ? Real(p.softcap) * std::tanh(score / Real(p.softcap)) : score;
-            }
+            const Real score = row.logits[j];
+            const Real capped = p.softcap > 0 ? Real(p.softcap) * std::tanh(score / Real(p.softcap)) : score;
             if (wants(p, FOVEA_OUTPUT_SCORES))
                 output<float>(FOVEA_BIND_SCORES)[matrix_row + j] = float(score);
             if (wants(p, FOVEA_OUTPUT_CAPPED))
                 output<float>(FOVEA_BIND_CAPPED)[matrix_row + j] = float(capped);
             if (j < row.keys.begin || j >= row.keys.end) continue;
             Real bias = 0;
-            const bool visible = key >= 0 && is_visible(row, j, bias);
+            const bool visible = key_row(p.k, row, j) >= 0 && is_visible(row, j, bias);
             row.logits[j] = visible ? logit(row, j, capped, bias) : -kInfinity;
             row.visible += visible ? 1 : 0;
         }

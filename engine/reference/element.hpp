@@ -44,18 +44,32 @@ void store(void* data, FoveaDtype type, std::int64_t index, Real value) {
         static_cast<float*>(data)[index] = static_cast<float>(value);
 }
 
-// sum_n a[n] * row[n] in ascending order.
-template <class Real>
-Real dot(const Real* a, const void* data, FoveaDtype type, std::int64_t first, std::uint32_t count) {
-    Real sum = 0;
-    if (type == FOVEA_F16) {
-        const auto* row = static_cast<const std::uint16_t*>(data) + first;
-        for (std::uint32_t n = 0; n < count; ++n) sum += a[n] * Real(half_to_float(row[n]));
-    } else {
-        const auto* row = static_cast<const float*>(data) + first;
-        for (std::uint32_t n = 0; n < count; ++n) sum += a[n] * Real(row[n]);
+// sums[r] = sum_n a[n] * row_r[n] in ascending order of n, for rows that begin at elements first[r]. Four at
+// once, so that a processor has four chains of additions to work on; each sum is what it would be alone.
+constexpr int kDotRows = 4;
+template <class Real, class Load>
+void dot_rows(const Real* a, const std::int64_t (&first)[kDotRows], std::uint32_t count,
+              Real (&sums)[kDotRows], const Load& at) {
+    Real s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    for (std::uint32_t n = 0; n < count; ++n) {
+        s0 += a[n] * at(first[0] + n);
+        s1 += a[n] * at(first[1] + n);
+        s2 += a[n] * at(first[2] + n);
+        s3 += a[n] * at(first[3] + n);
     }
-    return sum;
+    sums[0] = s0, sums[1] = s1, sums[2] = s2, sums[3] = s3;
+}
+
+template <class Real>
+void dot_rows(const Real* a, const void* data, FoveaDtype type, const std::int64_t (&first)[kDotRows],
+              std::uint32_t count, Real (&sums)[kDotRows]) {
+    if (type == FOVEA_F16) {
+        const auto* halves = static_cast<const std::uint16_t*>(data);
+        dot_rows(a, first, count, sums, [=](std::int64_t n) { return Real(half_to_float(halves[n])); });
+    } else {
+        const auto* floats = static_cast<const float*>(data);
+        dot_rows(a, first, count, sums, [=](std::int64_t n) { return Real(floats[n]); });
+    }
 }
 
 // sums[n] += factor * row[n].

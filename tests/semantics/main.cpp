@@ -1,10 +1,10 @@
 // Runs the tests, or with --case or --sweep a part of the space by hand:
 //
+//   fovea_test_semantics [--on EXECUTOR] [--gtest_...]
 //   fovea_test_semantics --case SEED --on EXECUTOR
 //   fovea_test_semantics --sweep SEED --on EXECUTOR [--count N] [--seconds S] [--first N]
 #include "semantics/sweep.hpp"
-
-#include <gtest/gtest.h>
+#include "semantics/under_test.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -62,6 +62,9 @@ int main(int argc, char** argv) {
     using namespace fovea::test;
     if (const char* seed = option(argc, argv, "--case")) return run_by_hand(argc, argv, seed, false);
     if (const char* seed = option(argc, argv, "--sweep")) return run_by_hand(argc, argv, seed, true);
+    const char* name = option(argc, argv, "--on");
+    names_under_test() =
+        name ? std::vector<std::string>{name} : std::vector<std::string>{"reference", "plain"};
     testing::InitGoogleTest(&argc, argv);
     return RUN_ALL_TESTS();
 }

@@ -53,6 +53,20 @@ enum class Values : uint32_t {
     low_bias,  // like normal; a bias has rows of -FLT_MAX, which hides nothing
 };
 
+// Which keys the boolean mask hides.
+enum class MaskPattern : uint32_t {
+    some,        // one in five
+    most,        // seven in ten
+    leading,     // a leading block, and single keys
+    trailing,    // a trailing block, and single keys
+    rows,        // whole rows, at random
+    islands,     // blocks of 16 by 16
+    every_third  // rows 1, 4, 7, ...
+};
+
+// What an additive bias adds beside numbers near 2.
+enum class BiasPattern : uint32_t { finite, rows_of_infinity, single_infinity, single_lowest };
+
 using Bytes = std::vector<std::byte>;
 // Contents of the bindings, indexed by FoveaBinding; empty where there is none.
 using Tensors = std::array<Bytes, FOVEA_BIND_COUNT>;
@@ -62,7 +76,8 @@ struct Case {
     FoveaAttentionDesc desc{};
     std::array<uint8_t, kFeatureCount> levels{};
     Values values = Values::normal;
-    uint32_t mask_pattern = 0, bias_pattern = 0;
+    MaskPattern mask_pattern = MaskPattern::some;
+    BiasPattern bias_pattern = BiasPattern::finite;
     std::vector<FoveaBatchEntry> table;
     std::vector<int32_t> block_table;
     std::vector<uint8_t> visible;  // [B, Hq, Lq, Lkv], filled by settle

@@ -146,21 +146,29 @@ class Contents {
     }
     float value_value(int64_t row, uint32_t n) const {
         const float base = bell(hash(c_.seed, v_stream, row, n));
-        const int64_t stride = std::max<int64_t>(1, v_strides(c_).row);
+        const int64_t stride = std::max<int64_t>(1, v_strides_.row);
         if (c_.values == Values::peaked || c_.values == Values::needle)
             return float(row / stride % 509) + base / 8;
         return c_.values == Values::large ? 3000 * base : base;
     }
 
     void write_key(uint32_t b, uint32_t h_kv, int64_t j, bool with_value) {
-        const int64_t k = key_element(c_, k_strides(c_), b, h_kv, j);
+        const int64_t k = key_element(c_, k_strides_, b, h_kv, j);
         if (k < 0) return;
-        for (uint32_t n = 0; n < d_.dim_qk; ++n)
-            write_float(tensors_[FOVEA_BIND_K], d_.k_type, k + n, key_value(k, n));
-        if (!with_value || tensors_[FOVEA_BIND_V].empty()) return;
-        const int64_t v = key_element(c_, v_strides(c_), b, h_kv, j);
-        for (uint32_t n = 0; n < d_.dim_v; ++n)
-            write_float(tensors_[FOVEA_BIND_V], d_.v_type, v + n, value_value(v, n));
+        if (is_new(keys_done_, k))
+            for (uint32_t n = 0; n < d_.dim_qk; ++n)
+                write_float(tensors_[FOVEA_BIND_K], d_.k_type, k + n, key_value(k, n));
+        const int64_t v = key_element(c_, v_strides_, b, h_kv, j);
+        if (with_value && is_new(values_done_, v))
+            for (uint32_t n = 0; n < d_.dim_v; ++n)
+                write_float(tensors_[FOVEA_BIND_V], d_.v_type, v + n, value_value(v, n));
+    }
+
+    // Rows are written at first use; most keys are used by many queries.
+    static bool is_new(std::vector<bool>& done, int64_t element) {
+        if (done.size() <= size_t(element)) done.resize(size_t(element) + 1);
+        if (done[size_t(element)]) return false;
+        return done[size_t(element)] = true;
     }
 
     // The key that a peaked row looks for; -1 where it sees none.
@@ -183,7 +191,7 @@ class Contents {
         const bool peaked = c_.values == Values::peaked || c_.values == Values::needle;
         const int64_t target = peaked ? target_key(b, h, i) : -1;
         const int64_t k =
-            target < 0 ? -1 : key_element(c_, k_strides(c_), b, h / (d_.heads_q / d_.heads_kv), target);
+            target < 0 ? -1 : key_element(c_, k_strides_, b, h / (d_.heads_q / d_.heads_kv), target);
         double length = 0;
         for (uint32_t n = 0; k >= 0 && n < d_.dim_qk; ++n)
             length += double(key_value(k, n)) * key_value(k, n);
@@ -200,6 +208,8 @@ class Contents {
     const Case& c_;
     const FoveaAttentionDesc& d_;
     Unused unused_;
+    const FoveaStrides k_strides_ = k_strides(c_), v_strides_ = v_strides(c_);
+    std::vector<bool> keys_done_, values_done_;  // by first element
     Tensors tensors_;
 };
 

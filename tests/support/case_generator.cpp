@@ -206,8 +206,8 @@ class Generator {
         if (level(Feature::alibi)) d_.flags |= FOVEA_FLAG_ALIBI;
         if (level(Feature::sinks)) d_.flags |= FOVEA_FLAG_SINKS;
         if (level(Feature::slices)) d_.max_slice_cost = random_.uniform(1e3, 2e5);
-        c_.mask_pattern = uint32_t(random_.below(6));
-        c_.bias_pattern = uint32_t(random_.below(4));
+        c_.mask_pattern = MaskPattern(random_.below(6));
+        c_.bias_pattern = BiasPattern(random_.below(4));
     }
 
     void broadcast(FoveaMatrixDesc& m) {

@@ -59,16 +59,18 @@ bool mask_at(const Case& c, uint32_t b, uint32_t h, int64_t i, int64_t j) {
     const uint64_t bits = hash(c.seed, mask_stream, at.b, at.h, at.i, j);
     const int64_t keys = int64_t(c.desc.len_kv);
     switch (c.mask_pattern) {
-        case 1:
+        case MaskPattern::most:
             return unit(bits) < 0.3;
-        case 2:  // a leading block is hidden
+        case MaskPattern::leading:
             return j >= std::min<int64_t>(keys / 2 + 1, 64) && unit(bits) < 0.9;
-        case 3:  // a trailing block, and single keys
+        case MaskPattern::trailing:
             return j < keys / 2 && unit(bits) < 0.9;
-        case 4:  // whole rows
+        case MaskPattern::rows:
             return unit(hash(c.seed, mask_stream, at.b, at.h, at.i)) < 0.6;
-        case 5:  // islands of 16 keys
+        case MaskPattern::islands:
             return unit(hash(c.seed, mask_stream, at.b, at.h, at.i / 16, j / 16)) < 0.4;
+        case MaskPattern::every_third:
+            return at.i % 3 != 1;
         default:
             return unit(bits) < 0.8;
     }
@@ -80,9 +82,9 @@ float bias_at(const Case& c, uint32_t b, uint32_t h, int64_t i, int64_t j) {
     const double row = unit(hash(c.seed, bias_row_stream, at.b, at.h, at.i));
     const float lowest = c.desc.bias.type == FOVEA_F16 ? -65504.0f : -FLT_MAX;
     if (c.values == Values::low_bias && row < 0.5) return lowest;
-    if (c.bias_pattern == 1 && row < 0.2) return -INFINITY;
-    if (c.bias_pattern >= 1 && unit(mix(bits)) < 0.15) return -INFINITY;
-    if (c.bias_pattern == 3 && unit(mix(mix(bits))) < 0.3) return lowest;
+    if (c.bias_pattern == BiasPattern::rows_of_infinity && row < 0.2) return -INFINITY;
+    if (c.bias_pattern != BiasPattern::finite && unit(mix(bits)) < 0.15) return -INFINITY;
+    if (c.bias_pattern == BiasPattern::single_lowest && unit(mix(mix(bits))) < 0.3) return lowest;
     return 2 * bell(bits);
 }
 

@@ -1,0 +1,107 @@
+// Numbers near the ends of the ranges, and the shapes that the project's own goals name.
+#include "semantics/under_test.hpp"
+#include "support/case_generator.hpp"
+#include "support/random.hpp"
+
+#include <cmath>
+
+namespace fovea::test {
+namespace {
+
+void set_types(Case& c, FoveaDtype type) {
+    c.desc.q_type = c.desc.k_type = c.desc.v_type = c.desc.o_type = type;
+}
+
+TEST(Range, float16_scores_past_the_range_of_float16_give_finite_results) {
+    Case c = plain_case(61, 1, 2, 2, 50, 130, 128, 16);
+    set_types(c, FOVEA_F16);
+    c.values = Values::large;
+    c.desc.scale = 1;
+    c.desc.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_LSE;
+    settle(c);
+    Result<PreparedCase> prepared = prepare(c);
+    ASSERT_TRUE(prepared) << prepared.error().text;
+    on_each_executor([&](Executor& executor) {
+        const CaseReport report = run_case(executor, *prepared);
+        EXPECT_EQ(report.kind, CaseReport::Kind::passed) << report.text;
+        const Outcome outcome = run_or_fail(executor, c.desc, prepared->clean);
+        if (!outcome.ran()) return;
+        float largest = 0;
+        for (int64_t n = 0; n < 2 * 50 * 130; ++n)
+            largest =
+                std::max(largest, std::fabs(read_float(outcome.outputs[FOVEA_BIND_SCORES], FOVEA_F32, n)));
+        EXPECT_GT(largest, 65504.0f);  // else the case shows nothing
+        for (int64_t n = 0; n < 2 * 50 * 16; ++n)
+            ASSERT_TRUE(std::isfinite(read_float(outcome.outputs[FOVEA_BIND_O], FOVEA_F16, n))) << n;
+    });
+}
+
+TEST(Range, rows_of_the_lowest_bias_are_not_masked) {
+    // As other libraries build masks: -FLT_MAX on every key is a uniform row, not an empty one.
+    Case c = plain_case(62, 1, 2, 2, 20, 70, 16, 8);
+    c.values = Values::low_bias;
+    c.desc.bias = {1, FOVEA_F32, 1, 2, 0, 0, {}};
+    c.desc.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_LSE;
+    expect_right(c);
+}
+
+TEST(Range, grouped_heads_bottom_right_with_uneven_sizes) {
+    for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16}) {
+        Case c = plain_case(63, 2, 8, 2, 77, 301, 80, 48);
+        set_types(c, type);
+        c.desc.flags |= FOVEA_FLAG_CAUSAL;
+        c.desc.align = FOVEA_ALIGN_BOTTOM_RIGHT;
+        expect_right(c);
+        c.desc.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_LSE;
+        expect_right(c);
+    }
+}
+
+// Shapes 1..300, D 1..160, grouped heads, none or causal both ways, strided inputs.
+Case random_dense_case(uint64_t seed) {
+    Random random(seed);
+    Case c = plain_case(seed, 1, 1, 1, uint64_t(random.between(1, 300)), uint64_t(random.between(1, 300)),
+                        uint32_t(random.between(1, 160)), uint32_t(random.between(1, 160)));
+    FoveaAttentionDesc& d = c.desc;
+    const double pairs = double(d.len_q) * double(d.len_kv) * (d.dim_qk + d.dim_v);
+    if (pairs < 4e6) {
+        d.batch = uint32_t(random.between(1, 2));
+        d.heads_kv = uint32_t(random.between(1, 2));
+        d.heads_q = d.heads_kv * uint32_t(random.between(1, 3));
+    }
+    set_types(c, random.chance(0.3) ? FOVEA_F16 : FOVEA_F32);
+    if (random.chance(0.67)) {
+        d.flags |= FOVEA_FLAG_CAUSAL;
+        d.align = random.chance(0.5) ? FOVEA_ALIGN_TOP_LEFT : FOVEA_ALIGN_BOTTOM_RIGHT;
+    }
+    const auto spread = [&](uint32_t heads, uint64_t rows, uint32_t columns) {
+        const int64_t row = int64_t(columns) + random.between(0, 7);
+        if (random.chance(0.5)) return FoveaStrides{int64_t(rows) * heads * row, row, heads * row};
+        const int64_t head = int64_t(rows) * row + random.between(0, 7);
+        return FoveaStrides{heads * head, head, row};
+    };
+    if (random.chance(0.6)) {
+        d.q_strides = spread(d.heads_q, d.len_q, d.dim_qk);
+        d.k_strides = spread(d.heads_kv, d.len_kv, d.dim_qk);
+        d.v_strides = spread(d.heads_kv, d.len_kv, d.dim_v);
+        d.o_strides = spread(d.heads_q, d.len_q, d.dim_v);
+    }
+    c.values = Values(random.below(5));
+    settle(c);
+    return c;
+}
+
+TEST(Range, five_hundred_dense_problems) {
+    for (uint64_t n = 0; n < 500 && !HasFailure(); ++n) {
+        Result<PreparedCase> prepared = prepare(random_dense_case(case_seed(500, n)));
+        ASSERT_TRUE(prepared) << prepared.error().text;
+        on_each_executor([&](Executor& executor) {
+            if (executor.name() == "reference") return;  // it is what the others are judged by
+            const CaseReport report = run_case(executor, *prepared);
+            EXPECT_EQ(report.kind, CaseReport::Kind::passed) << "problem " << n << ": " << report.text;
+        });
+    }
+}
+
+}  // namespace
+}  // namespace fovea::test
