@@ -1,20 +1,52 @@
 #include "plan/vulkan_plan.hpp"
 
+#include "plan/kernel_choice.hpp"
 #include "plan/plan.hpp"
-#include "plan/text_sink.hpp"
-#include "problem/status.hpp"
+#include "plan/vulkan_limits.hpp"
+#include "plan/vulkan_operations.hpp"
+#include "plan/vulkan_staged.hpp"
+#include "problem/checked.hpp"
 
 namespace fovea {
+namespace {
 
-FoveaResult plan_vulkan(FoveaPlan_T&, FoveaDiag* diag) {
-    return fail(diag, FOVEA_UNSUPPORTED, "facts.backend", "this build has no Vulkan kernels");
+// Inputs are read in 32-bit words, float16 ones too.
+void round_inputs(FoveaPlanInfo& info) {
+    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
+        if ((info.binding_mask & ~info.output_mask) >> i & 1)
+            info.binding_bytes[i] = align_up(info.binding_bytes[i], 4);
 }
 
-FoveaResult vulkan_slice(const FoveaPlan_T&, uint64_t, FoveaDispatch*, uint32_t& count, FoveaDiag* diag) {
-    count = 0;
-    return fail(diag, FOVEA_UNSUPPORTED, "plan", "this build has no Vulkan kernels");
+}  // namespace
+
+FoveaResult plan_vulkan(FoveaPlan_T& plan, FoveaDiag* diag) {
+    if (FoveaResult r = check_floor(plan.facts, diag)) return r;
+    round_inputs(plan.info);
+    switch (plan.operation) {
+        case Operation::attention:
+            if (FoveaResult r = choose_vulkan_kernel(plan, diag)) return r;
+            return plan_staged(plan, diag);
+        case Operation::rope:
+            return plan_vulkan_rope(plan, diag);
+        case Operation::linear:
+            return plan_vulkan_linear(plan, diag);
+        case Operation::append:
+            return plan_vulkan_append(plan, diag);
+    }
+    return FOVEA_INVALID_ARGUMENT;
 }
 
-void explain_vulkan(const FoveaPlan_T&, TextSink&) {}
+FoveaResult vulkan_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
+                         FoveaDiag* diag) {
+    if (plan.operation == Operation::attention) return staged_slice(plan, slice, out, count, diag);
+    return operation_slice(plan, slice, out, count, diag);
+}
+
+void explain_vulkan(const FoveaPlan_T& plan, TextSink& text) {
+    if (plan.operation == Operation::attention)
+        explain_staged(plan, text);
+    else
+        explain_operation(plan, text);
+}
 
 }  // namespace fovea

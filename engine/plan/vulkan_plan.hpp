@@ -1,12 +1,39 @@
-// How the Vulkan backend cuts its work.
+// How the Vulkan backend cuts its work: the choices that make_slice repeats for every slice.
 #pragma once
+
+#include "plan/vulkan_window.hpp"
 
 #include <cstdint>
 
 namespace fovea {
 
+// Tile kernels come in two shapes, see shaders/interface.h.
+struct TileChoice {
+    bool shared;       // tiles in shared memory
+    uint32_t threads;  // of a workgroup
+    uint32_t rows, columns;
+};
+
+// Attention as scores, softmax and weighted sum over blocks of query rows.
+struct StagedPlan {
+    uint32_t flags;  // kFlag* of shaders/interface.h
+    int32_t offset;
+    uint32_t window_left, window_right, key_limit;
+    TileChoice score_tile, sum_tile;
+    bool score_quads, sum_quads;  // rows of q and k, of v: multiples of 4 elements
+    bool has_softmax;             // anything but raw scores is wanted
+    uint32_t softmax_threads, row_threads;
+    uint64_t score_columns;  // keys that a slice's score rows hold
+    uint32_t score_stride;
+    uint64_t row_scale_offset, scores_offset;  // in the workspace
+};
+
 struct VulkanPlan {
-    uint32_t unused;
+    BlockGrid grid;  // slices: [B, Hq, Lq]; linear: [1, column blocks of W as heads, rows]
+    StagedPlan staged;
+    TileChoice tile;  // linear
+    bool quads;       // linear
+    uint64_t column_block;
 };
 
 }  // namespace fovea

@@ -1,6 +1,7 @@
 #include "support/executor.hpp"
 
 #include "support/cpu_executor.hpp"
+#include "support/vulkan_executor.hpp"
 
 #include <utility>
 
@@ -59,6 +60,7 @@ std::unique_ptr<Executor> make_executor(std::string_view name, std::string& erro
         return nullptr;
     }
     if (rest == "cpu") return make_cpu_executor(std::string(name), choice);
+    if (rest == "vulkan") return make_vulkan_executor(std::string(name), choice.kernel, error);
     error = "no executor is called " + std::string(name);
     return nullptr;
 }

@@ -1,0 +1,93 @@
+# Compiles the modules of shaders/variants.def and writes the source file that embeds them.
+#
+#   fovea_embed_shaders(TARGET)   adds that file to TARGET
+#
+# Without glslang, with one that is too old for a module, and in WebAssembly the module has no code (foveaShaderCode gives null) and
+# plans that need it are refused. spirv-opt and spirv-val are used where they lie beside the compiler.
+include_guard(GLOBAL)
+include(FoveaTools)
+
+set(_fovea_embed_script ${CMAKE_CURRENT_LIST_DIR}/EmbedWords.cmake)
+set(_fovea_shader_folder ${PROJECT_SOURCE_DIR}/shaders)
+
+# Adds the rules that turn one module into NAME.inc, its words as C++ text.
+function(_fovea_compile_shader name source defines out)
+  set(stem ${CMAKE_CURRENT_BINARY_DIR}/shaders/${name})
+  set(macros "")
+  foreach(define IN LISTS defines)
+    list(APPEND macros -D${define})
+  endforeach()
+  add_custom_command(
+    OUTPUT ${stem}.raw.spv
+    COMMAND ${FOVEA_GLSLANG} -V --quiet -g0 --target-env vulkan1.1 ${macros} --depfile ${stem}.d -o ${stem}.raw.spv
+            ${_fovea_shader_folder}/${source}
+    DEPENDS ${_fovea_shader_folder}/${source} ${FOVEA_GLSLANG}
+    DEPFILE ${stem}.d
+    COMMENT "GLSL ${name}"
+    VERBATIM)
+  set(optimize ${CMAKE_COMMAND} -E copy ${stem}.raw.spv ${stem}.spv)
+  if(FOVEA_SPIRV_OPT)
+    set(optimize ${FOVEA_SPIRV_OPT} --target-env=vulkan1.1 -O ${stem}.raw.spv -o ${stem}.spv)
+  endif()
+  set(validate "")
+  if(FOVEA_SPIRV_VAL)
+    set(validate COMMAND ${FOVEA_SPIRV_VAL} --target-env vulkan1.1 ${stem}.spv)
+  endif()
+  add_custom_command(
+    OUTPUT ${stem}.inc
+    COMMAND ${optimize}
+    ${validate}
+    COMMAND ${CMAKE_COMMAND} -DINPUT=${stem}.spv -DOUTPUT=${stem}.inc -P ${_fovea_embed_script}
+    DEPENDS ${stem}.raw.spv ${_fovea_embed_script}
+    COMMENT "SPIR-V ${name}"
+    VERBATIM)
+  set(${out} ${stem}.inc PARENT_SCOPE)
+endfunction()
+
+function(fovea_embed_shaders target)
+  get_filename_component(beside "${FOVEA_GLSLANG}" DIRECTORY)
+  find_program(FOVEA_SPIRV_OPT spirv-opt HINTS "${beside}" NO_CACHE)
+  if(NOT FOVEA_SPIRV_OPT)
+    set(FOVEA_SPIRV_OPT "")
+  endif()
+  set(table ${_fovea_shader_folder}/variants.def)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${table})
+  file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/shaders)
+  file(STRINGS ${table} lines REGEX "^FOVEA_SHADER\\(")
+  set(arrays "")
+  set(entries "")
+  set(includes "")
+  foreach(line IN LISTS lines)
+    if(NOT line MATCHES "^FOVEA_SHADER\\(([a-z0-9_]+), \"([a-z0-9_.]+)\", \"([A-Z0-9_= ]*)\", ([0-9]+)\\)$")
+      message(FATAL_ERROR "shaders/variants.def: cannot read: ${line}")
+    endif()
+    set(name ${CMAKE_MATCH_1})
+    set(source ${CMAKE_MATCH_2})
+    separate_arguments(defines UNIX_COMMAND "${CMAKE_MATCH_3}")
+    if(FOVEA_GLSLANG AND NOT EMSCRIPTEN AND FOVEA_GLSLANG_VERSION GREATER_EQUAL CMAKE_MATCH_4)
+      _fovea_compile_shader(${name} ${source} "${defines}" include)
+      list(APPEND includes ${include})
+      string(APPEND arrays "const uint32_t ${name}[] = {\n#include \"shaders/${name}.inc\"\n};\n")
+      string(APPEND entries "    {${name}, sizeof ${name} / 4},\n")
+    else()
+      string(APPEND entries "    {nullptr, 0},\n")
+    endif()
+  endforeach()
+  set(embedded ${CMAKE_CURRENT_BINARY_DIR}/embedded_shaders.cpp)
+  file(CONFIGURE OUTPUT ${embedded} @ONLY CONTENT
+       "// Written by cmake/FoveaShaders.cmake.
+#include \"plan/vulkan_shaders.hpp\"
+
+namespace fovea {
+namespace {
+${arrays}}  // namespace
+
+const ShaderWords kShaderWords[kShaderCount] = {
+${entries}};
+}  // namespace fovea
+")
+  target_sources(${target} PRIVATE ${embedded})
+  add_custom_target(${target}_shaders DEPENDS ${includes})
+  add_dependencies(${target} ${target}_shaders)
+  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+endfunction()

@@ -1,0 +1,12 @@
+// Which kernel runs an attention call on Vulkan: a pure function of problem and device facts, with its
+// reason.
+#pragma once
+
+#include "plan/plan.hpp"
+
+namespace fovea {
+
+// Sets plan.info.kernel and plan.info.reason; refuses a kernel that was asked for by name and cannot serve.
+FoveaResult choose_vulkan_kernel(FoveaPlan_T& plan, FoveaDiag* diag);
+
+}  // namespace fovea

@@ -1,0 +1,21 @@
+// Costs and tile shapes that the Vulkan planners share.
+#pragma once
+
+#include "plan/plan.hpp"
+
+namespace fovea {
+
+// FLOP that one slice may cost: the caller's figure, or some 50 ms at a careful rate for the device's class.
+double slice_cost(const FoveaPlan_T& plan);
+
+struct TileWish {
+    uint64_t rows, columns;
+    FoveaDeviceClass device_class;
+};
+TileChoice choose_tile(const TileWish& wish);
+
+// (query, key) pairs that tiles of rows x keys compute, all heads and entries; lengths that only the batch
+// table knows count as full.
+double pairs_of_tiles(const Problem& p, uint32_t tile_rows, uint32_t tile_keys, int64_t key_limit);
+
+}  // namespace fovea

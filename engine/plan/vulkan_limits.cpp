@@ -1,0 +1,73 @@
+#include "plan/vulkan_limits.hpp"
+
+#include "problem/bindings.hpp"
+#include "problem/status.hpp"
+#include "shaders/interface.h"
+
+#include <algorithm>
+
+namespace fovea {
+
+uint64_t window_alignment(const FoveaDeviceFacts& facts) {
+    return std::max<uint64_t>(facts.storage_offset_alignment, 16);
+}
+
+FoveaResult check_floor(const FoveaDeviceFacts& f, FoveaDiag* diag) {
+    struct Limit {
+        const char* field;
+        uint64_t value, least;
+    };
+    const Limit limits[] = {
+        {"facts.max_workgroup_invocations", f.max_workgroup_invocations, shader::kFloorInvocations},
+        {"facts.max_shared_bytes", f.max_shared_bytes, shader::kFloorSharedBytes},
+        {"facts.max_push_bytes", f.max_push_bytes, shader::kFloorPushBytes},
+        {"facts.max_workgroup_count[0]", f.max_workgroup_count[0], 1},
+        {"facts.max_workgroup_count[1]", f.max_workgroup_count[1], 1},
+        {"facts.max_workgroup_count[2]", f.max_workgroup_count[2], 1},
+        {"facts.max_storage_range", f.max_storage_range, 1},
+    };
+    for (const Limit& limit : limits)
+        if (limit.value < limit.least)
+            return fail(diag, FOVEA_UNSUPPORTED, limit.field, "%s is %llu; the kernels need %llu",
+                        limit.field, static_cast<unsigned long long>(limit.value),
+                        static_cast<unsigned long long>(limit.least));
+    const uint32_t alignment = f.storage_offset_alignment;
+    if (alignment == 0 || alignment > kWorkspaceAlignment || (alignment & (alignment - 1)) != 0)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.storage_offset_alignment",
+                    "facts.storage_offset_alignment is %u; it must be a power of two up to 256", alignment);
+    return FOVEA_OK;
+}
+
+FoveaResult VulkanLimits::window(uint32_t binding, uint64_t bytes) const {
+    if (bytes <= facts_.max_storage_range) return FOVEA_OK;
+    return fail(
+        diag_, FOVEA_LIMIT_EXCEEDED, binding_name(binding),
+        "the smallest slice needs %llu bytes of %s in one descriptor; facts.max_storage_range is %llu",
+        static_cast<unsigned long long>(bytes), binding_name(binding),
+        static_cast<unsigned long long>(facts_.max_storage_range));
+}
+
+FoveaResult VulkanLimits::groups(uint64_t x, uint64_t y, uint64_t z) const {
+    const uint64_t counts[3] = {x, y, z};
+    for (int i = 0; i < 3; ++i)
+        if (counts[i] > facts_.max_workgroup_count[i])
+            return fail(diag_, FOVEA_LIMIT_EXCEEDED, "facts.max_workgroup_count",
+                        "the smallest slice needs %llu workgroups in dimension %d; the device takes %u",
+                        static_cast<unsigned long long>(counts[i]), i, facts_.max_workgroup_count[i]);
+    return FOVEA_OK;
+}
+
+FoveaResult VulkanLimits::workspace(uint64_t bytes, uint64_t limit) const {
+    if (bytes <= limit) return FOVEA_OK;
+    return fail(diag_, FOVEA_LIMIT_EXCEEDED, "workspace_limit",
+                "workspace_limit is %llu bytes; the smallest slice, one query row, needs %llu",
+                static_cast<unsigned long long>(limit), static_cast<unsigned long long>(bytes));
+}
+
+FoveaResult VulkanLimits::cost(double flops, double limit) const {
+    if (flops <= limit) return FOVEA_OK;
+    return fail(diag_, FOVEA_LIMIT_EXCEEDED, "max_slice_cost",
+                "max_slice_cost is %g FLOP; the smallest slice costs %g", limit, flops);
+}
+
+}  // namespace fovea

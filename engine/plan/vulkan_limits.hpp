@@ -1,0 +1,34 @@
+// What a Vulkan plan must not exceed: the device's limits and the caller's budgets, each refused by name.
+#pragma once
+
+#include <fovea/fovea.h>
+
+#include <cstdint>
+
+namespace fovea {
+
+constexpr uint64_t kWorkspaceAlignment = 256;  // the largest storage offset alignment that Vulkan allows
+
+// Windows start at a multiple of this: of the device's alignment, and of 16 bytes for loads of four words.
+uint64_t window_alignment(const FoveaDeviceFacts& facts);
+
+// The floor that every kernel stands on; see fovea_vulkan.h.
+FoveaResult check_floor(const FoveaDeviceFacts& facts, FoveaDiag* diag);
+
+class VulkanLimits {
+  public:
+    VulkanLimits(const FoveaDeviceFacts& facts, FoveaDiag* diag) : facts_(facts), diag_(diag) {}
+
+    uint64_t alignment() const { return window_alignment(facts_); }
+    // `binding`: FoveaBinding, or FOVEA_BIND_COUNT for the workspace.
+    FoveaResult window(uint32_t binding, uint64_t bytes) const;
+    FoveaResult groups(uint64_t x, uint64_t y, uint64_t z) const;
+    FoveaResult workspace(uint64_t bytes, uint64_t limit) const;
+    FoveaResult cost(double flops, double limit) const;
+
+  private:
+    const FoveaDeviceFacts& facts_;
+    FoveaDiag* diag_;
+};
+
+}  // namespace fovea

@@ -1,0 +1,345 @@
+#include "plan/vulkan_operations.hpp"
+
+#include "plan/text_sink.hpp"
+#include "plan/vulkan_costs.hpp"
+#include "plan/vulkan_dispatch.hpp"
+#include "plan/vulkan_limits.hpp"
+#include "problem/checked.hpp"
+#include "problem/status.hpp"
+#include "shaders/interface.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace fovea {
+namespace {
+
+using shader::kElementThreads;
+constexpr uint64_t kMaxRow = shader::kMaxKernelLength;
+
+FoveaResult check_f16_output(const FoveaPlan_T& plan, const char* field, FoveaDtype type, FoveaDiag* diag) {
+    if (type != FOVEA_F16 || (plan.facts.features & FOVEA_FEATURE_F16_STORAGE)) return FOVEA_OK;
+    return fail(diag, FOVEA_UNSUPPORTED, field,
+                "%s is FOVEA_F16; to write float16 the device needs storageBuffer16BitAccess "
+                "(FOVEA_FEATURE_F16_STORAGE)",
+                field);
+}
+
+FoveaResult check_length(const char* field, uint64_t value, FoveaDiag* diag) {
+    if (value < kMaxRow) return FOVEA_OK;
+    return fail(diag, FOVEA_SIZE_OVERFLOW, field, "%s is %llu; the Vulkan kernels' limit is 2^29", field,
+                static_cast<unsigned long long>(value));
+}
+
+void begin_operation(FoveaPlan_T& plan, const char* reason) {
+    plan.info.dispatches_per_slice = 1;
+    plan.info.workspace_alignment = kWorkspaceAlignment;
+    plan.info.kernel = FOVEA_KERNEL_AUTO;
+    snprintf(plan.info.reason, sizeof plan.info.reason, "%s", reason);
+}
+
+// `flops_of(grid)`: cost of one block.
+template <class Check, class Flops>
+FoveaResult cut(FoveaPlan_T& plan, uint64_t row_step, FoveaDiag* diag, Check check, Flops flops_of) {
+    BlockGrid& grid = plan.vulkan.grid;
+    if (grid.len == 0) return FOVEA_OK;
+    const double max_cost = slice_cost(plan);
+    const auto whole = [&](const BlockGrid& g, FoveaDiag* d) {
+        const VulkanLimits limits(plan.facts, d);
+        if (FoveaResult r = check(g, limits)) return r;
+        return limits.cost(flops_of(g), max_cost);
+    };
+    if (!shrink_to_fit(grid, row_step, [&](const BlockGrid& g) { return whole(g, nullptr) == FOVEA_OK; }))
+        return whole(grid, diag);
+    plan.info.slice_count = grid.count();
+    plan.info.max_slice_flops = flops_of(grid);
+    return FOVEA_OK;
+}
+
+uint64_t alignment_of(const FoveaPlan_T& plan) { return window_alignment(plan.facts); }
+
+shader::TensorView view_of(const FoveaStrides& strides, const Window& window) {
+    return {window.base, uint32_t(strides.batch), uint32_t(strides.head), uint32_t(strides.row)};
+}
+
+shader::RowsView rows_view(const Block& block, uint32_t dim) {
+    return {block.heads, uint32_t(block.rows), dim, block.first_batch, uint32_t(block.first_row)};
+}
+
+double elements(const BlockGrid& g, uint32_t dim) {
+    return double(g.block_batches) * g.block_heads * double(g.block_rows) * dim;
+}
+
+// ==== rope ====
+
+uint64_t rope_units(const FoveaRopeDesc& d) { return d.dim - d.rotary_dim / 2; }
+
+FoveaResult check_rope_block(const FoveaPlan_T& plan, const BlockGrid& g, const VulkanLimits& limits) {
+    const FoveaRopeDesc& d = plan.rope;
+    const uint64_t a = alignment_of(plan), tokens = uint64_t{g.block_batches - 1} * d.len + g.block_rows;
+    const uint64_t angles = (d.table_rows ? d.table_rows : tokens) * (d.rotary_dim / 2) * 4 + a;
+    FoveaResult r;
+    if ((r = limits.window(FOVEA_BIND_X, largest_window(d.x_strides, g.block_batches, g.block_heads,
+                                                        g.block_rows, d.dim, dtype_bytes(d.x_type), a))))
+        return r;
+    if ((r = limits.window(FOVEA_BIND_Y, largest_window(d.y_strides, g.block_batches, g.block_heads,
+                                                        g.block_rows, d.dim, dtype_bytes(d.y_type), a))))
+        return r;
+    if ((r = limits.window(FOVEA_BIND_COS, angles))) return r;
+    if (d.table_rows && (r = limits.window(FOVEA_BIND_POSITIONS, tokens * 4 + a))) return r;
+    return limits.groups(ceil_div(g.block_rows * rope_units(d), kElementThreads), 1,
+                         uint64_t{g.block_batches} * g.block_heads);
+}
+
+void rope_slice(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) {
+    const FoveaRopeDesc& d = plan.rope;
+    const uint64_t a = alignment_of(plan), pairs = d.rotary_dim / 2;
+    const Window x = block_window(d.x_strides, block, d.dim, dtype_bytes(d.x_type), a);
+    const Window y = block_window(d.y_strides, block, d.dim, dtype_bytes(d.y_type), a);
+    const uint64_t first = block.first_batch * d.len + block.first_row;
+    const uint64_t last = (block.first_batch + block.batches - 1) * d.len + block.first_row + block.rows;
+    const Window positions = element_window(first, last, 4, a);
+    const Window angles = d.table_rows ? element_window(0, d.table_rows * pairs, 4, a)
+                                       : element_window(first * pairs, last * pairs, 4, a);
+    DispatchBuilder builder(out, d.y_type == FOVEA_F16 ? Shader::rope_f16 : Shader::rope);
+    shader::RopePush push{};
+    push.slice = rows_view(block, d.dim);
+    push.x = view_of(d.x_strides, x);
+    push.y = view_of(d.y_strides, y);
+    push.rotary_dim = d.rotary_dim;
+    push.interleaved = d.interleaved;
+    push.len = uint32_t(d.len);
+    push.token_base = d.table_rows ? positions.base : 0;
+    push.table_rows = uint32_t(d.table_rows);
+    push.angle_base = angles.base;
+    builder.input(FOVEA_SLOT_X, FOVEA_BIND_X, x);
+    builder.output(FOVEA_SLOT_Y, FOVEA_BIND_Y, y);
+    // A slot that is not used shows X, and no thread looks at it.
+    const auto angle_input = [&](uint32_t slot, uint32_t source) {
+        builder.input(slot, pairs ? source : uint32_t{FOVEA_BIND_X}, pairs ? angles : x);
+    };
+    angle_input(FOVEA_SLOT_COS, FOVEA_BIND_COS);
+    angle_input(FOVEA_SLOT_SIN, FOVEA_BIND_SIN);
+    builder.input(FOVEA_SLOT_POSITIONS, d.table_rows ? FOVEA_BIND_POSITIONS : FOVEA_BIND_X,
+                  d.table_rows ? positions : x);
+    builder.spec(FOVEA_SPEC_THREADS, kElementThreads);
+    builder.spec(FOVEA_SPEC_A_TYPE, d.x_type);
+    builder.push(push);
+    builder.groups(ceil_div(block.rows * rope_units(d), kElementThreads), 1,
+                   uint64_t{block.batches} * block.heads);
+}
+
+// ==== append ====
+
+Block cache_block(const FoveaAppendDesc& d, Block block) {
+    block.first_row = 0;
+    block.rows = d.capacity;
+    if (d.page_size) block.first_batch = 0, block.batches = d.page_count, block.rows = d.page_size;
+    return block;
+}
+
+FoveaResult check_append_block(const FoveaPlan_T& plan, const BlockGrid& g, const VulkanLimits& limits) {
+    const FoveaAppendDesc& d = plan.append;
+    const uint64_t a = alignment_of(plan);
+    const Block y = cache_block(d, {0, g.block_batches, 0, g.block_heads, 0, g.block_rows});
+    FoveaResult r;
+    if ((r = limits.window(FOVEA_BIND_X, largest_window(d.x_strides, g.block_batches, g.block_heads,
+                                                        g.block_rows, d.dim, dtype_bytes(d.x_type), a))))
+        return r;
+    if ((r = limits.window(FOVEA_BIND_Y, largest_window(d.y_strides, y.batches, y.heads, y.rows, d.dim,
+                                                        dtype_bytes(d.y_type), a))))
+        return r;
+    if ((r = limits.window(FOVEA_BIND_BATCH_TABLE, plan.info.binding_bytes[FOVEA_BIND_BATCH_TABLE])))
+        return r;
+    if ((r = limits.window(FOVEA_BIND_BLOCK_TABLE, plan.info.binding_bytes[FOVEA_BIND_BLOCK_TABLE])))
+        return r;
+    return limits.groups(ceil_div(g.block_rows * d.dim, kElementThreads), 1,
+                         uint64_t{g.block_batches} * g.block_heads);
+}
+
+void append_slice(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) {
+    const FoveaAppendDesc& d = plan.append;
+    const uint64_t a = alignment_of(plan);
+    const Window x = block_window(d.x_strides, block, d.dim, dtype_bytes(d.x_type), a);
+    const Window y = block_window(d.y_strides, cache_block(d, block), d.dim, dtype_bytes(d.y_type), a);
+    DispatchBuilder builder(out, d.y_type == FOVEA_F16 ? Shader::append_f16 : Shader::append);
+    shader::AppendPush push{};
+    push.slice = rows_view(block, d.dim);
+    push.x = view_of(d.x_strides, x);
+    push.y = view_of(d.y_strides, y);
+    push.pages = {d.page_size, d.page_count, uint32_t(d.block_table_pages)};
+    push.capacity = uint32_t(d.capacity);
+    push.held = uint32_t(std::min(d.first_row, d.capacity));
+    push.has_batch_table = d.has_batch_table;
+    builder.input(FOVEA_SLOT_X, FOVEA_BIND_X, x);
+    builder.output(FOVEA_SLOT_Y, FOVEA_BIND_Y, y);
+    const auto table = [&](bool used, uint32_t slot, uint32_t source) {
+        builder.input(slot, used ? source : uint32_t{FOVEA_BIND_X},
+                      used ? Window{0, plan.info.binding_bytes[source], 0} : x);
+    };
+    table(d.has_batch_table, FOVEA_SLOT_HELD, FOVEA_BIND_BATCH_TABLE);
+    table(d.page_size != 0, FOVEA_SLOT_PAGES, FOVEA_BIND_BLOCK_TABLE);
+    builder.spec(FOVEA_SPEC_THREADS, kElementThreads);
+    builder.spec(FOVEA_SPEC_A_TYPE, d.x_type);
+    builder.push(push);
+    builder.groups(ceil_div(block.rows * d.dim, kElementThreads), 1, uint64_t{block.batches} * block.heads);
+}
+
+// ==== linear ====
+// The
+// grid's "heads" are blocks of column_block output columns.
+
+FoveaStrides row_stride(int64_t stride) { return {0, 0, stride}; }
+
+Window weight_window(const FoveaLinearDesc& d, uint64_t first, uint64_t columns, uint64_t alignment) {
+    const uint64_t stride = uint64_t(d.w_row_stride);
+    if (d.weight_is_in_out)
+        return element_window(first, uint64_t{d.n_in - 1} * stride + first + columns, dtype_bytes(d.w_type),
+                              alignment);
+    return element_window(first * stride, (first + columns - 1) * stride + d.n_in, dtype_bytes(d.w_type),
+                          alignment);
+}
+
+uint64_t linear_columns(const FoveaPlan_T& plan, const BlockGrid& g) {
+    return std::min<uint64_t>(plan.linear.n_out, g.block_heads * plan.vulkan.column_block);
+}
+
+FoveaResult check_linear_block(const FoveaPlan_T& plan, const BlockGrid& g, const VulkanLimits& limits) {
+    const FoveaLinearDesc& d = plan.linear;
+    const uint64_t a = alignment_of(plan), columns = linear_columns(plan, g);
+    FoveaResult r;
+    if ((r = limits.window(FOVEA_BIND_WEIGHT, weight_window(d, 0, columns, a).size + a))) return r;
+    if ((r = limits.window(FOVEA_BIND_X, largest_window(row_stride(d.x_row_stride), 1, 1, g.block_rows,
+                                                        d.n_in, dtype_bytes(d.x_type), a))))
+        return r;
+    if ((r = limits.window(FOVEA_BIND_Y, largest_window(row_stride(d.y_row_stride), 1, 1, g.block_rows,
+                                                        columns, dtype_bytes(d.y_type), a))))
+        return r;
+    return limits.groups(ceil_div(columns, plan.vulkan.tile.columns),
+                         ceil_div(g.block_rows, plan.vulkan.tile.rows), 1);
+}
+
+void linear_slice(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) {
+    const FoveaLinearDesc& d = plan.linear;
+    const VulkanPlan& v = plan.vulkan;
+    const uint64_t a = alignment_of(plan), first = block.first_head * v.column_block;
+    const uint64_t columns = std::min(d.n_out - first, block.heads * v.column_block);
+    const uint64_t y_first = block.first_row * uint64_t(d.y_row_stride) + first;
+    const uint64_t y_last = (block.first_row + block.rows - 1) * uint64_t(d.y_row_stride) + first + columns;
+    const Block rows{0, 1, 0, 1, block.first_row, block.rows};
+    const Window x = block_window(row_stride(d.x_row_stride), rows, d.n_in, dtype_bytes(d.x_type), a);
+    const Window y = element_window(y_first, y_last, dtype_bytes(d.y_type), a);
+    const Window w = weight_window(d, first, columns, a);
+    const Window bias = element_window(first, first + columns, 4, a);
+    const bool f16 = d.y_type == FOVEA_F16;
+    DispatchBuilder builder(out, v.tile.shared ? (f16 ? Shader::linear_shared_f16 : Shader::linear_shared)
+                                               : (f16 ? Shader::linear_direct_f16 : Shader::linear_direct));
+    shader::LinearPush push{};
+    push.rows = uint32_t(block.rows);
+    push.n_in = d.n_in;
+    push.n_out = uint32_t(columns);
+    push.x_base = x.base, push.x_row = uint32_t(d.x_row_stride);
+    push.y_base = y.base, push.y_row = uint32_t(d.y_row_stride);
+    push.w_base = w.base, push.w_row = uint32_t(d.w_row_stride);
+    push.bias_base = d.has_bias ? bias.base : 0;
+    push.has_bias = d.has_bias;
+    builder.input(FOVEA_SLOT_X, FOVEA_BIND_X, x);
+    builder.output(FOVEA_SLOT_Y, FOVEA_BIND_Y, y);
+    builder.input(FOVEA_SLOT_W, FOVEA_BIND_WEIGHT, w);
+    builder.input(FOVEA_SLOT_LINEAR_BIAS, d.has_bias ? FOVEA_BIND_BIAS : FOVEA_BIND_X, d.has_bias ? bias : x);
+    builder.spec(FOVEA_SPEC_THREADS, v.tile.threads);
+    builder.spec(FOVEA_SPEC_A_TYPE, d.x_type);
+    builder.spec(FOVEA_SPEC_B_TYPE, d.w_type);
+    builder.spec(FOVEA_SPEC_ALIGNED, v.quads);
+    builder.spec(FOVEA_SPEC_ROWS, v.tile.rows);
+    builder.spec(FOVEA_SPEC_IN_OUT, d.weight_is_in_out);
+    builder.push(push);
+    builder.groups(ceil_div(columns, v.tile.columns), ceil_div(block.rows, v.tile.rows), 1);
+}
+
+}  // namespace
+
+FoveaResult plan_vulkan_rope(FoveaPlan_T& plan, FoveaDiag* diag) {
+    const FoveaRopeDesc& d = plan.rope;
+    FoveaResult r;
+    if ((r = check_f16_output(plan, "y_type", d.y_type, diag))) return r;
+    if ((r = check_length("len", d.len, diag))) return r;
+    if ((r = check_length("table_rows", d.table_rows, diag))) return r;
+    if ((r = require_shader(d.y_type == FOVEA_F16 ? Shader::rope_f16 : Shader::rope, diag))) return r;
+    begin_operation(plan, "rope: one thread for each pair of a row");
+    plan.vulkan.grid = {d.batch, d.heads, d.len, d.batch, d.heads, d.len};
+    plan.info.flops = 3.0 * d.rotary_dim * double(d.batch) * d.heads * double(d.len);
+    return cut(
+        plan, 1, diag,
+        [&](const BlockGrid& g, const VulkanLimits& limits) { return check_rope_block(plan, g, limits); },
+        [&](const BlockGrid& g) { return 3.0 * elements(g, d.dim); });
+}
+
+FoveaResult plan_vulkan_append(FoveaPlan_T& plan, FoveaDiag* diag) {
+    const FoveaAppendDesc& d = plan.append;
+    FoveaResult r;
+    if ((r = check_f16_output(plan, "y_type", d.y_type, diag))) return r;
+    if ((r = check_length("len", d.len, diag))) return r;
+    if ((r = check_length("capacity", d.capacity, diag))) return r;
+    if ((r = require_shader(d.y_type == FOVEA_F16 ? Shader::append_f16 : Shader::append, diag))) return r;
+    begin_operation(plan, "append: one thread for each element");
+    plan.vulkan.grid = {d.batch, d.heads, d.len, d.batch, d.heads, d.len};
+    plan.info.flops = double(d.batch) * d.heads * double(d.len) * d.dim;
+    return cut(
+        plan, 1, diag,
+        [&](const BlockGrid& g, const VulkanLimits& limits) { return check_append_block(plan, g, limits); },
+        [&](const BlockGrid& g) { return elements(g, d.dim); });
+}
+
+FoveaResult plan_vulkan_linear(FoveaPlan_T& plan, FoveaDiag* diag) {
+    const FoveaLinearDesc& d = plan.linear;
+    VulkanPlan& v = plan.vulkan;
+    if (FoveaResult r = check_f16_output(plan, "y_type", d.y_type, diag)) return r;
+    v.tile = choose_tile({d.rows, d.n_out, plan.facts.device_class});
+    v.quads = d.n_in % 4 == 0 && d.x_row_stride % 4 == 0 && d.w_row_stride % 4 == 0 &&
+              (!d.weight_is_in_out || d.n_out % 4 == 0);
+    const bool f16 = d.y_type == FOVEA_F16;
+    if (FoveaResult r =
+            require_shader(v.tile.shared ? (f16 ? Shader::linear_shared_f16 : Shader::linear_shared)
+                                         : (f16 ? Shader::linear_direct_f16 : Shader::linear_direct),
+                           diag))
+        return r;
+    begin_operation(plan, "linear: tiles of rows x outputs");
+    v.column_block = v.tile.columns;
+    const uint32_t column_blocks = uint32_t(ceil_div(d.n_out, v.column_block));
+    v.grid = {1, column_blocks, d.rows, 1, column_blocks, d.rows};
+    plan.info.flops = 2.0 * d.n_in * d.n_out * double(d.rows);
+    return cut(
+        plan, v.tile.rows, diag,
+        [&](const BlockGrid& g, const VulkanLimits& limits) { return check_linear_block(plan, g, limits); },
+        [&](const BlockGrid& g) {
+            return 2.0 * d.n_in * double(linear_columns(plan, g)) * double(g.block_rows);
+        });
+}
+
+FoveaResult operation_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
+                            FoveaDiag* diag) {
+    if (count < 1) return fail(diag, FOVEA_LIMIT_EXCEEDED, "count", "count is 0; this slice has 1 dispatch");
+    count = 1;
+    const Block block = plan.vulkan.grid.block(slice);
+    if (plan.operation == Operation::rope) rope_slice(plan, block, out[0]);
+    if (plan.operation == Operation::append) append_slice(plan, block, out[0]);
+    if (plan.operation == Operation::linear) linear_slice(plan, block, out[0]);
+    return FOVEA_OK;
+}
+
+void explain_operation(const FoveaPlan_T& plan, TextSink& text) {
+    const BlockGrid& g = plan.vulkan.grid;
+    if (plan.operation == Operation::linear) {
+        const TileChoice& t = plan.vulkan.tile;
+        text.line("tiles of %u x %u, %u threads, %s; a slice: %llu rows x %llu columns", t.rows, t.columns,
+                  t.threads, t.shared ? "in shared memory" : "straight from the buffers",
+                  static_cast<unsigned long long>(g.block_rows),
+                  static_cast<unsigned long long>(linear_columns(plan, g)));
+    } else {
+        text.line("a slice: %u batch entries x %u heads x %llu rows", g.block_batches, g.block_heads,
+                  static_cast<unsigned long long>(g.block_rows));
+    }
+}
+
+}  // namespace fovea

@@ -1,0 +1,228 @@
+#include "plan/vulkan_dispatch.hpp"
+#include "plan/vulkan_limits.hpp"
+#include "plan/vulkan_staged.hpp"
+#include "problem/checked.hpp"
+#include "problem/status.hpp"
+#include "shaders/interface.h"
+
+namespace fovea {
+namespace {
+
+// The three dispatches of one block.
+class SliceMaker {
+  public:
+    SliceMaker(const FoveaPlan_T& plan, const Block& block)
+        : plan_(plan), p(plan.problem), s(plan.vulkan.staged), block_(block) {
+        alignment_ = window_alignment(plan.facts);
+        entries_ = uint64_t{block.batches} * block.heads;
+        const uint64_t rows = entries_ * block.rows;
+        has_keys_ = p.len_kv > 0;
+        row_scale_ = {s.row_scale_offset, rows * 4, 0};
+        scores_ = {s.scores_offset, rows * s.score_stride * 4, 0};
+        const uint64_t first =
+            (uint64_t{block.first_batch} * p.heads_q + block.first_head) * uint64_t(p.len_q) +
+            block.first_row;
+        const uint64_t last = (uint64_t{block.first_batch + block.batches - 1} * p.heads_q +
+                               block.first_head + block.heads - 1) *
+                                  uint64_t(p.len_q) +
+                              block.first_row + block.rows;
+        row_base_ = uint32_t(first % (alignment_ / 4));
+        const uint64_t aligned = first - row_base_;
+        lse_ = {aligned * 4, (last - aligned) * 4, 0};
+        stats_ = {aligned * sizeof(FoveaRowStats), (last - aligned) * sizeof(FoveaRowStats), 0};
+        matrix_ = element_window(first * uint64_t(p.len_kv), last * uint64_t(p.len_kv), 4, alignment_);
+    }
+
+    void scores(FoveaDispatch& out) const {
+        DispatchBuilder d(out, s.score_tile.shared ? Shader::scores_shared : Shader::scores_direct);
+        shader::ScoresPush push{};
+        push.slice = slice_view();
+        const Window q = query_window(p.q, p.dim_qk, p.q_type, push.q);
+        const Window k = key_window(p.k, p.dim_qk, p.k_type, push.k);
+        push.pages = page_view();
+        push.group = p.group;
+        push.dim = p.dim_qk;
+        push.heads_q = p.heads_q;
+        push.result_bases = result_bases();
+        push.scale = p.scale;
+        d.input(FOVEA_SLOT_Q, FOVEA_BIND_Q, q);
+        d.input(FOVEA_SLOT_K, FOVEA_BIND_K, k);
+        bind_tables(d, true);
+        d.output(FOVEA_SLOT_SCORES, FOVEA_BIND_COUNT, scores_);
+        d.output_if(wants(p, FOVEA_OUTPUT_SCORES), FOVEA_SLOT_OUT_SCORES, FOVEA_BIND_SCORES, matrix_);
+        d.spec(FOVEA_SPEC_THREADS, s.score_tile.threads);
+        d.spec(FOVEA_SPEC_A_TYPE, p.q_type);
+        d.spec(FOVEA_SPEC_B_TYPE, p.k_type);
+        d.spec(FOVEA_SPEC_ALIGNED, s.score_quads);
+        d.spec(FOVEA_SPEC_ROWS, s.score_tile.rows);
+        d.push(push);
+        d.groups(ceil_div(s.score_stride, s.score_tile.columns), ceil_div(block_.rows, s.score_tile.rows),
+                 entries_);
+    }
+
+    void softmax(FoveaDispatch& out) const {
+        DispatchBuilder d(out, Shader::softmax);
+        shader::SoftmaxPush push{};
+        push.slice = slice_view();
+        push.heads_q = p.heads_q;
+        push.result_bases = result_bases();
+        push.softcap = p.softcap;
+        push.keep_scale = p.dropout ? p.keep_scale : 1.0f;
+        bind_matrix(d, FOVEA_SLOT_MASK, FOVEA_BIND_MASK, p.mask, push.mask);
+        bind_matrix(d, FOVEA_SLOT_BIAS, FOVEA_BIND_BIAS, p.bias, push.bias);
+        bind_matrix(d, FOVEA_SLOT_KEEP, FOVEA_BIND_KEEP, p.keep, push.keep);
+        push.keep_keys = uint32_t(p.keep.keys);
+        if (s.flags & shader::kFlagPhilox) {
+            push.keep = {uint32_t(p.dropout_seed), uint32_t(p.dropout_seed >> 32), uint32_t(p.dropout_offset),
+                         uint32_t(p.dropout_offset >> 32)};
+            push.keep_keys = p.drop_threshold;
+        }
+        bind_whole(d, p.alibi, FOVEA_SLOT_ALIBI, FOVEA_BIND_ALIBI);
+        bind_whole(d, p.sinks, FOVEA_SLOT_SINKS, FOVEA_BIND_SINKS);
+        bind_tables(d, false);
+        d.output(FOVEA_SLOT_ROW_SCALE, FOVEA_BIND_COUNT, row_scale_);
+        d.output_if(has_keys_, FOVEA_SLOT_SCORES, FOVEA_BIND_COUNT, scores_);
+        d.output_if(wants(p, FOVEA_OUTPUT_LSE), FOVEA_SLOT_LSE, FOVEA_BIND_LSE, lse_);
+        d.output_if(wants(p, FOVEA_OUTPUT_ROW_STATS), FOVEA_SLOT_ROW_STATS, FOVEA_BIND_ROW_STATS, stats_);
+        bind_result_matrix(d, FOVEA_OUTPUT_CAPPED, FOVEA_SLOT_CAPPED, FOVEA_BIND_CAPPED);
+        bind_result_matrix(d, FOVEA_OUTPUT_MASKED, FOVEA_SLOT_MASKED, FOVEA_BIND_MASKED);
+        bind_result_matrix(d, FOVEA_OUTPUT_WEIGHTS, FOVEA_SLOT_WEIGHTS, FOVEA_BIND_WEIGHTS);
+        d.spec(FOVEA_SPEC_THREADS, s.softmax_threads);
+        d.spec(FOVEA_SPEC_ROW_THREADS, s.row_threads);
+        d.push(push);
+        d.groups(ceil_div(block_.rows, s.softmax_threads / s.row_threads), entries_, 1);
+        if (has_keys_) d.after_earlier_ones();
+    }
+
+    void weighted_sum(FoveaDispatch& out) const {
+        DispatchBuilder d(out, staged_sum_shader(plan_));
+        shader::WeightedSumPush push{};
+        push.slice = slice_view();
+        const Window o = query_window(p.o, p.dim_v, p.o_type, push.o);
+        d.output(FOVEA_SLOT_O, FOVEA_BIND_O, o);
+        if (has_keys_)
+            d.input(FOVEA_SLOT_V, FOVEA_BIND_V, key_window(p.v, p.dim_v, p.v_type, push.v));
+        else
+            d.unused_input(FOVEA_SLOT_V);
+        push.pages = page_view();
+        push.group = p.group;
+        push.dim = p.dim_v;
+        bind_tables(d, true);
+        d.input_if(has_keys_, FOVEA_SLOT_SCORES, FOVEA_BIND_COUNT, scores_);
+        d.input(FOVEA_SLOT_ROW_SCALE, FOVEA_BIND_COUNT, row_scale_);
+        d.spec(FOVEA_SPEC_THREADS, s.sum_tile.threads);
+        d.spec(FOVEA_SPEC_A_TYPE, FOVEA_F32);
+        d.spec(FOVEA_SPEC_B_TYPE, p.v_type);
+        d.spec(FOVEA_SPEC_ALIGNED, s.sum_quads);
+        d.spec(FOVEA_SPEC_ROWS, s.sum_tile.rows);
+        d.push(push);
+        d.groups(ceil_div(p.dim_v, s.sum_tile.columns), ceil_div(block_.rows, s.sum_tile.rows), entries_);
+        d.after_earlier_ones();
+    }
+
+    bool has_keys() const { return has_keys_; }
+
+  private:
+    shader::SliceView slice_view() const {
+        shader::SliceView view{};
+        view.heads = block_.heads;
+        view.rows = uint32_t(block_.rows);
+        view.first_batch = block_.first_batch;
+        view.first_head = block_.first_head;
+        view.first_row = uint32_t(block_.first_row);
+        view.len_q = uint32_t(p.len_q);
+        view.len_kv = uint32_t(p.len_kv);
+        view.flags = s.flags;
+        view.offset = s.offset;
+        view.window_left = s.window_left;
+        view.window_right = s.window_right;
+        view.key_limit = s.key_limit;
+        view.score_stride = s.score_stride;
+        view.packed_rows_q = uint32_t(p.packed_rows_q);
+        view.packed_rows_kv = uint32_t(p.packed_rows_kv);
+        return view;
+    }
+
+    shader::PageView page_view() const { return {p.page_size, p.page_count, uint32_t(p.block_table_pages)}; }
+    uint32_t result_bases() const { return row_base_ | matrix_.base << 16; }
+
+    static shader::TensorView tensor_view(const FoveaStrides& strides, const Window& window) {
+        return {window.base, uint32_t(strides.batch), uint32_t(strides.head), uint32_t(strides.row)};
+    }
+
+    Window query_window(const FoveaStrides& strides, uint64_t dim, FoveaDtype type,
+                        shader::TensorView& view) const {
+        Block block = block_;
+        if (p.packed_rows_q)
+            block.batches = 1, block.first_batch = 0, block.first_row = 0,
+            block.rows = uint64_t(p.packed_rows_q);
+        const Window window = block_window(strides, block, dim, dtype_bytes(type), alignment_);
+        view = tensor_view(strides, window);
+        return window;
+    }
+
+    Window key_window(const FoveaStrides& strides, uint64_t dim, FoveaDtype type,
+                      shader::TensorView& view) const {
+        Block block = block_;
+        block.first_head = block_.first_head / p.group;
+        block.heads = (block_.first_head + block_.heads - 1) / p.group - block.first_head + 1;
+        block.first_row = 0;
+        block.rows = uint64_t(p.len_kv);
+        if (p.packed_rows_kv)
+            block.batches = 1, block.first_batch = 0, block.rows = uint64_t(p.packed_rows_kv);
+        if (p.page_size) block.batches = p.page_count, block.first_batch = 0, block.rows = p.page_size;
+        const Window window = block_window(strides, block, dim, dtype_bytes(type), alignment_);
+        view = tensor_view(strides, window);
+        return window;
+    }
+
+    void bind_matrix(DispatchBuilder& d, uint32_t slot, uint32_t source, const MatrixView& m,
+                     shader::TensorView& view) const {
+        if (!m.present || m.keys == 0) return d.unused_input(slot);
+        const Window window =
+            block_window(m.strides, block_, uint64_t(m.keys), dtype_bytes(m.type), alignment_);
+        view = tensor_view(m.strides, window);
+        d.input(slot, source, window);
+    }
+
+    void bind_result_matrix(DispatchBuilder& d, uint32_t output, uint32_t slot, uint32_t source) const {
+        d.output_if(wants(p, output) && has_keys_, slot, source, matrix_);
+    }
+
+    void bind_whole(DispatchBuilder& d, bool used, uint32_t slot, uint32_t source) const {
+        d.input_if(used, slot, source, {0, p.binding_bytes[source], 0});
+    }
+
+    void bind_tables(DispatchBuilder& d, bool with_blocks) const {
+        bind_whole(d, p.batch_table, FOVEA_SLOT_BATCH_TABLE, FOVEA_BIND_BATCH_TABLE);
+        if (with_blocks) bind_whole(d, p.page_size != 0, FOVEA_SLOT_BLOCK_TABLE, FOVEA_BIND_BLOCK_TABLE);
+    }
+
+    const FoveaPlan_T& plan_;
+    const Problem& p;
+    const StagedPlan& s;
+    Block block_;
+    uint64_t alignment_, entries_;
+    bool has_keys_;
+    Window row_scale_, scores_, lse_, stats_, matrix_;
+    uint32_t row_base_;
+};
+
+}  // namespace
+
+FoveaResult staged_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
+                         FoveaDiag* diag) {
+    const SliceMaker make(plan, plan.vulkan.grid.block(slice));
+    const bool has_output = wants(plan.problem, FOVEA_OUTPUT_O), has_softmax = plan.vulkan.staged.has_softmax;
+    const uint32_t needed = uint32_t(make.has_keys()) + uint32_t(has_softmax) + uint32_t(has_output);
+    if (count < needed)
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "count", "count is %u; this slice has %u dispatches", count,
+                    needed);
+    count = 0;
+    if (make.has_keys()) make.scores(out[count++]);
+    if (has_softmax) make.softmax(out[count++]);
+    if (has_output) make.weighted_sum(out[count++]);
+    return FOVEA_OK;
+}
+
+}  // namespace fovea

@@ -1,0 +1,65 @@
+#include "plan/vulkan_window.hpp"
+
+#include "problem/checked.hpp"
+
+#include <algorithm>
+
+namespace fovea {
+namespace {
+
+uint64_t first_element(const FoveaStrides& s, uint64_t b, uint64_t h, uint64_t i) {
+    return b * uint64_t(s.batch) + h * uint64_t(s.head) + i * uint64_t(s.row);
+}
+
+}  // namespace
+
+uint64_t BlockGrid::count() const {
+    if (batch == 0 || heads == 0 || len == 0) return 0;
+    return ceil_div(batch, block_batches) * ceil_div(heads, block_heads) * ceil_div(len, block_rows);
+}
+
+Block BlockGrid::block(uint64_t index) const {
+    const uint64_t row_blocks = ceil_div(len, block_rows), head_blocks = ceil_div(heads, block_heads);
+    Block out{};
+    out.first_row = index % row_blocks * block_rows;
+    out.rows = std::min(block_rows, len - out.first_row);
+    index /= row_blocks;
+    out.first_head = uint32_t(index % head_blocks) * block_heads;
+    out.heads = std::min(block_heads, heads - out.first_head);
+    index /= head_blocks;
+    out.first_batch = uint32_t(index) * block_batches;
+    out.batches = std::min(block_batches, batch - out.first_batch);
+    return out;
+}
+
+Window element_window(uint64_t first, uint64_t end, uint32_t element_bytes, uint64_t alignment) {
+    Window w{};
+    w.offset = align_down(first * element_bytes, alignment);
+    w.size = end * element_bytes - w.offset;
+    w.base = uint32_t((first * element_bytes - w.offset) / element_bytes);
+    return w;
+}
+
+void round_for_words(Window& window) { window.size = align_up(window.size, 4); }
+
+Window block_window(const FoveaStrides& strides, const Block& block, uint64_t dim, uint32_t element_bytes,
+                    uint64_t alignment) {
+    const uint64_t first = first_element(strides, block.first_batch, block.first_head, block.first_row);
+    const uint64_t last = first_element(strides, block.first_batch + block.batches - 1,
+                                        block.first_head + block.heads - 1, block.first_row + block.rows - 1);
+    return element_window(first, last + dim, element_bytes, alignment);
+}
+
+uint64_t largest_window(const FoveaStrides& strides, uint64_t batches, uint64_t heads, uint64_t rows,
+                        uint64_t dim, uint32_t element_bytes, uint64_t alignment) {
+    const uint64_t elements = first_element(strides, batches - 1, heads - 1, rows - 1) + dim;
+    return align_up(elements * element_bytes, 4) + alignment;
+}
+
+bool rows_are_quads(const FoveaStrides& strides, uint64_t batches, uint64_t heads, uint64_t rows,
+                    uint64_t dim) {
+    return dim % 4 == 0 && (batches == 1 || strides.batch % 4 == 0) &&
+           (heads == 1 || strides.head % 4 == 0) && (rows <= 1 || strides.row % 4 == 0);
+}
+
+}  // namespace fovea

@@ -1,0 +1,212 @@
+// What host and shaders agree on: binding slots, specialization constants, push constants, tile sizes. Read
+// by GLSL and by C++; no number of it stands anywhere else.
+#ifndef FOVEA_SHADERS_INTERFACE_H
+#define FOVEA_SHADERS_INTERFACE_H
+
+#ifdef __cplusplus
+#include <cstdint>
+namespace fovea::shader {
+using uint = std::uint32_t;
+#define FOVEA_CONST constexpr uint
+#else
+#define FOVEA_CONST const uint
+#endif
+
+// ==== sizes ====
+
+// The floor that every kernel keeps to.
+FOVEA_CONST kFloorInvocations = 128;
+FOVEA_CONST kFloorSharedBytes = 16384;
+FOVEA_CONST kFloorPushBytes = 128;
+
+// Lengths stay below this, so that positions and their differences fit int32.
+FOVEA_CONST kMaxKernelLength = 1u << 29;
+FOVEA_CONST kUnboundedWindow = 0x7fffffffu;
+
+// Keys of a score row start at a multiple of this below the first visible key of its slice.
+FOVEA_CONST kKeyBlock = 64;
+
+// Each thread of a tile holds kThreadColumns columns.
+FOVEA_CONST kThreadColumns = 4;
+// Tiles without shared memory: all threads of a workgroup work on the same few rows.
+FOVEA_CONST kDirectRows = 8;
+// Tiles in shared memory: 128 threads as 16 x 8, each 8 rows x 4 columns.
+FOVEA_CONST kSharedThreads = 128;
+FOVEA_CONST kSharedThreadRows = 8;
+FOVEA_CONST kSharedRows = 64;
+FOVEA_CONST kSharedColumns = 64;
+FOVEA_CONST kSharedDepth = 16;
+
+FOVEA_CONST kSoftmaxMaxThreads = 128;
+FOVEA_CONST kElementThreads = 64;  // rope, append
+
+// A visible key has a weight >= +0 in the workspace; a hidden or dropped one these bits, which is -0.
+FOVEA_CONST kHiddenWeight = 0x80000000u;
+FOVEA_CONST kMinusInfinity = 0xff800000u;
+
+// ==== specialization constants ====
+
+#define FOVEA_SPEC_THREADS 0  // all kernels: workgroup size
+#define FOVEA_SPEC_A_TYPE 1   // type of q, x: FoveaDtype
+#define FOVEA_SPEC_B_TYPE 2   // type of k, v, weight
+#define FOVEA_SPEC_ALIGNED 3  // 1: rows start at, and are as long as, a multiple of 4 elements
+#define FOVEA_SPEC_ROWS 4     // direct tiles: rows of a workgroup
+#define FOVEA_SPEC_IN_OUT 5   // linear: 1: the weight is [n_in, n_out]
+#define FOVEA_SPEC_TILE_COUNT 6
+#define FOVEA_SPEC_ROW_THREADS 1  // softmax: threads for each row
+#define FOVEA_SPEC_SOFTMAX_COUNT 2
+#define FOVEA_SPEC_ELEMENT_COUNT 2  // rope, append: threads, type of x
+
+FOVEA_CONST kTypeF32 = 0;  // FoveaDtype
+FOVEA_CONST kTypeF16 = 1;
+
+// ==== flags of one dispatch ====
+
+FOVEA_CONST kFlagBatchTable = 1u << 0;
+FOVEA_CONST kFlagBottomRight = 1u << 1;
+FOVEA_CONST kFlagPackedQ = 1u << 2;
+FOVEA_CONST kFlagPackedKv = 1u << 3;
+FOVEA_CONST kFlagAllKeys = 1u << 4;  // scores of hidden keys are wanted too
+FOVEA_CONST kFlagPaged = 1u << 5;
+FOVEA_CONST kFlagMask = 1u << 6;
+FOVEA_CONST kFlagBias = 1u << 7;
+FOVEA_CONST kFlagBiasF16 = 1u << 8;
+FOVEA_CONST kFlagAlibi = 1u << 9;
+FOVEA_CONST kFlagSinks = 1u << 10;
+FOVEA_CONST kFlagKeepMatrix = 1u << 11;
+FOVEA_CONST kFlagPhilox = 1u << 12;
+FOVEA_CONST kFlagScores = 1u << 13;  // outputs
+FOVEA_CONST kFlagCapped = 1u << 14;
+FOVEA_CONST kFlagMasked = 1u << 15;
+FOVEA_CONST kFlagWeights = 1u << 16;
+FOVEA_CONST kFlagLse = 1u << 17;
+FOVEA_CONST kFlagRowStats = 1u << 18;
+FOVEA_CONST kFlagSparse = 1u << 19;  // a key between the bounds of a row may be hidden or dropped
+
+// ==== push constants ====
+// Offsets and
+// strides count elements from the start of the binding's window.
+
+// Element (b, h, i, 0) of the part that a slice binds is at base + b*batch + h*head + i*row.
+struct TensorView {
+    uint base, batch, head, row;
+};
+
+// Which part of the problem a dispatch computes and which keys its rows may see.
+struct SliceView {
+    uint heads, rows;  // of each of the slice's batch entries; workgroup z counts entries * heads
+    uint first_batch, first_head, first_row;
+    uint len_q, len_kv;
+    uint flags;
+    int offset;                      // query i stands at i + offset; unused with kFlagBottomRight
+    uint window_left, window_right;  // kUnboundedWindow; causal is window_right 0
+    uint key_limit;                  // no key at or past it is visible: the columns of mask and bias
+    uint score_stride;               // elements between score rows in the workspace
+    uint packed_rows_q, packed_rows_kv;
+};
+
+struct PageView {
+    uint page_size, page_count, table_pages;
+};
+
+struct ScoresPush {
+    SliceView slice;
+    TensorView q, k;
+    PageView pages;
+    uint group;  // query heads for each key/value head
+    uint dim;
+    uint heads_q;
+    uint result_bases;  // see SoftmaxPush
+    float scale;
+};
+
+// result_bases: where the slice's first (b, h, i) row lies in the windows of the results. Low half: row in
+// lse and row statistics; high half: element in the matrices. Without dropout by matrix the words of `keep`
+// and `keep_keys` are Philox's: seed low, seed high, offset low, offset high, threshold.
+struct SoftmaxPush {
+    SliceView slice;
+    uint heads_q;
+    uint result_bases;
+    float softcap;  // 0: none
+    float keep_scale;
+    TensorView mask, bias, keep;
+    uint keep_keys;
+};
+
+struct WeightedSumPush {
+    SliceView slice;
+    TensorView v, o;
+    PageView pages;
+    uint group;
+    uint dim;
+};
+
+struct LinearPush {
+    uint rows, n_in, n_out;  // of the part that is bound
+    uint x_base, x_row, y_base, y_row, w_base, w_row, bias_base;
+    uint has_bias;
+};
+
+// Of rows [b, h, l]: what a slice binds.
+struct RowsView {
+    uint heads, rows;  // workgroup z counts entries * heads
+    uint dim;
+    uint first_batch, first_row;
+};
+
+struct RopePush {
+    RowsView slice;
+    TensorView x, y;
+    uint rotary_dim, interleaved;
+    uint len;         // tokens of a batch entry
+    uint token_base;  // element of POSITIONS, or row of COS and SIN, of the slice's first token
+    uint table_rows;  // 0: no positions
+    uint angle_base;
+};
+
+struct AppendPush {
+    RowsView slice;
+    TensorView x, y;
+    PageView pages;
+    uint capacity;
+    uint held;  // rows held before the call; from the table with has_batch_table
+    uint has_batch_table;
+};
+
+// ==== binding slots ====
+
+#define FOVEA_SLOT_Q 0  // scores
+#define FOVEA_SLOT_K 1
+#define FOVEA_SLOT_V 1  // weighted_sum
+#define FOVEA_SLOT_O 0
+#define FOVEA_SLOT_BATCH_TABLE 2  // all three
+#define FOVEA_SLOT_SCORES 3  // workspace: raw scores, then masked ones, then weights times their row's sum
+#define FOVEA_SLOT_BLOCK_TABLE 4  // scores, weighted_sum
+#define FOVEA_SLOT_ROW_SCALE 5    // workspace: what each row's weighted sum is multiplied by
+#define FOVEA_SLOT_OUT_SCORES 6   // scores
+#define FOVEA_SLOT_MASK 0         // softmax
+#define FOVEA_SLOT_BIAS 1
+#define FOVEA_SLOT_KEEP 4
+#define FOVEA_SLOT_ALIBI 6
+#define FOVEA_SLOT_SINKS 7
+#define FOVEA_SLOT_LSE 8
+#define FOVEA_SLOT_ROW_STATS 9
+#define FOVEA_SLOT_CAPPED 10
+#define FOVEA_SLOT_MASKED 11
+#define FOVEA_SLOT_WEIGHTS 12
+
+#define FOVEA_SLOT_X 0  // linear, rope, append
+#define FOVEA_SLOT_Y 1
+#define FOVEA_SLOT_W 2  // linear
+#define FOVEA_SLOT_LINEAR_BIAS 3
+#define FOVEA_SLOT_COS 2  // rope
+#define FOVEA_SLOT_SIN 3
+#define FOVEA_SLOT_POSITIONS 4
+#define FOVEA_SLOT_HELD 2  // append: batch table
+#define FOVEA_SLOT_PAGES 3
+
+#ifdef __cplusplus
+}  // namespace fovea::shader
+#endif
+#undef FOVEA_CONST
+#endif

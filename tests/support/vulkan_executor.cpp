@@ -1,0 +1,120 @@
+#include "support/vulkan_executor.hpp"
+
+#include <fovea/runtime.hpp>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+namespace fovea::test {
+namespace {
+
+constexpr uint64_t kMargin = 512;
+
+// One binding with a margin behind it that nobody may touch. (Inside the outputs, gaps between strides are
+// judged with the results.)
+struct Binding {
+    std::optional<DeviceBuffer> buffer;
+    std::vector<std::byte> uploaded;
+};
+
+class VulkanExecutor : public Executor {
+  public:
+    VulkanExecutor(std::string name, FoveaKernel kernel, Engine engine)
+        : name_(std::move(name)), kernel_(kernel), engine_(std::move(engine)) {}
+    const std::string& name() const override { return name_; }
+
+    Outcome run(const FoveaAttentionDesc& given, const Tensors& inputs,
+                const ExecuteOptions& options) override {
+        Outcome outcome;
+        FoveaAttentionDesc desc = given;
+        desc.kernel = kernel_;
+        Result<Plan> plan = engine_.plan_attention(desc);
+        if (!plan) {
+            outcome.kind = Outcome::Kind::refused;
+            outcome.code = plan.error().code;
+            outcome.text = plan.error().field + ": " + plan.error().text;
+            return outcome;
+        }
+        const FoveaPlanInfo info = plan->info();
+        outcome.kernel = info.kernel;
+        std::array<Binding, FOVEA_BIND_COUNT> bindings;
+        Result<void> done = upload(info, inputs, bindings);
+        if (done) done = run_plan(*plan, bindings, options);
+        if (done) done = download(info, bindings, outcome);
+        for (const std::string& message : engine_.take_messages()) outcome.text += "validation: " + message;
+        if (!done)
+            outcome.text += done.error().field + ": " + done.error().text, outcome.code = done.error().code;
+        outcome.kind = outcome.text.empty() ? Outcome::Kind::ran : Outcome::Kind::broken;
+        return outcome;
+    }
+
+  private:
+    static bool is_output(const FoveaPlanInfo& info, uint32_t i) { return info.output_mask >> i & 1; }
+
+    Result<void> upload(const FoveaPlanInfo& info, const Tensors& inputs,
+                        std::array<Binding, FOVEA_BIND_COUNT>& bindings) {
+        for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
+            if (!(info.binding_mask >> i & 1) || info.binding_bytes[i] == 0) continue;
+            Binding& b = bindings[i];
+            b.uploaded.assign(size_t(info.binding_bytes[i] + kMargin), kUntouched);
+            if (!is_output(info, i)) std::copy(inputs[i].begin(), inputs[i].end(), b.uploaded.begin());
+            Result<DeviceBuffer> buffer = engine_.buffer(b.uploaded.size());
+            if (!buffer) return buffer.error();
+            b.buffer.emplace(std::move(*buffer));
+            if (Result<void> done = b.buffer->upload(b.uploaded); !done) return done;
+        }
+        return {};
+    }
+
+    Result<void> run_plan(const Plan& plan, std::array<Binding, FOVEA_BIND_COUNT>& bindings,
+                          const ExecuteOptions& options) {
+        std::array<DeviceBuffer*, FOVEA_BIND_COUNT> buffers{};
+        for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
+            if (bindings[i].buffer) buffers[i] = &*bindings[i].buffer;
+        RunOptions run;
+        run.slice_shuffle_seed = options.shuffle_seed;
+        Result<RunReport> report = engine_.run(plan, buffers, run);
+        if (!report) return report.error();
+        return {};
+    }
+
+    static Result<void> download(const FoveaPlanInfo& info, std::array<Binding, FOVEA_BIND_COUNT>& bindings,
+                                 Outcome& outcome) {
+        for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
+            Binding& b = bindings[i];
+            if (!b.buffer) continue;
+            std::vector<std::byte> now(b.uploaded.size());
+            if (Result<void> done = b.buffer->download(now); !done) return done;
+            const auto begin = now.begin() + (is_output(info, i) ? std::ptrdiff_t(info.binding_bytes[i]) : 0);
+            const auto same = std::mismatch(begin, now.end(), b.uploaded.begin() + (begin - now.begin()));
+            if (same.first != now.end())
+                outcome.text += "binding " + std::to_string(i) + ": byte " +
+                                std::to_string(same.first - now.begin()) + " was written and must not be; ";
+            if (!is_output(info, i)) continue;
+            now.resize(size_t(info.binding_bytes[i]));
+            outcome.outputs[i] = std::move(now);
+        }
+        return {};
+    }
+
+    std::string name_;
+    FoveaKernel kernel_;
+    Engine engine_;
+};
+
+}  // namespace
+
+std::unique_ptr<Executor> make_vulkan_executor(std::string name, FoveaKernel kernel, std::string& error) {
+    EngineOptions options;
+    options.backend = BackendChoice::vulkan;
+    options.validation = true;
+    Result<Engine> engine = Engine::open(options);
+    if (!engine) {
+        error = engine.error().text;
+        return nullptr;
+    }
+    return std::make_unique<VulkanExecutor>(std::move(name), kernel, std::move(*engine));
+}
+
+}  // namespace fovea::test
