@@ -6,8 +6,8 @@
 
 namespace fovea {
 
-// Borrows the engine, which must outlive it. Every call moves its tensors to the device and back: made for looking into
-// layers, not for serving them.
+// Borrows the engine, which must outlive it. Every call moves its tensors to the device and back: made for
+// looking into layers, not for serving them.
 class EngineExecutor final : public Executor {
   public:
     explicit EngineExecutor(Engine& engine, FoveaKernel kernel = FOVEA_KERNEL_AUTO)

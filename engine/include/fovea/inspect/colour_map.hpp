@@ -1,0 +1,63 @@
+// Colours for numbers: the maps, the range they span, and what stands for values that no map has a place for.
+// Pure functions; thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace fovea {
+
+struct Rgb {
+    std::uint8_t r = 0, g = 0, b = 0;
+    friend bool operator==(const Rgb&, const Rgb&) = default;
+};
+
+// viridis, magma and cividis grow evenly in lightness and are safe for colour-blind readers (cividis most of
+// all); blue_orange is for signed numbers, neutral in the middle.
+enum class ColourMap { viridis, magma, cividis, grey, blue_orange };
+inline constexpr std::array<ColourMap, 5> kColourMaps = {
+    ColourMap::viridis, ColourMap::magma, ColourMap::cividis, ColourMap::grey, ColourMap::blue_orange};
+std::string_view colour_map_name(ColourMap map);
+std::optional<ColourMap> colour_map_from_name(std::string_view name);
+
+using ColourTable = std::array<Rgb, 256>;
+// Smooth through a few control points; the same in every app.
+ColourTable colour_table(ColourMap map);
+
+inline constexpr Rgb kNanColour = {255, 0, 255};
+inline constexpr Rgb kInfinityColour = {0, 255, 255};
+
+// sRGB relative luminance of WCAG, 0 black to 1 white, and the contrast of two colours, 1 to 21.
+double luminance(Rgb colour);
+double contrast(Rgb a, Rgb b);
+// Near black or white, whichever is read better on `background`.
+Rgb text_colour_on(Rgb background);
+// Lightness L* of CIE 1976, 0 to 100: what the eye takes for even steps.
+double lightness(Rgb colour);
+
+// How a range of numbers is spread over a map.
+enum class ColourScale {
+    linear,
+    logarithmic,  // low must be above 0; numbers at or below it take the lowest colour
+    symmetric     // signed numbers: linear around 0, which is the map's middle, to +-max(|low|, |high|)
+};
+struct ColourRange {
+    double low = 0.0, high = 1.0;
+    ColourScale scale = ColourScale::linear;
+
+    // Place on the map, 0 to 1, clamped. NaN for NaN. A range without width puts everything in the middle.
+    double place(double value) const;
+    // The number at a place: what a colour bar's tick stands for.
+    double value_at(double place) const;
+};
+// The finite values' own range: symmetric where there are negative ones, else from 0, which is where weights
+// begin.
+ColourRange fitted_range(std::span<const float> values);
+
+// A value's colour by table and range; kNanColour and kInfinityColour for NaN and infinities.
+Rgb colour_of(double value, const ColourTable& table, const ColourRange& range);
+
+}  // namespace fovea

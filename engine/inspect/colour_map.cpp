@@ -1,0 +1,166 @@
+#include <fovea/inspect/colour_map.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace fovea {
+namespace {
+
+constexpr Rgb rgb(std::uint32_t code) {
+    return {static_cast<std::uint8_t>(code >> 16), static_cast<std::uint8_t>(code >> 8 & 0xFFU),
+            static_cast<std::uint8_t>(code & 0xFFU)};
+}
+
+// Evenly spaced control points, from low to high.
+constexpr std::array<Rgb, 10> kViridis = {rgb(0x440154), rgb(0x482878), rgb(0x3e4989), rgb(0x31688e),
+                                          rgb(0x26828e), rgb(0x1f9e89), rgb(0x35b779), rgb(0x6ece58),
+                                          rgb(0xb5de2b), rgb(0xfde725)};
+constexpr std::array<Rgb, 10> kMagma = {rgb(0x000004), rgb(0x180f3d), rgb(0x440f76), rgb(0x721f81),
+                                        rgb(0x9e2f7f), rgb(0xcd4071), rgb(0xf1605d), rgb(0xfd9668),
+                                        rgb(0xfeca8d), rgb(0xfcfdbf)};
+constexpr std::array<Rgb, 10> kCividis = {rgb(0x00224e), rgb(0x123570), rgb(0x3b496c), rgb(0x575d6d),
+                                          rgb(0x707173), rgb(0x8a8678), rgb(0xa59c74), rgb(0xc3b369),
+                                          rgb(0xe1cc55), rgb(0xfee838)};
+constexpr std::array<Rgb, 2> kGrey = {rgb(0x0a0a0a), rgb(0xfafafa)};
+constexpr std::array<Rgb, 9> kBlueOrange = {rgb(0x0b2a5b), rgb(0x1b5c9e), rgb(0x4f94cd),
+                                            rgb(0xa9cde6), rgb(0xf4f2ee), rgb(0xf5c591),
+                                            rgb(0xe08a35), rgb(0xae5510), rgb(0x4f2004)};
+
+std::span<const Rgb> control_points(ColourMap map) {
+    switch (map) {
+        case ColourMap::viridis:
+            return kViridis;
+        case ColourMap::magma:
+            return kMagma;
+        case ColourMap::cividis:
+            return kCividis;
+        case ColourMap::grey:
+            return kGrey;
+        case ColourMap::blue_orange:
+            return kBlueOrange;
+    }
+    return kGrey;
+}
+
+// Catmull-Rom through p1 and p2; the neighbours give the slopes.
+double spline(double p0, double p1, double p2, double p3, double t) {
+    const double a = 2.0 * p1, b = p2 - p0, c = 2.0 * p0 - 5.0 * p1 + 4.0 * p2 - p3,
+                 d = -p0 + 3.0 * (p1 - p2) + p3;
+    return 0.5 * (a + t * (b + t * (c + t * d)));
+}
+
+std::uint8_t channel(std::span<const Rgb> points, std::uint8_t Rgb::*which, double place) {
+    const double at = place * static_cast<double>(points.size() - 1);
+    const auto last = static_cast<std::ptrdiff_t>(points.size()) - 1;
+    const auto segment = std::min(static_cast<std::ptrdiff_t>(at), last - 1);
+    const auto point = [&](std::ptrdiff_t index) {
+        return static_cast<double>(
+            points[static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(index, 0, last))].*which);
+    };
+    const double value = spline(point(segment - 1), point(segment), point(segment + 1), point(segment + 2),
+                                at - static_cast<double>(segment));
+    return static_cast<std::uint8_t>(std::lround(std::clamp(value, 0.0, 255.0)));
+}
+
+double linear_light(std::uint8_t channel_value) {
+    const double c = channel_value / 255.0;
+    return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
+}
+
+}  // namespace
+
+std::string_view colour_map_name(ColourMap map) {
+    switch (map) {
+        case ColourMap::viridis:
+            return "viridis";
+        case ColourMap::magma:
+            return "magma";
+        case ColourMap::cividis:
+            return "cividis";
+        case ColourMap::grey:
+            return "grey";
+        case ColourMap::blue_orange:
+            return "blue-orange";
+    }
+    return "";
+}
+
+std::optional<ColourMap> colour_map_from_name(std::string_view name) {
+    for (const ColourMap map : kColourMaps) {
+        if (colour_map_name(map) == name) return map;
+    }
+    return std::nullopt;
+}
+
+ColourTable colour_table(ColourMap map) {
+    const std::span<const Rgb> points = control_points(map);
+    ColourTable table;
+    for (std::size_t i = 0; i < table.size(); ++i) {
+        const double place = static_cast<double>(i) / static_cast<double>(table.size() - 1);
+        table[i] = {channel(points, &Rgb::r, place), channel(points, &Rgb::g, place),
+                    channel(points, &Rgb::b, place)};
+    }
+    return table;
+}
+
+double luminance(Rgb colour) {
+    return 0.2126 * linear_light(colour.r) + 0.7152 * linear_light(colour.g) +
+           0.0722 * linear_light(colour.b);
+}
+
+double contrast(Rgb a, Rgb b) {
+    const double x = luminance(a) + 0.05, y = luminance(b) + 0.05;
+    return std::max(x, y) / std::min(x, y);
+}
+
+Rgb text_colour_on(Rgb background) {
+    constexpr Rgb kDark = rgb(0x111418), kLight = rgb(0xffffff);
+    return contrast(background, kLight) >= contrast(background, kDark) ? kLight : kDark;
+}
+
+double lightness(Rgb colour) {
+    const double y = luminance(colour);
+    return y <= 216.0 / 24389.0 ? y * 24389.0 / 27.0 : 116.0 * std::cbrt(y) - 16.0;
+}
+
+double ColourRange::place(double value) const {
+    if (std::isnan(value)) return value;
+    if (scale == ColourScale::symmetric) {
+        const double reach = std::max(std::fabs(low), std::fabs(high));
+        return reach > 0.0 ? std::clamp(0.5 + 0.5 * value / reach, 0.0, 1.0) : 0.5;
+    }
+    if (!(high > low)) return 0.5;
+    if (scale == ColourScale::logarithmic) {
+        return value > low ? std::clamp(std::log(value / low) / std::log(high / low), 0.0, 1.0) : 0.0;
+    }
+    return std::clamp((value - low) / (high - low), 0.0, 1.0);
+}
+
+double ColourRange::value_at(double place) const {
+    if (scale == ColourScale::symmetric)
+        return (2.0 * place - 1.0) * std::max(std::fabs(low), std::fabs(high));
+    if (scale == ColourScale::logarithmic && low > 0.0) return low * std::pow(high / low, place);
+    return low + place * (high - low);
+}
+
+ColourRange fitted_range(std::span<const float> values) {
+    double low = std::numeric_limits<double>::infinity(), high = -low;
+    for (const float value : values) {
+        if (!std::isfinite(value)) continue;
+        low = std::min(low, static_cast<double>(value));
+        high = std::max(high, static_cast<double>(value));
+    }
+    if (low > high) return {};
+    if (low < 0.0) return {low, high, ColourScale::symmetric};
+    return {0.0, high, ColourScale::linear};
+}
+
+Rgb colour_of(double value, const ColourTable& table, const ColourRange& range) {
+    if (std::isnan(value)) return kNanColour;
+    if (std::isinf(value)) return kInfinityColour;
+    const double index = range.place(value) * static_cast<double>(table.size() - 1);
+    return table[static_cast<std::size_t>(std::lround(index))];
+}
+
+}  // namespace fovea

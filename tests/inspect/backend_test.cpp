@@ -1,0 +1,49 @@
+// The lessons on every backend: each table within one unit of its last printed digit, each tensor within the
+// tolerance.
+#include <gtest/gtest.h>
+#include <fovea/inspect.hpp>
+#include <fovea/layers/engine_executor.hpp>
+
+#include <cstdlib>
+
+namespace fovea {
+namespace {
+
+void expect_all_lessons(Engine& engine, FoveaKernel kernel) {
+    EngineExecutor executor(engine, kernel);
+    LessonCheck total;
+    for (const Lesson& lesson : list_lessons()) {
+        const Result<LessonRun> run = run_lesson(lesson, executor);
+        ASSERT_TRUE(run) << run.error().text;
+        total.add(check_lesson(lesson, *run));
+    }
+    EXPECT_EQ(total.tables, 133U);
+    EXPECT_EQ(total.tables_within_unit, 133U);
+    EXPECT_EQ(total.tensors_within, total.tensors);
+    if (total.tables_within_unit != total.tables || total.tensors_within != total.tensors) {
+        for (const std::string& failure : total.failures) ADD_FAILURE() << failure;
+    }
+    std::printf("%s, kernel %s: %u of %u tables digit for digit, %u within one unit; largest difference %s\n",
+                executor.name().c_str(), kernel_name(kernel), total.tables_exact, total.tables,
+                total.tables_within_unit, format_number(total.largest_difference).c_str());
+}
+
+TEST(LessonsOnCpu, every_table_within_one_unit) {
+    Result<Engine> engine = Engine::open({.backend = BackendChoice::cpu, .cpu_threads = 2});
+    ASSERT_TRUE(engine) << engine.error().text;
+    for (const FoveaKernel kernel : {FOVEA_KERNEL_AUTO, FOVEA_KERNEL_PLAIN, FOVEA_KERNEL_REFERENCE}) {
+        expect_all_lessons(*engine, kernel);
+    }
+}
+
+TEST(LessonsOnVulkan, every_table_within_one_unit) {
+    Result<Engine> engine = Engine::open({.backend = BackendChoice::vulkan, .validation = true});
+    if (!engine && std::getenv("FOVEA_TEST_DRIVER") == nullptr) GTEST_SKIP() << engine.error().text;
+    ASSERT_TRUE(engine) << engine.error().text;
+    expect_all_lessons(*engine, FOVEA_KERNEL_AUTO);
+    expect_all_lessons(*engine, FOVEA_KERNEL_STAGED);
+    for (const std::string& message : engine->take_messages()) ADD_FAILURE() << message;
+}
+
+}  // namespace
+}  // namespace fovea
