@@ -26,7 +26,7 @@ void print_help(const std::vector<OptionSpec>& specs) {
     print_options(specs);
 }
 
-// One line for each case; true unless it failed.
+// One line for each case.
 struct Tally {
     int passed = 0, failed = 0, skipped = 0;
 
@@ -68,11 +68,11 @@ int conformance_command(Words words) {
     if (!options) return refuse(options.error());
     Result<Engine> engine = Engine::open(*options);
     if (!engine) return refuse(engine.error());
+    std::fprintf(stderr, "fovea: on %s\n", engine->device().name.c_str());
     Tally tally;
     for (const std::filesystem::path& folder : *folders)
         tally.add(folder.filename().string(), run_folder(*engine, folder));
-    std::printf("%d passed, %d failed, %d skipped on %s\n", tally.passed, tally.failed, tally.skipped,
-                engine->device().name.c_str());
+    std::printf("%d passed, %d failed, %d skipped\n", tally.passed, tally.failed, tally.skipped);
     return tally.failed ? 1 : 0;
 }
 

@@ -50,6 +50,7 @@ Result<Tensors> load_tensors(const fs::path& set, const std::vector<std::string>
 
 Result<std::vector<fs::path>> folders_in(const fs::path& folder) {
     std::error_code error;
+    if (!fs::is_directory(folder, error)) return io_error(folder, "is no folder that can be read");
     fs::directory_iterator entries(folder, error);
     if (error) return io_error(folder, "cannot be listed: " + error.message());
     std::vector<fs::path> found;
