@@ -59,6 +59,9 @@ FoveaResult foveaRunCpu(FoveaPlan plan, const FoveaCpuRun* given, FoveaDiag* dia
     if (run.parallel && run.parallel->worker_count > planned)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "parallel.worker_count",
                     "parallel.worker_count is %u; the plan is for %u", run.parallel->worker_count, planned);
+    if (plan->info.kernel == FOVEA_KERNEL_FLASH && !plan->cpu.kernels.flash)
+        return fail(diag, FOVEA_UNSUPPORTED, "facts.cpu_target", "the plan is for %s, which %s cannot run",
+                    foveaCpuTargetName(plan->cpu.target), "this processor or build");
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     for (uint32_t i = 0; i < run.binding_count && i < FOVEA_BIND_COUNT; ++i) bindings[i] = run.bindings[i];
     run_cpu(*plan, CpuRun{bindings, static_cast<unsigned char*>(run.workspace.data), run.parallel,

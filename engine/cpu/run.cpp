@@ -1,13 +1,42 @@
 #include "cpu/run.hpp"
 
+#include "cpu/attention_call.hpp"
 #include "cpu/plain.hpp"
 #include "plan/plan.hpp"
 #include "reference/reference.hpp"
 
 namespace fovea {
+namespace {
+
+struct AttentionJob {
+    cpu::AttentionCall call;
+    unsigned char* workspace;
+    uint64_t first_task;
+};
+
+void run_flash_task(void* arg, uint32_t index, uint32_t worker) {
+    const auto& job = *static_cast<const AttentionJob*>(arg);
+    const CpuPlan& cut = job.call.cut;
+    cut.kernels.flash(job.call, job.first_task + index, job.workspace + worker * cut.scratch_bytes);
+}
+
+void run_attention_tasks(const FoveaPlan_T& plan, const CpuRun& run) {
+    const CpuPlan& cut = plan.cpu;
+    const FoveaParallel* parallel = cut.serial ? nullptr : run.parallel;
+    const uint64_t end = std::min(run.slice_end * cut.tasks_per_slice, cut.tasks);
+    for (uint64_t first = run.slice_begin * cut.tasks_per_slice; first < end;) {
+        const uint64_t count = std::min<uint64_t>(end - first, 1u << 30);
+        AttentionJob job{{plan.problem, cut, run.bindings}, run.workspace, first};
+        for_each_task(parallel, uint32_t(count), run_flash_task, &job);
+        first += count;
+    }
+}
+
+}  // namespace
 
 void run_cpu(const FoveaPlan_T& plan, const CpuRun& run) {
     const CpuPlan& cpu = plan.cpu;
+    if (plan.info.kernel == FOVEA_KERNEL_FLASH) return run_attention_tasks(plan, run);
     const reference::RowRun rows{run.bindings,
                                  run.workspace,
                                  run.parallel,

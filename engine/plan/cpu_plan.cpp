@@ -1,6 +1,8 @@
 #include "plan/cpu_plan.hpp"
 
 #include "cpu/plain.hpp"
+#include "cpu/target.hpp"
+#include "plan/cpu_kernel_choice.hpp"
 #include "plan/plan.hpp"
 #include "plan/text_sink.hpp"
 #include "problem/checked.hpp"
@@ -60,29 +62,13 @@ FoveaResult plan_workspace(FoveaPlan_T& plan, FoveaDiag* diag) {
     return FOVEA_OK;
 }
 
-}  // namespace
-
-FoveaResult plan_cpu(FoveaPlan_T& plan, FoveaDiag* diag) {
+// Plain loops over rows, for the oracles and for what has no vector kernel.
+FoveaResult cut_rows(FoveaPlan_T& plan, FoveaDiag* diag) {
     const uint64_t rows = rows_of(plan);
+    const bool attention = plan.operation == Operation::attention;
     double cost = kDefaultSliceCost;
-    FoveaKernel kernel = FOVEA_KERNEL_PLAIN;
-    if (plan.operation == Operation::attention) {
-        const Problem& p = plan.problem;
-        if (p.kernel != FOVEA_KERNEL_AUTO && p.kernel != FOVEA_KERNEL_PLAIN &&
-            p.kernel != FOVEA_KERNEL_REFERENCE)
-            return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %d is not one of the CPU backend's",
-                        int(p.kernel));
-        if (p.kernel == FOVEA_KERNEL_REFERENCE) kernel = FOVEA_KERNEL_REFERENCE;
-        if (p.max_slice_cost > 0) cost = p.max_slice_cost;
-        plan.info.total_pairs = double(p.batch) * p.heads_q * double(p.len_q) * double(p.len_kv);
-        plan.info.visited_pairs = visible_pairs(p, batch_view(p, nullptr, 0)) * p.batch * p.heads_q;
-        plan.info.flops = 2.0 * (p.dim_qk + p.dim_v) * plan.info.visited_pairs;
-    } else {
-        plan.info.flops = flops_of_row(plan) * double(rows);
-    }
-    plan.info.kernel = kernel;
-    plan.info.workspace_alignment = 64;
-    if (plan.operation == Operation::attention)
+    if (attention && plan.problem.max_slice_cost > 0) cost = plan.problem.max_slice_cost;
+    if (attention)
         if (FoveaResult r = plan_workspace(plan, diag)) return r;
     const double rows_per_slice = std::max(1.0, cost / flops_of_row(plan));
     plan.cpu.rows_per_slice =
@@ -91,16 +77,59 @@ FoveaResult plan_cpu(FoveaPlan_T& plan, FoveaDiag* diag) {
     plan.cpu.rows = rows;
     plan.info.slice_count = ceil_div(rows, plan.cpu.rows_per_slice);
     plan.info.max_slice_flops = flops_of_row(plan) * double(plan.cpu.rows_per_slice);
-    snprintf(plan.info.reason, sizeof plan.info.reason, "%s",
-             kernel == FOVEA_KERNEL_REFERENCE ? "reference: float64 plain loops, asked for by name"
-                                              : "plain: float32 plain loops");
     return FOVEA_OK;
 }
 
+FoveaResult set_target(FoveaPlan_T& plan, FoveaDiag* diag) {
+    const uint32_t asked = plan.facts.cpu_target;
+    if (asked >= cpu::kTargetCount)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.cpu_target",
+                    "facts.cpu_target is %u; it must be below %u", asked, unsigned(cpu::kTargetCount));
+    plan.cpu.target = asked == cpu::kTargetBest ? cpu::best_target() : asked;
+    plan.cpu.kernels = cpu::kernels_of(plan.cpu.target);
+    return FOVEA_OK;
+}
+
+void count_attention(FoveaPlan_T& plan) {
+    const Problem& p = plan.problem;
+    plan.info.total_pairs = double(p.batch) * p.heads_q * double(p.len_q) * double(p.len_kv);
+    plan.info.visited_pairs = visible_pairs(p, batch_view(p, nullptr, 0)) * p.batch * p.heads_q;
+    plan.info.flops = 2.0 * (p.dim_qk + p.dim_v) * plan.info.visited_pairs;
+}
+
+}  // namespace
+
+FoveaResult plan_cpu(FoveaPlan_T& plan, FoveaDiag* diag) {
+    if (FoveaResult r = set_target(plan, diag)) return r;
+    plan.info.workspace_alignment = 64;
+    if (plan.operation != Operation::attention) {
+        plan.info.kernel = FOVEA_KERNEL_PLAIN;
+        plan.info.flops = flops_of_row(plan) * double(rows_of(plan));
+        snprintf(plan.info.reason, sizeof plan.info.reason, "plain: float32 plain loops");
+        return cut_rows(plan, diag);
+    }
+    count_attention(plan);
+    if (FoveaResult r = choose_cpu_kernel(plan, diag)) return r;
+    const bool by_row = plan.info.kernel == FOVEA_KERNEL_PLAIN || plan.info.kernel == FOVEA_KERNEL_REFERENCE;
+    return by_row ? cut_rows(plan, diag) : cut_cpu_attention(plan, diag);
+}
+
 void explain_cpu(const FoveaPlan_T& plan, TextSink& text) {
-    text.line("rows per slice: %llu, rows per task: %llu",
-              static_cast<unsigned long long>(plan.cpu.rows_per_slice),
-              static_cast<unsigned long long>(plan.cpu.rows_per_task));
+    const CpuPlan& cut = plan.cpu;
+    if (cut.rows_per_task) {
+        text.line("rows per slice: %llu, rows per task: %llu",
+                  static_cast<unsigned long long>(cut.rows_per_slice),
+                  static_cast<unsigned long long>(cut.rows_per_task));
+        return;
+    }
+    const cpu::TargetShape shape = cpu::target_shape(cut.target);
+    text.line("instruction set: %s, %u floats to a vector; register tile of %u x %u vectors%s",
+              cpu::target_name(cut.target), shape.lanes, shape.rows, shape.vectors,
+              cut.kernels.flash ? "" : "; not on this processor");
+    text.line(
+        "tasks: %llu of %u queries for each head of a group, in %u panels of %u rows; blocks of %u keys",
+        static_cast<unsigned long long>(cut.tasks), cut.query_tile, cut.panels, shape.panel(), cut.key_block);
+    text.line("scratch of each worker: %llu bytes", static_cast<unsigned long long>(cut.scratch_bytes));
 }
 
 }  // namespace fovea

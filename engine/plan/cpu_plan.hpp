@@ -1,14 +1,35 @@
 // How the CPU backend cuts its work.
 #pragma once
 
+#include "cpu/kernels.hpp"
+
+#include <fovea/fovea.h>
+
 #include <cstdint>
+
+struct FoveaPlan_T;
 
 namespace fovea {
 
 struct CpuPlan {
-    uint64_t rows;  // of (batch, head, query), flattened
-    uint64_t rows_per_slice;
-    uint64_t rows_per_task;
+    // Plain loops: rows of (batch, head, query), flattened.
+    uint64_t rows, rows_per_slice, rows_per_task;
+
+    // Vector kernels. A task is some queries of all heads of a group against all their keys; without a group
+    // of its own, of one key/value head of one batch entry.
+    cpu::Kernels kernels;  // of `target`; null where this build or this processor cannot run it
+    uint32_t target;       // cpu::Target
+    uint32_t query_tile;   // queries of a task, for each head of the group
+    uint32_t query_tiles;  // tasks along the queries
+    uint32_t panels;       // that hold the rows of a task
+    uint32_t key_block;    // keys that a task works on at a time; a row's sums go from block to block
+    uint64_t tasks, tasks_per_slice;
+    uint64_t scratch_bytes;  // of each worker
+    bool serial;             // too small to be worth waking a thread
 };
+
+// Cuts an attention plan whose kernel is one of the vector kernels: fills plan.cpu and the workspace, slices
+// and their costs in plan.info.
+FoveaResult cut_cpu_attention(FoveaPlan_T& plan, FoveaDiag* diag);
 
 }  // namespace fovea

@@ -193,14 +193,13 @@ Instance::~Instance() {
 
 VkBool32 Instance::on_message(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT,
                               const VkDebugUtilsMessengerCallbackDataEXT* data, void* user) {
-    const std::string name = data->pMessageIdName ? data->pMessageIdName : "";
-    static_cast<Instance*>(user)->add_message(name + ": " + data->pMessage);
+    static_cast<Instance*>(user)->add_message(data->pMessage);
     return VK_FALSE;
 }
 
-void Instance::add_message(std::string text) {
+void Instance::add_message(const char* text) {
     std::lock_guard lock(messages_mutex_);
-    messages_.push_back(std::move(text));
+    messages_.emplace_back(text);
 }
 
 std::vector<std::string> Instance::take_messages() {

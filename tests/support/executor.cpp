@@ -28,11 +28,10 @@ bool kernel_of(std::string_view name, FoveaKernel& kernel) {
     return false;
 }
 
-// Instruction sets are numbered by bits, see foveaCpuTargetName.
 bool target_of(std::string_view name, uint32_t& target) {
-    for (uint32_t bit = 0; bit < 32; ++bit) {
-        if (name != foveaCpuTargetName(1u << bit)) continue;
-        target = 1u << bit;
+    for (uint32_t id = 1; id < 32; ++id) {
+        if (name != foveaCpuTargetName(id)) continue;
+        target = id;
         return true;
     }
     return false;

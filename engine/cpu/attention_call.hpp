@@ -1,0 +1,79 @@
+// One run of an attention plan as the kernels see it: where rows, keys and matrix elements stand in the
+// buffers.
+#pragma once
+
+#include "plan/cpu_plan.hpp"
+#include "problem/problem.hpp"
+#include "problem/visibility.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fovea::cpu {
+
+struct AttentionCall {
+    const Problem& p;
+    const CpuPlan& cut;
+    const FoveaHostBuffer* bindings;  // FOVEA_BIND_COUNT of them
+
+    // Element `index` of a binding; null where the problem does not have it.
+    template <class T>
+    T* at(FoveaBinding binding, int64_t index = 0) const {
+        if (!(p.binding_mask >> binding & 1u)) return nullptr;
+        return static_cast<T*>(bindings[binding].data) + index;
+    }
+    BatchView view(uint32_t b) const {
+        return batch_view(p, at<const FoveaBatchEntry>(FOVEA_BIND_BATCH_TABLE), b);
+    }
+};
+
+// Query rows [begin, end) of all heads of one group in one batch entry. They are numbered with the heads
+// fastest, so that neighbours see nearly the same keys.
+struct QueryRows {
+    uint32_t b, h_kv;
+    BatchView view;
+    int64_t begin, end;  // end is at most q_length; rows past it are empty, see `past`
+    int64_t past;        // rows [end, past) belong to the task but lie beyond q_length
+
+    size_t count(const Problem& p) const { return size_t(end - begin) * p.group; }
+    int64_t query(const Problem& p, size_t n) const { return begin + int64_t(n / p.group); }
+    uint32_t head(const Problem& p, size_t n) const { return h_kv * p.group + uint32_t(n % p.group); }
+};
+
+// First element of the row of q or o.
+inline int64_t query_offset(const Problem& p, const FoveaStrides& s, const QueryRows& rows, int64_t i,
+                            uint32_t h) {
+    return rows.b * s.batch + h * s.head + ((p.packed_rows_q ? rows.view.q_start : 0) + i) * s.row;
+}
+
+// Where a matrix has its row of (b, h, i), key 0.
+inline int64_t matrix_offset(const MatrixView& m, uint32_t b, uint32_t h, int64_t i) {
+    return b * m.strides.batch + h * m.strides.head + i * m.strides.row;
+}
+
+// (b, h, i) in the results that are packed [B, Hq, Lq].
+inline int64_t flat_row(const Problem& p, uint32_t b, uint32_t h, int64_t i) {
+    return (int64_t(b) * p.heads_q + h) * p.len_q + i;
+}
+
+// A run of keys whose rows lie `row` elements apart, from element `first`; count 0: hidden by the block
+// table.
+struct KeyRun {
+    int64_t first;
+    int64_t count;
+    bool inside;  // false: the page lies outside the pool, and the keys are hidden
+};
+
+// The longest run from key j on, ending before key `end`.
+inline KeyRun key_run(const AttentionCall& call, const FoveaStrides& s, uint32_t b, uint32_t h_kv,
+                      const BatchView& view, int64_t j, int64_t end) {
+    const Problem& p = call.p;
+    if (!p.page_size) return {b * s.batch + h_kv * s.head + (view.kv_start + j) * s.row, end - j, true};
+    const int64_t in_page = j % p.page_size, count = std::min<int64_t>(end - j, p.page_size - in_page);
+    const int32_t page =
+        call.at<const int32_t>(FOVEA_BIND_BLOCK_TABLE)[b * p.block_table_pages + j / p.page_size];
+    if (page < 0 || uint32_t(page) >= p.page_count) return {0, count, false};
+    return {page * s.batch + h_kv * s.head + in_page * s.row, count, true};
+}
+
+}  // namespace fovea::cpu

@@ -1,0 +1,27 @@
+#include "cpu/simd_targets.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/flash.cpp"
+#include <hwy/foreach_target.h>
+
+#include "cpu/flash_inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu::HWY_NAMESPACE {
+
+void flash_task(const AttentionCall& call, uint64_t task, unsigned char* scratch) {
+    FlashTask(call, task, scratch).run();
+}
+
+}  // namespace fovea::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "cpu/kernels.hpp"
+
+namespace fovea::cpu {
+
+decltype(Kernels::flash) flash_kernel_of(uint32_t target) { FOVEA_SELECT_TARGET(target, flash_task) }
+
+}  // namespace fovea::cpu
+#endif

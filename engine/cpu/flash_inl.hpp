@@ -1,0 +1,274 @@
+// One task of attention in one pass: some queries of all heads of a group against all their keys, block by
+// block, with an online softmax. See tile_inl.hpp for the order of numbers.
+#if defined(FOVEA_CPU_FLASH_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef FOVEA_CPU_FLASH_INL_HPP
+#undef FOVEA_CPU_FLASH_INL_HPP
+#else
+#define FOVEA_CPU_FLASH_INL_HPP
+#endif
+
+#include "cpu/dropout_inl.hpp"
+#include "cpu/flash_layout.hpp"
+#include "cpu/key_block_inl.hpp"
+#include "cpu/row_end.hpp"
+#include "cpu/segments_inl.hpp"
+#include "cpu/softmax_inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu::HWY_NAMESPACE {
+
+static_assert(sizeof(Lanes) == kLaneWords * kPanel * 4);
+
+class FlashTask {
+  public:
+    FlashTask(const AttentionCall& call, uint64_t task, unsigned char* scratch);
+    void run();
+
+  private:
+    float* floats(uint64_t offset) const { return reinterpret_cast<float*>(base_ + offset); }
+    float* queries(size_t panel) const { return floats(layout_.queries) + panel * p_.dim_qk * kPanel; }
+    float* outputs(size_t panel) const { return floats(layout_.outputs) + panel * p_.dim_v * kPanel; }
+    float* maxima(size_t panel) const { return floats(layout_.maxima) + panel * kPanel; }
+    float* sums(size_t panel) const { return floats(layout_.sums) + panel * kPanel; }
+    Lanes& lanes(size_t panel) const { return reinterpret_cast<Lanes*>(base_ + layout_.lanes)[panel]; }
+    float* lane_row(size_t n) const { return floats(layout_.rows) + n * kPanel; }
+    float* logits() const { return floats(layout_.logits); }
+    size_t rows_in(size_t panel) const { return HWY_MIN(kPanel, rows_.count(p_) - panel * kPanel); }
+    size_t vectors_in(size_t panel) const { return (rows_in(panel) + kLanes - 1) / kLanes; }
+    bool wants_o() const { return wants(p_, FOVEA_OUTPUT_O); }
+
+    template <class T>
+    void load_queries(size_t panel);
+    void set_lanes(size_t panel);
+    void start_panel(size_t panel);
+    void add_block(size_t panel, KeyBlock& block);
+    void logits_of(size_t panel, const KeyBlock& block, const Segments& segments, bool* hidden);
+    void add_values(size_t panel, KeyBlock& block, const Segments& segments, const bool* hidden);
+    void finish_panel(size_t panel);
+    template <class T>
+    void store_outputs(size_t panel, const float* factor);
+    void write_empty_rows();
+
+    const AttentionCall& call_;
+    const Problem& p_;
+    const FlashLayout layout_;
+    unsigned char* base_;
+    QueryRows rows_{};
+    size_t panels_;
+    bool general_;  // logits are more than scale times product
+    MaxIn max_in_;
+    float unit_;  // what s is multiplied by to become an exponent of 2
+};
+
+inline FlashTask::FlashTask(const AttentionCall& call, uint64_t task, unsigned char* scratch)
+    : call_(call),
+      p_(call.p),
+      layout_(flash_layout(kShape, call.cut.panels, p_.dim_qk, p_.dim_v, call.cut.key_block)),
+      base_(scratch) {
+    const uint64_t heads = uint64_t{p_.batch} * p_.heads_kv;
+    // The last rows come first: with a causal mask they are the most work.
+    const int64_t tile = int64_t(call.cut.query_tiles - 1 - task / heads);
+    rows_.b = uint32_t(task % heads / p_.heads_kv);
+    rows_.h_kv = uint32_t(task % heads % p_.heads_kv);
+    rows_.view = call.view(rows_.b);
+    rows_.begin = tile * int64_t(call.cut.query_tile);
+    rows_.past = std::min(rows_.begin + int64_t(call.cut.query_tile), p_.len_q);
+    rows_.end = std::clamp(rows_.view.q_length, rows_.begin, rows_.past);
+    panels_ = (rows_.count(p_) + kPanel - 1) / kPanel;
+    general_ = p_.softcap > 0 || p_.alibi || p_.bias.present || p_.scale < 0;
+    max_in_ = general_ ? MaxIn::logits : MaxIn::exponents;
+    unit_ = general_ ? kLog2E : p_.scale * kLog2E;
+}
+
+inline void FlashTask::run() {
+    for (size_t panel = 0; panel < panels_; ++panel) start_panel(panel);
+    const KeyRange seen = visible_keys_of_rows(p_, rows_.view, rows_.begin, rows_.end);
+    const int64_t step = call_.cut.key_block;
+    const KeyScratch scratch{floats(layout_.keys), floats(layout_.values), base_ + layout_.hidden,
+                             size_t(step)};
+    // Blocks lie on a grid from key 0, so that a row's sums do not depend on the rows it shares a task with.
+    for (int64_t j = seen.begin / step * step; j < seen.end; j += step) {
+        KeyBlock block = fetch_keys(call_, rows_, std::max(j, seen.begin), std::min(j + step, seen.end),
+                                    panels_, wants_o(), scratch);
+        for (size_t panel = 0; panel < panels_; ++panel) add_block(panel, block);
+    }
+    for (size_t panel = 0; panel < panels_; ++panel) finish_panel(panel);
+    write_empty_rows();
+}
+
+template <class T>
+void FlashTask::load_queries(size_t panel) {
+    const T* from[kPanel];
+    const size_t last = rows_.count(p_) - 1;
+    for (size_t lane = 0; lane < vectors_in(panel) * kLanes; ++lane) {
+        const size_t n = HWY_MIN(panel * kPanel + lane, last);
+        from[lane] = call_.at<const T>(FOVEA_BIND_Q,
+                                       query_offset(p_, p_.q, rows_, rows_.query(p_, n), rows_.head(p_, n)));
+    }
+    pack_panel(from, p_.dim_qk, vectors_in(panel), queries(panel));
+}
+
+inline void FlashTask::set_lanes(size_t panel) {
+    Lanes& lanes_of = lanes(panel);
+    const size_t last = rows_.count(p_) - 1;
+    const float* slopes = call_.at<const float>(FOVEA_BIND_ALIBI);
+    int64_t key_count = rows_.view.kv_length;
+    if (p_.mask.present) key_count = std::min(key_count, p_.mask.keys);
+    if (p_.bias.present) key_count = std::min(key_count, p_.bias.keys);
+    for (size_t lane = 0; lane < kPanel; ++lane) {
+        const size_t n = HWY_MIN(panel * kPanel + lane, last);
+        const int64_t i = rows_.query(p_, n), position = i + rows_.view.offset;
+        const uint32_t h = rows_.head(p_, n);
+        int64_t begin = 0, end = key_count;  // both grow with the lane, even where the range is empty
+        if (p_.causal) end = std::min(end, position + 1);
+        if (p_.window_right != kUnbounded) end = std::min(end, position + p_.window_right + 1);
+        if (p_.window_left != kUnbounded) begin = std::max(begin, position - p_.window_left);
+        lanes_of.begin[lane] = int32_t(std::min(begin, key_count));
+        lanes_of.end[lane] = int32_t(std::max<int64_t>(end, 0));
+        lanes_of.position[lane] = int32_t(position);
+        lanes_of.query[lane] = uint32_t(i);
+        lanes_of.bh[lane] = rows_.b * p_.heads_q + h;
+        lanes_of.slope[lane] = slopes ? slopes[h] : 0;
+    }
+}
+
+inline void FlashTask::start_panel(size_t panel) {
+    if (p_.q_type == FOVEA_F16)
+        load_queries<uint16_t>(panel);
+    else
+        load_queries<float>(panel);
+    set_lanes(panel);
+    for (size_t lane = 0; lane < kPanel; ++lane) {
+        maxima(panel)[lane] = kFloor;
+        sums(panel)[lane] = 0;
+    }
+    if (wants_o()) memset(outputs(panel), 0, p_.dim_v * kPanel * sizeof(float));
+}
+
+// Products of the queries with the block's keys, as logits where a step is needed. `hidden` by segment: some
+// entry is hidden.
+inline void FlashTask::logits_of(size_t panel, const KeyBlock& block, const Segments& segments,
+                                 bool* hidden) {
+    const bool matrices = p_.mask.present || p_.bias.present;
+    Adjustments adjustments;
+    if (matrices) adjustments.aim(call_, rows_, panel * kPanel);
+    float* block_max = lane_row(0);
+    for (size_t n = 0; n < segments.count; ++n) {
+        const Segment& part = segments.part[n];
+        const size_t first = part.first_vector * kLanes, row = size_t(part.first_key - block.begin);
+        LogitSteps steps{general_, segments.partial[n], nullptr, block.hidden_keys};
+        if (matrices && (p_.bias.present || !adjustments.lets_all_through(rows_in(panel), part)))
+            steps.adjustments = &adjustments;
+        const float* k = block.k + row * block.k_stride;
+        float* s = logits() + row * kPanel + first;
+        hidden[n] = steps.ranges || steps.adjustments || steps.hidden_keys;
+        if (steps.general || hidden[n]) {
+            dot_block<DotMode::plain>(part.vectors(), k, block.k_stride, part.keys(), queries(panel) + first,
+                                      p_.dim_qk, s, nullptr);
+            apply_logit_steps(p_, steps, lanes(panel), part, block.begin, logits(), block_max);
+        } else {
+            dot_block<DotMode::max>(part.vectors(), k, block.k_stride, part.keys(), queries(panel) + first,
+                                    p_.dim_qk, s, block_max + first);
+        }
+    }
+}
+
+inline void FlashTask::add_block(size_t panel, KeyBlock& block) {
+    const Segments segments(lanes(panel), vectors_in(panel), block.begin, block.end);
+    if (segments.count == 0) return;
+    float *block_max = lane_row(0), *factor = lane_row(1);
+    for (size_t lane = 0; lane < kPanel; ++lane) block_max[lane] = kHidden;
+    bool hidden[Segments::kMost];
+    logits_of(panel, block, segments, hidden);
+    const size_t first = segments.first_vector * kLanes;
+    grow_maximum(max_in_, segments.last_vector - segments.first_vector, block_max + first, unit_,
+                 maxima(panel) + first, sums(panel) + first, factor + first);
+    for (size_t n = 0; n < segments.count; ++n) {
+        const Segment& part = segments.part[n];
+        const size_t at = part.first_vector * kLanes;
+        float* s = logits() + size_t(part.first_key - block.begin) * kPanel + at;
+        exponentials(max_in_, part.vectors(), s, part.keys(), unit_, maxima(panel) + at, sums(panel) + at);
+        if (p_.dropout)
+            apply_dropout(call_, rows_, panel * kPanel, lanes(panel), part, block.begin, logits());
+    }
+    if (wants_o()) add_values(panel, block, segments, hidden);
+}
+
+inline void FlashTask::add_values(size_t panel, KeyBlock& block, const Segments& segments,
+                                  const bool* hidden) {
+    float *factor = lane_row(1), *one = lane_row(2), *o = outputs(panel);
+    for (size_t lane = 0; lane < kPanel; ++lane) one[lane] = 1;
+    const Segment& whole = segments.part[0];
+    const bool first_covers_all =
+        whole.first_vector == segments.first_vector && whole.last_vector == segments.last_vector;
+    if (!first_covers_all) {
+        const size_t first = segments.first_vector, last = segments.last_vector;
+        scale_columns(first, last, p_.dim_v, factor, o);
+    }
+    for (size_t n = 0; n < segments.count; ++n) {
+        const Segment& part = segments.part[n];
+        const size_t at = part.first_vector * kLanes, row = size_t(part.first_key - block.begin);
+        const float* p = logits() + row * kPanel + at;
+        const float* by = (n == 0 && first_covers_all ? factor : one) + at;
+        if (hidden[n] && block.finite < 0) block.finite = all_finite(block.v, block.keys(), p_.dim_v);
+        // Zero times a hidden key's value would be NaN where the value is not finite.
+        if (hidden[n] && !block.finite)
+            sum_block_of_seen(part.vectors(), block.v, row, part.keys(), p_.dim_v, p, o + at, by);
+        else
+            sum_block(part.vectors(), block.v, row, part.keys(), p_.dim_v, p, o + at, by);
+    }
+}
+
+template <class T>
+void FlashTask::store_outputs(size_t panel, const float* factor) {
+    T* to[kPanel];
+    for (size_t lane = 0; lane < rows_in(panel); ++lane) {
+        const size_t n = panel * kPanel + lane;
+        to[lane] =
+            call_.at<T>(FOVEA_BIND_O, query_offset(p_, p_.o, rows_, rows_.query(p_, n), rows_.head(p_, n)));
+    }
+    unpack_panel(outputs(panel), factor, p_.dim_v, rows_in(panel), to);
+}
+
+// Brings in the sinks, divides by the sums and writes the rows.
+inline void FlashTask::finish_panel(size_t panel) {
+    float *factor = lane_row(1), *max = maxima(panel), *sum = sums(panel);
+    const float* sinks = call_.at<const float>(FOVEA_BIND_SINKS);
+    float* lse = call_.at<float>(FOVEA_BIND_LSE);
+    const double max_unit = max_in_ == MaxIn::exponents ? kLn2 : 1.0;
+    for (size_t lane = 0; lane < rows_in(panel); ++lane) {
+        const size_t n = panel * kPanel + lane;
+        const uint32_t h = rows_.head(p_, n);
+        const RowEnd end =
+            end_row(double(max[lane]) * max_unit, sum[lane], sinks ? &sinks[h] : nullptr, lse != nullptr);
+        factor[lane] = p_.dropout ? end.factor * p_.keep_scale : end.factor;
+        if (lse) lse[flat_row(p_, rows_.b, h, rows_.query(p_, n))] = end.lse;
+    }
+    for (size_t lane = rows_in(panel); lane < kPanel; ++lane) factor[lane] = 0;
+    if (!wants_o()) return;
+    if (p_.o_type == FOVEA_F16)
+        store_outputs<uint16_t>(panel, factor);
+    else
+        store_outputs<float>(panel, factor);
+}
+
+inline void FlashTask::write_empty_rows() {
+    const float* sinks = call_.at<const float>(FOVEA_BIND_SINKS);
+    float* lse = call_.at<float>(FOVEA_BIND_LSE);
+    const size_t element = dtype_bytes(p_.o_type);
+    for (int64_t i = rows_.end; i < rows_.past; ++i) {
+        for (uint32_t g = 0; g < p_.group; ++g) {
+            const uint32_t h = rows_.h_kv * p_.group + g;
+            if (lse) lse[flat_row(p_, rows_.b, h, i)] = sinks ? sinks[h] : kHidden;
+            // Where entries are packed end to end, a row past the length belongs to another entry.
+            if (wants_o() && !p_.packed_rows_q)
+                memset(call_.at<unsigned char>(FOVEA_BIND_O) + query_offset(p_, p_.o, rows_, i, h) * element,
+                       0, p_.dim_v * element);
+        }
+    }
+}
+
+}  // namespace fovea::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,51 @@
+// Scratch memory of one worker while it runs a flash task, computed alike by the planner and the kernels.
+#pragma once
+
+#include "cpu/target.hpp"
+#include "problem/checked.hpp"
+
+#include <cstdint>
+
+namespace fovea::cpu {
+
+// Byte offsets, each a multiple of 64.
+struct FlashLayout {
+    uint64_t queries;  // [panels][dim_qk][panel] floats
+    uint64_t outputs;  // [panels][dim_v][panel]
+    uint64_t maxima;   // [panels][panel]
+    uint64_t sums;     // [panels][panel]
+    uint64_t lanes;    // [panels] Lanes: six words for each lane
+    uint64_t logits;   // [key_block][panel]
+    uint64_t rows;     // a few rows of one float for each lane
+    uint64_t keys;     // [key_block][dim_qk], copied where K cannot be read in place
+    uint64_t values;   // [key_block + 1][dim_v] in the order of Columns
+    uint64_t hidden;   // [key_block] bytes, from the block table
+    uint64_t size_bytes;
+};
+constexpr uint64_t kLaneWords = 6, kLaneRows = 6;
+
+constexpr FlashLayout flash_layout(const TargetShape& shape, uint64_t panels, uint64_t dim_qk, uint64_t dim_v,
+                                   uint64_t key_block) {
+    FlashLayout layout{};
+    uint64_t end = 0;
+    const auto place = [&end](uint64_t& offset, uint64_t bytes) {
+        offset = end;
+        end += align_up(bytes, 64);
+    };
+    const uint64_t panel = shape.panel();
+    const uint64_t lane_bytes = kLaneWords * align_up(panel * 4, shape.lanes * 4);
+    place(layout.queries, panels * dim_qk * panel * 4);
+    place(layout.outputs, panels * dim_v * panel * 4);
+    place(layout.maxima, panels * panel * 4);
+    place(layout.sums, panels * panel * 4);
+    place(layout.lanes, panels * lane_bytes);
+    place(layout.logits, key_block * panel * 4);
+    place(layout.rows, kLaneRows * panel * 4);
+    place(layout.keys, key_block * dim_qk * 4);
+    place(layout.values, ((key_block + 1) * dim_v + shape.lanes) * 4);
+    place(layout.hidden, key_block);
+    layout.size_bytes = end;
+    return layout;
+}
+
+}  // namespace fovea::cpu

@@ -1,0 +1,14 @@
+#include "cpu/kernels.hpp"
+
+#include "cpu/target.hpp"
+
+namespace fovea::cpu {
+
+Kernels kernels_of(uint32_t target) {
+    Kernels kernels{};
+    if (target >= kTargetCount || !(runnable_targets() >> target & 1u)) return kernels;
+    kernels.flash = flash_kernel_of(target);
+    return kernels;
+}
+
+}  // namespace fovea::cpu

@@ -1,0 +1,22 @@
+// The kernels of one target, as a plan holds them.
+#pragma once
+
+#include <cstdint>
+
+namespace fovea::cpu {
+
+struct AttentionCall;
+
+struct Kernels {
+    // Task `task` of a plan's cut; `scratch` is the worker's, aligned to 64 bytes.
+    void (*flash)(const AttentionCall& call, uint64_t task, unsigned char* scratch);
+};
+
+// All null where this build or this processor cannot run the target. Asks the processor each time: for
+// planning, not for runs.
+Kernels kernels_of(uint32_t target);
+
+// Of one kernel file; null where the target is not compiled.
+decltype(Kernels::flash) flash_kernel_of(uint32_t target);
+
+}  // namespace fovea::cpu

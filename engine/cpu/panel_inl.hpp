@@ -1,0 +1,148 @@
+// Rows in memory to panels and back, and blocks of keys and values into the order the tiles read.
+#if defined(FOVEA_CPU_PANEL_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef FOVEA_CPU_PANEL_INL_HPP
+#undef FOVEA_CPU_PANEL_INL_HPP
+#else
+#define FOVEA_CPU_PANEL_INL_HPP
+#endif
+
+#include "cpu/tile_inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu::HWY_NAMESPACE {
+
+// panel[e][lane] = rows[lane][e] for e < depth and `vectors` vectors of lanes; every rows[lane] must be
+// readable.
+template <class T>
+void pack_panel(const T* const* rows, size_t depth, size_t vectors, float* panel) {
+    const F f;
+    for (size_t v = 0; v < vectors; ++v) {
+        const T* const* from = rows + v * kLanes;
+        float* to = panel + v * kLanes;
+        size_t e = 0;
+        for (; e + kLanes <= depth; e += kLanes) {
+            V block[kLanes];
+            FOVEA_UNROLL for (size_t n = 0; n < kLanes; ++n) block[n] = load_row(from[n] + e);
+            transpose(block);
+            FOVEA_UNROLL for (size_t n = 0; n < kLanes; ++n) hn::Store(block[n], f, to + (e + n) * kPanel);
+        }
+        for (; e < depth; ++e) {
+            for (size_t n = 0; n < kLanes; ++n) to[e * kPanel + n] = load_one(from[n] + e);
+        }
+    }
+}
+
+// rows[lane][e] = panel[e][lane] * factor[lane] for e < depth and lane < row_count. A zero becomes +0: its
+// sign could come from a key that is hidden.
+template <class T>
+void unpack_panel(const float* panel, const float* factor, size_t depth, size_t row_count, T* const* rows) {
+    const F f;
+    for (size_t first = 0; first < row_count; first += kLanes) {
+        const float* from = panel + first;
+        const size_t lanes = HWY_MIN(kLanes, row_count - first);
+        const V scale = hn::Load(f, factor + first);
+        size_t e = 0;
+        for (; e + kLanes <= depth; e += kLanes) {
+            V block[kLanes];
+            FOVEA_UNROLL for (size_t n = 0; n < kLanes; ++n) {
+                block[n] = mul_add(scale, hn::Load(f, from + (e + n) * kPanel), hn::Zero(f));
+            }
+            transpose(block);
+            if (lanes == kLanes) {
+                FOVEA_UNROLL for (size_t n = 0; n < kLanes; ++n) store_row(block[n], rows[first + n] + e);
+            } else {
+                FOVEA_UNROLL for (size_t n = 0; n < kLanes; ++n) {
+                    if (n < lanes) store_row(block[n], rows[first + n] + e);
+                }
+            }
+        }
+        for (; e < depth; ++e) {
+            for (size_t n = 0; n < lanes; ++n) {
+                store_one(from[e * kPanel + n] * factor[first + n] + 0.0f, rows[first + n] + e);
+            }
+        }
+    }
+}
+
+// The kRows numbers of a tile's row, or the part of them that one vector holds.
+HWY_INLINE void store_tile_row(V v, float* to) {
+    if constexpr (kRows * 2 == kLanes) {
+        hn::StoreU(hn::LowerHalf(v), hn::Half<F>(), to);
+    } else {
+        hn::StoreU(v, F(), to);
+    }
+}
+
+// One row of `count` numbers widened to float32.
+template <class T>
+HWY_INLINE void copy_row(const T* from, size_t count, float* to) {
+    size_t e = 0;
+    for (; e + kLanes <= count; e += kLanes) hn::StoreU(load_row(from + e), F(), to + e);
+    for (; e < count; ++e) to[e] = load_one(from + e);
+}
+
+// Rows [first, first + rows) of a block of values into the packed order of Columns (tile by tile). A whole
+// vector is stored where a tile is narrower; what it writes too much lands in the next row's place, so blocks
+// are packed in ascending order of rows and `capacity` is one row more than there ever are.
+template <class T>
+void pack_columns(const T* from, size_t from_stride, size_t first, size_t rows, size_t columns,
+                  size_t capacity, float* to) {
+    constexpr size_t rounded = (kRows + kLanes - 1) / kLanes * kLanes;
+    for (size_t c = 0; c < columns;) {
+        const size_t width = tile_width(columns - c);
+        float* tile = to + c * capacity + first * width;
+        if (width == kRows && c + rounded <= columns) {
+            for (size_t j = 0; j < rows; ++j) {
+                const T* row = from + j * from_stride + c;
+                for (size_t e = 0; e < kRows; e += kLanes)
+                    store_tile_row(load_row(row + e), tile + j * kRows + e);
+            }
+        } else {
+            for (size_t j = 0; j < rows; ++j) {
+                for (size_t e = 0; e < width; ++e)
+                    tile[j * width + e] = load_one(from + j * from_stride + c + e);
+            }
+        }
+        c += width;
+    }
+}
+
+// The same places filled with zeros.
+inline void clear_columns(size_t first, size_t rows, size_t columns, size_t capacity, float* to) {
+    for (size_t c = 0; c < columns;) {
+        const size_t width = tile_width(columns - c);
+        for (size_t n = 0; n < rows * width; ++n) to[c * capacity + first * width + n] = 0;
+        c += width;
+    }
+}
+
+HWY_INLINE bool run_is_finite(const float* from, size_t count) {
+    const F f;
+    V sum = hn::Zero(f);  // x * 0 is NaN for NaN and infinities, else a zero
+    float rest = 0;
+    size_t n = 0;
+    for (; n + kLanes <= count; n += kLanes) sum = mul_add(hn::LoadU(f, from + n), hn::Zero(f), sum);
+    for (; n < count; ++n) rest += from[n] * 0.0f;
+    return hn::AllTrue(f, hn::Eq(sum, hn::Zero(f))) && rest == 0.0f;
+}
+
+// True if every number of these rows is finite.
+inline bool all_finite(const Columns& w, size_t rows, size_t columns) {
+    if (w.row_stride) {
+        for (size_t j = 0; j < rows; ++j) {
+            if (!run_is_finite(w.data + j * w.row_stride, columns)) return false;
+        }
+        return true;
+    }
+    for (size_t c = 0; c < columns;) {
+        const size_t width = tile_width(columns - c);
+        if (!run_is_finite(w.data + c * w.capacity, rows * width)) return false;
+        c += width;
+    }
+    return true;
+}
+
+}  // namespace fovea::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,74 @@
+// Which lanes of a panel see which keys of a block, cut into rectangles.
+#if defined(FOVEA_CPU_SEGMENTS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef FOVEA_CPU_SEGMENTS_INL_HPP
+#undef FOVEA_CPU_SEGMENTS_INL_HPP
+#else
+#define FOVEA_CPU_SEGMENTS_INL_HPP
+#endif
+
+#include "cpu/logits_inl.hpp"
+
+#include <utility>
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu::HWY_NAMESPACE {
+
+// The parts of a block that one panel sees, with the vectors that see them: at most one change at each of a
+// vector's four bounds.
+struct Segments {
+    static constexpr size_t kMost = 4 * kVectors + 1;
+    Segment part[kMost];
+    bool partial[kMost];  // some lane's range ends inside
+    size_t count = 0;
+    size_t first_vector = kVectors, last_vector = 0;
+
+    // Ranges grow with the lanes, so a vector's bounds are those of its first and last lane.
+    Segments(const Lanes& lanes, size_t vectors, int64_t block_begin, int64_t block_end) {
+        int64_t cuts[4 * kVectors + 2];
+        size_t cut_count = 0;
+        const auto cut = [&](int64_t at) {
+            if (at > block_begin && at < block_end) cuts[cut_count++] = at;
+        };
+        cuts[cut_count++] = block_begin;
+        for (size_t v = 0; v < vectors; ++v) {
+            const size_t first = v * kLanes, last = first + kLanes - 1;
+            cut(lanes.begin[first]);
+            cut(lanes.begin[last]);
+            cut(lanes.end[first]);
+            cut(lanes.end[last]);
+        }
+        cuts[cut_count++] = block_end;
+        for (size_t a = 1; a < cut_count; ++a) {  // few and nearly sorted
+            for (size_t b = a; b > 0 && cuts[b] < cuts[b - 1]; --b) std::swap(cuts[b], cuts[b - 1]);
+        }
+        for (size_t n = 0; n + 1 < cut_count; ++n) {
+            if (cuts[n] < cuts[n + 1]) add(lanes, vectors, cuts[n], cuts[n + 1]);
+        }
+    }
+
+  private:
+    void add(const Lanes& lanes, size_t vectors, int64_t begin, int64_t end) {
+        Segment s{kVectors, 0, begin, end};
+        for (size_t v = 0; v < vectors; ++v) {
+            if (lanes.begin[v * kLanes] > begin || lanes.end[v * kLanes + kLanes - 1] < end) continue;
+            s.first_vector = HWY_MIN(s.first_vector, v);
+            s.last_vector = v + 1;
+        }
+        if (s.first_vector >= s.last_vector) return;
+        const size_t first = s.first_vector * kLanes, last = s.last_vector * kLanes - 1;
+        partial[count] = lanes.begin[last] > begin || lanes.end[first] < end;
+        if (count && !partial[count] && !partial[count - 1] && part[count - 1].last_key == begin &&
+            part[count - 1].first_vector == s.first_vector && part[count - 1].last_vector == s.last_vector) {
+            part[count - 1].last_key = end;
+            return;
+        }
+        part[count++] = s;
+        first_vector = HWY_MIN(first_vector, s.first_vector);
+        last_vector = HWY_MAX(last_vector, s.last_vector);
+    }
+};
+
+}  // namespace fovea::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

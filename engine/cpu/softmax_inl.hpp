@@ -1,0 +1,87 @@
+// The softmax of a panel: keys go down the rows, so maxima and sums need no reduction across lanes.
+#if defined(FOVEA_CPU_SOFTMAX_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef FOVEA_CPU_SOFTMAX_INL_HPP
+#undef FOVEA_CPU_SOFTMAX_INL_HPP
+#else
+#define FOVEA_CPU_SOFTMAX_INL_HPP
+#endif
+
+#include "cpu/simd_inl.hpp"
+
+#include <utility>
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu::HWY_NAMESPACE {
+
+constexpr float kLog2E = 1.44269504088896340736f;
+
+// Where the running maximum of a row is kept. Plain logits are `unit` times a product, and the multiplication
+// is part of the subtraction: 2^(s * unit - max * unit). Logits with a bias may be as low as -FLT_MAX, where
+// that would overflow: there it is 2^((s - max) * unit).
+enum class MaxIn { exponents, logits };
+
+// The running maximum starts here, never at -inf, so that no difference of two is NaN.
+constexpr float kFloor = -3.4028234663852886e38f;
+
+// s = 2^(s * unit - max[lane]); sum[lane] grows by it. Hidden entries are -inf and become 0.
+template <size_t NV, MaxIn kMax>
+HWY_NOINLINE void exponentials_of(float* HWY_RESTRICT s, size_t keys, float unit,
+                                  const float* HWY_RESTRICT max, float* HWY_RESTRICT sum) {
+    const F f;
+    const V scale = hn::Set(f, unit);
+    V minus_max[NV], total[NV];
+    FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) {
+        minus_max[v] = hn::Neg(hn::Load(f, max + v * kLanes));
+        total[v] = hn::Load(f, sum + v * kLanes);
+    }
+    for (size_t j = 0; j < keys; ++j, s += kPanel) {
+        FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) {
+            const V logit = hn::Load(f, s + v * kLanes);
+            const V x = kMax == MaxIn::exponents ? mul_add(logit, scale, minus_max[v])
+                                                 : hn::Mul(hn::Add(logit, minus_max[v]), scale);
+            const V p = exp2(x);
+            total[v] = hn::Add(total[v], p);
+            hn::Store(p, f, s + v * kLanes);
+        }
+    }
+    FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) hn::Store(total[v], f, sum + v * kLanes);
+}
+
+template <MaxIn kMax, size_t... NV>
+HWY_INLINE void exponentials_dispatch(size_t vectors, float* s, size_t keys, float unit, const float* max,
+                                      float* sum, std::index_sequence<NV...>) {
+    ((vectors == NV + 1 ? exponentials_of<NV + 1, kMax>(s, keys, unit, max, sum) : void()), ...);
+}
+inline void exponentials(MaxIn in, size_t vectors, float* s, size_t keys, float unit, const float* max,
+                         float* sum) {
+    constexpr auto all = std::make_index_sequence<kVectors>();
+    if (in == MaxIn::exponents)
+        exponentials_dispatch<MaxIn::exponents>(vectors, s, keys, unit, max, sum, all);
+    else
+        exponentials_dispatch<MaxIn::logits>(vectors, s, keys, unit, max, sum, all);
+}
+
+// A new block's maxima (in the units of s) enter the running maximum; factor[lane] is what earlier sums and
+// outputs shrink by.
+inline void grow_maximum(MaxIn in, size_t vectors, const float* block_max, float unit, float* max, float* sum,
+                         float* factor) {
+    const F f;
+    const V scale = hn::Set(f, unit);
+    for (size_t v = 0; v < vectors; ++v) {
+        const V old = hn::Load(f, max + v * kLanes);
+        V block = hn::Load(f, block_max + v * kLanes);
+        if (in == MaxIn::exponents) block = hn::Mul(block, scale);
+        const V grown = hn::Max(old, block);
+        V change = hn::Sub(old, grown);
+        if (in == MaxIn::logits) change = hn::Mul(change, scale);
+        const V shrink = exp2(change);
+        hn::Store(grown, f, max + v * kLanes);
+        hn::Store(shrink, f, factor + v * kLanes);
+        hn::Store(hn::Mul(shrink, hn::Load(f, sum + v * kLanes)), f, sum + v * kLanes);
+    }
+}
+
+}  // namespace fovea::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,136 @@
+#include "cpu/target.hpp"
+
+#include "cpu/simd_targets.hpp"
+#include "problem/abi_struct.hpp"
+
+#include <fovea/fovea.h>
+
+#if HWY_ARCH_X86 && defined(_MSC_VER)
+#include <intrin.h>
+#endif
+#if defined(__linux__)
+#include <unistd.h>
+#endif
+
+namespace fovea::cpu {
+namespace {
+
+#if HWY_ARCH_X86
+#if defined(_MSC_VER) && !defined(__clang__)
+struct Features {
+    bool sse4, avx2, avx512;
+};
+Features detect() {
+    int basic[4], extended[4] = {};
+    __cpuid(basic, 0);
+    const int last = basic[0];
+    __cpuid(basic, 1);
+    if (last >= 7) __cpuidex(extended, 7, 0);
+    const auto bit = [](int word, int n) { return (word >> n & 1) != 0; };
+    const bool xsave = bit(basic[2], 27);
+    const unsigned long long state = xsave ? _xgetbv(0) : 0;
+    const bool ymm = (state & 6) == 6, zmm = ymm && (state & 0xe0) == 0xe0;
+    Features f{};
+    f.sse4 =
+        bit(basic[2], 9) && bit(basic[2], 19) && bit(basic[2], 20) && bit(basic[2], 1) && bit(basic[2], 25);
+    f.avx2 = f.sse4 && ymm && bit(basic[2], 12) && bit(basic[2], 29) && bit(extended[1], 5) &&
+             bit(extended[1], 3) && bit(extended[1], 8);
+    f.avx512 = f.avx2 && zmm && bit(extended[1], 16) && bit(extended[1], 17) && bit(extended[1], 28) &&
+               bit(extended[1], 30) && bit(extended[1], 31);
+    return f;
+}
+#else
+struct Features {
+    bool sse4, avx2, avx512;
+};
+// Highway's SSE4 kernels may use AES and carry-less products, its AVX2 kernels F16C and BMI2.
+Features detect() {
+    Features f{};
+    f.sse4 = __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("sse4.1") &&
+             __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") &&
+             __builtin_cpu_supports("aes");
+    f.avx2 = f.sse4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+             __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi") &&
+             __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt");
+    f.avx512 = f.avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512vl");
+    return f;
+}
+#endif
+
+uint32_t processor_targets() {
+    const Features f = detect();
+    return 1u << kTargetScalar | (f.sse4 ? 1u << kTargetSse4 : 0) | (f.avx2 ? 1u << kTargetAvx2 : 0) |
+           (f.avx512 ? 1u << kTargetAvx512 : 0);
+}
+#else
+uint32_t processor_targets() { return ~0u; }  // what was compiled in runs
+#endif
+
+struct CacheSizes {
+    uint64_t l1, l2;
+};
+CacheSizes cache_sizes() {
+#if defined(_SC_LEVEL1_DCACHE_SIZE)
+    const long l1 = sysconf(_SC_LEVEL1_DCACHE_SIZE), l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return {l1 > 0 ? uint64_t(l1) : 0, l2 > 0 ? uint64_t(l2) : 0};
+#else
+    return {0, 0};
+#endif
+}
+
+}  // namespace
+
+const char* target_name(uint32_t target) {
+    switch (target) {
+        case kTargetBest:
+            return "best";
+        case kTargetScalar:
+            return "scalar";
+        case kTargetSse4:
+            return "SSE4";
+        case kTargetAvx2:
+            return "AVX2";
+        case kTargetAvx512:
+            return "AVX-512";
+        case kTargetNeon:
+            return "NEON";
+        case kTargetWasm:
+            return "WASM";
+        case kTargetWasmRelaxed:
+            return "WASM relaxed";
+        default:
+            return "unknown";
+    }
+}
+
+uint32_t runnable_targets() { return processor_targets() & kCompiledTargets; }
+
+uint32_t best_target() {
+    const uint32_t targets = runnable_targets();
+    uint32_t best = kTargetScalar;
+    for (uint32_t t = kTargetScalar; t < kTargetCount; ++t)
+        if (targets >> t & 1) best = t;
+    return best;
+}
+
+}  // namespace fovea::cpu
+
+using namespace fovea;
+
+FoveaResult foveaCpuFacts(uint32_t threads, FoveaDeviceFacts* out, FoveaDiag* diag) {
+    FoveaDeviceFacts facts{};
+    facts.struct_size = sizeof facts;
+    facts.backend = FOVEA_BACKEND_CPU;
+    facts.device_class = FOVEA_CLASS_CPU;
+    facts.features = FOVEA_FEATURE_F16_STORAGE;
+    facts.cpu_threads = threads ? threads : 1;
+    facts.cpu_target = cpu::best_target();
+    const cpu::CacheSizes caches = cpu::cache_sizes();
+    facts.l1_bytes = caches.l1;
+    facts.l2_bytes = caches.l2;
+    return write_struct(facts, out, "facts", diag);
+}
+
+const char* foveaCpuTargetName(uint32_t cpu_target) { return cpu::target_name(cpu_target); }

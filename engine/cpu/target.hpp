@@ -1,0 +1,55 @@
+// The instruction sets that the CPU kernels are compiled for, and the register tiles of each. Plain numbers,
+// so that the planner can cut work for a processor that it does not run on.
+#pragma once
+
+#include <cstdint>
+
+namespace fovea::cpu {
+
+// Values of FoveaDeviceFacts::cpu_target. Append only; 0 means the best one that runs here.
+enum Target : uint32_t {
+    kTargetBest = 0,
+    kTargetScalar = 1,
+    kTargetSse4 = 2,
+    kTargetAvx2 = 3,
+    kTargetAvx512 = 4,
+    kTargetNeon = 5,
+    kTargetWasm = 6,
+    kTargetWasmRelaxed = 7,
+    kTargetCount = 8
+};
+
+// A register tile holds `rows` x `vectors` accumulators of `lanes` floats; queries lie along the lanes.
+struct TargetShape {
+    uint32_t lanes, vectors, rows;
+    constexpr uint32_t panel() const { return lanes * vectors; }  // queries of one panel
+};
+
+constexpr TargetShape target_shape(uint32_t target) {
+    switch (target) {
+        case kTargetSse4:
+            return {4, 2, 4};
+        case kTargetAvx2:
+            return {8, 2, 6};
+        case kTargetAvx512:
+            return {16, 3, 8};
+        case kTargetNeon:
+            return {4, 4, 6};
+        case kTargetWasm:
+        case kTargetWasmRelaxed:
+            return {4, 2, 6};
+        default:
+            return {1, 8, 2};
+    }
+}
+
+// "AVX2", ...; "unknown" for anything else.
+const char* target_name(uint32_t target);
+
+// Bit t: this build has the kernels of target t and this processor can run them.
+uint32_t runnable_targets();
+
+// The fastest of runnable_targets().
+uint32_t best_target();
+
+}  // namespace fovea::cpu

@@ -1,0 +1,205 @@
+// Register tiles: the two matrix products of attention (and of linear layers) with queries along the lanes.
+//
+// A panel holds kPanel queries side by side: element e of query w stands at panel[e * kPanel + w]. So a
+// product needs one broadcast for each number of K, V or W, which are read as they lie in memory, and any
+// depth works. Every result is one chain of multiply-adds in ascending order of the summed index, whatever
+// the tile: results do not depend on how work is cut.
+#if defined(FOVEA_CPU_TILE_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef FOVEA_CPU_TILE_INL_HPP
+#undef FOVEA_CPU_TILE_INL_HPP
+#else
+#define FOVEA_CPU_TILE_INL_HPP
+#endif
+
+#include "cpu/simd_inl.hpp"
+
+#include <utility>
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu::HWY_NAMESPACE {
+
+// How many of `left` rows the next tile takes: whole tiles, but never a sliver at the end.
+constexpr size_t tile_width(size_t left) {
+    if (left <= kRows) return left;
+    const size_t rest = left - kRows;
+    return rest * 2 < kRows ? (left + 1) / 2 : kRows;
+}
+
+// What a dot tile does beside the product.
+enum class DotMode {
+    plain,  // s = k * q
+    add,    // s += k * q
+    max     // s = k * q, and max[lane] grows to the largest of the column
+};
+
+// s[r][lane] = sum over e of k[r * k_stride + e] * q[e][lane], for r < M and NV vectors of lanes.
+template <size_t M, size_t NV, DotMode kMode>
+HWY_NOINLINE void dot_tile(const float* HWY_RESTRICT k, size_t k_stride, const float* HWY_RESTRICT q,
+                           size_t depth, float* HWY_RESTRICT s, float* HWY_RESTRICT max) {
+    const F f;
+    V sum[M][NV];
+    FOVEA_UNROLL for (size_t r = 0; r < M; ++r) {
+        FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) {
+            sum[r][v] = kMode == DotMode::add ? hn::Load(f, s + r * kPanel + v * kLanes) : hn::Zero(f);
+        }
+    }
+    for (size_t e = 0; e < depth; ++e) {
+        V b[NV];
+        FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) b[v] = hn::Load(f, q + e * kPanel + v * kLanes);
+        FOVEA_UNROLL for (size_t r = 0; r < M; ++r) {
+            const V a = hn::Set(f, k[r * k_stride + e]);
+            FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) sum[r][v] = mul_add(a, b[v], sum[r][v]);
+        }
+    }
+    FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) {
+        V m = hn::Zero(f);
+        if constexpr (kMode == DotMode::max) m = hn::Load(f, max + v * kLanes);
+        FOVEA_UNROLL for (size_t r = 0; r < M; ++r) {
+            if constexpr (kMode == DotMode::max) m = hn::Max(m, sum[r][v]);
+            hn::Store(sum[r][v], f, s + r * kPanel + v * kLanes);
+        }
+        if constexpr (kMode == DotMode::max) hn::Store(m, f, max + v * kLanes);
+    }
+}
+
+// o[r][lane] = o[r][lane] * factor[lane] + sum over j of w[j * w_stride + r] * p[j][lane].
+template <size_t M, size_t NV>
+HWY_NOINLINE void sum_tile(const float* HWY_RESTRICT w, size_t w_stride, const float* HWY_RESTRICT p,
+                           size_t count, float* HWY_RESTRICT o, const float* HWY_RESTRICT factor) {
+    const F f;
+    V sum[M][NV];
+    FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) {
+        const V a = hn::Load(f, factor + v * kLanes);
+        FOVEA_UNROLL for (size_t r = 0; r < M; ++r) {
+            sum[r][v] = hn::Mul(a, hn::Load(f, o + r * kPanel + v * kLanes));
+        }
+    }
+    for (size_t j = 0; j < count; ++j) {
+        V b[NV];
+        FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) b[v] = hn::Load(f, p + j * kPanel + v * kLanes);
+        FOVEA_UNROLL for (size_t r = 0; r < M; ++r) {
+            const V a = hn::Set(f, w[j * w_stride + r]);
+            FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) sum[r][v] = mul_add(a, b[v], sum[r][v]);
+        }
+    }
+    FOVEA_UNROLL for (size_t r = 0; r < M; ++r) {
+        FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) hn::Store(sum[r][v], f, o + r * kPanel + v * kLanes);
+    }
+}
+
+using DotTile = void (*)(const float*, size_t, const float*, size_t, float*, float*);
+using SumTile = void (*)(const float*, size_t, const float*, size_t, float*, const float*);
+
+template <size_t NV, DotMode kMode, size_t... M>
+DotTile dot_tile_of(size_t rows, std::index_sequence<M...>) {
+    static constexpr DotTile tiles[] = {&dot_tile<M + 1, NV, kMode>...};
+    return tiles[rows - 1];
+}
+template <size_t NV, size_t... M>
+SumTile sum_tile_of(size_t rows, std::index_sequence<M...>) {
+    static constexpr SumTile tiles[] = {&sum_tile<M + 1, NV>...};
+    return tiles[rows - 1];
+}
+
+// dot_tile over any number of rows.
+template <size_t NV, DotMode kMode>
+void dot_block_of(const float* k, size_t k_stride, size_t rows, const float* q, size_t depth, float* s,
+                  float* max) {
+    for (size_t r = 0; r < rows;) {
+        const size_t width = tile_width(rows - r);
+        const DotTile tile = width == kRows
+                                 ? &dot_tile<kRows, NV, kMode>
+                                 : dot_tile_of<NV, kMode>(width, std::make_index_sequence<kRows>());
+        tile(k + r * k_stride, k_stride, q, depth, s + r * kPanel, max);
+        r += width;
+    }
+}
+
+// Numbers that sum_block reads, with a key's row being summed over. Column c of row j stands at
+// data + c + j * row_stride, or, packed, at data + first * capacity + j * width + c - first, where [first,
+// first + width) is the tile that holds column c.
+struct Columns {
+    const float* data;
+    size_t row_stride;  // 0: packed
+    size_t capacity;    // packed: rows that there is room for
+};
+
+template <size_t NV>
+void sum_block_of(const Columns& w, size_t first_row, size_t rows, size_t columns, const float* p, float* o,
+                  const float* factor) {
+    for (size_t c = 0; c < columns;) {
+        const size_t width = tile_width(columns - c);
+        const SumTile tile =
+            width == kRows ? &sum_tile<kRows, NV> : sum_tile_of<NV>(width, std::make_index_sequence<kRows>());
+        const size_t stride = w.row_stride ? w.row_stride : width;
+        const float* from = w.data + (w.row_stride ? c : c * w.capacity) + first_row * stride;
+        tile(from, stride, p, rows, o + c * kPanel, factor);
+        c += width;
+    }
+}
+
+template <DotMode kMode, size_t... NV>
+HWY_INLINE void dot_block_dispatch(size_t vectors, const float* k, size_t k_stride, size_t rows,
+                                   const float* q, size_t depth, float* s, float* max,
+                                   std::index_sequence<NV...>) {
+    ((vectors == NV + 1 ? dot_block_of<NV + 1, kMode>(k, k_stride, rows, q, depth, s, max) : void()), ...);
+}
+template <size_t... NV>
+HWY_INLINE void sum_block_dispatch(size_t vectors, const Columns& w, size_t first_row, size_t rows,
+                                   size_t columns, const float* p, float* o, const float* factor,
+                                   std::index_sequence<NV...>) {
+    ((vectors == NV + 1 ? sum_block_of<NV + 1>(w, first_row, rows, columns, p, o, factor) : void()), ...);
+}
+
+// The products for `vectors` vectors of lanes, 1 to kVectors; q, s, max, p, o and factor point at the first
+// of them.
+template <DotMode kMode>
+void dot_block(size_t vectors, const float* k, size_t k_stride, size_t rows, const float* q, size_t depth,
+               float* s, float* max) {
+    dot_block_dispatch<kMode>(vectors, k, k_stride, rows, q, depth, s, max,
+                              std::make_index_sequence<kVectors>());
+}
+inline void sum_block(size_t vectors, const Columns& w, size_t first_row, size_t rows, size_t columns,
+                      const float* p, float* o, const float* factor) {
+    sum_block_dispatch(vectors, w, first_row, rows, columns, p, o, factor,
+                       std::make_index_sequence<kVectors>());
+}
+
+// sum_block for values that may not be finite: a weight of 0 adds nothing, whatever it is multiplied with.
+inline void sum_block_of_seen(size_t vectors, const Columns& w, size_t first_row, size_t rows, size_t columns,
+                              const float* p, float* o, const float* factor) {
+    const F f;
+    for (size_t c = 0; c < columns;) {
+        const size_t width = tile_width(columns - c), stride = w.row_stride ? w.row_stride : width;
+        const float* from = w.data + (w.row_stride ? c : c * w.capacity) + first_row * stride;
+        for (size_t n = 0; n < width * vectors; ++n) {
+            const size_t r = n / vectors, at = n % vectors * kLanes;
+            float* to = o + (c + r) * kPanel + at;
+            V sum = hn::Mul(hn::Load(f, factor + at), hn::Load(f, to));
+            for (size_t j = 0; j < rows; ++j) {
+                const V weight = hn::Load(f, p + j * kPanel + at);
+                const V grown = mul_add(hn::Set(f, from[j * stride + r]), weight, sum);
+                sum = hn::IfThenElse(hn::Eq(weight, hn::Zero(f)), sum, grown);
+            }
+            hn::Store(sum, f, to);
+        }
+        c += width;
+    }
+}
+
+// o[c][lane] *= factor[lane] for vectors [first, last) of lanes.
+inline void scale_columns(size_t first, size_t last, size_t columns, const float* factor, float* o) {
+    const F f;
+    for (size_t v = first; v < last; ++v) {
+        const V by = hn::Load(f, factor + v * kLanes);
+        for (size_t c = 0; c < columns; ++c) {
+            float* at = o + c * kPanel + v * kLanes;
+            hn::Store(hn::Mul(by, hn::Load(f, at)), f, at);
+        }
+    }
+}
+
+}  // namespace fovea::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,111 @@
+// How attention is cut into tasks for the vector kernels. What decides a row's bits (the grid of key blocks)
+// depends on the problem and the target alone; the number of threads only decides how many rows share a task.
+#include "cpu/flash_layout.hpp"
+#include "plan/plan.hpp"
+#include "problem/checked.hpp"
+#include "problem/status.hpp"
+
+#include <algorithm>
+
+namespace fovea {
+namespace {
+
+// FLOPs of one slice where the caller sets none: some twenty milliseconds of one core.
+constexpr double kDefaultSliceCost = 2e9;
+// A block's logits stay in the first cache beside a panel of queries.
+constexpr uint64_t kLogitBytes = 24 * 1024;
+// The part of the second cache that a task's queries and outputs may fill; keys and values take turns in the
+// rest.
+constexpr uint64_t kAssumedL2Bytes = 512 * 1024, kL2Share = 3;
+constexpr uint64_t kMostRows = 768;
+// Enough tasks that the last ones to finish cost little.
+constexpr uint64_t kTasksPerThread = 6;
+// Below this a second thread costs more than it brings.
+constexpr double kSerialFlops = 4e5;
+
+struct Cut {
+    uint32_t query_tile, query_tiles, panels;
+    uint64_t tasks;
+    cpu::FlashLayout layout;
+};
+
+uint32_t key_block_of(const Problem& p, const cpu::TargetShape& shape) {
+    const uint64_t by_cache = kLogitBytes / (shape.panel() * 4) / 16 * 16;
+    const uint64_t by_length = align_up(uint64_t(std::max<int64_t>(p.len_kv, 1)), 16);
+    return uint32_t(std::min({std::max<uint64_t>(by_cache, 64), uint64_t{256}, by_length}));
+}
+
+Cut cut_queries(const Problem& p, const cpu::TargetShape& shape, uint32_t key_block, uint64_t queries) {
+    Cut cut{};
+    const uint64_t len = uint64_t(std::max<int64_t>(p.len_q, 1));
+    cut.query_tiles = uint32_t(ceil_div(len, std::min(queries, len)));
+    // Of about equal size, and whole panels where there are several.
+    uint64_t tile = ceil_div(len, cut.query_tiles);
+    if (cut.query_tiles > 1) {
+        uint64_t unit = shape.panel();
+        while (unit % 2 == 0 && p.group * (unit / 2) % shape.panel() == 0) unit /= 2;
+        while (unit % 3 == 0 && p.group * (unit / 3) % shape.panel() == 0) unit /= 3;
+        tile = std::min(ceil_div(tile, unit) * unit, len);
+    }
+    cut.query_tile = uint32_t(tile);
+    cut.query_tiles = uint32_t(ceil_div(len, tile));
+    cut.panels = uint32_t(ceil_div(tile * p.group, shape.panel()));
+    cut.tasks = uint64_t{cut.query_tiles} * p.batch * p.heads_kv;
+    cut.layout = cpu::flash_layout(shape, cut.panels, p.dim_qk, p.dim_v, key_block);
+    return cut;
+}
+
+// The most that one task of this cut computes.
+double task_flops(const Problem& p, const Cut& cut) {
+    return 2.0 * (p.dim_qk + p.dim_v) * cut.query_tile * p.group * double(std::max<int64_t>(p.len_kv, 1));
+}
+
+uint64_t rows_that_fit(const FoveaPlan_T& plan) {
+    const uint64_t l2 = plan.facts.l2_bytes ? plan.facts.l2_bytes : kAssumedL2Bytes;
+    const uint64_t row_bytes = (uint64_t{plan.problem.dim_qk} + plan.problem.dim_v) * 4;
+    return std::min(kMostRows, l2 / kL2Share / row_bytes);
+}
+
+}  // namespace
+
+FoveaResult cut_cpu_attention(FoveaPlan_T& plan, FoveaDiag* diag) {
+    const Problem& p = plan.problem;
+    CpuPlan& cpu = plan.cpu;
+    const cpu::TargetShape shape = cpu::target_shape(cpu.target);
+    const uint64_t threads = std::max<uint64_t>(plan.facts.cpu_threads, 1);
+    const double cost = p.max_slice_cost > 0 ? p.max_slice_cost : kDefaultSliceCost;
+    cpu.key_block = key_block_of(p, shape);
+
+    const uint64_t one_panel = std::max<uint64_t>(1, shape.panel() / p.group);
+    uint64_t queries = std::max(one_panel, rows_that_fit(plan) / p.group);
+    Cut cut = cut_queries(p, shape, cpu.key_block, queries);
+    const auto too_coarse = [&] {
+        const bool few = threads > 1 && cut.tasks < threads * kTasksPerThread && cut.panels > 2;
+        return few || task_flops(p, cut) > cost || cut.layout.size_bytes * threads > p.workspace_limit;
+    };
+    while (queries > one_panel && too_coarse()) {
+        queries = std::max(one_panel, queries / 2);
+        cut = cut_queries(p, shape, cpu.key_block, queries);
+    }
+    if (cut.layout.size_bytes * threads > p.workspace_limit)
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "workspace_limit",
+                    "workspace_limit is %llu; %llu workers with %llu bytes each need more",
+                    static_cast<unsigned long long>(p.workspace_limit),
+                    static_cast<unsigned long long>(threads),
+                    static_cast<unsigned long long>(cut.layout.size_bytes));
+    cpu.query_tile = cut.query_tile;
+    cpu.query_tiles = cut.query_tiles;
+    cpu.panels = cut.panels;
+    cpu.tasks = p.len_q > 0 ? cut.tasks : 0;
+    cpu.scratch_bytes = cut.layout.size_bytes;
+    cpu.tasks_per_slice =
+        uint64_t(std::clamp(cost / task_flops(p, cut), 1.0, double(std::max<uint64_t>(cpu.tasks, 1))));
+    if (cpu.tasks_per_slice > threads) cpu.tasks_per_slice -= cpu.tasks_per_slice % threads;
+    cpu.serial = plan.info.flops < kSerialFlops;
+    plan.info.workspace_bytes = cpu.scratch_bytes * threads;
+    plan.info.slice_count = ceil_div(cpu.tasks, cpu.tasks_per_slice);
+    plan.info.max_slice_flops = task_flops(p, cut) * double(cpu.tasks_per_slice);
+    return FOVEA_OK;
+}
+
+}  // namespace fovea
