@@ -2,7 +2,10 @@
 // text.
 #pragma once
 
+#include <fovea/inspect/colour_map.hpp>
 #include <fovea/inspect/derivation.hpp>
 #include <fovea/inspect/format.hpp>
 #include <fovea/inspect/head_stats.hpp>
+#include <fovea/inspect/heatmap.hpp>
+#include <fovea/inspect/lesson_picture.hpp>
 #include <fovea/inspect/lessons.hpp>

@@ -30,6 +30,27 @@ F32Tensor stacked(const F32Tensor& matrix, std::uint64_t copies) {
     return result;
 }
 
+// Whole words replaced; letters, digits, underscores and dots make a word.
+std::string with_words(const std::string& formula, const std::map<std::string, std::string>& words) {
+    const auto in_word = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+               c == '.';
+    };
+    std::string result;
+    for (std::size_t at = 0; at < formula.size();) {
+        std::size_t end = at;
+        while (end < formula.size() && in_word(formula[end])) ++end;
+        if (end == at) {
+            result += formula[at++];
+            continue;
+        }
+        const auto found = words.find(formula.substr(at, end - at));
+        result += found != words.end() ? found->second : formula.substr(at, end - at);
+        at = end;
+    }
+    return result;
+}
+
 F32Tensor as_one_head(const F32Tensor& matrix) {
     return reshaped(matrix, {1, 1, matrix.shape[0], matrix.shape[1]});
 }
@@ -49,6 +70,7 @@ LessonBuilder::LessonBuilder(const Lesson& lesson, Executor& executor)
         add("X", "X = the given inputs, stacked " + std::to_string(lesson.config.batch) + " times", batch);
     }
     for (const Draw& one : lesson.draws) draw(one);
+    if (!has("X")) say("X", "inputs");
 }
 
 void LessonBuilder::draw(const Draw& draw) {
@@ -97,14 +119,15 @@ void LessonBuilder::add(std::string name, std::string formula, F32Tensor tensor)
 }
 
 void LessonBuilder::add(Trace& trace, const Rename& rename) {
-    for (Stage& stage : trace.take_stages()) {
-        std::string name = rename ? rename(stage.name) : stage.name;
-        if (name.empty()) continue;
-        // The formula begins with the name that the layer gave the stage.
-        if (name != stage.name && stage.formula.starts_with(stage.name + " =")) {
-            stage.formula.replace(0, stage.name.size(), name);
-        }
-        add(std::move(name), std::move(stage.formula), std::move(stage.tensor));
+    std::vector<Stage> stages = trace.take_stages();
+    std::vector<std::string> names;
+    for (const Stage& stage : stages) {
+        names.push_back(rename ? rename(stage.name) : stage.name);
+        if (!names.back().empty()) say(stage.name, names.back());
+    }
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+        if (names[i].empty()) continue;
+        add(names[i], with_words(stages[i].formula, words_), std::move(stages[i].tensor));
     }
 }
 

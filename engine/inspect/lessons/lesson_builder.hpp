@@ -5,6 +5,7 @@
 #include <fovea/layers.hpp>
 
 #include <functional>
+#include <map>
 
 namespace fovea {
 
@@ -18,9 +19,13 @@ class LessonBuilder {
     Executor& executor() { return executor_; }
 
     void add(std::string name, std::string formula, F32Tensor tensor);
-    // All stages of a trace, `rename` deciding each name; an empty one is left out.
+    // All stages of a trace, `rename` deciding each name; an empty one is left out. Formulas, of later traces
+    // too, follow.
     using Rename = std::function<std::string(const std::string&)>;
     void add(Trace& trace, const Rename& rename = {});
+
+    // From now on formulas say `name` where a layer says `word`.
+    void say(const std::string& word, const std::string& name) { words_[word] = name; }
 
     // A stage by name. The lessons' data and recipes belong together: a name that is missing is a bug, which
     // shows as an empty scalar that the layers refuse.
@@ -54,6 +59,7 @@ class LessonBuilder {
     TorchGenerator generator_{0}, dropout_generator_{0};
     const Draw* dropout_draw_ = nullptr;
     std::string seed_text_;
+    std::map<std::string, std::string> words_;
     std::vector<LessonStage> stages_;
 };
 

@@ -74,6 +74,10 @@ double relative_difference(const F32Tensor& ours, const F32Tensor& expected) {
 
 }  // namespace
 
+bool prints_as(const PrintedTable& table, const F32Tensor& tensor) {
+    return check_table(table, tensor).exact;
+}
+
 std::vector<std::pair<std::string, F32Tensor>> recorded_tensors(const Lesson& lesson) {
     std::vector<std::pair<std::string, F32Tensor>> tensors;
     for (const EmbeddedFile& file : lesson_expectations()) {

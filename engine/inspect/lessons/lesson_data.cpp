@@ -70,6 +70,7 @@ LessonConfig config_from_json(const JsonValue& value) {
     config.points = whole_or("points", 0);
     config.context_length = whole_or("context_length", 0);
     config.dropout_p = value["dropout"].number();
+    config.printed_variant = value["variant"].text();
     config.normalise = value["normalise"].text();
     config.result = value["result"].text();
     config.shows_zeros = value["shows_zeros"].boolean();

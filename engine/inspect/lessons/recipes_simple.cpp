@@ -121,6 +121,8 @@ Result<void> all_tokens(LessonBuilder& builder) {
     const Result<F32Tensor> context =
         simplified_attention(builder.executor(), builder.at("inputs"), Normalisation::softmax, trace);
     if (!context) return context.error();
+    builder.say("queries", "inputs");
+    builder.say("keys", "inputs");
     builder.add(trace);
     return {};
 }

@@ -47,9 +47,10 @@ struct LessonConfig {
     std::uint64_t batch = 0;  // copies of the given inputs; 0: they are used as they are, without a batch
     std::uint64_t heads = 1, query = 0, points = 0, context_length = 0;
     double dropout_p = 0.0;
-    std::string normalise;     // of context_of_one: "sum" or "softmax"
-    std::string result;        // a name that the tutorial gives the contexts; empty: "context"
-    bool shows_zeros = false;  // the tutorial prints its empty result vector
+    std::string printed_variant;  // of dropout masks: "native" or "mkl", as the tutorial's machine drew them
+    std::string normalise;        // of context_of_one: "sum" or "softmax"
+    std::string result;           // a name that the tutorial gives the contexts; empty: "context"
+    bool shows_zeros = false;     // the tutorial prints its empty result vector
 };
 
 struct Lesson {
@@ -93,6 +94,9 @@ Result<Lesson> find_lesson(std::string_view name_or_level);
 // Computes every stage from seeds and inputs; attention and projections run on `executor`, random numbers,
 // masks and plain divisions in strict float32 on the calling thread.
 Result<LessonRun> run_lesson(const Lesson& lesson, Executor& executor);
+
+// Whether a stage prints as the tutorial prints it, digit for digit.
+bool prints_as(const PrintedTable& table, const F32Tensor& tensor);
 
 // The values that PyTorch 1.13.1 gives for the lesson on its plain path, by stage.
 std::vector<std::pair<std::string, F32Tensor>> recorded_tensors(const Lesson& lesson);

@@ -1,0 +1,299 @@
+#include "lesson_command.hpp"
+
+#include "arguments.hpp"
+#include "progress.hpp"
+
+#include <fovea/files.hpp>
+#include <fovea/inspect.hpp>
+#include <fovea/layers/engine_executor.hpp>
+#include <fovea/runtime.hpp>
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+namespace fovea::app {
+namespace {
+
+constexpr OptionSpec kOptions[] = {
+    {"--check", "", "compare with the tutorials' printed tables and the recorded tensors"},
+    {"--png", "FILE", "draw the lesson's matrices"},
+    {"--dark", "", "with --png: on a dark ground"},
+    {"--backend", "B", "strict (default: plain float32), auto, cpu, vulkan or reference"},
+    {"--device", "N", "a device of `fovea devices` instead of --backend's own choice"},
+    {"--kernel", "K", "auto (default), plain, staged, flash, ...: not with --backend strict"},
+    {"--help", "", "this text"},
+};
+
+constexpr const char* kLevelNames[] = {"",
+                                       "attention without weights",
+                                       "trainable weights",
+                                       "causal mask",
+                                       "dropout",
+                                       "stacked heads",
+                                       "weight split",
+                                       "GPT block"};
+
+// An executor and the engine that it borrows.
+struct Backend {
+    std::unique_ptr<Engine> engine;
+    std::unique_ptr<Executor> executor;
+};
+
+Backend strict_backend() { return {nullptr, std::make_unique<StrictExecutor>()}; }
+
+Result<Backend> open_backend(const EngineOptions& options, FoveaKernel kernel) {
+    Result<Engine> engine = Engine::open(options);
+    if (!engine) return engine.error();
+    Backend backend;
+    backend.engine = std::make_unique<Engine>(std::move(*engine));
+    backend.executor = std::make_unique<EngineExecutor>(*backend.engine, kernel);
+    return backend;
+}
+
+Result<Backend> choose_backend(const Arguments& arguments) {
+    const std::string_view name = arguments.has("--backend") ? arguments.text("--backend") : "strict";
+    const Result<FoveaKernel> kernel =
+        arguments.has("--kernel") ? kernel_from_name(arguments.text("--kernel")) : FOVEA_KERNEL_AUTO;
+    if (!kernel) return kernel.error();
+    if (name == "strict" && !arguments.has("--device")) {
+        if (!arguments.has("--kernel")) return strict_backend();
+        return Error{FOVEA_INVALID_ARGUMENT, "--kernel", "the strict backend has no kernels to choose from"};
+    }
+    EngineOptions options;
+    constexpr std::pair<std::string_view, BackendChoice> kNames[] = {{"auto", BackendChoice::automatic},
+                                                                     {"cpu", BackendChoice::cpu},
+                                                                     {"vulkan", BackendChoice::vulkan},
+                                                                     {"reference", BackendChoice::reference},
+                                                                     {"strict", BackendChoice::automatic}};
+    bool known = false;
+    for (const auto& [key, choice] : kNames) {
+        if (key == name) {
+            options.backend = choice;
+            known = true;
+        }
+    }
+    if (!known) {
+        return Error{
+            FOVEA_INVALID_ARGUMENT, "--backend",
+            "there is no backend '" + std::string(name) + "'; it is strict, auto, cpu, vulkan or reference"};
+    }
+    const Result<int64_t> device = arguments.integer("--device", -1);
+    if (!device) return device.error();
+    options.device = static_cast<int>(*device);
+    return open_backend(options, *kernel);
+}
+
+std::string times_text(uint32_t times) {
+    return times == 1 ? "once" : times == 2 ? "twice" : std::to_string(times) + " times";
+}
+
+void print_wrapped(const char* indent, const std::string& text) {
+    constexpr size_t kColumns = 100;
+    size_t column = 0;
+    for (size_t at = 0; at < text.size();) {
+        const size_t end = std::min(text.find(' ', at), text.size());
+        const std::string word = text.substr(at, end - at);
+        if (column != 0 && column + 1 + word.size() > kColumns) {
+            std::printf("\n");
+            column = 0;
+        }
+        std::printf("%s%s", column == 0 ? indent : " ", word.c_str());
+        column += word.size() + 1;
+        at = end + 1;
+    }
+    std::printf("\n");
+}
+
+void print_stage(const Lesson& lesson, const LessonStage& stage) {
+    std::printf("\n%s %s\n", stage.name.c_str(), format_shape(stage.tensor.shape).c_str());
+    std::printf("  %s\n%s\n", stage.formula.c_str(), stage.printed.c_str());
+    for (const size_t index : stage.table_indices) {
+        const PrintedTable& table = lesson.tables[index];
+        const bool same = prints_as(table, stage.tensor);
+        std::printf("  printed in the tutorial %s%s%s\n", times_text(table.times).c_str(),
+                    table.label != stage.name ? (", as " + table.label).c_str() : "",
+                    same ? ", digit for digit" : ", with other digits");
+        if (!table.note.empty()) print_wrapped("  note: ", table.note);
+    }
+}
+
+void print_lesson(const Lesson& lesson, const LessonRun& run) {
+    std::printf("%s: %s\n", lesson.name.c_str(), lesson.title.c_str());
+    std::printf("  level %u, %s; from: %s; backend: %s\n", lesson.level, kLevelNames[lesson.level],
+                lesson.tutorial.c_str(), run.backend.c_str());
+    print_wrapped("  ", lesson.about);
+    for (const std::string& note : lesson.notes) print_wrapped("  note: ", note);
+    if (!lesson.tokens.empty()) {
+        std::string tokens;
+        for (const std::string& token : lesson.tokens) tokens += " " + token;
+        std::printf("  tokens:%s\n", tokens.c_str());
+    }
+    for (const LessonStage& stage : run.stages) print_stage(lesson, stage);
+}
+
+// One line for each other backend and driver: how far its numbers are from `runs`.
+void print_other_backends(const std::vector<Lesson>& lessons, const std::vector<LessonRun>& runs) {
+    std::printf("\nlargest difference of the other backends from this run\n");
+    std::vector<Backend> others;
+    others.push_back(strict_backend());
+    for (const DeviceInfo& device : list_devices()) {
+        if (!device.usable) continue;
+        EngineOptions options;
+        options.backend =
+            device.facts.backend == FOVEA_BACKEND_CPU ? BackendChoice::cpu : BackendChoice::vulkan;
+        options.device = static_cast<int>(device.number);
+        Result<Backend> backend = open_backend(options, FOVEA_KERNEL_AUTO);
+        if (backend) {
+            others.push_back(std::move(*backend));
+        } else {
+            std::printf("  %-40s not opened: %s\n", device.name.c_str(), backend.error().text.c_str());
+        }
+    }
+    for (const Backend& other : others) {
+        const std::string name = other.executor->name();
+        if (name == runs.front().backend) continue;
+        Progress progress("running the lessons on " + name);
+        RunDifference largest;
+        std::string failure;
+        for (size_t i = 0; i < lessons.size() && failure.empty(); ++i) {
+            const Result<LessonRun> run = run_lesson(lessons[i], *other.executor);
+            if (!run) {
+                failure = run.error().text;
+                break;
+            }
+            const RunDifference difference = compare_runs(runs[i], *run);
+            if (difference.largest > largest.largest) {
+                largest = {difference.largest, lessons[i].name + " " + difference.stage};
+            }
+            progress(static_cast<double>(i + 1) / static_cast<double>(lessons.size()));
+        }
+        if (!failure.empty()) {
+            std::printf("  %-40s failed: %s\n", name.c_str(), failure.c_str());
+        } else if (largest.largest == 0.0) {
+            std::printf("  %-40s none: the same bits\n", name.c_str());
+        } else {
+            std::printf("  %-40s %s in %s\n", name.c_str(), format_number(largest.largest, 3).c_str(),
+                        largest.stage.c_str());
+        }
+    }
+}
+
+// One line a lesson, what is wrong below it, and the count as the last line. Returns the exit code.
+int print_check(const std::vector<Lesson>& lessons, const std::vector<LessonRun>& runs, bool strict) {
+    LessonCheck total;
+    for (size_t i = 0; i < lessons.size(); ++i) {
+        const LessonCheck check = check_lesson(lessons[i], runs[i]);
+        std::printf("%-36s %3u of %3u tables digit for digit, %3u of %3u tensors within 2e-6\n",
+                    lessons[i].name.c_str(), check.tables_exact, check.tables, check.tensors_within,
+                    check.tensors);
+        for (const std::string& failure : check.failures) std::printf("  %s\n", failure.c_str());
+        total.add(check);
+    }
+    std::printf("backend: %s\n", runs.front().backend.c_str());
+    std::printf("%u of %u tensors within 2e-6 * max(1, |x|); largest difference %s\n", total.tensors_within,
+                total.tensors, format_number(total.largest_difference, 3).c_str());
+    std::printf("%u of %u printed tables within one unit of the last digit\n", total.tables_within_unit,
+                total.tables);
+    std::printf("%u of %u printed tables digit for digit\n", total.tables_exact, total.tables);
+    const uint32_t tables = strict ? total.tables_exact : total.tables_within_unit;
+    return tables == total.tables && total.tensors_within == total.tensors ? 0 : 1;
+}
+
+Result<void> write_picture(const Lesson& lesson, const LessonRun& run, const Arguments& arguments) {
+    HeatmapStyle style;
+    style.dark = arguments.has("--dark");
+    const Result<RgbaImage> image = lesson_picture(lesson, run, style);
+    if (!image) return image.error();
+    const Result<Tensor> pixels = make_tensor("picture", ElementType::u8, {image->height, image->width, 4},
+                                              std::as_bytes(std::span(image->rgba)));
+    if (!pixels) return pixels.error();
+    const std::string path(arguments.text("--png"));
+    const Result<uint64_t> written = save_png(path, *pixels);
+    if (!written) return written.error();
+    std::printf("wrote: %s (%u by %u)\n", path.c_str(), image->width, image->height);
+    return {};
+}
+
+void print_list() {
+    uint32_t tables = 0;
+    const std::vector<Lesson> lessons = list_lessons();
+    for (const Lesson& lesson : lessons) {
+        uint32_t of_lesson = 0;
+        for (const PrintedTable& table : lesson.tables) of_lesson += table.times;
+        tables += of_lesson;
+        std::printf("%-36s level %u  %3u tables  %s\n", lesson.name.c_str(), lesson.level, of_lesson,
+                    lesson.title.c_str());
+    }
+    std::printf("%zu lessons, %u printed tables\n", lessons.size(), tables);
+}
+
+void print_help() {
+    std::printf(
+        "usage: fovea lesson [NAME|LEVEL|all] [options]\n\n"
+        "The worked examples of five attention tutorials, computed from their seeds and inputs, every stage "
+        "printed as\n"
+        "the tutorial prints it. NAME as in the list that `fovea lesson` prints (t1-08 is enough); LEVEL 1 "
+        "to 7:\n");
+    for (int level = 1; level <= 7; ++level) {
+        const Result<Lesson> lesson = find_lesson(std::to_string(level));
+        std::printf("  %d  %-26s %s\n", level, kLevelNames[level], lesson ? lesson->name.c_str() : "");
+    }
+    std::printf("\n");
+    print_options(kOptions);
+    std::printf(
+        "\nWith --check the last line is the number of printed tables that came out digit for digit; exit 1 "
+        "if the strict\n"
+        "backend misses one, or another misses one by more than a unit of its last digit.\n");
+}
+
+Result<std::vector<Lesson>> choose_lessons(const Arguments& arguments) {
+    const std::string_view name = arguments.positional()[0];
+    if (name == "all") {
+        if (arguments.has("--png")) {
+            return Error{FOVEA_INVALID_ARGUMENT, "--png", "one picture shows one lesson; `all` are 44"};
+        }
+        return list_lessons();
+    }
+    Result<Lesson> lesson = find_lesson(name);
+    if (!lesson) return lesson.error();
+    return std::vector<Lesson>{std::move(*lesson)};
+}
+
+}  // namespace
+
+int lesson_command(Words words) {
+    const Result<Arguments> arguments = Arguments::parse(words, kOptions);
+    if (!arguments) return refuse(arguments.error());
+    if (arguments->has("--help")) return print_help(), 0;
+    if (arguments->positional().empty()) return print_list(), 0;
+    if (arguments->positional().size() > 1) {
+        return refuse({FOVEA_INVALID_ARGUMENT, std::string(arguments->positional()[1]),
+                       "lesson takes one name or level"});
+    }
+    const Result<std::vector<Lesson>> lessons = choose_lessons(*arguments);
+    if (!lessons) return refuse(lessons.error());
+    const Result<Backend> backend = choose_backend(*arguments);
+    if (!backend) return refuse(backend.error());
+
+    std::vector<LessonRun> runs;
+    for (const Lesson& lesson : *lessons) {
+        Result<LessonRun> run = run_lesson(lesson, *backend->executor);
+        if (!run) return refuse(run.error());
+        runs.push_back(std::move(*run));
+    }
+    if (arguments->has("--png")) {
+        if (Result<void> ok = write_picture(lessons->front(), runs.front(), *arguments); !ok) {
+            return refuse(ok.error());
+        }
+    }
+    if (arguments->has("--check")) return print_check(*lessons, runs, backend->engine == nullptr);
+    for (size_t i = 0; i < lessons->size(); ++i) {
+        if (i != 0) std::printf("\n\n");
+        print_lesson((*lessons)[i], runs[i]);
+    }
+    print_other_backends(*lessons, runs);
+    return 0;
+}
+
+}  // namespace fovea::app

@@ -1,0 +1,48 @@
+// Matrices as pictures: coloured cells with their numbers, tokens on both axes, a colour bar. For documents
+// and for
+// `--png`; the visualizer draws its own.
+#pragma once
+
+#include <fovea/fovea.hpp>
+#include <fovea/inspect/colour_map.hpp>
+#include <fovea/layers/f32_tensor.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fovea {
+
+// 8 bits a channel, rows from the top, no padding, not premultiplied.
+struct RgbaImage {
+    std::uint32_t width = 0, height = 0;
+    std::vector<std::uint8_t> rgba;  // 4 * width * height
+};
+
+struct HeatmapPanel {
+    F32Tensor values;                     // [rows, columns], at least 1 each, at most 2048
+    std::string title;                    // above the panel; may be empty
+    std::vector<std::string> row_labels;  // one for each row, or empty: the row's number
+    std::vector<std::string> column_labels;
+    std::string row_caption = "query", column_caption = "key";
+    std::vector<std::uint8_t> hidden;  // 1: hatched and without a number; as many as values, or empty
+    std::optional<ColourRange> range;  // default: fitted_range of the cells that are not hidden
+};
+
+struct HeatmapStyle {
+    std::string title, subtitle;   // above all panels; may be empty
+    std::optional<ColourMap> map;  // default: viridis, or blue_orange for panels with negative numbers
+    bool dark = false;
+    double pixel_ratio = 2.0;          // 0.5 to 4: device pixels for one unit of the layout
+    std::uint32_t panels_per_row = 3;  // at least 1
+    // A TrueType or OpenType file. Default: Inter or DejaVu Sans where the system keeps them.
+    std::string font_path, bold_font_path;
+};
+
+// Panels in rows from the left, one colour bar for each. -inf counts as hidden. Fails with a reason where
+// there is no font to write with (nothing is drawn then), where a size does not fit, and in builds without
+// stb_truetype.
+Result<RgbaImage> render_heatmaps(const std::vector<HeatmapPanel>& panels, const HeatmapStyle& style = {});
+
+}  // namespace fovea

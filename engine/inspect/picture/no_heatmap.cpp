@@ -1,0 +1,12 @@
+// For builds without stb_truetype: nothing can be written, and a picture without words or numbers would be a
+// guess.
+#include <fovea/inspect/heatmap.hpp>
+
+namespace fovea {
+
+Result<RgbaImage> render_heatmaps(const std::vector<HeatmapPanel>&, const HeatmapStyle&) {
+    return Error{FOVEA_UNSUPPORTED, "heatmap",
+                 "this build draws no pictures: stb_truetype.h was not found (Debian: libstb-dev)"};
+}
+
+}  // namespace fovea
