@@ -35,16 +35,7 @@ void store_result(uint row, uint column, float value) {
 
 uint x_row(uint row) { return push.x_base + min(row, push.rows - 1u) * push.x_row; }
 
-// Inputs n .. n+3 of output `column`.
-vec4 weights_into(uint column, uint n) {
-    return w_at4_of(push.w_base + min(column, push.n_out - 1u) * push.w_row + n, left_of(push.n_in, n));
-}
-
-// Outputs column .. column+3 of input n.
-vec4 weights_out_of(uint n, uint column) {
-    if (n >= push.n_in) return vec4(0.0);
-    return w_at4_of(push.w_base + n * push.w_row + column, left_of(push.n_out, column));
-}
+uint w_row(uint row, uint rows) { return push.w_base + min(row, rows - 1u) * push.w_row; }
 
 #ifdef FOVEA_TILE_SHARED
 #include "tile_shared.glsl"
@@ -58,13 +49,14 @@ void main() {
         if (n0 != 0u) barrier();
         for (uint f = t; f < kSharedRows * kSharedDepth / 4u; f += kSharedThreads) {
             const uint depth = f % (kSharedDepth / 4u) * 4u, at = f / (kSharedDepth / 4u), n = n0 + depth;
-            tile_put_a(depth, at, x_at4_of(x_row(first_row + at) + n, left_of(push.n_in, n)));
-            if (!kInOut) tile_put_b(depth, at, weights_into(first_column + at, n));
+            tile_put_a(depth, at, x_depth4(x_row(first_row + at), n, push.n_in));
+            if (!kInOut) tile_put_b(depth, at, w_depth4(w_row(first_column + at, push.n_out), n, push.n_in));
         }
         if (kInOut) {
             for (uint f = t; f < kSharedDepth * kSharedColumns / 4u; f += kSharedThreads) {
                 const uint depth = f / (kSharedColumns / 4u), quad = f % (kSharedColumns / 4u);
-                tile_b[depth][quad] = weights_out_of(n0 + depth, first_column + 4u * quad);
+                const vec4 w = w_columns4(w_row(n0 + depth, push.n_in), first_column + 4u * quad, push.n_out);
+                tile_b[depth][quad] = n0 + depth < push.n_in ? w : vec4(0.0);
             }
         }
         barrier();
@@ -89,12 +81,14 @@ void main() {
     const uint first_row = gl_WorkGroupID.y * kRows;
     vec4 acc[kRows];
     for (uint r = 0u; r < kRows; ++r) acc[r] = vec4(0.0);
-    for (uint n = 0u; n < push.n_in; n += 4u) {
+    const uint quads_end = push.n_in & ~3u;
+    for (uint n = 0u; n < quads_end; n += 4u) {
         vec4 w[4];
         for (uint c = 0u; c < 4u; ++c)
-            w[c] = kInOut ? weights_out_of(n + c, column_of(0u)) : weights_into(column_of(c), n);
+            w[c] = kInOut ? w_columns4(w_row(n + c, push.n_in), column_of(0u), push.n_out)
+                          : w_at4(w_row(column_of(c), push.n_out) + n);
         for (uint r = 0u; r < kRows; ++r) {
-            const vec4 x = x_at4_of(x_row(first_row + r) + n, left_of(push.n_in, n));
+            const vec4 x = x_at4(x_row(first_row + r) + n);
             for (uint c = 0u; c < 4u; ++c) {
                 if (kInOut)
                     acc[r] = fma(vec4(x[c]), w[c], acc[r]);
@@ -103,6 +97,15 @@ void main() {
                         fma(x.w, w[c].w, fma(x.z, w[c].z, fma(x.y, w[c].y, fma(x.x, w[c].x, acc[r][c]))));
             }
         }
+    }
+    for (uint n = quads_end; !kAligned && n < push.n_in; ++n) {
+        vec4 w;
+        if (kInOut) {
+            w = w_columns4(w_row(n, push.n_in), column_of(0u), push.n_out);
+        } else {
+            for (uint c = 0u; c < 4u; ++c) w[c] = w_at(w_row(column_of(c), push.n_out) + n);
+        }
+        for (uint r = 0u; r < kRows; ++r) acc[r] = fma(vec4(x_at(x_row(first_row + r) + n)), w, acc[r]);
     }
     for (uint r = 0u; r < kRows; ++r)
         for (uint c = 0u; c < kThreadColumns; ++c) store_result(first_row + r, column_of(c), acc[r][c]);

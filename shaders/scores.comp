@@ -48,11 +48,10 @@ void compute_tile(Entry e, int first_key, Keys keys, uint first_row, int tile_ke
         if (d0 != 0u) barrier();
         for (uint f = t; f < kSharedRows * kSharedDepth / 4u; f += kSharedThreads) {
             const uint depth = f % (kSharedDepth / 4u) * 4u, at = f / (kSharedDepth / 4u);
-            const uint left = left_of(push.dim, d0 + depth);
             const uint q_row = query_row(push.q, e, min(first_row + at, last_row));
-            tile_put_a(depth, at, q_at4_of(q_row + d0 + depth, left));
+            tile_put_a(depth, at, q_depth4(q_row, d0 + depth, push.dim));
             const uint k_row = key_row(push.k, e, uint(clamp(tile_key + int(at), keys.begin, keys.end - 1)));
-            tile_put_b(depth, at, k_row == kNoRow ? vec4(0.0) : k_at4_of(k_row + d0 + depth, left));
+            tile_put_b(depth, at, k_depth4(k_row == kNoRow ? push.k.base : k_row, d0 + depth, push.dim));
         }
         barrier();
         tile_multiply(acc);
@@ -91,15 +90,20 @@ void compute_tile(Entry e, int first_key, Keys keys, uint first_row, int tile_ke
         q_row[i] = query_row(push.q, e, min(first_row + i, last_row));
         acc[i] = vec4(0.0);
     }
-    for (uint d = 0u; d < push.dim; d += 4u) {
-        const uint left = push.dim - d;
+    const uint quads_end = push.dim & ~3u;
+    for (uint d = 0u; d < quads_end; d += 4u) {
         vec4 k[kThreadColumns];
-        for (uint c = 0u; c < kThreadColumns; ++c) k[c] = k_at4_of(k_row[c] + d, left);
+        for (uint c = 0u; c < kThreadColumns; ++c) k[c] = k_at4(k_row[c] + d);
         for (uint i = 0u; i < kRows; ++i) {
-            const vec4 q = q_at4_of(q_row[i] + d, left);
+            const vec4 q = q_at4(q_row[i] + d);
             for (uint c = 0u; c < kThreadColumns; ++c)
                 acc[i][c] = fma(q.w, k[c].w, fma(q.z, k[c].z, fma(q.y, k[c].y, fma(q.x, k[c].x, acc[i][c]))));
         }
+    }
+    for (uint d = quads_end; !kAligned && d < push.dim; ++d) {
+        vec4 k;
+        for (uint c = 0u; c < kThreadColumns; ++c) k[c] = k_at(k_row[c] + d);
+        for (uint i = 0u; i < kRows; ++i) acc[i] = fma(vec4(q_at(q_row[i] + d)), k, acc[i]);
     }
     for (uint c = 0u; c < kThreadColumns; ++c) {
         for (uint i = 0u; i < kRows; ++i)

@@ -42,7 +42,7 @@ uvec4 weights_of(uint row_start, Keys keys, int first_key, int j) {
 vec4 values_of(Entry e, int j, Keys keys, uint column) {
     if (j < keys.begin || j >= keys.end) return vec4(0.0);
     const uint row = key_row(push.v, e, uint(j));
-    return row == kNoRow ? vec4(0.0) : v_at4_of(row + column, left_of(push.dim, column));
+    return row == kNoRow ? vec4(0.0) : v_columns4(row, column, push.dim);
 }
 
 // A hidden key's value must not touch the sum, whatever it is: it is left out by selection, not multiplied by

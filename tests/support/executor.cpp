@@ -54,12 +54,12 @@ std::unique_ptr<Executor> make_executor(std::string_view name, std::string& erro
         error = "no kernel is called " + std::string(kernel);
         return nullptr;
     }
+    if (rest == "vulkan") return make_vulkan_executor(std::string(name), choice.kernel, target, error);
     if (!target.empty() && !(choice.force_target = target_of(target, choice.target))) {
         error = "no instruction set is called " + std::string(target);
         return nullptr;
     }
     if (rest == "cpu") return make_cpu_executor(std::string(name), choice);
-    if (rest == "vulkan") return make_vulkan_executor(std::string(name), choice.kernel, error);
     error = "no executor is called " + std::string(name);
     return nullptr;
 }

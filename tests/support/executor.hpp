@@ -1,7 +1,7 @@
 // Runs a description on some backend, kernel and instruction set, through the public API, with guards around
 // every buffer. What is behind it is chosen by a name, so that a failure can name it in its replay command:
 //
-//   reference | plain | cpu[:KERNEL][@TARGET] | vulkan[:KERNEL]
+//   reference | plain | cpu[:KERNEL][@TARGET] | vulkan[:KERNEL][@discrete]
 #pragma once
 
 #include "support/case.hpp"

@@ -20,8 +20,8 @@ struct Binding {
 
 class VulkanExecutor : public Executor {
   public:
-    VulkanExecutor(std::string name, FoveaKernel kernel, Engine engine)
-        : name_(std::move(name)), kernel_(kernel), engine_(std::move(engine)) {}
+    VulkanExecutor(std::string name, FoveaKernel kernel, Engine engine, const FoveaDeviceFacts& facts)
+        : name_(std::move(name)), kernel_(kernel), engine_(std::move(engine)), facts_(facts) {}
     const std::string& name() const override { return name_; }
 
     Outcome run(const FoveaAttentionDesc& given, const Tensors& inputs,
@@ -29,7 +29,7 @@ class VulkanExecutor : public Executor {
         Outcome outcome;
         FoveaAttentionDesc desc = given;
         desc.kernel = kernel_;
-        Result<Plan> plan = engine_.plan_attention(desc);
+        Result<Plan> plan = plan_attention(facts_, desc);
         if (!plan) {
             outcome.kind = Outcome::Kind::refused;
             outcome.code = plan.error().code;
@@ -101,11 +101,13 @@ class VulkanExecutor : public Executor {
     std::string name_;
     FoveaKernel kernel_;
     Engine engine_;
+    FoveaDeviceFacts facts_;
 };
 
 }  // namespace
 
-std::unique_ptr<Executor> make_vulkan_executor(std::string name, FoveaKernel kernel, std::string& error) {
+std::unique_ptr<Executor> make_vulkan_executor(std::string name, FoveaKernel kernel, std::string_view as,
+                                               std::string& error) {
     EngineOptions options;
     options.backend = BackendChoice::vulkan;
     options.validation = true;
@@ -114,7 +116,14 @@ std::unique_ptr<Executor> make_vulkan_executor(std::string name, FoveaKernel ker
         error = engine.error().text;
         return nullptr;
     }
-    return std::make_unique<VulkanExecutor>(std::move(name), kernel, std::move(*engine));
+    FoveaDeviceFacts facts = engine->facts();
+    if (as == "discrete") {
+        facts.device_class = FOVEA_CLASS_DISCRETE;
+    } else if (!as.empty()) {
+        error = "no kind of device is called " + std::string(as);
+        return nullptr;
+    }
+    return std::make_unique<VulkanExecutor>(std::move(name), kernel, std::move(*engine), facts);
 }
 
 }  // namespace fovea::test

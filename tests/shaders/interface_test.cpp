@@ -1,0 +1,149 @@
+// The compiled shaders against the plans that dispatch them and against shaders/interface.h: binding slots,
+// push constants, specialization constants, and the floor of shared memory and capabilities.
+#include "shaders/planned.hpp"
+#include "shaders/spirv_module.hpp"
+
+#include "plan/vulkan_shaders.hpp"
+#include "shaders/interface.h"
+
+#include <gtest/gtest.h>
+
+namespace fovea::test {
+namespace {
+
+enum Capability : uint32_t { kShader = 1, kStorageBuffer16BitAccess = 4433 };
+
+SpirvModule module_of(uint32_t shader) {
+    size_t count = 0;
+    const uint32_t* words = foveaShaderCode(shader, &count);
+    return SpirvModule::read({words, count});
+}
+
+// One dispatch of every shader, found by planning what leads to it.
+class EveryShader {
+  public:
+    EveryShader() {
+        for (const FoveaDeviceClass device : {FOVEA_CLASS_CPU, FOVEA_CLASS_DISCRETE}) {
+            for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16}) {
+                FoveaDeviceFacts facts = gpu_facts();
+                facts.device_class = device;
+                add_attention(facts, type);
+                add_operations(facts, type);
+            }
+        }
+    }
+
+    std::map<uint32_t, FoveaDispatch> dispatches;
+
+  private:
+    void add(FoveaPlan handle) {
+        const Plan plan(handle);
+        ASSERT_NE(handle, nullptr);
+        for (const FoveaDispatch& d : dispatches_of(plan, 0)) dispatches.emplace(d.shader, d);
+    }
+    void add_attention(const FoveaDeviceFacts& facts, FoveaDtype type) {
+        FoveaAttentionDesc desc = attention_desc(2, 4, 2, 70, 90, 40, 24);
+        desc.o_type = type;
+        FoveaPlan plan = nullptr;
+        EXPECT_EQ(foveaPlanAttention(&facts, &desc, nullptr, &plan, nullptr), FOVEA_OK);
+        add(plan);
+    }
+    void add_operations(const FoveaDeviceFacts& facts, FoveaDtype type) {
+        FoveaPlan plan = nullptr;
+        FoveaRopeDesc rope{};
+        rope.struct_size = sizeof rope;
+        rope.y_type = type;
+        rope.batch = rope.heads = 2, rope.dim = 8, rope.len = 5;
+        EXPECT_EQ(foveaPlanRope(&facts, &rope, nullptr, &plan, nullptr), FOVEA_OK);
+        add(plan);
+        FoveaLinearDesc linear{};
+        linear.struct_size = sizeof linear;
+        linear.y_type = type;
+        linear.n_in = 12, linear.n_out = 20, linear.rows = 33;
+        EXPECT_EQ(foveaPlanLinear(&facts, &linear, nullptr, &plan, nullptr), FOVEA_OK);
+        add(plan);
+        FoveaAppendDesc append{};
+        append.struct_size = sizeof append;
+        append.y_type = type;
+        append.batch = append.heads = 2, append.dim = 8, append.len = 5, append.capacity = 9;
+        EXPECT_EQ(foveaPlanAppend(&facts, &append, nullptr, &plan, nullptr), FOVEA_OK);
+        add(plan);
+    }
+};
+
+TEST(Shaders, every_module_is_dispatched_as_it_declares) {
+    const EveryShader every;
+    for (uint32_t shader = 0; shader < kShaderCount; ++shader) {
+        SCOPED_TRACE(foveaShaderName(shader));
+        ASSERT_TRUE(every.dispatches.contains(shader)) << "no plan of this test leads to the shader";
+        const FoveaDispatch& d = every.dispatches.at(shader);
+        const SpirvModule m = module_of(shader);
+        EXPECT_EQ(m.push_bytes, d.push_words * 4);
+        EXPECT_EQ(m.bindings.size(), d.binding_count);
+        for (const auto& [slot, binding] : m.bindings) {
+            const FoveaDispatchBinding* bound = binding_at(d, slot);
+            ASSERT_NE(bound, nullptr) << "slot " << slot << " is declared and not bound";
+            EXPECT_EQ(binding.set, 0u);
+            EXPECT_EQ(binding.read_only, bound->written == 0) << "slot " << slot;
+        }
+        ASSERT_FALSE(m.spec_ids.empty());
+        EXPECT_LT(*m.spec_ids.rbegin(), d.spec_count);
+        EXPECT_EQ(m.workgroup_size_spec_id, uint32_t{FOVEA_SPEC_THREADS});
+    }
+}
+
+TEST(Shaders, push_constants_are_the_structs_of_the_interface) {
+    const std::map<uint32_t, size_t> sizes = {
+        {uint32_t(Shader::scores_direct), sizeof(shader::ScoresPush)},
+        {uint32_t(Shader::scores_shared), sizeof(shader::ScoresPush)},
+        {uint32_t(Shader::softmax), sizeof(shader::SoftmaxPush)},
+        {uint32_t(Shader::weighted_sum_direct), sizeof(shader::WeightedSumPush)},
+        {uint32_t(Shader::weighted_sum_shared_f16), sizeof(shader::WeightedSumPush)},
+        {uint32_t(Shader::linear_shared), sizeof(shader::LinearPush)},
+        {uint32_t(Shader::rope), sizeof(shader::RopePush)},
+        {uint32_t(Shader::append), sizeof(shader::AppendPush)},
+    };
+    for (const auto& [shader, size] : sizes)
+        EXPECT_EQ(module_of(shader).push_bytes, size) << foveaShaderName(shader);
+}
+
+TEST(Shaders, keep_to_the_floor) {
+    const EveryShader every;
+    for (uint32_t shader = 0; shader < kShaderCount; ++shader) {
+        SCOPED_TRACE(foveaShaderName(shader));
+        const SpirvModule m = module_of(shader);
+        EXPECT_EQ(m.version, 0x10300u) << "Vulkan 1.1 takes SPIR-V up to 1.3";
+        EXPECT_LE(m.push_bytes, shader::kFloorPushBytes);
+        EXPECT_LE(m.shared_bytes, shader::kFloorSharedBytes);
+        const uint32_t threads = every.dispatches.at(shader).spec[FOVEA_SPEC_THREADS];
+        EXPECT_GE(threads, 1u);
+        EXPECT_LE(threads, shader::kFloorInvocations);
+        const bool f16 = std::string(foveaShaderName(shader)).ends_with("_f16");
+        std::set<uint32_t> allowed = {kShader};
+        if (f16) allowed.insert(kStorageBuffer16BitAccess);
+        for (const uint32_t capability : m.capabilities)
+            EXPECT_TRUE(allowed.contains(capability)) << capability;
+    }
+}
+
+TEST(Shaders, the_reader_refuses_what_is_no_module) {
+    const uint32_t garbage[] = {1, 2, 3, 4, 5, 6};
+    EXPECT_TRUE(SpirvModule::read(garbage).bindings.empty());
+    size_t count = 0;
+    const uint32_t* words = foveaShaderCode(0, &count);
+    std::vector<uint32_t> cut(words, words + count);
+    cut[5] = 0xffffu << 16;  // an instruction longer than the module
+    EXPECT_TRUE(SpirvModule::read(cut).bindings.empty());
+    EXPECT_FALSE(SpirvModule::read({words, count}).bindings.empty());
+}
+
+TEST(Shaders, have_code_and_names_up_to_the_last) {
+    size_t count = 1;
+    EXPECT_EQ(foveaShaderCode(kShaderCount, &count), nullptr);
+    EXPECT_EQ(count, 0u);
+    EXPECT_STREQ(foveaShaderName(kShaderCount), "unknown");
+    EXPECT_STREQ(foveaShaderName(uint32_t(Shader::softmax)), "softmax");
+}
+
+}  // namespace
+}  // namespace fovea::test

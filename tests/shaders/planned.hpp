@@ -1,0 +1,69 @@
+// Plans for devices that need not exist, and what they dispatch.
+#pragma once
+
+#include <fovea/fovea.hpp>
+
+#include <cstring>
+#include <vector>
+
+namespace fovea::test {
+
+// The least that the engine runs on.
+inline FoveaDeviceFacts floor_facts() {
+    FoveaDeviceFacts facts{};
+    facts.struct_size = sizeof facts;
+    facts.backend = FOVEA_BACKEND_VULKAN;
+    facts.device_class = FOVEA_CLASS_CPU;
+    facts.max_workgroup_invocations = 128;
+    facts.max_shared_bytes = 16384;
+    facts.max_push_bytes = 128;
+    for (uint32_t& count : facts.max_workgroup_count) count = 65535;
+    facts.storage_offset_alignment = 256;
+    facts.max_storage_range = uint64_t{1} << 27;
+    return facts;
+}
+
+inline FoveaDeviceFacts gpu_facts() {
+    FoveaDeviceFacts facts = floor_facts();
+    facts.device_class = FOVEA_CLASS_DISCRETE;
+    facts.features = FOVEA_FEATURE_F16_STORAGE;
+    facts.storage_offset_alignment = 16;
+    facts.max_storage_range = UINT32_MAX;
+    return facts;
+}
+
+inline FoveaAttentionDesc attention_desc(uint32_t batch, uint32_t heads_q, uint32_t heads_kv, uint64_t len_q,
+                                         uint64_t len_kv, uint32_t dim_qk, uint32_t dim_v) {
+    FoveaAttentionDesc desc = foveaAttentionDesc();
+    desc.batch = batch;
+    desc.heads_q = heads_q;
+    desc.heads_kv = heads_kv;
+    desc.len_q = len_q;
+    desc.len_kv = len_kv;
+    desc.dim_qk = dim_qk;
+    desc.dim_v = dim_v;
+    return desc;
+}
+
+inline std::vector<FoveaDispatch> dispatches_of(const Plan& plan, uint64_t slice) {
+    std::vector<FoveaDispatch> all(plan.info().dispatches_per_slice);
+    uint32_t count = uint32_t(all.size());
+    if (foveaGetDispatches(plan.get(), slice, all.data(), &count, nullptr) != FOVEA_OK) count = 0;
+    all.resize(count);
+    return all;
+}
+
+template <class Push>
+Push push_of(const FoveaDispatch& dispatch) {
+    Push push;
+    memcpy(&push, dispatch.push, sizeof push);
+    return push;
+}
+
+inline const FoveaDispatchBinding* binding_at(const FoveaDispatch& dispatch, uint32_t slot) {
+    for (uint32_t i = 0; i < dispatch.binding_count; ++i)
+        if (dispatch.bindings[i].slot == slot) return &dispatch.bindings[i];
+    return nullptr;
+}
+
+}  // namespace fovea::test

@@ -1,0 +1,111 @@
+// What a Vulkan plan refuses, with the field it names; and that plans explain themselves.
+#include "shaders/planned.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace fovea::test {
+namespace {
+
+struct Refusal {
+    const char* field;
+    FoveaResult code;
+    std::function<void(FoveaDeviceFacts&, FoveaAttentionDesc&)> change;
+};
+
+TEST(Refusals, name_the_field) {
+    const Refusal refusals[] = {
+        {"facts.max_workgroup_invocations", FOVEA_UNSUPPORTED,
+         [](auto& f, auto&) { f.max_workgroup_invocations = 64; }},
+        {"facts.max_shared_bytes", FOVEA_UNSUPPORTED, [](auto& f, auto&) { f.max_shared_bytes = 8192; }},
+        {"facts.max_push_bytes", FOVEA_UNSUPPORTED, [](auto& f, auto&) { f.max_push_bytes = 64; }},
+        {"facts.max_workgroup_count[1]", FOVEA_UNSUPPORTED,
+         [](auto& f, auto&) { f.max_workgroup_count[1] = 0; }},
+        {"facts.storage_offset_alignment", FOVEA_INVALID_ARGUMENT,
+         [](auto& f, auto&) { f.storage_offset_alignment = 96; }},
+        {"facts.storage_offset_alignment", FOVEA_INVALID_ARGUMENT,
+         [](auto& f, auto&) { f.storage_offset_alignment = 512; }},
+        {"o_type", FOVEA_UNSUPPORTED, [](auto&, auto& d) { d.o_type = FOVEA_F16; }},
+        {"kernel", FOVEA_UNSUPPORTED, [](auto&, auto& d) { d.kernel = FOVEA_KERNEL_PLAIN; }},
+        {"kernel", FOVEA_UNSUPPORTED, [](auto&, auto& d) { d.kernel = FOVEA_KERNEL_FLASH_COOPMAT2; }},
+        {"max_slice_cost", FOVEA_LIMIT_EXCEEDED, [](auto&, auto& d) { d.max_slice_cost = 100; }},
+        {"workspace_limit", FOVEA_LIMIT_EXCEEDED, [](auto&, auto& d) { d.workspace_limit = 600; }},
+        {"len_kv", FOVEA_SIZE_OVERFLOW, [](auto&, auto& d) { d.len_kv = uint64_t{1} << 29; }},
+        // One head's keys do not fit one descriptor, however small the slice.
+        {"K", FOVEA_LIMIT_EXCEEDED, [](auto&, auto& d) { d.len_kv = 300000, d.dim_qk = 128; }},
+        {"V", FOVEA_LIMIT_EXCEEDED, [](auto&, auto& d) { d.len_kv = 300000, d.dim_v = 128; }},
+        {"K", FOVEA_LIMIT_EXCEEDED,
+         [](auto&, auto& d) { d.page_size = 16, d.page_count = 1 << 20, d.block_table_pages = 7; }},
+        {"facts.max_workgroup_count", FOVEA_LIMIT_EXCEEDED,
+         [](auto& f, auto& d) { f.max_workgroup_count[0] = 2, d.len_kv = 4096; }},
+    };
+    for (const Refusal& refusal : refusals) {
+        FoveaDeviceFacts facts = floor_facts();
+        FoveaAttentionDesc desc = attention_desc(2, 4, 2, 50, 100, 16, 16);
+        refusal.change(facts, desc);
+        FoveaPlan plan = nullptr;
+        Diag diag;
+        EXPECT_EQ(foveaPlanAttention(&facts, &desc, nullptr, &plan, &diag), refusal.code) << refusal.field;
+        EXPECT_STREQ(diag.field, refusal.field) << diag.text;
+        EXPECT_EQ(plan, nullptr);
+        Diag checked;
+        EXPECT_EQ(foveaCheckAttention(&facts, &desc, &checked), refusal.code);
+        EXPECT_STREQ(checked.text, diag.text);
+    }
+}
+
+TEST(Refusals, matrices_that_would_not_fit_are_refused_by_name) {
+    // One row of the matrix is larger than a descriptor.
+    FoveaDeviceFacts facts = floor_facts();
+    FoveaAttentionDesc desc = attention_desc(1, 1, 1, 4, uint64_t{1} << 26, 1, 1);
+    facts.max_storage_range = uint64_t{1} << 28;
+    facts.max_workgroup_count[0] = UINT32_MAX;
+    desc.k_type = desc.v_type = FOVEA_F16;
+    desc.workspace_limit = uint64_t{1} << 32;
+    desc.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_WEIGHTS;
+    desc.max_slice_cost = 1e12;
+    FoveaPlan plan = nullptr;
+    Diag diag;
+    EXPECT_EQ(foveaPlanAttention(&facts, &desc, nullptr, &plan, &diag), FOVEA_LIMIT_EXCEEDED);
+    EXPECT_STREQ(diag.field, "WEIGHTS") << diag.text;
+}
+
+TEST(Refusals, other_operations_name_the_field_too) {
+    const FoveaDeviceFacts facts = floor_facts();
+    Diag diag;
+    FoveaPlan plan = nullptr;
+    FoveaRopeDesc rope{};
+    rope.struct_size = sizeof rope;
+    rope.y_type = FOVEA_F16;
+    rope.batch = rope.heads = 1, rope.dim = 4, rope.len = 4;
+    EXPECT_EQ(foveaPlanRope(&facts, &rope, nullptr, &plan, &diag), FOVEA_UNSUPPORTED);
+    EXPECT_STREQ(diag.field, "y_type");
+
+    FoveaLinearDesc linear{};
+    linear.struct_size = sizeof linear;
+    linear.n_in = 1 << 16, linear.n_out = 1 << 12, linear.rows = 3, linear.weight_is_in_out = 1;
+    EXPECT_EQ(foveaPlanLinear(&facts, &linear, nullptr, &plan, &diag), FOVEA_LIMIT_EXCEEDED);
+    EXPECT_STREQ(diag.field, "WEIGHT") << "columns of [n_in, n_out] span the whole matrix";
+    linear.weight_is_in_out = 0;
+    EXPECT_EQ(foveaPlanLinear(&facts, &linear, nullptr, &plan, &diag), FOVEA_OK) << "rows are cut";
+    foveaDestroyPlan(plan);
+
+    FoveaAppendDesc append{};
+    append.struct_size = sizeof append;
+    append.batch = append.heads = 1, append.dim = 128, append.len = 1, append.capacity = 1 << 20;
+    EXPECT_EQ(foveaPlanAppend(&facts, &append, nullptr, &plan, &diag), FOVEA_LIMIT_EXCEEDED);
+    EXPECT_STREQ(diag.field, "Y");
+}
+
+TEST(Explain, says_kernel_reason_tiles_and_slices) {
+    FoveaAttentionDesc desc = attention_desc(2, 4, 2, 50, 100, 16, 16);
+    const Result<Plan> plan = plan_attention(gpu_facts(), desc);
+    ASSERT_TRUE(plan);
+    const std::string text = plan->explain();
+    for (const char* part : {"staged", "scores: tiles of 64 x 64", "softmax:", "weighted sum:", "a slice:"})
+        EXPECT_NE(text.find(part), std::string::npos) << part << " is missing in\n" << text;
+}
+
+}  // namespace
+}  // namespace fovea::test

@@ -1,0 +1,245 @@
+// Plans as data: slices cover every row once, windows lie inside their buffers and lead to the right 64-bit
+// addresses, limits hold, equal questions give equal answers.
+#include "shaders/planned.hpp"
+
+#include "plan/vulkan_shaders.hpp"
+#include "shaders/interface.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+namespace fovea::test {
+namespace {
+
+struct PlanCase {
+    const char* name;
+    FoveaDeviceFacts facts;
+    FoveaAttentionDesc desc;
+};
+
+std::vector<PlanCase> plan_cases() {
+    std::vector<PlanCase> cases;
+    const auto add = [&](const char* name, FoveaDeviceFacts facts, FoveaAttentionDesc desc,
+                         const std::function<void(FoveaAttentionDesc&)>& change = {}) {
+        if (change) change(desc);
+        cases.push_back({name, facts, desc});
+    };
+    add("one row", floor_facts(), attention_desc(1, 1, 1, 1, 1, 1, 1));
+    add("ragged", floor_facts(), attention_desc(2, 6, 3, 77, 301, 80, 48));
+    add("ragged on a gpu", gpu_facts(), attention_desc(2, 6, 3, 77, 301, 80, 48));
+    add("no keys", floor_facts(), attention_desc(2, 3, 3, 5, 0, 8, 8));
+    add("cost cuts rows", floor_facts(), attention_desc(3, 4, 2, 130, 200, 16, 8),
+        [](FoveaAttentionDesc& d) { d.max_slice_cost = 2e5; });
+    add("cost cuts heads", floor_facts(), attention_desc(1, 12, 4, 10, 50, 16, 16),
+        [](FoveaAttentionDesc& d) { d.max_slice_cost = 1.5e5; });
+    add("workspace cuts", floor_facts(), attention_desc(2, 4, 4, 300, 1000, 16, 16),
+        [](FoveaAttentionDesc& d) { d.workspace_limit = 1 << 20; });
+    add("all outputs", floor_facts(), attention_desc(2, 4, 2, 100, 70, 16, 16), [](FoveaAttentionDesc& d) {
+        d.outputs = 127;
+        d.max_slice_cost = 1e5;
+    });
+    add("range cuts heads", floor_facts(), attention_desc(1, 64, 8, 512, 70000, 128, 128),
+        [](FoveaAttentionDesc& d) { d.max_slice_cost = 1e15; });
+    add("window", gpu_facts(), attention_desc(1, 2, 2, 4096, 4096, 64, 64), [](FoveaAttentionDesc& d) {
+        d.flags = FOVEA_FLAG_WINDOW | FOVEA_FLAG_CAUSAL;
+        d.window_left = 128;
+        d.max_slice_cost = 1e8;
+    });
+    add("strided heads", floor_facts(), attention_desc(2, 4, 2, 90, 120, 24, 24), [](FoveaAttentionDesc& d) {
+        d.q_strides = {90 * 200, 50, 200};
+        d.k_strides = {120 * 77, 37, 77};
+        d.max_slice_cost = 1e5;
+    });
+    return cases;
+}
+
+Result<Plan> plan_of(const PlanCase& c) { return plan_attention(c.facts, c.desc); }
+
+shader::SliceView slice_view(const FoveaDispatch& d) { return push_of<shader::SliceView>(d); }
+
+void check_windows(const FoveaDispatch& d, const PlanCase& c, const FoveaPlanInfo& info) {
+    for (uint32_t i = 0; i < d.binding_count; ++i) {
+        const FoveaDispatchBinding& b = d.bindings[i];
+        const uint64_t bytes =
+            b.source == FOVEA_BIND_COUNT ? info.workspace_bytes : info.binding_bytes[b.source];
+        EXPECT_EQ(b.offset % c.facts.storage_offset_alignment, 0u);
+        EXPECT_GT(b.size, 0u);
+        EXPECT_LE(b.size, c.facts.max_storage_range);
+        EXPECT_LE(b.offset + b.size, bytes) << "slot " << b.slot << " of " << foveaShaderName(d.shader);
+        if (b.source == FOVEA_BIND_COUNT) continue;
+        EXPECT_EQ(b.written != 0, (info.output_mask >> b.source & 1) != 0) << "slot " << b.slot;
+    }
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_GE(d.groups[i], 1u);
+        EXPECT_LE(d.groups[i], c.facts.max_workgroup_count[i]);
+    }
+}
+
+TEST(Slices, cover_every_row_once) {
+    for (const PlanCase& c : plan_cases()) {
+        SCOPED_TRACE(c.name);
+        const Result<Plan> plan = plan_of(c);
+        ASSERT_TRUE(plan) << plan.error().text;
+        const FoveaPlanInfo info = plan->info();
+        std::vector<uint8_t> seen(c.desc.batch * c.desc.heads_q * c.desc.len_q);
+        for (uint64_t slice = 0; slice < info.slice_count; ++slice) {
+            const std::vector<FoveaDispatch> all = dispatches_of(*plan, slice);
+            ASSERT_FALSE(all.empty());
+            const shader::SliceView v = slice_view(all.back());
+            const uint32_t entries = all.back().groups[2];
+            ASSERT_EQ(entries % v.heads, 0u);
+            for (uint32_t b = 0; b < entries / v.heads; ++b)
+                for (uint32_t h = 0; h < v.heads; ++h)
+                    for (uint32_t i = 0; i < v.rows; ++i)
+                        ++seen[((v.first_batch + b) * c.desc.heads_q + v.first_head + h) * c.desc.len_q +
+                               v.first_row + i];
+            for (const FoveaDispatch& d : all) {
+                check_windows(d, c, info);
+                EXPECT_EQ(memcmp(&v, d.push, sizeof v), 0) << "all dispatches of a slice see the same part";
+            }
+        }
+        EXPECT_TRUE(std::all_of(seen.begin(), seen.end(), [](uint8_t n) { return n == 1; }));
+        EXPECT_EQ(info.slices_share_workspace, info.slice_count > 1 ? 1u : 0u);
+    }
+}
+
+TEST(Slices, workgroups_cover_their_block) {
+    for (const PlanCase& c : plan_cases()) {
+        SCOPED_TRACE(c.name);
+        const Result<Plan> plan = plan_of(c);
+        ASSERT_TRUE(plan);
+        for (uint64_t slice = 0; slice < plan->info().slice_count; ++slice) {
+            for (const FoveaDispatch& d : dispatches_of(*plan, slice)) {
+                const shader::SliceView v = slice_view(d);
+                if (d.shader == uint32_t(Shader::softmax)) {
+                    EXPECT_GE(d.groups[0] * (d.spec[FOVEA_SPEC_THREADS] / d.spec[FOVEA_SPEC_ROW_THREADS]),
+                              v.rows);
+                    continue;
+                }
+                const bool shared = d.spec[FOVEA_SPEC_ROWS] == shader::kSharedRows;
+                const uint32_t columns =
+                    shared ? shader::kSharedColumns : d.spec[FOVEA_SPEC_THREADS] * shader::kThreadColumns;
+                const bool scores = d.shader <= uint32_t(Shader::scores_shared);
+                EXPECT_GE(d.groups[1] * d.spec[FOVEA_SPEC_ROWS], v.rows);
+                EXPECT_GE(d.groups[0] * columns, scores ? v.score_stride : c.desc.dim_v);
+            }
+        }
+    }
+}
+
+TEST(Slices, stay_within_cost_and_workspace) {
+    for (const PlanCase& c : plan_cases()) {
+        SCOPED_TRACE(c.name);
+        const Result<Plan> plan = plan_of(c);
+        ASSERT_TRUE(plan);
+        const FoveaPlanInfo info = plan->info();
+        EXPECT_LE(info.workspace_bytes, c.desc.workspace_limit ? c.desc.workspace_limit : uint64_t{64} << 20);
+        const double limit = c.desc.max_slice_cost > 0                 ? c.desc.max_slice_cost
+                             : c.facts.device_class == FOVEA_CLASS_CPU ? 2e8
+                                                                       : 1e11;
+        EXPECT_LE(info.max_slice_flops, limit);
+        EXPECT_LE(info.visited_pairs, info.total_pairs);
+    }
+}
+
+TEST(Slices, are_the_same_every_time) {
+    for (const PlanCase& c : plan_cases()) {
+        const Result<Plan> one = plan_of(c), two = plan_of(c);
+        ASSERT_TRUE(one && two);
+        EXPECT_EQ(one->explain(), two->explain());
+        for (uint64_t slice = 0; slice < one->info().slice_count; ++slice) {
+            const std::vector<FoveaDispatch> a = dispatches_of(*one, slice), b = dispatches_of(*two, slice);
+            ASSERT_EQ(a.size(), b.size());
+            for (size_t n = 0; n < a.size(); ++n) EXPECT_EQ(memcmp(&a[n], &b[n], sizeof a[n]), 0);
+        }
+    }
+}
+
+// The byte that a shader reads for element (b, h, i, 0) of a tensor: window plus 32-bit index.
+uint64_t address(const FoveaDispatchBinding& window, const shader::TensorView& view, uint64_t b, uint64_t h,
+                 uint64_t i, uint32_t element_bytes) {
+    const uint64_t index = view.base + b * view.batch + h * view.head + i * view.row;
+    EXPECT_LT(index, uint64_t{1} << 32) << "the index does not fit the shader's 32 bits";
+    return window.offset + index * element_bytes;
+}
+
+// Tensors whose sizes cross 2^27, 2^31 and 2^32 bytes and elements: first and last row of sampled slices.
+TEST(Slices, lead_to_64_bit_addresses) {
+    for (const uint64_t range : {uint64_t{1} << 27, uint64_t{UINT32_MAX}}) {
+        for (const uint64_t len : {uint64_t{65536}, uint64_t{131072}}) {
+            for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16}) {
+                FoveaDeviceFacts facts = gpu_facts();
+                facts.max_storage_range = range;
+                FoveaAttentionDesc desc = attention_desc(3, 64, 16, len, len, 128, 64);
+                desc.q_type = desc.k_type = desc.v_type = desc.o_type = type;
+                const uint32_t bytes = type == FOVEA_F16 ? 2 : 4;
+                const Result<Plan> plan = plan_attention(facts, desc);
+                ASSERT_TRUE(plan) << plan.error().text;
+                const FoveaPlanInfo info = plan->info();
+                const PlanCase c{"", facts, desc};
+                for (uint64_t n = 0; n <= 64; ++n) {
+                    const uint64_t slice = (info.slice_count - 1) * n / 64;
+                    const std::vector<FoveaDispatch> all = dispatches_of(*plan, slice);
+                    for (const FoveaDispatch& d : all) check_windows(d, c, info);
+                    const auto scores = push_of<shader::ScoresPush>(all[0]);
+                    const shader::SliceView& v = scores.slice;
+                    const uint64_t b = all[0].groups[2] / v.heads - 1, h = v.heads - 1, i = v.rows - 1;
+                    const uint64_t q_row =
+                        ((v.first_batch + b) * 64 + v.first_head + h) * len + v.first_row + i;
+                    EXPECT_EQ(address(*binding_at(all[0], FOVEA_SLOT_Q), scores.q, b, h, i, bytes),
+                              q_row * 128 * bytes);
+                    const uint64_t kv_head = (v.first_head + h) / 4, kv_local = kv_head - v.first_head / 4;
+                    const uint64_t k_row = ((v.first_batch + b) * 16 + kv_head) * len + len - 1;
+                    EXPECT_EQ(
+                        address(*binding_at(all[0], FOVEA_SLOT_K), scores.k, b, kv_local, len - 1, bytes),
+                        k_row * 128 * bytes);
+                    const auto sum = push_of<shader::WeightedSumPush>(all[2]);
+                    EXPECT_EQ(address(*binding_at(all[2], FOVEA_SLOT_O), sum.o, b, h, i, bytes),
+                              q_row * 64 * bytes);
+                    EXPECT_EQ(address(*binding_at(all[2], FOVEA_SLOT_V), sum.v, b, kv_local, len - 1, bytes),
+                              k_row * 64 * bytes);
+                }
+            }
+        }
+    }
+}
+
+TEST(Slices, few_keys_in_a_window_cost_few_pairs) {
+    FoveaAttentionDesc desc = attention_desc(1, 1, 1, 32768, 32768, 64, 64);
+    desc.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW;
+    desc.window_left = 127;
+    const Result<Plan> plan = plan_attention(floor_facts(), desc);
+    ASSERT_TRUE(plan);
+    const double needed = 128.0 * 32768 - 127.0 * 128 / 2;
+    EXPECT_GE(plan->info().visited_pairs, needed);
+    EXPECT_LE(plan->info().visited_pairs, 1.6 * needed);
+    EXPECT_LT(plan->info().workspace_bytes, uint64_t{64} << 20);
+
+    desc.flags = FOVEA_FLAG_CAUSAL;
+    desc.window_left = 0;
+    const Result<Plan> causal = plan_attention(floor_facts(), desc);
+    ASSERT_TRUE(causal);
+    EXPECT_NEAR(causal->info().visited_pairs / causal->info().total_pairs, 0.5, 0.01);
+}
+
+TEST(Slices, nothing_to_do_is_no_slice) {
+    const Result<Plan> plan = plan_attention(floor_facts(), attention_desc(2, 2, 2, 0, 9, 8, 8));
+    ASSERT_TRUE(plan);
+    EXPECT_EQ(plan->info().slice_count, 0u);
+    EXPECT_EQ(plan->info().workspace_bytes, 0u);
+}
+
+TEST(Slices, too_little_room_is_refused) {
+    const Result<Plan> plan = plan_attention(floor_facts(), attention_desc(1, 1, 1, 4, 4, 4, 4));
+    ASSERT_TRUE(plan);
+    FoveaDispatch out[2];
+    uint32_t count = 2;
+    Diag diag;
+    EXPECT_EQ(foveaGetDispatches(plan->get(), 0, out, &count, &diag), FOVEA_LIMIT_EXCEEDED);
+    EXPECT_STREQ(diag.field, "count");
+}
+
+}  // namespace
+}  // namespace fovea::test

@@ -1,0 +1,177 @@
+#include "shaders/spirv_module.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace fovea::test {
+namespace {
+
+// The opcodes and operands used here, from the SPIR-V specification.
+enum Op : uint32_t {
+    kCapability = 17,
+    kTypeBool = 20,
+    kTypeInt = 21,
+    kTypeFloat = 22,
+    kTypeVector = 23,
+    kTypeArray = 28,
+    kTypeRuntimeArray = 29,
+    kTypeStruct = 30,
+    kTypePointer = 32,
+    kConstant = 43,
+    kSpecConstant = 50,
+    kSpecConstantComposite = 51,
+    kVariable = 59,
+    kDecorate = 71,
+    kMemberDecorate = 72,
+};
+enum Decoration : uint32_t {
+    kSpecId = 1,
+    kBuiltIn = 11,
+    kNonWritable = 24,
+    kBindingNumber = 33,
+    kDescriptorSet = 34,
+    kOffset = 35,
+};
+enum StorageClass : uint32_t { kWorkgroup = 4, kPushConstant = 9, kStorageBuffer = 12 };
+constexpr uint32_t kWorkgroupSize = 25;  // BuiltIn
+
+struct Type {
+    uint32_t op = 0;
+    std::vector<uint32_t> operands;  // behind the result id
+};
+
+class Reader {
+  public:
+    explicit Reader(std::span<const uint32_t> words) : words_(words) {}
+
+    SpirvModule read() {
+        if (words_.size() < 5 || words_[0] != 0x07230203u) return {};
+        module_.version = words_[1];
+        for (size_t at = 5; at < words_.size();) {
+            const uint32_t length = words_[at] >> 16;
+            if (length == 0 || at + length > words_.size()) return {};
+            take(words_[at] & 0xffffu, words_.subspan(at + 1, length - 1));
+            at += length;
+        }
+        finish();
+        return std::move(module_);
+    }
+
+  private:
+    using Operands = std::span<const uint32_t>;
+
+    void take(uint32_t op, Operands o) {
+        switch (op) {
+            case kCapability:
+                module_.capabilities.insert(o[0]);
+                break;
+            case kTypeBool:
+            case kTypeInt:
+            case kTypeFloat:
+            case kTypeVector:
+            case kTypeArray:
+            case kTypeRuntimeArray:
+            case kTypeStruct:
+            case kTypePointer:
+                types_[o[0]] = {op, {o.begin() + 1, o.end()}};
+                break;
+            case kConstant:
+            case kSpecConstant:
+                constants_[o[1]] = o[2];
+                break;
+            case kVariable:
+                variables_.push_back({o[1], o[0], o[2]});
+                break;
+            case kDecorate:
+                decorations_[o[0]][o[1]] = o.size() > 2 ? o[2] : 0;
+                break;
+            case kMemberDecorate:
+                members_[o[0]][o[1]][o[2]] = o.size() > 3 ? o[3] : 0;
+                break;
+            case kSpecConstantComposite:
+                composites_[o[1]] = {o.begin() + 2, o.end()};
+                break;
+            default:
+                break;
+        }
+    }
+
+    uint64_t size_of(uint32_t type) const {
+        const Type& t = types_.at(type);
+        switch (t.op) {
+            case kTypeBool:
+                return 4;
+            case kTypeInt:
+            case kTypeFloat:
+                return t.operands[0] / 8;
+            case kTypeVector:
+                return size_of(t.operands[0]) * t.operands[1];
+            case kTypeArray:
+                return size_of(t.operands[0]) * constants_.at(t.operands[1]);
+            case kTypeStruct:
+                return struct_size(type, t);
+            default:
+                return 0;
+        }
+    }
+
+    // With offsets: to the end of the last member. Without (shared memory): the sum.
+    uint64_t struct_size(uint32_t type, const Type& t) const {
+        uint64_t end = 0;
+        for (uint32_t n = 0; n < t.operands.size(); ++n) {
+            uint64_t offset = end;
+            const auto found = members_.find(type);
+            if (found != members_.end() && found->second.contains(n) && found->second.at(n).contains(kOffset))
+                offset = found->second.at(n).at(kOffset);
+            end = std::max(end, offset + size_of(t.operands[n]));
+        }
+        return end;
+    }
+
+    bool is_read_only(uint32_t variable, uint32_t block) const {
+        if (decorations_.contains(variable) && decorations_.at(variable).contains(kNonWritable)) return true;
+        const Type& t = types_.at(block);
+        const auto found = members_.find(block);
+        for (uint32_t n = 0; n < t.operands.size(); ++n)
+            if (found == members_.end() || !found->second.contains(n) ||
+                !found->second.at(n).contains(kNonWritable))
+                return false;
+        return true;
+    }
+
+    void finish() {
+        for (const auto& [id, decorations] : decorations_) {
+            if (decorations.contains(kSpecId)) module_.spec_ids.insert(decorations.at(kSpecId));
+            const bool is_size = decorations.contains(kBuiltIn) && decorations.at(kBuiltIn) == kWorkgroupSize;
+            if (is_size && composites_.contains(id))
+                module_.workgroup_size_spec_id = decorations_.at(composites_.at(id)[0]).at(kSpecId);
+        }
+        for (const Variable& v : variables_) {
+            const uint32_t pointed = types_.at(v.pointer_type).operands[1];
+            if (v.storage_class == kWorkgroup) module_.shared_bytes += size_of(pointed);
+            if (v.storage_class == kPushConstant) module_.push_bytes = uint32_t(size_of(pointed));
+            if (v.storage_class != kStorageBuffer) continue;
+            SpirvModule::Binding& binding = module_.bindings[decorations_.at(v.id).at(kBindingNumber)];
+            binding.set = decorations_.at(v.id).at(kDescriptorSet);
+            binding.read_only = binding.read_only && is_read_only(v.id, pointed);
+        }
+    }
+
+    struct Variable {
+        uint32_t id, pointer_type, storage_class;
+    };
+    std::span<const uint32_t> words_;
+    SpirvModule module_;
+    std::map<uint32_t, Type> types_;
+    std::map<uint32_t, uint32_t> constants_;
+    std::map<uint32_t, std::vector<uint32_t>> composites_;
+    std::vector<Variable> variables_;
+    std::map<uint32_t, std::map<uint32_t, uint32_t>> decorations_;
+    std::map<uint32_t, std::map<uint32_t, std::map<uint32_t, uint32_t>>> members_;
+};
+
+}  // namespace
+
+SpirvModule SpirvModule::read(std::span<const uint32_t> words) { return Reader(words).read(); }
+
+}  // namespace fovea::test
