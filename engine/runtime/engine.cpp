@@ -113,7 +113,12 @@ std::vector<std::string> Engine::take_messages() { return state_->backend->take_
 Result<Plan> Engine::plan_attention(const FoveaAttentionDesc& given) {
     FoveaAttentionDesc desc = given;
     if (state_->reference) desc.kernel = FOVEA_KERNEL_REFERENCE;
-    if (desc.max_slice_cost == 0) desc.max_slice_cost = state_->backend->measured_slice_cost();
+    const double measured = state_->backend->measured_slice_cost();
+    if (desc.max_slice_cost == 0 && measured > 0) {
+        desc.max_slice_cost = measured;
+        if (Result<Plan> plan = runtime::make_plan(foveaPlanAttention, *this, desc)) return plan;
+        desc.max_slice_cost = 0;  // what was measured is no reason to refuse a problem
+    }
     return runtime::make_plan(foveaPlanAttention, *this, desc);
 }
 Result<Plan> Engine::plan_rope(const FoveaRopeDesc& desc) {

@@ -193,13 +193,14 @@ Instance::~Instance() {
 
 VkBool32 Instance::on_message(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT,
                               const VkDebugUtilsMessengerCallbackDataEXT* data, void* user) {
-    static_cast<Instance*>(user)->add_message(data->pMessage);
+    const std::string name = data->pMessageIdName ? data->pMessageIdName : "";
+    static_cast<Instance*>(user)->add_message(name + ": " + data->pMessage);
     return VK_FALSE;
 }
 
-void Instance::add_message(const char* text) {
+void Instance::add_message(std::string text) {
     std::lock_guard lock(messages_mutex_);
-    messages_.emplace_back(text);
+    messages_.push_back(std::move(text));
 }
 
 std::vector<std::string> Instance::take_messages() {

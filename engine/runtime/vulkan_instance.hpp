@@ -44,7 +44,7 @@ class Instance {
     Instance() = default;
     Result<void> create_handle();
     Result<void> list_physical_devices();
-    void add_message(const char* text);
+    void add_message(std::string text);
     static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                                                      VkDebugUtilsMessageTypeFlagsEXT types,
                                                      const VkDebugUtilsMessengerCallbackDataEXT* data,

@@ -1,0 +1,79 @@
+#include "conformance_command.hpp"
+
+#include "arguments.hpp"
+#include "attention_options.hpp"
+#include "onnx/node_runner.hpp"
+
+#include <cstdio>
+
+namespace fovea::app {
+namespace {
+
+std::vector<OptionSpec> all_options() {
+    std::vector<OptionSpec> specs(engine_option_specs().begin(), engine_option_specs().end());
+    specs.push_back({"--help", "", "this text"});
+    return specs;
+}
+
+void print_help(const std::vector<OptionSpec>& specs) {
+    std::printf(
+        "usage: fovea conformance DIR [options]\n\n"
+        "Runs the ONNX node tests (model.onnx, test_data_set_N) in the folders of DIR: Attention of opsets "
+        "23 to 25 "
+        "and\nRotaryEmbedding, on one backend. A skip names what the engine or the device does not have; it "
+        "is not a "
+        "pass.\nExit codes: 0 nothing failed, 1 a case failed, 2 refused.\n\n");
+    print_options(specs);
+}
+
+// One line for each case.
+struct Tally {
+    int passed = 0, failed = 0, skipped = 0;
+
+    void add(const std::string& name, const onnx::CaseResult& result) {
+        using Kind = onnx::CaseResult::Kind;
+        int& count = result.kind == Kind::passed ? passed : result.kind == Kind::failed ? failed : skipped;
+        const char* word = result.kind == Kind::passed   ? "pass"
+                           : result.kind == Kind::failed ? "FAIL"
+                                                         : "skip";
+        ++count;
+        std::printf("%s  %s%s%s\n", word, name.c_str(), result.text.empty() ? "" : ": ", result.text.c_str());
+    }
+};
+
+onnx::CaseResult run_folder(Engine& engine, const std::filesystem::path& folder) {
+    const Result<onnx::NodeCase> node_case = onnx::load_case(folder);
+    if (node_case) return onnx::run_case(engine, *node_case);
+    using Kind = onnx::CaseResult::Kind;
+    const Error& error = node_case.error();
+    return {error.code == FOVEA_UNSUPPORTED ? Kind::skipped : Kind::failed, error.field + ": " + error.text};
+}
+
+}  // namespace
+
+int conformance_command(Words words) {
+    const std::vector<OptionSpec> specs = all_options();
+    const Result<Arguments> arguments = Arguments::parse(words, specs);
+    if (!arguments) return refuse(arguments.error());
+    if (arguments->has("--help")) {
+        print_help(specs);
+        return 0;
+    }
+    if (arguments->positional().size() != 1)
+        return refuse({FOVEA_INVALID_ARGUMENT, "DIR", "give one folder of test cases"});
+    const Result<std::vector<std::filesystem::path>> folders =
+        onnx::find_cases(std::filesystem::path(arguments->positional()[0]));
+    if (!folders) return refuse(folders.error());
+    const Result<EngineOptions> options = engine_options(*arguments);
+    if (!options) return refuse(options.error());
+    Result<Engine> engine = Engine::open(*options);
+    if (!engine) return refuse(engine.error());
+    std::fprintf(stderr, "fovea: on %s\n", engine->device().name.c_str());
+    Tally tally;
+    for (const std::filesystem::path& folder : *folders)
+        tally.add(folder.filename().string(), run_folder(*engine, folder));
+    std::printf("%d passed, %d failed, %d skipped\n", tally.passed, tally.failed, tally.skipped);
+    return tally.failed ? 1 : 0;
+}
+
+}  // namespace fovea::app

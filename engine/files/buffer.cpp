@@ -1,0 +1,42 @@
+#include "files/buffer.hpp"
+
+#include "files/refusal.hpp"
+
+namespace fovea::files {
+
+Result<std::uint64_t> checked_size_bytes(ElementType type, std::span<const std::uint64_t> shape) {
+    if (shape.size() > kMaxRank)
+        return malformed("shape", cat("shape has ", shape.size(), " dimensions, the limit is ", kMaxRank));
+    std::uint64_t size_bytes = element_size_bytes(type);
+    bool empty = false;
+    for (const std::uint64_t dim : shape) {
+        if (dim > kMaxDim)
+            return malformed("shape", cat("shape has a dimension of ", dim, ", the limit is ", kMaxDim));
+        empty = empty || dim == 0;
+    }
+    if (empty) return std::uint64_t{0};
+    for (const std::uint64_t dim : shape) {
+        const auto product = checked_product(size_bytes, dim);
+        if (!product)
+            return malformed("shape", cat("shape ", shape_text(shape), " of ", element_type_name(type),
+                                          " needs more than 2^64 - 1 bytes"));
+        size_bytes = *product;
+    }
+    return size_bytes;
+}
+
+std::optional<Error> check_size(std::string_view name, ElementType type, std::span<const std::uint64_t> shape,
+                                std::uint64_t size_bytes) {
+    auto expected = checked_size_bytes(type, shape);
+    if (!expected) {
+        Error error = expected.error();
+        error.text = cat("tensor '", printable_name(name), "': ", error.text);
+        return error;
+    }
+    if (expected.value() == size_bytes) return std::nullopt;
+    return bad_argument("bytes",
+                        cat("tensor '", printable_name(name), "': ", size_bytes, " bytes given, shape ",
+                            shape_text(shape), " of ", element_type_name(type), " needs ", expected.value()));
+}
+
+}  // namespace fovea::files

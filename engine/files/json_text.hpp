@@ -1,0 +1,75 @@
+#pragma once
+// JSON as the safetensors header needs it read: nothing is allocated while reading.
+//
+// Written here and not taken from a library, because the rules for a header from a stranger (duplicate keys
+// refused, depth <= 4, byte offset in each error, no allocation before the whole header is known to be right)
+// leave nothing of a library to use: a document tree costs many times the header, and an event parser such as
+// the SAX interface of nlohmann/json allocates every string, is silent about duplicates and gives no offset
+// of a value.
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace fovea::files {
+
+struct JsonFault {
+    std::size_t offset = 0;
+    const char* reason = nullptr;  // static text
+};
+
+/// Checks that `text` is one JSON value (RFC 8259) with nothing but white space around it, valid UTF-8,
+/// escapes that name characters (no lone surrogate), and no deeper than `max_depth` objects or arrays.
+std::optional<JsonFault> check_json(std::string_view text, std::size_t max_depth);
+
+/// The text between the quotes of a checked JSON string.
+struct JsonString {
+    std::string_view raw;
+
+    /// The characters meant, as UTF-8. The only function here that allocates.
+    std::string decoded() const;
+    /// Order and equality of the characters meant ("\u0061" equals "a").
+    int compare(const JsonString& other) const;
+    bool equals(std::string_view text) const;
+};
+
+enum class JsonKind { object, array, string, number, true_, false_, null };
+
+/// Walks through text that check_json() accepted; every call relies on that.
+class JsonCursor {
+  public:
+    explicit JsonCursor(std::string_view checked, std::size_t offset = 0) : text_(checked), at_(offset) {
+        skip_space();
+    }
+
+    std::size_t offset() const { return at_; }
+    JsonKind kind() const;
+
+    /// Each steps over what it returns; call it only on a value of that kind.
+    JsonString string();
+    std::string_view number();
+    void skip_value();
+
+    /// Steps over the opening bracket of an object or array.
+    void enter();
+    /// True when another member follows (the cursor then stands on it); otherwise steps over the closing
+    /// bracket.
+    bool next();
+    /// The key of the member that next() found; the cursor then stands on its value.
+    JsonString key();
+
+  private:
+    void skip_space();
+
+    std::string_view text_;
+    std::size_t at_;
+};
+
+/// The number as an unsigned integer; nothing when it has a sign, fraction or exponent or exceeds 64 bits.
+std::optional<std::uint64_t> json_unsigned(std::string_view number);
+
+/// `text` (valid UTF-8) as a JSON string with its quotes.
+void append_json_string(std::string& out, std::string_view text);
+
+}  // namespace fovea::files

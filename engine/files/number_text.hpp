@@ -1,0 +1,18 @@
+#pragma once
+// Numbers as text, the same in every locale.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace fovea::files {
+
+/// All of `text` as a decimal number, nan or inf; a leading '+' is allowed. Nothing when it is not one or
+/// lies beyond float64. Correctly rounded.
+std::optional<double> parse_number(std::string_view text);
+
+/// The fewest digits that read back to the same value of that type.
+void append_number(std::string& out, float value);
+void append_number(std::string& out, double value);
+
+}  // namespace fovea::files

@@ -1,0 +1,310 @@
+#include "files/safetensors_header.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "files/refusal.hpp"
+
+namespace fovea::files {
+namespace {
+
+constexpr std::array<std::string_view, 13> kDtypes = {"BOOL", "U8",  "I8",  "I16",  "I32", "I64", "U16",
+                                                      "U32",  "U64", "F16", "BF16", "F32", "F64"};
+constexpr std::size_t kLengthBytes = 8;
+
+Error header_fault(std::size_t header_offset, std::string_view reason) {
+    return malformed("header", cat("byte ", kLengthBytes + header_offset, ": header: ", reason));
+}
+
+std::string quoted(const JsonString& text) {
+    // Decoding only as much as is shown: the raw text may be as long as the header.
+    JsonString head{text.raw.substr(0, std::min<std::size_t>(text.raw.size(), 600))};
+    if (head.raw.size() < text.raw.size()) return cat("'", printable_name(head.raw), "'");
+    return cat("'", printable_name(head.decoded()), "'");
+}
+
+}  // namespace
+
+std::string_view safetensors_dtype(ElementType type) { return kDtypes[static_cast<std::size_t>(type)]; }
+
+std::optional<ElementType> element_type_of_dtype(const JsonString& dtype) {
+    for (std::size_t i = 0; i < kDtypes.size(); ++i)
+        if (dtype.equals(kDtypes[i])) return static_cast<ElementType>(i);
+    return std::nullopt;
+}
+
+/// What sorting needs of a metadata key: 8 bytes, of a text that is limited to 1 MB.
+struct SafetensorsHeader::KeyPlace {
+    std::uint32_t offset, size_bytes;
+};
+
+/// What sorting needs of one tensor: 24 bytes, less than half of the shortest entry in the text.
+struct SafetensorsHeader::Place {
+    std::uint64_t begin, end;
+    KeyPlace name;
+};
+
+Error SafetensorsHeader::fault(std::string field, const TensorEntry& entry, std::size_t offset,
+                               std::string_view reason) const {
+    return malformed(std::move(field),
+                     cat("tensor ", quoted(entry.name), ", byte ", kLengthBytes + offset, ": ", reason));
+}
+
+Error SafetensorsHeader::place_fault(std::string field, const Place& place, std::size_t offset,
+                                     std::string_view reason) const {
+    TensorEntry entry;
+    entry.name = string_at(place.name.offset, place.name.size_bytes);
+    return fault(std::move(field), entry, offset, reason);
+}
+
+Result<SafetensorsHeader> SafetensorsHeader::read(std::span<const std::byte> file) {
+    SafetensorsHeader header;
+    if (auto error = header.check_length(file)) return *std::move(error);
+    if (header.text_[0] != '{') return header_fault(0, "does not begin with '{'");
+    if (const auto json = check_json(header.text_, kMaxHeaderDepth))
+        return header_fault(json->offset, json->reason);
+    if (auto error = header.check_members()) return *std::move(error);
+    if (auto error = header.check_metadata_keys()) return *std::move(error);
+    if (auto error = header.check_places()) return *std::move(error);
+    return header;
+}
+
+std::optional<Error> SafetensorsHeader::check_length(std::span<const std::byte> file) {
+    if (file.size() < kLengthBytes + 2)
+        return malformed(
+            "file", cat("byte 0: ", file.size(), " bytes are too few for a safetensors file, the least is ",
+                        kLengthBytes + 2));
+    std::uint64_t length = 0;
+    std::memcpy(&length, file.data(), kLengthBytes);
+    const auto refuse = [&](std::string_view rule, std::uint64_t limit) {
+        return malformed("header_length", cat("byte 0: header length ", length, rule, limit));
+    };
+    if (length < 2) return refuse(" is below the least, ", 2);
+    if (length > kMaxHeaderBytes) return refuse(" is above the limit, ", kMaxHeaderBytes);
+    if (length > file.size() - kLengthBytes)
+        return refuse(" is more than the bytes that follow, ", file.size() - kLengthBytes);
+    const auto rest = file.subspan(kLengthBytes);
+    text_ = {reinterpret_cast<const char*>(rest.data()), static_cast<std::size_t>(length)};
+    data_ = rest.subspan(text_.size());
+    return std::nullopt;
+}
+
+std::optional<Error> SafetensorsHeader::check_members() {
+    JsonCursor cursor(text_);
+    bool has_metadata = false;
+    cursor.enter();
+    while (cursor.next()) {
+        TensorEntry entry;
+        entry.name_offset = cursor.offset();
+        entry.name = cursor.key();
+        if (entry.name.equals(kMetadataName)) {
+            if (has_metadata) return header_fault(entry.name_offset, "__metadata__ appears twice");
+            has_metadata = true;
+            if (auto error = check_metadata(cursor)) return error;
+            continue;
+        }
+        if (++tensor_count_ > kMaxTensors)
+            return header_fault(entry.name_offset, cat("more tensors than the limit, ", kMaxTensors));
+        if (auto error = read_entry(cursor, entry)) return error;
+    }
+    return std::nullopt;
+}
+
+std::optional<Error> SafetensorsHeader::check_metadata(JsonCursor& cursor) {
+    if (cursor.kind() != JsonKind::object)
+        return header_fault(cursor.offset(), "__metadata__ is not an object");
+    metadata_offset_ = cursor.offset();
+    cursor.enter();
+    while (cursor.next()) {
+        const JsonString key = cursor.key();
+        if (cursor.kind() != JsonKind::string)
+            return header_fault(cursor.offset(), cat("__metadata__ ", quoted(key), " is not a string"));
+        cursor.string();
+        ++metadata_count_;
+        if (cursor.offset() - metadata_offset_ > kMaxMetadataBytes)
+            return header_fault(metadata_offset_,
+                                cat("__metadata__ is longer than the limit, ", kMaxMetadataBytes, " bytes"));
+    }
+    return std::nullopt;
+}
+
+std::optional<Error> SafetensorsHeader::read_entry(JsonCursor& cursor, TensorEntry& entry) const {
+    if (cursor.kind() != JsonKind::object) return fault("header", entry, cursor.offset(), "is not an object");
+    const std::size_t offset = cursor.offset();
+    unsigned seen = 0;
+    cursor.enter();
+    while (cursor.next())
+        if (auto error = read_field(cursor, entry, seen)) return error;
+    if ((seen & 1u) == 0) return fault("dtype", entry, offset, "dtype is missing");
+    if ((seen & 2u) == 0) return fault("shape", entry, offset, "shape is missing");
+    if ((seen & 4u) == 0) return fault("data_offsets", entry, offset, "data_offsets is missing");
+    return check_extent(entry);
+}
+
+std::optional<Error> SafetensorsHeader::read_field(JsonCursor& cursor, TensorEntry& entry,
+                                                   unsigned& seen) const {
+    const std::size_t offset = cursor.offset();
+    const JsonString key = cursor.key();
+    const auto first_time = [&](unsigned bit) {
+        const bool first = (seen & bit) == 0;
+        seen |= bit;
+        return first;
+    };
+    const auto twice = [&](const char* field) {
+        return fault(field, entry, offset, cat(field, " appears twice"));
+    };
+    if (key.equals("dtype")) {
+        if (!first_time(1)) return twice("dtype");
+        if (cursor.kind() != JsonKind::string)
+            return fault("dtype", entry, cursor.offset(), "dtype is not a string");
+        const std::size_t value_offset = cursor.offset();
+        const JsonString dtype = cursor.string();
+        const auto type = element_type_of_dtype(dtype);
+        if (!type)
+            return fault("dtype", entry, value_offset,
+                         cat("dtype ", quoted(dtype),
+                             " is not one of BOOL U8 I8 I16 I32 I64 U16 U32 U64 F16 BF16 F32 F64"));
+        entry.type = *type;
+        return std::nullopt;
+    }
+    if (key.equals("shape")) return first_time(2) ? read_shape(cursor, entry) : twice("shape");
+    if (key.equals("data_offsets"))
+        return first_time(4) ? read_offsets(cursor, entry) : twice("data_offsets");
+    return fault("header", entry, offset, cat("unknown key ", quoted(key)));
+}
+
+std::optional<Error> SafetensorsHeader::read_shape(JsonCursor& cursor, TensorEntry& entry) const {
+    if (cursor.kind() != JsonKind::array)
+        return fault("shape", entry, cursor.offset(), "shape is not an array");
+    cursor.enter();
+    while (cursor.next()) {
+        const std::size_t offset = cursor.offset();
+        if (entry.rank == kMaxRank)
+            return fault("shape", entry, offset, cat("shape has more dimensions than the limit, ", kMaxRank));
+        std::optional<std::uint64_t> dim;
+        if (cursor.kind() == JsonKind::number) dim = json_unsigned(cursor.number());
+        if (!dim || *dim > kMaxDim)
+            return fault(
+                "shape", entry, offset,
+                cat("dimension ", entry.rank, " of shape is not a whole number from 0 to ", kMaxDim));
+        entry.dims[entry.rank++] = *dim;
+    }
+    return std::nullopt;
+}
+
+std::optional<Error> SafetensorsHeader::read_offsets(JsonCursor& cursor, TensorEntry& entry) const {
+    const std::size_t start = cursor.offset();
+    if (cursor.kind() != JsonKind::array)
+        return fault("data_offsets", entry, start, "data_offsets is not an array");
+    std::array<std::uint64_t, 2> values{};
+    std::size_t count = 0;
+    cursor.enter();
+    while (cursor.next()) {
+        const std::size_t offset = cursor.offset();
+        if (count == values.size())
+            return fault("data_offsets", entry, offset, "data_offsets has more than two numbers");
+        std::optional<std::uint64_t> value;
+        if (cursor.kind() == JsonKind::number) value = json_unsigned(cursor.number());
+        if (!value)
+            return fault("data_offsets", entry, offset,
+                         "data_offsets holds something that is not a whole number");
+        values[count++] = *value;
+    }
+    if (count != values.size())
+        return fault("data_offsets", entry, start, "data_offsets has fewer than two numbers");
+    entry.begin = values[0];
+    entry.end = values[1];
+    return std::nullopt;
+}
+
+std::optional<Error> SafetensorsHeader::check_extent(const TensorEntry& entry) const {
+    if (entry.begin > entry.end)
+        return fault("data_offsets", entry, entry.name_offset,
+                     cat("data_offsets begin at ", entry.begin, ", after their end ", entry.end));
+    if (entry.end > data_.size())
+        return fault("data_offsets", entry, entry.name_offset,
+                     cat("data_offsets end at ", entry.end, ", the data has ", data_.size(), " bytes"));
+    const auto needed = checked_size_bytes(entry.type, entry.shape());
+    if (!needed) return fault(needed.error().field, entry, entry.name_offset, needed.error().text);
+    if (needed.value() != entry.end - entry.begin)
+        return fault(
+            "data_offsets", entry, entry.name_offset,
+            cat("data_offsets span ", entry.end - entry.begin, " bytes, shape ", shape_text(entry.shape()),
+                " of ", safetensors_dtype(entry.type), " needs ", needed.value()));
+    return std::nullopt;
+}
+
+std::optional<Error> SafetensorsHeader::check_metadata_keys() {
+    if (metadata_count_ < 2) return std::nullopt;
+    const std::unique_ptr<KeyPlace[]> block(new (std::nothrow) KeyPlace[metadata_count_]);
+    if (block == nullptr) return out_of_memory("metadata", metadata_count_ * sizeof(KeyPlace));
+    const std::span<KeyPlace> keys(block.get(), metadata_count_);
+    JsonCursor cursor(text_, metadata_offset_);
+    cursor.enter();
+    for (std::size_t i = 0; cursor.next(); ++i) {
+        keys[i].offset = static_cast<std::uint32_t>(cursor.offset());
+        keys[i].size_bytes = static_cast<std::uint32_t>(cursor.key().raw.size());
+        cursor.string();
+    }
+    const auto order = [this](const KeyPlace& a, const KeyPlace& b) { return compare(a, b); };
+    std::sort(keys.begin(), keys.end(),
+              [&](const KeyPlace& a, const KeyPlace& b) { return order(a, b) < 0; });
+    const auto twin = std::adjacent_find(
+        keys.begin(), keys.end(), [&](const KeyPlace& a, const KeyPlace& b) { return order(a, b) == 0; });
+    if (twin == keys.end()) return std::nullopt;
+    return header_fault(
+        std::max(twin[0].offset, twin[1].offset),
+        cat("__metadata__ ", quoted(string_at(twin->offset, twin->size_bytes)), " appears twice"));
+}
+
+std::optional<Error> SafetensorsHeader::check_places() {
+    const std::unique_ptr<Place[]> block(new (std::nothrow) Place[tensor_count_]);
+    if (block == nullptr) return out_of_memory("header", tensor_count_ * sizeof(Place));
+    const std::span<Place> places(block.get(), tensor_count_);
+    std::size_t count = 0;
+    for_each(
+        [&](const TensorEntry& entry) {
+            const KeyPlace name = {static_cast<std::uint32_t>(entry.name_offset),
+                                   static_cast<std::uint32_t>(entry.name.raw.size())};
+            places[count++] = {entry.begin, entry.end, name};
+        },
+        [](const JsonString&, const JsonString&) {});
+    if (auto error = check_names(places)) return error;
+    return check_coverage(places);
+}
+
+int SafetensorsHeader::compare(const KeyPlace& a, const KeyPlace& b) const {
+    return string_at(a.offset, a.size_bytes).compare(string_at(b.offset, b.size_bytes));
+}
+
+std::optional<Error> SafetensorsHeader::check_names(std::span<Place> places) const {
+    std::sort(places.begin(), places.end(),
+              [this](const Place& a, const Place& b) { return compare(a.name, b.name) < 0; });
+    const auto twin =
+        std::adjacent_find(places.begin(), places.end(),
+                           [this](const Place& a, const Place& b) { return compare(a.name, b.name) == 0; });
+    if (twin == places.end()) return std::nullopt;
+    return place_fault("name", *twin, std::max(twin[0].name.offset, twin[1].name.offset),
+                       "the name appears twice");
+}
+
+std::optional<Error> SafetensorsHeader::check_coverage(std::span<Place> places) const {
+    std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+        return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+    });
+    const std::uint64_t data_start = kLengthBytes + text_.size();
+    std::uint64_t covered = 0;
+    for (const Place& place : places) {
+        if (place.begin != covered)
+            return place_fault("data_offsets", place, place.name.offset,
+                               cat("data_offsets begin at ", place.begin, ", the data before ends at ",
+                                   covered, place.begin < covered ? " (overlap)" : " (hole)"));
+        covered = place.end;
+    }
+    if (covered == data_.size()) return std::nullopt;
+    return malformed("file", cat("byte ", data_start + covered, ": ", data_.size() - covered,
+                                 " bytes after the last tensor belong to none"));
+}
+
+}  // namespace fovea::files

@@ -1,0 +1,112 @@
+#pragma once
+// The header of a safetensors file, checked in full without allocating for what it claims.
+//
+//   u64 little-endian N | N bytes of JSON | data
+//   JSON: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...,
+//          "__metadata__": {"key": "text", ...}}     offsets count from the start of the data
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include <fovea/files.hpp>
+
+#include "files/buffer.hpp"
+#include "files/json_text.hpp"
+
+namespace fovea::files {
+
+constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
+constexpr std::uint64_t kMaxTensors = 1'000'000;
+constexpr std::uint64_t kMaxMetadataBytes = 1'000'000;
+constexpr std::size_t kMaxHeaderDepth = 4;
+constexpr std::string_view kMetadataName = "__metadata__";
+
+/// The format's name of an element type ("F32"), and back.
+std::string_view safetensors_dtype(ElementType type);
+std::optional<ElementType> element_type_of_dtype(const JsonString& dtype);
+
+/// One tensor as its header entry says it.
+struct TensorEntry {
+    JsonString name;
+    std::size_t name_offset = 0;  // of the name's opening quote, in the header
+    ElementType type = ElementType::f32;
+    std::array<std::uint64_t, kMaxRank> dims{};
+    std::size_t rank = 0;
+    std::uint64_t begin = 0, end = 0;
+
+    std::span<const std::uint64_t> shape() const { return {dims.data(), rank}; }
+};
+
+/// A header that kept every rule.
+class SafetensorsHeader {
+  public:
+    /// Checks the whole file's structure (rules in the order: length, JSON, each entry, names, coverage of
+    /// the data). Working memory: less than the header's size, or 1.4 MB. The result views `file`.
+    static Result<SafetensorsHeader> read(std::span<const std::byte> file);
+
+    std::uint64_t tensor_count() const { return tensor_count_; }
+    std::span<const std::byte> data() const { return data_; }
+
+    /// Calls `visit(TensorEntry)` for each tensor and `note(key, value)` for each metadata entry, in file
+    /// order.
+    template <class Visit, class Note>
+    void for_each(Visit visit, Note note) const {
+        JsonCursor cursor(text_);
+        cursor.enter();
+        while (cursor.next()) {
+            TensorEntry entry;
+            entry.name_offset = cursor.offset();
+            entry.name = cursor.key();
+            if (entry.name.equals(kMetadataName)) {
+                cursor.enter();
+                while (cursor.next()) {
+                    const JsonString key = cursor.key();
+                    note(key, cursor.string());
+                }
+            } else {
+                (void)read_entry(cursor, entry);
+                visit(entry);
+            }
+        }
+    }
+
+  private:
+    struct KeyPlace;
+    struct Place;
+
+    std::optional<Error> check_length(std::span<const std::byte> file);
+    std::optional<Error> check_members();
+    std::optional<Error> check_metadata(JsonCursor& cursor);
+    std::optional<Error> check_places();
+    std::optional<Error> check_metadata_keys();
+    std::optional<Error> check_names(std::span<Place> places) const;
+    std::optional<Error> check_coverage(std::span<Place> places) const;
+
+    /// Reads the entry's value, on which the cursor stands.
+    std::optional<Error> read_entry(JsonCursor& cursor, TensorEntry& entry) const;
+    std::optional<Error> read_field(JsonCursor& cursor, TensorEntry& entry, unsigned& seen) const;
+    std::optional<Error> read_shape(JsonCursor& cursor, TensorEntry& entry) const;
+    std::optional<Error> read_offsets(JsonCursor& cursor, TensorEntry& entry) const;
+    std::optional<Error> check_extent(const TensorEntry& entry) const;
+
+    JsonString string_at(std::uint32_t offset, std::uint32_t size_bytes) const {
+        return {text_.substr(offset + 1, size_bytes)};
+    }
+    Error fault(std::string field, const TensorEntry& entry, std::size_t offset,
+                std::string_view reason) const;
+
+    Error place_fault(std::string field, const Place& place, std::size_t offset,
+                      std::string_view reason) const;
+    int compare(const KeyPlace& a, const KeyPlace& b) const;
+
+    std::string_view text_;
+    std::span<const std::byte> data_;
+    std::uint64_t tensor_count_ = 0;
+    std::uint64_t metadata_count_ = 0;
+    std::size_t metadata_offset_ = 0;
+};
+
+}  // namespace fovea::files

@@ -1,0 +1,80 @@
+#pragma once
+// The structure of a zip archive, as far as npz needs it: one disk, entries stored or deflated, zip64, no
+// encryption. The central directory must end where the end record begins, entries may not overlap, names must
+// differ.
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include <fovea/files.hpp>
+
+namespace fovea::files {
+
+enum class ZipMethod : std::uint16_t { stored = 0, deflated = 8 };
+
+struct ZipEntry {
+    std::string_view name;
+    std::uint64_t record_offset = 0;  // of the central directory's record
+    std::uint64_t record_size_bytes = 0;
+    ZipMethod method = ZipMethod::stored;
+    std::uint32_t flags = 0;
+    std::uint32_t crc = 0;
+    std::uint64_t packed_bytes = 0;
+    std::uint64_t inflated_bytes = 0;
+    std::uint64_t local_offset = 0;
+    std::uint64_t data_offset = 0;
+};
+
+class ZipArchive {
+  public:
+    /// Checks everything but the entries' contents. Working memory: less than the central directory's size.
+    static Result<ZipArchive> read(std::span<const std::byte> file);
+
+    std::uint64_t entry_count() const { return entry_count_; }
+
+    /// Calls `visit(const ZipEntry&) -> std::optional<Error>` in the directory's order until one returns an
+    /// error.
+    template <class Visit>
+    std::optional<Error> for_each(Visit visit) const {
+        std::uint64_t at = directory_offset_;
+        for (std::uint64_t i = 0; i < entry_count_; ++i) {
+            auto entry = read_entry(at);
+            if (!entry) return entry.error();
+            at += entry->record_size_bytes;
+            if (auto error = visit(entry.value())) return error;
+        }
+        return std::nullopt;
+    }
+    std::span<const std::byte> packed(const ZipEntry& entry) const {
+        return file_.subspan(static_cast<std::size_t>(entry.data_offset),
+                             static_cast<std::size_t>(entry.packed_bytes));
+    }
+
+  private:
+    struct Place;
+
+    std::optional<Error> find_end();
+    std::optional<Error> read_zip64_end(std::uint64_t end_offset);
+    std::optional<Error> check_entries() const;
+    std::optional<Error> check_names(std::span<Place> places) const;
+    std::optional<Error> check_overlap(std::span<Place> places) const;
+
+    Result<ZipEntry> read_entry(std::uint64_t at) const;
+    std::optional<Error> check_local(ZipEntry& entry) const;
+    std::string_view name_at(std::uint64_t record_offset) const;
+    std::string_view text(std::uint64_t at, std::uint64_t size_bytes) const {
+        return {reinterpret_cast<const char*>(file_.data()) + at, static_cast<std::size_t>(size_bytes)};
+    }
+
+    std::span<const std::byte> file_;
+    std::uint64_t directory_offset_ = 0;
+    std::uint64_t directory_size_bytes_ = 0;
+    std::uint64_t directory_end_ = 0;  // where the end records begin
+    std::uint64_t entry_count_ = 0;
+};
+
+/// "entry 'NAME', byte OFFSET: reason"
+Error zip_fault(std::string field, std::string_view name, std::uint64_t offset, std::string_view reason);
+
+}  // namespace fovea::files

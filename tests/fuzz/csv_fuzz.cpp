@@ -1,0 +1,40 @@
+#include <cmath>
+#include <cstring>
+
+#include "fuzz_target.hpp"
+
+using namespace fovea;
+
+namespace {
+
+double value_at(const Tensor& tensor, std::size_t index) {
+    double value = 0;
+    std::memcpy(&value, tensor.bytes.data() + index * sizeof(value), sizeof(value));
+    return value;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const auto table = parse_csv(fuzz::as_bytes(data, size));
+    if (!table) {
+        fuzz::check_error(table.error());
+        return 0;
+    }
+    const Tensor& values = table->values;
+    fuzz::check_tensor(values);
+    files::MemorySink sink;
+    if (const auto refused = files::encode_csv(values, table->columns, sink)) {
+        fuzz::check_error(*refused);
+        return 0;
+    }
+    const auto again = parse_csv(sink.bytes());
+    fuzz::require(again && again->columns == table->columns && again->values.shape == values.shape,
+                  "a table survives saving and loading");
+    for (std::size_t i = 0; i < element_count(values); ++i) {
+        const double before = value_at(values, i), after = value_at(again->values, i);
+        fuzz::require(std::isnan(before) ? std::isnan(after) : before == after,
+                      "numbers are written with enough digits");
+    }
+    return 0;
+}

@@ -1,0 +1,12 @@
+#pragma once
+// Mutators for formats with checksums: a changed byte would otherwise always stop at the checksum, and the
+// code behind it would never be fuzzed. Only in the fuzzers, where libFuzzer brings LLVMFuzzerMutate.
+#if defined(FOVEA_WITH_MUTATOR)
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed);
+#endif

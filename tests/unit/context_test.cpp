@@ -1,0 +1,284 @@
+// Contexts on the fake Vulkan table: what a device must have, what the facts say, what is cleaned up.
+#include "unit/fake_host.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+namespace fovea::test {
+namespace {
+
+struct Created {
+    FoveaResult code;
+    Diag diag;
+    FoveaContext context = nullptr;
+};
+Created create(const FakeHost& host) {
+    Created out;
+    out.code = foveaCreateContext(&host.host, &out.context, &out.diag);
+    return out;
+}
+
+TEST(Context, ReportsWhatTheHostEnabled) {
+    FakeHost host;
+    const Created made = create(host);
+    ASSERT_EQ(made.code, FOVEA_OK) << made.diag.text;
+    const FoveaDeviceFacts facts = host.facts(made.context);
+    EXPECT_EQ(facts.backend, FOVEA_BACKEND_VULKAN);
+    EXPECT_EQ(facts.device_class, FOVEA_CLASS_INTEGRATED);
+    EXPECT_EQ(facts.features, FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_F16_ARITHMETIC |
+                                  FOVEA_FEATURE_SUBGROUP_ARITHMETIC | FOVEA_FEATURE_SUBGROUP_SHUFFLE |
+                                  FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL | FOVEA_FEATURE_COOPMAT |
+                                  FOVEA_FEATURE_PUSH_DESCRIPTORS | FOVEA_FEATURE_TIMESTAMPS);
+    EXPECT_EQ(facts.max_workgroup_invocations, 256u);
+    EXPECT_EQ(facts.min_subgroup_size, 16u);
+    EXPECT_EQ(facts.max_subgroup_size, 64u);
+    EXPECT_EQ(facts.storage_offset_alignment, 256u);
+    EXPECT_EQ(facts.core_count, 20u);
+    // 16x16x16 with f32 sums comes before the larger one, and before the one with f16 sums.
+    EXPECT_EQ(facts.coopmat_m, 16u);
+    EXPECT_EQ(facts.coopmat_k, 16u);
+    foveaDestroyContext(made.context);
+    EXPECT_EQ(host.vulkan.live_objects(), 0u);
+    EXPECT_EQ(host.vulkan.live_allocations(), 0u);
+    EXPECT_EQ(host.memory.live(), 0u);
+    EXPECT_EQ(host.vulkan.mistakes(), std::vector<std::string>{});
+}
+
+TEST(Context, CountsOnlyWhatWasEnabled) {
+    FakeHost host;
+    host.host.enabled_features = nullptr;
+    host.host.enabled_extension_count = 0;
+    const Created made = create(host);
+    ASSERT_EQ(made.code, FOVEA_OK) << made.diag.text;
+    const FoveaDeviceFacts facts = host.facts(made.context);
+    EXPECT_EQ(facts.features,
+              FOVEA_FEATURE_SUBGROUP_ARITHMETIC | FOVEA_FEATURE_SUBGROUP_SHUFFLE | FOVEA_FEATURE_TIMESTAMPS);
+    EXPECT_EQ(facts.coopmat_m, 0u);
+    foveaDestroyContext(made.context);
+}
+
+TEST(Context, DoesNotBelieveInFeaturesThatTheDeviceLacks) {
+    FakeDevice device;
+    FakeHost host(device);
+    // The host says it enabled float16, but the device has none: the chain was built by mistake.
+    FakeDevice lacking = device;
+    lacking.float16 = lacking.storage_16bit = lacking.coopmat = false;
+    FakeHost other(lacking);
+    other.host.enabled_features = host.host.enabled_features;
+    const Created made = create(other);
+    ASSERT_EQ(made.code, FOVEA_OK);
+    EXPECT_EQ(other.facts(made.context).features &
+                  (FOVEA_FEATURE_F16_ARITHMETIC | FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_COOPMAT),
+              0u);
+    foveaDestroyContext(made.context);
+}
+
+TEST(Context, ReadsFeaturesFromCoreVersionStructs) {
+    FakeHost host;
+    VkPhysicalDeviceVulkan12Features core12{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+    core12.shaderFloat16 = VK_TRUE;
+    VkPhysicalDeviceVulkan11Features core11{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, &core12};
+    core11.storageBuffer16BitAccess = VK_TRUE;
+    const VkPhysicalDeviceFeatures2 root{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &core11};
+    host.host.enabled_features = &root;
+    const Created made = create(host);
+    ASSERT_EQ(made.code, FOVEA_OK);
+    const uint32_t features = host.facts(made.context).features;
+    EXPECT_TRUE(features & FOVEA_FEATURE_F16_STORAGE);
+    EXPECT_TRUE(features & FOVEA_FEATURE_F16_ARITHMETIC);
+    EXPECT_FALSE(features & FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL);
+    foveaDestroyContext(made.context);
+}
+
+struct BadHost {
+    const char* name;
+    std::function<void(FakeDevice&)> device;
+    std::function<void(FoveaVulkanHost&)> host;
+    FoveaResult code;
+    const char* field;
+};
+
+TEST(Context, RefusesWithTheReason) {
+    static const char* const kNullName[] = {nullptr};
+    const BadHost table[] = {
+        {"no instance", {}, [](auto& h) { h.instance = nullptr; }, FOVEA_INVALID_ARGUMENT, "instance"},
+        {"no device", {}, [](auto& h) { h.device = nullptr; }, FOVEA_INVALID_ARGUMENT, "device"},
+        {"no physical device",
+         {},
+         [](auto& h) { h.physical_device = nullptr; },
+         FOVEA_INVALID_ARGUMENT,
+         "physical_device"},
+        {"no getter",
+         {},
+         [](auto& h) { h.get_instance_proc_addr = nullptr; },
+         FOVEA_INVALID_ARGUMENT,
+         "get_instance_proc_addr"},
+        {"flags", {}, [](auto& h) { h.flags = 1; }, FOVEA_INVALID_ARGUMENT, "flags"},
+        {"no size", {}, [](auto& h) { h.struct_size = 0; }, FOVEA_ABI_MISMATCH, "struct_size"},
+        {"no names",
+         {},
+         [](auto& h) { h.enabled_extensions = nullptr; },
+         FOVEA_INVALID_ARGUMENT,
+         "enabled_extensions"},
+        {"null name",
+         {},
+         [](auto& h) {
+             h.enabled_extensions = kNullName;
+             h.enabled_extension_count = 1;
+         },
+         FOVEA_INVALID_ARGUMENT,
+         "enabled_extensions"},
+        {"host 1.0",
+         {},
+         [](auto& h) { h.api_version = VK_API_VERSION_1_0; },
+         FOVEA_UNSUPPORTED,
+         "api_version"},
+        {"device 1.0",
+         [](auto& d) { d.api_version = VK_API_VERSION_1_0; },
+         {},
+         FOVEA_UNSUPPORTED,
+         "apiVersion"},
+        {"64 invocations",
+         [](auto& d) { d.max_invocations = 64; },
+         {},
+         FOVEA_UNSUPPORTED,
+         "maxComputeWorkGroupInvocations"},
+        {"8 KiB",
+         [](auto& d) { d.max_shared_bytes = 8192; },
+         {},
+         FOVEA_UNSUPPORTED,
+         "maxComputeSharedMemorySize"},
+        {"64 B push", [](auto& d) { d.max_push_bytes = 64; }, {}, FOVEA_UNSUPPORTED, "maxPushConstantsSize"},
+        {"no compute",
+         [](auto& d) { d.queue_flags = VK_QUEUE_TRANSFER_BIT; },
+         {},
+         FOVEA_UNSUPPORTED,
+         "queueFlags"},
+    };
+    for (const BadHost& bad : table) {
+        FakeDevice device;
+        if (bad.device) bad.device(device);
+        FakeHost host(device);
+        if (bad.host) bad.host(host.host);
+        const Created made = create(host);
+        EXPECT_EQ(made.code, bad.code) << bad.name << ": " << made.diag.text;
+        EXPECT_STREQ(made.diag.field, bad.field) << bad.name;
+        EXPECT_EQ(made.context, nullptr) << bad.name;
+        EXPECT_EQ(host.memory.live(), 0u) << bad.name;
+        EXPECT_EQ(host.vulkan.live_objects(), 0u) << bad.name;
+    }
+}
+
+TEST(Context, RefusesHalfAnAllocator) {
+    FakeHost host;
+    const FoveaHostAllocator half{nullptr, host.allocator()->allocate, nullptr};
+    host.host.host_allocator = &half;
+    const Created made = create(host);
+    EXPECT_EQ(made.code, FOVEA_INVALID_ARGUMENT);
+    EXPECT_STREQ(made.diag.field, "allocator.release");
+}
+
+TEST(Context, NamesEachFunctionThatTheGettersLack) {
+    const char* const needed[] = {"vkGetPhysicalDeviceProperties",
+                                  "vkGetPhysicalDeviceFeatures2",
+                                  "vkEnumerateDeviceExtensionProperties",
+                                  "vkCreatePipelineCache",
+                                  "vkCreateComputePipelines",
+                                  "vkDestroyPipeline",
+                                  "vkCmdDispatch",
+                                  "vkCmdPipelineBarrier",
+                                  "vkCmdPushDescriptorSetKHR"};
+    for (const char* name : needed) {
+        FakeHost host;
+        host.vulkan.hide(name);
+        const Created made = create(host);
+        EXPECT_EQ(made.code, FOVEA_UNSUPPORTED) << name;
+        EXPECT_STREQ(made.diag.field, name);
+        EXPECT_EQ(host.memory.live(), 0u) << name;
+        EXPECT_EQ(host.vulkan.live_objects(), 0u) << name;
+    }
+}
+
+TEST(Context, AsksTheInstanceForTheDeviceGetter) {
+    FakeHost host;
+    host.host.get_device_proc_addr = nullptr;
+    const Created made = create(host);
+    EXPECT_EQ(made.code, FOVEA_OK) << made.diag.text;
+    foveaDestroyContext(made.context);
+    host.vulkan.hide("vkGetDeviceProcAddr");
+    EXPECT_EQ(create(host).code, FOVEA_INVALID_ARGUMENT);
+}
+
+TEST(Context, UsesTheHostsPipelineCacheAndLeavesItAlone) {
+    FakeHost host;
+    host.host.pipeline_cache = (VkPipelineCache)0x77;
+    const Created made = create(host);
+    ASSERT_EQ(made.code, FOVEA_OK);
+    EXPECT_EQ(host.vulkan.count("vkCreatePipelineCache"), 0u);
+    foveaDestroyContext(made.context);
+    EXPECT_EQ(host.vulkan.count("vkDestroyPipelineCache"), 0u);
+    EXPECT_EQ(host.vulkan.mistakes(), std::vector<std::string>{});
+}
+
+TEST(Context, NullsAreHarmless) {
+    foveaDestroyContext(nullptr);
+    foveaCmdSliceBarrier(nullptr, nullptr);
+    EXPECT_EQ(foveaCacheWasAccepted(nullptr), 0u);
+    Diag diag;
+    FoveaDeviceFacts facts{};
+    size_t size = 0;
+    EXPECT_EQ(foveaCreateContext(nullptr, nullptr, &diag), FOVEA_INVALID_ARGUMENT);
+    EXPECT_EQ(foveaContextFacts(nullptr, &facts, &diag), FOVEA_INVALID_ARGUMENT);
+    EXPECT_EQ(foveaGetCacheData(nullptr, nullptr, &size, &diag), FOVEA_INVALID_ARGUMENT);
+    EXPECT_EQ(foveaCompilePlan(nullptr, nullptr, &diag), FOVEA_INVALID_ARGUMENT);
+    EXPECT_EQ(foveaCmdRun(nullptr, nullptr, &diag), FOVEA_INVALID_ARGUMENT);
+}
+
+TEST(DeviceNeeds, ListsWhatIsThereAndWhatItBuys) {
+    FakeHost host;
+    FoveaDeviceNeeds needs{};
+    needs.struct_size = sizeof needs;
+    Diag diag;
+    ASSERT_EQ(foveaQueryDeviceNeeds(FakeVulkan::instance_getter(), host.vulkan.instance(), VK_API_VERSION_1_3,
+                                    host.vulkan.physical_device(), host.allocator(), &needs, &diag),
+              FOVEA_OK)
+        << diag.text;
+    EXPECT_EQ(host.memory.live(), 0u);
+    ASSERT_LE(needs.count, uint32_t{FOVEA_MAX_NEEDED_EXTENSIONS});
+    bool push = false, coopmat2 = false;
+    for (uint32_t i = 0; i < needs.count; ++i) {
+        const FoveaDeviceNeed& n = needs.items[i];
+        EXPECT_TRUE(n.extension || n.feature);
+        EXPECT_NE(n.buys, nullptr);
+        EXPECT_EQ(n.required, 0u);
+        const std::string extension = n.extension ? n.extension : "";
+        push |= extension == "VK_KHR_push_descriptor" && n.available;
+        coopmat2 |= extension == "VK_NV_cooperative_matrix2" && n.available;
+    }
+    EXPECT_TRUE(push);
+    EXPECT_FALSE(coopmat2);
+}
+
+TEST(DeviceNeeds, RefusesBelowTheFloorAndNulls) {
+    FakeDevice device;
+    device.max_shared_bytes = 16383;
+    FakeHost host(device);
+    FoveaDeviceNeeds needs{};
+    needs.struct_size = sizeof needs;
+    Diag diag;
+    const auto query = [&](VkInstance instance, VkPhysicalDevice physical_device) {
+        return foveaQueryDeviceNeeds(FakeVulkan::instance_getter(), instance, VK_API_VERSION_1_3,
+                                     physical_device, nullptr, &needs, &diag);
+    };
+    EXPECT_EQ(query(host.vulkan.instance(), host.vulkan.physical_device()), FOVEA_UNSUPPORTED);
+    EXPECT_STREQ(diag.text, "fake device: maxComputeSharedMemorySize is 16383; at least 16384 is needed");
+    EXPECT_EQ(query(nullptr, host.vulkan.physical_device()), FOVEA_INVALID_ARGUMENT);
+    EXPECT_STREQ(diag.field, "instance");
+    EXPECT_EQ(query(host.vulkan.instance(), nullptr), FOVEA_INVALID_ARGUMENT);
+    EXPECT_STREQ(diag.field, "physical_device");
+}
+
+}  // namespace
+}  // namespace fovea::test

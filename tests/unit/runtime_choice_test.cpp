@@ -1,0 +1,142 @@
+// Which device a program gets, and the small parts of the runtime that need no device.
+#include "runtime/backend.hpp"
+#include "runtime/choose_device.hpp"
+#include "runtime/slice_rate.hpp"
+#include "runtime/thread_pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+
+namespace fovea::runtime {
+namespace {
+
+DeviceInfo cpu() {
+    DeviceInfo d;
+    d.name = "CPU";
+    d.usable = true;
+    return d;
+}
+DeviceInfo gpu(uint32_t number, FoveaDeviceClass kind, bool usable = true) {
+    DeviceInfo d;
+    d.number = number;
+    d.name = "device " + std::to_string(number);
+    d.facts.backend = FOVEA_BACKEND_VULKAN;
+    d.facts.device_class = kind;
+    d.usable = usable;
+    if (!usable) d.refusal = "too old";
+    return d;
+}
+
+struct ChoiceCase {
+    const char* name;
+    std::vector<DeviceInfo> devices;
+    EngineOptions options;
+    int expected;      // -1: refused
+    const char* text;  // part of the reason or the error
+};
+
+EngineOptions asks(BackendChoice backend, int device = -1) {
+    EngineOptions options;
+    options.backend = backend;
+    options.device = device;
+    return options;
+}
+
+TEST(ChooseDevice, FollowsTheTable) {
+    const DeviceInfo software = gpu(1, FOVEA_CLASS_CPU), integrated = gpu(2, FOVEA_CLASS_INTEGRATED),
+                     discrete = gpu(3, FOVEA_CLASS_DISCRETE), broken = gpu(4, FOVEA_CLASS_DISCRETE, false);
+    const auto automatic = BackendChoice::automatic;
+    const auto vulkan = BackendChoice::vulkan;
+    const ChoiceCase table[] = {
+        {"no Vulkan", {cpu()}, asks(automatic), 0, "no loader"},
+        {"software only", {cpu(), software}, asks(automatic), 0, "software driver"},
+        {"integrated", {cpu(), software, integrated}, asks(automatic), 2, "an integrated GPU"},
+        {"discrete first", {cpu(), software, integrated, discrete}, asks(automatic), 3, "a discrete GPU"},
+        {"broken is passed over", {cpu(), broken}, asks(automatic), 0, "too old"},
+        {"software by name", {cpu(), software}, asks(vulkan), 1, "a software driver"},
+        {"best by name", {cpu(), software, discrete, integrated}, asks(vulkan), 3, "a discrete GPU"},
+        {"none by name", {cpu()}, asks(vulkan), -1, "no loader"},
+        {"only broken by name", {cpu(), broken}, asks(vulkan), -1, "device 4: too old"},
+        {"cpu", {cpu(), discrete}, asks(BackendChoice::cpu), 0, "by name"},
+        {"reference", {cpu(), discrete}, asks(BackendChoice::reference), 0, "float64"},
+        {"number", {cpu(), software, discrete}, asks(automatic, 1), 1, "by number"},
+        {"number 0", {cpu(), discrete}, asks(automatic, 0), 0, "by number"},
+        {"number too large", {cpu(), software}, asks(automatic, 7), -1, "devices 0 to 1"},
+        {"number is broken", {cpu(), broken}, asks(automatic, 4), -1, "too old"},
+        {"number is no CPU", {cpu(), software}, asks(BackendChoice::cpu, 1), -1, "backend cpu cannot use"},
+        {"number is the CPU", {cpu(), software}, asks(vulkan, 0), -1, "backend vulkan cannot use"},
+    };
+    for (const ChoiceCase& c : table) {
+        const Result<DeviceChoice> choice =
+            choose_device(c.devices, c.devices.size() == 1 ? "no loader" : "", c.options);
+        EXPECT_EQ(choice ? int(choice->number) : -1, c.expected) << c.name;
+        const std::string text = choice ? choice->reason : choice.error().text;
+        EXPECT_NE(text.find(c.text), std::string::npos) << c.name << ": " << text;
+    }
+}
+
+TEST(SliceOrder, IsAPermutationAndRepeats) {
+    EXPECT_EQ(slice_order(3, 0), (std::vector<uint64_t>{0, 1, 2}));
+    const std::vector<uint64_t> shuffled = slice_order(100, 5);
+    EXPECT_EQ(shuffled, slice_order(100, 5));
+    EXPECT_NE(shuffled, slice_order(100, 6));
+    EXPECT_EQ(std::set<uint64_t>(shuffled.begin(), shuffled.end()).size(), 100u);
+    EXPECT_TRUE(slice_order(0, 1).empty());
+}
+
+TEST(SliceRate, TakesTheSlowestKernelsLastMeasurement) {
+    SliceRate rate;
+    EXPECT_EQ(rate.slice_cost(), 0);
+    rate.add(FOVEA_KERNEL_FLASH, 1e9, 1e-6);  // too short to mean anything
+    EXPECT_EQ(rate.slice_cost(), 0);
+    rate.add(FOVEA_KERNEL_FLASH, 1e9, 0.01);
+    EXPECT_DOUBLE_EQ(rate.slice_cost(), 1e11 * SliceRate::kTargetSeconds);
+    rate.add(FOVEA_KERNEL_STAGED, 1e9, 0.1);
+    EXPECT_DOUBLE_EQ(rate.slice_cost(), 1e10 * SliceRate::kTargetSeconds);
+    rate.add(FOVEA_KERNEL_STAGED, 1e9, 0.001);
+    EXPECT_DOUBLE_EQ(rate.slice_cost(), 1e11 * SliceRate::kTargetSeconds);
+}
+
+struct Tally {
+    std::vector<std::atomic<int>> runs = std::vector<std::atomic<int>>(1000);
+    std::vector<std::atomic<int>> in_use = std::vector<std::atomic<int>>(4);
+    std::atomic<bool> shared_worker{false};
+};
+
+TEST(ThreadPool, RunsEachIndexOnceAndSharesNoWorker) {
+    ThreadPool pool(4);
+    EXPECT_EQ(pool.worker_count(), 4u);
+    const FoveaParallel parallel = pool.parallel();
+    Tally tally;
+    for (int round = 0; round < 50; ++round) {
+        parallel.run(
+            parallel.user, 1000,
+            [](void* arg, uint32_t index, uint32_t worker) {
+                auto& t = *static_cast<Tally*>(arg);
+                if (t.in_use[worker].fetch_add(1) != 0) t.shared_worker = true;
+                ++t.runs[index];
+                t.in_use[worker].fetch_sub(1);
+            },
+            &tally);
+    }
+    for (const std::atomic<int>& count : tally.runs) ASSERT_EQ(count.load(), 50);
+    EXPECT_FALSE(tally.shared_worker);
+    parallel.run(parallel.user, 0, nullptr, nullptr);
+}
+
+TEST(KernelNames, GoBothWays) {
+    for (const FoveaKernel kernel :
+         {FOVEA_KERNEL_AUTO, FOVEA_KERNEL_STAGED, FOVEA_KERNEL_FLASH, FOVEA_KERNEL_FLASH_COOPMAT,
+          FOVEA_KERNEL_FLASH_COOPMAT2, FOVEA_KERNEL_DECODE, FOVEA_KERNEL_PLAIN, FOVEA_KERNEL_REFERENCE}) {
+        const Result<FoveaKernel> back = kernel_from_name(kernel_name(kernel));
+        ASSERT_TRUE(back);
+        EXPECT_EQ(*back, kernel);
+    }
+    EXPECT_FALSE(kernel_from_name("fast"));
+}
+
+}  // namespace
+}  // namespace fovea::runtime

@@ -1,0 +1,73 @@
+# What may libfovea ask of the program that links it? Run as
+#   cmake -DNM=... -DLIBRARY=libfovea.a -DALLOWED=allowed_symbols.txt -P symbol_audit.cmake
+# Fails on every symbol that the library neither defines nor is allowed, and if a known bad one would pass: no vk*
+# function is linked, no thread started, no environment read, nothing printed, thrown or ended.
+cmake_minimum_required(VERSION 3.25)
+
+# One regular expression on each line; everything behind a # is the reason.
+file(STRINGS "${ALLOWED}" lines)
+set(allowed "")
+foreach(line IN LISTS lines)
+  string(REGEX REPLACE "#.*$" "" line "${line}")
+  string(STRIP "${line}" line)
+  if(line)
+    list(APPEND allowed "^(${line})$")
+  endif()
+endforeach()
+
+function(is_allowed symbol out)
+  set(${out} FALSE PARENT_SCOPE)
+  foreach(pattern IN LISTS allowed)
+    if(symbol MATCHES "${pattern}")
+      set(${out} TRUE PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+endfunction()
+
+foreach(bad IN ITEMS vkCreateDevice vkGetInstanceProcAddr pthread_create getenv secure_getenv setlocale exit _exit abort
+                     __assert_fail __cxa_throw __cxa_begin_catch _Znwm _Znam _ZdlPv printf puts putchar fprintf fputs
+                     perror stdout stderr fopen open write signal sigaction system dlopen srand rand
+                     _ZSt20__throw_length_errorPKc)
+  is_allowed("${bad}" passes)
+  if(passes)
+    message(FATAL_ERROR "${ALLOWED} allows ${bad}, which no list may")
+  endif()
+endforeach()
+
+function(symbols_of kind out)
+  execute_process(COMMAND "${NM}" --format=posix ${kind} "${LIBRARY}" OUTPUT_VARIABLE text RESULT_VARIABLE result)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "${NM} failed on ${LIBRARY}")
+  endif()
+  string(REGEX MATCHALL "[^\n]+" lines "${text}")
+  set(names "")
+  foreach(line IN LISTS lines)
+    if(line MATCHES "^([^ :]+) [A-Za-z]")
+      list(APPEND names "${CMAKE_MATCH_1}")
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES names)
+  set(${out} "${names}" PARENT_SCOPE)
+endfunction()
+
+symbols_of(--undefined-only wanted)
+symbols_of(--defined-only defined)
+list(REMOVE_ITEM wanted ${defined})
+list(SORT wanted)
+set(refused "")
+foreach(symbol IN LISTS wanted)
+  is_allowed("${symbol}" passes)
+  if(NOT passes)
+    string(APPEND refused "\n  ${symbol}")
+  endif()
+endforeach()
+if(refused)
+  message(FATAL_ERROR "${LIBRARY} asks for symbols that ${ALLOWED} does not list:${refused}")
+endif()
+list(LENGTH wanted count)
+list(LENGTH defined own)
+if(own LESS 50)
+  message(FATAL_ERROR "only ${own} symbols defined in ${LIBRARY}: is this the library?")
+endif()
+message(STATUS "${count} symbols from outside, all allowed; ${own} of its own")
