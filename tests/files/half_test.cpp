@@ -31,7 +31,8 @@ TEST(Half, EveryHalfWidensExactlyAndComesBack) {
             ASSERT_TRUE(std::isnan(wide) && is_nan(float_to_half(wide))) << i;
             continue;
         }
-        const double expected = is_finite(half) ? half_by_definition(half) : (i < 0x8000 ? INFINITY : -INFINITY);
+        const double expected =
+            is_finite(half) ? half_by_definition(half) : (i < 0x8000 ? INFINITY : -INFINITY);
         ASSERT_EQ(wide, expected) << i;
         ASSERT_EQ(std::signbit(wide), i >= 0x8000) << i;
         ASSERT_EQ(float_to_half(wide), half) << i;

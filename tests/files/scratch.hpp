@@ -4,6 +4,8 @@
 
 #include <fovea/files.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -18,9 +20,11 @@ class Scratch {
   public:
     Scratch() {
         const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-        folder_ = std::filesystem::path(testing::TempDir()) /
-                  (std::string("fovea_files_") + info->test_suite_name() + "_" + info->name());
-        std::filesystem::remove_all(folder_);
+        // The clock keeps two runs of the same test apart; names of parametrised tests hold slashes.
+        std::string name = std::string("fovea_files_") + info->test_suite_name() + "_" + info->name() + "_" +
+                           std::to_string(std::chrono::steady_clock::now().time_since_epoch().count());
+        std::replace(name.begin(), name.end(), '/', '_');
+        folder_ = std::filesystem::path(testing::TempDir()) / name;
         std::filesystem::create_directories(folder_);
     }
     ~Scratch() {

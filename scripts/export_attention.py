@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+"""Saves what one attention layer of a Hugging Face model computed for a text, as one safetensors file.
+
+    python3 scripts/export_attention.py gpt2 --layer 5 --text "The cat sat on the mat" --out cat.safetensors
+    python3 scripts/export_attention.py --check cat.safetensors
+
+The file (docs/files.md) holds q, k, v as the layer multiplies them (after rotary embedding), its weights and output,
+the tokens, and with --parameters the layer's projections and input. `fovea attend` and the visualizer open it.
+
+Needs torch, transformers >= 4.53 and safetensors; --check needs nothing but Python. The model runs in float32 on the
+CPU, through its own plain ("eager") attention code, so every model that has one works.
+"""
+
+import argparse
+import json
+import math
+import struct
+import sys
+from pathlib import Path
+
+FORMAT = "attention"
+VERSION = "1"
+ATTENTION_NAME = "fovea_export"
+SIZES = {"BOOL": 1, "U8": 1, "F16": 2, "F32": 4, "I32": 4, "I64": 8}
+
+
+def fail(message):
+    sys.exit(f"export_attention: error: {message}")
+
+
+# ---- running the model ---------------------------------------------------------------------------------------------
+
+
+class Capture:
+    """Stands in for the attention function of every layer and keeps what the wanted layer's call got and gave."""
+
+    def __init__(self, layer):
+        self.layer = layer
+        self.calls = []
+        self.hidden_states = None
+
+    def __call__(self, module, query, key, value, attention_mask, **options):
+        # Each modeling file has its own eager function; it knows the model's soft cap, sinks and scale.
+        eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
+        if eager is None:
+            fail(f"{type(module).__name__} has no eager_attention_forward to run")
+        output, weights = eager(module, query, key, value, attention_mask, **options)
+        if getattr(module, "layer_idx", None) == self.layer:
+            self.calls.append((module, query, key, value, attention_mask, options, output, weights))
+        return output, weights
+
+    def keep_input(self, _module, args, keyword_args):
+        self.hidden_states = args[0] if args else keyword_args["hidden_states"]
+
+    def only_call(self, layers):
+        if not self.calls:
+            fail(f"no attention layer {self.layer} was run; the model has layers 0 to {layers - 1}")
+        if len(self.calls) > 1:
+            fail(f"layer {self.layer} was run {len(self.calls)} times (encoder and decoder?); one call was expected")
+        return self.calls[0]
+
+
+def load_model(name, capture):
+    from transformers import AttentionInterface, AttentionMaskInterface, AutoModel, AutoTokenizer
+    from transformers.masking_utils import eager_mask
+
+    AttentionInterface.register(ATTENTION_NAME, capture)
+    # Without a mask function of the same name the model would run without any mask.
+    AttentionMaskInterface.register(ATTENTION_NAME, eager_mask)
+    tokenizer = AutoTokenizer.from_pretrained(name)
+    model = AutoModel.from_pretrained(name, attn_implementation=ATTENTION_NAME)
+    return tokenizer, model.float().eval()
+
+
+def run_layer(name, layer, text, with_input):
+    import torch
+
+    capture = Capture(layer)
+    tokenizer, model = load_model(name, capture)
+    ids = tokenizer(text, return_tensors="pt")["input_ids"]
+    if ids.shape[1] == 0:
+        fail("the text has no tokens")
+    layers = getattr(model.config, "num_hidden_layers", None) or getattr(model.config, "n_layer", 0)
+    with torch.no_grad():
+        model(input_ids=ids, use_cache=False)
+        call = capture.only_call(layers)
+        if with_input:
+            # Only now it is known which module is the layer; its input comes from a second run.
+            hook = call[0].register_forward_pre_hook(capture.keep_input, with_kwargs=True)
+            model(input_ids=ids, use_cache=False)
+            hook.remove()
+    tokens = [tokenizer.decode([token]) for token in ids[0].tolist()]
+    return model, call, ids[0], tokens, capture.hidden_states
+
+
+# ---- from the call to tensors --------------------------------------------------------------------------------------
+
+
+def split_mask(mask, rows, columns):
+    """A mask of the model as (visible or None, added or None), bool and float [B or 1, H or 1, rows, columns]."""
+    import torch
+
+    if mask is None:
+        return None, None
+    mask = mask[..., :rows, :columns]
+    if mask.dtype == torch.bool:
+        return mask, None
+    hidden = mask <= torch.finfo(mask.dtype).min / 2
+    added = mask.masked_fill(hidden, 0.0)
+    return ~hidden, (added if bool((added != 0).any()) else None)
+
+
+def recomputed_weights(query, key, scale, softcap, visible, added, sinks):
+    """The layer's weights once more, in float64: shows that the file says all there is to say."""
+    import torch
+
+    key = key.double().repeat_interleave(query.shape[1] // key.shape[1], dim=1)
+    scores = scale * (query.double() @ key.transpose(-1, -2))
+    if softcap:
+        scores = softcap * torch.tanh(scores / softcap)
+    if added is not None:
+        scores = scores + added.double()
+    if visible is not None:
+        scores = scores.masked_fill(~visible, -math.inf)
+    if sinks is not None:
+        column = sinks.double().reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+        scores = torch.cat([scores, column], dim=-1)
+    return torch.nan_to_num(torch.softmax(scores, dim=-1))[..., : key.shape[2]]
+
+
+def collect(call, ids, tokens, model_name, layer):
+    """Tensors and metadata of the file, without the optional parts."""
+    import torch
+
+    module, query, key, value, mask, options, output, weights = call
+    rows, columns = query.shape[2], key.shape[2]
+    scale = options.get("scaling")
+    scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
+    softcap = options.get("softcap") or 0.0
+    sinks = options.get("s_aux")
+    visible, added = split_mask(mask, rows, columns)
+
+    below = torch.ones(rows, columns, dtype=torch.bool).tril()
+    causal = rows == columns and rows > 1 and bool((weights.masked_fill(below, 0.0) == 0).all())
+    seen = below if visible is None and causal else visible
+    error = float((recomputed_weights(query, key, scale, softcap, seen, added, sinks) - weights).abs().max())
+    if error > 1e-4:
+        print(f"export_attention: warning: the layer's weights differ by {error:.3g} from softmax(scale q k + mask): it "
+              "does more than this file can say; q, k, v and weights are the layer's own", file=sys.stderr)
+
+    # The model's output is [B, L, H, D]; everything in the file is [B, H, L, D].
+    tensors = {"q": query, "k": key, "v": value, "o": output.transpose(1, 2), "weights": weights, "tokens": ids}
+    if visible is not None and not (causal and bool(visible[..., below].all())):
+        tensors["mask"] = visible
+    if added is not None:
+        tensors["bias"] = added
+    if sinks is not None:
+        tensors["sinks"] = sinks
+    metadata = {"fovea": FORMAT, "version": VERSION, "model": model_name, "layer": str(layer), "layout": "bhld",
+                "scale": repr(scale), "causal": "top-left" if causal else "none", "weights_error": f"{error:.3g}",
+                "tokens": json.dumps(tokens, ensure_ascii=False)}
+    if softcap:
+        metadata["softcap"] = repr(float(softcap))
+    return tensors, metadata
+
+
+def add_parameters(model, module, hidden_states, tensors, metadata):
+    """The layer's projections under their usual names, and the numbers that the weights do not tell."""
+    path = next(name for name, candidate in model.named_modules() if candidate is module)
+    for name, parameter in module.named_parameters():
+        tensors[f"{path}.{name}"] = parameter
+    tensors["hidden_states"] = hidden_states
+    config = model.config
+    for key in ("n_head", "num_attention_heads", "num_key_value_heads", "head_dim", "rope_theta"):
+        value = getattr(config, key, None)
+        if value is None and key == "rope_theta":
+            value = (getattr(config, "rope_parameters", None) or {}).get("rope_theta")
+        if value is not None:
+            metadata[key] = str(value)
+
+
+def save(path, tensors, metadata, half):
+    import torch
+    from safetensors.torch import save_file
+
+    stored = {}
+    for name, tensor in tensors.items():
+        tensor = tensor.detach().cpu()
+        if half and tensor.is_floating_point():
+            tensor = tensor.to(torch.float16)
+        stored[name] = tensor.contiguous().clone()
+    save_file(stored, str(path), metadata=metadata)
+
+
+# ---- checking a file, with nothing but Python ----------------------------------------------------------------------
+
+
+def read_header(path):
+    data = Path(path).read_bytes()
+    length = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8 : 8 + length])
+    return header.pop("__metadata__", {}), header, data[8 + length :]
+
+
+def floats(entry, data):
+    begin, end = entry["data_offsets"]
+    letter = {"F32": "f", "F16": "e"}[entry["dtype"]]
+    return struct.unpack(f"<{(end - begin) // SIZES[entry['dtype']]}{letter}", data[begin:end])
+
+
+def check(path):
+    """Raises AssertionError with the broken rule of docs/files.md; returns a line about the file."""
+    metadata, tensors, data = read_header(path)
+    assert metadata.get("fovea") == FORMAT, "metadata 'fovea' is not 'attention'"
+    assert metadata.get("version") == VERSION, "metadata 'version' is not '1'"
+    assert metadata.get("layout") == "bhld", "metadata 'layout' is not 'bhld'"
+    assert metadata.get("causal") in ("top-left", "none"), "metadata 'causal' is neither 'top-left' nor 'none'"
+    assert float(metadata["scale"]) > 0, "metadata 'scale' is not positive"
+    for name in ("q", "k", "v"):
+        assert name in tensors, f"tensor '{name}' is missing"
+        assert tensors[name]["dtype"] in ("F32", "F16"), f"tensor '{name}' is neither F32 nor F16"
+        assert len(tensors[name]["shape"]) == 4, f"tensor '{name}' has not four dimensions"
+    batch, heads, rows, dim = tensors["q"]["shape"]
+    _, kv_heads, columns, _ = tensors["k"]["shape"]
+    value_dim = tensors["v"]["shape"][3]
+    assert heads % kv_heads == 0, "the heads of q are no multiple of those of k"
+    expected = {"k": [batch, kv_heads, columns, dim], "v": [batch, kv_heads, columns, value_dim],
+                "o": [batch, heads, rows, value_dim], "weights": [batch, heads, rows, columns], "sinks": [heads],
+                "tokens": [columns]}
+    for name, shape in expected.items():
+        if name in tensors:
+            assert tensors[name]["shape"] == shape, f"tensor '{name}' has shape {tensors[name]['shape']}, not {shape}"
+    for name, entry in tensors.items():
+        begin, end = entry["data_offsets"]
+        assert entry["dtype"] not in SIZES or end - begin == SIZES[entry["dtype"]] * math.prod(entry["shape"]), (
+            f"tensor '{name}' has {end - begin} bytes")
+    if "tokens" in metadata:
+        tokens = json.loads(metadata["tokens"])
+        assert len(tokens) == columns, f"{len(tokens)} tokens in the metadata for {columns} keys"
+        assert all(isinstance(token, str) for token in tokens), "a token is not text"
+    if "weights" in tensors and "sinks" not in tensors:
+        values = floats(tensors["weights"], data)
+        for at in range(0, len(values), columns):
+            total = math.fsum(values[at : at + columns])
+            assert total == 0 or abs(total - 1) < 0.01, f"row {at // columns} of weights sums to {total}"
+    return f"{path}: {metadata.get('model', 'no model')}, layer {metadata.get('layer', '?')}, q {tensors['q']['shape']}"
+
+
+# ---- command line --------------------------------------------------------------------------------------------------
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("model", nargs="?", help="name or folder, as AutoModel.from_pretrained takes it")
+    parser.add_argument("--layer", type=int, default=0)
+    parser.add_argument("--text", help="what the model reads")
+    parser.add_argument("--text-file", type=Path, help="the same from a file")
+    parser.add_argument("--out", type=Path, help="the safetensors file to write")
+    parser.add_argument("--half", action="store_true", help="store floats as float16")
+    parser.add_argument("--no-weights", action="store_true", help="leave the weights out (they grow with L * L)")
+    parser.add_argument("--parameters", action="store_true", help="add the layer's projections and input")
+    parser.add_argument("--check", type=Path, metavar="FILE", help="only check a file against the format")
+    args = parser.parse_args()
+    if args.check:
+        try:
+            print(check(args.check))
+        except (AssertionError, KeyError, ValueError, OSError, struct.error) as error:
+            fail(f"{args.check}: {error}")
+        return
+    text = args.text_file.read_text() if args.text_file else args.text
+    if not args.model or text is None or not args.out:
+        parser.error("MODEL, --text (or --text-file) and --out are needed")
+
+    model, call, ids, tokens, hidden_states = run_layer(args.model, args.layer, text, args.parameters)
+    tensors, metadata = collect(call, ids, tokens, args.model, args.layer)
+    if args.no_weights:
+        del tensors["weights"]
+    if args.parameters:
+        add_parameters(model, call[0], hidden_states, tensors, metadata)
+    save(args.out, tensors, metadata, args.half)
+    print(check(args.out))
+    print(f"fovea attend {args.out} --out out.safetensors --causal {metadata['causal']} --scale {metadata['scale']}"
+          + (f" --softcap {metadata['softcap']}" if "softcap" in metadata else "") + " --outputs o,weights")
+
+
+if __name__ == "__main__":
+    main()
