@@ -1,12 +1,8 @@
 // fovea: the command line. One command a file; this one finds it.
 #include "commands.hpp"
 
-#if __has_include("lesson_command.hpp")
-#include "lesson_command.hpp"
-#endif
-#if __has_include("conformance_command.hpp")
 #include "conformance_command.hpp"
-#endif
+#include "lesson_command.hpp"
 #if __has_include("bench_command.hpp")
 #include "bench_command.hpp"
 #endif
@@ -32,13 +28,9 @@ constexpr Command kCommands[] = {
     {"attend", fovea::app::attend_command, "attention of the tensors in a file"},
     {"explain", fovea::app::explain_command,
      "the plan of an attention call: kernel, reasons, slices, workspace"},
-#if __has_include("lesson_command.hpp")
     {"lesson", fovea::app::lesson_command, "a worked example, every stage printed as its tutorial prints it"},
-#endif
-#if __has_include("conformance_command.hpp")
     {"conformance", fovea::app::conformance_command,
      "runs ONNX node test cases (Attention, RotaryEmbedding)"},
-#endif
 #if __has_include("bench_command.hpp")
     {"bench", fovea::app::bench_command, "speed, as a share of this machine's measured peak"},
 #endif
