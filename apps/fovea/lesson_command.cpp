@@ -16,6 +16,7 @@ namespace fovea::app {
 namespace {
 
 constexpr OptionSpec kOptions[] = {
+    {"--list", "", "name all lessons"},
     {"--check", "", "compare with the tutorials' printed tables and the recorded tensors"},
     {"--png", "FILE", "draw the lesson's matrices"},
     {"--dark", "", "with --png: on a dark ground"},
@@ -233,8 +234,9 @@ void print_help() {
         "usage: fovea lesson [NAME|LEVEL|all] [options]\n\n"
         "The worked examples of five attention tutorials, computed from their seeds and inputs, every stage "
         "printed as\n"
-        "the tutorial prints it. NAME as in the list that `fovea lesson` prints (t1-08 is enough); LEVEL 1 "
-        "to 7:\n");
+        "the tutorial prints it. Without a name: the walk from scores without weights to trainable weights "
+        "(t3-01 to t3-06).\n"
+        "NAME as in the list that --list prints (t1-08 is enough); LEVEL 1 to 7:\n");
     for (int level = 1; level <= 7; ++level) {
         const Result<Lesson> lesson = find_lesson(std::to_string(level));
         std::printf("  %d  %-26s %s\n", level, kLevelNames[level], lesson ? lesson->name.c_str() : "");
@@ -247,7 +249,19 @@ void print_help() {
         "backend misses one, or another misses one by more than a unit of its last digit.\n");
 }
 
+// The first lessons of one tutorial: "Your journey starts with one step", without weights and with them.
+constexpr const char* kWalk[] = {"t3-01", "t3-02", "t3-03", "t3-04", "t3-05", "t3-06"};
+
 Result<std::vector<Lesson>> choose_lessons(const Arguments& arguments) {
+    if (arguments.positional().empty()) {
+        std::vector<Lesson> walk;
+        for (const char* name : kWalk) {
+            Result<Lesson> lesson = find_lesson(name);
+            if (!lesson) return lesson.error();
+            walk.push_back(std::move(*lesson));
+        }
+        return walk;
+    }
     const std::string_view name = arguments.positional()[0];
     if (name == "all") {
         if (arguments.has("--png")) {
@@ -266,7 +280,7 @@ int lesson_command(Words words) {
     const Result<Arguments> arguments = Arguments::parse(words, kOptions);
     if (!arguments) return refuse(arguments.error());
     if (arguments->has("--help")) return print_help(), 0;
-    if (arguments->positional().empty()) return print_list(), 0;
+    if (arguments->has("--list")) return print_list(), 0;
     if (arguments->positional().size() > 1) {
         return refuse({FOVEA_INVALID_ARGUMENT, std::string(arguments->positional()[1]),
                        "lesson takes one name or level"});
@@ -283,7 +297,7 @@ int lesson_command(Words words) {
         runs.push_back(std::move(*run));
     }
     if (arguments->has("--png")) {
-        if (Result<void> ok = write_picture(lessons->front(), runs.front(), *arguments); !ok) {
+        if (Result<void> ok = write_picture(lessons->back(), runs.back(), *arguments); !ok) {
             return refuse(ok.error());
         }
     }
