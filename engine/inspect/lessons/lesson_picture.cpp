@@ -144,6 +144,7 @@ Result<RgbaImage> lesson_picture(const Lesson& lesson, const LessonRun& run, Hea
     }
     if (style.title.empty()) style.title = lesson.title;
     if (style.subtitle.empty()) style.subtitle = lesson.tutorial + ", level " + std::to_string(lesson.level);
+    if (panels.size() == 4) style.panels_per_row = 2;
     return render_heatmaps(panels, style);
 }
 

@@ -161,7 +161,7 @@ Plot plan_panel(const HeatmapPanel& panel, const HeatmapStyle& style, const Font
     plot.map = style.map.value_or(is_signed ? ColourMap::blue_orange : ColourMap::viridis);
     plot.table = colour_table(plot.map);
     for (const double value :
-         tick_values(plot.range, std::clamp(plot.matrix_height() / kTickDistance, 1.0, 4.0))) {
+         tick_values(plot.range, std::clamp(plot.matrix_height() / kTickDistance, 2.0, 4.0))) {
         plot.ticks.emplace_back(plot.range.place(value), format_number(value, 3));
         plot.tick_width = std::max(plot.tick_width, fonts.regular.width(plot.ticks.back().second, kTickSize));
     }
