@@ -1,5 +1,6 @@
 #pragma once
 // The errors of the file library, one maker per reason, so that a code is chosen in one place only.
+#include <concepts>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -11,9 +12,10 @@ namespace fovea::files {
 
 inline void append_text(std::string& out, std::string_view part) { out += part; }
 inline void append_text(std::string& out, char part) { out += part; }
-inline void append_text(std::string& out, std::uint64_t part) { out += std::to_string(part); }
-inline void append_text(std::string& out, std::uint32_t part) { out += std::to_string(part); }
-inline void append_text(std::string& out, int part) { out += std::to_string(part); }
+template <std::integral Number>
+void append_text(std::string& out, Number part) {
+    out += std::to_string(part);
+}
 
 /// The parts one after the other; numbers in decimal.
 template <class... Parts>
