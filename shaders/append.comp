@@ -1,6 +1,6 @@
 // Copies new rows behind the rows that a key/value cache holds; each thread one element. Rows past the
 // capacity and of pages outside the pool are not written.
-//   FOVEA_STORE_F16  the cache is float16
+// Y is float16 by the macros of store.glsl.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #ifdef FOVEA_STORE_F16
@@ -12,7 +12,6 @@ layout(local_size_x_id = FOVEA_SPEC_THREADS) in;
 layout(constant_id = FOVEA_SPEC_A_TYPE) const uint kXType = 0;
 layout(push_constant, std430) uniform Push { AppendPush push; };
 
-#include "math.glsl"
 #include "element.glsl"
 
 layout(set = 0, binding = FOVEA_SLOT_HELD, std430) readonly buffer Held { ivec4 batch_table[]; };

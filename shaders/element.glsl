@@ -1,24 +1,19 @@
-// Elementwise kernels read and write single elements, float16 as 16-bit words: two threads may own the halves
-// of one 32-bit word. X is f16 only in modules that have 16-bit storage, or where it is not written as well.
+// Elementwise kernels read and write single elements. float16 is read in 16-bit words where there are any: Y
+// may be X, and another thread may own the other half of a 32-bit word. (Without them that half is only ever
+// replaced by atomics, which leave this thread's half as it is.)
 #ifndef FOVEA_ELEMENT_GLSL
 #define FOVEA_ELEMENT_GLSL
 
+#include "math.glsl"
+#include "store.glsl"
+
+FOVEA_OUTPUT_TENSOR(y, FOVEA_SLOT_Y)
 layout(set = 0, binding = FOVEA_SLOT_X, std430) readonly buffer XWords { uint x_words[]; };
 #ifdef FOVEA_STORE_F16
 layout(set = 0, binding = FOVEA_SLOT_X, std430) readonly buffer XHalves { uint16_t x_halves[]; };
-layout(set = 0, binding = FOVEA_SLOT_Y, std430) writeonly buffer YHalves { uint16_t y_halves[]; };
-
 uint x_half(uint e) { return uint(x_halves[e]); }
-void y_store_bits(uint e, uint bits) { y_halves[e] = uint16_t(bits); }
-uint y_bits(float value) { return float16_bits(value); }
-const uint kYType = kTypeF16;
 #else
-layout(set = 0, binding = FOVEA_SLOT_Y, std430) writeonly buffer YWords { uint y_words[]; };
-
 uint x_half(uint e) { return x_words[e >> 1] >> ((e & 1u) << 4) & 0xffffu; }
-void y_store_bits(uint e, uint bits) { y_words[e] = bits; }
-uint y_bits(float value) { return floatBitsToUint(value); }
-const uint kYType = kTypeF32;
 #endif
 
 uint x_bits(uint e) { return kXType == kTypeF16 ? x_half(e) : x_words[e]; }
@@ -28,7 +23,7 @@ float x_value(uint e) {
 
 // A copy of equal types moves the bits, NaN payloads included.
 void copy_element(uint from, uint to) {
-    y_store_bits(to, kXType == kYType ? x_bits(from) : y_bits(x_value(from)));
+    y_store_bits(to, kXType == kStoredType ? x_bits(from) : stored_bits(x_value(from)));
 }
 
 // Start of row `row` of the slice's entry z.

@@ -1,6 +1,6 @@
 // Y = X * W + bias in tiles of rows x columns. W is [n_out, n_in], or [n_in, n_out] with kInOut.
 //   FOVEA_TILE_SHARED  tiles in shared memory instead of straight from the buffers
-//   FOVEA_STORE_F16    Y is float16
+//   and the macros of store.glsl
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #ifdef FOVEA_STORE_F16
@@ -30,7 +30,7 @@ layout(set = 0, binding = FOVEA_SLOT_LINEAR_BIAS, std430) readonly buffer Bias {
 void store_result(uint row, uint column, float value) {
     if (row >= push.rows || column >= push.n_out) return;
     const float sum = push.has_bias != 0u ? value + bias[push.bias_base + column] : value;
-    y_store(push.y_base + row * push.y_row + column, sum);
+    y_store_bits(push.y_base + row * push.y_row + column, stored_bits(sum));
 }
 
 uint x_row(uint row) { return push.x_base + min(row, push.rows - 1u) * push.x_row; }

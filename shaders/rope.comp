@@ -1,6 +1,6 @@
 // Rotary embedding: each thread turns one pair of a row, or copies one element behind the rotated ones. Y may
 // be X: a thread reads its elements before it writes them, and no other thread reads them.
-//   FOVEA_STORE_F16  Y is float16
+// Y is float16 by the macros of store.glsl.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #ifdef FOVEA_STORE_F16
@@ -12,7 +12,6 @@ layout(local_size_x_id = FOVEA_SPEC_THREADS) in;
 layout(constant_id = FOVEA_SPEC_A_TYPE) const uint kXType = 0;
 layout(push_constant, std430) uniform Push { RopePush push; };
 
-#include "math.glsl"
 #include "element.glsl"
 
 layout(set = 0, binding = FOVEA_SLOT_COS, std430) readonly buffer Cos { float cosines[]; };
@@ -36,6 +35,6 @@ void main() {
     const bool interleaved = push.interleaved != 0u;
     const uint first = interleaved ? 2u * unit : unit, second = interleaved ? first + 1u : unit + pairs;
     const float x1 = x_value(x + first), x2 = x_value(x + second), c = cosines[angle], s = sines[angle];
-    y_store_bits(y + first, y_bits(c * x1 - s * x2));
-    y_store_bits(y + second, y_bits(s * x1 + c * x2));
+    y_store_bits(y + first, stored_bits(c * x1 - s * x2));
+    y_store_bits(y + second, stored_bits(s * x1 + c * x2));
 }

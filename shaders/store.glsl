@@ -1,10 +1,39 @@
-// Writing a tensor: float32 by default, float16 with FOVEA_STORE_F16. Defines NAME_store(e, value).
-#ifdef FOVEA_STORE_F16
+// Writing a tensor element by element; what reads it needs no other float16 code.
+//   (default)              float32
+//   FOVEA_STORE_F16        float16, on devices with 16-bit storage
+//   FOVEA_STORE_F16_WORDS  float16 on any device: two atomics replace one half of a 32-bit word,
+//                          because another thread, or a gap between rows, may own the other half
+// Defines NAME_store_bits(e, bits) and stored_bits(value).
+#ifndef FOVEA_STORE_GLSL
+#define FOVEA_STORE_GLSL
+
+#if defined(FOVEA_STORE_F16)
 #define FOVEA_OUTPUT_TENSOR(NAME, SLOT)                                                                \
     layout(set = 0, binding = SLOT, std430) writeonly buffer NAME##_out { uint16_t NAME##_halves[]; }; \
-    void NAME##_store(uint e, float value) { NAME##_halves[e] = uint16_t(float16_bits(value)); }
+    void NAME##_store_bits(uint e, uint bits) { NAME##_halves[e] = uint16_t(bits); }
+
+#elif defined(FOVEA_STORE_F16_WORDS)
+#define FOVEA_OUTPUT_TENSOR(NAME, SLOT)                                                     \
+    layout(set = 0, binding = SLOT, std430) buffer NAME##_out { uint NAME##_out_words[]; }; \
+    void NAME##_store_bits(uint e, uint bits) {                                             \
+        const uint shift = (e & 1u) << 4;                                                   \
+        atomicAnd(NAME##_out_words[e >> 1], 0xffff0000u >> shift);                          \
+        atomicOr(NAME##_out_words[e >> 1], bits << shift);                                  \
+    }
+
 #else
-#define FOVEA_OUTPUT_TENSOR(NAME, SLOT)                                                             \
-    layout(set = 0, binding = SLOT, std430) writeonly buffer NAME##_out { float NAME##_floats[]; }; \
-    void NAME##_store(uint e, float value) { NAME##_floats[e] = value; }
+#define FOVEA_OUTPUT_TENSOR(NAME, SLOT)                                                               \
+    layout(set = 0, binding = SLOT, std430) writeonly buffer NAME##_out { uint NAME##_out_words[]; }; \
+    void NAME##_store_bits(uint e, uint bits) { NAME##_out_words[e] = bits; }
+
+#endif
+
+#if defined(FOVEA_STORE_F16) || defined(FOVEA_STORE_F16_WORDS)
+const uint kStoredType = kTypeF16;
+uint stored_bits(float value) { return float16_bits(value); }
+#else
+const uint kStoredType = kTypeF32;
+uint stored_bits(float value) { return floatBitsToUint(value); }
+#endif
+
 #endif

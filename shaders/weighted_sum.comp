@@ -1,7 +1,7 @@
 // Staged attention, third stage: o_i = scale_i * sum_j w_ij * v_j from the workspace's weights. One workgroup
 // computes a tile of rows x value columns over the keys that its rows may see.
 //   FOVEA_TILE_SHARED  tiles in shared memory instead of straight from the buffers
-//   FOVEA_STORE_F16    o is float16
+//   and the macros of store.glsl
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #ifdef FOVEA_STORE_F16
@@ -59,7 +59,7 @@ void store_row(Entry e, uint row, uint column, vec4 sum) {
     const float scale = row_scale[e.index * push.slice.rows + row];
     const uint at = query_row(push.o, e, row) + column;
     for (uint c = 0u; c < kThreadColumns; ++c)
-        if (column + c < push.dim) o_store(at + c, scale == 0.0 ? 0.0 : sum[c] * scale);
+        if (column + c < push.dim) o_store_bits(at + c, stored_bits(scale == 0.0 ? 0.0 : sum[c] * scale));
 }
 
 #ifdef FOVEA_TILE_SHARED

@@ -40,6 +40,7 @@ constexpr FeatureName kFeatures[] = {
     {FOVEA_FEATURE_COOPMAT2, "cooperative matrix 2"},
     {FOVEA_FEATURE_PUSH_DESCRIPTORS, "push descriptors"},
     {FOVEA_FEATURE_TIMESTAMPS, "timestamps"},
+    {FOVEA_FEATURE_DEVICE_ATOMICS, "device-scope atomics"},
 };
 
 void print_device(const DeviceInfo& d, bool is_default, const std::string& reason) {

@@ -29,6 +29,11 @@ class DispatchBuilder {
         bind(slot, source, window, false);
     }
     void output(uint32_t slot, uint32_t source, const Window& window) { bind(slot, source, window, true); }
+    // An output that is a tensor of either float type.
+    void tensor(uint32_t slot, uint32_t source, Window window, const FoveaDeviceFacts& facts) {
+        if (!(facts.features & FOVEA_FEATURE_F16_STORAGE)) round_for_words(window);
+        bind(slot, source, window, true);
+    }
     void input_if(bool used, uint32_t slot, uint32_t source, const Window& window) {
         used ? input(slot, source, window) : unused_input(slot);
     }

@@ -17,14 +17,6 @@ namespace {
 using shader::kElementThreads;
 constexpr uint64_t kMaxRow = shader::kMaxKernelLength;
 
-FoveaResult check_f16_output(const FoveaPlan_T& plan, const char* field, FoveaDtype type, FoveaDiag* diag) {
-    if (type != FOVEA_F16 || (plan.facts.features & FOVEA_FEATURE_F16_STORAGE)) return FOVEA_OK;
-    return fail(diag, FOVEA_UNSUPPORTED, field,
-                "%s is FOVEA_F16; to write float16 the device needs storageBuffer16BitAccess "
-                "(FOVEA_FEATURE_F16_STORAGE)",
-                field);
-}
-
 FoveaResult check_length(const char* field, uint64_t value, FoveaDiag* diag) {
     if (value < kMaxRow) return FOVEA_OK;
     return fail(diag, FOVEA_SIZE_OVERFLOW, field, "%s is %llu; the Vulkan kernels' limit is 2^29", field,
@@ -101,7 +93,7 @@ void rope_slice(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out)
     const Window positions = element_window(first, last, 4, a);
     const Window angles = d.table_rows ? element_window(0, d.table_rows * pairs, 4, a)
                                        : element_window(first * pairs, last * pairs, 4, a);
-    DispatchBuilder builder(out, d.y_type == FOVEA_F16 ? Shader::rope_f16 : Shader::rope);
+    DispatchBuilder builder(out, storing(Shader::rope, d.y_type, plan.facts));
     shader::RopePush push{};
     push.slice = rows_view(block, d.dim);
     push.x = view_of(d.x_strides, x);
@@ -113,7 +105,7 @@ void rope_slice(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out)
     push.table_rows = uint32_t(d.table_rows);
     push.angle_base = angles.base;
     builder.input(FOVEA_SLOT_X, FOVEA_BIND_X, x);
-    builder.output(FOVEA_SLOT_Y, FOVEA_BIND_Y, y);
+    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, plan.facts);
     // A slot that is not used shows X, and no thread looks at it.
     const auto angle_input = [&](uint32_t slot, uint32_t source) {
         builder.input(slot, pairs ? source : uint32_t{FOVEA_BIND_X}, pairs ? angles : x);
@@ -162,7 +154,7 @@ void append_slice(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& ou
     const uint64_t a = alignment_of(plan);
     const Window x = block_window(d.x_strides, block, d.dim, dtype_bytes(d.x_type), a);
     const Window y = block_window(d.y_strides, cache_block(d, block), d.dim, dtype_bytes(d.y_type), a);
-    DispatchBuilder builder(out, d.y_type == FOVEA_F16 ? Shader::append_f16 : Shader::append);
+    DispatchBuilder builder(out, storing(Shader::append, d.y_type, plan.facts));
     shader::AppendPush push{};
     push.slice = rows_view(block, d.dim);
     push.x = view_of(d.x_strides, x);
@@ -172,7 +164,7 @@ void append_slice(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& ou
     push.held = uint32_t(std::min(d.first_row, d.capacity));
     push.has_batch_table = d.has_batch_table;
     builder.input(FOVEA_SLOT_X, FOVEA_BIND_X, x);
-    builder.output(FOVEA_SLOT_Y, FOVEA_BIND_Y, y);
+    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, plan.facts);
     const auto table = [&](bool used, uint32_t slot, uint32_t source) {
         builder.input(slot, used ? source : uint32_t{FOVEA_BIND_X},
                       used ? Window{0, plan.info.binding_bytes[source], 0} : x);
@@ -198,6 +190,11 @@ Window weight_window(const FoveaLinearDesc& d, uint64_t first, uint64_t columns,
                               alignment);
     return element_window(first * stride, (first + columns - 1) * stride + d.n_in, dtype_bytes(d.w_type),
                           alignment);
+}
+
+Shader linear_shader(const FoveaPlan_T& plan) {
+    const Shader form = plan.vulkan.tile.shared ? Shader::linear_shared : Shader::linear_direct;
+    return storing(form, plan.linear.y_type, plan.facts);
 }
 
 uint64_t linear_columns(const FoveaPlan_T& plan, const BlockGrid& g) {
@@ -231,9 +228,7 @@ void linear_slice(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& ou
     const Window y = element_window(y_first, y_last, dtype_bytes(d.y_type), a);
     const Window w = weight_window(d, first, columns, a);
     const Window bias = element_window(first, first + columns, 4, a);
-    const bool f16 = d.y_type == FOVEA_F16;
-    DispatchBuilder builder(out, v.tile.shared ? (f16 ? Shader::linear_shared_f16 : Shader::linear_shared)
-                                               : (f16 ? Shader::linear_direct_f16 : Shader::linear_direct));
+    DispatchBuilder builder(out, linear_shader(plan));
     shader::LinearPush push{};
     push.rows = uint32_t(block.rows);
     push.n_in = d.n_in;
@@ -244,7 +239,7 @@ void linear_slice(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& ou
     push.bias_base = d.has_bias ? bias.base : 0;
     push.has_bias = d.has_bias;
     builder.input(FOVEA_SLOT_X, FOVEA_BIND_X, x);
-    builder.output(FOVEA_SLOT_Y, FOVEA_BIND_Y, y);
+    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, plan.facts);
     builder.input(FOVEA_SLOT_W, FOVEA_BIND_WEIGHT, w);
     builder.input(FOVEA_SLOT_LINEAR_BIAS, d.has_bias ? FOVEA_BIND_BIAS : FOVEA_BIND_X, d.has_bias ? bias : x);
     builder.spec(FOVEA_SPEC_THREADS, v.tile.threads);
@@ -262,10 +257,10 @@ void linear_slice(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& ou
 FoveaResult plan_vulkan_rope(FoveaPlan_T& plan, FoveaDiag* diag) {
     const FoveaRopeDesc& d = plan.rope;
     FoveaResult r;
-    if ((r = check_f16_output(plan, "y_type", d.y_type, diag))) return r;
+    if ((r = check_stored_type("y_type", d.y_type, plan.facts, diag))) return r;
     if ((r = check_length("len", d.len, diag))) return r;
     if ((r = check_length("table_rows", d.table_rows, diag))) return r;
-    if ((r = require_shader(d.y_type == FOVEA_F16 ? Shader::rope_f16 : Shader::rope, diag))) return r;
+    if ((r = require_shader(storing(Shader::rope, d.y_type, plan.facts), diag))) return r;
     begin_operation(plan, "rope: one thread for each pair of a row");
     plan.vulkan.grid = {d.batch, d.heads, d.len, d.batch, d.heads, d.len};
     plan.info.flops = 3.0 * d.rotary_dim * double(d.batch) * d.heads * double(d.len);
@@ -278,10 +273,10 @@ FoveaResult plan_vulkan_rope(FoveaPlan_T& plan, FoveaDiag* diag) {
 FoveaResult plan_vulkan_append(FoveaPlan_T& plan, FoveaDiag* diag) {
     const FoveaAppendDesc& d = plan.append;
     FoveaResult r;
-    if ((r = check_f16_output(plan, "y_type", d.y_type, diag))) return r;
+    if ((r = check_stored_type("y_type", d.y_type, plan.facts, diag))) return r;
     if ((r = check_length("len", d.len, diag))) return r;
     if ((r = check_length("capacity", d.capacity, diag))) return r;
-    if ((r = require_shader(d.y_type == FOVEA_F16 ? Shader::append_f16 : Shader::append, diag))) return r;
+    if ((r = require_shader(storing(Shader::append, d.y_type, plan.facts), diag))) return r;
     begin_operation(plan, "append: one thread for each element");
     plan.vulkan.grid = {d.batch, d.heads, d.len, d.batch, d.heads, d.len};
     plan.info.flops = double(d.batch) * d.heads * double(d.len) * d.dim;
@@ -294,16 +289,11 @@ FoveaResult plan_vulkan_append(FoveaPlan_T& plan, FoveaDiag* diag) {
 FoveaResult plan_vulkan_linear(FoveaPlan_T& plan, FoveaDiag* diag) {
     const FoveaLinearDesc& d = plan.linear;
     VulkanPlan& v = plan.vulkan;
-    if (FoveaResult r = check_f16_output(plan, "y_type", d.y_type, diag)) return r;
+    if (FoveaResult r = check_stored_type("y_type", d.y_type, plan.facts, diag)) return r;
     v.tile = choose_tile({d.rows, d.n_out, plan.facts.device_class});
     v.quads = d.n_in % 4 == 0 && d.x_row_stride % 4 == 0 && d.w_row_stride % 4 == 0 &&
               (!d.weight_is_in_out || d.n_out % 4 == 0);
-    const bool f16 = d.y_type == FOVEA_F16;
-    if (FoveaResult r =
-            require_shader(v.tile.shared ? (f16 ? Shader::linear_shared_f16 : Shader::linear_shared)
-                                         : (f16 ? Shader::linear_direct_f16 : Shader::linear_direct),
-                           diag))
-        return r;
+    if (FoveaResult r = require_shader(linear_shader(plan), diag)) return r;
     begin_operation(plan, "linear: tiles of rows x outputs");
     v.column_block = v.tile.columns;
     const uint32_t column_blocks = uint32_t(ceil_div(d.n_out, v.column_block));

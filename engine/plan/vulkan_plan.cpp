@@ -10,18 +10,19 @@
 namespace fovea {
 namespace {
 
-// Inputs are read in 32-bit words, float16 ones too.
-void round_inputs(FoveaPlanInfo& info) {
+// Inputs are read in 32-bit words, float16 ones too; outputs are written so where there is no 16-bit storage.
+void round_to_words(const FoveaDeviceFacts& facts, FoveaPlanInfo& info) {
+    uint32_t rounded = info.binding_mask & ~info.output_mask;
+    if (!(facts.features & FOVEA_FEATURE_F16_STORAGE)) rounded |= info.output_mask;
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
-        if ((info.binding_mask & ~info.output_mask) >> i & 1)
-            info.binding_bytes[i] = align_up(info.binding_bytes[i], 4);
+        if (rounded >> i & 1) info.binding_bytes[i] = align_up(info.binding_bytes[i], 4);
 }
 
 }  // namespace
 
 FoveaResult plan_vulkan(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (FoveaResult r = check_floor(plan.facts, diag)) return r;
-    round_inputs(plan.info);
+    round_to_words(plan.facts, plan.info);
     switch (plan.operation) {
         case Operation::attention:
             if (FoveaResult r = choose_vulkan_kernel(plan, diag)) return r;

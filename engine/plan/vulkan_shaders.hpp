@@ -23,6 +23,13 @@ struct ShaderWords {
 };
 extern const ShaderWords kShaderWords[kShaderCount];
 
+// The form of a module that writes a tensor of `type`: `f32_form` itself, or one of the two behind it.
+Shader storing(Shader f32_form, FoveaDtype type, const FoveaDeviceFacts& facts);
+
+// Refuses a float16 output, by the name of its field, where the device has no way to write it.
+FoveaResult check_stored_type(const char* field, FoveaDtype type, const FoveaDeviceFacts& facts,
+                              FoveaDiag* diag);
+
 // FOVEA_UNSUPPORTED, naming the module, if this build has no code for it.
 FoveaResult require_shader(Shader shader, FoveaDiag* diag);
 

@@ -219,11 +219,8 @@ class BlockNeeds {
 
 FoveaResult check_features(const FoveaPlan_T& plan, const StagedPlan& s, FoveaDiag* diag) {
     const Problem& p = plan.problem;
-    if (p.o_type == FOVEA_F16 && wants(p, FOVEA_OUTPUT_O) &&
-        !(plan.facts.features & FOVEA_FEATURE_F16_STORAGE))
-        return fail(diag, FOVEA_UNSUPPORTED, "o_type",
-                    "o_type is FOVEA_F16; to write float16 the device needs storageBuffer16BitAccess "
-                    "(FOVEA_FEATURE_F16_STORAGE)");
+    FoveaResult r;
+    if (wants(p, FOVEA_OUTPUT_O) && (r = check_stored_type("o_type", p.o_type, plan.facts, diag))) return r;
     const std::pair<const char*, int64_t> lengths[] = {{"len_q", p.len_q},
                                                        {"len_kv", p.len_kv},
                                                        {"packed_rows_q", p.packed_rows_q},
@@ -232,7 +229,6 @@ FoveaResult check_features(const FoveaPlan_T& plan, const StagedPlan& s, FoveaDi
         if (length >= int64_t{shader::kMaxKernelLength})
             return fail(diag, FOVEA_SIZE_OVERFLOW, name, "%s is %lld; the Vulkan kernels' limit is 2^29",
                         name, static_cast<long long>(length));
-    FoveaResult r;
     if ((r = require_shader(s.score_tile.shared ? Shader::scores_shared : Shader::scores_direct, diag)))
         return r;
     return require_shader(Shader::softmax, diag);
@@ -259,10 +255,9 @@ void fill_costs(FoveaPlan_T& plan, const BlockNeeds& needs) {
 }  // namespace
 
 Shader staged_sum_shader(const FoveaPlan_T& plan) {
-    const bool f16 = plan.problem.o_type == FOVEA_F16;
-    if (plan.vulkan.staged.sum_tile.shared)
-        return f16 ? Shader::weighted_sum_shared_f16 : Shader::weighted_sum_shared;
-    return f16 ? Shader::weighted_sum_direct_f16 : Shader::weighted_sum_direct;
+    const Shader form =
+        plan.vulkan.staged.sum_tile.shared ? Shader::weighted_sum_shared : Shader::weighted_sum_direct;
+    return storing(form, plan.problem.o_type, plan.facts);
 }
 
 FoveaResult plan_staged(FoveaPlan_T& plan, FoveaDiag* diag) {

@@ -99,7 +99,7 @@ class SliceMaker {
         shader::WeightedSumPush push{};
         push.slice = slice_view();
         const Window o = query_window(p.o, p.dim_v, p.o_type, push.o);
-        d.output(FOVEA_SLOT_O, FOVEA_BIND_O, o);
+        d.tensor(FOVEA_SLOT_O, FOVEA_BIND_O, o, plan_.facts);
         if (has_keys_)
             d.input(FOVEA_SLOT_V, FOVEA_BIND_V, key_window(p.v, p.dim_v, p.v_type, push.v));
         else

@@ -28,7 +28,6 @@ struct VulkanDevice::Features {
         root.features = {};
         storage_16bit = {storage_16bit.sType, storage_16bit.pNext, storage_16bit.storageBuffer16BitAccess};
         float16.shaderInt8 = VK_FALSE;
-        memory_model.vulkanMemoryModelDeviceScope = VK_FALSE;
         memory_model.vulkanMemoryModelAvailabilityVisibilityChains = VK_FALSE;
         coopmat.cooperativeMatrixRobustBufferAccess = VK_FALSE;
     }

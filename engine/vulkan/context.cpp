@@ -71,6 +71,7 @@ void fill_facts(FoveaContext_T& context) {
     if (on.storage_16bit) facts.features |= FOVEA_FEATURE_F16_STORAGE;
     if (on.float16) facts.features |= FOVEA_FEATURE_F16_ARITHMETIC;
     if (on.subgroup_size_control && on.full_subgroups) facts.features |= FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL;
+    if (on.device_atomics) facts.features |= FOVEA_FEATURE_DEVICE_ATOMICS;
     if (on.push_descriptors) facts.features |= FOVEA_FEATURE_PUSH_DESCRIPTORS;
     if (on.coopmat && facts.coopmat_m) facts.features |= FOVEA_FEATURE_COOPMAT;
     if (on.coopmat2) facts.features |= FOVEA_FEATURE_COOPMAT2;

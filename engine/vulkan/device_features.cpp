@@ -80,6 +80,9 @@ Features judge(const FeatureStructs& f, uint32_t api_version, uint32_t extension
     }
     out.memory_model = usable(kExtMemoryModel, VK_API_VERSION_1_2) &&
                        (f.memory_model.vulkanMemoryModel || f.core12.vulkanMemoryModel);
+    const bool device_scope =
+        f.memory_model.vulkanMemoryModelDeviceScope || f.core12.vulkanMemoryModelDeviceScope;
+    out.device_atomics = !out.memory_model || device_scope;
     out.coopmat = (extensions & kExtCoopmat) && out.memory_model && f.coopmat.cooperativeMatrix;
     const VkPhysicalDeviceCooperativeMatrix2FeaturesNV& two = f.coopmat2;
     out.coopmat2 = out.coopmat && (extensions & kExtCoopmat2) && two.cooperativeMatrixFlexibleDimensions &&

@@ -28,7 +28,8 @@ uint32_t extension_bit(const char* name);  // 0: not one of them
 // Features, either those that a device has or those that a host enabled.
 struct Features {
     bool storage_16bit, float16, subgroup_size_control, full_subgroups, memory_model, coopmat;
-    bool coopmat2;  // all parts of VK_NV_cooperative_matrix2 that the kernels use
+    bool device_atomics;  // not forbidden by a memory model without device scope
+    bool coopmat2;        // all parts of VK_NV_cooperative_matrix2 that the kernels use
     bool push_descriptors;
     const char* push_function;  // vkCmdPushDescriptorSet or its KHR name; null without push_descriptors
 };

@@ -24,11 +24,15 @@ class EveryShader {
   public:
     EveryShader() {
         for (const FoveaDeviceClass device : {FOVEA_CLASS_CPU, FOVEA_CLASS_DISCRETE}) {
-            for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16}) {
-                FoveaDeviceFacts facts = gpu_facts();
-                facts.device_class = device;
-                add_attention(facts, type);
-                add_operations(facts, type);
+            FoveaDeviceFacts facts = gpu_facts();
+            facts.device_class = device;
+            for (const uint32_t features :
+                 {uint32_t{FOVEA_FEATURE_DEVICE_ATOMICS}, uint32_t{FOVEA_FEATURE_F16_STORAGE}}) {
+                facts.features = features;
+                for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16}) {
+                    add_attention(facts, type);
+                    add_operations(facts, type);
+                }
             }
         }
     }

@@ -75,13 +75,6 @@ TEST(Refusals, other_operations_name_the_field_too) {
     const FoveaDeviceFacts facts = floor_facts();
     Diag diag;
     FoveaPlan plan = nullptr;
-    FoveaRopeDesc rope{};
-    rope.struct_size = sizeof rope;
-    rope.y_type = FOVEA_F16;
-    rope.batch = rope.heads = 1, rope.dim = 4, rope.len = 4;
-    EXPECT_EQ(foveaPlanRope(&facts, &rope, nullptr, &plan, &diag), FOVEA_UNSUPPORTED);
-    EXPECT_STREQ(diag.field, "y_type");
-
     FoveaLinearDesc linear{};
     linear.struct_size = sizeof linear;
     linear.n_in = 1 << 16, linear.n_out = 1 << 12, linear.rows = 3, linear.weight_is_in_out = 1;

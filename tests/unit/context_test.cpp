@@ -53,8 +53,8 @@ TEST(Context, CountsOnlyWhatWasEnabled) {
     const Created made = create(host);
     ASSERT_EQ(made.code, FOVEA_OK) << made.diag.text;
     const FoveaDeviceFacts facts = host.facts(made.context);
-    EXPECT_EQ(facts.features,
-              FOVEA_FEATURE_SUBGROUP_ARITHMETIC | FOVEA_FEATURE_SUBGROUP_SHUFFLE | FOVEA_FEATURE_TIMESTAMPS);
+    EXPECT_EQ(facts.features, FOVEA_FEATURE_SUBGROUP_ARITHMETIC | FOVEA_FEATURE_SUBGROUP_SHUFFLE |
+                                  FOVEA_FEATURE_TIMESTAMPS | FOVEA_FEATURE_DEVICE_ATOMICS);
     EXPECT_EQ(facts.coopmat_m, 0u);
     foveaDestroyContext(made.context);
 }

@@ -325,7 +325,9 @@ enum {
     FOVEA_FEATURE_COOPMAT = 1u << 5,
     FOVEA_FEATURE_COOPMAT2 = 1u << 6,
     FOVEA_FEATURE_PUSH_DESCRIPTORS = 1u << 7,
-    FOVEA_FEATURE_TIMESTAMPS = 1u << 8
+    FOVEA_FEATURE_TIMESTAMPS = 1u << 8,
+    FOVEA_FEATURE_DEVICE_ATOMICS = 1u << 9   /* atomics of device scope: always, unless vulkanMemoryModel was enabled
+                                                without vulkanMemoryModelDeviceScope */
 };
 
 /* All that the planner knows of a device. Filled by foveaCpuFacts or foveaContextFacts, or by hand for a host that
