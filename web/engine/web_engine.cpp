@@ -214,7 +214,7 @@ double webBench(uint32_t heads, uint32_t tokens, uint32_t dim, int32_t threads, 
     const std::uint32_t workers =
         std::clamp<std::uint32_t>(std::uint32_t(std::max(1, threads)), 1, s.engine->worker_count());
     Attention call;
-    call.heads(heads).lengths(tokens, tokens).dims(dim).causal();
+    call.batch(1).heads(heads).lengths(tokens, tokens).dims(dim).causal();
     Result<FoveaDeviceFacts> facts = s.engine->facts(workers);
     if (s.failed(facts)) return -1;
     Result<Plan> plan = plan_attention(*facts, call);

@@ -1,0 +1,109 @@
+// The state, the engine's latest results, and who wants to hear of changes.
+import { Engine } from "./engine.ts";
+import type { Computed, OwnTensors, Stage } from "./protocol.ts";
+import { engineText, engineTextOfTensors, fromHash, presetState, toHash, tokensOf, type State } from "./state.ts";
+import { orderStages } from "./views.ts";
+
+const thumbnailSize = 48;
+// Slider drags and typing within this time are one step for the Back button.
+const burstMs = 900;
+
+export interface Result extends Computed {
+    tokens: string[];
+    typed: number;
+    stages: Stage[];
+    state: State;
+}
+
+export class App {
+    readonly engine = new Engine();
+    state: State = fromHash(location.hash);
+    result: Result | null = null;
+    own: OwnTensors | null = null;
+    ownName = "";
+    // Told of every change of the state, and of every new result.
+    readonly onState = new Set<() => void>();
+    readonly onResult = new Set<(result: Result) => void>();
+    onTrouble: (text: string, canRetry: boolean) => void = () => {};
+    private running = false;
+    private again = false;
+    private lastBurst = { field: "", time: 0 };
+
+    constructor() {
+        addEventListener("popstate", () => this.follow());
+        addEventListener("hashchange", () => this.follow());
+    }
+
+    private follow(): void {
+        if (location.hash && !location.hash.startsWith("#v=")) return; // a section of the page
+        if (toHash(this.state) === location.hash) return;
+        this.state = fromHash(location.hash);
+        this.own = null;
+        this.announceState();
+        this.recompute();
+    }
+
+    // `numbers`: the change concerns what is computed, not only what is shown. A burst of changes of the same field
+    // (typing, dragging) is one step back.
+    change(fields: Partial<State>, options: { numbers?: boolean; burst?: string } = {}): void {
+        this.state = { ...this.state, ...fields };
+        const hash = toHash(this.state);
+        if (hash !== location.hash) {
+            const now = performance.now();
+            const same = options.burst !== undefined && options.burst === this.lastBurst.field && now - this.lastBurst.time < burstMs;
+            this.lastBurst = { field: options.burst ?? "", time: now };
+            history[same ? "replaceState" : "pushState"](null, "", hash);
+        }
+        this.announceState();
+        if (options.numbers !== false) this.recompute();
+    }
+
+    setLevel(level: number): void {
+        const text = this.state.text;
+        this.own = null;
+        this.change({ ...presetState(level), text });
+    }
+
+    showTensors(tensors: OwnTensors | null, name: string): void {
+        this.own = tensors;
+        this.ownName = name;
+        this.change({ stage: "weights", head: 0, row: 0, column: 0, heads: tensors?.shape.heads ?? this.state.heads, kv: tensors?.shape.kv ?? this.state.kv, mask: "none", p: 0, compare: -1 });
+    }
+
+    private announceState(): void { for (const tell of this.onState) tell(); }
+
+    get headCount(): number { return this.own ? this.own.shape.heads : this.state.level >= 5 ? this.state.heads : 1; }
+
+    // Newest wins: while the engine works, later wishes only set a flag.
+    recompute(): void {
+        this.again = true;
+        if (!this.running && this.engine.info) void this.run();
+    }
+
+    private async run(): Promise<void> {
+        this.running = true;
+        while (this.again) {
+            this.again = false;
+            await this.computeOnce();
+        }
+        this.running = false;
+    }
+
+    private async computeOnce(): Promise<void> {
+        const state = this.state, own = this.own;
+        const { tokens, typed } = own ? { tokens: labels(own.shape.rows, "q"), typed: own.shape.rows } : tokensOf(state);
+        if (tokens.length === 0) { this.onTrouble("Type at least one word: the last result is still shown.", false); return; }
+        const heads = this.headCount, head = Math.min(state.head, heads - 1);
+        const text = own ? engineTextOfTensors(state, own.shape) : engineText(state, tokens);
+        try {
+            const computed = await this.engine.ask("compute", { text, head, heads, thumbnails: thumbnailSize, own });
+            this.result = { ...computed, tokens, typed, state, stages: orderStages([...computed.shared, ...computed.head]) };
+            this.onTrouble("", false);
+            for (const tell of this.onResult) tell(this.result);
+        } catch (error) {
+            if (this.engine.info) this.onTrouble((error as Error).message, false);
+        }
+    }
+}
+
+export const labels = (count: number, prefix: string) => Array.from({ length: count }, (_, i) => `${prefix}${i}`);

@@ -1,0 +1,54 @@
+// The page's side of the Worker: requests as promises, and what happens when the Worker dies.
+import type { EngineInfo, Kind, Reply, Request, Requests } from "./protocol.ts";
+
+declare const WORKER_FILE: string;
+
+export class Engine {
+    private worker: Worker | null = null;
+    private nextId = 1;
+    private waiting = new Map<number, { resolve: (value: never) => void; reject: (error: Error) => void }>();
+    info: EngineInfo | null = null;
+    onDeath: (reason: string) => void = () => {};
+
+    async start(engine: string): Promise<EngineInfo> {
+        this.stop("restarted");
+        const worker = new Worker(new URL(WORKER_FILE, import.meta.url), { type: "module", name: "fovea-engine" });
+        this.worker = worker;
+        worker.addEventListener("message", (event: MessageEvent<Reply>) => this.settle(event.data));
+        worker.addEventListener("error", (event) => { event.preventDefault(); this.died(worker, event.message || "the Worker could not be loaded"); });
+        const lock = `fovea-${Date.now()}-${Math.random()}`;
+        this.info = await this.ask("start", { engine, lock });
+        navigator.locks?.request(lock, () => this.died(worker, "the Worker ended"));
+        return this.info;
+    }
+
+    ask<K extends Kind>(kind: K, ask: Requests[K]["ask"]): Promise<Requests[K]["answer"]> {
+        return new Promise((resolve, reject) => {
+            if (!this.worker) { reject(new Error("the engine is not running")); return; }
+            const request: Request<K> = { id: this.nextId++, kind, ask };
+            this.waiting.set(request.id, { resolve, reject });
+            this.worker.postMessage(request);
+        });
+    }
+
+    stop(reason: string): void {
+        this.worker?.terminate();
+        this.worker = null;
+        this.info = null;
+        for (const { reject } of this.waiting.values()) reject(new Error(reason));
+        this.waiting.clear();
+    }
+
+    private settle(reply: Reply): void {
+        const waiting = this.waiting.get(reply.id);
+        this.waiting.delete(reply.id);
+        if (reply.error === undefined) waiting?.resolve(reply.answer as never);
+        else waiting?.reject(new Error(reply.error));
+    }
+
+    private died(worker: Worker, reason: string): void {
+        if (worker !== this.worker) return;
+        this.stop(reason);
+        this.onDeath(reason);
+    }
+}

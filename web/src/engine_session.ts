@@ -1,0 +1,86 @@
+// Calls the engine module's C functions. Used by the Worker, and at build time for the numbers in the HTML.
+import type { EngineModule, Pointer } from "./engine_abi.ts";
+import type { Computed, OwnTensors, Stage, Steps } from "./protocol.ts";
+
+export class EngineSession {
+    constructor(private readonly module: EngineModule) {}
+
+    private fail(): never { throw new Error(this.module.UTF8ToString(this.module._webError()) || "the engine refused"); }
+
+    json<T>(address: Pointer): T {
+        if (!address) this.fail();
+        return JSON.parse(this.module.UTF8ToString(address)) as T;
+    }
+
+    // A copy: the engine's memory may move with its next call.
+    floats(address: Pointer, count: number): Float32Array {
+        if (!address && count) this.fail();
+        return this.module.HEAPF32.slice(address >> 2, (address >> 2) + count);
+    }
+
+    private withText<T>(text: string, use: (address: Pointer) => T): T {
+        const address = this.module.stringToNewUTF8(text);
+        try { return use(address); } finally { this.module._free(address); }
+    }
+
+    start(threads: number): { abi: number; target: string; threads: number; kernel: string } {
+        this.module._webStart(threads);
+        return this.info();
+    }
+    info() { return this.json<{ abi: number; target: string; threads: number; kernel: string }>(this.module._webInfo()); }
+
+    stages(head: number): Stage[] {
+        const found = this.json<{ id: string; shape: number[]; address: number; count: number }[]>(this.module._webStages(head));
+        return found.map(({ id, shape, address, count }) => ({ id, shape, data: this.floats(address, count) }));
+    }
+
+    compute(text: string, head: number, heads: number, thumbnailSize: number, own: OwnTensors | null): Computed {
+        const begin = performance.now();
+        if (own) this.computeOwn(text, own);
+        else if (!this.withText(text, (t) => this.module._webCompute(t))) this.fail();
+        const shared = this.stages(-1);
+        const stages = this.stages(head);
+        const ms = performance.now() - begin;
+        const thumbnails = heads > 1 ? this.floats(this.module._webThumbnails(thumbnailSize), heads * thumbnailSize * thumbnailSize) : null;
+        return { shared, head: stages, headIndex: head, thumbnails, thumbnailSize, ms, kernel: this.info().kernel };
+    }
+
+    private computeOwn(text: string, own: OwnTensors): void {
+        const parts = [own.q, own.k, own.v ?? new Float32Array(0)];
+        const addresses = parts.map((part) => (part.length ? this.module._webAllocate(part.byteLength) : 0));
+        try {
+            if (addresses.some((a, i) => !a && parts[i].length))
+                throw new Error(`the browser has no memory for ${parts.reduce((n, p) => n + p.byteLength, 0)} more bytes`);
+            parts.forEach((part, i) => this.module.HEAPF32.set(part, addresses[i] >> 2));
+            const [q, k, v] = addresses;
+            if (!this.withText(text, (t) => this.module._webComputeTensors(t, q, k, v))) this.fail();
+        } finally {
+            for (const address of addresses) if (address) this.module._webRelease(address);
+        }
+    }
+
+    derive(head: number, row: number, column: number): Steps { return this.json<Steps>(this.module._webDerive(head, row, column)); }
+
+    mapBegin(tokens: number, dim: number, seed: number): null {
+        if (!this.module._webMapBegin(tokens, dim, seed)) this.fail();
+        return null;
+    }
+    mapPrepare(maxFlops: number): number {
+        const progress = this.module._webMapPrepare(maxFlops);
+        if (progress < 0) this.fail();
+        return progress;
+    }
+    mapTile(level: number, row: number, column: number, rows: number, columns: number, sampled: boolean) {
+        const begin = performance.now();
+        const count = rows * columns;
+        const both = this.floats(this.module._webMapTile(level, row, column, rows, columns, sampled ? 1 : 0), 2 * count);
+        return { mass: both.slice(0, count), max: both.slice(count), ms: performance.now() - begin };
+    }
+    mapCell(row: number, column: number): number { return this.module._webMapCell(row, column); }
+
+    bench(heads: number, tokens: number, dim: number, threads: number, repeats: number): number {
+        const seconds = this.module._webBench(heads, tokens, dim, threads, repeats);
+        if (seconds < 0) this.fail();
+        return seconds;
+    }
+}

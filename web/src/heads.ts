@@ -1,0 +1,85 @@
+// Thumbnails of all heads, and one head against another.
+import type { App, Result } from "./app.ts";
+import { colorAt, colorTable } from "./colors.ts";
+import { byId } from "./dom.ts";
+import { number } from "./format.ts";
+import { pairStages } from "./levels.ts";
+import { MatrixView, type MatrixContent } from "./matrix.ts";
+import { headName, type Workbench } from "./stage.ts";
+
+export class Heads {
+    private readonly a: MatrixView;
+    private readonly b: MatrixView;
+
+    constructor(private readonly app: App, private readonly workbench: Workbench) {
+        const handlers = { pick: (row: number, column: number) => workbench.pick(row, column) };
+        this.a = new MatrixView(byId("compare-a"), handlers, "First head of the comparison");
+        this.b = new MatrixView(byId("compare-b"), handlers, "Second head of the comparison");
+        byId("thumbs").addEventListener("click", (event) => {
+            const head = (event.target as Element).closest<HTMLElement>("[data-head]")?.dataset.head;
+            if (head !== undefined) this.choose(Number(head), event.shiftKey);
+        });
+        byId("thumbs").addEventListener("keydown", (event) => {
+            const head = (event.target as Element).closest<HTMLElement>("[data-head]")?.dataset.head;
+            if (head !== undefined && event.key.toLowerCase() === "c") this.choose(Number(head), true);
+        });
+        for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="split"]'))
+            radio.addEventListener("change", () => app.change({ split: radio.value }, { numbers: false }));
+        byId("compare-off").addEventListener("click", () => app.change({ compare: -1 }, { numbers: false }));
+        app.onResult.add((result) => this.show(result));
+        app.onState.add(() => { if (app.result) this.show(app.result); });
+    }
+
+    private choose(head: number, compare: boolean): void {
+        if (!compare) this.app.change({ head });
+        else if (head !== this.app.state.head) this.app.change({ compare: this.app.state.compare === head ? -1 : head }, { numbers: false });
+    }
+
+    private show(result: Result): void {
+        const count = this.app.headCount, { state } = this.app;
+        byId("heads-panel").hidden = count < 2 || !result.thumbnails;
+        if (byId("heads-panel").hidden) return;
+        const list = byId("thumbs");
+        if (list.childElementCount !== count)
+            list.innerHTML = Array.from({ length: count }, (_, i) => `<button type="button" class="thumb" data-head="${i}"><canvas width="48" height="48" aria-hidden="true"></canvas><span>${headName(i)}</span></button>`).join("");
+        [...list.children].forEach((button, i) => {
+            button.setAttribute("aria-pressed", String(i === Math.min(state.head, count - 1)));
+            button.classList.toggle("b", i === state.compare);
+            this.thumbnail(button.querySelector("canvas")!, result, i);
+        });
+        void this.showComparison(result);
+    }
+
+    private thumbnail(canvas: HTMLCanvasElement, result: Result, head: number): void {
+        const size = result.thumbnailSize, count = size * size;
+        const part = result.thumbnails!.subarray(head * count, (head + 1) * count);
+        if (part.length < count) return;
+        const scale = { table: colorTable("ink", document.documentElement.dataset.theme === "dark"), low: 0, high: part.reduce((a, b) => Math.max(a, b), 1e-9), log: false };
+        const image = new ImageData(size, size);
+        part.forEach((value, i) => { image.data.set(colorAt(scale, value), 4 * i); image.data[4 * i + 3] = 255; });
+        canvas.getContext("2d")!.putImageData(image, 0, 0);
+    }
+
+    private async showComparison(result: Result): Promise<void> {
+        const { state } = this.app, other = state.compare;
+        const stage = this.workbench.stage();
+        const on = other >= 0 && other < this.app.headCount && other !== state.head && !!stage && pairStages.has(stage.id);
+        byId("compare").hidden = !on;
+        if (!on) return;
+        for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="split"]')) radio.checked = radio.value === state.split;
+        const stages = await this.app.engine.ask("headStages", { head: other }).catch(() => null);
+        const there = stages?.find((s) => s.id === stage.id);
+        if (!there || result !== this.app.result) return;
+        const a = this.workbench.content(stage, result), b: MatrixContent = { ...a, data: there.data };
+        const difference = a.data.map((value, i) => value - there.data[i]);
+        const finite = difference.filter(Number.isFinite);
+        const largest = finite.reduce((m, d) => Math.max(m, Math.abs(d)), 0);
+        byId("compare-title").textContent = `${headName(state.head)} and ${headName(other)}`;
+        byId("compare-note").textContent = `Largest difference ${number(largest)}, mean absolute difference ${number(finite.reduce((s, d) => s + Math.abs(d), 0) / Math.max(1, finite.length))}.` +
+            (state.split === "triangle" ? ` Below the diagonal ${headName(state.head)}, above it ${headName(other)}.` : "") + (state.split === "difference" ? ` ${headName(state.head)} minus ${headName(other)}.` : "");
+        byId("compare-b").hidden = state.split !== "side";
+        this.a.set(state.split === "difference" ? { ...a, data: difference, signed: true, sums: false, low: null, high: null, log: false } : state.split === "triangle" ? { ...a, upper: there.data, sums: false } : a);
+        if (state.split === "side") this.b.set(b);
+        for (const view of [this.a, this.b]) view.pick(state.row, state.column);
+    }
+}

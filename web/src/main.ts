@@ -1,0 +1,103 @@
+// Brings the static page to life.
+import { App } from "./app.ts";
+import { byId } from "./dom.ts";
+import { duration } from "./format.ts";
+import { connectExport } from "./exporting.ts";
+import { Heads } from "./heads.ts";
+import { connectKeys } from "./keys.ts";
+import { connectKnobs } from "./knobs.ts";
+import { connectSpeed, showCores } from "./speed.ts";
+import { Workbench } from "./stage.ts";
+import { toHash } from "./state.ts";
+import { DeepZoom } from "./zoom.ts";
+
+const app = new App();
+let zoom: DeepZoom;
+let restarts = 0;
+
+function connectTheme(): void {
+    const root = document.documentElement, system = matchMedia("(prefers-color-scheme: dark)");
+    const kept = () => { try { return localStorage.getItem("fovea-theme"); } catch { return null; } };
+    const apply = () => { root.dataset.theme = kept() ?? (system.matches ? "dark" : "light"); app.onState.forEach((tell) => tell()); };
+    system.addEventListener("change", apply);
+    byId("theme").addEventListener("click", () => {
+        const next = root.dataset.theme === "dark" ? "light" : "dark";
+        try { if ((next === "dark") === system.matches) localStorage.removeItem("fovea-theme"); else localStorage.setItem("fovea-theme", next); } catch { root.dataset.theme = next; }
+        apply();
+    });
+    apply();
+}
+
+function connectTrouble(): void {
+    const box = byId("notice");
+    app.onTrouble = (text, canRetry) => {
+        if (!text && box.dataset.lasting) return;
+        box.hidden = text === "";
+        box.textContent = text;
+        delete box.dataset.lasting;
+        if (!canRetry) return;
+        box.dataset.lasting = "1";
+        const retry = document.createElement("button");
+        retry.className = "primary";
+        retry.textContent = "Try again";
+        retry.addEventListener("click", () => { delete box.dataset.lasting; box.hidden = true; void startEngine(); });
+        box.append(retry);
+    };
+}
+
+const engineNames: Record<string, string> = { simd: "WASM SIMD", "simd-threads": "WASM SIMD", relaxed: "WASM relaxed SIMD", "relaxed-threads": "WASM relaxed SIMD" };
+
+function showBadge(ms?: number): void {
+    const info = app.engine.info;
+    const root = document.documentElement;
+    root.classList.toggle("is-live", info !== null);
+    if (!info) { byId("badge-text").textContent = "static page"; return; }
+    const threads = `${info.threads} thread${info.threads > 1 ? "s" : ""}`;
+    byId("badge-text").textContent = `live: ${engineNames[info.variant]}, ${threads}`;
+    byId("badge").title = [info.reason, ms === undefined ? "" : `last result in ${duration(ms)}`].filter(Boolean).join("; ");
+}
+
+async function startEngine(): Promise<void> {
+    try {
+        await app.engine.start(new URLSearchParams(location.search).get("engine") ?? "");
+        showBadge();
+        showCores(app);
+        app.recompute();
+    } catch (error) {
+        app.engine.stop("not started");
+        showBadge();
+        app.onTrouble(`The engine could not start: ${(error as Error).message}. The page shows its first result.`, true);
+    }
+}
+
+app.engine.onDeath = (reason) => {
+    showBadge();
+    zoom.restart();
+    if (restarts++ < 2) { void startEngine().then(() => { byId("announce").textContent = "The engine stopped and was started again."; }); return; }
+    app.onTrouble(`The engine stopped: ${reason}.`, true);
+};
+
+connectTheme();
+connectTrouble();
+const workbench = new Workbench(app);
+connectKnobs(app, workbench);
+new Heads(app, workbench);
+zoom = new DeepZoom(app);
+connectExport(app, workbench);
+connectSpeed(app);
+connectKeys(app, workbench);
+app.onResult.add((result) => showBadge(result.ms));
+byId("share").addEventListener("click", async () => {
+    const url = new URL(toHash(app.state), location.href).href;
+    try {
+        await navigator.clipboard.writeText(url);
+        byId("share").textContent = "Link copied";
+    } catch { location.hash = toHash(app.state); byId("share").textContent = "Link is in the address bar"; }
+    setTimeout(() => { byId("share").textContent = "Copy link"; }, 2500);
+});
+const embed = () => { byId("embed-code").textContent = `<iframe src="${location.origin}${location.pathname}${toHash(app.state)}" width="960" height="720"></iframe>`; };
+app.onState.add(embed);
+embed();
+// For tests and the curious: what the page knows.
+Object.assign(globalThis, { fovea: { app, workbench, zoom } });
+void startEngine();

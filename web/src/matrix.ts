@@ -1,0 +1,423 @@
+// A matrix on a canvas, with a grid for keyboards and screen readers beside it.
+import { autoRange, colorAt, colorTable, css, inkOn, type Scale } from "./colors.ts";
+import { number, short } from "./format.ts";
+
+export interface MatrixContent {
+    data: Float32Array;
+    rows: number;
+    columns: number;
+    rowLabels: string[];
+    columnLabels: string[];
+    name: string;
+    map: string;
+    signed: boolean;
+    sums: boolean; // the row sums at the right edge
+    log: boolean;
+    low: number | null;
+    high: number | null;
+    // Cells below the diagonal from `data`, above it from this (head A against head B).
+    upper?: Float32Array;
+}
+
+export interface MatrixHandlers {
+    pick(row: number, column: number): void;
+    hover?(row: number, column: number): void;
+    paint?(row: number, column: number): void;
+}
+
+const maxCell = 88, minDigits = 34, wideDigits = 60, maxHeight = 640;
+const fonts = '"Inter", system-ui, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Liberation Sans", Arial, sans-serif';
+
+interface Layout { left: number; top: number; right: number; cell: number; width: number; height: number; slanted: boolean; labels: boolean }
+
+export class MatrixView {
+    private readonly canvas = document.createElement("canvas");
+    private readonly grid = document.createElement("div");
+    private content: MatrixContent | null = null;
+    private layout: Layout = { left: 0, top: 0, right: 0, cell: 1, width: 1, height: 1, slanted: false, labels: true };
+    private picked: [number, number] = [0, 0];
+    private hovered: [number, number] | null = null;
+    private zoom = 1;
+    private origin: [number, number] = [0, 0]; // first visible cell: row, column (fractions)
+    private frame = 0;
+    private image: HTMLCanvasElement | null = null;
+    scale: Scale = { table: new Uint8ClampedArray(768), low: 0, high: 1, log: false };
+    painting = false;
+
+    constructor(private readonly host: HTMLElement, private readonly handlers: MatrixHandlers, label: string) {
+        this.canvas.setAttribute("aria-hidden", "true");
+        this.canvas.className = "cells";
+        this.grid.className = "grid unseen-grid";
+        this.grid.setAttribute("role", "grid");
+        this.grid.setAttribute("aria-label", label);
+        host.append(this.canvas, this.grid);
+        this.listen();
+        new ResizeObserver(() => this.draw()).observe(host);
+    }
+
+    set(content: MatrixContent): void {
+        const resized = !this.content || content.rows !== this.content.rows || content.columns !== this.content.columns;
+        this.content = content;
+        if (resized) { this.zoom = 1; this.origin = [0, 0]; }
+        const [low, high] = autoRange(content.data, content.signed);
+        const dark = document.documentElement.dataset.theme === "dark";
+        const map = content.map === "auto" ? (content.signed ? "diverging" : "ink") : content.map;
+        this.scale = { table: colorTable(map, dark), low: content.low ?? low, high: content.high ?? high, log: content.log };
+        this.image = null;
+        this.pick(Math.min(this.picked[0], content.rows - 1), Math.min(this.picked[1], content.columns - 1));
+    }
+
+    // Shows a cell as picked; tells nobody.
+    pick(row: number, column: number): void {
+        this.picked = [row, column];
+        this.reveal();
+        this.fillGrid();
+        this.draw();
+    }
+
+    focus(): void { this.grid.querySelector<HTMLElement>('[tabindex="0"]')?.focus({ preventScroll: true }); }
+    fit(): void { this.zoom = 1; this.origin = [0, 0]; this.draw(); }
+    get element(): HTMLCanvasElement { return this.canvas; }
+    get current(): MatrixContent | null { return this.content; }
+
+    zoomBy(factor: number, x = this.layout.width / 2, y = this.layout.height / 2): void {
+        const before = this.toCells(x, y);
+        this.zoom = Math.min(64, Math.max(1, this.zoom * factor));
+        this.measure();
+        const after = this.toCells(x, y);
+        this.moveBy(before[0] - after[0], before[1] - after[1]);
+    }
+
+    private moveBy(rows: number, columns: number): void {
+        this.origin = [this.origin[0] + rows, this.origin[1] + columns];
+        this.draw();
+    }
+
+    private toCells(x: number, y: number): [number, number] {
+        const { left, top, cell } = this.layout;
+        return [(y - top) / cell + this.origin[0], (x - left) / cell + this.origin[1]];
+    }
+
+    private at(event: PointerEvent | WheelEvent | MouseEvent): [number, number] | null {
+        const box = this.canvas.getBoundingClientRect();
+        const x = event.clientX - box.left, y = event.clientY - box.top;
+        if (!this.content || x < this.layout.left || y < this.layout.top) return null;
+        const [row, column] = this.toCells(x, y).map(Math.floor);
+        return row >= 0 && column >= 0 && row < this.content.rows && column < this.content.columns ? [row, column] : null;
+    }
+
+    private listen(): void {
+        const pointers = new Map<number, PointerEvent>();
+        let dragged = 0;
+        this.canvas.addEventListener("pointerdown", (event) => {
+            pointers.set(event.pointerId, event);
+            dragged = 0;
+            if (this.zoom > 1 || pointers.size > 1 || this.painting) this.canvas.setPointerCapture(event.pointerId);
+        });
+        this.canvas.addEventListener("pointermove", (event) => {
+            const last = pointers.get(event.pointerId);
+            if (!last) { this.hover(this.at(event)); return; }
+            const dx = event.clientX - last.clientX, dy = event.clientY - last.clientY;
+            dragged += Math.abs(dx) + Math.abs(dy);
+            if (pointers.size === 2) {
+                const other = [...pointers.values()].find((p) => p.pointerId !== event.pointerId)!;
+                const distance = (a: PointerEvent) => Math.hypot(a.clientX - other.clientX, a.clientY - other.clientY);
+                const box = this.canvas.getBoundingClientRect();
+                this.zoomBy(distance(event) / Math.max(1, distance(last)), (event.clientX + other.clientX) / 2 - box.left, (event.clientY + other.clientY) / 2 - box.top);
+            } else if (this.zoom > 1 && !this.painting) this.moveBy(-dy / this.layout.cell, -dx / this.layout.cell);
+            pointers.set(event.pointerId, event);
+        });
+        const end = (event: PointerEvent) => {
+            if (!pointers.delete(event.pointerId) || event.type === "pointercancel" || dragged > 6) return;
+            const cell = this.at(event);
+            if (!cell) return;
+            if (this.painting) this.handlers.paint?.(...cell);
+            else { this.handlers.pick(...cell); this.focus(); }
+        };
+        this.canvas.addEventListener("pointerup", end);
+        this.canvas.addEventListener("pointercancel", end);
+        this.canvas.addEventListener("pointerleave", () => this.hover(null));
+        this.canvas.addEventListener("wheel", (event) => {
+            if (!event.ctrlKey && !event.metaKey && this.zoom === 1) return; // the page scrolls
+            event.preventDefault();
+            const box = this.canvas.getBoundingClientRect();
+            if (event.ctrlKey || event.metaKey) this.zoomBy(Math.exp(-event.deltaY / 300), event.clientX - box.left, event.clientY - box.top);
+            else this.moveBy(event.deltaY / this.layout.cell, event.deltaX / this.layout.cell);
+        }, { passive: false });
+        this.grid.addEventListener("keydown", (event) => this.key(event));
+        for (const type of ["focusin", "focusout"]) this.grid.addEventListener(type, () => this.draw());
+    }
+
+    private hover(cell: [number, number] | null): void {
+        if (cell?.[0] === this.hovered?.[0] && cell?.[1] === this.hovered?.[1]) return;
+        this.hovered = cell;
+        if (cell) this.handlers.hover?.(...cell);
+        this.draw();
+    }
+
+    private key(event: KeyboardEvent): void {
+        if (!this.content) return;
+        const { rows, columns } = this.content;
+        let [row, column] = this.picked;
+        const stride = event.shiftKey ? 16 : 1;
+        switch (event.key) {
+            case "ArrowUp": row -= stride; break;
+            case "ArrowDown": row += stride; break;
+            case "ArrowLeft": column -= stride; break;
+            case "ArrowRight": column += stride; break;
+            case "Home": column = 0; if (event.ctrlKey) row = 0; break;
+            case "End": column = columns - 1; if (event.ctrlKey) row = rows - 1; break;
+            case "+": case "=": this.zoomBy(1.5); event.preventDefault(); return;
+            case "-": this.zoomBy(1 / 1.5); event.preventDefault(); return;
+            case "Enter": if (this.painting) { this.handlers.paint?.(row, column); event.preventDefault(); } return;
+            default: return;
+        }
+        event.preventDefault();
+        this.handlers.pick(Math.max(0, Math.min(rows - 1, row)), Math.max(0, Math.min(columns - 1, column)));
+        this.focus();
+    }
+
+    // The rows and columns around the pick, as far as a reader can go without the window moving.
+    private fillGrid(): void {
+        const content = this.content;
+        if (!content) return;
+        const [row, column] = this.picked;
+        const had = this.grid.contains(document.activeElement);
+        const span = (at: number, count: number) => { const first = Math.max(0, Math.min(at - 6, count - 13)); return [first, Math.min(count, first + 13)]; };
+        const [r0, r1] = span(row, content.rows), [c0, c1] = span(column, content.columns);
+        this.grid.setAttribute("aria-rowcount", String(content.rows));
+        this.grid.setAttribute("aria-colcount", String(content.columns));
+        const parts: HTMLElement[] = [];
+        for (let i = r0; i < r1; ++i) {
+            const line = document.createElement("div");
+            line.setAttribute("role", "row");
+            line.setAttribute("aria-rowindex", String(i + 1));
+            for (let j = c0; j < c1; ++j) {
+                const cell = document.createElement("span");
+                cell.setAttribute("role", "gridcell");
+                cell.setAttribute("aria-colindex", String(j + 1));
+                cell.tabIndex = i === row && j === column ? 0 : -1;
+                if (i === row && j === column) cell.setAttribute("aria-selected", "true");
+                cell.textContent = `${content.rowLabels[i]}, ${content.columnLabels[j]}: ${number(content.data[i * content.columns + j])}`;
+                line.append(cell);
+            }
+            parts.push(line);
+        }
+        this.grid.replaceChildren(...parts);
+        if (had) this.focus();
+    }
+
+    private reveal(): void {
+        if (this.zoom <= 1 || !this.content) return;
+        const [visibleRows, visibleColumns] = [(this.layout.height - this.layout.top) / this.layout.cell, (this.layout.width - this.layout.left - this.layout.right) / this.layout.cell];
+        const into = (at: number, first: number, count: number) => (at < first ? at : at + 1 > first + count ? at + 1 - count : first);
+        this.origin = [into(this.picked[0], this.origin[0], visibleRows), into(this.picked[1], this.origin[1], visibleColumns)];
+    }
+
+    private measure(): void {
+        const content = this.content!;
+        const context = this.canvas.getContext("2d")!;
+        const available = Math.max(200, this.host.clientWidth);
+        context.font = `500 13px ${fonts}`;
+        const widest = (labels: string[]) => labels.slice(0, 200).reduce((w, t) => Math.max(w, context.measureText(t).width), 0);
+        const labels = content.rows <= 200 && content.columns <= 200;
+        const left = Math.min(labels ? widest(content.rowLabels) : 36, available * 0.28) + 14;
+        const right = content.sums && content.rows <= 64 ? 54 : 2;
+        const columnWidth = Math.min(labels ? widest(content.columnLabels) : 36, 120);
+        const base = Math.min(maxCell, (available - left - right) / content.columns, Math.max(6, maxHeight / content.rows, content.rows > 200 ? maxHeight / content.rows : 0));
+        const cell = base * this.zoom;
+        const slanted = columnWidth + 10 > base;
+        const top = slanted ? Math.min(110, columnWidth * 0.72 + 18) : 30;
+        // The last slanted label leans out to the right.
+        this.layout = {
+            left, top, right, cell, slanted, labels: labels && cell >= 11,
+            width: Math.min(available, left + base * content.columns + Math.max(right, slanted ? Math.min(80, columnWidth * 0.72) : 0)), height: top + base * content.rows + 2,
+        };
+        const limit = (origin: number, count: number) => Math.max(0, Math.min(origin, count - count / this.zoom));
+        this.origin = [limit(this.origin[0], content.rows), limit(this.origin[1], content.columns)];
+    }
+
+    draw(): void {
+        if (this.frame) return;
+        this.frame = requestAnimationFrame(() => { this.frame = 0; if (this.content && this.host.clientWidth) this.paintAll(); });
+    }
+
+    private paintAll(): void {
+        this.measure();
+        const { width, height } = this.layout;
+        const ratio = Math.min(3, devicePixelRatio || 1);
+        const canvas = this.canvas;
+        if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+            canvas.width = Math.round(width * ratio);
+            canvas.height = Math.round(height * ratio);
+            canvas.style.width = `${width}px`;
+            canvas.style.height = `${height}px`;
+        }
+        canvas.style.touchAction = this.zoom > 1 ? "none" : "pan-y";
+        const context = canvas.getContext("2d")!;
+        context.setTransform(ratio, 0, 0, ratio, 0, 0);
+        context.clearRect(0, 0, width, height);
+        const style = getComputedStyle(this.host);
+        const colors = { ink: style.getPropertyValue("--ink"), soft: style.getPropertyValue("--soft"), accent: style.getPropertyValue("--accent"), surface: style.getPropertyValue("--surface"), line: style.getPropertyValue("--line") };
+        this.paintCells(context, colors);
+        this.paintLabels(context, colors);
+    }
+
+    private visible(): [number, number, number, number] {
+        const { left, top, right, cell, width, height } = this.layout, content = this.content!;
+        const bottomRow = Math.min(content.rows, Math.ceil(this.origin[0] + (height - top) / cell));
+        const lastColumn = Math.min(content.columns, Math.ceil(this.origin[1] + (width - left - (this.zoom > 1 ? right : 0)) / cell));
+        return [Math.floor(this.origin[0]), bottomRow, Math.floor(this.origin[1]), lastColumn];
+    }
+
+    private value(row: number, column: number): number {
+        const content = this.content!;
+        return (content.upper && column > row ? content.upper : content.data)[row * content.columns + column];
+    }
+
+    private paintCells(context: CanvasRenderingContext2D, colors: Record<string, string>): void {
+        const { left, top, cell, width, height } = this.layout;
+        const [r0, r1, c0, c1] = this.visible();
+        context.save();
+        context.beginPath();
+        context.rect(left - 3, top - 3, width - left + 3, height - top + 3);
+        context.clip();
+        if (cell < 5) this.paintImage(context);
+        else {
+            const gap = cell >= 20 ? 2 : cell >= 9 ? 1 : 0, radius = cell >= 30 ? 4 : cell >= 14 ? 2 : 0;
+            context.textAlign = "center";
+            context.textBaseline = "middle";
+            context.font = `500 ${cell >= 76 ? 14 : cell >= wideDigits ? 13 : 12}px ${fonts}`;
+            context.fontKerning = "none";
+            for (let i = r0; i < r1; ++i)
+                for (let j = c0; j < c1; ++j) {
+                    const value = this.value(i, j);
+                    const x = left + (j - this.origin[1]) * cell, y = top + (i - this.origin[0]) * cell;
+                    const fill = this.paintCell(context, x, y, cell - gap, radius, value, colors);
+                    if (cell < minDigits) continue;
+                    context.fillStyle = fill;
+                    context.fillText(cell >= wideDigits ? number(value) : short(value), x + (cell - gap) / 2, y + (cell - gap) / 2 + 0.5);
+                }
+            this.outline(context, this.picked, gap, radius, colors.accent, colors.surface, this.grid.contains(document.activeElement));
+            if (this.hovered) this.outline(context, this.hovered, gap, radius, colors.ink, colors.surface, false);
+        }
+        context.restore();
+    }
+
+    // Returns the colour in which the digits can be read.
+    private paintCell(context: CanvasRenderingContext2D, x: number, y: number, size: number, radius: number, value: number, colors: Record<string, string>): string {
+        context.beginPath();
+        context.roundRect(x, y, size, size, radius);
+        if (Number.isFinite(value)) {
+            const rgb = colorAt(this.scale, value);
+            context.fillStyle = css(rgb);
+            context.fill();
+            return inkOn(rgb);
+        }
+        if (value === -Infinity) { // hidden: hatched
+            context.save();
+            context.clip();
+            context.strokeStyle = colors.line;
+            context.lineWidth = 1;
+            context.beginPath();
+            for (let d = 0; d < 2 * size; d += Math.max(5, size / 8)) { context.moveTo(x + d, y); context.lineTo(x + d - size, y + size); }
+            context.stroke();
+            context.restore();
+            return colors.soft;
+        }
+        context.fillStyle = Number.isNaN(value) ? "#d6009a" : "#00a0c8";
+        context.fill();
+        return "#ffffff";
+    }
+
+    private outline(context: CanvasRenderingContext2D, [row, column]: [number, number], gap: number, radius: number, color: string, halo: string, focused: boolean): void {
+        const { left, top, cell } = this.layout;
+        const x = left + (column - this.origin[1]) * cell, y = top + (row - this.origin[0]) * cell;
+        const size = cell - gap;
+        context.lineWidth = focused ? 5 : 4;
+        context.strokeStyle = halo;
+        context.beginPath();
+        context.roundRect(x, y, size, size, radius);
+        context.stroke();
+        context.lineWidth = focused ? 3 : 2;
+        context.strokeStyle = color;
+        context.stroke();
+    }
+
+    private paintImage(context: CanvasRenderingContext2D): void {
+        const content = this.content!, { left, top, cell } = this.layout;
+        if (!this.image) {
+            this.image = document.createElement("canvas");
+            this.image.width = content.columns;
+            this.image.height = content.rows;
+            const pixels = new ImageData(content.columns, content.rows);
+            for (let i = 0; i < content.rows; ++i)
+                for (let j = 0; j < content.columns; ++j) {
+                    const value = this.value(i, j), at = 4 * (i * content.columns + j);
+                    pixels.data.set(Number.isFinite(value) ? colorAt(this.scale, value) : [128, 128, 128], at);
+                    pixels.data[at + 3] = value === -Infinity ? 24 : 255;
+                }
+            this.image.getContext("2d")!.putImageData(pixels, 0, 0);
+        }
+        context.imageSmoothingEnabled = cell < 1;
+        context.drawImage(this.image, left - this.origin[1] * cell, top - this.origin[0] * cell, content.columns * cell, content.rows * cell);
+        const [row, column] = this.picked;
+        context.strokeStyle = getComputedStyle(this.host).getPropertyValue("--accent");
+        context.lineWidth = 1;
+        const x = left + (column + 0.5 - this.origin[1]) * cell, y = top + (row + 0.5 - this.origin[0]) * cell;
+        context.strokeRect(x - 4.5, y - 4.5, 9, 9);
+    }
+
+    private paintLabels(context: CanvasRenderingContext2D, colors: Record<string, string>): void {
+        const content = this.content!, { left, top, cell, slanted, labels, height } = this.layout;
+        const [r0, r1, c0, c1] = this.visible();
+        const strong = (i: number, axis: 0 | 1) => i === this.picked[axis] || i === this.hovered?.[axis];
+        const stride = labels ? 1 : Math.max(1, Math.ceil(40 / cell));
+        const gap = cell >= 20 ? 2 : 0;
+        const put = (index: number, axis: 0 | 1) => {
+            const on = strong(index, axis);
+            if (index % stride && !on) return false;
+            context.font = `${on ? 600 : 450} ${cell >= 14 ? 13 : 11}px ${fonts}`;
+            context.fillStyle = on ? (index === this.picked[axis] ? colors.accent : colors.ink) : colors.soft;
+            return true;
+        };
+        const clip = (text: string, width: number) => {
+            if (context.measureText(text).width <= width) return text;
+            const letters = [...text];
+            while (letters.length > 1 && context.measureText(`${letters.join("")}…`).width > width) letters.pop();
+            return `${letters.join("")}…`;
+        };
+        context.textBaseline = "middle";
+        for (let i = r0; i < r1; ++i) {
+            const y = top + (i + 0.5 - this.origin[0]) * cell - gap / 2;
+            if (y < top - 2 || y > height || !put(i, 0)) continue;
+            context.textAlign = "right";
+            context.fillText(clip(labels ? content.rowLabels[i] : String(i), left - 10), left - 9, y);
+            if (content.sums && content.rows <= 64 && this.zoom === 1 && cell >= 14) {
+                let sum = 0;
+                for (let j = 0; j < content.columns; ++j) sum += this.value(i, j);
+                context.font = `450 12px ${fonts}`;
+                context.fillStyle = colors.soft;
+                context.textAlign = "left";
+                context.fillText(number(sum, 3), left + content.columns * cell + 8, y);
+            }
+        }
+        for (let j = c0; j < c1; ++j) {
+            const x = left + (j + 0.5 - this.origin[1]) * cell - gap / 2;
+            if (x < left || !put(j, 1)) continue;
+            const text = clip(labels ? content.columnLabels[j] : String(j), slanted ? (top - 14) * 1.35 : cell - 4);
+            context.save();
+            context.translate(x, top - 9);
+            if (slanted) context.rotate(-Math.PI / 4);
+            context.textAlign = slanted ? "left" : "center";
+            context.fillText(text, 0, 0);
+            context.restore();
+        }
+        if (content.sums && content.rows <= 64 && this.zoom === 1 && cell >= 14 && !slanted) {
+            context.font = `450 12px ${fonts}`;
+            context.fillStyle = colors.soft;
+            context.textAlign = "left";
+            context.fillText("sum", left + content.columns * cell + 8, top - 9);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+// Timings on this machine, threads by service worker, offline use.
+import type { App } from "./app.ts";
+import { byId } from "./dom.ts";
+import { duration } from "./format.ts";
+
+const sizes = [
+    { name: "6 tokens, 1 head of 2", heads: 1, tokens: 6, dim: 2, repeats: 50 },
+    { name: "256 tokens, 12 heads of 64", heads: 12, tokens: 256, dim: 64, repeats: 5 },
+    { name: "1,024 tokens, 12 heads of 64", heads: 12, tokens: 1024, dim: 64, repeats: 3 },
+];
+// Multiplications and additions of q·k and weights·v over the visible half.
+const flops = (s: { heads: number; tokens: number; dim: number }) => 4 * s.dim * s.heads * (s.tokens * (s.tokens + 1)) / 2;
+
+export function connectSpeed(app: App): void {
+    byId("bench").addEventListener("click", async () => {
+        const button = byId<HTMLButtonElement>("bench");
+        button.disabled = true;
+        try { await measure(app); } catch (error) { app.onTrouble((error as Error).message, false); } finally { button.disabled = false; }
+    });
+    byId("offline").addEventListener("click", () => void keepOffline(app, false));
+    byId("cores").addEventListener("click", () => void keepOffline(app, true));
+    if (!("serviceWorker" in navigator)) byId("offline").hidden = true;
+    else if (navigator.serviceWorker.controller) { byId("offline").textContent = "Kept offline"; byId<HTMLButtonElement>("offline").disabled = true; }
+}
+
+export function showCores(app: App): void {
+    const info = app.engine.info;
+    const canIsolate = !crossOriginIsolated && "serviceWorker" in navigator && (navigator.hardwareConcurrency || 1) > 1;
+    byId("cores").hidden = !canIsolate;
+    byId("cores-note").textContent = !info || info.threads > 1 || !info.reason ? "" : canIsolate
+        ? `1 thread: ${info.reason}. “Use all cores” lets a small script of this page add what is missing, and loads the page once more.`
+        : `1 thread: ${info.reason}.`;
+}
+
+async function measure(app: App): Promise<void> {
+    const most = app.engine.info?.threads ?? 1;
+    const threads = [...new Set([1, 2, most])].filter((n) => n <= most);
+    const rows: string[] = [];
+    for (const size of sizes) {
+        const cells: string[] = [];
+        for (const count of threads) {
+            byId("bench-body").innerHTML = `<p class="note" role="status">Measuring ${size.name}, ${count} thread${count > 1 ? "s" : ""}…</p>`;
+            const seconds = await app.engine.ask("bench", { ...size, threads: count });
+            cells.push(`<td>${duration(seconds * 1000)}</td><td>${(flops(size) / seconds / 1e9).toFixed(1)}</td>`);
+        }
+        rows.push(`<tr><th scope="row">${size.name}</th>${cells.join("")}</tr>`);
+    }
+    const head = threads.map((n) => `<th scope="col">${n} thread${n > 1 ? "s" : ""}</th><th scope="col">GFLOP/s</th>`).join("");
+    byId("bench-body").innerHTML = `<div class="scroll" tabindex="0" role="region" aria-label="Timings"><table class="plain"><thead><tr><th scope="col">Causal attention</th>${head}</tr></thead><tbody>${rows.join("")}</tbody></table></div><p class="note">Engine ${app.engine.info?.variant}, target ${app.engine.info?.target}; kernel: ${app.result?.kernel ?? "plain"}.</p>`;
+}
+
+async function keepOffline(app: App, isolate: boolean): Promise<void> {
+    try {
+        await navigator.serviceWorker.register(isolate ? "sw.js?isolate=1" : "sw.js");
+        await navigator.serviceWorker.ready;
+        if (isolate) { location.reload(); return; }
+        // The engine in use belongs to the page's offline copy too.
+        const variant = app.engine.info?.variant;
+        await new Promise<void>((resolve) => (navigator.serviceWorker.controller ? resolve() : navigator.serviceWorker.addEventListener("controllerchange", () => resolve(), { once: true })));
+        await app.engine.start(variant ?? "");
+        app.recompute();
+        byId("offline").textContent = "Kept offline";
+        byId<HTMLButtonElement>("offline").disabled = true;
+    } catch (error) {
+        app.onTrouble(`This browser did not keep the page: ${(error as Error).message}`, false);
+    }
+}

@@ -1,0 +1,199 @@
+// The workbench: rail, matrix, colour scale and inspector.
+import { labels, type App, type Result } from "./app.ts";
+import { css, type Rgb } from "./colors.ts";
+import { byId, input, select } from "./dom.ts";
+import { formula, number, ordinal, shapeText } from "./format.ts";
+import { headName, inspectorHtml, introHtml, levelsHtml, railHtml, tableHtml } from "./views.ts";
+import { levels, pairStages, stageTexts } from "./levels.ts";
+import { MatrixView, type MatrixContent } from "./matrix.ts";
+import type { Stage } from "./protocol.ts";
+import { decodeBits, encodeBits, maskCells } from "./state.ts";
+
+const largestTable = 64;
+
+export class Workbench {
+    readonly matrix: MatrixView;
+    private derivation = 0;
+
+    constructor(private readonly app: App) {
+        this.matrix = new MatrixView(byId("matrix"), {
+            pick: (row, column) => this.pick(row, column),
+            hover: (row, column) => void this.inspect(row, column),
+            paint: (row, column) => this.paint(row, column),
+        }, "Matrix of the stage");
+        byId("rail").addEventListener("click", (event) => {
+            const id = (event.target as Element).closest<HTMLElement>("[data-stage]")?.dataset.stage;
+            if (id) app.change({ stage: id, low: "", high: "" }, { numbers: false });
+        });
+        byId("inspector").addEventListener("click", (event) => {
+            const column = (event.target as Element).closest<HTMLElement>("[data-column]")?.dataset.column;
+            if (column) this.pick(app.state.row, Number(column));
+        });
+        byId("matrix").addEventListener("pointerleave", () => void this.inspect(app.state.row, app.state.column));
+        for (const id of ["low", "high"] as const)
+            input(id).addEventListener("change", () => app.change({ [id]: Number.isFinite(parseFloat(input(id).value)) ? input(id).value.trim() : "" }, { numbers: false }));
+        input("log").addEventListener("change", () => app.change({ log: input("log").checked }, { numbers: false }));
+        select("map").addEventListener("change", () => app.change({ map: select("map").value }, { numbers: false }));
+        select("head").addEventListener("change", () => app.change({ head: Number(select("head").value) }));
+        byId("as-table").addEventListener("click", () => app.change({ table: !app.state.table }, { numbers: false }));
+        app.onResult.add(() => this.show());
+        app.onState.add(() => this.show());
+    }
+
+    // The stage that the state names, or the nearest that this level has.
+    stage(): Stage | null {
+        const stages = this.app.result?.stages ?? [];
+        return stages.find((s) => s.id === this.app.state.stage) ?? stages.find((s) => s.id === "dropped") ?? stages.find((s) => s.id === "weights") ?? null;
+    }
+
+    stepStage(by: number): void {
+        const stages = this.app.result?.stages ?? [];
+        const at = stages.findIndex((s) => s.id === this.stage()?.id);
+        const next = stages[Math.max(0, Math.min(stages.length - 1, at + by))];
+        if (next) this.app.change({ stage: next.id, low: "", high: "" }, { numbers: false });
+    }
+
+    keyLabels(result: Result): string[] { return this.app.own ? labels(this.app.own.shape.keys, "k") : result.tokens; }
+
+    content(stage: Stage, result: Result): MatrixContent {
+        const { state } = this.app;
+        const columns = stage.shape.at(-1) ?? 1, perHead = (stage.shape.at(-2) ?? 1) * columns;
+        const heads = stage.shape.length > 2 ? stage.shape[0] : 1;
+        const head = heads === 1 ? 0 : Math.floor(Math.min(state.head, this.app.headCount - 1) / (this.app.headCount / heads));
+        const data = stage.data.subarray(head * perHead, (head + 1) * perHead);
+        const rows = perHead / columns, pairs = pairStages.has(stage.id);
+        const tokenRows = rows === result.tokens.length && !stage.id.startsWith("w_");
+        const keyRows = stage.id === "keys" || stage.id === "values";
+        return {
+            data, rows, columns,
+            rowLabels: keyRows ? this.keyLabels(result) : tokenRows ? result.tokens : labels(rows, ""),
+            columnLabels: pairs ? this.keyLabels(result) : labels(columns, ""),
+            name: stageTexts[stage.id].label, map: state.map, signed: stageTexts[stage.id].signed,
+            sums: ["weights", "dropped", "weights_all", "masked_weights"].includes(stage.id),
+            log: state.log, low: state.low === "" ? null : Number(state.low), high: state.high === "" ? null : Number(state.high),
+        };
+    }
+
+    show(): void {
+        const { app } = this, result = app.result, stage = this.stage();
+        this.showLevel();
+        if (!result || !stage) return;
+        byId("rail").innerHTML = railHtml(result.stages, stage.id);
+        const text = stageTexts[stage.id];
+        byId("stage-name").innerHTML = `${text.label} <span class="formula">${formula(text.formula)}</span>`;
+        const content = this.content(stage, result);
+        const cut = result.typed > result.tokens.length ? ` Showing ${result.tokens.length.toLocaleString("en")} of ${result.typed.toLocaleString("en")} tokens.` : "";
+        byId("stage-about").textContent = `${text.about}; ${shapeText(stage.shape)}.${cut}`;
+        this.showHeads();
+        const asTable = app.state.table && content.rows <= largestTable && content.columns <= largestTable;
+        byId("as-table").setAttribute("aria-pressed", String(asTable));
+        byId<HTMLButtonElement>("as-table").disabled = content.rows > largestTable || content.columns > largestTable;
+        byId("table-box").hidden = !asTable;
+        this.matrix.element.hidden = asTable;
+        if (asTable) byId("table-box").innerHTML = tableHtml({ ...stage, shape: [content.rows, content.columns], data: content.data }, content.rowLabels, content.columnLabels, pairStages.has(stage.id) ? [app.state.row, app.state.column] : null);
+        this.matrix.set(content);
+        this.matrix.pick(Math.min(app.state.row, content.rows - 1), Math.min(app.state.column, content.columns - 1));
+        this.showScale(content);
+        void this.inspect(app.state.row, app.state.column);
+    }
+
+    private showLevel(): void {
+        const { level } = this.app.state;
+        const list = byId("intro");
+        if (list.dataset.level === String(level)) return;
+        list.dataset.level = String(level);
+        list.innerHTML = introHtml(level);
+        document.querySelector(".levels")!.innerHTML = levelsHtml(level);
+    }
+
+    private showHeads(): void {
+        const count = this.app.headCount;
+        byId("head-box").hidden = count < 2;
+        const list = select("head");
+        if (list.length !== count) list.replaceChildren(...Array.from({ length: count }, (_, i) => new Option(String(i + 1), String(i))));
+        list.value = String(Math.min(this.app.state.head, count - 1));
+    }
+
+    private showScale(content: MatrixContent): void {
+        const { scale } = this.matrix, { state } = this.app;
+        const canvas = byId<HTMLCanvasElement>("bar"), context = canvas.getContext("2d")!;
+        for (let i = 0; i < 256; ++i) {
+            context.fillStyle = css([...scale.table.subarray(3 * i, 3 * i + 3)] as Rgb);
+            context.fillRect(i, 0, 1, 1);
+        }
+        canvas.setAttribute("aria-label", `Colour scale of ${content.name} from ${number(scale.low)} to ${number(scale.high)}`);
+        for (const [id, value] of [["low", scale.low], ["high", scale.high]] as const) {
+            input(id).placeholder = number(value, 3);
+            if (document.activeElement !== input(id)) input(id).value = state[id];
+        }
+        input("log").checked = state.log;
+        select("map").value = state.map;
+    }
+
+    pick(row: number, column: number): void {
+        this.app.change({ row, column }, { numbers: false, burst: "pick" });
+        this.announce();
+    }
+
+    // "query journey, key starts, weight 0.233, second highest of 6"
+    private announce(): void {
+        const result = this.app.result, stage = this.stage();
+        if (!result || !stage) return;
+        const content = this.content(stage, result), { row, column } = this.app.state;
+        const value = content.data[row * content.columns + column];
+        if (!pairStages.has(stage.id)) { byId("announce").textContent = `${content.rowLabels[row]}, column ${column}: ${number(value)}`; return; }
+        let rank = 0;
+        for (let j = 0; j < content.columns; ++j) if (content.data[row * content.columns + j] > value) ++rank;
+        byId("announce").textContent = `query ${content.rowLabels[row]}, key ${content.columnLabels[column]}, ${content.name.toLowerCase()} ${number(value, 3)}, ${ordinal(rank)} of ${content.columns}`;
+    }
+
+    private async inspect(row: number, column: number): Promise<void> {
+        const { app } = this, result = app.result, stage = this.stage();
+        if (!result || !stage || !pairStages.has(stage.id)) return this.inspectPlain(row, column);
+        const keys = this.keyLabels(result);
+        const ask = ++this.derivation;
+        row = Math.min(row, result.tokens.length - 1);
+        column = Math.min(column, keys.length - 1);
+        try {
+            const steps = await app.engine.ask("derive", { head: result.headIndex, row, column });
+            if (ask !== this.derivation) return;
+            const { state } = app;
+            const width = steps.q.length;
+            const root = state.scale === "auto" ? `√${width}` : state.scale === "none" ? "1" : state.scale;
+            const divisor = state.temperature === 1 ? root : `(${root} × ${state.temperature.toFixed(2)})`;
+            byId("inspector").innerHTML = inspectorHtml(steps, {
+                tokensRow: result.tokens, tokensColumn: keys, row, column, divisor,
+                dividend: divisor !== "1", softcap: state.softcap, p: state.p, alibi: state.alibi,
+            });
+        } catch { /* the engine was restarted or holds a newer state: its result will come */ }
+    }
+
+    // Stages without pairs: the value and its neighbours in the row.
+    private inspectPlain(row: number, column: number): void {
+        const result = this.app.result, stage = this.stage();
+        if (!result || !stage) return;
+        const content = this.content(stage, result);
+        row = Math.min(row, content.rows - 1);
+        column = Math.min(column, content.columns - 1);
+        const text = stageTexts[stage.id];
+        byId("inspector").innerHTML = `<p class="label">${text.label}, row <b>${row}</b>, column <b>${column}</b></p><p class="big">${number(content.data[row * content.columns + column])}</p><p class="note">${formula(text.formula)}: ${text.about}. Pick a stage with queries and keys to see the arithmetic of a cell.</p>`;
+    }
+
+    private paint(row: number, column: number): void {
+        const { app } = this, rows = app.result!.tokens.length, keys = this.keyLabels(app.result!).length;
+        const { state } = app;
+        let cells = maskCells(state, rows, keys);
+        if (!cells) cells = Uint8Array.from({ length: rows * keys }, (_, n) => {
+            const i = Math.floor(n / keys), j = n % keys;
+            if (state.mask === "causal") return j <= i ? 1 : 0;
+            if (state.mask === "window") return j <= i && j >= i - state.window ? 1 : 0;
+            return 1;
+        });
+        if (state.mask === "painted") cells = decodeBits(state.painted, rows * keys);
+        cells[row * keys + column] ^= 1;
+        app.change({ mask: "painted", painted: encodeBits(cells), row, column });
+    }
+}
+
+export const levelTitle = (level: number) => levels[level - 1].title;
+export { headName };

@@ -1,0 +1,30 @@
+// The page's first state, computed at build time: what is readable before any script runs.
+import type { EngineModule } from "./engine_abi.ts";
+import { EngineSession } from "./engine_session.ts";
+import { formula } from "./format.ts";
+import { stageTexts } from "./levels.ts";
+import { defaultText, engineText, presetState, tokenize } from "./state.ts";
+import { inspectorHtml, introHtml, levelsHtml, orderStages, railHtml, tableHtml } from "./views.ts";
+
+export function renderStatic(module: EngineModule): Record<string, string> {
+    const session = new EngineSession(module);
+    session.start(1);
+    const state = presetState(2);
+    const tokens = tokenize(defaultText);
+    const { shared, head } = session.compute(engineText(state, tokens), 0, 1, 0, null);
+    const stages = orderStages([...shared, ...head]);
+    const weights = head.find((s) => s.id === "weights")!;
+    const steps = session.derive(0, state.row, state.column);
+    const context = { tokensRow: tokens, tokensColumn: tokens, row: state.row, column: state.column, divisor: "√2", dividend: true, softcap: 0, p: 0, alibi: false };
+    const text = stageTexts.weights;
+    return {
+        levels: levelsHtml(2),
+        intro: introHtml(2),
+        rail: railHtml(stages, "weights"),
+        stageName: `${text.label} <span class="formula">${formula(text.formula)}</span>`,
+        stageAbout: text.about,
+        table: tableHtml(weights, tokens, tokens, [state.row, state.column]),
+        inspector: inspectorHtml(steps, context),
+        lesson: `<p class="note live">The tables are computed when the engine has started.</p>`,
+    };
+}

@@ -1,0 +1,95 @@
+// Pieces of the page as HTML text. The build draws the first state with them, the live page every other.
+import { escape, formula, number, ordinal, shapeText, short, valueOf } from "./format.ts";
+import { levels, pairStages, stageTexts } from "./levels.ts";
+import type { Stage, Steps } from "./protocol.ts";
+
+export function levelsHtml(current: number): string {
+    const items = levels.map((level, i) => `<li><a href="#v=1&amp;level=${i + 1}" data-level="${i + 1}"${i + 1 === current ? ' aria-current="true"' : ""}><b>${i + 1}</b> <span>${level.name}</span></a></li>`);
+    const more = [["zoom", "Deep zoom"], ["own", "Your tensors"], ["embed", "Embed"]]
+        .map(([id, name], i) => `<li class="more"><a href="#${id}" data-section="${id}"><b>${i + 8}</b> <span>${name}</span></a></li>`);
+    return `<ol>${items.join("")}${more.join("")}</ol>`;
+}
+
+export function introHtml(level: number): string {
+    const { title, lead } = levels[level - 1];
+    return `<h2>${title}</h2><p class="prose">${lead.replace(/\s+/g, " ")}</p>`;
+}
+
+export function railHtml(stages: Stage[], current: string): string {
+    return `<ol class="rail">${stages.map((stage) => {
+        const text = stageTexts[stage.id];
+        return `<li><button type="button" data-stage="${stage.id}"${stage.id === current ? ' aria-current="true"' : ""}><span class="rail-name">${text.label}</span><span class="rail-shape">${shapeText(stage.shape)}</span><span class="rail-formula">${formula(text.formula)}</span></button></li>`;
+    }).join("")}</ol>`;
+}
+
+export const headName = (index: number) => `Head ${index + 1}`;
+
+// A matrix as a table. Shades are classes, so that no inline style is needed.
+export function tableHtml(stage: Stage, rows: string[], columns: string[], picked: [number, number] | null): string {
+    const [height, width] = [stage.shape.at(-2) ?? 1, stage.shape.at(-1) ?? 1];
+    const signed = stageTexts[stage.id].signed;
+    let extent = 0;
+    for (const x of stage.data) if (Number.isFinite(x)) extent = Math.max(extent, Math.abs(x));
+    const sums = stage.id === "weights" || stage.id === "dropped" || stage.id === "weights_all" || stage.id === "masked_weights";
+    const shade = (x: number) => (!Number.isFinite(x) ? "hidden" : `${x < 0 && signed ? "n" : "s"}${Math.round((Math.abs(x) / (extent || 1)) * 10)}`);
+    const head = columns.map((c) => `<th scope="col"><bdi>${escape(c)}</bdi></th>`).join("");
+    const body = Array.from({ length: height }, (_, i) => {
+        const cells = stage.data.subarray(i * width, (i + 1) * width);
+        const sum = cells.reduce((a, b) => a + b, 0);
+        return `<tr><th scope="row"><bdi>${escape(rows[i])}</bdi></th>${Array.from(cells, (x, j) => `<td class="${shade(x)}${picked && picked[0] === i && picked[1] === j ? " picked" : ""}">${number(x)}</td>`).join("")}${sums ? `<td class="sum">${number(sum)}</td>` : ""}</tr>`;
+    });
+    const text = stageTexts[stage.id];
+    const corner = pairStages.has(stage.id) ? "query ↓ key →" : "token";
+    return `<table class="numbers"><caption class="unseen">${text.label}: ${text.about}</caption><thead><tr><th scope="col" class="corner">${corner}</th>${head}${sums ? '<th scope="col" class="sum">sum</th>' : ""}</tr></thead><tbody>${body.join("")}</tbody></table>`;
+}
+
+export interface InspectorContext { tokensRow: string[]; tokensColumn: string[]; row: number; column: number; divisor: string; dividend: boolean; softcap: number; p: number; alibi: boolean }
+
+const step = (title: string, value: string, body = "") => `<li><div class="step"><span>${title}</span><output>${value}</output></div>${body}</li>`;
+
+function productTable(steps: Steps): string {
+    const order = steps.products.map((_, d) => d);
+    const many = order.length > 8;
+    if (many) order.sort((a, b) => Math.abs(steps.products[b]) - Math.abs(steps.products[a]));
+    const rows = order.slice(0, 8).map((d) => `<tr><th scope="row">${d}</th><td>${number(steps.q[d])}</td><td>${number(steps.k[d])}</td><td>${number(steps.products[d])}</td>${many ? "" : `<td>${number(steps.running[d])}</td>`}</tr>`);
+    const note = many ? `<p class="note">The 8 largest of ${order.length} products.</p>` : "";
+    return `<table class="products"><thead><tr><th scope="col">d</th><th scope="col">q</th><th scope="col">k</th><th scope="col">q·k</th>${many ? "" : '<th scope="col">sum</th>'}</tr></thead><tbody>${rows.join("")}</tbody></table>${note}`;
+}
+
+function barsHtml(steps: Steps, context: InspectorContext): string {
+    const weights = steps.rowWeights;
+    const top = Math.max(...weights, 1e-30);
+    let shown = weights.map((_, j) => j);
+    if (shown.length > 12) {
+        shown.sort((a, b) => weights[b] - weights[a]);
+        shown = [...new Set([...shown.slice(0, 11), context.column])].sort((a, b) => a - b);
+    }
+    const bars = shown.map((j) => `<li${j === context.column ? ' class="here"' : ""}><button type="button" data-column="${j}"><bdi>${escape(context.tokensColumn[j])}</bdi><meter min="0" max="1000" value="${Math.round((weights[j] / top) * 1000)}">${number(weights[j])}</meter><span>${short(weights[j])}</span></button></li>`);
+    return `<h3 class="label">The whole row</h3><ol class="bars">${bars.join("")}</ol>`;
+}
+
+export function inspectorHtml(steps: Steps, c: InspectorContext): string {
+    const query = `<bdi>${escape(c.tokensRow[c.row])}</bdi>`, key = `<bdi>${escape(c.tokensColumn[c.column])}</bdi>`;
+    const count = c.tokensColumn.length;
+    const list = [step(`q · k`, number(steps.score), productTable(steps))];
+    if (c.dividend) list.push(step(`÷ ${c.divisor}`, number(steps.scaled)));
+    if (c.softcap > 0) list.push(step(`softcap ${c.softcap}`, number(steps.capped)));
+    if (c.alibi) list.push(step(`+ distance bias ${number(steps.bias)}`, number(steps.capped + steps.bias)));
+    if (!steps.visible) list.push(step(`hidden by the mask`, "−∞"));
+    const empty = !Number.isFinite(valueOf(steps.rowMax));
+    if (!empty) {
+        list.push(step(`− largest of the row, ${number(steps.rowMax)}`, number(steps.visible ? valueOf(steps.masked) - valueOf(steps.rowMax) : -Infinity)));
+        list.push(step("exp", number(steps.exponential)));
+        list.push(step(`÷ sum of the row, ${number(steps.denominator)}`, number(steps.weight)));
+    }
+    if (steps.hasKeep) list.push(step(steps.kept ? `kept, ÷ (1 − ${c.p})` : "dropped", number(steps.finalWeight)));
+    const share = steps.v.slice(0, 4).map((v) => number(v * steps.finalWeight)).join("  ");
+    list.push(step(`× value of ${key}`, `<span class="vector">${share}${steps.v.length > 4 ? " …" : ""}</span>`));
+    const rank = empty ? "this row sees no key" : steps.visible ? `${ordinal(steps.rank)} of ${count}` : "hidden by the mask";
+    return `<p class="label">Query <b>${query}</b> → key <b>${key}</b></p><p class="big">${number(steps.finalWeight)}</p><p class="note">${rank}</p><ol class="steps">${list.join("")}</ol>${barsHtml(steps, c)}`;
+}
+
+export function orderStages<T extends { id: string }>(stages: T[]): T[] {
+    const order = Object.keys(stageTexts);
+    return [...stages].sort((a, b) => order.indexOf(a.id) - order.indexOf(b.id));
+}

@@ -1,0 +1,73 @@
+// The engine's thread: picks the module that this browser can run, then answers requests one by one.
+import type { EngineModule } from "./engine_abi.ts";
+import { EngineSession } from "./engine_session.ts";
+import type { EngineInfo, Reply, Request } from "./protocol.ts";
+
+declare const ENGINE_FOLDERS: Record<string, string>;
+
+const bytes = (...values: number[]) => new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, ...values]);
+// Smallest modules that use one instruction of each kind.
+const simdProbe = bytes(1, 5, 1, 0x60, 0, 1, 0x7b, 3, 2, 1, 0, 10, 10, 1, 8, 0, 0x41, 0, 0xfd, 15, 0xfd, 98, 11);
+const relaxedProbe = bytes(1, 5, 1, 0x60, 0, 1, 0x7b, 3, 2, 1, 0, 10, 15, 1, 13, 0, 0x41, 1, 0xfd, 15, 0x41, 2, 0xfd, 15, 0xfd, 0x80, 2, 11);
+
+const maxThreads = 8;
+let session: EngineSession | null = null;
+
+function choose(wanted: string): { variant: string; reason: string } {
+    if (typeof WebAssembly === "undefined") throw new Error("this browser has no WebAssembly, or the page may not use it");
+    if (!WebAssembly.validate(simdProbe)) throw new Error("this browser's WebAssembly has no SIMD");
+    const threads = self.crossOriginIsolated && typeof SharedArrayBuffer !== "undefined";
+    const relaxed = WebAssembly.validate(relaxedProbe);
+    const cores = navigator.hardwareConcurrency || 1;
+    const reason = threads ? (cores > 1 ? "" : "this machine has one core") : "this site is not cross-origin isolated";
+    if (wanted in ENGINE_FOLDERS) {
+        if (wanted.endsWith("-threads") && !threads) throw new Error(`engine=${wanted}: ${reason}`);
+        if (wanted.startsWith("relaxed") && !relaxed) throw new Error(`engine=${wanted}: this browser has no relaxed SIMD`);
+        return { variant: wanted, reason: "chosen by the address" };
+    }
+    return { variant: `${relaxed ? "relaxed" : "simd"}${threads && cores > 1 ? "-threads" : ""}`, reason };
+}
+
+async function start(engine: string, lock: string): Promise<EngineInfo> {
+    // Held as long as this Worker lives: the page learns of its end when it gets the lock itself.
+    navigator.locks?.request(lock, () => new Promise(() => {}));
+    const { variant, reason } = choose(engine);
+    const threads = variant.endsWith("-threads") ? Math.min(maxThreads, navigator.hardwareConcurrency) : 1;
+    const url = new URL(`../${ENGINE_FOLDERS[variant]}/fovea.mjs`, import.meta.url);
+    const { default: create } = await import(url.href) as { default: (options: object) => Promise<EngineModule> };
+    session = new EngineSession(await create({ pthreadPoolSize: threads - 1 }));
+    const info = session.start(threads);
+    return { variant, threads: info.threads, target: info.target, abi: info.abi, reason };
+}
+
+async function answer(request: Request): Promise<unknown> {
+    if (request.kind === "start") { const { engine, lock } = (request as Request<"start">).ask; return start(engine, lock); }
+    if (!session) throw new Error("the engine has not started");
+    const ask = request.ask as never as Record<string, never>;
+    switch (request.kind) {
+        case "compute": return session.compute(ask.text, ask.head, ask.heads, ask.thumbnails, ask.own);
+        case "headStages": return session.stages(ask.head);
+        case "derive": return session.derive(ask.head, ask.row, ask.column);
+        case "mapBegin": return session.mapBegin(ask.tokens, ask.dim, ask.seed);
+        case "mapPrepare": return session.mapPrepare(ask.maxFlops);
+        case "mapTile": return session.mapTile(ask.level, ask.row, ask.column, ask.rows, ask.columns, ask.sampled);
+        case "mapCell": return session.mapCell(ask.row, ask.column);
+        case "bench": return session.bench(ask.heads, ask.tokens, ask.dim, ask.threads, ask.repeats);
+    }
+}
+
+function buffersIn(value: unknown, found: ArrayBuffer[] = []): ArrayBuffer[] {
+    if (value instanceof Float32Array) found.push(value.buffer as ArrayBuffer);
+    else if (Array.isArray(value) && typeof value[0] === "object") value.forEach((v) => buffersIn(v, found));
+    else if (value && typeof value === "object" && !Array.isArray(value)) Object.values(value).forEach((v) => buffersIn(v, found));
+    return found;
+}
+
+let queue = Promise.resolve();
+self.addEventListener("message", (event: MessageEvent<Request>) => {
+    queue = queue.then(async () => {
+        const reply: Reply = { id: event.data.id };
+        try { reply.answer = await answer(event.data); } catch (error) { reply.error = error instanceof Error ? error.message : String(error); }
+        self.postMessage(reply, { transfer: buffersIn(reply.answer) });
+    });
+});

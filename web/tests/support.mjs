@@ -1,0 +1,70 @@
+// A Chromium, a server of build/web, and pages that record what went wrong in them.
+import { chromium } from "playwright-core";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { serve } from "../tools/serve.mjs";
+
+const here = dirname(fileURLToPath(import.meta.url));
+export const root = join(here, "..", "..");
+export const site = join(root, "build", "web");
+const candidates = [process.env.FOVEA_CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+export const executablePath = candidates.find((path) => path && existsSync(path));
+
+// Why the browser tests cannot run here; null when they can.
+export const missing = !executablePath ? "no Chromium found (set FOVEA_CHROMIUM)" : !existsSync(join(site, "index.html")) ? "build/web is missing: run `npm run build` first" : null;
+
+const args = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--disable-domain-reliability", "--force-color-profile=srgb",
+];
+
+export class Lab {
+    static async open(options = {}) {
+        const lab = new Lab();
+        lab.profile = mkdtempSync(join(tmpdir(), "fovea-web-"));
+        lab.host = await serve(site, { isolated: true, prefix: "/sub/path/", ...options });
+        lab.context = await chromium.launchPersistentContext(lab.profile, {
+            executablePath, args, headless: true, viewport: { width: 1440, height: 900 }, acceptDownloads: true,
+            colorScheme: "light", reducedMotion: "reduce", ...options.context,
+        });
+        return lab;
+    }
+
+    // A page on the demo; its console errors, uncaught exceptions and requests elsewhere are kept in `faults`.
+    async page(hash = "", { query = "", live = true, viewport, colorScheme } = {}) {
+        const page = await this.context.newPage();
+        page.faults = [];
+        page.on("console", (m) => { if (m.type() === "error") page.faults.push(`console: ${m.text()}`); });
+        page.on("pageerror", (e) => page.faults.push(`exception: ${e.message}`));
+        page.on("request", (r) => { if (!r.url().startsWith(this.host.url) && !/^(data|blob):/.test(r.url())) page.faults.push(`request to ${r.url()}`); });
+        if (viewport) await page.setViewportSize(viewport);
+        if (colorScheme) await page.emulateMedia({ colorScheme });
+        await page.goto(`${this.host.url}${query}${hash}`);
+        if (live) await settled(page);
+        return page;
+    }
+
+    async close() {
+        await this.context.close();
+        this.host.server.closeAllConnections();
+        await new Promise((done) => this.host.server.close(done));
+        rmSync(this.profile, { recursive: true, force: true });
+    }
+}
+
+// The engine runs and has answered the state that the page shows.
+export async function settled(page) {
+    await page.waitForFunction(() => {
+        const app = globalThis.fovea?.app;
+        return app?.result && app.result.state === app.state || app?.result && !app.running && !app.again;
+    }, undefined, { timeout: 20000 });
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
+
+// The float32 values of a stage as the page holds them.
+export const stageValues = (page, id) => page.evaluate((wanted) => {
+    const stage = globalThis.fovea.app.result.stages.find((s) => s.id === wanted);
+    return stage && { shape: stage.shape, values: Array.from(stage.data) };
+}, id);

@@ -1,0 +1,44 @@
+// Makes the TypeScript declarations of the engine's C functions from web_engine.h, so that both cannot drift apart.
+import { readFileSync } from "node:fs";
+
+const types = { int32_t: "number", uint32_t: "number", double: "number", void: "void" };
+
+function typeOf(text) {
+    const name = text.replace(/\bconst\b/g, "").trim();
+    if (name.endsWith("*")) return "Pointer";
+    if (!(name in types)) throw new Error(`web_engine.h: no TypeScript type for '${text}'`);
+    return types[name];
+}
+
+// [{ name, result, parameters: [{ name, type }] }]
+export function functionsOf(headerPath) {
+    const header = readFileSync(headerPath, "utf8").replace(/\/\*[\s\S]*?\*\//g, "");
+    const found = [...header.matchAll(/WEB_API\s+([\w\s*]+?)\s*\b(web\w+)\(([^)]*)\);/g)];
+    return found.map(([, result, name, parameters]) => ({
+        name,
+        result: typeOf(result),
+        parameters: parameters.trim() === "void" ? [] : parameters.split(",").map((parameter) => {
+            const [, type, id] = parameter.trim().match(/^(.*?[\s*])(\w+)$/);
+            return { name: id, type: typeOf(type) };
+        }),
+    }));
+}
+
+export function declarationsOf(headerPath) {
+    const lines = functionsOf(headerPath).map(({ name, result, parameters }) =>
+        `    _${name}(${parameters.map((p) => `${p.name}: ${p.type}`).join(", ")}): ${result};`);
+    return `// Made from web/engine/web_engine.h by web/tools/abi.mjs.
+/** An address in the engine's memory; 0 is null. */
+export type Pointer = number;
+
+export interface EngineModule {
+    HEAPU8: Uint8Array;
+    HEAPF32: Float32Array;
+    stringToNewUTF8(text: string): Pointer;
+    UTF8ToString(address: Pointer): string;
+    _malloc(size: number): Pointer;
+    _free(address: Pointer): void;
+${lines.join("\n")}
+}
+`;
+}

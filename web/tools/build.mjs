@@ -1,0 +1,91 @@
+// Builds the page into build/web: four engine modules (Emscripten), the scripts and styles (esbuild), and the HTML with
+// the level-2 result already in it, computed by the engine itself.
+import { build } from "esbuild";
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { brotliCompressSync } from "node:zlib";
+import { declarationsOf } from "./abi.mjs";
+
+const web = dirname(dirname(fileURLToPath(import.meta.url)));
+const root = dirname(web);
+const out = join(root, "build", "web");
+export const variants = ["simd", "simd-threads", "relaxed", "relaxed-threads"];
+
+const hashOf = (bytes) => createHash("sha256").update(bytes).digest("hex").slice(0, 8);
+const engineFolder = (variant) => join(root, "build", variant === "simd" ? "wasm" : `wasm-${variant}`);
+
+function buildEngine(variant) {
+    const folder = engineFolder(variant);
+    const quiet = { stdio: ["ignore", "ignore", "inherit"], cwd: root };
+    execFileSync("cmake", ["--preset", "wasm", "-B", folder, `-DFOVEA_WASM_VARIANT=${variant}`], quiet);
+    execFileSync("cmake", ["--build", folder, "--target", "fovea_web"], quiet);
+    const built = join(folder, "web");
+    const hash = hashOf(readFileSync(join(built, "fovea.wasm")));
+    const target = join("engine", `${variant}-${hash}`);
+    mkdirSync(join(out, target), { recursive: true });
+    for (const file of ["fovea.mjs", "fovea.wasm"]) copyFileSync(join(built, file), join(out, target, file));
+    return target;
+}
+
+async function bundle(engines) {
+    const common = {
+        bundle: true, minify: true, format: "esm", target: "es2022", outdir: join(out, "assets"), metafile: true,
+        entryNames: "[name]-[hash]", legalComments: "none", logLevel: "warning", charset: "utf8",
+    };
+    const nameOf = (result, entry) => Object.entries(result.metafile.outputs)
+        .find(([, o]) => o.entryPoint?.endsWith(entry))[0].split("/").pop();
+    const worker = await build({ ...common, entryPoints: [join(web, "src/worker.ts")],
+        define: { ENGINE_FOLDERS: JSON.stringify(engines) } });
+    const workerName = nameOf(worker, "src/worker.ts");
+    const main = await build({ ...common, entryPoints: [join(web, "src/main.ts")],
+        define: { WORKER_FILE: JSON.stringify(workerName) } });
+    const style = await build({ ...common, entryPoints: [join(web, "src/style.css")] });
+    return { main: nameOf(main, "src/main.ts"), style: nameOf(style, "src/style.css"), worker: workerName };
+}
+
+// The same functions that draw the live page draw its first state here.
+async function staticParts(engineTarget) {
+    const file = join(root, "build", "web-static.mjs");
+    await build({ bundle: true, format: "esm", platform: "node", target: "es2022", outfile: file,
+        entryPoints: [join(web, "src/static.ts")], logLevel: "warning" });
+    const { renderStatic } = await import(`${pathToFileURL(file)}?${Date.now()}`);
+    const { default: create } = await import(pathToFileURL(join(out, engineTarget, "fovea.mjs")));
+    return renderStatic(await create({ wasmBinary: readFileSync(join(out, engineTarget, "fovea.wasm")) }));
+}
+
+function filesUnder(folder) {
+    return readdirSync(folder, { recursive: true }).map((f) => join(folder, f)).filter((f) => statSync(f).isFile());
+}
+
+function report() {
+    const sizes = Object.fromEntries(filesUnder(out).map((f) => [relative(out, f).replaceAll("\\", "/"), brotliCompressSync(readFileSync(f)).length]));
+    const sum = (test) => Object.entries(sizes).filter(([f]) => test(f)).reduce((a, [, n]) => a + n, 0);
+    const kb = (n) => `${(n / 1000).toFixed(1)} KB`;
+    const page = sum((f) => f === "index.html" || f.startsWith("assets/"));
+    console.log(`page (HTML, CSS, JS): ${kb(page)} after brotli`);
+    for (const variant of variants)
+        console.log(`engine ${variant}: ${kb(sum((f) => f.startsWith(`engine/${variant}-`) && f.split("/")[1].match(/^(.*)-[0-9a-f]+$/)[1] === variant))}`);
+    writeFileSync(join(root, "build", "web-sizes.json"), JSON.stringify(sizes, null, 1));
+}
+
+writeFileSync(join(web, "src/engine_abi.ts"), declarationsOf(join(web, "engine/web_engine.h")));
+rmSync(out, { recursive: true, force: true });
+mkdirSync(out, { recursive: true });
+const engines = Object.fromEntries(variants.map((variant) => [variant, buildEngine(variant)]));
+const names = await bundle(engines);
+let html = readFileSync(join(web, "src/index.html"), "utf8");
+for (const [name, text] of Object.entries({ ...(await staticParts(engines.simd)), mainFile: `assets/${names.main}`, styleFile: `assets/${names.style}` }))
+    html = html.replaceAll(`{{${name}}}`, () => text);
+const missing = html.match(/\{\{\w+\}\}/);
+if (missing) throw new Error(`index.html: nothing fills ${missing[0]}`);
+writeFileSync(join(out, "index.html"), html);
+for (const file of ["icon.svg", "app.webmanifest"]) copyFileSync(join(web, "src", file), join(out, file));
+const precache = filesUnder(out).map((f) => relative(out, f).replaceAll("\\", "/"));
+const worker = readFileSync(join(web, "src/sw.js"), "utf8")
+    .replace("__FILES__", JSON.stringify(precache.filter((f) => !f.startsWith("engine/"))))
+    .replace("__VERSION__", hashOf(precache.join() + html));
+writeFileSync(join(out, "sw.js"), worker);
+report();
