@@ -49,7 +49,7 @@ JsonText& JsonText::text(std::string_view value) {
     return *this;
 }
 
-void JsonText::append_number(double value, const char* format) {
+JsonText& JsonText::number(double value) {
     separate();
     if (std::isnan(value)) {
         out_ += "\"nan\"";
@@ -57,19 +57,16 @@ void JsonText::append_number(double value, const char* format) {
         out_ += value < 0 ? "\"-inf\"" : "\"inf\"";
     } else {
         char digits[40];
-        std::snprintf(digits, sizeof digits, format, value);
+        std::snprintf(digits, sizeof digits, "%.9g", value);
         out_ += digits;
     }
-}
-
-JsonText& JsonText::number(double value) {
-    append_number(value, "%.9g");
     return *this;
 }
 
-JsonText& JsonText::number_f64(double value) {
-    append_number(value, "%.17g");
-    return *this;
+JsonText& JsonText::texts(std::span<const std::string> values) {
+    begin_array();
+    for (const std::string& value : values) text(value);
+    return end_array();
 }
 
 JsonText& JsonText::whole(std::int64_t value) {

@@ -18,8 +18,8 @@ class JsonText {
     JsonText& key(std::string_view name);
 
     JsonText& text(std::string_view value);
+    JsonText& texts(std::span<const std::string> values);
     JsonText& number(double value);  // as many digits as a float32 needs to read back
-    JsonText& number_f64(double value);
     JsonText& whole(std::int64_t value);
     JsonText& boolean(bool value);
     JsonText& numbers(std::span<const float> values);
@@ -31,7 +31,6 @@ class JsonText {
     JsonText& open(char c);
     JsonText& close(char c);
     void separate();
-    void append_number(double value, const char* format);
 
     std::string out_;
     bool needs_comma_ = false;

@@ -1,35 +1,17 @@
 // The matrices of one head, and the steps behind one of their cells.
 #include "page_model.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 namespace fovea::web {
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-
-const PageStage* find_stage(std::span<const PageStage> stages, std::string_view id) {
-    const auto found =
-        std::find_if(stages.begin(), stages.end(), [&](const PageStage& s) { return s.id == id; });
-    return found == stages.end() ? nullptr : &*found;
-}
-
-std::vector<float> row_of(const PageStage* stage, std::uint64_t row, std::uint64_t columns) {
-    if (!stage) return {};
-    return {stage->values.begin() + std::ptrdiff_t(row * columns),
-            stage->values.begin() + std::ptrdiff_t((row + 1) * columns)};
-}
-
-}  // namespace
-
 // Is key j hidden from query i by the state's own masks?
-static bool is_hidden(const PageState& s, std::uint64_t i, std::uint64_t j, std::uint64_t keys) {
+bool is_hidden(const PageState& s, std::uint64_t i, std::uint64_t j, std::uint64_t keys) {
     if (s.causal && j > i) return true;
     if (s.window >= 0 && std::int64_t(j) < std::int64_t(i) - s.window) return true;
     return !s.mask.empty() && s.mask[i * keys + j] == '0';
 }
+
+}  // namespace
 
 Result<std::vector<PageStage>> PageModel::head_stages(Engine& engine, std::uint32_t h) const {
     std::vector<PageStage> out;
@@ -103,52 +85,11 @@ Result<std::vector<float>> PageModel::head_weights(Engine& engine, std::uint32_t
     return weights;
 }
 
-CellSteps PageModel::derive(std::uint32_t h, std::uint64_t i, std::uint64_t j,
-                            std::span<const PageStage> stages) const {
-    const PageState& s = state_;
-    const HeadView view = head(h);
-    CellSteps c;
-    const float* q = view.q + i * view.q_stride;
-    const float* k = view.k + j * view.k_stride;
-    const float* v = view.v + j * view.v_stride;
-    c.q.assign(q, q + dim_);
-    c.k.assign(k, k + dim_);
-    c.v.assign(v, v + dim_v_);
-    for (std::uint32_t d = 0; d < dim_; ++d) {
-        c.products.push_back(q[d] * k[d]);
-        c.score += q[d] * k[d];
-        c.running.push_back(c.score);
-    }
-    c.scaled = c.score * static_cast<float>(1.0 / (divisor() * s.temperature));
-    c.capped = s.softcap > 0 ? float(s.softcap) * std::tanh(c.scaled / float(s.softcap)) : c.scaled;
-    c.bias = s.alibi ? slopes_[h] * (float(j) - float(i)) : 0;
-    c.visible = !is_hidden(s, i, j, keys_);
-    c.masked = c.visible ? c.capped + c.bias : -kInf;
-
-    const PageStage* logits = find_stage(stages, "masked");
-    if (!logits) logits = find_stage(stages, "capped");
-    if (!logits) logits = find_stage(stages, "scaled");
-    if (!logits) logits = find_stage(stages, "scores");
-    c.row_masked = row_of(logits, i, keys_);
-    if (s.renormalise)
-        for (std::uint64_t key = 0; key < keys_; ++key)
-            if (is_hidden(s, i, key, keys_)) c.row_masked[key] = -kInf;
-    c.row_max = *std::max_element(c.row_masked.begin(), c.row_masked.end());
-    if (c.row_max == -kInf) return c;
-    for (const float value : c.row_masked) c.denominator += std::exp(value - c.row_max);
-    c.exponential = std::exp(c.masked - c.row_max);
-    c.weight = c.exponential / c.denominator;
-    c.final_weight = c.weight;
-    if (!keep_.empty()) {
-        c.has_keep = true;
-        c.kept = keep_[(h * rows_ + i) * keys_ + j] != 0;
-        c.final_weight = c.kept ? c.weight * static_cast<float>(1.0 / (1.0 - s.dropout_p)) : 0;
-    }
-    const PageStage* last = find_stage(stages, "dropped");
-    if (!last) last = find_stage(stages, "weights");
-    c.row_weights = row_of(last, i, keys_);
-    for (const float value : c.row_weights) c.rank += value > c.row_weights[j];
-    return c;
+Result<Derivation> PageModel::derive(std::uint32_t h, std::uint64_t i, std::uint64_t j) const {
+    Bindings b;
+    bind_inputs(b, 0, true);
+    const bool with_masks = true;
+    return derive_cell(describe(state_.heads, true, with_masks), b.buffers, Cell{0, h, i, j});
 }
 
 }  // namespace fovea::web

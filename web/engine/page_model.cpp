@@ -221,8 +221,7 @@ void PageModel::draw_keep() {
         generator.keep_mask_native(drawn, state_.dropout_p);
 }
 
-FoveaAttentionDesc PageModel::describe(std::uint32_t first_head, std::uint32_t head_count,
-                                       bool with_keep) const {
+FoveaAttentionDesc PageModel::describe(std::uint32_t head_count, bool with_keep, bool with_masks) const {
     const PageState& s = state_;
     Attention call;
     call.batch(1).heads(head_count, head_count == 1 ? 1 : s.kv_heads).lengths(rows_, keys_).dims(dim_, dim_v_);
@@ -232,10 +231,10 @@ FoveaAttentionDesc PageModel::describe(std::uint32_t first_head, std::uint32_t h
     d.k_strides = k_strides_;
     d.v_strides = v_strides_;
     d.o_strides = {0, dim_v_, std::int64_t{dim_v_} * head_count};
-    if (s.causal && !s.renormalise) call.causal();
-    if (s.window >= 0 && !s.renormalise) call.window(s.window, -1);
+    if (s.causal && with_masks) call.causal();
+    if (s.window >= 0 && with_masks) call.window(s.window, -1);
     if (s.alibi) d.flags |= FOVEA_FLAG_ALIBI;
-    if (!mask_.empty() && !s.renormalise) {
+    if (!mask_.empty() && with_masks) {
         d.mask.present = 1;
         d.mask.type = FOVEA_U8;
     }
@@ -245,7 +244,6 @@ FoveaAttentionDesc PageModel::describe(std::uint32_t first_head, std::uint32_t h
         d.keep.heads = head_count;
         d.dropout_p = static_cast<float>(s.dropout_p);
     }
-    (void)first_head;
     return call;
 }
 
@@ -258,7 +256,7 @@ void PageModel::bind_inputs(Bindings& b, std::uint32_t first_head, bool with_kee
     tail(FOVEA_BIND_K, k_, std::uint64_t(k_strides_.head) * kv_head);
     tail(FOVEA_BIND_V, v_, std::uint64_t(v_strides_.head) * kv_head);
     if (state_.alibi) tail(FOVEA_BIND_ALIBI, slopes_, first_head);
-    if (!mask_.empty() && !state_.renormalise) b.read(FOVEA_BIND_MASK, mask_.data(), mask_.size());
+    if (!mask_.empty()) b.read(FOVEA_BIND_MASK, mask_.data(), mask_.size());
     if (with_keep && !keep_.empty()) {
         const std::uint64_t first = first_head * rows_ * keys_;
         b.read(FOVEA_BIND_KEEP, keep_.data() + first, keep_.size() - first);
@@ -267,7 +265,7 @@ void PageModel::bind_inputs(Bindings& b, std::uint32_t first_head, bool with_kee
 
 Result<std::vector<float>> PageModel::matrix(Engine& engine, std::uint32_t head_index, std::uint32_t output,
                                              FoveaBinding binding, bool with_keep, float scale) const {
-    FoveaAttentionDesc desc = describe(head_index, 1, with_keep);
+    FoveaAttentionDesc desc = describe(1, with_keep, masks_in_engine());
     if (scale != 0) desc.scale = scale;
     desc.outputs = output;
     std::vector<float> out(rows_ * keys_);
@@ -287,7 +285,7 @@ Result<void> PageModel::attend(Engine& engine) {
         slopes_.push_back(std::exp2(-8.0F * float(h + 1) / float(s.heads)));
     o_.assign(rows_ * s.heads * dim_v_, 0.0F);
     lse_.assign(s.heads * rows_, 0.0F);
-    FoveaAttentionDesc desc = describe(0, s.heads, true);
+    FoveaAttentionDesc desc = describe(s.heads, true, masks_in_engine());
     desc.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;
     Bindings b;
     bind_inputs(b, 0, true);

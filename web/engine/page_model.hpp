@@ -4,7 +4,8 @@
 #include "engine_call.hpp"
 #include "page_state.hpp"
 
-#include <span>
+#include <fovea/inspect.hpp>
+
 #include <string>
 #include <vector>
 
@@ -20,16 +21,6 @@ struct PageStage {
 struct HeadView {
     const float *q, *k, *v;
     std::uint64_t q_stride, k_stride, v_stride;
-};
-
-struct CellSteps {
-    bool visible = true;
-    float score = 0, scaled = 0, capped = 0, bias = 0, masked = 0, row_max = 0, exponential = 0,
-          denominator = 0, weight = 0, final_weight = 0;
-    bool has_keep = false, kept = true;
-    std::uint64_t rank = 0;  // how many keys of the row weigh more
-    std::vector<float> q, k, v, products, running;
-    std::vector<float> row_masked, row_weights;  // as the engine has them
 };
 
 class PageModel {
@@ -51,9 +42,8 @@ class PageModel {
     Result<std::vector<PageStage>> head_stages(Engine& engine, std::uint32_t head) const;
     // The final weights of one head alone.
     Result<std::vector<float>> head_weights(Engine& engine, std::uint32_t head) const;
-    // Null when there is no such cell.
-    CellSteps derive(std::uint32_t head, std::uint64_t query, std::uint64_t key,
-                     std::span<const PageStage> head_stages) const;
+    // Every step behind one weight; on the route that renormalises, those of the other route, which gives the same.
+    Result<Derivation> derive(std::uint32_t head, std::uint64_t query, std::uint64_t key) const;
 
   private:
     PageState state_;
@@ -67,8 +57,9 @@ class PageModel {
 
     double divisor() const;
     HeadView head(std::uint32_t index) const;
-    FoveaAttentionDesc describe(std::uint32_t first_head, std::uint32_t head_count, bool with_keep) const;
+    FoveaAttentionDesc describe(std::uint32_t head_count, bool with_keep, bool with_masks) const;
     void bind_inputs(Bindings& bindings, std::uint32_t first_head, bool with_keep) const;
+    bool masks_in_engine() const { return !state_.renormalise; }
     Result<std::vector<float>> matrix(Engine& engine, std::uint32_t head, std::uint32_t output,
                                       FoveaBinding binding, bool with_keep, float scale) const;
     void draw_keep();

@@ -4,6 +4,8 @@
 #include "map_view.hpp"
 #include "page_model.hpp"
 
+#include <fovea/inspect.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -75,16 +77,59 @@ std::int32_t keep_model(Session& s, Result<PageModel> model) {
     return 1;
 }
 
-void write_steps(JsonText& json, const CellSteps& c) {
-    json.key("visible").boolean(c.visible);
-    json.key("q").numbers(c.q).key("k").numbers(c.k).key("v").numbers(c.v);
-    json.key("products").numbers(c.products).key("running").numbers(c.running);
-    json.key("score").number(c.score).key("scaled").number(c.scaled).key("capped").number(c.capped);
-    json.key("bias").number(c.bias).key("masked").number(c.masked).key("rowMax").number(c.row_max);
-    json.key("exponential").number(c.exponential).key("denominator").number(c.denominator);
-    json.key("weight").number(c.weight).key("hasKeep").boolean(c.has_keep).key("kept").boolean(c.kept);
-    json.key("finalWeight").number(c.final_weight).key("rank").whole(static_cast<std::int64_t>(c.rank));
-    json.key("rowMasked").numbers(c.row_masked).key("rowWeights").numbers(c.row_weights);
+std::vector<float> column_of(const std::vector<DerivationTerm>& terms, float DerivationTerm::*member) {
+    std::vector<float> out;
+    for (const DerivationTerm& term : terms) out.push_back(term.*member);
+    return out;
+}
+
+void write_steps(JsonText& json, const Derivation& d) {
+    json.key("hiddenBy").text(d.hidden_by);
+    json.key("q").numbers(column_of(d.terms, &DerivationTerm::q)).key("k").numbers(column_of(d.terms, &DerivationTerm::k));
+    json.key("products").numbers(column_of(d.terms, &DerivationTerm::product));
+    json.key("running").numbers(column_of(d.terms, &DerivationTerm::running_sum));
+    json.key("dot").number(d.dot).key("score").number(d.score).key("capped").number(d.capped);
+    json.key("alibi").number(d.alibi).key("masked").number(d.masked).key("visibleKeys").whole(d.visible_keys);
+    json.key("rowMax").number(d.row_max).key("exponential").number(d.exponential);
+    json.key("denominator").number(d.denominator).key("lse").number(d.lse).key("weight").number(d.weight);
+    json.key("hasDropout").boolean(d.has_dropout).key("kept").boolean(d.kept);
+    json.key("finalWeight").number(d.has_dropout ? d.dropped_weight : d.weight);
+    std::vector<float> values, contributions, context;
+    for (const DerivationValue& v : d.values) {
+        values.push_back(v.value);
+        contributions.push_back(v.contribution);
+        context.push_back(v.context);
+    }
+    json.key("v").numbers(values).key("contributions").numbers(contributions).key("context").numbers(context);
+}
+
+// The row's final weights, as the engine computed them, and how many of them are larger than this one.
+void write_row(JsonText& json, const Session& s, std::uint64_t query, std::uint64_t key) {
+    const auto last = std::find_if(s.head_stages.rbegin(), s.head_stages.rend(),
+                                   [](const PageStage& stage) { return stage.id == "dropped" || stage.id == "weights"; });
+    const std::span<const float> row = std::span(last->values).subspan(query * s.model->keys(), s.model->keys());
+    json.key("rowWeights").numbers(row);
+    json.key("rank").whole(std::count_if(row.begin(), row.end(), [&](float w) { return w > row[key]; }));
+}
+
+std::optional<Derivation> derive(Session& s, std::int32_t head, std::int32_t query, std::int32_t key) {
+    if (!hold_head(s, head)) return {};
+    Result<Derivation> found = s.model->derive(std::uint32_t(head), std::uint64_t(query), std::uint64_t(key));
+    if (s.failed(found)) return {};
+    return std::move(*found);
+}
+
+void write_table(JsonText& json, const PrintedTable& table, const LessonRun& run, std::uint32_t& exact) {
+    const LessonStage* stage = run.find(table.tensor);
+    std::vector<std::string> ours;
+    if (stage)
+        for (const float value : stage->tensor.values) ours.push_back(element_text(value, table.notation));
+    const bool equal = ours == table.elements;
+    exact += equal ? table.times : 0;
+    json.begin_object().key("label").text(table.label).key("tensor").text(table.tensor).key("note").text(table.note);
+    json.key("times").whole(table.times).key("exact").boolean(equal).key("formula").text(stage ? stage->formula : "");
+    json.key("shape").shape(stage ? stage->tensor.shape : Shape{});
+    json.key("theirs").texts(table.elements).key("ours").texts(ours).end_object();
 }
 
 }  // namespace
@@ -169,15 +214,78 @@ float* webThumbnails(int32_t size) {
 
 const char* webDerive(int32_t head, int32_t query, int32_t key) {
     Session& s = session();
-    if (!hold_head(s, head)) return nullptr;
-    if (query < 0 || std::uint64_t(query) >= s.model->rows() || key < 0 ||
-        std::uint64_t(key) >= s.model->keys())
-        return s.refuse("there is no such cell"), nullptr;
+    const std::optional<Derivation> steps = derive(s, head, query, key);
+    if (!steps) return nullptr;
     JsonText json;
     json.begin_object();
-    write_steps(
-        json, s.model->derive(std::uint32_t(head), std::uint64_t(query), std::uint64_t(key), s.head_stages));
+    write_steps(json, *steps);
+    write_row(json, s, std::uint64_t(query), std::uint64_t(key));
     json.end_object();
+    return s.answer(json);
+}
+
+const char* webDeriveText(int32_t head, int32_t query, int32_t key, int32_t format) {
+    Session& s = session();
+    const std::optional<Derivation> steps = derive(s, head, query, key);
+    if (!steps) return nullptr;
+    const std::vector<std::string>& tokens = s.model->state().tokens;
+    DerivationStyle style;
+    if (std::size_t(query) < tokens.size()) style.query_token = tokens[std::size_t(query)];
+    if (std::size_t(key) < tokens.size()) style.key_token = tokens[std::size_t(key)];
+    s.text = format == 1   ? derivation_csv(*steps)
+             : format == 2 ? derivation_latex(*steps, style)
+             : format == 3 ? derivation_python(*steps)
+                           : derivation_text(*steps, style);
+    return s.text.c_str();
+}
+
+const char* webHeadStats(void) {
+    Session& s = session();
+    if (!s.model) return s.refuse("nothing has been computed yet"), nullptr;
+    JsonText json;
+    json.begin_array();
+    for (std::uint32_t h = 0; h < s.model->state().heads; ++h) {
+        const Result<std::vector<float>> weights = s.model->head_weights(*s.engine, h);
+        if (s.failed(weights)) return nullptr;
+        const HeadStats stats = head_stats(*weights, s.model->keys());
+        json.begin_object().key("entropy").number(stats.entropy).key("distance").number(stats.mean_distance);
+        json.key("first").number(stats.first_token_mass).key("previous").number(stats.previous_token).end_object();
+    }
+    json.end_array();
+    return s.answer(json);
+}
+
+const char* webLessons(void) {
+    JsonText json;
+    json.begin_array();
+    for (const Lesson& lesson : list_lessons()) {
+        std::uint32_t tables = 0;
+        for (const PrintedTable& table : lesson.tables) tables += table.times;
+        json.begin_object().key("name").text(lesson.name).key("title").text(lesson.title);
+        json.key("tutorial").text(lesson.tutorial).key("level").whole(lesson.level);
+        json.key("tables").whole(tables).end_object();
+    }
+    json.end_array();
+    return session().answer(json);
+}
+
+const char* webLesson(const char* name) {
+    Session& s = session();
+    const Result<Lesson> lesson = find_lesson(name);
+    if (s.failed(lesson)) return nullptr;
+    StrictExecutor strict;
+    const Result<LessonRun> run = run_lesson(*lesson, strict);
+    if (s.failed(run)) return nullptr;
+    std::uint32_t exact = 0, tables = 0;
+    JsonText json;
+    json.begin_object().key("name").text(lesson->name).key("title").text(lesson->title);
+    json.key("tutorial").text(lesson->tutorial).key("about").text(lesson->about);
+    json.key("notes").texts(lesson->notes).key("list").begin_array();
+    for (const PrintedTable& table : lesson->tables) {
+        tables += table.times;
+        write_table(json, table, *run, exact);
+    }
+    json.end_array().key("tables").whole(tables).key("exact").whole(exact).end_object();
     return s.answer(json);
 }
 

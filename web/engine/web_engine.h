@@ -40,10 +40,19 @@ WEB_API const char* webStages(int32_t head);
 WEB_API float* webThumbnails(int32_t size);
 /* JSON: every step from a query and a key to their weight and its share of the context row. */
 WEB_API const char* webDerive(int32_t head, int32_t query, int32_t key);
+/* The same as text to take along: format 0 plain, 1 CSV, 2 LaTeX, 3 Python. */
+WEB_API const char* webDeriveText(int32_t head, int32_t query, int32_t key, int32_t format);
+/* JSON: for each head its entropy, mean distance, weight on the first and on the previous token. */
+WEB_API const char* webHeadStats(void);
 
 /* Tensors given by the reader: float32 q [heads, rows, dim], k [kv_heads, keys, dim], v [kv_heads, keys,
  * dim_v] (v may be 0), then the same knobs as webCompute. */
 WEB_API int32_t webComputeTensors(const char* state, const float* q, const float* k, const float* v);
+
+/* JSON: name, title, tutorial, level and number of printed tables of each worked example. */
+WEB_API const char* webLessons(void);
+/* JSON: one worked example in strict float32: each printed table's strings beside ours, and how many are exact. */
+WEB_API const char* webLesson(const char* name);
 
 /* Deep zoom: a map of the weights of one long head, never held as a matrix. webMapBegin makes a synthetic
  * sequence; webMapPrepare runs the next part of the forward pass and returns its progress, 1 when done. */

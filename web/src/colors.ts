@@ -9,7 +9,7 @@ const stops: Record<string, string> = {
     cividis: "00224e 123570 3b496c 575d6d 707173 8a8678 a59c74 c3b369 e1cc55 fee838",
 };
 const themed: Record<string, [light: string, dark: string]> = {
-    ink: ["f4f3ee c9d3f6 8ea3ef 4f6be4 2447d6 14298a", "1d1f25 27356e 3450b5 5673ea 93a8ff dfe5ff"],
+    ink: ["f4f3ee dfe3f7 bccaf6 91a6f0 5f7ae6 2447d6", "1f2127 26305a 33458f 4660cc 6c87f5 a9baff"],
     grey: ["f4f3ee bdbbb5 85837e 4d4b47 1b1a17", "1d1f25 4b4d55 868890 c3c4c9 f5f5f2"],
     diverging: ["1d4f9e 5f8fd0 b5cdea f4f3ee f3c9a0 dd8a3c a5500c", "9cc4ff 4f86cf 2b4770 1d1f25 6b4420 c67a34 ffc48a"],
 };

@@ -1,6 +1,6 @@
 // Calls the engine module's C functions. Used by the Worker, and at build time for the numbers in the HTML.
 import type { EngineModule, Pointer } from "./engine_abi.ts";
-import type { Computed, OwnTensors, Stage, Steps } from "./protocol.ts";
+import type { Computed, HeadStats, LessonName, LessonResult, OwnTensors, Stage, Steps } from "./protocol.ts";
 
 export class EngineSession {
     constructor(private readonly module: EngineModule) {}
@@ -42,7 +42,8 @@ export class EngineSession {
         const stages = this.stages(head);
         const ms = performance.now() - begin;
         const thumbnails = heads > 1 ? this.floats(this.module._webThumbnails(thumbnailSize), heads * thumbnailSize * thumbnailSize) : null;
-        return { shared, head: stages, headIndex: head, thumbnails, thumbnailSize, ms, kernel: this.info().kernel };
+        const stats = heads > 1 ? this.json<HeadStats[]>(this.module._webHeadStats()) : [];
+        return { shared, head: stages, headIndex: head, thumbnails, thumbnailSize, stats, ms, kernel: this.info().kernel };
     }
 
     private computeOwn(text: string, own: OwnTensors): void {
@@ -60,6 +61,14 @@ export class EngineSession {
     }
 
     derive(head: number, row: number, column: number): Steps { return this.json<Steps>(this.module._webDerive(head, row, column)); }
+
+    deriveText(head: number, row: number, column: number, format: number): string {
+        const address = this.module._webDeriveText(head, row, column, format);
+        if (!address) this.fail();
+        return this.module.UTF8ToString(address);
+    }
+    lessons(): LessonName[] { return this.json<LessonName[]>(this.module._webLessons()); }
+    lesson(name: string): LessonResult { return this.withText(name, (address) => this.json<LessonResult>(this.module._webLesson(address))); }
 
     mapBegin(tokens: number, dim: number, seed: number): null {
         if (!this.module._webMapBegin(tokens, dim, seed)) this.fail();

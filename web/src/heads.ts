@@ -41,10 +41,13 @@ export class Heads {
         if (byId("heads-panel").hidden) return;
         const list = byId("thumbs");
         if (list.childElementCount !== count)
-            list.innerHTML = Array.from({ length: count }, (_, i) => `<button type="button" class="thumb" data-head="${i}"><canvas width="48" height="48" aria-hidden="true"></canvas><span>${headName(i)}</span></button>`).join("");
+            list.innerHTML = Array.from({ length: count }, (_, i) => `<button type="button" class="thumb" data-head="${i}"><canvas width="48" height="48" aria-hidden="true"></canvas><span>${headName(i)}</span><small></small></button>`).join("");
         [...list.children].forEach((button, i) => {
             button.setAttribute("aria-pressed", String(i === Math.min(state.head, count - 1)));
             button.classList.toggle("b", i === state.compare);
+            const stats = result.stats[i];
+            button.querySelector("small")!.textContent = stats ? `entropy ${stats.entropy.toFixed(2)}` : "";
+            (button as HTMLElement).title = stats ? `mean distance ${stats.distance.toFixed(2)} tokens; ${(100 * stats.first).toFixed(0)}% on the first token; ${(100 * stats.previous).toFixed(0)}% on the previous one` : "";
             this.thumbnail(button.querySelector("canvas")!, result, i);
         });
         void this.showComparison(result);

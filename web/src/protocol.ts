@@ -4,15 +4,21 @@ import type { TensorShape } from "./state.ts";
 export interface Stage { id: string; shape: number[]; data: Float32Array }
 
 export interface Steps {
-    visible: boolean;
-    q: number[]; k: number[]; v: number[]; products: number[]; running: number[];
-    score: number; scaled: number; capped: number; bias: number; masked: number | string; rowMax: number | string;
-    exponential: number; denominator: number; weight: number; hasKeep: boolean; kept: boolean; finalWeight: number;
+    hiddenBy: string; // "" where the query sees the key
+    q: number[]; k: number[]; v: number[]; products: number[]; running: number[]; contributions: number[]; context: number[];
+    dot: number; score: number; capped: number; alibi: number; masked: number | string; visibleKeys: number;
+    rowMax: number | string; exponential: number; denominator: number; lse: number | string;
+    weight: number; hasDropout: boolean; kept: boolean; finalWeight: number;
     rank: number;
-    rowMasked: (number | string)[]; rowWeights: number[];
+    rowWeights: number[];
 }
 
-export interface Computed { shared: Stage[]; head: Stage[]; headIndex: number; thumbnails: Float32Array | null; thumbnailSize: number; ms: number; kernel: string }
+export interface HeadStats { entropy: number; distance: number; first: number; previous: number }
+export interface LessonName { name: string; title: string; tutorial: string; level: number; tables: number }
+export interface LessonTable { label: string; tensor: string; note: string; times: number; exact: boolean; formula: string; shape: number[]; theirs: string[]; ours: string[] }
+export interface LessonResult { name: string; title: string; tutorial: string; about: string; notes: string[]; list: LessonTable[]; tables: number; exact: number }
+
+export interface Computed { shared: Stage[]; head: Stage[]; headIndex: number; thumbnails: Float32Array | null; thumbnailSize: number; stats: HeadStats[]; ms: number; kernel: string }
 export interface EngineInfo { variant: string; threads: number; target: string; reason: string; abi: number }
 export interface Tile { mass: Float32Array; max: Float32Array; ms: number }
 export interface OwnTensors { shape: TensorShape; q: Float32Array; k: Float32Array; v: Float32Array | null }
@@ -22,6 +28,9 @@ export interface Requests {
     compute: { ask: { text: string; head: number; heads: number; thumbnails: number; own: OwnTensors | null }; answer: Computed };
     headStages: { ask: { head: number }; answer: Stage[] };
     derive: { ask: { head: number; row: number; column: number }; answer: Steps };
+    deriveText: { ask: { head: number; row: number; column: number; format: number }; answer: string };
+    lessons: { ask: null; answer: LessonName[] };
+    lesson: { ask: { name: string }; answer: LessonResult };
     mapBegin: { ask: { tokens: number; dim: number; seed: number }; answer: null };
     mapPrepare: { ask: { maxFlops: number }; answer: number };
     mapTile: { ask: { level: number; row: number; column: number; rows: number; columns: number; sampled: boolean }; answer: Tile };

@@ -10,6 +10,7 @@ import type { Stage } from "./protocol.ts";
 import { decodeBits, encodeBits, maskCells } from "./state.ts";
 
 const largestTable = 64;
+const copyButtons = `<p class="copies"><span class="label">Copy these steps as</span> ${["Text", "CSV", "LaTeX", "Python"].map((name, i) => `<button type="button" class="quiet" data-copy="${i}">${name}</button>`).join(" ")}</p>`;
 
 export class Workbench {
     readonly matrix: MatrixView;
@@ -28,6 +29,8 @@ export class Workbench {
         byId("inspector").addEventListener("click", (event) => {
             const column = (event.target as Element).closest<HTMLElement>("[data-column]")?.dataset.column;
             if (column) this.pick(app.state.row, Number(column));
+            const copy = (event.target as Element).closest<HTMLElement>("[data-copy]");
+            if (copy) void this.copy(copy);
         });
         byId("matrix").addEventListener("pointerleave", () => void this.inspect(app.state.row, app.state.column));
         for (const id of ["low", "high"] as const)
@@ -164,8 +167,18 @@ export class Workbench {
             byId("inspector").innerHTML = inspectorHtml(steps, {
                 tokensRow: result.tokens, tokensColumn: keys, row, column, divisor,
                 dividend: divisor !== "1", softcap: state.softcap, p: state.p, alibi: state.alibi,
-            });
+            }) + copyButtons;
         } catch { /* the engine was restarted or holds a newer state: its result will come */ }
+    }
+
+    private async copy(button: HTMLElement): Promise<void> {
+        const { app } = this, { row, column } = app.state, name = button.textContent;
+        try {
+            const text = await app.engine.ask("deriveText", { head: app.result!.headIndex, row, column, format: Number(button.dataset.copy) });
+            await navigator.clipboard.writeText(text);
+            button.textContent = "Copied";
+        } catch { button.textContent = "Not allowed here"; }
+        setTimeout(() => { button.textContent = name; }, 1500);
     }
 
     // Stages without pairs: the value and its neighbours in the row.
@@ -176,7 +189,7 @@ export class Workbench {
         row = Math.min(row, content.rows - 1);
         column = Math.min(column, content.columns - 1);
         const text = stageTexts[stage.id];
-        byId("inspector").innerHTML = `<p class="label">${text.label}, row <b>${row}</b>, column <b>${column}</b></p><p class="big">${number(content.data[row * content.columns + column])}</p><p class="note">${formula(text.formula)}: ${text.about}. Pick a stage with queries and keys to see the arithmetic of a cell.</p>`;
+        byId("inspector").innerHTML = `<div><p class="label">${text.label}, row <b>${row}</b>, column <b>${column}</b></p><p class="big">${number(content.data[row * content.columns + column])}</p><p class="note">${formula(text.formula)}: ${text.about}. Pick a stage with queries and keys to see the arithmetic of a cell.</p></div>`;
     }
 
     private paint(row: number, column: number): void {

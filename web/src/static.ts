@@ -2,9 +2,11 @@
 import type { EngineModule } from "./engine_abi.ts";
 import { EngineSession } from "./engine_session.ts";
 import { formula } from "./format.ts";
-import { stageTexts } from "./levels.ts";
+import { levels, stageTexts } from "./levels.ts";
 import { defaultText, engineText, presetState, tokenize } from "./state.ts";
-import { inspectorHtml, introHtml, levelsHtml, orderStages, railHtml, tableHtml } from "./views.ts";
+import { inspectorHtml, introHtml, lessonHtml, lessonOptions, levelsHtml, orderStages, railHtml, tableHtml } from "./views.ts";
+
+const level2Lesson = levels[1].lessons[0];
 
 export function renderStatic(module: EngineModule): Record<string, string> {
     const session = new EngineSession(module);
@@ -25,6 +27,7 @@ export function renderStatic(module: EngineModule): Record<string, string> {
         stageAbout: text.about,
         table: tableHtml(weights, tokens, tokens, [state.row, state.column]),
         inspector: inspectorHtml(steps, context),
-        lesson: `<p class="note live">The tables are computed when the engine has started.</p>`,
+        lessonNames: lessonOptions(session.lessons(), level2Lesson),
+        lesson: lessonHtml(session.lesson(level2Lesson)),
     };
 }

@@ -1,7 +1,7 @@
 // Pieces of the page as HTML text. The build draws the first state with them, the live page every other.
 import { escape, formula, number, ordinal, shapeText, short, valueOf } from "./format.ts";
 import { levels, pairStages, stageTexts } from "./levels.ts";
-import type { Stage, Steps } from "./protocol.ts";
+import type { LessonName, LessonResult, Stage, Steps } from "./protocol.ts";
 
 export function levelsHtml(current: number): string {
     const items = levels.map((level, i) => `<li><a href="#v=1&amp;level=${i + 1}" data-level="${i + 1}"${i + 1 === current ? ' aria-current="true"' : ""}><b>${i + 1}</b> <span>${level.name}</span></a></li>`);
@@ -70,26 +70,42 @@ function barsHtml(steps: Steps, context: InspectorContext): string {
 
 export function inspectorHtml(steps: Steps, c: InspectorContext): string {
     const query = `<bdi>${escape(c.tokensRow[c.row])}</bdi>`, key = `<bdi>${escape(c.tokensColumn[c.column])}</bdi>`;
-    const count = c.tokensColumn.length;
-    const list = [step(`q · k`, number(steps.score), productTable(steps))];
-    if (c.dividend) list.push(step(`÷ ${c.divisor}`, number(steps.scaled)));
+    const list = [step(`q · k`, number(steps.dot), productTable(steps))];
+    if (c.dividend) list.push(step(`÷ ${c.divisor}`, number(steps.score)));
     if (c.softcap > 0) list.push(step(`softcap ${c.softcap}`, number(steps.capped)));
-    if (c.alibi) list.push(step(`+ distance bias ${number(steps.bias)}`, number(steps.capped + steps.bias)));
-    if (!steps.visible) list.push(step(`hidden by the mask`, "−∞"));
-    const empty = !Number.isFinite(valueOf(steps.rowMax));
+    if (c.alibi) list.push(step(`+ distance bias ${number(steps.alibi)}`, number(steps.capped + steps.alibi)));
+    if (steps.hiddenBy) list.push(step(`hidden: ${escape(steps.hiddenBy)}`, "−∞"));
+    const empty = steps.visibleKeys === 0;
     if (!empty) {
-        list.push(step(`− largest of the row, ${number(steps.rowMax)}`, number(steps.visible ? valueOf(steps.masked) - valueOf(steps.rowMax) : -Infinity)));
+        list.push(step(`− largest of the row, ${number(steps.rowMax)}`, number(valueOf(steps.masked) - valueOf(steps.rowMax))));
         list.push(step("exp", number(steps.exponential)));
         list.push(step(`÷ sum of the row, ${number(steps.denominator)}`, number(steps.weight)));
     }
-    if (steps.hasKeep) list.push(step(steps.kept ? `kept, ÷ (1 − ${c.p})` : "dropped", number(steps.finalWeight)));
-    const share = steps.v.slice(0, 4).map((v) => number(v * steps.finalWeight)).join("  ");
-    list.push(step(`× value of ${key}`, `<span class="vector">${share}${steps.v.length > 4 ? " …" : ""}</span>`));
-    const rank = empty ? "this row sees no key" : steps.visible ? `${ordinal(steps.rank)} of ${count}` : "hidden by the mask";
-    return `<p class="label">Query <b>${query}</b> → key <b>${key}</b></p><p class="big">${number(steps.finalWeight)}</p><p class="note">${rank}</p><ol class="steps">${list.join("")}</ol>${barsHtml(steps, c)}`;
+    if (steps.hasDropout) list.push(step(steps.kept ? `kept, ÷ (1 − ${c.p})` : "dropped", number(steps.finalWeight)));
+    const share = steps.contributions.slice(0, 3).map((v) => number(v)).join("  ");
+    list.push(step(`× value of ${key}`, `<span class="vector">${share}${steps.v.length > 3 ? " …" : ""}</span>`));
+    const rank = empty ? "this row sees no key" : steps.hiddenBy ? "hidden by the mask" : `${ordinal(steps.rank)} of ${c.tokensColumn.length}`;
+    return `<div><p class="label">Query <b>${query}</b> → key <b>${key}</b></p><p class="big">${number(steps.finalWeight)}</p><p class="note">${rank}</p><ol class="steps">${list.join("")}</ol></div><div>${barsHtml(steps, c)}</div>`;
+}
+
+// Theirs beside ours; a difference would be marked.
+export function lessonHtml(lesson: LessonResult): string {
+    const tables = lesson.list.map((table) => {
+        const columns = table.shape.at(-1) ?? 1, rows = Math.max(1, table.theirs.length / columns);
+        const grid = (list: string[], other: string[]) => `<table class="printed"><tbody>${Array.from({ length: rows }, (_, i) => `<tr>${list.slice(i * columns, (i + 1) * columns).map((text, j) => `<td${text === other[i * columns + j] ? "" : ' class="differs"'}>${escape(text.replace("-", "−"))}</td>`).join("")}</tr>`).join("")}</tbody></table>`;
+        const name = escape(table.label || table.tensor);
+        return `<section class="lesson-table"><h4>${name} <span class="${table.exact ? "same" : "other"}">${table.exact ? "same digits" : "differs"}</span></h4>${table.note ? `<p class="note">${escape(table.note)}</p>` : ""}<div class="beside scroll" tabindex="0" role="region" aria-label="${name}"><figure><figcaption>The tutorial prints</figcaption>${grid(table.theirs, table.ours)}</figure><figure><figcaption>Fovea computes</figcaption>${grid(table.ours, table.theirs)}</figure></div></section>`;
+    });
+    return `<p class="note">${escape(lesson.about)} <b>${lesson.exact} of ${lesson.tables}</b> printed tables are the same, digit for digit.</p>${tables.join("")}`;
 }
 
 export function orderStages<T extends { id: string }>(stages: T[]): T[] {
     const order = Object.keys(stageTexts);
     return [...stages].sort((a, b) => order.indexOf(a.id) - order.indexOf(b.id));
+}
+
+export function lessonOptions(lessons: LessonName[], current: string): string {
+    const tutorials = [...new Set(lessons.filter((l) => l.tables > 0).map((l) => l.tutorial))];
+    return tutorials.map((tutorial) => `<optgroup label="${escape(tutorial)}">${lessons.filter((l) => l.tutorial === tutorial && l.tables > 0)
+        .map((l) => `<option value="${l.name}"${l.name === current ? " selected" : ""}>${escape(l.name.slice(0, 5))} ${escape(l.title)}</option>`).join("")}</optgroup>`).join("");
 }

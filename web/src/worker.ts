@@ -25,7 +25,10 @@ function choose(wanted: string): { variant: string; reason: string } {
         if (wanted.startsWith("relaxed") && !relaxed) throw new Error(`engine=${wanted}: this browser has no relaxed SIMD`);
         return { variant: wanted, reason: "chosen by the address" };
     }
-    return { variant: `${relaxed ? "relaxed" : "simd"}${threads && cores > 1 ? "-threads" : ""}`, reason };
+    const best = ["relaxed-threads", "simd-threads", "relaxed", "simd"].find((name) => name in ENGINE_FOLDERS &&
+        (relaxed || !name.startsWith("relaxed")) && ((threads && cores > 1) || !name.endsWith("-threads")));
+    if (!best) throw new Error("no engine of this site runs here");
+    return { variant: best, reason };
 }
 
 async function start(engine: string, lock: string): Promise<EngineInfo> {
@@ -43,11 +46,14 @@ async function start(engine: string, lock: string): Promise<EngineInfo> {
 async function answer(request: Request): Promise<unknown> {
     if (request.kind === "start") { const { engine, lock } = (request as Request<"start">).ask; return start(engine, lock); }
     if (!session) throw new Error("the engine has not started");
-    const ask = request.ask as never as Record<string, never>;
+    const ask = (request.ask ?? {}) as never as Record<string, never>;
     switch (request.kind) {
         case "compute": return session.compute(ask.text, ask.head, ask.heads, ask.thumbnails, ask.own);
         case "headStages": return session.stages(ask.head);
         case "derive": return session.derive(ask.head, ask.row, ask.column);
+        case "deriveText": return session.deriveText(ask.head, ask.row, ask.column, ask.format);
+        case "lessons": return session.lessons();
+        case "lesson": return session.lesson(ask.name);
         case "mapBegin": return session.mapBegin(ask.tokens, ask.dim, ask.seed);
         case "mapPrepare": return session.mapPrepare(ask.maxFlops);
         case "mapTile": return session.mapTile(ask.level, ask.row, ask.column, ask.rows, ask.columns, ask.sampled);

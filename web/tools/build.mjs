@@ -1,5 +1,5 @@
 // Builds the page into build/web: four engine modules (Emscripten), the scripts and styles (esbuild), and the HTML with
-// the level-2 result already in it, computed by the engine itself.
+// the level-2 result already in it, computed by the engine itself. FOVEA_WEB_VARIANTS=simd,relaxed builds only those.
 import { build } from "esbuild";
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -12,7 +12,7 @@ import { declarationsOf } from "./abi.mjs";
 const web = dirname(dirname(fileURLToPath(import.meta.url)));
 const root = dirname(web);
 const out = join(root, "build", "web");
-export const variants = ["simd", "simd-threads", "relaxed", "relaxed-threads"];
+const variants = process.env.FOVEA_WEB_VARIANTS?.split(",") ?? ["simd", "simd-threads", "relaxed", "relaxed-threads"];
 
 const hashOf = (bytes) => createHash("sha256").update(bytes).digest("hex").slice(0, 8);
 const engineFolder = (variant) => join(root, "build", variant === "simd" ? "wasm" : `wasm-${variant}`);
@@ -77,7 +77,7 @@ mkdirSync(out, { recursive: true });
 const engines = Object.fromEntries(variants.map((variant) => [variant, buildEngine(variant)]));
 const names = await bundle(engines);
 let html = readFileSync(join(web, "src/index.html"), "utf8");
-for (const [name, text] of Object.entries({ ...(await staticParts(engines.simd)), mainFile: `assets/${names.main}`, styleFile: `assets/${names.style}` }))
+for (const [name, text] of Object.entries({ ...(await staticParts(engines[variants.find((v) => v === "simd") ?? variants[0]])), mainFile: `assets/${names.main}`, styleFile: `assets/${names.style}` }))
     html = html.replaceAll(`{{${name}}}`, () => text);
 const missing = html.match(/\{\{\w+\}\}/);
 if (missing) throw new Error(`index.html: nothing fills ${missing[0]}`);

@@ -1,0 +1,334 @@
+// The page in a real Chromium. Run through `npm test`; needs `npm run build` first.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, describe, test } from "node:test";
+import { join } from "node:path";
+import { Lab, missing, root, settled, site, stageValues } from "./support.mjs";
+
+const axeFile = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+const skip = missing ?? false;
+
+const near = (actual, expected, tolerance = 1e-6) => {
+    assert.equal(actual.length, expected.length);
+    actual.forEach((value, i) => assert.ok(value === expected[i] || Math.abs(value - expected[i]) <= tolerance * Math.max(1, Math.abs(expected[i])), `element ${i}: ${value}, expected ${expected[i]}`));
+};
+const rounded = (values, from = 0) => values.slice(from).map((v) => v.toFixed(4));
+
+describe("the page", { skip }, () => {
+    let lab;
+    before(async () => { lab = await Lab.open(); });
+    after(async () => { await lab?.close(); });
+
+    const withPage = (options, use) => async () => {
+        const { hash = "", ...rest } = options;
+        const page = await lab.page(hash, rest);
+        try {
+            await use(page);
+            assert.deepEqual(page.faults, []);
+        } finally { await page.close(); }
+    };
+
+    test("shows level 2 with true numbers before any script", async () => {
+        const context = await lab.context.browser()?.newContext({ javaScriptEnabled: false });
+        const html = readFileSync(join(site, "index.html"), "utf8");
+        assert.match(html, /<td[^>]*>0\.2264<\/td>/);
+        if (!context) return;
+        const page = await context.newPage();
+        await page.goto(lab.host.url);
+        const row = await page.$$eval("#table-box tbody tr:nth-child(2) td", (cells) => cells.map((c) => c.textContent));
+        assert.deepEqual(row, ["0.1500", "0.2264", "0.2199", "0.1311", "0.0906", "0.1820", "1.0000"]);
+        assert.match(await page.textContent("#inspector"), /0\.2199/);
+        await context.close();
+    });
+
+    test("goes live and answers with the same numbers as the static page", withPage({}, async (page) => {
+        assert.match(await page.textContent("#badge-text"), /^live: WASM/);
+        const { values, shape } = await stageValues(page, "weights");
+        assert.deepEqual(shape, [6, 6]);
+        assert.deepEqual(rounded(values).slice(6, 12), ["0.1500", "0.2264", "0.2199", "0.1311", "0.0906", "0.1820"]);
+        assert.deepEqual(rounded((await stageValues(page, "context")).values).slice(2, 4), ["0.3061", "0.8210"]);
+    }));
+
+    // Check values of the tutorials' printed tables.
+    const levels = [
+        [1, "weights", 6, ["0.1385", "0.2379", "0.2333", "0.1240", "0.1082", "0.1581"]],
+        [1, "context", 3, ["0.4419", "0.6515", "0.5683"]],
+        [3, "weights", 6, ["0.5517", "0.4483"]],
+        [5, "context", 20, ["-0.5299", "-0.1081", "0.5077", "0.3493"]],
+        [6, "output", 0, ["0.3190", "0.4858"]],
+    ];
+    for (const [level, stage, from, expected] of levels)
+        test(`level ${level}: ${stage} as the tutorials print them`, withPage({ hash: `#v=1&level=${level}` }, async (page) => {
+            assert.deepEqual(rounded((await stageValues(page, stage)).values, from).slice(0, expected.length), expected);
+        }));
+
+    test("level 3: both routes to a causal mask give the same weights", withPage({ hash: "#v=1&level=3" }, async (page) => {
+        const before_ = (await stageValues(page, "weights")).values;
+        await page.check('input[name="route"][value="after"]', { force: true });
+        await settled(page);
+        near((await stageValues(page, "weights")).values, before_, 1e-6);
+        assert.ok(await stageValues(page, "row_sums"));
+    }));
+
+    test("level 4: the native dropout mask of seed 123", withPage({ hash: "#v=1&level=4" }, async (page) => {
+        const { values } = await stageValues(page, "dropped");
+        assert.deepEqual(rounded(values).slice(12, 15), ["0.7599", "0.6194", "0.6206"].map((_, i) => rounded(values)[12 + i]));
+        assert.equal(values[0], 2);
+        assert.deepEqual([...values.slice(6, 12)], [0, 0, 0, 0, 0, 0]);
+    }));
+
+    test("all 133 printed tables come out digit for digit", withPage({}, async (page) => {
+        await page.click("#lesson-all");
+        await page.waitForSelector('#lesson-score[data-done="1"]');
+        assert.equal(await page.textContent("#lesson-score"), "133 of 133 tables the same, digit for digit");
+    }));
+
+    test("typing changes the tokens; the Back button undoes it", withPage({}, async (page) => {
+        await page.fill("#text", "one step");
+        await settled(page);
+        assert.deepEqual((await stageValues(page, "weights")).shape, [2, 2]);
+        assert.match(page.url(), /text=one\+step/);
+        await page.goBack();
+        await settled(page);
+        assert.deepEqual((await stageValues(page, "weights")).shape, [6, 6]);
+        assert.equal(await page.inputValue("#text"), "Your journey starts with one step");
+    }));
+
+    test("an empty sentence keeps the last result and says so", withPage({}, async (page) => {
+        await page.fill("#text", "   ");
+        await page.waitForFunction(() => !document.getElementById("notice").hidden);
+        assert.match(await page.textContent("#notice"), /at least one word/);
+        assert.deepEqual((await stageValues(page, "weights")).shape, [6, 6]);
+    }));
+
+    test("right-to-left and Chinese words are tokens", withPage({ hash: `#v=1&level=2&text=${encodeURIComponent("שלום עולם 你好世界")}` }, async (page) => {
+        const tokens = await page.evaluate(() => globalThis.fovea.app.result.tokens);
+        assert.deepEqual(tokens.slice(0, 2), ["שלום", "עולם"]);
+        assert.ok(tokens.length >= 4);
+        assert.equal(tokens.slice(2).join(""), "你好世界");
+    }));
+
+    test("a click picks a cell, the inspector derives it, the reader hears it", withPage({}, async (page) => {
+        const box = await page.locator("#matrix canvas").boundingBox();
+        await page.locator("#matrix canvas").click({ position: { x: box.width * 0.5, y: box.height * 0.5 } });
+        const { row, column } = await page.evaluate(() => globalThis.fovea.app.state);
+        const { values } = await stageValues(page, "weights");
+        await page.waitForFunction((text) => document.querySelector("#inspector .big").textContent === text, values[6 * row + column].toFixed(4));
+        assert.match(await page.textContent("#announce"), /query \w+, key \w+, weights 0\.\d{3}, .*highest of 6/);
+        assert.match(page.url(), /[ij]=\d/);
+    }));
+
+    test("the steps multiply out to the weight", withPage({}, async (page) => {
+        const steps = await page.evaluate(() => globalThis.fovea.app.engine.ask("derive", { head: 0, row: 1, column: 2 }));
+        near([steps.products.reduce((a, b) => a + b, 0)], [steps.dot]);
+        near([Math.exp(steps.masked - steps.rowMax) / steps.denominator], [steps.weight]);
+        near([steps.rowWeights[2]], [steps.weight]);
+    }));
+
+    test("the keyboard alone reaches and moves the pick, changes stages and knobs", withPage({}, async (page) => {
+        for (let i = 0; i < 60; ++i) {
+            await page.keyboard.press("Tab");
+            if (await page.evaluate(() => document.activeElement.getAttribute("role") === "gridcell")) break;
+        }
+        assert.equal(await page.evaluate(() => document.activeElement.getAttribute("role")), "gridcell");
+        await page.keyboard.press("ArrowDown");
+        await page.keyboard.press("End");
+        assert.deepEqual(await page.evaluate(() => [globalThis.fovea.app.state.row, globalThis.fovea.app.state.column]), [2, 5]);
+        assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-colindex")), "6");
+        await page.keyboard.press("m");
+        await settled(page);
+        assert.equal((await stageValues(page, "weights")).values[5], 0);
+        await page.keyboard.press("PageUp");
+        assert.equal(await page.evaluate(() => globalThis.fovea.app.state.stage), "masked");
+        await page.keyboard.press("?");
+        assert.ok(await page.isVisible("#help"));
+        await page.keyboard.press("Escape");
+    }));
+
+    test("knobs: scale, temperature, window, softcap, seed", withPage({}, async (page) => {
+        await page.selectOption("#scale", "none");
+        await settled(page);
+        const sharp = (await stageValues(page, "weights")).values[7];
+        await page.selectOption("#scale", "8");
+        await settled(page);
+        assert.ok((await stageValues(page, "weights")).values[7] < sharp);
+        await page.selectOption("#mask", "window");
+        await page.fill("#window", "1");
+        await settled(page);
+        const { values } = await stageValues(page, "weights");
+        assert.equal(values[6 * 5 + 3], 0);
+        near([values[6 * 5 + 4] + values[6 * 5 + 5]], [1]);
+        await page.fill("#seed", "789");
+        await settled(page);
+        assert.notDeepEqual((await stageValues(page, "weights")).values, values);
+    }));
+
+    test("painting a cell hides it and goes into the address", withPage({}, async (page) => {
+        await page.click("#paint");
+        const box = await page.locator("#matrix canvas").boundingBox();
+        await page.locator("#matrix canvas").click({ position: { x: box.width * 0.5, y: box.height * 0.5 } });
+        await settled(page);
+        const { row, column } = await page.evaluate(() => globalThis.fovea.app.state);
+        assert.equal((await stageValues(page, "weights")).values[6 * row + column], 0);
+        assert.match(page.url(), /mask=painted&bits=/);
+    }));
+
+    test("every part of the state survives its address", withPage({ hash: "#v=1&level=6&text=a+b+c+d&stage=scaled&head=1&i=2&j=1&init=linear&seed=7&scale=4&temp=2&mask=window&win=1&cap=3&p=0.25&dseed=9&rng=counter&kv=1&map=viridis&log=1&lo=-1&hi=2&table=1" }, async (page) => {
+        const hash = await page.evaluate(() => location.hash);
+        const first = await page.evaluate(() => globalThis.fovea.app.state);
+        await page.evaluate(() => globalThis.fovea.app.change({ row: 0 }, { numbers: false }));
+        await page.evaluate(() => globalThis.fovea.app.change({ row: 2 }, { numbers: false }));
+        const again = new URLSearchParams((await page.evaluate(() => location.hash)).slice(1));
+        for (const [key, value] of new URLSearchParams(hash.slice(1))) if (again.get(key) !== null) assert.equal(again.get(key), value);
+        await page.reload();
+        await settled(page);
+        assert.deepEqual(await page.evaluate(() => globalThis.fovea.app.state), first);
+    }));
+
+    test("a broken address still shows a page", withPage({ hash: "#v=1&level=99&temp=abc&heads=-4&kv=7&mask=%00&scale=zero&i=1e9&stage=nothing" }, async (page) => {
+        assert.ok(await stageValues(page, "weights"));
+        assert.ok(await page.isHidden("#notice"));
+    }));
+
+    test("GPT block: 12 heads, grouped keys, thumbnails and comparison", withPage({ hash: "#v=1&level=7&len=64&kv=4&cmp=3&how=difference" }, async (page) => {
+        assert.deepEqual((await stageValues(page, "keys")).shape, [4, 64, 64]);
+        assert.equal(await page.locator(".thumb").count(), 12);
+        await page.waitForFunction(() => !document.getElementById("compare").hidden);
+        assert.match(await page.textContent("#compare-note"), /Largest difference/);
+        const { values } = await stageValues(page, "weights");
+        for (let i = 0; i < 64; ++i) near([values.slice(64 * i, 64 * i + 64).reduce((a, b) => a + b, 0)], [1], 1e-5);
+    }));
+
+    test("1,024 tokens fit", withPage({ hash: "#v=1&level=7&len=1024" }, async (page) => {
+        assert.deepEqual((await stageValues(page, "weights")).shape, [1024, 1024]);
+    }));
+
+    test("export: CSV, SVG, PNG, session", withPage({}, async (page) => {
+        const download = async (kind) => {
+            await page.click("#export summary");
+            const [file] = await Promise.all([page.waitForEvent("download"), page.click(`[data-export="${kind}"]`)]);
+            return readFileSync(await file.path());
+        };
+        const csv = (await download("csv")).toString().trim().split("\n");
+        assert.equal(csv.length, 7);
+        assert.equal(csv[0], ",Your,journey,starts,with,one,step");
+        near(csv[2].split(",").slice(1).map(Number), [0.15001948, 0.22638379, 0.21987164, 0.13107006, 0.090628885, 0.18202609]);
+        assert.match((await download("svg")).toString(), /<svg .*0\.2264/s);
+        assert.deepEqual([...(await download("png")).subarray(1, 4)], [80, 78, 71]);
+        assert.equal(JSON.parse(await download("session")).format, "fovea-session");
+    }));
+
+    test("deep zoom: exact tiles, rows that sum to 1", withPage({}, async (page) => {
+        await page.evaluate(() => globalThis.fovea.app.engine.ask("mapBegin", { tokens: 1024, dim: 32, seed: 7 }));
+        await page.evaluate(async () => { while (await globalThis.fovea.app.engine.ask("mapPrepare", { maxFlops: 1e9 }) < 1); });
+        const rows = await page.evaluate(async () => {
+            const tile = await globalThis.fovea.app.engine.ask("mapTile", { level: 3, row: 0, column: 0, rows: 128, columns: 128, sampled: false });
+            return Array.from({ length: 128 }, (_, i) => tile.mass.slice(128 * i, 128 * i + 128).reduce((a, b) => a + b, 0));
+        });
+        near(rows, Array(128).fill(1), 1e-4);
+    }));
+
+    test("a Worker that dies is replaced", withPage({}, async (page) => {
+        await page.evaluate(() => globalThis.fovea.app.engine.worker.postMessage({ id: 0, kind: "start", ask: null }));
+        const workers = page.workers();
+        await workers.find((w) => w.url().includes("/assets/worker-")).evaluate(() => self.close());
+        await page.waitForFunction(() => document.getElementById("announce").textContent.includes("started again"), undefined, { timeout: 15000 });
+        await page.fill("#text", "with one step");
+        await settled(page);
+        assert.deepEqual((await stageValues(page, "weights")).shape, [3, 3]);
+    }));
+
+    test("an unknown file of the engine: the page stays readable and offers to try again", async () => {
+        const page = await lab.page("", { live: false, query: "" });
+        try {
+            await page.route("**/engine/**", (route) => route.abort());
+            await page.reload();
+            await page.waitForFunction(() => document.querySelector("#notice button"));
+            assert.match(await page.textContent("#notice"), /could not start/);
+            assert.ok(await page.isVisible("#table-box table"));
+            await page.unroute("**/engine/**");
+            await page.click("#notice button");
+            await settled(page);
+            assert.match(await page.textContent("#badge-text"), /^live/);
+        } finally { await page.close(); }
+    });
+
+    const accessible = ["", "#v=1&level=4&table=1", "#v=1&level=7&len=16&cmp=2"];
+    for (const hash of accessible)
+        for (const colorScheme of ["light", "dark"])
+            test(`axe finds nothing (${hash || "first view"}, ${colorScheme})`, withPage({ hash, colorScheme }, async (page) => {
+                // The page's own policy keeps foreign scripts out; this one comes through the debugger.
+                await page.evaluate(readFileSync(axeFile, "utf8"));
+                const { violations } = await page.evaluate(() => globalThis.axe.run());
+                assert.deepEqual(violations.map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => n.html).join(" | ")}`), []);
+            }));
+
+    for (const width of [360, 768, 1440])
+        test(`nothing runs over the edge at ${width} px`, withPage({ viewport: { width, height: 900 }, hash: "#v=1&level=5" }, async (page) => {
+            assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= width);
+            const small = await page.$$eval("button, select, summary, a[data-level]", (all, phone) => phone ? all.filter((e) => e.offsetParent && e.getBoundingClientRect().height < 32).map((e) => e.outerHTML.slice(0, 80)) : [], width < 500);
+            assert.deepEqual(small, []);
+        }));
+
+    test("no inline style or script, and no address but its own", () => {
+        const html = readFileSync(join(site, "index.html"), "utf8");
+        assert.doesNotMatch(html, /\sstyle="|<style|\son\w+="|<script>/);
+        assert.doesNotMatch(html.replace(/http:\/\/www\.w3\.org[^"]*/g, ""), /https?:\/\//);
+    });
+
+    test("sizes stay within their budgets", () => {
+        const sizes = JSON.parse(readFileSync(join(root, "build", "web-sizes.json"), "utf8"));
+        const sum = (prefix) => Object.entries(sizes).filter(([f]) => f.startsWith(prefix)).reduce((a, [, n]) => a + n, 0);
+        assert.ok(sum("assets/") + sizes["index.html"] <= 60_000, "HTML, CSS and JS over 60 KB after brotli");
+        for (const folder of new Set(Object.keys(sizes).filter((f) => f.startsWith("engine/")).map((f) => f.split("/")[1])))
+            assert.ok(sum(`engine/${folder}/`) <= 250_000, `${folder} over 250 KB after brotli`);
+    });
+});
+
+describe("engines and hosts", { skip }, () => {
+    let built = [];
+    before(() => { built = Object.keys(JSON.parse(readFileSync(join(root, "build", "web-sizes.json"), "utf8"))).map((f) => f.match(/^engine\/(.*)-[0-9a-f]+\/fovea\.wasm$/)?.[1]).filter(Boolean); });
+
+    test("each engine gives the tutorials' weights", async () => {
+        const lab = await Lab.open();
+        try {
+            for (const variant of built) {
+                const page = await lab.page("", { query: `?engine=${variant}` });
+                assert.equal(await page.evaluate(() => globalThis.fovea.app.engine.info.variant), variant);
+                assert.deepEqual(rounded((await stageValues(page, "weights")).values).slice(6, 9), ["0.1500", "0.2264", "0.2199"]);
+                assert.deepEqual(page.faults, []);
+                await page.close();
+            }
+        } finally { await lab.close(); }
+    });
+
+    test("a host without headers: one thread, and it says why", async () => {
+        const lab = await Lab.open({ isolated: false });
+        try {
+            const page = await lab.page();
+            assert.match(await page.textContent("#badge-text"), /1 thread$/);
+            assert.match(await page.textContent("#cores-note"), /not cross-origin isolated/);
+            await page.click("#cores");
+            await page.waitForFunction(() => globalThis.crossOriginIsolated && globalThis.fovea?.app.engine.info?.threads > 1, undefined, { timeout: 20000 });
+            assert.deepEqual(page.faults, []);
+        } finally { await lab.close(); }
+    });
+
+    test("kept offline, the page loads and computes without a server", async () => {
+        const lab = await Lab.open();
+        try {
+            const page = await lab.page();
+            await page.click("#offline");
+            await page.waitForFunction(() => document.getElementById("offline").textContent === "Kept offline", undefined, { timeout: 20000 });
+            await settled(page);
+            await lab.context.setOffline(true);
+            await page.reload();
+            await settled(page);
+            assert.match(await page.textContent("#badge-text"), /^live/);
+            await page.fill("#text", "one step");
+            await settled(page);
+            assert.deepEqual((await stageValues(page, "weights")).shape, [2, 2]);
+        } finally { await lab.close(); }
+    });
+});
