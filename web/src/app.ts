@@ -25,6 +25,8 @@ export class App {
     readonly onState = new Set<() => void>();
     readonly onResult = new Set<(result: Result) => void>();
     onTrouble: (text: string, canRetry: boolean) => void = () => {};
+    // The state comes from the address (Back, or a link): fields that are being edited must follow.
+    following = false;
     private running = false;
     private again = false;
     private lastBurst = { field: "", time: 0 };
@@ -39,7 +41,9 @@ export class App {
         if (toHash(this.state) === location.hash) return;
         this.state = fromHash(location.hash);
         this.own = null;
+        this.following = true;
         this.announceState();
+        this.following = false;
         this.recompute();
     }
 

@@ -61,8 +61,9 @@ function options(list: HTMLSelectElement, values: number[], current: number): vo
 
 function show(app: App): void {
     const { state } = app, preset = presetState(state.level), own = app.own !== null;
-    if (document.activeElement !== input("text")) input("text").value = state.text;
-    for (const id of ["seed", "dropSeed"] as const) if (document.activeElement !== input(id)) input(id).value = String(state[id]);
+    const free = (field: HTMLInputElement) => app.following || document.activeElement !== field;
+    if (free(input("text"))) input("text").value = state.text;
+    for (const id of ["seed", "dropSeed"] as const) if (free(input(id))) input(id).value = String(state[id]);
     input("temperature").value = String(sliderOf(state.temperature));
     byId("temperature-out").textContent = state.temperature.toFixed(2);
     input("softcap").value = String(state.softcap);

@@ -25,7 +25,7 @@ export interface MatrixHandlers {
     paint?(row: number, column: number): void;
 }
 
-const maxCell = 88, minDigits = 34, wideDigits = 60, maxHeight = 640;
+const maxCell = 92, minDigits = 34, wideDigits = 60, maxHeight = 640;
 const fonts = '"Inter", system-ui, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Liberation Sans", Arial, sans-serif';
 
 interface Layout { left: number; top: number; right: number; cell: number; width: number; height: number; slanted: boolean; labels: boolean }
@@ -258,7 +258,7 @@ export class MatrixView {
         context.setTransform(ratio, 0, 0, ratio, 0, 0);
         context.clearRect(0, 0, width, height);
         const style = getComputedStyle(this.host);
-        const colors = { ink: style.getPropertyValue("--ink"), soft: style.getPropertyValue("--soft"), accent: style.getPropertyValue("--accent"), surface: style.getPropertyValue("--surface"), line: style.getPropertyValue("--line") };
+        const colors = { ink: style.getPropertyValue("--ink"), soft: style.getPropertyValue("--soft"), accent: style.getPropertyValue("--accent"), surface: style.getPropertyValue("--surface"), line: style.getPropertyValue("--line"), faint: style.getPropertyValue("--faint") };
         this.paintCells(context, colors);
         this.paintLabels(context, colors);
     }
@@ -276,7 +276,7 @@ export class MatrixView {
     }
 
     private paintCells(context: CanvasRenderingContext2D, colors: Record<string, string>): void {
-        const { left, top, cell, width, height } = this.layout;
+        const { left, top, cell, width, height } = this.layout, content = this.content!;
         const [r0, r1, c0, c1] = this.visible();
         context.save();
         context.beginPath();
@@ -295,7 +295,8 @@ export class MatrixView {
                     const x = left + (j - this.origin[1]) * cell, y = top + (i - this.origin[0]) * cell;
                     const fill = this.paintCell(context, x, y, cell - gap, radius, value, colors);
                     if (cell < minDigits) continue;
-                    context.fillStyle = fill;
+                    // An exact 0 is a cell that plays no part: its digits step back.
+                    context.fillStyle = value === 0 && !content.signed ? colors.faint : fill;
                     context.fillText(cell >= wideDigits ? number(value) : short(value), x + (cell - gap) / 2, y + (cell - gap) / 2 + 0.5);
                 }
             this.outline(context, this.picked, gap, radius, colors.accent, colors.surface, this.grid.contains(document.activeElement));

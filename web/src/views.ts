@@ -84,7 +84,7 @@ export function inspectorHtml(steps: Steps, c: InspectorContext): string {
     if (steps.hasDropout) list.push(step(steps.kept ? `kept, ÷ (1 − ${c.p})` : "dropped", number(steps.finalWeight)));
     const share = steps.contributions.slice(0, 3).map((v) => number(v)).join("  ");
     list.push(step(`× value of ${key}`, `<span class="vector">${share}${steps.v.length > 3 ? " …" : ""}</span>`));
-    const rank = empty ? "this row sees no key" : steps.hiddenBy ? "hidden by the mask" : `${ordinal(steps.rank)} of ${c.tokensColumn.length}`;
+    const rank = empty ? "this row sees no key" : steps.hiddenBy ? "hidden by the mask" : steps.hasDropout && !steps.kept ? "dropped" : `${ordinal(steps.rank)} of ${c.tokensColumn.length}`;
     return `<div><p class="label">Query <b>${query}</b> → key <b>${key}</b></p><p class="big">${number(steps.finalWeight)}</p><p class="note">${rank}</p><ol class="steps">${list.join("")}</ol></div><div>${barsHtml(steps, c)}</div>`;
 }
 
@@ -94,7 +94,7 @@ export function lessonHtml(lesson: LessonResult): string {
         const columns = table.shape.at(-1) ?? 1, rows = Math.max(1, table.theirs.length / columns);
         const grid = (list: string[], other: string[]) => `<table class="printed"><tbody>${Array.from({ length: rows }, (_, i) => `<tr>${list.slice(i * columns, (i + 1) * columns).map((text, j) => `<td${text === other[i * columns + j] ? "" : ' class="differs"'}>${escape(text.replace("-", "−"))}</td>`).join("")}</tr>`).join("")}</tbody></table>`;
         const name = escape(table.label || table.tensor);
-        return `<section class="lesson-table"><h4>${name} <span class="${table.exact ? "same" : "other"}">${table.exact ? "same digits" : "differs"}</span></h4>${table.note ? `<p class="note">${escape(table.note)}</p>` : ""}<div class="beside scroll" tabindex="0" role="region" aria-label="${name}"><figure><figcaption>The tutorial prints</figcaption>${grid(table.theirs, table.ours)}</figure><figure><figcaption>Fovea computes</figcaption>${grid(table.ours, table.theirs)}</figure></div></section>`;
+        return `<section class="lesson-table"><h3>${name} <span class="${table.exact ? "same" : "other"}">${table.exact ? "same digits" : "differs"}</span></h3>${table.note ? `<p class="note">${escape(table.note)}</p>` : ""}<div class="beside scroll" tabindex="0" role="region" aria-label="${name}"><figure><figcaption>The tutorial prints</figcaption>${grid(table.theirs, table.ours)}</figure><figure><figcaption>Fovea computes</figcaption>${grid(table.ours, table.theirs)}</figure></div></section>`;
     });
     return `<p class="note">${escape(lesson.about)} <b>${lesson.exact} of ${lesson.tables}</b> printed tables are the same, digit for digit.</p>${tables.join("")}`;
 }
