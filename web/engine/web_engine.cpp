@@ -4,6 +4,7 @@
 #include "map_view.hpp"
 #include "page_model.hpp"
 
+#include <fovea/files.hpp>
 #include <fovea/inspect.hpp>
 
 #include <algorithm>
@@ -24,6 +25,7 @@ struct Session {
     std::vector<PageStage> head_stages;
     std::int32_t head = -1;  // whose stages are held; -1: nobody's
     std::optional<MapView> map;
+    TensorSet file;
     std::vector<float> array;
     std::string text, error;
 
@@ -253,6 +255,39 @@ const char* webHeadStats(void) {
     }
     json.end_array();
     return s.answer(json);
+}
+
+const char* webOpenFile(void* bytes, uint32_t size_bytes, int32_t format) {
+    Session& s = session();
+    const std::shared_ptr<const void> owner(bytes, [](const void* memory) { std::free(const_cast<void*>(memory)); });
+    const std::span<const std::byte> content(static_cast<const std::byte*>(bytes), size_bytes);
+    s.file = {};
+    if (format == 1) {
+        Result<Tensor> tensor = parse_npy(content, owner);
+        if (s.failed(tensor)) return nullptr;
+        s.file.tensors.push_back(std::move(*tensor));
+    } else {
+        Result<TensorSet> set = parse_safetensors(content, owner);
+        if (s.failed(set)) return nullptr;
+        s.file = std::move(*set);
+    }
+    JsonText json;
+    json.begin_array();
+    for (const Tensor& tensor : s.file.tensors) {
+        json.begin_object().key("name").text(printable_name(tensor.name));
+        json.key("type").text(element_type_name(tensor.type)).key("shape").shape(tensor.shape).end_object();
+    }
+    json.end_array();
+    return s.answer(json);
+}
+
+float* webFileTensor(uint32_t index) {
+    Session& s = session();
+    if (index >= s.file.tensors.size()) return s.refuse("the file has no such tensor"), nullptr;
+    Result<std::vector<float>> values = to_f32(s.file.tensors[index]);
+    if (s.failed(values)) return nullptr;
+    s.array = std::move(*values);
+    return s.array.data();
 }
 
 const char* webLessons(void) {

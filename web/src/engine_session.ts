@@ -1,6 +1,6 @@
 // Calls the engine module's C functions. Used by the Worker, and at build time for the numbers in the HTML.
 import type { EngineModule, Pointer } from "./engine_abi.ts";
-import type { Computed, HeadStats, LessonName, LessonResult, OwnTensors, Stage, Steps } from "./protocol.ts";
+import type { Computed, FileTensor, HeadStats, LessonName, LessonResult, OwnTensors, Stage, Steps } from "./protocol.ts";
 
 export class EngineSession {
     constructor(private readonly module: EngineModule) {}
@@ -67,6 +67,14 @@ export class EngineSession {
         if (!address) this.fail();
         return this.module.UTF8ToString(address);
     }
+    openFile(bytes: Uint8Array, isNpy: boolean): FileTensor[] {
+        const address = this.module._webAllocate(bytes.length || 1);
+        if (!address) throw new Error(`the browser has no memory for the file's ${bytes.length.toLocaleString("en")} bytes`);
+        this.module.HEAPU8.set(bytes, address);
+        return this.json<FileTensor[]>(this.module._webOpenFile(address, bytes.length, isNpy ? 1 : 0));
+    }
+    fileTensor(index: number, count: number): Float32Array { return this.floats(this.module._webFileTensor(index), count); }
+
     lessons(): LessonName[] { return this.json<LessonName[]>(this.module._webLessons()); }
     lesson(name: string): LessonResult { return this.withText(name, (address) => this.json<LessonResult>(this.module._webLesson(address))); }
 

@@ -5,7 +5,8 @@ import { byId } from "./dom.ts";
 import { number } from "./format.ts";
 import { pairStages } from "./levels.ts";
 import { MatrixView, type MatrixContent } from "./matrix.ts";
-import { headName, type Workbench } from "./stage.ts";
+import type { Workbench } from "./stage.ts";
+import { headName } from "./views.ts";
 
 export class Heads {
     private readonly a: MatrixView;

@@ -3,6 +3,7 @@ import { App } from "./app.ts";
 import { byId } from "./dom.ts";
 import { duration } from "./format.ts";
 import { connectExport } from "./exporting.ts";
+import { connectFiles } from "./files.ts";
 import { Heads } from "./heads.ts";
 import { connectKeys } from "./keys.ts";
 import { connectKnobs } from "./knobs.ts";
@@ -87,6 +88,7 @@ zoom = new DeepZoom(app);
 connectExport(app, workbench);
 connectLessons(app);
 connectSpeed(app);
+connectFiles(app);
 connectKeys(app, workbench);
 app.onResult.add((result) => showBadge(result.ms));
 byId("share").addEventListener("click", async () => {

@@ -14,6 +14,7 @@ export interface Steps {
 }
 
 export interface HeadStats { entropy: number; distance: number; first: number; previous: number }
+export interface FileTensor { name: string; type: string; shape: number[] }
 export interface LessonName { name: string; title: string; tutorial: string; level: number; tables: number }
 export interface LessonTable { label: string; tensor: string; note: string; times: number; exact: boolean; formula: string; shape: number[]; theirs: string[]; ours: string[] }
 export interface LessonResult { name: string; title: string; tutorial: string; about: string; notes: string[]; list: LessonTable[]; tables: number; exact: number }
@@ -29,6 +30,8 @@ export interface Requests {
     headStages: { ask: { head: number }; answer: Stage[] };
     derive: { ask: { head: number; row: number; column: number }; answer: Steps };
     deriveText: { ask: { head: number; row: number; column: number; format: number }; answer: string };
+    openFile: { ask: { name: string; bytes: Uint8Array }; answer: FileTensor[] };
+    fileTensor: { ask: { index: number }; answer: Float32Array };
     lessons: { ask: null; answer: LessonName[] };
     lesson: { ask: { name: string }; answer: LessonResult };
     mapBegin: { ask: { tokens: number; dim: number; seed: number }; answer: null };

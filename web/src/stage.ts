@@ -3,8 +3,8 @@ import { labels, type App, type Result } from "./app.ts";
 import { css, type Rgb } from "./colors.ts";
 import { byId, input, select } from "./dom.ts";
 import { formula, number, ordinal, shapeText } from "./format.ts";
-import { headName, inspectorHtml, introHtml, levelsHtml, railHtml, tableHtml } from "./views.ts";
-import { levels, pairStages, stageTexts } from "./levels.ts";
+import { inspectorHtml, introHtml, levelsHtml, railHtml, tableHtml } from "./views.ts";
+import { pairStages, stageTexts } from "./levels.ts";
 import { MatrixView, type MatrixContent } from "./matrix.ts";
 import type { Stage } from "./protocol.ts";
 import { decodeBits, encodeBits, maskCells } from "./state.ts";
@@ -207,6 +207,3 @@ export class Workbench {
         app.change({ mask: "painted", painted: encodeBits(cells), row, column });
     }
 }
-
-export const levelTitle = (level: number) => levels[level - 1].title;
-export { headName };

@@ -1,7 +1,8 @@
 // The engine's thread: picks the module that this browser can run, then answers requests one by one.
 import type { EngineModule } from "./engine_abi.ts";
 import { EngineSession } from "./engine_session.ts";
-import type { EngineInfo, Reply, Request } from "./protocol.ts";
+import type { EngineInfo, FileTensor, Reply, Request } from "./protocol.ts";
+import { unzip } from "./unzip.ts";
 
 declare const ENGINE_FOLDERS: Record<string, string>;
 
@@ -43,6 +44,36 @@ async function start(engine: string, lock: string): Promise<EngineInfo> {
     return { variant, threads: info.threads, target: info.target, abi: info.abi, reason };
 }
 
+// Of the file last opened: where each tensor lies. An npz is a set of npy files.
+let held: { npy: Uint8Array<ArrayBuffer> | null; index: number; count: number }[] = [];
+
+async function openFile(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<FileTensor[]> {
+    const engine = session!;
+    const count = (t: FileTensor) => t.shape.reduce((a, b) => a * b, 1);
+    held = [];
+    if (!/\.npz$/i.test(name)) {
+        const isNpy = /\.npy$/i.test(name);
+        const tensors = engine.openFile(bytes, isNpy);
+        held = tensors.map((t, index) => ({ npy: null, index, count: count(t) }));
+        return isNpy ? tensors.map((t) => ({ ...t, name: name.replace(/\.npy$/i, "") })) : tensors;
+    }
+    const tensors: FileTensor[] = [];
+    for (const entry of await unzip(bytes)) {
+        let tensor: FileTensor;
+        try { [tensor] = engine.openFile(entry.bytes, true); } catch (error) { throw new Error(`${entry.name}: ${(error as Error).message}`); }
+        tensors.push({ ...tensor, name: entry.name });
+        held.push({ npy: entry.bytes, index: 0, count: count(tensor) });
+    }
+    return tensors;
+}
+
+function fileTensor(index: number): Float32Array {
+    const tensor = held[index];
+    if (!tensor) throw new Error("the file has no such tensor");
+    if (tensor.npy) session!.openFile(tensor.npy, true);
+    return session!.fileTensor(tensor.index, tensor.count);
+}
+
 async function answer(request: Request): Promise<unknown> {
     if (request.kind === "start") { const { engine, lock } = (request as Request<"start">).ask; return start(engine, lock); }
     if (!session) throw new Error("the engine has not started");
@@ -52,6 +83,8 @@ async function answer(request: Request): Promise<unknown> {
         case "headStages": return session.stages(ask.head);
         case "derive": return session.derive(ask.head, ask.row, ask.column);
         case "deriveText": return session.deriveText(ask.head, ask.row, ask.column, ask.format);
+        case "openFile": return openFile(ask.name, ask.bytes);
+        case "fileTensor": return fileTensor(ask.index);
         case "lessons": return session.lessons();
         case "lesson": return session.lesson(ask.name);
         case "mapBegin": return session.mapBegin(ask.tokens, ask.dim, ask.seed);
