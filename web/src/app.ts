@@ -39,7 +39,17 @@ export class App {
     private follow(): void {
         if (location.hash && !location.hash.startsWith("#v=")) return; // a section of the page
         if (toHash(this.state) === location.hash) return;
-        this.state = fromHash(location.hash);
+        this.apply(location.hash);
+    }
+
+    // Shows the state of a session file.
+    open(hash: string): void {
+        this.apply(hash);
+        history.pushState(null, "", toHash(this.state));
+    }
+
+    private apply(hash: string): void {
+        this.state = fromHash(hash);
         this.own = null;
         this.following = true;
         this.announceState();

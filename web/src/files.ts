@@ -72,7 +72,7 @@ function openSession(app: App, text: string): void {
     try { session = JSON.parse(text); } catch { throw new Error("it is not a session file: no JSON"); }
     if (session?.format !== "fovea-session" || typeof session.state !== "string") throw new Error("it is not a session file of this program");
     if (session.version !== 1) throw new Error(`it is of version ${session.version}; this page reads version 1`);
-    location.hash = session.state;
+    app.open(session.state);
     byId("import").hidden = true;
 }
 
