@@ -97,7 +97,8 @@ Result<double> MapView::prepare(Engine& engine, double max_flops) {
         Result<FoveaDeviceFacts> facts = engine.facts(engine.worker_count());
         if (!facts) return facts.error();
         Attention call;
-        call.batch(1).heads(1)
+        call.batch(1)
+            .heads(1)
             .lengths(tokens_, tokens_)
             .dims(dim_, 1)
             .scale(scale_)

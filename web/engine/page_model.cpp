@@ -224,7 +224,10 @@ void PageModel::draw_keep() {
 FoveaAttentionDesc PageModel::describe(std::uint32_t head_count, bool with_keep, bool with_masks) const {
     const PageState& s = state_;
     Attention call;
-    call.batch(1).heads(head_count, head_count == 1 ? 1 : s.kv_heads).lengths(rows_, keys_).dims(dim_, dim_v_);
+    call.batch(1)
+        .heads(head_count, head_count == 1 ? 1 : s.kv_heads)
+        .lengths(rows_, keys_)
+        .dims(dim_, dim_v_);
     call.scale(static_cast<float>(1.0 / (divisor() * s.temperature))).softcap(static_cast<float>(s.softcap));
     FoveaAttentionDesc& d = call.desc;
     d.q_strides = q_strides_;

@@ -42,7 +42,8 @@ class PageModel {
     Result<std::vector<PageStage>> head_stages(Engine& engine, std::uint32_t head) const;
     // The final weights of one head alone.
     Result<std::vector<float>> head_weights(Engine& engine, std::uint32_t head) const;
-    // Every step behind one weight; on the route that renormalises, those of the other route, which gives the same.
+    // Every step behind one weight; on the route that renormalises, those of the other route, which gives the
+    // same.
     Result<Derivation> derive(std::uint32_t head, std::uint64_t query, std::uint64_t key) const;
 
   private:

@@ -87,7 +87,10 @@ std::vector<float> column_of(const std::vector<DerivationTerm>& terms, float Der
 
 void write_steps(JsonText& json, const Derivation& d) {
     json.key("hiddenBy").text(d.hidden_by);
-    json.key("q").numbers(column_of(d.terms, &DerivationTerm::q)).key("k").numbers(column_of(d.terms, &DerivationTerm::k));
+    json.key("q")
+        .numbers(column_of(d.terms, &DerivationTerm::q))
+        .key("k")
+        .numbers(column_of(d.terms, &DerivationTerm::k));
     json.key("products").numbers(column_of(d.terms, &DerivationTerm::product));
     json.key("running").numbers(column_of(d.terms, &DerivationTerm::running_sum));
     json.key("dot").number(d.dot).key("score").number(d.score).key("capped").number(d.capped);
@@ -107,9 +110,11 @@ void write_steps(JsonText& json, const Derivation& d) {
 
 // The row's final weights, as the engine computed them, and how many of them are larger than this one.
 void write_row(JsonText& json, const Session& s, std::uint64_t query, std::uint64_t key) {
-    const auto last = std::find_if(s.head_stages.rbegin(), s.head_stages.rend(),
-                                   [](const PageStage& stage) { return stage.id == "dropped" || stage.id == "weights"; });
-    const std::span<const float> row = std::span(last->values).subspan(query * s.model->keys(), s.model->keys());
+    const auto last = std::find_if(s.head_stages.rbegin(), s.head_stages.rend(), [](const PageStage& stage) {
+        return stage.id == "dropped" || stage.id == "weights";
+    });
+    const std::span<const float> row =
+        std::span(last->values).subspan(query * s.model->keys(), s.model->keys());
     json.key("rowWeights").numbers(row);
     json.key("rank").whole(std::count_if(row.begin(), row.end(), [&](float w) { return w > row[key]; }));
 }
@@ -128,8 +133,19 @@ void write_table(JsonText& json, const PrintedTable& table, const LessonRun& run
         for (const float value : stage->tensor.values) ours.push_back(element_text(value, table.notation));
     const bool equal = ours == table.elements;
     exact += equal ? table.times : 0;
-    json.begin_object().key("label").text(table.label).key("tensor").text(table.tensor).key("note").text(table.note);
-    json.key("times").whole(table.times).key("exact").boolean(equal).key("formula").text(stage ? stage->formula : "");
+    json.begin_object()
+        .key("label")
+        .text(table.label)
+        .key("tensor")
+        .text(table.tensor)
+        .key("note")
+        .text(table.note);
+    json.key("times")
+        .whole(table.times)
+        .key("exact")
+        .boolean(equal)
+        .key("formula")
+        .text(stage ? stage->formula : "");
     json.key("shape").shape(stage ? stage->tensor.shape : Shape{});
     json.key("theirs").texts(table.elements).key("ours").texts(ours).end_object();
 }
@@ -251,7 +267,11 @@ const char* webHeadStats(void) {
         if (s.failed(weights)) return nullptr;
         const HeadStats stats = head_stats(*weights, s.model->keys());
         json.begin_object().key("entropy").number(stats.entropy).key("distance").number(stats.mean_distance);
-        json.key("first").number(stats.first_token_mass).key("previous").number(stats.previous_token).end_object();
+        json.key("first")
+            .number(stats.first_token_mass)
+            .key("previous")
+            .number(stats.previous_token)
+            .end_object();
     }
     json.end_array();
     return s.answer(json);
@@ -259,7 +279,8 @@ const char* webHeadStats(void) {
 
 const char* webOpenFile(void* bytes, uint32_t size_bytes, int32_t format) {
     Session& s = session();
-    const std::shared_ptr<const void> owner(bytes, [](const void* memory) { std::free(const_cast<void*>(memory)); });
+    const std::shared_ptr<const void> owner(bytes,
+                                            [](const void* memory) { std::free(const_cast<void*>(memory)); });
     const std::span<const std::byte> content(static_cast<const std::byte*>(bytes), size_bytes);
     s.file = {};
     if (format == 1) {
