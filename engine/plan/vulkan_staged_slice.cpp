@@ -190,7 +190,7 @@ class SliceMaker {
     }
 
     void bind_whole(DispatchBuilder& d, bool used, uint32_t slot, uint32_t source) const {
-        d.input_if(used, slot, source, {0, p.binding_bytes[source], 0});
+        d.input_if(used && p.binding_bytes[source] > 0, slot, source, {0, p.binding_bytes[source], 0});
     }
 
     void bind_tables(DispatchBuilder& d, bool with_blocks) const {

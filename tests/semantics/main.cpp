@@ -66,5 +66,7 @@ int main(int argc, char** argv) {
     names_under_test() =
         name ? std::vector<std::string>{name} : std::vector<std::string>{"reference", "plain"};
     testing::InitGoogleTest(&argc, argv);
-    return RUN_ALL_TESTS();
+    const int result = RUN_ALL_TESTS();
+    close_executors();
+    return result;
 }

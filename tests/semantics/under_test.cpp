@@ -10,13 +10,19 @@ std::vector<std::string>& names_under_test() {
     return names;
 }
 
+// Kept for the whole run: opening a Vulkan device takes longer than most tests.
+static std::map<std::string, std::unique_ptr<Executor>>& opened() {
+    static std::map<std::string, std::unique_ptr<Executor>> executors;
+    return executors;
+}
+
+void close_executors() { opened().clear(); }
+
 void on_each_executor(const std::function<void(Executor&)>& body) {
     for (const std::string& name : names_under_test()) {
         SCOPED_TRACE("on " + name);
-        // Kept for the whole run: opening a Vulkan device takes longer than most tests.
-        static std::map<std::string, std::unique_ptr<Executor>> opened;
         std::string error;
-        std::unique_ptr<Executor>& executor = opened[name];
+        std::unique_ptr<Executor>& executor = opened()[name];
         if (!executor) executor = make_executor(name, error);
         if (executor)
             body(*executor);

@@ -17,6 +17,9 @@ std::vector<std::string>& names_under_test();
 // Calls body for each executor under test. Reports a name that means nothing as a failure.
 void on_each_executor(const std::function<void(Executor&)>& body);
 
+// Ends the devices before the process does: drivers do not survive their own static data.
+void close_executors();
+
 // Runs and judges a case on each executor under test. A refusal is a failure, unless it is float16 storage
 // that the device lacks: that is printed as a skip.
 void expect_right(Case c);
