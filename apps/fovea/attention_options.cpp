@@ -1,5 +1,6 @@
 #include "attention_options.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -24,7 +25,7 @@ constexpr OptionSpec kAttentionOptions[] = {
 
 constexpr OptionSpec kEngineOptions[] = {
     {"--backend", "auto|cpu|vulkan|reference", "auto: Vulkan on a hardware device, else the CPU"},
-    {"--device", "N", "a device by its number in `fovea devices`"},
+    {"--device", "N|NAME", "a device by its number in `fovea devices`, or by a part of its name"},
     {"--threads", "N", "CPU threads; default one for each processor"},
 };
 
@@ -141,11 +142,16 @@ Result<EngineOptions> engine_options(const Arguments& a) {
         options.backend = BackendChoice::reference;
     else if (!backend.empty() && backend != "auto")
         return bad("--backend", "'" + std::string(backend) + "' is not auto, cpu, vulkan or reference");
-    const Result<int64_t> device = a.integer("--device", -1);
-    if (!device) return device.error();
-    if (a.has("--device") && *device < 0)
-        return bad("--device", "a device number is 0 or more; `fovea devices` lists them");
-    options.device = int(*device);
+    const std::string_view device = a.text("--device");
+    if (device.find_first_not_of("0123456789") != std::string_view::npos) {
+        options.device_name = device;
+    } else if (!device.empty()) {
+        const Result<int64_t> number = a.integer("--device", -1);
+        if (!number) return number.error();
+        options.device = int(std::min<int64_t>(*number, INT32_MAX));
+    } else if (a.has("--device")) {
+        return bad("--device", "a number or a name is needed; `fovea devices` lists them");
+    }
     const Result<uint64_t> threads = a.unsigned_integer("--threads", 0);
     if (!threads) return threads.error();
     if (*threads > 4096) return bad("--threads", "the limit is 4096");

@@ -37,8 +37,11 @@ class Backend {
 Result<std::unique_ptr<Backend>> open_cpu_backend(uint32_t threads);
 DeviceInfo cpu_device_info(uint32_t threads);
 
+// How much a list tells of each Vulkan device: enough to choose one, or what an opened one reports.
+enum class Detail { to_choose, all };
+
 // Vulkan devices in the loader's order, numbered from 1. `note` says why there are none, if so.
-std::vector<DeviceInfo> list_vulkan_devices(std::string& note);
+std::vector<DeviceInfo> list_vulkan_devices(Detail detail, std::string& note);
 // `number` as in DeviceInfo.
 Result<std::unique_ptr<Backend>> open_vulkan_backend(uint32_t number, bool validation);
 

@@ -53,26 +53,52 @@ std::string why_no_vulkan(std::span<const DeviceInfo> devices, const std::string
     return text;
 }
 
-Result<DeviceChoice> by_number(std::span<const DeviceInfo> devices, const std::string& vulkan_note,
-                               const EngineOptions& options) {
-    const DeviceInfo* found = nullptr;
-    for (const DeviceInfo& d : devices) {
-        if (int64_t{d.number} == options.device) found = &d;
+std::string lower(std::string text) {
+    for (char& c : text) {
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
     }
-    if (!found)
-        return Error{FOVEA_INVALID_ARGUMENT, "device",
-                     "device is " + std::to_string(options.device) + "; this machine has devices 0 to " +
-                         std::to_string(devices.size() - 1) +
-                         (vulkan_note.empty() ? "" : " (" + vulkan_note + ")")};
-    const bool is_vulkan = found->facts.backend == FOVEA_BACKEND_VULKAN;
+    return text;
+}
+
+// A device that was asked for must be usable, and by the backend that was asked for.
+Result<DeviceChoice> take(const DeviceInfo& device, const EngineOptions& options, const char* how) {
+    const bool is_vulkan = device.facts.backend == FOVEA_BACKEND_VULKAN;
     const bool wants_cpu =
         options.backend == BackendChoice::cpu || options.backend == BackendChoice::reference;
     if (is_vulkan ? wants_cpu : options.backend == BackendChoice::vulkan)
         return Error{FOVEA_INVALID_ARGUMENT, "device",
-                     "device " + std::to_string(options.device) + " is " + found->name +
+                     "device " + std::to_string(device.number) + " is " + device.name +
                          ", which the backend " + (is_vulkan ? "cpu" : "vulkan") + " cannot use"};
-    if (!found->usable) return Error{FOVEA_UNSUPPORTED, "device", found->refusal};
-    return DeviceChoice{found->number, "asked for by number"};
+    if (!device.usable) return Error{FOVEA_UNSUPPORTED, "device", device.refusal};
+    return DeviceChoice{device.number, how};
+}
+
+Result<DeviceChoice> by_number(std::span<const DeviceInfo> devices, const std::string& vulkan_note,
+                               const EngineOptions& options) {
+    for (const DeviceInfo& d : devices) {
+        if (int64_t{d.number} == options.device) return take(d, options, "asked for by number");
+    }
+    return Error{FOVEA_INVALID_ARGUMENT, "device",
+                 "device is " + std::to_string(options.device) + "; this machine has devices 0 to " +
+                     std::to_string(devices.size() - 1) +
+                     (vulkan_note.empty() ? "" : " (" + vulkan_note + ")")};
+}
+
+Result<DeviceChoice> by_name(std::span<const DeviceInfo> devices, const EngineOptions& options) {
+    const DeviceInfo* found = nullptr;
+    std::string names;
+    for (const DeviceInfo& d : devices) {
+        names += (names.empty() ? "" : ", ") + d.name;
+        if (lower(d.name).find(lower(options.device_name)) == std::string::npos) continue;
+        if (found)
+            return Error{FOVEA_INVALID_ARGUMENT, "device",
+                         "device '" + options.device_name + "' fits both " + found->name + " and " + d.name};
+        found = &d;
+    }
+    if (!found)
+        return Error{FOVEA_INVALID_ARGUMENT, "device",
+                     "no device is called '" + options.device_name + "'; there are " + names};
+    return take(*found, options, "asked for by name");
 }
 
 }  // namespace
@@ -80,6 +106,7 @@ Result<DeviceChoice> by_number(std::span<const DeviceInfo> devices, const std::s
 Result<DeviceChoice> choose_device(std::span<const DeviceInfo> devices, const std::string& vulkan_note,
                                    const EngineOptions& options) {
     if (options.device >= 0) return by_number(devices, vulkan_note, options);
+    if (!options.device_name.empty()) return by_name(devices, options);
     if (options.backend == BackendChoice::cpu) return DeviceChoice{0, "asked for by name"};
     if (options.backend == BackendChoice::reference)
         return DeviceChoice{0, "asked for by name; loops in float64"};

@@ -43,15 +43,15 @@ RunReport report_of(const FoveaPlanInfo& info, const DeviceInfo& device) {
 
 namespace {
 
-std::vector<DeviceInfo> all_devices(uint32_t cpu_threads, std::string& vulkan_note) {
+std::vector<DeviceInfo> all_devices(uint32_t cpu_threads, Detail detail, std::string& vulkan_note) {
     std::vector<DeviceInfo> devices{cpu_device_info(cpu_threads)};
-    for (DeviceInfo& d : list_vulkan_devices(vulkan_note)) devices.push_back(std::move(d));
+    for (DeviceInfo& d : list_vulkan_devices(detail, vulkan_note)) devices.push_back(std::move(d));
     return devices;
 }
 
 // Only the CPU is asked for: do not wake the drivers.
 bool needs_vulkan_list(const EngineOptions& options) {
-    if (options.device > 0) return true;
+    if (options.device > 0 || !options.device_name.empty()) return true;
     return options.device < 0 &&
            (options.backend == BackendChoice::automatic || options.backend == BackendChoice::vulkan);
 }
@@ -75,7 +75,7 @@ Error foreign_range(uint64_t offset, uint64_t bytes, uint64_t size) {
 
 std::vector<DeviceInfo> list_devices(uint32_t cpu_threads) {
     std::string note;
-    std::vector<DeviceInfo> devices = runtime::all_devices(cpu_threads, note);
+    std::vector<DeviceInfo> devices = runtime::all_devices(cpu_threads, runtime::Detail::all, note);
     if (!note.empty()) devices[0].notes.push_back(note);
     return devices;
 }
@@ -89,7 +89,7 @@ Result<Engine> Engine::open(const EngineOptions& options) {
     std::string note;
     const std::vector<DeviceInfo> devices =
         runtime::needs_vulkan_list(options)
-            ? runtime::all_devices(options.cpu_threads, note)
+            ? runtime::all_devices(options.cpu_threads, runtime::Detail::to_choose, note)
             : std::vector<DeviceInfo>{runtime::cpu_device_info(options.cpu_threads)};
     Result<runtime::DeviceChoice> choice = runtime::choose_device(devices, note, options);
     if (!choice) return choice.error();

@@ -1,6 +1,7 @@
 #include "problem/bindings.hpp"
 #include "runtime/slice_rate.hpp"
 #include "runtime/vulkan_memory.hpp"
+#include "vulkan/device_query.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -19,6 +20,8 @@ std::string describe(const FoveaPlanInfo& info) {
     return text;
 }
 
+constexpr double kLastChanceSeconds = 5;  // after a wait that ran out, before the device is left alone
+
 // The outputs that a host may have laid out with gaps, which a run must not touch.
 constexpr uint32_t kStridedOutputs = 1u << FOVEA_BIND_O | 1u << FOVEA_BIND_Y;
 
@@ -26,6 +29,7 @@ class VulkanBackend final : public Backend {
   public:
     static Result<std::unique_ptr<Backend>> open(uint32_t number, bool validation);
     ~VulkanBackend() override {
+        if (queue_) queue_->settle(kLastChanceSeconds);
         const bool abandoned = device_ && device_->abandoned();
         workspace_.reset();
         allocator_.reset();
@@ -87,7 +91,8 @@ class VulkanBackend final : public Backend {
     SliceRate rate_;
 };
 
-DeviceInfo describe_device(Instance& instance, VkPhysicalDevice physical_device, uint32_t number) {
+// What can be said without opening it. Usable means above the floor.
+DeviceInfo describe_device(const Instance& instance, VkPhysicalDevice physical_device, uint32_t number) {
     VkPhysicalDeviceProperties properties;
     instance.vk().vkGetPhysicalDeviceProperties(physical_device, &properties);
     DeviceInfo info;
@@ -95,26 +100,26 @@ DeviceInfo describe_device(Instance& instance, VkPhysicalDevice physical_device,
     info.name = properties.deviceName;
     info.facts.struct_size = sizeof info.facts;
     info.facts.backend = FOVEA_BACKEND_VULKAN;
+    info.facts.device_class = vulkan::device_class_of(properties.deviceType);
     info.facts.vendor_id = properties.vendorID;
+    FoveaDeviceNeeds needs{};
+    needs.struct_size = sizeof needs;
+    Diag diag;
+    info.usable = foveaQueryDeviceNeeds(instance.get_proc(), instance.handle(), instance.api_version(),
+                                        physical_device, nullptr, &needs, &diag) == FOVEA_OK;
+    if (!info.usable) info.refusal = diag.text;
+    for (uint32_t i = 0; i < needs.count; ++i) {
+        const FoveaDeviceNeed& need = needs.items[i];
+        if (!need.available)
+            info.notes.push_back(std::string("no ") + (need.feature ? need.feature : need.extension) +
+                                 ": without " + need.buys);
+    }
     return info;
 }
 
 void describe_open_device(const VulkanDevice& device, DeviceInfo& info) {
     info.driver = device.driver();
     info.facts = device.facts();
-    info.usable = true;
-    FoveaDeviceNeeds needs{};
-    needs.struct_size = sizeof needs;
-    if (foveaQueryDeviceNeeds(device.instance().get_proc(), device.instance().handle(),
-                              device.instance().api_version(), device.physical_device(), nullptr, &needs,
-                              nullptr) != FOVEA_OK)
-        return;
-    for (uint32_t i = 0; i < needs.count; ++i) {
-        const FoveaDeviceNeed& need = needs.items[i];
-        if (need.available) continue;
-        info.notes.push_back(std::string("no ") + (need.feature ? need.feature : need.extension) +
-                             ": without " + need.buys);
-    }
 }
 
 Result<std::unique_ptr<Backend>> VulkanBackend::open(uint32_t number, bool validation) {
@@ -281,7 +286,7 @@ Result<RunReport> VulkanBackend::run_on_host(const Plan& plan, const HostBinding
 
 }  // namespace
 
-std::vector<DeviceInfo> list_vulkan_devices(std::string& note) {
+std::vector<DeviceInfo> list_vulkan_devices(Detail detail, std::string& note) {
     Result<std::unique_ptr<Instance>> instance = Instance::create(false);
     if (!instance) {
         note = instance.error().text;
@@ -291,11 +296,14 @@ std::vector<DeviceInfo> list_vulkan_devices(std::string& note) {
     for (VkPhysicalDevice physical_device : (*instance)->physical_devices()) {
         DeviceInfo info =
             describe_device(**instance, physical_device, static_cast<uint32_t>(list.size()) + 1);
-        Result<std::unique_ptr<VulkanDevice>> device = VulkanDevice::open(**instance, physical_device);
-        if (device)
-            describe_open_device(**device, info);
-        else
-            info.refusal = device.error().text;
+        if (detail == Detail::all && info.usable) {
+            Result<std::unique_ptr<VulkanDevice>> device = VulkanDevice::open(**instance, physical_device);
+            if (device)
+                describe_open_device(**device, info);
+            else
+                info.refusal = device.error().text;
+            info.usable = device.has_value();
+        }
         list.push_back(std::move(info));
     }
     return list;

@@ -58,8 +58,8 @@ class VulkanDevice {
     bool has_memory_budget() const { return memory_budget_; }
     uint64_t max_allocation_bytes() const { return max_allocation_bytes_; }
     uint32_t timestamp_bits() const { return timestamp_bits_; }  // 0: the queue has none
-    // After an unfinished wait nothing of the device may be destroyed any more: leak it.
-    void abandon() { abandoned_ = true; }
+    // While the device may still work on something, nothing of it may be destroyed: leave it alone.
+    void abandon(bool abandoned = true) { abandoned_ = abandoned; }
     bool abandoned() const { return abandoned_; }
 
   private:

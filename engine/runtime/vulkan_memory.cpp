@@ -32,7 +32,9 @@ Result<std::unique_ptr<VulkanAllocator>> VulkanAllocator::create(VulkanDevice& d
 
 VulkanAllocator::~VulkanAllocator() {
     staging_.reset();
-    if (!device_.abandoned()) vmaDestroyAllocator(vma_);
+    if (device_.abandoned()) return;
+    for (const Unfinished& memory : unfinished_) vmaDestroyBuffer(vma_, memory.buffer, memory.allocation);
+    vmaDestroyAllocator(vma_);
 }
 
 Result<void> VulkanAllocator::check_budget(uint64_t size_bytes) const {
@@ -102,7 +104,10 @@ Result<VulkanMemory*> VulkanAllocator::staging() {
 }
 
 VulkanMemory::~VulkanMemory() {
-    if (!allocator_.device().abandoned()) vmaDestroyBuffer(allocator_.vma(), buffer_, allocation_);
+    if (allocator_.device().abandoned())
+        allocator_.unfinished_.push_back({buffer_, allocation_});
+    else
+        vmaDestroyBuffer(allocator_.vma(), buffer_, allocation_);
 }
 
 Result<void> VulkanMemory::copy(VkBuffer from, uint64_t from_offset, VkBuffer to, uint64_t to_offset,

@@ -32,12 +32,18 @@ class VulkanAllocator {
     Result<VulkanMemory*> staging();
 
   private:
+    friend class VulkanMemory;
+    struct Unfinished {
+        VkBuffer buffer;
+        VmaAllocation allocation;
+    };
     VulkanAllocator(VulkanDevice& device, VulkanQueue& queue) : device_(device), queue_(queue) {}
     Result<std::unique_ptr<VulkanMemory>> create_buffer(uint64_t size_bytes, bool staging);
     VulkanDevice& device_;
     VulkanQueue& queue_;
     VmaAllocator vma_ = nullptr;
     std::unique_ptr<VulkanMemory> staging_;
+    std::vector<Unfinished> unfinished_;  // given up by their owners while the device was left alone
 };
 
 class VulkanMemory final : public Memory {

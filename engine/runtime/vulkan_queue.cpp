@@ -67,11 +67,14 @@ Result<void> VulkanQueue::create_slot(Slot& slot) {
     return {};
 }
 
+void VulkanQueue::settle(double timeout_seconds) {
+    if (broken_ && broken_->code != FOVEA_TIMEOUT) return;
+    broken_.reset();
+    drop_callbacks();
+    if (finish(timeout_seconds)) device_.abandon(false);
+}
+
 VulkanQueue::~VulkanQueue() {
-    if (!broken_) {
-        drop_callbacks();
-        static_cast<void>(finish(5));
-    }
     if (device_.abandoned()) return;
     const DeviceCalls& vk = device_.vk();
     for (Slot& slot : slots_) {

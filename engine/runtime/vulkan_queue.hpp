@@ -26,6 +26,9 @@ class VulkanQueue {
     // `what` names the work in errors ("slice 3 of 20 of kernel staged"); `done`, if any, is called from a
     // later begin() or finish() with the seconds between the two timestamps, 0 where they were not written.
     Result<void> submit(std::string what, bool timestamps_written, std::function<void(double)> done);
+    // Before everything goes: waits once more for what an earlier wait left behind. If it ends now, nothing
+    // needs to be left alone any more.
+    void settle(double timeout_seconds);
     // Calls none of the `done` given so far any more.
     void drop_callbacks() {
         for (Slot& slot : slots_) slot.done = nullptr;

@@ -113,19 +113,6 @@ FoveaResult query_coopmat(const InstanceTable& vk, PhysicalDevice& device, const
     return FOVEA_OK;
 }
 
-FoveaDeviceClass class_of(VkPhysicalDeviceType type) {
-    switch (type) {
-        case VK_PHYSICAL_DEVICE_TYPE_CPU:
-            return FOVEA_CLASS_CPU;
-        case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
-            return FOVEA_CLASS_DISCRETE;
-        case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
-            return FOVEA_CLASS_VIRTUAL;
-        default:
-            return FOVEA_CLASS_INTEGRATED;
-    }
-}
-
 // Properties beyond the core limits: subgroups and the number of cores.
 struct ExtendedProperties {
     VkPhysicalDeviceSubgroupProperties subgroup{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES};
@@ -161,7 +148,7 @@ void fill_facts(const InstanceTable& vk, PhysicalDevice& device) {
     FoveaDeviceFacts& facts = device.facts;
     facts.struct_size = sizeof facts;
     facts.backend = FOVEA_BACKEND_VULKAN;
-    facts.device_class = class_of(device.properties.deviceType);
+    facts.device_class = device_class_of(device.properties.deviceType);
     facts.max_workgroup_invocations = limits.maxComputeWorkGroupInvocations;
     facts.max_shared_bytes = limits.maxComputeSharedMemorySize;
     facts.max_push_bytes = limits.maxPushConstantsSize;

@@ -44,6 +44,19 @@ struct PhysicalDevice {
     FoveaDeviceFacts facts;  // without `features`, which depend on what the host enables
 };
 
+inline FoveaDeviceClass device_class_of(VkPhysicalDeviceType type) {
+    switch (type) {
+        case VK_PHYSICAL_DEVICE_TYPE_CPU:
+            return FOVEA_CLASS_CPU;
+        case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+            return FOVEA_CLASS_DISCRETE;
+        case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+            return FOVEA_CLASS_VIRTUAL;
+        default:
+            return FOVEA_CLASS_INTEGRATED;
+    }
+}
+
 // Refuses a device below the floor with the reason. `memory` serves lists that live during the call.
 FoveaResult query_physical_device(const InstanceTable& vk, VkPhysicalDevice handle, uint32_t api_version,
                                   const FoveaHostAllocator& memory, PhysicalDevice& out, FoveaDiag* diag);

@@ -45,6 +45,13 @@ EngineOptions asks(BackendChoice backend, int device = -1) {
     return options;
 }
 
+EngineOptions named(const char* name, BackendChoice backend = BackendChoice::automatic) {
+    EngineOptions options;
+    options.backend = backend;
+    options.device_name = name;
+    return options;
+}
+
 TEST(ChooseDevice, FollowsTheTable) {
     const DeviceInfo software = gpu(1, FOVEA_CLASS_CPU), integrated = gpu(2, FOVEA_CLASS_INTEGRATED),
                      discrete = gpu(3, FOVEA_CLASS_DISCRETE), broken = gpu(4, FOVEA_CLASS_DISCRETE, false);
@@ -67,6 +74,12 @@ TEST(ChooseDevice, FollowsTheTable) {
         {"number too large", {cpu(), software}, asks(automatic, 7), -1, "devices 0 to 1"},
         {"number is broken", {cpu(), broken}, asks(automatic, 4), -1, "too old"},
         {"number is no CPU", {cpu(), software}, asks(BackendChoice::cpu, 1), -1, "backend cpu cannot use"},
+        {"name", {cpu(), software, discrete}, named("DEVICE 3"), 3, "by name"},
+        {"part of a name", {cpu(), software}, named("cpu"), 0, "by name"},
+        {"name of two", {cpu(), software, discrete}, named("device"), -1, "both device 1 and device 3"},
+        {"unknown name", {cpu(), software}, named("radeon"), -1, "there are CPU, device 1"},
+        {"name is broken", {cpu(), broken}, named("4"), -1, "too old"},
+        {"name of the CPU for Vulkan", {cpu(), software}, named("CPU", vulkan), -1, "cannot use"},
         {"number is the CPU", {cpu(), software}, asks(vulkan, 0), -1, "backend vulkan cannot use"},
     };
     for (const ChoiceCase& c : table) {

@@ -30,6 +30,7 @@ class Gpu {
 
     // Everything but the instance goes; then no message may be left.
     void close() {
+        if (queue) queue->settle(300);
         allocator.reset();
         queue.reset();
         device.reset();
@@ -58,6 +59,8 @@ class Gpu {
     std::unique_ptr<runtime::VulkanDevice> device;
     std::unique_ptr<runtime::VulkanQueue> queue;
     std::unique_ptr<runtime::VulkanAllocator> allocator;
+    // The device's functions, to put others in their place.
+    runtime::DeviceCalls& calls() { return const_cast<runtime::DeviceCalls&>(device->vk()); }
     bool ok() const { return allocator != nullptr; }
 
   private:

@@ -42,9 +42,10 @@ enum class BackendChoice {
 struct EngineOptions {
     BackendChoice backend = BackendChoice::automatic;
     int device = -1;           // a DeviceInfo::number, -1: choose. Must fit `backend`
+    std::string device_name;   // instead of the number: a part of one DeviceInfo::name, in any case
     uint32_t cpu_threads = 0;  // 0: one for each processor that this process may use
     bool validation =
-        false;  // Khronos validation with synchronization validation; messages go to Engine::messages
+        false;  // Khronos validation with synchronization validation; messages: Engine::take_messages
 };
 
 // Host memory for each binding of a call, indexed by FoveaBinding; null where the plan needs none.
