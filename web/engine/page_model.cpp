@@ -7,19 +7,27 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 namespace fovea::web {
-namespace {
-
-// Spread of the GPT level's random projection: small enough that no weight saturates, large enough to see a
-// pattern.
-constexpr float kJointDeviation = 0.045F;
 
 struct Projection {
     std::vector<float> weight;  // [out, in], or [in, out] when weight_is_in_out
     std::uint32_t n_in, n_out;
     bool weight_is_in_out;
 };
+
+// Query, key and value projections in the order in which the tutorials' classes draw them.
+struct Projections {
+    Projection query, key, value;
+    std::vector<float> output_weight, output_bias;
+};
+
+namespace {
+
+// Spread of the GPT level's random projection: small enough that no weight saturates, large enough to see a
+// pattern.
+constexpr float kJointDeviation = 0.045F;
 
 Result<void> apply(Engine& engine, const Projection& p, const float* bias, const std::vector<float>& x,
                    std::vector<float>& y) {
@@ -39,12 +47,6 @@ Result<void> apply(Engine& engine, const Projection& p, const float* bias, const
     return engine.linear(desc, b);
 }
 
-// Query, key and value projections in the order in which the tutorials' classes draw them.
-struct Projections {
-    Projection query, key, value;
-    std::vector<float> output_weight, output_bias;
-};
-
 Projection empty_projection(const PageState& s, std::uint32_t n_out) {
     return {std::vector<float>(std::size_t{s.d_in} * n_out), s.d_in, n_out, s.init == WeightInit::rand};
 }
@@ -54,6 +56,14 @@ void draw(TorchGenerator& generator, WeightInit init, std::span<float> out, std:
         generator.rand(out);
     else
         generator.linear_weight(out, fan_in);
+}
+
+bool draws_the_same(const PageState& a, const PageState& b) {
+    const auto key = [](const PageState& s) {
+        return std::tuple(s.init, s.seed, s.d_in, s.d_out, s.heads, s.kv_heads, s.stacked, s.projects,
+                          s.joint);
+    };
+    return key(a) == key(b);
 }
 
 Projections draw_projections(const PageState& s) {
@@ -110,8 +120,9 @@ void PageModel::add_shared(const char* id, std::vector<std::uint64_t> shape, std
     shared_.push_back({id, std::move(shape), std::move(values)});
 }
 
-Result<PageModel> PageModel::from_tokens(Engine& engine, const PageState& state) {
+Result<PageModel> PageModel::from_tokens(Engine& engine, const PageState& state, const PageModel* previous) {
     PageModel m;
+    if (previous && draws_the_same(previous->state_, state)) m.projections_ = previous->projections_;
     m.state_ = state;
     m.rows_ = m.keys_ = state.tokens.size();
     m.dim_ = m.dim_v_ = state.init == WeightInit::none ? state.d_in : state.d_out / state.heads;
@@ -159,10 +170,11 @@ Result<void> PageModel::project(Engine& engine) {
         q_ = k_ = v_ = std::move(x);
         return attend(engine);
     }
-    Projections p = draw_projections(s);
+    if (!projections_) projections_ = std::make_shared<const Projections>(draw_projections(s));
+    const Projections& p = *projections_;
     const char* const weight_ids[] = {"w_query", "w_key", "w_value"};
     const char* const ids[] = {"queries", "keys", "values"};
-    Projection* const all[] = {&p.query, &p.key, &p.value};
+    const Projection* const all[] = {&p.query, &p.key, &p.value};
     std::vector<float>* const results[] = {&q_, &k_, &v_};
     for (int i = 0; i < 3; ++i) {
         if (Result<void> r = apply(engine, *all[i], nullptr, x, *results[i]); !r) return r;

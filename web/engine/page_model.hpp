@@ -6,6 +6,7 @@
 
 #include <fovea/inspect.hpp>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,13 @@ struct HeadView {
     std::uint64_t q_stride, k_stride, v_stride;
 };
 
+struct Projections;
+
 class PageModel {
   public:
-    // X and the weights from the state's seed. A failed call leaves the model as it was.
-    static Result<PageModel> from_tokens(Engine& engine, const PageState& state);
+    // X and the weights from the state's seed. Weights drawn for `previous` (or null) are used again where
+    // they are the same: a GPT block has millions.
+    static Result<PageModel> from_tokens(Engine& engine, const PageState& state, const PageModel* previous);
     // Tensors given by the reader: q [heads, rows, dim], k [kv_heads, keys, dim], v [kv_heads, keys, dim_v]
     // or null.
     static Result<PageModel> from_tensors(Engine& engine, const PageState& state, const float* q,
@@ -55,6 +59,7 @@ class PageModel {
     std::vector<std::uint8_t> keep_, mask_;
     std::vector<PageStage> shared_;
     std::string kernel_;
+    std::shared_ptr<const Projections> projections_;
 
     double divisor() const;
     HeadView head(std::uint32_t index) const;

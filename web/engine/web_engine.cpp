@@ -180,7 +180,7 @@ int32_t webCompute(const char* state) {
     if (std::string reason = parse_page_state(state, parsed); !reason.empty())
         return s.refuse(std::move(reason));
     if (parsed.tokens.empty()) return s.refuse("there are no tokens");
-    return keep_model(s, PageModel::from_tokens(*s.engine, parsed));
+    return keep_model(s, PageModel::from_tokens(*s.engine, parsed, s.model ? &*s.model : nullptr));
 }
 
 int32_t webComputeTensors(const char* state, const float* q, const float* k, const float* v) {

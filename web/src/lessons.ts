@@ -10,7 +10,11 @@ export function connectLessons(app: App): void {
         try {
             const lesson = await app.engine.ask("lesson", { name });
             byId("lesson-body").innerHTML = lessonHtml(lesson);
-            select("lesson-name").value = name;
+            // An exercise without printed tables is not in the list.
+            const listed = [...select("lesson-name").options].some((option) => option.value === name);
+            select("lesson-name").value = listed ? name : "";
+            if (!listed) select("lesson-name").add(new Option(`${name.slice(0, 5)} ${lesson.title}`, name, true, true));
+
         } catch (error) {
             if (app.engine.info) app.onTrouble((error as Error).message, false);
         }
@@ -19,6 +23,7 @@ export function connectLessons(app: App): void {
     app.onResult.add(({ state }) => {
         if (state.level === shownLevel) return;
         shownLevel = state.level;
+
         void show(levels[state.level - 1].lessons[0]);
     });
     byId("lesson-all").addEventListener("click", async () => {

@@ -55,7 +55,7 @@ function showBadge(ms?: number): void {
     root.classList.toggle("is-live", info !== null);
     if (!info) { byId("badge-text").textContent = "static page"; return; }
     const threads = `${info.threads} thread${info.threads > 1 ? "s" : ""}`;
-    byId("badge-text").textContent = `live: ${engineNames[info.variant]}, ${threads}`;
+    byId("badge-text").innerHTML = `live<span class="more">: ${engineNames[info.variant]}, ${threads}</span>`;
     byId("badge").title = [info.reason, ms === undefined ? "" : `last result in ${duration(ms)}`].filter(Boolean).join("; ");
 }
 

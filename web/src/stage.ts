@@ -106,7 +106,10 @@ export class Workbench {
         if (list.dataset.level === String(level)) return;
         list.dataset.level = String(level);
         list.innerHTML = introHtml(level);
-        document.querySelector(".levels")!.innerHTML = levelsHtml(level);
+        const bar = document.querySelector(".levels")!;
+        bar.innerHTML = levelsHtml(level);
+        const current = bar.querySelector<HTMLElement>("[aria-current]")!;
+        bar.scrollLeft = current.offsetLeft - bar.getBoundingClientRect().width / 3;
     }
 
     private showHeads(): void {

@@ -96,7 +96,7 @@ export function lessonHtml(lesson: LessonResult): string {
         const name = escape(table.label || table.tensor);
         return `<section class="lesson-table"><h3>${name} <span class="${table.exact ? "same" : "other"}">${table.exact ? "same digits" : "differs"}</span></h3>${table.note ? `<p class="note">${escape(table.note)}</p>` : ""}<div class="beside scroll" tabindex="0" role="region" aria-label="${name}"><figure><figcaption>The tutorial prints</figcaption>${grid(table.theirs, table.ours)}</figure><figure><figcaption>Fovea computes</figcaption>${grid(table.ours, table.theirs)}</figure></div></section>`;
     });
-    return `<p class="note">${escape(lesson.about)} <b>${lesson.exact} of ${lesson.tables}</b> printed tables are the same, digit for digit.</p>${tables.join("")}`;
+    return `<p class="note">${escape(lesson.about)} ${lesson.tables ? `<b>${lesson.exact} of ${lesson.tables}</b> printed tables are the same, digit for digit.` : "It prints no numbers to compare with."}</p>${tables.join("")}`;
 }
 
 export function orderStages<T extends { id: string }>(stages: T[]): T[] {
