@@ -93,7 +93,8 @@ FoveaResult check_scalars(const Desc& d, FoveaDiag* diag) {
         return fail(diag, FOVEA_INVALID_ARGUMENT, "kernel", "kernel is %d; it must be a FoveaKernel",
                     int(d.kernel));
     if (d.reserved0 != 0 || d.reserved1 != 0)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "reserved", "reserved fields must be 0");
+        return fail(diag, FOVEA_INVALID_ARGUMENT, d.reserved0 ? "reserved0" : "reserved1", "%s must be 0",
+                    d.reserved0 ? "reserved0" : "reserved1");
     return FOVEA_OK;
 }
 
@@ -107,8 +108,10 @@ FoveaResult check_positions(const Desc& d, FoveaDiag* diag) {
                     static_cast<long long>(d.q_offset));
     if (!(d.flags & FOVEA_FLAG_WINDOW)) {
         if (d.window_left != 0 || d.window_right != 0)
-            return fail(diag, FOVEA_INVALID_ARGUMENT, "window_left",
-                        "a window is given but FOVEA_FLAG_WINDOW is not set");
+            return fail(diag, FOVEA_INVALID_ARGUMENT, d.window_left ? "window_left" : "window_right",
+                        "%s is %lld but FOVEA_FLAG_WINDOW is not set",
+                        d.window_left ? "window_left" : "window_right",
+                        static_cast<long long>(d.window_left ? d.window_left : d.window_right));
         return FOVEA_OK;
     }
     if (d.window_left < -1)
@@ -125,13 +128,22 @@ FoveaResult check_positions(const Desc& d, FoveaDiag* diag) {
 FoveaResult check_packing(const Desc& d, FoveaDiag* diag) {
     const bool table = d.flags & FOVEA_FLAG_BATCH_TABLE;
     if ((d.packed_rows_q || d.packed_rows_kv) && !table)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "packed_rows_q", "packed rows need FOVEA_FLAG_BATCH_TABLE");
-    if (d.packed_rows_q && (d.q_strides.batch != 0 || d.o_strides.batch != 0))
-        return fail(diag, FOVEA_INVALID_ARGUMENT, d.q_strides.batch ? "q_strides.batch" : "o_strides.batch",
-                    "packed rows need a batch stride of 0");
-    if (d.packed_rows_kv && (d.k_strides.batch != 0 || d.v_strides.batch != 0))
-        return fail(diag, FOVEA_INVALID_ARGUMENT, d.k_strides.batch ? "k_strides.batch" : "v_strides.batch",
-                    "packed rows need a batch stride of 0");
+        return fail(diag, FOVEA_INVALID_ARGUMENT, d.packed_rows_q ? "packed_rows_q" : "packed_rows_kv",
+                    "%s needs FOVEA_FLAG_BATCH_TABLE", d.packed_rows_q ? "packed_rows_q" : "packed_rows_kv");
+    const struct {
+        const char* name;
+        uint64_t packed_rows;
+        int64_t stride;
+    } batch_strides[] = {{"q_strides.batch", d.packed_rows_q, d.q_strides.batch},
+                         {"o_strides.batch", d.packed_rows_q, d.o_strides.batch},
+                         {"k_strides.batch", d.packed_rows_kv, d.k_strides.batch},
+                         {"v_strides.batch", d.packed_rows_kv, d.v_strides.batch}};
+    for (const auto& [name, packed_rows, stride] : batch_strides) {
+        if (packed_rows && stride != 0)
+            return fail(diag, FOVEA_INVALID_ARGUMENT, name,
+                        "%s is %lld; packed rows need a batch stride of 0", name,
+                        static_cast<long long>(stride));
+    }
     if (!d.page_size) {
         if (d.page_count || d.block_table_pages)
             return fail(diag, FOVEA_INVALID_ARGUMENT, "page_size",
@@ -139,7 +151,9 @@ FoveaResult check_packing(const Desc& d, FoveaDiag* diag) {
         return FOVEA_OK;
     }
     if (d.packed_rows_kv)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "packed_rows_kv", "keys can be packed or paged, not both");
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "packed_rows_kv",
+                    "packed_rows_kv is %llu beside page_size %u: keys are packed or paged, not both",
+                    static_cast<unsigned long long>(d.packed_rows_kv), d.page_size);
     if (d.page_size > uint64_t(kMaxLength))
         return fail(diag, FOVEA_SIZE_OVERFLOW, "page_size", "page_size is %u; the limit is 2^30",
                     d.page_size);
@@ -255,9 +269,8 @@ FoveaResult bind_qkvo(Problem& p, const Desc& d, FoveaDiag* diag) {
     if (!wants(p, FOVEA_OUTPUT_O)) return FOVEA_OK;
     if (!rows_are_disjoint(p.o, batch_q, d.heads_q, rows_q, d.dim_v))
         return fail(diag, FOVEA_INVALID_ARGUMENT, "o_strides",
-                    "rows of o overlap: strides %lld, %lld, %lld with rows of %u",
-                    static_cast<long long>(p.o.batch), static_cast<long long>(p.o.head),
-                    static_cast<long long>(p.o.row), d.dim_v);
+                    "o_strides is %lld, %lld, %lld: rows of %u overlap", static_cast<long long>(p.o.batch),
+                    static_cast<long long>(p.o.head), static_cast<long long>(p.o.row), d.dim_v);
     return bind_tensor(p, FOVEA_BIND_O, p.o, batch_q, d.heads_q, rows_q, d.dim_v, d.o_type, "o_strides",
                        diag);
 }
@@ -268,8 +281,9 @@ FoveaResult bind_outputs(Problem& p, const Desc& d, FoveaDiag* diag) {
     if (rows.overflow || (rows * 16).overflow)
         return fail(diag, FOVEA_SIZE_OVERFLOW, "len_q", "batch * heads_q * len_q does not fit 64 bits");
     if (wants_matrix(p) && matrix.overflow)
-        return fail(diag, FOVEA_SIZE_OVERFLOW, "outputs",
-                    "a matrix of batch * heads_q * len_q * len_kv does not fit 64 bits");
+        return fail(
+            diag, FOVEA_SIZE_OVERFLOW, "outputs",
+            "outputs asks for a matrix of batch * heads_q * len_q * len_kv, which does not fit 64 bits");
     const std::pair<uint32_t, FoveaBinding> matrices[] = {{FOVEA_OUTPUT_SCORES, FOVEA_BIND_SCORES},
                                                           {FOVEA_OUTPUT_CAPPED, FOVEA_BIND_CAPPED},
                                                           {FOVEA_OUTPUT_MASKED, FOVEA_BIND_MASKED},
