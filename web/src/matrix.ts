@@ -25,7 +25,7 @@ export interface MatrixHandlers {
     paint?(row: number, column: number): void;
 }
 
-const maxCell = 92, minDigits = 34, wideDigits = 60, maxHeight = 640;
+const maxCell = 92, minDigits = 30, wideDigits = 60, maxHeight = 640;
 const fonts = '"Inter", system-ui, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Liberation Sans", Arial, sans-serif';
 
 interface Layout { left: number; top: number; right: number; cell: number; width: number; height: number; slanted: boolean; labels: boolean }
@@ -222,7 +222,7 @@ export class MatrixView {
         const widest = (labels: string[]) => labels.slice(0, 200).reduce((w, t) => Math.max(w, context.measureText(t).width), 0);
         const labels = content.rows <= 200 && content.columns <= 200;
         const left = Math.min(labels ? widest(content.rowLabels) : 36, available * 0.28) + 14;
-        const right = content.sums && content.rows <= 64 ? 54 : 2;
+        const right = content.sums && content.rows <= 64 && available >= 380 ? 54 : 2; // a phone needs the room for digits
         const columnWidth = Math.min(labels ? widest(content.columnLabels) : 36, 120);
         const base = Math.min(maxCell, (available - left - right) / content.columns, Math.max(6, maxHeight / content.rows, content.rows > 200 ? maxHeight / content.rows : 0));
         const cell = base * this.zoom;
@@ -370,7 +370,7 @@ export class MatrixView {
     }
 
     private paintLabels(context: CanvasRenderingContext2D, colors: Record<string, string>): void {
-        const content = this.content!, { left, top, cell, slanted, labels, height } = this.layout;
+        const content = this.content!, { left, top, right, cell, slanted, labels, height } = this.layout;
         const [r0, r1, c0, c1] = this.visible();
         const strong = (i: number, axis: 0 | 1) => i === this.picked[axis] || i === this.hovered?.[axis];
         const stride = labels ? 1 : Math.max(1, Math.ceil(40 / cell));
@@ -394,7 +394,7 @@ export class MatrixView {
             if (y < top - 2 || y > height || !put(i, 0)) continue;
             context.textAlign = "right";
             context.fillText(clip(labels ? content.rowLabels[i] : String(i), left - 10), left - 9, y);
-            if (content.sums && content.rows <= 64 && this.zoom === 1 && cell >= 14) {
+            if (right > 2 && this.zoom === 1 && cell >= 14) {
                 let sum = 0;
                 for (let j = 0; j < content.columns; ++j) sum += this.value(i, j);
                 context.font = `450 12px ${fonts}`;
@@ -414,7 +414,7 @@ export class MatrixView {
             context.fillText(text, 0, 0);
             context.restore();
         }
-        if (content.sums && content.rows <= 64 && this.zoom === 1 && cell >= 14 && !slanted) {
+        if (right > 2 && this.zoom === 1 && cell >= 14 && !slanted) {
             context.font = `450 12px ${fonts}`;
             context.fillStyle = colors.soft;
             context.textAlign = "left";

@@ -81,7 +81,11 @@ export class Workbench {
         const { app } = this, result = app.result, stage = this.stage();
         this.showLevel();
         if (!result || !stage) return;
-        byId("rail").innerHTML = railHtml(result.stages, stage.id);
+        const rail = byId("rail");
+        rail.innerHTML = railHtml(result.stages, stage.id);
+        // On phones the rail is a row that scrolls.
+        const current = rail.querySelector<HTMLElement>("[aria-current]")!;
+        rail.scrollLeft = current.offsetLeft - rail.offsetLeft - rail.clientWidth / 3;
         const text = stageTexts[stage.id];
         byId("stage-name").innerHTML = `${text.label} <span class="formula">${formula(text.formula)}</span>`;
         const content = this.content(stage, result);
