@@ -49,14 +49,15 @@ WEB_API const char* webHeadStats(void);
  * dim_v] (v may be 0), then the same knobs as webCompute. */
 WEB_API int32_t webComputeTensors(const char* state, const float* q, const float* k, const float* v);
 
-/* JSON: name, type and shape of each tensor in a safetensors (format 0) or npy (1) file. Takes over `bytes`, which
- * webAllocate gave. webFileTensor: the elements of one of them as float32. */
+/* JSON: name, type and shape of each tensor in a safetensors (format 0) or npy (1) file. Takes over `bytes`,
+ * which webAllocate gave. webFileTensor: the elements of one of them as float32. */
 WEB_API const char* webOpenFile(void* bytes, uint32_t size_bytes, int32_t format);
 WEB_API float* webFileTensor(uint32_t index);
 
 /* JSON: name, title, tutorial, level and number of printed tables of each worked example. */
 WEB_API const char* webLessons(void);
-/* JSON: one worked example in strict float32: each printed table's strings beside ours, and how many are exact. */
+/* JSON: one worked example in strict float32: each printed table's strings beside ours, and how many are
+ * exact. */
 WEB_API const char* webLesson(const char* name);
 
 /* Deep zoom: a map of the weights of one long head, never held as a matrix. webMapBegin makes a synthetic
