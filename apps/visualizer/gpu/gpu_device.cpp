@@ -1,0 +1,284 @@
+#include "gpu/gpu_device.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace fovea::visualizer {
+namespace {
+
+constexpr uint64_t kWaitNanoseconds = 30'000'000'000;
+
+VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT,
+                                          VkDebugUtilsMessageTypeFlagsEXT,
+                                          const VkDebugUtilsMessengerCallbackDataEXT* data, void* user) {
+    static_cast<std::vector<std::string>*>(user)->emplace_back(data->pMessage);
+    return VK_FALSE;
+}
+
+VkDebugUtilsMessengerCreateInfoEXT messenger_info(std::vector<std::string>& messages) {
+    VkDebugUtilsMessengerCreateInfoEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT};
+    info.messageSeverity =
+        VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+    info.messageType =
+        VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT;
+    info.pfnUserCallback = on_message;
+    info.pUserData = &messages;
+    return info;
+}
+
+int rank_of(VkPhysicalDeviceType type) {
+    switch (type) {
+        case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+            return 4;
+        case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+            return 3;
+        case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+            return 2;
+        default:
+            return 1;
+    }
+}
+
+}  // namespace
+
+Error vulkan_error(const char* call, VkResult result) {
+    return Error{FOVEA_VULKAN_ERROR, call,
+                 std::string(call) + " failed (VkResult " + std::to_string(result) + ")", result};
+}
+
+Result<std::unique_ptr<GpuDevice>> GpuDevice::open(const GpuWishes& wishes) {
+    if (volkInitialize() != VK_SUCCESS)
+        return Error{FOVEA_UNSUPPORTED, "Vulkan", "this machine has no Vulkan loader"};
+    std::unique_ptr<GpuDevice> device(new GpuDevice());
+    if (Result<void> r = device->create_instance(wishes); !r) return r.error();
+    if (Result<void> r = device->choose_physical(wishes); !r) return r.error();
+    if (Result<void> r = device->create_device(wishes); !r) return r.error();
+    if (Result<void> r = device->create_context(); !r) return r.error();
+    return device;
+}
+
+GpuDevice::~GpuDevice() {
+    if (device_) vkDeviceWaitIdle(device_);
+    foveaDestroyContext(context_);
+    if (allocator_) vmaDestroyAllocator(allocator_);
+    if (fence_) vkDestroyFence(device_, fence_, nullptr);
+    if (pool_) vkDestroyCommandPool(device_, pool_, nullptr);
+    if (device_) vkDestroyDevice(device_, nullptr);
+    if (messenger_) vkDestroyDebugUtilsMessengerEXT(instance_, messenger_, nullptr);
+    if (instance_) vkDestroyInstance(instance_, nullptr);
+}
+
+std::vector<std::string> GpuDevice::take_messages() { return std::exchange(*messages_, {}); }
+
+Result<void> GpuDevice::create_instance(const GpuWishes& wishes) {
+    VkApplicationInfo app{VK_STRUCTURE_TYPE_APPLICATION_INFO};
+    app.pApplicationName = "fovea-visualizer";
+    app.apiVersion = std::min(volkGetInstanceVersion(), uint32_t(VK_API_VERSION_1_2));
+    if (app.apiVersion < VK_API_VERSION_1_1)
+        return Error{FOVEA_UNSUPPORTED, "Vulkan", "the Vulkan loader is older than 1.1"};
+    std::vector<const char*> extensions = wishes.instance_extensions, layers;
+    VkInstanceCreateInfo info{VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
+    const VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info(*messages_);
+    if (wishes.validation) {
+        layers.push_back("VK_LAYER_KHRONOS_validation");
+        extensions.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
+        info.pNext = &messenger;
+    }
+    info.pApplicationInfo = &app;
+    info.enabledExtensionCount = uint32_t(extensions.size());
+    info.ppEnabledExtensionNames = extensions.data();
+    info.enabledLayerCount = uint32_t(layers.size());
+    info.ppEnabledLayerNames = layers.data();
+    if (VkResult r = vkCreateInstance(&info, nullptr, &instance_)) return vulkan_error("vkCreateInstance", r);
+    volkLoadInstance(instance_);
+    if (wishes.validation)
+        if (VkResult r = vkCreateDebugUtilsMessengerEXT(instance_, &messenger, nullptr, &messenger_))
+            return vulkan_error("vkCreateDebugUtilsMessengerEXT", r);
+    return {};
+}
+
+Result<void> GpuDevice::choose_physical(const GpuWishes& wishes) {
+    uint32_t count = 0;
+    if (VkResult r = vkEnumeratePhysicalDevices(instance_, &count, nullptr))
+        return vulkan_error("vkEnumeratePhysicalDevices", r);
+    std::vector<VkPhysicalDevice> all(count);
+    if (VkResult r = vkEnumeratePhysicalDevices(instance_, &count, all.data()))
+        return vulkan_error("vkEnumeratePhysicalDevices", r);
+    if (all.empty()) return Error{FOVEA_UNSUPPORTED, "Vulkan", "no Vulkan device on this machine"};
+    if (wishes.vulkan_device >= int(count))
+        return Error{FOVEA_INVALID_ARGUMENT, "--device",
+                     "there are " + std::to_string(count) + " Vulkan devices"};
+    int best = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        VkPhysicalDeviceProperties properties;
+        vkGetPhysicalDeviceProperties(all[i], &properties);
+        const int rank = rank_of(properties.deviceType);
+        if (wishes.vulkan_device >= 0 ? int(i) != wishes.vulkan_device : rank <= best) continue;
+        best = rank;
+        physical_ = all[i];
+        properties_ = properties;
+        name_ = properties.deviceName;
+    }
+    vkGetPhysicalDeviceQueueFamilyProperties(physical_, &count, nullptr);
+    std::vector<VkQueueFamilyProperties> families(count);
+    vkGetPhysicalDeviceQueueFamilyProperties(physical_, &count, families.data());
+    for (uint32_t i = 0; i < count; ++i) {
+        const VkQueueFlags both = VK_QUEUE_GRAPHICS_BIT | VK_QUEUE_COMPUTE_BIT;
+        if ((families[i].queueFlags & both) != both) continue;
+        family_ = i;
+        timestamp_bits_ = families[i].timestampValidBits;
+        return {};
+    }
+    return Error{FOVEA_UNSUPPORTED, "queueFlags", name_ + " has no queue for graphics and compute"};
+}
+
+Result<void> GpuDevice::create_device(const GpuWishes& wishes) {
+    uint32_t count = 0;
+    vkEnumerateDeviceExtensionProperties(physical_, nullptr, &count, nullptr);
+    std::vector<VkExtensionProperties> offered(count);
+    vkEnumerateDeviceExtensionProperties(physical_, nullptr, &count, offered.data());
+    const auto offers = [&](const char* name) {
+        return std::any_of(offered.begin(), offered.end(), [&](const VkExtensionProperties& e) {
+            return std::strcmp(e.extensionName, name) == 0;
+        });
+    };
+    for (const char* name : {VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME, "VK_KHR_portability_subset"})
+        if (offers(name)) extensions_.push_back(name);
+    if (wishes.present) {
+        if (!offers(VK_KHR_SWAPCHAIN_EXTENSION_NAME))
+            return Error{FOVEA_UNSUPPORTED, VK_KHR_SWAPCHAIN_EXTENSION_NAME, name_ + " cannot show a window"};
+        extensions_.push_back(VK_KHR_SWAPCHAIN_EXTENSION_NAME);
+    }
+    storage_16bit_ = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES};
+    features_ = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &storage_16bit_};
+    vkGetPhysicalDeviceFeatures2(physical_, &features_);
+    features_.features = {};
+    storage_16bit_ = {storage_16bit_.sType, nullptr, storage_16bit_.storageBuffer16BitAccess};
+
+    const float priority = 1;
+    VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
+    queue.queueFamilyIndex = family_;
+    queue.queueCount = 1;
+    queue.pQueuePriorities = &priority;
+    VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &features_};
+    info.queueCreateInfoCount = 1;
+    info.pQueueCreateInfos = &queue;
+    info.enabledExtensionCount = uint32_t(extensions_.size());
+    info.ppEnabledExtensionNames = extensions_.data();
+    if (VkResult r = vkCreateDevice(physical_, &info, nullptr, &device_))
+        return vulkan_error("vkCreateDevice", r);
+    volkLoadDevice(device_);
+    vkGetDeviceQueue(device_, family_, 0, &queue_);
+
+    VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+    pool.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
+    pool.queueFamilyIndex = family_;
+    if (VkResult r = vkCreateCommandPool(device_, &pool, nullptr, &pool_))
+        return vulkan_error("vkCreateCommandPool", r);
+    VkFenceCreateInfo fence{VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
+    if (VkResult r = vkCreateFence(device_, &fence, nullptr, &fence_))
+        return vulkan_error("vkCreateFence", r);
+
+    VmaVulkanFunctions functions{};
+    functions.vkGetInstanceProcAddr = vkGetInstanceProcAddr;
+    functions.vkGetDeviceProcAddr = vkGetDeviceProcAddr;
+    VmaAllocatorCreateInfo allocator{};
+    allocator.physicalDevice = physical_;
+    allocator.device = device_;
+    allocator.instance = instance_;
+    allocator.vulkanApiVersion = VK_API_VERSION_1_1;
+    allocator.pVulkanFunctions = &functions;
+    if (VkResult r = vmaCreateAllocator(&allocator, &allocator_))
+        return vulkan_error("vmaCreateAllocator", r);
+    return {};
+}
+
+Result<void> GpuDevice::create_context() {
+    FoveaVulkanHost host{};
+    host.struct_size = sizeof host;
+    host.api_version = std::min(volkGetInstanceVersion(), uint32_t(VK_API_VERSION_1_2));
+    host.instance = instance_;
+    host.physical_device = physical_;
+    host.device = device_;
+    host.get_instance_proc_addr = vkGetInstanceProcAddr;
+    host.get_device_proc_addr = vkGetDeviceProcAddr;
+    host.enabled_features = &features_;
+    host.enabled_extensions = extensions_.data();
+    host.enabled_extension_count = uint32_t(extensions_.size());
+    Diag diag;
+    if (foveaCreateContext(&host, &context_, &diag) != FOVEA_OK) return diag.error();
+    facts_.struct_size = sizeof facts_;
+    if (foveaContextFacts(context_, &facts_, &diag) != FOVEA_OK) return diag.error();
+    return {};
+}
+
+Result<VkCommandBuffer> GpuDevice::begin_once() {
+    if (VkResult r = vkResetCommandPool(device_, pool_, 0)) return vulkan_error("vkResetCommandPool", r);
+    VkCommandBufferAllocateInfo allocate{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+    allocate.commandPool = pool_;
+    allocate.commandBufferCount = 1;
+    VkCommandBuffer cmd = VK_NULL_HANDLE;
+    if (VkResult r = vkAllocateCommandBuffers(device_, &allocate, &cmd))
+        return vulkan_error("vkAllocateCommandBuffers", r);
+    VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+    begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+    if (VkResult r = vkBeginCommandBuffer(cmd, &begin)) return vulkan_error("vkBeginCommandBuffer", r);
+    return cmd;
+}
+
+Result<void> GpuDevice::end_once(VkCommandBuffer cmd) {
+    VkResult r = vkEndCommandBuffer(cmd);
+    VkSubmitInfo submit{VK_STRUCTURE_TYPE_SUBMIT_INFO};
+    submit.commandBufferCount = 1;
+    submit.pCommandBuffers = &cmd;
+    if (r == VK_SUCCESS) r = vkQueueSubmit(queue_, 1, &submit, fence_);
+    if (r == VK_SUCCESS) r = vkWaitForFences(device_, 1, &fence_, VK_TRUE, kWaitNanoseconds);
+    if (r == VK_SUCCESS) r = vkResetFences(device_, 1, &fence_);
+    vkFreeCommandBuffers(device_, pool_, 1, &cmd);
+    if (r != VK_SUCCESS) return vulkan_error("vkQueueSubmit", r);
+    return {};
+}
+
+Result<GpuBuffer> GpuBuffer::create(const GpuDevice& device, uint64_t size_bytes) {
+    VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
+    info.size = std::max<uint64_t>(size_bytes, 16);
+    info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
+    VmaAllocationCreateInfo how{};
+    how.usage = VMA_MEMORY_USAGE_AUTO;
+    how.flags = VMA_ALLOCATION_CREATE_HOST_ACCESS_RANDOM_BIT | VMA_ALLOCATION_CREATE_MAPPED_BIT;
+    GpuBuffer buffer;
+    VmaAllocationInfo placed{};
+    buffer.allocator_ = device.allocator();
+    if (VkResult r =
+            vmaCreateBuffer(device.allocator(), &info, &how, &buffer.buffer_, &buffer.allocation_, &placed))
+        return Error{FOVEA_OUT_OF_DEVICE_MEMORY, "buffer",
+                     "no device memory for " + std::to_string(size_bytes) + " bytes (VkResult " +
+                         std::to_string(r) + ")",
+                     r};
+    buffer.size_bytes_ = info.size;
+    buffer.data_ = static_cast<std::byte*>(placed.pMappedData);
+    std::memset(buffer.data_, 0, info.size);
+    buffer.flush();
+    return buffer;
+}
+
+GpuBuffer::GpuBuffer(GpuBuffer&& other) noexcept { *this = std::move(other); }
+
+GpuBuffer& GpuBuffer::operator=(GpuBuffer&& other) noexcept {
+    std::swap(allocator_, other.allocator_);
+    std::swap(buffer_, other.buffer_);
+    std::swap(allocation_, other.allocation_);
+    std::swap(size_bytes_, other.size_bytes_);
+    std::swap(data_, other.data_);
+    return *this;
+}
+
+GpuBuffer::~GpuBuffer() {
+    if (buffer_) vmaDestroyBuffer(allocator_, buffer_, allocation_);
+}
+
+void GpuBuffer::invalidate() const { vmaInvalidateAllocation(allocator_, allocation_, 0, VK_WHOLE_SIZE); }
+void GpuBuffer::flush() const { vmaFlushAllocation(allocator_, allocation_, 0, VK_WHOLE_SIZE); }
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,113 @@
+// The program's own Vulkan instance and device, as any renderer has them, and Fovea's context on it. The
+// visualizer is a guest of the public API: nothing here is known to the engine but what FoveaVulkanHost
+// carries.
+#pragma once
+
+#include <fovea/fovea_vulkan.h>
+#include <vk_mem_alloc.h>
+#include <volk.h>
+#include <fovea/fovea.hpp>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fovea::visualizer {
+
+struct GpuWishes {
+    std::vector<const char*> instance_extensions;  // of the window system; empty without a window
+    bool present = false;                          // a swapchain is wanted
+    int vulkan_device = -1;                        // the n-th Vulkan device; -1: the best one
+    bool validation = false;                       // messages go to GpuDevice::take_messages
+};
+
+class GpuDevice {
+  public:
+    // Refuses with the reason: no loader, no driver, no graphics queue, below Fovea's floor.
+    static Result<std::unique_ptr<GpuDevice>> open(const GpuWishes& wishes);
+    ~GpuDevice();
+    GpuDevice(const GpuDevice&) = delete;
+    GpuDevice& operator=(const GpuDevice&) = delete;
+
+    VkInstance instance() const { return instance_; }
+    VkPhysicalDevice physical() const { return physical_; }
+    VkDevice device() const { return device_; }
+    VkQueue queue() const { return queue_; }
+    uint32_t queue_family() const { return family_; }
+    VmaAllocator allocator() const { return allocator_; }
+    FoveaContext context() const { return context_; }
+    const FoveaDeviceFacts& facts() const { return facts_; }
+    const std::string& name() const { return name_; }
+    float timestamp_period_ns() const { return properties_.limits.timestampPeriod; }
+    bool has_timestamps() const { return timestamp_bits_ > 0; }
+
+    // Records with `record(cmd)`, submits and waits. For set-up and read-back, never in a frame.
+    template <class Record>
+    Result<void> run_once(Record record) {
+        Result<VkCommandBuffer> cmd = begin_once();
+        if (!cmd) return cmd.error();
+        record(*cmd);
+        return end_once(*cmd);
+    }
+
+    std::vector<std::string> take_messages();
+
+  private:
+    GpuDevice() = default;
+    Result<void> create_instance(const GpuWishes& wishes);
+    Result<void> choose_physical(const GpuWishes& wishes);
+    Result<void> create_device(const GpuWishes& wishes);
+    Result<void> create_context();
+    Result<VkCommandBuffer> begin_once();
+    Result<void> end_once(VkCommandBuffer cmd);
+
+    VkInstance instance_ = VK_NULL_HANDLE;
+    VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
+    std::unique_ptr<std::vector<std::string>> messages_ = std::make_unique<std::vector<std::string>>();
+    VkPhysicalDevice physical_ = VK_NULL_HANDLE;
+    VkPhysicalDeviceProperties properties_{};
+    uint32_t family_ = 0, timestamp_bits_ = 0;
+    VkDevice device_ = VK_NULL_HANDLE;
+    VkQueue queue_ = VK_NULL_HANDLE;
+    VkCommandPool pool_ = VK_NULL_HANDLE;
+    VkFence fence_ = VK_NULL_HANDLE;
+    VmaAllocator allocator_ = VK_NULL_HANDLE;
+    FoveaContext context_ = nullptr;
+    FoveaDeviceFacts facts_{};
+    std::vector<const char*> extensions_;
+    VkPhysicalDeviceFeatures2 features_{};
+    VkPhysicalDevice16BitStorageFeatures storage_16bit_{};
+    std::string name_;
+};
+
+// "vkCreateDevice failed (VkResult -3)".
+Error vulkan_error(const char* call, VkResult result);
+
+// Storage that the engine writes and the matrix shader reads.
+class GpuBuffer {
+  public:
+    GpuBuffer() = default;
+    GpuBuffer(GpuBuffer&& other) noexcept;
+    GpuBuffer& operator=(GpuBuffer&& other) noexcept;
+    ~GpuBuffer();
+    // Host-visible, so that inputs are written and numbers picked in place; device-local where the memory is
+    // both.
+    static Result<GpuBuffer> create(const GpuDevice& device, uint64_t size_bytes);
+
+    VkBuffer handle() const { return buffer_; }
+    uint64_t size_bytes() const { return size_bytes_; }
+    std::byte* data() const { return data_; }
+    // Makes the device's writes visible to data(), and the host's to the device.
+    void invalidate() const;
+    void flush() const;
+
+  private:
+    VmaAllocator allocator_ = VK_NULL_HANDLE;
+    VkBuffer buffer_ = VK_NULL_HANDLE;
+    VmaAllocation allocation_ = VK_NULL_HANDLE;
+    uint64_t size_bytes_ = 0;
+    std::byte* data_ = nullptr;
+};
+
+}  // namespace fovea::visualizer
