@@ -1,0 +1,62 @@
+#include "gpu/imgui_backend.hpp"
+
+#include <imgui.h>
+#include <imgui_impl_vulkan.h>
+
+namespace fovea::visualizer {
+
+Result<std::unique_ptr<ImGuiBackend>> ImGuiBackend::create(GpuDevice& device, VkRenderPass render_pass,
+                                                           uint32_t image_count, float scale) {
+    std::unique_ptr<ImGuiBackend> backend(new ImGuiBackend(device));
+    const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, 16};
+    VkDescriptorPoolCreateInfo pool{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
+    pool.flags = VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT;
+    pool.maxSets = 16;
+    pool.poolSizeCount = 1;
+    pool.pPoolSizes = &size;
+    if (VkResult r = vkCreateDescriptorPool(device.device(), &pool, nullptr, &backend->pool_))
+        return vulkan_error("vkCreateDescriptorPool", r);
+
+    VkInstance instance = device.instance();
+    ImGui_ImplVulkan_LoadFunctions(
+        [](const char* name, void* user) {
+            return vkGetInstanceProcAddr(*static_cast<VkInstance*>(user), name);
+        },
+        &instance);
+    ImGui_ImplVulkan_InitInfo info{};
+    info.Instance = device.instance();
+    info.PhysicalDevice = device.physical();
+    info.Device = device.device();
+    info.QueueFamily = device.queue_family();
+    info.Queue = device.queue();
+    info.DescriptorPool = backend->pool_;
+    info.MinImageCount = info.ImageCount = image_count;
+    info.MSAASamples = VK_SAMPLE_COUNT_1_BIT;
+    if (!ImGui_ImplVulkan_Init(&info, render_pass))
+        return Error{FOVEA_VULKAN_ERROR, "ImGui_ImplVulkan_Init",
+                     "Dear ImGui could not use the Vulkan device"};
+    backend->ready_ = true;
+    backend->fonts_ = load_fonts(scale);
+    if (!ImGui_ImplVulkan_CreateFontsTexture())
+        return Error{FOVEA_VULKAN_ERROR, "ImGui_ImplVulkan_CreateFontsTexture",
+                     "the font texture could not be made"};
+    return backend;
+}
+
+ImGuiBackend::~ImGuiBackend() {
+    vkDeviceWaitIdle(device_.device());
+    if (ready_) ImGui_ImplVulkan_Shutdown();
+    vkDestroyDescriptorPool(device_.device(), pool_, nullptr);
+}
+
+void ImGuiBackend::new_frame() {
+    ImGui_ImplVulkan_NewFrame();
+    ImGui::NewFrame();
+}
+
+void ImGuiBackend::draw(VkCommandBuffer cmd) {
+    ImGui::Render();
+    ImGui_ImplVulkan_RenderDrawData(ImGui::GetDrawData(), cmd);
+}
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,32 @@
+// Dear ImGui on the program's device: set-up, fonts and drawing. One at a time in a process, like ImGui's
+// context.
+#pragma once
+
+#include "gpu/gpu_device.hpp"
+#include "theme.hpp"
+
+namespace fovea::visualizer {
+
+class ImGuiBackend {
+  public:
+    // `image_count`: frames that may be drawn at once, at least 2.
+    static Result<std::unique_ptr<ImGuiBackend>> create(GpuDevice& device, VkRenderPass render_pass,
+                                                        uint32_t image_count, float scale);
+    ~ImGuiBackend();
+    ImGuiBackend(const ImGuiBackend&) = delete;
+    ImGuiBackend& operator=(const ImGuiBackend&) = delete;
+
+    const Fonts& fonts() const { return fonts_; }
+    void new_frame();
+    // Ends ImGui's frame and records it; inside the render pass.
+    void draw(VkCommandBuffer cmd);
+
+  private:
+    explicit ImGuiBackend(GpuDevice& device) : device_(device) {}
+    GpuDevice& device_;
+    VkDescriptorPool pool_ = VK_NULL_HANDLE;
+    Fonts fonts_;
+    bool ready_ = false;
+};
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,57 @@
+// Draws matrices from the engine's storage buffers with a fragment shader, inside ImGui's own pass: no quad
+// for each cell, no copy through the CPU.
+#pragma once
+
+#include "gpu/gpu_device.hpp"
+#include "shaders/matrix_view.h"
+
+#include <imgui.h>
+
+#include <deque>
+#include <map>
+
+namespace fovea::visualizer {
+
+class MatrixRenderer {
+  public:
+    static Result<std::unique_ptr<MatrixRenderer>> create(GpuDevice& device, VkRenderPass render_pass);
+    ~MatrixRenderer();
+    MatrixRenderer(const MatrixRenderer&) = delete;
+    MatrixRenderer& operator=(const MatrixRenderer&) = delete;
+
+    // Before the panels of a frame are drawn: the command buffer that RenderDrawData will record into, and
+    // the framebuffer's size in pixels.
+    void begin_frame(VkCommandBuffer cmd, VkExtent2D extent);
+    // Adds the picture to a draw list. `view` is in framebuffer pixels; target_* are filled in here. The
+    // buffer must live until the frame has been drawn.
+    void add(ImDrawList& list, const GpuBuffer& values, const MatrixView& view);
+    // A buffer is about to go: forget its descriptor set. The device must be idle.
+    void forget(VkBuffer buffer);
+
+  private:
+    explicit MatrixRenderer(GpuDevice& device) : device_(device) {}
+    Result<void> create_layouts();
+    Result<void> create_pipeline(VkRenderPass render_pass);
+    Result<void> create_colours();
+    VkDescriptorSet set_of(const GpuBuffer& values);
+    static void draw_callback(const ImDrawList* list, const ImDrawCmd* command);
+
+    struct Request {
+        MatrixRenderer* renderer;
+        VkDescriptorSet set;
+        MatrixView view;
+    };
+
+    GpuDevice& device_;
+    VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
+    VkPipelineLayout layout_ = VK_NULL_HANDLE;
+    VkPipeline pipeline_ = VK_NULL_HANDLE;
+    VkDescriptorPool pool_ = VK_NULL_HANDLE;
+    GpuBuffer colours_;
+    std::map<VkBuffer, VkDescriptorSet> sets_;
+    std::deque<Request> requests_;  // of this frame; addresses stay valid while it grows
+    VkCommandBuffer cmd_ = VK_NULL_HANDLE;
+    VkExtent2D extent_{};
+};
+
+}  // namespace fovea::visualizer
