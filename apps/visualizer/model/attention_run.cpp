@@ -1,0 +1,194 @@
+#include "model/attention_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace fovea::visualizer {
+namespace {
+
+// A long matrix would not fit a screen or a buffer; the levels stay below it.
+constexpr uint32_t kOutputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE | FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_MASKED |
+                              FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_ROW_STATS;
+
+Result<void> put(GpuDevice& device, GpuBuffer& buffer, std::span<const std::byte> bytes) {
+    Result<GpuBuffer> made = GpuBuffer::create(device, (bytes.size() + 3) / 4 * 4);
+    if (!made) return made.error();
+    buffer = std::move(*made);
+    std::memcpy(buffer.data(), bytes.data(), bytes.size());
+    buffer.flush();
+    return {};
+}
+
+// The slope that ALiBi gives head h of n, for n a power of two: 2^(-8 (h + 1) / n).
+std::vector<float> alibi_slopes(uint32_t heads) {
+    std::vector<float> slopes(heads);
+    for (uint32_t h = 0; h < heads; ++h) slopes[h] = float(std::exp2(-8.0 * (h + 1) / heads));
+    return slopes;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<AttentionRun>> AttentionRun::create(GpuDevice& device, const Projected& projected,
+                                                           const Settings& settings, bool on_cpu) {
+    std::unique_ptr<AttentionRun> run(new AttentionRun(device));
+    run->on_cpu_ = on_cpu;
+    if (Result<void> r = run->upload(projected, settings); !r) return r.error();
+    if (Result<void> r = run->make_plan(on_cpu); !r) return r.error();
+    if (Result<void> r = run->allocate(); !r) return r.error();
+    return run;
+}
+
+AttentionRun::~AttentionRun() {
+    if (arena_) vkDestroyDescriptorPool(device_.device(), arena_, nullptr);
+}
+
+Result<void> AttentionRun::upload(const Projected& p, const Settings& s) {
+    const Shape &q = p.q.shape, &k = p.k.shape;
+    desc_.batch = 1;
+    desc_.heads_q = uint32_t(q[1]), desc_.heads_kv = uint32_t(k[1]);
+    desc_.len_q = q[2], desc_.len_kv = k[2];
+    desc_.dim_qk = uint32_t(q[3]), desc_.dim_v = uint32_t(p.v.shape[3]);
+    desc_.outputs = kOutputs;
+    desc_.scale = 1 / (p.divisor * s.temperature);
+    desc_.softcap = s.softcap;
+    if (s.causal) desc_.flags |= FOVEA_FLAG_CAUSAL;
+    if (s.windowed) {
+        desc_.flags |= FOVEA_FLAG_WINDOW;
+        desc_.window_left = s.window_left, desc_.window_right = s.window_right;
+    }
+    for (const auto& [binding, tensor] :
+         {std::pair{FOVEA_BIND_Q, &p.q}, {FOVEA_BIND_K, &p.k}, {FOVEA_BIND_V, &p.v}})
+        if (Result<void> r = put(device_, buffers_[binding], std::as_bytes(std::span(tensor->values))); !r)
+            return r;
+    if (s.alibi) {
+        desc_.flags |= FOVEA_FLAG_ALIBI;
+        if (Result<void> r = put(device_, buffers_[FOVEA_BIND_ALIBI],
+                                 std::as_bytes(std::span(alibi_slopes(desc_.heads_q))));
+            !r)
+            return r;
+    }
+    if (s.dropout && s.dropout_p > 0) {
+        // The mask that PyTorch's native dropout draws after manual_seed: the digits of the reader's
+        // notebook.
+        desc_.dropout_p = s.dropout_p;
+        std::vector<uint8_t> keep(q[1] * q[2] * k[2]);
+        TorchGenerator random(s.dropout_seed);
+        random.keep_mask_native(keep, s.dropout_p);
+        desc_.keep.present = 1;
+        desc_.keep.type = FOVEA_U8;
+        desc_.keep.heads = desc_.heads_q;
+        if (Result<void> r = put(device_, buffers_[FOVEA_BIND_KEEP], std::as_bytes(std::span(keep))); !r)
+            return r;
+    }
+    return {};
+}
+
+Result<void> AttentionRun::make_plan(bool on_cpu) {
+    const Result<FoveaDeviceFacts> cpu = cpu_facts(1);
+    if (!cpu) return cpu.error();
+    Result<Plan> plan = plan_attention(on_cpu ? *cpu : device_.facts(), desc_);
+    if (!plan) return plan.error();
+    plan_ = std::move(*plan);
+    info_ = plan_.info();
+    Diag diag;
+    if (!on_cpu && foveaCompilePlan(device_.context(), plan_.get(), &diag) != FOVEA_OK) return diag.error();
+    return {};
+}
+
+Result<void> AttentionRun::allocate() {
+    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
+        if (!(info_.output_mask >> i & 1)) continue;
+        Result<GpuBuffer> made = GpuBuffer::create(device_, info_.binding_bytes[i]);
+        if (!made) return made.error();
+        buffers_[i] = std::move(*made);
+    }
+    if (on_cpu_) {
+        cpu_workspace_.resize(info_.workspace_bytes + info_.workspace_alignment);
+        return {};
+    }
+    if (info_.workspace_bytes) {
+        Result<GpuBuffer> made = GpuBuffer::create(device_, info_.workspace_bytes);
+        if (!made) return made.error();
+        workspace_ = std::move(*made);
+    }
+    if (device_.facts().features & FOVEA_FEATURE_PUSH_DESCRIPTORS) return {};
+    const auto sets = uint32_t(info_.slice_count * info_.dispatches_per_slice);
+    const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, sets * FOVEA_MAX_DISPATCH_BINDINGS};
+    VkDescriptorPoolCreateInfo pool{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
+    pool.maxSets = sets;
+    pool.poolSizeCount = 1;
+    pool.pPoolSizes = &size;
+    if (VkResult r = vkCreateDescriptorPool(device_.device(), &pool, nullptr, &arena_))
+        return vulkan_error("vkCreateDescriptorPool", r);
+    return {};
+}
+
+Result<bool> AttentionRun::advance(VkCommandBuffer cmd, double flops) {
+    if (finished()) return false;
+    if (on_cpu_) {
+        if (Result<void> r = run_on_cpu(); !r) return r.error();
+        return true;
+    }
+    FoveaBuffer bindings[FOVEA_BIND_COUNT] = {};
+    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
+        if (buffers_[i].handle()) bindings[i] = {buffers_[i].handle(), 0, buffers_[i].size_bytes()};
+    FoveaRecord record{};
+    record.struct_size = sizeof record;
+    record.cmd = cmd;
+    record.bindings = bindings;
+    record.binding_count = FOVEA_BIND_COUNT;
+    if (workspace_.handle()) record.workspace = {workspace_.handle(), 0, workspace_.size_bytes()};
+    record.first_slice = next_slice_;
+    const double fitting = std::max(1.0, std::floor(flops / std::max(1.0, info_.max_slice_flops)));
+    record.slice_count = std::min(info_.slice_count - next_slice_, uint64_t(std::min(fitting, 1e9)));
+    record.arena.pool = arena_;
+    // Slices of an earlier frame may still use the workspace.
+    foveaCmdSliceBarrier(plan_.get(), cmd);
+    Diag diag;
+    if (foveaCmdRun(plan_.get(), &record, &diag) != FOVEA_OK) return diag.error();
+    next_slice_ += record.slice_count;
+    VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
+    barrier.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT;
+    barrier.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_HOST_READ_BIT;
+    vkCmdPipelineBarrier(cmd, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                         VK_PIPELINE_STAGE_FRAGMENT_SHADER_BIT | VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier,
+                         0, nullptr, 0, nullptr);
+    return true;
+}
+
+Result<void> AttentionRun::run_on_cpu() {
+    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
+        if (buffers_[i].data()) bindings[i] = {buffers_[i].data(), buffers_[i].size_bytes()};
+    FoveaCpuRun run{};
+    run.struct_size = sizeof run;
+    run.bindings = bindings;
+    run.binding_count = FOVEA_BIND_COUNT;
+    void* aligned = cpu_workspace_.data();
+    size_t room = cpu_workspace_.size();
+    if (info_.workspace_bytes)
+        run.workspace = {std::align(info_.workspace_alignment, info_.workspace_bytes, aligned, room),
+                         info_.workspace_bytes};
+    if (Result<void> r = plan_.run_cpu(run); !r) return r;
+    next_slice_ = info_.slice_count;
+    for (const GpuBuffer& buffer : buffers_)
+        if (buffer.data()) buffer.flush();
+    return {};
+}
+
+std::vector<FoveaHostBuffer> AttentionRun::host_bindings() const {
+    std::vector<FoveaHostBuffer> bindings(FOVEA_BIND_COUNT);
+    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
+        if (buffers_[i].data()) bindings[i] = {buffers_[i].data(), buffers_[i].size_bytes()};
+    return bindings;
+}
+
+std::span<const float> AttentionRun::values(FoveaBinding binding) const {
+    const GpuBuffer& buffer = buffers_[binding];
+    if (!buffer.data()) return {};
+    buffer.invalidate();
+    return {reinterpret_cast<const float*>(buffer.data()), size_t(info_.binding_bytes[binding] / 4)};
+}
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,60 @@
+// One attention call on the program's device, recorded slice by slice into the frames' command buffers; or on
+// the CPU, where there is no device. Its tensors are device buffers that the matrix view draws from.
+#pragma once
+
+#include "gpu/gpu_device.hpp"
+#include "model/token_model.hpp"
+
+#include <array>
+#include <memory>
+
+namespace fovea::visualizer {
+
+class AttentionRun {
+  public:
+    // Uploads q, k, v and what the settings need, plans for `on_cpu` or the device, allocates outputs and
+    // workspace.
+    static Result<std::unique_ptr<AttentionRun>> create(GpuDevice& device, const Projected& projected,
+                                                        const Settings& settings, bool on_cpu);
+    ~AttentionRun();
+    AttentionRun(const AttentionRun&) = delete;
+    AttentionRun& operator=(const AttentionRun&) = delete;
+
+    // Records as many slices as fit `flops` (one at least). True while there was something to record. On the
+    // CPU it runs them now. Leaves the results visible to fragment shaders and the host.
+    Result<bool> advance(VkCommandBuffer cmd, double flops);
+    bool finished() const { return next_slice_ >= info_.slice_count; }
+    double progress() const {
+        return info_.slice_count ? double(next_slice_) / double(info_.slice_count) : 1;
+    }
+
+    const FoveaAttentionDesc& desc() const { return desc_; }
+    const FoveaPlanInfo& info() const { return info_; }
+    const GpuBuffer& buffer(FoveaBinding binding) const { return buffers_[binding]; }
+    // What derive_cell reads: the inputs in host memory.
+    std::vector<FoveaHostBuffer> host_bindings() const;
+    // The numbers of an output, for digits and picking; valid when finished() and the last submission has
+    // ended.
+    std::span<const float> values(FoveaBinding binding) const;
+    std::string explain() const { return plan_.explain(); }
+
+  private:
+    explicit AttentionRun(GpuDevice& device) : device_(device) {}
+    Result<void> upload(const Projected& projected, const Settings& settings);
+    Result<void> make_plan(bool on_cpu);
+    Result<void> allocate();
+    Result<void> run_on_cpu();
+
+    GpuDevice& device_;
+    bool on_cpu_ = false;
+    FoveaAttentionDesc desc_ = foveaAttentionDesc();
+    Plan plan_;
+    FoveaPlanInfo info_{};
+    std::array<GpuBuffer, FOVEA_BIND_COUNT> buffers_;
+    GpuBuffer workspace_;
+    std::vector<std::byte> cpu_workspace_;
+    VkDescriptorPool arena_ = VK_NULL_HANDLE;  // only where push descriptors are missing
+    uint64_t next_slice_ = 0;
+};
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,210 @@
+#include "model/token_model.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+namespace fovea::visualizer {
+namespace {
+
+constexpr size_t kMostTokens = 1024;
+constexpr uint64_t kWordWidth = 3;
+
+struct KnownWord {
+    std::string_view word;
+    float vector[kWordWidth];
+};
+constexpr KnownWord kKnownWords[] = {{"Your", {0.43f, 0.15f, 0.89f}},   {"journey", {0.55f, 0.87f, 0.66f}},
+                                     {"starts", {0.57f, 0.85f, 0.64f}}, {"with", {0.22f, 0.58f, 0.33f}},
+                                     {"one", {0.77f, 0.25f, 0.10f}},    {"step", {0.05f, 0.80f, 0.55f}}};
+
+uint32_t fnv1a(std::string_view text) {
+    uint32_t hash = 2166136261u;
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+    return hash;
+}
+
+F32Tensor as_heads(const F32Tensor& rows, uint64_t heads) {
+    return split_heads(reshaped(rows, {1, rows.rows(), rows.columns()}), heads);
+}
+
+Linear drawn_linear(TorchGenerator& random, uint64_t d_in, uint64_t d_out, bool bias) {
+    Linear layer;
+    layer.weight = F32Tensor(Shape{d_out, d_in});
+    random.linear_weight(layer.weight.values, d_in);
+    if (bias) {
+        layer.bias = F32Tensor(Shape{d_out});
+        random.linear_bias(layer.bias.values, d_in);
+    }
+    return layer;
+}
+
+Linear drawn_parameter(TorchGenerator& random, uint64_t d_in, uint64_t d_out) {
+    Linear layer;
+    layer.layout = WeightLayout::in_out;
+    layer.weight = F32Tensor(Shape{d_in, d_out});
+    random.rand(layer.weight.values);
+    return layer;
+}
+
+void add_stage(Projected& p, std::string name, std::string formula, F32Tensor tensor) {
+    p.stages.push_back({std::move(name), std::move(formula), std::move(tensor)});
+}
+
+F32Tensor heads_only(const F32Tensor& t) { return reshaped(t, {t.shape[1], t.shape[2], t.shape[3]}); }
+
+struct QkvLayers {
+    Linear q, k, v;
+};
+
+Result<void> project_qkv(Projected& p, const QkvLayers& layers, uint64_t heads) {
+    StrictExecutor strict;
+    const Result<F32Tensor> q = strict.linear(p.inputs, layers.q), k = strict.linear(p.inputs, layers.k),
+                            v = strict.linear(p.inputs, layers.v);
+    for (const Result<F32Tensor>* r : {&q, &k, &v})
+        if (!*r) return r->error();
+    add_stage(p, "W_query", "drawn from the seed", layers.q.weight);
+    add_stage(p, "W_key", "drawn from the seed", layers.k.weight);
+    add_stage(p, "W_value", "drawn from the seed", layers.v.weight);
+    p.q = as_heads(*q, heads), p.k = as_heads(*k, heads), p.v = as_heads(*v, heads);
+    return {};
+}
+
+// Level 5: each head draws its three layers before the next one does.
+Result<void> project_stacked(Projected& p, TorchGenerator& random, uint64_t heads, uint64_t width) {
+    QkvLayers all;
+    std::vector<F32Tensor> q, k, v;
+    StrictExecutor strict;
+    for (uint64_t h = 0; h < heads; ++h) {
+        const QkvLayers layers = {drawn_linear(random, p.inputs.columns(), width, false),
+                                  drawn_linear(random, p.inputs.columns(), width, false),
+                                  drawn_linear(random, p.inputs.columns(), width, false)};
+        const Result<F32Tensor> hq = strict.linear(p.inputs, layers.q),
+                                hk = strict.linear(p.inputs, layers.k),
+                                hv = strict.linear(p.inputs, layers.v);
+        for (const Result<F32Tensor>* r : {&hq, &hk, &hv})
+            if (!*r) return r->error();
+        q.push_back(*hq), k.push_back(*hk), v.push_back(*hv);
+        add_stage(p, "W_query " + std::to_string(h + 1), "drawn from the seed", layers.q.weight);
+        add_stage(p, "W_key " + std::to_string(h + 1), "drawn from the seed", layers.k.weight);
+        add_stage(p, "W_value " + std::to_string(h + 1), "drawn from the seed", layers.v.weight);
+    }
+    p.q = as_heads(concat_columns(q), heads), p.k = as_heads(concat_columns(k), heads),
+    p.v = as_heads(concat_columns(v), heads);
+    return {};
+}
+
+// Level 7: one joint projection with bias at GPT-2 small's shape, weights of standard deviation 0.02.
+Result<void> project_gpt(Projected& p, TorchGenerator& random) {
+    constexpr uint64_t kHeads = 12, kWidth = 768;
+    p.inputs = F32Tensor(Shape{p.tokens.size(), kWidth});
+    for (uint64_t i = 0; i < p.tokens.size(); ++i) {
+        TorchGenerator of_word(fnv1a(p.tokens[i]));
+        of_word.randn(p.inputs.row(i));
+    }
+    p.stages[0].tensor = p.inputs;
+    const auto normal_layer = [&](uint64_t d_out) {
+        Linear layer;
+        layer.weight = F32Tensor(Shape{d_out, kWidth});
+        random.randn(layer.weight.values);
+        for (float& w : layer.weight.values) w *= 0.02f;
+        return layer;
+    };
+    const QkvLayers layers = {normal_layer(kWidth), normal_layer(kWidth), normal_layer(kWidth)};
+    p.output_layer = normal_layer(kWidth);
+    p.has_output_layer = true;
+    return project_qkv(p, layers, kHeads);
+}
+
+}  // namespace
+
+std::vector<std::string> split_words(const std::string& text, size_t limit) {
+    std::vector<std::string> words;
+    bool in_word = false;
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        const bool letter = std::isalnum(byte) || byte >= 0x80 || c == '\'' || c == '-' || c == '_';
+        if (std::isspace(byte)) {
+            in_word = false;
+            continue;
+        }
+        if (!letter || !in_word) {
+            if (words.size() == limit) return words;
+            words.emplace_back();
+        }
+        words.back() += c;
+        in_word = letter;
+    }
+    return words;
+}
+
+F32Tensor embed_words(const std::vector<std::string>& tokens) {
+    F32Tensor inputs(Shape{tokens.size(), kWordWidth});
+    for (size_t i = 0; i < tokens.size(); ++i) {
+        const auto known = std::find_if(std::begin(kKnownWords), std::end(kKnownWords),
+                                        [&](const KnownWord& w) { return w.word == tokens[i]; });
+        if (known != std::end(kKnownWords)) {
+            std::copy(known->vector, known->vector + kWordWidth, inputs.row(i).begin());
+        } else {
+            TorchGenerator of_word(fnv1a(tokens[i]));
+            of_word.rand(inputs.row(i));
+            for (float& x : inputs.row(i)) x = std::round(x * 100) / 100;
+        }
+    }
+    return inputs;
+}
+
+Result<Projected> project(const Settings& s) {
+    Projected p;
+    p.tokens = split_words(s.text, kMostTokens);
+    if (p.tokens.empty()) return Error{FOVEA_INVALID_ARGUMENT, "text", "there is no word in the text"};
+    p.inputs = embed_words(p.tokens);
+    add_stage(p, "inputs",
+              s.level == 7 ? "one vector of 768 numbers for each token" : "one vector for each token",
+              p.inputs);
+    TorchGenerator random(s.weight_seed);
+    const uint64_t d_in = p.inputs.columns();
+    Result<void> done;
+    switch (s.level) {
+        case 1:
+            p.q = p.k = p.v = as_heads(p.inputs, 1);
+            break;
+        case 2: {
+            const QkvLayers layers = {drawn_parameter(random, d_in, 2), drawn_parameter(random, d_in, 2),
+                                      drawn_parameter(random, d_in, 2)};
+            done = project_qkv(p, layers, 1);
+            break;
+        }
+        case 5:
+            done = project_stacked(p, random, 2, 2);
+            break;
+        case 6: {
+            const QkvLayers layers = {drawn_linear(random, d_in, 2, false),
+                                      drawn_linear(random, d_in, 2, false),
+                                      drawn_linear(random, d_in, 2, false)};
+            p.output_layer = drawn_linear(random, 2, 2, true);
+            p.has_output_layer = true;
+            done = project_qkv(p, layers, 2);
+            break;
+        }
+        case 7:
+            done = project_gpt(p, random);
+            break;
+        default: {
+            const QkvLayers layers = {drawn_linear(random, d_in, 2, false),
+                                      drawn_linear(random, d_in, 2, false),
+                                      drawn_linear(random, d_in, 2, false)};
+            done = project_qkv(p, layers, 1);
+        }
+    }
+    if (!done) return done.error();
+    if (s.scaled) p.divisor = std::sqrt(float(p.q.shape[3]));
+    if (s.level > 1) {
+        add_stage(p, "queries", "inputs W_query", heads_only(p.q));
+        add_stage(p, "keys", "inputs W_key", heads_only(p.k));
+        add_stage(p, "values", "inputs W_value", heads_only(p.v));
+    }
+    return p;
+}
+
+}  // namespace fovea::visualizer
