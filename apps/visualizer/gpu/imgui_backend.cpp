@@ -19,8 +19,12 @@ Result<std::unique_ptr<ImGuiBackend>> ImGuiBackend::create(GpuDevice& device, Vk
 
     VkInstance instance = device.instance();
     ImGui_ImplVulkan_LoadFunctions(
-        [](const char* name, void* user) {
-            return vkGetInstanceProcAddr(*static_cast<VkInstance*>(user), name);
+        [](const char* name, void* user) -> PFN_vkVoidFunction {
+            if (const PFN_vkVoidFunction found = vkGetInstanceProcAddr(*static_cast<VkInstance*>(user), name))
+                return found;
+            // ImGui's window helpers ask for functions of surfaces, which a device without a window lacks.
+            // They are not used here, but none may be missing.
+            return [] {};
         },
         &instance);
     ImGui_ImplVulkan_InitInfo info{};

@@ -63,9 +63,8 @@ Result<void> AttentionRun::upload(const Projected& p, const Settings& s) {
             return r;
     if (s.alibi) {
         desc_.flags |= FOVEA_FLAG_ALIBI;
-        if (Result<void> r = put(device_, buffers_[FOVEA_BIND_ALIBI],
-                                 std::as_bytes(std::span(alibi_slopes(desc_.heads_q))));
-            !r)
+        const std::vector<float> slopes = alibi_slopes(desc_.heads_q);
+        if (Result<void> r = put(device_, buffers_[FOVEA_BIND_ALIBI], std::as_bytes(std::span(slopes))); !r)
             return r;
     }
     if (s.dropout && s.dropout_p > 0) {

@@ -1,0 +1,22 @@
+// The desktop visualizer: attention you can read.
+#include "headless.hpp"
+#include "window.hpp"
+
+#include <cstdio>
+
+int main(int argc, char** argv) {
+    using namespace fovea::visualizer;
+    const fovea::Result<Options> options = parse_options(argc, argv);
+    fovea::Result<void> done;
+    if (!options)
+        done = options.error();
+    else if (options->help)
+        std::fputs(options_help(), stdout);
+    else
+        done = options->headless() ? run_headless(*options) : run_window(*options);
+    if (done) return 0;
+    const fovea::Error& error = done.error();
+    std::fprintf(stderr, "fovea-visualizer: error: %s%s%s\n", error.field.c_str(),
+                 error.field.empty() ? "" : ": ", error.text.c_str());
+    return 2;
+}

@@ -1,0 +1,101 @@
+#include "options.hpp"
+
+#include "model/settings.hpp"
+
+#include <charconv>
+#include <cstdio>
+#include <string_view>
+
+namespace fovea::visualizer {
+namespace {
+
+Error bad(std::string_view option, std::string text) {
+    return Error{FOVEA_INVALID_ARGUMENT, std::string(option), std::move(text)};
+}
+
+template <class T>
+bool read_number(std::string_view text, T& value) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc{} && end == text.data() + text.size();
+}
+
+Result<void> apply(Options& o, std::string_view name, std::string_view value) {
+    if (name == "--preset") {
+        if (!read_number(value, o.level) || o.level < 1 || o.level > kLevelCount)
+            return bad(name, "'" + std::string(value) + "' is not a level from 1 to 7");
+    } else if (name == "--text") {
+        o.text = std::string(value);
+    } else if (name == "--device") {
+        o.on_cpu = value == "cpu" || value == "0";
+        int number = 0;
+        if (!o.on_cpu && (!read_number(value, number) || number < 1))
+            return bad(name, "'" + std::string(value) + "' is not cpu or a number of `fovea devices`");
+        o.vulkan_device = o.on_cpu ? -1 : number - 1;
+    } else if (name == "--size") {
+        const size_t x = value.find('x');
+        if (x == std::string_view::npos || !read_number(value.substr(0, x), o.width) ||
+            !read_number(value.substr(x + 1), o.height) || o.width < 640 || o.height < 400 ||
+            o.width > 16384 || o.height > 16384)
+            return bad(name, "'" + std::string(value) + "' is not WIDTHxHEIGHT from 640x400 to 16384x16384");
+    } else if (name == "--scale") {
+        if (!read_number(value, o.scale) || !(o.scale >= 0.75f && o.scale <= 3))
+            return bad(name, "must be from 0.75 to 3");
+    } else if (name == "--theme") {
+        if (value != "dark" && value != "light")
+            return bad(name, "'" + std::string(value) + "' is not dark or light");
+        o.theme = value == "dark" ? Theme::dark : Theme::light;
+    } else if (name == "--stage") {
+        o.stage = std::string(value);
+    } else if (name == "--screenshot") {
+        o.screenshot = std::string(value);
+    } else if (name == "--export") {
+        o.export_csv = std::string(value);
+    } else {
+        return bad(name, "no such option; --help lists them");
+    }
+    return {};
+}
+
+}  // namespace
+
+const char* options_help() {
+    return "usage: fovea-visualizer [options]\n\n"
+           "Attention you can read. Without --screenshot, --export or --describe it opens a window.\n\n"
+           "  --preset LEVEL          1 without weights, 2 trainable (default), 3 causal, 4 dropout, 5 "
+           "stacked heads,\n"
+           "                          6 split heads, 7 GPT block\n"
+           "  --text TEXT             instead of the tutorials' sentence\n"
+           "  --stage NAME            the stage shown first: inputs, queries, scores, masked, weights, "
+           "context, ...\n"
+           "  --device cpu|N          a device by its number in `fovea devices`; default: the best Vulkan "
+           "device\n"
+           "  --size WxH --scale S    size of the layout and pixels for one unit of it; default 1600x960 and "
+           "1\n"
+           "  --theme dark|light\n"
+           "  --screenshot FILE.png   draws one picture without a window\n"
+           "  --export FILE.csv       writes the shown stage's numbers\n"
+           "  --describe              says in words what the picture shows\n"
+           "  --validation            runs under the Vulkan validation layer; any message is an error\n";
+}
+
+Result<Options> parse_options(int argc, char** argv) {
+    Options o;
+    for (int i = 1; i < argc; ++i) {
+        const std::string_view word = argv[i];
+        if (word == "--help") {
+            o.help = true;
+        } else if (word == "--describe") {
+            o.describe = true;
+        } else if (word == "--validation") {
+            o.validation = true;
+        } else if (i + 1 >= argc) {
+            return bad(word, word.substr(0, 2) == "--" ? "no such option, or it needs a value"
+                                                       : "no such option; --help lists them");
+        } else if (Result<void> r = apply(o, word, argv[++i]); !r) {
+            return r.error();
+        }
+    }
+    return o;
+}
+
+}  // namespace fovea::visualizer

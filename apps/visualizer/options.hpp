@@ -1,0 +1,34 @@
+// The program's command line.
+#pragma once
+
+#include "theme.hpp"
+
+#include <fovea/fovea.hpp>
+
+#include <optional>
+#include <string>
+
+namespace fovea::visualizer {
+
+struct Options {
+    int level = 2;
+    std::optional<std::string> text;
+    bool on_cpu = false;
+    int vulkan_device = -1;  // the n-th Vulkan device as `fovea devices` numbers them, minus 1; -1: the best
+    uint32_t width = 1600, height = 960;  // units of the layout; pixels are these times scale
+    float scale = 1;
+    Theme theme = Theme::dark;
+    std::string stage;       // shown first; empty: weights
+    std::string screenshot;  // a PNG file: draw one picture without a window and end
+    std::string export_csv;  // the shown stage's numbers
+    bool describe = false;   // what the picture shows, as text
+    bool validation = false;
+    bool help = false;
+
+    bool headless() const { return !screenshot.empty() || !export_csv.empty() || describe; }
+};
+
+Result<Options> parse_options(int argc, char** argv);
+const char* options_help();
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,136 @@
+// The picked cell: every number between q, k and what the cell adds to the context.
+#include "panels/panels.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fovea::visualizer {
+namespace {
+
+constexpr size_t kMostTerms = 24;
+
+void step(const PanelContext& ui, const char* name, const std::string& how, const std::string& value,
+          bool strong = false) {
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    ImGui::TextUnformatted(name);
+    ImGui::TableNextColumn();
+    ImGui::PushFont(ui.fonts.small);
+    ImGui::TextDisabled("%s", how.c_str());
+    ImGui::PopFont();
+    ImGui::TableNextColumn();
+    ImGui::PushFont(ui.fonts.mono);
+    if (strong) ImGui::PushStyleColor(ImGuiCol_Text, palette(ui.session.theme).accent);
+    const float width = ImGui::CalcTextSize(value.c_str()).x;
+    ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(ImGui::GetContentRegionAvail().x - width, 0.0f));
+    ImGui::TextUnformatted(value.c_str());
+    if (strong) ImGui::PopStyleColor();
+    ImGui::PopFont();
+}
+
+std::string number(float value) { return format_value(value); }
+
+void draw_terms(const PanelContext& ui, const Derivation& d) {
+    if (!ImGui::BeginTable("terms", 4, ImGuiTableFlags_SizingStretchSame | ImGuiTableFlags_BordersInnerH))
+        return;
+    for (const char* title : {"q", "k", "q k", "sum"}) ImGui::TableSetupColumn(title);
+    ImGui::TableHeadersRow();
+    ImGui::PushFont(ui.fonts.mono);
+    // Of a long head the largest products; the sum is the whole one all the same.
+    std::vector<size_t> order(d.terms.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    if (order.size() > kMostTerms) {
+        std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+            return std::abs(d.terms[a].product) > std::abs(d.terms[b].product);
+        });
+        order.resize(kMostTerms);
+        std::sort(order.begin(), order.end());
+    }
+    for (const size_t i : order) {
+        ImGui::TableNextRow();
+        for (const float value : {d.terms[i].q, d.terms[i].k, d.terms[i].product, d.terms[i].running_sum}) {
+            ImGui::TableNextColumn();
+            ImGui::TextUnformatted(number(value).c_str());
+        }
+    }
+    ImGui::PopFont();
+    ImGui::EndTable();
+    if (order.size() < d.terms.size())
+        ImGui::TextDisabled("the %zu largest of %zu products", order.size(), d.terms.size());
+}
+
+void draw_steps(const PanelContext& ui, const Derivation& d) {
+    if (!ImGui::BeginTable("steps", 3, ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_BordersInnerH))
+        return;
+    ImGui::TableSetupColumn("name");
+    ImGui::TableSetupColumn("how", ImGuiTableColumnFlags_WidthStretch);
+    ImGui::TableSetupColumn("value");
+    step(ui, "q \xc2\xb7 k", "sum of the products", number(d.dot));
+    step(ui, "score", "\xc3\x97 " + format_number(d.scale, 5), number(d.score));
+    if (d.softcap > 0)
+        step(ui, "capped", format_number(d.softcap, 3) + " tanh(score / " + format_number(d.softcap, 3) + ")",
+             number(d.capped));
+    if (d.has_alibi) step(ui, "ALiBi", "slope " + format_number(d.alibi_slope, 4), number(d.alibi));
+    if (d.has_bias) step(ui, "bias", "added", number(d.bias));
+    step(ui, "masked", d.hidden_by.empty() ? "the query sees the key" : d.hidden_by, number(d.masked));
+    step(ui, "row max", std::to_string(d.visible_keys) + " keys seen", number(d.row_max));
+    step(ui, "exp", "exp(masked \xe2\x88\x92 max)", number(d.exponential));
+    step(ui, "sum", "of the row's exp", number(d.denominator));
+    step(ui, "weight", "exp / sum", number(d.weight), !d.has_dropout);
+    if (d.has_dropout)
+        step(ui, "dropped", d.kept ? "kept, \xc3\x97 " + format_number(d.keep_scale, 4) : "not kept",
+             number(d.dropped_weight), true);
+    ImGui::EndTable();
+}
+
+void draw_contribution(const PanelContext& ui, const Derivation& d) {
+    ImGui::TextDisabled("what it adds to the context");
+    if (!ImGui::BeginTable("values", 3, ImGuiTableFlags_SizingStretchSame | ImGuiTableFlags_BordersInnerH))
+        return;
+    for (const char* title : {"v", "weight v", "context"}) ImGui::TableSetupColumn(title);
+    ImGui::TableHeadersRow();
+    ImGui::PushFont(ui.fonts.mono);
+    for (size_t i = 0; i < std::min(d.values.size(), kMostTerms); ++i) {
+        ImGui::TableNextRow();
+        for (const float value : {d.values[i].value, d.values[i].contribution, d.values[i].context}) {
+            ImGui::TableNextColumn();
+            ImGui::TextUnformatted(number(value).c_str());
+        }
+    }
+    ImGui::PopFont();
+    ImGui::EndTable();
+    if (d.values.size() > kMostTerms)
+        ImGui::TextDisabled("the first %zu of %zu", kMostTerms, d.values.size());
+}
+
+}  // namespace
+
+void draw_inspector_panel(PanelContext& ui) {
+    Session& session = ui.session;
+    const ViewState& view = session.view;
+    const Stage& stage = session.stage();
+    const std::string row =
+        stage.row_tokens ? token_label(session, uint64_t(view.picked_row)) : std::to_string(view.picked_row);
+    const std::string column = stage.over_keys ? token_label(session, uint64_t(view.picked_column))
+                                               : std::to_string(view.picked_column);
+    heading(ui, "Cell", (row + " \xe2\x86\x92 " + column).c_str());
+    const std::optional<Derivation>& d = session.derivation();
+    if (!d) {
+        ImGui::PushTextWrapPos();
+        ImGui::TextDisabled("%s", stage.over_keys ? "computing"
+                                                  : "Scores, masked scores and weights can be taken apart: "
+                                                    "choose one of them in the pipeline.");
+        ImGui::PopTextWrapPos();
+        return;
+    }
+    draw_terms(ui, *d);
+    draw_steps(ui, *d);
+    draw_contribution(ui, *d);
+    if (ImGui::SmallButton("Copy as CSV")) ImGui::SetClipboardText(derivation_csv(*d).c_str());
+    ImGui::SameLine();
+    if (ImGui::SmallButton("Python")) ImGui::SetClipboardText(derivation_python(*d).c_str());
+    ImGui::SameLine();
+    if (ImGui::SmallButton("LaTeX")) ImGui::SetClipboardText(derivation_latex(*d).c_str());
+}
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,34 @@
+// The panels of the main window. Each draws itself into the current ImGui window and changes the session only
+// through its public functions.
+#pragma once
+
+#include "matrix/matrix_renderer.hpp"
+#include "model/session.hpp"
+
+namespace fovea::visualizer {
+
+struct PanelContext {
+    Session& session;
+    MatrixRenderer& matrices;
+    const Fonts& fonts;
+    float scale;  // pixels for one unit of the layout
+};
+
+void draw_top_bar(PanelContext& ui);
+void draw_tokens_panel(PanelContext& ui);
+void draw_pipeline_panel(PanelContext& ui);
+void draw_matrix_panel(PanelContext& ui);
+void draw_inspector_panel(PanelContext& ui);
+void draw_parameters_panel(PanelContext& ui);
+void draw_heads_panel(PanelContext& ui);
+void draw_status_bar(PanelContext& ui);
+
+// The whole window: top bar, columns, bottom strip, status bar.
+void draw_main_window(PanelContext& ui);
+
+// A panel's heading, and a soft second line where `note` is not empty.
+void heading(const PanelContext& ui, const char* title, const char* note = "");
+// "journey", or the index where there is no token.
+std::string token_label(const Session& session, uint64_t index);
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,46 @@
+// The stages from tokens to contexts: formula and live shape; a click shows the tensor.
+#include "panels/panels.hpp"
+
+namespace fovea::visualizer {
+
+void draw_pipeline_panel(PanelContext& ui) {
+    Session& session = ui.session;
+    heading(ui, "Pipeline", std::string(level_name(session.settings().level)).c_str());
+    const Palette& colours = palette(session.theme);
+    const float line = ImGui::GetTextLineHeight();
+    for (size_t i = 0; i < session.stages().size(); ++i) {
+        const Stage& stage = session.stages()[i];
+        const bool current = session.view.stage == i;
+        const ImVec2 at = ImGui::GetCursorScreenPos();
+        const float width = ImGui::GetContentRegionAvail().x, height = 2 * line + 10 * ui.scale;
+        ImGui::PushID(int(i));
+        if (ImGui::InvisibleButton("stage", {width, height})) {
+            session.view.stage = i;
+            session.view.zoom = 0;
+            session.view.pan_x = session.view.pan_y = 0;
+            session.view.head = std::min<uint32_t>(session.view.head, uint32_t(stage.heads - 1));
+            session.view.picked_row = std::min(session.view.picked_row, int(stage.rows) - 1);
+            session.view.picked_column = std::min(session.view.picked_column, int(stage.columns) - 1);
+        }
+        ImDrawList& draw = *ImGui::GetWindowDrawList();
+        if (current || ImGui::IsItemHovered())
+            draw.AddRectFilled(at, {at.x + width, at.y + height}, colours.raised, 5 * ui.scale);
+        if (current)
+            draw.AddRectFilled(at, {at.x + 3 * ui.scale, at.y + height}, colours.accent, 2 * ui.scale);
+        const std::string shape = stage.heads > 1 ? format_shape({stage.heads, stage.rows, stage.columns})
+                                                  : format_shape({stage.rows, stage.columns});
+        const float x = at.x + 12 * ui.scale, y = at.y + 4 * ui.scale;
+        draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {x, y}, current ? colours.text : colours.text,
+                     stage.name.c_str());
+        const float shape_width =
+            ui.fonts.small->CalcTextSizeA(ui.fonts.small->FontSize, 1e6f, 0, shape.c_str()).x;
+        draw.AddText(ui.fonts.small, ui.fonts.small->FontSize,
+                     {at.x + width - shape_width - 10 * ui.scale, y + 2 * ui.scale}, colours.text_soft,
+                     shape.c_str());
+        draw.AddText(ui.fonts.small, ui.fonts.small->FontSize, {x, y + line + 2 * ui.scale},
+                     colours.text_soft, stage.formula.c_str());
+        ImGui::PopID();
+    }
+}
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,42 @@
+#include "panels/panels.hpp"
+
+#include <fovea/runtime.hpp>
+
+namespace fovea::visualizer {
+
+void draw_status_bar(PanelContext& ui) {
+    Session& session = ui.session;
+    ImGui::SetCursorPosY(6 * ui.scale);
+    ImGui::PushFont(ui.fonts.small);
+    if (!session.problem().empty()) {
+        ImGui::PushStyleColor(ImGuiCol_Text, palette(session.theme).warning);
+        ImGui::TextUnformatted(session.problem().c_str());
+        ImGui::PopStyleColor();
+    } else if (session.ready()) {
+        const Stage& stage = session.stage();
+        const ViewState& view = session.view;
+        const std::string column = stage.over_keys ? token_label(session, uint64_t(view.picked_column))
+                                                   : std::to_string(view.picked_column);
+        const std::string row = stage.row_tokens ? token_label(session, uint64_t(view.picked_row))
+                                                 : std::to_string(view.picked_row);
+        ImGui::Text("%s  %s \xe2\x86\x92 %s", stage.name.c_str(), row.c_str(), column.c_str());
+        const uint64_t index = (view.head * stage.rows + uint64_t(view.picked_row)) * stage.columns +
+                               uint64_t(view.picked_column);
+        if (session.run().finished() && index < stage.values.size()) {
+            ImGui::SameLine(0, 16 * ui.scale);
+            ImGui::Text("%.9g", double(stage.values[index]));
+        }
+        if (!session.run().finished()) {
+            ImGui::SameLine(0, 16 * ui.scale);
+            ImGui::Text("computing, %.0f%%", 100 * session.run().progress());
+        }
+        const std::string where = std::string(session.on_cpu() ? "CPU" : session.device_name()) +
+                                  ", kernel " + kernel_name(session.run().info().kernel) +
+                                  (session.run().finished() ? ", exact" : "");
+        ImGui::SameLine(ImGui::GetWindowWidth() - ImGui::CalcTextSize(where.c_str()).x - 14 * ui.scale);
+        ImGui::TextDisabled("%s", where.c_str());
+    }
+    ImGui::PopFont();
+}
+
+}  // namespace fovea::visualizer

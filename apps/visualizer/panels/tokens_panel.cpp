@@ -1,0 +1,71 @@
+// The text, and for the picked query the keys by weight.
+#include "panels/panels.hpp"
+
+#include <imgui_stdlib.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace fovea::visualizer {
+namespace {
+
+constexpr size_t kMostBars = 64;
+
+std::span<const float> picked_row(const Session& session) {
+    const ViewState& view = session.view;
+    const uint64_t keys = session.run().desc().len_kv;
+    const std::span<const float> weights = session.run().values(FOVEA_BIND_WEIGHTS);
+    return weights.subspan((view.head * session.run().desc().len_q + uint64_t(view.picked_row)) * keys, keys);
+}
+
+void draw_bar(PanelContext& ui, uint64_t key, float weight, float largest) {
+    Session& session = ui.session;
+    const Palette& colours = palette(session.theme);
+    const float width = ImGui::GetContentRegionAvail().x, height = ImGui::GetTextLineHeight() + 6 * ui.scale;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    ImGui::PushID(int(key));
+    if (ImGui::InvisibleButton("bar", {width, height})) session.view.picked_column = int(key);
+    const bool strong = ImGui::IsItemHovered() || session.view.picked_column == int(key);
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    const float label = width * 0.42f, number = 58 * ui.scale, room = width - label - number;
+    const float length = largest > 0 ? room * weight / largest : 0;
+    draw.AddRectFilled({at.x + label, at.y + 3 * ui.scale},
+                       {at.x + label + std::max(length, 1.0f), at.y + height - 3 * ui.scale},
+                       strong ? colours.accent : colours.line, 3 * ui.scale);
+    const ImVec4 clip{at.x, at.y, at.x + label - 6 * ui.scale, at.y + height};
+    draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {at.x, at.y + 3 * ui.scale},
+                 strong ? colours.text : colours.text_soft, token_label(session, key).c_str(), nullptr, 0,
+                 &clip);
+    const std::string text = format_fixed(weight, 4);
+    draw.AddText(ui.fonts.mono, ui.fonts.mono->FontSize,
+                 {at.x + width - number + 8 * ui.scale, at.y + 4 * ui.scale}, colours.text, text.c_str());
+    ImGui::PopID();
+}
+
+}  // namespace
+
+void draw_tokens_panel(PanelContext& ui) {
+    Session& session = ui.session;
+    heading(ui, "Text", (std::to_string(session.tokens().size()) + " tokens").c_str());
+    Settings next = session.settings();
+    ImGui::SetNextItemWidth(-1);
+    if (ImGui::InputTextWithHint("##text", "type a sentence", &next.text))
+        session.change(next, ImGui::GetID("##text"));
+    ImGui::Dummy({0, 4 * ui.scale});
+    if (!session.run().finished()) return;
+    const std::string from =
+        "from \xe2\x80\x9c" + token_label(session, uint64_t(session.view.picked_row)) + "\xe2\x80\x9d to";
+    ImGui::TextDisabled("%s", from.c_str());
+    const std::span<const float> row = picked_row(session);
+    std::vector<uint64_t> order(row.size());
+    std::iota(order.begin(), order.end(), 0);
+    const size_t shown = std::min(order.size(), kMostBars);
+    std::partial_sort(order.begin(), order.begin() + std::ptrdiff_t(shown), order.end(),
+                      [&](uint64_t a, uint64_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 1 * ui.scale});
+    for (size_t i = 0; i < shown; ++i) draw_bar(ui, order[i], row[order[i]], shown ? row[order[0]] : 0);
+    ImGui::PopStyleVar();
+    if (shown < row.size()) ImGui::TextDisabled("%zu of %zu keys", shown, row.size());
+}
+
+}  // namespace fovea::visualizer
