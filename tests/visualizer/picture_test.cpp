@@ -1,0 +1,107 @@
+// Pictures without a window: right size, right colours in the right place, both themes and two scales, silent
+// validation.
+#include "headless.hpp"
+
+#include <fovea/files.hpp>
+#include <fovea/inspect/colour_map.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace fovea::visualizer {
+namespace {
+
+class PictureTest : public testing::Test {
+  protected:
+    void SetUp() override {
+        folder = std::filesystem::temp_directory_path() /
+                 ("fovea_visualizer_" + std::to_string(std::rand()) + "_" +
+                  testing::UnitTest::GetInstance()->current_test_info()->name());
+        std::filesystem::create_directories(folder);
+    }
+    void TearDown() override { std::filesystem::remove_all(folder); }
+    std::filesystem::path folder;
+};
+
+uint64_t count_of(const Tensor& image, Rgb colour) {
+    uint64_t count = 0;
+    for (size_t i = 0; i + 3 < image.bytes.size(); i += 4)
+        count += uint8_t(image.bytes[i]) == colour.r && uint8_t(image.bytes[i + 1]) == colour.g &&
+                 uint8_t(image.bytes[i + 2]) == colour.b;
+    return count;
+}
+
+TEST_F(PictureTest, both_themes_and_scales_show_the_matrix) {
+    for (const Theme theme : {Theme::dark, Theme::light}) {
+        for (const float scale : {1.0f, 2.0f}) {
+            Options o;
+            o.theme = theme;
+            o.scale = scale;
+            o.width = 1200, o.height = 720;
+            o.validation = true;
+            o.screenshot = (folder / "picture.png").string();
+            const Result<void> drawn = run_headless(o);
+            ASSERT_TRUE(drawn) << drawn.error().text;
+            const Result<Tensor> image = load_png(o.screenshot);
+            ASSERT_TRUE(image) << image.error().text;
+            ASSERT_EQ(image->shape,
+                      (std::vector<uint64_t>{uint64_t(720 * scale), uint64_t(1200 * scale), 4}));
+            // The largest weight has the map's last colour: a whole cell of it, but for its digits and frame.
+            const Rgb brightest = colour_table(ColourMap::viridis)[255];
+            EXPECT_GT(count_of(*image, brightest), uint64_t(1500 * scale * scale));
+            const ImU32 ground = palette(theme).panel;
+            const Rgb panel{uint8_t(ground), uint8_t(ground >> 8), uint8_t(ground >> 16)};
+            EXPECT_GT(count_of(*image, panel), uint64_t(250000 * scale * scale));
+        }
+    }
+}
+
+TEST_F(PictureTest, every_level_draws) {
+    for (int level = 1; level <= 7; ++level) {
+        Options o;
+        o.level = level;
+        o.validation = true;
+        o.screenshot = (folder / "level.png").string();
+        const Result<void> drawn = run_headless(o);
+        ASSERT_TRUE(drawn) << "level " << level << ": " << drawn.error().text;
+        EXPECT_GT(std::filesystem::file_size(o.screenshot), 20000u);
+    }
+}
+
+TEST_F(PictureTest, exports_the_shown_numbers) {
+    Options o;
+    o.stage = "scores";
+    o.export_csv = (folder / "scores.csv").string();
+    const Result<void> done = run_headless(o);
+    ASSERT_TRUE(done) << done.error().text;
+    const Result<CsvTable> table = load_csv(o.export_csv);
+    ASSERT_TRUE(table) << table.error().text;
+    EXPECT_EQ(table->values.shape, (std::vector<uint64_t>{6, 6}));
+    EXPECT_EQ(table->columns[1], "1 journey");
+}
+
+TEST_F(PictureTest, refuses_by_name_and_leaves_no_file) {
+    const char* bad[][3] = {{"x", "--size", "12x9"},
+                            {"x", "--preset", "8"},
+                            {"x", "--theme", "blue"},
+                            {"x", "--device", "first"}};
+    for (const auto& words : bad) {
+        const Result<Options> parsed = parse_options(3, const_cast<char**>(words));
+        ASSERT_FALSE(parsed);
+        EXPECT_EQ(parsed.error().field, words[1]);
+    }
+    Options o;
+    o.stage = "weights of gold";
+    o.screenshot = (folder / "none.png").string();
+    const Result<void> done = run_headless(o);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().field, "--stage");
+    EXPECT_FALSE(std::filesystem::exists(o.screenshot));
+}
+
+}  // namespace
+}  // namespace fovea::visualizer

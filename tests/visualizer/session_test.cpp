@@ -1,0 +1,175 @@
+// What the panels stand on: the levels compute the tutorials' numbers on the device, every key does something
+// that undo takes back, and a picked cell's derivation ends in the number that is drawn.
+#include "model/session.hpp"
+#include "keys.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace fovea::visualizer {
+namespace {
+
+class SessionTest : public testing::Test {
+  protected:
+    void SetUp() override {
+        GpuWishes wishes;
+        wishes.validation = true;
+        Result<std::unique_ptr<GpuDevice>> opened = GpuDevice::open(wishes);
+        ASSERT_TRUE(opened) << opened.error().text;
+        device = std::move(*opened);
+        session = std::make_unique<Session>(*device, false);
+    }
+    void TearDown() override {
+        session.reset();
+        for (const std::string& message : device->take_messages()) ADD_FAILURE() << message;
+    }
+    void compute() {
+        for (bool more = true; more;) {
+            Result<bool> updated = false;
+            const Result<void> ran =
+                device->run_once([&](VkCommandBuffer cmd) { updated = session->update(cmd, 1e8); });
+            ASSERT_TRUE(ran) << ran.error().text;
+            ASSERT_TRUE(updated) << updated.error().text;
+            more = *updated;
+        }
+        ASSERT_EQ(session->problem(), "");
+    }
+    void show(const std::string& name) {
+        for (size_t i = 0; i < session->stages().size(); ++i)
+            if (session->stages()[i].name == name) session->view.stage = i;
+        ASSERT_EQ(session->stage().name, name);
+    }
+    float value(const std::string& stage, uint64_t row, uint64_t column, uint64_t head = 0) {
+        show(stage);
+        const Stage& s = session->stage();
+        return s.values[(head * s.rows + row) * s.columns + column];
+    }
+
+    std::unique_ptr<GpuDevice> device;
+    std::unique_ptr<Session> session;
+};
+
+// The check values of each level's tutorial, to the four decimals that it prints.
+TEST_F(SessionTest, levels_give_the_tutorials_numbers) {
+    const struct {
+        int level;
+        const char* stage;
+        uint64_t head, row, column;
+        float expected;
+    } cases[] = {
+        {1, "weights", 0, 1, 0, 0.1385f},  {1, "weights", 0, 1, 5, 0.1581f},
+        {1, "context", 0, 1, 0, 0.4419f},  {2, "queries", 0, 1, 0, 0.4306f},
+        {2, "weights", 0, 1, 0, 0.1500f},  {2, "weights", 0, 1, 5, 0.1820f},
+        {2, "context", 0, 1, 0, 0.3061f},  {3, "weights", 0, 1, 0, 0.5517f},
+        {3, "weights", 0, 1, 1, 0.4483f},  {4, "weights", 0, 0, 0, 2.0000f},
+        {4, "weights", 0, 2, 0, 0.7599f},  {4, "weights", 0, 5, 3, 0.3084f},
+        {5, "context", 0, 5, 0, -0.5299f}, {5, "context", 0, 5, 1, -0.1081f},
+        {5, "context", 1, 5, 0, 0.5077f},  {5, "context", 1, 5, 1, 0.3493f},
+    };
+    for (const auto& c : cases) {
+        session->change(level_settings(c.level));
+        compute();
+        EXPECT_NEAR(value(c.stage, c.row, c.column, c.head), c.expected, 0.51e-4)
+            << "level " << c.level << ", " << c.stage << " head " << c.head << " [" << c.row << ", "
+            << c.column << "]";
+    }
+}
+
+TEST_F(SessionTest, derivations_end_in_the_number_that_is_drawn) {
+    Settings settings = level_settings(7);
+    settings.softcap = 5;
+    settings.alibi = true;
+    session->change(settings);
+    compute();
+    std::mt19937 random(20);
+    for (int n = 0; n < 200; ++n) {
+        const char* names[] = {"scores", "masked", "weights"};
+        const std::string name = names[n % 3];
+        show(name);
+        const Stage& stage = session->stage();
+        session->view.head = random() % uint32_t(stage.heads);
+        session->view.picked_row = int(random() % stage.rows);
+        session->view.picked_column = int(random() % stage.columns);
+        const float drawn = value(name, uint64_t(session->view.picked_row),
+                                  uint64_t(session->view.picked_column), session->view.head);
+        const std::optional<Derivation>& d = session->derivation();
+        ASSERT_TRUE(d);
+        const float derived = name == "scores" ? d->score : name == "masked" ? d->masked : d->weight;
+        if (std::isinf(drawn) || std::isinf(derived))
+            EXPECT_EQ(drawn, derived) << name << " cell " << n;
+        else
+            EXPECT_NEAR(drawn, derived, 2e-6 * std::max(1.0f, std::abs(derived))) << name << " cell " << n;
+    }
+}
+
+TEST_F(SessionTest, every_key_runs_and_undo_restores_the_settings) {
+    session->change(level_settings(5));
+    compute();
+    ASSERT_GE(key_commands().size(), 15u);
+    for (const KeyCommand& command : key_commands()) {
+        const std::string what = command.what;
+        if (what == "undo" || what == "redo") continue;
+        const Settings before = session->settings();
+        const ViewState view = session->view;
+        command.run(*session);
+        compute();
+        const bool changed_settings = !(session->settings() == before);
+        if (changed_settings) {
+            session->undo();
+            EXPECT_EQ(session->settings(), before) << what;
+            session->redo();
+            EXPECT_FALSE(session->settings() == before) << what;
+            session->undo();
+            compute();
+        }
+        EXPECT_LT(session->view.stage, session->stages().size()) << what;
+        EXPECT_LT(session->view.head, session->stage().heads) << what;
+        session->view = view;
+    }
+}
+
+TEST_F(SessionTest, a_drag_is_one_step_of_undo) {
+    session->change(level_settings(2));
+    compute();
+    const Settings before = session->settings();
+    for (int i = 1; i <= 20; ++i) {
+        Settings next = session->settings();
+        next.temperature = 1 + 0.1f * float(i);
+        session->change(next, 7);
+    }
+    session->undo();
+    EXPECT_EQ(session->settings(), before);
+}
+
+TEST_F(SessionTest, a_refused_change_keeps_the_last_result_and_says_why) {
+    session->change(level_settings(2));
+    compute();
+    const float before = value("weights", 1, 1);
+    Settings empty = session->settings();
+    empty.text = "  ";
+    session->change(empty);
+    Result<bool> updated = false;
+    ASSERT_TRUE(device->run_once([&](VkCommandBuffer cmd) { updated = session->update(cmd, 1e8); }));
+    ASSERT_TRUE(updated);
+    EXPECT_NE(session->problem().find("text"), std::string::npos);
+    EXPECT_EQ(value("weights", 1, 1), before);
+}
+
+TEST_F(SessionTest, the_processor_gives_the_same_numbers) {
+    Session cpu(*device, true);
+    session->change(level_settings(6));
+    cpu.change(level_settings(6));
+    compute();
+    Result<bool> updated = false;
+    ASSERT_TRUE(device->run_once([&](VkCommandBuffer cmd) { updated = cpu.update(cmd, 1e8); }));
+    ASSERT_TRUE(updated) << updated.error().text;
+    const std::span<const float> a = session->run().values(FOVEA_BIND_WEIGHTS),
+                                 b = cpu.run().values(FOVEA_BIND_WEIGHTS);
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-6);
+}
+
+}  // namespace
+}  // namespace fovea::visualizer
