@@ -1,6 +1,7 @@
 #include "lesson_command.hpp"
 
 #include "arguments.hpp"
+#include "attention_options.hpp"
 #include "progress.hpp"
 
 #include <fovea/files.hpp>
@@ -21,7 +22,7 @@ constexpr OptionSpec kOptions[] = {
     {"--png", "FILE", "draw the lesson's matrices"},
     {"--dark", "", "with --png: on a dark ground"},
     {"--backend", "B", "strict (default: plain float32), auto, cpu, vulkan or reference"},
-    {"--device", "N", "a device of `fovea devices` instead of --backend's own choice"},
+    {"--device", "N|NAME", "a device by its number in `fovea devices`, or by a part of its name"},
     {"--kernel", "K", "auto (default), plain, staged, flash, ...: not with --backend strict"},
     {"--help", "", "this text"},
 };
@@ -53,36 +54,21 @@ Result<Backend> open_backend(const EngineOptions& options, FoveaKernel kernel) {
 }
 
 Result<Backend> choose_backend(const Arguments& arguments) {
-    const std::string_view name = arguments.has("--backend") ? arguments.text("--backend") : "strict";
+    const bool names_device = arguments.has("--device");
+    const bool is_strict =
+        arguments.text("--backend") == "strict" || (!arguments.has("--backend") && !names_device);
+    if (is_strict) {
+        if (!names_device && !arguments.has("--kernel")) return strict_backend();
+        return Error{
+            FOVEA_INVALID_ARGUMENT, names_device ? "--device" : "--kernel",
+            "the strict backend has neither devices nor kernels to choose from; name another --backend"};
+    }
+    const Result<EngineOptions> options = engine_options(arguments);
+    if (!options) return options.error();
     const Result<FoveaKernel> kernel =
         arguments.has("--kernel") ? kernel_from_name(arguments.text("--kernel")) : FOVEA_KERNEL_AUTO;
     if (!kernel) return kernel.error();
-    if (name == "strict" && !arguments.has("--device")) {
-        if (!arguments.has("--kernel")) return strict_backend();
-        return Error{FOVEA_INVALID_ARGUMENT, "--kernel", "the strict backend has no kernels to choose from"};
-    }
-    EngineOptions options;
-    constexpr std::pair<std::string_view, BackendChoice> kNames[] = {{"auto", BackendChoice::automatic},
-                                                                     {"cpu", BackendChoice::cpu},
-                                                                     {"vulkan", BackendChoice::vulkan},
-                                                                     {"reference", BackendChoice::reference},
-                                                                     {"strict", BackendChoice::automatic}};
-    bool known = false;
-    for (const auto& [key, choice] : kNames) {
-        if (key == name) {
-            options.backend = choice;
-            known = true;
-        }
-    }
-    if (!known) {
-        return Error{
-            FOVEA_INVALID_ARGUMENT, "--backend",
-            "there is no backend '" + std::string(name) + "'; it is strict, auto, cpu, vulkan or reference"};
-    }
-    const Result<int64_t> device = arguments.integer("--device", -1);
-    if (!device) return device.error();
-    options.device = static_cast<int>(*device);
-    return open_backend(options, *kernel);
+    return open_backend(*options, *kernel);
 }
 
 std::string times_text(uint32_t times) {
