@@ -53,14 +53,7 @@ mesa_is_new_enough() {
     [[ $version == "installed "* ]] && dpkg --compare-versions "${version#installed }" ge "$mesa_minimum"
 }
 
-# The mirror this machine already uses for Debian.
-debian_mirror() {
-    local uri
-    uri=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages' |
-        awk -v name="$codename" '$1 == name && $2 ~ /debian\/?$/ { print $2; exit }')
-    uri=${uri:-http://deb.debian.org/debian}
-    echo "${uri%/}"
-}
+source "$(dirname "$(realpath "$0")")/tools/debian-mirror.sh"
 
 has_suite() { apt-get indextargets --format '$(RELEASE)' | grep -qx "$1"; }
 

@@ -7,11 +7,11 @@ folder=${1:?usage: test-debian13.sh FOLDER}
 [[ $EUID -eq 0 ]] || { echo "fovea: this needs root; run:  sudo bash $(realpath "$0") $folder" >&2; exit 1; }
 command -v debootstrap >/dev/null || { echo "fovea: install debootstrap first:  apt-get install debootstrap" >&2; exit 1; }
 
-mirror=$(apt-get indextargets --format '$(ORIGIN) $(REPO_URI)' 'Created-By: Packages' |
-    awk '$1 == "Debian" && $2 ~ /debian\/?$/ { print $2; exit }')
+source "$root/scripts/tools/debian-mirror.sh"
+mirror=$(debian_mirror)
 if [[ ! -e $folder/ready ]]; then
     rm -rf --one-file-system "$folder"
-    debootstrap --variant=minbase --include=ca-certificates trixie "$folder" "${mirror:-http://deb.debian.org/debian}"
+    debootstrap --variant=minbase --include=ca-certificates trixie "$folder" "$mirror"
     touch "$folder/ready"
 fi
 cp /etc/resolv.conf "$folder/etc/resolv.conf"

@@ -3,18 +3,12 @@
 # Defines apt_folder (downloads land in $apt_folder/cache/archives) and exports APT_CONFIG.
 # An empty package status makes "install" resolve the whole dependency closure, the C library included.
 
-# The mirror this machine already uses.
-host_mirror() {
-    local uri
-    uri=$(apt-get indextargets --format '$(ORIGIN) $(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
-        awk '$1 == "Debian" && $2 ~ /debian\/?$/ { print $2; exit }')
-    echo "${uri:-http://deb.debian.org/debian}"
-}
+source "$(dirname "${BASH_SOURCE[0]}")/debian-mirror.sh"
 
 open_trixie_apt() { # FOLDER
     apt_folder=$1
     local mirror keyring=/usr/share/keyrings/debian-archive-keyring.gpg suite
-    mirror=$(host_mirror)
+    mirror=$(debian_mirror) || return 1
     mkdir -p "$apt_folder"/etc/{apt.conf.d,preferences.d,trusted.gpg.d,sources.list.d} \
         "$apt_folder"/{lists,cache/archives}/partial
     : >"$apt_folder/status"
