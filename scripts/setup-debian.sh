@@ -70,7 +70,8 @@ fi
 export DEBIAN_FRONTEND=noninteractive
 dpkg --configure -a # an earlier run may have been interrupted
 if [[ -n $mesa_suite ]] && ! has_suite "$mesa_suite"; then
-    echo "deb $(debian_mirror) $mesa_suite main" >/etc/apt/sources.list.d/fovea-backports.list
+    mirror=$(debian_mirror "$codename")
+    echo "deb $mirror $mesa_suite main" >/etc/apt/sources.list.d/fovea-backports.list
 fi
 apt_get=(apt-get -y -q --no-install-recommends -o DPkg::Lock::Timeout=300)
 apt-get -q -o DPkg::Lock::Timeout=300 update
