@@ -6,6 +6,7 @@
 #include <fovea/files.hpp>
 
 #include "files/json_text.hpp"
+#include "files/model_config.hpp"
 #include "files/number_text.hpp"
 #include "files/refusal.hpp"
 
@@ -108,7 +109,7 @@ Result<std::uint64_t> config_number(const TensorSet& checkpoint, std::string_vie
 Error not_given(std::string_view key) {
     return bad_argument(
         std::string(key),
-        cat(key, " is neither given nor in the file's metadata, and the weights do not tell"));
+        cat(key, " is neither given nor in the file's metadata or config.json, and the weights do not tell"));
 }
 
 std::optional<Error> check_rank2(const Tensor& tensor) {
@@ -164,6 +165,11 @@ std::optional<Error> llama_theta(const TensorSet& checkpoint, const LlamaConfig&
                                  LlamaAttention& out) {
     out.rope_theta = config.rope_theta;
     if (out.rope_theta == 0) {
+        if (const std::string* type = checkpoint.find_metadata("rope_scaling"))
+            return unsupported("rope_scaling",
+                               cat("rope_scaling is '", printable_name(*type),
+                                   "': the rotary embedding is scaled, which one rope_theta cannot say; "
+                                   "give rope_theta to load the weights all the same"));
         const std::string* text = checkpoint.find_metadata("rope_theta");
         if (text == nullptr) return not_given("rope_theta");
         out.rope_theta = parse_number(*text).value_or(0.0);
@@ -239,8 +245,10 @@ Result<LlamaAttention> load_llama_attention(const TensorSet& checkpoint, std::ui
 
 Result<Gpt2Attention> load_gpt2_attention(const std::filesystem::path& safetensors, std::uint64_t layer,
                                           const Gpt2Config& config) {
-    const auto checkpoint = load_safetensors(safetensors);
+    auto checkpoint = load_safetensors(safetensors);
     if (!checkpoint) return checkpoint.error();
+    if (auto error = files::add_model_config_beside(safetensors, checkpoint.value()))
+        return *std::move(error);
     auto weights = load_gpt2_attention(checkpoint.value(), layer, config);
     if (!weights) return files::in_file(safetensors, weights.error());
     return weights;
@@ -248,8 +256,10 @@ Result<Gpt2Attention> load_gpt2_attention(const std::filesystem::path& safetenso
 
 Result<LlamaAttention> load_llama_attention(const std::filesystem::path& safetensors, std::uint64_t layer,
                                             const LlamaConfig& config) {
-    const auto checkpoint = load_safetensors(safetensors);
+    auto checkpoint = load_safetensors(safetensors);
     if (!checkpoint) return checkpoint.error();
+    if (auto error = files::add_model_config_beside(safetensors, checkpoint.value()))
+        return *std::move(error);
     auto weights = load_llama_attention(checkpoint.value(), layer, config);
     if (!weights) return files::in_file(safetensors, weights.error());
     return weights;

@@ -28,8 +28,9 @@ void append_finite(std::string& out, Real value) {
     out.append(digits, std::to_chars(digits, digits + sizeof(digits), value).ptr);
 }
 
-#else  // libc++ has no floating-point from_chars for a long time; streams with the classic locale round the
-       // same
+#else
+
+// libc++ went without floating-point from_chars for long; streams with the classic locale round the same.
 
 std::optional<double> parse_finite(std::string_view text) {
     std::istringstream stream{std::string(text)};

@@ -91,8 +91,9 @@ TEST(Gpt2, HeadsComeFromTheCallOrTheMetadata) {
               "n_head 4 does not divide the width of the model, 6");
     set.metadata.clear();
     EXPECT_EQ(load_gpt2_attention(set, 0).error().field, "n_head");
-    EXPECT_EQ(load_gpt2_attention(set, 0).error().text,
-              "n_head is neither given nor in the file's metadata, and the weights do not tell");
+    EXPECT_EQ(
+        load_gpt2_attention(set, 0).error().text,
+        "n_head is neither given nor in the file's metadata or config.json, and the weights do not tell");
     set.metadata = {{"n_head", "three"}};
     EXPECT_EQ(load_gpt2_attention(set, 0).error().text,
               "metadata n_head is 'three', not a whole number from 1");
@@ -171,6 +172,70 @@ TEST(Llama, RefusesToGuess) {
         "tensor 'model.layers.1.self_attn.q_norm.weight': this is not a Llama block, it normalises q and k");
     EXPECT_EQ(load_llama_attention(llama("model."), 0).error().text,
               "no tensor 'model.layers.0.self_attn.q_proj.weight'; the file has layers 0 to 1");
+}
+
+class ModelConfig : public testing::Test {
+  protected:
+    /// load_llama_attention of a checkpoint without metadata beside this config.json.
+    Result<LlamaAttention> load(std::string_view config_json, const LlamaConfig& config = {}) const {
+        TensorSet set = llama("model.");
+        set.metadata.clear();
+        EXPECT_TRUE(save_safetensors(scratch_ / "model.safetensors", set));
+        write_file(scratch_ / "config.json", config_json);
+        return load_llama_attention(scratch_ / "model.safetensors", 1, config);
+    }
+    std::string refusal(std::string_view config_json) const {
+        const auto block = load(config_json);
+        EXPECT_FALSE(block);
+        return block ? std::string() : block.error().text.substr(block.error().text.find(": ") + 2);
+    }
+    Scratch scratch_;
+};
+
+TEST_F(ModelConfig, GivesTheNumbersThatTheWeightsDoNot) {
+    for (
+        const std::string_view json :
+        {R"({"num_attention_heads": 4, "rope_theta": 5e5, "architectures": ["LlamaForCausalLM"], "x": {"y": [null, true]}})",
+         R"({"rope_parameters": {"rope_theta": 500000.0, "rope_type": "default"}, "num_attention_heads": 4})",
+         R"({"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": null, "rope_scaling": null, "rope_theta": 500000})"}) {
+        const auto block = load(json);
+        ASSERT_TRUE(block) << block.error().text;
+        EXPECT_EQ(block->heads, 4u);
+        EXPECT_EQ(block->kv_heads, 2u);
+        EXPECT_EQ(block->rope_theta, 5e5);
+    }
+    const auto said_twice = load(R"({"num_attention_heads": 2, "rope_theta": 5e5})", {4, 0, 0, 1e4});
+    EXPECT_EQ(said_twice->heads, 4u) << "the call wins";
+    ASSERT_TRUE(save_safetensors(scratch_ / "gpt2.safetensors", [] {
+        TensorSet set = gpt2("");
+        set.metadata.clear();
+        return set;
+    }()));
+    write_file(scratch_ / "config.json", R"({"n_head": 2})");
+    EXPECT_EQ(load_gpt2_attention(scratch_ / "gpt2.safetensors", 0)->heads, 2u);
+}
+
+TEST_F(ModelConfig, RefusesAScaledRotaryEmbedding) {
+    const std::string_view json =
+        R"({"num_attention_heads": 4, "rope_theta": 5e5, "rope_scaling": {"rope_type": "llama3", "factor": 8.0}})";
+    EXPECT_NE(refusal(json).find("rope_scaling is 'llama3': the rotary embedding is scaled"),
+              std::string::npos);
+    EXPECT_TRUE(load(json, {0, 0, 0, 5e5})) << "the caller takes the scaling upon itself";
+}
+
+TEST_F(ModelConfig, SaysWhatIsWrong) {
+    EXPECT_EQ(refusal("[]"), "byte 0: is not a JSON object");
+    EXPECT_EQ(refusal("{\"a\": 1,}"), "byte 8: a key in quotes expected");
+    EXPECT_EQ(refusal(R"({"num_attention_heads": "4"})"), "byte 24: num_attention_heads is not a number");
+    EXPECT_EQ(refusal(R"({"head_dim": 4, "head_dim": 5})"),
+              "byte 28: head_dim appears twice with different values");
+    EXPECT_NE(refusal(R"({"num_attention_heads": 4.5, "rope_theta": 1})")
+                  .find("metadata num_attention_heads is '4.5'"),
+              std::string::npos);
+    EXPECT_NE(refusal("{\"a\":" + std::string(40, '[')).find("nested too deeply"), std::string::npos);
+    EXPECT_NE(
+        refusal(std::string(1'000'001, ' ')).find("1000001 bytes, the limit for a configuration is 1000000"),
+        std::string::npos);
 }
 
 }  // namespace

@@ -1,8 +1,13 @@
+#include "files/model_config.hpp"
 #include "fuzz_target.hpp"
 
 using namespace fovea;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    // The same bytes as a model's config.json: the other use of the JSON reader.
+    TensorSet config;
+    if (const auto refused = files::add_model_config(fuzz::as_bytes(data, size), config))
+        fuzz::check_error(*refused);
     const auto set = parse_safetensors(fuzz::as_bytes(data, size));
     if (!set) {
         fuzz::check_error(set.error());

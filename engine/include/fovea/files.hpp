@@ -4,15 +4,14 @@
 //
 // What every reader promises (files come from strangers):
 //  - The whole file is checked before memory is allocated for what it claims to hold: a refused file cost at
-//  most
-//    its own size plus a small constant, whatever its numbers say.
+//    most its own size plus a small constant, whatever its numbers say.
 //  - Errors are values. The text names the tensor (or row, or chunk), the byte offset, the value found and
-//  the
-//    limit; names taken from the file are escaped in it, so that they are safe to print.
+//    the limit; names taken from the file are escaped in it, so that they are safe to print.
 //  - Values are not judged: NaN and infinity are loaded as they stand.
 // What every writer promises: it checks everything first, writes to a temporary file beside the target and
-// renames it, so that a failure leaves the old file, or none, and nothing half written. All functions are
-// safe from any thread on different objects. None throws; none prints; none keeps state.
+// renames it, so that a failure leaves the old file, or none, and nothing half written.
+//
+// All functions are safe from any thread on different objects. None throws; none prints; none keeps state.
 #include <fovea/fovea.hpp>
 
 #include <cstddef>
@@ -81,10 +80,9 @@ struct LoadLimits {
 /// csv or png gives one tensor, named after the file without folder and extension.
 Result<TensorSet> load_tensors(const std::filesystem::path& path, const LoadLimits& limits = {});
 
-// ---- safetensors
-// --------------------------------------------------------------------------------------------- Bound: header
-// <= 100,000,000 bytes, <= 1,000,000 tensors, <= 8 dimensions of <= 2^48, metadata <= 1,000,000 bytes of
-// text, all 13 element types. Refused besides broken JSON: duplicate names, holes or overlaps in the data.
+// ---- safetensors ----
+// Limits: header 100,000,000 bytes, 1,000,000 tensors, 8 dimensions of up to 2^48, metadata 1,000,000 bytes.
+// Refused besides broken JSON: duplicate names, holes or overlaps in the data, other than the 13 types.
 
 /// Maps the file read-only; tensors are views of it and hold the mapping. A mapped file that another process
 /// makes shorter while it is read ends a POSIX process with SIGBUS: do not read a file that is still being
@@ -96,10 +94,9 @@ Result<TensorSet> parse_safetensors(std::span<const std::byte> file, std::shared
 /// the file's size in bytes.
 Result<std::uint64_t> save_safetensors(const std::filesystem::path& path, const TensorSet& set);
 
-// ---- npy and npz
-// --------------------------------------------------------------------------------------------- npy versions
-// 1 to 3, C and Fortran order (given out in C order), both byte orders. Object arrays are refused: they hold
-// pickles, which run code. Structured, complex and text arrays are refused by name.
+// ---- npy and npz ----
+// npy versions 1 to 3, C and Fortran order (given out in C order), both byte orders. Object arrays are
+// refused: they hold pickles, which run code. Structured, complex and text arrays are refused by name.
 
 Result<Tensor> load_npy(const std::filesystem::path& path);
 Result<Tensor> parse_npy(std::span<const std::byte> file, std::shared_ptr<const void> owner = {});
@@ -118,8 +115,7 @@ struct NpzOptions {
 Result<std::uint64_t> save_npz(const std::filesystem::path& path, const TensorSet& set,
                                const NpzOptions& options = {});
 
-// ---- csv
-// -----------------------------------------------------------------------------------------------------
+// ---- csv ----
 
 struct CsvTable {
     std::vector<std::string> columns;  // empty when the file has no header line
@@ -134,10 +130,8 @@ Result<CsvTable> parse_csv(std::span<const std::byte> file);
 Result<std::uint64_t> save_csv(const std::filesystem::path& path, const Tensor& tensor,
                                std::span<const std::string> columns = {});
 
-// ---- png
-// ----------------------------------------------------------------------------------------------------- 8
-// bits a channel: grey, grey and alpha, RGB, RGBA. Samples are given out as stored: no gamma, no colour
-// profile.
+// ---- png ----
+// 8 bits a channel: grey, grey and alpha, RGB, RGBA. Samples are given out as stored: no gamma, no profile.
 
 /// u8 [height, width, channels], channels 1 to 4.
 Result<Tensor> load_png(const std::filesystem::path& path, const LoadLimits& limits = {});
@@ -145,8 +139,7 @@ Result<Tensor> parse_png(std::span<const std::byte> file, const LoadLimits& limi
 /// u8 [height, width] or [height, width, channels].
 Result<std::uint64_t> save_png(const std::filesystem::path& path, const Tensor& image);
 
-// ---- models
-// --------------------------------------------------------------------------------------------------
+// ---- models ----
 
 /// One weight as plain float32, row-major. Not in the file: name and values empty.
 struct WeightTensor {
@@ -168,6 +161,8 @@ struct Gpt2Attention {
 struct Gpt2Config {
     std::uint64_t heads = 0;  // 0: the file's metadata `n_head`
 };
+/// The overloads for a path also read the numbers from a `config.json` in the same folder, after the
+/// metadata. Of a checkpoint in several files, give the one that holds the layer.
 Result<Gpt2Attention> load_gpt2_attention(const TensorSet& checkpoint, std::uint64_t layer,
                                           const Gpt2Config& config = {});
 Result<Gpt2Attention> load_gpt2_attention(const std::filesystem::path& safetensors, std::uint64_t layer,
@@ -185,7 +180,8 @@ struct LlamaAttention {
 struct LlamaConfig {
     // 0: the file's metadata of the same name as in a config.json (num_attention_heads, num_key_value_heads,
     // head_dim, rope_theta). kv_heads and head_dim, when given nowhere, follow from the shapes; heads and
-    // rope_theta cannot, and a guess would compute wrong numbers in silence: they are refused when missing.
+    // rope_theta cannot, and a guess would compute wrong numbers in silence: they are refused when missing. A
+    // config.json whose rotary embedding is scaled (rope_scaling) is refused unless rope_theta is given here.
     std::uint64_t heads = 0, kv_heads = 0, head_dim = 0;
     double rope_theta = 0;
 };
