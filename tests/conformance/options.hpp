@@ -1,0 +1,16 @@
+// What the command line of this test program sets.
+#pragma once
+
+#include <fovea/runtime.hpp>
+
+#include <string>
+
+namespace fovea::test {
+
+struct Options {
+    BackendChoice backend = BackendChoice::cpu;
+    std::string shared_cases;  // folders with the ONNX project's own cases, separated by ':'; may be empty
+};
+Options& options();
+
+}  // namespace fovea::test
