@@ -90,6 +90,8 @@ TEST(MalformedModel, says_what_is_wrong) {
                    0xff, 0x01}),
          "opset_import"},
         {"a node cut off inside", bytes_of({0x3a, 0x04, 0x0a, 0x02, 0x0a, 0x05}), "protobuf"},
+        {"a name that moves the cursor", bytes_of({0x3a, 0x06, 0x0a, 0x04, 0x22, 0x02, 0x1b, 0x63}),
+         "node.op_type"},
         {"a name of the wrong type", bytes_of({0x3a, 0x04, 0x0a, 0x02, 0x08, 0x05}), "node.input"},
     };
     for (const BadFile& bad : kBad) {

@@ -1,8 +1,8 @@
 // Runs the tests, or with --case or --sweep a part of the space by hand:
 //
 //   fovea_test_semantics [--on EXECUTOR] [--gtest_...]
-//   fovea_test_semantics --case SEED --on EXECUTOR
-//   fovea_test_semantics --sweep SEED --on EXECUTOR [--count N] [--seconds S] [--first N]
+//   fovea_test_semantics --case SEED --on EXECUTOR [--flops LIMIT]
+//   fovea_test_semantics --sweep SEED --on EXECUTOR [--count N] [--seconds S] [--first N] [--flops LIMIT]
 #include "semantics/sweep.hpp"
 #include "semantics/under_test.hpp"
 
@@ -19,8 +19,8 @@ const char* option(int argc, char** argv, const char* name) {
     return nullptr;
 }
 
-int run_one(Executor& executor, uint64_t seed) {
-    Result<PreparedCase> prepared = prepare(generate_case(seed));
+int run_one(Executor& executor, uint64_t seed, const CaseLimits& limits) {
+    Result<PreparedCase> prepared = prepare(generate_case(seed, limits));
     if (!prepared) {
         printf("no oracle: %s\n", prepared.error().text.c_str());
         return 1;
@@ -41,8 +41,9 @@ int run_by_hand(int argc, char** argv, const char* seed, bool whole_sweep) {
         fprintf(stderr, "%s\n", error.c_str());
         return 2;
     }
-    if (!whole_sweep) return run_one(*executor, strtoull(seed, nullptr, 0));
     SweepOptions options;
+    if (const char* flops = option(argc, argv, "--flops")) options.limits.flops = strtod(flops, nullptr);
+    if (!whole_sweep) return run_one(*executor, strtoull(seed, nullptr, 0), options.limits);
     options.seed = strtoull(seed, nullptr, 0);
     if (const char* count = option(argc, argv, "--count")) options.count = strtoull(count, nullptr, 0);
     if (const char* first = option(argc, argv, "--first")) options.first = strtoull(first, nullptr, 0);

@@ -8,6 +8,7 @@
 namespace fovea::onnx {
 namespace {
 
+constexpr size_t kMaxNameBytes = 256;
 constexpr size_t kMaxNames = 64;  // inputs, outputs or attributes of a node
 
 Error invalid(std::string field, std::string text) {
@@ -29,6 +30,18 @@ Result<void> for_each_field(std::span<const std::byte> message, const Use& use) 
 
 Result<void> expect_type(const WireField& field, WireType type, const char* name) {
     if (field.type != type) return invalid(name, "the field has the wrong wire type");
+    return {};
+}
+
+// Names come from a file and end up on a terminal: short, and no control characters.
+Result<void> read_name(const WireField& field, std::string& name, const char* what) {
+    if (Result<void> fits = expect_type(field, WireType::bytes, what); !fits) return fits;
+    if (field.bytes.size() > kMaxNameBytes)
+        return invalid(what, "a name is longer than " + std::to_string(kMaxNameBytes) + " bytes");
+    for (const std::byte b : field.bytes)
+        if (b < std::byte{0x20} || b == std::byte{0x7f})
+            return invalid(what, "a name has control characters");
+    name = field.text();
     return {};
 }
 
@@ -66,8 +79,7 @@ Result<void> tensor_field(const WireField& field, Tensor& tensor, bool& has_data
             tensor.type = ElementType(int32_t(field.value));
             return expect_type(field, WireType::varint, "data_type");
         case 8:
-            tensor.name = field.text();
-            return expect_type(field, WireType::bytes, "name");
+            return read_name(field, tensor.name, "name");
         case 9:
             if (has_data) return invalid("raw_data", "given twice");
             has_data = true;
@@ -92,8 +104,7 @@ Result<void> tensor_field(const WireField& field, Tensor& tensor, bool& has_data
 Result<void> attribute_field(const WireField& field, Attribute& attribute, uint64_t& type) {
     switch (field.number) {
         case 1:
-            attribute.name = field.text();
-            return expect_type(field, WireType::bytes, "attribute.name");
+            return read_name(field, attribute.name, "attribute.name");
         case 2:
             attribute.real = std::bit_cast<float>(uint32_t(field.value));
             return expect_type(field, WireType::fixed32, "attribute.f");
@@ -122,8 +133,7 @@ Result<Attribute> parse_attribute(std::span<const std::byte> message) {
 
 Result<void> add_name(const WireField& field, std::vector<std::string>& names, const char* what) {
     if (names.size() == kMaxNames) return invalid(what, "more than " + std::to_string(kMaxNames));
-    names.emplace_back(field.text());
-    return expect_type(field, WireType::bytes, what);
+    return read_name(field, names.emplace_back(), what);
 }
 
 Result<void> node_field(const WireField& field, Node& node) {
@@ -133,8 +143,7 @@ Result<void> node_field(const WireField& field, Node& node) {
         case 2:
             return add_name(field, node.outputs, "node.output");
         case 4:
-            node.op_type = field.text();
-            return expect_type(field, WireType::bytes, "node.op_type");
+            return read_name(field, node.op_type, "node.op_type");
         case 5: {
             if (node.attributes.size() == kMaxNames)
                 return invalid("node.attribute", "more than " + std::to_string(kMaxNames));
@@ -144,8 +153,7 @@ Result<void> node_field(const WireField& field, Node& node) {
             return expect_type(field, WireType::bytes, "node.attribute");
         }
         case 7:
-            node.domain = field.text();
-            return expect_type(field, WireType::bytes, "node.domain");
+            return read_name(field, node.domain, "node.domain");
         default:
             return {};
     }
