@@ -7,6 +7,8 @@
 
 #if HWY_ARCH_X86 && defined(_MSC_VER)
 #include <intrin.h>
+#elif HWY_ARCH_X86
+#include <cpuid.h>
 #endif
 #if defined(__linux__)
 #include <unistd.h>
@@ -43,6 +45,13 @@ Features detect() {
 struct Features {
     bool sse4, avx2, avx512;
 };
+// What __builtin_cpu_supports has no name for in every compiler.
+bool has_f16c_and_lzcnt() {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_F16C)) return false;
+    return __get_cpuid(0x80000001u, &a, &b, &c, &d) && (c & bit_LZCNT);
+}
+
 // Highway's SSE4 kernels may use AES and carry-less products, its AVX2 kernels F16C and BMI2.
 Features detect() {
     Features f{};
@@ -50,8 +59,7 @@ Features detect() {
              __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") &&
              __builtin_cpu_supports("aes");
     f.avx2 = f.sse4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-             __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi") &&
-             __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt");
+             __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && has_f16c_and_lzcnt();
     f.avx512 = f.avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                __builtin_cpu_supports("avx512vl");
