@@ -1,11 +1,9 @@
 // fovea: the command line. One command a file; this one finds it.
 #include "commands.hpp"
 
+#include "bench_command.hpp"
 #include "conformance_command.hpp"
 #include "lesson_command.hpp"
-#if __has_include("bench_command.hpp")
-#include "bench_command.hpp"
-#endif
 
 #include <cstdio>
 #include <string>
@@ -31,9 +29,7 @@ constexpr Command kCommands[] = {
     {"lesson", fovea::app::lesson_command, "a worked example, every stage printed as its tutorial prints it"},
     {"conformance", fovea::app::conformance_command,
      "runs ONNX node test cases (Attention, RotaryEmbedding)"},
-#if __has_include("bench_command.hpp")
     {"bench", fovea::app::bench_command, "speed, as a share of this machine's measured peak"},
-#endif
 };
 
 void print_usage(std::FILE* to) {

@@ -1,0 +1,133 @@
+#include "bench_cases.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace fovea::app {
+namespace {
+
+constexpr std::align_val_t kPage{4096};
+
+// Numbers near normal: a sum of four uniforms with variance 1.
+void fill_normal(void* to, FoveaDtype type, uint64_t bytes, uint32_t seed) {
+    uint32_t state = seed * 2654435761u + 1;
+    const auto draw = [&state] {
+        float sum = -2;
+        for (int n = 0; n < 4; ++n) {
+            state = state * 1664525u + 1013904223u;
+            sum += float(state >> 8) * 0x1p-24f;
+        }
+        return sum * 1.7320508f;
+    };
+    if (type == FOVEA_F32) {
+        for (uint64_t n = 0; n < bytes / 4; ++n) static_cast<float*>(to)[n] = draw();
+        return;
+    }
+    // Truncated to float16: good enough for a benchmark's inputs.
+    for (uint64_t n = 0; n < bytes / 2; ++n) {
+        const float x = draw();
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        const uint32_t exponent = bits >> 23 & 255;
+        const uint32_t half = exponent < 113 ? 0 : ((exponent - 112) << 10 | (bits >> 13 & 1023));
+        static_cast<uint16_t*>(to)[n] = uint16_t(half | (bits >> 16 & 0x8000));
+    }
+}
+
+FoveaAttentionDesc describe(const BenchCase& c) {
+    Attention call;
+    call.batch(c.batch).heads(c.heads_q, c.heads_kv).lengths(c.len_q, c.len_kv).dims(c.dim).kernel(c.kernel);
+    if (c.causal) call.causal();
+    call.desc.k_type = call.desc.v_type = c.kv_type;
+    return call.desc;
+}
+
+}  // namespace
+
+std::vector<BenchCase> cpu_bench_cases() {
+    const auto f32 = FOVEA_F32, f16 = FOVEA_F16;
+    const auto any = FOVEA_KERNEL_AUTO;
+    return {
+        {"a-full", "12 heads, 1024, D 64", BenchUnit::peak, 1, 12, 12, 1024, 1024, 64, f32, false, any},
+        {"a-causal", "12 heads, 1024, D 64, causal", BenchUnit::peak, 1, 12, 12, 1024, 1024, 64, f32, true,
+         any},
+        {"b-full", "8 heads, 4096, D 64", BenchUnit::peak, 1, 8, 8, 4096, 4096, 64, f32, false, any},
+        {"b-causal", "8 heads, 4096, D 64, causal", BenchUnit::peak, 1, 8, 8, 4096, 4096, 64, f32, true, any},
+        {"c-grouped", "32/8 heads, 2048, D 128, causal", BenchUnit::peak, 1, 32, 8, 2048, 2048, 128, f32,
+         true, any},
+        {"d-decode", "32/8 heads, 1 on 8192, D 128", BenchUnit::read, 1, 32, 8, 1, 8192, 128, f32, false,
+         any},
+        {"d-decode-f16", "the same, K and V in f16", BenchUnit::read, 1, 32, 8, 1, 8192, 128, f16, false,
+         any},
+        {"e-tiny", "2 x 2 heads, 6 tokens, D 2", BenchUnit::call, 2, 2, 2, 6, 6, 2, f32, false, any},
+        {"f-full", "1 head, 16384, D 64", BenchUnit::memory, 1, 1, 1, 16384, 16384, 64, f32, false, any},
+        {"f-causal", "1 head, 16384, D 64, causal", BenchUnit::memory, 1, 1, 1, 16384, 16384, 64, f32, true,
+         any},
+    };
+}
+
+double bench_flops(const BenchCase& c) {
+    return 4.0 * c.batch * c.heads_q * double(c.len_q) * double(c.len_kv) * c.dim * (c.causal ? 0.5 : 1.0);
+}
+
+double bench_kv_bytes(const BenchCase& c) {
+    return 2.0 * c.batch * c.heads_kv * double(c.len_kv) * c.dim * (c.kv_type == FOVEA_F16 ? 2 : 4);
+}
+
+void BenchRun::Free::operator()(void* p) const { ::operator delete(p, kPage); }
+
+Result<BenchRun> BenchRun::make(const BenchCase& c, uint32_t cpu_target, uint32_t threads) {
+    Result<FoveaDeviceFacts> facts = cpu_facts(threads);
+    if (!facts) return facts.error();
+    facts->cpu_target = cpu_target;
+    const FoveaAttentionDesc desc = describe(c);
+    Result<Plan> plan = plan_attention(*facts, desc);
+    if (!plan) return plan.error();
+    BenchRun run;
+    run.plan_ = std::move(*plan);
+    const FoveaPlanInfo info = run.plan_.info();
+    for (uint32_t n = 0; n <= FOVEA_BIND_COUNT; ++n) {
+        const uint64_t bytes = n == FOVEA_BIND_COUNT ? info.workspace_bytes : info.binding_bytes[n];
+        if (bytes == 0) continue;
+        void* data = ::operator new(bytes, kPage, std::nothrow);
+        if (!data) return Error{FOVEA_OUT_OF_HOST_MEMORY, c.name, "no memory for its buffers"};
+        run.buffers_[n] = {std::unique_ptr<void, Free>(data), bytes};
+        const bool input = n == FOVEA_BIND_Q || n == FOVEA_BIND_K || n == FOVEA_BIND_V;
+        if (input)
+            fill_normal(data, n == FOVEA_BIND_Q ? FOVEA_F32 : c.kv_type, bytes, n + 1);
+        else if (n != FOVEA_BIND_COUNT)
+            memset(data, 0, bytes);
+        if (n != FOVEA_BIND_COUNT) run.bindings_[n] = {data, bytes};
+    }
+    run.run_.struct_size = sizeof run.run_;
+    run.run_.binding_count = FOVEA_BIND_COUNT;
+    run.run_.workspace = {run.buffers_[FOVEA_BIND_COUNT].data.get(), info.workspace_bytes};
+    return run;
+}
+
+Result<double> BenchRun::time(BenchPool& pool, uint64_t count) {
+    run_.bindings = bindings_;  // the object may have moved
+    run_.parallel = pool.parallel();
+    struct Job {
+        BenchRun& run;
+        uint64_t count;
+        Result<void> result;
+    } job{*this, count, {}};
+    const double seconds = pool.busy_seconds(
+        [](void* arg) {
+            auto& j = *static_cast<Job*>(arg);
+            for (uint64_t n = 0; n < j.count && j.result; ++n) j.result = j.run.plan_.run_cpu(j.run.run_);
+        },
+        &job);
+    if (!job.result) return job.result.error();
+    return seconds / double(count);
+}
+
+uint64_t BenchRun::buffer_bytes() const {
+    uint64_t bytes = 0;
+    for (uint32_t n = 0; n < FOVEA_BIND_COUNT; ++n) bytes += buffers_[n].size_bytes;
+    return bytes;
+}
+
+}  // namespace fovea::app

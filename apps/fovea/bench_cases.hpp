@@ -1,0 +1,63 @@
+// The CPU benchmarks: one attention call each, run again and again on the same buffers.
+#pragma once
+
+#include "bench_pool.hpp"
+
+#include <fovea/fovea.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace fovea::app {
+
+enum class BenchUnit {
+    peak,   // share of the multiply-add peak
+    read,   // share of the read bandwidth; K and V count once
+    call,   // time of a call
+    memory  // growth of the process above its buffers
+};
+
+struct BenchCase {
+    const char* name;  // "a-full"
+    const char* what;
+    BenchUnit unit;
+    uint32_t batch, heads_q, heads_kv;
+    uint64_t len_q, len_kv;
+    uint32_t dim;
+    FoveaDtype kv_type;
+    bool causal;
+    FoveaKernel kernel;
+};
+
+// Cases a to f, largest memory last.
+std::vector<BenchCase> cpu_bench_cases();
+
+// 4 * B * Hq * Lq * Lkv * D, half of it for a causal call. Bytes of K and V.
+double bench_flops(const BenchCase& c);
+double bench_kv_bytes(const BenchCase& c);
+
+// A plan with its buffers.
+class BenchRun {
+  public:
+    static Result<BenchRun> make(const BenchCase& c, uint32_t cpu_target, uint32_t threads);
+    // `count` calls behind each other: processor time of the busiest worker, for one of them.
+    Result<double> time(BenchPool& pool, uint64_t count);
+    FoveaPlanInfo info() const { return plan_.info(); }
+    uint64_t buffer_bytes() const;
+
+  private:
+    struct Free {
+        void operator()(void* p) const;
+    };
+    struct Buffer {
+        std::unique_ptr<void, Free> data;
+        uint64_t size_bytes = 0;
+    };
+    Plan plan_;
+    Buffer buffers_[FOVEA_BIND_COUNT + 1];
+    FoveaHostBuffer bindings_[FOVEA_BIND_COUNT] = {};
+    FoveaCpuRun run_{};
+};
+
+}  // namespace fovea::app

@@ -1,0 +1,307 @@
+#include "bench_command.hpp"
+
+#include "arguments.hpp"
+#include "bench_cases.hpp"
+#include "bench_peak.hpp"
+#include "json.hpp"
+
+#include <fovea/runtime.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace fovea::app {
+namespace {
+
+constexpr OptionSpec kOptions[] = {
+    {"--case", "NAMES", "only these, by comma: a-full, d-decode, ... (or the first letter)"},
+    {"--threads", "N,N", "numbers of threads (default: 1 and as many as there are processors)"},
+    {"--targets", "NAMES",
+     "instruction sets, by comma (default: the best one; all: every one that runs here)"},
+    {"--seconds", "S", "time for each row (default 1)"},
+    {"--json", "FILE", "also writes the rows there"},
+    {"--check", "FILE", "fails if a share lies more than 10% below the one that FILE has for its row"},
+    {"--write-check", "FILE", "writes such a file"},
+    {"--help", "", "this text"},
+};
+
+struct Row {
+    std::string name, what, target, kernel;
+    uint32_t threads = 1;
+    BenchUnit unit = BenchUnit::peak;
+    double seconds = 0;  // median
+    double rate = 0;     // GFLOP/s, GB/s
+    double ceiling = 0;  // of the same run, in the same unit
+    double share = 0;    // median of the rounds' shares
+    double best = 0;     // the largest of them
+    double extra_bytes = 0;
+    uint64_t workspace_bytes = 0;
+};
+
+double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values.empty() ? 0 : values[values.size() / 2];
+}
+
+// Peak resident memory of this process in bytes since the last call of forget_peak; 0 where it is not known.
+double peak_resident_bytes() {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);)
+        if (line.rfind("VmHWM:", 0) == 0) return std::stod(line.substr(6)) * 1024;
+    return 0;
+}
+void forget_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
+
+class Bench {
+  public:
+    Bench(double seconds) : seconds_(seconds) {}
+
+    Result<Row> run(const BenchCase& c, uint32_t target, uint32_t threads) {
+        BenchPool pool(threads);
+        forget_peak();
+        const double before = peak_resident_bytes();
+        Result<BenchRun> made = BenchRun::make(c, target, threads);
+        if (!made) return made.error();
+        BenchRun& run = *made;
+        Row row = describe(c, run, target, threads);
+        const uint64_t calls = c.unit == BenchUnit::call ? 2000 : 1;
+        if (Result<double> warm = run.time(pool, 1); !warm) return warm.error();
+        row.extra_bytes = std::max(0.0, peak_resident_bytes() - before - double(run.buffer_bytes()));
+        std::vector<double> shares, times, rates, ceilings;
+        double spent = 0;
+        while ((spent < seconds_ && shares.size() < 200) || shares.size() < 5) {
+            const double ceiling = ceiling_of(c, pool, target);
+            Result<double> time = run.time(pool, calls);
+            if (!time) return time.error();
+            const double work = c.unit == BenchUnit::read ? bench_kv_bytes(c) : bench_flops(c);
+            const double rate = work / *time * 1e-9;
+            times.push_back(*time), rates.push_back(rate), ceilings.push_back(ceiling);
+            shares.push_back(ceiling > 0 ? rate / ceiling : 0);
+            spent += *time * double(calls);
+        }
+        row.seconds = median(times), row.rate = median(rates), row.ceiling = median(ceilings);
+        row.share = median(shares), row.best = *std::max_element(shares.begin(), shares.end());
+        return row;
+    }
+
+  private:
+    static Row describe(const BenchCase& c, const BenchRun& run, uint32_t target, uint32_t threads) {
+        const FoveaPlanInfo info = run.info();
+        Row row;
+        row.name = c.name, row.what = c.what, row.unit = c.unit, row.threads = threads;
+        row.target = foveaCpuTargetName(target);
+        row.kernel = kernel_name(info.kernel);
+        row.workspace_bytes = info.workspace_bytes;
+        return row;
+    }
+
+    // Measured just before each round: a machine that others use changes its speed.
+    double ceiling_of(const BenchCase& c, BenchPool& pool, uint32_t target) {
+        if (c.unit == BenchUnit::read) {
+            if (read_buffer_.empty()) read_buffer_.resize(size_t{32} << 20);
+            return measure_read_gbps(pool, target, read_buffer_.data(), read_buffer_.size() * 4, 2);
+        }
+        if (pool.workers() == 1) return measure_peak_gflops(target, 0.01);
+        struct Job {
+            uint32_t target;
+            std::atomic<double> sum{0};
+        } job{target};
+        pool.run(
+            pool.workers(),
+            [](void* arg, uint32_t, uint32_t) {
+                auto& j = *static_cast<Job*>(arg);
+                j.sum.fetch_add(measure_peak_gflops(j.target, 0.01));
+            },
+            &job);
+        return job.sum;
+    }
+
+    double seconds_;
+    std::vector<float> read_buffer_;
+};
+
+const char* unit_name(BenchUnit unit) { return unit == BenchUnit::read ? "GB/s" : "GFLOP/s"; }
+
+void print_header() {
+    std::printf("%-13s %-32s %-8s %-7s %3s %11s %9s %-7s %7s %7s %10s\n", "case", "what", "target", "kernel",
+                "thr", "median", "rate", "", "share", "best", "extra");
+}
+
+void print_row(const Row& r) {
+    char time[32];
+    if (r.seconds < 1e-4)
+        std::snprintf(time, sizeof time, "%.3f us", r.seconds * 1e6);
+    else
+        std::snprintf(time, sizeof time, "%.3f ms", r.seconds * 1e3);
+    std::printf("%-13s %-32s %-8s %-7s %3u %11s %9.2f %-7s %6.1f%% %6.1f%% %6.1f MiB\n", r.name.c_str(),
+                r.what.c_str(), r.target.c_str(), r.kernel.c_str(), r.threads, time, r.rate,
+                unit_name(r.unit), r.share * 100, r.best * 100, r.extra_bytes / (1 << 20));
+    std::fflush(stdout);
+}
+
+std::string to_json(const std::vector<Row>& rows) {
+    std::ostringstream out;
+    out << "{\"rows\": [";
+    for (size_t n = 0; n < rows.size(); ++n) {
+        const Row& r = rows[n];
+        out << (n ? "," : "") << "\n  {\"case\": " << json_string(r.name)
+            << ", \"what\": " << json_string(r.what) << ", \"target\": " << json_string(r.target)
+            << ", \"kernel\": " << json_string(r.kernel) << ", \"threads\": " << r.threads
+            << ", \"median_seconds\": " << json_number(r.seconds) << ", \"rate\": " << json_number(r.rate)
+            << ", \"unit\": " << json_string(unit_name(r.unit)) << ", \"ceiling\": " << json_number(r.ceiling)
+            << ", \"share\": " << json_number(r.share) << ", \"best_share\": " << json_number(r.best)
+            << ", \"workspace_bytes\": " << r.workspace_bytes
+            << ", \"extra_bytes\": " << json_number(r.extra_bytes) << "}";
+    }
+    out << "\n]}\n";
+    return out.str();
+}
+
+// One row a line: target, threads, case, share.
+std::string check_key(const Row& r) { return r.target + " " + std::to_string(r.threads) + " " + r.name; }
+
+bool is_checked(const Row& r) { return r.unit != BenchUnit::call; }
+
+Result<int> check_rows(const std::vector<Row>& rows, const std::string& file) {
+    std::ifstream in(file);
+    if (!in) return Error{FOVEA_IO_ERROR, file, "cannot be read"};
+    int lost = 0, compared = 0;
+    for (std::string line; std::getline(in, line);) {
+        const size_t space = line.rfind(' ');
+        if (line.empty() || line[0] == '#' || space == line.npos) continue;
+        const double stored = std::strtod(line.c_str() + space, nullptr);
+        for (const Row& r : rows) {
+            if (check_key(r) != line.substr(0, space)) continue;
+            ++compared;
+            if (r.share >= 0.9 * stored) continue;
+            std::printf("lost: %s: %.1f%%, stored %.1f%%\n", check_key(r).c_str(), r.share * 100,
+                        stored * 100);
+            ++lost;
+        }
+    }
+    std::printf("%d rows compared, %d lost more than 10%%\n", compared, lost);
+    return lost ? 1 : 0;
+}
+
+Result<void> write_file(const std::string& file, const std::string& text) {
+    std::ofstream out(file);
+    out << text;
+    out.close();
+    if (!out) return Error{FOVEA_IO_ERROR, file, "cannot be written"};
+    return {};
+}
+
+struct Choice {
+    std::vector<BenchCase> cases;
+    std::vector<uint32_t> targets, threads;
+    double seconds = 1;
+};
+
+bool names_case(std::string_view list, const BenchCase& c) {
+    if (list.empty()) return true;
+    for (const std::string_view name : split(list, ','))
+        if (name == c.name || (name.size() == 1 && name[0] == c.name[0])) return true;
+    return false;
+}
+
+Result<Choice> choose(const Arguments& arguments) {
+    Choice choice;
+    for (const BenchCase& c : cpu_bench_cases())
+        if (names_case(arguments.text("--case"), c)) choice.cases.push_back(c);
+    if (choice.cases.empty())
+        return Error{FOVEA_INVALID_ARGUMENT, "--case",
+                     "no case is called " + std::string(arguments.text("--case"))};
+    const TargetList here = runnable_cpu_targets();
+    const std::string_view wanted = arguments.text("--targets");
+    for (const uint32_t* id = here.ids; *id; ++id) {
+        bool named = wanted == "all" || (wanted.empty() && id == here.ids);
+        for (const std::string_view name : split(wanted, ',')) named |= name == foveaCpuTargetName(*id);
+        if (named) choice.targets.push_back(*id);
+    }
+    if (choice.targets.empty())
+        return Error{FOVEA_INVALID_ARGUMENT, "--targets", std::string(wanted) + " does not run here"};
+    const uint32_t processors = std::max(1u, std::thread::hardware_concurrency());
+    if (!arguments.has("--threads")) {
+        choice.threads = {1};
+        if (processors > 1) choice.threads.push_back(processors);
+    }
+    for (const std::string_view text : split(arguments.text("--threads"), ',')) {
+        if (text.empty()) continue;
+        const Result<int64_t> count = parse_integer(text, "--threads");
+        if (!count) return count.error();
+        if (*count < 1 || *count > 1024)
+            return Error{FOVEA_INVALID_ARGUMENT, "--threads",
+                         std::string(text) + " is not between 1 and 1024"};
+        choice.threads.push_back(uint32_t(*count));
+    }
+    const Result<double> seconds = arguments.number("--seconds", 1);
+    if (!seconds) return seconds.error();
+    choice.seconds = *seconds;
+    return choice;
+}
+
+Result<std::vector<Row>> run_all(const Choice& choice) {
+    std::vector<Row> rows;
+    Bench bench(choice.seconds);
+    print_header();
+    for (const uint32_t target : choice.targets) {
+        for (const BenchCase& c : choice.cases) {
+            for (const uint32_t threads : choice.threads) {
+                if (threads > 1 && c.unit != BenchUnit::peak && c.unit != BenchUnit::read) continue;
+                Result<Row> row = bench.run(c, target, threads);
+                if (!row) return row.error();
+                print_row(*row);
+                rows.push_back(std::move(*row));
+            }
+        }
+    }
+    return rows;
+}
+
+void print_usage() {
+    std::printf(
+        "usage: fovea bench [cpu] [options]\n\nAttention on the CPU. Work counts 4*B*H*Lq*Lkv*D FLOP, half "
+        "of that "
+        "for a causal call, and K and V once.\nEach share is against the multiply-add peak or the read "
+        "bandwidth "
+        "measured just before, in the same process.\n\n");
+    print_options(kOptions);
+}
+
+}  // namespace
+
+int bench_command(Words words) {
+    if (!words.empty() && words[0] == "cpu") words = words.subspan(1);
+    const Result<Arguments> arguments = Arguments::parse(words, kOptions);
+    if (!arguments) return refuse(arguments.error());
+    if (arguments->has("--help")) return print_usage(), 0;
+    if (!arguments->positional().empty())
+        return refuse({FOVEA_INVALID_ARGUMENT, std::string(arguments->positional()[0]),
+                       "no such suite; there is: cpu"});
+    const Result<Choice> choice = choose(*arguments);
+    if (!choice) return refuse(choice.error());
+    const Result<std::vector<Row>> rows = run_all(*choice);
+    if (!rows) return refuse(rows.error());
+    if (arguments->has("--json"))
+        if (Result<void> r = write_file(std::string(arguments->text("--json")), to_json(*rows)); !r)
+            return refuse(r.error());
+    if (arguments->has("--write-check")) {
+        std::string text =
+            "# Shares of the peak that `fovea bench --check` holds a machine to: target, threads, case.\n";
+        for (const Row& r : *rows)
+            if (is_checked(r))
+                text += check_key(r) + " " + json_number(std::floor(r.share * 1000) / 1000) + "\n";
+        if (Result<void> r = write_file(std::string(arguments->text("--write-check")), text); !r)
+            return refuse(r.error());
+    }
+    if (!arguments->has("--check")) return 0;
+    const Result<int> verdict = check_rows(*rows, std::string(arguments->text("--check")));
+    return verdict ? *verdict : refuse(verdict.error());
+}
+
+}  // namespace fovea::app
