@@ -64,8 +64,7 @@ int main(int argc, char** argv) {
     if (const char* seed = option(argc, argv, "--case")) return run_by_hand(argc, argv, seed, false);
     if (const char* seed = option(argc, argv, "--sweep")) return run_by_hand(argc, argv, seed, true);
     const char* name = option(argc, argv, "--on");
-    names_under_test() =
-        name ? std::vector<std::string>{name} : std::vector<std::string>{"reference", "plain"};
+    names_under_test() = name ? std::vector<std::string>{name} : cpu_names();
     testing::InitGoogleTest(&argc, argv);
     const int result = RUN_ALL_TESTS();
     close_executors();

@@ -1,5 +1,7 @@
 #include "semantics/under_test.hpp"
 
+#include "support/case_generator.hpp"
+
 #include <cstdio>
 #include <map>
 
@@ -7,6 +9,26 @@ namespace fovea::test {
 
 std::vector<std::string>& names_under_test() {
     static std::vector<std::string> names;
+    return names;
+}
+
+std::vector<std::string> cpu_names() {
+    std::vector<std::string> names{"reference", "plain"};
+    Case c = plain_case(1, 1, 1, 1, 3, 5, 8, 8);
+    settle(c);
+    const Result<FoveaPlanInfo> info = plan_info(c.desc);
+    for (uint32_t id = 1; info && id < 32; ++id) {
+        const std::string target = foveaCpuTargetName(id), name = "cpu@" + target;
+        if (target == "unknown") break;
+        std::string error;
+        const std::unique_ptr<Executor> executor = make_executor(name, error);
+        if (!executor) continue;
+        const Outcome outcome = executor->run(c.desc, make_inputs(c, info->binding_bytes, Unused::zero));
+        if (outcome.ran())
+            names.push_back(name);
+        else
+            printf("skipped %s: %s\n", name.c_str(), outcome.text.c_str());
+    }
     return names;
 }
 

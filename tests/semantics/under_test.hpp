@@ -14,6 +14,10 @@ namespace fovea::test {
 // Names of executors; set once by main.
 std::vector<std::string>& names_under_test();
 
+// The float64 and float32 loops, and the CPU's own choice of kernel on every instruction set that this build
+// has and this processor runs; the others are printed as skipped.
+std::vector<std::string> cpu_names();
+
 // Calls body for each executor under test. Reports a name that means nothing as a failure.
 void on_each_executor(const std::function<void(Executor&)>& body);
 
