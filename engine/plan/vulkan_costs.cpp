@@ -5,6 +5,7 @@
 #include "shaders/interface.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace fovea {
 namespace {
@@ -32,6 +33,11 @@ double slice_cost(const FoveaPlan_T& plan) {
             break;
     }
     return kIntegratedSliceCost;
+}
+
+double refusing_slice_cost(const FoveaPlan_T& plan) {
+    const bool asked = plan.operation == Operation::attention && plan.problem.max_slice_cost > 0;
+    return asked ? plan.problem.max_slice_cost : std::numeric_limits<double>::infinity();
 }
 
 TileChoice choose_tile(const TileWish& wish) {

@@ -36,13 +36,14 @@ FoveaResult cut(FoveaPlan_T& plan, uint64_t row_step, FoveaDiag* diag, Check che
     BlockGrid& grid = plan.vulkan.grid;
     if (grid.len == 0) return FOVEA_OK;
     const double max_cost = slice_cost(plan);
-    const auto whole = [&](const BlockGrid& g, FoveaDiag* d) {
+    const auto whole = [&](const BlockGrid& g, FoveaDiag* d, double cost_limit) {
         const VulkanLimits limits(plan.facts, d);
         if (FoveaResult r = check(g, limits)) return r;
-        return limits.cost(flops_of(g), max_cost);
+        return limits.cost(flops_of(g), cost_limit);
     };
-    if (!shrink_to_fit(grid, row_step, [&](const BlockGrid& g) { return whole(g, nullptr) == FOVEA_OK; }))
-        return whole(grid, diag);
+    if (!shrink_to_fit(grid, row_step,
+                       [&](const BlockGrid& g) { return whole(g, nullptr, max_cost) == FOVEA_OK; }))
+        if (FoveaResult r = whole(grid, diag, refusing_slice_cost(plan))) return r;
     plan.info.slice_count = grid.count();
     plan.info.max_slice_flops = flops_of(grid);
     return FOVEA_OK;

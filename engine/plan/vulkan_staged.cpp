@@ -278,7 +278,8 @@ FoveaResult plan_staged(FoveaPlan_T& plan, FoveaDiag* diag) {
         return BlockNeeds(plan, s, g, nullptr).check(max_cost) == FOVEA_OK;
     };
     const uint64_t row_step = std::max(s.score_tile.rows, s.sum_tile.rows);
-    if (!shrink_to_fit(grid, row_step, fits)) return BlockNeeds(plan, s, grid, diag).check(max_cost);
+    if (!shrink_to_fit(grid, row_step, fits))
+        if (FoveaResult r = BlockNeeds(plan, s, grid, diag).check(refusing_slice_cost(plan))) return r;
     const BlockNeeds needs(plan, s, grid, nullptr);
     s.score_stride = uint32_t(score_stride_of(p, s, grid.block_rows));
     s.row_scale_offset = kWorkspaceHeadBytes;
