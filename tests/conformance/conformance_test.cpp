@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <random>
 
 namespace fovea::test {
 namespace {
@@ -46,9 +47,11 @@ onnx::NodeCase case_named(const std::string& name) {
     return {};
 }
 
+// The name is its own: several drivers' runs of one test share the machine's folder.
 struct ScratchFolder {
     fs::path path = fs::path(testing::TempDir()) /
-                    ("fovea-" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+                    ("fovea-" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) +
+                     "-" + std::to_string(std::random_device()()));
     ScratchFolder() { clear(); }
     ~ScratchFolder() { clear(); }
     void clear() const {

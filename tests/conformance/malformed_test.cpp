@@ -10,6 +10,7 @@
 
 #include <fstream>
 #include <memory>
+#include <random>
 
 namespace fovea::test {
 namespace {
@@ -155,7 +156,8 @@ TEST(MalformedFiles, twenty_thousand_random_changes) {
 }
 
 TEST(MalformedFiles, a_folder_with_parts_missing_is_an_error_that_names_the_file) {
-    const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "fovea-parts-missing";
+    const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) /
+                                         ("fovea-parts-missing-" + std::to_string(std::random_device()()));
     std::error_code error;
     std::filesystem::remove_all(folder, error);
     EXPECT_EQ(onnx::find_cases(folder).error().code, FOVEA_IO_ERROR);

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <random>
 
 namespace fovea {
 namespace {
@@ -21,11 +22,14 @@ F32Tensor random_tensor(TorchGenerator& generator, Shape shape, float factor) {
     return tensor;
 }
 
-// A checkpoint file of named float32 tensors, gone at the end.
+// A checkpoint file of named float32 tensors, gone at the end. Its name is its own: several drivers' runs of
+// this test share the folder.
 class Checkpoint {
   public:
     explicit Checkpoint(const char* name)
-        : path_(std::filesystem::temp_directory_path() / (std::string("fovea_") + name + ".safetensors")) {}
+        : path_(std::filesystem::temp_directory_path() /
+                (std::string("fovea_") + name + "_" + std::to_string(std::random_device()()) +
+                 ".safetensors")) {}
     ~Checkpoint() {
         std::error_code ignored;
         std::filesystem::remove(path_, ignored);

@@ -7,9 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
+#include <random>
 #include <string>
 
 namespace fovea::visualizer {
@@ -18,9 +17,10 @@ namespace {
 class PictureTest : public testing::Test {
   protected:
     void SetUp() override {
+        // Several drivers' runs share the machine's temporary folder at the same time.
+        std::random_device random;
         folder = std::filesystem::temp_directory_path() /
-                 ("fovea_visualizer_" + std::to_string(std::rand()) + "_" +
-                  testing::UnitTest::GetInstance()->current_test_info()->name());
+                 ("fovea_visualizer_" + std::to_string(random()) + std::to_string(random()));
         std::filesystem::create_directories(folder);
     }
     void TearDown() override { std::filesystem::remove_all(folder); }
