@@ -1,5 +1,6 @@
 #include "plan/kernel_choice.hpp"
 
+#include "plan/vulkan_flash.hpp"
 #include "problem/status.hpp"
 
 #include <cstdio>
@@ -40,6 +41,8 @@ const char* no_obstacle(const FoveaPlan_T&) { return nullptr; }
 
 // The best first.
 constexpr Candidate kCandidates[] = {
+    {FOVEA_KERNEL_FLASH, flash_obstacle,
+     "one pass with an online softmax; memory does not grow with the lengths"},
     {FOVEA_KERNEL_STAGED, no_obstacle,
      "scores, softmax and weighted sum by turns; every intermediate can be had"},
 };
