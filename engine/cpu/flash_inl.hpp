@@ -10,6 +10,7 @@
 #include "cpu/dropout_inl.hpp"
 #include "cpu/flash_layout.hpp"
 #include "cpu/key_block_inl.hpp"
+#include "cpu/matrices_inl.hpp"
 #include "cpu/row_end.hpp"
 #include "cpu/segments_inl.hpp"
 #include "cpu/softmax_inl.hpp"
@@ -40,6 +41,7 @@ class FlashTask {
     template <class T>
     void load_queries(size_t panel);
     void set_lanes(size_t panel);
+    void look_ahead(int64_t begin, int64_t end);
     void start_panel(size_t panel);
     void add_block(size_t panel, KeyBlock& block);
     void logits_of(size_t panel, const KeyBlock& block, const Segments& segments, bool* hidden);
@@ -47,6 +49,7 @@ class FlashTask {
     void finish_panel(size_t panel);
     template <class T>
     void store_outputs(size_t panel, const float* factor);
+    void write_matrices(size_t panel, const KeyScratch& scratch);
     void write_empty_rows();
 
     const AttentionCall& call_;
@@ -57,7 +60,8 @@ class FlashTask {
     size_t panels_;
     bool general_;  // logits are more than scale times product
     MaxIn max_in_;
-    float unit_;  // what s is multiplied by to become an exponent of 2
+    Ahead ahead_[2];  // keys and values of the next block
+    float unit_;      // what s is multiplied by to become an exponent of 2
 };
 
 inline FlashTask::FlashTask(const AttentionCall& call, uint64_t task, unsigned char* scratch)
@@ -88,12 +92,36 @@ inline void FlashTask::run() {
                              size_t(step)};
     // Blocks lie on a grid from key 0, so that a row's sums do not depend on the rows it shares a task with.
     for (int64_t j = seen.begin / step * step; j < seen.end; j += step) {
+        look_ahead(j + step, std::min(j + 2 * step, seen.end));
         KeyBlock block = fetch_keys(call_, rows_, std::max(j, seen.begin), std::min(j + step, seen.end),
                                     panels_, wants_o(), scratch);
         for (size_t panel = 0; panel < panels_; ++panel) add_block(panel, block);
     }
-    for (size_t panel = 0; panel < panels_; ++panel) finish_panel(panel);
+    for (size_t panel = 0; panel < panels_; ++panel) {
+        finish_panel(panel);
+        if (wants_second_pass(p_)) write_matrices(panel, scratch);
+    }
     write_empty_rows();
+}
+
+// Spreads the lines of keys [begin, end) over the exponentials of the block before.
+inline void FlashTask::look_ahead(int64_t begin, int64_t end) {
+    ahead_[0] = ahead_[1] = Ahead{};
+    if (begin >= end || p_.page_size) return;
+    const auto lines = [&](Ahead& ahead, FoveaBinding binding, const FoveaStrides& s, FoveaDtype type,
+                           uint32_t dim) {
+        const size_t element = dtype_bytes(type);
+        const int64_t first = rows_.b * s.batch + rows_.h_kv * s.head + (rows_.view.kv_start + begin) * s.row;
+        ahead.row = call_.at<const char>(binding) + first * int64_t(element);
+        ahead.stride_bytes = size_t(s.row) * element;
+        ahead.row_bytes = dim * element;
+        ahead.rows = size_t(end - begin);
+        return ahead.rows * ((ahead.row_bytes + 63) / 64);
+    };
+    const size_t all = lines(ahead_[0], FOVEA_BIND_K, p_.k, p_.k_type, p_.dim_qk) +
+                       (wants_o() ? lines(ahead_[1], FOVEA_BIND_V, p_.v, p_.v_type, p_.dim_v) : 0);
+    const size_t calls = panels_ * call_.cut.key_block;
+    ahead_[0].lines_per_call = ahead_[1].lines_per_call = (all + calls - 1) / calls;
 }
 
 template <class T>
@@ -156,7 +184,8 @@ inline void FlashTask::logits_of(size_t panel, const KeyBlock& block, const Segm
     for (size_t n = 0; n < segments.count; ++n) {
         const Segment& part = segments.part[n];
         const size_t first = part.first_vector * kLanes, row = size_t(part.first_key - block.begin);
-        LogitSteps steps{general_, segments.partial[n], nullptr, block.hidden_keys};
+        LogitSteps steps{general_, p_.scale,         p_.softcap, p_.alibi, segments.partial[n],
+                         nullptr,  block.hidden_keys};
         if (matrices && (p_.bias.present || !adjustments.lets_all_through(rows_in(panel), part)))
             steps.adjustments = &adjustments;
         const float* k = block.k + row * block.k_stride;
@@ -165,7 +194,7 @@ inline void FlashTask::logits_of(size_t panel, const KeyBlock& block, const Segm
         if (steps.general || hidden[n]) {
             dot_block<DotMode::plain>(part.vectors(), k, block.k_stride, part.keys(), queries(panel) + first,
                                       p_.dim_qk, s, nullptr);
-            apply_logit_steps(p_, steps, lanes(panel), part, block.begin, logits(), block_max);
+            apply_logit_steps(steps, lanes(panel), part, block.begin, logits(), block_max);
         } else {
             dot_block<DotMode::max>(part.vectors(), k, block.k_stride, part.keys(), queries(panel) + first,
                                     p_.dim_qk, s, block_max + first);
@@ -187,7 +216,8 @@ inline void FlashTask::add_block(size_t panel, KeyBlock& block) {
         const Segment& part = segments.part[n];
         const size_t at = part.first_vector * kLanes;
         float* s = logits() + size_t(part.first_key - block.begin) * kPanel + at;
-        exponentials(max_in_, part.vectors(), s, part.keys(), unit_, maxima(panel) + at, sums(panel) + at);
+        exponentials(max_in_, part.vectors(), s, part.keys(), unit_, maxima(panel) + at, sums(panel) + at,
+                     ahead_[0].rows ? ahead_[0] : ahead_[1]);
         if (p_.dropout)
             apply_dropout(call_, rows_, panel * kPanel, lanes(panel), part, block.begin, logits());
     }
@@ -242,6 +272,7 @@ inline void FlashTask::finish_panel(size_t panel) {
         const RowEnd end =
             end_row(double(max[lane]) * max_unit, sum[lane], sinks ? &sinks[h] : nullptr, lse != nullptr);
         factor[lane] = p_.dropout ? end.factor * p_.keep_scale : end.factor;
+        sum[lane] = end.factor;  // for the second pass
         if (lse) lse[flat_row(p_, rows_.b, h, rows_.query(p_, n))] = end.lse;
     }
     for (size_t lane = rows_in(panel); lane < kPanel; ++lane) factor[lane] = 0;
@@ -252,6 +283,12 @@ inline void FlashTask::finish_panel(size_t panel) {
         store_outputs<float>(panel, factor);
 }
 
+inline void FlashTask::write_matrices(size_t panel, const KeyScratch& scratch) {
+    const PanelState state{panel * kPanel, rows_in(panel), vectors_in(panel), queries(panel),
+                           &lanes(panel),  max_in_,        maxima(panel),     sums(panel)};
+    MatrixPass(call_, rows_, state, logits(), lane_row(0), scratch).run();
+}
+
 inline void FlashTask::write_empty_rows() {
     const float* sinks = call_.at<const float>(FOVEA_BIND_SINKS);
     float* lse = call_.at<float>(FOVEA_BIND_LSE);
@@ -260,6 +297,9 @@ inline void FlashTask::write_empty_rows() {
         for (uint32_t g = 0; g < p_.group; ++g) {
             const uint32_t h = rows_.h_kv * p_.group + g;
             if (lse) lse[flat_row(p_, rows_.b, h, i)] = sinks ? sinks[h] : kHidden;
+            fill_matrix_row(call_, flat_row(p_, rows_.b, h, i), 0, p_.len_kv);
+            if (auto* stats = call_.at<FoveaRowStats>(FOVEA_BIND_ROW_STATS, flat_row(p_, rows_.b, h, i)))
+                *stats = FoveaRowStats{0, 0, 0xffffffffu, 0};
             // Where entries are packed end to end, a row past the length belongs to another entry.
             if (wants_o() && !p_.packed_rows_q)
                 memset(call_.at<unsigned char>(FOVEA_BIND_O) + query_offset(p_, p_.o, rows_, i, h) * element,

@@ -131,23 +131,30 @@ class Adjustments {
 
 // Which steps a segment needs.
 struct LogitSteps {
-    bool general;  // scale, softcap, ALiBi or bias: s becomes the logit; else it stays the bare product
-    bool ranges;   // some lane's range ends inside the segment
+    bool general;  // the next three count: s becomes the logit; else it stays as it is
+    float scale, softcap;
+    bool alibi;
+    bool ranges;                     // some lane's range ends inside the segment
     const Adjustments* adjustments;  // mask and bias; null: none, or all let through
     const uint8_t* hidden_keys;      // by key of the block, from the block table; null: none
 };
 
-HWY_INLINE V logit_of(const Problem& p, V product, V slope, VI distance) {
+HWY_INLINE V capped_score(V score, float softcap) {
+    const V cap = hn::Set(F(), softcap);
+    return hn::Mul(tanh_of(hn::Div(score, cap)), cap);
+}
+
+HWY_INLINE V logit_of(const LogitSteps& steps, V product, V slope, VI distance) {
     const F f;
-    V x = hn::Mul(product, hn::Set(f, p.scale));
-    if (p.softcap > 0) x = hn::Mul(tanh_of(hn::Div(x, hn::Set(f, p.softcap))), hn::Set(f, p.softcap));
-    if (p.alibi) x = hn::Add(x, hn::Mul(slope, hn::ConvertTo(f, distance)));
+    V x = hn::Mul(product, hn::Set(f, steps.scale));
+    if (steps.softcap > 0) x = capped_score(x, steps.softcap);
+    if (steps.alibi) x = hn::Add(x, hn::Mul(slope, hn::ConvertTo(f, distance)));
     return x;
 }
 
 // Applies the steps to rows of s (row 0 is key block_begin) and sets max[lane] to the largest logit.
-inline void apply_logit_steps(const Problem& p, const LogitSteps& steps, const Lanes& lanes,
-                              const Segment& segment, int64_t block_begin, float* s, float* max) {
+inline void apply_logit_steps(const LogitSteps& steps, const Lanes& lanes, const Segment& segment,
+                              int64_t block_begin, float* s, float* max) {
     const F f;
     const I i;
     for (size_t v = segment.first_vector; v < segment.last_vector; ++v) {
@@ -165,7 +172,7 @@ inline void apply_logit_steps(const Problem& p, const LogitSteps& steps, const L
             float* at_key = s + size_t(j - block_begin) * kPanel + at;
             const VI key = hn::Set(i, int32_t(j));
             V x = hn::Load(f, at_key);
-            if (steps.general) x = logit_of(p, x, slope, hn::Sub(key, position));
+            if (steps.general) x = logit_of(steps, x, slope, hn::Sub(key, position));
             if (steps.adjustments) {
                 const V hidden = hn::Set(f, kHidden);
                 x = hn::IfThenElse(hn::Eq(square[n], hidden), hidden, hn::Add(x, square[n]));

@@ -36,7 +36,7 @@ void run_attention_tasks(const FoveaPlan_T& plan, const CpuRun& run) {
 
 void run_cpu(const FoveaPlan_T& plan, const CpuRun& run) {
     const CpuPlan& cpu = plan.cpu;
-    if (plan.info.kernel == FOVEA_KERNEL_FLASH) return run_attention_tasks(plan, run);
+    if (!cpu.by_rows) return run_attention_tasks(plan, run);
     const reference::RowRun rows{run.bindings,
                                  run.workspace,
                                  run.parallel,

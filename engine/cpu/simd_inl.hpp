@@ -10,6 +10,7 @@
 #include "cpu/target.hpp"
 #include "problem/half.hpp"
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <cstddef>

@@ -23,10 +23,33 @@ enum class MaxIn { exponents, logits };
 // The running maximum starts here, never at -inf, so that no difference of two is NaN.
 constexpr float kFloor = -3.4028234663852886e38f;
 
+// Memory that will be read soon, fetched into the second cache a line at a time: the exponentials leave the
+// load ports idle, and the products that follow must not wait.
+struct Ahead {
+    const char* row = nullptr;
+    size_t stride_bytes = 0, row_bytes = 0, rows = 0;
+    size_t at = 0;              // within the row
+    size_t lines_per_call = 0;  // for each call of step()
+
+    HWY_INLINE void step() {
+        for (size_t n = 0; n < lines_per_call && rows; ++n) {
+#if defined(__GNUC__)
+            __builtin_prefetch(row + at, 0, 2);
+#endif
+            at += 64;
+            if (at < row_bytes) continue;
+            at = 0;
+            row += stride_bytes;
+            --rows;
+        }
+    }
+};
+
 // s = 2^(s * unit - max[lane]); sum[lane] grows by it. Hidden entries are -inf and become 0.
 template <size_t NV, MaxIn kMax>
 HWY_NOINLINE void exponentials_of(float* HWY_RESTRICT s, size_t keys, float unit,
-                                  const float* HWY_RESTRICT max, float* HWY_RESTRICT sum) {
+                                  const float* HWY_RESTRICT max, float* HWY_RESTRICT sum,
+                                  Ahead& ahead_of_all) {
     const F f;
     const V scale = hn::Set(f, unit);
     V minus_max[NV], total[NV];
@@ -34,7 +57,9 @@ HWY_NOINLINE void exponentials_of(float* HWY_RESTRICT s, size_t keys, float unit
         minus_max[v] = hn::Neg(hn::Load(f, max + v * kLanes));
         total[v] = hn::Load(f, sum + v * kLanes);
     }
+    Ahead ahead = ahead_of_all;
     for (size_t j = 0; j < keys; ++j, s += kPanel) {
+        ahead.step();
         FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) {
             const V logit = hn::Load(f, s + v * kLanes);
             const V x = kMax == MaxIn::exponents ? mul_add(logit, scale, minus_max[v])
@@ -45,20 +70,21 @@ HWY_NOINLINE void exponentials_of(float* HWY_RESTRICT s, size_t keys, float unit
         }
     }
     FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) hn::Store(total[v], f, sum + v * kLanes);
+    ahead_of_all = ahead;
 }
 
 template <MaxIn kMax, size_t... NV>
 HWY_INLINE void exponentials_dispatch(size_t vectors, float* s, size_t keys, float unit, const float* max,
-                                      float* sum, std::index_sequence<NV...>) {
-    ((vectors == NV + 1 ? exponentials_of<NV + 1, kMax>(s, keys, unit, max, sum) : void()), ...);
+                                      float* sum, Ahead& ahead, std::index_sequence<NV...>) {
+    ((vectors == NV + 1 ? exponentials_of<NV + 1, kMax>(s, keys, unit, max, sum, ahead) : void()), ...);
 }
 inline void exponentials(MaxIn in, size_t vectors, float* s, size_t keys, float unit, const float* max,
-                         float* sum) {
+                         float* sum, Ahead& ahead) {
     constexpr auto all = std::make_index_sequence<kVectors>();
     if (in == MaxIn::exponents)
-        exponentials_dispatch<MaxIn::exponents>(vectors, s, keys, unit, max, sum, all);
+        exponentials_dispatch<MaxIn::exponents>(vectors, s, keys, unit, max, sum, ahead, all);
     else
-        exponentials_dispatch<MaxIn::logits>(vectors, s, keys, unit, max, sum, all);
+        exponentials_dispatch<MaxIn::logits>(vectors, s, keys, unit, max, sum, ahead, all);
 }
 
 // A new block's maxima (in the units of s) enter the running maximum; factor[lane] is what earlier sums and

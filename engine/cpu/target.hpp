@@ -30,7 +30,7 @@ constexpr TargetShape target_shape(uint32_t target) {
         case kTargetSse4:
             return {4, 2, 4};
         case kTargetAvx2:
-            return {8, 2, 6};
+            return {8, 3, 4};
         case kTargetAvx512:
             return {16, 3, 8};
         case kTargetNeon:

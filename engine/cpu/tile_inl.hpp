@@ -44,6 +44,7 @@ HWY_NOINLINE void dot_tile(const float* HWY_RESTRICT k, size_t k_stride, const f
         }
     }
     for (size_t e = 0; e < depth; ++e) {
+        if constexpr (M == kRows) hwy::Prefetch(k + M * k_stride + e * M);
         V b[NV];
         FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) b[v] = hn::Load(f, q + e * kPanel + v * kLanes);
         FOVEA_UNROLL for (size_t r = 0; r < M; ++r) {

@@ -26,6 +26,8 @@ const char* flash_obstacle(const Problem& p) {
 constexpr Candidate kCandidates[] = {
     {FOVEA_KERNEL_FLASH, "flash", flash_obstacle,
      "one pass with an online softmax in register tiles, memory linear in length"},
+    {FOVEA_KERNEL_STAGED, "staged", none,
+     "o in one pass with an online softmax, then the scores once more for the matrices or statistics"},
     {FOVEA_KERNEL_PLAIN, "plain", none, "float32 plain loops"},
     {FOVEA_KERNEL_REFERENCE, "reference", only_by_name, "float64 plain loops"},
 };

@@ -64,6 +64,7 @@ FoveaResult plan_workspace(FoveaPlan_T& plan, FoveaDiag* diag) {
 
 // Plain loops over rows, for the oracles and for what has no vector kernel.
 FoveaResult cut_rows(FoveaPlan_T& plan, FoveaDiag* diag) {
+    plan.cpu.by_rows = true;
     const uint64_t rows = rows_of(plan);
     const bool attention = plan.operation == Operation::attention;
     double cost = kDefaultSliceCost;
@@ -116,7 +117,7 @@ FoveaResult plan_cpu(FoveaPlan_T& plan, FoveaDiag* diag) {
 
 void explain_cpu(const FoveaPlan_T& plan, TextSink& text) {
     const CpuPlan& cut = plan.cpu;
-    if (cut.rows_per_task) {
+    if (cut.by_rows) {
         text.line("rows per slice: %llu, rows per task: %llu",
                   static_cast<unsigned long long>(cut.rows_per_slice),
                   static_cast<unsigned long long>(cut.rows_per_task));

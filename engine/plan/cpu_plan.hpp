@@ -12,6 +12,7 @@ struct FoveaPlan_T;
 namespace fovea {
 
 struct CpuPlan {
+    bool by_rows;  // plain loops; else the vector kernels
     // Plain loops: rows of (batch, head, query), flattened.
     uint64_t rows, rows_per_slice, rows_per_task;
 
