@@ -4,6 +4,9 @@
 #include "support/random.hpp"
 
 #include <cmath>
+#include <cstdio>
+#include <map>
+#include <string>
 
 namespace fovea::test {
 namespace {
@@ -91,16 +94,39 @@ Case random_dense_case(uint64_t seed) {
     return c;
 }
 
+// No problem may be left out but for float16 storage that the device lacks: those are counted, and no more
+// than half of the draws may go that way.
 TEST(Range, five_hundred_dense_problems) {
-    for (uint64_t n = 0; n < 500 && !HasFailure(); ++n) {
+    constexpr uint64_t kProblems = 500;
+    std::map<std::string, uint64_t> passed;
+    std::map<std::string, std::map<std::string, uint64_t>> refused;
+    for (uint64_t n = 0; n < kProblems && !HasFailure(); ++n) {
         Result<PreparedCase> prepared = prepare(random_dense_case(case_seed(500, n)));
         ASSERT_TRUE(prepared) << prepared.error().text;
         on_each_executor([&](Executor& executor) {
             if (executor.name() == "reference") return;  // it is what the others are judged by
             const CaseReport report = run_case(executor, *prepared);
-            if (is_lack_of_float16(report.code, report.text)) return;
+            const bool lacks_float16 =
+                report.kind == CaseReport::Kind::refused && is_lack_of_float16(report.code, report.text);
+            if (lacks_float16) {
+                ++refused[executor.name()][report.text];
+                return;
+            }
             EXPECT_EQ(report.kind, CaseReport::Kind::passed) << "problem " << n << ": " << report.text;
+            ++passed[executor.name()];
         });
+    }
+    for (const auto& [name, count] : passed) {
+        uint64_t left_out = 0;
+        for (const auto& [reason, times] : refused[name]) {
+            printf("%s: skipped %llu: %s\n", name.c_str(), static_cast<unsigned long long>(times),
+                   reason.c_str());
+            left_out += times;
+        }
+        printf("%s: %llu of %llu dense problems passed\n", name.c_str(),
+               static_cast<unsigned long long>(count), static_cast<unsigned long long>(kProblems));
+        if (!HasFailure()) EXPECT_EQ(count + left_out, kProblems);
+        EXPECT_LE(left_out, kProblems / 2) << name;
     }
 }
 

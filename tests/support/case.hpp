@@ -34,6 +34,7 @@ enum class Feature : uint32_t {
     layout,
     values,
     slices,
+    precision,
     count
 };
 constexpr uint32_t kFeatureCount = uint32_t(Feature::count);

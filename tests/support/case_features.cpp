@@ -22,6 +22,7 @@ constexpr const char* kOutputs[] = {"o", "o-lse", "o-lse-stats", "matrices", "wi
 constexpr const char* kLayout[] = {"packed", "blhd", "gaps", "shared", nullptr};
 constexpr const char* kValues[] = {"normal", "peaked", "needle", "equal", "large", "low-bias", nullptr};
 constexpr const char* kSlices[] = {"whole", "cut", nullptr};
+constexpr const char* kPrecision[] = {"f32", "f16-products", nullptr};
 
 struct FeatureText {
     const char* name;
@@ -32,7 +33,7 @@ constexpr FeatureText kFeatures[kFeatureCount] = {
     {"align", kAlign},   {"causal", kNo},     {"window", kWindow},   {"mask", kMask},
     {"bias", kBias},     {"alibi", kNo},      {"sinks", kNo},        {"storage", kStorage},
     {"softcap", kNo},    {"scale", kScale},   {"dropout", kDropout}, {"outputs", kOutputs},
-    {"layout", kLayout}, {"values", kValues}, {"slices", kSlices},
+    {"layout", kLayout}, {"values", kValues}, {"slices", kSlices},   {"precision", kPrecision},
 };
 
 }  // namespace

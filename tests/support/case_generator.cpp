@@ -44,6 +44,7 @@ class Generator {
         if (f == Feature::lengths) return random_.chance(0.04) ? 4 : uint32_t(random_.below(4));
         if (f == Feature::mask || f == Feature::window) share_of_none = 0.55;
         if (f == Feature::bias || f == Feature::storage) share_of_none = 0.4;
+        if (f == Feature::precision) share_of_none = 0.6;  // its tolerance hides more
         if (random_.chance(share_of_none)) return 0;
         return uint32_t(random_.below(level_count(f)));
     }
@@ -205,6 +206,7 @@ class Generator {
         if (level(Feature::softcap)) d_.softcap = float(random_.uniform(0.5, 40));
         if (level(Feature::alibi)) d_.flags |= FOVEA_FLAG_ALIBI;
         if (level(Feature::sinks)) d_.flags |= FOVEA_FLAG_SINKS;
+        if (level(Feature::precision)) d_.precision = FOVEA_PRECISION_F16_PRODUCTS;
         if (level(Feature::slices)) d_.max_slice_cost = random_.uniform(1e3, 2e5);
         c_.mask_pattern = MaskPattern(random_.below(6));
         c_.bias_pattern = BiasPattern(random_.below(4));
