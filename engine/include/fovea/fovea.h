@@ -463,6 +463,167 @@ typedef struct FoveaCpuRun {
 /* Runs slices of a CPU plan now. Allocates nothing. Checks every binding before the first write. */
 FOVEA_API FoveaResult foveaRunCpu(FoveaPlan plan, const FoveaCpuRun* run, FoveaDiag* diag);
 
+/* ---- key/value caches by example ---------------------------------------------------------------------------------------
+ *
+ * The indented lines are C, compiled and run by the test consumer.header_examples as they stand here. Tensors are f32 and
+ * packed; `facts` comes from foveaCpuFacts. On Vulkan the descriptions are the same. */
+
+/* Example: run a plan on the CPU and free it. Used by the others.
+ *
+ *     static FoveaResult run_once(FoveaPlan plan, const FoveaHostBuffer* bindings, FoveaDiag* diag) {
+ *         FoveaPlanInfo info = {.struct_size = sizeof info};
+ *         FoveaCpuRun run = {.struct_size = sizeof run, .binding_count = FOVEA_BIND_COUNT, .bindings = bindings};
+ *         char* memory = NULL;
+ *         FoveaResult result = foveaGetPlanInfo(plan, &info, diag);
+ *         if (result == FOVEA_OK && info.workspace_bytes > 0) {
+ *             memory = malloc(info.workspace_bytes + info.workspace_alignment);
+ *             if (!memory) result = FOVEA_OUT_OF_HOST_MEMORY;
+ *             else run.workspace.data = memory + (info.workspace_alignment - (uintptr_t)memory % info.workspace_alignment);
+ *             run.workspace.size_bytes = info.workspace_bytes;
+ *         }
+ *         if (result == FOVEA_OK) result = foveaRunCpu(plan, &run, diag);
+ *         free(memory);
+ *         foveaDestroyPlan(plan);
+ *         return result;
+ *     }
+ *
+ *     // Appends x to the cache y, as `append` says; its tables are null unless it asks for them.
+ *     static FoveaResult append_rows(const FoveaDeviceFacts* facts, const FoveaAppendDesc* append, FoveaHostBuffer x,
+ *                                    FoveaHostBuffer y, FoveaHostBuffer batch_table, FoveaHostBuffer block_table,
+ *                                    FoveaDiag* diag) {
+ *         FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {{0}};
+ *         FoveaPlan plan = NULL;
+ *         FoveaResult result = foveaPlanAppend(facts, append, NULL, &plan, diag);
+ *         if (result != FOVEA_OK) return result;
+ *         bindings[FOVEA_BIND_X] = x;
+ *         bindings[FOVEA_BIND_Y] = y;
+ *         bindings[FOVEA_BIND_BATCH_TABLE] = batch_table;
+ *         bindings[FOVEA_BIND_BLOCK_TABLE] = block_table;
+ *         return run_once(plan, bindings, diag);
+ *     }
+ */
+
+/* Example: append and attend. One sequence, whose caches [heads, capacity, dim] hold `held` tokens; the `fresh` new ones
+ * q, k, v [heads, fresh, dim] go behind them and attend to everything up to themselves. Give o as q is given.
+ *
+ *     static FoveaResult append_and_attend(const FoveaDeviceFacts* facts, uint32_t heads, uint32_t dim, uint64_t held,
+ *                                          uint64_t fresh, uint64_t capacity, float* q, float* k, float* v,
+ *                                          float* k_cache, float* v_cache, float* o, FoveaDiag* diag) {
+ *         const uint64_t column = heads * dim * sizeof(float);  // bytes of one token
+ *         const FoveaHostBuffer none = {0}, x[2] = {{k, fresh * column}, {v, fresh * column}};
+ *         const FoveaHostBuffer caches[2] = {{k_cache, capacity * column}, {v_cache, capacity * column}};
+ *         FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {{0}};
+ *         FoveaPlan plan = NULL;
+ *         FoveaResult result = FOVEA_OK;
+ *         FoveaAppendDesc append = {.struct_size = sizeof append, .batch = 1, .heads = heads, .dim = dim,
+ *                                   .len = fresh, .capacity = capacity, .first_row = held};
+ *         FoveaAttentionDesc attend = foveaAttentionDesc();
+ *         for (int n = 0; n < 2 && result == FOVEA_OK; ++n)
+ *             result = append_rows(facts, &append, x[n], caches[n], none, none, diag);
+ *         if (result != FOVEA_OK) return result;
+ *         attend.batch = 1;
+ *         attend.heads_q = attend.heads_kv = heads;
+ *         attend.dim_qk = attend.dim_v = dim;
+ *         attend.len_q = fresh;
+ *         attend.len_kv = held + fresh;
+ *         attend.k_strides.head = attend.v_strides.head = (int64_t)(capacity * dim);  // the caches are longer than len_kv
+ *         attend.k_strides.row = attend.v_strides.row = dim;
+ *         attend.flags = FOVEA_FLAG_CAUSAL;
+ *         attend.align = FOVEA_ALIGN_BOTTOM_RIGHT;  // the last query is the last key's token
+ *         result = foveaPlanAttention(facts, &attend, NULL, &plan, diag);
+ *         if (result != FOVEA_OK) return result;
+ *         bindings[FOVEA_BIND_Q] = (FoveaHostBuffer){q, fresh * column};
+ *         bindings[FOVEA_BIND_K] = caches[0];
+ *         bindings[FOVEA_BIND_V] = caches[1];
+ *         bindings[FOVEA_BIND_O] = (FoveaHostBuffer){o, fresh * column};
+ *         return run_once(plan, bindings, diag);
+ *     }
+ */
+
+/* Example: past and present, as ONNX has them. past [batch, heads, past_len, dim] stays as it is; present
+ * [batch, heads, past_len + fresh, dim] gets the past and then x [batch, heads, fresh, dim]. Once for keys and once for
+ * values; then attend to `present` with FOVEA_ALIGN_OFFSET and q_offset = past_len.
+ *
+ *     static FoveaResult past_to_present(const FoveaDeviceFacts* facts, uint32_t batch, uint32_t heads, uint32_t dim,
+ *                                        uint64_t past_len, uint64_t fresh, float* past, float* x, float* present,
+ *                                        FoveaDiag* diag) {
+ *         const uint64_t column = (uint64_t)batch * heads * dim * sizeof(float);
+ *         const FoveaHostBuffer none = {0}, y = {present, (past_len + fresh) * column};
+ *         FoveaAppendDesc append = {.struct_size = sizeof append, .batch = batch, .heads = heads, .dim = dim,
+ *                                   .len = past_len, .capacity = past_len + fresh};
+ *         const FoveaHostBuffer held = {past, past_len * column}, added = {x, fresh * column};
+ *         FoveaResult result = append_rows(facts, &append, held, y, none, none, diag);
+ *         if (result != FOVEA_OK) return result;
+ *         append.len = fresh;
+ *         append.first_row = past_len;
+ *         return append_rows(facts, &append, added, y, none, none, diag);
+ *     }
+ */
+
+/* Example: paged keys and values, one token of each of two sequences. Pools [page_count, heads, page_size, dim] are shared;
+ * pages[2][table_pages] says where each sequence's pages lie (the first may be one and the same page after a common
+ * prefix), held[2] how many tokens each has. q, k, v and o are [2, heads, 1, dim]. window 0: every token is seen.
+ *
+ *     static FoveaResult paged_step(const FoveaDeviceFacts* facts, uint32_t heads, uint32_t dim, uint32_t page_size,
+ *                                   uint32_t page_count, uint64_t table_pages, int32_t* pages, const int32_t* held,
+ *                                   uint64_t window, float* q, float* k, float* v, float* k_pool, float* v_pool,
+ *                                   float* o, FoveaDiag* diag) {
+ *         FoveaBatchEntry before[2] = {{0, 1, 0, held[0]}, {0, 1, 0, held[1]}};
+ *         FoveaBatchEntry after[2] = {{0, 1, 0, held[0] + 1}, {0, 1, 0, held[1] + 1}};
+ *         const uint64_t pool = (uint64_t)page_count * heads * page_size * dim * sizeof(float);
+ *         const uint64_t token = 2 * heads * dim * sizeof(float);
+ *         const FoveaHostBuffer x[2] = {{k, token}, {v, token}}, pools[2] = {{k_pool, pool}, {v_pool, pool}};
+ *         const FoveaHostBuffer table = {pages, 2 * table_pages * sizeof(int32_t)};
+ *         FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {{0}};
+ *         FoveaPlan plan = NULL;
+ *         FoveaResult result = FOVEA_OK;
+ *         FoveaAppendDesc append = {.struct_size = sizeof append, .batch = 2, .heads = heads, .dim = dim, .len = 1,
+ *                                   .capacity = table_pages * page_size, .has_batch_table = 1, .page_size = page_size,
+ *                                   .page_count = page_count, .block_table_pages = table_pages};
+ *         FoveaAttentionDesc attend = foveaAttentionDesc();
+ *         for (int n = 0; n < 2 && result == FOVEA_OK; ++n)
+ *             result = append_rows(facts, &append, x[n], pools[n], (FoveaHostBuffer){before, sizeof before}, table,
+ *                                  diag);
+ *         if (result != FOVEA_OK) return result;
+ *         attend.batch = 2;
+ *         attend.heads_q = attend.heads_kv = heads;
+ *         attend.dim_qk = attend.dim_v = dim;
+ *         attend.len_q = 1;
+ *         attend.len_kv = table_pages * page_size;  // the longest that there can be; the lengths are in the table
+ *         attend.page_size = page_size;
+ *         attend.page_count = page_count;
+ *         attend.block_table_pages = table_pages;
+ *         attend.flags = FOVEA_FLAG_BATCH_TABLE;
+ *         if (window > 0) {
+ *             attend.flags |= FOVEA_FLAG_WINDOW;
+ *             attend.align = FOVEA_ALIGN_BOTTOM_RIGHT;  // the query is the last key's token
+ *             attend.window_left = (int64_t)window - 1;
+ *         }
+ *         result = foveaPlanAttention(facts, &attend, NULL, &plan, diag);
+ *         if (result != FOVEA_OK) return result;
+ *         bindings[FOVEA_BIND_Q] = (FoveaHostBuffer){q, token};
+ *         bindings[FOVEA_BIND_K] = pools[0];
+ *         bindings[FOVEA_BIND_V] = pools[1];
+ *         bindings[FOVEA_BIND_O] = (FoveaHostBuffer){o, token};
+ *         bindings[FOVEA_BIND_BATCH_TABLE] = (FoveaHostBuffer){after, sizeof after};
+ *         bindings[FOVEA_BIND_BLOCK_TABLE] = table;
+ *         return run_once(plan, bindings, diag);
+ *     }
+ */
+
+/* Example: a ring for a sliding window. A sequence of any length keeps only ring_pages pages: page n of its tokens lies
+ * in page n % ring_pages of the pool, and a page that was overwritten is none. Fill each sequence's row of the table
+ * before a step, then step as above with its window.
+ *
+ *     // `tokens`: the length with the new one. ring_pages is (window + page_size - 2) / page_size + 1 or more.
+ *     static void fill_ring_table(uint64_t tokens, uint32_t page_size, uint32_t ring_pages, uint64_t table_pages,
+ *                                 int32_t* pages) {
+ *         const uint64_t used = (tokens + page_size - 1) / page_size;  // the newest page is number used - 1
+ *         for (uint64_t n = 0; n < table_pages; ++n)
+ *             pages[n] = n < used && n + ring_pages >= used ? (int32_t)(n % ring_pages) : -1;
+ *     }
+ */
+
 FOVEA_API uint32_t foveaAbiVersion(void);
 
 #ifdef __cplusplus

@@ -1,0 +1,163 @@
+/* The examples of fovea.h at work: each against attention written out, token by token. */
+#include <fovea/fovea.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "header_examples.inc"
+
+enum { kHeads = 2, kDim = 4, kTokens = 40, kToken = kHeads * kDim };
+
+/* q, k and v of every token of two sequences, [sequence][token][head][dim]. */
+static float g_q[2][kTokens][kToken], g_k[2][kTokens][kToken], g_v[2][kTokens][kToken];
+static FoveaDeviceFacts g_facts;
+static FoveaDiag g_diag;
+static int g_failures;
+
+static void fill(float* values, size_t count, uint32_t seed) {
+    for (size_t n = 0; n < count; ++n) {
+        seed = seed * 1664525u + 1013904223u;
+        values[n] = (float)(seed >> 8) / (float)(1 << 23) - 1;
+    }
+}
+
+static void expect_ok(FoveaResult result, const char* what) {
+    if (result == FOVEA_OK) return;
+    ++g_failures;
+    printf("%s: %s: %s\n", what, g_diag.field, g_diag.text);
+}
+
+/* o of token i of a sequence, that sees the last `window` tokens up to itself (0: all of them). */
+static void expect_attention(const float* o, size_t head_stride, int sequence, int i, int window, const char* what) {
+    for (int h = 0; h < kHeads; ++h) {
+        double sum = 0, expected[kDim] = {0};
+        for (int j = window && i >= window ? i - window + 1 : 0; j <= i; ++j) {
+            double score = 0;
+            for (int d = 0; d < kDim; ++d)
+                score += (double)g_q[sequence][i][h * kDim + d] * g_k[sequence][j][h * kDim + d];
+            const double weight = exp(score / sqrt(kDim));
+            sum += weight;
+            for (int d = 0; d < kDim; ++d) expected[d] += weight * g_v[sequence][j][h * kDim + d];
+        }
+        for (int d = 0; d < kDim; ++d) {
+            if (fabs(o[h * head_stride + d] - expected[d] / sum) < 1e-6) continue;
+            ++g_failures;
+            printf("%s: token %d, head %d, element %d: %g, expected %g\n", what, i, h, d, o[h * head_stride + d],
+                   expected[d] / sum);
+        }
+    }
+}
+
+/* Tokens [first, first + count) of a sequence as [heads, count, dim]. */
+static void gather(float tokens[][kToken], int first, int count, float* out) {
+    for (int h = 0; h < kHeads; ++h)
+        for (int n = 0; n < count; ++n)
+            memcpy(out + (h * count + n) * kDim, tokens[first + n] + h * kDim, kDim * sizeof(float));
+}
+
+static void test_append_and_attend(void) {
+    enum { kCapacity = 24 };
+    float k_cache[kHeads * kCapacity * kDim], v_cache[kHeads * kCapacity * kDim];
+    const int steps[] = {5, 3, 1, 1, 14};
+    for (size_t n = 0; n < kHeads * kCapacity * kDim; ++n) k_cache[n] = v_cache[n] = NAN; /* nothing there yet */
+    for (int step = 0, held = 0; step < 5; held += steps[step++]) {
+        const int fresh = steps[step];
+        float q[kHeads * 14 * kDim], k[kHeads * 14 * kDim], v[kHeads * 14 * kDim], o[kHeads * 14 * kDim];
+        gather(g_q[0], held, fresh, q);
+        gather(g_k[0], held, fresh, k);
+        gather(g_v[0], held, fresh, v);
+        expect_ok(append_and_attend(&g_facts, kHeads, kDim, (uint64_t)held, (uint64_t)fresh, kCapacity, q, k, v,
+                                    k_cache, v_cache, o, &g_diag),
+                  "append_and_attend");
+        for (int n = 0; n < fresh; ++n)
+            expect_attention(o + n * kDim, (size_t)(fresh * kDim), 0, held + n, 0, "append_and_attend");
+    }
+}
+
+static void test_past_to_present(void) {
+    enum { kPast = 7, kFresh = 2, kBoth = kPast + kFresh };
+    float past[2 * kPast * kToken], x[2 * kFresh * kToken], present[2 * kBoth * kToken], expected[2 * kBoth * kToken];
+    for (int b = 0; b < 2; ++b) {
+        gather(g_k[b], 0, kPast, past + b * kPast * kToken);
+        gather(g_k[b], kPast, kFresh, x + b * kFresh * kToken);
+        gather(g_k[b], 0, kBoth, expected + b * kBoth * kToken);
+    }
+    expect_ok(past_to_present(&g_facts, 2, kHeads, kDim, kPast, kFresh, past, x, present, &g_diag),
+              "past_to_present");
+    if (memcmp(present, expected, sizeof present) == 0) return;
+    ++g_failures;
+    printf("past_to_present: present is not past and x\n");
+}
+
+/* The first sequence steps from `first` to the end, the second half as fast (each of its tokens twice). With
+ * `ring_pages` the table is filled anew for each step. */
+static void step_through(int first, int window, uint32_t page_size, uint32_t page_count, uint64_t table_pages,
+                         int32_t* pages, uint32_t ring_pages, float* k_pool, float* v_pool, const char* what) {
+    for (int i = first; i < kTokens; ++i) {
+        float q[2 * kToken], k[2 * kToken], v[2 * kToken], o[2 * kToken];
+        int32_t held[2];
+        for (int b = 0; b < 2; ++b) {
+            held[b] = b == 0 ? i : first + (i - first) / 2;
+            memcpy(q + b * kToken, g_q[b][held[b]], sizeof g_q[b][0]);
+            memcpy(k + b * kToken, g_k[b][held[b]], sizeof g_k[b][0]);
+            memcpy(v + b * kToken, g_v[b][held[b]], sizeof g_v[b][0]);
+            if (!ring_pages) continue;
+            int32_t* row = pages + (uint64_t)b * table_pages;
+            fill_ring_table((uint64_t)held[b] + 1, page_size, ring_pages, table_pages, row);
+            for (uint64_t n = 0; n < table_pages; ++n)
+                if (b == 1 && row[n] >= 0) row[n] += (int32_t)ring_pages; /* each sequence has its own ring */
+        }
+        expect_ok(paged_step(&g_facts, kHeads, kDim, page_size, page_count, table_pages, pages, held,
+                             (uint64_t)window, q, k, v, k_pool, v_pool, o, &g_diag),
+                  what);
+        for (int b = 0; b < 2; ++b) expect_attention(o + b * kToken, kDim, b, held[b], window, what);
+    }
+}
+
+static void test_paged_step(void) {
+    /* 10 pages of 4 tokens for each sequence, in no order. The first two hold what both begin with. */
+    enum { kPage = 4, kTable = kTokens / kPage, kPool = 2 * kTable };
+    static float k_pool[kPool * kPage * kToken], v_pool[kPool * kPage * kToken];
+    int32_t pages[2 * kTable];
+    for (int n = 0; n < kTable; ++n) {
+        pages[n] = (7 * n + 3) % kTable;
+        pages[kTable + n] = n < 2 ? pages[n] : kTable + (3 * n + 1) % kTable;
+    }
+    memcpy(g_k[1], g_k[0], 2 * kPage * sizeof g_k[0][0]);
+    memcpy(g_v[1], g_v[0], 2 * kPage * sizeof g_v[0][0]);
+    for (size_t n = 0; n < kPool * kPage * kToken; ++n) k_pool[n] = v_pool[n] = NAN;
+    for (int i = 0; i < 2 * kPage; ++i) {
+        float* k_page = k_pool + pages[i / kPage] * kPage * kToken;
+        float* v_page = v_pool + pages[i / kPage] * kPage * kToken;
+        for (int h = 0; h < kHeads; ++h) {
+            memcpy(k_page + (h * kPage + i % kPage) * kDim, g_k[0][i] + h * kDim, kDim * sizeof(float));
+            memcpy(v_page + (h * kPage + i % kPage) * kDim, g_v[0][i] + h * kDim, kDim * sizeof(float));
+        }
+    }
+    step_through(2 * kPage, 0, kPage, kPool, kTable, pages, 0, k_pool, v_pool, "paged_step");
+}
+
+static void test_ring(void) {
+    enum { kPage = 4, kTable = kTokens / kPage, kWindow = 6, kRing = (kWindow + kPage - 2) / kPage + 1 };
+    float k_pool[2 * kRing * kPage * kToken], v_pool[2 * kRing * kPage * kToken];
+    int32_t pages[2 * kTable];
+    for (size_t n = 0; n < 2 * kRing * kPage * kToken; ++n) k_pool[n] = v_pool[n] = NAN;
+    step_through(0, kWindow, kPage, 2 * kRing, kTable, pages, kRing, k_pool, v_pool, "fill_ring_table");
+}
+
+int main(void) {
+    g_facts.struct_size = sizeof g_facts;
+    g_diag.struct_size = sizeof g_diag;
+    fill(&g_q[0][0][0], sizeof g_q / sizeof(float), 1);
+    fill(&g_k[0][0][0], sizeof g_k / sizeof(float), 2);
+    fill(&g_v[0][0][0], sizeof g_v / sizeof(float), 3);
+    expect_ok(foveaCpuFacts(1, &g_facts, &g_diag), "foveaCpuFacts");
+    test_append_and_attend();
+    test_past_to_present();
+    test_paged_step();
+    test_ring();
+    if (g_failures == 0) printf("the examples of fovea.h do what they say\n");
+    return g_failures != 0;
+}
