@@ -62,9 +62,7 @@ FoveaResult create(const FoveaDeviceFacts* facts, const FoveaHostAllocator* allo
     return FOVEA_OK;
 }
 
-FoveaResult fill_attention(FoveaPlan_T& plan, const FoveaAttentionDesc* desc, FoveaDiag* diag) {
-    plan.operation = Operation::attention;
-    if (FoveaResult r = make_problem(desc, plan.problem, diag)) return r;
+void begin_attention_info(FoveaPlan_T& plan) {
     const Problem& p = plan.problem;
     const auto f16 = [&](FoveaDtype type, FoveaBinding binding) {
         if (type == FOVEA_F16) plan.f16_mask |= 1u << binding;
@@ -74,6 +72,21 @@ FoveaResult fill_attention(FoveaPlan_T& plan, const FoveaAttentionDesc* desc, Fo
     f16(p.v_type, FOVEA_BIND_V);
     f16(p.o_type, FOVEA_BIND_O);
     begin_info(plan, p.binding_mask, p.output_mask, p.binding_bytes);
+}
+
+FoveaResult fill_attention(FoveaPlan_T& plan, const FoveaAttentionDesc* desc, FoveaDiag* diag) {
+    plan.operation = Operation::attention;
+    if (FoveaResult r = make_problem(desc, plan.problem, diag)) return r;
+    begin_attention_info(plan);
+    return FOVEA_OK;
+}
+
+FoveaResult fill_map_tile(FoveaPlan_T& plan, const FoveaAttentionDesc* attention,
+                          const FoveaMapTileDesc* tile, FoveaDiag* diag) {
+    plan.operation = Operation::map_tile;
+    if (FoveaResult r = make_problem(attention, plan.problem, diag)) return r;
+    if (FoveaResult r = make_map_tile(tile, plan.problem, plan.tile, diag)) return r;
+    begin_attention_info(plan);
     return FOVEA_OK;
 }
 
@@ -116,6 +129,13 @@ FoveaResult foveaPlanAttention(const FoveaDeviceFacts* facts, const FoveaAttenti
                   [&](FoveaPlan_T& plan) { return fill_attention(plan, desc, diag); });
 }
 
+FoveaResult foveaPlanMapTile(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* attention,
+                             const FoveaMapTileDesc* tile, const FoveaHostAllocator* allocator,
+                             FoveaPlan* out, FoveaDiag* diag) {
+    return create(facts, allocator, out, diag,
+                  [&](FoveaPlan_T& plan) { return fill_map_tile(plan, attention, tile, diag); });
+}
+
 FoveaResult foveaPlanRope(const FoveaDeviceFacts* facts, const FoveaRopeDesc* desc,
                           const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
     return create(facts, allocator, out, diag, [&](FoveaPlan_T& plan) {
@@ -156,7 +176,7 @@ size_t foveaExplainPlan(FoveaPlan plan, char* text, size_t capacity) {
     sink.line("%s", info.reason);
     sink.line("slices: %llu, at most %.3g FLOP each; %.4g FLOP in all",
               static_cast<unsigned long long>(info.slice_count), info.max_slice_flops, info.flops);
-    if (plan->operation == Operation::attention)
+    if (plan->operation == Operation::attention || plan->operation == Operation::map_tile)
         sink.line("pairs of query and key computed: %.6g of %.6g", info.visited_pairs, info.total_pairs);
     sink.line("workspace: %llu bytes", static_cast<unsigned long long>(info.workspace_bytes));
     if (plan->facts.backend == FOVEA_BACKEND_CPU)

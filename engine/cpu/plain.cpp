@@ -11,6 +11,13 @@ uint64_t attention_scratch_bytes(const Problem& problem) {
 void attention(const Problem& problem, const reference::RowRun& run) {
     reference::run_attention<float>(problem, run);
 }
+uint64_t map_tile_scratch_bytes(const Problem& problem, const MapTile& tile) {
+    return reference::MapTileLoops<float>::scratch_bytes(problem, tile);
+}
+
+void map_tile(const Problem& problem, const MapTile& tile, const reference::RowRun& run) {
+    reference::run_map_tile<float>(problem, tile, run);
+}
 void rope(const FoveaRopeDesc& desc, const reference::RowRun& run) { reference::run_rope<float>(desc, run); }
 void linear(const FoveaLinearDesc& desc, const reference::RowRun& run) {
     reference::run_linear<float>(desc, run);

@@ -47,6 +47,10 @@ void run_cpu(const FoveaPlan_T& plan, const CpuRun& run) {
         case Operation::attention:
             return plan.info.kernel == FOVEA_KERNEL_REFERENCE ? reference::attention(plan.problem, rows)
                                                               : plain::attention(plan.problem, rows);
+        case Operation::map_tile:
+            return plan.info.kernel == FOVEA_KERNEL_REFERENCE
+                       ? reference::map_tile(plan.problem, plan.tile, rows)
+                       : plain::map_tile(plan.problem, plan.tile, rows);
         case Operation::rope:
             return plain::rope(plan.rope, rows);
         case Operation::linear:

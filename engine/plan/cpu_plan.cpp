@@ -23,6 +23,8 @@ uint64_t rows_of(const FoveaPlan_T& plan) {
     switch (plan.operation) {
         case Operation::attention:
             return uint64_t{plan.problem.batch} * plan.problem.heads_q * uint64_t(plan.problem.len_q);
+        case Operation::map_tile:
+            return uint64_t{plan.tile.head_count} * uint64_t(plan.tile.rows.pixels);
         case Operation::rope:
             return uint64_t{plan.rope.batch} * plan.rope.heads * plan.rope.len;
         case Operation::linear:
@@ -37,6 +39,8 @@ double flops_of_row(const FoveaPlan_T& plan) {
     switch (plan.operation) {
         case Operation::attention:
             return 2.0 * (plan.problem.dim_qk + plan.problem.dim_v) * double(plan.problem.len_kv) + 1;
+        case Operation::map_tile:
+            return 2.0 * plan.problem.dim_qk * plan.tile.cells_of_pixel_row() + 1;
         case Operation::rope:
             return 3.0 * plan.rope.rotary_dim;
         case Operation::linear:
@@ -47,11 +51,19 @@ double flops_of_row(const FoveaPlan_T& plan) {
     return 1;
 }
 
+uint64_t row_scratch_bytes(const FoveaPlan_T& plan) {
+    const bool reference = plan.info.kernel == FOVEA_KERNEL_REFERENCE;
+    const Problem& p = plan.problem;
+    if (plan.operation == Operation::map_tile)
+        return reference ? reference::map_tile_scratch_bytes(p, plan.tile)
+                         : plain::map_tile_scratch_bytes(p, plan.tile);
+    return reference ? reference::attention_scratch_bytes(p) : plain::attention_scratch_bytes(p);
+}
+
 // One row of scratch for each worker that may run at once.
 FoveaResult plan_workspace(FoveaPlan_T& plan, FoveaDiag* diag) {
     const Problem& p = plan.problem;
-    const uint64_t each = plan.info.kernel == FOVEA_KERNEL_REFERENCE ? reference::attention_scratch_bytes(p)
-                                                                     : plain::attention_scratch_bytes(p);
+    const uint64_t each = row_scratch_bytes(plan);
     plan.info.workspace_bytes = each * std::max<uint64_t>(plan.facts.cpu_threads, 1);
     if (plan.info.workspace_bytes > p.workspace_limit)
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "workspace_limit",
@@ -66,7 +78,7 @@ FoveaResult plan_workspace(FoveaPlan_T& plan, FoveaDiag* diag) {
 FoveaResult cut_rows(FoveaPlan_T& plan, FoveaDiag* diag) {
     plan.cpu.by_rows = true;
     const uint64_t rows = rows_of(plan);
-    const bool attention = plan.operation == Operation::attention;
+    const bool attention = plan.operation == Operation::attention || plan.operation == Operation::map_tile;
     double cost = kDefaultSliceCost;
     if (attention && plan.problem.max_slice_cost > 0) cost = plan.problem.max_slice_cost;
     if (attention)
@@ -98,11 +110,29 @@ void count_attention(FoveaPlan_T& plan) {
     plan.info.flops = 2.0 * (p.dim_qk + p.dim_v) * plan.info.visited_pairs;
 }
 
+void count_tile(FoveaPlan_T& plan) {
+    const MapTile& tile = plan.tile;
+    plan.info.total_pairs = double(tile.head_count) * double(tile.rows.count) * double(tile.keys.count);
+    plan.info.visited_pairs =
+        visible_cells(plan.problem, tile, batch_view(plan.problem, nullptr, tile.batch));
+    plan.info.flops = 2.0 * plan.problem.dim_qk * plan.info.visited_pairs;
+}
+
+FoveaResult plan_cpu_map_tile(FoveaPlan_T& plan, FoveaDiag* diag) {
+    const bool reference = plan.problem.kernel == FOVEA_KERNEL_REFERENCE;
+    plan.info.kernel = reference ? FOVEA_KERNEL_REFERENCE : FOVEA_KERNEL_PLAIN;
+    snprintf(plan.info.reason, sizeof plan.info.reason, "map tile: %s plain loops",
+             reference ? "float64" : "float32");
+    count_tile(plan);
+    return cut_rows(plan, diag);
+}
+
 }  // namespace
 
 FoveaResult plan_cpu(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (FoveaResult r = set_target(plan, diag)) return r;
     plan.info.workspace_alignment = 64;
+    if (plan.operation == Operation::map_tile) return plan_cpu_map_tile(plan, diag);
     if (plan.operation != Operation::attention) {
         plan.info.kernel = FOVEA_KERNEL_PLAIN;
         plan.info.flops = flops_of_row(plan) * double(rows_of(plan));

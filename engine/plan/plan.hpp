@@ -4,6 +4,7 @@
 
 #include "plan/cpu_plan.hpp"
 #include "plan/vulkan_plan.hpp"
+#include "problem/map_tile.hpp"
 #include "problem/operations.hpp"
 #include "problem/problem.hpp"
 
@@ -11,7 +12,7 @@
 
 namespace fovea {
 
-enum class Operation : uint32_t { attention, rope, linear, append };
+enum class Operation : uint32_t { attention, rope, linear, append, map_tile };
 
 // Pipelines of a plan on one context; the rest of it is engine/vulkan's. Allocated by the plan's allocator.
 struct CompiledPlan {
@@ -27,7 +28,8 @@ struct FoveaPlan_T {
     FoveaHostAllocator allocator;  // all members set
     fovea::Operation operation;
     FoveaDeviceFacts facts;
-    fovea::Problem problem;  // attention
+    fovea::Problem problem;  // attention; the call whose weights a map tile shows
+    fovea::MapTile tile;     // map_tile
     FoveaRopeDesc rope;
     FoveaLinearDesc linear;
     FoveaAppendDesc append;

@@ -6,6 +6,7 @@
 #include "plan/vulkan_operations.hpp"
 #include "plan/vulkan_staged.hpp"
 #include "problem/checked.hpp"
+#include "problem/status.hpp"
 
 namespace fovea {
 namespace {
@@ -33,6 +34,9 @@ FoveaResult plan_vulkan(FoveaPlan_T& plan, FoveaDiag* diag) {
             return plan_vulkan_linear(plan, diag);
         case Operation::append:
             return plan_vulkan_append(plan, diag);
+        case Operation::map_tile:
+            return fail(diag, FOVEA_UNSUPPORTED, "facts.backend",
+                        "map tiles have no Vulkan kernel in this build; plan them for the CPU");
     }
     return FOVEA_INVALID_ARGUMENT;
 }

@@ -8,9 +8,9 @@ namespace fovea {
 namespace {
 
 constexpr const char* kNames[FOVEA_BIND_COUNT + 1] = {
-    "Q",         "K",           "V",           "O",      "MASK",   "BIAS",   "KEEP",      "ALIBI",
-    "SINKS",     "BATCH_TABLE", "BLOCK_TABLE", "LSE",    "SCORES", "CAPPED", "MASKED",    "WEIGHTS",
-    "ROW_STATS", "X",           "Y",           "WEIGHT", "COS",    "SIN",    "POSITIONS", "workspace"};
+    "Q",           "K",           "V",   "O",      "MASK",      "BIAS",      "KEEP",     "ALIBI",     "SINKS",
+    "BATCH_TABLE", "BLOCK_TABLE", "LSE", "SCORES", "CAPPED",    "MASKED",    "WEIGHTS",  "ROW_STATS", "X",
+    "Y",           "WEIGHT",      "COS", "SIN",    "POSITIONS", "TILE_MASS", "TILE_MAX", "workspace"};
 
 struct FieldName {
     char text[48];

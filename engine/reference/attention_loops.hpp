@@ -40,7 +40,7 @@ class AttentionLoops {
         write_output(row);
     }
 
-  private:
+  protected:  // for the loops of map tiles
     static constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
 
     struct Row {

@@ -7,6 +7,14 @@ namespace fovea::reference {
 uint64_t attention_scratch_bytes(const Problem& problem) { return scratch_bytes_of<double>(problem); }
 
 void attention(const Problem& problem, const RowRun& run) { run_attention<double>(problem, run); }
+
+uint64_t map_tile_scratch_bytes(const Problem& problem, const MapTile& tile) {
+    return MapTileLoops<double>::scratch_bytes(problem, tile);
+}
+void map_tile(const Problem& problem, const MapTile& tile, const RowRun& run) {
+    run_map_tile<double>(problem, tile, run);
+}
+
 void rope(const FoveaRopeDesc& desc, const RowRun& run) { run_rope<double>(desc, run); }
 void linear(const FoveaLinearDesc& desc, const RowRun& run) { run_linear<double>(desc, run); }
 void append(const FoveaAppendDesc& desc, const RowRun& run) { run_append(desc, run); }

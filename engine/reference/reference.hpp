@@ -2,16 +2,21 @@
 // FOVEA_KERNEL_REFERENCE of attention. Stateless; safe from any thread on disjoint rows.
 #pragma once
 
+#include "problem/map_tile.hpp"
 #include "problem/problem.hpp"
 #include "reference/row_run.hpp"
 
 namespace fovea::reference {
 
-// Scratch of one worker in RowRun, a multiple of 64 bytes. The other operations need none.
+// Scratch of one worker in RowRun, a multiple of 64 bytes. What has no such function needs none.
 uint64_t attention_scratch_bytes(const Problem& problem);
 
 // Rows are numbered (b, h, i) with i fastest; writes every requested output of the rows of `run`.
 void attention(const Problem& problem, const RowRun& run);
+
+// Rows of pixels, numbered (head, y). `problem` and `tile` as make_map_tile leaves them.
+uint64_t map_tile_scratch_bytes(const Problem& problem, const MapTile& tile);
+void map_tile(const Problem& problem, const MapTile& tile, const RowRun& run);
 
 // Descriptions as make_rope, make_linear and make_append leave them. Rows: (b, h, l), or of X.
 void rope(const FoveaRopeDesc& desc, const RowRun& run);

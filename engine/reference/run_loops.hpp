@@ -1,7 +1,9 @@
-// The loops of attention_loops.hpp and operation_loops.hpp over a run of rows, for one type of arithmetic.
+// The loops of attention_loops.hpp, map_tile_loops.hpp and operation_loops.hpp over a run of rows, for one
+// type of arithmetic.
 #pragma once
 
 #include "reference/attention_loops.hpp"
+#include "reference/map_tile_loops.hpp"
 #include "reference/operation_loops.hpp"
 #include "reference/row_run.hpp"
 
@@ -18,6 +20,15 @@ void run_attention(const Problem& problem, const RowRun& run) {
     const uint64_t scratch_bytes = scratch_bytes_of<Real>(problem);
     for_each_row(run, [&](uint64_t row, uint32_t worker) {
         loops.compute_row(row, reinterpret_cast<Real*>(run.scratch + worker * scratch_bytes));
+    });
+}
+
+template <class Real>
+void run_map_tile(const Problem& problem, const MapTile& tile, const RowRun& run) {
+    const MapTileLoops<Real> loops(problem, tile, run.bindings);
+    const uint64_t scratch_bytes = MapTileLoops<Real>::scratch_bytes(problem, tile);
+    for_each_row(run, [&](uint64_t row, uint32_t worker) {
+        loops.compute_pixel_row(row, run.scratch + worker * scratch_bytes);
     });
 }
 

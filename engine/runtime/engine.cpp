@@ -130,6 +130,11 @@ Result<Plan> Engine::plan_linear(const FoveaLinearDesc& desc) {
 Result<Plan> Engine::plan_append(const FoveaAppendDesc& desc) {
     return runtime::make_plan(foveaPlanAppend, *this, desc);
 }
+Result<Plan> Engine::plan_map_tile(const FoveaAttentionDesc& given, const FoveaMapTileDesc& tile) {
+    FoveaAttentionDesc attention = given;
+    if (state_->reference) attention.kernel = FOVEA_KERNEL_REFERENCE;
+    return fovea::plan_map_tile(facts(), attention, tile);
+}
 
 Result<RunReport> Engine::attention(const FoveaAttentionDesc& desc, const HostBindings& bindings,
                                     const RunOptions& options) {
@@ -152,6 +157,13 @@ Result<RunReport> Engine::linear(const FoveaLinearDesc& desc, const HostBindings
 Result<RunReport> Engine::append(const FoveaAppendDesc& desc, const HostBindings& bindings,
                                  const RunOptions& options) {
     Result<Plan> plan = plan_append(desc);
+    if (!plan) return plan.error();
+    return state_->backend->run_on_host(*plan, bindings, options);
+}
+
+Result<RunReport> Engine::map_tile(const FoveaAttentionDesc& attention, const FoveaMapTileDesc& tile,
+                                   const HostBindings& bindings, const RunOptions& options) {
+    Result<Plan> plan = plan_map_tile(attention, tile);
     if (!plan) return plan.error();
     return state_->backend->run_on_host(*plan, bindings, options);
 }

@@ -30,7 +30,7 @@ extern "C" {
 #define FOVEA_VERSION_MAJOR 0
 #define FOVEA_VERSION_MINOR 1
 #define FOVEA_VERSION_PATCH 0
-#define FOVEA_ABI_VERSION 1u
+#define FOVEA_ABI_VERSION 2u
 
 #if defined(FOVEA_SHARED) && defined(_WIN32)
 #ifdef FOVEA_BUILDING
@@ -170,7 +170,9 @@ typedef enum FoveaBinding {
     FOVEA_BIND_COS = 20,       /* rope */
     FOVEA_BIND_SIN = 21,       /* rope */
     FOVEA_BIND_POSITIONS = 22, /* rope: I32 [B, L] */
-    FOVEA_BIND_COUNT = 23
+    FOVEA_BIND_TILE_MASS = 23, /* map tile: two 32-bit words, low first, [head_count, height, width] */
+    FOVEA_BIND_TILE_MAX = 24,  /* map tile: F32 [head_count, height, width] */
+    FOVEA_BIND_COUNT = 25
 } FoveaBinding;
 
 /* Distance in elements between neighbours along one axis; the last axis is contiguous. All three zero: packed
@@ -305,6 +307,48 @@ typedef struct FoveaAppendDesc {
     uint64_t block_table_pages;
 } FoveaAppendDesc;
 
+/* A picture of a rectangle of the attention weights, made from q, k and lse without the matrix itself: weights of query
+ * rows [first_row, first_row + row_count) and keys [first_key, first_key + key_count), for each of head_count query
+ * heads of one batch entry, reduced to height x width pixels. The description of the forward call says what the weights
+ * are (masks, positions, dropout, groups, lengths, packing, paging, types), and how much a slice and the workspace may
+ * take; binding LSE is its result and an input here. What bears on no weight beside lse (v, o, outputs, sinks) is
+ * ignored, and so is `kernel` but for PLAIN and REFERENCE.
+ *
+ * A cell's weight is exp(masked - lse_i), times 1 / (1 - dropout_p) where dropout keeps it and 0 where not; 0 where the
+ * key is hidden. Pixel (x, y) holds the cells of rows and keys
+ *   first_row + [y * row_count / height, (y + 1) * row_count / height)
+ *   first_key + [x * key_count / width,  (x + 1) * key_count / width)        (whole-numbered division, never empty)
+ * The rectangle may reach past Lq and Lkv: cells out there weigh 0. So a pyramid of tiles needs no odd sizes at its
+ * edges.
+ *
+ * TILE_MASS is the sum of the pixel's weights in units of FOVEA_TILE_UNIT, an unsigned 64-bit whole number: each weight
+ * is rounded down to whole units, and whole numbers add up to the same in any order. On one backend and device a cell
+ * has the same units in every tile, slice and thread, so a pixel is exactly the sum of the pixels that its cells make
+ * up in a finer tile. FOVEA_TILE_INVALID says that some weight is no number or above 2 before dropout (lse is not that
+ * of this problem, or an input is not finite), or that the sum reaches 2^63 units; what holds such a pixel has it too.
+ * TILE_MAX is the largest of the pixel's weights, NaN where some weight is no number or above 2 before dropout.
+ *
+ * sampled = 1: a preview at the cost of one cell for each pixel. Only the cell in the middle counts, the one at
+ * begin + (end - begin) / 2 of either range; its weight, as in the exact tile, is the pixel's mass and maximum. */
+enum {
+    FOVEA_TILE_MASS = 1u << 0, /* binding TILE_MASS */
+    FOVEA_TILE_MAX = 1u << 1   /* binding TILE_MAX */
+};
+#define FOVEA_TILE_UNIT (1.0 / 1099511627776.0) /* 2^-40 */
+#define FOVEA_TILE_INVALID 0xffffffffffffffffull
+enum { FOVEA_TILE_MAX_SIDE = 16384 }; /* pixels */
+
+typedef struct FoveaMapTileDesc {
+    uint32_t struct_size;
+    uint32_t batch;                  /* the entry, below B */
+    uint32_t first_head, head_count; /* query heads; head_count 0: all from first_head on */
+    uint64_t first_row, row_count;   /* first_row < Lq; row_count 0: to Lq */
+    uint64_t first_key, key_count;   /* first_key < Lkv; key_count 0: to Lkv */
+    uint32_t width, height;          /* at most key_count, row_count and FOVEA_TILE_MAX_SIDE; 0: one cell to a pixel */
+    uint32_t outputs;                /* FOVEA_TILE_*; 0 means MASS */
+    uint32_t sampled;                /* 0 or 1 */
+} FoveaMapTileDesc;
+
 /* ---- devices as facts ---------------------------------------------------------------------------------------------- */
 
 typedef enum FoveaBackend { FOVEA_BACKEND_CPU = 0, FOVEA_BACKEND_VULKAN = 1 } FoveaBackend;
@@ -377,6 +421,10 @@ FOVEA_API FoveaResult foveaPlanLinear(const FoveaDeviceFacts* facts, const Fovea
                                       const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag);
 FOVEA_API FoveaResult foveaPlanAppend(const FoveaDeviceFacts* facts, const FoveaAppendDesc* desc,
                                       const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag);
+/* Slices split the tile's pixels, never a pixel. */
+FOVEA_API FoveaResult foveaPlanMapTile(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* attention,
+                                       const FoveaMapTileDesc* tile, const FoveaHostAllocator* allocator, FoveaPlan* out,
+                                       FoveaDiag* diag);
 /* Null is ignored. Command buffers that recorded the plan must have finished. */
 FOVEA_API void foveaDestroyPlan(FoveaPlan plan);
 
@@ -392,9 +440,9 @@ typedef struct FoveaPlanInfo {
     uint64_t slice_count;                /* at least 1 unless there is nothing to do */
     uint32_t slices_share_workspace;     /* 1: a barrier (compute write -> compute read|write) between slices */
     uint32_t reserved0;
-    double flops;                        /* 2*(D+Dv) for each visited (query, key) pair */
+    double flops;                        /* 2*(D+Dv) for each visited (query, key) pair; of a map tile 2*D */
     double max_slice_flops;
-    double visited_pairs, total_pairs;   /* (query, key) pairs that are computed, and B*Hq*Lq*Lkv */
+    double visited_pairs, total_pairs;   /* (query, key) pairs that are computed, and B*Hq*Lq*Lkv; a tile's */
     char reason[256];                    /* which kernel and why, and why not a faster one */
 } FoveaPlanInfo;
 FOVEA_API FoveaResult foveaGetPlanInfo(FoveaPlan plan, FoveaPlanInfo* info, FoveaDiag* diag);

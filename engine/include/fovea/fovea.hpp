@@ -187,6 +187,14 @@ inline Result<Plan> plan_attention(const FoveaDeviceFacts& facts, const FoveaAtt
     return Plan(handle);
 }
 
+inline Result<Plan> plan_map_tile(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& attention,
+                                  const FoveaMapTileDesc& tile) {
+    FoveaPlan handle = nullptr;
+    Diag diag;
+    if (foveaPlanMapTile(&facts, &attention, &tile, nullptr, &handle, &diag) != FOVEA_OK) return diag.error();
+    return Plan(handle);
+}
+
 inline Result<Plan> plan_cpu(const FoveaAttentionDesc& desc, uint32_t threads = 1) {
     Result<FoveaDeviceFacts> facts = cpu_facts(threads);
     if (!facts) return facts.error();

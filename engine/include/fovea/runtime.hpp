@@ -98,11 +98,16 @@ class Engine {
     Result<RunReport> append(const FoveaAppendDesc& desc, const HostBindings& bindings,
                              const RunOptions& options = {});
 
+    // `bindings[FOVEA_BIND_LSE]` is an input.
+    Result<RunReport> map_tile(const FoveaAttentionDesc& attention, const FoveaMapTileDesc& tile,
+                               const HostBindings& bindings, const RunOptions& options = {});
+
     // The same in steps, for data that stays where it is and plans that run often.
     Result<Plan> plan_attention(const FoveaAttentionDesc& desc);
     Result<Plan> plan_rope(const FoveaRopeDesc& desc);
     Result<Plan> plan_linear(const FoveaLinearDesc& desc);
     Result<Plan> plan_append(const FoveaAppendDesc& desc);
+    Result<Plan> plan_map_tile(const FoveaAttentionDesc& attention, const FoveaMapTileDesc& tile);
     // Device memory (plain memory on the CPU), zero-filled. Refused with the numbers when the budget does not
     // allow it.
     Result<DeviceBuffer> buffer(uint64_t size_bytes);
