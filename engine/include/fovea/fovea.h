@@ -38,7 +38,7 @@ extern "C" {
 #else
 #define FOVEA_API __declspec(dllimport)
 #endif
-#elif defined(__GNUC__)
+#elif defined(__GNUC__) && !defined(_WIN32)
 #define FOVEA_API __attribute__((visibility("default")))
 #else
 #define FOVEA_API

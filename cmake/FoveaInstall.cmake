@@ -1,0 +1,135 @@
+# Installing and packaging.
+#
+#   cmake --install BUILD --prefix P                      everything
+#   cmake --install BUILD --prefix P --component core     one part: core, runtime, layers, files, inspect, apps
+#   cpack --config BUILD/CPackConfig.cmake -G TGZ         an archive; -G DEB a Debian package
+#
+# The parts are the components of find_package(fovea COMPONENTS ...), see packaging/cmake/fovea-config.cmake.in.
+include_guard(GLOBAL)
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(_fovea_cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/fovea)
+set(_fovea_headers ${PROJECT_SOURCE_DIR}/engine/include/fovea)
+set(_fovea_components "")
+
+# Installs the targets of one component that this build has, and the file that imports them.
+function(_fovea_install_component name)
+  set(targets "")
+  foreach(target IN LISTS ARGN)
+    if(TARGET ${target})
+      list(APPEND targets ${target})
+      string(REGEX REPLACE "^fovea_(runtime|layers|files|inspect)$" "\\1" exported ${target})
+      set_target_properties(${target} PROPERTIES EXPORT_NAME ${exported})
+    endif()
+  endforeach()
+  if(NOT targets)
+    return()
+  endif()
+  install(TARGETS ${targets} EXPORT fovea-${name}
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${name}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${name}
+    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${name})
+  install(EXPORT fovea-${name} NAMESPACE fovea:: FILE fovea-${name}.cmake DESTINATION ${_fovea_cmake_folder}
+    COMPONENT ${name})
+  set(_fovea_components ${_fovea_components} ${name} PARENT_SCOPE)
+endfunction()
+
+_fovea_install_component(core fovea fovea_shared)
+_fovea_install_component(runtime fovea_runtime fovea_vma_code fovea_volk)
+_fovea_install_component(layers fovea_layers)
+_fovea_install_component(files fovea_files)
+_fovea_install_component(inspect fovea_inspect)
+
+# Public headers only, each with the library that defines what it declares.
+set(_fovea_core_headers ${_fovea_headers}/fovea.h ${_fovea_headers}/fovea.hpp)
+if(TARGET fovea_vulkan_headers)
+  list(APPEND _fovea_core_headers ${_fovea_headers}/fovea_vulkan.h)
+endif()
+install(FILES ${_fovea_core_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fovea COMPONENT core)
+foreach(component IN LISTS _fovea_components)
+  if(EXISTS ${_fovea_headers}/${component}.hpp)
+    install(FILES ${_fovea_headers}/${component}.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fovea
+      COMPONENT ${component})
+  endif()
+  if(IS_DIRECTORY ${_fovea_headers}/${component})
+    install(DIRECTORY ${_fovea_headers}/${component} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fovea
+      COMPONENT ${component} FILES_MATCHING PATTERN "*.hpp")
+  endif()
+endforeach()
+
+# What an imported target needs from elsewhere.
+set(FOVEA_NEEDS_VOLK OFF)
+if(TARGET volk::volk)
+  set(FOVEA_NEEDS_VOLK ON)
+endif()
+set(FOVEA_NEEDS_ZLIB OFF)
+set(FOVEA_NEEDS_PNG OFF)
+if(TARGET fovea_files)
+  get_target_property(_fovea_files_links fovea_files LINK_LIBRARIES)
+  if("ZLIB::ZLIB" IN_LIST _fovea_files_links)
+    set(FOVEA_NEEDS_ZLIB ON)
+  endif()
+  if("PNG::PNG" IN_LIST _fovea_files_links)
+    set(FOVEA_NEEDS_PNG ON)
+  endif()
+endif()
+set(FOVEA_COMPONENTS ${_fovea_components})
+set(FOVEA_INSPECT_READS_FILES OFF)
+if(TARGET fovea_files AND TARGET fovea_inspect)
+  set(FOVEA_INSPECT_READS_FILES ON)
+endif()
+configure_package_config_file(${PROJECT_SOURCE_DIR}/packaging/cmake/fovea-config.cmake.in
+  ${PROJECT_BINARY_DIR}/fovea-config.cmake INSTALL_DESTINATION ${_fovea_cmake_folder})
+# Before 1.0 a minor version may break what programs are written against (SemVer).
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/fovea-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/fovea-config.cmake ${PROJECT_BINARY_DIR}/fovea-config-version.cmake
+  DESTINATION ${_fovea_cmake_folder} COMPONENT core)
+
+# pkg-config: the prefix is found from the file's own place, so that a tree can be moved.
+file(RELATIVE_PATH FOVEA_PREFIX_FROM_PC /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" FOVEA_PREFIX_FROM_PC "${FOVEA_PREFIX_FROM_PC}")
+set(FOVEA_RUNTIME_LIBS "")
+foreach(library IN ITEMS fovea_vma_code fovea_volk)
+  if(TARGET ${library})
+    get_target_property(_fovea_library_type ${library} TYPE)
+    if(_fovea_library_type STREQUAL "STATIC_LIBRARY")
+      string(APPEND FOVEA_RUNTIME_LIBS "-l${library} ")
+    endif()
+  endif()
+endforeach()
+foreach(package IN ITEMS core:fovea runtime:fovea-runtime)
+  string(REPLACE ":" ";" package ${package})
+  list(GET package 0 component)
+  list(GET package 1 file)
+  if(component IN_LIST _fovea_components)
+    configure_file(${PROJECT_SOURCE_DIR}/packaging/${file}.pc.in ${PROJECT_BINARY_DIR}/${file}.pc @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/${file}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+      COMPONENT ${component})
+  endif()
+endforeach()
+
+foreach(program IN ITEMS fovea_cli fovea_visualizer)
+  if(TARGET ${program})
+    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT apps)
+  endif()
+endforeach()
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md
+  DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT core)
+
+if(PROJECT_IS_TOP_LEVEL)
+  set(CPACK_PACKAGE_NAME fovea)
+  set(CPACK_PACKAGE_VENDOR "The Fovea authors")
+  set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+  set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+  set(CPACK_VERBATIM_VARIABLES ON)
+  set(CPACK_STRIP_FILES ON)
+  set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+  set(CPACK_DEBIAN_PACKAGE_MAINTAINER "The Fovea authors <fovea@localhost>")
+  set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON) # asks dpkg-shlibdeps for what the programs need
+  set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libvulkan-dev, mesa-vulkan-drivers")
+  set(CPACK_GENERATOR TGZ)
+  set(CPACK_SOURCE_GENERATOR "")
+  include(CPack)
+endif()

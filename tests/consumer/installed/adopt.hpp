@@ -1,0 +1,63 @@
+// Opens a device by the including program's own means, CALL(vkFunction), lets Fovea adopt it, and compiles
+// the plan of one attention call.
+#pragma once
+
+#include <fovea/fovea_vulkan.h>
+#include <fovea/fovea.hpp>
+
+#include <cstdio>
+
+inline int adopt(PFN_vkGetInstanceProcAddr getter) {
+    VkApplicationInfo app{};
+    app.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
+    app.apiVersion = VK_API_VERSION_1_1;
+    VkInstanceCreateInfo create{};
+    create.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
+    create.pApplicationInfo = &app;
+    VkInstance instance;
+    if (CALL(vkCreateInstance)(&create, nullptr, &instance) != VK_SUCCESS)
+        return std::puts("no Vulkan instance"), 1;
+    LOAD_INSTANCE(instance);
+    VkPhysicalDevice gpu;
+    uint32_t count = 1;
+    if (CALL(vkEnumeratePhysicalDevices)(instance, &count, &gpu) < 0 || count == 0)
+        return std::puts("no Vulkan device"), 1;
+    const float priority = 1;
+    VkDeviceQueueCreateInfo queue{};
+    queue.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
+    queue.queueCount = 1;
+    queue.pQueuePriorities = &priority;
+    VkDeviceCreateInfo device_create{};
+    device_create.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
+    device_create.queueCreateInfoCount = 1;
+    device_create.pQueueCreateInfos = &queue;
+    VkDevice device;
+    if (CALL(vkCreateDevice)(gpu, &device_create, nullptr, &device) != VK_SUCCESS)
+        return std::puts("no device"), 1;
+
+    FoveaVulkanHost host{};
+    host.struct_size = sizeof host;
+    host.api_version = VK_API_VERSION_1_1;
+    host.instance = instance;
+    host.physical_device = gpu;
+    host.device = device;
+    host.get_instance_proc_addr = getter;
+    FoveaContext context = nullptr;
+    fovea::Diag diag;
+    if (foveaCreateContext(&host, &context, &diag) != FOVEA_OK) return std::puts(diag.text), 1;
+    FoveaDeviceFacts facts{};
+    facts.struct_size = sizeof facts;
+    foveaContextFacts(context, &facts, &diag);
+    {
+        fovea::Attention call;
+        call.batch(1).heads(2).lengths(8, 8).dims(16).causal();
+        const fovea::Result<fovea::Plan> plan = fovea::plan_attention(facts, call);
+        if (!plan) return std::puts(plan.error().text.c_str()), 1;
+        if (foveaCompilePlan(context, plan->get(), &diag) != FOVEA_OK) return std::puts(diag.text), 1;
+        std::printf("adopted: %s\n", plan->info().reason);
+    }
+    foveaDestroyContext(context);
+    DESTROY_DEVICE(device);
+    CALL(vkDestroyInstance)(instance, nullptr);
+    return 0;
+}

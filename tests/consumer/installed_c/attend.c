@@ -1,0 +1,3 @@
+#include "../attend.h"
+
+int main(void) { return attend(); }

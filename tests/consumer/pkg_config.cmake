@@ -1,0 +1,31 @@
+# Compiles and links by what pkg-config says alone, then runs: static by the archive's name, shared by default.
+#   cmake -DPREFIX=... -DLIBDIR=lib -DPKG_CONFIG=... -DCC=... -DCXX=... -DSOURCE=folder -DBINARY=folder -P pkg_config.cmake
+cmake_minimum_required(VERSION 3.25)
+set(ENV{PKG_CONFIG_PATH} "${PREFIX}/${LIBDIR}/pkgconfig")
+file(MAKE_DIRECTORY "${BINARY}")
+
+function(step)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE text ERROR_VARIABLE text)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "${ARGN}\n${text}\n${code}")
+  endif()
+  string(STRIP "${text}" text)
+  separate_arguments(words UNIX_COMMAND "${text}")
+  set(words "${words}" PARENT_SCOPE)
+  set(text "${text}" PARENT_SCOPE)
+endfunction()
+
+step("${PKG_CONFIG}" --cflags --libs fovea)
+step("${CC}" -std=c99 "${SOURCE}/installed_c/attend.c" ${words} "-Wl,-rpath,${PREFIX}/${LIBDIR}" -o "${BINARY}/shared")
+step("${BINARY}/shared")
+message(STATUS "shared: ${text}")
+step("${PKG_CONFIG}" --cflags --libs --static fovea)
+list(TRANSFORM words REPLACE "^-lfovea$" "-l:libfovea.a")
+step("${CC}" -std=c99 "${SOURCE}/installed_c/attend.c" ${words} -o "${BINARY}/static")
+step("${BINARY}/static")
+message(STATUS "static: ${text}")
+step("${PKG_CONFIG}" --cflags --libs fovea-runtime)
+step("${CXX}" -std=c++20 "${SOURCE}/installed/with_runtime.cpp" ${words} "-Wl,-rpath,${PREFIX}/${LIBDIR}"
+     -o "${BINARY}/with_runtime")
+step("${BINARY}/with_runtime")
+message(STATUS "with_runtime: ${text}")
