@@ -15,7 +15,7 @@ packages=(
     libvulkan-dev vulkan-tools vulkan-validationlayers spirv-tools glslang-tools
     libglfw3-dev libgtest-dev libhwy-dev libpng-dev libstb-dev zlib1g-dev
     # programs with a window on a virtual display, fonts, and Emscripten's parser
-    xvfb xauth x11-utils fonts-dejavu-core fonts-inter node-acorn
+    xvfb xauth x11-utils xdotool fonts-dejavu-core fonts-inter node-acorn
 )
 # A software Vulkan driver with Vulkan 1.4. Debian 12's own is too old (Mesa 22), so there it comes from backports.
 mesa_package=mesa-vulkan-drivers

@@ -1,5 +1,6 @@
 #include "headless.hpp"
 
+#include "describe.hpp"
 #include "gpu/imgui_backend.hpp"
 #include "gpu/offscreen_frame.hpp"
 #include "panels/panels.hpp"
@@ -103,27 +104,6 @@ Result<void> export_numbers(const Session& session, const std::string& path) {
     return {};
 }
 
-void describe(Session& session) {
-    const Stage& stage = session.stage();
-    std::printf("level %d, %s; %zu tokens:", session.settings().level,
-                std::string(level_name(session.settings().level)).c_str(), session.tokens().size());
-    for (const std::string& token : session.tokens()) std::printf(" %s", token.c_str());
-    std::printf("\n%s = %s, %llu heads of %llu x %llu\n", stage.name.c_str(), stage.formula.c_str(),
-                static_cast<unsigned long long>(stage.heads), static_cast<unsigned long long>(stage.rows),
-                static_cast<unsigned long long>(stage.columns));
-    const std::span<const float> values =
-        stage.values.subspan(session.view.head * stage.rows * stage.columns, stage.rows * stage.columns);
-    std::printf("%s\n",
-                print_tensor(F32Tensor({stage.rows, stage.columns}, {values.begin(), values.end()})).c_str());
-    if (!session.derivation()) return;
-    DerivationStyle style;
-    const std::string query = token_label(session, uint64_t(session.view.picked_row)),
-                      key = token_label(session, uint64_t(session.view.picked_column));
-    style.query_token = query;
-    style.key_token = key;
-    std::printf("%s\n", derivation_text(*session.derivation(), style).c_str());
-}
-
 }  // namespace
 
 Result<void> run_headless(const Options& o) {
@@ -144,7 +124,7 @@ Result<void> run_headless(const Options& o) {
             if (Result<void> r = draw_picture(**device, session, o); !r) return r;
         if (!o.export_csv.empty())
             if (Result<void> r = export_numbers(session, o.export_csv); !r) return r;
-        if (o.describe) describe(session);
+        if (o.describe) std::fputs(describe(session).c_str(), stdout);
     }
     const std::vector<std::string> messages = (*device)->take_messages();
     if (!messages.empty())

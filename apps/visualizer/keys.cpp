@@ -56,18 +56,22 @@ constexpr KeyCommand kCommands[] = {
     {ImGuiKey_F, false, false, "F", "fit", [](Session& s) { s.view.zoom = 0; }},
     {ImGuiKey_Z, true, false, "Ctrl+Z", "undo", [](Session& s) { s.undo(); }},
     {ImGuiKey_Z, true, true, "Ctrl+Shift+Z", "redo", [](Session& s) { s.redo(); }},
+    {ImGuiKey_Q, true, false, "Ctrl+Q", "quit", [](Session& s) { s.wants_to_quit = true; }},
 };
 
 }  // namespace
 
 std::span<const KeyCommand> key_commands() { return kCommands; }
 
-void handle_keys(PanelContext& ui) {
-    const ImGuiIO& io = ImGui::GetIO();
-    if (io.WantTextInput || !ui.session.ready()) return;
-    for (const KeyCommand& command : kCommands)
-        if (io.KeyCtrl == command.control && io.KeyShift == command.shift && ImGui::IsKeyPressed(command.key))
-            command.run(ui.session);
+bool run_key(Session& session, const KeyPress& press) {
+    if (!session.ready()) return false;
+    for (const KeyCommand& command : kCommands) {
+        if (press.key != command.key || press.control != command.control || press.shift != command.shift)
+            continue;
+        command.run(session);
+        return true;
+    }
+    return false;
 }
 
 }  // namespace fovea::visualizer

@@ -16,7 +16,13 @@ struct KeyCommand {
 };
 std::span<const KeyCommand> key_commands();
 
-// Runs the commands of the keys pressed in this frame, unless a text field has them.
-void handle_keys(PanelContext& ui);
+// A key with the modifiers that were down when it was pressed. ImGui knows only those of its frame's end: of
+// quick typing in slow frames they are already up.
+struct KeyPress {
+    ImGuiKey key;
+    bool control, shift;
+};
+// Runs the command that the table has for it; false if it has none.
+bool run_key(Session& session, const KeyPress& press);
 
 }  // namespace fovea::visualizer

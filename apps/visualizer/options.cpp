@@ -48,6 +48,8 @@ Result<void> apply(Options& o, std::string_view name, std::string_view value) {
         o.stage = std::string(value);
     } else if (name == "--screenshot") {
         o.screenshot = std::string(value);
+    } else if (name == "--follow") {
+        o.follow = std::string(value);
     } else if (name == "--export") {
         o.export_csv = std::string(value);
     } else {
@@ -75,6 +77,9 @@ const char* options_help() {
            "  --screenshot FILE.png   draws one picture without a window\n"
            "  --export FILE.csv       writes the shown stage's numbers\n"
            "  --describe              says in words what the picture shows\n"
+           "  --follow FILE.txt       keeps FILE as a description of what the window shows, for screen "
+           "readers "
+           "and scripts\n"
            "  --validation            runs under the Vulkan validation layer; any message is an error\n";
 }
 

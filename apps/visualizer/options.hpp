@@ -22,6 +22,7 @@ struct Options {
     std::string screenshot;  // a PNG file: draw one picture without a window and end
     std::string export_csv;  // the shown stage's numbers
     bool describe = false;   // what the picture shows, as text
+    std::string follow;      // a file that is kept as a description of what the window shows
     bool validation = false;
     bool help = false;
 

@@ -1,5 +1,6 @@
 #include "window.hpp"
 
+#include "describe.hpp"
 #include "gpu/imgui_backend.hpp"
 #include "gpu/swapchain.hpp"
 #include "keys.hpp"
@@ -8,8 +9,12 @@
 #define GLFW_INCLUDE_NONE
 #include <GLFW/glfw3.h>
 #include <imgui_impl_glfw.h>
+#include <imgui_internal.h>
 
+#include <chrono>
 #include <cmath>
+#include <cstdio>
+#include <filesystem>
 
 namespace fovea::visualizer {
 namespace {
@@ -19,6 +24,7 @@ namespace {
 constexpr double kFrameSeconds = 4e-3, kSoftwareRate = 2e9, kHardwareRate = 2e11;
 // Frames drawn after the last event, so that ImGui's hovering and layout settle; then the program sleeps.
 constexpr int kSettleFrames = 4;
+constexpr int kFramesInFlight = 2;  // of Swapchain
 
 struct GlfwGuard {
     GLFWwindow* window = nullptr;
@@ -52,99 +58,267 @@ Result<void> open_window(GlfwGuard& glfw, const Options& o, float& scale) {
     return {};
 }
 
-Result<void> draw_frame(Swapchain& swapchain, ImGuiBackend& backend, PanelContext& ui, double frame_flops,
-                        GpuDevice& device, bool& computing) {
-    const Result<VkCommandBuffer> cmd = swapchain.begin_frame();
-    if (!cmd) return cmd.error();
-    if (!*cmd) {
-        const Result<bool> rebuilt = swapchain.rebuild();
-        if (!rebuilt) return rebuilt.error();
-        return {};
+// What the window shows, kept in a file for those who cannot see it.
+class Follower {
+  public:
+    explicit Follower(std::string path) : path_(std::move(path)) {}
+    void update(const std::string& text) {
+        if (path_.empty() || text == last_) return;
+        last_ = text;
+        const std::string unfinished = path_ + ".part";
+        std::FILE* file = std::fopen(unfinished.c_str(), "wb");
+        if (!file) return;
+        const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+        std::error_code ignored;
+        if (std::fclose(file) == 0 && written) std::filesystem::rename(unfinished, path_, ignored);
     }
-    if (ui.session.needs_idle()) vkDeviceWaitIdle(device.device());
-    const Result<bool> more = ui.session.update(*cmd, frame_flops);
-    if (!more) return more.error();
-    computing = *more;
-    for (const VkBuffer buffer : ui.session.released) ui.matrices.forget(buffer);
-    ui.session.released.clear();
-    ui.matrices.begin_frame(*cmd, swapchain.extent());
-    ImGui_ImplGlfw_NewFrame();
-    backend.new_frame();
-    handle_keys(ui);
-    draw_main_window(ui);
-    const ImVec4 ground = ImGui::ColorConvertU32ToFloat4(palette(ui.session.theme).ground);
-    swapchain.begin_pass(*cmd, {ground.x, ground.y, ground.z});
-    backend.draw(*cmd);
-    const Result<bool> shown = swapchain.end_frame(*cmd);
-    if (!shown) return shown.error();
-    if (!*shown)
-        if (const Result<bool> rebuilt = swapchain.rebuild(); !rebuilt) return rebuilt.error();
+
+  private:
+    std::string path_, last_;
+};
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// What arrived since the last frame.
+struct WindowEvents {
+    bool active = false;
+    std::vector<KeyPress> keys;
+};
+
+class Window {
+  public:
+    explicit Window(const Options& options) : options_(options), follower_(options.follow) {}
+    Result<void> open();
+    Result<void> run();
+
+  private:
+    Result<void> open_device();
+    Result<void> open_imgui();
+    Result<void> draw_frame();
+    void wait_for_events();
+    std::string description();
+
+    const Options& options_;
+    std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+    float scale_ = 1;
+    // Destroyed in reverse: what draws before what it draws with, the window last.
+    GlfwGuard glfw_;
+    std::unique_ptr<GpuDevice> device_;
+    std::unique_ptr<Swapchain> swapchain_;
+    std::unique_ptr<ImGuiBackend> backend_;
+    std::unique_ptr<MatrixRenderer> matrices_;
+    std::unique_ptr<Session> session_;
+    Follower follower_;
+    bool computing_ = true;
+    WindowEvents events_;
+    int settle_ = kSettleFrames;
+    double first_frame_s_ = 0;
+};
+
+// By the letter on the key where it has one, whatever the keyboard's layout; ImGuiKey_None for other keys.
+ImGuiKey imgui_key(int key, int scancode) {
+    const struct {
+        int glfw;
+        ImGuiKey imgui;
+    } named[] = {{GLFW_KEY_LEFT, ImGuiKey_LeftArrow},
+                 {GLFW_KEY_RIGHT, ImGuiKey_RightArrow},
+                 {GLFW_KEY_UP, ImGuiKey_UpArrow},
+                 {GLFW_KEY_DOWN, ImGuiKey_DownArrow},
+                 {GLFW_KEY_PAGE_UP, ImGuiKey_PageUp},
+                 {GLFW_KEY_PAGE_DOWN, ImGuiKey_PageDown},
+                 {GLFW_KEY_SPACE, ImGuiKey_Space},
+                 {GLFW_KEY_ENTER, ImGuiKey_Enter},
+                 {GLFW_KEY_ESCAPE, ImGuiKey_Escape},
+                 {GLFW_KEY_F1, ImGuiKey_F1},
+                 {GLFW_KEY_F11, ImGuiKey_F11},
+                 {GLFW_KEY_LEFT_BRACKET, ImGuiKey_LeftBracket},
+                 {GLFW_KEY_RIGHT_BRACKET, ImGuiKey_RightBracket},
+                 {GLFW_KEY_SLASH, ImGuiKey_Slash}};
+    for (const auto& pair : named)
+        if (pair.glfw == key) return pair.imgui;
+    const char* name = glfwGetKeyName(key, scancode);
+    const char letter = name && !name[1] ? name[0] : '\0';
+    if (letter >= 'a' && letter <= 'z') return ImGuiKey(ImGuiKey_A + (letter - 'a'));
+    if (key >= GLFW_KEY_0 && key <= GLFW_KEY_9) return ImGuiKey(ImGuiKey_0 + (key - GLFW_KEY_0));
+    return ImGuiKey_None;
+}
+
+// Something for the reader's eyes has happened. Other messages of the window system are no reason to draw: a
+// driver's own presenting sends some after each frame.
+void watch_events(GLFWwindow* window, WindowEvents* events) {
+    glfwSetWindowUserPointer(window, events);
+    const auto note = [](GLFWwindow* w) {
+        static_cast<WindowEvents*>(glfwGetWindowUserPointer(w))->active = true;
+    };
+    static constexpr auto kNote = +note;
+    glfwSetCursorPosCallback(window, [](GLFWwindow* w, double, double) { kNote(w); });
+    glfwSetCursorEnterCallback(window, [](GLFWwindow* w, int) { kNote(w); });
+    glfwSetMouseButtonCallback(window, [](GLFWwindow* w, int, int, int) { kNote(w); });
+    glfwSetScrollCallback(window, [](GLFWwindow* w, double, double) { kNote(w); });
+    glfwSetCharCallback(window, [](GLFWwindow* w, unsigned) { kNote(w); });
+    glfwSetWindowFocusCallback(window, [](GLFWwindow* w, int) { kNote(w); });
+    glfwSetWindowIconifyCallback(window, [](GLFWwindow* w, int) { kNote(w); });
+    glfwSetFramebufferSizeCallback(window, [](GLFWwindow* w, int, int) { kNote(w); });
+    glfwSetWindowRefreshCallback(window, kNote);
+    glfwSetKeyCallback(window, [](GLFWwindow* w, int key, int scancode, int action, int modifiers) {
+        kNote(w);
+        const ImGuiKey found = imgui_key(key, scancode);
+        if (action == GLFW_RELEASE || found == ImGuiKey_None || ImGui::GetIO().WantTextInput) return;
+        static_cast<WindowEvents*>(glfwGetWindowUserPointer(w))
+            ->keys.push_back({found, (modifiers & (GLFW_MOD_CONTROL | GLFW_MOD_SUPER)) != 0,
+                              (modifiers & GLFW_MOD_SHIFT) != 0});
+    });
+}
+
+Result<void> Window::open() {
+    if (Result<void> r = open_window(glfw_, options_, scale_); !r) return r;
+    if (Result<void> r = open_device(); !r) return r;
+    if (Result<void> r = open_imgui(); !r) return r;
+    session_ = std::make_unique<Session>(*device_, options_.on_cpu, kFramesInFlight);
+    session_->theme = options_.theme;
+    Settings settings = level_settings(options_.level);
+    if (options_.text) settings.text = *options_.text;
+    session_->change(settings);
     return {};
 }
 
-}  // namespace
-
-Result<void> run_window(const Options& o) {
-    GlfwGuard glfw;
-    float scale = 1;
-    if (Result<void> r = open_window(glfw, o, scale); !r) return r;
+Result<void> Window::open_device() {
     uint32_t count = 0;
     const char** extensions = glfwGetRequiredInstanceExtensions(&count);
     GpuWishes wishes;
     wishes.instance_extensions.assign(extensions, extensions + count);
     wishes.present = true;
-    wishes.vulkan_device = o.vulkan_device;
-    wishes.validation = o.validation;
-    const Result<std::unique_ptr<GpuDevice>> device = GpuDevice::open(wishes);
+    wishes.vulkan_device = options_.vulkan_device;
+    wishes.validation = options_.validation;
+    Result<std::unique_ptr<GpuDevice>> device = GpuDevice::open(wishes);
     if (!device) return device.error();
+    device_ = std::move(*device);
     VkSurfaceKHR surface = VK_NULL_HANDLE;
-    if (VkResult r = glfwCreateWindowSurface((*device)->instance(), glfw.window, nullptr, &surface))
+    if (VkResult r = glfwCreateWindowSurface(device_->instance(), glfw_.window, nullptr, &surface))
         return vulkan_error("glfwCreateWindowSurface", r);
-    const Result<std::unique_ptr<Swapchain>> swapchain = Swapchain::create(**device, surface);
+    Result<std::unique_ptr<Swapchain>> swapchain = Swapchain::create(*device_, surface);
     if (!swapchain) return swapchain.error();
+    swapchain_ = std::move(*swapchain);
+    return {};
+}
 
+Result<void> Window::open_imgui() {
     ImGui::CreateContext();
     ImGui::GetIO().IniFilename = nullptr;
     ImGui::GetIO().ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
-    apply_style(o.theme, scale);
-    ImGui_ImplGlfw_InitForVulkan(glfw.window, true);
-    glfw.imgui = true;
-    const Result<std::unique_ptr<ImGuiBackend>> backend =
-        ImGuiBackend::create(**device, (*swapchain)->render_pass(), (*swapchain)->image_count(), scale);
+    apply_style(options_.theme, scale_);
+    watch_events(glfw_.window, &events_);
+    ImGui_ImplGlfw_InitForVulkan(glfw_.window, true);  // passes each event on to the watchers
+    glfw_.imgui = true;
+    Result<std::unique_ptr<ImGuiBackend>> backend =
+        ImGuiBackend::create(*device_, swapchain_->render_pass(), swapchain_->image_count(), scale_);
     if (!backend) return backend.error();
-    const Result<std::unique_ptr<MatrixRenderer>> matrices =
-        MatrixRenderer::create(**device, (*swapchain)->render_pass());
+    backend_ = std::move(*backend);
+    Result<std::unique_ptr<MatrixRenderer>> matrices =
+        MatrixRenderer::create(*device_, swapchain_->render_pass());
     if (!matrices) return matrices.error();
-    ImGui::GetIO().FontDefault = (*backend)->fonts().body;
+    matrices_ = std::move(*matrices);
+    ImGui::GetIO().FontDefault = backend_->fonts().body;
+    return {};
+}
 
-    Session session(**device, o.on_cpu);
-    session.theme = o.theme;
-    Settings settings = level_settings(o.level);
-    if (o.text) settings.text = *o.text;
-    session.change(settings);
-    PanelContext ui{session, **matrices, (*backend)->fonts(), scale};
-    const double rate = (*device)->facts().device_class == FOVEA_CLASS_CPU ? kSoftwareRate : kHardwareRate;
-    bool computing = true;
-    for (int settle = kSettleFrames; !glfwWindowShouldClose(glfw.window);) {
-        // Nothing to compute and nothing moving: sleep until the next event.
-        if (computing || settle > 0 || session.needs_idle()) {
-            glfwPollEvents();
-            --settle;
-        } else {
-            glfwWaitEvents();
-            settle = kSettleFrames;
-        }
-        if (Result<void> r =
-                draw_frame(**swapchain, **backend, ui, kFrameSeconds * rate, **device, computing);
-            !r)
-            return r;
+Result<void> Window::draw_frame() {
+    const Result<VkCommandBuffer> cmd = swapchain_->begin_frame();
+    if (!cmd) return cmd.error();
+    if (!*cmd) {
+        settle_ = kSettleFrames;
+        const Result<bool> rebuilt = swapchain_->rebuild();
+        if (!rebuilt) return rebuilt.error();
+        return {};
     }
-    vkDeviceWaitIdle((*device)->device());
-    const std::vector<std::string> messages = (*device)->take_messages();
+    // ImGui's own walk over the panels, begun with Tab, has these keys while it lasts.
+    if (!ImGui::GetIO().NavVisible)
+        for (const KeyPress& press : events_.keys) run_key(*session_, press);
+    events_.keys.clear();
+    if (session_->needs_idle()) vkDeviceWaitIdle(device_->device());
+    const double rate = device_->facts().device_class == FOVEA_CLASS_CPU ? kSoftwareRate : kHardwareRate;
+    const Result<bool> more = session_->update(*cmd, kFrameSeconds * rate);
+    if (!more) return more.error();
+    computing_ = *more;
+    for (const VkBuffer buffer : session_->released) matrices_->forget(buffer);
+    session_->released.clear();
+    matrices_->begin_frame(*cmd, swapchain_->extent());
+    PanelContext ui{*session_, *matrices_, backend_->fonts(), scale_};
+    ImGui_ImplGlfw_NewFrame();
+    backend_->new_frame();
+    draw_main_window(ui);
+    const ImVec4 ground = ImGui::ColorConvertU32ToFloat4(palette(session_->theme).ground);
+    swapchain_->begin_pass(*cmd, {ground.x, ground.y, ground.z});
+    backend_->draw(*cmd);
+    const Result<bool> shown = swapchain_->end_frame(*cmd);
+    if (!shown) return shown.error();
+    if (!*shown)
+        if (const Result<bool> rebuilt = swapchain_->rebuild(); !rebuilt) return rebuilt.error();
+    if (first_frame_s_ == 0 && session_->complete()) {
+        vkDeviceWaitIdle(device_->device());
+        first_frame_s_ = seconds_since(begin_);
+    }
+    return {};
+}
+
+std::string Window::description() {
+    char head[96];
+    std::snprintf(head, sizeof head, "window %u x %u, first complete frame after %.3f s\n",
+                  swapchain_->extent().width, swapchain_->extent().height, first_frame_s_);
+    return head + describe(*session_);
+}
+
+// Nothing to compute and nothing moving: sleep until the next event. A minimised window draws nothing.
+void Window::wait_for_events() {
+    int width = 0, height = 0;
+    glfwGetFramebufferSize(glfw_.window, &width, &height);
+    const bool hidden = width == 0 || height == 0 || glfwGetWindowAttrib(glfw_.window, GLFW_ICONIFIED);
+    if (!hidden && (computing_ || settle_ > 0 || session_->needs_idle())) {
+        glfwPollEvents();
+        // ImGui takes a key's press and release in one frame each: of quick typing some is left for later
+        // frames.
+        if (events_.active || ImGui::GetCurrentContext()->InputEventsQueue.Size > 0)
+            settle_ = kSettleFrames;
+        else
+            --settle_;
+        return;
+    }
+    // A text field's cursor blinks.
+    const bool blinks = !hidden && ImGui::GetIO().WantTextInput;
+    if (blinks)
+        glfwWaitEventsTimeout(0.4);
+    else
+        glfwWaitEvents();
+    if (blinks || events_.active) settle_ = kSettleFrames;
+}
+
+Result<void> Window::run() {
+    while (!glfwWindowShouldClose(glfw_.window) && !session_->wants_to_quit) {
+        events_.active = false;
+        wait_for_events();
+        int width = 0, height = 0;
+        glfwGetFramebufferSize(glfw_.window, &width, &height);
+        if (width == 0 || height == 0 || glfwGetWindowAttrib(glfw_.window, GLFW_ICONIFIED)) continue;
+        if (!computing_ && settle_ <= 0 && !session_->needs_idle()) continue;
+        if (Result<void> r = draw_frame(); !r) return r;
+        if (!options_.follow.empty() && session_->ready() && settle_ <= 1) follower_.update(description());
+    }
+    vkDeviceWaitIdle(device_->device());
+    const std::vector<std::string> messages = device_->take_messages();
     if (!messages.empty())
         return Error{FOVEA_VULKAN_ERROR, "validation",
                      std::to_string(messages.size()) + " messages, the first: " + messages[0]};
     return {};
+}
+
+}  // namespace
+
+Result<void> run_window(const Options& options) {
+    Window window(options);
+    if (Result<void> r = window.open(); !r) return r;
+    return window.run();
 }
 
 }  // namespace fovea::visualizer

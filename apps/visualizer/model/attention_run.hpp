@@ -24,6 +24,7 @@ class AttentionRun {
     // CPU it runs them now. Leaves the results visible to fragment shaders and the host.
     Result<bool> advance(VkCommandBuffer cmd, double flops);
     bool finished() const { return next_slice_ >= info_.slice_count; }
+    double total_flops() const { return info_.max_slice_flops * double(info_.slice_count); }
     double progress() const {
         return info_.slice_count ? double(next_slice_) / double(info_.slice_count) : 1;
     }

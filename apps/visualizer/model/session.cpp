@@ -67,12 +67,36 @@ Result<bool> Session::update(VkCommandBuffer cmd, double flops) {
         problem_.clear();
         // A refused change keeps the last result on the screen, with the reason beside it.
         if (Result<void> r = rebuild(); !r) problem_ = r.error().field + ": " + r.error().text;
+        if (run_)
+            if (Result<void> r = compute_at_once(flops); !r) return r.error();
     }
     if (!run_) return Error{FOVEA_INVALID_ARGUMENT, "settings", problem_};
+    if (run_->finished()) {
+        if (updates_since_end_ < frames_in_flight_) ++updates_since_end_;
+        return !complete();
+    }
     const Result<bool> advanced = run_->advance(cmd, flops);
     if (!advanced) return advanced.error();
-    if (*advanced) derived_cell_.reset();
-    return !run_->finished();
+    derived_cell_.reset();
+    updates_since_end_ = 0;
+    return !complete();
+}
+
+// What fits one frame is there in the frame of the change: numbers do not blink while a slider is dragged.
+Result<void> Session::compute_at_once(double flops) {
+    updates_since_end_ = 0;
+    if (frames_in_flight_ == 0 || run_->total_flops() > flops) return {};
+    while (!run_->finished()) {
+        Result<bool> advanced = false;
+        if (Result<void> r =
+                device_.run_once([&](VkCommandBuffer cmd) { advanced = run_->advance(cmd, flops); });
+            !r)
+            return r;
+        if (!advanced) return advanced.error();
+    }
+    derived_cell_.reset();
+    updates_since_end_ = frames_in_flight_;
+    return {};
 }
 
 Result<void> Session::rebuild() {
@@ -155,7 +179,7 @@ const std::optional<Derivation>& Session::derivation() {
     const Cell cell{0, view.head, uint64_t(view.picked_row), uint64_t(view.picked_column)};
     const bool same = derived_cell_ && derived_cell_->head == cell.head &&
                       derived_cell_->query == cell.query && derived_cell_->key == cell.key;
-    if (!s.over_keys || !run_->finished()) {
+    if (!s.over_keys || !complete()) {
         derivation_.reset();
         derived_cell_.reset();
     } else if (!same) {

@@ -39,7 +39,10 @@ struct ViewState {
 
 class Session {
   public:
-    Session(GpuDevice& device, bool on_cpu) : device_(device), on_cpu_(on_cpu) {}
+    // `frames_in_flight`: submissions after which update()'s caller has waited for a recorded one; 0 where
+    // each call is waited for.
+    Session(GpuDevice& device, bool on_cpu, int frames_in_flight = 0)
+        : device_(device), on_cpu_(on_cpu), frames_in_flight_(frames_in_flight) {}
     ~Session();
 
     const Settings& settings() const { return settings_; }
@@ -57,6 +60,8 @@ class Session {
     bool needs_idle() const { return dirty_; }
 
     bool ready() const { return run_ != nullptr; }
+    // The numbers of all stages are there to be read.
+    bool complete() const { return run_ && run_->finished() && updates_since_end_ >= frames_in_flight_; }
     const std::vector<std::string>& tokens() const { return projected_.tokens; }
     const std::vector<Stage>& stages() const { return stages_; }
     const Stage& stage() const { return stages_[view.stage]; }
@@ -72,16 +77,19 @@ class Session {
 
     ViewState view;
     Theme theme = Theme::dark;
+    bool wants_to_quit = false;
     // Buffers that the matrix renderer has to forget before they go.
     std::vector<VkBuffer> released;
 
   private:
     Result<void> rebuild();
+    Result<void> compute_at_once(double flops);
     void collect_stages();
     Result<void> add_host_stage(const HostStage& stage);
 
     GpuDevice& device_;
     bool on_cpu_;
+    int frames_in_flight_, updates_since_end_ = 0;
     Settings settings_;
     std::vector<Settings> undo_, redo_;
     uint64_t last_gesture_ = 0;

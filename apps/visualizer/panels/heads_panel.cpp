@@ -12,7 +12,7 @@ void draw_heads_panel(PanelContext& ui) {
     const Palette& colours = palette(session.theme);
     const ImGuiIO& io = ImGui::GetIO();
     heading(ui, "Heads", (std::to_string(stage.heads) + " of " + stage.name).c_str());
-    if (!session.run().finished()) return;
+    if (!session.complete()) return;
     const float side = std::max(ImGui::GetContentRegionAvail().y - 22 * ui.scale, 24.0f);
     const uint64_t count = stage.rows * stage.columns;
     for (uint32_t head = 0; head < stage.heads; ++head) {

@@ -260,7 +260,7 @@ void draw_controls(PanelContext& ui) {
 
 void draw_matrix_panel(PanelContext& ui) {
     draw_controls(ui);
-    if (!ui.session.run().finished()) {
+    if (!ui.session.complete()) {
         ImGui::TextDisabled("computing, %.0f%%", 100 * ui.session.run().progress());
         return;
     }

@@ -22,17 +22,17 @@ void draw_status_bar(PanelContext& ui) {
         ImGui::Text("%s  %s \xe2\x86\x92 %s", stage.name.c_str(), row.c_str(), column.c_str());
         const uint64_t index = (view.head * stage.rows + uint64_t(view.picked_row)) * stage.columns +
                                uint64_t(view.picked_column);
-        if (session.run().finished() && index < stage.values.size()) {
+        if (session.complete() && index < stage.values.size()) {
             ImGui::SameLine(0, 16 * ui.scale);
             ImGui::Text("%.9g", double(stage.values[index]));
         }
-        if (!session.run().finished()) {
+        if (!session.complete()) {
             ImGui::SameLine(0, 16 * ui.scale);
             ImGui::Text("computing, %.0f%%", 100 * session.run().progress());
         }
         const std::string where = std::string(session.on_cpu() ? "CPU" : session.device_name()) +
                                   ", kernel " + kernel_name(session.run().info().kernel) +
-                                  (session.run().finished() ? ", exact" : "");
+                                  (session.complete() ? ", exact" : "");
         ImGui::SameLine(ImGui::GetWindowWidth() - ImGui::CalcTextSize(where.c_str()).x - 14 * ui.scale);
         ImGui::TextDisabled("%s", where.c_str());
     }

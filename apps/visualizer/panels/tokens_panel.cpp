@@ -52,7 +52,7 @@ void draw_tokens_panel(PanelContext& ui) {
     if (ImGui::InputTextWithHint("##text", "type a sentence", &next.text))
         session.change(next, ImGui::GetID("##text"));
     ImGui::Dummy({0, 4 * ui.scale});
-    if (!session.run().finished()) return;
+    if (!session.complete()) return;
     const std::string from =
         "from \xe2\x80\x9c" + token_label(session, uint64_t(session.view.picked_row)) + "\xe2\x80\x9d to";
     ImGui::TextDisabled("%s", from.c_str());

@@ -1,0 +1,13 @@
+// What a picture or window shows, in words: for scripts, tests and screen readers.
+#pragma once
+
+#include "model/session.hpp"
+
+#include <string>
+
+namespace fovea::visualizer {
+
+// Level, tokens, the shown stage's numbers and the picked cell's derivation.
+std::string describe(Session& session);
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""The visualizer's window on a virtual display, driven by real input events.
+
+    window_test.py DRIVER_SCRIPT PROGRAM
+
+Picks cells with the mouse and with keys and compares what the window says it shows (--follow) with attention computed
+here in double precision; resizes, idles, quits. Any validation message makes the program end with an error.
+"""
+
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+TOKENS = ["Your", "journey", "starts", "with", "one", "step"]
+INPUTS = [[0.43, 0.15, 0.89], [0.55, 0.87, 0.66], [0.57, 0.85, 0.64], [0.22, 0.58, 0.33], [0.77, 0.25, 0.10],
+          [0.05, 0.80, 0.55]]
+PATIENCE_S = 30
+
+
+def reference_weight(query, key, causal=False):
+    scores = [sum(a * b for a, b in zip(INPUTS[query], other)) for other in INPUTS]
+    seen = range(query + 1) if causal else range(len(INPUTS))
+    if key not in seen:
+        return 0.0
+    return math.exp(scores[key]) / sum(math.exp(scores[j]) for j in seen)
+
+
+class Program:
+    def __init__(self, command, display, folder):
+        self.follow = Path(folder) / "follow.txt"
+        self.environment = dict(os.environ, DISPLAY=display)
+        self.begin = time.monotonic()
+        self.process = subprocess.Popen([*command, "--validation", "--preset", "1", "--follow", str(self.follow)],
+                                        env=self.environment, stderr=subprocess.PIPE, text=True)
+
+    def input(self, *words):
+        subprocess.run(["xdotool", *map(str, words)], env=self.environment, check=True, stdout=subprocess.DEVNULL)
+
+    def text(self):
+        return self.follow.read_text() if self.follow.exists() else ""
+
+    def wait(self, what, condition):
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            if self.process.poll() is not None:
+                raise SystemExit(f"the program ended while waiting for {what}: {self.process.stderr.read()}")
+            found = condition(self.text())
+            if found:
+                return found
+            time.sleep(0.05)
+        raise SystemExit(f"waited {PATIENCE_S} s for {what}; the window shows:\n{self.text()}")
+
+    def picked(self, text):
+        found = re.search(r"query (\d+) '(\w+)' against key (\d+) '(\w+)'", text)
+        return (int(found[1]), int(found[3])) if found else None
+
+    def processor_seconds(self):
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def check_cell(program, cell, causal=False):
+    text = program.text()
+    query, key = cell
+    assert f"query {query} '{TOKENS[query]}' against key {key} '{TOKENS[key]}'" in text, text
+    expected = f"{reference_weight(query, key, causal):.4f}"
+    shown = re.search(r"^weight\s+(\S+)", text, re.MULTILINE)[1]
+    assert shown == expected, f"cell {cell}: the inspector says {shown}, double precision {expected}\n{text}"
+    dot = f"{sum(a * b for a, b in zip(INPUTS[query], INPUTS[key])):.4f}"
+    assert re.search(r"^dot\s+(\S+)", text, re.MULTILINE)[1] == dot, text
+
+
+def cells_under_the_mouse(program):
+    """Goes over the middle of the window; the matrix of six tokens is about half as wide and high."""
+    cells = set()
+    for step in range(4):
+        x, y = 560 + 130 * step, 320 + 110 * step
+        program.input("mousemove", x, y)
+        time.sleep(0.3)
+        program.input("mousemove", x + 1, y)
+        before = program.picked(program.text())
+        try_until = time.monotonic() + 5
+        while program.picked(program.text()) == before and time.monotonic() < try_until:
+            time.sleep(0.05)
+        cell = program.picked(program.text())
+        check_cell(program, cell)
+        cells.add(cell)
+    assert len(cells) >= 3, f"the mouse picked only {cells}"
+    return cells
+
+
+def walk_with_keys(program):
+    program.input("mousemove", 5, 5)
+    program.input("key", "Up", "Up", "Up", "Up", "Up", "Up", "Left", "Left", "Left", "Left", "Left", "Left")
+    program.wait("cell 0, 0", lambda text: program.picked(text) == (0, 0))
+    path = [("Right", (0, 1)), ("Down", (1, 1)), ("Down", (2, 1)), ("Right", (2, 2)), ("Left", (2, 1)),
+            ("Up", (1, 1))]
+    for key, cell in path:
+        program.input("key", key)
+        program.wait(f"{key} to cell {cell}", lambda text: program.picked(text) == cell)
+        check_cell(program, cell)
+    program.input("key", "space")
+    masked, full = (f"{reference_weight(1, 1, causal):.4f}" for causal in (True, False))
+    program.wait("the causal mask", lambda text: re.search(rf"^weight\s+{masked}", text, re.MULTILINE))
+    check_cell(program, (1, 1), causal=True)
+    program.input("key", "ctrl+z")
+    program.wait("undo", lambda text: re.search(rf"^weight\s+{full}", text, re.MULTILINE))
+    check_cell(program, (1, 1))
+
+
+def change_sizes(program):
+    window = subprocess.run(["xdotool", "search", "--name", "^Fovea$"], env=program.environment, check=True,
+                            capture_output=True, text=True).stdout.split()[0]
+    for width, height in [(1200, 800), (700, 420), (1500, 900)]:
+        program.input("windowsize", window, width, height)
+        program.wait(f"{width} x {height}", lambda text: text.startswith(f"window {width} x {height},"))
+    program.input("windowunmap", window)
+    time.sleep(0.3)
+    program.input("windowmap", window)
+    program.input("mousemove", 500, 300)
+
+
+def idle(program):
+    time.sleep(1.5)  # the last frames
+    before = program.processor_seconds()
+    time.sleep(2)
+    used = program.processor_seconds() - before
+    assert used <= 0.04, f"{used:.2f} s of processor time in 2 s without an event"
+    return used
+
+
+def main():
+    if not shutil.which("Xvfb") or not shutil.which("xdotool"):
+        print("SKIPPED: no Xvfb or xdotool (scripts/setup-debian.sh installs them)")
+        return
+    read_end, write_end = os.pipe()
+    display = subprocess.Popen(["Xvfb", "-displayfd", str(write_end), "-screen", "0", "1600x1000x24", "-nolisten", "tcp"],
+                               pass_fds=[write_end], stderr=subprocess.DEVNULL)
+    os.close(write_end)
+    program = None
+    try:
+        number = os.read(read_end, 16).decode().strip()
+        with tempfile.TemporaryDirectory(prefix="fovea_window_") as folder:
+            program = Program(sys.argv[1:], f":{number}", folder)
+            program.wait("the first picture", lambda text: program.picked(text) == (1, 1))
+            started = time.monotonic() - program.begin
+            check_cell(program, (1, 1))
+            cells = cells_under_the_mouse(program)
+            walk_with_keys(program)
+            change_sizes(program)
+            used = idle(program)
+            program.input("key", "ctrl+q")
+            _, errors = program.process.communicate(timeout=PATIENCE_S)
+            assert program.process.returncode == 0, errors
+            print(f"first description after {started:.2f} s, {len(cells)} cells under the mouse, "
+                  f"{used:.2f} s of processor time in 2 s of idling")
+    finally:
+        if program and program.process.poll() is None:
+            program.process.kill()
+            program.process.wait()
+        display.terminate()
+        display.wait()
+
+
+main()
