@@ -1,0 +1,103 @@
+// A window is a loop bound: what lies outside costs nothing. Counted in the plans, for every kind of device
+// and every kernel that takes the problem.
+#include <fovea/runtime.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+namespace fovea::test {
+namespace {
+
+FoveaDeviceFacts cpu_device() {
+    FoveaDeviceFacts facts{};
+    facts.struct_size = sizeof facts;
+    facts.backend = FOVEA_BACKEND_CPU;
+    facts.cpu_threads = 2;
+    return facts;
+}
+
+// A GPU with what Vulkan 1.2 guarantees, and float16 storage.
+FoveaDeviceFacts vulkan_device(FoveaDeviceClass device_class) {
+    FoveaDeviceFacts facts{};
+    facts.struct_size = sizeof facts;
+    facts.backend = FOVEA_BACKEND_VULKAN;
+    facts.device_class = device_class;
+    facts.features = FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_SUBGROUP_ARITHMETIC |
+                     FOVEA_FEATURE_SUBGROUP_SHUFFLE | FOVEA_FEATURE_DEVICE_ATOMICS;
+    facts.max_workgroup_invocations = 1024, facts.max_shared_bytes = 32768, facts.max_push_bytes = 128;
+    for (uint32_t& count : facts.max_workgroup_count) count = 65535;
+    facts.subgroup_size = facts.min_subgroup_size = facts.max_subgroup_size = 32;
+    facts.storage_offset_alignment = 64;
+    facts.max_storage_range = uint64_t{1} << 27;
+    facts.core_count = 32;
+    return facts;
+}
+
+struct Device {
+    const char* name;
+    FoveaDeviceFacts facts;
+};
+std::vector<Device> devices() {
+    return {{"cpu", cpu_device()},
+            {"software Vulkan", vulkan_device(FOVEA_CLASS_CPU)},
+            {"integrated", vulkan_device(FOVEA_CLASS_INTEGRATED)},
+            {"discrete", vulkan_device(FOVEA_CLASS_DISCRETE)}};
+}
+
+struct Shape {
+    const char* name;
+    uint64_t len_q;
+    int64_t left, right;
+};
+constexpr uint64_t kKeys = 32768;
+constexpr Shape kShapes[] = {{"prefill, 128 to the left", kKeys, 127, 0},
+                             {"prefill, 64 to each side", kKeys, 64, 63},
+                             {"the last 1024 queries", 1024, 127, 0}};
+
+double needed_pairs(const Shape& shape) {
+    double pairs = 0;
+    for (int64_t i = int64_t(kKeys - shape.len_q); i < int64_t(kKeys); ++i)
+        pairs +=
+            double(std::min<int64_t>(kKeys - 1, i + shape.right) - std::max<int64_t>(0, i - shape.left) + 1);
+    return pairs;
+}
+
+TEST(WindowCost, of_128_keys_in_32768_is_within_half_again_of_the_arithmetic_it_needs) {
+    const FoveaKernel kernels[] = {FOVEA_KERNEL_AUTO, FOVEA_KERNEL_STAGED, FOVEA_KERNEL_FLASH,
+                                   FOVEA_KERNEL_DECODE};
+    size_t counted = 0;
+    for (const Device& device : devices()) {
+        for (const Shape& shape : kShapes) {
+            const double needed = needed_pairs(shape);
+            for (const FoveaKernel kernel : kernels) {
+                FoveaAttentionDesc desc =
+                    Attention().batch(1).heads(1).lengths(shape.len_q, kKeys).dims(64).desc;
+                desc.flags = FOVEA_FLAG_WINDOW;
+                desc.align = FOVEA_ALIGN_BOTTOM_RIGHT;
+                desc.window_left = shape.left, desc.window_right = shape.right;
+                desc.kernel = kernel;
+                const Result<Plan> plan = plan_attention(device.facts, desc);
+                if (!plan) {
+                    ASSERT_EQ(plan.error().field, "kernel") << plan.error().text;
+                    ASSERT_NE(kernel, FOVEA_KERNEL_AUTO);
+                    continue;
+                }
+                const FoveaPlanInfo info = plan->info();
+                const double share = info.visited_pairs / needed;
+                printf("%s, %s, %s: %.3f of the pairs needed, 1/%.0f of all\n", device.name, shape.name,
+                       kernel_name(info.kernel), share, info.total_pairs / info.visited_pairs);
+                EXPECT_GE(share, 1.0 - 1e-12);
+                EXPECT_LE(share, 1.5);
+                EXPECT_DOUBLE_EQ(info.flops, 2.0 * (64 + 64) * info.visited_pairs);
+                // The scores of all pairs would take 4 GiB.
+                EXPECT_LE(info.workspace_bytes, uint64_t{64} << 20);
+                ++counted;
+            }
+        }
+    }
+    EXPECT_GE(counted, devices().size() * std::size(kShapes) * 2);
+}
+
+}  // namespace
+}  // namespace fovea::test
