@@ -12,8 +12,8 @@
 #include "cpu/key_block_inl.hpp"
 #include "cpu/matrices_inl.hpp"
 #include "cpu/row_end.hpp"
+#include "cpu/rows_inl.hpp"
 #include "cpu/segments_inl.hpp"
-#include "cpu/softmax_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
@@ -40,7 +40,6 @@ class FlashTask {
 
     template <class T>
     void load_queries(size_t panel);
-    void set_lanes(size_t panel);
     void look_ahead(int64_t begin, int64_t end);
     void start_panel(size_t panel);
     void add_block(size_t panel, KeyBlock& block);
@@ -50,7 +49,6 @@ class FlashTask {
     template <class T>
     void store_outputs(size_t panel, const float* factor);
     void write_matrices(size_t panel, const KeyScratch& scratch);
-    void write_empty_rows();
 
     const AttentionCall& call_;
     const Problem& p_;
@@ -58,17 +56,16 @@ class FlashTask {
     unsigned char* base_;
     QueryRows rows_{};
     size_t panels_;
-    bool general_;  // logits are more than scale times product
-    MaxIn max_in_;
+    const LogitForm form_;
     Ahead ahead_[2];  // keys and values of the next block
-    float unit_;      // what s is multiplied by to become an exponent of 2
 };
 
 inline FlashTask::FlashTask(const AttentionCall& call, uint64_t task, unsigned char* scratch)
     : call_(call),
       p_(call.p),
       layout_(flash_layout(kShape, call.cut.panels, p_.dim_qk, p_.dim_v, call.cut.key_block)),
-      base_(scratch) {
+      base_(scratch),
+      form_(call.p) {
     const uint64_t heads = uint64_t{p_.batch} * p_.heads_kv;
     // The last rows come first: with a causal mask they are the most work.
     const int64_t tile = int64_t(call.cut.query_tiles - 1 - task / heads);
@@ -79,9 +76,6 @@ inline FlashTask::FlashTask(const AttentionCall& call, uint64_t task, unsigned c
     rows_.past = std::min(rows_.begin + int64_t(call.cut.query_tile), p_.len_q);
     rows_.end = std::clamp(rows_.view.q_length, rows_.begin, rows_.past);
     panels_ = (rows_.count(p_) + kPanel - 1) / kPanel;
-    general_ = p_.softcap > 0 || p_.alibi || p_.bias.present || p_.scale < 0;
-    max_in_ = general_ ? MaxIn::logits : MaxIn::exponents;
-    unit_ = general_ ? kLog2E : p_.scale * kLog2E;
 }
 
 inline void FlashTask::run() {
@@ -101,7 +95,7 @@ inline void FlashTask::run() {
         finish_panel(panel);
         if (wants_second_pass(p_)) write_matrices(panel, scratch);
     }
-    write_empty_rows();
+    write_empty_rows(call_, rows_);
 }
 
 // Spreads the lines of keys [begin, end) over the exponentials of the block before.
@@ -136,36 +130,12 @@ void FlashTask::load_queries(size_t panel) {
     pack_panel(from, p_.dim_qk, vectors_in(panel), queries(panel));
 }
 
-inline void FlashTask::set_lanes(size_t panel) {
-    Lanes& lanes_of = lanes(panel);
-    const size_t last = rows_.count(p_) - 1;
-    const float* slopes = call_.at<const float>(FOVEA_BIND_ALIBI);
-    int64_t key_count = rows_.view.kv_length;
-    if (p_.mask.present) key_count = std::min(key_count, p_.mask.keys);
-    if (p_.bias.present) key_count = std::min(key_count, p_.bias.keys);
-    for (size_t lane = 0; lane < kPanel; ++lane) {
-        const size_t n = HWY_MIN(panel * kPanel + lane, last);
-        const int64_t i = rows_.query(p_, n), position = i + rows_.view.offset;
-        const uint32_t h = rows_.head(p_, n);
-        int64_t begin = 0, end = key_count;  // both grow with the lane, even where the range is empty
-        if (p_.causal) end = std::min(end, position + 1);
-        if (p_.window_right != kUnbounded) end = std::min(end, position + p_.window_right + 1);
-        if (p_.window_left != kUnbounded) begin = std::max(begin, position - p_.window_left);
-        lanes_of.begin[lane] = int32_t(std::min(begin, key_count));
-        lanes_of.end[lane] = int32_t(std::max<int64_t>(end, 0));
-        lanes_of.position[lane] = int32_t(position);
-        lanes_of.query[lane] = uint32_t(i);
-        lanes_of.bh[lane] = rows_.b * p_.heads_q + h;
-        lanes_of.slope[lane] = slopes ? slopes[h] : 0;
-    }
-}
-
 inline void FlashTask::start_panel(size_t panel) {
     if (p_.q_type == FOVEA_F16)
         load_queries<uint16_t>(panel);
     else
         load_queries<float>(panel);
-    set_lanes(panel);
+    set_lanes(call_, rows_, panel * kPanel, lanes(panel));
     for (size_t lane = 0; lane < kPanel; ++lane) {
         maxima(panel)[lane] = kFloor;
         sums(panel)[lane] = 0;
@@ -184,8 +154,8 @@ inline void FlashTask::logits_of(size_t panel, const KeyBlock& block, const Segm
     for (size_t n = 0; n < segments.count; ++n) {
         const Segment& part = segments.part[n];
         const size_t first = part.first_vector * kLanes, row = size_t(part.first_key - block.begin);
-        LogitSteps steps{general_, p_.scale,         p_.softcap, p_.alibi, segments.partial[n],
-                         nullptr,  block.hidden_keys};
+        LogitSteps steps{form_.general,       p_.scale, p_.softcap,       p_.alibi,
+                         segments.partial[n], nullptr,  block.hidden_keys};
         if (matrices && (p_.bias.present || !adjustments.lets_all_through(rows_in(panel), part)))
             steps.adjustments = &adjustments;
         const float* k = block.k + row * block.k_stride;
@@ -210,14 +180,14 @@ inline void FlashTask::add_block(size_t panel, KeyBlock& block) {
     bool hidden[Segments::kMost];
     logits_of(panel, block, segments, hidden);
     const size_t first = segments.first_vector * kLanes;
-    grow_maximum(max_in_, segments.last_vector - segments.first_vector, block_max + first, unit_,
+    grow_maximum(form_.max_in, segments.last_vector - segments.first_vector, block_max + first, form_.unit,
                  maxima(panel) + first, sums(panel) + first, factor + first);
     for (size_t n = 0; n < segments.count; ++n) {
         const Segment& part = segments.part[n];
         const size_t at = part.first_vector * kLanes;
         float* s = logits() + size_t(part.first_key - block.begin) * kPanel + at;
-        exponentials(max_in_, part.vectors(), s, part.keys(), unit_, maxima(panel) + at, sums(panel) + at,
-                     ahead_[0].rows ? ahead_[0] : ahead_[1]);
+        exponentials(form_.max_in, part.vectors(), s, part.keys(), form_.unit, maxima(panel) + at,
+                     sums(panel) + at, ahead_[0].rows ? ahead_[0] : ahead_[1]);
         if (p_.dropout)
             apply_dropout(call_, rows_, panel * kPanel, lanes(panel), part, block.begin, logits());
     }
@@ -265,7 +235,7 @@ inline void FlashTask::finish_panel(size_t panel) {
     float *factor = lane_row(1), *max = maxima(panel), *sum = sums(panel);
     const float* sinks = call_.at<const float>(FOVEA_BIND_SINKS);
     float* lse = call_.at<float>(FOVEA_BIND_LSE);
-    const double max_unit = max_in_ == MaxIn::exponents ? kLn2 : 1.0;
+    const double max_unit = form_.max_unit();
     for (size_t lane = 0; lane < rows_in(panel); ++lane) {
         const size_t n = panel * kPanel + lane;
         const uint32_t h = rows_.head(p_, n);
@@ -285,27 +255,8 @@ inline void FlashTask::finish_panel(size_t panel) {
 
 inline void FlashTask::write_matrices(size_t panel, const KeyScratch& scratch) {
     const PanelState state{panel * kPanel, rows_in(panel), vectors_in(panel), queries(panel),
-                           &lanes(panel),  max_in_,        maxima(panel),     sums(panel)};
+                           &lanes(panel),  form_.max_in,   maxima(panel),     sums(panel)};
     MatrixPass(call_, rows_, state, logits(), lane_row(0), scratch).run();
-}
-
-inline void FlashTask::write_empty_rows() {
-    const float* sinks = call_.at<const float>(FOVEA_BIND_SINKS);
-    float* lse = call_.at<float>(FOVEA_BIND_LSE);
-    const size_t element = dtype_bytes(p_.o_type);
-    for (int64_t i = rows_.end; i < rows_.past; ++i) {
-        for (uint32_t g = 0; g < p_.group; ++g) {
-            const uint32_t h = rows_.h_kv * p_.group + g;
-            if (lse) lse[flat_row(p_, rows_.b, h, i)] = sinks ? sinks[h] : kHidden;
-            fill_matrix_row(call_, flat_row(p_, rows_.b, h, i), 0, p_.len_kv);
-            if (auto* stats = call_.at<FoveaRowStats>(FOVEA_BIND_ROW_STATS, flat_row(p_, rows_.b, h, i)))
-                *stats = FoveaRowStats{0, 0, 0xffffffffu, 0};
-            // Where entries are packed end to end, a row past the length belongs to another entry.
-            if (wants_o() && !p_.packed_rows_q)
-                memset(call_.at<unsigned char>(FOVEA_BIND_O) + query_offset(p_, p_.o, rows_, i, h) * element,
-                       0, p_.dim_v * element);
-        }
-    }
 }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE

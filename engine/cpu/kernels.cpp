@@ -8,6 +8,8 @@ Kernels kernels_of(uint32_t target) {
     Kernels kernels{};
     if (target >= kTargetCount || !(runnable_targets() >> target & 1u)) return kernels;
     kernels.flash = flash_kernel_of(target);
+    kernels.decode = decode_kernel_of(target);
+    kernels.merge = merge_kernel_of(target);
     return kernels;
 }
 

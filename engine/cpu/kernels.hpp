@@ -10,6 +10,10 @@ struct AttentionCall;
 struct Kernels {
     // Task `task` of a plan's cut; `scratch` is the worker's, aligned to 64 bytes.
     void (*flash)(const AttentionCall& call, uint64_t task, unsigned char* scratch);
+    // Task `task`: one split of the keys of one group. `partial` is what it leaves for the merge.
+    void (*decode)(const AttentionCall& call, uint64_t task, unsigned char* scratch, unsigned char* partial);
+    // The results of group `group` from the partials of all its splits.
+    void (*merge)(const AttentionCall& call, uint64_t group, unsigned char* partials);
 };
 
 // All null where this build or this processor cannot run the target. Asks the processor each time: for
@@ -18,5 +22,7 @@ Kernels kernels_of(uint32_t target);
 
 // Of one kernel file; null where the target is not compiled.
 decltype(Kernels::flash) flash_kernel_of(uint32_t target);
+decltype(Kernels::decode) decode_kernel_of(uint32_t target);
+decltype(Kernels::merge) merge_kernel_of(uint32_t target);
 
 }  // namespace fovea::cpu

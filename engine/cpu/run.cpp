@@ -32,10 +32,38 @@ void run_attention_tasks(const FoveaPlan_T& plan, const CpuRun& run) {
     }
 }
 
+void run_decode_task(void* arg, uint32_t index, uint32_t worker) {
+    const auto& job = *static_cast<const AttentionJob*>(arg);
+    const CpuPlan& cut = job.call.cut;
+    unsigned char* const scratch = job.workspace + cut.groups_per_slice * cut.splits * cut.partial_bytes;
+    cut.kernels.decode(job.call, job.first_task + index, scratch + worker * cut.scratch_bytes,
+                       job.workspace + index * cut.partial_bytes);
+}
+
+void run_merge_task(void* arg, uint32_t index, uint32_t) {
+    const auto& job = *static_cast<const AttentionJob*>(arg);
+    const CpuPlan& cut = job.call.cut;
+    cut.kernels.merge(job.call, job.first_task / cut.splits + index,
+                      job.workspace + index * cut.splits * cut.partial_bytes);
+}
+
+void run_decode_slices(const FoveaPlan_T& plan, const CpuRun& run) {
+    const CpuPlan& cut = plan.cpu;
+    const FoveaParallel* parallel = cut.serial ? nullptr : run.parallel;
+    for (uint64_t slice = run.slice_begin; slice < run.slice_end; ++slice) {
+        const uint64_t first = slice * cut.groups_per_slice * cut.splits;
+        const uint64_t tasks = std::min(cut.groups_per_slice * cut.splits, cut.tasks - first);
+        AttentionJob job{{plan.problem, cut, run.bindings}, run.workspace, first};
+        for_each_task(parallel, uint32_t(tasks), run_decode_task, &job);
+        for_each_task(parallel, uint32_t(tasks / cut.splits), run_merge_task, &job);
+    }
+}
+
 }  // namespace
 
 void run_cpu(const FoveaPlan_T& plan, const CpuRun& run) {
     const CpuPlan& cpu = plan.cpu;
+    if (plan.info.kernel == FOVEA_KERNEL_DECODE) return run_decode_slices(plan, run);
     if (!cpu.by_rows) return run_attention_tasks(plan, run);
     const reference::RowRun rows{run.bindings,
                                  run.workspace,

@@ -1,5 +1,6 @@
 #include "plan/cpu_kernel_choice.hpp"
 
+#include "cpu/target.hpp"
 #include "problem/status.hpp"
 
 #include <cstdio>
@@ -7,52 +8,84 @@
 namespace fovea {
 namespace {
 
+using Reason = const char* (*)(const FoveaPlan_T& plan);  // null where there is none
+
 struct Candidate {
     FoveaKernel kernel;
     const char* name;
-    const char* (*obstacle)(const Problem& p);  // why it cannot or should not run this, or null
+    Reason obstacle;  // why it cannot run this
+    Reason drawback;  // why it is not chosen unless it is named
     const char* merit;
 };
 
-const char* none(const Problem&) { return nullptr; }
-const char* only_by_name(const Problem&) { return "only by name"; }
-const char* flash_obstacle(const Problem& p) {
-    if (wants_matrix(p)) return "it never holds the matrices that are asked for";
-    if (wants(p, FOVEA_OUTPUT_ROW_STATS)) return "it never holds the weights that row statistics are made of";
+const char* none(const FoveaPlan_T&) { return nullptr; }
+const char* oracle(const FoveaPlan_T&) { return "an oracle, run by name only"; }
+
+const char* matrix_obstacle(const FoveaPlan_T& plan) {
+    if (wants_matrix(plan.problem)) return "it never holds the matrices that are asked for";
+    if (wants(plan.problem, FOVEA_OUTPUT_ROW_STATS))
+        return "it never holds the weights that row statistics are made of";
     return nullptr;
 }
 
-// The best first.
+// Query rows that see the same keys.
+uint64_t rows_of_group(const Problem& p) { return uint64_t(p.len_q) * p.group; }
+
+const char* decode_obstacle(const FoveaPlan_T& plan) {
+    if (rows_of_group(plan.problem) > cpu::target_shape(plan.cpu.target).panel())
+        return "a group's queries are more than its one panel holds";
+    return matrix_obstacle(plan);
+}
+
+// Measured: flash packs keys for whole panels, which pays from about this many rows on; below so many keys,
+// splitting and merging cost more than they bring.
+constexpr uint64_t kMostDecodeRows = 8, kLeastDecodeKeys = 32;
+
+const char* decode_drawback(const FoveaPlan_T& plan) {
+    if (rows_of_group(plan.problem) > kMostDecodeRows) return "made for fewer queries to a group";
+    if (plan.problem.len_kv < int64_t(kLeastDecodeKeys)) return "made for more keys";
+    return nullptr;
+}
+
+const char* staged_drawback(const FoveaPlan_T& plan) {
+    return matrix_obstacle(plan) ? nullptr : "no matrix is asked for";
+}
+
+// The best first. Plain and reference run everything.
 constexpr Candidate kCandidates[] = {
-    {FOVEA_KERNEL_FLASH, "flash", flash_obstacle,
+    {FOVEA_KERNEL_DECODE, "decode", decode_obstacle, decode_drawback,
+     "few queries: the rows of a group share each load of K and V, and the keys are split"},
+    {FOVEA_KERNEL_FLASH, "flash", matrix_obstacle, none,
      "one pass with an online softmax in register tiles, memory linear in length"},
-    {FOVEA_KERNEL_STAGED, "staged", none,
+    {FOVEA_KERNEL_STAGED, "staged", none, staged_drawback,
      "o in one pass with an online softmax, then the scores once more for the matrices or statistics"},
-    {FOVEA_KERNEL_PLAIN, "plain", none, "float32 plain loops"},
-    {FOVEA_KERNEL_REFERENCE, "reference", only_by_name, "float64 plain loops"},
+    {FOVEA_KERNEL_PLAIN, "plain", none, oracle, "float32 plain loops"},
+    {FOVEA_KERNEL_REFERENCE, "reference", none, oracle, "float64 plain loops"},
 };
 
 }  // namespace
 
 FoveaResult choose_cpu_kernel(FoveaPlan_T& plan, FoveaDiag* diag) {
     const FoveaKernel wanted = plan.problem.kernel;
-    const Candidate* skipped = nullptr;
+    const Candidate* skipped = nullptr;  // the best of those that were passed over
+    const char* why = nullptr;
     for (const Candidate& candidate : kCandidates) {
         const bool named = candidate.kernel == wanted;
         if (wanted != FOVEA_KERNEL_AUTO && !named) continue;
-        const char* obstacle = candidate.obstacle(plan.problem);
-        if (obstacle && named && candidate.obstacle != only_by_name)
+        const char* against = candidate.obstacle(plan);
+        if (against && named)
             return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %s cannot run this: %s", candidate.name,
-                        obstacle);
-        if (obstacle && !named) {
-            if (!skipped) skipped = &candidate;
+                        against);
+        if (!against && !named) against = candidate.drawback(plan);
+        if (against) {
+            if (!skipped) skipped = &candidate, why = against;
             continue;
         }
         plan.info.kernel = candidate.kernel;
         const char* by = named ? " (asked for by name)" : "";
         if (skipped)
             snprintf(plan.info.reason, sizeof plan.info.reason, "%s%s: %s; not %s: %s", candidate.name, by,
-                     candidate.merit, skipped->name, skipped->obstacle(plan.problem));
+                     candidate.merit, skipped->name, why);
         else
             snprintf(plan.info.reason, sizeof plan.info.reason, "%s%s: %s", candidate.name, by,
                      candidate.merit);

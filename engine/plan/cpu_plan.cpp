@@ -142,7 +142,9 @@ FoveaResult plan_cpu(FoveaPlan_T& plan, FoveaDiag* diag) {
     count_attention(plan);
     if (FoveaResult r = choose_cpu_kernel(plan, diag)) return r;
     const bool by_row = plan.info.kernel == FOVEA_KERNEL_PLAIN || plan.info.kernel == FOVEA_KERNEL_REFERENCE;
-    return by_row ? cut_rows(plan, diag) : cut_cpu_attention(plan, diag);
+    if (by_row) return cut_rows(plan, diag);
+    return plan.info.kernel == FOVEA_KERNEL_DECODE ? cut_cpu_decode(plan, diag)
+                                                   : cut_cpu_attention(plan, diag);
 }
 
 void explain_cpu(const FoveaPlan_T& plan, TextSink& text) {
@@ -157,9 +159,17 @@ void explain_cpu(const FoveaPlan_T& plan, TextSink& text) {
     text.line("instruction set: %s, %u floats to a vector; register tile of %u x %u vectors%s",
               cpu::target_name(cut.target), shape.lanes, shape.rows, shape.vectors,
               cut.kernels.flash ? "" : "; not on this processor");
-    text.line(
-        "tasks: %llu of %u queries for each head of a group, in %u panels of %u rows; blocks of %u keys",
-        static_cast<unsigned long long>(cut.tasks), cut.query_tile, cut.panels, shape.panel(), cut.key_block);
+    if (plan.info.kernel == FOVEA_KERNEL_DECODE)
+        text.line(
+            "tasks: %llu, each all queries of a group against one of %llu splits of %llu keys, in blocks of "
+            "%u",
+            static_cast<unsigned long long>(cut.tasks), static_cast<unsigned long long>(cut.splits),
+            static_cast<unsigned long long>(cut.split_keys), cut.key_block);
+    else
+        text.line(
+            "tasks: %llu of %u queries for each head of a group, in %u panels of %u rows; blocks of %u keys",
+            static_cast<unsigned long long>(cut.tasks), cut.query_tile, cut.panels, shape.panel(),
+            cut.key_block);
     text.line("scratch of each worker: %llu bytes", static_cast<unsigned long long>(cut.scratch_bytes));
 }
 

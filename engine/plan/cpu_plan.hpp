@@ -27,10 +27,17 @@ struct CpuPlan {
     uint64_t tasks, tasks_per_slice;
     uint64_t scratch_bytes;  // of each worker
     bool serial;             // too small to be worth waking a thread
+
+    // The decode kernel: a task is one split of the keys of one group; a slice is whole groups, which are
+    // merged at its end. The workspace holds their partials, then the workers' scratch.
+    uint64_t splits, split_keys;
+    uint64_t groups_per_slice;
+    uint64_t partial_bytes;  // of one task
 };
 
 // Cuts an attention plan whose kernel is one of the vector kernels: fills plan.cpu and the workspace, slices
 // and their costs in plan.info.
 FoveaResult cut_cpu_attention(FoveaPlan_T& plan, FoveaDiag* diag);
+FoveaResult cut_cpu_decode(FoveaPlan_T& plan, FoveaDiag* diag);
 
 }  // namespace fovea

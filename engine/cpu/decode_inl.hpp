@@ -1,0 +1,294 @@
+// Few queries over many keys: a task is all rows of a group (at most a panel) against one split of the keys.
+// It leaves maxima, sums and weighted values; merge_splits makes rows of them. The splits depend on the
+// problem alone.
+#if defined(FOVEA_CPU_DECODE_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef FOVEA_CPU_DECODE_INL_HPP
+#undef FOVEA_CPU_DECODE_INL_HPP
+#else
+#define FOVEA_CPU_DECODE_INL_HPP
+#endif
+
+#include "cpu/decode_layout.hpp"
+#include "cpu/dropout_inl.hpp"
+#include "cpu/row_end.hpp"
+#include "cpu/row_products_inl.hpp"
+#include "cpu/rows_inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu::HWY_NAMESPACE {
+
+inline QueryRows decode_rows(const AttentionCall& call, uint64_t group) {
+    QueryRows rows{};
+    rows.b = uint32_t(group / call.p.heads_kv);
+    rows.h_kv = uint32_t(group % call.p.heads_kv);
+    rows.view = call.view(rows.b);
+    rows.past = call.p.len_q;
+    rows.end = std::clamp<int64_t>(rows.view.q_length, 0, rows.past);
+    return rows;
+}
+
+struct Partial {
+    float *maxima, *sums, *outputs;
+    Partial(const PartialLayout& layout, unsigned char* base)
+        : maxima(reinterpret_cast<float*>(base + layout.maxima)),
+          sums(reinterpret_cast<float*>(base + layout.sums)),
+          outputs(reinterpret_cast<float*>(base + layout.outputs)) {}
+};
+
+class DecodeTask {
+  public:
+    DecodeTask(const AttentionCall& call, uint64_t task, unsigned char* scratch, unsigned char* partial)
+        : call_(call),
+          p_(call.p),
+          rows_(decode_rows(call, task / call.cut.splits)),
+          row_count_(rows_.count(p_)),
+          most_rows_(size_t(p_.len_q) * p_.group),
+          layout_(decode_layout(kShape, most_rows_, p_.dim_qk, p_.dim_v)),
+          base_(scratch),
+          partial_(partial_layout(kShape, most_rows_, p_.dim_v), partial),
+          form_(p_) {
+        const KeyRange seen = visible_keys_of_rows(p_, rows_.view, rows_.begin, rows_.end);
+        const int64_t first = int64_t(task % call.cut.splits * call.cut.split_keys);
+        begin_ = std::max(seen.begin, first);
+        end_ = std::min(seen.end, first + int64_t(call.cut.split_keys));
+    }
+
+    void run() {
+        if (begin_ >= end_) return;  // the merge does not look at this split
+        start();
+        for (int64_t j = begin_ / kStep * kStep; j < end_; j += kStep)
+            add_block(std::max(j, begin_), std::min(j + kStep, end_));
+    }
+
+  private:
+    static constexpr int64_t kStep = int64_t(kDecodeBlock);
+
+    template <class T>
+    T* place(uint64_t offset) const {
+        return reinterpret_cast<T*>(base_ + offset);
+    }
+    size_t vectors() const { return (row_count_ + kLanes - 1) / kLanes; }
+    float* logits() const { return place<float>(layout_.logits); }
+    float* lane_row(size_t n) const { return place<float>(layout_.lane_rows) + n * kPanel; }
+    Lanes& lanes() const { return *place<Lanes>(layout_.lanes); }
+
+    void start() {
+        if (p_.q_type == FOVEA_F16)
+            load_queries<uint16_t>();
+        else
+            load_queries<float>();
+        set_lanes(call_, rows_, 0, lanes());
+        for (size_t lane = 0; lane < kPanel; ++lane) partial_.maxima[lane] = kFloor, partial_.sums[lane] = 0;
+        memset(partial_.outputs, 0, most_rows_ * layout_.width * sizeof(float));
+        // Lanes past the last row must hold numbers, any numbers.
+        memset(logits(), 0, kDecodeBlock * kPanel * sizeof(float));
+        if (p_.page_size) memset(base_ + layout_.zeros, 0, layout_.size_bytes - layout_.zeros);
+    }
+
+    template <class T>
+    void load_queries() {
+        for (size_t n = 0; n < row_count_; ++n) {
+            const T* from = call_.at<const T>(
+                FOVEA_BIND_Q, query_offset(p_, p_.q, rows_, rows_.query(p_, n), rows_.head(p_, n)));
+            float* to = place<float>(layout_.queries) + n * layout_.depth;
+            copy_row(from, p_.dim_qk, to);
+            for (size_t e = p_.dim_qk; e < layout_.depth; ++e) to[e] = 0;
+        }
+    }
+
+    // Where the rows of keys [begin, end) lie; true if the block table hides some.
+    template <class T>
+    bool find_rows(FoveaBinding binding, const FoveaStrides& s, int64_t begin, int64_t end,
+                   const T** to) const {
+        bool hidden = false;
+        for (int64_t j = begin; j < end;) {
+            const KeyRun run = key_run(call_, s, rows_.b, rows_.h_kv, rows_.view, j, end);
+            const T* row = run.inside ? call_.at<const T>(binding, run.first) : place<const T>(layout_.zeros);
+            const int64_t step = run.inside ? s.row : 0;
+            for (int64_t n = 0; n < run.count; ++n) *to++ = row + n * step;
+            if (p_.page_size)
+                memset(base_ + layout_.hidden + (j - begin), run.inside ? 0 : 1, size_t(run.count));
+            hidden |= !run.inside;
+            j += run.count;
+        }
+        return hidden;
+    }
+
+    template <class T>
+    bool products(int64_t begin, int64_t end) const {
+        const T** keys = place<const T*>(layout_.keys);
+        const bool hidden = find_rows(FOVEA_BIND_K, p_.k, begin, end, keys);
+        dot_rows(keys, size_t(end - begin), place<float>(layout_.queries), layout_.depth, row_count_,
+                 p_.dim_qk, logits());
+        return hidden;
+    }
+
+    // Products to logits in place, with the largest of each lane; true if some entry is hidden.
+    bool adjust(const Segment& block, bool pages_hidden) {
+        bool ranges = false;
+        for (size_t lane = 0; lane < row_count_; ++lane)
+            ranges |= lanes().begin[lane] > block.first_key || lanes().end[lane] < block.last_key;
+        LogitSteps steps{form_.general,
+                         p_.scale,
+                         p_.softcap,
+                         p_.alibi,
+                         ranges,
+                         nullptr,
+                         pages_hidden ? base_ + layout_.hidden : nullptr};
+        Adjustments adjustments;
+        if (p_.mask.present || p_.bias.present) {
+            adjustments.aim(call_, rows_, 0);
+            if (p_.bias.present || !adjustments.lets_all_through(row_count_, block))
+                steps.adjustments = &adjustments;
+        }
+        apply_logit_steps(steps, lanes(), block, block.first_key, logits(), lane_row(0));
+        return ranges || pages_hidden || steps.adjustments;
+    }
+
+    void add_block(int64_t begin, int64_t end) {
+        const Segment block{0, vectors(), begin, end};
+        float *block_max = lane_row(0), *factor = lane_row(1);
+        for (size_t lane = 0; lane < kPanel; ++lane) block_max[lane] = kHidden;
+        const bool pages_hidden =
+            p_.k_type == FOVEA_F16 ? products<uint16_t>(begin, end) : products<float>(begin, end);
+        const bool hidden = adjust(block, pages_hidden);
+        grow_maximum(form_.max_in, vectors(), block_max, form_.unit, partial_.maxima, partial_.sums, factor);
+        Ahead nothing;
+        exponentials(form_.max_in, vectors(), logits(), block.keys(), form_.unit, partial_.maxima,
+                     partial_.sums, nothing);
+        if (p_.dropout) apply_dropout(call_, rows_, 0, lanes(), block, begin, logits());
+        if (!wants(p_, FOVEA_OUTPUT_O)) return;
+        scale_outputs(factor);
+        if (p_.v_type == FOVEA_F16)
+            add_values<uint16_t>(begin, end, hidden);
+        else
+            add_values<float>(begin, end, hidden);
+    }
+
+    void scale_outputs(const float* factor) const {
+        const F f;
+        for (size_t n = 0; n < row_count_; ++n) {
+            float* o = partial_.outputs + n * layout_.width;
+            const V by = hn::Set(f, factor[n]);
+            for (size_t c = 0; c < layout_.width; c += kLanes) {
+                hn::Store(hn::Mul(by, hn::Load(f, o + c)), f, o + c);
+            }
+        }
+    }
+
+    template <class T>
+    void add_values(int64_t begin, int64_t end, bool hidden) const {
+        const T** values = place<const T*>(layout_.values);
+        find_rows(FOVEA_BIND_V, p_.v, begin, end, values);
+        auto* const sum = hidden ? &sum_rows<true, T> : &sum_rows<false, T>;
+        sum(values, size_t(end - begin), logits(), row_count_, p_.dim_v, partial_.outputs, layout_.width);
+    }
+
+    const AttentionCall& call_;
+    const Problem& p_;
+    const QueryRows rows_;
+    const size_t row_count_, most_rows_;
+    const DecodeLayout layout_;
+    unsigned char* base_;
+    const Partial partial_;
+    const LogitForm form_;
+    int64_t begin_, end_;
+};
+
+// The splits of one group, as its tasks left them one behind the other, to results.
+class DecodeMerge {
+  public:
+    DecodeMerge(const AttentionCall& call, uint64_t group, unsigned char* partials)
+        : call_(call),
+          p_(call.p),
+          rows_(decode_rows(call, group)),
+          layout_(partial_layout(kShape, size_t(p_.len_q) * p_.group, p_.dim_v)),
+          partials_(partials),
+          form_(p_) {
+        const KeyRange seen = visible_keys_of_rows(p_, rows_.view, rows_.begin, rows_.end);
+        const int64_t step = int64_t(call.cut.split_keys);
+        first_ = size_t(seen.begin / step);
+        last_ = size_t((seen.end + step - 1) / step);
+        if (seen.empty()) first_ = last_ = 0;
+    }
+
+    void run() {
+        for (size_t n = 0; n < rows_.count(p_); n += kLanes) merge_lanes(n);
+        write_empty_rows(call_, rows_);
+    }
+
+  private:
+    Partial partial(size_t split) const { return {layout_, partials_ + split * layout_.size_bytes}; }
+
+    // Rows [first, first + kLanes): the maxima of the splits become the weights of the splits.
+    void merge_lanes(size_t first) {
+        const F f;
+        V max = hn::Set(f, kFloor), sum = hn::Zero(f);
+        for (size_t s = first_; s < last_; ++s) max = hn::Max(max, hn::Load(f, partial(s).maxima + first));
+        for (size_t s = first_; s < last_; ++s) {
+            const Partial from = partial(s);
+            V change = hn::Sub(hn::Load(f, from.maxima + first), max);
+            if (form_.max_in == MaxIn::logits) change = hn::Mul(change, hn::Set(f, form_.unit));
+            const V weight = exp2(change);
+            sum = mul_add(weight, hn::Load(f, from.sums + first), sum);
+            hn::Store(weight, f, from.maxima + first);
+        }
+        HWY_ALIGN float maxima[kLanes], sums[kLanes];
+        hn::Store(max, f, maxima);
+        hn::Store(sum, f, sums);
+        const size_t count = HWY_MIN(kLanes, rows_.count(p_) - first);
+        for (size_t lane = 0; lane < count; ++lane) finish_row(first + lane, maxima[lane], sums[lane]);
+    }
+
+    void finish_row(size_t n, float max, float sum) const {
+        const int64_t i = rows_.query(p_, n);
+        const uint32_t h = rows_.head(p_, n);
+        const float* sinks = call_.at<const float>(FOVEA_BIND_SINKS);
+        float* lse = call_.at<float>(FOVEA_BIND_LSE);
+        const RowEnd end =
+            end_row(double(max) * form_.max_unit(), sum, sinks ? &sinks[h] : nullptr, lse != nullptr);
+        if (lse) lse[flat_row(p_, rows_.b, h, i)] = end.lse;
+        if (!wants(p_, FOVEA_OUTPUT_O)) return;
+        const float factor = p_.dropout ? end.factor * p_.keep_scale : end.factor;
+        const int64_t at = query_offset(p_, p_.o, rows_, i, h);
+        if (p_.o_type == FOVEA_F16)
+            store_output(n, factor, call_.at<uint16_t>(FOVEA_BIND_O, at));
+        else
+            store_output(n, factor, call_.at<float>(FOVEA_BIND_O, at));
+    }
+
+    template <class T>
+    void store_output(size_t n, float factor, T* to) const {
+        const F f;
+        const size_t width = (p_.dim_v + kLanes - 1) / kLanes * kLanes;
+        for (size_t c = 0; c < p_.dim_v; c += kLanes) {
+            V sum = hn::Zero(f);
+            for (size_t s = first_; s < last_; ++s) {
+                const Partial from = partial(s);
+                sum = mul_add(hn::Set(f, from.maxima[n]), hn::Load(f, from.outputs + n * width + c), sum);
+            }
+            // A zero becomes +0: its sign could come from a key that is hidden.
+            sum = mul_add(hn::Set(f, factor), sum, hn::Zero(f));
+            if (c + kLanes <= p_.dim_v) {
+                store_row(sum, to + c);
+                continue;
+            }
+            HWY_ALIGN float part[kLanes];
+            hn::Store(sum, f, part);
+            for (size_t e = 0; c + e < p_.dim_v; ++e) store_one(part[e], to + c + e);
+        }
+    }
+
+    const AttentionCall& call_;
+    const Problem& p_;
+    const QueryRows rows_;
+    const PartialLayout layout_;
+    unsigned char* partials_;
+    const LogitForm form_;
+    size_t first_, last_;  // splits that hold visible keys
+};
+
+}  // namespace fovea::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,60 @@
+// Memory of a decode task and of what it leaves for the merge, computed alike by the planner and the kernels.
+#pragma once
+
+#include "cpu/flash_layout.hpp"
+
+namespace fovea::cpu {
+
+// Keys that a decode task works on at a time; splits of the keys are whole blocks.
+constexpr uint64_t kDecodeBlock = 128;
+
+// Scratch of one worker: byte offsets, each a multiple of 64.
+struct DecodeLayout {
+    uint64_t queries;       // [rows][depth] floats, depth: dim_qk rounded up to whole vectors
+    uint64_t logits;        // [kDecodeBlock][panel]
+    uint64_t lanes;         // one Lanes
+    uint64_t lane_rows;     // two rows of one float for each lane
+    uint64_t keys, values;  // [kDecodeBlock] pointers to rows
+    uint64_t hidden;        // [kDecodeBlock] bytes, from the block table
+    uint64_t zeros;         // a row that stands for those of hidden pages
+    uint64_t depth, width;  // floats of a query and of an output
+    uint64_t size_bytes;
+};
+
+constexpr DecodeLayout decode_layout(const TargetShape& shape, uint64_t rows, uint64_t dim_qk,
+                                     uint64_t dim_v) {
+    DecodeLayout layout{};
+    uint64_t end = 0;
+    const auto place = [&end](uint64_t& offset, uint64_t bytes) {
+        offset = end;
+        end += align_up(bytes, 64);
+    };
+    layout.depth = align_up(dim_qk, shape.lanes);
+    layout.width = align_up(dim_v, shape.lanes);
+    const uint64_t row = align_up(uint64_t{shape.panel()} * 4, 64);
+    place(layout.queries, rows * layout.depth * 4);
+    place(layout.logits, kDecodeBlock * shape.panel() * 4);
+    place(layout.lanes, kLaneWords * align_up(shape.panel() * 4, shape.lanes * 4));
+    place(layout.lane_rows, 2 * row);
+    place(layout.keys, kDecodeBlock * sizeof(void*));
+    place(layout.values, kDecodeBlock * sizeof(void*));
+    place(layout.hidden, kDecodeBlock);
+    place(layout.zeros, (layout.depth > layout.width ? layout.depth : layout.width) * 4);
+    layout.size_bytes = end;
+    return layout;
+}
+
+// What one task leaves: the maximum and the sum of each row and its weighted values, not yet divided.
+struct PartialLayout {
+    uint64_t maxima, sums;  // [panel] floats
+    uint64_t outputs;       // [rows][width]
+    uint64_t size_bytes;
+};
+
+constexpr PartialLayout partial_layout(const TargetShape& shape, uint64_t rows, uint64_t dim_v) {
+    const uint64_t row = align_up(uint64_t{shape.panel()} * 4, 64);
+    const uint64_t outputs = rows * align_up(dim_v, shape.lanes) * 4;
+    return {0, row, 2 * row, 2 * row + align_up(outputs, 64)};
+}
+
+}  // namespace fovea::cpu
