@@ -93,7 +93,7 @@ void print_options(std::span<const OptionSpec> specs) {
     for (const OptionSpec& spec : specs) {
         const std::string left =
             std::string(spec.name) + (spec.value.empty() ? "" : " ") + std::string(spec.value);
-        std::printf("  %-34s %.*s\n", left.c_str(), int(spec.help.size()), spec.help.data());
+        std::printf("  %-36s %.*s\n", left.c_str(), int(spec.help.size()), spec.help.data());
     }
 }
 

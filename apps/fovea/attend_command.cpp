@@ -10,19 +10,32 @@
 namespace fovea::app {
 namespace {
 
-constexpr OptionSpec kOwnOptions[] = {
-    {"--out", "FILE", "where the outputs go (safetensors); needed"},
-    {"--layout", "bhld|blhd", "axes of q, k, v in the file; default bhld"},
-    {"--validation", "", "Vulkan: run under the validation layer and fail on any message"},
-    {"--json", "", "say what ran as JSON"},
-    {"--help", "", "this text"},
+// What the library refuses by name, and where the field comes from here. tests/commands holds this to the
+// fields of FoveaAttentionDesc.
+struct Refusal {
+    const char *fields, *limit;
+};
+constexpr Refusal kRefusals[] = {
+    {"batch, heads_q, heads_kv", "from the shapes: 1 or more, heads_q a multiple of heads_kv, 2^30 in all"},
+    {"dim_qk, dim_v", "from the shapes: 1 to 65536"},
+    {"len_q, len_kv", "from the shapes: 0 to 2^30"},
+    {"q_type, k_type, v_type, o_type", "f32 or f16; bf16 and f64 are converted"},
+    {"q_strides, k_strides, v_strides, o_strides", "from shapes and --layout: at most 2^62 bytes each"},
+    {"mask, bias, keep", "mask and keep of booleans; axes of 1 or of full extent; at most len_kv keys"},
+    {"align, q_offset", "--causal, --q-offset: within +-2^30"},
+    {"window_left, window_right", "--window: -1 (unbounded) or more"},
+    {"scale, softcap", "finite; softcap not negative"},
+    {"dropout_p", "0 or more, below 1; any dropout_seed"},
+    {"outputs, precision, kernel", "of the names above; a kernel that cannot run this says why"},
+    {"max_slice_cost", "--slice-cost: finite, and enough for the smallest slice"},
+    {"workspace_limit", "--workspace: enough for the smallest slice"},
+    {"in the library only", "struct_size, flags, dropout_offset, packed_rows_q, packed_rows_kv, page_size,"},
+    {"", "page_count, block_table_pages; reserved0 and reserved1 must be 0"},
 };
 
-std::vector<OptionSpec> all_options() {
-    std::vector<OptionSpec> specs(std::begin(kOwnOptions), std::end(kOwnOptions));
-    specs.insert(specs.end(), attention_option_specs().begin(), attention_option_specs().end());
-    specs.insert(specs.end(), engine_option_specs().begin(), engine_option_specs().end());
-    return specs;
+void print_refusals() {
+    std::printf("\nRefused with exit code 2 and one line that names the field, its value and the limit:\n");
+    for (const Refusal& refusal : kRefusals) std::printf("  %-42s %s\n", refusal.fields, refusal.limit);
 }
 
 void print_help(std::span<const OptionSpec> specs) {
@@ -42,6 +55,7 @@ void print_help(std::span<const OptionSpec> specs) {
         "Other file types that are read: npz, with the same names. Results have the rank and layout of "
         "q.\n\n");
     print_options(specs);
+    print_refusals();
 }
 
 void print_report(const RunReport& report, const AttentionCall& call, const std::string& out) {
@@ -75,9 +89,8 @@ Result<void> attend(const Arguments& a) {
                      "attend takes one input file; `fovea attend --help` says more"};
     if (a.text("--out").empty())
         return Error{FOVEA_INVALID_ARGUMENT, "--out", "is needed: where the outputs go"};
-    const std::string_view layout = a.text("--layout");
-    if (!layout.empty() && layout != "bhld" && layout != "blhd")
-        return Error{FOVEA_INVALID_ARGUMENT, "--layout", "'" + std::string(layout) + "' is not bhld or blhd"};
+    const Result<bool> rows_first = rows_first_option(a);
+    if (!rows_first) return rows_first.error();
     Result<EngineOptions> options = engine_options(a);
     if (!options) return options.error();
     options->validation = a.has("--validation");
@@ -85,7 +98,7 @@ Result<void> attend(const Arguments& a) {
     const Result<TensorSet> file = load_tensors(std::filesystem::path(a.positional()[0]));
     if (!file) return file.error();
     AttentionCall call;
-    if (Result<void> r = read_attention_tensors(*file, layout == "blhd", call); !r) return r;
+    if (Result<void> r = read_attention_tensors(*file, *rows_first, call); !r) return r;
     if (Result<void> r = apply_attention_options(a, call.desc); !r) return r;
     if (Result<void> r = allocate_outputs(call); !r) return r;
 
@@ -115,7 +128,7 @@ Result<void> attend(const Arguments& a) {
 }  // namespace
 
 int attend_command(Words words) {
-    const std::vector<OptionSpec> specs = all_options();
+    const std::vector<OptionSpec> specs = attention_command_options(AttentionCommand::attend);
     const Result<Arguments> arguments = Arguments::parse(words, specs);
     if (!arguments) return refuse(arguments.error());
     if (arguments->has("--help")) {

@@ -7,21 +7,42 @@
 namespace fovea::app {
 namespace {
 
-constexpr OptionSpec kAttentionOptions[] = {
-    {"--kernel", "K", "auto, staged, flash, flash_coopmat, flash_coopmat2, decode, plain, reference"},
-    {"--scale", "S", "factor of q.k; default 1/sqrt(D)"},
-    {"--causal", "none|top-left|bottom-right",
-     "keys after the query are hidden; how the two ends are aligned"},
-    {"--q-offset", "N", "query 0 stands at key N (may be negative); causal and window follow it"},
-    {"--window", "L,R", "only L keys before and R after the query's position are visible; -1: unbounded"},
-    {"--softcap", "C", "scores become C * tanh(score / C)"},
-    {"--dropout", "P", "drop weights with probability P, by counters from --seed"},
-    {"--seed", "N", "seed of the dropout mask; default 0"},
-    {"--outputs", "LIST", "of o,lse,scores,capped,masked,weights,row_stats; default o"},
-    {"--precision", "f32|f16-products", "f16-products: factors may be rounded to half, sums stay float32"},
-    {"--workspace", "BYTES", "limit of scratch memory; default 64 MiB"},
-    {"--slice-cost", "FLOPS", "most that one slice may cost; default by device"},
+constexpr unsigned kAttend = 1u << unsigned(AttentionCommand::attend),
+                   kExplain = 1u << unsigned(AttentionCommand::explain), kBoth = kAttend | kExplain;
+
+struct AttentionOption {
+    unsigned commands;
+    OptionSpec spec;
 };
+constexpr AttentionOption kAttentionOptions[] = {
+    {kAttend, {"--out", "FILE", "where the outputs go (safetensors); needed"}},
+    {kExplain, {"--batch", "B", "without a file: batch size; default 1"}},
+    {kExplain, {"--heads", "HQ[,HKV]", "query heads and key/value heads; default 1"}},
+    {kExplain, {"--lengths", "LQ[,LKV]", "queries and keys"}},
+    {kExplain, {"--dims", "D[,DV]", "head sizes"}},
+    {kExplain, {"--type", "f32|f16", "storage of q, k, v, o"}},
+    {kBoth, {"--layout", "bhld|blhd", "axes of q, k, v in the file; default bhld"}},
+    {kAttend, {"--validation", "", "Vulkan: run under the validation layer and fail on any message"}},
+    {kAttend, {"--json", "", "say what ran as JSON"}},
+    {kBoth,
+     {"--kernel", "K", "auto, staged, flash, flash_coopmat, flash_coopmat2, decode, plain, reference"}},
+    {kBoth, {"--scale", "S", "factor of q.k; default 1/sqrt(D)"}},
+    {kBoth,
+     {"--causal", "none|top-left|bottom-right",
+      "keys after the query are hidden; how the two ends are aligned"}},
+    {kBoth, {"--q-offset", "N", "query 0 stands at key N (may be negative); causal and window follow it"}},
+    {kBoth,
+     {"--window", "L,R", "only L keys before and R after the query's position are visible; -1: unbounded"}},
+    {kBoth, {"--softcap", "C", "scores become C * tanh(score / C)"}},
+    {kBoth, {"--dropout", "P", "drop weights with probability P, by counters from --seed"}},
+    {kBoth, {"--seed", "N", "seed of the dropout mask; default 0"}},
+    {kBoth, {"--outputs", "LIST", "of o,lse,scores,capped,masked,weights,row_stats; default o"}},
+    {kBoth,
+     {"--precision", "f32|f16-products", "f16-products: factors may be rounded to half, sums stay float32"}},
+    {kBoth, {"--workspace", "BYTES", "limit of scratch memory; default 64 MiB"}},
+    {kBoth, {"--slice-cost", "FLOPS", "most that one slice may cost; default by device"}},
+};
+constexpr OptionSpec kHelp{"--help", "", "this text"};
 
 constexpr OptionSpec kEngineOptions[] = {
     {"--backend", "auto|cpu|vulkan|reference", "auto: Vulkan on a hardware device, else the CPU"},
@@ -110,7 +131,15 @@ Result<void> apply_numbers(const Arguments& a, FoveaAttentionDesc& desc) {
 
 }  // namespace
 
-std::span<const OptionSpec> attention_option_specs() { return kAttentionOptions; }
+std::vector<OptionSpec> attention_command_options(AttentionCommand command) {
+    std::vector<OptionSpec> specs;
+    for (const AttentionOption& option : kAttentionOptions)
+        if (option.commands >> unsigned(command) & 1) specs.push_back(option.spec);
+    specs.insert(specs.end(), std::begin(kEngineOptions), std::end(kEngineOptions));
+    specs.push_back(kHelp);
+    return specs;
+}
+
 std::span<const OptionSpec> engine_option_specs() { return kEngineOptions; }
 std::span<const OutputName> output_names() { return kOutputs; }
 
@@ -129,6 +158,13 @@ Result<void> apply_attention_options(const Arguments& a, FoveaAttentionDesc& des
     else if (!precision.empty() && precision != "f32")
         return bad("--precision", "'" + std::string(precision) + "' is not f32 or f16-products");
     return {};
+}
+
+Result<bool> rows_first_option(const Arguments& a) {
+    const std::string_view layout = a.text("--layout");
+    if (!a.has("--layout") || layout == "bhld") return false;
+    if (layout == "blhd") return true;
+    return bad("--layout", "'" + std::string(layout) + "' is not bhld or blhd");
 }
 
 Result<EngineOptions> engine_options(const Arguments& a) {

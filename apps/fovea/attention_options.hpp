@@ -1,4 +1,4 @@
-// The options that describe an attention call, shared by `attend` and `explain`.
+// The options of `attend` and `explain`: one table that both are parsed by and that both print.
 #pragma once
 
 #include "arguments.hpp"
@@ -6,18 +6,25 @@
 #include <fovea/runtime.hpp>
 
 #include <span>
+#include <vector>
 
 namespace fovea::app {
 
-std::span<const OptionSpec> attention_option_specs();
+enum class AttentionCommand { attend, explain };
+
+// All options of a command, in the order of its --help.
+std::vector<OptionSpec> attention_command_options(AttentionCommand command);
 
 // Sets scale, masks, dropout, outputs and kernel of `desc` from the options; shapes and tensors come from
 // elsewhere.
 Result<void> apply_attention_options(const Arguments& arguments, FoveaAttentionDesc& desc);
 
-// --backend and --device.
+// --backend, --device and --threads, for the commands that describe no attention call.
 std::span<const OptionSpec> engine_option_specs();
 Result<EngineOptions> engine_options(const Arguments& arguments);
+
+// --layout: true for blhd.
+Result<bool> rows_first_option(const Arguments& arguments);
 
 // "o,lse" -> FOVEA_OUTPUT_* bits, and the names in the order of FoveaBinding.
 struct OutputName {

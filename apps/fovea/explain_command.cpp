@@ -9,23 +9,6 @@
 namespace fovea::app {
 namespace {
 
-constexpr OptionSpec kOwnOptions[] = {
-    {"--batch", "B", "without a file: batch size; default 1"},
-    {"--heads", "HQ[,HKV]", "query heads and key/value heads; default 1"},
-    {"--lengths", "LQ[,LKV]", "queries and keys"},
-    {"--dims", "D[,DV]", "head sizes"},
-    {"--type", "f32|f16", "storage of q, k, v, o"},
-    {"--layout", "bhld|blhd", "with a file: axes of q, k, v"},
-    {"--help", "", "this text"},
-};
-
-std::vector<OptionSpec> all_options() {
-    std::vector<OptionSpec> specs(std::begin(kOwnOptions), std::end(kOwnOptions));
-    specs.insert(specs.end(), attention_option_specs().begin(), attention_option_specs().end());
-    specs.insert(specs.end(), engine_option_specs().begin(), engine_option_specs().end());
-    return specs;
-}
-
 struct Pair {
     uint64_t first, second;
 };
@@ -75,10 +58,12 @@ Result<void> explain(const Arguments& a) {
     if (a.positional().size() > 1)
         return Error{FOVEA_INVALID_ARGUMENT, std::string(a.positional()[1]),
                      "explain takes one file at most"};
+    const Result<bool> rows_first = rows_first_option(a);
+    if (!rows_first) return rows_first.error();
     if (!a.positional().empty()) {
         const Result<TensorSet> file = load_tensors(std::filesystem::path(a.positional()[0]));
         if (!file) return file.error();
-        if (Result<void> r = read_attention_tensors(*file, a.text("--layout") == "blhd", call); !r) return r;
+        if (Result<void> r = read_attention_tensors(*file, *rows_first, call); !r) return r;
         desc = call.desc;
     } else if (Result<void> r = shapes_from_options(a, desc); !r) {
         return r;
@@ -98,7 +83,7 @@ Result<void> explain(const Arguments& a) {
 }  // namespace
 
 int explain_command(Words words) {
-    const std::vector<OptionSpec> specs = all_options();
+    const std::vector<OptionSpec> specs = attention_command_options(AttentionCommand::explain);
     const Result<Arguments> arguments = Arguments::parse(words, specs);
     if (!arguments) return refuse(arguments.error());
     if (arguments->has("--help")) {
