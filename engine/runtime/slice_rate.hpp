@@ -14,8 +14,9 @@ class SliceRate {
     static constexpr double kMinSeconds = 1e-4;     // shorter measurements tell of overheads
 
     void add(FoveaKernel kernel, double flops, double seconds) {
-        if (kernel >= kKernels || seconds < kMinSeconds || flops <= 0) return;
-        flops_per_second_[kernel] = flops / seconds;
+        const auto index = static_cast<uint32_t>(kernel);
+        if (index >= kKernels || seconds < kMinSeconds || flops <= 0) return;
+        flops_per_second_[index] = flops / seconds;
     }
     // FLOPs of one slice; 0: nothing measured. The slowest of the kernels seen decides, because the next
     // plan's kernel is not chosen yet.
