@@ -93,8 +93,9 @@ std::optional<ColourMap> colour_map_from_name(std::string_view name) {
     return std::nullopt;
 }
 
-ColourTable colour_table(ColourMap map) {
-    const std::span<const Rgb> points = control_points(map);
+ColourTable colour_table(ColourMap map) { return colour_table(control_points(map)); }
+
+ColourTable colour_table(std::span<const Rgb> points) {
     ColourTable table;
     for (std::size_t i = 0; i < table.size(); ++i) {
         const double place = static_cast<double>(i) / static_cast<double>(table.size() - 1);

@@ -71,6 +71,14 @@ WEB_API float* webMapTile(int32_t level, int32_t row, int32_t column, int32_t ro
 /* The weight of one cell in float64 from q, k and lse. */
 WEB_API double webMapCell(uint32_t query, uint32_t key);
 
+/* 256 colours, red, green, blue: "viridis", "magma", "cividis", "grey", "blue-orange" of the inspection
+ * library (any other name: grey), "ink" and "balance" in the page's colours, light or dark. */
+WEB_API const uint8_t* webColourTable(const char* name, int32_t dark);
+/* A value's place on a map, 0 to 1, and a number as text: what the page computes by itself while it draws,
+ * for the test that holds both equal. scale: 0 linear, 1 logarithmic, 2 symmetric. */
+WEB_API double webColourPlace(int32_t scale, double low, double high, double value);
+WEB_API const char* webNumber(int32_t is_fixed, double value, int32_t decimals);
+
 /* Seconds of one attention call of [heads, tokens, dim] float32, causal, on `threads` of the workers; the
  * best of `repeats`. */
 WEB_API double webBench(uint32_t heads, uint32_t tokens, uint32_t dim, int32_t threads, int32_t repeats);

@@ -39,18 +39,19 @@ export class App {
     private follow(): void {
         if (location.hash && !location.hash.startsWith("#v=")) return; // a section of the page
         if (toHash(this.state) === location.hash) return;
-        this.apply(location.hash);
+        this.apply(fromHash(location.hash), null);
     }
 
-    // Shows the state of a session file.
-    open(hash: string): void {
-        this.apply(hash);
+    // Shows a session file.
+    open(state: State, own: OwnTensors | null, name: string): void {
+        this.apply(state, own);
+        this.ownName = name;
         history.pushState(null, "", toHash(this.state));
     }
 
-    private apply(hash: string): void {
-        this.state = fromHash(hash);
-        this.own = null;
+    private apply(state: State, own: OwnTensors | null): void {
+        this.state = state;
+        this.own = own;
         this.following = true;
         this.announceState();
         this.following = false;

@@ -1,4 +1,5 @@
 // The page's side of the Worker: requests as promises, and what happens when the Worker dies.
+import { setTables } from "./colors.ts";
 import type { EngineInfo, Kind, Reply, Request, Requests } from "./protocol.ts";
 
 declare const WORKER_FILE: string;
@@ -18,6 +19,7 @@ export class Engine {
         worker.addEventListener("error", (event) => { event.preventDefault(); this.died(worker, event.message || "the Worker could not be loaded"); });
         const lock = `fovea-${Date.now()}-${Math.random()}`;
         this.info = await this.ask("start", { engine, lock });
+        setTables(this.info.tables);
         navigator.locks?.request(lock, () => this.died(worker, "the Worker ended"));
         return this.info;
     }

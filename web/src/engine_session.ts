@@ -1,4 +1,5 @@
 // Calls the engine module's C functions. Used by the Worker, and at build time for the numbers in the HTML.
+import { allTables, type Tables } from "./colors.ts";
 import type { EngineModule, Pointer } from "./engine_abi.ts";
 import type { Computed, FileTensor, HeadStats, LessonName, LessonResult, OwnTensors, Stage, Steps } from "./protocol.ts";
 
@@ -28,6 +29,11 @@ export class EngineSession {
         return this.info();
     }
     info() { return this.json<{ abi: number; target: string; threads: number; kernel: string }>(this.module._webInfo()); }
+
+    colorTables(): Tables {
+        return Object.fromEntries(allTables.map(({ name, dark, key }) =>
+            [key, this.withText(name, (text) => { const at = this.module._webColourTable(text, dark ? 1 : 0); return this.module.HEAPU8.slice(at, at + 768); })]));
+    }
 
     stages(head: number): Stage[] {
         const found = this.json<{ id: string; shape: number[]; address: number; count: number }[]>(this.module._webStages(head));

@@ -3,6 +3,7 @@ import type { App } from "./app.ts";
 import { byId, input } from "./dom.ts";
 import { escape, shapeText } from "./format.ts";
 import type { FileTensor } from "./protocol.ts";
+import { parseSession } from "./session.ts";
 
 const maxBytes = 1 << 30;
 const maxRows = 4096;
@@ -60,20 +61,16 @@ async function open(app: App, file: File): Promise<void> {
     const refuse = (text: string) => { sheet.hidden = false; sheet.innerHTML = `<p class="notice" role="alert"><b>${escape(file.name)}</b> could not be opened: ${escape(text)}</p>`; sheet.scrollIntoView({ block: "nearest" }); };
     try {
         if (file.size > maxBytes) throw new Error(`it has ${file.size.toLocaleString("en")} bytes; this page reads up to ${maxBytes.toLocaleString("en")}`);
-        if (/\.fovea$/i.test(file.name)) { openSession(app, await file.text()); return; }
+        if (/\.fovea$/i.test(file.name)) {
+            const { state, own } = parseSession(await file.text());
+            app.open(state, own, file.name);
+            sheet.hidden = true;
+            return;
+        }
         if (!/\.(safetensors|npy|npz)$/i.test(file.name)) throw new Error("its name must end in .safetensors, .npy, .npz or .fovea");
         const tensors = await app.engine.ask("openFile", { name: file.name, bytes: new Uint8Array(await file.arrayBuffer()) });
         showSheet(app, file.name, tensors, refuse);
     } catch (error) { refuse((error as Error).message); }
-}
-
-function openSession(app: App, text: string): void {
-    let session: { format?: string; version?: number; state?: unknown };
-    try { session = JSON.parse(text); } catch { throw new Error("it is not a session file: no JSON"); }
-    if (session?.format !== "fovea-session" || typeof session.state !== "string") throw new Error("it is not a session file of this program");
-    if (session.version !== 1) throw new Error(`it is of version ${session.version}; this page reads version 1`);
-    app.open(session.state);
-    byId("import").hidden = true;
 }
 
 function showSheet(app: App, name: string, tensors: FileTensor[], refuse: (text: string) => void): void {

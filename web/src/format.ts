@@ -7,16 +7,39 @@ const minus = "−";
 export const valueOf = (value: number | string): number =>
     typeof value === "number" ? value : value === "-inf" ? -Infinity : value === "inf" ? Infinity : NaN;
 
-// Four decimals as the tutorials print; scientific only where those would say nothing.
-export function number(value: number | string, decimals = 4): string {
-    const x = valueOf(value);
-    if (Number.isNaN(x)) return "NaN";
-    if (!Number.isFinite(x)) return x < 0 ? `${minus}∞` : "∞";
-    if (x !== 0 && (Math.abs(x) < 0.5 * 10 ** -decimals || Math.abs(x) >= 1e6)) return x.toExponential(2).replace("-", minus).replace("e+", "e");
-    return (Object.is(x, -0) ? 0 : x).toFixed(decimals).replace("-", minus);
+const notFinite = (x: number) => (Number.isNaN(x) ? "NaN" : x < 0 ? `${minus}∞` : "∞");
+const typeset = (text: string) => text.replaceAll("-", minus);
+
+// JavaScript rounds an exact half up, the engine to the even digit. Of a number this size, a half has one digit more
+// and then only zeros.
+function toEven(magnitude: number, rounded: string, more: string, digits: number): string {
+    const [mantissa] = more.split("e");
+    if (!/^50*$/.test(mantissa.slice(mantissa.indexOf(".") + 1 + digits))) return rounded;
+    const last = rounded.search(/\d(?=e|$)/);
+    return Number(rounded[last]) % 2 && Number(rounded) > magnitude ? `${rounded.slice(0, last)}${Number(rounded[last]) - 1}${rounded.slice(last + 1)}` : rounded;
 }
 
-export const short = (value: number) => number(value, 2).replace(/^(−?)0\./, "$1.");
+// The engine's format_fixed, with a true minus sign: a fixed number of decimals, never "-0.00".
+export function fixed(value: number | string, decimals = 4): string {
+    const x = valueOf(value);
+    if (!Number.isFinite(x)) return notFinite(x);
+    const magnitude = Math.abs(x);
+    if (magnitude >= 1e21) return typeset(x.toExponential(decimals));
+    const text = toEven(magnitude, magnitude.toFixed(decimals), magnitude.toFixed(decimals + 40), decimals);
+    return (x < 0 && /[1-9]/.test(text) ? minus : "") + text;
+}
+
+// The engine's format_value: fixed where that shows at least three digits of it, else scientific.
+export function number(value: number | string, decimals = 4): string {
+    const x = valueOf(value), magnitude = Math.abs(x);
+    if (x === 0) return "0";
+    if (!Number.isFinite(x) || (magnitude >= 10 ** (2 - decimals) && magnitude < 1e5)) return fixed(x, decimals);
+    const digits = Math.max(decimals - 1, 1);
+    const text = toEven(magnitude, magnitude.toExponential(digits), magnitude.toExponential(digits + 40), digits);
+    return typeset((x < 0 ? "-" : "") + text.replace(/e([+-])(\d)$/, "e$10$2"));
+}
+
+export const short = (value: number) => fixed(value, 2).replace(/^(−?)0\./, "$1.");
 
 export const shapeText = (shape: number[]) => shape.map((n) => n.toLocaleString("en")).join(" × ");
 

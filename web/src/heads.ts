@@ -58,7 +58,7 @@ export class Heads {
         const size = result.thumbnailSize, count = size * size;
         const part = result.thumbnails!.subarray(head * count, (head + 1) * count);
         if (part.length < count) return;
-        const scale = { table: colorTable("ink", document.documentElement.dataset.theme === "dark"), low: 0, high: part.reduce((a, b) => Math.max(a, b), 1e-9), log: false };
+        const scale = { table: colorTable("ink"), low: 0, high: part.reduce((a, b) => Math.max(a, b), 1e-9), log: false };
         const image = new ImageData(size, size);
         part.forEach((value, i) => { image.data.set(colorAt(scale, value), 4 * i); image.data[4 * i + 3] = 255; });
         canvas.getContext("2d")!.putImageData(image, 0, 0);

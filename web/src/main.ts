@@ -8,6 +8,7 @@ import { Heads } from "./heads.ts";
 import { connectKeys } from "./keys.ts";
 import { connectKnobs } from "./knobs.ts";
 import { connectLessons } from "./lessons.ts";
+import { sessionText } from "./session.ts";
 import { connectSpeed, showCores } from "./speed.ts";
 import { Workbench } from "./stage.ts";
 import { toHash } from "./state.ts";
@@ -103,5 +104,5 @@ const embed = () => { byId("embed-code").textContent = `<iframe src="${location.
 app.onState.add(embed);
 embed();
 // For tests and the curious: what the page knows.
-Object.assign(globalThis, { fovea: { app, workbench, zoom } });
+Object.assign(globalThis, { fovea: { app, workbench, zoom, sessionText: () => sessionText(app.state, app.own) } });
 void startEngine();

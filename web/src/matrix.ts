@@ -1,6 +1,6 @@
 // A matrix on a canvas, with a grid for keyboards and screen readers beside it.
-import { autoRange, colorAt, colorTable, css, inkOn, type Scale } from "./colors.ts";
-import { number, short } from "./format.ts";
+import { autoRange, colorAt, colorTable, css, inkOn, logFloor, type Scale } from "./colors.ts";
+import { fixed, short } from "./format.ts";
 
 export interface MatrixContent {
     data: Float32Array;
@@ -41,7 +41,7 @@ export class MatrixView {
     private origin: [number, number] = [0, 0]; // first visible cell: row, column (fractions)
     private frame = 0;
     private image: HTMLCanvasElement | null = null;
-    scale: Scale = { table: new Uint8ClampedArray(768), low: 0, high: 1, log: false };
+    scale: Scale = { table: new Uint8Array(768), low: 0, high: 1, log: false };
     painting = false;
 
     constructor(private readonly host: HTMLElement, private readonly handlers: MatrixHandlers, label: string) {
@@ -60,9 +60,10 @@ export class MatrixView {
         this.content = content;
         if (resized) { this.zoom = 1; this.origin = [0, 0]; }
         const [low, high] = autoRange(content.data, content.signed);
-        const dark = document.documentElement.dataset.theme === "dark";
-        const map = content.map === "auto" ? (content.signed ? "diverging" : "ink") : content.map;
-        this.scale = { table: colorTable(map, dark), low: content.low ?? low, high: content.high ?? high, log: content.log };
+        const map = content.map === "auto" ? (content.signed ? "balance" : "ink") : content.map;
+        const highest = content.high ?? high;
+        const lowest = content.log ? logFloor(content.low ?? low, highest) : content.low ?? low;
+        this.scale = { table: colorTable(map), low: lowest, high: highest, log: content.log };
         this.image = null;
         this.pick(Math.min(this.picked[0], content.rows - 1), Math.min(this.picked[1], content.columns - 1));
     }
@@ -198,7 +199,7 @@ export class MatrixView {
                 cell.setAttribute("aria-colindex", String(j + 1));
                 cell.tabIndex = i === row && j === column ? 0 : -1;
                 if (i === row && j === column) cell.setAttribute("aria-selected", "true");
-                cell.textContent = `${content.rowLabels[i]}, ${content.columnLabels[j]}: ${number(content.data[i * content.columns + j])}`;
+                cell.textContent = `${content.rowLabels[i]}, ${content.columnLabels[j]}: ${fixed(content.data[i * content.columns + j])}`;
                 line.append(cell);
             }
             parts.push(line);
@@ -297,7 +298,7 @@ export class MatrixView {
                     if (cell < minDigits) continue;
                     // An exact 0 is a cell that plays no part: its digits step back.
                     context.fillStyle = value === 0 && !content.signed ? colors.faint : fill;
-                    context.fillText(cell >= wideDigits ? number(value) : short(value), x + (cell - gap) / 2, y + (cell - gap) / 2 + 0.5);
+                    context.fillText(cell >= wideDigits ? fixed(value) : short(value), x + (cell - gap) / 2, y + (cell - gap) / 2 + 0.5);
                 }
             this.outline(context, this.picked, gap, radius, colors.accent, colors.surface, this.grid.contains(document.activeElement));
             if (this.hovered) this.outline(context, this.hovered, gap, radius, colors.ink, colors.surface, false);
@@ -345,23 +346,29 @@ export class MatrixView {
         context.stroke();
     }
 
+    // One pixel for each cell.
+    cellPicture(): HTMLCanvasElement | null {
+        const content = this.content;
+        if (!content || this.image) return this.image;
+        this.image = document.createElement("canvas");
+        this.image.width = content.columns;
+        this.image.height = content.rows;
+        const pixels = new ImageData(content.columns, content.rows);
+        for (let i = 0; i < content.rows; ++i)
+            for (let j = 0; j < content.columns; ++j) {
+                const value = this.value(i, j), at = 4 * (i * content.columns + j);
+                pixels.data.set(Number.isFinite(value) ? colorAt(this.scale, value) : [128, 128, 128], at);
+                pixels.data[at + 3] = value === -Infinity ? 24 : 255;
+            }
+        this.image.getContext("2d")!.putImageData(pixels, 0, 0);
+        return this.image;
+    }
+
     private paintImage(context: CanvasRenderingContext2D): void {
         const content = this.content!, { left, top, cell } = this.layout;
-        if (!this.image) {
-            this.image = document.createElement("canvas");
-            this.image.width = content.columns;
-            this.image.height = content.rows;
-            const pixels = new ImageData(content.columns, content.rows);
-            for (let i = 0; i < content.rows; ++i)
-                for (let j = 0; j < content.columns; ++j) {
-                    const value = this.value(i, j), at = 4 * (i * content.columns + j);
-                    pixels.data.set(Number.isFinite(value) ? colorAt(this.scale, value) : [128, 128, 128], at);
-                    pixels.data[at + 3] = value === -Infinity ? 24 : 255;
-                }
-            this.image.getContext("2d")!.putImageData(pixels, 0, 0);
-        }
+        const image = this.cellPicture()!;
         context.imageSmoothingEnabled = cell < 1;
-        context.drawImage(this.image, left - this.origin[1] * cell, top - this.origin[0] * cell, content.columns * cell, content.rows * cell);
+        context.drawImage(image, left - this.origin[1] * cell, top - this.origin[0] * cell, content.columns * cell, content.rows * cell);
         const [row, column] = this.picked;
         context.strokeStyle = getComputedStyle(this.host).getPropertyValue("--accent");
         context.lineWidth = 1;
@@ -400,7 +407,7 @@ export class MatrixView {
                 context.font = `450 12px ${fonts}`;
                 context.fillStyle = colors.soft;
                 context.textAlign = "left";
-                context.fillText(number(sum, 3), left + content.columns * cell + 8, y);
+                context.fillText(fixed(sum, 3), left + content.columns * cell + 8, y);
             }
         }
         for (let j = c0; j < c1; ++j) {

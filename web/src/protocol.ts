@@ -1,4 +1,5 @@
 // What the page and its Worker say to each other. Every request has an id; a reply carries it.
+import type { Tables } from "./colors.ts";
 import type { TensorShape } from "./state.ts";
 
 export interface Stage { id: string; shape: number[]; data: Float32Array }
@@ -20,7 +21,7 @@ export interface LessonTable { label: string; tensor: string; note: string; time
 export interface LessonResult { name: string; title: string; tutorial: string; about: string; notes: string[]; list: LessonTable[]; tables: number; exact: number }
 
 export interface Computed { shared: Stage[]; head: Stage[]; headIndex: number; thumbnails: Float32Array | null; thumbnailSize: number; stats: HeadStats[]; ms: number; kernel: string }
-export interface EngineInfo { variant: string; threads: number; target: string; reason: string; abi: number }
+export interface EngineInfo { variant: string; threads: number; target: string; reason: string; abi: number; tables: Tables }
 export interface Tile { mass: Float32Array; max: Float32Array; ms: number }
 export interface OwnTensors { shape: TensorShape; q: Float32Array; k: Float32Array; v: Float32Array | null }
 

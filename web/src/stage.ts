@@ -2,7 +2,7 @@
 import { labels, type App, type Result } from "./app.ts";
 import { css, type Rgb } from "./colors.ts";
 import { byId, input, select } from "./dom.ts";
-import { formula, number, ordinal, shapeText } from "./format.ts";
+import { fixed, formula, number, ordinal, shapeText } from "./format.ts";
 import { inspectorHtml, introHtml, levelsHtml, railHtml, tableHtml } from "./views.ts";
 import { pairStages, stageTexts } from "./levels.ts";
 import { MatrixView, type MatrixContent } from "./matrix.ts";
@@ -133,7 +133,7 @@ export class Workbench {
         }
         canvas.setAttribute("aria-label", `Colour scale of ${content.name} from ${number(scale.low)} to ${number(scale.high)}`);
         for (const [id, value] of [["low", scale.low], ["high", scale.high]] as const) {
-            input(id).placeholder = number(value, 3);
+            input(id).placeholder = number(value);
             if (document.activeElement !== input(id)) input(id).value = state[id];
         }
         input("log").checked = state.log;
@@ -151,10 +151,10 @@ export class Workbench {
         if (!result || !stage) return;
         const content = this.content(stage, result), { row, column } = this.app.state;
         const value = content.data[row * content.columns + column];
-        if (!pairStages.has(stage.id)) { byId("announce").textContent = `${content.rowLabels[row]}, column ${column}: ${number(value)}`; return; }
+        if (!pairStages.has(stage.id)) { byId("announce").textContent = `${content.rowLabels[row]}, column ${column}: ${fixed(value)}`; return; }
         let rank = 0;
         for (let j = 0; j < content.columns; ++j) if (content.data[row * content.columns + j] > value) ++rank;
-        byId("announce").textContent = `query ${content.rowLabels[row]}, key ${content.columnLabels[column]}, ${content.name.toLowerCase()} ${number(value, 3)}, ${ordinal(rank)} of ${content.columns}`;
+        byId("announce").textContent = `query ${content.rowLabels[row]}, key ${content.columnLabels[column]}, ${content.name.toLowerCase()} ${fixed(value, 3)}, ${ordinal(rank)} of ${content.columns}`;
     }
 
     private async inspect(row: number, column: number): Promise<void> {

@@ -1,4 +1,5 @@
 // The page's whole state, its form in the URL and its form for the engine.
+import { mapNames } from "./colors.ts";
 import { levels } from "./levels.ts";
 
 export const defaultText = "Your journey starts with one step";
@@ -45,8 +46,8 @@ export function presetState(level: number): State {
     };
 }
 
-// URL key of each field; kept short and readable.
-const urlKeys: [keyof State, string][] = [
+// The name of each field in the address and in session files; kept short and readable.
+export const urlKeys: [keyof State, string][] = [
     ["text", "text"], ["length", "len"], ["stage", "stage"], ["head", "head"], ["row", "i"], ["column", "j"], ["init", "init"],
     ["seed", "seed"], ["scale", "scale"], ["temperature", "temp"], ["mask", "mask"], ["painted", "bits"], ["route", "route"],
     ["window", "win"], ["alibi", "alibi"], ["softcap", "cap"], ["p", "p"], ["dropSeed", "dseed"], ["variant", "rng"],
@@ -75,7 +76,7 @@ const limits: Partial<Record<keyof State, [number, number]>> = {
 const choices: Partial<Record<keyof State, string[]>> = {
     init: ["none", "rand", "linear"], route: ["before", "after"], variant: ["native", "mkl", "counter"],
     mask: ["none", "causal", "window", "padding", "prefix", "strided", "block", "painted"],
-    map: ["auto", "ink", "viridis", "magma", "cividis", "grey", "diverging"], split: ["side", "triangle", "difference"],
+    map: [...mapNames], split: ["side", "triangle", "difference"],
 };
 
 // Anything a link may hold becomes a state that can be shown: unknown keys and bad values count as absent.

@@ -1,5 +1,5 @@
 // Pieces of the page as HTML text. The build draws the first state with them, the live page every other.
-import { escape, formula, number, ordinal, shapeText, short, valueOf } from "./format.ts";
+import { escape, fixed, formula, number, ordinal, shapeText, short, valueOf } from "./format.ts";
 import { levels, pairStages, stageTexts } from "./levels.ts";
 import type { LessonName, LessonResult, Stage, Steps } from "./protocol.ts";
 
@@ -36,7 +36,7 @@ export function tableHtml(stage: Stage, rows: string[], columns: string[], picke
     const body = Array.from({ length: height }, (_, i) => {
         const cells = stage.data.subarray(i * width, (i + 1) * width);
         const sum = cells.reduce((a, b) => a + b, 0);
-        return `<tr><th scope="row"><bdi>${escape(rows[i])}</bdi></th>${Array.from(cells, (x, j) => `<td class="${shade(x)}${picked && picked[0] === i && picked[1] === j ? " picked" : ""}">${number(x)}</td>`).join("")}${sums ? `<td class="sum">${number(sum)}</td>` : ""}</tr>`;
+        return `<tr><th scope="row"><bdi>${escape(rows[i])}</bdi></th>${Array.from(cells, (x, j) => `<td class="${shade(x)}${picked && picked[0] === i && picked[1] === j ? " picked" : ""}">${fixed(x)}</td>`).join("")}${sums ? `<td class="sum">${fixed(sum)}</td>` : ""}</tr>`;
     });
     const text = stageTexts[stage.id];
     const corner = pairStages.has(stage.id) ? "query ↓ key →" : "token";

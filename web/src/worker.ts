@@ -41,7 +41,7 @@ async function start(engine: string, lock: string): Promise<EngineInfo> {
     const { default: create } = await import(url.href) as { default: (options: object) => Promise<EngineModule> };
     session = new EngineSession(await create({ pthreadPoolSize: threads - 1 }));
     const info = session.start(threads);
-    return { variant, threads: info.threads, target: info.target, abi: info.abi, reason };
+    return { variant, threads: info.threads, target: info.target, abi: info.abi, reason, tables: session.colorTables() };
 }
 
 // Of the file last opened: where each tensor lies. An npz is a set of npy files.

@@ -159,9 +159,8 @@ export class DeepZoom {
     }
 
     private scaleFor(level: number): Scale {
-        const dark = document.documentElement.dataset.theme === "dark";
         // Mass grows with the number of cells in a pixel; the colours follow a logarithm.
-        return { table: colorTable("ink", dark), low: 0, high: this.reducer === "mass" ? Math.min(1, 0.05 * 2 ** level + 0.05) : 0.5, log: true };
+        return { table: colorTable("ink"), low: 0, high: this.reducer === "mass" ? Math.min(1, 0.05 * 2 ** level + 0.05) : 0.5, log: true };
     }
 
     private image(held: Held, level: number): HTMLCanvasElement {

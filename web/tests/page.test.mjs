@@ -216,13 +216,42 @@ describe("the page", { skip }, () => {
         near(csv[2].split(",").slice(1).map(Number), [0.15001948, 0.22638379, 0.21987164, 0.13107006, 0.090628885, 0.18202609]);
         assert.match((await download("svg")).toString(), /<svg .*0\.2264/s);
         assert.deepEqual([...(await download("png")).subarray(1, 4)], [80, 78, 71]);
+        const npy = await download("npy");
+        assert.equal(npy.subarray(10, 10 + npy.readUInt16LE(8)).toString("latin1").trim(), "{'descr': '<f4', 'fortran_order': False, 'shape': (6, 6), }");
+        assert.equal((10 + npy.readUInt16LE(8)) % 64, 0);
+        near([npy.readFloatLE(10 + npy.readUInt16LE(8) + 4 * 7)], [0.22638379]);
         const session = await download("session");
-        assert.equal(JSON.parse(session).format, "fovea-session");
+        const { format, version, state } = JSON.parse(session);
+        assert.deepEqual([format, version, state.level, state.seed, state.mask, state.alibi], ["fovea-session", 1, 2, 123, "none", false]);
         await page.fill("#text", "something else");
         await page.setInputFiles("#file", { name: "s.fovea", mimeType: "application/json", buffer: session });
         await settled(page);
         assert.equal(await page.inputValue("#text"), "Your journey starts with one step");
     }));
+
+    test("a session file: each key has the name that docs/files.md gives it, bad values count as absent", withPage({}, async (page) => {
+        const documented = readFileSync(join(root, "docs", "files.md"), "utf8").match(/## Session files[^]*?\n## /)[0]
+            .split("\n").filter((line) => line.startsWith("| `")).flatMap((line) => [...line.split("|")[1].matchAll(/`(\w+)`/g)].map((m) => m[1]));
+        const written = JSON.parse(await page.evaluate(() => globalThis.fovea.sessionText())).state;
+        assert.deepEqual(Object.keys(written).sort(), documented.sort());
+        const session = { format: "fovea-session", version: 1, state: { level: 3, text: "one step", mask: "window", win: 1, temp: "hot", heads: {}, seed: 42, alibi: true, unknown: 1 } };
+        await page.setInputFiles("#file", { name: "s.fovea", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(session)) });
+        await settled(page);
+        const state = await page.evaluate(() => globalThis.fovea.app.state);
+        assert.deepEqual([state.level, state.text, state.mask, state.window, state.temperature, state.heads, state.seed, state.alibi], [3, "one step", "window", 1, 1, 1, 42, true]);
+    }));
+
+    for (const [name, session, reason] of [
+        ["version", { format: "fovea-session", version: 2, state: {} }, /version 2; this page reads version 1/],
+        ["no state", { format: "fovea-session", version: 1, state: "level=2" }, /state is no object/],
+        ["half a tensor", { format: "fovea-session", version: 1, state: {}, tensors: { q: { shape: [1, 2, 2], f32: "AAAA" }, k: { shape: [1, 2, 2], f32: "" } } }, /q: .*cut off/],
+        ["a path", { format: "fovea-session", version: 1, state: {}, tensors: { q: { path: "q.npy", sha256: "00" } } }, /q lies in the file q\.npy/],
+    ])
+        test(`a session file that cannot be opened: ${name}`, withPage({}, async (page) => {
+            await page.setInputFiles("#file", { name: "s.fovea", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(session)) });
+            await page.waitForSelector("#import .notice");
+            assert.match(await page.textContent("#import"), reason);
+        }));
 
     const npyOf = (shape, values, descr = "<f4") => {
         let header = `{'descr': '${descr}', 'fortran_order': False, 'shape': (${shape.join(", ")},), }`;
@@ -248,6 +277,12 @@ describe("the page", { skip }, () => {
         assert.deepEqual(shape, [5, 3]);
         const scores = [0, 1, 2].map((j) => [0, 1, 2, 3].reduce((sum, d) => sum + q[d] * k[4 * j + d], 0) / 2);
         const total = scores.reduce((sum, s) => sum + Math.exp(s), 0);
+        const session = await page.evaluate(() => globalThis.fovea.sessionText());
+        await page.evaluate(() => globalThis.fovea.app.setLevel(2));
+        await settled(page);
+        await page.setInputFiles("#file", { name: "s.fovea", mimeType: "application/json", buffer: Buffer.from(session) });
+        await page.waitForFunction(() => globalThis.fovea.app.result?.tokens[0] === "q0");
+        assert.deepEqual((await stageValues(page, "weights")).values, values);
         near(values.slice(0, 3), scores.map((s) => Math.exp(s) / total), 1e-5);
         assert.equal((await stageValues(page, "context")).shape[1], 4);
     }));

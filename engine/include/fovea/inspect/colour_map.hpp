@@ -26,6 +26,8 @@ std::optional<ColourMap> colour_map_from_name(std::string_view name);
 using ColourTable = std::array<Rgb, 256>;
 // Smooth through a few control points; the same in every app.
 ColourTable colour_table(ColourMap map);
+// The same through other points (at least 2), evenly spaced from low to high: for an app's own maps.
+ColourTable colour_table(std::span<const Rgb> control_points);
 
 inline constexpr Rgb kNanColour = {255, 0, 255};
 inline constexpr Rgb kInfinityColour = {0, 255, 255};
