@@ -1,0 +1,121 @@
+// The tensors that `attend` takes beside q, k and v: the same call said in other shapes, types and ways gives
+// the same bytes; and each of them bears on the result.
+#include "commands/command_run.hpp"
+
+#include <cmath>
+#include <functional>
+
+namespace fovea::test {
+namespace {
+
+constexpr uint64_t kBatch = 2, kHeads = 3, kLength = 5, kDim = 4;
+
+TensorSet qkv() {
+    TensorSet set;
+    for (const char* name : {"q", "k", "v"}) {
+        std::vector<float> values(kBatch * kHeads * kLength * kDim);
+        for (size_t n = 0; n < values.size(); ++n)
+            values[n] = std::sin(float(n) * (name[0] == 'q' ? 0.7f : 0.3f));
+        set.tensors.push_back(make_tensor(name, {kBatch, kHeads, kLength, kDim}, values).value());
+    }
+    return set;
+}
+
+// The bytes of o that the command line gives for q, k, v and `more`.
+std::vector<std::byte> attend(const std::vector<Tensor>& more, const std::string& options = "") {
+    const Scratch scratch;
+    TensorSet set = qkv();
+    set.tensors.insert(set.tensors.end(), more.begin(), more.end());
+    EXPECT_TRUE(save_safetensors(scratch / "in.safetensors", set));
+    const CommandRun run =
+        run_command(scratch, "attend IN --out OUT --backend cpu --kernel plain " + options);
+    EXPECT_EQ(run.exit_code, 0) << run.error;
+    const Result<TensorSet> out = load_tensors(scratch / "out.safetensors");
+    if (!out || !out->find("o")) {
+        ADD_FAILURE() << (out ? "no o" : out.error().text);
+        return {};
+    }
+    const auto bytes = out->find("o")->bytes;
+    return {bytes.begin(), bytes.end()};
+}
+
+bool lower_triangle(uint64_t i, uint64_t j) { return j <= i; }
+
+// Rows and keys of the lower triangle, repeated over the axes in front; `keys` columns of it.
+Tensor boolean_mask(std::vector<uint64_t> shape, ElementType type = ElementType::boolean,
+                    bool (*visible)(uint64_t, uint64_t) = lower_triangle) {
+    const uint64_t keys = shape.back(), rows = shape[shape.size() - 2];
+    uint64_t count = 1;
+    for (const uint64_t extent : shape) count *= extent;
+    std::vector<uint8_t> values;
+    for (uint64_t n = 0; n < count; ++n) values.push_back(visible(n / keys % rows, n % keys));
+    return make_tensor("mask", type, std::move(shape), std::as_bytes(std::span(values))).value();
+}
+
+TEST(AttendTensors, masks_of_rank_2_3_and_4_broadcast_over_batch_head_and_query) {
+    const std::vector<std::byte> causal = attend({}, "--causal top-left");
+    const std::vector<std::vector<uint64_t>> shapes = {{kLength, kLength},
+                                                       {1, kLength, kLength},
+                                                       {kHeads, kLength, kLength},
+                                                       {1, 1, kLength, kLength},
+                                                       {1, kHeads, kLength, kLength},
+                                                       {kBatch, 1, kLength, kLength},
+                                                       {kBatch, kHeads, kLength, kLength}};
+    for (const std::vector<uint64_t>& shape : shapes) {
+        SCOPED_TRACE(testing::PrintToString(shape));
+        EXPECT_EQ(attend({boolean_mask(shape)}), causal);
+        EXPECT_EQ(attend({boolean_mask(shape, ElementType::u8)}), causal);
+    }
+    const auto first_three = [](uint64_t, uint64_t j) { return j < 3; };
+    const std::vector<std::byte> three =
+        attend({boolean_mask({kLength, kLength}, ElementType::boolean, first_three)});
+    EXPECT_NE(three, causal);
+    // One row for all queries, and a last axis that is shorter than the keys: the tail is hidden.
+    EXPECT_EQ(attend({boolean_mask({1, kLength}, ElementType::boolean, first_three)}), three);
+    EXPECT_EQ(attend({boolean_mask({1, 3}, ElementType::boolean, first_three)}), three);
+    EXPECT_EQ(attend({boolean_mask({kBatch, 1, 1, 3}, ElementType::boolean, first_three)}), three);
+}
+
+TEST(AttendTensors, float_masks_add_and_hide) {
+    const float inf = INFINITY;
+    std::vector<float> hide(kLength * kLength), small(kLength * kLength);
+    for (uint64_t n = 0; n < hide.size(); ++n) {
+        hide[n] = n % kLength <= n / kLength ? 0 : -inf;
+        small[n] = 0.25f * float(n % 4);
+    }
+    const std::vector<std::byte> causal = attend({}, "--causal top-left");
+    EXPECT_EQ(attend({make_tensor("mask", {kLength, kLength}, hide).value()}), causal);
+    EXPECT_EQ(attend({make_tensor("bias", {1, kLength, kLength}, hide).value()}), causal);
+    const std::vector<std::byte> added = attend({make_tensor("bias", {kLength, kLength}, small).value()});
+    EXPECT_NE(added, attend({}));
+    // Beside a boolean mask.
+    EXPECT_EQ(
+        attend({make_tensor("bias", {kLength, kLength}, small).value(), boolean_mask({kLength, kLength})}),
+        attend({make_tensor("bias", {kLength, kLength}, small).value()}, "--causal top-left"));
+}
+
+TEST(AttendTensors, lengths_sinks_slopes_and_keep_bear_on_the_result) {
+    const std::vector<std::byte> plain = attend({});
+    const std::vector<int32_t> three{3, 3}, all{5, 5};
+    const std::vector<int64_t> three_wide{3, 3};
+    const auto lengths = [](const char* name, const auto& values, ElementType type) {
+        return make_tensor(name, type, {kBatch}, std::as_bytes(std::span(values))).value();
+    };
+    const auto first_three = [](uint64_t, uint64_t j) { return j < 3; };
+    const std::vector<std::byte> short_keys =
+        attend({boolean_mask({1, 3}, ElementType::boolean, first_three)});
+    EXPECT_EQ(attend({lengths("kv_lengths", three, ElementType::i32)}), short_keys);
+    EXPECT_EQ(attend({lengths("kv_lengths", three_wide, ElementType::i64)}), short_keys);
+    EXPECT_EQ(attend({lengths("kv_lengths", all, ElementType::i32)}), plain);
+    EXPECT_NE(attend({lengths("q_lengths", three, ElementType::i32)}), plain);
+    const std::vector<float> per_head(kHeads, 0.5f);
+    EXPECT_NE(attend({make_tensor("sinks", {kHeads}, per_head).value()}), plain);
+    EXPECT_NE(attend({make_tensor("alibi", {kHeads}, per_head).value()}), plain);
+    Tensor keep = boolean_mask({kLength, kLength});
+    keep.name = "keep";
+    EXPECT_NE(attend({keep}), plain);
+    EXPECT_NE(attend({keep}), attend({}, "--causal top-left"));  // dropped, not hidden: the sum keeps them
+}
+
+}  // namespace
+}  // namespace fovea::test
