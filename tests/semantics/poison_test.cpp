@@ -126,5 +126,77 @@ TEST(Poison, in_one_query_stays_in_its_row) {
     });
 }
 
+// ---- poison in slots that nothing may read
+
+// Bytes of the bindings that differ between the inputs with zeros and with NaN and infinity in unused slots.
+size_t poisoned_bytes(const PreparedCase& prepared, FoveaBinding binding) {
+    const Bytes &a = prepared.clean[binding], &b = prepared.poisoned[binding];
+    size_t count = 0;
+    for (size_t n = 0; n < a.size(); ++n) count += a[n] != b[n];
+    return count;
+}
+
+void expect_no_bit_changes(std::initializer_list<FoveaBinding> poisoned,
+                           const std::function<void(Case&)>& edit) {
+    for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16}) {
+        Case c = plain_case(43, 2, 4, 2, 33, 150, 24, 16);
+        c.desc.q_type = c.desc.k_type = c.desc.v_type = c.desc.o_type = type;
+        c.desc.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE | FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_ROW_STATS;
+        edit(c);
+        settle(c);
+        Result<PreparedCase> prepared = prepare(c);
+        ASSERT_TRUE(prepared) << prepared.error().text;
+        for (const FoveaBinding binding : poisoned)
+            EXPECT_GT(poisoned_bytes(*prepared, binding), 0u)
+                << "binding " << binding << " has no unused slot";
+        for (const uint32_t outputs : {c.desc.outputs, uint32_t(FOVEA_OUTPUT_O)}) {
+            FoveaAttentionDesc desc = c.desc;
+            desc.outputs = outputs;
+            on_each_executor([&](Executor& executor) {
+                const Outcome clean = run_or_fail(executor, desc, prepared->clean),
+                              poisoned_run = run_or_fail(executor, desc, prepared->poisoned);
+                if (!clean.ran() || !poisoned_run.ran()) return;
+                EXPECT_EQ(first_difference(clean.outputs, poisoned_run.outputs), "");
+            });
+        }
+    }
+}
+
+TEST(Poison, behind_the_lengths_changes_no_bit) {
+    expect_no_bit_changes({FOVEA_BIND_Q, FOVEA_BIND_K, FOVEA_BIND_V}, [](Case& c) {
+        c.desc.flags |= FOVEA_FLAG_BATCH_TABLE;
+        c.table = {{0, 30, 0, 77}, {0, 33, 0, 128}};
+    });
+}
+TEST(Poison, of_keys_that_every_query_has_masked_changes_no_bit) {
+    expect_no_bit_changes({FOVEA_BIND_K, FOVEA_BIND_V}, [](Case& c) {
+        c.desc.flags |= FOVEA_FLAG_CAUSAL;
+        c.desc.align = FOVEA_ALIGN_OFFSET;
+        c.desc.q_offset = 40;
+    });
+}
+TEST(Poison, between_rows_and_heads_changes_no_bit) {
+    expect_no_bit_changes({FOVEA_BIND_Q, FOVEA_BIND_K, FOVEA_BIND_V}, [](Case& c) {
+        c.desc.q_strides = {33 * 4 * 29 + 5, 29, 4 * 29};
+        c.desc.k_strides = {2 * (150 * 27 + 3), 150 * 27 + 3, 27};
+        c.desc.v_strides = {150 * 2 * 19, 19, 2 * 19};
+    });
+}
+TEST(Poison, of_mask_padding_and_of_what_a_mask_hides_changes_no_bit) {
+    expect_no_bit_changes({FOVEA_BIND_MASK, FOVEA_BIND_BIAS, FOVEA_BIND_KEEP, FOVEA_BIND_K}, [](Case& c) {
+        c.desc.mask = {1, FOVEA_U8, 2, 4, 33, 141, {4 * 33 * 147 + 1, 33 * 147, 147}};
+        c.desc.bias = {1, FOVEA_F16, 1, 4, 33, 139, {0, 33 * 144, 144}};
+        c.desc.keep = {1, FOVEA_U8, 2, 1, 33, 145, {33 * 149, 0, 149}};
+    });
+}
+TEST(Poison, of_unused_pages_and_rows_of_pages_changes_no_bit) {
+    expect_no_bit_changes({FOVEA_BIND_K, FOVEA_BIND_V}, [](Case& c) {
+        c.desc.flags |= FOVEA_FLAG_BATCH_TABLE;
+        c.table = {{0, 33, 0, 77}, {0, 33, 0, 131}};
+        c.desc.page_size = 16, c.desc.page_count = 24, c.desc.block_table_pages = 10;
+        for (int32_t n = 0; n < 20; ++n) c.block_table.push_back(n % 7 == 3 ? -1 : (5 * n + 2) % 24);
+    });
+}
+
 }  // namespace
 }  // namespace fovea::test
