@@ -1,5 +1,5 @@
-// q . k = (p_i . p_j - |p_j|^2 / 2) / reach^2 = (|p_i|^2 - |p_i - p_j|^2) / (2 reach^2). What is the same for all
-// keys drops out of softmax, so that each bird attends to the others by exp(-distance^2 / (2 reach^2)).
+// q . k = (p_i . p_j - |p_j|^2 / 2) / reach^2 = (|p_i|^2 - |p_i - p_j|^2) / (2 reach^2). What is the same for
+// all keys drops out of softmax, so that each bird attends to the others by exp(-distance^2 / (2 reach^2)).
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "flock.glsl"
