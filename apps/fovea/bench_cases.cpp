@@ -43,12 +43,40 @@ FoveaAttentionDesc describe(const BenchCase& c) {
     return call.desc;
 }
 
+FoveaLinearDesc describe(const BenchLinear& l) {
+    FoveaLinearDesc desc{};
+    desc.struct_size = sizeof desc;
+    desc.rows = l.rows, desc.n_in = l.n_in, desc.n_out = l.n_out;
+    desc.w_type = l.w_type, desc.weight_is_in_out = l.weight_is_in_out, desc.has_bias = 1;
+    return desc;
+}
+
+Result<Plan> plan_case(const BenchCase& c, const FoveaDeviceFacts& facts) {
+    if (c.linear.rows == 0) return plan_attention(facts, describe(c));
+    const FoveaLinearDesc desc = describe(c.linear);
+    FoveaPlan plan = nullptr;
+    Diag diag;
+    if (foveaPlanLinear(&facts, &desc, nullptr, &plan, &diag) != FOVEA_OK) return diag.error();
+    return Plan(plan);
+}
+
+FoveaDtype type_of(const BenchCase& c, uint32_t binding) {
+    if (binding == FOVEA_BIND_WEIGHT) return c.linear.w_type;
+    return binding == FOVEA_BIND_K || binding == FOVEA_BIND_V ? c.kv_type : FOVEA_F32;
+}
+
+BenchCase linear_case(const char* name, const char* what, const BenchLinear& linear) {
+    BenchCase c{};
+    c.name = name, c.what = what, c.unit = BenchUnit::peak, c.linear = linear;
+    return c;
+}
+
 }  // namespace
 
 std::vector<BenchCase> cpu_bench_cases() {
     const auto f32 = FOVEA_F32, f16 = FOVEA_F16;
     const auto any = FOVEA_KERNEL_AUTO;
-    return {
+    std::vector<BenchCase> cases{
         {"a-full", "12 heads, 1024, D 64", BenchUnit::peak, 1, 12, 12, 1024, 1024, 64, f32, false, any},
         {"a-causal", "12 heads, 1024, D 64, causal", BenchUnit::peak, 1, 12, 12, 1024, 1024, 64, f32, true,
          any},
@@ -65,9 +93,15 @@ std::vector<BenchCase> cpu_bench_cases() {
         {"f-causal", "1 head, 16384, D 64, causal", BenchUnit::memory, 1, 1, 1, 16384, 16384, 64, f32, true,
          any},
     };
+    cases.push_back(linear_case("l-gpt2", "linear, 1024 x 768 x 2304, bias", {1024, 768, 2304, f32, true}));
+    cases.push_back(linear_case("l-out-in", "the same, weight [out, in]", {1024, 768, 2304, f32, false}));
+    cases.push_back(linear_case("l-f16", "the same, weight in f16", {1024, 768, 2304, f16, false}));
+    cases.push_back(linear_case("l-wide", "linear, 512 x 4096 x 4096", {512, 4096, 4096, f32, false}));
+    return cases;
 }
 
 double bench_flops(const BenchCase& c) {
+    if (c.linear.rows) return 2.0 * double(c.linear.rows) * c.linear.n_in * c.linear.n_out;
     return 4.0 * c.batch * c.heads_q * double(c.len_q) * double(c.len_kv) * c.dim * (c.causal ? 0.5 : 1.0);
 }
 
@@ -81,8 +115,7 @@ Result<BenchRun> BenchRun::make(const BenchCase& c, uint32_t cpu_target, uint32_
     Result<FoveaDeviceFacts> facts = cpu_facts(threads);
     if (!facts) return facts.error();
     facts->cpu_target = cpu_target;
-    const FoveaAttentionDesc desc = describe(c);
-    Result<Plan> plan = plan_attention(*facts, desc);
+    Result<Plan> plan = plan_case(c, *facts);
     if (!plan) return plan.error();
     BenchRun run;
     run.plan_ = std::move(*plan);
@@ -93,9 +126,8 @@ Result<BenchRun> BenchRun::make(const BenchCase& c, uint32_t cpu_target, uint32_
         void* data = ::operator new(bytes, kPage, std::nothrow);
         if (!data) return Error{FOVEA_OUT_OF_HOST_MEMORY, c.name, "no memory for its buffers"};
         run.buffers_[n] = {std::unique_ptr<void, Free>(data), bytes};
-        const bool input = n == FOVEA_BIND_Q || n == FOVEA_BIND_K || n == FOVEA_BIND_V;
-        if (input)
-            fill_normal(data, n == FOVEA_BIND_Q ? FOVEA_F32 : c.kv_type, bytes, n + 1);
+        if (n < FOVEA_BIND_COUNT && !(info.output_mask >> n & 1))
+            fill_normal(data, type_of(c, n), bytes, n + 1);
         else if (n != FOVEA_BIND_COUNT)
             memset(data, 0, bytes);
         if (n != FOVEA_BIND_COUNT) run.bindings_[n] = {data, bytes};

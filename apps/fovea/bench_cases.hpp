@@ -18,6 +18,14 @@ enum class BenchUnit {
     memory  // growth of the process above its buffers
 };
 
+// A linear layer instead of attention: [rows, n_in] times a weight of `w_type`.
+struct BenchLinear {
+    uint64_t rows;  // 0: attention
+    uint32_t n_in, n_out;
+    FoveaDtype w_type;
+    bool weight_is_in_out;
+};
+
 struct BenchCase {
     const char* name;  // "a-full"
     const char* what;
@@ -28,12 +36,14 @@ struct BenchCase {
     FoveaDtype kv_type;
     bool causal;
     FoveaKernel kernel;
+    BenchLinear linear;
 };
 
-// Cases a to f, largest memory last.
+// Cases a to f, then linear layers.
 std::vector<BenchCase> cpu_bench_cases();
 
-// 4 * B * Hq * Lq * Lkv * D, half of it for a causal call. Bytes of K and V.
+// 4 * B * Hq * Lq * Lkv * D, half of it for a causal call; 2 * rows * n_in * n_out for a linear layer. Bytes
+// of K and V.
 double bench_flops(const BenchCase& c);
 double bench_kv_bytes(const BenchCase& c);
 

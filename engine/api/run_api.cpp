@@ -59,7 +59,7 @@ FoveaResult foveaRunCpu(FoveaPlan plan, const FoveaCpuRun* given, FoveaDiag* dia
     if (run.parallel && run.parallel->worker_count > planned)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "parallel.worker_count",
                     "parallel.worker_count is %u; the plan is for %u", run.parallel->worker_count, planned);
-    if (!plan->cpu.by_rows && !plan->cpu.kernels.flash)
+    if (!has_cpu_kernel(*plan))
         return fail(diag, FOVEA_UNSUPPORTED, "facts.cpu_target", "the plan is for %s, which %s cannot run",
                     foveaCpuTargetName(plan->cpu.target), "this processor or build");
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};

@@ -10,6 +10,9 @@ Kernels kernels_of(uint32_t target) {
     kernels.flash = flash_kernel_of(target);
     kernels.decode = decode_kernel_of(target);
     kernels.merge = merge_kernel_of(target);
+    kernels.linear = linear_kernel_of(target);
+    kernels.rope = rope_kernel_of(target);
+    kernels.append = append_kernel_of(target);
     return kernels;
 }
 

@@ -1,11 +1,14 @@
 // The kernels of one target, as a plan holds them.
 #pragma once
 
+#include <fovea/fovea.h>
+
 #include <cstdint>
 
 namespace fovea::cpu {
 
 struct AttentionCall;
+struct LinearCall;
 
 struct Kernels {
     // Task `task` of a plan's cut; `scratch` is the worker's, aligned to 64 bytes.
@@ -14,6 +17,11 @@ struct Kernels {
     void (*decode)(const AttentionCall& call, uint64_t task, unsigned char* scratch, unsigned char* partial);
     // The results of group `group` from the partials of all its splits.
     void (*merge)(const AttentionCall& call, uint64_t group, unsigned char* partials);
+    void (*linear)(const LinearCall& call, uint64_t task, unsigned char* scratch);
+    // Rows [begin, end), numbered b, h, l with l fastest.
+    void (*rope)(const FoveaRopeDesc& desc, const FoveaHostBuffer* bindings, uint64_t begin, uint64_t end);
+    void (*append)(const FoveaAppendDesc& desc, const FoveaHostBuffer* bindings, uint64_t begin,
+                   uint64_t end);
 };
 
 // All null where this build or this processor cannot run the target. Asks the processor each time: for
@@ -24,5 +32,8 @@ Kernels kernels_of(uint32_t target);
 decltype(Kernels::flash) flash_kernel_of(uint32_t target);
 decltype(Kernels::decode) decode_kernel_of(uint32_t target);
 decltype(Kernels::merge) merge_kernel_of(uint32_t target);
+decltype(Kernels::linear) linear_kernel_of(uint32_t target);
+decltype(Kernels::rope) rope_kernel_of(uint32_t target);
+decltype(Kernels::append) append_kernel_of(uint32_t target);
 
 }  // namespace fovea::cpu

@@ -22,6 +22,5 @@ void rope(const FoveaRopeDesc& desc, const reference::RowRun& run) { reference::
 void linear(const FoveaLinearDesc& desc, const reference::RowRun& run) {
     reference::run_linear<float>(desc, run);
 }
-void append(const FoveaAppendDesc& desc, const reference::RowRun& run) { reference::run_append(desc, run); }
 
 }  // namespace fovea::plain

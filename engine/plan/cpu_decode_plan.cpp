@@ -16,8 +16,6 @@ constexpr double kDefaultSliceCost = 5e8;
 constexpr uint64_t kLeastSplit = 512, kMostSplits = 64;
 // What a slice's partials may fill.
 constexpr uint64_t kPartialBytes = 1 << 20;
-// Below this a second thread costs more than it brings.
-constexpr double kSerialFlops = 4e5;
 
 }  // namespace
 

@@ -20,8 +20,6 @@ constexpr uint64_t kAssumedL2Bytes = 512 * 1024, kL2Share = 3;
 constexpr uint64_t kMostRows = 768;
 // Enough tasks that the last ones to finish cost little.
 constexpr uint64_t kTasksPerThread = 6;
-// Below this a second thread costs more than it brings.
-constexpr double kSerialFlops = 4e5;
 
 struct Cut {
     uint32_t query_tile, query_tiles, panels;

@@ -103,6 +103,32 @@ FoveaResult set_target(FoveaPlan_T& plan, FoveaDiag* diag) {
     return FOVEA_OK;
 }
 
+FoveaKernel wanted_kernel(const FoveaPlan_T& plan) {
+    switch (plan.operation) {
+        case Operation::rope:
+            return plan.rope.kernel;
+        case Operation::linear:
+            return plan.linear.kernel;
+        default:
+            return FOVEA_KERNEL_AUTO;
+    }
+}
+
+// Rope, linear and append.
+FoveaResult plan_operation(FoveaPlan_T& plan, FoveaDiag* diag) {
+    plan.info.kernel = wanted_kernel(plan);
+    if (plan.info.kernel == FOVEA_KERNEL_AUTO && plan.operation == Operation::linear) {
+        cut_cpu_linear(plan);
+        return FOVEA_OK;
+    }
+    const char* reason = plan.info.kernel == FOVEA_KERNEL_PLAIN       ? "plain: float32 plain loops"
+                         : plan.info.kernel == FOVEA_KERNEL_REFERENCE ? "reference: float64 plain loops"
+                                                                      : "row by row";
+    snprintf(plan.info.reason, sizeof plan.info.reason, "%s", reason);
+    plan.cpu.serial = plan.info.kernel == FOVEA_KERNEL_AUTO && plan.info.flops < kSerialFlops;
+    return cut_rows(plan, diag);
+}
+
 void count_attention(FoveaPlan_T& plan) {
     const Problem& p = plan.problem;
     plan.info.total_pairs = double(p.batch) * p.heads_q * double(p.len_q) * double(p.len_kv);
@@ -134,10 +160,8 @@ FoveaResult plan_cpu(FoveaPlan_T& plan, FoveaDiag* diag) {
     plan.info.workspace_alignment = 64;
     if (plan.operation == Operation::map_tile) return plan_cpu_map_tile(plan, diag);
     if (plan.operation != Operation::attention) {
-        plan.info.kernel = FOVEA_KERNEL_PLAIN;
         plan.info.flops = flops_of_row(plan) * double(rows_of(plan));
-        snprintf(plan.info.reason, sizeof plan.info.reason, "plain: float32 plain loops");
-        return cut_rows(plan, diag);
+        return plan_operation(plan, diag);
     }
     count_attention(plan);
     if (FoveaResult r = choose_cpu_kernel(plan, diag)) return r;
@@ -145,6 +169,24 @@ FoveaResult plan_cpu(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (by_row) return cut_rows(plan, diag);
     return plan.info.kernel == FOVEA_KERNEL_DECODE ? cut_cpu_decode(plan, diag)
                                                    : cut_cpu_attention(plan, diag);
+}
+
+bool has_cpu_kernel(const FoveaPlan_T& plan) {
+    const cpu::Kernels& kernels = plan.cpu.kernels;
+    if (plan.info.kernel == FOVEA_KERNEL_PLAIN || plan.info.kernel == FOVEA_KERNEL_REFERENCE) return true;
+    switch (plan.operation) {
+        case Operation::attention:
+            return kernels.flash;
+        case Operation::rope:
+            return kernels.rope;
+        case Operation::linear:
+            return kernels.linear;
+        case Operation::append:
+            return kernels.append;
+        case Operation::map_tile:
+            return true;
+    }
+    return false;
 }
 
 void explain_cpu(const FoveaPlan_T& plan, TextSink& text) {
@@ -158,8 +200,12 @@ void explain_cpu(const FoveaPlan_T& plan, TextSink& text) {
     const cpu::TargetShape shape = cpu::target_shape(cut.target);
     text.line("instruction set: %s, %u floats to a vector; register tile of %u x %u vectors%s",
               cpu::target_name(cut.target), shape.lanes, shape.rows, shape.vectors,
-              cut.kernels.flash ? "" : "; not on this processor");
-    if (plan.info.kernel == FOVEA_KERNEL_DECODE)
+              has_cpu_kernel(plan) ? "" : "; not on this processor");
+    if (plan.operation == Operation::linear)
+        text.line("tasks: %llu of %u rows and %u panels of %u columns; %u of n_in at a time%s",
+                  static_cast<unsigned long long>(cut.tasks), cut.linear.row_tile, cut.linear.panels,
+                  shape.panel(), cut.linear.depth_block, cut.linear.copies_x ? "; rows of X are copied" : "");
+    else if (plan.info.kernel == FOVEA_KERNEL_DECODE)
         text.line(
             "tasks: %llu, each all queries of a group against one of %llu splits of %llu keys, in blocks of "
             "%u",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cpu/kernels.hpp"
+#include "cpu/linear_layout.hpp"
 
 #include <fovea/fovea.h>
 
@@ -11,19 +12,22 @@ struct FoveaPlan_T;
 
 namespace fovea {
 
+// Below this many FLOPs a second thread costs more than it brings.
+constexpr double kSerialFlops = 4e5;
+
 struct CpuPlan {
-    bool by_rows;  // plain loops; else the vector kernels
-    // Plain loops: rows of (batch, head, query), flattened.
+    bool by_rows;  // no tasks of vector kernels, but rows of (batch, head, query), flattened
     uint64_t rows, rows_per_slice, rows_per_task;
 
     // Vector kernels. A task is some queries of all heads of a group against all their keys; without a group
     // of its own, of one key/value head of one batch entry.
-    cpu::Kernels kernels;  // of `target`; null where this build or this processor cannot run it
-    uint32_t target;       // cpu::Target
-    uint32_t query_tile;   // queries of a task, for each head of the group
-    uint32_t query_tiles;  // tasks along the queries
-    uint32_t panels;       // that hold the rows of a task
-    uint32_t key_block;    // keys that a task works on at a time; a row's sums go from block to block
+    cpu::Kernels kernels;   // of `target`; null where this build or this processor cannot run it
+    uint32_t target;        // cpu::Target
+    uint32_t query_tile;    // queries of a task, for each head of the group
+    uint32_t query_tiles;   // tasks along the queries
+    uint32_t panels;        // that hold the rows of a task
+    uint32_t key_block;     // keys that a task works on at a time; a row's sums go from block to block
+    cpu::LinearCut linear;  // of a linear layer
     uint64_t tasks, tasks_per_slice;
     uint64_t scratch_bytes;  // of each worker
     bool serial;             // too small to be worth waking a thread
@@ -39,5 +43,11 @@ struct CpuPlan {
 // and their costs in plan.info.
 FoveaResult cut_cpu_attention(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult cut_cpu_decode(FoveaPlan_T& plan, FoveaDiag* diag);
+
+// The same for a linear layer's vector kernel.
+void cut_cpu_linear(FoveaPlan_T& plan);
+
+// Whether what the plan needs to run is in this build and on this processor.
+bool has_cpu_kernel(const FoveaPlan_T& plan);
 
 }  // namespace fovea

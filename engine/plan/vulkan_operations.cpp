@@ -23,6 +23,12 @@ FoveaResult check_length(const char* field, uint64_t value, FoveaDiag* diag) {
                 static_cast<unsigned long long>(value));
 }
 
+FoveaResult check_kernel(FoveaKernel kernel, FoveaDiag* diag) {
+    if (kernel == FOVEA_KERNEL_AUTO) return FOVEA_OK;
+    return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %d is one of the CPU's; Vulkan has AUTO only",
+                int(kernel));
+}
+
 void begin_operation(FoveaPlan_T& plan, const char* reason) {
     plan.info.dispatches_per_slice = 1;
     plan.info.workspace_alignment = kWorkspaceAlignment;
@@ -258,6 +264,7 @@ void linear_slice(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& ou
 FoveaResult plan_vulkan_rope(FoveaPlan_T& plan, FoveaDiag* diag) {
     const FoveaRopeDesc& d = plan.rope;
     FoveaResult r;
+    if ((r = check_kernel(d.kernel, diag))) return r;
     if ((r = check_stored_type("y_type", d.y_type, plan.facts, diag))) return r;
     if ((r = check_length("len", d.len, diag))) return r;
     if ((r = check_length("table_rows", d.table_rows, diag))) return r;
@@ -290,6 +297,7 @@ FoveaResult plan_vulkan_append(FoveaPlan_T& plan, FoveaDiag* diag) {
 FoveaResult plan_vulkan_linear(FoveaPlan_T& plan, FoveaDiag* diag) {
     const FoveaLinearDesc& d = plan.linear;
     VulkanPlan& v = plan.vulkan;
+    if (FoveaResult r = check_kernel(d.kernel, diag)) return r;
     if (FoveaResult r = check_stored_type("y_type", d.y_type, plan.facts, diag)) return r;
     v.tile = choose_tile({d.rows, d.n_out, plan.facts.device_class});
     v.quads = d.n_in % 4 == 0 && d.x_row_stride % 4 == 0 && d.w_row_stride % 4 == 0 &&

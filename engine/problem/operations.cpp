@@ -34,6 +34,15 @@ FoveaResult check_float(FoveaDtype type, const char* name, FoveaDiag* diag) {
     return FOVEA_OK;
 }
 
+FoveaResult check_kernel(FoveaKernel kernel, uint32_t reserved, FoveaDiag* diag) {
+    if (kernel != FOVEA_KERNEL_AUTO && kernel != FOVEA_KERNEL_PLAIN && kernel != FOVEA_KERNEL_REFERENCE)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "kernel",
+                    "kernel is %d; it must be AUTO, PLAIN or REFERENCE", int(kernel));
+    if (reserved != 0)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "reserved0", "reserved0 is %u; it must be 0", reserved);
+    return FOVEA_OK;
+}
+
 struct Tensor {
     FoveaBinding binding;
     const FoveaStrides& strides;
@@ -84,6 +93,7 @@ FoveaResult make_rope(const FoveaRopeDesc* desc, FoveaRopeDesc& d, OperationBind
     if ((r = check_counts({{"batch", d.batch}, {"heads", d.heads}, {"dim", d.dim}}, diag))) return r;
     if ((r = check_length(d.len, "len", diag))) return r;
     if ((r = check_length(d.table_rows, "table_rows", diag))) return r;
+    if ((r = check_kernel(d.kernel, d.reserved0, diag))) return r;
     if (d.rotary_dim == 0) d.rotary_dim = d.dim;
     if (d.rotary_dim > d.dim || d.rotary_dim % 2 != 0)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "rotary_dim",
@@ -119,6 +129,7 @@ FoveaResult make_linear(const FoveaLinearDesc* desc, FoveaLinearDesc& d, Operati
     if ((r = check_float(d.y_type, "y_type", diag))) return r;
     if ((r = check_counts({{"n_in", d.n_in}, {"n_out", d.n_out}}, diag))) return r;
     if ((r = check_length(d.rows, "rows", diag))) return r;
+    if ((r = check_kernel(d.kernel, d.reserved0, diag))) return r;
     if (d.has_bias > 1 || d.weight_is_in_out > 1)
         return fail(diag, FOVEA_INVALID_ARGUMENT, d.has_bias > 1 ? "has_bias" : "weight_is_in_out",
                     "must be 0 or 1");

@@ -17,6 +17,5 @@ void map_tile(const Problem& problem, const MapTile& tile, const RowRun& run) {
 
 void rope(const FoveaRopeDesc& desc, const RowRun& run) { run_rope<double>(desc, run); }
 void linear(const FoveaLinearDesc& desc, const RowRun& run) { run_linear<double>(desc, run); }
-void append(const FoveaAppendDesc& desc, const RowRun& run) { run_append(desc, run); }
 
 }  // namespace fovea::reference

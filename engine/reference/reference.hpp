@@ -18,9 +18,8 @@ void attention(const Problem& problem, const RowRun& run);
 uint64_t map_tile_scratch_bytes(const Problem& problem, const MapTile& tile);
 void map_tile(const Problem& problem, const MapTile& tile, const RowRun& run);
 
-// Descriptions as make_rope, make_linear and make_append leave them. Rows: (b, h, l), or of X.
+// Descriptions as make_rope and make_linear leave them. Rows: (b, h, l), or of X.
 void rope(const FoveaRopeDesc& desc, const RowRun& run);
 void linear(const FoveaLinearDesc& desc, const RowRun& run);
-void append(const FoveaAppendDesc& desc, const RowRun& run);
 
 }  // namespace fovea::reference

@@ -42,8 +42,4 @@ void run_linear(const FoveaLinearDesc& desc, const RowRun& run) {
     for_each_row(run, [&](uint64_t row, uint32_t) { linear_row<Real>(desc, run.bindings, row); });
 }
 
-inline void run_append(const FoveaAppendDesc& desc, const RowRun& run) {
-    for_each_row(run, [&](uint64_t row, uint32_t) { append_row(desc, run.bindings, row); });
-}
-
 }  // namespace fovea::reference

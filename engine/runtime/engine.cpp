@@ -121,10 +121,14 @@ Result<Plan> Engine::plan_attention(const FoveaAttentionDesc& given) {
     }
     return runtime::make_plan(foveaPlanAttention, *this, desc);
 }
-Result<Plan> Engine::plan_rope(const FoveaRopeDesc& desc) {
+Result<Plan> Engine::plan_rope(const FoveaRopeDesc& given) {
+    FoveaRopeDesc desc = given;
+    if (state_->reference) desc.kernel = FOVEA_KERNEL_REFERENCE;
     return runtime::make_plan(foveaPlanRope, *this, desc);
 }
-Result<Plan> Engine::plan_linear(const FoveaLinearDesc& desc) {
+Result<Plan> Engine::plan_linear(const FoveaLinearDesc& given) {
+    FoveaLinearDesc desc = given;
+    if (state_->reference) desc.kernel = FOVEA_KERNEL_REFERENCE;
     return runtime::make_plan(foveaPlanLinear, *this, desc);
 }
 Result<Plan> Engine::plan_append(const FoveaAppendDesc& desc) {

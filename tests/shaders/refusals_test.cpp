@@ -83,6 +83,9 @@ TEST(Refusals, other_operations_name_the_field_too) {
     linear.weight_is_in_out = 0;
     EXPECT_EQ(foveaPlanLinear(&facts, &linear, nullptr, &plan, &diag), FOVEA_OK) << "rows are cut";
     foveaDestroyPlan(plan);
+    linear.kernel = FOVEA_KERNEL_PLAIN;
+    EXPECT_EQ(foveaPlanLinear(&facts, &linear, nullptr, &plan, &diag), FOVEA_UNSUPPORTED);
+    EXPECT_STREQ(diag.field, "kernel");
 
     FoveaAppendDesc append{};
     append.struct_size = sizeof append;

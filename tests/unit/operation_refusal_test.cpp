@@ -54,6 +54,8 @@ const Bad<Rope> kRope[] = {
     {"odd rotary_dim", [](Rope& d) { d.rotary_dim = 5; }, kInvalid, "rotary_dim"},
     {"odd dim rotated whole", [](Rope& d) { d.dim = 7; }, kInvalid, "rotary_dim"},
     {"rotary_dim past dim", [](Rope& d) { d.rotary_dim = 18; }, kInvalid, "rotary_dim"},
+    {"a kernel of attention", [](Rope& d) { d.kernel = FOVEA_KERNEL_FLASH; }, kInvalid, "kernel"},
+    {"reserved0", [](Rope& d) { d.reserved0 = 1; }, kInvalid, "reserved0"},
     {"interleaved twice", [](Rope& d) { d.interleaved = 2; }, kInvalid, "interleaved"},
     {"x running backwards",
      [](Rope& d) {
@@ -88,6 +90,8 @@ const Bad<Linear> kLinear[] = {
     {"w of integers", [](Linear& d) { d.w_type = FOVEA_I32; }, kInvalid, "w_type"},
     {"y of an unknown type", [](Linear& d) { d.y_type = FoveaDtype(9); }, kInvalid, "y_type"},
     {"rows of 2^32", [](Linear& d) { d.rows = k2_32; }, kOverflow, "rows"},
+    {"a kernel of attention", [](Linear& d) { d.kernel = FOVEA_KERNEL_DECODE; }, kInvalid, "kernel"},
+    {"reserved0", [](Linear& d) { d.reserved0 = 1; }, kInvalid, "reserved0"},
     {"bias twice", [](Linear& d) { d.has_bias = 2; }, kInvalid, "has_bias"},
     {"transposed twice", [](Linear& d) { d.weight_is_in_out = 2; }, kInvalid, "weight_is_in_out"},
     {"rows of x overlapping", [](Linear& d) { d.x_row_stride = 7; }, kInvalid, "x_row_stride"},

@@ -275,6 +275,8 @@ typedef struct FoveaRopeDesc {
     uint32_t rotary_dim;    /* even; 0: dim */
     uint32_t interleaved;   /* 0 or 1 */
     uint64_t table_rows;    /* 0: no positions. A position outside [0, table_rows) is clamped into it */
+    FoveaKernel kernel;     /* AUTO; on the CPU also PLAIN and REFERENCE */
+    uint32_t reserved0;     /* must be 0 */
 } FoveaRopeDesc;
 
 /* Y [rows, n_out] = X [rows, n_in] * W + bias. W is [n_out, n_in] (nn.Linear) or, transposed, [n_in, n_out] (Conv1D).
@@ -287,6 +289,8 @@ typedef struct FoveaLinearDesc {
     uint32_t weight_is_in_out;
     uint64_t rows;
     int64_t x_row_stride, y_row_stride, w_row_stride;
+    FoveaKernel kernel;     /* AUTO; on the CPU also PLAIN and REFERENCE */
+    uint32_t reserved0;     /* must be 0 */
 } FoveaLinearDesc;
 
 /* Copies new rows X [B, H, L, D] behind the rows that a cache Y already holds: row i of entry b goes to row

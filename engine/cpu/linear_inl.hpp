@@ -1,0 +1,164 @@
+// One task of a linear layer: some rows of Y in some panels of columns. Columns of Y lie along the lanes, so
+// a panel of packed weights meets the rows of X as they lie in memory, and sums are whole runs of rows of Y.
+#if defined(FOVEA_CPU_LINEAR_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef FOVEA_CPU_LINEAR_INL_HPP
+#undef FOVEA_CPU_LINEAR_INL_HPP
+#else
+#define FOVEA_CPU_LINEAR_INL_HPP
+#endif
+
+#include "cpu/linear_call.hpp"
+#include "cpu/panel_inl.hpp"
+
+#include <cstring>
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu::HWY_NAMESPACE {
+
+class LinearTask {
+  public:
+    LinearTask(const LinearCall& call, uint64_t task, unsigned char* scratch);
+    void run();
+
+  private:
+    // Part [begin, begin + count) of n_in.
+    struct Depth {
+        size_t begin, count;
+    };
+    struct Rows {
+        const float* data;
+        size_t stride;
+    };
+
+    float* floats(uint64_t offset) const { return reinterpret_cast<float*>(base_ + offset); }
+    float* sums(size_t panel) const { return floats(layout_.sums) + panel * rows_ * kPanel; }
+    size_t column(size_t panel) const { return first_column_ + panel * kPanel; }
+    size_t columns_in(size_t panel) const { return HWY_MIN(kPanel, d_.n_out - column(panel)); }
+    size_t vectors_in(size_t panel) const { return (columns_in(panel) + kLanes - 1) / kLanes; }
+
+    Rows rows_of_x(const Depth& depth) const;
+    template <class T>
+    Rows copy_rows_of_x(const Depth& depth) const;
+    template <class T>
+    void pack_weights(size_t panel, const Depth& depth) const;
+    template <class T>
+    void pack_transposed(size_t panel, const Depth& depth) const;
+    void add_products(size_t panel, const Rows& x, const Depth& depth) const;
+    template <class T>
+    void store(size_t panel) const;
+
+    const LinearCall& call_;
+    const FoveaLinearDesc& d_;
+    const LinearLayout layout_;
+    unsigned char* base_;
+    size_t first_row_, rows_, first_column_, panels_;
+};
+
+inline LinearTask::LinearTask(const LinearCall& call, uint64_t task, unsigned char* scratch)
+    : call_(call), d_(call.d), layout_(linear_layout(kShape, call.cut)), base_(scratch) {
+    // Neighbouring tasks share rows of X.
+    first_row_ = size_t(task / call.cut.panel_tiles) * call.cut.row_tile;
+    rows_ = HWY_MIN(size_t{call.cut.row_tile}, size_t(d_.rows) - first_row_);
+    first_column_ = size_t(task % call.cut.panel_tiles) * call.cut.panels * kPanel;
+    panels_ = HWY_MIN(size_t{call.cut.panels}, (d_.n_out - first_column_ + kPanel - 1) / kPanel);
+}
+
+inline void LinearTask::run() {
+    for (size_t e = 0; e < d_.n_in; e += call_.cut.depth_block) {
+        const Depth depth{e, HWY_MIN(size_t{call_.cut.depth_block}, d_.n_in - e)};
+        const Rows x = rows_of_x(depth);
+        for (size_t panel = 0; panel < panels_; ++panel) {
+            if (d_.w_type == FOVEA_F16)
+                pack_weights<uint16_t>(panel, depth);
+            else
+                pack_weights<float>(panel, depth);
+            add_products(panel, x, depth);
+        }
+    }
+    for (size_t panel = 0; panel < panels_; ++panel) {
+        if (d_.y_type == FOVEA_F16)
+            store<uint16_t>(panel);
+        else
+            store<float>(panel);
+    }
+}
+
+inline LinearTask::Rows LinearTask::rows_of_x(const Depth& depth) const {
+    if (d_.x_type == FOVEA_F16) return copy_rows_of_x<uint16_t>(depth);
+    if (call_.cut.copies_x) return copy_rows_of_x<float>(depth);
+    const int64_t first = int64_t(first_row_) * d_.x_row_stride + int64_t(depth.begin);
+    return {call_.at<const float>(FOVEA_BIND_X, first), size_t(d_.x_row_stride)};
+}
+
+template <class T>
+LinearTask::Rows LinearTask::copy_rows_of_x(const Depth& depth) const {
+    float* to = floats(layout_.x);
+    for (size_t row = 0; row < rows_; ++row) {
+        const int64_t first = int64_t(first_row_ + row) * d_.x_row_stride + int64_t(depth.begin);
+        copy_row(call_.at<const T>(FOVEA_BIND_X, first), depth.count, to + row * layout_.x_stride);
+    }
+    return {to, size_t(layout_.x_stride)};
+}
+
+// Rows of an [n_in, n_out] matrix are rows of the panel. Lanes past the last column hold zeros or what was
+// there before; their sums are never stored.
+template <class T>
+void LinearTask::pack_weights(size_t panel, const Depth& depth) const {
+    if (!d_.weight_is_in_out) return pack_transposed<T>(panel, depth);
+    const F f;
+    const size_t columns = columns_in(panel), whole = columns / kLanes * kLanes;
+    float* to = floats(layout_.weights);
+    for (size_t e = 0; e < depth.count; ++e, to += kPanel) {
+        const int64_t first = int64_t(depth.begin + e) * d_.w_row_stride + int64_t(column(panel));
+        const T* from = call_.at<const T>(FOVEA_BIND_WEIGHT, first);
+        size_t c = 0;
+        for (; c < whole; c += kLanes) hn::Store(load_row(from + c), f, to + c);
+        if (c == columns) continue;
+        hn::Store(hn::Zero(f), f, to + c);
+        for (; c < columns; ++c) to[c] = load_one(from + c);
+    }
+}
+
+template <class T>
+void LinearTask::pack_transposed(size_t panel, const Depth& depth) const {
+    const T* rows[kPanel];
+    for (size_t lane = 0; lane < vectors_in(panel) * kLanes; ++lane) {
+        const size_t c = column(panel) + HWY_MIN(lane, columns_in(panel) - 1);
+        rows[lane] =
+            call_.at<const T>(FOVEA_BIND_WEIGHT, int64_t(c) * d_.w_row_stride + int64_t(depth.begin));
+    }
+    pack_panel(rows, depth.count, vectors_in(panel), floats(layout_.weights));
+}
+
+inline void LinearTask::add_products(size_t panel, const Rows& x, const Depth& depth) const {
+    const float* weights = floats(layout_.weights);
+    if (depth.begin == 0)
+        dot_block<DotMode::plain>(vectors_in(panel), x.data, x.stride, rows_, weights, depth.count,
+                                  sums(panel), nullptr);
+    else
+        dot_block<DotMode::add>(vectors_in(panel), x.data, x.stride, rows_, weights, depth.count, sums(panel),
+                                nullptr);
+}
+
+template <class T>
+void LinearTask::store(size_t panel) const {
+    const F f;
+    const size_t columns = columns_in(panel), whole = columns / kLanes * kLanes;
+    HWY_ALIGN float bias[kPanel] = {};
+    if (d_.has_bias)
+        memcpy(bias, call_.at<const float>(FOVEA_BIND_BIAS, int64_t(column(panel))), columns * sizeof(float));
+    const float* from = sums(panel);
+    for (size_t row = 0; row < rows_; ++row, from += kPanel) {
+        T* to =
+            call_.at<T>(FOVEA_BIND_Y, int64_t(first_row_ + row) * d_.y_row_stride + int64_t(column(panel)));
+        size_t c = 0;
+        for (; c < whole; c += kLanes)
+            store_row(hn::Add(hn::Load(f, from + c), hn::Load(f, bias + c)), to + c);
+        for (; c < columns; ++c) store_one(from[c] + bias[c], to + c);
+    }
+}
+
+}  // namespace fovea::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,48 @@
+// How a linear layer is cut for the vector kernel, and the scratch memory of one worker while it runs a task.
+// Computed alike by the planner and the kernel.
+#pragma once
+
+#include "cpu/target.hpp"
+#include "problem/checked.hpp"
+
+#include <cstdint>
+
+namespace fovea::cpu {
+
+// A task computes `row_tile` rows of Y in `panels` panels of columns. Which task computes an element never
+// changes its bits: each is one chain of multiply-adds over n_in in ascending order.
+struct LinearCut {
+    uint32_t row_tile, row_tiles;  // rows of a task, and tasks along the rows
+    uint32_t panels, panel_tiles;  // panels of a task, and tasks along the columns
+    uint32_t depth_block;          // of n_in, packed at a time
+    bool copies_x;                 // rows of X are widened or pulled together before the products
+};
+
+// Byte offsets, each a multiple of 64.
+struct LinearLayout {
+    uint64_t weights;  // [depth_block][panel] floats
+    uint64_t sums;     // [panels][row_tile][panel]
+    uint64_t x;        // [row_tile][x_stride]; empty unless X is copied
+    uint64_t x_stride;
+    uint64_t size_bytes;
+};
+
+constexpr LinearLayout linear_layout(const TargetShape& shape, const LinearCut& cut) {
+    LinearLayout layout{};
+    uint64_t end = 0;
+    const auto place = [&end](uint64_t& offset, uint64_t bytes) {
+        offset = end;
+        end += align_up(bytes, 64);
+    };
+    const uint64_t panel = shape.panel();
+    // A cache line more than a row needs: rows a power of two apart would fight for the same places in the
+    // cache.
+    layout.x_stride = align_up(cut.depth_block, 16) + 16;
+    place(layout.weights, cut.depth_block * panel * 4);
+    place(layout.sums, uint64_t{cut.panels} * cut.row_tile * panel * 4);
+    place(layout.x, cut.copies_x ? cut.row_tile * layout.x_stride * 4 : 0);
+    layout.size_bytes = end;
+    return layout;
+}
+
+}  // namespace fovea::cpu

@@ -1,0 +1,52 @@
+// Rope, linear and append on the CPU: random descriptions, buffers with guards, runs on any instruction set.
+#pragma once
+
+#include "support/random.hpp"
+
+#include <fovea/fovea.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace fovea::test {
+
+using Bytes = std::vector<std::byte>;
+using Buffers = std::array<Bytes, FOVEA_BIND_COUNT>;
+
+// Instruction sets that this build has and this machine runs.
+std::vector<uint32_t> runnable_targets();
+
+FoveaDeviceFacts facts_of(uint32_t target, uint32_t workers);
+
+template <class Desc>
+Plan plan_of(FoveaResult (*make)(const FoveaDeviceFacts*, const Desc*, const FoveaHostAllocator*, FoveaPlan*,
+                                 FoveaDiag*),
+             const Desc& desc, const FoveaDeviceFacts& facts) {
+    FoveaPlan plan = nullptr;
+    Diag diag;
+    EXPECT_EQ(make(&facts, &desc, nullptr, &plan, &diag), FOVEA_OK) << diag.text;
+    return Plan(plan);
+}
+
+// Inputs for a plan's bindings: numbers near normal, small integers where integers belong. Y is full of NaN.
+Buffers random_buffers(Random& random, const FoveaPlanInfo& info, FoveaDtype x_type, FoveaDtype w_type);
+
+// Runs the plan on copies of `given` between guards and returns Y. `shuffle_seed` not 0: slices in another
+// order, some of them twice. Fails the test where a guard or an input was written.
+Bytes run(const Plan& plan, const Buffers& given, uint32_t workers, uint64_t shuffle_seed = 0);
+
+double element(const Bytes& bytes, FoveaDtype type, uint64_t index);
+
+FoveaDtype random_type(Random& random);
+// [B, H, L, D] packed, as [B, L, H, D], or with gaps.
+FoveaStrides random_strides(Random& random, uint64_t h, uint64_t l, uint64_t d);
+
+// Calls body(random, seed) for each of `count` cases, or for the one that FOVEA_TEST_SEED names.
+void for_cases(uint64_t count, const std::function<void(Random&)>& body);
+
+}  // namespace fovea::test
