@@ -77,7 +77,10 @@ struct Diag : FoveaDiag {
 
 enum class Align { top_left = FOVEA_ALIGN_TOP_LEFT, bottom_right = FOVEA_ALIGN_BOTTOM_RIGHT };
 
-// One attention call, built by naming what differs from the defaults. `desc` is the C description itself.
+// One attention call, built by naming what differs from the defaults: q [batch, query heads, queries, dim],
+// k [batch, key_value heads, keys, dim], v and o with rows of `value`. Batch, heads, lengths and dims must be
+// given; the rest as in FoveaAttentionDesc. `desc` is the C description itself, for what has no name here
+// (strides, masks, batch and block tables, budgets). Nothing is checked before a plan is made.
 class Attention {
   public:
     FoveaAttentionDesc desc = foveaAttentionDesc();
@@ -104,35 +107,45 @@ class Attention {
         desc.q_type = desc.k_type = desc.v_type = desc.o_type = all;
         return *this;
     }
+    // 0: 1 / sqrt(dims).
     Attention& scale(float factor) { return desc.scale = factor, *this; }
+    // Scores become cap * tanh(score / cap). 0: none.
     Attention& softcap(float cap) { return desc.softcap = cap, *this; }
+    // Keys after the query's position are hidden.
     Attention& causal(Align align = Align::top_left) {
         desc.flags |= FOVEA_FLAG_CAUSAL;
         desc.align = static_cast<FoveaAlign>(align);
         return *this;
     }
+    // Query 0 stands at key `offset`, which may be negative; call it after causal(), whose alignment it
+    // replaces.
     Attention& q_offset(int64_t offset) {
         desc.align = FOVEA_ALIGN_OFFSET;
         desc.q_offset = offset;
         return *this;
     }
+    // Keys from `left` before to `right` after the query's position are visible; -1: all of that side.
     Attention& window(int64_t left, int64_t right) {
         desc.flags |= FOVEA_FLAG_WINDOW;
         desc.window_left = left;
         desc.window_right = right;
         return *this;
     }
+    // p in [0, 1); the mask is a function of seed, offset and coordinates, see fovea.h.
     Attention& dropout(float p, uint64_t seed, uint64_t offset = 0) {
         desc.dropout_p = p;
         desc.dropout_seed = seed;
         desc.dropout_offset = offset;
         return *this;
     }
+    // FOVEA_OUTPUT_* bits; 0: o alone.
     Attention& outputs(uint32_t output_bits) { return desc.outputs = output_bits, *this; }
     Attention& kernel(FoveaKernel which) { return desc.kernel = which, *this; }
+    Attention& precision(FoveaPrecision which) { return desc.precision = which, *this; }
     operator const FoveaAttentionDesc&() const { return desc; }
 };
 
+// Owns a FoveaPlan. Immutable: its functions may run on any number of threads. An empty plan answers nothing.
 class Plan {
   public:
     Plan() = default;
@@ -156,12 +169,14 @@ class Plan {
         foveaGetPlanInfo(handle_, &result, nullptr);
         return result;
     }
+    // Kernel and reasons, tiles, slices, workspace, bindings; lines for a person.
     std::string explain() const {
         std::string text(foveaExplainPlan(handle_, nullptr, 0), '\0');
         foveaExplainPlan(handle_, text.data(), text.size());
         if (!text.empty()) text.pop_back();  // the terminator
         return text;
     }
+    // Runs slices of a CPU plan on the caller's buffers, see FoveaCpuRun; writes nothing if it refuses.
     Result<void> run_cpu(const FoveaCpuRun& run) const {
         Diag diag;
         if (foveaRunCpu(handle_, &run, &diag) != FOVEA_OK) return diag.error();
@@ -172,6 +187,7 @@ class Plan {
     FoveaPlan handle_ = nullptr;
 };
 
+// This processor, for a host that lends `threads` workers.
 inline Result<FoveaDeviceFacts> cpu_facts(uint32_t threads = 1) {
     FoveaDeviceFacts facts{};
     facts.struct_size = sizeof facts;
@@ -180,6 +196,7 @@ inline Result<FoveaDeviceFacts> cpu_facts(uint32_t threads = 1) {
     return facts;
 }
 
+// Refuses what no device could do, or this one not, with the field's name, its value and the limit.
 inline Result<Plan> plan_attention(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& desc) {
     FoveaPlan handle = nullptr;
     Diag diag;
@@ -195,6 +212,7 @@ inline Result<Plan> plan_map_tile(const FoveaDeviceFacts& facts, const FoveaAtte
     return Plan(handle);
 }
 
+// A plan for this processor. Run it with at most `threads` workers.
 inline Result<Plan> plan_cpu(const FoveaAttentionDesc& desc, uint32_t threads = 1) {
     Result<FoveaDeviceFacts> facts = cpu_facts(threads);
     if (!facts) return facts.error();

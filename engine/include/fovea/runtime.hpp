@@ -48,7 +48,9 @@ struct EngineOptions {
         false;  // Khronos validation with synchronization validation; messages: Engine::take_messages
 };
 
-// Host memory for each binding of a call, indexed by FoveaBinding; null where the plan needs none.
+// Host memory for each binding of a call, indexed by FoveaBinding; null where the plan needs none. Types,
+// shapes and strides are the description's; sizes in bytes at least PlanInfo::binding_bytes. Inputs are only
+// read.
 using HostBindings = FoveaHostBuffer[FOVEA_BIND_COUNT];
 
 struct RunOptions {
@@ -88,7 +90,9 @@ class Engine {
     const FoveaDeviceFacts& facts() const;
     bool is_vulkan() const;
 
-    // One call on host memory: plans, moves the inputs, runs every slice, moves the outputs back.
+    // One call on host memory: plans, moves the inputs, runs every slice, moves the outputs back. Errors: the
+    // planner's own with the field's name (nothing was written then), FOVEA_OUT_OF_DEVICE_MEMORY with the
+    // numbers, FOVEA_CANCELLED, FOVEA_TIMEOUT, and FOVEA_DEVICE_LOST, which every later call says again.
     Result<RunReport> attention(const FoveaAttentionDesc& desc, const HostBindings& bindings,
                                 const RunOptions& options = {});
     Result<RunReport> rope(const FoveaRopeDesc& desc, const HostBindings& bindings,
@@ -111,7 +115,8 @@ class Engine {
     // Device memory (plain memory on the CPU), zero-filled. Refused with the numbers when the budget does not
     // allow it.
     Result<DeviceBuffer> buffer(uint64_t size_bytes);
-    // buffers[i] is FoveaBinding i, null where the plan needs none. The workspace is the engine's.
+    // buffers[i] is FoveaBinding i, null where the plan needs none; each of this engine, and at least as
+    // large as PlanInfo::binding_bytes[i]. The workspace is the engine's. Errors as above.
     Result<RunReport> run(const Plan& plan, std::span<DeviceBuffer* const> buffers,
                           const RunOptions& options = {});
 
