@@ -19,6 +19,12 @@ export interface MatrixContent {
     upper?: Float32Array;
 }
 
+// A pick shows the same numbers again: a million of them need no second look.
+function sameNumbers(a: MatrixContent, b: MatrixContent): boolean {
+    const same = (x?: Float32Array, y?: Float32Array) => x?.buffer === y?.buffer && x?.byteOffset === y?.byteOffset && x?.length === y?.length;
+    return same(a.data, b.data) && same(a.upper, b.upper) && a.rows === b.rows && a.columns === b.columns && a.map === b.map && a.signed === b.signed && a.log === b.log && a.low === b.low && a.high === b.high;
+}
+
 export interface MatrixHandlers {
     pick(row: number, column: number): void;
     hover?(row: number, column: number): void;
@@ -43,6 +49,7 @@ export class MatrixView {
     private image: HTMLCanvasElement | null = null;
     scale: Scale = { table: new Uint8Array(768), low: 0, high: 1, log: false };
     painting = false;
+    private scaleFor: string | undefined; // the theme that `scale` was made for
 
     constructor(private readonly host: HTMLElement, private readonly handlers: MatrixHandlers, label: string) {
         this.canvas.setAttribute("aria-hidden", "true");
@@ -57,7 +64,10 @@ export class MatrixView {
 
     set(content: MatrixContent): void {
         const resized = !this.content || content.rows !== this.content.rows || content.columns !== this.content.columns;
+        const same = this.content !== null && sameNumbers(this.content, content) && this.scaleFor === document.documentElement.dataset.theme;
         this.content = content;
+        if (same) { this.draw(); return; }
+        this.scaleFor = document.documentElement.dataset.theme;
         if (resized) { this.zoom = 1; this.origin = [0, 0]; }
         const [low, high] = autoRange(content.data, content.signed);
         const map = content.map === "auto" ? (content.signed ? "balance" : "ink") : content.map;

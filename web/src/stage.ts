@@ -10,6 +10,7 @@ import type { Stage } from "./protocol.ts";
 import { decodeBits, encodeBits, maskCells } from "./state.ts";
 
 const largestTable = 64;
+const phone = matchMedia("(max-width: 759px)");
 const copyButtons = `<p class="copies"><span class="label">Copy these steps as</span> ${["Text", "CSV", "LaTeX", "Python"].map((name, i) => `<button type="button" class="quiet" data-copy="${i}">${name}</button>`).join(" ")}</p>`;
 
 export class Workbench {
@@ -84,8 +85,10 @@ export class Workbench {
         const rail = byId("rail");
         rail.innerHTML = railHtml(result.stages, stage.id);
         // On phones the rail is a row that scrolls.
-        const current = rail.querySelector<HTMLElement>("[aria-current]")!;
-        rail.scrollLeft = current.offsetLeft - rail.offsetLeft - rail.clientWidth / 3;
+        if (phone.matches) {
+            const current = rail.querySelector<HTMLElement>("[aria-current]")!;
+            rail.scrollLeft = current.offsetLeft - rail.offsetLeft - rail.clientWidth / 3;
+        }
         const text = stageTexts[stage.id];
         byId("stage-name").innerHTML = `${text.label} <span class="formula">${formula(text.formula)}</span>`;
         const content = this.content(stage, result);

@@ -15,7 +15,7 @@ export const executablePath = candidates.find((path) => path && existsSync(path)
 // Why the browser tests cannot run here; null when they can.
 export const missing = !executablePath ? "no Chromium found (set FOVEA_CHROMIUM)" : !existsSync(join(site, "index.html")) ? "build/web is missing: run `npm run build` first" : null;
 
-const args = [
+export const args = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-domain-reliability", "--force-color-profile=srgb",
 ];

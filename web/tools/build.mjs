@@ -1,5 +1,6 @@
 // Builds the page into build/web: four engine modules (Emscripten), the scripts and styles (esbuild), and the HTML with
-// the level-2 result already in it, computed by the engine itself. FOVEA_WEB_VARIANTS=simd,relaxed builds only those.
+// the level-2 result already in it, computed by the engine itself. FOVEA_WEB_VARIANTS=simd,relaxed builds only those;
+// --page builds everything but the engines, which are taken as they are.
 import { build } from "esbuild";
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -12,7 +13,6 @@ import { declarationsOf } from "./abi.mjs";
 const web = dirname(dirname(fileURLToPath(import.meta.url)));
 const root = dirname(web);
 const out = join(root, "build", "web");
-const variants = process.env.FOVEA_WEB_VARIANTS?.split(",") ?? ["simd", "simd-threads", "relaxed", "relaxed-threads"];
 
 const hashOf = (bytes) => createHash("sha256").update(bytes).digest("hex").slice(0, 8);
 const engineFolder = (variant) => join(root, "build", variant === "simd" ? "wasm" : `wasm-${variant}`);
@@ -72,9 +72,12 @@ function report() {
 }
 
 writeFileSync(join(web, "src/engine_abi.ts"), declarationsOf(join(web, "engine/web_engine.h")));
-rmSync(out, { recursive: true, force: true });
+const onlyPage = process.argv.includes("--page");
+const built = onlyPage ? readdirSync(join(out, "engine")).map((name) => [name.replace(/-[0-9a-f]{8}$/, ""), join("engine", name)]) : [];
+const variants = onlyPage ? built.map(([variant]) => variant) : process.env.FOVEA_WEB_VARIANTS?.split(",") ?? ["simd", "simd-threads", "relaxed", "relaxed-threads"];
+for (const old of onlyPage ? readdirSync(out).filter((name) => name !== "engine") : [""]) rmSync(join(out, old), { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
-const engines = Object.fromEntries(variants.map((variant) => [variant, buildEngine(variant)]));
+const engines = Object.fromEntries(onlyPage ? built : variants.map((variant) => [variant, buildEngine(variant)]));
 const names = await bundle(engines);
 let html = readFileSync(join(web, "src/index.html"), "utf8");
 for (const [name, text] of Object.entries({ ...(await staticParts(engines[variants.find((v) => v === "simd") ?? variants[0]])), mainFile: `assets/${names.main}`, styleFile: `assets/${names.style}` }))

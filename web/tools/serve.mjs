@@ -1,29 +1,48 @@
 // Serves build/web with the headers that let a page use threads. PORT chooses the port; --plain leaves the headers out.
 import { createServer } from "node:http";
-import { createReadStream, statSync } from "node:fs";
+import { createReadStream, readFileSync, statSync } from "node:fs";
 import { dirname, extname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
+import { brotliCompressSync, constants } from "node:zlib";
 
 const types = {
     ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css",
     ".wasm": "application/wasm", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json",
 };
 
-// Serves `folder` under `prefix`; with `isolated`, as a host would that allows threads.
+const compressed = new Map();
+
+function brotliOf(file, changed) {
+    const kept = compressed.get(file);
+    if (kept?.changed === changed) return kept.bytes;
+    const bytes = brotliCompressSync(readFileSync(file), { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } });
+    compressed.set(file, { changed, bytes });
+    return bytes;
+}
+
+// Serves `folder` under `prefix`, compressed as hosts do; with `isolated`, as a host would that allows threads.
 export function serve(folder, { port = 0, isolated = true, prefix = "/" } = {}) {
     const server = createServer((request, response) => {
         const path = decodeURIComponent(new URL(request.url, "http://localhost").pathname);
         const inside = normalize(path.startsWith(prefix) ? path.slice(prefix.length) : "\0");
         const file = join(folder, inside === "." || inside === "" || inside.endsWith("/") ? join(inside, "index.html") : inside);
-        let size;
+        let size, changed;
         try {
             if (inside.startsWith("..") || inside.includes("\0")) throw new Error("outside");
-            size = statSync(file).isFile() ? statSync(file).size : undefined;
+            const facts = statSync(file);
+            if (facts.isFile()) ({ size, mtimeMs: changed } = facts);
         } catch { /* answered below */ }
         if (size === undefined) return response.writeHead(404).end("not found\n");
-        const headers = { "content-type": types[extname(file)] ?? "application/octet-stream", "content-length": size, "cache-control": "no-cache" };
+        // A name with a hash is that of one content.
+        const lasting = /-[0-9A-Za-z]{8}(\.\w+$|\/)/.test(inside);
+        const headers = { "content-type": types[extname(file)] ?? "application/octet-stream", "cache-control": lasting ? "public, max-age=31536000, immutable" : "no-cache" };
         if (isolated) Object.assign(headers, { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" });
-        response.writeHead(200, headers);
+        if (/\bbr\b/.test(request.headers["accept-encoding"] ?? "")) {
+            const bytes = brotliOf(file, changed);
+            response.writeHead(200, { ...headers, "content-encoding": "br", "content-length": bytes.length, vary: "accept-encoding" }).end(bytes);
+            return;
+        }
+        response.writeHead(200, { ...headers, "content-length": size });
         createReadStream(file).pipe(response);
     });
     return new Promise((resolve) => server.listen(port, "127.0.0.1", () =>
