@@ -1,54 +1,60 @@
-// Rope, linear and append on the Vulkan device at hand against the float64 reference: seeded random
-// descriptions, every byte of the output compared, gaps and margins too.
+// Rope, linear and append against the float64 reference, on every CPU target or on the Vulkan device at hand:
+// seeded random descriptions, every byte of the output judged, gaps and margins too.
+//
+//   fovea_test_operations [--on RUNNER] [--gtest_...]
 //   FOVEA_TEST_SEED=n   runs case n alone
-#include "support/random.hpp"
-
-#include <fovea/runtime.hpp>
+#include "operations/operation_runner.hpp"
+#include "operations/operation_verdict.hpp"
 #include "problem/half.hpp"
+#include "support/random.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
+#include <map>
 
 namespace fovea::test {
 namespace {
 
-constexpr uint64_t kMargin = 256;
-constexpr uint64_t kCases = 60;
-
-using Bytes = std::vector<std::byte>;
-using Buffers = std::array<Bytes, FOVEA_BIND_COUNT>;
-
-Result<Engine> open(BackendChoice backend) {
-    EngineOptions options;
-    options.backend = backend;
-    options.validation = backend == BackendChoice::vulkan;
-    return Engine::open(options);
+std::vector<std::unique_ptr<OperationRunner>>& runners() {
+    static std::vector<std::unique_ptr<OperationRunner>> all;
+    return all;
 }
 
-struct Pair {
-    Engine device, reference;
+// A driver compiles a pipeline for most of the cases.
+uint64_t case_count() { return runners().front()->name() == "vulkan" ? 60 : 400; }
+
+template <class Desc>
+using Create = FoveaResult (*)(const FoveaDeviceFacts*, const Desc*, const FoveaHostAllocator*, FoveaPlan*,
+                               FoveaDiag*);
+
+template <class Desc>
+Result<Plan> make_plan(Create<Desc> create, const FoveaDeviceFacts& facts, const Desc& desc) {
+    FoveaPlan handle = nullptr;
+    Diag diag;
+    if (create(&facts, &desc, nullptr, &handle, &diag) != FOVEA_OK) return diag.error();
+    return Plan(handle);
+}
+
+struct Types {
+    FoveaDtype x, w, y;
+    FoveaDtype of(uint32_t binding) const {
+        return binding == FOVEA_BIND_X ? x : binding == FOVEA_BIND_WEIGHT ? w : FOVEA_F32;
+    }
 };
-Pair& engines() {
-    static Pair pair = [] {
-        Result<Engine> device = open(BackendChoice::vulkan), reference = open(BackendChoice::reference);
-        if (!device || !reference) {
-            fprintf(stderr, "%s\n", (device ? reference : device).error().text.c_str());
-            std::exit(2);
-        }
-        return Pair{std::move(*device), std::move(*reference)};
-    }();
-    return pair;
+
+bool is_integer(uint32_t binding) {
+    return binding == FOVEA_BIND_POSITIONS || binding == FOVEA_BIND_BATCH_TABLE ||
+           binding == FOVEA_BIND_BLOCK_TABLE;
 }
 
 // Random finite values; integers stay small and include some that must be clamped or refused by the kernels.
-void fill(Random& random, uint32_t binding, FoveaDtype type, uint64_t bytes, Bytes& out) {
-    out.assign(bytes + kMargin, std::byte{0xff});
-    if (binding == FOVEA_BIND_POSITIONS || binding == FOVEA_BIND_BATCH_TABLE ||
-        binding == FOVEA_BIND_BLOCK_TABLE) {
+Bytes random_contents(Random& random, uint32_t binding, FoveaDtype type, uint64_t bytes) {
+    Bytes out(bytes, kUntouched);
+    if (is_integer(binding)) {
         // The pages of a block table are distinct, as far as 24 reach: two rows may not go to one place.
         const uint64_t first = random.below(24);
         const bool distinct = binding == FOVEA_BIND_BLOCK_TABLE;
@@ -56,7 +62,7 @@ void fill(Random& random, uint32_t binding, FoveaDtype type, uint64_t bytes, Byt
             const int32_t value = int32_t(distinct ? (first + 7 * (n / 4)) % 24 : random.below(24)) - 2;
             memcpy(&out[n], &value, 4);
         }
-        return;
+        return out;
     }
     const uint64_t size = type == FOVEA_F16 ? 2 : 4;
     for (uint64_t n = 0; n + size <= bytes; n += size) {
@@ -64,60 +70,26 @@ void fill(Random& random, uint32_t binding, FoveaDtype type, uint64_t bytes, Byt
         const uint16_t half = float_to_half(value);
         memcpy(&out[n], type == FOVEA_F16 ? static_cast<const void*>(&half) : &value, size);
     }
+    return out;
 }
 
-// Runs a plan of `engine` over copies of the buffers and returns them as they are afterwards.
-Buffers run(Engine& engine, const Plan& plan, const Buffers& given, uint64_t shuffle) {
-    const FoveaPlanInfo info = plan.info();
-    std::array<std::optional<DeviceBuffer>, FOVEA_BIND_COUNT> owned;
-    std::array<DeviceBuffer*, FOVEA_BIND_COUNT> buffers{};
+Buffers random_inputs(Random& random, const FoveaPlanInfo& info, const Types& types) {
+    Buffers buffers;
+    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
+        if (info.binding_mask >> i & 1 && i != FOVEA_BIND_Y)
+            buffers[i] = random_contents(random, i, types.of(i), info.binding_bytes[i]);
+    buffers[FOVEA_BIND_Y].assign(info.binding_bytes[FOVEA_BIND_Y], kUntouched);
+    return buffers;
+}
+
+// Sign bits cleared.
+Buffers absolute(Buffers buffers, const Types& types) {
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
-        if (!(info.binding_mask >> i & 1) || given[i].empty()) continue;
-        Result<DeviceBuffer> buffer = engine.buffer(given[i].size());
-        EXPECT_TRUE(buffer);
-        owned[i].emplace(std::move(*buffer));
-        EXPECT_TRUE(owned[i]->upload(given[i]));
-        buffers[i] = &*owned[i];
+        if (is_integer(i) || i == FOVEA_BIND_Y) continue;
+        const size_t size = types.of(i) == FOVEA_F16 ? 2 : 4;
+        for (size_t n = size - 1; n < buffers[i].size(); n += size) buffers[i][n] &= std::byte{0x7f};
     }
-    RunOptions options;
-    options.slice_shuffle_seed = shuffle;
-    const Result<RunReport> report = engine.run(plan, buffers, options);
-    EXPECT_TRUE(report) << (report ? "" : report.error().text);
-    Buffers after = given;
-    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
-        if (!buffers[i]) continue;
-        const Result<void> done = owned[i]->download(after[i]);
-        EXPECT_TRUE(done);
-    }
-    for (const std::string& message : engine.take_messages()) ADD_FAILURE() << message;
-    return after;
-}
-
-float element(const Bytes& bytes, FoveaDtype type, uint64_t index) {
-    if (type == FOVEA_F16) {
-        uint16_t half;
-        memcpy(&half, &bytes[index * 2], 2);
-        return half_to_float(half);
-    }
-    float value;
-    memcpy(&value, &bytes[index * 4], 4);
-    return value;
-}
-
-// `tolerance` 0: bit for bit. Untouched bytes are NaN of the same bits on both sides.
-void compare(const Bytes& got, const Bytes& expected, FoveaDtype type, double tolerance) {
-    ASSERT_EQ(got.size(), expected.size());
-    if (tolerance == 0) {
-        EXPECT_TRUE(got == expected);
-        return;
-    }
-    const uint64_t size = type == FOVEA_F16 ? 2 : 4;
-    for (uint64_t n = 0; n < got.size() / size; ++n) {
-        const float a = element(got, type, n), b = element(expected, type, n);
-        if (std::isnan(a) && std::isnan(b)) continue;
-        const double rounding = type == FOVEA_F16 ? std::abs(double(b)) / 1000 + 1e-7 : 0;
-        ASSERT_NEAR(a, b, tolerance + rounding) << "element " << n;
-    }
+    return buffers;
 }
 
 FoveaDtype random_type(Random& random) { return random.chance(0.5) ? FOVEA_F16 : FOVEA_F32; }
@@ -136,11 +108,32 @@ FoveaStrides random_strides(Random& random, uint64_t h, uint64_t l, uint64_t d) 
     }
 }
 
+std::vector<int64_t> rows_of(const FoveaRopeDesc& d) {
+    FoveaStrides s = d.y_strides;
+    if (s.batch == 0 && s.head == 0 && s.row == 0) {
+        const auto row = int64_t(d.dim), head = int64_t(d.len) * row;
+        s = {int64_t(d.heads) * head, head, row};
+    }
+    std::vector<int64_t> rows;
+    for (int64_t b = 0; b < d.batch; ++b)
+        for (int64_t h = 0; h < d.heads; ++h)
+            for (int64_t l = 0; l < int64_t(d.len); ++l) rows.push_back(b * s.batch + h * s.head + l * s.row);
+    return rows;
+}
+std::vector<int64_t> rows_of(const FoveaLinearDesc& d) {
+    std::vector<int64_t> rows;
+    for (int64_t n = 0; n < int64_t(d.rows); ++n)
+        rows.push_back(n * (d.y_row_stride ? d.y_row_stride : int64_t(d.n_out)));
+    return rows;
+}
+uint32_t columns_of(const FoveaRopeDesc& d) { return d.dim; }
+uint32_t columns_of(const FoveaLinearDesc& d) { return d.n_out; }
+
 // Calls body(n, random) for each case, or for the one that FOVEA_TEST_SEED names.
 template <class Body>
 void for_cases(const char* test, Body body) {
     const char* only = getenv("FOVEA_TEST_SEED");
-    for (uint64_t n = only ? strtoull(only, nullptr, 0) : 0; n < kCases; ++n) {
+    for (uint64_t n = only ? strtoull(only, nullptr, 0) : 0; n < case_count(); ++n) {
         SCOPED_TRACE("replay: FOVEA_TEST_SEED=" + std::to_string(n) +
                      " fovea_test_operations --gtest_filter=Operations." + test);
         Random random(n);
@@ -149,33 +142,78 @@ void for_cases(const char* test, Body body) {
     }
 }
 
-template <class MakePlan>
-void check(Random& random, MakePlan make_plan, FoveaDtype x_type, FoveaDtype w_type, FoveaDtype y_type,
-           double tolerance) {
-    Result<Plan> plan = make_plan(engines().device), oracle = make_plan(engines().reference);
-    ASSERT_TRUE(oracle) << oracle.error().text;
-    ASSERT_TRUE(plan) << plan.error().text;
-    const FoveaPlanInfo info = plan->info();
-    Buffers buffers;
-    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
-        if (!(info.binding_mask >> i & 1) || info.binding_bytes[i] == 0) continue;
-        if (i == FOVEA_BIND_Y)
-            buffers[i].assign(info.binding_bytes[i] + kMargin, std::byte{0xff});
-        else
-            fill(random, i,
-                 i == FOVEA_BIND_X        ? x_type
-                 : i == FOVEA_BIND_WEIGHT ? w_type
-                                          : FOVEA_F32,
-                 info.binding_bytes[i], buffers[i]);
+// The computation in plain loops: on the CPU, in one arithmetic or the other.
+template <class Desc>
+Bytes in_plain_loops(Create<Desc> create, Desc desc, FoveaKernel kernel, const Buffers& inputs) {
+    std::string error;
+    static const auto cpu = make_operation_runner("cpu@scalar", error);
+    desc.kernel = kernel;
+    desc.y_type = FOVEA_F32;
+    const Result<Plan> plan = make_plan(create, cpu->facts(), desc);
+    if (!plan) {
+        ADD_FAILURE() << plan.error().text;
+        return {};
     }
-    const Buffers got = run(engines().device, *plan, buffers, random.next());
-    const Buffers expected = run(engines().reference, *oracle, buffers, 0);
-    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
-        if (i == FOVEA_BIND_Y)
-            compare(got[i], expected[i], y_type, tolerance);
-        else
-            EXPECT_TRUE(got[i] == buffers[i]) << "binding " << i << " is an input and was written";
+    Buffers buffers = inputs;
+    buffers[FOVEA_BIND_Y].assign(plan->info().binding_bytes[FOVEA_BIND_Y], kUntouched);
+    Result<Buffers> after = cpu->run(*plan, buffers, {});
+    if (!after) {
+        ADD_FAILURE() << after.error().text;
+        return {};
     }
+    return std::move((*after)[FOVEA_BIND_Y]);
+}
+
+void expect_inputs_kept(const Buffers& before, const Buffers& after) {
+    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
+        if (i == FOVEA_BIND_Y) continue;
+        EXPECT_TRUE(after[i] == before[i]) << "binding " << i << " is an input and was written";
+    }
+}
+
+// Runs the description on every runner; the results of the first are what `accept` sees of each.
+template <class Desc, class Accept>
+void run_everywhere(Random& random, Create<Desc> create, const Desc& desc, const Types& types,
+                    Buffers& inputs, Accept accept) {
+    const uint64_t shuffle = random.next();
+    for (const auto& runner : runners()) {
+        SCOPED_TRACE("on " + runner->name());
+        const Result<Plan> plan = make_plan(create, runner->facts(), desc);
+        ASSERT_TRUE(plan) << plan.error().text;
+        if (inputs[FOVEA_BIND_Y].empty()) inputs = random_inputs(random, plan->info(), types);
+        const OperationRun how{shuffle, 1 + uint32_t(shuffle % 3), false};
+        const Result<Buffers> after = runner->run(*plan, inputs, how);
+        ASSERT_TRUE(after) << after.error().field << ": " << after.error().text;
+        expect_inputs_kept(inputs, *after);
+        accept(*runner, (*after)[FOVEA_BIND_Y]);
+    }
+}
+
+std::map<std::string, double>& worst_shares() {
+    static std::map<std::string, double> shares;
+    return shares;
+}
+
+template <class Desc>
+void check_by_rule(Random& random, Create<Desc> create, const Desc& desc, const Types& types) {
+    Buffers inputs;
+    Bytes exact, plain, magnitudes;
+    run_everywhere(random, create, desc, types, inputs, [&](OperationRunner& runner, const Bytes& got) {
+        if (exact.empty()) {
+            exact = in_plain_loops(create, desc, FOVEA_KERNEL_REFERENCE, inputs);
+            plain = in_plain_loops(create, desc, FOVEA_KERNEL_PLAIN, inputs);
+            magnitudes = in_plain_loops(create, desc, FOVEA_KERNEL_REFERENCE, absolute(inputs, types));
+        }
+        const OperationResults results{&exact,      &plain,        &magnitudes,     &got,
+                                       desc.y_type, rows_of(desc), columns_of(desc)};
+        EXPECT_EQ(judge_operation(results, worst_shares()[runner.name()]), "");
+    });
+}
+
+void print_shares(const char* operation) {
+    for (const auto& [name, share] : worst_shares())
+        printf("%s on %s: worst row at %.0f%% of its tolerance\n", operation, name.c_str(), 100 * share);
+    worst_shares().clear();
 }
 
 TEST(Operations, rope) {
@@ -191,9 +229,9 @@ TEST(Operations, rope) {
         d.table_rows = random.chance(0.5) ? 1 + random.below(20) : 0;
         d.x_strides = random_strides(random, d.heads, d.len, d.dim);
         d.y_strides = random_strides(random, d.heads, d.len, d.dim);
-        check(
-            random, [&](Engine& engine) { return engine.plan_rope(d); }, d.x_type, FOVEA_F32, d.y_type, 1e-6);
+        check_by_rule(random, foveaPlanRope, d, {d.x_type, FOVEA_F32, d.y_type});
     });
+    print_shares("rope");
 }
 
 TEST(Operations, linear) {
@@ -210,10 +248,57 @@ TEST(Operations, linear) {
         };
         d.x_row_stride = stride(d.n_in), d.y_row_stride = stride(d.n_out);
         d.w_row_stride = stride(d.weight_is_in_out ? d.n_out : d.n_in);
-        check(
-            random, [&](Engine& engine) { return engine.plan_linear(d); }, d.x_type, d.w_type, d.y_type,
-            2e-4);
+        check_by_rule(random, foveaPlanLinear, d, {d.x_type, d.w_type, d.y_type});
     });
+    print_shares("linear");
+}
+
+// Element of the cache that takes new row l of (b, h), -1 where there is none; written from fovea.h.
+int64_t cache_element(const FoveaAppendDesc& d, const Buffers& inputs, int64_t b, int64_t h, int64_t l) {
+    FoveaStrides s = d.y_strides;
+    if (s.batch == 0 && s.head == 0 && s.row == 0) {
+        const auto row = int64_t(d.dim), head = int64_t(d.page_size ? d.page_size : d.capacity) * row;
+        s = {int64_t(d.heads) * head, head, row};
+    }
+    auto held = int64_t(d.first_row);
+    if (d.has_batch_table) {
+        FoveaBatchEntry entry;
+        memcpy(&entry, &inputs[FOVEA_BIND_BATCH_TABLE][size_t(b) * sizeof entry], sizeof entry);
+        held = std::clamp<int64_t>(entry.kv_length, 0, int64_t(d.capacity));
+    }
+    const int64_t row = held + l;
+    if (row >= int64_t(d.capacity)) return -1;
+    if (d.page_size == 0) return b * s.batch + h * s.head + row * s.row;
+    int32_t page = 0;
+    const auto entry = size_t(b) * d.block_table_pages + size_t(row) / d.page_size;
+    memcpy(&page, &inputs[FOVEA_BIND_BLOCK_TABLE][entry * 4], 4);
+    if (page < 0 || page >= int64_t(d.page_count)) return -1;
+    return page * s.batch + h * s.head + row % d.page_size * s.row;
+}
+
+// What Y must hold afterwards, bit for bit.
+Bytes appended(const FoveaAppendDesc& d, const Buffers& inputs) {
+    FoveaStrides s = d.x_strides;
+    if (s.batch == 0 && s.head == 0 && s.row == 0) {
+        const auto row = int64_t(d.dim), head = int64_t(d.len) * row;
+        s = {int64_t(d.heads) * head, head, row};
+    }
+    Bytes y = inputs[FOVEA_BIND_Y];
+    for (int64_t b = 0; b < d.batch; ++b)
+        for (int64_t h = 0; h < d.heads; ++h)
+            for (int64_t l = 0; l < int64_t(d.len); ++l) {
+                const int64_t to = cache_element(d, inputs, b, h, l);
+                const int64_t from = b * s.batch + h * s.head + l * s.row;
+                for (int64_t n = 0; to >= 0 && n < d.dim; ++n) {
+                    const float value = element_of(inputs[FOVEA_BIND_X], d.x_type, from + n);
+                    const uint16_t half = float_to_half(value);
+                    if (d.y_type == FOVEA_F16)
+                        memcpy(&y[size_t(to + n) * 2], &half, 2);
+                    else
+                        memcpy(&y[size_t(to + n) * 4], &value, 4);
+                }
+            }
+    return y;
 }
 
 TEST(Operations, append) {
@@ -236,8 +321,10 @@ TEST(Operations, append) {
         }
         d.x_strides = random_strides(random, d.heads, d.len, d.dim);
         d.y_strides = random_strides(random, d.heads, rows, d.dim);
-        check(
-            random, [&](Engine& engine) { return engine.plan_append(d); }, d.x_type, FOVEA_F32, d.y_type, 0);
+        const Types types{d.x_type, FOVEA_F32, d.y_type};
+        Buffers inputs;
+        run_everywhere(random, foveaPlanAppend, d, types, inputs,
+                       [&](OperationRunner&, const Bytes& got) { EXPECT_TRUE(got == appended(d, inputs)); });
     });
 }
 
@@ -248,35 +335,62 @@ TEST(Operations, rope_in_place) {
         d.struct_size = sizeof d;
         d.x_type = d.y_type = type;
         d.batch = 2, d.heads = 3, d.dim = 22, d.len = 17, d.rotary_dim = 14;
-        Result<Plan> plan = engines().device.plan_rope(d);
-        ASSERT_TRUE(plan);
-        Random random(7);
-        const FoveaPlanInfo info = plan->info();
-        Buffers buffers;
-        fill(random, FOVEA_BIND_X, type, info.binding_bytes[FOVEA_BIND_X], buffers[FOVEA_BIND_X]);
-        fill(random, FOVEA_BIND_COS, FOVEA_F32, info.binding_bytes[FOVEA_BIND_COS], buffers[FOVEA_BIND_COS]);
-        fill(random, FOVEA_BIND_SIN, FOVEA_F32, info.binding_bytes[FOVEA_BIND_SIN], buffers[FOVEA_BIND_SIN]);
-        buffers[FOVEA_BIND_Y] = buffers[FOVEA_BIND_X];
-        const Buffers apart = run(engines().device, *plan, buffers, 0);
-
-        std::array<std::optional<DeviceBuffer>, 3> owned;
-        std::array<DeviceBuffer*, FOVEA_BIND_COUNT> bound{};
-        const uint32_t sources[] = {FOVEA_BIND_X, FOVEA_BIND_COS, FOVEA_BIND_SIN};
-        for (size_t n = 0; n < 3; ++n) {
-            Result<DeviceBuffer> buffer = engines().device.buffer(buffers[sources[n]].size());
-            ASSERT_TRUE(buffer);
-            owned[n].emplace(std::move(*buffer));
-            ASSERT_TRUE(owned[n]->upload(buffers[sources[n]]));
-            bound[sources[n]] = &*owned[n];
+        for (const auto& runner : runners()) {
+            const Result<Plan> plan = make_plan(foveaPlanRope, runner->facts(), d);
+            ASSERT_TRUE(plan) << plan.error().text;
+            Random random(7);
+            const Buffers inputs = random_inputs(random, plan->info(), {type, FOVEA_F32, type});
+            const Result<Buffers> apart = runner->run(*plan, inputs, {}),
+                                  in_place = runner->run(*plan, inputs, {.in_place = true});
+            ASSERT_TRUE(apart && in_place);
+            EXPECT_TRUE((*in_place)[FOVEA_BIND_Y] == (*apart)[FOVEA_BIND_Y]) << runner->name();
         }
-        bound[FOVEA_BIND_Y] = bound[FOVEA_BIND_X];
-        const Result<RunReport> report = engines().device.run(*plan, bound, {});
-        ASSERT_TRUE(report) << report.error().text;
-        Bytes in_place(buffers[FOVEA_BIND_X].size());
-        ASSERT_TRUE(owned[0]->download(in_place));
-        EXPECT_TRUE(in_place == apart[FOVEA_BIND_Y]);
     }
+}
+
+// The judge must be able to say no.
+TEST(Operations, the_rule_rejects_one_wrong_element_and_a_write_between_rows) {
+    const auto bytes_of = [](std::vector<float> values) {
+        const auto* first = reinterpret_cast<const std::byte*>(values.data());
+        return Bytes(first, first + values.size() * 4);
+    };
+    const float gap = std::nanf("");
+    Bytes exact = bytes_of({1, 2, gap, 3, 4, gap}), magnitudes = exact;
+    for (const size_t n : {2u, 5u}) std::fill_n(exact.begin() + std::ptrdiff_t(4 * n), 4, kUntouched);
+    double share = 0;
+    const auto judged = [&](const Bytes& got) {
+        return judge_operation({&exact, &exact, &magnitudes, &got, FOVEA_F32, {0, 3}, 2}, share);
+    };
+    EXPECT_EQ(judged(exact), "");
+    Bytes wrong = exact;
+    const float off = 4.00001f, hole = 0, bad = std::nanf("");
+    memcpy(&wrong[16], &off, 4);
+    EXPECT_NE(judged(wrong), "");
+    memcpy(&wrong[16], &bad, 4);
+    EXPECT_NE(judged(wrong), "");
+    wrong = exact;
+    memcpy(&wrong[8], &hole, 4);
+    EXPECT_NE(judged(wrong), "");
 }
 
 }  // namespace
 }  // namespace fovea::test
+
+int main(int argc, char** argv) {
+    using namespace fovea::test;
+    std::vector<std::string> names;
+    for (int n = 1; n + 1 < argc; ++n)
+        if (strcmp(argv[n], "--on") == 0) names.push_back(argv[n + 1]);
+    if (names.empty()) names = cpu_runner_names();
+    for (const std::string& name : names) {
+        std::string error;
+        runners().push_back(make_operation_runner(name, error));
+        if (runners().back()) continue;
+        fprintf(stderr, "%s\n", error.c_str());
+        return 2;
+    }
+    testing::InitGoogleTest(&argc, argv);
+    const int result = RUN_ALL_TESTS();
+    runners().clear();  // drivers do not survive their own static data
+    return result;
+}

@@ -1,0 +1,61 @@
+#include "operations/operation_verdict.hpp"
+
+#include "problem/half.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+namespace fovea::test {
+namespace {
+
+constexpr double kRounding = 0x1p-24, kHalfRounding = 0x1p-11, kHalfSmallest = 0x1p-25;
+constexpr double kFloorRoundings = 8;
+
+}  // namespace
+
+float element_of(const Bytes& bytes, FoveaDtype type, int64_t element) {
+    if (type == FOVEA_F16) {
+        uint16_t half = 0;
+        memcpy(&half, &bytes[size_t(element) * 2], 2);
+        return half_to_float(half);
+    }
+    float value = 0;
+    memcpy(&value, &bytes[size_t(element) * 4], 4);
+    return value;
+}
+
+std::string judge_operation(const OperationResults& r, double& worst_share) {
+    const size_t size = r.y_type == FOVEA_F16 ? 2 : 4;
+    std::vector<bool> in_a_row(r.got->size() / size, false);
+    char text[200];
+    for (const int64_t first : r.rows) {
+        double error = 0, plain_error = 0, magnitude = 0, largest = 0;
+        int64_t worst = first;
+        for (int64_t n = first; n < first + r.columns; ++n) {
+            in_a_row[size_t(n)] = true;
+            const double exact = element_of(*r.exact, FOVEA_F32, n), got = element_of(*r.got, r.y_type, n);
+            const double e = std::fabs(got - exact);
+            if (!(e <= error)) error = std::isnan(e) ? INFINITY : e, worst = n;
+            plain_error = std::max(plain_error, std::fabs(element_of(*r.plain, FOVEA_F32, n) - exact));
+            magnitude = std::max(magnitude, double(std::fabs(element_of(*r.magnitudes, FOVEA_F32, n))));
+            largest = std::max(largest, std::fabs(exact));
+        }
+        double tolerance = 2 * plain_error + kFloorRoundings * kRounding * magnitude;
+        if (r.y_type == FOVEA_F16) tolerance += kHalfRounding * largest + kHalfSmallest;
+        if (tolerance > 0) worst_share = std::max(worst_share, error / tolerance);
+        if (error <= tolerance) continue;
+        snprintf(text, sizeof text, "element %lld: expected %.9g, got %.9g, tolerance %.3g",
+                 static_cast<long long>(worst), double(element_of(*r.exact, FOVEA_F32, worst)),
+                 double(element_of(*r.got, r.y_type, worst)), tolerance);
+        return text;
+    }
+    for (size_t n = 0; n < r.got->size(); ++n) {
+        if (in_a_row[n / size] || (*r.got)[n] == kUntouched) continue;
+        return "byte " + std::to_string(n) + " belongs to no row and was written";
+    }
+    return {};
+}
+
+}  // namespace fovea::test
