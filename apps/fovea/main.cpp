@@ -4,6 +4,7 @@
 #include "bench_command.hpp"
 #include "conformance_command.hpp"
 #include "lesson_command.hpp"
+#include "map_command.hpp"
 
 #include <cstdio>
 #include <string>
@@ -26,6 +27,7 @@ constexpr Command kCommands[] = {
     {"attend", fovea::app::attend_command, "attention of the tensors in a file"},
     {"explain", fovea::app::explain_command,
      "the plan of an attention call: kernel, reasons, slices, workspace"},
+    {"map", fovea::app::map_command, "a picture of any rectangle of the weights, of contexts of any length"},
     {"lesson", fovea::app::lesson_command, "a worked example, every stage printed as its tutorial prints it"},
     {"conformance", fovea::app::conformance_command,
      "runs ONNX node test cases (Attention, RotaryEmbedding)"},

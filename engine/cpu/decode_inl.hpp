@@ -137,7 +137,7 @@ class DecodeTask {
                          pages_hidden ? base_ + layout_.hidden : nullptr};
         Adjustments adjustments;
         if (p_.mask.present || p_.bias.present) {
-            adjustments.aim(call_, rows_, 0);
+            adjustments.aim(call_, lanes());
             if (p_.bias.present || !adjustments.lets_all_through(row_count_, block))
                 steps.adjustments = &adjustments;
         }
@@ -156,7 +156,7 @@ class DecodeTask {
         Ahead nothing;
         exponentials(form_.max_in, vectors(), logits(), block.keys(), form_.unit, partial_.maxima,
                      partial_.sums, nothing);
-        if (p_.dropout) apply_dropout(call_, rows_, 0, lanes(), block, begin, logits());
+        if (p_.dropout) apply_dropout(call_, lanes(), block, begin, logits());
         if (!wants(p_, FOVEA_OUTPUT_O)) return;
         scale_outputs(factor);
         if (p_.v_type == FOVEA_F16)

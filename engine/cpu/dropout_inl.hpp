@@ -76,25 +76,24 @@ inline void drop_by_philox(const Problem& p, const Lanes& lanes, const Segment& 
     }
 }
 
-inline void drop_by_mask(const AttentionCall& call, const QueryRows& rows, size_t first_row,
-                         const Segment& part, int64_t block_begin, float* weights) {
+inline void drop_by_mask(const AttentionCall& call, const Lanes& lanes, const Segment& part,
+                         int64_t block_begin, float* weights) {
     const Problem& p = call.p;
-    const size_t last = rows.count(p) - 1;
     for (size_t lane = part.first_vector * kLanes; lane < part.last_vector * kLanes; ++lane) {
-        const size_t n = HWY_MIN(first_row + lane, last);
-        const uint8_t* keep = call.at<const uint8_t>(
-            FOVEA_BIND_KEEP, matrix_offset(p.keep, rows.b, rows.head(p, n), rows.query(p, n)));
+        const uint32_t b = lanes.bh[lane] / p.heads_q, h = lanes.bh[lane] % p.heads_q;
+        const uint8_t* keep =
+            call.at<const uint8_t>(FOVEA_BIND_KEEP, matrix_offset(p.keep, b, h, lanes.query[lane]));
         for (int64_t j = part.first_key; j < part.last_key; ++j) {
             if (j >= p.keep.keys || keep[j] == 0) weights[size_t(j - block_begin) * kPanel + lane] = 0;
         }
     }
 }
 
-// Row 0 of `weights` is key block_begin; lane 0 of the panel is row first_row of the task.
-inline void apply_dropout(const AttentionCall& call, const QueryRows& rows, size_t first_row,
-                          const Lanes& lanes, const Segment& part, int64_t block_begin, float* weights) {
+// Row 0 of `weights` is key block_begin.
+inline void apply_dropout(const AttentionCall& call, const Lanes& lanes, const Segment& part,
+                          int64_t block_begin, float* weights) {
     if (call.p.keep.present)
-        drop_by_mask(call, rows, first_row, part, block_begin, weights);
+        drop_by_mask(call, lanes, part, block_begin, weights);
     else
         drop_by_philox(call.p, lanes, part, block_begin, weights);
 }

@@ -149,7 +149,7 @@ inline void FlashTask::logits_of(size_t panel, const KeyBlock& block, const Segm
                                  bool* hidden) {
     const bool matrices = p_.mask.present || p_.bias.present;
     Adjustments adjustments;
-    if (matrices) adjustments.aim(call_, rows_, panel * kPanel);
+    if (matrices) adjustments.aim(call_, lanes(panel));
     float* block_max = lane_row(0);
     for (size_t n = 0; n < segments.count; ++n) {
         const Segment& part = segments.part[n];
@@ -188,8 +188,7 @@ inline void FlashTask::add_block(size_t panel, KeyBlock& block) {
         float* s = logits() + size_t(part.first_key - block.begin) * kPanel + at;
         exponentials(form_.max_in, part.vectors(), s, part.keys(), form_.unit, maxima(panel) + at,
                      sums(panel) + at, ahead_[0].rows ? ahead_[0] : ahead_[1]);
-        if (p_.dropout)
-            apply_dropout(call_, rows_, panel * kPanel, lanes(panel), part, block.begin, logits());
+        if (p_.dropout) apply_dropout(call_, lanes(panel), part, block.begin, logits());
     }
     if (wants_o()) add_values(panel, block, segments, hidden);
 }

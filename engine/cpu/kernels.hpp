@@ -5,6 +5,10 @@
 
 #include <cstdint>
 
+namespace fovea {
+struct MapTile;
+}
+
 namespace fovea::cpu {
 
 struct AttentionCall;
@@ -22,6 +26,7 @@ struct Kernels {
     void (*rope)(const FoveaRopeDesc& desc, const FoveaHostBuffer* bindings, uint64_t begin, uint64_t end);
     void (*append)(const FoveaAppendDesc& desc, const FoveaHostBuffer* bindings, uint64_t begin,
                    uint64_t end);
+    void (*map_tile)(const AttentionCall& call, const MapTile& tile, uint64_t task, unsigned char* scratch);
 };
 
 // All null where this build or this processor cannot run the target. Asks the processor each time: for
@@ -35,5 +40,6 @@ decltype(Kernels::merge) merge_kernel_of(uint32_t target);
 decltype(Kernels::linear) linear_kernel_of(uint32_t target);
 decltype(Kernels::rope) rope_kernel_of(uint32_t target);
 decltype(Kernels::append) append_kernel_of(uint32_t target);
+decltype(Kernels::map_tile) map_tile_kernel_of(uint32_t target);
 
 }  // namespace fovea::cpu

@@ -56,18 +56,16 @@ HWY_INLINE V tanh_of(V x) {
 // square[n][lane] belongs to key j + n.
 class Adjustments {
   public:
-    // For the panel whose lane 0 is row `first_row` of the task.
-    void aim(const AttentionCall& call, const QueryRows& rows, size_t first_row) {
+    // For the rows of one panel.
+    void aim(const AttentionCall& call, const Lanes& lanes) {
         const Problem& p = call.p;
-        const size_t last = rows.count(p) - 1;
         call_ = &call;
         for (size_t lane = 0; lane < kPanel; ++lane) {
-            const size_t n = HWY_MIN(first_row + lane, last);
-            const int64_t i = rows.query(p, n);
-            const uint32_t h = rows.head(p, n);
+            const uint32_t b = lanes.bh[lane] / p.heads_q, h = lanes.bh[lane] % p.heads_q;
+            const int64_t i = lanes.query[lane];
             if (p.mask.present)
-                mask_[lane] = call.at<const uint8_t>(FOVEA_BIND_MASK, matrix_offset(p.mask, rows.b, h, i));
-            if (p.bias.present) bias_[lane] = matrix_offset(p.bias, rows.b, h, i);
+                mask_[lane] = call.at<const uint8_t>(FOVEA_BIND_MASK, matrix_offset(p.mask, b, h, i));
+            if (p.bias.present) bias_[lane] = matrix_offset(p.bias, b, h, i);
         }
     }
 

@@ -56,7 +56,7 @@ class MatrixPass {
             visible_[lane] = 0;
             log_factor_[lane] = lane < panel.rows ? std::log(panel.factor[lane]) : 0;
         }
-        if (p_.mask.present || p_.bias.present) adjustments_.aim(call, rows, panel.first_row);
+        if (p_.mask.present || p_.bias.present) adjustments_.aim(call, *panel.lanes);
     }
 
     void run() {
@@ -99,7 +99,7 @@ class MatrixPass {
         if (!wants(p_, FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_ROW_STATS)) return;
         weigh(block);
         if (p_.dropout) {
-            apply_dropout(call_, rows_, panel_.first_row, *panel_.lanes, all, begin, s_);
+            apply_dropout(call_, *panel_.lanes, all, begin, s_);
             each([&](V w, size_t, size_t) { return hn::Mul(w, hn::Set(F(), p_.keep_scale)); }, block.keys());
         }
         store(FOVEA_BIND_WEIGHTS, block);

@@ -29,28 +29,33 @@ struct LogitForm {
     double max_unit() const { return max_in == MaxIn::exponents ? kLn2 : 1.0; }
 };
 
-// Rows from `first_row` of the task on, as the lanes of a panel.
-inline void set_lanes(const AttentionCall& call, const QueryRows& rows, size_t first_row, Lanes& lanes) {
+// Query i of head h as one lane of a panel; i must not fall from lane to lane, nor leave q_length.
+inline void set_lane(const AttentionCall& call, const QueryRows& rows, int64_t i, uint32_t h, size_t lane,
+                     Lanes& lanes) {
     const Problem& p = call.p;
-    const size_t last = rows.count(p) - 1;
     const float* slopes = call.at<const float>(FOVEA_BIND_ALIBI);
     int64_t key_count = rows.view.kv_length;
     if (p.mask.present) key_count = std::min(key_count, p.mask.keys);
     if (p.bias.present) key_count = std::min(key_count, p.bias.keys);
+    const int64_t position = i + rows.view.offset;
+    int64_t begin = 0, end = key_count;  // both grow with the lane, even where the range is empty
+    if (p.causal) end = std::min(end, position + 1);
+    if (p.window_right != kUnbounded) end = std::min(end, position + p.window_right + 1);
+    if (p.window_left != kUnbounded) begin = std::max(begin, position - p.window_left);
+    lanes.begin[lane] = int32_t(std::min(begin, key_count));
+    lanes.end[lane] = int32_t(std::max<int64_t>(end, 0));
+    lanes.position[lane] = int32_t(position);
+    lanes.query[lane] = uint32_t(i);
+    lanes.bh[lane] = rows.b * p.heads_q + h;
+    lanes.slope[lane] = slopes ? slopes[h] : 0;
+}
+
+// Rows from `first_row` of the task on, as the lanes of a panel.
+inline void set_lanes(const AttentionCall& call, const QueryRows& rows, size_t first_row, Lanes& lanes) {
+    const size_t last = rows.count(call.p) - 1;
     for (size_t lane = 0; lane < kPanel; ++lane) {
         const size_t n = HWY_MIN(first_row + lane, last);
-        const int64_t i = rows.query(p, n), position = i + rows.view.offset;
-        const uint32_t h = rows.head(p, n);
-        int64_t begin = 0, end = key_count;  // both grow with the lane, even where the range is empty
-        if (p.causal) end = std::min(end, position + 1);
-        if (p.window_right != kUnbounded) end = std::min(end, position + p.window_right + 1);
-        if (p.window_left != kUnbounded) begin = std::max(begin, position - p.window_left);
-        lanes.begin[lane] = int32_t(std::min(begin, key_count));
-        lanes.end[lane] = int32_t(std::max<int64_t>(end, 0));
-        lanes.position[lane] = int32_t(position);
-        lanes.query[lane] = uint32_t(i);
-        lanes.bh[lane] = rows.b * p.heads_q + h;
-        lanes.slope[lane] = slopes ? slopes[h] : 0;
+        set_lane(call, rows, rows.query(call.p, n), rows.head(call.p, n), lane, lanes);
     }
 }
 

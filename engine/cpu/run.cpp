@@ -11,14 +11,19 @@ namespace {
 
 struct AttentionJob {
     cpu::AttentionCall call;
+    const MapTile* tile;  // null: attention itself
     unsigned char* workspace;
     uint64_t first_task;
 };
 
-void run_flash_task(void* arg, uint32_t index, uint32_t worker) {
+void run_attention_task(void* arg, uint32_t index, uint32_t worker) {
     const auto& job = *static_cast<const AttentionJob*>(arg);
     const CpuPlan& cut = job.call.cut;
-    cut.kernels.flash(job.call, job.first_task + index, job.workspace + worker * cut.scratch_bytes);
+    unsigned char* scratch = job.workspace + worker * cut.scratch_bytes;
+    if (job.tile)
+        cut.kernels.map_tile(job.call, *job.tile, job.first_task + index, scratch);
+    else
+        cut.kernels.flash(job.call, job.first_task + index, scratch);
 }
 
 template <class Job>
@@ -54,7 +59,7 @@ void run_decode_slices(const FoveaPlan_T& plan, const CpuRun& run) {
     for (uint64_t slice = run.slice_begin; slice < run.slice_end; ++slice) {
         const uint64_t first = slice * cut.groups_per_slice * cut.splits;
         const uint64_t tasks = std::min(cut.groups_per_slice * cut.splits, cut.tasks - first);
-        AttentionJob job{{plan.problem, cut, run.bindings}, run.workspace, first};
+        AttentionJob job{{plan.problem, cut, run.bindings}, nullptr, run.workspace, first};
         for_each_task(parallel, uint32_t(tasks), run_decode_task, &job);
         for_each_task(parallel, uint32_t(tasks / cut.splits), run_merge_task, &job);
     }
@@ -100,8 +105,11 @@ void run_cpu(const FoveaPlan_T& plan, const CpuRun& run) {
         return run_tasks(cpu, run, run_linear_task,
                          LinearJob{{plan.linear, cpu.linear, run.bindings}, cpu, run.workspace, 0});
     if (!cpu.by_rows)
-        return run_tasks(cpu, run, run_flash_task,
-                         AttentionJob{{plan.problem, cpu, run.bindings}, run.workspace, 0});
+        return run_tasks(cpu, run, run_attention_task,
+                         AttentionJob{{plan.problem, cpu, run.bindings},
+                                      plan.operation == Operation::map_tile ? &plan.tile : nullptr,
+                                      run.workspace,
+                                      0});
     const bool plain = plan.info.kernel == FOVEA_KERNEL_PLAIN,
                reference = plan.info.kernel == FOVEA_KERNEL_REFERENCE;
     const reference::RowRun rows{run.bindings,

@@ -144,13 +144,17 @@ void count_tile(FoveaPlan_T& plan) {
     plan.info.flops = 2.0 * plan.problem.dim_qk * plan.info.visited_pairs;
 }
 
+// Plain loops by name alone.
 FoveaResult plan_cpu_map_tile(FoveaPlan_T& plan, FoveaDiag* diag) {
-    const bool reference = plan.problem.kernel == FOVEA_KERNEL_REFERENCE;
-    plan.info.kernel = reference ? FOVEA_KERNEL_REFERENCE : FOVEA_KERNEL_PLAIN;
-    snprintf(plan.info.reason, sizeof plan.info.reason, "map tile: %s plain loops",
-             reference ? "float64" : "float32");
     count_tile(plan);
-    return cut_rows(plan, diag);
+    const FoveaKernel wanted = plan.problem.kernel;
+    const bool plain = wanted == FOVEA_KERNEL_REFERENCE || wanted == FOVEA_KERNEL_PLAIN;
+    plan.info.kernel = plain ? wanted : FOVEA_KERNEL_AUTO;
+    snprintf(plan.info.reason, sizeof plan.info.reason, "map tile: %s",
+             wanted == FOVEA_KERNEL_REFERENCE ? "float64 plain loops"
+             : plain                          ? "float32 plain loops"
+                                              : "panels of rows against blocks of keys in register tiles");
+    return plain ? cut_rows(plan, diag) : cut_cpu_map_tile(plan, diag);
 }
 
 }  // namespace
@@ -184,7 +188,7 @@ bool has_cpu_kernel(const FoveaPlan_T& plan) {
         case Operation::append:
             return kernels.append;
         case Operation::map_tile:
-            return true;
+            return kernels.map_tile;
     }
     return false;
 }
@@ -205,6 +209,10 @@ void explain_cpu(const FoveaPlan_T& plan, TextSink& text) {
         text.line("tasks: %llu of %u rows and %u panels of %u columns; %u of n_in at a time%s",
                   static_cast<unsigned long long>(cut.tasks), cut.linear.row_tile, cut.linear.panels,
                   shape.panel(), cut.linear.depth_block, cut.linear.copies_x ? "; rows of X are copied" : "");
+    else if (plan.operation == Operation::map_tile)
+        text.line("tasks: %llu of %u x %u pixels; blocks of %u keys",
+                  static_cast<unsigned long long>(cut.tasks), cut.pixel_columns, cut.pixel_rows,
+                  cut.key_block);
     else if (plan.info.kernel == FOVEA_KERNEL_DECODE)
         text.line(
             "tasks: %llu, each all queries of a group against one of %llu splits of %llu keys, in blocks of "

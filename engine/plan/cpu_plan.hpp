@@ -28,6 +28,8 @@ struct CpuPlan {
     uint32_t panels;        // that hold the rows of a task
     uint32_t key_block;     // keys that a task works on at a time; a row's sums go from block to block
     cpu::LinearCut linear;  // of a linear layer
+    // Of a map tile: a task is some pixels of one head.
+    uint32_t pixel_rows, pixel_columns;
     uint64_t tasks, tasks_per_slice;
     uint64_t scratch_bytes;  // of each worker
     bool serial;             // too small to be worth waking a thread
@@ -46,6 +48,9 @@ FoveaResult cut_cpu_decode(FoveaPlan_T& plan, FoveaDiag* diag);
 
 // The same for a linear layer's vector kernel.
 void cut_cpu_linear(FoveaPlan_T& plan);
+
+// The same for a map tile with the vector kernel.
+FoveaResult cut_cpu_map_tile(FoveaPlan_T& plan, FoveaDiag* diag);
 
 // Whether what the plan needs to run is in this build and on this processor.
 bool has_cpu_kernel(const FoveaPlan_T& plan);

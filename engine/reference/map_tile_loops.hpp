@@ -68,13 +68,13 @@ class MapTileLoops : AttentionLoops<Real> {
     }
 
     void add_cell(const Row& row, int64_t j, Real lse, Pixel& pixel) const {
-        if (row.logits[j] == -Base::kInfinity) return;
+        if (row.logits[j] == -Base::kInfinity || (p.dropout && !this->is_kept(row, j))) return;
         const Real before = std::exp(row.logits[j] - lse);
         if (!(before <= Real(kMaxTileWeight))) {
             pixel.invalid = 1;
             return;
         }
-        const Real weight = this->dropped(row, j, before);
+        const Real weight = p.dropout ? before * Real(p.keep_scale) : before;
         pixel.mass = add_tile_units(pixel.mass, tile_units(double(weight)));
         pixel.max = std::max(pixel.max, float(weight));
     }

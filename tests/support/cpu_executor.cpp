@@ -87,15 +87,29 @@ class CpuExecutor : public Executor {
     CpuExecutor(std::string name, const CpuChoice& choice) : name_(std::move(name)), choice_(choice) {}
     const std::string& name() const override { return name_; }
 
-    Outcome run(const FoveaAttentionDesc& given, const Tensors& inputs,
+    Outcome run(const FoveaAttentionDesc& desc, const Tensors& inputs,
                 const ExecuteOptions& options) override {
-        Outcome outcome;
-        FoveaAttentionDesc desc = given;
+        return run_planned(plan_attention(facts(options), chosen(desc)), inputs, options);
+    }
+    Outcome run_tile(const FoveaAttentionDesc& desc, const FoveaMapTileDesc& tile, const Tensors& inputs,
+                     const ExecuteOptions& options) override {
+        return run_planned(plan_map_tile(facts(options), chosen(desc), tile), inputs, options);
+    }
+
+  private:
+    FoveaAttentionDesc chosen(FoveaAttentionDesc desc) const {
         desc.kernel = choice_.kernel;
+        return desc;
+    }
+    FoveaDeviceFacts facts(const ExecuteOptions& options) const {
         FoveaDeviceFacts facts = facts_for(options.workers);
         if (choice_.force_target) facts.cpu_target = choice_.target;
-        Result<Plan> plan = plan_attention(facts, desc);
+        return facts;
+    }
+
+    Outcome run_planned(const Result<Plan>& plan, const Tensors& inputs, const ExecuteOptions& options) {
         if (!plan) {
+            Outcome outcome;
             outcome.kind = Outcome::Kind::refused;
             outcome.code = plan.error().code;
             outcome.text = plan.error().field + ": " + plan.error().text;
@@ -104,7 +118,6 @@ class CpuExecutor : public Executor {
         return run_plan(*plan, inputs, options);
     }
 
-  private:
     static Outcome broken(Outcome outcome, const Error& error) {
         outcome.kind = Outcome::Kind::broken;
         outcome.code = error.code;

@@ -43,6 +43,9 @@ class Executor {
     virtual const std::string& name() const = 0;
     virtual Outcome run(const FoveaAttentionDesc& desc, const Tensors& inputs,
                         const ExecuteOptions& options = {}) = 0;
+    // inputs[FOVEA_BIND_LSE] is one of them.
+    virtual Outcome run_tile(const FoveaAttentionDesc& desc, const FoveaMapTileDesc& tile,
+                             const Tensors& inputs, const ExecuteOptions& options = {}) = 0;
 };
 
 // Null with the reason in `error` when the name means nothing or the machine has no such thing.

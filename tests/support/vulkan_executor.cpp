@@ -24,12 +24,23 @@ class VulkanExecutor : public Executor {
         : name_(std::move(name)), kernel_(kernel), engine_(std::move(engine)), facts_(facts) {}
     const std::string& name() const override { return name_; }
 
-    Outcome run(const FoveaAttentionDesc& given, const Tensors& inputs,
+    Outcome run(const FoveaAttentionDesc& desc, const Tensors& inputs,
                 const ExecuteOptions& options) override {
-        Outcome outcome;
-        FoveaAttentionDesc desc = given;
+        return run_planned(plan_attention(facts_, chosen(desc)), inputs, options);
+    }
+    Outcome run_tile(const FoveaAttentionDesc& desc, const FoveaMapTileDesc& tile, const Tensors& inputs,
+                     const ExecuteOptions& options) override {
+        return run_planned(plan_map_tile(facts_, chosen(desc), tile), inputs, options);
+    }
+
+  private:
+    FoveaAttentionDesc chosen(FoveaAttentionDesc desc) const {
         desc.kernel = kernel_;
-        Result<Plan> plan = plan_attention(facts_, desc);
+        return desc;
+    }
+
+    Outcome run_planned(const Result<Plan>& plan, const Tensors& inputs, const ExecuteOptions& options) {
+        Outcome outcome;
         if (!plan) {
             outcome.kind = Outcome::Kind::refused;
             outcome.code = plan.error().code;
@@ -49,7 +60,6 @@ class VulkanExecutor : public Executor {
         return outcome;
     }
 
-  private:
     static bool is_output(const FoveaPlanInfo& info, uint32_t i) { return info.output_mask >> i & 1; }
 
     Result<void> upload(const FoveaPlanInfo& info, const Tensors& inputs,

@@ -146,4 +146,63 @@ TEST(OperationRefusal, append) {
     expect_refusals(good, foveaPlanAppend, kAppend);
 }
 
+using Tile = FoveaMapTileDesc;
+const Bad<Tile> kTile[] = {
+    {"struct_size not set", [](Tile& d) { d.struct_size = 0; }, FOVEA_ABI_MISMATCH, "struct_size"},
+    {"an entry that is not there", [](Tile& d) { d.batch = 2; }, kInvalid, "tile.batch"},
+    {"a head that is not there", [](Tile& d) { d.first_head = 6; }, kInvalid, "first_head"},
+    {"heads past the last", [](Tile& d) { d.first_head = 4, d.head_count = 3; }, kInvalid, "head_count"},
+    {"rows past the last", [](Tile& d) { d.first_row = 50; }, kInvalid, "first_row"},
+    {"keys past the last", [](Tile& d) { d.first_key = 70; }, kInvalid, "first_key"},
+    {"row_count of 2^32", [](Tile& d) { d.row_count = k2_32; }, kOverflow, "row_count"},
+    {"key_count of 2^32", [](Tile& d) { d.key_count = k2_32; }, kOverflow, "key_count"},
+    {"more pixels than rows", [](Tile& d) { d.row_count = 9, d.height = 10; }, kInvalid, "height"},
+    {"more pixels than keys", [](Tile& d) { d.key_count = 9, d.width = 10; }, kInvalid, "width"},
+    {"too many pixels", [](Tile& d) { d.key_count = 1u << 20; }, FOVEA_LIMIT_EXCEEDED, "width"},
+    {"too many rows to a pixel", [](Tile& d) { d.row_count = 1u << 24, d.height = 2; }, FOVEA_LIMIT_EXCEEDED,
+     "height"},
+    {"outputs unknown", [](Tile& d) { d.outputs = 4; }, kInvalid, "tile.outputs"},
+    {"sampled twice", [](Tile& d) { d.sampled = 2; }, kInvalid, "sampled"},
+};
+
+FoveaAttentionDesc tiled_call() {
+    FoveaAttentionDesc call = foveaAttentionDesc();
+    call.batch = 2, call.heads_q = 6, call.heads_kv = 3, call.dim_qk = 8, call.dim_v = 4;
+    call.len_q = 50, call.len_kv = 70;
+    return call;
+}
+
+TEST(OperationRefusal, map_tile) {
+    Tile good{};
+    good.struct_size = sizeof good;
+    const FoveaAttentionDesc call = tiled_call();
+    const auto make = [&](const FoveaDeviceFacts* facts, const Tile* tile,
+                          const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
+        const FoveaResult r = foveaPlanMapTile(facts, &call, tile, allocator, out, diag);
+        if (!tile && diag) strcpy(diag->field, strcmp(diag->field, "tile") == 0 ? "desc" : "?");
+        return r;
+    };
+    expect_refusals(good, make, kTile);
+}
+
+TEST(OperationRefusal, map_tile_refuses_a_bad_call) {
+    FoveaDeviceFacts facts{};
+    facts.struct_size = sizeof facts;
+    Tile tile{};
+    tile.struct_size = sizeof tile;
+    FoveaPlan plan = nullptr;
+    fovea::Diag diag;
+    FoveaAttentionDesc call = tiled_call();
+    call.dim_qk = 0;
+    EXPECT_EQ(foveaPlanMapTile(&facts, &call, &tile, nullptr, &plan, &diag), kInvalid);
+    EXPECT_STREQ(diag.field, "dim_qk");
+    call = tiled_call();
+    call.dropout_p = 0.999f;
+    EXPECT_EQ(foveaPlanMapTile(&facts, &call, &tile, nullptr, &plan, &diag), FOVEA_UNSUPPORTED);
+    EXPECT_STREQ(diag.field, "dropout_p");
+    EXPECT_EQ(foveaPlanMapTile(&facts, nullptr, &tile, nullptr, &plan, &diag), kInvalid);
+    EXPECT_STREQ(diag.field, "desc");
+    EXPECT_EQ(plan, nullptr);
+}
+
 }  // namespace

@@ -322,15 +322,16 @@ typedef struct FoveaAppendDesc {
  * key is hidden. Pixel (x, y) holds the cells of rows and keys
  *   first_row + [y * row_count / height, (y + 1) * row_count / height)
  *   first_key + [x * key_count / width,  (x + 1) * key_count / width)        (whole-numbered division, never empty)
+ * lse is rounded to float32, which is a relative error of |lse| * 2^-24 in every weight of its row.
  * The rectangle may reach past Lq and Lkv: cells out there weigh 0. So a pyramid of tiles needs no odd sizes at its
  * edges.
  *
  * TILE_MASS is the sum of the pixel's weights in units of FOVEA_TILE_UNIT, an unsigned 64-bit whole number: each weight
  * is rounded down to whole units, and whole numbers add up to the same in any order. On one backend and device a cell
  * has the same units in every tile, slice and thread, so a pixel is exactly the sum of the pixels that its cells make
- * up in a finer tile. FOVEA_TILE_INVALID says that some weight is no number or above 2 before dropout (lse is not that
- * of this problem, or an input is not finite), or that the sum reaches 2^63 units; what holds such a pixel has it too.
- * TILE_MAX is the largest of the pixel's weights, NaN where some weight is no number or above 2 before dropout.
+ * up in a finer tile. FOVEA_TILE_INVALID says that some weight is no number, or above 2 before dropout's factor (lse is
+ * not that of this problem, or an input is not finite), or that the sum reaches 2^63 units; what holds such a pixel has
+ * it too. TILE_MAX is the largest of the pixel's weights, NaN where some weight is no number or above 2 like that.
  *
  * sampled = 1: a preview at the cost of one cell for each pixel. Only the cell in the middle counts, the one at
  * begin + (end - begin) / 2 of either range; its weight, as in the exact tile, is the pixel's mass and maximum. */

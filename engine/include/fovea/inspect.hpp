@@ -9,3 +9,5 @@
 #include <fovea/inspect/heatmap.hpp>
 #include <fovea/inspect/lesson_picture.hpp>
 #include <fovea/inspect/lessons.hpp>
+#include <fovea/inspect/long_context.hpp>
+#include <fovea/inspect/map_tiles.hpp>

@@ -1,0 +1,340 @@
+#include "map_command.hpp"
+
+#include "attention_options.hpp"
+#include "attention_tensors.hpp"
+#include "progress.hpp"
+
+#include <fovea/files.hpp>
+#include <fovea/inspect.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+namespace fovea::app {
+namespace {
+
+constexpr OptionSpec kOwnOptions[] = {
+    {"--preset", "NAME", "instead of a file, a long context with planted patterns: 4k, 16k, 32k, 64k, 128k"},
+    {"--rows", "A:B", "queries A to B - 1; default all"},
+    {"--keys", "A:B", "keys A to B - 1; default all"},
+    {"--size", "WxH", "pixels; default one for each cell, at most 512 along either side"},
+    {"--head", "N", "query head; default 0"},
+    {"--entry", "N", "batch entry; default 0"},
+    {"--reducer", "mass|max", "mass (default): what a row gives to a pixel's keys; max: the largest weight"},
+    {"--colours", "log|linear", "how numbers are spread over the colours; default log"},
+    {"--map", "NAME", "viridis (default), magma, cividis or grey"},
+    {"--sampled", "", "one cell stands for each pixel: a preview"},
+    {"--png", "FILE", "the picture, a pixel of it for each pixel"},
+    {"--csv", "FILE", "its numbers"},
+    {"--layout", "bhld|blhd", "axes of q, k, v in the file; default bhld"},
+    {"--help", "", "this text"},
+};
+// Of `attend`, what says nothing here.
+constexpr std::string_view kForeignOptions[] = {"--outputs", "--precision"};
+
+constexpr std::uint64_t kDefaultSide = 512;
+// A logarithmic range spans at most this many decades below the largest number.
+constexpr double kDecades = 6;
+
+std::vector<OptionSpec> all_options() {
+    std::vector<OptionSpec> specs(std::begin(kOwnOptions), std::end(kOwnOptions));
+    for (const OptionSpec& spec : attention_option_specs())
+        if (std::find(std::begin(kForeignOptions), std::end(kForeignOptions), spec.name) ==
+            std::end(kForeignOptions))
+            specs.push_back(spec);
+    specs.insert(specs.end(), engine_option_specs().begin(), engine_option_specs().end());
+    return specs;
+}
+
+void print_help(std::span<const OptionSpec> specs) {
+    std::printf(
+        "usage: fovea map IN.safetensors|--preset NAME [--rows A:B] [--keys A:B] [--size WxH] --png FILE "
+        "[options]\n\n"
+        "A picture of a rectangle of the attention weights, made from q, k and the rows' log-sum-exp: the "
+        "matrix itself is\n"
+        "never held. The file is one that `fovea attend` takes; with a tensor lse [B, Hq, Lq] (an output of "
+        "attend) in it,\n"
+        "the forward pass is not run again.\n\n");
+    print_options(specs);
+}
+
+Error bad(std::string_view option, std::string text) {
+    return Error{FOVEA_INVALID_ARGUMENT, std::string(option), std::move(text)};
+}
+
+struct Job {
+    AttentionCall call;
+    LongContext preset;  // owns its numbers
+    std::vector<float> lse;
+    bool has_lse = false;
+    FoveaMapTileDesc tile{};
+    MapReducer reducer = MapReducer::mass;
+    ColourMap map = ColourMap::viridis;
+    ColourScale scale = ColourScale::logarithmic;
+};
+
+// "A:B" within [0, length].
+Result<void> read_range(const Arguments& a, std::string_view name, std::uint64_t length, std::uint64_t& first,
+                        std::uint64_t& count) {
+    first = 0, count = length;
+    if (!a.has(name)) return {};
+    const std::vector<std::string_view> ends = split(a.text(name), ':');
+    if (ends.size() != 2) return bad(name, "'" + std::string(a.text(name)) + "' is not A:B");
+    const Result<int64_t> begin = parse_integer(ends[0], name), end = parse_integer(ends[1], name);
+    if (!begin) return begin.error();
+    if (!end) return end.error();
+    if (*begin < 0 || *begin >= *end || std::uint64_t(*end) > length)
+        return bad(name, std::string(a.text(name)) + " is not a part of 0:" + std::to_string(length));
+    first = std::uint64_t(*begin), count = std::uint64_t(*end - *begin);
+    return {};
+}
+
+Result<void> read_size(const Arguments& a, FoveaMapTileDesc& tile) {
+    tile.width = std::uint32_t(std::min(tile.key_count, kDefaultSide));
+    tile.height = std::uint32_t(std::min(tile.row_count, kDefaultSide));
+    if (!a.has("--size")) return {};
+    const std::vector<std::string_view> sides = split(a.text("--size"), 'x');
+    if (sides.size() != 2) return bad("--size", "'" + std::string(a.text("--size")) + "' is not WxH");
+    const Result<int64_t> width = parse_integer(sides[0], "--size"),
+                          height = parse_integer(sides[1], "--size");
+    if (!width) return width.error();
+    if (!height) return height.error();
+    const auto fits = [](int64_t pixels, std::uint64_t cells) {
+        return pixels >= 1 && std::uint64_t(pixels) <= cells && pixels <= FOVEA_TILE_MAX_SIDE;
+    };
+    if (!fits(*width, tile.key_count) || !fits(*height, tile.row_count))
+        return bad("--size", std::string(a.text("--size")) + ": there are " + std::to_string(tile.key_count) +
+                                 " keys and " + std::to_string(tile.row_count) +
+                                 " rows, a pixel holds at least one of each, and the limit is " +
+                                 std::to_string(int(FOVEA_TILE_MAX_SIDE)) + " pixels");
+    tile.width = std::uint32_t(*width), tile.height = std::uint32_t(*height);
+    return {};
+}
+
+Result<void> read_choices(const Arguments& a, Job& job) {
+    const std::string_view reducer = a.text("--reducer"), colours = a.text("--colours"),
+                           map = a.text("--map");
+    if (reducer == "max")
+        job.reducer = MapReducer::max;
+    else if (!reducer.empty() && reducer != "mass")
+        return bad("--reducer", "'" + std::string(reducer) + "' is not mass or max");
+    if (colours == "linear")
+        job.scale = ColourScale::linear;
+    else if (!colours.empty() && colours != "log")
+        return bad("--colours", "'" + std::string(colours) + "' is not log or linear");
+    if (!map.empty()) {
+        const std::optional<ColourMap> found = colour_map_from_name(map);
+        if (!found) return bad("--map", "'" + std::string(map) + "' is not viridis, magma, cividis or grey");
+        job.map = *found;
+    }
+    if (!a.has("--png") && !a.has("--csv"))
+        return bad("--png", "or --csv is needed: where the picture or its numbers go");
+    return {};
+}
+
+Result<void> read_tile(const Arguments& a, Job& job) {
+    FoveaMapTileDesc& tile = job.tile;
+    const FoveaAttentionDesc& d = job.call.desc;
+    tile.struct_size = sizeof tile;
+    const Result<uint64_t> head = a.unsigned_integer("--head", 0), entry = a.unsigned_integer("--entry", 0);
+    if (!head) return head.error();
+    if (!entry) return entry.error();
+    if (*head >= d.heads_q)
+        return bad("--head", std::to_string(*head) + ": there are " + std::to_string(d.heads_q) + " heads");
+    if (*entry >= d.batch)
+        return bad("--entry", std::to_string(*entry) + ": there are " + std::to_string(d.batch) + " entries");
+    tile.first_head = std::uint32_t(*head), tile.head_count = 1, tile.batch = std::uint32_t(*entry);
+    if (Result<void> r = read_range(a, "--rows", d.len_q, tile.first_row, tile.row_count); !r) return r;
+    if (Result<void> r = read_range(a, "--keys", d.len_kv, tile.first_key, tile.key_count); !r) return r;
+    if (Result<void> r = read_size(a, tile); !r) return r;
+    tile.outputs = FOVEA_TILE_MASS | FOVEA_TILE_MAX;
+    tile.sampled = a.has("--sampled") ? 1 : 0;
+    return {};
+}
+
+Result<void> read_file(const Arguments& a, Job& job) {
+    const std::string_view layout = a.text("--layout");
+    if (!layout.empty() && layout != "bhld" && layout != "blhd")
+        return bad("--layout", "'" + std::string(layout) + "' is not bhld or blhd");
+    const Result<TensorSet> file = load_tensors(std::filesystem::path(a.positional()[0]));
+    if (!file) return file.error();
+    if (Result<void> r = read_attention_tensors(*file, layout == "blhd", job.call); !r) return r;
+    const Tensor* lse = file->find("lse");
+    if (!lse) return {};
+    Result<std::vector<float>> values = to_f32(*lse);
+    if (!values) return values.error();
+    const FoveaAttentionDesc& d = job.call.desc;
+    const std::uint64_t rows = std::uint64_t{d.batch} * d.heads_q * d.len_q;
+    if (values->size() != rows)
+        return bad("tensor 'lse'", "has " + std::to_string(values->size()) + " numbers; q has " +
+                                       std::to_string(rows) + " rows");
+    job.lse = std::move(*values);
+    job.has_lse = true;
+    return {};
+}
+
+Result<void> read_preset(const Arguments& a, Job& job) {
+    Result<LongContext> preset = long_context(a.text("--preset"));
+    if (!preset) return bad("--preset", preset.error().text);
+    job.preset = std::move(*preset);
+    job.call.desc = job.preset.call;
+    job.call.desc.outputs = 0;
+    const auto bind = [&](FoveaBinding binding, std::vector<float>& values) {
+        job.call.bindings[binding] = {values.data(), values.size() * sizeof(float)};
+    };
+    bind(FOVEA_BIND_Q, job.preset.q);
+    bind(FOVEA_BIND_K, job.preset.k);
+    bind(FOVEA_BIND_V, job.preset.k);  // lse does not depend on it
+    return {};
+}
+
+Result<RunReport> compute_lse(Engine& engine, Job& job) {
+    FoveaAttentionDesc forward = job.call.desc;
+    forward.outputs = FOVEA_OUTPUT_LSE;
+    job.lse.resize(std::size_t(forward.batch) * forward.heads_q * forward.len_q);
+    job.call.bindings[FOVEA_BIND_LSE] = {job.lse.data(), job.lse.size() * sizeof(float)};
+    Progress progress("log-sum-exp of the rows");
+    RunOptions run;
+    run.progress = [&](double done) { return progress(done); };
+    return engine.attention(forward, job.call.bindings, run);
+}
+
+struct Pixels {
+    std::vector<std::uint64_t> mass;
+    std::vector<float> max;
+};
+
+Result<RunReport> compute_tile(Engine& engine, Job& job, Pixels& pixels) {
+    const std::size_t count = std::size_t(job.tile.width) * job.tile.height;
+    pixels.mass.resize(count), pixels.max.resize(count);
+    HostBindings& bindings = job.call.bindings;
+    bindings[FOVEA_BIND_LSE] = {job.lse.data(), job.lse.size() * sizeof(float)};
+    bindings[FOVEA_BIND_TILE_MASS] = {pixels.mass.data(), count * sizeof(std::uint64_t)};
+    bindings[FOVEA_BIND_TILE_MAX] = {pixels.max.data(), count * sizeof(float)};
+    Progress progress("map");
+    RunOptions run;
+    run.progress = [&](double done) { return progress(done); };
+    return engine.map_tile(job.call.desc, job.tile, bindings, run);
+}
+
+ColourRange range_of(const Job& job, std::span<const float> values) {
+    double largest = 0, smallest = 1e300;
+    for (const float value : values) {
+        if (!std::isfinite(value)) continue;
+        largest = std::max(largest, double(value));
+        if (value > 0) smallest = std::min(smallest, double(value));
+    }
+    if (largest == 0) return {0, 1, ColourScale::linear};
+    if (job.scale == ColourScale::linear) return {0, largest, job.scale};
+    return {std::max(std::min(smallest, largest / 10), largest * std::pow(10.0, -kDecades)), largest,
+            job.scale};
+}
+
+Result<void> write_png(const std::string& path, const Job& job, std::span<const float> values,
+                       const ColourRange& range) {
+    const ColourTable table = colour_table(job.map);
+    std::vector<std::uint8_t> rgb;
+    rgb.reserve(values.size() * 3);
+    for (const float value : values) {
+        const Rgb colour = colour_of(value, table, range);
+        rgb.insert(rgb.end(), {colour.r, colour.g, colour.b});
+    }
+    const Result<Tensor> image = make_tensor("map", ElementType::u8, {job.tile.height, job.tile.width, 3},
+                                             std::as_bytes(std::span(rgb)));
+    if (!image) return image.error();
+    if (const Result<uint64_t> written = save_png(path, *image); !written) return written.error();
+    return {};
+}
+
+Result<void> write_csv(const std::string& path, const Job& job, std::span<const float> values) {
+    const Result<Tensor> table =
+        make_tensor("map", ElementType::f32, {job.tile.height, job.tile.width}, std::as_bytes(values));
+    if (!table) return table.error();
+    if (const Result<uint64_t> written = save_csv(path, *table); !written) return written.error();
+    return {};
+}
+
+void print_summary(const Job& job, const RunReport* forward, const RunReport& report, const Pixels& pixels,
+                   const ColourRange& range) {
+    const FoveaMapTileDesc& t = job.tile;
+    const FoveaAttentionDesc& d = job.call.desc;
+    const auto number = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
+    std::printf("device: %s\nkernel: %s\n", report.device.c_str(), report.reason.c_str());
+    std::printf("rows %llu:%llu, keys %llu:%llu of %llu x %llu, in %u x %u pixels%s\n", number(t.first_row),
+                number(t.first_row + t.row_count), number(t.first_key), number(t.first_key + t.key_count),
+                number(d.len_q), number(d.len_kv), t.width, t.height,
+                t.sampled ? ", one cell of each (a preview)" : "");
+    if (forward) std::printf("log-sum-exp: %.3f s (%s)\n", forward->seconds, forward->reason.c_str());
+    std::printf("map: %.3f s, %llu slices, workspace: %llu bytes\n", report.seconds, number(report.slices),
+                number(report.workspace_bytes));
+    std::uint64_t invalid = 0;
+    double mass = 0;
+    for (const std::uint64_t units : pixels.mass) {
+        invalid += units == FOVEA_TILE_INVALID;
+        if (units != FOVEA_TILE_INVALID) mass += double(units) * FOVEA_TILE_UNIT;
+    }
+    if (!t.sampled) std::printf("mass of the rectangle: %.6g, from %llu rows\n", mass, number(t.row_count));
+    if (invalid)
+        std::printf("invalid pixels: %llu (inputs that are not finite, or an lse of another call)\n",
+                    number(invalid));
+    std::printf("colours: %.4g to %.4g, %s\n", range.low, range.high,
+                range.scale == ColourScale::linear ? "linear" : "logarithmic");
+}
+
+Result<void> draw_map(const Arguments& a) {
+    const bool preset = a.has("--preset");
+    if (a.positional().size() != (preset ? 0u : 1u))
+        return bad("IN.safetensors", preset ? "--preset takes no file beside it"
+                                            : "map takes one input file, or --preset; `fovea map --help` "
+                                              "says more");
+    Job job;
+    if (Result<void> r = read_choices(a, job); !r) return r;
+    const Result<EngineOptions> options = engine_options(a);
+    if (!options) return options.error();
+    if (Result<void> r = preset ? read_preset(a, job) : read_file(a, job); !r) return r;
+    if (Result<void> r = apply_attention_options(a, job.call.desc); !r) return r;
+    if (Result<void> r = read_tile(a, job); !r) return r;
+
+    Result<Engine> engine = Engine::open(*options);
+    if (!engine) return engine.error();
+    std::optional<RunReport> forward;
+    if (!job.has_lse) {
+        Result<RunReport> report = compute_lse(*engine, job);
+        if (!report) return report.error();
+        forward = std::move(*report);
+    }
+    Pixels pixels;
+    const Result<RunReport> report = compute_tile(*engine, job, pixels);
+    if (!report) return report.error();
+    const std::vector<float> values =
+        job.reducer == MapReducer::max ? pixels.max : map_values(job.tile, job.call.desc.len_q, pixels.mass);
+    const ColourRange range = range_of(job, values);
+    const std::string png(a.text("--png")), csv(a.text("--csv"));
+    if (!png.empty())
+        if (Result<void> r = write_png(png, job, values, range); !r) return r;
+    if (!csv.empty())
+        if (Result<void> r = write_csv(csv, job, values); !r) return r;
+    print_summary(job, forward ? &*forward : nullptr, *report, pixels, range);
+    for (const std::string& path : {png, csv})
+        if (!path.empty()) std::printf("wrote: %s\n", path.c_str());
+    return {};
+}
+
+}  // namespace
+
+int map_command(Words words) {
+    const std::vector<OptionSpec> specs = all_options();
+    const Result<Arguments> arguments = Arguments::parse(words, specs);
+    if (!arguments) return refuse(arguments.error());
+    if (arguments->has("--help")) {
+        print_help(specs);
+        return 0;
+    }
+    if (const Result<void> r = draw_map(*arguments); !r) return refuse(r.error());
+    return 0;
+}
+
+}  // namespace fovea::app

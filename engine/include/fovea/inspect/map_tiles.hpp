@@ -1,0 +1,163 @@
+// Deep zoom into the weights of one head: which tiles a view needs, in what order, what to show until they
+// are there, and which of the old ones to keep. Pure bookkeeping: the caller runs what next() names with
+// foveaPlanMapTile and hands the pixels back. Not thread-safe; one object for one attention call.
+//
+//   MapTiles tiles({rows, keys});
+//   tiles.set_view(view);
+//   while (auto id = tiles.next())                       // this frame's budget allowing
+//       tiles.store(*id, run(tiles.description(*id)));   // or give_back(*id)
+//   for (const MapPiece& piece : tiles.pieces()) draw(piece);
+//
+// The map is a pyramid: a tile of level n has kMapTileSide x kMapTileSide pixels of 2^n x 2^n cells each, and
+// stands on a grid from row 0 and key 0. Level 0 is one pixel for each weight; the highest level is one tile.
+#pragma once
+
+#include <fovea/fovea.h>
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fovea {
+
+inline constexpr std::uint32_t kMapTileSide = 256;
+
+struct MapExtent {
+    std::uint64_t rows = 0, keys = 0;  // Lq and Lkv, each at most 2^30
+};
+
+// A rectangle of cells, in fractions of a cell; may lie beyond the matrix in part.
+struct MapRect {
+    double first_row = 0, first_key = 0, rows = 0, keys = 0;
+};
+
+struct MapView {
+    std::uint32_t batch = 0, head = 0;
+    MapRect rect;
+    std::uint32_t width = 0, height = 0;  // screen pixels
+};
+
+struct MapTileId {
+    std::uint32_t batch = 0, head = 0;
+    std::uint32_t level = 0;
+    std::uint32_t y = 0, x = 0;  // in tiles of the level
+    bool sampled = false;
+    friend auto operator<=>(const MapTileId&, const MapTileId&) = default;
+};
+
+// kMapTileSide x kMapTileSide, rows of pixels from the top, as bindings TILE_MASS and TILE_MAX give them.
+struct MapPixels {
+    std::vector<std::uint64_t> mass;
+    std::vector<float> max;
+};
+
+// One picture to draw: `source` of `id`'s pixels over `target` of the map. Later pieces lie over earlier
+// ones.
+struct MapPiece {
+    MapTileId id;
+    const MapPixels* pixels;                                 // until the next call that is not const
+    MapRect target;                                          // cells
+    double source_x, source_y, source_width, source_height;  // pixels of the tile
+    bool exact;  // of the level that the view asks for, every cell counted
+};
+
+enum class MapQuality {
+    empty,    // some part of the view has nothing to show
+    sampled,  // every part has something, but somewhere it is a preview, or coarser than the view
+    exact
+};
+
+struct MapProgress {
+    MapQuality quality = MapQuality::empty;
+    std::uint32_t level = 0;
+    std::uint32_t needed = 0, exact = 0;  // tiles of the view
+    std::uint32_t running = 0;            // handed out by next() and not back yet
+    std::uint64_t cached_bytes = 0;
+};
+
+class MapTiles {
+  public:
+    static constexpr std::uint64_t kDefaultBytes = std::uint64_t{192} << 20;
+
+    // The cache keeps within `byte_limit` (pixels only), but for what the current view itself needs.
+    explicit MapTiles(MapExtent extent, std::uint64_t byte_limit = kDefaultBytes);
+
+    MapTiles(MapTiles&&) = default;
+    MapTiles& operator=(MapTiles&&) = default;
+
+    const MapExtent& extent() const { return extent_; }
+    std::uint32_t highest_level() const { return highest_level_; }
+    // The level whose pixels are the largest that are no larger than the view's.
+    std::uint32_t level_of(const MapView& view) const;
+
+    void set_view(const MapView& view);
+    const MapView& view() const { return view_; }
+
+    // What to compute next for the view, or nothing: previews first, from the centre out, then exact tiles in
+    // the same order. A tile that is named counts as running until store() or give_back().
+    std::optional<MapTileId> next();
+    // Whether the view still wants a running tile; if not, its remaining slices may be left out.
+    bool wanted(const MapTileId& id) const;
+    // Takes the result; one of another size than kMapTileSide squared counts as given back.
+    void store(const MapTileId& id, MapPixels pixels);
+    void give_back(const MapTileId& id);
+    // Forgets every tile: another call, another q, k or lse. Running tiles are forgotten too.
+    void clear();
+
+    // The description for foveaPlanMapTile, with both outputs.
+    FoveaMapTileDesc description(const MapTileId& id) const;
+    // The cells of a tile, those beyond the matrix included.
+    MapRect cells_of(const MapTileId& id) const;
+
+    // What to draw for the view, in this order.
+    std::vector<MapPiece> pieces();
+    MapProgress progress() const;
+
+    // The pixels of a tile, if they are there.
+    const MapPixels* find(const MapTileId& id) const;
+
+  private:
+    struct Entry {
+        MapPixels pixels;
+        std::list<MapTileId>::iterator age;  // in ages_, the oldest first
+    };
+
+    void touch(Entry& entry, const MapTileId& id);
+    void insert(const MapTileId& id, MapPixels pixels);
+    void erase(const MapTileId& id);
+    void evict();
+    bool needed(const MapTileId& id) const;
+    bool beyond(const MapTileId& id) const;
+    bool build_from_children(const MapTileId& id);
+    void add_fallback(const MapTileId& id, std::vector<MapPiece>& out);
+    void add_finer(const MapTileId& id, std::vector<MapPiece>& out);
+    MapPiece piece_of(const MapTileId& id, const MapTileId& target) const;
+
+    MapExtent extent_;
+    std::uint64_t byte_limit_, bytes_ = 0;
+    std::uint32_t highest_level_ = 0;
+    MapView view_;
+    std::vector<MapTileId> order_;  // exact tiles of the view, from its centre out
+    std::map<MapTileId, Entry> cache_;
+    std::list<MapTileId> ages_;
+    std::vector<MapTileId> running_;
+};
+
+enum class MapReducer {
+    mass,  // for one row: what the row gives to the pixel's keys; the mean over the pixel's rows
+    max    // the largest weight
+};
+
+// The numbers of a tile's pixels that a colour stands for; NaN where the tile has FOVEA_TILE_INVALID. A row
+// of pixels that reaches past the last row counts the rows that are there.
+std::vector<float> map_values(const MapTiles& tiles, const MapTileId& id, const MapPixels& pixels,
+                              MapReducer reducer);
+// The same for any rectangle of height x width pixels.
+std::vector<float> map_values(const FoveaMapTileDesc& tile, std::uint64_t len_q,
+                              std::span<const std::uint64_t> mass);
+
+}  // namespace fovea
