@@ -37,6 +37,12 @@ FOVEA_CONST kSharedRows = 64;
 FOVEA_CONST kSharedColumns = 64;
 FOVEA_CONST kSharedDepth = 16;
 
+// flash without shared tiles: threads of a workgroup and rows of its tile, at most.
+FOVEA_CONST kFlashMaxThreads = 32;
+FOVEA_CONST kFlashMaxRows = 8;
+// With FOVEA_FLAG_FIXED_SPLITS a split has this many keys, whatever the device.
+FOVEA_CONST kFixedSplitKeys = 1024;
+
 FOVEA_CONST kSoftmaxMaxThreads = 128;
 FOVEA_CONST kElementThreads = 64;  // rope, append
 
@@ -46,16 +52,17 @@ FOVEA_CONST kMinusInfinity = 0xff800000u;
 
 // ==== specialization constants ====
 
-#define FOVEA_SPEC_THREADS 0  // all kernels: workgroup size
-#define FOVEA_SPEC_A_TYPE 1   // type of q, x: FoveaDtype
-#define FOVEA_SPEC_B_TYPE 2   // type of k, v, weight
-#define FOVEA_SPEC_ALIGNED 3  // 1: rows start at, and are as long as, a multiple of 4 elements
-#define FOVEA_SPEC_ROWS 4     // direct tiles: rows of a workgroup
-#define FOVEA_SPEC_IN_OUT 5   // linear: 1: the weight is [n_in, n_out]
-#define FOVEA_SPEC_TILE_COUNT 6
+#define FOVEA_SPEC_THREADS 0       // all kernels: workgroup size
+#define FOVEA_SPEC_A_TYPE 1        // type of q, x: FoveaDtype
+#define FOVEA_SPEC_B_TYPE 2        // type of k, v, weight
+#define FOVEA_SPEC_ALIGNED 3       // 1: rows start at, and are as long as, a multiple of 4 elements
+#define FOVEA_SPEC_ROWS 4          // direct tiles: rows of a workgroup
+#define FOVEA_SPEC_IN_OUT 5        // linear: 1: the weight is [n_in, n_out]
+#define FOVEA_SPEC_V_TYPE 5        // flash
+#define FOVEA_SPEC_COLUMN_QUADS 6  // value columns of a thread, in fours
+#define FOVEA_SPEC_GENERAL \
+    7  // more than causal, window and lengths: softcap, ALiBi, matrices, pages, dropout
 #define FOVEA_SPEC_ROW_THREADS 1  // softmax: threads for each row
-#define FOVEA_SPEC_SOFTMAX_COUNT 2
-#define FOVEA_SPEC_ELEMENT_COUNT 2  // rope, append: threads, type of x
 
 FOVEA_CONST kTypeF32 = 0;  // FoveaDtype
 FOVEA_CONST kTypeF16 = 1;
@@ -81,11 +88,11 @@ FOVEA_CONST kFlagMasked = 1u << 15;
 FOVEA_CONST kFlagWeights = 1u << 16;
 FOVEA_CONST kFlagLse = 1u << 17;
 FOVEA_CONST kFlagRowStats = 1u << 18;
+FOVEA_CONST kFlagOutput = 1u << 20;  // o is wanted
 FOVEA_CONST kFlagSparse = 1u << 19;  // a key between the bounds of a row may be hidden or dropped
 
 // ==== push constants ====
-// Offsets and
-// strides count elements from the start of the binding's window.
+// Offsets and strides count elements from the start of the binding's window.
 
 // Element (b, h, i, 0) of the part that a slice binds is at base + b*batch + h*head + i*row.
 struct TensorView {
@@ -141,6 +148,56 @@ struct WeightedSumPush {
     uint dim;
 };
 
+// Rows of one batch entry for flash. Row r of a key/value head is query r / group of its query head r %
+// group.
+struct FlashSlice {
+    uint rows;                                // queries
+    uint first_batch, first_head, first_row;  // first_head: key/value head
+    uint len_q, len_kv;
+    uint flags;
+    int offset;
+    uint window_left, window_right, key_limit;
+    uint packed_rows_q, packed_rows_kv;
+};
+
+// Of a single batch entry: element (h, i, 0) is at base + h*head + i*row.
+struct HeadView {
+    uint base, head, row;
+};
+
+struct FlashPush {
+    FlashSlice slice;
+    HeadView q, k, v, o;
+    uint group_splits;  // low half: query heads for each key/value head; high half: key splits
+    uint split_keys;    // keys of a split, a multiple of 64
+    uint dims;          // low half: dim_qk, high half: dim_v
+    uint heads_q;
+    uint result_base;  // row of the slice's first (b, h, i) in the window of lse
+    float scale, softcap;
+};
+
+// What flash needs only for matrices, pages and dropout; a dispatch of its own puts it into the workspace.
+struct FlashExtra {
+    HeadView mask, bias, keep;
+    uint keep_keys;
+    float keep_scale;
+    uint seed_low, seed_high, offset_low, offset_high, threshold;
+    uint page_size, page_count, table_pages;
+    uint k_page, v_page;  // elements between pages
+};
+FOVEA_CONST kExtraWords = 21;
+
+// What flash_combine needs of FlashPush.
+struct CombinePush {
+    FlashSlice slice;
+    HeadView o;
+    uint group_splits;
+    uint dim;
+    uint heads_q;
+    uint result_base;
+    float keep_scale;
+};
+
 struct LinearPush {
     uint rows, n_in, n_out;  // of the part that is bound
     uint x_base, x_row, y_base, y_row, w_base, w_row, bias_base;
@@ -175,25 +232,27 @@ struct AppendPush {
 
 // ==== binding slots ====
 
-#define FOVEA_SLOT_Q 0  // scores
+#define FOVEA_SLOT_Q 0  // attention kernels
 #define FOVEA_SLOT_K 1
-#define FOVEA_SLOT_V 1  // weighted_sum
-#define FOVEA_SLOT_O 0
-#define FOVEA_SLOT_BATCH_TABLE 2  // all three
-#define FOVEA_SLOT_SCORES 3  // workspace: raw scores, then masked ones, then weights times their row's sum
-#define FOVEA_SLOT_BLOCK_TABLE 4  // scores, weighted_sum
-#define FOVEA_SLOT_ROW_SCALE 5    // workspace: what each row's weighted sum is multiplied by
-#define FOVEA_SLOT_OUT_SCORES 6   // scores
-#define FOVEA_SLOT_MASK 0         // softmax
-#define FOVEA_SLOT_BIAS 1
-#define FOVEA_SLOT_KEEP 4
-#define FOVEA_SLOT_ALIBI 6
-#define FOVEA_SLOT_SINKS 7
-#define FOVEA_SLOT_LSE 8
-#define FOVEA_SLOT_ROW_STATS 9
-#define FOVEA_SLOT_CAPPED 10
-#define FOVEA_SLOT_MASKED 11
-#define FOVEA_SLOT_WEIGHTS 12
+#define FOVEA_SLOT_V 2
+#define FOVEA_SLOT_O 3
+#define FOVEA_SLOT_BATCH_TABLE 4
+#define FOVEA_SLOT_BLOCK_TABLE 5
+#define FOVEA_SLOT_MASK 6
+#define FOVEA_SLOT_BIAS 7
+#define FOVEA_SLOT_KEEP 8
+#define FOVEA_SLOT_ALIBI 9
+#define FOVEA_SLOT_SINKS 10
+#define FOVEA_SLOT_LSE 11
+#define FOVEA_SLOT_SCORES 12  // workspace: raw scores, then masked ones, then weights times their row's sum
+#define FOVEA_SLOT_ROW_SCALE 13   // workspace: what each row's weighted sum is multiplied by
+#define FOVEA_SLOT_OUT_SCORES 14  // results of the staged kernels
+#define FOVEA_SLOT_CAPPED 15
+#define FOVEA_SLOT_MASKED 16
+#define FOVEA_SLOT_WEIGHTS 17
+#define FOVEA_SLOT_ROW_STATS 18
+#define FOVEA_SLOT_EXTRA 19    // workspace: FlashExtra
+#define FOVEA_SLOT_PARTIAL 20  // workspace: partial results of key splits
 
 #define FOVEA_SLOT_X 0  // linear, rope, append
 #define FOVEA_SLOT_Y 1
@@ -206,6 +265,7 @@ struct AppendPush {
 #define FOVEA_SLOT_PAGES 3
 
 #ifdef __cplusplus
+static_assert(sizeof(FlashExtra) == 4 * kExtraWords);
 }  // namespace fovea::shader
 #endif
 #undef FOVEA_CONST

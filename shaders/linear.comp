@@ -22,8 +22,8 @@ layout(push_constant, std430) uniform Push { LinearPush push; };
 #include "math.glsl"
 #include "store.glsl"
 
-FOVEA_INPUT_TENSOR(x, FOVEA_SLOT_X, kXType)
-FOVEA_INPUT_TENSOR(w, FOVEA_SLOT_W, kWType)
+FOVEA_INPUT_TENSOR(x, FOVEA_SLOT_X, kXType, kAligned)
+FOVEA_INPUT_TENSOR(w, FOVEA_SLOT_W, kWType, kAligned)
 FOVEA_OUTPUT_TENSOR(y, FOVEA_SLOT_Y)
 layout(set = 0, binding = FOVEA_SLOT_LINEAR_BIAS, std430) readonly buffer Bias { float bias[]; };
 

@@ -1,4 +1,4 @@
-// Boolean mask, additive bias, ALiBi slopes, keep mask and sinks of the softmax. All read in 32-bit words.
+// Boolean mask, additive bias, ALiBi slopes and keep mask. All read in 32-bit words.
 #ifndef FOVEA_MASK_GLSL
 #define FOVEA_MASK_GLSL
 
@@ -6,12 +6,6 @@ layout(set = 0, binding = FOVEA_SLOT_MASK, std430) readonly buffer Mask { uint m
 layout(set = 0, binding = FOVEA_SLOT_BIAS, std430) readonly buffer Bias { uint bias_words[]; };
 layout(set = 0, binding = FOVEA_SLOT_KEEP, std430) readonly buffer Keep { uint keep_words[]; };
 layout(set = 0, binding = FOVEA_SLOT_ALIBI, std430) readonly buffer Alibi { float alibi_slopes[]; };
-layout(set = 0, binding = FOVEA_SLOT_SINKS, std430) readonly buffer Sinks { float sink_logits[]; };
-
-// Start of row `row` (within the slice) of a matrix over queries and keys.
-uint matrix_row(TensorView t, Entry e, uint row) {
-    return t.base + e.batch * t.batch + e.head * t.head + row * t.row;
-}
 
 bool byte_is_set(uint word, uint at) { return (word >> ((at & 3u) << 3) & 0xffu) != 0u; }
 

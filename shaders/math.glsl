@@ -17,7 +17,14 @@ vec4 exp_of_negative(vec4 x) {
     return mix(value * power, vec4(0.0), lessThan(x, vec4(-87.0)));
 }
 
-float exp_of_negative(float x) { return exp_of_negative(vec4(x)).x; }
+float exp_of_negative(float x) {
+    const float n = roundEven(max(x, -88.0) * 1.44269504);
+    const float r = fma(n, -1.42860677e-6, fma(n, -0.693145752, x));
+    const float tail =
+        fma(r, fma(r, fma(r, fma(r, 0.00139262508, 0.00836323288), 0.0416665542), 0.166665767), 0.5);
+    const float power = intBitsToFloat((int(n) + 127) << 23);
+    return x < -87.0 ? 0.0 : (fma(r * r, tail, r) + 1.0) * power;
+}
 
 // log(x) for normal x > 0; NaN for NaN.
 float log_of_positive(float x) {

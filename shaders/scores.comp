@@ -18,8 +18,8 @@ layout(push_constant, std430) uniform Push { ScoresPush push; };
 #include "slice.glsl"
 #include "key_row.glsl"
 
-FOVEA_INPUT_TENSOR(q, FOVEA_SLOT_Q, kQType)
-FOVEA_INPUT_TENSOR(k, FOVEA_SLOT_K, kKType)
+FOVEA_INPUT_TENSOR(q, FOVEA_SLOT_Q, kQType, kAligned)
+FOVEA_INPUT_TENSOR(k, FOVEA_SLOT_K, kKType, kAligned)
 layout(set = 0, binding = FOVEA_SLOT_SCORES, std430) writeonly buffer Scores { uint scores[]; };
 layout(set = 0, binding = FOVEA_SLOT_OUT_SCORES, std430) writeonly buffer OutScores { float out_scores[]; };
 
@@ -114,7 +114,7 @@ void compute_tile(Entry e, int first_key, Keys keys, uint first_row, int tile_ke
 #endif
 
 void main() {
-    const Entry e = entry_of(gl_WorkGroupID.z);
+    const Entry e = slice_entry(gl_WorkGroupID.z);
     const uint first_row = gl_WorkGroupID.y * kTileRows;
     const int i = int(push.slice.first_row + first_row), first_key = first_scored_key(e);
     const Keys keys = scored_keys(e, i, i + int(kTileRows));

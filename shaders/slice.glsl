@@ -1,74 +1,11 @@
-// Which part of the problem a workgroup computes and which keys its rows may see: problem/visibility.hpp in
-// GLSL. Needs `push.slice` and, before this file, nothing else.
+// Places of the staged kernels: heads of a slice, rows of the workspace and of the results.
 #ifndef FOVEA_SLICE_GLSL
 #define FOVEA_SLICE_GLSL
 
-layout(set = 0, binding = FOVEA_SLOT_BATCH_TABLE, std430) readonly buffer BatchTable { ivec4 batch_table[]; };
+#include "visibility.glsl"
 
-bool has_flag(uint flag) { return (push.slice.flags & flag) != 0u; }
-
-// One (batch entry, head) of the slice with its lengths clamped.
-struct Entry {
-    uint batch, head;  // within the slice
-    uint index;        // batch * heads + head
-    int q_start, q_length, kv_start, kv_length;
-    int offset;  // query i stands at key position i + offset
-};
-
-Entry entry_of(uint index) {
-    Entry e;
-    e.index = index;
-    e.batch = index / push.slice.heads;
-    e.head = index % push.slice.heads;
-    e.q_start = 0;
-    e.q_length = int(push.slice.len_q);
-    e.kv_start = 0;
-    e.kv_length = int(push.slice.len_kv);
-    if (has_flag(kFlagBatchTable)) {
-        const ivec4 row = batch_table[push.slice.first_batch + e.batch];
-        e.q_length = clamp(row.y, 0, e.q_length);
-        e.kv_length = clamp(row.w, 0, e.kv_length);
-        if (has_flag(kFlagPackedQ)) {
-            e.q_start = clamp(row.x, 0, int(push.slice.packed_rows_q));
-            e.q_length = min(e.q_length, int(push.slice.packed_rows_q) - e.q_start);
-        }
-        if (has_flag(kFlagPackedKv)) {
-            e.kv_start = clamp(row.z, 0, int(push.slice.packed_rows_kv));
-            e.kv_length = min(e.kv_length, int(push.slice.packed_rows_kv) - e.kv_start);
-        }
-    }
-    e.offset = has_flag(kFlagBottomRight) ? e.kv_length - e.q_length : push.slice.offset;
-    return e;
-}
-
-struct Keys {
-    int begin, end;
-};
-
-// One past the last row before `end` that exists and belongs to the slice.
-int end_of_rows(Entry e, int end) {
-    return min(min(end, e.q_length), int(push.slice.first_row + push.slice.rows));
-}
-
-// Keys that some query of rows [i0, i1) may see by causal, window, lengths and matrix columns.
-Keys visible_keys(Entry e, int i0, int i1) {
-    i1 = end_of_rows(e, i1);
-    int begin = 0, end = min(e.kv_length, int(push.slice.key_limit));
-    const int first = i0 + e.offset, last = i1 - 1 + e.offset;
-    if (int(push.slice.window_right) < end - last) end = last + int(push.slice.window_right) + 1;
-    if (first > int(push.slice.window_left)) begin = first - int(push.slice.window_left);
-    if (i0 >= i1 || end <= begin) return Keys(0, 0);
-    return Keys(begin, end);
-}
-
-// Keys between the bounds of every row of [i0, i1); begin may lie past end.
-Keys full_keys(Entry e, int i0, int i1) {
-    int begin = 0, end = min(e.kv_length, int(push.slice.key_limit));
-    const int first = i0 + e.offset, last = end_of_rows(e, i1) - 1 + e.offset;
-    if (int(push.slice.window_right) < end - first) end = first + int(push.slice.window_right) + 1;
-    if (last > int(push.slice.window_left)) begin = last - int(push.slice.window_left);
-    return Keys(begin, end);
-}
+// Head `index` of the slice, counted over its batch entries.
+Entry slice_entry(uint index) { return entry_of(index / push.slice.heads, index % push.slice.heads, index); }
 
 // Keys whose scores are computed for rows [i0, i1): more than the visible ones if scores are a result.
 Keys scored_keys(Entry e, int i0, int i1) {

@@ -17,6 +17,7 @@ layout(push_constant, std430) uniform Push { SoftmaxPush push; };
 
 layout(set = 0, binding = FOVEA_SLOT_SCORES, std430) buffer Scores { uvec4 score_quads[]; };
 layout(set = 0, binding = FOVEA_SLOT_ROW_SCALE, std430) writeonly buffer RowScale { float row_scale[]; };
+layout(set = 0, binding = FOVEA_SLOT_SINKS, std430) readonly buffer Sinks { float sink_logits[]; };
 layout(set = 0, binding = FOVEA_SLOT_LSE, std430) writeonly buffer Lse { uint lse_bits[]; };
 layout(set = 0, binding = FOVEA_SLOT_ROW_STATS, std430) writeonly buffer RowStats { uvec4 row_stats[]; };
 layout(set = 0, binding = FOVEA_SLOT_CAPPED, std430) writeonly buffer Capped { float capped[]; };
@@ -48,7 +49,7 @@ Row find_row() {
     Row r;
     r.row = gl_WorkGroupID.x * (gl_WorkGroupSize.x / kRowThreads) + gl_LocalInvocationIndex / kRowThreads;
     r.lane = gl_LocalInvocationIndex % kRowThreads;
-    r.entry = entry_of(gl_WorkGroupID.y);
+    r.entry = slice_entry(gl_WorkGroupID.y);
     r.exists = r.row < push.slice.rows;
     r.i = int(push.slice.first_row + r.row);
     r.keys = r.exists ? visible_keys(r.entry, r.i, r.i + 1) : Keys(0, 0);
@@ -58,6 +59,11 @@ Row find_row() {
     r.result = (push.result_bases & 0xffffu) + result;
     r.matrix = (push.result_bases >> 16) + result * push.slice.len_kv;
     return r;
+}
+
+// Start of row `row` (within the slice) of a matrix over queries and keys.
+uint matrix_row(TensorView t, Entry e, uint row) {
+    return t.base + e.batch * t.batch + e.head * t.head + row * t.row;
 }
 
 // The first key at or after `begin` (rounded down to a quad) that belongs to this thread. A quad belongs to

@@ -3,36 +3,36 @@
 #ifndef FOVEA_TENSOR_GLSL
 #define FOVEA_TENSOR_GLSL
 
-// TYPE: kTypeF32 or kTypeF16. With kAligned every row starts at, and is as long as, a multiple of 4 elements.
+// TYPE: kTypeF32 or kTypeF16. With ALIGNED every row starts at, and is as long as, a multiple of 4 elements.
 //   NAME_at(e)               element e
 //   NAME_at4(e)              elements e .. e+3
 //   NAME_depth4(row, n, length)    elements n .. n+3 of a row, those past its end as 0
 //   NAME_columns4(row, n, length)  the same where what is past the end does not matter
 // No branches: a clamped load is cheaper than a skipped one.
-#define FOVEA_INPUT_TENSOR(NAME, SLOT, TYPE)                                                               \
-    layout(set = 0, binding = SLOT, std430) readonly buffer NAME##_1 { uint NAME##_words[]; };             \
-    layout(set = 0, binding = SLOT, std430) readonly buffer NAME##_2 { uvec2 NAME##_words2[]; };           \
-    layout(set = 0, binding = SLOT, std430) readonly buffer NAME##_4 { uvec4 NAME##_words4[]; };           \
-    float NAME##_at(uint e) {                                                                              \
-        if (TYPE == kTypeF16) return unpackHalf2x16(NAME##_words[e >> 1] >> ((e & 1u) << 4)).x;            \
-        return uintBitsToFloat(NAME##_words[e]);                                                           \
-    }                                                                                                      \
-    vec4 NAME##_at4(uint e) {                                                                              \
-        if (!kAligned) return vec4(NAME##_at(e), NAME##_at(e + 1u), NAME##_at(e + 2u), NAME##_at(e + 3u)); \
-        if (TYPE == kTypeF16) {                                                                            \
-            const uvec2 w = NAME##_words2[e >> 2];                                                         \
-            return vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y));                                         \
-        }                                                                                                  \
-        return uintBitsToFloat(NAME##_words4[e >> 2]);                                                     \
-    }                                                                                                      \
-    vec4 NAME##_columns4(uint row, uint n, uint length) {                                                  \
-        if (kAligned) return NAME##_at4(row + min(n, length - 4u));                                        \
-        const uvec4 e = row + min(n + uvec4(0u, 1u, 2u, 3u), uvec4(length - 1u));                          \
-        return vec4(NAME##_at(e.x), NAME##_at(e.y), NAME##_at(e.z), NAME##_at(e.w));                       \
-    }                                                                                                      \
-    vec4 NAME##_depth4(uint row, uint n, uint length) {                                                    \
-        const bvec4 past = greaterThanEqual(n + uvec4(0u, 1u, 2u, 3u), uvec4(length));                     \
-        return mix(NAME##_columns4(row, n, length), vec4(0.0), past);                                      \
+#define FOVEA_INPUT_TENSOR(NAME, SLOT, TYPE, ALIGNED)                                                     \
+    layout(set = 0, binding = SLOT, std430) readonly buffer NAME##_1 { uint NAME##_words[]; };            \
+    layout(set = 0, binding = SLOT, std430) readonly buffer NAME##_2 { uvec2 NAME##_words2[]; };          \
+    layout(set = 0, binding = SLOT, std430) readonly buffer NAME##_4 { uvec4 NAME##_words4[]; };          \
+    float NAME##_at(uint e) {                                                                             \
+        if (TYPE == kTypeF16) return unpackHalf2x16(NAME##_words[e >> 1] >> ((e & 1u) << 4)).x;           \
+        return uintBitsToFloat(NAME##_words[e]);                                                          \
+    }                                                                                                     \
+    vec4 NAME##_at4(uint e) {                                                                             \
+        if (!ALIGNED) return vec4(NAME##_at(e), NAME##_at(e + 1u), NAME##_at(e + 2u), NAME##_at(e + 3u)); \
+        if (TYPE == kTypeF16) {                                                                           \
+            const uvec2 w = NAME##_words2[e >> 2];                                                        \
+            return vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y));                                        \
+        }                                                                                                 \
+        return uintBitsToFloat(NAME##_words4[e >> 2]);                                                    \
+    }                                                                                                     \
+    vec4 NAME##_columns4(uint row, uint n, uint length) {                                                 \
+        if (ALIGNED) return NAME##_at4(row + min(n, length - 4u));                                        \
+        const uvec4 e = row + min(n + uvec4(0u, 1u, 2u, 3u), uvec4(length - 1u));                         \
+        return vec4(NAME##_at(e.x), NAME##_at(e.y), NAME##_at(e.z), NAME##_at(e.w));                      \
+    }                                                                                                     \
+    vec4 NAME##_depth4(uint row, uint n, uint length) {                                                   \
+        const bvec4 past = greaterThanEqual(n + uvec4(0u, 1u, 2u, 3u), uvec4(length));                    \
+        return mix(NAME##_columns4(row, n, length), vec4(0.0), past);                                     \
     }
 
 #endif

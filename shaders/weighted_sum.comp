@@ -23,7 +23,7 @@ layout(push_constant, std430) uniform Push { WeightedSumPush push; };
 #include "math.glsl"
 #include "store.glsl"
 
-FOVEA_INPUT_TENSOR(v, FOVEA_SLOT_V, kVType)
+FOVEA_INPUT_TENSOR(v, FOVEA_SLOT_V, kVType, kAligned)
 FOVEA_OUTPUT_TENSOR(o, FOVEA_SLOT_O)
 layout(set = 0, binding = FOVEA_SLOT_SCORES, std430) readonly buffer Weights { uvec4 weight_quads[]; };
 layout(set = 0, binding = FOVEA_SLOT_ROW_SCALE, std430) readonly buffer RowScale { float row_scale[]; };
@@ -67,7 +67,7 @@ void store_row(Entry e, uint row, uint column, vec4 sum) {
 
 void main() {
     const uint t = gl_LocalInvocationIndex;
-    const Entry e = entry_of(gl_WorkGroupID.z);
+    const Entry e = slice_entry(gl_WorkGroupID.z);
     const uint first_row = gl_WorkGroupID.y * kSharedRows, first_column = gl_WorkGroupID.x * kSharedColumns;
     const int i = int(push.slice.first_row + first_row), first_key = first_scored_key(e);
     const Keys keys = visible_keys(e, i, i + int(kSharedRows)), full = full_keys(e, i, i + int(kSharedRows));
@@ -107,7 +107,7 @@ void main() {
 #else
 
 void main() {
-    const Entry e = entry_of(gl_WorkGroupID.z);
+    const Entry e = slice_entry(gl_WorkGroupID.z);
     const uint first_row = gl_WorkGroupID.y * kRows;
     const uint column = (gl_WorkGroupID.x * gl_WorkGroupSize.x + gl_LocalInvocationIndex) * kThreadColumns;
     const int i = int(push.slice.first_row + first_row), first_key = first_scored_key(e);

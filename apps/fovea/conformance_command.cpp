@@ -11,6 +11,7 @@ namespace {
 
 std::vector<OptionSpec> all_options() {
     std::vector<OptionSpec> specs(engine_option_specs().begin(), engine_option_specs().end());
+    specs.push_back({"--kernel", "K", "auto (default), staged, flash, flash_coopmat, ...: for Attention"});
     specs.push_back({"--help", "", "this text"});
     return specs;
 }
@@ -41,9 +42,9 @@ struct Tally {
     }
 };
 
-onnx::CaseResult run_folder(Engine& engine, const std::filesystem::path& folder) {
+onnx::CaseResult run_folder(Engine& engine, const std::filesystem::path& folder, FoveaKernel kernel) {
     const Result<onnx::NodeCase> node_case = onnx::load_case(folder);
-    if (node_case) return onnx::run_case(engine, *node_case);
+    if (node_case) return onnx::run_case(engine, *node_case, kernel);
     using Kind = onnx::CaseResult::Kind;
     const Error& error = node_case.error();
     return {error.code == FOVEA_UNSUPPORTED ? Kind::skipped : Kind::failed, error.field + ": " + error.text};
@@ -66,12 +67,15 @@ int conformance_command(Words words) {
     if (!folders) return refuse(folders.error());
     const Result<EngineOptions> options = engine_options(*arguments);
     if (!options) return refuse(options.error());
+    const Result<FoveaKernel> kernel =
+        kernel_from_name(arguments->has("--kernel") ? arguments->text("--kernel") : "auto");
+    if (!kernel) return refuse(kernel.error());
     Result<Engine> engine = Engine::open(*options);
     if (!engine) return refuse(engine.error());
     std::fprintf(stderr, "fovea: on %s\n", engine->device().name.c_str());
     Tally tally;
     for (const std::filesystem::path& folder : *folders)
-        tally.add(folder.filename().string(), run_folder(*engine, folder));
+        tally.add(folder.filename().string(), run_folder(*engine, folder, *kernel));
     std::printf("%d passed, %d failed, %d skipped\n", tally.passed, tally.failed, tally.skipped);
     return tally.failed ? 1 : 0;
 }

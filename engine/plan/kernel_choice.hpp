@@ -6,7 +6,9 @@
 
 namespace fovea {
 
-// Sets plan.info.kernel and plan.info.reason; refuses a kernel that was asked for by name and cannot serve.
-FoveaResult choose_vulkan_kernel(FoveaPlan_T& plan, FoveaDiag* diag);
+// Plans an attention call with the best kernel that can serve it and keeps to its limits, or with the one
+// asked for by name; sets plan.info.kernel and plan.info.reason. A kernel asked for by name that cannot is
+// refused.
+FoveaResult plan_vulkan_kernel(FoveaPlan_T& plan, FoveaDiag* diag);
 
 }  // namespace fovea

@@ -2,6 +2,8 @@
 
 #include "plan/kernel_choice.hpp"
 #include "plan/plan.hpp"
+#include "plan/vulkan_attention.hpp"
+#include "plan/vulkan_flash.hpp"
 #include "plan/vulkan_limits.hpp"
 #include "plan/vulkan_operations.hpp"
 #include "plan/vulkan_staged.hpp"
@@ -19,6 +21,12 @@ void round_to_words(const FoveaDeviceFacts& facts, FoveaPlanInfo& info) {
         if (rounded >> i & 1) info.binding_bytes[i] = align_up(info.binding_bytes[i], 4);
 }
 
+FoveaResult plan_attention(FoveaPlan_T& plan, FoveaDiag* diag) {
+    if (FoveaResult r = check_attention(plan, diag)) return r;
+    plan.vulkan.visible = visibility_of(plan.problem);
+    return plan_vulkan_kernel(plan, diag);
+}
+
 }  // namespace
 
 FoveaResult plan_vulkan(FoveaPlan_T& plan, FoveaDiag* diag) {
@@ -26,8 +34,7 @@ FoveaResult plan_vulkan(FoveaPlan_T& plan, FoveaDiag* diag) {
     round_to_words(plan.facts, plan.info);
     switch (plan.operation) {
         case Operation::attention:
-            if (FoveaResult r = choose_vulkan_kernel(plan, diag)) return r;
-            return plan_staged(plan, diag);
+            return plan_attention(plan, diag);
         case Operation::rope:
             return plan_vulkan_rope(plan, diag);
         case Operation::linear:
@@ -43,15 +50,18 @@ FoveaResult plan_vulkan(FoveaPlan_T& plan, FoveaDiag* diag) {
 
 FoveaResult vulkan_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
                          FoveaDiag* diag) {
-    if (plan.operation == Operation::attention) return staged_slice(plan, slice, out, count, diag);
-    return operation_slice(plan, slice, out, count, diag);
+    if (plan.operation != Operation::attention) return operation_slice(plan, slice, out, count, diag);
+    if (plan.info.kernel == FOVEA_KERNEL_STAGED) return staged_slice(plan, slice, out, count, diag);
+    return flash_slice(plan, slice, out, count, diag);
 }
 
 void explain_vulkan(const FoveaPlan_T& plan, TextSink& text) {
-    if (plan.operation == Operation::attention)
+    if (plan.operation != Operation::attention)
+        explain_operation(plan, text);
+    else if (plan.info.kernel == FOVEA_KERNEL_STAGED)
         explain_staged(plan, text);
     else
-        explain_operation(plan, text);
+        explain_flash(plan, text);
 }
 
 }  // namespace fovea

@@ -14,11 +14,15 @@ struct TileChoice {
     uint32_t rows, columns;
 };
 
-// Attention as scores, softmax and weighted sum over blocks of query rows.
-struct StagedPlan {
+// Which keys a query may see, in the kernels' terms.
+struct VulkanVisibility {
     uint32_t flags;  // kFlag* of shaders/interface.h
     int32_t offset;
     uint32_t window_left, window_right, key_limit;
+};
+
+// Attention as scores, softmax and weighted sum over blocks of query rows.
+struct StagedPlan {
     TileChoice score_tile, sum_tile;
     bool score_quads, sum_quads;  // rows of q and k, of v: multiples of 4 elements
     bool has_softmax;             // anything but raw scores is wanted
@@ -28,9 +32,23 @@ struct StagedPlan {
     uint64_t row_scale_offset, scores_offset;  // in the workspace
 };
 
+// Attention in one pass over blocks of keys; rows of the query heads that share a key/value head go together.
+struct FlashPlan {
+    uint32_t threads, rows, column_quads;
+    bool quads;      // rows of q, k and v: multiples of 4 elements
+    bool general;    // more than causal, window and lengths decide what is visible and what weighs
+    bool has_extra;  // parameters in the workspace
+    uint32_t splits;
+    uint32_t split_keys;
+    uint64_t extra_offset, partial_offset;  // in the workspace
+};
+
 struct VulkanPlan {
-    BlockGrid grid;  // slices: [B, Hq, Lq]; linear: [1, column blocks of W as heads, rows]
+    BlockGrid
+        grid;  // slices: [B, Hq, Lq]; flash: [B, Hkv, Lq]; linear: [1, column blocks of W as heads, rows]
+    VulkanVisibility visible;  // attention
     StagedPlan staged;
+    FlashPlan flash;
     TileChoice tile;  // linear
     bool quads;       // linear
     uint64_t column_block;

@@ -1,5 +1,5 @@
+#include "plan/vulkan_attention.hpp"
 #include "plan/vulkan_dispatch.hpp"
-#include "plan/vulkan_limits.hpp"
 #include "plan/vulkan_staged.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
@@ -12,33 +12,21 @@ namespace {
 class SliceMaker {
   public:
     SliceMaker(const FoveaPlan_T& plan, const Block& block)
-        : plan_(plan), p(plan.problem), s(plan.vulkan.staged), block_(block) {
-        alignment_ = window_alignment(plan.facts);
+        : plan_(plan), p(plan.problem), s(plan.vulkan.staged), block_(block), windows_(plan, block) {
         entries_ = uint64_t{block.batches} * block.heads;
         const uint64_t rows = entries_ * block.rows;
         has_keys_ = p.len_kv > 0;
         row_scale_ = {s.row_scale_offset, rows * 4, 0};
         scores_ = {s.scores_offset, rows * s.score_stride * 4, 0};
-        const uint64_t first =
-            (uint64_t{block.first_batch} * p.heads_q + block.first_head) * uint64_t(p.len_q) +
-            block.first_row;
-        const uint64_t last = (uint64_t{block.first_batch + block.batches - 1} * p.heads_q +
-                               block.first_head + block.heads - 1) *
-                                  uint64_t(p.len_q) +
-                              block.first_row + block.rows;
-        row_base_ = uint32_t(first % (alignment_ / 4));
-        const uint64_t aligned = first - row_base_;
-        lse_ = {aligned * 4, (last - aligned) * 4, 0};
-        stats_ = {aligned * sizeof(FoveaRowStats), (last - aligned) * sizeof(FoveaRowStats), 0};
-        matrix_ = element_window(first * uint64_t(p.len_kv), last * uint64_t(p.len_kv), 4, alignment_);
     }
 
     void scores(FoveaDispatch& out) const {
         DispatchBuilder d(out, s.score_tile.shared ? Shader::scores_shared : Shader::scores_direct);
         shader::ScoresPush push{};
         push.slice = slice_view();
-        const Window q = query_window(p.q, p.dim_qk, p.q_type, push.q);
-        const Window k = key_window(p.k, p.dim_qk, p.k_type, push.k);
+        const Window q = windows_.query(p.q, p.dim_qk, p.q_type), k = windows_.keys(p.k, p.dim_qk, p.k_type);
+        push.q = tensor_view(p.q, q);
+        push.k = tensor_view(p.k, k);
         push.pages = page_view();
         push.group = p.group;
         push.dim = p.dim_qk;
@@ -49,7 +37,8 @@ class SliceMaker {
         d.input(FOVEA_SLOT_K, FOVEA_BIND_K, k);
         bind_tables(d, true);
         d.output(FOVEA_SLOT_SCORES, FOVEA_BIND_COUNT, scores_);
-        d.output_if(wants(p, FOVEA_OUTPUT_SCORES), FOVEA_SLOT_OUT_SCORES, FOVEA_BIND_SCORES, matrix_);
+        d.output_if(wants(p, FOVEA_OUTPUT_SCORES), FOVEA_SLOT_OUT_SCORES, FOVEA_BIND_SCORES,
+                    windows_.matrices);
         d.spec(FOVEA_SPEC_THREADS, s.score_tile.threads);
         d.spec(FOVEA_SPEC_A_TYPE, p.q_type);
         d.spec(FOVEA_SPEC_B_TYPE, p.k_type);
@@ -72,7 +61,7 @@ class SliceMaker {
         bind_matrix(d, FOVEA_SLOT_BIAS, FOVEA_BIND_BIAS, p.bias, push.bias);
         bind_matrix(d, FOVEA_SLOT_KEEP, FOVEA_BIND_KEEP, p.keep, push.keep);
         push.keep_keys = uint32_t(p.keep.keys);
-        if (s.flags & shader::kFlagPhilox) {
+        if (plan_.vulkan.visible.flags & shader::kFlagPhilox) {
             push.keep = {uint32_t(p.dropout_seed), uint32_t(p.dropout_seed >> 32), uint32_t(p.dropout_offset),
                          uint32_t(p.dropout_offset >> 32)};
             push.keep_keys = p.drop_threshold;
@@ -82,8 +71,9 @@ class SliceMaker {
         bind_tables(d, false);
         d.output(FOVEA_SLOT_ROW_SCALE, FOVEA_BIND_COUNT, row_scale_);
         d.output_if(has_keys_, FOVEA_SLOT_SCORES, FOVEA_BIND_COUNT, scores_);
-        d.output_if(wants(p, FOVEA_OUTPUT_LSE), FOVEA_SLOT_LSE, FOVEA_BIND_LSE, lse_);
-        d.output_if(wants(p, FOVEA_OUTPUT_ROW_STATS), FOVEA_SLOT_ROW_STATS, FOVEA_BIND_ROW_STATS, stats_);
+        d.output_if(wants(p, FOVEA_OUTPUT_LSE), FOVEA_SLOT_LSE, FOVEA_BIND_LSE, windows_.lse);
+        d.output_if(wants(p, FOVEA_OUTPUT_ROW_STATS), FOVEA_SLOT_ROW_STATS, FOVEA_BIND_ROW_STATS,
+                    windows_.stats);
         bind_result_matrix(d, FOVEA_OUTPUT_CAPPED, FOVEA_SLOT_CAPPED, FOVEA_BIND_CAPPED);
         bind_result_matrix(d, FOVEA_OUTPUT_MASKED, FOVEA_SLOT_MASKED, FOVEA_BIND_MASKED);
         bind_result_matrix(d, FOVEA_OUTPUT_WEIGHTS, FOVEA_SLOT_WEIGHTS, FOVEA_BIND_WEIGHTS);
@@ -98,12 +88,12 @@ class SliceMaker {
         DispatchBuilder d(out, staged_sum_shader(plan_));
         shader::WeightedSumPush push{};
         push.slice = slice_view();
-        const Window o = query_window(p.o, p.dim_v, p.o_type, push.o);
+        const Window o = windows_.query(p.o, p.dim_v, p.o_type);
+        push.o = tensor_view(p.o, o);
         d.tensor(FOVEA_SLOT_O, FOVEA_BIND_O, o, plan_.facts);
-        if (has_keys_)
-            d.input(FOVEA_SLOT_V, FOVEA_BIND_V, key_window(p.v, p.dim_v, p.v_type, push.v));
-        else
-            d.unused_input(FOVEA_SLOT_V);
+        const Window v = has_keys_ ? windows_.keys(p.v, p.dim_v, p.v_type) : Window{};
+        push.v = tensor_view(p.v, v);
+        d.input_if(has_keys_, FOVEA_SLOT_V, FOVEA_BIND_V, v);
         push.pages = page_view();
         push.group = p.group;
         push.dim = p.dim_v;
@@ -132,11 +122,12 @@ class SliceMaker {
         view.first_row = uint32_t(block_.first_row);
         view.len_q = uint32_t(p.len_q);
         view.len_kv = uint32_t(p.len_kv);
-        view.flags = s.flags;
-        view.offset = s.offset;
-        view.window_left = s.window_left;
-        view.window_right = s.window_right;
-        view.key_limit = s.key_limit;
+        const VulkanVisibility& visible = plan_.vulkan.visible;
+        view.flags = visible.flags;
+        view.offset = visible.offset;
+        view.window_left = visible.window_left;
+        view.window_right = visible.window_right;
+        view.key_limit = visible.key_limit;
         view.score_stride = s.score_stride;
         view.packed_rows_q = uint32_t(p.packed_rows_q);
         view.packed_rows_kv = uint32_t(p.packed_rows_kv);
@@ -144,53 +135,26 @@ class SliceMaker {
     }
 
     shader::PageView page_view() const { return {p.page_size, p.page_count, uint32_t(p.block_table_pages)}; }
-    uint32_t result_bases() const { return row_base_ | matrix_.base << 16; }
+    uint32_t result_bases() const { return windows_.row_base | windows_.matrices.base << 16; }
 
     static shader::TensorView tensor_view(const FoveaStrides& strides, const Window& window) {
         return {window.base, uint32_t(strides.batch), uint32_t(strides.head), uint32_t(strides.row)};
     }
 
-    Window query_window(const FoveaStrides& strides, uint64_t dim, FoveaDtype type,
-                        shader::TensorView& view) const {
-        Block block = block_;
-        if (p.packed_rows_q)
-            block.batches = 1, block.first_batch = 0, block.first_row = 0,
-            block.rows = uint64_t(p.packed_rows_q);
-        const Window window = block_window(strides, block, dim, dtype_bytes(type), alignment_);
-        view = tensor_view(strides, window);
-        return window;
-    }
-
-    Window key_window(const FoveaStrides& strides, uint64_t dim, FoveaDtype type,
-                      shader::TensorView& view) const {
-        Block block = block_;
-        block.first_head = block_.first_head / p.group;
-        block.heads = (block_.first_head + block_.heads - 1) / p.group - block.first_head + 1;
-        block.first_row = 0;
-        block.rows = uint64_t(p.len_kv);
-        if (p.packed_rows_kv)
-            block.batches = 1, block.first_batch = 0, block.rows = uint64_t(p.packed_rows_kv);
-        if (p.page_size) block.batches = p.page_count, block.first_batch = 0, block.rows = p.page_size;
-        const Window window = block_window(strides, block, dim, dtype_bytes(type), alignment_);
-        view = tensor_view(strides, window);
-        return window;
-    }
-
     void bind_matrix(DispatchBuilder& d, uint32_t slot, uint32_t source, const MatrixView& m,
                      shader::TensorView& view) const {
         if (!m.present || m.keys == 0) return d.unused_input(slot);
-        const Window window =
-            block_window(m.strides, block_, uint64_t(m.keys), dtype_bytes(m.type), alignment_);
+        const Window window = windows_.matrix(m);
         view = tensor_view(m.strides, window);
         d.input(slot, source, window);
     }
 
     void bind_result_matrix(DispatchBuilder& d, uint32_t output, uint32_t slot, uint32_t source) const {
-        d.output_if(wants(p, output) && has_keys_, slot, source, matrix_);
+        d.output_if(wants(p, output) && has_keys_, slot, source, windows_.matrices);
     }
 
     void bind_whole(DispatchBuilder& d, bool used, uint32_t slot, uint32_t source) const {
-        d.input_if(used && p.binding_bytes[source] > 0, slot, source, {0, p.binding_bytes[source], 0});
+        d.input_if(used && p.binding_bytes[source] > 0, slot, source, windows_.whole(source));
     }
 
     void bind_tables(DispatchBuilder& d, bool with_blocks) const {
@@ -202,10 +166,10 @@ class SliceMaker {
     const Problem& p;
     const StagedPlan& s;
     Block block_;
-    uint64_t alignment_, entries_;
+    BlockWindows windows_;
+    uint64_t entries_;
     bool has_keys_;
-    Window row_scale_, scores_, lse_, stats_, matrix_;
-    uint32_t row_base_;
+    Window row_scale_, scores_;
 };
 
 }  // namespace

@@ -50,6 +50,25 @@ Window block_window(const FoveaStrides& strides, const Block& block, uint64_t di
     return element_window(first, last + dim, element_bytes, alignment);
 }
 
+bool windows_are_apart(const FoveaStrides& strides, const BlockGrid& g, uint64_t dim, uint32_t element_bytes,
+                       uint64_t alignment) {
+    const uint64_t row = uint64_t(strides.row), head = uint64_t(strides.head),
+                   batch = uint64_t(strides.batch);
+    const auto apart = [&](uint64_t stride, uint64_t blocks, uint64_t used) {
+        return blocks <= 1 || (stride >= used && stride * element_bytes % alignment == 0);
+    };
+    const uint64_t of_rows = (g.len - 1) * row + dim, of_heads = (g.heads - 1) * head + of_rows;
+    const uint64_t used_rows = (g.block_rows - 1) * row + dim,
+                   used_heads = (g.block_heads - 1) * head + of_rows;
+    // Some rows of each of several heads: the window shows the rows between, too.
+    if (g.block_rows < g.len && (g.block_heads > 1 || g.block_batches > 1)) return false;
+    if (g.block_heads < g.heads && g.block_batches > 1) return false;
+    return apart(g.block_rows * row, ceil_div(g.len, g.block_rows), used_rows) &&
+           apart(g.block_heads * head, ceil_div(g.heads, g.block_heads), used_heads) &&
+           apart(g.block_batches * batch, ceil_div(g.batch, g.block_batches),
+                 (g.block_batches - 1) * batch + of_heads);
+}
+
 uint64_t largest_window(const FoveaStrides& strides, uint64_t batches, uint64_t heads, uint64_t rows,
                         uint64_t dim, uint32_t element_bytes, uint64_t alignment) {
     const uint64_t elements = first_element(strides, batches - 1, heads - 1, rows - 1) + dim;

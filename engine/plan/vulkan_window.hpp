@@ -40,6 +40,11 @@ void round_for_words(Window& window);
 Window block_window(const FoveaStrides& strides, const Block& block, uint64_t dim, uint32_t element_bytes,
                     uint64_t alignment);
 
+// True if no two blocks of `grid` have windows in common: rows lie in the order of the grid, and blocks end
+// at multiples of `alignment`.
+bool windows_are_apart(const FoveaStrides& strides, const BlockGrid& grid, uint64_t dim,
+                       uint32_t element_bytes, uint64_t alignment);
+
 // The largest window of any block of that shape: an upper bound, exact up to the alignment.
 uint64_t largest_window(const FoveaStrides& strides, uint64_t batches, uint64_t heads, uint64_t rows,
                         uint64_t dim, uint32_t element_bytes, uint64_t alignment);

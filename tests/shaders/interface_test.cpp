@@ -46,11 +46,19 @@ class EveryShader {
         for (const FoveaDispatch& d : dispatches_of(plan, 0)) dispatches.emplace(d.shader, d);
     }
     void add_attention(const FoveaDeviceFacts& facts, FoveaDtype type) {
-        FoveaAttentionDesc desc = attention_desc(2, 4, 2, 70, 90, 40, 24);
+        FoveaAttentionDesc desc = attention_desc(2, 4, 2, 70, 2 * shader::kFixedSplitKeys, 40, 24);
         desc.o_type = type;
-        FoveaPlan plan = nullptr;
-        EXPECT_EQ(foveaPlanAttention(&facts, &desc, nullptr, &plan, nullptr), FOVEA_OK);
-        add(plan);
+        desc.mask.present = 1;
+        desc.mask.type = FOVEA_U8;
+        for (const FoveaKernel kernel : {FOVEA_KERNEL_STAGED, FOVEA_KERNEL_FLASH}) {
+            for (const uint32_t flags : {0u, uint32_t{FOVEA_FLAG_FIXED_SPLITS}}) {
+                desc.kernel = kernel;
+                desc.flags = flags;
+                FoveaPlan plan = nullptr;
+                EXPECT_EQ(foveaPlanAttention(&facts, &desc, nullptr, &plan, nullptr), FOVEA_OK);
+                add(plan);
+            }
+        }
     }
     void add_operations(const FoveaDeviceFacts& facts, FoveaDtype type) {
         FoveaPlan plan = nullptr;
@@ -101,6 +109,9 @@ TEST(Shaders, push_constants_are_the_structs_of_the_interface) {
         {uint32_t(Shader::scores_direct), sizeof(shader::ScoresPush)},
         {uint32_t(Shader::scores_shared), sizeof(shader::ScoresPush)},
         {uint32_t(Shader::softmax), sizeof(shader::SoftmaxPush)},
+        {uint32_t(Shader::flash), sizeof(shader::FlashPush)},
+        {uint32_t(Shader::flash_combine_f16), sizeof(shader::CombinePush)},
+        {uint32_t(Shader::flash_extra), sizeof(shader::FlashExtra)},
         {uint32_t(Shader::weighted_sum_direct), sizeof(shader::WeightedSumPush)},
         {uint32_t(Shader::weighted_sum_shared_f16), sizeof(shader::WeightedSumPush)},
         {uint32_t(Shader::linear_shared), sizeof(shader::LinearPush)},

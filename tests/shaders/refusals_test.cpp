@@ -29,6 +29,8 @@ TEST(Refusals, name_the_field) {
         {"o_type", FOVEA_UNSUPPORTED, [](auto&, auto& d) { d.o_type = FOVEA_F16; }},
         {"kernel", FOVEA_UNSUPPORTED, [](auto&, auto& d) { d.kernel = FOVEA_KERNEL_PLAIN; }},
         {"kernel", FOVEA_UNSUPPORTED, [](auto&, auto& d) { d.kernel = FOVEA_KERNEL_FLASH_COOPMAT2; }},
+        {"kernel", FOVEA_UNSUPPORTED,
+         [](auto&, auto& d) { d.kernel = FOVEA_KERNEL_FLASH, d.outputs = FOVEA_OUTPUT_WEIGHTS; }},
         {"max_slice_cost", FOVEA_LIMIT_EXCEEDED, [](auto&, auto& d) { d.max_slice_cost = 100; }},
         {"workspace_limit", FOVEA_LIMIT_EXCEEDED, [](auto&, auto& d) { d.workspace_limit = 600; }},
         {"len_kv", FOVEA_SIZE_OVERFLOW, [](auto&, auto& d) { d.len_kv = uint64_t{1} << 29; }},
@@ -43,6 +45,7 @@ TEST(Refusals, name_the_field) {
     for (const Refusal& refusal : refusals) {
         FoveaDeviceFacts facts = floor_facts();
         FoveaAttentionDesc desc = attention_desc(2, 4, 2, 50, 100, 16, 16);
+        desc.kernel = FOVEA_KERNEL_STAGED;
         refusal.change(facts, desc);
         FoveaPlan plan = nullptr;
         Diag diag;
@@ -96,11 +99,25 @@ TEST(Refusals, other_operations_name_the_field_too) {
 
 TEST(Explain, says_kernel_reason_tiles_and_slices) {
     FoveaAttentionDesc desc = attention_desc(2, 4, 2, 50, 100, 16, 16);
+    desc.kernel = FOVEA_KERNEL_STAGED;
     const Result<Plan> plan = plan_attention(gpu_facts(), desc);
     ASSERT_TRUE(plan);
     const std::string text = plan->explain();
     for (const char* part : {"staged", "scores: tiles of 64 x 64", "softmax:", "weighted sum:", "a slice:"})
         EXPECT_NE(text.find(part), std::string::npos) << part << " is missing in\n" << text;
+}
+
+TEST(Explain, says_why_not_a_faster_kernel) {
+    FoveaAttentionDesc desc = attention_desc(1, 2, 2, 50, 100, 16, 16);
+    const Result<Plan> one_pass = plan_attention(gpu_facts(), desc);
+    ASSERT_TRUE(one_pass);
+    EXPECT_EQ(one_pass->info().kernel, FOVEA_KERNEL_FLASH);
+    desc.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_WEIGHTS;
+    const Result<Plan> staged = plan_attention(gpu_facts(), desc);
+    ASSERT_TRUE(staged);
+    EXPECT_EQ(staged->info().kernel, FOVEA_KERNEL_STAGED);
+    EXPECT_NE(std::string(staged->info().reason).find("not flash: a matrix"), std::string::npos)
+        << staged->info().reason;
 }
 
 }  // namespace

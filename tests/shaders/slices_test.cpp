@@ -23,6 +23,7 @@ std::vector<PlanCase> plan_cases() {
     std::vector<PlanCase> cases;
     const auto add = [&](const char* name, FoveaDeviceFacts facts, FoveaAttentionDesc desc,
                          const std::function<void(FoveaAttentionDesc&)>& change = {}) {
+        desc.kernel = FOVEA_KERNEL_STAGED;
         if (change) change(desc);
         cases.push_back({name, facts, desc});
     };
@@ -174,6 +175,7 @@ TEST(Slices, lead_to_64_bit_addresses) {
                 facts.max_storage_range = range;
                 FoveaAttentionDesc desc = attention_desc(3, 64, 16, len, len, 128, 64);
                 desc.q_type = desc.k_type = desc.v_type = desc.o_type = type;
+                desc.kernel = FOVEA_KERNEL_STAGED;
                 const uint32_t bytes = type == FOVEA_F16 ? 2 : 4;
                 const Result<Plan> plan = plan_attention(facts, desc);
                 ASSERT_TRUE(plan) << plan.error().text;
@@ -210,6 +212,7 @@ TEST(Slices, few_keys_in_a_window_cost_few_pairs) {
     FoveaAttentionDesc desc = attention_desc(1, 1, 1, 32768, 32768, 64, 64);
     desc.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW;
     desc.window_left = 127;
+    desc.kernel = FOVEA_KERNEL_STAGED;
     const Result<Plan> plan = plan_attention(floor_facts(), desc);
     ASSERT_TRUE(plan);
     const double needed = 128.0 * 32768 - 127.0 * 128 / 2;
@@ -232,7 +235,9 @@ TEST(Slices, nothing_to_do_is_no_slice) {
 }
 
 TEST(Slices, too_little_room_is_refused) {
-    const Result<Plan> plan = plan_attention(floor_facts(), attention_desc(1, 1, 1, 4, 4, 4, 4));
+    FoveaAttentionDesc desc = attention_desc(1, 1, 1, 4, 4, 4, 4);
+    desc.kernel = FOVEA_KERNEL_STAGED;
+    const Result<Plan> plan = plan_attention(floor_facts(), desc);
     ASSERT_TRUE(plan);
     FoveaDispatch out[2];
     uint32_t count = 2;

@@ -11,8 +11,9 @@
 namespace fovea::test {
 namespace {
 
-FoveaAttentionDesc sliced(double max_slice_cost = 2e5) {
+FoveaAttentionDesc sliced(double max_slice_cost = 2e5, FoveaKernel kernel = FOVEA_KERNEL_AUTO) {
     Attention call;
+    call.kernel(kernel);
     call.batch(2).heads(4, 2).lengths(77, 131).dims(40, 24).causal(Align::bottom_right);
     call.outputs(FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE);
     call.desc.max_slice_cost = max_slice_cost;
@@ -38,20 +39,24 @@ TEST(VulkanRecord, AgreesWithTheReference) {
 TEST(VulkanRecord, SliceOrderAndSizeDoNotChangeBits) {
     Gpu gpu;
     ASSERT_TRUE(gpu.ok());
-    const std::vector<float> whole = run(gpu, sliced(1e12));
-    for (const double cost : {2e4, 2e5, 1e6}) EXPECT_TRUE(same_bits(run(gpu, sliced(cost)), whole)) << cost;
+    for (const FoveaKernel kernel : {FOVEA_KERNEL_STAGED, FOVEA_KERNEL_FLASH}) {
+        SCOPED_TRACE(kernel_name(kernel));
+        const std::vector<float> whole = run(gpu, sliced(1e12, kernel));
+        for (const double cost : {4e4, 2e5, 1e6})
+            EXPECT_TRUE(same_bits(run(gpu, sliced(cost, kernel)), whole)) << cost;
 
-    Work work(gpu, sliced());
-    for (uint64_t seed = 1; seed <= 5; ++seed) {
-        ASSERT_TRUE(work.memory[FOVEA_BIND_O]->fill_zero());
-        gpu.submit([&](VkCommandBuffer cmd) {
-            work.record.slice_count = 1;
-            for (const uint64_t slice : runtime::slice_order(work.info.slice_count, seed)) {
-                work.record.first_slice = slice;
-                work.cmd(cmd);
-            }
-        });
-        EXPECT_TRUE(same_bits(work.output(FOVEA_BIND_O), whole)) << "seed " << seed;
+        Work work(gpu, sliced(2e5, kernel));
+        for (uint64_t seed = 1; seed <= 5; ++seed) {
+            ASSERT_TRUE(work.memory[FOVEA_BIND_O]->fill_zero());
+            gpu.submit([&](VkCommandBuffer cmd) {
+                work.record.slice_count = 1;
+                for (const uint64_t slice : runtime::slice_order(work.info.slice_count, seed)) {
+                    work.record.first_slice = slice;
+                    work.cmd(cmd);
+                }
+            });
+            EXPECT_TRUE(same_bits(work.output(FOVEA_BIND_O), whole)) << "seed " << seed;
+        }
     }
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 FoveaAttentionDesc sliced() {
     Attention call;
-    call.batch(1).heads(2).lengths(64, 64).dims(16);
+    call.batch(1).heads(2).lengths(64, 64).dims(16).kernel(FOVEA_KERNEL_STAGED);
     call.desc.max_slice_cost = 4e4;
     return call.desc;
 }

@@ -70,8 +70,10 @@ Result<Axes> axes_of(const Tensor& t, bool flat, int64_t heads, const char* name
 
 class AttentionNode {
   public:
-    AttentionNode(Engine& engine, const Model& model, const Tensors& inputs)
-        : engine_(engine), model_(model), inputs_(inputs), desc_(foveaAttentionDesc()) {}
+    AttentionNode(Engine& engine, const Model& model, const Tensors& inputs, FoveaKernel kernel)
+        : engine_(engine), model_(model), inputs_(inputs), desc_(foveaAttentionDesc()) {
+        desc_.kernel = kernel;
+    }
 
     Result<Tensors> run() {
         using Step = Result<void> (AttentionNode::*)();
@@ -364,8 +366,8 @@ class AttentionNode {
 
 }  // namespace
 
-Result<Tensors> run_attention(Engine& engine, const Model& model, const Tensors& inputs) {
-    return AttentionNode(engine, model, inputs).run();
+Result<Tensors> run_attention(Engine& engine, const Model& model, const Tensors& inputs, FoveaKernel kernel) {
+    return AttentionNode(engine, model, inputs, kernel).run();
 }
 
 }  // namespace fovea::onnx

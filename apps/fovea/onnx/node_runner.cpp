@@ -19,10 +19,10 @@ std::string place_name(size_t place) { return "output " + std::to_string(place);
 
 }  // namespace
 
-Result<Tensors> run_node(Engine& engine, const Model& model, const Tensors& inputs) {
+Result<Tensors> run_node(Engine& engine, const Model& model, const Tensors& inputs, FoveaKernel kernel) {
     const Node& node = model.node;
     if (node.domain.empty() || node.domain == "ai.onnx") {
-        if (node.op_type == "Attention") return run_attention(engine, model, inputs);
+        if (node.op_type == "Attention") return run_attention(engine, model, inputs, kernel);
         if (node.op_type == "RotaryEmbedding") return run_rotary_embedding(engine, model, inputs);
     }
     return Error{FOVEA_UNSUPPORTED, "node",
@@ -44,10 +44,10 @@ std::string difference(const Tensor& got, const Tensor& want) {
     return {};
 }
 
-CaseResult run_case(Engine& engine, const NodeCase& node_case) {
+CaseResult run_case(Engine& engine, const NodeCase& node_case, FoveaKernel kernel) {
     CaseResult result;
     for (const DataSet& set : node_case.sets) {
-        const Result<Tensors> outputs = run_node(engine, node_case.model, set.inputs);
+        const Result<Tensors> outputs = run_node(engine, node_case.model, set.inputs, kernel);
         if (!outputs) {
             const Error& error = outputs.error();
             result.kind =

@@ -9,9 +9,11 @@ namespace fovea::onnx {
 
 // Outputs by place, those that the node names. FOVEA_UNSUPPORTED where the node, a type or an option is not
 // one that the engine or its device has: the reason for a skip. Anything else is a failure.
-Result<Tensors> run_node(Engine& engine, const Model& model, const Tensors& inputs);
+// `kernel` is for Attention nodes alone.
+Result<Tensors> run_node(Engine& engine, const Model& model, const Tensors& inputs,
+                         FoveaKernel kernel = FOVEA_KERNEL_AUTO);
 
-Result<Tensors> run_attention(Engine& engine, const Model& model, const Tensors& inputs);
+Result<Tensors> run_attention(Engine& engine, const Model& model, const Tensors& inputs, FoveaKernel kernel);
 Result<Tensors> run_rotary_embedding(Engine& engine, const Model& model, const Tensors& inputs);
 
 // The upstream rule: shapes and types equal, |got - want| <= 1e-7 + 1e-3 * |want|. Empty if right, else what
@@ -23,7 +25,7 @@ struct CaseResult {
     std::string text;  // the reason, unless passed
 };
 // Every data set of the case; the first that does not pass decides.
-CaseResult run_case(Engine& engine, const NodeCase& node_case);
+CaseResult run_case(Engine& engine, const NodeCase& node_case, FoveaKernel kernel = FOVEA_KERNEL_AUTO);
 
 // Attributes of a node by name. Reads only names that `known` has.
 class AttributeReader {

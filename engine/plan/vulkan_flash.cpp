@@ -1,0 +1,208 @@
+#include "plan/vulkan_flash.hpp"
+
+#include "plan/text_sink.hpp"
+#include "plan/vulkan_attention.hpp"
+#include "plan/vulkan_costs.hpp"
+#include "plan/vulkan_dispatch.hpp"
+#include "problem/checked.hpp"
+#include "problem/status.hpp"
+#include "shaders/interface.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fovea {
+namespace {
+
+constexpr uint32_t kMatrixOutputs = FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED | FOVEA_OUTPUT_MASKED |
+                                    FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_ROW_STATS;
+constexpr uint32_t kMostColumnQuads = 2;
+constexpr uint32_t kHalfWord = 0xffff;  // what fits the packed words of FlashPush
+
+// A device has work to do everywhere from this many workgroups on. Of software drivers one for each core.
+constexpr uint32_t kUnknownCores = 16;
+constexpr uint32_t kSoftwareCores = 8;
+constexpr uint32_t kSoftwareThreads = 16;
+constexpr uint32_t kMostSplits = 128;
+
+bool is_software(const FoveaPlan_T& plan) { return plan.facts.device_class == FOVEA_CLASS_CPU; }
+
+// Few shapes, because each is a pipeline of its own.
+uint32_t rows_for(uint64_t packed_rows) {
+    return packed_rows == 1 ? 1 : packed_rows <= 4 ? 4 : shader::kFlashMaxRows;
+}
+uint32_t column_quads_for(uint64_t threads, uint32_t dim_v) {
+    return dim_v <= 4 * threads ? 1 : kMostColumnQuads;
+}
+
+void choose_shape(const FoveaPlan_T& plan, FlashPlan& f) {
+    const Problem& p = plan.problem;
+    f.threads = is_software(plan) ? kSoftwareThreads : shader::kFlashMaxThreads;
+    f.rows = rows_for(uint64_t(p.len_q) * p.group);
+    f.column_quads = column_quads_for(f.threads, p.dim_v);
+    f.quads = score_rows_are_quads(p) && value_rows_are_quads(p);
+    // Drivers of software take a second or more for a pipeline: one serves all problems there.
+    f.general =
+        is_software(plan) || p.softcap > 0 || p.alibi || (plan.vulkan.visible.flags & shader::kFlagSparse);
+    f.has_extra = p.mask.present || p.bias.present || p.dropout || p.page_size != 0;
+}
+
+// Share of the device that is busy when `tiles` workgroups of equal cost run on `cores`.
+double wave_efficiency(double tiles, double cores) { return tiles / (std::ceil(tiles / cores) * cores); }
+
+// Splits as FlashAttention-3 chooses them: none where the rows alone nearly fill the device or the keys are
+// few, else the smallest number within 85% of the best use of the last wave.
+uint32_t choose_splits(const FoveaPlan_T& plan, const FlashPlan& f, uint64_t rows, uint64_t heads) {
+    const Problem& p = plan.problem;
+    const uint64_t keys = keys_of_rows(p, plan.vulkan.visible, rows), block = 4 * f.threads;
+    if (keys < plan.vulkan.visible.key_limit) return 1;  // a window: other rows see other keys
+    if (p.fixed_splits)
+        return uint32_t(std::min<uint64_t>(ceil_div(keys, shader::kFixedSplitKeys), kHalfWord));
+    const double cores = is_software(plan)       ? kSoftwareCores
+                         : plan.facts.core_count ? plan.facts.core_count
+                                                 : kUnknownCores;
+    const double tiles = double(ceil_div(rows * p.group, f.rows)) * double(heads) * flash_column_blocks(plan);
+    const uint64_t blocks = ceil_div(keys, block);
+    if (tiles >= 0.8 * cores || blocks <= 4) return 1;
+    const uint32_t most = uint32_t(std::min<uint64_t>({kMostSplits, blocks / 2, uint64_t(cores)}));
+    double best = 0;
+    for (uint32_t n = 1; n <= most; ++n) best = std::max(best, wave_efficiency(tiles * n, cores));
+    uint32_t splits = 1;
+    while (splits < most && wave_efficiency(tiles * splits, cores) < 0.85 * best) ++splits;
+    return splits;
+}
+
+void set_splits(const FoveaPlan_T& plan, FlashPlan& f, uint32_t splits) {
+    const uint64_t keys = plan.vulkan.visible.key_limit;
+    const uint64_t each = align_up(ceil_div(std::max<uint64_t>(keys, 1), splits), 4 * f.threads);
+    f.split_keys = uint32_t(each);
+    f.splits = uint32_t(std::max<uint64_t>(ceil_div(keys, each), 1));
+}
+
+struct FlashNeeds {
+    uint64_t rows;  // of all query heads of a block
+    uint64_t workspace;
+    double cost;
+};
+
+FlashNeeds needs_of(const FoveaPlan_T& plan, const FlashPlan& f, const BlockGrid& g) {
+    const Problem& p = plan.problem;
+    FlashNeeds needs{};
+    needs.rows = uint64_t{g.block_heads} * p.group * g.block_rows;
+    needs.workspace = f.partial_offset;
+    if (f.splits > 1) needs.workspace += needs.rows * f.splits * (uint64_t{p.dim_v} + 2) * 4;
+    const double keys = double(std::max<uint64_t>(keys_of_rows(p, plan.vulkan.visible, g.block_rows), 1));
+    needs.cost = 2.0 * (double(p.dim_qk) * flash_column_blocks(plan) + p.dim_v) * double(needs.rows) * keys;
+    return needs;
+}
+
+FoveaResult check_block(const FoveaPlan_T& plan, const FlashPlan& f, const BlockGrid& g, double max_cost,
+                        FoveaDiag* diag) {
+    const Problem& p = plan.problem;
+    const VulkanLimits limits(plan.facts, diag);
+    // The kernel's push constants have no room for strides between batch entries.
+    if (g.block_batches > 1) return FOVEA_LIMIT_EXCEEDED;
+    const uint64_t heads_q = uint64_t{g.block_heads} * p.group, rows = g.block_rows * p.group;
+    const FlashNeeds needs = needs_of(plan, f, g);
+    FoveaResult r;
+    if ((r = check_windows(p, {1, heads_q, g.block_heads, g.block_rows}, limits))) return r;
+    if ((r = limits.groups(ceil_div(rows, f.rows), flash_column_blocks(plan),
+                           uint64_t{g.block_heads} * f.splits)))
+        return r;
+    if (f.splits > 1) {
+        if ((r = limits.groups(rows, ceil_div(p.dim_v, shader::kElementThreads), g.block_heads))) return r;
+        if ((r = limits.window(FOVEA_BIND_COUNT, needs.workspace - f.partial_offset))) return r;
+    }
+    if ((r = limits.workspace(needs.workspace, p.workspace_limit))) return r;
+    return limits.cost(needs.cost, max_cost);
+}
+
+// True if no descriptor shows what another slice writes too: only then can slices go without a barrier.
+bool results_are_apart(const FoveaPlan_T& plan) {
+    const Problem& p = plan.problem;
+    if (p.packed_rows_q) return false;
+    BlockGrid grid = plan.vulkan.grid;
+    grid.heads *= p.group, grid.block_heads *= p.group;
+    const uint64_t alignment = window_alignment(plan.facts), rows = uint64_t(p.len_q);
+    const FoveaStrides lse{int64_t(p.heads_q * rows), int64_t(rows), 1};
+    return (!wants(p, FOVEA_OUTPUT_O) ||
+            windows_are_apart(p.o, grid, p.dim_v, dtype_bytes(p.o_type), alignment)) &&
+           (!wants(p, FOVEA_OUTPUT_LSE) || windows_are_apart(lse, grid, 1, 4, alignment));
+}
+
+void fill_costs(FoveaPlan_T& plan) {
+    const Problem& p = plan.problem;
+    const FlashPlan& f = plan.vulkan.flash;
+    const FlashNeeds needs = needs_of(plan, f, plan.vulkan.grid);
+    FoveaPlanInfo& info = plan.info;
+    info.dispatches_per_slice = 1 + (f.has_extra ? 1 : 0) + (f.splits > 1 ? 1 : 0);
+    info.workspace_bytes = needs.workspace;
+    info.workspace_alignment = kWorkspaceAlignment;
+    info.slice_count = plan.vulkan.grid.count();
+    info.slices_share_workspace =
+        info.slice_count > 1 && (f.has_extra || f.splits > 1 || !results_are_apart(plan));
+    info.total_pairs = double(p.batch) * p.heads_q * double(p.len_q) * double(p.len_kv);
+    const uint32_t queries = std::max(1u, f.rows / p.group);
+    info.visited_pairs = pairs_of_tiles(p, queries, 4 * f.threads, plan.vulkan.visible.key_limit);
+    info.flops = 2.0 * (p.dim_qk + p.dim_v) * info.visited_pairs;
+    info.max_slice_flops = needs.cost;
+}
+
+}  // namespace
+
+uint32_t flash_columns(const FlashPlan& f) { return 4 * f.threads * f.column_quads; }
+uint32_t flash_column_blocks(const FoveaPlan_T& plan) {
+    return uint32_t(ceil_div(plan.problem.dim_v, flash_columns(plan.vulkan.flash)));
+}
+
+const char* flash_obstacle(const FoveaPlan_T& plan) {
+    const Problem& p = plan.problem;
+    if (p.outputs & kMatrixOutputs) return "a matrix or row statistics are wanted";
+    if (p.group > kHalfWord) return "more than 65535 query heads share a key/value head";
+    if (p.dim_qk > kHalfWord || p.dim_v > kHalfWord) return "dim_qk or dim_v is above 65535";
+    if (!wants(p, FOVEA_OUTPUT_O) && !wants(p, FOVEA_OUTPUT_LSE)) return "neither o nor lse is wanted";
+    return nullptr;
+}
+
+FoveaResult plan_flash(FoveaPlan_T& plan, FoveaDiag* diag) {
+    const Problem& p = plan.problem;
+    FlashPlan& f = plan.vulkan.flash;
+    BlockGrid& grid = plan.vulkan.grid;
+    FoveaResult r;
+    for (const Shader shader : {storing(Shader::flash, p.o_type, plan.facts), Shader::flash_extra,
+                                storing(Shader::flash_combine, p.o_type, plan.facts)})
+        if ((r = require_shader(shader, diag))) return r;
+    choose_shape(plan, f);
+    f.extra_offset = kWorkspaceHeadBytes;
+    f.partial_offset = align_up(f.extra_offset + sizeof(shader::FlashExtra), kWorkspaceAlignment);
+    grid = BlockGrid{p.batch, p.heads_kv, uint64_t(p.len_q), p.batch, p.heads_kv, uint64_t(p.len_q)};
+    if (p.len_q == 0) return FOVEA_OK;
+    const uint64_t heads = uint64_t{p.batch} * p.heads_kv;
+    set_splits(plan, f, choose_splits(plan, f, uint64_t(p.len_q), heads));
+    const double max_cost = slice_cost(plan);
+    const auto fits = [&](const BlockGrid& g) {
+        return check_block(plan, f, g, max_cost, nullptr) == FOVEA_OK;
+    };
+    const uint64_t step = std::max(1u, f.rows / p.group);
+    if (!shrink_to_fit(grid, step, fits))
+        if ((r = check_block(plan, f, grid, refusing_slice_cost(plan), diag))) return r;
+    fill_costs(plan);
+    return FOVEA_OK;
+}
+
+void explain_flash(const FoveaPlan_T& plan, TextSink& text) {
+    const FlashPlan& f = plan.vulkan.flash;
+    const BlockGrid& g = plan.vulkan.grid;
+    text.line(
+        "tiles of %u rows x %u keys, %u value columns, %u threads, %s", f.rows, 4 * f.threads,
+        flash_columns(f), f.threads,
+        f.quads ? "four elements at a time" : "single elements (a dim or a stride is no multiple of 4)");
+    if (plan.problem.group > 1)
+        text.line("the %u query heads of a key/value head share its loads", plan.problem.group);
+    if (f.splits > 1) text.line("keys in %u splits of %u, merged by lse", f.splits, f.split_keys);
+    if (f.has_extra) text.line("parameters of masks, pages and dropout go through the workspace");
+    text.line("a slice: 1 batch entry x %u key/value heads x %llu queries", g.block_heads,
+              static_cast<unsigned long long>(g.block_rows));
+}
+
+}  // namespace fovea

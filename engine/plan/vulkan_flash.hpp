@@ -1,0 +1,22 @@
+// Attention in one pass on Vulkan: flash over blocks of query rows, with key splits where there are few rows.
+#pragma once
+
+#include "plan/plan.hpp"
+#include "plan/vulkan_shaders.hpp"
+
+namespace fovea {
+
+// Why flash cannot serve this problem; null if it can.
+const char* flash_obstacle(const FoveaPlan_T& plan);
+
+// Fills plan.vulkan.flash, the grid and plan.info's costs, or refuses with the reason.
+FoveaResult plan_flash(FoveaPlan_T& plan, FoveaDiag* diag);
+FoveaResult flash_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
+                        FoveaDiag* diag);
+void explain_flash(const FoveaPlan_T& plan, TextSink& text);
+
+// Value columns of a workgroup, and workgroups for all of them.
+uint32_t flash_columns(const FlashPlan& f);
+uint32_t flash_column_blocks(const FoveaPlan_T& plan);
+
+}  // namespace fovea

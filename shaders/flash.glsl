@@ -1,0 +1,79 @@
+// What the flash kernels share: rows of k and v, masks and dropout.
+#ifndef FOVEA_FLASH_GLSL
+#define FOVEA_FLASH_GLSL
+
+#include "flash_rows.glsl"
+#include "dropout.glsl"
+#include "mask.glsl"
+#include "math.glsl"
+
+layout(set = 0, binding = FOVEA_SLOT_BLOCK_TABLE, std430) readonly buffer BlockTable { int block_table[]; };
+layout(set = 0, binding = FOVEA_SLOT_EXTRA, std430) readonly buffer Extra { FlashExtra extra; };
+
+const uint kNoRow = 0xffffffffu;
+
+// Start of row j of k or v; kNoRow if its page is not in the pool.
+uint key_row(HeadView t, uint page_stride, Entry e, int j) {
+    const uint base = t.base + e.head * t.head;
+    if (!kGeneral || !has_flag(kFlagPaged)) return base + uint(e.kv_start + j) * t.row;
+    const int page = block_table[push.slice.first_batch * extra.table_pages + uint(j) / extra.page_size];
+    if (page < 0 || page >= int(extra.page_count)) return kNoRow;
+    return base + uint(page) * page_stride + uint(j) % extra.page_size * t.row;
+}
+uint k_row(Entry e, int j) {
+    return key_row(push.k, kGeneral && has_flag(kFlagPaged) ? extra.k_page : 0u, e, j);
+}
+uint v_row(Entry e, int j) {
+    return key_row(push.v, kGeneral && has_flag(kFlagPaged) ? extra.v_page : 0u, e, j);
+}
+
+uint matrix_at(HeadView t, Row row, int j) {
+    return t.base + row.head * t.head + row.query * t.row + uint(j);
+}
+
+// More than bounds decides about a logit.
+bool changes_logits() {
+    return kGeneral && (push.softcap > 0.0 || has_flag(kFlagAlibi | kFlagMask | kFlagBias | kFlagPaged));
+}
+
+// Logits of keys j .. j+3 from their scores; -inf where hidden.
+vec4 masked_logits(Entry e, Row row, int j, vec4 score) {
+    const Keys keys = row.exists ? visible_keys(e, row.i, row.i + 1) : Keys(0, 0);
+    const ivec4 key = ivec4(j, j + 1, j + 2, j + 3);
+    vec4 logit = score;
+    bvec4 hidden = equal(
+        uvec4(greaterThanEqual(key, ivec4(keys.begin))) * uvec4(lessThan(key, ivec4(keys.end))), uvec4(0u));
+    if (kGeneral) {
+        if (push.softcap > 0.0) logit = push.softcap * tanh_of(score / push.softcap);
+        if (has_flag(kFlagAlibi)) logit += alibi_slopes[global_head(row)] * vec4(key - (row.i + e.offset));
+        [[dont_unroll]] for (int c = 0; c < 4; ++c) {
+            if (!hidden[c] && has_flag(kFlagPaged)) hidden[c] = k_row(e, key[c]) == kNoRow;
+            if (!hidden[c] && has_flag(kFlagMask))
+                hidden[c] = !mask_shows(matrix_at(extra.mask, row, key[c]));
+            if (!hidden[c] && has_flag(kFlagBias)) {
+                const float bias = bias_at(matrix_at(extra.bias, row, key[c]));
+                hidden[c] = floatBitsToUint(bias) == kMinusInfinity;
+                logit[c] += bias;
+            }
+        }
+    }
+    return mix(logit, vec4(uintBitsToFloat(kMinusInfinity)), hidden);
+}
+
+// Which of keys j .. j+3 (j a multiple of 4) dropout keeps.
+bvec4 kept_keys(Row row, int j) {
+    if (has_flag(kFlagPhilox)) {
+        const uint bh = push.slice.first_batch * push.heads_q + global_head(row);
+        return philox_keeps(bh, uint(row.i), uint(j), uvec2(extra.seed_low, extra.seed_high),
+                            uvec2(extra.offset_low, extra.offset_high), extra.threshold);
+    }
+    bvec4 kept;
+    for (int c = 0; c < 4; ++c)
+        kept[c] =
+            uint(j + c) < extra.keep_keys && keep_matrix_keeps(matrix_at(extra.keep, row, 0) + uint(j + c));
+    return kept;
+}
+
+bool has_dropout() { return has_flag(kFlagPhilox | kFlagKeepMatrix); }
+
+#endif

@@ -1,0 +1,166 @@
+// Plans of the one-pass kernel: every row once, heads that share keys together, splits by rule, memory that
+// does not grow with the lengths.
+#include "shaders/planned.hpp"
+
+#include "plan/vulkan_shaders.hpp"
+#include "shaders/interface.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace fovea::test {
+namespace {
+
+FoveaAttentionDesc flash_desc(uint32_t batch, uint32_t heads_q, uint32_t heads_kv, uint64_t len_q,
+                              uint64_t len_kv, uint32_t dim) {
+    FoveaAttentionDesc desc = attention_desc(batch, heads_q, heads_kv, len_q, len_kv, dim, dim);
+    desc.kernel = FOVEA_KERNEL_FLASH;
+    return desc;
+}
+
+uint32_t splits_of(const FoveaDispatch& d) { return push_of<shader::FlashPush>(d).group_splits >> 16; }
+
+TEST(FlashPlan, covers_every_row_once) {
+    for (const double cost : {0.0, 3e5, 4e4}) {
+        for (const uint32_t heads_kv : {1u, 3u, 6u}) {
+            FoveaAttentionDesc desc = flash_desc(3, 6, heads_kv, 77, 90, 16);
+            desc.max_slice_cost = cost;
+            const Result<Plan> plan = plan_attention(gpu_facts(), desc);
+            ASSERT_TRUE(plan) << plan.error().text;
+            const uint32_t group = 6 / heads_kv;
+            std::vector<uint8_t> seen(3 * 6 * 77);
+            for (uint64_t slice = 0; slice < plan->info().slice_count; ++slice) {
+                const std::vector<FoveaDispatch> all = dispatches_of(*plan, slice);
+                ASSERT_EQ(all.size(), 1u);
+                const auto push = push_of<shader::FlashPush>(all[0]);
+                EXPECT_EQ(push.group_splits, group | 1u << 16);
+                EXPECT_GE(all[0].groups[0] * all[0].spec[FOVEA_SPEC_ROWS], push.slice.rows * group);
+                for (uint32_t h = 0; h < all[0].groups[2] * group; ++h)
+                    for (uint32_t i = 0; i < push.slice.rows; ++i)
+                        ++seen[(push.slice.first_batch * 6 + push.slice.first_head * group + h) * 77 +
+                               push.slice.first_row + i];
+            }
+            EXPECT_TRUE(std::all_of(seen.begin(), seen.end(), [](uint8_t n) { return n == 1; }));
+            EXPECT_LE(plan->info().max_slice_flops, cost > 0 ? cost : 1e11);
+        }
+    }
+}
+
+TEST(FlashPlan, needs_no_memory_for_the_lengths) {
+    for (const uint64_t len : {1000, 8000, 64000}) {
+        const Result<Plan> plan = plan_attention(floor_facts(), flash_desc(1, 1, 1, len, len, 64));
+        ASSERT_TRUE(plan);
+        EXPECT_LE(plan->info().workspace_bytes, 4096u);
+    }
+}
+
+// Where slices need no barrier between them, no two of them show the same byte for writing.
+TEST(FlashPlan, slices_without_a_barrier_write_apart) {
+    struct Case {
+        const char* name;
+        FoveaStrides o;
+        uint32_t outputs, heads_kv, dim;
+        uint64_t len_q;
+        double cost;
+        bool barrier;
+    };
+    const Case cases[] = {
+        {"packed", {0, 0, 0}, FOVEA_OUTPUT_O, 4, 64, 512, 1e7, false},
+        {"packed, whole heads", {0, 0, 0}, FOVEA_OUTPUT_O, 4, 64, 64, 1e7, false},
+        {"heads of 12024 bytes", {0, 0, 0}, FOVEA_OUTPUT_O, 4, 6, 501, 1e6, true},
+        {"heads side by side", {512 * 256, 64, 256}, FOVEA_OUTPUT_O, 4, 64, 512, 1e7, true},
+        {"gaps between rows", {4 * 512 * 80, 512 * 80, 80}, FOVEA_OUTPUT_O, 4, 64, 512, 1e7, false},
+        {"lse of 512 rows", {0, 0, 0}, FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE, 4, 64, 512, 1e7, false},
+        {"lse of 500 rows", {0, 0, 0}, FOVEA_OUTPUT_LSE, 4, 64, 501, 1e7, true},
+        {"rows of grouped heads", {0, 0, 0}, FOVEA_OUTPUT_O, 2, 64, 512, 1e7, true},
+        {"one slice", {0, 0, 0}, FOVEA_OUTPUT_O, 4, 64, 16, 1e12, false},
+    };
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.name);
+        FoveaAttentionDesc desc = flash_desc(2, 4, c.heads_kv, c.len_q, 512, c.dim);
+        desc.o_strides = c.o;
+        desc.outputs = c.outputs;
+        desc.max_slice_cost = c.cost;
+        const Result<Plan> plan = plan_attention(gpu_facts(), desc);
+        ASSERT_TRUE(plan) << plan.error().text;
+        EXPECT_EQ(plan->info().slices_share_workspace != 0, c.barrier);
+        std::vector<FoveaDispatchBinding> written;
+        bool overlap = false;
+        for (uint64_t slice = 0; slice < plan->info().slice_count; ++slice) {
+            const size_t earlier = written.size();
+            for (const FoveaDispatch& d : dispatches_of(*plan, slice))
+                for (uint32_t n = 0; n < d.binding_count; ++n)
+                    if (d.bindings[n].written && d.bindings[n].source != FOVEA_BIND_COUNT)
+                        written.push_back(d.bindings[n]);
+            for (size_t n = earlier; n < written.size(); ++n)
+                for (size_t m = 0; m < earlier; ++m)
+                    overlap |= written[n].source == written[m].source &&
+                               written[n].offset < written[m].offset + written[m].size &&
+                               written[m].offset < written[n].offset + written[n].size;
+        }
+        EXPECT_TRUE(!overlap || c.barrier);
+    }
+}
+
+TEST(FlashPlan, splits_keys_only_where_rows_are_few) {
+    struct Case {
+        uint32_t heads_q, heads_kv;
+        uint64_t len_q, len_kv;
+        uint32_t cores;
+        bool splits;
+    };
+    const Case cases[] = {
+        {8, 8, 1, 8192, 132, true},      // decode: 8 workgroups on 132 cores
+        {32, 8, 1, 8192, 8, false},      // 8 workgroups fill 8 cores
+        {8, 8, 4096, 4096, 132, false},  // prefill
+        {8, 8, 1, 256, 132, false},      // few keys
+    };
+    for (const Case& c : cases) {
+        FoveaDeviceFacts facts = gpu_facts();
+        facts.core_count = c.cores;
+        const Result<Plan> plan =
+            plan_attention(facts, flash_desc(1, c.heads_q, c.heads_kv, c.len_q, c.len_kv, 64));
+        ASSERT_TRUE(plan);
+        const std::vector<FoveaDispatch> all = dispatches_of(*plan, 0);
+        EXPECT_EQ(splits_of(all[0]) > 1, c.splits) << c.len_q << " x " << c.len_kv << " on " << c.cores;
+        EXPECT_EQ(all.back().shader == uint32_t(Shader::flash_combine), c.splits);
+        const auto push = push_of<shader::FlashPush>(all[0]);
+        EXPECT_GE(uint64_t{push.split_keys} * splits_of(all[0]), c.len_kv) << "every key is in a split";
+        EXPECT_EQ(push.split_keys % (4 * all[0].spec[FOVEA_SPEC_THREADS]), 0u)
+            << "splits end where blocks end";
+    }
+}
+
+TEST(FlashPlan, fixed_splits_depend_on_the_keys_alone) {
+    for (const uint32_t batch : {1u, 7u}) {
+        for (const FoveaDeviceFacts& facts : {floor_facts(), gpu_facts()}) {
+            FoveaAttentionDesc desc = flash_desc(batch, 4, 2, 3, 5000, 64);
+            desc.flags = FOVEA_FLAG_FIXED_SPLITS;
+            const Result<Plan> plan = plan_attention(facts, desc);
+            ASSERT_TRUE(plan);
+            const FoveaDispatch d = dispatches_of(*plan, 0)[0];
+            EXPECT_EQ(splits_of(d), 5u);
+            EXPECT_EQ(push_of<shader::FlashPush>(d).split_keys, 1024u);
+        }
+    }
+}
+
+TEST(FlashPlan, parameters_without_room_go_through_the_workspace) {
+    FoveaAttentionDesc desc = flash_desc(2, 4, 2, 30, 40, 16);
+    desc.dropout_p = 0.25f;
+    const Result<Plan> plan = plan_attention(gpu_facts(), desc);
+    ASSERT_TRUE(plan);
+    const std::vector<FoveaDispatch> all = dispatches_of(*plan, 0);
+    ASSERT_EQ(all.size(), 2u);
+    EXPECT_EQ(all[0].shader, uint32_t(Shader::flash_extra));
+    EXPECT_EQ(all[1].barrier_before, 1u);
+    const FoveaDispatchBinding *written = binding_at(all[0], FOVEA_SLOT_EXTRA),
+                               *read = binding_at(all[1], FOVEA_SLOT_EXTRA);
+    ASSERT_TRUE(written && read);
+    EXPECT_EQ(written->offset, read->offset);
+    EXPECT_EQ(plan->info().slices_share_workspace, 1u);
+}
+
+}  // namespace
+}  // namespace fovea::test
