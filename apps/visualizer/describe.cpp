@@ -13,8 +13,7 @@ std::string describe(Session& session) {
     text += "\n" + stage.name + " = " + stage.formula + ", " + std::to_string(stage.heads) + " heads of " +
             std::to_string(stage.rows) + " x " + std::to_string(stage.columns) + "\n";
     if (!session.complete()) return text + "computing\n";
-    const std::span<const float> values =
-        stage.values.subspan(session.view.head * stage.rows * stage.columns, stage.rows * stage.columns);
+    const std::span<const float> values = stage.head_values(session.view.head);
     text += print_tensor(F32Tensor({stage.rows, stage.columns}, {values.begin(), values.end()})) + "\n";
     if (!session.derivation()) return text;
     DerivationStyle style;

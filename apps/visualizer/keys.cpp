@@ -1,20 +1,18 @@
 #include "keys.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace fovea::visualizer {
 namespace {
 
-void show_stage(Session& s, int step) {
-    const int last = int(s.stages().size()) - 1;
-    s.view.stage = size_t(std::clamp(int(s.view.stage) + step, 0, last));
-    s.view.zoom = 0;
-    s.view.head = std::min<uint32_t>(s.view.head, uint32_t(s.stage().heads - 1));
-    s.view.picked_row = std::min(s.view.picked_row, int(s.stage().rows) - 1);
-    s.view.picked_column = std::min(s.view.picked_column, int(s.stage().columns) - 1);
+constexpr float kKeyZoom = 1.5f;
+
+void step_stage(Session& s, int step) {
+    s.show_stage(size_t(std::clamp(int(s.view.stage) + step, 0, int(s.stages().size()) - 1)));
 }
 
-void show_head(Session& s, int step) {
+void step_head(Session& s, int step) {
     const int count = int(s.stage().heads);
     s.view.head = uint32_t((int(s.view.head) + step + count) % count);
 }
@@ -31,32 +29,133 @@ void edit(Session& s, Edit change) {
     s.change(next);
 }
 
+template <int level>
+void show_level(Session& s) {
+    Settings next = level_settings(level);
+    next.text = s.settings().text;
+    s.change(next);
+}
+
+void step_layer(Session& s, int step) {
+    const Settings& now = s.settings();
+    if (now.mapping.kind != ImportKind::gpt2 && now.mapping.kind != ImportKind::llama) return;
+    edit(s, [&](Settings& t) { t.mapping.layer = uint32_t(std::max(int(t.mapping.layer) + step, 0)); });
+}
+
+void zoom(Session& s, float factor) {
+    const float next = (s.view.zoom > 0 ? s.view.zoom : 1) * factor;
+    s.view.zoom = next > 1 ? next : 0;
+}
+
+void next_colours(Session& s) {
+    if (s.view.automatic_map) {
+        s.view.automatic_map = false;
+        s.view.map = kColourMaps.front();
+        return;
+    }
+    const auto at = std::find(kColourMaps.begin(), kColourMaps.end(), s.view.map);
+    if (at + 1 == kColourMaps.end())
+        s.view.automatic_map = true;
+    else
+        s.view.map = *(at + 1);
+}
+
+void swap_heads(Session& s) {
+    if (s.view.compared_head < 0) return;
+    const uint32_t a = s.view.head;
+    s.view.head = uint32_t(s.view.compared_head);
+    s.view.compared_head = int(a);
+}
+
+// The range between the 1st and the 99th hundredth of the shown values: what outliers hide.
+void narrow_range(Session& s) {
+    if (!s.complete()) return;
+    std::vector<float> values;
+    for (const float v : s.stage().head_values(s.view.head))
+        if (std::isfinite(v)) values.push_back(v);
+    if (values.size() < 2) return;
+    std::sort(values.begin(), values.end());
+    s.view.range_low = values[values.size() / 100];
+    s.view.range_high = values[values.size() - 1 - values.size() / 100];
+}
+
 constexpr KeyCommand kCommands[] = {
-    {ImGuiKey_PageDown, false, false, "PgDn", "next stage", [](Session& s) { show_stage(s, 1); }},
-    {ImGuiKey_PageUp, false, false, "PgUp", "stage before", [](Session& s) { show_stage(s, -1); }},
-    {ImGuiKey_RightBracket, false, false, "]", "next head", [](Session& s) { show_head(s, 1); }},
-    {ImGuiKey_LeftBracket, false, false, "[", "head before", [](Session& s) { show_head(s, -1); }},
-    {ImGuiKey_LeftArrow, false, false, "Left", "pick the key before",
-     [](Session& s) { move_pick(s, 0, -1); }},
-    {ImGuiKey_RightArrow, false, false, "Right", "pick the next key", [](Session& s) { move_pick(s, 0, 1); }},
-    {ImGuiKey_UpArrow, false, false, "Up", "pick the query before", [](Session& s) { move_pick(s, -1, 0); }},
-    {ImGuiKey_DownArrow, false, false, "Down", "pick the next query", [](Session& s) { move_pick(s, 1, 0); }},
-    {ImGuiKey_LeftArrow, false, true, "Shift+Left", "16 keys back", [](Session& s) { move_pick(s, 0, -16); }},
-    {ImGuiKey_RightArrow, false, true, "Shift+Right", "16 keys on", [](Session& s) { move_pick(s, 0, 16); }},
-    {ImGuiKey_UpArrow, false, true, "Shift+Up", "16 queries back", [](Session& s) { move_pick(s, -16, 0); }},
-    {ImGuiKey_DownArrow, false, true, "Shift+Down", "16 queries on", [](Session& s) { move_pick(s, 16, 0); }},
-    {ImGuiKey_Space, false, false, "Space", "causal mask on or off",
+    {ImGuiKey_PageDown, plain, "PgDn", "next stage", [](Session& s) { step_stage(s, 1); }},
+    {ImGuiKey_PageUp, plain, "PgUp", "stage before", [](Session& s) { step_stage(s, -1); }},
+    {ImGuiKey_RightBracket, plain, "]", "next head", [](Session& s) { step_head(s, 1); }},
+    {ImGuiKey_LeftBracket, plain, "[", "head before", [](Session& s) { step_head(s, -1); }},
+    {ImGuiKey_RightBracket, shift, "}", "next layer of the model", [](Session& s) { step_layer(s, 1); }},
+    {ImGuiKey_LeftBracket, shift, "{", "layer before", [](Session& s) { step_layer(s, -1); }},
+    {ImGuiKey_1, alt, "Alt+1", "level 1: attention without weights", show_level<1>},
+    {ImGuiKey_2, alt, "Alt+2", "level 2: trainable weights", show_level<2>},
+    {ImGuiKey_3, alt, "Alt+3", "level 3: causal mask", show_level<3>},
+    {ImGuiKey_4, alt, "Alt+4", "level 4: dropout", show_level<4>},
+    {ImGuiKey_5, alt, "Alt+5", "level 5: stacked heads", show_level<5>},
+    {ImGuiKey_6, alt, "Alt+6", "level 6: split heads", show_level<6>},
+    {ImGuiKey_7, alt, "Alt+7", "level 7: GPT block", show_level<7>},
+    {ImGuiKey_LeftArrow, plain, "Left", "pick the key before", [](Session& s) { move_pick(s, 0, -1); }},
+    {ImGuiKey_RightArrow, plain, "Right", "pick the next key", [](Session& s) { move_pick(s, 0, 1); }},
+    {ImGuiKey_UpArrow, plain, "Up", "pick the query before", [](Session& s) { move_pick(s, -1, 0); }},
+    {ImGuiKey_DownArrow, plain, "Down", "pick the next query", [](Session& s) { move_pick(s, 1, 0); }},
+    {ImGuiKey_LeftArrow, shift, "Shift+Left", "16 keys back", [](Session& s) { move_pick(s, 0, -16); }},
+    {ImGuiKey_RightArrow, shift, "Shift+Right", "16 keys on", [](Session& s) { move_pick(s, 0, 16); }},
+    {ImGuiKey_UpArrow, shift, "Shift+Up", "16 queries back", [](Session& s) { move_pick(s, -16, 0); }},
+    {ImGuiKey_DownArrow, shift, "Shift+Down", "16 queries on", [](Session& s) { move_pick(s, 16, 0); }},
+    {ImGuiKey_Enter, plain, "Enter", "pin the picked cell", [](Session& s) { s.view.pinned = true; }},
+    {ImGuiKey_Escape, plain, "Esc", "let the pick follow the mouse",
+     [](Session& s) { s.view.pinned = false; }},
+    {ImGuiKey_Space, plain, "Space", "causal mask on or off",
      [](Session& s) { edit(s, [](Settings& t) { t.causal = !t.causal; }); }},
-    {ImGuiKey_D, false, false, "D", "dropout on or off",
+    {ImGuiKey_D, plain, "D", "dropout on or off",
      [](Session& s) { edit(s, [](Settings& t) { t.dropout = !t.dropout; }); }},
-    {ImGuiKey_S, false, false, "S", "scale on or off",
+    {ImGuiKey_S, plain, "S", "scale on or off",
      [](Session& s) { edit(s, [](Settings& t) { t.scaled = !t.scaled; }); }},
-    {ImGuiKey_L, false, false, "L", "colours by the logarithm",
-     [](Session& s) { s.view.logarithmic = !s.view.logarithmic; }},
-    {ImGuiKey_F, false, false, "F", "fit", [](Session& s) { s.view.zoom = 0; }},
-    {ImGuiKey_Z, true, false, "Ctrl+Z", "undo", [](Session& s) { s.undo(); }},
-    {ImGuiKey_Z, true, true, "Ctrl+Shift+Z", "redo", [](Session& s) { s.redo(); }},
-    {ImGuiKey_Q, true, false, "Ctrl+Q", "quit", [](Session& s) { s.wants_to_quit = true; }},
+    {ImGuiKey_L, plain, "L", "colours by the logarithm",
+     [](Session& s) {
+         s.view.spread = s.view.spread == Spread::logarithmic ? Spread::automatic : Spread::logarithmic;
+     }},
+    {ImGuiKey_C, plain, "C", "next colours", next_colours},
+    {ImGuiKey_N, plain, "N", "range without the outermost hundredths", narrow_range},
+    {ImGuiKey_R, plain, "R", "range of the values",
+     [](Session& s) { s.view.range_low = s.view.range_high = NAN; }},
+    {ImGuiKey_F, plain, "F", "fit", [](Session& s) { s.view.zoom = 0; }},
+    {ImGuiKey_I, plain, "I", "zoom in", [](Session& s) { zoom(s, kKeyZoom); }},
+    {ImGuiKey_O, plain, "O", "zoom out", [](Session& s) { zoom(s, 1 / kKeyZoom); }},
+    {ImGuiKey_X, plain, "X", "swap A and B", swap_heads},
+    {ImGuiKey_M, plain, "M", "matrix", [](Session& s) { s.ui.centre = CentreTab::matrix; }},
+    {ImGuiKey_V, plain, "V", "compare two heads", [](Session& s) { s.ui.centre = CentreTab::compare; }},
+    {ImGuiKey_B, plain, "B", "mask editor", [](Session& s) { s.ui.centre = CentreTab::mask; }},
+    {ImGuiKey_H, plain, "H", "heads", [](Session& s) { s.ui.bottom = BottomTab::heads; }},
+    {ImGuiKey_G, plain, "G", "GPU times", [](Session& s) { s.ui.bottom = BottomTab::gpu; }},
+    {ImGuiKey_Y, plain, "Y", "memory", [](Session& s) { s.ui.bottom = BottomTab::memory; }},
+    {ImGuiKey_P, plain, "P", "problems", [](Session& s) { s.ui.bottom = BottomTab::problems; }},
+    {ImGuiKey_T, plain, "T", "dark or light",
+     [](Session& s) { s.theme = s.theme == Theme::dark ? Theme::light : Theme::dark; }},
+    {ImGuiKey_G, control, "Ctrl+G", "go to a cell", [](Session& s) { s.ui.open_dialog(Dialog::go_to); }},
+    {ImGuiKey_F, control, "Ctrl+F", "find a token", [](Session& s) { s.ui.open_dialog(Dialog::go_to); }},
+    {ImGuiKey_O, control, "Ctrl+O", "open a file", [](Session& s) { s.ui.open_dialog(Dialog::open); }},
+    {ImGuiKey_E, control, "Ctrl+E", "export",
+     [](Session& s) {
+         s.ui.file_name = s.stage().name + ".png";
+         s.ui.open_dialog(Dialog::save);
+     }},
+    {ImGuiKey_S, control, "Ctrl+S", "save the session",
+     [](Session& s) {
+         s.ui.file_name = "session.fovea";
+         s.ui.open_dialog(Dialog::save);
+     }},
+    {ImGuiKey_P, control, "Ctrl+P", "palette", [](Session& s) { s.ui.open_dialog(Dialog::palette); }},
+    {ImGuiKey_Z, control, "Ctrl+Z", "undo", [](Session& s) { s.undo(); }},
+    {ImGuiKey_Z, control | shift, "Ctrl+Shift+Z", "redo", [](Session& s) { s.redo(); }},
+    {ImGuiKey_Equal, control, "Ctrl+=", "larger",
+     [](Session& s) { s.ui.scale_factor = std::min(s.ui.scale_factor + 0.25f, 3.0f); }},
+    {ImGuiKey_Minus, control, "Ctrl+-", "smaller",
+     [](Session& s) { s.ui.scale_factor = std::max(s.ui.scale_factor - 0.25f, 0.75f); }},
+    {ImGuiKey_0, control, "Ctrl+0", "the display's own size", [](Session& s) { s.ui.scale_factor = 1; }},
+    {ImGuiKey_F11, plain, "F11", "full screen", [](Session& s) { s.ui.full_screen = !s.ui.full_screen; }},
+    {ImGuiKey_F1, plain, "F1", "keys", [](Session& s) { s.ui.open_dialog(Dialog::help); }},
+    {ImGuiKey_Slash, shift, "?", "keys", [](Session& s) { s.ui.open_dialog(Dialog::help); }},
+    {ImGuiKey_Q, control, "Ctrl+Q", "quit", [](Session& s) { s.wants_to_quit = true; }},
 };
 
 }  // namespace
@@ -64,10 +163,9 @@ constexpr KeyCommand kCommands[] = {
 std::span<const KeyCommand> key_commands() { return kCommands; }
 
 bool run_key(Session& session, const KeyPress& press) {
-    if (!session.ready()) return false;
+    if (!session.ready() || session.ui.dialog != Dialog::none) return false;
     for (const KeyCommand& command : kCommands) {
-        if (press.key != command.key || press.control != command.control || press.shift != command.shift)
-            continue;
+        if (press.key != command.key || press.modifiers != command.modifiers) continue;
         command.run(session);
         return true;
     }

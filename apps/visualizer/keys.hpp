@@ -1,4 +1,4 @@
-// The key table: it binds the keys and documents them.
+// The key table: it binds the keys, documents them and fills the palette.
 #pragma once
 
 #include "panels/panels.hpp"
@@ -7,9 +7,11 @@
 
 namespace fovea::visualizer {
 
+enum Modifiers { plain = 0, control = 1, shift = 2, alt = 4 };
+
 struct KeyCommand {
     ImGuiKey key;
-    bool control, shift;
+    int modifiers;
     const char* keys;  // as the help shows them
     const char* what;
     void (*run)(Session& session);
@@ -20,9 +22,12 @@ std::span<const KeyCommand> key_commands();
 // quick typing in slow frames they are already up.
 struct KeyPress {
     ImGuiKey key;
-    bool control, shift;
+    int modifiers;
 };
 // Runs the command that the table has for it; false if it has none.
 bool run_key(Session& session, const KeyPress& press);
+
+// "3, 5" or "journey, step": picks and pins; false where there is no such cell.
+bool go_to(Session& session, std::string_view text);
 
 }  // namespace fovea::visualizer

@@ -1,6 +1,6 @@
 #include "options.hpp"
 
-#include "model/settings.hpp"
+#include "data/exporting.hpp"
 
 #include <charconv>
 #include <cstdio>
@@ -17,6 +17,36 @@ template <class T>
 bool read_number(std::string_view text, T& value) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     return error == std::errc{} && end == text.data() + text.size();
+}
+
+struct Panel {
+    const char* name;
+    void (*open)(UiState& ui);
+};
+constexpr Panel kPanels[] = {
+    {"matrix", [](UiState& ui) { ui.centre = CentreTab::matrix; }},
+    {"compare", [](UiState& ui) { ui.centre = CentreTab::compare; }},
+    {"mask", [](UiState& ui) { ui.centre = CentreTab::mask; }},
+    {"heads", [](UiState& ui) { ui.bottom = BottomTab::heads; }},
+    {"gpu", [](UiState& ui) { ui.bottom = BottomTab::gpu; }},
+    {"memory", [](UiState& ui) { ui.bottom = BottomTab::memory; }},
+    {"problems", [](UiState& ui) { ui.bottom = BottomTab::problems; }},
+    {"keys", [](UiState& ui) { ui.open_dialog(Dialog::help); }},
+    {"palette", [](UiState& ui) { ui.open_dialog(Dialog::palette); }},
+    {"open", [](UiState& ui) { ui.open_dialog(Dialog::open); }},
+    {"import", [](UiState& ui) { ui.open_dialog(Dialog::import_sheet); }},
+};
+
+const Panel* find_panel(std::string_view name) {
+    for (const Panel& panel : kPanels)
+        if (name == panel.name) return &panel;
+    return nullptr;
+}
+
+std::string panel_names() {
+    std::string names;
+    for (const Panel& panel : kPanels) names += std::string(names.empty() ? "" : ", ") + panel.name;
+    return names;
 }
 
 Result<void> apply(Options& o, std::string_view name, std::string_view value) {
@@ -50,8 +80,23 @@ Result<void> apply(Options& o, std::string_view name, std::string_view value) {
         o.screenshot = std::string(value);
     } else if (name == "--follow") {
         o.follow = std::string(value);
+    } else if (name == "--open") {
+        o.files.emplace_back(value);
+    } else if (name == "--pick") {
+        o.pick = std::string(value);
+    } else if (name == "--head") {
+        if (!read_number(value, o.head) || o.head < 1 || o.head > 1024)
+            return bad(name, "'" + std::string(value) + "' is not a head from 1 to 1024");
+    } else if (name == "--show") {
+        if (!find_panel(value))
+            return bad(name, "'" + std::string(value) + "' is not one of: " + panel_names());
+        o.show.emplace_back(value);
     } else if (name == "--export") {
-        o.export_csv = std::string(value);
+        const size_t dot = value.rfind('.');
+        const std::string_view extension = dot == std::string_view::npos ? "" : value.substr(dot);
+        if (extension != ".csv" && extension != ".npy" && extension != ".svg" && extension != ".fovea")
+            return bad(name, "'" + std::string(value) + "' does not end in .csv, .npy, .svg or .fovea");
+        o.export_path = std::string(value);
     } else {
         return bad(name, "no such option; --help lists them");
     }
@@ -61,7 +106,7 @@ Result<void> apply(Options& o, std::string_view name, std::string_view value) {
 }  // namespace
 
 const char* options_help() {
-    return "usage: fovea-visualizer [options]\n\n"
+    return "usage: fovea-visualizer [options] [FILE]\n\n"
            "Attention you can read. Without --screenshot, --export or --describe it opens a window.\n\n"
            "  --preset LEVEL          1 without weights, 2 trainable (default), 3 causal, 4 dropout, 5 "
            "stacked heads,\n"
@@ -75,12 +120,30 @@ const char* options_help() {
            "1\n"
            "  --theme dark|light\n"
            "  --screenshot FILE.png   draws one picture without a window\n"
-           "  --export FILE.csv       writes the shown stage's numbers\n"
+           "  --open FILE             safetensors, npz, npy, csv, png or a session (.fovea); or just FILE\n"
+           "  --head N  --pick R,C    the head and the cell shown: numbers or tokens\n"
+           "  --show PANEL            matrix, compare, mask, heads, gpu, memory, problems, keys, palette, "
+           "open, "
+           "import\n"
+           "  --export FILE           the shown matrix as .csv, .npy or .svg, or the session as .fovea\n"
            "  --describe              says in words what the picture shows\n"
            "  --follow FILE.txt       keeps FILE as a description of what the window shows, for screen "
            "readers "
            "and scripts\n"
            "  --validation            runs under the Vulkan validation layer; any message is an error\n";
+}
+
+Result<void> apply_options(Session& session, const Options& o) {
+    session.theme = o.theme;
+    Settings settings = level_settings(o.level);
+    if (o.text) settings.text = *o.text;
+    session.change(settings);
+    for (const std::string& file : o.files)
+        if (!open_any(session, file)) return Error{FOVEA_INVALID_ARGUMENT, "", session.problems.back().text};
+    if (!o.stage.empty()) session.wanted_stage = o.stage;
+    if (o.head > 1) session.view.head = o.head - 1;
+    for (const std::string& name : o.show) find_panel(name)->open(session.ui);
+    return {};
 }
 
 Result<Options> parse_options(int argc, char** argv) {
@@ -93,6 +156,8 @@ Result<Options> parse_options(int argc, char** argv) {
             o.describe = true;
         } else if (word == "--validation") {
             o.validation = true;
+        } else if (!word.empty() && word[0] != '-') {
+            o.files.emplace_back(word);
         } else if (i + 1 >= argc) {
             return bad(word, word.substr(0, 2) == "--" ? "no such option, or it needs a value"
                                                        : "no such option; --help lists them");

@@ -1,12 +1,13 @@
 // The program's command line.
 #pragma once
 
-#include "theme.hpp"
+#include "model/session.hpp"
 
 #include <fovea/fovea.hpp>
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace fovea::visualizer {
 
@@ -18,16 +19,23 @@ struct Options {
     uint32_t width = 1600, height = 960;  // units of the layout; pixels are these times scale
     float scale = 1;
     Theme theme = Theme::dark;
-    std::string stage;       // shown first; empty: weights
-    std::string screenshot;  // a PNG file: draw one picture without a window and end
-    std::string export_csv;  // the shown stage's numbers
-    bool describe = false;   // what the picture shows, as text
-    std::string follow;      // a file that is kept as a description of what the window shows
+    std::string stage;               // shown first; empty: weights
+    std::string screenshot;          // a PNG file: draw one picture without a window and end
+    std::string export_path;         // the shown matrix or the session, by the extension
+    std::vector<std::string> files;  // opened in this order
+    std::vector<std::string> show;   // panels: see options_help
+    std::string pick;                // "3, 1" or "journey, step"
+    uint32_t head = 1;
+    bool describe = false;  // what the picture shows, as text
+    std::string follow;     // a file that is kept as a description of what the window shows
     bool validation = false;
     bool help = false;
 
-    bool headless() const { return !screenshot.empty() || !export_csv.empty() || describe; }
+    bool headless() const { return !screenshot.empty() || !export_path.empty() || describe; }
 };
+
+// A session for these options: level, text, files, panels, pick. Problems with files are errors here.
+Result<void> apply_options(Session& session, const Options& options);
 
 Result<Options> parse_options(int argc, char** argv);
 const char* options_help();

@@ -1,10 +1,14 @@
 #include "window.hpp"
 
+#include "data/autosave.hpp"
+#include "data/exporting.hpp"
+#include "data/text_file.hpp"
 #include "describe.hpp"
 #include "gpu/imgui_backend.hpp"
 #include "gpu/swapchain.hpp"
 #include "keys.hpp"
 #include "panels/panels.hpp"
+#include "picture.hpp"
 
 #define GLFW_INCLUDE_NONE
 #include <GLFW/glfw3.h>
@@ -14,7 +18,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
+#include <utility>
 
 namespace fovea::visualizer {
 namespace {
@@ -63,14 +67,9 @@ class Follower {
   public:
     explicit Follower(std::string path) : path_(std::move(path)) {}
     void update(const std::string& text) {
-        if (path_.empty() || text == last_) return;
+        if (text == last_) return;
         last_ = text;
-        const std::string unfinished = path_ + ".part";
-        std::FILE* file = std::fopen(unfinished.c_str(), "wb");
-        if (!file) return;
-        const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-        std::error_code ignored;
-        if (std::fclose(file) == 0 && written) std::filesystem::rename(unfinished, path_, ignored);
+        (void)write_text_file(path_, text);
     }
 
   private:
@@ -85,6 +84,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 struct WindowEvents {
     bool active = false;
     std::vector<KeyPress> keys;
+    std::vector<std::string> dropped;  // paths of files
 };
 
 class Window {
@@ -97,12 +97,16 @@ class Window {
     Result<void> open_device();
     Result<void> open_imgui();
     Result<void> draw_frame();
+    Result<void> follow_ui();
+    void draw_wanted_picture();
     void wait_for_events();
     std::string description();
 
     const Options& options_;
     std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-    float scale_ = 1;
+    float scale_ = 1, display_scale_ = 1;
+    Theme theme_ = Theme::dark;
+    Autosave autosave_;
     // Destroyed in reverse: what draws before what it draws with, the window last.
     GlfwGuard glfw_;
     std::unique_ptr<GpuDevice> device_;
@@ -166,21 +170,27 @@ void watch_events(GLFWwindow* window, WindowEvents* events) {
         kNote(w);
         const ImGuiKey found = imgui_key(key, scancode);
         if (action == GLFW_RELEASE || found == ImGuiKey_None || ImGui::GetIO().WantTextInput) return;
-        static_cast<WindowEvents*>(glfwGetWindowUserPointer(w))
-            ->keys.push_back({found, (modifiers & (GLFW_MOD_CONTROL | GLFW_MOD_SUPER)) != 0,
-                              (modifiers & GLFW_MOD_SHIFT) != 0});
+        const int pressed = (modifiers & (GLFW_MOD_CONTROL | GLFW_MOD_SUPER) ? control : 0) |
+                            (modifiers & GLFW_MOD_SHIFT ? shift : 0) | (modifiers & GLFW_MOD_ALT ? alt : 0);
+        static_cast<WindowEvents*>(glfwGetWindowUserPointer(w))->keys.push_back({found, pressed});
+    });
+    glfwSetDropCallback(window, [](GLFWwindow* w, int count, const char** paths) {
+        kNote(w);
+        auto& dropped = static_cast<WindowEvents*>(glfwGetWindowUserPointer(w))->dropped;
+        dropped.insert(dropped.end(), paths, paths + count);
     });
 }
 
 Result<void> Window::open() {
     if (Result<void> r = open_window(glfw_, options_, scale_); !r) return r;
+    display_scale_ = scale_;
+    theme_ = options_.theme;
     if (Result<void> r = open_device(); !r) return r;
     if (Result<void> r = open_imgui(); !r) return r;
     session_ = std::make_unique<Session>(*device_, options_.on_cpu, kFramesInFlight);
-    session_->theme = options_.theme;
-    Settings settings = level_settings(options_.level);
-    if (options_.text) settings.text = *options_.text;
-    session_->change(settings);
+    // A file that cannot be read is a line of the Problems panel, not the end.
+    (void)apply_options(*session_, options_);
+    if (options_.files.empty() && !options_.text) autosave_.offer(*session_);
     return {};
 }
 
@@ -224,6 +234,45 @@ Result<void> Window::open_imgui() {
     return {};
 }
 
+// Size of type, theme and full screen, where they have changed.
+Result<void> Window::follow_ui() {
+    const float scale = display_scale_ * session_->ui.scale_factor;
+    if (scale != scale_ || session_->theme != theme_) {
+        theme_ = session_->theme;
+        apply_style(theme_, scale);
+    }
+    if (scale != scale_) {
+        vkDeviceWaitIdle(device_->device());
+        scale_ = scale;
+        if (Result<void> r = backend_->reload_fonts(scale); !r) return r;
+        ImGui::GetIO().FontDefault = backend_->fonts().body;
+    }
+    const bool full = glfwGetWindowMonitor(glfw_.window) != nullptr;
+    if (full == session_->ui.full_screen) return {};
+    GLFWmonitor* monitor = glfwGetPrimaryMonitor();
+    const GLFWvidmode* mode = monitor ? glfwGetVideoMode(monitor) : nullptr;
+    if (!full && mode) {
+        glfwSetWindowMonitor(glfw_.window, monitor, 0, 0, mode->width, mode->height, mode->refreshRate);
+    } else if (full) {
+        glfwSetWindowMonitor(glfw_.window, nullptr, 60, 60, int(float(options_.width) * display_scale_),
+                             int(float(options_.height) * display_scale_), 0);
+    }
+    return {};
+}
+
+// Between two frames, with nothing in flight.
+void Window::draw_wanted_picture() {
+    if (session_->wanted_picture.empty() || !session_->complete()) return;
+    vkDeviceWaitIdle(device_->device());
+    const std::string path = std::exchange(session_->wanted_picture, "");
+    const VkExtent2D extent = swapchain_->extent();
+    const PictureSize size{uint32_t(float(extent.width) / scale_), uint32_t(float(extent.height) / scale_),
+                           scale_};
+    const Result<void> saved = save_picture(*session_, size, path);
+    if (!saved) session_->report(saved.error().field, saved.error().text, true);
+    settle_ = kSettleFrames;
+}
+
 Result<void> Window::draw_frame() {
     const Result<VkCommandBuffer> cmd = swapchain_->begin_frame();
     if (!cmd) return cmd.error();
@@ -237,6 +286,12 @@ Result<void> Window::draw_frame() {
     if (!ImGui::GetIO().NavVisible)
         for (const KeyPress& press : events_.keys) run_key(*session_, press);
     events_.keys.clear();
+    for (const std::string& path : events_.dropped)
+        if (open_any(*session_, path) && session_->settings().file)
+            session_->ui.open_dialog(Dialog::import_sheet);
+    events_.dropped.clear();
+    session_->view.show_other = ImGui::GetIO().KeyShift && !ImGui::GetIO().WantTextInput;
+    if (Result<void> r = follow_ui(); !r) return r;
     if (session_->needs_idle()) vkDeviceWaitIdle(device_->device());
     const double rate = device_->facts().device_class == FOVEA_CLASS_CPU ? kSoftwareRate : kHardwareRate;
     const Result<bool> more = session_->update(*cmd, kFrameSeconds * rate);
@@ -289,8 +344,11 @@ void Window::wait_for_events() {
     const bool blinks = !hidden && ImGui::GetIO().WantTextInput;
     if (blinks)
         glfwWaitEventsTimeout(0.4);
+    else if (autosave_.pending())
+        glfwWaitEventsTimeout(Autosave::kIntervalSeconds);
     else
         glfwWaitEvents();
+    if (autosave_.pending()) autosave_.update(*session_);
     if (blinks || events_.active) settle_ = kSettleFrames;
 }
 
@@ -303,8 +361,11 @@ Result<void> Window::run() {
         if (width == 0 || height == 0 || glfwGetWindowAttrib(glfw_.window, GLFW_ICONIFIED)) continue;
         if (!computing_ && settle_ <= 0 && !session_->needs_idle()) continue;
         if (Result<void> r = draw_frame(); !r) return r;
+        draw_wanted_picture();
+        autosave_.update(*session_);
         if (!options_.follow.empty() && session_->ready() && settle_ <= 1) follower_.update(description());
     }
+    autosave_.end();
     vkDeviceWaitIdle(device_->device());
     const std::vector<std::string> messages = device_->take_messages();
     if (!messages.empty())

@@ -2,54 +2,18 @@
 // that undo takes back, and a picked cell's derivation ends in the number that is drawn.
 #include "model/session.hpp"
 #include "keys.hpp"
+#include "visualizer_fixture.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
 namespace fovea::visualizer {
 namespace {
 
-class SessionTest : public testing::Test {
-  protected:
-    void SetUp() override {
-        GpuWishes wishes;
-        wishes.validation = true;
-        Result<std::unique_ptr<GpuDevice>> opened = GpuDevice::open(wishes);
-        ASSERT_TRUE(opened) << opened.error().text;
-        device = std::move(*opened);
-        session = std::make_unique<Session>(*device, false);
-    }
-    void TearDown() override {
-        session.reset();
-        for (const std::string& message : device->take_messages()) ADD_FAILURE() << message;
-    }
-    void compute() {
-        for (bool more = true; more;) {
-            Result<bool> updated = false;
-            const Result<void> ran =
-                device->run_once([&](VkCommandBuffer cmd) { updated = session->update(cmd, 1e8); });
-            ASSERT_TRUE(ran) << ran.error().text;
-            ASSERT_TRUE(updated) << updated.error().text;
-            more = *updated;
-        }
-        ASSERT_EQ(session->problem(), "");
-    }
-    void show(const std::string& name) {
-        for (size_t i = 0; i < session->stages().size(); ++i)
-            if (session->stages()[i].name == name) session->view.stage = i;
-        ASSERT_EQ(session->stage().name, name);
-    }
-    float value(const std::string& stage, uint64_t row, uint64_t column, uint64_t head = 0) {
-        show(stage);
-        const Stage& s = session->stage();
-        return s.values[(head * s.rows + row) * s.columns + column];
-    }
-
-    std::unique_ptr<GpuDevice> device;
-    std::unique_ptr<Session> session;
-};
+using SessionTest = VisualizerTest;
 
 // The check values of each level's tutorial, to the four decimals that it prints.
 TEST_F(SessionTest, levels_give_the_tutorials_numbers) {
@@ -107,13 +71,19 @@ TEST_F(SessionTest, derivations_end_in_the_number_that_is_drawn) {
 TEST_F(SessionTest, every_key_runs_and_undo_restores_the_settings) {
     session->change(level_settings(5));
     compute();
-    ASSERT_GE(key_commands().size(), 15u);
+    ASSERT_GE(key_commands().size(), 50u);
     for (const KeyCommand& command : key_commands()) {
         const std::string what = command.what;
         if (what == "undo" || what == "redo") continue;
+        // Each key is bound once.
+        const auto same = [&](const KeyCommand& other) {
+            return other.key == command.key && other.modifiers == command.modifiers;
+        };
+        EXPECT_EQ(std::count_if(key_commands().begin(), key_commands().end(), same), 1) << command.keys;
         const Settings before = session->settings();
         const ViewState view = session->view;
-        command.run(*session);
+        session->ui = UiState();
+        EXPECT_TRUE(run_key(*session, {command.key, command.modifiers})) << command.keys;
         compute();
         const bool changed_settings = !(session->settings() == before);
         if (changed_settings) {

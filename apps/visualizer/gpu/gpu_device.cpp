@@ -69,6 +69,19 @@ GpuDevice::~GpuDevice() {
     if (instance_) vkDestroyInstance(instance_, nullptr);
 }
 
+DeviceMemory GpuDevice::memory() const {
+    VmaBudget budgets[VK_MAX_MEMORY_HEAPS] = {};
+    vmaGetHeapBudgets(allocator_, budgets);
+    VkPhysicalDeviceMemoryProperties properties;
+    vkGetPhysicalDeviceMemoryProperties(physical_, &properties);
+    DeviceMemory memory;
+    for (uint32_t i = 0; i < properties.memoryHeapCount; ++i) {
+        memory.used_bytes += budgets[i].usage;
+        memory.budget_bytes += budgets[i].budget;
+    }
+    return memory;
+}
+
 std::vector<std::string> GpuDevice::take_messages() { return std::exchange(*messages_, {}); }
 
 Result<void> GpuDevice::create_instance(const GpuWishes& wishes) {

@@ -22,6 +22,11 @@ struct GpuWishes {
     bool validation = false;                       // messages go to GpuDevice::take_messages
 };
 
+// Of all heaps together, as the driver tells it.
+struct DeviceMemory {
+    uint64_t used_bytes = 0, budget_bytes = 0;
+};
+
 class GpuDevice {
   public:
     // Refuses with the reason: no loader, no driver, no graphics queue, below Fovea's floor.
@@ -39,6 +44,7 @@ class GpuDevice {
     FoveaContext context() const { return context_; }
     const FoveaDeviceFacts& facts() const { return facts_; }
     const std::string& name() const { return name_; }
+    DeviceMemory memory() const;
     float timestamp_period_ns() const { return properties_.limits.timestampPeriod; }
     bool has_timestamps() const { return timestamp_bits_ > 0; }
 

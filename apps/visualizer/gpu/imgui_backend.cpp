@@ -40,11 +40,17 @@ Result<std::unique_ptr<ImGuiBackend>> ImGuiBackend::create(GpuDevice& device, Vk
         return Error{FOVEA_VULKAN_ERROR, "ImGui_ImplVulkan_Init",
                      "Dear ImGui could not use the Vulkan device"};
     backend->ready_ = true;
-    backend->fonts_ = load_fonts(scale);
+    if (Result<void> r = backend->reload_fonts(scale); !r) return r.error();
+    return backend;
+}
+
+Result<void> ImGuiBackend::reload_fonts(float scale) {
+    ImGui::GetIO().Fonts->Clear();
+    fonts_ = load_fonts(scale);
     if (!ImGui_ImplVulkan_CreateFontsTexture())
         return Error{FOVEA_VULKAN_ERROR, "ImGui_ImplVulkan_CreateFontsTexture",
                      "the font texture could not be made"};
-    return backend;
+    return {};
 }
 
 ImGuiBackend::~ImGuiBackend() {

@@ -17,6 +17,8 @@ class ImGuiBackend {
     ImGuiBackend& operator=(const ImGuiBackend&) = delete;
 
     const Fonts& fonts() const { return fonts_; }
+    // Type for another scale; the device must be idle.
+    Result<void> reload_fonts(float scale);
     void new_frame();
     // Ends ImGui's frame and records it; inside the render pass.
     void draw(VkCommandBuffer cmd);

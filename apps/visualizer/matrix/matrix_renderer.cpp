@@ -40,15 +40,15 @@ MatrixRenderer::~MatrixRenderer() {
 }
 
 Result<void> MatrixRenderer::create_layouts() {
-    VkDescriptorSetLayoutBinding bindings[2] = {};
-    for (uint32_t i = 0; i < 2; ++i) {
-        bindings[i].binding = i == 0 ? MATRIX_BINDING_VALUES : MATRIX_BINDING_COLOURS;
+    VkDescriptorSetLayoutBinding bindings[MATRIX_BINDING_COUNT] = {};
+    for (uint32_t i = 0; i < MATRIX_BINDING_COUNT; ++i) {
+        bindings[i].binding = i;
         bindings[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
         bindings[i].descriptorCount = 1;
         bindings[i].stageFlags = VK_SHADER_STAGE_FRAGMENT_BIT;
     }
     VkDescriptorSetLayoutCreateInfo set{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
-    set.bindingCount = 2;
+    set.bindingCount = MATRIX_BINDING_COUNT;
     set.pBindings = bindings;
     if (VkResult r = vkCreateDescriptorSetLayout(device_.device(), &set, nullptr, &set_layout_))
         return vulkan_error("vkCreateDescriptorSetLayout", r);
@@ -61,7 +61,7 @@ Result<void> MatrixRenderer::create_layouts() {
     layout.pPushConstantRanges = &push;
     if (VkResult r = vkCreatePipelineLayout(device_.device(), &layout, nullptr, &layout_))
         return vulkan_error("vkCreatePipelineLayout", r);
-    const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 2 * kMostSets};
+    const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, MATRIX_BINDING_COUNT * kMostSets};
     VkDescriptorPoolCreateInfo pool{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
     pool.flags = VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT;
     pool.maxSets = kMostSets;
@@ -146,39 +146,51 @@ void MatrixRenderer::begin_frame(VkCommandBuffer cmd, VkExtent2D extent) {
     extent_ = extent;
 }
 
-VkDescriptorSet MatrixRenderer::set_of(const GpuBuffer& values) {
-    if (const auto found = sets_.find(values.handle()); found != sets_.end()) return found->second;
+VkDescriptorSet MatrixRenderer::set_of(const GpuBuffer& values, const GpuBuffer& hiding,
+                                       const GpuBuffer& other) {
+    const std::array<VkBuffer, 3> key = {values.handle(), hiding.handle(), other.handle()};
+    if (const auto found = sets_.find(key); found != sets_.end()) return found->second;
     VkDescriptorSetAllocateInfo allocate{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
     allocate.descriptorPool = pool_;
     allocate.descriptorSetCount = 1;
     allocate.pSetLayouts = &set_layout_;
     VkDescriptorSet set = VK_NULL_HANDLE;
     if (vkAllocateDescriptorSets(device_.device(), &allocate, &set) != VK_SUCCESS) return VK_NULL_HANDLE;
-    const VkDescriptorBufferInfo infos[2] = {{values.handle(), 0, values.size_bytes()},
-                                             {colours_.handle(), 0, colours_.size_bytes()}};
-    VkWriteDescriptorSet writes[2] = {};
-    for (uint32_t i = 0; i < 2; ++i) {
+    const GpuBuffer* buffers[MATRIX_BINDING_COUNT] = {};
+    buffers[MATRIX_BINDING_VALUES] = &values;
+    buffers[MATRIX_BINDING_COLOURS] = &colours_;
+    buffers[MATRIX_BINDING_HIDING] = &hiding;
+    buffers[MATRIX_BINDING_OTHER] = &other;
+    VkDescriptorBufferInfo infos[MATRIX_BINDING_COUNT];
+    VkWriteDescriptorSet writes[MATRIX_BINDING_COUNT] = {};
+    for (uint32_t i = 0; i < MATRIX_BINDING_COUNT; ++i) {
+        infos[i] = {buffers[i]->handle(), 0, buffers[i]->size_bytes()};
         writes[i].sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
         writes[i].dstSet = set;
-        writes[i].dstBinding = i == 0 ? MATRIX_BINDING_VALUES : MATRIX_BINDING_COLOURS;
+        writes[i].dstBinding = i;
         writes[i].descriptorCount = 1;
         writes[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
         writes[i].pBufferInfo = &infos[i];
     }
-    vkUpdateDescriptorSets(device_.device(), 2, writes, 0, nullptr);
-    sets_.emplace(values.handle(), set);
+    vkUpdateDescriptorSets(device_.device(), MATRIX_BINDING_COUNT, writes, 0, nullptr);
+    sets_.emplace(key, set);
     return set;
 }
 
 void MatrixRenderer::forget(VkBuffer buffer) {
-    const auto found = sets_.find(buffer);
-    if (found == sets_.end()) return;
-    vkFreeDescriptorSets(device_.device(), pool_, 1, &found->second);
-    sets_.erase(found);
+    for (auto at = sets_.begin(); at != sets_.end();) {
+        if (std::find(at->first.begin(), at->first.end(), buffer) == at->first.end()) {
+            ++at;
+            continue;
+        }
+        vkFreeDescriptorSets(device_.device(), pool_, 1, &at->second);
+        at = sets_.erase(at);
+    }
 }
 
-void MatrixRenderer::add(ImDrawList& list, const GpuBuffer& values, const MatrixView& view) {
-    const VkDescriptorSet set = set_of(values);
+void MatrixRenderer::add(ImDrawList& list, const GpuBuffer& values, const MatrixView& view,
+                         const GpuBuffer* hiding, const GpuBuffer* other) {
+    const VkDescriptorSet set = set_of(values, hiding ? *hiding : values, other ? *other : values);
     if (!set || view.rows == 0 || view.columns == 0) return;
     Request& request = requests_.emplace_back(Request{this, set, view});
     request.view.target_width = float(extent_.width);

@@ -7,6 +7,7 @@
 
 #include <imgui.h>
 
+#include <array>
 #include <deque>
 #include <map>
 
@@ -24,8 +25,11 @@ class MatrixRenderer {
     void begin_frame(VkCommandBuffer cmd, VkExtent2D extent);
     // Adds the picture to a draw list. `view` is in framebuffer pixels; target_* are filled in here. The
     // buffer must live until the frame has been drawn.
-    void add(ImDrawList& list, const GpuBuffer& values, const MatrixView& view);
-    // A buffer is about to go: forget its descriptor set. The device must be idle.
+    // `hiding` (null: the values themselves) is read with MATRIX_FLAG_HIDING, `other` with
+    // MATRIX_FLAG_DIFFERENCE.
+    void add(ImDrawList& list, const GpuBuffer& values, const MatrixView& view,
+             const GpuBuffer* hiding = nullptr, const GpuBuffer* other = nullptr);
+    // A buffer is about to go: forget its descriptor sets. The device must be idle.
     void forget(VkBuffer buffer);
 
   private:
@@ -33,7 +37,7 @@ class MatrixRenderer {
     Result<void> create_layouts();
     Result<void> create_pipeline(VkRenderPass render_pass);
     Result<void> create_colours();
-    VkDescriptorSet set_of(const GpuBuffer& values);
+    VkDescriptorSet set_of(const GpuBuffer& values, const GpuBuffer& hiding, const GpuBuffer& other);
     static void draw_callback(const ImDrawList* list, const ImDrawCmd* command);
 
     struct Request {
@@ -48,7 +52,7 @@ class MatrixRenderer {
     VkPipeline pipeline_ = VK_NULL_HANDLE;
     VkDescriptorPool pool_ = VK_NULL_HANDLE;
     GpuBuffer colours_;
-    std::map<VkBuffer, VkDescriptorSet> sets_;
+    std::map<std::array<VkBuffer, 3>, VkDescriptorSet> sets_;
     std::deque<Request> requests_;  // of this frame; addresses stay valid while it grows
     VkCommandBuffer cmd_ = VK_NULL_HANDLE;
     VkExtent2D extent_{};

@@ -1,13 +1,18 @@
 #include "model/attention_run.hpp"
 
+#include <fovea/inspect.hpp>
+
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 
 namespace fovea::visualizer {
 namespace {
 
-// A long matrix would not fit a screen or a buffer; the levels stay below it.
+// Scores, masked scores and weights are each kept whole up to here.
+constexpr uint64_t kMostCells = 24u << 20;
+constexpr uint64_t kMostTimedSlices = 1024;
 constexpr uint32_t kOutputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE | FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_MASKED |
                               FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_ROW_STATS;
 
@@ -40,11 +45,16 @@ Result<std::unique_ptr<AttentionRun>> AttentionRun::create(GpuDevice& device, co
 }
 
 AttentionRun::~AttentionRun() {
+    if (queries_) vkDestroyQueryPool(device_.device(), queries_, nullptr);
     if (arena_) vkDestroyDescriptorPool(device_.device(), arena_, nullptr);
 }
 
 Result<void> AttentionRun::upload(const Projected& p, const Settings& s) {
     const Shape &q = p.q.shape, &k = p.k.shape;
+    if (const uint64_t cells = q[1] * q[2] * k[2]; cells > kMostCells)
+        return Error{FOVEA_UNSUPPORTED, "length",
+                     std::to_string(q[1]) + " heads of " + format_count(q[2]) + " x " + format_count(k[2]) +
+                         " weights are above the " + format_count(kMostCells) + " that are kept as matrices"};
     desc_.batch = 1;
     desc_.heads_q = uint32_t(q[1]), desc_.heads_kv = uint32_t(k[1]);
     desc_.len_q = q[2], desc_.len_kv = k[2];
@@ -65,6 +75,12 @@ Result<void> AttentionRun::upload(const Projected& p, const Settings& s) {
         desc_.flags |= FOVEA_FLAG_ALIBI;
         const std::vector<float> slopes = alibi_slopes(desc_.heads_q);
         if (Result<void> r = put(device_, buffers_[FOVEA_BIND_ALIBI], std::as_bytes(std::span(slopes))); !r)
+            return r;
+    }
+    if (const std::vector<uint8_t> cells = mask_cells(s, q[2], k[2]); !cells.empty()) {
+        desc_.mask.present = 1;
+        desc_.mask.type = FOVEA_U8;
+        if (Result<void> r = put(device_, buffers_[FOVEA_BIND_MASK], std::as_bytes(std::span(cells))); !r)
             return r;
     }
     if (s.dropout && s.dropout_p > 0) {
@@ -111,6 +127,13 @@ Result<void> AttentionRun::allocate() {
         if (!made) return made.error();
         workspace_ = std::move(*made);
     }
+    if (device_.has_timestamps()) {
+        VkQueryPoolCreateInfo queries{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
+        queries.queryType = VK_QUERY_TYPE_TIMESTAMP;
+        queries.queryCount = uint32_t(2 * std::min(info_.slice_count, kMostTimedSlices));
+        if (VkResult r = vkCreateQueryPool(device_.device(), &queries, nullptr, &queries_))
+            return vulkan_error("vkCreateQueryPool", r);
+    }
     if (device_.facts().features & FOVEA_FEATURE_PUSH_DESCRIPTORS) return {};
     const auto sets = uint32_t(info_.slice_count * info_.dispatches_per_slice);
     const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, sets * FOVEA_MAX_DISPATCH_BINDINGS};
@@ -142,6 +165,12 @@ Result<bool> AttentionRun::advance(VkCommandBuffer cmd, double flops) {
     const double fitting = std::max(1.0, std::floor(flops / std::max(1.0, info_.max_slice_flops)));
     record.slice_count = std::min(info_.slice_count - next_slice_, uint64_t(std::min(fitting, 1e9)));
     record.arena.pool = arena_;
+    if (queries_ && next_slice_ < kMostTimedSlices) {
+        record.slice_count = std::min(record.slice_count, kMostTimedSlices - next_slice_);
+        record.timestamps = queries_;
+        record.first_query = uint32_t(2 * next_slice_);
+        vkCmdResetQueryPool(cmd, queries_, record.first_query, uint32_t(2 * record.slice_count));
+    }
     // Slices of an earlier frame may still use the workspace.
     foveaCmdSliceBarrier(plan_.get(), cmd);
     Diag diag;
@@ -169,7 +198,9 @@ Result<void> AttentionRun::run_on_cpu() {
     if (info_.workspace_bytes)
         run.workspace = {std::align(info_.workspace_alignment, info_.workspace_bytes, aligned, room),
                          info_.workspace_bytes};
+    const auto begin = std::chrono::steady_clock::now();
     if (Result<void> r = plan_.run_cpu(run); !r) return r;
+    times_.busy_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     next_slice_ = info_.slice_count;
     for (const GpuBuffer& buffer : buffers_)
         if (buffer.data()) buffer.flush();
@@ -181,6 +212,44 @@ std::vector<FoveaHostBuffer> AttentionRun::host_bindings() const {
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
         if (buffers_[i].data()) bindings[i] = {buffers_[i].data(), buffers_[i].size_bytes()};
     return bindings;
+}
+
+const RunTimes& AttentionRun::times() const {
+    if (!queries_ || on_cpu_ || times_.busy_s > 0 || !finished()) return times_;
+    const size_t timed = size_t(std::min(info_.slice_count, kMostTimedSlices));
+    std::vector<uint64_t> ticks(2 * timed);
+    if (vkGetQueryPoolResults(device_.device(), queries_, 0, uint32_t(ticks.size()), ticks.size() * 8,
+                              ticks.data(), 8, VK_QUERY_RESULT_64_BIT) != VK_SUCCESS)
+        return times_;
+    const double tick_s = double(device_.timestamp_period_ns()) * 1e-9;
+    for (size_t i = 0; i < timed; ++i) {
+        const SliceTime slice{double(ticks[2 * i] - ticks[0]) * tick_s,
+                              double(ticks[2 * i + 1] - ticks[0]) * tick_s};
+        times_.slices.push_back(slice);
+        times_.busy_s += slice.end_s - slice.begin_s;
+    }
+    // Of a longer run the first slices stand for all.
+    times_.busy_s *= double(info_.slice_count) / double(timed);
+    return times_;
+}
+
+double AttentionRun::useful_flops() const {
+    return 2.0 * desc_.batch * desc_.heads_q * double(desc_.len_q) * double(desc_.len_kv) *
+           (desc_.dim_qk + desc_.dim_v);
+}
+
+uint64_t AttentionRun::input_bytes() const {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
+        if (!(info_.output_mask >> i & 1)) sum += buffers_[i].size_bytes();
+    return sum;
+}
+
+uint64_t AttentionRun::output_bytes() const {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
+        if (info_.output_mask >> i & 1) sum += buffers_[i].size_bytes();
+    return sum;
 }
 
 std::span<const float> AttentionRun::values(FoveaBinding binding) const {

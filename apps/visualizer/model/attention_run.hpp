@@ -10,6 +10,14 @@
 
 namespace fovea::visualizer {
 
+struct SliceTime {
+    double begin_s = 0, end_s = 0;  // from the first slice's begin
+};
+struct RunTimes {
+    double busy_s = 0;              // 0: not known
+    std::vector<SliceTime> slices;  // the first ones, where the device has timestamps
+};
+
 class AttentionRun {
   public:
     // Uploads q, k, v and what the settings need, plans for `on_cpu` or the device, allocates outputs and
@@ -37,6 +45,14 @@ class AttentionRun {
     // The numbers of an output, for digits and picking; valid when finished() and the last submission has
     // ended.
     std::span<const float> values(FoveaBinding binding) const;
+    // Of the device, or of this thread on the CPU. Valid like values().
+    const RunTimes& times() const;
+    // Of the whole matrix, masked cells too; and of inputs and outputs, each once.
+    double useful_flops() const;
+    uint64_t bytes_moved() const { return input_bytes() + output_bytes(); }
+    uint64_t input_bytes() const;
+    uint64_t output_bytes() const;
+    uint64_t workspace_bytes() const { return workspace_.size_bytes() + cpu_workspace_.size(); }
     std::string explain() const { return plan_.explain(); }
 
   private:
@@ -55,6 +71,8 @@ class AttentionRun {
     GpuBuffer workspace_;
     std::vector<std::byte> cpu_workspace_;
     VkDescriptorPool arena_ = VK_NULL_HANDLE;  // only where push descriptors are missing
+    VkQueryPool queries_ = VK_NULL_HANDLE;
+    mutable RunTimes times_;
     uint64_t next_slice_ = 0;
 };
 

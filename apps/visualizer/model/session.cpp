@@ -1,12 +1,21 @@
 #include "model/session.hpp"
 
+#include "data/imported_file.hpp"
+#include "matrix/colouring.hpp"
+
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <utility>
 
 namespace fovea::visualizer {
 namespace {
 
-constexpr size_t kMostUndo = 200;
+constexpr size_t kMostUndo = 200, kMostRunTimes = 120, kMostProblems = 200;
+// Statistics of a stage are taken on this thread, between two frames.
+constexpr size_t kMostStatsValues = 16u << 20;
+constexpr size_t kHistogramBins = 64;
+constexpr double kRowSumAlarm = 1e-3;
 
 std::string scale_text(const Settings& s, const AttentionRun& run) {
     std::string text = "q \xc2\xb7 k";
@@ -24,10 +33,45 @@ std::string mask_text(const Settings& s) {
     if (s.windowed)
         text += std::string(text.empty() ? "" : ", ") + "window " + std::to_string(s.window_left) + ", " +
                 std::to_string(s.window_right);
+    if (s.pattern != MaskPattern::none)
+        text += std::string(text.empty() ? "" : ", ") + std::string(mask_pattern_name(s.pattern)) + " mask";
     return text.empty() ? "nothing is masked" : text;
 }
 
+// Session files have the stages in small letters, and scaled scores by that name.
+bool same_name(const std::string& a, const std::string& b) {
+    const auto small = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
+    if (a == "scores" && b == "scaled") return true;
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [&](char x, char y) { return small(x) == small(y); });
+}
+
+StageStats stats_of(std::span<const float> values) {
+    StageStats stats;
+    double sum = 0, low = INFINITY, high = -INFINITY;
+    uint64_t finite = 0;
+    for (const float value : values) {
+        if (std::isfinite(value)) {
+            sum += double(value);
+            low = std::min(low, double(value)), high = std::max(high, double(value));
+            ++finite;
+        } else if (std::isnan(value)) {
+            ++stats.nan;
+        } else {
+            ++(value < 0 ? stats.hidden : stats.infinite);
+        }
+    }
+    if (finite > 0) stats.low = low, stats.high = high, stats.mean = sum / double(finite);
+    return stats;
+}
+
 }  // namespace
+
+bool Stage::hidden(uint32_t head, uint64_t row, uint64_t column) const {
+    const size_t index = (head * rows + row) * columns + column;
+    const std::span<const float> from = hiding ? hiding_values : values;
+    return index < from.size() && std::isinf(from[index]) && from[index] < 0;
+}
 
 Session::~Session() = default;
 
@@ -66,20 +110,24 @@ Result<bool> Session::update(VkCommandBuffer cmd, double flops) {
         dirty_ = false;
         problem_.clear();
         // A refused change keeps the last result on the screen, with the reason beside it.
-        if (Result<void> r = rebuild(); !r) problem_ = r.error().field + ": " + r.error().text;
+        if (Result<void> r = rebuild(); !r) {
+            problem_ = r.error().field + ": " + r.error().text;
+            report(r.error().field, r.error().text, true);
+        }
         if (run_)
             if (Result<void> r = compute_at_once(flops); !r) return r.error();
     }
     if (!run_) return Error{FOVEA_INVALID_ARGUMENT, "settings", problem_};
     if (run_->finished()) {
+        if (complete()) collect_stats();
         if (updates_since_end_ < frames_in_flight_) ++updates_since_end_;
-        return !complete();
+        return !complete() || !stats_done_;
     }
     const Result<bool> advanced = run_->advance(cmd, flops);
     if (!advanced) return advanced.error();
     derived_cell_.reset();
     updates_since_end_ = 0;
-    return !complete();
+    return true;
 }
 
 // What fits one frame is there in the frame of the change: numbers do not blink while a slider is dragged.
@@ -100,11 +148,13 @@ Result<void> Session::compute_at_once(double flops) {
 }
 
 Result<void> Session::rebuild() {
-    Result<Projected> projected = project(settings_);
+    const bool from_file = settings_.file && settings_.mapping.kind != ImportKind::tables;
+    Result<Projected> projected = from_file ? project_import(settings_) : project(settings_);
     if (!projected) return projected.error();
     Result<std::unique_ptr<AttentionRun>> run = AttentionRun::create(device_, *projected, settings_, on_cpu_);
     if (!run) return run.error();
-    const std::string shown = view.stage < stages_.size() ? stages_[view.stage].name : "weights";
+    std::string shown = view.stage < stages_.size() ? stages_[view.stage].name : "weights";
+    if (!wanted_stage.empty()) shown = std::exchange(wanted_stage, "");
     for (const Stage& old : stages_) released.push_back(old.buffer->handle());
     stages_.clear();
     host_buffers_.clear();
@@ -113,19 +163,133 @@ Result<void> Session::rebuild() {
     for (const HostStage& host_stage : projected_.stages)
         if (Result<void> r = add_host_stage(host_stage); !r) return r;
     collect_stages();
+    if (settings_.file)
+        for (const HostStage& table : import_tables(settings_))
+            if (Result<void> r = add_host_stage(table); !r) return r;
+    for (const std::string& warning : projected_.warnings) report("file", warning, false);
+    stats_done_ = false;
+    head_stats_.clear();
+    summary_of_.clear();
     const auto find = [&](const std::string& name) {
-        return size_t(
-            std::find_if(stages_.begin(), stages_.end(), [&](const Stage& s) { return s.name == name; }) -
-            stages_.begin());
+        return size_t(std::find_if(stages_.begin(), stages_.end(),
+                                   [&](const Stage& s) { return same_name(s.name, name); }) -
+                      stages_.begin());
     };
     view.stage = find(shown);
     if (view.stage == stages_.size()) view.stage = find("weights");
-    view.head = std::min<uint32_t>(view.head, uint32_t(stage().heads - 1));
-    view.picked_row = std::clamp(view.picked_row, 0, int(stage().rows) - 1);
-    view.picked_column = std::clamp(view.picked_column, 0, int(stage().columns) - 1);
+    keep_pick_in_range();
     derived_cell_.reset();
     derivation_.reset();
     return {};
+}
+
+void Session::keep_pick_in_range() {
+    view.head = std::min<uint32_t>(view.head, uint32_t(stage().heads - 1));
+    view.picked_row = std::clamp(view.picked_row, 0, int(stage().rows) - 1);
+    view.picked_column = std::clamp(view.picked_column, 0, int(stage().columns) - 1);
+    if (view.compared_head >= int(stage().heads)) view.compared_head = -1;
+}
+
+void Session::show_stage(size_t index) {
+    view.stage = std::min(index, stages_.size() - 1);
+    view.zoom = view.pan_x = view.pan_y = 0;
+    view.range_low = view.range_high = NAN;
+    keep_pick_in_range();
+}
+
+const Stage* Session::find_stage(std::string_view name) const {
+    for (const Stage& stage : stages_)
+        if (stage.name == name) return &stage;
+    return nullptr;
+}
+
+void Session::compute_on_cpu(bool on_cpu) {
+    if (on_cpu == on_cpu_) return;
+    on_cpu_ = on_cpu;
+    dirty_ = true;
+}
+
+void Session::report(std::string where, std::string text, bool error) {
+    const bool repeated = !problems.empty() && problems.back().where == where && problems.back().text == text;
+    if (!repeated && problems.size() < kMostProblems)
+        problems.push_back({std::move(where), std::move(text), error});
+}
+
+bool Session::open_file(const std::string& path) {
+    Result<std::shared_ptr<const ImportedFile>> file = open_import(path);
+    if (!file) {
+        report(file.error().field, file.error().text, true);
+        ui.bottom = BottomTab::problems;
+        return false;
+    }
+    change(settings_for(std::move(*file), settings_));
+    ui.centre = CentreTab::matrix;
+    return true;
+}
+
+// What the pipeline rail says of each stage, and alarms for numbers that cannot be right.
+void Session::collect_stats() {
+    if (stats_done_) return;
+    stats_done_ = true;
+    if (const double busy = run_->times().busy_s; busy > 0) {
+        if (run_seconds_.size() == kMostRunTimes) run_seconds_.erase(run_seconds_.begin());
+        run_seconds_.push_back(busy);
+    }
+    for (Stage& stage : stages_) {
+        for (uint32_t head = 0; head < stage.heads; ++head)
+            stage.ranges.push_back(fitted_range(stage.head_values(head)));
+        if (stage.values.size() > kMostStatsValues) continue;
+        stage.stats = stats_of(stage.values);
+        if (stage.stats->nan > 0)
+            report(stage.name, format_count(stage.stats->nan) + " values are not numbers", true);
+        if (stage.stats->infinite > 0)
+            report(stage.name, format_count(stage.stats->infinite) + " values are infinite", true);
+        if (stage.name != "weights" || settings_.dropout) continue;
+        for (uint64_t row = 0; row < stage.heads * stage.rows; ++row) {
+            double sum = 0;
+            for (const float w : stage.values.subspan(row * stage.columns, stage.columns)) sum += double(w);
+            if (sum == 0 || std::abs(sum - 1) <= kRowSumAlarm) continue;
+            report(stage.name,
+                   "row " + std::to_string(row % stage.rows) + " of head " +
+                       std::to_string(row / stage.rows + 1) + " sums to " + format_number(sum, 7),
+                   true);
+            break;
+        }
+    }
+}
+
+const HeadSummary& Session::head_summary() {
+    const Stage& s = stage();
+    const Colouring colouring = colouring_of(view, s.ranges.at(view.head));
+    const std::string key = s.name + "/" + std::to_string(view.head) + "/" + format_number(colouring.low, 9) +
+                            "/" + format_number(colouring.high, 9) + "/" + spread_name(colouring.spread);
+    if (key == summary_of_) return summary_;
+    summary_of_ = key;
+    summary_ = {std::vector<float>(s.rows), std::vector<float>(s.rows), std::vector<float>(s.columns),
+                std::vector<uint32_t>(kHistogramBins)};
+    const std::span<const float> values = s.head_values(view.head);
+    for (uint64_t row = 0; row < s.rows; ++row) {
+        double sum = 0, entropy = 0;
+        for (uint64_t column = 0; column < s.columns; ++column) {
+            const float value = values[row * s.columns + column];
+            if (!std::isfinite(value)) continue;
+            sum += double(value);
+            if (value > 0) entropy -= double(value) * std::log(double(value));
+            summary_.column_sums[column] += value;
+            ++summary_.histogram[size_t(colouring.place(double(value)) * (kHistogramBins - 1) + 0.5)];
+        }
+        summary_.row_sums[row] = float(sum);
+        summary_.row_entropies[row] = float(entropy);
+    }
+    return summary_;
+}
+
+const std::vector<HeadStats>& Session::head_stats() {
+    const Stage* weights = complete() ? find_stage("weights") : nullptr;
+    if (weights && head_stats_.empty() && weights->values.size() <= kMostStatsValues)
+        for (uint32_t head = 0; head < weights->heads; ++head)
+            head_stats_.push_back(fovea::head_stats(weights->head_values(head), weights->columns));
+    return head_stats_;
 }
 
 Result<void> Session::add_host_stage(const HostStage& stage) {
@@ -140,7 +304,7 @@ Result<void> Session::add_host_stage(const HostStage& stage) {
     row.columns = t.columns();
     row.rows = t.rows() / row.heads;
     row.buffer = host_buffers_.back().get();
-    row.values = t.values;
+    row.values = {reinterpret_cast<const float*>(row.buffer->data()), t.values.size()};
     row.row_tokens = stage.name.substr(0, 2) != "W_";
     stages_.push_back(row);
     return {};
@@ -170,6 +334,10 @@ void Session::collect_stages() {
         stage.values = run_->values(row.binding);
         stage.over_keys = row.over_keys;
         stage.row_tokens = true;
+        if (row.binding == FOVEA_BIND_WEIGHTS) {
+            stage.hiding = &run_->buffer(FOVEA_BIND_MASKED);
+            stage.hiding_values = run_->values(FOVEA_BIND_MASKED);
+        }
         stages_.push_back(stage);
     }
 }

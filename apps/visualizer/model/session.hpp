@@ -4,10 +4,10 @@
 #include "model/attention_run.hpp"
 #include "model/settings.hpp"
 #include "model/token_model.hpp"
+#include "model/view_state.hpp"
 #include "theme.hpp"
 
 #include <fovea/inspect.hpp>
-#include <fovea/inspect/colour_map.hpp>
 
 #include <memory>
 #include <optional>
@@ -15,6 +15,11 @@
 #include <vector>
 
 namespace fovea::visualizer {
+
+struct StageStats {
+    double low = 0, mean = 0, high = 0;          // of the finite values
+    uint64_t nan = 0, infinite = 0, hidden = 0;  // hidden: -inf, a masked score
+};
 
 // A row of the pipeline rail, and a matrix to look at.
 struct Stage {
@@ -24,17 +29,28 @@ struct Stage {
     std::span<const float> values;      // the same numbers, for digits
     bool over_keys = false;             // columns are keys and rows queries: a cell has a derivation
     bool row_tokens = false;            // rows are tokens
+    std::optional<StageStats> stats;    // once complete, of stages that are not too large
+    std::vector<ColourRange> ranges;    // once complete, of each head
+    // Weights: cells whose masked score is -inf are hatched, so the masked scores; else null.
+    const GpuBuffer* hiding = nullptr;
+    std::span<const float> hiding_values;
+
+    std::span<const float> head_values(uint32_t head) const {
+        return values.subspan(head * rows * columns, rows * columns);
+    }
+    bool hidden(uint32_t head, uint64_t row, uint64_t column) const;
 };
 
-struct ViewState {
-    size_t stage = 0;
-    uint32_t head = 0;
-    int picked_row = 1, picked_column = 1;
-    ColourMap map = ColourMap::viridis;
-    bool automatic_map = true;  // diverging for stages with negative numbers
-    bool logarithmic = false;
-    float zoom = 0;  // pixels for a cell; 0: fit
-    float pan_x = 0, pan_y = 0;
+// Of the shown head: what stands beside the matrix.
+struct HeadSummary {
+    std::vector<float> row_sums, row_entropies, column_sums;  // hidden and non-finite cells left out
+    std::vector<uint32_t> histogram;                          // of finite values over the shown range
+};
+
+// A line of the Problems panel.
+struct Problem {
+    std::string where, text;
+    bool error = false;  // else a warning
 };
 
 class Session {
@@ -65,19 +81,39 @@ class Session {
     const std::vector<std::string>& tokens() const { return projected_.tokens; }
     const std::vector<Stage>& stages() const { return stages_; }
     const Stage& stage() const { return stages_[view.stage]; }
+    const Stage* find_stage(std::string_view name) const;
+    // Shows a stage: its pick and head within range, the view fitted.
+    void show_stage(size_t index);
     const AttentionRun& run() const { return *run_; }
+    GpuDevice& device() const { return device_; }
     bool on_cpu() const { return on_cpu_; }
+    // The same session on the processor or the device, from the next frame on.
+    void compute_on_cpu(bool on_cpu);
     const std::string& device_name() const { return device_.name(); }
-    const std::string& problem() const {
-        return problem_;
-    }  // why the last change was refused; empty: it was not
+    // Why the last change was refused; empty: it was not.
+    const std::string& problem() const { return problem_; }
 
     // The derivation of the picked cell, recomputed from q, k, v; none where the stage is not over keys.
     const std::optional<Derivation>& derivation();
+    // Of the weights of each head; empty until complete.
+    const std::vector<HeadStats>& head_stats();
+
+    const HeadSummary& head_summary();
+    // Device time of the last results, the newest last.
+    const std::vector<double>& run_seconds() const { return run_seconds_; }
+
+    // Opens a file of tensors; a refusal becomes a line of the Problems panel.
+    bool open_file(const std::string& path);
+    void report(std::string where, std::string text, bool error);
 
     ViewState view;
+    UiState ui;
+    std::vector<Problem> problems;
     Theme theme = Theme::dark;
     bool wants_to_quit = false;
+    std::string wanted_stage;    // shown once it is there, by its name in any case
+    std::string restorable;      // a session that a run before could not end; empty: there is none
+    std::string wanted_picture;  // a PNG file to draw after this frame
     // Buffers that the matrix renderer has to forget before they go.
     std::vector<VkBuffer> released;
 
@@ -85,6 +121,8 @@ class Session {
     Result<void> rebuild();
     Result<void> compute_at_once(double flops);
     void collect_stages();
+    void keep_pick_in_range();
+    void collect_stats();
     Result<void> add_host_stage(const HostStage& stage);
 
     GpuDevice& device_;
@@ -101,6 +139,11 @@ class Session {
     std::string problem_;
     std::optional<Derivation> derivation_;
     std::optional<Cell> derived_cell_;
+    std::vector<HeadStats> head_stats_;
+    bool stats_done_ = false;
+    std::vector<double> run_seconds_;
+    HeadSummary summary_;
+    std::string summary_of_;  // what summary_ was made of
 };
 
 }  // namespace fovea::visualizer

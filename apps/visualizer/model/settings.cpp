@@ -1,8 +1,15 @@
 #include "model/settings.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace fovea::visualizer {
+
+std::string_view mask_pattern_name(MaskPattern pattern) {
+    constexpr std::array<std::string_view, kMaskPatternCount> kNames = {"none",    "padding", "prefix",
+                                                                        "strided", "block",   "painted"};
+    return kNames.at(size_t(pattern));
+}
 
 std::string_view level_name(int level) {
     constexpr std::array<std::string_view, kLevelCount> kNames = {"Attention without weights",
@@ -23,6 +30,25 @@ Settings level_settings(int level) {
     s.dropout = level == 4;
     if (level == 3 || level == 4) s.weight_seed = 789;
     return s;
+}
+
+std::vector<uint8_t> mask_cells(const Settings& s, uint64_t rows, uint64_t keys) {
+    if (s.pattern == MaskPattern::none) return {};
+    if (s.pattern == MaskPattern::painted)
+        return s.painted.size() == rows * keys ? s.painted : std::vector<uint8_t>(rows * keys, 1);
+    const uint64_t hidden_tail = std::max<uint64_t>(keys / 3, 1), prefix = (keys + 2) / 3;
+    std::vector<uint8_t> cells(rows * keys);
+    for (uint64_t i = 0; i < rows; ++i) {
+        for (uint64_t j = 0; j < keys; ++j) {
+            bool visible = true;
+            if (s.pattern == MaskPattern::padding) visible = j + hidden_tail < keys;
+            if (s.pattern == MaskPattern::prefix) visible = j <= i || j < prefix;
+            if (s.pattern == MaskPattern::strided) visible = j <= i && (i - j) % 2 == 0;
+            if (s.pattern == MaskPattern::block) visible = i / 2 == j / 2;
+            cells[i * keys + j] = visible;
+        }
+    }
+    return cells;
 }
 
 }  // namespace fovea::visualizer

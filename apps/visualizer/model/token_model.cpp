@@ -66,7 +66,8 @@ Result<void> project_qkv(Projected& p, const QkvLayers& layers, uint64_t heads) 
     add_stage(p, "W_query", "drawn from the seed", layers.q.weight);
     add_stage(p, "W_key", "drawn from the seed", layers.k.weight);
     add_stage(p, "W_value", "drawn from the seed", layers.v.weight);
-    p.q = as_heads(*q, heads), p.k = as_heads(*k, heads), p.v = as_heads(*v, heads);
+    const uint64_t kv_heads = heads * k->columns() / q->columns();
+    p.q = as_heads(*q, heads), p.k = as_heads(*k, kv_heads), p.v = as_heads(*v, kv_heads);
     return {};
 }
 
@@ -95,13 +96,13 @@ Result<void> project_stacked(Projected& p, TorchGenerator& random, uint64_t head
 }
 
 // Level 7: one joint projection with bias at GPT-2 small's shape, weights of standard deviation 0.02.
-Result<void> project_gpt(Projected& p, TorchGenerator& random) {
+Result<void> project_gpt(Projected& p, TorchGenerator& random, uint64_t kv_heads) {
     constexpr uint64_t kHeads = 12, kWidth = 768;
-    p.inputs = F32Tensor(Shape{p.tokens.size(), kWidth});
-    for (uint64_t i = 0; i < p.tokens.size(); ++i) {
-        TorchGenerator of_word(fnv1a(p.tokens[i]));
-        of_word.randn(p.inputs.row(i));
-    }
+    if (kv_heads == 0) kv_heads = kHeads;
+    if (kHeads % kv_heads != 0)
+        return Error{FOVEA_INVALID_ARGUMENT, "KV heads",
+                     std::to_string(kv_heads) + " do not divide " + std::to_string(kHeads) + " query heads"};
+    p.inputs = drawn_inputs(p.tokens, kWidth);
     p.stages[0].tensor = p.inputs;
     const auto normal_layer = [&](uint64_t d_out) {
         Linear layer;
@@ -110,7 +111,8 @@ Result<void> project_gpt(Projected& p, TorchGenerator& random) {
         for (float& w : layer.weight.values) w *= 0.02f;
         return layer;
     };
-    const QkvLayers layers = {normal_layer(kWidth), normal_layer(kWidth), normal_layer(kWidth)};
+    const uint64_t kv_width = kWidth / kHeads * kv_heads;
+    const QkvLayers layers = {normal_layer(kWidth), normal_layer(kv_width), normal_layer(kv_width)};
     p.output_layer = normal_layer(kWidth);
     p.has_output_layer = true;
     return project_qkv(p, layers, kHeads);
@@ -154,9 +156,26 @@ F32Tensor embed_words(const std::vector<std::string>& tokens) {
     return inputs;
 }
 
+std::vector<std::string> text_tokens(const Settings& s) {
+    std::vector<std::string> typed = split_words(s.text, kMostTokens);
+    if (s.level != 7 || s.length <= 0 || typed.empty()) return typed;
+    std::vector<std::string> tokens(std::min(size_t(s.length), kMostTokens));
+    for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = typed[i % typed.size()];
+    return tokens;
+}
+
+F32Tensor drawn_inputs(const std::vector<std::string>& tokens, uint64_t width) {
+    F32Tensor inputs(Shape{tokens.size(), width});
+    for (size_t i = 0; i < tokens.size(); ++i) {
+        TorchGenerator of_word(fnv1a(tokens[i]));
+        of_word.randn(inputs.row(i));
+    }
+    return inputs;
+}
+
 Result<Projected> project(const Settings& s) {
     Projected p;
-    p.tokens = split_words(s.text, kMostTokens);
+    p.tokens = text_tokens(s);
     if (p.tokens.empty()) return Error{FOVEA_INVALID_ARGUMENT, "text", "there is no word in the text"};
     p.inputs = embed_words(p.tokens);
     add_stage(p, "inputs",
@@ -188,7 +207,7 @@ Result<Projected> project(const Settings& s) {
             break;
         }
         case 7:
-            done = project_gpt(p, random);
+            done = project_gpt(p, random, uint64_t(s.kv_heads));
             break;
         default: {
             const QkvLayers layers = {drawn_linear(random, d_in, 2, false),
@@ -198,10 +217,20 @@ Result<Projected> project(const Settings& s) {
         }
     }
     if (!done) return done.error();
+    if (s.rope && s.level > 1) {
+        if (p.q.shape[3] % 2 != 0)
+            return Error{FOVEA_INVALID_ARGUMENT, "RoPE", "heads of width 1 cannot be rotated"};
+        StrictExecutor strict;
+        for (F32Tensor* t : {&p.q, &p.k}) {
+            Result<F32Tensor> rotated = strict.rope(*t, Rope{});
+            if (!rotated) return rotated.error();
+            *t = std::move(*rotated);
+        }
+    }
     if (s.scaled) p.divisor = std::sqrt(float(p.q.shape[3]));
     if (s.level > 1) {
-        add_stage(p, "queries", "inputs W_query", heads_only(p.q));
-        add_stage(p, "keys", "inputs W_key", heads_only(p.k));
+        add_stage(p, "queries", s.rope ? "rotated(inputs W_query)" : "inputs W_query", heads_only(p.q));
+        add_stage(p, "keys", s.rope ? "rotated(inputs W_key)" : "inputs W_key", heads_only(p.k));
         add_stage(p, "values", "inputs W_value", heads_only(p.v));
     }
     return p;

@@ -22,10 +22,11 @@ struct Projected {
     std::vector<std::string> tokens;
     F32Tensor inputs;               // [L, d_in]
     std::vector<HostStage> stages;  // inputs, weights and what they gave
-    F32Tensor q, k, v;              // [1, H, L, D]
+    F32Tensor q, k, v;              // [1, H, L, D]; k and v may have fewer heads
     float divisor = 1;              // of the scores, before the temperature
     bool has_output_layer = false;
     Linear output_layer;  // level 6 and 7
+    std::vector<std::string> warnings;
 };
 
 // Words of the text, at most `limit` of them; punctuation is a token of its own.
@@ -34,6 +35,11 @@ std::vector<std::string> split_words(const std::string& text, size_t limit);
 // The six words of the tutorials' sentence have the tutorials' vectors; any other word has one drawn from its
 // letters.
 F32Tensor embed_words(const std::vector<std::string>& tokens);
+
+// The tokens of the settings' text.
+std::vector<std::string> text_tokens(const Settings& settings);
+// A normal vector for each token, drawn from its letters: [L, width].
+F32Tensor drawn_inputs(const std::vector<std::string>& tokens, uint64_t width);
 
 Result<Projected> project(const Settings& settings);
 

@@ -46,6 +46,10 @@ void draw_terms(const PanelContext& ui, const Derivation& d) {
         order.resize(kMostTerms);
         std::sort(order.begin(), order.end());
     }
+    if (ui.session.ui.sort_by_size)
+        std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+            return std::abs(d.terms[a].product) > std::abs(d.terms[b].product);
+        });
     for (const size_t i : order) {
         ImGui::TableNextRow();
         for (const float value : {d.terms[i].q, d.terms[i].k, d.terms[i].product, d.terms[i].running_sum}) {
@@ -59,12 +63,19 @@ void draw_terms(const PanelContext& ui, const Derivation& d) {
         ImGui::TextDisabled("the %zu largest of %zu products", order.size(), d.terms.size());
 }
 
+size_t cell_index(const PanelContext& ui) {
+    const ViewState& view = ui.session.view;
+    return size_t(view.picked_row) * ui.session.stage().columns + size_t(view.picked_column);
+}
+
 void draw_steps(const PanelContext& ui, const Derivation& d) {
     if (!ImGui::BeginTable("steps", 3, ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_BordersInnerH))
         return;
     ImGui::TableSetupColumn("name");
     ImGui::TableSetupColumn("how", ImGuiTableColumnFlags_WidthStretch);
     ImGui::TableSetupColumn("value");
+    const float shown = ui.session.stage().head_values(ui.session.view.head)[cell_index(ui)];
+    step(ui, ui.session.on_cpu() ? "Processor" : "device", "the number that is drawn", number(shown), true);
     step(ui, "q \xc2\xb7 k", "sum of the products", number(d.dot));
     step(ui, "score", "\xc3\x97 " + format_number(d.scale, 5), number(d.score));
     if (d.softcap > 0)
@@ -113,7 +124,7 @@ void draw_inspector_panel(PanelContext& ui) {
         stage.row_tokens ? token_label(session, uint64_t(view.picked_row)) : std::to_string(view.picked_row);
     const std::string column = stage.over_keys ? token_label(session, uint64_t(view.picked_column))
                                                : std::to_string(view.picked_column);
-    heading(ui, "Cell", (row + " \xe2\x86\x92 " + column).c_str());
+    heading(ui, view.pinned ? "Cell, pinned" : "Cell", (row + " \xe2\x86\x92 " + column).c_str());
     const std::optional<Derivation>& d = session.derivation();
     if (!d) {
         ImGui::PushTextWrapPos();
@@ -123,8 +134,10 @@ void draw_inspector_panel(PanelContext& ui) {
         ImGui::PopTextWrapPos();
         return;
     }
-    draw_terms(ui, *d);
     draw_steps(ui, *d);
+    ImGui::Dummy({0, 4 * ui.scale});
+    ImGui::Checkbox("largest products first", &session.ui.sort_by_size);
+    draw_terms(ui, *d);
     draw_contribution(ui, *d);
     if (ImGui::SmallButton("Copy as CSV")) ImGui::SetClipboardText(derivation_csv(*d).c_str());
     ImGui::SameLine();

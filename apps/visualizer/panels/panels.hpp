@@ -18,17 +18,31 @@ void draw_top_bar(PanelContext& ui);
 void draw_tokens_panel(PanelContext& ui);
 void draw_pipeline_panel(PanelContext& ui);
 void draw_matrix_panel(PanelContext& ui);
+void draw_compare_panel(PanelContext& ui);
+void draw_mask_panel(PanelContext& ui);
 void draw_inspector_panel(PanelContext& ui);
 void draw_parameters_panel(PanelContext& ui);
 void draw_heads_panel(PanelContext& ui);
+void draw_gpu_panel(PanelContext& ui);
+void draw_memory_panel(PanelContext& ui);
+void draw_problems_panel(PanelContext& ui);
 void draw_status_bar(PanelContext& ui);
+
+// Over everything: file browser, import sheet, keys, palette, go to.
+void draw_dialogs(PanelContext& ui);
+void draw_file_browser(PanelContext& ui);
+void draw_import_sheet(PanelContext& ui);
 
 // The whole window: top bar, columns, bottom strip, status bar.
 void draw_main_window(PanelContext& ui);
 
 // A panel's heading, and a soft second line where `note` is not empty.
 void heading(const PanelContext& ui, const char* title, const char* note = "");
+// A row of words, one of them chosen; true when another was.
+bool tabs(const PanelContext& ui, std::span<const char* const> names, int& chosen);
 // "journey", or the index where there is no token.
 std::string token_label(const Session& session, uint64_t index);
+std::string row_label(const Session& session, uint64_t row);
+std::string column_label(const Session& session, uint64_t column);
 
 }  // namespace fovea::visualizer

@@ -18,9 +18,12 @@ struct Knobs {
         if (ImGui::SliderFloat(label, &value, low, high, format, ImGuiSliderFlags_AlwaysClamp))
             ui.session.change(next, ImGui::GetID(label));
     }
-    void slider(const char* label, int& value, int low, int high) {
+    void slider(const char* label, int& value, int low, int high, const char* format = nullptr) {
         ImGui::SetNextItemWidth(150 * ui.scale);
-        if (ImGui::SliderInt(label, &value, low, high, value < 0 ? "unbounded" : "%d",
+        if (ImGui::SliderInt(label, &value, low, high,
+                             format      ? format
+                             : value < 0 ? "unbounded"
+                                         : "%d",
                              ImGuiSliderFlags_AlwaysClamp))
             ui.session.change(next, ImGui::GetID(label));
     }
@@ -33,6 +36,33 @@ struct Knobs {
         }
     }
 };
+
+void draw_pattern(Knobs& knobs, Settings& s) {
+    ImGui::SetNextItemWidth(150 * knobs.ui.scale);
+    if (!ImGui::BeginCombo("pattern", std::string(mask_pattern_name(s.pattern)).c_str())) return;
+    for (int i = 0; i < kMaskPatternCount; ++i) {
+        if (!ImGui::Selectable(std::string(mask_pattern_name(MaskPattern(i))).c_str(),
+                               s.pattern == MaskPattern(i)))
+            continue;
+        s.pattern = MaskPattern(i);
+        knobs.ui.session.change(s);
+    }
+    ImGui::EndCombo();
+}
+
+// 12 query heads share 12, 6, 4, 3, 2 or 1 key heads.
+void draw_kv_heads(Knobs& knobs, Settings& s) {
+    ImGui::SetNextItemWidth(150 * knobs.ui.scale);
+    const int current = s.kv_heads == 0 ? 12 : s.kv_heads;
+    if (!ImGui::BeginCombo("KV heads", std::to_string(current).c_str())) return;
+    for (const int count : {12, 6, 4, 3, 2, 1}) {
+        const char* note = count == 12 ? "12  one for each" : count == 1 ? "1  for all" : nullptr;
+        if (!ImGui::Selectable(note ? note : std::to_string(count).c_str(), count == current)) continue;
+        s.kv_heads = count == 12 ? 0 : count;
+        knobs.ui.session.change(s);
+    }
+    ImGui::EndCombo();
+}
 
 }  // namespace
 
@@ -55,6 +85,11 @@ void draw_parameters_panel(PanelContext& ui) {
         knobs.slider("keys after", s.window_right, -1, last);
     }
     knobs.toggle("ALiBi", s.alibi);
+    if (s.level >= 2) {
+        ImGui::SameLine(130 * ui.scale);
+        knobs.toggle("RoPE", s.rope);
+    }
+    draw_pattern(knobs, s);
     ImGui::Dummy({0, 3 * ui.scale});
     knobs.toggle("dropout", s.dropout);
     if (s.dropout) {
@@ -62,9 +97,15 @@ void draw_parameters_panel(PanelContext& ui) {
         knobs.seed("dropout seed", s.dropout_seed);
     }
     if (s.level > 1) knobs.seed("weight seed", s.weight_seed);
+    if (s.level == 7) {
+        draw_kv_heads(knobs, s);
+        knobs.slider("tokens", s.length, 0, 1024, s.length == 0 ? "as typed" : "%d");
+    }
     if (ImGui::Button("Reset to the level's own")) {
         Settings reset = level_settings(s.level);
         reset.text = s.text;
+        reset.file = s.file;
+        reset.mapping = s.mapping;
         ui.session.change(reset);
     }
 }

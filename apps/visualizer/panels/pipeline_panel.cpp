@@ -15,12 +15,7 @@ void draw_pipeline_panel(PanelContext& ui) {
         const float width = ImGui::GetContentRegionAvail().x, height = 2 * line + 10 * ui.scale;
         ImGui::PushID(int(i));
         if (ImGui::InvisibleButton("stage", {width, height})) {
-            session.view.stage = i;
-            session.view.zoom = 0;
-            session.view.pan_x = session.view.pan_y = 0;
-            session.view.head = std::min<uint32_t>(session.view.head, uint32_t(stage.heads - 1));
-            session.view.picked_row = std::min(session.view.picked_row, int(stage.rows) - 1);
-            session.view.picked_column = std::min(session.view.picked_column, int(stage.columns) - 1);
+            session.show_stage(i);
         }
         ImDrawList& draw = *ImGui::GetWindowDrawList();
         if (current || ImGui::IsItemHovered())
@@ -30,8 +25,7 @@ void draw_pipeline_panel(PanelContext& ui) {
         const std::string shape = stage.heads > 1 ? format_shape({stage.heads, stage.rows, stage.columns})
                                                   : format_shape({stage.rows, stage.columns});
         const float x = at.x + 12 * ui.scale, y = at.y + 4 * ui.scale;
-        draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {x, y}, current ? colours.text : colours.text,
-                     stage.name.c_str());
+        draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {x, y}, colours.text, stage.name.c_str());
         const float shape_width =
             ui.fonts.small->CalcTextSizeA(ui.fonts.small->FontSize, 1e6f, 0, shape.c_str()).x;
         draw.AddText(ui.fonts.small, ui.fonts.small->FontSize,
@@ -39,6 +33,18 @@ void draw_pipeline_panel(PanelContext& ui) {
                      shape.c_str());
         draw.AddText(ui.fonts.small, ui.fonts.small->FontSize, {x, y + line + 2 * ui.scale},
                      colours.text_soft, stage.formula.c_str());
+        if (stage.stats && (stage.stats->nan > 0 || stage.stats->infinite > 0))
+            draw.AddCircleFilled({at.x + width - 6 * ui.scale, at.y + height / 2}, 3 * ui.scale,
+                                 colours.warning);
+        if (ImGui::IsItemHovered() && stage.stats) {
+            const StageStats& stats = *stage.stats;
+            ImGui::SetTooltip(
+                "%s\nsmallest %s, mean %s, largest %s\n%llu masked, %llu not numbers, %llu infinite\n%s",
+                stage.name.c_str(), format_number(stats.low, 5).c_str(), format_number(stats.mean, 5).c_str(),
+                format_number(stats.high, 5).c_str(), static_cast<unsigned long long>(stats.hidden),
+                static_cast<unsigned long long>(stats.nan), static_cast<unsigned long long>(stats.infinite),
+                format_bytes(stage.buffer->size_bytes()).c_str());
+        }
         ImGui::PopID();
     }
 }

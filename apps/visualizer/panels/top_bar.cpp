@@ -1,18 +1,19 @@
 #include "panels/panels.hpp"
 
-namespace fovea::visualizer {
+#include "data/exporting.hpp"
+#include "data/imported_file.hpp"
 
-void draw_top_bar(PanelContext& ui) {
+#include <filesystem>
+#include <utility>
+
+namespace fovea::visualizer {
+namespace {
+
+void draw_levels(PanelContext& ui) {
     Session& session = ui.session;
-    ImGui::SetCursorPosY(9 * ui.scale);
-    ImGui::AlignTextToFramePadding();
-    ImGui::PushFont(ui.fonts.strong);
-    ImGui::TextUnformatted("Fovea");
-    ImGui::PopFont();
-    ImGui::SameLine(0, 22 * ui.scale);
     const Palette& colours = palette(session.theme);
     for (int level = 1; level <= kLevelCount; ++level) {
-        const bool current = session.settings().level == level;
+        const bool current = !session.settings().file && session.settings().level == level;
         if (level > 1) ImGui::SameLine(0, 4 * ui.scale);
         if (current) {
             ImGui::PushStyleColor(ImGuiCol_Button, colours.accent);
@@ -27,11 +28,64 @@ void draw_top_bar(PanelContext& ui) {
             session.change(next);
         }
         if (!current && ImGui::IsItemHovered())
-            ImGui::SetTooltip("%s", std::string(level_name(level)).c_str());
+            ImGui::SetTooltip("%s (Alt+%d)", std::string(level_name(level)).c_str(), level);
         if (current) ImGui::PopStyleColor(3);
     }
-    const float right = ImGui::GetWindowWidth() - 214 * ui.scale;
-    ImGui::SameLine(right);
+}
+
+void draw_file(PanelContext& ui) {
+    Session& session = ui.session;
+    if (!session.settings().file) return;
+    ImGui::SameLine(0, 10 * ui.scale);
+    const std::string path = session.settings().file->path;
+    const std::string name =
+        path.empty() ? "tensors of the session" : std::filesystem::path(path).filename().string();
+    if (ImGui::Button((printable_name(name, 40) + "  \xe2\x80\xa6").c_str()))
+        session.ui.open_dialog(Dialog::import_sheet);
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("How its tensors are read");
+    ImGui::SameLine(0, 4 * ui.scale);
+    if (ImGui::Button("\xc3\x97")) {
+        Settings next = level_settings(session.settings().level);
+        next.text = session.settings().text;
+        session.change(next);
+    }
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Close the file");
+}
+
+void draw_device(PanelContext& ui) {
+    Session& session = ui.session;
+    ImGui::SetNextItemWidth(196 * ui.scale);
+    const std::string current = session.on_cpu() ? "Processor" : session.device_name();
+    if (!ImGui::BeginCombo("##device", current.c_str())) return;
+    if (ImGui::Selectable(session.device_name().c_str(), !session.on_cpu())) session.compute_on_cpu(false);
+    if (ImGui::Selectable("Processor (SIMD)", session.on_cpu())) session.compute_on_cpu(true);
+    ImGui::EndCombo();
+}
+
+}  // namespace
+
+void draw_top_bar(PanelContext& ui) {
+    Session& session = ui.session;
+    ImGui::SetCursorPosY(9 * ui.scale);
+    ImGui::AlignTextToFramePadding();
+    ImGui::PushFont(ui.fonts.strong);
+    ImGui::TextUnformatted("Fovea");
+    ImGui::PopFont();
+    ImGui::SameLine(0, 18 * ui.scale);
+    if (ImGui::Button("Open")) session.ui.open_dialog(Dialog::open);
+    ImGui::SameLine(0, 4 * ui.scale);
+    if (ImGui::Button("Export")) session.ui.open_dialog(Dialog::save);
+    ImGui::SameLine(0, 18 * ui.scale);
+    draw_levels(ui);
+    draw_file(ui);
+    if (!session.restorable.empty()) {
+        ImGui::SameLine(0, 10 * ui.scale);
+        if (ImGui::Button("Restore the last session"))
+            open_any(session, std::exchange(session.restorable, ""));
+    }
+    ImGui::SameLine(ImGui::GetWindowWidth() - 454 * ui.scale);
+    draw_device(ui);
+    ImGui::SameLine(0, 12 * ui.scale);
     ImGui::BeginDisabled(!session.can_undo());
     if (ImGui::Button("Undo")) session.undo();
     ImGui::EndDisabled();
@@ -40,10 +94,10 @@ void draw_top_bar(PanelContext& ui) {
     if (ImGui::Button("Redo")) session.redo();
     ImGui::EndDisabled();
     ImGui::SameLine(0, 12 * ui.scale);
-    if (ImGui::Button(session.theme == Theme::dark ? "Light" : "Dark")) {
+    if (ImGui::Button(session.theme == Theme::dark ? "Light" : "Dark"))
         session.theme = session.theme == Theme::dark ? Theme::light : Theme::dark;
-        apply_style(session.theme, ui.scale);
-    }
+    ImGui::SameLine(0, 4 * ui.scale);
+    if (ImGui::Button("?")) session.ui.open_dialog(Dialog::help);
 }
 
 }  // namespace fovea::visualizer

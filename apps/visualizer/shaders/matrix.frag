@@ -1,14 +1,18 @@
 #version 450
-// A cell's colour from its number, straight from the buffer that the engine wrote. Masked cells (-inf) are hatched, NaN is
-// magenta and +inf cyan: never a colour of the map.
+// A cell's colour from its number, straight from the buffer that the engine wrote. Masked cells are hatched, NaN is magenta
+// and +inf cyan: never a colour of the map. Of a pixel that holds several cells the largest by size is shown.
 #extension GL_GOOGLE_include_directive : require
 #include "matrix_view.h"
 
 layout(push_constant) uniform Push { MatrixView view; };
 layout(set = 0, binding = MATRIX_BINDING_VALUES) readonly buffer Values { float values[]; };
 layout(set = 0, binding = MATRIX_BINDING_COLOURS) readonly buffer Colours { uint colours[]; };
+layout(set = 0, binding = MATRIX_BINDING_HIDING) readonly buffer Hiding { float hiding[]; };
+layout(set = 0, binding = MATRIX_BINDING_OTHER) readonly buffer Other { float other[]; };
 layout(location = 0) in vec2 pixel;
 layout(location = 0) out vec4 colour;
+
+float signed_log(float value) { return sign(value) * log(1.0 + abs(value) / view.linear_within); }
 
 vec4 colour_of(float value) {
     if (isnan(value)) return vec4(1.0, 0.0, 1.0, 1.0);
@@ -19,9 +23,47 @@ vec4 colour_of(float value) {
         low = log(max(low, 1e-30));
         high = log(max(high, 1e-30));
     }
+    if ((view.flags & MATRIX_FLAG_SYMLOG) != 0u) {
+        value = signed_log(value);
+        high = signed_log(high);
+        low = -high;
+    }
     float share = high > low ? clamp((value - low) / (high - low), 0.0, 1.0) : 0.5;
     uint index = view.colour_map * MATRIX_COLOURS_PER_MAP + uint(share * float(MATRIX_COLOURS_PER_MAP - 1) + 0.5);
     return unpackUnorm4x8(colours[index]);
+}
+
+uint index_of(ivec2 cell) { return view.first_element + uint(cell.y) * view.row_stride + uint(cell.x); }
+
+float value_of(ivec2 cell) {
+    uint index = index_of(cell);
+    float value = values[index];
+    if ((view.flags & MATRIX_FLAG_DIFFERENCE) != 0u) value -= other[index - view.first_element + view.other_first_element];
+    return value;
+}
+
+bool hidden(ivec2 cell) {
+    uint index = index_of(cell);
+    float value = (view.flags & MATRIX_FLAG_HIDING) != 0u ? hiding[index] : values[index];
+    return isinf(value) && value < 0.0;
+}
+
+// Of the cells from `cell` on that lie in this pixel, the one with the largest number by size; NaN before all.
+ivec2 strongest_cell(ivec2 cell, vec2 cell_size) {
+    ivec2 count = clamp(ivec2(ceil(1.0 / cell_size)), ivec2(1), ivec2(MATRIX_MOST_CELLS_A_SIDE));
+    ivec2 best = cell;
+    float best_size = -1.0;
+    for (int y = 0; y < count.y; ++y)
+        for (int x = 0; x < count.x; ++x) {
+            ivec2 here = min(cell + ivec2(x, y), ivec2(view.columns, view.rows) - 1);
+            float value = value_of(here);
+            float size = isnan(value) ? 3.4e38 : hidden(here) ? -0.5 : abs(value);
+            if (size > best_size) {
+                best_size = size;
+                best = here;
+            }
+        }
+    return best;
 }
 
 void main() {
@@ -30,17 +72,21 @@ void main() {
     ivec2 cell = ivec2(floor(place));
     colour = unpackUnorm4x8(view.ground);
     if (any(lessThan(cell, ivec2(0))) || cell.x >= int(view.columns) || cell.y >= int(view.rows)) return;
+    if ((view.flags & MATRIX_FLAG_UPPER) != 0u && cell.x <= cell.y) discard;
 
     vec2 inside = (place - vec2(cell)) * cell_size;
     float gap = (view.flags & MATRIX_FLAG_GRID) != 0u ? min(1.5, 0.04 * min(cell_size.x, cell_size.y)) : 0.0;
     if (any(lessThan(inside, vec2(gap))) || any(greaterThan(inside, cell_size - gap))) return;
 
-    float value = values[view.first_element + uint(cell.y) * view.row_stride + uint(cell.x)];
-    colour = colour_of(value);
-    if (isinf(value) && value < 0.0 && fract((pixel.x + pixel.y) / 7.0) < 0.18) colour = unpackUnorm4x8(view.hatch);
+    bool in_row = cell.y == view.picked_row, in_column = cell.x == view.picked_column;
+    if (min(cell_size.x, cell_size.y) < 1.0) cell = strongest_cell(cell, cell_size);
+    if (hidden(cell)) {
+        if (fract((pixel.x + pixel.y) / 7.0) < 0.18) colour = unpackUnorm4x8(view.hatch);
+    } else {
+        colour = colour_of(value_of(cell));
+    }
 
     // The picked cell has a frame of its own; its row and column a thin line on each side.
-    bool in_row = cell.y == view.picked_row, in_column = cell.x == view.picked_column;
     float edge = in_row && in_column ? 3.0 : 1.0;
     bool at_row_edge = in_row && (inside.y < gap + edge || inside.y > cell_size.y - gap - edge);
     bool at_column_edge = in_column && (inside.x < gap + edge || inside.x > cell_size.x - gap - edge);

@@ -11,10 +11,18 @@ using uint = uint32_t;
 
 #define MATRIX_BINDING_VALUES 0
 #define MATRIX_BINDING_COLOURS 1
+#define MATRIX_BINDING_HIDING 2
+#define MATRIX_BINDING_OTHER 3
+#define MATRIX_BINDING_COUNT 4
 #define MATRIX_COLOURS_PER_MAP 256
+#define MATRIX_MOST_CELLS_A_SIDE 16  // of a pixel that holds several
 
-#define MATRIX_FLAG_LOG 1u   // colour by the logarithm, between range_low and range_high
-#define MATRIX_FLAG_GRID 2u  // leave a gap between cells
+#define MATRIX_FLAG_LOG 1u      // colour by the logarithm, between range_low and range_high
+#define MATRIX_FLAG_GRID 2u     // leave a gap between cells
+#define MATRIX_FLAG_SYMLOG 4u   // colour by sign(x) log(1 + |x| / linear_within), between +-range_high
+#define MATRIX_FLAG_HIDING 8u   // a cell is masked where the hiding buffer has -inf, not where the values have
+#define MATRIX_FLAG_DIFFERENCE 32u  // values minus those of the other buffer
+#define MATRIX_FLAG_UPPER 16u   // only cells above the diagonal: the other half is another picture's
 
 struct MatrixView {
     // Pixels of the framebuffer: the picture's corner and size, and where cell (0, 0) begins.
@@ -23,8 +31,8 @@ struct MatrixView {
     float origin_x, origin_y;
     float cell_width, cell_height;
     // Elements of the values' buffer.
-    uint first_element, row_stride, rows, columns;
-    float range_low, range_high;
+    uint first_element, row_stride, rows, columns, other_first_element;
+    float range_low, range_high, linear_within;
     uint colour_map, flags;
     uint ground, hatch;             // RGBA8 colours: behind the cells, and of the hatch in masked ones
     int picked_row, picked_column;  // -1: none

@@ -1,0 +1,51 @@
+#include "data/autosave.hpp"
+
+#include "data/session_file.hpp"
+#include "data/text_file.hpp"
+
+#include <cstdlib>
+
+namespace fovea::visualizer {
+
+Autosave::Autosave() {
+    for (const auto& [variable, below] :
+         {std::pair{"XDG_STATE_HOME", ""}, {"HOME", ".local/state"}, {"LOCALAPPDATA", ""}}) {
+        const char* folder = std::getenv(variable);
+        if (!folder || !*folder) continue;
+        path_ = std::filesystem::path(folder) / below / "fovea" / "autosave.fovea";
+        return;
+    }
+}
+
+void Autosave::offer(Session& session) {
+    std::error_code error;
+    if (path_.empty() || !std::filesystem::exists(path_, error)) return;
+    std::filesystem::path kept = path_;
+    kept.replace_filename("before.fovea");
+    std::filesystem::rename(path_, kept, error);
+    if (error) return;
+    session.restorable = kept.string();
+}
+
+void Autosave::update(const Session& session) {
+    if (path_.empty() || !session.ready() || !session.can_undo()) return;
+    const auto now = std::chrono::steady_clock::now();
+    const std::string text = session_text(session, path_.parent_path());
+    pending_ = text != written_;
+    if (!pending_ ||
+        (!written_.empty() && std::chrono::duration<double>(now - last_).count() < kIntervalSeconds))
+        return;
+    std::error_code error;
+    std::filesystem::create_directories(path_.parent_path(), error);
+    (void)write_text_file(path_, text);
+    written_ = text;
+    last_ = now;
+    pending_ = false;
+}
+
+void Autosave::end() {
+    std::error_code error;
+    if (!path_.empty()) std::filesystem::remove(path_, error);
+}
+
+}  // namespace fovea::visualizer

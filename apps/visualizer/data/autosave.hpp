@@ -1,0 +1,32 @@
+// The session kept aside while the program runs: after a crash it is offered again. Ended in order, it goes.
+#pragma once
+
+#include "model/session.hpp"
+
+#include <chrono>
+#include <filesystem>
+
+namespace fovea::visualizer {
+
+class Autosave {
+  public:
+    static constexpr double kIntervalSeconds = 30;
+
+    // In the user's folder for such state; without one nothing is kept.
+    Autosave();
+    // Reports where the last run left something.
+    void offer(Session& session);
+    // Writes what has changed, at most twice a minute.
+    void update(const Session& session);
+    // Something has changed that is not written yet.
+    bool pending() const { return pending_; }
+    void end();
+
+  private:
+    std::filesystem::path path_;
+    std::string written_;
+    std::chrono::steady_clock::time_point last_{};
+    bool pending_ = false;
+};
+
+}  // namespace fovea::visualizer

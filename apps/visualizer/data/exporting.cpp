@@ -1,0 +1,163 @@
+#include "data/exporting.hpp"
+
+#include "data/session_file.hpp"
+#include "data/text_file.hpp"
+#include "matrix/colouring.hpp"
+#include "panels/panels.hpp"
+
+#include <fovea/files.hpp>
+
+#include <cstdarg>
+#include <cstdio>
+
+namespace fovea::visualizer {
+namespace {
+
+// A drawing with more cells than this is no drawing any more.
+constexpr uint64_t kMostSvgSide = 256;
+
+Result<Tensor> shown_matrix(const Session& session) {
+    const Stage& stage = session.stage();
+    const std::span<const float> values = stage.head_values(session.view.head);
+    return make_tensor(stage.name, {stage.rows, stage.columns},
+                       std::vector<float>(values.begin(), values.end()));
+}
+
+Result<void> export_csv(const Session& session, const std::string& path) {
+    const Stage& stage = session.stage();
+    const Result<Tensor> table = shown_matrix(session);
+    if (!table) return table.error();
+    std::vector<std::string> columns;
+    for (uint64_t i = 0; i < stage.columns; ++i)
+        columns.push_back(stage.over_keys ? std::to_string(i) + " " + token_label(session, i)
+                                          : stage.name + " " + std::to_string(i));
+    if (const Result<uint64_t> saved = save_csv(path, *table, columns); !saved) return saved.error();
+    return {};
+}
+
+void append(std::string& out, const char* format, ...) {
+    char line[512];
+    va_list arguments;
+    va_start(arguments, format);
+    std::vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    out += line;
+}
+
+std::string escaped(const std::string& text) {
+    std::string out;
+    for (const char c : text) {
+        if (c == '&')
+            out += "&amp;";
+        else if (c == '<')
+            out += "&lt;";
+        else if (c == '>')
+            out += "&gt;";
+        else if (static_cast<unsigned char>(c) >= 0x20)
+            out += c;
+    }
+    return out;
+}
+
+void svg_labels(const Session& session, const Stage& stage, double cell, double left, double top,
+                std::string& out) {
+    for (uint64_t i = 0; i < stage.rows; ++i)
+        out += "<text x=\"" + format_number(left - 6, 6) + "\" y=\"" +
+               format_number(top + (double(i) + 0.5) * cell + 4, 6) + "\" text-anchor=\"end\">" +
+               escaped(stage.row_tokens ? token_label(session, i) : std::to_string(i)) + "</text>\n";
+    for (uint64_t j = 0; j < stage.columns; ++j) {
+        const std::string x = format_number(left + (double(j) + 0.5) * cell, 6),
+                          y = format_number(top - 6, 6);
+        out += "<text x=\"" + x + "\" y=\"" + y + "\" transform=\"rotate(-45 " + x + " " + y + ")\">" +
+               escaped(stage.over_keys ? token_label(session, j) : std::to_string(j)) + "</text>\n";
+    }
+}
+
+// Vector cells with their numbers, labels and a title: for papers.
+Result<void> export_svg(const Session& session, const std::string& path) {
+    const Stage& stage = session.stage();
+    if (stage.rows > kMostSvgSide || stage.columns > kMostSvgSide)
+        return Error{FOVEA_UNSUPPORTED, "svg",
+                     std::to_string(stage.rows) + " x " + std::to_string(stage.columns) +
+                         " cells are above " + std::to_string(kMostSvgSide) + " a side: export .png or .npy"};
+    const std::span<const float> values = stage.head_values(session.view.head);
+    const Colouring colouring = colouring_of(session.view, stage.ranges.at(session.view.head));
+    const ColourTable table = colour_table(colouring.map);
+    const bool digits = stage.columns <= 24 && stage.rows <= 24;
+    const double cell = digits ? 48 : std::max(4.0, 768.0 / double(std::max(stage.rows, stage.columns)));
+    const double left = 110, top = 110;
+    std::string out;
+    append(out,
+           "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
+           "font-family=\"Inter, DejaVu Sans, sans-serif\" font-size=\"11\">\n",
+           left + cell * double(stage.columns) + 60, top + cell * double(stage.rows) + 20);
+    out +=
+        "<defs><pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
+        "patternTransform=\"rotate(45)\"><rect width=\"6\" height=\"6\" fill=\"#f2f3f5\"/><rect "
+        "width=\"1.5\" "
+        "height=\"6\" fill=\"#c3c8d1\"/></pattern></defs>\n<text x=\"12\" y=\"22\" font-size=\"15\">" +
+        escaped(stage.name + ", head " + std::to_string(session.view.head + 1)) + "</text>\n";
+    for (uint64_t i = 0; i < stage.rows; ++i) {
+        for (uint64_t j = 0; j < stage.columns; ++j) {
+            const double x = left + double(j) * cell, y = top + double(i) * cell;
+            const float value = values[i * stage.columns + j];
+            if (stage.hidden(session.view.head, i, j)) {
+                append(out,
+                       "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"url(#hatch)\"/>\n",
+                       x, y, cell, cell);
+                continue;
+            }
+            const Rgb c = colour_for(colouring, table, value), ink = text_colour_on(c);
+            append(out,
+                   "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"#%02x%02x%02x\"/>\n", x,
+                   y, cell, cell, c.r, c.g, c.b);
+            if (digits)
+                append(
+                    out,
+                    "<text x=\"%.2f\" y=\"%.2f\" text-anchor=\"middle\" fill=\"#%02x%02x%02x\">%s</text>\n",
+                    x + cell / 2, y + cell / 2 + 4, ink.r, ink.g, ink.b, format_fixed(value, 4).c_str());
+        }
+    }
+    if (cell >= 9) svg_labels(session, stage, cell, left, top, out);
+    return write_text_file(path, out + "</svg>\n");
+}
+
+}  // namespace
+
+Result<void> export_file(const Session& session, const std::string& path) {
+    if (path.ends_with(".fovea")) return save_session(session, path);
+    if (!session.complete())
+        return Error{FOVEA_UNSUPPORTED, "export", "the numbers are still being computed"};
+    if (path.ends_with(".csv")) return export_csv(session, path);
+    if (path.ends_with(".svg")) return export_svg(session, path);
+    if (path.ends_with(".npy")) {
+        const Result<Tensor> matrix = shown_matrix(session);
+        if (!matrix) return matrix.error();
+        if (const Result<uint64_t> saved = save_npy(path, *matrix); !saved) return saved.error();
+        return {};
+    }
+    return Error{FOVEA_INVALID_ARGUMENT, "export",
+                 "'" + path + "' does not end in .csv, .npy, .svg, .png or .fovea"};
+}
+
+void save_shown(Session& session, const std::string& path) {
+    if (path.ends_with(".png")) {
+        session.wanted_picture = path;
+        return;
+    }
+    const Result<void> saved = export_file(session, path);
+    if (saved) return;
+    session.report(saved.error().field, saved.error().text, true);
+    session.ui.bottom = BottomTab::problems;
+}
+
+bool open_any(Session& session, const std::string& path) {
+    if (!path.ends_with(".fovea")) return session.open_file(path);
+    const Result<void> opened = open_session(session, path);
+    if (opened) return true;
+    session.report(opened.error().field, opened.error().text, true);
+    session.ui.bottom = BottomTab::problems;
+    return false;
+}
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,404 @@
+#include "data/imported_file.hpp"
+
+#include <fovea/inspect.hpp>
+#include <fovea/inspect/model_layers.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+namespace fovea::visualizer {
+namespace {
+
+constexpr uint64_t kMostTableElements = 4u << 20, kMostInputElements = 1u << 28;
+constexpr size_t kMostTables = 48;
+constexpr uint64_t kMostLength = 1u << 20, kMostHeads = 1024;
+
+Error wrong(const std::string& field, const std::string& text) {
+    return Error{FOVEA_INVALID_ARGUMENT, field, text};
+}
+
+std::string shape_text(const Tensor& t) { return format_shape(t.shape); }
+
+// ["The", " cat"]: the texts of a JSON array as the export script writes it.
+std::vector<std::string> json_texts(std::string_view json) {
+    std::vector<std::string> texts;
+    bool inside = false;
+    for (size_t i = 0; i < json.size() && texts.size() <= kMostLength; ++i) {
+        const char c = json[i];
+        if (!inside) {
+            if (c == '"') {
+                inside = true;
+                texts.emplace_back();
+            }
+        } else if (c == '"') {
+            inside = false;
+        } else if (c != '\\') {
+            texts.back() += c;
+        } else if (++i < json.size()) {
+            const char escaped = json[i];
+            uint32_t code = 0;
+            if (escaped == 'u' && i + 4 < json.size() &&
+                std::from_chars(&json[i + 1], &json[i + 5], code, 16).ec == std::errc{}) {
+                i += 4;
+                if (code < 0x80) {
+                    texts.back() += code < 0x20 ? ' ' : char(code);
+                } else if (code < 0x800) {
+                    texts.back() += {char(0xc0 | code >> 6), char(0x80 | (code & 63))};
+                } else if (code < 0xd800 || code > 0xdfff) {
+                    texts.back() +=
+                        {char(0xe0 | code >> 12), char(0x80 | (code >> 6 & 63)), char(0x80 | (code & 63))};
+                }
+            } else {
+                texts.back() += escaped == 'n' || escaped == 't' || escaped == 'r' ? ' ' : escaped;
+            }
+        }
+    }
+    return texts;
+}
+
+uint32_t count_layers(const TensorSet& set) {
+    uint32_t count = 0;
+    for (const Tensor& t : set.tensors) {
+        for (const std::string_view key : {"h.", "layers."}) {
+            const size_t at = t.name.find(key);
+            if (at == std::string::npos || (at > 0 && t.name[at - 1] != '.')) continue;
+            uint32_t layer = 0;
+            const char* begin = t.name.data() + at + key.size();
+            if (std::from_chars(begin, t.name.data() + t.name.size(), layer).ec == std::errc{} &&
+                layer < 100000)
+                count = std::max(count, layer + 1);
+        }
+    }
+    return count;
+}
+
+std::string lower(std::string text) {
+    for (char& c : text) c = char(std::tolower(static_cast<unsigned char>(c)));
+    return text;
+}
+
+// The tensor whose name is one of these, or ends in one of them after a dot, slash or underscore.
+std::string named(const TensorSet& set, std::initializer_list<const char*> names) {
+    for (const std::string wanted : names)
+        for (const Tensor& t : set.tensors)
+            if (lower(t.name) == wanted) return t.name;
+    for (const std::string wanted : names) {
+        for (const Tensor& t : set.tensors) {
+            const std::string name = lower(t.name);
+            if (name.size() > wanted.size() && name.ends_with(wanted) &&
+                std::string_view("._/").find(name[name.size() - wanted.size() - 1]) != std::string_view::npos)
+                return t.name;
+        }
+    }
+    return {};
+}
+
+Result<void> check_size(const Tensor& t, const std::string& field) {
+    if (element_count(t) <= kMostInputElements) return {};
+    return wrong(field, "has " + format_count(element_count(t)) + " elements; at most " +
+                            format_count(kMostInputElements) + " are read");
+}
+
+// [H, L, D] of a tensor of rank 2 to 4, by layout; the first batch entry.
+Result<F32Tensor> as_heads(const ImportedFile& file, const std::string& name, const ImportMapping& m) {
+    const Tensor* t = file.set.find(name);
+    if (!t) return wrong("tensor", "the file has no '" + printable_name(name) + "'");
+    const std::string field = "tensor '" + printable_name(name) + "'";
+    if (Result<void> r = check_size(*t, field); !r) return r.error();
+    std::vector<uint64_t> shape = t->shape;
+    if (shape.size() < 2 || shape.size() > 4)
+        return wrong(field,
+                     "has shape " + shape_text(*t) + "; [L, D], [H, L, D] or [B, H, L, D] is expected");
+    Result<std::vector<float>> values = to_f32(*t);
+    if (!values) return values.error();
+    for (const uint64_t n : shape)
+        if (n == 0) return wrong(field, "is empty: " + shape_text(*t));
+    uint64_t count = 1;
+    if (shape.size() == 4) {
+        shape.erase(shape.begin());
+        for (const uint64_t n : shape) count *= n;
+        values->resize(count);
+    }
+    if (shape.size() == 2) {
+        if (m.heads == 0 || shape[1] % m.heads != 0)
+            return wrong(field, "is " + std::to_string(shape[1]) + " wide, which " + std::to_string(m.heads) +
+                                    " heads do not divide");
+        const F32Tensor rows({1, shape[0], shape[1]}, std::move(*values));
+        F32Tensor split = split_heads(rows, m.heads);
+        return reshaped(std::move(split), {m.heads, shape[0], shape[1] / m.heads});
+    }
+    if (m.layout == TensorLayout::heads_first) return F32Tensor(shape, std::move(*values));
+    const F32Tensor rows({1, shape[0], shape[1] * shape[2]}, std::move(*values));
+    return reshaped(split_heads(rows, shape[1]), {shape[1], shape[0], shape[2]});
+}
+
+Result<void> check_together(const ImportMapping& m, const F32Tensor& q, const F32Tensor& k,
+                            const F32Tensor& v) {
+    const auto text = [](const F32Tensor& t) { return format_shape(t.shape); };
+    if (q.shape[2] != k.shape[2])
+        return wrong("tensor '" + printable_name(m.k) + "'",
+                     "has heads " + text(k) + "; queries are " + std::to_string(q.shape[2]) + " wide");
+    if (k.shape[0] != v.shape[0] || k.shape[1] != v.shape[1])
+        return wrong("tensor '" + printable_name(m.v) + "'",
+                     "has heads " + text(v) + ", keys " + text(k) + ": heads and tokens must be equal");
+    if (q.shape[0] % k.shape[0] != 0)
+        return wrong("tensor '" + printable_name(m.q) + "'", std::to_string(q.shape[0]) +
+                                                                 " query heads are no multiple of " +
+                                                                 std::to_string(k.shape[0]) + " key heads");
+    if (q.shape[0] > kMostHeads || q.shape[1] > kMostLength || k.shape[1] > kMostLength)
+        return wrong("tensor '" + printable_name(m.q) + "'", text(q) + " is above " +
+                                                                 std::to_string(kMostHeads) + " heads or " +
+                                                                 std::to_string(kMostLength) + " tokens");
+    return {};
+}
+
+F32Tensor batched(F32Tensor t) { return reshaped(t, {1, t.shape[0], t.shape[1], t.shape[2]}); }
+
+Result<void> rotate(Projected& p) {
+    if (p.q.shape[3] % 2 != 0) return wrong("rotate", "rotary embedding needs heads of even width");
+    StrictExecutor strict;
+    for (F32Tensor* t : {&p.q, &p.k}) {
+        Result<F32Tensor> rotated = strict.rope(*t, Rope{});
+        if (!rotated) return rotated.error();
+        *t = std::move(*rotated);
+    }
+    return {};
+}
+
+Result<void> take_qkv(Projected& p, const ImportedFile& file, const ImportMapping& m) {
+    Result<F32Tensor> q = as_heads(file, m.q, m), k = as_heads(file, m.k, m);
+    Result<F32Tensor> v = m.v.empty() ? k : as_heads(file, m.v, m);
+    for (const Result<F32Tensor>* r : {&q, &k, &v})
+        if (!*r) return r->error();
+    if (Result<void> r = check_together(m, *q, *k, *v); !r) return r;
+    p.q = batched(std::move(*q)), p.k = batched(std::move(*k)), p.v = batched(std::move(*v));
+    return {};
+}
+
+// [L, 3 H D], [L, 3, H, D] or [3, H, L, D], with or without a batch in front.
+Result<void> take_fused(Projected& p, const ImportedFile& file, const ImportMapping& m) {
+    const Tensor* t = file.set.find(m.fused);
+    const std::string field = "tensor '" + printable_name(m.fused) + "'";
+    if (!t) return wrong("tensor", "the file has no '" + printable_name(m.fused) + "'");
+    if (Result<void> r = check_size(*t, field); !r) return r;
+    Result<std::vector<float>> values = to_f32(*t);
+    if (!values) return values.error();
+    std::vector<uint64_t> shape = t->shape;
+    if (shape.size() == 3 || shape.size() == 5) shape.erase(shape.begin());
+    uint64_t count = 1;
+    for (const uint64_t n : shape) count *= n;
+    const bool flat = shape.size() == 2;
+    const bool parts_first = shape.size() == 4 && shape[0] == 3;
+    if (count == 0 || !(flat || parts_first || (shape.size() == 4 && shape[1] == 3)) ||
+        (flat && (m.heads == 0 || shape[1] % (3 * uint64_t{m.heads}) != 0)))
+        return wrong(field, "has shape " + shape_text(*t) + "; [L, 3 H D] with " + std::to_string(m.heads) +
+                                " heads, [L, 3, H, D] or [3, H, L, D] is expected");
+    values->resize(count);
+    std::array<F32Tensor, 3> parts;
+    if (parts_first) {
+        const size_t one = count / 3;
+        for (size_t i = 0; i < 3; ++i)
+            parts[i] = F32Tensor({1, shape[1], shape[2], shape[3]},
+                                 std::vector<float>(values->begin() + std::ptrdiff_t(i * one),
+                                                    values->begin() + std::ptrdiff_t((i + 1) * one)));
+    } else {
+        const uint64_t heads = flat ? m.heads : shape[2], width = count / shape[0] / 3;
+        const F32Tensor rows({1, shape[0], 3 * width}, std::move(*values));
+        for (uint64_t i = 0; i < 3; ++i) parts[i] = split_heads(slice_columns(rows, i * width, width), heads);
+    }
+    for (size_t i = 0; i < 3; ++i) {
+        const char what = i < m.order.size() ? m.order[i] : "qkv"[i];
+        (what == 'k' ? p.k : what == 'v' ? p.v : p.q) = parts[i];
+    }
+    if (p.q.rank() != 4 || p.k.rank() != 4 || p.v.rank() != 4)
+        return wrong("order", "'" + m.order + "' is not an order of q, k and v");
+    return {};
+}
+
+F32Tensor weight(const WeightTensor& t) { return F32Tensor(Shape(t.shape), t.values); }
+
+Linear layer_of(const WeightTensor& w, const WeightTensor& bias, WeightLayout layout) {
+    Linear l;
+    l.layout = layout;
+    l.weight = weight(w);
+    if (bias) l.bias = weight(bias);
+    return l;
+}
+
+// A model's layer on the text: the vectors of its words are drawn from their letters, of the model's width.
+Result<void> run_model_layer(Projected& p, const ImportedFile& file, const Settings& s) {
+    StrictExecutor strict;
+    const auto inputs = [&](uint64_t width) {
+        if (const Tensor* states = file.set.find("hidden_states"))
+            if (states->shape.size() == 3 && states->shape[2] == width)
+                if (const Result<std::vector<float>> values = to_f32(*states))
+                    return F32Tensor(
+                        {states->shape[1], width},
+                        {values->begin(), values->begin() + std::ptrdiff_t(states->shape[1] * width)});
+        return drawn_inputs(p.tokens, width);
+    };
+    if (s.mapping.kind == ImportKind::gpt2) {
+        const Result<Gpt2Attention> w = load_gpt2_attention(file.path, s.mapping.layer);
+        if (!w) return w.error();
+        p.inputs = inputs(w->embed_dim);
+        const Linear joint = layer_of(w->c_attn_weight, w->c_attn_bias, WeightLayout::in_out);
+        const Result<F32Tensor> qkv = strict.linear(p.inputs, joint);
+        if (!qkv) return qkv.error();
+        p.stages.push_back({"c_attn", "layer " + std::to_string(s.mapping.layer), joint.weight});
+        F32Tensor* parts[3] = {&p.q, &p.k, &p.v};
+        for (uint64_t i = 0; i < 3; ++i) {
+            const F32Tensor part = slice_columns(*qkv, i * w->embed_dim, w->embed_dim);
+            *parts[i] = split_heads(reshaped(part, {1, part.rows(), part.columns()}), w->heads);
+        }
+        return {};
+    }
+    const Result<LlamaAttention> w = load_llama_attention(file.path, s.mapping.layer);
+    if (!w) return w.error();
+    p.inputs = inputs(w->embed_dim);
+    const std::pair<const WeightTensor*, const WeightTensor*> weights[3] = {
+        {&w->q_proj, &w->q_bias}, {&w->k_proj, &w->k_bias}, {&w->v_proj, &w->v_bias}};
+    F32Tensor* parts[3] = {&p.q, &p.k, &p.v};
+    for (int i = 0; i < 3; ++i) {
+        const Linear l = layer_of(*weights[i].first, *weights[i].second, WeightLayout::out_in);
+        const Result<F32Tensor> made = strict.linear(p.inputs, l);
+        if (!made) return made.error();
+        *parts[i] =
+            split_heads(reshaped(*made, {1, made->rows(), made->columns()}), i == 0 ? w->heads : w->kv_heads);
+        if (i == 2) continue;
+        Rope rope;
+        rope.theta = w->rope_theta;
+        Result<F32Tensor> rotated = strict.rope(*parts[i], rope);
+        if (!rotated) return rotated.error();
+        *parts[i] = std::move(*rotated);
+    }
+    return {};
+}
+
+void name_tokens(Projected& p, const ImportedFile& file) {
+    const uint64_t length = p.k.shape[2];
+    p.tokens = file.tokens;
+    if (p.tokens.size() > length) p.tokens.resize(length);
+    if (file.tokens.size() != length && !file.tokens.empty())
+        p.warnings.push_back("the file names " + std::to_string(file.tokens.size()) + " tokens and has " +
+                             std::to_string(length) + " keys: the others are numbered");
+    for (uint64_t i = p.tokens.size(); i < length; ++i) p.tokens.push_back(std::to_string(i));
+}
+
+F32Tensor without_batch(const F32Tensor& t) { return reshaped(t, {t.shape[1], t.shape[2], t.shape[3]}); }
+
+}  // namespace
+
+Result<std::shared_ptr<const ImportedFile>> open_import(const std::filesystem::path& path) {
+    Result<TensorSet> set = load_tensors(path);
+    if (!set) return set.error();
+    if (set->tensors.empty()) return wrong(path.filename().string(), "the file has no tensors");
+    auto file = std::make_shared<ImportedFile>();
+    file->path = path.string();
+    file->set = std::move(*set);
+    if (const std::string* tokens = file->set.find_metadata("tokens")) file->tokens = json_texts(*tokens);
+    file->layers = count_layers(file->set);
+    return std::shared_ptr<const ImportedFile>(std::move(file));
+}
+
+ImportMapping guess_mapping(const ImportedFile& file) {
+    ImportMapping m;
+    m.q = named(file.set, {"q", "query", "queries", "query_states"});
+    m.k = named(file.set, {"k", "key", "keys", "key_states"});
+    m.v = named(file.set, {"v", "value", "values", "value_states"});
+    m.fused = named(file.set, {"qkv", "query_key_value", "fused", "c_attn_out"});
+    if (!m.q.empty() && !m.k.empty()) {
+        m.kind = ImportKind::qkv;
+    } else if (!m.fused.empty()) {
+        m.kind = ImportKind::fused;
+    } else if (file.layers > 0) {
+        const bool conv = std::any_of(file.set.tensors.begin(), file.set.tensors.end(), [](const Tensor& t) {
+            return t.name.find(".attn.c_attn.weight") != std::string::npos;
+        });
+        m.kind = conv ? ImportKind::gpt2 : ImportKind::llama;
+    }
+    if (const Tensor* q = file.set.find(m.q)) {
+        // Heads are fewer than tokens, as a rule; the notes know better.
+        const size_t rank = q->shape.size();
+        if (rank >= 3 && q->shape[rank - 3] > q->shape[rank - 2]) m.layout = TensorLayout::tokens_first;
+    }
+    if (const std::string* layout = file.set.find_metadata("layout"))
+        m.layout = *layout == "blhd" ? TensorLayout::tokens_first : TensorLayout::heads_first;
+    if (const std::string* scale = file.set.find_metadata("scale")) {
+        double factor = 0;
+        const auto [end, error] = std::from_chars(scale->data(), scale->data() + scale->size(), factor);
+        if (error == std::errc{} && factor > 0 && std::isfinite(1 / factor)) m.divisor = float(1 / factor);
+    }
+    return m;
+}
+
+Settings settings_for(std::shared_ptr<const ImportedFile> file, const Settings& before) {
+    Settings s = before;
+    s.mapping = guess_mapping(*file);
+    s.pattern = MaskPattern::none;
+    s.painted.clear();
+    if (s.mapping.kind != ImportKind::tables) {
+        s.scaled = true;
+        s.temperature = 1;
+        s.dropout = s.alibi = s.windowed = s.rope = false;
+        s.softcap = 0;
+        s.causal = s.mapping.kind == ImportKind::gpt2 || s.mapping.kind == ImportKind::llama;
+        if (const std::string* causal = file->set.find_metadata("causal")) s.causal = *causal == "top-left";
+        if (const std::string* cap = file->set.find_metadata("softcap"))
+            std::from_chars(cap->data(), cap->data() + cap->size(), s.softcap);
+    }
+    s.file = std::move(file);
+    return s;
+}
+
+Result<Projected> project_import(const Settings& s) {
+    const ImportedFile& file = *s.file;
+    const ImportMapping& m = s.mapping;
+    Projected p;
+    Result<void> done;
+    if (m.kind == ImportKind::qkv) {
+        done = take_qkv(p, file, m);
+    } else if (m.kind == ImportKind::fused) {
+        done = take_fused(p, file, m);
+    } else {
+        p.tokens = file.tokens.empty() ? text_tokens(s) : file.tokens;
+        if (p.tokens.empty()) return wrong("text", "there is no word in the text");
+        done = run_model_layer(p, file, s);
+        if (done) p.stages.insert(p.stages.begin(), {"inputs", "a vector for each token", p.inputs});
+    }
+    if (!done) return done.error();
+    if (m.rotate && m.kind != ImportKind::llama)
+        if (Result<void> r = rotate(p); !r) return r.error();
+    name_tokens(p, file);
+    p.divisor = !s.scaled ? 1 : m.divisor > 0 ? m.divisor : std::sqrt(float(p.q.shape[3]));
+    p.stages.push_back({"queries", printable_name(m.q, 40), without_batch(p.q)});
+    p.stages.push_back({"keys", printable_name(m.k, 40), without_batch(p.k)});
+    p.stages.push_back({"values", printable_name(m.v, 40), without_batch(p.v)});
+    return p;
+}
+
+std::vector<HostStage> import_tables(const Settings& s) {
+    std::vector<HostStage> tables;
+    const ImportMapping& m = s.mapping;
+    for (const Tensor& t : s.file->set.tensors) {
+        const bool used = m.kind == ImportKind::qkv && (t.name == m.q || t.name == m.k || t.name == m.v);
+        std::vector<uint64_t> shape = t.shape;
+        if (shape.size() == 4) shape.erase(shape.begin());
+        if (shape.size() == 1) shape.insert(shape.begin(), 1);
+        uint64_t count = 1;
+        for (const uint64_t n : shape) count *= n;
+        if (used || shape.size() < 2 || shape.size() > 3 || count == 0 ||
+            element_count(t) > kMostTableElements || tables.size() == kMostTables)
+            continue;
+        Result<std::vector<float>> values = to_f32(t);
+        if (!values) continue;
+        values->resize(count);
+        tables.push_back({"file: " + printable_name(t.name, 60),
+                          std::string(element_type_name(t.type)) + " " + shape_text(t),
+                          F32Tensor(shape, std::move(*values))});
+    }
+    return tables;
+}
+
+}  // namespace fovea::visualizer

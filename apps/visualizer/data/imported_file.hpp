@@ -1,0 +1,37 @@
+// A file of tensors that the reader opened, what its names suggest, and queries, keys and values made of it.
+#pragma once
+
+#include "model/token_model.hpp"
+
+#include <fovea/files.hpp>
+
+#include <filesystem>
+#include <memory>
+
+namespace fovea::visualizer {
+
+struct ImportedFile {
+    std::string path;
+    TensorSet set;
+    std::vector<std::string> tokens;  // the file's own; may be empty
+    uint32_t layers = 0;              // of a model's weights
+};
+
+// Reads safetensors, npy, npz, csv and png. The error is one line for a person.
+Result<std::shared_ptr<const ImportedFile>> open_import(const std::filesystem::path& path);
+
+// What the names, shapes and notes of the file suggest.
+ImportMapping guess_mapping(const ImportedFile& file);
+
+// Settings that show the file: its mapping, and the mask, scale and softcap that its notes give.
+Settings settings_for(std::shared_ptr<const ImportedFile> file, const Settings& before);
+
+// The mapped tensors as an attention call's inputs. Errors name the tensor, what was found and what was
+// expected.
+Result<Projected> project_import(const Settings& settings);
+
+// Tensors that can be shown as matrices, besides q, k and v: [rows, columns] or [heads, rows, columns].
+// Those too large or of another rank are left out.
+std::vector<HostStage> import_tables(const Settings& settings);
+
+}  // namespace fovea::visualizer

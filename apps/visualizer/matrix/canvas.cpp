@@ -1,0 +1,274 @@
+#include "matrix/canvas.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fovea::visualizer {
+namespace {
+
+constexpr float kMostCell = 104, kMostZoomedCell = 400, kDigitsFrom = 46, kLabelsFrom = 12, kGridFrom = 8,
+                kMinimap = 104, kDragFrom = 4;
+
+// The n-th label is shown where labels have room; otherwise every 2nd, 5th, 10th ... index.
+int label_step(float cell, float needed) {
+    int step = 1;
+    for (int ten = 1; cell * float(step) < needed && ten < 1000000; ten *= 10) {
+        for (const int next : {1, 2, 5}) {
+            step = next * ten;
+            if (cell * float(step) >= needed) break;
+        }
+    }
+    return step;
+}
+
+void fit_cells(Canvas& c, float scale) {
+    const Stage& s = *c.stage;
+    c.cell_width = std::min(c.size.x / float(s.columns), kMostCell * scale);
+    c.cell_height = std::min(c.size.y / float(s.rows), kMostCell * scale);
+    if (s.over_keys) {
+        c.cell_width = c.cell_height = std::min(c.cell_width, c.cell_height);
+        return;
+    }
+    // A few long rows are not drawn as threads, nor as walls.
+    c.cell_height = std::min(c.cell_height, std::max(c.cell_width, 28 * scale));
+    c.cell_width = std::min(c.cell_width, std::max(c.cell_height * 2, 28 * scale));
+}
+
+MatrixView view_of(const PanelContext& ui, const Canvas& c) {
+    const ImGuiIO& io = ImGui::GetIO();
+    const float sx = io.DisplayFramebufferScale.x, sy = io.DisplayFramebufferScale.y;
+    const Palette& colours = palette(ui.session.theme);
+    const Stage& s = *c.stage;
+    MatrixView v{};
+    // The part of the area that the matrix covers.
+    const float right = std::min(c.at.x + c.size.x, c.origin.x + c.cell_width * float(s.columns)),
+                bottom = std::min(c.at.y + c.size.y, c.origin.y + c.cell_height * float(s.rows));
+    const ImVec2 begin = {std::max(c.at.x, c.origin.x), std::max(c.at.y, c.origin.y)};
+    v.left = begin.x * sx, v.top = begin.y * sy;
+    v.width = (right - begin.x) * sx, v.height = (bottom - begin.y) * sy;
+    v.origin_x = c.origin.x * sx, v.origin_y = c.origin.y * sy;
+    v.cell_width = c.cell_width * sx, v.cell_height = c.cell_height * sy;
+    v.first_element = uint32_t(c.head * s.rows * s.columns);
+    v.other_first_element = uint32_t(uint64_t(std::max(c.minus_head, 0)) * s.rows * s.columns);
+    v.row_stride = v.columns = uint32_t(s.columns);
+    v.rows = uint32_t(s.rows);
+    v.range_low = float(c.colouring.low), v.range_high = float(c.colouring.high);
+    v.linear_within = float(c.colouring.linear_within);
+    v.colour_map =
+        uint32_t(std::find(kColourMaps.begin(), kColourMaps.end(), c.colouring.map) - kColourMaps.begin());
+    v.flags = (c.colouring.spread == Spread::logarithmic ? MATRIX_FLAG_LOG : 0) |
+              (c.colouring.spread == Spread::symmetric_log ? MATRIX_FLAG_SYMLOG : 0) |
+              (c.cell_width >= kGridFrom * ui.scale ? MATRIX_FLAG_GRID : 0) |
+              (s.hiding ? MATRIX_FLAG_HIDING : 0) | (c.minus_head >= 0 ? MATRIX_FLAG_DIFFERENCE : 0) |
+              (c.upper_only ? MATRIX_FLAG_UPPER : 0);
+    v.ground = colours.matrix_ground, v.hatch = colours.hatch, v.highlight = colours.text;
+    v.picked_row = ui.session.view.picked_row, v.picked_column = ui.session.view.picked_column;
+    return v;
+}
+
+}  // namespace
+
+float Canvas::value(uint64_t row, uint64_t column) const {
+    const size_t cells = stage->rows * stage->columns, index = row * stage->columns + column;
+    const float own = stage->values[head * cells + index];
+    return minus_head < 0 ? own : own - stage->values[size_t(minus_head) * cells + index];
+}
+
+bool Canvas::all_visible() const {
+    return cell_width * float(stage->columns) <= size.x + 1 && cell_height * float(stage->rows) <= size.y + 1;
+}
+
+Canvas lay_out_canvas(PanelContext& ui, const Stage& stage, uint32_t head, ImVec2 at, ImVec2 size) {
+    ViewState& view = ui.session.view;
+    Canvas c;
+    c.stage = &stage;
+    c.head = head;
+    c.at = at;
+    c.size = {std::max(size.x, 24.0f), std::max(size.y, 24.0f)};
+    fit_cells(c, ui.scale);
+    if (view.zoom > 0) {
+        view.zoom = std::min(view.zoom, kMostZoomedCell * ui.scale / std::min(c.cell_width, c.cell_height));
+        c.cell_width *= view.zoom, c.cell_height *= view.zoom;
+    }
+    // What is smaller than the room is centred; what is larger is panned.
+    const float width = c.cell_width * float(stage.columns), height = c.cell_height * float(stage.rows);
+    const float pan_x = std::clamp(view.pan_x * width, std::min(c.size.x - width, 0.0f), 0.0f);
+    const float pan_y = std::clamp(view.pan_y * height, std::min(c.size.y - height, 0.0f), 0.0f);
+    view.pan_x = pan_x / width, view.pan_y = pan_y / height;
+    c.origin = {std::floor(c.at.x + (width <= c.size.x ? (c.size.x - width) / 2 : pan_x)),
+                std::floor(c.at.y + (height <= c.size.y ? (c.size.y - height) / 2 : pan_y))};
+    c.colouring = colouring_of(view, stage.ranges.at(head));
+    return c;
+}
+
+VisibleCells visible_cells(const Canvas& c) {
+    const auto first = [](float at, float origin, float cell) {
+        return std::max(int(std::floor((at - origin) / cell)), 0);
+    };
+    return {first(c.at.y, c.origin.y, c.cell_height),
+            std::min(first(c.at.y + c.size.y, c.origin.y, c.cell_height) + 1, int(c.stage->rows)),
+            first(c.at.x, c.origin.x, c.cell_width),
+            std::min(first(c.at.x + c.size.x, c.origin.x, c.cell_width) + 1, int(c.stage->columns))};
+}
+
+bool cell_under_mouse(const Canvas& c, int& row, int& column) {
+    const ImVec2 mouse = ImGui::GetIO().MousePos;
+    column = int(std::floor((mouse.x - c.origin.x) / c.cell_width));
+    row = int(std::floor((mouse.y - c.origin.y) / c.cell_height));
+    return row >= 0 && column >= 0 && row < int(c.stage->rows) && column < int(c.stage->columns);
+}
+
+// After an item that covers the cells.
+void canvas_zoom(PanelContext& ui, const Canvas& c) {
+    ViewState& view = ui.session.view;
+    const ImGuiIO& io = ImGui::GetIO();
+    if (!ImGui::IsItemHovered() || io.MouseWheel == 0) return;
+    const float before = view.zoom > 0 ? view.zoom : 1;
+    const float after = std::clamp(before * std::pow(1.15f, io.MouseWheel), 1.0f, 1e6f);
+    const float width = c.cell_width * float(c.stage->columns) * after / before,
+                height = c.cell_height * float(c.stage->rows) * after / before;
+    view.pan_x = (io.MousePos.x - c.at.x - (io.MousePos.x - c.origin.x) / before * after) / width;
+    view.pan_y = (io.MousePos.y - c.at.y - (io.MousePos.y - c.origin.y) / before * after) / height;
+    view.zoom = after > 1 ? after : 0;
+}
+
+void canvas_mouse(PanelContext& ui, const Canvas& c, const char* id) {
+    ViewState& view = ui.session.view;
+    const ImGuiIO& io = ImGui::GetIO();
+    ImGui::SetCursorScreenPos(c.at);
+    ImGui::InvisibleButton(id, c.size, ImGuiButtonFlags_MouseButtonLeft);
+    canvas_zoom(ui, c);
+    if (ImGui::IsItemActive() && ImGui::IsMouseDragging(ImGuiMouseButton_Left, kDragFrom)) {
+        view.pan_x += io.MouseDelta.x / (c.cell_width * float(c.stage->columns));
+        view.pan_y += io.MouseDelta.y / (c.cell_height * float(c.stage->rows));
+        return;
+    }
+    int row = 0, column = 0;
+    const bool moved = io.MouseDelta.x != 0 || io.MouseDelta.y != 0;
+    if (!ImGui::IsItemHovered() || !cell_under_mouse(c, row, column)) return;
+    if (ImGui::IsItemDeactivated() && io.MouseDragMaxDistanceSqr[0] < kDragFrom * kDragFrom) {
+        const bool again = view.pinned && view.picked_row == row && view.picked_column == column;
+        view.pinned = !again;
+        view.picked_row = row, view.picked_column = column;
+    } else if (!view.pinned && moved && !ImGui::IsMouseDown(ImGuiMouseButton_Left)) {
+        view.picked_row = row, view.picked_column = column;
+    }
+}
+
+void canvas_cells(PanelContext& ui, const Canvas& c) {
+    ui.matrices.add(*ImGui::GetWindowDrawList(), *c.stage->buffer, view_of(ui, c), c.stage->hiding);
+}
+
+void canvas_digits(PanelContext& ui, const Canvas& c) {
+    if (c.cell_width < kDigitsFrom * ui.scale || c.cell_height < 18 * ui.scale) return;
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    draw.PushClipRect(c.at, {c.at.x + c.size.x, c.at.y + c.size.y}, true);
+    const ColourTable table = colour_table(c.colouring.map);
+    ImFont* font = c.cell_width >= 78 * ui.scale ? ui.fonts.body : ui.fonts.small;
+    const VisibleCells cells = visible_cells(c);
+    for (int row = cells.row_begin; row < cells.row_end; ++row) {
+        for (int column = cells.column_begin; column < cells.column_end; ++column) {
+            if (c.upper_only && column <= row) continue;
+            const bool hidden = c.stage->hidden(c.head, uint64_t(row), uint64_t(column));
+            // The score of a masked key is minus infinity; its weight, 0, needs no digits on the hatching.
+            if (hidden && (c.stage->hiding || c.minus_head >= 0)) continue;
+            const float value = c.value(uint64_t(row), uint64_t(column));
+            const std::string text = hidden ? "\xe2\x88\x92\xe2\x88\x9e" : format_fixed(value, 4);
+            const Rgb ink = text_colour_on(colour_for(c.colouring, table, value));
+            const ImU32 colour =
+                hidden ? palette(ui.session.theme).text_soft : IM_COL32(ink.r, ink.g, ink.b, 255);
+            const ImVec2 size = font->CalcTextSizeA(font->FontSize, 1e6f, 0, text.c_str());
+            draw.AddText(font, font->FontSize,
+                         {std::floor(c.origin.x + (float(column) + 0.5f) * c.cell_width - size.x / 2),
+                          std::floor(c.origin.y + (float(row) + 0.5f) * c.cell_height - size.y / 2)},
+                         colour, text.c_str());
+        }
+    }
+    draw.PopClipRect();
+}
+
+namespace {
+
+void label_rows(PanelContext& ui, const Canvas& c, ImFont* font) {
+    const Session& session = ui.session;
+    const Palette& colours = palette(session.theme);
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    const VisibleCells cells = visible_cells(c);
+    const float line = font->FontSize, room = (kLabelColumn - 12) * ui.scale;
+    const bool words = c.cell_height >= kLabelsFrom * ui.scale;
+    const int step = label_step(c.cell_height, line);
+    const float right = std::max(c.origin.x, c.at.x) - 10 * ui.scale;
+    draw.PushClipRect({right - room, c.at.y}, {right, c.at.y + c.size.y}, true);
+    for (int row = cells.row_begin; row < cells.row_end; ++row) {
+        if (row % step != 0) continue;
+        const std::string label = words ? row_label(session, uint64_t(row)) : std::to_string(row);
+        const float width = font->CalcTextSizeA(line, 1e6f, 0, label.c_str()).x;
+        draw.AddText(font, line,
+                     {std::max(right - width, right - room),
+                      std::floor(c.origin.y + (float(row) + 0.5f) * c.cell_height - line / 2)},
+                     row == session.view.picked_row ? colours.accent : colours.text, label.c_str());
+    }
+    draw.PopClipRect();
+}
+
+void label_columns(PanelContext& ui, const Canvas& c, ImFont* font) {
+    const Session& session = ui.session;
+    const Palette& colours = palette(session.theme);
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    const VisibleCells cells = visible_cells(c);
+    const float line = font->FontSize;
+    const bool words = c.stage->over_keys && c.cell_width >= 40 * ui.scale;
+    const int step = label_step(c.cell_width, words ? 0 : 3 * line);
+    const float top = std::max(c.origin.y, c.at.y) - line - 8 * ui.scale;
+    for (int column = cells.column_begin; column < cells.column_end; ++column) {
+        if (column % step != 0) continue;
+        const float middle = c.origin.x + (float(column) + 0.5f) * c.cell_width;
+        if (middle < c.at.x || middle > c.at.x + c.size.x) continue;
+        const std::string label = words ? column_label(session, uint64_t(column)) : std::to_string(column);
+        const float room = c.cell_width * float(step);
+        const float width = std::min(font->CalcTextSizeA(line, 1e6f, 0, label.c_str()).x, room - 4);
+        const ImVec4 clip{middle - room / 2, top, middle + room / 2, top + 2 * line};
+        draw.AddText(font, line, {std::floor(middle - width / 2), top},
+                     column == session.view.picked_column ? colours.accent : colours.text, label.c_str(),
+                     nullptr, 0, &clip);
+    }
+}
+
+}  // namespace
+
+void canvas_labels(PanelContext& ui, const Canvas& c) {
+    ImFont* font = c.cell_width >= 40 * ui.scale ? ui.fonts.body : ui.fonts.small;
+    label_rows(ui, c, font);
+    label_columns(ui, c, font);
+}
+
+void canvas_minimap(PanelContext& ui, const Canvas& c) {
+    if (c.all_visible()) return;
+    const Palette& colours = palette(ui.session.theme);
+    const Stage& s = *c.stage;
+    const float longest = float(std::max(s.rows, s.columns)), side = kMinimap * ui.scale;
+    const ImVec2 size = {std::max(side * float(s.columns) / longest, 8.0f),
+                         std::max(side * float(s.rows) / longest, 8.0f)};
+    const ImVec2 at = {c.at.x + c.size.x - size.x - 10 * ui.scale,
+                       c.at.y + c.size.y - size.y - 10 * ui.scale};
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    draw.AddRectFilled({at.x - 3 * ui.scale, at.y - 3 * ui.scale},
+                       {at.x + size.x + 3 * ui.scale, at.y + size.y + 3 * ui.scale}, colours.raised,
+                       3 * ui.scale);
+    Canvas whole = c;
+    whole.at = whole.origin = at;
+    whole.size = size;
+    whole.cell_width = size.x / float(s.columns), whole.cell_height = size.y / float(s.rows);
+    MatrixView v = view_of(ui, whole);
+    v.picked_row = v.picked_column = -1;
+    ui.matrices.add(draw, *s.buffer, v, s.hiding);
+    const auto place = [&](float x, float y) {
+        return ImVec2(
+            at.x + std::clamp((x - c.origin.x) / (c.cell_width * float(s.columns)), 0.0f, 1.0f) * size.x,
+            at.y + std::clamp((y - c.origin.y) / (c.cell_height * float(s.rows)), 0.0f, 1.0f) * size.y);
+    };
+    draw.AddRect(place(c.at.x, c.at.y), place(c.at.x + c.size.x, c.at.y + c.size.y), colours.accent, 0, 0,
+                 2 * ui.scale);
+}
+
+}  // namespace fovea::visualizer

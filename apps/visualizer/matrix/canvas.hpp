@@ -1,0 +1,45 @@
+// One head of a stage drawn into a rectangle of the current window: cells, digits, labels, and the mouse on
+// it. Zoom, pan and pick are the view's, so that canvases side by side move together.
+#pragma once
+
+#include "matrix/colouring.hpp"
+#include "panels/panels.hpp"
+
+namespace fovea::visualizer {
+
+struct Canvas {
+    const Stage* stage = nullptr;
+    uint32_t head = 0;
+    int minus_head = -1;      // the cells are the differences to this head
+    bool upper_only = false;  // draws only above the diagonal
+    ImVec2 at, size;          // of the cells' area
+    float cell_width = 1, cell_height = 1;
+    ImVec2 origin;  // of cell (0, 0)
+    Colouring colouring;
+
+    float value(uint64_t row, uint64_t column) const;
+    bool all_visible() const;
+};
+
+struct VisibleCells {
+    int row_begin, row_end, column_begin, column_end;
+};
+
+inline constexpr float kLabelColumn = 92, kLabelRow = 34;  // units of the layout
+
+// `at` and `size` are of the cells' area; labels stand outside of it, to the left and above.
+Canvas lay_out_canvas(PanelContext& ui, const Stage& stage, uint32_t head, ImVec2 at, ImVec2 size);
+VisibleCells visible_cells(const Canvas& canvas);
+// The cell under the mouse, if it is over one.
+bool cell_under_mouse(const Canvas& canvas, int& row, int& column);
+
+// Wheel zooms about the cursor, drag pans, hovering picks unless the pick is pinned, a click pins or unpins.
+void canvas_mouse(PanelContext& ui, const Canvas& canvas, const char* id);
+void canvas_zoom(PanelContext& ui, const Canvas& canvas);
+void canvas_cells(PanelContext& ui, const Canvas& canvas);
+void canvas_digits(PanelContext& ui, const Canvas& canvas);
+void canvas_labels(PanelContext& ui, const Canvas& canvas);
+// The whole matrix in a corner with the visible part framed, while only a part is visible.
+void canvas_minimap(PanelContext& ui, const Canvas& canvas);
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,60 @@
+// How the results are looked at. None of it changes a number.
+#pragma once
+
+#include <fovea/inspect/colour_map.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+namespace fovea::visualizer {
+
+enum class Spread { automatic, linear, logarithmic, symmetric_log };
+inline constexpr int kSpreadCount = 4;
+enum class CompareHow { side, triangle, difference };
+
+// What may differ from how it is kept in sessions is said there.
+struct ViewState {
+    size_t stage = 0;
+    uint32_t head = 0;
+    int picked_row = 1, picked_column = 1;
+    bool pinned = false;  // hovering does not move the pick
+    ColourMap map = ColourMap::viridis;
+    bool automatic_map = true;  // diverging for stages with negative numbers
+    Spread spread = Spread::automatic;
+    float range_low = NAN, range_high = NAN;  // NaN: that of the values
+    float zoom = 0;                           // pixels for a cell; 0: fit
+    float pan_x = 0, pan_y = 0;
+    int compared_head = -1;  // B; -1: none
+    CompareHow how = CompareHow::side;
+    bool show_other = false;  // while Shift is held: B in the place of A
+};
+
+enum class CentreTab { matrix, compare, mask };
+enum class BottomTab { heads, gpu, memory, problems };
+enum class Dialog { none, open, save, import_sheet, help, palette, go_to };
+
+// Which panels are open, and what is typed into them.
+struct UiState {
+    CentreTab centre = CentreTab::matrix;
+    BottomTab bottom = BottomTab::heads;
+    Dialog dialog = Dialog::none;
+    bool dialog_opened = false;     // since the last frame: it wants the keyboard
+    std::string folder, file_name;  // of the file dialogs
+    std::string search;             // of palette and go to
+    float scale_factor = 1;         // over the display's own
+    bool sort_by_size = false;      // the inspector's products
+    bool full_screen = false;
+    bool brush_shows = false;
+    int brush_row = 0, brush_column = 0;  // where the stroke began
+    uint32_t strokes = 0;
+    int brush = 0;  // of the mask editor: 0 cell, 1 rectangle, 2 row, 3 column
+    int head_order =
+        0;  // of the heads grid: 0 number, 1 entropy, 2 distance, 3 first token, 4 previous token
+    void open_dialog(Dialog which) {
+        dialog = which;
+        dialog_opened = true;
+    }
+};
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,115 @@
+// Opening and saving without a toolkit's dialog: folders, files of the known kinds, a name to type.
+#include "data/exporting.hpp"
+#include "data/session_file.hpp"
+#include "panels/panels.hpp"
+
+#include <imgui_stdlib.h>
+#include <fovea/files.hpp>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace fovea::visualizer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMostEntries = 5000;
+constexpr const char* kReadable[] = {".safetensors", ".npz", ".npy", ".csv", ".png", ".fovea"};
+
+struct Entry {
+    std::string name;
+    bool folder;
+    uint64_t size_bytes;
+};
+
+bool readable(const fs::path& path) {
+    const std::string extension = path.extension().string();
+    return std::find(std::begin(kReadable), std::end(kReadable), extension) != std::end(kReadable);
+}
+
+std::vector<Entry> list(const fs::path& folder) {
+    std::vector<Entry> entries;
+    std::error_code error;
+    for (fs::directory_iterator at(folder, fs::directory_options::skip_permission_denied, error), end;
+         !error && at != end && entries.size() < kMostEntries; at.increment(error)) {
+        const std::string name = at->path().filename().string();
+        std::error_code ignored;
+        if (name.starts_with(".")) continue;
+        if (at->is_directory(ignored))
+            entries.push_back({name, true, 0});
+        else if (readable(at->path()))
+            entries.push_back({name, false, at->file_size(ignored)});
+    }
+    std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+        return a.folder != b.folder ? a.folder : a.name < b.name;
+    });
+    return entries;
+}
+
+void finish(PanelContext& ui, const fs::path& path) {
+    Session& session = ui.session;
+    if (session.ui.dialog == Dialog::save) {
+        session.ui.dialog = Dialog::none;
+        save_shown(session, path.string());
+        return;
+    }
+    session.ui.dialog = Dialog::none;
+    if (open_any(session, path.string()) && session.settings().file)
+        session.ui.open_dialog(Dialog::import_sheet);
+}
+
+void draw_entries(PanelContext& ui, const fs::path& folder) {
+    UiState& state = ui.session.ui;
+    ImGui::BeginChild("entries", {620 * ui.scale, 320 * ui.scale}, true);
+    if (ImGui::Selectable("..  the folder above")) state.folder = folder.parent_path().string();
+    for (const Entry& entry : list(folder)) {
+        const std::string label = entry.folder ? entry.name + "/" : entry.name;
+        if (ImGui::Selectable(printable_name(label).c_str(), !entry.folder && entry.name == state.file_name,
+                              ImGuiSelectableFlags_AllowDoubleClick)) {
+            if (entry.folder)
+                state.folder = (folder / entry.name).string();
+            else
+                state.file_name = entry.name;
+            if (!entry.folder && state.dialog == Dialog::open && ImGui::IsMouseDoubleClicked(0))
+                finish(ui, folder / entry.name);
+        }
+        if (entry.folder) continue;
+        const std::string size = format_bytes(entry.size_bytes);
+        ImGui::SameLine(ImGui::GetWindowWidth() - ImGui::CalcTextSize(size.c_str()).x - 22 * ui.scale);
+        ImGui::TextDisabled("%s", size.c_str());
+    }
+    ImGui::EndChild();
+}
+
+}  // namespace
+
+void draw_file_browser(PanelContext& ui) {
+    UiState& state = ui.session.ui;
+    const bool saving = state.dialog == Dialog::save;
+    std::error_code error;
+    if (state.folder.empty()) state.folder = fs::current_path(error).string();
+    ImGui::SetNextItemWidth(620 * ui.scale);
+    ImGui::InputText("##folder", &state.folder);
+    draw_entries(ui, fs::path(state.folder));
+    if (state.dialog == Dialog::none) return;
+    if (saving && state.dialog_opened && state.file_name.empty())
+        state.file_name = ui.session.stage().name + ".png";
+    if (state.dialog_opened) ImGui::SetKeyboardFocusHere();
+    state.dialog_opened = false;
+    ImGui::SetNextItemWidth(440 * ui.scale);
+    const bool enter = ImGui::InputTextWithHint("##name", "name of the file, or a whole path",
+                                                &state.file_name, ImGuiInputTextFlags_EnterReturnsTrue);
+    ImGui::SameLine();
+    ImGui::BeginDisabled(state.file_name.empty());
+    const bool pressed = ImGui::Button(saving ? "Save" : "Open");
+    ImGui::EndDisabled();
+    ImGui::SameLine();
+    if (ImGui::Button("Cancel")) state.dialog = Dialog::none;
+    ImGui::TextDisabled(
+        "%s", saving ? ".png the window, .svg the matrix, .csv and .npy its numbers, .fovea the session"
+                     : "safetensors, npz, npy, csv, png, and sessions (.fovea)");
+    if ((pressed || enter) && !state.file_name.empty()) finish(ui, fs::path(state.folder) / state.file_name);
+}
+
+}  // namespace fovea::visualizer

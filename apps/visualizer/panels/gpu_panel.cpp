@@ -1,0 +1,71 @@
+// What the device did for the last results: its time, slice by slice, and what that makes in work and
+// traffic.
+#include "panels/panels.hpp"
+
+#include <fovea/runtime.hpp>
+
+#include <algorithm>
+
+namespace fovea::visualizer {
+namespace {
+
+void draw_slices(PanelContext& ui, const RunTimes& times) {
+    const Palette& colours = palette(ui.session.theme);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float width = ImGui::GetContentRegionAvail().x, height = 26 * ui.scale;
+    ImGui::InvisibleButton("slices", {std::max(width, 1.0f), height});
+    const bool hovered = ImGui::IsItemHovered();
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    draw.AddRectFilled(at, {at.x + width, at.y + height}, colours.raised, 3 * ui.scale);
+    const double span = std::max(times.slices.back().end_s - times.slices.front().begin_s, 1e-9);
+    const double first = times.slices.front().begin_s;
+    for (size_t i = 0; i < times.slices.size(); ++i) {
+        const SliceTime& slice = times.slices[i];
+        const float x0 = at.x + width * float((slice.begin_s - first) / span),
+                    x1 = at.x + width * float((slice.end_s - first) / span);
+        const bool here = hovered && ImGui::GetIO().MousePos.x >= x0 && ImGui::GetIO().MousePos.x <= x1;
+        draw.AddRectFilled({x0, at.y + 4 * ui.scale},
+                           {std::max(x1 - 1, x0 + 1), at.y + height - 4 * ui.scale},
+                           here ? colours.text : colours.accent, 2 * ui.scale);
+        if (here)
+            ImGui::SetTooltip("slice %zu of %zu: %s", i + 1, times.slices.size(),
+                              format_seconds(slice.end_s - slice.begin_s).c_str());
+    }
+}
+
+double median(std::vector<double> values, double place) {
+    std::sort(values.begin(), values.end());
+    return values[std::min(values.size() - 1, size_t(place * double(values.size())))];
+}
+
+}  // namespace
+
+void draw_gpu_panel(PanelContext& ui) {
+    Session& session = ui.session;
+    const AttentionRun& run = session.run();
+    ImGui::TextDisabled(
+        "%s, kernel %s, slices: %llu of %u dispatches",
+        session.on_cpu() ? "Processor" : session.device_name().c_str(), kernel_name(run.info().kernel),
+        static_cast<unsigned long long>(run.info().slice_count), run.info().dispatches_per_slice);
+    if (!session.complete()) return;
+    const RunTimes& times = run.times();
+    if (times.busy_s <= 0) {
+        ImGui::TextUnformatted("This device has no timestamps: nothing to show here.");
+        return;
+    }
+    if (!times.slices.empty()) draw_slices(ui, times);
+    const double flops = run.useful_flops(), bytes = double(run.bytes_moved());
+    ImGui::Text("%s busy   %s   %s   %.1f FLOP for each byte", format_seconds(times.busy_s).c_str(),
+                format_scaled(flops / times.busy_s, "FLOP/s").c_str(),
+                format_scaled(bytes / times.busy_s, "B/s").c_str(), flops / bytes);
+    const std::vector<double>& history = session.run_seconds();
+    if (history.size() > 1)
+        ImGui::TextDisabled("last %zu runs: median %s, 95%% below %s", history.size(),
+                            format_seconds(median(history, 0.5)).c_str(),
+                            format_seconds(median(history, 0.95)).c_str());
+    ImGui::TextDisabled(
+        "Work is that of the whole matrix, traffic each tensor once. The first run after a change "
+        "warms caches and clocks up.");
+}
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,109 @@
+// How a file's tensors become queries, keys and values: the guess, to be corrected.
+#include "data/imported_file.hpp"
+#include "panels/panels.hpp"
+
+#include <imgui_stdlib.h>
+
+#include <algorithm>
+
+namespace fovea::visualizer {
+namespace {
+
+struct Sheet {
+    PanelContext& ui;
+    Settings next;
+    bool changed = false;
+    float width = 300;
+
+    ImportMapping& mapping() { return next.mapping; }
+
+    void tensor(const char* label, std::string& name, bool optional) {
+        ImGui::SetNextItemWidth(width * ui.scale);
+        if (!ImGui::BeginCombo(label, name.empty() ? "none" : printable_name(name, 60).c_str())) return;
+        if (optional && ImGui::Selectable("none", name.empty())) name.clear(), changed = true;
+        for (const Tensor& t : next.file->set.tensors) {
+            const std::string text = printable_name(t.name, 60) + "   " +
+                                     std::string(element_type_name(t.type)) + " " + format_shape(t.shape);
+            if (ImGui::Selectable(text.c_str(), t.name == name)) name = t.name, changed = true;
+        }
+        ImGui::EndCombo();
+    }
+    void number(const char* label, uint32_t& value, int low, int high) {
+        ImGui::SetNextItemWidth(width * ui.scale);
+        int edited = int(value);
+        if (!ImGui::InputInt(label, &edited)) return;
+        value = uint32_t(std::clamp(edited, low, high));
+        changed = true;
+    }
+};
+
+void draw_layout(Sheet& sheet) {
+    ImportMapping& m = sheet.mapping();
+    int layout = int(m.layout);
+    constexpr const char* kLayouts[] = {"[B,] heads, tokens, width", "[B,] tokens, heads, width"};
+    ImGui::SetNextItemWidth(sheet.width * sheet.ui.scale);
+    if (ImGui::Combo("layout", &layout, kLayouts, 2)) m.layout = TensorLayout(layout), sheet.changed = true;
+}
+
+}  // namespace
+
+void draw_import_sheet(PanelContext& ui) {
+    Session& session = ui.session;
+    if (!session.settings().file) {
+        session.ui.dialog = Dialog::none;
+        return;
+    }
+    Sheet sheet{ui, session.settings()};
+    ImportMapping& m = sheet.mapping();
+    const ImportedFile& file = *sheet.next.file;
+    ImGui::TextDisabled("%s: %zu tensors, %zu token names", printable_name(file.path, 70).c_str(),
+                        file.set.tensors.size(), file.tokens.size());
+    constexpr const char* kKinds[] = {"queries, keys and values", "one fused tensor",
+                                      "a GPT-2 layer's weights", "a Llama layer's weights",
+                                      "matrices to look at"};
+    int kind = int(m.kind);
+    ImGui::SetNextItemWidth(sheet.width * ui.scale);
+    if (ImGui::Combo("holds", &kind, kKinds, int(std::size(kKinds))))
+        m.kind = ImportKind(kind), sheet.changed = true;
+    if (m.kind == ImportKind::qkv) {
+        sheet.tensor("queries", m.q, false);
+        sheet.tensor("keys", m.k, false);
+        sheet.tensor("values", m.v, true);
+        draw_layout(sheet);
+        sheet.number("heads, where the shape is [L, H D]", m.heads, 1, 1024);
+    } else if (m.kind == ImportKind::fused) {
+        sheet.tensor("tensor", m.fused, false);
+        sheet.number("heads", m.heads, 1, 1024);
+        ImGui::SetNextItemWidth(sheet.width * ui.scale);
+        constexpr const char* kOrders[] = {"qkv", "kqv", "vqk", "qvk", "kvq", "vkq"};
+        int order = int(std::find(std::begin(kOrders), std::end(kOrders), m.order) - std::begin(kOrders)) % 6;
+        if (ImGui::Combo("order", &order, kOrders, 6)) m.order = kOrders[order], sheet.changed = true;
+    } else if (m.kind != ImportKind::tables) {
+        sheet.number("layer", m.layer, 0, int(std::max(file.layers, 1u)) - 1);
+        ImGui::TextDisabled(
+            "Applied to the text; a word's vector is drawn from its letters\n"
+            "unless the file has hidden_states.");
+    }
+    if (m.kind == ImportKind::qkv || m.kind == ImportKind::fused)
+        sheet.changed |= ImGui::Checkbox("from before rotary embedding: rotate now", &m.rotate);
+    if (m.kind != ImportKind::tables) sheet.changed |= ImGui::Checkbox("causal", &sheet.next.causal);
+    if (sheet.changed) session.change(sheet.next);
+    ImGui::Separator();
+    if (!session.problem().empty()) {
+        ImGui::PushStyleColor(ImGuiCol_Text, palette(session.theme).warning);
+        ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + 560 * ui.scale);
+        ImGui::TextUnformatted(session.problem().c_str());
+        ImGui::PopTextWrapPos();
+        ImGui::PopStyleColor();
+    } else {
+        const FoveaAttentionDesc& d = session.run().desc();
+        ImGui::Text("%u query heads, %u key heads, %llu x %llu weights each, width %u", d.heads_q, d.heads_kv,
+                    static_cast<unsigned long long>(d.len_q), static_cast<unsigned long long>(d.len_kv),
+                    d.dim_qk);
+    }
+    if (ImGui::Button("Done")) session.ui.dialog = Dialog::none;
+    ImGui::SameLine();
+    if (ImGui::Button("Undo")) session.undo();
+}
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,164 @@
+// Which query may see which key: patterns of the engine, and a mask painted by hand.
+#include "matrix/canvas.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace fovea::visualizer {
+namespace {
+
+// A painted mask is kept in links and sessions, a bit for each cell.
+constexpr uint64_t kMostPaintedSide = 1024;
+enum Brush { brush_cell, brush_rectangle, brush_row, brush_column };
+
+struct Grid {
+    uint64_t rows, keys;
+    std::vector<uint8_t> cells;  // 1 is visible, of everything that is not painted too
+};
+
+bool seen_by_rules(const Settings& s, uint64_t row, uint64_t key) {
+    const int64_t i = int64_t(row), j = int64_t(key);
+    if (s.causal && j > i) return false;
+    if (!s.windowed) return true;
+    if (s.window_left >= 0 && j < i - s.window_left) return false;
+    return s.window_right < 0 || j <= i + s.window_right;
+}
+
+Grid whole_mask(const Settings& s, uint64_t rows, uint64_t keys) {
+    Grid grid{rows, keys, mask_cells(s, rows, keys)};
+    if (grid.cells.empty()) grid.cells.assign(rows * keys, 1);
+    for (uint64_t i = 0; i < rows; ++i)
+        for (uint64_t j = 0; j < keys; ++j)
+            if (!seen_by_rules(s, i, j)) grid.cells[i * keys + j] = 0;
+    return grid;
+}
+
+// The rules of before become paint, so that each cell can be changed.
+Settings as_painted(const Settings& s, const Grid& grid) {
+    Settings next = s;
+    next.painted = grid.cells;
+    next.pattern = MaskPattern::painted;
+    next.causal = next.windowed = false;
+    return next;
+}
+
+void draw_patterns(PanelContext& ui, const Grid& grid) {
+    Session& session = ui.session;
+    const Settings& s = session.settings();
+    const auto button = [&](const char* label, bool current, auto change) {
+        const Palette& colours = palette(session.theme);
+        if (current) ImGui::PushStyleColor(ImGuiCol_Text, colours.accent);
+        if (ImGui::Button(label)) {
+            Settings next = s;
+            next.causal = next.windowed = false;
+            next.pattern = MaskPattern::none;
+            change(next);
+            session.change(next);
+        }
+        if (current) ImGui::PopStyleColor();
+        ImGui::SameLine(0, 4 * ui.scale);
+    };
+    const bool plain = s.pattern == MaskPattern::none;
+    button("none", plain && !s.causal && !s.windowed, [](Settings&) {});
+    button("causal", plain && s.causal && !s.windowed, [](Settings& n) { n.causal = true; });
+    button("window", plain && s.windowed, [](Settings& n) {
+        n.causal = n.windowed = true;
+        n.window_right = 0;
+    });
+    for (int i = 1; i < int(MaskPattern::painted); ++i)
+        button(std::string(mask_pattern_name(MaskPattern(i))).c_str(), s.pattern == MaskPattern(i),
+               [&](Settings& n) { n.pattern = MaskPattern(i); });
+    ImGui::SameLine(0, 16 * ui.scale);
+    if (ImGui::Button("Invert")) {
+        Settings next = as_painted(s, grid);
+        for (uint8_t& cell : next.painted) cell = !cell;
+        session.change(next);
+    }
+    ImGui::SameLine(0, 4 * ui.scale);
+    ImGui::BeginDisabled(grid.rows != grid.keys);
+    if (ImGui::Button("Symmetric")) {
+        Settings next = as_painted(s, grid);
+        for (uint64_t i = 0; i < grid.rows; ++i)
+            for (uint64_t j = 0; j < grid.keys; ++j)
+                next.painted[i * grid.keys + j] =
+                    grid.cells[i * grid.keys + j] | grid.cells[j * grid.keys + i];
+        session.change(next);
+    }
+    ImGui::EndDisabled();
+}
+
+void draw_brushes(PanelContext& ui, const Grid& grid) {
+    constexpr const char* kBrushes[] = {"cell", "rectangle", "row", "column"};
+    ImGui::AlignTextToFramePadding();
+    ImGui::TextDisabled("brush");
+    ImGui::SameLine(0, 10 * ui.scale);
+    tabs(ui, kBrushes, ui.session.ui.brush);
+    const uint64_t visible = uint64_t(std::count(grid.cells.begin(), grid.cells.end(), 1));
+    uint64_t empty = 0;
+    for (uint64_t i = 0; i < grid.rows; ++i)
+        empty += std::find(&grid.cells[i * grid.keys], &grid.cells[i * grid.keys] + grid.keys, 1) ==
+                 &grid.cells[i * grid.keys] + grid.keys;
+    ImGui::SameLine(0, 20 * ui.scale);
+    ImGui::TextDisabled(
+        "%.1f%% visible%s", 100 * double(visible) / double(grid.cells.size()),
+        empty ? (", " + std::to_string(empty) + " rows see nothing: their context is 0").c_str() : "");
+}
+
+void paint(PanelContext& ui, const Canvas& canvas, const Grid& grid) {
+    Session& session = ui.session;
+    UiState& state = session.ui;
+    ImGui::SetCursorScreenPos(canvas.at);
+    ImGui::InvisibleButton("paint", canvas.size);
+    canvas_zoom(ui, canvas);
+    int row = 0, column = 0;
+    if (!cell_under_mouse(canvas, row, column)) return;
+    if (ImGui::IsItemHovered()) session.view.picked_row = row, session.view.picked_column = column;
+    if (ImGui::IsItemActivated()) {
+        state.brush_shows = !grid.cells[uint64_t(row) * grid.keys + uint64_t(column)];
+        state.brush_row = row, state.brush_column = column;
+        ++state.strokes;
+    }
+    if (!ImGui::IsItemActive()) return;
+    int r0 = row, r1 = row, c0 = column, c1 = column;
+    if (state.brush == brush_rectangle)
+        r0 = std::min(row, state.brush_row), r1 = std::max(row, state.brush_row),
+        c0 = std::min(column, state.brush_column), c1 = std::max(column, state.brush_column);
+    if (state.brush == brush_row) c0 = 0, c1 = int(grid.keys) - 1;
+    if (state.brush == brush_column) r0 = 0, r1 = int(grid.rows) - 1;
+    Settings next = as_painted(session.settings(), grid);
+    for (int i = r0; i <= r1; ++i)
+        std::fill_n(&next.painted[uint64_t(i) * grid.keys + uint64_t(c0)], c1 - c0 + 1,
+                    uint8_t(state.brush_shows));
+    // One stroke is one step of undo.
+    session.change(next, 0x50000000u + state.strokes);
+}
+
+}  // namespace
+
+void draw_mask_panel(PanelContext& ui) {
+    Session& session = ui.session;
+    const uint64_t rows = session.run().desc().len_q, keys = session.run().desc().len_kv;
+    if (rows > kMostPaintedSide || keys > kMostPaintedSide) {
+        ImGui::TextDisabled(
+            "At %s x %s cells masks are rules, not paint: causal and window in the parameters.",
+            format_count(rows).c_str(), format_count(keys).c_str());
+        return;
+    }
+    const Grid grid = whole_mask(session.settings(), rows, keys);
+    draw_patterns(ui, grid);
+    draw_brushes(ui, grid);
+    const Stage* weights = session.find_stage("weights");
+    if (!weights || !session.complete()) return;
+    const float s = ui.scale;
+    const ImVec2 cursor = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
+    const Canvas canvas =
+        lay_out_canvas(ui, *weights, std::min(session.view.head, uint32_t(weights->heads - 1)),
+                       {cursor.x + kLabelColumn * s, cursor.y + kLabelRow * s},
+                       {room.x - (kLabelColumn + 16) * s, room.y - (kLabelRow + 8) * s});
+    paint(ui, canvas, grid);
+    canvas_cells(ui, canvas);
+    canvas_digits(ui, canvas);
+    canvas_labels(ui, canvas);
+}
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,46 @@
+// Who holds how much of the device's memory.
+#include "panels/panels.hpp"
+
+#include <algorithm>
+
+namespace fovea::visualizer {
+
+void draw_memory_panel(PanelContext& ui) {
+    Session& session = ui.session;
+    const AttentionRun& run = session.run();
+    struct Row {
+        const char* what;
+        uint64_t size_bytes;
+    };
+    uint64_t host = 0;
+    for (const Stage& stage : session.stages())
+        host += stage.over_keys || stage.name == "context" ? 0 : stage.buffer->size_bytes();
+    const Row rows[] = {{"q, k, v, masks", run.input_bytes()},
+                        {"scores, weights, context", run.output_bytes()},
+                        {"workspace", run.workspace_bytes()},
+                        {"weights and inputs, to look at", host}};
+    uint64_t total = 0;
+    for (const Row& row : rows) total += row.size_bytes;
+    const Palette& colours = palette(session.theme);
+    for (const Row& row : rows) {
+        const ImVec2 at = ImGui::GetCursorScreenPos();
+        const float height = ImGui::GetTextLineHeight(), label = 230 * ui.scale, room = 260 * ui.scale;
+        ImGui::TextUnformatted(row.what);
+        ImDrawList& draw = *ImGui::GetWindowDrawList();
+        draw.AddRectFilled({at.x + label, at.y + 2 * ui.scale},
+                           {at.x + label + room, at.y + height - 2 * ui.scale}, colours.raised, 2 * ui.scale);
+        draw.AddRectFilled(
+            {at.x + label, at.y + 2 * ui.scale},
+            {at.x + label +
+                 std::max(room * float(double(row.size_bytes) / double(std::max<uint64_t>(total, 1))), 1.0f),
+             at.y + height - 2 * ui.scale},
+            colours.accent, 2 * ui.scale);
+        ImGui::SameLine(label + room + 24 * ui.scale);
+        ImGui::TextUnformatted(format_bytes(row.size_bytes).c_str());
+    }
+    const DeviceMemory memory = session.device().memory();
+    ImGui::TextDisabled("%s in all; the program has %s of the device's %s", format_bytes(total).c_str(),
+                        format_bytes(memory.used_bytes).c_str(), format_bytes(memory.budget_bytes).c_str());
+}
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,35 @@
+// What went wrong or looks wrong: files refused, changes refused, numbers that cannot be right.
+#include "panels/panels.hpp"
+
+namespace fovea::visualizer {
+
+void draw_problems_panel(PanelContext& ui) {
+    Session& session = ui.session;
+    if (session.problems.empty()) {
+        ImGui::TextDisabled(
+            "None: no file was refused, every row of weights sums to 1, every number is finite.");
+        return;
+    }
+    if (ImGui::SmallButton("Clear")) {
+        session.problems.clear();
+        return;
+    }
+    const Palette& colours = palette(session.theme);
+    for (size_t i = session.problems.size(); i-- > 0;) {
+        const Problem& problem = session.problems[i];
+        ImGui::PushID(int(i));
+        ImGui::PushStyleColor(ImGuiCol_Text, problem.error ? colours.warning : colours.text_soft);
+        const bool clicked =
+            ImGui::Selectable((problem.where + "##where").c_str(), false, 0, {220 * ui.scale, 0});
+        ImGui::PopStyleColor();
+        for (size_t stage = 0; clicked && stage < session.stages().size(); ++stage)
+            if (session.stages()[stage].name == problem.where) session.show_stage(stage);
+        ImGui::SameLine(250 * ui.scale);
+        ImGui::PushTextWrapPos();
+        ImGui::TextUnformatted(problem.text.c_str());
+        ImGui::PopTextWrapPos();
+        ImGui::PopID();
+    }
+}
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,71 @@
+#include "picture.hpp"
+
+#include "gpu/imgui_backend.hpp"
+#include "gpu/offscreen_frame.hpp"
+#include "panels/panels.hpp"
+
+#include <cmath>
+
+namespace fovea::visualizer {
+namespace {
+
+// ImGui settles a layout over its first frames.
+constexpr int kFrames = 3;
+
+struct ImGuiContextGuard {
+    ImGuiContext* before = ImGui::GetCurrentContext();
+    ImGuiContextGuard() { ImGui::SetCurrentContext(ImGui::CreateContext()); }
+    ~ImGuiContextGuard() {
+        ImGui::DestroyContext();
+        ImGui::SetCurrentContext(before);
+    }
+};
+
+}  // namespace
+
+Result<Tensor> draw_picture(Session& session, const PictureSize& size) {
+    GpuDevice& device = session.device();
+    const auto width = uint32_t(std::lround(float(size.width) * size.scale)),
+               height = uint32_t(std::lround(float(size.height) * size.scale));
+    Result<OffscreenFrame> frame = OffscreenFrame::create(device, width, height);
+    if (!frame) return frame.error();
+    ImGuiContextGuard imgui;
+    ImGuiIO& io = ImGui::GetIO();
+    io.IniFilename = nullptr;
+    io.DisplaySize = {float(width), float(height)};
+    io.DeltaTime = 1.0f / 60;
+    io.BackendRendererName = "fovea";
+    apply_style(session.theme, size.scale);
+    const Result<std::unique_ptr<ImGuiBackend>> backend =
+        ImGuiBackend::create(device, frame->render_pass(), 2, size.scale);
+    if (!backend) return backend.error();
+    const Result<std::unique_ptr<MatrixRenderer>> matrices =
+        MatrixRenderer::create(device, frame->render_pass());
+    if (!matrices) return matrices.error();
+    io.FontDefault = (*backend)->fonts().body;
+    PanelContext ui{session, **matrices, (*backend)->fonts(), size.scale};
+    const ImVec4 ground = ImGui::ColorConvertU32ToFloat4(palette(session.theme).ground);
+    for (int i = 0; i < kFrames; ++i) {
+        const Result<void> drawn = device.run_once([&](VkCommandBuffer cmd) {
+            (*matrices)->begin_frame(cmd, frame->extent());
+            (*backend)->new_frame();
+            draw_main_window(ui);
+            frame->begin(cmd, {ground.x, ground.y, ground.z});
+            (*backend)->draw(cmd);
+            frame->end(cmd);
+        });
+        if (!drawn) return drawn.error();
+    }
+    std::vector<std::byte> pixels = frame->pixels();
+    for (size_t i = 3; i < pixels.size(); i += 4) pixels[i] = std::byte{255};
+    return make_tensor("picture", ElementType::u8, {height, width, 4}, pixels);
+}
+
+Result<void> save_picture(Session& session, const PictureSize& size, const std::string& path) {
+    const Result<Tensor> image = draw_picture(session, size);
+    if (!image) return image.error();
+    if (const Result<uint64_t> saved = save_png(path, *image); !saved) return saved.error();
+    return {};
+}
+
+}  // namespace fovea::visualizer

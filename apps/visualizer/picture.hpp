@@ -1,0 +1,20 @@
+// The whole window as a picture, drawn without one: for headless runs and for exports from the window.
+#pragma once
+
+#include "model/session.hpp"
+
+#include <fovea/files.hpp>
+
+namespace fovea::visualizer {
+
+struct PictureSize {
+    uint32_t width = 1600, height = 960;  // units of the layout
+    float scale = 1;                      // pixels for one unit
+};
+
+// u8 [height, width, 4]. The session must be complete, and no frame in flight. ImGui's context is another one
+// and set back afterwards.
+Result<Tensor> draw_picture(Session& session, const PictureSize& size);
+Result<void> save_picture(Session& session, const PictureSize& size, const std::string& path);
+
+}  // namespace fovea::visualizer

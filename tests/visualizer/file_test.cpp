@@ -1,0 +1,231 @@
+// Files in and out: each malformed file is a line of the Problems panel, tensors come in whatever their
+// layout, sessions come back as they were, exports hold the shown numbers.
+#include "data/exporting.hpp"
+#include "data/imported_file.hpp"
+#include "data/session_file.hpp"
+#include "data/text_file.hpp"
+#include "visualizer_fixture.hpp"
+
+#include <fovea/files.hpp>
+
+#include <cmath>
+
+namespace fovea::visualizer {
+namespace {
+
+class FileTest : public VisualizerTest {
+  protected:
+    Tensor tensor(const std::string& name, std::vector<uint64_t> shape, uint32_t seed) {
+        uint64_t count = 1;
+        for (const uint64_t n : shape) count *= n;
+        std::mt19937 random(seed);
+        std::vector<float> values(count);
+        for (float& v : values) v = float(random() % 2001) / 1000 - 1;
+        return *make_tensor(name, std::move(shape), std::move(values));
+    }
+    std::string save(const std::vector<Tensor>& tensors, const std::string& name = "file.safetensors") {
+        TensorSet set;
+        set.tensors = tensors;
+        set.metadata = metadata;
+        const std::string path = (folder / name).string();
+        EXPECT_TRUE(save_safetensors(path, set));
+        return path;
+    }
+    // The weight of a cell in double precision.
+    double expected(const Tensor& q, const Tensor& k, uint64_t dim, uint64_t row, uint64_t column,
+                    uint64_t keys) {
+        const std::vector<float> qv = *to_f32(q), kv = *to_f32(k);
+        double sum = 0, wanted = 0;
+        for (uint64_t j = 0; j < keys; ++j) {
+            double dot = 0;
+            for (uint64_t d = 0; d < dim; ++d) dot += double(qv[row * dim + d]) * double(kv[j * dim + d]);
+            const double e = std::exp(dot / std::sqrt(double(dim)));
+            sum += e;
+            if (j == column) wanted = e;
+        }
+        return wanted / sum;
+    }
+    std::vector<std::pair<std::string, std::string>> metadata;
+};
+
+TEST_F(FileTest, each_malformed_file_is_a_problem_and_the_picture_stays) {
+    session->change(level_settings(3));
+    compute();
+    const float before = value("weights", 1, 1);
+    const Settings settings = session->settings();
+    size_t refused = 0, opened = 0;
+    for (const char* format : {"safetensors", "npy", "npz", "csv", "png"}) {
+        for (const auto& entry :
+             std::filesystem::directory_iterator(std::filesystem::path(FOVEA_CORPUS) / format)) {
+            if (entry.path().filename() == "expected.txt") continue;
+            session->problems.clear();
+            if (session->open_file(entry.path().string())) {
+                ++opened;
+                update();  // what cannot be shown is refused by name, too
+                session->undo();
+                continue;
+            }
+            ++refused;
+            ASSERT_EQ(session->problems.size(), 1u) << entry.path();
+            EXPECT_FALSE(session->problems[0].text.empty()) << entry.path();
+        }
+    }
+    EXPECT_GE(refused, 200u);
+    EXPECT_EQ(session->settings(), settings) << opened << " files were opened and undone";
+    compute();
+    EXPECT_EQ(value("weights", 1, 1), before);
+    for (const auto& entry :
+         std::filesystem::directory_iterator(std::filesystem::path(FOVEA_CORPUS) / "safetensors"))
+        EXPECT_FALSE(open_session(*session, entry.path())) << entry.path();
+}
+
+TEST_F(FileTest, layouts_and_fused_tensors_give_the_same_weights) {
+    const uint64_t heads = 3, length = 5, dim = 4;
+    const Tensor q = tensor("q", {1, heads, length, dim}, 1), k = tensor("k", {1, heads, length, dim}, 2),
+                 v = tensor("v", {1, heads, length, dim}, 3);
+    metadata = {{"tokens", "[\"The\", \" cat\", \" s\\u00e4t\", \".\", \"\\\"\"]"}, {"causal", "none"}};
+    ASSERT_TRUE(session->open_file(save({q, k, v})));
+    compute();
+    EXPECT_EQ(session->tokens(), (std::vector<std::string>{"The", " cat", " s\xc3\xa4t", ".", "\""}));
+    ASSERT_EQ(session->stage().heads, heads);
+    EXPECT_NEAR(value("weights", 2, 3), expected(q, k, dim, 2, 3, length), 1e-6);
+
+    // The same numbers as [tokens, heads, width], and fused.
+    const std::vector<float> qv = *to_f32(q), kv = *to_f32(k), vv = *to_f32(v);
+    std::vector<float> turned[3], fused;
+    for (uint64_t i = 0; i < length; ++i) {
+        for (int part = 0; part < 3; ++part) {
+            const std::vector<float>& from = part == 0 ? qv : part == 1 ? kv : vv;
+            for (uint64_t h = 0; h < heads; ++h)
+                for (uint64_t d = 0; d < dim; ++d) {
+                    turned[part].push_back(from[(h * length + i) * dim + d]);
+                    fused.push_back(turned[part].back());
+                }
+        }
+    }
+    const std::vector<float> first(session->stage().values.begin(), session->stage().values.end());
+    metadata.clear();
+    ASSERT_TRUE(session->open_file(save({*make_tensor("query", {length, heads, dim}, turned[0]),
+                                         *make_tensor("key", {length, heads, dim}, turned[1]),
+                                         *make_tensor("value", {length, heads, dim}, turned[2])},
+                                        "turned.safetensors")));
+    Settings s = session->settings();
+    s.mapping.layout = TensorLayout::tokens_first;
+    session->change(s);
+    compute();
+    show("weights");
+    for (size_t i = 0; i < first.size(); ++i) ASSERT_NEAR(session->stage().values[i], first[i], 1e-6) << i;
+    ASSERT_TRUE(session->open_file(
+        save({*make_tensor("qkv", {length, 3 * heads * dim}, fused)}, "fused.safetensors")));
+    s = session->settings();
+    ASSERT_EQ(s.mapping.kind, ImportKind::fused);
+    EXPECT_EQ(session->settings().mapping.heads, 1u);
+    s.mapping.heads = uint32_t(heads);
+    session->change(s);
+    compute();
+    show("weights");
+    for (size_t i = 0; i < first.size(); ++i) ASSERT_NEAR(session->stage().values[i], first[i], 1e-6) << i;
+}
+
+TEST_F(FileTest, tensors_that_do_not_fit_are_refused_by_name) {
+    session->change(level_settings(2));
+    compute();
+    const Tensor q = tensor("q", {2, 5, 4}, 1), k = tensor("k", {2, 5, 6}, 2);
+    ASSERT_TRUE(session->open_file(save({q, k})));
+    EXPECT_FALSE(update());
+    EXPECT_NE(session->problem().find("'k'"), std::string::npos) << session->problem();
+    EXPECT_TRUE(session->ready());
+    // NaN and infinity are shown, and reported.
+    ASSERT_TRUE(session->open_file(
+        save({*make_tensor("heat", {2, 2}, {1.0f, NAN, INFINITY, 2.0f})}, "heat.safetensors")));
+    session->problems.clear();
+    compute();
+    EXPECT_EQ(session->find_stage("file: heat")->stats->nan, 1u);
+    EXPECT_EQ(session->problems.size(), 2u);
+}
+
+TEST_F(FileTest, sessions_come_back_as_they_were) {
+    Settings s = level_settings(7);
+    s.text = "\xe7\x8c\xab and \"dog\"";
+    s.temperature = 0.5f;
+    s.softcap = 3;
+    s.alibi = true;
+    s.kv_heads = 4;
+    s.length = 9;
+    s.pattern = MaskPattern::painted;
+    s.painted.assign(81, 1);
+    s.painted[5] = s.painted[40] = 0;
+    session->change(s);
+    compute();
+    session->view.map = ColourMap::magma;
+    session->view.automatic_map = false;
+    session->view.range_high = 0.25f;
+    session->view.compared_head = 3;
+    show("scores");
+    const std::filesystem::path path = folder / "kept.fovea";
+    ASSERT_TRUE(save_session(*session, path));
+    Session other(*device, false);
+    ASSERT_TRUE(open_session(other, path));
+    EXPECT_EQ(other.settings(), s);
+    EXPECT_EQ(other.view.map, ColourMap::magma);
+    EXPECT_EQ(other.view.range_high, 0.25f);
+    EXPECT_TRUE(std::isnan(other.view.range_low));
+    EXPECT_EQ(other.view.compared_head, 3);
+    std::swap(session->wanted_stage, other.wanted_stage);
+    EXPECT_EQ(session->wanted_stage, "scaled");
+    for (const char* bad :
+         {"", "[]", "{\"format\": \"other\"}", "{\"format\": \"fovea-session\", \"version\": 2}"}) {
+        EXPECT_FALSE(read_session(other, bad, folder)) << bad;
+        EXPECT_EQ(other.settings(), s);
+    }
+}
+
+TEST_F(FileTest, sessions_hold_tensors_by_path_or_within) {
+    const Tensor q = tensor("q", {2, 4, 4}, 1), k = tensor("k", {2, 4, 4}, 2);
+    ASSERT_TRUE(session->open_file(save({q, k})));
+    compute();
+    const float before = value("weights", 1, 2, 1);
+    ASSERT_TRUE(save_session(*session, folder / "by_path.fovea"));
+    session->change(level_settings(1));
+    compute();
+    ASSERT_TRUE(open_session(*session, folder / "by_path.fovea"));
+    compute();
+    EXPECT_EQ(value("weights", 1, 2, 1), before);
+    const std::string embedded =
+        "{\"format\": \"fovea-session\", \"version\": 1, \"state\": {\"level\": 2},"
+        "\"tensors\": {\"q\": {\"shape\": [1, 1, 2], \"f32\": \"AACAPwAAAEA=\"},"
+        "\"k\": {\"shape\": [1, 1, 2], \"f32\": \"AACAPwAAAEA=\"}}}";
+    ASSERT_TRUE(read_session(*session, embedded, folder));
+    compute();
+    EXPECT_FLOAT_EQ(value("scores", 0, 0), 5 / std::sqrt(2.0f));
+    ASSERT_TRUE(save_session(*session, folder / "within.fovea"));
+    EXPECT_NE(read_text_file(folder / "within.fovea")->find("AACAPwAAAEA="), std::string::npos);
+    const Result<void> cut = read_session(*session,
+                                          "{\"format\": \"fovea-session\", \"version\": 1, \"state\": {},"
+                                          "\"tensors\": {\"q\": {\"shape\": [9, 9, 9], \"f32\": \"AAAA\"}}}",
+                                          folder);
+    EXPECT_FALSE(cut);
+}
+
+TEST_F(FileTest, exports_hold_the_shown_numbers) {
+    session->change(level_settings(5));
+    compute();
+    show("weights");
+    session->view.head = 1;
+    const std::span<const float> shown = session->stage().head_values(1);
+    ASSERT_TRUE(export_file(*session, (folder / "w.npy").string()));
+    const Result<Tensor> npy = load_npy(folder / "w.npy");
+    ASSERT_TRUE(npy);
+    const std::vector<float> values = *to_f32(*npy);
+    EXPECT_TRUE(std::equal(values.begin(), values.end(), shown.begin(), shown.end()));
+    ASSERT_TRUE(export_file(*session, (folder / "w.svg").string()));
+    const std::string svg = *read_text_file(folder / "w.svg");
+    EXPECT_NE(svg.find(">" + format_fixed(shown[6], 4) + "<"), std::string::npos);
+    EXPECT_NE(svg.find("journey"), std::string::npos);
+    EXPECT_FALSE(export_file(*session, (folder / "w.exe").string()));
+    save_shown(*session, (folder / "nowhere" / "w.csv").string());
+    EXPECT_EQ(session->problems.size(), 1u);
+}
+
+}  // namespace
+}  // namespace fovea::visualizer
