@@ -20,8 +20,13 @@ class LentThreads {
         const auto work = [&](uint32_t worker) {
             for (uint32_t i; (i = next++) < count;) task(arg, i, worker);
         };
-        std::vector<std::thread> threads;
         const uint32_t workers = static_cast<LentThreads*>(user)->parallel_.worker_count;
+#if defined(__EMSCRIPTEN__) && !defined(__EMSCRIPTEN_PTHREADS__)
+        // No threads here: the workers take turns.
+        for (uint32_t i = 0; i < count; ++i) task(arg, i, (i * 7 + i / 3) % workers);
+        return;
+#endif
+        std::vector<std::thread> threads;
         for (uint32_t worker = 1; worker < workers; ++worker) threads.emplace_back(work, worker);
         work(0);
         for (std::thread& thread : threads) thread.join();

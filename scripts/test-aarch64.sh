@@ -1,0 +1,21 @@
+#!/bin/bash
+# Builds the CPU engine, its tests and the command line for 64-bit Arm and runs the tests under qemu: the instruction set
+# NEON. Debian or Ubuntu on x86-64.
+#   scripts/test-aarch64.sh [CTEST ARGS]     needs root only to install the compiler and qemu when they are missing
+set -euo pipefail
+root=$(realpath "$(dirname "$0")/..")
+build=$root/build/aarch64
+packages=(g++-aarch64-linux-gnu qemu-user-static googletest libhwy-dev)
+missing=()
+for package in "${packages[@]}"; do
+    [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
+done
+if [[ ${#missing[@]} -gt 0 ]]; then
+    echo "fovea: installing ${missing[*]}" >&2
+    [[ $EUID -eq 0 ]] || { echo "fovea: this needs root; run:  sudo apt-get install ${missing[*]}" >&2; exit 1; }
+    apt-get install -y --no-install-recommends "${missing[@]}" >&2
+fi
+cmake -S "$root" -B "$build" -G Ninja --toolchain "$root/cmake/Aarch64Toolchain.cmake" -DCMAKE_BUILD_TYPE=Release \
+    -DFOVEA_BUILD_TESTS=ON -DFOVEA_BUILD_APPS=ON >&2
+cmake --build "$build" --parallel "${FOVEA_JOBS:-$(nproc)}" >&2
+ctest --test-dir "$build" -j"$(nproc)" --output-on-failure --no-tests=error "$@"
