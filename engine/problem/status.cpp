@@ -1,6 +1,7 @@
 #include "problem/status.hpp"
 
 #include <cstdarg>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 
@@ -30,25 +31,40 @@ FoveaResult code_of_vk_result(int vk_result) {
     }
 }
 
+// An older caller's diag is smaller: it gets what it has room for, cut where a text would end outside.
+void write_to_callers_size(const FoveaDiag& filled, FoveaDiag& to) {
+    const uint32_t size = to.struct_size;
+    const size_t bytes = size < sizeof filled ? size : sizeof filled;
+    memcpy(static_cast<void*>(&to), &filled, bytes);
+    to.struct_size = size;
+    if (bytes > offsetof(FoveaDiag, field)) reinterpret_cast<char*>(&to)[bytes - 1] = '\0';
+}
+
 }  // namespace
 
 FoveaResult fail(FoveaDiag* diag, FoveaResult code, const char* field, const char* format, ...) {
-    // A diag of another size is a caller's mistake that must not cost it its memory: leave it alone.
-    if (!diag || diag->struct_size < sizeof(FoveaDiag)) return code;
-    diag->code = code;
-    diag->vk_result = 0;
-    copy_cut(diag->field, sizeof diag->field, field);
+    if (!diag || diag->struct_size <= sizeof(uint32_t)) return code;
+    FoveaDiag filled{};
+    filled.code = code;
+    copy_cut(filled.field, sizeof filled.field, field);
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(diag->text, sizeof diag->text, format, arguments);
+    vsnprintf(filled.text, sizeof filled.text, format, arguments);
     va_end(arguments);
+    write_to_callers_size(filled, *diag);
     return code;
+}
+
+void add_to_text(FoveaDiag* diag, const char* more) {
+    if (!diag || diag->struct_size < sizeof(FoveaDiag)) return;
+    const size_t length = strlen(diag->text);
+    copy_cut(diag->text + length, sizeof diag->text - length, more);
 }
 
 FoveaResult fail_vulkan(FoveaDiag* diag, int vk_result, const char* call) {
     const FoveaResult code =
         fail(diag, code_of_vk_result(vk_result), call, "%s returned VkResult %d", call, vk_result);
-    if (diag && diag->struct_size >= sizeof(FoveaDiag)) diag->vk_result = vk_result;
+    if (diag && diag->struct_size >= offsetof(FoveaDiag, field)) diag->vk_result = vk_result;
     return code;
 }
 

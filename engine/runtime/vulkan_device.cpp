@@ -18,6 +18,7 @@ struct VulkanDevice::Features {
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES};
     VkPhysicalDeviceTimelineSemaphoreFeatures timeline{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES};
+    VkPhysicalDeviceFaultFeaturesEXT fault{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT};
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR coopmat{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
     VkPhysicalDeviceCooperativeMatrix2FeaturesNV coopmat2{
@@ -28,6 +29,7 @@ struct VulkanDevice::Features {
         root.features = {};
         storage_16bit = {storage_16bit.sType, storage_16bit.pNext, storage_16bit.storageBuffer16BitAccess};
         float16.shaderInt8 = VK_FALSE;
+        fault.deviceFaultVendorBinary = VK_FALSE;
         memory_model.vulkanMemoryModelAvailabilityVisibilityChains = VK_FALSE;
         coopmat.cooperativeMatrixRobustBufferAccess = VK_FALSE;
     }
@@ -62,6 +64,7 @@ Result<std::unique_ptr<VulkanDevice>> VulkanDevice::open(Instance& instance, VkP
         return diag.error();
     std::unique_ptr<VulkanDevice> device(new VulkanDevice(instance));
     device->physical_device_ = physical_device;
+    device->maps_memory_ = wishes.mapped_memory;
     device->query_properties();
     if (Result<void> r = device->choose_queue(); !r) return r.error();
     device->choose_extensions(wishes);
@@ -141,6 +144,7 @@ void VulkanDevice::choose_extensions(const DeviceWishes& wishes) {
     want(VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME, VK_API_VERSION_1_2);
     want(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME, VK_API_VERSION_1_3);
     if (want(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME)) want(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME);
+    device_fault_ = want(VK_EXT_DEVICE_FAULT_EXTENSION_NAME);
     memory_budget_ = want(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     // A device that has it must be created with it; its name is not in the headers without beta extensions.
     want("VK_KHR_portability_subset");
@@ -166,6 +170,7 @@ void VulkanDevice::choose_features(const DeviceWishes& wishes) {
     append(f.subgroup_size,
            api_version_ >= VK_API_VERSION_1_3 || has(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME));
     append(f.timeline, timeline_);
+    append(f.fault, device_fault_);
     append(f.coopmat, has(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME));
     append(f.coopmat2, has(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME));
     instance_.vk().vkGetPhysicalDeviceFeatures2(physical_device_, &f.root);
@@ -195,8 +200,21 @@ Result<void> VulkanDevice::create_device() {
         vk_.vkWaitSemaphores = device_call<PFN_vkWaitSemaphores>(
             *this, api_version_ >= VK_API_VERSION_1_2 ? "vkWaitSemaphores" : "vkWaitSemaphoresKHR");
     timeline_ = vk_.vkWaitSemaphores != nullptr;
+    if (features_->fault.deviceFault)
+        vk_.vkGetDeviceFaultInfoEXT =
+            device_call<PFN_vkGetDeviceFaultInfoEXT>(*this, "vkGetDeviceFaultInfoEXT");
     vk_.vkGetDeviceQueue(handle_, queue_family_, 0, &queue_);
     return {};
+}
+
+std::string VulkanDevice::fault_text() const {
+    if (!vk_.vkGetDeviceFaultInfoEXT) return {};
+    VkDeviceFaultCountsEXT counts{VK_STRUCTURE_TYPE_DEVICE_FAULT_COUNTS_EXT};
+    VkDeviceFaultInfoEXT info{VK_STRUCTURE_TYPE_DEVICE_FAULT_INFO_EXT};
+    // VK_INCOMPLETE is a success: there are addresses, which are not asked for.
+    if (vk_.vkGetDeviceFaultInfoEXT(handle_, &counts, &info) < VK_SUCCESS || !info.description[0]) return {};
+    info.description[sizeof info.description - 1] = '\0';
+    return std::string("; the driver says: ") + info.description;
 }
 
 FoveaVulkanHost VulkanDevice::host() const {

@@ -21,13 +21,15 @@ struct DeviceCalls {
 #define FOVEA_MEMBER(name) PFN_##name name = nullptr;
     FOVEA_RUNTIME_DEVICE_CALLS(FOVEA_MEMBER)
 #undef FOVEA_MEMBER
-    PFN_vkWaitSemaphores vkWaitSemaphores = nullptr;  // null without timeline semaphores
+    PFN_vkWaitSemaphores vkWaitSemaphores = nullptr;                // null without timeline semaphores
+    PFN_vkGetDeviceFaultInfoEXT vkGetDeviceFaultInfoEXT = nullptr;  // null without VK_EXT_device_fault
 };
 
 // What to leave out although the device has it; tests use it to reach the other paths.
 struct DeviceWishes {
     bool push_descriptors = true;
     bool timeline_semaphores = true;
+    bool mapped_memory = true;  // false: as on a device whose own memory the processor cannot see
 };
 
 class VulkanDevice {
@@ -55,6 +57,9 @@ class VulkanDevice {
     const std::string& driver() const { return driver_; }
     uint32_t api_version() const { return api_version_; }
     bool has_timeline() const { return timeline_; }
+    bool maps_memory() const { return maps_memory_; }
+    // "; the driver says: ..." of a lost device, or nothing.
+    std::string fault_text() const;
     bool has_memory_budget() const { return memory_budget_; }
     uint64_t max_allocation_bytes() const { return max_allocation_bytes_; }
     uint32_t timestamp_bits() const { return timestamp_bits_; }  // 0: the queue has none
@@ -86,7 +91,8 @@ class VulkanDevice {
     VkQueue queue_ = VK_NULL_HANDLE;
     uint32_t queue_family_ = 0, timestamp_bits_ = 0;
     uint64_t max_allocation_bytes_ = 0;
-    bool timeline_ = false, memory_budget_ = false, abandoned_ = false;
+    bool timeline_ = false, memory_budget_ = false, maps_memory_ = true, device_fault_ = false,
+         abandoned_ = false;
     FoveaContext context_ = nullptr;
 };
 

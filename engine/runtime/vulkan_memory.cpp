@@ -70,9 +70,11 @@ Result<std::unique_ptr<VulkanMemory>> VulkanAllocator::create_buffer(uint64_t si
                    (staging ? 0 : VK_BUFFER_USAGE_STORAGE_BUFFER_BIT);
     VmaAllocationCreateInfo how{};
     how.usage = VMA_MEMORY_USAGE_AUTO;
-    how.flags = VMA_ALLOCATION_CREATE_MAPPED_BIT | VMA_ALLOCATION_CREATE_HOST_ACCESS_RANDOM_BIT;
+    if (staging || device_.maps_memory())
+        how.flags = VMA_ALLOCATION_CREATE_MAPPED_BIT | VMA_ALLOCATION_CREATE_HOST_ACCESS_RANDOM_BIT;
     // Fast memory first: mapped where the device's own memory can be, through staging where it cannot.
-    if (!staging) how.flags |= VMA_ALLOCATION_CREATE_HOST_ACCESS_ALLOW_TRANSFER_INSTEAD_BIT;
+    if (!staging && device_.maps_memory())
+        how.flags |= VMA_ALLOCATION_CREATE_HOST_ACCESS_ALLOW_TRANSFER_INSTEAD_BIT;
     if (!staging) how.usage = VMA_MEMORY_USAGE_AUTO_PREFER_DEVICE;
     std::unique_ptr<VulkanMemory> memory(new VulkanMemory(*this));
     VmaAllocationInfo info{};

@@ -89,6 +89,7 @@ VulkanQueue::~VulkanQueue() {
 Error VulkanQueue::failed(VkResult result, const char* call, const std::string& what) {
     Error error = vk_error(result, call);
     error.text += " during " + what;
+    if (error.code == FOVEA_DEVICE_LOST) error.text += device_.fault_text();
     if (error.code == FOVEA_DEVICE_LOST || error.code == FOVEA_TIMEOUT) broken_ = error;
     // What the device may still work on must not go, and it may work on it for ever.
     if (error.code == FOVEA_TIMEOUT) device_.abandon();

@@ -13,9 +13,31 @@ FoveaResult check_alive(const FoveaContext_T& context, FoveaDiag* diag) {
     return fail(diag, FOVEA_DEVICE_LOST, "context", "the device was lost in an earlier call");
 }
 
+namespace {
+
+// What the driver says of the loss, without the addresses, which it would put into memory of ours.
+void add_fault(const FoveaContext_T& context, FoveaDiag* diag) {
+    if (!context.vk.vkGetDeviceFaultInfoEXT) return;
+    VkDeviceFaultCountsEXT counts{VK_STRUCTURE_TYPE_DEVICE_FAULT_COUNTS_EXT};
+    VkDeviceFaultInfoEXT info{VK_STRUCTURE_TYPE_DEVICE_FAULT_INFO_EXT};
+    // VK_INCOMPLETE, a success: there were addresses.
+    if (context.vk.vkGetDeviceFaultInfoEXT(context.device, &counts, &info) < VK_SUCCESS ||
+        !info.description[0])
+        return;
+    info.description[sizeof info.description - 1] = '\0';
+    add_to_text(diag, "; the driver says: ");
+    add_to_text(diag, info.description);
+}
+
+}  // namespace
+
 FoveaResult call_failed(FoveaContext_T& context, VkResult result, const char* call, FoveaDiag* diag) {
-    if (result == VK_ERROR_DEVICE_LOST) context.lost.store(true, std::memory_order_relaxed);
-    return fail_vulkan(diag, result, call);
+    const FoveaResult code = fail_vulkan(diag, result, call);
+    if (result == VK_ERROR_DEVICE_LOST) {
+        context.lost.store(true, std::memory_order_relaxed);
+        add_fault(context, diag);
+    }
+    return code;
 }
 
 namespace {
@@ -61,7 +83,7 @@ FoveaResult load_tables(const FoveaVulkanHost& host, FoveaContext_T& context, Fo
         return fail(diag, FOVEA_INVALID_ARGUMENT, "get_device_proc_addr",
                     "get_device_proc_addr is null and the instance's getter has no vkGetDeviceProcAddr");
     return load_device_table(host.get_instance_proc_addr, host.instance, get_device, host.device,
-                             context.enabled.push_function, context.vk, diag);
+                             context.enabled.push_function, context.enabled.device_fault, context.vk, diag);
 }
 
 void fill_facts(FoveaContext_T& context) {

@@ -14,6 +14,7 @@ struct FeatureStructs {
     VkPhysicalDeviceVulkanMemoryModelFeatures memory_model{};
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR coopmat{};
     VkPhysicalDeviceCooperativeMatrix2FeaturesNV coopmat2{};
+    VkPhysicalDeviceFaultFeaturesEXT fault{};
     // The same features again, by core version: a chain has one kind or the other.
     VkPhysicalDeviceVulkan11Features core11{};
     VkPhysicalDeviceVulkan12Features core12{};
@@ -46,6 +47,9 @@ void read_chain(const void* chain, FeatureStructs& out) {
                 break;
             case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV:
                 take(item, out.coopmat2);
+                break;
+            case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT:
+                take(item, out.fault);
                 break;
             case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES:
                 take(item, out.core11);
@@ -88,6 +92,7 @@ Features judge(const FeatureStructs& f, uint32_t api_version, uint32_t extension
     out.coopmat2 = out.coopmat && (extensions & kExtCoopmat2) && two.cooperativeMatrixFlexibleDimensions &&
                    two.cooperativeMatrixReductions && two.cooperativeMatrixConversions &&
                    two.cooperativeMatrixPerElementOperations;
+    out.device_fault = (extensions & kExtDeviceFault) && f.fault.deviceFault;
     if (extensions & kExtPushDescriptor)
         out.push_function = "vkCmdPushDescriptorSetKHR";
     else if (api_version >= VK_API_VERSION_1_4 && f.core14.pushDescriptor)
@@ -118,6 +123,7 @@ uint32_t extension_bit(const char* name) {
         {VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME, kExtCoopmat2},
         {VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME, kExtSmBuiltins},
         {VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME, kExtAmdCores},
+        {VK_EXT_DEVICE_FAULT_EXTENSION_NAME, kExtDeviceFault},
     };
     for (const auto& known : kExtensions) {
         if (strcmp(known.name, name) == 0) return known.bit;
@@ -142,6 +148,8 @@ Features supported_features(const InstanceTable& vk, VkPhysicalDevice handle, ui
         append(tail, f.coopmat, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR);
     if (extensions & kExtCoopmat2)
         append(tail, f.coopmat2, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV);
+    if (extensions & kExtDeviceFault)
+        append(tail, f.fault, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT);
     if (api_version >= VK_API_VERSION_1_4)
         append(tail, f.core14, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_4_FEATURES);
     vk.vkGetPhysicalDeviceFeatures2(handle, &features);
@@ -163,6 +171,7 @@ Features enabled_features(const PhysicalDevice& device, const VkPhysicalDeviceFe
     out.memory_model &= has.memory_model;
     out.coopmat &= has.coopmat;
     out.coopmat2 &= has.coopmat2;
+    out.device_fault &= has.device_fault;
     return out;
 }
 

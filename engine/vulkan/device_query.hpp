@@ -22,6 +22,7 @@ enum Extension : uint32_t {
     kExtCoopmat2 = 1u << 5,
     kExtSmBuiltins = 1u << 6,
     kExtAmdCores = 1u << 7,
+    kExtDeviceFault = 1u << 8,
 };
 uint32_t extension_bit(const char* name);  // 0: not one of them
 
@@ -31,6 +32,7 @@ struct Features {
     bool device_atomics;  // not forbidden by a memory model without device scope
     bool coopmat2;        // all parts of VK_NV_cooperative_matrix2 that the kernels use
     bool push_descriptors;
+    bool device_fault;          // the reason of a loss can be asked for
     const char* push_function;  // vkCmdPushDescriptorSet or its KHR name; null without push_descriptors
 };
 

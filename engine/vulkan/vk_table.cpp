@@ -27,7 +27,8 @@ FoveaResult load_instance_table(PFN_vkGetInstanceProcAddr get, VkInstance instan
 
 FoveaResult load_device_table(PFN_vkGetInstanceProcAddr get_instance, VkInstance instance,
                               PFN_vkGetDeviceProcAddr get_device, VkDevice device,
-                              const char* push_descriptors, DeviceTable& out, FoveaDiag* diag) {
+                              const char* push_descriptors, bool device_fault, DeviceTable& out,
+                              FoveaDiag* diag) {
     out = DeviceTable{};
 #define FOVEA_VK_FETCH(name)                                            \
     out.name = reinterpret_cast<PFN_##name>(get_device(device, #name)); \
@@ -39,7 +40,10 @@ FoveaResult load_device_table(PFN_vkGetInstanceProcAddr get_instance, VkInstance
             reinterpret_cast<PFN_vkCmdPushDescriptorSetKHR>(get_device(device, push_descriptors));
         if (!out.vkCmdPushDescriptorSet) return missing(push_descriptors, diag);
     }
-    // An instance extension: only the instance's getter says whether the host enabled it.
+    if (device_fault)
+        out.vkGetDeviceFaultInfoEXT =
+            reinterpret_cast<PFN_vkGetDeviceFaultInfoEXT>(get_device(device, "vkGetDeviceFaultInfoEXT"));
+        // An instance extension: only the instance's getter says whether the host enabled it.
 #define FOVEA_VK_FETCH(name) out.name = reinterpret_cast<PFN_##name>(get_instance(instance, #name))
     FOVEA_VK_FETCH(vkSetDebugUtilsObjectNameEXT);
     FOVEA_VK_FETCH(vkCmdBeginDebugUtilsLabelEXT);

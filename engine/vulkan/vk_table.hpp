@@ -32,6 +32,7 @@ struct DeviceTable {
 #undef FOVEA_VK_MEMBER
     // Null where not enabled.
     PFN_vkCmdPushDescriptorSetKHR vkCmdPushDescriptorSet;
+    PFN_vkGetDeviceFaultInfoEXT vkGetDeviceFaultInfoEXT;
     PFN_vkSetDebugUtilsObjectNameEXT vkSetDebugUtilsObjectNameEXT;
     PFN_vkCmdBeginDebugUtilsLabelEXT vkCmdBeginDebugUtilsLabelEXT;
     PFN_vkCmdEndDebugUtilsLabelEXT vkCmdEndDebugUtilsLabelEXT;
@@ -41,9 +42,11 @@ struct DeviceTable {
 FoveaResult load_instance_table(PFN_vkGetInstanceProcAddr get, VkInstance instance, InstanceTable& out,
                                 FoveaDiag* diag);
 
-// `push_descriptors`: the name of the function to fetch, or null where the host enabled none.
+// `push_descriptors`: the name of the function to fetch, or null where the host enabled none. `device_fault`:
+// fetch vkGetDeviceFaultInfoEXT.
 FoveaResult load_device_table(PFN_vkGetInstanceProcAddr get_instance, VkInstance instance,
                               PFN_vkGetDeviceProcAddr get_device, VkDevice device,
-                              const char* push_descriptors, DeviceTable& out, FoveaDiag* diag);
+                              const char* push_descriptors, bool device_fault, DeviceTable& out,
+                              FoveaDiag* diag);
 
 }  // namespace fovea::vulkan

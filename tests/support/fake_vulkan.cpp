@@ -89,10 +89,20 @@ struct FakeVulkan::Functions {
                     reinterpret_cast<VkPhysicalDeviceCooperativeMatrixFeaturesKHR*>(item)->cooperativeMatrix =
                         d.coopmat;
                     break;
+                case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT:
+                    reinterpret_cast<VkPhysicalDeviceFaultFeaturesEXT*>(item)->deviceFault = d.device_fault;
+                    break;
                 default:
                     break;
             }
         }
+    }
+
+    static VKAPI_ATTR VkResult VKAPI_CALL vkGetDeviceFaultInfoEXT(VkDevice device, VkDeviceFaultCountsEXT*,
+                                                                  VkDeviceFaultInfoEXT* info) {
+        of(device).log("vkGetDeviceFaultInfoEXT");
+        if (info) strcpy(info->description, "page fault at a fake address");
+        return VK_INCOMPLETE;
     }
 
     static VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceQueueFamilyProperties(
@@ -347,6 +357,7 @@ struct FakeVulkan::Functions {
         FAKE_FUNCTION(vkCmdPipelineBarrier)
         FAKE_FUNCTION(vkCmdWriteTimestamp)
         FAKE_FUNCTION(vkSetDebugUtilsObjectNameEXT)
+        FAKE_FUNCTION(vkGetDeviceFaultInfoEXT)
         FAKE_FUNCTION(vkCmdBeginDebugUtilsLabelEXT)
         FAKE_FUNCTION(vkCmdEndDebugUtilsLabelEXT)
         FAKE_FUNCTION(vkGetDeviceProcAddr)

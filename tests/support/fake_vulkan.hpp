@@ -32,6 +32,7 @@ struct FakeDevice {
     std::vector<std::string> extensions = {"VK_KHR_push_descriptor", "VK_KHR_cooperative_matrix",
                                            "VK_NV_shader_sm_builtins"};
     bool debug_utils = false;  // an instance extension
+    bool device_fault = false;
 };
 
 class FakeVulkan {

@@ -26,6 +26,9 @@ class FakeHost {
         memory_model_.vulkanMemoryModel = device.memory_model;
         memory_model_.pNext = &coopmat_;
         coopmat_.cooperativeMatrix = device.coopmat;
+        coopmat_.pNext = &fault_;
+        fault_.deviceFault = device.device_fault;
+        if (device.device_fault) extensions_.push_back("VK_EXT_device_fault");
         features_.pNext = &storage_;
         allocator_ = memory.get();
         host.struct_size = sizeof host;
@@ -68,6 +71,7 @@ class FakeHost {
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES};
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR coopmat_{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
+    VkPhysicalDeviceFaultFeaturesEXT fault_{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT};
     FoveaHostAllocator allocator_{};
 };
 

@@ -73,7 +73,7 @@ TEST(VulkanDevice, ContextsComeAndGo) {
     Gpu gpu;
     ASSERT_TRUE(gpu.ok());
     const FoveaVulkanHost host = gpu.device->host();
-    for (int i = 0; i < 100; ++i) {
+    for (int i = 0; i < 1000; ++i) {
         FoveaContext context = nullptr;
         ASSERT_EQ(foveaCreateContext(&host, &context, nullptr), FOVEA_OK);
         foveaDestroyContext(context);

@@ -1,0 +1,100 @@
+// Structs of callers that are older or newer than the library: read as far as they go, never written past
+// their end.
+#include <fovea/fovea.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+namespace fovea::test {
+namespace {
+
+// A struct of `size` bytes with `behind` filled in after its end.
+template <class T>
+class Sized {
+  public:
+    Sized(const T& value, size_t size, unsigned char behind)
+        : bytes_(std::max(size, sizeof(T)) + 64, behind) {
+        memcpy(bytes_.data(), &value, std::min(size, sizeof(T)));
+        const auto stated = static_cast<uint32_t>(size);
+        memcpy(bytes_.data(), &stated, sizeof stated);
+        size_ = size;
+        behind_ = behind;
+    }
+    T* get() { return reinterpret_cast<T*>(bytes_.data()); }
+    bool touched_behind() const {
+        for (size_t i = size_; i < bytes_.size(); ++i)
+            if (bytes_[i] != behind_) return true;
+        return false;
+    }
+
+  private:
+    alignas(16) std::vector<unsigned char> bytes_;
+    size_t size_;
+    unsigned char behind_;
+};
+
+FoveaAttentionDesc small_call() { return Attention().batch(1).heads(2).lengths(8, 9).dims(16).causal().desc; }
+
+TEST(Abi, OlderDescriptionsAreReadAsFarAsTheyGo) {
+    // Fields from `dropout_p` on are zero in this call: a caller that has none of them says the same.
+    for (size_t size = offsetof(FoveaAttentionDesc, dropout_p); size <= sizeof(FoveaAttentionDesc);
+         size += 4) {
+        Sized<FoveaAttentionDesc> old(small_call(), size, 0xff);
+        Diag diag;
+        EXPECT_EQ(foveaCheckAttention(nullptr, old.get(), &diag), FOVEA_OK) << size << ": " << diag.text;
+    }
+}
+
+TEST(Abi, NewerDescriptionsCountOnlyWithZerosBehind) {
+    Sized<FoveaAttentionDesc> zeros(small_call(), sizeof(FoveaAttentionDesc) + 16, 0);
+    EXPECT_EQ(foveaCheckAttention(nullptr, zeros.get(), nullptr), FOVEA_OK);
+    Sized<FoveaAttentionDesc> more(small_call(), sizeof(FoveaAttentionDesc) + 16, 1);
+    Diag diag;
+    EXPECT_EQ(foveaCheckAttention(nullptr, more.get(), &diag), FOVEA_ABI_MISMATCH);
+    EXPECT_STREQ(diag.field, "struct_size");
+}
+
+TEST(Abi, OlderResultsAreNotWrittenPastTheirEnd) {
+    const Result<Plan> plan = plan_cpu(small_call());
+    ASSERT_TRUE(plan);
+    const FoveaPlanInfo whole = plan->info();
+    for (size_t size = 8; size < sizeof(FoveaPlanInfo); size += 4) {
+        Sized<FoveaPlanInfo> old({}, size, 0xab);
+        ASSERT_EQ(foveaGetPlanInfo(plan->get(), old.get(), nullptr), FOVEA_OK);
+        ASSERT_FALSE(old.touched_behind()) << size;
+        ASSERT_EQ(old.get()->struct_size, size);
+        ASSERT_EQ(memcmp(&old.get()->backend, &whole.backend, size - 4), 0) << size;
+    }
+    for (size_t size = 8; size < sizeof(FoveaDeviceFacts); size += 4) {
+        Sized<FoveaDeviceFacts> old({}, size, 0xab);
+        ASSERT_EQ(foveaCpuFacts(1, old.get(), nullptr), FOVEA_OK);
+        ASSERT_FALSE(old.touched_behind()) << size;
+    }
+}
+
+TEST(Abi, OlderDiagsGetWhatTheyHaveRoomFor) {
+    FoveaAttentionDesc wrong = small_call();
+    wrong.heads_q = 3;
+    wrong.heads_kv = 2;
+    for (size_t size = 4; size <= sizeof(FoveaDiag); ++size) {
+        Sized<FoveaDiag> old({}, size, 0xab);
+        ASSERT_EQ(foveaCheckAttention(nullptr, &wrong, old.get()), FOVEA_INVALID_ARGUMENT);
+        ASSERT_FALSE(old.touched_behind()) << size;
+        if (size >= 8) {
+            ASSERT_EQ(old.get()->code, FOVEA_INVALID_ARGUMENT) << size;
+        }
+        if (size > offsetof(FoveaDiag, field)) {
+            ASSERT_NE(memchr(old.get()->field, 0, size - offsetof(FoveaDiag, field)), nullptr) << size;
+        }
+        if (size > offsetof(FoveaDiag, text)) {
+            ASSERT_STREQ(old.get()->field, "heads_q");
+            ASSERT_NE(memchr(old.get()->text, 0, size - offsetof(FoveaDiag, text)), nullptr) << size;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace fovea::test
