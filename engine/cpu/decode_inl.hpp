@@ -56,12 +56,25 @@ class DecodeTask {
     void run() {
         if (begin_ >= end_) return;  // the merge does not look at this split
         start();
-        for (int64_t j = begin_ / kStep * kStep; j < end_; j += kStep)
-            add_block(std::max(j, begin_), std::min(j + kStep, end_));
+        Block block = find(begin_, 0);
+        for (size_t n = 1; block.keys(); ++n) {
+            const Block next = find(block.end, n % 2);
+            add_block(block, next);
+            block = next;
+        }
     }
 
   private:
     static constexpr int64_t kStep = int64_t(kDecodeBlock);
+
+    // Keys up to the next multiple of kStep.
+    struct Block {
+        int64_t begin, end;
+        const void** k;  // rows
+        const void** v;
+        uint8_t* hidden;  // by key; null: the block table hides none
+        size_t keys() const { return size_t(end - begin); }
+    };
 
     template <class T>
     T* place(uint64_t offset) const {
@@ -96,45 +109,123 @@ class DecodeTask {
         }
     }
 
-    // Where the rows of keys [begin, end) lie; true if the block table hides some.
-    template <class T>
-    bool find_rows(FoveaBinding binding, const FoveaStrides& s, int64_t begin, int64_t end,
-                   const T** to) const {
+    // `place_of` 0 or 1: where the pointers go, so that two blocks can be known at a time.
+    Block find(int64_t begin, size_t place_of) const {
+        const size_t at = place_of * kDecodeBlock;
+        Block block{begin, std::min(begin / kStep * kStep + kStep, end_),
+                    place<const void*>(layout_.keys) + at, place<const void*>(layout_.values) + at,
+                    base_ + layout_.hidden + at};
+        if (begin >= end_) return block.end = begin, block;
+        const bool hidden = find_rows(FOVEA_BIND_K, p_.k, p_.k_type, block, block.k);
+        if (wants(p_, FOVEA_OUTPUT_O)) find_rows(FOVEA_BIND_V, p_.v, p_.v_type, block, block.v);
+        if (!hidden) block.hidden = nullptr;
+        return block;
+    }
+
+    // True if the block table hides some.
+    bool find_rows(FoveaBinding binding, const FoveaStrides& s, FoveaDtype type, const Block& block,
+                   const void** to) const {
         bool hidden = false;
-        for (int64_t j = begin; j < end;) {
-            const KeyRun run = key_run(call_, s, rows_.b, rows_.h_kv, rows_.view, j, end);
-            const T* row = run.inside ? call_.at<const T>(binding, run.first) : place<const T>(layout_.zeros);
-            const int64_t step = run.inside ? s.row : 0;
+        const int64_t element = dtype_bytes(type);
+        for (int64_t j = block.begin; j < block.end;) {
+            const KeyRun run = key_run(call_, s, rows_.b, rows_.h_kv, rows_.view, j, block.end);
+            const char* row = run.inside ? call_.at<const char>(binding) + run.first * element
+                                         : place<const char>(layout_.zeros);
+            const int64_t step = run.inside ? s.row * element : 0;
             for (int64_t n = 0; n < run.count; ++n) *to++ = row + n * step;
-            if (p_.page_size)
-                memset(base_ + layout_.hidden + (j - begin), run.inside ? 0 : 1, size_t(run.count));
+            if (p_.page_size) memset(block.hidden + (j - block.begin), run.inside ? 0 : 1, size_t(run.count));
             hidden |= !run.inside;
             j += run.count;
         }
         return hidden;
     }
 
-    template <class T>
-    bool products(int64_t begin, int64_t end) const {
-        const T** keys = place<const T*>(layout_.keys);
-        const bool hidden = find_rows(FOVEA_BIND_K, p_.k, begin, end, keys);
-        dot_rows(keys, size_t(end - begin), place<float>(layout_.queries), layout_.depth, row_count_,
-                 p_.dim_qk, logits());
+    template <LogitOrder kOrder>
+    void products(const Block& block) const {
+        if (p_.k_type == FOVEA_F16)
+            products_of<kOrder, uint16_t>(block);
+        else
+            products_of<kOrder, float>(block);
+    }
+    template <LogitOrder kOrder, class T>
+    void products_of(const Block& block) const {
+        NextRows values;
+        if (wants(p_, FOVEA_OUTPUT_O)) values = {block.v, block.keys(), p_.dim_v * dtype_bytes(p_.v_type)};
+        dot_rows<kOrder>(reinterpret_cast<const T* const*>(block.k), block.keys(),
+                         place<float>(layout_.queries), layout_.depth, row_count_, p_.dim_qk, logits(),
+                         values);
+    }
+
+    // Whether every row sees every key, and the products are the logits but for the scale.
+    bool is_plain(const Block& block) const {
+        if (form_.general || p_.mask.present || p_.dropout || block.hidden) return false;
+        for (size_t lane = 0; lane < row_count_; ++lane)
+            if (lanes().begin[lane] > block.begin || lanes().end[lane] < block.end) return false;
+        return true;
+    }
+
+    void add_block(const Block& block, const Block& next) {
+        if (is_plain(block)) {
+            weigh_plainly(block);
+            if (wants(p_, FOVEA_OUTPUT_O)) add_values<LogitOrder::by_row, false>(block, next);
+            return;
+        }
+        const bool hidden = weigh(block);
+        if (!wants(p_, FOVEA_OUTPUT_O)) return;
+        if (hidden)
+            add_values<LogitOrder::by_key, true>(block, next);
+        else
+            add_values<LogitOrder::by_key, false>(block, next);
+    }
+
+    // Weights of a plain block. Lanes are keys.
+    void weigh_plainly(const Block& block) {
+        const F f;
+        products<LogitOrder::by_row>(block);
+        const size_t end = (block.keys() + kLanes - 1) / kLanes * kLanes;
+        float *block_max = lane_row(0), *factor = lane_row(1);
+        for (size_t r = 0; r < row_count_; ++r) {
+            float* s = logits() + r * kDecodeBlock;
+            for (size_t j = block.keys(); j < end; ++j) s[j] = kHidden;
+            V most = hn::Load(f, s);
+            for (size_t j = kLanes; j < end; j += kLanes) most = hn::Max(most, hn::Load(f, s + j));
+            block_max[r] = hn::GetLane(hn::MaxOfLanes(f, most));
+        }
+        grow_maximum(form_.max_in, vectors(), block_max, form_.unit, partial_.maxima, partial_.sums, factor);
+        for (size_t r = 0; r < row_count_; ++r) {
+            float* s = logits() + r * kDecodeBlock;
+            const V unit = hn::Set(f, form_.unit), minus_max = hn::Set(f, -partial_.maxima[r]);
+            V sum = hn::Zero(f);
+            for (size_t j = 0; j < end; j += kLanes) {
+                const V weight = exp2(mul_add(hn::Load(f, s + j), unit, minus_max));
+                sum = hn::Add(sum, weight);
+                hn::Store(weight, f, s + j);
+            }
+            partial_.sums[r] += hn::GetLane(hn::SumOfLanes(f, sum));
+        }
+    }
+
+    // Weights of any block; true if some entry is hidden. Lanes are rows, as in a panel.
+    bool weigh(const Block& keys) {
+        const Segment block{0, vectors(), keys.begin, keys.end};
+        products<LogitOrder::by_key>(keys);
+        float *block_max = lane_row(0), *factor = lane_row(1);
+        for (size_t lane = 0; lane < kPanel; ++lane) block_max[lane] = kHidden;
+        const bool hidden = adjust(block, keys.hidden);
+        grow_maximum(form_.max_in, vectors(), block_max, form_.unit, partial_.maxima, partial_.sums, factor);
+        Ahead nothing;
+        exponentials(form_.max_in, vectors(), logits(), block.keys(), form_.unit, partial_.maxima,
+                     partial_.sums, nothing);
+        if (p_.dropout) apply_dropout(call_, lanes(), block, keys.begin, logits());
         return hidden;
     }
 
     // Products to logits in place, with the largest of each lane; true if some entry is hidden.
-    bool adjust(const Segment& block, bool pages_hidden) {
+    bool adjust(const Segment& block, const uint8_t* hidden_keys) {
         bool ranges = false;
         for (size_t lane = 0; lane < row_count_; ++lane)
             ranges |= lanes().begin[lane] > block.first_key || lanes().end[lane] < block.last_key;
-        LogitSteps steps{form_.general,
-                         p_.scale,
-                         p_.softcap,
-                         p_.alibi,
-                         ranges,
-                         nullptr,
-                         pages_hidden ? base_ + layout_.hidden : nullptr};
+        LogitSteps steps{form_.general, p_.scale, p_.softcap, p_.alibi, ranges, nullptr, hidden_keys};
         Adjustments adjustments;
         if (p_.mask.present || p_.bias.present) {
             adjustments.aim(call_, lanes());
@@ -142,27 +233,7 @@ class DecodeTask {
                 steps.adjustments = &adjustments;
         }
         apply_logit_steps(steps, lanes(), block, block.first_key, logits(), lane_row(0));
-        return ranges || pages_hidden || steps.adjustments;
-    }
-
-    void add_block(int64_t begin, int64_t end) {
-        const Segment block{0, vectors(), begin, end};
-        float *block_max = lane_row(0), *factor = lane_row(1);
-        for (size_t lane = 0; lane < kPanel; ++lane) block_max[lane] = kHidden;
-        const bool pages_hidden =
-            p_.k_type == FOVEA_F16 ? products<uint16_t>(begin, end) : products<float>(begin, end);
-        const bool hidden = adjust(block, pages_hidden);
-        grow_maximum(form_.max_in, vectors(), block_max, form_.unit, partial_.maxima, partial_.sums, factor);
-        Ahead nothing;
-        exponentials(form_.max_in, vectors(), logits(), block.keys(), form_.unit, partial_.maxima,
-                     partial_.sums, nothing);
-        if (p_.dropout) apply_dropout(call_, lanes(), block, begin, logits());
-        if (!wants(p_, FOVEA_OUTPUT_O)) return;
-        scale_outputs(factor);
-        if (p_.v_type == FOVEA_F16)
-            add_values<uint16_t>(begin, end, hidden);
-        else
-            add_values<float>(begin, end, hidden);
+        return ranges || hidden_keys || steps.adjustments;
     }
 
     void scale_outputs(const float* factor) const {
@@ -176,12 +247,18 @@ class DecodeTask {
         }
     }
 
-    template <class T>
-    void add_values(int64_t begin, int64_t end, bool hidden) const {
-        const T** values = place<const T*>(layout_.values);
-        find_rows(FOVEA_BIND_V, p_.v, begin, end, values);
-        auto* const sum = hidden ? &sum_rows<true, T> : &sum_rows<false, T>;
-        sum(values, size_t(end - begin), logits(), row_count_, p_.dim_v, partial_.outputs, layout_.width);
+    template <LogitOrder kOrder, bool kSeen>
+    void add_values(const Block& block, const Block& next) const {
+        scale_outputs(lane_row(1));
+        const NextRows next_keys{next.k, next.keys(), p_.dim_qk * dtype_bytes(p_.k_type)};
+        const auto sum = [&](const auto* const* values) {
+            sum_rows<kOrder, kSeen>(values, block.keys(), logits(), row_count_, p_.dim_v, partial_.outputs,
+                                    layout_.width, next_keys);
+        };
+        if (p_.v_type == FOVEA_F16)
+            sum(reinterpret_cast<const uint16_t* const*>(block.v));
+        else
+            sum(reinterpret_cast<const float* const*>(block.v));
     }
 
     const AttentionCall& call_;

@@ -14,8 +14,8 @@ struct DecodeLayout {
     uint64_t logits;        // [kDecodeBlock][panel]
     uint64_t lanes;         // one Lanes
     uint64_t lane_rows;     // two rows of one float for each lane
-    uint64_t keys, values;  // [kDecodeBlock] pointers to rows
-    uint64_t hidden;        // [kDecodeBlock] bytes, from the block table
+    uint64_t keys, values;  // [2][kDecodeBlock] pointers to rows
+    uint64_t hidden;        // [2][kDecodeBlock] bytes, from the block table
     uint64_t zeros;         // a row that stands for those of hidden pages
     uint64_t depth, width;  // floats of a query and of an output
     uint64_t size_bytes;
@@ -36,9 +36,9 @@ constexpr DecodeLayout decode_layout(const TargetShape& shape, uint64_t rows, ui
     place(layout.logits, kDecodeBlock * shape.panel() * 4);
     place(layout.lanes, kLaneWords * align_up(shape.panel() * 4, shape.lanes * 4));
     place(layout.lane_rows, 2 * row);
-    place(layout.keys, kDecodeBlock * sizeof(void*));
-    place(layout.values, kDecodeBlock * sizeof(void*));
-    place(layout.hidden, kDecodeBlock);
+    place(layout.keys, 2 * kDecodeBlock * sizeof(void*));
+    place(layout.values, 2 * kDecodeBlock * sizeof(void*));
+    place(layout.hidden, 2 * kDecodeBlock);
     place(layout.zeros, (layout.depth > layout.width ? layout.depth : layout.width) * 4);
     layout.size_bytes = end;
     return layout;

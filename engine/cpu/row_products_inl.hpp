@@ -7,9 +7,11 @@
 #define FOVEA_CPU_ROW_PRODUCTS_INL_HPP
 #endif
 
+#include "cpu/decode_layout.hpp"
 #include "cpu/simd_inl.hpp"
 
 #include <cstring>
+#include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
@@ -60,11 +62,46 @@ constexpr size_t kColumnTile = kLanes == 16 ? 4 : 2;
 // Rows of V that stay in the first cache between the passes.
 constexpr size_t kValueRun = 16;
 
-// s[j * kPanel + r] = keys[j] * q[r] for kLanes / R keys (fewer at the end) and R rows of q.
-template <size_t R, class T>
+// Rows that the next step will read, fetched while this one computes: K and V take turns, and no processor
+// foresees that.
+struct NextRows {
+    const void* const* rows = nullptr;
+    size_t count = 0, row_bytes = 0;
+
+    // Into the second cache: a block is more than the first one holds.
+    static HWY_INLINE void fetch_line(const char* at) {
+#if defined(__GNUC__)
+        __builtin_prefetch(at, 0, 2);
+#else
+        hwy::Prefetch(at);
+#endif
+    }
+    HWY_INLINE void fetch(size_t first, size_t rows_now) const {
+        const size_t end = HWY_MIN(first + rows_now, count);
+        for (size_t j = first; j < end; ++j) {
+            const char* row = static_cast<const char*>(rows[j]);
+            for (size_t at = 0; at < row_bytes; at += 64) fetch_line(row + at);
+        }
+    }
+};
+
+// Where number (key j, row r) of a block of logits or weights stands.
+enum class LogitOrder {
+    by_key,  // j * kPanel + r, as in a panel
+    by_row   // r * kDecodeBlock + j: lanes are keys, and no lane is idle
+};
+template <LogitOrder kOrder>
+constexpr size_t logit_at(size_t j, size_t r) {
+    return kOrder == LogitOrder::by_key ? j * kPanel + r : r * kDecodeBlock + j;
+}
+
+// The products of kLanes / R keys (fewer at the end) with R rows of q; s points at that of the first of both.
+template <size_t R, LogitOrder kOrder, class T>
 HWY_INLINE void dot_rows_tile(const T* const* keys, size_t count, const float* q, size_t q_stride,
                               size_t depth, float* s) {
     constexpr size_t kKeys = kLanes / R;
+    constexpr size_t kKeyStep = kOrder == LogitOrder::by_key ? R : 1;
+    constexpr size_t kRowStep = kOrder == LogitOrder::by_key ? 1 : kKeys;
     const F f;
     const T* k[kKeys];
     FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) k[j] = keys[j < count ? j : count - 1];
@@ -76,51 +113,69 @@ HWY_INLINE void dot_rows_tile(const T* const* keys, size_t count, const float* q
         FOVEA_UNROLL for (size_t r = 0; r < R; ++r) b[r] = hn::Load(f, q + r * q_stride + e);
         FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) {
             const V a = load_row(k[j] + e);
-            FOVEA_UNROLL for (size_t r = 0; r < R; ++r) sum[j * R + r] = mul_add(a, b[r], sum[j * R + r]);
+            FOVEA_UNROLL for (size_t r = 0; r < R; ++r) {
+                V& to = sum[j * kKeyStep + r * kRowStep];
+                to = mul_add(a, b[r], to);
+            }
         }
     }
     if (e < depth) {
         FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) {
             const V a = load_part(k[j] + e, depth - e);
-            FOVEA_UNROLL for (size_t r = 0; r < R; ++r) sum[j * R + r] =
-                mul_add(a, hn::Load(f, q + r * q_stride + e), sum[j * R + r]);
+            FOVEA_UNROLL for (size_t r = 0; r < R; ++r) {
+                V& to = sum[j * kKeyStep + r * kRowStep];
+                to = mul_add(a, hn::Load(f, q + r * q_stride + e), to);
+            }
         }
     }
     HWY_ALIGN float sums[kLanes];
     hn::Store(sum_each(sum), f, sums);
-    FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) {
-        if (j < count) memcpy(s + j * kPanel, sums + j * R, R * sizeof(float));
-    }
-}
-
-template <size_t R, class T>
-HWY_NOINLINE void dot_rows_of(const T* const* keys, size_t count, const float* q, size_t q_stride,
-                              size_t depth, float* s) {
-    for (size_t j = 0; j < count; j += kLanes / R)
-        dot_rows_tile<R>(keys + j, HWY_MIN(kLanes / R, count - j), q, q_stride, depth, s + j * kPanel);
-}
-
-// s[j * kPanel + r] = keys[j] * q[r] for all `count` keys and `rows` rows; q is padded with zeros to whole
-// vectors.
-template <class T>
-void dot_rows(const T* const* keys, size_t count, const float* q, size_t q_stride, size_t rows, size_t depth,
-              float* s) {
-    size_t r = 0;
-    for (; r + kRowTile <= rows; r += kRowTile)
-        dot_rows_of<kRowTile>(keys, count, q + r * q_stride, q_stride, depth, s + r);
-    if constexpr (kRowTile > 2) {
-        if (r + 2 <= rows) {
-            dot_rows_of<2>(keys, count, q + r * q_stride, q_stride, depth, s + r);
-            r += 2;
+    if constexpr (kOrder == LogitOrder::by_key) {
+        FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) {
+            if (j < count) memcpy(s + j * kPanel, sums + j * R, R * sizeof(float));
         }
+    } else {  // rows have room for whole tiles
+        FOVEA_UNROLL for (size_t r = 0; r < R; ++r)
+            memcpy(s + r * kDecodeBlock, sums + r * kKeys, kKeys * sizeof(float));
     }
-    if (r < rows) dot_rows_of<1>(keys, count, q + r * q_stride, q_stride, depth, s + r);
 }
 
-// o[r][lane] += sum over j of weights[j * kPanel + r] * values[j][lane] for R rows and C vectors from column
+template <size_t R, LogitOrder kOrder, class T>
+HWY_NOINLINE void dot_rows_of(const T* const* keys, size_t count, const float* q, size_t q_stride,
+                              size_t depth, float* s, const NextRows& next) {
+    for (size_t j = 0; j < count; j += kLanes / R) {
+        next.fetch(j, kLanes / R);
+        dot_rows_tile<R, kOrder>(keys + j, HWY_MIN(kLanes / R, count - j), q, q_stride, depth,
+                                 s + logit_at<kOrder>(j, 0));
+    }
+}
+
+// Calls body(size of the tile, first row) for tiles that cover `rows` rows.
+template <class Body>
+HWY_INLINE void for_row_tiles(size_t rows, const Body& body) {
+    size_t r = 0;
+    for (; r + kRowTile <= rows; r += kRowTile) body(std::integral_constant<size_t, kRowTile>(), r);
+    if constexpr (kRowTile > 2) {
+        if (r + 2 <= rows) body(std::integral_constant<size_t, 2>(), r), r += 2;
+    }
+    if (r < rows) body(std::integral_constant<size_t, 1>(), r);
+}
+
+// The products of all `count` keys and `rows` rows; q is padded with zeros to whole vectors.
+template <LogitOrder kOrder, class T>
+void dot_rows(const T* const* keys, size_t count, const float* q, size_t q_stride, size_t rows, size_t depth,
+              float* s, const NextRows& next) {
+    const NextRows nothing;
+    for_row_tiles(rows, [&](auto tile, size_t r) {
+        dot_rows_of<tile(), kOrder>(keys, count, q + r * q_stride, q_stride, depth,
+                                    s + logit_at<kOrder>(0, r), r ? nothing : next);
+    });
+}
+
+// o[r][lane] += sum over j of weight (j, r) * values[j][lane] for R rows and C vectors from column
 // `c` on; `part`: only so many elements of the last vector exist. kSeen: a weight of 0 adds nothing, whatever
 // it is multiplied with.
-template <size_t R, size_t C, bool kSeen, class T>
+template <size_t R, size_t C, LogitOrder kOrder, bool kSeen, class T>
 HWY_INLINE void sum_rows_tile(const T* const* values, size_t count, size_t c, size_t part,
                               const float* weights, float* o, size_t o_stride) {
     const F f;
@@ -136,7 +191,7 @@ HWY_INLINE void sum_rows_tile(const T* const* values, size_t count, size_t c, si
             b[v] = part ? load_part(values[j] + c, part) : load_row(values[j] + c + v * kLanes);
         }
         FOVEA_UNROLL for (size_t r = 0; r < R; ++r) {
-            const float weight = weights[j * kPanel + r];
+            const float weight = weights[logit_at<kOrder>(j, r)];
             if (kSeen && weight == 0) continue;
             const V a = hn::Set(f, weight);
             FOVEA_UNROLL for (size_t v = 0; v < C; ++v) sum[r][v] = mul_add(a, b[v], sum[r][v]);
@@ -149,34 +204,28 @@ HWY_INLINE void sum_rows_tile(const T* const* values, size_t count, size_t c, si
     }
 }
 
-template <size_t R, bool kSeen, class T>
+template <size_t R, LogitOrder kOrder, bool kSeen, class T>
 HWY_NOINLINE void sum_rows_of(const T* const* values, size_t count, const float* weights, size_t columns,
                               float* o, size_t o_stride) {
     size_t c = 0;
     for (; c + kColumnTile * kLanes <= columns; c += kColumnTile * kLanes)
-        sum_rows_tile<R, kColumnTile, kSeen>(values, count, c, 0, weights, o, o_stride);
+        sum_rows_tile<R, kColumnTile, kOrder, kSeen>(values, count, c, 0, weights, o, o_stride);
     for (; c + kLanes <= columns; c += kLanes)
-        sum_rows_tile<R, 1, kSeen>(values, count, c, 0, weights, o, o_stride);
-    if (c < columns) sum_rows_tile<R, 1, kSeen>(values, count, c, columns - c, weights, o, o_stride);
+        sum_rows_tile<R, 1, kOrder, kSeen>(values, count, c, 0, weights, o, o_stride);
+    if (c < columns) sum_rows_tile<R, 1, kOrder, kSeen>(values, count, c, columns - c, weights, o, o_stride);
 }
 
-// o[r][c] += sum over j of weights[j * kPanel + r] * values[j][c] for all `count` keys and `rows` rows.
-template <bool kSeen, class T>
+// o[r][c] += sum over j of weight (j, r) * values[j][c] for all `count` keys and `rows` rows.
+template <LogitOrder kOrder, bool kSeen, class T>
 void sum_rows(const T* const* values, size_t count, const float* weights, size_t rows, size_t columns,
-              float* o, size_t o_stride) {
+              float* o, size_t o_stride, const NextRows& next) {
     for (size_t j = 0; j < count; j += kValueRun) {
         const size_t run = HWY_MIN(kValueRun, count - j);
-        const float* w = weights + j * kPanel;
-        size_t r = 0;
-        for (; r + kRowTile <= rows; r += kRowTile)
-            sum_rows_of<kRowTile, kSeen>(values + j, run, w + r, columns, o + r * o_stride, o_stride);
-        if constexpr (kRowTile > 2) {
-            if (r + 2 <= rows) {
-                sum_rows_of<2, kSeen>(values + j, run, w + r, columns, o + r * o_stride, o_stride);
-                r += 2;
-            }
-        }
-        if (r < rows) sum_rows_of<1, kSeen>(values + j, run, w + r, columns, o + r * o_stride, o_stride);
+        next.fetch(j, kValueRun);
+        for_row_tiles(rows, [&](auto tile, size_t r) {
+            sum_rows_of<tile(), kOrder, kSeen>(values + j, run, weights + logit_at<kOrder>(j, r), columns,
+                                               o + r * o_stride, o_stride);
+        });
     }
 }
 

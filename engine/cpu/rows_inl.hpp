@@ -16,14 +16,14 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// How products become exponents.
+// How products become exponents. With a scale of 0 or less the hidden entries' -inf would not survive it.
 struct LogitForm {
     bool general;  // logits are more than scale times product
     MaxIn max_in;
     float unit;  // what s is multiplied by to become an exponent of 2
 
     explicit LogitForm(const Problem& p)
-        : general(p.softcap > 0 || p.alibi || p.bias.present || p.scale < 0),
+        : general(p.softcap > 0 || p.alibi || p.bias.present || !(p.scale > 0)),
           max_in(general ? MaxIn::logits : MaxIn::exponents),
           unit(general ? kLog2E : p.scale * kLog2E) {}
     double max_unit() const { return max_in == MaxIn::exponents ? kLn2 : 1.0; }
