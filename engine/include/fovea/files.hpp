@@ -98,8 +98,8 @@ Result<std::uint64_t> save_safetensors(const std::filesystem::path& path, const 
 // npy versions 1 to 3, C and Fortran order (given out in C order), both byte orders. Object arrays are
 // refused: they hold pickles, which run code. Structured, complex and text arrays are refused by name.
 
-Result<Tensor> load_npy(const std::filesystem::path& path);
-Result<Tensor> parse_npy(std::span<const std::byte> file, std::shared_ptr<const void> owner = {});
+Result<Tensor> load_npy(const std::filesystem::path& path);                                         // a file
+Result<Tensor> parse_npy(std::span<const std::byte> file, std::shared_ptr<const void> owner = {});  // bytes
 /// Version 1, C order. bf16 is refused: the format has no name for it.
 Result<std::uint64_t> save_npy(const std::filesystem::path& path, const Tensor& tensor);
 
@@ -117,7 +117,7 @@ Result<std::uint64_t> save_npz(const std::filesystem::path& path, const TensorSe
 
 // ---- csv ----
 
-struct CsvTable {
+struct CsvTable {                      // columns of numbers
     std::vector<std::string> columns;  // empty when the file has no header line
     Tensor values;                     // f64 [rows, columns]
 };

@@ -224,7 +224,7 @@ typedef enum FoveaPrecision {
     FOVEA_PRECISION_F16_PRODUCTS = 1 /* opt-in: factors of a product may be rounded to float16, sums stay float32 */
 } FoveaPrecision;
 
-typedef struct FoveaAttentionDesc {
+typedef struct FoveaAttentionDesc { /* one attention call */
     uint32_t struct_size;
     uint32_t flags;                    /* FOVEA_FLAG_* */
     FoveaDtype q_type, k_type, v_type, o_type; /* FOVEA_F32 or FOVEA_F16 each */
@@ -343,7 +343,7 @@ enum {
 #define FOVEA_TILE_INVALID 0xffffffffffffffffull
 enum { FOVEA_TILE_MAX_SIDE = 16384 }; /* pixels */
 
-typedef struct FoveaMapTileDesc {
+typedef struct FoveaMapTileDesc { /* one tile of the map of all weights */
     uint32_t struct_size;
     uint32_t batch;                  /* the entry, below B */
     uint32_t first_head, head_count; /* query heads; head_count 0: all from first_head on */
@@ -433,7 +433,7 @@ FOVEA_API FoveaResult foveaPlanMapTile(const FoveaDeviceFacts* facts, const Fove
 /* Null is ignored. Command buffers that recorded the plan must have finished. */
 FOVEA_API void foveaDestroyPlan(FoveaPlan plan);
 
-typedef struct FoveaPlanInfo {
+typedef struct FoveaPlanInfo { /* what a host must know to run a plan */
     uint32_t struct_size;
     FoveaBackend backend;
     FoveaKernel kernel;
@@ -458,9 +458,9 @@ FOVEA_API size_t foveaExplainPlan(FoveaPlan plan, char* text, size_t capacity);
 
 /* ---- plans as data: for hosts that dispatch by themselves ------------------------------------------------------------ */
 
-enum { FOVEA_MAX_DISPATCH_BINDINGS = 16, FOVEA_MAX_SPEC_CONSTANTS = 16, FOVEA_MAX_PUSH_WORDS = 32 };
+enum { FOVEA_MAX_DISPATCH_BINDINGS = 16, FOVEA_MAX_SPEC_CONSTANTS = 16, FOVEA_MAX_PUSH_WORDS = 32 }; /* of FoveaDispatch */
 
-typedef struct FoveaDispatchBinding {
+typedef struct FoveaDispatchBinding { /* a range of a buffer that a shader sees */
     uint32_t slot;    /* binding number in set 0 of the shader */
     uint32_t source;  /* FoveaBinding, or FOVEA_BIND_COUNT for the workspace */
     uint32_t written; /* 0: only read */
@@ -468,7 +468,7 @@ typedef struct FoveaDispatchBinding {
     uint64_t offset, size; /* bytes within that buffer; offset is a multiple of storage_offset_alignment */
 } FoveaDispatchBinding;
 
-typedef struct FoveaDispatch {
+typedef struct FoveaDispatch { /* one vkCmdDispatch and all that it needs */
     uint32_t shader;           /* index for foveaShaderCode */
     uint32_t subgroup_size;    /* to be required of the pipeline, with full subgroups; 0: leave it free */
     uint32_t spec_count, push_words, binding_count;
@@ -499,12 +499,12 @@ typedef struct FoveaParallel {
     uint32_t worker_count;
 } FoveaParallel;
 
-typedef struct FoveaHostBuffer {
+typedef struct FoveaHostBuffer { /* memory of the host */
     void* data;        /* inputs are only read */
     uint64_t size_bytes;
 } FoveaHostBuffer;
 
-typedef struct FoveaCpuRun {
+typedef struct FoveaCpuRun { /* one foveaRunCpu */
     uint32_t struct_size;
     uint32_t binding_count;          /* length of `bindings`, indexed by FoveaBinding */
     const FoveaHostBuffer* bindings;

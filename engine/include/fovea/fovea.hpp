@@ -17,7 +17,7 @@
 
 namespace fovea {
 
-struct Error {
+struct Error {  // why there is no value
     FoveaResult code = FOVEA_INVALID_ARGUMENT;
     std::string field;  // what was wrong: "dim_qk", "tensor 'q'", a file name
     std::string text;   // one line for a person: value given and limit
@@ -75,7 +75,7 @@ struct Diag : FoveaDiag {
     Error error() const { return Error{code, field, text, vk_result}; }
 };
 
-enum class Align { top_left = FOVEA_ALIGN_TOP_LEFT, bottom_right = FOVEA_ALIGN_BOTTOM_RIGHT };
+enum class Align { top_left = FOVEA_ALIGN_TOP_LEFT, bottom_right = FOVEA_ALIGN_BOTTOM_RIGHT };  // FoveaAlign
 
 // One attention call, built by naming what differs from the defaults: q [batch, query heads, queries, dim],
 // k [batch, key_value heads, keys, dim], v and o with rows of `value`. Batch, heads, lengths and dims must be
@@ -205,7 +205,7 @@ inline Result<Plan> plan_attention(const FoveaDeviceFacts& facts, const FoveaAtt
 }
 
 inline Result<Plan> plan_map_tile(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& attention,
-                                  const FoveaMapTileDesc& tile) {
+                                  const FoveaMapTileDesc& tile) {  // foveaPlanMapTile
     FoveaPlan handle = nullptr;
     Diag diag;
     if (foveaPlanMapTile(&facts, &attention, &tile, nullptr, &handle, &diag) != FOVEA_OK) return diag.error();

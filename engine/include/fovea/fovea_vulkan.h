@@ -42,7 +42,7 @@ typedef struct FoveaDeviceNeed {
     const char* buys;
 } FoveaDeviceNeed;
 
-typedef struct FoveaDeviceNeeds {
+typedef struct FoveaDeviceNeeds { /* all of them */
     uint32_t struct_size;
     uint32_t count;
     FoveaDeviceNeed items[FOVEA_MAX_NEEDED_EXTENSIONS];
@@ -60,7 +60,7 @@ FOVEA_API FoveaResult foveaQueryDeviceNeeds(PFN_vkGetInstanceProcAddr get_instan
 
 typedef struct FoveaContext_T* FoveaContext;
 
-typedef struct FoveaVulkanHost {
+typedef struct FoveaVulkanHost { /* what the host has, and how it made it */
     uint32_t struct_size;
     uint32_t api_version; /* that instance and device were created with, not the header's */
     VkInstance instance;
@@ -97,7 +97,7 @@ FOVEA_API uint32_t foveaCacheWasAccepted(FoveaContext context);
  * belongs to one context. */
 FOVEA_API FoveaResult foveaCompilePlan(FoveaContext context, FoveaPlan plan, FoveaDiag* diag);
 
-typedef struct FoveaBuffer {
+typedef struct FoveaBuffer { /* a range of a buffer of the host */
     VkBuffer buffer;       /* usage STORAGE_BUFFER */
     uint64_t offset, size; /* bytes; offset a multiple of the device's storage offset alignment; VK_WHOLE_SIZE is refused */
 } FoveaBuffer;
@@ -111,7 +111,7 @@ typedef struct FoveaDescriptorArena {
     VkDescriptorPool pool;
 } FoveaDescriptorArena;
 
-typedef struct FoveaRecord {
+typedef struct FoveaRecord { /* one foveaCmdRun */
     uint32_t struct_size;
     uint32_t binding_count; /* length of `bindings`, indexed by FoveaBinding */
     VkCommandBuffer cmd;

@@ -32,14 +32,14 @@ struct DeviceInfo {
 // Every backend and device of this machine, usable or not; the CPU first. Never fails.
 std::vector<DeviceInfo> list_devices(uint32_t cpu_threads = 0);
 
-enum class BackendChoice {
+enum class BackendChoice {  // which kind of device
     automatic,  // Vulkan on a hardware device, else the CPU; a software Vulkan driver only by name
     cpu,
     vulkan,    // any Vulkan device, software drivers too: discrete, integrated, software
     reference  // the CPU in float64
 };
 
-struct EngineOptions {
+struct EngineOptions {  // where to run
     BackendChoice backend = BackendChoice::automatic;
     int device = -1;           // a DeviceInfo::number, -1: choose. Must fit `backend`
     std::string device_name;   // instead of the number: a part of one DeviceInfo::name, in any case
@@ -53,7 +53,7 @@ struct EngineOptions {
 // read.
 using HostBindings = FoveaHostBuffer[FOVEA_BIND_COUNT];
 
-struct RunOptions {
+struct RunOptions {  // of one call
     // Called between submissions with the done share [0, 1]; false cancels (FOVEA_CANCELLED; outputs are then
     // undefined).
     std::function<bool(double)> progress;
@@ -78,7 +78,7 @@ Result<FoveaKernel> kernel_from_name(std::string_view name);
 
 class DeviceBuffer;
 
-class Engine {
+class Engine {  // one device with its memory and threads
   public:
     static Result<Engine> open(const EngineOptions& options = {});
     Engine(Engine&&) noexcept;

@@ -10,7 +10,7 @@
 
 namespace fovea {
 
-struct Rgb {
+struct Rgb {  // sRGB, 8 bits a channel
     std::uint8_t r = 0, g = 0, b = 0;
     friend bool operator==(const Rgb&, const Rgb&) = default;
 };
@@ -23,14 +23,14 @@ inline constexpr std::array<ColourMap, 5> kColourMaps = {
 std::string_view colour_map_name(ColourMap map);
 std::optional<ColourMap> colour_map_from_name(std::string_view name);
 
-using ColourTable = std::array<Rgb, 256>;
+using ColourTable = std::array<Rgb, 256>;  // from the lowest value to the highest
 // Smooth through a few control points; the same in every app.
 ColourTable colour_table(ColourMap map);
 // The same through other points (at least 2), evenly spaced from low to high: for an app's own maps.
 ColourTable colour_table(std::span<const Rgb> control_points);
 
-inline constexpr Rgb kNanColour = {255, 0, 255};
-inline constexpr Rgb kInfinityColour = {0, 255, 255};
+inline constexpr Rgb kNanColour = {255, 0, 255};       // in every map
+inline constexpr Rgb kInfinityColour = {0, 255, 255};  // in every map
 
 // sRGB relative luminance of WCAG, 0 black to 1 white, and the contrast of two colours, 1 to 21.
 double luminance(Rgb colour);

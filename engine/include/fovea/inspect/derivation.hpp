@@ -16,11 +16,11 @@ struct Cell {
     std::uint64_t query = 0, key = 0;
 };
 
-struct DerivationTerm {
+struct DerivationTerm {                // one product of the score
     float q, k, product, running_sum;  // product = q * k; the sum so far, this product included
 };
 
-struct DerivationValue {
+struct DerivationValue {                 // one element of the output
     float value, contribution, context;  // v_j[d]; the weight times it; o_i[d], summed over all keys
 };
 
@@ -56,7 +56,7 @@ struct Derivation {
 Result<Derivation> derive_cell(const FoveaAttentionDesc& desc, const FoveaHostBuffer* bindings,
                                const Cell& cell);
 
-struct DerivationStyle {
+struct DerivationStyle {                      // how a derivation is written
     std::string_view query_token, key_token;  // empty: "query 1", "key 4"
     std::size_t most_terms = 16;  // of a long head the largest products are shown, in the order of d
     int decimals = 4;

@@ -20,7 +20,7 @@ struct RgbaImage {
     std::vector<std::uint8_t> rgba;  // 4 * width * height
 };
 
-struct HeatmapPanel {
+struct HeatmapPanel {                     // one matrix
     F32Tensor values;                     // [rows, columns], at least 1 each, at most 2048
     std::string title;                    // above the panel; may be empty
     std::vector<std::string> row_labels;  // one for each row, or empty: the row's number
@@ -30,7 +30,7 @@ struct HeatmapPanel {
     std::optional<ColourRange> range;  // default: fitted_range of the cells that are not hidden
 };
 
-struct HeatmapStyle {
+struct HeatmapStyle {              // of the whole picture
     std::string title, subtitle;   // above all panels; may be empty
     std::optional<ColourMap> map;  // default: viridis, or blue_orange for panels with negative numbers
     bool dark = false;

@@ -39,7 +39,7 @@ struct Draw {
     double drop_probability = 0.0;
 };
 
-struct LessonConfig {
+struct LessonConfig {  // what the recipe is told
     ScoreScale scale;
     std::string scale_rule;  // "sqrt(d_out)"
     bool masks_first = false;
@@ -53,7 +53,7 @@ struct LessonConfig {
     bool shows_zeros = false;     // the tutorial prints its empty result vector
 };
 
-struct Lesson {
+struct Lesson {            // a worked example of a tutorial
     std::string name;      // "t1-08-causal-weights"
     std::string title;     // one line
     std::string tutorial;  // the tutorial's own title
@@ -69,7 +69,7 @@ struct Lesson {
     std::vector<PrintedTable> tables;
 };
 
-struct LessonStage {
+struct LessonStage {      // one result on the way
     std::string name;     // "scores", "head0.weights"
     std::string formula;  // "scores = queries keys^T"
     F32Tensor tensor;
@@ -78,7 +78,7 @@ struct LessonStage {
     std::vector<std::size_t> table_indices;  // the lesson's tables that show this stage
 };
 
-struct LessonRun {
+struct LessonRun {        // a lesson computed
     std::string backend;  // the executor's name
     std::vector<LessonStage> stages;
 
@@ -112,7 +112,7 @@ struct LessonCheck {
 
     void add(const LessonCheck& other);
 };
-LessonCheck check_lesson(const Lesson& lesson, const LessonRun& run);
+LessonCheck check_lesson(const Lesson& lesson, const LessonRun& run);  // against the text
 
 // The largest |a - b| over the stages of two runs of one lesson, and where; infinite where only one is -inf.
 struct RunDifference {

@@ -11,16 +11,16 @@
 
 namespace fovea {
 
-struct LongContextPreset {
+struct LongContextPreset {   // a length worth a look
     std::string_view name;   // "128k"
     std::string_view title;  // for a menu
     std::uint32_t tokens;
 };
 std::span<const LongContextPreset> long_context_presets();
 
-inline constexpr std::uint32_t kLongContextDim = 64;
+inline constexpr std::uint32_t kLongContextDim = 64;  // of its head
 
-struct LongContext {
+struct LongContext {          // a call with planted patterns
     FoveaAttentionDesc call;  // one head, causal, f32, D = Dv = kLongContextDim, packed
     std::vector<float> q, k;  // [tokens, kLongContextDim]
     // Where to look: the text comes again every `period` tokens, so that a token finds its like at

@@ -24,9 +24,9 @@
 
 namespace fovea {
 
-inline constexpr std::uint32_t kMapTileSide = 256;
+inline constexpr std::uint32_t kMapTileSide = 256;  // pixels
 
-struct MapExtent {
+struct MapExtent {                     // of the matrix
     std::uint64_t rows = 0, keys = 0;  // Lq and Lkv, each at most 2^30
 };
 
@@ -35,13 +35,13 @@ struct MapRect {
     double first_row = 0, first_key = 0, rows = 0, keys = 0;
 };
 
-struct MapView {
+struct MapView {  // what is looked at
     std::uint32_t batch = 0, head = 0;
     MapRect rect;
     std::uint32_t width = 0, height = 0;  // screen pixels
 };
 
-struct MapTileId {
+struct MapTileId {  // which tile
     std::uint32_t batch = 0, head = 0;
     std::uint32_t level = 0;
     std::uint32_t y = 0, x = 0;  // in tiles of the level
@@ -65,13 +65,13 @@ struct MapPiece {
     bool exact;  // of the level that the view asks for, every cell counted
 };
 
-enum class MapQuality {
-    empty,    // some part of the view has nothing to show
-    sampled,  // every part has something, but somewhere it is a preview, or coarser than the view
+enum class MapQuality {  // of a view
+    empty,               // some part of the view has nothing to show
+    sampled,             // every part has something, but somewhere it is a preview, or coarser than the view
     exact
 };
 
-struct MapProgress {
+struct MapProgress {  // how far a view is
     MapQuality quality = MapQuality::empty;
     std::uint32_t level = 0;
     std::uint32_t needed = 0, exact = 0;  // tiles of the view
@@ -79,7 +79,7 @@ struct MapProgress {
     std::uint64_t cached_bytes = 0;
 };
 
-class MapTiles {
+class MapTiles {  // tiles of one call, and what to compute next
   public:
     static constexpr std::uint64_t kDefaultBytes = std::uint64_t{192} << 20;
 
@@ -147,7 +147,7 @@ class MapTiles {
     std::vector<MapTileId> running_;
 };
 
-enum class MapReducer {
+enum class MapReducer {  // what a pixel says
     mass,  // for one row: what the row gives to the pixel's keys; the mean over the pixel's rows
     max    // the largest weight
 };

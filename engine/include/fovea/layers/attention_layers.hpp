@@ -19,7 +19,7 @@ namespace fovea {
 // scores, scaled_scores, masked_scores against scores, masked_scores, scaled_masked_scores.
 enum class MaskOrder { scale_first, mask_first };
 
-struct AttentionOptions {
+struct AttentionOptions {  // what all layers share
     ScoreScale scale;
     std::string scale_rule;  // for the stages' formulas: "sqrt(d_out)"; empty: the number
     MaskOrder order = MaskOrder::scale_first;
@@ -46,7 +46,7 @@ Linear make_linear(TorchGenerator& generator, std::uint64_t d_in, std::uint64_t 
 // A plain parameter torch.rand(d_in, d_out), used as x W.
 Linear make_rand_parameter(TorchGenerator& generator, std::uint64_t d_in, std::uint64_t d_out);
 
-enum class Normalisation { softmax, sum, naive_softmax };
+enum class Normalisation { softmax, sum, naive_softmax };  // of a row
 
 // Self-attention without weights: scores = X X^T, each row normalised, context = weights X. Stages: scores,
 // weights, context.

@@ -48,7 +48,7 @@ struct AttentionResult {
     F32Tensor weights;  // after dropout, if there is any
 };
 
-enum class WeightLayout { out_in, in_out };
+enum class WeightLayout { out_in, in_out };  // of a linear layer
 
 // y = x W^T + b (nn.Linear, out_in) or y = x W + b (Conv1D and plain parameters, in_out).
 struct Linear {

@@ -11,7 +11,7 @@ namespace fovea {
 
 using Shape = std::vector<std::uint64_t>;  // an empty shape is one scalar
 
-std::uint64_t element_count(const Shape& shape);
+std::uint64_t element_count(const Shape& shape);  // their product
 
 // Row-major, no padding; values.size() == element_count(shape).
 struct F32Tensor {

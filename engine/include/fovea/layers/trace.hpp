@@ -10,7 +10,7 @@
 
 namespace fovea {
 
-struct Stage {
+struct Stage {            // one intermediate result
     std::string name;     // "queries", "head0.weights", ...
     std::string formula;  // "queries = X W_query", in ASCII
     F32Tensor tensor;
