@@ -7,8 +7,9 @@
 namespace fovea::app {
 namespace {
 
-constexpr unsigned kAttend = 1u << unsigned(AttentionCommand::attend),
-                   kExplain = 1u << unsigned(AttentionCommand::explain), kBoth = kAttend | kExplain;
+constexpr unsigned bit(AttentionCommand command) { return 1u << unsigned(command); }
+constexpr unsigned kAttend = bit(AttentionCommand::attend), kExplain = bit(AttentionCommand::explain),
+                   kBoth = kAttend | kExplain, kAll = kBoth | bit(AttentionCommand::map);
 
 struct AttentionOption {
     unsigned commands;
@@ -21,26 +22,25 @@ constexpr AttentionOption kAttentionOptions[] = {
     {kExplain, {"--lengths", "LQ[,LKV]", "queries and keys"}},
     {kExplain, {"--dims", "D[,DV]", "head sizes"}},
     {kExplain, {"--type", "f32|f16", "storage of q, k, v, o"}},
-    {kBoth, {"--layout", "bhld|blhd", "axes of q, k, v in the file; default bhld"}},
+    {kAll, {"--layout", "bhld|blhd", "axes of q, k, v in the file; default bhld"}},
     {kAttend, {"--validation", "", "Vulkan: run under the validation layer and fail on any message"}},
     {kAttend, {"--json", "", "say what ran as JSON"}},
-    {kBoth,
-     {"--kernel", "K", "auto, staged, flash, flash_coopmat, flash_coopmat2, decode, plain, reference"}},
-    {kBoth, {"--scale", "S", "factor of q.k; default 1/sqrt(D)"}},
-    {kBoth,
+    {kAll, {"--kernel", "K", "auto, staged, flash, flash_coopmat, flash_coopmat2, decode, plain, reference"}},
+    {kAll, {"--scale", "S", "factor of q.k; default 1/sqrt(D)"}},
+    {kAll,
      {"--causal", "none|top-left|bottom-right",
       "keys after the query are hidden; how the two ends are aligned"}},
-    {kBoth, {"--q-offset", "N", "query 0 stands at key N (may be negative); causal and window follow it"}},
-    {kBoth,
+    {kAll, {"--q-offset", "N", "query 0 stands at key N (may be negative); causal and window follow it"}},
+    {kAll,
      {"--window", "L,R", "only L keys before and R after the query's position are visible; -1: unbounded"}},
-    {kBoth, {"--softcap", "C", "scores become C * tanh(score / C)"}},
-    {kBoth, {"--dropout", "P", "drop weights with probability P, by counters from --seed"}},
-    {kBoth, {"--seed", "N", "seed of the dropout mask; default 0"}},
+    {kAll, {"--softcap", "C", "scores become C * tanh(score / C)"}},
+    {kAll, {"--dropout", "P", "drop weights with probability P, by counters from --seed"}},
+    {kAll, {"--seed", "N", "seed of the dropout mask; default 0"}},
     {kBoth, {"--outputs", "LIST", "of o,lse,scores,capped,masked,weights,row_stats; default o"}},
     {kBoth,
      {"--precision", "f32|f16-products", "f16-products: factors may be rounded to half, sums stay float32"}},
-    {kBoth, {"--workspace", "BYTES", "limit of scratch memory; default 64 MiB"}},
-    {kBoth, {"--slice-cost", "FLOPS", "most that one slice may cost; default by device"}},
+    {kAll, {"--workspace", "BYTES", "limit of scratch memory; default 64 MiB"}},
+    {kAll, {"--slice-cost", "FLOPS", "most that one slice may cost; default by device"}},
 };
 constexpr OptionSpec kHelp{"--help", "", "this text"};
 

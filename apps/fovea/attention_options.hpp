@@ -1,4 +1,5 @@
-// The options of `attend` and `explain`: one table that both are parsed by and that both print.
+// The options of the commands that take an attention call: one table that they are parsed by and that they
+// print.
 #pragma once
 
 #include "arguments.hpp"
@@ -10,9 +11,9 @@
 
 namespace fovea::app {
 
-enum class AttentionCommand { attend, explain };
+enum class AttentionCommand { attend, explain, map };
 
-// All options of a command, in the order of its --help.
+// All options of a command but those that it has for itself, in the order of its --help.
 std::vector<OptionSpec> attention_command_options(AttentionCommand command);
 
 // Sets scale, masks, dropout, outputs and kernel of `desc` from the options; shapes and tensors come from

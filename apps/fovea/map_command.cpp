@@ -29,11 +29,7 @@ constexpr OptionSpec kOwnOptions[] = {
     {"--sampled", "", "one cell stands for each pixel: a preview"},
     {"--png", "FILE", "the picture, a pixel of it for each pixel"},
     {"--csv", "FILE", "its numbers"},
-    {"--layout", "bhld|blhd", "axes of q, k, v in the file; default bhld"},
-    {"--help", "", "this text"},
 };
-// Of `attend`, what says nothing here.
-constexpr std::string_view kForeignOptions[] = {"--outputs", "--precision"};
 
 constexpr std::uint64_t kDefaultSide = 512;
 // A logarithmic range spans at most this many decades below the largest number.
@@ -41,11 +37,8 @@ constexpr double kDecades = 6;
 
 std::vector<OptionSpec> all_options() {
     std::vector<OptionSpec> specs(std::begin(kOwnOptions), std::end(kOwnOptions));
-    for (const OptionSpec& spec : attention_option_specs())
-        if (std::find(std::begin(kForeignOptions), std::end(kForeignOptions), spec.name) ==
-            std::end(kForeignOptions))
-            specs.push_back(spec);
-    specs.insert(specs.end(), engine_option_specs().begin(), engine_option_specs().end());
+    const std::vector<OptionSpec> shared = attention_command_options(AttentionCommand::map);
+    specs.insert(specs.end(), shared.begin(), shared.end());
     return specs;
 }
 
@@ -156,12 +149,11 @@ Result<void> read_tile(const Arguments& a, Job& job) {
 }
 
 Result<void> read_file(const Arguments& a, Job& job) {
-    const std::string_view layout = a.text("--layout");
-    if (!layout.empty() && layout != "bhld" && layout != "blhd")
-        return bad("--layout", "'" + std::string(layout) + "' is not bhld or blhd");
+    const Result<bool> rows_first = rows_first_option(a);
+    if (!rows_first) return rows_first.error();
     const Result<TensorSet> file = load_tensors(std::filesystem::path(a.positional()[0]));
     if (!file) return file.error();
-    if (Result<void> r = read_attention_tensors(*file, layout == "blhd", job.call); !r) return r;
+    if (Result<void> r = read_attention_tensors(*file, *rows_first, job.call); !r) return r;
     const Tensor* lse = file->find("lse");
     if (!lse) return {};
     Result<std::vector<float>> values = to_f32(*lse);
