@@ -1,4 +1,5 @@
 // What the flash kernels share: rows of k and v, masks and dropout.
+//   FOVEA_WITHOUT_VALUES  the push constants know nothing of v
 #ifndef FOVEA_FLASH_GLSL
 #define FOVEA_FLASH_GLSL
 
@@ -23,9 +24,11 @@ uint key_row(HeadView t, uint page_stride, Entry e, int j) {
 uint k_row(Entry e, int j) {
     return key_row(push.k, kGeneral && has_flag(kFlagPaged) ? extra.k_page : 0u, e, j);
 }
+#ifndef FOVEA_WITHOUT_VALUES
 uint v_row(Entry e, int j) {
     return key_row(push.v, kGeneral && has_flag(kFlagPaged) ? extra.v_page : 0u, e, j);
 }
+#endif
 
 uint matrix_at(HeadView t, Row row, int j) {
     return t.base + row.head * t.head + row.query * t.row + uint(j);

@@ -40,6 +40,9 @@ FOVEA_CONST kSharedDepth = 16;
 // flash without shared tiles: threads of a workgroup and rows of its tile, at most.
 FOVEA_CONST kFlashMaxThreads = 32;
 FOVEA_CONST kFlashMaxRows = 8;
+// Map tiles: rows that a workgroup takes at a time, and pixels that it may hold.
+FOVEA_CONST kMapRows = 8;
+FOVEA_CONST kMapPixels = 512;
 // With FOVEA_FLAG_FIXED_SPLITS a split has this many keys, whatever the device.
 FOVEA_CONST kFixedSplitKeys = 1024;
 
@@ -89,7 +92,10 @@ FOVEA_CONST kFlagWeights = 1u << 16;
 FOVEA_CONST kFlagLse = 1u << 17;
 FOVEA_CONST kFlagRowStats = 1u << 18;
 FOVEA_CONST kFlagOutput = 1u << 20;  // o is wanted
-FOVEA_CONST kFlagSparse = 1u << 19;  // a key between the bounds of a row may be hidden or dropped
+FOVEA_CONST kFlagTileMass = 1u << 21;
+FOVEA_CONST kFlagTileMax = 1u << 22;
+FOVEA_CONST kFlagSampled = 1u << 23;  // one cell stands for a pixel
+FOVEA_CONST kFlagSparse = 1u << 19;   // a key between the bounds of a row may be hidden or dropped
 
 // ==== push constants ====
 // Offsets and strides count elements from the start of the binding's window.
@@ -187,6 +193,21 @@ struct FlashExtra {
 };
 FOVEA_CONST kExtraWords = 21;
 
+// Pixels of one query head. Packed words: low half for keys or columns, high half for rows.
+struct MapPush {
+    FlashSlice slice;  // rows of cells; first_head: query head
+    HeadView q, k;
+    uint group_splits;  // 1: rows are those of one head
+    uint dims;          // low half: dim_qk. Then 6 bits: results before the slice's first in the windows of
+                        // maxima (5 of them: of mass); 4 and 4: log2 of a workgroup's columns and rows
+    uint heads_q;
+    uint lse_base;  // row of slice.first_row in the window of lse
+    float scale, softcap;
+    uint first_row, row_count, first_key, key_count;  // the tile's cells
+    uint pixels;                                      // of the tile
+    uint origin, extent;                              // pixels of the slice
+};
+
 // What flash_combine needs of FlashPush.
 struct CombinePush {
     FlashSlice slice;
@@ -253,6 +274,9 @@ struct AppendPush {
 #define FOVEA_SLOT_ROW_STATS 18
 #define FOVEA_SLOT_EXTRA 19    // workspace: FlashExtra
 #define FOVEA_SLOT_PARTIAL 20  // workspace: partial results of key splits
+
+#define FOVEA_SLOT_TILE_MASS 21  // results of map tiles
+#define FOVEA_SLOT_TILE_MAX 22
 
 #define FOVEA_SLOT_X 0  // linear, rope, append
 #define FOVEA_SLOT_Y 1

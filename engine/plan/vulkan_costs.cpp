@@ -18,11 +18,15 @@ constexpr uint64_t kFewRows = 16;
 // Row tiles that are counted one by one; beyond, their number tells little more than the rows themselves.
 constexpr int64_t kCountedTiles = 1 << 16;
 
+// Operations whose description has a budget.
+bool has_attention(const FoveaPlan_T& plan) {
+    return plan.operation == Operation::attention || plan.operation == Operation::map_tile;
+}
+
 }  // namespace
 
 double slice_cost(const FoveaPlan_T& plan) {
-    if (plan.operation == Operation::attention && plan.problem.max_slice_cost > 0)
-        return plan.problem.max_slice_cost;
+    if (has_attention(plan) && plan.problem.max_slice_cost > 0) return plan.problem.max_slice_cost;
     switch (plan.facts.device_class) {
         case FOVEA_CLASS_CPU:
             return kSoftwareSliceCost;
@@ -36,7 +40,7 @@ double slice_cost(const FoveaPlan_T& plan) {
 }
 
 double refusing_slice_cost(const FoveaPlan_T& plan) {
-    const bool asked = plan.operation == Operation::attention && plan.problem.max_slice_cost > 0;
+    const bool asked = has_attention(plan) && plan.problem.max_slice_cost > 0;
     return asked ? plan.problem.max_slice_cost : std::numeric_limits<double>::infinity();
 }
 

@@ -3,7 +3,7 @@
 #include "plan/text_sink.hpp"
 #include "plan/vulkan_attention.hpp"
 #include "plan/vulkan_costs.hpp"
-#include "plan/vulkan_dispatch.hpp"
+#include "plan/vulkan_rows.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
 #include "shaders/interface.h"
@@ -44,7 +44,7 @@ void choose_shape(const FoveaPlan_T& plan, FlashPlan& f) {
     // Drivers of software take a second or more for a pipeline: one serves all problems there.
     f.general =
         is_software(plan) || p.softcap > 0 || p.alibi || (plan.vulkan.visible.flags & shader::kFlagSparse);
-    f.has_extra = p.mask.present || p.bias.present || p.dropout || p.page_size != 0;
+    f.has_extra = needs_extra(p);
 }
 
 // Share of the device that is busy when `tiles` workgroups of equal cost run on `cores`.

@@ -1,6 +1,5 @@
-#include "plan/vulkan_attention.hpp"
-#include "plan/vulkan_dispatch.hpp"
 #include "plan/vulkan_flash.hpp"
+#include "plan/vulkan_rows.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
 #include "shaders/interface.h"
@@ -13,10 +12,6 @@ Block in_query_heads(Block block, uint32_t group) {
     block.first_head *= group;
     block.heads *= group;
     return block;
-}
-
-shader::HeadView head_view(const FoveaStrides& strides, const Window& window) {
-    return {window.base, uint32_t(strides.head), uint32_t(strides.row)};
 }
 
 // The dispatches of one block: parameters, flash, combine.
@@ -33,25 +28,7 @@ class SliceMaker {
         partial_ = {f.partial_offset, rows_ * block.heads * f.splits * (uint64_t{p.dim_v} + 2) * 4, 0};
     }
 
-    void extra(FoveaDispatch& out) const {
-        DispatchBuilder d(out, Shader::flash_extra);
-        shader::FlashExtra push{};
-        push.mask = matrix_view(p.mask);
-        push.bias = matrix_view(p.bias);
-        push.keep = matrix_view(p.keep);
-        push.keep_keys = uint32_t(p.keep.keys);
-        push.keep_scale = p.keep_scale;
-        push.seed_low = uint32_t(p.dropout_seed), push.seed_high = uint32_t(p.dropout_seed >> 32);
-        push.offset_low = uint32_t(p.dropout_offset), push.offset_high = uint32_t(p.dropout_offset >> 32);
-        push.threshold = p.drop_threshold;
-        push.page_size = p.page_size, push.page_count = p.page_count;
-        push.table_pages = uint32_t(p.block_table_pages);
-        push.k_page = uint32_t(p.k.batch), push.v_page = uint32_t(p.v.batch);
-        d.output(FOVEA_SLOT_EXTRA, FOVEA_BIND_COUNT, extra_);
-        d.spec(FOVEA_SPEC_THREADS, shader::kFlashMaxThreads);
-        d.push(push);
-        d.groups(1, 1, 1);
-    }
+    void extra(FoveaDispatch& out) const { fill_extra(plan_, windows_, extra_, out); }
 
     void flash(FoveaDispatch& out) const {
         DispatchBuilder d(out, storing(Shader::flash, p.o_type, plan_.facts));
@@ -60,7 +37,7 @@ class SliceMaker {
         const Window k = has_keys ? windows_.keys(p.k, p.dim_qk, p.k_type) : Window{};
         const Window v = has_keys ? windows_.keys(p.v, p.dim_v, p.v_type) : Window{};
         shader::FlashPush push{};
-        push.slice = slice_view();
+        push.slice = rows_view(plan_, block_);
         push.q = head_view(p.q, q), push.k = head_view(p.k, k);
         push.v = head_view(p.v, v), push.o = head_view(p.o, o);
         push.group_splits = p.group | f.splits << 16;
@@ -73,11 +50,7 @@ class SliceMaker {
         d.input(FOVEA_SLOT_Q, FOVEA_BIND_Q, q);
         d.input_if(has_keys, FOVEA_SLOT_K, FOVEA_BIND_K, k);
         d.input_if(has_keys, FOVEA_SLOT_V, FOVEA_BIND_V, v);
-        bind_matrix(d, FOVEA_SLOT_MASK, FOVEA_BIND_MASK, p.mask);
-        bind_matrix(d, FOVEA_SLOT_BIAS, FOVEA_BIND_BIAS, p.bias);
-        bind_matrix(d, FOVEA_SLOT_KEEP, FOVEA_BIND_KEEP, p.keep);
-        bind_whole(d, p.alibi, FOVEA_SLOT_ALIBI, FOVEA_BIND_ALIBI);
-        bind_whole(d, p.page_size != 0, FOVEA_SLOT_BLOCK_TABLE, FOVEA_BIND_BLOCK_TABLE);
+        bind_visibility(d, p, windows_);
         bind_results(d, has_output && f.splits == 1, o, f.splits == 1);
         d.input_if(f.has_extra, FOVEA_SLOT_EXTRA, FOVEA_BIND_COUNT, extra_);
         f.splits > 1 ? d.output(FOVEA_SLOT_PARTIAL, FOVEA_BIND_COUNT, partial_)
@@ -99,13 +72,14 @@ class SliceMaker {
         DispatchBuilder d(out, storing(Shader::flash_combine, p.o_type, plan_.facts));
         const Window o = windows_.query(p.o, p.dim_v, p.o_type);
         shader::CombinePush push{};
-        push.slice = slice_view();
+        push.slice = rows_view(plan_, block_);
         push.o = head_view(p.o, o);
         push.group_splits = p.group | f.splits << 16;
         push.dim = p.dim_v;
         push.heads_q = p.heads_q;
         push.result_base = windows_.row_base;
         push.keep_scale = p.dropout ? p.keep_scale : 1.0f;
+        bind_whole(d, p, p.batch_table, FOVEA_SLOT_BATCH_TABLE, FOVEA_BIND_BATCH_TABLE);
         bind_results(d, wants(p, FOVEA_OUTPUT_O), o, true);
         d.input(FOVEA_SLOT_PARTIAL, FOVEA_BIND_COUNT, partial_);
         d.spec(FOVEA_SPEC_THREADS, shader::kElementThreads);
@@ -115,39 +89,6 @@ class SliceMaker {
     }
 
   private:
-    shader::FlashSlice slice_view() const {
-        const VulkanVisibility& visible = plan_.vulkan.visible;
-        shader::FlashSlice view{};
-        view.rows = uint32_t(block_.rows);
-        view.first_batch = block_.first_batch;
-        view.first_head = block_.first_head;
-        view.first_row = uint32_t(block_.first_row);
-        view.len_q = uint32_t(p.len_q);
-        view.len_kv = uint32_t(p.len_kv);
-        view.flags = visible.flags;
-        view.offset = visible.offset;
-        view.window_left = visible.window_left;
-        view.window_right = visible.window_right;
-        view.key_limit = visible.key_limit;
-        view.packed_rows_q = uint32_t(p.packed_rows_q);
-        view.packed_rows_kv = uint32_t(p.packed_rows_kv);
-        return view;
-    }
-
-    shader::HeadView matrix_view(const MatrixView& m) const {
-        if (!m.present || m.keys == 0) return {};
-        return head_view(m.strides, windows_.matrix(m));
-    }
-
-    void bind_matrix(DispatchBuilder& d, uint32_t slot, uint32_t source, const MatrixView& m) const {
-        const bool used = m.present && m.keys > 0;
-        d.input_if(used, slot, source, used ? windows_.matrix(m) : Window{});
-    }
-
-    void bind_whole(DispatchBuilder& d, bool used, uint32_t slot, uint32_t source) const {
-        d.input_if(used && p.binding_bytes[source] > 0, slot, source, windows_.whole(source));
-    }
-
     // An output that is not written shows one that is: were it a part of the workspace, a validation layer
     // would take it for one that slices without a barrier between them write in turn.
     void unused(DispatchBuilder& d, uint32_t slot, bool finishes) const {
@@ -162,8 +103,7 @@ class SliceMaker {
             d.tensor(FOVEA_SLOT_O, FOVEA_BIND_O, o, plan_.facts);
         else
             unused(d, FOVEA_SLOT_O, finishes);
-        bind_whole(d, p.batch_table, FOVEA_SLOT_BATCH_TABLE, FOVEA_BIND_BATCH_TABLE);
-        bind_whole(d, p.sinks, FOVEA_SLOT_SINKS, FOVEA_BIND_SINKS);
+        bind_whole(d, p, p.sinks, FOVEA_SLOT_SINKS, FOVEA_BIND_SINKS);
         if (finishes && wants(p, FOVEA_OUTPUT_LSE))
             d.output(FOVEA_SLOT_LSE, FOVEA_BIND_LSE, windows_.lse);
         else

@@ -5,10 +5,10 @@
 #include "plan/vulkan_attention.hpp"
 #include "plan/vulkan_flash.hpp"
 #include "plan/vulkan_limits.hpp"
+#include "plan/vulkan_map_tile.hpp"
 #include "plan/vulkan_operations.hpp"
 #include "plan/vulkan_staged.hpp"
 #include "problem/checked.hpp"
-#include "problem/status.hpp"
 
 namespace fovea {
 namespace {
@@ -42,21 +42,23 @@ FoveaResult plan_vulkan(FoveaPlan_T& plan, FoveaDiag* diag) {
         case Operation::append:
             return plan_vulkan_append(plan, diag);
         case Operation::map_tile:
-            return fail(diag, FOVEA_UNSUPPORTED, "facts.backend",
-                        "map tiles have no Vulkan kernel in this build; plan them for the CPU");
+            return plan_vulkan_map_tile(plan, diag);
     }
     return FOVEA_INVALID_ARGUMENT;
 }
 
 FoveaResult vulkan_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
                          FoveaDiag* diag) {
+    if (plan.operation == Operation::map_tile) return map_tile_slice(plan, slice, out, count, diag);
     if (plan.operation != Operation::attention) return operation_slice(plan, slice, out, count, diag);
     if (plan.info.kernel == FOVEA_KERNEL_STAGED) return staged_slice(plan, slice, out, count, diag);
     return flash_slice(plan, slice, out, count, diag);
 }
 
 void explain_vulkan(const FoveaPlan_T& plan, TextSink& text) {
-    if (plan.operation != Operation::attention)
+    if (plan.operation == Operation::map_tile)
+        explain_vulkan_map_tile(plan, text);
+    else if (plan.operation != Operation::attention)
         explain_operation(plan, text);
     else if (plan.info.kernel == FOVEA_KERNEL_STAGED)
         explain_staged(plan, text);

@@ -43,12 +43,23 @@ struct FlashPlan {
     uint64_t extra_offset, partial_offset;  // in the workspace
 };
 
+// A map tile: workgroups of 2^rows_log2 x 2^columns_log2 pixels, slices of workgroups of one head.
+struct MapTilePlan {
+    uint32_t threads, rows_log2, columns_log2;
+    bool quads;      // rows of q and k: multiples of 4 elements
+    bool general;    // more than causal, window and lengths decide what is visible and what weighs
+    bool has_extra;  // parameters in the workspace
+    uint64_t extra_offset, workspace_bytes;
+    uint64_t slice_rows, slice_columns;  // pixels
+};
+
 struct VulkanPlan {
     BlockGrid
         grid;  // slices: [B, Hq, Lq]; flash: [B, Hkv, Lq]; linear: [1, column blocks of W as heads, rows]
     VulkanVisibility visible;  // attention
     StagedPlan staged;
     FlashPlan flash;
+    MapTilePlan map;
     TileChoice tile;  // linear
     bool quads;       // linear
     uint64_t column_block;

@@ -31,6 +31,7 @@ class EveryShader {
                 facts.features = features;
                 for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16}) {
                     add_attention(facts, type);
+                    add_map_tile(facts);
                     add_operations(facts, type);
                 }
             }
@@ -59,6 +60,17 @@ class EveryShader {
                 add(plan);
             }
         }
+    }
+    void add_map_tile(const FoveaDeviceFacts& facts) {
+        FoveaAttentionDesc desc = attention_desc(2, 4, 2, 70, 90, 40, 24);
+        desc.mask.present = 1;
+        desc.mask.type = FOVEA_U8;
+        FoveaMapTileDesc tile{};
+        tile.struct_size = sizeof tile;
+        tile.outputs = FOVEA_TILE_MASS | FOVEA_TILE_MAX;
+        FoveaPlan plan = nullptr;
+        EXPECT_EQ(foveaPlanMapTile(&facts, &desc, &tile, nullptr, &plan, nullptr), FOVEA_OK);
+        add(plan);
     }
     void add_operations(const FoveaDeviceFacts& facts, FoveaDtype type) {
         FoveaPlan plan = nullptr;
@@ -112,6 +124,7 @@ TEST(Shaders, push_constants_are_the_structs_of_the_interface) {
         {uint32_t(Shader::flash), sizeof(shader::FlashPush)},
         {uint32_t(Shader::flash_combine_f16), sizeof(shader::CombinePush)},
         {uint32_t(Shader::flash_extra), sizeof(shader::FlashExtra)},
+        {uint32_t(Shader::map_tile), sizeof(shader::MapPush)},
         {uint32_t(Shader::weighted_sum_direct), sizeof(shader::WeightedSumPush)},
         {uint32_t(Shader::weighted_sum_shared_f16), sizeof(shader::WeightedSumPush)},
         {uint32_t(Shader::linear_shared), sizeof(shader::LinearPush)},

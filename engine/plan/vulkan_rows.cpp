@@ -1,0 +1,82 @@
+#include "plan/vulkan_rows.hpp"
+
+namespace fovea {
+namespace {
+
+shader::HeadView matrix_view(const MatrixView& m, const BlockWindows& windows) {
+    if (!m.present || m.keys == 0) return {};
+    return head_view(m.strides, windows.matrix(m));
+}
+
+void bind_matrix(DispatchBuilder& d, uint32_t slot, uint32_t source, const MatrixView& m,
+                 const BlockWindows& windows) {
+    const bool used = m.present && m.keys > 0;
+    d.input_if(used, slot, source, used ? windows.matrix(m) : Window{});
+}
+
+}  // namespace
+
+shader::HeadView head_view(const FoveaStrides& strides, const Window& window) {
+    return {window.base, uint32_t(strides.head), uint32_t(strides.row)};
+}
+
+shader::FlashSlice rows_view(const FoveaPlan_T& plan, const Block& block) {
+    const Problem& p = plan.problem;
+    const VulkanVisibility& visible = plan.vulkan.visible;
+    shader::FlashSlice view{};
+    view.rows = uint32_t(block.rows);
+    view.first_batch = block.first_batch;
+    view.first_head = block.first_head;
+    view.first_row = uint32_t(block.first_row);
+    view.len_q = uint32_t(p.len_q);
+    view.len_kv = uint32_t(p.len_kv);
+    view.flags = visible.flags;
+    view.offset = visible.offset;
+    view.window_left = visible.window_left;
+    view.window_right = visible.window_right;
+    view.key_limit = visible.key_limit;
+    view.packed_rows_q = uint32_t(p.packed_rows_q);
+    view.packed_rows_kv = uint32_t(p.packed_rows_kv);
+    return view;
+}
+
+bool needs_extra(const Problem& p) {
+    return p.mask.present || p.bias.present || p.dropout || p.page_size != 0;
+}
+
+void fill_extra(const FoveaPlan_T& plan, const BlockWindows& windows, const Window& extra,
+                FoveaDispatch& out) {
+    const Problem& p = plan.problem;
+    DispatchBuilder d(out, Shader::flash_extra);
+    shader::FlashExtra push{};
+    push.mask = matrix_view(p.mask, windows);
+    push.bias = matrix_view(p.bias, windows);
+    push.keep = matrix_view(p.keep, windows);
+    push.keep_keys = uint32_t(p.keep.keys);
+    push.keep_scale = p.keep_scale;
+    push.seed_low = uint32_t(p.dropout_seed), push.seed_high = uint32_t(p.dropout_seed >> 32);
+    push.offset_low = uint32_t(p.dropout_offset), push.offset_high = uint32_t(p.dropout_offset >> 32);
+    push.threshold = p.drop_threshold;
+    push.page_size = p.page_size, push.page_count = p.page_count;
+    push.table_pages = uint32_t(p.block_table_pages);
+    push.k_page = uint32_t(p.k.batch), push.v_page = uint32_t(p.v.batch);
+    d.output(FOVEA_SLOT_EXTRA, FOVEA_BIND_COUNT, extra);
+    d.spec(FOVEA_SPEC_THREADS, shader::kFlashMaxThreads);
+    d.push(push);
+    d.groups(1, 1, 1);
+}
+
+void bind_whole(DispatchBuilder& d, const Problem& p, bool used, uint32_t slot, FoveaBinding binding) {
+    d.input_if(used && p.binding_bytes[binding] > 0, slot, binding, {0, p.binding_bytes[binding], 0});
+}
+
+void bind_visibility(DispatchBuilder& d, const Problem& p, const BlockWindows& windows) {
+    bind_matrix(d, FOVEA_SLOT_MASK, FOVEA_BIND_MASK, p.mask, windows);
+    bind_matrix(d, FOVEA_SLOT_BIAS, FOVEA_BIND_BIAS, p.bias, windows);
+    bind_matrix(d, FOVEA_SLOT_KEEP, FOVEA_BIND_KEEP, p.keep, windows);
+    bind_whole(d, p, p.alibi, FOVEA_SLOT_ALIBI, FOVEA_BIND_ALIBI);
+    bind_whole(d, p, p.batch_table, FOVEA_SLOT_BATCH_TABLE, FOVEA_BIND_BATCH_TABLE);
+    bind_whole(d, p, p.page_size != 0, FOVEA_SLOT_BLOCK_TABLE, FOVEA_BIND_BLOCK_TABLE);
+}
+
+}  // namespace fovea

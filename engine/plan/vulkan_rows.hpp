@@ -1,0 +1,27 @@
+// What the dispatches of flash and of map tiles have in common: a slice's rows, what decides which keys they
+// see, and the parameters that go through the workspace.
+#pragma once
+
+#include "plan/vulkan_attention.hpp"
+#include "plan/vulkan_dispatch.hpp"
+#include "shaders/interface.h"
+
+namespace fovea {
+
+shader::HeadView head_view(const FoveaStrides& strides, const Window& window);
+
+// `block` counts heads as the kernel does.
+shader::FlashSlice rows_view(const FoveaPlan_T& plan, const Block& block);
+
+// Whether the kernels need FlashExtra at all.
+bool needs_extra(const Problem& p);
+// The dispatch that puts FlashExtra into the workspace.
+void fill_extra(const FoveaPlan_T& plan, const BlockWindows& windows, const Window& extra,
+                FoveaDispatch& out);
+
+// A binding as a whole, if it is used.
+void bind_whole(DispatchBuilder& d, const Problem& p, bool used, uint32_t slot, FoveaBinding binding);
+// Mask, bias, keep, ALiBi, batch table and block table.
+void bind_visibility(DispatchBuilder& d, const Problem& p, const BlockWindows& windows);
+
+}  // namespace fovea
