@@ -35,9 +35,19 @@ uint32_t column_quads_for(uint64_t threads, uint32_t dim_v) {
     return dim_v <= 4 * threads ? 1 : kMostColumnQuads;
 }
 
+// Of a window a block of keys should span no more than half, so that its ragged ends cost no more than half
+// again; as long as the threads still hold all columns, or every score would be computed twice.
+uint32_t threads_for(const FoveaPlan_T& plan) {
+    if (is_software(plan)) return kSoftwareThreads;
+    constexpr uint32_t most = shader::kFlashMaxThreads;
+    const uint64_t keys = keys_of_rows(plan.problem, plan.vulkan.visible, 1);
+    const bool narrow = keys < plan.vulkan.visible.key_limit && keys < uint64_t{2} * 4 * most;
+    return narrow && plan.problem.dim_v <= 4 * (most / 2) * kMostColumnQuads ? most / 2 : most;
+}
+
 void choose_shape(const FoveaPlan_T& plan, FlashPlan& f) {
     const Problem& p = plan.problem;
-    f.threads = is_software(plan) ? kSoftwareThreads : shader::kFlashMaxThreads;
+    f.threads = threads_for(plan);
     f.rows = rows_for(uint64_t(p.len_q) * p.group);
     f.column_quads = column_quads_for(f.threads, p.dim_v);
     f.quads = score_rows_are_quads(p) && value_rows_are_quads(p);

@@ -20,8 +20,11 @@ using shader::kKeyBlock;
 
 void choose_tiles(const FoveaPlan_T& plan, StagedPlan& s) {
     const Problem& p = plan.problem;
-    const TileWish wish{uint64_t(p.len_q), uint64_t(p.len_kv), plan.facts.device_class};
-    s.score_tile = choose_tile(wish);
+    // Of a window no tile spans more than half, so that the ragged ends cost no more than half again.
+    const uint64_t keys = keys_of_rows(p, plan.vulkan.visible, 1);
+    const bool windowed = keys < uint64_t(p.len_kv);
+    s.score_tile =
+        choose_tile({uint64_t(p.len_q), windowed ? (keys + 1) / 2 : keys, plan.facts.device_class});
     s.sum_tile = choose_tile({uint64_t(p.len_q), p.dim_v, plan.facts.device_class});
     s.score_quads = score_rows_are_quads(p);
     s.sum_quads = value_rows_are_quads(p);

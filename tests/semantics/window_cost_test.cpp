@@ -53,7 +53,8 @@ struct Shape {
 constexpr uint64_t kKeys = 32768;
 constexpr Shape kShapes[] = {{"prefill, 128 to the left", kKeys, 127, 0},
                              {"prefill, 64 to each side", kKeys, 64, 63},
-                             {"the last 1024 queries", 1024, 127, 0}};
+                             {"the last 1024 queries", 1024, 127, 0},
+                             {"decode", 1, 127, 0}};
 
 double needed_pairs(const Shape& shape) {
     double pairs = 0;
