@@ -79,6 +79,35 @@ TEST(Dropout, is_the_same_in_slices_of_any_order_and_on_any_number_of_workers) {
     });
 }
 
+// Tiles of one cell to a pixel, cut anywhere: what the whole call drops is what they drop.
+TEST(Dropout, is_the_same_in_map_tiles) {
+    Case c = dropout_case();
+    settle(c);
+    Result<PreparedCase> prepared = prepare(c);
+    ASSERT_TRUE(prepared) << prepared.error().text;
+    Tensors inputs = prepared->clean;
+    inputs[FOVEA_BIND_LSE] = prepared->oracle.exact[FOVEA_BIND_LSE];
+    on_each_executor([&](Executor& executor) {
+        for (const auto& [first_row, first_key] :
+             {std::pair{0u, 0u}, std::pair{7u, 0u}, std::pair{31u, 50u}}) {
+            FoveaMapTileDesc tile{};
+            tile.struct_size = sizeof tile;
+            tile.batch = 1, tile.first_head = 1, tile.head_count = 2;
+            tile.first_row = first_row, tile.first_key = first_key;
+            tile.outputs = FOVEA_TILE_MAX;
+            const Outcome outcome = executor.run_tile(c.desc, tile, inputs);
+            ASSERT_TRUE(outcome.ran()) << outcome.text;
+            int64_t at = 0;
+            for (uint32_t h = 1; h < 3; ++h)
+                for (uint32_t i = first_row; i < 45; ++i)
+                    for (uint32_t j = first_key; j < 83; ++j, ++at)
+                        ASSERT_EQ(read_float(outcome.outputs[FOVEA_BIND_TILE_MAX], FOVEA_F32, at) != 0,
+                                  keeps(c.desc, 3 + h, i, j))
+                            << "h " << h << " i " << i << " j " << j;
+        }
+    });
+}
+
 TEST(Dropout, leaves_lse_alone_and_does_nothing_at_zero) {
     Case c = dropout_case();
     settle(c);
