@@ -1,5 +1,6 @@
 #include "bench_cases.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -51,7 +52,23 @@ FoveaLinearDesc describe(const BenchLinear& l) {
     return desc;
 }
 
+constexpr uint32_t kTileSide = 256;
+
+// In the corner of the first keys and the last rows, where a causal call hides nothing.
+FoveaMapTileDesc describe(const BenchTile& t, uint64_t len_q) {
+    FoveaMapTileDesc desc{};
+    desc.struct_size = sizeof desc;
+    desc.head_count = 1;
+    desc.row_count = desc.key_count = uint64_t{kTileSide} * t.cells;
+    desc.first_row = len_q - desc.row_count;
+    desc.width = desc.height = kTileSide;
+    desc.outputs = FOVEA_TILE_MASS | FOVEA_TILE_MAX;
+    desc.sampled = t.sampled ? 1 : 0;
+    return desc;
+}
+
 Result<Plan> plan_case(const BenchCase& c, const FoveaDeviceFacts& facts) {
+    if (c.tile.cells) return plan_map_tile(facts, describe(c), describe(c.tile, c.len_q));
     if (c.linear.rows == 0) return plan_attention(facts, describe(c));
     const FoveaLinearDesc desc = describe(c.linear);
     FoveaPlan plan = nullptr;
@@ -68,6 +85,14 @@ FoveaDtype type_of(const BenchCase& c, uint32_t binding) {
 BenchCase linear_case(const char* name, const char* what, const BenchLinear& linear) {
     BenchCase c{};
     c.name = name, c.what = what, c.unit = BenchUnit::peak, c.linear = linear;
+    return c;
+}
+
+BenchCase tile_case(const char* name, const char* what, const BenchTile& tile) {
+    BenchCase c{};
+    c.name = name, c.what = what, c.unit = BenchUnit::peak;
+    c.batch = c.heads_q = c.heads_kv = 1, c.len_q = c.len_kv = 131072, c.dim = 64, c.causal = true;
+    c.tile = tile;
     return c;
 }
 
@@ -97,11 +122,19 @@ std::vector<BenchCase> cpu_bench_cases() {
     cases.push_back(linear_case("l-out-in", "the same, weight [out, in]", {1024, 768, 2304, f32, false}));
     cases.push_back(linear_case("l-f16", "the same, weight in f16", {1024, 768, 2304, f16, false}));
     cases.push_back(linear_case("l-wide", "linear, 512 x 4096 x 4096", {512, 4096, 4096, f32, false}));
+    cases.push_back(tile_case("m-cells", "map of 128k: 1 cell a pixel", {1, false}));
+    cases.push_back(tile_case("m-8", "map of 128k: 8 x 8 cells a pixel", {8, false}));
+    cases.push_back(tile_case("m-32", "map of 128k: 32 x 32 cells", {32, false}));
+    cases.push_back(tile_case("m-sampled", "map of 128k: 1 of 512 x 512 cells", {512, true}));
     return cases;
 }
 
 double bench_flops(const BenchCase& c) {
     if (c.linear.rows) return 2.0 * double(c.linear.rows) * c.linear.n_in * c.linear.n_out;
+    if (c.tile.cells) {
+        const double cells = c.tile.sampled ? 1.0 : double(c.tile.cells) * c.tile.cells;
+        return 2.0 * c.dim * cells * kTileSide * kTileSide;
+    }
     return 4.0 * c.batch * c.heads_q * double(c.len_q) * double(c.len_kv) * c.dim * (c.causal ? 0.5 : 1.0);
 }
 
@@ -130,6 +163,9 @@ Result<BenchRun> BenchRun::make(const BenchCase& c, uint32_t cpu_target, uint32_
             fill_normal(data, type_of(c, n), bytes, n + 1);
         else if (n != FOVEA_BIND_COUNT)
             memset(data, 0, bytes);
+        // That of a row with 2^17 keys: what is larger would not be weights.
+        if (n == FOVEA_BIND_LSE && c.tile.cells)
+            std::fill_n(static_cast<float*>(data), bytes / sizeof(float), 12.0f);
         if (n != FOVEA_BIND_COUNT) run.bindings_[n] = {data, bytes};
     }
     run.run_.struct_size = sizeof run.run_;

@@ -26,6 +26,12 @@ struct BenchLinear {
     bool weight_is_in_out;
 };
 
+// A map tile of 256 x 256 pixels instead of attention itself; the call's heads, lengths and dim hold.
+struct BenchTile {
+    uint32_t cells;  // along a pixel's side; 0: no tile
+    bool sampled;
+};
+
 struct BenchCase {
     const char* name;  // "a-full"
     const char* what;
@@ -37,13 +43,14 @@ struct BenchCase {
     bool causal;
     FoveaKernel kernel;
     BenchLinear linear;
+    BenchTile tile;
 };
 
-// Cases a to f, then linear layers.
+// Cases a to f, then linear layers, then map tiles.
 std::vector<BenchCase> cpu_bench_cases();
 
-// 4 * B * Hq * Lq * Lkv * D, half of it for a causal call; 2 * rows * n_in * n_out for a linear layer. Bytes
-// of K and V.
+// 4 * B * Hq * Lq * Lkv * D, half of it for a causal call; 2 * rows * n_in * n_out for a linear layer,
+// 2 * D for each cell of a map tile. Bytes of K and V.
 double bench_flops(const BenchCase& c);
 double bench_kv_bytes(const BenchCase& c);
 
