@@ -43,6 +43,8 @@ struct Row {
     uint64_t workspace_bytes = 0;
 };
 
+constexpr size_t kReadBytes = size_t{128} << 20;  // more than the last cache keeps of it
+
 double median(std::vector<double> values) {
     std::sort(values.begin(), values.end());
     return values.empty() ? 0 : values[values.size() / 2];
@@ -69,8 +71,12 @@ class Bench {
         if (!made) return made.error();
         BenchRun& run = *made;
         Row row = describe(c, run, target, threads);
-        const uint64_t calls = c.unit == BenchUnit::call ? 2000 : 1;
-        if (Result<double> warm = run.time(pool, 1); !warm) return warm.error();
+        const Result<double> warm = run.time(pool, 1);
+        if (!warm) return warm.error();
+        uint64_t calls = c.unit == BenchUnit::call ? 2000 : 1;
+        // As much memory as the measured limit reads: shorter than a turn of the scheduler, a call would be
+        // one worker's.
+        if (c.unit == BenchUnit::read) calls = uint64_t(std::ceil(kReadBytes / bench_kv_bytes(c)));
         row.extra_bytes = std::max(0.0, peak_resident_bytes() - before - double(run.buffer_bytes()));
         std::vector<double> shares, times, rates, ceilings;
         double spent = 0;
@@ -103,7 +109,7 @@ class Bench {
     // Measured just before each round: a machine that others use changes its speed.
     double ceiling_of(const BenchCase& c, BenchPool& pool, uint32_t target) {
         if (c.unit == BenchUnit::read) {
-            if (read_buffer_.empty()) read_buffer_.resize(size_t{32} << 20);
+            if (read_buffer_.empty()) read_buffer_.resize(kReadBytes / sizeof(float));
             return measure_read_gbps(pool, target, read_buffer_.data(), read_buffer_.size() * 4, 2);
         }
         if (pool.workers() == 1) return measure_peak_gflops(target, 0.01);

@@ -40,6 +40,23 @@ struct QueryRows {
     uint32_t head(const Problem& p, size_t n) const { return h_kv * p.group + uint32_t(n % p.group); }
 };
 
+// Walks over the rows of a task without dividing.
+struct RowCursor {
+    int64_t i;
+    uint32_t h;
+
+    RowCursor(const Problem& p, const QueryRows& rows, size_t n)
+        : i(rows.query(p, n)), h(rows.head(p, n)), first_(rows.h_kv * p.group), end_(first_ + p.group) {}
+    void next() {
+        if (++h < end_) return;
+        h = first_;
+        ++i;
+    }
+
+  private:
+    uint32_t first_, end_;
+};
+
 // First element of the row of q or o.
 inline int64_t query_offset(const Problem& p, const FoveaStrides& s, const QueryRows& rows, int64_t i,
                             uint32_t h) {

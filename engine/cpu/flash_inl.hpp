@@ -121,12 +121,11 @@ inline void FlashTask::look_ahead(int64_t begin, int64_t end) {
 template <class T>
 void FlashTask::load_queries(size_t panel) {
     const T* from[kPanel];
-    const size_t last = rows_.count(p_) - 1;
-    for (size_t lane = 0; lane < vectors_in(panel) * kLanes; ++lane) {
-        const size_t n = HWY_MIN(panel * kPanel + lane, last);
-        from[lane] = call_.at<const T>(FOVEA_BIND_Q,
-                                       query_offset(p_, p_.q, rows_, rows_.query(p_, n), rows_.head(p_, n)));
-    }
+    const size_t count = rows_in(panel);
+    RowCursor row(p_, rows_, panel * kPanel);
+    for (size_t lane = 0; lane < count; ++lane, row.next())
+        from[lane] = call_.at<const T>(FOVEA_BIND_Q, query_offset(p_, p_.q, rows_, row.i, row.h));
+    for (size_t lane = count; lane < vectors_in(panel) * kLanes; ++lane) from[lane] = from[count - 1];
     pack_panel(from, p_.dim_qk, vectors_in(panel), queries(panel));
 }
 
@@ -221,11 +220,9 @@ inline void FlashTask::add_values(size_t panel, KeyBlock& block, const Segments&
 template <class T>
 void FlashTask::store_outputs(size_t panel, const float* factor) {
     T* to[kPanel];
-    for (size_t lane = 0; lane < rows_in(panel); ++lane) {
-        const size_t n = panel * kPanel + lane;
-        to[lane] =
-            call_.at<T>(FOVEA_BIND_O, query_offset(p_, p_.o, rows_, rows_.query(p_, n), rows_.head(p_, n)));
-    }
+    RowCursor row(p_, rows_, panel * kPanel);
+    for (size_t lane = 0; lane < rows_in(panel); ++lane, row.next())
+        to[lane] = call_.at<T>(FOVEA_BIND_O, query_offset(p_, p_.o, rows_, row.i, row.h));
     unpack_panel(outputs(panel), factor, p_.dim_v, rows_in(panel), to);
 }
 
@@ -235,14 +232,13 @@ inline void FlashTask::finish_panel(size_t panel) {
     const float* sinks = call_.at<const float>(FOVEA_BIND_SINKS);
     float* lse = call_.at<float>(FOVEA_BIND_LSE);
     const double max_unit = form_.max_unit();
-    for (size_t lane = 0; lane < rows_in(panel); ++lane) {
-        const size_t n = panel * kPanel + lane;
-        const uint32_t h = rows_.head(p_, n);
+    RowCursor row(p_, rows_, panel * kPanel);
+    for (size_t lane = 0; lane < rows_in(panel); ++lane, row.next()) {
         const RowEnd end =
-            end_row(double(max[lane]) * max_unit, sum[lane], sinks ? &sinks[h] : nullptr, lse != nullptr);
+            end_row(double(max[lane]) * max_unit, sum[lane], sinks ? &sinks[row.h] : nullptr, lse != nullptr);
         factor[lane] = p_.dropout ? end.factor * p_.keep_scale : end.factor;
         sum[lane] = end.factor;  // for the second pass
-        if (lse) lse[flat_row(p_, rows_.b, h, rows_.query(p_, n))] = end.lse;
+        if (lse) lse[flat_row(p_, rows_.b, row.h, row.i)] = end.lse;
     }
     for (size_t lane = rows_in(panel); lane < kPanel; ++lane) factor[lane] = 0;
     if (!wants_o()) return;

@@ -52,10 +52,16 @@ inline void set_lane(const AttentionCall& call, const QueryRows& rows, int64_t i
 
 // Rows from `first_row` of the task on, as the lanes of a panel.
 inline void set_lanes(const AttentionCall& call, const QueryRows& rows, size_t first_row, Lanes& lanes) {
-    const size_t last = rows.count(call.p) - 1;
-    for (size_t lane = 0; lane < kPanel; ++lane) {
-        const size_t n = HWY_MIN(first_row + lane, last);
-        set_lane(call, rows, rows.query(call.p, n), rows.head(call.p, n), lane, lanes);
+    const size_t count = HWY_MIN(kPanel, rows.count(call.p) - first_row);
+    RowCursor row(call.p, rows, first_row);
+    for (size_t lane = 0; lane < count; ++lane, row.next()) set_lane(call, rows, row.i, row.h, lane, lanes);
+    for (size_t lane = count; lane < kPanel; ++lane) {
+        lanes.begin[lane] = lanes.begin[count - 1];
+        lanes.end[lane] = lanes.end[count - 1];
+        lanes.position[lane] = lanes.position[count - 1];
+        lanes.query[lane] = lanes.query[count - 1];
+        lanes.bh[lane] = lanes.bh[count - 1];
+        lanes.slope[lane] = lanes.slope[count - 1];
     }
 }
 

@@ -32,9 +32,9 @@ const char* matrix_obstacle(const FoveaPlan_T& plan) {
 uint64_t rows_of_group(const Problem& p) { return uint64_t(p.len_q) * p.group; }
 
 const char* decode_obstacle(const FoveaPlan_T& plan) {
-    if (rows_of_group(plan.problem) > cpu::target_shape(plan.cpu.target).panel())
-        return "a group's queries are more than its one panel holds";
-    return matrix_obstacle(plan);
+    if (const char* reason = matrix_obstacle(plan)) return reason;
+    const bool fits = rows_of_group(plan.problem) <= cpu::target_shape(plan.cpu.target).panel();
+    return fits ? nullptr : "a group's queries are more than its one panel holds";
 }
 
 // Measured: flash packs keys for whole panels, which pays from about this many rows on; below so many keys,

@@ -1,0 +1,231 @@
+// How the CPU planner cuts work, as tables; and that neither threads nor their number change a bit.
+#include "plan/plan.hpp"
+#include "support/threads.hpp"
+
+#include <fovea/fovea.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+namespace fovea::test {
+namespace {
+
+constexpr uint32_t kAvx2 = 3, kAvx512 = 4;
+
+FoveaDeviceFacts facts_of(uint32_t threads, uint32_t target) {
+    FoveaDeviceFacts facts{};
+    facts.struct_size = sizeof facts;
+    facts.backend = FOVEA_BACKEND_CPU;
+    facts.cpu_threads = threads;
+    facts.cpu_target = target;
+    facts.l2_bytes = 1 << 20;
+    return facts;
+}
+
+struct Shape {
+    uint32_t batch, heads_q, heads_kv;
+    uint64_t len_q, len_kv;
+    uint32_t dim;
+    bool causal = false;
+    uint32_t outputs = FOVEA_OUTPUT_O;
+
+    FoveaAttentionDesc desc() const {
+        Attention call;
+        call.batch(batch).heads(heads_q, heads_kv).lengths(len_q, len_kv).dims(dim);
+        if (causal) call.causal();
+        call.desc.outputs = outputs;
+        return call.desc;
+    }
+};
+
+struct KernelCase {
+    const char* name;
+    Shape shape;
+    FoveaKernel kernel;
+    const char* reason;  // part of it
+};
+
+const KernelCase kKernelCases[] = {
+    {"one query over many keys", {1, 32, 8, 1, 8192, 128}, FOVEA_KERNEL_DECODE, "share each load"},
+    {"eight rows", {1, 8, 4, 4, 1024, 64}, FOVEA_KERNEL_DECODE, "keys are split"},
+    {"nine rows", {1, 9, 1, 1, 1024, 64}, FOVEA_KERNEL_FLASH, "not decode: made for fewer queries"},
+    {"six tokens", {2, 2, 2, 6, 6, 2}, FOVEA_KERNEL_FLASH, "not decode: made for more keys"},
+    {"long", {1, 12, 12, 1024, 1024, 64}, FOVEA_KERNEL_FLASH, "online softmax"},
+    {"weights",
+     {1, 1, 1, 64, 64, 8, false, FOVEA_OUTPUT_O | FOVEA_OUTPUT_WEIGHTS},
+     FOVEA_KERNEL_STAGED,
+     "never holds the matrices"},
+    {"statistics of a decode call",
+     {1, 4, 1, 1, 512, 8, false, FOVEA_OUTPUT_O | FOVEA_OUTPUT_ROW_STATS},
+     FOVEA_KERNEL_STAGED,
+     "row statistics"},
+};
+
+TEST(CpuPlan, chooses_the_kernel_by_rows_and_keys) {
+    for (const KernelCase& c : kKernelCases) {
+        SCOPED_TRACE(c.name);
+        const Result<Plan> plan = plan_attention(facts_of(2, kAvx2), c.shape.desc());
+        ASSERT_TRUE(plan) << plan.error().text;
+        EXPECT_EQ(plan->info().kernel, c.kernel) << plan->info().reason;
+        EXPECT_NE(strstr(plan->info().reason, c.reason), nullptr) << plan->info().reason;
+        EXPECT_NE(plan->explain().find("instruction set: AVX2"), std::string::npos) << plan->explain();
+    }
+}
+
+TEST(CpuPlan, refuses_decode_by_name_where_its_panel_is_too_small) {
+    FoveaAttentionDesc desc = Shape{1, 1, 1, 100, 512, 64}.desc();
+    desc.kernel = FOVEA_KERNEL_DECODE;
+    const Result<Plan> plan = plan_attention(facts_of(1, kAvx512), desc);
+    ASSERT_FALSE(plan);
+    EXPECT_EQ(plan.error().code, FOVEA_UNSUPPORTED);
+    EXPECT_EQ(plan.error().field, "kernel");
+}
+
+CpuPlan cut_of(const Shape& shape, uint32_t threads, uint32_t target) {
+    const Result<Plan> plan = plan_attention(facts_of(threads, target), shape.desc());
+    return plan ? plan->get()->cpu : CpuPlan{};
+}
+
+// Work of a causal task grows with its queries: with enough tasks for each thread, taken from the longest on,
+// the last one to finish holds the others up for a small part of the whole.
+TEST(CpuPlan, balances_causal_triangles) {
+    for (const uint32_t threads : {2u, 4u, 8u}) {
+        const Shape shape{1, 4, 4, 4096, 4096, 64, true};
+        const CpuPlan cut = cut_of(shape, threads, kAvx512);
+        ASSERT_GT(cut.tasks, 0u);
+        std::vector<double> busy(threads);
+        double all = 0;
+        for (uint64_t task = 0; task < cut.tasks; ++task) {
+            const uint64_t tile = cut.query_tiles - 1 - task / shape.heads_kv;
+            const double begin = double(tile * cut.query_tile);
+            const double end = std::min(double(shape.len_q), begin + cut.query_tile);
+            const double work = (end * end - begin * begin) / 2;
+            *std::min_element(busy.begin(), busy.end()) += work;
+            all += work;
+        }
+        EXPECT_LT(*std::max_element(busy.begin(), busy.end()) * threads, all * 1.05) << threads << " threads";
+    }
+}
+
+TEST(CpuPlan, covers_every_query_once_in_tasks_of_whole_panels) {
+    for (const uint64_t len : {1ull, 5ull, 47ull, 48ull, 49ull, 1000ull, 4096ull}) {
+        for (const uint32_t group : {1u, 3u, 4u, 8u}) {
+            const Shape shape{2, 2 * group, 2, len, 300, 64};
+            const CpuPlan cut = cut_of(shape, 3, kAvx512);
+            if (cut.splits) continue;  // the decode kernel
+            SCOPED_TRACE(testing::Message() << len << " queries, group " << group);
+            EXPECT_GE(uint64_t{cut.query_tile} * cut.query_tiles, len);
+            EXPECT_LT(uint64_t{cut.query_tile} * (cut.query_tiles - 1), len);
+            EXPECT_EQ(cut.tasks, uint64_t{cut.query_tiles} * 4);
+            const uint32_t panel = cpu::target_shape(kAvx512).panel();
+            EXPECT_GE(cut.panels * panel, cut.query_tile * group);
+            if (cut.query_tiles > 1) EXPECT_EQ(cut.query_tile * group % panel, 0u);
+        }
+    }
+}
+
+TEST(CpuPlan, splits_keys_by_length_alone) {
+    struct SplitCase {
+        uint64_t keys, splits;
+    };
+    for (const SplitCase& c :
+         {SplitCase{100, 1}, {512, 1}, {513, 2}, {8192, 16}, {32768, 64}, {1 << 20, 64}}) {
+        for (const uint32_t threads : {1u, 2u, 16u}) {
+            for (const uint32_t batch : {1u, 7u}) {
+                const CpuPlan cut = cut_of({batch, 8, 2, 1, c.keys, 64}, threads, kAvx2);
+                EXPECT_EQ(cut.splits, c.splits) << c.keys << " keys";
+                EXPECT_EQ(cut.tasks, batch * 2 * c.splits);
+                EXPECT_GE(cut.splits * cut.split_keys, c.keys);
+            }
+        }
+    }
+}
+
+TEST(CpuPlan, small_problems_wake_no_thread) {
+    EXPECT_TRUE(cut_of({2, 2, 2, 6, 6, 2}, 8, kAvx2).serial);
+    EXPECT_FALSE(cut_of({1, 12, 12, 1024, 1024, 64}, 8, kAvx2).serial);
+}
+
+TEST(CpuPlan, workspace_grows_with_the_length_at_most_and_stays_small) {
+    for (const uint32_t threads : {1u, 4u}) {
+        for (const Shape& shape : {Shape{1, 1, 1, 16384, 16384, 64, true}, Shape{1, 32, 8, 1, 16384, 128}}) {
+            const Result<Plan> plan = plan_attention(facts_of(threads, kAvx512), shape.desc());
+            ASSERT_TRUE(plan);
+            EXPECT_LE(plan->info().workspace_bytes, uint64_t{threads} * (4u << 20));
+        }
+    }
+}
+
+// Buffers filled by a fixed rule, and the bytes of o and lse after a run.
+std::vector<std::byte> run_with(const Shape& shape, uint32_t target, uint32_t threads) {
+    FoveaAttentionDesc desc = shape.desc();
+    desc.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;
+    const Result<Plan> plan = plan_attention(facts_of(threads, target), desc);
+    EXPECT_TRUE(plan);
+    const FoveaPlanInfo info = plan->info();
+    std::vector<std::vector<float>> memory(FOVEA_BIND_COUNT);
+    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+    for (uint32_t n = 0; n < FOVEA_BIND_COUNT; ++n) {
+        uint32_t state = n + 1;
+        memory[n].resize(size_t(info.binding_bytes[n] / 4));
+        for (float& x : memory[n])
+            state = state * 1664525u + 1013904223u, x = float(state >> 8) * 0x1p-23f - 1;
+        bindings[n] = {memory[n].data(), info.binding_bytes[n]};
+    }
+    std::vector<std::byte> workspace(size_t(info.workspace_bytes) + 64);
+    const LentThreads lent(threads);
+    FoveaCpuRun run{};
+    run.struct_size = sizeof run;
+    run.binding_count = FOVEA_BIND_COUNT;
+    run.bindings = bindings;
+    const size_t skew = (64 - reinterpret_cast<uintptr_t>(workspace.data()) % 64) % 64;
+    run.workspace = {workspace.data() + skew, info.workspace_bytes};
+    if (threads > 1) run.parallel = lent.parallel();
+    const Result<void> done = plan->run_cpu(run);
+    EXPECT_TRUE(done) << done.error().text;
+    std::vector<std::byte> result;
+    for (const uint32_t n : {uint32_t{FOVEA_BIND_O}, uint32_t{FOVEA_BIND_LSE}}) {
+        const auto* from = reinterpret_cast<const std::byte*>(memory[n].data());
+        result.insert(result.end(), from, from + info.binding_bytes[n]);
+    }
+    return result;
+}
+
+TEST(CpuPlan, threads_change_no_bit) {
+    const uint32_t best = cpu_facts(1)->cpu_target;
+    for (uint32_t target = 1; target <= best; ++target) {
+        if (cpu::runnable_targets() >> target & 1u) {
+            for (const Shape& shape : {Shape{1, 4, 2, 150, 300, 20, true}, Shape{2, 8, 2, 1, 2500, 40},
+                                       Shape{1, 2, 2, 3, 1400, 33}, Shape{3, 5, 1, 64, 65, 16}}) {
+                const std::vector<std::byte> one = run_with(shape, target, 1);
+                for (const uint32_t threads : {2u, 3u, 7u})
+                    EXPECT_EQ(run_with(shape, target, threads), one)
+                        << foveaCpuTargetName(target) << ", " << threads << " threads";
+            }
+        }
+    }
+}
+
+// Each set of instructions against each other one: they round in different orders and nothing more.
+TEST(CpuPlan, instruction_sets_agree) {
+    const uint32_t best = cpu_facts(1)->cpu_target;
+    for (const Shape& shape : {Shape{1, 4, 2, 150, 300, 20, true}, Shape{2, 8, 2, 1, 2500, 40}}) {
+        const std::vector<std::byte> expected = run_with(shape, best, 1);
+        for (uint32_t target = 1; target < best; ++target) {
+            if (!(cpu::runnable_targets() >> target & 1u)) continue;
+            const std::vector<std::byte> got = run_with(shape, target, 1);
+            ASSERT_EQ(got.size(), expected.size());
+            for (size_t n = 0; n + 4 <= got.size(); n += 4) {
+                float a, b;
+                memcpy(&a, &got[n], 4);
+                memcpy(&b, &expected[n], 4);
+                ASSERT_NEAR(a, b, 4e-6 * std::max(1.0f, std::abs(b))) << foveaCpuTargetName(target);
+            }
+        }
+    }
+}
+
+}  // namespace
+}  // namespace fovea::test
