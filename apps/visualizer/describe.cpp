@@ -4,7 +4,27 @@
 
 namespace fovea::visualizer {
 
+namespace {
+
+std::string describe_map(Session& session) {
+    const MapProgress progress = session.map->tiles().progress();
+    const MapRect& rect = session.map->tiles().view().rect;
+    std::string text = "map of " + session.map->name() + ": " + format_count(session.map->rows()) +
+                       " queries, " + format_count(session.map->tokens()) + " keys; queries from " +
+                       format_number(rect.first_row, 7) + ", keys from " + format_number(rect.first_key, 7) +
+                       ", " + format_number(rect.rows, 7) + " x " + format_number(rect.keys, 7) + " cells, " +
+                       (progress.quality == MapQuality::exact     ? "exact"
+                        : progress.quality == MapQuality::sampled ? "sampled"
+                                                                  : "computing") +
+                       "\n";
+    const std::optional<Derivation>& d = session.map_derivation();
+    return d ? text + derivation_text(*d) + "\n" : text;
+}
+
+}  // namespace
+
 std::string describe(Session& session) {
+    if (session.ui.centre == CentreTab::map && session.map) return describe_map(session);
     const Stage& stage = session.stage();
     std::string text = "level " + std::to_string(session.settings().level) + ", " +
                        std::string(level_name(session.settings().level)) + "; " +

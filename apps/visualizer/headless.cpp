@@ -44,9 +44,11 @@ Result<void> deliver(GpuDevice& device, const Options& o) {
     if (Result<void> r = compute(device, session); !r) return r;
     if (Result<void> r = check_view(session, o); !r) return r;
     if (!o.screenshot.empty())
-        if (Result<void> r = save_picture(session, {o.width, o.height, o.scale}, o.screenshot); !r) return r;
+        if (Result<void> r = save_picture(session, {o.width, o.height, o.scale, o.exact}, o.screenshot); !r)
+            return r;
     if (!o.export_path.empty())
         if (Result<void> r = export_file(session, o.export_path); !r) return r;
+    if (o.describe && session.map) (void)draw_picture(session, {o.width, o.height, 1, o.exact});
     if (o.describe) std::fputs(describe(session).c_str(), stdout);
     return {};
 }

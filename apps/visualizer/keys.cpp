@@ -18,6 +18,14 @@ void step_head(Session& s, int step) {
 }
 
 void move_pick(Session& s, int rows, int columns) {
+    if (s.ui.centre == CentreTab::map && s.map) {
+        const auto moved = [](uint64_t at, int step, uint64_t count) {
+            return uint64_t(std::clamp(int64_t(at) + step, int64_t(0), int64_t(count) - 1));
+        };
+        s.ui.map.picked_row = moved(s.ui.map.picked_row, rows, s.map->rows());
+        s.ui.map.picked_key = moved(s.ui.map.picked_key, columns, s.map->tokens());
+        return;
+    }
     s.view.picked_row = std::clamp(s.view.picked_row + rows, 0, int(s.stage().rows) - 1);
     s.view.picked_column = std::clamp(s.view.picked_column + columns, 0, int(s.stage().columns) - 1);
 }
@@ -43,6 +51,16 @@ void step_layer(Session& s, int step) {
 }
 
 void zoom(Session& s, float factor) {
+    if (s.ui.centre == CentreTab::map && s.map) {
+        MapPlace& place = s.ui.map;
+        if (place.cells_a_pixel <= 0) {
+            // From the whole towards the pick.
+            place.cells_a_pixel = double(s.map->tokens()) / 512;
+            place.row = double(place.picked_row), place.key = double(place.picked_key);
+        }
+        place.cells_a_pixel /= double(factor);
+        return;
+    }
     const float next = (s.view.zoom > 0 ? s.view.zoom : 1) * factor;
     s.view.zoom = next > 1 ? next : 0;
 }
@@ -118,13 +136,14 @@ constexpr KeyCommand kCommands[] = {
     {ImGuiKey_N, plain, "N", "range without the outermost hundredths", narrow_range},
     {ImGuiKey_R, plain, "R", "range of the values",
      [](Session& s) { s.view.range_low = s.view.range_high = NAN; }},
-    {ImGuiKey_F, plain, "F", "fit", [](Session& s) { s.view.zoom = 0; }},
+    {ImGuiKey_F, plain, "F", "fit", [](Session& s) { s.view.zoom = 0, s.ui.map.cells_a_pixel = 0; }},
     {ImGuiKey_I, plain, "I", "zoom in", [](Session& s) { zoom(s, kKeyZoom); }},
     {ImGuiKey_O, plain, "O", "zoom out", [](Session& s) { zoom(s, 1 / kKeyZoom); }},
     {ImGuiKey_X, plain, "X", "swap A and B", swap_heads},
     {ImGuiKey_M, plain, "M", "matrix", [](Session& s) { s.ui.centre = CentreTab::matrix; }},
     {ImGuiKey_V, plain, "V", "compare two heads", [](Session& s) { s.ui.centre = CentreTab::compare; }},
     {ImGuiKey_B, plain, "B", "mask editor", [](Session& s) { s.ui.centre = CentreTab::mask; }},
+    {ImGuiKey_K, plain, "K", "map of a long head", [](Session& s) { s.ui.centre = CentreTab::map; }},
     {ImGuiKey_H, plain, "H", "heads", [](Session& s) { s.ui.bottom = BottomTab::heads; }},
     {ImGuiKey_G, plain, "G", "GPU times", [](Session& s) { s.ui.bottom = BottomTab::gpu; }},
     {ImGuiKey_Y, plain, "Y", "memory", [](Session& s) { s.ui.bottom = BottomTab::memory; }},

@@ -27,6 +27,7 @@ constexpr Panel kPanels[] = {
     {"matrix", [](UiState& ui) { ui.centre = CentreTab::matrix; }},
     {"compare", [](UiState& ui) { ui.centre = CentreTab::compare; }},
     {"mask", [](UiState& ui) { ui.centre = CentreTab::mask; }},
+    {"map", [](UiState& ui) { ui.centre = CentreTab::map; }},
     {"heads", [](UiState& ui) { ui.bottom = BottomTab::heads; }},
     {"gpu", [](UiState& ui) { ui.bottom = BottomTab::gpu; }},
     {"memory", [](UiState& ui) { ui.bottom = BottomTab::memory; }},
@@ -51,6 +52,12 @@ std::string panel_names() {
 
 Result<void> apply(Options& o, std::string_view name, std::string_view value) {
     if (name == "--preset") {
+        if (value.starts_with("long-")) {
+            o.long_map = std::string(value.substr(5));
+            for (const LongContextPreset& preset : long_context_presets())
+                if (preset.name == o.long_map) return {};
+            return bad(name, "'" + std::string(value) + "' is not long-4k, -16k, -32k, -64k or -128k");
+        }
         if (!read_number(value, o.level) || o.level < 1 || o.level > kLevelCount)
             return bad(name, "'" + std::string(value) + "' is not a level from 1 to 7");
     } else if (name == "--text") {
@@ -110,7 +117,8 @@ const char* options_help() {
            "Attention you can read. Without --screenshot, --export or --describe it opens a window.\n\n"
            "  --preset LEVEL          1 without weights, 2 trainable (default), 3 causal, 4 dropout, 5 "
            "stacked heads,\n"
-           "                          6 split heads, 7 GPT block\n"
+           "                          6 split heads, 7 GPT block; long-4k to long-128k: a long head as a "
+           "map\n"
            "  --text TEXT             instead of the tutorials' sentence\n"
            "  --stage NAME            the stage shown first: inputs, queries, scores, masked, weights, "
            "context, ...\n"
@@ -122,7 +130,9 @@ const char* options_help() {
            "  --screenshot FILE.png   draws one picture without a window\n"
            "  --open FILE             safetensors, npz, npy, csv, png or a session (.fovea); or just FILE\n"
            "  --head N  --pick R,C    the head and the cell shown: numbers or tokens\n"
-           "  --show PANEL            matrix, compare, mask, heads, gpu, memory, problems, keys, palette, "
+           "  --exact                 a picture of a map waits for every tile, not only for its preview\n"
+           "  --show PANEL            matrix, compare, mask, map, heads, gpu, memory, problems, keys, "
+           "palette, "
            "open, "
            "import\n"
            "  --export FILE           the shown matrix as .csv, .npy or .svg, or the session as .fovea\n"
@@ -140,6 +150,7 @@ Result<void> apply_options(Session& session, const Options& o) {
     session.change(settings);
     for (const std::string& file : o.files)
         if (!open_any(session, file)) return Error{FOVEA_INVALID_ARGUMENT, "", session.problems.back().text};
+    if (!o.long_map.empty()) session.open_long_preset(o.long_map);
     if (!o.stage.empty()) session.wanted_stage = o.stage;
     if (o.head > 1) session.view.head = o.head - 1;
     for (const std::string& name : o.show) find_panel(name)->open(session.ui);
@@ -154,6 +165,8 @@ Result<Options> parse_options(int argc, char** argv) {
             o.help = true;
         } else if (word == "--describe") {
             o.describe = true;
+        } else if (word == "--exact") {
+            o.exact = true;
         } else if (word == "--validation") {
             o.validation = true;
         } else if (!word.empty() && word[0] != '-') {

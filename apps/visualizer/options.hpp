@@ -24,6 +24,8 @@ struct Options {
     std::string export_path;         // the shown matrix or the session, by the extension
     std::vector<std::string> files;  // opened in this order
     std::vector<std::string> show;   // panels: see options_help
+    std::string long_map;            // "128k": a long head as a map
+    bool exact = false;              // pictures of a map wait for every tile
     std::string pick;                // "3, 1" or "journey, step"
     uint32_t head = 1;
     bool describe = false;  // what the picture shows, as text

@@ -10,7 +10,7 @@ namespace fovea::visualizer {
 namespace {
 
 // ImGui settles a layout over its first frames.
-constexpr int kFrames = 3;
+constexpr int kFrames = 4;
 
 struct ImGuiContextGuard {
     ImGuiContext* before = ImGui::GetCurrentContext();
@@ -55,6 +55,9 @@ Result<Tensor> draw_picture(Session& session, const PictureSize& size) {
             frame->end(cmd);
         });
         if (!drawn) return drawn.error();
+        // The first frames say what is looked at.
+        if (session.map && session.ui.centre == CentreTab::map && i + 2 < kFrames)
+            session.map->finish(size.exact);
     }
     std::vector<std::byte> pixels = frame->pixels();
     for (size_t i = 3; i < pixels.size(); i += 4) pixels[i] = std::byte{255};

@@ -10,6 +10,7 @@ namespace fovea::visualizer {
 struct PictureSize {
     uint32_t width = 1600, height = 960;  // units of the layout
     float scale = 1;                      // pixels for one unit
+    bool exact = false;                   // waits for every tile of a map
 };
 
 // u8 [height, width, 4]. The session must be complete, and no frame in flight. ImGui's context is another one

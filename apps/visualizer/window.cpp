@@ -118,6 +118,7 @@ class Window {
     bool computing_ = true;
     WindowEvents events_;
     int settle_ = kSettleFrames;
+    uint64_t seen_tiles_ = 0;
     double first_frame_s_ = 0;
 };
 
@@ -188,6 +189,7 @@ Result<void> Window::open() {
     if (Result<void> r = open_device(); !r) return r;
     if (Result<void> r = open_imgui(); !r) return r;
     session_ = std::make_unique<Session>(*device_, options_.on_cpu, kFramesInFlight);
+    session_->wake = [] { glfwPostEmptyEvent(); };
     // A file that cannot be read is a line of the Problems panel, not the end.
     (void)apply_options(*session_, options_);
     if (options_.files.empty() && !options_.text) autosave_.offer(*session_);
@@ -349,7 +351,10 @@ void Window::wait_for_events() {
     else
         glfwWaitEvents();
     if (autosave_.pending()) autosave_.update(*session_);
-    if (blinks || events_.active) settle_ = kSettleFrames;
+    const uint64_t tiles = session_->map ? session_->map->finished_tiles() : 0;
+    const bool map_moves = tiles != seen_tiles_;
+    seen_tiles_ = tiles;
+    if (blinks || events_.active || map_moves) settle_ = kSettleFrames;
 }
 
 Result<void> Window::run() {

@@ -34,6 +34,8 @@ std::vector<float> alibi_slopes(uint32_t heads) {
 
 }  // namespace
 
+bool fits_matrices(const Projected& p) { return p.q.shape[1] * p.q.shape[2] * p.k.shape[2] <= kMostCells; }
+
 Result<std::unique_ptr<AttentionRun>> AttentionRun::create(GpuDevice& device, const Projected& projected,
                                                            const Settings& settings, bool on_cpu) {
     std::unique_ptr<AttentionRun> run(new AttentionRun(device));

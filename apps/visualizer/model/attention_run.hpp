@@ -18,6 +18,9 @@ struct RunTimes {
     std::vector<SliceTime> slices;  // the first ones, where the device has timestamps
 };
 
+// Whether the weights of all heads are few enough to be kept as matrices.
+bool fits_matrices(const Projected& projected);
+
 class AttentionRun {
   public:
     // Uploads q, k, v and what the settings need, plans for `on_cpu` or the device, allocates outputs and

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 namespace fovea::visualizer {
@@ -109,6 +110,10 @@ Result<bool> Session::update(VkCommandBuffer cmd, double flops) {
     if (dirty_) {
         dirty_ = false;
         problem_.clear();
+        if (!wanted_map_.empty())
+            if (Result<void> r = open_wanted_map(); !r) report("map", r.error().text, true);
+        if (map && map->follow(settings_)) map_buffers->clear(released);
+        map_derivation_.reset();
         // A refused change keeps the last result on the screen, with the reason beside it.
         if (Result<void> r = rebuild(); !r) {
             problem_ = r.error().field + ": " + r.error().text;
@@ -117,6 +122,8 @@ Result<bool> Session::update(VkCommandBuffer cmd, double flops) {
         if (run_)
             if (Result<void> r = compute_at_once(flops); !r) return r.error();
     }
+    if (map_buffers && map_buffers->full()) map_buffers->prune(released);
+    if (map) map->advance();
     if (!run_) return Error{FOVEA_INVALID_ARGUMENT, "settings", problem_};
     if (run_->finished()) {
         if (complete()) collect_stats();
@@ -151,6 +158,17 @@ Result<void> Session::rebuild() {
     const bool from_file = settings_.file && settings_.mapping.kind != ImportKind::tables;
     Result<Projected> projected = from_file ? project_import(settings_) : project(settings_);
     if (!projected) return projected.error();
+    if (from_file && !fits_matrices(*projected)) {
+        LongHead head = long_head(*projected, view.head);
+        head.name = std::filesystem::path(settings_.file->path).filename().string();
+        open_map(std::move(head));
+        report("map",
+               "the file's weights are too many to keep as matrices: head " + std::to_string(view.head + 1) +
+                   " is shown as a map",
+               false);
+        projected = project(settings_);
+        if (!projected) return projected.error();
+    }
     Result<std::unique_ptr<AttentionRun>> run = AttentionRun::create(device_, *projected, settings_, on_cpu_);
     if (!run) return run.error();
     std::string shown = view.stage < stages_.size() ? stages_[view.stage].name : "weights";
@@ -195,6 +213,35 @@ void Session::show_stage(size_t index) {
     view.zoom = view.pan_x = view.pan_y = 0;
     view.range_low = view.range_high = NAN;
     keep_pick_in_range();
+}
+
+void Session::open_map(LongHead head) {
+    if (map_buffers) map_buffers->clear(released);
+    map_buffers = std::make_unique<MapBuffers>(device_);
+    const uint64_t rows = head.call.len_q, keys = head.call.len_kv;
+    map = std::make_unique<LongMap>(std::move(head), settings_, wake);
+    ui.map = MapPlace{};
+    ui.map.picked_row = rows - 1, ui.map.picked_key = keys / 2;
+    ui.centre = CentreTab::map;
+    map_derivation_.reset();
+}
+
+Result<void> Session::open_wanted_map() {
+    Result<LongHead> head = long_preset(std::exchange(wanted_map_, ""));
+    if (!head) return head.error();
+    open_map(std::move(*head));
+    return {};
+}
+
+const std::optional<Derivation>& Session::map_derivation() {
+    if (!map) return map_derivation_;
+    const Cell cell{0, 0, ui.map.picked_row, ui.map.picked_key};
+    if (map_derivation_ && map_derivation_->cell.query == cell.query && map_derivation_->cell.key == cell.key)
+        return map_derivation_;
+    map_derivation_.reset();
+    Result<Derivation> derived = map->derive(cell.query, cell.key);
+    if (derived) map_derivation_ = std::move(*derived);
+    return map_derivation_;
 }
 
 const Stage* Session::find_stage(std::string_view name) const {

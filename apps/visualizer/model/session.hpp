@@ -1,7 +1,9 @@
 // What the panels show: settings, what they computed to, the picked cell, the view. One reader, one session.
 #pragma once
 
+#include "matrix/map_buffers.hpp"
 #include "model/attention_run.hpp"
+#include "model/long_map.hpp"
 #include "model/settings.hpp"
 #include "model/token_model.hpp"
 #include "model/view_state.hpp"
@@ -73,7 +75,7 @@ class Session {
     // Computes what the settings ask for, within `flops` of device work for this frame; outside a render
     // pass. True if there is more to do. While needs_idle(), no frame may be in flight: buffers are replaced.
     Result<bool> update(VkCommandBuffer cmd, double flops);
-    bool needs_idle() const { return dirty_; }
+    bool needs_idle() const { return dirty_ || (map_buffers && map_buffers->full()); }
 
     bool ready() const { return run_ != nullptr; }
     // The numbers of all stages are there to be read.
@@ -106,6 +108,17 @@ class Session {
     bool open_file(const std::string& path);
     void report(std::string where, std::string text, bool error);
 
+    // A long head to zoom into, beside the level's matrices; it is there from the next frame on.
+    void open_long_preset(std::string_view name) {
+        wanted_map_ = name;
+        dirty_ = true;
+    }
+    const std::optional<Derivation>& map_derivation();
+    // Called from other threads when the map has something new.
+    std::function<void()> wake;
+    std::unique_ptr<LongMap> map;
+    std::unique_ptr<MapBuffers> map_buffers;
+
     ViewState view;
     UiState ui;
     std::vector<Problem> problems;
@@ -119,6 +132,8 @@ class Session {
 
   private:
     Result<void> rebuild();
+    void open_map(LongHead head);
+    Result<void> open_wanted_map();
     Result<void> compute_at_once(double flops);
     void collect_stages();
     void keep_pick_in_range();
@@ -141,6 +156,8 @@ class Session {
     std::optional<Cell> derived_cell_;
     std::vector<HeadStats> head_stats_;
     bool stats_done_ = false;
+    std::string wanted_map_;
+    std::optional<Derivation> map_derivation_;
     std::vector<double> run_seconds_;
     HeadSummary summary_;
     std::string summary_of_;  // what summary_ was made of

@@ -30,16 +30,25 @@ struct ViewState {
     bool show_other = false;  // while Shift is held: B in the place of A
 };
 
-enum class CentreTab { matrix, compare, mask };
+enum class CentreTab { matrix, compare, mask, map };
 enum class BottomTab { heads, gpu, memory, problems };
 enum class Dialog { none, open, save, import_sheet, help, palette, go_to };
+
+// Where the long map is looked at, in cells.
+struct MapPlace {
+    double row = 0, key = 0;   // in the middle of the view
+    double cells_a_pixel = 0;  // 0: fit
+    uint64_t picked_row = 0, picked_key = 0;
+    bool largest = false;  // the largest weight of a pixel instead of its mass
+};
 
 // Which panels are open, and what is typed into them.
 struct UiState {
     CentreTab centre = CentreTab::matrix;
     BottomTab bottom = BottomTab::heads;
     Dialog dialog = Dialog::none;
-    bool dialog_opened = false;     // since the last frame: it wants the keyboard
+    bool dialog_opened = false;  // since the last frame: it wants the keyboard
+    MapPlace map;
     std::string folder, file_name;  // of the file dialogs
     std::string search;             // of palette and go to
     float scale_factor = 1;         // over the display's own

@@ -68,14 +68,15 @@ size_t cell_index(const PanelContext& ui) {
     return size_t(view.picked_row) * ui.session.stage().columns + size_t(view.picked_column);
 }
 
-void draw_steps(const PanelContext& ui, const Derivation& d) {
+void draw_steps(const PanelContext& ui, const Derivation& d, bool drawn) {
     if (!ImGui::BeginTable("steps", 3, ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_BordersInnerH))
         return;
     ImGui::TableSetupColumn("name");
     ImGui::TableSetupColumn("how", ImGuiTableColumnFlags_WidthStretch);
     ImGui::TableSetupColumn("value");
-    const float shown = ui.session.stage().head_values(ui.session.view.head)[cell_index(ui)];
-    step(ui, ui.session.on_cpu() ? "Processor" : "device", "the number that is drawn", number(shown), true);
+    if (drawn)
+        step(ui, ui.session.on_cpu() ? "Processor" : "device", "the number that is drawn",
+             number(ui.session.stage().head_values(ui.session.view.head)[cell_index(ui)]), true);
     step(ui, "q \xc2\xb7 k", "sum of the products", number(d.dot));
     step(ui, "score", "\xc3\x97 " + format_number(d.scale, 5), number(d.score));
     if (d.softcap > 0)
@@ -114,10 +115,33 @@ void draw_contribution(const PanelContext& ui, const Derivation& d) {
         ImGui::TextDisabled("the first %zu of %zu", kMostTerms, d.values.size());
 }
 
+// Of the map's picked cell: from q and k in float32, whatever its tile says.
+void draw_map_cell(PanelContext& ui) {
+    Session& session = ui.session;
+    const MapPlace& place = session.ui.map;
+    heading(ui, "Cell",
+            session.map
+                ? (format_count(place.picked_row) + " \xe2\x86\x92 " + format_count(place.picked_key)).c_str()
+                : "");
+    const std::optional<Derivation>& d = session.map_derivation();
+    if (!d) {
+        ImGui::TextDisabled("Click into the map.");
+        return;
+    }
+    draw_steps(ui, *d, false);
+    ImGui::TextDisabled("computed now from q and k, not read from a tile");
+    ImGui::Checkbox("largest products first", &session.ui.sort_by_size);
+    draw_terms(ui, *d);
+}
+
 }  // namespace
 
 void draw_inspector_panel(PanelContext& ui) {
     Session& session = ui.session;
+    if (session.ui.centre == CentreTab::map) {
+        draw_map_cell(ui);
+        return;
+    }
     const ViewState& view = session.view;
     const Stage& stage = session.stage();
     const std::string row =
@@ -134,7 +158,7 @@ void draw_inspector_panel(PanelContext& ui) {
         ImGui::PopTextWrapPos();
         return;
     }
-    draw_steps(ui, *d);
+    draw_steps(ui, *d, true);
     ImGui::Dummy({0, 4 * ui.scale});
     ImGui::Checkbox("largest products first", &session.ui.sort_by_size);
     draw_terms(ui, *d);

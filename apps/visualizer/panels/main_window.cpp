@@ -19,13 +19,17 @@ void panel(const char* name, ImVec2 at, ImVec2 size, PanelContext& ui, void (*dr
     ImGui::End();
 }
 
-constexpr const char* kCentre[] = {"Matrix", "Compare", "Mask"};
+constexpr const char* kCentre[] = {"Matrix", "Compare", "Mask", "Map"};
 constexpr const char* kBottom[] = {"Heads", "GPU", "Memory", "Problems"};
 
 void draw_centre(PanelContext& ui) {
     Session& session = ui.session;
     int chosen = int(session.ui.centre);
     if (tabs(ui, kCentre, chosen)) session.ui.centre = CentreTab(chosen);
+    if (session.ui.centre == CentreTab::map) {
+        draw_map_panel(ui);
+        return;
+    }
     ImGui::SameLine(0, 18 * ui.scale);
     ImGui::AlignTextToFramePadding();
     ImGui::PushFont(ui.fonts.strong);

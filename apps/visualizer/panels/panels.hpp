@@ -20,6 +20,7 @@ void draw_pipeline_panel(PanelContext& ui);
 void draw_matrix_panel(PanelContext& ui);
 void draw_compare_panel(PanelContext& ui);
 void draw_mask_panel(PanelContext& ui);
+void draw_map_panel(PanelContext& ui);
 void draw_inspector_panel(PanelContext& ui);
 void draw_parameters_panel(PanelContext& ui);
 void draw_heads_panel(PanelContext& ui);

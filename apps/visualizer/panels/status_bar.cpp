@@ -3,6 +3,24 @@
 #include <fovea/runtime.hpp>
 
 namespace fovea::visualizer {
+namespace {
+
+void draw_map_status(Session& session) {
+    const MapPlace& place = session.ui.map;
+    ImGui::Text("query %s \xe2\x86\x92 key %s", format_count(place.picked_row).c_str(),
+                format_count(place.picked_key).c_str());
+    if (session.map_derivation()) {
+        ImGui::SameLine(0, 16);
+        ImGui::Text("%.9g", double(session.map_derivation()->weight));
+    }
+    const std::string where = "tiles on the processor, " + std::to_string(session.map->workers()) +
+                              " threads; cached " +
+                              format_bytes(session.map->tiles().progress().cached_bytes);
+    ImGui::SameLine(ImGui::GetWindowWidth() - ImGui::CalcTextSize(where.c_str()).x - 14);
+    ImGui::TextDisabled("%s", where.c_str());
+}
+
+}  // namespace
 
 void draw_status_bar(PanelContext& ui) {
     Session& session = ui.session;
@@ -12,6 +30,8 @@ void draw_status_bar(PanelContext& ui) {
         ImGui::PushStyleColor(ImGuiCol_Text, palette(session.theme).warning);
         ImGui::TextUnformatted(session.problem().c_str());
         ImGui::PopStyleColor();
+    } else if (session.ui.centre == CentreTab::map && session.map) {
+        draw_map_status(session);
     } else if (session.ready()) {
         const Stage& stage = session.stage();
         const ViewState& view = session.view;

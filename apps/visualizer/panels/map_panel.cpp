@@ -1,0 +1,228 @@
+// A long head as a map: wheel zooms, drag pans, each tile sampled at once and exact soon after.
+#include "matrix/colouring.hpp"
+#include "panels/panels.hpp"
+
+#include <fovea/runtime.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace fovea::visualizer {
+namespace {
+
+constexpr float kAxis = 74, kMost = 40;  // axes' room; pixels for a cell at most
+
+struct MapFrame {
+    ImVec2 at, size;
+    double cells_a_pixel;  // of the layout's pixels
+    double first_row, first_key;
+};
+
+MapFrame lay_out(PanelContext& ui, ImVec2 at, ImVec2 size) {
+    const LongMap& map = *ui.session.map;
+    MapPlace& place = ui.session.ui.map;
+    const double rows = double(map.rows()), keys = double(map.tokens());
+    const double fit = std::max(rows / double(size.y), keys / double(size.x));
+    place.cells_a_pixel =
+        place.cells_a_pixel > 0 ? std::clamp(place.cells_a_pixel, 1.0 / double(kMost * ui.scale), fit) : 0;
+    MapFrame f{at, size, place.cells_a_pixel > 0 ? place.cells_a_pixel : fit, 0, 0};
+    const auto keep = [](double centre, double visible, double all) {
+        return visible >= all ? (all - visible) / 2 : std::clamp(centre - visible / 2, 0.0, all - visible);
+    };
+    if (place.cells_a_pixel <= 0) place.row = rows / 2, place.key = keys / 2;
+    f.first_row = keep(place.row, double(size.y) * f.cells_a_pixel, rows);
+    f.first_key = keep(place.key, double(size.x) * f.cells_a_pixel, keys);
+    place.row = f.first_row + double(size.y) * f.cells_a_pixel / 2;
+    place.key = f.first_key + double(size.x) * f.cells_a_pixel / 2;
+    return f;
+}
+
+void handle_mouse(PanelContext& ui, const MapFrame& f) {
+    MapPlace& place = ui.session.ui.map;
+    const LongMap& map = *ui.session.map;
+    const ImGuiIO& io = ImGui::GetIO();
+    ImGui::SetCursorScreenPos(f.at);
+    ImGui::InvisibleButton("map", f.size);
+    const double key = f.first_key + double(io.MousePos.x - f.at.x) * f.cells_a_pixel,
+                 row = f.first_row + double(io.MousePos.y - f.at.y) * f.cells_a_pixel;
+    if (ImGui::IsItemHovered() && io.MouseWheel != 0) {
+        place.cells_a_pixel = f.cells_a_pixel * std::pow(1.2, double(-io.MouseWheel));
+        place.key = key - double(io.MousePos.x - f.at.x - f.size.x / 2) * place.cells_a_pixel;
+        place.row = row - double(io.MousePos.y - f.at.y - f.size.y / 2) * place.cells_a_pixel;
+        return;
+    }
+    if (ImGui::IsItemActive() && ImGui::IsMouseDragging(ImGuiMouseButton_Left, 4)) {
+        place.cells_a_pixel = f.cells_a_pixel;
+        place.key -= double(io.MouseDelta.x) * f.cells_a_pixel;
+        place.row -= double(io.MouseDelta.y) * f.cells_a_pixel;
+        return;
+    }
+    const bool inside = key >= 0 && row >= 0 && key < double(map.tokens()) && row < double(map.rows());
+    // A click picks: each pick is a row computed anew in float32.
+    if (inside && ImGui::IsItemDeactivated() && io.MouseDragMaxDistanceSqr[0] < 16)
+        place.picked_row = uint64_t(row), place.picked_key = uint64_t(key);
+}
+
+// Even weight has the same colour at every level: a pixel of more keys holds more mass.
+Colouring colours_of(uint32_t level, uint64_t keys, MapReducer reducer) {
+    const double even = 2.0 / double(keys) * (reducer == MapReducer::mass ? std::exp2(double(level)) : 1);
+    Colouring c;
+    c.map = ColourMap::magma;
+    c.spread = Spread::logarithmic;
+    c.low = even * 0.05;
+    c.high = std::min(even * 2000, 1.0);
+    if (c.high < c.low * 10) c.high = c.low * 10;
+    return c;
+}
+
+void draw_piece(PanelContext& ui, const MapFrame& f, const MapPiece& piece) {
+    Session& session = ui.session;
+    const MapReducer reducer = session.ui.map.largest ? MapReducer::max : MapReducer::mass;
+    const GpuBuffer* buffer = session.map_buffers->get(session.map->tiles(), piece, reducer);
+    if (!buffer) return;
+    const ImGuiIO& io = ImGui::GetIO();
+    const double sx = double(io.DisplayFramebufferScale.x), sy = double(io.DisplayFramebufferScale.y);
+    const double x0 = double(f.at.x) + (piece.target.first_key - f.first_key) / f.cells_a_pixel,
+                 y0 = double(f.at.y) + (piece.target.first_row - f.first_row) / f.cells_a_pixel,
+                 width = piece.target.keys / f.cells_a_pixel, height = piece.target.rows / f.cells_a_pixel;
+    const double left = std::max(x0, double(f.at.x)), top = std::max(y0, double(f.at.y));
+    const double right = std::min(x0 + width, double(f.at.x + f.size.x)),
+                 bottom = std::min(y0 + height, double(f.at.y + f.size.y));
+    if (right <= left || bottom <= top) return;
+    const double cell_x = width / piece.source_width, cell_y = height / piece.source_height;
+    const Colouring colouring = colours_of(piece.id.level, session.map->tokens(), reducer);
+    MatrixView v{};
+    v.left = float(left * sx), v.top = float(top * sy);
+    v.width = float((right - left) * sx), v.height = float((bottom - top) * sy);
+    v.origin_x = float((x0 - piece.source_x * cell_x) * sx),
+    v.origin_y = float((y0 - piece.source_y * cell_y) * sy);
+    v.cell_width = float(cell_x * sx), v.cell_height = float(cell_y * sy);
+    v.row_stride = v.columns = v.rows = kMapTileSide;
+    v.range_low = float(colouring.low), v.range_high = float(colouring.high);
+    v.flags = MATRIX_FLAG_LOG;
+    v.colour_map =
+        uint32_t(std::find(kColourMaps.begin(), kColourMaps.end(), colouring.map) - kColourMaps.begin());
+    v.picked_row = v.picked_column = -1;
+    ui.matrices.add(*ImGui::GetWindowDrawList(), *buffer, v);
+}
+
+void draw_axes(PanelContext& ui, const MapFrame& f) {
+    const Palette& colours = palette(ui.session.theme);
+    const LongMap& map = *ui.session.map;
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    ImFont* font = ui.fonts.small;
+    const double wanted = 96 * double(ui.scale) * f.cells_a_pixel;
+    double step = std::pow(10, std::floor(std::log10(wanted)));
+    for (const double factor : {1.0, 2.0, 5.0, 10.0})
+        if (step * factor >= wanted) {
+            step *= factor;
+            break;
+        }
+    step = std::max(step, 1.0);
+    for (double key = std::ceil(std::max(f.first_key, 0.0) / step) * step; key < double(map.tokens());
+         key += step) {
+        const float x = f.at.x + float((key + 0.5 - f.first_key) / f.cells_a_pixel);
+        if (x > f.at.x + f.size.x) break;
+        const std::string label = format_count(uint64_t(key));
+        const float width = font->CalcTextSizeA(font->FontSize, 1e6f, 0, label.c_str()).x;
+        draw.AddText(font, font->FontSize, {x - width / 2, f.at.y - font->FontSize - 8 * ui.scale},
+                     colours.text_soft, label.c_str());
+        draw.AddLine({x, f.at.y - 5 * ui.scale}, {x, f.at.y}, colours.line);
+    }
+    for (double row = std::ceil(std::max(f.first_row, 0.0) / step) * step; row < double(map.rows());
+         row += step) {
+        const float y = f.at.y + float((row + 0.5 - f.first_row) / f.cells_a_pixel);
+        if (y > f.at.y + f.size.y) break;
+        const std::string label = format_count(uint64_t(row));
+        const float width = font->CalcTextSizeA(font->FontSize, 1e6f, 0, label.c_str()).x;
+        draw.AddText(font, font->FontSize, {f.at.x - width - 9 * ui.scale, y - font->FontSize / 2},
+                     colours.text_soft, label.c_str());
+        draw.AddLine({f.at.x - 5 * ui.scale, y}, {f.at.x, y}, colours.line);
+    }
+}
+
+void draw_pick(PanelContext& ui, const MapFrame& f) {
+    const MapPlace& place = ui.session.ui.map;
+    const Palette& colours = palette(ui.session.theme);
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    draw.PushClipRect(f.at, {f.at.x + f.size.x, f.at.y + f.size.y}, true);
+    const float side = std::max(float(1 / f.cells_a_pixel), 1.0f);
+    const float x = f.at.x + float((double(place.picked_key) - f.first_key) / f.cells_a_pixel),
+                y = f.at.y + float((double(place.picked_row) - f.first_row) / f.cells_a_pixel);
+    const ImU32 soft = (colours.accent & 0x00ffffff) | 0x70000000;
+    draw.AddLine({f.at.x, y + side / 2}, {f.at.x + f.size.x, y + side / 2}, soft, ui.scale);
+    draw.AddLine({x + side / 2, f.at.y}, {x + side / 2, f.at.y + f.size.y}, soft, ui.scale);
+    const float gap = 3 * ui.scale;
+    draw.AddRect({x - gap, y - gap}, {x + side + gap, y + side + gap}, colours.accent, 2 * ui.scale, 0,
+                 2 * ui.scale);
+    draw.PopClipRect();
+}
+
+void draw_controls(PanelContext& ui) {
+    Session& session = ui.session;
+    ImGui::SetNextItemWidth(150 * ui.scale);
+    if (ImGui::BeginCombo("##long", session.map ? session.map->name().c_str() : "choose a length")) {
+        for (const LongContextPreset& preset : long_context_presets())
+            if (ImGui::Selectable(std::string(preset.title).c_str(),
+                                  session.map && session.map->name() == preset.name))
+                session.open_long_preset(preset.name);
+        ImGui::EndCombo();
+    }
+    if (!session.map) return;
+    ImGui::SameLine(0, 8 * ui.scale);
+    int reducer = session.ui.map.largest;
+    constexpr const char* kReducers[] = {"mass", "largest"};
+    if (tabs(ui, kReducers, reducer)) session.ui.map.largest = reducer == 1;
+    ImGui::SameLine(0, 8 * ui.scale);
+    if (ImGui::Button("Fit")) session.ui.map.cells_a_pixel = 0;
+    ImGui::SameLine(0, 16 * ui.scale);
+    const MapProgress progress = session.map->tiles().progress();
+    const Palette& colours = palette(session.theme);
+    const bool exact = progress.quality == MapQuality::exact;
+    const std::string quality =
+        exact ? "exact"
+              : std::string(progress.quality == MapQuality::empty ? "computing" : "sampled") +
+                    ", exact tiles " + std::to_string(progress.exact) + " of " +
+                    std::to_string(progress.needed);
+    ImGui::PushStyleColor(ImGuiCol_Text, exact ? colours.accent : colours.warning);
+    ImGui::TextUnformatted(quality.c_str());
+    ImGui::PopStyleColor();
+    ImGui::SameLine(0, 16 * ui.scale);
+    const uint64_t side = uint64_t{1} << progress.level;
+    ImGui::TextDisabled("a pixel is %llu x %llu weights; %.0f%% of the rows' sums known",
+                        static_cast<unsigned long long>(side), static_cast<unsigned long long>(side),
+                        100 * session.map->rows_known());
+}
+
+}  // namespace
+
+void draw_map_panel(PanelContext& ui) {
+    Session& session = ui.session;
+    draw_controls(ui);
+    if (!session.map) {
+        ImGui::PushTextWrapPos();
+        ImGui::TextDisabled(
+            "A long head as a map to zoom into, from a synthetic context or a file whose matrix would "
+            "not fit: the matrix itself is never kept.");
+        ImGui::PopTextWrapPos();
+        return;
+    }
+    if (!session.map->problem().empty()) ImGui::TextUnformatted(session.map->problem().c_str());
+    const float s = ui.scale;
+    const ImVec2 cursor = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
+    const MapFrame f = lay_out(ui, {cursor.x + kAxis * s, cursor.y + 26 * s},
+                               {std::max(room.x - (kAxis + 8) * s, 64.0f), std::max(room.y - 30 * s, 64.0f)});
+    handle_mouse(ui, f);
+    const ImGuiIO& io = ImGui::GetIO();
+    MapView view;
+    view.rect = {f.first_row, f.first_key, double(f.size.y) * f.cells_a_pixel,
+                 double(f.size.x) * f.cells_a_pixel};
+    view.width = uint32_t(f.size.x * io.DisplayFramebufferScale.x);
+    view.height = uint32_t(f.size.y * io.DisplayFramebufferScale.y);
+    session.map->tiles().set_view(view);
+    for (const MapPiece& piece : session.map->tiles().pieces()) draw_piece(ui, f, piece);
+    draw_axes(ui, f);
+    draw_pick(ui, f);
+}
+
+}  // namespace fovea::visualizer
