@@ -154,7 +154,7 @@ else()
   message(STATUS "Fovea: no private tools folder (./dev setup makes one); using the system's packages")
 endif()
 _fovea_find_glslang()
-if(NOT CMAKE_CROSSCOMPILING)
+if(NOT CMAKE_CROSSCOMPILING OR WIN32) # what Vulkan needs to be built is the same on Windows
   _fovea_find_vulkan_headers()
   if(TARGET fovea_vulkan_headers)
     _fovea_find_volk_and_vma()

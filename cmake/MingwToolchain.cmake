@@ -1,0 +1,21 @@
+# Cross-building for Windows with Debian's MinGW-w64; Wine runs what is built.
+set(CMAKE_SYSTEM_NAME Windows)
+set(CMAKE_SYSTEM_PROCESSOR x86_64)
+set(CMAKE_C_COMPILER x86_64-w64-mingw32-gcc-posix)
+set(CMAKE_CXX_COMPILER x86_64-w64-mingw32-g++-posix)
+set(CMAKE_RC_COMPILER x86_64-w64-mingw32-windres)
+set(CMAKE_FIND_ROOT_PATH /usr/x86_64-w64-mingw32)
+if(FOVEA_TOOLS) # Vulkan's headers, volk and VMA, which are the same everywhere
+  list(APPEND CMAKE_FIND_ROOT_PATH ${FOVEA_TOOLS}/include)
+endif()
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES FOVEA_TOOLS)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+# Programs that run anywhere: nothing of the compiler's own to be found at run time.
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-static")
+find_program(FOVEA_WINE NAMES wine64 wine PATHS /usr/lib/wine)
+if(FOVEA_WINE)
+  set(CMAKE_CROSSCOMPILING_EMULATOR ${FOVEA_WINE})
+endif()

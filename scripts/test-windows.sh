@@ -1,0 +1,24 @@
+#!/bin/bash
+# Builds the engine with its Vulkan recorder for Windows (MinGW-w64) and runs the unit, CPU and layer tests under Wine.
+# Debian or Ubuntu on x86-64.
+#   scripts/test-windows.sh [CTEST ARGS]     needs root only to install compiler and Wine when they are missing
+set -euo pipefail
+root=$(realpath "$(dirname "$0")/..")
+build=$root/build/windows
+packages=(g++-mingw-w64-x86-64-posix wine64 googletest libhwy-dev)
+missing=()
+for package in "${packages[@]}"; do
+    [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
+done
+if [[ ${#missing[@]} -gt 0 ]]; then
+    echo "fovea: installing ${missing[*]}" >&2
+    [[ $EUID -eq 0 ]] || { echo "fovea: this needs root; run:  sudo apt-get install ${missing[*]}" >&2; exit 1; }
+    apt-get install -y --no-install-recommends "${missing[@]}" >&2
+fi
+# Wine's own folder, so that a user's is left alone, and no word of it that is not an error.
+export WINEPREFIX=$build/wine WINEDEBUG=-all
+cmake -S "$root" -B "$build" -G Ninja --toolchain "$root/cmake/MingwToolchain.cmake" -DCMAKE_BUILD_TYPE=Release \
+    -DFOVEA_TOOLS="${FOVEA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/fovea}" -DFOVEA_BUILD_TESTS=ON -DFOVEA_BUILD_APPS=OFF >&2
+mkdir -p "$WINEPREFIX"
+cmake --build "$build" --parallel "${FOVEA_JOBS:-$(nproc)}" >&2
+ctest --test-dir "$build" -j"$(nproc)" --output-on-failure --no-tests=error "$@"

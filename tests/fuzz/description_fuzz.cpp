@@ -1,0 +1,114 @@
+// Descriptions of every operation, wrong in any word: the library says no by name, or plans something that
+// stays within the buffers that it asks for. The bytes choose operation and device, then words of a sound
+// description to replace.
+#include "fuzz_target.hpp"
+#include "shaders/planned.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace fovea;
+
+namespace {
+
+constexpr std::size_t kRoom = 4096;  // as a newer caller might have it; zeros behind the struct
+
+struct Bytes {
+    const std::uint8_t* data;
+    std::size_t size;
+    std::uint32_t next(std::size_t count) {
+        std::uint32_t value = 0;
+        for (std::size_t i = 0; i < count && size > 0; ++i, ++data, --size)
+            value |= std::uint32_t{*data} << 8 * i;
+        return value;
+    }
+};
+
+// `desc` in memory of its own, some of its words replaced.
+template <class Desc>
+const Desc* spoil(const Desc& desc, Bytes bytes, std::uint64_t (&memory)[kRoom / 8]) {
+    std::fill(std::begin(memory), std::end(memory), 0);
+    std::memcpy(memory, &desc, sizeof desc);
+    while (bytes.size >= 5) {
+        const std::size_t word = bytes.next(1) % (sizeof(Desc) / 4);
+        const std::uint32_t value = bytes.next(4);
+        std::memcpy(reinterpret_cast<char*>(memory) + 4 * word, &value, 4);
+    }
+    auto* spoilt = reinterpret_cast<Desc*>(memory);
+    spoilt->struct_size =
+        std::min<std::uint32_t>(spoilt->struct_size, kRoom);  // a caller's struct is as large as it says
+    return spoilt;
+}
+
+void check_dispatch(const FoveaDispatch& d, const FoveaPlanInfo& info, const FoveaDeviceFacts& facts) {
+    for (int axis = 0; axis < 3; ++axis)
+        fuzz::require(d.groups[axis] >= 1 && d.groups[axis] <= facts.max_workgroup_count[axis],
+                      "a dispatch has groups, and no more than the device takes");
+    fuzz::require(d.push_words * 4 <= facts.max_push_bytes, "push constants fit the device");
+    for (std::uint32_t i = 0; i < d.binding_count; ++i) {
+        const FoveaDispatchBinding& b = d.bindings[i];
+        const std::uint64_t all =
+            b.source == FOVEA_BIND_COUNT ? info.workspace_bytes : info.binding_bytes[b.source];
+        fuzz::require(b.size > 0 && b.offset <= all && b.size <= all - b.offset,
+                      "a binding stays within its buffer");
+        fuzz::require(b.size <= facts.max_storage_range, "a binding fits a descriptor");
+        fuzz::require(b.offset % facts.storage_offset_alignment == 0, "a binding's offset is aligned");
+    }
+}
+
+void check_plan(const Plan& plan, const FoveaDeviceFacts& facts) {
+    const FoveaPlanInfo info = plan.info();
+    fuzz::require(std::isfinite(info.flops) && info.flops >= 0, "a plan's cost is a number");
+    fuzz::require((info.output_mask & ~info.binding_mask) == 0, "what is written is bound");
+    fuzz::require(!plan.explain().empty(), "a plan explains itself");
+    if (info.backend != FOVEA_BACKEND_VULKAN || info.slice_count == 0) return;
+    for (const std::uint64_t slice : {std::uint64_t{0}, info.slice_count / 2, info.slice_count - 1})
+        for (const FoveaDispatch& d : test::dispatches_of(plan, slice)) check_dispatch(d, info, facts);
+    std::uint32_t count = 0;
+    fuzz::require(foveaGetDispatches(plan.get(), info.slice_count, nullptr, &count, nullptr) != FOVEA_OK,
+                  "there is no slice behind the last");
+}
+
+template <class Desc, class Make>
+void run(const Desc& sound, Bytes bytes, const FoveaDeviceFacts& facts, Make make) {
+    std::uint64_t memory[kRoom / 8];
+    const Desc* desc = spoil(sound, bytes, memory);
+    FoveaPlan handle = nullptr;
+    Diag diag;
+    const FoveaResult code = make(&facts, desc, nullptr, &handle, &diag);
+    const Plan plan(handle);
+    fuzz::require((code == FOVEA_OK) == (handle != nullptr),
+                  "there is a plan exactly when there is no error");
+    if (code == FOVEA_OK) return check_plan(plan, facts);
+    fuzz::require(diag.code == code && diag.field[0] && diag.text[0], "an error names a field and says why");
+}
+
+FoveaDeviceFacts facts_of(std::uint32_t choice) {
+    if (choice % 3 == 0) return *cpu_facts(2);
+    return choice % 3 == 1 ? test::floor_facts() : test::gpu_facts();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    Bytes bytes{data, size};
+    const std::uint32_t operation = bytes.next(1) % 4;
+    const FoveaDeviceFacts facts = facts_of(bytes.next(1));
+    if (operation == 0) {
+        Attention call;
+        call.batch(2).heads(4, 2).lengths(33, 65).dims(24, 16);
+        run(call.desc, bytes, facts, foveaPlanAttention);
+        FoveaAttentionDesc copy = call.desc;
+        static_cast<void>(foveaCheckAttention(nullptr, &copy, nullptr));
+    } else if (operation == 1) {
+        run(FoveaRopeDesc{sizeof(FoveaRopeDesc), FOVEA_F32, FOVEA_F32, 2, 3, 8, 5}, bytes, facts,
+            foveaPlanRope);
+    } else if (operation == 2) {
+        run(FoveaLinearDesc{sizeof(FoveaLinearDesc), FOVEA_F32, FOVEA_F32, FOVEA_F32, 8, 7, 1, 0, 30}, bytes,
+            facts, foveaPlanLinear);
+    } else {
+        run(FoveaAppendDesc{sizeof(FoveaAppendDesc), FOVEA_F32, FOVEA_F32, 1, 3, 4, 2, 10, 6}, bytes, facts,
+            foveaPlanAppend);
+    }
+    return 0;
+}
