@@ -43,6 +43,24 @@ FOVEA_CONST kFlashMaxRows = 8;
 // Map tiles: rows that a workgroup takes at a time, and pixels that it may hold.
 FOVEA_CONST kMapRows = 8;
 FOVEA_CONST kMapPixels = 512;
+
+// flash_coopmat: what its workgroups keep in shared memory, as elements; see the kernel. kMatrixPad elements
+// between rows spread them over the memory's banks and keep them aligned to 16 bytes.
+FOVEA_CONST kMatrixPad = 8;
+#define FOVEA_MATRIX_Q_HALVES(rows, depth) ((rows) * ((depth) + kMatrixPad))
+#define FOVEA_MATRIX_KV_HALVES(keys, depth, columns) \
+    ((keys) * (((depth) > (columns) ? (depth) : (columns)) + kMatrixPad))
+#define FOVEA_MATRIX_WEIGHT_HALVES(rows, keys) ((rows) * ((keys) + kMatrixPad))
+#define FOVEA_MATRIX_SCORE_WORDS(rows, keys, columns) \
+    ((rows) * (((keys) > (columns) ? (keys) : (columns)) + kMatrixPad))
+#define FOVEA_MATRIX_SCALE_WORDS(rows, n) ((rows) * (n))
+#define FOVEA_MATRIX_ROW_WORDS(threads) (threads)
+#define FOVEA_MATRIX_SHARED_BYTES(rows, keys, depth, columns, n, threads)                      \
+    (2u * (FOVEA_MATRIX_Q_HALVES(rows, depth) + FOVEA_MATRIX_KV_HALVES(keys, depth, columns) + \
+           FOVEA_MATRIX_WEIGHT_HALVES(rows, keys)) +                                           \
+     4u * (FOVEA_MATRIX_SCORE_WORDS(rows, keys, columns) + FOVEA_MATRIX_SCALE_WORDS(rows, n) + \
+           FOVEA_MATRIX_ROW_WORDS(threads) + 1u))
+
 // With FOVEA_FLAG_FIXED_SPLITS a split has this many keys, whatever the device.
 FOVEA_CONST kFixedSplitKeys = 1024;
 
@@ -65,6 +83,12 @@ FOVEA_CONST kMinusInfinity = 0xff800000u;
 #define FOVEA_SPEC_COLUMN_QUADS 6  // value columns of a thread, in fours
 #define FOVEA_SPEC_GENERAL \
     7  // more than causal, window and lengths: softcap, ALiBi, matrices, pages, dropout
+#define FOVEA_SPEC_MATRIX_M 8  // flash_coopmat: shape of a matrix
+#define FOVEA_SPEC_MATRIX_N 9
+#define FOVEA_SPEC_MATRIX_K 10
+#define FOVEA_SPEC_KEYS 11        // of a block
+#define FOVEA_SPEC_DEPTH 12       // dim_qk with zeros behind it
+#define FOVEA_SPEC_SUBGROUPS 13   // of a workgroup
 #define FOVEA_SPEC_ROW_THREADS 1  // softmax: threads for each row
 
 FOVEA_CONST kTypeF32 = 0;  // FoveaDtype

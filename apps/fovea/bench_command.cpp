@@ -3,6 +3,7 @@
 #include "arguments.hpp"
 #include "bench_cases.hpp"
 #include "bench_peak.hpp"
+#include "bench_vulkan.hpp"
 #include "json.hpp"
 
 #include <fovea/runtime.hpp>
@@ -271,7 +272,8 @@ Result<std::vector<Row>> run_all(const Choice& choice) {
 
 void print_usage() {
     std::printf(
-        "usage: fovea bench [cpu] [options]\n\nAttention on the CPU. Work counts 4*B*H*Lq*Lkv*D FLOP, half "
+        "usage: fovea bench [cpu] [options]\n       fovea bench vulkan [options]   (--help lists "
+        "them)\n\nAttention on the CPU. Work counts 4*B*H*Lq*Lkv*D FLOP, half "
         "of that "
         "for a causal call, and K and V once.\nEach share is against the multiply-add peak or the read "
         "bandwidth "
@@ -282,13 +284,14 @@ void print_usage() {
 }  // namespace
 
 int bench_command(Words words) {
+    if (!words.empty() && words[0] == "vulkan") return bench_vulkan_command(words.subspan(1));
     if (!words.empty() && words[0] == "cpu") words = words.subspan(1);
     const Result<Arguments> arguments = Arguments::parse(words, kOptions);
     if (!arguments) return refuse(arguments.error());
     if (arguments->has("--help")) return print_usage(), 0;
     if (!arguments->positional().empty())
         return refuse({FOVEA_INVALID_ARGUMENT, std::string(arguments->positional()[0]),
-                       "no such suite; there is: cpu"});
+                       "no such suite; there are: cpu, vulkan"});
     const Result<Choice> choice = choose(*arguments);
     if (!choice) return refuse(choice.error());
     const Result<std::vector<Row>> rows = run_all(*choice);

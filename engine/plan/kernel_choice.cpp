@@ -1,5 +1,6 @@
 #include "plan/kernel_choice.hpp"
 
+#include "plan/vulkan_coopmat.hpp"
 #include "plan/vulkan_flash.hpp"
 #include "plan/vulkan_staged.hpp"
 #include "problem/status.hpp"
@@ -45,6 +46,8 @@ const char* no_obstacle(const FoveaPlan_T&) { return nullptr; }
 
 // The best first.
 constexpr Candidate kCandidates[] = {
+    {FOVEA_KERNEL_FLASH_COOPMAT, flash_coopmat_obstacle, plan_flash_coopmat,
+     "one pass on the device's matrix units, factors in float16, sums in float32"},
     {FOVEA_KERNEL_FLASH, flash_obstacle, plan_flash,
      "one pass with an online softmax; memory does not grow with the lengths"},
     {FOVEA_KERNEL_STAGED, no_obstacle, plan_staged,
@@ -89,7 +92,8 @@ FoveaResult plan_vulkan_kernel(FoveaPlan_T& plan, FoveaDiag* diag) {
             if (last || !is_no_fit(made)) return made;
             why = refusal.text;
         }
-        if (!skipped || by_name) snprintf(skipped_why, sizeof skipped_why, "%s", why), skipped = &candidate;
+        // The last one skipped is the next best: its reason is what the caller wants to know.
+        snprintf(skipped_why, sizeof skipped_why, "%s", why), skipped = &candidate;
     }
     return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %s cannot run this on Vulkan: %s", name_of(wanted),
                 skipped_why);

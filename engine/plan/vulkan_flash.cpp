@@ -2,6 +2,7 @@
 
 #include "plan/text_sink.hpp"
 #include "plan/vulkan_attention.hpp"
+#include "plan/vulkan_coopmat.hpp"
 #include "plan/vulkan_costs.hpp"
 #include "plan/vulkan_rows.hpp"
 #include "problem/checked.hpp"
@@ -37,8 +38,8 @@ uint32_t column_quads_for(uint64_t threads, uint32_t dim_v) {
 
 // Of a window a block of keys should span no more than half, so that its ragged ends cost no more than half
 // again; as long as the threads still hold all columns, or every score would be computed twice.
-uint32_t threads_for(const FoveaPlan_T& plan) {
-    if (is_software(plan)) return kSoftwareThreads;
+uint32_t threads_for(const FoveaPlan_T& plan, bool software) {
+    if (software) return kSoftwareThreads;
     constexpr uint32_t most = shader::kFlashMaxThreads;
     const uint64_t keys = keys_of_rows(plan.problem, plan.vulkan.visible, 1);
     const bool narrow = keys < plan.vulkan.visible.key_limit && keys < uint64_t{2} * 4 * most;
@@ -47,14 +48,16 @@ uint32_t threads_for(const FoveaPlan_T& plan) {
 
 void choose_shape(const FoveaPlan_T& plan, FlashPlan& f) {
     const Problem& p = plan.problem;
-    f.threads = threads_for(plan);
+    // Results of fixed splits are the same on any device: the order of their sums must be, too.
+    const bool software = is_software(plan) && !p.fixed_splits;
+    f.threads = threads_for(plan, software);
     f.rows = rows_for(uint64_t(p.len_q) * p.group);
     f.column_quads = column_quads_for(f.threads, p.dim_v);
-    f.quads = score_rows_are_quads(p) && value_rows_are_quads(p);
+    f.block_keys = 4 * f.threads;
+    f.columns = 4 * f.threads * f.column_quads;
+    f.subgroups = f.depth = 0;
     // Drivers of software take a second or more for a pipeline: one serves all problems there.
-    f.general =
-        is_software(plan) || p.softcap > 0 || p.alibi || (plan.vulkan.visible.flags & shader::kFlagSparse);
-    f.has_extra = needs_extra(p);
+    f.general = software || p.softcap > 0 || p.alibi || (plan.vulkan.visible.flags & shader::kFlagSparse);
 }
 
 // Share of the device that is busy when `tiles` workgroups of equal cost run on `cores`.
@@ -64,13 +67,13 @@ double wave_efficiency(double tiles, double cores) { return tiles / (std::ceil(t
 // few, else the smallest number within 85% of the best use of the last wave.
 uint32_t choose_splits(const FoveaPlan_T& plan, const FlashPlan& f, uint64_t rows, uint64_t heads) {
     const Problem& p = plan.problem;
-    const uint64_t keys = keys_of_rows(p, plan.vulkan.visible, rows), block = 4 * f.threads;
+    const uint64_t keys = keys_of_rows(p, plan.vulkan.visible, rows), block = f.block_keys;
     if (keys < plan.vulkan.visible.key_limit) return 1;  // a window: other rows see other keys
     if (p.fixed_splits)
         return uint32_t(std::min<uint64_t>(ceil_div(keys, shader::kFixedSplitKeys), kHalfWord));
-    const double cores = is_software(plan)       ? kSoftwareCores
-                         : plan.facts.core_count ? plan.facts.core_count
-                                                 : kUnknownCores;
+    const double cores = plan.facts.core_count ? plan.facts.core_count
+                         : is_software(plan)   ? kSoftwareCores
+                                               : kUnknownCores;
     const double tiles = double(ceil_div(rows * p.group, f.rows)) * double(heads) * flash_column_blocks(plan);
     const uint64_t blocks = ceil_div(keys, block);
     if (tiles >= 0.8 * cores || blocks <= 4) return 1;
@@ -84,7 +87,7 @@ uint32_t choose_splits(const FoveaPlan_T& plan, const FlashPlan& f, uint64_t row
 
 void set_splits(const FoveaPlan_T& plan, FlashPlan& f, uint32_t splits) {
     const uint64_t keys = plan.vulkan.visible.key_limit;
-    const uint64_t each = align_up(ceil_div(std::max<uint64_t>(keys, 1), splits), 4 * f.threads);
+    const uint64_t each = align_up(ceil_div(std::max<uint64_t>(keys, 1), splits), f.block_keys);
     f.split_keys = uint32_t(each);
     f.splits = uint32_t(std::max<uint64_t>(ceil_div(keys, each), 1));
 }
@@ -153,36 +156,21 @@ void fill_costs(FoveaPlan_T& plan) {
         info.slice_count > 1 && (f.has_extra || f.splits > 1 || !results_are_apart(plan));
     info.total_pairs = double(p.batch) * p.heads_q * double(p.len_q) * double(p.len_kv);
     const uint32_t queries = std::max(1u, f.rows / p.group);
-    info.visited_pairs = pairs_of_tiles(p, queries, 4 * f.threads, plan.vulkan.visible.key_limit);
+    info.visited_pairs = pairs_of_tiles(p, queries, f.block_keys, plan.vulkan.visible.key_limit);
     info.flops = 2.0 * (p.dim_qk + p.dim_v) * info.visited_pairs;
     info.max_slice_flops = needs.cost;
 }
 
-}  // namespace
-
-uint32_t flash_columns(const FlashPlan& f) { return 4 * f.threads * f.column_quads; }
-uint32_t flash_column_blocks(const FoveaPlan_T& plan) {
-    return uint32_t(ceil_div(plan.problem.dim_v, flash_columns(plan.vulkan.flash)));
-}
-
-const char* flash_obstacle(const FoveaPlan_T& plan) {
-    const Problem& p = plan.problem;
-    if (p.outputs & kMatrixOutputs) return "a matrix or row statistics are wanted";
-    if (p.group > kHalfWord) return "more than 65535 query heads share a key/value head";
-    if (p.dim_qk > kHalfWord || p.dim_v > kHalfWord) return "dim_qk or dim_v is above 65535";
-    if (!wants(p, FOVEA_OUTPUT_O) && !wants(p, FOVEA_OUTPUT_LSE)) return "neither o nor lse is wanted";
-    return nullptr;
-}
-
-FoveaResult plan_flash(FoveaPlan_T& plan, FoveaDiag* diag) {
+// What is left once the workgroup's shape is chosen: splits, slices, costs.
+FoveaResult plan_one_pass(FoveaPlan_T& plan, FoveaDiag* diag) {
     const Problem& p = plan.problem;
     FlashPlan& f = plan.vulkan.flash;
     BlockGrid& grid = plan.vulkan.grid;
     FoveaResult r;
-    for (const Shader shader : {storing(Shader::flash, p.o_type, plan.facts), Shader::flash_extra,
-                                storing(Shader::flash_combine, p.o_type, plan.facts)})
+    for (const Shader shader : {Shader::flash_extra, storing(Shader::flash_combine, p.o_type, plan.facts)})
         if ((r = require_shader(shader, diag))) return r;
-    choose_shape(plan, f);
+    f.quads = score_rows_are_quads(p) && value_rows_are_quads(p);
+    f.has_extra = needs_extra(p);
     f.extra_offset = kWorkspaceHeadBytes;
     f.partial_offset = align_up(f.extra_offset + sizeof(shader::FlashExtra), kWorkspaceAlignment);
     grid = BlockGrid{p.batch, p.heads_kv, uint64_t(p.len_q), p.batch, p.heads_kv, uint64_t(p.len_q)};
@@ -200,12 +188,48 @@ FoveaResult plan_flash(FoveaPlan_T& plan, FoveaDiag* diag) {
     return FOVEA_OK;
 }
 
+}  // namespace
+
+uint32_t flash_column_blocks(const FoveaPlan_T& plan) {
+    return uint32_t(ceil_div(plan.problem.dim_v, plan.vulkan.flash.columns));
+}
+
+const char* flash_obstacle(const FoveaPlan_T& plan) {
+    const Problem& p = plan.problem;
+    if (p.outputs & kMatrixOutputs) return "a matrix or row statistics are wanted";
+    if (p.group > kHalfWord) return "more than 65535 query heads share a key/value head";
+    if (p.dim_qk > kHalfWord || p.dim_v > kHalfWord) return "dim_qk or dim_v is above 65535";
+    if (!wants(p, FOVEA_OUTPUT_O) && !wants(p, FOVEA_OUTPUT_LSE)) return "neither o nor lse is wanted";
+    return nullptr;
+}
+
+FoveaResult plan_flash(FoveaPlan_T& plan, FoveaDiag* diag) {
+    if (FoveaResult r = require_shader(storing(Shader::flash, plan.problem.o_type, plan.facts), diag))
+        return r;
+    choose_shape(plan, plan.vulkan.flash);
+    return plan_one_pass(plan, diag);
+}
+
+FoveaResult plan_flash_coopmat(FoveaPlan_T& plan, FoveaDiag* diag) {
+    if (FoveaResult r = require_shader(storing(Shader::flash_coopmat, plan.problem.o_type, plan.facts), diag))
+        return r;
+    if (!choose_matrix_shape(plan, plan.vulkan.flash))
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "facts.max_shared_bytes",
+                    "facts.max_shared_bytes is %u; flash_coopmat needs more for dim_qk %u, or its workgroups "
+                    "do not fit",
+                    plan.facts.max_shared_bytes, plan.problem.dim_qk);
+    return plan_one_pass(plan, diag);
+}
+
 void explain_flash(const FoveaPlan_T& plan, TextSink& text) {
     const FlashPlan& f = plan.vulkan.flash;
     const BlockGrid& g = plan.vulkan.grid;
+    if (f.subgroups)
+        text.line("matrices of %u x %u x %u in float16, %u subgroups of %u, depth %u", plan.facts.coopmat_m,
+                  plan.facts.coopmat_n, plan.facts.coopmat_k, f.subgroups, f.threads / f.subgroups, f.depth);
     text.line(
-        "tiles of %u rows x %u keys, %u value columns, %u threads, %s", f.rows, 4 * f.threads,
-        flash_columns(f), f.threads,
+        "tiles of %u rows x %u keys, %u value columns, %u threads, %s", f.rows, f.block_keys, f.columns,
+        f.threads,
         f.quads ? "four elements at a time" : "single elements (a dim or a stride is no multiple of 4)");
     if (plan.problem.group > 1)
         text.line("the %u query heads of a key/value head share its loads", plan.problem.group);

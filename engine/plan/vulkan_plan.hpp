@@ -35,7 +35,9 @@ struct StagedPlan {
 // Attention in one pass over blocks of keys; rows of the query heads that share a key/value head go together.
 struct FlashPlan {
     uint32_t threads, rows, column_quads;
-    bool quads;      // rows of q, k and v: multiples of 4 elements
+    uint32_t block_keys, columns;  // keys of a block; value columns of a workgroup
+    uint32_t subgroups, depth;     // flash_coopmat, else 0: of a workgroup; dim_qk with zeros behind it
+    bool quads;                    // rows of q, k and v: multiples of 4 elements
     bool general;    // more than causal, window and lengths decide what is visible and what weighs
     bool has_extra;  // parameters in the workspace
     uint32_t splits;

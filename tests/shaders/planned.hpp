@@ -32,6 +32,15 @@ inline FoveaDeviceFacts gpu_facts() {
     return facts;
 }
 
+// What flash_coopmat asks for, as many GPUs have it.
+inline void add_matrices(FoveaDeviceFacts& facts) {
+    facts.features |= FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_F16_ARITHMETIC | FOVEA_FEATURE_COOPMAT |
+                      FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL;
+    facts.coopmat_m = facts.coopmat_n = facts.coopmat_k = 16;
+    facts.subgroup_size = 32;
+    facts.max_shared_bytes = 32768;
+}
+
 inline FoveaAttentionDesc attention_desc(uint32_t batch, uint32_t heads_q, uint32_t heads_kv, uint64_t len_q,
                                          uint64_t len_kv, uint32_t dim_qk, uint32_t dim_v) {
     FoveaAttentionDesc desc = foveaAttentionDesc();

@@ -17,12 +17,27 @@ enum Op : uint32_t {
     kTypeRuntimeArray = 29,
     kTypeStruct = 30,
     kTypePointer = 32,
+    kConstantTrue = 41,
+    kConstantFalse = 42,
     kConstant = 43,
+    kSpecConstantTrue = 48,
+    kSpecConstantFalse = 49,
     kSpecConstant = 50,
     kSpecConstantComposite = 51,
+    kSpecConstantOp = 52,
     kVariable = 59,
     kDecorate = 71,
     kMemberDecorate = 72,
+};
+// In OpSpecConstantOp.
+enum Arithmetic : uint32_t {
+    kCompositeExtract = 81,
+    kIAdd = 128,
+    kISub = 130,
+    kIMul = 132,
+    kUDiv = 134,
+    kSelect = 169,
+    kUGreaterThan = 172,
 };
 enum Decoration : uint32_t {
     kSpecId = 1,
@@ -88,8 +103,54 @@ class Reader {
             case kMemberDecorate:
                 members_[o[0]][o[1]][o[2]] = o.size() > 3 ? o[3] : 0;
                 break;
+            case kConstantTrue:
+            case kSpecConstantTrue:
+                constants_[o[1]] = 1;
+                break;
+            case kConstantFalse:
+            case kSpecConstantFalse:
+                constants_[o[1]] = 0;
+                break;
+            case kSpecConstantOp:
+                take_constant_op(o);
+                break;
             case kSpecConstantComposite:
                 composites_[o[1]] = {o.begin() + 2, o.end()};
+                break;
+            default:
+                break;
+        }
+    }
+
+    // Sizes of shared arrays as arithmetic on specialization constants, at their defaults.
+    void take_constant_op(Operands o) {
+        const auto value = [&](size_t n) {
+            const auto found = o.size() > n ? constants_.find(o[n]) : constants_.end();
+            return found == constants_.end() ? 0u : found->second;
+        };
+        const uint32_t a = value(3), b = value(4);
+        switch (o[2]) {
+            case kCompositeExtract:
+                if (composites_.contains(o[3]) && o.size() > 4 && o[4] < composites_.at(o[3]).size())
+                    constants_[o[1]] = constants_[composites_.at(o[3])[o[4]]];
+                break;
+            case kIAdd:
+                constants_[o[1]] = a + b;
+                break;
+            case kISub:
+                constants_[o[1]] = a - b;
+                break;
+            case kIMul:
+                constants_[o[1]] = a * b;
+                break;
+            case kUDiv:
+                constants_[o[1]] = b ? a / b : 0;
+                break;
+            case kUGreaterThan:
+                constants_[o[1]] = a > b;
+                break;
+            case kSelect:
+                constants_[o[1]] = a ? b : value(5);
                 break;
             default:
                 break;

@@ -1,0 +1,300 @@
+#include "bench_vulkan.hpp"
+
+#include "arguments.hpp"
+#include "bench_ceiling.hpp"
+#include "json.hpp"
+
+#include <fovea/runtime.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <optional>
+#include <random>
+
+namespace fovea::app {
+namespace {
+
+constexpr OptionSpec kOptions[] = {
+    {"--device", "N|NAME", "a device by its number in `fovea devices`, or by a part of its name"},
+    {"--suite", "NAMES", "by comma: prefill, decode, fused, window, splits (default: all)"},
+    {"--longest", "L",
+     "leave out cases with more keys (default: 2048, of decode 32768, on a software driver)"},
+    {"--seconds", "S", "time for each row (default 0.5)"},
+    {"--json", "FILE", "also writes the rows there"},
+    {"--help", "", "this text"},
+};
+
+struct Case {
+    std::string suite, name;
+    uint32_t heads_q, heads_kv;
+    uint64_t len_q, len_kv;
+    uint32_t dim;
+    FoveaDtype type;
+    bool causal;
+    int64_t window;  // keys to the left; -1: none
+    FoveaKernel kernel;
+    bool one_core;  // planned for a device of one core: keys are not split
+    bool reads;     // the limit is reading k and v, not arithmetic
+};
+
+struct Row {
+    Case c;
+    std::string kernel;
+    double seconds = 0, rate = 0, ceiling = 0;  // GFLOP/s, or GB/s
+    uint64_t device_bytes = 0, slices = 0;
+};
+
+Case prefill(uint64_t len, uint32_t heads_q, uint32_t heads_kv, uint32_t dim, FoveaDtype type, bool causal) {
+    const std::string shape = std::to_string(heads_q) + "/" + std::to_string(heads_kv) + " heads, D " +
+                              std::to_string(dim) + (type == FOVEA_F16 ? ", f16" : "") +
+                              (causal ? ", causal" : "");
+    return {"prefill", shape,  heads_q, heads_kv,          len,   len,  dim,
+            type,      causal, -1,      FOVEA_KERNEL_AUTO, false, false};
+}
+
+std::vector<Case> all_cases() {
+    std::vector<Case> cases;
+    for (const uint64_t len : {512, 1024, 2048, 4096, 8192, 16384}) {
+        cases.push_back(prefill(len, 12, 12, 64, FOVEA_F32, false));
+        cases.push_back(prefill(len, 12, 12, 64, FOVEA_F32, true));
+        cases.push_back(prefill(len, 12, 12, 64, FOVEA_F16, false));
+        cases.push_back(prefill(len, 16, 4, 128, FOVEA_F32, true));
+    }
+    for (const uint64_t len : {8192, 32768, 131072})
+        for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16})
+            cases.push_back({"decode", type == FOVEA_F16 ? "32/8 heads, D 128, f16" : "32/8 heads, D 128", 32,
+                             8, 1, len, 128, type, false, -1, FOVEA_KERNEL_AUTO, false, true});
+    for (const uint64_t len : {512, 2048, 4096})
+        for (const FoveaKernel kernel : {FOVEA_KERNEL_STAGED, FOVEA_KERNEL_FLASH})
+            cases.push_back({"fused", kernel_name(kernel), 4, 4, len, len, 64, FOVEA_F32, false, -1, kernel,
+                             false, false});
+    for (const uint64_t len : {2048, 8192}) {
+        cases.push_back(
+            {"window", "full", 4, 4, len, len, 64, FOVEA_F32, false, -1, FOVEA_KERNEL_FLASH, false, false});
+        cases.push_back({"window", "256 to the left, causal", 4, 4, len, len, 64, FOVEA_F32, true, 256,
+                         FOVEA_KERNEL_FLASH, false, false});
+    }
+    for (const bool one_core : {false, true})
+        cases.push_back({"splits", one_core ? "one for all keys" : "as planned", 1, 1, 1, 32768, 128,
+                         FOVEA_F32, false, -1, FOVEA_KERNEL_FLASH, one_core, true});
+    return cases;
+}
+
+double now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+FoveaAttentionDesc describe(const Case& c) {
+    Attention call;
+    call.batch(1).heads(c.heads_q, c.heads_kv).lengths(c.len_q, c.len_kv).dims(c.dim).kernel(c.kernel);
+    call.types(c.type);
+    if (c.causal) call.causal(Align::bottom_right);
+    if (c.window >= 0) {
+        call.desc.flags |= FOVEA_FLAG_WINDOW;
+        call.desc.window_left = c.window, call.desc.window_right = -1;
+    }
+    return call.desc;
+}
+
+// 4*B*H*Lq*Lkv*D, half of it where causal; in a window the keys that are seen.
+double work_of(const Case& c) {
+    const double each = c.dim * double(c.type == FOVEA_F16 ? 2 : 4);
+    if (c.reads) return 2 * double(c.heads_kv) * double(c.len_kv) * each;
+    const double keys = c.window >= 0 ? std::min(double(c.len_kv), double(c.window + 1))
+                                      : double(c.len_kv) * (c.causal ? 0.5 : 1);
+    return 4.0 * c.heads_q * double(c.len_q) * keys * c.dim;
+}
+
+class Bench {
+  public:
+    Bench(Engine& engine, DeviceCeiling& ceiling, double seconds)
+        : engine_(engine), ceiling_(ceiling), seconds_(seconds) {}
+
+    Result<Row> run(const Case& c) {
+        FoveaDeviceFacts facts = engine_.facts();
+        if (c.one_core) facts.core_count = 1;
+        Result<Plan> plan = plan_attention(facts, describe(c));
+        if (!plan) return plan.error();
+        const FoveaPlanInfo info = plan->info();
+        std::vector<DeviceBuffer> kept;
+        kept.reserve(FOVEA_BIND_COUNT);
+        DeviceBuffer* buffers[FOVEA_BIND_COUNT] = {};
+        Row row;
+        row.c = c;
+        row.kernel = kernel_name(info.kernel);
+        row.slices = info.slice_count;
+        row.device_bytes = info.workspace_bytes;
+        for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
+            if (!(info.binding_mask >> i & 1)) continue;
+            Result<DeviceBuffer> buffer = engine_.buffer(info.binding_bytes[i]);
+            if (!buffer) return buffer.error();
+            if (Result<void> r = fill(*buffer, c.type); !r) return r.error();
+            row.device_bytes += info.binding_bytes[i];
+            kept.push_back(std::move(*buffer));
+            buffers[i] = &kept.back();
+        }
+        RunOptions options;
+        options.timeout_seconds = 300;
+        if (Result<RunReport> warm = engine_.run(*plan, buffers, options); !warm) return warm.error();
+        std::vector<double> times, ceilings;
+        for (double spent = 0; spent < seconds_ || times.size() < 3;) {
+            const Result<double> limit =
+                c.reads ? ceiling_.gigabytes_per_second(0.02) : ceiling_.gflops(0.05);
+            if (!limit) return limit.error();
+            const double begin = now();
+            if (Result<RunReport> r = engine_.run(*plan, buffers, options); !r) return r.error();
+            times.push_back(now() - begin), ceilings.push_back(*limit);
+            spent += times.back();
+        }
+        row.seconds = median(times);
+        row.rate = work_of(c) / row.seconds * 1e-9;
+        row.ceiling = median(ceilings);
+        return row;
+    }
+
+  private:
+    // Numbers between -1 and 1, of either type.
+    static Result<void> fill(DeviceBuffer& buffer, FoveaDtype type) {
+        std::mt19937 random(5);
+        std::vector<uint32_t> words(buffer.size_bytes() / 4);
+        for (uint32_t& word : words) {
+            const uint32_t bits = random();
+            word =
+                type == FOVEA_F16 ? (bits & 0x83ff83ffu) | 0x38003800u : (bits & 0x807fffffu) | 0x3f000000u;
+        }
+        return buffer.upload(std::as_bytes(std::span(words)));
+    }
+
+    Engine& engine_;
+    DeviceCeiling& ceiling_;
+    double seconds_;
+};
+
+void print_row(const Row& r) {
+    const char* unit = r.c.reads ? "GB/s" : "GFLOP/s";
+    std::printf("%-8s %-28s %6llu x %-6llu %-14s %10.3f ms %9.2f %-7s %5.1f%% of %8.1f %8.1f MiB %6llu\n",
+                r.c.suite.c_str(), r.c.name.c_str(), static_cast<unsigned long long>(r.c.len_q),
+                static_cast<unsigned long long>(r.c.len_kv), r.kernel.c_str(), r.seconds * 1e3, r.rate, unit,
+                r.rate / r.ceiling * 100, r.ceiling, double(r.device_bytes) / (1 << 20),
+                static_cast<unsigned long long>(r.slices));
+    std::fflush(stdout);
+}
+
+std::string to_json(const DeviceInfo& device, const std::vector<Row>& rows) {
+    std::string out = "{\"device\": " + json_string(device.name) +
+                      ", \"driver\": " + json_string(device.driver) + ", \"rows\": [";
+    for (const Row& r : rows) {
+        out += &r == rows.data() ? "\n  " : ",\n  ";
+        out += "{\"suite\": " + json_string(r.c.suite) + ", \"case\": " + json_string(r.c.name) +
+               ", \"len_q\": " + std::to_string(r.c.len_q) + ", \"len_kv\": " + std::to_string(r.c.len_kv) +
+               ", \"kernel\": " + json_string(r.kernel) + ", \"median_seconds\": " + json_number(r.seconds) +
+               ", \"rate\": " + json_number(r.rate) +
+               ", \"unit\": " + json_string(r.c.reads ? "GB/s" : "GFLOP/s") +
+               ", \"ceiling\": " + json_number(r.ceiling) +
+               ", \"device_bytes\": " + std::to_string(r.device_bytes) +
+               ", \"slices\": " + std::to_string(r.slices) + "}";
+    }
+    return out + "\n]}\n";
+}
+
+struct Choice {
+    EngineOptions engine;
+    std::string_view suites;
+    double seconds = 0.5;
+    uint64_t longest = 0;  // 0: as the device's class allows
+};
+
+Result<Choice> choose(const Arguments& a) {
+    Choice choice;
+    choice.engine.backend = BackendChoice::vulkan;
+    const std::string_view device = a.text("--device");
+    if (device.find_first_not_of("0123456789") != device.npos) {
+        choice.engine.device_name = device;
+    } else if (!device.empty()) {
+        const Result<int64_t> number = parse_integer(device, "--device");
+        if (!number) return number.error();
+        choice.engine.device = int(*number);
+    }
+    choice.suites = a.text("--suite");
+    constexpr std::string_view known[] = {"prefill", "decode", "fused", "window", "splits"};
+    for (const std::string_view name : split(choice.suites, ','))
+        if (!name.empty() && std::find(std::begin(known), std::end(known), name) == std::end(known))
+            return Error{FOVEA_INVALID_ARGUMENT, "--suite", "no suite is called " + std::string(name)};
+    const Result<double> seconds = a.number("--seconds", choice.seconds);
+    if (!seconds) return seconds.error();
+    const Result<uint64_t> longest = a.unsigned_integer("--longest", 0);
+    if (!longest) return longest.error();
+    choice.seconds = *seconds, choice.longest = *longest;
+    return choice;
+}
+
+bool is_chosen(const Choice& choice, const Case& c, bool software) {
+    const uint64_t longest = choice.longest ? choice.longest
+                             : !software    ? UINT64_MAX
+                             : c.reads      ? 32768
+                                            : 2048;
+    if (c.len_kv > longest) return false;
+    if (choice.suites.empty()) return true;
+    for (const std::string_view name : split(choice.suites, ','))
+        if (name == c.suite) return true;
+    return false;
+}
+
+Result<int> run_all(const Choice& choice, const Arguments& a) {
+    Result<Engine> engine = Engine::open(choice.engine);
+    if (!engine) return engine.error();
+    Result<DeviceCeiling> ceiling = DeviceCeiling::open(engine->device().number);
+    if (!ceiling) return ceiling.error();
+    std::printf("%s, %s\n", engine->device().name.c_str(), engine->device().driver.c_str());
+    std::printf("%-8s %-28s %15s %-14s %13s %9s %-7s %-18s %12s %6s\n", "suite", "case", "Lq x Lkv", "kernel",
+                "median", "rate", "", "share of ceiling", "memory", "slices");
+    Bench bench(*engine, *ceiling, choice.seconds);
+    std::vector<Row> rows;
+    const bool software = engine->facts().device_class == FOVEA_CLASS_CPU;
+    for (const Case& c : all_cases()) {
+        if (!is_chosen(choice, c, software)) continue;
+        Result<Row> row = bench.run(c);
+        if (!row) return row.error();
+        print_row(*row);
+        rows.push_back(std::move(*row));
+    }
+    if (!a.has("--json")) return 0;
+    std::ofstream out{std::string(a.text("--json"))};
+    out << to_json(engine->device(), rows);
+    out.close();
+    if (!out) return Error{FOVEA_IO_ERROR, std::string(a.text("--json")), "cannot be written"};
+    return 0;
+}
+
+}  // namespace
+
+int bench_vulkan_command(Words words) {
+    const Result<Arguments> arguments = Arguments::parse(words, kOptions);
+    if (!arguments) return refuse(arguments.error());
+    if (arguments->has("--help")) {
+        std::printf(
+            "usage: fovea bench vulkan [options]\n\nAttention on one Vulkan device. Work counts "
+            "4*B*H*Lq*Lkv*D FLOP, half of that for a causal call and\nonly the keys that are seen in a "
+            "window; of decode the bytes of K and V, once. Each share is against the\nfloat32 multiply-adds "
+            "or the copied bytes (read and written) per second of kernels that do nothing else,\nmeasured "
+            "just before in the same process. Clocks are the driver's choice: compare shares, not "
+            "times.\n\n");
+        print_options(kOptions);
+        return 0;
+    }
+    if (!arguments->positional().empty())
+        return refuse({FOVEA_INVALID_ARGUMENT, std::string(arguments->positional()[0]), "is not an option"});
+    const Result<Choice> choice = choose(*arguments);
+    if (!choice) return refuse(choice.error());
+    const Result<int> code = run_all(*choice, *arguments);
+    return code ? *code : refuse(code.error());
+}
+
+}  // namespace fovea::app

@@ -1,0 +1,66 @@
+#include "plan/vulkan_coopmat.hpp"
+
+#include "plan/vulkan_flash.hpp"
+#include "problem/checked.hpp"
+#include "shaders/interface.h"
+
+#include <algorithm>
+
+namespace fovea {
+namespace {
+
+constexpr uint32_t kMatrixRows = 16, kMostMatrixKeys = 64, kLeastMatrixKeys = 32;
+constexpr uint32_t kMostSubgroups = 4, kMostColumnTiles = 4;
+// Below this share of a tile's rows matrices compute mostly nothing.
+constexpr uint64_t kFewestRows = 8;
+
+uint32_t shared_bytes(const FoveaDeviceFacts& facts, const FlashPlan& f) {
+    using shader::kMatrixPad;
+    return FOVEA_MATRIX_SHARED_BYTES(f.rows, f.block_keys, f.depth, f.columns, facts.coopmat_n, f.threads);
+}
+
+}  // namespace
+
+const char* flash_coopmat_obstacle(const FoveaPlan_T& plan) {
+    const Problem& p = plan.problem;
+    const FoveaDeviceFacts& facts = plan.facts;
+    constexpr uint32_t kNeeded = FOVEA_FEATURE_COOPMAT | FOVEA_FEATURE_F16_ARITHMETIC |
+                                 FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL;
+    if (const char* why = flash_obstacle(plan)) return why;
+    if (p.precision != FOVEA_PRECISION_F16_PRODUCTS)
+        return "it rounds factors to float16, which FOVEA_PRECISION_F16_PRODUCTS must allow";
+    if ((facts.features & kNeeded) != kNeeded || !facts.coopmat_m || !facts.coopmat_n || !facts.coopmat_k)
+        return "the device lacks cooperative matrices, float16 arithmetic and storage, or full subgroups of "
+               "a chosen "
+               "size";
+    if (p.kernel != FOVEA_KERNEL_AUTO) return nullptr;
+    if (facts.device_class == FOVEA_CLASS_CPU) return "a driver of software has no matrix units";
+    if (uint64_t(p.len_q) * p.group < kFewestRows) return "there are too few query rows to fill a matrix";
+    return nullptr;
+}
+
+bool choose_matrix_shape(const FoveaPlan_T& plan, FlashPlan& f) {
+    const Problem& p = plan.problem;
+    const FoveaDeviceFacts& facts = plan.facts;
+    const uint32_t m = facts.coopmat_m, n = facts.coopmat_n, k = facts.coopmat_k;
+    const uint32_t subgroup = facts.subgroup_size;
+    f.rows = std::max(kMatrixRows, m);
+    if (subgroup == 0 || f.rows % m || kLeastMatrixKeys % n || kLeastMatrixKeys % k) return false;
+    f.general = true;
+    f.depth = uint32_t(align_up(p.dim_qk, std::max(k, 32u)));
+    f.subgroups = kMostSubgroups;
+    while (f.subgroups > 1 && f.subgroups * subgroup > facts.max_workgroup_invocations) f.subgroups /= 2;
+    f.threads = f.subgroups * subgroup;
+    if (f.threads > facts.max_workgroup_invocations || f.threads % f.rows) return false;
+    const uint32_t step = n * f.subgroups;
+    for (f.block_keys = kMostMatrixKeys; f.block_keys >= kLeastMatrixKeys; f.block_keys /= 2) {
+        f.column_quads = uint32_t(std::min<uint64_t>(ceil_div(p.dim_v, step), kMostColumnTiles));
+        for (; f.column_quads > 0; --f.column_quads) {
+            f.columns = f.column_quads * step;
+            if (shared_bytes(facts, f) <= facts.max_shared_bytes) return true;
+        }
+    }
+    return false;
+}
+
+}  // namespace fovea

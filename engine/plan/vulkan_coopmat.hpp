@@ -1,0 +1,14 @@
+// Shapes of flash_coopmat: pure functions of problem and facts.
+#pragma once
+
+#include "plan/plan.hpp"
+
+namespace fovea {
+
+// Why flash_coopmat cannot, or by itself should not, serve this problem; null if it can.
+const char* flash_coopmat_obstacle(const FoveaPlan_T& plan);
+
+// Fills the workgroup's shape; false if none fits the device's shared memory and workgroups.
+bool choose_matrix_shape(const FoveaPlan_T& plan, FlashPlan& f);
+
+}  // namespace fovea

@@ -1,0 +1,87 @@
+// Which kernel an attention call gets on Vulkan, and the reason that goes with it.
+#include "shaders/planned.hpp"
+
+#include "plan/vulkan_shaders.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+namespace fovea::test {
+namespace {
+
+FoveaDeviceFacts matrix_facts() {
+    FoveaDeviceFacts facts = gpu_facts();
+    add_matrices(facts);
+    return facts;
+}
+
+struct Choice {
+    const char* name;
+    FoveaDeviceFacts facts;
+    std::function<void(FoveaAttentionDesc&)> change;
+    FoveaKernel kernel;
+    const char* reason;  // a part of it
+};
+
+TEST(KernelChoice, goes_by_this_table) {
+    const bool has_coopmat = foveaShaderCode(uint32_t(Shader::flash_coopmat), nullptr) != nullptr;
+    const auto f16 = [](FoveaAttentionDesc& d) { d.precision = FOVEA_PRECISION_F16_PRODUCTS; };
+    FoveaDeviceFacts software = matrix_facts();
+    software.device_class = FOVEA_CLASS_CPU;
+    FoveaDeviceFacts little_shared = matrix_facts();
+    little_shared.max_shared_bytes = 16384;
+    const Choice table[] = {
+        {"any device", floor_facts(), {}, FOVEA_KERNEL_FLASH, "not flash_coopmat: it rounds factors"},
+        {"a matrix wanted", gpu_facts(), [](auto& d) { d.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_WEIGHTS; },
+         FOVEA_KERNEL_STAGED, "not flash: a matrix or row statistics are wanted"},
+        {"a budget below one row", gpu_facts(), [](auto& d) { d.max_slice_cost = 2e5; }, FOVEA_KERNEL_STAGED,
+         "not flash: max_slice_cost is 200000 FLOP"},
+        {"matrix units", matrix_facts(), f16, has_coopmat ? FOVEA_KERNEL_FLASH_COOPMAT : FOVEA_KERNEL_FLASH,
+         "flash"},
+        {"matrix units, float32 asked for",
+         matrix_facts(),
+         {},
+         FOVEA_KERNEL_FLASH,
+         "FOVEA_PRECISION_F16_PRODUCTS must allow"},
+        {"no matrix units", gpu_facts(), f16, FOVEA_KERNEL_FLASH, "lacks cooperative matrices"},
+        {"matrices in software", software, f16, FOVEA_KERNEL_FLASH, "no matrix units"},
+        {"decode", matrix_facts(),
+         [&](auto& d) {
+             f16(d);
+             d.len_q = 1;
+         },
+         FOVEA_KERNEL_FLASH, "too few query rows"},
+        {"a large head in little memory", little_shared,
+         [&](auto& d) {
+             f16(d);
+             d.dim_qk = 256;
+         },
+         FOVEA_KERNEL_FLASH, has_coopmat ? "not flash_coopmat: facts.max_shared_bytes is 16384" : "flash"},
+        {"by name", gpu_facts(), [](auto& d) { d.kernel = FOVEA_KERNEL_STAGED; }, FOVEA_KERNEL_STAGED,
+         "staged (asked for by name)"},
+    };
+    for (const Choice& c : table) {
+        SCOPED_TRACE(c.name);
+        FoveaAttentionDesc desc = attention_desc(1, 8, 2, 512, 512, 64, 64);
+        if (c.change) c.change(desc);
+        const Result<Plan> plan = plan_attention(c.facts, desc);
+        ASSERT_TRUE(plan) << plan.error().text;
+        EXPECT_EQ(plan->info().kernel, c.kernel);
+        EXPECT_NE(std::string(plan->info().reason).find(c.reason), std::string::npos) << plan->info().reason;
+    }
+}
+
+TEST(KernelChoice, a_kernel_by_name_that_cannot_is_refused_with_the_reason) {
+    FoveaAttentionDesc desc = attention_desc(1, 2, 2, 64, 64, 64, 64);
+    desc.kernel = FOVEA_KERNEL_FLASH_COOPMAT;
+    const Result<Plan> plan = plan_attention(matrix_facts(), desc);
+    ASSERT_FALSE(plan);
+    EXPECT_EQ(plan.error().code, FOVEA_UNSUPPORTED);
+    EXPECT_EQ(plan.error().field, "kernel");
+    EXPECT_NE(plan.error().text.find("FOVEA_PRECISION_F16_PRODUCTS"), std::string::npos) << plan.error().text;
+}
+
+}  // namespace
+}  // namespace fovea::test

@@ -1,0 +1,142 @@
+// What the one-pass kernel promises: bits that depend on no batch and no device with fixed splits, device
+// memory that grows with the lengths and not with their product, and a long call that reports and stops.
+#include "vulkan/gpu.hpp"
+
+#include <fovea/runtime.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+namespace fovea::test {
+namespace {
+
+constexpr uint32_t kHeads = 4, kKvHeads = 2, kDim = 24;
+constexpr uint64_t kKeys = 2500, kQueries = 2;
+
+Attention fixed_splits(uint32_t batch) {
+    Attention call;
+    call.batch(batch).heads(kHeads, kKvHeads).lengths(kQueries, kKeys).dims(kDim).kernel(FOVEA_KERNEL_FLASH);
+    call.desc.flags |= FOVEA_FLAG_FIXED_SPLITS;
+    return call;
+}
+
+// o of a call on device buffers, planned for `facts`.
+std::vector<float> run(Engine& engine, const Attention& call, const FoveaDeviceFacts& facts,
+                       const std::vector<float> (&inputs)[3]) {
+    const Result<Plan> plan = plan_attention(facts, call.desc);
+    EXPECT_TRUE(plan) << plan.error().text;
+    std::vector<DeviceBuffer> kept;
+    kept.reserve(4);
+    DeviceBuffer* buffers[FOVEA_BIND_COUNT] = {};
+    const FoveaBinding names[] = {FOVEA_BIND_Q, FOVEA_BIND_K, FOVEA_BIND_V, FOVEA_BIND_O};
+    for (int i = 0; i < 4; ++i) {
+        Result<DeviceBuffer> buffer = engine.buffer(plan->info().binding_bytes[names[i]]);
+        EXPECT_TRUE(buffer) << buffer.error().text;
+        if (i < 3) {
+            const std::span bytes = std::as_bytes(std::span(inputs[i]));
+            EXPECT_TRUE(buffer->upload(bytes.first(std::min<size_t>(bytes.size(), buffer->size_bytes()))));
+        }
+        kept.push_back(std::move(*buffer));
+        buffers[names[i]] = &kept.back();
+    }
+    const Result<RunReport> report = engine.run(*plan, buffers);
+    EXPECT_TRUE(report) << report.error().text;
+    std::vector<float> o(kept[3].size_bytes() / 4);
+    EXPECT_TRUE(kept[3].download(std::as_writable_bytes(std::span(o))));
+    return o;
+}
+
+TEST(FlashOnDevice, fixed_splits_give_the_same_bits_in_any_batch_and_on_any_device) {
+    EngineOptions options;
+    options.backend = BackendChoice::vulkan;
+    Result<Engine> engine = Engine::open(options);
+    ASSERT_TRUE(engine) << engine.error().text;
+    const std::vector<float> inputs[3] = {random_floats(3 * kHeads * kQueries * kDim, 1),
+                                          random_floats(3 * kKvHeads * kKeys * kDim, 2),
+                                          random_floats(3 * kKvHeads * kKeys * kDim, 3)};
+    const FoveaDeviceFacts here = engine->facts();
+    const std::vector<float> three = run(*engine, fixed_splits(3), here, inputs);
+    const std::vector<float> one = run(*engine, fixed_splits(1), here, inputs);
+    ASSERT_EQ(three.size(), 3 * one.size());
+    EXPECT_EQ(memcmp(three.data(), one.data(), one.size() * 4), 0) << "another batch";
+    for (const uint32_t cores : {1u, 20u, 200u}) {
+        FoveaDeviceFacts other = here;
+        other.device_class = FOVEA_CLASS_DISCRETE;
+        other.core_count = cores;
+        EXPECT_TRUE(same_bits(run(*engine, fixed_splits(3), other, inputs), three)) << cores << " cores";
+    }
+}
+
+uint64_t device_bytes_of(const FoveaPlanInfo& info) {
+    uint64_t bytes = info.workspace_bytes;
+    for (const uint64_t binding : info.binding_bytes) bytes += binding;
+    return bytes;
+}
+
+TEST(FlashOnDevice, memory_grows_with_the_length) {
+    EngineOptions options;
+    options.backend = BackendChoice::vulkan;
+    Result<Engine> engine = Engine::open(options);
+    ASSERT_TRUE(engine) << engine.error().text;
+    for (const uint64_t length : {1024, 4096, 16384, 65536}) {
+        Attention call;
+        call.batch(1).heads(1).lengths(length, length).dims(64).causal(Align::top_left);
+        const Result<Plan> plan = engine->plan_attention(call);
+        ASSERT_TRUE(plan) << plan.error().text;
+        EXPECT_EQ(plan->info().kernel, FOVEA_KERNEL_FLASH);
+        const uint64_t tensors = 4 * length * 64 * sizeof(float), planned = device_bytes_of(plan->info());
+        EXPECT_LE(planned, tensors + 4096) << length;
+        if (length > 1024) continue;
+        std::vector<float> memory[4];
+        HostBindings bindings = {};
+        const FoveaBinding names[] = {FOVEA_BIND_Q, FOVEA_BIND_K, FOVEA_BIND_V, FOVEA_BIND_O};
+        for (int i = 0; i < 4; ++i) {
+            memory[i].resize(length * 64);
+            bindings[names[i]] = {memory[i].data(), memory[i].size() * 4};
+        }
+        const Result<RunReport> report = engine->attention(call, bindings);
+        ASSERT_TRUE(report) << report.error().text;
+        EXPECT_EQ(report->device_bytes, planned) << "what the runtime took";
+    }
+}
+
+// 65536 x 65536 is more than a thousand slices on a driver of software: the first few are run.
+TEST(FlashOnDevice, a_long_call_reports_progress_and_can_be_cancelled) {
+    EngineOptions options;
+    options.backend = BackendChoice::vulkan;
+    Result<Engine> engine = Engine::open(options);
+    ASSERT_TRUE(engine) << engine.error().text;
+    constexpr uint64_t kLength = 65536;
+    Attention call;
+    call.batch(1).heads(1).lengths(kLength, kLength).dims(64);
+    std::vector<float> memory[4];
+    HostBindings bindings = {};
+    const FoveaBinding names[] = {FOVEA_BIND_Q, FOVEA_BIND_K, FOVEA_BIND_V, FOVEA_BIND_O};
+    for (int i = 0; i < 4; ++i) {
+        memory[i].resize(kLength * 64);
+        bindings[names[i]] = {memory[i].data(), memory[i].size() * 4};
+    }
+    std::vector<double> shares;
+    RunOptions run;
+    run.progress = [&](double share) {
+        shares.push_back(share);
+        return share == 0;
+    };
+    const Result<RunReport> report = engine->attention(call, bindings, run);
+    if (report) {  // a device that is done before it can be asked twice
+        EXPECT_LE(report->slices, 4u);
+        return;
+    }
+    EXPECT_EQ(report.error().code, FOVEA_CANCELLED) << report.error().text;
+    EXPECT_GT(shares.back(), 0.0);
+    EXPECT_LT(shares.back(), 0.5);
+    EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
+    // The engine goes on to other work.
+    Attention small;
+    small.batch(1).heads(1).lengths(64, 64).dims(64);
+    EXPECT_TRUE(engine->attention(small, bindings));
+}
+
+}  // namespace
+}  // namespace fovea::test
