@@ -137,11 +137,17 @@ void add_quad(Entry e, Row row, int j, vec4 score, uvec4 pixel, inout Sum sum) {
     }
 }
 
-// Which pixel column, from x0 on, each of keys j .. j+3 belongs to.
-uvec4 columns_of(Axis axis, PixelBlock block, Keys keys, int j) {
+// Which pixel column, from x0 on, each of keys j .. j+3 belongs to. `held` keeps the column of the last key
+// and where that column ends, because divisions are slow.
+uvec4 columns_of(Axis axis, PixelBlock block, Keys keys, int j, inout uvec2 held) {
     uvec4 column = uvec4(kMapPixels);
     for (int c = 0; c < 4; ++c) {
-        if (j + c >= keys.begin && j + c < keys.end) column[c] = pixel_of(axis, uint(j + c)) - block.x0;
+        if (j + c < keys.begin || j + c >= keys.end) continue;
+        if (uint(j + c) >= held.y) {
+            held.x = pixel_of(axis, uint(j + c));
+            held.y = pixel_begin(axis, held.x + 1u);
+        }
+        column[c] = held.x - block.x0;
     }
     return column;
 }
@@ -159,6 +165,7 @@ void add_rows(Entry e, Axis axis, PixelBlock block, uint count, int row_i[kMapRo
     const int first = keys.begin & ~3;
     const uint steps = sampled ? block.x1 - block.x0 : uint(keys.end - first + 3) / 4u;
     Sum sum = Sum(0u, 0u, 0u, 0u);
+    uvec2 held = uvec2(0u);
     for (uint step = t; step < steps; step += kThreads) {
         int j = first + int(step) * 4;
         uvec4 column;
@@ -168,7 +175,7 @@ void add_rows(Entry e, Axis axis, PixelBlock block, uint count, int row_i[kMapRo
             j = middle & ~3;
             column = mix(uvec4(kMapPixels), uvec4(step), equal(ivec4(j, j + 1, j + 2, j + 3), ivec4(middle)));
         } else {
-            column = columns_of(axis, block, keys, j);
+            column = columns_of(axis, block, keys, j, held);
         }
         score_quad(e, keys, q_row, j);
         [[dont_unroll]] for (uint i = 0u; i < count; ++i) {
