@@ -35,12 +35,13 @@ struct Row {
     std::string name, what, target, kernel;
     uint32_t threads = 1;
     BenchUnit unit = BenchUnit::peak;
-    double seconds = 0;  // median
-    double rate = 0;     // GFLOP/s, GB/s
-    double ceiling = 0;  // of the same run, in the same unit
-    double share = 0;    // median of the rounds' shares
-    double best = 0;     // the largest of them
-    double extra_bytes = 0;
+    double seconds = 0;       // median
+    double rate = 0;          // GFLOP/s, GB/s
+    double ceiling = 0;       // of the same run, in the same unit
+    double share = 0;         // median of the rounds' shares
+    double best = 0;          // the largest of them
+    double extra_bytes = 0;   // what the process grew by beyond its buffers
+    double memory_bytes = 0;  // with them
     uint64_t workspace_bytes = 0;
 };
 
@@ -78,7 +79,8 @@ class Bench {
         // As much memory as the measured limit reads: shorter than a turn of the scheduler, a call would be
         // one worker's.
         if (c.unit == BenchUnit::read) calls = uint64_t(std::ceil(kReadBytes / bench_kv_bytes(c)));
-        row.extra_bytes = std::max(0.0, peak_resident_bytes() - before - double(run.buffer_bytes()));
+        row.memory_bytes = std::max(0.0, peak_resident_bytes() - before);
+        row.extra_bytes = std::max(0.0, row.memory_bytes - double(run.buffer_bytes()));
         std::vector<double> shares, times, rates, ceilings;
         double spent = 0;
         while ((spent < seconds_ && shares.size() < 200) || shares.size() < 5) {
@@ -136,7 +138,7 @@ const char* unit_name(BenchUnit unit) { return unit == BenchUnit::read ? "GB/s" 
 
 void print_header() {
     std::printf("%-13s %-32s %-8s %-7s %3s %11s %9s %-7s %7s %7s %10s\n", "case", "what", "target", "kernel",
-                "thr", "median", "rate", "", "share", "best", "extra");
+                "thr", "median", "rate", "", "share", "best", "memory");
 }
 
 void print_row(const Row& r) {
@@ -147,7 +149,7 @@ void print_row(const Row& r) {
         std::snprintf(time, sizeof time, "%.3f ms", r.seconds * 1e3);
     std::printf("%-13s %-32s %-8s %-7s %3u %11s %9.2f %-7s %6.1f%% %6.1f%% %6.1f MiB\n", r.name.c_str(),
                 r.what.c_str(), r.target.c_str(), r.kernel.c_str(), r.threads, time, r.rate,
-                unit_name(r.unit), r.share * 100, r.best * 100, r.extra_bytes / (1 << 20));
+                unit_name(r.unit), r.share * 100, r.best * 100, r.memory_bytes / (1 << 20));
     std::fflush(stdout);
 }
 
@@ -163,7 +165,8 @@ std::string to_json(const std::vector<Row>& rows) {
             << ", \"unit\": " << json_string(unit_name(r.unit)) << ", \"ceiling\": " << json_number(r.ceiling)
             << ", \"share\": " << json_number(r.share) << ", \"best_share\": " << json_number(r.best)
             << ", \"workspace_bytes\": " << r.workspace_bytes
-            << ", \"extra_bytes\": " << json_number(r.extra_bytes) << "}";
+            << ", \"extra_bytes\": " << json_number(r.extra_bytes)
+            << ", \"memory_bytes\": " << json_number(r.memory_bytes) << "}";
     }
     out << "\n]}\n";
     return out.str();

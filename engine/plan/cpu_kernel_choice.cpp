@@ -3,6 +3,7 @@
 #include "cpu/target.hpp"
 #include "problem/status.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace fovea {
@@ -37,13 +38,24 @@ const char* decode_obstacle(const FoveaPlan_T& plan) {
     return fits ? nullptr : "a group's queries are more than its one panel holds";
 }
 
-// Measured: flash packs keys for whole panels, which pays from about this many rows on; below so many keys,
-// splitting and merging cost more than they bring.
-constexpr uint64_t kMostDecodeRows = 8, kLeastDecodeKeys = 32;
+// Measured on AVX-512, AVX2, SSE4 and the scalar target, heads of 2 to 128 and 6 to 8192 keys: up to how many
+// rows of a group decode is faster. Flash computes a whole vector of rows at least; decode needs whole
+// vectors of a head's elements, and adds up lanes for each product.
+uint64_t most_decode_rows(uint32_t lanes, uint32_t dim) {
+    if (dim < 16) return 0;
+    if (lanes == 1) return 1;
+    if (lanes == 4) return dim < 32 ? 1 : 4;
+    return dim < 32 ? 4 : 12;
+}
+constexpr int64_t kLeastDecodeKeys = 16;
 
 const char* decode_drawback(const FoveaPlan_T& plan) {
-    if (rows_of_group(plan.problem) > kMostDecodeRows) return "made for fewer queries to a group";
-    if (plan.problem.len_kv < int64_t(kLeastDecodeKeys)) return "made for more keys";
+    const Problem& p = plan.problem;
+    const uint64_t most =
+        most_decode_rows(cpu::target_shape(plan.cpu.target).lanes, std::min(p.dim_qk, p.dim_v));
+    if (most == 0) return "made for wider heads";
+    if (rows_of_group(p) > most) return "made for fewer queries to a group";
+    if (p.len_kv < kLeastDecodeKeys) return "made for more keys";
     return nullptr;
 }
 

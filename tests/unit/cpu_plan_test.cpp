@@ -49,9 +49,11 @@ struct KernelCase {
 
 const KernelCase kKernelCases[] = {
     {"one query over many keys", {1, 32, 8, 1, 8192, 128}, FOVEA_KERNEL_DECODE, "share each load"},
-    {"eight rows", {1, 8, 4, 4, 1024, 64}, FOVEA_KERNEL_DECODE, "keys are split"},
-    {"nine rows", {1, 9, 1, 1, 1024, 64}, FOVEA_KERNEL_FLASH, "not decode: made for fewer queries"},
-    {"six tokens", {2, 2, 2, 6, 6, 2}, FOVEA_KERNEL_FLASH, "not decode: made for more keys"},
+    {"twelve rows", {1, 12, 3, 3, 1024, 64}, FOVEA_KERNEL_DECODE, "keys are split"},
+    {"thirteen rows", {1, 13, 1, 1, 1024, 64}, FOVEA_KERNEL_FLASH, "not decode: made for fewer queries"},
+    {"narrow heads", {1, 1, 1, 1, 1024, 8}, FOVEA_KERNEL_FLASH, "not decode: made for wider heads"},
+    {"few keys", {1, 1, 1, 1, 15, 64}, FOVEA_KERNEL_FLASH, "not decode: made for more keys"},
+    {"six tokens", {2, 2, 2, 6, 6, 2}, FOVEA_KERNEL_FLASH, "online softmax"},
     {"long", {1, 12, 12, 1024, 1024, 64}, FOVEA_KERNEL_FLASH, "online softmax"},
     {"weights",
      {1, 1, 1, 64, 64, 8, false, FOVEA_OUTPUT_O | FOVEA_OUTPUT_WEIGHTS},
