@@ -124,7 +124,8 @@ class MatrixPass {
         for (size_t at = 0; at < panel_.vectors * kLanes; at += kLanes) {
             const V max = hn::Load(f, panel_.max + at), factor = hn::Load(f, panel_.factor + at);
             const V log_factor = hn::Load(f, log_factor_ + at), hidden = hn::Set(f, kHidden);
-            V best = hn::Load(f, best_ + at), entropy = hn::Load(f, entropy_ + at);
+            V best = hn::Load(f, best_ + at);
+            V entropy = hn::Zero(f);  // of this block: one long sum would lose more with each of its terms
             VU argmax = hn::Load(u, argmax_ + at), visible = hn::Load(u, visible_ + at);
             for (size_t j = 0; j < block.keys(); ++j) {
                 float* to = s_ + j * kPanel + at;
@@ -143,7 +144,8 @@ class MatrixPass {
                 entropy = hn::Add(entropy, term);
                 hn::Store(weight, f, to);
             }
-            hn::Store(best, f, best_ + at), hn::Store(entropy, f, entropy_ + at);
+            hn::Store(best, f, best_ + at);
+            hn::Store(hn::Add(hn::Load(f, entropy_ + at), entropy), f, entropy_ + at);
             hn::Store(argmax, u, argmax_ + at), hn::Store(visible, u, visible_ + at);
         }
     }
