@@ -21,10 +21,7 @@ std::string describe_map(Session& session) {
     return d ? text + derivation_text(*d) + "\n" : text;
 }
 
-}  // namespace
-
-std::string describe(Session& session) {
-    if (session.ui.centre == CentreTab::map && session.map) return describe_map(session);
+std::string describe_matrix(Session& session) {
     const Stage& stage = session.stage();
     std::string text = "level " + std::to_string(session.settings().level) + ", " +
                        std::string(level_name(session.settings().level)) + "; " +
@@ -42,6 +39,16 @@ std::string describe(Session& session) {
     style.query_token = query;
     style.key_token = key;
     return text + derivation_text(*session.derivation(), style) + "\n";
+}
+
+}  // namespace
+
+std::string describe(Session& session) {
+    if (session.ui.centre == CentreTab::map && session.map) return describe_map(session);
+    std::string problems;
+    for (const Problem& problem : session.problems)
+        problems += "problem: " + problem.where + ": " + problem.text + "\n";
+    return problems + describe_matrix(session);
 }
 
 }  // namespace fovea::visualizer

@@ -37,7 +37,7 @@ Result<Tensor> draw_picture(Session& session, const PictureSize& size) {
     io.BackendRendererName = "fovea";
     apply_style(session.theme, size.scale);
     const Result<std::unique_ptr<ImGuiBackend>> backend =
-        ImGuiBackend::create(device, frame->render_pass(), 2, size.scale);
+        ImGuiBackend::create(device, frame->render_pass(), 2, size.scale, rare_text(session));
     if (!backend) return backend.error();
     const Result<std::unique_ptr<MatrixRenderer>> matrices =
         MatrixRenderer::create(device, frame->render_pass());

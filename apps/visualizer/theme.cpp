@@ -23,13 +23,37 @@ ImVec4 rgba(ImU32 colour) { return ImGui::ColorConvertU32ToFloat4(colour); }
 constexpr ImWchar kGlyphs[] = {0x0020, 0x024F, 0x0370, 0x03FF, 0x2010, 0x2027, 0x2070, 0x209F,
                                0x2190, 0x21FF, 0x2200, 0x22FF, 0x25A0, 0x25FF, 0};
 
+constexpr const char* kWideFonts[] = {"/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc",
+                                      "/usr/share/fonts/noto-cjk/NotoSansCJK-Regular.ttc",
+                                      "/usr/share/fonts/truetype/droid/DroidSansFallbackFull.ttf",
+                                      "/usr/share/fonts/truetype/wqy/wqy-microhei.ttc",
+                                      "/usr/share/fonts/opentype/ipafont-gothic/ipag.ttf",
+                                      "/usr/share/fonts/truetype/freefont/FreeSans.ttf",
+                                      "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
+                                      "/System/Library/Fonts/PingFang.ttc",
+                                      "C:/Windows/Fonts/msyh.ttc"};
+
+bool exists(const char* path) {
+    std::error_code ignored;
+    return std::filesystem::exists(path, ignored);
+}
+
+// Characters that the first font may lack, from the first font that the system has. `ranges` must live as
+// long as the atlas is not built.
+void merge_rare(float size, const ImVector<ImWchar>& ranges) {
+    for (const char* path : kWideFonts) {
+        if (!exists(path)) continue;
+        ImFontConfig config;
+        config.MergeMode = true;
+        ImGui::GetIO().Fonts->AddFontFromFileTTF(path, size, &config, ranges.Data);
+        return;
+    }
+}
+
 ImFont* load_first(std::initializer_list<const char*> paths, float size) {
     ImGuiIO& io = ImGui::GetIO();
-    for (const char* path : paths) {
-        std::error_code ignored;
-        if (std::filesystem::exists(path, ignored))
-            return io.Fonts->AddFontFromFileTTF(path, size, nullptr, kGlyphs);
-    }
+    for (const char* path : paths)
+        if (exists(path)) return io.Fonts->AddFontFromFileTTF(path, size, nullptr, kGlyphs);
     ImFontConfig config;
     config.SizePixels = size;
     return io.Fonts->AddFontDefault(&config);
@@ -39,13 +63,23 @@ ImFont* load_first(std::initializer_list<const char*> paths, float size) {
 
 const Palette& palette(Theme theme) { return theme == Theme::dark ? kDark : kLight; }
 
-Fonts load_fonts(float scale) {
+Fonts load_fonts(float scale, const std::string& rare) {
+    ImVector<ImWchar> ranges;
+    if (!rare.empty()) {
+        ImFontGlyphRangesBuilder builder;
+        builder.AddText(rare.c_str());
+        builder.BuildRanges(&ranges);
+    }
+    const auto merge = [&](float size) {
+        if (!ranges.empty()) merge_rare(size, ranges);
+    };
     const auto pixels = [scale](float size) { return size * scale; };
     Fonts fonts;
     fonts.body = load_first({"/usr/share/fonts/opentype/inter/Inter-Regular.otf",
                              "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
                              "/System/Library/Fonts/Supplemental/Arial.ttf", "C:/Windows/Fonts/segoeui.ttf"},
                             pixels(15));
+    merge(pixels(15));
     fonts.strong =
         load_first({"/usr/share/fonts/opentype/inter/Inter-SemiBold.otf",
                     "/usr/share/fonts/truetype/dejavu/DejaVuSans-Bold.ttf", "C:/Windows/Fonts/segoeuib.ttf"},
@@ -54,9 +88,11 @@ Fonts load_fonts(float scale) {
                               "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
                               "/System/Library/Fonts/Supplemental/Arial.ttf", "C:/Windows/Fonts/segoeui.ttf"},
                              pixels(12.5f));
+    merge(pixels(12.5f));
     fonts.mono = load_first({"/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf",
                              "/System/Library/Fonts/Menlo.ttc", "C:/Windows/Fonts/consola.ttf"},
                             pixels(13));
+    ImGui::GetIO().Fonts->Build();
     return fonts;
 }
 

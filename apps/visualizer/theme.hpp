@@ -3,6 +3,8 @@
 
 #include <imgui.h>
 
+#include <string>
+
 namespace fovea::visualizer {
 
 enum class Theme { dark, light };
@@ -18,7 +20,9 @@ struct Fonts {
 
 // Loads a readable system font at `scale`, with Greek letters and mathematical signs; ImGui's own font where
 // none is found.
-Fonts load_fonts(float scale);
+// `rare` is text whose characters a second font has to give: Chinese, Japanese, Korean, Cyrillic and others,
+// where the system has one. Dear ImGui shapes no text: Arabic and Hindi stay letters side by side.
+Fonts load_fonts(float scale, const std::string& rare);
 void apply_style(Theme theme, float scale);
 
 }  // namespace fovea::visualizer

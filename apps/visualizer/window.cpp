@@ -15,6 +15,7 @@
 #include <imgui_impl_glfw.h>
 #include <imgui_internal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -28,6 +29,7 @@ namespace {
 constexpr double kFrameSeconds = 4e-3, kSoftwareRate = 2e9, kHardwareRate = 2e11;
 // Frames drawn after the last event, so that ImGui's hovering and layout settle; then the program sleeps.
 constexpr int kSettleFrames = 4;
+constexpr size_t kMostFrameTimes = 240;
 constexpr int kFramesInFlight = 2;  // of Swapchain
 
 struct GlfwGuard {
@@ -118,7 +120,9 @@ class Window {
     bool computing_ = true;
     WindowEvents events_;
     int settle_ = kSettleFrames;
+    std::string rare_text_;
     uint64_t seen_tiles_ = 0;
+    std::vector<double> frame_seconds_;
     double first_frame_s_ = 0;
 };
 
@@ -246,7 +250,13 @@ Result<void> Window::follow_ui() {
     if (scale != scale_) {
         vkDeviceWaitIdle(device_->device());
         scale_ = scale;
-        if (Result<void> r = backend_->reload_fonts(scale); !r) return r;
+        if (Result<void> r = backend_->reload_fonts(scale, rare_text_); !r) return r;
+        ImGui::GetIO().FontDefault = backend_->fonts().body;
+    }
+    if (const std::string rare = rare_text(*session_); rare != rare_text_) {
+        rare_text_ = rare;
+        vkDeviceWaitIdle(device_->device());
+        if (Result<void> r = backend_->reload_fonts(scale_, rare); !r) return r;
         ImGui::GetIO().FontDefault = backend_->fonts().body;
     }
     const bool full = glfwGetWindowMonitor(glfw_.window) != nullptr;
@@ -321,9 +331,18 @@ Result<void> Window::draw_frame() {
 }
 
 std::string Window::description() {
-    char head[96];
-    std::snprintf(head, sizeof head, "window %u x %u, first complete frame after %.3f s\n",
-                  swapchain_->extent().width, swapchain_->extent().height, first_frame_s_);
+    std::vector<double> times = frame_seconds_;
+    std::sort(times.begin(), times.end());
+    const auto at = [&](double place) {
+        return times.empty() ? 0 : 1e3 * times[size_t(place * double(times.size() - 1))];
+    };
+    char head[160];
+    std::snprintf(
+        head, sizeof head,
+        "window %u x %u, first complete frame after %.3f s, last %zu frames: median %.1f ms, 95%% below "
+        "%.1f ms\n",
+        swapchain_->extent().width, swapchain_->extent().height, first_frame_s_, times.size(), at(0.5),
+        at(0.95));
     return head + describe(*session_);
 }
 
@@ -365,7 +384,10 @@ Result<void> Window::run() {
         glfwGetFramebufferSize(glfw_.window, &width, &height);
         if (width == 0 || height == 0 || glfwGetWindowAttrib(glfw_.window, GLFW_ICONIFIED)) continue;
         if (!computing_ && settle_ <= 0 && !session_->needs_idle()) continue;
+        const auto begin = std::chrono::steady_clock::now();
         if (Result<void> r = draw_frame(); !r) return r;
+        if (frame_seconds_.size() == kMostFrameTimes) frame_seconds_.erase(frame_seconds_.begin());
+        frame_seconds_.push_back(seconds_since(begin));
         draw_wanted_picture();
         autosave_.update(*session_);
         if (!options_.follow.empty() && session_->ready() && settle_ <= 1) follower_.update(description());

@@ -60,18 +60,6 @@ TEST_F(PictureTest, both_themes_and_scales_show_the_matrix) {
     }
 }
 
-TEST_F(PictureTest, every_level_draws) {
-    for (int level = 1; level <= 7; ++level) {
-        Options o;
-        o.level = level;
-        o.validation = true;
-        o.screenshot = (folder / "level.png").string();
-        const Result<void> drawn = run_headless(o);
-        ASSERT_TRUE(drawn) << "level " << level << ": " << drawn.error().text;
-        EXPECT_GT(std::filesystem::file_size(o.screenshot), 20000u);
-    }
-}
-
 TEST_F(PictureTest, exports_the_shown_numbers) {
     Options o;
     o.stage = "scores";

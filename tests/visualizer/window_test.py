@@ -34,9 +34,13 @@ def reference_weight(query, key, causal=False):
 class Program:
     def __init__(self, command, display, folder):
         self.follow = Path(folder) / "follow.txt"
-        self.environment = dict(os.environ, DISPLAY=display)
+        self.environment = dict(os.environ, DISPLAY=display, XDG_STATE_HOME=str(folder))
         self.begin = time.monotonic()
-        self.process = subprocess.Popen([*command, "--validation", "--preset", "1", "--follow", str(self.follow)],
+        # A file that cannot be read is a problem to be told, not an end.
+        broken = Path(folder) / "broken.npy"
+        broken.write_bytes(b"\x93NUMPY\x01\x00\xff\xff{")
+        self.process = subprocess.Popen([*command, "--validation", "--preset", "1", "--follow", str(self.follow),
+                                         str(broken)],
                                         env=self.environment, stderr=subprocess.PIPE, text=True)
 
     def input(self, *words):
@@ -151,6 +155,7 @@ def main():
             program.wait("the first picture", lambda text: program.picked(text) == (1, 1))
             started = time.monotonic() - program.begin
             check_cell(program, (1, 1))
+            assert "problem: " in program.text() and "broken.npy" in program.text(), program.text()
             cells = cells_under_the_mouse(program)
             walk_with_keys(program)
             change_sizes(program)

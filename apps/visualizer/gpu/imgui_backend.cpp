@@ -6,7 +6,8 @@
 namespace fovea::visualizer {
 
 Result<std::unique_ptr<ImGuiBackend>> ImGuiBackend::create(GpuDevice& device, VkRenderPass render_pass,
-                                                           uint32_t image_count, float scale) {
+                                                           uint32_t image_count, float scale,
+                                                           const std::string& rare) {
     std::unique_ptr<ImGuiBackend> backend(new ImGuiBackend(device));
     const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, 16};
     VkDescriptorPoolCreateInfo pool{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
@@ -40,13 +41,13 @@ Result<std::unique_ptr<ImGuiBackend>> ImGuiBackend::create(GpuDevice& device, Vk
         return Error{FOVEA_VULKAN_ERROR, "ImGui_ImplVulkan_Init",
                      "Dear ImGui could not use the Vulkan device"};
     backend->ready_ = true;
-    if (Result<void> r = backend->reload_fonts(scale); !r) return r.error();
+    if (Result<void> r = backend->reload_fonts(scale, rare); !r) return r.error();
     return backend;
 }
 
-Result<void> ImGuiBackend::reload_fonts(float scale) {
+Result<void> ImGuiBackend::reload_fonts(float scale, const std::string& rare) {
     ImGui::GetIO().Fonts->Clear();
-    fonts_ = load_fonts(scale);
+    fonts_ = load_fonts(scale, rare);
     if (!ImGui_ImplVulkan_CreateFontsTexture())
         return Error{FOVEA_VULKAN_ERROR, "ImGui_ImplVulkan_CreateFontsTexture",
                      "the font texture could not be made"};

@@ -11,14 +11,16 @@ class ImGuiBackend {
   public:
     // `image_count`: frames that may be drawn at once, at least 2.
     static Result<std::unique_ptr<ImGuiBackend>> create(GpuDevice& device, VkRenderPass render_pass,
-                                                        uint32_t image_count, float scale);
+                                                        uint32_t image_count, float scale,
+                                                        const std::string& rare = {});
     ~ImGuiBackend();
     ImGuiBackend(const ImGuiBackend&) = delete;
     ImGuiBackend& operator=(const ImGuiBackend&) = delete;
 
     const Fonts& fonts() const { return fonts_; }
     // Type for another scale; the device must be idle.
-    Result<void> reload_fonts(float scale);
+    // `rare`: text whose characters are wanted beside the usual ones.
+    Result<void> reload_fonts(float scale, const std::string& rare);
     void new_frame();
     // Ends ImGui's frame and records it; inside the render pass.
     void draw(VkCommandBuffer cmd);

@@ -54,7 +54,7 @@ LongHead long_head(const Projected& p, uint32_t head) {
     LongHead out;
     const uint64_t rows = p.q.shape[2], keys = p.k.shape[2], dim = p.q.shape[3];
     Attention call;
-    call.lengths(rows, keys).dims(uint32_t(dim)).outputs(FOVEA_OUTPUT_LSE);
+    call.batch(1).heads(1).lengths(rows, keys).dims(uint32_t(dim)).outputs(FOVEA_OUTPUT_LSE);
     out.call = call.desc;
     const uint64_t kv = head / (p.q.shape[1] / p.k.shape[1]);
     out.q.assign(p.q.values.begin() + std::ptrdiff_t(head * rows * dim),

@@ -221,7 +221,7 @@ void Session::open_map(LongHead head) {
     const uint64_t rows = head.call.len_q, keys = head.call.len_kv;
     map = std::make_unique<LongMap>(std::move(head), settings_, wake);
     ui.map = MapPlace{};
-    ui.map.picked_row = rows - 1, ui.map.picked_key = keys / 2;
+    ui.map.picked_row = rows / 2, ui.map.picked_key = std::min(rows, keys) / 2;
     ui.centre = CentreTab::map;
     map_derivation_.reset();
 }
@@ -242,6 +242,24 @@ const std::optional<Derivation>& Session::map_derivation() {
     Result<Derivation> derived = map->derive(cell.query, cell.key);
     if (derived) map_derivation_ = std::move(*derived);
     return map_derivation_;
+}
+
+std::string rare_text(const Session& session) {
+    std::string rare;
+    const auto add = [&](std::string_view text) {
+        for (size_t i = 0; i < text.size();) {
+            const auto lead = static_cast<unsigned char>(text[i]);
+            const size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+            // From U+0400 on.
+            if (lead >= 0xd0 && rare.find(text.substr(i, length)) == std::string::npos)
+                rare += text.substr(i, length);
+            i += length;
+        }
+    };
+    add(session.settings().text);
+    if (session.ready())
+        for (const std::string& token : session.tokens()) add(token);
+    return rare;
 }
 
 const Stage* Session::find_stage(std::string_view name) const {

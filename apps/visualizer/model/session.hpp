@@ -55,6 +55,10 @@ struct Problem {
     bool error = false;  // else a warning
 };
 
+class Session;
+// Characters of the session's text and tokens that are beyond Latin, Greek and mathematics.
+std::string rare_text(const Session& session);
+
 class Session {
   public:
     // `frames_in_flight`: submissions after which update()'s caller has waited for a recorded one; 0 where

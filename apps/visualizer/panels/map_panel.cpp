@@ -99,7 +99,7 @@ void draw_piece(PanelContext& ui, const MapFrame& f, const MapPiece& piece) {
     v.cell_width = float(cell_x * sx), v.cell_height = float(cell_y * sy);
     v.row_stride = v.columns = v.rows = kMapTileSide;
     v.range_low = float(colouring.low), v.range_high = float(colouring.high);
-    v.flags = MATRIX_FLAG_LOG;
+    v.flags = MATRIX_FLAG_LOG | MATRIX_FLAG_WHOLE;
     v.colour_map =
         uint32_t(std::find(kColourMaps.begin(), kColourMaps.end(), colouring.map) - kColourMaps.begin());
     v.picked_row = v.picked_column = -1;
@@ -119,15 +119,18 @@ void draw_axes(PanelContext& ui, const MapFrame& f) {
             break;
         }
     step = std::max(step, 1.0);
+    // Beside the matrix where it is smaller than its room.
+    const float left = std::max(f.at.x, f.at.x - float(f.first_key / f.cells_a_pixel)),
+                top = std::max(f.at.y, f.at.y - float(f.first_row / f.cells_a_pixel));
     for (double key = std::ceil(std::max(f.first_key, 0.0) / step) * step; key < double(map.tokens());
          key += step) {
         const float x = f.at.x + float((key + 0.5 - f.first_key) / f.cells_a_pixel);
         if (x > f.at.x + f.size.x) break;
         const std::string label = format_count(uint64_t(key));
         const float width = font->CalcTextSizeA(font->FontSize, 1e6f, 0, label.c_str()).x;
-        draw.AddText(font, font->FontSize, {x - width / 2, f.at.y - font->FontSize - 8 * ui.scale},
+        draw.AddText(font, font->FontSize, {x - width / 2, top - font->FontSize - 8 * ui.scale},
                      colours.text_soft, label.c_str());
-        draw.AddLine({x, f.at.y - 5 * ui.scale}, {x, f.at.y}, colours.line);
+        draw.AddLine({x, top - 5 * ui.scale}, {x, top}, colours.line);
     }
     for (double row = std::ceil(std::max(f.first_row, 0.0) / step) * step; row < double(map.rows());
          row += step) {
@@ -135,9 +138,9 @@ void draw_axes(PanelContext& ui, const MapFrame& f) {
         if (y > f.at.y + f.size.y) break;
         const std::string label = format_count(uint64_t(row));
         const float width = font->CalcTextSizeA(font->FontSize, 1e6f, 0, label.c_str()).x;
-        draw.AddText(font, font->FontSize, {f.at.x - width - 9 * ui.scale, y - font->FontSize / 2},
+        draw.AddText(font, font->FontSize, {left - width - 9 * ui.scale, y - font->FontSize / 2},
                      colours.text_soft, label.c_str());
-        draw.AddLine({f.at.x - 5 * ui.scale, y}, {f.at.x, y}, colours.line);
+        draw.AddLine({left - 5 * ui.scale, y}, {left, y}, colours.line);
     }
 }
 

@@ -70,6 +70,7 @@ void main() {
     vec2 cell_size = vec2(view.cell_width, view.cell_height);
     vec2 place = (pixel - vec2(view.origin_x, view.origin_y)) / cell_size;
     ivec2 cell = ivec2(floor(place));
+    if ((view.flags & MATRIX_FLAG_WHOLE) != 0u) cell = clamp(cell, ivec2(0), ivec2(view.columns, view.rows) - 1);
     colour = unpackUnorm4x8(view.ground);
     if (any(lessThan(cell, ivec2(0))) || cell.x >= int(view.columns) || cell.y >= int(view.rows)) return;
     if ((view.flags & MATRIX_FLAG_UPPER) != 0u && cell.x <= cell.y) discard;

@@ -22,6 +22,7 @@ using uint = uint32_t;
 #define MATRIX_FLAG_SYMLOG 4u   // colour by sign(x) log(1 + |x| / linear_within), between +-range_high
 #define MATRIX_FLAG_HIDING 8u   // a cell is masked where the hiding buffer has -inf, not where the values have
 #define MATRIX_FLAG_DIFFERENCE 32u  // values minus those of the other buffer
+#define MATRIX_FLAG_WHOLE 64u       // every pixel of the rectangle has a cell, the nearest
 #define MATRIX_FLAG_UPPER 16u   // only cells above the diagonal: the other half is another picture's
 
 struct MatrixView {
