@@ -137,6 +137,12 @@ Result<Plan> Engine::plan_append(const FoveaAppendDesc& desc) {
 Result<Plan> Engine::plan_map_tile(const FoveaAttentionDesc& given, const FoveaMapTileDesc& tile) {
     FoveaAttentionDesc attention = given;
     if (state_->reference) attention.kernel = FOVEA_KERNEL_REFERENCE;
+    const double measured = state_->backend->measured_slice_cost();
+    if (attention.max_slice_cost == 0 && measured > 0) {
+        attention.max_slice_cost = measured;
+        if (Result<Plan> plan = fovea::plan_map_tile(facts(), attention, tile)) return plan;
+        attention.max_slice_cost = 0;  // what was measured is no reason to refuse a tile
+    }
     return fovea::plan_map_tile(facts(), attention, tile);
 }
 

@@ -83,6 +83,22 @@ void run(const Desc& sound, Bytes bytes, const FoveaDeviceFacts& facts, Make mak
     fuzz::require(diag.code == code && diag.field[0] && diag.text[0], "an error names a field and says why");
 }
 
+// A tile is planned from two descriptions: one of them is wrong.
+void run_map_tile(bool spoil_tile, const FoveaAttentionDesc& call, Bytes bytes,
+                  const FoveaDeviceFacts& facts) {
+    const FoveaMapTileDesc tile{sizeof(FoveaMapTileDesc), 1, 1, 2, 5, 24, 8, 57, 13, 12, 3, 0};
+    if (spoil_tile)
+        run(tile, bytes, facts,
+            [&](const FoveaDeviceFacts* f, const FoveaMapTileDesc* spoilt,
+                const FoveaHostAllocator* allocator, FoveaPlan* out,
+                FoveaDiag* diag) { return foveaPlanMapTile(f, &call, spoilt, allocator, out, diag); });
+    else
+        run(call, bytes, facts,
+            [&](const FoveaDeviceFacts* f, const FoveaAttentionDesc* spoilt,
+                const FoveaHostAllocator* allocator, FoveaPlan* out,
+                FoveaDiag* diag) { return foveaPlanMapTile(f, spoilt, &tile, allocator, out, diag); });
+}
+
 FoveaDeviceFacts facts_of(std::uint32_t choice) {
     if (choice % 3 == 0) return *cpu_facts(2);
     return choice % 3 == 1 ? test::floor_facts() : test::gpu_facts();
@@ -92,11 +108,11 @@ FoveaDeviceFacts facts_of(std::uint32_t choice) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     Bytes bytes{data, size};
-    const std::uint32_t operation = bytes.next(1) % 4;
+    const std::uint32_t operation = bytes.next(1) % 6;
     const FoveaDeviceFacts facts = facts_of(bytes.next(1));
+    Attention call;
+    call.batch(2).heads(4, 2).lengths(33, 65).dims(24, 16);
     if (operation == 0) {
-        Attention call;
-        call.batch(2).heads(4, 2).lengths(33, 65).dims(24, 16);
         run(call.desc, bytes, facts, foveaPlanAttention);
         FoveaAttentionDesc copy = call.desc;
         static_cast<void>(foveaCheckAttention(nullptr, &copy, nullptr));
@@ -106,9 +122,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     } else if (operation == 2) {
         run(FoveaLinearDesc{sizeof(FoveaLinearDesc), FOVEA_F32, FOVEA_F32, FOVEA_F32, 8, 7, 1, 0, 30}, bytes,
             facts, foveaPlanLinear);
-    } else {
+    } else if (operation == 3) {
         run(FoveaAppendDesc{sizeof(FoveaAppendDesc), FOVEA_F32, FOVEA_F32, 1, 3, 4, 2, 10, 6}, bytes, facts,
             foveaPlanAppend);
+    } else {
+        run_map_tile(operation == 4, call.desc, bytes, facts);
     }
     return 0;
 }
