@@ -1,7 +1,7 @@
 #include "web_engine.h"
 
+#include "deep_zoom.hpp"
 #include "json_text.hpp"
-#include "map_view.hpp"
 #include "page_model.hpp"
 
 #include <fovea/files.hpp>
@@ -24,7 +24,7 @@ struct Session {
     std::optional<PageModel> model;
     std::vector<PageStage> head_stages;
     std::int32_t head = -1;  // whose stages are held; -1: nobody's
-    std::optional<MapView> map;
+    std::optional<DeepZoom> map;
     TensorSet file;
     std::vector<float> array;
     std::string text, error;
@@ -148,6 +148,37 @@ void write_table(JsonText& json, const PrintedTable& table, const LessonRun& run
         .text(stage ? stage->formula : "");
     json.key("shape").shape(stage ? stage->tensor.shape : Shape{});
     json.key("theirs").texts(table.elements).key("ours").texts(ours).end_object();
+}
+
+void write_piece(JsonText& json, const MapPiece& piece) {
+    const double parts[] = {piece.target.first_row, piece.target.first_key, piece.target.rows,
+                            piece.target.keys,      piece.source_x,         piece.source_y,
+                            piece.source_width,     piece.source_height};
+    json.begin_object()
+        .key("level")
+        .whole(piece.id.level)
+        .key("y")
+        .whole(piece.id.y)
+        .key("x")
+        .whole(piece.id.x);
+    json.key("sampled").boolean(piece.id.sampled).key("exact").boolean(piece.exact).key("at").begin_array();
+    for (const double part : parts) json.number(part);
+    json.end_array().end_object();
+}
+
+// `with_pieces`: what to draw may have changed.
+JsonText map_text(DeepZoom& map, bool with_pieces) {
+    JsonText json;
+    const MapProgress progress = map.tiles().progress();
+    json.begin_object().key("level").whole(progress.level).key("needed").whole(progress.needed);
+    json.key("exact").whole(progress.exact).key("bytes").whole(progress.cached_bytes);
+    if (with_pieces) {
+        json.key("pieces").begin_array();
+        for (const MapPiece& piece : map.pieces()) write_piece(json, piece);
+        json.end_array();
+    }
+    json.end_object();
+    return json;
 }
 
 }  // namespace
@@ -345,10 +376,12 @@ const char* webLesson(const char* name) {
     return s.answer(json);
 }
 
-int32_t webMapBegin(uint32_t tokens, uint32_t dim, uint32_t seed) {
-    if (tokens < 1 || tokens > 65536 || dim < 8 || dim > 128)
-        return session().refuse("1 to 65536 tokens of width 8 to 128");
-    session().map.emplace(tokens, dim, seed);
+int32_t webMapBegin(uint32_t tokens) {
+    Session& s = session();
+    s.map.reset();
+    Result<DeepZoom> map = DeepZoom::of_tokens(tokens);
+    if (s.failed(map)) return 0;
+    s.map.emplace(std::move(*map));
     return 1;
 }
 
@@ -360,17 +393,33 @@ double webMapPrepare(double max_flops) {
     return *progress;
 }
 
-float* webMapTile(int32_t level, int32_t row, int32_t column, int32_t rows, int32_t columns,
-                  int32_t sampled) {
+const char* webMapView(double row, double key, double rows, double keys, uint32_t width, uint32_t height) {
     Session& s = session();
     if (!s.map) return s.refuse("webMapBegin comes first"), nullptr;
-    if (level < 0 || level > 16 || rows < 1 || rows > 1024 || columns < 1 || columns > 1024)
-        return s.refuse("a tile has 1 to 1024 rows and columns of 1 to 65536 cells"), nullptr;
-    return const_cast<float*>(s.map->tile(*s.engine, level, row, column, rows, columns, sampled != 0).data());
+    s.map->set_view({0, 0, {row, key, rows, keys}, width, height});
+    return s.answer(map_text(*s.map, true));
 }
 
-double webMapCell(uint32_t query, uint32_t key) {
-    return session().map ? session().map->cell(query, key) : 0;
+const char* webMapStep(double max_flops) {
+    Session& s = session();
+    if (!s.map) return s.refuse("webMapBegin comes first"), nullptr;
+    const Result<bool> finished = s.map->step(*s.engine, max_flops);
+    if (s.failed(finished)) return nullptr;
+    return s.answer(map_text(*s.map, *finished));
+}
+
+float* webMapPixels(uint32_t level, uint32_t y, uint32_t x, int32_t sampled) {
+    Session& s = session();
+    const MapTileId id{0, 0, level, y, x, sampled != 0};
+    const MapPixels* pixels = s.map ? s.map->tiles().find(id) : nullptr;
+    if (!pixels) return s.refuse("there is no such tile"), nullptr;
+    s.array = map_values(s.map->tiles(), id, *pixels, MapReducer::mass);
+    s.array.insert(s.array.end(), pixels->max.begin(), pixels->max.end());
+    return s.array.data();
+}
+
+double webMapCell(double query, double key) {
+    return session().map ? session().map->weight(std::uint64_t(query), std::uint64_t(key)) : 0;
 }
 
 double webBench(uint32_t heads, uint32_t tokens, uint32_t dim, int32_t threads, int32_t repeats) {

@@ -60,16 +60,22 @@ WEB_API const char* webLessons(void);
  * exact. */
 WEB_API const char* webLesson(const char* name);
 
-/* Deep zoom: a map of the weights of one long head, never held as a matrix. webMapBegin makes a synthetic
- * sequence; webMapPrepare runs the next part of the forward pass and returns its progress, 1 when done. */
-WEB_API int32_t webMapBegin(uint32_t tokens, uint32_t dim, uint32_t seed);
+/* Deep zoom: the weights of one long head as tiles of 256 x 256 pixels, never held as a matrix. webMapBegin
+ * makes a synthetic sequence; webMapPrepare runs the next part of the forward pass and returns its progress,
+ * 1 when done. */
+WEB_API int32_t webMapBegin(uint32_t tokens);
 WEB_API double webMapPrepare(double max_flops);
-/* Pixels [rows, columns] of 2^level x 2^level cells from (row, column) in pixels: float32 mass, then float32
- * max. With sampled != 0 one cell stands for each pixel. */
-WEB_API float* webMapTile(int32_t level, int32_t row, int32_t column, int32_t rows, int32_t columns,
-                          int32_t sampled);
+/* JSON: progress ("level", tiles "needed" and "exact", "bytes" held) and "pieces", what to draw and in which
+ * order: tile (level, y, x, sampled), whether it is exact, and "at": first row, first key, rows and keys of
+ * the map that it covers, then x, y, width and height within the tile's pixels. webMapStep computes about
+ * `max_flops` of the tile that the view needs next; pieces only where a tile was finished. */
+WEB_API const char* webMapView(double row, double key, double rows, double keys, uint32_t width,
+                               uint32_t height);
+WEB_API const char* webMapStep(double max_flops);
+/* A tile's pixels [256, 256]: mass, then the largest weight. NaN where something was no number. */
+WEB_API float* webMapPixels(uint32_t level, uint32_t y, uint32_t x, int32_t sampled);
 /* The weight of one cell in float64 from q, k and lse. */
-WEB_API double webMapCell(uint32_t query, uint32_t key);
+WEB_API double webMapCell(double query, double key);
 
 /* 256 colours, red, green, blue: "viridis", "magma", "cividis", "grey", "blue-orange" of the inspection
  * library (any other name: grey), "ink" and "balance" in the page's colours, light or dark. */

@@ -1,7 +1,7 @@
 // Calls the engine module's C functions. Used by the Worker, and at build time for the numbers in the HTML.
 import { allTables, type Tables } from "./colors.ts";
 import type { EngineModule, Pointer } from "./engine_abi.ts";
-import type { Computed, FileTensor, HeadStats, LessonName, LessonResult, OwnTensors, Stage, Steps } from "./protocol.ts";
+import type { Computed, FileTensor, HeadStats, LessonName, LessonResult, MapShown, OwnTensors, Stage, Steps, TileId, TilePixels } from "./protocol.ts";
 
 export class EngineSession {
     constructor(private readonly module: EngineModule) {}
@@ -84,8 +84,8 @@ export class EngineSession {
     lessons(): LessonName[] { return this.json<LessonName[]>(this.module._webLessons()); }
     lesson(name: string): LessonResult { return this.withText(name, (address) => this.json<LessonResult>(this.module._webLesson(address))); }
 
-    mapBegin(tokens: number, dim: number, seed: number): null {
-        if (!this.module._webMapBegin(tokens, dim, seed)) this.fail();
+    mapBegin(tokens: number): null {
+        if (!this.module._webMapBegin(tokens)) this.fail();
         return null;
     }
     mapPrepare(maxFlops: number): number {
@@ -93,11 +93,17 @@ export class EngineSession {
         if (progress < 0) this.fail();
         return progress;
     }
-    mapTile(level: number, row: number, column: number, rows: number, columns: number, sampled: boolean) {
+    mapView(row: number, key: number, rows: number, keys: number, width: number, height: number): MapShown {
+        return this.json<MapShown>(this.module._webMapView(row, key, rows, keys, width, height));
+    }
+    mapStep(maxFlops: number): MapShown & { ms: number } {
         const begin = performance.now();
-        const count = rows * columns;
-        const both = this.floats(this.module._webMapTile(level, row, column, rows, columns, sampled ? 1 : 0), 2 * count);
-        return { mass: both.slice(0, count), max: both.slice(count), ms: performance.now() - begin };
+        const shown = this.json<MapShown>(this.module._webMapStep(maxFlops));
+        return { ...shown, ms: performance.now() - begin };
+    }
+    mapPixels({ level, y, x, sampled }: TileId): TilePixels {
+        const count = 256 * 256, both = this.floats(this.module._webMapPixels(level, y, x, sampled ? 1 : 0), 2 * count);
+        return { mass: both.slice(0, count), max: both.slice(count) };
     }
     mapCell(row: number, column: number): number { return this.module._webMapCell(row, column); }
 

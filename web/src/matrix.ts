@@ -34,19 +34,20 @@ export interface MatrixHandlers {
 const maxCell = 92, minDigits = 30, wideDigits = 60, maxHeight = 640;
 const fonts = '"Inter", system-ui, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Liberation Sans", Arial, sans-serif';
 
-interface Layout { left: number; top: number; right: number; cell: number; width: number; height: number; slanted: boolean; labels: boolean }
+interface Layout { left: number; top: number; right: number; bottom: number; cell: number; width: number; height: number; slanted: boolean; labels: boolean }
 
 export class MatrixView {
     private readonly canvas = document.createElement("canvas");
     private readonly grid = document.createElement("div");
     private content: MatrixContent | null = null;
-    private layout: Layout = { left: 0, top: 0, right: 0, cell: 1, width: 1, height: 1, slanted: false, labels: true };
+    private layout: Layout = { left: 0, top: 0, right: 0, bottom: 0, cell: 1, width: 1, height: 1, slanted: false, labels: true };
     private picked: [number, number] = [0, 0];
     private hovered: [number, number] | null = null;
     private zoom = 1;
     private origin: [number, number] = [0, 0]; // first visible cell: row, column (fractions)
     private frame = 0;
     private image: HTMLCanvasElement | null = null;
+    private columnSums: Float32Array | null = null;
     scale: Scale = { table: new Uint8Array(768), low: 0, high: 1, log: false };
     painting = false;
     private scaleFor: string | undefined; // the theme that `scale` was made for
@@ -74,7 +75,7 @@ export class MatrixView {
         const highest = content.high ?? high;
         const lowest = content.log ? logFloor(content.low ?? low, highest) : content.low ?? low;
         this.scale = { table: colorTable(map), low: lowest, high: highest, log: content.log };
-        this.image = null;
+        this.image = this.columnSums = null;
         this.pick(Math.min(this.picked[0], content.rows - 1), Math.min(this.picked[1], content.columns - 1));
     }
 
@@ -220,7 +221,7 @@ export class MatrixView {
 
     private reveal(): void {
         if (this.zoom <= 1 || !this.content) return;
-        const [visibleRows, visibleColumns] = [(this.layout.height - this.layout.top) / this.layout.cell, (this.layout.width - this.layout.left - this.layout.right) / this.layout.cell];
+        const [visibleRows, visibleColumns] = [(this.layout.height - this.layout.top - this.layout.bottom) / this.layout.cell, (this.layout.width - this.layout.left - this.layout.right) / this.layout.cell];
         const into = (at: number, first: number, count: number) => (at < first ? at : at + 1 > first + count ? at + 1 - count : first);
         this.origin = [into(this.picked[0], this.origin[0], visibleRows), into(this.picked[1], this.origin[1], visibleColumns)];
     }
@@ -239,10 +240,12 @@ export class MatrixView {
         const cell = base * this.zoom;
         const slanted = columnWidth + 10 > base;
         const top = slanted ? Math.min(110, columnWidth * 0.72 + 18) : 30;
+        // Column sums: as digits where they fit, else as bars.
+        const bottom = content.sums ? 30 : 0;
         // The last slanted label leans out to the right.
         this.layout = {
-            left, top, right, cell, slanted, labels: labels && cell >= 11,
-            width: Math.min(available, left + base * content.columns + Math.max(right, slanted ? Math.min(80, columnWidth * 0.72) : 0)), height: top + base * content.rows + 2,
+            left, top, right, bottom, cell, slanted, labels: labels && cell >= 11,
+            width: Math.min(available, left + base * content.columns + Math.max(right, slanted ? Math.min(80, columnWidth * 0.72) : 0)), height: top + base * content.rows + 2 + bottom,
         };
         const limit = (origin: number, count: number) => Math.max(0, Math.min(origin, count - count / this.zoom));
         this.origin = [limit(this.origin[0], content.rows), limit(this.origin[1], content.columns)];
@@ -272,11 +275,13 @@ export class MatrixView {
         const colors = { ink: style.getPropertyValue("--ink"), soft: style.getPropertyValue("--soft"), accent: style.getPropertyValue("--accent"), surface: style.getPropertyValue("--surface"), line: style.getPropertyValue("--line"), faint: style.getPropertyValue("--faint") };
         this.paintCells(context, colors);
         this.paintLabels(context, colors);
+        this.paintColumnSums(context, colors);
+        if (this.zoom > 1) this.paintMinimap(context, colors);
     }
 
     private visible(): [number, number, number, number] {
         const { left, top, right, cell, width, height } = this.layout, content = this.content!;
-        const bottomRow = Math.min(content.rows, Math.ceil(this.origin[0] + (height - top) / cell));
+        const bottomRow = Math.min(content.rows, Math.ceil(this.origin[0] + (height - top - this.layout.bottom) / cell));
         const lastColumn = Math.min(content.columns, Math.ceil(this.origin[1] + (width - left - (this.zoom > 1 ? right : 0)) / cell));
         return [Math.floor(this.origin[0]), bottomRow, Math.floor(this.origin[1]), lastColumn];
     }
@@ -291,7 +296,7 @@ export class MatrixView {
         const [r0, r1, c0, c1] = this.visible();
         context.save();
         context.beginPath();
-        context.rect(left - 3, top - 3, width - left + 3, height - top + 3);
+        context.rect(left - 3, top - 3, width - left + 3, height - top + 3 - this.layout.bottom);
         context.clip();
         if (cell < 5) this.paintImage(context);
         else {
@@ -386,8 +391,54 @@ export class MatrixView {
         context.strokeRect(x - 4.5, y - 4.5, 9, 9);
     }
 
+    // What each key receives from all queries.
+    private paintColumnSums(context: CanvasRenderingContext2D, colors: Record<string, string>): void {
+        const content = this.content!, { left, bottom, cell, height, width } = this.layout;
+        if (!bottom) return;
+        this.columnSums ??= Float32Array.from({ length: content.columns }, (_, j) => { let sum = 0; for (let i = 0; i < content.rows; ++i) sum += this.value(i, j); return sum; });
+        const [, , c0, c1] = this.visible(), digits = cell >= minDigits, base = height - bottom + 8;
+        const top = this.columnSums.reduce((a, b) => Math.max(a, b), 1e-30);
+        context.save();
+        context.beginPath();
+        context.rect(left, base - 4, width - left, bottom);
+        context.clip();
+        context.font = `450 12px ${fonts}`;
+        context.textAlign = "center";
+        context.textBaseline = "middle";
+        for (let j = c0; j < c1; ++j) {
+            const x = left + (j - this.origin[1]) * cell, tall = Math.max(1, 18 * this.columnSums[j] / top);
+            context.fillStyle = j === this.picked[1] ? colors.accent : colors.soft;
+            if (digits) context.fillText(cell >= wideDigits ? fixed(this.columnSums[j], 3) : short(this.columnSums[j]), x + cell / 2 - 1, base + 8);
+            else context.fillRect(x, base + 20 - tall, Math.max(0.5, cell - (cell >= 9 ? 1 : 0)), tall);
+        }
+        context.restore();
+        if (left < 45) return;
+        context.font = `450 12px ${fonts}`;
+        context.fillStyle = colors.soft;
+        context.textAlign = "right";
+        context.textBaseline = "middle";
+        context.fillText("sum", left - 9, base + 8);
+    }
+
+    // The whole matrix in the corner, with what is in view.
+    private paintMinimap(context: CanvasRenderingContext2D, colors: Record<string, string>): void {
+        const content = this.content!, { left, top, bottom, width, height } = this.layout, longest = Math.max(content.rows, content.columns);
+        const w = 110 * content.columns / longest, h = 110 * content.rows / longest, x = width - w - 8, y = height - bottom - h - 8;
+        context.fillStyle = colors.surface;
+        context.fillRect(x - 5, y - 5, w + 10, h + 10);
+        context.imageSmoothingEnabled = longest > 110;
+        context.drawImage(this.cellPicture()!, x, y, w, h);
+        context.strokeStyle = colors.line;
+        context.lineWidth = 1;
+        context.strokeRect(x - 5.5, y - 5.5, w + 11, h + 11);
+        context.strokeStyle = colors.accent;
+        context.lineWidth = 2;
+        const rows = (height - top - bottom) / this.layout.cell, columns = (width - left) / this.layout.cell;
+        context.strokeRect(x + this.origin[1] / content.columns * w, y + this.origin[0] / content.rows * h, Math.min(1, columns / content.columns) * w, Math.min(1, rows / content.rows) * h);
+    }
+
     private paintLabels(context: CanvasRenderingContext2D, colors: Record<string, string>): void {
-        const content = this.content!, { left, top, right, cell, slanted, labels, height } = this.layout;
+        const content = this.content!, { left, top, right, bottom, cell, slanted, labels, height } = this.layout;
         const [r0, r1, c0, c1] = this.visible();
         const strong = (i: number, axis: 0 | 1) => i === this.picked[axis] || i === this.hovered?.[axis];
         const stride = labels ? 1 : Math.max(1, Math.ceil(40 / cell));
@@ -408,7 +459,7 @@ export class MatrixView {
         context.textBaseline = "middle";
         for (let i = r0; i < r1; ++i) {
             const y = top + (i + 0.5 - this.origin[0]) * cell - gap / 2;
-            if (y < top - 2 || y > height || !put(i, 0)) continue;
+            if (y < top - 2 || y > height - bottom || !put(i, 0)) continue;
             context.textAlign = "right";
             context.fillText(clip(labels ? content.rowLabels[i] : String(i), left - 10), left - 9, y);
             if (right > 2 && this.zoom === 1 && cell >= 14) {

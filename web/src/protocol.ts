@@ -22,7 +22,11 @@ export interface LessonResult { name: string; title: string; tutorial: string; a
 
 export interface Computed { shared: Stage[]; head: Stage[]; headIndex: number; thumbnails: Float32Array | null; thumbnailSize: number; stats: HeadStats[]; ms: number; kernel: string }
 export interface EngineInfo { variant: string; threads: number; target: string; reason: string; abi: number; tables: Tables }
-export interface Tile { mass: Float32Array; max: Float32Array; ms: number }
+export interface TileId { level: number; y: number; x: number; sampled: boolean }
+// `at`: first row, first key, rows, keys of the map; x, y, width, height within the tile's pixels.
+export interface MapPiece extends TileId { exact: boolean; at: number[] }
+export interface MapShown { level: number; needed: number; exact: number; bytes: number; pieces?: MapPiece[] }
+export interface TilePixels { mass: Float32Array; max: Float32Array }
 export interface OwnTensors { shape: TensorShape; q: Float32Array; k: Float32Array; v: Float32Array | null }
 
 export interface Requests {
@@ -35,10 +39,12 @@ export interface Requests {
     fileTensor: { ask: { index: number }; answer: Float32Array };
     lessons: { ask: null; answer: LessonName[] };
     lesson: { ask: { name: string }; answer: LessonResult };
-    mapBegin: { ask: { tokens: number; dim: number; seed: number }; answer: null };
+    mapBegin: { ask: { tokens: number }; answer: null };
     mapPrepare: { ask: { maxFlops: number }; answer: number };
-    mapTile: { ask: { level: number; row: number; column: number; rows: number; columns: number; sampled: boolean }; answer: Tile };
-    mapCell: { ask: { row: number; column: number }; answer: number };
+    mapView: { ask: { row: number; key: number; rows: number; keys: number; width: number; height: number }; answer: MapShown };
+    mapStep: { ask: { maxFlops: number }; answer: MapShown & { ms: number } };
+    mapPixels: { ask: TileId; answer: TilePixels };
+    mapCell: { ask: { query: number; key: number }; answer: number };
     bench: { ask: { heads: number; tokens: number; dim: number; threads: number; repeats: number }; answer: number };
 }
 export type Kind = keyof Requests;

@@ -1,6 +1,6 @@
 // The workbench: rail, matrix, colour scale and inspector.
 import { labels, type App, type Result } from "./app.ts";
-import { css, type Rgb } from "./colors.ts";
+import { css, histogram, type Rgb, type Scale } from "./colors.ts";
 import { byId, input, select } from "./dom.ts";
 import { fixed, formula, number, ordinal, shapeText } from "./format.ts";
 import { inspectorHtml, introHtml, levelsHtml, railHtml, tableHtml } from "./views.ts";
@@ -16,6 +16,8 @@ const copyButtons = `<p class="copies"><span class="label">Copy these steps as</
 export class Workbench {
     readonly matrix: MatrixView;
     private derivation = 0;
+    private barScale: Scale | null = null;
+    private dragFrom: Scale | null = null;
 
     constructor(private readonly app: App) {
         this.matrix = new MatrixView(byId("matrix"), {
@@ -40,6 +42,7 @@ export class Workbench {
         select("map").addEventListener("change", () => app.change({ map: select("map").value }, { numbers: false }));
         select("head").addEventListener("change", () => app.change({ head: Number(select("head").value) }));
         byId("as-table").addEventListener("click", () => app.change({ table: !app.state.table }, { numbers: false }));
+        this.dragRange();
         app.onResult.add(() => this.show());
         app.onState.add(() => this.show());
     }
@@ -130,9 +133,16 @@ export class Workbench {
     private showScale(content: MatrixContent): void {
         const { scale } = this.matrix, { state } = this.app;
         const canvas = byId<HTMLCanvasElement>("bar"), context = canvas.getContext("2d")!;
-        for (let i = 0; i < 256; ++i) {
-            context.fillStyle = css([...scale.table.subarray(3 * i, 3 * i + 3)] as Rgb);
-            context.fillRect(i, 0, 1, 1);
+        if (this.barScale !== scale) { // one for each set of numbers and range
+            this.barScale = scale;
+            context.clearRect(0, 0, 256, 28);
+            const bins = histogram(content.data, scale, 64), top = Math.log1p(bins.reduce((a, b) => Math.max(a, b), 1));
+            context.fillStyle = getComputedStyle(canvas).getPropertyValue("--strong-line");
+            bins.forEach((count, i) => { const tall = count ? Math.max(1, Math.round(16 * Math.log1p(count) / top)) : 0; context.fillRect(4 * i, 17 - tall, 3, tall); });
+            for (let i = 0; i < 256; ++i) {
+                context.fillStyle = css([...scale.table.subarray(3 * i, 3 * i + 3)] as Rgb);
+                context.fillRect(i, 18, 1, 10);
+            }
         }
         canvas.setAttribute("aria-label", `Colour scale of ${content.name} from ${number(scale.low)} to ${number(scale.high)}`);
         for (const [id, value] of [["low", scale.low], ["high", scale.high]] as const) {
@@ -141,6 +151,26 @@ export class Workbench {
         }
         input("log").checked = state.log;
         select("map").value = state.map;
+    }
+
+    // The nearer end of the range follows the pointer; the fields beside the bar do the same for keyboards.
+    private dragRange(): void {
+        const canvas = byId<HTMLCanvasElement>("bar");
+        let end: "low" | "high" | null = null;
+        const at = (event: PointerEvent) => Math.max(0, Math.min(1, event.offsetX / canvas.clientWidth));
+        canvas.addEventListener("pointerdown", (event) => {
+            end = at(event) < 0.5 ? "low" : "high";
+            this.dragFrom = this.matrix.scale;
+            canvas.setPointerCapture(event.pointerId);
+        });
+        canvas.addEventListener("pointermove", (event) => {
+            if (!end || !this.dragFrom) return;
+            const { low, high, log } = this.dragFrom, place = at(event);
+            const value = log ? low * (high / low) ** place : low + (high - low) * place;
+            this.app.change({ [end]: String(Number(value.toPrecision(3))) }, { numbers: false, burst: `range ${end}` });
+        });
+        for (const type of ["pointerup", "pointercancel"] as const) canvas.addEventListener(type, () => { end = null; });
+        canvas.addEventListener("dblclick", () => this.app.change({ low: "", high: "" }, { numbers: false }));
     }
 
     pick(row: number, column: number): void {

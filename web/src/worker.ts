@@ -87,10 +87,12 @@ async function answer(request: Request): Promise<unknown> {
         case "fileTensor": return fileTensor(ask.index);
         case "lessons": return session.lessons();
         case "lesson": return session.lesson(ask.name);
-        case "mapBegin": return session.mapBegin(ask.tokens, ask.dim, ask.seed);
+        case "mapBegin": return session.mapBegin(ask.tokens);
         case "mapPrepare": return session.mapPrepare(ask.maxFlops);
-        case "mapTile": return session.mapTile(ask.level, ask.row, ask.column, ask.rows, ask.columns, ask.sampled);
-        case "mapCell": return session.mapCell(ask.row, ask.column);
+        case "mapView": return session.mapView(ask.row, ask.key, ask.rows, ask.keys, ask.width, ask.height);
+        case "mapStep": return session.mapStep(ask.maxFlops);
+        case "mapPixels": return session.mapPixels(ask as never);
+        case "mapCell": return session.mapCell(ask.query, ask.key);
         case "bench": return session.bench(ask.heads, ask.tokens, ask.dim, ask.threads, ask.repeats);
     }
 }

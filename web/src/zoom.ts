@@ -1,27 +1,37 @@
-// Deep zoom: tiles of a map that is never stored, exact ones replacing sampled ones as they are computed.
+// Deep zoom: a map that is never stored. The engine's scheduler says which tiles a view needs and what to draw until they
+// are exact; here they are coloured, drawn and moved.
 import type { App } from "./app.ts";
-import { colorAt, colorTable, type Scale } from "./colors.ts";
-import { byId } from "./dom.ts";
+import { colorTable, isDark, logFloor, type Scale } from "./colors.ts";
+import { byId, select } from "./dom.ts";
 import { duration, number } from "./format.ts";
-import type { Tile } from "./protocol.ts";
+import type { MapPiece, MapShown, TileId, TilePixels } from "./protocol.ts";
 
-const tokens = 16384, dim = 32, seed = 7;
-const side = 128; // pixels of a tile's edge
-const prepareFlops = 1e8;
-const maxTiles = 512;
+const side = 256; // pixels of a tile's edge
+const maxTiles = 160;
+const stepMs = 10; // how long the engine's thread may be deaf to a pick or a new view
+const samplesKept = 600;
 
-interface Held { tile: Tile; exact: boolean; image: HTMLCanvasElement | null; paintedFor: string }
+interface Held { pixels: TilePixels; image: HTMLCanvasElement; paintedFor: string }
+const keyOf = (id: TileId) => `${id.level}/${id.y}/${id.x}${id.sampled ? "s" : ""}`;
 
 export class DeepZoom {
     private readonly canvas = byId<HTMLCanvasElement>("zoom-canvas");
-    private tiles = new Map<string, Held>();
-    private center: [number, number] = [tokens / 2, tokens / 2]; // row, column
+    private tokens = 16384;
+    private held = new Map<string, Held>(); // the longest unused first
+    private pieces: MapPiece[] = [];
+    private shown: MapShown | null = null;
+    private center: [number, number] = [0, 0]; // row, key
     private cellsPerPixel = 32;
-    private reducer: "mass" | "max" = "mass";
-    private working = false;
+    private reducer: keyof TilePixels = "mass";
+    private picked: [number, number] | null = null;
     private started = false;
+    private moved = false; // the engine does not know the view yet
+    private working = false;
+    private maxFlops = 2e7;
     private frame = 0;
-    private parts = new Map<string, number>(); // next pixel row of tiles begun
+    private lastFrame = 0;
+    // Milliseconds: of each drawing, and between two frames while the map moves.
+    readonly drawTimes: number[] = [];
     readonly frameTimes: number[] = [];
 
     constructor(private readonly app: App) {
@@ -29,34 +39,46 @@ export class DeepZoom {
         byId("zoom-in").addEventListener("click", () => this.zoom(0.5));
         byId("zoom-out").addEventListener("click", () => this.zoom(2));
         byId("zoom-fit").addEventListener("click", () => this.fit());
+        select("zoom-tokens").addEventListener("change", () => { if (this.started) void this.begin(); });
         for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="reducer"]'))
-            radio.addEventListener("change", () => { this.reducer = radio.value as "mass" | "max"; this.draw(); });
+            radio.addEventListener("change", () => { this.reducer = radio.value as keyof TilePixels; this.draw(); });
         this.listen();
-        new ResizeObserver(() => this.draw()).observe(this.canvas);
+        new ResizeObserver(() => this.view()).observe(this.canvas);
         app.onState.add(() => this.draw());
     }
 
     // The engine was started anew: what it held is gone.
     restart(): void {
         this.started = false;
-        this.tiles.clear();
-        this.parts.clear();
+        this.forget();
         byId("zoom-body").hidden = true;
         byId("zoom-start-box").hidden = false;
     }
 
+    private forget(): void {
+        this.held.clear();
+        this.pieces = [];
+        this.shown = this.picked = null;
+        byId("zoom-tag").textContent = "";
+    }
+
     private async begin(): Promise<void> {
+        const { engine } = this.app;
         byId<HTMLButtonElement>("zoom-start").disabled = true;
-        const start = performance.now();
+        this.started = false;
+        this.forget();
+        const start = performance.now(), tokens = Number(select("zoom-tokens").value);
         try {
-            await this.app.engine.ask("mapBegin", { tokens, dim, seed });
+            await engine.ask("mapBegin", { tokens });
+            this.tokens = tokens;
             byId("zoom-start-box").hidden = true;
             byId("zoom-body").hidden = false;
             for (let progress = 0; progress < 1; ) {
-                progress = await this.app.engine.ask("mapPrepare", { maxFlops: prepareFlops });
-                byId("zoom-status").textContent = `Forward pass: ${Math.floor(progress * 100)}%`;
+                progress = await engine.ask("mapPrepare", { maxFlops: 1e8 });
+                byId("zoom-pick").textContent = `Forward pass: ${Math.floor(progress * 100)}%`;
             }
-            byId("zoom-status").textContent = `Forward pass of ${tokens.toLocaleString("en")} tokens: ${duration(performance.now() - start)}`;
+            byId("zoom-pick").textContent = `Forward pass of ${tokens.toLocaleString("en")} tokens: ${duration(performance.now() - start)}`;
+            this.canvas.setAttribute("aria-label", `Map of the attention weights of ${tokens.toLocaleString("en")} tokens`);
             this.started = true;
             this.fit();
         } catch (error) {
@@ -70,35 +92,48 @@ export class DeepZoom {
     private get size(): [number, number] { return [this.canvas.clientWidth, this.canvas.clientHeight]; }
 
     private fit(): void {
-        const [width, height] = this.size;
-        this.cellsPerPixel = tokens / Math.max(1, Math.min(width, height) - 16);
-        this.center = [tokens / 2, tokens / 2];
-        this.draw();
+        this.cellsPerPixel = this.tokens / Math.max(1, Math.min(...this.size) - 16);
+        this.center = [this.tokens / 2, this.tokens / 2];
+        this.view();
     }
 
     private zoom(factor: number, x = this.size[0] / 2, y = this.size[1] / 2): void {
         const [width, height] = this.size;
-        const next = Math.min(tokens / 64, Math.max(1 / 24, this.cellsPerPixel * factor));
-        const move = (at: number, pixel: number, extent: number) => Math.max(0, Math.min(tokens, at + (pixel - extent / 2) * (this.cellsPerPixel - next)));
+        const next = Math.min(this.tokens / 64, Math.max(1 / 24, this.cellsPerPixel * factor));
+        const move = (at: number, pixel: number, extent: number) => Math.max(0, Math.min(this.tokens, at + (pixel - extent / 2) * (this.cellsPerPixel - next)));
         this.center = [move(this.center[0], y, height), move(this.center[1], x, width)];
         this.cellsPerPixel = next;
-        this.draw();
+        this.view();
     }
 
     private pan(dx: number, dy: number): void {
-        const keep = (v: number) => Math.max(0, Math.min(tokens, v));
+        const keep = (v: number) => Math.max(0, Math.min(this.tokens, v));
         this.center = [keep(this.center[0] - dy * this.cellsPerPixel), keep(this.center[1] - dx * this.cellsPerPixel)];
+        this.view();
+    }
+
+    private view(): void {
+        this.moved = true;
         this.draw();
+        void this.work();
+    }
+
+    private cellAt(x: number, y: number): [number, number] | null {
+        const [width, height] = this.size;
+        const row = Math.floor(this.center[0] + (y - height / 2) * this.cellsPerPixel), key = Math.floor(this.center[1] + (x - width / 2) * this.cellsPerPixel);
+        return row < 0 || key < 0 || row >= this.tokens || key >= this.tokens ? null : [row, key];
     }
 
     private listen(): void {
         const pointers = new Map<number, PointerEvent>();
         const { canvas } = this;
-        canvas.addEventListener("pointerdown", (event) => { pointers.set(event.pointerId, event); canvas.setPointerCapture(event.pointerId); });
+        let dragged = 0;
+        canvas.addEventListener("pointerdown", (event) => { pointers.set(event.pointerId, event); canvas.setPointerCapture(event.pointerId); dragged = 0; });
         canvas.addEventListener("pointermove", (event) => {
             const last = pointers.get(event.pointerId);
-            if (!last) { void this.describe(event); return; }
+            if (!last) { const cell = this.cellAt(event.offsetX, event.offsetY); if (cell && !this.picked) void this.describe(cell); return; }
             const other = [...pointers.values()].find((p) => p.pointerId !== event.pointerId);
+            dragged += Math.hypot(event.clientX - last.clientX, event.clientY - last.clientY);
             if (other) {
                 const box = canvas.getBoundingClientRect();
                 const distance = (p: PointerEvent) => Math.max(1, Math.hypot(p.clientX - other.clientX, p.clientY - other.clientY));
@@ -106,7 +141,11 @@ export class DeepZoom {
             } else this.pan(event.clientX - last.clientX, event.clientY - last.clientY);
             pointers.set(event.pointerId, event);
         });
-        for (const type of ["pointerup", "pointercancel"] as const) canvas.addEventListener(type, (event) => pointers.delete(event.pointerId));
+        canvas.addEventListener("pointerup", (event) => {
+            if (pointers.size === 1 && dragged < 4) this.pick(this.cellAt(event.offsetX, event.offsetY));
+            pointers.delete(event.pointerId);
+        });
+        canvas.addEventListener("pointercancel", (event) => pointers.delete(event.pointerId));
         canvas.addEventListener("wheel", (event) => {
             if (document.activeElement !== canvas && !event.ctrlKey && !event.metaKey) return; // click it first
             event.preventDefault();
@@ -116,6 +155,7 @@ export class DeepZoom {
             const moves: Record<string, () => void> = {
                 ArrowUp: () => this.pan(0, 60), ArrowDown: () => this.pan(0, -60), ArrowLeft: () => this.pan(60, 0), ArrowRight: () => this.pan(-60, 0),
                 "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2), f: () => this.fit(), Home: () => this.fit(),
+                Enter: () => this.pick(this.cellAt(this.size[0] / 2, this.size[1] / 2)), Escape: () => this.pick(null),
             };
             if (!moves[event.key] || event.ctrlKey || event.metaKey) return;
             event.preventDefault();
@@ -123,56 +163,50 @@ export class DeepZoom {
         });
     }
 
-    private async describe(event: PointerEvent): Promise<void> {
-        if (!this.started || this.working) return;
-        const [width, height] = this.size;
-        const row = Math.floor(this.center[0] + (event.offsetY - height / 2) * this.cellsPerPixel);
-        const column = Math.floor(this.center[1] + (event.offsetX - width / 2) * this.cellsPerPixel);
-        if (row < 0 || column < 0 || row >= tokens || column >= tokens) return;
-        const weight = await this.app.engine.ask("mapCell", { row, column }).catch(() => NaN);
-        byId("zoom-status").textContent = `query ${row.toLocaleString("en")}, key ${column.toLocaleString("en")}: weight ${column > row ? "0 (hidden)" : number(weight)}`;
+    private pick(cell: [number, number] | null): void {
+        this.picked = cell;
+        if (cell) void this.describe(cell);
+        this.draw();
     }
 
-    private get level(): number { return Math.max(0, Math.round(Math.log2(this.cellsPerPixel))); }
-
-    private wanted(): string[] {
-        const [width, height] = this.size, level = this.level, span = side * 2 ** level;
-        const first = (at: number, extent: number) => Math.max(0, Math.floor((at - (extent / 2) * this.cellsPerPixel) / span));
-        const last = (at: number, extent: number) => Math.floor(Math.min(tokens - 1, at + (extent / 2) * this.cellsPerPixel) / span);
-        const found: { key: string; distance: number }[] = [];
-        for (let y = first(this.center[0], height); y <= last(this.center[0], height); ++y)
-            for (let x = first(this.center[1], width); x <= Math.min(y, last(this.center[1], width)); ++x) // above the diagonal nothing is seen
-                found.push({ key: `${level}/${y}/${x}`, distance: Math.hypot((y + 0.5) * span - this.center[0], (x + 0.5) * span - this.center[1]) });
-        return found.sort((a, b) => a.distance - b.distance).map((f) => f.key);
+    // The number is computed from q, k and the row's log-sum-exp, whatever the colours come from.
+    private async describe([query, key]: [number, number]): Promise<void> {
+        if (!this.started) return;
+        const weight = await this.app.engine.ask("mapCell", { query, key }).catch(() => NaN);
+        byId("zoom-pick").textContent = `query ${query.toLocaleString("en")}, key ${key.toLocaleString("en")}: weight ${key > query ? "0, hidden by the causal mask" : number(weight)}`;
     }
 
     private draw(): void {
         if (!this.started || this.frame) return;
-        this.frame = requestAnimationFrame(() => {
+        this.frame = requestAnimationFrame((now) => {
             this.frame = 0;
+            if (this.lastFrame && now - this.lastFrame < 250) keep(this.frameTimes, now - this.lastFrame);
+            this.lastFrame = now;
             const begin = performance.now();
             this.paint();
-            this.frameTimes.push(performance.now() - begin);
-            if (this.frameTimes.length > 600) this.frameTimes.shift();
-            void this.work();
+            keep(this.drawTimes, performance.now() - begin);
         });
     }
 
+    // Mass grows with the number of cells in a pixel; the colours follow a logarithm.
     private scaleFor(level: number): Scale {
-        // Mass grows with the number of cells in a pixel; the colours follow a logarithm.
-        return { table: colorTable("ink"), low: 0, high: this.reducer === "mass" ? Math.min(1, 0.05 * 2 ** level + 0.05) : 0.5, log: true };
+        const high = this.reducer === "mass" ? Math.min(1, 0.05 * 2 ** level + 0.05) : 0.5;
+        return { table: colorTable("ink"), low: logFloor(0, high), high, log: true };
     }
 
-    private image(held: Held, level: number): HTMLCanvasElement {
-        const theme = `${this.reducer} ${document.documentElement.dataset.theme}`;
-        if (held.image && held.paintedFor === theme) return held.image;
-        const scale = this.scaleFor(level), pixels = new ImageData(side, side);
-        const values = held.tile[this.reducer];
-        for (let i = 0; i < values.length; ++i) { pixels.data.set(colorAt(scale, values[i]), 4 * i); pixels.data[4 * i + 3] = 255; }
-        held.image ??= document.createElement("canvas");
-        held.image.width = held.image.height = side;
+    private imageOf(held: Held, level: number): HTMLCanvasElement {
+        const wanted = `${this.reducer} ${isDark()}`;
+        if (held.paintedFor === wanted) return held.image;
+        const scale = this.scaleFor(level), pixels = new ImageData(side, side), colors = new Uint32Array(pixels.data.buffer);
+        const values = held.pixels[this.reducer], table = new Uint32Array(257);
+        for (let i = 0; i < 256; ++i) table[i] = 0xff000000 | scale.table[3 * i + 2] << 16 | scale.table[3 * i + 1] << 8 | scale.table[3 * i];
+        const factor = 255 / Math.log(scale.high / scale.low), shift = Math.log(scale.low);
+        for (let i = 0; i < values.length; ++i) {
+            const x = values[i];
+            colors[i] = x > scale.low ? table[Math.min(255, Math.round((Math.log(x) - shift) * factor))] : x <= scale.low ? table[0] : 0xff9a00d6; // no number: magenta
+        }
         held.image.getContext("2d")!.putImageData(pixels, 0, 0);
-        held.paintedFor = theme;
+        held.paintedFor = wanted;
         return held.image;
     }
 
@@ -186,65 +220,85 @@ export class DeepZoom {
         context.setTransform(ratio, 0, 0, ratio, 0, 0);
         context.clearRect(0, 0, width, height);
         context.imageSmoothingEnabled = this.cellsPerPixel > 1;
-        const current = this.level;
-        // Coarser tiles first, the wanted level on top.
-        const keys = [...this.tiles.keys()].map((key) => key.split("/").map(Number)).filter(([level]) => level >= current).sort((a, b) => b[0] - a[0]);
-        for (const [level, y, x] of keys) {
-            const span = side * 2 ** level, size = span / this.cellsPerPixel;
-            const left = (x * span - this.center[1]) / this.cellsPerPixel + width / 2, top = (y * span - this.center[0]) / this.cellsPerPixel + height / 2;
-            if (left > width || top > height || left + size < 0 || top + size < 0) continue;
-            context.drawImage(this.image(this.tiles.get(`${level}/${y}/${x}`)!, level), left, top, size + 0.5, size + 0.5);
+        const toX = (key: number) => (key - this.center[1]) / this.cellsPerPixel + width / 2, toY = (row: number) => (row - this.center[0]) / this.cellsPerPixel + height / 2;
+        context.save();
+        context.beginPath();
+        context.rect(toX(0), toY(0), this.tokens / this.cellsPerPixel, this.tokens / this.cellsPerPixel);
+        context.clip();
+        for (const piece of this.pieces) {
+            const held = this.held.get(keyOf(piece));
+            if (!held) continue;
+            const [row, key, rows, keys, x, y, w, h] = piece.at;
+            const left = toX(key), top = toY(row), right = toX(key + keys), bottom = toY(row + rows);
+            if (left > width || top > height || right < 0 || bottom < 0) continue;
+            context.drawImage(this.imageOf(held, piece.level), x, y, w, h, left, top, right - left + 0.5, bottom - top + 0.5);
+        }
+        context.restore();
+        if (!this.picked) return;
+        const style = getComputedStyle(this.canvas), x = toX(this.picked[1] + 0.5), y = toY(this.picked[0] + 0.5), half = Math.max(5, 0.5 / this.cellsPerPixel);
+        for (const [color, line] of [[style.getPropertyValue("--surface"), 4], [style.getPropertyValue("--accent"), 2]] as const) {
+            context.strokeStyle = color;
+            context.lineWidth = line;
+            context.strokeRect(x - half, y - half, 2 * half, 2 * half);
         }
     }
 
-    // One request at a time: first samples of all that is in view, then exact tiles from the centre out.
+    // One request at a time: the newest view, the pixels that its pieces lack, then the tile that comes next.
     private async work(): Promise<void> {
         if (this.working || !this.started) return;
         this.working = true;
         try {
-            for (;;) {
-                const wanted = this.wanted();
-                const missing = wanted.find((key) => !this.tiles.has(key));
-                const rough = wanted.find((key) => this.tiles.has(key) && !this.tiles.get(key)!.exact);
-                const key = missing ?? rough;
-                const exact = wanted.filter((k) => this.tiles.get(k)?.exact).length;
-                byId("zoom-status").textContent = `${key ? `${exact} of ${wanted.length} tiles exact, the rest sampled` : "exact"}; ${describeScale(2 ** this.level)}`;
-                if (!key || !this.started) break;
-                await (missing ? this.sample(key) : this.refine(key));
-                this.paint();
+            while (this.started) {
+                if (this.moved) await this.tellView();
+                await this.fetchPixels();
+                if (this.moved) continue;
+                if (!this.shown || this.shown.exact >= this.shown.needed) break;
+                const step = await this.app.engine.ask("mapStep", { maxFlops: this.maxFlops });
+                this.maxFlops = Math.max(1e6, Math.min(2e9, this.maxFlops * Math.min(2, Math.max(0.5, stepMs / Math.max(0.5, step.ms)))));
+                this.take(step);
             }
         } catch (error) {
-            if (this.app.engine.info) this.app.onTrouble((error as Error).message, false);
+            if (this.app.engine.info && this.started) this.app.onTrouble((error as Error).message, false);
         } finally {
             this.working = false;
         }
     }
 
-    private async sample(key: string): Promise<void> {
-        const [level, y, x] = key.split("/").map(Number);
-        const tile = await this.app.engine.ask("mapTile", { level, row: y * side, column: x * side, rows: side, columns: side, sampled: level > 0 });
-        this.hold(key, { tile, exact: level === 0, image: null, paintedFor: "" });
+    private async tellView(): Promise<void> {
+        this.moved = false;
+        const [width, height] = this.size;
+        const rows = height * this.cellsPerPixel, keys = width * this.cellsPerPixel;
+        this.take(await this.app.engine.ask("mapView", { row: this.center[0] - rows / 2, key: this.center[1] - keys / 2, rows, keys, width, height }));
     }
 
-    // Some rows at a time, so that a zoom or a pick never waits long.
-    private async refine(key: string): Promise<void> {
-        const [level, y, x] = key.split("/").map(Number);
-        const held = this.tiles.get(key)!;
-        const begin = this.parts.get(key) ?? 0;
-        const rows = Math.min(side - begin, Math.max(1, Math.floor(side / 4 ** Math.max(0, level - 3)))); 
-        const part = await this.app.engine.ask("mapTile", { level, row: y * side + begin, column: x * side, rows, columns: side, sampled: false });
-        held.tile.mass.set(part.mass, begin * side);
-        held.tile.max.set(part.max, begin * side);
-        held.paintedFor = "";
-        if (begin + rows < side) { this.parts.set(key, begin + rows); return; }
-        this.parts.delete(key);
-        held.exact = true;
+    private take(shown: MapShown): void {
+        this.shown = shown;
+        if (shown.pieces) this.pieces = shown.pieces;
+        const done = shown.exact >= shown.needed, cells = 2 ** shown.level;
+        byId("zoom-tag").textContent = done ? "exact" : `sampled: ${shown.exact} of ${shown.needed} tiles exact`;
+        byId("zoom-tag").dataset.exact = String(done);
+        byId("zoom-status").textContent = cells === 1 ? "a pixel is at most one weight" : `a pixel is ${cells} × ${cells} weights`;
     }
 
-    private hold(key: string, held: Held): void {
-        this.tiles.set(key, held);
-        for (const old of this.tiles.keys()) { if (this.tiles.size <= maxTiles) break; this.tiles.delete(old); this.parts.delete(old); }
+    private async fetchPixels(): Promise<void> {
+        for (const piece of this.pieces) {
+            const key = keyOf(piece), old = this.held.get(key);
+            if (old) { this.held.delete(key); this.held.set(key, old); continue; }
+            const pixels = await this.app.engine.ask("mapPixels", { level: piece.level, y: piece.y, x: piece.x, sampled: piece.sampled }).catch(() => null);
+            if (!pixels) continue; // let go meanwhile
+            const image = document.createElement("canvas");
+            image.width = image.height = side;
+            this.held.set(key, { pixels, image, paintedFor: "" });
+            this.draw();
+            if (this.moved) break;
+        }
+        const wanted = new Set(this.pieces.map(keyOf));
+        for (const key of this.held.keys()) { if (this.held.size <= maxTiles) break; if (!wanted.has(key)) this.held.delete(key); }
+        this.draw();
     }
 }
 
-const describeScale = (cells: number) => (cells === 1 ? "one pixel is one weight" : `one pixel is ${cells} × ${cells} weights`);
+function keep(list: number[], value: number): void {
+    list.push(value);
+    if (list.length > samplesKept) list.shift();
+}

@@ -1,0 +1,52 @@
+// Deep zoom: the weights of a long head as tiles of pixels, from q, k and lse. The matrix is never held; the
+// inspection library's scheduler says which tile comes next, the engine's map tile computes it.
+#pragma once
+
+#include "engine_call.hpp"
+
+#include <fovea/inspect/long_context.hpp>
+#include <fovea/inspect/map_tiles.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace fovea::web {
+
+class DeepZoom {
+  public:
+    static Result<DeepZoom> of_tokens(std::uint32_t tokens);
+
+    std::uint64_t tokens() const { return tiles_.extent().rows; }
+    const MapTiles& tiles() const { return tiles_; }
+    std::vector<MapPiece> pieces() { return tiles_.pieces(); }
+
+    // Runs the next slices of the forward pass that yields lse, about `max_flops` of them. Progress 0..1.
+    Result<double> prepare(Engine& engine, double max_flops);
+
+    // A tile that is no longer in view is given up.
+    void set_view(const MapView& view);
+    // Runs about `max_flops` of the tile that the view needs next. True if a tile was finished.
+    Result<bool> step(Engine& engine, double max_flops);
+
+    // 0 above the diagonal.
+    double weight(std::uint64_t query, std::uint64_t key) const;
+
+  private:
+    DeepZoom(LongContext context);
+    Result<bool> begin_tile(Engine& engine, double max_flops);
+
+    LongContext context_;
+    MapTiles tiles_;
+    std::vector<float> lse_;
+    Plan forward_;
+    std::uint64_t next_forward_slice_ = 0;
+
+    // The tile that is being computed, by slices.
+    std::optional<MapTileId> running_;
+    Plan tile_plan_;
+    std::uint64_t next_tile_slice_ = 0;
+    MapPixels pixels_;
+};
+
+}  // namespace fovea::web
