@@ -24,7 +24,7 @@ export class App {
     // Told of every change of the state, and of every new result.
     readonly onState = new Set<() => void>();
     readonly onResult = new Set<(result: Result) => void>();
-    onTrouble: (text: string, canRetry: boolean) => void = () => {};
+    onTrouble: (text: string, canRetry: boolean, lasting?: boolean) => void = () => {};
     // The state comes from the address (Back, or a link): fields that are being edited must follow.
     following = false;
     private running = false;

@@ -44,6 +44,7 @@ export class Engine {
     private settle(reply: Reply): void {
         const waiting = this.waiting.get(reply.id);
         this.waiting.delete(reply.id);
+        if (reply.fatal && this.worker) { waiting?.reject(new Error(reply.error)); this.died(this.worker, reply.error ?? ""); return; }
         if (reply.error === undefined) waiting?.resolve(reply.answer as never);
         else waiting?.reject(new Error(reply.error));
     }

@@ -8,6 +8,7 @@ import { Heads } from "./heads.ts";
 import { connectKeys } from "./keys.ts";
 import { connectKnobs } from "./knobs.ts";
 import { connectLessons } from "./lessons.ts";
+import { Reshape } from "./reshape.ts";
 import { sessionText } from "./session.ts";
 import { connectSpeed, showCores } from "./speed.ts";
 import { Workbench } from "./stage.ts";
@@ -16,7 +17,7 @@ import { DeepZoom } from "./zoom.ts";
 
 const app = new App();
 let zoom: DeepZoom;
-let restarts = 0;
+let restarts = 0, refusals = 0; // of memory
 
 function connectTheme(): void {
     const root = document.documentElement, system = matchMedia("(prefers-color-scheme: dark)");
@@ -33,13 +34,13 @@ function connectTheme(): void {
 
 function connectTrouble(): void {
     const box = byId("notice");
-    app.onTrouble = (text, canRetry) => {
+    app.onTrouble = (text, canRetry, lasting = canRetry) => {
         if (!text && box.dataset.lasting) return;
         box.hidden = text === "";
         box.textContent = text;
         delete box.dataset.lasting;
+        if (lasting) box.dataset.lasting = "1";
         if (!canRetry) return;
-        box.dataset.lasting = "1";
         const retry = document.createElement("button");
         retry.className = "primary";
         retry.textContent = "Try again";
@@ -75,7 +76,14 @@ async function startEngine(): Promise<void> {
 
 app.engine.onDeath = (reason) => {
     showBadge();
-    zoom.restart();
+    zoom.restart(); // and its tiles are free
+    if (/memory/.test(reason) && ++refusals > 1) {
+        if (app.state.level !== 7 || app.state.length <= 16) { app.onTrouble(`The engine stopped: ${reason}. A shorter text may fit.`, true); return; }
+        app.change({ length: Math.floor(app.state.length / 2) });
+        app.onTrouble(`The engine stopped: ${reason}. Showing ${app.state.length.toLocaleString("en")} tokens instead.`, false, true);
+        void startEngine();
+        return;
+    }
     if (restarts++ < 2) { void startEngine().then(() => { byId("announce").textContent = "The engine stopped and was started again."; }); return; }
     app.onTrouble(`The engine stopped: ${reason}.`, true);
 };
@@ -85,6 +93,7 @@ connectTrouble();
 const workbench = new Workbench(app);
 connectKnobs(app, workbench);
 new Heads(app, workbench);
+new Reshape(app);
 zoom = new DeepZoom(app);
 connectExport(app, workbench);
 connectLessons(app);

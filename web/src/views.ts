@@ -65,7 +65,8 @@ function barsHtml(steps: Steps, context: InspectorContext): string {
         shown = [...new Set([...shown.slice(0, 11), context.column])].sort((a, b) => a - b);
     }
     const bars = shown.map((j) => `<li${j === context.column ? ' class="here"' : ""}><button type="button" data-column="${j}"><bdi>${escape(context.tokensColumn[j])}</bdi><meter min="0" max="1000" value="${Math.round((weights[j] / top) * 1000)}">${number(weights[j])}</meter><span>${short(weights[j])}</span></button></li>`);
-    return `<h3 class="label">The whole row</h3><ol class="bars">${bars.join("")}</ol>`;
+    const sum = weights.reduce((a, w) => a + w, 0), entropy = -weights.reduce((a, w) => a + (w > 0 ? w * Math.log(w) : 0), 0);
+    return `<h3 class="label">The whole row</h3><p class="row-facts">sum ${fixed(sum, 3)}, entropy ${fixed(Math.abs(entropy), 2)} of at most ${fixed(Math.log(weights.length), 2)}</p><ol class="bars">${bars.join("")}</ol>`;
 }
 
 export function inspectorHtml(steps: Steps, c: InspectorContext): string {

@@ -13,6 +13,15 @@ const relaxedProbe = bytes(1, 5, 1, 0x60, 0, 1, 0x7b, 3, 2, 1, 0, 10, 15, 1, 13,
 
 const maxThreads = 8;
 let session: EngineSession | null = null;
+let memoryRefused = false;
+
+// The engine's C library turns a refusal into a null pointer or an abort; this keeps the reason.
+if (typeof WebAssembly !== "undefined") {
+    const grow = WebAssembly.Memory.prototype.grow;
+    WebAssembly.Memory.prototype.grow = function (this: WebAssembly.Memory, pages: number) {
+        try { return grow.call(this, pages); } catch (error) { memoryRefused = true; throw error; }
+    };
+}
 
 function choose(wanted: string): { variant: string; reason: string } {
     if (typeof WebAssembly === "undefined") throw new Error("this browser has no WebAssembly, or the page may not use it");
@@ -93,6 +102,7 @@ async function answer(request: Request): Promise<unknown> {
         case "mapStep": return session.mapStep(ask.maxFlops);
         case "mapPixels": return session.mapPixels(ask as never);
         case "mapCell": return session.mapCell(ask.query, ask.key);
+        case "facts": return session.facts();
         case "bench": return session.bench(ask.heads, ask.tokens, ask.dim, ask.threads, ask.repeats);
     }
 }
@@ -108,7 +118,11 @@ let queue = Promise.resolve();
 self.addEventListener("message", (event: MessageEvent<Request>) => {
     queue = queue.then(async () => {
         const reply: Reply = { id: event.data.id };
-        try { reply.answer = await answer(event.data); } catch (error) { reply.error = error instanceof Error ? error.message : String(error); }
+        try { reply.answer = await answer(event.data); } catch (error) {
+            reply.error = error instanceof Error ? error.message : String(error);
+            // A trap leaves the engine in no known state.
+            if (error instanceof WebAssembly.RuntimeError) Object.assign(reply, { fatal: true, error: memoryRefused ? "the browser gives it no more memory" : `it failed (${reply.error})` });
+        }
         self.postMessage(reply, { transfer: buffersIn(reply.answer) });
     });
 });

@@ -323,16 +323,6 @@ describe("the page", { skip }, () => {
             assert.match(await page.textContent("#badge-text"), /^live/);
         }));
 
-    test("deep zoom: exact tiles, rows that sum to 1", withPage({}, async (page) => {
-        await page.evaluate(() => globalThis.fovea.app.engine.ask("mapBegin", { tokens: 1024, dim: 32, seed: 7 }));
-        await page.evaluate(async () => { while (await globalThis.fovea.app.engine.ask("mapPrepare", { maxFlops: 1e9 }) < 1); });
-        const rows = await page.evaluate(async () => {
-            const tile = await globalThis.fovea.app.engine.ask("mapTile", { level: 3, row: 0, column: 0, rows: 128, columns: 128, sampled: false });
-            return Array.from({ length: 128 }, (_, i) => tile.mass.slice(128 * i, 128 * i + 128).reduce((a, b) => a + b, 0));
-        });
-        near(rows, Array(128).fill(1), 1e-4);
-    }));
-
     test("a Worker that dies is replaced", withPage({}, async (page) => {
         await page.evaluate(() => globalThis.fovea.app.engine.worker.postMessage({ id: 0, kind: "start", ask: null }));
         const workers = page.workers();
@@ -387,6 +377,10 @@ describe("the page", { skip }, () => {
         assert.ok(sum("assets/") + sizes["index.html"] <= 60_000, "HTML, CSS and JS over 60 KB after brotli");
         for (const folder of new Set(Object.keys(sizes).filter((f) => f.startsWith("engine/")).map((f) => f.split("/")[1])))
             assert.ok(sum(`engine/${folder}/`) <= 250_000, `${folder} over 250 KB after brotli`);
+        const first = Object.entries(sizes).filter(([f]) => !f.startsWith("engine/")).reduce((a, [, n]) => a + n, 0);
+        assert.ok(first <= 150_000, "the first view over 150 KB after brotli");
+        const engines = Object.keys(sizes).filter((f) => f.endsWith(".wasm")).map((f) => sum(f.slice(0, f.lastIndexOf("/") + 1)));
+        assert.ok(first + Math.max(...engines) <= 400_000, "the page and one engine over 400 KB after brotli");
     });
 });
 
