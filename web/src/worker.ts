@@ -121,7 +121,7 @@ self.addEventListener("message", (event: MessageEvent<Request>) => {
         try { reply.answer = await answer(event.data); } catch (error) {
             reply.error = error instanceof Error ? error.message : String(error);
             // A trap leaves the engine in no known state.
-            if (error instanceof WebAssembly.RuntimeError) Object.assign(reply, { fatal: true, error: memoryRefused ? "the browser gives it no more memory" : `it failed (${reply.error})` });
+            if (typeof WebAssembly !== "undefined" && error instanceof WebAssembly.RuntimeError) Object.assign(reply, { fatal: true, error: memoryRefused ? "the browser gives it no more memory" : `it failed (${reply.error})` });
         }
         self.postMessage(reply, { transfer: buffersIn(reply.answer) });
     });

@@ -52,7 +52,7 @@ export class DeepZoom {
         this.started = false;
         this.forget();
         byId("zoom-body").hidden = true;
-        byId("zoom-start-box").hidden = false;
+        byId("zoom-start").hidden = false;
     }
 
     private forget(): void {
@@ -71,7 +71,7 @@ export class DeepZoom {
         try {
             await engine.ask("mapBegin", { tokens });
             this.tokens = tokens;
-            byId("zoom-start-box").hidden = true;
+            byId("zoom-start").hidden = true;
             byId("zoom-body").hidden = false;
             for (let progress = 0; progress < 1; ) {
                 progress = await engine.ask("mapPrepare", { maxFlops: 1e8 });
