@@ -4,6 +4,11 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <version>
+#if !defined(__cpp_lib_to_chars)
+#include <locale>
+#include <sstream>
+#endif
 
 namespace fovea::app {
 namespace {
@@ -76,7 +81,18 @@ Result<int64_t> parse_integer(std::string_view text, std::string_view name) {
 }
 
 Result<double> parse_number(std::string_view text, std::string_view name) {
+#if defined(__cpp_lib_to_chars)
     return parse_whole<double>(text, name, "a number");
+#else
+    // libc++ went without floating-point from_chars for long.
+    std::istringstream stream{std::string(text)};
+    stream.imbue(std::locale::classic());
+    double value = 0;
+    stream >> std::noskipws >> value;
+    if (stream.fail() || stream.peek() != std::istringstream::traits_type::eof())
+        return bad(name, "'" + std::string(text) + "' is not a number");
+    return value;
+#endif
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {

@@ -82,9 +82,10 @@ HWY_INLINE V exp2(V x) {
     // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits; 127 more makes them an exponent.
     const I i;
     const V magic = hn::Set(f, 12582912.0f + 127.0f);
-    // A NaN must stay one. In this order it does in every Max but the scalar one, which prefers numbers.
+    // A NaN must stay one. In this order it does in every Max but those that prefer numbers.
+    constexpr bool prefers_numbers = HWY_TARGET == HWY_SCALAR || HWY_ARCH_ARM;
     const V least = hn::Set(f, -127.0f);
-    x = HWY_TARGET == HWY_SCALAR ? hn::IfThenElse(hn::Lt(x, least), least, x) : hn::Max(least, x);
+    x = prefers_numbers ? hn::IfThenElse(hn::Lt(x, least), least, x) : hn::Max(least, x);
     const V t = hn::Add(x, magic);
     const V r = hn::Sub(x, hn::Sub(t, magic));
     const V power = hn::BitCast(f, hn::ShiftLeft<23>(hn::BitCast(i, t)));
