@@ -114,7 +114,7 @@ void apply_style(Theme theme, float scale) {
     ImVec4* c = s.Colors;
     c[ImGuiCol_WindowBg] = rgba(p.panel);
     c[ImGuiCol_ChildBg] = {0, 0, 0, 0};
-    c[ImGuiCol_PopupBg] = rgba(p.raised);
+    c[ImGuiCol_PopupBg] = rgba(p.panel);
     c[ImGuiCol_Text] = rgba(p.text);
     c[ImGuiCol_TextDisabled] = rgba(p.text_soft);
     c[ImGuiCol_Border] = c[ImGuiCol_Separator] = c[ImGuiCol_TableBorderLight] =

@@ -5,6 +5,7 @@
 #include <fovea/inspect/colour_map.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace fovea::visualizer {
@@ -214,7 +215,10 @@ void MatrixRenderer::draw_callback(const ImDrawList*, const ImDrawCmd* command) 
                                     float(self.extent_.height));
     if (right - left < 1 || bottom - top < 1) return;
     const VkViewport viewport{0, 0, float(self.extent_.width), float(self.extent_.height), 0, 1};
-    const VkRect2D scissor{{int32_t(left), int32_t(top)}, {uint32_t(right - left), uint32_t(bottom - top)}};
+    // Out to whole pixels: pictures side by side leave no seam.
+    const float x0 = std::floor(left), y0 = std::floor(top);
+    const VkRect2D scissor{{int32_t(x0), int32_t(y0)},
+                           {uint32_t(std::ceil(right) - x0), uint32_t(std::ceil(bottom) - y0)}};
     vkCmdBindPipeline(self.cmd_, VK_PIPELINE_BIND_POINT_GRAPHICS, self.pipeline_);
     vkCmdSetViewport(self.cmd_, 0, 1, &viewport);
     vkCmdSetScissor(self.cmd_, 0, 1, &scissor);

@@ -163,9 +163,11 @@ void draw_matrix_panel(PanelContext& ui) {
     const Stage& stage = session.stage();
     const float s = ui.scale;
     const ImVec2 below = ImGui::GetCursorPos();
-    ImGui::SetCursorPos({std::max(ImGui::GetWindowWidth() - 330 * s, 10.0f), 8 * s});
-    draw_controls(ui);
-    ImGui::SetCursorPos(below);
+    if (ImGui::GetWindowWidth() >= 640 * s) {
+        ImGui::SetCursorPos({ImGui::GetWindowWidth() - 330 * s, 12 * s});
+        draw_controls(ui);
+        ImGui::SetCursorPos(below);
+    }
     const bool marginals = stage.over_keys && stage.name == "weights";
     const float side = marginals ? kMarginal * s : 8 * s;
     const ImVec2 cursor = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();

@@ -12,6 +12,7 @@ namespace {
 void draw_levels(PanelContext& ui) {
     Session& session = ui.session;
     const Palette& colours = palette(session.theme);
+    const bool wide = ImGui::GetWindowWidth() >= 1100 * ui.scale;
     for (int level = 1; level <= kLevelCount; ++level) {
         const bool current = !session.settings().file && session.settings().level == level;
         if (level > 1) ImGui::SameLine(0, 4 * ui.scale);
@@ -21,7 +22,7 @@ void draw_levels(PanelContext& ui) {
             ImGui::PushStyleColor(ImGuiCol_Text, colours.accent_text);
         }
         const std::string label =
-            std::to_string(level) + (current ? "  " + std::string(level_name(level)) : "");
+            std::to_string(level) + (current && wide ? "  " + std::string(level_name(level)) : "");
         if (ImGui::Button(label.c_str())) {
             Settings next = level_settings(level);
             next.text = session.settings().text;
@@ -83,9 +84,15 @@ void draw_top_bar(PanelContext& ui) {
         if (ImGui::Button("Restore the last session"))
             open_any(session, std::exchange(session.restorable, ""));
     }
-    ImGui::SameLine(ImGui::GetWindowWidth() - 454 * ui.scale);
-    draw_device(ui);
-    ImGui::SameLine(0, 12 * ui.scale);
+    if (ImGui::GetWindowWidth() >= 1100 * ui.scale) {
+        ImGui::SameLine(ImGui::GetWindowWidth() - 454 * ui.scale);
+        draw_device(ui);
+        ImGui::SameLine(0, 12 * ui.scale);
+    } else if (ImGui::GetWindowWidth() >= 720 * ui.scale) {
+        ImGui::SameLine(ImGui::GetWindowWidth() - 246 * ui.scale);
+    } else {
+        return;
+    }
     ImGui::BeginDisabled(!session.can_undo());
     if (ImGui::Button("Undo")) session.undo();
     ImGui::EndDisabled();
