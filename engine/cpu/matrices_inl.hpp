@@ -127,6 +127,8 @@ class MatrixPass {
             V best = hn::Load(f, best_ + at);
             V entropy = hn::Zero(f);  // of this block: one long sum would lose more with each of its terms
             VU argmax = hn::Load(u, argmax_ + at), visible = hn::Load(u, visible_ + at);
+            V lost =
+                hn::Zero(f);  // what the block's additions rounded away: of equal terms always the same way
             for (size_t j = 0; j < block.keys(); ++j) {
                 float* to = s_ + j * kPanel + at;
                 const V logit = hn::Load(f, to), unit = hn::Set(f, kLog2E);
@@ -141,7 +143,9 @@ class MatrixPass {
                 visible = hn::Add(visible, hn::IfThenElseZero(hn::RebindMask(u, seen), hn::Set(u, 1)));
                 const V minus_log = hn::Neg(mul_add(x, hn::Set(f, float(kLn2)), log_factor));
                 const V term = hn::IfThenZeroElse(hn::Eq(weight, hn::Zero(f)), hn::Mul(weight, minus_log));
-                entropy = hn::Add(entropy, term);
+                const V exact = hn::Sub(term, lost), sum = hn::Add(entropy, exact);
+                lost = hn::Sub(hn::Sub(sum, entropy), exact);
+                entropy = sum;
                 hn::Store(weight, f, to);
             }
             hn::Store(best, f, best_ + at);
