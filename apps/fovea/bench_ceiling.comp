@@ -8,6 +8,7 @@ layout(set = 0, binding = 0, std430) readonly buffer From { vec4 from[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer To { vec4 to[]; };
 
 const uint kChains = 8;  // independent of each other, four multiply-adds each
+const uint kRepeats = 4;  // of a round, so that the loop itself costs little
 
 void main() {
     const uint at = gl_GlobalInvocationID.x;
@@ -19,7 +20,7 @@ void main() {
     for (uint n = 0u; n < kChains; ++n) sum[n] = vec4(float(n), 1.0, 2.0, 3.0);
     const vec4 factor = from[0], term = from[1];
     for (uint round = 0u; round < rounds; ++round)
-        for (uint n = 0u; n < kChains; ++n) sum[n] = fma(sum[n], factor, term);
+        for (uint n = 0u; n < kChains * kRepeats; ++n) sum[n % kChains] = fma(sum[n % kChains], factor, term);
     vec4 all = vec4(0.0);
     for (uint n = 0u; n < kChains; ++n) all += sum[n];
     to[at] = all;

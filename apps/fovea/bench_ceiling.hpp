@@ -8,6 +8,10 @@
 
 namespace fovea::app {
 
+// Seconds since some moment. A driver of software computes on this process's threads and shares the processor
+// with others: of it processor time is told, which counts every thread.
+double bench_now(bool software);
+
 class DeviceCeiling {
   public:
     // `number` as in fovea::DeviceInfo. FOVEA_UNSUPPORTED where this build has no Vulkan or no shader
@@ -16,7 +20,8 @@ class DeviceCeiling {
     DeviceCeiling(DeviceCeiling&&) noexcept;
     ~DeviceCeiling();
 
-    // Each about `seconds` long, two to a multiply-add; bytes read and bytes written both count.
+    // By bench_now. Each about `seconds` long, two to a multiply-add; bytes read and bytes written both
+    // count.
     Result<double> gflops(double seconds);
     Result<double> gigabytes_per_second(double seconds);
 

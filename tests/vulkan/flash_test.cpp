@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
+#include <cmath>
 
 namespace fovea::test {
 namespace {
@@ -66,6 +66,43 @@ TEST(FlashOnDevice, fixed_splits_give_the_same_bits_in_any_batch_and_on_any_devi
         other.core_count = cores;
         EXPECT_TRUE(same_bits(run(*engine, fixed_splits(3), other, inputs), three)) << cores << " cores";
     }
+}
+
+// Matrices multiply hidden values by 0, which does not undo a NaN: the kernel leaves them out.
+TEST(FlashOnDevice, matrices_keep_what_is_no_number_to_the_rows_that_see_it) {
+    EngineOptions options;
+    options.backend = BackendChoice::vulkan;
+    options.validation = true;
+    Result<Engine> engine = Engine::open(options);
+    ASSERT_TRUE(engine) << engine.error().text;
+    constexpr uint64_t kLength = 50;
+    Attention call;
+    call.batch(1).heads(1).lengths(kLength, kLength).dims(kDim).causal(Align::top_left);
+    call.desc.precision = FOVEA_PRECISION_F16_PRODUCTS;
+    call.kernel(FOVEA_KERNEL_FLASH_COOPMAT);
+    if (Result<Plan> plan = plan_attention(engine->facts(), call.desc); !plan)
+        GTEST_SKIP() << plan.error().text;
+    std::vector<float> inputs[3] = {random_floats(kLength * kDim, 1), random_floats(kLength * kDim, 2),
+                                    random_floats(kLength * kDim, 3)};
+    const std::vector<float> clean = run(*engine, call, engine->facts(), inputs);
+    inputs[2][20 * kDim + 3] = NAN;
+    inputs[2][33 * kDim + 7] = INFINITY;
+    inputs[2][40 * kDim + 9] = 1e6f;  // finite, and beyond float16
+    const std::vector<float> got = run(*engine, call, engine->facts(), inputs);
+    for (uint64_t i = 0; i < kLength; ++i) {
+        for (uint32_t c = 0; c < kDim; ++c) {
+            const float x = got[i * kDim + c];
+            if (c == 3 && i >= 20)
+                EXPECT_TRUE(std::isnan(x)) << i;
+            else if (c == 7 && i >= 33)
+                EXPECT_EQ(x, INFINITY) << i;
+            else if (c == 9 && i >= 40)
+                EXPECT_TRUE(std::isfinite(x) && x > 0) << i;
+            else
+                EXPECT_EQ(x, clean[i * kDim + c]) << "row " << i << " column " << c;
+        }
+    }
+    for (const std::string& message : engine->take_messages()) ADD_FAILURE() << message;
 }
 
 uint64_t device_bytes_of(const FoveaPlanInfo& info) {
