@@ -4,9 +4,10 @@
 #include <fovea/fovea.h>
 
 #include <cstdint>
-#include <cstdlib>
+#include <cstddef>
 #include <map>
 #include <mutex>
+#include <new>
 
 namespace fovea::test {
 
@@ -24,11 +25,14 @@ class CountingAllocator {
     uint32_t mistakes() const { return mistakes_; }
 
   private:
+    static constexpr size_t kAlignment = 64;  // the most that the library asks for
+
     static void* allocate(void* user, size_t size_bytes, size_t alignment) {
         auto& self = *static_cast<CountingAllocator*>(user);
         std::lock_guard lock(self.mutex_);
         if (++self.allocations_ == self.fail_at_) return nullptr;
-        void* memory = std::aligned_alloc(alignment < 16 ? 16 : alignment, (size_bytes + 63) / 64 * 64);
+        self.mistakes_ += alignment > kAlignment;
+        void* memory = ::operator new(size_bytes, std::align_val_t{kAlignment}, std::nothrow);
         self.live_[memory] = size_bytes;
         return memory;
     }
@@ -41,7 +45,7 @@ class CountingAllocator {
             return;
         }
         self.live_.erase(found);
-        std::free(memory);
+        ::operator delete(memory, std::align_val_t{kAlignment});
     }
 
     std::mutex mutex_;
