@@ -127,6 +127,36 @@ TEST_F(FileTest, layouts_and_fused_tensors_give_the_same_weights) {
     for (size_t i = 0; i < first.size(); ++i) ASSERT_NEAR(session->stage().values[i], first[i], 1e-6) << i;
 }
 
+TEST_F(FileTest, layers_of_a_model_are_applied_to_the_text) {
+    metadata = {{"n_head", "2"}};
+    std::vector<Tensor> weights;
+    for (uint32_t layer = 0; layer < 2; ++layer) {
+        const std::string prefix = "h." + std::to_string(layer) + ".attn.";
+        weights.push_back(tensor(prefix + "c_attn.weight", {8, 24}, layer * 4 + 1));
+        weights.push_back(tensor(prefix + "c_attn.bias", {24}, layer * 4 + 2));
+        weights.push_back(tensor(prefix + "c_proj.weight", {8, 8}, layer * 4 + 3));
+        weights.push_back(tensor(prefix + "c_proj.bias", {8}, layer * 4 + 4));
+    }
+    ASSERT_TRUE(session->open_file(save(weights)));
+    EXPECT_EQ(session->settings().mapping.kind, ImportKind::gpt2);
+    compute();
+    EXPECT_EQ(session->tokens().at(1), "journey");
+    ASSERT_EQ(session->find_stage("weights")->heads, 2u);
+    const float first = value("weights", 3, 1);
+    Settings s = session->settings();
+    s.mapping.layer = 1;
+    session->change(s);
+    compute();
+    EXPECT_NE(value("weights", 3, 1), first);
+    s.mapping.layer = 2;
+    session->change(s);
+    EXPECT_FALSE(update());
+    session->undo();
+    session->undo();
+    compute();
+    EXPECT_EQ(value("weights", 3, 1), first);
+}
+
 TEST_F(FileTest, tensors_that_do_not_fit_are_refused_by_name) {
     session->change(level_settings(2));
     compute();
