@@ -17,13 +17,13 @@ using uint = uint32_t;
 #define MATRIX_COLOURS_PER_MAP 256
 #define MATRIX_MOST_CELLS_A_SIDE 16  // of a pixel that holds several
 
-#define MATRIX_FLAG_LOG 1u      // colour by the logarithm, between range_low and range_high
-#define MATRIX_FLAG_GRID 2u     // leave a gap between cells
-#define MATRIX_FLAG_SYMLOG 4u   // colour by sign(x) log(1 + |x| / linear_within), between +-range_high
-#define MATRIX_FLAG_HIDING 8u   // a cell is masked where the hiding buffer has -inf, not where the values have
+#define MATRIX_FLAG_LOG 1u     // colour by the logarithm, between range_low and range_high
+#define MATRIX_FLAG_GRID 2u    // leave a gap between cells
+#define MATRIX_FLAG_SYMLOG 4u  // colour by sign(x) log(1 + |x| / linear_within), between +-range_high
+#define MATRIX_FLAG_HIDING 8u  // a cell is masked where the hiding buffer has -inf, not where the values have
 #define MATRIX_FLAG_DIFFERENCE 32u  // values minus those of the other buffer
 #define MATRIX_FLAG_WHOLE 64u       // every pixel of the rectangle has a cell, the nearest
-#define MATRIX_FLAG_UPPER 16u   // only cells above the diagonal: the other half is another picture's
+#define MATRIX_FLAG_UPPER 16u       // only cells above the diagonal: the other half is another picture's
 
 struct MatrixView {
     // Pixels of the framebuffer: the picture's corner and size, and where cell (0, 0) begins.
