@@ -123,7 +123,9 @@ TEST(CpuPlan, covers_every_query_once_in_tasks_of_whole_panels) {
             EXPECT_EQ(cut.tasks, uint64_t{cut.query_tiles} * 4);
             const uint32_t panel = cpu::target_shape(kAvx512).panel();
             EXPECT_GE(cut.panels * panel, cut.query_tile * group);
-            if (cut.query_tiles > 1) EXPECT_EQ(cut.query_tile * group % panel, 0u);
+            if (cut.query_tiles > 1) {
+                EXPECT_EQ(cut.query_tile * group % panel, 0u);
+            }
         }
     }
 }
