@@ -141,5 +141,22 @@ TEST_F(SessionTest, the_processor_gives_the_same_numbers) {
     for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-6);
 }
 
+TEST_F(SessionTest, the_device_can_be_switched_while_it_computes) {
+    Settings settings = level_settings(7);
+    settings.length = 200;
+    session->change(settings);
+    Result<bool> more = false;
+    ASSERT_TRUE(device->run_once([&](VkCommandBuffer cmd) { more = session->update(cmd, 1); }));
+    ASSERT_TRUE(more) << more.error().text;
+    session->compute_on_cpu(true);
+    compute();
+    EXPECT_TRUE(session->on_cpu());
+    const float on_cpu = value("weights", 150, 77, 5);
+    session->compute_on_cpu(false);
+    compute();
+    EXPECT_NEAR(value("weights", 150, 77, 5), on_cpu, 1e-6);
+    EXPECT_TRUE(session->problems.empty());
+}
+
 }  // namespace
 }  // namespace fovea::visualizer

@@ -160,9 +160,12 @@ def main():
             walk_with_keys(program)
             change_sizes(program)
             used = idle(program)
+            kept = Path(folder) / "fovea" / "autosave.fovea"
+            assert kept.exists(), "the session was not kept aside"
             program.input("key", "ctrl+q")
             _, errors = program.process.communicate(timeout=PATIENCE_S)
             assert program.process.returncode == 0, errors
+            assert not kept.exists(), "the kept session outlived the end in order"
             print(f"first description after {started:.2f} s, {len(cells)} cells under the mouse, "
                   f"{used:.2f} s of processor time in 2 s of idling")
     finally:
