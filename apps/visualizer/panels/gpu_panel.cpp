@@ -63,9 +63,11 @@ void draw_gpu_panel(PanelContext& ui) {
         ImGui::TextDisabled("last %zu runs: median %s, 95%% below %s", history.size(),
                             format_seconds(median(history, 0.5)).c_str(),
                             format_seconds(median(history, 0.95)).c_str());
+    ImGui::PushTextWrapPos(ImGui::GetWindowWidth() - 14 * ui.scale);
     ImGui::TextDisabled(
         "Work is that of the whole matrix, traffic each tensor once. The first run after a change "
         "warms caches and clocks up.");
+    ImGui::PopTextWrapPos();
 }
 
 }  // namespace fovea::visualizer
