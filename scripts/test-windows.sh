@@ -20,5 +20,7 @@ export WINEPREFIX=$build/wine WINEDEBUG=-all
 cmake -S "$root" -B "$build" -G Ninja --toolchain "$root/cmake/MingwToolchain.cmake" -DCMAKE_BUILD_TYPE=Release \
     -DFOVEA_TOOLS="${FOVEA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/fovea}" -DFOVEA_BUILD_TESTS=ON -DFOVEA_BUILD_APPS=OFF >&2
 mkdir -p "$WINEPREFIX"
+# Filling that folder takes longer than CMake waits for a test program to list its tests.
+PATH=$PATH:/usr/lib/wine wine64 wineboot --init >/dev/null 2>&1 || true
 cmake --build "$build" --parallel "${FOVEA_JOBS:-$(nproc)}" >&2
 ctest --test-dir "$build" -j"$(nproc)" --output-on-failure --no-tests=error "$@"
