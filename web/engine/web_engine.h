@@ -85,8 +85,6 @@ WEB_API const uint8_t* webColourTable(const char* name, int32_t dark);
 WEB_API double webColourPlace(int32_t scale, double low, double high, double value);
 WEB_API const char* webNumber(int32_t is_fixed, double value, int32_t decimals);
 
-/* Multiplications and additions a second that one thread's vectors reach, measured for some milliseconds. */
-WEB_API double webPeak(void);
 /* Seconds of one attention call of [heads, tokens, dim] float32, causal, on `threads` of the workers; the
  * best of `repeats`. */
 WEB_API double webBench(uint32_t heads, uint32_t tokens, uint32_t dim, int32_t threads, int32_t repeats);

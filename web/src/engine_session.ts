@@ -107,8 +107,7 @@ export class EngineSession {
     }
     mapCell(row: number, column: number): number { return this.module._webMapCell(row, column); }
 
-    // Multiplications and additions a second of one thread's vectors, and what the engine's memory holds.
-    facts(): { peak: number; bytes: number } { return { peak: this.module._webPeak(), bytes: this.module.HEAPU8.length }; }
+    facts(): { bytes: number } { return { bytes: this.module.HEAPU8.length }; }
 
     bench(heads: number, tokens: number, dim: number, threads: number, repeats: number): number {
         const seconds = this.module._webBench(heads, tokens, dim, threads, repeats);

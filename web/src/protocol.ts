@@ -46,7 +46,7 @@ export interface Requests {
     mapPixels: { ask: TileId; answer: TilePixels };
     mapCell: { ask: { query: number; key: number }; answer: number };
     bench: { ask: { heads: number; tokens: number; dim: number; threads: number; repeats: number }; answer: number };
-    facts: { ask: null; answer: { peak: number; bytes: number } };
+    facts: { ask: null; answer: { bytes: number } };
 }
 export type Kind = keyof Requests;
 export interface Request<K extends Kind = Kind> { id: number; kind: K; ask: Requests[K]["ask"] }

@@ -35,8 +35,7 @@ export function showCores(app: App): void {
 async function measure(app: App): Promise<void> {
     const most = app.engine.info?.threads ?? 1;
     const threads = [...new Set([1, 2, most])].filter((n) => n <= most);
-    const rows: string[] = [], shares: number[] = [], gains: number[] = [];
-    const { peak } = await app.engine.ask("facts", null);
+    const rows: string[] = [], gains: number[] = [];
     for (const size of sizes) {
         const cells: string[] = [], times: number[] = [];
         for (const count of threads) {
@@ -45,22 +44,21 @@ async function measure(app: App): Promise<void> {
             times.push(seconds);
             cells.push(`<td>${duration(seconds * 1000)}</td><td>${(flops(size) / seconds / 1e9).toFixed(1)}</td>`);
         }
-        if (size.tokens >= 256) { shares.push(flops(size) / times[0] / peak); gains.push(times[0] / times.at(-1)!); }
+        if (size.tokens >= 256) gains.push(times[0] / times.at(-1)!);
         rows.push(`<tr><th scope="row">${size.name}</th>${cells.join("")}</tr>`);
     }
     const head = threads.map((n) => `<th scope="col">${n} thread${n > 1 ? "s" : ""}</th><th scope="col">GFLOP/s</th>`).join("");
-    byId("bench-body").innerHTML = `<div class="scroll" tabindex="0" role="region" aria-label="Timings"><table class="plain"><thead><tr><th scope="col">Causal attention</th>${head}</tr></thead><tbody>${rows.join("")}</tbody></table></div><dl class="facts">${(await limits(app, peak, Math.max(...shares), Math.max(...gains))).map(([name, text]) => `<dt>${name}</dt><dd>${text}</dd>`).join("")}</dl>`;
+    byId("bench-body").innerHTML = `<div class="scroll" tabindex="0" role="region" aria-label="Timings"><table class="plain"><thead><tr><th scope="col">Causal attention</th>${head}</tr></thead><tbody>${rows.join("")}</tbody></table></div><dl class="facts">${(await limits(app, Math.max(...gains))).map(([name, text]) => `<dt>${name}</dt><dd>${text}</dd>`).join("")}</dl>`;
 }
 
 // What the machine gives, and what keeps attention from being faster.
-async function limits(app: App, peak: number, share: number, gain: number): Promise<[string, string][]> {
+async function limits(app: App, gain: number): Promise<[string, string][]> {
     const info = app.engine.info!, cores = navigator.hardwareConcurrency || 1;
     const { bytes } = await app.engine.ask("facts", null);
     const simd = info.variant.startsWith("relaxed") ? "128 bits, with fused multiply-add (relaxed SIMD)" : "128 bits; multiply and add are two instructions";
     const threads = info.threads > 1 ? `${info.threads} of ${cores} cores; ${gain.toFixed(1)} times as fast as one` : `1 of ${cores} cores${info.reason ? `: ${info.reason}` : ""}`;
-    const limit = share > 0.55 ? "arithmetic: most of what the vectors can do is used" : share > 0.3 ? "arithmetic together with loads and the softmax’s exponentials" : "something else than arithmetic: another program, a slow clock, or memory";
-    return [["Threads", threads], ["Vectors", simd], ["Their limit", `${(peak / 1e9).toFixed(1)} GFLOP/s on one thread, measured now; attention reaches ${(100 * share).toFixed(0)}%`],
-        ["What limits it", info.threads === 1 && cores > 1 ? `one thread; beyond that ${limit}` : limit], ["Memory", `${Math.round(bytes / 1048576)} MiB held by the engine`], ["Engine", `${info.variant}, target ${info.target}`]];
+    const limit = info.threads === 1 && cores > 1 ? "one thread, and vectors of 128 bits whatever the processor has" : gain < 0.7 * info.threads ? "the threads: something else uses the processor, or its cores share more than they add" : "arithmetic: WebAssembly’s vectors are 128 bits wide, whatever the processor has";
+    return [["Threads", threads], ["Vectors", simd], ["What limits it", limit], ["Memory", `${Math.round(bytes / 1048576)} MiB held by the engine`], ["Engine", `${info.variant}, target ${info.target}`]];
 }
 
 async function keepOffline(app: App, isolate: boolean): Promise<void> {
