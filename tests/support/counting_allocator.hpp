@@ -3,8 +3,8 @@
 
 #include <fovea/fovea.h>
 
-#include <cstdint>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <new>
@@ -32,7 +32,7 @@ class CountingAllocator {
         std::lock_guard lock(self.mutex_);
         if (++self.allocations_ == self.fail_at_) return nullptr;
         self.mistakes_ += alignment > kAlignment;
-        void* memory = ::operator new(size_bytes, std::align_val_t{kAlignment}, std::nothrow);
+        void* memory = ::operator new (size_bytes, std::align_val_t{kAlignment}, std::nothrow);
         self.live_[memory] = size_bytes;
         return memory;
     }
@@ -45,7 +45,7 @@ class CountingAllocator {
             return;
         }
         self.live_.erase(found);
-        ::operator delete(memory, std::align_val_t{kAlignment});
+        ::operator delete (memory, std::align_val_t{kAlignment});
     }
 
     std::mutex mutex_;
