@@ -13,8 +13,9 @@ void draw_map_status(Session& session) {
         ImGui::SameLine(0, 16);
         ImGui::Text("%.9g", double(session.map_derivation()->weight));
     }
-    const std::string where = "tiles on the processor, " + std::to_string(session.map->workers()) +
-                              " threads; cached " +
+    const unsigned workers = unsigned(session.map->workers());
+    const std::string where = "tiles on the processor, " + std::to_string(workers) +
+                              (workers == 1 ? " thread; cached " : " threads; cached ") +
                               format_bytes(session.map->tiles().progress().cached_bytes);
     ImGui::SameLine(ImGui::GetWindowWidth() - ImGui::CalcTextSize(where.c_str()).x - 14);
     ImGui::TextDisabled("%s", where.c_str());

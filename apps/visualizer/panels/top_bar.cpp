@@ -57,7 +57,11 @@ void draw_device(PanelContext& ui) {
     Session& session = ui.session;
     ImGui::SetNextItemWidth(196 * ui.scale);
     const std::string current = session.on_cpu() ? "Processor" : session.device_name();
-    if (!ImGui::BeginCombo("##device", current.c_str())) return;
+    // The box is narrow: a driver's version, in brackets behind the name, is told in the list and by
+    // hovering.
+    const bool open = ImGui::BeginCombo("##device", current.substr(0, current.find(" (")).c_str());
+    if (!open && ImGui::IsItemHovered()) ImGui::SetTooltip("%s", current.c_str());
+    if (!open) return;
     if (ImGui::Selectable(session.device_name().c_str(), !session.on_cpu())) session.compute_on_cpu(false);
     if (ImGui::Selectable("Processor (SIMD)", session.on_cpu())) session.compute_on_cpu(true);
     ImGui::EndCombo();
