@@ -1,9 +1,14 @@
 #!/bin/bash
-# Runs ./dev test on a copy of this checkout in a Debian 13 of its own, made with debootstrap in FOLDER.
-#   scripts/test-debian13.sh FOLDER     needs root (chroot); the folder is kept and used again
+# Runs ./dev test on a copy of this checkout in a Debian 13 of its own, made with debootstrap in FOLDER. The suite
+# "consumer" among the tests installs the library and builds other projects against what was installed.
+#   scripts/test-debian13.sh FOLDER [ARGS]       ARGS go to ./dev test there; needs root (chroot)
+#   scripts/test-debian13.sh FOLDER --engine     shorter: what a host installs, without the programs: builds the
+#                                                libraries, then the suites unit, kernels and consumer
+# The folder is kept and used again.
 set -euo pipefail
 root=$(realpath "$(dirname "$0")/..")
-folder=${1:?usage: test-debian13.sh FOLDER}
+folder=${1:?usage: test-debian13.sh FOLDER [--engine | ARGS of ./dev test]}
+shift
 [[ $EUID -eq 0 ]] || { echo "fovea: this needs root; run:  sudo bash $(realpath "$0") $folder" >&2; exit 1; }
 command -v debootstrap >/dev/null || { echo "fovea: install debootstrap first:  apt-get install debootstrap" >&2; exit 1; }
 
@@ -25,5 +30,19 @@ git -c safe.directory='*' -C "$root" ls-files -co --exclude-standard -z | (cd "$
 mounted() { mountpoint -q "$folder/proc"; }
 mounted || mount -t proc proc "$folder/proc"
 trap 'mounted && umount "$folder/proc"' EXIT
-chroot "$folder" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 CI="${CI:-}" \
-    /fovea/dev test
+inside() {
+    chroot "$folder" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 CI="${CI:-}" \
+        FOVEA_JOBS="${FOVEA_JOBS:-}" "$@"
+}
+if [[ ${1:-} != --engine ]]; then
+    inside /fovea/dev test "$@"
+    exit
+fi
+inside /fovea/dev setup
+build=/fovea/build/engine
+inside cmake -S /fovea -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DFOVEA_TOOLS=/root/.cache/fovea \
+    -DFOVEA_BUILD_APPS=OFF
+# The installed libraries first, by name: `install` would ask for every test program.
+inside cmake --build "$build" --target fovea fovea_shared engine/all readme_example header_examples consumer_old_struct \
+    fovea_test_unit fovea_test_kernels
+inside ctest --test-dir "$build" --output-on-failure --no-tests=error -R '^(unit|kernels|consumer)\.'

@@ -15,9 +15,10 @@ namespace {
 
 FoveaResult read_facts(const FoveaDeviceFacts* given, FoveaDeviceFacts& facts, FoveaDiag* diag) {
     if (FoveaResult r = read_struct(given, facts, "facts", diag)) return r;
-    if (facts.backend != FOVEA_BACKEND_CPU && facts.backend != FOVEA_BACKEND_VULKAN)
+    const int backend = enum_number(facts.backend);
+    if (backend != FOVEA_BACKEND_CPU && backend != FOVEA_BACKEND_VULKAN)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.backend",
-                    "facts.backend is %d; it must be a FoveaBackend", int(facts.backend));
+                    "facts.backend is %d; it must be a FoveaBackend", backend);
     return FOVEA_OK;
 }
 

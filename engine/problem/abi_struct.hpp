@@ -31,6 +31,16 @@ FoveaResult read_struct(const T* from, T& to, const char* name, FoveaDiag* diag)
     return FOVEA_OK;
 }
 
+// The number in a caller's field of an enum type. To read it as the enum is undefined in C++ before the
+// number is known to be one of the enum's, and a caller in C, or a newer one, may have written any.
+template <class Enum>
+int enum_number(const Enum& field) {
+    int number = 0;
+    static_assert(sizeof field == sizeof number);
+    memcpy(&number, &field, sizeof number);
+    return number;
+}
+
 // Writes `from` into a caller's struct of its own size; the caller's struct_size stays.
 template <class T>
 FoveaResult write_struct(const T& from, T* to, const char* name, FoveaDiag* diag) {

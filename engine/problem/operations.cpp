@@ -27,17 +27,19 @@ FoveaResult check_length(uint64_t len, const char* name, FoveaDiag* diag) {
     return FOVEA_OK;
 }
 
-FoveaResult check_float(FoveaDtype type, const char* name, FoveaDiag* diag) {
+FoveaResult check_float(const FoveaDtype& field, const char* name, FoveaDiag* diag) {
+    const int type = enum_number(field);
     if (type != FOVEA_F32 && type != FOVEA_F16)
         return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is %d; it must be FOVEA_F32 or FOVEA_F16", name,
-                    int(type));
+                    type);
     return FOVEA_OK;
 }
 
-FoveaResult check_kernel(FoveaKernel kernel, uint32_t reserved, FoveaDiag* diag) {
+FoveaResult check_kernel(const FoveaKernel& field, uint32_t reserved, FoveaDiag* diag) {
+    const int kernel = enum_number(field);
     if (kernel != FOVEA_KERNEL_AUTO && kernel != FOVEA_KERNEL_PLAIN && kernel != FOVEA_KERNEL_REFERENCE)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "kernel",
-                    "kernel is %d; it must be AUTO, PLAIN or REFERENCE", int(kernel));
+                    "kernel is %d; it must be AUTO, PLAIN or REFERENCE", kernel);
     if (reserved != 0)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "reserved0", "reserved0 is %u; it must be 0", reserved);
     return FOVEA_OK;

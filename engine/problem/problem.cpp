@@ -20,15 +20,17 @@ constexpr uint32_t kKnownOutputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE | FOVEA_OUT
 constexpr uint32_t kMaxDim = 1u << 16;
 constexpr uint64_t kMaxHeads = uint64_t{1} << 30;  // batch * heads, an index in kernels
 
-bool is_float(FoveaDtype type) { return type == FOVEA_F32 || type == FOVEA_F16; }
+bool is_float(int type) { return type == FOVEA_F32 || type == FOVEA_F16; }
 
 FoveaResult check_types(const Desc& d, FoveaDiag* diag) {
-    const std::pair<const char*, FoveaDtype> types[] = {
-        {"q_type", d.q_type}, {"k_type", d.k_type}, {"v_type", d.v_type}, {"o_type", d.o_type}};
+    const std::pair<const char*, int> types[] = {{"q_type", enum_number(d.q_type)},
+                                                 {"k_type", enum_number(d.k_type)},
+                                                 {"v_type", enum_number(d.v_type)},
+                                                 {"o_type", enum_number(d.o_type)}};
     for (const auto& [name, type] : types) {
         if (!is_float(type))
             return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is %d; it must be FOVEA_F32 or FOVEA_F16",
-                        name, int(type));
+                        name, type);
     }
     return FOVEA_OK;
 }
@@ -83,15 +85,15 @@ FoveaResult check_scalars(const Desc& d, FoveaDiag* diag) {
     if (d.outputs & ~kKnownOutputs)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "outputs", "outputs has unknown bits 0x%x",
                     d.outputs & ~kKnownOutputs);
-    if (d.align < FOVEA_ALIGN_TOP_LEFT || d.align > FOVEA_ALIGN_OFFSET)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "align", "align is %d; it must be a FoveaAlign",
-                    int(d.align));
-    if (d.precision < FOVEA_PRECISION_F32 || d.precision > FOVEA_PRECISION_F16_PRODUCTS)
+    const int align = enum_number(d.align), precision = enum_number(d.precision),
+              kernel = enum_number(d.kernel);
+    if (align < FOVEA_ALIGN_TOP_LEFT || align > FOVEA_ALIGN_OFFSET)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "align", "align is %d; it must be a FoveaAlign", align);
+    if (precision < FOVEA_PRECISION_F32 || precision > FOVEA_PRECISION_F16_PRODUCTS)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "precision", "precision is %d; it must be a FoveaPrecision",
-                    int(d.precision));
-    if (d.kernel < FOVEA_KERNEL_AUTO || d.kernel > FOVEA_KERNEL_REFERENCE)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "kernel", "kernel is %d; it must be a FoveaKernel",
-                    int(d.kernel));
+                    precision);
+    if (kernel < FOVEA_KERNEL_AUTO || kernel > FOVEA_KERNEL_REFERENCE)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "kernel", "kernel is %d; it must be a FoveaKernel", kernel);
     if (d.reserved0 != 0 || d.reserved1 != 0)
         return fail(diag, FOVEA_INVALID_ARGUMENT, d.reserved0 ? "reserved0" : "reserved1", "%s must be 0",
                     d.reserved0 ? "reserved0" : "reserved1");
@@ -193,9 +195,10 @@ FoveaResult make_matrix(const FoveaMatrixDesc& m, const Desc& d, bool boolean, c
     view = MatrixView{};
     bytes = 0;
     if (!m.present) return FOVEA_OK;
-    if (boolean ? m.type != FOVEA_U8 : !is_float(m.type))
-        return fail(diag, FOVEA_INVALID_ARGUMENT, names.type, "%s is %d; it must be %s", names.type,
-                    int(m.type), boolean ? "FOVEA_U8" : "FOVEA_F32 or FOVEA_F16");
+    const int type = enum_number(m.type);
+    if (boolean ? type != FOVEA_U8 : !is_float(type))
+        return fail(diag, FOVEA_INVALID_ARGUMENT, names.type, "%s is %d; it must be %s", names.type, type,
+                    boolean ? "FOVEA_U8" : "FOVEA_F32 or FOVEA_F16");
     uint64_t batch = m.batch, heads = m.heads, rows = m.rows, keys = m.keys ? m.keys : d.len_kv;
     FoveaResult r;
     if ((r = broadcast_extent(batch, 1, d.batch, names.batch, diag))) return r;
