@@ -70,7 +70,7 @@ uint32_t choose_splits(const FoveaPlan_T& plan, const FlashPlan& f, uint64_t row
     const uint64_t keys = keys_of_rows(p, plan.vulkan.visible, rows), block = f.block_keys;
     if (keys < plan.vulkan.visible.key_limit) return 1;  // a window: other rows see other keys
     if (p.fixed_splits)
-        return uint32_t(std::min<uint64_t>(ceil_div(keys, shader::kFixedSplitKeys), kHalfWord));
+        return uint32_t(std::clamp<uint64_t>(ceil_div(keys, shader::kFixedSplitKeys), 1, kHalfWord));
     const double cores = plan.facts.core_count ? plan.facts.core_count
                          : is_software(plan)   ? kSoftwareCores
                                                : kUnknownCores;
