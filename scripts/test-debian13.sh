@@ -27,11 +27,12 @@ find "$folder/fovea" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
 git -c safe.directory='*' -C "$root" ls-files -co --exclude-standard -z | (cd "$root" && xargs -0 ls -d 2>/dev/null) |
     tar -C "$root" -c -T - | tar -x --no-same-owner -C "$folder/fovea"
 
+home=/root
 mounted() { mountpoint -q "$folder/proc"; }
 mounted || mount -t proc proc "$folder/proc"
 trap 'mounted && umount "$folder/proc"' EXIT
 inside() {
-    chroot "$folder" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 CI="${CI:-}" \
+    chroot "$folder" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=$home LANG=C.UTF-8 CI="${CI:-}" \
         FOVEA_JOBS="${FOVEA_JOBS:-}" "$@"
 }
 if [[ ${1:-} != --engine ]]; then
@@ -40,7 +41,7 @@ if [[ ${1:-} != --engine ]]; then
 fi
 inside /fovea/dev setup
 build=/fovea/build/engine
-inside cmake -S /fovea -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DFOVEA_TOOLS=/root/.cache/fovea \
+inside cmake -S /fovea -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DFOVEA_TOOLS="$home/.cache/fovea" \
     -DFOVEA_BUILD_APPS=OFF
 # The installed libraries first, by name: `install` would ask for every test program.
 inside cmake --build "$build" --target fovea fovea_shared engine/all readme_example header_examples consumer_old_struct \
