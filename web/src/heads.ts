@@ -8,6 +8,17 @@ import { MatrixView, type MatrixContent } from "./matrix.ts";
 import type { Workbench } from "./stage.ts";
 import { headName } from "./views.ts";
 
+// How far apart two distributions are: 0 the same, ln 2 nothing in common.
+function jensenShannon(p: Float32Array, q: Float32Array): number {
+    let sum = 0;
+    for (let i = 0; i < p.length; ++i) {
+        const middle = (p[i] + q[i]) / 2;
+        if (p[i] > 0) sum += p[i] * Math.log(p[i] / middle) / 2;
+        if (q[i] > 0) sum += q[i] * Math.log(q[i] / middle) / 2;
+    }
+    return Math.max(0, sum);
+}
+
 export class Heads {
     private readonly a: MatrixView;
     private readonly b: MatrixView;
@@ -76,10 +87,18 @@ export class Heads {
         if (!there || result !== this.app.result) return;
         const a = this.workbench.content(stage, result), b: MatrixContent = { ...a, data: there.data };
         const difference = a.data.map((value, i) => value - there.data[i]);
-        const finite = difference.filter(Number.isFinite);
-        const largest = finite.reduce((m, d) => Math.max(m, Math.abs(d)), 0);
+        let largest = 0, where = 0, sum = 0, count = 0;
+        for (const [i, value] of difference.entries()) {
+            const magnitude = Math.abs(value);
+            if (!Number.isFinite(magnitude)) continue;
+            sum += magnitude;
+            ++count;
+            if (magnitude > largest) [largest, where] = [magnitude, i];
+        }
+        const row = Math.min(state.row, a.rows - 1), rowOf = (data: Float32Array) => data.subarray(row * a.columns, (row + 1) * a.columns);
         byId("compare-title").textContent = `${headName(state.head)} and ${headName(other)}`;
-        byId("compare-note").textContent = `Largest difference ${number(largest)}, mean absolute difference ${number(finite.reduce((s, d) => s + Math.abs(d), 0) / Math.max(1, finite.length))}.` +
+        byId("compare-note").textContent = `Largest difference ${number(largest)} at ${a.rowLabels[Math.floor(where / a.columns)]} → ${a.columnLabels[where % a.columns]}, mean absolute difference ${number(sum / Math.max(1, count))}.` +
+            (stage.id === "weights" && row >= 0 ? ` Jensen–Shannon divergence of the row of ${a.rowLabels[row]}: ${number(jensenShannon(rowOf(a.data), rowOf(there.data)))} (0 the same, 0.6931 nothing in common).` : "") +
             (state.split === "triangle" ? ` Below the diagonal ${headName(state.head)}, above it ${headName(other)}.` : "") + (state.split === "difference" ? ` ${headName(state.head)} minus ${headName(other)}.` : "");
         byId("compare-b").hidden = state.split !== "side";
         this.a.set(state.split === "difference" ? { ...a, data: difference, signed: true, sums: false, low: null, high: null, log: false } : state.split === "triangle" ? { ...a, upper: there.data, sums: false } : a);
