@@ -11,7 +11,7 @@ import { operators } from "./onnx_models.mjs";
 
 const [packageFolder, native, roundsWanted] = process.argv.slice(2);
 if (!native) throw new Error("usage: node web/bench/browser.mjs ONNXRUNTIME_WEB_FOLDER NATIVE_FOVEA [ROUNDS]");
-const rounds = Number(roundsWanted ?? 7), repeats = 5, heads = 12, tokens = 1024, dim = 64;
+const rounds = Number(roundsWanted ?? 7), repeats = 3, heads = 12, tokens = 1024, dim = 64;
 
 // ONNX Runtime computes in a Worker too, as ours does.
 const workerText = `import * as ort from "./ort.wasm.min.mjs";
