@@ -1,5 +1,6 @@
 #include "describe.hpp"
 
+#include "model/kept_result.hpp"
 #include "panels/panels.hpp"
 
 namespace fovea::visualizer {
@@ -19,6 +20,20 @@ std::string describe_map(Session& session) {
                        "\n";
     const std::optional<Derivation>& d = session.map_derivation();
     return d ? text + derivation_text(*d) + "\n" : text;
+}
+
+std::string describe_comparison(const Session& session) {
+    const Comparison c = comparison_of(session);
+    if (!c.why_not.empty()) return c.why_not + "\n";
+    const HeadDifference d = difference_of(*c.a, c.head_a, *c.b, c.head_b, uint64_t(session.view.picked_row));
+    std::string text = "A: " + (session.kept() ? "kept, " + session.kept()->title() + ", " : std::string()) +
+                       "head " + std::to_string(c.head_a + 1) + "; B: head " + std::to_string(c.head_b + 1) +
+                       "; largest difference " + format_value(d.largest, 4) + " at " + std::to_string(d.row) +
+                       ", " + std::to_string(d.column) + ", mean " + format_value(d.mean, 4);
+    if (c.b->name == "weights")
+        text += ", Jensen-Shannon of row " + std::to_string(session.view.picked_row) + " " +
+                format_value(d.jensen_shannon, 4);
+    return text + "\n";
 }
 
 std::string describe_matrix(Session& session) {
@@ -48,7 +63,8 @@ std::string describe(Session& session) {
     std::string problems;
     for (const Problem& problem : session.problems)
         problems += "problem: " + problem.where + ": " + problem.text + "\n";
-    return problems + describe_matrix(session);
+    const bool compares = session.complete() && (session.kept() || session.ui.centre == CentreTab::compare);
+    return problems + describe_matrix(session) + (compares ? describe_comparison(session) : "");
 }
 
 }  // namespace fovea::visualizer

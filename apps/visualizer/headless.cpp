@@ -38,8 +38,21 @@ Result<void> check_view(Session& session, const Options& o) {
     return {};
 }
 
+}  // namespace
+
+Result<void> keep_a(GpuDevice& device, Session& session, const Options& o) {
+    if (o.against.empty()) return {};
+    if (Result<void> r = apply_options_of_a(session, o); !r) return r;
+    if (Result<void> r = compute(device, session); !r) return r;
+    session.keep_result();
+    return {};
+}
+
+namespace {
+
 Result<void> deliver(GpuDevice& device, const Options& o) {
     Session session(device, o.on_cpu);
+    if (Result<void> r = keep_a(device, session, o); !r) return r;
     if (Result<void> r = apply_options(session, o); !r) return r;
     if (Result<void> r = compute(device, session); !r) return r;
     if (Result<void> r = check_view(session, o); !r) return r;

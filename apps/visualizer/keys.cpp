@@ -79,6 +79,7 @@ void next_colours(Session& s) {
 }
 
 void swap_heads(Session& s) {
+    if (s.kept()) return s.swap_kept();
     if (s.view.compared_head < 0) return;
     const uint32_t a = s.view.head;
     s.view.head = uint32_t(s.view.compared_head);
@@ -139,9 +140,15 @@ constexpr KeyCommand kCommands[] = {
     {ImGuiKey_F, plain, "F", "fit", [](Session& s) { s.view.zoom = 0, s.ui.map.cells_a_pixel = 0; }},
     {ImGuiKey_I, plain, "I", "zoom in", [](Session& s) { zoom(s, kKeyZoom); }},
     {ImGuiKey_O, plain, "O", "zoom out", [](Session& s) { zoom(s, 1 / kKeyZoom); }},
+    {ImGuiKey_A, plain, "A", "keep this result as A",
+     [](Session& s) {
+         s.keep_result();
+         s.ui.centre = CentreTab::compare;
+     }},
+    {ImGuiKey_A, shift, "Shift+A", "let the kept result go", [](Session& s) { s.drop_kept(); }},
     {ImGuiKey_X, plain, "X", "swap A and B", swap_heads},
     {ImGuiKey_M, plain, "M", "matrix", [](Session& s) { s.ui.centre = CentreTab::matrix; }},
-    {ImGuiKey_V, plain, "V", "compare two heads", [](Session& s) { s.ui.centre = CentreTab::compare; }},
+    {ImGuiKey_V, plain, "V", "compare A and B", [](Session& s) { s.ui.centre = CentreTab::compare; }},
     {ImGuiKey_B, plain, "B", "mask editor", [](Session& s) { s.ui.centre = CentreTab::mask; }},
     {ImGuiKey_K, plain, "K", "map of a long head", [](Session& s) { s.ui.centre = CentreTab::map; }},
     {ImGuiKey_H, plain, "H", "heads", [](Session& s) { s.ui.bottom = BottomTab::heads; }},

@@ -44,6 +44,13 @@ const Panel* find_panel(std::string_view name) {
     return nullptr;
 }
 
+std::optional<CompareHow> find_how(std::string_view name) {
+    if (name == "side") return CompareHow::side;
+    if (name == "halves") return CompareHow::triangle;
+    if (name == "difference") return CompareHow::difference;
+    return {};
+}
+
 std::string panel_names() {
     std::string names;
     for (const Panel& panel : kPanels) names += std::string(names.empty() ? "" : ", ") + panel.name;
@@ -98,6 +105,13 @@ Result<void> apply(Options& o, std::string_view name, std::string_view value) {
         if (!find_panel(value))
             return bad(name, "'" + std::string(value) + "' is not one of: " + panel_names());
         o.show.emplace_back(value);
+    } else if (name == "--against") {
+        o.against = std::string(value);
+        o.show.emplace_back("compare");
+    } else if (name == "--compare") {
+        if (!find_how(value))
+            return bad(name, "'" + std::string(value) + "' is not side, halves or difference");
+        o.how = *find_how(value);
     } else if (name == "--export") {
         const size_t dot = value.rfind('.');
         const std::string_view extension = dot == std::string_view::npos ? "" : value.substr(dot);
@@ -136,6 +150,9 @@ const char* options_help() {
            "open, "
            "import\n"
            "  --export FILE           the shown matrix as .csv, .npy or .svg, or the session as .fovea\n"
+           "  --against WHAT          keeps A of a comparison: a level, a file or session, or a sentence in "
+           "quotes\n"
+           "  --compare HOW           side, halves or difference\n"
            "  --describe              says in words what the picture shows\n"
            "  --follow FILE.txt       keeps FILE as a description of what the window shows, for screen "
            "readers "
@@ -143,8 +160,24 @@ const char* options_help() {
            "  --validation            runs under the Vulkan validation layer; any message is an error\n";
 }
 
+Result<void> apply_options_of_a(Session& session, const Options& o) {
+    int level = o.level;
+    const bool is_level = o.against.size() == 1 && read_number(o.against, level);
+    if (is_level && (level < 1 || level > kLevelCount))
+        return bad("--against", "'" + o.against + "' is not a level from 1 to 7");
+    Settings settings = level_settings(level);
+    if (o.text) settings.text = *o.text;
+    const bool is_text = o.against.find(' ') != std::string::npos;
+    if (is_text) settings.text = o.against;
+    session.change(settings);
+    if (!is_level && !is_text && !open_any(session, o.against))
+        return bad("--against", session.problems.back().text);
+    return {};
+}
+
 Result<void> apply_options(Session& session, const Options& o) {
     session.theme = o.theme;
+    session.view.how = o.how;
     Settings settings = level_settings(o.level);
     if (o.text) settings.text = *o.text;
     session.change(settings);

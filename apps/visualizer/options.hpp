@@ -24,9 +24,11 @@ struct Options {
     std::string export_path;         // the shown matrix or the session, by the extension
     std::vector<std::string> files;  // opened in this order
     std::vector<std::string> show;   // panels: see options_help
+    std::string against;             // kept as A of the comparison: see options_help
     std::string long_map;            // "128k": a long head as a map
-    bool exact = false;              // pictures of a map wait for every tile
-    std::string pick;                // "3, 1" or "journey, step"
+    CompareHow how = CompareHow::side;
+    bool exact = false;  // pictures of a map wait for every tile
+    std::string pick;    // "3, 1" or "journey, step"
     uint32_t head = 1;
     bool describe = false;  // what the picture shows, as text
     std::string follow;     // a file that is kept as a description of what the window shows
@@ -36,6 +38,8 @@ struct Options {
     bool headless() const { return !screenshot.empty() || !export_path.empty() || describe; }
 };
 
+// The same for what --against names, to be computed and kept before.
+Result<void> apply_options_of_a(Session& session, const Options& options);
 // A session for these options: level, text, files, panels, pick. Problems with files are errors here.
 Result<void> apply_options(Session& session, const Options& options);
 

@@ -6,6 +6,7 @@
 #include "describe.hpp"
 #include "gpu/imgui_backend.hpp"
 #include "gpu/swapchain.hpp"
+#include "headless.hpp"
 #include "keys.hpp"
 #include "panels/panels.hpp"
 #include "picture.hpp"
@@ -194,6 +195,7 @@ Result<void> Window::open() {
     if (Result<void> r = open_imgui(); !r) return r;
     session_ = std::make_unique<Session>(*device_, options_.on_cpu, kFramesInFlight);
     session_->wake = [] { glfwPostEmptyEvent(); };
+    if (Result<void> r = keep_a(*device_, *session_, options_); !r) return r;
     // A file that cannot be read is a line of the Problems panel, not the end.
     (void)apply_options(*session_, options_);
     if (options_.files.empty() && !options_.text) autosave_.offer(*session_);

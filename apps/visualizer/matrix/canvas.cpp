@@ -49,7 +49,7 @@ MatrixView view_of(const PanelContext& ui, const Canvas& c) {
     v.origin_x = c.origin.x * sx, v.origin_y = c.origin.y * sy;
     v.cell_width = c.cell_width * sx, v.cell_height = c.cell_height * sy;
     v.first_element = uint32_t(c.head * s.rows * s.columns);
-    v.other_first_element = uint32_t(uint64_t(std::max(c.minus_head, 0)) * s.rows * s.columns);
+    v.other_first_element = uint32_t(uint64_t(c.minus_head) * s.rows * s.columns);
     v.row_stride = v.columns = uint32_t(s.columns);
     v.rows = uint32_t(s.rows);
     v.range_low = float(c.colouring.low), v.range_high = float(c.colouring.high);
@@ -59,7 +59,7 @@ MatrixView view_of(const PanelContext& ui, const Canvas& c) {
     v.flags = (c.colouring.spread == Spread::logarithmic ? MATRIX_FLAG_LOG : 0) |
               (c.colouring.spread == Spread::symmetric_log ? MATRIX_FLAG_SYMLOG : 0) |
               (c.cell_width >= kGridFrom * ui.scale ? MATRIX_FLAG_GRID : 0) |
-              (s.hiding ? MATRIX_FLAG_HIDING : 0) | (c.minus_head >= 0 ? MATRIX_FLAG_DIFFERENCE : 0) |
+              (s.hiding && c.hatch_hidden ? MATRIX_FLAG_HIDING : 0) | (c.minus ? MATRIX_FLAG_DIFFERENCE : 0) |
               (c.upper_only ? MATRIX_FLAG_UPPER : 0);
     v.ground = colours.matrix_ground, v.hatch = colours.hatch, v.highlight = colours.text;
     v.picked_row = ui.session.view.picked_row, v.picked_column = ui.session.view.picked_column;
@@ -71,7 +71,7 @@ MatrixView view_of(const PanelContext& ui, const Canvas& c) {
 float Canvas::value(uint64_t row, uint64_t column) const {
     const size_t cells = stage->rows * stage->columns, index = row * stage->columns + column;
     const float own = stage->values[head * cells + index];
-    return minus_head < 0 ? own : own - stage->values[size_t(minus_head) * cells + index];
+    return minus ? own - minus->values[size_t(minus_head) * cells + index] : own;
 }
 
 bool Canvas::all_visible() const {
@@ -156,7 +156,8 @@ void canvas_mouse(PanelContext& ui, const Canvas& c, const char* id) {
 }
 
 void canvas_cells(PanelContext& ui, const Canvas& c) {
-    ui.matrices.add(*ImGui::GetWindowDrawList(), *c.stage->buffer, view_of(ui, c), c.stage->hiding);
+    ui.matrices.add(*ImGui::GetWindowDrawList(), *c.stage->buffer, view_of(ui, c), c.stage->hiding,
+                    c.minus ? c.minus->buffer : nullptr);
 }
 
 void canvas_digits(PanelContext& ui, const Canvas& c) {
@@ -169,9 +170,10 @@ void canvas_digits(PanelContext& ui, const Canvas& c) {
     for (int row = cells.row_begin; row < cells.row_end; ++row) {
         for (int column = cells.column_begin; column < cells.column_end; ++column) {
             if (c.upper_only && column <= row) continue;
-            const bool hidden = c.stage->hidden(c.head, uint64_t(row), uint64_t(column));
+            const bool hidden = (!c.stage->hiding || c.hatch_hidden) &&
+                                c.stage->hidden(c.head, uint64_t(row), uint64_t(column));
             // The score of a masked key is minus infinity; its weight, 0, needs no digits on the hatching.
-            if (hidden && (c.stage->hiding || c.minus_head >= 0)) continue;
+            if (hidden && (c.stage->hiding || c.minus)) continue;
             const float value = c.value(uint64_t(row), uint64_t(column));
             const std::string text = hidden ? "\xe2\x88\x92\xe2\x88\x9e" : format_fixed(value, 4);
             const Rgb ink = text_colour_on(colour_for(c.colouring, table, value));
@@ -189,6 +191,16 @@ void canvas_digits(PanelContext& ui, const Canvas& c) {
 
 namespace {
 
+std::string row_name(const Session& session, const Canvas& c, uint64_t row) {
+    if (!c.tokens) return row_label(session, row);
+    return c.stage->row_tokens && row < c.tokens->size() ? (*c.tokens)[row] : std::to_string(row);
+}
+
+std::string column_name(const Session& session, const Canvas& c, uint64_t column) {
+    if (!c.tokens) return column_label(session, column);
+    return c.stage->over_keys && column < c.tokens->size() ? (*c.tokens)[column] : std::to_string(column);
+}
+
 void label_rows(PanelContext& ui, const Canvas& c, ImFont* font) {
     const Session& session = ui.session;
     const Palette& colours = palette(session.theme);
@@ -201,7 +213,7 @@ void label_rows(PanelContext& ui, const Canvas& c, ImFont* font) {
     draw.PushClipRect({right - room, c.at.y}, {right, c.at.y + c.size.y}, true);
     for (int row = cells.row_begin; row < cells.row_end; ++row) {
         if (row % step != 0) continue;
-        const std::string label = words ? row_label(session, uint64_t(row)) : std::to_string(row);
+        const std::string label = words ? row_name(session, c, uint64_t(row)) : std::to_string(row);
         const float width = font->CalcTextSizeA(line, 1e6f, 0, label.c_str()).x;
         draw.AddText(font, line,
                      {std::max(right - width, right - room),
@@ -224,7 +236,7 @@ void label_columns(PanelContext& ui, const Canvas& c, ImFont* font) {
         if (column % step != 0) continue;
         const float middle = c.origin.x + (float(column) + 0.5f) * c.cell_width;
         if (middle < c.at.x || middle > c.at.x + c.size.x) continue;
-        const std::string label = words ? column_label(session, uint64_t(column)) : std::to_string(column);
+        const std::string label = words ? column_name(session, c, uint64_t(column)) : std::to_string(column);
         const float room = c.cell_width * float(step);
         const float width = std::min(font->CalcTextSizeA(line, 1e6f, 0, label.c_str()).x, room - 4);
         const ImVec4 clip{middle - room / 2, top, middle + room / 2, top + 2 * line};
@@ -261,7 +273,7 @@ void canvas_minimap(PanelContext& ui, const Canvas& c) {
     whole.cell_width = size.x / float(s.columns), whole.cell_height = size.y / float(s.rows);
     MatrixView v = view_of(ui, whole);
     v.picked_row = v.picked_column = -1;
-    ui.matrices.add(draw, *s.buffer, v, s.hiding);
+    ui.matrices.add(draw, *s.buffer, v, s.hiding, c.minus ? c.minus->buffer : nullptr);
     const auto place = [&](float x, float y) {
         return ImVec2(
             at.x + std::clamp((x - c.origin.x) / (c.cell_width * float(s.columns)), 0.0f, 1.0f) * size.x,

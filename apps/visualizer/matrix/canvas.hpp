@@ -10,9 +10,14 @@ namespace fovea::visualizer {
 struct Canvas {
     const Stage* stage = nullptr;
     uint32_t head = 0;
-    int minus_head = -1;      // the cells are the differences to this head
-    bool upper_only = false;  // draws only above the diagonal
-    ImVec2 at, size;          // of the cells' area
+    // The cells are the differences to this head of this stage, of the same shape; null: the values
+    // themselves.
+    const Stage* minus = nullptr;
+    uint32_t minus_head = 0;
+    bool hatch_hidden = true;                          // where the stage has a stage that hides
+    const std::vector<std::string>* tokens = nullptr;  // labels; null: the session's
+    bool upper_only = false;                           // draws only above the diagonal
+    ImVec2 at, size;                                   // of the cells' area
     float cell_width = 1, cell_height = 1;
     ImVec2 origin;  // of cell (0, 0)
     Colouring colouring;

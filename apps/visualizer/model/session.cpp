@@ -74,7 +74,47 @@ bool Stage::hidden(uint32_t head, uint64_t row, uint64_t column) const {
     return index < from.size() && std::isinf(from[index]) && from[index] < 0;
 }
 
+const Stage* KeptResult::find_stage(std::string_view name) const {
+    for (const Stage& stage : stages)
+        if (stage.name == name) return &stage;
+    return nullptr;
+}
+
+std::string KeptResult::title() const {
+    const std::string from =
+        settings.file ? std::filesystem::path(settings.file->path).filename().string() : settings.text;
+    return "level " + std::to_string(settings.level) + ", \xe2\x80\x9c" + from + "\xe2\x80\x9d";
+}
+
+uint64_t KeptResult::size_bytes() const {
+    uint64_t sum = run->input_bytes() + run->output_bytes() + run->workspace_bytes();
+    for (const auto& buffer : host_buffers) sum += buffer->size_bytes();
+    return sum;
+}
+
 Session::~Session() = default;
+
+void Session::keep_result() {
+    if (!complete() || !stats_done_ || dirty_) return;
+    drop_kept();
+    kept_ = std::make_unique<KeptResult>(
+        KeptResult{settings_, projected_.tokens, stages_, view.head, run_, host_buffers_});
+}
+
+void Session::drop_kept() {
+    if (!kept_) return;
+    for (const Stage& stage : kept_->stages) released.push_back(stage.buffer->handle());
+    retired_.push_back(std::move(kept_));
+}
+
+void Session::swap_kept() {
+    if (!kept_ || !complete() || !stats_done_ || dirty_) return;
+    const Settings kept = kept_->settings;
+    const uint32_t head = kept_->head;
+    keep_result();
+    view.head = head;
+    change(kept);
+}
 
 void Session::change(const Settings& settings, uint64_t gesture) {
     if (settings == settings_) return;
@@ -107,6 +147,7 @@ void Session::redo() {
 }
 
 Result<bool> Session::update(VkCommandBuffer cmd, double flops) {
+    retired_.clear();
     if (dirty_) {
         dirty_ = false;
         problem_.clear();
@@ -126,8 +167,9 @@ Result<bool> Session::update(VkCommandBuffer cmd, double flops) {
     if (map) map->advance();
     if (!run_) return Error{FOVEA_INVALID_ARGUMENT, "settings", problem_};
     if (run_->finished()) {
-        if (complete()) collect_stats();
+        // Counted first: what is drawn as complete has its ranges.
         if (updates_since_end_ < frames_in_flight_) ++updates_since_end_;
+        if (complete()) collect_stats();
         return !complete() || !stats_done_;
     }
     const Result<bool> advanced = run_->advance(cmd, flops);
@@ -363,7 +405,7 @@ Result<void> Session::add_host_stage(const HostStage& stage) {
     if (!made) return made.error();
     std::memcpy(made->data(), t.values.data(), t.values.size() * 4);
     made->flush();
-    host_buffers_.push_back(std::make_unique<GpuBuffer>(std::move(*made)));
+    host_buffers_.push_back(std::make_shared<const GpuBuffer>(std::move(*made)));
     Stage row{stage.name, stage.formula};
     row.heads = t.rank() == 3 ? t.shape[0] : 1;
     row.columns = t.columns();

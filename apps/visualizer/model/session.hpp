@@ -49,6 +49,22 @@ struct HeadSummary {
     std::vector<uint32_t> histogram;                          // of finite values over the shown range
 };
 
+// A result that stays while the session goes on to others. It shares the buffers, so that keeping copies
+// nothing.
+struct KeptResult {
+    Settings settings;
+    std::vector<std::string> tokens;
+    std::vector<Stage> stages;
+    uint32_t head = 0;  // shown as A
+    std::shared_ptr<const AttentionRun> run;
+    std::vector<std::shared_ptr<const GpuBuffer>> host_buffers;
+
+    const Stage* find_stage(std::string_view name) const;
+    // "level 3, 'Your journey ...'"
+    std::string title() const;
+    uint64_t size_bytes() const;
+};
+
 // A line of the Problems panel.
 struct Problem {
     std::string where, text;
@@ -79,7 +95,7 @@ class Session {
     // Computes what the settings ask for, within `flops` of device work for this frame; outside a render
     // pass. True if there is more to do. While needs_idle(), no frame may be in flight: buffers are replaced.
     Result<bool> update(VkCommandBuffer cmd, double flops);
-    bool needs_idle() const { return dirty_ || (map_buffers && map_buffers->full()); }
+    bool needs_idle() const { return dirty_ || !retired_.empty() || (map_buffers && map_buffers->full()); }
 
     bool ready() const { return run_ != nullptr; }
     // The numbers of all stages are there to be read.
@@ -98,6 +114,17 @@ class Session {
     const std::string& device_name() const { return device_.name(); }
     // Why the last change was refused; empty: it was not.
     const std::string& problem() const { return problem_; }
+
+    // Keeps the present result, once complete, as A of the comparison: it is no part of what undo takes back,
+    // and stays while undo, redo and changes go on. One at a time.
+    void keep_result();
+    void drop_kept();
+    // The kept settings become the present ones, a step of undo, and the present result the kept one.
+    void swap_kept();
+    const KeptResult* kept() const { return kept_.get(); }
+    void show_kept_head(uint32_t head) {
+        if (kept_) kept_->head = head;
+    }
 
     // The derivation of the picked cell, recomputed from q, k, v; none where the stage is not over keys.
     const std::optional<Derivation>& derivation();
@@ -152,8 +179,11 @@ class Session {
     uint64_t last_gesture_ = 0;
     bool dirty_ = true;
     Projected projected_;
-    std::unique_ptr<AttentionRun> run_;
-    std::vector<std::unique_ptr<GpuBuffer>> host_buffers_;
+    std::shared_ptr<AttentionRun> run_;
+    std::vector<std::shared_ptr<const GpuBuffer>> host_buffers_;
+    std::unique_ptr<KeptResult> kept_;
+    std::vector<std::unique_ptr<KeptResult>>
+        retired_;  // to go with the next frame, when nothing is in flight
     std::vector<Stage> stages_;
     std::string problem_;
     std::optional<Derivation> derivation_;

@@ -66,13 +66,15 @@ void draw_head(PanelContext& ui, uint32_t head, float side) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const bool chosen = ImGui::InvisibleButton("head", {side, side});
     const bool hovered = ImGui::IsItemHovered();
-    if (chosen && ImGui::GetIO().KeyShift)
+    if (chosen && ImGui::GetIO().KeyShift && !session.kept())
         view.compared_head = int(head);
     else if (chosen)
         view.head = head;
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     ui.matrices.add(draw, *stage.buffer, thumbnail(session, stage, head, at, side), stage.hiding);
-    const bool is_a = view.head == head, is_b = view.compared_head == int(head);
+    // Beside a kept A the shown head is B.
+    const bool kept = session.kept() != nullptr, shown = view.head == head;
+    const bool is_a = shown && !kept, is_b = kept ? shown : view.compared_head == int(head);
     const float gap = 2 * ui.scale;
     if (is_a || is_b || hovered)
         draw.AddRect({at.x - gap, at.y - gap}, {at.x + side + gap, at.y + side + gap},

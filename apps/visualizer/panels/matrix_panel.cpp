@@ -1,6 +1,8 @@
 // The shown stage's matrix with everything beside it: controls, marginals, range bar with histogram, minimap.
 #include "matrix/canvas.hpp"
 
+#include "model/kept_result.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -160,7 +162,15 @@ void draw_matrix_panel(PanelContext& ui) {
         ImGui::TextDisabled("computing, %.0f%%", 100 * session.run().progress());
         return;
     }
-    const Stage& stage = session.stage();
+    // While Shift is held: the kept A, or B of one result.
+    const Comparison compared = comparison_of(session);
+    const bool kept = session.view.show_other && session.kept() && compared.why_not.empty();
+    const bool other =
+        kept || (session.view.show_other && !session.kept() && session.view.compared_head >= 0);
+    const Stage& stage = kept ? *compared.a : session.stage();
+    const uint32_t head = kept    ? compared.head_a
+                          : other ? uint32_t(session.view.compared_head)
+                                  : session.view.head;
     const float s = ui.scale;
     const ImVec2 below = ImGui::GetCursorPos();
     if (ImGui::GetWindowWidth() >= 640 * s) {
@@ -171,11 +181,10 @@ void draw_matrix_panel(PanelContext& ui) {
     const bool marginals = stage.over_keys && stage.name == "weights";
     const float side = marginals ? kMarginal * s : 8 * s;
     const ImVec2 cursor = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
-    const bool other = session.view.show_other && session.view.compared_head >= 0;
-    const uint32_t head = other ? uint32_t(session.view.compared_head) : session.view.head;
-    const Canvas canvas =
+    Canvas canvas =
         lay_out_canvas(ui, stage, head, {cursor.x + kLabelColumn * s, cursor.y + kLabelRow * s},
                        {room.x - (kLabelColumn + kBarArea) * s - side, room.y - kLabelRow * s - side});
+    if (kept) canvas.tokens = &session.kept()->tokens;
     canvas_mouse(ui, canvas, "cells");
     canvas_cells(ui, canvas);
     canvas_digits(ui, canvas);

@@ -18,11 +18,13 @@ void draw_memory_panel(PanelContext& ui) {
     const Row rows[] = {{"q, k, v, masks", run.input_bytes()},
                         {"scores, weights, context", run.output_bytes()},
                         {"workspace", run.workspace_bytes()},
-                        {"weights and inputs, to look at", host}};
+                        {"weights and inputs, to look at", host},
+                        {"kept result A", session.kept() ? session.kept()->size_bytes() : 0}};
     uint64_t total = 0;
     for (const Row& row : rows) total += row.size_bytes;
     const Palette& colours = palette(session.theme);
     for (const Row& row : rows) {
+        if (row.size_bytes == 0 && &row == &rows[4]) continue;
         const ImVec2 at = ImGui::GetCursorScreenPos();
         const float height = ImGui::GetTextLineHeight(), label = 230 * ui.scale, room = 260 * ui.scale;
         ImGui::TextUnformatted(row.what);

@@ -1,0 +1,81 @@
+#include "model/kept_result.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fovea::visualizer {
+namespace {
+
+std::string shape_text(const Stage& stage) {
+    return std::to_string(stage.rows) + " x " + std::to_string(stage.columns);
+}
+
+double jensen_shannon(std::span<const float> a, std::span<const float> b) {
+    double sum = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+        const double p = double(a[i]), q = double(b[i]), m = (p + q) / 2;
+        if (p > 0) sum += p * std::log(p / m) / 2;
+        if (q > 0) sum += q * std::log(q / m) / 2;
+    }
+    return sum;
+}
+
+}  // namespace
+
+HeadDifference difference_of(const Stage& a, uint32_t head_a, const Stage& b, uint32_t head_b, uint64_t row) {
+    const std::span<const float> va = a.head_values(head_a), vb = b.head_values(head_b);
+    HeadDifference found;
+    double sum = 0;
+    size_t where = 0, count = 0;
+    for (size_t i = 0; i < va.size(); ++i) {
+        const double difference = std::abs(double(va[i]) - double(vb[i]));
+        if (!std::isfinite(difference)) continue;
+        sum += difference;
+        ++count;
+        if (difference > found.largest) found.largest = difference, where = i;
+    }
+    if (count > 0) found.mean = sum / double(count);
+    found.row = where / a.columns, found.column = where % a.columns;
+    found.jensen_shannon =
+        jensen_shannon(va.subspan(row * a.columns, a.columns), vb.subspan(row * a.columns, a.columns));
+    return found;
+}
+
+bool same_cells_hidden(const Stage& a, uint32_t head_a, const Stage& b, uint32_t head_b) {
+    for (uint64_t row = 0; row < a.rows; ++row)
+        for (uint64_t column = 0; column < a.columns; ++column)
+            if (a.hidden(head_a, row, column) != b.hidden(head_b, row, column)) return false;
+    return true;
+}
+
+Comparison comparison_of(const Session& session) {
+    const Stage& now = session.stage();
+    Comparison c;
+    c.b = &now;
+    if (const KeptResult* kept = session.kept()) {
+        c.a = kept->find_stage(now.name);
+        c.head_b = session.view.head;
+        if (!c.a) {
+            c.why_not = "The kept result A has no stage \xe2\x80\x9c" + now.name + "\xe2\x80\x9d.";
+        } else if (c.a->rows != now.rows || c.a->columns != now.columns) {
+            c.why_not = now.name + " is " + shape_text(*c.a) + " in the kept result A and " +
+                        shape_text(now) + " now: only results of one shape can be compared.";
+        } else {
+            c.head_a = std::min(kept->head, uint32_t(c.a->heads - 1));
+        }
+        return c;
+    }
+    c.a = &now;
+    if (now.heads < 2) {
+        c.why_not = now.name +
+                    " has one head. Levels 5 to 7 have more, and so do files. Or keep this result as A and "
+                    "change something: level, text, parameters.";
+        return c;
+    }
+    c.head_a = session.view.head;
+    c.head_b = session.view.compared_head >= 0 ? uint32_t(session.view.compared_head)
+                                               : uint32_t((c.head_a + 1) % now.heads);
+    return c;
+}
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,29 @@
+// A result that was kept to be compared with what is computed after it, and how far apart two heads are.
+#pragma once
+
+#include "model/session.hpp"
+
+namespace fovea::visualizer {
+
+// How far the heads of two stages are apart; both have the same rows and columns.
+struct HeadDifference {
+    double largest = 0, mean = 0;  // of |A - B|, where both are finite
+    uint64_t row = 0, column = 0;  // of the largest
+    // Of a row of weights: 0 the same, ln 2 nothing in common.
+    double jensen_shannon = 0;
+};
+HeadDifference difference_of(const Stage& a, uint32_t head_a, const Stage& b, uint32_t head_b, uint64_t row);
+
+// Whether the same cells of both heads are masked.
+bool same_cells_hidden(const Stage& a, uint32_t head_a, const Stage& b, uint32_t head_b);
+
+// What a picture of A and B compares: two heads of the present result, or the kept one with the present one.
+// Where they cannot be compared `why_not` says it and the rest is not to be read.
+struct Comparison {
+    const Stage *a = nullptr, *b = nullptr;
+    uint32_t head_a = 0, head_b = 0;
+    std::string why_not;
+};
+Comparison comparison_of(const Session& session);
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,147 @@
+// A result kept as A: it stays while the session changes, is undone and redone; its difference to the present
+// one is what the two results' numbers give; what has another shape is refused in words.
+#include "headless.hpp"
+#include "model/kept_result.hpp"
+#include "visualizer_fixture.hpp"
+
+#include <fovea/files.hpp>
+
+#include <cmath>
+
+namespace fovea::visualizer {
+namespace {
+
+using KeptTest = VisualizerTest;
+
+std::vector<float> weights_of(const Stage& stage, uint32_t head) {
+    const std::span<const float> values = stage.head_values(head);
+    return {values.begin(), values.end()};
+}
+
+TEST_F(KeptTest, a_kept_result_stays_through_changes_undo_and_redo) {
+    session->change(level_settings(2));
+    compute();
+    show("weights");
+    const std::vector<float> full = weights_of(session->stage(), 0);
+    session->keep_result();
+    ASSERT_NE(session->kept(), nullptr);
+    session->change(level_settings(3));
+    compute();
+    show("weights");
+    const std::vector<float> causal = weights_of(session->stage(), 0);
+    ASSERT_NE(full, causal);
+    const auto expect_kept = [&] {
+        const Comparison c = comparison_of(*session);
+        ASSERT_EQ(c.why_not, "");
+        EXPECT_EQ(weights_of(*c.a, c.head_a), full);
+    };
+    expect_kept();
+    session->undo();
+    compute();
+    show("weights");
+    EXPECT_EQ(weights_of(session->stage(), 0), full);
+    expect_kept();
+    session->redo();
+    compute();
+    show("weights");
+    EXPECT_EQ(weights_of(session->stage(), 0), causal);
+    expect_kept();
+
+    const Comparison c = comparison_of(*session);
+    const HeadDifference d = difference_of(*c.a, c.head_a, *c.b, c.head_b, 1);
+    double largest = 0, sum = 0, divergence = 0;
+    for (size_t i = 0; i < full.size(); ++i) {
+        const double difference = std::abs(double(full[i]) - double(causal[i]));
+        largest = std::max(largest, difference), sum += difference;
+        if (i / 6 != 1) continue;
+        const double middle = (double(full[i]) + double(causal[i])) / 2;
+        for (const double p : {double(full[i]), double(causal[i])})
+            if (p > 0) divergence += p * std::log(p / middle) / 2;
+    }
+    EXPECT_DOUBLE_EQ(d.largest, largest);
+    EXPECT_NEAR(d.mean, sum / 36, 1e-12);
+    EXPECT_NEAR(d.jensen_shannon, divergence, 1e-12);
+    EXPECT_GT(d.jensen_shannon, 0.1);
+    EXPECT_EQ(std::abs(double(full[d.row * 6 + d.column]) - double(causal[d.row * 6 + d.column])), largest);
+    EXPECT_FALSE(same_cells_hidden(*c.a, 0, *c.b, 0));
+
+    session->swap_kept();
+    compute();
+    show("weights");
+    EXPECT_EQ(weights_of(session->stage(), 0), full);
+    EXPECT_EQ(weights_of(*session->kept()->find_stage("weights"), 0), causal);
+    session->drop_kept();
+    EXPECT_TRUE(session->needs_idle());
+    compute();
+    EXPECT_FALSE(session->needs_idle());
+}
+
+TEST_F(KeptTest, another_shape_is_refused_in_words_and_sentences_of_one_length_are_not) {
+    session->change(level_settings(5));
+    compute();
+    session->keep_result();
+    Settings settings = session->settings();
+    settings.text = "My long road ended after noon";
+    session->change(settings);
+    compute();
+    show("weights");
+    EXPECT_EQ(comparison_of(*session).why_not, "");
+    EXPECT_EQ(session->kept()->tokens.at(1), "journey");
+    settings.text = "Two words";
+    session->change(settings);
+    compute();
+    show("weights");
+    EXPECT_NE(comparison_of(*session).why_not.find("6 x 6"), std::string::npos);
+    session->drop_kept();
+    EXPECT_EQ(session->kept(), nullptr);
+    EXPECT_EQ(comparison_of(*session).why_not, "");  // of two heads again
+}
+
+TEST_F(KeptTest, pictures_of_a_kept_result_in_each_way) {
+    std::vector<std::vector<std::byte>> pictures;
+    for (const CompareHow how : {CompareHow::side, CompareHow::triangle, CompareHow::difference}) {
+        Options o;
+        o.level = 3;
+        o.against = "2";
+        o.show = {"compare", "memory"};
+        o.how = how;
+        o.width = 1200, o.height = 720;
+        o.validation = true;
+        o.screenshot = (folder / "picture.png").string();
+        const Result<void> drawn = run_headless(o);
+        ASSERT_TRUE(drawn) << drawn.error().text;
+        const Result<Tensor> image = load_png(o.screenshot);
+        ASSERT_TRUE(image) << image.error().text;
+        std::vector<std::byte> bytes(image->bytes.begin(), image->bytes.end());
+        for (const auto& other : pictures) EXPECT_NE(bytes, other);
+        pictures.push_back(std::move(bytes));
+    }
+    Options o;
+    o.against = "9";
+    o.describe = true;
+    o.validation = true;  // as the fixture's device: they share the functions that were loaded
+    const Result<void> refused = run_headless(o);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().field, "--against");
+}
+
+// As in the window, where results can be read some frames after they were recorded.
+TEST_F(KeptTest, what_is_complete_has_its_ranges) {
+    Session late(*device, false, 2);
+    Settings settings = level_settings(7);
+    settings.length = 300;
+    late.change(settings);
+    bool complete = false;
+    for (int frame = 0; frame < 100000 && !complete; ++frame) {
+        Result<bool> updated = false;
+        ASSERT_TRUE(device->run_once([&](VkCommandBuffer cmd) { updated = late.update(cmd, 1e7); }));
+        ASSERT_TRUE(updated) << updated.error().text;
+        complete = late.complete();
+        if (!complete) continue;
+        EXPECT_EQ(late.stage().ranges.size(), late.stage().heads) << "frame " << frame;
+    }
+    EXPECT_TRUE(complete);
+}
+
+}  // namespace
+}  // namespace fovea::visualizer
