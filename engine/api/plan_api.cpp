@@ -19,6 +19,10 @@ FoveaResult read_facts(const FoveaDeviceFacts* given, FoveaDeviceFacts& facts, F
     if (backend != FOVEA_BACKEND_CPU && backend != FOVEA_BACKEND_VULKAN)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.backend",
                     "facts.backend is %d; it must be a FoveaBackend", backend);
+    const int device_class = enum_number(facts.device_class);
+    if (device_class < FOVEA_CLASS_CPU || device_class > FOVEA_CLASS_VIRTUAL)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.device_class",
+                    "facts.device_class is %d; it must be a FoveaDeviceClass", device_class);
     return FOVEA_OK;
 }
 

@@ -16,11 +16,13 @@ struct AttentionCall {
     const CpuPlan& cut;
     const FoveaHostBuffer* bindings;  // FOVEA_BIND_COUNT of them
 
-    // Element `index` of a binding; null where the problem does not have it.
+    // Element `index` of a binding; null where the problem does not have it, or has no byte of it and the
+    // caller gave none: a mask over no keys has strides all the same, and to null nothing may be added.
     template <class T>
     T* at(FoveaBinding binding, int64_t index = 0) const {
         if (!(p.binding_mask >> binding & 1u)) return nullptr;
-        return static_cast<T*>(bindings[binding].data) + index;
+        T* data = static_cast<T*>(bindings[binding].data);
+        return data ? data + index : nullptr;
     }
     BatchView view(uint32_t b) const {
         return batch_view(p, at<const FoveaBatchEntry>(FOVEA_BIND_BATCH_TABLE), b);

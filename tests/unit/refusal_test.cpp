@@ -305,6 +305,9 @@ TEST(Refusal, null_and_foreign_arguments) {
     other = facts, other.backend = FoveaBackend(7);
     EXPECT_EQ(foveaPlanAttention(&other, &desc, nullptr, &plan, &diag), kInvalid);
     EXPECT_STREQ(diag.field, "facts.backend");
+    other = facts, other.device_class = FoveaDeviceClass(4);
+    EXPECT_EQ(foveaPlanAttention(&other, &desc, nullptr, &plan, &diag), kInvalid);
+    EXPECT_STREQ(diag.field, "facts.device_class");
     FoveaHostAllocator half{};
     half.allocate = [](void*, size_t, size_t) -> void* { return nullptr; };
     EXPECT_EQ(foveaPlanAttention(&facts, &desc, &half, &plan, &diag), kInvalid);

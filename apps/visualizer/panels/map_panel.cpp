@@ -190,13 +190,6 @@ void draw_controls(PanelContext& ui) {
     ImGui::PushStyleColor(ImGuiCol_Text, exact ? colours.accent : colours.warning);
     ImGui::TextUnformatted(quality.c_str());
     ImGui::PopStyleColor();
-    ImGui::SameLine(0, 16 * ui.scale);
-    const uint64_t side = uint64_t{1} << progress.level;
-    ImGui::TextDisabled("a pixel: %llu x %llu weights", static_cast<unsigned long long>(side),
-                        static_cast<unsigned long long>(side));
-    if (session.map->rows_known() >= 1) return;
-    ImGui::SameLine(0, 16 * ui.scale);
-    ImGui::TextDisabled("%.0f%% of the rows' sums known", 100 * session.map->rows_known());
 }
 
 }  // namespace
