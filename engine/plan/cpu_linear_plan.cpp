@@ -17,7 +17,7 @@ constexpr uint64_t kDepthBlock = 512;
 // Panels that share a copy of rows of X.
 constexpr uint64_t kPanelsOfCopy = 4;
 // Rows of X this far apart fall on the same few places of a first cache.
-constexpr int64_t kAliasBytes = 1024;
+constexpr int64_t kAliasElems = 1024 / sizeof(float);
 constexpr uint64_t kTasksPerThread = 6;
 
 // About equal parts of `whole`, none larger than `most`.
@@ -44,7 +44,7 @@ void cut_cpu_linear(FoveaPlan_T& plan) {
     CpuPlan& cpu = plan.cpu;
     const cpu::TargetShape shape = cpu::target_shape(cpu.target);
     const uint64_t threads = std::max<uint64_t>(plan.facts.cpu_threads, 1);
-    const bool aliased = d.x_row_stride * 4 % kAliasBytes == 0 && d.rows >= shape.rows;
+    const bool aliased = d.x_row_stride % kAliasElems == 0 && d.rows >= shape.rows;
     const bool copies_x = d.x_type == FOVEA_F16 || aliased;
     uint64_t rows = kMostRows, panels = copies_x ? kPanelsOfCopy : 1;
     const auto cut = [&] {
