@@ -5,16 +5,8 @@
 set -euo pipefail
 root=$(realpath "$(dirname "$0")/..")
 build=$root/build/aarch64
-packages=(g++-aarch64-linux-gnu qemu-user-static googletest libhwy-dev)
-missing=()
-for package in "${packages[@]}"; do
-    [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
-done
-if [[ ${#missing[@]} -gt 0 ]]; then
-    echo "fovea: installing ${missing[*]}" >&2
-    [[ $EUID -eq 0 ]] || { echo "fovea: this needs root; run:  sudo apt-get install ${missing[*]}" >&2; exit 1; }
-    apt-get install -y --no-install-recommends "${missing[@]}" >&2
-fi
+source "$root/scripts/install-packages.sh"
+install_packages g++-aarch64-linux-gnu qemu-user-static googletest libhwy-dev
 cmake -S "$root" -B "$build" -G Ninja --toolchain "$root/cmake/Aarch64Toolchain.cmake" -DCMAKE_BUILD_TYPE=Release \
     -DFOVEA_BUILD_TESTS=ON -DFOVEA_BUILD_APPS=ON >&2
 cmake --build "$build" --parallel "${FOVEA_JOBS:-$(nproc)}" >&2

@@ -5,16 +5,8 @@
 set -euo pipefail
 root=$(realpath "$(dirname "$0")/..")
 build=$root/build/windows
-packages=(g++-mingw-w64-x86-64-posix wine64 googletest libhwy-dev)
-missing=()
-for package in "${packages[@]}"; do
-    [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
-done
-if [[ ${#missing[@]} -gt 0 ]]; then
-    echo "fovea: installing ${missing[*]}" >&2
-    [[ $EUID -eq 0 ]] || { echo "fovea: this needs root; run:  sudo apt-get install ${missing[*]}" >&2; exit 1; }
-    apt-get install -y --no-install-recommends "${missing[@]}" >&2
-fi
+source "$root/scripts/install-packages.sh"
+install_packages g++-mingw-w64-x86-64-posix wine64 googletest libhwy-dev
 # Wine's own folder, so that a user's is left alone, and no word of it that is not an error.
 export WINEPREFIX=$build/wine WINEDEBUG=-all
 cmake -S "$root" -B "$build" -G Ninja --toolchain "$root/cmake/MingwToolchain.cmake" -DCMAKE_BUILD_TYPE=Release \

@@ -10,6 +10,26 @@ namespace fovea {
 
 shader::HeadView head_view(const FoveaStrides& strides, const Window& window);
 
+// The fields that every kernel's slice has: its rows, and where queries stand among keys.
+template <class View>
+void set_rows(View& view, const FoveaPlan_T& plan, const Block& block) {
+    const Problem& p = plan.problem;
+    const VulkanVisibility& visible = plan.vulkan.visible;
+    view.rows = uint32_t(block.rows);
+    view.first_batch = block.first_batch;
+    view.first_head = block.first_head;
+    view.first_row = uint32_t(block.first_row);
+    view.len_q = uint32_t(p.len_q);
+    view.len_kv = uint32_t(p.len_kv);
+    view.flags = visible.flags;
+    view.offset = visible.offset;
+    view.window_left = visible.window_left;
+    view.window_right = visible.window_right;
+    view.key_limit = visible.key_limit;
+    view.packed_rows_q = uint32_t(p.packed_rows_q);
+    view.packed_rows_kv = uint32_t(p.packed_rows_kv);
+}
+
 // `block` counts heads as the kernel does.
 shader::FlashSlice rows_view(const FoveaPlan_T& plan, const Block& block);
 

@@ -1,5 +1,6 @@
 #include "plan/vulkan_attention.hpp"
 #include "plan/vulkan_dispatch.hpp"
+#include "plan/vulkan_rows.hpp"
 #include "plan/vulkan_staged.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
@@ -115,22 +116,9 @@ class SliceMaker {
   private:
     shader::SliceView slice_view() const {
         shader::SliceView view{};
+        set_rows(view, plan_, block_);
         view.heads = block_.heads;
-        view.rows = uint32_t(block_.rows);
-        view.first_batch = block_.first_batch;
-        view.first_head = block_.first_head;
-        view.first_row = uint32_t(block_.first_row);
-        view.len_q = uint32_t(p.len_q);
-        view.len_kv = uint32_t(p.len_kv);
-        const VulkanVisibility& visible = plan_.vulkan.visible;
-        view.flags = visible.flags;
-        view.offset = visible.offset;
-        view.window_left = visible.window_left;
-        view.window_right = visible.window_right;
-        view.key_limit = visible.key_limit;
         view.score_stride = s.score_stride;
-        view.packed_rows_q = uint32_t(p.packed_rows_q);
-        view.packed_rows_kv = uint32_t(p.packed_rows_kv);
         return view;
     }
 

@@ -9,27 +9,6 @@
 namespace fovea::test {
 namespace {
 
-FoveaAppendDesc random_append(Random& random) {
-    FoveaAppendDesc d{};
-    d.struct_size = sizeof d;
-    d.x_type = random_type(random), d.y_type = random_type(random);
-    d.batch = 1 + uint32_t(random.below(3)), d.heads = 1 + uint32_t(random.below(4));
-    d.dim = 1 + uint32_t(random.below(90)), d.len = 1 + random.below(9);
-    d.has_batch_table = uint32_t(random.below(2));
-    d.first_row = d.has_batch_table ? 0 : random.below(20);
-    uint64_t rows = d.capacity = 1 + random.below(30);
-    if (random.chance(0.5)) {
-        d.page_size = 1 + uint32_t(random.below(6));
-        d.page_count = 8 + uint32_t(random.below(20));
-        d.block_table_pages = 1 + random.below(8);
-        d.capacity = d.block_table_pages * d.page_size - random.below(d.page_size);
-        rows = d.page_size;
-    }
-    d.x_strides = random_strides(random, d.heads, d.len, d.dim);
-    d.y_strides = random_strides(random, d.heads, rows, d.dim);
-    return d;
-}
-
 // Row after row, element after element.
 Bytes expected_cache(const FoveaAppendDesc& given, const Buffers& buffers) {
     FoveaAppendDesc d = given;
@@ -51,7 +30,7 @@ Bytes expected_cache(const FoveaAppendDesc& given, const Buffers& buffers) {
 
 TEST(Append, writes_the_rows_that_it_should_and_no_other) {
     for_cases(200, [](Random& random) {
-        const FoveaAppendDesc d = random_append(random);
+        const FoveaAppendDesc d = random_append(random, 90);
         const FoveaPlanInfo info = plan_of(foveaPlanAppend, d, facts_of(0, 1)).info();
         const Buffers buffers = random_buffers(random, info, d.x_type, FOVEA_F32);
         const Bytes expected = expected_cache(d, buffers);

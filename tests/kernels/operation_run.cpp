@@ -144,21 +144,6 @@ double element(const Bytes& bytes, FoveaDtype type, uint64_t index) {
     return value;
 }
 
-FoveaDtype random_type(Random& random) { return random.chance(0.5) ? FOVEA_F16 : FOVEA_F32; }
-
-FoveaStrides random_strides(Random& random, uint64_t h, uint64_t l, uint64_t d) {
-    switch (random.below(3)) {
-        case 0:
-            return {};
-        case 1:
-            return {int64_t(l * h * d), int64_t(d), int64_t(h * d)};
-        default: {
-            const uint64_t row = d + random.below(5), head = l * row + random.below(7);
-            return {int64_t(h * head + random.below(9)), int64_t(head), int64_t(row)};
-        }
-    }
-}
-
 void for_cases(uint64_t count, const std::function<void(Random&)>& body) {
     const char* only = getenv("FOVEA_TEST_SEED");
     for (uint64_t n = only ? strtoull(only, nullptr, 0) : 0; n < count; ++n) {

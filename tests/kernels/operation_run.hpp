@@ -1,7 +1,7 @@
 // Rope, linear and append on the CPU: random descriptions, buffers with guards, runs on any instruction set.
 #pragma once
 
-#include "support/random.hpp"
+#include "support/random_operation.hpp"
 
 #include <fovea/fovea.hpp>
 
@@ -41,10 +41,6 @@ Buffers random_buffers(Random& random, const FoveaPlanInfo& info, FoveaDtype x_t
 Bytes run(const Plan& plan, const Buffers& given, uint32_t workers, uint64_t shuffle_seed = 0);
 
 double element(const Bytes& bytes, FoveaDtype type, uint64_t index);
-
-FoveaDtype random_type(Random& random);
-// [B, H, L, D] packed, as [B, L, H, D], or with gaps.
-FoveaStrides random_strides(Random& random, uint64_t h, uint64_t l, uint64_t d);
 
 // Calls body(random, seed) for each of `count` cases, or for the one that FOVEA_TEST_SEED names.
 void for_cases(uint64_t count, const std::function<void(Random&)>& body);

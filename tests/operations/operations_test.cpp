@@ -6,7 +6,7 @@
 #include "operations/operation_runner.hpp"
 #include "operations/operation_verdict.hpp"
 #include "problem/half.hpp"
-#include "support/random.hpp"
+#include "support/random_operation.hpp"
 
 #include <gtest/gtest.h>
 
@@ -90,22 +90,6 @@ Buffers absolute(Buffers buffers, const Types& types) {
         for (size_t n = size - 1; n < buffers[i].size(); n += size) buffers[i][n] &= std::byte{0x7f};
     }
     return buffers;
-}
-
-FoveaDtype random_type(Random& random) { return random.chance(0.5) ? FOVEA_F16 : FOVEA_F32; }
-
-// [B, H, L, D] packed, as [B, L, H, D], or with gaps.
-FoveaStrides random_strides(Random& random, uint64_t h, uint64_t l, uint64_t d) {
-    switch (random.below(3)) {
-        case 0:
-            return {};
-        case 1:
-            return {int64_t(l * h * d), int64_t(d), int64_t(h * d)};
-        default: {
-            const uint64_t row = d + random.below(5), head = l * row + random.below(7);
-            return {int64_t(h * head + random.below(9)), int64_t(head), int64_t(row)};
-        }
-    }
 }
 
 std::vector<int64_t> rows_of(const FoveaRopeDesc& d) {
@@ -303,24 +287,7 @@ Bytes appended(const FoveaAppendDesc& d, const Buffers& inputs) {
 
 TEST(Operations, append) {
     for_cases("append", [](Random& random) {
-        FoveaAppendDesc d{};
-        d.struct_size = sizeof d;
-        d.x_type = random_type(random), d.y_type = random_type(random);
-        d.batch = 1 + uint32_t(random.below(3)), d.heads = 1 + uint32_t(random.below(4));
-        d.dim = 1 + uint32_t(random.below(20)), d.len = 1 + random.below(9);
-        d.has_batch_table = uint32_t(random.below(2));
-        d.first_row = d.has_batch_table ? 0 : random.below(20);
-        uint64_t rows = d.capacity = 1 + random.below(30);
-        if (random.chance(0.5)) {
-            d.page_size = 1 + uint32_t(random.below(6));
-            // Tables hold -2 .. 21: with fewer pages than that some entries lead nowhere.
-            d.page_count = 8 + uint32_t(random.below(20));
-            d.block_table_pages = 1 + random.below(8);
-            d.capacity = d.block_table_pages * d.page_size - random.below(d.page_size);
-            rows = d.page_size;
-        }
-        d.x_strides = random_strides(random, d.heads, d.len, d.dim);
-        d.y_strides = random_strides(random, d.heads, rows, d.dim);
+        const FoveaAppendDesc d = random_append(random, 20);
         const Types types{d.x_type, FOVEA_F32, d.y_type};
         Buffers inputs;
         run_everywhere(random, foveaPlanAppend, d, types, inputs,

@@ -22,8 +22,8 @@ class Attention {
     // it recorded.
     uint32_t record(VkCommandBuffer cmd, double budget_seconds, VkQueryPool queries, uint32_t first_query,
                     uint32_t frame);
-    bool round_begins() const { return next_slice_ == 0; }
-    bool round_is_done() const { return next_slice_ == 0; }
+    // The last round is complete and none is under way.
+    bool between_rounds() const { return next_slice_ == 0; }
     void measured(double slice_seconds);
     void forget_times() { slowest_slice_seconds_ = 0; }
 

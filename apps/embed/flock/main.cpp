@@ -211,13 +211,13 @@ void Renderer::record(Frame& frame) {
 
     frame.slices = 0;
     if (frame.with_attention) {
-        if (attention_.round_begins()) {  // birds as they are now become queries, keys and values
+        if (attention_.between_rounds()) {  // birds as they are now become queries, keys and values
             cmd_pass(cmd, features_, sets_[attention_.finished_side()], 0);
             cmd_shader_barrier(cmd, kCompute, kCompute);
         }
         frame.slices =
             attention_.record(cmd, options_.budget_ms / 1000, frame.times, 2, uint32_t(&frame - frames_));
-        rounds_ += attention_.round_is_done();
+        rounds_ += attention_.between_rounds();
         cmd_shader_barrier(cmd, kCompute, kCompute);  // what Fovea wrote is read by the next pass
     }
 
