@@ -131,7 +131,12 @@ FoveaResult make_linear(const FoveaLinearDesc* desc, FoveaLinearDesc& d, Operati
     if ((r = check_float(d.y_type, "y_type", diag))) return r;
     if ((r = check_counts({{"n_in", d.n_in}, {"n_out", d.n_out}}, diag))) return r;
     if ((r = check_length(d.rows, "rows", diag))) return r;
-    if ((r = check_kernel(d.kernel, d.reserved0, diag))) return r;
+    if ((r = check_kernel(d.kernel, 0, diag))) return r;
+    if (const int precision = enum_number(d.precision);
+        precision != FOVEA_PRECISION_F32 && precision != FOVEA_PRECISION_F16_PRODUCTS)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "precision",
+                    "precision is %d; it must be FOVEA_PRECISION_F32 or FOVEA_PRECISION_F16_PRODUCTS",
+                    precision);
     if (d.has_bias > 1 || d.weight_is_in_out > 1)
         return fail(diag, FOVEA_INVALID_ARGUMENT, d.has_bias > 1 ? "has_bias" : "weight_is_in_out",
                     "must be 0 or 1");

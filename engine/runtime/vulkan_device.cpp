@@ -32,6 +32,7 @@ struct VulkanDevice::Features {
         fault.deviceFaultVendorBinary = VK_FALSE;
         memory_model.vulkanMemoryModelAvailabilityVisibilityChains = VK_FALSE;
         coopmat.cooperativeMatrixRobustBufferAccess = VK_FALSE;
+        coopmat2.cooperativeMatrixTensorAddressing = coopmat2.cooperativeMatrixBlockLoads = VK_FALSE;
     }
 };
 

@@ -96,8 +96,20 @@ void fill_facts(FoveaContext_T& context) {
     if (on.device_atomics) facts.features |= FOVEA_FEATURE_DEVICE_ATOMICS;
     if (on.push_descriptors) facts.features |= FOVEA_FEATURE_PUSH_DESCRIPTORS;
     if (on.coopmat && facts.coopmat_m) facts.features |= FOVEA_FEATURE_COOPMAT;
-    if (on.coopmat2) facts.features |= FOVEA_FEATURE_COOPMAT2;
     if (!(facts.features & FOVEA_FEATURE_COOPMAT)) facts.coopmat_m = facts.coopmat_n = facts.coopmat_k = 0;
+    const PhysicalDevice& device = context.physical_device;
+    const FlexibleMatrices& flexible = on.workgroup_matrices && device.workgroup_matrices.m
+                                           ? device.workgroup_matrices
+                                           : device.subgroup_matrices;
+    if (!on.coopmat2 || !flexible.m) {
+        facts.coopmat2_max_side = facts.coopmat2_reserved_bytes = 0;
+        return;
+    }
+    facts.features |= FOVEA_FEATURE_COOPMAT2;
+    facts.coopmat2_m = flexible.m;
+    facts.coopmat2_n = flexible.n;
+    facts.coopmat2_k = flexible.k;
+    facts.coopmat2_threads = flexible.threads;
 }
 
 FoveaResult create_cache(const FoveaVulkanHost& host, FoveaContext_T& context, FoveaDiag* diag) {

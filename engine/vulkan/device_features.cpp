@@ -92,6 +92,7 @@ Features judge(const FeatureStructs& f, uint32_t api_version, uint32_t extension
     out.coopmat2 = out.coopmat && (extensions & kExtCoopmat2) && two.cooperativeMatrixFlexibleDimensions &&
                    two.cooperativeMatrixReductions && two.cooperativeMatrixConversions &&
                    two.cooperativeMatrixPerElementOperations;
+    out.workgroup_matrices = out.coopmat2 && two.cooperativeMatrixWorkgroupScope;
     out.device_fault = (extensions & kExtDeviceFault) && f.fault.deviceFault;
     if (extensions & kExtPushDescriptor)
         out.push_function = "vkCmdPushDescriptorSetKHR";
@@ -171,6 +172,7 @@ Features enabled_features(const PhysicalDevice& device, const VkPhysicalDeviceFe
     out.memory_model &= has.memory_model;
     out.coopmat &= has.coopmat;
     out.coopmat2 &= has.coopmat2;
+    out.workgroup_matrices &= has.workgroup_matrices;
     out.device_fault &= has.device_fault;
     return out;
 }

@@ -40,6 +40,8 @@ void list_needs(const PhysicalDevice& device, NeedList& list) {
                                              "cooperativeMatrixPerElementOperations"};
     for (const char* part : kParts)
         list.add(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME, part, has.coopmat2, "kernel flash_coopmat2");
+    list.add(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME, "cooperativeMatrixWorkgroupScope",
+             has.workgroup_matrices, "larger matrices for kernel flash_coopmat2");
 }
 
 }  // namespace

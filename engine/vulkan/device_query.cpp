@@ -113,7 +113,45 @@ FoveaResult query_coopmat(const InstanceTable& vk, PhysicalDevice& device, const
     return FOVEA_OK;
 }
 
-// Properties beyond the core limits: subgroups and the number of cores.
+// A workgroup of few threads comes first: its shared memory then serves more workgroups of a core.
+void choose_flexible(const VkCooperativeMatrixFlexibleDimensionsPropertiesNV* list, uint32_t count,
+                     PhysicalDevice& device) {
+    for (uint32_t i = 0; i < count; ++i) {
+        const VkCooperativeMatrixFlexibleDimensionsPropertiesNV& p = list[i];
+        if (p.AType != VK_COMPONENT_TYPE_FLOAT16_KHR || p.BType != VK_COMPONENT_TYPE_FLOAT16_KHR ||
+            p.CType != VK_COMPONENT_TYPE_FLOAT32_KHR || p.ResultType != VK_COMPONENT_TYPE_FLOAT32_KHR)
+            continue;
+        const FlexibleMatrices found{p.MGranularity, p.NGranularity, p.KGranularity, p.workgroupInvocations};
+        FlexibleMatrices& best = device.workgroup_matrices;
+        if (p.scope == VK_SCOPE_SUBGROUP_KHR)
+            device.subgroup_matrices = {found.m, found.n, found.k, 0};
+        else if (p.scope == VK_SCOPE_WORKGROUP_KHR && found.threads &&
+                 (!best.threads || found.threads < best.threads))
+            best = found;
+    }
+}
+
+FoveaResult query_flexible(const InstanceTable& vk, PhysicalDevice& device, const FoveaHostAllocator& memory,
+                           FoveaDiag* diag) {
+    const auto query = vk.vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV;
+    constexpr const char* kCall = "vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV";
+    if (!query || !(device.extensions & kExtCoopmat2)) return FOVEA_OK;
+    uint32_t count = 0;
+    VkResult result = query(device.handle, &count, nullptr);
+    if (result != VK_SUCCESS) return fail_vulkan(diag, result, kCall);
+    if (count == 0) return FOVEA_OK;
+    HostArray<VkCooperativeMatrixFlexibleDimensionsPropertiesNV> list(memory, count);
+    if (!list.data())
+        return fail(diag, FOVEA_OUT_OF_HOST_MEMORY, "allocator", "no memory for %u matrix shapes", count);
+    for (uint32_t i = 0; i < count; ++i)
+        list.data()[i] = {VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV};
+    result = query(device.handle, &count, list.data());
+    if (result != VK_SUCCESS && result != VK_INCOMPLETE) return fail_vulkan(diag, result, kCall);
+    choose_flexible(list.data(), count, device);
+    return FOVEA_OK;
+}
+
+// Properties beyond the core limits: subgroups, the number of cores, flexible matrices.
 struct ExtendedProperties {
     VkPhysicalDeviceSubgroupProperties subgroup{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES};
     VkPhysicalDeviceSubgroupSizeControlProperties sizes{
@@ -121,6 +159,8 @@ struct ExtendedProperties {
     VkPhysicalDeviceShaderSMBuiltinsPropertiesNV nvidia{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV};
     VkPhysicalDeviceShaderCorePropertiesAMD amd{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD};
+    VkPhysicalDeviceCooperativeMatrix2PropertiesNV coopmat2{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_PROPERTIES_NV};
 };
 
 void query_properties(const InstanceTable& vk, const PhysicalDevice& device, bool subgroup_sizes,
@@ -135,6 +175,7 @@ void query_properties(const InstanceTable& vk, const PhysicalDevice& device, boo
     if (subgroup_sizes) append(out.sizes);
     if (device.extensions & kExtSmBuiltins) append(out.nvidia);
     if (device.extensions & kExtAmdCores) append(out.amd);
+    if (device.extensions & kExtCoopmat2) append(out.coopmat2);
     vk.vkGetPhysicalDeviceProperties2(device.handle, &properties);
 }
 
@@ -163,6 +204,8 @@ void fill_facts(const InstanceTable& vk, PhysicalDevice& device) {
                            ? more.nvidia.shaderSMCount
                            : more.amd.shaderEngineCount * more.amd.shaderArraysPerEngineCount *
                                  more.amd.computeUnitsPerShaderArray;
+    facts.coopmat2_max_side = more.coopmat2.cooperativeMatrixFlexibleDimensionsMaxDimension;
+    facts.coopmat2_reserved_bytes = more.coopmat2.cooperativeMatrixWorkgroupScopeReservedSharedMemory;
 
     if (more.subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) {
         if (more.subgroup.supportedOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT)
@@ -190,6 +233,7 @@ FoveaResult query_physical_device(const InstanceTable& vk, VkPhysicalDevice hand
     if (FoveaResult r = list_extensions(vk, out, memory, diag)) return r;
     out.features = supported_features(vk, handle, out.api_version, out.extensions);
     if (FoveaResult r = query_coopmat(vk, out, memory, diag)) return r;
+    if (FoveaResult r = query_flexible(vk, out, memory, diag)) return r;
     fill_facts(vk, out);
     return FOVEA_OK;
 }

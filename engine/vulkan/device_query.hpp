@@ -29,11 +29,18 @@ uint32_t extension_bit(const char* name);  // 0: not one of them
 // Features, either those that a device has or those that a host enabled.
 struct Features {
     bool storage_16bit, float16, subgroup_size_control, full_subgroups, memory_model, coopmat;
-    bool device_atomics;  // not forbidden by a memory model without device scope
-    bool coopmat2;        // all parts of VK_NV_cooperative_matrix2 that the kernels use
+    bool device_atomics;      // not forbidden by a memory model without device scope
+    bool coopmat2;            // the parts of VK_NV_cooperative_matrix2 that the kernels use
+    bool workgroup_matrices;  // with coopmat2: a workgroup may share a matrix
     bool push_descriptors;
     bool device_fault;          // the reason of a loss can be asked for
     const char* push_function;  // vkCmdPushDescriptorSet or its KHR name; null without push_descriptors
+};
+
+// Float16 factors and float32 sums of flexible dimensions, as FoveaDeviceFacts has them.
+struct FlexibleMatrices {
+    uint32_t m, n, k;  // 0: none
+    uint32_t threads;  // 0: of subgroups
 };
 
 struct PhysicalDevice {
@@ -41,8 +48,9 @@ struct PhysicalDevice {
     uint32_t api_version;  // of host and device, whichever is lower
     uint32_t extensions;   // Extension bits of the device
     VkPhysicalDeviceProperties properties;
-    Features features;       // of the device
-    bool timestamps;         // some compute queue has them
+    Features features;  // of the device
+    bool timestamps;    // some compute queue has them
+    FlexibleMatrices subgroup_matrices, workgroup_matrices;
     FoveaDeviceFacts facts;  // without `features`, which depend on what the host enables
 };
 

@@ -19,9 +19,10 @@ FoveaResult load_instance_table(PFN_vkGetInstanceProcAddr get, VkInstance instan
     if (!out.name) return missing(#name, diag);
     FOVEA_VK_INSTANCE_CALLS(FOVEA_VK_FETCH)
 #undef FOVEA_VK_FETCH
-    out.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR =
-        reinterpret_cast<PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR>(
-            get(instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
+#define FOVEA_VK_FETCH(name) out.name = reinterpret_cast<PFN_##name>(get(instance, #name))
+    FOVEA_VK_FETCH(vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR);
+    FOVEA_VK_FETCH(vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV);
+#undef FOVEA_VK_FETCH
     return FOVEA_OK;
 }
 

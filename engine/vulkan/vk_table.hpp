@@ -25,6 +25,8 @@ struct InstanceTable {
     FOVEA_VK_INSTANCE_CALLS(FOVEA_VK_MEMBER)
     // Null where the extension is missing.
     PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR;
+    PFN_vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV
+        vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV;
 };
 
 struct DeviceTable {

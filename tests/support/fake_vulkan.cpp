@@ -59,6 +59,10 @@ struct FakeVulkan::Functions {
                 s->requiredSubgroupSizeStages = VK_SHADER_STAGE_COMPUTE_BIT;
             } else if (item->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV) {
                 reinterpret_cast<VkPhysicalDeviceShaderSMBuiltinsPropertiesNV*>(item)->shaderSMCount = 20;
+            } else if (item->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_PROPERTIES_NV) {
+                auto* p = reinterpret_cast<VkPhysicalDeviceCooperativeMatrix2PropertiesNV*>(item);
+                p->cooperativeMatrixFlexibleDimensionsMaxDimension = 1024;
+                p->cooperativeMatrixWorkgroupScopeReservedSharedMemory = 512;
             }
         }
     }
@@ -89,6 +93,14 @@ struct FakeVulkan::Functions {
                     reinterpret_cast<VkPhysicalDeviceCooperativeMatrixFeaturesKHR*>(item)->cooperativeMatrix =
                         d.coopmat;
                     break;
+                case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV: {
+                    auto* f = reinterpret_cast<VkPhysicalDeviceCooperativeMatrix2FeaturesNV*>(item);
+                    f->cooperativeMatrixFlexibleDimensions = f->cooperativeMatrixReductions =
+                        f->cooperativeMatrixConversions = f->cooperativeMatrixPerElementOperations =
+                            d.coopmat2;
+                    f->cooperativeMatrixWorkgroupScope = d.workgroup_matrices;
+                    break;
+                }
                 case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT:
                     reinterpret_cast<VkPhysicalDeviceFaultFeaturesEXT*>(item)->deviceFault = d.device_fault;
                     break;
@@ -154,6 +166,39 @@ struct FakeVulkan::Functions {
             out[i].AType = out[i].BType = VK_COMPONENT_TYPE_FLOAT16_KHR;
             out[i].CType = out[i].ResultType = s.sum;
             out[i].scope = VK_SCOPE_SUBGROUP_KHR;
+        }
+        return *count < 4 ? VK_INCOMPLETE : VK_SUCCESS;
+    }
+
+    static VKAPI_ATTR VkResult VKAPI_CALL vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV(
+        VkPhysicalDevice physical_device, uint32_t* count,
+        VkCooperativeMatrixFlexibleDimensionsPropertiesNV* out) {
+        FakeVulkan& f = of(physical_device);
+        if (const VkResult r =
+                f.failable("vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV"))
+            return r;
+        struct Kind {
+            uint32_t m, n, k, threads;
+            VkComponentTypeKHR sum;
+        };
+        static constexpr Kind kKinds[] = {{32, 32, 16, 256, VK_COMPONENT_TYPE_FLOAT32_KHR},
+                                          {16, 8, 16, 0, VK_COMPONENT_TYPE_FLOAT32_KHR},
+                                          {32, 16, 16, 64, VK_COMPONENT_TYPE_FLOAT16_KHR},
+                                          {32, 16, 16, 128, VK_COMPONENT_TYPE_FLOAT32_KHR}};
+        if (!out) {
+            *count = 4;
+            return VK_SUCCESS;
+        }
+        *count = std::min(*count, 4u);
+        for (uint32_t i = 0; i < *count; ++i) {
+            const Kind& kind = kKinds[i];
+            out[i].MGranularity = kind.m;
+            out[i].NGranularity = kind.n;
+            out[i].KGranularity = kind.k;
+            out[i].AType = out[i].BType = VK_COMPONENT_TYPE_FLOAT16_KHR;
+            out[i].CType = out[i].ResultType = kind.sum;
+            out[i].scope = kind.threads ? VK_SCOPE_WORKGROUP_KHR : VK_SCOPE_SUBGROUP_KHR;
+            out[i].workgroupInvocations = kind.threads;
         }
         return *count < 4 ? VK_INCOMPLETE : VK_SUCCESS;
     }
@@ -336,6 +381,7 @@ struct FakeVulkan::Functions {
         FAKE_FUNCTION(vkGetPhysicalDeviceQueueFamilyProperties)
         FAKE_FUNCTION(vkEnumerateDeviceExtensionProperties)
         FAKE_FUNCTION(vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR)
+        FAKE_FUNCTION(vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV)
         FAKE_FUNCTION(vkCreatePipelineCache)
         FAKE_FUNCTION(vkDestroyPipelineCache)
         FAKE_FUNCTION(vkGetPipelineCacheData)

@@ -29,6 +29,7 @@ struct FakeDevice {
     uint32_t subgroup_size = 32, min_subgroup_size = 16, max_subgroup_size = 64;
     bool storage_16bit = true, float16 = true, subgroup_size_control = true, memory_model = true,
          coopmat = true;
+    bool coopmat2 = false, workgroup_matrices = false;  // of VK_NV_cooperative_matrix2
     std::vector<std::string> extensions = {"VK_KHR_push_descriptor", "VK_KHR_cooperative_matrix",
                                            "VK_NV_shader_sm_builtins"};
     bool debug_utils = false;  // an instance extension

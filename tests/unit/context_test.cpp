@@ -46,6 +46,36 @@ TEST(Context, ReportsWhatTheHostEnabled) {
     EXPECT_EQ(host.vulkan.mistakes(), std::vector<std::string>{});
 }
 
+TEST(Context, TakesTheFlexibleMatricesOfTheSmallestWorkgroup) {
+    FakeDevice device;
+    device.extensions.push_back("VK_NV_cooperative_matrix2");
+    device.coopmat2 = true;
+    for (const bool workgroups : {false, true}) {
+        device.workgroup_matrices = workgroups;
+        FakeHost host(device);
+        const Created made = create(host);
+        ASSERT_EQ(made.code, FOVEA_OK) << made.diag.text;
+        const FoveaDeviceFacts facts = host.facts(made.context);
+        EXPECT_TRUE(facts.features & FOVEA_FEATURE_COOPMAT2);
+        EXPECT_EQ(facts.coopmat2_threads, workgroups ? 128u : 0u);
+        EXPECT_EQ(facts.coopmat2_m, workgroups ? 32u : 16u);
+        EXPECT_EQ(facts.coopmat2_n, workgroups ? 16u : 8u);
+        EXPECT_EQ(facts.coopmat2_k, 16u);
+        EXPECT_EQ(facts.coopmat2_max_side, 1024u);
+        EXPECT_EQ(facts.coopmat2_reserved_bytes, 512u);
+        foveaDestroyContext(made.context);
+        EXPECT_EQ(host.memory.live(), 0u);
+    }
+    FakeHost silent(device);
+    silent.host.enabled_extension_count = 0;
+    const Created made = create(silent);
+    ASSERT_EQ(made.code, FOVEA_OK) << made.diag.text;
+    const FoveaDeviceFacts facts = silent.facts(made.context);
+    EXPECT_FALSE(facts.features & FOVEA_FEATURE_COOPMAT2);
+    EXPECT_EQ(facts.coopmat2_m + facts.coopmat2_max_side + facts.coopmat2_reserved_bytes, 0u);
+    foveaDestroyContext(made.context);
+}
+
 TEST(Context, CountsOnlyWhatWasEnabled) {
     FakeHost host;
     host.host.enabled_features = nullptr;

@@ -26,7 +26,13 @@ class FakeHost {
         memory_model_.vulkanMemoryModel = device.memory_model;
         memory_model_.pNext = &coopmat_;
         coopmat_.cooperativeMatrix = device.coopmat;
-        coopmat_.pNext = &fault_;
+        coopmat_.pNext = &coopmat2_;
+        coopmat2_.cooperativeMatrixFlexibleDimensions = coopmat2_.cooperativeMatrixReductions =
+            coopmat2_.cooperativeMatrixConversions = coopmat2_.cooperativeMatrixPerElementOperations =
+                device.coopmat2;
+        coopmat2_.cooperativeMatrixWorkgroupScope = device.workgroup_matrices;
+        if (device.coopmat2) extensions_.push_back("VK_NV_cooperative_matrix2");
+        coopmat2_.pNext = &fault_;
         fault_.deviceFault = device.device_fault;
         if (device.device_fault) extensions_.push_back("VK_EXT_device_fault");
         features_.pNext = &storage_;
@@ -71,6 +77,8 @@ class FakeHost {
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES};
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR coopmat_{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
+    VkPhysicalDeviceCooperativeMatrix2FeaturesNV coopmat2_{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV};
     VkPhysicalDeviceFaultFeaturesEXT fault_{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT};
     FoveaHostAllocator allocator_{};
 };

@@ -290,7 +290,7 @@ typedef struct FoveaLinearDesc {
     uint64_t rows;
     int64_t x_row_stride, y_row_stride, w_row_stride;
     FoveaKernel kernel;     /* AUTO; on the CPU also PLAIN and REFERENCE */
-    uint32_t reserved0;     /* must be 0 */
+    FoveaPrecision precision; /* what AUTO may do */
 } FoveaLinearDesc;
 
 /* Copies new rows X [B, H, L, D] behind the rows that a cache Y already holds: row i of entry b goes to row
@@ -372,7 +372,8 @@ enum {
     FOVEA_FEATURE_SUBGROUP_SHUFFLE = 1u << 3,
     FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL = 1u << 4, /* with computeFullSubgroups */
     FOVEA_FEATURE_COOPMAT = 1u << 5,
-    FOVEA_FEATURE_COOPMAT2 = 1u << 6,
+    FOVEA_FEATURE_COOPMAT2 = 1u << 6, /* VK_NV_cooperative_matrix2: flexible dimensions, reductions, conversions and
+                                         per-element operations */
     FOVEA_FEATURE_PUSH_DESCRIPTORS = 1u << 7,
     FOVEA_FEATURE_TIMESTAMPS = 1u << 8,
     FOVEA_FEATURE_DEVICE_ATOMICS = 1u << 9   /* atomics of device scope: always, unless vulkanMemoryModel was enabled
@@ -399,6 +400,11 @@ typedef struct FoveaDeviceFacts {
     uint32_t cpu_threads;             /* workers that the host lends; 0 counts as 1 */
     uint32_t cpu_target;              /* an id of the instruction set in use, see foveaCpuTargetName */
     uint64_t l1_bytes, l2_bytes;      /* data caches of one core; 0: unknown */
+    /* Vulkan, with FOVEA_FEATURE_COOPMAT2: f16 x f16 -> f32 of flexible dimensions */
+    uint32_t coopmat2_m, coopmat2_n, coopmat2_k; /* sides of a matrix are multiples of these; 0: none */
+    uint32_t coopmat2_threads;        /* of the workgroup that shares a matrix; 0: a subgroup has its own */
+    uint32_t coopmat2_max_side;
+    uint32_t coopmat2_reserved_bytes; /* of shared memory, taken by the driver where a workgroup shares a matrix */
 } FoveaDeviceFacts;
 
 /* Facts of the processor that runs this call, for `threads` workers. */
