@@ -20,6 +20,9 @@ if [[ ! -e $folder/ready ]]; then
     touch "$folder/ready"
 fi
 cp /etc/resolv.conf "$folder/etc/resolv.conf"
+# It trusts whom this machine trusts: downloads may come through a proxy with an authority of its own.
+authorities=/usr/local/share/ca-certificates
+find "$authorities" -name '*.crt' -exec cp -t "$folder$authorities" {} + 2>/dev/null || true
 
 # A copy, so that this checkout's build folder stays as it is; the copy's own build folder is kept for the next time.
 mkdir -p "$folder/fovea"
@@ -33,13 +36,15 @@ mounted || mount -t proc proc "$folder/proc"
 trap 'mounted && umount "$folder/proc"' EXIT
 inside() {
     chroot "$folder" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=$home LANG=C.UTF-8 CI="${CI:-}" \
-        FOVEA_JOBS="${FOVEA_JOBS:-}" "$@"
+        FOVEA_JOBS="${FOVEA_JOBS:-}" NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt "$@"
 }
+inside update-ca-certificates >/dev/null
 if [[ ${1:-} != --engine ]]; then
     inside /fovea/dev test "$@"
     exit
 fi
-inside /fovea/dev setup
+inside /fovea/scripts/setup-debian.sh
+inside /fovea/scripts/get-vulkan-tools.sh "$home/.cache/fovea"
 build=/fovea/build/engine
 inside cmake -S /fovea -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DFOVEA_TOOLS="$home/.cache/fovea" \
     -DFOVEA_BUILD_APPS=OFF

@@ -9,6 +9,7 @@
 #include <fovea/layers/engine_executor.hpp>
 #include <fovea/runtime.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>

@@ -13,6 +13,8 @@
 namespace fovea {
 namespace {
 
+constexpr uint32_t kMostThreads = 1u << 16;  // times the scratch of one: a size that stays within 64 bits
+
 FoveaResult read_facts(const FoveaDeviceFacts* given, FoveaDeviceFacts& facts, FoveaDiag* diag) {
     if (FoveaResult r = read_struct(given, facts, "facts", diag)) return r;
     const int backend = enum_number(facts.backend);
@@ -23,6 +25,9 @@ FoveaResult read_facts(const FoveaDeviceFacts* given, FoveaDeviceFacts& facts, F
     if (device_class < FOVEA_CLASS_CPU || device_class > FOVEA_CLASS_VIRTUAL)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.device_class",
                     "facts.device_class is %d; it must be a FoveaDeviceClass", device_class);
+    if (facts.cpu_threads > kMostThreads)
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "facts.cpu_threads",
+                    "facts.cpu_threads is %u; the limit is %u", facts.cpu_threads, kMostThreads);
     return FOVEA_OK;
 }
 

@@ -13,6 +13,8 @@
 #include "cpu/row_products_inl.hpp"
 #include "cpu/rows_inl.hpp"
 
+#include <algorithm>
+
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 

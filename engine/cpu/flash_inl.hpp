@@ -15,6 +15,8 @@
 #include "cpu/rows_inl.hpp"
 #include "cpu/segments_inl.hpp"
 
+#include <algorithm>
+
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 

@@ -163,6 +163,7 @@ inline void apply_logit_steps(const LogitSteps& steps, const Lanes& lanes, const
         const V slope = hn::Load(f, lanes.slope + at);
         V largest = hn::Load(f, max + at);
         V square[kLanes];
+        if constexpr (kLanes == 1) square[0] = hn::Zero(f);  // GCC 14 warns of it with scalars
         for (int64_t j = segment.first_key; j < segment.last_key; ++j) {
             const size_t n = size_t(j - segment.first_key) % kLanes;
             if (steps.adjustments && n == 0)

@@ -15,6 +15,7 @@
 #include "cpu/segments_inl.hpp"
 #include "problem/map_tile.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 HWY_BEFORE_NAMESPACE();

@@ -12,6 +12,7 @@
 #include "cpu/row_end.hpp"
 #include "cpu/softmax_inl.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 HWY_BEFORE_NAMESPACE();

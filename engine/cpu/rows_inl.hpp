@@ -11,6 +11,7 @@
 #include "cpu/matrices_inl.hpp"
 #include "cpu/softmax_inl.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 HWY_BEFORE_NAMESPACE();

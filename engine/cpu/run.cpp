@@ -6,6 +6,8 @@
 #include "plan/plan.hpp"
 #include "reference/reference.hpp"
 
+#include <algorithm>
+
 namespace fovea {
 namespace {
 

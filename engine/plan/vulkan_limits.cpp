@@ -5,6 +5,7 @@
 #include "shaders/interface.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace fovea {
 
@@ -12,7 +13,23 @@ uint64_t window_alignment(const FoveaDeviceFacts& facts) {
     return std::max<uint64_t>(facts.storage_offset_alignment, 16);
 }
 
-FoveaResult check_floor(const FoveaDeviceFacts& f, FoveaDiag* diag) {
+namespace {
+
+FoveaResult check_subgroups(const FoveaDeviceFacts& f, FoveaDiag* diag) {
+    const std::pair<const char*, uint32_t> sizes[] = {{"facts.subgroup_size", f.subgroup_size},
+                                                      {"facts.min_subgroup_size", f.min_subgroup_size},
+                                                      {"facts.max_subgroup_size", f.max_subgroup_size}};
+    for (const auto& [field, size] : sizes)
+        if (size > kMostSubgroup || (size & (size - 1)) != 0)
+            return fail(diag, FOVEA_INVALID_ARGUMENT, field,
+                        "%s is %u; it must be 0 (unknown) or a power of two up to %u", field, size,
+                        kMostSubgroup);
+    return FOVEA_OK;
+}
+
+}  // namespace
+
+FoveaResult check_vulkan_facts(const FoveaDeviceFacts& f, FoveaDiag* diag) {
     struct Limit {
         const char* field;
         uint64_t value, least;
@@ -35,7 +52,11 @@ FoveaResult check_floor(const FoveaDeviceFacts& f, FoveaDiag* diag) {
     if (alignment == 0 || alignment > kWorkspaceAlignment || (alignment & (alignment - 1)) != 0)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.storage_offset_alignment",
                     "facts.storage_offset_alignment is %u; it must be a power of two up to 256", alignment);
-    return FOVEA_OK;
+    if (f.max_storage_range > UINT32_MAX)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.max_storage_range",
+                    "facts.max_storage_range is %llu; Vulkan's limit of this name has 32 bits",
+                    static_cast<unsigned long long>(f.max_storage_range));
+    return check_subgroups(f, diag);
 }
 
 FoveaResult VulkanLimits::window(uint32_t binding, uint64_t bytes) const {

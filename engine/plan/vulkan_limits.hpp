@@ -12,8 +12,10 @@ constexpr uint64_t kWorkspaceAlignment = 256;  // the largest storage offset ali
 // Windows start at a multiple of this: of the device's alignment, and of 16 bytes for loads of four words.
 uint64_t window_alignment(const FoveaDeviceFacts& facts);
 
-// The floor that every kernel stands on; see fovea_vulkan.h.
-FoveaResult check_floor(const FoveaDeviceFacts& facts, FoveaDiag* diag);
+constexpr uint32_t kMostSubgroup = 128;  // the largest subgroup that Vulkan allows
+
+// The floor that every kernel stands on, see fovea_vulkan.h, and what no device can be.
+FoveaResult check_vulkan_facts(const FoveaDeviceFacts& facts, FoveaDiag* diag);
 
 class VulkanLimits {
   public:

@@ -30,7 +30,7 @@ FoveaResult plan_attention(FoveaPlan_T& plan, FoveaDiag* diag) {
 }  // namespace
 
 FoveaResult plan_vulkan(FoveaPlan_T& plan, FoveaDiag* diag) {
-    if (FoveaResult r = check_floor(plan.facts, diag)) return r;
+    if (FoveaResult r = check_vulkan_facts(plan.facts, diag)) return r;
     round_to_words(plan.facts, plan.info);
     switch (plan.operation) {
         case Operation::attention:

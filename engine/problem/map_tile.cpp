@@ -3,6 +3,8 @@
 #include "problem/abi_struct.hpp"
 #include "problem/checked.hpp"
 
+#include <algorithm>
+
 namespace fovea {
 namespace {
 

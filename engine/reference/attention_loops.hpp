@@ -8,6 +8,7 @@
 #include "problem/visibility.hpp"
 #include "reference/element.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>

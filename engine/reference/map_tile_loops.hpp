@@ -5,6 +5,7 @@
 #include "problem/map_tile.hpp"
 #include "reference/attention_loops.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace fovea::reference {

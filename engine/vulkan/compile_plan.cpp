@@ -37,6 +37,17 @@ FoveaResult check_facts(const FoveaDeviceFacts& plan, const FoveaDeviceFacts& de
     return FOVEA_OK;
 }
 
+// Matrices come in the shapes that the driver lists; the context keeps the one that it would use.
+FoveaResult check_matrices(const FoveaPlan_T& plan, const FoveaDeviceFacts& device, FoveaDiag* diag) {
+    if (plan.info.kernel != FOVEA_KERNEL_FLASH_COOPMAT) return FOVEA_OK;
+    const FoveaDeviceFacts& f = plan.facts;
+    if (f.coopmat_m == device.coopmat_m && f.coopmat_n == device.coopmat_n && f.coopmat_k == device.coopmat_k)
+        return FOVEA_OK;
+    return fail(diag, FOVEA_UNSUPPORTED, "facts.coopmat_m",
+                "the plan was made for matrices of %u x %u x %u; this device's are %u x %u x %u", f.coopmat_m,
+                f.coopmat_n, f.coopmat_k, device.coopmat_m, device.coopmat_n, device.coopmat_k);
+}
+
 FoveaResult add_dispatch(FoveaContext_T& context, const FoveaDispatch& dispatch, PlanPipelines& out,
                          FoveaDiag* diag) {
     if (out.find(dispatch)) return FOVEA_OK;
@@ -83,6 +94,7 @@ FoveaResult foveaCompilePlan(FoveaContext context, FoveaPlan plan, FoveaDiag* di
         return fail(diag, FOVEA_INVALID_ARGUMENT, "context", "the plan is compiled for another context");
     }
     if (FoveaResult r = check_facts(plan->facts, context->facts, diag)) return r;
+    if (FoveaResult r = check_matrices(*plan, context->facts, diag)) return r;
     const FoveaHostAllocator& allocator = plan->allocator;
     void* memory = allocator.allocate(allocator.user, sizeof(PlanPipelines), alignof(PlanPipelines));
     if (!memory)

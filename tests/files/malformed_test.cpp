@@ -1,5 +1,6 @@
 // Every file of the committed corpus: refused with the expected words, in one printable line, at no cost
 // beyond the file's own size.
+#include <algorithm>
 #include <map>
 
 #include "allocations.hpp"

@@ -1,11 +1,13 @@
-// Descriptions of every operation, wrong in any word: the library says no by name, or plans something that
-// stays within the buffers that it asks for. The bytes choose operation and device, then words of a sound
-// description to replace.
+// Descriptions of every operation and facts of the device, both wrong in any word: the library says no by
+// name, or plans something that stays within the buffers that it asks for and the limits that it was told. A
+// plan for the processor that is small enough runs, in buffers of exactly the size it asks for. The bytes
+// choose operation and device, then words of sound facts and of a sound description to replace.
 #include "fuzz_target.hpp"
 #include "shaders/planned.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 using namespace fovea;
 
@@ -24,17 +26,18 @@ struct Bytes {
     }
 };
 
-// `desc` in memory of its own, some of its words replaced.
-template <class Desc>
-const Desc* spoil(const Desc& desc, Bytes bytes, std::uint64_t (&memory)[kRoom / 8]) {
+// `sound` in memory of its own, up to `most_words` of its words replaced.
+template <class Struct>
+const Struct* spoil(const Struct& sound, Bytes& bytes, std::size_t most_words,
+                    std::uint64_t (&memory)[kRoom / 8]) {
     std::fill(std::begin(memory), std::end(memory), 0);
-    std::memcpy(memory, &desc, sizeof desc);
-    while (bytes.size >= 5) {
-        const std::size_t word = bytes.next(1) % (sizeof(Desc) / 4);
+    std::memcpy(memory, &sound, sizeof sound);
+    for (std::size_t n = 0; n < most_words && bytes.size >= 5; ++n) {
+        const std::size_t word = bytes.next(1) % (sizeof(Struct) / 4);
         const std::uint32_t value = bytes.next(4);
         std::memcpy(reinterpret_cast<char*>(memory) + 4 * word, &value, 4);
     }
-    auto* spoilt = reinterpret_cast<Desc*>(memory);
+    auto* spoilt = reinterpret_cast<Struct*>(memory);
     spoilt->struct_size =
         std::min<std::uint32_t>(spoilt->struct_size, kRoom);  // a caller's struct is as large as it says
     return spoilt;
@@ -56,12 +59,52 @@ void check_dispatch(const FoveaDispatch& d, const FoveaPlanInfo& info, const Fov
     }
 }
 
+struct HostBuffer {
+    HostBuffer() = default;
+    HostBuffer(const HostBuffer&) = delete;
+    ~HostBuffer() { ::operator delete(data, kAlignment); }
+    void allocate(std::uint64_t size) {
+        data = ::operator new(size, kAlignment);
+        std::memset(data, 0, size);
+    }
+    static constexpr std::align_val_t kAlignment{64};  // of a workspace
+    void* data = nullptr;
+};
+
+// Zeros in buffers that end where they must; the sanitizers see a step beyond. It may be refused, as an
+// instruction set that is not here is.
+void run_here(const Plan& plan, const FoveaPlanInfo& info) {
+    constexpr std::uint64_t kMostBytes = 1 << 18;
+    constexpr double kMostFlops = 1e6;
+    HostBuffer memory[FOVEA_BIND_COUNT + 1];
+    FoveaHostBuffer buffers[FOVEA_BIND_COUNT + 1] = {};
+    if (info.flops > kMostFlops || info.slice_count > 1000) return;
+    for (std::uint32_t i = 0; i <= FOVEA_BIND_COUNT; ++i) {
+        const bool workspace = i == FOVEA_BIND_COUNT;
+        if (!workspace && !(info.binding_mask >> i & 1)) continue;
+        const std::uint64_t size = workspace ? info.workspace_bytes : info.binding_bytes[i];
+        if (size > kMostBytes) return;
+        if (size == 0) continue;
+        memory[i].allocate(size);
+        buffers[i] = {memory[i].data, size};
+    }
+    FoveaCpuRun run{};
+    run.struct_size = sizeof run;
+    run.binding_count = FOVEA_BIND_COUNT;
+    run.bindings = buffers;
+    run.workspace = buffers[FOVEA_BIND_COUNT];
+    Diag diag;
+    const FoveaResult code = foveaRunCpu(plan.get(), &run, &diag);
+    fuzz::require(code == FOVEA_OK || (diag.field[0] && diag.text[0]), "a refused run says why");
+}
+
 void check_plan(const Plan& plan, const FoveaDeviceFacts& facts) {
     const FoveaPlanInfo info = plan.info();
     fuzz::require(std::isfinite(info.flops) && info.flops >= 0, "a plan's cost is a number");
     fuzz::require((info.output_mask & ~info.binding_mask) == 0, "what is written is bound");
     fuzz::require(!plan.explain().empty(), "a plan explains itself");
-    if (info.backend != FOVEA_BACKEND_VULKAN || info.slice_count == 0) return;
+    if (info.slice_count == 0) return;
+    if (info.backend == FOVEA_BACKEND_CPU) return run_here(plan, info);
     for (const std::uint64_t slice : {std::uint64_t{0}, info.slice_count / 2, info.slice_count - 1})
         for (const FoveaDispatch& d : test::dispatches_of(plan, slice)) check_dispatch(d, info, facts);
     std::uint32_t count = 0;
@@ -72,7 +115,7 @@ void check_plan(const Plan& plan, const FoveaDeviceFacts& facts) {
 template <class Desc, class Make>
 void run(const Desc& sound, Bytes bytes, const FoveaDeviceFacts& facts, Make make) {
     std::uint64_t memory[kRoom / 8];
-    const Desc* desc = spoil(sound, bytes, memory);
+    const Desc* desc = spoil(sound, bytes, bytes.size, memory);
     FoveaPlan handle = nullptr;
     Diag diag;
     const FoveaResult code = make(&facts, desc, nullptr, &handle, &diag);
@@ -100,16 +143,20 @@ void run_map_tile(bool spoil_tile, const FoveaAttentionDesc& call, Bytes bytes,
 }
 
 FoveaDeviceFacts facts_of(std::uint32_t choice) {
-    if (choice % 3 == 0) return *cpu_facts(2);
-    return choice % 3 == 1 ? test::floor_facts() : test::gpu_facts();
+    if (choice == 0) return *cpu_facts(2);
+    if (choice == 1) return test::floor_facts();
+    FoveaDeviceFacts facts = test::gpu_facts();
+    if (choice == 3) test::add_matrices(facts);
+    return facts;
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     Bytes bytes{data, size};
-    const std::uint32_t operation = bytes.next(1) % 6;
-    const FoveaDeviceFacts facts = facts_of(bytes.next(1));
+    const std::uint32_t operation = bytes.next(1) % 6, device = bytes.next(1);
+    std::uint64_t memory[kRoom / 8];
+    const FoveaDeviceFacts& facts = *spoil(facts_of(device % 4), bytes, device / 4 % 8, memory);
     Attention call;
     call.batch(2).heads(4, 2).lengths(33, 65).dims(24, 16);
     if (operation == 0) {

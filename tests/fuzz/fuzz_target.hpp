@@ -3,6 +3,7 @@
 // and the replay both see them.
 #include <fovea/files.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <span>

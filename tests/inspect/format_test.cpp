@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <fovea/inspect/format.hpp>
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 

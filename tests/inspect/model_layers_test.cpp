@@ -5,6 +5,7 @@
 #include <fovea/layers/engine_executor.hpp>
 #include "support/peak_memory.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>

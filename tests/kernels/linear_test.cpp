@@ -1,6 +1,7 @@
 // The linear layer's kernel against float64, on every instruction set.
 #include "kernels/operation_run.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace fovea::test {

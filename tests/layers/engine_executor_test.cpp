@@ -3,6 +3,7 @@
 #include <fovea/layers.hpp>
 #include <fovea/layers/engine_executor.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <functional>

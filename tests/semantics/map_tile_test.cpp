@@ -5,6 +5,7 @@
 #include "support/case_generator.hpp"
 #include "support/random.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>

@@ -3,6 +3,7 @@
 #include "support/case_generator.hpp"
 #include "support/random.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <map>

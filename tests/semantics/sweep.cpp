@@ -1,5 +1,6 @@
 #include "semantics/sweep.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace fovea::test {

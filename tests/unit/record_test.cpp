@@ -219,5 +219,20 @@ TEST_F(Record, RefusesAnotherContextAndForeignFacts) {
     foveaDestroyContext(other);
 }
 
+TEST_F(Record, RefusesMatricesOfAShapeThatTheDeviceDoesNotUse) {
+    Attention call;
+    call.batch(1).heads(2).lengths(64, 64).dims(32, 32).precision(FOVEA_PRECISION_F16_PRODUCTS);
+    call.kernel(FOVEA_KERNEL_FLASH_COOPMAT);
+    open(call.desc);
+    FoveaDeviceFacts facts = host->facts(context);
+    ASSERT_EQ(facts.coopmat_m, 16u);
+    facts.coopmat_m = 8;
+    FoveaPlan foreign = nullptr;
+    ASSERT_EQ(foveaPlanAttention(&facts, &call.desc, nullptr, &foreign, &diag), FOVEA_OK) << diag.text;
+    EXPECT_EQ(foveaCompilePlan(context, foreign, &diag), FOVEA_UNSUPPORTED);
+    EXPECT_STREQ(diag.field, "facts.coopmat_m");
+    foveaDestroyPlan(foreign);
+}
+
 }  // namespace
 }  // namespace fovea::test

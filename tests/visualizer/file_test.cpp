@@ -8,6 +8,7 @@
 
 #include <fovea/files.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 namespace fovea::visualizer {

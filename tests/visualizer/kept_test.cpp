@@ -6,6 +6,7 @@
 
 #include <fovea/files.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 namespace fovea::visualizer {

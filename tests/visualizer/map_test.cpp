@@ -5,6 +5,7 @@
 
 #include <fovea/files.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 namespace fovea::visualizer {

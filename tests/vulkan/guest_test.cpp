@@ -2,6 +2,7 @@
 // every Vulkan call failing in turn, several threads on one plan.
 #include "vulkan/gpu.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <set>

@@ -2,6 +2,8 @@
 // if it had no other, so that every byte takes the way through the staging buffer.
 #include "vulkan/gpu.hpp"
 
+#include <algorithm>
+
 namespace fovea::test {
 namespace {
 

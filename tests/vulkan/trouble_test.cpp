@@ -1,6 +1,8 @@
 // Lost devices and waits that run out: an error that names the work, at once and ever after, and a clean end.
 #include "vulkan/gpu.hpp"
 
+#include <algorithm>
+
 namespace fovea::test {
 namespace {
 

@@ -4,6 +4,7 @@
 #include "onnx/node_runner.hpp"
 #include "onnx/tensor_values.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 

@@ -7,6 +7,7 @@
 
 #include <fovea/files.hpp>
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 

@@ -390,14 +390,14 @@ typedef struct FoveaDeviceFacts {
     /* Vulkan */
     uint32_t max_workgroup_invocations, max_shared_bytes, max_push_bytes;
     uint32_t max_workgroup_count[3];
-    uint32_t subgroup_size, min_subgroup_size, max_subgroup_size;
-    uint32_t storage_offset_alignment;
-    uint64_t max_storage_range;
+    uint32_t subgroup_size, min_subgroup_size, max_subgroup_size; /* powers of two up to 128; 0: unknown */
+    uint32_t storage_offset_alignment; /* a power of two up to 256 */
+    uint64_t max_storage_range;        /* below 2^32, as in Vulkan */
     uint32_t core_count;              /* compute units; 0: unknown */
     uint32_t coopmat_m, coopmat_n, coopmat_k; /* the f16 x f16 -> f32 shape to use; 0: none */
     uint32_t vendor_id;
     /* CPU */
-    uint32_t cpu_threads;             /* workers that the host lends; 0 counts as 1 */
+    uint32_t cpu_threads;             /* workers that the host lends, up to 2^16; 0 counts as 1 */
     uint32_t cpu_target;              /* an id of the instruction set in use, see foveaCpuTargetName */
     uint64_t l1_bytes, l2_bytes;      /* data caches of one core; 0: unknown */
     /* Vulkan, with FOVEA_FEATURE_COOPMAT2: f16 x f16 -> f32 of flexible dimensions */
