@@ -17,7 +17,8 @@ std::string describe_map(Session& session) {
                        (progress.quality == MapQuality::exact     ? "exact"
                         : progress.quality == MapQuality::sampled ? "sampled"
                                                                   : "computing") +
-                       "\n";
+                       "; tiles on " + (session.map->on_device() ? "the device" : "the processor") + ": " +
+                       session.map->where() + "\n";
     const std::optional<Derivation>& d = session.map_derivation();
     return d ? text + derivation_text(*d) + "\n" : text;
 }

@@ -108,6 +108,12 @@ Result<void> apply(Options& o, std::string_view name, std::string_view value) {
     } else if (name == "--against") {
         o.against = std::string(value);
         o.show.emplace_back("compare");
+    } else if (name == "--tiles") {
+        if (value != "auto" && value != "device" && value != "cpu")
+            return bad(name, "'" + std::string(value) + "' is not auto, device or cpu");
+        o.tiles_on = value == "device" ? TilesOn::device
+                     : value == "cpu"  ? TilesOn::processor
+                                       : TilesOn::automatic;
     } else if (name == "--compare") {
         if (!find_how(value))
             return bad(name, "'" + std::string(value) + "' is not side, halves or difference");
@@ -145,6 +151,10 @@ const char* options_help() {
            "  --open FILE             safetensors, npz, npy, csv, png or a session (.fovea); or just FILE\n"
            "  --head N  --pick R,C    the head and the cell shown: numbers or tokens\n"
            "  --exact                 a picture of a map waits for every tile, not only for its preview\n"
+           "  --tiles WHERE           who computes a map's tiles: device, cpu or auto (default: the device "
+           "if it "
+           "is\n"
+           "                          hardware)\n"
            "  --show PANEL            matrix, compare, mask, map, heads, gpu, memory, problems, keys, "
            "palette, "
            "open, "
@@ -178,6 +188,7 @@ Result<void> apply_options_of_a(Session& session, const Options& o) {
 Result<void> apply_options(Session& session, const Options& o) {
     session.theme = o.theme;
     session.view.how = o.how;
+    session.compute_tiles_on(o.tiles_on);
     Settings settings = level_settings(o.level);
     if (o.text) settings.text = *o.text;
     session.change(settings);

@@ -24,6 +24,7 @@ struct Options {
     std::string export_path;         // the shown matrix or the session, by the extension
     std::vector<std::string> files;  // opened in this order
     std::vector<std::string> show;   // panels: see options_help
+    TilesOn tiles_on = TilesOn::automatic;
     std::string against;             // kept as A of the comparison: see options_help
     std::string long_map;            // "128k": a long head as a map
     CompareHow how = CompareHow::side;

@@ -57,7 +57,7 @@ Result<Tensor> draw_picture(Session& session, const PictureSize& size) {
         if (!drawn) return drawn.error();
         // The first frames say what is looked at.
         if (session.map && session.ui.centre == CentreTab::map && i + 2 < kFrames)
-            session.map->finish(size.exact);
+            if (Result<void> r = session.map->finish(size.exact); !r) return r.error();
     }
     std::vector<std::byte> pixels = frame->pixels();
     for (size_t i = 3; i < pixels.size(); i += 4) pixels[i] = std::byte{255};

@@ -26,38 +26,51 @@ double weight(const LongContext& c, uint64_t row, uint64_t key) {
     return wanted / sum;
 }
 
-TEST_F(MapTest, tiles_and_picks_hold_the_weights) {
-    Result<LongContext> context = long_context("4k");
-    Result<LongHead> head = long_preset("4k");
-    ASSERT_TRUE(context && head);
-    Settings settings = level_settings(2);
-    LongMap map(std::move(*head), settings, {});
+// Tiles by the device's kernels and by the processor's.
+class TilesTest : public VisualizerTest, public testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(Tiles, TilesTest, testing::Bool(),
+                         [](const auto& which) { return which.param ? "Device" : "Processor"; });
+
+constexpr uint32_t kTokens = 1024;
+
+LongHead head_of(const LongContext& c) { return {"1k", c.call, c.q, c.k, true}; }
+
+MapView view_of(MapRect rect, uint32_t side) {
     MapView view;
-    view.rect = {1024, 1024, 256, 256};
-    view.width = view.height = 256;
-    map.tiles().set_view(view);
-    map.finish(true);
+    view.rect = rect;
+    view.width = view.height = side;
+    return view;
+}
+
+TEST_P(TilesTest, tiles_and_picks_hold_the_weights) {
+    GpuDevice* place = GetParam() ? device.get() : nullptr;
+    const Result<LongContext> made = long_context(kTokens);
+    ASSERT_TRUE(made);
+    const LongContext& context = *made;
+    Settings settings = level_settings(2);
+    LongMap map(head_of(context), settings, place, {});
+    map.tiles().set_view(view_of({512, 256, 256, 512}, 256));
+    ASSERT_TRUE(map.finish(true));
     ASSERT_EQ(map.problem(), "");
+    EXPECT_EQ(map.on_device(), GetParam()) << map.where();
     ASSERT_EQ(map.tiles().progress().quality, MapQuality::exact);
-    const MapTileId id{0, 0, 0, 4, 4, false};
+    const MapTileId id{0, 0, 0, 2, 1, false};
     const MapPixels* pixels = map.tiles().find(id);
     ASSERT_NE(pixels, nullptr);
     const std::vector<float> values = map_values(map.tiles(), id, *pixels, MapReducer::mass);
     std::mt19937 random(5);
     for (int n = 0; n < 20; ++n) {
-        const uint64_t row = 1024 + random() % 256, key = 1024 + random() % 256;
-        const double expected = key <= row ? weight(*context, row, key) : 0;
-        EXPECT_NEAR(values[(row - 1024) * 256 + key - 1024], expected, 2e-6) << row << ", " << key;
+        const uint64_t row = 512 + random() % 256, key = 256 + random() % 256;
+        const double expected = key <= row ? weight(context, row, key) : 0;
+        EXPECT_NEAR(values[(row - 512) * 256 + key - 256], expected, 2e-6) << row << ", " << key;
         const Result<Derivation> derived = map.derive(row, key);
         ASSERT_TRUE(derived) << derived.error().text;
         EXPECT_NEAR(derived->weight, expected, 2e-6 * std::max(1.0, expected));
     }
     // The overview's pixels, exact: each row of pixels sums to 1.
-    view.rect = {0, 0, 4096, 4096};
-    view.width = view.height = 512;
-    map.tiles().set_view(view);
-    map.finish(true);
-    const MapTileId left{0, 0, 3, 1, 0, false}, right{0, 0, 3, 1, 1, false};
+    map.tiles().set_view(view_of({0, 0, kTokens, kTokens}, 512));
+    ASSERT_TRUE(map.finish(true));
+    const MapTileId left{0, 0, 1, 1, 0, false}, right{0, 0, 1, 1, 1, false};
     ASSERT_NE(map.tiles().find(left), nullptr);
     const std::vector<float> a = map_values(map.tiles(), left, *map.tiles().find(left), MapReducer::mass),
                              b = map_values(map.tiles(), right, *map.tiles().find(right), MapReducer::mass);
@@ -67,10 +80,45 @@ TEST_F(MapTest, tiles_and_picks_hold_the_weights) {
         EXPECT_NEAR(sum, 1, 1e-4) << row;
     }
     settings.temperature = 2;
-    EXPECT_TRUE(map.follow(settings));
-    EXPECT_FALSE(map.follow(settings));
+    EXPECT_TRUE(map.follow(settings, place));
+    EXPECT_FALSE(map.follow(settings, place));
     EXPECT_EQ(map.tiles().find(left), nullptr);
     EXPECT_EQ(map.rows_known(), 0);
+}
+
+// The device's tiles come in shares of frames, also while the view moves.
+TEST_F(MapTest, the_device_works_a_share_of_each_frame) {
+    const Result<LongContext> made = long_context(kTokens);
+    ASSERT_TRUE(made);
+    const LongContext& context = *made;
+    Settings settings = level_settings(2);
+    settings.windowed = true;
+    settings.window_left = 100;
+    LongMap map(head_of(context), settings, device.get(), {});
+    ASSERT_TRUE(map.on_device()) << map.where();
+    int frames = 0;
+    do {
+        const double key = frames < 6 ? 0 : 256;
+        map.tiles().set_view(view_of({512, key, 512, 512}, 256));
+        Result<bool> more = false;
+        ASSERT_TRUE(device->run_once([&](VkCommandBuffer cmd) { more = map.advance(cmd, 2); }));
+        ASSERT_TRUE(more) << more.error().text;
+    } while (++frames < 5000 && map.tiles().progress().quality != MapQuality::exact);
+    EXPECT_EQ(map.problem(), "");
+    EXPECT_EQ(map.tiles().progress().quality, MapQuality::exact);
+    if (device->facts().device_class == FOVEA_CLASS_CPU) {
+        EXPECT_GT(frames, 8);
+    }
+    EXPECT_EQ(map.where().find(device->name()), 0u) << map.where();
+    map.tiles().set_view(view_of({512, 512, 256, 256}, 256));
+    ASSERT_TRUE(map.finish(true));
+    const MapTileId id{0, 0, 0, 2, 2, false};
+    ASSERT_NE(map.tiles().find(id), nullptr);
+    const std::vector<float> values = map_values(map.tiles(), id, *map.tiles().find(id), MapReducer::max);
+    const Result<Derivation> seen = map.derive(700, 650), hidden = map.derive(700, 590);
+    ASSERT_TRUE(seen && hidden);
+    EXPECT_NEAR(values[(700 - 512) * 256 + 650 - 512], seen->weight, 2e-6);
+    EXPECT_EQ(values[(700 - 512) * 256 + 590 - 512], 0);
 }
 
 TEST_F(MapTest, a_file_too_large_for_matrices_opens_as_a_map) {

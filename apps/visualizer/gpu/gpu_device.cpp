@@ -256,7 +256,8 @@ Result<void> GpuDevice::end_once(VkCommandBuffer cmd) {
 Result<GpuBuffer> GpuBuffer::create(const GpuDevice& device, uint64_t size_bytes) {
     VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
     info.size = std::max<uint64_t>(size_bytes, 16);
-    info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
+    info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                 VK_BUFFER_USAGE_TRANSFER_DST_BIT;
     VmaAllocationCreateInfo how{};
     how.usage = VMA_MEMORY_USAGE_AUTO;
     how.flags = VMA_ALLOCATION_CREATE_HOST_ACCESS_RANDOM_BIT | VMA_ALLOCATION_CREATE_MAPPED_BIT;

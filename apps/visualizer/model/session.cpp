@@ -153,7 +153,7 @@ Result<bool> Session::update(VkCommandBuffer cmd, double flops) {
         problem_.clear();
         if (!wanted_map_.empty())
             if (Result<void> r = open_wanted_map(); !r) report("map", r.error().text, true);
-        if (map && map->follow(settings_)) map_buffers->clear(released);
+        if (map && map->follow(settings_, tiles_device())) map_buffers->clear(released);
         map_derivation_.reset();
         // A refused change keeps the last result on the screen, with the reason beside it.
         if (Result<void> r = rebuild(); !r) {
@@ -164,13 +164,18 @@ Result<bool> Session::update(VkCommandBuffer cmd, double flops) {
             if (Result<void> r = compute_at_once(flops); !r) return r.error();
     }
     if (map_buffers && map_buffers->full()) map_buffers->prune(released);
-    if (map) map->advance();
+    bool map_moves = false;
+    if (map) {
+        const Result<bool> advanced = map->advance(cmd, frames_in_flight_);
+        if (!advanced) return advanced.error();
+        map_moves = *advanced;
+    }
     if (!run_) return Error{FOVEA_INVALID_ARGUMENT, "settings", problem_};
     if (run_->finished()) {
         // Counted first: what is drawn as complete has its ranges.
         if (updates_since_end_ < frames_in_flight_) ++updates_since_end_;
         if (complete()) collect_stats();
-        return !complete() || !stats_done_;
+        return map_moves || !complete() || !stats_done_;
     }
     const Result<bool> advanced = run_->advance(cmd, flops);
     if (!advanced) return advanced.error();
@@ -261,11 +266,24 @@ void Session::open_map(LongHead head) {
     if (map_buffers) map_buffers->clear(released);
     map_buffers = std::make_unique<MapBuffers>(device_);
     const uint64_t rows = head.call.len_q, keys = head.call.len_kv;
-    map = std::make_unique<LongMap>(std::move(head), settings_, wake);
+    map = std::make_unique<LongMap>(std::move(head), settings_, tiles_device(), wake);
     ui.map = MapPlace{};
     ui.map.picked_row = rows / 2, ui.map.picked_key = std::min(rows, keys) / 2;
     ui.centre = CentreTab::map;
     map_derivation_.reset();
+}
+
+GpuDevice* Session::tiles_device() const {
+    const bool software = device_.facts().device_class == FOVEA_CLASS_CPU;
+    const bool wanted =
+        tiles_on_ == TilesOn::device || (tiles_on_ == TilesOn::automatic && !on_cpu_ && !software);
+    return wanted ? &device_ : nullptr;
+}
+
+void Session::compute_tiles_on(TilesOn where) {
+    if (where == tiles_on_) return;
+    tiles_on_ = where;
+    dirty_ = true;
 }
 
 Result<void> Session::open_wanted_map() {

@@ -71,6 +71,10 @@ struct Problem {
     bool error = false;  // else a warning
 };
 
+// Who computes the map's tiles. Automatic: the device, if it is hardware and computes the rest, too; a
+// software driver has only the processor's time, and the CPU backend uses that better.
+enum class TilesOn { automatic, device, processor };
+
 class Session;
 // Characters of the session's text and tokens that are beyond Latin, Greek and mathematics.
 std::string rare_text(const Session& session);
@@ -144,6 +148,8 @@ class Session {
         wanted_map_ = name;
         dirty_ = true;
     }
+    void compute_tiles_on(TilesOn where);
+    TilesOn tiles_on() const { return tiles_on_; }
     const std::optional<Derivation>& map_derivation();
     // Called from other threads when the map has something new.
     std::function<void()> wake;
@@ -165,6 +171,7 @@ class Session {
     Result<void> rebuild();
     void open_map(LongHead head);
     Result<void> open_wanted_map();
+    GpuDevice* tiles_device() const;
     Result<void> compute_at_once(double flops);
     void collect_stages();
     void keep_pick_in_range();
@@ -191,6 +198,7 @@ class Session {
     std::vector<HeadStats> head_stats_;
     bool stats_done_ = false;
     std::string wanted_map_;
+    TilesOn tiles_on_ = TilesOn::automatic;
     std::optional<Derivation> map_derivation_;
     std::vector<double> run_seconds_;
     HeadSummary summary_;

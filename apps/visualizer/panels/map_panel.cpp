@@ -179,6 +179,11 @@ void draw_controls(PanelContext& ui) {
     ImGui::SameLine(0, 8 * ui.scale);
     if (ImGui::Button("Fit")) session.ui.map.cells_a_pixel = 0;
     ImGui::SameLine(0, 16 * ui.scale);
+    int place = session.map->on_device() ? 0 : 1;
+    constexpr const char* kPlaces[] = {"on the device", "on the processor"};
+    if (tabs(ui, kPlaces, place)) session.compute_tiles_on(place == 0 ? TilesOn::device : TilesOn::processor);
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", ("Tiles: " + session.map->where()).c_str());
+    ImGui::SameLine(0, 16 * ui.scale);
     const MapProgress progress = session.map->tiles().progress();
     const Palette& colours = palette(session.theme);
     const bool exact = progress.quality == MapQuality::exact;

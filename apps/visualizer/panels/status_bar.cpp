@@ -13,14 +13,12 @@ void draw_map_status(Session& session) {
         ImGui::SameLine(0, 16);
         ImGui::Text("%.9g", double(session.map_derivation()->weight));
     }
-    const unsigned workers = unsigned(session.map->workers());
     const MapProgress progress = session.map->tiles().progress();
     const std::string side = format_count(uint64_t{1} << progress.level);
     std::string where = "a pixel: " + side + " x " + side + " weights; ";
     if (session.map->rows_known() < 1)
         where += "sums of " + std::to_string(int(100 * session.map->rows_known())) + "% of the rows known; ";
-    where += "tiles on the processor, " + std::to_string(workers) + (workers == 1 ? " thread" : " threads") +
-             "; cached " + format_bytes(progress.cached_bytes);
+    where += "tiles: " + session.map->where() + "; cached " + format_bytes(progress.cached_bytes);
     ImGui::SameLine(ImGui::GetWindowWidth() - ImGui::CalcTextSize(where.c_str()).x - 14);
     ImGui::TextDisabled("%s", where.c_str());
 }

@@ -1,0 +1,66 @@
+// Who computes a map's tiles: the drawing's own device, in shares of a frame, or threads of the processor.
+#pragma once
+
+#include <vulkan/vulkan_core.h>
+#include <fovea/fovea.hpp>
+#include <fovea/inspect/map_tiles.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fovea::visualizer {
+
+class GpuDevice;
+
+struct TileJob {
+    MapTileId id;
+    FoveaMapTileDesc tile;
+};
+struct TileDone {
+    MapTileId id;
+    bool whole = false;  // else it was cancelled or refused
+    MapPixels pixels;
+    std::string problem;
+};
+
+// One head's queries and keys, [tokens, dim] each, and the call that they are for.
+struct LongHead {
+    std::string name;  // "128k", or of a file
+    FoveaAttentionDesc call;
+    std::vector<float> q, k;
+    bool always_causal = false;  // whatever the settings say
+};
+
+// Tiles of one call. Rows' log-sum-exp are computed when a tile first needs them. Used by one thread.
+class TileMaker {
+  public:
+    virtual ~TileMaker() = default;
+    // Room for one more job.
+    virtual bool has_room() const = 0;
+    virtual bool busy() const = 0;
+    virtual void start(const TileJob& job) = 0;
+    // Gives up the jobs that nobody wants any more; they come back not whole.
+    virtual void cancel(const std::function<bool(const MapTileId&)>& wanted) = 0;
+    virtual std::optional<TileDone> take() = 0;
+    // Waits until some job has ended.
+    virtual Result<void> wait() = 0;
+    // At the beginning of each frame, outside a render pass, with its command buffer; every earlier frame
+    // but the `frames_in_flight` latest has ended.
+    virtual Result<void> record(VkCommandBuffer, int /*frames_in_flight*/) { return {}; }
+    virtual uint64_t rows_known() const = 0;
+    // Jobs that have ended so far: another number is a reason to draw.
+    virtual uint64_t finished() const = 0;
+    // "processor, 1 thread", "llvmpipe, 3.1 ms of this frame"
+    virtual std::string where() const = 0;
+};
+
+// Tiles by the engine's CPU kernels on threads of their own. `wake` is called from those threads. `head` must
+// outlive it.
+std::unique_ptr<TileMaker> make_processor_tiles(const LongHead& head, std::function<void()> wake);
+// Tiles by the engine's Vulkan kernels on the device, in its frames.
+Result<std::unique_ptr<TileMaker>> make_device_tiles(GpuDevice& device, const LongHead& head);
+
+}  // namespace fovea::visualizer
