@@ -228,6 +228,7 @@ void main() {
     // Blocks lie on one grid whatever the tile's rows see, so that no row's sums depend on its neighbours.
     const int block = int(4u * kThreads);
     for (int j0 = keys.begin - keys.begin % block; j0 < keys.end; j0 += block) {
+        if (!enter_block(e, uint(j0 / block))) continue;
         const int j = j0 + int(4u * t);
         const bool inside = j0 >= max(full.begin, keys.begin) && j0 + block <= min(full.end, keys.end);
         score_block(e, keys, q_row, j, turn);
@@ -239,7 +240,7 @@ void main() {
             for (uint c = 0u; c < kColumnQuads; ++c) acc[i][c] *= rescale[i];
         weigh_block(e, first_row, j, turn);
         barrier();
-        if (has_flag(kFlagOutput)) add_block(e, keys, j0, turn, inside && !has_flag(kFlagSparse), acc);
+        if (has_flag(kFlagOutput)) add_block(e, keys, j0, turn, inside && every_key_counts(), acc);
         turn ^= 1u;
     }
     barrier();

@@ -9,7 +9,10 @@
 #include "math.glsl"
 
 layout(set = 0, binding = FOVEA_SLOT_BLOCK_TABLE, std430) readonly buffer BlockTable { int block_table[]; };
-layout(set = 0, binding = FOVEA_SLOT_EXTRA, std430) readonly buffer Extra { FlashExtra extra; };
+layout(set = 0, binding = FOVEA_SLOT_EXTRA, std430) readonly buffer Extra {
+    FlashExtra extra;
+    uint behind_extra[];
+};
 
 const uint kNoRow = 0xffffffffu;
 
@@ -34,9 +37,27 @@ uint matrix_at(HeadView t, Row row, int j) {
     return t.base + row.head * t.head + row.query * t.row + uint(j);
 }
 
+// Mask and bias leave every logit of the block at hand as it is: they need not be read.
+bool matrices_are_clear = false;
+
+// Asks the map of mask and bias about this workgroup's rows and a block of keys; false if it hides every key.
+bool enter_block(Entry e, uint block) {
+    if (!kGeneral || !has_flag(kFlagMaskMap)) return true;
+    const uint head = extra.map_heads == 1u ? 0u : e.head;
+    const uint word =
+        (head * gl_NumWorkGroups.x + gl_WorkGroupID.x) * extra.map_words + block / kBlocksPerWord;
+    const uint code = behind_extra[kMaskMapWord - kExtraWords + word] >> (block % kBlocksPerWord * 2u) & 3u;
+    matrices_are_clear = code == kBlockClear;
+    return code != kBlockHidden;
+}
+
+bool reads_mask() { return has_flag(kFlagMask) && !matrices_are_clear; }
+bool reads_bias() { return has_flag(kFlagBias) && !matrices_are_clear; }
+
 // More than bounds decides about a logit.
 bool changes_logits() {
-    return kGeneral && (push.softcap > 0.0 || has_flag(kFlagAlibi | kFlagMask | kFlagBias | kFlagPaged));
+    return kGeneral &&
+           (push.softcap > 0.0 || has_flag(kFlagAlibi | kFlagPaged) || reads_mask() || reads_bias());
 }
 
 // Logits of keys j .. j+3 from their scores; -inf where hidden.
@@ -51,9 +72,8 @@ vec4 masked_logits(Entry e, Row row, int j, vec4 score) {
         if (has_flag(kFlagAlibi)) logit += alibi_slopes[global_head(row)] * vec4(key - (row.i + e.offset));
         [[dont_unroll]] for (int c = 0; c < 4; ++c) {
             if (!hidden[c] && has_flag(kFlagPaged)) hidden[c] = k_row(e, key[c]) == kNoRow;
-            if (!hidden[c] && has_flag(kFlagMask))
-                hidden[c] = !mask_shows(matrix_at(extra.mask, row, key[c]));
-            if (!hidden[c] && has_flag(kFlagBias)) {
+            if (!hidden[c] && reads_mask()) hidden[c] = !mask_shows(matrix_at(extra.mask, row, key[c]));
+            if (!hidden[c] && reads_bias()) {
                 const float bias = bias_at(matrix_at(extra.bias, row, key[c]));
                 hidden[c] = floatBitsToUint(bias) == kMinusInfinity;
                 logit[c] += bias;
@@ -78,5 +98,10 @@ bvec4 kept_keys(Row row, int j) {
 }
 
 bool has_dropout() { return has_flag(kFlagPhilox | kFlagKeepMatrix); }
+
+// Nothing but bounds decides whether a key of the block at hand weighs.
+bool every_key_counts() {
+    return !has_flag(kFlagSparse) || (matrices_are_clear && !has_flag(kFlagPaged) && !has_dropout());
+}
 
 #endif

@@ -40,6 +40,7 @@ FOVEA_CONST kSharedDepth = 16;
 // flash without shared tiles: threads of a workgroup and rows of its tile, at most.
 FOVEA_CONST kFlashMaxThreads = 32;
 FOVEA_CONST kFlashMaxRows = 8;
+FOVEA_CONST kFlashMaxColumnQuads = 2;
 // Map tiles: rows that a workgroup takes at a time, and pixels that it may hold.
 FOVEA_CONST kMapRows = 8;
 FOVEA_CONST kMapPixels = 512;
@@ -63,6 +64,15 @@ FOVEA_CONST kMatrixPad = 8;
 
 // With FOVEA_FLAG_FIXED_SPLITS a split has this many keys, whatever the device.
 FOVEA_CONST kFixedSplitKeys = 1024;
+
+// The map of a mask's blocks: a code of two bits for each tile of rows and block of keys, 16 to a word. What
+// stands behind FlashExtra in the workspace starts at this word.
+FOVEA_CONST kMaskMapWord = 64;
+FOVEA_CONST kBlocksPerWord = 16;
+FOVEA_CONST kBlockMixed = 0;
+FOVEA_CONST kBlockHidden = 1;
+FOVEA_CONST kBlockClear = 2;
+FOVEA_CONST kMaskMapThreads = 64;  // four for each block
 
 FOVEA_CONST kSoftmaxMaxThreads = 128;
 FOVEA_CONST kElementThreads = 64;  // rope, append
@@ -119,6 +129,7 @@ FOVEA_CONST kFlagOutput = 1u << 20;  // o is wanted
 FOVEA_CONST kFlagTileMass = 1u << 21;
 FOVEA_CONST kFlagTileMax = 1u << 22;
 FOVEA_CONST kFlagSampled = 1u << 23;  // one cell stands for a pixel
+FOVEA_CONST kFlagMaskMap = 1u << 24;  // flash: there is a map of the blocks of mask and bias
 FOVEA_CONST kFlagSparse = 1u << 19;   // a key between the bounds of a row may be hidden or dropped
 
 // ==== push constants ====
@@ -214,8 +225,22 @@ struct FlashExtra {
     uint seed_low, seed_high, offset_low, offset_high, threshold;
     uint page_size, page_count, table_pages;
     uint k_page, v_page;  // elements between pages
+    uint map_words;       // of the mask's map: words of a tile of rows
+    uint map_heads;       // 1: one map for all heads, else one for each key/value head
 };
-FOVEA_CONST kExtraWords = 21;
+FOVEA_CONST kExtraWords = 23;
+
+// What mask_map needs of a slice of flash.
+struct MaskMapPush {
+    HeadView mask, bias;
+    uint flags;
+    uint rows;       // queries of the slice
+    uint tile_rows;  // rows of a tile, of all heads of a group
+    uint group;      // query heads for each key/value head
+    uint map_heads;  // as in FlashExtra
+    uint block_keys, key_limit;
+    uint map_words;
+};
 
 // Pixels of one query head. Packed words: low half for keys or columns, high half for rows.
 struct MapPush {
@@ -299,6 +324,7 @@ struct AppendPush {
 #define FOVEA_SLOT_EXTRA 19    // workspace: FlashExtra
 #define FOVEA_SLOT_PARTIAL 20  // workspace: partial results of key splits
 
+#define FOVEA_SLOT_MASK_MAP 23  // workspace: what mask_map writes, behind FlashExtra
 #define FOVEA_SLOT_TILE_MASS 21  // results of map tiles
 #define FOVEA_SLOT_TILE_MAX 22
 
@@ -314,6 +340,7 @@ struct AppendPush {
 
 #ifdef __cplusplus
 static_assert(sizeof(FlashExtra) == 4 * kExtraWords);
+static_assert(kExtraWords <= kMaskMapWord);
 }  // namespace fovea::shader
 #endif
 #undef FOVEA_CONST

@@ -4,6 +4,7 @@
 #include "plan/vulkan_attention.hpp"
 #include "plan/vulkan_coopmat.hpp"
 #include "plan/vulkan_costs.hpp"
+#include "plan/vulkan_mask_map.hpp"
 #include "plan/vulkan_rows.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
@@ -17,7 +18,6 @@ namespace {
 
 constexpr uint32_t kMatrixOutputs = FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED | FOVEA_OUTPUT_MASKED |
                                     FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_ROW_STATS;
-constexpr uint32_t kMostColumnQuads = 2;
 constexpr uint32_t kHalfWord = 0xffff;  // what fits the packed words of FlashPush
 
 // A device has work to do everywhere from this many workgroups on. Of software drivers one for each core.
@@ -33,7 +33,7 @@ uint32_t rows_for(uint64_t packed_rows) {
     return packed_rows == 1 ? 1 : packed_rows <= 4 ? 4 : shader::kFlashMaxRows;
 }
 uint32_t column_quads_for(uint64_t threads, uint32_t dim_v) {
-    return dim_v <= 4 * threads ? 1 : kMostColumnQuads;
+    return dim_v <= 4 * threads ? 1 : shader::kFlashMaxColumnQuads;
 }
 
 // Of a window a block of keys should span no more than half, so that its ragged ends cost no more than half
@@ -43,7 +43,13 @@ uint32_t threads_for(const FoveaPlan_T& plan, bool software) {
     constexpr uint32_t most = shader::kFlashMaxThreads;
     const uint64_t keys = keys_of_rows(plan.problem, plan.vulkan.visible, 1);
     const bool narrow = keys < plan.vulkan.visible.key_limit && keys < uint64_t{2} * 4 * most;
-    return narrow && plan.problem.dim_v <= 4 * (most / 2) * kMostColumnQuads ? most / 2 : most;
+    return narrow && plan.problem.dim_v <= 4 * (most / 2) * shader::kFlashMaxColumnQuads ? most / 2 : most;
+}
+
+// See FOVEA_TILE_CLASS_COUNT.
+uint32_t tile_class(const Problem& p) {
+    const uint64_t rows = uint64_t(p.len_q) * p.group;
+    return 3 * (rows <= 1 ? 0 : rows <= 4 ? 1 : 2) + (p.dim_v <= 64 ? 0 : p.dim_v <= 128 ? 1 : 2);
 }
 
 void choose_shape(const FoveaPlan_T& plan, FlashPlan& f) {
@@ -53,6 +59,9 @@ void choose_shape(const FoveaPlan_T& plan, FlashPlan& f) {
     f.threads = threads_for(plan, software);
     f.rows = rows_for(uint64_t(p.len_q) * p.group);
     f.column_quads = column_quads_for(f.threads, p.dim_v);
+    const FoveaFlashTile& tile = plan.facts.flash_tiles[tile_class(p)];
+    f.measured = tile.rows != 0 && !p.fixed_splits;
+    if (f.measured) f.rows = tile.rows, f.threads = tile.threads, f.column_quads = tile.column_quads;
     f.block_keys = 4 * f.threads;
     f.columns = 4 * f.threads * f.column_quads;
     f.subgroups = f.depth = 0;
@@ -94,7 +103,7 @@ void set_splits(const FoveaPlan_T& plan, FlashPlan& f, uint32_t splits) {
 
 struct FlashNeeds {
     uint64_t rows;  // of all query heads of a block
-    uint64_t workspace;
+    uint64_t map_bytes, partial_offset, workspace;
     double cost;
 };
 
@@ -102,7 +111,9 @@ FlashNeeds needs_of(const FoveaPlan_T& plan, const FlashPlan& f, const BlockGrid
     const Problem& p = plan.problem;
     FlashNeeds needs{};
     needs.rows = uint64_t{g.block_heads} * p.group * g.block_rows;
-    needs.workspace = f.partial_offset;
+    needs.map_bytes = mask_map_bytes(plan, f, g.block_heads, g.block_rows);
+    needs.partial_offset = align_up(f.mask_map.offset + needs.map_bytes, kWorkspaceAlignment);
+    needs.workspace = needs.partial_offset;
     if (f.splits > 1) needs.workspace += needs.rows * f.splits * (uint64_t{p.dim_v} + 2) * 4;
     const double keys = double(std::max<uint64_t>(keys_of_rows(p, plan.vulkan.visible, g.block_rows), 1));
     needs.cost = 2.0 * (double(p.dim_qk) * flash_column_blocks(plan) + p.dim_v) * double(needs.rows) * keys;
@@ -124,7 +135,11 @@ FoveaResult check_block(const FoveaPlan_T& plan, const FlashPlan& f, const Block
         return r;
     if (f.splits > 1) {
         if ((r = limits.groups(rows, ceil_div(p.dim_v, shader::kElementThreads), g.block_heads))) return r;
-        if ((r = limits.window(FOVEA_BIND_COUNT, needs.workspace - f.partial_offset))) return r;
+        if ((r = limits.window(FOVEA_BIND_COUNT, needs.workspace - needs.partial_offset))) return r;
+    }
+    if (!f.mask_map.obstacle) {
+        if ((r = limits.groups(ceil_div(rows, f.rows), f.mask_map.words, g.block_heads))) return r;
+        if ((r = limits.window(FOVEA_BIND_COUNT, needs.map_bytes + 4 * shader::kMaskMapWord))) return r;
     }
     if ((r = limits.workspace(needs.workspace, p.workspace_limit))) return r;
     return limits.cost(needs.cost, max_cost);
@@ -148,7 +163,8 @@ void fill_costs(FoveaPlan_T& plan) {
     const FlashPlan& f = plan.vulkan.flash;
     const FlashNeeds needs = needs_of(plan, f, plan.vulkan.grid);
     FoveaPlanInfo& info = plan.info;
-    info.dispatches_per_slice = 1 + (f.has_extra ? 1 : 0) + (f.splits > 1 ? 1 : 0);
+    info.dispatches_per_slice =
+        1 + (f.has_extra ? 1 : 0) + (f.mask_map.obstacle ? 0 : 1) + (f.splits > 1 ? 1 : 0);
     info.workspace_bytes = needs.workspace;
     info.workspace_alignment = kWorkspaceAlignment;
     info.slice_count = plan.vulkan.grid.count();
@@ -172,7 +188,7 @@ FoveaResult plan_one_pass(FoveaPlan_T& plan, FoveaDiag* diag) {
     f.quads = score_rows_are_quads(p) && value_rows_are_quads(p);
     f.has_extra = needs_extra(p);
     f.extra_offset = kWorkspaceHeadBytes;
-    f.partial_offset = align_up(f.extra_offset + sizeof(shader::FlashExtra), kWorkspaceAlignment);
+    f.mask_map.offset = f.extra_offset + 4 * shader::kMaskMapWord;
     grid = BlockGrid{p.batch, p.heads_kv, uint64_t(p.len_q), p.batch, p.heads_kv, uint64_t(p.len_q)};
     if (p.len_q == 0) return FOVEA_OK;
     const uint64_t heads = uint64_t{p.batch} * p.heads_kv;
@@ -184,6 +200,7 @@ FoveaResult plan_one_pass(FoveaPlan_T& plan, FoveaDiag* diag) {
     const uint64_t step = std::max(1u, f.rows / p.group);
     if (!shrink_to_fit(grid, step, fits))
         if ((r = check_block(plan, f, grid, refusing_slice_cost(plan), diag))) return r;
+    f.partial_offset = needs_of(plan, f, grid).partial_offset;
     fill_costs(plan);
     return FOVEA_OK;
 }
@@ -207,6 +224,7 @@ FoveaResult plan_flash(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (FoveaResult r = require_shader(storing(Shader::flash, plan.problem.o_type, plan.facts), diag))
         return r;
     choose_shape(plan, plan.vulkan.flash);
+    if (FoveaResult r = choose_mask_map(plan, plan.vulkan.flash, diag)) return r;
     return plan_one_pass(plan, diag);
 }
 
@@ -218,6 +236,7 @@ FoveaResult plan_flash_coopmat(FoveaPlan_T& plan, FoveaDiag* diag) {
                     "facts.max_shared_bytes is %u; flash_coopmat needs more for dim_qk %u, or its workgroups "
                     "do not fit",
                     plan.facts.max_shared_bytes, plan.problem.dim_qk);
+    plan.vulkan.flash.mask_map = {"flash_coopmat has no use for one", false, 0, 0};
     return plan_one_pass(plan, diag);
 }
 
@@ -228,12 +247,13 @@ void explain_flash(const FoveaPlan_T& plan, TextSink& text) {
         text.line("matrices of %u x %u x %u in float16, %u subgroups of %u, depth %u", plan.facts.coopmat_m,
                   plan.facts.coopmat_n, plan.facts.coopmat_k, f.subgroups, f.threads / f.subgroups, f.depth);
     text.line(
-        "tiles of %u rows x %u keys, %u value columns, %u threads, %s", f.rows, f.block_keys, f.columns,
-        f.threads,
+        "tiles of %u rows x %u keys, %u value columns, %u threads%s, %s", f.rows, f.block_keys, f.columns,
+        f.threads, f.measured ? " (measured on this device)" : "",
         f.quads ? "four elements at a time" : "single elements (a dim or a stride is no multiple of 4)");
     if (plan.problem.group > 1)
         text.line("the %u query heads of a key/value head share its loads", plan.problem.group);
     if (f.splits > 1) text.line("keys in %u splits of %u, merged by lse", f.splits, f.split_keys);
+    if (plan.problem.mask.present || plan.problem.bias.present) explain_mask_map(f.mask_map, text);
     if (f.has_extra) text.line("parameters of masks, pages and dropout go through the workspace");
     text.line("a slice: 1 batch entry x %u key/value heads x %llu queries", g.block_heads,
               static_cast<unsigned long long>(g.block_rows));

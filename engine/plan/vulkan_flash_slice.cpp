@@ -1,4 +1,5 @@
 #include "plan/vulkan_flash.hpp"
+#include "plan/vulkan_mask_map.hpp"
 #include "plan/vulkan_rows.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
@@ -25,10 +26,34 @@ class SliceMaker {
           windows_(plan, in_query_heads(block, plan.problem.group)) {
         rows_ = block.rows * p.group;
         extra_ = {f.extra_offset, sizeof(shader::FlashExtra), 0};
+        if (!f.mask_map.obstacle) {
+            map_ = {f.mask_map.offset, mask_map_bytes(plan, f, block.heads, block.rows), 0};
+            extra_.size = map_.offset + map_.size - extra_.offset;
+        }
         partial_ = {f.partial_offset, rows_ * block.heads * f.splits * (uint64_t{p.dim_v} + 2) * 4, 0};
     }
 
-    void extra(FoveaDispatch& out) const { fill_extra(plan_, windows_, extra_, out); }
+    void extra(FoveaDispatch& out) const {
+        const Window parameters{f.extra_offset, sizeof(shader::FlashExtra), 0};
+        fill_extra(plan_, windows_, parameters, out);
+    }
+
+    void mask_map(FoveaDispatch& out) const {
+        DispatchBuilder d(out, Shader::mask_map);
+        shader::MaskMapPush push{};
+        push.mask = matrix_view(p.mask, windows_), push.bias = matrix_view(p.bias, windows_);
+        push.flags = plan_.vulkan.visible.flags;
+        push.rows = uint32_t(block_.rows);
+        push.tile_rows = f.rows, push.group = p.group, push.map_heads = f.mask_map.for_all_heads;
+        push.block_keys = f.block_keys, push.key_limit = plan_.vulkan.visible.key_limit;
+        push.map_words = f.mask_map.words;
+        bind_matrix(d, FOVEA_SLOT_MASK, FOVEA_BIND_MASK, p.mask, windows_);
+        bind_matrix(d, FOVEA_SLOT_BIAS, FOVEA_BIND_BIAS, p.bias, windows_);
+        d.output(FOVEA_SLOT_MASK_MAP, FOVEA_BIND_COUNT, map_);
+        d.spec(FOVEA_SPEC_THREADS, shader::kMaskMapThreads);
+        d.push(push);
+        d.groups(ceil_div(rows_, f.rows), f.mask_map.words, f.mask_map.for_all_heads ? 1 : block_.heads);
+    }
 
     void flash(FoveaDispatch& out) const {
         const Shader form = f.subgroups ? Shader::flash_coopmat : Shader::flash;
@@ -39,6 +64,7 @@ class SliceMaker {
         const Window v = has_keys ? windows_.keys(p.v, p.dim_v, p.v_type) : Window{};
         shader::FlashPush push{};
         push.slice = rows_view(plan_, block_);
+        if (!f.mask_map.obstacle) push.slice.flags |= shader::kFlagMaskMap;
         push.q = head_view(p.q, q), push.k = head_view(p.k, k);
         push.v = head_view(p.v, v), push.o = head_view(p.o, o);
         push.group_splits = p.group | f.splits << 16;
@@ -128,7 +154,7 @@ class SliceMaker {
     Block block_;
     BlockWindows windows_;
     uint64_t rows_;
-    Window extra_, partial_;
+    Window extra_, map_{}, partial_;
 };
 
 }  // namespace
@@ -143,6 +169,7 @@ FoveaResult flash_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* 
                     needed);
     count = 0;
     if (f.has_extra) make.extra(out[count++]);
+    if (!f.mask_map.obstacle) make.mask_map(out[count++]);
     make.flash(out[count++]);
     if (f.splits > 1) make.combine(out[count++]);
     return FOVEA_OK;

@@ -5,9 +5,35 @@
 #include "shaders/interface.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 namespace fovea {
+namespace {
+
+bool is_flash_tile(const FoveaFlashTile& t) {
+    if (t.rows == 0 && t.threads == 0 && t.column_quads == 0) return true;
+    const bool threads = t.threads == 8 || t.threads == 16 || t.threads == shader::kFlashMaxThreads;
+    return t.rows >= 1 && t.rows <= shader::kFlashMaxRows && threads && t.column_quads >= 1 &&
+           t.column_quads <= shader::kFlashMaxColumnQuads;
+}
+
+FoveaResult check_flash_tiles(const FoveaDeviceFacts& facts, FoveaDiag* diag) {
+    for (int i = 0; i < FOVEA_TILE_CLASS_COUNT; ++i) {
+        const FoveaFlashTile& t = facts.flash_tiles[i];
+        if (is_flash_tile(t)) continue;
+        char field[32];
+        snprintf(field, sizeof field, "facts.flash_tiles[%d]", i);
+        return fail(
+            diag, FOVEA_INVALID_ARGUMENT, field,
+            "%s is %u rows, %u threads, %u column quads; 1 to 8, 8 or 16 or 32, 1 or 2 are possible, or "
+            "all 0",
+            field, t.rows, t.threads, t.column_quads);
+    }
+    return FOVEA_OK;
+}
+
+}  // namespace
 
 uint64_t window_alignment(const FoveaDeviceFacts& facts) {
     return std::max<uint64_t>(facts.storage_offset_alignment, 16);
@@ -56,7 +82,8 @@ FoveaResult check_vulkan_facts(const FoveaDeviceFacts& f, FoveaDiag* diag) {
         return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.max_storage_range",
                     "facts.max_storage_range is %llu; Vulkan's limit of this name has 32 bits",
                     static_cast<unsigned long long>(f.max_storage_range));
-    return check_subgroups(f, diag);
+    if (FoveaResult r = check_subgroups(f, diag)) return r;
+    return check_flash_tiles(f, diag);
 }
 
 FoveaResult VulkanLimits::window(uint32_t binding, uint64_t bytes) const {

@@ -32,6 +32,14 @@ struct StagedPlan {
     uint64_t row_scale_offset, scores_offset;  // in the workspace
 };
 
+// The map of which blocks of mask and bias are hidden or clear; see shaders/mask_map.comp.
+struct MaskMapPlan {
+    const char* obstacle;  // null: there is a map
+    bool for_all_heads;
+    uint32_t words;   // of a tile of rows
+    uint64_t offset;  // in the workspace
+};
+
 // Attention in one pass over blocks of keys; rows of the query heads that share a key/value head go together.
 struct FlashPlan {
     uint32_t threads, rows, column_quads;
@@ -40,8 +48,10 @@ struct FlashPlan {
     bool quads;                    // rows of q, k and v: multiples of 4 elements
     bool general;    // more than causal, window and lengths decide what is visible and what weighs
     bool has_extra;  // parameters in the workspace
+    bool measured;   // the tile is one of facts.flash_tiles
     uint32_t splits;
     uint32_t split_keys;
+    MaskMapPlan mask_map;
     uint64_t extra_offset, partial_offset;  // in the workspace
 };
 

@@ -1,7 +1,6 @@
 #include "plan/vulkan_rows.hpp"
 
 namespace fovea {
-namespace {
 
 shader::HeadView matrix_view(const MatrixView& m, const BlockWindows& windows) {
     if (!m.present || m.keys == 0) return {};
@@ -13,8 +12,6 @@ void bind_matrix(DispatchBuilder& d, uint32_t slot, uint32_t source, const Matri
     const bool used = m.present && m.keys > 0;
     d.input_if(used, slot, source, used ? windows.matrix(m) : Window{});
 }
-
-}  // namespace
 
 shader::HeadView head_view(const FoveaStrides& strides, const Window& window) {
     return {window.base, uint32_t(strides.head), uint32_t(strides.row)};
@@ -46,6 +43,8 @@ void fill_extra(const FoveaPlan_T& plan, const BlockWindows& windows, const Wind
     push.page_size = p.page_size, push.page_count = p.page_count;
     push.table_pages = uint32_t(p.block_table_pages);
     push.k_page = uint32_t(p.k.batch), push.v_page = uint32_t(p.v.batch);
+    push.map_words = plan.vulkan.flash.mask_map.words;
+    push.map_heads = plan.vulkan.flash.mask_map.for_all_heads;
     d.output(FOVEA_SLOT_EXTRA, FOVEA_BIND_COUNT, extra);
     d.spec(FOVEA_SPEC_THREADS, shader::kFlashMaxThreads);
     d.push(push);

@@ -380,6 +380,25 @@ enum {
                                                 without vulkanMemoryModelDeviceScope */
 };
 
+/* How the Vulkan kernel `flash` cuts its work: a choice that was measured on the device. All zero: the planner's own. */
+typedef struct FoveaFlashTile {
+    uint32_t rows;         /* 1 to 8: query rows of a workgroup */
+    uint32_t threads;      /* 8, 16 or 32: each holds four keys of a block */
+    uint32_t column_quads; /* 1 or 2: value columns of a thread, in fours */
+} FoveaFlashTile;
+
+/* Calls that tiles are measured for: 3 * rows + columns, where rows is 0 for a single query row of a key/value head
+ * (queries times heads of the group), 1 for up to four and 2 for more, and columns 0 for dim_v up to 64, 1 up to 128 and
+ * 2 above. */
+enum { FOVEA_TILE_CLASS_COUNT = 9 };
+
+/* Whether `flash` first makes a map of which blocks of a mask or bias are hidden and which clear. Never changes a result. */
+typedef enum FoveaMaskMap {
+    FOVEA_MASK_MAP_AUTO = 0,  /* where it is likely to pay */
+    FOVEA_MASK_MAP_NEVER = 1,
+    FOVEA_MASK_MAP_ALWAYS = 2 /* where there is a mask or bias at all */
+} FoveaMaskMap;
+
 /* All that the planner knows of a device. Filled by foveaCpuFacts or foveaContextFacts, or by hand for a host that
  * dispatches by itself (foveaGetDispatches) and in tests. Bytes and counts. */
 typedef struct FoveaDeviceFacts {
@@ -405,6 +424,10 @@ typedef struct FoveaDeviceFacts {
     uint32_t coopmat2_threads;        /* of the workgroup that shares a matrix; 0: a subgroup has its own */
     uint32_t coopmat2_max_side;
     uint32_t coopmat2_reserved_bytes; /* of shared memory, taken by the driver where a workgroup shares a matrix */
+    /* Vulkan: what was measured on the device, see fovea::Tuning and `fovea bench --tune`. Tiles are left aside with
+     * FOVEA_FLAG_FIXED_SPLITS, where results must not depend on the device. */
+    FoveaFlashTile flash_tiles[FOVEA_TILE_CLASS_COUNT];
+    FoveaMaskMap mask_map;
 } FoveaDeviceFacts;
 
 /* Facts of the processor that runs this call, for `threads` workers. */
