@@ -3,6 +3,7 @@
 # Needs root only when something is missing.
 #   scripts/setup-debian.sh           install what is missing
 #   scripts/setup-debian.sh --check   install nothing; exit 1 and name the packages when some are missing
+#   scripts/setup-debian.sh --browsers   Firefox and WebKit, for the browser tests only
 # Everything newer than Debian 12 comes from scripts/get-vulkan-tools.sh, without root.
 set -euo pipefail
 
@@ -35,6 +36,13 @@ noble) packages+=(libclang-rt-18-dev debian-archive-keyring) ;; # its Chromium i
     ;;
 esac
 
+browsers=false
+if [[ ${1:-} == --browsers ]]; then
+    browsers=true
+    packages=(firefox-esr webkit2gtk-driver)
+    [[ $codename != noble ]] || packages=(webkit2gtk-driver) # its Firefox is a snap
+fi
+
 # dpkg-query leaves out unknown packages (exit 1, which is expected here).
 installed_packages() { dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null || true; }
 
@@ -49,6 +57,7 @@ missing_packages() {
 
 mesa_is_new_enough() {
     local version
+    ! $browsers || return 0
     version=$(dpkg-query -W -f '${db:Status-Status} ${Version}' "$mesa_package" 2>/dev/null) || return 1
     [[ $version == "installed "* ]] && dpkg --compare-versions "${version#installed }" ge "$mesa_minimum"
 }
@@ -63,7 +72,7 @@ mesa_is_new_enough || missing+=("$mesa_package (>= $mesa_minimum${mesa_suite:+, 
 
 if [[ ${1:-} == --check || $EUID -ne 0 ]]; then
     echo "fovea setup: missing packages: ${missing[*]}" >&2
-    echo "fovea setup: this needs root; run:  sudo bash $(realpath "$0")" >&2
+    echo "fovea setup: this needs root; run:  sudo bash $(realpath "$0")$(! $browsers || echo " --browsers")" >&2
     exit 1
 fi
 

@@ -2,7 +2,7 @@
 import type { App } from "./app.ts";
 import { byId, input, select } from "./dom.ts";
 import { presetState, type State } from "./state.ts";
-import type { Workbench } from "./stage.ts";
+import type { MaskEditor } from "./mask.ts";
 
 const temperatureOf = (slider: number) => Number((10 ** (slider / 100)).toFixed(2));
 const sliderOf = (temperature: number) => Math.round(Math.log10(temperature) * 100);
@@ -15,7 +15,7 @@ const check = (name: string, value: string) => {
     for (const radio of document.querySelectorAll<HTMLInputElement>(`input[name="${name}"]`)) radio.checked = radio.value === value;
 };
 
-export function connectKnobs(app: App, workbench: Workbench): void {
+export function connectKnobs(app: App, editor: MaskEditor): void {
     const slide = (id: string, field: keyof State, of: (value: number) => number = (v) => v) =>
         input(id).addEventListener("input", () => app.change({ [field]: of(input(id).valueAsNumber) }, { burst: field }));
     const whole = (id: "seed" | "dropSeed") => input(id).addEventListener("input", () => {
@@ -31,7 +31,8 @@ export function connectKnobs(app: App, workbench: Workbench): void {
     slide("softcap", "softcap");
     slide("window", "window");
     slide("p", "p");
-    for (const id of ["scale", "mask", "variant"] as const) select(id).addEventListener("change", () => app.change({ [id]: select(id).value }));
+    for (const id of ["scale", "variant"] as const) select(id).addEventListener("change", () => app.change({ [id]: select(id).value }));
+    select("mask").addEventListener("change", () => { if (select("mask").value === "painted") editor.adopt(); else app.change({ mask: select("mask").value }); });
     for (const id of ["heads", "kv", "length"] as const)
         select(id).addEventListener("change", () => {
             const value = Number(select(id).value);
@@ -39,10 +40,6 @@ export function connectKnobs(app: App, workbench: Workbench): void {
             app.change({ heads: value, kv: value % app.state.kv ? value : Math.min(app.state.kv, value), head: Math.min(app.state.head, value - 1), compare: -1 });
         });
     input("alibi").addEventListener("change", () => app.change({ alibi: input("alibi").checked }));
-    byId("paint").addEventListener("click", () => {
-        workbench.matrix.painting = !workbench.matrix.painting;
-        byId("paint").setAttribute("aria-pressed", String(workbench.matrix.painting));
-    });
     byId("reset").addEventListener("click", () => app.change({ ...presetState(app.state.level), text: app.state.text }));
     document.querySelector(".levels")!.addEventListener("click", (event) => {
         const link = (event.target as Element).closest<HTMLElement>("[data-level]");

@@ -8,6 +8,7 @@ import { Heads } from "./heads.ts";
 import { connectKeys } from "./keys.ts";
 import { connectKnobs } from "./knobs.ts";
 import { connectLessons } from "./lessons.ts";
+import { MaskEditor } from "./mask.ts";
 import { Reshape } from "./reshape.ts";
 import { sessionText } from "./session.ts";
 import { connectSpeed, showCores } from "./speed.ts";
@@ -91,7 +92,8 @@ app.engine.onDeath = (reason) => {
 connectTheme();
 connectTrouble();
 const workbench = new Workbench(app);
-connectKnobs(app, workbench);
+const editor = new MaskEditor(app, workbench);
+connectKnobs(app, editor);
 new Heads(app, workbench);
 new Reshape(app);
 zoom = new DeepZoom(app);
@@ -99,7 +101,7 @@ connectExport(app, workbench);
 connectLessons(app);
 connectSpeed(app);
 connectFiles(app);
-connectKeys(app, workbench);
+connectKeys(app, workbench, editor);
 app.onResult.add((result) => showBadge(result.ms));
 byId("share").addEventListener("click", async () => {
     const url = new URL(toHash(app.state), location.href).href;

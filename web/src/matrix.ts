@@ -28,7 +28,17 @@ function sameNumbers(a: MatrixContent, b: MatrixContent): boolean {
 export interface MatrixHandlers {
     pick(row: number, column: number): void;
     hover?(row: number, column: number): void;
-    paint?(row: number, column: number): void;
+}
+
+// What the mask editor wants to hear while it is open: a pointer's stroke, and the same by keyboard.
+export interface Brush {
+    down(cell: [number, number]): void;
+    over(cell: [number, number]): void;
+    up(cell: [number, number] | null): void;
+    press(cell: [number, number]): void; // Space or Enter
+    along(from: [number, number], to: [number, number]): void; // Shift and an arrow
+    moved(cell: [number, number]): void;
+    cancel(): void;
 }
 
 const maxCell = 92, minDigits = 30, wideDigits = 60, maxHeight = 640;
@@ -50,6 +60,9 @@ export class MatrixView {
     private columnSums: Float32Array | null = null;
     scale: Scale = { table: new Uint8Array(768), low: 0, high: 1, log: false };
     painting = false;
+    brush: Brush | null = null;
+    visible: Uint8Array | null = null; // the mask while it is edited: what is hidden is hatched
+    rectangle: [[number, number], [number, number]] | null = null; // two corners, not yet filled
     private scaleFor: string | undefined; // the theme that `scale` was made for
 
     constructor(private readonly host: HTMLElement, private readonly handlers: MatrixHandlers, label: string) {
@@ -87,6 +100,8 @@ export class MatrixView {
         this.draw();
     }
 
+    // The mask under edit has changed.
+    refresh(): void { this.fillGrid(); this.draw(); }
     focus(): void { this.grid.querySelector<HTMLElement>('[tabindex="0"]')?.focus({ preventScroll: true }); }
     fit(): void { this.zoom = 1; this.origin = [0, 0]; this.draw(); }
     get element(): HTMLCanvasElement { return this.canvas; }
@@ -120,11 +135,13 @@ export class MatrixView {
 
     private listen(): void {
         const pointers = new Map<number, PointerEvent>();
-        let dragged = 0;
+        let dragged = 0, stroke = false;
         this.canvas.addEventListener("pointerdown", (event) => {
             pointers.set(event.pointerId, event);
             dragged = 0;
             if (this.zoom > 1 || pointers.size > 1 || this.painting) this.canvas.setPointerCapture(event.pointerId);
+            const cell = this.at(event);
+            if (this.painting && cell && event.button === 0 && pointers.size === 1) { stroke = true; this.brush?.down(cell); this.focus(); }
         });
         this.canvas.addEventListener("pointermove", (event) => {
             const last = pointers.get(event.pointerId);
@@ -136,15 +153,19 @@ export class MatrixView {
                 const distance = (a: PointerEvent) => Math.hypot(a.clientX - other.clientX, a.clientY - other.clientY);
                 const box = this.canvas.getBoundingClientRect();
                 this.zoomBy(distance(event) / Math.max(1, distance(last)), (event.clientX + other.clientX) / 2 - box.left, (event.clientY + other.clientY) / 2 - box.top);
+            } else if (stroke) {
+                const cell = this.at(event);
+                if (cell) this.brush?.over(cell);
             } else if (this.zoom > 1 && !this.painting) this.moveBy(-dy / this.layout.cell, -dx / this.layout.cell);
             pointers.set(event.pointerId, event);
         });
         const end = (event: PointerEvent) => {
-            if (!pointers.delete(event.pointerId) || event.type === "pointercancel" || dragged > 6) return;
+            if (!pointers.delete(event.pointerId)) return;
             const cell = this.at(event);
-            if (!cell) return;
-            if (this.painting) this.handlers.paint?.(...cell);
-            else { this.handlers.pick(...cell); this.focus(); }
+            if (stroke) { stroke = false; this.brush?.up(event.type === "pointercancel" ? null : cell); return; }
+            if (event.type === "pointercancel" || dragged > 6 || !cell) return;
+            this.handlers.pick(...cell);
+            this.focus();
         };
         this.canvas.addEventListener("pointerup", end);
         this.canvas.addEventListener("pointercancel", end);
@@ -171,7 +192,7 @@ export class MatrixView {
         if (!this.content) return;
         const { rows, columns } = this.content;
         let [row, column] = this.picked;
-        const stride = event.shiftKey ? 16 : 1;
+        const along = this.painting && event.shiftKey, stride = event.shiftKey && !along ? 16 : 1;
         switch (event.key) {
             case "ArrowUp": row -= stride; break;
             case "ArrowDown": row += stride; break;
@@ -181,11 +202,14 @@ export class MatrixView {
             case "End": column = columns - 1; if (event.ctrlKey) row = rows - 1; break;
             case "+": case "=": this.zoomBy(1.5); event.preventDefault(); return;
             case "-": this.zoomBy(1 / 1.5); event.preventDefault(); return;
-            case "Enter": if (this.painting) { this.handlers.paint?.(row, column); event.preventDefault(); } return;
+            case "Enter": case " ": if (this.painting) { this.brush?.press([row, column]); event.preventDefault(); } return;
+            case "Escape": if (this.painting) { this.brush?.cancel(); event.preventDefault(); } return;
             default: return;
         }
         event.preventDefault();
-        this.handlers.pick(Math.max(0, Math.min(rows - 1, row)), Math.max(0, Math.min(columns - 1, column)));
+        const from = this.picked, to: [number, number] = [Math.max(0, Math.min(rows - 1, row)), Math.max(0, Math.min(columns - 1, column))];
+        this.handlers.pick(...to);
+        if (this.painting) { if (along) this.brush?.along(from, to); else this.brush?.moved(to); }
         this.focus();
     }
 
@@ -210,7 +234,8 @@ export class MatrixView {
                 cell.setAttribute("aria-colindex", String(j + 1));
                 cell.tabIndex = i === row && j === column ? 0 : -1;
                 if (i === row && j === column) cell.setAttribute("aria-selected", "true");
-                cell.textContent = `${content.rowLabels[i]}, ${content.columnLabels[j]}: ${fixed(content.data[i * content.columns + j])}`;
+                const seen = this.visible ? (this.visible[i * content.columns + j] ? ", visible" : ", hidden") : "";
+                cell.textContent = `${content.rowLabels[i]}, ${content.columnLabels[j]}: ${fixed(content.data[i * content.columns + j])}${seen}`;
                 line.append(cell);
             }
             parts.push(line);
@@ -267,7 +292,7 @@ export class MatrixView {
             canvas.style.width = `${width}px`;
             canvas.style.height = `${height}px`;
         }
-        canvas.style.touchAction = this.zoom > 1 ? "none" : "pan-y";
+        canvas.style.touchAction = this.zoom > 1 || this.painting ? "none" : "pan-y";
         const context = canvas.getContext("2d")!;
         context.setTransform(ratio, 0, 0, ratio, 0, 0);
         context.clearRect(0, 0, width, height);
@@ -279,7 +304,7 @@ export class MatrixView {
         if (this.zoom > 1) this.paintMinimap(context, colors);
     }
 
-    private visible(): [number, number, number, number] {
+    private inView(): [number, number, number, number] {
         const { left, top, right, cell, width, height } = this.layout, content = this.content!;
         const bottomRow = Math.min(content.rows, Math.ceil(this.origin[0] + (height - top - this.layout.bottom) / cell));
         const lastColumn = Math.min(content.columns, Math.ceil(this.origin[1] + (width - left - (this.zoom > 1 ? right : 0)) / cell));
@@ -293,7 +318,7 @@ export class MatrixView {
 
     private paintCells(context: CanvasRenderingContext2D, colors: Record<string, string>): void {
         const { left, top, cell, width, height } = this.layout, content = this.content!;
-        const [r0, r1, c0, c1] = this.visible();
+        const [r0, r1, c0, c1] = this.inView();
         context.save();
         context.beginPath();
         context.rect(left - 3, top - 3, width - left + 3, height - top + 3 - this.layout.bottom);
@@ -310,6 +335,7 @@ export class MatrixView {
                     const value = this.value(i, j);
                     const x = left + (j - this.origin[1]) * cell, y = top + (i - this.origin[0]) * cell;
                     const fill = this.paintCell(context, x, y, cell - gap, radius, value, colors);
+                    if (this.visible && !this.visible[i * content.columns + j]) this.hatch(context, x, y, cell - gap, radius, colors.ink);
                     if (cell < minDigits) continue;
                     // An exact 0 is a cell that plays no part: its digits step back.
                     context.fillStyle = value === 0 && !content.signed ? colors.faint : fill;
@@ -318,6 +344,7 @@ export class MatrixView {
             this.outline(context, this.picked, gap, radius, colors.accent, colors.surface, this.grid.contains(document.activeElement));
             if (this.hovered) this.outline(context, this.hovered, gap, radius, colors.ink, colors.surface, false);
         }
+        this.outlineRectangle(context, colors.accent);
         context.restore();
     }
 
@@ -331,20 +358,37 @@ export class MatrixView {
             context.fill();
             return inkOn(rgb);
         }
-        if (value === -Infinity) { // hidden: hatched
-            context.save();
-            context.clip();
-            context.strokeStyle = colors.line;
-            context.lineWidth = 1;
-            context.beginPath();
-            for (let d = 0; d < 2 * size; d += Math.max(5, size / 8)) { context.moveTo(x + d, y); context.lineTo(x + d - size, y + size); }
-            context.stroke();
-            context.restore();
+        if (value === -Infinity) { // hidden
+            this.hatch(context, x, y, size, radius, colors.line);
             return colors.soft;
         }
         context.fillStyle = Number.isNaN(value) ? "#d6009a" : "#00a0c8";
         context.fill();
         return "#ffffff";
+    }
+
+    private hatch(context: CanvasRenderingContext2D, x: number, y: number, size: number, radius: number, color: string): void {
+        context.save();
+        context.beginPath();
+        context.roundRect(x, y, size, size, radius);
+        context.clip();
+        context.strokeStyle = color;
+        context.lineWidth = 1;
+        context.beginPath();
+        for (let d = 0; d < 2 * size; d += Math.max(5, size / 8)) { context.moveTo(x + d, y); context.lineTo(x + d - size, y + size); }
+        context.stroke();
+        context.restore();
+    }
+
+    // The rectangle that the next press fills.
+    private outlineRectangle(context: CanvasRenderingContext2D, color: string): void {
+        if (!this.rectangle) return;
+        const { left, top, cell } = this.layout, [[r0, c0], [r1, c1]] = this.rectangle;
+        context.strokeStyle = color;
+        context.lineWidth = 2;
+        context.setLineDash([6, 4]);
+        context.strokeRect(left + (Math.min(c0, c1) - this.origin[1]) * cell - 1, top + (Math.min(r0, r1) - this.origin[0]) * cell - 1, (Math.abs(c1 - c0) + 1) * cell, (Math.abs(r1 - r0) + 1) * cell);
+        context.setLineDash([]);
     }
 
     private outline(context: CanvasRenderingContext2D, [row, column]: [number, number], gap: number, radius: number, color: string, halo: string, focused: boolean): void {
@@ -396,7 +440,7 @@ export class MatrixView {
         const content = this.content!, { left, bottom, cell, height, width } = this.layout;
         if (!bottom) return;
         this.columnSums ??= Float32Array.from({ length: content.columns }, (_, j) => { let sum = 0; for (let i = 0; i < content.rows; ++i) sum += this.value(i, j); return sum; });
-        const [, , c0, c1] = this.visible(), digits = cell >= minDigits, base = height - bottom + 8;
+        const [, , c0, c1] = this.inView(), digits = cell >= minDigits, base = height - bottom + 8;
         const top = this.columnSums.reduce((a, b) => Math.max(a, b), 1e-30);
         context.save();
         context.beginPath();
@@ -439,7 +483,7 @@ export class MatrixView {
 
     private paintLabels(context: CanvasRenderingContext2D, colors: Record<string, string>): void {
         const content = this.content!, { left, top, right, bottom, cell, slanted, labels, height } = this.layout;
-        const [r0, r1, c0, c1] = this.visible();
+        const [r0, r1, c0, c1] = this.inView();
         const strong = (i: number, axis: 0 | 1) => i === this.picked[axis] || i === this.hovered?.[axis];
         const stride = labels ? 1 : Math.max(1, Math.ceil(40 / cell));
         const gap = cell >= 20 ? 2 : 0;

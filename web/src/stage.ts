@@ -7,7 +7,6 @@ import { inspectorHtml, introHtml, levelsHtml, railHtml, tableHtml } from "./vie
 import { pairStages, stageTexts } from "./levels.ts";
 import { MatrixView, type MatrixContent } from "./matrix.ts";
 import type { Stage } from "./protocol.ts";
-import { decodeBits, encodeBits, maskCells } from "./state.ts";
 
 const largestTable = 64;
 const phone = matchMedia("(max-width: 759px)");
@@ -23,7 +22,6 @@ export class Workbench {
         this.matrix = new MatrixView(byId("matrix"), {
             pick: (row, column) => this.pick(row, column),
             hover: (row, column) => void this.inspect(row, column),
-            paint: (row, column) => this.paint(row, column),
         }, "Matrix of the stage");
         byId("rail").addEventListener("click", (event) => {
             const id = (event.target as Element).closest<HTMLElement>("[data-stage]")?.dataset.stage;
@@ -230,20 +228,5 @@ export class Workbench {
         column = Math.min(column, content.columns - 1);
         const text = stageTexts[stage.id];
         byId("inspector").innerHTML = `<div><p class="label">${text.label}, row <b>${row}</b>, column <b>${column}</b></p><p class="big">${number(content.data[row * content.columns + column])}</p><p class="note">${formula(text.formula)}: ${text.about}. Pick a stage with queries and keys to see the arithmetic of a cell.</p></div>`;
-    }
-
-    private paint(row: number, column: number): void {
-        const { app } = this, rows = app.result!.tokens.length, keys = this.keyLabels(app.result!).length;
-        const { state } = app;
-        let cells = maskCells(state, rows, keys);
-        if (!cells) cells = Uint8Array.from({ length: rows * keys }, (_, n) => {
-            const i = Math.floor(n / keys), j = n % keys;
-            if (state.mask === "causal") return j <= i ? 1 : 0;
-            if (state.mask === "window") return j <= i && j >= i - state.window ? 1 : 0;
-            return 1;
-        });
-        if (state.mask === "painted") cells = decodeBits(state.painted, rows * keys);
-        cells[row * keys + column] ^= 1;
-        app.change({ mask: "painted", painted: encodeBits(cells), row, column });
     }
 }

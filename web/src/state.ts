@@ -109,6 +109,8 @@ export function tokenize(text: string): string[] {
     return text.split(/\s+/u).filter((s) => s !== "");
 }
 
+// A painted mask is a bit for each cell, in sessions and links.
+export const maxPaintedSide = 128;
 export const maxTokens = (level: number) => (level === 7 ? 1024 : 128);
 
 export interface Tokens { tokens: string[]; typed: number }

@@ -26,10 +26,10 @@ if (typeof WebAssembly !== "undefined") {
 function choose(wanted: string): { variant: string; reason: string } {
     if (typeof WebAssembly === "undefined") throw new Error("this browser has no WebAssembly, or the page may not use it");
     if (!WebAssembly.validate(simdProbe)) throw new Error("this browser's WebAssembly has no SIMD");
-    const threads = self.crossOriginIsolated && typeof SharedArrayBuffer !== "undefined";
+    const shares = typeof SharedArrayBuffer !== "undefined", threads = self.crossOriginIsolated && shares;
     const relaxed = WebAssembly.validate(relaxedProbe);
     const cores = navigator.hardwareConcurrency || 1;
-    const reason = threads ? (cores > 1 ? "" : "this machine has one core") : "this site is not cross-origin isolated";
+    const reason = threads ? (cores > 1 ? "" : "this machine has one core") : self.crossOriginIsolated ? "this browser shares no memory between threads" : "this site is not cross-origin isolated";
     if (wanted in ENGINE_FOLDERS) {
         if (wanted.endsWith("-threads") && !threads) throw new Error(`engine=${wanted}: ${reason}`);
         if (wanted.startsWith("relaxed") && !relaxed) throw new Error(`engine=${wanted}: this browser has no relaxed SIMD`);

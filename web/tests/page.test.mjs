@@ -166,6 +166,31 @@ describe("the page", { skip }, () => {
         const { row, column } = await page.evaluate(() => globalThis.fovea.app.state);
         assert.equal((await stageValues(page, "weights")).values[6 * row + column], 0);
         assert.match(page.url(), /mask=painted&bits=/);
+        // A stroke hides all on its way; a rectangle what lies between its corners.
+        const { left, top, cell } = await page.evaluate(() => globalThis.fovea.workbench.matrix.layout);
+        let corner;
+        const at = (i, j) => [corner.x + left + (j + 0.5) * cell, corner.y + top + (i + 0.5) * cell];
+        const hidden = async () => { await settled(page); return (await stageValues(page, "weights")).values.flatMap((w, n) => (w === 0 ? [n] : [])); };
+        const drag = async (from, to) => { await page.locator("#matrix canvas").scrollIntoViewIfNeeded(); corner = await page.locator("#matrix canvas").boundingBox(); await page.mouse.move(...at(...from)); await page.mouse.down(); await page.mouse.move(...at(...to)); await page.mouse.up(); };
+        await page.selectOption("#mask", "none");
+        await drag([0, 0], [0, 3]);
+        assert.deepEqual(await hidden(), [0, 1, 2, 3]);
+        await page.check('input[name="brush"][value="rectangle"]', { force: true });
+        await drag([3, 5], [2, 4]);
+        assert.deepEqual(await hidden(), [0, 1, 2, 3, 16, 17, 22, 23]);
+        await page.goBack();
+        assert.deepEqual(await hidden(), [0, 1, 2, 3]);
+        await page.click("#mask-done");
+        // Chosen from the list, paint begins as the mask of before.
+        await page.selectOption("#mask", "causal");
+        await page.selectOption("#mask", "painted");
+        assert.match(await page.textContent("#mask-facts"), /21 of 36 visible/);
+    }));
+
+    test("a mask is painted up to 128 tokens, and the editor says so", withPage({ hash: "#v=1&level=7&len=256" }, async (page) => {
+        await page.click("#paint");
+        assert.match(await page.textContent("#mask-facts"), /more than 128 tokens masks are rules/);
+        assert.ok(await page.isDisabled("#mask-invert"));
     }));
 
     test("every part of the state survives its address", withPage({ hash: "#v=1&level=6&text=a+b+c+d&stage=scaled&head=1&i=2&j=1&init=linear&seed=7&scale=4&temp=2&mask=window&win=1&cap=3&p=0.25&dseed=9&rng=counter&kv=1&map=viridis&log=1&lo=-1&hi=2&table=1" }, async (page) => {

@@ -81,6 +81,91 @@ describe("reach", { skip: missing ?? false }, () => {
         await page.close();
     });
 
+    test("the mask editor without a mouse, and what a screen reader hears of it", async () => {
+        const page = await lab.page("#v=1&level=3");
+        const heard = () => page.textContent("#announce");
+        const hidden = async () => { await settled(page); return (await stageValues(page, "weights")).values.flatMap((w, n) => (w === 0 ? [n] : [])); };
+        const upper = [1, 2, 3, 4, 5, 8, 9, 10, 11, 15, 16, 17, 22, 23, 29];
+        await page.evaluate(() => globalThis.fovea.workbench.matrix.focus());
+        await page.keyboard.press("Control+Home");
+        await page.keyboard.press("b");
+        assert.match(await heard(), /Mask editor.*Space shows or hides/);
+        assert.match(await page.textContent("#mask-facts"), /21 of 36 visible \(58\.3%\)\./);
+        assert.equal(await page.evaluate(() => document.activeElement.getAttribute("role")), "gridcell");
+        assert.match(await page.evaluate(() => document.activeElement.textContent), /Your, Your: .*, visible$/);
+        assert.deepEqual(await axe(page), []);
+        // One cell; then the same value along a row.
+        await page.keyboard.press("Space");
+        assert.equal(await heard(), "query Your, key Your: hidden. 20 of 36 visible (55.6%); 1 row sees nothing: its context is 0.");
+        assert.match(await page.evaluate(() => document.activeElement.textContent), /, hidden$/);
+        assert.deepEqual(await hidden(), [0, ...upper]);
+        await page.keyboard.press("ArrowRight");
+        await page.keyboard.press("Space");
+        await page.keyboard.press("Shift+ArrowRight");
+        await page.keyboard.press("Shift+ArrowRight");
+        assert.match(await heard(), /^query Your, key with: visible\. 23 of 36/);
+        assert.deepEqual(await hidden(), [0, ...upper.slice(3)]);
+        // A rectangle: two corners; Escape gives up one that was begun.
+        await page.keyboard.press("Shift+Tab"); // Done
+        for (let i = 0; i < 3; ++i) await page.keyboard.press("Shift+Tab"); // Symmetric, Invert, brush
+        assert.equal(await page.evaluate(() => document.activeElement.name), "brush");
+        await page.keyboard.press("ArrowRight");
+        assert.equal(await page.evaluate(() => document.activeElement.value), "rectangle");
+        for (let i = 0; i < 4; ++i) await page.keyboard.press("Tab");
+        await page.keyboard.press("Control+End");
+        await page.keyboard.press("Space");
+        assert.match(await heard(), /^query step, key step: first corner\..*Space hides all between/);
+        await page.keyboard.press("Escape");
+        await page.keyboard.press("ArrowUp");
+        assert.equal((await hidden()).length, 13);
+        await page.keyboard.press("ArrowDown");
+        await page.keyboard.press("Enter");
+        await page.keyboard.press("ArrowUp");
+        await page.keyboard.press("ArrowLeft");
+        await page.keyboard.press("Enter");
+        assert.match(await heard(), /^4 cells hidden\. 20 of 36 visible/);
+        assert.deepEqual(await hidden(), [0, ...upper.slice(3), 28, 34, 35].sort((a, b) => a - b));
+        // A whole row and column, inverted, symmetric; each one step back.
+        await page.focus('input[name="brush"]:checked');
+        await page.keyboard.press("ArrowRight");
+        await page.evaluate(() => globalThis.fovea.workbench.matrix.focus());
+        await page.keyboard.press("Space");
+        assert.match(await heard(), /^row of one: visible/);
+        await page.focus("#mask-invert");
+        await page.keyboard.press("Enter");
+        assert.match(await heard(), /^every cell is inverted/);
+        const before = await hidden();
+        await page.focus("#mask-symmetric");
+        await page.keyboard.press("Space");
+        const after = await hidden();
+        assert.ok(after.length < before.length && after.every((n) => after.includes(6 * (n % 6) + Math.floor(n / 6))));
+        await page.goBack();
+        assert.deepEqual(await hidden(), before);
+        await page.evaluate(() => globalThis.fovea.workbench.matrix.focus());
+        await page.keyboard.press("Escape");
+        assert.equal(await heard(), "Mask editor closed.");
+        assert.ok(await page.isHidden("#mask-tools"));
+        assert.deepEqual(page.faults, []);
+        await page.close();
+    });
+
+    test("go to a cell by word or number, without a mouse", async () => {
+        const page = await lab.page();
+        await page.evaluate(() => globalThis.fovea.workbench.matrix.focus());
+        await page.keyboard.press("Control+g");
+        await page.keyboard.type("step"); // the field's text is selected
+        await page.keyboard.press("Tab");
+        await page.keyboard.type("9");
+        await page.keyboard.press("Enter");
+        assert.match(await page.textContent("#goto-note"), /There is no key “9”: a token, or a number from 0 to 5/);
+        await page.keyboard.press("Control+a");
+        await page.keyboard.type("journey");
+        await page.keyboard.press("Enter");
+        assert.deepEqual(await page.evaluate(() => [globalThis.fovea.app.state.row, globalThis.fovea.app.state.column]), [5, 1]);
+        assert.equal(await page.evaluate(() => document.activeElement.getAttribute("role")), "gridcell");
+        await page.close();
+    });
+
     test("at 200% nothing is lost", async () => {
         // A window of 1280 pixels, zoomed to twice the size.
         const page = await lab.page("#v=1&level=5", { viewport: { width: 640, height: 450 } });
