@@ -356,10 +356,13 @@ const char* webLessons(void) {
     return session().answer(json);
 }
 
-const char* webLesson(const char* name) {
+const char* webLesson(const char* name, double seed) {
     Session& s = session();
-    const Result<Lesson> lesson = find_lesson(name);
+    Result<Lesson> lesson = find_lesson(name);
     if (s.failed(lesson)) return nullptr;
+    const auto seeded = std::find_if(lesson->draws.begin(), lesson->draws.end(),
+                                     [](const Draw& draw) { return draw.kind == Draw::Kind::manual_seed; });
+    if (seeded != lesson->draws.end() && seed >= 0) seeded->value = std::uint64_t(seed);
     StrictExecutor strict;
     const Result<LessonRun> run = run_lesson(*lesson, strict);
     if (s.failed(run)) return nullptr;
@@ -367,6 +370,7 @@ const char* webLesson(const char* name) {
     JsonText json;
     json.begin_object().key("name").text(lesson->name).key("title").text(lesson->title);
     json.key("tutorial").text(lesson->tutorial).key("about").text(lesson->about);
+    json.key("seed").number(seeded != lesson->draws.end() ? double(seeded->value) : -1);
     json.key("notes").texts(lesson->notes).key("list").begin_array();
     for (const PrintedTable& table : lesson->tables) {
         tables += table.times;
@@ -422,23 +426,27 @@ double webMapCell(double query, double key) {
     return session().map ? session().map->weight(std::uint64_t(query), std::uint64_t(key)) : 0;
 }
 
-double webBench(uint32_t heads, uint32_t tokens, uint32_t dim, int32_t threads, int32_t repeats) {
+double webBench(uint32_t heads, uint32_t tokens, uint32_t dim, int32_t causal, int32_t threads,
+                int32_t repeats) {
     Session& s = session();
     const std::uint32_t workers =
         std::clamp<std::uint32_t>(std::uint32_t(std::max(1, threads)), 1, s.engine->worker_count());
     Attention call;
-    call.batch(1).heads(heads).lengths(tokens, tokens).dims(dim).causal();
+    call.batch(1).heads(heads).lengths(tokens, tokens).dims(dim);
+    if (causal) call.causal();
     Result<FoveaDeviceFacts> facts = s.engine->facts(workers);
     if (s.failed(facts)) return -1;
     Result<Plan> plan = plan_attention(*facts, call);
     if (s.failed(plan)) return -1;
     const std::size_t count = std::size_t{heads} * tokens * dim;
-    std::vector<float> qkv(count);
-    for (std::size_t i = 0; i < count; ++i) qkv[i] = float((i * 2654435761U >> 8) & 0xFFFF) / 32768.0F - 1.0F;
+    std::vector<float> qkv(3 * count);
+    for (std::size_t i = 0; i < qkv.size(); ++i)
+        qkv[i] = float((i * 2654435761U >> 8) & 0xFFFF) / 32768.0F - 1.0F;
     std::vector<float> o(count);
     Bindings b;
-    for (const FoveaBinding binding : {FOVEA_BIND_Q, FOVEA_BIND_K, FOVEA_BIND_V})
-        b.read(binding, qkv.data(), count * sizeof(float));
+    b.read(FOVEA_BIND_Q, qkv.data(), count * sizeof(float));
+    b.read(FOVEA_BIND_K, qkv.data() + count, count * sizeof(float));
+    b.read(FOVEA_BIND_V, qkv.data() + 2 * count, count * sizeof(float));
     b.write(FOVEA_BIND_O, o.data(), count * sizeof(float));
     double best = 1e30;
     for (std::int32_t i = 0; i < std::max(1, repeats); ++i) {

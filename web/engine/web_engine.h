@@ -56,9 +56,9 @@ WEB_API float* webFileTensor(uint32_t index);
 
 /* JSON: name, title, tutorial, level and number of printed tables of each worked example. */
 WEB_API const char* webLessons(void);
-/* JSON: one worked example in strict float32: each printed table's strings beside ours, and how many are
- * exact. */
-WEB_API const char* webLesson(const char* name);
+/* JSON: one worked example in strict float32: each printed table's strings beside ours, how many are exact,
+ * and its first seed ("seed": -1 where nothing is drawn). seed >= 0 takes that one's place. */
+WEB_API const char* webLesson(const char* name, double seed);
 
 /* Deep zoom: the weights of one long head as tiles of 256 x 256 pixels, never held as a matrix. webMapBegin
  * makes a synthetic sequence; webMapPrepare runs the next part of the forward pass and returns its progress,
@@ -85,9 +85,10 @@ WEB_API const uint8_t* webColourTable(const char* name, int32_t dark);
 WEB_API double webColourPlace(int32_t scale, double low, double high, double value);
 WEB_API const char* webNumber(int32_t is_fixed, double value, int32_t decimals);
 
-/* Seconds of one attention call of [heads, tokens, dim] float32, causal, on `threads` of the workers; the
- * best of `repeats`. */
-WEB_API double webBench(uint32_t heads, uint32_t tokens, uint32_t dim, int32_t threads, int32_t repeats);
+/* Seconds of one attention call of [heads, tokens, dim] float32 on `threads` of the workers; the best of
+ * `repeats`. */
+WEB_API double webBench(uint32_t heads, uint32_t tokens, uint32_t dim, int32_t causal, int32_t threads,
+                        int32_t repeats);
 
 #ifdef __cplusplus
 }

@@ -1,12 +1,16 @@
 // The state, the engine's latest results, and who wants to hear of changes.
 import { Engine } from "./engine.ts";
 import type { Computed, OwnTensors, Stage } from "./protocol.ts";
-import { engineText, engineTextOfTensors, fromHash, presetState, toHash, tokensOf, type State } from "./state.ts";
+import { addressOf, engineText, engineTextOfTensors, fromHash, isWhole, presetState, tokensOf, type State } from "./state.ts";
 import { orderStages } from "./views.ts";
 
 const thumbnailSize = 48;
 // Slider drags and typing within this time are one step for the Back button.
 const burstMs = 900;
+// Browsers refuse an address that changes too often: within a burst it follows this much later.
+const addressMs = 300;
+// What another of these changes makes a place in the matrix meaningless.
+const moving: (keyof State)[] = ["level", "text", "length", "stage", "heads"];
 
 export interface Result extends Computed {
     tokens: string[];
@@ -17,7 +21,7 @@ export interface Result extends Computed {
 
 export class App {
     readonly engine = new Engine();
-    state: State = fromHash(location.hash);
+    state: State = stateOfHistory();
     result: Result | null = null;
     own: OwnTensors | null = null;
     ownName = "";
@@ -30,23 +34,36 @@ export class App {
     private running = false;
     private again = false;
     private lastBurst = { field: "", time: 0 };
+    private addressTimer = 0;
 
     constructor() {
         addEventListener("popstate", () => this.follow());
         addEventListener("hashchange", () => this.follow());
+        addEventListener("pagehide", () => { if (this.addressTimer) this.writeAddress("replaceState"); });
     }
 
     private follow(): void {
         if (location.hash && !location.hash.startsWith("#v=")) return; // a section of the page
-        if (toHash(this.state) === location.hash) return;
-        this.apply(fromHash(location.hash), null);
+        clearTimeout(this.addressTimer);
+        this.addressTimer = 0;
+        const state = stateOfHistory();
+        if (JSON.stringify(state) === JSON.stringify(this.state)) return;
+        this.lastBurst.field = "";
+        this.apply(state, null);
     }
 
     // Shows a session file.
     open(state: State, own: OwnTensors | null, name: string): void {
         this.apply(state, own);
         this.ownName = name;
-        history.pushState(null, "", toHash(this.state));
+        this.writeAddress("pushState");
+    }
+
+    // A state too long for an address stays with the history's entry.
+    private writeAddress(how: "pushState" | "replaceState", state = this.state): void {
+        clearTimeout(this.addressTimer);
+        this.addressTimer = 0;
+        try { history[how](isWhole(state) ? null : { fovea: state }, "", addressOf(state)); } catch { /* too many changes for this browser: the next one is written */ }
     }
 
     private apply(state: State, own: OwnTensors | null): void {
@@ -61,13 +78,16 @@ export class App {
     // `numbers`: the change concerns what is computed, not only what is shown. A burst of changes of the same field
     // (typing, dragging) is one step back.
     change(fields: Partial<State>, options: { numbers?: boolean; burst?: string } = {}): void {
-        this.state = { ...this.state, ...fields };
-        const hash = toHash(this.state);
-        if (hash !== location.hash) {
+        const before = this.state;
+        this.state = { ...before, ...fields };
+        if (fields.view === undefined && moving.some((field) => this.state[field] !== before[field])) this.state.view = "";
+        if (JSON.stringify(this.state) !== JSON.stringify(before)) {
             const now = performance.now();
             const same = options.burst !== undefined && options.burst === this.lastBurst.field && now - this.lastBurst.time < burstMs;
             this.lastBurst = { field: options.burst ?? "", time: now };
-            history[same ? "replaceState" : "pushState"](null, "", hash);
+            if (!same && this.addressTimer) this.writeAddress("replaceState", before); // where the last burst ended
+            if (!same) this.writeAddress("pushState");
+            else if (!this.addressTimer) this.addressTimer = window.setTimeout(() => this.writeAddress("replaceState"), addressMs);
         }
         this.announceState();
         if (options.numbers !== false) this.recompute();
@@ -119,6 +139,11 @@ export class App {
             if (this.engine.info) this.onTrouble((error as Error).message, false);
         }
     }
+}
+
+function stateOfHistory(): State {
+    const held = (history.state as { fovea?: State } | null)?.fovea;
+    return held && addressOf(held) === location.hash ? held : fromHash(location.hash);
 }
 
 export const labels = (count: number, prefix: string) => Array.from({ length: count }, (_, i) => `${prefix}${i}`);

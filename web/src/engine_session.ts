@@ -82,7 +82,7 @@ export class EngineSession {
     fileTensor(index: number, count: number): Float32Array { return this.floats(this.module._webFileTensor(index), count); }
 
     lessons(): LessonName[] { return this.json<LessonName[]>(this.module._webLessons()); }
-    lesson(name: string): LessonResult { return this.withText(name, (address) => this.json<LessonResult>(this.module._webLesson(address))); }
+    lesson(name: string, seed = -1): LessonResult { return this.withText(name, (address) => this.json<LessonResult>(this.module._webLesson(address, seed))); }
 
     mapBegin(tokens: number): null {
         if (!this.module._webMapBegin(tokens)) this.fail();
@@ -109,8 +109,8 @@ export class EngineSession {
 
     facts(): { bytes: number } { return { bytes: this.module.HEAPU8.length }; }
 
-    bench(heads: number, tokens: number, dim: number, threads: number, repeats: number): number {
-        const seconds = this.module._webBench(heads, tokens, dim, threads, repeats);
+    bench(heads: number, tokens: number, dim: number, causal: boolean, threads: number, repeats: number): number {
+        const seconds = this.module._webBench(heads, tokens, dim, causal ? 1 : 0, threads, repeats);
         if (seconds < 0) this.fail();
         return seconds;
     }

@@ -22,7 +22,7 @@ export function connectKnobs(app: App, editor: MaskEditor): void {
         const value = input(id).valueAsNumber;
         if (Number.isInteger(value) && value >= 0 && value <= 4294967295) app.change({ [id]: value }, { burst: id });
     });
-    input("text").addEventListener("input", () => app.change({ text: input("text").value }, { burst: "text" }));
+    input("text").addEventListener("input", () => { byId("invite").hidden = true; app.change({ text: input("text").value }, { burst: "text" }); });
     radios("init", (init) => app.change({ init }));
     radios("route", (route) => app.change({ route }));
     whole("seed");

@@ -1,29 +1,40 @@
 // The tutorials' tables beside ours.
 import type { App } from "./app.ts";
-import { byId, select } from "./dom.ts";
+import { byId, input, select } from "./dom.ts";
 import { levels } from "./levels.ts";
 import { lessonHtml } from "./views.ts";
 
 export function connectLessons(app: App): void {
-    let shownLevel = 2;
-    const show = async (name: string) => {
+    let shownLevel = 2, shown = levels[1].lessons[0], ownSeed = 123;
+    // Without a seed: the tutorial's own.
+    const show = async (name: string, seed?: number) => {
         try {
-            const lesson = await app.engine.ask("lesson", { name });
+            const lesson = await app.engine.ask("lesson", { name, seed });
             byId("lesson-body").innerHTML = lessonHtml(lesson);
+            if (seed === undefined) {
+                [shown, ownSeed] = [name, lesson.seed];
+                input("lesson-seed").value = lesson.seed < 0 ? "" : String(lesson.seed);
+            }
+            byId("lesson-seed-box").hidden = ownSeed < 0;
+            byId("lesson-seed-own").hidden = ownSeed < 0 || lesson.seed === ownSeed;
+            byId("lesson-seed-own").textContent = `Back to manual_seed(${ownSeed})`;
             // An exercise without printed tables is not in the list.
             const listed = [...select("lesson-name").options].some((option) => option.value === name);
             select("lesson-name").value = listed ? name : "";
             if (!listed) select("lesson-name").add(new Option(`${name.slice(0, 5)} ${lesson.title}`, name, true, true));
-
         } catch (error) {
             if (app.engine.info) app.onTrouble((error as Error).message, false);
         }
     };
     select("lesson-name").addEventListener("change", () => void show(select("lesson-name").value));
+    input("lesson-seed").addEventListener("input", () => {
+        const seed = input("lesson-seed").valueAsNumber;
+        if (Number.isInteger(seed) && seed >= 0 && seed <= 4294967295) void show(shown, seed);
+    });
+    byId("lesson-seed-own").addEventListener("click", () => { void show(shown); input("lesson-seed").focus(); });
     app.onResult.add(({ state }) => {
         if (state.level === shownLevel) return;
         shownLevel = state.level;
-
         void show(levels[state.level - 1].lessons[0]);
     });
     byId("lesson-all").addEventListener("click", async () => {

@@ -13,7 +13,7 @@ import { Reshape } from "./reshape.ts";
 import { sessionText } from "./session.ts";
 import { connectSpeed, showCores } from "./speed.ts";
 import { Workbench } from "./stage.ts";
-import { toHash } from "./state.ts";
+import { addressOf, isWhole, longestAddress, toHash } from "./state.ts";
 import { DeepZoom } from "./zoom.ts";
 
 const app = new App();
@@ -63,8 +63,10 @@ function showBadge(ms?: number): void {
 }
 
 async function startEngine(): Promise<void> {
+    const wanted = new URLSearchParams(location.search).get("engine") ?? "";
+    if (wanted === "static") { showBadge(); app.onTrouble("The address asks for the page without its engine (engine=static).", false, true); return; }
     try {
-        await app.engine.start(new URLSearchParams(location.search).get("engine") ?? "");
+        await app.engine.start(wanted);
         showBadge();
         showCores(app);
         app.recompute();
@@ -104,6 +106,10 @@ connectFiles(app);
 connectKeys(app, workbench, editor);
 app.onResult.add((result) => showBadge(result.ms));
 byId("share").addEventListener("click", async () => {
+    if (!isWhole(app.state)) {
+        app.onTrouble(`This page needs ${toHash(app.state).length.toLocaleString("en")} characters, and a link holds ${longestAddress.toLocaleString("en")}: save it as a session file (Export) instead.`, false);
+        return;
+    }
     const url = new URL(toHash(app.state), location.href).href;
     try {
         await navigator.clipboard.writeText(url);
@@ -111,7 +117,7 @@ byId("share").addEventListener("click", async () => {
     } catch { location.hash = toHash(app.state); byId("share").textContent = "Link is in the address bar"; }
     setTimeout(() => { byId("share").textContent = "Copy link"; }, 2500);
 });
-const embed = () => { byId("embed-code").textContent = `<iframe src="${location.origin}${location.pathname}${toHash(app.state)}" width="960" height="720"></iframe>`; };
+const embed = () => { byId("embed-code").textContent = `<iframe src="${location.origin}${location.pathname}${addressOf(app.state)}" width="960" height="720"></iframe>`; };
 app.onState.add(embed);
 embed();
 // For tests and the curious: what the page knows.

@@ -28,6 +28,7 @@ function sameNumbers(a: MatrixContent, b: MatrixContent): boolean {
 export interface MatrixHandlers {
     pick(row: number, column: number): void;
     hover?(row: number, column: number): void;
+    moved?(view: string): void; // zoomed or panned by the reader
 }
 
 // What the mask editor wants to hear while it is open: a pointer's stroke, and the same by keyboard.
@@ -56,6 +57,7 @@ export class MatrixView {
     private zoom = 1;
     private origin: [number, number] = [0, 0]; // first visible cell: row, column (fractions)
     private frame = 0;
+    private viewTimer = 0;
     private image: HTMLCanvasElement | null = null;
     private columnSums: Float32Array | null = null;
     scale: Scale = { table: new Uint8Array(768), low: 0, high: 1, log: false };
@@ -103,7 +105,21 @@ export class MatrixView {
     // The mask under edit has changed.
     refresh(): void { this.fillGrid(); this.draw(); }
     focus(): void { this.grid.querySelector<HTMLElement>('[tabindex="0"]')?.focus({ preventScroll: true }); }
-    fit(): void { this.zoom = 1; this.origin = [0, 0]; this.draw(); }
+    fit(): void { this.zoom = 1; this.origin = [0, 0]; this.tellView(); this.draw(); }
+
+    // "" for all of the matrix; else first row, first column, zoom.
+    get view(): string { return this.zoom === 1 ? "" : [...this.origin, this.zoom].map((x) => Number(x.toFixed(2))).join(","); }
+    look(view: string): void {
+        if (view === this.view) return;
+        const [row = 0, column = 0, zoom = 1] = view.split(",").map(Number);
+        this.zoom = Math.min(64, Math.max(1, zoom || 1));
+        this.origin = [row || 0, column || 0];
+        this.draw();
+    }
+    private tellView(): void {
+        clearTimeout(this.viewTimer);
+        this.viewTimer = window.setTimeout(() => this.handlers.moved?.(this.view), 300);
+    }
     get element(): HTMLCanvasElement { return this.canvas; }
     get current(): MatrixContent | null { return this.content; }
 
@@ -117,6 +133,7 @@ export class MatrixView {
 
     private moveBy(rows: number, columns: number): void {
         this.origin = [this.origin[0] + rows, this.origin[1] + columns];
+        this.tellView();
         this.draw();
     }
 
@@ -336,7 +353,7 @@ export class MatrixView {
                     const x = left + (j - this.origin[1]) * cell, y = top + (i - this.origin[0]) * cell;
                     const fill = this.paintCell(context, x, y, cell - gap, radius, value, colors);
                     if (this.visible && !this.visible[i * content.columns + j]) this.hatch(context, x, y, cell - gap, radius, colors.ink);
-                    if (cell < minDigits) continue;
+                    if (cell < minDigits || (this.visible && !this.visible[i * content.columns + j])) continue;
                     // An exact 0 is a cell that plays no part: its digits step back.
                     context.fillStyle = value === 0 && !content.signed ? colors.faint : fill;
                     context.fillText(cell >= wideDigits ? fixed(value) : short(value), x + (cell - gap) / 2, y + (cell - gap) / 2 + 0.5);

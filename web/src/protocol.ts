@@ -18,7 +18,7 @@ export interface HeadStats { entropy: number; distance: number; first: number; p
 export interface FileTensor { name: string; type: string; shape: number[] }
 export interface LessonName { name: string; title: string; tutorial: string; level: number; tables: number }
 export interface LessonTable { label: string; tensor: string; note: string; times: number; exact: boolean; formula: string; shape: number[]; theirs: string[]; ours: string[] }
-export interface LessonResult { name: string; title: string; tutorial: string; about: string; notes: string[]; list: LessonTable[]; tables: number; exact: number }
+export interface LessonResult { name: string; title: string; tutorial: string; about: string; seed: number; notes: string[]; list: LessonTable[]; tables: number; exact: number }
 
 export interface Computed { shared: Stage[]; head: Stage[]; headIndex: number; thumbnails: Float32Array | null; thumbnailSize: number; stats: HeadStats[]; ms: number; kernel: string }
 export interface EngineInfo { variant: string; threads: number; target: string; reason: string; abi: number; tables: Tables }
@@ -38,14 +38,14 @@ export interface Requests {
     openFile: { ask: { name: string; bytes: Uint8Array }; answer: FileTensor[] };
     fileTensor: { ask: { index: number }; answer: Float32Array };
     lessons: { ask: null; answer: LessonName[] };
-    lesson: { ask: { name: string }; answer: LessonResult };
+    lesson: { ask: { name: string; seed?: number }; answer: LessonResult };
     mapBegin: { ask: { tokens: number }; answer: null };
     mapPrepare: { ask: { maxFlops: number }; answer: number };
     mapView: { ask: { row: number; key: number; rows: number; keys: number; width: number; height: number }; answer: MapShown };
     mapStep: { ask: { maxFlops: number }; answer: MapShown & { ms: number } };
     mapPixels: { ask: TileId; answer: TilePixels };
     mapCell: { ask: { query: number; key: number }; answer: number };
-    bench: { ask: { heads: number; tokens: number; dim: number; threads: number; repeats: number }; answer: number };
+    bench: { ask: { heads: number; tokens: number; dim: number; causal: boolean; threads: number; repeats: number }; answer: number };
     facts: { ask: null; answer: { bytes: number } };
 }
 export type Kind = keyof Requests;

@@ -7,6 +7,7 @@ import { inspectorHtml, introHtml, levelsHtml, railHtml, tableHtml } from "./vie
 import { pairStages, stageTexts } from "./levels.ts";
 import { MatrixView, type MatrixContent } from "./matrix.ts";
 import type { Stage } from "./protocol.ts";
+import { defaultText } from "./state.ts";
 
 const largestTable = 64;
 const phone = matchMedia("(max-width: 759px)");
@@ -15,13 +16,15 @@ const copyButtons = `<p class="copies"><span class="label">Copy these steps as</
 export class Workbench {
     readonly matrix: MatrixView;
     private derivation = 0;
+    private invited = false;
     private barScale: Scale | null = null;
     private dragFrom: Scale | null = null;
 
     constructor(private readonly app: App) {
         this.matrix = new MatrixView(byId("matrix"), {
             pick: (row, column) => this.pick(row, column),
-            hover: (row, column) => void this.inspect(row, column),
+            hover: (row, column) => { void this.inspect(row, column); this.invite(); },
+            moved: (view) => app.change({ view }, { numbers: false, burst: "view" }),
         }, "Matrix of the stage");
         byId("rail").addEventListener("click", (event) => {
             const id = (event.target as Element).closest<HTMLElement>("[data-stage]")?.dataset.stage;
@@ -40,6 +43,10 @@ export class Workbench {
         select("map").addEventListener("change", () => app.change({ map: select("map").value }, { numbers: false }));
         select("head").addEventListener("change", () => app.change({ head: Number(select("head").value) }));
         byId("as-table").addEventListener("click", () => app.change({ table: !app.state.table }, { numbers: false }));
+        byId("invite-go").addEventListener("click", () => { byId("invite").hidden = true; input("text").focus(); input("text").select(); });
+        byId("sheet").addEventListener("click", () => this.openSheet(byId("sheet").getAttribute("aria-expanded") !== "true"));
+        // The sheet stays in sight as long as the matrix is.
+        new IntersectionObserver(([entry]) => byId("inspect-box").classList.toggle("pinned", entry.isIntersecting), { rootMargin: "0px 0px -40% 0px" }).observe(byId("matrix"));
         this.dragRange();
         app.onResult.add(() => this.show());
         app.onState.add(() => this.show());
@@ -94,7 +101,7 @@ export class Workbench {
         byId("stage-name").innerHTML = `${text.label} <span class="formula">${formula(text.formula)}</span>`;
         const content = this.content(stage, result);
         const cut = result.typed > result.tokens.length ? ` Showing ${result.tokens.length.toLocaleString("en")} of ${result.typed.toLocaleString("en")} tokens.` : "";
-        byId("stage-about").textContent = `${text.about}; ${shapeText(stage.shape)}.${cut}`;
+        byId("stage-about").innerHTML = `${text.about}; ${shapeText(stage.shape)}.${cut}${cut ? ' <a href="#zoom">Deep zoom</a> shows tens of thousands.' : ""}`;
         this.showHeads();
         const asTable = app.state.table && content.rows <= largestTable && content.columns <= largestTable;
         byId("as-table").setAttribute("aria-pressed", String(asTable));
@@ -103,6 +110,7 @@ export class Workbench {
         this.matrix.element.hidden = asTable;
         if (asTable) byId("table-box").innerHTML = tableHtml({ ...stage, shape: [content.rows, content.columns], data: content.data }, content.rowLabels, content.columnLabels, pairStages.has(stage.id) ? [app.state.row, app.state.column] : null);
         this.matrix.set(content);
+        this.matrix.look(app.state.view);
         this.matrix.pick(Math.min(app.state.row, content.rows - 1), Math.min(app.state.column, content.columns - 1));
         this.showScale(content);
         void this.inspect(app.state.row, app.state.column);
@@ -171,7 +179,23 @@ export class Workbench {
         canvas.addEventListener("dblclick", () => this.app.change({ low: "", high: "" }, { numbers: false }));
     }
 
+    // On phones the steps are a sheet over the page's lower end; closed it shows the cell and its value.
+    private openSheet(on: boolean): void {
+        byId("sheet").setAttribute("aria-expanded", String(on));
+        byId("sheet").textContent = on ? "Close" : "Show the steps";
+        byId("inspect-box").classList.toggle("open", on);
+        if (!on) byId("inspect-box").scrollTop = 0;
+    }
+
+    // Once, after the first look into a cell.
+    private invite(): void {
+        if (this.invited) return;
+        this.invited = true;
+        byId("invite").hidden = this.app.own !== null || this.app.state.text !== defaultText;
+    }
+
     pick(row: number, column: number): void {
+        this.invite();
         this.app.change({ row, column }, { numbers: false, burst: "pick" });
         this.announce();
     }

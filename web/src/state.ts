@@ -34,6 +34,8 @@ export interface State {
     table: boolean;
     compare: number; // head B, or -1
     split: string; // how to compare: side, triangle, difference
+    view: string; // of the matrix: first row, first column, zoom; "" is all of it
+    zoom: string; // of the deep zoom: tokens, row and key in the middle, cells in a pixel, reducer; "" is closed
 }
 
 export function presetState(level: number): State {
@@ -42,7 +44,7 @@ export function presetState(level: number): State {
         level, text: defaultText, length: level === 7 ? 64 : 0, stage: preset.stage, head: 0, row: 1, column: level >= 3 ? 0 : 2,
         init: preset.init, seed: preset.seed, scale: preset.scale, temperature: 1, mask: preset.mask, painted: "",
         route: "before", window: 2, alibi: false, softcap: 0, p: preset.p, dropSeed: 123, variant: "native",
-        heads: preset.heads, kv: preset.kv, map: "auto", log: false, low: "", high: "", table: false, compare: -1, split: "side",
+        heads: preset.heads, kv: preset.kv, map: "auto", log: false, low: "", high: "", table: false, compare: -1, split: "side", view: "", zoom: "",
     };
 }
 
@@ -52,7 +54,7 @@ export const urlKeys: [keyof State, string][] = [
     ["seed", "seed"], ["scale", "scale"], ["temperature", "temp"], ["mask", "mask"], ["painted", "bits"], ["route", "route"],
     ["window", "win"], ["alibi", "alibi"], ["softcap", "cap"], ["p", "p"], ["dropSeed", "dseed"], ["variant", "rng"],
     ["heads", "heads"], ["kv", "kv"], ["map", "map"], ["log", "log"], ["low", "lo"], ["high", "hi"], ["table", "table"],
-    ["compare", "cmp"], ["split", "how"],
+    ["compare", "cmp"], ["split", "how"], ["view", "view"], ["zoom", "zoom"],
 ];
 
 export function toHash(state: State): string {
@@ -65,6 +67,17 @@ export function toHash(state: State): string {
         parts.push(`${key}=${encodeURIComponent(text).replaceAll("%20", "+").replaceAll("%2C", ",")}`);
     }
     return `#${parts.join("&")}`;
+}
+
+// Addresses longer than this are cut or refused on their way.
+export const longestAddress = 2000;
+export const isWhole = (state: State) => toHash(state).length <= longestAddress;
+
+// What of a state an address can hold: without the mask that was painted, then without the sentence.
+export function addressOf(state: State): string {
+    if (isWhole(state)) return toHash(state);
+    const unpainted = { ...state, mask: presetState(state.level).mask, painted: "" };
+    return toHash(isWhole(unpainted) ? unpainted : { ...unpainted, text: defaultText });
 }
 
 const clamp = (value: number, low: number, high: number) => Math.min(high, Math.max(low, value));
@@ -95,6 +108,8 @@ export function fromHash(hash: string): State {
         const value = Number(text);
         if (kind === "number" && text !== "" && Number.isFinite(value) && range) loose[field] = clamp(value, ...range);
     }
+    if (!/^\d+(\.\d+)?,\d+(\.\d+)?,\d+(\.\d+)?$/.test(state.view)) state.view = "";
+    if (!/^(4096|16384|65536),\d+,\d+,\d+(\.\d+)?,(mass|max)$/.test(state.zoom)) state.zoom = "";
     if (state.heads % state.kv) state.kv = state.heads;
     if (state.scale !== "auto" && state.scale !== "none" && !(Number(state.scale) > 0)) state.scale = presetState(level).scale;
     return state;

@@ -30,7 +30,8 @@ function choose(wanted: string): { variant: string; reason: string } {
     const relaxed = WebAssembly.validate(relaxedProbe);
     const cores = navigator.hardwareConcurrency || 1;
     const reason = threads ? (cores > 1 ? "" : "this machine has one core") : self.crossOriginIsolated ? "this browser shares no memory between threads" : "this site is not cross-origin isolated";
-    if (wanted in ENGINE_FOLDERS) {
+    if (wanted && !(wanted in ENGINE_FOLDERS)) throw new Error(`engine=${wanted}: this site has ${Object.keys(ENGINE_FOLDERS).join(", ")} and static`);
+    if (wanted) {
         if (wanted.endsWith("-threads") && !threads) throw new Error(`engine=${wanted}: ${reason}`);
         if (wanted.startsWith("relaxed") && !relaxed) throw new Error(`engine=${wanted}: this browser has no relaxed SIMD`);
         return { variant: wanted, reason: "chosen by the address" };
@@ -95,7 +96,7 @@ async function answer(request: Request): Promise<unknown> {
         case "openFile": return openFile(ask.name, ask.bytes);
         case "fileTensor": return fileTensor(ask.index);
         case "lessons": return session.lessons();
-        case "lesson": return session.lesson(ask.name);
+        case "lesson": return session.lesson(ask.name, ask.seed);
         case "mapBegin": return session.mapBegin(ask.tokens);
         case "mapPrepare": return session.mapPrepare(ask.maxFlops);
         case "mapView": return session.mapView(ask.row, ask.key, ask.rows, ask.keys, ask.width, ask.height);
@@ -103,7 +104,7 @@ async function answer(request: Request): Promise<unknown> {
         case "mapPixels": return session.mapPixels(ask as never);
         case "mapCell": return session.mapCell(ask.query, ask.key);
         case "facts": return session.facts();
-        case "bench": return session.bench(ask.heads, ask.tokens, ask.dim, ask.threads, ask.repeats);
+        case "bench": return session.bench(ask.heads, ask.tokens, ask.dim, ask.causal, ask.threads, ask.repeats);
     }
 }
 

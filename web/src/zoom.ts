@@ -25,6 +25,8 @@ export class DeepZoom {
     private reducer: keyof TilePixels = "mass";
     private picked: [number, number] | null = null;
     private started = false;
+    private opened = false;
+    private stateTimer = 0;
     private moved = false; // the engine does not know the view yet
     private working = false;
     private maxFlops = 2e7;
@@ -40,10 +42,12 @@ export class DeepZoom {
         byId("zoom-out").addEventListener("click", () => this.zoom(2));
         byId("zoom-fit").addEventListener("click", () => this.fit());
         select("zoom-tokens").addEventListener("change", () => { if (this.started) void this.begin(); });
+        app.onState.add(() => { if (app.following) this.goTo(app.state.zoom); });
+        app.onResult.add(() => { if (!this.opened) { this.opened = true; this.goTo(app.state.zoom); } }); // a link into the map
         for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="reducer"]'))
-            radio.addEventListener("change", () => { this.reducer = radio.value as keyof TilePixels; this.draw(); });
+            radio.addEventListener("change", () => { this.reducer = radio.value as keyof TilePixels; this.tellState(); this.draw(); });
         this.listen();
-        new ResizeObserver(() => this.view()).observe(this.canvas);
+        new ResizeObserver(() => this.view(false)).observe(this.canvas);
         app.onState.add(() => this.draw());
     }
 
@@ -89,6 +93,29 @@ export class DeepZoom {
         }
     }
 
+    // Tokens, row and key in the middle, cells in a pixel, reducer: what a link holds.
+    private get place(): string { return [this.tokens, ...this.center.map(Math.round), Number(this.cellsPerPixel.toPrecision(4)), this.reducer].join(","); }
+
+    private tellState(): void {
+        clearTimeout(this.stateTimer);
+        this.stateTimer = window.setTimeout(() => { if (this.started) this.app.change({ zoom: this.place }, { numbers: false, burst: "zoom" }); }, 400);
+    }
+
+    private goTo(place: string): void {
+        if (!place || place === this.place && this.started) return;
+        const [tokens, row, key, cells, reducer] = place.split(",");
+        const look = () => {
+            this.reducer = reducer as keyof TilePixels;
+            for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="reducer"]')) radio.checked = radio.value === reducer;
+            this.center = [Math.min(Number(row), this.tokens), Math.min(Number(key), this.tokens)];
+            this.cellsPerPixel = Math.min(this.tokens / 64, Math.max(1 / 24, Number(cells)));
+            this.view(false);
+        };
+        if (this.started && Number(tokens) === this.tokens) { look(); return; }
+        select("zoom-tokens").value = tokens;
+        void this.begin().then(() => { if (this.started) look(); });
+    }
+
     private get size(): [number, number] { return [this.canvas.clientWidth, this.canvas.clientHeight]; }
 
     private fit(): void {
@@ -112,8 +139,9 @@ export class DeepZoom {
         this.view();
     }
 
-    private view(): void {
+    private view(byReader = true): void {
         this.moved = true;
+        if (byReader) this.tellState();
         this.draw();
         void this.work();
     }

@@ -193,7 +193,7 @@ describe("the page", { skip }, () => {
         assert.ok(await page.isDisabled("#mask-invert"));
     }));
 
-    test("every part of the state survives its address", withPage({ hash: "#v=1&level=6&text=a+b+c+d&stage=scaled&head=1&i=2&j=1&init=linear&seed=7&scale=4&temp=2&mask=window&win=1&cap=3&p=0.25&dseed=9&rng=counter&kv=1&map=viridis&log=1&lo=-1&hi=2&table=1" }, async (page) => {
+    test("every part of the state survives its address", withPage({ hash: "#v=1&level=6&text=a+b+c+d&stage=scaled&head=1&i=2&j=1&init=linear&seed=7&scale=4&temp=2&mask=window&win=1&cap=3&p=0.25&dseed=9&rng=counter&kv=1&map=viridis&log=1&lo=-1&hi=2&table=1&view=1.5,1,2" }, async (page) => {
         const hash = await page.evaluate(() => location.hash);
         const first = await page.evaluate(() => globalThis.fovea.app.state);
         await page.evaluate(() => globalThis.fovea.app.change({ row: 0 }, { numbers: false }));
@@ -203,6 +203,103 @@ describe("the page", { skip }, () => {
         await page.reload();
         await settled(page);
         assert.deepEqual(await page.evaluate(() => globalThis.fovea.app.state), first);
+    }));
+
+    test("the view is in the address: of the matrix and of the map; Back returns to it", withPage({}, async (page) => {
+        await page.evaluate(() => globalThis.fovea.workbench.matrix.focus());
+        await page.keyboard.press("+");
+        await page.waitForFunction(() => /view=[\d.]+,[\d.]+,1\.5/.test(location.hash));
+        await page.waitForTimeout(1000); // what moves within 0.9 s is one step back
+        await page.keyboard.press("f");
+        await page.waitForFunction(() => !location.hash.includes("view="));
+        await page.goBack();
+        await page.waitForFunction(() => globalThis.fovea.workbench.matrix.zoom === 1.5);
+        const link = `${page.url().split("#")[0]}#v=1&level=3&zoom=4096,1024,900,2,max`;
+        await page.goto(link);
+        await page.reload();
+        await settled(page);
+        await page.waitForFunction(() => document.getElementById("zoom-tag").textContent === "exact", undefined, { timeout: 60000 });
+        assert.deepEqual(await page.evaluate(() => [globalThis.fovea.zoom.center, globalThis.fovea.zoom.cellsPerPixel, globalThis.fovea.zoom.reducer]), [[1024, 900], 2, "max"]);
+        await page.focus("#zoom-canvas");
+        await page.keyboard.press("ArrowDown");
+        await page.waitForFunction(() => location.hash.includes("zoom=4096,1144,900,2,max"));
+        await page.goBack();
+        await page.waitForFunction(() => globalThis.fovea.zoom.center[0] === 1024);
+    }));
+
+    test("a state too long for a link: Back and reload keep it, and sharing says what to do", withPage({}, async (page) => {
+        const text = Array.from({ length: 128 }, (_, i) => `w${i}`).join(" ");
+        await page.fill("#text", text);
+        await settled(page);
+        await page.selectOption("#mask", "painted");
+        await page.focus("#mask-invert");
+        await page.keyboard.press("Enter");
+        await settled(page);
+        assert.equal((await stageValues(page, "weights")).values.every((w) => w === 0), true);
+        assert.ok(page.url().length < 2100, `${page.url().length} characters`);
+        await page.click("#share");
+        assert.match(await page.textContent("#notice"), /This page needs [\d,]+ characters, and a link holds 2,000: save it as a session file/);
+        await page.reload();
+        await settled(page);
+        assert.equal((await stageValues(page, "weights")).values.every((w) => w === 0), true);
+        await page.goBack();
+        await settled(page);
+        assert.equal((await stageValues(page, "weights")).values.some((w) => w === 0), false);
+        assert.equal((await stageValues(page, "weights")).shape[0], 128);
+    }));
+
+    test("a slider that is dragged: one step back, and the address follows", withPage({}, async (page) => {
+        await page.evaluate(() => { const slider = document.getElementById("temperature"); for (let i = 0; i < 400; ++i) { slider.value = String(-100 + i / 2); slider.dispatchEvent(new Event("input")); } });
+        await settled(page);
+        await page.waitForFunction(() => location.hash.includes(`temp=${globalThis.fovea.app.state.temperature}`));
+        assert.notEqual(await page.evaluate(() => globalThis.fovea.app.state.temperature), 1);
+        await page.goBack();
+        await page.waitForFunction(() => globalThis.fovea.app.state.temperature === 1);
+    }));
+
+    test("another seed, other digits; the tutorial's own, the same again", withPage({}, async (page) => {
+        assert.equal(await page.inputValue("#lesson-seed"), "123");
+        assert.match(await page.textContent("#lesson-body"), /1 of 1 printed tables/);
+        await page.fill("#lesson-seed", "124");
+        await page.waitForSelector("#lesson-body .differs");
+        assert.match(await page.textContent("#lesson-body"), /0 of 1 printed tables/);
+        assert.equal(await page.textContent("#lesson-seed-own"), "Back to manual_seed(123)");
+        await page.click("#lesson-seed-own");
+        await page.waitForSelector("#lesson-body .same");
+        assert.equal(await page.inputValue("#lesson-seed"), "123");
+        // Every exercise that draws has the control; one without random numbers has none.
+        const seeds = await page.evaluate(async () => { const { engine } = globalThis.fovea.app, all = []; for (const { name } of await engine.ask("lessons", null)) all.push([name, (await engine.ask("lesson", { name })).seed]); return all; });
+        assert.equal(seeds.length, 44);
+        assert.deepEqual([seeds.find(([name]) => name.startsWith("t3-08"))[1], seeds.find(([name]) => name.startsWith("t3-01"))[1]], [789, -1]);
+        await page.selectOption("#lesson-name", "t3-01-scores");
+        await page.waitForSelector("#lesson-seed-box", { state: "hidden" });
+    }));
+
+    test("after the first look into a cell: type your own sentence", withPage({}, async (page) => {
+        assert.ok(await page.isHidden("#invite"));
+        await page.evaluate(() => globalThis.fovea.workbench.matrix.focus());
+        await page.keyboard.press("ArrowDown");
+        await page.click("#invite-go");
+        assert.equal(await page.evaluate(() => document.activeElement.id), "text");
+        assert.ok(await page.isHidden("#invite"));
+    }));
+
+    test("on a phone the steps are a sheet at the lower edge while the matrix is in sight", withPage({ viewport: { width: 360, height: 740 } }, async (page) => {
+        await page.evaluate(() => document.getElementById("matrix").scrollIntoView({ block: "center" }));
+        await page.waitForSelector("#inspect-box.pinned");
+        const sheet = () => page.locator("#inspect-box").boundingBox();
+        assert.ok(Math.abs((await sheet()).y + (await sheet()).height - 740) < 2 && (await sheet()).height < 100);
+        const box = await page.locator("#matrix canvas").boundingBox();
+        await page.locator("#matrix canvas").click({ position: { x: box.width * 0.5, y: box.height * 0.5 } });
+        const { row, column } = await page.evaluate(() => globalThis.fovea.app.state);
+        const { values } = await stageValues(page, "weights");
+        await page.waitForFunction((text) => document.querySelector("#inspector .big").textContent === text, values[6 * row + column].toFixed(4));
+        await page.click("#sheet");
+        assert.ok((await sheet()).height > 300);
+        assert.equal(await page.getAttribute("#sheet", "aria-expanded"), "true");
+        await page.click("#sheet");
+        await page.evaluate(() => document.getElementById("zoom").scrollIntoView());
+        await page.waitForSelector("#inspect-box:not(.pinned)");
     }));
 
     test("a broken address still shows a page", withPage({ hash: "#v=1&level=99&temp=abc&heads=-4&kv=7&mask=%00&scale=zero&i=1e9&stage=nothing" }, async (page) => {
@@ -388,7 +485,7 @@ describe("the page", { skip }, () => {
     for (const width of [360, 768, 1440])
         test(`nothing runs over the edge at ${width} px`, withPage({ viewport: { width, height: 900 }, hash: "#v=1&level=5" }, async (page) => {
             assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= width);
-            const small = await page.$$eval("button, select, summary, a[data-level]", (all, phone) => phone ? all.filter((e) => e.offsetParent && e.getBoundingClientRect().height < 32).map((e) => e.outerHTML.slice(0, 80)) : [], width < 500);
+            const small = await page.$$eval("button, select, summary, .check, .segmented label, a[data-level]", (all, phone) => phone ? all.filter((e) => e.offsetParent && e.getBoundingClientRect().height < 44).map((e) => e.outerHTML.slice(0, 80)) : [], width < 500);
             assert.deepEqual(small, []);
         }));
 
@@ -426,6 +523,20 @@ describe("engines and hosts", { skip }, () => {
                 await page.waitForSelector('#lesson-score[data-done="1"]');
                 assert.equal(await page.textContent("#lesson-score"), "133 of 133 tables the same, digit for digit", variant);
                 assert.deepEqual(page.faults, []);
+                await page.close();
+            }
+        } finally { await lab.close(); }
+    });
+
+    test("an engine that the address asks for in vain, and none at all", async () => {
+        const lab = await Lab.open({ isolated: false });
+        try {
+            for (const [name, reason] of [["fast", /engine=fast: this site has .*simd.* and static/], ["simd-threads", /engine=simd-threads: this site is not cross-origin isolated/], ["static", /without its engine/]]) {
+                const page = await lab.page("", { live: false, query: `?engine=${name}` });
+                await page.waitForFunction(() => !document.getElementById("notice").hidden);
+                assert.match(await page.textContent("#notice"), reason);
+                assert.equal(await page.textContent("#badge-text"), "static page");
+                assert.match(await page.textContent("#table-box"), /0\.2264/);
                 await page.close();
             }
         } finally { await lab.close(); }

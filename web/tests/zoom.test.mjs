@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { Lab, missing } from "./support.mjs";
-
-const percentile = (list, share) => [...list].sort((a, b) => a - b)[Math.min(list.length - 1, Math.floor(list.length * share))];
+import { panning, percentile, waitForExact } from "./zoom_panning.mjs";
 
 describe("deep zoom", { skip: missing ?? false }, () => {
     let lab;
@@ -65,8 +64,7 @@ describe("deep zoom", { skip: missing ?? false }, () => {
         });
         await page.selectOption("#zoom-tokens", "4096");
         await page.click("#zoom-start");
-        const isExact = () => page.waitForFunction(() => document.getElementById("zoom-tag").textContent === "exact", undefined, { timeout: 60000 });
-        await isExact();
+        await waitForExact(page);
         const tags = await page.evaluate(() => globalThis.tags);
         assert.match(tags[0], /^sampled: 0 of \d+ tiles exact$/);
         assert.equal(tags.at(-1), "exact");
@@ -78,17 +76,12 @@ describe("deep zoom", { skip: missing ?? false }, () => {
         await page.waitForFunction(() => /^query [\d,]+, key [\d,]+: weight/.test(document.getElementById("zoom-pick").textContent));
         await page.keyboard.press("Escape");
         for (let i = 0; i < 3; ++i) await page.keyboard.press("+");
-        await isExact();
-        await page.evaluate(() => { globalThis.fovea.zoom.drawTimes.length = globalThis.fovea.zoom.frameTimes.length = 0; });
-        await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
-        await page.mouse.down();
-        for (let i = 1; i <= 80; ++i) await page.mouse.move(box.x + box.width / 2 + 2 * i, box.y + box.height / 2 + i);
-        await page.mouse.up();
-        const { draws, frames } = await page.evaluate(() => ({ draws: globalThis.fovea.zoom.drawTimes, frames: globalThis.fovea.zoom.frameTimes }));
+        await waitForExact(page);
+        const { draws, frames } = await panning(page, 80);
         const told = (list) => [0.5, 0.95, 0.99].map((share) => percentile(list, share).toFixed(1)).join(" / ");
         t.diagnostic(`panning, p50 / p95 / p99: drawing ${told(draws)} ms, between frames ${told(frames)} ms (${frames.length} frames)`);
         assert.ok(percentile(draws, 0.5) <= 16, `half of the drawings take longer than 16 ms: ${told(draws)}`);
-        await isExact();
+        await waitForExact(page);
         assert.deepEqual(page.faults, []);
         await page.close();
     });

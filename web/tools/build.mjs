@@ -80,7 +80,7 @@ mkdirSync(out, { recursive: true });
 const engines = Object.fromEntries(onlyPage ? built : variants.map((variant) => [variant, buildEngine(variant)]));
 const names = await bundle(engines);
 let html = readFileSync(join(web, "src/index.html"), "utf8");
-for (const [name, text] of Object.entries({ ...(await staticParts(engines[variants.find((v) => v === "simd") ?? variants[0]])), mainFile: `assets/${names.main}`, styleFile: `assets/${names.style}` }))
+for (const [name, text] of Object.entries({ ...(await staticParts(engines[variants.find((v) => v === "simd") ?? variants[0]])), mainFile: `assets/${names.main}`, styleFile: `assets/${names.style}`, version: JSON.parse(readFileSync(join(web, "package.json"), "utf8")).version }))
     html = html.replaceAll(`{{${name}}}`, () => text);
 const missing = html.match(/\{\{\w+\}\}/);
 if (missing) throw new Error(`index.html: nothing fills ${missing[0]}`);
