@@ -28,6 +28,7 @@ for (const browser of browsers)
             cpSync(site, folder, { recursive: true });
             writeFileSync(join(folder, "listener.js"), listener);
             writeFileSync(join(folder, "index.html"), readFileSync(join(site, "index.html"), "utf8").replace("<meta name=\"viewport\"", '<script src="listener.js"></script>$&'));
+            rmSync(join(folder, "index.html.br"));
             // The same page whose engines cannot be had.
             mkdirSync(join(folder, "static"));
             for (const name of ["index.html", "listener.js", "icon.svg", "app.webmanifest", "assets"]) cpSync(join(folder, name), join(folder, "static", name), { recursive: true });

@@ -4,10 +4,10 @@
 import { build } from "esbuild";
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { brotliCompressSync } from "node:zlib";
+import { brotliCompressSync, constants } from "node:zlib";
 import { declarationsOf } from "./abi.mjs";
 
 const web = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -60,8 +60,20 @@ function filesUnder(folder) {
     return readdirSync(folder, { recursive: true }).map((f) => join(folder, f)).filter((f) => statSync(f).isFile());
 }
 
+// Beside each file its brotli form, for hosts that serve those (nginx's brotli_static); sizes are theirs.
+function compress() {
+    const sizes = {};
+    for (const file of filesUnder(out)) {
+        if (/\.br$|_headers$/.test(file)) continue;
+        const from = statSync(file), to = `${file}.br`;
+        if (!existsSync(to) || statSync(to).mtimeMs < from.mtimeMs) writeFileSync(to, brotliCompressSync(readFileSync(file), { params: { [constants.BROTLI_PARAM_SIZE_HINT]: from.size } }));
+        sizes[relative(out, file).replaceAll("\\", "/")] = statSync(to).size;
+    }
+    return sizes;
+}
+
 function report() {
-    const sizes = Object.fromEntries(filesUnder(out).map((f) => [relative(out, f).replaceAll("\\", "/"), brotliCompressSync(readFileSync(f)).length]));
+    const sizes = compress();
     const sum = (test) => Object.entries(sizes).filter(([f]) => test(f)).reduce((a, [, n]) => a + n, 0);
     const kb = (n) => `${(n / 1000).toFixed(1)} KB`;
     const page = sum((f) => f === "index.html" || f.startsWith("assets/"));
@@ -86,9 +98,18 @@ const missing = html.match(/\{\{\w+\}\}/);
 if (missing) throw new Error(`index.html: nothing fills ${missing[0]}`);
 writeFileSync(join(out, "index.html"), html);
 for (const file of ["icon.svg", "app.webmanifest"]) copyFileSync(join(web, "src", file), join(out, file));
-const precache = filesUnder(out).map((f) => relative(out, f).replaceAll("\\", "/"));
+const precache = filesUnder(out).map((f) => relative(out, f).replaceAll("\\", "/")).filter((f) => !f.endsWith(".br"));
 const worker = readFileSync(join(web, "src/sw.js"), "utf8")
     .replace("__FILES__", JSON.stringify(precache.filter((f) => !f.startsWith("engine/"))))
     .replace("__VERSION__", hashOf(precache.join() + html));
 writeFileSync(join(out, "sw.js"), worker);
+// For hosts that read it (Netlify, Cloudflare Pages): threads at once, and names with a hash for ever.
+writeFileSync(join(out, "_headers"), `/*
+  Cross-Origin-Opener-Policy: same-origin
+  Cross-Origin-Embedder-Policy: require-corp
+/assets/*
+  Cache-Control: public, max-age=31536000, immutable
+/engine/*
+  Cache-Control: public, max-age=31536000, immutable
+`);
 report();

@@ -1,24 +1,13 @@
 // Serves build/web with the headers that let a page use threads. PORT chooses the port; --plain leaves the headers out.
 import { createServer } from "node:http";
-import { createReadStream, readFileSync, statSync } from "node:fs";
+import { createReadStream, statSync } from "node:fs";
 import { dirname, extname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
-import { brotliCompressSync, constants } from "node:zlib";
 
 const types = {
     ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css",
     ".wasm": "application/wasm", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json",
 };
-
-const compressed = new Map();
-
-function brotliOf(file, changed) {
-    const kept = compressed.get(file);
-    if (kept?.changed === changed) return kept.bytes;
-    const bytes = brotliCompressSync(readFileSync(file), { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } });
-    compressed.set(file, { changed, bytes });
-    return bytes;
-}
 
 // Serves `folder` under `prefix`, compressed as hosts do; with `isolated`, as a host would that allows threads.
 export function serve(folder, { port = 0, isolated = true, prefix = "/" } = {}) {
@@ -37,9 +26,11 @@ export function serve(folder, { port = 0, isolated = true, prefix = "/" } = {}) 
         const lasting = /-[0-9A-Za-z]{8}(\.\w+$|\/)/.test(inside);
         const headers = { "content-type": types[extname(file)] ?? "application/octet-stream", "cache-control": lasting ? "public, max-age=31536000, immutable" : "no-cache" };
         if (isolated) Object.assign(headers, { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" });
-        if (/\bbr\b/.test(request.headers["accept-encoding"] ?? "")) {
-            const bytes = brotliOf(file, changed);
-            response.writeHead(200, { ...headers, "content-encoding": "br", "content-length": bytes.length, vary: "accept-encoding" }).end(bytes);
+        // The build leaves a brotli form beside each file.
+        const packed = /\bbr\b/.test(request.headers["accept-encoding"] ?? "") && statSync(`${file}.br`, { throwIfNoEntry: false });
+        if (packed && packed.mtimeMs >= changed) {
+            response.writeHead(200, { ...headers, "content-encoding": "br", "content-length": packed.size, vary: "accept-encoding" });
+            createReadStream(`${file}.br`).pipe(response);
             return;
         }
         response.writeHead(200, { ...headers, "content-length": size });
