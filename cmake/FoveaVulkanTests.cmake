@@ -156,3 +156,10 @@ function(fovea_add_vulkan_test name target)
     set_tests_properties("${test}" PROPERTIES LABELS "vulkan;driver-${driver};${arg_LABELS}")
   endforeach()
 endfunction()
+
+# The test NAME@DRIVER runs with the layer's GPU-assisted validation: instrumented shaders that judge each access.
+function(fovea_instrument_shaders name driver)
+  if(NOT DEFINED FOVEA_DRIVER_MISSING_${driver})
+    set_property(TEST ${name}@${driver} APPEND PROPERTY ENVIRONMENT VK_KHRONOS_VALIDATION_GPUAV_ENABLE=true)
+  endif()
+endfunction()

@@ -60,10 +60,10 @@ class Drivers : public testing::Test {
 
     void fill() { vkCmdFillBuffer(commands_, buffer_, 0, VK_WHOLE_SIZE, 5); }
 
-    void dispatch() {
+    void dispatch(uint32_t groups = kBufferBytes / (4 * 64)) {
         vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline_);
         vkCmdBindDescriptorSets(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, layout_, 0, 1, &set_, 0, nullptr);
-        vkCmdDispatch(commands_, kBufferBytes / (4 * 64), 1, 1);
+        vkCmdDispatch(commands_, groups, 1, 1);
     }
 
     void barrier(VkPipelineStageFlags to_stage, VkAccessFlags to_access) {
@@ -277,6 +277,16 @@ TEST_F(Drivers, ARaceOfAFillAndADispatchIsReported) {
     dispatch();
     submit();
     EXPECT_TRUE(hazard_reported()) << all_messages();
+}
+
+// Only the layer's instrumented shaders see it; without them it would be a write into foreign memory.
+TEST_F(Drivers, AWriteBeyondTheBufferIsReported) {
+    if (environment("VK_KHRONOS_VALIDATION_GPUAV_ENABLE").empty())
+        GTEST_SKIP() << "this is for the run with instrumented shaders, drivers_gpu_av";
+    messages_.clear();  // the layer says which features it adds to the device
+    dispatch(kBufferBytes / (4 * 64) + 1);
+    submit();
+    EXPECT_NE(all_messages().find("out of bounds"), std::string::npos) << all_messages();
 }
 
 TEST_F(Drivers, CorrectBarriersGiveNoMessage) {
