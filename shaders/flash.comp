@@ -1,13 +1,18 @@
 // Attention in one pass with an online softmax, without shared tiles: a workgroup takes kRows rows and walks
 // over the keys that they see in blocks of four for each thread. Rows of the heads that share keys lie next
-// to each other, so that they share loads too. Every lane works on every row: what is uniform stays uniform,
-// no subgroup operation is needed. With key splits it leaves partial sums to flash_combine.
-//   macros of store.glsl
+// to each other, so that they share loads too. Every lane works on every row: what is uniform stays uniform.
+// With key splits it leaves partial sums to flash_combine.
+//   FOVEA_SUBGROUP  the workgroup is one whole subgroup; else no subgroup operation is needed
+//   and the macros of store.glsl
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #ifdef FOVEA_STORE_F16
 #extension GL_EXT_shader_16bit_storage : require
+#endif
+#ifdef FOVEA_SUBGROUP
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
 #endif
 #include "interface.h"
 
@@ -37,10 +42,14 @@ const uint kThreads = gl_WorkGroupSize.x;
 // Scores, logits, weights of each thread's four keys. Two, by turns: a block writes one while slower threads
 // still read the other.
 shared vec4 weights[2][kFlashMaxRows][kFlashMaxThreads];
-// Of each thread's keys: the largest logit, and the sum of weights so far.
-shared float largest[kFlashMaxRows][kFlashMaxThreads], totals[kFlashMaxRows][kFlashMaxThreads];
-// Of each row: the largest logit so far, and what its sums must be multiplied by.
-shared float maximum[kFlashMaxRows], rescale[kFlashMaxRows];
+
+#ifdef FOVEA_SUBGROUP
+#include "softmax_by_subgroup.glsl"
+#define FOVEA_EACH_ROW  // rows are registers: their indices must be known
+#else
+#include "softmax_by_memory.glsl"
+#define FOVEA_EACH_ROW [[dont_unroll]]
+#endif
 
 uint first_column() { return (gl_WorkGroupID.y * kColumnQuads * kThreads + gl_LocalInvocationIndex) * 4u; }
 
@@ -90,46 +99,37 @@ void score_block(Entry e, Keys keys, uint q_row[kRows], int j, uint turn) {
     for (uint i = 0u; i < kRows; ++i) weights[turn][i][gl_LocalInvocationIndex] = push.scale * score[i];
 }
 
-// Bias and masks, in place; this thread's largest logit of each row for the others to see. `inside`: every
-// row sees every key of the block, as far as bounds go.
+// Bias and masks, in place; this thread's largest logit of each row. `inside`: every row sees every key of
+// the block, as far as bounds go.
 void mask_block(Entry e, uint first_row, int j, uint turn, bool inside) {
     const uint t = gl_LocalInvocationIndex;
-    [[dont_unroll]] for (uint i = 0u; i < kRows; ++i) {
-        vec4 logit = weights[turn][i][t];
-        if (!inside || changes_logits()) {
-            logit = masked_logits(e, row_at(e, first_row + i), j, logit);
-            weights[turn][i][t] = logit;
-        }
-        largest[i][t] = max(max(logit.x, logit.y), max(logit.z, logit.w));
+    if (!inside || changes_logits()) {
+        [[dont_unroll]] for (uint i = 0u; i < kRows; ++i) weights[turn][i][t] =
+            masked_logits(e, row_at(e, first_row + i), j, weights[turn][i][t]);
     }
-}
-
-// One thread for each row: the row's new maximum, and what its sums so far must be multiplied by.
-void raise_maximum(inout float row_largest) {
-    const uint t = gl_LocalInvocationIndex;
-    if (t >= kRows) return;
-    float raised = row_largest;
-    [[dont_unroll]] for (uint n = 0u; n < kThreads; ++n) raised = max(raised, largest[t][n]);
-    const bool none = floatBitsToUint(raised) == kMinusInfinity;
-    maximum[t] = raised;
-    rescale[t] = none ? 1.0 : exp_of_negative(row_largest - raised);
-    row_largest = raised;
+    FOVEA_EACH_ROW for (uint i = 0u; i < kRows; ++i) {
+        const vec4 logit = weights[turn][i][t];
+        set_largest(i, max(max(logit.x, logit.y), max(logit.z, logit.w)));
+    }
 }
 
 // Logits become weights relative to the maximum; hidden and dropped ones kHiddenWeight.
 void weigh_block(Entry e, uint first_row, int j, uint turn) {
     const uint t = gl_LocalInvocationIndex;
-    [[dont_unroll]] for (uint i = 0u; i < kRows; ++i) {
+    FOVEA_EACH_ROW for (uint i = 0u; i < kRows; ++i) {
         const uvec4 bits = floatBitsToUint(weights[turn][i][t]);
         const bvec4 hidden = equal(bits, uvec4(kMinusInfinity));
-        const vec4 below = mix(uintBitsToFloat(bits) - maximum[i], vec4(0.0), hidden);
+        const vec4 below = mix(uintBitsToFloat(bits) - maximum_of(i), vec4(0.0), hidden);
         const vec4 weight = mix(exp_of_negative(below), vec4(0.0), hidden);
-        totals[i][t] = fma(totals[i][t], rescale[i], weight.x + weight.y + (weight.z + weight.w));
-        bvec4 gone = hidden;
+        add_total(i, weight.x + weight.y + (weight.z + weight.w));
+        weights[turn][i][t] = uintBitsToFloat(mix(floatBitsToUint(weight), uvec4(kHiddenWeight), hidden));
+    }
+    if (!kGeneral || !has_dropout()) return;
+    [[dont_unroll]] for (uint i = 0u; i < kRows; ++i) {
         const Row row = row_at(e, first_row + i);
-        if (kGeneral && has_dropout() && row.exists)
-            gone = bvec4(uvec4(hidden) + uvec4(not(kept_keys(row, j))));
-        weights[turn][i][t] = uintBitsToFloat(mix(floatBitsToUint(weight), uvec4(kHiddenWeight), gone));
+        if (!row.exists) continue;
+        const uvec4 bits = floatBitsToUint(weights[turn][i][t]);
+        weights[turn][i][t] = uintBitsToFloat(mix(uvec4(kHiddenWeight), bits, kept_keys(row, j)));
     }
 }
 
@@ -167,12 +167,11 @@ void add_block(Entry e, Keys keys, int j0, uint turn, bool full, inout vec4 acc[
 
 // One thread for each row: its sum over all threads. Of a split it goes to the partial results; else the row
 // is finished, and `rescale` becomes what its columns must be multiplied by.
-void finish_rows(Entry e, uint first_row, uint split, float row_largest) {
+void finish_rows(Entry e, uint first_row, uint split) {
     const uint t = gl_LocalInvocationIndex;
     const Row row = row_at(e, first_row + t);
+    RowSum sum = sum_of_row();
     if (t >= kRows || !row.exists) return;
-    RowSum sum = RowSum(row_largest, 0.0);
-    [[dont_unroll]] for (uint n = 0u; n < kThreads; ++n) sum.total += totals[t][n];
     if (row.i >= e.q_length) sum = empty_sum();
     if (is_split()) {
         if (gl_WorkGroupID.y != 0u) return;
@@ -217,13 +216,11 @@ void main() {
         keys.end = min(keys.end, int((split + 1u) * push.split_keys));
     }
     vec4 acc[kRows][kColumnQuads];
-    for (uint i = 0u; i < kRows; ++i) {
-        totals[i][t] = 0.0;
+    for (uint i = 0u; i < kRows; ++i)
         for (uint c = 0u; c < kColumnQuads; ++c) acc[i][c] = vec4(0.0);
-    }
+    begin_rows();
     uint q_row[kRows];
     find_query_rows(e, first_row, q_row);
-    float row_largest = uintBitsToFloat(kMinusInfinity);  // of row t
     uint turn = 0u;
     // Blocks lie on one grid whatever the tile's rows see, so that no row's sums depend on its neighbours.
     const int block = int(4u * kThreads);
@@ -233,18 +230,15 @@ void main() {
         const bool inside = j0 >= max(full.begin, keys.begin) && j0 + block <= min(full.end, keys.end);
         score_block(e, keys, q_row, j, turn);
         mask_block(e, first_row, j, turn, inside);
-        barrier();
-        raise_maximum(row_largest);
-        barrier();
+        raise_maxima();
         for (uint i = 0u; i < kRows; ++i)
-            for (uint c = 0u; c < kColumnQuads; ++c) acc[i][c] *= rescale[i];
+            for (uint c = 0u; c < kColumnQuads; ++c) acc[i][c] *= rescale_of(i);
         weigh_block(e, first_row, j, turn);
-        barrier();
+        share_weights();
         if (has_flag(kFlagOutput)) add_block(e, keys, j0, turn, inside && every_key_counts(), acc);
         turn ^= 1u;
     }
-    barrier();
-    finish_rows(e, first_row, split, row_largest);
-    barrier();
+    finish_rows(e, first_row, split);
+    share_weights();
     if (has_flag(kFlagOutput)) store_columns(e, first_row, split, acc);
 }

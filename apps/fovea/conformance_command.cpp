@@ -12,6 +12,8 @@ namespace {
 std::vector<OptionSpec> all_options() {
     std::vector<OptionSpec> specs(engine_option_specs().begin(), engine_option_specs().end());
     specs.push_back({"--kernel", "K", "auto (default), staged, flash, flash_coopmat, ...: for Attention"});
+    specs.push_back({"--precision", "f32|f16-products",
+                     "what Attention may multiply in; its rule of comparison follows"});
     specs.push_back({"--help", "", "this text"});
     return specs;
 }
@@ -42,9 +44,10 @@ struct Tally {
     }
 };
 
-onnx::CaseResult run_folder(Engine& engine, const std::filesystem::path& folder, FoveaKernel kernel) {
+onnx::CaseResult run_folder(Engine& engine, const std::filesystem::path& folder,
+                            const onnx::AttentionChoice& choice) {
     const Result<onnx::NodeCase> node_case = onnx::load_case(folder);
-    if (node_case) return onnx::run_case(engine, *node_case, kernel);
+    if (node_case) return onnx::run_case(engine, *node_case, choice);
     using Kind = onnx::CaseResult::Kind;
     const Error& error = node_case.error();
     return {error.code == FOVEA_UNSUPPORTED ? Kind::skipped : Kind::failed, error.field + ": " + error.text};
@@ -70,12 +73,19 @@ int conformance_command(Words words) {
     const Result<FoveaKernel> kernel =
         kernel_from_name(arguments->has("--kernel") ? arguments->text("--kernel") : "auto");
     if (!kernel) return refuse(kernel.error());
+    onnx::AttentionChoice choice{*kernel, FOVEA_PRECISION_F32};
+    const std::string_view precision = arguments->text("--precision");
+    if (precision == "f16-products")
+        choice.precision = FOVEA_PRECISION_F16_PRODUCTS;
+    else if (!precision.empty() && precision != "f32")
+        return refuse({FOVEA_INVALID_ARGUMENT, "--precision",
+                       "'" + std::string(precision) + "' is not f32 or f16-products"});
     Result<Engine> engine = Engine::open(*options);
     if (!engine) return refuse(engine.error());
     std::fprintf(stderr, "fovea: on %s\n", engine->device().name.c_str());
     Tally tally;
     for (const std::filesystem::path& folder : *folders)
-        tally.add(folder.filename().string(), run_folder(*engine, folder, *kernel));
+        tally.add(folder.filename().string(), run_folder(*engine, folder, choice));
     std::printf("%d passed, %d failed, %d skipped\n", tally.passed, tally.failed, tally.skipped);
     return tally.failed ? 1 : 0;
 }

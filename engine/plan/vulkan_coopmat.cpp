@@ -51,6 +51,7 @@ bool choose_matrix_shape(const FoveaPlan_T& plan, FlashPlan& f) {
     f.subgroups = kMostSubgroups;
     while (f.subgroups > 1 && f.subgroups * subgroup > facts.max_workgroup_invocations) f.subgroups /= 2;
     f.threads = f.subgroups * subgroup;
+    f.subgroup_size = subgroup;
     if (f.threads > facts.max_workgroup_invocations || f.threads % f.rows) return false;
     const uint32_t step = n * f.subgroups;
     for (f.block_keys = kMostMatrixKeys; f.block_keys >= kLeastMatrixKeys; f.block_keys /= 2) {

@@ -6,6 +6,7 @@
 #include "plan/vulkan_costs.hpp"
 #include "plan/vulkan_mask_map.hpp"
 #include "plan/vulkan_rows.hpp"
+#include "plan/vulkan_subgroup.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
 #include "shaders/interface.h"
@@ -25,6 +26,8 @@ constexpr uint32_t kUnknownCores = 16;
 constexpr uint32_t kSoftwareCores = 8;
 constexpr uint32_t kSoftwareThreads = 16;
 constexpr uint32_t kMostSplits = 128;
+// Of a subgroup that is a workgroup. SwiftShader with its four takes 1.3 times as long with them as without.
+constexpr uint32_t kFewestLanes = 4, kFewestSoftwareLanes = 8;
 
 bool is_software(const FoveaPlan_T& plan) { return plan.facts.device_class == FOVEA_CLASS_CPU; }
 
@@ -52,16 +55,32 @@ uint32_t tile_class(const Problem& p) {
     return 3 * (rows <= 1 ? 0 : rows <= 4 ? 1 : 2) + (p.dim_v <= 64 ? 0 : p.dim_v <= 128 ? 1 : 2);
 }
 
+// Whether the workgroup becomes one whole subgroup. `exact`: only of as many threads. Results of fixed splits
+// are the same on any device: the order of their sums must be, too, and it depends on the threads alone.
+SubgroupChoice subgroup_for(const FoveaPlan_T& plan, uint32_t threads, bool exact) {
+    const uint32_t least = exact ? threads : is_software(plan) ? kFewestSoftwareLanes : kFewestLanes;
+    const SubgroupChoice choice = choose_subgroup(plan.facts, threads, least);
+    const auto column_blocks = [&](uint64_t lanes) {
+        return ceil_div(plan.problem.dim_v, 4 * lanes * shader::kFlashMaxColumnQuads);
+    };
+    if (choice.size && column_blocks(choice.size) > column_blocks(threads))
+        return {0, "a subgroup holds too few value columns, every score would be computed once more"};
+    return choice;
+}
+
 void choose_shape(const FoveaPlan_T& plan, FlashPlan& f) {
     const Problem& p = plan.problem;
-    // Results of fixed splits are the same on any device: the order of their sums must be, too.
     const bool software = is_software(plan) && !p.fixed_splits;
-    f.threads = threads_for(plan, software);
-    f.rows = rows_for(uint64_t(p.len_q) * p.group);
-    f.column_quads = column_quads_for(f.threads, p.dim_v);
     const FoveaFlashTile& tile = plan.facts.flash_tiles[tile_class(p)];
     f.measured = tile.rows != 0 && !p.fixed_splits;
-    if (f.measured) f.rows = tile.rows, f.threads = tile.threads, f.column_quads = tile.column_quads;
+    f.threads = f.measured ? tile.threads : threads_for(plan, software);
+    const SubgroupChoice subgroup = subgroup_for(plan, f.threads, f.measured || p.fixed_splits);
+    f.subgroup_size = subgroup.size;
+    f.no_subgroup = subgroup.why;
+    if (subgroup.size) f.threads = subgroup.size;
+    f.rows = std::min(rows_for(uint64_t(p.len_q) * p.group), f.threads);
+    f.column_quads = column_quads_for(f.threads, p.dim_v);
+    if (f.measured) f.rows = tile.rows, f.column_quads = tile.column_quads;
     f.block_keys = 4 * f.threads;
     f.columns = 4 * f.threads * f.column_quads;
     f.subgroups = f.depth = 0;
@@ -207,6 +226,11 @@ FoveaResult plan_one_pass(FoveaPlan_T& plan, FoveaDiag* diag) {
 
 }  // namespace
 
+Shader flash_form(const FlashPlan& f) {
+    if (f.subgroups) return Shader::flash_coopmat;
+    return f.subgroup_size ? Shader::flash_subgroup : Shader::flash;
+}
+
 uint32_t flash_column_blocks(const FoveaPlan_T& plan) {
     return uint32_t(ceil_div(plan.problem.dim_v, plan.vulkan.flash.columns));
 }
@@ -221,10 +245,11 @@ const char* flash_obstacle(const FoveaPlan_T& plan) {
 }
 
 FoveaResult plan_flash(FoveaPlan_T& plan, FoveaDiag* diag) {
-    if (FoveaResult r = require_shader(storing(Shader::flash, plan.problem.o_type, plan.facts), diag))
+    FlashPlan& f = plan.vulkan.flash;
+    choose_shape(plan, f);
+    if (FoveaResult r = require_shader(storing(flash_form(f), plan.problem.o_type, plan.facts), diag))
         return r;
-    choose_shape(plan, plan.vulkan.flash);
-    if (FoveaResult r = choose_mask_map(plan, plan.vulkan.flash, diag)) return r;
+    if (FoveaResult r = choose_mask_map(plan, f, diag)) return r;
     return plan_one_pass(plan, diag);
 }
 
@@ -250,6 +275,10 @@ void explain_flash(const FoveaPlan_T& plan, TextSink& text) {
         "tiles of %u rows x %u keys, %u value columns, %u threads%s, %s", f.rows, f.block_keys, f.columns,
         f.threads, f.measured ? " (measured on this device)" : "",
         f.quads ? "four elements at a time" : "single elements (a dim or a stride is no multiple of 4)");
+    if (!f.subgroups && f.subgroup_size)
+        text.line("a workgroup is a subgroup of %u, row maxima by subgroup operations", f.subgroup_size);
+    else if (!f.subgroups)
+        text.line("row maxima through shared memory: %s", f.no_subgroup);
     if (plan.problem.group > 1)
         text.line("the %u query heads of a key/value head share its loads", plan.problem.group);
     if (f.splits > 1) text.line("keys in %u splits of %u, merged by lse", f.splits, f.split_keys);

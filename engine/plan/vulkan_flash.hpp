@@ -17,6 +17,9 @@ FoveaResult flash_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* 
                         FoveaDiag* diag);
 void explain_flash(const FoveaPlan_T& plan, TextSink& text);
 
+// The module of the plan, in its float32 form.
+Shader flash_form(const FlashPlan& f);
+
 // Workgroups for all value columns.
 uint32_t flash_column_blocks(const FoveaPlan_T& plan);
 

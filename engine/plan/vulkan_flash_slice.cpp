@@ -56,8 +56,8 @@ class SliceMaker {
     }
 
     void flash(FoveaDispatch& out) const {
-        const Shader form = f.subgroups ? Shader::flash_coopmat : Shader::flash;
-        DispatchBuilder d(out, storing(form, p.o_type, plan_.facts));
+        DispatchBuilder d(out, storing(flash_form(f), p.o_type, plan_.facts));
+        out.subgroup_size = f.subgroup_size;
         const bool has_keys = p.len_kv > 0, has_output = wants(p, FOVEA_OUTPUT_O);
         const Window q = windows_.query(p.q, p.dim_qk, p.q_type), o = windows_.query(p.o, p.dim_v, p.o_type);
         const Window k = has_keys ? windows_.keys(p.k, p.dim_qk, p.k_type) : Window{};
@@ -90,7 +90,7 @@ class SliceMaker {
         d.spec(FOVEA_SPEC_V_TYPE, p.v_type);
         d.spec(FOVEA_SPEC_COLUMN_QUADS, f.column_quads);
         d.spec(FOVEA_SPEC_GENERAL, f.general);
-        if (f.subgroups) matrix_constants(d, out);
+        if (f.subgroups) matrix_constants(d);
         d.push(push);
         d.groups(ceil_div(rows_, f.rows), flash_column_blocks(plan_), uint64_t{block_.heads} * f.splits);
         if (f.has_extra) d.after_earlier_ones();
@@ -117,14 +117,13 @@ class SliceMaker {
     }
 
   private:
-    void matrix_constants(DispatchBuilder& d, FoveaDispatch& out) const {
+    void matrix_constants(DispatchBuilder& d) const {
         d.spec(FOVEA_SPEC_MATRIX_M, plan_.facts.coopmat_m);
         d.spec(FOVEA_SPEC_MATRIX_N, plan_.facts.coopmat_n);
         d.spec(FOVEA_SPEC_MATRIX_K, plan_.facts.coopmat_k);
         d.spec(FOVEA_SPEC_KEYS, f.block_keys);
         d.spec(FOVEA_SPEC_DEPTH, f.depth);
         d.spec(FOVEA_SPEC_SUBGROUPS, f.subgroups);
-        out.subgroup_size = f.threads / f.subgroups;
     }
 
     // An output that is not written shows one that is: were it a part of the workspace, a validation layer

@@ -1,5 +1,6 @@
-//   fovea_test_conformance [--backend cpu|reference|vulkan] [--gtest_...]
-//   fovea_test_conformance --write DIR     writes the generated cases for `fovea conformance DIR`
+//   fovea_test_conformance [--backend cpu|reference|vulkan] [--kernel K] [--precision f16-products]
+//   [--gtest_...] fovea_test_conformance --write DIR     writes the generated cases for `fovea conformance
+//   DIR`
 #include "conformance/generated_cases.hpp"
 #include "conformance/onnx_writer.hpp"
 #include "conformance/options.hpp"
@@ -47,6 +48,16 @@ int main(int argc, char** argv) {
                             : strcmp(backend, "reference") == 0 ? BackendChoice::reference
                                                                 : BackendChoice::cpu;
     }
+    if (const char* kernel = option(argc, argv, "--kernel")) {
+        const fovea::Result<FoveaKernel> found = fovea::kernel_from_name(kernel);
+        if (!found) {
+            fprintf(stderr, "%s\n", found.error().text.c_str());
+            return 2;
+        }
+        options().choice.kernel = *found;
+    }
+    if (const char* precision = option(argc, argv, "--precision"))
+        if (strcmp(precision, "f16-products") == 0) options().choice.precision = FOVEA_PRECISION_F16_PRODUCTS;
     const char* from_environment = getenv("FOVEA_ONNX_CASES");
     options().shared_cases = from_environment ? from_environment : FOVEA_ONNX_CASES;
     testing::InitGoogleTest(&argc, argv);

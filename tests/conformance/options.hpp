@@ -1,6 +1,8 @@
 // What the command line of this test program sets.
 #pragma once
 
+#include "onnx/node_runner.hpp"
+
 #include <fovea/runtime.hpp>
 
 #include <string>
@@ -9,6 +11,7 @@ namespace fovea::test {
 
 struct Options {
     BackendChoice backend = BackendChoice::cpu;
+    onnx::AttentionChoice choice;
     std::string shared_cases;  // folders with the ONNX project's own cases, separated by ':'; may be empty
 };
 Options& options();

@@ -1,8 +1,9 @@
 // Runs the tests, or with --case or --sweep a part of the space by hand:
 //
 //   fovea_test_semantics [--on EXECUTOR] [--gtest_...]
-//   fovea_test_semantics --case SEED --on EXECUTOR [--flops LIMIT]
+//   fovea_test_semantics --case SEED --on EXECUTOR [--flops LIMIT] [--precision f16-products]
 //   fovea_test_semantics --sweep SEED --on EXECUTOR [--count N] [--seconds S] [--first N] [--flops LIMIT]
+//                        [--precision f16-products]
 #include "semantics/sweep.hpp"
 #include "semantics/under_test.hpp"
 
@@ -43,6 +44,13 @@ int run_by_hand(int argc, char** argv, const char* seed, bool whole_sweep) {
     }
     SweepOptions options;
     if (const char* flops = option(argc, argv, "--flops")) options.limits.flops = strtod(flops, nullptr);
+    if (const char* precision = option(argc, argv, "--precision")) {
+        options.limits.f16_products = strcmp(precision, "f16-products") == 0;
+        if (!options.limits.f16_products) {
+            fprintf(stderr, "--precision: '%s' is not f16-products\n", precision);
+            return 2;
+        }
+    }
     if (!whole_sweep) return run_one(*executor, strtoull(seed, nullptr, 0), options.limits);
     options.seed = strtoull(seed, nullptr, 0);
     if (const char* count = option(argc, argv, "--count")) options.count = strtoull(count, nullptr, 0);

@@ -55,6 +55,65 @@ TEST(FlashPlan, needs_no_memory_for_the_lengths) {
     }
 }
 
+// A workgroup that is one whole subgroup, where facts allow it, and the reason where they do not.
+TEST(FlashPlan, subgroups_go_by_this_table) {
+    struct Case {
+        const char* name;
+        uint32_t least, most, vendor_id, dim;
+        uint64_t window;  // 0: none
+        uint32_t flags;
+        FoveaDeviceClass device;
+        uint32_t size, threads;  // size 0: none
+        const char* text;
+    };
+    constexpr FoveaDeviceClass kGpu = FOVEA_CLASS_DISCRETE, kSoftware = FOVEA_CLASS_CPU;
+    constexpr uint32_t kFixed = FOVEA_FLAG_FIXED_SPLITS;
+    const Case cases[] = {
+        {"32 lanes", 32, 32, 0x10de, 64, 0, 0, kGpu, 32, 32, "a workgroup is a subgroup of 32"},
+        {"32 or 64 lanes", 32, 64, 0x1002, 256, 0, 0, kGpu, 32, 32, "a workgroup is a subgroup of 32"},
+        {"64 lanes", 64, 64, 0x1002, 64, 0, 0, kGpu, 0, 32, "subgroups are wider than the workgroup"},
+        {"128 lanes", 64, 128, 0x5143, 64, 0, 0, kGpu, 0, 32, "subgroups are wider than the workgroup"},
+        {"8 to 16 lanes", 8, 16, 1, 128, 0, 0, kGpu, 16, 16, "a workgroup is a subgroup of 16"},
+        {"16 lanes, many columns", 16, 16, 1, 256, 0, 0, kGpu, 0, 32, "holds too few value columns"},
+        {"a narrow window", 16, 32, 1, 64, 100, 0, kGpu, 16, 16, "a workgroup is a subgroup of 16"},
+        {"a narrow window, 32 lanes", 32, 32, 1, 64, 100, 0, kGpu, 0, 16, "wider than the workgroup"},
+        {"Intel", 8, 32, 0x8086, 64, 0, 0, kGpu, 0, 32, "slow Intel's devices down"},
+        {"Apple", 32, 32, 0x106b, 64, 0, 0, kGpu, 0, 32, "Apple's Metal"},
+        {"ARM", 16, 16, 0x13b5, 64, 0, 0, kGpu, 0, 32, "ARM's drivers"},
+        {"fixed splits, 32 lanes", 32, 32, 1, 64, 0, kFixed, kGpu, 32, 32, "is a subgroup of 32"},
+        {"fixed splits, 16 lanes", 16, 16, 1, 64, 0, kFixed, kGpu, 0, 32, "too narrow for the workgroup"},
+        {"software, 8 lanes", 8, 8, 1, 64, 0, 0, kSoftware, 8, 8, "a workgroup is a subgroup of 8"},
+        {"software, 8 lanes, more columns", 8, 8, 1, 65, 0, 0, kSoftware, 0, 16, "too few value columns"},
+        {"software, 4 lanes", 4, 4, 1, 16, 0, 0, kSoftware, 0, 16, "too narrow for the workgroup"},
+        {"software, fixed splits", 8, 8, 1, 64, 0, kFixed, kSoftware, 0, 32, "too narrow"},
+    };
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.name);
+        FoveaDeviceFacts facts = gpu_facts();
+        add_subgroups(facts, c.least, c.most);
+        facts.vendor_id = c.vendor_id;
+        facts.device_class = c.device;
+        FoveaAttentionDesc desc = flash_desc(1, 8, 8, 512, 2048, c.dim);
+        desc.flags = c.flags;
+        if (c.window) {
+            desc.flags |= FOVEA_FLAG_WINDOW;
+            desc.window_left = int64_t(c.window);
+        }
+        const Result<Plan> plan = plan_attention(facts, desc);
+        ASSERT_TRUE(plan) << plan.error().text;
+        const FoveaDispatch d = dispatches_of(*plan, 0)[0];
+        EXPECT_EQ(d.subgroup_size, c.size);
+        EXPECT_EQ(d.spec[FOVEA_SPEC_THREADS], c.threads);
+        EXPECT_LE(d.spec[FOVEA_SPEC_ROWS], c.threads);
+        EXPECT_EQ(std::string(foveaShaderName(d.shader)), c.size ? "flash_subgroup" : "flash");
+        EXPECT_NE(plan->explain().find(c.text), std::string::npos) << plan->explain();
+    }
+    const Result<Plan> bare = plan_attention(gpu_facts(), flash_desc(1, 8, 8, 512, 2048, 64));
+    ASSERT_TRUE(bare);
+    EXPECT_EQ(dispatches_of(*bare, 0)[0].subgroup_size, 0u);
+    EXPECT_NE(bare->explain().find("the device lacks arithmetic in subgroups"), std::string::npos);
+}
+
 // Where slices need no barrier between them, no two of them show the same byte for writing.
 TEST(FlashPlan, slices_without_a_barrier_write_apart) {
     struct Case {

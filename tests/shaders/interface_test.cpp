@@ -15,6 +15,7 @@ enum Capability : uint32_t {
     kShader = 1,
     kFloat16 = 9,
     kGroupNonUniform = 61,
+    kGroupNonUniformArithmetic = 63,
     kStorageBuffer16BitAccess = 4433,
     kVulkanMemoryModel = 5345,
     kCooperativeMatrixKHR = 6022,
@@ -46,6 +47,9 @@ class EveryShader {
                 facts.features = features;
                 for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16}) {
                     add_attention(facts, type);
+                    FoveaDeviceFacts with_subgroups = facts;
+                    add_subgroups(with_subgroups, 32, 32);
+                    add_attention(with_subgroups, type);
                     if (foveaShaderCode(uint32_t(Shader::flash_coopmat), nullptr)) add_coopmat(facts, type);
                     add_map_tile(facts);
                     add_operations(facts, type);
@@ -149,6 +153,7 @@ TEST(Shaders, push_constants_are_the_structs_of_the_interface) {
         {uint32_t(Shader::scores_shared), sizeof(shader::ScoresPush)},
         {uint32_t(Shader::softmax), sizeof(shader::SoftmaxPush)},
         {uint32_t(Shader::flash), sizeof(shader::FlashPush)},
+        {uint32_t(Shader::flash_subgroup), sizeof(shader::FlashPush)},
         {uint32_t(Shader::flash_combine_f16), sizeof(shader::CombinePush)},
         {uint32_t(Shader::flash_extra), sizeof(shader::FlashExtra)},
         {uint32_t(Shader::map_tile), sizeof(shader::MapPush)},
@@ -177,6 +182,8 @@ TEST(Shaders, keep_to_the_floor) {
         const bool f16 = std::string(foveaShaderName(shader)).ends_with("_f16");
         std::set<uint32_t> allowed = {kShader};
         if (f16) allowed.insert(kStorageBuffer16BitAccess);
+        if (std::string(foveaShaderName(shader)).starts_with("flash_subgroup"))
+            allowed.insert({kGroupNonUniform, kGroupNonUniformArithmetic});
         if (is_coopmat(shader))
             allowed.insert({kFloat16, kGroupNonUniform, kVulkanMemoryModel, kCooperativeMatrixKHR});
         for (const uint32_t capability : m.capabilities)

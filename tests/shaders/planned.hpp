@@ -32,6 +32,13 @@ inline FoveaDeviceFacts gpu_facts() {
     return facts;
 }
 
+// What kernels that reduce by subgroups ask for.
+inline void add_subgroups(FoveaDeviceFacts& facts, uint32_t least, uint32_t most) {
+    facts.features |= FOVEA_FEATURE_SUBGROUP_ARITHMETIC | FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL;
+    facts.subgroup_size = facts.min_subgroup_size = least;
+    facts.max_subgroup_size = most;
+}
+
 // What flash_coopmat asks for, as many GPUs have it.
 inline void add_matrices(FoveaDeviceFacts& facts) {
     facts.features |= FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_F16_ARITHMETIC | FOVEA_FEATURE_COOPMAT |

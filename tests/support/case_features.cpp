@@ -61,9 +61,10 @@ std::string describe(const Case& c) {
 }
 
 std::string replay_command(const Case& c, const std::string& executor) {
-    char text[128];
-    snprintf(text, sizeof text, "fovea_test_semantics --case 0x%016llx --on %s",
-             static_cast<unsigned long long>(c.seed), executor.c_str());
+    char text[160];
+    snprintf(text, sizeof text, "fovea_test_semantics --case 0x%016llx --on %s%s",
+             static_cast<unsigned long long>(c.seed), executor.c_str(),
+             c.desc.precision == FOVEA_PRECISION_F16_PRODUCTS ? " --precision f16-products" : "");
     return text;
 }
 

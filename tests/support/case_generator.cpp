@@ -206,6 +206,7 @@ class Generator {
         if (level(Feature::softcap)) d_.softcap = float(random_.uniform(0.5, 40));
         if (level(Feature::alibi)) d_.flags |= FOVEA_FLAG_ALIBI;
         if (level(Feature::sinks)) d_.flags |= FOVEA_FLAG_SINKS;
+        if (limits_.f16_products) set(Feature::precision, 1);
         if (level(Feature::precision)) d_.precision = FOVEA_PRECISION_F16_PRODUCTS;
         if (level(Feature::slices)) d_.max_slice_cost = random_.uniform(1e3, 2e5);
         c_.mask_pattern = MaskPattern(random_.below(6));

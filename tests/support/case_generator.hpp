@@ -6,7 +6,8 @@
 namespace fovea::test {
 
 struct CaseLimits {
-    double flops = 1.5e6;  // 2*(D+Dv) for each pair of query and key; larger draws are shrunk
+    double flops = 1.5e6;       // 2*(D+Dv) for each pair of query and key; larger draws are shrunk
+    bool f16_products = false;  // every case allows them, not only those that draw it
 };
 
 // The same seed and limits give the same case on every machine.

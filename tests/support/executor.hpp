@@ -1,7 +1,9 @@
 // Runs a description on some backend, kernel and instruction set, through the public API, with guards around
 // every buffer. What is behind it is chosen by a name, so that a failure can name it in its replay command:
 //
-//   reference | plain | cpu[:KERNEL][@TARGET] | vulkan[:KERNEL][@discrete]
+//   reference | plain | cpu[:KERNEL][@TARGET] | vulkan[:KERNEL][@KIND,KIND]
+//
+// KIND: discrete, planned for as a GPU; nosubgroup, as a device without subgroup operations.
 #pragma once
 
 #include "support/case.hpp"

@@ -127,11 +127,17 @@ std::unique_ptr<Executor> make_vulkan_executor(std::string name, FoveaKernel ker
         return nullptr;
     }
     FoveaDeviceFacts facts = engine->facts();
-    if (as == "discrete") {
-        facts.device_class = FOVEA_CLASS_DISCRETE;
-    } else if (!as.empty()) {
-        error = "no kind of device is called " + std::string(as);
-        return nullptr;
+    while (!as.empty()) {
+        const std::string_view kind = as.substr(0, as.find(','));
+        as.remove_prefix(std::min(as.size(), kind.size() + 1));
+        if (kind == "discrete") {
+            facts.device_class = FOVEA_CLASS_DISCRETE;
+        } else if (kind == "nosubgroup") {
+            facts.features &= ~uint32_t{FOVEA_FEATURE_SUBGROUP_ARITHMETIC};
+        } else {
+            error = "no kind of device is called " + std::string(kind);
+            return nullptr;
+        }
     }
     return std::make_unique<VulkanExecutor>(std::move(name), kernel, std::move(*engine), facts);
 }

@@ -71,9 +71,10 @@ Result<Axes> axes_of(const Tensor& t, bool flat, int64_t heads, const char* name
 
 class AttentionNode {
   public:
-    AttentionNode(Engine& engine, const Model& model, const Tensors& inputs, FoveaKernel kernel)
+    AttentionNode(Engine& engine, const Model& model, const Tensors& inputs, const AttentionChoice& choice)
         : engine_(engine), model_(model), inputs_(inputs), desc_(foveaAttentionDesc()) {
-        desc_.kernel = kernel;
+        desc_.kernel = choice.kernel;
+        desc_.precision = choice.precision;
     }
 
     Result<Tensors> run() {
@@ -367,8 +368,9 @@ class AttentionNode {
 
 }  // namespace
 
-Result<Tensors> run_attention(Engine& engine, const Model& model, const Tensors& inputs, FoveaKernel kernel) {
-    return AttentionNode(engine, model, inputs, kernel).run();
+Result<Tensors> run_attention(Engine& engine, const Model& model, const Tensors& inputs,
+                              const AttentionChoice& choice) {
+    return AttentionNode(engine, model, inputs, choice).run();
 }
 
 }  // namespace fovea::onnx

@@ -7,25 +7,32 @@
 
 namespace fovea::onnx {
 
+// How Attention nodes are to be computed.
+struct AttentionChoice {
+    FoveaKernel kernel = FOVEA_KERNEL_AUTO;
+    FoveaPrecision precision = FOVEA_PRECISION_F32;
+};
+
 // Outputs by place, those that the node names. FOVEA_UNSUPPORTED where the node, a type or an option is not
 // one that the engine or its device has: the reason for a skip. Anything else is a failure.
-// `kernel` is for Attention nodes alone.
 Result<Tensors> run_node(Engine& engine, const Model& model, const Tensors& inputs,
-                         FoveaKernel kernel = FOVEA_KERNEL_AUTO);
+                         const AttentionChoice& choice = {});
 
-Result<Tensors> run_attention(Engine& engine, const Model& model, const Tensors& inputs, FoveaKernel kernel);
+Result<Tensors> run_attention(Engine& engine, const Model& model, const Tensors& inputs,
+                              const AttentionChoice& choice);
 Result<Tensors> run_rotary_embedding(Engine& engine, const Model& model, const Tensors& inputs);
 
-// The upstream rule: shapes and types equal, |got - want| <= 1e-7 + 1e-3 * |want|. Empty if right, else what
-// is wrong.
-std::string difference(const Tensor& got, const Tensor& want);
+// The upstream rule: shapes and types equal, |got - want| <= 1e-7 + 1e-3 * |want|. Where products may be of
+// float16 an element may be off by four of its roundings (2^-11) of the largest one more: of q, k, the weight
+// and v. Empty if right, else what is wrong.
+std::string difference(const Tensor& got, const Tensor& want, FoveaPrecision precision = FOVEA_PRECISION_F32);
 
 struct CaseResult {
     enum class Kind { passed, failed, skipped } kind = Kind::failed;
     std::string text;  // the reason, unless passed
 };
 // Every data set of the case; the first that does not pass decides.
-CaseResult run_case(Engine& engine, const NodeCase& node_case, FoveaKernel kernel = FOVEA_KERNEL_AUTO);
+CaseResult run_case(Engine& engine, const NodeCase& node_case, const AttentionChoice& choice = {});
 
 // Attributes of a node by name. Reads only names that `known` has.
 class AttributeReader {

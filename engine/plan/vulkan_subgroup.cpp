@@ -1,0 +1,31 @@
+#include "plan/vulkan_subgroup.hpp"
+
+namespace fovea {
+namespace {
+
+// Vendors where ggml-vulkan and others found subgroup operations slower or wrong, by their PCI or Khronos id.
+struct Exception {
+    uint32_t vendor_id;
+    const char* why;
+};
+constexpr Exception kExceptions[] = {
+    {0x8086, "subgroups of a forced size slow Intel's devices down"},
+    {0x106b, "subgroup operations are not to be relied on under Apple's Metal"},
+    {0x13b5, "subgroup operations are not to be relied on with ARM's drivers"},
+};
+
+}  // namespace
+
+SubgroupChoice choose_subgroup(const FoveaDeviceFacts& facts, uint32_t threads, uint32_t least) {
+    constexpr uint32_t kNeeded = FOVEA_FEATURE_SUBGROUP_ARITHMETIC | FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL;
+    if ((facts.features & kNeeded) != kNeeded)
+        return {0, "the device lacks arithmetic in subgroups or full subgroups of a chosen size"};
+    for (const Exception& e : kExceptions)
+        if (facts.vendor_id == e.vendor_id) return {0, e.why};
+    if (facts.min_subgroup_size > threads) return {0, "the device's subgroups are wider than the workgroup"};
+    const uint32_t size = facts.max_subgroup_size < threads ? facts.max_subgroup_size : threads;
+    if (size < least) return {0, "the device's subgroups are too narrow for the workgroup"};
+    return {size, nullptr};
+}
+
+}  // namespace fovea

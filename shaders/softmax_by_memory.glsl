@@ -1,0 +1,53 @@
+// The online softmax of flash through shared memory: no subgroup operation is needed, a workgroup may have
+// any number of threads.
+#ifndef FOVEA_SOFTMAX_BY_MEMORY_GLSL
+#define FOVEA_SOFTMAX_BY_MEMORY_GLSL
+
+// Of each thread's keys: the largest logit, and the sum of weights so far.
+shared float largest[kFlashMaxRows][kFlashMaxThreads], totals[kFlashMaxRows][kFlashMaxThreads];
+// Of each row: the largest logit so far, and what its sums must be multiplied by.
+shared float maximum[kFlashMaxRows], rescale[kFlashMaxRows];
+
+float row_largest = uintBitsToFloat(kMinusInfinity);  // of row t, for the threads t that have one
+
+void begin_rows() {
+    for (uint i = 0u; i < kRows; ++i) totals[i][gl_LocalInvocationIndex] = 0.0;
+}
+
+void set_largest(uint i, float logit) { largest[i][gl_LocalInvocationIndex] = logit; }
+
+// One thread for each row: the row's new maximum, and what its sums so far must be multiplied by.
+void raise_maxima() {
+    const uint t = gl_LocalInvocationIndex;
+    barrier();
+    if (t < kRows) {
+        float raised = row_largest;
+        [[dont_unroll]] for (uint n = 0u; n < kThreads; ++n) raised = max(raised, largest[t][n]);
+        const bool none = floatBitsToUint(raised) == kMinusInfinity;
+        maximum[t] = raised;
+        rescale[t] = none ? 1.0 : exp_of_negative(row_largest - raised);
+        row_largest = raised;
+    }
+    barrier();
+}
+
+float maximum_of(uint i) { return maximum[i]; }
+float rescale_of(uint i) { return rescale[i]; }
+void add_total(uint i, float sum) {
+    const uint t = gl_LocalInvocationIndex;
+    totals[i][t] = fma(totals[i][t], rescale[i], sum);
+}
+
+void share_weights() { barrier(); }
+
+// Row t as a whole, for the threads t that have one; after a call of every thread.
+RowSum sum_of_row() {
+    RowSum sum = RowSum(row_largest, 0.0);
+    barrier();
+    if (gl_LocalInvocationIndex < kRows) {
+        [[dont_unroll]] for (uint n = 0u; n < kThreads; ++n) sum.total += totals[gl_LocalInvocationIndex][n];
+    }
+    return sum;
+}
+
+#endif

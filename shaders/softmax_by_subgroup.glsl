@@ -1,0 +1,50 @@
+// The online softmax of flash in a workgroup that is one whole subgroup: maxima by a subgroup operation, and
+// all but the weights in registers. Sums are added in the order of softmax_by_memory.glsl.
+#ifndef FOVEA_SOFTMAX_BY_SUBGROUP_GLSL
+#define FOVEA_SOFTMAX_BY_SUBGROUP_GLSL
+
+// Of each row: this thread's largest logit of the block and sum of weights so far; the largest logit so far,
+// and what the row's sums must be multiplied by.
+float largest[kRows], totals[kRows], maximum[kRows], rescales[kRows];
+// The sums of all threads; what each row's columns are multiplied by in the end.
+shared float shared_totals[kFlashMaxRows][kFlashMaxThreads], rescale[kFlashMaxRows];
+
+void begin_rows() {
+    for (uint i = 0u; i < kRows; ++i) totals[i] = 0.0, maximum[i] = uintBitsToFloat(kMinusInfinity);
+}
+
+void set_largest(uint i, float logit) { largest[i] = logit; }
+
+void raise_maxima() {
+    for (uint i = 0u; i < kRows; ++i) {
+        const float raised = max(maximum[i], subgroupMax(largest[i]));
+        const bool none = floatBitsToUint(raised) == kMinusInfinity;
+        rescales[i] = none ? 1.0 : exp_of_negative(maximum[i] - raised);
+        maximum[i] = raised;
+    }
+}
+
+float maximum_of(uint i) { return maximum[i]; }
+float rescale_of(uint i) { return rescales[i]; }
+void add_total(uint i, float sum) { totals[i] = fma(totals[i], rescales[i], sum); }
+
+void share_weights() {
+    subgroupMemoryBarrierShared();
+    subgroupBarrier();
+}
+
+RowSum sum_of_row() {
+    const uint t = gl_LocalInvocationIndex;
+    RowSum sum = empty_sum();
+    for (uint i = 0u; i < kRows; ++i) {
+        shared_totals[i][t] = totals[i];
+        if (i == t) sum.largest = maximum[i];
+    }
+    share_weights();
+    if (t < kRows) {
+        [[dont_unroll]] for (uint n = 0u; n < kThreads; ++n) sum.total += shared_totals[t][n];
+    }
+    return sum;
+}
+
+#endif
