@@ -24,7 +24,7 @@ Result<Tensors> run_rotary_embedding(Engine& engine, const Model& model, const T
 
 // The upstream rule: shapes and types equal, |got - want| <= 1e-7 + 1e-3 * |want|. Where products may be of
 // float16 an element may be off by four of its roundings (2^-11) of the largest one more: of q, k, the weight
-// and v. Empty if right, else what is wrong.
+// and v; and in bfloat16 by one unit of its own. Empty if right, else what is wrong.
 std::string difference(const Tensor& got, const Tensor& want, FoveaPrecision precision = FOVEA_PRECISION_F32);
 
 struct CaseResult {
