@@ -60,8 +60,8 @@ std::string describe_matrix(Session& session) {
 }  // namespace
 
 std::string describe(Session& session) {
-    if (session.ui.centre == CentreTab::map && session.map) return describe_map(session);
-    std::string problems;
+    std::string problems = session.notice ? "notice: " + session.notice->text + "\n" : "";
+    if (session.ui.centre == CentreTab::map && session.map) return problems + describe_map(session);
     for (const Problem& problem : session.problems)
         problems += "problem: " + problem.where + ": " + problem.text + "\n";
     const bool compares = session.complete() && (session.kept() || session.ui.centre == CentreTab::compare);

@@ -52,6 +52,7 @@ namespace {
 
 Result<void> deliver(GpuDevice& device, const Options& o) {
     Session session(device, o.on_cpu);
+    if (!device.has_vulkan()) session.tell("Running on the processor: " + device.why_not());
     if (Result<void> r = keep_a(device, session, o); !r) return r;
     if (Result<void> r = apply_options(session, o); !r) return r;
     if (Result<void> r = compute(device, session); !r) return r;
@@ -72,7 +73,12 @@ Result<void> run_headless(const Options& o) {
     GpuWishes wishes;
     wishes.vulkan_device = o.vulkan_device;
     wishes.validation = o.validation;
-    const Result<std::unique_ptr<GpuDevice>> device = GpuDevice::open(wishes);
+    wishes.memory_limit_bytes = o.memory_limit_bytes;
+    Result<std::unique_ptr<GpuDevice>> device = GpuDevice::open(wishes);
+    // Without a usable device the processor computes and paints, but for the one who asked for a device or
+    // for its validation.
+    if (!device && o.vulkan_device < 0 && !o.validation)
+        device = GpuDevice::without_vulkan(device.error().text);
     if (!device) return device.error();
     if (Result<void> r = deliver(**device, o); !r) return r;
     const std::vector<std::string> messages = (*device)->take_messages();

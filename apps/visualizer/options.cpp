@@ -114,6 +114,11 @@ Result<void> apply(Options& o, std::string_view name, std::string_view value) {
         o.tiles_on = value == "device" ? TilesOn::device
                      : value == "cpu"  ? TilesOn::processor
                                        : TilesOn::automatic;
+    } else if (name == "--memory-limit") {
+        uint64_t mebibytes = 0;
+        if (!read_number(value, mebibytes) || mebibytes < 16 || mebibytes > 1u << 24)
+            return bad(name, "'" + std::string(value) + "' is not a number of MiB from 16 to 16777216");
+        o.memory_limit_bytes = mebibytes << 20;
     } else if (name == "--compare") {
         if (!find_how(value))
             return bad(name, "'" + std::string(value) + "' is not side, halves or difference");
@@ -167,6 +172,7 @@ const char* options_help() {
            "  --follow FILE.txt       keeps FILE as a description of what the window shows, for screen "
            "readers "
            "and scripts\n"
+           "  --memory-limit MIB      no more device memory than this\n"
            "  --validation            runs under the Vulkan validation layer; any message is an error\n";
 }
 

@@ -25,8 +25,8 @@ struct Options {
     std::vector<std::string> files;  // opened in this order
     std::vector<std::string> show;   // panels: see options_help
     TilesOn tiles_on = TilesOn::automatic;
-    std::string against;             // kept as A of the comparison: see options_help
-    std::string long_map;            // "128k": a long head as a map
+    std::string against;   // kept as A of the comparison: see options_help
+    std::string long_map;  // "128k": a long head as a map
     CompareHow how = CompareHow::side;
     bool exact = false;  // pictures of a map wait for every tile
     std::string pick;    // "3, 1" or "journey, step"
@@ -34,6 +34,7 @@ struct Options {
     bool describe = false;  // what the picture shows, as text
     std::string follow;     // a file that is kept as a description of what the window shows
     bool validation = false;
+    uint64_t memory_limit_bytes = 0;  // of device memory; 0: the driver's own
     bool help = false;
 
     bool headless() const { return !screenshot.empty() || !export_path.empty() || describe; }

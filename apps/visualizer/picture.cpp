@@ -2,9 +2,11 @@
 
 #include "gpu/imgui_backend.hpp"
 #include "gpu/offscreen_frame.hpp"
+#include "gpu/software_painter.hpp"
 #include "panels/panels.hpp"
 
 #include <cmath>
+#include <optional>
 
 namespace fovea::visualizer {
 namespace {
@@ -27,8 +29,13 @@ Result<Tensor> draw_picture(Session& session, const PictureSize& size) {
     GpuDevice& device = session.device();
     const auto width = uint32_t(std::lround(float(size.width) * size.scale)),
                height = uint32_t(std::lround(float(size.height) * size.scale));
-    Result<OffscreenFrame> frame = OffscreenFrame::create(device, width, height);
-    if (!frame) return frame.error();
+    std::optional<OffscreenFrame> frame;  // none without Vulkan
+    if (device.has_vulkan()) {
+        Result<OffscreenFrame> made = OffscreenFrame::create(device, width, height);
+        if (!made) return made.error();
+        frame.emplace(std::move(*made));
+    }
+    const VkRenderPass pass = frame ? frame->render_pass() : VK_NULL_HANDLE;
     ImGuiContextGuard imgui;
     ImGuiIO& io = ImGui::GetIO();
     io.IniFilename = nullptr;
@@ -37,29 +44,36 @@ Result<Tensor> draw_picture(Session& session, const PictureSize& size) {
     io.BackendRendererName = "fovea";
     apply_style(session.theme, size.scale);
     const Result<std::unique_ptr<ImGuiBackend>> backend =
-        ImGuiBackend::create(device, frame->render_pass(), 2, size.scale, rare_text(session));
+        ImGuiBackend::create(device, pass, 2, size.scale, rare_text(session));
     if (!backend) return backend.error();
-    const Result<std::unique_ptr<MatrixRenderer>> matrices =
-        MatrixRenderer::create(device, frame->render_pass());
+    const Result<std::unique_ptr<MatrixRenderer>> matrices = MatrixRenderer::create(device, pass);
     if (!matrices) return matrices.error();
     io.FontDefault = (*backend)->fonts().body;
     PanelContext ui{session, **matrices, (*backend)->fonts(), size.scale};
     const ImVec4 ground = ImGui::ColorConvertU32ToFloat4(palette(session.theme).ground);
     for (int i = 0; i < kFrames; ++i) {
         const Result<void> drawn = device.run_once([&](VkCommandBuffer cmd) {
-            (*matrices)->begin_frame(cmd, frame->extent());
+            (*matrices)->begin_frame(cmd, {width, height});
             (*backend)->new_frame();
             draw_main_window(ui);
-            frame->begin(cmd, {ground.x, ground.y, ground.z});
+            if (frame) frame->begin(cmd, {ground.x, ground.y, ground.z});
             (*backend)->draw(cmd);
-            frame->end(cmd);
+            if (frame) frame->end(cmd);
         });
         if (!drawn) return drawn.error();
         // The first frames say what is looked at.
         if (session.map && session.ui.centre == CentreTab::map && i + 2 < kFrames)
             if (Result<void> r = session.map->finish(size.exact); !r) return r.error();
     }
-    std::vector<std::byte> pixels = frame->pixels();
+    std::vector<std::byte> pixels;
+    if (frame) {
+        pixels = frame->pixels();
+    } else {
+        const std::vector<uint32_t> painted =
+            paint_frame(*ImGui::GetDrawData(), int(width), int(height), palette(session.theme).ground);
+        const auto bytes = std::as_bytes(std::span(painted));
+        pixels.assign(bytes.begin(), bytes.end());
+    }
     for (size_t i = 3; i < pixels.size(); i += 4) pixels[i] = std::byte{255};
     return make_tensor("picture", ElementType::u8, {height, width, 4}, pixels);
 }

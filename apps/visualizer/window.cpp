@@ -44,16 +44,23 @@ struct GlfwGuard {
     }
 };
 
-Error glfw_error(const char* what) {
+// Said where a window cannot be had for want of Vulkan.
+constexpr const char* kInstall =
+    ". Install the driver of your GPU, or a software one (Debian: mesa-vulkan-drivers, libvulkan1); without "
+    "one "
+    "--screenshot FILE.png and --describe work on the processor";
+
+Error glfw_error(const std::string& what) {
     const char* text = nullptr;
     glfwGetError(&text);
-    return Error{FOVEA_UNSUPPORTED, "window", std::string(what) + (text ? std::string(": ") + text : "")};
+    return Error{FOVEA_UNSUPPORTED, "window", what + (text ? std::string(": ") + text : "")};
 }
 
 Result<void> open_window(GlfwGuard& glfw, const Options& o, float& scale) {
     if (!glfwInit()) return glfw_error("there is no display; --screenshot FILE.png draws without one");
     glfw.ready = true;
-    if (!glfwVulkanSupported()) return glfw_error("GLFW finds no Vulkan for windows");
+    if (!glfwVulkanSupported())
+        return glfw_error(std::string("a window needs Vulkan, and there is none") + kInstall);
     glfwWindowHint(GLFW_CLIENT_API, GLFW_NO_API);
     float display_scale = 1;
     if (GLFWmonitor* monitor = glfwGetPrimaryMonitor())
@@ -98,7 +105,9 @@ class Window {
 
   private:
     Result<void> open_device();
-    Result<void> open_imgui();
+    void open_imgui();
+    Result<void> open_drawing();
+    Result<void> recover(const Error& lost);
     Result<void> draw_frame();
     Result<void> follow_ui();
     void draw_wanted_picture();
@@ -125,6 +134,7 @@ class Window {
     uint64_t seen_tiles_ = 0;
     std::vector<double> frame_seconds_;
     double first_frame_s_ = 0;
+    int losses_ = 0;
 };
 
 // By the letter on the key where it has one, whatever the keyboard's layout; ImGuiKey_None for other keys.
@@ -192,7 +202,8 @@ Result<void> Window::open() {
     display_scale_ = scale_;
     theme_ = options_.theme;
     if (Result<void> r = open_device(); !r) return r;
-    if (Result<void> r = open_imgui(); !r) return r;
+    open_imgui();
+    if (Result<void> r = open_drawing(); !r) return r;
     session_ = std::make_unique<Session>(*device_, options_.on_cpu, kFramesInFlight);
     session_->wake = [] { glfwPostEmptyEvent(); };
     if (Result<void> r = keep_a(*device_, *session_, options_); !r) return r;
@@ -210,8 +221,13 @@ Result<void> Window::open_device() {
     wishes.present = true;
     wishes.vulkan_device = options_.vulkan_device;
     wishes.validation = options_.validation;
+    wishes.memory_limit_bytes = options_.memory_limit_bytes;
     Result<std::unique_ptr<GpuDevice>> device = GpuDevice::open(wishes);
-    if (!device) return device.error();
+    if (!device) {
+        Error error = device.error();
+        error.text += kInstall;
+        return error;
+    }
     device_ = std::move(*device);
     VkSurfaceKHR surface = VK_NULL_HANDLE;
     if (VkResult r = glfwCreateWindowSurface(device_->instance(), glfw_.window, nullptr, &surface))
@@ -222,7 +238,7 @@ Result<void> Window::open_device() {
     return {};
 }
 
-Result<void> Window::open_imgui() {
+void Window::open_imgui() {
     ImGui::CreateContext();
     ImGui::GetIO().IniFilename = nullptr;
     ImGui::GetIO().ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
@@ -230,8 +246,11 @@ Result<void> Window::open_imgui() {
     watch_events(glfw_.window, &events_);
     ImGui_ImplGlfw_InitForVulkan(glfw_.window, true);  // passes each event on to the watchers
     glfw_.imgui = true;
-    Result<std::unique_ptr<ImGuiBackend>> backend =
-        ImGuiBackend::create(*device_, swapchain_->render_pass(), swapchain_->image_count(), scale_);
+}
+
+Result<void> Window::open_drawing() {
+    Result<std::unique_ptr<ImGuiBackend>> backend = ImGuiBackend::create(
+        *device_, swapchain_->render_pass(), swapchain_->image_count(), scale_, rare_text_);
     if (!backend) return backend.error();
     backend_ = std::move(*backend);
     Result<std::unique_ptr<MatrixRenderer>> matrices =
@@ -239,6 +258,47 @@ Result<void> Window::open_imgui() {
     if (!matrices) return matrices.error();
     matrices_ = std::move(*matrices);
     ImGui::GetIO().FontDefault = backend_->fonts().body;
+    return {};
+}
+
+// The device is lost with all that was on it. The session goes on: on the device opened anew, and after a
+// second loss on the processor, with the device for drawing only.
+Result<void> Window::recover(const Error& lost) {
+    autosave_.write_now(*session_);
+    if (++losses_ > 2) {
+        Error error = lost;
+        error.text += ", for the third time; the session is kept and the next start offers it";
+        return error;
+    }
+    // Frames before may still run where the loss is another call's.
+    vkDeviceWaitIdle(device_->device());
+    SessionCarry carried = session_->carry();
+    const bool on_cpu = session_->on_cpu() || losses_ > 1;
+    session_.reset();
+    matrices_.reset();
+    backend_.reset();
+    swapchain_.reset();
+    for (const std::string& message : device_->take_messages())
+        carried.problems.push_back({"validation", message, true});
+    device_.reset();
+    const auto refused = [&](const Error& error) {
+        return Error{
+            error.code, error.field,
+            lost.text + ", and then " + error.text + "; the session is kept and the next start offers it",
+            error.vk_result};
+    };
+    if (Result<void> r = open_device(); !r) return refused(r.error());
+    if (Result<void> r = open_drawing(); !r) return refused(r.error());
+    session_ = std::make_unique<Session>(*device_, on_cpu, kFramesInFlight);
+    session_->wake = [] { glfwPostEmptyEvent(); };
+    session_->take(std::move(carried));
+    session_->tell("The device was lost (" + lost.field +
+                       ") and is open again; nothing of the session is gone." +
+                       (on_cpu ? " Computing goes on on the processor." : ""),
+                   !on_cpu);
+    session_->report("device", lost.text, true);
+    settle_ = kSettleFrames;
+    computing_ = true;
     return {};
 }
 
@@ -387,7 +447,11 @@ Result<void> Window::run() {
         if (width == 0 || height == 0 || glfwGetWindowAttrib(glfw_.window, GLFW_ICONIFIED)) continue;
         if (!computing_ && settle_ <= 0 && !session_->needs_idle()) continue;
         const auto begin = std::chrono::steady_clock::now();
-        if (Result<void> r = draw_frame(); !r) return r;
+        if (Result<void> r = draw_frame(); !r) {
+            if (r.error().vk_result != VK_ERROR_DEVICE_LOST) return r;
+            if (Result<void> again = recover(r.error()); !again) return again;
+            continue;
+        }
         if (frame_seconds_.size() == kMostFrameTimes) frame_seconds_.erase(frame_seconds_.begin());
         frame_seconds_.push_back(seconds_since(begin));
         draw_wanted_picture();

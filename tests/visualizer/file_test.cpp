@@ -3,6 +3,7 @@
 #include "data/exporting.hpp"
 #include "data/imported_file.hpp"
 #include "data/session_file.hpp"
+#include "data/sha256.hpp"
 #include "data/text_file.hpp"
 #include "visualizer_fixture.hpp"
 
@@ -236,6 +237,36 @@ TEST_F(FileTest, sessions_hold_tensors_by_path_or_within) {
                                           "\"tensors\": {\"q\": {\"shape\": [9, 9, 9], \"f32\": \"AAAA\"}}}",
                                           folder);
     EXPECT_FALSE(cut);
+}
+
+TEST_F(FileTest, sessions_keep_a_and_know_a_changed_file) {
+    const Tensor q = tensor("q", {1, 4, 4}, 1), k = tensor("k", {1, 4, 4}, 2);
+    session->change(level_settings(3));
+    compute();
+    session->keep_result();
+    ASSERT_TRUE(session->open_file(save({q, k})));
+    compute();
+    ASSERT_TRUE(save_session(*session, folder / "kept.fovea"));
+    const std::string text = *read_text_file(folder / "kept.fovea");
+    EXPECT_NE(text.find("\"sha256\": \""), std::string::npos);
+    session->drop_kept();
+    session->problems.clear();
+    ASSERT_TRUE(open_session(*session, folder / "kept.fovea"));
+    compute();
+    ASSERT_NE(session->kept(), nullptr);
+    EXPECT_EQ(session->kept()->settings.level, 3);
+    EXPECT_FALSE(session->kept()->settings.file);
+    EXPECT_TRUE(session->settings().file);
+    EXPECT_TRUE(session->problems.empty());
+    save({k, q});
+    ASSERT_TRUE(open_session(*session, folder / "kept.fovea"));
+    ASSERT_EQ(session->problems.size(), 1u);
+    EXPECT_NE(session->problems[0].text.find("has changed"), std::string::npos);
+    compute();
+    const std::string_view abc = "abc";
+    EXPECT_EQ(sha256(std::as_bytes(std::span(abc))),
+              "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    EXPECT_EQ(sha256({}), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
 TEST_F(FileTest, exports_hold_the_shown_numbers) {

@@ -32,13 +32,14 @@ def reference_weight(query, key, causal=False):
 
 
 class Program:
-    def __init__(self, command, display, folder):
+    def __init__(self, command, display, folder, more=None):
         self.follow = Path(folder) / "follow.txt"
         self.environment = dict(os.environ, DISPLAY=display, XDG_STATE_HOME=str(folder))
         self.begin = time.monotonic()
         # A file that cannot be read is a problem to be told, not an end.
         broken = Path(folder) / "broken.npy"
         broken.write_bytes(b"\x93NUMPY\x01\x00\xff\xff{")
+        self.environment.update(more or {})
         self.process = subprocess.Popen([*command, "--validation", "--preset", "1", "--follow", str(self.follow),
                                          str(broken)],
                                         env=self.environment, stderr=subprocess.PIPE, text=True)
@@ -139,7 +140,8 @@ def idle(program):
     return used
 
 
-def main():
+def with_display(use):
+    """Calls use(":n", folder) with a virtual display, which ends with it."""
     if not shutil.which("Xvfb") or not shutil.which("xdotool"):
         print("SKIPPED: no Xvfb or xdotool (scripts/setup-debian.sh installs them)")
         return
@@ -147,33 +149,43 @@ def main():
     display = subprocess.Popen(["Xvfb", "-displayfd", str(write_end), "-screen", "0", "1600x1000x24", "-nolisten", "tcp"],
                                pass_fds=[write_end], stderr=subprocess.DEVNULL)
     os.close(write_end)
-    program = None
     try:
         number = os.read(read_end, 16).decode().strip()
         with tempfile.TemporaryDirectory(prefix="fovea_window_") as folder:
-            program = Program(sys.argv[1:], f":{number}", folder)
-            program.wait("the first picture", lambda text: program.picked(text) == (1, 1))
-            started = time.monotonic() - program.begin
-            check_cell(program, (1, 1))
-            assert "problem: " in program.text() and "broken.npy" in program.text(), program.text()
-            cells = cells_under_the_mouse(program)
-            walk_with_keys(program)
-            change_sizes(program)
-            used = idle(program)
-            kept = Path(folder) / "fovea" / "autosave.fovea"
-            assert kept.exists(), "the session was not kept aside"
-            program.input("key", "ctrl+q")
-            _, errors = program.process.communicate(timeout=PATIENCE_S)
-            assert program.process.returncode == 0, errors
-            assert not kept.exists(), "the kept session outlived the end in order"
-            print(f"first description after {started:.2f} s, {len(cells)} cells under the mouse, "
-                  f"{used:.2f} s of processor time in 2 s of idling")
+            use(f":{number}", folder)
     finally:
-        if program and program.process.poll() is None:
-            program.process.kill()
-            program.process.wait()
         display.terminate()
         display.wait()
 
 
-main()
+def end(program):
+    if program.process.poll() is None:
+        program.process.kill()
+        program.process.wait()
+
+
+def walk(display, folder):
+    program = Program(sys.argv[1:], display, folder)
+    try:
+        program.wait("the first picture", lambda text: program.picked(text) == (1, 1))
+        started = time.monotonic() - program.begin
+        check_cell(program, (1, 1))
+        assert "problem: " in program.text() and "broken.npy" in program.text(), program.text()
+        cells = cells_under_the_mouse(program)
+        walk_with_keys(program)
+        change_sizes(program)
+        used = idle(program)
+        kept = Path(folder) / "fovea" / "autosave.fovea"
+        assert kept.exists(), "the session was not kept aside"
+        program.input("key", "ctrl+q")
+        _, errors = program.process.communicate(timeout=PATIENCE_S)
+        assert program.process.returncode == 0, errors
+        assert not kept.exists(), "the kept session outlived the end in order"
+        print(f"first description after {started:.2f} s, {len(cells)} cells under the mouse, "
+              f"{used:.2f} s of processor time in 2 s of idling")
+    finally:
+        end(program)
+
+
+if __name__ == "__main__":
+    with_display(walk)

@@ -35,11 +35,16 @@ void Autosave::update(const Session& session) {
     if (!pending_ ||
         (!written_.empty() && std::chrono::duration<double>(now - last_).count() < kIntervalSeconds))
         return;
+    write_now(session);
+}
+
+void Autosave::write_now(const Session& session) {
+    if (path_.empty()) return;
     std::error_code error;
     std::filesystem::create_directories(path_.parent_path(), error);
-    (void)write_text_file(path_, text);
-    written_ = text;
-    last_ = now;
+    written_ = session_text(session, path_.parent_path());
+    (void)write_text_file(path_, written_);
+    last_ = std::chrono::steady_clock::now();
     pending_ = false;
 }
 

@@ -18,6 +18,8 @@ class Autosave {
     void offer(Session& session);
     // Writes what has changed, at most twice a minute.
     void update(const Session& session);
+    // Whatever the time, before something that may end the program.
+    void write_now(const Session& session);
     // Something has changed that is not written yet.
     bool pending() const { return pending_; }
     void end();

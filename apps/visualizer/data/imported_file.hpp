@@ -15,6 +15,7 @@ struct ImportedFile {
     TensorSet set;
     std::vector<std::string> tokens;  // the file's own; may be empty
     uint32_t layers = 0;              // of a model's weights
+    mutable std::string sha256;       // of the file, once a session that names it was saved or opened
 };
 
 // Reads safetensors, npy, npz, csv and png. The error is one line for a person.

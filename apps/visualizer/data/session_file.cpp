@@ -1,6 +1,8 @@
 #include "data/session_file.hpp"
 
+#include "data/base64.hpp"
 #include "data/imported_file.hpp"
+#include "data/sha256.hpp"
 #include "data/text_file.hpp"
 #include "files/json_text.hpp"
 
@@ -16,45 +18,10 @@ namespace {
 constexpr size_t kMostDepth = 6;
 constexpr uint64_t kMostPainted = 4096 * 4096;
 constexpr std::string_view kFormat = "fovea-session";
-constexpr std::string_view kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 constexpr std::array<std::string_view, 5> kImportKinds = {"qkv", "fused", "gpt2", "llama", "tables"};
 constexpr std::array<std::string_view, 3> kCompareHow = {"side", "triangle", "difference"};
 
 Error refused(std::string text) { return Error{FOVEA_INVALID_ARGUMENT, "session", std::move(text)}; }
-
-// ---- base64, standard alphabet; of the address's form '-' and '_' are read too ----
-
-std::string to_base64(std::span<const std::byte> bytes, bool for_address) {
-    std::string text;
-    for (size_t i = 0; i < bytes.size(); i += 3) {
-        uint32_t word = 0;
-        const size_t count = std::min<size_t>(3, bytes.size() - i);
-        for (size_t b = 0; b < 3; ++b) word = word << 8 | (b < count ? uint32_t(bytes[i + b]) : 0);
-        for (size_t c = 0; c < 4; ++c) {
-            if (c <= count)
-                text += kBase64[word >> (18 - 6 * c) & 63];
-            else if (!for_address)
-                text += '=';
-        }
-    }
-    if (for_address)
-        for (char& c : text) c = c == '+' ? '-' : c == '/' ? '_' : c;
-    return text;
-}
-
-std::optional<std::vector<uint8_t>> from_base64(std::string_view text) {
-    std::vector<uint8_t> bytes;
-    uint32_t word = 0, bits = 0;
-    for (char c : text) {
-        if (c == '=') break;
-        c = c == '-' ? '+' : c == '_' ? '/' : c;
-        const size_t at = kBase64.find(c);
-        if (at == std::string_view::npos) return std::nullopt;
-        word = word << 6 | uint32_t(at);
-        if ((bits += 6) >= 8) bytes.push_back(uint8_t(word >> (bits -= 8)));
-    }
-    return bytes;
-}
 
 // ---- the JSON as "state.level" -> "3" ----
 
@@ -95,9 +62,10 @@ void flatten(files::JsonCursor& cursor, std::string_view text, const std::string
 
 struct Reader {
     const Values& values;
+    std::string prefix = {};  // of every key
 
     const std::string* find(std::string_view key) const {
-        const auto found = values.find(key);
+        const auto found = values.find(prefix + std::string(key));
         return found == values.end() ? nullptr : &found->second;
     }
     template <class T>
@@ -172,14 +140,21 @@ std::string painted_bits(const std::vector<uint8_t>& cells) {
 
 std::string limit_text(float limit) { return std::isnan(limit) ? "" : format_number(double(limit), 9); }
 
-std::string state_json(const Session& session) {
-    const Settings& s = session.settings();
-    const ViewState& view = session.view;
+struct Looked {  // what is written of a result
+    const Settings& s;
+    const ViewState& view;
+    std::string stage;
+    uint64_t heads = 1, kv_heads = 1;
+};
+
+std::string state_json(const Looked& looked) {
+    const Settings& s = looked.s;
+    const ViewState& view = looked.view;
     Writer w;
     w.number("level", s.level);
     w.text("text", s.text);
     w.number("len", s.length);
-    w.text("stage", session.ready() ? stage_key(session.stage().name) : "weights");
+    w.text("stage", stage_key(looked.stage));
     w.number("head", view.head);
     w.number("i", view.picked_row);
     w.number("j", view.picked_column);
@@ -196,9 +171,8 @@ std::string state_json(const Session& session) {
     w.number("p", s.dropout ? double(s.dropout_p) : 0);
     w.number("dseed", double(s.dropout_seed));
     w.text("rng", "native");
-    const uint64_t heads = session.ready() ? session.run().desc().heads_q : 1;
-    w.number("heads", double(heads));
-    w.number("kv", session.ready() ? double(session.run().desc().heads_kv) : 1);
+    w.number("heads", double(looked.heads));
+    w.number("kv", double(looked.kv_heads));
     w.text("map", view.automatic_map ? "auto" : colour_map_name(view.map));
     w.boolean("log", view.spread == Spread::logarithmic);
     w.text("lo", limit_text(view.range_low));
@@ -210,8 +184,8 @@ std::string state_json(const Session& session) {
 }
 
 // What only this program has.
-std::string desktop_json(const Session& session) {
-    const Settings& s = session.settings();
+std::string desktop_json(const Session& session, const Looked& looked) {
+    const Settings& s = looked.s;
     Writer w;
     w.boolean("causal", s.causal);
     w.boolean("windowed", s.windowed);
@@ -222,8 +196,8 @@ std::string desktop_json(const Session& session) {
     w.boolean("rope", s.rope);
     w.number("kv_heads", s.kv_heads);
     w.text("theme", session.theme == Theme::dark ? "dark" : "light");
-    w.number("spread", int(session.view.spread));
-    w.boolean("pinned", session.view.pinned);
+    w.number("spread", int(looked.view.spread));
+    w.boolean("pinned", looked.view.pinned);
     if (s.file) {
         const ImportMapping& m = s.mapping;
         w.text("import", kImportKinds[size_t(m.kind)]);
@@ -249,6 +223,7 @@ std::string tensors_json(const Settings& s, const std::filesystem::path& folder)
             const std::filesystem::path relative = std::filesystem::relative(s.file->path, folder, error);
             w.text("path", error || relative.empty() ? s.file->path : relative.generic_string());
             w.text("name", *name);
+            if (!s.file->sha256.empty()) w.text("sha256", s.file->sha256);
         } else if (const Tensor* t = s.file->set.find(*name)) {
             w.raw("shape", format_shape(t->shape));
             w.text("f32", to_base64(t->bytes, false));
@@ -328,7 +303,7 @@ Result<Tensor> embedded_tensor(const Reader& r, const std::string& name) {
     return make_tensor(name, ElementType::f32, shape, std::as_bytes(std::span(*bytes)));
 }
 
-Result<void> read_tensors(const Reader& r, const std::filesystem::path& folder, Settings& s) {
+Result<void> read_tensors(const Reader& r, const std::filesystem::path& folder, Settings& s, bool& changed) {
     const std::string* path = r.find("tensors.q.path");
     if (!path && !r.find("tensors.q.f32")) return {};
     std::shared_ptr<const ImportedFile> file;
@@ -337,6 +312,12 @@ Result<void> read_tensors(const Reader& r, const std::filesystem::path& folder, 
             open_import(folder / std::filesystem::path(*path));
         if (!opened) return opened.error();
         file = std::move(*opened);
+        if (const std::string* wanted = r.find("tensors.q.sha256")) {
+            const Result<std::string> found = sha256_of_file(file->path);
+            if (!found) return found.error();
+            file->sha256 = *found;
+            changed = changed || *found != *wanted;
+        }
     } else {
         auto embedded = std::make_shared<ImportedFile>();
         for (const char* name : {"q", "k", "v"}) {
@@ -394,15 +375,48 @@ void read_view(const Reader& r, ViewState& view) {
 }  // namespace
 
 std::string session_text(const Session& session, const std::filesystem::path& folder) {
+    const bool ready = session.ready();
+    const Looked now{session.settings(), session.view, ready ? session.stage().name : "weights",
+                     ready ? session.run().desc().heads_q : 1, ready ? session.run().desc().heads_kv : 1};
     std::string text = "{\"format\": \"" + std::string(kFormat) +
-                       "\", \"version\": 1,\n \"state\": " + state_json(session) +
-                       ",\n \"desktop\": " + desktop_json(session);
-    if (session.settings().file) text += ",\n \"tensors\": " + tensors_json(session.settings(), folder);
+                       "\", \"version\": 1,\n \"state\": " + state_json(now) +
+                       ",\n \"desktop\": " + desktop_json(session, now);
+    if (now.s.file) text += ",\n \"tensors\": " + tensors_json(now.s, folder);
+    if (const KeptResult* kept = session.kept()) {
+        ViewState view;
+        view.head = kept->head;
+        const Looked a{kept->settings, view, "weights", kept->run->desc().heads_q,
+                       kept->run->desc().heads_kv};
+        text += ",\n \"kept\": {\"state\": " + state_json(a) + ", \"desktop\": " + desktop_json(session, a);
+        if (a.s.file) text += ", \"tensors\": " + tensors_json(a.s, folder);
+        text += "}";
+    }
     return text + "}\n";
 }
 
 Result<void> save_session(const Session& session, const std::filesystem::path& path) {
+    for (const Settings* s : {&session.settings(), session.kept() ? &session.kept()->settings : nullptr}) {
+        if (!s || !s->file || s->file->path.empty()) continue;
+        Result<std::string> hash = sha256_of_file(s->file->path);
+        if (!hash) return hash.error();
+        s->file->sha256 = std::move(*hash);
+    }
     return write_text_file(path, session_text(session, std::filesystem::absolute(path).parent_path()));
+}
+
+// The settings of one result, with its tensors.
+static Result<Settings> read_result(const Reader& r, const std::filesystem::path& folder, bool& changed) {
+    Settings s;
+    read_settings(r, s);
+    if (Result<void> done = read_tensors(r, folder, s, changed); !done) return done.error();
+    uint64_t tokens = text_tokens(s).size(), rows = tokens;
+    if (s.file && s.mapping.kind != ImportKind::tables) {
+        const Result<Projected> projected = project_import(s);
+        if (!projected) return projected.error();
+        rows = projected->q.shape[2], tokens = projected->k.shape[2];
+    }
+    read_painted(r, s, rows * tokens);
+    return s;
 }
 
 Result<void> read_session(Session& session, std::string_view text, const std::filesystem::path& folder) {
@@ -418,21 +432,31 @@ Result<void> read_session(Session& session, std::string_view text, const std::fi
     if (!version || *version != "1")
         return refused("it is of version " + printable_name(version ? *version : "none", 20) +
                        "; this program reads version 1");
-    Settings s;
-    read_settings(r, s);
-    if (Result<void> done = read_tensors(r, folder, s); !done) return done;
-    uint64_t tokens = text_tokens(s).size(), rows = tokens;
-    if (s.file && s.mapping.kind != ImportKind::tables) {
-        const Result<Projected> projected = project_import(s);
-        if (!projected) return projected.error();
-        rows = projected->q.shape[2], tokens = projected->k.shape[2];
+    bool changed = false;
+    const Result<Settings> s = read_result(r, folder, changed);
+    if (!s) return s.error();
+    const Reader kept{values, "kept."};
+    std::optional<Settings> a;
+    if (kept.find("state.level")) {
+        Result<Settings> read = read_result(kept, folder, changed);
+        if (!read) return read.error();
+        a = std::move(*read);
     }
-    read_painted(r, s, rows * tokens);
-    session.change(s);
+    session.change(*s);
     read_view(r, session.view);
     if (const std::string* theme = r.find("desktop.theme"))
         session.theme = *theme == "light" ? Theme::light : Theme::dark;
     if (const std::string* stage = r.find("state.stage")) session.wanted_stage = stage_of_key(*stage);
+    if (changed)
+        session.report(
+            "file",
+            "the file of the tensors has changed since the session was saved: its numbers are those of now",
+            false);
+    if (a) {
+        uint32_t head = 0;
+        kept.number("state.head", head, 0, 1023);
+        session.restore_kept(*a, head);
+    }
     return {};
 }
 

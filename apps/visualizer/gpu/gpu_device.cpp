@@ -1,7 +1,10 @@
 #include "gpu/gpu_device.hpp"
 
+#include <fovea/inspect.hpp>
+
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace fovea::visualizer {
@@ -42,9 +45,30 @@ int rank_of(VkPhysicalDeviceType type) {
 
 }  // namespace
 
+namespace {
+
+// What a person needs to know of the results that a machine, not a mistake, brings about.
+const char* meaning(VkResult result) {
+    switch (result) {
+        case VK_ERROR_DEVICE_LOST:
+            return ": the device was lost";
+        case VK_ERROR_OUT_OF_DEVICE_MEMORY:
+            return ": out of device memory";
+        case VK_ERROR_OUT_OF_HOST_MEMORY:
+            return ": out of memory";
+        case VK_ERROR_INCOMPATIBLE_DRIVER:
+            return ": no Vulkan driver is installed";
+        default:
+            return "";
+    }
+}
+
+}  // namespace
+
 Error vulkan_error(const char* call, VkResult result) {
     return Error{FOVEA_VULKAN_ERROR, call,
-                 std::string(call) + " failed (VkResult " + std::to_string(result) + ")", result};
+                 std::string(call) + " failed (VkResult " + std::to_string(result) + ")" + meaning(result),
+                 result};
 }
 
 Result<std::unique_ptr<GpuDevice>> GpuDevice::open(const GpuWishes& wishes) {
@@ -55,6 +79,15 @@ Result<std::unique_ptr<GpuDevice>> GpuDevice::open(const GpuWishes& wishes) {
     if (Result<void> r = device->choose_physical(wishes); !r) return r.error();
     if (Result<void> r = device->create_device(wishes); !r) return r.error();
     if (Result<void> r = device->create_context(); !r) return r.error();
+    return device;
+}
+
+std::unique_ptr<GpuDevice> GpuDevice::without_vulkan(std::string why) {
+    std::unique_ptr<GpuDevice> device(new GpuDevice());
+    device->why_not_ = std::move(why);
+    device->name_ = "no Vulkan device";
+    device->facts_.struct_size = sizeof device->facts_;
+    device->facts_.device_class = FOVEA_CLASS_CPU;
     return device;
 }
 
@@ -70,6 +103,7 @@ GpuDevice::~GpuDevice() {
 }
 
 DeviceMemory GpuDevice::memory() const {
+    if (!has_vulkan()) return {};
     VmaBudget budgets[VK_MAX_MEMORY_HEAPS] = {};
     vmaGetHeapBudgets(allocator_, budgets);
     VkPhysicalDeviceMemoryProperties properties;
@@ -202,6 +236,8 @@ Result<void> GpuDevice::create_device(const GpuWishes& wishes) {
     allocator.instance = instance_;
     allocator.vulkanApiVersion = VK_API_VERSION_1_1;
     allocator.pVulkanFunctions = &functions;
+    heap_limits_.assign(VK_MAX_MEMORY_HEAPS, VkDeviceSize(wishes.memory_limit_bytes));
+    if (wishes.memory_limit_bytes > 0) allocator.pHeapSizeLimit = heap_limits_.data();
     if (VkResult r = vmaCreateAllocator(&allocator, &allocator_))
         return vulkan_error("vmaCreateAllocator", r);
     return {};
@@ -253,7 +289,31 @@ Result<void> GpuDevice::end_once(VkCommandBuffer cmd) {
     return {};
 }
 
-Result<GpuBuffer> GpuBuffer::create(const GpuDevice& device, uint64_t size_bytes) {
+// What was wanted, what is there, and what would help.
+static Error no_room(const GpuDevice& device, const char* what, uint64_t size_bytes, VkResult r) {
+    const DeviceMemory memory = device.memory();
+    const uint64_t free = memory.budget_bytes - std::min(memory.used_bytes, memory.budget_bytes);
+    return Error{FOVEA_OUT_OF_DEVICE_MEMORY, what,
+                 format_bytes(size_bytes) + " wanted, " + format_bytes(free) + " of " +
+                     format_bytes(memory.budget_bytes) + " free on " + device.name() +
+                     ". Fewer tokens or heads need less, a map keeps no matrices, and letting a kept result "
+                     "go frees its own",
+                 r};
+}
+
+Result<GpuBuffer> GpuBuffer::create(const GpuDevice& device, uint64_t size_bytes, const char* what) {
+    if (!device.has_vulkan()) {
+        GpuBuffer buffer;
+        buffer.size_bytes_ = std::max<uint64_t>(size_bytes, 16);
+        buffer.host_.reset(new (std::nothrow) std::byte[buffer.size_bytes_]());
+        if (!buffer.host_)
+            return Error{FOVEA_OUT_OF_HOST_MEMORY, what,
+                         "no memory for " + std::to_string(size_bytes) + " bytes"};
+        buffer.data_ = buffer.host_.get();
+        // Its address stands for it where buffers are told apart.
+        buffer.buffer_ = (VkBuffer)(uintptr_t)buffer.data_;
+        return buffer;
+    }
     VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
     info.size = std::max<uint64_t>(size_bytes, 16);
     info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
@@ -266,10 +326,7 @@ Result<GpuBuffer> GpuBuffer::create(const GpuDevice& device, uint64_t size_bytes
     buffer.allocator_ = device.allocator();
     if (VkResult r =
             vmaCreateBuffer(device.allocator(), &info, &how, &buffer.buffer_, &buffer.allocation_, &placed))
-        return Error{FOVEA_OUT_OF_DEVICE_MEMORY, "buffer",
-                     "no device memory for " + std::to_string(size_bytes) + " bytes (VkResult " +
-                         std::to_string(r) + ")",
-                     r};
+        return no_room(device, what, size_bytes, r);
     buffer.size_bytes_ = info.size;
     buffer.data_ = static_cast<std::byte*>(placed.pMappedData);
     std::memset(buffer.data_, 0, info.size);
@@ -285,14 +342,19 @@ GpuBuffer& GpuBuffer::operator=(GpuBuffer&& other) noexcept {
     std::swap(allocation_, other.allocation_);
     std::swap(size_bytes_, other.size_bytes_);
     std::swap(data_, other.data_);
+    std::swap(host_, other.host_);
     return *this;
 }
 
 GpuBuffer::~GpuBuffer() {
-    if (buffer_) vmaDestroyBuffer(allocator_, buffer_, allocation_);
+    if (allocation_) vmaDestroyBuffer(allocator_, buffer_, allocation_);
 }
 
-void GpuBuffer::invalidate() const { vmaInvalidateAllocation(allocator_, allocation_, 0, VK_WHOLE_SIZE); }
-void GpuBuffer::flush() const { vmaFlushAllocation(allocator_, allocation_, 0, VK_WHOLE_SIZE); }
+void GpuBuffer::invalidate() const {
+    if (allocation_) vmaInvalidateAllocation(allocator_, allocation_, 0, VK_WHOLE_SIZE);
+}
+void GpuBuffer::flush() const {
+    if (allocation_) vmaFlushAllocation(allocator_, allocation_, 0, VK_WHOLE_SIZE);
+}
 
 }  // namespace fovea::visualizer

@@ -20,6 +20,7 @@ struct GpuWishes {
     bool present = false;                          // a swapchain is wanted
     int vulkan_device = -1;                        // the n-th Vulkan device; -1: the best one
     bool validation = false;                       // messages go to GpuDevice::take_messages
+    uint64_t memory_limit_bytes = 0;               // of each heap; 0: the driver's own
 };
 
 // Of all heaps together, as the driver tells it.
@@ -31,7 +32,12 @@ class GpuDevice {
   public:
     // Refuses with the reason: no loader, no driver, no graphics queue, below Fovea's floor.
     static Result<std::unique_ptr<GpuDevice>> open(const GpuWishes& wishes);
+    // No device at all: buffers are plain memory, command buffers null, and pictures are painted by the
+    // processor. `why` is told to the reader.
+    static std::unique_ptr<GpuDevice> without_vulkan(std::string why);
     ~GpuDevice();
+    bool has_vulkan() const { return device_ != VK_NULL_HANDLE; }
+    const std::string& why_not() const { return why_not_; }
     GpuDevice(const GpuDevice&) = delete;
     GpuDevice& operator=(const GpuDevice&) = delete;
 
@@ -51,6 +57,10 @@ class GpuDevice {
     // Records with `record(cmd)`, submits and waits. For set-up and read-back, never in a frame.
     template <class Record>
     Result<void> run_once(Record record) {
+        if (!has_vulkan()) {
+            record(VkCommandBuffer(VK_NULL_HANDLE));
+            return {};
+        }
         Result<VkCommandBuffer> cmd = begin_once();
         if (!cmd) return cmd.error();
         record(*cmd);
@@ -84,7 +94,8 @@ class GpuDevice {
     std::vector<const char*> extensions_;
     VkPhysicalDeviceFeatures2 features_{};
     VkPhysicalDevice16BitStorageFeatures storage_16bit_{};
-    std::string name_;
+    std::string name_, why_not_;
+    std::vector<VkDeviceSize> heap_limits_;
 };
 
 // "vkCreateDevice failed (VkResult -3)".
@@ -99,7 +110,9 @@ class GpuBuffer {
     ~GpuBuffer();
     // Host-visible, so that inputs are written and numbers picked in place; device-local where the memory is
     // both.
-    static Result<GpuBuffer> create(const GpuDevice& device, uint64_t size_bytes);
+    // `what` names it where there is no room for it.
+    static Result<GpuBuffer> create(const GpuDevice& device, uint64_t size_bytes,
+                                    const char* what = "buffer");
 
     VkBuffer handle() const { return buffer_; }
     uint64_t size_bytes() const { return size_bytes_; }
@@ -114,6 +127,7 @@ class GpuBuffer {
     VmaAllocation allocation_ = VK_NULL_HANDLE;
     uint64_t size_bytes_ = 0;
     std::byte* data_ = nullptr;
+    std::unique_ptr<std::byte[]> host_;  // without Vulkan
 };
 
 }  // namespace fovea::visualizer

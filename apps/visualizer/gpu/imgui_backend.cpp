@@ -9,6 +9,11 @@ Result<std::unique_ptr<ImGuiBackend>> ImGuiBackend::create(GpuDevice& device, Vk
                                                            uint32_t image_count, float scale,
                                                            const std::string& rare) {
     std::unique_ptr<ImGuiBackend> backend(new ImGuiBackend(device));
+    if (!device.has_vulkan()) {
+        ImGui::GetIO().BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;
+        if (Result<void> r = backend->reload_fonts(scale, rare); !r) return r.error();
+        return backend;
+    }
     const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, 16};
     VkDescriptorPoolCreateInfo pool{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
     pool.flags = VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT;
@@ -48,6 +53,13 @@ Result<std::unique_ptr<ImGuiBackend>> ImGuiBackend::create(GpuDevice& device, Vk
 Result<void> ImGuiBackend::reload_fonts(float scale, const std::string& rare) {
     ImGui::GetIO().Fonts->Clear();
     fonts_ = load_fonts(scale, rare);
+    if (!device_.has_vulkan()) {
+        // The painter reads the atlas itself.
+        unsigned char* pixels = nullptr;
+        int width = 0, height = 0;
+        ImGui::GetIO().Fonts->GetTexDataAsAlpha8(&pixels, &width, &height);
+        return {};
+    }
     if (!ImGui_ImplVulkan_CreateFontsTexture())
         return Error{FOVEA_VULKAN_ERROR, "ImGui_ImplVulkan_CreateFontsTexture",
                      "the font texture could not be made"};
@@ -55,19 +67,20 @@ Result<void> ImGuiBackend::reload_fonts(float scale, const std::string& rare) {
 }
 
 ImGuiBackend::~ImGuiBackend() {
+    if (!device_.has_vulkan()) return;
     vkDeviceWaitIdle(device_.device());
     if (ready_) ImGui_ImplVulkan_Shutdown();
     vkDestroyDescriptorPool(device_.device(), pool_, nullptr);
 }
 
 void ImGuiBackend::new_frame() {
-    ImGui_ImplVulkan_NewFrame();
+    if (device_.has_vulkan()) ImGui_ImplVulkan_NewFrame();
     ImGui::NewFrame();
 }
 
 void ImGuiBackend::draw(VkCommandBuffer cmd) {
     ImGui::Render();
-    ImGui_ImplVulkan_RenderDrawData(ImGui::GetDrawData(), cmd);
+    if (device_.has_vulkan()) ImGui_ImplVulkan_RenderDrawData(ImGui::GetDrawData(), cmd);
 }
 
 }  // namespace fovea::visualizer

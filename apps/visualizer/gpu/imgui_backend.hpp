@@ -22,7 +22,7 @@ class ImGuiBackend {
     // `rare`: text whose characters are wanted beside the usual ones.
     Result<void> reload_fonts(float scale, const std::string& rare);
     void new_frame();
-    // Ends ImGui's frame and records it; inside the render pass.
+    // Ends ImGui's frame and records it, inside the render pass; without Vulkan it only ends it.
     void draw(VkCommandBuffer cmd);
 
   private:

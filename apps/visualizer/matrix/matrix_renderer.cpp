@@ -27,13 +27,16 @@ Result<VkShaderModule> shader_module(VkDevice device, const uint32_t* words, siz
 
 Result<std::unique_ptr<MatrixRenderer>> MatrixRenderer::create(GpuDevice& device, VkRenderPass render_pass) {
     std::unique_ptr<MatrixRenderer> renderer(new MatrixRenderer(device));
-    if (Result<void> r = renderer->create_layouts(); !r) return r.error();
-    if (Result<void> r = renderer->create_pipeline(render_pass); !r) return r.error();
+    if (device.has_vulkan()) {
+        if (Result<void> r = renderer->create_layouts(); !r) return r.error();
+        if (Result<void> r = renderer->create_pipeline(render_pass); !r) return r.error();
+    }
     if (Result<void> r = renderer->create_colours(); !r) return r.error();
     return renderer;
 }
 
 MatrixRenderer::~MatrixRenderer() {
+    if (!device_.has_vulkan()) return;
     vkDestroyPipeline(device_.device(), pipeline_, nullptr);
     vkDestroyPipelineLayout(device_.device(), layout_, nullptr);
     vkDestroyDescriptorSetLayout(device_.device(), set_layout_, nullptr);
@@ -191,13 +194,29 @@ void MatrixRenderer::forget(VkBuffer buffer) {
 
 void MatrixRenderer::add(ImDrawList& list, const GpuBuffer& values, const MatrixView& view,
                          const GpuBuffer* hiding, const GpuBuffer* other) {
-    const VkDescriptorSet set = set_of(values, hiding ? *hiding : values, other ? *other : values);
-    if (!set || view.rows == 0 || view.columns == 0) return;
-    Request& request = requests_.emplace_back(Request{this, set, view});
-    request.view.target_width = float(extent_.width);
-    request.view.target_height = float(extent_.height);
-    list.AddCallback(draw_callback, &request);
+    if (view.rows == 0 || view.columns == 0) return;
+    Request request{this, VK_NULL_HANDLE, view, &values, hiding ? hiding : &values, other ? other : &values};
+    if (device_.has_vulkan()) {
+        request.set = set_of(values, *request.hiding, *request.other);
+        if (!request.set) return;
+    }
+    requests_.push_back(request);
+    Request& kept = requests_.back();
+    kept.view.target_width = float(extent_.width);
+    kept.view.target_height = float(extent_.height);
+    list.AddCallback(draw_callback, &kept);
     list.AddCallback(ImDrawCallback_ResetRenderState, nullptr);
+}
+
+bool MatrixRenderer::paint(const ImDrawCmd& command, const PaintTarget& target) {
+    if (command.UserCallback != draw_callback) return false;
+    const auto& request = *static_cast<const Request*>(command.UserCallbackData);
+    const auto floats = [](const GpuBuffer& b) { return reinterpret_cast<const float*>(b.data()); };
+    paint_matrix(request.view,
+                 {floats(*request.values), floats(*request.hiding), floats(*request.other),
+                  reinterpret_cast<const uint32_t*>(request.renderer->colours_.data())},
+                 target);
+    return true;
 }
 
 void MatrixRenderer::draw_callback(const ImDrawList*, const ImDrawCmd* command) {

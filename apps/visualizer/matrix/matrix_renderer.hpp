@@ -3,6 +3,7 @@
 #pragma once
 
 #include "gpu/gpu_device.hpp"
+#include "matrix/matrix_painter.hpp"
 #include "shaders/matrix_view.h"
 
 #include <imgui.h>
@@ -29,6 +30,8 @@ class MatrixRenderer {
     // MATRIX_FLAG_DIFFERENCE.
     void add(ImDrawList& list, const GpuBuffer& values, const MatrixView& view,
              const GpuBuffer* hiding = nullptr, const GpuBuffer* other = nullptr);
+    // Without Vulkan: paints what add() has put into a draw list; false for another callback's command.
+    static bool paint(const ImDrawCmd& command, const PaintTarget& target);
     // A buffer is about to go: forget its descriptor sets. The device must be idle.
     void forget(VkBuffer buffer);
 
@@ -44,6 +47,7 @@ class MatrixRenderer {
         MatrixRenderer* renderer;
         VkDescriptorSet set;
         MatrixView view;
+        const GpuBuffer *values, *hiding, *other;
     };
 
     GpuDevice& device_;

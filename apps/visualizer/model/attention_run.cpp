@@ -25,6 +25,19 @@ Result<void> put(GpuDevice& device, GpuBuffer& buffer, std::span<const std::byte
     return {};
 }
 
+const char* output_name(FoveaBinding binding) {
+    switch (binding) {
+        case FOVEA_BIND_SCORES:
+            return "scores";
+        case FOVEA_BIND_MASKED:
+            return "masked scores";
+        case FOVEA_BIND_WEIGHTS:
+            return "weights";
+        default:
+            return "results";
+    }
+}
+
 // The slope that ALiBi gives head h of n, for n a power of two: 2^(-8 (h + 1) / n).
 std::vector<float> alibi_slopes(uint32_t heads) {
     std::vector<float> slopes(heads);
@@ -116,7 +129,8 @@ Result<void> AttentionRun::make_plan(bool on_cpu) {
 Result<void> AttentionRun::allocate() {
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
         if (!(info_.output_mask >> i & 1)) continue;
-        Result<GpuBuffer> made = GpuBuffer::create(device_, info_.binding_bytes[i]);
+        Result<GpuBuffer> made =
+            GpuBuffer::create(device_, info_.binding_bytes[i], output_name(FoveaBinding(i)));
         if (!made) return made.error();
         buffers_[i] = std::move(*made);
     }
@@ -125,7 +139,7 @@ Result<void> AttentionRun::allocate() {
         return {};
     }
     if (info_.workspace_bytes) {
-        Result<GpuBuffer> made = GpuBuffer::create(device_, info_.workspace_bytes);
+        Result<GpuBuffer> made = GpuBuffer::create(device_, info_.workspace_bytes, "workspace");
         if (!made) return made.error();
         workspace_ = std::move(*made);
     }

@@ -27,6 +27,7 @@ class LongMap {
     LongMap& operator=(const LongMap&) = delete;
 
     const std::string& name() const { return head_.name; }
+    const LongHead& head() const { return head_; }
     uint64_t tokens() const { return head_.call.len_kv; }
     uint64_t rows() const { return head_.call.len_q; }
     const FoveaAttentionDesc& call() const { return head_.call; }

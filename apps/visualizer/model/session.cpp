@@ -12,7 +12,7 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr size_t kMostUndo = 200, kMostRunTimes = 120, kMostProblems = 200;
+constexpr size_t kMostRunTimes = 120, kMostProblems = 200;
 // Statistics of a stage are taken on this thread, between two frames.
 constexpr size_t kMostStatsValues = 16u << 20;
 constexpr size_t kHistogramBins = 64;
@@ -74,83 +74,14 @@ bool Stage::hidden(uint32_t head, uint64_t row, uint64_t column) const {
     return index < from.size() && std::isinf(from[index]) && from[index] < 0;
 }
 
-const Stage* KeptResult::find_stage(std::string_view name) const {
-    for (const Stage& stage : stages)
-        if (stage.name == name) return &stage;
-    return nullptr;
-}
-
-std::string KeptResult::title() const {
-    const std::string from =
-        settings.file ? std::filesystem::path(settings.file->path).filename().string() : settings.text;
-    return "level " + std::to_string(settings.level) + ", \xe2\x80\x9c" + from + "\xe2\x80\x9d";
-}
-
-uint64_t KeptResult::size_bytes() const {
-    uint64_t sum = run->input_bytes() + run->output_bytes() + run->workspace_bytes();
-    for (const auto& buffer : host_buffers) sum += buffer->size_bytes();
-    return sum;
-}
-
 Session::~Session() = default;
-
-void Session::keep_result() {
-    if (!complete() || !stats_done_ || dirty_) return;
-    drop_kept();
-    kept_ = std::make_unique<KeptResult>(
-        KeptResult{settings_, projected_.tokens, stages_, view.head, run_, host_buffers_});
-}
-
-void Session::drop_kept() {
-    if (!kept_) return;
-    for (const Stage& stage : kept_->stages) released.push_back(stage.buffer->handle());
-    retired_.push_back(std::move(kept_));
-}
-
-void Session::swap_kept() {
-    if (!kept_ || !complete() || !stats_done_ || dirty_) return;
-    const Settings kept = kept_->settings;
-    const uint32_t head = kept_->head;
-    keep_result();
-    view.head = head;
-    change(kept);
-}
-
-void Session::change(const Settings& settings, uint64_t gesture) {
-    if (settings == settings_) return;
-    if (gesture == 0 || gesture != last_gesture_) {
-        undo_.push_back(settings_);
-        if (undo_.size() > kMostUndo) undo_.erase(undo_.begin());
-    }
-    last_gesture_ = gesture;
-    redo_.clear();
-    settings_ = settings;
-    dirty_ = true;
-}
-
-void Session::undo() {
-    if (undo_.empty()) return;
-    redo_.push_back(settings_);
-    settings_ = undo_.back();
-    undo_.pop_back();
-    last_gesture_ = 0;
-    dirty_ = true;
-}
-
-void Session::redo() {
-    if (redo_.empty()) return;
-    undo_.push_back(settings_);
-    settings_ = redo_.back();
-    redo_.pop_back();
-    last_gesture_ = 0;
-    dirty_ = true;
-}
 
 Result<bool> Session::update(VkCommandBuffer cmd, double flops) {
     retired_.clear();
     if (dirty_) {
         dirty_ = false;
         problem_.clear();
+        if (wanted_head_) open_map(*std::exchange(wanted_head_, std::nullopt));
         if (!wanted_map_.empty())
             if (Result<void> r = open_wanted_map(); !r) report("map", r.error().text, true);
         if (map && map->follow(settings_, tiles_device())) map_buffers->clear(released);
@@ -158,6 +89,8 @@ Result<bool> Session::update(VkCommandBuffer cmd, double flops) {
         // A refused change keeps the last result on the screen, with the reason beside it.
         if (Result<void> r = rebuild(); !r) {
             problem_ = r.error().field + ": " + r.error().text;
+            if (r.error().code == FOVEA_OUT_OF_DEVICE_MEMORY)
+                tell("Out of device memory. " + problem_, false, true);
             report(r.error().field, r.error().text, true);
         }
         if (run_)
@@ -175,6 +108,7 @@ Result<bool> Session::update(VkCommandBuffer cmd, double flops) {
         // Counted first: what is drawn as complete has its ranges.
         if (updates_since_end_ < frames_in_flight_) ++updates_since_end_;
         if (complete()) collect_stats();
+        if (go_on_after_kept()) return true;
         return map_moves || !complete() || !stats_done_;
     }
     const Result<bool> advanced = run_->advance(cmd, flops);
@@ -277,12 +211,22 @@ GpuDevice* Session::tiles_device() const {
     const bool software = device_.facts().device_class == FOVEA_CLASS_CPU;
     const bool wanted =
         tiles_on_ == TilesOn::device || (tiles_on_ == TilesOn::automatic && !on_cpu_ && !software);
-    return wanted ? &device_ : nullptr;
+    return wanted && device_.has_vulkan() ? &device_ : nullptr;
 }
 
 void Session::compute_tiles_on(TilesOn where) {
     if (where == tiles_on_) return;
     tiles_on_ = where;
+    dirty_ = true;
+}
+
+void Session::show_refused_as_map() {
+    const bool from_file = settings_.file && settings_.mapping.kind != ImportKind::tables;
+    const Result<Projected> projected = from_file ? project_import(settings_) : project(settings_);
+    if (!projected) return report("map", projected.error().text, true);
+    wanted_head_ = long_head(*projected, std::min(view.head, uint32_t(projected->q.shape[1] - 1)));
+    wanted_head_->name = "head " + std::to_string(view.head + 1);
+    undo();
     dirty_ = true;
 }
 
@@ -329,7 +273,7 @@ const Stage* Session::find_stage(std::string_view name) const {
 }
 
 void Session::compute_on_cpu(bool on_cpu) {
-    if (on_cpu == on_cpu_) return;
+    if (on_cpu == on_cpu_ || !device_.has_vulkan()) return;
     on_cpu_ = on_cpu;
     dirty_ = true;
 }

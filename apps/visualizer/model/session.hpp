@@ -75,6 +75,26 @@ struct Problem {
 // software driver has only the processor's time, and the CPU backend uses that better.
 enum class TilesOn { automatic, device, processor };
 
+// A line over the panels that stays until it is closed: what happened to the program itself.
+struct Notice {
+    std::string text;
+    bool offers_processor = false, offers_map = false;
+};
+
+// All of a session that is not on its device: another one goes on from it.
+struct SessionCarry {
+    Settings settings;
+    std::vector<Settings> undo, redo;
+    ViewState view;
+    UiState ui;
+    std::vector<Problem> problems;
+    Theme theme = Theme::dark;
+    std::string restorable, stage;
+    TilesOn tiles_on = TilesOn::automatic;
+    std::optional<std::pair<Settings, uint32_t>> kept;
+    std::optional<LongHead> map;
+};
+
 class Session;
 // Characters of the session's text and tokens that are beyond Latin, Greek and mathematics.
 std::string rare_text(const Session& session);
@@ -84,7 +104,7 @@ class Session {
     // `frames_in_flight`: submissions after which update()'s caller has waited for a recorded one; 0 where
     // each call is waited for.
     Session(GpuDevice& device, bool on_cpu, int frames_in_flight = 0)
-        : device_(device), on_cpu_(on_cpu), frames_in_flight_(frames_in_flight) {}
+        : device_(device), on_cpu_(on_cpu || !device.has_vulkan()), frames_in_flight_(frames_in_flight) {}
     ~Session();
 
     const Settings& settings() const { return settings_; }
@@ -123,12 +143,17 @@ class Session {
     // and stays while undo, redo and changes go on. One at a time.
     void keep_result();
     void drop_kept();
+    // Computes what was kept once, keeps it, and then what the settings ask for.
+    void restore_kept(const Settings& kept, uint32_t head);
     // The kept settings become the present ones, a step of undo, and the present result the kept one.
     void swap_kept();
     const KeptResult* kept() const { return kept_.get(); }
     void show_kept_head(uint32_t head) {
         if (kept_) kept_->head = head;
     }
+
+    SessionCarry carry();
+    void take(SessionCarry carried);
 
     // The derivation of the picked cell, recomputed from q, k, v; none where the stage is not over keys.
     const std::optional<Derivation>& derivation();
@@ -141,6 +166,11 @@ class Session {
 
     // Opens a file of tensors; a refusal becomes a line of the Problems panel.
     bool open_file(const std::string& path);
+    void tell(std::string text, bool offers_processor = false, bool offers_map = false) {
+        notice = Notice{std::move(text), offers_processor, offers_map};
+    }
+    // Shows the shown head of the refused settings as a map, which keeps no matrices.
+    void show_refused_as_map();
     void report(std::string where, std::string text, bool error);
 
     // A long head to zoom into, beside the level's matrices; it is there from the next frame on.
@@ -159,6 +189,7 @@ class Session {
     ViewState view;
     UiState ui;
     std::vector<Problem> problems;
+    std::optional<Notice> notice;
     Theme theme = Theme::dark;
     bool wants_to_quit = false;
     std::string wanted_stage;    // shown once it is there, by its name in any case
@@ -168,6 +199,14 @@ class Session {
     std::vector<VkBuffer> released;
 
   private:
+    struct Restoring {  // what comes after the kept result
+        Settings settings;
+        ViewState view;
+        std::string stage;
+        uint32_t head = 0;
+    };
+    void end_restoring();
+    bool go_on_after_kept();
     Result<void> rebuild();
     void open_map(LongHead head);
     Result<void> open_wanted_map();
@@ -197,7 +236,9 @@ class Session {
     std::optional<Cell> derived_cell_;
     std::vector<HeadStats> head_stats_;
     bool stats_done_ = false;
+    std::optional<Restoring> restoring_;
     std::string wanted_map_;
+    std::optional<LongHead> wanted_head_;
     TilesOn tiles_on_ = TilesOn::automatic;
     std::optional<Derivation> map_derivation_;
     std::vector<double> run_seconds_;

@@ -6,7 +6,7 @@ namespace fovea::visualizer {
 namespace {
 
 constexpr float kTopHeight = 46, kStatusHeight = 30, kSideWidth = 300, kInspectorWidth = 372,
-                kBottomHeight = 184, kGap = 1;
+                kBottomHeight = 184, kNoticeHeight = 38, kGap = 1;
 
 void panel(const char* name, ImVec2 at, ImVec2 size, PanelContext& ui, void (*draw)(PanelContext&),
            ImGuiWindowFlags flags = 0) {
@@ -65,6 +65,28 @@ void draw_bottom(PanelContext& ui) {
     kPanels[size_t(session.ui.bottom)](ui);
 }
 
+// What happened to the program itself, and what can be done about it.
+void draw_notice(PanelContext& ui) {
+    Session& session = ui.session;
+    const Palette& colours = palette(session.theme);
+    ImGui::SetCursorPosY(5 * ui.scale);
+    ImGui::AlignTextToFramePadding();
+    ImGui::PushStyleColor(ImGuiCol_Text, colours.warning);
+    ImGui::TextUnformatted(session.notice->text.c_str());
+    ImGui::PopStyleColor();
+    const Notice notice = *session.notice;
+    if (notice.offers_processor && !session.on_cpu()) {
+        ImGui::SameLine(0, 12 * ui.scale);
+        if (ImGui::Button("Compute on the processor")) session.compute_on_cpu(true), session.notice.reset();
+    }
+    if (notice.offers_map) {
+        ImGui::SameLine(0, 12 * ui.scale);
+        if (ImGui::Button("Show as a map")) session.show_refused_as_map(), session.notice.reset();
+    }
+    ImGui::SameLine(ImGui::GetWindowWidth() - 40 * ui.scale);
+    if (ImGui::Button("\xc3\x97")) session.notice.reset();
+}
+
 }  // namespace
 
 bool tabs(const PanelContext& ui, std::span<const char* const> names, int& chosen) {
@@ -115,8 +137,14 @@ void draw_main_window(PanelContext& ui) {
     const ImVec2 size = ImGui::GetIO().DisplaySize;
     const float s = ui.scale, gap = kGap * s;
     ImGui::GetBackgroundDrawList()->AddRectFilled({0, 0}, size, palette(ui.session.theme).line);
-    const float top = kTopHeight * s, bottom = size.y - kStatusHeight * s;
+    float top = kTopHeight * s;
+    const float bottom = size.y - kStatusHeight * s;
     panel("top", {0, 0}, {size.x, top}, ui, draw_top_bar, ImGuiWindowFlags_NoScrollbar);
+    if (ui.session.notice) {
+        panel("notice", {0, top + gap}, {size.x, kNoticeHeight * s}, ui, draw_notice,
+              ImGuiWindowFlags_NoScrollbar);
+        top += gap + kNoticeHeight * s;
+    }
     if (ui.session.ready()) {
         // In a small window the middle keeps two fifths of the width and half of the height.
         const float left = std::min(kSideWidth * s, size.x * 0.28f);
