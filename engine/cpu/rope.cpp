@@ -17,17 +17,6 @@ void rope_rows(const FoveaRopeDesc& d, const FoveaHostBuffer* bindings, uint64_t
     rope_rows_of<float, float>(d, bindings, begin, end);
 }
 
-// Rows of equal types move their bits, NaN payloads included.
-void append_rows(const FoveaAppendDesc& d, const FoveaHostBuffer* bindings, uint64_t begin, uint64_t end) {
-    if (d.x_type == d.y_type) {
-        for (uint64_t row = begin; row < end; ++row) reference::append_row(d, bindings, row);
-    } else if (d.x_type == FOVEA_F16) {
-        append_rows_of<uint16_t, float>(d, bindings, begin, end);
-    } else {
-        append_rows_of<float, uint16_t>(d, bindings, begin, end);
-    }
-}
-
 }  // namespace fovea::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -37,7 +26,6 @@ HWY_AFTER_NAMESPACE();
 namespace fovea::cpu {
 
 decltype(Kernels::rope) rope_kernel_of(uint32_t target) { FOVEA_SELECT_TARGET(target, rope_rows) }
-decltype(Kernels::append) append_kernel_of(uint32_t target) { FOVEA_SELECT_TARGET(target, append_rows) }
 
 }  // namespace fovea::cpu
 #endif

@@ -1,5 +1,4 @@
-// Rows of rotary embeddings and of cache appends: a few numbers each, so that a call is a walk through
-// memory.
+// Rows of rotary embeddings: a few numbers each, so that a call is a walk through memory.
 #if defined(FOVEA_CPU_ROPE_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_ROPE_INL_HPP
 #undef FOVEA_CPU_ROPE_INL_HPP
@@ -7,7 +6,7 @@
 #define FOVEA_CPU_ROPE_INL_HPP
 #endif
 
-#include "cpu/simd_inl.hpp"
+#include "cpu/convert_row_inl.hpp"
 #include "reference/operation_loops.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -59,13 +58,6 @@ HWY_INLINE void rotate_neighbours(const X* x, const float* cos, const float* sin
 }
 
 template <class X, class Y>
-HWY_INLINE void convert_row(const X* from, size_t count, Y* to) {
-    size_t e = 0;
-    for (; e + kLanes <= count; e += kLanes) store_row(load_row(from + e), to + e);
-    for (; e < count; ++e) store_one(load_one(from + e), to + e);
-}
-
-template <class X, class Y>
 void rope_rows_of(const FoveaRopeDesc& d, const FoveaHostBuffer* bindings, uint64_t begin, uint64_t end) {
     const size_t pairs = d.rotary_dim / 2;
     const auto* cos = static_cast<const float*>(bindings[FOVEA_BIND_COS].data);
@@ -81,18 +73,6 @@ void rope_rows_of(const FoveaRopeDesc& d, const FoveaHostBuffer* bindings, uint6
         else
             rotate_halves(x, cos + angles, sin + angles, pairs, y);
         convert_row(x + d.rotary_dim, d.dim - d.rotary_dim, y + d.rotary_dim);
-    }
-}
-
-template <class X, class Y>
-void append_rows_of(const FoveaAppendDesc& d, const FoveaHostBuffer* bindings, uint64_t begin, uint64_t end) {
-    for (uint64_t row = begin; row < end; ++row) {
-        const reference::RowIndex at = reference::split_row(row, d.heads, d.len);
-        const int64_t x = reference::first_element(d.x_strides, at),
-                      y = reference::cache_row(d, bindings, at);
-        if (y < 0) continue;
-        convert_row(static_cast<const X*>(bindings[FOVEA_BIND_X].data) + x, d.dim,
-                    static_cast<Y*>(bindings[FOVEA_BIND_Y].data) + y);
     }
 }
 

@@ -31,13 +31,13 @@ Bytes expected_cache(const FoveaAppendDesc& given, const Buffers& buffers) {
 TEST(Append, writes_the_rows_that_it_should_and_no_other) {
     for_cases(200, [](Random& random) {
         const FoveaAppendDesc d = random_append(random, 90);
-        const FoveaPlanInfo info = plan_of(foveaPlanAppend, d, facts_of(0, 1)).info();
+        const FoveaPlanInfo info = plan_of(foveaPlanAppend, d, cpu_device(1)).info();
         const Buffers buffers = random_buffers(random, info, d.x_type, FOVEA_F32);
         const Bytes expected = expected_cache(d, buffers);
         const uint64_t shuffle = random.next();
         for (const uint32_t target : runnable_targets()) {
             SCOPED_TRACE(foveaCpuTargetName(target));
-            const Plan plan = plan_of(foveaPlanAppend, d, facts_of(target, 3));
+            const Plan plan = plan_of(foveaPlanAppend, d, cpu_device(3, target));
             EXPECT_TRUE(run(plan, buffers, 1) == expected);
             EXPECT_TRUE(run(plan, buffers, 3, shuffle) == expected);
         }

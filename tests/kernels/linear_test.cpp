@@ -47,7 +47,7 @@ struct Oracle {
     Oracle(const FoveaLinearDesc& given, const Buffers& buffers) : d(given) {
         d.kernel = FOVEA_KERNEL_REFERENCE;
         d.y_type = FOVEA_F32;
-        const Plan plan = plan_of(foveaPlanLinear, d, facts_of(0, 1));
+        const Plan plan = plan_of(foveaPlanLinear, d, cpu_device(1));
         Buffers wide = buffers;
         wide[FOVEA_BIND_Y].assign(plan.info().binding_bytes[FOVEA_BIND_Y], std::byte{0xff});
         exact = run(plan, wide, 1);
@@ -87,18 +87,18 @@ TEST(Linear, meets_float64_on_every_instruction_set_and_any_number_of_threads) {
     double worst = 0;
     for_cases(kCases, [&](Random& random) {
         const FoveaLinearDesc d = random_linear(random);
-        const FoveaPlanInfo info = plan_of(foveaPlanLinear, d, facts_of(0, 1)).info();
+        const FoveaPlanInfo info = plan_of(foveaPlanLinear, d, cpu_device(1)).info();
         const Buffers buffers = random_buffers(random, info, d.x_type, d.w_type);
         const Oracle oracle(d, buffers);
         const uint64_t shuffle = random.next();
         const uint32_t workers = 2 + uint32_t(random.below(6));
         for (const uint32_t target : runnable_targets()) {
             SCOPED_TRACE(foveaCpuTargetName(target));
-            const Bytes got = run(plan_of(foveaPlanLinear, d, facts_of(target, 1)), buffers, 1);
+            const Bytes got = run(plan_of(foveaPlanLinear, d, cpu_device(1, target)), buffers, 1);
             worst = std::max(worst, oracle.worst_share(got, d.y_type));
             EXPECT_LE(oracle.worst_share(got, d.y_type), 1.0);
             expect_gaps(d, got);
-            const Plan cut_for_many = plan_of(foveaPlanLinear, d, facts_of(target, workers));
+            const Plan cut_for_many = plan_of(foveaPlanLinear, d, cpu_device(workers, target));
             EXPECT_TRUE(run(cut_for_many, buffers, workers, shuffle) == got) << workers << " workers";
         }
     });
@@ -111,7 +111,7 @@ TEST(Linear, plain_kernel_is_a_chain_in_plain_order) {
         d.kernel = FOVEA_KERNEL_PLAIN;
         d.x_type = d.w_type = d.y_type = FOVEA_F32;
         d.has_bias = 0, d.x_row_stride = d.w_row_stride = d.y_row_stride = 0, d.weight_is_in_out = 0;
-        const Plan plan = plan_of(foveaPlanLinear, d, facts_of(0, 1));
+        const Plan plan = plan_of(foveaPlanLinear, d, cpu_device(1));
         const Buffers buffers = random_buffers(random, plan.info(), FOVEA_F32, FOVEA_F32);
         const Bytes got = run(plan, buffers, 1);
         for (uint64_t row = 0; row < d.rows; ++row) {
@@ -133,7 +133,7 @@ TEST(Linear, a_plan_for_another_processor_is_refused_at_the_run) {
     const std::vector<uint32_t> here = runnable_targets();
     for (uint32_t id = 1; std::string(foveaCpuTargetName(id)) != "unknown"; ++id) {
         if (std::find(here.begin(), here.end(), id) != here.end()) continue;
-        const Plan plan = plan_of(foveaPlanLinear, d, facts_of(id, 1));
+        const Plan plan = plan_of(foveaPlanLinear, d, cpu_device(1, id));
         const FoveaPlanInfo info = plan.info();
         Random random(1);
         Buffers buffers = random_buffers(random, info, FOVEA_F32, FOVEA_F32);

@@ -40,15 +40,6 @@ void fill_numbers(Random& random, FoveaDtype type, Bytes& out) {
 
 }  // namespace
 
-FoveaDeviceFacts facts_of(uint32_t target, uint32_t workers) {
-    FoveaDeviceFacts facts{};
-    facts.struct_size = sizeof facts;
-    facts.backend = FOVEA_BACKEND_CPU;
-    facts.cpu_threads = workers;
-    facts.cpu_target = target;
-    return facts;
-}
-
 std::vector<uint32_t> runnable_targets() {
     std::vector<uint32_t> targets;
     FoveaLinearDesc d{};
@@ -57,7 +48,7 @@ std::vector<uint32_t> runnable_targets() {
     Buffers buffers;
     for (const uint32_t binding : {FOVEA_BIND_X, FOVEA_BIND_WEIGHT, FOVEA_BIND_Y}) buffers[binding].resize(4);
     for (uint32_t id = 1; strcmp(foveaCpuTargetName(id), "unknown") != 0; ++id) {
-        const Plan plan = plan_of(foveaPlanLinear, d, facts_of(id, 1));
+        const Plan plan = plan_of(foveaPlanLinear, d, cpu_device(1, id));
         std::vector<std::byte> workspace(plan.info().workspace_bytes + 64);
         FoveaHostBuffer bound[FOVEA_BIND_COUNT] = {};
         for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) bound[i] = {buffers[i].data(), buffers[i].size()};

@@ -1,6 +1,7 @@
 // Rope, linear and append on the CPU: random descriptions, buffers with guards, runs on any instruction set.
 #pragma once
 
+#include "support/cpu_device.hpp"
 #include "support/random_operation.hpp"
 
 #include <fovea/fovea.hpp>
@@ -20,8 +21,6 @@ using Buffers = std::array<Bytes, FOVEA_BIND_COUNT>;
 
 // Instruction sets that this build has and this machine runs.
 std::vector<uint32_t> runnable_targets();
-
-FoveaDeviceFacts facts_of(uint32_t target, uint32_t workers);
 
 template <class Desc>
 Plan plan_of(FoveaResult (*make)(const FoveaDeviceFacts*, const Desc*, const FoveaHostAllocator*, FoveaPlan*,

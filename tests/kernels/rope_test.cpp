@@ -34,17 +34,17 @@ void compare(const Bytes& got, const Bytes& expected, FoveaDtype type) {
 TEST(Rope, meets_float64_on_every_instruction_set_and_any_number_of_threads) {
     for_cases(200, [](Random& random) {
         FoveaRopeDesc d = random_rope(random);
-        const FoveaPlanInfo info = plan_of(foveaPlanRope, d, facts_of(0, 1)).info();
+        const FoveaPlanInfo info = plan_of(foveaPlanRope, d, cpu_device(1)).info();
         const Buffers buffers = random_buffers(random, info, d.x_type, FOVEA_F32);
         FoveaRopeDesc reference = d;
         reference.kernel = FOVEA_KERNEL_REFERENCE;
-        const Bytes exact = run(plan_of(foveaPlanRope, reference, facts_of(0, 1)), buffers, 1);
+        const Bytes exact = run(plan_of(foveaPlanRope, reference, cpu_device(1)), buffers, 1);
         const uint64_t shuffle = random.next();
         for (const uint32_t target : runnable_targets()) {
             SCOPED_TRACE(foveaCpuTargetName(target));
-            const Bytes got = run(plan_of(foveaPlanRope, d, facts_of(target, 1)), buffers, 1);
+            const Bytes got = run(plan_of(foveaPlanRope, d, cpu_device(1, target)), buffers, 1);
             compare(got, exact, d.y_type);
-            EXPECT_TRUE(run(plan_of(foveaPlanRope, d, facts_of(target, 3)), buffers, 3, shuffle) == got);
+            EXPECT_TRUE(run(plan_of(foveaPlanRope, d, cpu_device(3, target)), buffers, 3, shuffle) == got);
         }
     });
 }
@@ -56,7 +56,7 @@ TEST(Rope, runs_in_place) {
         d.y_type = d.x_type, d.y_strides = d.x_strides;
         for (const uint32_t target : runnable_targets()) {
             SCOPED_TRACE(foveaCpuTargetName(target));
-            const Plan plan = plan_of(foveaPlanRope, d, facts_of(target, 1));
+            const Plan plan = plan_of(foveaPlanRope, d, cpu_device(1, target));
             Buffers buffers = random_buffers(random, plan.info(), d.x_type, FOVEA_F32);
             buffers[FOVEA_BIND_Y] = buffers[FOVEA_BIND_X];  // the same bytes in the gaps
             const Bytes apart = run(plan, buffers, 1);

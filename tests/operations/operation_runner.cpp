@@ -1,5 +1,6 @@
 #include "operations/operation_runner.hpp"
 
+#include "support/cpu_device.hpp"
 #include "support/guarded_buffer.hpp"
 #include "support/random.hpp"
 #include "support/threads.hpp"
@@ -19,18 +20,9 @@ Error damaged(uint32_t binding, const char* what) {
     return Error{FOVEA_INVALID_ARGUMENT, "binding " + std::to_string(binding), what};
 }
 
-FoveaDeviceFacts cpu_facts_for(uint32_t target, uint32_t workers) {
-    FoveaDeviceFacts facts{};
-    facts.struct_size = sizeof facts;
-    facts.backend = FOVEA_BACKEND_CPU;
-    facts.cpu_threads = workers;
-    facts.cpu_target = target;
-    return facts;
-}
-
 class CpuRunner : public OperationRunner {
   public:
-    CpuRunner(std::string name, uint32_t target) : name_(std::move(name)), facts_(cpu_facts_for(target, 3)) {}
+    CpuRunner(std::string name, uint32_t target) : name_(std::move(name)), facts_(cpu_device(3, target)) {}
     const std::string& name() const override { return name_; }
     const FoveaDeviceFacts& facts() const override { return facts_; }
 
@@ -136,7 +128,7 @@ class VulkanRunner : public OperationRunner {
 
 // A plan that every backend can make, to see whether this processor runs a target.
 bool runs_here(uint32_t target, std::string& why) {
-    const FoveaDeviceFacts facts = cpu_facts_for(target, 1);
+    const FoveaDeviceFacts facts = cpu_device(1, target);
     FoveaLinearDesc d{};
     d.struct_size = sizeof d;
     d.n_in = d.n_out = d.rows = 1;

@@ -1,5 +1,7 @@
 // A window is a loop bound: what lies outside costs nothing. Counted in the plans, for every kind of device
 // and every kernel that takes the problem.
+#include "support/cpu_device.hpp"
+
 #include <fovea/runtime.hpp>
 
 #include <gtest/gtest.h>
@@ -8,14 +10,6 @@
 
 namespace fovea::test {
 namespace {
-
-FoveaDeviceFacts cpu_device() {
-    FoveaDeviceFacts facts{};
-    facts.struct_size = sizeof facts;
-    facts.backend = FOVEA_BACKEND_CPU;
-    facts.cpu_threads = 2;
-    return facts;
-}
 
 // A GPU with what Vulkan 1.2 guarantees, and float16 storage.
 FoveaDeviceFacts vulkan_device(FoveaDeviceClass device_class) {
@@ -39,7 +33,7 @@ struct Device {
     FoveaDeviceFacts facts;
 };
 std::vector<Device> devices() {
-    return {{"cpu", cpu_device()},
+    return {{"cpu", cpu_device(2)},
             {"software Vulkan", vulkan_device(FOVEA_CLASS_CPU)},
             {"integrated", vulkan_device(FOVEA_CLASS_INTEGRATED)},
             {"discrete", vulkan_device(FOVEA_CLASS_DISCRETE)}};

@@ -1,6 +1,7 @@
 // Map tiles as plans on Vulkan: slices cover every pixel once, stay within their budget and the device's
 // descriptors, and none is cut where that would need half a pixel.
 #include "shaders/planned.hpp"
+#include "shaders/windows.hpp"
 
 #include "plan/vulkan_shaders.hpp"
 #include "shaders/interface.h"
@@ -52,18 +53,6 @@ std::vector<TileCase> tile_cases() {
     };
 }
 
-void check_windows(const FoveaDispatch& d, const TileCase& c, const FoveaPlanInfo& info) {
-    for (uint32_t i = 0; i < d.binding_count; ++i) {
-        const FoveaDispatchBinding& b = d.bindings[i];
-        const uint64_t bytes =
-            b.source == FOVEA_BIND_COUNT ? info.workspace_bytes : info.binding_bytes[b.source];
-        EXPECT_EQ(b.offset % c.facts.storage_offset_alignment, 0u);
-        EXPECT_GT(b.size, 0u);
-        EXPECT_LE(b.size, c.facts.max_storage_range);
-        EXPECT_LE(b.offset + b.size, bytes) << "slot " << b.slot;
-    }
-}
-
 TEST(MapTilePlan, slices_cover_every_pixel_once) {
     for (const TileCase& c : tile_cases()) {
         SCOPED_TRACE(c.name);
@@ -77,7 +66,7 @@ TEST(MapTilePlan, slices_cover_every_pixel_once) {
         for (uint64_t slice = 0; slice < slices; ++slice) {
             const std::vector<FoveaDispatch> all = dispatches_of(*plan, slice);
             ASSERT_FALSE(all.empty());
-            for (const FoveaDispatch& d : all) check_windows(d, c, info);
+            for (const FoveaDispatch& d : all) expect_windows_within(d, info, c.facts);
             const auto push = push_of<shader::MapPush>(all.back());
             const uint32_t x0 = push.origin & 0xffff, columns = push.extent & 0xffff,
                            rows = push.extent >> 16;

@@ -1,6 +1,7 @@
 // Plans as data: slices cover every row once, windows lie inside their buffers and lead to the right 64-bit
 // addresses, limits hold, equal questions give equal answers.
 #include "shaders/planned.hpp"
+#include "shaders/windows.hpp"
 
 #include "plan/vulkan_shaders.hpp"
 #include "shaders/interface.h"
@@ -60,24 +61,6 @@ Result<Plan> plan_of(const PlanCase& c) { return plan_attention(c.facts, c.desc)
 
 shader::SliceView slice_view(const FoveaDispatch& d) { return push_of<shader::SliceView>(d); }
 
-void check_windows(const FoveaDispatch& d, const PlanCase& c, const FoveaPlanInfo& info) {
-    for (uint32_t i = 0; i < d.binding_count; ++i) {
-        const FoveaDispatchBinding& b = d.bindings[i];
-        const uint64_t bytes =
-            b.source == FOVEA_BIND_COUNT ? info.workspace_bytes : info.binding_bytes[b.source];
-        EXPECT_EQ(b.offset % c.facts.storage_offset_alignment, 0u);
-        EXPECT_GT(b.size, 0u);
-        EXPECT_LE(b.size, c.facts.max_storage_range);
-        EXPECT_LE(b.offset + b.size, bytes) << "slot " << b.slot << " of " << foveaShaderName(d.shader);
-        if (b.source == FOVEA_BIND_COUNT) continue;
-        EXPECT_EQ(b.written != 0, (info.output_mask >> b.source & 1) != 0) << "slot " << b.slot;
-    }
-    for (int i = 0; i < 3; ++i) {
-        EXPECT_GE(d.groups[i], 1u);
-        EXPECT_LE(d.groups[i], c.facts.max_workgroup_count[i]);
-    }
-}
-
 TEST(Slices, cover_every_row_once) {
     for (const PlanCase& c : plan_cases()) {
         SCOPED_TRACE(c.name);
@@ -97,7 +80,7 @@ TEST(Slices, cover_every_row_once) {
                         ++seen[((v.first_batch + b) * c.desc.heads_q + v.first_head + h) * c.desc.len_q +
                                v.first_row + i];
             for (const FoveaDispatch& d : all) {
-                check_windows(d, c, info);
+                expect_windows_within(d, info, c.facts);
                 EXPECT_EQ(memcmp(&v, d.push, sizeof v), 0) << "all dispatches of a slice see the same part";
             }
         }
@@ -184,7 +167,7 @@ TEST(Slices, lead_to_64_bit_addresses) {
                 for (uint64_t n = 0; n <= 64; ++n) {
                     const uint64_t slice = (info.slice_count - 1) * n / 64;
                     const std::vector<FoveaDispatch> all = dispatches_of(*plan, slice);
-                    for (const FoveaDispatch& d : all) check_windows(d, c, info);
+                    for (const FoveaDispatch& d : all) expect_windows_within(d, info, c.facts);
                     const auto scores = push_of<shader::ScoresPush>(all[0]);
                     const shader::SliceView& v = scores.slice;
                     const uint64_t b = all[0].groups[2] / v.heads - 1, h = v.heads - 1, i = v.rows - 1;

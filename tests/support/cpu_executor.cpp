@@ -1,5 +1,6 @@
 #include "support/cpu_executor.hpp"
 
+#include "support/cpu_device.hpp"
 #include "support/guarded_buffer.hpp"
 #include "support/random.hpp"
 #include "support/threads.hpp"
@@ -62,14 +63,6 @@ class RunBuffers {
     FoveaHostBuffer host_[FOVEA_BIND_COUNT] = {};
 };
 
-FoveaDeviceFacts facts_for(uint32_t workers) {
-    FoveaDeviceFacts facts{};
-    facts.struct_size = sizeof facts;
-    facts.backend = FOVEA_BACKEND_CPU;
-    facts.cpu_threads = workers;
-    return facts;
-}
-
 // Slice numbers in a random order, a quarter of them twice.
 std::vector<uint64_t> shuffled_slices(uint64_t count, uint64_t seed) {
     Random random(seed);
@@ -102,7 +95,7 @@ class CpuExecutor : public Executor {
         return desc;
     }
     FoveaDeviceFacts facts(const ExecuteOptions& options) const {
-        FoveaDeviceFacts facts = facts_for(options.workers);
+        FoveaDeviceFacts facts = cpu_device(options.workers);
         if (choice_.force_target) facts.cpu_target = choice_.target;
         return facts;
     }
@@ -161,7 +154,7 @@ std::unique_ptr<Executor> make_cpu_executor(std::string name, const CpuChoice& c
 Result<FoveaPlanInfo> plan_info(const FoveaAttentionDesc& given) {
     FoveaAttentionDesc desc = given;
     desc.kernel = FOVEA_KERNEL_REFERENCE;
-    Result<Plan> plan = plan_attention(facts_for(1), desc);
+    Result<Plan> plan = plan_attention(cpu_device(1), desc);
     if (!plan) return plan.error();
     return plan->info();
 }

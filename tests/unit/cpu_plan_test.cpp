@@ -1,5 +1,6 @@
 // How the CPU planner cuts work, as tables; and that neither threads nor their number change a bit.
 #include "plan/plan.hpp"
+#include "support/cpu_device.hpp"
 #include "support/threads.hpp"
 
 #include <fovea/fovea.hpp>
@@ -16,11 +17,7 @@ namespace {
 constexpr uint32_t kAvx2 = 3, kAvx512 = 4;
 
 FoveaDeviceFacts facts_of(uint32_t threads, uint32_t target) {
-    FoveaDeviceFacts facts{};
-    facts.struct_size = sizeof facts;
-    facts.backend = FOVEA_BACKEND_CPU;
-    facts.cpu_threads = threads;
-    facts.cpu_target = target;
+    FoveaDeviceFacts facts = cpu_device(threads, target);
     facts.l2_bytes = 1 << 20;
     return facts;
 }

@@ -1,5 +1,7 @@
 // Every way in which a description can be wrong: the code, the field that the message names, and that nothing
 // came of the call.
+#include "support/cpu_device.hpp"
+
 #include <fovea/fovea.hpp>
 
 #include <gtest/gtest.h>
@@ -11,18 +13,12 @@
 
 namespace {
 
+using fovea::test::cpu_device;
+
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr uint64_t k2_27 = uint64_t{1} << 27, k2_30 = uint64_t{1} << 30, k2_31 = uint64_t{1} << 31,
                    k2_32 = uint64_t{1} << 32;
-
-FoveaDeviceFacts cpu() {
-    FoveaDeviceFacts facts{};
-    facts.struct_size = sizeof facts;
-    facts.backend = FOVEA_BACKEND_CPU;
-    facts.cpu_threads = 2;
-    return facts;
-}
 
 FoveaAttentionDesc good() {
     FoveaAttentionDesc d = foveaAttentionDesc();
@@ -252,7 +248,7 @@ void expect_diag(const FoveaDiag& diag, FoveaResult code, const char* field) {
 
 template <size_t N>
 void expect_refusals(const BadAttention (&table)[N], bool known_without_device) {
-    const FoveaDeviceFacts facts = cpu();
+    const FoveaDeviceFacts facts = cpu_device(2);
     for (const BadAttention& bad : table) {
         SCOPED_TRACE(bad.what);
         FoveaAttentionDesc desc = good();
@@ -274,7 +270,7 @@ void expect_refusals(const BadAttention (&table)[N], bool known_without_device) 
 }
 
 TEST(Refusal, the_good_description_is_good) {
-    const FoveaDeviceFacts facts = cpu();
+    const FoveaDeviceFacts facts = cpu_device(2);
     const FoveaAttentionDesc desc = good();
     fovea::Diag diag;
     EXPECT_EQ(foveaCheckAttention(&facts, &desc, &diag), FOVEA_OK) << diag.text;
@@ -287,7 +283,7 @@ TEST(Refusal, packing_and_paging) { expect_refusals(kStorage, true); }
 TEST(Refusal, what_only_a_device_can_tell) { expect_refusals(kBackend, false); }
 
 TEST(Refusal, null_and_foreign_arguments) {
-    const FoveaDeviceFacts facts = cpu();
+    const FoveaDeviceFacts facts = cpu_device(2);
     const FoveaAttentionDesc desc = good();
     FoveaPlan plan = nullptr;
     fovea::Diag diag;
@@ -335,14 +331,14 @@ TEST(Refusal, an_older_struct_has_zeros_for_its_missing_tail) {
     desc.workspace_limit = 1;  // would be refused
     desc.kernel = FOVEA_KERNEL_REFERENCE;
     desc.struct_size = offsetof(FoveaAttentionDesc, workspace_limit);
-    const FoveaDeviceFacts facts = cpu();
+    const FoveaDeviceFacts facts = cpu_device(2);
     fovea::Diag diag;
     EXPECT_EQ(foveaCheckAttention(&facts, &desc, &diag), FOVEA_OK) << diag.text;
 }
 
 // Sizes on both sides of what 27, 31 and 32 bits hold come out exact; nothing wraps.
 TEST(Refusal, sizes_around_powers_of_two_are_exact) {
-    FoveaDeviceFacts facts = cpu();
+    FoveaDeviceFacts facts = cpu_device(2);
     for (const uint64_t bytes : {k2_27, k2_31, k2_32, uint64_t{1} << 40}) {
         for (const int64_t step : {-1, 0, 1}) {
             FoveaAttentionDesc d = foveaAttentionDesc();
