@@ -48,6 +48,7 @@ constexpr OptionSpec kEngineOptions[] = {
     {"--backend", "auto|cpu|vulkan|reference", "auto: Vulkan on a hardware device, else the CPU"},
     {"--device", "N|NAME", "a device by its number in `fovea devices`, or by a part of its name"},
     {"--threads", "N", "CPU threads; default one for each processor"},
+    {"--tuning", "FILE", "what `fovea bench --tune` measured on this Vulkan device"},
 };
 
 constexpr OutputName kOutputs[] = {
@@ -192,6 +193,8 @@ Result<EngineOptions> engine_options(const Arguments& a) {
     if (!threads) return threads.error();
     if (*threads > 4096) return bad("--threads", "the limit is 4096");
     options.cpu_threads = uint32_t(*threads);
+    if (a.has("--tuning") && a.text("--tuning").empty()) return bad("--tuning", "a file is needed");
+    options.tuning_file = a.text("--tuning");
     return options;
 }
 

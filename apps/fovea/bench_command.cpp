@@ -3,6 +3,7 @@
 #include "arguments.hpp"
 #include "bench_cases.hpp"
 #include "bench_peak.hpp"
+#include "bench_tune.hpp"
 #include "bench_vulkan.hpp"
 #include "json.hpp"
 
@@ -276,7 +277,8 @@ Result<std::vector<Row>> run_all(const Choice& choice) {
 void print_usage() {
     std::printf(
         "usage: fovea bench [cpu] [options]\n       fovea bench vulkan [options]   (--help lists "
-        "them)\n\nAttention on the CPU. Work counts 4*B*H*Lq*Lkv*D FLOP, half "
+        "them)\n       fovea bench --tune --out FILE [options]   (--help lists them)\n\nAttention on the "
+        "CPU. Work counts 4*B*H*Lq*Lkv*D FLOP, half "
         "of that "
         "for a causal call, and K and V once.\nEach share is against the multiply-add peak or the read "
         "bandwidth "
@@ -287,6 +289,7 @@ void print_usage() {
 }  // namespace
 
 int bench_command(Words words) {
+    if (!words.empty() && words[0] == "--tune") return bench_tune_command(words.subspan(1));
     if (!words.empty() && words[0] == "vulkan") return bench_vulkan_command(words.subspan(1));
     if (!words.empty() && words[0] == "cpu") words = words.subspan(1);
     const Result<Arguments> arguments = Arguments::parse(words, kOptions);

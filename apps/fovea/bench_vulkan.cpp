@@ -17,13 +17,16 @@ namespace {
 
 constexpr OptionSpec kOptions[] = {
     {"--device", "N|NAME", "a device by its number in `fovea devices`, or by a part of its name"},
-    {"--suite", "NAMES", "by comma: prefill, decode, fused, window, splits (default: all)"},
+    {"--suite", "NAMES", "by comma: prefill, decode, fused, window, splits, mask (default: all)"},
     {"--longest", "L",
      "leave out cases with more keys (default: 2048, of decode 32768, on a software driver)"},
     {"--seconds", "S", "time for each row (default 0.5)"},
+    {"--tuning", "FILE", "what `fovea bench --tune` measured on this device"},
     {"--json", "FILE", "also writes the rows there"},
     {"--help", "", "this text"},
 };
+
+enum class MaskKind { none, random, blocks };
 
 struct Case {
     std::string suite, name;
@@ -36,6 +39,8 @@ struct Case {
     FoveaKernel kernel;
     bool one_core;  // planned for a device of one core: keys are not split
     bool reads;     // the limit is reading k and v, not arithmetic
+    MaskKind mask = MaskKind::none;
+    FoveaMaskMap map = FOVEA_MASK_MAP_AUTO;
 };
 
 struct Row {
@@ -75,6 +80,13 @@ std::vector<Case> all_cases() {
         cases.push_back({"window", "256 to the left, causal", 4, 4, len, len, 64, FOVEA_F32, true, 256,
                          FOVEA_KERNEL_FLASH, false, false});
     }
+    for (const MaskKind mask : {MaskKind::random, MaskKind::blocks})
+        for (const FoveaMaskMap map : {FOVEA_MASK_MAP_NEVER, FOVEA_MASK_MAP_ALWAYS})
+            cases.push_back({"mask",
+                             std::string(mask == MaskKind::random ? "half of all keys" : "1 of 4 blocks") +
+                                 (map == FOVEA_MASK_MAP_ALWAYS ? ", map" : ", no map"),
+                             4, 4, 2048, 2048, 64, FOVEA_F32, false, -1, FOVEA_KERNEL_FLASH, false, false,
+                             mask, map});
     for (const bool one_core : {false, true})
         cases.push_back({"splits", one_core ? "one for all keys" : "as planned", 1, 1, 1, 32768, 128,
                          FOVEA_F32, false, -1, FOVEA_KERNEL_FLASH, one_core, true});
@@ -95,6 +107,7 @@ FoveaAttentionDesc describe(const Case& c) {
         call.desc.flags |= FOVEA_FLAG_WINDOW;
         call.desc.window_left = c.window, call.desc.window_right = -1;
     }
+    if (c.mask != MaskKind::none) call.desc.mask.present = 1, call.desc.mask.type = FOVEA_U8;
     return call.desc;
 }
 
@@ -117,6 +130,7 @@ class Bench {
         // What splits are for shows in the time on the wall alone.
         const bool software = facts.device_class == FOVEA_CLASS_CPU && c.suite != "splits";
         if (c.one_core) facts.core_count = 1;
+        if (c.map != FOVEA_MASK_MAP_AUTO) facts.mask_map = c.map;
         Result<Plan> plan = plan_attention(facts, describe(c));
         if (!plan) return plan.error();
         const FoveaPlanInfo info = plan->info();
@@ -132,7 +146,8 @@ class Bench {
             if (!(info.binding_mask >> i & 1)) continue;
             Result<DeviceBuffer> buffer = engine_.buffer(info.binding_bytes[i]);
             if (!buffer) return buffer.error();
-            if (Result<void> r = fill(*buffer, c.type); !r) return r.error();
+            const Result<void> filled = i == FOVEA_BIND_MASK ? fill_mask(*buffer, c) : fill(*buffer, c.type);
+            if (!filled) return filled.error();
             row.device_bytes += info.binding_bytes[i];
             kept.push_back(std::move(*buffer));
             buffers[i] = &kept.back();
@@ -166,6 +181,17 @@ class Bench {
                 type == FOVEA_F16 ? (bits & 0x83ff83ffu) | 0x38003800u : (bits & 0x807fffffu) | 0x3f000000u;
         }
         return buffer.upload(std::as_bytes(std::span(words)));
+    }
+
+    // For all heads: every second key at random, or one of four blocks of 128 x 128.
+    static Result<void> fill_mask(DeviceBuffer& buffer, const Case& c) {
+        std::mt19937 random(6);
+        std::vector<uint8_t> shown(buffer.size_bytes());
+        for (uint64_t n = 0; n < shown.size(); ++n) {
+            const uint64_t i = n / c.len_kv / 128, j = n % c.len_kv / 128;
+            shown[n] = c.mask == MaskKind::random ? random() >> 31 : (i * 3 + j) % 4 == 0;
+        }
+        return buffer.upload(std::as_bytes(std::span(shown)));
     }
 
     Engine& engine_;
@@ -219,7 +245,8 @@ Result<Choice> choose(const Arguments& a) {
         choice.engine.device = int(*number);
     }
     choice.suites = a.text("--suite");
-    constexpr std::string_view known[] = {"prefill", "decode", "fused", "window", "splits"};
+    choice.engine.tuning_file = a.text("--tuning");
+    constexpr std::string_view known[] = {"prefill", "decode", "fused", "window", "splits", "mask"};
     for (const std::string_view name : split(choice.suites, ','))
         if (!name.empty() && std::find(std::begin(known), std::end(known), name) == std::end(known))
             return Error{FOVEA_INVALID_ARGUMENT, "--suite", "no suite is called " + std::string(name)};
@@ -278,7 +305,8 @@ int bench_vulkan_command(Words words) {
         std::printf(
             "usage: fovea bench vulkan [options]\n\nAttention on one Vulkan device. Work counts "
             "4*B*H*Lq*Lkv*D FLOP, half of that for a causal call and\nonly the keys that are seen in a "
-            "window; of decode the bytes of K and V, once. Each share is against the\nfloat32 multiply-adds "
+            "window, all keys under a mask; of decode the bytes of K and V, once. Each share is against "
+            "the\nfloat32 multiply-adds "
             "or the copied bytes (read and written) per second of kernels that do nothing else,\nmeasured "
             "just before in the same process. Of a software driver all times are processor time, of all "
             "threads together. Clocks are the driver's choice: compare shares, not "

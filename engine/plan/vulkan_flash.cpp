@@ -42,8 +42,11 @@ uint32_t column_quads_for(uint64_t threads, uint32_t dim_v) {
 // Of a window a block of keys should span no more than half, so that its ragged ends cost no more than half
 // again; as long as the threads still hold all columns, or every score would be computed twice.
 uint32_t threads_for(const FoveaPlan_T& plan, bool software) {
-    if (software) return kSoftwareThreads;
     constexpr uint32_t most = shader::kFlashMaxThreads;
+    // Of wide values fewer threads would take another workgroup, which computes the scores again.
+    if (software)
+        return plan.problem.dim_v <= 4 * kSoftwareThreads * shader::kFlashMaxColumnQuads ? kSoftwareThreads
+                                                                                         : most;
     const uint64_t keys = keys_of_rows(plan.problem, plan.vulkan.visible, 1);
     const bool narrow = keys < plan.vulkan.visible.key_limit && keys < uint64_t{2} * 4 * most;
     return narrow && plan.problem.dim_v <= 4 * (most / 2) * shader::kFlashMaxColumnQuads ? most / 2 : most;

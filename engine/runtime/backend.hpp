@@ -45,6 +45,9 @@ std::vector<DeviceInfo> list_vulkan_devices(Detail detail, std::string& note);
 // `number` as in DeviceInfo.
 Result<std::unique_ptr<Backend>> open_vulkan_backend(uint32_t number, bool validation);
 
+// EngineOptions::tuning_file on a device that was just opened.
+Result<void> tune_from_file(const std::string& file, DeviceInfo& device);
+
 // The slices of a run in the order wanted.
 std::vector<uint64_t> slice_order(uint64_t count, uint64_t shuffle_seed);
 

@@ -11,6 +11,7 @@ using runtime::Memory;
 
 struct Engine::State {
     std::unique_ptr<Backend> backend;
+    DeviceInfo device;  // the backend's, tuned
     std::string reason;
     bool reference = false;
 };
@@ -99,12 +100,16 @@ Result<Engine> Engine::open(const EngineOptions& options) {
     if (!backend) return backend.error();
     auto state = std::make_unique<State>();
     state->backend = std::move(*backend);
+    state->device = state->backend->info();
+    if (!options.tuning_file.empty())
+        if (Result<void> r = runtime::tune_from_file(options.tuning_file, state->device); !r)
+            return r.error();
     state->reason = std::move(choice->reason);
     state->reference = options.backend == BackendChoice::reference;
     return Engine(std::move(state));
 }
 
-const DeviceInfo& Engine::device() const { return state_->backend->info(); }
+const DeviceInfo& Engine::device() const { return state_->device; }
 const std::string& Engine::reason() const { return state_->reason; }
 const FoveaDeviceFacts& Engine::facts() const { return device().facts; }
 bool Engine::is_vulkan() const { return facts().backend == FOVEA_BACKEND_VULKAN; }

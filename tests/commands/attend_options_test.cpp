@@ -32,6 +32,7 @@ const std::map<std::string, Values> kCommon = {
     {"--backend", {"reference", "gpu", ""}},
     {"--device", {"0", "4000", "device"}},
     {"--threads", {"2", "5000", ""}},
+    {"--tuning", {"FILE", "", ""}},
 };
 
 std::map<std::string, Values> options_of_attend() {
@@ -102,6 +103,10 @@ TEST(Attend, every_option_works_and_refuses_by_name) {
         std::string line = "attend IN";
         if (name != "--out") line += " --out OUT";
         if (name != "--backend" && name != "--device") line += " --backend cpu";
+        if (name == "--tuning") {  // a good one needs a Vulkan device
+            expect_refused(run_command(scratch, line + " --tuning no-such-file"), "tuning_file");
+            continue;
+        }
         const CommandRun run = run_command(scratch, line + with(name, values.good));
         EXPECT_EQ(run.exit_code, 0) << run.error;
         EXPECT_EQ(std::filesystem::exists(scratch / "out.safetensors"), name != "--help");
@@ -124,6 +129,10 @@ TEST(Explain, every_option_works_and_refuses_by_name) {
         std::string line = name == "--layout" ? "explain IN" : "explain";
         if (name != "--layout" && name != "--lengths") line += " --lengths 6,8";
         if (name != "--backend" && name != "--device") line += " --backend cpu";
+        if (name == "--tuning") {  // a good one needs a Vulkan device
+            expect_refused(run_command(scratch, line + " --tuning no-such-file"), "tuning_file");
+            continue;
+        }
         const CommandRun run = run_command(scratch, line + with(name, values.good));
         EXPECT_EQ(run.exit_code, 0) << run.error;
         const bool is_switch = values.good.empty();

@@ -114,6 +114,76 @@ TEST(FlashPlan, subgroups_go_by_this_table) {
     EXPECT_NE(bare->explain().find("the device lacks arithmetic in subgroups"), std::string::npos);
 }
 
+TEST(FlashPlan, takes_the_tile_that_was_measured_for_its_class) {
+    struct Case {
+        uint32_t heads_q;  // of one key/value head
+        uint64_t len_q;
+        uint32_t dim, tile_class;
+    };
+    const Case cases[] = {{1, 1, 64, 0},  {1, 1, 65, 1}, {1, 1, 129, 2}, {4, 1, 8, 3},   {2, 2, 128, 4},
+                          {1, 3, 256, 5}, {5, 1, 1, 6},  {1, 90, 96, 7}, {2, 50, 200, 8}};
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.tile_class);
+        for (FoveaDeviceFacts facts : {gpu_facts(), floor_facts()}) {
+            for (uint32_t i = 0; i < FOVEA_TILE_CLASS_COUNT; ++i) facts.flash_tiles[i] = {i % 8 + 1, 8, 1};
+            facts.flash_tiles[c.tile_class] = {3, 16, 2};
+            FoveaAttentionDesc desc = flash_desc(1, c.heads_q, 1, c.len_q, 300, c.dim);
+            const Result<Plan> tuned = plan_attention(facts, desc);
+            ASSERT_TRUE(tuned) << tuned.error().text;
+            const FoveaDispatch d = dispatches_of(*tuned, 0)[0];
+            EXPECT_EQ(d.spec[FOVEA_SPEC_ROWS], 3u);
+            EXPECT_EQ(d.spec[FOVEA_SPEC_THREADS], 16u);
+            EXPECT_EQ(d.spec[FOVEA_SPEC_COLUMN_QUADS], 2u);
+            EXPECT_NE(tuned->explain().find("16 threads (measured on this device)"), std::string::npos);
+            desc.flags |= FOVEA_FLAG_FIXED_SPLITS;
+            const Result<Plan> fixed = plan_attention(facts, desc);
+            ASSERT_TRUE(fixed);
+            EXPECT_EQ(fixed->explain().find("measured"), std::string::npos);
+        }
+    }
+}
+
+TEST(FlashPlan, makes_a_map_of_a_mask_where_it_is_likely_to_pay) {
+    struct Case {
+        const char* name;
+        uint64_t len_q, len_kv;
+        bool mask;
+        int64_t window;
+        FoveaMaskMap asked;
+        const char* obstacle;  // null: there is a map
+    };
+    const Case cases[] = {
+        {"long", 64, 4096, true, -1, FOVEA_MASK_MAP_AUTO, nullptr},
+        {"few queries", 31, 4096, true, -1, FOVEA_MASK_MAP_AUTO, "few queries"},
+        {"few keys", 64, 1000, true, -1, FOVEA_MASK_MAP_AUTO, "few blocks"},
+        {"a window", 64, 4096, true, 100, FOVEA_MASK_MAP_AUTO, "a window"},
+        {"asked for", 2, 70, true, 100, FOVEA_MASK_MAP_ALWAYS, nullptr},
+        {"not wanted", 64, 4096, true, -1, FOVEA_MASK_MAP_NEVER, "ask for none"},
+    };
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.name);
+        FoveaDeviceFacts facts = gpu_facts();
+        facts.mask_map = c.asked;
+        FoveaAttentionDesc desc = flash_desc(1, 2, 1, c.len_q, c.len_kv, 16);
+        desc.mask.present = 1, desc.mask.type = FOVEA_U8;
+        if (c.window >= 0) {
+            desc.flags |= FOVEA_FLAG_WINDOW;
+            desc.window_left = desc.window_right = c.window;
+        }
+        const Result<Plan> plan = plan_attention(facts, desc);
+        ASSERT_TRUE(plan) << plan.error().text;
+        const bool has_map = dispatches_of(*plan, 0)[1].shader == uint32_t(Shader::mask_map);
+        EXPECT_EQ(has_map, c.obstacle == nullptr);
+        const char* said = c.obstacle ? c.obstacle : "hidden blocks are skipped";
+        EXPECT_NE(plan->explain().find(said), std::string::npos) << plan->explain();
+    }
+    FoveaDeviceFacts facts = gpu_facts();
+    facts.mask_map = FoveaMaskMap(3);
+    const Result<Plan> refused = plan_attention(facts, flash_desc(1, 1, 1, 5, 5, 8));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().field, "facts.mask_map");
+}
+
 // Where slices need no barrier between them, no two of them show the same byte for writing.
 TEST(FlashPlan, slices_without_a_barrier_write_apart) {
     struct Case {

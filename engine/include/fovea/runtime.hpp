@@ -14,6 +14,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fovea {
@@ -39,11 +40,26 @@ enum class BackendChoice {  // which kind of device
     reference  // the CPU in float64
 };
 
+// What was measured on one Vulkan device, for its facts: `fovea bench --tune` writes it as a file and
+// EngineOptions::tuning_file reads that. A host with a device of its own copies the two members into its
+// facts.
+struct Tuning {
+    std::string device, driver;  // as in DeviceInfo
+    FoveaFlashTile flash_tiles[FOVEA_TILE_CLASS_COUNT] = {};
+    FoveaMaskMap mask_map = FOVEA_MASK_MAP_AUTO;
+};
+std::string tuning_text(const Tuning& tuning);
+// Errors name the field of the text and its line.
+Result<Tuning> read_tuning(std::string_view text);
+// Sets the facts of `device`; refuses a tuning of another device or driver by the names of both.
+Result<void> apply_tuning(const Tuning& tuning, DeviceInfo& device);
+
 struct EngineOptions {  // where to run
     BackendChoice backend = BackendChoice::automatic;
     int device = -1;           // a DeviceInfo::number, -1: choose. Must fit `backend`
     std::string device_name;   // instead of the number: a part of one DeviceInfo::name, in any case
     uint32_t cpu_threads = 0;  // 0: one for each processor that this process may use
+    std::string tuning_file;   // see Tuning; empty: none
     bool validation =
         false;  // Khronos validation with synchronization validation; messages: Engine::take_messages
 };

@@ -1,0 +1,241 @@
+#include "bench_tune.hpp"
+
+#include "arguments.hpp"
+#include "attention_options.hpp"
+#include "bench_ceiling.hpp"
+#include "json.hpp"
+
+#include <fovea/runtime.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <random>
+
+namespace fovea::app {
+namespace {
+
+constexpr OptionSpec kOptions[] = {
+    {"--out", "FILE", "the file to write, for --tuning"},
+    {"--device", "N|NAME", "a device by its number in `fovea devices`, or by a part of its name"},
+    {"--dims", "N,N", "only the classes of calls that these value widths belong to (default: 64,128,256)"},
+    {"--seconds", "S", "time for each class of calls (default 3)"},
+    {"--json", "FILE", "also writes all that was measured there"},
+    {"--help", "", "this text"},
+};
+
+// What a tile must save over the planner's own to be written down: less is noise.
+constexpr double kLeastGain = 0.05;
+constexpr int kFewestRounds = 3;
+
+struct Measured {
+    size_t tile_class;
+    FoveaFlashTile tile;  // all zero: the planner's own
+    std::string work;
+    double seconds;  // median
+    bool chosen;
+};
+
+double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+// A call of each class: enough work to fill the device, little enough to measure every tile some times.
+FoveaAttentionDesc call_of(size_t tile_class, bool software) {
+    constexpr uint32_t dims[] = {64, 128, 256};
+    Attention call;
+    call.batch(1).dims(dims[tile_class % 3]).kernel(FOVEA_KERNEL_FLASH);
+    const uint64_t keys = software ? 2048 : 16384;
+    if (tile_class / 3 == 0) call.heads(8).lengths(1, keys);
+    if (tile_class / 3 == 1) call.heads(32, 8).lengths(1, keys);
+    if (tile_class / 3 == 2)
+        call.heads(software ? 2 : 16).lengths(software ? 256 : 2048, software ? 512 : 2048);
+    return call.desc;
+}
+
+// The planner's own first. No tile of which most threads would hold no column.
+std::vector<FoveaFlashTile> candidates(size_t tile_class, uint32_t dim_v) {
+    const std::vector<uint32_t> rows[] = {{1}, {4}, {4, 8}};
+    std::vector<FoveaFlashTile> tiles = {{}};
+    for (const uint32_t r : rows[tile_class / 3])
+        for (const uint32_t threads : {8u, 16u, 32u})
+            for (const uint32_t quads : {1u, 2u})
+                if (quads == 1 || 4 * threads < dim_v) tiles.push_back({r, threads, quads});
+    return tiles;
+}
+
+class Tuner {
+  public:
+    Tuner(Engine& engine, double seconds) : engine_(engine), seconds_(seconds) {}
+
+    // All candidates of a class by turns; the best one last, with `chosen` set where it is worth it.
+    Result<std::vector<Measured>> tune(size_t tile_class) {
+        const bool software = engine_.facts().device_class == FOVEA_CLASS_CPU;
+        const FoveaAttentionDesc desc = call_of(tile_class, software);
+        std::vector<Plan> plans;
+        std::vector<Measured> rows;
+        for (const FoveaFlashTile& tile : candidates(tile_class, desc.dim_v)) {
+            FoveaDeviceFacts facts = engine_.facts();
+            facts.flash_tiles[tile_class] = tile;
+            Result<Plan> plan = plan_attention(facts, desc);
+            if (!plan) return plan.error();
+            plans.push_back(std::move(*plan));
+            rows.push_back({tile_class, tile, describe(desc), 0, false});
+        }
+        if (Result<void> r = make_buffers(plans[0].info()); !r) return r.error();
+        std::vector<std::vector<double>> times(plans.size());
+        for (const Plan& plan : plans)
+            if (Result<double> warm = time(plan, software); !warm) return warm.error();
+        double spent = 0;
+        for (int round = 0; round < kFewestRounds || spent < seconds_; ++round) {
+            for (size_t n = 0; n < plans.size(); ++n) {
+                const Result<double> t = time(plans[n], software);
+                if (!t) return t.error();
+                times[n].push_back(*t);
+                spent += *t;
+            }
+        }
+        for (size_t n = 0; n < rows.size(); ++n) rows[n].seconds = median(times[n]);
+        auto best = std::min_element(rows.begin(), rows.end(), [](const Measured& a, const Measured& b) {
+            return a.seconds < b.seconds;
+        });
+        if (best->seconds > (1 - kLeastGain) * rows[0].seconds) best = rows.begin();
+        best->chosen = true;
+        return rows;
+    }
+
+  private:
+    static std::string describe(const FoveaAttentionDesc& d) {
+        return std::to_string(d.heads_q) + "/" + std::to_string(d.heads_kv) + " heads, " +
+               std::to_string(d.len_q) + " x " + std::to_string(d.len_kv) + ", D " + std::to_string(d.dim_v);
+    }
+
+    Result<void> make_buffers(const FoveaPlanInfo& info) {
+        kept_.clear();
+        kept_.reserve(FOVEA_BIND_COUNT);
+        std::fill(std::begin(buffers_), std::end(buffers_), nullptr);
+        std::mt19937 random(5);
+        for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
+            if (!(info.binding_mask >> i & 1)) continue;
+            Result<DeviceBuffer> buffer = engine_.buffer(info.binding_bytes[i]);
+            if (!buffer) return buffer.error();
+            std::vector<float> values(buffer->size_bytes() / 4);
+            for (float& x : values) x = float(random() >> 8) / float(1 << 23) - 1;
+            if (Result<void> r = buffer->upload(std::as_bytes(std::span(values))); !r) return r;
+            kept_.push_back(std::move(*buffer));
+            buffers_[i] = &kept_.back();
+        }
+        return {};
+    }
+
+    // Of a software driver processor time, else what the device's clock says where it has one.
+    Result<double> time(const Plan& plan, bool software) {
+        const double begin = bench_now(software);
+        const Result<RunReport> report = engine_.run(plan, buffers_);
+        if (!report) return report.error();
+        const double all = bench_now(software) - begin;
+        return software || report->device_seconds == 0 ? all : report->device_seconds;
+    }
+
+    Engine& engine_;
+    double seconds_;
+    std::vector<DeviceBuffer> kept_;
+    DeviceBuffer* buffers_[FOVEA_BIND_COUNT] = {};
+};
+
+std::string tile_text(const FoveaFlashTile& t) {
+    if (!t.rows) return "the planner's own";
+    return std::to_string(t.rows) + " rows, " + std::to_string(t.threads) + " threads, " +
+           std::to_string(t.column_quads) + (t.column_quads == 1 ? " quad" : " quads");
+}
+
+std::string to_json(const Tuning& tuning, const std::vector<Measured>& rows) {
+    std::string out = "{\"device\": " + json_string(tuning.device) +
+                      ", \"driver\": " + json_string(tuning.driver) + ", \"rows\": [";
+    for (const Measured& r : rows) {
+        out += &r == rows.data() ? "\n  " : ",\n  ";
+        out += "{\"class\": " + std::to_string(r.tile_class) + ", \"work\": " + json_string(r.work) +
+               ", \"rows\": " + std::to_string(r.tile.rows) +
+               ", \"threads\": " + std::to_string(r.tile.threads) +
+               ", \"column_quads\": " + std::to_string(r.tile.column_quads) +
+               ", \"median_seconds\": " + json_number(r.seconds) +
+               ", \"chosen\": " + (r.chosen ? "true" : "false") + "}";
+    }
+    return out + "\n]}\n";
+}
+
+Result<void> write_file(std::string_view name, const std::string& text) {
+    std::ofstream out{std::string(name)};
+    out << text;
+    out.close();
+    if (!out) return Error{FOVEA_IO_ERROR, std::string(name), "cannot be written"};
+    return {};
+}
+
+Result<std::vector<bool>> chosen_dims(const Arguments& a) {
+    std::vector<bool> chosen(3, !a.has("--dims"));
+    for (const std::string_view text : split(a.text("--dims"), ',')) {
+        if (text.empty()) continue;
+        const Result<int64_t> dim = parse_integer(text, "--dims");
+        if (!dim) return dim.error();
+        if (*dim < 1) return Error{FOVEA_INVALID_ARGUMENT, "--dims", std::string(text) + " is below 1"};
+        chosen[*dim <= 64 ? 0 : *dim <= 128 ? 1 : 2] = true;
+    }
+    return chosen;
+}
+
+Result<void> tune(const Arguments& a) {
+    if (!a.has("--out")) return Error{FOVEA_INVALID_ARGUMENT, "--out", "a file to write is needed"};
+    const Result<double> seconds = a.number("--seconds", 3);
+    if (!seconds) return seconds.error();
+    const Result<std::vector<bool>> dims = chosen_dims(a);
+    if (!dims) return dims.error();
+    Result<EngineOptions> options = engine_options(a);
+    if (!options) return options.error();
+    options->backend = BackendChoice::vulkan;
+    Result<Engine> engine = Engine::open(*options);
+    if (!engine) return engine.error();
+    Tuning tuning{engine->device().name, engine->device().driver, {}, FOVEA_MASK_MAP_AUTO};
+    std::printf("%s, %s\n", tuning.device.c_str(), tuning.driver.c_str());
+    Tuner tuner(*engine, *seconds);
+    std::vector<Measured> all;
+    for (size_t tile_class = 0; tile_class < FOVEA_TILE_CLASS_COUNT; ++tile_class) {
+        if (!(*dims)[tile_class % 3]) continue;
+        const Result<std::vector<Measured>> rows = tuner.tune(tile_class);
+        if (!rows) return rows.error();
+        for (const Measured& r : *rows) {
+            std::printf("%-34s %-30s %10.3f ms %5.2f%s\n", r.work.c_str(), tile_text(r.tile).c_str(),
+                        r.seconds * 1e3, r.seconds / (*rows)[0].seconds, r.chosen ? "  <- chosen" : "");
+            if (r.chosen) tuning.flash_tiles[tile_class] = r.tile;
+            all.push_back(r);
+        }
+        std::fflush(stdout);
+    }
+    if (a.has("--json"))
+        if (Result<void> r = write_file(a.text("--json"), to_json(tuning, all)); !r) return r;
+    return write_file(a.text("--out"), tuning_text(tuning));
+}
+
+}  // namespace
+
+int bench_tune_command(Words words) {
+    const Result<Arguments> arguments = Arguments::parse(words, kOptions);
+    if (!arguments) return refuse(arguments.error());
+    if (arguments->has("--help")) {
+        std::printf(
+            "usage: fovea bench --tune --out FILE [options]\n\nMeasures the tiles that the kernel flash can "
+            "have on one Vulkan device, for each class of calls, by turns,\nand writes down those that save "
+            "5%% "
+            "or more over the planner's own. Of a software driver all times are\nprocessor time. The file is "
+            "for this device and driver alone: give it to the other commands as --tuning FILE.\n\n");
+        print_options(kOptions);
+        return 0;
+    }
+    if (!arguments->positional().empty())
+        return refuse({FOVEA_INVALID_ARGUMENT, std::string(arguments->positional()[0]), "is not an option"});
+    if (const Result<void> r = tune(*arguments); !r) return refuse(r.error());
+    return 0;
+}
+
+}  // namespace fovea::app
