@@ -3,6 +3,10 @@ import { setTables } from "./colors.ts";
 import type { EngineInfo, Kind, Reply, Request, Requests } from "./protocol.ts";
 
 declare const WORKER_FILE: string;
+declare const WORKER_TEXT: string; // the Worker itself, in the page that is one file
+
+// From a disk, browsers run no Worker that is a module.
+const openWorker = () => (WORKER_TEXT ? new Worker(URL.createObjectURL(new Blob([WORKER_TEXT], { type: "text/javascript" }))) : new Worker(new URL(WORKER_FILE, import.meta.url), { type: "module", name: "fovea-engine" }));
 
 export class Engine {
     private worker: Worker | null = null;
@@ -13,7 +17,7 @@ export class Engine {
 
     async start(engine: string): Promise<EngineInfo> {
         this.stop("restarted");
-        const worker = new Worker(new URL(WORKER_FILE, import.meta.url), { type: "module", name: "fovea-engine" });
+        const worker = openWorker();
         this.worker = worker;
         worker.addEventListener("message", (event: MessageEvent<Reply>) => this.settle(event.data));
         worker.addEventListener("error", (event) => { event.preventDefault(); this.died(worker, event.message || "the Worker could not be loaded"); });

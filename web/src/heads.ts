@@ -1,7 +1,7 @@
 // Thumbnails of all heads, and one head against another.
 import type { App, Result } from "./app.ts";
 import { colorAt, colorTable } from "./colors.ts";
-import { byId } from "./dom.ts";
+import { byId, select } from "./dom.ts";
 import { number } from "./format.ts";
 import { pairStages } from "./levels.ts";
 import { MatrixView, type MatrixContent } from "./matrix.ts";
@@ -37,6 +37,7 @@ export class Heads {
         });
         for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="split"]'))
             radio.addEventListener("change", () => app.change({ split: radio.value }, { numbers: false }));
+        select("compare-with").addEventListener("change", () => app.change({ compare: Number(select("compare-with").value) }, { numbers: false }));
         byId("compare-off").addEventListener("click", () => app.change({ compare: -1 }, { numbers: false }));
         app.onResult.add((result) => this.show(result));
         app.onState.add(() => { if (app.result) this.show(app.result); });
@@ -54,6 +55,9 @@ export class Heads {
         const list = byId("thumbs");
         if (list.childElementCount !== count)
             list.innerHTML = Array.from({ length: count }, (_, i) => `<button type="button" class="thumb" data-head="${i}"><canvas width="48" height="48" aria-hidden="true"></canvas><span>${headName(i)}</span><small></small></button>`).join("");
+        const current = Math.min(state.head, count - 1), other = select("compare-with"), wanted = [-1, ...Array.from({ length: count }, (_, i) => i).filter((i) => i !== current)];
+        if ([...other.options].map((o) => o.value).join() !== wanted.join()) other.replaceChildren(...wanted.map((i) => new Option(i < 0 ? "none" : headName(i), String(i))));
+        other.value = String(wanted.includes(state.compare) ? state.compare : -1);
         [...list.children].forEach((button, i) => {
             button.setAttribute("aria-pressed", String(i === Math.min(state.head, count - 1)));
             button.classList.toggle("b", i === state.compare);

@@ -11,6 +11,9 @@ const sizes = [
 // Multiplications and additions of q·k and weights·v over the visible half.
 const flops = (s: { heads: number; tokens: number; dim: number }) => 4 * s.dim * s.heads * (s.tokens * (s.tokens + 1)) / 2;
 
+// From a disk there is nothing to keep, and no header to add.
+const canServe = () => "serviceWorker" in navigator && location.protocol !== "file:";
+
 export function connectSpeed(app: App): void {
     byId("bench").addEventListener("click", async () => {
         const button = byId<HTMLButtonElement>("bench");
@@ -19,13 +22,13 @@ export function connectSpeed(app: App): void {
     });
     byId("offline").addEventListener("click", () => void keepOffline(app, false));
     byId("cores").addEventListener("click", () => void keepOffline(app, true));
-    if (!("serviceWorker" in navigator)) byId("offline").hidden = true;
+    if (!canServe()) byId("offline").hidden = true;
     else if (navigator.serviceWorker.controller) { byId("offline").textContent = "Kept offline"; byId<HTMLButtonElement>("offline").disabled = true; }
 }
 
 export function showCores(app: App): void {
     const info = app.engine.info;
-    const canIsolate = !crossOriginIsolated && "serviceWorker" in navigator && (navigator.hardwareConcurrency || 1) > 1;
+    const canIsolate = !crossOriginIsolated && canServe() && (navigator.hardwareConcurrency || 1) > 1;
     byId("cores").hidden = !canIsolate;
     byId("cores-note").textContent = !info || info.threads > 1 || !info.reason ? "" : canIsolate
         ? `1 thread: ${info.reason}. “Use all cores” lets a small script of this page add what is missing, and loads the page once more.`

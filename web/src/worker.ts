@@ -1,6 +1,6 @@
 // The engine's thread: picks the module that this browser can run, then answers requests one by one.
-import type { EngineModule } from "./engine_abi.ts";
 import { EngineSession } from "./engine_session.ts";
+import { loadEngine } from "./load_engine.ts";
 import type { EngineInfo, FileTensor, Reply, Request } from "./protocol.ts";
 import { unzip } from "./unzip.ts";
 
@@ -47,9 +47,7 @@ async function start(engine: string, lock: string): Promise<EngineInfo> {
     navigator.locks?.request(lock, () => new Promise(() => {}));
     const { variant, reason } = choose(engine);
     const threads = variant.endsWith("-threads") ? Math.min(maxThreads, navigator.hardwareConcurrency) : 1;
-    const url = new URL(`../${ENGINE_FOLDERS[variant]}/fovea.mjs`, import.meta.url);
-    const { default: create } = await import(url.href) as { default: (options: object) => Promise<EngineModule> };
-    session = new EngineSession(await create({ pthreadPoolSize: threads - 1 }));
+    session = new EngineSession(await loadEngine(ENGINE_FOLDERS[variant], threads));
     const info = session.start(threads);
     return { variant, threads: info.threads, target: info.target, abi: info.abi, reason, tables: session.colorTables() };
 }

@@ -4,6 +4,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { deflateRawSync } from "node:zlib";
 import { after, before, describe, test } from "node:test";
 import { serve } from "../tools/serve.mjs";
@@ -123,6 +124,13 @@ for (const browser of browsers)
             await page.type("#zoom-canvas", "\uE007"); // Enter: the weight in the middle
             await page.wait("the weight", () => /^query [\d,]+, key [\d,]+: weight \d/.test(document.getElementById("zoom-pick").textContent));
             await faultless();
+        });
+
+        test("the page as one file, opened from a disk", async () => {
+            await page.goto(pathToFileURL(join(root, "build", "fovea.html")).href);
+            await settled();
+            assert.equal(await page.evaluate(() => document.getElementById("badge-text").textContent), "live: WASM SIMD, 1 thread");
+            assert.deepEqual(rounded((await stage("weights")).values.slice(6, 9)), ["0.1500", "0.2264", "0.2199"]);
         });
 
         test("axe finds nothing; nothing runs over the edge", async () => {

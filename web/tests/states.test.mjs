@@ -1,7 +1,9 @@
 // What the page shows where something is missing, refused or slow.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { Lab, missing, settled, stageValues } from "./support.mjs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { Lab, missing, root, settled, stageValues } from "./support.mjs";
 
 describe("states", { skip: missing ?? false }, () => {
     let lab;
@@ -85,6 +87,24 @@ describe("states", { skip: missing ?? false }, () => {
         const text = await page.textContent("#bench-body");
         for (const word of ["Threads", "Vectors", "What limits it", "GFLOP/s", "MiB"]) assert.ok(text.includes(word), word);
         assert.deepEqual(page.faults, []);
+        await page.close();
+    });
+
+    test("the page as one file, opened from a disk", async () => {
+        const page = await lab.context.newPage(), faults = [], file = pathToFileURL(join(root, "build", "fovea.html")).href;
+        page.on("console", (m) => { if (m.type() === "error") faults.push(m.text()); });
+        page.on("pageerror", (e) => faults.push(e.message));
+        page.on("request", (r) => { if (r.url().split("#")[0] !== file && !/^(data|blob):/.test(r.url())) faults.push(r.url()); });
+        await page.goto(`${file}#v=1&level=3`);
+        await settled(page);
+        assert.equal(await page.textContent("#badge-text"), "live: WASM SIMD, 1 thread");
+        assert.deepEqual((await stageValues(page, "weights")).values.slice(6, 8).map((w) => w.toFixed(4)), ["0.5517", "0.4483"]);
+        await page.fill("#text", "one step");
+        await settled(page);
+        assert.deepEqual((await stageValues(page, "weights")).shape, [2, 2]);
+        assert.match(page.url(), /text=one\+step/);
+        assert.ok(await page.isHidden("#offline"));
+        assert.deepEqual(faults, []);
         await page.close();
     });
 

@@ -9,6 +9,7 @@ import { dirname, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { brotliCompressSync, constants } from "node:zlib";
 import { declarationsOf } from "./abi.mjs";
+import { standalone } from "./standalone.mjs";
 
 const web = dirname(dirname(fileURLToPath(import.meta.url)));
 const root = dirname(web);
@@ -41,7 +42,7 @@ async function bundle(engines) {
         define: { ENGINE_FOLDERS: JSON.stringify(engines) } });
     const workerName = nameOf(worker, "src/worker.ts");
     const main = await build({ ...common, entryPoints: [join(web, "src/main.ts")],
-        define: { WORKER_FILE: JSON.stringify(workerName) } });
+        define: { WORKER_FILE: JSON.stringify(workerName), WORKER_TEXT: '""' } });
     const style = await build({ ...common, entryPoints: [join(web, "src/style.css")] });
     return { main: nameOf(main, "src/main.ts"), style: nameOf(style, "src/style.css"), worker: workerName };
 }
@@ -113,3 +114,5 @@ writeFileSync(join(out, "_headers"), `/*
   Cache-Control: public, max-age=31536000, immutable
 `);
 report();
+const single = await standalone({ web, engine: join(out, engines.simd ?? engines[variants[0]]), html, styleFile: `assets/${names.style}`, mainFile: `assets/${names.main}`, out: join(root, "build", "fovea.html") });
+console.log(`the page as one file, build/fovea.html: ${(single / 1e6).toFixed(1)} MB`);

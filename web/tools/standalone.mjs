@@ -1,0 +1,40 @@
+// The page as one file, build/fovea.html: opened from a disk, without a server, with the engine `simd` within it.
+import { build } from "esbuild";
+import { createHash } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+const hashOf = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+
+// `html` is the site's page; `engine` the folder of the built engine.
+export async function standalone({ web, engine, html, styleFile, mainFile, out }) {
+    const options = { bundle: true, minify: true, format: "esm", target: "es2022", write: false, legalComments: "none", logLevel: "warning", charset: "utf8" };
+    const textOf = (result) => result.outputFiles[0].text;
+    const within = {
+        name: "engine within",
+        setup(builder) {
+            builder.onResolve({ filter: /load_engine\.ts$/ }, () => ({ path: "within", namespace: "engine" }));
+            builder.onLoad({ filter: /.*/, namespace: "engine" }, () => ({ resolveDir: engine, contents: 'import create from "./fovea.mjs"; import wasmBinary from "./fovea.wasm"; export const loadEngine = () => create({ wasmBinary, locateFile: (name) => name });' }));
+        },
+    };
+    const worker = textOf(await build({ ...options, format: "iife", logOverride: { "empty-import-meta": "silent" }, entryPoints: [join(web, "src/worker.ts")], plugins: [within], loader: { ".wasm": "binary" }, platform: "browser", external: ["module"], define: { ENGINE_FOLDERS: '{"simd":""}' } }));
+    const main = textOf(await build({ ...options, entryPoints: [join(web, "src/main.ts")], define: { WORKER_FILE: '""', WORKER_TEXT: JSON.stringify(worker) } })).replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
+    const style = textOf(await build({ ...options, entryPoints: [join(web, "src/style.css")] }));
+    const icon = `data:image/svg+xml;base64,${readFileSync(join(web, "src/icon.svg")).toString("base64")}`;
+    const swaps = [
+        [`<link rel="stylesheet" href="${styleFile}">`, `<style>${style}</style>`],
+        [`<script type="module" src="${mainFile}"></script>`, ""],
+        ["</body>", `<script type="module">${main}</script></body>`],
+        ['<link rel="manifest" href="app.webmanifest">', ""],
+        ['href="icon.svg"', `href="${icon}"`],
+        ["script-src 'self' 'wasm-unsafe-eval'; style-src 'self'", `script-src ${hashOf(main)} 'wasm-unsafe-eval'; style-src ${hashOf(style)}`],
+        ["connect-src 'self'; worker-src 'self'; manifest-src 'self'", "worker-src blob:"],
+    ];
+    let page = html;
+    for (const [from, to] of swaps) {
+        if (!page.includes(from)) throw new Error(`index.html has no ${from}`);
+        page = page.replace(from, () => to);
+    }
+    writeFileSync(out, page);
+    return page.length;
+}
