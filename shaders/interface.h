@@ -62,6 +62,14 @@ FOVEA_CONST kMatrixPad = 8;
      4u * (FOVEA_MATRIX_SCORE_WORDS(rows, keys, columns) + FOVEA_MATRIX_SCALE_WORDS(rows, n) + \
            FOVEA_MATRIX_ROW_WORDS(threads) + 1u))
 
+// linear_coopmat: depth of its blocks; what a workgroup keeps in shared memory, as elements.
+FOVEA_CONST kMatrixDepth = 32;
+#define FOVEA_LINEAR_FACTOR_HALVES(side) ((side) * (kMatrixDepth + kMatrixPad))
+#define FOVEA_LINEAR_SUM_WORDS(subgroups, m, n) ((subgroups) * (m) * (n))
+#define FOVEA_LINEAR_SHARED_BYTES(subgroups, m, n)                                                    \
+    (2u * (FOVEA_LINEAR_FACTOR_HALVES(kSharedRows) + FOVEA_LINEAR_FACTOR_HALVES(kSharedColumns)) + \
+     4u * FOVEA_LINEAR_SUM_WORDS(subgroups, m, n))
+
 // With FOVEA_FLAG_FIXED_SPLITS a split has this many keys, whatever the device.
 FOVEA_CONST kFixedSplitKeys = 1024;
 
@@ -93,7 +101,7 @@ FOVEA_CONST kMinusInfinity = 0xff800000u;
 #define FOVEA_SPEC_COLUMN_QUADS 6  // value columns of a thread, in fours
 #define FOVEA_SPEC_GENERAL \
     7  // more than causal, window and lengths: softcap, ALiBi, matrices, pages, dropout
-#define FOVEA_SPEC_MATRIX_M 8  // flash_coopmat: shape of a matrix
+#define FOVEA_SPEC_MATRIX_M 8  // cooperative matrices: shape of one
 #define FOVEA_SPEC_MATRIX_N 9
 #define FOVEA_SPEC_MATRIX_K 10
 #define FOVEA_SPEC_KEYS 11        // of a block

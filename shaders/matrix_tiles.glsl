@@ -2,11 +2,7 @@
 #ifndef FOVEA_MATRIX_TILES_GLSL
 #define FOVEA_MATRIX_TILES_GLSL
 
-// Finite numbers beyond float16's range become its largest ones.
-f16vec4 factors_of(vec4 x) {
-    const bvec4 beyond = greaterThan(abs(x), vec4(65504.0));
-    return f16vec4(mix(x, mix(sign(x) * 65504.0, x, isinf(x)), beyond));
-}
+#include "factors.glsl"
 
 uint value_row(Entry e, int j) {
     const uint row = v_row(e, j);

@@ -46,14 +46,14 @@ double refusing_slice_cost(const FoveaPlan_T& plan) {
 
 TileChoice choose_tile(const TileWish& wish) {
     if (wish.device_class != FOVEA_CLASS_CPU && wish.rows >= kFewRows)
-        return {true, shader::kSharedThreads, shader::kSharedRows, shader::kSharedColumns};
+        return {true, shader::kSharedThreads, shader::kSharedRows, shader::kSharedColumns, 0};
     // Software drivers run a workgroup's threads as vector lanes: rows that all lanes share are loaded once,
     // and small workgroups cost nothing.
     const uint32_t most = wish.device_class == FOVEA_CLASS_CPU ? 16 : 64;
     uint32_t threads = 8;
     while (threads < most && uint64_t{threads} * shader::kThreadColumns < wish.columns) threads *= 2;
     const uint32_t rows = wish.rows <= 2 ? 1 : shader::kDirectRows;
-    return {false, threads, rows, threads * shader::kThreadColumns};
+    return {false, threads, rows, threads * shader::kThreadColumns, 0};
 }
 
 double pairs_of_tiles(const Problem& p, uint32_t tile_rows, uint32_t tile_keys, int64_t key_limit) {

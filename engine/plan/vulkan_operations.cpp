@@ -1,6 +1,7 @@
 #include "plan/vulkan_operations.hpp"
 
 #include "plan/text_sink.hpp"
+#include "plan/vulkan_coopmat.hpp"
 #include "plan/vulkan_costs.hpp"
 #include "plan/vulkan_dispatch.hpp"
 #include "plan/vulkan_limits.hpp"
@@ -200,7 +201,10 @@ Window weight_window(const FoveaLinearDesc& d, uint64_t first, uint64_t columns,
 }
 
 Shader linear_shader(const FoveaPlan_T& plan) {
-    const Shader form = plan.vulkan.tile.shared ? Shader::linear_shared : Shader::linear_direct;
+    const TileChoice& tile = plan.vulkan.tile;
+    const Shader form = tile.subgroups ? Shader::linear_coopmat
+                        : tile.shared  ? Shader::linear_shared
+                                       : Shader::linear_direct;
     return storing(form, plan.linear.y_type, plan.facts);
 }
 
@@ -255,6 +259,13 @@ void linear_slice(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& ou
     builder.spec(FOVEA_SPEC_ALIGNED, v.quads);
     builder.spec(FOVEA_SPEC_ROWS, v.tile.rows);
     builder.spec(FOVEA_SPEC_IN_OUT, d.weight_is_in_out);
+    if (v.tile.subgroups) {
+        builder.spec(FOVEA_SPEC_MATRIX_M, plan.facts.coopmat_m);
+        builder.spec(FOVEA_SPEC_MATRIX_N, plan.facts.coopmat_n);
+        builder.spec(FOVEA_SPEC_MATRIX_K, plan.facts.coopmat_k);
+        builder.spec(FOVEA_SPEC_SUBGROUPS, v.tile.subgroups);
+        out.subgroup_size = plan.facts.subgroup_size;
+    }
     builder.push(push);
     builder.groups(ceil_div(columns, v.tile.columns), ceil_div(block.rows, v.tile.rows), 1);
 }
@@ -300,10 +311,19 @@ FoveaResult plan_vulkan_linear(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (FoveaResult r = check_kernel(d.kernel, diag)) return r;
     if (FoveaResult r = check_stored_type("y_type", d.y_type, plan.facts, diag)) return r;
     v.tile = choose_tile({d.rows, d.n_out, plan.facts.device_class});
+    const char* no_matrices = choose_linear_matrices(plan.facts, d, v.tile);
+    if (!no_matrices && require_shader(linear_shader(plan), nullptr)) {
+        no_matrices = "this build has no code for them";
+        v.tile = choose_tile({d.rows, d.n_out, plan.facts.device_class});
+    }
     v.quads = d.n_in % 4 == 0 && d.x_row_stride % 4 == 0 && d.w_row_stride % 4 == 0 &&
               (!d.weight_is_in_out || d.n_out % 4 == 0);
     if (FoveaResult r = require_shader(linear_shader(plan), diag)) return r;
-    begin_operation(plan, "linear: tiles of rows x outputs");
+    char reason[sizeof plan.info.reason] = "linear on the device's matrix units, factors in float16";
+    if (no_matrices)
+        snprintf(reason, sizeof reason, "linear: tiles of rows x outputs; not on matrix units: %s",
+                 no_matrices);
+    begin_operation(plan, reason);
     v.column_block = v.tile.columns;
     const uint32_t column_blocks = uint32_t(ceil_div(d.n_out, v.column_block));
     v.grid = {1, column_blocks, d.rows, 1, column_blocks, d.rows};
@@ -332,7 +352,10 @@ void explain_operation(const FoveaPlan_T& plan, TextSink& text) {
     if (plan.operation == Operation::linear) {
         const TileChoice& t = plan.vulkan.tile;
         text.line("tiles of %u x %u, %u threads, %s; a slice: %llu rows x %llu columns", t.rows, t.columns,
-                  t.threads, t.shared ? "in shared memory" : "straight from the buffers",
+                  t.threads,
+                  t.subgroups ? "matrices in shared memory"
+                  : t.shared  ? "in shared memory"
+                              : "straight from the buffers",
                   static_cast<unsigned long long>(g.block_rows),
                   static_cast<unsigned long long>(linear_columns(plan, g)));
     } else {

@@ -12,6 +12,7 @@ struct TileChoice {
     bool shared;       // tiles in shared memory
     uint32_t threads;  // of a workgroup
     uint32_t rows, columns;
+    uint32_t subgroups;  // on matrix units: of a workgroup, else 0
 };
 
 // Which keys a query may see, in the kernels' terms.

@@ -76,9 +76,12 @@ class CpuRunner : public OperationRunner {
 
 class VulkanRunner : public OperationRunner {
   public:
-    explicit VulkanRunner(Engine engine) : name_("vulkan"), engine_(std::move(engine)) {}
+    VulkanRunner(std::string name, Engine engine)
+        : name_(std::move(name)), engine_(std::move(engine)), facts_(engine_.facts()) {
+        if (name_ == "vulkan@discrete") facts_.device_class = FOVEA_CLASS_DISCRETE;
+    }
     const std::string& name() const override { return name_; }
-    const FoveaDeviceFacts& facts() const override { return engine_.facts(); }
+    const FoveaDeviceFacts& facts() const override { return facts_; }
 
     Result<Buffers> run(const Plan& plan, const Buffers& given, const OperationRun& how) override {
         std::array<std::optional<DeviceBuffer>, FOVEA_BIND_COUNT> owned;
@@ -124,6 +127,7 @@ class VulkanRunner : public OperationRunner {
 
     std::string name_;
     Engine engine_;
+    FoveaDeviceFacts facts_;
 };
 
 // A plan that every backend can make, to see whether this processor runs a target.
@@ -149,12 +153,12 @@ bool runs_here(uint32_t target, std::string& why) {
 }  // namespace
 
 std::unique_ptr<OperationRunner> make_operation_runner(const std::string& name, std::string& error) {
-    if (name == "vulkan") {
+    if (name == "vulkan" || name == "vulkan@discrete") {
         EngineOptions options;
         options.backend = BackendChoice::vulkan;
         options.validation = true;
         Result<Engine> engine = Engine::open(options);
-        if (engine) return std::make_unique<VulkanRunner>(std::move(*engine));
+        if (engine) return std::make_unique<VulkanRunner>(name, std::move(*engine));
         error = engine.error().text;
         return nullptr;
     }

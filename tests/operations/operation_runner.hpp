@@ -1,7 +1,7 @@
 // Runs a plan of rope, linear or append on one device, over copies of given buffers and with guards around
 // them. What is behind it is chosen by a name, as tests/support/executor.hpp does for attention:
 //
-//   cpu@TARGET | vulkan
+//   cpu@TARGET | vulkan | vulkan@discrete, planned for as a GPU
 #pragma once
 
 #include <fovea/fovea.hpp>

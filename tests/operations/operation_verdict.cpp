@@ -43,6 +43,8 @@ std::string judge_operation(const OperationResults& r, double& worst_share) {
             largest = std::max(largest, std::fabs(exact));
         }
         double tolerance = 2 * plain_error + kFloorRoundings * kRounding * magnitude;
+        // Both factors of each product are rounded.
+        if (r.precision == FOVEA_PRECISION_F16_PRODUCTS) tolerance += 2 * kHalfRounding * magnitude;
         if (r.y_type == FOVEA_F16) tolerance += kHalfRounding * largest + kHalfSmallest;
         if (tolerance > 0) worst_share = std::max(worst_share, error / tolerance);
         if (error <= tolerance) continue;

@@ -18,6 +18,7 @@ namespace fovea::test {
 struct OperationResults {
     const Bytes *exact, *plain, *magnitudes, *got;
     FoveaDtype y_type;
+    FoveaPrecision precision;
     std::vector<int64_t> rows;  // first elements
     uint32_t columns;
 };

@@ -25,7 +25,7 @@ std::vector<std::unique_ptr<OperationRunner>>& runners() {
 }
 
 // A driver compiles a pipeline for most of the cases.
-uint64_t case_count() { return runners().front()->name() == "vulkan" ? 60 : 400; }
+uint64_t case_count() { return runners().front()->name().starts_with("vulkan") ? 60 : 400; }
 
 template <class Desc>
 using Create = FoveaResult (*)(const FoveaDeviceFacts*, const Desc*, const FoveaHostAllocator*, FoveaPlan*,
@@ -110,6 +110,8 @@ std::vector<int64_t> rows_of(const FoveaLinearDesc& d) {
         rows.push_back(n * (d.y_row_stride ? d.y_row_stride : int64_t(d.n_out)));
     return rows;
 }
+FoveaPrecision precision_of(const FoveaRopeDesc&) { return FOVEA_PRECISION_F32; }
+FoveaPrecision precision_of(const FoveaLinearDesc& d) { return d.precision; }
 uint32_t columns_of(const FoveaRopeDesc& d) { return d.dim; }
 uint32_t columns_of(const FoveaLinearDesc& d) { return d.n_out; }
 
@@ -155,6 +157,11 @@ void expect_inputs_kept(const Buffers& before, const Buffers& after) {
     }
 }
 
+int& matrix_plans() {
+    static int count = 0;
+    return count;
+}
+
 // Runs the description on every runner; the results of the first are what `accept` sees of each.
 template <class Desc, class Accept>
 void run_everywhere(Random& random, Create<Desc> create, const Desc& desc, const Types& types,
@@ -164,6 +171,8 @@ void run_everywhere(Random& random, Create<Desc> create, const Desc& desc, const
         SCOPED_TRACE("on " + runner->name());
         const Result<Plan> plan = make_plan(create, runner->facts(), desc);
         ASSERT_TRUE(plan) << plan.error().text;
+        if (std::string(plan->info().reason).starts_with("linear on the device's matrix units"))
+            ++matrix_plans();
         if (inputs[FOVEA_BIND_Y].empty()) inputs = random_inputs(random, plan->info(), types);
         const OperationRun how{shuffle, 1 + uint32_t(shuffle % 3), false};
         const Result<Buffers> after = runner->run(*plan, inputs, how);
@@ -188,8 +197,9 @@ void check_by_rule(Random& random, Create<Desc> create, const Desc& desc, const 
             plain = in_plain_loops(create, desc, FOVEA_KERNEL_PLAIN, inputs);
             magnitudes = in_plain_loops(create, desc, FOVEA_KERNEL_REFERENCE, absolute(inputs, types));
         }
-        const OperationResults results{&exact,      &plain,        &magnitudes,     &got,
-                                       desc.y_type, rows_of(desc), columns_of(desc)};
+        const OperationResults results{&exact,        &plain,          &magnitudes,
+                                       &got,          desc.y_type,     precision_of(desc),
+                                       rows_of(desc), columns_of(desc)};
         EXPECT_EQ(judge_operation(results, worst_shares()[runner.name()]), "");
     });
 }
@@ -232,9 +242,16 @@ TEST(Operations, linear) {
         };
         d.x_row_stride = stride(d.n_in), d.y_row_stride = stride(d.n_out);
         d.w_row_stride = stride(d.weight_is_in_out ? d.n_out : d.n_in);
+        if (random.chance(0.5)) d.precision = FOVEA_PRECISION_F16_PRODUCTS;
         check_by_rule(random, foveaPlanLinear, d, {d.x_type, d.w_type, d.y_type});
     });
     print_shares("linear");
+    const OperationRunner& runner = *runners().front();
+    const bool has_matrices = (runner.facts().features & FOVEA_FEATURE_COOPMAT) != 0;
+    printf("linear on %s: %d plans on matrix units\n", runner.name().c_str(), matrix_plans());
+    if (runner.name() == "vulkan@discrete" && has_matrices && !getenv("FOVEA_TEST_SEED")) {
+        EXPECT_GT(matrix_plans(), 5);
+    }
 }
 
 // Element of the cache that takes new row l of (b, h), -1 where there is none; written from fovea.h.
@@ -326,7 +343,8 @@ TEST(Operations, the_rule_rejects_one_wrong_element_and_a_write_between_rows) {
     for (const size_t n : {2u, 5u}) std::fill_n(exact.begin() + std::ptrdiff_t(4 * n), 4, kUntouched);
     double share = 0;
     const auto judged = [&](const Bytes& got) {
-        return judge_operation({&exact, &exact, &magnitudes, &got, FOVEA_F32, {0, 3}, 2}, share);
+        return judge_operation({&exact, &exact, &magnitudes, &got, FOVEA_F32, FOVEA_PRECISION_F32, {0, 3}, 2},
+                               share);
     };
     EXPECT_EQ(judged(exact), "");
     Bytes wrong = exact;

@@ -27,7 +27,9 @@ bool is_left_out(uint32_t shader) {
     printf("skipped %s: this build's glslang is too old for it\n", foveaShaderName(shader));
     return true;
 }
-bool is_coopmat(uint32_t shader) { return std::string(foveaShaderName(shader)).starts_with("flash_coopmat"); }
+bool is_coopmat(uint32_t shader) {
+    return std::string(foveaShaderName(shader)).find("coopmat") != std::string::npos;
+}
 
 SpirvModule module_of(uint32_t shader) {
     size_t count = 0;
@@ -116,6 +118,11 @@ class EveryShader {
         linear.n_in = 12, linear.n_out = 20, linear.rows = 33;
         EXPECT_EQ(foveaPlanLinear(&facts, &linear, nullptr, &plan, nullptr), FOVEA_OK);
         add(plan);
+        FoveaDeviceFacts with_matrices = facts;
+        add_matrices(with_matrices);
+        linear.precision = FOVEA_PRECISION_F16_PRODUCTS;
+        EXPECT_EQ(foveaPlanLinear(&with_matrices, &linear, nullptr, &plan, nullptr), FOVEA_OK);
+        add(plan);
         FoveaAppendDesc append{};
         append.struct_size = sizeof append;
         append.y_type = type;
@@ -160,6 +167,7 @@ TEST(Shaders, push_constants_are_the_structs_of_the_interface) {
         {uint32_t(Shader::weighted_sum_direct), sizeof(shader::WeightedSumPush)},
         {uint32_t(Shader::weighted_sum_shared_f16), sizeof(shader::WeightedSumPush)},
         {uint32_t(Shader::linear_shared), sizeof(shader::LinearPush)},
+        {uint32_t(Shader::linear_direct_f16), sizeof(shader::LinearPush)},
         {uint32_t(Shader::rope), sizeof(shader::RopePush)},
         {uint32_t(Shader::append), sizeof(shader::AppendPush)},
     };
@@ -199,6 +207,13 @@ TEST(Shaders, shared_memory_of_matrices_is_what_the_formula_says) {
     const uint32_t rows = 16, keys = 32, depth = 32, columns = 1 * 4 * 8, n = 8, threads = 1;
     EXPECT_EQ(module_of(shader).shared_bytes,
               FOVEA_MATRIX_SHARED_BYTES(rows, keys, depth, columns, n, threads));
+}
+
+TEST(Shaders, shared_memory_of_linear_matrices_is_what_the_formula_says) {
+    const uint32_t shader = uint32_t(Shader::linear_coopmat);
+    if (is_left_out(shader)) GTEST_SKIP() << "this build's glslang is too old for the shader";
+    using shader::kMatrixDepth, shader::kMatrixPad, shader::kSharedRows, shader::kSharedColumns;
+    EXPECT_EQ(module_of(shader).shared_bytes, FOVEA_LINEAR_SHARED_BYTES(4, 8, 8));
 }
 
 TEST(Shaders, the_reader_refuses_what_is_no_module) {

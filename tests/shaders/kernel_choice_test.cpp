@@ -2,6 +2,7 @@
 #include "shaders/planned.hpp"
 
 #include "plan/vulkan_shaders.hpp"
+#include "shaders/interface.h"
 
 #include <gtest/gtest.h>
 
@@ -81,6 +82,65 @@ TEST(KernelChoice, a_kernel_by_name_that_cannot_is_refused_with_the_reason) {
     EXPECT_EQ(plan.error().code, FOVEA_UNSUPPORTED);
     EXPECT_EQ(plan.error().field, "kernel");
     EXPECT_NE(plan.error().text.find("FOVEA_PRECISION_F16_PRODUCTS"), std::string::npos) << plan.error().text;
+}
+
+// Linear layers on matrix units: by facts and precision, with the reason where not.
+TEST(KernelChoice, linear_goes_by_this_table) {
+    const bool has_coopmat = foveaShaderCode(uint32_t(Shader::linear_coopmat), nullptr) != nullptr;
+    if (!has_coopmat) GTEST_SKIP() << "this build's glslang is too old for the shader";
+    struct LinearChoice {
+        const char* name;
+        std::function<void(FoveaDeviceFacts&, FoveaLinearDesc&)> change;
+        uint32_t subgroups;  // 0: not on matrix units
+        const char* reason;
+    };
+    using Facts = FoveaDeviceFacts;
+    using Linear = FoveaLinearDesc;
+    const LinearChoice table[] = {
+        {"16 x 16 x 16", [](Facts&, Linear&) {}, 4, "matrix units, factors in float16"},
+        {"8 x 8 x 8", [](Facts& f, Linear&) { f.coopmat_m = f.coopmat_n = f.coopmat_k = 8; }, 4,
+         "matrix units"},
+        {"8 x 16 x 16", [](Facts& f, Linear&) { f.coopmat_m = 8; }, 4, "matrix units"},
+        {"subgroups of 64", [](Facts& f, Linear&) { f.subgroup_size = 64; }, 2, "matrix units"},
+        {"subgroups of 128", [](Facts& f, Linear&) { f.subgroup_size = 128; }, 1, "matrix units"},
+        {"48 x 16 x 16", [](Facts& f, Linear&) { f.coopmat_m = 48; }, 0, "do not fit into a subgroup's part"},
+        {"k of 64", [](Facts& f, Linear&) { f.coopmat_k = 64; }, 0, "do not fit into a subgroup's part"},
+        {"the floor's shared memory", [](Facts& f, Linear&) { f.max_shared_bytes = 16384; }, 4,
+         "matrix units"},
+        {"large matrices in it",
+         [](Facts& f, Linear&) {
+             f.max_shared_bytes = 16384;
+             f.coopmat_m = f.coopmat_n = 32;
+         },
+         0, "facts.max_shared_bytes"},
+        {"float32", [](Facts&, Linear& d) { d.precision = FOVEA_PRECISION_F32; }, 0,
+         "F16_PRODUCTS must allow"},
+        {"software", [](Facts& f, Linear&) { f.device_class = FOVEA_CLASS_CPU; }, 0, "no matrix units"},
+        {"no matrices", [](Facts& f, Linear&) { f.features &= ~uint32_t{FOVEA_FEATURE_COOPMAT}; }, 0,
+         "lacks cooperative matrices"},
+        {"few rows", [](Facts&, Linear& d) { d.rows = 4; }, 0, "too few rows"},
+    };
+    for (const LinearChoice& c : table) {
+        SCOPED_TRACE(c.name);
+        FoveaDeviceFacts facts = matrix_facts();
+        FoveaLinearDesc desc{};
+        desc.struct_size = sizeof desc;
+        desc.n_in = 96, desc.n_out = 200, desc.rows = 130;
+        desc.precision = FOVEA_PRECISION_F16_PRODUCTS;
+        c.change(facts, desc);
+        FoveaPlan handle = nullptr;
+        Diag diag;
+        ASSERT_EQ(foveaPlanLinear(&facts, &desc, nullptr, &handle, &diag), FOVEA_OK) << diag.text;
+        const Plan plan(handle);
+        EXPECT_NE(std::string(plan.info().reason).find(c.reason), std::string::npos) << plan.info().reason;
+        const FoveaDispatch d = dispatches_of(plan, 0)[0];
+        EXPECT_EQ(d.subgroup_size, c.subgroups ? facts.subgroup_size : 0u);
+        if (!c.subgroups) continue;
+        EXPECT_EQ(d.spec[FOVEA_SPEC_SUBGROUPS], c.subgroups);
+        EXPECT_EQ(d.spec[FOVEA_SPEC_THREADS], c.subgroups * facts.subgroup_size);
+        EXPECT_EQ(d.groups[0], 4u);
+        EXPECT_EQ(d.groups[1], 3u);
+    }
 }
 
 }  // namespace

@@ -1,0 +1,24 @@
+// What the linear kernels share: rows of X and W, and storing a result with its bias.
+#ifndef FOVEA_LINEAR_GLSL
+#define FOVEA_LINEAR_GLSL
+
+#include "tensor.glsl"
+#include "math.glsl"
+#include "store.glsl"
+
+FOVEA_INPUT_TENSOR(x, FOVEA_SLOT_X, kXType, kAligned)
+FOVEA_INPUT_TENSOR(w, FOVEA_SLOT_W, kWType, kAligned)
+FOVEA_OUTPUT_TENSOR(y, FOVEA_SLOT_Y)
+layout(set = 0, binding = FOVEA_SLOT_LINEAR_BIAS, std430) readonly buffer Bias { float bias[]; };
+
+void store_result(uint row, uint column, float value) {
+    if (row >= push.rows || column >= push.n_out) return;
+    const float sum = push.has_bias != 0u ? value + bias[push.bias_base + column] : value;
+    y_store_bits(push.y_base + row * push.y_row + column, stored_bits(sum));
+}
+
+uint x_row(uint row) { return push.x_base + min(row, push.rows - 1u) * push.x_row; }
+
+uint w_row(uint row, uint rows) { return push.w_base + min(row, rows - 1u) * push.w_row; }
+
+#endif
