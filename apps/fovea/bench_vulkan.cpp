@@ -22,6 +22,8 @@ constexpr OptionSpec kOptions[] = {
      "leave out cases with more keys (default: 2048, of decode 32768, on a software driver)"},
     {"--seconds", "S", "time for each row (default 0.5)"},
     {"--tuning", "FILE", "what `fovea bench --tune` measured on this device"},
+    {"--precision", "f32|f16-products",
+     "f16-products: factors of products may be rounded to float16 (default: f32)"},
     {"--json", "FILE", "also writes the rows there"},
     {"--help", "", "this text"},
 };
@@ -98,8 +100,9 @@ double median(std::vector<double> values) {
     return values[values.size() / 2];
 }
 
-FoveaAttentionDesc describe(const Case& c) {
+FoveaAttentionDesc describe(const Case& c, FoveaPrecision precision) {
     Attention call;
+    call.desc.precision = precision;
     call.batch(1).heads(c.heads_q, c.heads_kv).lengths(c.len_q, c.len_kv).dims(c.dim).kernel(c.kernel);
     call.types(c.type);
     if (c.causal) call.causal(Align::bottom_right);
@@ -122,8 +125,8 @@ double work_of(const Case& c) {
 
 class Bench {
   public:
-    Bench(Engine& engine, DeviceCeiling& ceiling, double seconds)
-        : engine_(engine), ceiling_(ceiling), seconds_(seconds) {}
+    Bench(Engine& engine, DeviceCeiling& ceiling, double seconds, FoveaPrecision precision)
+        : engine_(engine), ceiling_(ceiling), seconds_(seconds), precision_(precision) {}
 
     Result<Row> run(const Case& c) {
         FoveaDeviceFacts facts = engine_.facts();
@@ -131,7 +134,7 @@ class Bench {
         const bool software = facts.device_class == FOVEA_CLASS_CPU && c.suite != "splits";
         if (c.one_core) facts.core_count = 1;
         if (c.map != FOVEA_MASK_MAP_AUTO) facts.mask_map = c.map;
-        Result<Plan> plan = plan_attention(facts, describe(c));
+        Result<Plan> plan = plan_attention(facts, describe(c, precision_));
         if (!plan) return plan.error();
         const FoveaPlanInfo info = plan->info();
         std::vector<DeviceBuffer> kept;
@@ -197,6 +200,7 @@ class Bench {
     Engine& engine_;
     DeviceCeiling& ceiling_;
     double seconds_;
+    FoveaPrecision precision_;
 };
 
 void print_row(const Row& r) {
@@ -215,6 +219,12 @@ std::string to_json(const DeviceInfo& device, const std::vector<Row>& rows) {
     for (const Row& r : rows) {
         out += &r == rows.data() ? "\n  " : ",\n  ";
         out += "{\"suite\": " + json_string(r.c.suite) + ", \"case\": " + json_string(r.c.name) +
+               ", \"heads_q\": " + std::to_string(r.c.heads_q) +
+               ", \"heads_kv\": " + std::to_string(r.c.heads_kv) + ", \"dim\": " + std::to_string(r.c.dim) +
+               ", \"type\": " + json_string(r.c.type == FOVEA_F16 ? "f16" : "f32") +
+               ", \"causal\": " + (r.c.causal ? "true" : "false") +
+               ", \"window\": " + std::to_string(r.c.window) +
+               ", \"masked\": " + (r.c.mask == MaskKind::none ? "false" : "true") +
                ", \"len_q\": " + std::to_string(r.c.len_q) + ", \"len_kv\": " + std::to_string(r.c.len_kv) +
                ", \"kernel\": " + json_string(r.kernel) + ", \"median_seconds\": " + json_number(r.seconds) +
                ", \"rate\": " + json_number(r.rate) +
@@ -230,6 +240,7 @@ struct Choice {
     EngineOptions engine;
     std::string_view suites;
     double seconds = 0.5;
+    FoveaPrecision precision = FOVEA_PRECISION_F32;
     uint64_t longest = 0;  // 0: as the device's class allows
 };
 
@@ -250,6 +261,12 @@ Result<Choice> choose(const Arguments& a) {
     for (const std::string_view name : split(choice.suites, ','))
         if (!name.empty() && std::find(std::begin(known), std::end(known), name) == std::end(known))
             return Error{FOVEA_INVALID_ARGUMENT, "--suite", "no suite is called " + std::string(name)};
+    const std::string_view precision = a.text("--precision");
+    if (precision == "f16-products")
+        choice.precision = FOVEA_PRECISION_F16_PRODUCTS;
+    else if (a.has("--precision") && precision != "f32")
+        return Error{FOVEA_INVALID_ARGUMENT, "--precision",
+                     "'" + std::string(precision) + "' is not f32 or f16-products"};
     const Result<double> seconds = a.number("--seconds", choice.seconds);
     if (!seconds) return seconds.error();
     const Result<uint64_t> longest = a.unsigned_integer("--longest", 0);
@@ -278,7 +295,7 @@ Result<int> run_all(const Choice& choice, const Arguments& a) {
     std::printf("%s, %s\n", engine->device().name.c_str(), engine->device().driver.c_str());
     std::printf("%-8s %-28s %15s %-14s %13s %9s %-7s %-18s %12s %6s\n", "suite", "case", "Lq x Lkv", "kernel",
                 "median", "rate", "", "share of ceiling", "memory", "slices");
-    Bench bench(*engine, *ceiling, choice.seconds);
+    Bench bench(*engine, *ceiling, choice.seconds, choice.precision);
     std::vector<Row> rows;
     const bool software = engine->facts().device_class == FOVEA_CLASS_CPU;
     for (const Case& c : all_cases()) {
