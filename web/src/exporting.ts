@@ -3,7 +3,8 @@ import type { App } from "./app.ts";
 import { colorAt, css, inkOn, type Scale } from "./colors.ts";
 import { byId, saveFile } from "./dom.ts";
 import { escape, fixed } from "./format.ts";
-import type { MatrixContent, MatrixView } from "./matrix.ts";
+import type { MatrixView } from "./matrix.ts";
+import type { MatrixContent } from "./matrix_content.ts";
 import { sessionText } from "./session.ts";
 import type { Workbench } from "./stage.ts";
 

@@ -4,7 +4,8 @@ import { colorAt, colorTable } from "./colors.ts";
 import { byId, select } from "./dom.ts";
 import { number } from "./format.ts";
 import { pairStages } from "./levels.ts";
-import { MatrixView, type MatrixContent } from "./matrix.ts";
+import { MatrixView } from "./matrix.ts";
+import type { MatrixContent } from "./matrix_content.ts";
 import type { Workbench } from "./stage.ts";
 import { headName } from "./views.ts";
 

@@ -1,46 +1,8 @@
 // A matrix on a canvas, with a grid for keyboards and screen readers beside it.
-import { autoRange, colorAt, colorTable, css, inkOn, logFloor, type Scale } from "./colors.ts";
+import { hatch, paintCell } from "./cells.ts";
+import { autoRange, colorAt, colorTable, logFloor, type Scale } from "./colors.ts";
 import { fixed, short } from "./format.ts";
-
-export interface MatrixContent {
-    data: Float32Array;
-    rows: number;
-    columns: number;
-    rowLabels: string[];
-    columnLabels: string[];
-    name: string;
-    map: string;
-    signed: boolean;
-    sums: boolean; // the row sums at the right edge
-    log: boolean;
-    low: number | null;
-    high: number | null;
-    // Cells below the diagonal from `data`, above it from this (head A against head B).
-    upper?: Float32Array;
-}
-
-// A pick shows the same numbers again: a million of them need no second look.
-function sameNumbers(a: MatrixContent, b: MatrixContent): boolean {
-    const same = (x?: Float32Array, y?: Float32Array) => x?.buffer === y?.buffer && x?.byteOffset === y?.byteOffset && x?.length === y?.length;
-    return same(a.data, b.data) && same(a.upper, b.upper) && a.rows === b.rows && a.columns === b.columns && a.map === b.map && a.signed === b.signed && a.log === b.log && a.low === b.low && a.high === b.high;
-}
-
-export interface MatrixHandlers {
-    pick(row: number, column: number): void;
-    hover?(row: number, column: number): void;
-    moved?(view: string): void; // zoomed or panned by the reader
-}
-
-// What the mask editor wants to hear while it is open: a pointer's stroke, and the same by keyboard.
-export interface Brush {
-    down(cell: [number, number]): void;
-    over(cell: [number, number]): void;
-    up(cell: [number, number] | null): void;
-    press(cell: [number, number]): void; // Space or Enter
-    along(from: [number, number], to: [number, number]): void; // Shift and an arrow
-    moved(cell: [number, number]): void;
-    cancel(): void;
-}
+import { sameNumbers, type Brush, type MatrixContent, type MatrixHandlers } from "./matrix_content.ts";
 
 const maxCell = 92, minDigits = 30, wideDigits = 60, maxHeight = 640;
 const fonts = '"Inter", system-ui, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Liberation Sans", Arial, sans-serif';
@@ -351,8 +313,8 @@ export class MatrixView {
                 for (let j = c0; j < c1; ++j) {
                     const value = this.value(i, j);
                     const x = left + (j - this.origin[1]) * cell, y = top + (i - this.origin[0]) * cell;
-                    const fill = this.paintCell(context, x, y, cell - gap, radius, value, colors);
-                    if (this.visible && !this.visible[i * content.columns + j]) this.hatch(context, x, y, cell - gap, radius, colors.ink);
+                    const fill = paintCell(context, this.scale, x, y, cell - gap, radius, value, colors);
+                    if (this.visible && !this.visible[i * content.columns + j]) hatch(context, x, y, cell - gap, radius, colors.ink);
                     if (cell < minDigits || (this.visible && !this.visible[i * content.columns + j])) continue;
                     // An exact 0 is a cell that plays no part: its digits step back.
                     context.fillStyle = value === 0 && !content.signed ? colors.faint : fill;
@@ -362,38 +324,6 @@ export class MatrixView {
             if (this.hovered) this.outline(context, this.hovered, gap, radius, colors.ink, colors.surface, false);
         }
         this.outlineRectangle(context, colors.accent);
-        context.restore();
-    }
-
-    // Returns the colour in which the digits can be read.
-    private paintCell(context: CanvasRenderingContext2D, x: number, y: number, size: number, radius: number, value: number, colors: Record<string, string>): string {
-        context.beginPath();
-        context.roundRect(x, y, size, size, radius);
-        if (Number.isFinite(value)) {
-            const rgb = colorAt(this.scale, value);
-            context.fillStyle = css(rgb);
-            context.fill();
-            return inkOn(rgb);
-        }
-        if (value === -Infinity) { // hidden
-            this.hatch(context, x, y, size, radius, colors.line);
-            return colors.soft;
-        }
-        context.fillStyle = Number.isNaN(value) ? "#d6009a" : "#00a0c8";
-        context.fill();
-        return "#ffffff";
-    }
-
-    private hatch(context: CanvasRenderingContext2D, x: number, y: number, size: number, radius: number, color: string): void {
-        context.save();
-        context.beginPath();
-        context.roundRect(x, y, size, size, radius);
-        context.clip();
-        context.strokeStyle = color;
-        context.lineWidth = 1;
-        context.beginPath();
-        for (let d = 0; d < 2 * size; d += Math.max(5, size / 8)) { context.moveTo(x + d, y); context.lineTo(x + d - size, y + size); }
-        context.stroke();
         context.restore();
     }
 

@@ -5,7 +5,8 @@ import { byId, input, select } from "./dom.ts";
 import { fixed, formula, number, ordinal, shapeText } from "./format.ts";
 import { inspectorHtml, introHtml, levelsHtml, railHtml, tableHtml } from "./views.ts";
 import { pairStages, stageTexts } from "./levels.ts";
-import { MatrixView, type MatrixContent } from "./matrix.ts";
+import { MatrixView } from "./matrix.ts";
+import type { MatrixContent } from "./matrix_content.ts";
 import type { Stage } from "./protocol.ts";
 import { defaultText } from "./state.ts";
 

@@ -1,4 +1,5 @@
 // A Chromium, a server of build/web, and pages that record what went wrong in them.
+import assert from "node:assert/strict";
 import { chromium } from "playwright-core";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,6 +30,7 @@ export class Lab {
             executablePath, args, headless: true, viewport: { width: 1440, height: 900 }, acceptDownloads: true,
             colorScheme: "light", reducedMotion: "reduce", ...options.context,
         });
+        lab.context.setDefaultTimeout(60_000); // for a busy machine
         return lab;
     }
 
@@ -59,7 +61,7 @@ export async function settled(page) {
     await page.waitForFunction(() => {
         const app = globalThis.fovea?.app;
         return app?.result && app.result.state === app.state || app?.result && !app.running && !app.again;
-    }, undefined, { timeout: 20000 });
+    }, undefined, { timeout: 60000 });
     await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 }
 
@@ -68,3 +70,18 @@ export const stageValues = (page, id) => page.evaluate((wanted) => {
     const stage = globalThis.fovea.app.result.stages.find((s) => s.id === wanted);
     return stage && { shape: stage.shape, values: Array.from(stage.data) };
 }, id);
+
+export const near = (actual, expected, tolerance = 1e-6) => {
+    assert.equal(actual.length, expected.length);
+    actual.forEach((value, i) => assert.ok(value === expected[i] || Math.abs(value - expected[i]) <= tolerance * Math.max(1, Math.abs(expected[i])), `element ${i}: ${value}, expected ${expected[i]}`));
+};
+
+// A test's body with a page of its own, in which nothing may go wrong.
+export const withPages = (lab) => (options, use) => async () => {
+    const { hash = "", ...rest } = options;
+    const page = await lab().page(hash, rest);
+    try {
+        await use(page);
+        assert.deepEqual(page.faults, []);
+    } finally { await page.close(); }
+};

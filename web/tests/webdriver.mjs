@@ -26,11 +26,11 @@ const freePort = () => new Promise((resolve) => {
 });
 
 async function until(what, test) {
-    for (const end = Date.now() + 30_000; Date.now() < end; await pause(50)) {
+    for (const end = Date.now() + 90_000; Date.now() < end; await pause(50)) {
         const found = await test();
         if (found) return found;
     }
-    throw new Error(`${what} did not come within 30 s`);
+    throw new Error(`${what} did not come within 90 s`);
 }
 
 // Firefox's own protocol: "length:[0, id, command, parameters]", answered by "length:[1, id, error, result]".

@@ -1,0 +1,40 @@
+// What a matrix shows, and who hears of what is done to it.
+export interface MatrixContent {
+    data: Float32Array;
+    rows: number;
+    columns: number;
+    rowLabels: string[];
+    columnLabels: string[];
+    name: string;
+    map: string;
+    signed: boolean;
+    sums: boolean; // the row sums at the right edge
+    log: boolean;
+    low: number | null;
+    high: number | null;
+    // Cells below the diagonal from `data`, above it from this (head A against head B).
+    upper?: Float32Array;
+}
+
+// A pick shows the same numbers again: a million of them need no second look.
+export function sameNumbers(a: MatrixContent, b: MatrixContent): boolean {
+    const same = (x?: Float32Array, y?: Float32Array) => x?.buffer === y?.buffer && x?.byteOffset === y?.byteOffset && x?.length === y?.length;
+    return same(a.data, b.data) && same(a.upper, b.upper) && a.rows === b.rows && a.columns === b.columns && a.map === b.map && a.signed === b.signed && a.log === b.log && a.low === b.low && a.high === b.high;
+}
+
+export interface MatrixHandlers {
+    pick(row: number, column: number): void;
+    hover?(row: number, column: number): void;
+    moved?(view: string): void; // zoomed or panned by the reader
+}
+
+// What the mask editor wants to hear while it is open: a pointer's stroke, and the same by keyboard.
+export interface Brush {
+    down(cell: [number, number]): void;
+    over(cell: [number, number]): void;
+    up(cell: [number, number] | null): void;
+    press(cell: [number, number]): void; // Space or Enter
+    along(from: [number, number], to: [number, number]): void; // Shift and an arrow
+    moved(cell: [number, number]): void;
+    cancel(): void;
+}
