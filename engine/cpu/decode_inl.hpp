@@ -171,7 +171,7 @@ class DecodeTask {
             float* s = logits() + r * kDecodeBlock;
             for (size_t j = block.keys(); j < end; ++j) s[j] = kHidden;
             V most = hn::Load(f, s);
-            for (size_t j = kLanes; j < end; j += kLanes) most = hn::Max(most, hn::Load(f, s + j));
+            for (size_t j = kLanes; j < end; j += kLanes) most = larger(most, hn::Load(f, s + j));
             block_max[r] = hn::GetLane(hn::MaxOfLanes(f, most));
         }
         grow_maximum(form_.max_in, vectors(), block_max, form_.unit, partial_.maxima, partial_.sums, factor);

@@ -181,7 +181,7 @@ inline void apply_logit_steps(const LogitSteps& steps, const Lanes& lanes, const
                 x = hn::IfThenElse(hn::RebindMask(f, outside), hn::Set(f, kHidden), x);
             }
             if (steps.hidden_keys && steps.hidden_keys[j - block_begin]) x = hn::Set(f, kHidden);
-            largest = hn::Max(largest, x);
+            largest = larger(largest, x);
             hn::Store(x, f, at_key);
         }
         hn::Store(largest, f, max + at);

@@ -35,7 +35,7 @@ HWY_INLINE V block_sums(V a, V b, V c, V d) {
 #endif
 
 // Lane n is the sum of the lanes of v[n].
-HWY_INLINE V sum_each(const V (&v)[kLanes]) {
+HWY_INLINE V sum_each(const V* v) {
 #if HWY_TARGET == HWY_SCALAR
     return v[0];
 #elif HWY_TARGET == HWY_AVX3
@@ -57,6 +57,8 @@ HWY_INLINE V sum_each(const V (&v)[kLanes]) {
 
 // Query rows that share a load of K or V.
 constexpr size_t kRowTile = kLanes < 4 ? 1 : 4;
+// Sums of a tile of products: a vector's worth, but enough that none waits for the one before.
+constexpr size_t kTileSums = kLanes == 4 ? 8 : kLanes;
 // Vectors of V that one pass over a run of rows sums.
 constexpr size_t kColumnTile = kLanes == 16 ? 4 : 2;
 // Rows of V that stay in the first cache between the passes.
@@ -95,18 +97,19 @@ constexpr size_t logit_at(size_t j, size_t r) {
     return kOrder == LogitOrder::by_key ? j * kPanel + r : r * kDecodeBlock + j;
 }
 
-// The products of kLanes / R keys (fewer at the end) with R rows of q; s points at that of the first of both.
+// The products of kTileSums / R keys (fewer at the end) with R rows of q; s points at that of the first of
+// both.
 template <size_t R, LogitOrder kOrder, class T>
 HWY_INLINE void dot_rows_tile(const T* const* keys, size_t count, const float* q, size_t q_stride,
                               size_t depth, float* s) {
-    constexpr size_t kKeys = kLanes / R;
+    constexpr size_t kKeys = kTileSums / R;
     constexpr size_t kKeyStep = kOrder == LogitOrder::by_key ? R : 1;
     constexpr size_t kRowStep = kOrder == LogitOrder::by_key ? 1 : kKeys;
     const F f;
     const T* k[kKeys];
     FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) k[j] = keys[j < count ? j : count - 1];
-    V sum[kLanes];
-    FOVEA_UNROLL for (size_t n = 0; n < kLanes; ++n) sum[n] = hn::Zero(f);
+    V sum[kTileSums];
+    FOVEA_UNROLL for (size_t n = 0; n < kTileSums; ++n) sum[n] = hn::Zero(f);
     size_t e = 0;
     for (; e + kLanes <= depth; e += kLanes) {
         V b[R];
@@ -128,8 +131,8 @@ HWY_INLINE void dot_rows_tile(const T* const* keys, size_t count, const float* q
             }
         }
     }
-    HWY_ALIGN float sums[kLanes];
-    hn::Store(sum_each(sum), f, sums);
+    HWY_ALIGN float sums[kTileSums];
+    FOVEA_UNROLL for (size_t n = 0; n < kTileSums; n += kLanes) hn::Store(sum_each(sum + n), f, sums + n);
     if constexpr (kOrder == LogitOrder::by_key) {
         FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) {
             if (j < count) memcpy(s + j * kPanel, sums + j * R, R * sizeof(float));
@@ -143,9 +146,10 @@ HWY_INLINE void dot_rows_tile(const T* const* keys, size_t count, const float* q
 template <size_t R, LogitOrder kOrder, class T>
 HWY_NOINLINE void dot_rows_of(const T* const* keys, size_t count, const float* q, size_t q_stride,
                               size_t depth, float* s, const NextRows& next) {
-    for (size_t j = 0; j < count; j += kLanes / R) {
-        next.fetch(j, kLanes / R);
-        dot_rows_tile<R, kOrder>(keys + j, HWY_MIN(kLanes / R, count - j), q, q_stride, depth,
+    constexpr size_t kKeys = kTileSums / R;
+    for (size_t j = 0; j < count; j += kKeys) {
+        next.fetch(j, kKeys);
+        dot_rows_tile<R, kOrder>(keys + j, HWY_MIN(kKeys, count - j), q, q_stride, depth,
                                  s + logit_at<kOrder>(j, 0));
     }
 }

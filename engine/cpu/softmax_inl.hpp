@@ -97,7 +97,7 @@ inline void grow_maximum(MaxIn in, size_t vectors, const float* block_max, float
         const V old = hn::Load(f, max + v * kLanes);
         V block = hn::Load(f, block_max + v * kLanes);
         if (in == MaxIn::exponents) block = hn::Mul(block, scale);
-        const V grown = hn::Max(old, block);
+        const V grown = larger(old, block);
         V change = hn::Sub(old, grown);
         if (in == MaxIn::logits) change = hn::Mul(change, scale);
         const V shrink = exp2(change);

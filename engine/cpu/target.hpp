@@ -36,8 +36,9 @@ constexpr TargetShape target_shape(uint32_t target) {
         case kTargetNeon:
             return {4, 4, 6};
         case kTargetWasm:
+            return {4, 2, 4};
         case kTargetWasmRelaxed:
-            return {4, 2, 6};
+            return {4, 3, 3};
         default:
             return {1, 8, 2};
     }

@@ -43,12 +43,13 @@ HWY_NOINLINE void dot_tile(const float* HWY_RESTRICT k, size_t k_stride, const f
             sum[r][v] = kMode == DotMode::add ? hn::Load(f, s + r * kPanel + v * kLanes) : hn::Zero(f);
         }
     }
-    for (size_t e = 0; e < depth; ++e) {
-        if constexpr (M == kRows) hwy::Prefetch(k + M * k_stride + e * M);
+    const float* next = k + M * k_stride;
+    FOVEA_UNROLL_TWICE for (const float* end = k + depth; k != end; ++k, q += kPanel, next += M) {
+        if constexpr (M == kRows) hwy::Prefetch(next);
         V b[NV];
-        FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) b[v] = hn::Load(f, q + e * kPanel + v * kLanes);
+        FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) b[v] = hn::Load(f, q + v * kLanes);
         FOVEA_UNROLL for (size_t r = 0; r < M; ++r) {
-            const V a = hn::Set(f, k[r * k_stride + e]);
+            const V a = hn::Set(f, k[r * k_stride]);
             FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) sum[r][v] = mul_add(a, b[v], sum[r][v]);
         }
     }
@@ -56,7 +57,7 @@ HWY_NOINLINE void dot_tile(const float* HWY_RESTRICT k, size_t k_stride, const f
         V m = hn::Zero(f);
         if constexpr (kMode == DotMode::max) m = hn::Load(f, max + v * kLanes);
         FOVEA_UNROLL for (size_t r = 0; r < M; ++r) {
-            if constexpr (kMode == DotMode::max) m = hn::Max(m, sum[r][v]);
+            if constexpr (kMode == DotMode::max) m = larger(m, sum[r][v]);
             hn::Store(sum[r][v], f, s + r * kPanel + v * kLanes);
         }
         if constexpr (kMode == DotMode::max) hn::Store(m, f, max + v * kLanes);
@@ -75,11 +76,11 @@ HWY_NOINLINE void sum_tile(const float* HWY_RESTRICT w, size_t w_stride, const f
             sum[r][v] = hn::Mul(a, hn::Load(f, o + r * kPanel + v * kLanes));
         }
     }
-    for (size_t j = 0; j < count; ++j) {
+    FOVEA_UNROLL_TWICE for (const float* end = p + count * kPanel; p != end; p += kPanel, w += w_stride) {
         V b[NV];
-        FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) b[v] = hn::Load(f, p + j * kPanel + v * kLanes);
+        FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) b[v] = hn::Load(f, p + v * kLanes);
         FOVEA_UNROLL for (size_t r = 0; r < M; ++r) {
-            const V a = hn::Set(f, w[j * w_stride + r]);
+            const V a = hn::Set(f, w[r]);
             FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) sum[r][v] = mul_add(a, b[v], sum[r][v]);
         }
     }

@@ -33,6 +33,10 @@ struct Device {
     FoveaDeviceFacts facts;
 };
 std::vector<Device> devices() {
+    if (!foveaShaderCode(0, nullptr)) {
+        printf("skipped Vulkan: this build has no shaders\n");
+        return {{"cpu", cpu_device(2)}};
+    }
     return {{"cpu", cpu_device(2)},
             {"software Vulkan", vulkan_device(FOVEA_CLASS_CPU)},
             {"integrated", vulkan_device(FOVEA_CLASS_INTEGRATED)},
@@ -62,7 +66,8 @@ TEST(WindowCost, of_128_keys_in_32768_is_within_half_again_of_the_arithmetic_it_
     const FoveaKernel kernels[] = {FOVEA_KERNEL_AUTO, FOVEA_KERNEL_STAGED, FOVEA_KERNEL_FLASH,
                                    FOVEA_KERNEL_DECODE};
     size_t counted = 0;
-    for (const Device& device : devices()) {
+    const std::vector<Device> known = devices();
+    for (const Device& device : known) {
         for (const Shape& shape : kShapes) {
             const double needed = needed_pairs(shape);
             for (const FoveaKernel kernel : kernels) {
@@ -91,7 +96,7 @@ TEST(WindowCost, of_128_keys_in_32768_is_within_half_again_of_the_arithmetic_it_
             }
         }
     }
-    EXPECT_GE(counted, devices().size() * std::size(kShapes) * 2);
+    EXPECT_GE(counted, known.size() * std::size(kShapes) * 2);
 }
 
 }  // namespace
