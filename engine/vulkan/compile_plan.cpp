@@ -38,14 +38,15 @@ FoveaResult check_facts(const FoveaDeviceFacts& plan, const FoveaDeviceFacts& de
 }
 
 // Matrices come in the shapes that the driver lists; the context keeps the one that it would use.
-FoveaResult check_matrices(const FoveaPlan_T& plan, const FoveaDeviceFacts& device, FoveaDiag* diag) {
-    if (plan.info.kernel != FOVEA_KERNEL_FLASH_COOPMAT) return FOVEA_OK;
-    const FoveaDeviceFacts& f = plan.facts;
-    if (f.coopmat_m == device.coopmat_m && f.coopmat_n == device.coopmat_n && f.coopmat_k == device.coopmat_k)
+FoveaResult check_matrices(const FoveaDeviceFacts& plan, const FoveaDeviceFacts& device, FoveaDiag* diag) {
+    const bool has_shape = (plan.features & FOVEA_FEATURE_COOPMAT) && plan.coopmat_m;
+    if (!has_shape || (plan.coopmat_m == device.coopmat_m && plan.coopmat_n == device.coopmat_n &&
+                       plan.coopmat_k == device.coopmat_k))
         return FOVEA_OK;
     return fail(diag, FOVEA_UNSUPPORTED, "facts.coopmat_m",
-                "the plan was made for matrices of %u x %u x %u; this device's are %u x %u x %u", f.coopmat_m,
-                f.coopmat_n, f.coopmat_k, device.coopmat_m, device.coopmat_n, device.coopmat_k);
+                "the plan was made for matrices of %u x %u x %u; this device's are %u x %u x %u",
+                plan.coopmat_m, plan.coopmat_n, plan.coopmat_k, device.coopmat_m, device.coopmat_n,
+                device.coopmat_k);
 }
 
 FoveaResult add_dispatch(FoveaContext_T& context, const FoveaDispatch& dispatch, PlanPipelines& out,
@@ -94,7 +95,7 @@ FoveaResult foveaCompilePlan(FoveaContext context, FoveaPlan plan, FoveaDiag* di
         return fail(diag, FOVEA_INVALID_ARGUMENT, "context", "the plan is compiled for another context");
     }
     if (FoveaResult r = check_facts(plan->facts, context->facts, diag)) return r;
-    if (FoveaResult r = check_matrices(*plan, context->facts, diag)) return r;
+    if (FoveaResult r = check_matrices(plan->facts, context->facts, diag)) return r;
     const FoveaHostAllocator& allocator = plan->allocator;
     void* memory = allocator.allocate(allocator.user, sizeof(PlanPipelines), alignof(PlanPipelines));
     if (!memory)
