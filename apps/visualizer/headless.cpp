@@ -33,6 +33,18 @@ Result<void> check_view(Session& session, const Options& o) {
     if (o.head > session.stage().heads)
         return Error{FOVEA_INVALID_ARGUMENT, "--head",
                      session.stage().name + " has " + std::to_string(session.stage().heads) + " heads"};
+    if (!o.select.empty()) {
+        CellRect r;
+        int end = 0;
+        if (std::sscanf(o.select.c_str(), "%d:%d,%d:%d%n", &r.row_begin, &r.row_last, &r.column_begin,
+                        &r.column_last, &end) != 4 ||
+            size_t(end) != o.select.size() || !r.within(session.stage().rows, session.stage().columns))
+            return Error{FOVEA_INVALID_ARGUMENT, "--select",
+                         "'" + o.select + "' is not FIRST:LAST,FIRST:LAST within " +
+                             std::to_string(session.stage().rows) + " x " +
+                             std::to_string(session.stage().columns) + " cells"};
+        session.view.selection = r;
+    }
     if (!o.pick.empty() && !go_to(session, o.pick))
         return Error{FOVEA_INVALID_ARGUMENT, "--pick", "there is no cell '" + o.pick + "'"};
     return {};

@@ -121,8 +121,18 @@ constexpr KeyCommand kCommands[] = {
     {ImGuiKey_UpArrow, shift, "Shift+Up", "16 queries back", [](Session& s) { move_pick(s, -16, 0); }},
     {ImGuiKey_DownArrow, shift, "Shift+Down", "16 queries on", [](Session& s) { move_pick(s, 16, 0); }},
     {ImGuiKey_Enter, plain, "Enter", "pin the picked cell", [](Session& s) { s.view.pinned = true; }},
-    {ImGuiKey_Escape, plain, "Esc", "let the pick follow the mouse",
-     [](Session& s) { s.view.pinned = false; }},
+    {ImGuiKey_Escape, plain, "Esc", "let the pick follow the mouse, select nothing",
+     [](Session& s) {
+         s.view.pinned = false;
+         s.view.selection.reset();
+     }},
+    {ImGuiKey_Delete, plain, "Delete", "hide the picked key or show it again; the rest is renormalised",
+     [](Session& s) {
+         if (s.stage().over_keys)
+             edit(s, [&](Settings& t) { toggle_key(t, uint32_t(s.view.picked_column)); });
+     }},
+    {ImGuiKey_J, plain, "J", "tokens as lines or as a list",
+     [](Session& s) { s.ui.token_lines = !s.ui.token_lines; }},
     {ImGuiKey_Space, plain, "Space", "causal mask on or off",
      [](Session& s) { edit(s, [](Settings& t) { t.causal = !t.causal; }); }},
     {ImGuiKey_D, plain, "D", "dropout on or off",
@@ -153,6 +163,11 @@ constexpr KeyCommand kCommands[] = {
     {ImGuiKey_K, plain, "K", "map of a long head", [](Session& s) { s.ui.centre = CentreTab::map; }},
     {ImGuiKey_H, plain, "H", "heads", [](Session& s) { s.ui.bottom = BottomTab::heads; }},
     {ImGuiKey_G, plain, "G", "GPU times", [](Session& s) { s.ui.bottom = BottomTab::gpu; }},
+    {ImGuiKey_U, plain, "U", "measure the device's roof",
+     [](Session& s) {
+         s.want_roof();
+         s.ui.bottom = BottomTab::gpu;
+     }},
     {ImGuiKey_Y, plain, "Y", "memory", [](Session& s) { s.ui.bottom = BottomTab::memory; }},
     {ImGuiKey_P, plain, "P", "problems", [](Session& s) { s.ui.bottom = BottomTab::problems; }},
     {ImGuiKey_T, plain, "T", "dark or light",
@@ -179,6 +194,8 @@ constexpr KeyCommand kCommands[] = {
      [](Session& s) { s.ui.scale_factor = std::max(s.ui.scale_factor - 0.25f, 0.75f); }},
     {ImGuiKey_0, control, "Ctrl+0", "the display's own size", [](Session& s) { s.ui.scale_factor = 1; }},
     {ImGuiKey_F11, plain, "F11", "full screen", [](Session& s) { s.ui.full_screen = !s.ui.full_screen; }},
+    {ImGuiKey_0, control | shift, "Ctrl+Shift+0", "panels as at first",
+     [](Session& s) { s.ui.layout = Layout{}; }},
     {ImGuiKey_F1, plain, "F1", "keys", [](Session& s) { s.ui.open_dialog(Dialog::help); }},
     {ImGuiKey_Slash, shift, "?", "keys", [](Session& s) { s.ui.open_dialog(Dialog::help); }},
     {ImGuiKey_Q, control, "Ctrl+Q", "quit", [](Session& s) { s.wants_to_quit = true; }},

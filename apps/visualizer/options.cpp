@@ -33,6 +33,7 @@ constexpr Panel kPanels[] = {
     {"memory", [](UiState& ui) { ui.bottom = BottomTab::memory; }},
     {"problems", [](UiState& ui) { ui.bottom = BottomTab::problems; }},
     {"keys", [](UiState& ui) { ui.open_dialog(Dialog::help); }},
+    {"lines", [](UiState& ui) { ui.token_lines = true; }},
     {"palette", [](UiState& ui) { ui.open_dialog(Dialog::palette); }},
     {"open", [](UiState& ui) { ui.open_dialog(Dialog::open); }},
     {"import", [](UiState& ui) { ui.open_dialog(Dialog::import_sheet); }},
@@ -96,6 +97,8 @@ Result<void> apply(Options& o, std::string_view name, std::string_view value) {
         o.follow = std::string(value);
     } else if (name == "--open") {
         o.files.emplace_back(value);
+    } else if (name == "--select") {
+        o.select = std::string(value);
     } else if (name == "--pick") {
         o.pick = std::string(value);
     } else if (name == "--head") {
@@ -155,12 +158,13 @@ const char* options_help() {
            "  --screenshot FILE.png   draws one picture without a window\n"
            "  --open FILE             safetensors, npz, npy, csv, png or a session (.fovea); or just FILE\n"
            "  --head N  --pick R,C    the head and the cell shown: numbers or tokens\n"
+           "  --select A:B,C:D        only rows A to B and columns C to D are exported, ends included\n"
            "  --exact                 a picture of a map waits for every tile, not only for its preview\n"
            "  --tiles WHERE           who computes a map's tiles: device, cpu or auto (default: the device "
            "if it "
            "is\n"
            "                          hardware)\n"
-           "  --show PANEL            matrix, compare, mask, map, heads, gpu, memory, problems, keys, "
+           "  --show PANEL            matrix, compare, mask, map, heads, gpu, memory, problems, lines, keys, "
            "palette, "
            "open, "
            "import\n"
@@ -173,6 +177,7 @@ const char* options_help() {
            "readers "
            "and scripts\n"
            "  --memory-limit MIB      no more device memory than this\n"
+           "  --roof                  measures the device's roof for the GPU panel\n"
            "  --validation            runs under the Vulkan validation layer; any message is an error\n";
 }
 
@@ -194,6 +199,7 @@ Result<void> apply_options_of_a(Session& session, const Options& o) {
 Result<void> apply_options(Session& session, const Options& o) {
     session.theme = o.theme;
     session.view.how = o.how;
+    if (o.roof) session.want_roof();
     session.compute_tiles_on(o.tiles_on);
     Settings settings = level_settings(o.level);
     if (o.text) settings.text = *o.text;
@@ -217,6 +223,8 @@ Result<Options> parse_options(int argc, char** argv) {
             o.describe = true;
         } else if (word == "--exact") {
             o.exact = true;
+        } else if (word == "--roof") {
+            o.roof = true;
         } else if (word == "--validation") {
             o.validation = true;
         } else if (!word.empty() && word[0] != '-') {

@@ -30,9 +30,11 @@ struct Options {
     CompareHow how = CompareHow::side;
     bool exact = false;  // pictures of a map wait for every tile
     std::string pick;    // "3, 1" or "journey, step"
+    std::string select;  // "0:2,1:3": rows and columns of an export, ends included
     uint32_t head = 1;
     bool describe = false;  // what the picture shows, as text
     std::string follow;     // a file that is kept as a description of what the window shows
+    bool roof = false;      // measured before the picture
     bool validation = false;
     uint64_t memory_limit_bytes = 0;  // of device memory; 0: the driver's own
     bool help = false;

@@ -151,6 +151,7 @@ ImGuiKey imgui_key(int key, int scancode) {
                  {GLFW_KEY_SPACE, ImGuiKey_Space},
                  {GLFW_KEY_ENTER, ImGuiKey_Enter},
                  {GLFW_KEY_ESCAPE, ImGuiKey_Escape},
+                 {GLFW_KEY_DELETE, ImGuiKey_Delete},
                  {GLFW_KEY_F1, ImGuiKey_F1},
                  {GLFW_KEY_F11, ImGuiKey_F11},
                  {GLFW_KEY_LEFT_BRACKET, ImGuiKey_LeftBracket},
@@ -206,6 +207,7 @@ Result<void> Window::open() {
     if (Result<void> r = open_drawing(); !r) return r;
     session_ = std::make_unique<Session>(*device_, options_.on_cpu, kFramesInFlight);
     session_->wake = [] { glfwPostEmptyEvent(); };
+    autosave_.read_layout(session_->ui.layout);
     if (Result<void> r = keep_a(*device_, *session_, options_); !r) return r;
     // A file that cannot be read is a line of the Problems panel, not the end.
     (void)apply_options(*session_, options_);
@@ -398,13 +400,13 @@ std::string Window::description() {
     const auto at = [&](double place) {
         return times.empty() ? 0 : 1e3 * times[size_t(place * double(times.size() - 1))];
     };
-    char head[160];
+    char head[200];
     std::snprintf(
         head, sizeof head,
         "window %u x %u, first complete frame after %.3f s, last %zu frames: median %.1f ms, 95%% below "
-        "%.1f ms\n",
+        "%.1f ms, 99%% below %.1f ms\n",
         swapchain_->extent().width, swapchain_->extent().height, first_frame_s_, times.size(), at(0.5),
-        at(0.95));
+        at(0.95), at(0.99));
     return head + describe(*session_);
 }
 
@@ -458,6 +460,7 @@ Result<void> Window::run() {
         autosave_.update(*session_);
         if (!options_.follow.empty() && session_->ready() && settle_ <= 1) follower_.update(description());
     }
+    autosave_.write_layout(session_->ui.layout);
     autosave_.end();
     vkDeviceWaitIdle(device_->device());
     const std::vector<std::string> messages = device_->take_messages();

@@ -181,6 +181,7 @@ TEST_F(FileTest, sessions_come_back_as_they_were) {
     s.text = "\xe7\x8c\xab and \"dog\"";
     s.temperature = 0.5f;
     s.softcap = 3;
+    s.hidden_keys = {1, 4};
     s.alibi = true;
     s.kv_heads = 4;
     s.length = 9;
@@ -285,6 +286,16 @@ TEST_F(FileTest, exports_hold_the_shown_numbers) {
     EXPECT_NE(svg.find(">" + format_fixed(shown[6], 4) + "<"), std::string::npos);
     EXPECT_NE(svg.find("journey"), std::string::npos);
     EXPECT_FALSE(export_file(*session, (folder / "w.exe").string()));
+    session->view.selection = CellRect{1, 2, 3, 5};
+    ASSERT_TRUE(export_file(*session, (folder / "part.npy").string()));
+    const Result<Tensor> part = load_npy(folder / "part.npy");
+    ASSERT_TRUE(part);
+    ASSERT_EQ(part->shape, (std::vector<uint64_t>{2, 3}));
+    EXPECT_EQ((*to_f32(*part))[4], shown[2 * 6 + 4]);
+    ASSERT_TRUE(export_file(*session, (folder / "part.csv").string()));
+    const Result<CsvTable> table = load_csv((folder / "part.csv").string());
+    ASSERT_TRUE(table);
+    EXPECT_EQ(table->columns, (std::vector<std::string>{"3 with", "4 one", "5 step"}));
     save_shown(*session, (folder / "nowhere" / "w.csv").string());
     EXPECT_EQ(session->problems.size(), 1u);
 }

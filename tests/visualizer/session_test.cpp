@@ -100,6 +100,41 @@ TEST_F(SessionTest, every_key_runs_and_undo_restores_the_settings) {
     }
 }
 
+TEST_F(SessionTest, a_hidden_key_is_gone_and_the_rest_adds_up) {
+    session->change(level_settings(2));
+    compute();
+    std::vector<float> before;
+    for (uint64_t key = 0; key < 6; ++key) before.push_back(value("weights", 1, key));
+    Settings s = session->settings();
+    toggle_key(s, 4);
+    toggle_key(s, 2);
+    EXPECT_EQ(s.hidden_keys, (std::vector<uint32_t>{2, 4}));
+    session->change(s);
+    compute();
+    const float rest = 1 - before[2] - before[4];
+    for (uint64_t key = 0; key < 6; ++key)
+        EXPECT_NEAR(value("weights", 1, key), key == 2 || key == 4 ? 0 : before[key] / rest, 1e-6) << key;
+    EXPECT_TRUE(session->stage().hidden(0, 1, 2));
+    toggle_key(s, 2);
+    toggle_key(s, 4);
+    session->change(s);
+    compute();
+    EXPECT_EQ(value("weights", 1, 2), before[2]);
+}
+
+TEST_F(SessionTest, the_roof_is_above_what_was_reached) {
+    session->change(level_settings(7));
+    session->want_roof();
+    compute();
+    if (!device->has_timestamps()) {
+        EXPECT_FALSE(session->roof);
+        return;
+    }
+    ASSERT_TRUE(session->roof);
+    EXPECT_GT(session->roof->bytes_per_s, 1e7);
+    EXPECT_GT(session->roof->flops_per_s, session->run().useful_flops() / session->run().times().busy_s);
+}
+
 TEST_F(SessionTest, a_drag_is_one_step_of_undo) {
     session->change(level_settings(2));
     compute();

@@ -32,7 +32,7 @@ def reference_weight(query, key, causal=False):
 
 
 class Program:
-    def __init__(self, command, display, folder, more=None):
+    def __init__(self, command, display, folder, more=None, options=None):
         self.follow = Path(folder) / "follow.txt"
         self.environment = dict(os.environ, DISPLAY=display, XDG_STATE_HOME=str(folder))
         self.begin = time.monotonic()
@@ -40,8 +40,9 @@ class Program:
         broken = Path(folder) / "broken.npy"
         broken.write_bytes(b"\x93NUMPY\x01\x00\xff\xff{")
         self.environment.update(more or {})
-        self.process = subprocess.Popen([*command, "--validation", "--preset", "1", "--follow", str(self.follow),
-                                         str(broken)],
+        self.follow.unlink(missing_ok=True)
+        options = options or ["--validation", "--preset", "1", str(broken)]
+        self.process = subprocess.Popen([*command, *options, "--follow", str(self.follow)],
                                         env=self.environment, stderr=subprocess.PIPE, text=True)
 
     def input(self, *words):

@@ -3,6 +3,7 @@
 #include "data/session_file.hpp"
 #include "data/text_file.hpp"
 
+#include <cstdio>
 #include <cstdlib>
 
 namespace fovea::visualizer {
@@ -51,6 +52,30 @@ void Autosave::write_now(const Session& session) {
 void Autosave::end() {
     std::error_code error;
     if (!path_.empty()) std::filesystem::remove(path_, error);
+}
+
+void Autosave::read_layout(Layout& layout) {
+    if (path_.empty()) return;
+    const Result<std::string> text = read_text_file(std::filesystem::path(path_).replace_filename("layout"));
+    Layout read;
+    if (!text || std::sscanf(text->c_str(), "%f %f %f %f %f", &read.left, &read.right, &read.bottom,
+                             &read.tokens, &read.inspector) != 5)
+        return;
+    const auto within = [](float value, float low, float high) { return value >= low && value <= high; };
+    if (within(read.left, 200, 520) && within(read.right, 260, 620) && within(read.bottom, 90, 420) &&
+        within(read.tokens, 0.15f, 0.8f) && within(read.inspector, 0.2f, 0.85f))
+        layout = layout_ = read;
+}
+
+void Autosave::write_layout(const Layout& layout) {
+    if (path_.empty() || layout == layout_) return;
+    char text[128];
+    std::snprintf(text, sizeof text, "%.1f %.1f %.1f %.4f %.4f\n", double(layout.left), double(layout.right),
+                  double(layout.bottom), double(layout.tokens), double(layout.inspector));
+    std::error_code error;
+    std::filesystem::create_directories(path_.parent_path(), error);
+    (void)write_text_file(std::filesystem::path(path_).replace_filename("layout"), text);
+    layout_ = layout;
 }
 
 }  // namespace fovea::visualizer

@@ -23,10 +23,14 @@ class Autosave {
     // Something has changed that is not written yet.
     bool pending() const { return pending_; }
     void end();
+    // Where the panels meet, kept between runs whatever the session.
+    void read_layout(Layout& layout);
+    void write_layout(const Layout& layout);
 
   private:
     std::filesystem::path path_;
     std::string written_;
+    Layout layout_;  // as it is in the file
     std::chrono::steady_clock::time_point last_{};
     bool pending_ = false;
 };

@@ -17,11 +17,25 @@ namespace {
 // A drawing with more cells than this is no drawing any more.
 constexpr uint64_t kMostSvgSide = 256;
 
+// The selected cells, or all.
+CellRect shown_cells(const Session& session) {
+    const Stage& stage = session.stage();
+    const std::optional<CellRect>& selected = session.view.selection;
+    return selected && selected->within(stage.rows, stage.columns)
+               ? *selected
+               : CellRect{0, int(stage.rows) - 1, 0, int(stage.columns) - 1};
+}
+
 Result<Tensor> shown_matrix(const Session& session) {
     const Stage& stage = session.stage();
+    const CellRect cells = shown_cells(session);
     const std::span<const float> values = stage.head_values(session.view.head);
-    return make_tensor(stage.name, {stage.rows, stage.columns},
-                       std::vector<float>(values.begin(), values.end()));
+    std::vector<float> chosen;
+    for (int row = cells.row_begin; row <= cells.row_last; ++row) {
+        const auto from = values.begin() + std::ptrdiff_t(uint64_t(row) * stage.columns);
+        chosen.insert(chosen.end(), from + cells.column_begin, from + cells.column_last + 1);
+    }
+    return make_tensor(stage.name, {cells.rows(), cells.columns()}, std::move(chosen));
 }
 
 Result<void> export_csv(const Session& session, const std::string& path) {
@@ -29,7 +43,8 @@ Result<void> export_csv(const Session& session, const std::string& path) {
     const Result<Tensor> table = shown_matrix(session);
     if (!table) return table.error();
     std::vector<std::string> columns;
-    for (uint64_t i = 0; i < stage.columns; ++i)
+    const CellRect cells = shown_cells(session);
+    for (auto i = uint64_t(cells.column_begin); i <= uint64_t(cells.column_last); ++i)
         columns.push_back(stage.over_keys ? std::to_string(i) + " " + token_label(session, i)
                                           : stage.name + " " + std::to_string(i));
     if (const Result<uint64_t> saved = save_csv(path, *table, columns); !saved) return saved.error();

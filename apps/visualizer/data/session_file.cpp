@@ -195,6 +195,9 @@ std::string desktop_json(const Session& session, const Looked& looked) {
     w.number("dropout_p", double(s.dropout_p));
     w.boolean("rope", s.rope);
     w.number("kv_heads", s.kv_heads);
+    std::string hidden;
+    for (const uint32_t key : s.hidden_keys) hidden += (hidden.empty() ? "" : ", ") + std::to_string(key);
+    w.raw("hidden", "[" + hidden + "]");
     w.text("theme", session.theme == Theme::dark ? "dark" : "light");
     w.number("spread", int(looked.view.spread));
     w.boolean("pinned", looked.view.pinned);
@@ -268,6 +271,15 @@ void read_settings(const Reader& r, Settings& s) {
     r.number("desktop.dropout_p", s.dropout_p, 0, 0.95);
     r.boolean("desktop.rope", s.rope);
     r.number("desktop.kv_heads", s.kv_heads, 0, 12);
+    const std::string* hidden = r.find("desktop.hidden");
+    for (const char *at = hidden ? hidden->data() : nullptr, *end = hidden ? at + hidden->size() : at;
+         at < end;) {
+        uint32_t key = 0;
+        const auto read = std::from_chars(at, end, key);
+        if (read.ec != std::errc{} || s.hidden_keys.size() >= 4096) break;
+        if (s.hidden_keys.empty() || key > s.hidden_keys.back()) s.hidden_keys.push_back(key);
+        at = read.ptr + 1;
+    }
 }
 
 // Bits of a painted mask know no size: it is that of the tokens, and so is known before anything is computed.

@@ -132,11 +132,41 @@ void canvas_zoom(PanelContext& ui, const Canvas& c) {
     view.zoom = after > 1 ? after : 0;
 }
 
+// From the cell where the right button went down to the one under the mouse.
+static void select_dragged(ViewState& view, const Canvas& c) {
+    const ImGuiIO& io = ImGui::GetIO();
+    const auto cell = [](float at, float origin, float size, uint64_t count) {
+        return std::clamp(int(std::floor((at - origin) / size)), 0, int(count) - 1);
+    };
+    const ImVec2 from = io.MouseClickedPos[1], to = io.MousePos;
+    const auto [row_a, row_b] = std::minmax(cell(from.y, c.origin.y, c.cell_height, c.stage->rows),
+                                            cell(to.y, c.origin.y, c.cell_height, c.stage->rows));
+    const auto [column_a, column_b] = std::minmax(cell(from.x, c.origin.x, c.cell_width, c.stage->columns),
+                                                  cell(to.x, c.origin.x, c.cell_width, c.stage->columns));
+    view.selection = CellRect{row_a, row_b, column_a, column_b};
+}
+
+void canvas_selection(PanelContext& ui, const Canvas& c) {
+    if (!ui.session.view.selection) return;
+    const CellRect r = *ui.session.view.selection;
+    if (!r.within(c.stage->rows, c.stage->columns)) return;
+    const ImVec2 low{c.origin.x + c.cell_width * float(r.column_begin),
+                     c.origin.y + c.cell_height * float(r.row_begin)},
+        high{c.origin.x + c.cell_width * float(r.column_last + 1),
+             c.origin.y + c.cell_height * float(r.row_last + 1)};
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    draw.PushClipRect(c.at, {c.at.x + c.size.x, c.at.y + c.size.y}, true);
+    const ImU32 accent = palette(ui.session.theme).accent;
+    draw.AddRectFilled(low, high, (accent & 0x00ffffff) | 0x30000000);
+    draw.AddRect(low, high, accent, 2 * ui.scale, 0, 2.5f * ui.scale);
+    draw.PopClipRect();
+}
+
 void canvas_mouse(PanelContext& ui, const Canvas& c, const char* id) {
     ViewState& view = ui.session.view;
     const ImGuiIO& io = ImGui::GetIO();
     ImGui::SetCursorScreenPos(c.at);
-    ImGui::InvisibleButton(id, c.size, ImGuiButtonFlags_MouseButtonLeft);
+    ImGui::InvisibleButton(id, c.size, ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight);
     canvas_zoom(ui, c);
     if (ImGui::IsItemActive() && ImGui::IsMouseDragging(ImGuiMouseButton_Left, kDragFrom)) {
         view.pan_x += io.MouseDelta.x / (c.cell_width * float(c.stage->columns));
@@ -144,6 +174,14 @@ void canvas_mouse(PanelContext& ui, const Canvas& c, const char* id) {
         return;
     }
     int row = 0, column = 0;
+    if (ImGui::IsItemActive() && ImGui::IsMouseDragging(ImGuiMouseButton_Right, kDragFrom)) {
+        select_dragged(view, c);
+        return;
+    }
+    if (ImGui::IsItemDeactivated() && ImGui::IsMouseReleased(ImGuiMouseButton_Right)) {
+        if (io.MouseDragMaxDistanceSqr[1] < kDragFrom * kDragFrom) view.selection.reset();
+        return;
+    }
     const bool moved = io.MouseDelta.x != 0 || io.MouseDelta.y != 0;
     if (!ImGui::IsItemHovered() || !cell_under_mouse(c, row, column)) return;
     if (ImGui::IsItemDeactivated() && io.MouseDragMaxDistanceSqr[0] < kDragFrom * kDragFrom) {

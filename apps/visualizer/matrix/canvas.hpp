@@ -38,11 +38,14 @@ VisibleCells visible_cells(const Canvas& canvas);
 // The cell under the mouse, if it is over one.
 bool cell_under_mouse(const Canvas& canvas, int& row, int& column);
 
-// Wheel zooms about the cursor, drag pans, hovering picks unless the pick is pinned, a click pins or unpins.
+// Wheel zooms about the cursor, drag pans, hovering picks unless the pick is pinned, a click pins or unpins,
+// dragging with the right button selects cells for an export, its click selects none.
 void canvas_mouse(PanelContext& ui, const Canvas& canvas, const char* id);
 void canvas_zoom(PanelContext& ui, const Canvas& canvas);
 void canvas_cells(PanelContext& ui, const Canvas& canvas);
 void canvas_digits(PanelContext& ui, const Canvas& canvas);
+// The frame of the cells that an export is restricted to.
+void canvas_selection(PanelContext& ui, const Canvas& canvas);
 void canvas_labels(PanelContext& ui, const Canvas& canvas);
 // The whole matrix in a corner with the visible part framed, while only a part is visible.
 void canvas_minimap(PanelContext& ui, const Canvas& canvas);

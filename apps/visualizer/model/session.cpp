@@ -36,6 +36,8 @@ std::string mask_text(const Settings& s) {
                 std::to_string(s.window_right);
     if (s.pattern != MaskPattern::none)
         text += std::string(text.empty() ? "" : ", ") + std::string(mask_pattern_name(s.pattern)) + " mask";
+    if (!s.hidden_keys.empty())
+        text += std::string(text.empty() ? "" : ", ") + std::to_string(s.hidden_keys.size()) + " hidden";
     return text.empty() ? "nothing is masked" : text;
 }
 
@@ -81,6 +83,13 @@ Result<bool> Session::update(VkCommandBuffer cmd, double flops) {
     if (dirty_) {
         dirty_ = false;
         problem_.clear();
+        if (std::exchange(wants_roof_, false)) {
+            const Result<Roof> measured = measure_roof(device_);
+            if (measured)
+                roof = *measured;
+            else
+                report("roof", measured.error().text, false);
+        }
         if (wanted_head_) open_map(*std::exchange(wanted_head_, std::nullopt));
         if (!wanted_map_.empty())
             if (Result<void> r = open_wanted_map(); !r) report("map", r.error().text, true);
@@ -187,6 +196,7 @@ void Session::keep_pick_in_range() {
     view.picked_row = std::clamp(view.picked_row, 0, int(stage().rows) - 1);
     view.picked_column = std::clamp(view.picked_column, 0, int(stage().columns) - 1);
     if (view.compared_head >= int(stage().heads)) view.compared_head = -1;
+    if (view.selection && !view.selection->within(stage().rows, stage().columns)) view.selection.reset();
 }
 
 void Session::show_stage(size_t index) {

@@ -1,6 +1,7 @@
 // What the panels show: settings, what they computed to, the picked cell, the view. One reader, one session.
 #pragma once
 
+#include "gpu/roof.hpp"
 #include "matrix/map_buffers.hpp"
 #include "model/attention_run.hpp"
 #include "model/long_map.hpp"
@@ -178,6 +179,8 @@ class Session {
         wanted_map_ = name;
         dirty_ = true;
     }
+    // Measures what the device can do at most, with the next frame.
+    void want_roof() { wants_roof_ = dirty_ = true; }
     void compute_tiles_on(TilesOn where);
     TilesOn tiles_on() const { return tiles_on_; }
     const std::optional<Derivation>& map_derivation();
@@ -190,6 +193,7 @@ class Session {
     UiState ui;
     std::vector<Problem> problems;
     std::optional<Notice> notice;
+    std::optional<Roof> roof;  // once measured
     Theme theme = Theme::dark;
     bool wants_to_quit = false;
     std::string wanted_stage;    // shown once it is there, by its name in any case
@@ -223,7 +227,7 @@ class Session {
     Settings settings_;
     std::vector<Settings> undo_, redo_;
     uint64_t last_gesture_ = 0;
-    bool dirty_ = true;
+    bool dirty_ = true, wants_roof_ = false;
     Projected projected_;
     std::shared_ptr<AttentionRun> run_;
     std::vector<std::shared_ptr<const GpuBuffer>> host_buffers_;

@@ -32,7 +32,15 @@ Settings level_settings(int level) {
     return s;
 }
 
-std::vector<uint8_t> mask_cells(const Settings& s, uint64_t rows, uint64_t keys) {
+void toggle_key(Settings& s, uint32_t key) {
+    const auto at = std::lower_bound(s.hidden_keys.begin(), s.hidden_keys.end(), key);
+    if (at != s.hidden_keys.end() && *at == key)
+        s.hidden_keys.erase(at);
+    else
+        s.hidden_keys.insert(at, key);
+}
+
+static std::vector<uint8_t> pattern_cells(const Settings& s, uint64_t rows, uint64_t keys) {
     if (s.pattern == MaskPattern::none) return {};
     if (s.pattern == MaskPattern::painted)
         return s.painted.size() == rows * keys ? s.painted : std::vector<uint8_t>(rows * keys, 1);
@@ -47,6 +55,16 @@ std::vector<uint8_t> mask_cells(const Settings& s, uint64_t rows, uint64_t keys)
             if (s.pattern == MaskPattern::block) visible = i / 2 == j / 2;
             cells[i * keys + j] = visible;
         }
+    }
+    return cells;
+}
+
+std::vector<uint8_t> mask_cells(const Settings& s, uint64_t rows, uint64_t keys) {
+    std::vector<uint8_t> cells = pattern_cells(s, rows, keys);
+    for (const uint32_t key : s.hidden_keys) {
+        if (key >= keys) break;
+        if (cells.empty()) cells.assign(rows * keys, 1);
+        for (uint64_t row = 0; row < rows; ++row) cells[row * keys + key] = 0;
     }
     return cells;
 }

@@ -58,6 +58,8 @@ struct Settings {
     MaskPattern pattern = MaskPattern::none;
     std::vector<uint8_t>
         painted;  // a cell each, row by row, 1 is visible; another size counts as all visible
+    // Keys that no query sees, in rising order: the weights of the others add up to 1 without them.
+    std::vector<uint32_t> hidden_keys;
     float softcap = 0;
     bool dropout = false;
     float dropout_p = 0.5f;
@@ -73,7 +75,10 @@ struct Settings {
 std::string_view level_name(int level);
 Settings level_settings(int level);
 
-// The pattern as cells, 1 is visible; empty where there is none.
+// Hides a key, or shows it again.
+void toggle_key(Settings& settings, uint32_t key);
+
+// Pattern and hidden keys as cells, 1 is visible; empty where there is none.
 std::vector<uint8_t> mask_cells(const Settings& settings, uint64_t rows, uint64_t keys);
 
 }  // namespace fovea::visualizer

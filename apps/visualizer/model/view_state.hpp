@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace fovea::visualizer {
@@ -12,6 +13,17 @@ namespace fovea::visualizer {
 enum class Spread { automatic, linear, logarithmic, symmetric_log };
 inline constexpr int kSpreadCount = 4;
 enum class CompareHow { side, triangle, difference };
+
+// Cells that are to be exported alone; ends included.
+struct CellRect {
+    int row_begin = 0, row_last = 0, column_begin = 0, column_last = 0;
+    bool within(uint64_t rows, uint64_t columns) const {
+        return row_begin >= 0 && row_begin <= row_last && column_begin >= 0 && column_begin <= column_last &&
+               uint64_t(row_last) < rows && uint64_t(column_last) < columns;
+    }
+    uint64_t rows() const { return uint64_t(row_last - row_begin + 1); }
+    uint64_t columns() const { return uint64_t(column_last - column_begin + 1); }
+};
 
 // What may differ from how it is kept in sessions is said there.
 struct ViewState {
@@ -27,6 +39,8 @@ struct ViewState {
     float pan_x = 0, pan_y = 0;
     int compared_head = -1;  // B; -1: none
     CompareHow how = CompareHow::side;
+    bool same_range = true;  // A and B side by side
+    std::optional<CellRect> selection;
     bool show_other = false;  // while Shift is held: B in the place of A
 };
 
@@ -42,6 +56,13 @@ struct MapPlace {
     bool largest = false;  // the largest weight of a pixel instead of its mass
 };
 
+// Where the panels meet; dragged by their edges and kept between runs.
+struct Layout {
+    float left = 300, right = 372, bottom = 184;  // units of the layout
+    float tokens = 0.36f, inspector = 0.60f;      // shares of their column
+    friend bool operator==(const Layout&, const Layout&) = default;
+};
+
 // Which panels are open, and what is typed into them.
 struct UiState {
     CentreTab centre = CentreTab::matrix;
@@ -49,6 +70,7 @@ struct UiState {
     Dialog dialog = Dialog::none;
     bool dialog_opened = false;  // since the last frame: it wants the keyboard
     MapPlace map;
+    Layout layout;
     std::string folder, file_name;  // of the file dialogs
     std::string search;             // of palette and go to
     float scale_factor = 1;         // over the display's own
@@ -57,6 +79,8 @@ struct UiState {
     bool brush_shows = false;
     int brush_row = 0, brush_column = 0;  // where the stroke began
     uint32_t strokes = 0;
+    bool token_lines = false, lines_of_all = true;
+    int lines_top = 8;
     int brush = 0;  // of the mask editor: 0 cell, 1 rectangle, 2 row, 3 column
     int head_order =
         0;  // of the heads grid: 0 number, 1 entropy, 2 distance, 3 first token, 4 previous token

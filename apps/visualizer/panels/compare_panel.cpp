@@ -38,6 +38,10 @@ void choose_heads(PanelContext& ui, const Comparison& c) {
     int how = int(view.how);
     constexpr const char* kHow[] = {"side by side", "halves", "difference A \xe2\x88\x92 B"};
     if (tabs(ui, kHow, how)) view.how = CompareHow(how);
+    if (view.how == CompareHow::difference) return;
+    ImGui::SameLine(0, 16 * ui.scale);
+    ImGui::Checkbox("same range", &view.same_range);
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("A number has the same colour in A and B");
 }
 
 void draw_keeping(PanelContext& ui) {
@@ -106,9 +110,14 @@ void draw_pictures(PanelContext& ui, const Comparison& c) {
     };
     const std::string name_a = name("A: ", kept ? kept->settings.level : 0, c.head_a),
                       name_b = name("B: ", session.settings().level, c.head_b);
+    const ColourRange &range_a = c.a->ranges.at(c.head_a), &range_b = c.b->ranges.at(c.head_b);
+    ColourRange both = range_a;
+    both.low = std::min(range_a.low, range_b.low), both.high = std::max(range_a.high, range_b.high);
+    if (range_b.scale == ColourScale::symmetric) both.scale = range_b.scale;
     const auto lay_out = [&](bool is_a, ImVec2 at, ImVec2 size) {
         Canvas canvas = lay_out_canvas(ui, is_a ? *c.a : *c.b, is_a ? c.head_a : c.head_b, at, size);
         if (is_a && kept) canvas.tokens = &kept->tokens;
+        if (session.view.same_range) canvas.colouring = colouring_of(session.view, both);
         return canvas;
     };
     const ImVec2 first = {cursor.x + kLabelColumn * s, top};

@@ -109,6 +109,10 @@ void draw_file_browser(PanelContext& ui) {
     ImGui::TextDisabled(
         "%s", saving ? ".png the window, .svg the matrix, .csv and .npy its numbers, .fovea the session"
                      : "safetensors, npz, npy, csv, png, and sessions (.fovea)");
+    if (saving && ui.session.view.selection)
+        ImGui::TextDisabled("of %s x %s selected cells",
+                            format_count(ui.session.view.selection->rows()).c_str(),
+                            format_count(ui.session.view.selection->columns()).c_str());
     if ((pressed || enter) && !state.file_name.empty()) finish(ui, fs::path(state.folder) / state.file_name);
 }
 

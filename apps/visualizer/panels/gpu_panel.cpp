@@ -5,6 +5,7 @@
 #include <fovea/runtime.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 namespace fovea::visualizer {
 namespace {
@@ -12,7 +13,8 @@ namespace {
 void draw_slices(PanelContext& ui, const RunTimes& times) {
     const Palette& colours = palette(ui.session.theme);
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    const float width = ImGui::GetContentRegionAvail().x, height = 26 * ui.scale;
+    const float width = ImGui::GetContentRegionAvail().x - (ui.session.roof ? 224 : 0) * ui.scale,
+                height = 26 * ui.scale;
     ImGui::InvisibleButton("slices", {std::max(width, 1.0f), height});
     const bool hovered = ImGui::IsItemHovered();
     ImDrawList& draw = *ImGui::GetWindowDrawList();
@@ -31,6 +33,44 @@ void draw_slices(PanelContext& ui, const RunTimes& times) {
             ImGui::SetTooltip("slice %zu of %zu: %s", i + 1, times.slices.size(),
                               format_seconds(slice.end_s - slice.begin_s).c_str());
     }
+}
+
+// Both axes by the logarithm: FLOP for each byte, FLOP/s. Under the slope memory is the limit, under the flat
+// part arithmetic.
+void draw_roof(PanelContext& ui, double intensity, double rate) {
+    Session& session = ui.session;
+    if (session.on_cpu() || !session.device().has_vulkan()) return;
+    if (!session.roof) {
+        ImGui::SameLine(0, 16 * ui.scale);
+        if (ImGui::SmallButton("Measure the roof (U)")) session.want_roof();
+        return;
+    }
+    const Roof& roof = *session.roof;
+    const Palette& colours = palette(session.theme);
+    const double knee = roof.flops_per_s / roof.bytes_per_s;
+    const double reach = std::min(intensity * roof.bytes_per_s, roof.flops_per_s);
+    ImGui::TextDisabled("measured roof %s and %s: %.0f%% of what %.1f FLOP for each byte allow",
+                        format_scaled(roof.flops_per_s, "FLOP/s").c_str(),
+                        format_scaled(roof.bytes_per_s, "B/s").c_str(), 100 * rate / reach, intensity);
+    const float width = 190 * ui.scale, height = 92 * ui.scale;
+    const ImVec2 at{ImGui::GetWindowPos().x + ImGui::GetWindowWidth() - width - 20 * ui.scale,
+                    ImGui::GetWindowPos().y + 52 * ui.scale};
+    const double low_x = std::min(knee, intensity) / 8, high_x = std::max(knee, intensity) * 8;
+    const double high_y = roof.flops_per_s * 2, low_y = std::min(rate / 4, roof.flops_per_s / 100);
+    const auto place = [&](double x, double y) {
+        return ImVec2{at.x + width * float(std::log(x / low_x) / std::log(high_x / low_x)),
+                      at.y + height * (1 - float(std::log(y / low_y) / std::log(high_y / low_y)))};
+    };
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    draw.AddRectFilled(at, {at.x + width, at.y + height}, colours.raised, 4 * ui.scale);
+    draw.PushClipRect(at, {at.x + width, at.y + height}, true);
+    const ImVec2 roof_line[3] = {place(low_x, low_x * roof.bytes_per_s), place(knee, roof.flops_per_s),
+                                 place(high_x, roof.flops_per_s)};
+    draw.AddPolyline(roof_line, 3, colours.text_soft, 0, 2 * ui.scale);
+    const ImVec2 here = place(intensity, rate), above = place(intensity, reach);
+    draw.AddLine(here, above, colours.line, ui.scale);
+    draw.AddCircleFilled(here, 4.5f * ui.scale, colours.accent);
+    draw.PopClipRect();
 }
 
 double median(std::vector<double> values, double place) {
@@ -58,6 +98,7 @@ void draw_gpu_panel(PanelContext& ui) {
     ImGui::Text("%s busy   %s   %s   %.1f FLOP for each byte", format_seconds(times.busy_s).c_str(),
                 format_scaled(flops / times.busy_s, "FLOP/s").c_str(),
                 format_scaled(bytes / times.busy_s, "B/s").c_str(), flops / bytes);
+    draw_roof(ui, flops / bytes, flops / times.busy_s);
     const std::vector<double>& history = session.run_seconds();
     if (history.size() > 1)
         ImGui::TextDisabled("last %zu runs: median %s, 95%% below %s", history.size(),

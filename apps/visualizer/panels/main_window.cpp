@@ -5,8 +5,7 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr float kTopHeight = 46, kStatusHeight = 30, kSideWidth = 300, kInspectorWidth = 372,
-                kBottomHeight = 184, kNoticeHeight = 38, kGap = 1;
+constexpr float kTopHeight = 46, kStatusHeight = 30, kNoticeHeight = 38, kGap = 1;
 
 void panel(const char* name, ImVec2 at, ImVec2 size, PanelContext& ui, void (*draw)(PanelContext&),
            ImGuiWindowFlags flags = 0) {
@@ -17,6 +16,40 @@ void panel(const char* name, ImVec2 at, ImVec2 size, PanelContext& ui, void (*dr
                      ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoBringToFrontOnFocus | flags);
     draw(ui);
     ImGui::End();
+}
+
+float kept(float value, float low, float high) { return std::clamp(value, low, high); }
+
+// The line between two panels, from `at` on; how far it is dragged, in units of the layout. A double click
+// puts every edge back.
+float edge(PanelContext& ui, const char* name, ImVec2 at, float length, bool upright) {
+    constexpr float kGrip = 3;
+    const float grip = kGrip * ui.scale;
+    const ImVec2 size = upright ? ImVec2{2 * grip, length} : ImVec2{length, 2 * grip};
+    ImGui::SetNextWindowPos(upright ? ImVec2{at.x - grip, at.y} : ImVec2{at.x, at.y - grip});
+    ImGui::SetNextWindowSize(size);
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowMinSize, {1, 1});
+    ImGui::Begin(name, nullptr,
+                 ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoBackground |
+                     ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoNav |
+                     ImGuiWindowFlags_NoFocusOnAppearing);
+    ImGui::InvisibleButton("grip", {std::max(size.x, 1.0f), std::max(size.y, 1.0f)});
+    const bool active = ImGui::IsItemActive();
+    if (active || ImGui::IsItemHovered()) {
+        ImGui::SetMouseCursor(upright ? ImGuiMouseCursor_ResizeEW : ImGuiMouseCursor_ResizeNS);
+        const ImVec2 low = ImGui::GetWindowPos();
+        ImGui::GetWindowDrawList()->AddRectFilled(
+            {low.x + (upright ? grip - 1 : 0), low.y + (upright ? 0 : grip - 1)},
+            {low.x + (upright ? grip + 1 : size.x), low.y + (upright ? size.y : grip + 1)},
+            palette(ui.session.theme).accent);
+    }
+    const bool reset = ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left);
+    ImGui::End();
+    ImGui::PopStyleVar(2);
+    if (reset) ui.session.ui.layout = Layout{};
+    const ImVec2 moved = ImGui::GetIO().MouseDelta;
+    return active && !reset ? (upright ? moved.x : moved.y) / ui.scale : 0;
 }
 
 constexpr const char* kCentre[] = {"Matrix", "Compare", "Mask", "Map"};
@@ -147,11 +180,13 @@ void draw_main_window(PanelContext& ui) {
     }
     if (ui.session.ready()) {
         // In a small window the middle keeps two fifths of the width and half of the height.
-        const float left = std::min(kSideWidth * s, size.x * 0.28f);
-        const float right = size.x - std::min(kInspectorWidth * s, size.x * 0.32f);
-        const float strip = bottom - std::min(kBottomHeight * s, (bottom - top) * 0.4f);
-        const float tokens_bottom = top + gap + (bottom - top) * 0.36f;
-        const float inspector_bottom = top + gap + (bottom - top) * 0.60f;
+        Layout& layout = ui.session.ui.layout;
+        const float left = std::min(layout.left * s, size.x * 0.28f);
+        const float right = size.x - std::min(layout.right * s, size.x * 0.32f);
+        const float strip = bottom - std::min(layout.bottom * s, (bottom - top) * 0.4f);
+        const float tokens_share = ui.session.ui.token_lines ? std::max(layout.tokens, 0.5f) : layout.tokens;
+        const float tokens_bottom = top + gap + (bottom - top) * tokens_share;
+        const float inspector_bottom = top + gap + (bottom - top) * layout.inspector;
         panel("tokens", {0, top + gap}, {left, tokens_bottom - top - gap}, ui, draw_tokens_panel);
         panel("pipeline", {0, tokens_bottom + gap}, {left, bottom - tokens_bottom - gap}, ui,
               draw_pipeline_panel);
@@ -163,6 +198,17 @@ void draw_main_window(PanelContext& ui) {
               draw_inspector_panel);
         panel("parameters", {right, inspector_bottom + gap},
               {size.x - right, bottom - inspector_bottom - gap}, ui, draw_parameters_panel);
+        const float tall = bottom - top;
+        if (const float d = edge(ui, "left", {left, top}, tall, true))
+            layout.left = kept(left / s + d, 200, 520);
+        if (const float d = edge(ui, "right", {right, top}, tall, true))
+            layout.right = kept((size.x - right) / s - d, 260, 620);
+        if (const float d = edge(ui, "strip", {left, strip}, right - left, false))
+            layout.bottom = kept((bottom - strip) / s - d, 90, 420);
+        if (const float d = edge(ui, "column", {0, tokens_bottom}, left, false))
+            layout.tokens = kept(layout.tokens + d * s / tall, 0.15f, 0.8f);
+        if (const float d = edge(ui, "column2", {right, inspector_bottom}, size.x - right, false))
+            layout.inspector = kept(layout.inspector + d * s / tall, 0.2f, 0.85f);
     }
     panel("status", {0, bottom + gap}, {size.x, size.y - bottom - gap}, ui, draw_status_bar,
           ImGuiWindowFlags_NoScrollbar);

@@ -39,6 +39,7 @@ Settings as_painted(const Settings& s, const Grid& grid) {
     next.painted = grid.cells;
     next.pattern = MaskPattern::painted;
     next.causal = next.windowed = false;
+    next.hidden_keys.clear();
     return next;
 }
 

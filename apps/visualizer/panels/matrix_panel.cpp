@@ -188,6 +188,7 @@ void draw_matrix_panel(PanelContext& ui) {
     canvas_mouse(ui, canvas, "cells");
     canvas_cells(ui, canvas);
     canvas_digits(ui, canvas);
+    canvas_selection(ui, canvas);
     canvas_labels(ui, canvas);
     canvas_minimap(ui, canvas);
     if (marginals && !other) draw_marginals(ui, canvas);

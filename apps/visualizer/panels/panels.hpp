@@ -17,6 +17,7 @@ struct PanelContext {
 void draw_top_bar(PanelContext& ui);
 void draw_tokens_panel(PanelContext& ui);
 void draw_pipeline_panel(PanelContext& ui);
+void draw_token_lines(PanelContext& ui);
 void draw_matrix_panel(PanelContext& ui);
 void draw_compare_panel(PanelContext& ui);
 void draw_mask_panel(PanelContext& ui);

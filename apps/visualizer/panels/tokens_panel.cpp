@@ -25,6 +25,16 @@ void draw_bar(PanelContext& ui, uint64_t key, float weight, float largest) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     ImGui::PushID(int(key));
     if (ImGui::InvisibleButton("bar", {width, height})) session.view.picked_column = int(key);
+    const std::vector<uint32_t>& hidden = session.settings().hidden_keys;
+    const bool is_hidden = std::binary_search(hidden.begin(), hidden.end(), uint32_t(key));
+    if (ImGui::IsItemHovered())
+        ImGui::SetTooltip("Click: the picked key. Right click: %s.",
+                          is_hidden ? "show it again" : "hide it from every query; the rest is renormalised");
+    if (ImGui::IsItemClicked(ImGuiMouseButton_Right)) {
+        Settings next = session.settings();
+        toggle_key(next, uint32_t(key));
+        session.change(next);
+    }
     const bool strong = ImGui::IsItemHovered() || session.view.picked_column == int(key);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float label = width * 0.42f, number = 58 * ui.scale, room = width - label - number;
@@ -36,7 +46,7 @@ void draw_bar(PanelContext& ui, uint64_t key, float weight, float largest) {
     draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {at.x, at.y + 3 * ui.scale},
                  strong ? colours.text : colours.text_soft, token_label(session, key).c_str(), nullptr, 0,
                  &clip);
-    const std::string text = format_fixed(weight, 4);
+    const std::string text = is_hidden ? "hidden" : format_fixed(weight, 4);
     draw.AddText(ui.fonts.mono, ui.fonts.mono->FontSize,
                  {at.x + width - number + 8 * ui.scale, at.y + 4 * ui.scale}, colours.text, text.c_str());
     ImGui::PopID();
@@ -47,12 +57,30 @@ void draw_bar(PanelContext& ui, uint64_t key, float weight, float largest) {
 void draw_tokens_panel(PanelContext& ui) {
     Session& session = ui.session;
     heading(ui, "Text", (std::to_string(session.tokens().size()) + " tokens").c_str());
+    const ImVec2 below = ImGui::GetCursorPos();
+    int lines = session.ui.token_lines;
+    constexpr const char* kHow[] = {"list", "lines"};
+    ImGui::SetCursorPos({ImGui::GetWindowWidth() - 112 * ui.scale, 6 * ui.scale});
+    if (tabs(ui, kHow, lines)) session.ui.token_lines = lines == 1;
+    ImGui::SetCursorPos(below);
     Settings next = session.settings();
     ImGui::SetNextItemWidth(-1);
     if (ImGui::InputTextWithHint("##text", "type a sentence", &next.text))
         session.change(next, ImGui::GetID("##text"));
     ImGui::Dummy({0, 4 * ui.scale});
     if (!session.complete()) return;
+    if (!session.settings().hidden_keys.empty()) {
+        if (ImGui::Button(
+                ("show " + std::to_string(session.settings().hidden_keys.size()) + " hidden").c_str())) {
+            next = session.settings();
+            next.hidden_keys.clear();
+            session.change(next);
+        }
+    }
+    if (session.ui.token_lines) {
+        draw_token_lines(ui);
+        return;
+    }
     const std::string from =
         "from \xe2\x80\x9c" + token_label(session, uint64_t(session.view.picked_row)) + "\xe2\x80\x9d to";
     ImGui::TextDisabled("%s", from.c_str());

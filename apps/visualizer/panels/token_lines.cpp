@@ -1,0 +1,113 @@
+// Queries on the left, keys on the right, and a line for each of a query's largest weights.
+#include "panels/panels.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace fovea::visualizer {
+namespace {
+
+// Of one picture; what is left out is said.
+constexpr size_t kMostLines = 20000;
+constexpr float kLabels = 0.36f;  // of the width, on either side
+
+struct Line {
+    uint64_t query, key;
+    float weight;
+};
+
+// The `top` largest weights of a query, the largest last so that it lies over the others.
+void add_lines(const Session& session, uint64_t query, size_t top, std::vector<Line>& out) {
+    const uint64_t keys = session.run().desc().len_kv, rows = session.run().desc().len_q;
+    const std::span<const float> row =
+        session.run().values(FOVEA_BIND_WEIGHTS).subspan((session.view.head * rows + query) * keys, keys);
+    std::vector<uint64_t> order(keys);
+    std::iota(order.begin(), order.end(), 0);
+    const auto end = order.begin() + std::ptrdiff_t(std::min<uint64_t>(top, keys));
+    std::partial_sort(order.begin(), end, order.end(),
+                      [&](uint64_t a, uint64_t b) { return row[a] > row[b]; });
+    for (auto at = end; at-- != order.begin();)
+        if (row[*at] > 0) out.push_back({query, *at, row[*at]});
+}
+
+void draw_controls(PanelContext& ui) {
+    UiState& state = ui.session.ui;
+    ImGui::SetNextItemWidth(104 * ui.scale);
+    ImGui::SliderInt("##top", &state.lines_top, 1, 32, "top %d", ImGuiSliderFlags_AlwaysClamp);
+    ImGui::SameLine(0, 8 * ui.scale);
+    ImGui::Checkbox("of every query", &state.lines_of_all);
+}
+
+void draw_label(PanelContext& ui, ImVec2 at, float width, uint64_t token, bool is_query) {
+    Session& session = ui.session;
+    ViewState& view = session.view;
+    const Palette& colours = palette(session.theme);
+    int& picked = is_query ? view.picked_row : view.picked_column;
+    ImGui::SetCursorScreenPos(at);
+    ImGui::PushID(int(token * 2 + is_query));
+    if (ImGui::InvisibleButton("token", {width, ImGui::GetTextLineHeightWithSpacing()})) {
+        picked = int(token);
+        view.pinned = true;
+    } else if (ImGui::IsItemHovered() && !view.pinned) {
+        picked = int(token);
+    }
+    ImGui::PopID();
+    const std::string text = token_label(session, token);
+    ImFont* font = ui.fonts.body;
+    const float wide = font->CalcTextSizeA(font->FontSize, 1e6f, 0, text.c_str()).x;
+    const ImVec4 clip{at.x, at.y, at.x + width, at.y + 2 * font->FontSize};
+    ImGui::GetWindowDrawList()->AddText(
+        font, font->FontSize, {is_query ? std::max(at.x, at.x + width - wide) : at.x, at.y},
+        picked == int(token) ? colours.accent : colours.text_soft, text.c_str(), nullptr, 0, &clip);
+}
+
+void draw_lines(PanelContext& ui, ImVec2 origin, float left, float right, const std::vector<Line>& lines) {
+    const Palette& colours = palette(ui.session.theme);
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    const float step = ImGui::GetTextLineHeightWithSpacing(), middle = ImGui::GetTextLineHeight() / 2;
+    for (const Line& line : lines) {
+        const bool picked = line.query == uint64_t(ui.session.view.picked_row);
+        const auto alpha = ImU32(40 + 215 * std::min(line.weight, 1.0f));
+        const ImU32 colour = ((picked ? colours.accent : colours.text_soft) & 0x00ffffff) | alpha << 24;
+        draw.AddLine({left, origin.y + step * float(line.query) + middle},
+                     {right, origin.y + step * float(line.key) + middle}, colour,
+                     (0.8f + 3.2f * std::min(line.weight, 1.0f)) * ui.scale);
+    }
+}
+
+}  // namespace
+
+void draw_token_lines(PanelContext& ui) {
+    Session& session = ui.session;
+    draw_controls(ui);
+    const uint64_t queries = session.run().desc().len_q, keys = session.run().desc().len_kv;
+    ImGui::BeginChild("lines");
+    const ImVec2 origin = ImGui::GetCursorScreenPos();
+    const float width = ImGui::GetContentRegionAvail().x, side = width * kLabels, gap = 8 * ui.scale;
+    const float step = ImGui::GetTextLineHeightWithSpacing();
+    // Only what is scrolled into view has labels and, where every query has lines, is drawn.
+    const auto first = uint64_t(std::max(ImGui::GetScrollY() / step, 0.0f));
+    const uint64_t shown = uint64_t(ImGui::GetWindowHeight() / step) + 2;
+    std::vector<Line> lines;
+    if (session.ui.lines_of_all)
+        for (uint64_t q = first; q < std::min(first + shown, queries); ++q)
+            if (q != uint64_t(session.view.picked_row))
+                add_lines(session, q, size_t(session.ui.lines_top), lines);
+    add_lines(session, uint64_t(session.view.picked_row), size_t(session.ui.lines_top), lines);
+    const size_t all = lines.size();
+    if (all > kMostLines) lines.erase(lines.begin(), lines.end() - std::ptrdiff_t(kMostLines));
+    draw_lines(ui, origin, origin.x + side + gap, origin.x + width - side - gap, lines);
+    for (uint64_t i = first; i < std::min(first + shown, std::max(queries, keys)); ++i) {
+        const float y = origin.y + step * float(i);
+        if (i < queries) draw_label(ui, {origin.x, y}, side, i, true);
+        if (i < keys) draw_label(ui, {origin.x + width - side, y}, side, i, false);
+    }
+    ImGui::SetCursorScreenPos({origin.x, origin.y + step * float(std::max(queries, keys))});
+    if (all > kMostLines)
+        ImGui::TextDisabled("showing %zu of %zu lines", kMostLines, all);
+    else
+        ImGui::Dummy({1, 1});
+    ImGui::EndChild();
+}
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,12 @@
+#!/bin/sh
+# Draws the pictures of docs/visualizer.md and the README anew, without a display: scripts/visualizer-pictures.sh PROGRAM
+# PROGRAM is fovea-visualizer, with a driver's script before it if wanted. Run it in the root of the repository.
+set -e
+[ $# -gt 0 ] || { sed -n '2,3s/^# //p' "$0"; exit 2; }
+out=docs/images
+text="the cat sat on the mat and the dog sat on the rug because it was warm"
+"$@" --preset 7 --screenshot $out/visualizer.png
+"$@" --preset 3 --against 2 --compare side --screenshot $out/visualizer-compare.png
+"$@" --preset 4 --show mask --theme light --screenshot $out/visualizer-mask-light.png
+"$@" --preset 7 --text "$text" --show lines --show gpu --roof --theme light --screenshot $out/visualizer-lines-light.png
+"$@" --preset long-16k --tiles cpu --exact --screenshot $out/visualizer-map.png
