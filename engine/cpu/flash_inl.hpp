@@ -45,7 +45,9 @@ class FlashTask {
     void look_ahead(int64_t begin, int64_t end);
     void start_panel(size_t panel);
     void add_block(size_t panel, KeyBlock& block);
-    void logits_of(size_t panel, const KeyBlock& block, const Segments& segments, bool* hidden);
+    bool mask_hides(size_t panel, const Segments& segments, const Adjustments& adjustments) const;
+    void logits_of(size_t panel, const KeyBlock& block, const Segments& segments,
+                   const Adjustments& adjustments, bool* hidden);
     void add_values(size_t panel, KeyBlock& block, const Segments& segments, const bool* hidden);
     void finish_panel(size_t panel);
     template <class T>
@@ -144,13 +146,20 @@ inline void FlashTask::start_panel(size_t panel) {
     if (wants_o()) memset(outputs(panel), 0, p_.dim_v * kPanel * sizeof(float));
 }
 
+// Whether the block is hidden from the whole panel: then it would leave every sum as it is.
+inline bool FlashTask::mask_hides(size_t panel, const Segments& segments,
+                                  const Adjustments& adjustments) const {
+    if (!p_.mask.present) return false;
+    for (size_t n = 0; n < segments.count; ++n)
+        if (!adjustments.hides_all(rows_in(panel), segments.part[n])) return false;
+    return true;
+}
+
 // Products of the queries with the block's keys, as logits where a step is needed. `hidden` by segment: some
 // entry is hidden.
 inline void FlashTask::logits_of(size_t panel, const KeyBlock& block, const Segments& segments,
-                                 bool* hidden) {
+                                 const Adjustments& adjustments, bool* hidden) {
     const bool matrices = p_.mask.present || p_.bias.present;
-    Adjustments adjustments;
-    if (matrices) adjustments.aim(call_, lanes(panel));
     float* block_max = lane_row(0);
     for (size_t n = 0; n < segments.count; ++n) {
         const Segment& part = segments.part[n];
@@ -176,10 +185,13 @@ inline void FlashTask::logits_of(size_t panel, const KeyBlock& block, const Segm
 inline void FlashTask::add_block(size_t panel, KeyBlock& block) {
     const Segments segments(lanes(panel), vectors_in(panel), block.begin, block.end);
     if (segments.count == 0) return;
+    Adjustments adjustments;
+    if (p_.mask.present || p_.bias.present) adjustments.aim(call_, lanes(panel));
+    if (mask_hides(panel, segments, adjustments)) return;
     float *block_max = lane_row(0), *factor = lane_row(1);
     for (size_t lane = 0; lane < kPanel; ++lane) block_max[lane] = kHidden;
     bool hidden[Segments::kMost];
-    logits_of(panel, block, segments, hidden);
+    logits_of(panel, block, segments, adjustments, hidden);
     const size_t first = segments.first_vector * kLanes;
     grow_maximum(form_.max_in, segments.last_vector - segments.first_vector, block_max + first, form_.unit,
                  maxima(panel) + first, sums(panel) + first, factor + first);

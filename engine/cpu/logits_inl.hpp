@@ -95,6 +95,19 @@ class Adjustments {
         return true;
     }
 
+    // Whether the mask hides the whole segment from the first `rows` lanes.
+    bool hides_all(size_t rows, const Segment& part) const {
+        const size_t first = part.first_vector * kLanes, last = std::min(rows, part.last_vector * kLanes);
+        for (size_t lane = first; lane < last; ++lane) {
+            if (lane > first && mask_[lane] == mask_[lane - 1]) continue;
+            const uint8_t* from = mask_[lane] + part.first_key;
+            unsigned shown = 0;
+            for (size_t n = 0; n < part.keys(); ++n) shown |= from[n];
+            if (shown) return false;
+        }
+        return true;
+    }
+
   private:
     V bias_row(size_t lane, int64_t j, int64_t count) const {
         return call_->p.bias.type == FOVEA_F16 ? bias_row_of<uint16_t>(lane, j, count)
