@@ -13,13 +13,17 @@ set(_fovea_shader_folder ${PROJECT_SOURCE_DIR}/shaders)
 # Adds the rules that turn one module into NAME.inc, its words as C++ text.
 function(_fovea_compile_shader name source defines out)
   set(stem ${CMAKE_CURRENT_BINARY_DIR}/shaders/${name})
+  set(environment vulkan1.1)
+  if("FOVEA_VULKAN_1_3" IN_LIST defines)
+    set(environment vulkan1.3)
+  endif()
   set(macros "")
   foreach(define IN LISTS defines)
     list(APPEND macros -D${define})
   endforeach()
   add_custom_command(
     OUTPUT ${stem}.raw.spv
-    COMMAND ${FOVEA_GLSLANG} -V --quiet -g0 --target-env vulkan1.1 ${macros} --depfile ${stem}.d -o ${stem}.raw.spv
+    COMMAND ${FOVEA_GLSLANG} -V --quiet -g0 --target-env ${environment} ${macros} --depfile ${stem}.d -o ${stem}.raw.spv
             ${_fovea_shader_folder}/${source}
     DEPENDS ${_fovea_shader_folder}/${source} ${FOVEA_GLSLANG}
     DEPFILE ${stem}.d
@@ -27,11 +31,11 @@ function(_fovea_compile_shader name source defines out)
     VERBATIM)
   set(optimize ${CMAKE_COMMAND} -E copy ${stem}.raw.spv ${stem}.spv)
   if(FOVEA_SPIRV_OPT)
-    set(optimize ${FOVEA_SPIRV_OPT} --target-env=vulkan1.1 -O ${stem}.raw.spv -o ${stem}.spv)
+    set(optimize ${FOVEA_SPIRV_OPT} --target-env=${environment} -O ${stem}.raw.spv -o ${stem}.spv)
   endif()
   set(validate "")
   if(FOVEA_SPIRV_VAL)
-    set(validate COMMAND ${FOVEA_SPIRV_VAL} --target-env vulkan1.1 ${stem}.spv)
+    set(validate COMMAND ${FOVEA_SPIRV_VAL} --target-env ${environment} ${stem}.spv)
   endif()
   add_custom_command(
     OUTPUT ${stem}.inc

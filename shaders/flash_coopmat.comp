@@ -110,24 +110,6 @@ float weigh_scores(Row row, int j0, float maximum) {
     return total;
 }
 
-// What the values that load_values left out add to a row's sum.
-float poison_of(Entry e, Row row, uint r, uint column, Keys keys, float maximum) {
-    const uint dim = push.dims & 0xffffu, query = q_start(e, r);
-    float sum = 0.0;
-    for (int j = keys.begin; j < keys.end; ++j) {
-        const float value = v_at(value_row(e, j) + column);
-        if (!isnan(value) && !isinf(value)) continue;
-        const uint found = k_row(e, j), key = found == kNoRow ? push.k.base : found;
-        float score = 0.0;
-        for (uint d = 0u; d < dim; ++d) score = fma(q_at(query + d), k_at(key + d), score);
-        const float logit = masked_logits(e, row, j, vec4(push.scale * score)).x;
-        if (floatBitsToUint(logit) == kMinusInfinity) continue;
-        if (kGeneral && has_dropout() && !kept_keys(row, j & ~3)[j & 3]) continue;
-        sum += exp_of_negative(min(logit - maximum, 0.0)) * value;
-    }
-    return sum;
-}
-
 void main() {
     const uint t = gl_LocalInvocationIndex, r = t / kRowThreads, split = gl_WorkGroupID.z % split_count();
     const Entry e = entry_of(0u, gl_WorkGroupID.z / split_count(), 0u);

@@ -62,11 +62,15 @@ FOVEA_CONST kMatrixPad = 8;
      4u * (FOVEA_MATRIX_SCORE_WORDS(rows, keys, columns) + FOVEA_MATRIX_SCALE_WORDS(rows, n) + \
            FOVEA_MATRIX_ROW_WORDS(threads) + 1u))
 
+#define FOVEA_FLEXIBLE_SHARED_BYTES(rows, keys, depth, columns)                                 \
+    (2u * (FOVEA_MATRIX_Q_HALVES(rows, depth) + FOVEA_MATRIX_KV_HALVES(keys, depth, columns)) + \
+     4u * (FOVEA_MATRIX_SCORE_WORDS(rows, keys, columns) + 2u * (rows) + 1u))
+
 // linear_coopmat: depth of its blocks; what a workgroup keeps in shared memory, as elements.
 FOVEA_CONST kMatrixDepth = 32;
 #define FOVEA_LINEAR_FACTOR_HALVES(side) ((side) * (kMatrixDepth + kMatrixPad))
 #define FOVEA_LINEAR_SUM_WORDS(subgroups, m, n) ((subgroups) * (m) * (n))
-#define FOVEA_LINEAR_SHARED_BYTES(subgroups, m, n)                                                    \
+#define FOVEA_LINEAR_SHARED_BYTES(subgroups, m, n)                                                 \
     (2u * (FOVEA_LINEAR_FACTOR_HALVES(kSharedRows) + FOVEA_LINEAR_FACTOR_HALVES(kSharedColumns)) + \
      4u * FOVEA_LINEAR_SUM_WORDS(subgroups, m, n))
 
@@ -102,6 +106,7 @@ FOVEA_CONST kMinusInfinity = 0xff800000u;
 #define FOVEA_SPEC_GENERAL \
     7  // more than causal, window and lengths: softcap, ALiBi, matrices, pages, dropout
 #define FOVEA_SPEC_MATRIX_M 8  // cooperative matrices: shape of one
+#define FOVEA_SPEC_SCOPE 8     // flash_coopmat2: whose matrices they are, kScope*
 #define FOVEA_SPEC_MATRIX_N 9
 #define FOVEA_SPEC_MATRIX_K 10
 #define FOVEA_SPEC_KEYS 11        // of a block
@@ -109,6 +114,8 @@ FOVEA_CONST kMinusInfinity = 0xff800000u;
 #define FOVEA_SPEC_SUBGROUPS 13   // of a workgroup
 #define FOVEA_SPEC_ROW_THREADS 1  // softmax: threads for each row
 
+FOVEA_CONST kScopeWorkgroup = 2;  // as SPIR-V numbers them
+FOVEA_CONST kScopeSubgroup = 3;
 FOVEA_CONST kTypeF32 = 0;  // FoveaDtype
 FOVEA_CONST kTypeF16 = 1;
 
@@ -332,7 +339,7 @@ struct AppendPush {
 #define FOVEA_SLOT_EXTRA 19    // workspace: FlashExtra
 #define FOVEA_SLOT_PARTIAL 20  // workspace: partial results of key splits
 
-#define FOVEA_SLOT_MASK_MAP 23  // workspace: what mask_map writes, behind FlashExtra
+#define FOVEA_SLOT_MASK_MAP 23   // workspace: what mask_map writes, behind FlashExtra
 #define FOVEA_SLOT_TILE_MASS 21  // results of map tiles
 #define FOVEA_SLOT_TILE_MAX 22
 

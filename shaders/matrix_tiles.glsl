@@ -1,4 +1,5 @@
-// Filling the tiles of flash_coopmat: queries, keys and values as float16 factors in shared memory.
+// Filling the tiles of flash_coopmat and flash_coopmat2: queries, keys and values as float16 factors in
+// shared memory; what that leaves out.
 #ifndef FOVEA_MATRIX_TILES_GLSL
 #define FOVEA_MATRIX_TILES_GLSL
 
@@ -47,6 +48,24 @@ void load_values(Entry e, Keys keys, int j0) {
         const f16vec4 y = factors_of(x);
         for (uint c = 0u; c < 4u; ++c) kv_tile[n * kColumnStride + c0 + c] = y[c];
     }
+}
+
+// What the values that load_values left out add to a row's sum.
+float poison_of(Entry e, Row row, uint r, uint column, Keys keys, float maximum) {
+    const uint dim = push.dims & 0xffffu, query = q_start(e, r);
+    float sum = 0.0;
+    for (int j = keys.begin; j < keys.end; ++j) {
+        const float value = v_at(value_row(e, j) + column);
+        if (!isnan(value) && !isinf(value)) continue;
+        const uint found = k_row(e, j), key = found == kNoRow ? push.k.base : found;
+        float score = 0.0;
+        for (uint d = 0u; d < dim; ++d) score = fma(q_at(query + d), k_at(key + d), score);
+        const float logit = masked_logits(e, row, j, vec4(push.scale * score)).x;
+        if (floatBitsToUint(logit) == kMinusInfinity) continue;
+        if (kGeneral && has_dropout() && !kept_keys(row, j & ~3)[j & 3]) continue;
+        sum += exp_of_negative(min(logit - maximum, 0.0)) * value;
+    }
+    return sum;
 }
 
 #endif

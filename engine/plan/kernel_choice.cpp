@@ -46,6 +46,8 @@ const char* no_obstacle(const FoveaPlan_T&) { return nullptr; }
 
 // The best first.
 constexpr Candidate kCandidates[] = {
+    {FOVEA_KERNEL_FLASH_COOPMAT2, flash_coopmat2_obstacle, plan_flash_coopmat2,
+     "one pass on flexible matrices, factors in float16, sums in float32"},
     {FOVEA_KERNEL_FLASH_COOPMAT, flash_coopmat_obstacle, plan_flash_coopmat,
      "one pass on the device's matrix units, factors in float16, sums in float32"},
     {FOVEA_KERNEL_FLASH, flash_obstacle, plan_flash,

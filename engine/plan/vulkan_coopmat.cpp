@@ -11,6 +11,9 @@ namespace {
 
 constexpr uint32_t kMatrixRows = 16, kMostMatrixKeys = 64, kLeastMatrixKeys = 32;
 constexpr uint32_t kMostSubgroups = 4, kMostColumnTiles = 4;
+// flash_coopmat2: of a tile whose matrices a workgroup shares, or a subgroup has.
+constexpr uint32_t kManyFlexibleRows = 64, kFewFlexibleRows = 16;
+constexpr uint32_t kManyFlexibleColumns = 256, kFewFlexibleColumns = 64;
 // Below this share of a tile's rows matrices compute mostly nothing.
 constexpr uint64_t kFewestRows = 8;
 
@@ -91,6 +94,64 @@ bool choose_matrix_shape(const FoveaPlan_T& plan, FlashPlan& f) {
         for (; f.column_quads > 0; --f.column_quads) {
             f.columns = f.column_quads * step;
             if (shared_bytes(facts, f) <= facts.max_shared_bytes) return true;
+        }
+    }
+    return false;
+}
+
+const char* flash_coopmat2_obstacle(const FoveaPlan_T& plan) {
+    const Problem& p = plan.problem;
+    const FoveaDeviceFacts& facts = plan.facts;
+    constexpr uint32_t kNeeded =
+        FOVEA_FEATURE_COOPMAT2 | FOVEA_FEATURE_F16_ARITHMETIC | FOVEA_FEATURE_F16_STORAGE;
+    if (const char* why = flash_obstacle(plan)) return why;
+    if (p.precision != FOVEA_PRECISION_F16_PRODUCTS) return kNotAllowed;
+    if ((facts.features & kNeeded) != kNeeded || !facts.coopmat2_m || !facts.coopmat2_n || !facts.coopmat2_k)
+        return "the device lacks VK_NV_cooperative_matrix2 with flexible dimensions, or float16 arithmetic "
+               "and "
+               "storage";
+    if (!facts.coopmat2_threads && !(facts.features & FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL))
+        return "the device's flexible matrices are of subgroups, and it lacks full subgroups of a chosen "
+               "size";
+    if (p.kernel == FOVEA_KERNEL_AUTO) return "no GPU has measured it: it is taken by name only";
+    return nullptr;
+}
+
+bool choose_flexible_shape(const FoveaPlan_T& plan, FlashPlan& f) {
+    const Problem& p = plan.problem;
+    const FoveaDeviceFacts& facts = plan.facts;
+    const uint32_t m = facts.coopmat2_m, n = facts.coopmat2_n, k = facts.coopmat2_k;
+    const bool shared = facts.coopmat2_threads != 0;  // by the workgroup
+    const uint64_t rows = uint64_t(p.len_q) * p.group;
+    if (facts.coopmat2_reserved_bytes > facts.max_shared_bytes) return false;
+    const uint32_t memory = facts.max_shared_bytes - (shared ? facts.coopmat2_reserved_bytes : 0);
+    f.flexible = f.general = true;
+    f.subgroups = 0;
+    f.subgroup_size = shared ? 0 : facts.subgroup_size;
+    f.threads = shared ? facts.coopmat2_threads : facts.subgroup_size;
+    f.depth = uint32_t(align_up(p.dim_qk, std::max(k, 8u)));
+    if (f.threads == 0 || f.threads > facts.max_workgroup_invocations || f.depth > facts.coopmat2_max_side)
+        return false;
+    // A driver of software unrolls what its threads do to a matrix: small ones, or it takes minutes.
+    const bool software = facts.device_class == FOVEA_CLASS_CPU;
+    const uint32_t most_rows = software     ? 8
+                               : !shared    ? kFewFlexibleRows
+                               : rows <= 32 ? 32
+                                            : kManyFlexibleRows;
+    const uint32_t most_columns = software ? 16 : shared ? kManyFlexibleColumns : kFewFlexibleColumns;
+    const uint32_t most_keys = software ? 16 : shared ? 64 : 32;
+    const uint64_t columns = std::min<uint64_t>(align_up(p.dim_v, std::max(n, 8u)), most_columns);
+    for (f.rows = uint32_t(align_up(most_rows, m)); f.rows >= m; f.rows /= 2) {
+        for (f.block_keys = most_keys; f.block_keys >= 16; f.block_keys /= 2) {
+            for (f.columns = uint32_t(columns); f.columns >= std::max(n, 8u); f.columns /= 2) {
+                const bool fits = f.rows % m == 0 && f.block_keys % n == 0 && f.block_keys % k == 0 &&
+                                  f.columns % n == 0 && f.columns % 4 == 0 &&
+                                  std::max({f.rows, f.block_keys, f.columns}) <= facts.coopmat2_max_side;
+                using shader::kMatrixPad;
+                f.column_quads = f.columns / 4;
+                if (fits && FOVEA_FLEXIBLE_SHARED_BYTES(f.rows, f.block_keys, f.depth, f.columns) <= memory)
+                    return true;
+            }
         }
     }
     return false;

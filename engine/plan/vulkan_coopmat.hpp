@@ -8,6 +8,10 @@ namespace fovea {
 // Why flash_coopmat cannot, or by itself should not, serve this problem; null if it can.
 const char* flash_coopmat_obstacle(const FoveaPlan_T& plan);
 
+// The same for flash_coopmat2.
+const char* flash_coopmat2_obstacle(const FoveaPlan_T& plan);
+bool choose_flexible_shape(const FoveaPlan_T& plan, FlashPlan& f);
+
 // Why linear does without matrix units, or null with their tile in `tile`.
 const char* choose_linear_matrices(const FoveaDeviceFacts& facts, const FoveaLinearDesc& desc,
                                    TileChoice& tile);

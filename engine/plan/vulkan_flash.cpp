@@ -230,6 +230,7 @@ FoveaResult plan_one_pass(FoveaPlan_T& plan, FoveaDiag* diag) {
 }  // namespace
 
 Shader flash_form(const FlashPlan& f) {
+    if (f.flexible) return Shader::flash_coopmat2;
     if (f.subgroups) return Shader::flash_coopmat;
     return f.subgroup_size ? Shader::flash_subgroup : Shader::flash;
 }
@@ -268,6 +269,20 @@ FoveaResult plan_flash_coopmat(FoveaPlan_T& plan, FoveaDiag* diag) {
     return plan_one_pass(plan, diag);
 }
 
+FoveaResult plan_flash_coopmat2(FoveaPlan_T& plan, FoveaDiag* diag) {
+    if (FoveaResult r =
+            require_shader(storing(Shader::flash_coopmat2, plan.problem.o_type, plan.facts), diag))
+        return r;
+    if (!choose_flexible_shape(plan, plan.vulkan.flash))
+        return fail(
+            diag, FOVEA_LIMIT_EXCEEDED, "facts.max_shared_bytes",
+            "facts.max_shared_bytes is %u and facts.coopmat2_max_side %u; flash_coopmat2 needs more for "
+            "dim_qk %u, or its workgroups do not fit",
+            plan.facts.max_shared_bytes, plan.facts.coopmat2_max_side, plan.problem.dim_qk);
+    plan.vulkan.flash.mask_map = {"flash_coopmat2 has no use for one", false, 0, 0};
+    return plan_one_pass(plan, diag);
+}
+
 void explain_flash(const FoveaPlan_T& plan, TextSink& text) {
     const FlashPlan& f = plan.vulkan.flash;
     const BlockGrid& g = plan.vulkan.grid;
@@ -278,7 +293,10 @@ void explain_flash(const FoveaPlan_T& plan, TextSink& text) {
         "tiles of %u rows x %u keys, %u value columns, %u threads%s, %s", f.rows, f.block_keys, f.columns,
         f.threads, f.measured ? " (measured on this device)" : "",
         f.quads ? "four elements at a time" : "single elements (a dim or a stride is no multiple of 4)");
-    if (!f.subgroups && f.subgroup_size)
+    if (f.flexible)
+        text.line("each tile's matrices are of its %s, factors in float16, depth %u",
+                  f.subgroup_size ? "subgroup" : "workgroup", f.depth);
+    else if (!f.subgroups && f.subgroup_size)
         text.line("a workgroup is a subgroup of %u, row maxima by subgroup operations", f.subgroup_size);
     else if (!f.subgroups)
         text.line("row maxima through shared memory: %s", f.no_subgroup);

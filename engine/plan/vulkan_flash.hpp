@@ -11,8 +11,9 @@ const char* flash_obstacle(const FoveaPlan_T& plan);
 
 // Fills plan.vulkan.flash, the grid and plan.info's costs, or refuses with the reason.
 FoveaResult plan_flash(FoveaPlan_T& plan, FoveaDiag* diag);
-// The same for flash_coopmat: another workgroup, the same splits and slices.
+// The same for the matrix kernels: another workgroup, the same splits and slices.
 FoveaResult plan_flash_coopmat(FoveaPlan_T& plan, FoveaDiag* diag);
+FoveaResult plan_flash_coopmat2(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult flash_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
                         FoveaDiag* diag);
 void explain_flash(const FoveaPlan_T& plan, TextSink& text);

@@ -91,6 +91,7 @@ class SliceMaker {
         d.spec(FOVEA_SPEC_COLUMN_QUADS, f.column_quads);
         d.spec(FOVEA_SPEC_GENERAL, f.general);
         if (f.subgroups) matrix_constants(d);
+        if (f.flexible) flexible_constants(d);
         d.push(push);
         d.groups(ceil_div(rows_, f.rows), flash_column_blocks(plan_), uint64_t{block_.heads} * f.splits);
         if (f.has_extra) d.after_earlier_ones();
@@ -117,6 +118,12 @@ class SliceMaker {
     }
 
   private:
+    void flexible_constants(DispatchBuilder& d) const {
+        d.spec(FOVEA_SPEC_SCOPE, f.subgroup_size ? shader::kScopeSubgroup : shader::kScopeWorkgroup);
+        d.spec(FOVEA_SPEC_KEYS, f.block_keys);
+        d.spec(FOVEA_SPEC_DEPTH, f.depth);
+    }
+
     void matrix_constants(DispatchBuilder& d) const {
         d.spec(FOVEA_SPEC_MATRIX_M, plan_.facts.coopmat_m);
         d.spec(FOVEA_SPEC_MATRIX_N, plan_.facts.coopmat_n);

@@ -18,6 +18,8 @@ struct VulkanDevice::Features {
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES};
     VkPhysicalDeviceTimelineSemaphoreFeatures timeline{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES};
+    VkPhysicalDeviceMaintenance4Features maintenance4{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES};
     VkPhysicalDeviceFaultFeaturesEXT fault{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT};
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR coopmat{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
@@ -170,6 +172,7 @@ void VulkanDevice::choose_features(const DeviceWishes& wishes) {
            api_version_ >= VK_API_VERSION_1_2 || has(VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME));
     append(f.subgroup_size,
            api_version_ >= VK_API_VERSION_1_3 || has(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME));
+    append(f.maintenance4, api_version_ >= VK_API_VERSION_1_3);
     append(f.timeline, timeline_);
     append(f.fault, device_fault_);
     append(f.coopmat, has(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME));

@@ -14,6 +14,7 @@ struct FeatureStructs {
     VkPhysicalDeviceVulkanMemoryModelFeatures memory_model{};
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR coopmat{};
     VkPhysicalDeviceCooperativeMatrix2FeaturesNV coopmat2{};
+    VkPhysicalDeviceMaintenance4Features maintenance4{};
     VkPhysicalDeviceFaultFeaturesEXT fault{};
     // The same features again, by core version: a chain has one kind or the other.
     VkPhysicalDeviceVulkan11Features core11{};
@@ -47,6 +48,9 @@ void read_chain(const void* chain, FeatureStructs& out) {
                 break;
             case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV:
                 take(item, out.coopmat2);
+                break;
+            case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES:
+                take(item, out.maintenance4);
                 break;
             case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT:
                 take(item, out.fault);
@@ -89,9 +93,12 @@ Features judge(const FeatureStructs& f, uint32_t api_version, uint32_t extension
     out.device_atomics = !out.memory_model || device_scope;
     out.coopmat = (extensions & kExtCoopmat) && out.memory_model && f.coopmat.cooperativeMatrix;
     const VkPhysicalDeviceCooperativeMatrix2FeaturesNV& two = f.coopmat2;
-    out.coopmat2 = out.coopmat && (extensions & kExtCoopmat2) && two.cooperativeMatrixFlexibleDimensions &&
-                   two.cooperativeMatrixReductions && two.cooperativeMatrixConversions &&
-                   two.cooperativeMatrixPerElementOperations;
+    // Their modules are SPIR-V 1.6, whose workgroup sizes by specialization need maintenance4.
+    out.maintenance4 =
+        api_version >= VK_API_VERSION_1_3 && (f.maintenance4.maintenance4 || f.core13.maintenance4);
+    out.coopmat2 = out.coopmat && out.maintenance4 && (extensions & kExtCoopmat2) &&
+                   two.cooperativeMatrixFlexibleDimensions && two.cooperativeMatrixReductions &&
+                   two.cooperativeMatrixConversions && two.cooperativeMatrixPerElementOperations;
     out.workgroup_matrices = out.coopmat2 && two.cooperativeMatrixWorkgroupScope;
     out.device_fault = (extensions & kExtDeviceFault) && f.fault.deviceFault;
     if (extensions & kExtPushDescriptor)
@@ -149,6 +156,8 @@ Features supported_features(const InstanceTable& vk, VkPhysicalDevice handle, ui
         append(tail, f.coopmat, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR);
     if (extensions & kExtCoopmat2)
         append(tail, f.coopmat2, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV);
+    if (api_version >= VK_API_VERSION_1_3)
+        append(tail, f.maintenance4, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES);
     if (extensions & kExtDeviceFault)
         append(tail, f.fault, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT);
     if (api_version >= VK_API_VERSION_1_4)

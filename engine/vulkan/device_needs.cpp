@@ -35,6 +35,7 @@ void list_needs(const PhysicalDevice& device, NeedList& list) {
              has.memory_model, "the cooperative matrix kernels");
     list.add(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, "cooperativeMatrix", has.coopmat,
              "matrix units, kernel flash_coopmat");
+    list.add(nullptr, "maintenance4", has.maintenance4, "kernel flash_coopmat2");
     static constexpr const char* kParts[] = {"cooperativeMatrixFlexibleDimensions",
                                              "cooperativeMatrixReductions", "cooperativeMatrixConversions",
                                              "cooperativeMatrixPerElementOperations"};

@@ -29,7 +29,8 @@ uint32_t extension_bit(const char* name);  // 0: not one of them
 // Features, either those that a device has or those that a host enabled.
 struct Features {
     bool storage_16bit, float16, subgroup_size_control, full_subgroups, memory_model, coopmat;
-    bool device_atomics;      // not forbidden by a memory model without device scope
+    bool device_atomics;  // not forbidden by a memory model without device scope
+    bool maintenance4;
     bool coopmat2;            // the parts of VK_NV_cooperative_matrix2 that the kernels use
     bool workgroup_matrices;  // with coopmat2: a workgroup may share a matrix
     bool push_descriptors;

@@ -19,6 +19,9 @@ enum Capability : uint32_t {
     kStorageBuffer16BitAccess = 4433,
     kVulkanMemoryModel = 5345,
     kCooperativeMatrixKHR = 6022,
+    kCooperativeMatrixReductionsNV = 5430,
+    kCooperativeMatrixConversionsNV = 5431,
+    kCooperativeMatrixPerElementOperationsNV = 5432,
 };
 
 // A compiler older than the module's language leaves it out of the build, and its plans are refused.
@@ -29,6 +32,10 @@ bool is_left_out(uint32_t shader) {
 }
 bool is_coopmat(uint32_t shader) {
     return std::string(foveaShaderName(shader)).find("coopmat") != std::string::npos;
+}
+
+bool is_flexible(uint32_t shader) {
+    return std::string(foveaShaderName(shader)).starts_with("flash_coopmat2");
 }
 
 SpirvModule module_of(uint32_t shader) {
@@ -90,6 +97,10 @@ class EveryShader {
         desc.precision = FOVEA_PRECISION_F16_PRODUCTS;
         desc.kernel = FOVEA_KERNEL_FLASH_COOPMAT;
         FoveaPlan plan = nullptr;
+        EXPECT_EQ(foveaPlanAttention(&facts, &desc, nullptr, &plan, nullptr), FOVEA_OK);
+        add(plan);
+        add_flexible_matrices(facts, 128);
+        desc.kernel = FOVEA_KERNEL_FLASH_COOPMAT2;
         EXPECT_EQ(foveaPlanAttention(&facts, &desc, nullptr, &plan, nullptr), FOVEA_OK);
         add(plan);
     }
@@ -181,7 +192,8 @@ TEST(Shaders, keep_to_the_floor) {
         SCOPED_TRACE(foveaShaderName(shader));
         if (is_left_out(shader)) continue;
         const SpirvModule m = module_of(shader);
-        EXPECT_EQ(m.version, 0x10300u) << "Vulkan 1.1 takes SPIR-V up to 1.3";
+        // Vulkan 1.1 takes SPIR-V up to 1.3; the extension of flexible matrices comes with 1.3's.
+        EXPECT_EQ(m.version, is_flexible(shader) ? 0x10600u : 0x10300u);
         EXPECT_LE(m.push_bytes, shader::kFloorPushBytes);
         EXPECT_LE(m.shared_bytes, shader::kFloorSharedBytes);
         const uint32_t threads = every.dispatches.at(shader).spec[FOVEA_SPEC_THREADS];
@@ -194,6 +206,9 @@ TEST(Shaders, keep_to_the_floor) {
             allowed.insert({kGroupNonUniform, kGroupNonUniformArithmetic});
         if (is_coopmat(shader))
             allowed.insert({kFloat16, kGroupNonUniform, kVulkanMemoryModel, kCooperativeMatrixKHR});
+        if (is_flexible(shader))
+            allowed.insert({kCooperativeMatrixReductionsNV, kCooperativeMatrixConversionsNV,
+                            kCooperativeMatrixPerElementOperationsNV});
         for (const uint32_t capability : m.capabilities)
             EXPECT_TRUE(allowed.contains(capability)) << capability;
     }
@@ -207,6 +222,14 @@ TEST(Shaders, shared_memory_of_matrices_is_what_the_formula_says) {
     const uint32_t rows = 16, keys = 32, depth = 32, columns = 1 * 4 * 8, n = 8, threads = 1;
     EXPECT_EQ(module_of(shader).shared_bytes,
               FOVEA_MATRIX_SHARED_BYTES(rows, keys, depth, columns, n, threads));
+}
+
+TEST(Shaders, shared_memory_of_flexible_matrices_is_what_the_formula_says) {
+    const uint32_t shader = uint32_t(Shader::flash_coopmat2);
+    if (is_left_out(shader)) GTEST_SKIP() << "this build's glslang is too old for the shader";
+    using shader::kMatrixPad;
+    const uint32_t rows = 16, keys = 32, depth = 32, columns = 4 * 8;
+    EXPECT_EQ(module_of(shader).shared_bytes, FOVEA_FLEXIBLE_SHARED_BYTES(rows, keys, depth, columns));
 }
 
 TEST(Shaders, shared_memory_of_linear_matrices_is_what_the_formula_says) {

@@ -18,6 +18,12 @@ FoveaDeviceFacts matrix_facts() {
     return facts;
 }
 
+FoveaDeviceFacts flexible_facts() {
+    FoveaDeviceFacts facts = gpu_facts();
+    add_flexible_matrices(facts, 128);
+    return facts;
+}
+
 struct Choice {
     const char* name;
     FoveaDeviceFacts facts;
@@ -41,6 +47,8 @@ TEST(KernelChoice, goes_by_this_table) {
          "not flash: max_slice_cost is 200000 FLOP"},
         {"matrix units", matrix_facts(), f16, has_coopmat ? FOVEA_KERNEL_FLASH_COOPMAT : FOVEA_KERNEL_FLASH,
          "flash"},
+        {"flexible matrices", flexible_facts(), f16,
+         has_coopmat ? FOVEA_KERNEL_FLASH_COOPMAT : FOVEA_KERNEL_FLASH, "flash"},
         {"matrix units, float32 asked for",
          matrix_facts(),
          {},
@@ -82,6 +90,67 @@ TEST(KernelChoice, a_kernel_by_name_that_cannot_is_refused_with_the_reason) {
     EXPECT_EQ(plan.error().code, FOVEA_UNSUPPORTED);
     EXPECT_EQ(plan.error().field, "kernel");
     EXPECT_NE(plan.error().text.find("FOVEA_PRECISION_F16_PRODUCTS"), std::string::npos) << plan.error().text;
+}
+
+// flash_coopmat2 by name: its shape, or why not.
+TEST(KernelChoice, flexible_matrices_go_by_this_table) {
+    if (!foveaShaderCode(uint32_t(Shader::flash_coopmat2), nullptr))
+        GTEST_SKIP() << "this build's glslang is too old for the shader";
+    struct FlexibleChoice {
+        const char* name;
+        uint32_t workgroup;  // whose matrices they are; 0: a subgroup
+        uint32_t len_q, dim;
+        std::function<void(FoveaDeviceFacts&)> change;
+        uint32_t rows, keys, columns;  // 0: refused
+        const char* text;              // of the explanation or the refusal
+    };
+    using Facts = FoveaDeviceFacts;
+    const auto none = [](Facts&) {};
+    const FlexibleChoice table[] = {
+        {"a workgroup", 128, 512, 64, none, 64, 64, 64, "matrices are of its workgroup"},
+        {"few rows", 128, 8, 64, none, 32, 64, 64, "matrices are of its workgroup"},
+        {"a large head", 128, 512, 256, none, 32, 32, 64, "matrices are of its workgroup"},
+        {"256 threads", 256, 512, 64, [](Facts& f) { f.max_workgroup_invocations = 256; }, 64, 64, 64,
+         "256 threads"},
+        {"more threads than allowed", 256, 512, 64, none, 0, 0, 0, "its workgroups do not fit"},
+        {"a subgroup", 0, 512, 64, none, 16, 32, 64, "matrices are of its subgroup"},
+        {"software", 0, 512, 64,
+         [](Facts& f) {
+             f.device_class = FOVEA_CLASS_CPU;
+             f.coopmat2_m = f.coopmat2_n = f.coopmat2_k = f.subgroup_size = 8;
+         },
+         8, 16, 16, "matrices are of its subgroup"},
+        {"memory is reserved", 128, 512, 64, [](Facts& f) { f.coopmat2_reserved_bytes = 65536; }, 0, 0, 0,
+         "do not fit"},
+        {"sides are short", 128, 512, 64, [](Facts& f) { f.coopmat2_max_side = 32; }, 0, 0, 0,
+         "facts.coopmat2_max_side 32"},
+        {"no flexible matrices", 128, 512, 64,
+         [](Facts& f) { f.features &= ~uint32_t{FOVEA_FEATURE_COOPMAT2}; }, 0, 0, 0,
+         "lacks VK_NV_cooperative_matrix2"},
+        {"a subgroup of no chosen size", 0, 512, 64,
+         [](Facts& f) { f.features &= ~uint32_t{FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL}; }, 0, 0, 0,
+         "lacks full subgroups"},
+    };
+    for (const FlexibleChoice& c : table) {
+        SCOPED_TRACE(c.name);
+        FoveaDeviceFacts facts = gpu_facts();
+        add_flexible_matrices(facts, c.workgroup);
+        c.change(facts);
+        FoveaAttentionDesc desc = attention_desc(1, 8, 8, c.len_q, 512, c.dim, c.dim);
+        desc.precision = FOVEA_PRECISION_F16_PRODUCTS;
+        desc.kernel = FOVEA_KERNEL_FLASH_COOPMAT2;
+        const Result<Plan> plan = plan_attention(facts, desc);
+        EXPECT_EQ(bool(plan), c.rows != 0) << (plan ? "" : plan.error().text);
+        const std::string text = plan ? plan->explain() : plan.error().text;
+        EXPECT_NE(text.find(c.text), std::string::npos) << text;
+        if (!plan || !c.rows) continue;
+        const FoveaDispatch d = dispatches_of(*plan, 0)[0];
+        EXPECT_EQ(d.spec[FOVEA_SPEC_ROWS], c.rows);
+        EXPECT_EQ(d.spec[FOVEA_SPEC_KEYS], c.keys);
+        EXPECT_EQ(4 * d.spec[FOVEA_SPEC_COLUMN_QUADS], c.columns);
+        EXPECT_EQ(d.spec[FOVEA_SPEC_SCOPE], c.workgroup ? shader::kScopeWorkgroup : shader::kScopeSubgroup);
+        EXPECT_EQ(d.subgroup_size, c.workgroup ? 0 : facts.subgroup_size);
+    }
 }
 
 // Linear layers on matrix units: by facts and precision, with the reason where not.

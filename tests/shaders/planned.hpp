@@ -48,6 +48,18 @@ inline void add_matrices(FoveaDeviceFacts& facts) {
     facts.max_shared_bytes = 32768;
 }
 
+// What flash_coopmat2 asks for: matrices of a workgroup of `threads`, or with 0 of a subgroup.
+inline void add_flexible_matrices(FoveaDeviceFacts& facts, uint32_t threads) {
+    add_matrices(facts);
+    facts.features |= FOVEA_FEATURE_COOPMAT2;
+    facts.coopmat2_m = threads ? 32 : 16;
+    facts.coopmat2_n = facts.coopmat2_k = 16;
+    facts.coopmat2_threads = threads;
+    facts.coopmat2_max_side = 1024;
+    facts.coopmat2_reserved_bytes = 512;
+    facts.max_shared_bytes = 49152;
+}
+
 inline FoveaAttentionDesc attention_desc(uint32_t batch, uint32_t heads_q, uint32_t heads_kv, uint64_t len_q,
                                          uint64_t len_kv, uint32_t dim_qk, uint32_t dim_v) {
     FoveaAttentionDesc desc = foveaAttentionDesc();

@@ -28,6 +28,7 @@ enum Op : uint32_t {
     kVariable = 59,
     kDecorate = 71,
     kMemberDecorate = 72,
+    kExecutionModeId = 331,
 };
 // In OpSpecConstantOp.
 enum Arithmetic : uint32_t {
@@ -49,6 +50,7 @@ enum Decoration : uint32_t {
 };
 enum StorageClass : uint32_t { kWorkgroup = 4, kPushConstant = 9, kStorageBuffer = 12 };
 constexpr uint32_t kWorkgroupSize = 25;  // BuiltIn
+constexpr uint32_t kLocalSizeId = 38;    // execution mode: the same since SPIR-V 1.2
 
 struct Type {
     uint32_t op = 0;
@@ -110,6 +112,9 @@ class Reader {
             case kConstantFalse:
             case kSpecConstantFalse:
                 constants_[o[1]] = 0;
+                break;
+            case kExecutionModeId:
+                if (o[1] == kLocalSizeId) local_size_ = o[2];
                 break;
             case kSpecConstantOp:
                 take_constant_op(o);
@@ -207,6 +212,8 @@ class Reader {
             if (is_size && composites_.contains(id))
                 module_.workgroup_size_spec_id = decorations_.at(composites_.at(id)[0]).at(kSpecId);
         }
+        if (local_size_ && decorations_.contains(local_size_))
+            module_.workgroup_size_spec_id = decorations_.at(local_size_).at(kSpecId);
         for (const Variable& v : variables_) {
             const uint32_t pointed = types_.at(v.pointer_type).operands[1];
             if (v.storage_class == kWorkgroup) module_.shared_bytes += size_of(pointed);
@@ -223,6 +230,7 @@ class Reader {
     };
     std::span<const uint32_t> words_;
     SpirvModule module_;
+    uint32_t local_size_ = 0;
     std::map<uint32_t, Type> types_;
     std::map<uint32_t, uint32_t> constants_;
     std::map<uint32_t, std::vector<uint32_t>> composites_;

@@ -93,6 +93,9 @@ struct FakeVulkan::Functions {
                     reinterpret_cast<VkPhysicalDeviceCooperativeMatrixFeaturesKHR*>(item)->cooperativeMatrix =
                         d.coopmat;
                     break;
+                case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES:
+                    reinterpret_cast<VkPhysicalDeviceMaintenance4Features*>(item)->maintenance4 = VK_TRUE;
+                    break;
                 case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV: {
                     auto* f = reinterpret_cast<VkPhysicalDeviceCooperativeMatrix2FeaturesNV*>(item);
                     f->cooperativeMatrixFlexibleDimensions = f->cooperativeMatrixReductions =

@@ -32,7 +32,9 @@ class FakeHost {
                 device.coopmat2;
         coopmat2_.cooperativeMatrixWorkgroupScope = device.workgroup_matrices;
         if (device.coopmat2) extensions_.push_back("VK_NV_cooperative_matrix2");
-        coopmat2_.pNext = &fault_;
+        coopmat2_.pNext = &maintenance4_;
+        maintenance4_.maintenance4 = VK_TRUE;
+        maintenance4_.pNext = &fault_;
         fault_.deviceFault = device.device_fault;
         if (device.device_fault) extensions_.push_back("VK_EXT_device_fault");
         features_.pNext = &storage_;
@@ -77,6 +79,8 @@ class FakeHost {
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES};
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR coopmat_{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
+    VkPhysicalDeviceMaintenance4Features maintenance4_{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES};
     VkPhysicalDeviceCooperativeMatrix2FeaturesNV coopmat2_{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV};
     VkPhysicalDeviceFaultFeaturesEXT fault_{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT};
