@@ -3,7 +3,7 @@
 
     frames.py DRIVER_SCRIPT PROGRAM [SECONDS]
 
-SECONDS (6) is the time of each measurement of frames; all of it ends within a minute. Cold is a start with an empty
+SECONDS (5) is the time of each measurement of frames; all of it ends within a minute. Cold is a start with an empty
 shader cache of the driver, warm the second one with the cache of the first. Frames are timed while the mouse moves over
 level 2; while a head of 16,384 tokens is computed and dragged by real events; and while the map of 131,072 is dragged.
 Both are measured with the tiles on the processor and on the device.
@@ -75,7 +75,7 @@ def measure(command, display, folder, name, options, act, seconds, cache):
 
 
 def main(display, folder):
-    command, seconds = sys.argv[1:3], float(sys.argv[3]) if len(sys.argv) > 3 else 6
+    command, seconds = sys.argv[1:3], float(sys.argv[3]) if len(sys.argv) > 3 else 5
     for name, options in [("level 2", ["--preset", "2"]), ("map of 131,072 tokens", ["--preset", "long-128k"])]:
         with tempfile.TemporaryDirectory(prefix="fovea_cache_") as cache:
             for how in ["cold", "warm"]:

@@ -20,7 +20,7 @@ constexpr double kFrameSeconds = 4e-3, kWaitSeconds = 0.25;
 constexpr double kSoftwareRate = 1e9, kHardwareRate = 2e11;
 // A slice is at most this part of a frame's share, where the kernels can be cut so small.
 constexpr double kSlicesAFrame = 4;
-constexpr uint64_t kRowsAtOnce = 256;
+constexpr uint64_t kMostRowsAtOnce = 256;
 constexpr size_t kJobs = 4;   // under way at the same time, so that no frame is without work
 constexpr size_t kSlots = 4;  // more than any number of frames in flight
 constexpr uint32_t kSetsAFrame = 256;
@@ -85,6 +85,7 @@ class DeviceTiles final : public TileMaker {
     Result<Run> plan_rows(uint64_t first, uint64_t count);
     Result<Run> plan_pixels(const Job& job);
     Result<void> ready(Run& run);
+    uint64_t rows_at_once() const;
     void learn_rate(Slot& slot);
     void release_ended();
     bool has_ended(const Job& job) const {
@@ -147,7 +148,7 @@ Result<void> DeviceTiles::prepare() {
     call_.q_strides = {int64_t(asked.len_q * stride), int64_t(asked.len_q * stride), int64_t(stride)};
     const std::pair<GpuBuffer*, uint64_t> wanted[] = {{&q_, asked.len_q * stride * 4},
                                                       {&k_, head_.k.size() * 4},
-                                                      {&lse_, (asked.len_q + kRowsAtOnce) * 4},
+                                                      {&lse_, (asked.len_q + kMostRowsAtOnce) * 4},
                                                       {&row_lse_, kScratchBytes}};
     for (const auto& [buffer, bytes] : wanted) {
         Result<GpuBuffer> made = GpuBuffer::create(device_, bytes);
@@ -163,7 +164,7 @@ Result<void> DeviceTiles::prepare() {
     known_.assign(asked.len_q, 0);
     rates_.fill(device_.facts().device_class == FOVEA_CLASS_CPU ? kSoftwareRate : kHardwareRate);
     // A problem that the kernels do not take is refused here, not at the first tile.
-    if (Result<Run> r = plan_rows(0, std::min<uint64_t>(asked.len_q, kRowsAtOnce)); !r) return r.error();
+    if (Result<Run> r = plan_rows(0, std::min<uint64_t>(asked.len_q, kMostRowsAtOnce)); !r) return r.error();
     return create_slots();
 }
 
@@ -358,6 +359,16 @@ Result<bool> DeviceTiles::next_rows(Job& job) {
     return true;
 }
 
+// As many rows as fit a frame: a slice of rows takes all of their keys. A power of two of rows whose sums the
+// device can bind.
+uint64_t DeviceTiles::rows_at_once() const {
+    const double row_flops = 2.0 * call_.dim_qk * double(call_.len_kv);
+    const uint64_t least = std::max<uint64_t>(device_.facts().storage_offset_alignment / 4, 1);
+    uint64_t rows = kMostRowsAtOnce;
+    while (rows > least && double(rows) * row_flops > kFrameSeconds * rate(Work::rows)) rows /= 2;
+    return rows;
+}
+
 // A preview needs the rows in the middle of its pixels, an exact tile all of its rows.
 bool DeviceTiles::find_unknown(const Job& job, uint64_t& first, uint64_t& count) const {
     const FoveaMapTileDesc& tile = job.asked.tile;
@@ -368,8 +379,9 @@ bool DeviceTiles::find_unknown(const Job& job, uint64_t& first, uint64_t& count)
         const auto begin = known_.begin() + std::ptrdiff_t(tile.first_row);
         const auto unknown = std::find(begin, known_.begin() + std::ptrdiff_t(end), uint8_t{0});
         if (unknown == known_.begin() + std::ptrdiff_t(end)) return false;
-        first = uint64_t(unknown - known_.begin()) / kRowsAtOnce * kRowsAtOnce;
-        count = std::min(kRowsAtOnce, rows - first);
+        const uint64_t block = rows_at_once();
+        first = uint64_t(unknown - known_.begin()) / block * block;
+        count = std::min(block, rows - first);
         return true;
     }
     for (uint64_t y = 0; y < height; ++y) {
