@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <thread>
 #include <utility>
 
 namespace fovea::visualizer {
@@ -76,6 +78,7 @@ class DeviceTiles final : public TileMaker {
     };
 
     Result<void> create_slots();
+    void compile_ahead();
     Result<void> record_frame(VkCommandBuffer cmd, double seconds);
     Result<bool> record_step(VkCommandBuffer cmd, Slot& slot, double flops_left);
     Result<void> record_slices(VkCommandBuffer cmd, Slot& slot, Run& run, const FoveaBuffer* bindings,
@@ -96,6 +99,9 @@ class DeviceTiles final : public TileMaker {
     GpuDevice& device_;
     const LongHead& head_;
     FoveaAttentionDesc call_{};
+    // Compiles the pipelines, which may take a driver seconds, while frames go on without tiles.
+    std::thread compiler_;
+    std::atomic<bool> compiled_{false};
     GpuBuffer q_, k_, lse_, row_lse_, workspace_;
     std::vector<uint8_t> known_;
     uint64_t known_count_ = 0, finished_ = 0;
@@ -133,6 +139,7 @@ FoveaBuffer from(const GpuBuffer& buffer, uint64_t offset = 0) {
 }
 
 DeviceTiles::~DeviceTiles() {
+    if (compiler_.joinable()) compiler_.join();
     for (const Slot& slot : slots_) {
         vkDestroyDescriptorPool(device_.device(), slot.pool, nullptr);
         vkDestroyQueryPool(device_.device(), slot.queries, nullptr);
@@ -164,8 +171,35 @@ Result<void> DeviceTiles::prepare() {
     known_.assign(asked.len_q, 0);
     rates_.fill(device_.facts().device_class == FOVEA_CLASS_CPU ? kSoftwareRate : kHardwareRate);
     // A problem that the kernels do not take is refused here, not at the first tile.
-    if (Result<Run> r = plan_rows(0, std::min<uint64_t>(asked.len_q, kMostRowsAtOnce)); !r) return r.error();
-    return create_slots();
+    const FoveaMapTileDesc whole = MapTiles({asked.len_q, asked.len_kv}).description({});
+    if (const Result<Plan> r = plan_map_tile(device_.facts(), call_, whole); !r) return r.error();
+    if (Result<void> r = create_slots(); !r) return r;
+    compile_ahead();
+    return {};
+}
+
+// The four kinds of work once each; plans of later tiles find their pipelines in the context. What is refused
+// here is refused again by the tile that needs it, and told there.
+void DeviceTiles::compile_ahead() {
+    std::vector<Plan> plans;
+    FoveaAttentionDesc rows = call_;
+    rows.align = FOVEA_ALIGN_OFFSET;
+    rows.outputs = FOVEA_OUTPUT_LSE;
+    for (const uint64_t count : {uint64_t{1}, std::min<uint64_t>(call_.len_q, rows_at_once())}) {
+        rows.len_q = count;
+        Result<Plan> plan = plan_attention(device_.facts(), rows);
+        if (plan) plans.push_back(std::move(*plan));
+    }
+    const MapTiles tiles({call_.len_q, call_.len_kv});
+    for (const uint32_t level : {0u, std::min(tiles.highest_level(), 1u)}) {
+        const MapTileId id{0, 0, level, 0, 0, level > 0};
+        Result<Plan> plan = plan_map_tile(device_.facts(), call_, tiles.description(id));
+        if (plan) plans.push_back(std::move(*plan));
+    }
+    compiler_ = std::thread([this, plans = std::move(plans)] {
+        for (const Plan& plan : plans) (void)foveaCompilePlan(device_.context(), plan.get(), nullptr);
+        compiled_ = true;
+    });
 }
 
 Result<void> DeviceTiles::create_slots() {
@@ -233,6 +267,7 @@ std::optional<TileDone> DeviceTiles::take() {
 }
 
 Result<void> DeviceTiles::wait() {
+    if (compiler_.joinable()) compiler_.join();
     const auto some_ended = [&] {
         return std::any_of(jobs_.begin(), jobs_.end(), [&](const Job& job) { return has_ended(job); });
     };
@@ -265,7 +300,7 @@ Result<void> DeviceTiles::record_frame(VkCommandBuffer cmd, double seconds) {
     if (slot.pool) vkResetDescriptorPool(device_.device(), slot.pool, 0);
     const bool has_work = std::any_of(jobs_.begin(), jobs_.end(),
                                       [](const Job& job) { return !job.recorded && !job.cancelled; });
-    if (!has_work) return {};
+    if (!has_work || !compiled_) return {};
     if (slot.queries) {
         vkCmdResetQueryPool(cmd, slot.queries, 0, 2);
         vkCmdWriteTimestamp(cmd, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, slot.queries, 0);
