@@ -91,7 +91,8 @@ FoveaResult plan_vulkan_kernel(FoveaPlan_T& plan, FoveaDiag* diag) {
                 write_reason(plan.info, candidate, by_name, skipped, skipped_why);
                 return FOVEA_OK;
             }
-            if (last || !is_no_fit(made)) return made;
+            if (last) return made;
+            if (!is_no_fit(made)) return fail(diag, made, refusal.field, "%s", refusal.text);
             why = refusal.text;
         }
         // The last one skipped is the next best: its reason is what the caller wants to know.

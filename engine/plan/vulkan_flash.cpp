@@ -253,7 +253,7 @@ FoveaResult plan_flash(FoveaPlan_T& plan, FoveaDiag* diag) {
     choose_shape(plan, f);
     if (FoveaResult r = require_shader(storing(flash_form(f), plan.problem.o_type, plan.facts), diag))
         return r;
-    if (FoveaResult r = choose_mask_map(plan, f, diag)) return r;
+    choose_mask_map(plan, f);
     return plan_one_pass(plan, diag);
 }
 

@@ -1,5 +1,6 @@
 #include "plan/vulkan_limits.hpp"
 
+#include "problem/abi_struct.hpp"
 #include "problem/bindings.hpp"
 #include "problem/status.hpp"
 #include "shaders/interface.h"
@@ -33,13 +34,12 @@ FoveaResult check_flash_tiles(const FoveaDeviceFacts& facts, FoveaDiag* diag) {
     return FOVEA_OK;
 }
 
-}  // namespace
-
-uint64_t window_alignment(const FoveaDeviceFacts& facts) {
-    return std::max<uint64_t>(facts.storage_offset_alignment, 16);
+FoveaResult check_mask_map(const FoveaDeviceFacts& facts, FoveaDiag* diag) {
+    const int asked = enum_number(facts.mask_map);
+    if (asked >= FOVEA_MASK_MAP_AUTO && asked <= FOVEA_MASK_MAP_ALWAYS) return FOVEA_OK;
+    return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.mask_map",
+                "facts.mask_map is %d; it must be a FoveaMaskMap", asked);
 }
-
-namespace {
 
 FoveaResult check_subgroups(const FoveaDeviceFacts& f, FoveaDiag* diag) {
     const std::pair<const char*, uint32_t> sizes[] = {{"facts.subgroup_size", f.subgroup_size},
@@ -83,7 +83,12 @@ FoveaResult check_vulkan_facts(const FoveaDeviceFacts& f, FoveaDiag* diag) {
                     "facts.max_storage_range is %llu; Vulkan's limit of this name has 32 bits",
                     static_cast<unsigned long long>(f.max_storage_range));
     if (FoveaResult r = check_subgroups(f, diag)) return r;
-    return check_flash_tiles(f, diag);
+    if (FoveaResult r = check_flash_tiles(f, diag)) return r;
+    return check_mask_map(f, diag);
+}
+
+uint64_t window_alignment(const FoveaDeviceFacts& facts) {
+    return std::max<uint64_t>(facts.storage_offset_alignment, 16);
 }
 
 FoveaResult VulkanLimits::window(uint32_t binding, uint64_t bytes) const {

@@ -2,9 +2,7 @@
 
 #include "plan/text_sink.hpp"
 #include "plan/vulkan_attention.hpp"
-#include "problem/abi_struct.hpp"
 #include "problem/checked.hpp"
-#include "problem/status.hpp"
 #include "shaders/interface.h"
 
 namespace fovea {
@@ -34,16 +32,11 @@ const char* obstacle_of(const FoveaPlan_T& plan, const FlashPlan& f) {
 
 }  // namespace
 
-FoveaResult choose_mask_map(const FoveaPlan_T& plan, FlashPlan& f, FoveaDiag* diag) {
-    const int asked = enum_number(plan.facts.mask_map);
-    if (asked < FOVEA_MASK_MAP_AUTO || asked > FOVEA_MASK_MAP_ALWAYS)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.mask_map",
-                    "facts.mask_map is %d; it must be a FoveaMaskMap", asked);
+void choose_mask_map(const FoveaPlan_T& plan, FlashPlan& f) {
     f.mask_map = {obstacle_of(plan, f), is_for_all_heads(plan.problem), 0, 0};
-    if (f.mask_map.obstacle) return FOVEA_OK;
+    if (f.mask_map.obstacle) return;
     const uint64_t blocks = ceil_div(plan.vulkan.visible.key_limit, f.block_keys);
     f.mask_map.words = uint32_t(ceil_div(blocks, shader::kBlocksPerWord));
-    return FOVEA_OK;
 }
 
 uint64_t mask_map_bytes(const FoveaPlan_T& plan, const FlashPlan& f, uint64_t heads_kv, uint64_t queries) {

@@ -31,6 +31,11 @@ TEST(Refusals, name_the_field) {
          [](auto& f, auto&) { f.max_subgroup_size = 256; }},
         {"facts.max_storage_range", FOVEA_INVALID_ARGUMENT,
          [](auto& f, auto&) { f.max_storage_range = uint64_t{1} << 32; }},
+        {"facts.flash_tiles[4]", FOVEA_INVALID_ARGUMENT,
+         [](auto& f, auto&) {
+             f.flash_tiles[4] = {4, 12, 1};
+         }},
+        {"facts.mask_map", FOVEA_INVALID_ARGUMENT, [](auto& f, auto&) { f.mask_map = FoveaMaskMap(3); }},
         {"facts.cpu_threads", FOVEA_LIMIT_EXCEEDED, [](auto& f, auto&) { f.cpu_threads = 65537; }},
         {"o_type", FOVEA_UNSUPPORTED, [](auto&, auto& d) { d.o_type = FOVEA_F16; }},
         {"kernel", FOVEA_UNSUPPORTED, [](auto&, auto& d) { d.kernel = FOVEA_KERNEL_PLAIN; }},
