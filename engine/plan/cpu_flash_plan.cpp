@@ -71,7 +71,8 @@ FoveaResult cut_cpu_attention(FoveaPlan_T& plan, FoveaDiag* diag) {
     CpuPlan& cpu = plan.cpu;
     const cpu::TargetShape shape = cpu::target_shape(cpu.target);
     const uint64_t threads = std::max<uint64_t>(plan.facts.cpu_threads, 1);
-    const double cost = p.max_slice_cost > 0 ? p.max_slice_cost : kDefaultSliceCost;
+    const double cost = p.max_slice_cost > 0 ? p.max_slice_cost : kDefaultSliceCost * double(threads);
+    const double task_cost = cost / double(threads);  // or a slice would leave workers idle
     cpu.key_block = key_block_of(p, shape);
 
     const uint64_t one_panel = std::max<uint64_t>(1, shape.panel() / p.group);
@@ -79,7 +80,7 @@ FoveaResult cut_cpu_attention(FoveaPlan_T& plan, FoveaDiag* diag) {
     Cut cut = cut_queries(p, shape, cpu.key_block, queries);
     const auto too_coarse = [&] {
         const bool few = threads > 1 && cut.tasks < threads * kTasksPerThread && cut.panels > 2;
-        return few || task_flops(p, cut) > cost || cut.layout.size_bytes * threads > p.workspace_limit;
+        return few || task_flops(p, cut) > task_cost || cut.layout.size_bytes * threads > p.workspace_limit;
     };
     while (queries > one_panel && too_coarse()) {
         queries = std::max(one_panel, queries / 2);

@@ -49,11 +49,11 @@ FoveaResult cut_cpu_map_tile(FoveaPlan_T& plan, FoveaDiag* diag) {
     CpuPlan& cpu = plan.cpu;
     const cpu::TargetShape shape = cpu::target_shape(cpu.target);
     const uint64_t threads = std::max<uint64_t>(plan.facts.cpu_threads, 1);
-    const double cost = p.max_slice_cost > 0 ? p.max_slice_cost : kDefaultSliceCost;
+    const double cost = p.max_slice_cost > 0 ? p.max_slice_cost : kDefaultSliceCost * double(threads);
     const double all = 2.0 * p.dim_qk * tile.cells();
     cpu.serial = plan.info.flops < kSerialFlops;
     const double share = threads > 1 && !cpu.serial ? all / (double(threads) * kTasksPerThread) : all;
-    const PixelBlock block = cut_pixels(p, tile, shape, std::min(cost, share));
+    const PixelBlock block = cut_pixels(p, tile, shape, std::min(cost / double(threads), share));
     cpu.pixel_rows = uint32_t(block.rows);
     cpu.pixel_columns = uint32_t(block.columns);
     cpu.key_block = kKeyBlock;

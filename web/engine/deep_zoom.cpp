@@ -29,7 +29,7 @@ Result<double> DeepZoom::prepare(Engine& engine, double max_flops) {
         FoveaAttentionDesc call = context_.call;
         call.outputs = FOVEA_OUTPUT_LSE;
         call.dim_v = 1;
-        call.max_slice_cost = max_flops;
+        call.max_slice_cost = max_flops * engine.worker_count();
         Result<Plan> plan = plan_attention(*facts, call);
         if (!plan) return plan.error();
         forward_ = std::move(*plan);
@@ -60,7 +60,7 @@ Result<bool> DeepZoom::begin_tile(Engine& engine, double max_flops) {
     running_ = tiles_.next();
     if (!running_) return false;
     FoveaAttentionDesc call = context_.call;
-    call.max_slice_cost = max_flops;
+    call.max_slice_cost = max_flops * engine.worker_count();
     Result<FoveaDeviceFacts> facts = engine.facts(engine.worker_count());
     Result<Plan> plan =
         facts ? plan_map_tile(*facts, call, tiles_.description(*running_)) : Result<Plan>(facts.error());

@@ -21,12 +21,14 @@ class DeepZoom {
     const MapTiles& tiles() const { return tiles_; }
     std::vector<MapPiece> pieces() { return tiles_.pieces(); }
 
-    // Runs the next slices of the forward pass that yields lse, about `max_flops` of them. Progress 0..1.
+    // Runs the next slices of the forward pass that yields lse, about `max_flops` of each worker. Progress
+    // 0..1.
     Result<double> prepare(Engine& engine, double max_flops);
 
     // A tile that is no longer in view is given up.
     void set_view(const MapView& view);
-    // Runs about `max_flops` of the tile that the view needs next. True if a tile was finished.
+    // Runs about `max_flops` of each worker of the tile that the view needs next. True if a tile was
+    // finished.
     Result<bool> step(Engine& engine, double max_flops);
 
     // 0 above the diagonal.
