@@ -65,7 +65,7 @@ Attention::~Attention() {
 uint32_t Attention::record(VkCommandBuffer cmd, double budget_seconds, VkQueryPool queries,
                            uint32_t first_query, uint32_t frame) {
     const uint32_t left = slice_count() - next_slice_;
-    const double fits = slowest_slice_seconds_ > 0 ? 0.8 * budget_seconds / slowest_slice_seconds_ : 1;
+    const double fits = slowest_slice_seconds_ > 0 ? 0.6 * budget_seconds / slowest_slice_seconds_ : 1;
     const uint32_t slices = uint32_t(std::clamp(fits, 1.0, double(left)));
 
     FoveaBuffer bindings[FOVEA_BIND_COUNT] = {};
