@@ -20,6 +20,10 @@ const { values: options } = parseArgs({ options: { ort: { type: "string" }, nati
 if (missing) throw new Error(missing);
 const rounds = Number(options.rounds), repeats = 3, a = { heads: 12, tokens: 1024, dim: 64 }, b = { heads: 8, tokens: 4096, dim: 64 };
 const builtNative = join(root, "build", "default", "bin", "fovea");
+if (options.ort && !existsSync(resolve(options.ort, "package.json"))) {
+    console.error(`--ort: ${options.ort} is not the folder of an installed onnxruntime-web (it has no package.json)`);
+    process.exit(2);
+}
 const native = options.native ? resolve(options.native) : existsSync(builtNative) ? builtNative : null;
 const report = { rounds, load: [], rows: {}, broken: [] };
 
