@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-// FLOPs of one slice where the caller sets none: some twenty milliseconds of one core.
+// FLOPs of each worker in a slice where the caller sets none: some twenty milliseconds.
 constexpr double kDefaultSliceCost = 2e9;
 // A block's logits stay in the first cache beside a panel of queries.
 constexpr uint64_t kLogitBytes = 24 * 1024;

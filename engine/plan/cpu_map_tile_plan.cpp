@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-// As for attention: FLOPs of one slice where the caller sets none.
+// As for attention: FLOPs of each worker in a slice where the caller sets none.
 constexpr double kDefaultSliceCost = 2e9;
 constexpr uint64_t kKeyBlock = 128;
 // Pixels of a task stay in the second cache beside the keys.

@@ -5,9 +5,9 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { deflateRawSync } from "node:zlib";
 import { after, before, describe, test } from "node:test";
 import { serve } from "../tools/serve.mjs";
+import { npyOf, npzOf } from "./numpy_files.mjs";
 import { missing, root, site } from "./support.mjs";
 import { browsers, Driven } from "./webdriver.mjs";
 
@@ -109,7 +109,7 @@ for (const browser of browsers)
             }, name, [...bytes]);
             await give("words.npz", Buffer.from("PK nothing"));
             await page.wait("the refusal", () => /no zip archive/.test(document.getElementById("import").textContent));
-            await give("mine.npz", zipOf({ q: ramp(32, 0.3), k: ramp(32, 0.9) }));
+            await give("mine.npz", npzOf({ q: npyOf([4, 8], ramp(32, 0.3)), k: npyOf([4, 8], ramp(32, 0.9)) }));
             await page.wait("the sheet", () => !!document.getElementById("own-show"));
             await page.evaluate(() => document.getElementById("own-show").click());
             await page.wait("the tensors' attention", () => globalThis.fovea.app.result?.tokens[0] === "q0");
@@ -146,22 +146,3 @@ for (const browser of browsers)
     });
 
 const ramp = (count, step) => Float32Array.from({ length: count }, (_, i) => Math.sin(i * step));
-
-// An npz: npy files of [4, 8] float32, deflated in a zip archive.
-function zipOf(arrays) {
-    const locals = [], centrals = [];
-    let at = 0;
-    for (const [name, values] of Object.entries(arrays)) {
-        const header = `${"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 8), }".padEnd(117)}\n`;
-        const data = Buffer.concat([Buffer.from([0x93, 78, 85, 77, 80, 89, 1, 0, header.length, 0]), Buffer.from(header), Buffer.from(values.buffer)]);
-        const packed = deflateRawSync(data), file = Buffer.from(`${name}.npy`), local = Buffer.alloc(30), central = Buffer.alloc(46);
-        local.writeUInt32LE(0x04034b50, 0); local.writeUInt16LE(8, 8); local.writeUInt32LE(packed.length, 18); local.writeUInt32LE(data.length, 22); local.writeUInt16LE(file.length, 26);
-        central.writeUInt32LE(0x02014b50, 0); central.writeUInt16LE(8, 10); central.writeUInt32LE(packed.length, 20); central.writeUInt32LE(data.length, 24); central.writeUInt16LE(file.length, 28); central.writeUInt32LE(at, 42);
-        locals.push(local, file, packed);
-        centrals.push(central, file);
-        at += 30 + file.length + packed.length;
-    }
-    const directory = Buffer.concat(centrals), end = Buffer.alloc(22);
-    end.writeUInt32LE(0x06054b50, 0); end.writeUInt16LE(Object.keys(arrays).length, 10); end.writeUInt32LE(directory.length, 12); end.writeUInt32LE(at, 16);
-    return Buffer.concat([...locals, directory, end]);
-}

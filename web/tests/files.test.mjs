@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { join } from "node:path";
+import { npyOf, npzOf } from "./numpy_files.mjs";
 import { Lab, missing, near, root, settled, stageValues, withPages } from "./support.mjs";
 
 describe("files", { skip: missing ?? false }, () => {
@@ -60,11 +61,6 @@ describe("files", { skip: missing ?? false }, () => {
             assert.match(await page.textContent("#import"), reason);
         }));
 
-    const npyOf = (shape, values, descr = "<f4") => {
-        let header = `{'descr': '${descr}', 'fortran_order': False, 'shape': (${shape.join(", ")},), }`;
-        header = header.padEnd(64 * Math.ceil((header.length + 11) / 64) - 11) + "\n";
-        return Buffer.concat([Buffer.from([0x93, 78, 85, 77, 80, 89, 1, 0, header.length & 255, header.length >> 8]), Buffer.from(header, "latin1"), Buffer.from(Float32Array.from(values).buffer)]);
-    };
     const safetensorsOf = (tensors) => {
         let at = 0;
         const header = Object.fromEntries(Object.entries(tensors).map(([name, { shape, values }]) => [name, { dtype: "F32", shape, data_offsets: [at, at += 4 * values.length] }]));
@@ -95,22 +91,8 @@ describe("files", { skip: missing ?? false }, () => {
     }));
 
     test("own tensors: an npz is unpacked", withPage({}, async (page) => {
-        const { deflateRawSync } = await import("node:zlib");
         const entries = { q: npyOf([4, 8], ramp(32, 0.3)), k: npyOf([4, 8], ramp(32, 0.9)) };
-        const locals = [], centrals = [];
-        let at = 0;
-        for (const [name, data] of Object.entries(entries)) {
-            const packed = deflateRawSync(data), file = Buffer.from(`${name}.npy`);
-            const local = Buffer.alloc(30), central = Buffer.alloc(46);
-            local.writeUInt32LE(0x04034b50, 0); local.writeUInt16LE(8, 8); local.writeUInt32LE(packed.length, 18); local.writeUInt32LE(data.length, 22); local.writeUInt16LE(file.length, 26);
-            central.writeUInt32LE(0x02014b50, 0); central.writeUInt16LE(8, 10); central.writeUInt32LE(packed.length, 20); central.writeUInt32LE(data.length, 24); central.writeUInt16LE(file.length, 28); central.writeUInt32LE(at, 42);
-            locals.push(local, file, packed);
-            centrals.push(central, file);
-            at += 30 + file.length + packed.length;
-        }
-        const directory = Buffer.concat(centrals), end = Buffer.alloc(22);
-        end.writeUInt32LE(0x06054b50, 0); end.writeUInt16LE(2, 10); end.writeUInt32LE(directory.length, 12); end.writeUInt32LE(at, 16);
-        await page.setInputFiles("#file", { name: "mine.npz", mimeType: "application/zip", buffer: Buffer.concat([...locals, directory, end]) });
+        await page.setInputFiles("#file", { name: "mine.npz", mimeType: "application/zip", buffer: npzOf(entries) });
         await page.click("#own-show");
         await page.waitForFunction(() => globalThis.fovea.app.result?.tokens[0] === "q0");
         assert.deepEqual((await stageValues(page, "weights")).shape, [4, 4]);
