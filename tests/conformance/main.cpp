@@ -1,6 +1,6 @@
-//   fovea_test_conformance [--backend cpu|reference|vulkan] [--kernel K] [--precision f16-products]
-//   [--gtest_...] fovea_test_conformance --write DIR     writes the generated cases for `fovea conformance
-//   DIR`
+//   fovea_test_conformance [--backend cpu|reference|vulkan] [--kernel K] [--precision P] [--gtest_...]
+//
+//   fovea_test_conformance --write DIR     writes the generated cases for `fovea conformance DIR`
 #include "conformance/generated_cases.hpp"
 #include "conformance/onnx_writer.hpp"
 #include "conformance/options.hpp"
@@ -56,8 +56,13 @@ int main(int argc, char** argv) {
         }
         options().choice.kernel = *found;
     }
-    if (const char* precision = option(argc, argv, "--precision"))
-        if (strcmp(precision, "f16-products") == 0) options().choice.precision = FOVEA_PRECISION_F16_PRODUCTS;
+    if (const char* precision = option(argc, argv, "--precision")) {
+        if (strcmp(precision, "f16-products") != 0) {
+            fprintf(stderr, "--precision is '%s'; there is f16-products\n", precision);
+            return 2;
+        }
+        options().choice.precision = FOVEA_PRECISION_F16_PRODUCTS;
+    }
     const char* from_environment = getenv("FOVEA_ONNX_CASES");
     options().shared_cases = from_environment ? from_environment : FOVEA_ONNX_CASES;
     testing::InitGoogleTest(&argc, argv);
