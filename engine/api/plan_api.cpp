@@ -203,12 +203,10 @@ size_t foveaExplainPlan(FoveaPlan plan, char* text, size_t capacity) {
 
 FoveaResult foveaGetDispatches(FoveaPlan plan, uint64_t slice, FoveaDispatch* out, uint32_t* count,
                                FoveaDiag* diag) {
-    if (!plan || !count || !out)
-        return fail(diag, FOVEA_INVALID_ARGUMENT,
-                    !plan    ? "plan"
-                    : !count ? "count"
-                             : "out",
-                    "must not be null");
+    if (!plan || !count || !out) {
+        const char* name = !plan ? "plan" : !count ? "count" : "out";
+        return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is null", name);
+    }
     if (plan->facts.backend != FOVEA_BACKEND_VULKAN)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "plan", "the plan is for the CPU; it has no dispatches");
     if (slice >= plan->info.slice_count)

@@ -35,13 +35,23 @@ FoveaResult check_float(const FoveaDtype& field, const char* name, FoveaDiag* di
     return FOVEA_OK;
 }
 
-FoveaResult check_kernel(const FoveaKernel& field, uint32_t reserved, FoveaDiag* diag) {
+FoveaResult check_switch(uint32_t field, const char* name, FoveaDiag* diag) {
+    if (field > 1)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is %u; it must be 0 or 1", name, field);
+    return FOVEA_OK;
+}
+
+FoveaResult check_reserved(uint32_t reserved, FoveaDiag* diag) {
+    if (reserved != 0)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "reserved0", "reserved0 is %u; it must be 0", reserved);
+    return FOVEA_OK;
+}
+
+FoveaResult check_kernel(const FoveaKernel& field, FoveaDiag* diag) {
     const int kernel = enum_number(field);
     if (kernel != FOVEA_KERNEL_AUTO && kernel != FOVEA_KERNEL_PLAIN && kernel != FOVEA_KERNEL_REFERENCE)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "kernel",
                     "kernel is %d; it must be AUTO, PLAIN or REFERENCE", kernel);
-    if (reserved != 0)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "reserved0", "reserved0 is %u; it must be 0", reserved);
     return FOVEA_OK;
 }
 
@@ -95,14 +105,13 @@ FoveaResult make_rope(const FoveaRopeDesc* desc, FoveaRopeDesc& d, OperationBind
     if ((r = check_counts({{"batch", d.batch}, {"heads", d.heads}, {"dim", d.dim}}, diag))) return r;
     if ((r = check_length(d.len, "len", diag))) return r;
     if ((r = check_length(d.table_rows, "table_rows", diag))) return r;
-    if ((r = check_kernel(d.kernel, d.reserved0, diag))) return r;
+    if ((r = check_kernel(d.kernel, diag))) return r;
+    if ((r = check_reserved(d.reserved0, diag))) return r;
     if (d.rotary_dim == 0) d.rotary_dim = d.dim;
     if (d.rotary_dim > d.dim || d.rotary_dim % 2 != 0)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "rotary_dim",
                     "rotary_dim is %u; it must be even and at most dim, %u", d.rotary_dim, d.dim);
-    if (d.interleaved > 1)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "interleaved", "interleaved is %u; it must be 0 or 1",
-                    d.interleaved);
+    if ((r = check_switch(d.interleaved, "interleaved", diag))) return r;
     if ((r = fill_strides(d.x_strides, d.heads, d.len, d.dim, "x_strides", diag))) return r;
     if ((r = fill_strides(d.y_strides, d.heads, d.len, d.dim, "y_strides", diag))) return r;
     bindings = OperationBindings{};
@@ -131,15 +140,14 @@ FoveaResult make_linear(const FoveaLinearDesc* desc, FoveaLinearDesc& d, Operati
     if ((r = check_float(d.y_type, "y_type", diag))) return r;
     if ((r = check_counts({{"n_in", d.n_in}, {"n_out", d.n_out}}, diag))) return r;
     if ((r = check_length(d.rows, "rows", diag))) return r;
-    if ((r = check_kernel(d.kernel, 0, diag))) return r;
+    if ((r = check_kernel(d.kernel, diag))) return r;
     if (const int precision = enum_number(d.precision);
         precision != FOVEA_PRECISION_F32 && precision != FOVEA_PRECISION_F16_PRODUCTS)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "precision",
                     "precision is %d; it must be FOVEA_PRECISION_F32 or FOVEA_PRECISION_F16_PRODUCTS",
                     precision);
-    if (d.has_bias > 1 || d.weight_is_in_out > 1)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, d.has_bias > 1 ? "has_bias" : "weight_is_in_out",
-                    "must be 0 or 1");
+    if ((r = check_switch(d.has_bias, "has_bias", diag))) return r;
+    if ((r = check_switch(d.weight_is_in_out, "weight_is_in_out", diag))) return r;
     const uint64_t w_rows = d.weight_is_in_out ? d.n_in : d.n_out,
                    w_columns = d.weight_is_in_out ? d.n_out : d.n_in;
     if ((r = fill_row_stride(d.x_row_stride, d.n_in, "x_row_stride", diag))) return r;
@@ -170,9 +178,8 @@ FoveaResult make_append(const FoveaAppendDesc* desc, FoveaAppendDesc& d, Operati
     if ((r = check_length(d.len, "len", diag))) return r;
     if ((r = check_length(d.first_row, "first_row", diag))) return r;
     if ((r = check_length(d.block_table_pages, "block_table_pages", diag))) return r;
-    if (d.has_batch_table > 1 || d.reserved0 != 0)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, d.reserved0 ? "reserved0" : "has_batch_table",
-                    "has_batch_table is %u; it must be 0 or 1, reserved0 0", d.has_batch_table);
+    if ((r = check_switch(d.has_batch_table, "has_batch_table", diag))) return r;
+    if ((r = check_reserved(d.reserved0, diag))) return r;
     if (d.page_size && (!d.page_count || d.block_table_pages * d.page_size < d.capacity))
         return fail(diag, FOVEA_INVALID_ARGUMENT, d.page_count ? "block_table_pages" : "page_count",
                     "page_size %u with page_count %u and block_table_pages %llu does not hold capacity, %llu",

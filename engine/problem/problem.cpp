@@ -94,9 +94,10 @@ FoveaResult check_scalars(const Desc& d, FoveaDiag* diag) {
                     precision);
     if (kernel < FOVEA_KERNEL_AUTO || kernel > FOVEA_KERNEL_REFERENCE)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "kernel", "kernel is %d; it must be a FoveaKernel", kernel);
-    if (d.reserved0 != 0 || d.reserved1 != 0)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, d.reserved0 ? "reserved0" : "reserved1", "%s must be 0",
-                    d.reserved0 ? "reserved0" : "reserved1");
+    if (d.reserved0 != 0)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "reserved0", "reserved0 is %d; it must be 0", d.reserved0);
+    if (d.reserved1 != 0)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "reserved1", "reserved1 is %u; it must be 0", d.reserved1);
     return FOVEA_OK;
 }
 

@@ -28,8 +28,7 @@ struct Problem {
     uint32_t group;  // query heads for each key/value head
     uint32_t dim_qk, dim_v;
     int64_t len_q, len_kv;
-    FoveaStrides q, k, v,
-        o;  // elements, defaults filled in; for pools of pages `batch` is the stride of a page
+    FoveaStrides q, k, v, o;  // defaults filled in; for pools of pages `batch` is the stride of a page
 
     float scale, softcap;
     bool causal, alibi, sinks, batch_table, fixed_splits;

@@ -50,11 +50,55 @@ static void expect_attention(const float* o, size_t head_stride, int sequence, i
     }
 }
 
+static void expect_near(float got, double expected, const char* what, int row, int element) {
+    if (fabs(got - expected) < 1e-6) return;
+    ++g_failures;
+    printf("%s: row %d, element %d: %g, expected %g\n", what, row, element, got, expected);
+}
+
 /* Tokens [first, first + count) of a sequence as [heads, count, dim]. */
 static void gather(float tokens[][kToken], int first, int count, float* out) {
     for (int h = 0; h < kHeads; ++h)
         for (int n = 0; n < count; ++n)
             memcpy(out + (h * count + n) * kDim, tokens[first + n] + h * kDim, kDim * sizeof(float));
+}
+
+/* Two query heads on one key/value head, 3 queries on 5 keys. */
+static void test_attend_once(FoveaAlign align, int offset, float* sinks) {
+    enum { kQueries = 3, kKeys = 5 };
+    float q[kHeads * kQueries * kDim], k[kHeads * kKeys * kDim], v[kHeads * kKeys * kDim], o[kHeads * kQueries * kDim];
+    gather(g_q[0], 0, kQueries, q);
+    gather(g_k[0], 0, kKeys, k); /* its first head is all that is used */
+    gather(g_v[0], 0, kKeys, v);
+    expect_ok(attend_once(&g_facts, kHeads, 1, kDim, kQueries, kKeys, align, sinks, q, k, v, o, &g_diag), "attend_once");
+    for (int row = 0; row < kHeads * kQueries; ++row) {
+        double sum = sinks ? exp(sinks[row / kQueries]) : 0, expected[kDim] = {0};
+        for (int j = 0; j <= row % kQueries + offset; ++j) {
+            double score = 0;
+            for (int d = 0; d < kDim; ++d) score += (double)q[row * kDim + d] * k[j * kDim + d];
+            const double weight = exp(score / sqrt(kDim));
+            sum += weight;
+            for (int d = 0; d < kDim; ++d) expected[d] += weight * v[j * kDim + d];
+        }
+        for (int d = 0; d < kDim; ++d) expect_near(o[row * kDim + d], expected[d] / sum, "attend_once", row, d);
+    }
+}
+
+/* Sequences of 7, 0 and 12 tokens; the last begins as the second of the test's sequences. */
+static void test_attend_packed(void) {
+    enum { kRows = 19 };
+    const int32_t starts[] = {0, 7, 7, kRows};
+    FoveaBatchEntry entries[3];
+    float q[kRows * kToken], k[kRows * kToken], v[kRows * kToken], o[kRows * kToken];
+    for (int row = 0; row < kRows; ++row) {
+        const int sequence = row >= 7, token = row - 7 * sequence;
+        memcpy(q + row * kToken, g_q[sequence][token], sizeof g_q[0][0]);
+        memcpy(k + row * kToken, g_k[sequence][token], sizeof g_k[0][0]);
+        memcpy(v + row * kToken, g_v[sequence][token], sizeof g_v[0][0]);
+    }
+    expect_ok(attend_packed(&g_facts, kHeads, kDim, 3, starts, entries, q, k, v, o, &g_diag), "attend_packed");
+    for (int row = 0; row < kRows; ++row)
+        expect_attention(o + row * kToken, kDim, row >= 7, row - 7 * (row >= 7), 0, "attend_packed");
 }
 
 static void test_append_and_attend(void) {
@@ -154,6 +198,11 @@ int main(void) {
     fill(&g_k[0][0][0], sizeof g_k / sizeof(float), 2);
     fill(&g_v[0][0][0], sizeof g_v / sizeof(float), 3);
     expect_ok(foveaCpuFacts(1, &g_facts, &g_diag), "foveaCpuFacts");
+    float sinks[kHeads] = {0.5F, -1};
+    test_attend_once(FOVEA_ALIGN_TOP_LEFT, 0, NULL);
+    test_attend_once(FOVEA_ALIGN_BOTTOM_RIGHT, 2, NULL);
+    test_attend_once(FOVEA_ALIGN_BOTTOM_RIGHT, 2, sinks);
+    test_attend_packed();
     test_append_and_attend();
     test_past_to_present();
     test_paged_step();

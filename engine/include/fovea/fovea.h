@@ -4,18 +4,39 @@
  * CPU backend. <fovea/fovea_vulkan.h> adds the recorder for a host's own Vulkan device, <fovea/fovea.hpp> the C++20
  * wrapper. It compiles as C99 and as C++.
  *
+ * A call from start to end
+ *   CPU     foveaCpuFacts, foveaPlanAttention, foveaGetPlanInfo (how large each buffer must be), foveaRunCpu,
+ *           foveaDestroyPlan. Whole at the end of this file: run_once and attend_once.
+ *   Vulkan  foveaCreateContext, foveaContextFacts, foveaPlanAttention, foveaCompilePlan, foveaGetPlanInfo, foveaCmdRun,
+ *           foveaDestroyPlan, foveaDestroyContext. Whole in docs/embedding.md.
+ *
+ * Contents
+ *   versions, results and host memory   FoveaResult, FoveaDiag, FoveaHostAllocator
+ *   the problem: one attention call     what is computed; FoveaAttentionDesc and what it is made of
+ *   other operations                    rotary embedding, linear layers, appending to a cache, map tiles
+ *   devices as facts                    FoveaDeviceFacts
+ *   plans                               making one, FoveaPlanInfo
+ *   plans as data                       for hosts that dispatch by themselves
+ *   the CPU backend                     foveaRunCpu
+ *   examples                            one call, packed sequences, caches: appended, past and present, paged, ring
+ *
  * What the library never does: submit, wait, start a thread, allocate device memory, read the environment, print, keep
  * global state, throw, exit. Host memory comes from the allocator that the host gives.
  *
  * Conventions
  * - Every struct that can grow starts with `struct_size`: set it to sizeof the struct. A smaller (older) struct is
  *   accepted and its missing tail counts as zero; a larger one is accepted only while the unknown tail is zero.
- *   Zero means "the default" in every field.
- * - Sizes in bytes and element counts are 64 bits wide and checked; nothing wraps.
- * - A refused call has changed nothing. The optional FoveaDiag says which field was wrong, what its value was and what
- *   the limit is.
- * - Thread safety: functions on const objects may run on any number of threads at once. Creation and destruction of
- *   one object must not overlap with its use.
+ *   Zero means "the default" in every field. A field that does not count (a window without its flag, page_count without
+ *   page_size) must be left zero: it is refused, so that a forgotten flag does not pass in silence.
+ * - Sizes in bytes and element counts are 64 bits wide and checked; nothing wraps. Lengths, rows and |q_offset| are at
+ *   most 2^30, dim_qk and dim_v at most 2^16, batch * heads_q at most 2^30.
+ * - A refused call has changed nothing, except that the handle it should have made is null. The optional FoveaDiag says
+ *   which field was wrong, what its value was and what the limit is. Pointers must not be null unless this header says
+ *   so; a diag and an allocator always may.
+ * - Enums are read as numbers and checked: a value that this library does not know is refused by name.
+ * - Thread safety: a plan does not change after creation, and functions on it may run on any number of threads at once,
+ *   each run with a workspace and outputs of its own. Creation and destruction of one object must not overlap with its
+ *   use.
  */
 #ifndef FOVEA_FOVEA_H
 #define FOVEA_FOVEA_H
@@ -26,11 +47,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#define FOVEA_VERSION_MAJOR 0
-#define FOVEA_VERSION_MINOR 1
-#define FOVEA_VERSION_PATCH 0
-#define FOVEA_ABI_VERSION 2u
 
 #if defined(FOVEA_SHARED) && defined(_WIN32)
 #ifdef FOVEA_BUILDING
@@ -44,7 +60,16 @@ extern "C" {
 #define FOVEA_API
 #endif
 
-/* ---- results ------------------------------------------------------------------------------------------------------ */
+/* ---- versions, results and host memory --------------------------------------------------------------------------- */
+
+/* Of this header, by semver.org. */
+#define FOVEA_VERSION_MAJOR 0
+#define FOVEA_VERSION_MINOR 1
+#define FOVEA_VERSION_PATCH 0
+/* Grows when programs built with older headers stop working. */
+#define FOVEA_ABI_VERSION 2u
+/* That of the library, as it was built: compare with FOVEA_ABI_VERSION where the library is loaded at run time. */
+FOVEA_API uint32_t foveaAbiVersion(void);
 
 /* Append only. */
 typedef enum FoveaResult {
@@ -66,7 +91,8 @@ typedef enum FoveaResult {
 /* "invalid argument", ...; never null. */
 FOVEA_API const char* foveaResultText(FoveaResult code);
 
-/* Filled by a call that fails, if given. Owned by the caller; strings are cut to fit, always terminated. */
+/* Filled by a call that fails, if given; a call that succeeds leaves it alone. Owned by the caller, who sets
+ * struct_size (with 0 nothing is filled in). Strings are cut to fit, always terminated. */
 typedef struct FoveaDiag {
     uint32_t struct_size;
     FoveaResult code;
@@ -103,7 +129,8 @@ typedef struct FoveaHostAllocator {
  *   mask              mask_ij is zero, or j lies past the mask's last column
  *   bias              bias_ij is -inf, or j lies past the bias's last column
  *   block table       j's page is negative or not below page_count
- * A hidden key never influences a result, whatever its k and v hold (NaN and Inf included).
+ * A hidden key never influences a result, whatever its k and v hold (NaN and Inf included). A NaN in a key that is seen
+ * reaches the rows that see it and no others.
  * A row that sees no key gives o = 0, weights = 0, lse = -inf (with a sink: lse = the sink). So does a query row
  * i >= q_length. Query head h reads key/value head h / (Hq / Hkv).
  */
@@ -115,7 +142,12 @@ typedef enum FoveaDtype {
     FOVEA_I32 = 3
 } FoveaDtype;
 
-/* Where query 0 stands among the keys; used by causal, window and ALiBi. */
+/* Where query 0 stands among the keys; used by causal, window and ALiBi. Two queries over five keys, causal (x: seen):
+ *
+ *   TOP_LEFT       BOTTOM_RIGHT   OFFSET, q_offset = 1
+ *   x . . . .      x x x x .      x x . . .
+ *   x x . . .      x x x x x      x x x . .
+ */
 typedef enum FoveaAlign {
     FOVEA_ALIGN_TOP_LEFT = 0,     /* offset = 0. PyTorch's is_causal, and ONNX's without a cache */
     FOVEA_ALIGN_BOTTOM_RIGHT = 1, /* offset = kv_length - q_length of the batch entry: the last query sees the last key */
@@ -123,7 +155,7 @@ typedef enum FoveaAlign {
 } FoveaAlign;
 
 enum {
-    FOVEA_FLAG_CAUSAL = 1u << 0,
+    FOVEA_FLAG_CAUSAL = 1u << 0,        /* keys behind the query's position are hidden */
     FOVEA_FLAG_WINDOW = 1u << 1,        /* window_left and window_right count */
     FOVEA_FLAG_ALIBI = 1u << 2,         /* binding ALIBI: f32 [Hq], the slopes */
     FOVEA_FLAG_SINKS = 1u << 3,         /* binding SINKS: f32 [Hq], one more logit per row that carries no value */
@@ -132,11 +164,11 @@ enum {
 };
 
 /* Which of the intermediate results are wanted. Asking for one never changes another. Matrices are f32, packed
- * [B, Hq, Lq, Lkv]. In `scores` and `capped` masked keys hold their value all the same; keys at or past kv_length, keys
- * whose page is not in the pool and rows at or past q_length hold 0. */
+ * [B, Hq, Lq, Lkv], also where q and k lie end to end or in pages. In `scores` and `capped` masked keys hold their value
+ * all the same; keys at or past kv_length, keys whose page is not in the pool and rows at or past q_length hold 0. */
 enum {
     FOVEA_OUTPUT_O = 1u << 0,
-    FOVEA_OUTPUT_LSE = 1u << 1,       /* f32 [B, Hq, Lq] */
+    FOVEA_OUTPUT_LSE = 1u << 1,       /* f32 [B, Hq, Lq]: lse_i above, before dropout */
     FOVEA_OUTPUT_SCORES = 1u << 2,
     FOVEA_OUTPUT_CAPPED = 1u << 3,
     FOVEA_OUTPUT_MASKED = 1u << 4,    /* -inf where hidden */
@@ -144,7 +176,9 @@ enum {
     FOVEA_OUTPUT_ROW_STATS = 1u << 6  /* FoveaRowStats [B, Hq, Lq], of the weights before dropout */
 };
 
-/* Names of results and arguments at a plan's boundary, and index into the arrays of buffers of a run. */
+/* Names of results and arguments at a plan's boundary, and index into the arrays of buffers of a run. A buffer begins
+ * with the first element of its tensor, and may be larger than FoveaPlanInfo::binding_bytes; what lies behind is left
+ * alone. What is written must not overlap with any other buffer's part in use, but for FoveaRopeDesc in place. */
 typedef enum FoveaBinding {
     FOVEA_BIND_Q = 0,
     FOVEA_BIND_K = 1,
@@ -176,16 +210,18 @@ typedef enum FoveaBinding {
 } FoveaBinding;
 
 /* Distance in elements between neighbours along one axis; the last axis is contiguous. All three zero: packed
- * [B, H, L, D], or [rows, H, D] for packed rows. Other layouts by numbers: [B, L, H, D] is {L*H*D, D, H*D}; one head of
- * [L, D] is {0, 0, D}. Never negative. In an output no two rows may overlap. */
+ * [B, H, L, D], or [rows, H, D] where a batch lies end to end (packed_rows_q, packed_rows_kv). Other layouts by numbers:
+ * [B, L, H, D] is {L*H*D, D, H*D}; one head of [L, D] is {0, 0, D}. Never negative. In an output no two rows may
+ * overlap. */
 typedef struct FoveaStrides {
     int64_t batch, head, row;
 } FoveaStrides;
 
-/* A matrix over queries and keys: mask, bias or keep. Axes of extent 1 are broadcast. Zero extents mean: batch 1,
- * heads 1, rows Lq, keys Lkv. `keys` may be smaller than Lkv: the missing tail is hidden (mask, bias) or dropped (keep).
- * Strides all zero: packed [batch, heads, rows, keys]. U8 matrices are read in 32-bit words: round the size of their
- * buffer up to a multiple of 4. */
+/* A matrix over queries and keys: mask, bias or keep. batch, heads and rows are B, Hq and Lq, or 1, which broadcasts the
+ * axis. keys is at most Lkv and never broadcast: the missing tail is hidden (mask, bias) or dropped (keep). Zero extents
+ * mean: batch 1, heads 1, rows Lq, keys Lkv. Strides all zero: packed [batch, heads, rows, keys]. Row i is query i of
+ * its batch entry, also where entries lie end to end. U8 and F16 matrices are read in 32-bit words: round the size of
+ * their buffer up to a multiple of 4. */
 typedef struct FoveaMatrixDesc {
     uint32_t present; /* 0: there is none, and nothing else in this struct counts */
     FoveaDtype type;  /* mask, keep: FOVEA_U8. bias: FOVEA_F32 or FOVEA_F16 */
@@ -194,8 +230,9 @@ typedef struct FoveaMatrixDesc {
     FoveaStrides strides;
 } FoveaMatrixDesc;
 
-/* One batch entry of binding BATCH_TABLE. Values outside [0, limit] are clamped to it on use. Starts count rows and are
- * used only by packed problems (packed_rows_q, packed_rows_kv). */
+/* One batch entry of binding BATCH_TABLE. Values outside [0, limit] are clamped to it on use; the limits of the lengths
+ * are len_q and len_kv. Starts count rows and are used only by packed problems (packed_rows_q, packed_rows_kv). There
+ * rows of o that no entry holds are not written, and those of two entries must not overlap. */
 typedef struct FoveaBatchEntry {
     int32_t q_start, q_length, kv_start, kv_length;
 } FoveaBatchEntry;
@@ -241,7 +278,7 @@ typedef struct FoveaAttentionDesc { /* one attention call */
     int64_t q_offset;                  /* with FOVEA_ALIGN_OFFSET */
     int64_t window_left, window_right; /* with FOVEA_FLAG_WINDOW; -1: unbounded */
     FoveaMatrixDesc mask, bias, keep;
-    float dropout_p;                   /* [0, 1). Without `keep`: Philox4x32-10, see below. 0: no dropout at all */
+    float dropout_p;                   /* [0, 1). Without `keep`: Philox4x32-10, see below; 0: no dropout at all */
     uint32_t reserved1;                /* must be 0 */
     uint64_t dropout_seed, dropout_offset;
     uint64_t packed_rows_q;            /* > 0: q and o hold the batch end to end, [rows, H, D] or any strides; */
@@ -262,10 +299,10 @@ typedef struct FoveaAttentionDesc { /* one attention call */
 
 /* ---- other operations ---------------------------------------------------------------------------------------------- */
 
-/* Rotary embedding of X [B, H, L, D] into Y (may be the same memory with the same strides). The first `rotary_dim`
- * elements of a row are rotated in pairs, the rest copied: pair n is (n, n + rotary_dim/2), or (2n, 2n + 1) when
- * interleaved;  y1 = cos*x1 - sin*x2,  y2 = sin*x1 + cos*x2.  COS and SIN are f32: tables [table_rows, rotary_dim/2]
- * indexed by POSITIONS, or without positions [B, L, rotary_dim/2]. */
+/* Rotary embedding (Su et al., RoFormer, 2021) of X [B, H, L, D] into Y (may be the same memory with the same strides).
+ * The first `rotary_dim` elements of a row are rotated in pairs, the rest copied: pair n is (n, n + rotary_dim/2), or
+ * (2n, 2n + 1) when interleaved;  y1 = cos*x1 - sin*x2,  y2 = sin*x1 + cos*x2.  COS and SIN are f32: tables
+ * [table_rows, rotary_dim/2] indexed by POSITIONS, or without positions [B, L, rotary_dim/2]. */
 typedef struct FoveaRopeDesc {
     uint32_t struct_size;
     FoveaDtype x_type, y_type;
@@ -440,7 +477,7 @@ FOVEA_API const char* foveaCpuTargetName(uint32_t cpu_target);
 /* Immutable after creation (foveaCompilePlan is part of creation). */
 typedef struct FoveaPlan_T* FoveaPlan;
 
-/* The default description: struct_size set, all else zero. */
+/* The default description: struct_size set, all else zero. Batch, heads, lengths and dims must be filled in. */
 FOVEA_API FoveaAttentionDesc foveaAttentionDesc(void);
 
 /* Is the description meaningful, and can a device with these facts (null: any) run it? Allocates nothing. */
@@ -471,7 +508,7 @@ typedef struct FoveaPlanInfo { /* what a host must know to run a plan */
     uint32_t dispatches_per_slice;       /* at most */
     uint64_t binding_bytes[FOVEA_BIND_COUNT]; /* smallest size of each buffer that is needed */
     uint64_t workspace_bytes, workspace_alignment;
-    uint64_t slice_count;                /* at least 1 unless there is nothing to do */
+    uint64_t slice_count;                /* at least 1 unless there is nothing to do; running 0 slices is legal */
     uint32_t slices_share_workspace;     /* 1: a barrier (compute write -> compute read|write) between slices */
     uint32_t reserved0;
     double flops;                        /* 2*(D+Dv) for each visited (query, key) pair; of a map tile 2*D */
@@ -512,7 +549,8 @@ typedef struct FoveaDispatch { /* one vkCmdDispatch and all that it needs */
  * FOVEA_LIMIT_EXCEEDED if there is too little room (PlanInfo::dispatches_per_slice is enough). */
 FOVEA_API FoveaResult foveaGetDispatches(FoveaPlan plan, uint64_t slice, FoveaDispatch* out, uint32_t* count,
                                          FoveaDiag* diag);
-/* SPIR-V words of a shader, null past the last one or when this build has no shader compiler for it. */
+/* SPIR-V words of a shader, null past the last one or when this build has no shader compiler for it; they live as long
+ * as the library. A compute shader: entry point `main`, storage buffers in set 0, push constants from byte 0. */
 FOVEA_API const uint32_t* foveaShaderCode(uint32_t shader, size_t* word_count);
 FOVEA_API const char* foveaShaderName(uint32_t shader);
 
@@ -529,7 +567,7 @@ typedef struct FoveaParallel {
 } FoveaParallel;
 
 typedef struct FoveaHostBuffer { /* memory of the host */
-    void* data;        /* inputs are only read */
+    void* data;        /* aligned to 4 bytes (float16 tensors, but for a bias: 2). Inputs are only read */
     uint64_t size_bytes;
 } FoveaHostBuffer;
 
@@ -542,10 +580,11 @@ typedef struct FoveaCpuRun { /* one foveaRunCpu */
     uint64_t first_slice, slice_count; /* slice_count 0: all from first_slice on */
 } FoveaCpuRun;
 
-/* Runs slices of a CPU plan now. Allocates nothing. Checks every binding before the first write. */
+/* Runs slices of a CPU plan now; returns when they are done. Allocates nothing. Checks every binding before the first
+ * write. */
 FOVEA_API FoveaResult foveaRunCpu(FoveaPlan plan, const FoveaCpuRun* run, FoveaDiag* diag);
 
-/* ---- key/value caches by example ---------------------------------------------------------------------------------------
+/* ---- examples ------------------------------------------------------------------------------------------------------
  *
  * The indented lines are C, compiled and run by the test consumer.header_examples as they stand here. Tensors are f32 and
  * packed; `facts` comes from foveaCpuFacts. On Vulkan the descriptions are the same. */
@@ -581,6 +620,70 @@ FOVEA_API FoveaResult foveaRunCpu(FoveaPlan plan, const FoveaCpuRun* run, FoveaD
  *         bindings[FOVEA_BIND_Y] = y;
  *         bindings[FOVEA_BIND_BATCH_TABLE] = batch_table;
  *         bindings[FOVEA_BIND_BLOCK_TABLE] = block_table;
+ *         return run_once(plan, bindings, diag);
+ *     }
+ */
+
+/* Example: one call. q and o are [heads, queries, dim], k and v [heads_kv, keys, dim], heads a multiple of heads_kv.
+ * `align` is FOVEA_ALIGN_BOTTOM_RIGHT where the queries are the last of the tokens, FOVEA_ALIGN_TOP_LEFT for PyTorch's
+ * is_causal. sinks [heads]: one logit more for each head, which takes its share of the weights and carries no value;
+ * null: none.
+ *
+ *     static FoveaResult attend_once(const FoveaDeviceFacts* facts, uint32_t heads, uint32_t heads_kv, uint32_t dim,
+ *                                    uint64_t queries, uint64_t keys, FoveaAlign align, float* sinks, float* q,
+ *                                    float* k, float* v, float* o, FoveaDiag* diag) {
+ *         const uint64_t row = dim * sizeof(float);
+ *         FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {{0}};
+ *         FoveaPlan plan = NULL;
+ *         FoveaResult result;
+ *         FoveaAttentionDesc attend = foveaAttentionDesc();
+ *         attend.batch = 1;
+ *         attend.heads_q = heads;
+ *         attend.heads_kv = heads_kv;
+ *         attend.dim_qk = attend.dim_v = dim;
+ *         attend.len_q = queries;
+ *         attend.len_kv = keys;
+ *         attend.flags = FOVEA_FLAG_CAUSAL | (sinks ? FOVEA_FLAG_SINKS : 0);
+ *         attend.align = align;
+ *         result = foveaPlanAttention(facts, &attend, NULL, &plan, diag);
+ *         if (result != FOVEA_OK) return result;
+ *         bindings[FOVEA_BIND_Q] = (FoveaHostBuffer){q, heads * queries * row};
+ *         bindings[FOVEA_BIND_K] = (FoveaHostBuffer){k, heads_kv * keys * row};
+ *         bindings[FOVEA_BIND_V] = (FoveaHostBuffer){v, heads_kv * keys * row};
+ *         bindings[FOVEA_BIND_O] = (FoveaHostBuffer){o, heads * queries * row};
+ *         if (sinks) bindings[FOVEA_BIND_SINKS] = (FoveaHostBuffer){sinks, heads * sizeof(float)};
+ *         return run_once(plan, bindings, diag);
+ *     }
+ */
+
+/* Example: packed sequences, a batch end to end without padding. q, k, v and o are [starts[count], heads, dim];
+ * sequence b has the rows from starts[b] to starts[b + 1] and sees nothing of the others. `entries` is room for count.
+ *
+ *     static FoveaResult attend_packed(const FoveaDeviceFacts* facts, uint32_t heads, uint32_t dim, uint32_t count,
+ *                                      const int32_t* starts, FoveaBatchEntry* entries, float* q, float* k, float* v,
+ *                                      float* o, FoveaDiag* diag) {
+ *         const uint64_t rows = (uint64_t)starts[count], size = rows * heads * dim * sizeof(float);
+ *         FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {{0}};
+ *         FoveaPlan plan = NULL;
+ *         FoveaResult result;
+ *         FoveaAttentionDesc attend = foveaAttentionDesc();
+ *         for (uint32_t b = 0; b < count; ++b) {
+ *             const int32_t length = starts[b + 1] - starts[b];
+ *             entries[b] = (FoveaBatchEntry){starts[b], length, starts[b], length};
+ *             if ((uint64_t)length > attend.len_q) attend.len_q = attend.len_kv = (uint64_t)length;  // the longest
+ *         }
+ *         attend.batch = count;
+ *         attend.heads_q = attend.heads_kv = heads;
+ *         attend.dim_qk = attend.dim_v = dim;
+ *         attend.packed_rows_q = attend.packed_rows_kv = rows;
+ *         attend.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_BATCH_TABLE;
+ *         result = foveaPlanAttention(facts, &attend, NULL, &plan, diag);
+ *         if (result != FOVEA_OK) return result;
+ *         bindings[FOVEA_BIND_Q] = (FoveaHostBuffer){q, size};
+ *         bindings[FOVEA_BIND_K] = (FoveaHostBuffer){k, size};
+ *         bindings[FOVEA_BIND_V] = (FoveaHostBuffer){v, size};
+ *         bindings[FOVEA_BIND_O] = (FoveaHostBuffer){o, size};
+ *         bindings[FOVEA_BIND_BATCH_TABLE] = (FoveaHostBuffer){entries, count * sizeof *entries};
  *         return run_once(plan, bindings, diag);
  *     }
  */
@@ -705,8 +808,6 @@ FOVEA_API FoveaResult foveaRunCpu(FoveaPlan plan, const FoveaCpuRun* run, FoveaD
  *             pages[n] = n < used && n + ring_pages >= used ? (int32_t)(n % ring_pages) : -1;
  *     }
  */
-
-FOVEA_API uint32_t foveaAbiVersion(void);
 
 #ifdef __cplusplus
 }

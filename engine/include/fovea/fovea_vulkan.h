@@ -15,7 +15,8 @@
  *   strides is touched.
  * - Slices may be recorded in any order, over any number of command buffers and frames, and more than once; each costs
  *   at most FoveaAttentionDesc::max_slice_cost.
- * - Threads. Context and plans are immutable after creation and re-entrant. A FoveaDescriptorArena is a
+ * - Threads. Context and plans are immutable after creation and re-entrant: several threads may record one plan, each
+ *   into a command buffer of its own, and compile different plans of one context. A FoveaDescriptorArena is a
  *   VkDescriptorPool of the host and needs the host's lock. Fovea creates no thread and takes no queue.
  * - Loading. No vk* symbol is linked: everything goes through the two getters of FoveaVulkanHost.
  */
@@ -114,14 +115,14 @@ typedef struct FoveaDescriptorArena {
 typedef struct FoveaRecord { /* one foveaCmdRun */
     uint32_t struct_size;
     uint32_t binding_count; /* length of `bindings`, indexed by FoveaBinding */
-    VkCommandBuffer cmd;
+    VkCommandBuffer cmd;    /* recording, primary or secondary, of a queue family with compute */
     const FoveaBuffer* bindings;
-    FoveaBuffer workspace;
+    FoveaBuffer workspace;  /* FoveaPlanInfo::workspace_bytes; not needed where that is 0 */
     uint64_t first_slice, slice_count; /* slice_count 0: all from first_slice on */
-    VkQueryPool timestamps;            /* optional: 2 timestamps for each slice recorded, before and after it, */
-    uint32_t first_query;              /*   from this query on. The host has reset them */
+    VkQueryPool timestamps;            /* optional, of VK_QUERY_TYPE_TIMESTAMP: 2 for each slice recorded, before and */
+    uint32_t first_query;              /*   after it, from this query on. The host has reset them */
     uint32_t reserved0;
-    FoveaDescriptorArena arena;
+    FoveaDescriptorArena arena;        /* only without push descriptors */
 } FoveaRecord;
 
 /* Records slices. Every argument is checked before the first vkCmd*: a refused call has recorded nothing. Calls vkCmd*

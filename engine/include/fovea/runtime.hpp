@@ -60,8 +60,8 @@ struct EngineOptions {  // where to run
     std::string device_name;   // instead of the number: a part of one DeviceInfo::name, in any case
     uint32_t cpu_threads = 0;  // 0: one for each processor that this process may use
     std::string tuning_file;   // see Tuning; empty: none
-    bool validation =
-        false;  // Khronos validation with synchronization validation; messages: Engine::take_messages
+    // Khronos validation with synchronization validation; messages: Engine::take_messages.
+    bool validation = false;
 };
 
 // Host memory for each binding of a call, indexed by FoveaBinding; null where the plan needs none. Types,
@@ -70,8 +70,8 @@ struct EngineOptions {  // where to run
 using HostBindings = FoveaHostBuffer[FOVEA_BIND_COUNT];
 
 struct RunOptions {  // of one call
-    // Called between submissions with the done share [0, 1]; false cancels (FOVEA_CANCELLED; outputs are then
-    // undefined).
+    // Called on the calling thread, between submissions, with the done share [0, 1]; false cancels
+    // (FOVEA_CANCELLED; outputs are then undefined).
     std::function<bool(double)> progress;
     uint64_t slice_shuffle_seed = 0;  // not 0: slices in a random order (the result must not depend on it)
     double timeout_seconds = 60;      // for any one wait; FOVEA_TIMEOUT names slice and kernel
@@ -84,8 +84,8 @@ struct RunReport {
     std::string device, reason;
     uint64_t slices = 0, workspace_bytes = 0, device_bytes = 0;
     double seconds = 0;  // wall time of the call, transfers included
-    double device_seconds =
-        0;  // Vulkan: sum of the slices by timestamps, 0 where there are none. CPU: time in kernels
+    // Vulkan: sum of the slices by timestamps, 0 where there are none. CPU: time in kernels.
+    double device_seconds = 0;
 };
 
 // "staged", "flash", ...: the names that --kernel takes.

@@ -1,6 +1,5 @@
 // Matrices as pictures: coloured cells with their numbers, tokens on both axes, a colour bar. For documents
-// and for
-// `--png`; the visualizer draws its own.
+// and for `--png`; the visualizer draws its own.
 #pragma once
 
 #include <fovea/fovea.hpp>

@@ -57,8 +57,8 @@ struct Lesson {            // a worked example of a tutorial
     std::string name;      // "t1-08-causal-weights"
     std::string title;     // one line
     std::string tutorial;  // the tutorial's own title
-    std::uint32_t level =
-        1;  // 1 without weights, 2 trainable, 3 causal, 4 dropout, 5 stacked heads, 6 split, 7 GPT
+    // 1 without weights, 2 trainable, 3 causal, 4 dropout, 5 stacked heads, 6 split, 7 GPT.
+    std::uint32_t level = 1;
     std::string about;
     std::vector<std::string> notes;   // oddities of the text
     std::vector<std::string> tokens;  // empty where the input is random
@@ -107,8 +107,8 @@ struct LessonCheck {
     std::uint32_t tables_within_unit = 0;           // of the last printed digit
     std::uint32_t tensors = 0, tensors_within = 0;  // |a - b| <= 2e-6 * max(1, |b|), -inf equal
     double largest_difference = 0.0;                // |a - b| / max(1, |b|) over all tensors
-    std::vector<std::string>
-        failures;  // one line each, for tables that are not exact and tensors that are not within
+    // One line each, for tables that are not exact and tensors that are not within.
+    std::vector<std::string> failures;
 
     void add(const LessonCheck& other);
 };
