@@ -2,6 +2,7 @@
 """Saves what one attention layer of a Hugging Face model computed for a text, as one safetensors file.
 
     python3 scripts/export_attention.py gpt2 --layer 5 --text "The cat sat on the mat" --out cat.safetensors
+    python3 scripts/export_attention.py gpt2 --layer all --text "The cat sat on the mat" --out cat.safetensors
     python3 scripts/export_attention.py --check cat.safetensors
 
 The file (docs/files.md) holds q, k, v as the layer multiplies them (after rotary embedding), its weights and output,
@@ -32,7 +33,8 @@ def fail(message):
 
 
 class Capture:
-    """Stands in for the attention function of every layer and keeps what the wanted layer's call got and gave."""
+    """Stands in for the attention function of every layer and keeps what the wanted layer's call got and gave; those of
+    all layers where `layer` is None."""
 
     def __init__(self, layer):
         self.layer = layer
@@ -45,7 +47,7 @@ class Capture:
         if eager is None:
             fail(f"{type(module).__name__} has no eager_attention_forward to run")
         output, weights = eager(module, query, key, value, attention_mask, **options)
-        if getattr(module, "layer_idx", None) == self.layer:
+        if self.layer is None or getattr(module, "layer_idx", None) == self.layer:
             self.calls.append((module, query, key, value, attention_mask, options, output, weights))
         return output, weights
 
@@ -60,6 +62,16 @@ class Capture:
         return self.calls[0]
 
 
+    def calls_by_layer(self):
+        calls = {}
+        for call in self.calls:
+            index = getattr(call[0], "layer_idx", None)
+            if index is None or index in calls:
+                fail("a layer was run twice or has no number (encoder and decoder?); --layer N exports one that has")
+            calls[index] = call
+        return dict(sorted(calls.items()))
+
+
 def load_model(name, capture):
     from transformers import AttentionInterface, AttentionMaskInterface, AutoModel, AutoTokenizer
     from transformers.masking_utils import eager_mask
@@ -72,7 +84,8 @@ def load_model(name, capture):
     return tokenizer, model.float().eval()
 
 
-def run_layer(name, layer, text, with_input):
+def run_model(name, layer, text, with_input):
+    """The model, its calls by layer (one, or with `layer` None all), ids, tokens, and the one layer's input."""
     import torch
 
     capture = Capture(layer)
@@ -83,14 +96,14 @@ def run_layer(name, layer, text, with_input):
     layers = getattr(model.config, "num_hidden_layers", None) or getattr(model.config, "n_layer", 0)
     with torch.no_grad():
         model(input_ids=ids, use_cache=False)
-        call = capture.only_call(layers)
+        calls = capture.calls_by_layer() if layer is None else {layer: capture.only_call(layers)}
         if with_input:
             # Only now it is known which module is the layer; its input comes from a second run.
-            hook = call[0].register_forward_pre_hook(capture.keep_input, with_kwargs=True)
+            hook = calls[layer][0].register_forward_pre_hook(capture.keep_input, with_kwargs=True)
             model(input_ids=ids, use_cache=False)
             hook.remove()
     tokens = [tokenizer.decode([token]) for token in ids[0].tolist()]
-    return model, call, ids[0], tokens, capture.hidden_states
+    return model, calls, ids[0], tokens, capture.hidden_states
 
 
 # ---- from the call to tensors --------------------------------------------------------------------------------------
@@ -164,6 +177,22 @@ def collect(call, ids, tokens, model_name, layer):
     return tensors, metadata
 
 
+def collect_all(calls, ids, tokens, model_name):
+    """The layers' tensors as layers.N.q and so on; what the metadata says must be so in every layer."""
+    tensors, metadata, errors = {"tokens": ids}, None, []
+    for layer, call in calls.items():
+        of_layer, said = collect(call, ids, tokens, model_name, layer)
+        errors.append(float(said.pop("weights_error")))
+        said["layer"] = "all"
+        if metadata not in (None, said):
+            fail(f"layer {layer} has another scale, soft cap or kind of mask than the ones before: export it alone")
+        metadata = said
+        del of_layer["tokens"]
+        tensors.update({f"layers.{layer}.{name}": tensor for name, tensor in of_layer.items()})
+    metadata["weights_error"] = f"{max(errors):.3g}"
+    return tensors, metadata
+
+
 def add_parameters(model, module, hidden_states, tensors, metadata):
     """The layer's projections under their usual names, and the numbers that the weights do not tell."""
     path = next(name for name, candidate in model.named_modules() if candidate is module)
@@ -208,6 +237,34 @@ def floats(entry, data):
     return struct.unpack(f"<{(end - begin) // SIZES[entry['dtype']]}{letter}", data[begin:end])
 
 
+def check_layer(prefix, metadata, tensors, data):
+    for name in ("q", "k", "v"):
+        assert prefix + name in tensors, f"tensor '{prefix}{name}' is missing"
+        entry = tensors[prefix + name]
+        assert entry["dtype"] in ("F32", "F16"), f"tensor '{prefix}{name}' is neither F32 nor F16"
+        assert len(entry["shape"]) == 4, f"tensor '{prefix}{name}' has not four dimensions"
+    batch, heads, rows, dim = tensors[prefix + "q"]["shape"]
+    _, kv_heads, columns, _ = tensors[prefix + "k"]["shape"]
+    value_dim = tensors[prefix + "v"]["shape"][3]
+    assert heads % kv_heads == 0, "the heads of q are no multiple of those of k"
+    expected = {"k": [batch, kv_heads, columns, dim], "v": [batch, kv_heads, columns, value_dim],
+                "o": [batch, heads, rows, value_dim], "weights": [batch, heads, rows, columns], "sinks": [heads]}
+    expected = {prefix + name: shape for name, shape in expected.items()}
+    expected["tokens"] = [columns]
+    for name, shape in expected.items():
+        if name in tensors:
+            assert tensors[name]["shape"] == shape, f"tensor '{name}' has shape {tensors[name]['shape']}, not {shape}"
+    if "tokens" in metadata:
+        tokens = json.loads(metadata["tokens"])
+        assert len(tokens) == columns, f"{len(tokens)} tokens in the metadata for {columns} keys"
+        assert all(isinstance(token, str) for token in tokens), "a token is not text"
+    if prefix + "weights" in tensors and prefix + "sinks" not in tensors:
+        values = floats(tensors[prefix + "weights"], data)
+        for at in range(0, len(values), columns):
+            total = math.fsum(values[at : at + columns])
+            assert total == 0 or abs(total - 1) < 0.01, f"row {at // columns} of weights sums to {total}"
+
+
 def check(path):
     """Raises AssertionError with the broken rule of docs/files.md; returns a line about the file."""
     metadata, tensors, data = read_header(path)
@@ -216,34 +273,18 @@ def check(path):
     assert metadata.get("layout") == "bhld", "metadata 'layout' is not 'bhld'"
     assert metadata.get("causal") in ("top-left", "none"), "metadata 'causal' is neither 'top-left' nor 'none'"
     assert float(metadata["scale"]) > 0, "metadata 'scale' is not positive"
-    for name in ("q", "k", "v"):
-        assert name in tensors, f"tensor '{name}' is missing"
-        assert tensors[name]["dtype"] in ("F32", "F16"), f"tensor '{name}' is neither F32 nor F16"
-        assert len(tensors[name]["shape"]) == 4, f"tensor '{name}' has not four dimensions"
-    batch, heads, rows, dim = tensors["q"]["shape"]
-    _, kv_heads, columns, _ = tensors["k"]["shape"]
-    value_dim = tensors["v"]["shape"][3]
-    assert heads % kv_heads == 0, "the heads of q are no multiple of those of k"
-    expected = {"k": [batch, kv_heads, columns, dim], "v": [batch, kv_heads, columns, value_dim],
-                "o": [batch, heads, rows, value_dim], "weights": [batch, heads, rows, columns], "sinks": [heads],
-                "tokens": [columns]}
-    for name, shape in expected.items():
-        if name in tensors:
-            assert tensors[name]["shape"] == shape, f"tensor '{name}' has shape {tensors[name]['shape']}, not {shape}"
     for name, entry in tensors.items():
         begin, end = entry["data_offsets"]
         assert entry["dtype"] not in SIZES or end - begin == SIZES[entry["dtype"]] * math.prod(entry["shape"]), (
             f"tensor '{name}' has {end - begin} bytes")
-    if "tokens" in metadata:
-        tokens = json.loads(metadata["tokens"])
-        assert len(tokens) == columns, f"{len(tokens)} tokens in the metadata for {columns} keys"
-        assert all(isinstance(token, str) for token in tokens), "a token is not text"
-    if "weights" in tensors and "sinks" not in tensors:
-        values = floats(tensors["weights"], data)
-        for at in range(0, len(values), columns):
-            total = math.fsum(values[at : at + columns])
-            assert total == 0 or abs(total - 1) < 0.01, f"row {at // columns} of weights sums to {total}"
-    return f"{path}: {metadata.get('model', 'no model')}, layer {metadata.get('layer', '?')}, q {tensors['q']['shape']}"
+    prefixes = [""]
+    if metadata.get("layer") == "all":
+        prefixes = sorted({name[: name.index(".", 7) + 1] for name in tensors if name.startswith("layers.")})
+        assert prefixes, "there is no tensor of a layer"
+    for prefix in prefixes:
+        check_layer(prefix, metadata, tensors, data)
+    shape = tensors[prefixes[0] + "q"]["shape"]
+    return f"{path}: {metadata.get('model', 'no model')}, layer {metadata.get('layer', '?')}, q {shape}"
 
 
 # ---- command line --------------------------------------------------------------------------------------------------
@@ -252,7 +293,7 @@ def check(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("model", nargs="?", help="name or folder, as AutoModel.from_pretrained takes it")
-    parser.add_argument("--layer", type=int, default=0)
+    parser.add_argument("--layer", default="0", help="its number, from 0 on, or all")
     parser.add_argument("--text", help="what the model reads")
     parser.add_argument("--text-file", type=Path, help="the same from a file")
     parser.add_argument("--out", type=Path, help="the safetensors file to write")
@@ -271,14 +312,25 @@ def main():
     if not args.model or text is None or not args.out:
         parser.error("MODEL, --text (or --text-file) and --out are needed")
 
-    model, call, ids, tokens, hidden_states = run_layer(args.model, args.layer, text, args.parameters)
-    tensors, metadata = collect(call, ids, tokens, args.model, args.layer)
+    if args.layer != "all" and not args.layer.isdigit():
+        parser.error("--layer is a number or all")
+    layer = None if args.layer == "all" else int(args.layer)
+    if layer is None and args.parameters:
+        parser.error("--parameters goes with one layer")
+    model, calls, ids, tokens, hidden_states = run_model(args.model, layer, text, args.parameters)
+    if layer is None:
+        tensors, metadata = collect_all(calls, ids, tokens, args.model)
+    else:
+        tensors, metadata = collect(calls[layer], ids, tokens, args.model, layer)
     if args.no_weights:
-        del tensors["weights"]
+        tensors = {name: tensor for name, tensor in tensors.items() if name.split(".")[-1] != "weights"}
     if args.parameters:
-        add_parameters(model, call[0], hidden_states, tensors, metadata)
+        add_parameters(model, calls[layer][0], hidden_states, tensors, metadata)
     save(args.out, tensors, metadata, args.half)
     print(check(args.out))
+    if layer is None:
+        print(f"fovea-visualizer {args.out} --show layers")
+        return
     print(f"fovea attend {args.out} --out out.safetensors --causal {metadata['causal']} --scale {metadata['scale']}"
           + (f" --softcap {metadata['softcap']}" if "softcap" in metadata else "") + " --outputs o,weights")
 

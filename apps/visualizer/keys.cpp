@@ -1,5 +1,7 @@
 #include "keys.hpp"
 
+#include "data/imported_file.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -39,15 +41,15 @@ void edit(Session& s, Edit change) {
 
 template <int level>
 void show_level(Session& s) {
-    Settings next = level_settings(level);
-    next.text = s.settings().text;
-    s.change(next);
+    s.change(level_settings(level, s.settings()));
 }
 
 void step_layer(Session& s, int step) {
-    const Settings& now = s.settings();
-    if (now.mapping.kind != ImportKind::gpt2 && now.mapping.kind != ImportKind::llama) return;
-    edit(s, [&](Settings& t) { t.mapping.layer = uint32_t(std::max(int(t.mapping.layer) + step, 0)); });
+    const std::vector<uint32_t> layers = layers_of(s.settings());
+    const auto at = std::find(layers.begin(), layers.end(), s.settings().mapping.layer);
+    const auto place = (at - layers.begin()) + step;
+    if (at == layers.end() || place < 0 || place >= std::ptrdiff_t(layers.size())) return;
+    edit(s, [&](Settings& t) { t.mapping.layer = layers[size_t(place)]; });
 }
 
 void zoom(Session& s, float factor) {
@@ -139,6 +141,14 @@ constexpr KeyCommand kCommands[] = {
      [](Session& s) { edit(s, [](Settings& t) { t.dropout = !t.dropout; }); }},
     {ImGuiKey_S, plain, "S", "scale on or off",
      [](Session& s) { edit(s, [](Settings& t) { t.scaled = !t.scaled; }); }},
+    {ImGuiKey_E, plain, "E", "next precision: float32, float16 storage, float16 products",
+     [](Session& s) {
+         edit(s, [](Settings& t) { t.precision = Precision((int(t.precision) + 1) % kPrecisionCount); });
+     }},
+    {ImGuiKey_W, plain, "W", "tokens are words, characters or bytes",
+     [](Session& s) {
+         edit(s, [](Settings& t) { t.tokenizer = Tokenizer((int(t.tokenizer) + 1) % kTokenizerCount); });
+     }},
     {ImGuiKey_L, plain, "L", "colours by the logarithm",
      [](Session& s) {
          s.view.spread = s.view.spread == Spread::logarithmic ? Spread::automatic : Spread::logarithmic;
@@ -161,6 +171,8 @@ constexpr KeyCommand kCommands[] = {
     {ImGuiKey_V, plain, "V", "compare A and B", [](Session& s) { s.ui.centre = CentreTab::compare; }},
     {ImGuiKey_B, plain, "B", "mask editor", [](Session& s) { s.ui.centre = CentreTab::mask; }},
     {ImGuiKey_K, plain, "K", "map of a long head", [](Session& s) { s.ui.centre = CentreTab::map; }},
+    {ImGuiKey_H, shift, "Shift+H", "all layers and heads of the model",
+     [](Session& s) { s.ui.centre = CentreTab::layers; }},
     {ImGuiKey_H, plain, "H", "heads", [](Session& s) { s.ui.bottom = BottomTab::heads; }},
     {ImGuiKey_G, plain, "G", "GPU times", [](Session& s) { s.ui.bottom = BottomTab::gpu; }},
     {ImGuiKey_U, plain, "U", "measure the device's roof",

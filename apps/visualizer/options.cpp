@@ -28,6 +28,7 @@ constexpr Panel kPanels[] = {
     {"compare", [](UiState& ui) { ui.centre = CentreTab::compare; }},
     {"mask", [](UiState& ui) { ui.centre = CentreTab::mask; }},
     {"map", [](UiState& ui) { ui.centre = CentreTab::map; }},
+    {"layers", [](UiState& ui) { ui.centre = CentreTab::layers; }},
     {"heads", [](UiState& ui) { ui.bottom = BottomTab::heads; }},
     {"gpu", [](UiState& ui) { ui.bottom = BottomTab::gpu; }},
     {"memory", [](UiState& ui) { ui.bottom = BottomTab::memory; }},
@@ -70,6 +71,14 @@ Result<void> apply(Options& o, std::string_view name, std::string_view value) {
             return bad(name, "'" + std::string(value) + "' is not a level from 1 to 7");
     } else if (name == "--text") {
         o.text = std::string(value);
+    } else if (name == "--tokens") {
+        for (int i = 0; i < kTokenizerCount; ++i)
+            if (value == tokenizer_name(Tokenizer(i))) return o.tokenizer = Tokenizer(i), Result<void>{};
+        return bad(name, "'" + std::string(value) + "' is not words, characters or bytes");
+    } else if (name == "--precision") {
+        for (int i = 0; i < kPrecisionCount; ++i)
+            if (value == precision_key(Precision(i))) return o.precision = Precision(i), Result<void>{};
+        return bad(name, "'" + std::string(value) + "' is not f32, f16 or f16-products");
     } else if (name == "--device") {
         o.on_cpu = value == "cpu" || value == "0";
         int number = 0;
@@ -148,6 +157,10 @@ const char* options_help() {
            "                          6 split heads, 7 GPT block; long-4k to long-128k: a long head as a "
            "map\n"
            "  --text TEXT             instead of the tutorials' sentence\n"
+           "  --tokens WHAT           words (default), characters or bytes of the text\n"
+           "  --precision P           f32 (default), f16 storage of q, k and v, or f16-products where the "
+           "device can;\n"
+           "                          A of --against stays float32\n"
            "  --stage NAME            the stage shown first: inputs, queries, scores, masked, weights, "
            "context, ...\n"
            "  --device cpu|N          a device by its number in `fovea devices`; default: the best Vulkan "
@@ -164,7 +177,8 @@ const char* options_help() {
            "if it "
            "is\n"
            "                          hardware)\n"
-           "  --show PANEL            matrix, compare, mask, map, heads, gpu, memory, problems, lines, keys, "
+           "  --show PANEL            matrix, compare, mask, map, layers, heads, gpu, memory, problems, "
+           "lines, keys, "
            "palette, "
            "open, "
            "import\n"
@@ -188,6 +202,7 @@ Result<void> apply_options_of_a(Session& session, const Options& o) {
         return bad("--against", "'" + o.against + "' is not a level from 1 to 7");
     Settings settings = level_settings(level);
     if (o.text) settings.text = *o.text;
+    settings.tokenizer = o.tokenizer;
     const bool is_text = o.against.find(' ') != std::string::npos;
     if (is_text) settings.text = o.against;
     session.change(settings);
@@ -203,6 +218,8 @@ Result<void> apply_options(Session& session, const Options& o) {
     session.compute_tiles_on(o.tiles_on);
     Settings settings = level_settings(o.level);
     if (o.text) settings.text = *o.text;
+    settings.tokenizer = o.tokenizer;
+    settings.precision = o.precision;
     session.change(settings);
     for (const std::string& file : o.files)
         if (!open_any(session, file)) return Error{FOVEA_INVALID_ARGUMENT, "", session.problems.back().text};

@@ -14,6 +14,8 @@ namespace fovea::visualizer {
 struct Options {
     int level = 2;
     std::optional<std::string> text;
+    Tokenizer tokenizer = Tokenizer::words;
+    Precision precision = Precision::f32;
     bool on_cpu = false;
     int vulkan_device = -1;  // the n-th Vulkan device as `fovea devices` numbers them, minus 1; -1: the best
     uint32_t width = 1600, height = 960;  // units of the layout; pixels are these times scale

@@ -61,6 +61,9 @@ Result<Tensor> draw_picture(Session& session, const PictureSize& size) {
             if (frame) frame->end(cmd);
         });
         if (!drawn) return drawn.error();
+        // What the first frame began is waited for.
+        if (i == 0)
+            if (Result<void> r = session.finish_wanted_grid(); !r) return r.error();
         // The first frames say what is looked at.
         if (session.map && session.ui.centre == CentreTab::map && i + 2 < kFrames)
             if (Result<void> r = session.map->finish(size.exact); !r) return r.error();

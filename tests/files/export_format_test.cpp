@@ -77,6 +77,25 @@ TEST(ExportFormat, AFileMadeHerePassesTheScriptsCheck) {
     EXPECT_EQ(*loaded->find_metadata("causal"), "top-left");
 }
 
+TEST(ExportFormat, EveryLayerOfAFileIsChecked) {
+    const Scratch scratch;
+    TensorSet all = exported();
+    all.tensors.clear();
+    for (const char* layer : {"layers.0.", "layers.1."})
+        for (Tensor tensor : exported().tensors) {
+            if (tensor.name != "tokens") tensor.name = layer + tensor.name;
+            if (tensor.name != "tokens" || all.tensors.empty()) all.tensors.push_back(tensor);
+        }
+    all.metadata[3].second = "all";
+    EXPECT_EQ(all.metadata[3].first, "layer");
+    const auto [status, output] = run_check(scratch, all);
+    EXPECT_EQ(status, 0) << output;
+    std::erase_if(all.tensors, [](const Tensor& tensor) { return tensor.name == "layers.1.v"; });
+    const auto [refused, reason] = run_check(scratch, all);
+    EXPECT_NE(refused, 0);
+    EXPECT_NE(reason.find("tensor 'layers.1.v' is missing"), std::string::npos) << reason;
+}
+
 TEST(ExportFormat, TheScriptsCheckFindsABrokenRule) {
     const Scratch scratch;
     const auto refusal = [&](const TensorSet& set) {

@@ -300,5 +300,73 @@ TEST_F(FileTest, exports_hold_the_shown_numbers) {
     EXPECT_EQ(session->problems.size(), 1u);
 }
 
+// Tensors of several layers: the grid has every head, a click shows one as A, another layer's becomes B.
+TEST_F(FileTest, layers_and_heads_of_a_model_stand_in_a_grid) {
+    const uint64_t heads = 3, length = 5, dim = 4;
+    std::vector<Tensor> tensors;
+    for (uint32_t layer = 0; layer < 4; ++layer) {
+        if (layer == 2) continue;  // a file may lack some
+        const std::string name = "layers." + std::to_string(layer) + ".";
+        for (const char* part : {"q", "k", "v"})
+            tensors.push_back(tensor(name + part, {1, heads, length, dim}, 10 * layer + uint32_t(part[0])));
+    }
+    metadata = {{"causal", "top-left"}, {"scale", "0.5"}};
+    ASSERT_TRUE(session->open_file(save(tensors)));
+    compute();
+    EXPECT_EQ(layers_of(session->settings()), (std::vector<uint32_t>{0, 1, 3}));
+    ASSERT_NE(session->head_grid(), nullptr);
+    ASSERT_TRUE(session->finish_wanted_grid());
+    const HeadGrid& grid = *session->head_grid();
+    ASSERT_TRUE(grid.complete());
+    ASSERT_EQ(grid.layers().size(), 3u);
+    for (const GridLayer& layer : grid.layers()) {
+        ASSERT_EQ(layer.problem, "");
+        session->show_head(layer.layer, 1);
+        compute();
+        show("weights");
+        EXPECT_EQ(session->head_grid(), &grid);  // served by the same
+        ASSERT_EQ(layer.heads.size(), heads);
+        const auto* pixels = reinterpret_cast<const float*>(layer.pixels.data());
+        for (uint64_t head = 0; head < heads; ++head) {
+            const HeadStats& stats = session->head_stats().at(head);
+            EXPECT_NEAR(layer.heads[head].stats.entropy, stats.entropy, 1e-6);
+            for (uint64_t row = 0; row < length; ++row)
+                for (uint64_t key = 0; key < length; ++key) {
+                    const float pixel = pixels[(head * length + row) * length + key];
+                    if (key > row)
+                        EXPECT_EQ(pixel, -INFINITY);
+                    else
+                        EXPECT_NEAR(pixel, value("weights", row, key, head), 1e-6);
+                }
+        }
+    }
+    session->show_head(0, 2);
+    compute();
+    session->compare_with_head(0, 1);
+    EXPECT_EQ(session->kept(), nullptr);
+    EXPECT_EQ(session->view.compared_head, 1);
+    session->compare_with_head(3, 0);
+    compute();
+    show("weights");
+    ASSERT_NE(session->kept(), nullptr);
+    EXPECT_EQ(session->kept()->head, 2u);
+    EXPECT_EQ(session->settings().mapping.layer, 3u);
+    EXPECT_EQ(session->view.head, 0u);
+    session->undo();
+    EXPECT_EQ(session->settings().mapping.layer, 0u);
+    session->show_head(1, 0);
+    EXPECT_EQ(session->kept(), nullptr);
+    compute();
+    // Another mask is another grid.
+    Settings s = session->settings();
+    s.causal = false;
+    session->change(s);
+    compute();
+    ASSERT_NE(session->head_grid(), nullptr);
+    EXPECT_FALSE(session->head_grid()->complete() &&
+                 session->head_grid()->layers()[0].pixels.data() == nullptr);
+    ASSERT_TRUE(session->finish_wanted_grid());
+}
+
 }  // namespace
 }  // namespace fovea::visualizer

@@ -1,10 +1,7 @@
 // Pictures of every level and panel against kept ones, as coarse grids of lightness: a panel that moved, lost
 // its contents or its colours is seen; other fonts and drivers are not. FOVEA_WRITE_GOLDEN=FILE writes the
 // grids anew.
-#include "headless.hpp"
 #include "visualizer_fixture.hpp"
-
-#include <fovea/files.hpp>
 
 #include <cstdlib>
 #include <fstream>
@@ -73,13 +70,9 @@ TEST_F(GoldenTest, pictures_look_like_the_kept_ones) {
         o.level = c.level, o.theme = c.theme, o.scale = c.scale, o.show = c.show, o.long_map = c.long_map;
         o.width = 1200, o.height = 720;
         o.exact = true;
-        o.validation = true;
-        o.screenshot = (folder / "picture.png").string();
-        const Result<void> drawn = run_headless(o);
-        ASSERT_TRUE(drawn) << c.name << ": " << drawn.error().text;
-        const Result<Tensor> image = load_png(o.screenshot);
-        ASSERT_TRUE(image) << image.error().text;
-        const std::vector<int> grid = grid_of(*image);
+        const Tensor image = picture_of(o, folder);
+        ASSERT_EQ(image.shape.size(), 3u) << c.name;
+        const std::vector<int> grid = grid_of(image);
         if (write) {
             out << c.name << ' ';
             for (const int value : grid) {

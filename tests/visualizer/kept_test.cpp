@@ -1,10 +1,7 @@
 // A result kept as A: it stays while the session changes, is undone and redone; its difference to the present
 // one is what the two results' numbers give; what has another shape is refused in words.
-#include "headless.hpp"
 #include "model/kept_result.hpp"
 #include "visualizer_fixture.hpp"
-
-#include <fovea/files.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -107,13 +104,8 @@ TEST_F(KeptTest, pictures_of_a_kept_result_in_each_way) {
         o.show = {"compare", "memory"};
         o.how = how;
         o.width = 1200, o.height = 720;
-        o.validation = true;
-        o.screenshot = (folder / "picture.png").string();
-        const Result<void> drawn = run_headless(o);
-        ASSERT_TRUE(drawn) << drawn.error().text;
-        const Result<Tensor> image = load_png(o.screenshot);
-        ASSERT_TRUE(image) << image.error().text;
-        std::vector<std::byte> bytes(image->bytes.begin(), image->bytes.end());
+        const Tensor image = picture_of(o, folder);
+        std::vector<std::byte> bytes(image.bytes.begin(), image.bytes.end());
         for (const auto& other : pictures) EXPECT_NE(bytes, other);
         pictures.push_back(std::move(bytes));
     }
@@ -142,6 +134,50 @@ TEST_F(KeptTest, what_is_complete_has_its_ranges) {
         EXPECT_EQ(late.stage().ranges.size(), late.stage().heads) << "frame " << frame;
     }
     EXPECT_TRUE(complete);
+}
+
+// Another precision and another place are results like others: what they cost in digits is the difference.
+TEST_F(KeptTest, precisions_and_places_are_compared) {
+    session->change(level_settings(5));
+    compute();
+    show("weights");
+    const std::vector<float> exact = weights_of(session->stage(), 0);
+    session->keep_result();
+    Settings s = session->settings();
+    s.precision = Precision::f16_storage;
+    session->change(s);
+    compute();
+    show("weights");
+    Comparison c = comparison_of(*session);
+    HeadDifference d = difference_of(*c.a, 0, *c.b, 0, 1);
+    EXPECT_GT(d.largest, 0);
+    EXPECT_LT(d.largest, 1e-3);
+    EXPECT_NE(session->kept()->title().find("float32 on the device"), std::string::npos);
+    // Queries are shown as they are stored: ten bits behind the first.
+    for (const float q : session->find_stage("queries")->values) {
+        int exponent = 0;
+        const float scaled = std::ldexp(std::frexp(q, &exponent), 11);
+        EXPECT_EQ(scaled, std::floor(scaled)) << q;
+    }
+    // The picked cell's derivation is of the stored numbers, too.
+    const float drawn =
+        value("weights", uint64_t(session->view.picked_row), uint64_t(session->view.picked_column));
+    ASSERT_TRUE(session->derivation());
+    EXPECT_NEAR(session->derivation()->weight, drawn, 2e-6);
+
+    s.precision = Precision::f32;
+    session->change(s);
+    session->compute_on_cpu(true);
+    compute();
+    show("weights");
+    c = comparison_of(*session);
+    d = difference_of(*c.a, 0, *c.b, 0, 1);
+    EXPECT_LT(d.largest, 1e-6);
+    session->drop_kept();
+    s.precision = Precision::f16_products;
+    session->change(s);
+    EXPECT_FALSE(update());  // the processor multiplies float32
+    EXPECT_NE(session->problem().find("cooperative"), std::string::npos) << session->problem();
 }
 
 }  // namespace

@@ -1,14 +1,9 @@
 // Pictures without a window: right size, right colours in the right place, both themes and two scales, silent
 // validation.
-#include "headless.hpp"
+#include "visualizer_fixture.hpp"
 
-#include <fovea/files.hpp>
 #include <fovea/inspect/colour_map.hpp>
 
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <random>
 #include <string>
 
 namespace fovea::visualizer {
@@ -16,15 +11,7 @@ namespace {
 
 class PictureTest : public testing::Test {
   protected:
-    void SetUp() override {
-        // Several drivers' runs share the machine's temporary folder at the same time.
-        std::random_device random;
-        folder = std::filesystem::temp_directory_path() /
-                 ("fovea_visualizer_" + std::to_string(random()) + std::to_string(random()));
-        std::filesystem::create_directories(folder);
-    }
-    void TearDown() override { std::filesystem::remove_all(folder); }
-    std::filesystem::path folder;
+    TemporaryFolder folder;
 };
 
 uint64_t count_of(const Tensor& image, Rgb colour) {
@@ -42,20 +29,14 @@ TEST_F(PictureTest, both_themes_and_scales_show_the_matrix) {
             o.theme = theme;
             o.scale = scale;
             o.width = 1200, o.height = 720;
-            o.validation = true;
-            o.screenshot = (folder / "picture.png").string();
-            const Result<void> drawn = run_headless(o);
-            ASSERT_TRUE(drawn) << drawn.error().text;
-            const Result<Tensor> image = load_png(o.screenshot);
-            ASSERT_TRUE(image) << image.error().text;
-            ASSERT_EQ(image->shape,
-                      (std::vector<uint64_t>{uint64_t(720 * scale), uint64_t(1200 * scale), 4}));
+            const Tensor image = picture_of(o, folder);
+            ASSERT_EQ(image.shape, (std::vector<uint64_t>{uint64_t(720 * scale), uint64_t(1200 * scale), 4}));
             // The largest weight has the map's last colour: a whole cell of it, but for its digits and frame.
             const Rgb brightest = colour_table(ColourMap::viridis)[255];
-            EXPECT_GT(count_of(*image, brightest), uint64_t(900 * scale * scale));
+            EXPECT_GT(count_of(image, brightest), uint64_t(900 * scale * scale));
             const ImU32 ground = palette(theme).panel;
             const Rgb panel{uint8_t(ground), uint8_t(ground >> 8), uint8_t(ground >> 16)};
-            EXPECT_GT(count_of(*image, panel), uint64_t(250000 * scale * scale));
+            EXPECT_GT(count_of(image, panel), uint64_t(250000 * scale * scale));
         }
     }
 }

@@ -100,6 +100,31 @@ TEST_F(SessionTest, every_key_runs_and_undo_restores_the_settings) {
     }
 }
 
+TEST_F(SessionTest, tokens_are_words_characters_or_bytes) {
+    const std::string text = "It's\tna\xc3\xafve, 12";
+    using Tokens = std::vector<std::string>;
+    EXPECT_EQ(split_text(text, Tokenizer::words, 9), (Tokens{"It's", "na\xc3\xafve", ",", "12"}));
+    EXPECT_EQ(
+        split_text(text, Tokenizer::characters, 99),
+        (Tokens{"I", "t", "'", "s", "09", "n", "a", "\xc3\xaf", "v", "e", ",", "\xe2\x90\xa3", "1", "2"}));
+    EXPECT_EQ(split_text("n\xc3\xaf ", Tokenizer::bytes, 99), (Tokens{"n", "c3", "af", "\xe2\x90\xa3"}));
+    EXPECT_EQ(split_text("\xc3", Tokenizer::characters, 99), (Tokens{"\xc3"}));  // cut off
+    EXPECT_EQ(split_text(text, Tokenizer::bytes, 3).size(), 3u);
+    Settings s = level_settings(3);
+    s.tokenizer = Tokenizer::characters;
+    session->change(s);
+    compute();
+    show("weights");
+    EXPECT_EQ(session->tokens().size(), s.text.size());
+    EXPECT_EQ(session->stage().rows, s.text.size());
+    s.tokenizer = Tokenizer::bytes;
+    s.text = std::string(2000, 'x');
+    session->change(s);
+    compute();
+    EXPECT_EQ(session->tokens().size(), 1024u);
+    EXPECT_NE(session->problems.back().text.find("1024"), std::string::npos);
+}
+
 TEST_F(SessionTest, a_hidden_key_is_gone_and_the_rest_adds_up) {
     session->change(level_settings(2));
     compute();

@@ -1,14 +1,47 @@
 // A session on a device under the validation layer, without a window; any message fails the test.
 #pragma once
 
+#include "headless.hpp"
 #include "model/session.hpp"
 
 #include <gtest/gtest.h>
+#include <fovea/files.hpp>
 
 #include <filesystem>
 #include <random>
 
 namespace fovea::visualizer {
+
+// A folder of the test's own: several drivers' runs share the machine's temporary one at the same time.
+class TemporaryFolder {
+  public:
+    TemporaryFolder() {
+        std::random_device random;
+        path_ = std::filesystem::temp_directory_path() /
+                ("fovea_visualizer_" + std::to_string(random()) + std::to_string(random()));
+        std::filesystem::create_directories(path_);
+    }
+    ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+    TemporaryFolder(const TemporaryFolder&) = delete;
+    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+    operator const std::filesystem::path&() const { return path_; }  // NOLINT: it is one
+    std::filesystem::path operator/(const std::filesystem::path& name) const { return path_ / name; }
+
+  private:
+    std::filesystem::path path_;
+};
+
+// The picture that these options draw without a window, under the validation layer: u8 [height, width, 4].
+inline Tensor picture_of(Options o, const std::filesystem::path& folder) {
+    o.validation = true;
+    o.screenshot = (folder / "picture.png").string();
+    const Result<void> drawn = run_headless(o);
+    EXPECT_TRUE(drawn) << drawn.error().text;
+    if (!drawn) return {};
+    Result<Tensor> image = load_png(o.screenshot);
+    EXPECT_TRUE(image) << image.error().text;
+    return image ? std::move(*image) : Tensor{};
+}
 
 class VisualizerTest : public testing::Test {
   protected:
@@ -19,15 +52,9 @@ class VisualizerTest : public testing::Test {
         ASSERT_TRUE(opened) << opened.error().text;
         device = std::move(*opened);
         session = std::make_unique<Session>(*device, false);
-        // Several drivers' runs share the machine's temporary folder at the same time.
-        std::random_device random;
-        folder = std::filesystem::temp_directory_path() /
-                 ("fovea_visualizer_" + std::to_string(random()) + std::to_string(random()));
-        std::filesystem::create_directories(folder);
     }
     void TearDown() override {
         session.reset();
-        std::filesystem::remove_all(folder);
         for (const std::string& message : device->take_messages()) ADD_FAILURE() << message;
     }
     // True if the settings were accepted.
@@ -56,7 +83,7 @@ class VisualizerTest : public testing::Test {
 
     std::unique_ptr<GpuDevice> device;
     std::unique_ptr<Session> session;
-    std::filesystem::path folder;
+    TemporaryFolder folder;
 };
 
 }  // namespace fovea::visualizer

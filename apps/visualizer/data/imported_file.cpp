@@ -58,19 +58,25 @@ std::vector<std::string> json_texts(std::string_view json) {
     return texts;
 }
 
+constexpr uint32_t kMostLayers = 100000;
+
+// Where the digits of the layer begin and end within a name.
+std::optional<std::pair<size_t, size_t>> layer_digits(std::string_view name) {
+    for (const std::string_view key : {"h.", "layers."}) {
+        const size_t at = name.find(key);
+        if (at == std::string_view::npos || (at > 0 && name[at - 1] != '.')) continue;
+        const size_t begin = at + key.size();
+        size_t end = begin;
+        while (end < name.size() && end - begin < 6 && name[end] >= '0' && name[end] <= '9') ++end;
+        if (end > begin) return std::pair{begin, end};
+    }
+    return {};
+}
+
 uint32_t count_layers(const TensorSet& set) {
     uint32_t count = 0;
-    for (const Tensor& t : set.tensors) {
-        for (const std::string_view key : {"h.", "layers."}) {
-            const size_t at = t.name.find(key);
-            if (at == std::string::npos || (at > 0 && t.name[at - 1] != '.')) continue;
-            uint32_t layer = 0;
-            const char* begin = t.name.data() + at + key.size();
-            if (std::from_chars(begin, t.name.data() + t.name.size(), layer).ec == std::errc{} &&
-                layer < 100000)
-                count = std::max(count, layer + 1);
-        }
-    }
+    for (const Tensor& t : set.tensors)
+        if (const std::optional<uint32_t> layer = layer_in(t.name)) count = std::max(count, *layer + 1);
     return count;
 }
 
@@ -168,8 +174,10 @@ Result<void> rotate(Projected& p) {
 }
 
 Result<void> take_qkv(Projected& p, const ImportedFile& file, const ImportMapping& m) {
-    Result<F32Tensor> q = as_heads(file, m.q, m), k = as_heads(file, m.k, m);
-    Result<F32Tensor> v = m.v.empty() ? k : as_heads(file, m.v, m);
+    const std::string names[] = {name_in_layer(m.q, m.layer), name_in_layer(m.k, m.layer),
+                                 name_in_layer(m.v, m.layer)};
+    Result<F32Tensor> q = as_heads(file, names[0], m), k = as_heads(file, names[1], m);
+    Result<F32Tensor> v = m.v.empty() ? k : as_heads(file, names[2], m);
     for (const Result<F32Tensor>* r : {&q, &k, &v})
         if (!*r) return r->error();
     if (Result<void> r = check_together(m, *q, *k, *v); !r) return r;
@@ -179,9 +187,10 @@ Result<void> take_qkv(Projected& p, const ImportedFile& file, const ImportMappin
 
 // [L, 3 H D], [L, 3, H, D] or [3, H, L, D], with or without a batch in front.
 Result<void> take_fused(Projected& p, const ImportedFile& file, const ImportMapping& m) {
-    const Tensor* t = file.set.find(m.fused);
-    const std::string field = "tensor '" + printable_name(m.fused) + "'";
-    if (!t) return wrong("tensor", "the file has no '" + printable_name(m.fused) + "'");
+    const std::string name = name_in_layer(m.fused, m.layer);
+    const Tensor* t = file.set.find(name);
+    const std::string field = "tensor '" + printable_name(name) + "'";
+    if (!t) return wrong("tensor", "the file has no '" + printable_name(name) + "'");
     if (Result<void> r = check_size(*t, field); !r) return r;
     Result<std::vector<float>> values = to_f32(*t);
     if (!values) return values.error();
@@ -291,6 +300,41 @@ F32Tensor without_batch(const F32Tensor& t) { return reshaped(t, {t.shape[1], t.
 
 }  // namespace
 
+std::optional<uint32_t> layer_in(std::string_view name) {
+    const auto digits = layer_digits(name);
+    if (!digits) return {};
+    uint32_t layer = 0;
+    std::from_chars(&name[digits->first], name.data() + digits->second, layer);
+    return layer < kMostLayers ? std::optional(layer) : std::nullopt;
+}
+
+std::string name_in_layer(const std::string& name, uint32_t layer) {
+    const auto digits = layer_digits(name);
+    if (!digits) return name;
+    return name.substr(0, digits->first) + std::to_string(layer) + name.substr(digits->second);
+}
+
+std::vector<uint32_t> layers_of(const Settings& s) {
+    std::vector<uint32_t> layers;
+    if (!s.file || s.mapping.kind == ImportKind::tables) return layers;
+    const auto add = [&](std::string_view name) {
+        if (const std::optional<uint32_t> layer = layer_in(name)) layers.push_back(*layer);
+    };
+    const ImportMapping& m = s.mapping;
+    const std::string& named = m.kind == ImportKind::fused ? m.fused : m.q;
+    for (const Tensor& t : s.file->set.tensors) {
+        const bool weights = m.kind == ImportKind::gpt2 || m.kind == ImportKind::llama;
+        const std::optional<uint32_t> layer = layer_in(t.name);
+        if (!layer) continue;
+        // A model's layers are those whose attention is in the file.
+        if (weights ? t.name.find("attn") != std::string::npos : name_in_layer(named, *layer) == t.name)
+            add(t.name);
+    }
+    std::sort(layers.begin(), layers.end());
+    layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
+    return layers;
+}
+
 Result<std::shared_ptr<const ImportedFile>> open_import(const std::filesystem::path& path) {
     Result<TensorSet> set = load_tensors(path);
     if (!set) return set.error();
@@ -319,6 +363,8 @@ ImportMapping guess_mapping(const ImportedFile& file) {
         });
         m.kind = conv ? ImportKind::gpt2 : ImportKind::llama;
     }
+    const std::string& first = m.kind == ImportKind::fused ? m.fused : m.q;
+    if (m.kind == ImportKind::qkv || m.kind == ImportKind::fused) m.layer = layer_in(first).value_or(0);
     if (const Tensor* q = file.set.find(m.q)) {
         // Heads are fewer than tokens, as a rule; the notes know better.
         const size_t rank = q->shape.size();
@@ -364,7 +410,7 @@ Result<Projected> project_import(const Settings& s) {
         done = take_fused(p, file, m);
     } else {
         p.tokens = file.tokens.empty() ? text_tokens(s) : file.tokens;
-        if (p.tokens.empty()) return wrong("text", "there is no word in the text");
+        if (p.tokens.empty()) return wrong("text", "there is no token in the text");
         done = run_model_layer(p, file, s);
         if (done) p.stages.insert(p.stages.begin(), {"inputs", "a vector for each token", p.inputs});
     }
@@ -373,9 +419,12 @@ Result<Projected> project_import(const Settings& s) {
         if (Result<void> r = rotate(p); !r) return r.error();
     name_tokens(p, file);
     p.divisor = !s.scaled ? 1 : m.divisor > 0 ? m.divisor : std::sqrt(float(p.q.shape[3]));
-    p.stages.push_back({"queries", printable_name(m.q, 40), without_batch(p.q)});
-    p.stages.push_back({"keys", printable_name(m.k, 40), without_batch(p.k)});
-    p.stages.push_back({"values", printable_name(m.v, 40), without_batch(p.v)});
+    const auto formula = [&](const std::string& name) {
+        return printable_name(name_in_layer(name, m.layer), 40);
+    };
+    p.stages.push_back({"queries", formula(m.q), without_batch(p.q)});
+    p.stages.push_back({"keys", formula(m.k), without_batch(p.k)});
+    p.stages.push_back({"values", formula(m.v), without_batch(p.v)});
     return p;
 }
 
@@ -383,7 +432,13 @@ std::vector<HostStage> import_tables(const Settings& s) {
     std::vector<HostStage> tables;
     const ImportMapping& m = s.mapping;
     for (const Tensor& t : s.file->set.tensors) {
-        const bool used = m.kind == ImportKind::qkv && (t.name == m.q || t.name == m.k || t.name == m.v);
+        // Tensors of other layers come with their layer.
+        const std::optional<uint32_t> layer = layer_in(t.name);
+        const bool layered = layer && (m.kind == ImportKind::qkv || m.kind == ImportKind::fused);
+        if (layered && *layer != m.layer) continue;
+        const bool used = m.kind == ImportKind::qkv &&
+                          (t.name == name_in_layer(m.q, m.layer) || t.name == name_in_layer(m.k, m.layer) ||
+                           t.name == name_in_layer(m.v, m.layer));
         std::vector<uint64_t> shape = t.shape;
         if (shape.size() == 4) shape.erase(shape.begin());
         if (shape.size() == 1) shape.insert(shape.begin(), 1);

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 namespace fovea::visualizer {
 
@@ -20,6 +21,14 @@ struct ImportedFile {
 
 // Reads safetensors, npy, npz, csv and png. The error is one line for a person.
 Result<std::shared_ptr<const ImportedFile>> open_import(const std::filesystem::path& path);
+
+// The layer that a tensor's name tells ("h.3.attn...", "layers.3.q"), and the same name of another layer; the
+// name itself where it tells none.
+std::optional<uint32_t> layer_in(std::string_view name);
+std::string name_in_layer(const std::string& name, uint32_t layer);
+
+// The layers whose queries and keys the settings' file has, in rising order.
+std::vector<uint32_t> layers_of(const Settings& settings);
 
 // What the names, shapes and notes of the file suggest.
 ImportMapping guess_mapping(const ImportedFile& file);

@@ -195,6 +195,8 @@ std::string desktop_json(const Session& session, const Looked& looked) {
     w.number("dropout_p", double(s.dropout_p));
     w.boolean("rope", s.rope);
     w.number("kv_heads", s.kv_heads);
+    w.text("precision", precision_key(s.precision));
+    w.text("tokenizer", tokenizer_name(s.tokenizer));
     std::string hidden;
     for (const uint32_t key : s.hidden_keys) hidden += (hidden.empty() ? "" : ", ") + std::to_string(key);
     w.raw("hidden", "[" + hidden + "]");
@@ -271,6 +273,13 @@ void read_settings(const Reader& r, Settings& s) {
     r.number("desktop.dropout_p", s.dropout_p, 0, 0.95);
     r.boolean("desktop.rope", s.rope);
     r.number("desktop.kv_heads", s.kv_heads, 0, 12);
+    for (int i = 0; i < kPrecisionCount; ++i)
+        if (const std::string* key = r.find("desktop.precision"); key && *key == precision_key(Precision(i)))
+            s.precision = Precision(i);
+    for (int i = 0; i < kTokenizerCount; ++i)
+        if (const std::string* name = r.find("desktop.tokenizer");
+            name && *name == tokenizer_name(Tokenizer(i)))
+            s.tokenizer = Tokenizer(i);
     const std::string* hidden = r.find("desktop.hidden");
     for (const char *at = hidden ? hidden->data() : nullptr, *end = hidden ? at + hidden->size() : at;
          at < end;) {

@@ -10,8 +10,6 @@
 namespace fovea::visualizer {
 namespace {
 
-// Scores, masked scores and weights are each kept whole up to here.
-constexpr uint64_t kMostCells = 24u << 20;
 constexpr uint64_t kMostTimedSlices = 1024;
 constexpr uint32_t kOutputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE | FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_MASKED |
                               FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_ROW_STATS;
@@ -38,23 +36,16 @@ const char* output_name(FoveaBinding binding) {
     }
 }
 
-// The slope that ALiBi gives head h of n, for n a power of two: 2^(-8 (h + 1) / n).
-std::vector<float> alibi_slopes(uint32_t heads) {
-    std::vector<float> slopes(heads);
-    for (uint32_t h = 0; h < heads; ++h) slopes[h] = float(std::exp2(-8.0 * (h + 1) / heads));
-    return slopes;
-}
-
 }  // namespace
-
-bool fits_matrices(const Projected& p) { return p.q.shape[1] * p.q.shape[2] * p.k.shape[2] <= kMostCells; }
 
 Result<std::unique_ptr<AttentionRun>> AttentionRun::create(GpuDevice& device, const Projected& projected,
                                                            const Settings& settings, bool on_cpu) {
+    const Result<AttentionInputs> inputs = attention_inputs(projected, settings);
+    if (!inputs) return inputs.error();
     std::unique_ptr<AttentionRun> run(new AttentionRun(device));
     run->on_cpu_ = on_cpu;
-    if (Result<void> r = run->upload(projected, settings); !r) return r.error();
-    if (Result<void> r = run->make_plan(on_cpu); !r) return r.error();
+    if (Result<void> r = run->upload(*inputs); !r) return r.error();
+    if (Result<void> r = run->make_plans(settings.precision == Precision::f16_products); !r) return r.error();
     if (Result<void> r = run->allocate(); !r) return r.error();
     return run;
 }
@@ -64,94 +55,101 @@ AttentionRun::~AttentionRun() {
     if (arena_) vkDestroyDescriptorPool(device_.device(), arena_, nullptr);
 }
 
-Result<void> AttentionRun::upload(const Projected& p, const Settings& s) {
-    const Shape &q = p.q.shape, &k = p.k.shape;
-    if (const uint64_t cells = q[1] * q[2] * k[2]; cells > kMostCells)
-        return Error{FOVEA_UNSUPPORTED, "length",
-                     std::to_string(q[1]) + " heads of " + format_count(q[2]) + " x " + format_count(k[2]) +
-                         " weights are above the " + format_count(kMostCells) + " that are kept as matrices"};
-    desc_.batch = 1;
-    desc_.heads_q = uint32_t(q[1]), desc_.heads_kv = uint32_t(k[1]);
-    desc_.len_q = q[2], desc_.len_kv = k[2];
-    desc_.dim_qk = uint32_t(q[3]), desc_.dim_v = uint32_t(p.v.shape[3]);
+Result<void> AttentionRun::upload(const AttentionInputs& inputs) {
+    desc_ = inputs.desc;
     desc_.outputs = kOutputs;
-    desc_.scale = 1 / (p.divisor * s.temperature);
-    desc_.softcap = s.softcap;
-    if (s.causal) desc_.flags |= FOVEA_FLAG_CAUSAL;
-    if (s.windowed) {
-        desc_.flags |= FOVEA_FLAG_WINDOW;
-        desc_.window_left = s.window_left, desc_.window_right = s.window_right;
-    }
-    for (const auto& [binding, tensor] :
-         {std::pair{FOVEA_BIND_Q, &p.q}, {FOVEA_BIND_K, &p.k}, {FOVEA_BIND_V, &p.v}})
-        if (Result<void> r = put(device_, buffers_[binding], std::as_bytes(std::span(tensor->values))); !r)
-            return r;
-    if (s.alibi) {
-        desc_.flags |= FOVEA_FLAG_ALIBI;
-        const std::vector<float> slopes = alibi_slopes(desc_.heads_q);
-        if (Result<void> r = put(device_, buffers_[FOVEA_BIND_ALIBI], std::as_bytes(std::span(slopes))); !r)
-            return r;
-    }
-    if (const std::vector<uint8_t> cells = mask_cells(s, q[2], k[2]); !cells.empty()) {
-        desc_.mask.present = 1;
-        desc_.mask.type = FOVEA_U8;
-        if (Result<void> r = put(device_, buffers_[FOVEA_BIND_MASK], std::as_bytes(std::span(cells))); !r)
-            return r;
-    }
-    if (s.dropout && s.dropout_p > 0) {
-        // The mask that PyTorch's native dropout draws after manual_seed: the digits of the reader's
-        // notebook.
-        desc_.dropout_p = s.dropout_p;
-        std::vector<uint8_t> keep(q[1] * q[2] * k[2]);
-        TorchGenerator random(s.dropout_seed);
-        random.keep_mask_native(keep, s.dropout_p);
-        desc_.keep.present = 1;
-        desc_.keep.type = FOVEA_U8;
-        desc_.keep.heads = desc_.heads_q;
-        if (Result<void> r = put(device_, buffers_[FOVEA_BIND_KEEP], std::as_bytes(std::span(keep))); !r)
-            return r;
-    }
+    for (size_t i = 0; i < FOVEA_BIND_COUNT; ++i)
+        if (!inputs.bytes[i].empty())
+            if (Result<void> r = put(device_, buffers_[i], inputs.bytes[i]); !r) return r;
     return {};
 }
 
-Result<void> AttentionRun::make_plan(bool on_cpu) {
+Result<void> AttentionRun::add_call(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& desc) {
+    Result<Plan> plan = plan_attention(facts, desc);
+    if (!plan) return plan.error();
+    Diag diag;
+    if (!on_cpu_ && foveaCompilePlan(device_.context(), plan->get(), &diag) != FOVEA_OK) return diag.error();
+    calls_.push_back({std::move(*plan)});
+    calls_.back().info = calls_.back().plan.info();
+    return {};
+}
+
+// Kernels that round the factors of products give no weights: the context is theirs, and every other stage is
+// what the same stored numbers give with products in float32.
+Result<void> AttentionRun::make_plans(bool products_of_halves) {
     const Result<FoveaDeviceFacts> cpu = cpu_facts(1);
     if (!cpu) return cpu.error();
-    Result<Plan> plan = plan_attention(on_cpu ? *cpu : device_.facts(), desc_);
-    if (!plan) return plan.error();
-    plan_ = std::move(*plan);
-    info_ = plan_.info();
-    Diag diag;
-    if (!on_cpu && foveaCompilePlan(device_.context(), plan_.get(), &diag) != FOVEA_OK) return diag.error();
-    return {};
+    const FoveaDeviceFacts& facts = on_cpu_ ? *cpu : device_.facts();
+    FoveaAttentionDesc stages = desc_;
+    if (products_of_halves) stages.outputs &= ~uint32_t(FOVEA_OUTPUT_O);
+    if (Result<void> r = add_call(facts, stages); !r) return r;
+    if (!products_of_halves) return {};
+    FoveaAttentionDesc context = desc_;
+    context.outputs = FOVEA_OUTPUT_O;
+    context.precision = FOVEA_PRECISION_F16_PRODUCTS;
+    if (Result<void> r = add_call(facts, context); !r) return r;
+    const FoveaKernel kernel = calls_[1].info.kernel;
+    if (kernel == FOVEA_KERNEL_FLASH_COOPMAT || kernel == FOVEA_KERNEL_FLASH_COOPMAT2) return {};
+    return Error{FOVEA_UNSUPPORTED, "precision",
+                 "products of float16 factors need a kernel of cooperative matrices, which " +
+                     (on_cpu_ ? std::string("the processor") : device_.name()) +
+                     " does not have for this call: " + calls_[1].info.reason};
+}
+
+uint64_t AttentionRun::slice_count() const {
+    uint64_t sum = 0;
+    for (const Call& call : calls_) sum += call.info.slice_count;
+    return sum;
+}
+
+uint32_t AttentionRun::output_mask() const {
+    uint32_t mask = 0;
+    for (const Call& call : calls_) mask |= call.info.output_mask;
+    return mask;
+}
+
+double AttentionRun::total_flops() const {
+    double sum = 0;
+    for (const Call& call : calls_) sum += call.info.max_slice_flops * double(call.info.slice_count);
+    return sum;
 }
 
 Result<void> AttentionRun::allocate() {
-    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
-        if (!(info_.output_mask >> i & 1)) continue;
-        Result<GpuBuffer> made =
-            GpuBuffer::create(device_, info_.binding_bytes[i], output_name(FoveaBinding(i)));
-        if (!made) return made.error();
-        buffers_[i] = std::move(*made);
+    uint64_t workspace = 0;
+    for (const Call& call : calls_) {
+        workspace = std::max(
+            workspace, call.info.workspace_bytes + (on_cpu_ ? call.info.workspace_alignment : uint64_t{0}));
+        for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
+            if (!(call.info.output_mask >> i & 1)) continue;
+            Result<GpuBuffer> made =
+                GpuBuffer::create(device_, call.info.binding_bytes[i], output_name(FoveaBinding(i)));
+            if (!made) return made.error();
+            buffers_[i] = std::move(*made);
+        }
     }
     if (on_cpu_) {
-        cpu_workspace_.resize(info_.workspace_bytes + info_.workspace_alignment);
+        cpu_workspace_.resize(workspace);
         return {};
     }
-    if (info_.workspace_bytes) {
-        Result<GpuBuffer> made = GpuBuffer::create(device_, info_.workspace_bytes, "workspace");
+    if (workspace) {
+        Result<GpuBuffer> made = GpuBuffer::create(device_, workspace, "workspace");
         if (!made) return made.error();
         workspace_ = std::move(*made);
     }
+    return create_device_parts();
+}
+
+Result<void> AttentionRun::create_device_parts() {
     if (device_.has_timestamps()) {
         VkQueryPoolCreateInfo queries{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
         queries.queryType = VK_QUERY_TYPE_TIMESTAMP;
-        queries.queryCount = uint32_t(2 * std::min(info_.slice_count, kMostTimedSlices));
+        queries.queryCount = uint32_t(2 * std::min(slice_count(), kMostTimedSlices));
         if (VkResult r = vkCreateQueryPool(device_.device(), &queries, nullptr, &queries_))
             return vulkan_error("vkCreateQueryPool", r);
     }
     if (device_.facts().features & FOVEA_FEATURE_PUSH_DESCRIPTORS) return {};
-    const auto sets = uint32_t(info_.slice_count * info_.dispatches_per_slice);
+    uint32_t sets = 0;
+    for (const Call& call : calls_) sets += uint32_t(call.info.slice_count * call.info.dispatches_per_slice);
     const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, sets * FOVEA_MAX_DISPATCH_BINDINGS};
     VkDescriptorPoolCreateInfo pool{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
     pool.maxSets = sets;
@@ -168,18 +166,25 @@ Result<bool> AttentionRun::advance(VkCommandBuffer cmd, double flops) {
         if (Result<void> r = run_on_cpu(); !r) return r.error();
         return true;
     }
+    // Slices of the calls before count, too.
+    size_t at = 0;
+    uint64_t first = 0;
+    while (next_slice_ >= first + calls_[at].info.slice_count) first += calls_[at++].info.slice_count;
+    const Call& call = calls_[at];
     FoveaBuffer bindings[FOVEA_BIND_COUNT] = {};
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
-        if (buffers_[i].handle()) bindings[i] = {buffers_[i].handle(), 0, buffers_[i].size_bytes()};
+        if (buffers_[i].handle() && call.info.binding_mask >> i & 1)
+            bindings[i] = {buffers_[i].handle(), 0, buffers_[i].size_bytes()};
     FoveaRecord record{};
     record.struct_size = sizeof record;
     record.cmd = cmd;
     record.bindings = bindings;
     record.binding_count = FOVEA_BIND_COUNT;
     if (workspace_.handle()) record.workspace = {workspace_.handle(), 0, workspace_.size_bytes()};
-    record.first_slice = next_slice_;
-    const double fitting = std::max(1.0, std::floor(flops / std::max(1.0, info_.max_slice_flops)));
-    record.slice_count = std::min(info_.slice_count - next_slice_, uint64_t(std::min(fitting, 1e9)));
+    record.first_slice = next_slice_ - first;
+    const double fitting = std::max(1.0, std::floor(flops / std::max(1.0, call.info.max_slice_flops)));
+    record.slice_count =
+        std::min(call.info.slice_count - record.first_slice, uint64_t(std::min(fitting, 1e9)));
     record.arena.pool = arena_;
     if (queries_ && next_slice_ < kMostTimedSlices) {
         record.slice_count = std::min(record.slice_count, kMostTimedSlices - next_slice_);
@@ -187,10 +192,10 @@ Result<bool> AttentionRun::advance(VkCommandBuffer cmd, double flops) {
         record.first_query = uint32_t(2 * next_slice_);
         vkCmdResetQueryPool(cmd, queries_, record.first_query, uint32_t(2 * record.slice_count));
     }
-    // Slices of an earlier frame may still use the workspace.
-    foveaCmdSliceBarrier(plan_.get(), cmd);
+    // Slices of an earlier frame or call may still use the workspace.
+    foveaCmdSliceBarrier(call.plan.get(), cmd);
     Diag diag;
-    if (foveaCmdRun(plan_.get(), &record, &diag) != FOVEA_OK) return diag.error();
+    if (foveaCmdRun(call.plan.get(), &record, &diag) != FOVEA_OK) return diag.error();
     next_slice_ += record.slice_count;
     VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
     barrier.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT;
@@ -211,13 +216,14 @@ Result<void> AttentionRun::run_on_cpu() {
     run.binding_count = FOVEA_BIND_COUNT;
     void* aligned = cpu_workspace_.data();
     size_t room = cpu_workspace_.size();
-    if (info_.workspace_bytes)
-        run.workspace = {std::align(info_.workspace_alignment, info_.workspace_bytes, aligned, room),
-                         info_.workspace_bytes};
+    const FoveaPlanInfo& info = calls_[0].info;
+    if (info.workspace_bytes)
+        run.workspace = {std::align(info.workspace_alignment, info.workspace_bytes, aligned, room),
+                         info.workspace_bytes};
     const auto begin = std::chrono::steady_clock::now();
-    if (Result<void> r = plan_.run_cpu(run); !r) return r;
+    if (Result<void> r = calls_[0].plan.run_cpu(run); !r) return r;
     times_.busy_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    next_slice_ = info_.slice_count;
+    next_slice_ = slice_count();
     for (const GpuBuffer& buffer : buffers_)
         if (buffer.data()) buffer.flush();
     return {};
@@ -232,7 +238,7 @@ std::vector<FoveaHostBuffer> AttentionRun::host_bindings() const {
 
 const RunTimes& AttentionRun::times() const {
     if (!queries_ || on_cpu_ || times_.busy_s > 0 || !finished()) return times_;
-    const size_t timed = size_t(std::min(info_.slice_count, kMostTimedSlices));
+    const size_t timed = size_t(std::min(slice_count(), kMostTimedSlices));
     std::vector<uint64_t> ticks(2 * timed);
     if (vkGetQueryPoolResults(device_.device(), queries_, 0, uint32_t(ticks.size()), ticks.size() * 8,
                               ticks.data(), 8, VK_QUERY_RESULT_64_BIT) != VK_SUCCESS)
@@ -245,7 +251,7 @@ const RunTimes& AttentionRun::times() const {
         times_.busy_s += slice.end_s - slice.begin_s;
     }
     // Of a longer run the first slices stand for all.
-    times_.busy_s *= double(info_.slice_count) / double(timed);
+    times_.busy_s *= double(slice_count()) / double(timed);
     return times_;
 }
 
@@ -257,14 +263,14 @@ double AttentionRun::useful_flops() const {
 uint64_t AttentionRun::input_bytes() const {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
-        if (!(info_.output_mask >> i & 1)) sum += buffers_[i].size_bytes();
+        if (!(output_mask() >> i & 1)) sum += buffers_[i].size_bytes();
     return sum;
 }
 
 uint64_t AttentionRun::output_bytes() const {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
-        if (info_.output_mask >> i & 1) sum += buffers_[i].size_bytes();
+        if (output_mask() >> i & 1) sum += buffers_[i].size_bytes();
     return sum;
 }
 
@@ -272,7 +278,7 @@ std::span<const float> AttentionRun::values(FoveaBinding binding) const {
     const GpuBuffer& buffer = buffers_[binding];
     if (!buffer.data()) return {};
     buffer.invalidate();
-    return {reinterpret_cast<const float*>(buffer.data()), size_t(info_.binding_bytes[binding] / 4)};
+    return {reinterpret_cast<const float*>(buffer.data()), buffer.size_bytes() / 4};
 }
 
 }  // namespace fovea::visualizer

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "gpu/gpu_device.hpp"
-#include "model/token_model.hpp"
+#include "model/attention_inputs.hpp"
 
 #include <array>
 #include <memory>
@@ -18,9 +18,6 @@ struct RunTimes {
     std::vector<SliceTime> slices;  // the first ones, where the device has timestamps
 };
 
-// Whether the weights of all heads are few enough to be kept as matrices.
-bool fits_matrices(const Projected& projected);
-
 class AttentionRun {
   public:
     // Uploads q, k, v and what the settings need, plans for `on_cpu` or the device, allocates outputs and
@@ -34,14 +31,16 @@ class AttentionRun {
     // Records as many slices as fit `flops` (one at least). True while there was something to record. On the
     // CPU it runs them now. Leaves the results visible to fragment shaders and the host.
     Result<bool> advance(VkCommandBuffer cmd, double flops);
-    bool finished() const { return next_slice_ >= info_.slice_count; }
-    double total_flops() const { return info_.max_slice_flops * double(info_.slice_count); }
-    double progress() const {
-        return info_.slice_count ? double(next_slice_) / double(info_.slice_count) : 1;
-    }
+    bool finished() const { return next_slice_ >= slice_count(); }
+    double total_flops() const;
+    double progress() const { return slice_count() ? double(next_slice_) / double(slice_count()) : 1; }
 
     const FoveaAttentionDesc& desc() const { return desc_; }
-    const FoveaPlanInfo& info() const { return info_; }
+    bool on_cpu() const { return on_cpu_; }
+    // Of the kernel that gives every stage, and of the one that gives the context alone where the precision
+    // asks for products of float16 factors; else null.
+    const FoveaPlanInfo& info() const { return calls_[0].info; }
+    const FoveaPlanInfo* products_info() const { return calls_.size() > 1 ? &calls_[1].info : nullptr; }
     const GpuBuffer& buffer(FoveaBinding binding) const { return buffers_[binding]; }
     // What derive_cell reads: the inputs in host memory.
     std::vector<FoveaHostBuffer> host_bindings() const;
@@ -56,27 +55,34 @@ class AttentionRun {
     uint64_t input_bytes() const;
     uint64_t output_bytes() const;
     uint64_t workspace_bytes() const { return workspace_.size_bytes() + cpu_workspace_.size(); }
-    std::string explain() const { return plan_.explain(); }
+    std::string explain() const { return calls_[0].plan.explain(); }
 
   private:
+    struct Call {
+        Plan plan;
+        FoveaPlanInfo info{};
+    };
     explicit AttentionRun(GpuDevice& device) : device_(device) {}
-    Result<void> upload(const Projected& projected, const Settings& settings);
-    Result<void> make_plan(bool on_cpu);
+    Result<void> upload(const AttentionInputs& inputs);
+    Result<void> make_plans(bool products_of_halves);
+    Result<void> add_call(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& desc);
     Result<void> allocate();
+    Result<void> create_device_parts();
     Result<void> run_on_cpu();
+    uint64_t slice_count() const;
+    uint32_t output_mask() const;
 
     GpuDevice& device_;
     bool on_cpu_ = false;
     FoveaAttentionDesc desc_ = foveaAttentionDesc();
-    Plan plan_;
-    FoveaPlanInfo info_{};
+    std::vector<Call> calls_;  // one after the other
     std::array<GpuBuffer, FOVEA_BIND_COUNT> buffers_;
     GpuBuffer workspace_;
     std::vector<std::byte> cpu_workspace_;
     VkDescriptorPool arena_ = VK_NULL_HANDLE;  // only where push descriptors are missing
     VkQueryPool queries_ = VK_NULL_HANDLE;
     mutable RunTimes times_;
-    uint64_t next_slice_ = 0;
+    uint64_t next_slice_ = 0;  // of all calls
 };
 
 }  // namespace fovea::visualizer

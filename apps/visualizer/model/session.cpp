@@ -3,6 +3,8 @@
 #include "data/imported_file.hpp"
 #include "matrix/colouring.hpp"
 
+#include <fovea/runtime.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -80,6 +82,7 @@ Session::~Session() = default;
 
 Result<bool> Session::update(VkCommandBuffer cmd, double flops) {
     retired_.clear();
+    retired_grids_.clear();
     if (dirty_) {
         dirty_ = false;
         problem_.clear();
@@ -159,6 +162,7 @@ Result<void> Session::rebuild() {
         projected = project(settings_);
         if (!projected) return projected.error();
     }
+    if (Result<void> r = round_to_precision(*projected, settings_); !r) return r;
     Result<std::unique_ptr<AttentionRun>> run = AttentionRun::create(device_, *projected, settings_, on_cpu_);
     if (!run) return run.error();
     std::string shown = view.stage < stages_.size() ? stages_[view.stage].name : "weights";
@@ -363,6 +367,51 @@ const HeadSummary& Session::head_summary() {
     return summary_;
 }
 
+const HeadGrid* Session::head_grid() {
+    if (grid_ && !grid_->serves(settings_)) drop_grid();
+    if (!grid_) {
+        if (!problem_.empty() || layers_of(settings_).size() < 2) return nullptr;
+        grid_ = std::make_unique<HeadGrid>(settings_, wake);
+    }
+    if (Result<void> r = grid_->take(device_); !r) report("layers", r.error().text, true);
+    return grid_.get();
+}
+
+Result<void> Session::finish_wanted_grid() {
+    if (grid_) return grid_->finish(device_);
+    return {};
+}
+
+void Session::drop_grid() {
+    if (!grid_) return;
+    for (const GridLayer& layer : grid_->layers())
+        if (layer.pixels.handle()) released.push_back(layer.pixels.handle());
+    retired_grids_.push_back(std::move(grid_));
+}
+
+void Session::show_head(uint32_t layer, uint32_t head) {
+    drop_kept();
+    view.compared_head = -1;
+    view.head = head;
+    Settings next = settings_;
+    next.mapping.layer = layer;
+    change(next);
+}
+
+void Session::compare_with_head(uint32_t layer, uint32_t head) {
+    if (!kept_ && layer == settings_.mapping.layer) {
+        view.compared_head = int(head);
+        return;
+    }
+    // Another layer's head is another result: A is kept, and the other layer becomes the present one.
+    if (!kept_) keep_result();
+    if (!kept_) return;
+    view.head = head;
+    Settings next = settings_;
+    next.mapping.layer = layer;
+    change(next);
+}
+
 const std::vector<HeadStats>& Session::head_stats() {
     const Stage* weights = complete() ? find_stage("weights") : nullptr;
     if (weights && head_stats_.empty() && weights->values.size() <= kMostStatsValues)
@@ -402,7 +451,11 @@ void Session::collect_stages() {
         {"masked", mask_text(settings_), FOVEA_BIND_MASKED, d.len_kv, true},
         {"weights", settings_.dropout ? "dropout(softmax(masked))" : "softmax(masked)", FOVEA_BIND_WEIGHTS,
          d.len_kv, true},
-        {"context", "weights v", FOVEA_BIND_O, d.dim_v, false},
+        {"context",
+         run_->products_info() ? std::string("weights v, products of float16 factors by ") +
+                                     kernel_name(run_->products_info()->kernel)
+                               : "weights v",
+         FOVEA_BIND_O, d.dim_v, false},
     };
     for (const auto& row : rows) {
         Stage stage{row.name, row.formula};

@@ -4,6 +4,7 @@
 #include "gpu/roof.hpp"
 #include "matrix/map_buffers.hpp"
 #include "model/attention_run.hpp"
+#include "model/head_grid.hpp"
 #include "model/long_map.hpp"
 #include "model/settings.hpp"
 #include "model/token_model.hpp"
@@ -120,7 +121,9 @@ class Session {
     // Computes what the settings ask for, within `flops` of device work for this frame; outside a render
     // pass. True if there is more to do. While needs_idle(), no frame may be in flight: buffers are replaced.
     Result<bool> update(VkCommandBuffer cmd, double flops);
-    bool needs_idle() const { return dirty_ || !retired_.empty() || (map_buffers && map_buffers->full()); }
+    bool needs_idle() const {
+        return dirty_ || !retired_.empty() || !retired_grids_.empty() || (map_buffers && map_buffers->full());
+    }
 
     bool ready() const { return run_ != nullptr; }
     // The numbers of all stages are there to be read.
@@ -144,6 +147,7 @@ class Session {
     // and stays while undo, redo and changes go on. One at a time.
     void keep_result();
     void drop_kept();
+    void drop_grid();
     // Computes what was kept once, keeps it, and then what the settings ask for.
     void restore_kept(const Settings& kept, uint32_t head);
     // The kept settings become the present ones, a step of undo, and the present result the kept one.
@@ -160,6 +164,15 @@ class Session {
     const std::optional<Derivation>& derivation();
     // Of the weights of each head; empty until complete.
     const std::vector<HeadStats>& head_stats();
+
+    // All heads of all layers; null where the file has one layer or none. Begun by the first call for these
+    // settings, and finished some frames later.
+    const HeadGrid* head_grid();
+    // Waits for it, if it was begun.
+    Result<void> finish_wanted_grid();
+    // Shows a head of a layer, as A; or compares the shown or kept A with it, as B.
+    void show_head(uint32_t layer, uint32_t head);
+    void compare_with_head(uint32_t layer, uint32_t head);
 
     const HeadSummary& head_summary();
     // Device time of the last results, the newest last.
@@ -234,6 +247,8 @@ class Session {
     std::unique_ptr<KeptResult> kept_;
     std::vector<std::unique_ptr<KeptResult>>
         retired_;  // to go with the next frame, when nothing is in flight
+    std::unique_ptr<HeadGrid> grid_;
+    std::vector<std::unique_ptr<HeadGrid>> retired_grids_;
     std::vector<Stage> stages_;
     std::string problem_;
     std::optional<Derivation> derivation_;

@@ -21,7 +21,9 @@ const Stage* KeptResult::find_stage(std::string_view name) const {
 std::string KeptResult::title() const {
     const std::string from =
         settings.file ? std::filesystem::path(settings.file->path).filename().string() : settings.text;
-    return "level " + std::to_string(settings.level) + ", \xe2\x80\x9c" + from + "\xe2\x80\x9d";
+    return "level " + std::to_string(settings.level) + ", \xe2\x80\x9c" + from + "\xe2\x80\x9d, " +
+           std::string(precision_name(settings.precision)) + " on the " +
+           (run->on_cpu() ? "processor" : "device");
 }
 
 uint64_t KeptResult::size_bytes() const {

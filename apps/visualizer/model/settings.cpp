@@ -32,6 +32,30 @@ Settings level_settings(int level) {
     return s;
 }
 
+Settings level_settings(int level, const Settings& before) {
+    Settings s = level_settings(level);
+    s.text = before.text;
+    s.tokenizer = before.tokenizer;
+    s.precision = before.precision;
+    return s;
+}
+
+std::string_view precision_name(Precision precision) {
+    constexpr std::array<std::string_view, kPrecisionCount> kNames = {"float32", "float16 storage",
+                                                                      "float16 products"};
+    return kNames.at(size_t(precision));
+}
+
+std::string_view precision_key(Precision precision) {
+    constexpr std::array<std::string_view, kPrecisionCount> kKeys = {"f32", "f16", "f16-products"};
+    return kKeys.at(size_t(precision));
+}
+
+std::string_view tokenizer_name(Tokenizer tokenizer) {
+    constexpr std::array<std::string_view, kTokenizerCount> kNames = {"words", "characters", "bytes"};
+    return kNames.at(size_t(tokenizer));
+}
+
 void toggle_key(Settings& s, uint32_t key) {
     const auto at = std::lower_bound(s.hidden_keys.begin(), s.hidden_keys.end(), key);
     if (at != s.hidden_keys.end() && *at == key)

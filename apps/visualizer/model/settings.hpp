@@ -42,11 +42,25 @@ struct ImportMapping {
     friend bool operator==(const ImportMapping&, const ImportMapping&) = default;
 };
 
+// How q, k and v are stored and multiplied. Products of float16 factors are what cooperative matrices do;
+// their sums stay float32.
+enum class Precision { f32, f16_storage, f16_products };
+inline constexpr int kPrecisionCount = 3;
+// "float32"; and as sessions and options write it: "f32"
+std::string_view precision_name(Precision precision);
+std::string_view precision_key(Precision precision);
+
+// What is a token of the text.
+enum class Tokenizer { words, characters, bytes };
+inline constexpr int kTokenizerCount = 3;
+std::string_view tokenizer_name(Tokenizer tokenizer);
+
 struct Settings {
     int level = 2;  // 1 without weights, 2 trainable, 3 causal, 4 dropout, 5 stacked heads, 6 split heads, 7
                     // GPT block
     std::string text = "Your journey starts with one step";
-    int length = 0;  // level 7: the words are repeated to so many tokens; 0: as typed
+    Tokenizer tokenizer = Tokenizer::words;
+    int length = 0;  // level 7: the tokens are repeated to so many tokens; 0: as typed
     uint64_t weight_seed = 123;
     int kv_heads = 0;    // level 7: key/value heads; 0: as many as query heads
     bool rope = false;   // levels 5 to 7, where heads have an even width
@@ -65,6 +79,7 @@ struct Settings {
     float dropout_p = 0.5f;
     uint64_t dropout_seed = 123;
     bool alibi = false;
+    Precision precision = Precision::f32;
     std::shared_ptr<const ImportedFile> file;  // null: the level's own text
     ImportMapping mapping;
 
@@ -74,6 +89,8 @@ struct Settings {
 // "trainable weights", and the settings that the tutorials use at that level.
 std::string_view level_name(int level);
 Settings level_settings(int level);
+// The same with text, tokenizer and precision kept.
+Settings level_settings(int level, const Settings& before);
 
 // Hides a key, or shows it again.
 void toggle_key(Settings& settings, uint32_t key);

@@ -120,7 +120,7 @@ Result<void> project_gpt(Projected& p, TorchGenerator& random, uint64_t kv_heads
 
 }  // namespace
 
-std::vector<std::string> split_words(const std::string& text, size_t limit) {
+static std::vector<std::string> split_words(const std::string& text, size_t limit) {
     std::vector<std::string> words;
     bool in_word = false;
     for (const char c : text) {
@@ -140,6 +140,34 @@ std::vector<std::string> split_words(const std::string& text, size_t limit) {
     return words;
 }
 
+static size_t character_bytes(std::string_view rest) {
+    const auto lead = static_cast<unsigned char>(rest[0]);
+    const size_t wanted = lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+    size_t count = 1;
+    while (count < std::min(wanted, rest.size()) && (static_cast<unsigned char>(rest[count]) & 0xc0) == 0x80)
+        ++count;
+    return count;
+}
+
+std::vector<std::string> split_text(const std::string& text, Tokenizer how, size_t limit) {
+    if (how == Tokenizer::words) return split_words(text, limit);
+    constexpr const char* kSpace = "\xe2\x90\xa3";  // an open box
+    std::vector<std::string> tokens;
+    for (size_t at = 0; at < text.size() && tokens.size() < limit;) {
+        const size_t count =
+            how == Tokenizer::characters ? character_bytes(std::string_view(text).substr(at)) : 1;
+        const auto byte = static_cast<unsigned char>(text[at]);
+        if (byte < 0x20 || byte == ' ' || byte == 0x7f || (how == Tokenizer::bytes && byte >= 0x80)) {
+            constexpr char kHex[] = "0123456789abcdef";
+            tokens.push_back(byte == ' ' ? kSpace : std::string{kHex[byte >> 4], kHex[byte & 15]});
+        } else {
+            tokens.push_back(text.substr(at, count));
+        }
+        at += count;
+    }
+    return tokens;
+}
+
 F32Tensor embed_words(const std::vector<std::string>& tokens) {
     F32Tensor inputs(Shape{tokens.size(), kWordWidth});
     for (size_t i = 0; i < tokens.size(); ++i) {
@@ -157,7 +185,7 @@ F32Tensor embed_words(const std::vector<std::string>& tokens) {
 }
 
 std::vector<std::string> text_tokens(const Settings& s) {
-    std::vector<std::string> typed = split_words(s.text, kMostTokens);
+    std::vector<std::string> typed = split_text(s.text, s.tokenizer, kMostTokens);
     if (s.level != 7 || s.length <= 0 || typed.empty()) return typed;
     std::vector<std::string> tokens(std::min(size_t(s.length), kMostTokens));
     for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = typed[i % typed.size()];
@@ -176,7 +204,10 @@ F32Tensor drawn_inputs(const std::vector<std::string>& tokens, uint64_t width) {
 Result<Projected> project(const Settings& s) {
     Projected p;
     p.tokens = text_tokens(s);
-    if (p.tokens.empty()) return Error{FOVEA_INVALID_ARGUMENT, "text", "there is no word in the text"};
+    if (p.tokens.empty()) return Error{FOVEA_INVALID_ARGUMENT, "text", "there is no token in the text"};
+    if (split_text(s.text, s.tokenizer, kMostTokens + 1).size() > kMostTokens)
+        p.warnings.push_back("the text has more than " + std::to_string(kMostTokens) +
+                             " tokens: the first ones are shown");
     p.inputs = embed_words(p.tokens);
     add_stage(p, "inputs",
               s.level == 7 ? "one vector of 768 numbers for each token" : "one vector for each token",

@@ -29,8 +29,9 @@ struct Projected {
     std::vector<std::string> warnings;
 };
 
-// Words of the text, at most `limit` of them; punctuation is a token of its own.
-std::vector<std::string> split_words(const std::string& text, size_t limit);
+// The text's tokens, at most `limit` of them. Words: punctuation is a token of its own. Characters: code
+// points of UTF-8, spaces too. Bytes: ASCII as it is, others as "c3"; a space stands as an open box.
+std::vector<std::string> split_text(const std::string& text, Tokenizer how, size_t limit);
 
 // The six words of the tutorials' sentence have the tutorials' vectors; any other word has one drawn from its
 // letters.

@@ -44,7 +44,7 @@ struct ViewState {
     bool show_other = false;  // while Shift is held: B in the place of A
 };
 
-enum class CentreTab { matrix, compare, mask, map };
+enum class CentreTab { matrix, compare, mask, map, layers };
 enum class BottomTab { heads, gpu, memory, problems };
 enum class Dialog { none, open, save, import_sheet, help, palette, go_to };
 
@@ -84,6 +84,8 @@ struct UiState {
     int brush = 0;  // of the mask editor: 0 cell, 1 rectangle, 2 row, 3 column
     int head_order =
         0;  // of the heads grid: 0 number, 1 entropy, 2 distance, 3 first token, 4 previous token
+    bool all_layers = true;  // in the heads panel, where there are several
+    float head_least = 0;    // the share of the largest figure below which a head is left out
     void open_dialog(Dialog which) {
         dialog = which;
         dialog_opened = true;

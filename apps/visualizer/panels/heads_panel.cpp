@@ -1,8 +1,7 @@
 // All heads of the shown stage, small, with their figures; a click shows one, Shift and a click compares with
 // it.
-#include "panels/panels.hpp"
-
-#include "matrix/colouring.hpp"
+#include "data/imported_file.hpp"
+#include "panels/head_thumbnail.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -11,51 +10,16 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr const char* kOrders[] = {"number", "entropy", "distance", "first token", "previous token"};
-
-double figure(const HeadStats& stats, int order) {
-    switch (order) {
-        case 1:
-            return stats.entropy;
-        case 2:
-            return stats.mean_distance;
-        case 3:
-            return stats.first_token_mass;
-        default:
-            return stats.previous_token;
-    }
-}
-
 std::vector<uint32_t> ordered_heads(Session& session) {
     std::vector<uint32_t> order(session.stage().heads);
     std::iota(order.begin(), order.end(), 0);
     const std::vector<HeadStats>& stats = session.head_stats();
     if (session.ui.head_order > 0 && stats.size() == order.size())
         std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-            return figure(stats[a], session.ui.head_order) > figure(stats[b], session.ui.head_order);
+            return head_figure(stats[a], session.ui.head_order) >
+                   head_figure(stats[b], session.ui.head_order);
         });
     return order;
-}
-
-MatrixView thumbnail(const Session& session, const Stage& stage, uint32_t head, ImVec2 at, float side) {
-    const ImGuiIO& io = ImGui::GetIO();
-    const Palette& colours = palette(session.theme);
-    const float sx = io.DisplayFramebufferScale.x, sy = io.DisplayFramebufferScale.y;
-    const Colouring colouring = colouring_of(ViewState{}, stage.ranges.at(head));
-    MatrixView v{};
-    v.left = v.origin_x = at.x * sx, v.top = v.origin_y = at.y * sy;
-    v.width = side * sx, v.height = side * sy;
-    v.cell_width = v.width / float(stage.columns), v.cell_height = v.height / float(stage.rows);
-    v.first_element = uint32_t(head * stage.rows * stage.columns);
-    v.row_stride = v.columns = uint32_t(stage.columns);
-    v.rows = uint32_t(stage.rows);
-    v.range_low = float(colouring.low), v.range_high = float(colouring.high);
-    v.colour_map =
-        uint32_t(std::find(kColourMaps.begin(), kColourMaps.end(), colouring.map) - kColourMaps.begin());
-    v.flags = stage.hiding ? MATRIX_FLAG_HIDING : 0;
-    v.ground = colours.matrix_ground, v.hatch = colours.hatch, v.highlight = colours.text;
-    v.picked_row = v.picked_column = -1;
-    return v;
 }
 
 void draw_head(PanelContext& ui, uint32_t head, float side) {
@@ -71,7 +35,10 @@ void draw_head(PanelContext& ui, uint32_t head, float side) {
     else if (chosen)
         view.head = head;
     ImDrawList& draw = *ImGui::GetWindowDrawList();
-    ui.matrices.add(draw, *stage.buffer, thumbnail(session, stage, head, at, side), stage.hiding);
+    draw_thumbnail(ui,
+                   {stage.buffer, stage.hiding, uint32_t(head * stage.rows * stage.columns),
+                    uint32_t(stage.rows), uint32_t(stage.columns), stage.ranges.at(head)},
+                   at, side);
     // Beside a kept A the shown head is B.
     const bool kept = session.kept() != nullptr, shown = view.head == head;
     const bool is_a = shown && !kept, is_b = kept ? shown : view.compared_head == int(head);
@@ -87,18 +54,12 @@ void draw_head(PanelContext& ui, uint32_t head, float side) {
                                                     : is_b                          ? " B"
                                                                                     : "");
     if (session.ui.head_order > 0 && head < stats.size())
-        label += "  " + format_number(figure(stats[head], session.ui.head_order), 3);
+        label += "  " + format_number(head_figure(stats[head], session.ui.head_order), 3);
     ImGui::PushFont(ui.fonts.small);
     ImGui::TextDisabled("%s", label.c_str());
     ImGui::PopFont();
     if (!hovered || head >= stats.size()) return;
-    const HeadStats& s = stats[head];
-    ImGui::SetTooltip(
-        "head %u\nentropy %.3f nats (%.0f%% of even)\nmean distance %.2f tokens\n"
-        "first token %.1f%%, previous token %.1f%%\nlargest weight %.3f on average\n\n"
-        "click: show, Shift + click: compare with",
-        head + 1, s.entropy, 100 * s.relative_entropy, s.mean_distance, 100 * s.first_token_mass,
-        100 * s.previous_token, s.largest_weight);
+    head_tooltip("head " + std::to_string(head + 1), stats[head]);
 }
 
 }  // namespace
@@ -106,12 +67,25 @@ void draw_head(PanelContext& ui, uint32_t head, float side) {
 void draw_heads_panel(PanelContext& ui) {
     Session& session = ui.session;
     if (!session.complete()) return;
+    // Beside the grid in the middle the shown layer is enough.
+    const size_t layers = layers_of(session.settings()).size();
+    if (layers > 1 && session.ui.centre != CentreTab::layers) {
+        int which = session.ui.all_layers ? 1 : 0;
+        const std::string all = "all " + std::to_string(layers) + " layers";
+        const char* names[] = {"this layer", all.c_str()};
+        if (tabs(ui, names, which)) session.ui.all_layers = which == 1;
+        ImGui::SameLine(0, 14 * ui.scale);
+        if (session.ui.all_layers) {
+            draw_layer_grid(ui);
+            return;
+        }
+    }
     ImGui::AlignTextToFramePadding();
     ImGui::TextDisabled("%llu of %s, ordered by", static_cast<unsigned long long>(session.stage().heads),
                         session.stage().name.c_str());
     ImGui::SameLine(0, 8 * ui.scale);
     ImGui::SetNextItemWidth(128 * ui.scale);
-    ImGui::Combo("##order", &session.ui.head_order, kOrders, int(std::size(kOrders)));
+    ImGui::Combo("##order", &session.ui.head_order, kHeadOrders, int(std::size(kHeadOrders)));
     const float side = std::max(ImGui::GetContentRegionAvail().y - 26 * ui.scale, 24.0f);
     bool first = true;
     for (const uint32_t head : ordered_heads(session)) {

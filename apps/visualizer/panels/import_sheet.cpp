@@ -24,7 +24,10 @@ struct Sheet {
         for (const Tensor& t : next.file->set.tensors) {
             const std::string text = printable_name(t.name, 60) + "   " +
                                      std::string(element_type_name(t.type)) + " " + format_shape(t.shape);
-            if (ImGui::Selectable(text.c_str(), t.name == name)) name = t.name, changed = true;
+            if (!ImGui::Selectable(text.c_str(), t.name == name)) continue;
+            name = t.name;
+            next.mapping.layer = layer_in(name).value_or(next.mapping.layer);
+            changed = true;
         }
         ImGui::EndCombo();
     }
@@ -84,6 +87,8 @@ void draw_import_sheet(PanelContext& ui) {
             "Applied to the text; a word's vector is drawn from its letters\n"
             "unless the file has hidden_states.");
     }
+    if ((m.kind == ImportKind::qkv || m.kind == ImportKind::fused) && layers_of(sheet.next).size() > 1)
+        sheet.number("layer", m.layer, 0, int(file.layers) - 1);
     if (m.kind == ImportKind::qkv || m.kind == ImportKind::fused)
         sheet.changed |= ImGui::Checkbox("from before rotary embedding: rotate now", &m.rotate);
     if (m.kind != ImportKind::tables) sheet.changed |= ImGui::Checkbox("causal", &sheet.next.causal);

@@ -52,15 +52,15 @@ float edge(PanelContext& ui, const char* name, ImVec2 at, float length, bool upr
     return active && !reset ? (upright ? moved.x : moved.y) / ui.scale : 0;
 }
 
-constexpr const char* kCentre[] = {"Matrix", "Compare", "Mask", "Map"};
+constexpr const char* kCentre[] = {"Matrix", "Compare", "Mask", "Map", "Layers"};
 constexpr const char* kBottom[] = {"Heads", "GPU", "Memory", "Problems"};
 
 void draw_centre(PanelContext& ui) {
     Session& session = ui.session;
     int chosen = int(session.ui.centre);
     if (tabs(ui, kCentre, chosen)) session.ui.centre = CentreTab(chosen);
-    if (session.ui.centre == CentreTab::map) {
-        draw_map_panel(ui);
+    if (session.ui.centre == CentreTab::map || session.ui.centre == CentreTab::layers) {
+        session.ui.centre == CentreTab::map ? draw_map_panel(ui) : draw_layer_grid(ui);
         return;
     }
     ImGui::SameLine(0, 18 * ui.scale);

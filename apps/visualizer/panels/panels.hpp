@@ -25,6 +25,7 @@ void draw_map_panel(PanelContext& ui);
 void draw_inspector_panel(PanelContext& ui);
 void draw_parameters_panel(PanelContext& ui);
 void draw_heads_panel(PanelContext& ui);
+void draw_layer_grid(PanelContext& ui);
 void draw_gpu_panel(PanelContext& ui);
 void draw_memory_panel(PanelContext& ui);
 void draw_problems_panel(PanelContext& ui);

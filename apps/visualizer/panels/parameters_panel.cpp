@@ -102,8 +102,7 @@ void draw_parameters_panel(PanelContext& ui) {
         knobs.slider("tokens", s.length, 0, 1024, s.length == 0 ? "as typed" : "%d");
     }
     if (ImGui::Button("Reset to the level's own")) {
-        Settings reset = level_settings(s.level);
-        reset.text = s.text;
+        Settings reset = level_settings(s.level, s);
         reset.file = s.file;
         reset.mapping = s.mapping;
         ui.session.change(reset);

@@ -5,7 +5,11 @@ namespace fovea::visualizer {
 
 void draw_pipeline_panel(PanelContext& ui) {
     Session& session = ui.session;
-    heading(ui, "Pipeline", std::string(level_name(session.settings().level)).c_str());
+    const Settings& settings = session.settings();
+    const bool from_file = settings.file && settings.mapping.kind != ImportKind::tables;
+    heading(ui, "Pipeline",
+            from_file ? ("layer " + std::to_string(settings.mapping.layer + 1) + " of the file").c_str()
+                      : std::string(level_name(settings.level)).c_str());
     const Palette& colours = palette(session.theme);
     const float line = ImGui::GetTextLineHeight();
     for (size_t i = 0; i < session.stages().size(); ++i) {

@@ -54,7 +54,8 @@ void draw_status_bar(PanelContext& ui) {
             ImGui::Text("computing, %.0f%%", 100 * session.run().progress());
         }
         const std::string where = std::string(session.on_cpu() ? "CPU" : session.device_name()) +
-                                  ", kernel " + kernel_name(session.run().info().kernel) +
+                                  ", kernel " + kernel_name(session.run().info().kernel) + ", " +
+                                  std::string(precision_name(session.settings().precision)) +
                                   (session.complete() ? ", exact" : "");
         ImGui::SameLine(ImGui::GetWindowWidth() - ImGui::CalcTextSize(where.c_str()).x - 14 * ui.scale);
         ImGui::TextDisabled("%s", where.c_str());

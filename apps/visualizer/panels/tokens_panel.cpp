@@ -1,6 +1,8 @@
 // The text, and for the picked query the keys by weight.
 #include "panels/panels.hpp"
 
+#include "data/imported_file.hpp"
+
 #include <imgui_stdlib.h>
 
 #include <algorithm>
@@ -52,11 +54,46 @@ void draw_bar(PanelContext& ui, uint64_t key, float weight, float largest) {
     ImGui::PopID();
 }
 
+bool has_own_tokens(const Settings& s) {
+    return s.file && (s.mapping.kind == ImportKind::qkv || s.mapping.kind == ImportKind::fused ||
+                      (s.mapping.kind != ImportKind::tables && !s.file->tokens.empty()));
+}
+
+// "6 words", and the choice of what a token is; a file of queries and keys has its own tokens.
+void draw_tokenizer(PanelContext& ui) {
+    Session& session = ui.session;
+    const Settings& s = session.settings();
+    const std::string count = std::to_string(session.tokens().size()) + " ";
+    if (has_own_tokens(s)) {
+        heading(ui, "Text", (count + "tokens").c_str());
+        return;
+    }
+    ImGui::PushFont(ui.fonts.strong);
+    ImGui::TextUnformatted("Text");
+    ImGui::PopFont();
+    ImGui::SameLine(0, 8 * ui.scale);
+    const ImVec2 at = ImGui::GetCursorPos();
+    ImGui::SetCursorPos({at.x, 6 * ui.scale});
+    ImGui::SetNextItemWidth(128 * ui.scale);
+    if (ImGui::BeginCombo("##tokenizer", (count + std::string(tokenizer_name(s.tokenizer))).c_str())) {
+        for (int i = 0; i < kTokenizerCount; ++i) {
+            const auto how = Tokenizer(i);
+            if (!ImGui::Selectable(std::string(tokenizer_name(how)).c_str(), s.tokenizer == how)) continue;
+            Settings next = s;
+            next.tokenizer = how;
+            session.change(next);
+        }
+        ImGui::EndCombo();
+    }
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("What is a token of the text (W)");
+    ImGui::Dummy({0, 2 * ui.scale});
+}
+
 }  // namespace
 
 void draw_tokens_panel(PanelContext& ui) {
     Session& session = ui.session;
-    heading(ui, "Text", (std::to_string(session.tokens().size()) + " tokens").c_str());
+    draw_tokenizer(ui);
     const ImVec2 below = ImGui::GetCursorPos();
     int lines = session.ui.token_lines;
     constexpr const char* kHow[] = {"list", "lines"};
@@ -65,7 +102,9 @@ void draw_tokens_panel(PanelContext& ui) {
     ImGui::SetCursorPos(below);
     Settings next = session.settings();
     ImGui::SetNextItemWidth(-1);
-    if (ImGui::InputTextWithHint("##text", "type a sentence", &next.text))
+    if (has_own_tokens(next))
+        ImGui::TextDisabled("the file's own tokens");
+    else if (ImGui::InputTextWithHint("##text", "type a sentence", &next.text))
         session.change(next, ImGui::GetID("##text"));
     ImGui::Dummy({0, 4 * ui.scale});
     if (!session.complete()) return;

@@ -23,11 +23,7 @@ void draw_levels(PanelContext& ui) {
         }
         const std::string label =
             std::to_string(level) + (current && wide ? "  " + std::string(level_name(level)) : "");
-        if (ImGui::Button(label.c_str())) {
-            Settings next = level_settings(level);
-            next.text = session.settings().text;
-            session.change(next);
-        }
+        if (ImGui::Button(label.c_str())) session.change(level_settings(level, session.settings()));
         if (!current && ImGui::IsItemHovered())
             ImGui::SetTooltip("%s (Alt+%d)", std::string(level_name(level)).c_str(), level);
         if (current) ImGui::PopStyleColor(3);
@@ -45,11 +41,8 @@ void draw_file(PanelContext& ui) {
         session.ui.open_dialog(Dialog::import_sheet);
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("How its tensors are read");
     ImGui::SameLine(0, 4 * ui.scale);
-    if (ImGui::Button("\xc3\x97")) {
-        Settings next = level_settings(session.settings().level);
-        next.text = session.settings().text;
-        session.change(next);
-    }
+    if (ImGui::Button("\xc3\x97"))
+        session.change(level_settings(session.settings().level, session.settings()));
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("Close the file");
 }
 
@@ -64,6 +57,31 @@ void draw_device(PanelContext& ui) {
     if (!open) return;
     if (ImGui::Selectable(session.device_name().c_str(), !session.on_cpu())) session.compute_on_cpu(false);
     if (ImGui::Selectable("Processor (SIMD)", session.on_cpu())) session.compute_on_cpu(true);
+    ImGui::EndCombo();
+}
+
+void draw_precision(PanelContext& ui) {
+    Session& session = ui.session;
+    const Precision current = session.settings().precision;
+    ImGui::SetNextItemWidth(136 * ui.scale);
+    const bool open = ImGui::BeginCombo("##precision", std::string(precision_name(current)).c_str());
+    if (!open && ImGui::IsItemHovered())
+        ImGui::SetTooltip(
+            "How queries, keys and values are stored and multiplied (E).\n"
+            "Keep a result as A (A) and choose another to see what it costs in digits.");
+    if (!open) return;
+    constexpr const char* kWhat[kPrecisionCount] = {
+        "all numbers as float32", "q, k and v rounded to float16, sums and products in float32",
+        "the context by cooperative matrices: factors of products rounded to float16, where the device can"};
+    for (int i = 0; i < kPrecisionCount; ++i) {
+        const auto precision = Precision(i);
+        if (ImGui::Selectable(std::string(precision_name(precision)).c_str(), precision == current)) {
+            Settings next = session.settings();
+            next.precision = precision;
+            session.change(next);
+        }
+        if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", kWhat[i]);
+    }
     ImGui::EndCombo();
 }
 
@@ -89,7 +107,9 @@ void draw_top_bar(PanelContext& ui) {
             open_any(session, std::exchange(session.restorable, ""));
     }
     if (ImGui::GetWindowWidth() >= 1100 * ui.scale) {
-        ImGui::SameLine(ImGui::GetWindowWidth() - 454 * ui.scale);
+        ImGui::SameLine(ImGui::GetWindowWidth() - 598 * ui.scale);
+        draw_precision(ui);
+        ImGui::SameLine(0, 8 * ui.scale);
         draw_device(ui);
         ImGui::SameLine(0, 12 * ui.scale);
     } else if (ImGui::GetWindowWidth() >= 720 * ui.scale) {

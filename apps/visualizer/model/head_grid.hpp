@@ -1,0 +1,76 @@
+// All heads of all layers of an imported model, small, with their figures: computed one layer at a time by
+// the CPU backend on a thread of its own, so that the window keeps its rate.
+#pragma once
+
+#include "gpu/gpu_device.hpp"
+#include "model/settings.hpp"
+
+#include <fovea/inspect.hpp>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace fovea::visualizer {
+
+struct GridHead {
+    uint32_t layer = 0, head = 0;
+    HeadStats stats;  // of the weights
+    ColourRange range;
+};
+// "L3H5", layers and heads counted from 1.
+std::string head_name(uint32_t layer, uint32_t head);
+
+// Of one layer: the largest weight of the cells of each pixel; -inf where all of them are masked.
+struct GridLayer {
+    uint32_t layer = 0, rows = 0, columns = 0;  // of a thumbnail
+    std::vector<GridHead> heads;
+    GpuBuffer pixels;  // f32 [heads, rows, columns]
+    std::string problem;
+};
+
+class HeadGrid {
+  public:
+    static constexpr uint32_t kSide = 64;  // cells of a thumbnail, at most
+
+    // `wake` is called from the thread whenever a layer is there.
+    HeadGrid(const Settings& settings, std::function<void()> wake);
+    ~HeadGrid();
+    HeadGrid(const HeadGrid&) = delete;
+    HeadGrid& operator=(const HeadGrid&) = delete;
+
+    // Whether these settings have the same grid: all but the shown layer is equal.
+    bool serves(const Settings& settings) const;
+    // Takes what is finished; buffers are made here, on the caller's thread.
+    Result<void> take(const GpuDevice& device);
+    // Waits until every layer is finished.
+    Result<void> finish(const GpuDevice& device);
+
+    const std::vector<GridLayer>& layers() const { return layers_; }  // finished ones, in order
+    size_t layer_count() const { return wanted_.size(); }
+    bool complete() const { return layers_.size() == wanted_.size(); }
+    uint64_t size_bytes() const;
+
+  private:
+    struct Made {
+        GridLayer layer;
+        std::vector<float> pixels;
+    };
+    void work();
+    Made make(uint32_t layer) const;
+
+    const Settings settings_;
+    const std::vector<uint32_t> wanted_;
+    std::function<void()> wake_;
+    std::vector<GridLayer> layers_;
+    std::mutex mutex_;
+    std::vector<Made> made_;  // guarded by mutex_
+    std::atomic<bool> ending_{false};
+    std::thread thread_;
+};
+
+}  // namespace fovea::visualizer

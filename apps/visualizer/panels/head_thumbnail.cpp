@@ -1,0 +1,52 @@
+#include "panels/head_thumbnail.hpp"
+
+#include "matrix/colouring.hpp"
+
+#include <algorithm>
+
+namespace fovea::visualizer {
+
+double head_figure(const HeadStats& stats, int order) {
+    switch (order) {
+        case 1:
+            return stats.entropy;
+        case 2:
+            return stats.mean_distance;
+        case 3:
+            return stats.first_token_mass;
+        default:
+            return stats.previous_token;
+    }
+}
+
+void draw_thumbnail(PanelContext& ui, const Thumbnail& of, ImVec2 at, float side) {
+    const ImGuiIO& io = ImGui::GetIO();
+    const Palette& colours = palette(ui.session.theme);
+    const float sx = io.DisplayFramebufferScale.x, sy = io.DisplayFramebufferScale.y;
+    const Colouring colouring = colouring_of(ViewState{}, of.range);
+    MatrixView v{};
+    v.left = v.origin_x = at.x * sx, v.top = v.origin_y = at.y * sy;
+    v.width = side * sx, v.height = side * sy;
+    v.cell_width = v.width / float(of.columns), v.cell_height = v.height / float(of.rows);
+    v.first_element = of.first_element;
+    v.row_stride = v.columns = of.columns;
+    v.rows = of.rows;
+    v.range_low = float(colouring.low), v.range_high = float(colouring.high);
+    v.colour_map =
+        uint32_t(std::find(kColourMaps.begin(), kColourMaps.end(), colouring.map) - kColourMaps.begin());
+    v.flags = of.hiding ? MATRIX_FLAG_HIDING : 0;
+    v.ground = colours.matrix_ground, v.hatch = colours.hatch, v.highlight = colours.text;
+    v.picked_row = v.picked_column = -1;
+    ui.matrices.add(*ImGui::GetWindowDrawList(), *of.values, v, of.hiding);
+}
+
+void head_tooltip(const std::string& name, const HeadStats& s) {
+    ImGui::SetTooltip(
+        "%s\nentropy %.3f nats (%.0f%% of even)\nmean distance %.2f tokens\n"
+        "first token %.1f%%, previous token %.1f%%\nlargest weight %.3f on average\n\n"
+        "click: show, Shift + click: compare with",
+        name.c_str(), s.entropy, 100 * s.relative_entropy, s.mean_distance, 100 * s.first_token_mass,
+        100 * s.previous_token, s.largest_weight);
+}
+
+}  // namespace fovea::visualizer

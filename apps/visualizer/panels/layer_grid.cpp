@@ -1,0 +1,204 @@
+// Layers x heads of an imported model: a thumbnail each, in the grid of the model or ordered and filtered by
+// a figure. A click shows a head as A, Shift and a click compares with it as B.
+#include "matrix/colouring.hpp"
+#include "panels/head_thumbnail.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fovea::visualizer {
+namespace {
+
+constexpr float kLayerColumn = 40, kHeads = 12, kGap = 8, kSmallest = 34, kLargest = 132;
+
+struct Place {  // of a head in the grid's buffers
+    const GridLayer* layer;
+    const GridHead* head;
+};
+
+std::vector<Place> all_heads(const HeadGrid& grid) {
+    std::vector<Place> places;
+    for (const GridLayer& layer : grid.layers())
+        for (const GridHead& head : layer.heads) places.push_back({&layer, &head});
+    return places;
+}
+
+double largest_figure(const std::vector<Place>& places, int order) {
+    double largest = 0;
+    for (const Place& place : places) largest = std::max(largest, head_figure(place.head->stats, order));
+    return largest;
+}
+
+// By the chosen figure, the largest first, without those below the filter.
+std::vector<Place> ordered(std::vector<Place> places, const UiState& state) {
+    const double least = double(state.head_least) * largest_figure(places, state.head_order);
+    const auto figure = [&](const Place& place) { return head_figure(place.head->stats, state.head_order); };
+    std::erase_if(places, [&](const Place& place) { return figure(place) < least; });
+    std::stable_sort(places.begin(), places.end(),
+                     [&](const Place& a, const Place& b) { return figure(a) > figure(b); });
+    return places;
+}
+
+// 'A', 'B' or ' ': which of both a head is in the comparison of now.
+char mark_of(const Session& session, uint32_t layer, uint32_t head) {
+    const bool here = layer == session.settings().mapping.layer;
+    const KeptResult* kept = session.kept();
+    if (kept && kept->settings.file == session.settings().file && kept->settings.mapping.layer == layer &&
+        kept->head == head)
+        return 'A';
+    if (here && session.view.head == head) return kept ? 'B' : 'A';
+    return here && !kept && session.view.compared_head == int(head) ? 'B' : ' ';
+}
+
+void draw_one(PanelContext& ui, const Place& place, float side) {
+    Session& session = ui.session;
+    const GridHead& head = *place.head;
+    const Palette& colours = palette(session.theme);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    ImGui::PushID(int(head.layer * 4096 + head.head));
+    const bool chosen = ImGui::InvisibleButton("head", {side, side});
+    ImGui::PopID();
+    const bool hovered = ImGui::IsItemHovered();
+    draw_thumbnail(ui,
+                   {&place.layer->pixels, nullptr, head.head * place.layer->rows * place.layer->columns,
+                    place.layer->rows, place.layer->columns, head.range},
+                   at, side);
+    const char mark = mark_of(session, head.layer, head.head);
+    const float gap = 2 * ui.scale;
+    if (mark != ' ' || hovered)
+        ImGui::GetWindowDrawList()->AddRect({at.x - gap, at.y - gap}, {at.x + side + gap, at.y + side + gap},
+                                            mark == 'A'   ? colours.accent
+                                            : mark == 'B' ? colours.warning
+                                                          : colours.text_soft,
+                                            3 * ui.scale, 0, gap);
+    if (hovered) head_tooltip(head_name(head.layer, head.head), head.stats);
+    if (!chosen) return;
+    if (ImGui::GetIO().KeyShift)
+        session.compare_with_head(head.layer, head.head);
+    else
+        session.show_head(head.layer, head.head);
+}
+
+// Each row of the model is a row here; what is scrolled out of sight is not drawn.
+void draw_rows(PanelContext& ui, const HeadGrid& grid, float side) {
+    const float s = ui.scale;
+    ImFont* small = ui.fonts.small;
+    const Palette& colours = palette(ui.session.theme);
+    ImGuiListClipper clipper;
+    const ImVec2 top = ImGui::GetCursorScreenPos();
+    for (size_t h = 0; !grid.layers().empty() && h < grid.layers()[0].heads.size(); ++h) {
+        const std::string number = (h == 0 ? "H" : "") + std::to_string(h + 1);
+        const float width = small->CalcTextSizeA(small->FontSize, 1e6f, 0, number.c_str()).x;
+        ImGui::GetWindowDrawList()->AddText(
+            small, small->FontSize,
+            {top.x + kLayerColumn * s + float(h) * (side + kGap * s) + (side - width) / 2, top.y},
+            colours.text_soft, number.c_str());
+    }
+    ImGui::Dummy({0, kHeads * s});
+    clipper.Begin(int(grid.layers().size()), side + kGap * s);
+    while (clipper.Step()) {
+        for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+            const GridLayer& layer = grid.layers()[size_t(i)];
+            const ImVec2 at = ImGui::GetCursorScreenPos();
+            const std::string name = "L" + std::to_string(layer.layer + 1);
+            const bool current = layer.layer == ui.session.settings().mapping.layer;
+            ImGui::GetWindowDrawList()->AddText(small, small->FontSize,
+                                                {at.x + 4 * s, at.y + (side - small->FontSize) / 2},
+                                                current ? colours.accent : colours.text_soft, name.c_str());
+            if (!layer.problem.empty())
+                ImGui::GetWindowDrawList()->AddText(
+                    small, small->FontSize, {at.x + kLayerColumn * s, at.y + (side - small->FontSize) / 2},
+                    colours.warning, layer.problem.c_str());
+            for (size_t h = 0; h < layer.heads.size(); ++h) {
+                ImGui::SetCursorScreenPos({at.x + kLayerColumn * s + float(h) * (side + kGap * s), at.y});
+                draw_one(ui, {&layer, &layer.heads[h]}, side);
+            }
+            ImGui::SetCursorScreenPos(at);
+            ImGui::Dummy({side, side + kGap * s - ImGui::GetStyle().ItemSpacing.y});
+        }
+    }
+}
+
+void draw_ordered(PanelContext& ui, const std::vector<Place>& places, float side) {
+    const float s = ui.scale, step_x = side + (kGap + 30) * s, step_y = side + 24 * s;
+    const int columns = std::max(int((ImGui::GetContentRegionAvail().x - 4 * s) / step_x), 1);
+    const int rows = (int(places.size()) + columns - 1) / columns;
+    ImGui::PushFont(ui.fonts.small);
+    ImGuiListClipper clipper;
+    clipper.Begin(rows, step_y);
+    while (clipper.Step()) {
+        for (int row = clipper.DisplayStart; row < clipper.DisplayEnd; ++row) {
+            const ImVec2 at = ImGui::GetCursorScreenPos();
+            for (int column = 0; column < columns && row * columns + column < int(places.size()); ++column) {
+                const Place& place = places[size_t(row * columns + column)];
+                const float x = at.x + 4 * s + float(column) * step_x;
+                ImGui::SetCursorScreenPos({x, at.y + 3 * s});
+                draw_one(ui, place, side);
+                const std::string label =
+                    head_name(place.head->layer, place.head->head) + "  " +
+                    format_number(head_figure(place.head->stats, ui.session.ui.head_order), 3);
+                ImGui::GetWindowDrawList()->AddText({x, at.y + side + 6 * s},
+                                                    palette(ui.session.theme).text_soft, label.c_str());
+            }
+            ImGui::SetCursorScreenPos(at);
+            ImGui::Dummy({side, step_y - ImGui::GetStyle().ItemSpacing.y});
+        }
+    }
+    ImGui::PopFont();
+}
+
+void draw_controls(PanelContext& ui, const HeadGrid& grid, const std::vector<Place>& places) {
+    UiState& state = ui.session.ui;
+    ImGui::AlignTextToFramePadding();
+    ImGui::TextDisabled("ordered by");
+    ImGui::SameLine(0, 8 * ui.scale);
+    ImGui::SetNextItemWidth(132 * ui.scale);
+    ImGui::Combo("##grid order", &state.head_order, kHeadOrders, int(std::size(kHeadOrders)));
+    if (state.head_order > 0) {
+        ImGui::SameLine(0, 8 * ui.scale);
+        ImGui::SetNextItemWidth(150 * ui.scale);
+        const double largest = largest_figure(places, state.head_order);
+        const std::string shown = "from " + format_number(double(state.head_least) * largest, 3) + " on";
+        ImGui::SliderFloat("##least", &state.head_least, 0, 1, shown.c_str(), ImGuiSliderFlags_AlwaysClamp);
+        if (ImGui::IsItemHovered()) ImGui::SetTooltip("Leaves out the heads below");
+    }
+    if (!grid.complete()) {
+        ImGui::SameLine(0, 12 * ui.scale);
+        ImGui::TextDisabled("layer %zu of %zu", grid.layers().size() + 1, grid.layer_count());
+    }
+}
+
+}  // namespace
+
+void draw_layer_grid(PanelContext& ui) {
+    Session& session = ui.session;
+    const HeadGrid* grid = session.head_grid();
+    if (!grid) {
+        ImGui::PushTextWrapPos();
+        ImGui::TextDisabled(
+            "A model's layers and heads stand here: open a checkpoint of GPT-2 or Llama, or a file that "
+            "scripts/export_attention.py wrote with --layer all.");
+        ImGui::PopTextWrapPos();
+        return;
+    }
+    std::vector<Place> places = all_heads(*grid);
+    draw_controls(ui, *grid, places);
+    size_t most = 1;
+    for (const GridLayer& layer : grid->layers()) most = std::max(most, layer.heads.size());
+    const float s = ui.scale;
+    ImGui::BeginChild("grid", {0, 0}, false, ImGuiWindowFlags_HorizontalScrollbar);
+    const ImVec2 room = ImGui::GetContentRegionAvail();
+    const float fit_x = (room.x - kLayerColumn * s) / float(most) - kGap * s,
+                fit_y = (room.y - 24 * s) / float(std::max<size_t>(grid->layer_count(), 1)) - kGap * s;
+    // All of it where that is large enough to be read; else as wide as there is room, and scrolled.
+    const float side = std::floor(
+        std::clamp(std::max(std::min(fit_x, fit_y), std::min(fit_x, 36 * s)), kSmallest * s, kLargest * s));
+    ImGui::Dummy({0, 1 * s});
+    if (session.ui.head_order == 0)
+        draw_rows(ui, *grid, side);
+    else
+        draw_ordered(ui, ordered(std::move(places), session.ui), std::clamp(side, 64 * s, 96 * s));
+    ImGui::EndChild();
+}
+
+}  // namespace fovea::visualizer
