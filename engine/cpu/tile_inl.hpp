@@ -43,9 +43,11 @@ HWY_NOINLINE void dot_tile(const float* HWY_RESTRICT k, size_t k_stride, const f
             sum[r][v] = kMode == DotMode::add ? hn::Load(f, s + r * kPanel + v * kLanes) : hn::Zero(f);
         }
     }
-    const float* next = k + M * k_stride;
-    FOVEA_UNROLL_TWICE for (const float* end = k + depth; k != end; ++k, q += kPanel, next += M) {
-        if constexpr (M == kRows) hwy::Prefetch(next);
+    // Rows of the tile after this one. There may be none, so an address, not a pointer into the array.
+    uintptr_t next = reinterpret_cast<uintptr_t>(k) + M * k_stride * sizeof(float);
+    FOVEA_UNROLL_TWICE for (const float* end = k + depth; k != end;
+                            ++k, q += kPanel, next += M * sizeof(float)) {
+        if constexpr (M == kRows) hwy::Prefetch(reinterpret_cast<const float*>(next));
         V b[NV];
         FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) b[v] = hn::Load(f, q + v * kLanes);
         FOVEA_UNROLL for (size_t r = 0; r < M; ++r) {

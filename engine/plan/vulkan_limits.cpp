@@ -1,5 +1,6 @@
 #include "plan/vulkan_limits.hpp"
 
+#include "plan/vulkan_dispatch.hpp"
 #include "problem/abi_struct.hpp"
 #include "problem/bindings.hpp"
 #include "problem/status.hpp"
@@ -67,7 +68,7 @@ FoveaResult check_vulkan_facts(const FoveaDeviceFacts& f, FoveaDiag* diag) {
         {"facts.max_workgroup_count[0]", f.max_workgroup_count[0], 1},
         {"facts.max_workgroup_count[1]", f.max_workgroup_count[1], 1},
         {"facts.max_workgroup_count[2]", f.max_workgroup_count[2], 1},
-        {"facts.max_storage_range", f.max_storage_range, 1},
+        {"facts.max_storage_range", f.max_storage_range, kUnusedBytes},  // a slot that is not used shows them
     };
     for (const Limit& limit : limits)
         if (limit.value < limit.least)

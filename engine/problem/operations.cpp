@@ -86,11 +86,14 @@ void bind_plain(FoveaBinding binding, uint64_t bytes, OperationBindings& out) {
     out.bytes[binding] = bytes;
 }
 
-FoveaResult fill_row_stride(int64_t& stride, uint64_t columns, const char* name, FoveaDiag* diag) {
+FoveaResult fill_row_stride(int64_t& stride, uint64_t rows, uint64_t columns, const char* name,
+                            FoveaDiag* diag) {
     if (stride == 0) stride = int64_t(columns);
     if (stride < int64_t(columns))
         return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is %lld; it must be 0 (packed) or at least %llu",
                     name, static_cast<long long>(stride), static_cast<unsigned long long>(columns));
+    // No row follows a single one: the distance to it, of any size, must not reach an address.
+    if (rows <= 1) stride = int64_t(columns);
     return FOVEA_OK;
 }
 
@@ -150,9 +153,9 @@ FoveaResult make_linear(const FoveaLinearDesc* desc, FoveaLinearDesc& d, Operati
     if ((r = check_switch(d.weight_is_in_out, "weight_is_in_out", diag))) return r;
     const uint64_t w_rows = d.weight_is_in_out ? d.n_in : d.n_out,
                    w_columns = d.weight_is_in_out ? d.n_out : d.n_in;
-    if ((r = fill_row_stride(d.x_row_stride, d.n_in, "x_row_stride", diag))) return r;
-    if ((r = fill_row_stride(d.y_row_stride, d.n_out, "y_row_stride", diag))) return r;
-    if ((r = fill_row_stride(d.w_row_stride, w_columns, "w_row_stride", diag))) return r;
+    if ((r = fill_row_stride(d.x_row_stride, d.rows, d.n_in, "x_row_stride", diag))) return r;
+    if ((r = fill_row_stride(d.y_row_stride, d.rows, d.n_out, "y_row_stride", diag))) return r;
+    if ((r = fill_row_stride(d.w_row_stride, w_rows, w_columns, "w_row_stride", diag))) return r;
     bindings = OperationBindings{};
     const FoveaStrides x{0, 0, d.x_row_stride}, y{0, 0, d.y_row_stride}, w{0, 0, d.w_row_stride};
     if ((r = bind({FOVEA_BIND_X, x, 1, 1, d.rows, d.n_in, d.x_type, "x_row_stride", false}, bindings, diag)))

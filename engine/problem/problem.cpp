@@ -390,7 +390,11 @@ FoveaResult fill_strides(FoveaStrides& s, uint64_t h, uint64_t l, uint64_t d, co
         return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s has a negative stride: %lld, %lld, %lld", name,
                     static_cast<long long>(s.batch), static_cast<long long>(s.head),
                     static_cast<long long>(s.row));
-    if (s.batch != 0 || s.head != 0 || s.row != 0) return FOVEA_OK;
+    if (s.batch != 0 || s.head != 0 || s.row != 0) {
+        // No row follows a single one: the distance to it, of any size, must not reach an address.
+        if (l <= 1) s.row = int64_t(d);
+        return FOVEA_OK;
+    }
     const Checked head = Checked(l) * d, batch = head * h;
     if (batch.overflow || batch.value > uint64_t(INT64_MAX))
         return fail(diag, FOVEA_SIZE_OVERFLOW, name, "packed strides of %s do not fit 64 bits", name);

@@ -1,44 +1,151 @@
-// Runs a fuzz target once over files and folders, without libFuzzer: any compiler, any sanitizer.
-//   fovea_fuzz_npy_replay PATH...        prints the number of inputs; ends with the target's own abort at a
-//   broken promise
+// Runs a fuzz target without libFuzzer: over files and folders, then over inputs made from them.
+//   fovea_fuzz_NAME_replay [--made COUNT] [--keep FILE] PATH...
+//   --made COUNT  inputs to make; the same ones every time and on every machine
+//   --keep FILE   where the input goes that ended the program, by a broken promise or by a sanitizer
+// Prints the number of inputs.
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "fuzz_target.hpp"
+#include "mutate.hpp"
+#include "mutations.hpp"
+
+using fovea::fuzz::Input;
+
+#if defined(FOVEA_WITH_MUTATOR)
+#pragma weak LLVMFuzzerCustomMutator  // only formats with checksums have one
+#endif
 
 namespace {
 
-bool run_file(const std::filesystem::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
-    if (!file) return false;
-    // A copy of exactly the file's size on the heap, so that the address sanitizer sees each read past it.
-    const std::vector<std::uint8_t> exact(bytes.begin(), bytes.end());
+constexpr std::size_t kMostBytes = 4096;
+constexpr int kMostChanges = 8;  // one on the other, before the next input starts from a file again
+
+std::string keep;      // empty: nowhere
+const Input* running;  // what the target has been given
+
+// In a program that ends here in any case, so a stream may be used.
+void keep_running_input(int) {
+    std::signal(SIGABRT, SIG_DFL);
+    if (running && !keep.empty()) {
+        std::ofstream file(keep, std::ios::binary);
+        file.write(reinterpret_cast<const char*>(running->data()), std::streamsize(running->size()));
+        std::fprintf(stderr, "the input (%zu bytes) is in %s\n", running->size(), keep.c_str());
+    }
+    std::abort();
+}
+
+void run(const Input& input) {
+    // A copy of exactly the input's size on the heap, so that the address sanitizer sees each read past it.
+    const Input exact(input.begin(), input.end());
+    running = &exact;
     LLVMFuzzerTestOneInput(exact.data(), exact.size());
-    return true;
+    running = nullptr;
+}
+
+std::optional<Input> read(const std::filesystem::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    Input bytes{std::istreambuf_iterator<char>(file), {}};
+    if (!file) return std::nullopt;
+    return bytes;
+}
+
+fovea::test::Random changes(1);
+
+// A format with checksums brings a mutator that mends them; it asks for the plain change below.
+void change(Input& input) {
+#if defined(FOVEA_WITH_MUTATOR)
+    if (LLVMFuzzerCustomMutator) {
+        Input room(kMostBytes);
+        std::copy_n(input.begin(), std::min(input.size(), kMostBytes), room.begin());
+        const std::size_t size = LLVMFuzzerCustomMutator(room.data(), std::min(input.size(), kMostBytes),
+                                                         kMostBytes, unsigned(changes.next()));
+        room.resize(size);
+        input = std::move(room);
+        return;
+    }
+#endif
+    fovea::fuzz::change(input, kMostBytes, changes);
+}
+
+void run_made(const std::vector<Input>& files, std::uint64_t count) {
+    Input input;
+    int left = 0;
+    for (std::uint64_t n = 0; n < count; ++n) {
+        if (left == 0) {
+            input = files[changes.below(files.size())];
+            if (changes.chance(0.1)) fovea::fuzz::splice(input, files[changes.below(files.size())], changes);
+            left = 1 + int(changes.below(kMostChanges));
+        }
+        change(input);
+        run(input);
+        --left;
+    }
+}
+
+int fail(const char* what, const std::string& value) {
+    std::fprintf(stderr, "%s: %s\n", what, value.c_str());
+    return 2;
 }
 
 }  // namespace
 
+#if defined(FOVEA_WITH_MUTATOR)
+// What a target's own mutator asks for, in place of libFuzzer's.
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size) {
+    Input input(data, data + size);
+    fovea::fuzz::change(input, max_size, changes);
+    std::copy(input.begin(), input.end(), data);
+    return input.size();
+}
+#endif
+
+// Read by the sanitizers: what they find ends the program as a broken promise does.
+extern "C" const char* __asan_default_options() { return "abort_on_error=1"; }
+
 int main(int argc, char** argv) {
-    std::vector<std::filesystem::path> inputs;
+    std::uint64_t made = 0;
+    std::vector<std::filesystem::path> paths;
     for (int i = 1; i < argc; ++i) {
-        if (!std::filesystem::is_directory(argv[i])) {
-            inputs.emplace_back(argv[i]);
-            continue;
+        const std::string option = argv[i];
+        if ((option == "--made" || option == "--keep") && i + 1 == argc)
+            return fail("a value is missing", option);
+        if (option == "--keep") {
+            keep = argv[++i];
+        } else if (option == "--made") {
+            char* end = nullptr;
+            errno = 0;
+            made = std::strtoull(argv[++i], &end, 10);
+            if (errno || end == argv[i] || *end) return fail("--made is not a number", argv[i]);
+        } else if (std::filesystem::is_directory(option)) {
+            for (const auto& entry : std::filesystem::recursive_directory_iterator(option))
+                if (entry.is_regular_file()) paths.push_back(entry.path());
+        } else {
+            paths.emplace_back(option);
         }
-        for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[i]))
-            if (entry.is_regular_file()) inputs.push_back(entry.path());
     }
-    for (const auto& path : inputs)
-        if (!run_file(path)) {
-            std::fprintf(stderr, "cannot read %s\n", path.string().c_str());
-            return 1;
-        }
-    std::printf("%zu inputs\n", inputs.size());
-    return inputs.empty() ? 1 : 0;
+    std::sort(paths.begin(), paths.end());  // folders list their files in any order
+    std::signal(SIGABRT, keep_running_input);
+    std::vector<Input> files;
+    for (const auto& path : paths) {
+        std::optional<Input> input = read(path);
+        if (!input) return fail("cannot read", path.string());
+        run(*input);
+        files.push_back(std::move(*input));
+    }
+    if (files.empty()) return fail("no inputs", "give files or folders");
+    run_made(files, made);
+    std::printf("%llu inputs\n", static_cast<unsigned long long>(files.size() + made));
+    return 0;
 }

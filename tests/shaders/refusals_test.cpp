@@ -29,6 +29,7 @@ TEST(Refusals, name_the_field) {
         {"facts.subgroup_size", FOVEA_INVALID_ARGUMENT, [](auto& f, auto&) { f.subgroup_size = 24; }},
         {"facts.max_subgroup_size", FOVEA_INVALID_ARGUMENT,
          [](auto& f, auto&) { f.max_subgroup_size = 256; }},
+        {"facts.max_storage_range", FOVEA_UNSUPPORTED, [](auto& f, auto&) { f.max_storage_range = 215; }},
         {"facts.max_storage_range", FOVEA_INVALID_ARGUMENT,
          [](auto& f, auto&) { f.max_storage_range = uint64_t{1} << 32; }},
         {"facts.flash_tiles[4]", FOVEA_INVALID_ARGUMENT,
