@@ -26,6 +26,12 @@ Result<T> parse_whole(std::string_view text, std::string_view name, const char* 
     return value;
 }
 
+// "-x", but neither "-" nor a negative number.
+bool is_short_option(std::string_view word) {
+    return word.size() > 1 && word[0] == '-' && word[1] != '-' && word[1] != '.' &&
+           !(word[1] >= '0' && word[1] <= '9');
+}
+
 }  // namespace
 
 Result<Arguments> Arguments::parse(std::span<const std::string_view> words,
@@ -33,6 +39,8 @@ Result<Arguments> Arguments::parse(std::span<const std::string_view> words,
     Arguments result;
     for (size_t i = 0; i < words.size(); ++i) {
         std::string_view word = words[i];
+        if (word == "-h") word = "--help";
+        if (is_short_option(word)) return bad(word, "no such option; --help lists them");
         if (word.substr(0, 2) != "--" || word.size() == 2) {
             result.positional_.push_back(word);
             continue;
@@ -48,10 +56,9 @@ Result<Arguments> Arguments::parse(std::span<const std::string_view> words,
         if (!spec->value.empty()) {
             if (equals != std::string_view::npos)
                 value = word.substr(equals + 1);
-            else if (i + 1 < words.size())
+            else if (i + 1 < words.size() && words[i + 1].substr(0, 2) != "--")
                 value = words[++i];
-            else
-                return bad(name, "needs a value: " + std::string(spec->value));
+            if (value.empty()) return bad(name, "needs a value: " + std::string(spec->value));
         }
         result.options_.emplace(spec->name, value);
     }
@@ -61,6 +68,12 @@ Result<Arguments> Arguments::parse(std::span<const std::string_view> words,
 std::string_view Arguments::text(std::string_view name) const {
     const auto it = options_.find(name);
     return it == options_.end() ? std::string_view{} : it->second;
+}
+
+std::string_view Arguments::first_of(std::initializer_list<std::string_view> names) const {
+    for (const std::string_view name : names)
+        if (has(name)) return name;
+    return {};
 }
 
 Result<int64_t> Arguments::integer(std::string_view name, int64_t fallback) const {
@@ -74,6 +87,13 @@ Result<uint64_t> Arguments::unsigned_integer(std::string_view name, uint64_t fal
 
 Result<double> Arguments::number(std::string_view name, double fallback) const {
     return has(name) ? parse_number(text(name), name) : Result<double>(fallback);
+}
+
+Result<double> seconds_option(const Arguments& arguments, double fallback) {
+    const Result<double> seconds = arguments.number("--seconds", fallback);
+    if (seconds && !(*seconds >= 0 && *seconds <= 3600))
+        return bad("--seconds", std::string(arguments.text("--seconds")) + " is not in 0 .. 3600");
+    return seconds;
 }
 
 Result<int64_t> parse_integer(std::string_view text, std::string_view name) {
@@ -119,6 +139,19 @@ int refuse(const Error& error) {
     else
         std::fprintf(stderr, "fovea: error: %s: %s\n", error.field.c_str(), error.text.c_str());
     return 2;
+}
+
+int run_command(std::span<const std::string_view> words, std::span<const OptionSpec> specs,
+                const std::function<void()>& print_help,
+                const std::function<Result<int>(const Arguments&)>& run) {
+    const Result<Arguments> arguments = Arguments::parse(words, specs);
+    if (!arguments) return refuse(arguments.error());
+    if (arguments->has("--help")) {
+        print_help();
+        return 0;
+    }
+    const Result<int> code = run(*arguments);
+    return code ? *code : refuse(code.error());
 }
 
 }  // namespace fovea::app

@@ -4,6 +4,7 @@
 #include <fovea/fovea.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -21,7 +22,8 @@ struct OptionSpec {
 
 class Arguments {
   public:
-    // Refuses an option that `specs` does not have, one without its value, and one given twice.
+    // Refuses an option that `specs` does not have, one without its value, and one given twice. A value may
+    // begin with a minus, but with two only behind an equals sign.
     static Result<Arguments> parse(std::span<const std::string_view> words,
                                    std::span<const OptionSpec> specs);
 
@@ -29,6 +31,8 @@ class Arguments {
     bool has(std::string_view name) const { return options_.count(name) != 0; }
     // The option's value as text; empty where it was not given.
     std::string_view text(std::string_view name) const;
+    // The first of `names` that was given; empty where none was.
+    std::string_view first_of(std::initializer_list<std::string_view> names) const;
     // Numbers must be the whole text: "12x" is refused with the option's name.
     Result<int64_t> integer(std::string_view name, int64_t fallback) const;
     Result<uint64_t> unsigned_integer(std::string_view name, uint64_t fallback) const;
@@ -39,6 +43,9 @@ class Arguments {
     std::map<std::string_view, std::string_view> options_;
 };
 
+// --seconds of a benchmark.
+Result<double> seconds_option(const Arguments& arguments, double fallback);
+
 Result<int64_t> parse_integer(std::string_view text, std::string_view name);
 Result<double> parse_number(std::string_view text, std::string_view name);
 std::vector<std::string_view> split(std::string_view text, char separator);
@@ -48,5 +55,11 @@ void print_options(std::span<const OptionSpec> specs);
 
 // Prints "fovea: error: FIELD: TEXT" to stderr and returns 2, the exit code of every refusal.
 int refuse(const Error& error);
+
+// A whole command: parses its words, answers --help and -h by print_help, else runs. Returns the exit code:
+// what `run` says, or that of a refusal.
+int run_command(std::span<const std::string_view> words, std::span<const OptionSpec> specs,
+                const std::function<void()>& print_help,
+                const std::function<Result<int>(const Arguments&)>& run);
 
 }  // namespace fovea::app

@@ -2,6 +2,7 @@
 #include "attention_tensors.hpp"
 #include "commands.hpp"
 #include "json.hpp"
+#include "output_file.hpp"
 #include "progress.hpp"
 
 #include <cstdio>
@@ -83,12 +84,12 @@ void print_json(const RunReport& report, const AttentionCall& call, const std::s
     std::printf("], \"out\": %s}\n", json_string(out).c_str());
 }
 
-Result<void> attend(const Arguments& a) {
+Result<int> attend(const Arguments& a) {
     if (a.positional().size() != 1)
         return Error{FOVEA_INVALID_ARGUMENT, "IN.safetensors",
                      "attend takes one input file; `fovea attend --help` says more"};
-    if (a.text("--out").empty())
-        return Error{FOVEA_INVALID_ARGUMENT, "--out", "is needed: where the outputs go"};
+    const std::string out(a.text("--out"));
+    if (out.empty()) return Error{FOVEA_INVALID_ARGUMENT, "--out", "is needed: where the outputs go"};
     const Result<bool> rows_first = rows_first_option(a);
     if (!rows_first) return rows_first.error();
     Result<EngineOptions> options = engine_options(a);
@@ -98,12 +99,17 @@ Result<void> attend(const Arguments& a) {
     const Result<TensorSet> file = load_tensors(std::filesystem::path(a.positional()[0]));
     if (!file) return file.error();
     AttentionCall call;
-    if (Result<void> r = read_attention_tensors(*file, *rows_first, call); !r) return r;
-    if (Result<void> r = apply_attention_options(a, call.desc); !r) return r;
-    if (Result<void> r = allocate_outputs(call); !r) return r;
+    if (Result<void> r = read_attention_tensors(*file, *rows_first, call); !r) return r.error();
+    note_unused_tensors(*file, call);
+    if (Result<void> r = apply_attention_options(a, call.desc); !r) return r.error();
+    if (Result<void> r = allocate_outputs(call); !r) return r.error();
+    if (Result<void> r = check_writable(out); !r) return r.error();
 
     Result<Engine> engine = Engine::open(*options);
     if (!engine) return engine.error();
+    if (options->validation && !engine->is_vulkan())
+        return Error{FOVEA_INVALID_ARGUMENT, "--validation",
+                     "is of Vulkan; the device is " + engine->device().name};
     Progress progress("attention");
     RunOptions run;
     run.progress = [&](double done) { return progress(done); };
@@ -116,27 +122,24 @@ Result<void> attend(const Arguments& a) {
 
     const Result<TensorSet> outputs = output_tensors(call);
     if (!outputs) return outputs.error();
-    const std::string out(a.text("--out"));
-    if (const Result<uint64_t> written = save_safetensors(out, *outputs); !written) return written.error();
+    {
+        const HeldInterrupts held;
+        if (const Result<uint64_t> written = save_safetensors(out, *outputs); !written)
+            return written.error();
+    }
     if (a.has("--json"))
         print_json(*report, call, out);
     else
         print_report(*report, call, out);
-    return {};
+    return 0;
 }
 
 }  // namespace
 
 int attend_command(Words words) {
     const std::vector<OptionSpec> specs = attention_command_options(AttentionCommand::attend);
-    const Result<Arguments> arguments = Arguments::parse(words, specs);
-    if (!arguments) return refuse(arguments.error());
-    if (arguments->has("--help")) {
-        print_help(specs);
-        return 0;
-    }
-    if (const Result<void> r = attend(*arguments); !r) return refuse(r.error());
-    return 0;
+    return run_command(
+        words, specs, [&] { print_help(specs); }, attend);
 }
 
 }  // namespace fovea::app

@@ -40,7 +40,8 @@ constexpr AttentionOption kAttentionOptions[] = {
     {kBoth,
      {"--precision", "f32|f16-products", "f16-products: factors may be rounded to half, sums stay float32"}},
     {kAll, {"--workspace", "BYTES", "limit of scratch memory; default 64 MiB"}},
-    {kAll, {"--slice-cost", "FLOPS", "most that one slice may cost; default by device"}},
+    {kAll,
+     {"--slice-cost", "FLOPS", "most that one slice may cost (CPU: at least one task); default by device"}},
 };
 constexpr OptionSpec kHelp{"--help", "", "this text"};
 
@@ -110,9 +111,17 @@ Result<void> apply_outputs(const Arguments& a, FoveaAttentionDesc& desc) {
     return {};
 }
 
+// As float32. Rounded to 0, a number would mean that there is none.
+Result<double> float_option(const Arguments& a, std::string_view name) {
+    const Result<double> number = a.number(name, 0);
+    if (number && *number != 0 && float(*number) == 0)
+        return bad(name, "'" + std::string(a.text(name)) + "' is 0 in float32");
+    return number;
+}
+
 Result<void> apply_numbers(const Arguments& a, FoveaAttentionDesc& desc) {
-    const Result<double> scale = a.number("--scale", 0), softcap = a.number("--softcap", 0),
-                         dropout = a.number("--dropout", 0), cost = a.number("--slice-cost", 0);
+    const Result<double> scale = float_option(a, "--scale"), softcap = float_option(a, "--softcap"),
+                         dropout = float_option(a, "--dropout"), cost = a.number("--slice-cost", 0);
     const Result<uint64_t> seed = a.unsigned_integer("--seed", 0),
                            workspace = a.unsigned_integer("--workspace", 0);
     for (const Result<double>* r : {&scale, &softcap, &dropout, &cost})
@@ -121,6 +130,7 @@ Result<void> apply_numbers(const Arguments& a, FoveaAttentionDesc& desc) {
         if (!*r) return r->error();
     if (a.has("--scale") && *scale == 0)
         return bad("--scale", "0 would make every weight the same; leave it out for 1/sqrt(D)");
+    if (a.has("--seed") && !a.has("--dropout")) return bad("--seed", "is of --dropout, which is not given");
     desc.scale = float(*scale);
     desc.softcap = float(*softcap);
     desc.dropout_p = float(*dropout);
@@ -186,14 +196,11 @@ Result<EngineOptions> engine_options(const Arguments& a) {
         const Result<int64_t> number = a.integer("--device", -1);
         if (!number) return number.error();
         options.device = int(std::min<int64_t>(*number, INT32_MAX));
-    } else if (a.has("--device")) {
-        return bad("--device", "a number or a name is needed; `fovea devices` lists them");
     }
     const Result<uint64_t> threads = a.unsigned_integer("--threads", 0);
     if (!threads) return threads.error();
-    if (*threads > 4096) return bad("--threads", "the limit is 4096");
+    if (*threads > 4096) return bad("--threads", std::to_string(*threads) + " is above the limit, 4096");
     options.cpu_threads = uint32_t(*threads);
-    if (a.has("--tuning") && a.text("--tuning").empty()) return bad("--tuning", "a file is needed");
     options.tuning_file = a.text("--tuning");
     return options;
 }

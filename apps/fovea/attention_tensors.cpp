@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 namespace fovea::app {
 namespace {
@@ -153,7 +154,9 @@ Result<void> read_matrix(AttentionCall& call, const Tensor& t, bool boolean_only
         return {};
     }
     const Result<FoveaDtype> type = keep_float(call, FOVEA_BIND_BIAS, t);
-    if (!type) return type.error();
+    if (!type)
+        return bad(t.name,
+                   "is " + std::string(element_type_name(t.type)) + "; bool, u8 or a float type is needed");
     m.type = *type;
     return {};
 }
@@ -229,6 +232,16 @@ Result<void> read_attention_tensors(const TensorSet& file, bool rows_first, Atte
     return read_batch_table(file, call);
 }
 
+void note_unused_tensors(const TensorSet& file, AttentionCall& call) {
+    constexpr std::string_view kRead[] = {"q",    "k",     "v",     "mask",       "bias",
+                                          "keep", "sinks", "alibi", "kv_lengths", "q_lengths"};
+    std::string names;
+    for (const Tensor& tensor : file.tensors)
+        if (std::find(std::begin(kRead), std::end(kRead), tensor.name) == std::end(kRead))
+            names += (names.empty() ? "" : ", ") + printable_name(tensor.name);
+    if (!names.empty()) call.notes.push_back("not read: " + printable_name(names, 400));
+}
+
 Result<void> allocate_outputs(AttentionCall& call) {
     const FoveaAttentionDesc& d = call.desc;
     const Result<FoveaDeviceFacts> facts = cpu_facts(1);
@@ -241,8 +254,13 @@ Result<void> allocate_outputs(AttentionCall& call) {
     const FoveaPlanInfo info = plan->info();
     for (const OutputName& output : output_names()) {
         if (!(info.output_mask >> output.binding & 1)) continue;
-        std::vector<std::byte>& memory = call.storage.emplace_back(info.binding_bytes[output.binding]);
-        call.bindings[output.binding] = {memory.data(), memory.size()};
+        const uint64_t size_bytes = info.binding_bytes[output.binding];
+        auto& memory = call.results.emplace_back(new (std::nothrow) std::byte[size_t(size_bytes)]());
+        if (!memory)
+            return Error{FOVEA_OUT_OF_HOST_MEMORY, "--outputs",
+                         std::string(output.name) + " takes " + std::to_string(size_bytes) +
+                             " bytes of memory, which this machine does not give"};
+        call.bindings[output.binding] = {memory.get(), size_bytes};
     }
     return {};
 }

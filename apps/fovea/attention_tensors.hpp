@@ -4,6 +4,7 @@
 #include <fovea/files.hpp>
 #include <fovea/runtime.hpp>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,8 @@ namespace fovea::app {
 struct AttentionCall {
     FoveaAttentionDesc desc = foveaAttentionDesc();
     HostBindings bindings{};
-    std::vector<std::vector<std::byte>> storage;
+    std::vector<std::vector<std::byte>> storage;        // of inputs
+    std::vector<std::unique_ptr<std::byte[]>> results;  // of outputs
     std::vector<std::string> notes;
     size_t rank = 4;          // of q: results have as many axes
     bool rows_first = false;  // layout [B, L, H, D]
@@ -24,7 +26,11 @@ struct AttentionCall {
 // batch nor heads.
 Result<void> read_attention_tensors(const TensorSet& file, bool rows_first, AttentionCall& call);
 
-// Allocates the outputs that call.desc asks for; call after the options were applied.
+// Says in `notes` which tensors of the file no part of the call reads: a name may be misspelt.
+void note_unused_tensors(const TensorSet& file, AttentionCall& call);
+
+// Allocates the outputs that call.desc asks for, or says which is too large; call after the options were
+// applied.
 Result<void> allocate_outputs(AttentionCall& call);
 
 // The outputs as tensors named o, lse, scores, ...

@@ -4,12 +4,12 @@
 #include "attention_options.hpp"
 #include "bench_ceiling.hpp"
 #include "json.hpp"
+#include "output_file.hpp"
 
 #include <fovea/runtime.hpp>
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <random>
 
 namespace fovea::app {
@@ -165,14 +165,6 @@ std::string to_json(const Tuning& tuning, const std::vector<Measured>& rows) {
     return out + "\n]}\n";
 }
 
-Result<void> write_file(std::string_view name, const std::string& text) {
-    std::ofstream out{std::string(name)};
-    out << text;
-    out.close();
-    if (!out) return Error{FOVEA_IO_ERROR, std::string(name), "cannot be written"};
-    return {};
-}
-
 Result<std::vector<bool>> chosen_dims(const Arguments& a) {
     std::vector<bool> chosen(3, !a.has("--dims"));
     for (const std::string_view text : split(a.text("--dims"), ',')) {
@@ -185,9 +177,14 @@ Result<std::vector<bool>> chosen_dims(const Arguments& a) {
     return chosen;
 }
 
-Result<void> tune(const Arguments& a) {
+Result<int> tune(const Arguments& a) {
+    if (!a.positional().empty())
+        return Error{FOVEA_INVALID_ARGUMENT, std::string(a.positional()[0]), "--tune takes no such argument"};
     if (!a.has("--out")) return Error{FOVEA_INVALID_ARGUMENT, "--out", "a file to write is needed"};
-    const Result<double> seconds = a.number("--seconds", 3);
+    for (const std::string_view file : {a.text("--out"), a.text("--json")})
+        if (!file.empty())
+            if (Result<void> r = check_writable(file); !r) return r.error();
+    const Result<double> seconds = seconds_option(a, 3);
     if (!seconds) return seconds.error();
     const Result<std::vector<bool>> dims = chosen_dims(a);
     if (!dims) return dims.error();
@@ -213,29 +210,25 @@ Result<void> tune(const Arguments& a) {
         std::fflush(stdout);
     }
     if (a.has("--json"))
-        if (Result<void> r = write_file(a.text("--json"), to_json(tuning, all)); !r) return r;
-    return write_file(a.text("--out"), tuning_text(tuning));
+        if (Result<void> r = write_text_file(a.text("--json"), to_json(tuning, all)); !r) return r.error();
+    if (Result<void> r = write_text_file(a.text("--out"), tuning_text(tuning)); !r) return r.error();
+    return 0;
+}
+
+void print_help() {
+    std::printf(
+        "usage: fovea bench --tune --out FILE [options]\n\nMeasures the tiles that the kernel flash can have "
+        "on "
+        "one Vulkan device, for each class of calls, by turns,\nand writes down those that save 5%% or more "
+        "over "
+        "the planner's own. Of a software driver all times are\nprocessor time. The file is for this device "
+        "and "
+        "driver alone: give it to the other commands as --tuning FILE.\n\n");
+    print_options(kOptions);
 }
 
 }  // namespace
 
-int bench_tune_command(Words words) {
-    const Result<Arguments> arguments = Arguments::parse(words, kOptions);
-    if (!arguments) return refuse(arguments.error());
-    if (arguments->has("--help")) {
-        std::printf(
-            "usage: fovea bench --tune --out FILE [options]\n\nMeasures the tiles that the kernel flash can "
-            "have on one Vulkan device, for each class of calls, by turns,\nand writes down those that save "
-            "5%% "
-            "or more over the planner's own. Of a software driver all times are\nprocessor time. The file is "
-            "for this device and driver alone: give it to the other commands as --tuning FILE.\n\n");
-        print_options(kOptions);
-        return 0;
-    }
-    if (!arguments->positional().empty())
-        return refuse({FOVEA_INVALID_ARGUMENT, std::string(arguments->positional()[0]), "is not an option"});
-    if (const Result<void> r = tune(*arguments); !r) return refuse(r.error());
-    return 0;
-}
+int bench_tune_command(Words words) { return run_command(words, kOptions, print_help, tune); }
 
 }  // namespace fovea::app

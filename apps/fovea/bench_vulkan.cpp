@@ -3,12 +3,12 @@
 #include "arguments.hpp"
 #include "bench_ceiling.hpp"
 #include "json.hpp"
+#include "output_file.hpp"
 
 #include <fovea/runtime.hpp>
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <optional>
 #include <random>
 
@@ -267,7 +267,7 @@ Result<Choice> choose(const Arguments& a) {
     else if (a.has("--precision") && precision != "f32")
         return Error{FOVEA_INVALID_ARGUMENT, "--precision",
                      "'" + std::string(precision) + "' is not f32 or f16-products"};
-    const Result<double> seconds = a.number("--seconds", choice.seconds);
+    const Result<double> seconds = seconds_option(a, choice.seconds);
     if (!seconds) return seconds.error();
     const Result<uint64_t> longest = a.unsigned_integer("--longest", 0);
     if (!longest) return longest.error();
@@ -306,37 +306,39 @@ Result<int> run_all(const Choice& choice, const Arguments& a) {
         rows.push_back(std::move(*row));
     }
     if (!a.has("--json")) return 0;
-    std::ofstream out{std::string(a.text("--json"))};
-    out << to_json(engine->device(), rows);
-    out.close();
-    if (!out) return Error{FOVEA_IO_ERROR, std::string(a.text("--json")), "cannot be written"};
+    if (Result<void> r = write_text_file(a.text("--json"), to_json(engine->device(), rows)); !r)
+        return r.error();
     return 0;
+}
+
+void print_help() {
+    std::printf(
+        "usage: fovea bench vulkan [options]\n\nAttention on one Vulkan device. Work counts 4*B*H*Lq*Lkv*D "
+        "FLOP, "
+        "half of that for a causal call and\nonly the keys that are seen in a window, all keys under a mask; "
+        "of "
+        "decode the bytes of K and V, once. Each share is against the\nfloat32 multiply-adds or the copied "
+        "bytes "
+        "(read and written) per second of kernels that do nothing else,\nmeasured just before in the same "
+        "process. Of a software driver all times are processor time, of all threads\ntogether. Clocks are "
+        "the "
+        "driver's choice: compare shares, not times.\n\n");
+    print_options(kOptions);
+}
+
+Result<int> bench_vulkan(const Arguments& a) {
+    if (!a.positional().empty())
+        return Error{FOVEA_INVALID_ARGUMENT, std::string(a.positional()[0]),
+                     "`bench vulkan` takes no such argument"};
+    if (a.has("--json"))
+        if (Result<void> r = check_writable(a.text("--json")); !r) return r.error();
+    const Result<Choice> choice = choose(a);
+    if (!choice) return choice.error();
+    return run_all(*choice, a);
 }
 
 }  // namespace
 
-int bench_vulkan_command(Words words) {
-    const Result<Arguments> arguments = Arguments::parse(words, kOptions);
-    if (!arguments) return refuse(arguments.error());
-    if (arguments->has("--help")) {
-        std::printf(
-            "usage: fovea bench vulkan [options]\n\nAttention on one Vulkan device. Work counts "
-            "4*B*H*Lq*Lkv*D FLOP, half of that for a causal call and\nonly the keys that are seen in a "
-            "window, all keys under a mask; of decode the bytes of K and V, once. Each share is against "
-            "the\nfloat32 multiply-adds "
-            "or the copied bytes (read and written) per second of kernels that do nothing else,\nmeasured "
-            "just before in the same process. Of a software driver all times are processor time, of all "
-            "threads together. Clocks are the driver's choice: compare shares, not "
-            "times.\n\n");
-        print_options(kOptions);
-        return 0;
-    }
-    if (!arguments->positional().empty())
-        return refuse({FOVEA_INVALID_ARGUMENT, std::string(arguments->positional()[0]), "is not an option"});
-    const Result<Choice> choice = choose(*arguments);
-    if (!choice) return refuse(choice.error());
-    const Result<int> code = run_all(*choice, *arguments);
-    return code ? *code : refuse(code.error());
-}
+int bench_vulkan_command(Words words) { return run_command(words, kOptions, print_help, bench_vulkan); }
 
 }  // namespace fovea::app

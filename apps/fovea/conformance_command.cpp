@@ -53,41 +53,39 @@ onnx::CaseResult run_folder(Engine& engine, const std::filesystem::path& folder,
     return {error.code == FOVEA_UNSUPPORTED ? Kind::skipped : Kind::failed, error.field + ": " + error.text};
 }
 
-}  // namespace
-
-int conformance_command(Words words) {
-    const std::vector<OptionSpec> specs = all_options();
-    const Result<Arguments> arguments = Arguments::parse(words, specs);
-    if (!arguments) return refuse(arguments.error());
-    if (arguments->has("--help")) {
-        print_help(specs);
-        return 0;
-    }
-    if (arguments->positional().size() != 1)
-        return refuse({FOVEA_INVALID_ARGUMENT, "DIR", "give one folder of test cases"});
+Result<int> conform(const Arguments& a) {
+    if (a.positional().size() != 1)
+        return Error{FOVEA_INVALID_ARGUMENT, "DIR", "give one folder of test cases"};
     const Result<std::vector<std::filesystem::path>> folders =
-        onnx::find_cases(std::filesystem::path(arguments->positional()[0]));
-    if (!folders) return refuse(folders.error());
-    const Result<EngineOptions> options = engine_options(*arguments);
-    if (!options) return refuse(options.error());
-    const Result<FoveaKernel> kernel =
-        kernel_from_name(arguments->has("--kernel") ? arguments->text("--kernel") : "auto");
-    if (!kernel) return refuse(kernel.error());
+        onnx::find_cases(std::filesystem::path(a.positional()[0]));
+    if (!folders) return folders.error();
+    const Result<EngineOptions> options = engine_options(a);
+    if (!options) return options.error();
+    const Result<FoveaKernel> kernel = kernel_from_name(a.has("--kernel") ? a.text("--kernel") : "auto");
+    if (!kernel) return kernel.error();
     onnx::AttentionChoice choice{*kernel, FOVEA_PRECISION_F32};
-    const std::string_view precision = arguments->text("--precision");
+    const std::string_view precision = a.text("--precision");
     if (precision == "f16-products")
         choice.precision = FOVEA_PRECISION_F16_PRODUCTS;
     else if (!precision.empty() && precision != "f32")
-        return refuse({FOVEA_INVALID_ARGUMENT, "--precision",
-                       "'" + std::string(precision) + "' is not f32 or f16-products"});
+        return Error{FOVEA_INVALID_ARGUMENT, "--precision",
+                     "'" + std::string(precision) + "' is not f32 or f16-products"};
     Result<Engine> engine = Engine::open(*options);
-    if (!engine) return refuse(engine.error());
+    if (!engine) return engine.error();
     std::fprintf(stderr, "fovea: on %s\n", engine->device().name.c_str());
     Tally tally;
     for (const std::filesystem::path& folder : *folders)
         tally.add(folder.filename().string(), run_folder(*engine, folder, choice));
     std::printf("%d passed, %d failed, %d skipped\n", tally.passed, tally.failed, tally.skipped);
     return tally.failed ? 1 : 0;
+}
+
+}  // namespace
+
+int conformance_command(Words words) {
+    const std::vector<OptionSpec> specs = all_options();
+    return run_command(
+        words, specs, [&] { print_help(specs); }, conform);
 }
 
 }  // namespace fovea::app

@@ -88,21 +88,10 @@ void print_json(const std::vector<DeviceInfo>& devices, int default_number, cons
     std::printf("\n]}\n");
 }
 
-}  // namespace
-
-int devices_command(Words words) {
-    const Result<Arguments> arguments = Arguments::parse(words, kOptions);
-    if (!arguments) return refuse(arguments.error());
-    if (arguments->has("--help")) {
-        std::printf(
-            "usage: fovea devices [--json]\n\nBackends and devices, what each can do, which is the default "
-            "and why.\n\n");
-        print_options(kOptions);
-        return 0;
-    }
-    if (!arguments->positional().empty())
-        return refuse({FOVEA_INVALID_ARGUMENT, std::string(arguments->positional()[0]),
-                       "devices takes no such argument"});
+Result<int> devices(const Arguments& a) {
+    if (!a.positional().empty())
+        return Error{FOVEA_INVALID_ARGUMENT, std::string(a.positional()[0]),
+                     "devices takes no such argument"};
     const std::vector<DeviceInfo> devices = list_devices();
     int default_number = -1;
     std::string reason;
@@ -112,12 +101,23 @@ int devices_command(Words words) {
     } else {
         reason = engine.error().text;
     }
-    if (arguments->has("--json")) {
+    if (a.has("--json")) {
         print_json(devices, default_number, reason);
         return 0;
     }
     for (const DeviceInfo& d : devices) print_device(d, int(d.number) == default_number, reason);
     return 0;
 }
+
+void print_help() {
+    std::printf(
+        "usage: fovea devices [--json]\n\nBackends and devices, what each can do, which is the default and "
+        "why.\n\n");
+    print_options(kOptions);
+}
+
+}  // namespace
+
+int devices_command(Words words) { return run_command(words, kOptions, print_help, devices); }
 
 }  // namespace fovea::app

@@ -9,6 +9,8 @@
 namespace fovea::app {
 namespace {
 
+constexpr uint64_t kMostLength = uint64_t{1} << 30;  // as fovea.h has it
+
 struct Pair {
     uint64_t first, second;
 };
@@ -33,7 +35,7 @@ Result<Pair> pair_option(const Arguments& a, std::string_view name, uint64_t fal
 Result<void> shapes_from_options(const Arguments& a, FoveaAttentionDesc& d) {
     const Result<Pair> batch = pair_option(a, "--batch", 1, UINT32_MAX),
                        heads = pair_option(a, "--heads", 1, UINT32_MAX),
-                       lengths = pair_option(a, "--lengths", 0, UINT64_MAX / 2),
+                       lengths = pair_option(a, "--lengths", 0, kMostLength),
                        dims = pair_option(a, "--dims", 64, UINT32_MAX);
     for (const Result<Pair>* r : {&batch, &heads, &lengths, &dims})
         if (!*r) return r->error();
@@ -52,7 +54,7 @@ Result<void> shapes_from_options(const Arguments& a, FoveaAttentionDesc& d) {
     return {};
 }
 
-Result<void> explain(const Arguments& a) {
+Result<int> explain(const Arguments& a) {
     FoveaAttentionDesc desc = foveaAttentionDesc();
     AttentionCall call;
     if (a.positional().size() > 1)
@@ -61,14 +63,18 @@ Result<void> explain(const Arguments& a) {
     const Result<bool> rows_first = rows_first_option(a);
     if (!rows_first) return rows_first.error();
     if (!a.positional().empty()) {
+        const std::string_view shape = a.first_of({"--batch", "--heads", "--lengths", "--dims", "--type"});
+        if (!shape.empty())
+            return Error{FOVEA_INVALID_ARGUMENT, std::string(shape),
+                         "shapes and types are the file's; give the one or the other"};
         const Result<TensorSet> file = load_tensors(std::filesystem::path(a.positional()[0]));
         if (!file) return file.error();
-        if (Result<void> r = read_attention_tensors(*file, *rows_first, call); !r) return r;
+        if (Result<void> r = read_attention_tensors(*file, *rows_first, call); !r) return r.error();
         desc = call.desc;
     } else if (Result<void> r = shapes_from_options(a, desc); !r) {
-        return r;
+        return r.error();
     }
-    if (Result<void> r = apply_attention_options(a, desc); !r) return r;
+    if (Result<void> r = apply_attention_options(a, desc); !r) return r.error();
     const Result<EngineOptions> options = engine_options(a);
     if (!options) return options.error();
     Result<Engine> engine = Engine::open(*options);
@@ -77,26 +83,23 @@ Result<void> explain(const Arguments& a) {
     if (!plan) return plan.error();
     std::printf("device: %s\nwhy this device: %s\nkernel: %s\n%s", engine->device().name.c_str(),
                 engine->reason().c_str(), kernel_name(plan->info().kernel), plan->explain().c_str());
-    return {};
+    return 0;
+}
+
+void print_help(std::span<const OptionSpec> specs) {
+    std::printf(
+        "usage: fovea explain IN.safetensors [options]\n"
+        "       fovea explain --lengths LQ,LKV [--batch B --heads HQ,HKV --dims D,DV --type T] [options]\n\n"
+        "The plan of an attention call: kernel, reasons, tiles, slices, workspace. Runs nothing.\n\n");
+    print_options(specs);
 }
 
 }  // namespace
 
 int explain_command(Words words) {
     const std::vector<OptionSpec> specs = attention_command_options(AttentionCommand::explain);
-    const Result<Arguments> arguments = Arguments::parse(words, specs);
-    if (!arguments) return refuse(arguments.error());
-    if (arguments->has("--help")) {
-        std::printf(
-            "usage: fovea explain IN.safetensors [options]\n"
-            "       fovea explain --lengths LQ,LKV [--batch B --heads HQ,HKV --dims D,DV --type T] "
-            "[options]\n\n"
-            "The plan of an attention call: kernel, reasons, tiles, slices, workspace. Runs nothing.\n\n");
-        print_options(specs);
-        return 0;
-    }
-    if (const Result<void> r = explain(*arguments); !r) return refuse(r.error());
-    return 0;
+    return run_command(
+        words, specs, [&] { print_help(specs); }, explain);
 }
 
 }  // namespace fovea::app

@@ -2,6 +2,7 @@
 
 #include "arguments.hpp"
 #include "attention_options.hpp"
+#include "output_file.hpp"
 #include "progress.hpp"
 
 #include <fovea/files.hpp>
@@ -197,8 +198,11 @@ Result<void> write_picture(const Lesson& lesson, const LessonRun& run, const Arg
                                               std::as_bytes(std::span(image->rgba)));
     if (!pixels) return pixels.error();
     const std::string path(arguments.text("--png"));
-    const Result<uint64_t> written = save_png(path, *pixels);
-    if (!written) return written.error();
+    {
+        const HeldInterrupts held;
+        const Result<uint64_t> written = save_png(path, *pixels);
+        if (!written) return written.error();
+    }
     std::printf("wrote: %s (%u by %u)\n", path.c_str(), image->width, image->height);
     return {};
 }
@@ -261,34 +265,35 @@ Result<std::vector<Lesson>> choose_lessons(const Arguments& arguments) {
     return std::vector<Lesson>{std::move(*lesson)};
 }
 
-}  // namespace
+Result<void> check_words(const Arguments& a) {
+    const std::vector<std::string_view>& names = a.positional();
+    if (names.size() > 1)
+        return Error{FOVEA_INVALID_ARGUMENT, std::string(names[1]), "lesson takes one name or level"};
+    if (a.has("--list") && !names.empty())
+        return Error{FOVEA_INVALID_ARGUMENT, std::string(names[0]), "--list names all; it takes no lesson"};
+    if (a.has("--dark") && !a.has("--png"))
+        return Error{FOVEA_INVALID_ARGUMENT, "--dark", "is of a picture; --png FILE draws one"};
+    if (a.has("--png")) return check_writable(a.text("--png"));
+    return {};
+}
 
-int lesson_command(Words words) {
-    const Result<Arguments> arguments = Arguments::parse(words, kOptions);
-    if (!arguments) return refuse(arguments.error());
-    if (arguments->has("--help")) return print_help(), 0;
-    if (arguments->has("--list")) return print_list(), 0;
-    if (arguments->positional().size() > 1) {
-        return refuse({FOVEA_INVALID_ARGUMENT, std::string(arguments->positional()[1]),
-                       "lesson takes one name or level"});
-    }
-    const Result<std::vector<Lesson>> lessons = choose_lessons(*arguments);
-    if (!lessons) return refuse(lessons.error());
-    const Result<Backend> backend = choose_backend(*arguments);
-    if (!backend) return refuse(backend.error());
+Result<int> teach(const Arguments& arguments) {
+    if (Result<void> ok = check_words(arguments); !ok) return ok.error();
+    if (arguments.has("--list")) return print_list(), 0;
+    const Result<std::vector<Lesson>> lessons = choose_lessons(arguments);
+    if (!lessons) return lessons.error();
+    const Result<Backend> backend = choose_backend(arguments);
+    if (!backend) return backend.error();
 
     std::vector<LessonRun> runs;
     for (const Lesson& lesson : *lessons) {
         Result<LessonRun> run = run_lesson(lesson, *backend->executor);
-        if (!run) return refuse(run.error());
+        if (!run) return run.error();
         runs.push_back(std::move(*run));
     }
-    if (arguments->has("--png")) {
-        if (Result<void> ok = write_picture(lessons->back(), runs.back(), *arguments); !ok) {
-            return refuse(ok.error());
-        }
-    }
-    if (arguments->has("--check")) return print_check(*lessons, runs, backend->engine == nullptr);
+    if (arguments.has("--png"))
+        if (Result<void> ok = write_picture(lessons->back(), runs.back(), arguments); !ok) return ok.error();
+    if (arguments.has("--check")) return print_check(*lessons, runs, backend->engine == nullptr);
     for (size_t i = 0; i < lessons->size(); ++i) {
         if (i != 0) std::printf("\n\n");
         print_lesson((*lessons)[i], runs[i]);
@@ -296,5 +301,9 @@ int lesson_command(Words words) {
     print_other_backends(*lessons, runs);
     return 0;
 }
+
+}  // namespace
+
+int lesson_command(Words words) { return run_command(words, kOptions, print_help, teach); }
 
 }  // namespace fovea::app

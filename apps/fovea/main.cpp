@@ -1,12 +1,17 @@
 // fovea: the command line. One command a file; this one finds it.
 #include "commands.hpp"
 
+#include "arguments.hpp"
 #include "bench_command.hpp"
 #include "conformance_command.hpp"
 #include "lesson_command.hpp"
 #include "map_command.hpp"
+#include "standard_streams.hpp"
+
+#include <fovea/fovea.h>
 
 #include <cstdio>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,24 +42,42 @@ constexpr Command kCommands[] = {
 void print_usage(std::FILE* to) {
     std::fprintf(to,
                  "fovea: transformer attention you can see into\n\nusage: fovea COMMAND [ARGUMENTS]   "
-                 "(COMMAND --help says more)\n\n");
+                 "(COMMAND --help says more)\n       fovea --version\n\n");
     for (const Command& c : kCommands)
         std::fprintf(to, "  %-12.*s %.*s\n", int(c.name.size()), c.name.data(), int(c.help.size()),
                      c.help.data());
     std::fprintf(to, "\nExit codes: 0 success, 1 a check failed, 2 refused with one line that says why.\n");
 }
 
+int run(Words words) {
+    if (words.empty()) {
+        print_usage(stderr);
+        return 2;
+    }
+    const std::string_view name = words[0];
+    if (name == "--help" || name == "-h" || name == "help") {
+        print_usage(stdout);
+        return 0;
+    }
+    if (name == "--version") {
+        std::printf("fovea %d.%d.%d\n", FOVEA_VERSION_MAJOR, FOVEA_VERSION_MINOR, FOVEA_VERSION_PATCH);
+        return 0;
+    }
+    for (const Command& c : kCommands)
+        if (c.name == name) return c.run(words.subspan(1));
+    std::fprintf(stderr, "fovea: error: no command '%.*s'; `fovea help` lists them\n", int(name.size()),
+                 name.data());
+    return 2;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+    fovea::app::fill_closed_streams();
     const std::vector<std::string_view> words(argv + 1, argv + argc);
-    if (words.empty() || words[0] == "--help" || words[0] == "help") {
-        print_usage(words.empty() ? stderr : stdout);
-        return words.empty() ? 2 : 0;
+    try {
+        return fovea::app::check_standard_output(run(words));
+    } catch (const std::bad_alloc&) {  // of the standard containers; nothing of ours throws
+        return fovea::app::refuse({FOVEA_OUT_OF_HOST_MEMORY, "memory", "there is not enough for this"});
     }
-    for (const Command& c : kCommands)
-        if (c.name == words[0]) return c.run(Words(words).subspan(1));
-    std::fprintf(stderr, "fovea: error: no command '%.*s'; `fovea help` lists them\n", int(words[0].size()),
-                 words[0].data());
-    return 2;
 }

@@ -2,6 +2,7 @@
 
 #include "attention_options.hpp"
 #include "attention_tensors.hpp"
+#include "output_file.hpp"
 #include "progress.hpp"
 
 #include <fovea/files.hpp>
@@ -125,6 +126,11 @@ Result<void> read_choices(const Arguments& a, Job& job) {
     }
     if (!a.has("--png") && !a.has("--csv"))
         return bad("--png", "or --csv is needed: where the picture or its numbers go");
+    if (a.text("--png") == a.text("--csv"))
+        return bad("--csv", std::string(a.text("--csv")) + " is the picture's name too");
+    for (const std::string_view path : {a.text("--png"), a.text("--csv")})
+        if (!path.empty())
+            if (Result<void> r = check_writable(path); !r) return r;
     return {};
 }
 
@@ -276,19 +282,20 @@ void print_summary(const Job& job, const RunReport* forward, const RunReport& re
                 range.scale == ColourScale::linear ? "linear" : "logarithmic");
 }
 
-Result<void> draw_map(const Arguments& a) {
+Result<int> draw_map(const Arguments& a) {
     const bool preset = a.has("--preset");
     if (a.positional().size() != (preset ? 0u : 1u))
         return bad("IN.safetensors", preset ? "--preset takes no file beside it"
                                             : "map takes one input file, or --preset; `fovea map --help` "
                                               "says more");
     Job job;
-    if (Result<void> r = read_choices(a, job); !r) return r;
+    if (preset && a.has("--layout")) return bad("--layout", "is of a file; --preset has none");
+    if (Result<void> r = read_choices(a, job); !r) return r.error();
     const Result<EngineOptions> options = engine_options(a);
     if (!options) return options.error();
-    if (Result<void> r = preset ? read_preset(a, job) : read_file(a, job); !r) return r;
-    if (Result<void> r = apply_attention_options(a, job.call.desc); !r) return r;
-    if (Result<void> r = read_tile(a, job); !r) return r;
+    if (Result<void> r = preset ? read_preset(a, job) : read_file(a, job); !r) return r.error();
+    if (Result<void> r = apply_attention_options(a, job.call.desc); !r) return r.error();
+    if (Result<void> r = read_tile(a, job); !r) return r.error();
 
     Result<Engine> engine = Engine::open(*options);
     if (!engine) return engine.error();
@@ -305,28 +312,25 @@ Result<void> draw_map(const Arguments& a) {
         job.reducer == MapReducer::max ? pixels.max : map_values(job.tile, job.call.desc.len_q, pixels.mass);
     const ColourRange range = range_of(job, values);
     const std::string png(a.text("--png")), csv(a.text("--csv"));
-    if (!png.empty())
-        if (Result<void> r = write_png(png, job, values, range); !r) return r;
-    if (!csv.empty())
-        if (Result<void> r = write_csv(csv, job, values); !r) return r;
+    {
+        const HeldInterrupts held;
+        if (!png.empty())
+            if (Result<void> r = write_png(png, job, values, range); !r) return r.error();
+        if (!csv.empty())
+            if (Result<void> r = write_csv(csv, job, values); !r) return r.error();
+    }
     print_summary(job, forward ? &*forward : nullptr, *report, pixels, range);
     for (const std::string& path : {png, csv})
         if (!path.empty()) std::printf("wrote: %s\n", path.c_str());
-    return {};
+    return 0;
 }
 
 }  // namespace
 
 int map_command(Words words) {
     const std::vector<OptionSpec> specs = all_options();
-    const Result<Arguments> arguments = Arguments::parse(words, specs);
-    if (!arguments) return refuse(arguments.error());
-    if (arguments->has("--help")) {
-        print_help(specs);
-        return 0;
-    }
-    if (const Result<void> r = draw_map(*arguments); !r) return refuse(r.error());
-    return 0;
+    return run_command(
+        words, specs, [&] { print_help(specs); }, draw_map);
 }
 
 }  // namespace fovea::app

@@ -1,6 +1,7 @@
 #include "plan/cpu_kernel_choice.hpp"
 
 #include "cpu/target.hpp"
+#include "plan/kernel_names.hpp"
 #include "problem/status.hpp"
 
 #include <algorithm>
@@ -103,7 +104,8 @@ FoveaResult choose_cpu_kernel(FoveaPlan_T& plan, FoveaDiag* diag) {
                      candidate.merit);
         return FOVEA_OK;
     }
-    return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %d is not one of the CPU backend's", int(wanted));
+    return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %s is not one of the CPU backend's",
+                name_of(wanted));
 }
 
 }  // namespace fovea

@@ -1,5 +1,6 @@
 #include "plan/kernel_choice.hpp"
 
+#include "plan/kernel_names.hpp"
 #include "plan/vulkan_coopmat.hpp"
 #include "plan/vulkan_flash.hpp"
 #include "plan/vulkan_staged.hpp"
@@ -19,28 +20,6 @@ struct Candidate {
     FoveaResult (*make)(FoveaPlan_T& plan, FoveaDiag* diag);
     const char* merit;
 };
-
-const char* name_of(FoveaKernel kernel) {
-    switch (kernel) {
-        case FOVEA_KERNEL_AUTO:
-            return "auto";
-        case FOVEA_KERNEL_STAGED:
-            return "staged";
-        case FOVEA_KERNEL_FLASH:
-            return "flash";
-        case FOVEA_KERNEL_FLASH_COOPMAT:
-            return "flash_coopmat";
-        case FOVEA_KERNEL_FLASH_COOPMAT2:
-            return "flash_coopmat2";
-        case FOVEA_KERNEL_DECODE:
-            return "decode";
-        case FOVEA_KERNEL_PLAIN:
-            return "plain";
-        case FOVEA_KERNEL_REFERENCE:
-            return "reference";
-    }
-    return "unknown";
-}
 
 const char* no_obstacle(const FoveaPlan_T&) { return nullptr; }
 

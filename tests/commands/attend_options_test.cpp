@@ -103,6 +103,11 @@ TEST(Attend, every_option_works_and_refuses_by_name) {
         std::string line = "attend IN";
         if (name != "--out") line += " --out OUT";
         if (name != "--backend" && name != "--device") line += " --backend cpu";
+        if (name == "--seed") line += " --dropout 0.3";
+        if (name == "--validation") {  // of Vulkan alone
+            expect_refused(run_command(scratch, line + " --validation"), "--validation");
+            continue;
+        }
         if (name == "--tuning") {  // a good one needs a Vulkan device
             expect_refused(run_command(scratch, line + " --tuning no-such-file"), "tuning_file");
             continue;
@@ -129,6 +134,7 @@ TEST(Explain, every_option_works_and_refuses_by_name) {
         std::string line = name == "--layout" ? "explain IN" : "explain";
         if (name != "--layout" && name != "--lengths") line += " --lengths 6,8";
         if (name != "--backend" && name != "--device") line += " --backend cpu";
+        if (name == "--seed") line += " --dropout 0.3";
         if (name == "--tuning") {  // a good one needs a Vulkan device
             expect_refused(run_command(scratch, line + " --tuning no-such-file"), "tuning_file");
             continue;

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <regex>
 #include <string>
+#include <utility>
 
 namespace fovea::test {
 
@@ -17,17 +19,26 @@ struct CommandRun {
     std::string output, error;
 };
 
-// `arguments` as a shell takes them; "IN" and "OUT" stand for files in the folder.
-inline CommandRun run_command(const Scratch& scratch, std::string arguments) {
-    for (const auto& [word, name] : {std::pair{"IN", "in.safetensors"}, std::pair{"OUT", "out.safetensors"}})
-        if (const size_t at = arguments.find(word); at != arguments.npos)
-            arguments.replace(at, std::string_view(word).size(), '"' + (scratch / name).string() + '"');
-    const std::string command = std::string("\"") + FOVEA_CLI + "\" " + arguments + " > \"" +
-                                (scratch / "stdout").string() + "\" 2> \"" + (scratch / "stderr").string() +
-                                "\"";
+// A line for the shell in which the words FOVEA, IN and OUT stand for the program and for files in the
+// folder.
+inline CommandRun run_shell(const Scratch& scratch, std::string script) {
+    const auto quoted = [](const std::string& path) { return "$1\"" + path + '"'; };
+    const std::pair<const char*, std::string> words[] = {{"FOVEA", FOVEA_CLI},
+                                                         {"IN", (scratch / "in.safetensors").string()},
+                                                         {"OUT", (scratch / "out.safetensors").string()}};
+    for (const auto& [word, path] : words)
+        script =
+            std::regex_replace(script, std::regex("(^| )" + std::string(word) + "(?= |$)"), quoted(path));
+    const std::string command = "( " + script + " ) > \"" + (scratch / "stdout").string() + "\" 2> \"" +
+                                (scratch / "stderr").string() + "\"";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(scratch / "stdout"),
             read_file(scratch / "stderr")};
+}
+
+// The program with `arguments` as a shell takes them.
+inline CommandRun run_command(const Scratch& scratch, const std::string& arguments) {
+    return run_shell(scratch, "FOVEA " + arguments);
 }
 
 // Exit code 2, nothing on standard output, one line that begins with "fovea: error: " and has `part`.

@@ -34,7 +34,7 @@ Error unknown(std::string_view name) {
             text += (shown++ == 0 ? " " : ", ") + std::string(file.name);
         }
     }
-    if (shown == 0) text += " t0-01-embedding ... t4-01-gpt-attention (see fovea lesson)";
+    if (shown == 0) text += " t0-01-embedding ... t4-01-gpt-attention (all: fovea lesson --list)";
     return Error{FOVEA_INVALID_ARGUMENT, "lesson", text};
 }
 

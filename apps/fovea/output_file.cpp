@@ -1,0 +1,86 @@
+#include "output_file.hpp"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+namespace fovea::app {
+namespace {
+
+constexpr std::array kHeldSignals = {
+    SIGINT,
+    SIGTERM,
+#if defined(SIGHUP)
+    SIGHUP,
+#endif
+};
+
+using Handler = void (*)(int);
+std::array<Handler, kHeldSignals.size()> g_previous_handlers;
+volatile std::sig_atomic_t g_arrived;
+
+void remember(int signal) { g_arrived = signal; }
+
+Error cannot(std::string_view path, const std::string& why) {
+    return Error{FOVEA_IO_ERROR, std::string(path), "cannot be written: " + why};
+}
+
+std::string temporary_name(std::string_view path) { return std::string(path) + ".unfinished"; }
+
+}  // namespace
+
+HeldInterrupts::HeldInterrupts() {
+    g_arrived = 0;
+    for (std::size_t i = 0; i < kHeldSignals.size(); ++i) {
+        g_previous_handlers[i] = std::signal(kHeldSignals[i], remember);
+        // Started with nohup, say: what was ignored stays ignored.
+        if (g_previous_handlers[i] == SIG_IGN) std::signal(kHeldSignals[i], SIG_IGN);
+    }
+}
+
+HeldInterrupts::~HeldInterrupts() {
+    for (std::size_t i = 0; i < kHeldSignals.size(); ++i)
+        if (g_previous_handlers[i] != SIG_ERR) std::signal(kHeldSignals[i], g_previous_handlers[i]);
+    if (g_arrived) std::raise(g_arrived);
+}
+
+Result<void> check_writable(std::string_view path) {
+    std::error_code code;
+    const std::filesystem::path file(path);
+    const auto status = std::filesystem::status(file, code);
+    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+        return cannot(path, "it exists and is not a regular file");
+    const std::string temporary = temporary_name(path);
+    const HeldInterrupts held;
+    errno = 0;
+    std::FILE* made = std::fopen(temporary.c_str(), "wb");
+    if (!made) return cannot(path, std::strerror(errno));
+    std::fclose(made);
+    std::filesystem::remove(temporary, code);
+    return {};
+}
+
+Result<void> write_text_file(std::string_view path, std::string_view text) {
+    if (Result<void> r = check_writable(path); !r) return r;
+    const HeldInterrupts held;
+    const std::string temporary = temporary_name(path);
+    std::error_code code;
+    errno = 0;
+    std::FILE* file = std::fopen(temporary.c_str(), "wb");
+    if (!file) return cannot(path, std::strerror(errno));
+    const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    const bool closed = std::fclose(file) == 0;
+    const std::string why = std::strerror(errno);
+    if (written && closed) {
+        std::filesystem::rename(temporary, std::filesystem::path(path), code);
+        if (!code) return {};
+    }
+    const std::string reason = code ? code.message() : why;
+    std::filesystem::remove(temporary, code);
+    return cannot(path, reason);
+}
+
+}  // namespace fovea::app

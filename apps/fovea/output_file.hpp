@@ -1,0 +1,27 @@
+// Files that a command writes: found unwritable before the work and not behind it, never left half written.
+#pragma once
+
+#include <fovea/fovea.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace fovea::app {
+
+// Whether a file of this name can be made; leaves nothing behind.
+Result<void> check_writable(std::string_view path);
+
+// Through a file beside it, that is renamed.
+Result<void> write_text_file(std::string_view path, std::string_view text);
+
+// While it lives, an interrupt (Ctrl-C, a termination) waits: around the writing of a file, so that neither a
+// part of it nor its temporary file stays. One at a time.
+class HeldInterrupts {
+  public:
+    HeldInterrupts();
+    ~HeldInterrupts();
+    HeldInterrupts(const HeldInterrupts&) = delete;
+    HeldInterrupts& operator=(const HeldInterrupts&) = delete;
+};
+
+}  // namespace fovea::app

@@ -1,0 +1,179 @@
+// Words that a person may mistype, and the places where a program's output may not go: one line that names
+// the word or the file, exit code 2, and no file left behind.
+#include "commands/command_run.hpp"
+
+namespace fovea::test {
+namespace {
+
+void save_call(const Scratch& scratch, uint64_t length, const char* more = nullptr) {
+    TensorSet set;
+    for (const char* name : {"q", "k", "v"})
+        set.tensors.push_back(make_tensor(name, {1, 1, length, 1}, std::vector<float>(length, 0.5f)).value());
+    if (more) set.tensors.push_back(make_tensor(more, {1}, std::vector<float>(1)).value());
+    ASSERT_TRUE(save_safetensors(scratch / "in.safetensors", set));
+}
+
+std::vector<std::string> files_in(const Scratch& scratch) {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(scratch.folder()))
+        names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+TEST(BadWords, one_line_names_the_word) {
+    const Scratch scratch;
+    save_call(scratch, 5);
+    const std::string missing = " \"" + (scratch / "no folder" / "file").string() + "\"";
+    const std::string folder = " \"" + scratch.folder().string() + "\"";
+    const std::vector<std::pair<std::string, const char*>> calls = {
+        {"nonsense", "no command 'nonsense'"},
+        {"attend", "IN.safetensors: attend takes one input file"},
+        {"attend IN", "--out: is needed"},
+        {"attend IN --out", "--out: needs a value: FILE"},
+        {"attend IN --out ''", "--out: needs a value: FILE"},
+        {"attend IN --out --json", "--out: needs a value: FILE"},
+        {"attend IN --out OUT -x", "-x: no such option"},
+        {"attend IN --out OUT --unknown 3", "--unknown: no such option"},
+        {"attend IN --out OUT --json --json", "--json: given twice"},
+        {"attend IN --out OUT --json=1", "--json: takes no value"},
+        {"attend IN --backend cpu --out" + missing, "No such file or directory"},
+        {"attend IN --backend cpu --out" + folder, "is not a regular file"},
+        {"attend --out OUT" + missing, "cannot open"},
+        {"attend --out OUT" + folder, "not a regular file"},
+        {"attend IN --out OUT --scale ''", "--scale: needs a value"},
+        {"attend IN --out OUT --scale 1e-300", "--scale: '1e-300' is 0 in float32"},
+        {"attend IN --out OUT --scale 1e300", "scale: scale is inf"},
+        {"attend IN --out OUT --scale nan", "scale: scale is nan"},
+        {"attend IN --out OUT --scale 0.5x", "--scale: '0.5x' is not a number"},
+        {"attend IN --out OUT --softcap 1e-300", "--softcap: '1e-300' is 0 in float32"},
+        {"attend IN --out OUT --dropout 1e-300", "--dropout: '1e-300' is 0 in float32"},
+        {"attend IN --out OUT --dropout 0.99999999999", "dropout_p: dropout_p is 1"},
+        {"attend IN --out OUT --seed 3", "--seed: is of --dropout"},
+        {"attend IN --out OUT --dropout 0.5 --seed -1", "--seed: '-1'"},
+        {"attend IN --out OUT --window 3", "--window: '3' is not LEFT,RIGHT"},
+        {"attend IN --out OUT --causal left", "--causal: 'left'"},
+        {"attend IN --out OUT --outputs o,foo", "--outputs: 'foo'"},
+        {"attend IN --out OUT --kernel fast", "kernel 'fast'"},
+        {"attend IN --out OUT --layout x", "--layout: 'x'"},
+        {"attend IN --out OUT --threads 5000", "--threads: 5000 is above the limit, 4096"},
+        {"attend IN --out OUT --workspace -5", "--workspace: '-5'"},
+        {"attend IN --out OUT --slice-cost nan", "max_slice_cost is nan"},
+        {"attend IN --out OUT --backend gpu", "--backend: 'gpu'"},
+        {"attend IN --out OUT --device 99", "device: device is 99"},
+        {"attend IN --out OUT --device nosuch", "no device is called 'nosuch'"},
+        {"attend IN --out OUT --backend cpu --validation", "--validation: is of Vulkan"},
+        {"attend IN --out OUT --backend cpu --kernel flash_coopmat", "kernel flash_coopmat is not one of"},
+        {"attend IN --out OUT --tuning" + missing, "cannot be read"},
+        {"explain", "--lengths: give a file"},
+        {"explain IN --lengths 5", "--lengths: shapes and types are the file's"},
+        {"explain IN --heads 2", "--heads: shapes and types are the file's"},
+        {"explain --lengths -1", "--lengths: -1 is not in 0 .. 1073741824"},
+        {"explain --lengths 5,6,7", "--lengths: takes one or two numbers"},
+        {"explain --lengths 5 --heads 0", "heads_q is 0"},
+        {"map IN", "--png: or --csv is needed"},
+        {"map IN --png OUT --csv OUT", "--csv: "},
+        {"map IN --preset 4k --png OUT", "--preset takes no file"},
+        {"map --preset 3k --png OUT", "preset '3k'"},
+        {"map --preset 4k --layout blhd --png OUT", "--layout: is of a file"},
+        {"map --preset 128k --png" + missing, "No such file or directory"},
+        {"map IN --rows 3:2 --png OUT", "--rows: 3:2 is not a part of 0:5"},
+        {"map IN --size 0x0 --png OUT", "--size: 0x0"},
+        {"map IN --head 7 --png OUT", "--head: 7: there are 1 heads"},
+        {"lesson 8", "there is no lesson '8'"},
+        {"lesson 2 3", "3: lesson takes one name"},
+        {"lesson all --png OUT", "--png: one picture"},
+        {"lesson 2 --png ''", "--png: needs a value"},
+        {"lesson 2 --png" + missing, "No such file or directory"},
+        {"lesson 2 --dark", "--dark: is of a picture"},
+        {"lesson --list 2", "--list names all"},
+        {"lesson 2 --kernel flash", "--kernel: the strict backend"},
+        {"devices x", "x: devices takes no such argument"},
+        {"conformance", "DIR: give one folder"},
+        {"conformance" + missing, "is no folder"},
+        {"bench foo", "foo: no such suite"},
+        {"bench --case zz", "--case: no case is called zz"},
+        {"bench vulkan foo", "foo: `bench vulkan` takes no such argument"},
+        {"bench vulkan --seconds nan", "--seconds: nan is not in 0 .. 3600"},
+        {"bench vulkan --json" + missing, "No such file or directory"},
+        {"bench --tune", "--out: a file to write is needed"},
+        {"bench --tune --out" + missing, "No such file or directory"},
+    };
+    const std::vector<std::string> kept = {"in.safetensors", "stderr", "stdout"};
+    for (const auto& [words, part] : calls) {
+        SCOPED_TRACE(words);
+        expect_refused(run_command(scratch, words), part);
+        EXPECT_EQ(files_in(scratch), kept);
+    }
+}
+
+TEST(BadWords, an_output_that_no_machine_holds_is_refused_by_name_and_size) {
+    const Scratch scratch;
+    save_call(scratch, uint64_t{1} << 21);
+    expect_refused(run_command(scratch, "attend IN --out OUT --backend cpu --outputs weights"),
+                   "--outputs: weights takes 17592186044416 bytes");
+    EXPECT_FALSE(std::filesystem::exists(scratch / "out.safetensors"));
+}
+
+TEST(BadWords, a_tensor_that_nothing_reads_is_named) {
+    const Scratch scratch;
+    save_call(scratch, 5, "kv_length");
+    const CommandRun run = run_command(scratch, "attend IN --out OUT --backend cpu");
+    EXPECT_EQ(run.exit_code, 0) << run.error;
+    EXPECT_NE(run.output.find("note: not read: kv_length\n"), std::string::npos) << run.output;
+}
+
+TEST(BadWords, names_with_spaces_and_other_letters_and_the_input_as_output) {
+    const Scratch scratch;
+    save_call(scratch, 5);
+    const std::string name = '"' + (scratch / "ünï cödé 名.safetensors").string() + '"';
+    EXPECT_EQ(run_command(scratch, "attend IN --backend cpu --out " + name).exit_code, 0);
+    TensorSet call = load_tensors(scratch / "in.safetensors").value();
+    const CommandRun run = run_command(scratch, "attend IN --backend cpu --outputs o,lse --out " +
+                                                    ('"' + (scratch / "in.safetensors").string() + '"'));
+    EXPECT_EQ(run.exit_code, 0) << run.error;
+    const TensorSet results = load_tensors(scratch / "in.safetensors").value();
+    EXPECT_TRUE(results.find("o") && results.find("lse"));
+}
+
+TEST(Streams, a_full_or_closed_standard_output_is_said) {
+    const Scratch scratch;
+    save_call(scratch, 5);
+    for (const std::string words :
+         {"--help", "devices", "lesson 1 --check", "explain --lengths 5 --backend cpu",
+          "attend IN --out OUT --backend cpu"}) {
+        for (const char* to : {" >/dev/full", " >&-", " >&- <&-"}) {
+            SCOPED_TRACE(words + to);
+            expect_refused(run_command(scratch, words + to), "standard output: cannot be written: ");
+        }
+    }
+    // A closed stream gives its number to no file that is written.
+    EXPECT_TRUE(load_tensors(scratch / "out.safetensors"));
+}
+
+TEST(Streams, a_reader_may_go_away) {
+    const Scratch scratch;
+    const CommandRun run = run_command(scratch, "lesson all --check | head -n 1");
+    EXPECT_EQ(run.error, "");
+    EXPECT_EQ(std::count(run.output.begin(), run.output.end(), '\n'), 1) << run.output;
+}
+
+// Interrupted at whatever moment, a run leaves its output whole or not at all, and no temporary file.
+TEST(Streams, an_interrupt_leaves_no_part_of_a_file) {
+    for (const char* seconds : {"0", "0.03", "0.06", "0.1", "0.15", "0.2", "0.3"}) {
+        SCOPED_TRACE(seconds);
+        const Scratch scratch;
+        save_call(scratch, 3000);
+        const CommandRun run = run_shell(
+            scratch, "FOVEA attend IN --backend cpu --outputs o,weights --out OUT & work=$!; sleep " +
+                         std::string(seconds) + "; kill -TERM $work; wait $work; true");
+        EXPECT_EQ(run.exit_code, 0) << run.error;
+        for (const std::string& name : files_in(scratch))
+            EXPECT_EQ(name.find("safetensors."), name.npos) << name;
+        const bool written = std::filesystem::exists(scratch / "out.safetensors");
+        EXPECT_TRUE(!written || load_tensors(scratch / "out.safetensors"));
+    }
+}
+
+}  // namespace
+}  // namespace fovea::test
