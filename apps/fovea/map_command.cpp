@@ -18,7 +18,8 @@ namespace fovea::app {
 namespace {
 
 constexpr OptionSpec kOwnOptions[] = {
-    {"--preset", "NAME", "instead of a file, a long context with planted patterns: 4k, 16k, 32k, 64k, 128k"},
+    {"--preset", "NAME",
+     "instead of a file, a long context with planted patterns: 4k, 16k, 32k, 64k, 128k, 1m"},
     {"--rows", "A:B", "queries A to B - 1; default all"},
     {"--keys", "A:B", "keys A to B - 1; default all"},
     {"--size", "WxH", "pixels; default one for each cell, at most 512 along either side"},

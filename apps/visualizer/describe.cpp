@@ -19,6 +19,7 @@ std::string describe_map(Session& session) {
                                                                   : "computing") +
                        "; tiles on " + (session.map->on_device() ? "the device" : "the processor") + ": " +
                        session.map->where() + "\n";
+    if (!session.map->head().left_out.empty()) text += session.map->head().left_out + "\n";
     const std::optional<Derivation>& d = session.map_derivation();
     return d ? text + derivation_text(*d) + "\n" : text;
 }

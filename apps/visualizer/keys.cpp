@@ -130,8 +130,11 @@ constexpr KeyCommand kCommands[] = {
      }},
     {ImGuiKey_Delete, plain, "Delete", "hide the picked key or show it again; the rest is renormalised",
      [](Session& s) {
-         if (s.stage().over_keys)
-             edit(s, [&](Settings& t) { toggle_key(t, uint32_t(s.view.picked_column)); });
+         const bool map = s.ui.centre == CentreTab::map && s.map;
+         if (map || s.stage().over_keys)
+             edit(s, [&](Settings& t) {
+                 toggle_key(t, uint32_t(map ? s.ui.map.picked_key : uint64_t(s.view.picked_column)));
+             });
      }},
     {ImGuiKey_J, plain, "J", "tokens as lines or as a list",
      [](Session& s) { s.ui.token_lines = !s.ui.token_lines; }},
@@ -167,7 +170,22 @@ constexpr KeyCommand kCommands[] = {
      }},
     {ImGuiKey_A, shift, "Shift+A", "let the kept result go", [](Session& s) { s.drop_kept(); }},
     {ImGuiKey_X, plain, "X", "swap A and B", swap_heads},
-    {ImGuiKey_M, plain, "M", "matrix", [](Session& s) { s.ui.centre = CentreTab::matrix; }},
+    {ImGuiKey_M, plain, "M", "matrix of the selection",
+     [](Session& s) {
+         s.ui.centre = CentreTab::matrix;
+         s.ui.locked_tab = -1;
+     }},
+    {ImGuiKey_L, control, "Ctrl+L", "lock the shown matrix in a tab of its own",
+     [](Session& s) { s.lock_matrix(); }},
+    {ImGuiKey_W, control, "Ctrl+W", "close the locked tab",
+     [](Session& s) {
+         if (s.ui.locked_tab >= 0) s.unlock_matrix(size_t(s.ui.locked_tab));
+     }},
+    {ImGuiKey_Q, plain, "Q", "next of the matrix tabs",
+     [](Session& s) {
+         const bool was_matrix = std::exchange(s.ui.centre, CentreTab::matrix) == CentreTab::matrix;
+         if (was_matrix && ++s.ui.locked_tab >= int(s.locked().size())) s.ui.locked_tab = -1;
+     }},
     {ImGuiKey_V, plain, "V", "compare A and B", [](Session& s) { s.ui.centre = CentreTab::compare; }},
     {ImGuiKey_B, plain, "B", "mask editor", [](Session& s) { s.ui.centre = CentreTab::mask; }},
     {ImGuiKey_K, plain, "K", "map of a long head", [](Session& s) { s.ui.centre = CentreTab::map; }},

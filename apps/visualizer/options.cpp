@@ -65,7 +65,7 @@ Result<void> apply(Options& o, std::string_view name, std::string_view value) {
             o.long_map = std::string(value.substr(5));
             for (const LongContextPreset& preset : long_context_presets())
                 if (preset.name == o.long_map) return {};
-            return bad(name, "'" + std::string(value) + "' is not long-4k, -16k, -32k, -64k or -128k");
+            return bad(name, "'" + std::string(value) + "' is not long-4k, -16k, -32k, -64k, -128k or -1m");
         }
         if (!read_number(value, o.level) || o.level < 1 || o.level > kLevelCount)
             return bad(name, "'" + std::string(value) + "' is not a level from 1 to 7");
@@ -154,7 +154,7 @@ const char* options_help() {
            "Attention you can read. Without --screenshot, --export or --describe it opens a window.\n\n"
            "  --preset LEVEL          1 without weights, 2 trainable (default), 3 causal, 4 dropout, 5 "
            "stacked heads,\n"
-           "                          6 split heads, 7 GPT block; long-4k to long-128k: a long head as a "
+           "                          6 split heads, 7 GPT block; long-4k to long-1m: a long head as a "
            "map\n"
            "  --text TEXT             instead of the tutorials' sentence\n"
            "  --tokens WHAT           words (default), characters or bytes of the text\n"

@@ -131,7 +131,7 @@ class Window {
     WindowEvents events_;
     int settle_ = kSettleFrames;
     std::string rare_text_;
-    uint64_t seen_tiles_ = 0;
+    uint64_t seen_steps_ = 0;
     std::vector<double> frame_seconds_;
     double first_frame_s_ = 0;
     int losses_ = 0;
@@ -434,10 +434,10 @@ void Window::wait_for_events() {
     else
         glfwWaitEvents();
     if (autosave_.pending()) autosave_.update(*session_);
-    const uint64_t tiles = session_->map ? session_->map->finished_tiles() : 0;
-    const bool map_moves = tiles != seen_tiles_;
-    seen_tiles_ = tiles;
-    if (blinks || events_.active || map_moves) settle_ = kSettleFrames;
+    const uint64_t steps = session_->background_steps();
+    const bool moves = steps != seen_steps_;
+    seen_steps_ = steps;
+    if (blinks || events_.active || moves) settle_ = kSettleFrames;
 }
 
 Result<void> Window::run() {

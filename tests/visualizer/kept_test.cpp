@@ -136,6 +136,45 @@ TEST_F(KeptTest, what_is_complete_has_its_ranges) {
     EXPECT_TRUE(complete);
 }
 
+// A locked matrix stays what it was, with its own numbers and derivations, until it is unlocked.
+TEST_F(KeptTest, locked_matrices_stay_in_tabs_of_their_own) {
+    session->change(level_settings(5));
+    compute();
+    show("weights");
+    session->view.head = 1;
+    const std::vector<float> first = weights_of(session->stage(), 1);
+    session->lock_matrix();
+    ASSERT_EQ(session->locked().size(), 1u);
+    EXPECT_EQ(session->locked()[0].name, "level 5 H2");
+    EXPECT_EQ(session->ui.locked_tab, 0);
+    Settings s = level_settings(7);
+    s.length = 40;
+    session->change(s);
+    compute();
+    show("scores");
+    session->view.picked_row = 3, session->view.picked_column = 2;
+    ASSERT_EQ(weights_of(*session->shown().stage, session->shown().head), first);
+    ASSERT_TRUE(session->derivation());
+    EXPECT_NEAR(session->derivation()->weight, first[3 * 6 + 2], 2e-6);
+    session->ui.locked_tab = -1;
+    EXPECT_EQ(session->shown().stage, &session->stage());
+    ASSERT_TRUE(session->derivation());
+    EXPECT_EQ(session->derivation()->scale, session->run().desc().scale);
+    session->lock_matrix();
+    EXPECT_EQ(session->locked()[1].name, "level 7 H2 scores");
+    session->unlock_matrix(0);
+    EXPECT_EQ(session->ui.locked_tab, 0);
+    EXPECT_TRUE(session->needs_idle());
+    session->undo();
+    compute();
+    EXPECT_EQ(session->shown().stage->rows, 40u);
+    for (int i = 0; i < 20; ++i) session->lock_matrix();
+    EXPECT_EQ(session->locked().size(), Session::kMostLocked);
+    while (!session->locked().empty()) session->unlock_matrix(0);
+    EXPECT_EQ(session->ui.locked_tab, -1);
+    compute();
+}
+
 // Another precision and another place are results like others: what they cost in digits is the difference.
 TEST_F(KeptTest, precisions_and_places_are_compared) {
     session->change(level_settings(5));

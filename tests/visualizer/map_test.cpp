@@ -87,6 +87,87 @@ TEST_P(TilesTest, tiles_and_picks_hold_the_weights) {
     EXPECT_EQ(map.rows_known(), 0);
 }
 
+// What the settings hide and drop is hidden and dropped in every tile, sampled or exact, and in the picks.
+TEST_P(TilesTest, masks_and_dropout_are_those_of_the_forward) {
+    GpuDevice* place = GetParam() ? device.get() : nullptr;
+    const Result<LongContext> made = long_context(kTokens);
+    ASSERT_TRUE(made);
+    Settings hidden = level_settings(2), padding = hidden, strided = hidden, painted = hidden,
+             dropout = hidden;
+    hidden.hidden_keys = {0, 3, 600, 5000};
+    padding.pattern = MaskPattern::padding;
+    padding.hidden_keys = {7};
+    strided.pattern = MaskPattern::strided;
+    painted.pattern = MaskPattern::painted;
+    painted.painted = {1, 1, 1, 0, 1, 1, 1, 0, 1};  // each cell a third of the queries and keys
+    dropout.dropout = true;
+    dropout.dropout_seed = 77;
+    for (const Settings& s : {hidden, padding, strided, painted, dropout}) {
+        LongMap map(head_of(*made), s, place, {});
+        ASSERT_EQ(map.head().left_out, "");
+        map.tiles().set_view(view_of({512, 512, 256, 256}, 256));
+        ASSERT_TRUE(map.finish(true));
+        ASSERT_EQ(map.problem(), "");
+        ASSERT_EQ(map.on_device(), GetParam()) << map.where();
+        const MapTileId id{0, 0, 0, 2, 2, false};
+        ASSERT_NE(map.tiles().find(id), nullptr);
+        const std::vector<float> values = map_values(map.tiles(), id, *map.tiles().find(id), MapReducer::max);
+        std::mt19937 random(9);
+        int zero = 0;
+        for (int n = 0; n < 24; ++n) {
+            const uint64_t row = 512 + random() % 256, key = n == 0 ? 600 : 512 + random() % 256;
+            const Result<Derivation> d = map.derive(row, key);
+            ASSERT_TRUE(d) << d.error().text;
+            const float expected = s.dropout ? d->dropped_weight : d->weight;
+            EXPECT_NEAR(values[(row - 512) * 256 + key - 512], expected, 2e-6 * std::max(1.0f, expected));
+            const bool seen = key <= row && pattern_shows(s, row, key, kTokens, kTokens) &&
+                              !std::binary_search(s.hidden_keys.begin(), s.hidden_keys.end(), uint32_t(key));
+            EXPECT_EQ(d->hidden_by.empty(), seen) << row << ", " << key;
+            zero += expected == 0;
+        }
+        EXPECT_GT(zero, 0);
+        // A preview's single rows have the sums of the exact tile's blocks of rows.
+        LongMap preview(head_of(*made), s, place, {});
+        preview.tiles().set_view(view_of({0, 0, kTokens, kTokens}, 256));
+        ASSERT_TRUE(preview.finish(false));
+        const MapTileId whole{0, 0, 2, 0, 0, true};
+        const MapPixels* sampled = preview.tiles().find(whole);
+        ASSERT_NE(sampled, nullptr);
+        const std::vector<float> seen = map_values(preview.tiles(), whole, *sampled, MapReducer::max);
+        for (uint64_t y = 128; y < 192; ++y)
+            for (uint64_t x = 128; x < 192; ++x)
+                // Both sums of a row are float32, in another order.
+                EXPECT_NEAR(seen[y * 256 + x], values[(4 * y + 2 - 512) * 256 + 4 * x + 2 - 512], 2e-5);
+        const Result<std::vector<float>> row = map.row_weights(700);
+        ASSERT_TRUE(row) << row.error().text;
+        double sum = 0;
+        for (const float w : *row) sum += double(w);
+        EXPECT_NEAR(sum, 1, 1e-4);
+        EXPECT_NEAR((*row)[650], map.derive(700, 650)->weight, 2e-6);
+    }
+    Settings too_long = painted;
+    too_long.painted.assign(8, 1);  // no square: it belongs to no map
+    EXPECT_TRUE(pattern_shows(too_long, 5, 5, kTokens, kTokens));
+}
+
+TEST_F(MapTest, a_mask_of_cells_is_left_out_where_it_would_be_too_large) {
+    LongHead head;
+    Attention call;
+    call.batch(1).heads(1).lengths(9000, 9000).dims(2).outputs(FOVEA_OUTPUT_LSE);
+    head.call = call.desc;
+    head.q.assign(18000, 0.5f), head.k = head.q;
+    Settings s = level_settings(2);
+    s.pattern = MaskPattern::strided;
+    s.hidden_keys = {2};
+    LongMap map(head, s, nullptr, {});
+    EXPECT_NE(map.head().left_out.find("strided"), std::string::npos);
+    EXPECT_EQ(map.head().mask.size(), (9000u + 255) / 256 * 256);
+    const Result<Derivation> d = map.derive(10, 2);
+    ASSERT_TRUE(d);
+    EXPECT_FALSE(d->hidden_by.empty());
+    EXPECT_NEAR(map.derive(10, 3)->weight, 1.0 / 8999, 1e-9);
+}
+
 // The device's tiles come in shares of frames, also while the view moves.
 TEST_F(MapTest, the_device_works_a_share_of_each_frame) {
     const Result<LongContext> made = long_context(kTokens);

@@ -19,7 +19,7 @@ constexpr uint64_t kMostSvgSide = 256;
 
 // The selected cells, or all.
 CellRect shown_cells(const Session& session) {
-    const Stage& stage = session.stage();
+    const Stage& stage = *session.shown().stage;
     const std::optional<CellRect>& selected = session.view.selection;
     return selected && selected->within(stage.rows, stage.columns)
                ? *selected
@@ -27,9 +27,9 @@ CellRect shown_cells(const Session& session) {
 }
 
 Result<Tensor> shown_matrix(const Session& session) {
-    const Stage& stage = session.stage();
+    const Stage& stage = *session.shown().stage;
     const CellRect cells = shown_cells(session);
-    const std::span<const float> values = stage.head_values(session.view.head);
+    const std::span<const float> values = stage.head_values(session.shown().head);
     std::vector<float> chosen;
     for (int row = cells.row_begin; row <= cells.row_last; ++row) {
         const auto from = values.begin() + std::ptrdiff_t(uint64_t(row) * stage.columns);
@@ -39,7 +39,7 @@ Result<Tensor> shown_matrix(const Session& session) {
 }
 
 Result<void> export_csv(const Session& session, const std::string& path) {
-    const Stage& stage = session.stage();
+    const Stage& stage = *session.shown().stage;
     const Result<Tensor> table = shown_matrix(session);
     if (!table) return table.error();
     std::vector<std::string> columns;
@@ -91,13 +91,14 @@ void svg_labels(const Session& session, const Stage& stage, double cell, double 
 
 // Vector cells with their numbers, labels and a title: for papers.
 Result<void> export_svg(const Session& session, const std::string& path) {
-    const Stage& stage = session.stage();
+    const Stage& stage = *session.shown().stage;
+    const uint32_t head = session.shown().head;
     if (stage.rows > kMostSvgSide || stage.columns > kMostSvgSide)
         return Error{FOVEA_UNSUPPORTED, "svg",
                      std::to_string(stage.rows) + " x " + std::to_string(stage.columns) +
                          " cells are above " + std::to_string(kMostSvgSide) + " a side: export .png or .npy"};
-    const std::span<const float> values = stage.head_values(session.view.head);
-    const Colouring colouring = colouring_of(session.view, stage.ranges.at(session.view.head));
+    const std::span<const float> values = stage.head_values(head);
+    const Colouring colouring = colouring_of(session.view, stage.ranges.at(head));
     const ColourTable table = colour_table(colouring.map);
     const bool digits = stage.columns <= 24 && stage.rows <= 24;
     const double cell = digits ? 48 : std::max(4.0, 768.0 / double(std::max(stage.rows, stage.columns)));
@@ -112,12 +113,12 @@ Result<void> export_svg(const Session& session, const std::string& path) {
         "patternTransform=\"rotate(45)\"><rect width=\"6\" height=\"6\" fill=\"#f2f3f5\"/><rect "
         "width=\"1.5\" "
         "height=\"6\" fill=\"#c3c8d1\"/></pattern></defs>\n<text x=\"12\" y=\"22\" font-size=\"15\">" +
-        escaped(stage.name + ", head " + std::to_string(session.view.head + 1)) + "</text>\n";
+        escaped(stage.name + ", head " + std::to_string(head + 1)) + "</text>\n";
     for (uint64_t i = 0; i < stage.rows; ++i) {
         for (uint64_t j = 0; j < stage.columns; ++j) {
             const double x = left + double(j) * cell, y = top + double(i) * cell;
             const float value = values[i * stage.columns + j];
-            if (stage.hidden(session.view.head, i, j)) {
+            if (stage.hidden(head, i, j)) {
                 append(out,
                        "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"url(#hatch)\"/>\n",
                        x, y, cell, cell);

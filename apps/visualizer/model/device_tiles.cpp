@@ -102,7 +102,7 @@ class DeviceTiles final : public TileMaker {
     // Compiles the pipelines, which may take a driver seconds, while frames go on without tiles.
     std::thread compiler_;
     std::atomic<bool> compiled_{false};
-    GpuBuffer q_, k_, lse_, row_lse_, workspace_;
+    GpuBuffer q_, k_, mask_, lse_, row_lse_, workspace_;
     std::vector<uint8_t> known_;
     uint64_t known_count_ = 0, finished_ = 0;
     std::deque<Job> jobs_;
@@ -168,6 +168,13 @@ Result<void> DeviceTiles::prepare() {
     q_.flush();
     std::memcpy(k_.data(), head_.k.data(), head_.k.size() * 4);
     k_.flush();
+    if (!head_.mask.empty()) {
+        Result<GpuBuffer> made = GpuBuffer::create(device_, (head_.mask.size() + 3) / 4 * 4);
+        if (!made) return made.error();
+        mask_ = std::move(*made);
+        std::memcpy(mask_.data(), head_.mask.data(), head_.mask.size());
+        mask_.flush();
+    }
     known_.assign(asked.len_q, 0);
     rates_.fill(device_.facts().device_class == FOVEA_CLASS_CPU ? kSoftwareRate : kHardwareRate);
     // A problem that the kernels do not take is refused here, not at the first tile.
@@ -182,11 +189,9 @@ Result<void> DeviceTiles::prepare() {
 // here is refused again by the tile that needs it, and told there.
 void DeviceTiles::compile_ahead() {
     std::vector<Plan> plans;
-    FoveaAttentionDesc rows = call_;
-    rows.align = FOVEA_ALIGN_OFFSET;
-    rows.outputs = FOVEA_OUTPUT_LSE;
     for (const uint64_t count : {uint64_t{1}, std::min<uint64_t>(call_.len_q, rows_at_once())}) {
-        rows.len_q = count;
+        FoveaAttentionDesc rows = head_.rows_call(0, count);
+        rows.q_strides = call_.q_strides;
         Result<Plan> plan = plan_attention(device_.facts(), rows);
         if (plan) plans.push_back(std::move(*plan));
     }
@@ -364,6 +369,7 @@ Result<bool> DeviceTiles::record_step(VkCommandBuffer cmd, Slot& slot, double fl
     const uint64_t row_bytes = uint64_t(call_.q_strides.row) * 4;
     bindings[FOVEA_BIND_Q] = from(q_, *rows ? job.first_row * row_bytes : 0);
     bindings[FOVEA_BIND_LSE] = !*rows ? from(lse_) : alone ? from(row_lse_) : from(lse_, job.first_row * 4);
+    if (mask_.handle()) bindings[FOVEA_BIND_MASK] = from(mask_, *rows ? head_.mask_offset(job.first_row) : 0);
     bindings[FOVEA_BIND_TILE_MASS] = from(job.mass), bindings[FOVEA_BIND_TILE_MAX] = from(job.max);
     if (Result<void> r = record_slices(cmd, slot, run, bindings, flops_left); !r) return refuse(r.error());
     job.last_frame = frame_;
@@ -430,11 +436,8 @@ bool DeviceTiles::find_unknown(const Job& job, uint64_t& first, uint64_t& count)
 }
 
 Result<DeviceTiles::Run> DeviceTiles::plan_rows(uint64_t first, uint64_t count) {
-    FoveaAttentionDesc call = call_;
-    call.len_q = count;
-    call.align = FOVEA_ALIGN_OFFSET;
-    call.q_offset = int64_t(first);
-    call.outputs = FOVEA_OUTPUT_LSE;
+    FoveaAttentionDesc call = head_.rows_call(first, count);
+    call.q_strides = call_.q_strides;
     const double least = kFrameSeconds * rate(Work::rows) / kSlicesAFrame;
     for (call.max_slice_cost = least;; call.max_slice_cost *= 4) {
         Result<Plan> plan = plan_attention(device_.facts(), call);

@@ -2,6 +2,7 @@
 
 #include "data/imported_file.hpp"
 #include "model/attention_inputs.hpp"
+#include "model/host_call.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -41,18 +42,7 @@ Result<LayerWeights> weights_of(const Settings& settings) {
     }
     bindings[FOVEA_BIND_WEIGHTS] = {out.weights.data(), cells * 4};
     bindings[FOVEA_BIND_MASKED] = {out.masked.data(), cells * 4};
-    const FoveaPlanInfo info = plan->info();
-    std::vector<std::byte> workspace(info.workspace_bytes + info.workspace_alignment);
-    FoveaCpuRun run{};
-    run.struct_size = sizeof run;
-    run.bindings = bindings;
-    run.binding_count = FOVEA_BIND_COUNT;
-    void* aligned = workspace.data();
-    size_t room = workspace.size();
-    if (info.workspace_bytes)
-        run.workspace = {std::align(info.workspace_alignment, info.workspace_bytes, aligned, room),
-                         info.workspace_bytes};
-    if (Result<void> r = plan->run_cpu(run); !r) return r.error();
+    if (Result<void> r = run_on_host(*plan, bindings); !r) return r.error();
     return out;
 }
 
@@ -106,6 +96,7 @@ void HeadGrid::work() {
             const std::lock_guard lock(mutex_);
             made_.push_back(std::move(made));
         }
+        ++finished_;
         if (wake_) wake_();
     }
 }

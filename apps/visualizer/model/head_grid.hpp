@@ -52,6 +52,7 @@ class HeadGrid {
 
     const std::vector<GridLayer>& layers() const { return layers_; }  // finished ones, in order
     size_t layer_count() const { return wanted_.size(); }
+    uint64_t finished_layers() const { return finished_; }
     bool complete() const { return layers_.size() == wanted_.size(); }
     uint64_t size_bytes() const;
 
@@ -70,6 +71,7 @@ class HeadGrid {
     std::mutex mutex_;
     std::vector<Made> made_;  // guarded by mutex_
     std::atomic<bool> ending_{false};
+    std::atomic<uint64_t> finished_{0};
     std::thread thread_;
 };
 

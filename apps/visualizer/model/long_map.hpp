@@ -19,8 +19,8 @@ LongHead long_head(const Projected& projected, uint32_t head);
 class LongMap {
   public:
     // Tiles are computed on `device`, null: on the processor, also where the device refuses them. `wake` is
-    // called from other threads whenever there is something new to draw. Mask, scale, temperature and softcap
-    // are taken from the settings.
+    // called from other threads whenever there is something new to draw. Masks, scale, temperature, softcap
+    // and dropout (by counters, Philox) are taken from the settings.
     LongMap(LongHead head, const Settings& settings, GpuDevice* device, std::function<void()> wake);
     ~LongMap();
     LongMap(const LongMap&) = delete;
@@ -53,6 +53,8 @@ class LongMap {
 
     // In float32 from q and k, whatever the tiles say; on this thread, about one row's work.
     Result<Derivation> derive(uint64_t row, uint64_t key);
+    // What the row gives to each key, before dropout; computed now, in float32 on this thread.
+    Result<std::vector<float>> row_weights(uint64_t row);
 
   private:
     void make_maker();
@@ -63,6 +65,7 @@ class LongMap {
     GpuDevice *device_, *wanted_device_ = device_;
     std::function<void()> wake_;
     std::unique_ptr<TileMaker> maker_;
+    Settings masked_by_;
     std::string problem_, refusal_;
 };
 

@@ -1,11 +1,14 @@
 // Tiles by the CPU backend, on threads of their own.
+#include "model/host_call.hpp"
 #include "model/tile_maker.hpp"
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -14,22 +17,7 @@ namespace {
 
 constexpr uint32_t kMostWorkers = 16;
 constexpr uint64_t kRowsAtOnce = 256;
-
-Result<void> run_plan(const Plan& plan, FoveaHostBuffer* bindings, const FoveaParallel& parallel) {
-    const FoveaPlanInfo info = plan.info();
-    std::vector<std::byte> workspace(info.workspace_bytes + info.workspace_alignment);
-    FoveaCpuRun run{};
-    run.struct_size = sizeof run;
-    run.bindings = bindings;
-    run.binding_count = FOVEA_BIND_COUNT;
-    run.parallel = &parallel;
-    void* aligned = workspace.data();
-    size_t room = workspace.size();
-    if (info.workspace_bytes)
-        run.workspace = {std::align(info.workspace_alignment, info.workspace_bytes, aligned, room),
-                         info.workspace_bytes};
-    return plan.run_cpu(run);
-}
+constexpr size_t kScatteredAtOnce = 8;
 
 class ProcessorTiles final : public TileMaker {
   public:
@@ -59,8 +47,19 @@ class ProcessorTiles final : public TileMaker {
     void work();
     TileDone run(const TileJob& job);
     Result<void> compute_rows(uint64_t first, uint64_t count);
+    // A mask begins at a whole word of each part.
+    uint64_t common_keys(uint64_t first_row, bool causal) const {
+        return causal ? (first_row + 1) / 4 * 4 : head_.call.len_kv;
+    }
+    Result<void> compute_scattered(const std::vector<uint64_t>& rows);
+    Result<void> compute_group(std::span<const uint64_t> rows, bool causal);
     Result<void> know_rows_of(const TileJob& job);
     FoveaHostBuffer host(const std::vector<float>& values, uint64_t first_row) const;
+    FoveaHostBuffer mask(uint64_t first_row) const {
+        const uint64_t skip = head_.mask_offset(first_row);
+        if (head_.mask.empty()) return {};
+        return {const_cast<uint8_t*>(head_.mask.data()) + skip, head_.mask.size() - skip};
+    }
     static void spread(void* user, uint32_t count, FoveaTask task, void* arg);
 
     const LongHead& head_;
@@ -157,11 +156,12 @@ TileDone ProcessorTiles::run(const TileJob& job) {
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     bindings[FOVEA_BIND_Q] = host(head_.q, 0);
     bindings[FOVEA_BIND_K] = host(head_.k, 0);
+    bindings[FOVEA_BIND_MASK] = mask(0);
     bindings[FOVEA_BIND_LSE] = {lse_.data(), lse_.size() * 4};
     bindings[FOVEA_BIND_TILE_MASS] = {done.pixels.mass.data(), kPixels * 8};
     bindings[FOVEA_BIND_TILE_MAX] = {done.pixels.max.data(), kPixels * 4};
     const FoveaParallel parallel{this, spread, workers_};
-    if (Result<void> r = run_plan(plan, bindings, parallel); !r) return refused(r.error());
+    if (Result<void> r = run_on_host(plan, bindings, &parallel); !r) return refused(r.error());
     done.whole = true;
     return done;
 }
@@ -172,13 +172,13 @@ Result<void> ProcessorTiles::know_rows_of(const TileJob& job) {
     const uint64_t count = job.tile.row_count ? job.tile.row_count : rows - first;
     const uint64_t height = job.tile.height ? job.tile.height : count;
     if (job.tile.sampled) {
-        for (uint64_t y = 0; y < height && !cancelled_; ++y) {
+        std::vector<uint64_t> unknown;
+        for (uint64_t y = 0; y < height; ++y) {
             const uint64_t begin = first + y * count / height, end = first + (y + 1) * count / height;
             const uint64_t row = begin + (end - begin) / 2;
-            if (row >= rows || known_[row]) continue;
-            if (Result<void> r = compute_rows(row, 1); !r) return r;
+            if (row < rows && !known_[row]) unknown.push_back(row);
         }
-        return {};
+        return compute_scattered(unknown);
     }
     for (uint64_t row = first; row < std::min(first + count, rows) && !cancelled_; row += kRowsAtOnce) {
         const uint64_t end = std::min({row + kRowsAtOnce, first + count, rows});
@@ -191,11 +191,7 @@ Result<void> ProcessorTiles::know_rows_of(const TileJob& job) {
 }
 
 Result<void> ProcessorTiles::compute_rows(uint64_t first, uint64_t count) {
-    FoveaAttentionDesc call = head_.call;
-    call.len_q = count;
-    call.align = FOVEA_ALIGN_OFFSET;
-    call.q_offset = int64_t(first);
-    call.outputs = FOVEA_OUTPUT_LSE;
+    const FoveaAttentionDesc call = head_.rows_call(first, count);
     const Result<FoveaDeviceFacts> facts = cpu_facts(workers_);
     if (!facts) return facts.error();
     const Result<Plan> plan = plan_attention(*facts, call);
@@ -204,12 +200,75 @@ Result<void> ProcessorTiles::compute_rows(uint64_t first, uint64_t count) {
     bindings[FOVEA_BIND_Q] = host(head_.q, first);
     // No output weighs values: any will do.
     bindings[FOVEA_BIND_K] = bindings[FOVEA_BIND_V] = host(head_.k, 0);
+    bindings[FOVEA_BIND_MASK] = mask(first);
     bindings[FOVEA_BIND_LSE] = {&lse_[first], count * 4};
     const FoveaParallel parallel{this, spread, workers_};
-    if (Result<void> r = run_plan(*plan, bindings, parallel); !r) return r;
+    if (Result<void> r = run_on_host(*plan, bindings, &parallel); !r) return r;
     uint64_t learnt = 0;
     for (uint64_t row = first; row < first + count; ++row) learnt += !std::exchange(known_[row], uint8_t(1));
     known_count_ += learnt;
+    return {};
+}
+
+// Rows of a preview lie far apart, but see nearly the same keys: those that all of a group see are read once,
+// as the keys of a group of query heads.
+Result<void> ProcessorTiles::compute_scattered(const std::vector<uint64_t>& rows) {
+    const FoveaAttentionDesc& call = head_.call;
+    const bool causal = call.flags & FOVEA_FLAG_CAUSAL;
+    const bool shared = !(call.flags & FOVEA_FLAG_WINDOW) && call.mask.rows <= 1 &&
+                        (!causal || (call.len_q == call.len_kv && call.align == FOVEA_ALIGN_TOP_LEFT));
+    for (size_t at = 0; at < rows.size() && !cancelled_;) {
+        const size_t count =
+            shared && common_keys(rows[at], causal) > 0 ? std::min(rows.size() - at, kScatteredAtOnce) : 1;
+        const std::span<const uint64_t> group = std::span(rows).subspan(at, count);
+        at += count;
+        if (Result<void> r = count > 1 ? compute_group(group, causal) : compute_rows(group[0], 1); !r)
+            return r;
+    }
+    return {};
+}
+
+Result<void> ProcessorTiles::compute_group(std::span<const uint64_t> rows, bool causal) {
+    const uint64_t dim = head_.call.dim_qk, common = common_keys(rows[0], causal);
+    FoveaAttentionDesc call = head_.rows_call(0, 1);
+    call.flags &= ~uint32_t(FOVEA_FLAG_CAUSAL);
+    call.align = FOVEA_ALIGN_TOP_LEFT;
+    call.q_offset = 0;
+    call.heads_q = uint32_t(rows.size());
+    std::vector<float> queries, sums(rows.size());
+    for (const uint64_t row : rows)
+        queries.insert(queries.end(), head_.q.begin() + std::ptrdiff_t(row * dim),
+                       head_.q.begin() + std::ptrdiff_t((row + 1) * dim));
+    const auto run = [&](uint64_t first_key, uint64_t keys, const float* q, float* out) -> Result<void> {
+        call.len_kv = keys;
+        call.mask.keys = call.mask.present ? keys : 0;
+        const Result<FoveaDeviceFacts> facts = cpu_facts(workers_);
+        if (!facts) return facts.error();
+        const Result<Plan> plan = plan_attention(*facts, call);
+        if (!plan) return plan.error();
+        FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+        bindings[FOVEA_BIND_Q] = {const_cast<float*>(q), call.heads_q * dim * 4};
+        bindings[FOVEA_BIND_K] = bindings[FOVEA_BIND_V] = host(head_.k, first_key);
+        if (call.mask.present)
+            bindings[FOVEA_BIND_MASK] = {const_cast<uint8_t*>(head_.mask.data()) + first_key,
+                                         head_.mask.size() - first_key};
+        bindings[FOVEA_BIND_LSE] = {out, call.heads_q * 4};
+        const FoveaParallel parallel{this, spread, workers_};
+        return run_on_host(*plan, bindings, &parallel);
+    };
+    if (Result<void> r = run(0, common, queries.data(), sums.data()); !r) return r;
+    call.heads_q = 1;
+    for (size_t i = 0; i < rows.size(); ++i) {
+        if (causal && rows[i] + 1 > common) {
+            float rest = 0;
+            if (Result<void> r = run(common, rows[i] + 1 - common, &queries[i * dim], &rest); !r) return r;
+            // Of two parts' sums of exponentials, the logarithm of their sum.
+            const double high = double(std::max(sums[i], rest)), low = double(std::min(sums[i], rest));
+            if (std::isfinite(high)) sums[i] = float(high + std::log1p(std::exp(low - high)));
+        }
+        lse_[rows[i]] = sums[i];
+        known_count_ += !std::exchange(known_[rows[i]], uint8_t(1));
+    }
     return {};
 }
 

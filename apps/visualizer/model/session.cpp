@@ -20,9 +20,11 @@ constexpr size_t kMostStatsValues = 16u << 20;
 constexpr size_t kHistogramBins = 64;
 constexpr double kRowSumAlarm = 1e-3;
 
-std::string scale_text(const Settings& s, const AttentionRun& run) {
+}  // namespace
+
+std::string scale_text(const Settings& s, uint64_t dim) {
     std::string text = "q \xc2\xb7 k";
-    if (s.scaled) text += " / \xe2\x88\x9a" + std::to_string(run.desc().dim_qk);
+    if (s.scaled) text += " / \xe2\x88\x9a" + std::to_string(dim);
     if (s.temperature != 1) text += " / " + format_number(s.temperature, 3);
     return text;
 }
@@ -42,6 +44,8 @@ std::string mask_text(const Settings& s) {
         text += std::string(text.empty() ? "" : ", ") + std::to_string(s.hidden_keys.size()) + " hidden";
     return text.empty() ? "nothing is masked" : text;
 }
+
+namespace {
 
 // Session files have the stages in small letters, and scaled scores by that name.
 bool same_name(const std::string& a, const std::string& b) {
@@ -94,10 +98,10 @@ Result<bool> Session::update(VkCommandBuffer cmd, double flops) {
                 report("roof", measured.error().text, false);
         }
         if (wanted_head_) open_map(*std::exchange(wanted_head_, std::nullopt));
-        if (!wanted_map_.empty())
-            if (Result<void> r = open_wanted_map(); !r) report("map", r.error().text, true);
+        if (!wanted_map_.empty()) open_wanted_map();
         if (map && map->follow(settings_, tiles_device())) map_buffers->clear(released);
         map_derivation_.reset();
+        map_row_of_.reset();
         // A refused change keeps the last result on the screen, with the reason beside it.
         if (Result<void> r = rebuild(); !r) {
             problem_ = r.error().field + ": " + r.error().text;
@@ -107,6 +111,13 @@ Result<bool> Session::update(VkCommandBuffer cmd, double flops) {
         }
         if (run_)
             if (Result<void> r = compute_at_once(flops); !r) return r.error();
+    }
+    if (map_has_come()) {
+        Result<LongHead> head = coming_map_.get();
+        if (head)
+            open_map(std::move(*head));
+        else
+            report("map", head.error().text, true);
     }
     if (map_buffers && map_buffers->full()) map_buffers->prune(released);
     bool map_moves = false;
@@ -219,6 +230,7 @@ void Session::open_map(LongHead head) {
     ui.map.picked_row = rows / 2, ui.map.picked_key = std::min(rows, keys) / 2;
     ui.centre = CentreTab::map;
     map_derivation_.reset();
+    map_row_of_.reset();
 }
 
 GpuDevice* Session::tiles_device() const {
@@ -244,11 +256,26 @@ void Session::show_refused_as_map() {
     dirty_ = true;
 }
 
-Result<void> Session::open_wanted_map() {
-    Result<LongHead> head = long_preset(std::exchange(wanted_map_, ""));
-    if (!head) return head.error();
-    open_map(std::move(*head));
-    return {};
+// Drawing a million tokens takes seconds: on another thread, where there are frames meanwhile.
+void Session::open_wanted_map() {
+    const std::string name = std::exchange(wanted_map_, "");
+    ui.centre = CentreTab::map;
+    coming_map_ =
+        std::async(frames_in_flight_ > 0 ? std::launch::async : std::launch::deferred, [name, wake = wake] {
+            Result<LongHead> head = long_preset(name);
+            if (wake) wake();
+            return head;
+        });
+    if (frames_in_flight_ == 0) coming_map_.wait();
+}
+
+const std::vector<float>& Session::map_row() {
+    const uint64_t row = ui.map.picked_row;
+    if (map_row_of_ == row) return map_row_;
+    map_row_of_ = row;
+    map_row_.clear();
+    if (Result<std::vector<float>> weights = map->row_weights(row)) map_row_ = std::move(*weights);
+    return map_row_;
 }
 
 const std::optional<Derivation>& Session::map_derivation() {
@@ -342,15 +369,17 @@ void Session::collect_stats() {
 }
 
 const HeadSummary& Session::head_summary() {
-    const Stage& s = stage();
-    const Colouring colouring = colouring_of(view, s.ranges.at(view.head));
-    const std::string key = s.name + "/" + std::to_string(view.head) + "/" + format_number(colouring.low, 9) +
-                            "/" + format_number(colouring.high, 9) + "/" + spread_name(colouring.spread);
+    const Shown now = shown();
+    const Stage& s = *now.stage;
+    const Colouring colouring = colouring_of(view, s.ranges.at(now.head));
+    const std::string key = std::to_string(reinterpret_cast<uintptr_t>(s.buffer)) + s.name + "/" +
+                            std::to_string(now.head) + "/" + format_number(colouring.low, 9) + "/" +
+                            format_number(colouring.high, 9) + "/" + spread_name(colouring.spread);
     if (key == summary_of_) return summary_;
     summary_of_ = key;
     summary_ = {std::vector<float>(s.rows), std::vector<float>(s.rows), std::vector<float>(s.columns),
                 std::vector<uint32_t>(kHistogramBins)};
-    const std::span<const float> values = s.head_values(view.head);
+    const std::span<const float> values = s.head_values(now.head);
     for (uint64_t row = 0; row < s.rows; ++row) {
         double sum = 0, entropy = 0;
         for (uint64_t column = 0; column < s.columns; ++column) {
@@ -447,7 +476,7 @@ void Session::collect_stages() {
         uint64_t columns;
         bool over_keys;
     } rows[] = {
-        {"scores", scale_text(settings_, *run_), FOVEA_BIND_SCORES, d.len_kv, true},
+        {"scores", scale_text(settings_, run_->desc().dim_qk), FOVEA_BIND_SCORES, d.len_kv, true},
         {"masked", mask_text(settings_), FOVEA_BIND_MASKED, d.len_kv, true},
         {"weights", settings_.dropout ? "dropout(softmax(masked))" : "softmax(masked)", FOVEA_BIND_WEIGHTS,
          d.len_kv, true},
@@ -475,16 +504,18 @@ void Session::collect_stages() {
 }
 
 const std::optional<Derivation>& Session::derivation() {
-    const Stage& s = stage();
-    const Cell cell{0, view.head, uint64_t(view.picked_row), uint64_t(view.picked_column)};
-    const bool same = derived_cell_ && derived_cell_->head == cell.head &&
+    const Shown now = shown();
+    const Stage& s = *now.stage;
+    const Cell cell{0, now.head, uint64_t(view.picked_row), uint64_t(view.picked_column)};
+    const bool same = derived_cell_ && derived_from_ == now.run && derived_cell_->head == cell.head &&
                       derived_cell_->query == cell.query && derived_cell_->key == cell.key;
     if (!s.over_keys || !complete()) {
         derivation_.reset();
         derived_cell_.reset();
     } else if (!same) {
         derived_cell_ = cell;
-        Result<Derivation> derived = derive_cell(run_->desc(), run_->host_bindings().data(), cell);
+        derived_from_ = now.run;
+        Result<Derivation> derived = derive_cell(now.run->desc(), now.run->host_bindings().data(), cell);
         if (derived)
             derivation_ = std::move(*derived);
         else

@@ -13,6 +13,7 @@
 
 #include <fovea/inspect.hpp>
 
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,6 +68,22 @@ struct KeptResult {
     uint64_t size_bytes() const;
 };
 
+// A matrix that stays in a tab of its own, with the result that it is of.
+struct LockedMatrix {
+    std::string name;  // "L3H5", "level 3 H1 scores"
+    std::unique_ptr<KeptResult> result;
+    size_t stage = 0;
+    uint32_t head = 0;
+};
+
+// What the matrix view shows: the selection, or a locked tab.
+struct Shown {
+    const Stage* stage;
+    uint32_t head;
+    const AttentionRun* run;
+    const std::vector<std::string>* tokens;
+};
+
 // A line of the Problems panel.
 struct Problem {
     std::string where, text;
@@ -97,6 +114,10 @@ struct SessionCarry {
     std::optional<LongHead> map;
 };
 
+// The formulas of scores and masked scores for these settings.
+std::string scale_text(const Settings& settings, uint64_t dim);
+std::string mask_text(const Settings& settings);
+
 class Session;
 // Characters of the session's text and tokens that are beyond Latin, Greek and mathematics.
 std::string rare_text(const Session& session);
@@ -122,7 +143,8 @@ class Session {
     // pass. True if there is more to do. While needs_idle(), no frame may be in flight: buffers are replaced.
     Result<bool> update(VkCommandBuffer cmd, double flops);
     bool needs_idle() const {
-        return dirty_ || !retired_.empty() || !retired_grids_.empty() || (map_buffers && map_buffers->full());
+        return dirty_ || !retired_.empty() || !retired_grids_.empty() || map_has_come() ||
+               (map_buffers && map_buffers->full());
     }
 
     bool ready() const { return run_ != nullptr; }
@@ -157,6 +179,14 @@ class Session {
         if (kept_) kept_->head = head;
     }
 
+    // Keeps the shown matrix in a tab of its own, which becomes the shown one; at most kMostLocked of them.
+    // As with A, it is no part of what undo takes back.
+    static constexpr size_t kMostLocked = 8;
+    void lock_matrix();
+    void unlock_matrix(size_t tab);
+    const std::vector<LockedMatrix>& locked() const { return locked_; }
+    Shown shown() const;
+
     SessionCarry carry();
     void take(SessionCarry carried);
 
@@ -168,12 +198,14 @@ class Session {
     // All heads of all layers; null where the file has one layer or none. Begun by the first call for these
     // settings, and finished some frames later.
     const HeadGrid* head_grid();
+    uint64_t grid_bytes() const { return grid_ ? grid_->size_bytes() : 0; }
     // Waits for it, if it was begun.
     Result<void> finish_wanted_grid();
     // Shows a head of a layer, as A; or compares the shown or kept A with it, as B.
     void show_head(uint32_t layer, uint32_t head);
     void compare_with_head(uint32_t layer, uint32_t head);
 
+    // Of the shown matrix.
     const HeadSummary& head_summary();
     // Device time of the last results, the newest last.
     const std::vector<double>& run_seconds() const { return run_seconds_; }
@@ -196,7 +228,15 @@ class Session {
     void want_roof() { wants_roof_ = dirty_ = true; }
     void compute_tiles_on(TilesOn where);
     TilesOn tiles_on() const { return tiles_on_; }
+    // The queries and keys of a synthetic map are being drawn, on a thread of their own.
+    bool map_is_coming() const { return coming_map_.valid(); }
     const std::optional<Derivation>& map_derivation();
+    // What the map's picked query gives to each key, before dropout; empty where it could not be computed.
+    const std::vector<float>& map_row();
+    // Steps that threads behind the window have finished: another number is a reason to draw.
+    uint64_t background_steps() const {
+        return (map ? map->finished_tiles() : 0) + (grid_ ? grid_->finished_layers() : 0);
+    }
     // Called from other threads when the map has something new.
     std::function<void()> wake;
     std::unique_ptr<LongMap> map;
@@ -226,7 +266,11 @@ class Session {
     bool go_on_after_kept();
     Result<void> rebuild();
     void open_map(LongHead head);
-    Result<void> open_wanted_map();
+    void open_wanted_map();
+    bool map_has_come() const {
+        return coming_map_.valid() &&
+               coming_map_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    }
     GpuDevice* tiles_device() const;
     Result<void> compute_at_once(double flops);
     void collect_stages();
@@ -253,10 +297,15 @@ class Session {
     std::string problem_;
     std::optional<Derivation> derivation_;
     std::optional<Cell> derived_cell_;
+    const AttentionRun* derived_from_ = nullptr;
     std::vector<HeadStats> head_stats_;
     bool stats_done_ = false;
     std::optional<Restoring> restoring_;
     std::string wanted_map_;
+    std::future<Result<LongHead>> coming_map_;
+    std::vector<LockedMatrix> locked_;
+    std::vector<float> map_row_;
+    std::optional<uint64_t> map_row_of_;
     std::optional<LongHead> wanted_head_;
     TilesOn tiles_on_ = TilesOn::automatic;
     std::optional<Derivation> map_derivation_;

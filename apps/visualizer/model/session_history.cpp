@@ -45,6 +45,39 @@ void Session::drop_kept() {
     retired_.push_back(std::move(kept_));
 }
 
+void Session::lock_matrix() {
+    if (!complete() || !stats_done_ || dirty_) return;
+    if (locked_.size() == kMostLocked)
+        return report("tabs", "eight matrices are locked: unlock one first", false);
+    LockedMatrix one;
+    const bool layered = settings_.file && settings_.mapping.kind != ImportKind::tables;
+    one.name = layered ? head_name(settings_.mapping.layer, view.head)
+                       : "level " + std::to_string(settings_.level) + " H" + std::to_string(view.head + 1);
+    if (stage().name != "weights") one.name += " " + stage().name;
+    one.result = std::make_unique<KeptResult>(
+        KeptResult{settings_, projected_.tokens, stages_, view.head, run_, host_buffers_});
+    one.stage = view.stage, one.head = view.head;
+    ui.locked_tab = int(locked_.size());
+    ui.centre = CentreTab::matrix;
+    locked_.push_back(std::move(one));
+}
+
+void Session::unlock_matrix(size_t tab) {
+    if (tab >= locked_.size()) return;
+    for (const Stage& stage : locked_[tab].result->stages) released.push_back(stage.buffer->handle());
+    retired_.push_back(std::move(locked_[tab].result));
+    locked_.erase(locked_.begin() + std::ptrdiff_t(tab));
+    if (ui.locked_tab >= int(tab)) --ui.locked_tab;
+}
+
+Shown Session::shown() const {
+    if (ui.centre == CentreTab::matrix && ui.locked_tab >= 0 && size_t(ui.locked_tab) < locked_.size()) {
+        const LockedMatrix& one = locked_[size_t(ui.locked_tab)];
+        return {&one.result->stages[one.stage], one.head, one.result->run.get(), &one.result->tokens};
+    }
+    return {&stage(), view.head, run_.get(), &projected_.tokens};
+}
+
 void Session::swap_kept() {
     if (!kept_ || !complete() || !stats_done_ || dirty_) return;
     const Settings kept = kept_->settings;
@@ -123,6 +156,10 @@ SessionCarry Session::carry() {
     c.restorable = restorable;
     c.stage = view.stage < stages_.size() ? stages_[view.stage].name : wanted_stage;
     c.tiles_on = tiles_on_;
+    if (!locked_.empty()) {
+        c.problems.push_back({"tabs", "the locked matrices went with the device", false});
+        c.ui.locked_tab = -1;
+    }
     if (kept_) c.kept = {kept_->settings, kept_->head};
     if (map) c.map = map->head();
     return c;

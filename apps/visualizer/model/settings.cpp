@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace fovea::visualizer {
 
@@ -64,22 +65,35 @@ void toggle_key(Settings& s, uint32_t key) {
         s.hidden_keys.insert(at, key);
 }
 
+bool pattern_shows(const Settings& s, uint64_t i, uint64_t j, uint64_t rows, uint64_t keys) {
+    switch (s.pattern) {
+        case MaskPattern::padding:
+            return j + std::max<uint64_t>(keys / 3, 1) < keys;
+        case MaskPattern::prefix:
+            return j <= i || j < (keys + 2) / 3;
+        case MaskPattern::strided:
+            return j <= i && (i - j) % 2 == 0;
+        case MaskPattern::block:
+            return i / 2 == j / 2;
+        case MaskPattern::painted: {
+            if (s.painted.size() == rows * keys) return s.painted[i * keys + j] != 0;
+            const auto side = uint64_t(std::sqrt(double(s.painted.size())));
+            if (side == 0 || side * side != s.painted.size() || side > rows || side > keys) return true;
+            return s.painted[i * side / rows * side + j * side / keys] != 0;
+        }
+        default:
+            return true;
+    }
+}
+
 static std::vector<uint8_t> pattern_cells(const Settings& s, uint64_t rows, uint64_t keys) {
     if (s.pattern == MaskPattern::none) return {};
+    // Paint belongs to one number of tokens.
     if (s.pattern == MaskPattern::painted)
         return s.painted.size() == rows * keys ? s.painted : std::vector<uint8_t>(rows * keys, 1);
-    const uint64_t hidden_tail = std::max<uint64_t>(keys / 3, 1), prefix = (keys + 2) / 3;
     std::vector<uint8_t> cells(rows * keys);
-    for (uint64_t i = 0; i < rows; ++i) {
-        for (uint64_t j = 0; j < keys; ++j) {
-            bool visible = true;
-            if (s.pattern == MaskPattern::padding) visible = j + hidden_tail < keys;
-            if (s.pattern == MaskPattern::prefix) visible = j <= i || j < prefix;
-            if (s.pattern == MaskPattern::strided) visible = j <= i && (i - j) % 2 == 0;
-            if (s.pattern == MaskPattern::block) visible = i / 2 == j / 2;
-            cells[i * keys + j] = visible;
-        }
-    }
+    for (uint64_t i = 0; i < rows; ++i)
+        for (uint64_t j = 0; j < keys; ++j) cells[i * keys + j] = pattern_shows(s, i, j, rows, keys);
     return cells;
 }
 

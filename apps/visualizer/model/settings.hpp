@@ -95,6 +95,9 @@ Settings level_settings(int level, const Settings& before);
 // Hides a key, or shows it again.
 void toggle_key(Settings& settings, uint32_t key);
 
+// Whether the pattern lets the query see the key; of a painted mask, whose cells are rows x keys or, on a
+// longer square, a share of it each.
+bool pattern_shows(const Settings& settings, uint64_t row, uint64_t key, uint64_t rows, uint64_t keys);
 // Pattern and hidden keys as cells, 1 is visible; empty where there is none.
 std::vector<uint8_t> mask_cells(const Settings& settings, uint64_t rows, uint64_t keys);
 

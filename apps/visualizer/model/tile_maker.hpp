@@ -32,6 +32,27 @@ struct LongHead {
     FoveaAttentionDesc call;
     std::vector<float> q, k;
     bool always_causal = false;  // whatever the settings say
+    // What call.mask describes: one row for all queries, or a row each, which stand kMaskRowBytes apart or a
+    // multiple of it, so that any device can bind each of them. Empty: there is no mask.
+    std::vector<uint8_t> mask;
+    std::string left_out;  // what of the settings has no place on a map this long
+
+    static constexpr uint64_t kMaskRowBytes = 256;
+    // Where the mask of a call for rows from `first_row` on begins.
+    uint64_t mask_offset(uint64_t first_row) const {
+        return call.mask.rows > 1 ? first_row * uint64_t(call.mask.strides.row) : 0;
+    }
+    // The call for the log-sum-exp of `count` rows from `first_row` on; no dropout bears on them.
+    FoveaAttentionDesc rows_call(uint64_t first_row, uint64_t count) const {
+        FoveaAttentionDesc rows = call;
+        rows.len_q = count;
+        rows.align = FOVEA_ALIGN_OFFSET;
+        rows.q_offset = int64_t(first_row);
+        rows.outputs = FOVEA_OUTPUT_LSE;
+        rows.dropout_p = 0;
+        if (rows.mask.rows > 1) rows.mask.rows = count;
+        return rows;
+    }
 };
 
 // Tiles of one call. Rows' log-sum-exp are computed when a tile first needs them. Used by one thread.

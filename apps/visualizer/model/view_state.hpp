@@ -66,6 +66,7 @@ struct Layout {
 // Which panels are open, and what is typed into them.
 struct UiState {
     CentreTab centre = CentreTab::matrix;
+    int locked_tab = -1;  // of the matrix tabs; -1: the one that follows the selection
     BottomTab bottom = BottomTab::heads;
     Dialog dialog = Dialog::none;
     bool dialog_opened = false;  // since the last frame: it wants the keyboard

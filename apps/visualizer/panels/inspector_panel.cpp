@@ -65,7 +65,7 @@ void draw_terms(const PanelContext& ui, const Derivation& d) {
 
 size_t cell_index(const PanelContext& ui) {
     const ViewState& view = ui.session.view;
-    return size_t(view.picked_row) * ui.session.stage().columns + size_t(view.picked_column);
+    return size_t(view.picked_row) * ui.session.shown().stage->columns + size_t(view.picked_column);
 }
 
 void draw_steps(const PanelContext& ui, const Derivation& d, bool drawn) {
@@ -75,8 +75,8 @@ void draw_steps(const PanelContext& ui, const Derivation& d, bool drawn) {
     ImGui::TableSetupColumn("how", ImGuiTableColumnFlags_WidthStretch);
     ImGui::TableSetupColumn("value");
     if (drawn)
-        step(ui, ui.session.on_cpu() ? "Processor" : "device", "the number that is drawn",
-             number(ui.session.stage().head_values(ui.session.view.head)[cell_index(ui)]), true);
+        step(ui, ui.session.shown().run->on_cpu() ? "processor" : "device", "the number that is drawn",
+             number(ui.session.shown().stage->head_values(ui.session.shown().head)[cell_index(ui)]), true);
     step(ui, "q \xc2\xb7 k", "sum of the products", number(d.dot));
     step(ui, "score", "\xc3\x97 " + format_number(d.scale, 5), number(d.score));
     if (d.softcap > 0)
@@ -143,7 +143,7 @@ void draw_inspector_panel(PanelContext& ui) {
         return;
     }
     const ViewState& view = session.view;
-    const Stage& stage = session.stage();
+    const Stage& stage = *session.shown().stage;
     const std::string row =
         stage.row_tokens ? token_label(session, uint64_t(view.picked_row)) : std::to_string(view.picked_row);
     const std::string column = stage.over_keys ? token_label(session, uint64_t(view.picked_column))

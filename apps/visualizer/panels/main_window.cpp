@@ -52,13 +52,26 @@ float edge(PanelContext& ui, const char* name, ImVec2 at, float length, bool upr
     return active && !reset ? (upright ? moved.x : moved.y) / ui.scale : 0;
 }
 
-constexpr const char* kCentre[] = {"Matrix", "Compare", "Mask", "Map", "Layers"};
 constexpr const char* kBottom[] = {"Heads", "GPU", "Memory", "Problems"};
+
+// The matrix of the selection, the locked ones, and the other views.
+void draw_centre_tabs(PanelContext& ui) {
+    Session& session = ui.session;
+    constexpr const char* kOthers[] = {"Compare", "Mask", "Map", "Layers"};
+    std::vector<const char*> names = {"Matrix"};
+    for (const LockedMatrix& one : session.locked()) names.push_back(one.name.c_str());
+    const int matrices = int(names.size());
+    names.insert(names.end(), std::begin(kOthers), std::end(kOthers));
+    const bool matrix = session.ui.centre == CentreTab::matrix;
+    int chosen = matrix ? session.ui.locked_tab + 1 : matrices - 1 + int(session.ui.centre);
+    if (!tabs(ui, names, chosen)) return;
+    session.ui.centre = chosen < matrices ? CentreTab::matrix : CentreTab(chosen - matrices + 1);
+    if (chosen < matrices) session.ui.locked_tab = chosen - 1;
+}
 
 void draw_centre(PanelContext& ui) {
     Session& session = ui.session;
-    int chosen = int(session.ui.centre);
-    if (tabs(ui, kCentre, chosen)) session.ui.centre = CentreTab(chosen);
+    draw_centre_tabs(ui);
     if (session.ui.centre == CentreTab::map || session.ui.centre == CentreTab::layers) {
         session.ui.centre == CentreTab::map ? draw_map_panel(ui) : draw_layer_grid(ui);
         return;
@@ -66,17 +79,18 @@ void draw_centre(PanelContext& ui) {
     ImGui::SameLine(0, 18 * ui.scale);
     ImGui::AlignTextToFramePadding();
     ImGui::PushFont(ui.fonts.strong);
-    ImGui::TextUnformatted(session.stage().name.c_str());
+    const Stage& stage = *session.shown().stage;
+    ImGui::TextUnformatted(stage.name.c_str());
     ImGui::PopFont();
     ImGui::SameLine(0, 8 * ui.scale);
     // The controls at the right end have their room.
     const float room =
-        ImGui::GetContentRegionAvail().x - (session.ui.centre == CentreTab::matrix ? 338 : 8) * ui.scale;
+        ImGui::GetContentRegionAvail().x - (session.ui.centre == CentreTab::matrix ? 412 : 8) * ui.scale;
     const ImVec2 line = ImGui::GetCursorScreenPos(), at = {line.x, line.y + ImGui::GetStyle().FramePadding.y};
     const ImVec4 clip{at.x, at.y, at.x + std::max(room, 0.0f), at.y + 2 * ImGui::GetTextLineHeight()};
     ImGui::GetWindowDrawList()->AddText(ui.fonts.body, ui.fonts.body->FontSize, at,
-                                        palette(session.theme).text_soft, session.stage().formula.c_str(),
-                                        nullptr, 0, &clip);
+                                        palette(session.theme).text_soft, stage.formula.c_str(), nullptr, 0,
+                                        &clip);
     ImGui::NewLine();
     if (session.ui.centre == CentreTab::matrix)
         draw_matrix_panel(ui);
@@ -155,15 +169,16 @@ void heading(const PanelContext& ui, const char* title, const char* note) {
 }
 
 std::string row_label(const Session& session, uint64_t row) {
-    return session.stage().row_tokens ? token_label(session, row) : std::to_string(row);
+    return session.shown().stage->row_tokens ? token_label(session, row) : std::to_string(row);
 }
 
 std::string column_label(const Session& session, uint64_t column) {
-    return session.stage().over_keys ? token_label(session, column) : std::to_string(column);
+    return session.shown().stage->over_keys ? token_label(session, column) : std::to_string(column);
 }
 
 std::string token_label(const Session& session, uint64_t index) {
-    return index < session.tokens().size() ? session.tokens()[index] : std::to_string(index);
+    const std::vector<std::string>& tokens = *session.shown().tokens;
+    return index < tokens.size() ? tokens[index] : std::to_string(index);
 }
 
 void draw_main_window(PanelContext& ui) {
@@ -187,9 +202,11 @@ void draw_main_window(PanelContext& ui) {
         const float tokens_share = ui.session.ui.token_lines ? std::max(layout.tokens, 0.5f) : layout.tokens;
         const float tokens_bottom = top + gap + (bottom - top) * tokens_share;
         const float inspector_bottom = top + gap + (bottom - top) * layout.inspector;
-        panel("tokens", {0, top + gap}, {left, tokens_bottom - top - gap}, ui, draw_tokens_panel);
+        const bool map = ui.session.ui.centre == CentreTab::map;
+        panel("tokens", {0, top + gap}, {left, tokens_bottom - top - gap}, ui,
+              map ? draw_map_tokens : draw_tokens_panel);
         panel("pipeline", {0, tokens_bottom + gap}, {left, bottom - tokens_bottom - gap}, ui,
-              draw_pipeline_panel);
+              map ? draw_map_pipeline : draw_pipeline_panel);
         panel("matrix", {left + gap, top + gap}, {right - left - 2 * gap, strip - top - gap}, ui, draw_centre,
               ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
         panel("bottom", {left + gap, strip + gap}, {right - left - 2 * gap, bottom - strip - gap}, ui,

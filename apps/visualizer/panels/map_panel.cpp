@@ -202,6 +202,10 @@ void draw_controls(PanelContext& ui) {
 void draw_map_panel(PanelContext& ui) {
     Session& session = ui.session;
     draw_controls(ui);
+    if (session.map_is_coming()) {
+        ImGui::TextDisabled("the queries and keys are being drawn");
+        return;
+    }
     if (!session.map) {
         ImGui::PushTextWrapPos();
         ImGui::TextDisabled(
@@ -211,6 +215,11 @@ void draw_map_panel(PanelContext& ui) {
         return;
     }
     if (!session.map->problem().empty()) ImGui::TextUnformatted(session.map->problem().c_str());
+    if (!session.map->head().left_out.empty()) {
+        ImGui::PushStyleColor(ImGuiCol_Text, palette(session.theme).warning);
+        ImGui::TextUnformatted(session.map->head().left_out.c_str());
+        ImGui::PopStyleColor();
+    }
     const float s = ui.scale;
     const ImVec2 cursor = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
     const MapFrame f = lay_out(ui, {cursor.x + kAxis * s, cursor.y + 26 * s},

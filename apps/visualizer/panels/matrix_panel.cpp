@@ -41,6 +41,15 @@ void draw_controls(PanelContext& ui) {
     draw_map_combo(ui);
     ImGui::SameLine(0, 6 * ui.scale);
     if (ImGui::Button("Fit")) view.zoom = 0;
+    ImGui::SameLine(0, 6 * ui.scale);
+    Session& session = ui.session;
+    if (session.ui.locked_tab < 0) {
+        if (ImGui::Button("Lock")) session.lock_matrix();
+        if (ImGui::IsItemHovered()) ImGui::SetTooltip("Keep this matrix in a tab of its own (Ctrl+L)");
+    } else {
+        if (ImGui::Button("Close")) session.unlock_matrix(size_t(session.ui.locked_tab));
+        if (ImGui::IsItemHovered()) ImGui::SetTooltip("Let this tab go (Ctrl+W)");
+    }
 }
 
 // What a row looks at, and what a key gets: entropy to the right, mass below.
@@ -164,17 +173,19 @@ void draw_matrix_panel(PanelContext& ui) {
     }
     // While Shift is held: the kept A, or B of one result.
     const Comparison compared = comparison_of(session);
-    const bool kept = session.view.show_other && session.kept() && compared.why_not.empty();
-    const bool other =
-        kept || (session.view.show_other && !session.kept() && session.view.compared_head >= 0);
-    const Stage& stage = kept ? *compared.a : session.stage();
-    const uint32_t head = kept    ? compared.head_a
-                          : other ? uint32_t(session.view.compared_head)
-                                  : session.view.head;
+    const bool shows_other = session.view.show_other && session.ui.locked_tab < 0;
+    const bool kept = shows_other && session.kept() && compared.why_not.empty();
+    const bool other = kept || (shows_other && !session.kept() && session.view.compared_head >= 0);
+    const Shown shown = session.shown();
+    const Stage& stage = kept ? *compared.a : *shown.stage;
+    const uint32_t head = kept ? compared.head_a : other ? uint32_t(session.view.compared_head) : shown.head;
+    // A locked matrix may be a smaller one than the pick was made in.
+    session.view.picked_row = std::min(session.view.picked_row, int(stage.rows) - 1);
+    session.view.picked_column = std::min(session.view.picked_column, int(stage.columns) - 1);
     const float s = ui.scale;
     const ImVec2 below = ImGui::GetCursorPos();
     if (ImGui::GetWindowWidth() >= 640 * s) {
-        ImGui::SetCursorPos({ImGui::GetWindowWidth() - 330 * s, 12 * s});
+        ImGui::SetCursorPos({ImGui::GetWindowWidth() - 404 * s, 12 * s});
         draw_controls(ui);
         ImGui::SetCursorPos(below);
     }

@@ -15,16 +15,21 @@ void draw_memory_panel(PanelContext& ui) {
     uint64_t host = 0;
     for (const Stage& stage : session.stages())
         host += stage.over_keys || stage.name == "context" ? 0 : stage.buffer->size_bytes();
+    uint64_t locked = 0;
+    for (const LockedMatrix& one : session.locked()) locked += one.result->size_bytes();
     const Row rows[] = {{"q, k, v, masks", run.input_bytes()},
                         {"scores, weights, context", run.output_bytes()},
                         {"workspace", run.workspace_bytes()},
                         {"weights and inputs, to look at", host},
-                        {"kept result A", session.kept() ? session.kept()->size_bytes() : 0}};
+                        {"kept result A", session.kept() ? session.kept()->size_bytes() : 0},
+                        {"locked matrices", locked},
+                        {"grid of layers", session.grid_bytes()},
+                        {"map's tiles", session.map_buffers ? session.map_buffers->size_bytes() : 0}};
     uint64_t total = 0;
     for (const Row& row : rows) total += row.size_bytes;
     const Palette& colours = palette(session.theme);
     for (const Row& row : rows) {
-        if (row.size_bytes == 0 && &row == &rows[4]) continue;
+        if (row.size_bytes == 0 && &row >= &rows[4]) continue;
         const ImVec2 at = ImGui::GetCursorScreenPos();
         const float height = ImGui::GetTextLineHeight(), label = 230 * ui.scale, room = 260 * ui.scale;
         ImGui::TextUnformatted(row.what);

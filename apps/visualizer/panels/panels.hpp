@@ -17,6 +17,9 @@ struct PanelContext {
 void draw_top_bar(PanelContext& ui);
 void draw_tokens_panel(PanelContext& ui);
 void draw_pipeline_panel(PanelContext& ui);
+// The same two beside a map.
+void draw_map_tokens(PanelContext& ui);
+void draw_map_pipeline(PanelContext& ui);
 void draw_token_lines(PanelContext& ui);
 void draw_matrix_panel(PanelContext& ui);
 void draw_compare_panel(PanelContext& ui);
@@ -43,7 +46,7 @@ void draw_main_window(PanelContext& ui);
 void heading(const PanelContext& ui, const char* title, const char* note = "");
 // A row of words, one of them chosen; true when another was.
 bool tabs(const PanelContext& ui, std::span<const char* const> names, int& chosen);
-// "journey", or the index where there is no token.
+// "journey", or the index where there is no token; of the shown matrix.
 std::string token_label(const Session& session, uint64_t index);
 std::string row_label(const Session& session, uint64_t row);
 std::string column_label(const Session& session, uint64_t column);

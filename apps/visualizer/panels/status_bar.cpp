@@ -36,14 +36,15 @@ void draw_status_bar(PanelContext& ui) {
     } else if (session.ui.centre == CentreTab::map && session.map) {
         draw_map_status(session);
     } else if (session.ready()) {
-        const Stage& stage = session.stage();
+        const Shown shown = session.shown();
+        const Stage& stage = *shown.stage;
         const ViewState& view = session.view;
         const std::string column = stage.over_keys ? token_label(session, uint64_t(view.picked_column))
                                                    : std::to_string(view.picked_column);
         const std::string row = stage.row_tokens ? token_label(session, uint64_t(view.picked_row))
                                                  : std::to_string(view.picked_row);
         ImGui::Text("%s  %s \xe2\x86\x92 %s", stage.name.c_str(), row.c_str(), column.c_str());
-        const uint64_t index = (view.head * stage.rows + uint64_t(view.picked_row)) * stage.columns +
+        const uint64_t index = (shown.head * stage.rows + uint64_t(view.picked_row)) * stage.columns +
                                uint64_t(view.picked_column);
         if (session.complete() && index < stage.values.size()) {
             ImGui::SameLine(0, 16 * ui.scale);

@@ -7,12 +7,13 @@
 namespace fovea {
 namespace {
 
-constexpr std::array<LongContextPreset, 5> kPresets = {{
+constexpr std::array<LongContextPreset, 6> kPresets = {{
     {"4k", "4,096 tokens", 4096},
     {"16k", "16,384 tokens", 16384},
     {"32k", "32,768 tokens", 32768},
     {"64k", "65,536 tokens", 65536},
     {"128k", "131,072 tokens", 131072},
+    {"1m", "1,048,576 tokens", 1048576},
 }};
 constexpr std::uint32_t kMaxTokens = 1u << 20;
 
@@ -69,13 +70,15 @@ Result<LongContext> long_context(std::uint32_t tokens) {
     const double scale = 1.0 / std::sqrt(double(kLongContextDim));
     const double turning = std::sqrt(kLocal / scale / kFrequencies);
     const double content = std::sqrt(kInduction / scale);
+    // Turns from 8 tokens to 600 long: alike within a few tokens of each other, else at random.
+    std::array<double, kFrequencies> lengths;
+    for (std::uint32_t f = 0; f < kFrequencies; ++f)
+        lengths[f] = 8.0 * std::pow(75.0, f / (kFrequencies - 1.0));
     for (std::uint32_t i = 0; i < tokens; ++i) {
         float* q = &out.q[std::size_t(i) * kLongContextDim];
         float* k = &out.k[std::size_t(i) * kLongContextDim];
         for (std::uint32_t f = 0; f < kFrequencies; ++f) {
-            // Turns from 8 tokens to 600 long: alike within a few tokens of each other, else at random.
-            const double angle =
-                double(i) * 6.283185307179586 / (8.0 * std::pow(75.0, f / (kFrequencies - 1.0)));
+            const double angle = double(i) * 6.283185307179586 / lengths[f];
             k[2 * f] = q[2 * f] = float(turning * std::cos(angle));
             k[2 * f + 1] = q[2 * f + 1] = float(turning * std::sin(angle));
         }

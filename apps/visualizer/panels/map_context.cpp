@@ -1,0 +1,136 @@
+// Beside a map: what its tokens are, what the picked query looks at, and the way from queries to tiles.
+#include "panels/panels.hpp"
+
+#include <fovea/runtime.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+namespace fovea::visualizer {
+namespace {
+
+constexpr size_t kMostKeys = 48;
+
+std::string square(uint64_t rows, uint64_t keys) {
+    return "[" + format_count(rows) + ", " + format_count(keys) + "]";
+}
+
+void draw_key(PanelContext& ui, uint64_t key, float weight, float largest) {
+    MapPlace& place = ui.session.ui.map;
+    const Palette& colours = palette(ui.session.theme);
+    const float s = ui.scale, width = ImGui::GetContentRegionAvail().x,
+                height = ImGui::GetTextLineHeight() + 6 * s;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    ImGui::PushID(int(key));
+    if (ImGui::InvisibleButton("key", {width, height})) place.picked_key = key;
+    ImGui::PopID();
+    const bool strong = ImGui::IsItemHovered() || place.picked_key == key;
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Click: the picked key");
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    const float label = 84 * s, number = 66 * s, room = width - label - number;
+    draw.AddRectFilled({at.x + label, at.y + 3 * s},
+                       {at.x + label + std::max(room * weight / largest, 1.0f), at.y + height - 3 * s},
+                       strong ? colours.accent : colours.line, 3 * s);
+    draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {at.x, at.y + 3 * s},
+                 strong ? colours.text : colours.text_soft, format_count(key).c_str());
+    draw.AddText(ui.fonts.mono, ui.fonts.mono->FontSize, {at.x + width - number + 8 * s, at.y + 4 * s},
+                 colours.text, format_value(weight, 4).c_str());
+}
+
+void draw_keys(PanelContext& ui) {
+    Session& session = ui.session;
+    const std::vector<float>& row = session.map_row();
+    if (row.empty()) return;
+    std::vector<uint64_t> order(row.size());
+    std::iota(order.begin(), order.end(), 0);
+    const size_t shown = std::min(order.size(), kMostKeys);
+    std::partial_sort(order.begin(), order.begin() + std::ptrdiff_t(shown), order.end(),
+                      [&](uint64_t a, uint64_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });
+    double sum = 0;
+    for (size_t i = 0; i < shown; ++i) sum += double(row[order[i]]);
+    ImGui::TextDisabled("query %s: %zu keys have %.1f%%", format_count(session.ui.map.picked_row).c_str(),
+                        shown, 100 * sum);
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 1 * ui.scale});
+    const float largest = std::max(row[order[0]], 1e-30f);
+    for (size_t i = 0; i < shown && row[order[i]] > 0; ++i) draw_key(ui, order[i], row[order[i]], largest);
+    ImGui::PopStyleVar();
+    if (session.map->call().dropout_p > 0) ImGui::TextDisabled("before dropout");
+}
+
+void draw_step(PanelContext& ui, const char* name, const std::string& shape, const std::string& how) {
+    const Palette& colours = palette(ui.session.theme);
+    const float s = ui.scale, line = ImGui::GetTextLineHeight(), width = ImGui::GetContentRegionAvail().x;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float x = at.x + 12 * s, y = at.y + 4 * s;
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    ImFont* small = ui.fonts.small;
+    draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {x, y}, colours.text, name);
+    const float shape_width = small->CalcTextSizeA(small->FontSize, 1e6f, 0, shape.c_str()).x;
+    draw.AddText(small, small->FontSize, {at.x + width - shape_width - 10 * s, y + 2 * s}, colours.text_soft,
+                 shape.c_str());
+    const ImVec2 size = small->CalcTextSizeA(small->FontSize, 1e6f, width - 24 * s, how.c_str());
+    draw.AddText(small, small->FontSize, {x, y + line + 2 * s}, colours.text_soft, how.c_str(), nullptr,
+                 width - 24 * s);
+    ImGui::Dummy({width, line + size.y + 10 * s});
+}
+
+}  // namespace
+
+void draw_map_tokens(PanelContext& ui) {
+    Session& session = ui.session;
+    const LongMap* map = session.map.get();
+    heading(ui, "Context", map ? (format_count(map->tokens()) + " tokens").c_str() : "");
+    ImGui::PushTextWrapPos();
+    if (session.map_is_coming())
+        ImGui::TextDisabled("The queries and keys of a longer context are being drawn.");
+    else if (!map)
+        ImGui::TextDisabled("No map is open.");
+    else if (map->head().always_causal)
+        ImGui::TextDisabled(
+            "Synthetic: a local band, a sink on token 0, separators that all look at, and a text that "
+            "comes again every %s tokens.",
+            format_count(map->tokens() / 5 | 1).c_str());
+    else
+        ImGui::TextDisabled("%s, without names of its tokens", map->name().c_str());
+    ImGui::PopTextWrapPos();
+    ImGui::Dummy({0, 4 * ui.scale});
+    if (map) draw_keys(ui);
+}
+
+void draw_map_pipeline(PanelContext& ui) {
+    Session& session = ui.session;
+    heading(ui, "Pipeline", "of the map, in tiles");
+    if (!session.map) return;
+    const LongMap& map = *session.map;
+    const FoveaAttentionDesc& d = map.call();
+    const uint64_t rows = map.rows(), keys = map.tokens();
+    const std::string whole = square(rows, keys);
+    const auto width = [&](uint64_t count) {
+        return "[" + format_count(count) + ", " + std::to_string(d.dim_qk) + "]";
+    };
+    draw_step(ui, "queries", width(rows),
+              map.head().always_causal ? "planted patterns, float32" : "of the file");
+    draw_step(ui, "keys", width(keys),
+              map.head().always_causal ? "planted patterns, float32" : "of the file");
+    Settings s = session.settings();
+    s.alibi = false;
+    s.causal = s.causal || map.head().always_causal;
+    if (!map.head().left_out.empty() && s.pattern != MaskPattern::padding) s.pattern = MaskPattern::none;
+    draw_step(ui, "scores", whole,
+              scale_text(s, d.dim_qk) + "; never kept: " + format_bytes(rows * keys * 4));
+    draw_step(ui, "masked", whole,
+              mask_text(s) + (map.head().left_out.empty() ? "" : "; " + map.head().left_out));
+    draw_step(
+        ui, "log-sum-exp", "[" + format_count(rows) + "]",
+        "of each row, when a tile needs it: " + format_number(100 * map.rows_known(), 3) + "% of them known");
+    if (d.dropout_p > 0)
+        draw_step(ui, "dropout", whole,
+                  "p " + format_number(double(d.dropout_p), 3) + ", seed " + std::to_string(d.dropout_seed) +
+                      ", by counters (Philox)");
+    const MapProgress progress = session.map->tiles().progress();
+    const std::string side = format_count(uint64_t{1} << progress.level);
+    draw_step(ui, "weights", whole,
+              "exp(masked \xe2\x88\x92 log-sum-exp); a pixel is " + side + " x " + side + " of them");
+}
+
+}  // namespace fovea::visualizer
