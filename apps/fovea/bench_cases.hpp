@@ -62,6 +62,7 @@ class BenchRun {
     Result<double> time(BenchPool& pool, uint64_t count);
     FoveaPlanInfo info() const { return plan_.info(); }
     uint64_t buffer_bytes() const;
+    FoveaHostBuffer binding(uint32_t index) const { return bindings_[index]; }
 
   private:
     struct Free {

@@ -39,6 +39,7 @@ struct Row {
     double seconds = 0;       // median
     double rate = 0;          // GFLOP/s, GB/s
     double ceiling = 0;       // of the same run, in the same unit
+    std::string ceiling_way;  // of reading
     double share = 0;         // median of the rounds' shares
     double best = 0;          // the largest of them
     double extra_bytes = 0;   // what the process grew by beyond its buffers
@@ -46,7 +47,9 @@ struct Row {
     uint64_t workspace_bytes = 0;
 };
 
-constexpr size_t kReadBytes = size_t{128} << 20;  // more than the last cache keeps of it
+// A decode case reads at least so much at a time: shorter than a turn of the scheduler, a call would be one
+// worker's.
+constexpr double kReadBytes = 1 << 27;
 
 double median(std::vector<double> values) {
     std::sort(values.begin(), values.end());
@@ -77,25 +80,21 @@ class Bench {
         const Result<double> warm = run.time(pool, 1);
         if (!warm) return warm.error();
         uint64_t calls = c.unit == BenchUnit::call ? 2000 : 1;
-        // As much memory as the measured limit reads: shorter than a turn of the scheduler, a call would be
-        // one worker's.
         if (c.unit == BenchUnit::read) calls = uint64_t(std::ceil(kReadBytes / bench_kv_bytes(c)));
         row.memory_bytes = std::max(0.0, peak_resident_bytes() - before);
         row.extra_bytes = std::max(0.0, row.memory_bytes - double(run.buffer_bytes()));
-        std::vector<double> shares, times, rates, ceilings;
+        std::vector<double> times, rates;
+        Ceilings ceilings(c.unit == BenchUnit::read ? kReadWayCount : 1);
         double spent = 0;
-        while ((spent < seconds_ && shares.size() < 200) || shares.size() < 5) {
-            const double ceiling = ceiling_of(c, pool, target);
+        while ((spent < seconds_ && times.size() < 200) || times.size() < 5) {
+            measure_ceilings(c, pool, target, run, calls, ceilings);
             Result<double> time = run.time(pool, calls);
             if (!time) return time.error();
             const double work = c.unit == BenchUnit::read ? bench_kv_bytes(c) : bench_flops(c);
-            const double rate = work / *time * 1e-9;
-            times.push_back(*time), rates.push_back(rate), ceilings.push_back(ceiling);
-            shares.push_back(ceiling > 0 ? rate / ceiling : 0);
+            times.push_back(*time), rates.push_back(work / *time * 1e-9);
             spent += *time * double(calls);
         }
-        row.seconds = median(times), row.rate = median(rates), row.ceiling = median(ceilings);
-        row.share = median(shares), row.best = *std::max_element(shares.begin(), shares.end());
+        finish(row, times, rates, ceilings);
         return row;
     }
 
@@ -110,12 +109,40 @@ class Bench {
         return row;
     }
 
-    // Measured just before each round: a machine that others use changes its speed.
-    double ceiling_of(const BenchCase& c, BenchPool& pool, uint32_t target) {
-        if (c.unit == BenchUnit::read) {
-            if (read_buffer_.empty()) read_buffer_.resize(kReadBytes / sizeof(float));
-            return measure_read_gbps(pool, target, read_buffer_.data(), read_buffer_.size() * 4, 2);
+    // What each way to measure the limit gave, by round.
+    using Ceilings = std::vector<std::vector<double>>;
+
+    // The limit is that way which gave the most over all rounds; each share is against what that way gave
+    // just before the case ran.
+    static void finish(Row& row, const std::vector<double>& times, const std::vector<double>& rates,
+                       const Ceilings& ceilings) {
+        const auto best =
+            std::max_element(ceilings.begin(), ceilings.end(),
+                             [](const auto& a, const auto& b) { return median(a) < median(b); });
+        std::vector<double> shares;
+        for (size_t n = 0; n < rates.size(); ++n)
+            shares.push_back((*best)[n] > 0 ? rates[n] / (*best)[n] : 0);
+        row.seconds = median(times), row.rate = median(rates), row.ceiling = median(*best);
+        row.share = median(shares), row.best = *std::max_element(shares.begin(), shares.end());
+        if (row.unit == BenchUnit::read) {
+            const ReadWay way = kReadWays[best - ceilings.begin()];
+            row.ceiling_way = std::to_string(way.streams) + " streams, " +
+                              (way.ahead ? "fetched ahead" : "as the processor fetches them");
         }
+    }
+
+    // Measured just before each round: a machine that others use changes its speed. Reading is measured on
+    // the case's own K and V: the same pages, as warm as the case finds them.
+    static void measure_ceilings(const BenchCase& c, BenchPool& pool, uint32_t target, const BenchRun& run,
+                                 uint64_t calls, Ceilings& to) {
+        if (c.unit != BenchUnit::read) return to[0].push_back(multiply_add_ceiling(pool, target));
+        const FoveaHostBuffer k = run.binding(FOVEA_BIND_K), v = run.binding(FOVEA_BIND_V);
+        const ReadRange ranges[] = {{k.data, k.size_bytes}, {v.data, v.size_bytes}};
+        for (size_t way = 0; way < kReadWayCount; ++way)
+            to[way].push_back(measure_read_gbps(pool, target, way, ranges, 2, calls));
+    }
+
+    static double multiply_add_ceiling(BenchPool& pool, uint32_t target) {
         if (pool.workers() == 1) return measure_peak_gflops(target, 0.01);
         struct Job {
             uint32_t target;
@@ -132,7 +159,6 @@ class Bench {
     }
 
     double seconds_;
-    std::vector<float> read_buffer_;
 };
 
 const char* unit_name(BenchUnit unit) { return unit == BenchUnit::read ? "GB/s" : "GFLOP/s"; }
@@ -164,8 +190,8 @@ std::string to_json(const std::vector<Row>& rows) {
             << ", \"kernel\": " << json_string(r.kernel) << ", \"threads\": " << r.threads
             << ", \"median_seconds\": " << json_number(r.seconds) << ", \"rate\": " << json_number(r.rate)
             << ", \"unit\": " << json_string(unit_name(r.unit)) << ", \"ceiling\": " << json_number(r.ceiling)
-            << ", \"share\": " << json_number(r.share) << ", \"best_share\": " << json_number(r.best)
-            << ", \"workspace_bytes\": " << r.workspace_bytes
+            << ", \"ceiling_way\": " << json_string(r.ceiling_way) << ", \"share\": " << json_number(r.share)
+            << ", \"best_share\": " << json_number(r.best) << ", \"workspace_bytes\": " << r.workspace_bytes
             << ", \"extra_bytes\": " << json_number(r.extra_bytes)
             << ", \"memory_bytes\": " << json_number(r.memory_bytes) << "}";
     }

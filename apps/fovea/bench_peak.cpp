@@ -2,8 +2,11 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench_peak.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+
+#include "bench_peak.hpp"
 
 #include <cstdint>
 
@@ -41,27 +44,43 @@ float multiply_add_chains(uint64_t steps) {
 }
 float chain_flops_per_step() { return float(12 * 2 * hn::Lanes(F())); }
 
-// `count` is a multiple of 128.
-float read_sum(const float* from, uint64_t count) {
+constexpr size_t kStepBytes = 256, kAheadBytes = 1024;
+
+// Sums `bytes` at `from` in kStreams equal parts, side by side; each is a multiple of kStepBytes.
+template <size_t kStreams, bool kAhead>
+float read_streams(const char* from, size_t bytes) {
     const F f;
-    const uint64_t lanes = hn::Lanes(f);
-    V s0 = hn::Zero(f), s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;
-    for (uint64_t n = 0; n + 8 * lanes <= count; n += 8 * lanes) {
-        const float* at = from + n;
-        s0 = hn::Add(s0, hn::LoadU(f, at)), s1 = hn::Add(s1, hn::LoadU(f, at + lanes));
-        s2 = hn::Add(s2, hn::LoadU(f, at + 2 * lanes)), s3 = hn::Add(s3, hn::LoadU(f, at + 3 * lanes));
-        s4 = hn::Add(s4, hn::LoadU(f, at + 4 * lanes)), s5 = hn::Add(s5, hn::LoadU(f, at + 5 * lanes));
-        s6 = hn::Add(s6, hn::LoadU(f, at + 6 * lanes)), s7 = hn::Add(s7, hn::LoadU(f, at + 7 * lanes));
+    constexpr size_t kVectorBytes = hn::MaxLanes(F()) * sizeof(float);
+    const size_t part = bytes / kStreams;
+    V s0 = hn::Zero(f), s1 = s0, s2 = s0, s3 = s0;
+    for (size_t step = 0; step < part; step += kStepBytes) {
+        for (size_t stream = 0; stream < kStreams; ++stream) {
+            const char* at = from + stream * part + step;
+            for (size_t line = 0; kAhead && line < kStepBytes; line += 64)
+                hwy::Prefetch(at + line + kAheadBytes);
+            for (size_t n = 0; n < kStepBytes; n += 4 * kVectorBytes) {
+                const auto* x = reinterpret_cast<const float*>(at + n);
+                constexpr size_t kLanes = kVectorBytes / sizeof(float);
+                s0 = hn::Add(s0, hn::LoadU(f, x)), s1 = hn::Add(s1, hn::LoadU(f, x + kLanes));
+                s2 = hn::Add(s2, hn::LoadU(f, x + 2 * kLanes)),
+                s3 = hn::Add(s3, hn::LoadU(f, x + 3 * kLanes));
+            }
+        }
     }
-    const V s = hn::Add(hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)), hn::Add(hn::Add(s4, s5), hn::Add(s6, s7)));
-    return hn::GetLane(hn::SumOfLanes(f, s));
+    return hn::GetLane(hn::SumOfLanes(f, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
+}
+
+float read_sum(const char* from, size_t bytes, size_t way) {
+    static constexpr decltype(&read_streams<1, false>) kWays[kReadWayCount] = {
+        &read_streams<1, false>, &read_streams<1, true>, &read_streams<2, false>, &read_streams<2, true>,
+        &read_streams<4, false>, &read_streams<4, true>, &read_streams<8, false>, &read_streams<8, true>};
+    return kWays[way](from, bytes);
 }
 
 }  // namespace fovea::app::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "bench_peak.hpp"
 #include "bench_pool.hpp"
 
 #include <fovea/fovea.hpp>
@@ -78,7 +97,7 @@ float (*flops_of(uint32_t target))() {
     using namespace fovea::app;
     FOVEA_SELECT_TARGET(target, chain_flops_per_step)
 }
-float (*read_of(uint32_t target))(const float*, uint64_t) {
+float (*read_of(uint32_t target))(const char*, size_t, size_t) {
     using namespace fovea::app;
     FOVEA_SELECT_TARGET(target, read_sum)
 }
@@ -88,7 +107,7 @@ float (*read_of(uint32_t target))(const float*, uint64_t) {
 namespace fovea::app {
 namespace {
 
-constexpr uint32_t kReadParts = 64;
+constexpr uint64_t kReadPart = 1 << 20;
 
 bool runs_here(uint32_t target) {
     Result<FoveaDeviceFacts> facts = cpu_facts();
@@ -111,39 +130,33 @@ double measure_peak_gflops(uint32_t cpu_target, double seconds) {
     return kSteps * double(cpu::flops_of(cpu_target)()) / best * 1e-9;
 }
 
-double measure_read_gbps(BenchPool& pool, uint32_t cpu_target, const void* from, uint64_t bytes, int rounds) {
+double measure_read_gbps(BenchPool& pool, uint32_t cpu_target, size_t way, const ReadRange* ranges,
+                         size_t count, uint64_t passes) {
     if (!runs_here(cpu_target)) return 0;
     struct Job {
         BenchPool& pool;
-        float (*read)(const float*, uint64_t);
-        const float* from;
-        uint64_t part;
+        float (*read)(const char*, size_t, size_t);
+        size_t way;
+        const ReadRange* ranges;
+        uint64_t passes;
+        uint32_t parts;
         std::atomic<float> sink;
-    } job{pool,
-          cpu::read_of(cpu_target),
-          static_cast<const float*>(from),
-          bytes / 4 / kReadParts / 128 * 128,
-          {}};
-    const auto part = [](void* arg, uint32_t index, uint32_t) {
-        auto& j = *static_cast<Job*>(arg);
-        j.sink = j.read(j.from + index * j.part, j.part);
-    };
-    const FoveaTask task = part;
-    struct Pass {
-        Job& job;
-        FoveaTask task;
-    } pass{job, task};
-    double best = 1e30;
-    for (int n = 0; n < rounds; ++n) {
-        const double time = pool.busy_seconds(
-            [](void* arg) {
-                auto& p = *static_cast<Pass*>(arg);
-                p.job.pool.run(kReadParts, p.task, &p.job);
-            },
-            &pass);
-        best = std::min(best, time);
-    }
-    return double(job.part) * kReadParts * 4 / best * 1e-9;
+    } job{pool, cpu::read_of(cpu_target), way, ranges, passes, 0, {}};
+    for (size_t n = 0; n < count; ++n) job.parts += uint32_t(ranges[n].bytes / kReadPart);
+    const double seconds = pool.busy_seconds(
+        [](void* arg) {
+            auto& all = *static_cast<Job*>(arg);
+            const FoveaTask part = [](void* of, uint32_t index, uint32_t) {
+                auto& j = *static_cast<Job*>(of);
+                const ReadRange* range = j.ranges;
+                uint64_t at = index;
+                for (; at >= range->bytes / kReadPart; ++range) at -= range->bytes / kReadPart;
+                j.sink = j.read(static_cast<const char*>(range->from) + at * kReadPart, kReadPart, j.way);
+            };
+            for (uint64_t n = 0; n < all.passes; ++n) all.pool.run(all.parts, part, arg);
+        },
+        &job);
+    return double(job.parts) * double(passes) * double(kReadPart) / seconds * 1e-9;
 }
 
 TargetList runnable_cpu_targets() {

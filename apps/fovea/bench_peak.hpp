@@ -2,6 +2,7 @@
 // process.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace fovea::app {
@@ -11,10 +12,26 @@ namespace fovea::app {
 // have the target.
 double measure_peak_gflops(uint32_t cpu_target, double seconds);
 
-// What `bench_pool` threads together read from memory, GB/s: the best of `rounds` passes over `bytes` at
-// `from`.
+// Ways to read memory: a thread goes through one to eight places of it at a time, with or without fetching
+// the lines ahead. None is the quickest on every machine and for every kind of page; the limit is that which
+// is.
+struct ReadWay {
+    uint32_t streams;
+    bool ahead;
+};
+constexpr ReadWay kReadWays[] = {{1, false}, {1, true}, {2, false}, {2, true},
+                                 {4, false}, {4, true}, {8, false}, {8, true}};
+constexpr size_t kReadWayCount = sizeof kReadWays / sizeof kReadWays[0];
+
+// What the threads of `pool` together read in that way, GB/s: `passes` over `count` ranges of memory, a MiB
+// of one range for a worker at a time. Each of the ranges is some MiB at least.
+struct ReadRange {
+    const void* from;
+    uint64_t bytes;
+};
 class BenchPool;
-double measure_read_gbps(BenchPool& pool, uint32_t cpu_target, const void* from, uint64_t bytes, int rounds);
+double measure_read_gbps(BenchPool& pool, uint32_t cpu_target, size_t way, const ReadRange* ranges,
+                         size_t count, uint64_t passes);
 
 // CPU targets that run here, best first, ended by 0.
 struct TargetList {

@@ -40,6 +40,7 @@ class DecodeTask {
         if (begin_ >= end_) return;  // the merge does not look at this split
         start();
         Block block = find(begin_, 0);
+        RowQueue{keys_of(block), {}}.fetch_first();
         for (size_t n = 1; block.keys(); ++n) {
             const Block next = find(block.end, n % 2);
             add_block(block, next);
@@ -53,11 +54,15 @@ class DecodeTask {
     // Keys up to the next multiple of kStep.
     struct Block {
         int64_t begin, end;
-        const void** k;  // rows
+        const void** k;  // rows, in the order of their use
         const void** v;
         uint8_t* hidden;  // by key; null: the block table hides none
+        bool plain;       // every row sees every key, and the products are the logits but for the scale
         size_t keys() const { return size_t(end - begin); }
     };
+    // The keys of a whole plain block are used from so many places of it in turn: a processor's own
+    // prefetcher goes along with each, and one at a time is too slow.
+    static constexpr size_t kPlaces = 4;
 
     template <class T>
     T* place(uint64_t offset) const {
@@ -76,8 +81,6 @@ class DecodeTask {
         set_lanes(call_, rows_, 0, lanes());
         for (size_t lane = 0; lane < kPanel; ++lane) partial_.maxima[lane] = kFloor, partial_.sums[lane] = 0;
         memset(partial_.outputs, 0, most_rows_ * layout_.width * sizeof(float));
-        // Lanes past the last row must hold numbers, any numbers.
-        memset(logits(), 0, kDecodeBlock * kPanel * sizeof(float));
         if (p_.page_size) memset(base_ + layout_.zeros, 0, layout_.size_bytes - layout_.zeros);
     }
 
@@ -95,51 +98,37 @@ class DecodeTask {
     // `place_of` 0 or 1: where the pointers go, so that two blocks can be known at a time.
     Block find(int64_t begin, size_t place_of) const {
         const size_t at = place_of * kDecodeBlock;
-        Block block{begin, std::min(begin / kStep * kStep + kStep, end_),
-                    place<const void*>(layout_.keys) + at, place<const void*>(layout_.values) + at,
-                    base_ + layout_.hidden + at};
+        Block block{begin,
+                    std::min(begin / kStep * kStep + kStep, end_),
+                    place<const void*>(layout_.keys) + at,
+                    place<const void*>(layout_.values) + at,
+                    base_ + layout_.hidden + at,
+                    false};
         if (begin >= end_) return block.end = begin, block;
-        const bool hidden = find_rows(FOVEA_BIND_K, p_.k, p_.k_type, block, block.k);
+        if (!find_hidden(block)) block.hidden = nullptr;
+        block.plain = is_plain(block);
+        find_rows(FOVEA_BIND_K, p_.k, p_.k_type, block, block.k);
         if (wants(p_, FOVEA_OUTPUT_O)) find_rows(FOVEA_BIND_V, p_.v, p_.v_type, block, block.v);
-        if (!hidden) block.hidden = nullptr;
         return block;
     }
 
+    KeyRun run_of(const FoveaStrides& s, int64_t j, const Block& block) const {
+        return key_run(call_, s, rows_.b, rows_.h_kv, rows_.view, j, block.end);
+    }
+
     // True if the block table hides some.
-    bool find_rows(FoveaBinding binding, const FoveaStrides& s, FoveaDtype type, const Block& block,
-                   const void** to) const {
+    bool find_hidden(const Block& block) const {
+        if (!p_.page_size) return false;
         bool hidden = false;
-        const int64_t element = dtype_bytes(type);
         for (int64_t j = block.begin; j < block.end;) {
-            const KeyRun run = key_run(call_, s, rows_.b, rows_.h_kv, rows_.view, j, block.end);
-            const char* row = run.inside ? call_.at<const char>(binding) + run.first * element
-                                         : place<const char>(layout_.zeros);
-            const int64_t step = run.inside ? s.row * element : 0;
-            for (int64_t n = 0; n < run.count; ++n) *to++ = row + n * step;
-            if (p_.page_size) memset(block.hidden + (j - block.begin), run.inside ? 0 : 1, size_t(run.count));
+            const KeyRun run = run_of(p_.k, j, block);
+            memset(block.hidden + (j - block.begin), run.inside ? 0 : 1, size_t(run.count));
             hidden |= !run.inside;
             j += run.count;
         }
         return hidden;
     }
 
-    template <LogitOrder kOrder>
-    void products(const Block& block) const {
-        if (p_.k_type == FOVEA_F16)
-            products_of<kOrder, uint16_t>(block);
-        else
-            products_of<kOrder, float>(block);
-    }
-    template <LogitOrder kOrder, class T>
-    void products_of(const Block& block) const {
-        NextRows values;
-        if (wants(p_, FOVEA_OUTPUT_O)) values = {block.v, block.keys(), p_.dim_v * dtype_bytes(p_.v_type)};
-        dot_rows<kOrder>(reinterpret_cast<const T* const*>(block.k), block.keys(),
-                         place<float>(layout_.queries), layout_.depth, row_count_, p_.dim_qk, logits(),
-                         values);
-    }
-
-    // Whether every row sees every key, and the products are the logits but for the scale.
     bool is_plain(const Block& block) const {
         if (form_.general || p_.mask.present || p_.dropout || block.hidden) return false;
         for (size_t lane = 0; lane < row_count_; ++lane)
@@ -147,13 +136,44 @@ class DecodeTask {
         return true;
     }
 
+    void find_rows(FoveaBinding binding, const FoveaStrides& s, FoveaDtype type, const Block& block,
+                   const void** to) const {
+        const int64_t element = dtype_bytes(type);
+        const bool in_turn = block.plain && block.keys() == kDecodeBlock;
+        for (int64_t j = block.begin; j < block.end;) {
+            const KeyRun run = run_of(s, j, block);
+            const char* row = run.inside ? call_.at<const char>(binding) + run.first * element
+                                         : place<const char>(layout_.zeros);
+            const int64_t step = run.inside ? s.row * element : 0;
+            for (const int64_t end = j + run.count; j < end; ++j, row += step) {
+                const size_t n = size_t(j - block.begin);
+                constexpr size_t kPlace = kDecodeBlock / kPlaces;
+                to[in_turn ? n % kPlace * kPlaces + n / kPlace : n] = row;
+            }
+        }
+    }
+
+    RowQueue::Block keys_of(const Block& block) const {
+        return {block.k, block.keys(), p_.dim_qk * dtype_bytes(p_.k_type)};
+    }
+    RowQueue::Block values_of(const Block& block) const {
+        return {block.v, block.keys(), p_.dim_v * dtype_bytes(p_.v_type)};
+    }
+
+    template <LogitOrder kOrder>
+    void products(const Block& block, const Block& next) const {
+        const RowQueue keys{keys_of(block), wants(p_, FOVEA_OUTPUT_O) ? values_of(block) : keys_of(next)};
+        const auto dot = p_.k_type == FOVEA_F16 ? &dot_rows<kOrder, uint16_t> : &dot_rows<kOrder, float>;
+        dot(keys, place<float>(layout_.queries), layout_.depth, row_count_, p_.dim_qk, logits());
+    }
+
     void add_block(const Block& block, const Block& next) {
-        if (is_plain(block)) {
-            weigh_plainly(block);
+        if (block.plain) {
+            weigh_plainly(block, next);
             if (wants(p_, FOVEA_OUTPUT_O)) add_values<LogitOrder::by_row, false>(block, next);
             return;
         }
-        const bool hidden = weigh(block);
+        const bool hidden = weigh(block, next);
         if (!wants(p_, FOVEA_OUTPUT_O)) return;
         if (hidden)
             add_values<LogitOrder::by_key, true>(block, next);
@@ -162,9 +182,9 @@ class DecodeTask {
     }
 
     // Weights of a plain block. Lanes are keys.
-    void weigh_plainly(const Block& block) {
+    void weigh_plainly(const Block& block, const Block& next) {
         const F f;
-        products<LogitOrder::by_row>(block);
+        products<LogitOrder::by_row>(block, next);
         const size_t end = (block.keys() + kLanes - 1) / kLanes * kLanes;
         float *block_max = lane_row(0), *factor = lane_row(1);
         for (size_t r = 0; r < row_count_; ++r) {
@@ -189,9 +209,12 @@ class DecodeTask {
     }
 
     // Weights of any block; true if some entry is hidden. Lanes are rows, as in a panel.
-    bool weigh(const Block& keys) {
+    bool weigh(const Block& keys, const Block& next) {
         const Segment block{0, vectors(), keys.begin, keys.end};
-        products<LogitOrder::by_key>(keys);
+        // Lanes past the last row must hold numbers, any numbers.
+        if (!cleared_) memset(logits(), 0, kDecodeBlock * kPanel * sizeof(float));
+        cleared_ = true;
+        products<LogitOrder::by_key>(keys, next);
         float *block_max = lane_row(0), *factor = lane_row(1);
         for (size_t lane = 0; lane < kPanel; ++lane) block_max[lane] = kHidden;
         const bool hidden = adjust(block, keys.hidden);
@@ -233,15 +256,10 @@ class DecodeTask {
     template <LogitOrder kOrder, bool kSeen>
     void add_values(const Block& block, const Block& next) const {
         scale_outputs(lane_row(1));
-        const NextRows next_keys{next.k, next.keys(), p_.dim_qk * dtype_bytes(p_.k_type)};
-        const auto sum = [&](const auto* const* values) {
-            sum_rows<kOrder, kSeen>(values, block.keys(), logits(), row_count_, p_.dim_v, partial_.outputs,
-                                    layout_.width, next_keys);
-        };
-        if (p_.v_type == FOVEA_F16)
-            sum(reinterpret_cast<const uint16_t* const*>(block.v));
-        else
-            sum(reinterpret_cast<const float* const*>(block.v));
+        const RowQueue values{values_of(block), keys_of(next)};
+        const auto sum =
+            p_.v_type == FOVEA_F16 ? &sum_rows<kOrder, kSeen, uint16_t> : &sum_rows<kOrder, kSeen, float>;
+        sum(values, logits(), row_count_, p_.dim_v, partial_.outputs, layout_.width);
     }
 
     const AttentionCall& call_;
@@ -253,6 +271,7 @@ class DecodeTask {
     const Partial partial_;
     const LogitForm form_;
     int64_t begin_, end_;
+    bool cleared_ = false;  // the logits' lanes past the last row
 };
 
 }  // namespace fovea::cpu::HWY_NAMESPACE

@@ -8,7 +8,7 @@
 #endif
 
 #include "cpu/decode_layout.hpp"
-#include "cpu/simd_inl.hpp"
+#include "cpu/row_queue_inl.hpp"
 
 #include <cstring>
 #include <type_traits>
@@ -61,32 +61,6 @@ constexpr size_t kRowTile = kLanes < 4 ? 1 : 4;
 constexpr size_t kTileSums = kLanes == 4 ? 8 : kLanes;
 // Vectors of V that one pass over a run of rows sums.
 constexpr size_t kColumnTile = kLanes == 16 ? 4 : 2;
-// Rows of V that stay in the first cache between the passes.
-constexpr size_t kValueRun = 16;
-
-// Rows that the next step will read, fetched while this one computes: K and V take turns, and no processor
-// foresees that.
-struct NextRows {
-    const void* const* rows = nullptr;
-    size_t count = 0, row_bytes = 0;
-
-    // Into the second cache: a block is more than the first one holds.
-    static HWY_INLINE void fetch_line(const char* at) {
-#if defined(__GNUC__)
-        __builtin_prefetch(at, 0, 2);
-#else
-        hwy::Prefetch(at);
-#endif
-    }
-    HWY_INLINE void fetch(size_t first, size_t rows_now) const {
-        const size_t end = HWY_MIN(first + rows_now, count);
-        for (size_t j = first; j < end; ++j) {
-            const char* row = static_cast<const char*>(rows[j]);
-            for (size_t at = 0; at < row_bytes; at += 64) fetch_line(row + at);
-        }
-    }
-};
-
 // Where number (key j, row r) of a block of logits or weights stands.
 enum class LogitOrder {
     by_key,  // j * kPanel + r, as in a panel
@@ -97,24 +71,33 @@ constexpr size_t logit_at(size_t j, size_t r) {
     return kOrder == LogitOrder::by_key ? j * kPanel + r : r * kDecodeBlock + j;
 }
 
-// The products of kTileSums / R keys (fewer at the end) with R rows of q; s points at that of the first of
-// both.
-template <size_t R, LogitOrder kOrder, class T>
-HWY_INLINE void dot_rows_tile(const T* const* keys, size_t count, const float* q, size_t q_stride,
+// The products of kTileSums / R keys (fewer at the end) from `first` on with R rows of q; s points at that of
+// the first of both.
+template <size_t R, LogitOrder kOrder, bool kFetch, class T>
+HWY_INLINE void dot_rows_tile(const RowQueue& keys, size_t first, const float* q, size_t q_stride,
                               size_t depth, float* s) {
     constexpr size_t kKeys = kTileSums / R;
     constexpr size_t kKeyStep = kOrder == LogitOrder::by_key ? R : 1;
     constexpr size_t kRowStep = kOrder == LogitOrder::by_key ? 1 : kKeys;
     const F f;
+    const size_t count = HWY_MIN(kKeys, keys.now.count - first);
+    const void* const* ahead_rows = keys.ahead(first, count);
     const T* k[kKeys];
-    FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) k[j] = keys[j < count ? j : count - 1];
+    const char* ahead[kKeys];
+    FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) {
+        const size_t n = j < count ? j : count - 1;
+        k[j] = static_cast<const T*>(keys.now.rows[first + n]);
+        ahead[j] = static_cast<const char*>(ahead_rows[n]);
+    }
     V sum[kTileSums];
     FOVEA_UNROLL for (size_t n = 0; n < kTileSums; ++n) sum[n] = hn::Zero(f);
     size_t e = 0;
     for (; e + kLanes <= depth; e += kLanes) {
         V b[R];
         FOVEA_UNROLL for (size_t r = 0; r < R; ++r) b[r] = hn::Load(f, q + r * q_stride + e);
+        const bool new_line = e * sizeof(T) % 64 == 0;
         FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) {
+            if (kFetch && new_line) fetch_line(ahead[j] + e * sizeof(T));
             const V a = load_row(k[j] + e);
             FOVEA_UNROLL for (size_t r = 0; r < R; ++r) {
                 V& to = sum[j * kKeyStep + r * kRowStep];
@@ -143,15 +126,10 @@ HWY_INLINE void dot_rows_tile(const T* const* keys, size_t count, const float* q
     }
 }
 
-template <size_t R, LogitOrder kOrder, class T>
-HWY_NOINLINE void dot_rows_of(const T* const* keys, size_t count, const float* q, size_t q_stride,
-                              size_t depth, float* s, const NextRows& next) {
-    constexpr size_t kKeys = kTileSums / R;
-    for (size_t j = 0; j < count; j += kKeys) {
-        next.fetch(j, kKeys);
-        dot_rows_tile<R, kOrder>(keys + j, HWY_MIN(kKeys, count - j), q, q_stride, depth,
-                                 s + logit_at<kOrder>(j, 0));
-    }
+template <size_t R, LogitOrder kOrder, bool kFetch, class T>
+HWY_NOINLINE void dot_rows_of(const RowQueue& keys, const float* q, size_t q_stride, size_t depth, float* s) {
+    for (size_t j = 0; j < keys.now.count; j += kTileSums / R)
+        dot_rows_tile<R, kOrder, kFetch, T>(keys, j, q, q_stride, depth, s + logit_at<kOrder>(j, 0));
 }
 
 // Calls body(size of the tile, first row) for tiles that cover `rows` rows.
@@ -165,23 +143,33 @@ HWY_INLINE void for_row_tiles(size_t rows, const Body& body) {
     if (r < rows) body(std::integral_constant<size_t, 1>(), r);
 }
 
-// The products of all `count` keys and `rows` rows; q is padded with zeros to whole vectors.
+// The products of all keys of the block, whose elements are T, with `rows` rows of q, which is padded with
+// zeros to whole vectors.
 template <LogitOrder kOrder, class T>
-void dot_rows(const T* const* keys, size_t count, const float* q, size_t q_stride, size_t rows, size_t depth,
-              float* s, const NextRows& next) {
-    const NextRows nothing;
+void dot_rows(const RowQueue& keys, const float* q, size_t q_stride, size_t rows, size_t depth, float* s) {
     for_row_tiles(rows, [&](auto tile, size_t r) {
-        dot_rows_of<tile(), kOrder>(keys, count, q + r * q_stride, q_stride, depth,
-                                    s + logit_at<kOrder>(0, r), r ? nothing : next);
+        const float* from = q + r * q_stride;
+        float* to = s + logit_at<kOrder>(0, r);
+        if (r == 0)
+            dot_rows_of<tile(), kOrder, true, T>(keys, from, q_stride, depth, to);
+        else
+            dot_rows_of<tile(), kOrder, false, T>(keys, from, q_stride, depth, to);
     });
 }
+
+// A run of values, and what is fetched beside each.
+struct ValueRun {
+    const void* const* rows;
+    const void* const* ahead;
+    size_t count;
+};
 
 // o[r][lane] += sum over j of weight (j, r) * values[j][lane] for R rows and C vectors from column
 // `c` on; `part`: only so many elements of the last vector exist. kSeen: a weight of 0 adds nothing, whatever
 // it is multiplied with.
 template <size_t R, size_t C, LogitOrder kOrder, bool kSeen, class T>
-HWY_INLINE void sum_rows_tile(const T* const* values, size_t count, size_t c, size_t part,
-                              const float* weights, float* o, size_t o_stride) {
+HWY_INLINE void sum_rows_tile(const ValueRun& values, size_t c, size_t part, const float* weights, float* o,
+                              size_t o_stride) {
     const F f;
     V sum[R][C];
     FOVEA_UNROLL for (size_t r = 0; r < R; ++r) {
@@ -189,10 +177,13 @@ HWY_INLINE void sum_rows_tile(const T* const* values, size_t count, size_t c, si
             sum[r][v] = hn::Load(f, o + r * o_stride + c + v * kLanes);
         }
     }
-    for (size_t j = 0; j < count; ++j) {
+    for (size_t j = 0; j < values.count; ++j) {
+        const T* row = static_cast<const T*>(values.rows[j]) + c;
+        const char* ahead = static_cast<const char*>(values.ahead[j]) + c * sizeof(T);
+        FOVEA_UNROLL for (size_t at = 0; at < C * kLanes * sizeof(T); at += 64) { fetch_line(ahead + at); }
         V b[C];
         FOVEA_UNROLL for (size_t v = 0; v < C; ++v) {
-            b[v] = part ? load_part(values[j] + c, part) : load_row(values[j] + c + v * kLanes);
+            b[v] = part ? load_part(row, part) : load_row(row + v * kLanes);
         }
         FOVEA_UNROLL for (size_t r = 0; r < R; ++r) {
             const float weight = weights[logit_at<kOrder>(j, r)];
@@ -209,27 +200,29 @@ HWY_INLINE void sum_rows_tile(const T* const* values, size_t count, size_t c, si
 }
 
 template <size_t R, LogitOrder kOrder, bool kSeen, class T>
-HWY_NOINLINE void sum_rows_of(const T* const* values, size_t count, const float* weights, size_t columns,
-                              float* o, size_t o_stride) {
+HWY_NOINLINE void sum_rows_of(const ValueRun& values, const float* weights, size_t columns, float* o,
+                              size_t o_stride) {
     size_t c = 0;
     for (; c + kColumnTile * kLanes <= columns; c += kColumnTile * kLanes)
-        sum_rows_tile<R, kColumnTile, kOrder, kSeen>(values, count, c, 0, weights, o, o_stride);
+        sum_rows_tile<R, kColumnTile, kOrder, kSeen, T>(values, c, 0, weights, o, o_stride);
     for (; c + kLanes <= columns; c += kLanes)
-        sum_rows_tile<R, 1, kOrder, kSeen>(values, count, c, 0, weights, o, o_stride);
-    if (c < columns) sum_rows_tile<R, 1, kOrder, kSeen>(values, count, c, columns - c, weights, o, o_stride);
+        sum_rows_tile<R, 1, kOrder, kSeen, T>(values, c, 0, weights, o, o_stride);
+    if (c < columns) sum_rows_tile<R, 1, kOrder, kSeen, T>(values, c, columns - c, weights, o, o_stride);
 }
 
-// o[r][c] += sum over j of weight (j, r) * values[j][c] for all `count` keys and `rows` rows.
+// o[r][c] += sum over j of weight (j, r) * values[j][c] for all keys of the block, whose elements are T, and
+// `rows` rows.
 template <LogitOrder kOrder, bool kSeen, class T>
-void sum_rows(const T* const* values, size_t count, const float* weights, size_t rows, size_t columns,
-              float* o, size_t o_stride, const NextRows& next) {
-    for (size_t j = 0; j < count; j += kValueRun) {
-        const size_t run = HWY_MIN(kValueRun, count - j);
-        next.fetch(j, kValueRun);
+void sum_rows(const RowQueue& values, const float* weights, size_t rows, size_t columns, float* o,
+              size_t o_stride) {
+    for (size_t j = 0; j < values.now.count;) {
+        const size_t count = values.run_from(j);
+        const ValueRun run{values.now.rows + j, values.ahead(j, count), count};
         for_row_tiles(rows, [&](auto tile, size_t r) {
-            sum_rows_of<tile(), kOrder, kSeen>(values + j, run, weights + logit_at<kOrder>(j, r), columns,
-                                               o + r * o_stride, o_stride);
+            sum_rows_of<tile(), kOrder, kSeen, T>(run, weights + logit_at<kOrder>(j, r), columns,
+                                                  o + r * o_stride, o_stride);
         });
+        j += count;
     }
 }
 

@@ -1,0 +1,58 @@
+// The order in which rows of K and V are used, and their fetching ahead of it.
+#if defined(FOVEA_CPU_ROW_QUEUE_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef FOVEA_CPU_ROW_QUEUE_INL_HPP
+#undef FOVEA_CPU_ROW_QUEUE_INL_HPP
+#else
+#define FOVEA_CPU_ROW_QUEUE_INL_HPP
+#endif
+
+#include "cpu/simd_inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu::HWY_NAMESPACE {
+
+// Rows of V that stay in the first cache between the passes over them.
+constexpr size_t kValueRun = 32;
+// How long before its use a row is fetched.
+constexpr size_t kRowsAhead = 16;
+
+// Into the first cache: rows are fetched a little before their use.
+HWY_INLINE void fetch_line(const char* at) { hwy::Prefetch(at); }
+
+// The rows of a block in the order of their use, then those of the block that is used after it. K and V take
+// turns, which no processor foresees, and its own prefetcher ends at the page: so every row is fetched
+// kRowsAhead rows before its use, over the blocks' ends.
+struct RowQueue {
+    struct Block {
+        const void* const* rows = nullptr;
+        size_t count = 0, row_bytes = 0;
+    };
+    Block now, next;
+
+    // What is used kRowsAhead rows after rows [first, first + count), where that lies in one block and its
+    // rows are as long. Else those rows themselves, which costs nothing to fetch.
+    HWY_INLINE const void* const* ahead(size_t first, size_t rows) const {
+        const size_t at = first + kRowsAhead;
+        if (at + rows <= now.count) return now.rows + at;
+        if (at >= now.count && at - now.count + rows <= next.count && next.row_bytes >= now.row_bytes)
+            return next.rows + (at - now.count);
+        return now.rows + first;
+    }
+    // How many rows from `first` on are a run: none that ahead() would have to take from two blocks.
+    size_t run_from(size_t first) const {
+        const size_t end =
+            now.count > kRowsAhead && first < now.count - kRowsAhead ? now.count - kRowsAhead : now.count;
+        return HWY_MIN(kValueRun, end - first);
+    }
+    // The first rows of `now`, which no block before it fetches.
+    void fetch_first() const {
+        for (size_t j = 0; j < HWY_MIN(kRowsAhead, now.count); ++j)
+            for (size_t at = 0; at < now.row_bytes; at += 64)
+                fetch_line(static_cast<const char*>(now.rows[j]) + at);
+    }
+};
+
+}  // namespace fovea::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard
