@@ -25,7 +25,7 @@ export function paintCell(context: CanvasRenderingContext2D, scale: Scale, x: nu
         return inkOn(rgb);
     }
     if (value === -Infinity) { // hidden
-        hatch(context, x, y, size, radius, colors.line);
+        if (size >= 14) hatch(context, x, y, size, radius, colors.line); // smaller ones stay bare
         return colors.soft;
     }
     context.fillStyle = Number.isNaN(value) ? "#d6009a" : "#00a0c8";

@@ -4,7 +4,7 @@ import { colorAt, css, inkOn, type Scale } from "./colors.ts";
 import { byId, saveFile } from "./dom.ts";
 import { escape, fixed } from "./format.ts";
 import type { MatrixView } from "./matrix.ts";
-import type { MatrixContent } from "./matrix_content.ts";
+import { isHidden, type MatrixContent } from "./matrix_content.ts";
 import { sessionText } from "./session.ts";
 import type { Workbench } from "./stage.ts";
 
@@ -38,7 +38,7 @@ function cellsOf(content: MatrixContent, scale: Scale, cell: number, left: numbe
         parts.push(`<text x="${left - 10}" y="${y + cell / 2}" text-anchor="end">${escape(content.rowLabels[i])}</text>`);
         for (let j = 0; j < content.columns; ++j) {
             const value = content.data[i * content.columns + j], x = left + j * cell;
-            const rgb = Number.isFinite(value) ? colorAt(scale, value) : null;
+            const rgb = Number.isFinite(value) && !isHidden(content, i * content.columns + j) ? colorAt(scale, value) : null;
             parts.push(`<rect x="${x}" y="${y}" width="${cell - 2}" height="${cell - 2}" rx="3" fill="${rgb ? css(rgb) : "none"}"${rgb ? "" : ' stroke="#999"'}/>`);
             if (cell > 40) parts.push(`<text x="${x + cell / 2 - 1}" y="${y + cell / 2}" text-anchor="middle" fill="${rgb ? inkOn(rgb) : "#666"}">${fixed(value)}</text>`);
         }

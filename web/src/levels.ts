@@ -109,7 +109,7 @@ export const stageTexts: Record<string, StageText> = {
     scores: { label: "Scores", formula: "Q·Kᵀ", about: "one dot product for each pair", signed: true },
     scaled: { label: "Scaled", formula: "Q·Kᵀ / √d", about: "scores divided by √d and the temperature", signed: true },
     capped: { label: "Softcap", formula: "c·tanh(s / c)", about: "scores kept within ±c", signed: true },
-    masked: { label: "Masked", formula: "s + bias, −∞ where hidden", about: "hidden keys out of the race", signed: true },
+    masked: { label: "Masked", formula: "s + bias, −∞ if hidden", about: "hidden keys out of the race", signed: true },
     weights_all: { label: "All weights", formula: "softmax(s)", about: "before the mask, on this route", signed: false },
     masked_weights: { label: "Zeroed", formula: "A ⊙ tril", about: "hidden weights set to 0", signed: false },
     row_sums: { label: "Row sums", formula: "Σⱼ", about: "what each row is divided by", signed: false },
@@ -122,5 +122,7 @@ export const stageTexts: Record<string, StageText> = {
     output: { label: "Output", formula: "context·W_oᵀ + b", about: "the heads, mixed", signed: true },
 };
 
+// Weights, whose rows have sums that mean something.
+export const weightStages = new Set(["weights", "dropped", "weights_all", "masked_weights"]);
 // Stages whose rows are queries and columns keys: their cells have a derivation.
 export const pairStages = new Set(["scores", "scaled", "capped", "masked", "weights_all", "masked_weights", "weights", "keep", "dropped"]);

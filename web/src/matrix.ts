@@ -2,7 +2,7 @@
 import { hatch, paintCell } from "./cells.ts";
 import { autoRange, colorAt, colorTable, logFloor, type Scale } from "./colors.ts";
 import { fixed, short } from "./format.ts";
-import { sameNumbers, type Brush, type MatrixContent, type MatrixHandlers } from "./matrix_content.ts";
+import { isHidden, sameNumbers, type Brush, type MatrixContent, type MatrixHandlers } from "./matrix_content.ts";
 
 const maxCell = 92, minDigits = 30, wideDigits = 60, maxHeight = 640;
 const fonts = '"Inter", system-ui, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Liberation Sans", Arial, sans-serif';
@@ -313,7 +313,8 @@ export class MatrixView {
                 for (let j = c0; j < c1; ++j) {
                     const value = this.value(i, j);
                     const x = left + (j - this.origin[1]) * cell, y = top + (i - this.origin[0]) * cell;
-                    const fill = paintCell(context, this.scale, x, y, cell - gap, radius, value, colors);
+                    const hidden = isHidden(content, i * content.columns + j);
+                    const fill = paintCell(context, this.scale, x, y, cell - gap, radius, hidden ? -Infinity : value, colors);
                     if (this.visible && !this.visible[i * content.columns + j]) hatch(context, x, y, cell - gap, radius, colors.ink);
                     if (cell < minDigits || (this.visible && !this.visible[i * content.columns + j])) continue;
                     // An exact 0 is a cell that plays no part: its digits step back.
@@ -362,7 +363,8 @@ export class MatrixView {
         const pixels = new ImageData(content.columns, content.rows);
         for (let i = 0; i < content.rows; ++i)
             for (let j = 0; j < content.columns; ++j) {
-                const value = this.value(i, j), at = 4 * (i * content.columns + j);
+                const hidden = isHidden(content, i * content.columns + j), at = 4 * (i * content.columns + j);
+                const value = hidden ? -Infinity : this.value(i, j);
                 pixels.data.set(Number.isFinite(value) ? colorAt(this.scale, value) : [128, 128, 128], at);
                 pixels.data[at + 3] = value === -Infinity ? 24 : 255;
             }
@@ -436,7 +438,7 @@ export class MatrixView {
         const gap = cell >= 20 ? 2 : 0;
         const put = (index: number, axis: 0 | 1) => {
             const on = strong(index, axis);
-            if (index % stride && !on) return false;
+            if (!on && (index % stride || (stride > 1 && Math.abs(index - this.picked[axis]) * cell < 12))) return false;
             context.font = `${on ? 600 : 450} ${cell >= 14 ? 13 : 11}px ${fonts}`;
             context.fillStyle = on ? (index === this.picked[axis] ? colors.accent : colors.ink) : colors.soft;
             return true;

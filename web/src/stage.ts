@@ -4,9 +4,9 @@ import { css, histogram, type Rgb, type Scale } from "./colors.ts";
 import { byId, input, select } from "./dom.ts";
 import { fixed, formula, number, ordinal, shapeText } from "./format.ts";
 import { inspectorHtml, introHtml, levelsHtml, railHtml, tableHtml } from "./views.ts";
-import { pairStages, stageTexts } from "./levels.ts";
+import { pairStages, stageTexts, weightStages } from "./levels.ts";
 import { MatrixView } from "./matrix.ts";
-import type { MatrixContent } from "./matrix_content.ts";
+import { isHidden, type MatrixContent } from "./matrix_content.ts";
 import type { Stage } from "./protocol.ts";
 import { defaultText } from "./state.ts";
 
@@ -70,11 +70,9 @@ export class Workbench {
 
     content(stage: Stage, result: Result): MatrixContent {
         const { state } = this.app;
-        const columns = stage.shape.at(-1) ?? 1, perHead = (stage.shape.at(-2) ?? 1) * columns;
-        const heads = stage.shape.length > 2 ? stage.shape[0] : 1;
-        const head = heads === 1 ? 0 : Math.floor(Math.min(state.head, this.app.headCount - 1) / (this.app.headCount / heads));
-        const data = stage.data.subarray(head * perHead, (head + 1) * perHead);
-        const rows = perHead / columns, pairs = pairStages.has(stage.id);
+        const columns = stage.shape.at(-1) ?? 1, data = this.headOf(stage);
+        const rows = data.length / columns, pairs = pairStages.has(stage.id);
+        const masked = weightStages.has(stage.id) ? result.stages.find((s) => s.id === "masked") : undefined;
         const tokenRows = rows === result.tokens.length && !stage.id.startsWith("w_");
         const keyRows = stage.id === "keys" || stage.id === "values";
         return {
@@ -82,9 +80,16 @@ export class Workbench {
             rowLabels: keyRows ? this.keyLabels(result) : tokenRows ? result.tokens : labels(rows, ""),
             columnLabels: pairs ? this.keyLabels(result) : labels(columns, ""),
             name: stageTexts[stage.id].label, map: state.map, signed: stageTexts[stage.id].signed,
-            sums: ["weights", "dropped", "weights_all", "masked_weights"].includes(stage.id),
+            sums: weightStages.has(stage.id), masked: masked && this.headOf(masked),
             log: state.log, low: state.low === "" ? null : Number(state.low), high: state.high === "" ? null : Number(state.high),
         };
+    }
+
+    // The part of a stage that belongs to the head in view.
+    private headOf(stage: Stage): Float32Array {
+        const heads = stage.shape.length > 2 ? stage.shape[0] : 1, size = stage.data.length / heads;
+        const head = heads === 1 ? 0 : Math.floor(Math.min(this.app.state.head, this.app.headCount - 1) / (this.app.headCount / heads));
+        return stage.data.subarray(head * size, (head + 1) * size);
     }
 
     show(): void {
@@ -109,7 +114,7 @@ export class Workbench {
         byId<HTMLButtonElement>("as-table").disabled = content.rows > largestTable || content.columns > largestTable;
         byId("table-box").hidden = !asTable;
         this.matrix.element.hidden = asTable;
-        if (asTable) byId("table-box").innerHTML = tableHtml({ ...stage, shape: [content.rows, content.columns], data: content.data }, content.rowLabels, content.columnLabels, pairStages.has(stage.id) ? [app.state.row, app.state.column] : null);
+        if (asTable) byId("table-box").innerHTML = tableHtml({ ...stage, shape: [content.rows, content.columns], data: content.data }, content.rowLabels, content.columnLabels, pairStages.has(stage.id) ? [app.state.row, app.state.column] : null, (cell) => isHidden(content, cell));
         this.matrix.set(content);
         this.matrix.look(app.state.view);
         this.matrix.pick(Math.min(app.state.row, content.rows - 1), Math.min(app.state.column, content.columns - 1));
@@ -208,9 +213,14 @@ export class Workbench {
         const content = this.content(stage, result), { row, column } = this.app.state;
         const value = content.data[row * content.columns + column];
         if (!pairStages.has(stage.id)) { byId("announce").textContent = `${content.rowLabels[row]}, column ${column}: ${fixed(value)}`; return; }
-        let rank = 0;
-        for (let j = 0; j < content.columns; ++j) if (content.data[row * content.columns + j] > value) ++rank;
-        byId("announce").textContent = `query ${content.rowLabels[row]}, key ${content.columnLabels[column]}, ${content.name.toLowerCase()} ${fixed(value, 3)}, ${ordinal(rank)} of ${content.columns}`;
+        let rank = 0, seen = 0;
+        for (let j = 0; j < content.columns; ++j) {
+            const cell = row * content.columns + j;
+            if (content.data[cell] > value) ++rank;
+            if (content.data[cell] > -Infinity && !isHidden(content, cell)) ++seen;
+        }
+        const place = value === -Infinity || isHidden(content, row * content.columns + column) ? "hidden by the mask" : `${ordinal(rank)} of ${seen}`;
+        byId("announce").textContent = `query ${content.rowLabels[row]}, key ${content.columnLabels[column]}, ${content.name.toLowerCase()} ${fixed(value, 3)}, ${place}`;
     }
 
     private async inspect(row: number, column: number): Promise<void> {

@@ -1,6 +1,6 @@
 // Pieces of the page as HTML text. The build draws the first state with them, the live page every other.
 import { escape, fixed, formula, number, ordinal, shapeText, short, valueOf } from "./format.ts";
-import { levels, pairStages, stageTexts } from "./levels.ts";
+import { levels, pairStages, stageTexts, weightStages } from "./levels.ts";
 import type { LessonName, LessonResult, Stage, Steps } from "./protocol.ts";
 
 export function levelsHtml(current: number): string {
@@ -25,18 +25,18 @@ export function railHtml(stages: Stage[], current: string): string {
 export const headName = (index: number) => `Head ${index + 1}`;
 
 // A matrix as a table. Shades are classes, so that no inline style is needed.
-export function tableHtml(stage: Stage, rows: string[], columns: string[], picked: [number, number] | null): string {
+export function tableHtml(stage: Stage, rows: string[], columns: string[], picked: [number, number] | null, hidden: (cell: number) => boolean = () => false): string {
     const [height, width] = [stage.shape.at(-2) ?? 1, stage.shape.at(-1) ?? 1];
     const signed = stageTexts[stage.id].signed;
     let extent = 0;
     for (const x of stage.data) if (Number.isFinite(x)) extent = Math.max(extent, Math.abs(x));
-    const sums = stage.id === "weights" || stage.id === "dropped" || stage.id === "weights_all" || stage.id === "masked_weights";
-    const shade = (x: number) => (!Number.isFinite(x) ? "hidden" : `${x < 0 && signed ? "n" : "s"}${Math.round((Math.abs(x) / (extent || 1)) * 10)}`);
+    const sums = weightStages.has(stage.id);
+    const shade = (x: number, cell: number) => (!Number.isFinite(x) || hidden(cell) ? "hidden" : `${x < 0 && signed ? "n" : "s"}${Math.round((Math.abs(x) / (extent || 1)) * 10)}`);
     const head = columns.map((c) => `<th scope="col"><bdi>${escape(c)}</bdi></th>`).join("");
     const body = Array.from({ length: height }, (_, i) => {
         const cells = stage.data.subarray(i * width, (i + 1) * width);
         const sum = cells.reduce((a, b) => a + b, 0);
-        return `<tr><th scope="row"><bdi>${escape(rows[i])}</bdi></th>${Array.from(cells, (x, j) => `<td class="${shade(x)}${picked && picked[0] === i && picked[1] === j ? " picked" : ""}">${fixed(x)}</td>`).join("")}${sums ? `<td class="sum">${fixed(sum)}</td>` : ""}</tr>`;
+        return `<tr><th scope="row"><bdi>${escape(rows[i])}</bdi></th>${Array.from(cells, (x, j) => `<td class="${shade(x, i * width + j)}${picked && picked[0] === i && picked[1] === j ? " picked" : ""}">${fixed(x)}</td>`).join("")}${sums ? `<td class="sum">${fixed(sum)}</td>` : ""}</tr>`;
     });
     const text = stageTexts[stage.id];
     const corner = pairStages.has(stage.id) ? "query ↓ key →" : "token";
@@ -66,7 +66,7 @@ function barsHtml(steps: Steps, context: InspectorContext): string {
     }
     const bars = shown.map((j) => `<li${j === context.column ? ' class="here"' : ""}><button type="button" data-column="${j}"><bdi>${escape(context.tokensColumn[j])}</bdi><meter min="0" max="1000" value="${Math.round((weights[j] / top) * 1000)}">${number(weights[j])}</meter><span>${short(weights[j])}</span></button></li>`);
     const sum = weights.reduce((a, w) => a + w, 0), entropy = -weights.reduce((a, w) => a + (w > 0 ? w * Math.log(w) : 0), 0);
-    return `<h3 class="label">The whole row</h3><p class="row-facts">sum ${fixed(sum, 3)}, entropy ${fixed(Math.abs(entropy), 2)} of at most ${fixed(Math.log(weights.length), 2)}</p><ol class="bars">${bars.join("")}</ol>`;
+    return `<h3 class="label">The whole row</h3><p class="row-facts">sum ${fixed(sum, 3)}, entropy ${fixed(Math.abs(entropy), 2)} of at most ${fixed(Math.log(Math.max(1, steps.visibleKeys)), 2)}</p><ol class="bars">${bars.join("")}</ol>`;
 }
 
 export function inspectorHtml(steps: Steps, c: InspectorContext): string {
@@ -85,7 +85,7 @@ export function inspectorHtml(steps: Steps, c: InspectorContext): string {
     if (steps.hasDropout) list.push(step(steps.kept ? `kept, ÷ (1 − ${c.p})` : "dropped", number(steps.finalWeight)));
     const share = steps.contributions.slice(0, 3).map((v) => number(v)).join("  ");
     list.push(step(`× value of ${key}`, `<span class="vector">${share}${steps.v.length > 3 ? " …" : ""}</span>`));
-    const rank = empty ? "this row sees no key" : steps.hiddenBy ? "hidden by the mask" : steps.hasDropout && !steps.kept ? "dropped" : `${ordinal(steps.rank)} of ${c.tokensColumn.length}`;
+    const rank = empty ? "this row sees no key" : steps.hiddenBy ? "hidden by the mask" : steps.hasDropout && !steps.kept ? "dropped" : `${ordinal(steps.rank)} of ${steps.visibleKeys}`;
     return `<div><p class="label">Query <b>${query}</b> → key <b>${key}</b></p><p class="big">${number(steps.finalWeight)}</p><p class="note">${rank}</p><ol class="steps">${list.join("")}</ol></div><div>${barsHtml(steps, c)}</div>`;
 }
 
@@ -97,7 +97,8 @@ export function lessonHtml(lesson: LessonResult): string {
         const name = escape(table.label || table.tensor);
         return `<section class="lesson-table"><h3>${name} <span class="${table.exact ? "same" : "other"}">${table.exact ? "same digits" : "differs"}</span></h3>${table.note ? `<p class="note">${escape(table.note)}</p>` : ""}<div class="beside scroll" tabindex="0" role="region" aria-label="${name}"><figure><figcaption>The tutorial prints</figcaption>${grid(table.theirs, table.ours)}</figure><figure><figcaption>Fovea computes</figcaption>${grid(table.ours, table.theirs)}</figure></div></section>`;
     });
-    return `<p class="note">${escape(lesson.about)} ${lesson.tables ? `<b>${lesson.exact} of ${lesson.tables}</b> printed tables are the same, digit for digit.` : "It prints no numbers to compare with."}</p>${tables.join("")}`;
+    const about = escape(lesson.about.replaceAll("-inf", "−∞"));
+    return `<p class="note">${about} ${lesson.tables ? `<b>${lesson.exact} of ${lesson.tables}</b> printed tables are the same, digit for digit.` : "It prints no numbers to compare with."}</p>${tables.join("")}`;
 }
 
 export function orderStages<T extends { id: string }>(stages: T[]): T[] {

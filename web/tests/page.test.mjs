@@ -102,6 +102,20 @@ describe("the page", { skip }, () => {
         assert.match(page.url(), /[ij]=\d/);
     }));
 
+    test("cells that a mask hides are marked and counted apart from weights of 0", withPage({ hash: "#v=1&level=4&table=1" }, async (page) => {
+        assert.equal(await page.locator("#table-box td.hidden").count(), 15);
+        const { values } = await stageValues(page, "dropped");
+        assert.ok(values.filter((x) => x === 0).length > 15, "some of the seen ones are dropped");
+        await page.evaluate(() => globalThis.fovea.app.change({ table: false, stage: "weights", row: 2, column: 1 }));
+        await settled(page);
+        await page.waitForFunction(() => /of 3$/.test(document.querySelector("#inspector .note").textContent));
+        assert.match(await page.textContent("#inspector .row-facts"), /of at most 1\.10$/); // ln 3
+        await page.locator("#matrix [aria-selected=true]").press("ArrowLeft");
+        assert.match(await page.textContent("#announce"), /of 3$/);
+        for (let i = 0; i < 4; ++i) await page.locator("#matrix [aria-selected=true]").press("ArrowRight");
+        assert.match(await page.textContent("#announce"), /0\.000, hidden by the mask$/);
+    }));
+
     test("the steps multiply out to the weight", withPage({}, async (page) => {
         const steps = await page.evaluate(() => globalThis.fovea.app.engine.ask("derive", { head: 0, row: 1, column: 2 }));
         near([steps.products.reduce((a, b) => a + b, 0)], [steps.dot]);
@@ -352,9 +366,14 @@ describe("the page", { skip }, () => {
     }));
 
     test("an engine that dies three times is not started again by itself", withPage({}, async (page) => {
+        await page.evaluate(() => { // how often the badge has said that there is no engine: each time may be short
+            const badge = document.getElementById("badge-text");
+            globalThis.deaths = 0;
+            new MutationObserver(() => { if (badge.textContent === "static page") ++globalThis.deaths; }).observe(badge, { childList: true, characterData: true, subtree: true });
+        });
         for (let i = 0; i < 3; ++i) {
             await page.workers().findLast((w) => w.url().includes("/assets/worker-")).evaluate(() => self.close()).catch(() => {}); // it ends before it answers
-            if (i < 2) await page.waitForFunction(() => document.getElementById("badge-text").textContent === "static page", undefined, { polling: 5 }).then(() => settledLive(page));
+            if (i < 2) await page.waitForFunction((seen) => globalThis.deaths > seen, i).then(() => settledLive(page));
         }
         await page.waitForSelector("#notice button");
         assert.match(await page.textContent("#notice"), /The engine stopped/);

@@ -12,7 +12,8 @@ const types = {
 // Serves `folder` under `prefix`, compressed as hosts do; with `isolated`, as a host would that allows threads.
 export function serve(folder, { port = 0, isolated = true, prefix = "/" } = {}) {
     const server = createServer((request, response) => {
-        const path = decodeURIComponent(new URL(request.url, "http://localhost").pathname);
+        let path;
+        try { path = decodeURIComponent(new URL(request.url, "http://localhost").pathname); } catch { return response.writeHead(400).end("not an address\n"); }
         const inside = normalize(path.startsWith(prefix) ? path.slice(prefix.length) : "\0");
         const file = join(folder, inside === "." || inside === "" || inside.endsWith("/") ? join(inside, "index.html") : inside);
         let size, changed;
@@ -36,13 +37,20 @@ export function serve(folder, { port = 0, isolated = true, prefix = "/" } = {}) 
         response.writeHead(200, { ...headers, "content-length": size });
         createReadStream(file).pipe(response);
     });
-    return new Promise((resolve) => server.listen(port, "127.0.0.1", () =>
+    return new Promise((resolve, reject) => server.once("error", reject).listen(port, "127.0.0.1", () =>
         resolve({ server, url: `http://localhost:${server.address().port}${prefix}` })));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
     const folder = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "build", "web");
     const isolated = !process.argv.includes("--plain");
-    const { url } = await serve(folder, { port: Number(process.env.PORT ?? 8080), isolated });
-    console.log(`Fovea is at ${url}  (Ctrl+C stops)`);
+    const port = Number(process.env.PORT ?? 8080);
+    try {
+        const { url } = await serve(folder, { port, isolated });
+        console.log(`Fovea is at ${url}  (Ctrl+C stops)`);
+    } catch (error) {
+        const why = error.code === "EADDRINUSE" ? "another program has it" : error.code === "ERR_SOCKET_BAD_PORT" ? "it must be 0 to 65535" : error.message;
+        console.error(`fovea: error: PORT ${process.env.PORT ?? port}: ${why}`);
+        process.exitCode = 2;
+    }
 }
