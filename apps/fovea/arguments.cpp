@@ -89,6 +89,14 @@ Result<double> Arguments::number(std::string_view name, double fallback) const {
     return has(name) ? parse_number(text(name), name) : Result<double>(fallback);
 }
 
+Result<void> check_list(const Arguments& arguments, std::string_view option,
+                        const std::function<bool(std::string_view)>& is_known) {
+    if (!arguments.has(option)) return {};
+    for (const std::string_view name : split(arguments.text(option), ','))
+        if (!is_known(name)) return bad(option, "there is no '" + std::string(name) + "' here");
+    return {};
+}
+
 Result<double> seconds_option(const Arguments& arguments, double fallback) {
     const Result<double> seconds = arguments.number("--seconds", fallback);
     if (seconds && !(*seconds >= 0 && *seconds <= 3600))

@@ -6,6 +6,7 @@
 #include "bench_tune.hpp"
 #include "bench_vulkan.hpp"
 #include "json.hpp"
+#include "output_file.hpp"
 
 #include <fovea/runtime.hpp>
 
@@ -221,15 +222,26 @@ Result<int> check_rows(const std::vector<Row>& rows, const std::string& file) {
             ++lost;
         }
     }
+    if (compared == 0) return Error{FOVEA_INVALID_ARGUMENT, file, "has none of these rows"};
     std::printf("%d rows compared, %d lost more than 10%%\n", compared, lost);
     return lost ? 1 : 0;
 }
 
-Result<void> write_file(const std::string& file, const std::string& text) {
-    std::ofstream out(file);
-    out << text;
-    out.close();
-    if (!out) return Error{FOVEA_IO_ERROR, file, "cannot be written"};
+std::string check_text(const std::vector<Row>& rows) {
+    std::string text =
+        "# Shares of the peak that `fovea bench --check` holds a machine to: target, threads, case.\n";
+    for (const Row& r : rows)
+        if (is_checked(r)) text += check_key(r) + " " + json_number(std::floor(r.share * 1000) / 1000) + "\n";
+    return text;
+}
+
+// Before minutes of work, not behind them.
+Result<void> check_files(const Arguments& a) {
+    for (const std::string_view file : {a.text("--json"), a.text("--write-check")})
+        if (!file.empty())
+            if (Result<void> r = check_writable(file); !r) return r;
+    if (a.has("--check") && !std::ifstream{std::string(a.text("--check"))})
+        return Error{FOVEA_IO_ERROR, std::string(a.text("--check")), "cannot be read"};
     return {};
 }
 
@@ -248,11 +260,14 @@ bool names_case(std::string_view list, const BenchCase& c) {
 
 Result<Choice> choose(const Arguments& arguments) {
     Choice choice;
-    for (const BenchCase& c : cpu_bench_cases())
+    const std::vector<BenchCase> all_cases = cpu_bench_cases();
+    const auto is_case = [&](std::string_view name) {
+        return std::any_of(all_cases.begin(), all_cases.end(),
+                           [&](const BenchCase& c) { return !name.empty() && names_case(name, c); });
+    };
+    if (Result<void> r = check_list(arguments, "--case", is_case); !r) return r.error();
+    for (const BenchCase& c : all_cases)
         if (names_case(arguments.text("--case"), c)) choice.cases.push_back(c);
-    if (choice.cases.empty())
-        return Error{FOVEA_INVALID_ARGUMENT, "--case",
-                     "no case is called " + std::string(arguments.text("--case"))};
     const TargetList here = runnable_cpu_targets();
     const std::string_view wanted = arguments.text("--targets");
     for (const uint32_t* id = here.ids; *id; ++id) {
@@ -260,8 +275,12 @@ Result<Choice> choose(const Arguments& arguments) {
         for (const std::string_view name : split(wanted, ',')) named |= name == foveaCpuTargetName(*id);
         if (named) choice.targets.push_back(*id);
     }
-    if (choice.targets.empty())
-        return Error{FOVEA_INVALID_ARGUMENT, "--targets", std::string(wanted) + " does not run here"};
+    const auto runs_here = [&](std::string_view name) {
+        bool runs = name == "all";
+        for (const uint32_t* id = here.ids; *id; ++id) runs |= name == foveaCpuTargetName(*id);
+        return runs;
+    };
+    if (Result<void> r = check_list(arguments, "--targets", runs_here); !r) return r.error();
     const uint32_t processors = std::max(1u, std::thread::hardware_concurrency());
     if (!arguments.has("--threads")) {
         choice.threads = {1};
@@ -276,7 +295,7 @@ Result<Choice> choose(const Arguments& arguments) {
                          std::string(text) + " is not between 1 and 1024"};
         choice.threads.push_back(uint32_t(*count));
     }
-    const Result<double> seconds = arguments.number("--seconds", 1);
+    const Result<double> seconds = seconds_option(arguments, 1);
     if (!seconds) return seconds.error();
     choice.seconds = *seconds;
     return choice;
@@ -312,37 +331,30 @@ void print_usage() {
     print_options(kOptions);
 }
 
+Result<int> bench_cpu(const Arguments& a) {
+    if (!a.positional().empty())
+        return Error{FOVEA_INVALID_ARGUMENT, std::string(a.positional()[0]),
+                     "no such suite; there are: cpu, vulkan"};
+    if (Result<void> r = check_files(a); !r) return r.error();
+    const Result<Choice> choice = choose(a);
+    if (!choice) return choice.error();
+    const Result<std::vector<Row>> rows = run_all(*choice);
+    if (!rows) return rows.error();
+    if (a.has("--json"))
+        if (Result<void> r = write_text_file(a.text("--json"), to_json(*rows)); !r) return r.error();
+    if (a.has("--write-check"))
+        if (Result<void> r = write_text_file(a.text("--write-check"), check_text(*rows)); !r)
+            return r.error();
+    return a.has("--check") ? check_rows(*rows, std::string(a.text("--check"))) : Result<int>(0);
+}
+
 }  // namespace
 
 int bench_command(Words words) {
     if (!words.empty() && words[0] == "--tune") return bench_tune_command(words.subspan(1));
     if (!words.empty() && words[0] == "vulkan") return bench_vulkan_command(words.subspan(1));
     if (!words.empty() && words[0] == "cpu") words = words.subspan(1);
-    const Result<Arguments> arguments = Arguments::parse(words, kOptions);
-    if (!arguments) return refuse(arguments.error());
-    if (arguments->has("--help")) return print_usage(), 0;
-    if (!arguments->positional().empty())
-        return refuse({FOVEA_INVALID_ARGUMENT, std::string(arguments->positional()[0]),
-                       "no such suite; there are: cpu, vulkan"});
-    const Result<Choice> choice = choose(*arguments);
-    if (!choice) return refuse(choice.error());
-    const Result<std::vector<Row>> rows = run_all(*choice);
-    if (!rows) return refuse(rows.error());
-    if (arguments->has("--json"))
-        if (Result<void> r = write_file(std::string(arguments->text("--json")), to_json(*rows)); !r)
-            return refuse(r.error());
-    if (arguments->has("--write-check")) {
-        std::string text =
-            "# Shares of the peak that `fovea bench --check` holds a machine to: target, threads, case.\n";
-        for (const Row& r : *rows)
-            if (is_checked(r))
-                text += check_key(r) + " " + json_number(std::floor(r.share * 1000) / 1000) + "\n";
-        if (Result<void> r = write_file(std::string(arguments->text("--write-check")), text); !r)
-            return refuse(r.error());
-    }
-    if (!arguments->has("--check")) return 0;
-    const Result<int> verdict = check_rows(*rows, std::string(arguments->text("--check")));
-    return verdict ? *verdict : refuse(verdict.error());
+    return run_command(words, kOptions, print_usage, bench_cpu);
 }
 
 }  // namespace fovea::app

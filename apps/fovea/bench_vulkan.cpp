@@ -1,6 +1,7 @@
 #include "bench_vulkan.hpp"
 
 #include "arguments.hpp"
+#include "attention_options.hpp"
 #include "bench_ceiling.hpp"
 #include "json.hpp"
 #include "output_file.hpp"
@@ -246,17 +247,16 @@ struct Choice {
 
 Result<Choice> choose(const Arguments& a) {
     Choice choice;
+    Result<EngineOptions> engine = engine_options(a);
+    if (!engine) return engine.error();
+    choice.engine = std::move(*engine);
     choice.engine.backend = BackendChoice::vulkan;
-    const std::string_view device = a.text("--device");
-    if (device.find_first_not_of("0123456789") != device.npos) {
-        choice.engine.device_name = device;
-    } else if (!device.empty()) {
-        const Result<int64_t> number = parse_integer(device, "--device");
-        if (!number) return number.error();
-        choice.engine.device = int(*number);
-    }
+    const std::vector<Case> cases = all_cases();
+    const auto is_suite = [&](std::string_view name) {
+        return std::any_of(cases.begin(), cases.end(), [&](const Case& c) { return c.suite == name; });
+    };
+    if (Result<void> r = check_list(a, "--suite", is_suite); !r) return r.error();
     choice.suites = a.text("--suite");
-    choice.engine.tuning_file = a.text("--tuning");
     constexpr std::string_view known[] = {"prefill", "decode", "fused", "window", "splits", "mask"};
     for (const std::string_view name : split(choice.suites, ','))
         if (!name.empty() && std::find(std::begin(known), std::end(known), name) == std::end(known))
