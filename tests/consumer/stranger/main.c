@@ -1,6 +1,5 @@
-/* [program] */
-/* Attention on the first Vulkan device, in one command buffer. 4 queries over 4 equal keys, causal: each row of the
- * result is the mean of the values that it may see. */
+/* [program] Attention on the first Vulkan device, in one command buffer. 4 queries over 4 equal keys, causal: each row
+ * of the result is the mean of the values that it may see. */
 #include <vulkan/vulkan.h>
 
 #include <fovea/fovea_vulkan.h>
