@@ -145,8 +145,7 @@ Result<std::unique_ptr<Backend>> VulkanBackend::open(uint32_t number, bool valid
     return std::unique_ptr<Backend>(std::move(backend));
 }
 
-// ---- runs
-// -----------------------------------------------------------------------------------------------------------
+// ---- runs ----
 
 Result<void> VulkanBackend::reserve_workspace(uint64_t size_bytes) {
     if (workspace_ && size_bytes <= workspace_->size_bytes()) return {};

@@ -34,8 +34,7 @@ FoveaResult load_slice(const Recording& r, uint64_t slice, SliceDispatches& out,
     return vulkan_slice(r.plan, slice, out.items, out.count, diag);
 }
 
-// ---- checks
-// -------------------------------------------------------------------------------------------------------
+// ---- checks ----
 
 FoveaResult check_buffers(const FoveaRecord& given, Recording& r, FoveaDiag* diag) {
     if (given.binding_count && !given.bindings)
@@ -108,8 +107,7 @@ FoveaResult check_dispatch(const Recording& r, const FoveaDispatch& d, FoveaDiag
     return FOVEA_OK;
 }
 
-// ---- descriptors
-// ----------------------------------------------------------------------------------------------------
+// ---- descriptors ----
 
 struct Writes {
     VkDescriptorBufferInfo buffers[FOVEA_MAX_DISPATCH_BINDINGS];
@@ -170,8 +168,7 @@ FoveaResult prepare_slices(Recording& r, FoveaDiag* diag) {
     return FOVEA_OK;
 }
 
-// ---- commands
-// -------------------------------------------------------------------------------------------------------
+// ---- commands ----
 
 void cmd_barrier(const DeviceTable& vk, VkCommandBuffer cmd) {
     const VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_WRITE_BIT,

@@ -188,7 +188,6 @@ TEST(LlamaLayer, runs_a_block_with_grouped_heads_and_rotary_positions) {
 }
 
 // ---- at the shape of GPT-2 small
-// -----------------------------------------------------------------------------------
 
 constexpr std::uint64_t kWidth = 768, kHeads = 12;
 

@@ -126,7 +126,7 @@ TEST(Poison, in_one_query_stays_in_its_row) {
     });
 }
 
-// ---- poison in slots that nothing may read
+// ---- poison in slots that nothing may read ----
 
 // Bytes of the bindings that differ between the inputs with zeros and with NaN and infinity in unused slots.
 size_t poisoned_bytes(const PreparedCase& prepared, FoveaBinding binding) {

@@ -92,7 +92,6 @@ std::string describe(const Case& c);
 std::string replay_command(const Case& c, const std::string& executor);
 
 // ---- the meaning of a case, worked out from the text of fovea.h and from nothing of the engine
-// ----------------
 
 struct Entry {  // a batch entry with its lengths clamped
     int64_t q_start, q_length, kv_start, kv_length, offset;
@@ -118,8 +117,7 @@ FoveaStrides o_strides(const Case& c);
 int64_t query_element(const Case& c, const FoveaStrides& s, uint32_t b, uint32_t h, int64_t i);
 int64_t key_element(const Case& c, const FoveaStrides& s, uint32_t b, uint32_t h_kv, int64_t j);
 
-// ---- contents
-// -------------------------------------------------------------------------------------------------
+// ---- contents ----
 
 // What lies in slots that no result may depend on: hidden keys, rows past a length, gaps between rows, unused
 // pages.

@@ -34,11 +34,15 @@ Options read_options(int argc, char** argv) {
     Options o;
     for (int i = 1; i < argc; i += 2) {
         const std::string name = argv[i];
-        require(i + 1 < argc, "an option without its value");
+        require(i + 1 < argc,
+                ("usage: fovea_embed_flock [--png FILE] [--frames N] [--birds N] [--size PIXELS] "
+                 "[--budget MILLISECONDS], not " +
+                 name)
+                    .c_str());
         const double number = std::atof(argv[i + 1]);
         if (name == "--png")
             o.png = argv[i + 1];
-        else if (name == "--frames" && number >= 1)
+        else if (name == "--frames" && number >= 1 && number <= 1e6)
             o.frames = uint32_t(number);
         else if (name == "--birds" && number >= 2 && number <= 65536)
             o.birds = uint32_t(number);
