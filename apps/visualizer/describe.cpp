@@ -61,7 +61,11 @@ std::string describe_matrix(Session& session) {
 }  // namespace
 
 std::string describe(Session& session) {
-    std::string problems = session.notice ? "notice: " + session.notice->text + "\n" : "";
+    const int step = session.ui.tour_step;
+    std::string tour = step > 0 ? "tour, step " + std::to_string(step) + " of " + std::to_string(kTourSteps) +
+                                      ": " + tour_text(step) + "\n"
+                                : "";
+    std::string problems = tour + (session.notice ? "notice: " + session.notice->text + "\n" : "");
     if (session.ui.centre == CentreTab::map && session.map) return problems + describe_map(session);
     for (const Problem& problem : session.problems)
         problems += "problem: " + problem.where + ": " + problem.text + "\n";

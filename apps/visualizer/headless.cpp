@@ -70,7 +70,9 @@ Result<void> deliver(GpuDevice& device, const Options& o) {
     if (Result<void> r = compute(device, session); !r) return r;
     if (Result<void> r = check_view(session, o); !r) return r;
     if (!o.screenshot.empty())
-        if (Result<void> r = save_picture(session, {o.width, o.height, o.scale, o.exact}, o.screenshot); !r)
+        if (Result<void> r =
+                save_picture(session, {o.width, o.height, o.scale, o.exact, o.look}, o.screenshot);
+            !r)
             return r;
     if (!o.export_path.empty())
         if (Result<void> r = export_file(session, o.export_path); !r) return r;

@@ -34,6 +34,7 @@ constexpr Panel kPanels[] = {
     {"memory", [](UiState& ui) { ui.bottom = BottomTab::memory; }},
     {"problems", [](UiState& ui) { ui.bottom = BottomTab::problems; }},
     {"keys", [](UiState& ui) { ui.open_dialog(Dialog::help); }},
+    {"tour", [](UiState& ui) { ui.tour_step = 1; }},
     {"lines", [](UiState& ui) { ui.token_lines = true; }},
     {"palette", [](UiState& ui) { ui.open_dialog(Dialog::palette); }},
     {"open", [](UiState& ui) { ui.open_dialog(Dialog::open); }},
@@ -92,12 +93,16 @@ Result<void> apply(Options& o, std::string_view name, std::string_view value) {
             o.width > 16384 || o.height > 16384)
             return bad(name, "'" + std::string(value) + "' is not WIDTHxHEIGHT from 640x400 to 16384x16384");
     } else if (name == "--scale") {
-        if (!read_number(value, o.scale) || !(o.scale >= 0.75f && o.scale <= 3))
-            return bad(name, "must be from 0.75 to 3");
+        if (!read_number(value, o.scale) || !(o.scale >= 0.75f && o.scale <= 8))
+            return bad(name, "must be from 0.75 to 8, and at most 3 for a window");
     } else if (name == "--theme") {
         if (value != "dark" && value != "light")
             return bad(name, "'" + std::string(value) + "' is not dark or light");
         o.theme = value == "dark" ? Theme::dark : Theme::light;
+    } else if (name == "--part") {
+        for (int i = 0; i < kPicturePartCount; ++i)
+            if (value == kPictureParts[i]) return o.look.part = PicturePart(i), Result<void>{};
+        return bad(name, "'" + std::string(value) + "' is not window, view or matrix");
     } else if (name == "--stage") {
         o.stage = std::string(value);
     } else if (name == "--screenshot") {
@@ -169,6 +174,11 @@ const char* options_help() {
            "1\n"
            "  --theme dark|light\n"
            "  --screenshot FILE.png   draws one picture without a window\n"
+           "  --part PART             of the window (default), of the view in its middle, or of the matrix: "
+           "all "
+           "cells\n"
+           "                          or those of --select, with --no-legend without title and colour bar\n"
+           "  --transparent           nothing behind the view's or the matrix's cells and letters\n"
            "  --open FILE             safetensors, npz, npy, csv, png or a session (.fovea); or just FILE\n"
            "  --head N  --pick R,C    the head and the cell shown: numbers or tokens\n"
            "  --select A:B,C:D        only rows A to B and columns C to D are exported, ends included\n"
@@ -178,7 +188,7 @@ const char* options_help() {
            "is\n"
            "                          hardware)\n"
            "  --show PANEL            matrix, compare, mask, map, layers, heads, gpu, memory, problems, "
-           "lines, keys, "
+           "tour, lines, keys, "
            "palette, "
            "open, "
            "import\n"
@@ -240,6 +250,10 @@ Result<Options> parse_options(int argc, char** argv) {
             o.describe = true;
         } else if (word == "--exact") {
             o.exact = true;
+        } else if (word == "--transparent") {
+            o.look.transparent = true;
+        } else if (word == "--no-legend") {
+            o.look.legend = false;
         } else if (word == "--roof") {
             o.roof = true;
         } else if (word == "--validation") {
@@ -253,6 +267,7 @@ Result<Options> parse_options(int argc, char** argv) {
             return r.error();
         }
     }
+    if (!o.headless() && o.scale > 3) return bad("--scale", "must be at most 3 for a window");
     return o;
 }
 

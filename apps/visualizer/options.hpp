@@ -22,6 +22,7 @@ struct Options {
     float scale = 1;
     Theme theme = Theme::dark;
     std::string stage;               // shown first; empty: weights
+    PictureLook look;                // of the screenshot, but for its scale
     std::string screenshot;          // a PNG file: draw one picture without a window and end
     std::string export_path;         // the shown matrix or the session, by the extension
     std::vector<std::string> files;  // opened in this order

@@ -3,8 +3,10 @@
 #include "gpu/imgui_backend.hpp"
 #include "gpu/offscreen_frame.hpp"
 #include "gpu/software_painter.hpp"
+#include "panels/figure.hpp"
 #include "panels/panels.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -23,15 +25,37 @@ struct ImGuiContextGuard {
     }
 };
 
-}  // namespace
+struct Pixels {
+    uint32_t width = 0, height = 0;
+    std::vector<std::byte> rgba;
+};
 
-Result<Tensor> draw_picture(Session& session, const PictureSize& size) {
+// The size in pixels, refused where the device has no image so large.
+Result<void> check_size(const GpuDevice& device, uint32_t width, uint32_t height) {
+    uint32_t most = 16384;
+    if (device.has_vulkan()) {
+        VkPhysicalDeviceProperties properties{};
+        vkGetPhysicalDeviceProperties(device.physical(), &properties);
+        most = std::min({most, properties.limits.maxImageDimension2D, properties.limits.maxFramebufferWidth,
+                         properties.limits.maxFramebufferHeight});
+    }
+    if (width <= most && height <= most) return {};
+    return Error{FOVEA_LIMIT_EXCEEDED, "picture",
+                 std::to_string(width) + " x " + std::to_string(height) + " pixels are above the " +
+                     std::to_string(most) + " a side that " + device.name() +
+                     " draws: choose a smaller scale"};
+}
+
+// One picture over `ground`; `draw` fills ImGui's frame, several times until the layout has settled.
+template <class Draw>
+Result<Pixels> draw_over(Session& session, const PictureSize& size, ImU32 ground, ImVec2 extent, Draw draw) {
     GpuDevice& device = session.device();
-    const auto width = uint32_t(std::lround(float(size.width) * size.scale)),
-               height = uint32_t(std::lround(float(size.height) * size.scale));
+    Pixels out{
+        uint32_t(std::lround(extent.x * size.scale)), uint32_t(std::lround(extent.y * size.scale)), {}};
+    if (Result<void> r = check_size(device, out.width, out.height); !r) return r.error();
     std::optional<OffscreenFrame> frame;  // none without Vulkan
     if (device.has_vulkan()) {
-        Result<OffscreenFrame> made = OffscreenFrame::create(device, width, height);
+        Result<OffscreenFrame> made = OffscreenFrame::create(device, out.width, out.height);
         if (!made) return made.error();
         frame.emplace(std::move(*made));
     }
@@ -39,7 +63,7 @@ Result<Tensor> draw_picture(Session& session, const PictureSize& size) {
     ImGuiContextGuard imgui;
     ImGuiIO& io = ImGui::GetIO();
     io.IniFilename = nullptr;
-    io.DisplaySize = {float(width), float(height)};
+    io.DisplaySize = {float(out.width), float(out.height)};
     io.DeltaTime = 1.0f / 60;
     io.BackendRendererName = "fovea";
     apply_style(session.theme, size.scale);
@@ -50,13 +74,15 @@ Result<Tensor> draw_picture(Session& session, const PictureSize& size) {
     if (!matrices) return matrices.error();
     io.FontDefault = (*backend)->fonts().body;
     PanelContext ui{session, **matrices, (*backend)->fonts(), size.scale};
-    const ImVec4 ground = ImGui::ColorConvertU32ToFloat4(palette(session.theme).ground);
+    ui.transparent = size.look.transparent;
+    ui.ground = ground;
+    const ImVec4 clear = ImGui::ColorConvertU32ToFloat4(ground);
     for (int i = 0; i < kFrames; ++i) {
         const Result<void> drawn = device.run_once([&](VkCommandBuffer cmd) {
-            (*matrices)->begin_frame(cmd, {width, height});
+            (*matrices)->begin_frame(cmd, {out.width, out.height});
             (*backend)->new_frame();
-            draw_main_window(ui);
-            if (frame) frame->begin(cmd, {ground.x, ground.y, ground.z});
+            draw(ui);
+            if (frame) frame->begin(cmd, {clear.x, clear.y, clear.z});
             (*backend)->draw(cmd);
             if (frame) frame->end(cmd);
         });
@@ -68,17 +94,75 @@ Result<Tensor> draw_picture(Session& session, const PictureSize& size) {
         if (session.map && session.ui.centre == CentreTab::map && i + 2 < kFrames)
             if (Result<void> r = session.map->finish(size.exact); !r) return r.error();
     }
-    std::vector<std::byte> pixels;
     if (frame) {
-        pixels = frame->pixels();
+        out.rgba = frame->pixels();
     } else {
         const std::vector<uint32_t> painted =
-            paint_frame(*ImGui::GetDrawData(), int(width), int(height), palette(session.theme).ground);
+            paint_frame(*ImGui::GetDrawData(), int(out.width), int(out.height), ground);
         const auto bytes = std::as_bytes(std::span(painted));
-        pixels.assign(bytes.begin(), bytes.end());
+        out.rgba.assign(bytes.begin(), bytes.end());
     }
-    for (size_t i = 3; i < pixels.size(); i += 4) pixels[i] = std::byte{255};
-    return make_tensor("picture", ElementType::u8, {height, width, 4}, pixels);
+    for (size_t i = 3; i < out.rgba.size(); i += 4) out.rgba[i] = std::byte{255};
+    return out;
+}
+
+// What lies over black and over white tells how much of the ground is seen, whatever has painted it.
+void take_ground_away(Pixels& over_black, const Pixels& over_white) {
+    for (size_t i = 0; i + 3 < over_black.rgba.size(); i += 4) {
+        int seen = 0;
+        for (size_t c = 0; c < 3; ++c)
+            seen = std::max(seen, int(over_white.rgba[i + c]) - int(over_black.rgba[i + c]));
+        const int alpha = std::clamp(255 - seen, 0, 255);
+        for (size_t c = 0; c < 3 && alpha > 0; ++c)
+            over_black.rgba[i + c] = std::byte(std::min(int(over_black.rgba[i + c]) * 255 / alpha, 255));
+        over_black.rgba[i + 3] = std::byte(alpha);
+    }
+}
+
+Pixels cropped(const Pixels& from, const ScreenRect& rect) {
+    const auto x0 = uint32_t(std::clamp(rect.x, 0.0f, float(from.width))),
+               y0 = uint32_t(std::clamp(rect.y, 0.0f, float(from.height)));
+    Pixels out{std::min(uint32_t(rect.width), from.width - x0),
+               std::min(uint32_t(rect.height), from.height - y0),
+               {}};
+    for (uint32_t y = y0; y < y0 + out.height; ++y) {
+        const auto row = from.rgba.begin() + std::ptrdiff_t((size_t(y) * from.width + x0) * 4);
+        out.rgba.insert(out.rgba.end(), row, row + std::ptrdiff_t(size_t(out.width) * 4));
+    }
+    return out;
+}
+
+}  // namespace
+
+Result<Tensor> draw_picture(Session& session, const PictureSize& size) {
+    const PictureLook& look = size.look;
+    if (look.transparent && look.part == PicturePart::window)
+        return Error{FOVEA_INVALID_ARGUMENT, "transparent",
+                     "goes with the view or the matrix, not with a window"};
+    const bool figure = look.part == PicturePart::matrix;
+    if (figure && session.ui.centre == CentreTab::map)
+        return Error{FOVEA_INVALID_ARGUMENT, "picture", "a map has no cells to draw whole: choose the view"};
+    const ImVec2 extent = figure ? figure_size(session, look.legend, size.scale)
+                                 : ImVec2{float(size.width), float(size.height)};
+    ScreenRect centre;
+    const auto draw = [&](PanelContext& ui) {
+        if (figure)
+            draw_figure(ui, look.legend);
+        else
+            draw_main_window(ui);
+        centre = ui.centre;
+    };
+    const ImU32 ground = figure ? palette(session.theme).panel : palette(session.theme).ground;
+    constexpr ImU32 kBlack = IM_COL32(0, 0, 0, 255), kWhite = IM_COL32(255, 255, 255, 255);
+    Result<Pixels> pixels = draw_over(session, size, look.transparent ? kBlack : ground, extent, draw);
+    if (!pixels) return pixels.error();
+    if (look.transparent) {
+        const Result<Pixels> white = draw_over(session, size, kWhite, extent, draw);
+        if (!white) return white.error();
+        take_ground_away(*pixels, *white);
+    }
+    if (look.part == PicturePart::view) *pixels = cropped(*pixels, centre);
+    return make_tensor("picture", ElementType::u8, {pixels->height, pixels->width, 4}, pixels->rgba);
 }
 
 Result<void> save_picture(Session& session, const PictureSize& size, const std::string& path) {

@@ -8,13 +8,14 @@
 namespace fovea::visualizer {
 
 struct PictureSize {
-    uint32_t width = 1600, height = 960;  // units of the layout
+    uint32_t width = 1600, height = 960;  // units of the layout, of the window
     float scale = 1;                      // pixels for one unit
     bool exact = false;                   // waits for every tile of a map
+    PictureLook look = {};                // but for its scale
 };
 
-// u8 [height, width, 4]. The session must be complete, and no frame in flight. ImGui's context is another one
-// and set back afterwards.
+// u8 [height, width, 4], not premultiplied. The session must be complete, and no frame in flight. ImGui's
+// context is another one and set back afterwards.
 Result<Tensor> draw_picture(Session& session, const PictureSize& size);
 Result<void> save_picture(Session& session, const PictureSize& size, const std::string& path);
 

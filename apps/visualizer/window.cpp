@@ -2,6 +2,7 @@
 
 #include "data/autosave.hpp"
 #include "data/exporting.hpp"
+#include "data/motion.hpp"
 #include "data/text_file.hpp"
 #include "describe.hpp"
 #include "gpu/imgui_backend.hpp"
@@ -133,6 +134,7 @@ class Window {
     std::string rare_text_;
     uint64_t seen_steps_ = 0;
     std::vector<double> frame_seconds_;
+    bool tour_ = false;  // it is on its first way, until it is ended
     double first_frame_s_ = 0;
     int losses_ = 0;
 };
@@ -153,6 +155,7 @@ ImGuiKey imgui_key(int key, int scancode) {
                  {GLFW_KEY_ESCAPE, ImGuiKey_Escape},
                  {GLFW_KEY_DELETE, ImGuiKey_Delete},
                  {GLFW_KEY_F1, ImGuiKey_F1},
+                 {GLFW_KEY_F2, ImGuiKey_F2},
                  {GLFW_KEY_F11, ImGuiKey_F11},
                  {GLFW_KEY_LEFT_BRACKET, ImGuiKey_LeftBracket},
                  {GLFW_KEY_RIGHT_BRACKET, ImGuiKey_RightBracket},
@@ -208,6 +211,9 @@ Result<void> Window::open() {
     session_ = std::make_unique<Session>(*device_, options_.on_cpu, kFramesInFlight);
     session_->wake = [] { glfwPostEmptyEvent(); };
     autosave_.read_layout(session_->ui.layout);
+    session_->ui.motion = !wants_reduced_motion();
+    tour_ = !autosave_.tour_was_ended();
+    if (tour_) session_->ui.tour_step = 1;
     if (Result<void> r = keep_a(*device_, *session_, options_); !r) return r;
     // A file that cannot be read is a line of the Problems panel, not the end.
     (void)apply_options(*session_, options_);
@@ -342,9 +348,13 @@ void Window::draw_wanted_picture() {
     vkDeviceWaitIdle(device_->device());
     const std::string path = std::exchange(session_->wanted_picture, "");
     const VkExtent2D extent = swapchain_->extent();
+    const PictureLook& look = session_->ui.picture;
     const PictureSize size{uint32_t(float(extent.width) / scale_), uint32_t(float(extent.height) / scale_),
-                           scale_};
+                           look.scale, false, look};
+    const auto animated = std::exchange(session_->ui.motion, false);
+    const int step = std::exchange(session_->ui.tour_step, 0);
     const Result<void> saved = save_picture(*session_, size, path);
+    session_->ui.motion = animated, session_->ui.tour_step = step;
     if (!saved) session_->report(saved.error().field, saved.error().text, true);
     settle_ = kSettleFrames;
 }
@@ -366,6 +376,10 @@ Result<void> Window::draw_frame() {
         if (open_any(*session_, path) && session_->settings().file)
             session_->ui.open_dialog(Dialog::import_sheet);
     events_.dropped.clear();
+    if (tour_ && session_->ui.tour_step == 0) {
+        tour_ = false;
+        autosave_.keep_tour_ended();
+    }
     session_->view.show_other = ImGui::GetIO().KeyShift && !ImGui::GetIO().WantTextInput;
     if (Result<void> r = follow_ui(); !r) return r;
     if (session_->needs_idle()) vkDeviceWaitIdle(device_->device());
@@ -419,7 +433,7 @@ void Window::wait_for_events() {
         glfwPollEvents();
         // ImGui takes a key's press and release in one frame each: of quick typing some is left for later
         // frames.
-        if (events_.active || ImGui::GetCurrentContext()->InputEventsQueue.Size > 0)
+        if (events_.active || session_->animating() || ImGui::GetCurrentContext()->InputEventsQueue.Size > 0)
             settle_ = kSettleFrames;
         else
             --settle_;
@@ -437,7 +451,7 @@ void Window::wait_for_events() {
     const uint64_t steps = session_->background_steps();
     const bool moves = steps != seen_steps_;
     seen_steps_ = steps;
-    if (blinks || events_.active || moves) settle_ = kSettleFrames;
+    if (blinks || events_.active || moves || session_->animating()) settle_ = kSettleFrames;
 }
 
 Result<void> Window::run() {

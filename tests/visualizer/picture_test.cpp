@@ -41,6 +41,67 @@ TEST_F(PictureTest, both_themes_and_scales_show_the_matrix) {
     }
 }
 
+uint8_t alpha_at(const Tensor& image, uint64_t y, uint64_t x) {
+    return uint8_t(image.bytes[(y * image.shape[1] + x) * 4 + 3]);
+}
+
+TEST_F(PictureTest, parts_of_the_window_and_nothing_behind_them) {
+    Options o;
+    o.level = 3;
+    o.theme = Theme::light;
+    o.look = {PicturePart::matrix, 1, true, true};
+    const Tensor whole = picture_of(o, folder);
+    ASSERT_EQ(whole.shape.size(), 3u);
+    const Rgb brightest = colour_table(ColourMap::viridis)[255];
+    EXPECT_GT(count_of(whole, brightest), 3000u);  // the first cell, and no frame of a picked one
+    EXPECT_EQ(alpha_at(whole, 0, 0), 0);
+    uint64_t clear = 0, solid = 0;
+    for (size_t i = 3; i < whole.bytes.size(); i += 4) {
+        clear += whole.bytes[i] == std::byte{0};
+        solid += whole.bytes[i] == std::byte{255};
+    }
+    // 21 of 36 cells of 72 x 72 are seen; of the others a hatch, and beside them letters and the bar.
+    EXPECT_GT(solid, 21u * 68 * 68);
+    EXPECT_LT(solid, 26u * 72 * 72);
+    EXPECT_GT(clear, whole.bytes.size() / 4 / 3);
+
+    o.select = "0:1,0:1";
+    o.look.legend = false;
+    o.scale = 2;
+    const Tensor selected = picture_of(o, folder);
+    ASSERT_EQ(selected.shape.size(), 3u);
+    EXPECT_EQ(selected.shape[1], uint64_t((2 * 16 + 92 + 2 * 72) * 2));
+    EXPECT_GT(count_of(selected, brightest), 12000u);
+
+    o = Options();
+    o.width = 1200, o.height = 720;
+    const Tensor window = picture_of(o, folder);
+    o.look.part = PicturePart::view;
+    const Tensor view = picture_of(o, folder);
+    ASSERT_EQ(view.shape.size(), 3u);
+    EXPECT_GT(view.shape[1], 300u);
+    EXPECT_LT(view.shape[1], window.shape[1] - 500);
+    // The window has the thumbnail of the head, too, which is below the view.
+    EXPECT_GT(count_of(view, brightest), 900u);
+    EXPECT_GT(count_of(window, brightest), count_of(view, brightest));
+}
+
+TEST_F(PictureTest, refuses_what_cannot_be_drawn) {
+    Options o;
+    o.screenshot = (folder / "none.png").string();
+    o.look.transparent = true;
+    Result<void> done = run_headless(o);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().field, "transparent");
+    o.look.transparent = false;
+    o.width = o.height = 16384, o.scale = 8;
+    done = run_headless(o);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().field, "picture");
+    EXPECT_NE(done.error().text.find("131072 x 131072"), std::string::npos) << done.error().text;
+    EXPECT_FALSE(std::filesystem::exists(o.screenshot));
+}
+
 TEST_F(PictureTest, exports_the_shown_numbers) {
     Options o;
     o.stage = "scores";

@@ -1,14 +1,18 @@
 // What the panels stand on: the levels compute the tutorials' numbers on the device, every key does something
 // that undo takes back, and a picked cell's derivation ends in the number that is drawn.
 #include "model/session.hpp"
+#include "data/motion.hpp"
+#include "describe.hpp"
 #include "keys.hpp"
 #include "visualizer_fixture.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <random>
+#include <thread>
 
 namespace fovea::visualizer {
 namespace {
@@ -158,6 +162,50 @@ TEST_F(SessionTest, the_roof_is_above_what_was_reached) {
     ASSERT_TRUE(session->roof);
     EXPECT_GT(session->roof->bytes_per_s, 1e7);
     EXPECT_GT(session->roof->flops_per_s, session->run().useful_flops() / session->run().times().busy_s);
+}
+
+TEST_F(SessionTest, stages_fade_for_a_moment_where_motion_is_wanted) {
+    session->change(level_settings(3));
+    compute();
+    show("scores");
+    const size_t scores = session->view.stage;
+    session->show_stage(scores + 1);
+    EXPECT_FALSE(session->animating());  // as in pictures
+    session->ui.motion = true;
+    session->show_stage(scores);
+    EXPECT_TRUE(session->animating());
+    EXPECT_EQ(session->faded_stage().name, "masked");
+    EXPECT_LT(session->fade(), 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(220));
+    EXPECT_FALSE(session->animating());
+    session->show_stage(scores);
+    EXPECT_FALSE(session->animating());
+    session->show_stage(scores + 1);
+    session->change(level_settings(2));
+    compute();
+    EXPECT_FALSE(session->animating());  // another result has other stages
+
+    EXPECT_TRUE(says_no_motion("[Settings]\ngtk-theme-name=x\n gtk-enable-animations = 0\r\n"));
+    EXPECT_TRUE(says_no_motion("gtk-enable-animations=false"));
+    EXPECT_TRUE(says_no_motion("[KDE]\nAnimationDurationFactor=0\n"));
+    EXPECT_FALSE(says_no_motion("[Settings]\ngtk-enable-animations=1\nAnimationDurationFactor=0.5\n"));
+    EXPECT_FALSE(says_no_motion(""));
+}
+
+TEST_F(SessionTest, the_tour_has_five_steps_and_ends) {
+    session->change(level_settings(2));
+    compute();
+    for (int step = 1; step <= kTourSteps; ++step) {
+        EXPECT_TRUE(run_key(*session, {ImGuiKey_F2, plain}));
+        EXPECT_EQ(session->ui.tour_step, step);
+        EXPECT_NE(describe(*session).find(tour_text(step)), std::string::npos);
+    }
+    EXPECT_TRUE(run_key(*session, {ImGuiKey_F2, plain}));
+    EXPECT_EQ(session->ui.tour_step, 0);
+    EXPECT_EQ(describe(*session).find("tour"), std::string::npos);
+    run_key(*session, {ImGuiKey_F2, plain});
+    EXPECT_TRUE(run_key(*session, {ImGuiKey_F2, shift}));
+    EXPECT_EQ(session->ui.tour_step, 0);
 }
 
 TEST_F(SessionTest, a_drag_is_one_step_of_undo) {

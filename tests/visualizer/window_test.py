@@ -32,7 +32,7 @@ def reference_weight(query, key, causal=False):
 
 
 class Program:
-    def __init__(self, command, display, folder, more=None, options=None):
+    def __init__(self, command, display, folder, more=None, options=None, tour=False):
         self.follow = Path(folder) / "follow.txt"
         self.environment = dict(os.environ, DISPLAY=display, XDG_STATE_HOME=str(folder))
         self.begin = time.monotonic()
@@ -40,6 +40,10 @@ class Program:
         broken = Path(folder) / "broken.npy"
         broken.write_bytes(b"\x93NUMPY\x01\x00\xff\xff{")
         self.environment.update(more or {})
+        # The tour was ended in a run before, unless a test is about it.
+        (Path(folder) / "fovea").mkdir(exist_ok=True)
+        if not tour:
+            (Path(folder) / "fovea" / "tour").write_text("ended\n")
         self.follow.unlink(missing_ok=True)
         options = options or ["--validation", "--preset", "1", str(broken)]
         self.process = subprocess.Popen([*command, *options, "--follow", str(self.follow)],
@@ -141,6 +145,26 @@ def idle(program):
     return used
 
 
+def first_tour(display, folder):
+    """A first run shows the tour, in nobody's way; once ended it stays off."""
+    program = Program(sys.argv[1:], display, folder, tour=True)
+    try:
+        program.wait("the tour", lambda text: "tour, step 1 of 5" in text)
+        check_cell(program, (1, 1))
+        program.input("key", "Left")
+        program.wait("a picked cell beside the tour", lambda text: program.picked(text) == (1, 0))
+        program.input("key", "F2")
+        program.wait("its second step", lambda text: "tour, step 2 of 5" in text)
+        program.input("key", "shift+F2")
+        program.wait("its end", lambda text: "tour, step" not in text)
+        program.input("key", "ctrl+q")
+        _, errors = program.process.communicate(timeout=PATIENCE_S)
+        assert program.process.returncode == 0, errors
+        assert (Path(folder) / "fovea" / "tour").exists(), "that the tour was ended is not kept"
+    finally:
+        end(program)
+
+
 def with_display(use):
     """Calls use(":n", folder) with a virtual display, which ends with it."""
     if not shutil.which("Xvfb") or not shutil.which("xdotool"):
@@ -166,6 +190,7 @@ def end(program):
 
 
 def walk(display, folder):
+    first_tour(display, folder)
     program = Program(sys.argv[1:], display, folder)
     try:
         program.wait("the first picture", lambda text: program.picked(text) == (1, 1))

@@ -54,6 +54,20 @@ void Autosave::end() {
     if (!path_.empty()) std::filesystem::remove(path_, error);
 }
 
+// Where nothing can be kept a tour would come again and again.
+bool Autosave::tour_was_ended() const {
+    std::error_code error;
+    return path_.empty() ||
+           std::filesystem::exists(std::filesystem::path(path_).replace_filename("tour"), error);
+}
+
+void Autosave::keep_tour_ended() const {
+    if (path_.empty()) return;
+    std::error_code error;
+    std::filesystem::create_directories(path_.parent_path(), error);
+    (void)write_text_file(std::filesystem::path(path_).replace_filename("tour"), "ended\n");
+}
+
 void Autosave::read_layout(Layout& layout) {
     if (path_.empty()) return;
     const Result<std::string> text = read_text_file(std::filesystem::path(path_).replace_filename("layout"));

@@ -24,6 +24,9 @@ class Autosave {
     bool pending() const { return pending_; }
     void end();
     // Where the panels meet, kept between runs whatever the session.
+    // Whether the tour was ended in a run before; from now on it is.
+    bool tour_was_ended() const;
+    void keep_tour_ended() const;
     void read_layout(Layout& layout);
     void write_layout(const Layout& layout);
 

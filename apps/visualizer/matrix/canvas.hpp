@@ -47,6 +47,8 @@ void canvas_digits(PanelContext& ui, const Canvas& canvas);
 // The frame of the cells that an export is restricted to.
 void canvas_selection(PanelContext& ui, const Canvas& canvas);
 void canvas_labels(PanelContext& ui, const Canvas& canvas);
+// The colours' range with a histogram of the shown matrix, from `x` on; its ends are dragged.
+void canvas_range_bar(PanelContext& ui, const Canvas& canvas, float x);
 // The whole matrix in a corner with the visible part framed, while only a part is visible.
 void canvas_minimap(PanelContext& ui, const Canvas& canvas);
 

@@ -19,6 +19,7 @@ constexpr size_t kMostRunTimes = 120, kMostProblems = 200;
 constexpr size_t kMostStatsValues = 16u << 20;
 constexpr size_t kHistogramBins = 64;
 constexpr double kRowSumAlarm = 1e-3;
+constexpr std::chrono::duration<float> kFadeTime = std::chrono::milliseconds(200);
 
 }  // namespace
 
@@ -180,6 +181,7 @@ Result<void> Session::rebuild() {
     if (!wanted_stage.empty()) shown = std::exchange(wanted_stage, "");
     for (const Stage& old : stages_) released.push_back(old.buffer->handle());
     stages_.clear();
+    fade_begin_.reset();
     host_buffers_.clear();
     projected_ = std::move(*projected);
     run_ = std::move(*run);
@@ -214,8 +216,17 @@ void Session::keep_pick_in_range() {
     if (view.selection && !view.selection->within(stage().rows, stage().columns)) view.selection.reset();
 }
 
+float Session::fade() const {
+    if (!fade_begin_ || !ui.motion || ui.locked_tab >= 0 || fade_from_ >= stages_.size()) return 1;
+    const std::chrono::duration<float> since = std::chrono::steady_clock::now() - *fade_begin_;
+    return std::min(since / kFadeTime, 1.0f);
+}
+
 void Session::show_stage(size_t index) {
+    fade_from_ = view.stage;
+    fade_begin_ = std::chrono::steady_clock::now();
     view.stage = std::min(index, stages_.size() - 1);
+    if (view.stage == fade_from_ || !complete()) fade_begin_.reset();
     view.zoom = view.pan_x = view.pan_y = 0;
     view.range_low = view.range_high = NAN;
     keep_pick_in_range();

@@ -13,6 +13,7 @@
 
 #include <fovea/inspect.hpp>
 
+#include <chrono>
 #include <future>
 #include <memory>
 #include <optional>
@@ -154,8 +155,13 @@ class Session {
     const std::vector<Stage>& stages() const { return stages_; }
     const Stage& stage() const { return stages_[view.stage]; }
     const Stage* find_stage(std::string_view name) const;
-    // Shows a stage: its pick and head within range, the view fitted.
+    // Shows a stage: its pick and head within range, the view fitted. With motion the one before fades into
+    // it.
     void show_stage(size_t index);
+    // How far: from 0, the stage before, to 1.
+    float fade() const;
+    const Stage& faded_stage() const { return stages_[fade_from_]; }
+    bool animating() const { return fade() < 1; }
     const AttentionRun& run() const { return *run_; }
     GpuDevice& device() const { return device_; }
     bool on_cpu() const { return on_cpu_; }
@@ -301,6 +307,8 @@ class Session {
     std::vector<HeadStats> head_stats_;
     bool stats_done_ = false;
     std::optional<Restoring> restoring_;
+    size_t fade_from_ = 0;
+    std::optional<std::chrono::steady_clock::time_point> fade_begin_;
     std::string wanted_map_;
     std::future<Result<LongHead>> coming_map_;
     std::vector<LockedMatrix> locked_;

@@ -63,6 +63,20 @@ struct Layout {
     friend bool operator==(const Layout&, const Layout&) = default;
 };
 
+// What of the window a picture is of. The view: the middle panel as it is. The matrix: its cells whole, or
+// the selected ones, with labels.
+enum class PicturePart { window, view, matrix };
+inline constexpr int kPicturePartCount = 3;
+inline constexpr const char* kPictureParts[kPicturePartCount] = {"window", "view", "matrix"};
+struct PictureLook {
+    PicturePart part = PicturePart::window;
+    float scale = 1;           // pixels for one unit of the layout
+    bool legend = true;        // title and colour bar of a matrix
+    bool transparent = false;  // nothing behind the cells and letters; not of a window
+};
+
+inline constexpr int kTourSteps = 5;
+
 // Which panels are open, and what is typed into them.
 struct UiState {
     CentreTab centre = CentreTab::matrix;
@@ -87,6 +101,9 @@ struct UiState {
         0;  // of the heads grid: 0 number, 1 entropy, 2 distance, 3 first token, 4 previous token
     bool all_layers = true;  // in the heads panel, where there are several
     float head_least = 0;    // the share of the largest figure below which a head is left out
+    PictureLook picture;     // of exports
+    int tour_step = 0;       // of kTourSteps; 0: no tour is shown
+    bool motion = false;     // stages change over a moment; only in a window
     void open_dialog(Dialog which) {
         dialog = which;
         dialog_opened = true;

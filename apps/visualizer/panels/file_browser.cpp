@@ -82,6 +82,27 @@ void draw_entries(PanelContext& ui, const fs::path& folder) {
     ImGui::EndChild();
 }
 
+// What a .png is of.
+void draw_picture_look(PanelContext& ui) {
+    PictureLook& look = ui.session.ui.picture;
+    const float s = ui.scale;
+    ImGui::SetNextItemWidth(120 * s);
+    int part = int(look.part);
+    if (ImGui::Combo("##part", &part, kPictureParts, kPicturePartCount)) look.part = PicturePart(part);
+    ImGui::SameLine(0, 10 * s);
+    ImGui::SetNextItemWidth(120 * s);
+    ImGui::SliderFloat("##scale", &look.scale, 1, 8, "scale %.1f", ImGuiSliderFlags_AlwaysClamp);
+    ImGui::SameLine(0, 10 * s);
+    ImGui::BeginDisabled(look.part != PicturePart::matrix);
+    ImGui::Checkbox("legend", &look.legend);
+    ImGui::EndDisabled();
+    ImGui::SameLine(0, 10 * s);
+    ImGui::BeginDisabled(look.part == PicturePart::window);
+    ImGui::Checkbox("transparent", &look.transparent);
+    ImGui::EndDisabled();
+    if (look.part == PicturePart::window) look.transparent = false;
+}
+
 }  // namespace
 
 void draw_file_browser(PanelContext& ui) {
@@ -106,8 +127,9 @@ void draw_file_browser(PanelContext& ui) {
     ImGui::EndDisabled();
     ImGui::SameLine();
     if (ImGui::Button("Cancel")) state.dialog = Dialog::none;
+    if (saving && state.file_name.ends_with(".png")) draw_picture_look(ui);
     ImGui::TextDisabled(
-        "%s", saving ? ".png the window, .svg the matrix, .csv and .npy its numbers, .fovea the session"
+        "%s", saving ? ".png a picture, .svg the matrix, .csv and .npy its numbers, .fovea the session"
                      : "safetensors, npz, npy, csv, png, and sessions (.fovea)");
     if (saving && ui.session.view.selection)
         ImGui::TextDisabled("of %s x %s selected cells",

@@ -35,7 +35,8 @@ void draw_thumbnail(PanelContext& ui, const Thumbnail& of, ImVec2 at, float side
     v.colour_map =
         uint32_t(std::find(kColourMaps.begin(), kColourMaps.end(), colouring.map) - kColourMaps.begin());
     v.flags = of.hiding ? MATRIX_FLAG_HIDING : 0;
-    v.ground = colours.matrix_ground, v.hatch = colours.hatch, v.highlight = colours.text;
+    v.ground = ui.transparent ? ui.ground : colours.matrix_ground, v.hatch = colours.hatch,
+    v.highlight = colours.text;
     v.picked_row = v.picked_column = -1;
     ui.matrices.add(*ImGui::GetWindowDrawList(), *of.values, v, of.hiding);
 }

@@ -184,7 +184,9 @@ std::string token_label(const Session& session, uint64_t index) {
 void draw_main_window(PanelContext& ui) {
     const ImVec2 size = ImGui::GetIO().DisplaySize;
     const float s = ui.scale, gap = kGap * s;
-    ImGui::GetBackgroundDrawList()->AddRectFilled({0, 0}, size, palette(ui.session.theme).line);
+    if (!ui.transparent)
+        ImGui::GetBackgroundDrawList()->AddRectFilled({0, 0}, size, palette(ui.session.theme).line);
+    ImGui::PushStyleColor(ImGuiCol_WindowBg, ui.transparent ? ImU32{0} : palette(ui.session.theme).panel);
     float top = kTopHeight * s;
     const float bottom = size.y - kStatusHeight * s;
     panel("top", {0, 0}, {size.x, top}, ui, draw_top_bar, ImGuiWindowFlags_NoScrollbar);
@@ -207,6 +209,7 @@ void draw_main_window(PanelContext& ui) {
               map ? draw_map_tokens : draw_tokens_panel);
         panel("pipeline", {0, tokens_bottom + gap}, {left, bottom - tokens_bottom - gap}, ui,
               map ? draw_map_pipeline : draw_pipeline_panel);
+        ui.centre = {left + gap, top + gap, right - left - 2 * gap, strip - top - gap};
         panel("matrix", {left + gap, top + gap}, {right - left - 2 * gap, strip - top - gap}, ui, draw_centre,
               ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
         panel("bottom", {left + gap, strip + gap}, {right - left - 2 * gap, bottom - strip - gap}, ui,
@@ -229,6 +232,8 @@ void draw_main_window(PanelContext& ui) {
     }
     panel("status", {0, bottom + gap}, {size.x, size.y - bottom - gap}, ui, draw_status_bar,
           ImGuiWindowFlags_NoScrollbar);
+    ImGui::PopStyleColor();
+    draw_tour(ui);
     draw_dialogs(ui);
 }
 

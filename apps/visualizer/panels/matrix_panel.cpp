@@ -115,7 +115,9 @@ void drag_range(PanelContext& ui, const Canvas& c, ImVec2 at, ImVec2 size) {
         view.range_low = float(std::min(now.low + step * span, now.high - 1e-3 * span));
 }
 
-void draw_range_bar(PanelContext& ui, const Canvas& c, float x) {
+}  // namespace
+
+void canvas_range_bar(PanelContext& ui, const Canvas& c, float x) {
     const Palette& colours = palette(ui.session.theme);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float s = ui.scale, most = std::min(c.size.y, 520 * s);
@@ -153,8 +155,10 @@ void draw_range_bar(PanelContext& ui, const Canvas& c, float x) {
                       std::clamp(at - small->FontSize / 2, y - 2 * s, y + height - small->FontSize)},
                      colours.text_soft, text.c_str());
     }
-    const float place = float(c.colouring.place(
-        double(c.value(uint64_t(ui.session.view.picked_row), uint64_t(ui.session.view.picked_column)))));
+    const ViewState& view = ui.session.view;
+    const float place = view.picked_row < 0 ? NAN
+                                            : float(c.colouring.place(double(c.value(
+                                                  uint64_t(view.picked_row), uint64_t(view.picked_column)))));
     if (std::isfinite(place)) {
         const float at = y + height * (1 - place);
         draw.AddTriangleFilled({bar - 5 * s, at - 4 * s}, {bar - 5 * s, at + 4 * s}, {bar, at},
@@ -162,8 +166,6 @@ void draw_range_bar(PanelContext& ui, const Canvas& c, float x) {
     }
     drag_range(ui, c, {x, y}, {kHistogram * s + width, height});
 }
-
-}  // namespace
 
 void draw_matrix_panel(PanelContext& ui) {
     Session& session = ui.session;
@@ -177,7 +179,8 @@ void draw_matrix_panel(PanelContext& ui) {
     const bool kept = shows_other && session.kept() && compared.why_not.empty();
     const bool other = kept || (shows_other && !session.kept() && session.view.compared_head >= 0);
     const Shown shown = session.shown();
-    const Stage& stage = kept ? *compared.a : *shown.stage;
+    const float fade = session.fade();
+    const Stage& stage = kept ? *compared.a : fade < 0.5f ? session.faded_stage() : *shown.stage;
     const uint32_t head = kept ? compared.head_a : other ? uint32_t(session.view.compared_head) : shown.head;
     // A locked matrix may be a smaller one than the pick was made in.
     session.view.picked_row = std::min(session.view.picked_row, int(stage.rows) - 1);
@@ -205,7 +208,13 @@ void draw_matrix_panel(PanelContext& ui) {
     if (marginals && !other) draw_marginals(ui, canvas);
     const float right =
         std::min(canvas.origin.x + canvas.cell_width * float(stage.columns), canvas.at.x + canvas.size.x);
-    draw_range_bar(ui, canvas, right + side + 8 * s);
+    canvas_range_bar(ui, canvas, right + side + 8 * s);
+    // From the stage before to this one: the first goes into the ground, the second comes out of it.
+    if (fade >= 1) return;
+    const float cover = fade < 0.5f ? 2 * fade : 2 - 2 * fade;
+    const ImU32 ground = palette(session.theme).panel;
+    ImGui::GetWindowDrawList()->AddRectFilled(cursor, {cursor.x + room.x, cursor.y + room.y},
+                                              (ground & 0x00ffffff) | ImU32(255 * cover) << 24);
 }
 
 }  // namespace fovea::visualizer

@@ -7,11 +7,18 @@
 
 namespace fovea::visualizer {
 
+struct ScreenRect {  // pixels
+    float x = 0, y = 0, width = 0, height = 0;
+};
+
 struct PanelContext {
     Session& session;
     MatrixRenderer& matrices;
     const Fonts& fonts;
-    float scale;  // pixels for one unit of the layout
+    float scale;               // pixels for one unit of the layout
+    bool transparent = false;  // panels have no ground, and behind the cells is `ground`
+    ImU32 ground = 0;
+    ScreenRect centre = {};  // of the middle panel, once it is drawn
 };
 
 void draw_top_bar(PanelContext& ui);
@@ -33,6 +40,10 @@ void draw_gpu_panel(PanelContext& ui);
 void draw_memory_panel(PanelContext& ui);
 void draw_problems_panel(PanelContext& ui);
 void draw_status_bar(PanelContext& ui);
+
+// Five hints for a first look, beside what they are about; never in the way of anything. The text of a step.
+void draw_tour(PanelContext& ui);
+const char* tour_text(int step);
 
 // Over everything: file browser, import sheet, keys, palette, go to.
 void draw_dialogs(PanelContext& ui);

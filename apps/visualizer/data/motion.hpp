@@ -1,0 +1,13 @@
+// Whether the reader has asked the system, or this program, for less motion.
+#pragma once
+
+#include <string_view>
+
+namespace fovea::visualizer {
+
+// Of the text of a GTK settings.ini or of KDE's kdeglobals: animations are switched off.
+bool says_no_motion(std::string_view settings);
+// FOVEA_REDUCED_MOTION other than "" and "0", or one of those files in the reader's configuration.
+bool wants_reduced_motion();
+
+}  // namespace fovea::visualizer

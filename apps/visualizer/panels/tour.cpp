@@ -1,0 +1,119 @@
+#include "panels/panels.hpp"
+
+#include <algorithm>
+
+namespace fovea::visualizer {
+namespace {
+
+constexpr float kWidth = 320, kArrow = 9;
+
+struct Hint {
+    const char *title, *text;
+    // Where its arrow points, in shares of the window, and which way: 'l', 'r', 'u' or 'd'.
+    float x, y;
+    char towards;
+};
+constexpr Hint kHints[kTourSteps] = {
+    {"Attention as numbers",
+     "Each row is a query, each column a key. Move over the cells to pick one, click to pin it; wheel and "
+     "drag "
+     "zoom and pan.",
+     0.5f, 0.72f, 'u'},
+    {"Every number taken apart",
+     "The picked cell from its products to its weight and what it adds to the context. Copy it as CSV, "
+     "Python "
+     "or LaTeX.",
+     0.765f, 0.2f, 'r'},
+    {"From tokens to context", "The stages in order, with formulas and shapes. Click one to see its tensor.",
+     0.19f, 0.62f, 'l'},
+    {"Seven levels, many knobs",
+     "Levels 1 to 7 follow the tutorials. Parameters on the right change the call at once; Ctrl+Z takes it "
+     "back.",
+     0.2f, 0.055f, 'u'},
+    {"All by name and by key",
+     "Ctrl+P finds every command, ? lists the keys, Ctrl+O opens tensors of your own. F2 begins this tour "
+     "again.",
+     0.955f, 0.055f, 'u'},
+};
+
+// The bubble's corner so that its arrow's tip is at `tip`.
+ImVec2 corner_for(ImVec2 tip, ImVec2 size, char towards, float arrow, ImVec2 screen) {
+    ImVec2 at = tip;
+    if (towards == 'u') at = {tip.x - size.x / 2, tip.y + arrow};
+    if (towards == 'd') at = {tip.x - size.x / 2, tip.y - size.y - arrow};
+    if (towards == 'l') at = {tip.x + arrow, tip.y - size.y / 2};
+    if (towards == 'r') at = {tip.x - size.x - arrow, tip.y - size.y / 2};
+    at.x = std::clamp(at.x, 8.0f, std::max(screen.x - size.x - 8, 8.0f));
+    at.y = std::clamp(at.y, 8.0f, std::max(screen.y - size.y - 8, 8.0f));
+    return at;
+}
+
+void draw_arrow(ImVec2 tip, char towards, float arrow, ImU32 colour) {
+    ImVec2 a = tip, b = tip;
+    const float half = arrow * 0.9f;
+    if (towards == 'u') a = {tip.x - half, tip.y + arrow}, b = {tip.x + half, tip.y + arrow};
+    if (towards == 'd') a = {tip.x - half, tip.y - arrow}, b = {tip.x + half, tip.y - arrow};
+    if (towards == 'l') a = {tip.x + arrow, tip.y - half}, b = {tip.x + arrow, tip.y + half};
+    if (towards == 'r') a = {tip.x - arrow, tip.y - half}, b = {tip.x - arrow, tip.y + half};
+    ImGui::GetForegroundDrawList()->AddTriangleFilled(tip, a, b, colour);
+}
+
+void draw_buttons(PanelContext& ui) {
+    UiState& state = ui.session.ui;
+    const Palette& colours = palette(ui.session.theme);
+    const float s = ui.scale;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    for (int i = 1; i <= kTourSteps; ++i)
+        ImGui::GetWindowDrawList()->AddCircleFilled({at.x + (float(i) * 13 - 8) * s, at.y + 13 * s}, 3.5f * s,
+                                                    i == state.tour_step ? colours.accent : colours.line);
+    const bool last = state.tour_step == kTourSteps;
+    ImGui::SetCursorPosX(ImGui::GetWindowWidth() - (last ? 76 : 138) * s);
+    if (!last) {
+        if (ImGui::Button("Skip")) {
+            state.tour_step = 0;
+            return;
+        }
+        ImGui::SameLine(0, 6 * s);
+    }
+    ImGui::PushStyleColor(ImGuiCol_Button, colours.accent);
+    ImGui::PushStyleColor(ImGuiCol_ButtonHovered, colours.accent);
+    ImGui::PushStyleColor(ImGuiCol_Text, colours.accent_text);
+    if (ImGui::Button(last ? "Done" : "Next", {62 * s, 0})) state.tour_step = last ? 0 : state.tour_step + 1;
+    ImGui::PopStyleColor(3);
+}
+
+}  // namespace
+
+const char* tour_text(int step) { return kHints[step - 1].text; }
+
+void draw_tour(PanelContext& ui) {
+    UiState& state = ui.session.ui;
+    if (state.tour_step < 1 || state.tour_step > kTourSteps || state.dialog != Dialog::none) return;
+    const Hint& hint = kHints[state.tour_step - 1];
+    const Palette& colours = palette(ui.session.theme);
+    const float s = ui.scale;
+    const ImVec2 screen = ImGui::GetIO().DisplaySize, tip{screen.x * hint.x, screen.y * hint.y};
+    ImGui::SetNextWindowSize({kWidth * s, 0});
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 8 * s);
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, std::max(s, 1.0f));
+    ImGui::PushStyleColor(ImGuiCol_WindowBg, colours.raised);
+    ImGui::PushStyleColor(ImGuiCol_Border, colours.accent);
+    ImGui::Begin("tour", nullptr,
+                 ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
+                     ImGuiWindowFlags_NoFocusOnAppearing | ImGuiWindowFlags_AlwaysAutoResize);
+    ImGui::SetWindowPos(corner_for(tip, ImGui::GetWindowSize(), hint.towards, kArrow * s, screen));
+    ImGui::PushFont(ui.fonts.strong);
+    ImGui::TextUnformatted(hint.title);
+    ImGui::PopFont();
+    ImGui::PushTextWrapPos((kWidth - 14) * s);
+    ImGui::TextUnformatted(hint.text);
+    ImGui::PopTextWrapPos();
+    ImGui::Dummy({0, 2 * s});
+    draw_buttons(ui);
+    ImGui::End();
+    ImGui::PopStyleColor(2);
+    ImGui::PopStyleVar(2);
+    draw_arrow(tip, hint.towards, kArrow * s, colours.accent);
+}
+
+}  // namespace fovea::visualizer
