@@ -47,6 +47,8 @@ std::string describe_matrix(Session& session) {
     text += "\n" + stage.name + " = " + stage.formula + ", " + std::to_string(stage.heads) + " heads of " +
             std::to_string(stage.rows) + " x " + std::to_string(stage.columns) + "\n";
     if (!session.complete()) return text + "computing\n";
+    if (session.run().stands_in())
+        text += "computed by the processor until the device's kernels are compiled\n";
     const std::span<const float> values = stage.head_values(session.view.head);
     text += print_tensor(F32Tensor({stage.rows, stage.columns}, {values.begin(), values.end()})) + "\n";
     if (!session.derivation()) return text;

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <random>
@@ -264,6 +265,48 @@ TEST_F(SessionTest, the_device_can_be_switched_while_it_computes) {
     compute();
     EXPECT_NEAR(value("weights", 150, 77, 5), on_cpu, 1e-6);
     EXPECT_TRUE(session->problems.empty());
+}
+
+// A window does not wait for the driver's compiler: the processor's numbers first, then the device's, which
+// are the same to the printed digits.
+TEST_F(SessionTest, the_processor_stands_in_until_the_kernels_are_ready) {
+    std::atomic<int> woken{0};
+    Session window(*device, false, 2);
+    window.wake = [&] { ++woken; };
+    window.change(level_settings(5));
+    const auto frame = [&] {  // what is so small is computed at once, not by the frame's command buffer
+        const Result<bool> updated = window.update(VK_NULL_HANDLE, 1e8);
+        ASSERT_TRUE(updated) << updated.error().text;
+    };
+    frame();
+    ASSERT_TRUE(window.complete());
+    ASSERT_TRUE(window.run().stands_in());
+    EXPECT_FALSE(window.on_cpu());
+    std::vector<std::vector<float>> first;
+    for (const Stage& stage : window.stages()) first.emplace_back(stage.values.begin(), stage.values.end());
+    const auto begin = std::chrono::steady_clock::now();
+    while (woken == 0 && std::chrono::steady_clock::now() - begin < std::chrono::minutes(3))
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    ASSERT_EQ(woken, 1);
+    ASSERT_TRUE(window.needs_idle());
+    frame();
+    EXPECT_FALSE(window.run().stands_in());
+    EXPECT_FALSE(window.needs_idle());
+    ASSERT_TRUE(window.complete());
+    for (size_t i = 0; i < first.size(); ++i)
+        for (size_t n = 0; n < first[i].size(); ++n) {
+            const float now = window.stages()[i].values[n];
+            if (std::isfinite(now))
+                EXPECT_NEAR(now, first[i][n], 2e-6) << window.stages()[i].name << " " << n;
+            else
+                EXPECT_EQ(now, first[i][n]) << window.stages()[i].name << " " << n;
+        }
+    // The same kernels again: at once on the device.
+    Settings longer = window.settings();
+    longer.text += " and another";
+    window.change(longer);
+    frame();
+    EXPECT_FALSE(window.run().stands_in());
 }
 
 }  // namespace

@@ -200,6 +200,8 @@ def walk(display, folder):
         cells = cells_under_the_mouse(program)
         walk_with_keys(program)
         change_sizes(program)
+        program.wait("the device's kernels", lambda text: text and "until the device's kernels" not in text)
+        check_cell(program, program.picked(program.text()))
         used = idle(program)
         kept = Path(folder) / "fovea" / "autosave.fovea"
         assert kept.exists(), "the session was not kept aside"

@@ -79,6 +79,7 @@ Result<std::unique_ptr<GpuDevice>> GpuDevice::open(const GpuWishes& wishes) {
     if (Result<void> r = device->choose_physical(wishes); !r) return r.error();
     if (Result<void> r = device->create_device(wishes); !r) return r.error();
     if (Result<void> r = device->create_context(); !r) return r.error();
+    device->warmer_ = std::make_unique<KernelWarmer>(*device);
     return device;
 }
 
@@ -92,6 +93,7 @@ std::unique_ptr<GpuDevice> GpuDevice::without_vulkan(std::string why) {
 }
 
 GpuDevice::~GpuDevice() {
+    warmer_.reset();
     if (device_) vkDeviceWaitIdle(device_);
     foveaDestroyContext(context_);
     if (allocator_) vmaDestroyAllocator(allocator_);
@@ -175,9 +177,18 @@ Result<void> GpuDevice::choose_physical(const GpuWishes& wishes) {
         if ((families[i].queueFlags & both) != both) continue;
         family_ = i;
         timestamp_bits_ = families[i].timestampValidBits;
+        ask_driver();
         return {};
     }
     return Error{FOVEA_UNSUPPORTED, "queueFlags", name_ + " has no queue for graphics and compute"};
+}
+
+void GpuDevice::ask_driver() {
+    if (std::min(properties_.apiVersion, volkGetInstanceVersion()) < VK_API_VERSION_1_2) return;
+    VkPhysicalDeviceDriverProperties driver{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
+    VkPhysicalDeviceProperties2 asked{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &driver};
+    vkGetPhysicalDeviceProperties2(physical_, &asked);
+    compiles_at_dispatch_ = driver.driverID == VK_DRIVER_ID_MESA_LLVMPIPE;
 }
 
 Result<void> GpuDevice::create_device(const GpuWishes& wishes) {
@@ -203,18 +214,7 @@ Result<void> GpuDevice::create_device(const GpuWishes& wishes) {
     features_.features = {};
     storage_16bit_ = {storage_16bit_.sType, nullptr, storage_16bit_.storageBuffer16BitAccess};
 
-    const float priority = 1;
-    VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
-    queue.queueFamilyIndex = family_;
-    queue.queueCount = 1;
-    queue.pQueuePriorities = &priority;
-    VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &features_};
-    info.queueCreateInfoCount = 1;
-    info.pQueueCreateInfos = &queue;
-    info.enabledExtensionCount = uint32_t(extensions_.size());
-    info.ppEnabledExtensionNames = extensions_.data();
-    if (VkResult r = vkCreateDevice(physical_, &info, nullptr, &device_))
-        return vulkan_error("vkCreateDevice", r);
+    if (VkResult r = create_like(device_)) return vulkan_error("vkCreateDevice", r);
     volkLoadDevice(device_);
     vkGetDeviceQueue(device_, family_, 0, &queue_);
 
@@ -241,6 +241,20 @@ Result<void> GpuDevice::create_device(const GpuWishes& wishes) {
     if (VkResult r = vmaCreateAllocator(&allocator, &allocator_))
         return vulkan_error("vmaCreateAllocator", r);
     return {};
+}
+
+VkResult GpuDevice::create_like(VkDevice& out) const {
+    const float priority = 1;
+    VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
+    queue.queueFamilyIndex = family_;
+    queue.queueCount = 1;
+    queue.pQueuePriorities = &priority;
+    VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &features_};
+    info.queueCreateInfoCount = 1;
+    info.pQueueCreateInfos = &queue;
+    info.enabledExtensionCount = uint32_t(extensions_.size());
+    info.ppEnabledExtensionNames = extensions_.data();
+    return vkCreateDevice(physical_, &info, nullptr, &out);
 }
 
 Result<void> GpuDevice::create_context() {

@@ -3,6 +3,8 @@
 // carries.
 #pragma once
 
+#include "gpu/kernel_warmer.hpp"
+
 #include <fovea/fovea_vulkan.h>
 #include <vk_mem_alloc.h>
 #include <volk.h>
@@ -50,6 +52,12 @@ class GpuDevice {
     FoveaContext context() const { return context_; }
     const FoveaDeviceFacts& facts() const { return facts_; }
     const std::string& name() const { return name_; }
+    // The driver compiles a kernel not with its pipeline but when it is dispatched for the first time.
+    bool compiles_at_dispatch() const { return compiles_at_dispatch_; }
+    // Null without Vulkan.
+    KernelWarmer* warmer() const { return warmer_.get(); }
+    // Another device like this one; the caller destroys it.
+    VkResult create_like(VkDevice& out) const;
     DeviceMemory memory() const;
     float timestamp_period_ns() const { return properties_.limits.timestampPeriod; }
     bool has_timestamps() const { return timestamp_bits_ > 0; }
@@ -73,6 +81,7 @@ class GpuDevice {
     GpuDevice() = default;
     Result<void> create_instance(const GpuWishes& wishes);
     Result<void> choose_physical(const GpuWishes& wishes);
+    void ask_driver();
     Result<void> create_device(const GpuWishes& wishes);
     Result<void> create_context();
     Result<VkCommandBuffer> begin_once();
@@ -95,7 +104,9 @@ class GpuDevice {
     VkPhysicalDeviceFeatures2 features_{};
     VkPhysicalDevice16BitStorageFeatures storage_16bit_{};
     std::string name_, why_not_;
+    bool compiles_at_dispatch_ = false;
     std::vector<VkDeviceSize> heap_limits_;
+    std::unique_ptr<KernelWarmer> warmer_;
 };
 
 // "vkCreateDevice failed (VkResult -3)".

@@ -6,10 +6,13 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 namespace fovea::visualizer {
 namespace {
 
+// What the processor computes in a part of a frame.
+constexpr double kMostStandInFlops = 1e8;
 constexpr uint64_t kMostTimedSlices = 1024;
 constexpr uint32_t kOutputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE | FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_MASKED |
                               FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_ROW_STATS;
@@ -39,13 +42,16 @@ const char* output_name(FoveaBinding binding) {
 }  // namespace
 
 Result<std::unique_ptr<AttentionRun>> AttentionRun::create(GpuDevice& device, const Projected& projected,
-                                                           const Settings& settings, bool on_cpu) {
+                                                           const Settings& settings, ComputeOn place,
+                                                           const std::function<void()>& wake) {
     const Result<AttentionInputs> inputs = attention_inputs(projected, settings);
     if (!inputs) return inputs.error();
     std::unique_ptr<AttentionRun> run(new AttentionRun(device));
-    run->on_cpu_ = on_cpu;
+    run->on_cpu_ = place == ComputeOn::processor;
+    const bool products_of_halves = settings.precision == Precision::f16_products;
     if (Result<void> r = run->upload(*inputs); !r) return r.error();
-    if (Result<void> r = run->make_plans(settings.precision == Precision::f16_products); !r) return r.error();
+    if (place == ComputeOn::first_processor && !products_of_halves) run->stand_in(wake);
+    if (Result<void> r = run->make_plans(products_of_halves); !r) return r.error();
     if (Result<void> r = run->allocate(); !r) return r.error();
     return run;
 }
@@ -62,6 +68,17 @@ Result<void> AttentionRun::upload(const AttentionInputs& inputs) {
         if (!inputs.bytes[i].empty())
             if (Result<void> r = put(device_, buffers_[i], inputs.bytes[i]); !r) return r;
     return {};
+}
+
+// The processor first, where the problem is small and the device's kernels are not compiled yet. What cannot
+// be planned is refused by make_plans().
+void AttentionRun::stand_in(const std::function<void()>& wake) {
+    if (useful_flops() > kMostStandInFlops) return;
+    Result<Plan> plan = plan_attention(device_.facts(), desc_), same = plan_attention(device_.facts(), desc_);
+    if (!plan || !same || device_.warmer()->ready(*plan)) return;
+    device_plan_ = std::move(*plan);
+    device_.warmer()->warm(std::move(*same), wake);
+    on_cpu_ = true;
 }
 
 Result<void> AttentionRun::add_call(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& desc) {

@@ -6,6 +6,7 @@
 #include "model/attention_inputs.hpp"
 
 #include <array>
+#include <functional>
 #include <memory>
 
 namespace fovea::visualizer {
@@ -18,12 +19,17 @@ struct RunTimes {
     std::vector<SliceTime> slices;  // the first ones, where the device has timestamps
 };
 
+// Where it is computed: `first_processor` is the processor while the device's kernels are made ready, if the
+// problem is small enough to be there at once.
+enum class ComputeOn { device, processor, first_processor };
+
 class AttentionRun {
   public:
-    // Uploads q, k, v and what the settings need, plans for `on_cpu` or the device, allocates outputs and
-    // workspace.
+    // Uploads q, k, v and what the settings need, plans, allocates outputs and workspace. `wake` is called
+    // from another thread when moves_on() has become true.
     static Result<std::unique_ptr<AttentionRun>> create(GpuDevice& device, const Projected& projected,
-                                                        const Settings& settings, bool on_cpu);
+                                                        const Settings& settings, ComputeOn place,
+                                                        const std::function<void()>& wake = {});
     ~AttentionRun();
     AttentionRun(const AttentionRun&) = delete;
     AttentionRun& operator=(const AttentionRun&) = delete;
@@ -31,6 +37,10 @@ class AttentionRun {
     // Records as many slices as fit `flops` (one at least). True while there was something to record. On the
     // CPU it runs them now. Leaves the results visible to fragment shaders and the host.
     Result<bool> advance(VkCommandBuffer cmd, double flops);
+    // The processor stands in for the device.
+    bool stands_in() const { return bool(device_plan_); }
+    // The device's kernels are ready: the same run made anew is computed there.
+    bool moves_on() const { return device_plan_ && device_.warmer()->ready(device_plan_); }
     bool finished() const { return next_slice_ >= slice_count(); }
     double total_flops() const;
     double progress() const { return slice_count() ? double(next_slice_) / double(slice_count()) : 1; }
@@ -64,6 +74,7 @@ class AttentionRun {
     };
     explicit AttentionRun(GpuDevice& device) : device_(device) {}
     Result<void> upload(const AttentionInputs& inputs);
+    void stand_in(const std::function<void()>& wake);
     Result<void> make_plans(bool products_of_halves);
     Result<void> add_call(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& desc);
     Result<void> allocate();
@@ -76,6 +87,7 @@ class AttentionRun {
     bool on_cpu_ = false;
     FoveaAttentionDesc desc_ = foveaAttentionDesc();
     std::vector<Call> calls_;  // one after the other
+    Plan device_plan_;         // where the processor stands in
     std::array<GpuBuffer, FOVEA_BIND_COUNT> buffers_;
     GpuBuffer workspace_;
     std::vector<std::byte> cpu_workspace_;

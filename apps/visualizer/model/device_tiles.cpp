@@ -1,16 +1,15 @@
 // Tiles by the Vulkan kernels on the device that draws, a share of each frame: about 4 ms by the rate that
 // its own timestamps showed.
 #include "gpu/gpu_device.hpp"
+#include "model/frame_share.hpp"
+#include "model/known_rows.hpp"
 #include "model/tile_maker.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <deque>
-#include <thread>
 #include <utility>
 
 namespace fovea::visualizer {
@@ -18,25 +17,17 @@ namespace {
 
 // A frame's share; where a picture waits for its tiles, that of a submission.
 constexpr double kFrameSeconds = 4e-3, kWaitSeconds = 0.25;
-// FLOP/s to begin with; measured from the first frame on.
-constexpr double kSoftwareRate = 1e9, kHardwareRate = 2e11;
 // A slice is at most this part of a frame's share, where the kernels can be cut so small.
 constexpr double kSlicesAFrame = 4;
 constexpr uint64_t kMostRowsAtOnce = 256;
-constexpr size_t kJobs = 4;   // under way at the same time, so that no frame is without work
-constexpr size_t kSlots = 4;  // more than any number of frames in flight
-constexpr uint32_t kSetsAFrame = 256;
+constexpr size_t kJobs = 4;  // under way at the same time, so that no frame is without work
 constexpr uint64_t kPixels = uint64_t{kMapTileSide} * kMapTileSide;
 constexpr uint64_t kScratchBytes = 256;  // the largest alignment that Vulkan allows
 
-// Rows of a preview run alone and slower than blocks of rows; pixels are another kernel.
-enum class Work { none, rows, pixels };
-constexpr size_t kWorkKinds = 3;
-
 class DeviceTiles final : public TileMaker {
   public:
-    DeviceTiles(GpuDevice& device, const LongHead& head) : device_(device), head_(head) {}
-    ~DeviceTiles() override;
+    DeviceTiles(GpuDevice& device, const LongHead& head, std::function<void()> wake)
+        : device_(device), head_(head), wake_(std::move(wake)), known_(head.call.len_q), shares_(device) {}
     Result<void> prepare();
 
     bool has_room() const override { return jobs_.size() < kJobs; }
@@ -46,8 +37,9 @@ class DeviceTiles final : public TileMaker {
     std::optional<TileDone> take() override;
     Result<void> wait() override;
     Result<void> record(VkCommandBuffer cmd, int frames_in_flight) override;
-    uint64_t rows_known() const override { return known_count_; }
-    uint64_t finished() const override { return finished_; }
+    uint64_t rows_known() const override { return known_.count(); }
+    bool waits() const override { return waits_; }
+    uint64_t finished() const override { return finished_ + *warmed_; }
     std::string where() const override;
 
   private:
@@ -55,62 +47,53 @@ class DeviceTiles final : public TileMaker {
         Plan plan;
         FoveaPlanInfo info{};
         uint64_t next_slice = 0;
-        bool whole() const { return !plan || next_slice >= info.slice_count; }
+        bool ready = false;  // compiled, with its workspace
+        bool whole() const { return !plan || (ready && next_slice >= info.slice_count); }
         double slice_flops() const { return info.flops / double(std::max<uint64_t>(info.slice_count, 1)); }
     };
     struct Job {
         TileJob asked;
         Run rows, pixels;
-        uint64_t first_row = 0, row_count = 0;  // of `rows`
+        RowRange row_range;  // of `rows`
         GpuBuffer mass, max;
         uint64_t last_frame = 0;  // that recorded something of it
         bool recorded = false, cancelled = false;
         std::string problem;
     };
-    struct Slot {  // what one frame needs of its own
-        VkDescriptorPool pool = VK_NULL_HANDLE;
-        VkQueryPool queries = VK_NULL_HANDLE;
-        uint64_t frame = 0;
-        Work work = Work::none;
-        double flops = 0;
-        bool of_window = false;  // else a picture waited for it
-        uint32_t sets_left = 0;
-    };
-
-    Result<void> create_slots();
-    void compile_ahead();
-    Result<void> record_frame(VkCommandBuffer cmd, double seconds);
-    Result<bool> record_step(VkCommandBuffer cmd, Slot& slot, double flops_left);
-    Result<void> record_slices(VkCommandBuffer cmd, Slot& slot, Run& run, const FoveaBuffer* bindings,
+    Result<void> record_frame(VkCommandBuffer cmd, bool of_window);
+    Result<bool> record_step(VkCommandBuffer cmd, FrameShare& share, double flops_left);
+    Result<void> record_slices(VkCommandBuffer cmd, FrameShare& share, Run& run, const FoveaBuffer* bindings,
                                double flops_left);
     Result<bool> next_rows(Job& job);
-    bool find_unknown(const Job& job, uint64_t& first, uint64_t& count) const;
-    Result<Run> plan_rows(uint64_t first, uint64_t count);
-    Result<Run> plan_pixels(const Job& job);
+    template <class Make>
+    Result<Plan> plan_small(double rate, Make make) const;
+    Result<Plan> plan_rows(RowRange rows) const;
+    Result<Plan> plan_pixels(const FoveaMapTileDesc& tile) const;
+    void warm_ahead();
+    void warm(Plan plan);
+    bool is_warm(Run& run);
     Result<void> ready(Run& run);
     uint64_t rows_at_once() const;
-    void learn_rate(Slot& slot);
     void release_ended();
     bool has_ended(const Job& job) const {
         return (job.recorded || job.cancelled) && job.last_frame <= ended_;
     }
-    double rate(Work work) const { return rates_[size_t(work)]; }
 
     GpuDevice& device_;
     const LongHead& head_;
     FoveaAttentionDesc call_{};
-    // Compiles the pipelines, which may take a driver seconds, while frames go on without tiles.
-    std::thread compiler_;
-    std::atomic<bool> compiled_{false};
+    std::function<void()> wake_;
     GpuBuffer q_, k_, mask_, lse_, row_lse_, workspace_;
-    std::vector<uint8_t> known_;
-    uint64_t known_count_ = 0, finished_ = 0;
+    KnownRows known_;
+    uint64_t finished_ = 0;
     std::deque<Job> jobs_;
     std::vector<std::pair<GpuBuffer, GpuBuffer>> spare_;  // mass and maximum of jobs that have ended
-    std::array<Slot, kSlots> slots_;
-    std::array<double, kWorkKinds> rates_{};
+    FrameShares shares_;
     uint64_t frame_ = 0, ended_ = 0;  // recorded, and known to have ended
-    double last_seconds_ = 0;         // of the newest frame that was measured
+    bool warming_ = false;            // the kernels foreseen were asked for
+    bool waits_ = false;              // the newest frame did, for a kernel
+    // Shared with the thread that makes kernels ready, which may outlive this.
+    std::shared_ptr<std::atomic<uint64_t>> warmed_ = std::make_shared<std::atomic<uint64_t>>(0);
     // To go when the frame of the number has ended.
     std::deque<std::pair<uint64_t, Plan>> old_plans_;
     std::deque<std::pair<uint64_t, GpuBuffer>> old_buffers_;
@@ -136,14 +119,6 @@ void host_barrier(VkCommandBuffer cmd) {
 
 FoveaBuffer from(const GpuBuffer& buffer, uint64_t offset = 0) {
     return {buffer.handle(), offset, buffer.size_bytes() - offset};
-}
-
-DeviceTiles::~DeviceTiles() {
-    if (compiler_.joinable()) compiler_.join();
-    for (const Slot& slot : slots_) {
-        vkDestroyDescriptorPool(device_.device(), slot.pool, nullptr);
-        vkDestroyQueryPool(device_.device(), slot.queries, nullptr);
-    }
 }
 
 Result<void> DeviceTiles::prepare() {
@@ -175,58 +150,41 @@ Result<void> DeviceTiles::prepare() {
         std::memcpy(mask_.data(), head_.mask.data(), head_.mask.size());
         mask_.flush();
     }
-    known_.assign(asked.len_q, 0);
-    rates_.fill(device_.facts().device_class == FOVEA_CLASS_CPU ? kSoftwareRate : kHardwareRate);
     // A problem that the kernels do not take is refused here, not at the first tile.
     const FoveaMapTileDesc whole = MapTiles({asked.len_q, asked.len_kv}).description({});
     if (const Result<Plan> r = plan_map_tile(device_.facts(), call_, whole); !r) return r.error();
-    if (Result<void> r = create_slots(); !r) return r;
-    compile_ahead();
-    return {};
+    return shares_.create();
 }
 
-// The four kinds of work once each; plans of later tiles find their pipelines in the context. What is refused
-// here is refused again by the tile that needs it, and told there.
-void DeviceTiles::compile_ahead() {
-    std::vector<Plan> plans;
-    for (const uint64_t count : {uint64_t{1}, std::min<uint64_t>(call_.len_q, rows_at_once())}) {
-        FoveaAttentionDesc rows = head_.rows_call(0, count);
-        rows.q_strides = call_.q_strides;
-        Result<Plan> plan = plan_attention(device_.facts(), rows);
-        if (plan) plans.push_back(std::move(*plan));
-    }
-    const MapTiles tiles({call_.len_q, call_.len_kv});
-    for (const uint32_t level : {0u, std::min(tiles.highest_level(), 1u)}) {
-        const MapTileId id{0, 0, level, 0, 0, level > 0};
-        Result<Plan> plan = plan_map_tile(device_.facts(), call_, tiles.description(id));
-        if (plan) plans.push_back(std::move(*plan));
-    }
-    compiler_ = std::thread([this, plans = std::move(plans)] {
-        for (const Plan& plan : plans) (void)foveaCompilePlan(device_.context(), plan.get(), nullptr);
-        compiled_ = true;
+// Frames go on without tiles until the driver has compiled the kernels. First all that is foreseen; a kernel
+// that was not is the run's own, which is planned anew then.
+bool DeviceTiles::is_warm(Run& run) {
+    if (device_.warmer()->ready(run.plan)) return true;
+    waits_ = true;
+    if (!std::exchange(warming_, true))
+        warm_ahead();
+    else if (device_.warmer()->waiting() == 0)
+        warm(std::move(std::exchange(run, {}).plan));
+    return false;
+}
+
+void DeviceTiles::warm(Plan plan) {
+    device_.warmer()->warm(std::move(plan), [count = warmed_, wake = wake_] {
+        ++*count;
+        if (wake) wake();
     });
 }
 
-Result<void> DeviceTiles::create_slots() {
-    for (Slot& slot : slots_) {
-        if (device_.has_timestamps()) {
-            VkQueryPoolCreateInfo queries{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
-            queries.queryType = VK_QUERY_TYPE_TIMESTAMP;
-            queries.queryCount = 2;
-            if (VkResult r = vkCreateQueryPool(device_.device(), &queries, nullptr, &slot.queries))
-                return vulkan_error("vkCreateQueryPool", r);
-        }
-        if (device_.facts().features & FOVEA_FEATURE_PUSH_DESCRIPTORS) continue;
-        const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                                        kSetsAFrame * FOVEA_MAX_DISPATCH_BINDINGS};
-        VkDescriptorPoolCreateInfo pool{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
-        pool.maxSets = kSetsAFrame;
-        pool.poolSizeCount = 1;
-        pool.pPoolSizes = &size;
-        if (VkResult r = vkCreateDescriptorPool(device_.device(), &pool, nullptr, &slot.pool))
-            return vulkan_error("vkCreateDescriptorPool", r);
+// The four kinds of work once each. What is refused here is refused again by the tile that needs it, and told
+// there.
+void DeviceTiles::warm_ahead() {
+    const MapTiles tiles({call_.len_q, call_.len_kv});
+    for (const uint32_t level : {std::min(tiles.highest_level(), 1u), 0u}) {
+        const RowRange rows{0, level > 0 ? 1 : std::min<uint64_t>(call_.len_q, rows_at_once())};
+        if (Result<Plan> plan = plan_rows(rows)) warm(std::move(*plan));
+        if (Result<Plan> plan = plan_pixels(tiles.description({0, 0, level, 0, 0, level > 0})))
+            warm(std::move(*plan));
     }
-    return {};
 }
 
 void DeviceTiles::start(const TileJob& asked) {
@@ -272,14 +230,13 @@ std::optional<TileDone> DeviceTiles::take() {
 }
 
 Result<void> DeviceTiles::wait() {
-    if (compiler_.joinable()) compiler_.join();
     const auto some_ended = [&] {
         return std::any_of(jobs_.begin(), jobs_.end(), [&](const Job& job) { return has_ended(job); });
     };
     while (!jobs_.empty() && !some_ended()) {
         Result<void> recorded;
         Result<void> ran =
-            device_.run_once([&](VkCommandBuffer cmd) { recorded = record_frame(cmd, kWaitSeconds); });
+            device_.run_once([&](VkCommandBuffer cmd) { recorded = record_frame(cmd, false); });
         if (!ran) return ran;
         if (!recorded) return recorded;
         ended_ = frame_;
@@ -292,47 +249,27 @@ Result<void> DeviceTiles::record(VkCommandBuffer cmd, int frames_in_flight) {
     const uint64_t next = frame_ + 1, flying = uint64_t(std::max(frames_in_flight, 1));
     if (next > flying) ended_ = std::max(ended_, next - flying);
     release_ended();
-    return record_frame(cmd, kFrameSeconds);
+    return record_frame(cmd, true);
 }
 
-Result<void> DeviceTiles::record_frame(VkCommandBuffer cmd, double seconds) {
+Result<void> DeviceTiles::record_frame(VkCommandBuffer cmd, bool of_window) {
     ++frame_;
-    Slot& slot = slots_[frame_ % kSlots];
-    learn_rate(slot);
-    slot.frame = frame_, slot.work = Work::none, slot.flops = 0;
-    slot.of_window = seconds == kFrameSeconds;
-    slot.sets_left = kSetsAFrame;
-    if (slot.pool) vkResetDescriptorPool(device_.device(), slot.pool, 0);
+    waits_ = false;
+    FrameShare& share = shares_.next(frame_, ended_, of_window);
     const bool has_work = std::any_of(jobs_.begin(), jobs_.end(),
                                       [](const Job& job) { return !job.recorded && !job.cancelled; });
-    if (!has_work || !compiled_) return {};
-    if (slot.queries) {
-        vkCmdResetQueryPool(cmd, slot.queries, 0, 2);
-        vkCmdWriteTimestamp(cmd, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, slot.queries, 0);
-    }
+    if (!has_work) return {};
+    const double seconds = of_window ? kFrameSeconds : kWaitSeconds;
+    shares_.begin(cmd, share);
     for (bool more = true; more;) {
-        const double budget = seconds * rate(slot.work == Work::none ? Work::pixels : slot.work);
-        Result<bool> step = record_step(cmd, slot, budget - slot.flops);
+        const double rate = shares_.rate(share.work == Work::none ? Work::pixels : share.work);
+        Result<bool> step = record_step(cmd, share, seconds * rate - share.flops);
         if (!step) return step.error();
         more = *step;
     }
-    if (slot.queries) vkCmdWriteTimestamp(cmd, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, slot.queries, 1);
+    shares_.end(cmd, share);
     host_barrier(cmd);
     return {};
-}
-
-// Of the frame that used the slot before, which has ended.
-void DeviceTiles::learn_rate(Slot& slot) {
-    if (slot.work == Work::none || !slot.queries || slot.frame > ended_) return;
-    uint64_t ticks[2] = {};
-    if (vkGetQueryPoolResults(device_.device(), slot.queries, 0, 2, sizeof ticks, ticks, 8,
-                              VK_QUERY_RESULT_64_BIT) != VK_SUCCESS)
-        return;
-    const double taken = double(ticks[1] - ticks[0]) * double(device_.timestamp_period_ns()) * 1e-9;
-    if (slot.of_window) last_seconds_ = taken;
-    if (taken < 1e-6 || slot.flops < 1e5) return;
-    double& known = rates_[size_t(slot.work)];
-    known = std::clamp(0.5 * (known + slot.flops / taken), known / 4, known * 4);
 }
 
 void DeviceTiles::release_ended() {
@@ -341,10 +278,10 @@ void DeviceTiles::release_ended() {
 }
 
 // False where the frame has enough, or nothing is left to record.
-Result<bool> DeviceTiles::record_step(VkCommandBuffer cmd, Slot& slot, double flops_left) {
+Result<bool> DeviceTiles::record_step(VkCommandBuffer cmd, FrameShare& share, double flops_left) {
     const auto open = std::find_if(jobs_.begin(), jobs_.end(),
                                    [](const Job& job) { return !job.recorded && !job.cancelled; });
-    if (open == jobs_.end() || slot.sets_left == 0) return false;
+    if (open == jobs_.end() || share.sets_left == 0) return false;
     Job& job = *open;
     const auto refuse = [&](const Error& error) {
         job.problem = error.field + ": " + error.text;
@@ -354,34 +291,38 @@ Result<bool> DeviceTiles::record_step(VkCommandBuffer cmd, Slot& slot, double fl
     const Result<bool> rows = next_rows(job);
     if (!rows) return refuse(rows.error());
     if (!*rows && !job.pixels.plan) {
-        Result<Run> made = plan_pixels(job);
+        Result<Plan> made = plan_pixels(job.asked.tile);
         if (!made) return refuse(made.error());
-        job.pixels = std::move(*made);
+        job.pixels = {std::move(*made)};
     }
     Run& run = *rows ? job.rows : job.pixels;
+    if (!run.ready) {
+        if (share.of_window && !is_warm(run)) return false;
+        if (Result<void> r = ready(run); !r) return refuse(r.error());
+    }
     const Work work = *rows ? Work::rows : Work::pixels;
     // One kind of work for a frame, so that its time says the kind's rate; one slice at least.
-    if (slot.work != Work::none && (slot.work != work || run.slice_flops() > flops_left)) return false;
-    slot.work = work;
+    if (share.work != Work::none && (share.work != work || run.slice_flops() > flops_left)) return false;
+    share.work = work;
     FoveaBuffer bindings[FOVEA_BIND_COUNT] = {};
     bindings[FOVEA_BIND_K] = bindings[FOVEA_BIND_V] = from(k_);
-    const bool alone = *rows && job.row_count == 1;
+    const RowRange at = job.row_range;
+    const bool alone = *rows && at.count == 1;
     const uint64_t row_bytes = uint64_t(call_.q_strides.row) * 4;
-    bindings[FOVEA_BIND_Q] = from(q_, *rows ? job.first_row * row_bytes : 0);
-    bindings[FOVEA_BIND_LSE] = !*rows ? from(lse_) : alone ? from(row_lse_) : from(lse_, job.first_row * 4);
-    if (mask_.handle()) bindings[FOVEA_BIND_MASK] = from(mask_, *rows ? head_.mask_offset(job.first_row) : 0);
+    bindings[FOVEA_BIND_Q] = from(q_, *rows ? at.first * row_bytes : 0);
+    bindings[FOVEA_BIND_LSE] = !*rows ? from(lse_) : alone ? from(row_lse_) : from(lse_, at.first * 4);
+    if (mask_.handle()) bindings[FOVEA_BIND_MASK] = from(mask_, *rows ? head_.mask_offset(at.first) : 0);
     bindings[FOVEA_BIND_TILE_MASS] = from(job.mass), bindings[FOVEA_BIND_TILE_MAX] = from(job.max);
-    if (Result<void> r = record_slices(cmd, slot, run, bindings, flops_left); !r) return refuse(r.error());
+    if (Result<void> r = record_slices(cmd, share, run, bindings, flops_left); !r) return refuse(r.error());
     job.last_frame = frame_;
     if (!run.whole()) return true;
     if (*rows) {
         if (alone) {
             full_barrier(cmd);
-            const VkBufferCopy copy{0, job.first_row * 4, 4};
+            const VkBufferCopy copy{0, at.first * 4, 4};
             vkCmdCopyBuffer(cmd, row_lse_.handle(), lse_.handle(), 1, &copy);
         }
-        for (uint64_t row = job.first_row; row < job.first_row + job.row_count; ++row)
-            known_count_ += !std::exchange(known_[row], uint8_t{1});
+        known_.mark(at);
     } else {
         job.recorded = true;
     }
@@ -393,10 +334,12 @@ Result<bool> DeviceTiles::record_step(VkCommandBuffer cmd, Slot& slot, double fl
 // Whether rows have to be recorded before the job's pixels; then they are planned.
 Result<bool> DeviceTiles::next_rows(Job& job) {
     if (!job.rows.whole()) return true;
-    if (job.pixels.plan || !find_unknown(job, job.first_row, job.row_count)) return false;
-    Result<Run> made = plan_rows(job.first_row, job.row_count);
+    if (job.pixels.plan) return false;
+    job.row_range = known_.lacked_by(job.asked.tile, rows_at_once());
+    if (job.row_range.count == 0) return false;
+    Result<Plan> made = plan_rows(job.row_range);
     if (!made) return made.error();
-    job.rows = std::move(*made);
+    job.rows = {std::move(*made)};
     return true;
 }
 
@@ -406,65 +349,40 @@ uint64_t DeviceTiles::rows_at_once() const {
     const double row_flops = 2.0 * call_.dim_qk * double(call_.len_kv);
     const uint64_t least = std::max<uint64_t>(device_.facts().storage_offset_alignment / 4, 1);
     uint64_t rows = kMostRowsAtOnce;
-    while (rows > least && double(rows) * row_flops > kFrameSeconds * rate(Work::rows)) rows /= 2;
+    while (rows > least && double(rows) * row_flops > kFrameSeconds * shares_.rate(Work::rows)) rows /= 2;
     return rows;
 }
 
-// A preview needs the rows in the middle of its pixels, an exact tile all of its rows.
-bool DeviceTiles::find_unknown(const Job& job, uint64_t& first, uint64_t& count) const {
-    const FoveaMapTileDesc& tile = job.asked.tile;
-    const uint64_t rows = call_.len_q, tile_rows = tile.row_count ? tile.row_count : rows - tile.first_row;
-    const uint64_t height = tile.height ? tile.height : tile_rows;
-    if (!tile.sampled) {
-        const uint64_t end = std::min(rows, tile.first_row + tile_rows);
-        const auto begin = known_.begin() + std::ptrdiff_t(tile.first_row);
-        const auto unknown = std::find(begin, known_.begin() + std::ptrdiff_t(end), uint8_t{0});
-        if (unknown == known_.begin() + std::ptrdiff_t(end)) return false;
-        const uint64_t block = rows_at_once();
-        first = uint64_t(unknown - known_.begin()) / block * block;
-        count = std::min(block, rows - first);
-        return true;
+// In slices of a part of a frame, or in the smallest that there are.
+template <class Make>
+Result<Plan> DeviceTiles::plan_small(double rate, Make make) const {
+    for (double cost = kFrameSeconds * rate / kSlicesAFrame;; cost *= 4) {
+        Result<Plan> plan = make(cost);
+        if (plan || plan.error().code != FOVEA_LIMIT_EXCEEDED || cost >= 1e13) return plan;
     }
-    for (uint64_t y = 0; y < height; ++y) {
-        const uint64_t begin = tile.first_row + y * tile_rows / height,
-                       end = tile.first_row + (y + 1) * tile_rows / height;
-        first = begin + (end - begin) / 2;
-        count = 1;
-        if (first < rows && !known_[first]) return true;
-    }
-    return false;
 }
 
-Result<DeviceTiles::Run> DeviceTiles::plan_rows(uint64_t first, uint64_t count) {
-    FoveaAttentionDesc call = head_.rows_call(first, count);
+Result<Plan> DeviceTiles::plan_rows(RowRange rows) const {
+    FoveaAttentionDesc call = head_.rows_call(rows.first, rows.count);
     call.q_strides = call_.q_strides;
-    const double least = kFrameSeconds * rate(Work::rows) / kSlicesAFrame;
-    for (call.max_slice_cost = least;; call.max_slice_cost *= 4) {
-        Result<Plan> plan = plan_attention(device_.facts(), call);
-        if (!plan && plan.error().code == FOVEA_LIMIT_EXCEEDED && call.max_slice_cost < 1e13) continue;
-        if (!plan) return plan.error();
-        Run run{std::move(*plan)};
-        if (Result<void> r = ready(run); !r) return r.error();
-        return run;
-    }
+    return plan_small(shares_.rate(Work::rows), [&](double cost) {
+        call.max_slice_cost = cost;
+        return plan_attention(device_.facts(), call);
+    });
 }
 
-Result<DeviceTiles::Run> DeviceTiles::plan_pixels(const Job& job) {
+Result<Plan> DeviceTiles::plan_pixels(const FoveaMapTileDesc& tile) const {
     FoveaAttentionDesc call = call_;
-    const double least = kFrameSeconds * rate(Work::pixels) / kSlicesAFrame;
-    for (call.max_slice_cost = least;; call.max_slice_cost *= 4) {
-        Result<Plan> plan = plan_map_tile(device_.facts(), call, job.asked.tile);
-        if (!plan && plan.error().code == FOVEA_LIMIT_EXCEEDED && call.max_slice_cost < 1e13) continue;
-        if (!plan) return plan.error();
-        Run run{std::move(*plan)};
-        if (Result<void> r = ready(run); !r) return r.error();
-        return run;
-    }
+    return plan_small(shares_.rate(Work::pixels), [&](double cost) {
+        call.max_slice_cost = cost;
+        return plan_map_tile(device_.facts(), call, tile);
+    });
 }
 
 // Pipelines, and a workspace that is large enough.
 Result<void> DeviceTiles::ready(Run& run) {
     run.info = run.plan.info();
+    run.ready = true;
     Diag diag;
     if (foveaCompilePlan(device_.context(), run.plan.get(), &diag) != FOVEA_OK) return diag.error();
     if (run.info.workspace_bytes <= workspace_.size_bytes()) return {};
@@ -474,11 +392,11 @@ Result<void> DeviceTiles::ready(Run& run) {
     return {};
 }
 
-Result<void> DeviceTiles::record_slices(VkCommandBuffer cmd, Slot& slot, Run& run,
+Result<void> DeviceTiles::record_slices(VkCommandBuffer cmd, FrameShare& share, Run& run,
                                         const FoveaBuffer* bindings, double flops_left) {
     const uint64_t sets = std::max(run.info.dispatches_per_slice, 1u);
     const double fitting =
-        std::clamp(flops_left / std::max(run.slice_flops(), 1.0), 1.0, double(kSetsAFrame));
+        std::clamp(flops_left / std::max(run.slice_flops(), 1.0), 1.0, double(FrameShares::kSetsAFrame));
     FoveaBuffer needed[FOVEA_BIND_COUNT] = {};
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
         if (run.info.binding_mask >> i & 1) needed[i] = bindings[i];
@@ -490,29 +408,30 @@ Result<void> DeviceTiles::record_slices(VkCommandBuffer cmd, Slot& slot, Run& ru
     if (workspace_.handle()) record.workspace = from(workspace_);
     record.first_slice = run.next_slice;
     record.slice_count = std::min({run.info.slice_count - run.next_slice, uint64_t(fitting),
-                                   std::max<uint64_t>(slot.sets_left / sets, 1)});
-    record.arena.pool = slot.pool;
+                                   std::max<uint64_t>(share.sets_left / sets, 1)});
+    record.arena.pool = share.pool;
     full_barrier(cmd);
     if (run.info.slice_count > 0) {
         Diag diag;
         if (foveaCmdRun(run.plan.get(), &record, &diag) != FOVEA_OK) return diag.error();
     }
     run.next_slice += record.slice_count;
-    slot.flops += run.slice_flops() * double(record.slice_count);
-    slot.sets_left -= uint32_t(std::min<uint64_t>(slot.sets_left, sets * record.slice_count));
+    share.flops += run.slice_flops() * double(record.slice_count);
+    share.sets_left -= uint32_t(std::min<uint64_t>(share.sets_left, sets * record.slice_count));
     return {};
 }
 
 std::string DeviceTiles::where() const {
     char text[64];
-    std::snprintf(text, sizeof text, ", %.1f ms of a frame", 1e3 * last_seconds_);
-    return device_.name() + (last_seconds_ > 0 ? text : "");
+    std::snprintf(text, sizeof text, ", %.1f ms of a frame", 1e3 * shares_.last_seconds());
+    return device_.name() + (shares_.last_seconds() > 0 ? text : "");
 }
 
 }  // namespace
 
-Result<std::unique_ptr<TileMaker>> make_device_tiles(GpuDevice& device, const LongHead& head) {
-    auto tiles = std::make_unique<DeviceTiles>(device, head);
+Result<std::unique_ptr<TileMaker>> make_device_tiles(GpuDevice& device, const LongHead& head,
+                                                     std::function<void()> wake) {
+    auto tiles = std::make_unique<DeviceTiles>(device, head, std::move(wake));
     if (Result<void> r = tiles->prepare(); !r) return r.error();
     return std::unique_ptr<TileMaker>(std::move(tiles));
 }

@@ -113,7 +113,7 @@ void LongMap::make_maker() {
     maker_.reset();
     problem_.clear();
     if (device_) {
-        Result<std::unique_ptr<TileMaker>> made = make_device_tiles(*device_, head_);
+        Result<std::unique_ptr<TileMaker>> made = make_device_tiles(*device_, head_, wake_);
         if (made) {
             maker_ = std::move(*made);
             return;
@@ -161,7 +161,7 @@ bool LongMap::hand_out() {
 Result<bool> LongMap::advance(VkCommandBuffer cmd, int frames_in_flight) {
     const bool busy = hand_out();
     if (Result<void> r = maker_->record(cmd, frames_in_flight); !r) return r.error();
-    return busy && device_ != nullptr;
+    return busy && device_ != nullptr && !maker_->waits();
 }
 
 Result<void> LongMap::finish(bool exact) {

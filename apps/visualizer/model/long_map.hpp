@@ -42,6 +42,7 @@ class LongMap {
     Result<void> finish(bool exact);
     // What the engine refused, if it did.
     const std::string& problem() const { return problem_; }
+    bool waits() const { return maker_->waits(); }
     // Tiles finished so far: another number is a reason to draw.
     uint64_t finished_tiles() const { return maker_->finished(); }
     double rows_known() const { return double(maker_->rows_known()) / double(rows()); }

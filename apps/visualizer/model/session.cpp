@@ -88,6 +88,7 @@ Session::~Session() = default;
 Result<bool> Session::update(VkCommandBuffer cmd, double flops) {
     retired_.clear();
     retired_grids_.clear();
+    if (moves_on()) dirty_ = true;
     if (dirty_) {
         dirty_ = false;
         problem_.clear();
@@ -159,6 +160,14 @@ Result<void> Session::compute_at_once(double flops) {
     return {};
 }
 
+// In a window nobody waits for the driver's compiler; a picture without one is of the place that was asked
+// for.
+ComputeOn Session::place() const {
+    return on_cpu_                  ? ComputeOn::processor
+           : frames_in_flight_ == 0 ? ComputeOn::device
+                                    : ComputeOn::first_processor;
+}
+
 Result<void> Session::rebuild() {
     const bool from_file = settings_.file && settings_.mapping.kind != ImportKind::tables;
     Result<Projected> projected = from_file ? project_import(settings_) : project(settings_);
@@ -175,7 +184,8 @@ Result<void> Session::rebuild() {
         if (!projected) return projected.error();
     }
     if (Result<void> r = round_to_precision(*projected, settings_); !r) return r;
-    Result<std::unique_ptr<AttentionRun>> run = AttentionRun::create(device_, *projected, settings_, on_cpu_);
+    Result<std::unique_ptr<AttentionRun>> run =
+        AttentionRun::create(device_, *projected, settings_, place(), wake);
     if (!run) return run.error();
     std::string shown = view.stage < stages_.size() ? stages_[view.stage].name : "weights";
     if (!wanted_stage.empty()) shown = std::exchange(wanted_stage, "");
@@ -300,24 +310,6 @@ const std::optional<Derivation>& Session::map_derivation() {
     return map_derivation_;
 }
 
-std::string rare_text(const Session& session) {
-    std::string rare;
-    const auto add = [&](std::string_view text) {
-        for (size_t i = 0; i < text.size();) {
-            const auto lead = static_cast<unsigned char>(text[i]);
-            const size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-            // From U+0400 on.
-            if (lead >= 0xd0 && rare.find(text.substr(i, length)) == std::string::npos)
-                rare += text.substr(i, length);
-            i += length;
-        }
-    };
-    add(session.settings().text);
-    if (session.ready())
-        for (const std::string& token : session.tokens()) add(token);
-    return rare;
-}
-
 const Stage* Session::find_stage(std::string_view name) const {
     for (const Stage& stage : stages_)
         if (stage.name == name) return &stage;
@@ -331,7 +323,9 @@ void Session::compute_on_cpu(bool on_cpu) {
 }
 
 void Session::report(std::string where, std::string text, bool error) {
-    const bool repeated = !problems.empty() && problems.back().where == where && problems.back().text == text;
+    const bool repeated = std::any_of(problems.begin(), problems.end(), [&](const Problem& known) {
+        return known.where == where && known.text == text;
+    });
     if (!repeated && problems.size() < kMostProblems)
         problems.push_back({std::move(where), std::move(text), error});
 }
@@ -352,7 +346,7 @@ bool Session::open_file(const std::string& path) {
 void Session::collect_stats() {
     if (stats_done_) return;
     stats_done_ = true;
-    if (const double busy = run_->times().busy_s; busy > 0) {
+    if (const double busy = run_->times().busy_s; busy > 0 && !run_->stands_in()) {
         if (run_seconds_.size() == kMostRunTimes) run_seconds_.erase(run_seconds_.begin());
         run_seconds_.push_back(busy);
     }

@@ -144,7 +144,7 @@ class Session {
     // pass. True if there is more to do. While needs_idle(), no frame may be in flight: buffers are replaced.
     Result<bool> update(VkCommandBuffer cmd, double flops);
     bool needs_idle() const {
-        return dirty_ || !retired_.empty() || !retired_grids_.empty() || map_has_come() ||
+        return dirty_ || moves_on() || !retired_.empty() || !retired_grids_.empty() || map_has_come() ||
                (map_buffers && map_buffers->full());
     }
 
@@ -271,6 +271,9 @@ class Session {
     void end_restoring();
     bool go_on_after_kept();
     Result<void> rebuild();
+    ComputeOn place() const;
+    // The processor stood in for the device, and need no longer.
+    bool moves_on() const { return run_ && run_->moves_on(); }
     void open_map(LongHead head);
     void open_wanted_map();
     bool map_has_come() const {

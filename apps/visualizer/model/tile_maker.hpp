@@ -71,8 +71,10 @@ class TileMaker {
     // At the beginning of each frame, outside a render pass, with its command buffer; every earlier frame
     // but the `frames_in_flight` latest has ended.
     virtual Result<void> record(VkCommandBuffer, int /*frames_in_flight*/) { return {}; }
+    // Nothing was recorded because the driver still compiles what it takes.
+    virtual bool waits() const { return false; }
     virtual uint64_t rows_known() const = 0;
-    // Jobs that have ended so far: another number is a reason to draw.
+    // Jobs that have ended, or kernels made ready, so far: another number is a reason to draw.
     virtual uint64_t finished() const = 0;
     // "processor, 1 thread", "llvmpipe, 3.1 ms of this frame"
     virtual std::string where() const = 0;
@@ -81,7 +83,9 @@ class TileMaker {
 // Tiles by the engine's CPU kernels on threads of their own. `wake` is called from those threads. `head` must
 // outlive it.
 std::unique_ptr<TileMaker> make_processor_tiles(const LongHead& head, std::function<void()> wake);
-// Tiles by the engine's Vulkan kernels on the device, in its frames.
-Result<std::unique_ptr<TileMaker>> make_device_tiles(GpuDevice& device, const LongHead& head);
+// Tiles by the engine's Vulkan kernels on the device, in its frames. `wake` is called from another thread
+// when their kernels are ready.
+Result<std::unique_ptr<TileMaker>> make_device_tiles(GpuDevice& device, const LongHead& head,
+                                                     std::function<void()> wake);
 
 }  // namespace fovea::visualizer

@@ -191,7 +191,8 @@ void draw_controls(PanelContext& ui) {
         exact ? "exact"
               : std::string(progress.quality == MapQuality::empty ? "computing" : "sampled") +
                     ", exact tiles " + std::to_string(progress.exact) + " of " +
-                    std::to_string(progress.needed);
+                    std::to_string(progress.needed) +
+                    (session.map->waits() ? "; the device compiles its kernels" : "");
     ImGui::PushStyleColor(ImGuiCol_Text, exact ? colours.accent : colours.warning);
     ImGui::TextUnformatted(quality.c_str());
     ImGui::PopStyleColor();

@@ -54,10 +54,14 @@ void draw_status_bar(PanelContext& ui) {
             ImGui::SameLine(0, 16 * ui.scale);
             ImGui::Text("computing, %.0f%%", 100 * session.run().progress());
         }
-        const std::string where = std::string(session.on_cpu() ? "CPU" : session.device_name()) +
-                                  ", kernel " + kernel_name(session.run().info().kernel) + ", " +
-                                  std::string(precision_name(session.settings().precision)) +
-                                  (session.complete() ? ", exact" : "");
+        const std::string device = session.device_name();
+        const std::string where =
+            (session.run().stands_in()
+                 ? "CPU for now: " + device.substr(0, device.find(" (")) + " compiles its kernels"
+             : session.on_cpu() ? "CPU"
+                                : device) +
+            ", kernel " + kernel_name(session.run().info().kernel) + ", " +
+            std::string(precision_name(session.settings().precision)) + (session.complete() ? ", exact" : "");
         ImGui::SameLine(ImGui::GetWindowWidth() - ImGui::CalcTextSize(where.c_str()).x - 14 * ui.scale);
         ImGui::TextDisabled("%s", where.c_str());
     }

@@ -1,0 +1,21 @@
+// What makes one of the engine's pipelines another than the next: the parts of a dispatch that are compiled.
+#pragma once
+
+#include <fovea/fovea.hpp>
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+namespace fovea::visualizer {
+
+struct Kernel {
+    uint32_t shader = 0, subgroup_size = 0, push_words = 0, slot_mask = 0;
+    std::vector<uint32_t> spec;
+    friend auto operator<=>(const Kernel&, const Kernel&) = default;
+};
+
+// Of all slices of a Vulkan plan, each once.
+std::vector<Kernel> kernels_of(const Plan& plan);
+
+}  // namespace fovea::visualizer

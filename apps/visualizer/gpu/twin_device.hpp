@@ -1,0 +1,48 @@
+// A second device on the program's physical device, for drivers that compile a kernel when it is first
+// dispatched: what is compiled here is found in the driver's own shader cache by the first device, and no
+// frame waits for it, since this one's queue is no frame's.
+#pragma once
+
+#include "gpu/kernel.hpp"
+
+#include <volk.h>
+
+#include <memory>
+
+namespace fovea::visualizer {
+
+class GpuDevice;
+
+class TwinDevice {
+  public:
+    // Null where the driver refuses it.
+    static std::unique_ptr<TwinDevice> open(const GpuDevice& device);
+    ~TwinDevice();
+    TwinDevice(const TwinDevice&) = delete;
+    TwinDevice& operator=(const TwinDevice&) = delete;
+
+    // Dispatches the kernel over no workgroups and waits for it: it is compiled and touches nothing. A
+    // refusal is no harm here.
+    void dispatch_nothing(const Kernel& kernel);
+
+  private:
+    TwinDevice() = default;
+    struct Pipeline {
+        VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
+        VkPipelineLayout layout = VK_NULL_HANDLE;
+        VkPipeline handle = VK_NULL_HANDLE;
+    };
+    bool create_objects(const GpuDevice& device);
+    bool create_layouts(const Kernel& kernel, Pipeline& out);
+    bool create_pipeline(const Kernel& kernel, Pipeline& out);
+    void submit(const Kernel& kernel, const Pipeline& pipeline);
+
+    VolkDeviceTable vk_{};
+    VkDevice device_ = VK_NULL_HANDLE;
+    VkQueue queue_ = VK_NULL_HANDLE;
+    VkCommandPool commands_ = VK_NULL_HANDLE;
+    VkBuffer buffer_ = VK_NULL_HANDLE;  // stands for every binding
+    VkDeviceMemory memory_ = VK_NULL_HANDLE;
+};
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,24 @@
+// Which characters a session needs beyond those that every font has.
+#include "model/session.hpp"
+
+namespace fovea::visualizer {
+
+std::string rare_text(const Session& session) {
+    std::string rare;
+    const auto add = [&](std::string_view text) {
+        for (size_t i = 0; i < text.size();) {
+            const auto lead = static_cast<unsigned char>(text[i]);
+            const size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+            // From U+0400 on.
+            if (lead >= 0xd0 && rare.find(text.substr(i, length)) == std::string::npos)
+                rare += text.substr(i, length);
+            i += length;
+        }
+    };
+    add(session.settings().text);
+    if (session.ready())
+        for (const std::string& token : session.tokens()) add(token);
+    return rare;
+}
+
+}  // namespace fovea::visualizer
