@@ -17,7 +17,8 @@ constexpr uint64_t kLogitBytes = 24 * 1024;
 // The part of the second cache that a task's queries and outputs may fill; keys and values take turns in the
 // rest.
 constexpr uint64_t kAssumedL2Bytes = 512 * 1024, kL2Share = 3;
-constexpr uint64_t kMostRows = 768;
+// Of which a thousand queries are one task, so that their keys and values are copied once.
+constexpr uint64_t kMostRows = 1088;
 // Enough tasks that the last ones to finish cost little.
 constexpr uint64_t kTasksPerThread = 6;
 
