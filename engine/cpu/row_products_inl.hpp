@@ -55,12 +55,33 @@ HWY_INLINE V sum_each(const V* v) {
 #endif
 }
 
+// Whether `count` rows of n numbers each may be loaded by load_finite. Looking is cheaper than it saves, and
+// where memory cannot be fetched ahead, many loads at a time are quicker than those of the products.
+template <class T>
+HWY_INLINE bool may_load_finite(const void* const* rows, size_t count, size_t n) {
+    if constexpr (!kLoadsFinite || sizeof(T) != 2) return false;
+    const hn::ScalableTag<int16_t> h;
+    const size_t step = hn::Lanes(h);
+    const auto magnitude = hn::Set(h, 0x7fff);
+    auto most = hn::Zero(h);
+    int16_t rest = 0;
+    for (size_t j = 0; j < count; ++j) {
+        const int16_t* row = static_cast<const int16_t*>(rows[j]);
+        size_t e = 0;
+        for (; e + step <= n; e += step) most = hn::Max(most, hn::And(hn::LoadU(h, row + e), magnitude));
+        for (; e < n; ++e) rest = HWY_MAX(rest, int16_t(row[e] & 0x7fff));
+    }
+    return rest < 0x7c00 && hn::AllTrue(h, hn::Lt(most, hn::Set(h, 0x7c00)));
+}
+
 // Query rows that share a load of K or V.
 constexpr size_t kRowTile = kLanes < 4 ? 1 : 4;
 // Sums of a tile of products: a vector's worth, but enough that none waits for the one before.
 constexpr size_t kTileSums = kLanes == 4 ? 8 : kLanes;
 // Vectors of V that one pass over a run of rows sums.
 constexpr size_t kColumnTile = kLanes == 16 ? 4 : 2;
+// Keys that are looked through at a time.
+constexpr size_t kKeyRun = kLoadsFinite ? 32 : kDecodeBlock;
 // Where number (key j, row r) of a block of logits or weights stands.
 enum class LogitOrder {
     by_key,  // j * kPanel + r, as in a panel
@@ -73,7 +94,7 @@ constexpr size_t logit_at(size_t j, size_t r) {
 
 // The products of kTileSums / R keys (fewer at the end) from `first` on with R rows of q; s points at that of
 // the first of both.
-template <size_t R, LogitOrder kOrder, bool kFetch, class T>
+template <size_t R, LogitOrder kOrder, bool kFetch, bool kFinite, class T>
 HWY_INLINE void dot_rows_tile(const RowQueue& keys, size_t first, const float* q, size_t q_stride,
                               size_t depth, float* s) {
     constexpr size_t kKeys = kTileSums / R;
@@ -98,7 +119,7 @@ HWY_INLINE void dot_rows_tile(const RowQueue& keys, size_t first, const float* q
         const bool new_line = e * sizeof(T) % 64 == 0;
         FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) {
             if (kFetch && new_line) fetch_line(ahead[j] + e * sizeof(T));
-            const V a = load_row(k[j] + e);
+            const V a = kFinite ? load_finite(k[j] + e) : load_row(k[j] + e);
             FOVEA_UNROLL for (size_t r = 0; r < R; ++r) {
                 V& to = sum[j * kKeyStep + r * kRowStep];
                 to = mul_add(a, b[r], to);
@@ -128,8 +149,20 @@ HWY_INLINE void dot_rows_tile(const RowQueue& keys, size_t first, const float* q
 
 template <size_t R, LogitOrder kOrder, bool kFetch, class T>
 HWY_NOINLINE void dot_rows_of(const RowQueue& keys, const float* q, size_t q_stride, size_t depth, float* s) {
-    for (size_t j = 0; j < keys.now.count; j += kTileSums / R)
-        dot_rows_tile<R, kOrder, kFetch, T>(keys, j, q, q_stride, depth, s + logit_at<kOrder>(j, 0));
+    constexpr size_t kKeys = kTileSums / R;
+    static_assert(kKeyRun % kKeys == 0);
+    for (size_t first = 0; first < keys.now.count; first += kKeyRun) {
+        const size_t end = HWY_MIN(first + kKeyRun, keys.now.count);
+        if (may_load_finite<T>(keys.now.rows + first, end - first, depth)) {
+            for (size_t j = first; j < end; j += kKeys)
+                dot_rows_tile<R, kOrder, kFetch, true, T>(keys, j, q, q_stride, depth,
+                                                          s + logit_at<kOrder>(j, 0));
+        } else {
+            for (size_t j = first; j < end; j += kKeys)
+                dot_rows_tile<R, kOrder, kFetch, false, T>(keys, j, q, q_stride, depth,
+                                                           s + logit_at<kOrder>(j, 0));
+        }
+    }
 }
 
 // Calls body(size of the tile, first row) for tiles that cover `rows` rows.
@@ -167,7 +200,7 @@ struct ValueRun {
 // o[r][lane] += sum over j of weight (j, r) * values[j][lane] for R rows and C vectors from column
 // `c` on; `part`: only so many elements of the last vector exist. kSeen: a weight of 0 adds nothing, whatever
 // it is multiplied with.
-template <size_t R, size_t C, LogitOrder kOrder, bool kSeen, class T>
+template <size_t R, size_t C, LogitOrder kOrder, bool kSeen, bool kFinite, class T>
 HWY_INLINE void sum_rows_tile(const ValueRun& values, size_t c, size_t part, const float* weights, float* o,
                               size_t o_stride) {
     const F f;
@@ -183,7 +216,8 @@ HWY_INLINE void sum_rows_tile(const ValueRun& values, size_t c, size_t part, con
         FOVEA_UNROLL for (size_t at = 0; at < C * kLanes * sizeof(T); at += 64) { fetch_line(ahead + at); }
         V b[C];
         FOVEA_UNROLL for (size_t v = 0; v < C; ++v) {
-            b[v] = part ? load_part(row, part) : load_row(row + v * kLanes);
+            const T* at = row + v * kLanes;
+            b[v] = part ? load_part(row, part) : kFinite ? load_finite(at) : load_row(at);
         }
         FOVEA_UNROLL for (size_t r = 0; r < R; ++r) {
             const float weight = weights[logit_at<kOrder>(j, r)];
@@ -199,15 +233,16 @@ HWY_INLINE void sum_rows_tile(const ValueRun& values, size_t c, size_t part, con
     }
 }
 
-template <size_t R, LogitOrder kOrder, bool kSeen, class T>
+template <size_t R, LogitOrder kOrder, bool kSeen, bool kFinite, class T>
 HWY_NOINLINE void sum_rows_of(const ValueRun& values, const float* weights, size_t columns, float* o,
                               size_t o_stride) {
     size_t c = 0;
     for (; c + kColumnTile * kLanes <= columns; c += kColumnTile * kLanes)
-        sum_rows_tile<R, kColumnTile, kOrder, kSeen, T>(values, c, 0, weights, o, o_stride);
+        sum_rows_tile<R, kColumnTile, kOrder, kSeen, kFinite, T>(values, c, 0, weights, o, o_stride);
     for (; c + kLanes <= columns; c += kLanes)
-        sum_rows_tile<R, 1, kOrder, kSeen, T>(values, c, 0, weights, o, o_stride);
-    if (c < columns) sum_rows_tile<R, 1, kOrder, kSeen, T>(values, c, columns - c, weights, o, o_stride);
+        sum_rows_tile<R, 1, kOrder, kSeen, kFinite, T>(values, c, 0, weights, o, o_stride);
+    if (c < columns)
+        sum_rows_tile<R, 1, kOrder, kSeen, kFinite, T>(values, c, columns - c, weights, o, o_stride);
 }
 
 // o[r][c] += sum over j of weight (j, r) * values[j][c] for all keys of the block, whose elements are T, and
@@ -218,9 +253,14 @@ void sum_rows(const RowQueue& values, const float* weights, size_t rows, size_t 
     for (size_t j = 0; j < values.now.count;) {
         const size_t count = values.run_from(j);
         const ValueRun run{values.now.rows + j, values.ahead(j, count), count};
+        const bool finite = may_load_finite<T>(run.rows, count, columns);
         for_row_tiles(rows, [&](auto tile, size_t r) {
-            sum_rows_of<tile(), kOrder, kSeen, T>(run, weights + logit_at<kOrder>(j, r), columns,
-                                                  o + r * o_stride, o_stride);
+            const float* from = weights + logit_at<kOrder>(j, r);
+            float* to = o + r * o_stride;
+            if (kLoadsFinite && finite)
+                sum_rows_of<tile(), kOrder, kSeen, kLoadsFinite, T>(run, from, columns, to, o_stride);
+            else
+                sum_rows_of<tile(), kOrder, kSeen, false, T>(run, from, columns, to, o_stride);
         });
         j += count;
     }
