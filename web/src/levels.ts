@@ -60,7 +60,8 @@ export const levels: Level[] = [
         name: "Dropout",
         title: "Forgetting on purpose",
         lead: `While training, some weights are dropped at random and the rest are scaled up to make good for them on
-            average. Rows no longer sum to 1, which is intended: watch the sums at the right edge.`,
+            average. Rows no longer sum to 1, which is intended: watch their sums. Hatched cells are hidden by the mask, plain
+            zeros were dropped.`,
         preset: { ...base, seed: 789, mask: "causal", p: 0.5, stage: "dropped" },
         lessons: ["t3-10-dropout-weights", "t1-10-dropout-weights"],
     },
@@ -83,8 +84,9 @@ export const levels: Level[] = [
     {
         name: "GPT block",
         title: "The real shape",
-        lead: `Twelve heads, 768 wide, up to 1,024 tokens: the attention of GPT-2 small. The weights are random, not trained,
-            so the patterns mean nothing, but the arithmetic and its cost are the real thing.`,
+        lead: `Twelve heads, 768 wide, up to 1,024 tokens: the attention of GPT-2 small. Your words are repeated until there
+            are enough of them (“Tokens” below says how many). The weights are random, not trained, so the patterns mean
+            nothing, but the arithmetic and its cost are the real thing.`,
         preset: { ...base, mask: "causal", din: 768, dout: 768, heads: 12, kv: 12, joint: true, projects: true },
         lessons: ["t4-01-gpt-attention"],
     },
