@@ -226,8 +226,11 @@ def save(path, tensors, metadata, half):
 
 def read_header(path):
     data = Path(path).read_bytes()
+    assert len(data) >= 10, f"{len(data)} bytes are too few for a safetensors file"
     length = struct.unpack("<Q", data[:8])[0]
+    assert length <= len(data) - 8, f"header length {length} is more than the bytes that follow, {len(data) - 8}"
     header = json.loads(data[8 : 8 + length])
+    assert isinstance(header, dict), "the header is no JSON object"
     return header.pop("__metadata__", {}), header, data[8 + length :]
 
 
@@ -272,7 +275,7 @@ def check(path):
     assert metadata.get("version") == VERSION, "metadata 'version' is not '1'"
     assert metadata.get("layout") == "bhld", "metadata 'layout' is not 'bhld'"
     assert metadata.get("causal") in ("top-left", "none"), "metadata 'causal' is neither 'top-left' nor 'none'"
-    assert float(metadata["scale"]) > 0, "metadata 'scale' is not positive"
+    assert float(metadata.get("scale", 0)) > 0, "metadata 'scale' is missing or not positive"
     for name, entry in tensors.items():
         begin, end = entry["data_offsets"]
         assert entry["dtype"] not in SIZES or end - begin == SIZES[entry["dtype"]] * math.prod(entry["shape"]), (
@@ -305,10 +308,15 @@ def main():
     if args.check:
         try:
             print(check(args.check))
-        except (AssertionError, KeyError, ValueError, OSError, struct.error) as error:
+        except OSError as error:
+            fail(f"{args.check}: {error.strerror}")
+        except (AssertionError, KeyError, TypeError, ValueError, struct.error) as error:
             fail(f"{args.check}: {error}")
         return
-    text = args.text_file.read_text() if args.text_file else args.text
+    try:
+        text = args.text_file.read_text(encoding="utf-8") if args.text_file else args.text
+    except (OSError, ValueError) as error:
+        fail(f"--text-file {args.text_file}: {error}")
     if not args.model or text is None or not args.out:
         parser.error("MODEL, --text (or --text-file) and --out are needed")
 
@@ -317,6 +325,12 @@ def main():
     layer = None if args.layer == "all" else int(args.layer)
     if layer is None and args.parameters:
         parser.error("--parameters goes with one layer")
+    if not args.out.resolve().parent.is_dir() or args.out.is_dir():
+        fail(f"--out {args.out}: no file can be written there")
+    try:
+        import safetensors.torch, torch, transformers  # noqa: F401
+    except ImportError as error:
+        fail(f"torch, transformers 4.53 or newer and safetensors are needed: {error}")
     model, calls, ids, tokens, hidden_states = run_model(args.model, layer, text, args.parameters)
     if layer is None:
         tensors, metadata = collect_all(calls, ids, tokens, args.model)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds the CPU engine, its tests and the command line for 64-bit Arm and runs the tests under qemu: the instruction set
+# Builds the CPU engine, its tests and the benchmark for 64-bit Arm and runs the tests under qemu: the instruction set
 # NEON. Debian or Ubuntu on x86-64.
 #   scripts/test-aarch64.sh [CTEST ARGS]     needs root only to install the compiler and qemu when they are missing
 set -euo pipefail
