@@ -41,6 +41,12 @@ FOVEA_CONST kSharedDepth = 16;
 FOVEA_CONST kFlashMaxThreads = 32;
 FOVEA_CONST kFlashMaxRows = 8;
 FOVEA_CONST kFlashMaxColumnQuads = 2;
+// flash by shuffles: rows of its tile, and of the larger one for much work; lanes and value columns at most.
+FOVEA_CONST kFlashShuffleRows = 16;
+FOVEA_CONST kFlashShuffleMoreRows = 32;
+FOVEA_CONST kFlashShuffleLanes = 16;
+FOVEA_CONST kFlashShuffleColumnQuads = 4;
+#define FOVEA_SHUFFLE_SHARED_BYTES(rows, threads) (4u * (rows) * (9u * (threads) + 2u))
 // Map tiles: rows that a workgroup takes at a time, and pixels that it may hold.
 FOVEA_CONST kMapRows = 8;
 FOVEA_CONST kMapPixels = 512;

@@ -3,6 +3,10 @@
 #ifndef FOVEA_MATH_GLSL
 #define FOVEA_MATH_GLSL
 
+// Added to an integral number below 2^22 it leaves that in the sum's last bits. A driver of software turns a
+// conversion into a dozen instructions for each lane, because the language wants it saturated.
+const float kIntegerInBits = 12582912.0;
+
 // exp(x) for x <= 0 or NaN; 0 below -87, where float32 has no normal result.
 vec4 exp_of_negative(vec4 x) {
     const vec4 n = roundEven(max(x, vec4(-88.0)) * 1.44269504);
@@ -13,7 +17,7 @@ vec4 exp_of_negative(vec4 x) {
                               vec4(0.166665767)),
                           vec4(0.5));
     const vec4 value = fma(r * r, tail, r) + 1.0;
-    const vec4 power = intBitsToFloat((ivec4(n) + 127) << 23);
+    const vec4 power = intBitsToFloat((floatBitsToInt(n + kIntegerInBits) + 127) << 23);
     return mix(value * power, vec4(0.0), lessThan(x, vec4(-87.0)));
 }
 
@@ -22,7 +26,7 @@ float exp_of_negative(float x) {
     const float r = fma(n, -1.42860677e-6, fma(n, -0.693145752, x));
     const float tail =
         fma(r, fma(r, fma(r, fma(r, 0.00139262508, 0.00836323288), 0.0416665542), 0.166665767), 0.5);
-    const float power = intBitsToFloat((int(n) + 127) << 23);
+    const float power = intBitsToFloat((floatBitsToInt(n + kIntegerInBits) + 127) << 23);
     return x < -87.0 ? 0.0 : (fma(r * r, tail, r) + 1.0) * power;
 }
 

@@ -40,13 +40,12 @@ void add_total(uint i, float sum) {
 
 void share_weights() { barrier(); }
 
-// Row t as a whole, for the threads t that have one; after a call of every thread.
-RowSum sum_of_row() {
+void share_sums() { barrier(); }
+
+// Row r as a whole, by thread r; after a call of share_sums.
+RowSum sum_of_row(uint r) {
     RowSum sum = RowSum(row_largest, 0.0);
-    barrier();
-    if (gl_LocalInvocationIndex < kRows) {
-        [[dont_unroll]] for (uint n = 0u; n < kThreads; ++n) sum.total += totals[gl_LocalInvocationIndex][n];
-    }
+    [[dont_unroll]] for (uint n = 0u; n < kThreads; ++n) sum.total += totals[r][n];
     return sum;
 }
 

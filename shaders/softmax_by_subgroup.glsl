@@ -33,17 +33,21 @@ void share_weights() {
     subgroupBarrier();
 }
 
-RowSum sum_of_row() {
+float row_largest;  // of row t, for the threads t that have one
+
+void share_sums() {
     const uint t = gl_LocalInvocationIndex;
-    RowSum sum = empty_sum();
     for (uint i = 0u; i < kRows; ++i) {
         shared_totals[i][t] = totals[i];
-        if (i == t) sum.largest = maximum[i];
+        if (i == t) row_largest = maximum[i];
     }
     share_weights();
-    if (t < kRows) {
-        [[dont_unroll]] for (uint n = 0u; n < kThreads; ++n) sum.total += shared_totals[t][n];
-    }
+}
+
+// Row r as a whole, by thread r; after a call of share_sums.
+RowSum sum_of_row(uint r) {
+    RowSum sum = RowSum(row_largest, 0.0);
+    [[dont_unroll]] for (uint n = 0u; n < kThreads; ++n) sum.total += shared_totals[r][n];
     return sum;
 }
 

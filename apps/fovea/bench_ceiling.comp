@@ -17,7 +17,8 @@ void main() {
         return;
     }
     vec4 sum[kChains];
-    for (uint n = 0u; n < kChains; ++n) sum[n] = vec4(float(n), 1.0, 2.0, 3.0);
+    // Each thread's own numbers: what is the same for all of them a driver may compute once.
+    for (uint n = 0u; n < kChains; ++n) sum[n] = vec4(float(n), 1.0, 2.0, 3.0) + float(at);
     const vec4 factor = from[0], term = from[1];
     for (uint round = 0u; round < rounds; ++round)
         for (uint n = 0u; n < kChains * kRepeats; ++n) sum[n % kChains] = fma(sum[n % kChains], factor, term);

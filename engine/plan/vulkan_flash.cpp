@@ -29,6 +29,10 @@ constexpr uint32_t kMostSplits = 128;
 // Of a subgroup that is a workgroup. SwiftShader with its four takes 1.3 times as long with them as without.
 constexpr uint32_t kFewestLanes = 4, kFewestSoftwareLanes = 8;
 
+// Pairs of rows and keys of a key/value head from which on a driver of software takes tiles of 32 rows: they
+// are a tenth faster, and their pipeline takes it two seconds more.
+constexpr double kMuchWork = 512.0 * 512;
+
 bool is_software(const FoveaPlan_T& plan) { return plan.facts.device_class == FOVEA_CLASS_CPU; }
 
 // Few shapes, because each is a pipeline of its own.
@@ -71,11 +75,28 @@ SubgroupChoice subgroup_for(const FoveaPlan_T& plan, uint32_t threads, bool exac
     return choice;
 }
 
-void choose_shape(const FoveaPlan_T& plan, FlashPlan& f) {
+// Of a driver of software, whose loads are dear: tiles of more rows, which share what they load by shuffles.
+// Mesa's older ones, known by their lack of matrices, take 10 to 30 seconds for such a pipeline.
+bool choose_shuffles(const FoveaPlan_T& plan, FlashPlan& f) {
     const Problem& p = plan.problem;
-    const bool software = is_software(plan) && !p.fixed_splits;
-    const FoveaFlashTile& tile = plan.facts.flash_tiles[tile_class(p)];
-    f.measured = tile.rows != 0 && !p.fixed_splits;
+    if (!is_software(plan) || p.fixed_splits || f.measured) return false;
+    constexpr uint32_t kNeeded = FOVEA_FEATURE_SUBGROUP_SHUFFLE | FOVEA_FEATURE_COOPMAT;
+    if ((plan.facts.features & kNeeded) != kNeeded) return false;
+    const uint32_t lanes = choose_subgroup(plan.facts, kSoftwareThreads, kFewestSoftwareLanes).size;
+    if (!lanes || uint64_t(p.len_q) * p.group <= shader::kFlashMaxRows) return false;
+    if (lanes > shader::kFlashShuffleLanes || p.dim_v > 4 * lanes * shader::kFlashShuffleColumnQuads)
+        return false;
+    f.subgroup_size = f.threads = lanes;
+    const bool much = double(p.len_q) * p.group * double(p.len_kv) >= kMuchWork;
+    f.rows =
+        much && lanes == kFewestSoftwareLanes ? shader::kFlashShuffleMoreRows : shader::kFlashShuffleRows;
+    f.column_quads = p.dim_v <= 4 * lanes * shader::kFlashMaxColumnQuads ? column_quads_for(lanes, p.dim_v)
+                                                                         : shader::kFlashShuffleColumnQuads;
+    return true;
+}
+
+void choose_loads(const FoveaPlan_T& plan, FlashPlan& f, const FoveaFlashTile& tile, bool software) {
+    const Problem& p = plan.problem;
     f.threads = f.measured ? tile.threads : threads_for(plan, software);
     const SubgroupChoice subgroup = subgroup_for(plan, f.threads, f.measured || p.fixed_splits);
     f.subgroup_size = subgroup.size;
@@ -84,6 +105,15 @@ void choose_shape(const FoveaPlan_T& plan, FlashPlan& f) {
     f.rows = std::min(rows_for(uint64_t(p.len_q) * p.group), f.threads);
     f.column_quads = column_quads_for(f.threads, p.dim_v);
     if (f.measured) f.rows = tile.rows, f.column_quads = tile.column_quads;
+}
+
+void choose_shape(const FoveaPlan_T& plan, FlashPlan& f) {
+    const Problem& p = plan.problem;
+    const bool software = is_software(plan) && !p.fixed_splits;
+    const FoveaFlashTile& tile = plan.facts.flash_tiles[tile_class(p)];
+    f.measured = tile.rows != 0 && !p.fixed_splits;
+    f.shuffles = choose_shuffles(plan, f);
+    if (!f.shuffles) choose_loads(plan, f, tile, software);
     f.block_keys = 4 * f.threads;
     f.columns = 4 * f.threads * f.column_quads;
     f.subgroups = f.depth = 0;
@@ -232,6 +262,7 @@ FoveaResult plan_one_pass(FoveaPlan_T& plan, FoveaDiag* diag) {
 Shader flash_form(const FlashPlan& f) {
     if (f.flexible) return Shader::flash_coopmat2;
     if (f.subgroups) return Shader::flash_coopmat;
+    if (f.shuffles) return Shader::flash_shuffle;
     return f.subgroup_size ? Shader::flash_subgroup : Shader::flash;
 }
 
@@ -296,6 +327,11 @@ void explain_flash(const FoveaPlan_T& plan, TextSink& text) {
     if (f.flexible)
         text.line("each tile's matrices are of its %s, factors in float16, depth %u",
                   f.subgroup_size ? "subgroup" : "workgroup", f.depth);
+    else if (f.shuffles)
+        text.line(
+            "a workgroup is a subgroup of %u, whose lanes hand numbers round by shuffles: loads are "
+            "dear on a driver of software",
+            f.subgroup_size);
     else if (!f.subgroups && f.subgroup_size)
         text.line("a workgroup is a subgroup of %u, row maxima by subgroup operations", f.subgroup_size);
     else if (!f.subgroups)

@@ -48,6 +48,7 @@ struct FlashPlan {
     uint32_t subgroups, depth;     // flash_coopmat, else 0: of a workgroup; dim_qk with zeros behind it
     uint32_t subgroup_size;        // what the pipeline must require; 0: anything
     bool flexible;                 // flash_coopmat2
+    bool shuffles;                 // flash: by shuffles, for drivers of software
     const char* no_subgroup;       // flash: why it does without subgroup operations; null if it has them
     bool quads;                    // rows of q, k and v: multiples of 4 elements
     bool general;    // more than causal, window and lengths decide what is visible and what weighs

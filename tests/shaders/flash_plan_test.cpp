@@ -114,6 +114,67 @@ TEST(FlashPlan, subgroups_go_by_this_table) {
     EXPECT_NE(bare->explain().find("the device lacks arithmetic in subgroups"), std::string::npos);
 }
 
+// Drivers of software with eight lanes or more hand numbers round by shuffles where a tile has the rows for
+// it.
+TEST(FlashPlan, shuffles_go_by_this_table) {
+    struct Case {
+        const char* name;
+        uint32_t lanes;
+        uint64_t len_q, len_kv;
+        uint32_t group, dim_v, flags;
+        uint32_t rows, column_quads;  // rows 0: no shuffles
+    };
+    constexpr uint32_t kFixed = FOVEA_FLAG_FIXED_SPLITS;
+    const Case cases[] = {
+        {"nine rows", 8, 9, 70, 1, 32, 0, 16, 1},
+        {"eight rows", 8, 8, 70, 1, 32, 0, 0, 0},
+        {"nine rows of a group", 8, 3, 70, 3, 33, 0, 16, 2},
+        {"64 columns", 8, 100, 70, 1, 64, 0, 16, 2},
+        {"65 columns", 8, 100, 70, 1, 65, 0, 16, 4},
+        {"128 columns", 8, 100, 70, 1, 128, 0, 16, 4},
+        {"129 columns", 8, 100, 70, 1, 129, 0, 0, 0},
+        {"much work", 8, 512, 512, 1, 64, 0, 32, 2},
+        {"much work of a group", 8, 128, 512, 4, 64, 0, 32, 2},
+        {"not quite", 8, 511, 512, 1, 64, 0, 16, 2},
+        {"16 lanes", 16, 512, 512, 1, 64, 0, 16, 1},
+        {"16 lanes, many columns", 16, 100, 512, 1, 256, 0, 16, 4},
+        {"32 lanes", 32, 100, 70, 1, 64, 0, 0, 0},
+        {"4 lanes", 4, 100, 70, 1, 64, 0, 0, 0},
+        {"fixed splits", 8, 100, 70, 1, 64, kFixed, 0, 0},
+    };
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.name);
+        FoveaDeviceFacts facts = floor_facts();
+        add_shuffles(facts, c.lanes);
+        FoveaAttentionDesc desc = attention_desc(1, 2 * c.group, 2, c.len_q, c.len_kv, 24, c.dim_v);
+        desc.kernel = FOVEA_KERNEL_FLASH;
+        desc.flags = c.flags;
+        const Result<Plan> plan = plan_attention(facts, desc);
+        ASSERT_TRUE(plan) << plan.error().text;
+        const FoveaDispatch d = dispatches_of(*plan, 0)[0];
+        const bool shuffles = std::string(foveaShaderName(d.shader)) == "flash_shuffle";
+        EXPECT_EQ(shuffles, c.rows != 0);
+        EXPECT_EQ(plan->explain().find("round by shuffles") != std::string::npos, shuffles);
+        if (!shuffles) continue;
+        EXPECT_EQ(d.subgroup_size, c.lanes);
+        EXPECT_EQ(d.spec[FOVEA_SPEC_THREADS], c.lanes);
+        EXPECT_EQ(d.spec[FOVEA_SPEC_ROWS], c.rows);
+        EXPECT_EQ(d.spec[FOVEA_SPEC_COLUMN_QUADS], c.column_quads);
+        EXPECT_LE(FOVEA_SHUFFLE_SHARED_BYTES(c.rows, c.lanes), shader::kFloorSharedBytes);
+
+        FoveaDeviceFacts gpu = facts, without = facts, older = facts, measured = facts;
+        gpu.device_class = FOVEA_CLASS_DISCRETE;
+        without.features &= ~uint32_t{FOVEA_FEATURE_SUBGROUP_SHUFFLE};
+        older.features &= ~uint32_t{FOVEA_FEATURE_COOPMAT};
+        for (FoveaFlashTile& tile : measured.flash_tiles) tile = {4, 8, 1};
+        for (const FoveaDeviceFacts& other : {gpu, without, older, measured}) {
+            const Result<Plan> loads = plan_attention(other, desc);
+            ASSERT_TRUE(loads) << loads.error().text;
+            EXPECT_NE(std::string(foveaShaderName(dispatches_of(*loads, 0)[0].shader)), "flash_shuffle");
+        }
+    }
+}
+
 TEST(FlashPlan, takes_the_tile_that_was_measured_for_its_class) {
     struct Case {
         uint32_t heads_q;  // of one key/value head

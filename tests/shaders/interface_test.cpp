@@ -16,6 +16,7 @@ enum Capability : uint32_t {
     kFloat16 = 9,
     kGroupNonUniform = 61,
     kGroupNonUniformArithmetic = 63,
+    kGroupNonUniformShuffle = 65,
     kStorageBuffer16BitAccess = 4433,
     kVulkanMemoryModel = 5345,
     kCooperativeMatrixKHR = 6022,
@@ -30,6 +31,10 @@ bool is_left_out(uint32_t shader) {
     printf("skipped %s: this build's glslang is too old for it\n", foveaShaderName(shader));
     return true;
 }
+#define FOVEA_NEEDS_SHADER(shader) \
+    if (is_left_out(shader))       \
+    GTEST_SKIP() << foveaShaderName(shader) << ": this build's glslang is too old for it"
+
 bool is_coopmat(uint32_t shader) {
     return std::string(foveaShaderName(shader)).find("coopmat") != std::string::npos;
 }
@@ -59,6 +64,9 @@ class EveryShader {
                     FoveaDeviceFacts with_subgroups = facts;
                     add_subgroups(with_subgroups, 32, 32);
                     add_attention(with_subgroups, type);
+                    FoveaDeviceFacts with_shuffles = facts;
+                    add_shuffles(with_shuffles, 8);
+                    add_attention(with_shuffles, type);
                     if (foveaShaderCode(uint32_t(Shader::flash_coopmat), nullptr)) add_coopmat(facts, type);
                     add_map_tile(facts);
                     add_operations(facts, type);
@@ -172,6 +180,7 @@ TEST(Shaders, push_constants_are_the_structs_of_the_interface) {
         {uint32_t(Shader::softmax), sizeof(shader::SoftmaxPush)},
         {uint32_t(Shader::flash), sizeof(shader::FlashPush)},
         {uint32_t(Shader::flash_subgroup), sizeof(shader::FlashPush)},
+        {uint32_t(Shader::flash_shuffle), sizeof(shader::FlashPush)},
         {uint32_t(Shader::flash_combine_f16), sizeof(shader::CombinePush)},
         {uint32_t(Shader::flash_extra), sizeof(shader::FlashExtra)},
         {uint32_t(Shader::map_tile), sizeof(shader::MapPush)},
@@ -204,6 +213,8 @@ TEST(Shaders, keep_to_the_floor) {
         if (f16) allowed.insert(kStorageBuffer16BitAccess);
         if (std::string(foveaShaderName(shader)).starts_with("flash_subgroup"))
             allowed.insert({kGroupNonUniform, kGroupNonUniformArithmetic});
+        if (std::string(foveaShaderName(shader)).starts_with("flash_shuffle"))
+            allowed.insert({kGroupNonUniform, kGroupNonUniformShuffle});
         if (is_coopmat(shader))
             allowed.insert({kFloat16, kGroupNonUniform, kVulkanMemoryModel, kCooperativeMatrixKHR});
         if (is_flexible(shader))
@@ -217,16 +228,21 @@ TEST(Shaders, keep_to_the_floor) {
 // The planner trusts the formula; the module's arrays are reflected at its constants' defaults.
 TEST(Shaders, shared_memory_of_matrices_is_what_the_formula_says) {
     const uint32_t shader = uint32_t(Shader::flash_coopmat);
-    if (is_left_out(shader)) GTEST_SKIP() << "this build's glslang is too old for the shader";
+    FOVEA_NEEDS_SHADER(shader);
     using shader::kMatrixPad;
     const uint32_t rows = 16, keys = 32, depth = 32, columns = 1 * 4 * 8, n = 8, threads = 1;
     EXPECT_EQ(module_of(shader).shared_bytes,
               FOVEA_MATRIX_SHARED_BYTES(rows, keys, depth, columns, n, threads));
 }
 
+TEST(Shaders, shared_memory_of_flash_by_shuffles_is_what_the_formula_says) {
+    EXPECT_EQ(module_of(uint32_t(Shader::flash_shuffle)).shared_bytes,
+              FOVEA_SHUFFLE_SHARED_BYTES(shader::kFlashShuffleRows, 1));
+}
+
 TEST(Shaders, shared_memory_of_flexible_matrices_is_what_the_formula_says) {
     const uint32_t shader = uint32_t(Shader::flash_coopmat2);
-    if (is_left_out(shader)) GTEST_SKIP() << "this build's glslang is too old for the shader";
+    FOVEA_NEEDS_SHADER(shader);
     using shader::kMatrixPad;
     const uint32_t rows = 16, keys = 32, depth = 32, columns = 4 * 8;
     EXPECT_EQ(module_of(shader).shared_bytes, FOVEA_FLEXIBLE_SHARED_BYTES(rows, keys, depth, columns));
@@ -234,7 +250,7 @@ TEST(Shaders, shared_memory_of_flexible_matrices_is_what_the_formula_says) {
 
 TEST(Shaders, shared_memory_of_linear_matrices_is_what_the_formula_says) {
     const uint32_t shader = uint32_t(Shader::linear_coopmat);
-    if (is_left_out(shader)) GTEST_SKIP() << "this build's glslang is too old for the shader";
+    FOVEA_NEEDS_SHADER(shader);
     using shader::kMatrixDepth, shader::kMatrixPad, shader::kSharedRows, shader::kSharedColumns;
     EXPECT_EQ(module_of(shader).shared_bytes, FOVEA_LINEAR_SHARED_BYTES(4, 8, 8));
 }

@@ -39,6 +39,13 @@ inline void add_subgroups(FoveaDeviceFacts& facts, uint32_t least, uint32_t most
     facts.max_subgroup_size = most;
 }
 
+// A driver of software of `lanes` lanes as flash by shuffles asks for it.
+inline void add_shuffles(FoveaDeviceFacts& facts, uint32_t lanes) {
+    facts.device_class = FOVEA_CLASS_CPU;
+    add_subgroups(facts, lanes, lanes);
+    facts.features |= FOVEA_FEATURE_SUBGROUP_SHUFFLE | FOVEA_FEATURE_COOPMAT;
+}
+
 // What flash_coopmat asks for, as many GPUs have it.
 inline void add_matrices(FoveaDeviceFacts& facts) {
     facts.features |= FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_F16_ARITHMETIC | FOVEA_FEATURE_COOPMAT |
