@@ -74,6 +74,7 @@ int run(Words words) {
 
 int main(int argc, char** argv) {
     fovea::app::fill_closed_streams();
+    fovea::app::let_large_files_fail();
     const std::vector<std::string_view> words(argv + 1, argv + argc);
     try {
         return fovea::app::check_standard_output(run(words));

@@ -3,6 +3,7 @@
 #include "arguments.hpp"
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 
@@ -20,6 +21,12 @@ void fill_closed_streams() {
         // The lowest free number is this one. Opened the wrong way round: reading or writing says so.
         if (open("/dev/null", number == 0 ? O_WRONLY : O_RDONLY) != number) return;
     }
+#endif
+}
+
+void let_large_files_fail() {
+#if defined(SIGXFSZ)
+    std::signal(SIGXFSZ, SIG_IGN);
 #endif
 }
 

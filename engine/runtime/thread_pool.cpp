@@ -1,5 +1,7 @@
 #include "runtime/thread_pool.hpp"
 
+#include <system_error>
+
 #if defined(__linux__)
 #include <sched.h>
 #endif
@@ -20,7 +22,11 @@ uint32_t available_processors() {
 }
 
 ThreadPool::ThreadPool(uint32_t workers) {
-    for (uint32_t i = 1; i < workers; ++i) threads_.emplace_back([this, i] { work(i); });
+    try {
+        for (uint32_t i = 1; i < workers; ++i) threads_.emplace_back([this, i] { work(i); });
+    } catch (
+        const std::system_error&) {  // no more threads for this process: those that there are do the work
+    }
 }
 
 ThreadPool::~ThreadPool() {

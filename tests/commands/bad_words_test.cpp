@@ -157,6 +157,29 @@ TEST(Streams, a_full_or_closed_standard_output_is_said) {
     EXPECT_TRUE(load_tensors(scratch / "out.safetensors"));
 }
 
+TEST(Limits, a_file_beyond_the_limit_is_refused_and_leaves_nothing) {
+    const Scratch scratch;
+    save_call(scratch, 300);
+    expect_refused(
+        run_shell(scratch, "ulimit -f 8; FOVEA attend IN --backend cpu --outputs weights --out OUT"),
+        "File too large");
+    EXPECT_EQ(files_in(scratch), (std::vector<std::string>{"in.safetensors", "stderr", "stdout"}));
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // those reserve more than any limit
+TEST(Limits, too_few_threads_or_too_little_memory_end_no_program) {
+    const Scratch scratch;
+    save_call(scratch, 5);
+    // Stacks of 8 MiB: a hundred threads fit, and no more.
+    EXPECT_EQ(run_shell(scratch, "ulimit -v 900000; FOVEA attend IN --backend cpu --threads 4000 --out OUT")
+                  .exit_code,
+              0);
+    expect_refused(
+        run_shell(scratch, "ulimit -v 300000; FOVEA map --preset 1m --size 8x8 --backend cpu --png OUT"),
+        "memory");
+}
+#endif
+
 TEST(Streams, a_reader_may_go_away) {
     const Scratch scratch;
     const CommandRun run = run_command(scratch, "lesson all --check | head -n 1");
