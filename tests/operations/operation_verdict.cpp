@@ -31,7 +31,7 @@ std::string judge_operation(const OperationResults& r, double& worst_share) {
     std::vector<bool> in_a_row(r.got->size() / size, false);
     char text[200];
     for (const int64_t first : r.rows) {
-        double error = 0, plain_error = 0, magnitude = 0, largest = 0;
+        double error = 0, plain_error = 0, magnitude = 0, largest = 0, rounding = 0;
         int64_t worst = first;
         for (int64_t n = first; n < first + r.columns; ++n) {
             in_a_row[size_t(n)] = true;
@@ -41,10 +41,11 @@ std::string judge_operation(const OperationResults& r, double& worst_share) {
             plain_error = std::max(plain_error, std::fabs(element_of(*r.plain, FOVEA_F32, n) - exact));
             magnitude = std::max(magnitude, double(std::fabs(element_of(*r.magnitudes, FOVEA_F32, n))));
             largest = std::max(largest, std::fabs(exact));
+            for (const Bytes& y : r.rounded)
+                rounding = std::max(rounding, std::fabs(element_of(y, FOVEA_F32, n) - exact));
         }
         double tolerance = 2 * plain_error + kFloorRoundings * kRounding * magnitude;
-        // Both factors of each product are rounded.
-        if (r.precision == FOVEA_PRECISION_F16_PRODUCTS) tolerance += 2 * kHalfRounding * magnitude;
+        tolerance += std::min(2 * rounding, (2 + kHalfRounding) * kHalfRounding * magnitude);
         if (r.y_type == FOVEA_F16) tolerance += kHalfRounding * largest + kHalfSmallest;
         if (tolerance > 0) worst_share = std::max(worst_share, error / tolerance);
         if (error <= tolerance) continue;

@@ -92,6 +92,16 @@ Buffers absolute(Buffers buffers, const Types& types) {
     return buffers;
 }
 
+// The numbers of a binding rounded to float16, kept as they are stored.
+void round_to_half(Bytes& bytes, FoveaDtype type) {
+    for (size_t n = 0; type == FOVEA_F32 && n + 4 <= bytes.size(); n += 4) {
+        float value = 0;
+        memcpy(&value, &bytes[n], 4);
+        value = half_to_float(float_to_half(value));
+        memcpy(&bytes[n], &value, 4);
+    }
+}
+
 std::vector<int64_t> rows_of(const FoveaRopeDesc& d) {
     FoveaStrides s = d.y_strides;
     if (s.batch == 0 && s.head == 0 && s.row == 0) {
@@ -187,19 +197,35 @@ std::map<std::string, double>& worst_shares() {
     return shares;
 }
 
+// Y in float64 from rounded X, rounded W and both, where the description lets a kernel round them.
+template <class Desc>
+std::vector<Bytes> from_rounded_factors(Create<Desc> create, const Desc& desc, const Types& types,
+                                        const Buffers& inputs) {
+    std::vector<Bytes> results;
+    if (precision_of(desc) != FOVEA_PRECISION_F16_PRODUCTS) return results;
+    for (const uint32_t factors : {1u, 2u, 3u}) {
+        Buffers rounded = inputs;
+        if (factors & 1) round_to_half(rounded[FOVEA_BIND_X], types.x);
+        if (factors & 2) round_to_half(rounded[FOVEA_BIND_WEIGHT], types.w);
+        results.push_back(in_plain_loops(create, desc, FOVEA_KERNEL_REFERENCE, rounded));
+    }
+    return results;
+}
+
 template <class Desc>
 void check_by_rule(Random& random, Create<Desc> create, const Desc& desc, const Types& types) {
     Buffers inputs;
     Bytes exact, plain, magnitudes;
+    std::vector<Bytes> rounded;
     run_everywhere(random, create, desc, types, inputs, [&](OperationRunner& runner, const Bytes& got) {
         if (exact.empty()) {
             exact = in_plain_loops(create, desc, FOVEA_KERNEL_REFERENCE, inputs);
             plain = in_plain_loops(create, desc, FOVEA_KERNEL_PLAIN, inputs);
             magnitudes = in_plain_loops(create, desc, FOVEA_KERNEL_REFERENCE, absolute(inputs, types));
+            rounded = from_rounded_factors(create, desc, types, inputs);
         }
-        const OperationResults results{&exact,        &plain,          &magnitudes,
-                                       &got,          desc.y_type,     precision_of(desc),
-                                       rows_of(desc), columns_of(desc)};
+        const OperationResults results{&exact,      &plain,  &magnitudes,   &got,
+                                       desc.y_type, rounded, rows_of(desc), columns_of(desc)};
         EXPECT_EQ(judge_operation(results, worst_shares()[runner.name()]), "");
     });
 }
@@ -343,8 +369,7 @@ TEST(Operations, the_rule_rejects_one_wrong_element_and_a_write_between_rows) {
     for (const size_t n : {2u, 5u}) std::fill_n(exact.begin() + std::ptrdiff_t(4 * n), 4, kUntouched);
     double share = 0;
     const auto judged = [&](const Bytes& got) {
-        return judge_operation({&exact, &exact, &magnitudes, &got, FOVEA_F32, FOVEA_PRECISION_F32, {0, 3}, 2},
-                               share);
+        return judge_operation({&exact, &exact, &magnitudes, &got, FOVEA_F32, {}, {0, 3}, 2}, share);
     };
     EXPECT_EQ(judged(exact), "");
     Bytes wrong = exact;
@@ -356,6 +381,27 @@ TEST(Operations, the_rule_rejects_one_wrong_element_and_a_write_between_rows) {
     wrong = exact;
     memcpy(&wrong[8], &hole, 4);
     EXPECT_NE(judged(wrong), "");
+}
+
+// Just inside and just outside of what rounded factors may come to, above and below the bound on it.
+TEST(Operations, the_rule_allows_twice_what_rounded_factors_come_to) {
+    const auto bytes_of = [](float value) {
+        Bytes bytes(4);
+        memcpy(bytes.data(), &value, 4);
+        return bytes;
+    };
+    const Bytes exact = bytes_of(2), magnitudes = bytes_of(100);
+    const double floor = 8 * 0x1p-24 * 100, bound = (2 + 0x1p-11) * 0x1p-11 * 100;
+    double share = 0;
+    for (const double rounding : {0.001, 0.01, 0.08}) {
+        for (const double part : {0.999, 1.001}) {
+            const double off = part * (floor + std::min(2 * rounding, bound));
+            const Bytes got = bytes_of(float(2 - off));
+            const OperationResults results{
+                &exact, &exact, &magnitudes, &got, FOVEA_F32, {exact, bytes_of(float(2 + rounding))}, {0}, 1};
+            EXPECT_EQ(judge_operation(results, share).empty(), part < 1) << rounding << ", " << part;
+        }
+    }
 }
 
 }  // namespace
