@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -28,7 +29,11 @@ Error cannot(std::string_view path, const std::string& why) {
     return Error{FOVEA_IO_ERROR, std::string(path), "cannot be written: " + why};
 }
 
-std::string temporary_name(std::string_view path) { return std::string(path) + ".unfinished"; }
+// A name beside it that no file has: the mode "x" below takes no other.
+std::string temporary_name(std::string_view path) {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+    return std::string(path) + "." + std::to_string(now) + ".unfinished";
+}
 
 }  // namespace
 
@@ -56,7 +61,7 @@ Result<void> check_writable(std::string_view path) {
     const std::string temporary = temporary_name(path);
     const HeldInterrupts held;
     errno = 0;
-    std::FILE* made = std::fopen(temporary.c_str(), "wb");
+    std::FILE* made = std::fopen(temporary.c_str(), "wbx");
     if (!made) return cannot(path, std::strerror(errno));
     std::fclose(made);
     std::filesystem::remove(temporary, code);
@@ -69,7 +74,7 @@ Result<void> write_text_file(std::string_view path, std::string_view text) {
     const std::string temporary = temporary_name(path);
     std::error_code code;
     errno = 0;
-    std::FILE* file = std::fopen(temporary.c_str(), "wb");
+    std::FILE* file = std::fopen(temporary.c_str(), "wbx");
     if (!file) return cannot(path, std::strerror(errno));
     const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
     const bool closed = std::fclose(file) == 0;
