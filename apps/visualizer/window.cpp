@@ -5,6 +5,7 @@
 #include "data/motion.hpp"
 #include "data/text_file.hpp"
 #include "describe.hpp"
+#include "glfw_keys.hpp"
 #include "gpu/imgui_backend.hpp"
 #include "gpu/swapchain.hpp"
 #include "headless.hpp"
@@ -140,36 +141,6 @@ class Window {
     double first_frame_s_ = 0, first_frame_processor_s_ = 0;
     int losses_ = 0;
 };
-
-// By the letter on the key where it has one, whatever the keyboard's layout; ImGuiKey_None for other keys.
-ImGuiKey imgui_key(int key, int scancode) {
-    const struct {
-        int glfw;
-        ImGuiKey imgui;
-    } named[] = {{GLFW_KEY_LEFT, ImGuiKey_LeftArrow},
-                 {GLFW_KEY_RIGHT, ImGuiKey_RightArrow},
-                 {GLFW_KEY_UP, ImGuiKey_UpArrow},
-                 {GLFW_KEY_DOWN, ImGuiKey_DownArrow},
-                 {GLFW_KEY_PAGE_UP, ImGuiKey_PageUp},
-                 {GLFW_KEY_PAGE_DOWN, ImGuiKey_PageDown},
-                 {GLFW_KEY_SPACE, ImGuiKey_Space},
-                 {GLFW_KEY_ENTER, ImGuiKey_Enter},
-                 {GLFW_KEY_ESCAPE, ImGuiKey_Escape},
-                 {GLFW_KEY_DELETE, ImGuiKey_Delete},
-                 {GLFW_KEY_F1, ImGuiKey_F1},
-                 {GLFW_KEY_F2, ImGuiKey_F2},
-                 {GLFW_KEY_F11, ImGuiKey_F11},
-                 {GLFW_KEY_LEFT_BRACKET, ImGuiKey_LeftBracket},
-                 {GLFW_KEY_RIGHT_BRACKET, ImGuiKey_RightBracket},
-                 {GLFW_KEY_SLASH, ImGuiKey_Slash}};
-    for (const auto& pair : named)
-        if (pair.glfw == key) return pair.imgui;
-    const char* name = glfwGetKeyName(key, scancode);
-    const char letter = name && !name[1] ? name[0] : '\0';
-    if (letter >= 'a' && letter <= 'z') return ImGuiKey(ImGuiKey_A + (letter - 'a'));
-    if (key >= GLFW_KEY_0 && key <= GLFW_KEY_9) return ImGuiKey(ImGuiKey_0 + (key - GLFW_KEY_0));
-    return ImGuiKey_None;
-}
 
 // Something for the reader's eyes has happened. Other messages of the window system are no reason to draw: a
 // driver's own presenting sends some after each frame.

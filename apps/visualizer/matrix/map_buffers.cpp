@@ -2,22 +2,41 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
+#include <utility>
 
 namespace fovea::visualizer {
 
-const GpuBuffer* MapBuffers::get(const MapTiles& tiles, const MapPiece& piece, MapReducer reducer) {
-    const Key key{piece.id, reducer};
-    auto found = entries_.find(key);
-    if (found == entries_.end()) {
-        const std::vector<float> values = map_values(tiles, piece.id, *piece.pixels, reducer);
-        Result<GpuBuffer> made = GpuBuffer::create(device_, values.size() * 4);
-        if (!made) return nullptr;
-        std::memcpy(made->data(), values.data(), values.size() * 4);
-        made->flush();
-        found = entries_.emplace(key, Entry{std::move(*made)}).first;
+const GpuBuffer* MapBuffers::keep(const Key& key, GpuBuffer buffer) {
+    const auto [entry, is_new] = entries_.try_emplace(key);
+    if (is_new) {
+        size_bytes_ += buffer.size_bytes();
+        entry->second.buffer = std::move(buffer);
     }
-    found->second.used = ++uses_;
-    return &found->second.buffer;
+    entry->second.used = ++uses_;
+    return &entry->second.buffer;
+}
+
+void MapBuffers::adopt(const MapTileId& id, GpuBuffer mass, GpuBuffer max) {
+    keep({id, MapReducer::mass}, std::move(mass));
+    keep({id, MapReducer::max}, std::move(max));
+}
+
+const GpuBuffer* MapBuffers::get(const MapPiece& piece, MapReducer reducer) {
+    const Key key{piece.id, reducer};
+    if (const auto found = entries_.find(key); found != entries_.end()) {
+        found->second.used = ++uses_;
+        return &found->second.buffer;
+    }
+    const MapPixels& pixels = *piece.pixels;
+    const std::span<const std::byte> bytes = reducer == MapReducer::mass
+                                                 ? std::as_bytes(std::span(pixels.mass))
+                                                 : std::as_bytes(std::span(pixels.max));
+    Result<GpuBuffer> made = GpuBuffer::create(device_, bytes.size());
+    if (!made) return nullptr;
+    std::memcpy(made->data(), bytes.data(), bytes.size());
+    made->flush();
+    return keep(key, std::move(*made));
 }
 
 void MapBuffers::prune(std::vector<VkBuffer>& released) {
@@ -31,6 +50,7 @@ void MapBuffers::prune(std::vector<VkBuffer>& released) {
             continue;
         }
         released.push_back(at->second.buffer.handle());
+        size_bytes_ -= at->second.buffer.size_bytes();
         at = entries_.erase(at);
     }
 }
@@ -38,6 +58,7 @@ void MapBuffers::prune(std::vector<VkBuffer>& released) {
 void MapBuffers::clear(std::vector<VkBuffer>& released) {
     for (const auto& [key, entry] : entries_) released.push_back(entry.buffer.handle());
     entries_.clear();
+    size_bytes_ = 0;
 }
 
 }  // namespace fovea::visualizer

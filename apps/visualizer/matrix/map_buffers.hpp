@@ -1,4 +1,5 @@
-// The map's tiles as the matrix shader reads them: one buffer of float32 pixels for each tile drawn.
+// The map's tiles as the matrix shader reads them: the device's own buffers of mass and maximum where the
+// device computed the tile, else copies of the processor's.
 #pragma once
 
 #include "gpu/gpu_device.hpp"
@@ -11,16 +12,18 @@ namespace fovea::visualizer {
 
 class MapBuffers {
   public:
-    static constexpr size_t kMost = 512;  // 128 MiB
+    static constexpr uint64_t kMostBytes = uint64_t{128} << 20;
 
     explicit MapBuffers(const GpuDevice& device) : device_(device) {}
+    // The buffers that the device wrote are drawn as they are.
+    void adopt(const MapTileId& id, GpuBuffer mass, GpuBuffer max);
     // Null where there is no memory for it.
-    const GpuBuffer* get(const MapTiles& tiles, const MapPiece& piece, MapReducer reducer);
-    // More than kMost are held; prune() then frees those not drawn lately. The device must be idle.
-    bool full() const { return entries_.size() > kMost; }
+    const GpuBuffer* get(const MapPiece& piece, MapReducer reducer);
+    // More than kMostBytes are held; prune() then frees those not drawn lately. The device must be idle.
+    bool full() const { return size_bytes_ > kMostBytes; }
     void prune(std::vector<VkBuffer>& released);
     void clear(std::vector<VkBuffer>& released);
-    uint64_t size_bytes() const { return entries_.size() * kMapTileSide * kMapTileSide * 4; }
+    uint64_t size_bytes() const { return size_bytes_; }
 
   private:
     struct Key {
@@ -32,9 +35,11 @@ class MapBuffers {
         GpuBuffer buffer;
         uint64_t used = 0;
     };
+    const GpuBuffer* keep(const Key& key, GpuBuffer buffer);
+
     const GpuDevice& device_;
     std::map<Key, Entry> entries_;
-    uint64_t uses_ = 0;
+    uint64_t uses_ = 0, size_bytes_ = 0;
 };
 
 }  // namespace fovea::visualizer

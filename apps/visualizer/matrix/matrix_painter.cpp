@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 
 namespace fovea::visualizer {
 namespace {
@@ -22,13 +24,23 @@ class Painter {
     uint64_t index(Cell c) const {
         return uint64_t(v.first_element) + uint64_t(c.row) * v.row_stride + uint64_t(c.column);
     }
+    float mass(Cell c) const {
+        uint64_t units = 0;
+        std::memcpy(&units, s.values + 2 * index(c), sizeof units);
+        if (units == ~uint64_t{0}) return std::numeric_limits<float>::quiet_NaN();
+        const float value =
+            float(units) * (uint32_t(c.row) == v.ragged_row ? v.ragged_mass_unit : v.mass_unit);
+        return std::max(value, std::min(value * v.mass_spread, 1.0f));
+    }
     float value(Cell c) const {
+        if (v.flags & MATRIX_FLAG_MASS) return mass(c);
         const uint64_t at = index(c);
         const bool difference = v.flags & MATRIX_FLAG_DIFFERENCE;
         return difference ? s.values[at] - s.other[at - v.first_element + v.other_first_element]
                           : s.values[at];
     }
     bool hidden(Cell c) const {
+        if (v.flags & MATRIX_FLAG_MASS) return false;
         const float read = (v.flags & MATRIX_FLAG_HIDING ? s.hiding : s.values)[index(c)];
         return std::isinf(read) && read < 0;
     }

@@ -87,7 +87,7 @@ class DeviceTiles final : public TileMaker {
     KnownRows known_;
     uint64_t finished_ = 0;
     std::deque<Job> jobs_;
-    std::vector<std::pair<GpuBuffer, GpuBuffer>> spare_;  // mass and maximum of jobs that have ended
+    std::vector<std::pair<GpuBuffer, GpuBuffer>> spare_;  // mass and maximum of jobs given up
     FrameShares shares_;
     uint64_t frame_ = 0, ended_ = 0;  // recorded, and known to have ended
     bool warming_ = false;            // the kernels foreseen were asked for
@@ -109,12 +109,14 @@ void full_barrier(VkCommandBuffer cmd) {
     vkCmdPipelineBarrier(cmd, kBoth, kBoth, 0, 1, &barrier, 0, nullptr, 0, nullptr);
 }
 
-void host_barrier(VkCommandBuffer cmd) {
+// Tiles are drawn from the buffers that they were written to, and kept by the host.
+void result_barrier(VkCommandBuffer cmd) {
     VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
     barrier.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT;
-    barrier.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
-    vkCmdPipelineBarrier(cmd, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
-                         &barrier, 0, nullptr, 0, nullptr);
+    barrier.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_HOST_READ_BIT;
+    vkCmdPipelineBarrier(cmd, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                         VK_PIPELINE_STAGE_FRAGMENT_SHADER_BIT | VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier,
+                         0, nullptr, 0, nullptr);
 }
 
 FoveaBuffer from(const GpuBuffer& buffer, uint64_t offset = 0) {
@@ -225,7 +227,10 @@ std::optional<TileDone> DeviceTiles::take() {
         std::memcpy(done.pixels.mass.data(), job.mass.data(), kPixels * 8);
         std::memcpy(done.pixels.max.data(), job.max.data(), kPixels * 4);
     }
-    if (job.mass.handle() && job.max.handle()) spare_.emplace_back(std::move(job.mass), std::move(job.max));
+    if (done.whole)
+        done.mass = std::move(job.mass), done.max = std::move(job.max);
+    else if (job.mass.handle() && job.max.handle())
+        spare_.emplace_back(std::move(job.mass), std::move(job.max));
     return done;
 }
 
@@ -268,7 +273,7 @@ Result<void> DeviceTiles::record_frame(VkCommandBuffer cmd, bool of_window) {
         more = *step;
     }
     shares_.end(cmd, share);
-    host_barrier(cmd);
+    result_barrier(cmd);
     return {};
 }
 

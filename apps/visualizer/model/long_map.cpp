@@ -137,16 +137,20 @@ bool LongMap::follow(const Settings& settings, GpuDevice* device) {
     refusal_.clear();
     // Tiles of the other place are as good, but one picture is of one place.
     tiles_.clear();
+    fresh_.clear();
     make_maker();
     return true;
 }
 
 bool LongMap::hand_out() {
     while (std::optional<TileDone> done = maker_->take()) {
-        if (done->whole)
+        if (done->whole) {
             tiles_.store(done->id, std::move(done->pixels));
-        else
+            if (done->mass.handle())
+                fresh_.push_back({done->id, std::move(done->mass), std::move(done->max)});
+        } else {
             tiles_.give_back(done->id);
+        }
         if (!done->problem.empty()) problem_ = done->problem;
     }
     maker_->cancel([&](const MapTileId& id) { return tiles_.wanted(id); });

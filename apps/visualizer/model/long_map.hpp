@@ -8,6 +8,8 @@
 #include <fovea/inspect/derivation.hpp>
 #include <fovea/inspect/long_context.hpp>
 
+#include <utility>
+
 namespace fovea::visualizer {
 
 struct Projected;
@@ -35,6 +37,12 @@ class LongMap {
     bool follow(const Settings& settings, GpuDevice* device);
 
     MapTiles& tiles() { return tiles_; }
+    // Buffers of the tiles that the device has computed since the last call: to be drawn from.
+    struct Fresh {
+        MapTileId id;
+        GpuBuffer mass, max;
+    };
+    std::vector<Fresh> take_fresh() { return std::exchange(fresh_, {}); }
     // Takes what is finished, gives out the next tiles of the view and records the frame's share of them, see
     // TileMaker::record. True while the next frame has work to record.
     Result<bool> advance(VkCommandBuffer cmd, int frames_in_flight);
@@ -63,6 +71,7 @@ class LongMap {
 
     LongHead head_;
     MapTiles tiles_;
+    std::vector<Fresh> fresh_;
     GpuDevice *device_, *wanted_device_ = device_;
     std::function<void()> wake_;
     std::unique_ptr<TileMaker> maker_;

@@ -139,7 +139,7 @@ TileDone ProcessorTiles::run(const TileJob& job) {
     TileDone done{job.id, false, {}, {}};
     const auto refused = [&](const Error& error) {
         if (!cancelled_) done.problem = error.field + ": " + error.text;
-        return done;
+        return std::move(done);
     };
     if (Result<void> r = know_rows_of(job); !r) return refused(r.error());
     if (cancelled_) return done;

@@ -1,7 +1,8 @@
 // Who computes a map's tiles: the drawing's own device, in shares of a frame, or threads of the processor.
 #pragma once
 
-#include <vulkan/vulkan_core.h>
+#include "gpu/gpu_device.hpp"
+
 #include <fovea/fovea.hpp>
 #include <fovea/inspect/map_tiles.hpp>
 
@@ -13,8 +14,6 @@
 
 namespace fovea::visualizer {
 
-class GpuDevice;
-
 struct TileJob {
     MapTileId id;
     FoveaMapTileDesc tile;
@@ -24,6 +23,7 @@ struct TileDone {
     bool whole = false;  // else it was cancelled or refused
     MapPixels pixels;
     std::string problem;
+    GpuBuffer mass, max;  // of a tile that the device computed: the same pixels, to be drawn from
 };
 
 // One head's queries and keys, [tokens, dim] each, and the call that they are for.

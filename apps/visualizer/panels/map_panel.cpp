@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace fovea::visualizer {
 namespace {
@@ -75,10 +76,23 @@ Colouring colours_of(uint32_t level, uint64_t keys, MapReducer reducer) {
     return c;
 }
 
+// What the shader needs to make numbers of a tile's mass, as map_values() does.
+void add_mass(MatrixView& v, const MapTiles& tiles, const MapTileId& id) {
+    const uint64_t side = uint64_t{1} << id.level, first = uint64_t(id.y) * kMapTileSide * side;
+    const uint64_t rows_left = tiles.extent().rows - std::min(first, tiles.extent().rows);
+    v.flags |= MATRIX_FLAG_MASS;
+    v.mass_unit = float(FOVEA_TILE_UNIT / (id.sampled ? 1.0 : double(side)));
+    v.ragged_row = UINT32_MAX;
+    v.mass_spread = id.sampled ? float(side) : 1;
+    if (id.sampled || rows_left % side == 0 || rows_left / side >= kMapTileSide) return;
+    v.ragged_row = uint32_t(rows_left / side);
+    v.ragged_mass_unit = float(FOVEA_TILE_UNIT / double(rows_left % side));
+}
+
 void draw_piece(PanelContext& ui, const MapFrame& f, const MapPiece& piece) {
     Session& session = ui.session;
     const MapReducer reducer = session.ui.map.largest ? MapReducer::max : MapReducer::mass;
-    const GpuBuffer* buffer = session.map_buffers->get(session.map->tiles(), piece, reducer);
+    const GpuBuffer* buffer = session.map_buffers->get(piece, reducer);
     if (!buffer) return;
     const ImGuiIO& io = ImGui::GetIO();
     const double sx = double(io.DisplayFramebufferScale.x), sy = double(io.DisplayFramebufferScale.y);
@@ -100,6 +114,7 @@ void draw_piece(PanelContext& ui, const MapFrame& f, const MapPiece& piece) {
     v.row_stride = v.columns = v.rows = kMapTileSide;
     v.range_low = float(colouring.low), v.range_high = float(colouring.high);
     v.flags = MATRIX_FLAG_LOG | MATRIX_FLAG_WHOLE;
+    if (reducer == MapReducer::mass) add_mass(v, session.map->tiles(), piece.id);
     v.colour_map =
         uint32_t(std::find(kColourMaps.begin(), kColourMaps.end(), colouring.map) - kColourMaps.begin());
     v.picked_row = v.picked_column = -1;
@@ -233,6 +248,8 @@ void draw_map_panel(PanelContext& ui) {
     view.width = uint32_t(f.size.x * io.DisplayFramebufferScale.x);
     view.height = uint32_t(f.size.y * io.DisplayFramebufferScale.y);
     session.map->tiles().set_view(view);
+    for (LongMap::Fresh& fresh : session.map->take_fresh())
+        session.map_buffers->adopt(fresh.id, std::move(fresh.mass), std::move(fresh.max));
     for (const MapPiece& piece : session.map->tiles().pieces()) draw_piece(ui, f, piece);
     draw_axes(ui, f);
     draw_pick(ui, f);

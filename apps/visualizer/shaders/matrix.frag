@@ -6,6 +6,7 @@
 
 layout(push_constant) uniform Push { MatrixView view; };
 layout(set = 0, binding = MATRIX_BINDING_VALUES) readonly buffer Values { float values[]; };
+layout(set = 0, binding = MATRIX_BINDING_VALUES) readonly buffer Words { uint words[]; };
 layout(set = 0, binding = MATRIX_BINDING_COLOURS) readonly buffer Colours { uint colours[]; };
 layout(set = 0, binding = MATRIX_BINDING_HIDING) readonly buffer Hiding { float hiding[]; };
 layout(set = 0, binding = MATRIX_BINDING_OTHER) readonly buffer Other { float other[]; };
@@ -35,7 +36,18 @@ vec4 colour_of(float value) {
 
 uint index_of(ivec2 cell) { return view.first_element + uint(cell.y) * view.row_stride + uint(cell.x); }
 
+// A pixel of a map's tile: the mean of what each of its rows gives to its keys. A sampled key stands for all of them, as
+// far as a row has that much to give.
+float mass_of(ivec2 cell) {
+    uint at = 2u * index_of(cell), low = words[at], high = words[at + 1u];
+    if ((low & high) == 0xffffffffu) return uintBitsToFloat(0x7fc00000u);
+    float unit = uint(cell.y) == view.ragged_row ? view.ragged_mass_unit : view.mass_unit;
+    float value = (float(high) * 4294967296.0 + float(low)) * unit;
+    return max(value, min(value * view.mass_spread, 1.0));
+}
+
 float value_of(ivec2 cell) {
+    if ((view.flags & MATRIX_FLAG_MASS) != 0u) return mass_of(cell);
     uint index = index_of(cell);
     float value = values[index];
     if ((view.flags & MATRIX_FLAG_DIFFERENCE) != 0u) value -= other[index - view.first_element + view.other_first_element];
@@ -43,6 +55,7 @@ float value_of(ivec2 cell) {
 }
 
 bool hidden(ivec2 cell) {
+    if ((view.flags & MATRIX_FLAG_MASS) != 0u) return false;
     uint index = index_of(cell);
     float value = (view.flags & MATRIX_FLAG_HIDING) != 0u ? hiding[index] : values[index];
     return isinf(value) && value < 0.0;

@@ -1,0 +1,37 @@
+#include "glfw_keys.hpp"
+
+#define GLFW_INCLUDE_NONE
+#include <GLFW/glfw3.h>
+
+namespace fovea::visualizer {
+
+ImGuiKey imgui_key(int key, int scancode) {
+    const struct {
+        int glfw;
+        ImGuiKey imgui;
+    } named[] = {{GLFW_KEY_LEFT, ImGuiKey_LeftArrow},
+                 {GLFW_KEY_RIGHT, ImGuiKey_RightArrow},
+                 {GLFW_KEY_UP, ImGuiKey_UpArrow},
+                 {GLFW_KEY_DOWN, ImGuiKey_DownArrow},
+                 {GLFW_KEY_PAGE_UP, ImGuiKey_PageUp},
+                 {GLFW_KEY_PAGE_DOWN, ImGuiKey_PageDown},
+                 {GLFW_KEY_SPACE, ImGuiKey_Space},
+                 {GLFW_KEY_ENTER, ImGuiKey_Enter},
+                 {GLFW_KEY_ESCAPE, ImGuiKey_Escape},
+                 {GLFW_KEY_DELETE, ImGuiKey_Delete},
+                 {GLFW_KEY_F1, ImGuiKey_F1},
+                 {GLFW_KEY_F2, ImGuiKey_F2},
+                 {GLFW_KEY_F11, ImGuiKey_F11},
+                 {GLFW_KEY_LEFT_BRACKET, ImGuiKey_LeftBracket},
+                 {GLFW_KEY_RIGHT_BRACKET, ImGuiKey_RightBracket},
+                 {GLFW_KEY_SLASH, ImGuiKey_Slash}};
+    for (const auto& pair : named)
+        if (pair.glfw == key) return pair.imgui;
+    const char* name = glfwGetKeyName(key, scancode);
+    const char letter = name && !name[1] ? name[0] : '\0';
+    if (letter >= 'a' && letter <= 'z') return ImGuiKey(ImGuiKey_A + (letter - 'a'));
+    if (key >= GLFW_KEY_0 && key <= GLFW_KEY_9) return ImGuiKey(ImGuiKey_0 + (key - GLFW_KEY_0));
+    return ImGuiKey_None;
+}
+
+}  // namespace fovea::visualizer
