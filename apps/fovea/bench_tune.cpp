@@ -54,6 +54,24 @@ FoveaAttentionDesc call_of(size_t tile_class, bool software) {
     return call.desc;
 }
 
+// What the map of a mask is measured with: one mask for all heads, of every second key at random, where there
+// is nothing to skip, or of every fourth block of 128 x 128.
+enum class MaskKind { random, blocks };
+constexpr const char* kMaskNames[] = {"every second key", "1 of 4 blocks"};
+
+FoveaAttentionDesc masked_call(bool software) {
+    FoveaAttentionDesc desc = Attention()
+                                  .batch(1)
+                                  .dims(64)
+                                  .heads(software ? 2 : 16)
+                                  .lengths(software ? 512 : 4096, software ? 1024 : 4096)
+                                  .kernel(FOVEA_KERNEL_FLASH)
+                                  .desc;
+    desc.mask.present = 1;
+    desc.mask.type = FOVEA_U8;
+    return desc;
+}
+
 // The planner's own first. No tile of which most threads would hold no column.
 std::vector<FoveaFlashTile> candidates(size_t tile_class, uint32_t dim_v) {
     const std::vector<uint32_t> rows[] = {{1}, {4}, {4, 8}};
@@ -84,6 +102,44 @@ class Tuner {
             rows.push_back({tile_class, tile, describe(desc), 0, false});
         }
         if (Result<void> r = make_buffers(plans[0].info()); !r) return r.error();
+        const Result<std::vector<double>> medians = time_by_turns(plans, software);
+        if (!medians) return medians.error();
+        for (size_t n = 0; n < rows.size(); ++n) rows[n].seconds = (*medians)[n];
+        auto best = std::min_element(rows.begin(), rows.end(), [](const Measured& a, const Measured& b) {
+            return a.seconds < b.seconds;
+        });
+        if (best->seconds > (1 - kLeastGain) * rows[0].seconds) best = rows.begin();
+        best->chosen = true;
+        return rows;
+    }
+
+    // Seconds of a masked call without and with the map of its mask, for both kinds of masks.
+    Result<MaskMapTimes> time_map(std::vector<std::string>& work) {
+        const bool software = engine_.facts().device_class == FOVEA_CLASS_CPU;
+        const FoveaAttentionDesc desc = masked_call(software);
+        std::vector<Plan> plans;
+        for (const FoveaMaskMap map : {FOVEA_MASK_MAP_NEVER, FOVEA_MASK_MAP_ALWAYS}) {
+            FoveaDeviceFacts facts = engine_.facts();
+            facts.mask_map = map;
+            Result<Plan> plan = plan_attention(facts, desc);
+            if (!plan) return plan.error();
+            plans.push_back(std::move(*plan));
+        }
+        if (Result<void> r = make_buffers(plans[0].info()); !r) return r.error();
+        double medians[2][2];
+        for (const MaskKind kind : {MaskKind::random, MaskKind::blocks}) {
+            if (Result<void> r = fill_mask(desc, kind); !r) return r.error();
+            const Result<std::vector<double>> both = time_by_turns(plans, software);
+            if (!both) return both.error();
+            std::copy(both->begin(), both->end(), medians[int(kind)]);
+            work.push_back(describe(desc) + ", mask of " + kMaskNames[int(kind)]);
+        }
+        return MaskMapTimes{medians[0][0], medians[0][1], medians[1][0], medians[1][1]};
+    }
+
+  private:
+    // Medians of all plans, each run once before the clock.
+    Result<std::vector<double>> time_by_turns(const std::vector<Plan>& plans, bool software) {
         std::vector<std::vector<double>> times(plans.size());
         for (const Plan& plan : plans)
             if (Result<double> warm = time(plan, software); !warm) return warm.error();
@@ -96,16 +152,21 @@ class Tuner {
                 spent += *t;
             }
         }
-        for (size_t n = 0; n < rows.size(); ++n) rows[n].seconds = median(times[n]);
-        auto best = std::min_element(rows.begin(), rows.end(), [](const Measured& a, const Measured& b) {
-            return a.seconds < b.seconds;
-        });
-        if (best->seconds > (1 - kLeastGain) * rows[0].seconds) best = rows.begin();
-        best->chosen = true;
-        return rows;
+        std::vector<double> medians;
+        for (const std::vector<double>& each : times) medians.push_back(median(each));
+        return medians;
     }
 
-  private:
+    Result<void> fill_mask(const FoveaAttentionDesc& desc, MaskKind kind) {
+        std::mt19937 random(6);
+        std::vector<uint8_t> shown(buffers_[FOVEA_BIND_MASK]->size_bytes());
+        for (uint64_t n = 0; n < shown.size(); ++n) {
+            const uint64_t i = n / desc.len_kv / 128, j = n % desc.len_kv / 128;
+            shown[n] = kind == MaskKind::random ? random() >> 31 : (i * 3 + j) % 4 == 0;
+        }
+        return buffers_[FOVEA_BIND_MASK]->upload(std::as_bytes(std::span(shown)));
+    }
+
     static std::string describe(const FoveaAttentionDesc& d) {
         return std::to_string(d.heads_q) + "/" + std::to_string(d.heads_kv) + " heads, " +
                std::to_string(d.len_q) + " x " + std::to_string(d.len_kv) + ", D " + std::to_string(d.dim_v);
@@ -150,7 +211,7 @@ std::string tile_text(const FoveaFlashTile& t) {
            std::to_string(t.column_quads) + (t.column_quads == 1 ? " quad" : " quads");
 }
 
-std::string to_json(const Tuning& tuning, const std::vector<Measured>& rows) {
+std::string to_json(const Tuning& tuning, const std::vector<Measured>& rows, const MaskMapTimes& map) {
     std::string out = "{\"device\": " + json_string(tuning.device) +
                       ", \"driver\": " + json_string(tuning.driver) + ", \"rows\": [";
     for (const Measured& r : rows) {
@@ -162,7 +223,11 @@ std::string to_json(const Tuning& tuning, const std::vector<Measured>& rows) {
                ", \"median_seconds\": " + json_number(r.seconds) +
                ", \"chosen\": " + (r.chosen ? "true" : "false") + "}";
     }
-    return out + "\n]}\n";
+    return out + "\n], \"mask_map\": {\"random_without_seconds\": " + json_number(map.random_without) +
+           ", \"random_with_seconds\": " + json_number(map.random_with) +
+           ", \"blocks_without_seconds\": " + json_number(map.blocks_without) +
+           ", \"blocks_with_seconds\": " + json_number(map.blocks_with) +
+           ", \"never\": " + (tuning.mask_map == FOVEA_MASK_MAP_NEVER ? "true" : "false") + "}}\n";
 }
 
 Result<std::vector<bool>> chosen_dims(const Arguments& a) {
@@ -209,21 +274,34 @@ Result<int> tune(const Arguments& a) {
         }
         std::fflush(stdout);
     }
+    std::vector<std::string> work;
+    const Result<MaskMapTimes> map = tuner.time_map(work);
+    if (!map) return map.error();
+    tuning.mask_map = mask_map_worth(*map);
+    const double times[2][2] = {{map->random_without, map->random_with},
+                                {map->blocks_without, map->blocks_with}};
+    for (int kind = 0; kind < 2; ++kind)
+        std::printf("%s: %.3f ms without the map, %.3f ms with it\n", work[kind].c_str(),
+                    times[kind][0] * 1e3, times[kind][1] * 1e3);
+    std::printf("the map of a mask: %s\n",
+                tuning.mask_map == FOVEA_MASK_MAP_NEVER ? "never" : "where it is likely to pay");
     if (a.has("--json"))
-        if (Result<void> r = write_text_file(a.text("--json"), to_json(tuning, all)); !r) return r.error();
+        if (Result<void> r = write_text_file(a.text("--json"), to_json(tuning, all, *map)); !r)
+            return r.error();
     if (Result<void> r = write_text_file(a.text("--out"), tuning_text(tuning)); !r) return r.error();
     return 0;
 }
 
 void print_help() {
     std::printf(
-        "usage: fovea bench --tune --out FILE [options]\n\nMeasures the tiles that the kernel flash can have "
-        "on "
-        "one Vulkan device, for each class of calls, by turns,\nand writes down those that save 5%% or more "
-        "over "
-        "the planner's own. Of a software driver all times are\nprocessor time. The file is for this device "
-        "and "
-        "driver alone: give it to the other commands as --tuning FILE.\n\n");
+        "usage: fovea bench --tune --out FILE [options]\n\n"
+        "Measures the tiles that the kernel flash can have on one Vulkan device, for each class of calls, by "
+        "turns,\n"
+        "and writes down those that save 5%% or more over the planner's own, and whether the map of a mask "
+        "pays. Of\n"
+        "a software driver all times are processor time. The file is for this device and driver alone: give "
+        "it to\n"
+        "the other commands as --tuning FILE.\n\n");
     print_options(kOptions);
 }
 

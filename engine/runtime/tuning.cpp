@@ -87,6 +87,12 @@ Result<void> read_line(std::string_view text, size_t line, Tuning& tuning) {
 
 }  // namespace
 
+FoveaMaskMap mask_map_worth(const MaskMapTimes& t) {
+    constexpr double kLeastGain = 0.05;  // less is noise
+    const double saved = t.blocks_without - t.blocks_with, cost = t.random_with - t.random_without;
+    return saved < kLeastGain * t.blocks_without || cost > saved ? FOVEA_MASK_MAP_NEVER : FOVEA_MASK_MAP_AUTO;
+}
+
 std::string tuning_text(const Tuning& tuning) {
     std::string out = std::string(kMagic) + "\ndevice " + tuning.device + "\ndriver " + tuning.driver +
                       "\nmask_map " + kMapNames[tuning.mask_map] + "\n";

@@ -90,6 +90,11 @@ Error VulkanQueue::failed(VkResult result, const char* call, const std::string& 
     Error error = vk_error(result, call);
     error.text += " during " + what;
     if (error.code == FOVEA_DEVICE_LOST) error.text += device_.fault_text();
+    // Seen once as a submission of four minutes: under load the driver's compiler takes its time.
+    if (error.code == FOVEA_TIMEOUT && device_.facts().device_class == FOVEA_CLASS_CPU)
+        error.text +=
+            "; a driver of software compiles a pipeline within the first submission that uses it: on a "
+            "busy machine that may take minutes, and a longer RunOptions::timeout_seconds";
     if (error.code == FOVEA_DEVICE_LOST || error.code == FOVEA_TIMEOUT) broken_ = error;
     // What the device may still work on must not go, and it may work on it for ever.
     if (error.code == FOVEA_TIMEOUT) device_.abandon();

@@ -1,4 +1,6 @@
 // A tuning as text: what is written is read again, and what is wrong is refused by its field and line.
+#include "shaders/planned.hpp"
+
 #include <fovea/runtime.hpp>
 
 #include <gtest/gtest.h>
@@ -12,16 +14,7 @@ DeviceInfo some_gpu() {
     DeviceInfo device;
     device.name = "Some GPU (rev 2)";
     device.driver = "some driver: 1.2, Vulkan 1.3.4";
-    FoveaDeviceFacts& f = device.facts;
-    f.struct_size = sizeof f;
-    f.backend = FOVEA_BACKEND_VULKAN;
-    f.device_class = FOVEA_CLASS_DISCRETE;
-    f.max_workgroup_invocations = 128;
-    f.max_shared_bytes = 16384;
-    f.max_push_bytes = 128;
-    for (uint32_t& count : f.max_workgroup_count) count = 65535;
-    f.storage_offset_alignment = 16;
-    f.max_storage_range = 1 << 27;
+    device.facts = test::gpu_facts();
     return device;
 }
 
@@ -105,6 +98,24 @@ TEST(Tuning, is_for_the_device_and_driver_that_it_was_made_on) {
     other.flash_tiles[2] = {8, 64, 1};
     refused(other, some_gpu(), "facts.flash_tiles[2]", "64 threads");
     refused(some_tuning(), list_devices(1)[0], "tuning.device", "for a Vulkan device");
+}
+
+TEST(Tuning, the_map_of_a_mask_must_save_more_than_it_costs) {
+    struct Case {
+        MaskMapTimes times;
+        FoveaMaskMap map;
+    };
+    const Case cases[] = {
+        {{1.00, 1.03, 1.00, 0.23}, FOVEA_MASK_MAP_AUTO},  // as on a software driver
+        {{1.00, 0.99, 1.00, 0.94}, FOVEA_MASK_MAP_AUTO},
+        {{1.00, 1.00, 1.00, 0.96}, FOVEA_MASK_MAP_NEVER},  // saves next to nothing
+        {{1.00, 1.00, 1.00, 1.30}, FOVEA_MASK_MAP_NEVER},
+        {{1.00, 1.50, 1.00, 0.60}, FOVEA_MASK_MAP_NEVER},  // costs more than it saves
+        {{1.00, 1.30, 1.00, 0.60}, FOVEA_MASK_MAP_AUTO},
+    };
+    for (const Case& c : cases)
+        EXPECT_EQ(mask_map_worth(c.times), c.map)
+            << c.times.random_with << " at random, " << c.times.blocks_with << " of blocks";
 }
 
 TEST(Tuning, is_refused_by_an_engine_that_cannot_use_it) {
