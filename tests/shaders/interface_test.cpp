@@ -25,16 +25,6 @@ enum Capability : uint32_t {
     kCooperativeMatrixPerElementOperationsNV = 5432,
 };
 
-// A compiler older than the module's language leaves it out of the build, and its plans are refused.
-bool is_left_out(uint32_t shader) {
-    if (foveaShaderCode(shader, nullptr)) return false;
-    printf("skipped %s: this build's glslang is too old for it\n", foveaShaderName(shader));
-    return true;
-}
-#define FOVEA_NEEDS_SHADER(shader) \
-    if (is_left_out(shader))       \
-    GTEST_SKIP() << foveaShaderName(shader) << ": this build's glslang is too old for it"
-
 bool is_coopmat(uint32_t shader) {
     return std::string(foveaShaderName(shader)).find("coopmat") != std::string::npos;
 }

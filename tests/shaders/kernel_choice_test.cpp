@@ -94,8 +94,7 @@ TEST(KernelChoice, a_kernel_by_name_that_cannot_is_refused_with_the_reason) {
 
 // flash_coopmat2 by name: its shape, or why not.
 TEST(KernelChoice, flexible_matrices_go_by_this_table) {
-    if (!foveaShaderCode(uint32_t(Shader::flash_coopmat2), nullptr))
-        GTEST_SKIP() << "this build's glslang is too old for the shader";
+    FOVEA_NEEDS_SHADER(Shader::flash_coopmat2);
     struct FlexibleChoice {
         const char* name;
         uint32_t workgroup;  // whose matrices they are; 0: a subgroup
@@ -155,8 +154,7 @@ TEST(KernelChoice, flexible_matrices_go_by_this_table) {
 
 // Linear layers on matrix units: by facts and precision, with the reason where not.
 TEST(KernelChoice, linear_goes_by_this_table) {
-    const bool has_coopmat = foveaShaderCode(uint32_t(Shader::linear_coopmat), nullptr) != nullptr;
-    if (!has_coopmat) GTEST_SKIP() << "this build's glslang is too old for the shader";
+    FOVEA_NEEDS_SHADER(Shader::linear_coopmat);
     struct LinearChoice {
         const char* name;
         std::function<void(FoveaDeviceFacts&, FoveaLinearDesc&)> change;

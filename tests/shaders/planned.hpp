@@ -3,10 +3,20 @@
 
 #include <fovea/fovea.hpp>
 
+#include <cstdio>
 #include <cstring>
 #include <vector>
 
 namespace fovea::test {
+
+// A compiler older than the module's language leaves it out of the build, and its plans are refused.
+inline bool is_left_out(uint32_t shader) {
+    if (foveaShaderCode(shader, nullptr)) return false;
+    printf("skipped %s: this build's glslang is too old for it\n", foveaShaderName(shader));
+    return true;
+}
+#define FOVEA_NEEDS_SHADER(shader) \
+    if (is_left_out(uint32_t(shader))) GTEST_SKIP() << "this build's glslang is too old for the shader"
 
 // The least that the engine runs on.
 inline FoveaDeviceFacts floor_facts() {
