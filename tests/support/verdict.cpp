@@ -52,7 +52,7 @@ class Judge {
     void judge_row(uint32_t b, uint32_t h, int64_t i) {
         const size_t row = (size_t(b) * d_.heads_q + h) * d_.len_q + size_t(i);
         const bool empty = sees_nothing(c_, b, h, i);
-        const double units = rounding() * oracle_.logit_units[row];
+        const double units = kRounding * oracle_.logit_units[row] + half_rounding() * oracle_.half_units[row];
         const int64_t keys = int64_t(d_.len_kv);
         if (wants(FOVEA_OUTPUT_O) && is_written(c_, b, i)) judge_output(b, h, i, row, empty, units);
         const auto matrix = [&](uint32_t output, FoveaBinding binding, const char* name, double floor,
@@ -78,10 +78,8 @@ class Judge {
         if (wants(FOVEA_OUTPUT_ROW_STATS)) judge_stats(b, h, i, row, empty, units);
     }
 
-    // What a rounding of the precision asked for is worth.
-    double rounding() const {
-        return d_.precision == FOVEA_PRECISION_F16_PRODUCTS ? kHalfRounding : kRounding;
-    }
+    // What the rounding of a factor is worth.
+    double half_rounding() const { return d_.precision == FOVEA_PRECISION_F16_PRODUCTS ? kHalfRounding : 0; }
     double keep_scale() const { return d_.dropout_p > 0 ? 1 / (1 - double(d_.dropout_p)) : 1; }
     bool wants(uint32_t output) const {
         return ((d_.outputs ? d_.outputs : uint32_t(FOVEA_OUTPUT_O)) & output) != 0;
@@ -106,7 +104,8 @@ class Judge {
     void judge_output(uint32_t b, uint32_t h, int64_t i, size_t row, bool empty, double units) {
         RowView view{"o", b, h, i, {}, {}, {}};
         load(view, FOVEA_BIND_O, query_element(c_, o_strides(c_), b, h, i), d_.dim_v, d_.o_type);
-        double floor = (units + kSmallest) * keep_scale() * oracle_.value_max[row];
+        // The weights and the values are the factors of the second product.
+        double floor = (units + 2 * half_rounding() + kSmallest) * keep_scale() * oracle_.value_max[row];
         if (d_.o_type == FOVEA_F16) floor += kHalfRounding * largest(view.exact) + 0x1p-25;
         compare(view, floor, empty);
     }
@@ -206,44 +205,59 @@ class Judge {
     Verdict verdict_;
 };
 
-double norm(const Bytes& tensor, FoveaDtype type, int64_t first, uint32_t count) {
-    double sum = 0;
-    for (uint32_t n = 0; n < count; ++n) {
-        const double x = read_float(tensor, type, first + n);
-        if (std::isfinite(x)) sum += x * x;
-    }
-    return std::sqrt(sum);
-}
-
-// Largest |k| and |v| of a key/value head.
-struct HeadScale {
-    double key_norm = 0, value_max = 0;
-};
-HeadScale head_scale(const Case& c, const Tensors& inputs, uint32_t b, uint32_t h_kv) {
+// Largest |v| of a key/value head.
+double value_max(const Case& c, const Tensors& inputs, uint32_t b, uint32_t h_kv) {
     const FoveaAttentionDesc& d = c.desc;
-    HeadScale scale;
+    double largest = 0;
     for (int64_t j = 0; j < entry_of(c, b).kv_length; ++j) {
-        const int64_t k = key_element(c, k_strides(c), b, h_kv, j),
-                      v = key_element(c, v_strides(c), b, h_kv, j);
-        if (k < 0) continue;
-        scale.key_norm = std::max(scale.key_norm, norm(inputs[FOVEA_BIND_K], d.k_type, k, d.dim_qk));
+        if (key_element(c, k_strides(c), b, h_kv, j) < 0) continue;
+        const int64_t v = key_element(c, v_strides(c), b, h_kv, j);
         for (uint32_t n = 0; n < d.dim_v; ++n) {
             const double x = std::fabs(read_float(inputs[FOVEA_BIND_V], d.v_type, v + n));
-            if (std::isfinite(x)) scale.value_max = std::max(scale.value_max, x);
+            if (std::isfinite(x)) largest = std::max(largest, x);
         }
     }
-    return scale;
+    return largest;
 }
 
-// Roundings of a score, in units of 2^-24 of |q| |k|. D products added one after the other are off by a walk
-// of about sqrt(D) / 4 of them; over many keys the plain loops show what that comes to, over a few they may
-// be lucky with all.
-double units_of_products(const Case& c, uint32_t b, uint32_t h, int64_t i) {
-    constexpr int kFewKeys = 8;
-    int seen = 0;
-    const int64_t keys = entry_of(c, b).kv_length;
-    for (int64_t j = 0; j < keys && seen <= kFewKeys; ++j) seen += is_visible(c, b, h, i, j);
-    return seen > kFewKeys ? 2 : std::max(2.0, 0.75 * std::sqrt(double(c.desc.dim_qk)));
+// The products of a row with the keys that it sees.
+struct RowProducts {
+    int keys = 0;          // that it sees, counted to one more than kFewKeys
+    double magnitude = 0;  // the largest sum of |q_n k_n|, which no partial sum of a product exceeds
+};
+constexpr int kFewKeys = 8;
+
+RowProducts products_of_row(const Case& c, const Tensors& inputs, uint32_t b, uint32_t h, int64_t i) {
+    const FoveaAttentionDesc& d = c.desc;
+    std::vector<float> q(d.dim_qk);
+    const int64_t first = query_element(c, q_strides(c), b, h, i);
+    for (uint32_t n = 0; n < d.dim_qk; ++n) q[n] = read_float(inputs[FOVEA_BIND_Q], d.q_type, first + n);
+    // Scores are told of hidden keys too.
+    const bool all = d.outputs & (FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED);
+    RowProducts row;
+    for (int64_t j = 0; j < entry_of(c, b).kv_length; ++j) {
+        const bool seen = is_visible(c, b, h, i, j);
+        if (row.keys <= kFewKeys) row.keys += seen;
+        if (!seen && !all) continue;
+        const int64_t k = key_element(c, k_strides(c), b, h / (d.heads_q / d.heads_kv), j);
+        if (k < 0) continue;
+        double sum = 0;
+        for (uint32_t n = 0; n < d.dim_qk; ++n) {
+            const double x = std::fabs(double(q[n]) * read_float(inputs[FOVEA_BIND_K], d.k_type, k + n));
+            if (std::isfinite(x)) sum += x;
+        }
+        row.magnitude = std::max(row.magnitude, sum);
+    }
+    return row;
+}
+
+// Roundings of a product of D numbers, in units of 2^-24 of the sum A of its terms' magnitudes. Partial sums
+// grow to at most A, so that step n rounds by at most 2^-24 n A / D: a walk with a deviation of
+// 2^-24 A sqrt(sum (n / D)^2 / 3) = sqrt(D) / 3 units where each is at its most, and of sqrt(D) / 4 on
+// average over the places of a number between two powers of two. Over many keys the plain loops show what
+// that comes to, over a few they may be lucky with all: there it is three deviations.
+double units_of_products(const RowProducts& row, uint32_t dim) {
+    return row.keys > kFewKeys ? 2 : std::max(2.0, 0.75 * std::sqrt(double(dim)));
 }
 
 // Sum of the magnitudes that meet in a logit of row (b, h, i) beside its score.
@@ -268,7 +282,7 @@ void measure_rows(const Case& c, const Tensors& inputs, Oracle& oracle) {
     const double scale = d.scale != 0 ? std::fabs(double(d.scale)) : 1 / std::sqrt(double(d.dim_qk));
     for (uint32_t b = 0; b < d.batch; ++b) {
         for (uint32_t h = 0; h < d.heads_q; ++h) {
-            const HeadScale head = head_scale(c, inputs, b, h / (d.heads_q / d.heads_kv));
+            const double values = value_max(c, inputs, b, h / (d.heads_q / d.heads_kv));
             const int64_t rows = entry_of(c, b).q_length;
             for (int64_t i = 0; i < int64_t(d.len_q); ++i) {
                 // The functions of a device's own, exp and tanh, may be off by units that grow with their
@@ -276,13 +290,16 @@ void measure_rows(const Case& c, const Tensors& inputs, Oracle& oracle) {
                 double units = 8 + 2 * std::log(1 + double(d.len_kv));
                 if (d.flags & FOVEA_FLAG_SINKS)
                     units += 2 * std::fabs(read_float(inputs[FOVEA_BIND_SINKS], FOVEA_F32, h));
-                if (i < rows)
+                RowProducts row;
+                if (i < rows) {
+                    row = products_of_row(c, inputs, b, h, i);
                     units += 2 * added_to_score(c, b, h, i) + 4 * double(d.softcap) +
-                             units_of_products(c, b, h, i) * scale * head.key_norm *
-                                 norm(inputs[FOVEA_BIND_Q], d.q_type, query_element(c, q_strides(c), b, h, i),
-                                      d.dim_qk);
+                             units_of_products(row, d.dim_qk) * scale * row.magnitude;
+                }
                 oracle.logit_units.push_back(float(units));
-                oracle.value_max.push_back(float(head.value_max));
+                // (1 + 2^-11)^2 - 1 of each term: both its factors are rounded.
+                oracle.half_units.push_back(float((2 + kHalfRounding) * scale * row.magnitude));
+                oracle.value_max.push_back(float(values));
             }
         }
     }

@@ -4,9 +4,10 @@
 //
 // where `exact` is the float64 reference, `plain` the float32 plain loops on the same inputs, both maxima are
 // over the row, and the floor is a few roundings of the largest number that the row's logits are made of,
-// carried to the output (a row of few elements can be lucky in the plain computation). Never a mean: one
-// wrong row fails. NaN and infinity must stand where the reference has them. A row that sees no key must be
-// bit for bit what fovea.h says, and every byte that belongs to no element must be untouched.
+// carried to the output (a row of few elements can be lucky in the plain computation), and what rounded
+// factors come to where the description allows them. Never a mean: one wrong row fails. NaN and infinity must
+// stand where the reference has them. A row that sees no key must be bit for bit what fovea.h says, and every
+// byte that belongs to no element must be untouched.
 #pragma once
 
 #include "support/executor.hpp"
@@ -19,9 +20,9 @@ namespace fovea::test {
 // What a case should give. `exact` holds o as float32 whatever the description's o_type.
 struct Oracle {
     Tensors exact, plain;
-    // Per row (b, h, i): what one rounding of a logit is worth, in units of 2^-24, and the largest |v| of its
-    // head.
-    std::vector<float> logit_units, value_max;
+    // Per row (b, h, i): what the roundings of a logit come to in units of 2^-24; what factors rounded to
+    // float16 add in units of 2^-11; the largest |v| of its head.
+    std::vector<float> logit_units, half_units, value_max;
 };
 
 // `inputs` must have zeros, not poison, in the unused slots.
