@@ -33,6 +33,9 @@ constexpr Panel kPanels[] = {
     {"gpu", [](UiState& ui) { ui.bottom = BottomTab::gpu; }},
     {"memory", [](UiState& ui) { ui.bottom = BottomTab::memory; }},
     {"problems", [](UiState& ui) { ui.bottom = BottomTab::problems; }},
+    {"swapped", [](UiState& ui) { ui.layout.mirrored = true; }},
+    {"middle",
+     [](UiState& ui) { ui.layout.left_shown = ui.layout.right_shown = ui.layout.bottom_shown = false; }},
     {"keys", [](UiState& ui) { ui.open_dialog(Dialog::help); }},
     {"tour", [](UiState& ui) { ui.tour_step = 1; }},
     {"lines", [](UiState& ui) { ui.token_lines = true; }},
@@ -188,10 +191,8 @@ const char* options_help() {
            "is\n"
            "                          hardware)\n"
            "  --show PANEL            matrix, compare, mask, map, layers, heads, gpu, memory, problems, "
-           "tour, lines, keys, "
-           "palette, "
-           "open, "
-           "import\n"
+           "swapped, middle, "
+           "tour, lines, keys, palette, open, import\n"
            "  --export FILE           the shown matrix as .csv, .npy or .svg, or the session as .fovea\n"
            "  --against WHAT          keeps A of a comparison: a level, a file or session, or a sentence in "
            "quotes\n"

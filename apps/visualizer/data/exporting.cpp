@@ -165,7 +165,7 @@ void save_shown(Session& session, const std::string& path) {
     const Result<void> saved = export_file(session, path);
     if (saved) return;
     session.report(saved.error().field, saved.error().text, true);
-    session.ui.bottom = BottomTab::problems;
+    session.ui.show(BottomTab::problems);
 }
 
 bool open_any(Session& session, const std::string& path) {
@@ -173,7 +173,7 @@ bool open_any(Session& session, const std::string& path) {
     const Result<void> opened = open_session(session, path);
     if (opened) return true;
     session.report(opened.error().field, opened.error().text, true);
-    session.ui.bottom = BottomTab::problems;
+    session.ui.show(BottomTab::problems);
     return false;
 }
 

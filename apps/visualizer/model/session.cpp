@@ -334,7 +334,7 @@ bool Session::open_file(const std::string& path) {
     Result<std::shared_ptr<const ImportedFile>> file = open_import(path);
     if (!file) {
         report(file.error().field, file.error().text, true);
-        ui.bottom = BottomTab::problems;
+        ui.show(BottomTab::problems);
         return false;
     }
     change(settings_for(std::move(*file), settings_));

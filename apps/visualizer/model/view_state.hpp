@@ -60,6 +60,9 @@ struct MapPlace {
 struct Layout {
     float left = 300, right = 372, bottom = 184;  // units of the layout
     float tokens = 0.36f, inspector = 0.60f;      // shares of their column
+    // Text and pipeline, cell and parameters, heads and what stands beside them.
+    bool left_shown = true, right_shown = true, bottom_shown = true;
+    bool mirrored = false;  // text and pipeline on the right
     friend bool operator==(const Layout&, const Layout&) = default;
 };
 
@@ -104,6 +107,10 @@ struct UiState {
     PictureLook picture;     // of exports
     int tour_step = 0;       // of kTourSteps; 0: no tour is shown
     bool motion = false;     // stages change over a moment; only in a window
+    void show(BottomTab tab) {
+        bottom = tab;
+        layout.bottom_shown = true;
+    }
     void open_dialog(Dialog which) {
         dialog = which;
         dialog_opened = true;

@@ -20,6 +20,19 @@ void panel(const char* name, ImVec2 at, ImVec2 size, PanelContext& ui, void (*dr
 
 float kept(float value, float low, float high) { return std::clamp(value, low, high); }
 
+// Which panels there are, and where. In the window that opened it.
+void draw_panels_menu(PanelContext& ui) {
+    if (!ImGui::BeginPopup("panels")) return;
+    Layout& layout = ui.session.ui.layout;
+    ImGui::MenuItem("Text and pipeline", "F6", &layout.left_shown);
+    ImGui::MenuItem("Cell and parameters", "F7", &layout.right_shown);
+    ImGui::MenuItem("Heads, GPU, memory, problems", "F8", &layout.bottom_shown);
+    ImGui::Separator();
+    if (ImGui::MenuItem("Swap the sides", "F9")) layout.mirrored = !layout.mirrored;
+    if (ImGui::MenuItem("Panels as at first", "Ctrl+Shift+0")) layout = Layout{};
+    ImGui::EndPopup();
+}
+
 // The line between two panels, from `at` on; how far it is dragged, in units of the layout. A double click
 // puts every edge back.
 float edge(PanelContext& ui, const char* name, ImVec2 at, float length, bool upright) {
@@ -44,9 +57,14 @@ float edge(PanelContext& ui, const char* name, ImVec2 at, float length, bool upr
             {low.x + (upright ? grip + 1 : size.x), low.y + (upright ? size.y : grip + 1)},
             palette(ui.session.theme).accent);
     }
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal))
+        ImGui::SetTooltip("Drag. Double click: panels as at first. Right click: more");
     const bool reset = ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left);
-    ImGui::End();
+    const bool asked = ImGui::IsItemClicked(ImGuiMouseButton_Right);
     ImGui::PopStyleVar(2);
+    if (asked) ImGui::OpenPopup("panels");
+    draw_panels_menu(ui);
+    ImGui::End();
     if (reset) ui.session.ui.layout = Layout{};
     const ImVec2 moved = ImGui::GetIO().MouseDelta;
     return active && !reset ? (upright ? moved.x : moved.y) / ui.scale : 0;
@@ -134,6 +152,59 @@ void draw_notice(PanelContext& ui) {
     if (ImGui::Button("\xc3\x97")) session.notice.reset();
 }
 
+// Columns, middle and bottom strip between two heights of the window. In a small one the middle keeps two
+// fifths of the width and half of the height.
+void draw_panels(PanelContext& ui, float top, float bottom) {
+    const ImVec2 size = ImGui::GetIO().DisplaySize;
+    const float s = ui.scale, gap = kGap * s, tall = bottom - top;
+    Layout& layout = ui.session.ui.layout;
+    const bool mirrored = layout.mirrored, map = ui.session.ui.centre == CentreTab::map;
+    const float text_width = layout.left_shown ? std::min(layout.left * s, size.x * 0.28f) : 0,
+                cell_width = layout.right_shown ? std::min(layout.right * s, size.x * 0.32f) : 0;
+    const float left = mirrored ? cell_width : text_width,
+                right = size.x - (mirrored ? text_width : cell_width);
+    const float text_x = mirrored ? right : 0, cell_x = mirrored ? 0 : right;
+    const float strip = layout.bottom_shown ? bottom - std::min(layout.bottom * s, tall * 0.4f) : bottom;
+    const float tokens_share = ui.session.ui.token_lines ? std::max(layout.tokens, 0.5f) : layout.tokens;
+    const float tokens_bottom = top + gap + tall * tokens_share;
+    const float inspector_bottom = top + gap + tall * layout.inspector;
+    if (layout.left_shown) {
+        panel("tokens", {text_x, top + gap}, {text_width, tokens_bottom - top - gap}, ui,
+              map ? draw_map_tokens : draw_tokens_panel);
+        panel("pipeline", {text_x, tokens_bottom + gap}, {text_width, bottom - tokens_bottom - gap}, ui,
+              map ? draw_map_pipeline : draw_pipeline_panel);
+    }
+    const float from = left > 0 ? left + gap : 0, to = right < size.x ? right - gap : size.x;
+    const float middle_bottom = layout.bottom_shown ? strip : bottom + gap;
+    ui.centre = {from, top + gap, to - from, middle_bottom - top - gap};
+    panel("matrix", {from, top + gap}, {to - from, middle_bottom - top - gap}, ui, draw_centre,
+          ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
+    if (layout.bottom_shown)
+        panel("bottom", {from, strip + gap}, {to - from, bottom - strip - gap}, ui, draw_bottom,
+              ImGuiWindowFlags_HorizontalScrollbar);
+    if (layout.right_shown) {
+        panel("inspector", {cell_x, top + gap}, {cell_width, inspector_bottom - top - gap}, ui,
+              draw_inspector_panel);
+        panel("parameters", {cell_x, inspector_bottom + gap}, {cell_width, bottom - inspector_bottom - gap},
+              ui, draw_parameters_panel);
+    }
+    // The width of the column at an edge; a hidden one stays away until it is asked for.
+    const auto widen = [&](bool text, float width, float by) {
+        if (text && layout.left_shown) layout.left = kept(width / s + by, 200, 520);
+        if (!text && layout.right_shown) layout.right = kept(width / s + by, 260, 620);
+    };
+    if (const float d = edge(ui, "left", {left, top}, tall, true)) widen(!mirrored, left, d);
+    if (const float d = edge(ui, "right", {right, top}, tall, true)) widen(mirrored, size.x - right, -d);
+    if (const float d = edge(ui, "strip", {from, strip}, to - from, false); layout.bottom_shown && d != 0)
+        layout.bottom = kept((bottom - strip) / s - d, 90, 420);
+    if (layout.left_shown)
+        if (const float d = edge(ui, "column", {text_x, tokens_bottom}, text_width, false))
+            layout.tokens = kept(layout.tokens + d * s / tall, 0.15f, 0.8f);
+    if (layout.right_shown)
+        if (const float d = edge(ui, "column2", {cell_x, inspector_bottom}, cell_width, false))
+            layout.inspector = kept(layout.inspector + d * s / tall, 0.2f, 0.85f);
+}
+
 }  // namespace
 
 bool tabs(const PanelContext& ui, std::span<const char* const> names, int& chosen) {
@@ -195,41 +266,7 @@ void draw_main_window(PanelContext& ui) {
               ImGuiWindowFlags_NoScrollbar);
         top += gap + kNoticeHeight * s;
     }
-    if (ui.session.ready()) {
-        // In a small window the middle keeps two fifths of the width and half of the height.
-        Layout& layout = ui.session.ui.layout;
-        const float left = std::min(layout.left * s, size.x * 0.28f);
-        const float right = size.x - std::min(layout.right * s, size.x * 0.32f);
-        const float strip = bottom - std::min(layout.bottom * s, (bottom - top) * 0.4f);
-        const float tokens_share = ui.session.ui.token_lines ? std::max(layout.tokens, 0.5f) : layout.tokens;
-        const float tokens_bottom = top + gap + (bottom - top) * tokens_share;
-        const float inspector_bottom = top + gap + (bottom - top) * layout.inspector;
-        const bool map = ui.session.ui.centre == CentreTab::map;
-        panel("tokens", {0, top + gap}, {left, tokens_bottom - top - gap}, ui,
-              map ? draw_map_tokens : draw_tokens_panel);
-        panel("pipeline", {0, tokens_bottom + gap}, {left, bottom - tokens_bottom - gap}, ui,
-              map ? draw_map_pipeline : draw_pipeline_panel);
-        ui.centre = {left + gap, top + gap, right - left - 2 * gap, strip - top - gap};
-        panel("matrix", {left + gap, top + gap}, {right - left - 2 * gap, strip - top - gap}, ui, draw_centre,
-              ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
-        panel("bottom", {left + gap, strip + gap}, {right - left - 2 * gap, bottom - strip - gap}, ui,
-              draw_bottom, ImGuiWindowFlags_HorizontalScrollbar);
-        panel("inspector", {right, top + gap}, {size.x - right, inspector_bottom - top - gap}, ui,
-              draw_inspector_panel);
-        panel("parameters", {right, inspector_bottom + gap},
-              {size.x - right, bottom - inspector_bottom - gap}, ui, draw_parameters_panel);
-        const float tall = bottom - top;
-        if (const float d = edge(ui, "left", {left, top}, tall, true))
-            layout.left = kept(left / s + d, 200, 520);
-        if (const float d = edge(ui, "right", {right, top}, tall, true))
-            layout.right = kept((size.x - right) / s - d, 260, 620);
-        if (const float d = edge(ui, "strip", {left, strip}, right - left, false))
-            layout.bottom = kept((bottom - strip) / s - d, 90, 420);
-        if (const float d = edge(ui, "column", {0, tokens_bottom}, left, false))
-            layout.tokens = kept(layout.tokens + d * s / tall, 0.15f, 0.8f);
-        if (const float d = edge(ui, "column2", {right, inspector_bottom}, size.x - right, false))
-            layout.inspector = kept(layout.inspector + d * s / tall, 0.2f, 0.85f);
-    }
+    if (ui.session.ready()) draw_panels(ui, top, bottom);
     panel("status", {0, bottom + gap}, {size.x, size.y - bottom - gap}, ui, draw_status_bar,
           ImGuiWindowFlags_NoScrollbar);
     ImGui::PopStyleColor();
