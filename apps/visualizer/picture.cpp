@@ -46,9 +46,11 @@ Result<void> check_size(const GpuDevice& device, uint32_t width, uint32_t height
                      " draws: choose a smaller scale"};
 }
 
-// One picture over `ground`; `draw` fills ImGui's frame, several times until the layout has settled.
+// One picture over `ground`; where it goes on, what a map and a grid lack is computed first. `draw` fills
+// ImGui's frame, several times until the layout has settled.
 template <class Draw>
-Result<Pixels> draw_over(Session& session, const PictureSize& size, ImU32 ground, ImVec2 extent, Draw draw) {
+Result<Pixels> draw_over(Session& session, const PictureSize& size, ImU32 ground, ImVec2 extent, bool goes_on,
+                         Draw draw) {
     GpuDevice& device = session.device();
     Pixels out{
         uint32_t(std::lround(extent.x * size.scale)), uint32_t(std::lround(extent.y * size.scale)), {}};
@@ -88,10 +90,10 @@ Result<Pixels> draw_over(Session& session, const PictureSize& size, ImU32 ground
         });
         if (!drawn) return drawn.error();
         // What the first frame began is waited for.
-        if (i == 0)
+        if (i == 0 && goes_on)
             if (Result<void> r = session.finish_wanted_grid(); !r) return r.error();
         // The first frames say what is looked at.
-        if (session.map && session.ui.centre == CentreTab::map && i + 2 < kFrames)
+        if (goes_on && session.map && session.ui.centre == CentreTab::map && i + 2 < kFrames)
             if (Result<void> r = session.map->finish(size.exact); !r) return r.error();
     }
     if (frame) {
@@ -154,10 +156,10 @@ Result<Tensor> draw_picture(Session& session, const PictureSize& size) {
     };
     const ImU32 ground = figure ? palette(session.theme).panel : palette(session.theme).ground;
     constexpr ImU32 kBlack = IM_COL32(0, 0, 0, 255), kWhite = IM_COL32(255, 255, 255, 255);
-    Result<Pixels> pixels = draw_over(session, size, look.transparent ? kBlack : ground, extent, draw);
+    Result<Pixels> pixels = draw_over(session, size, look.transparent ? kBlack : ground, extent, true, draw);
     if (!pixels) return pixels.error();
     if (look.transparent) {
-        const Result<Pixels> white = draw_over(session, size, kWhite, extent, draw);
+        const Result<Pixels> white = draw_over(session, size, kWhite, extent, false, draw);
         if (!white) return white.error();
         take_ground_away(*pixels, *white);
     }

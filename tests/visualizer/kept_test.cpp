@@ -219,5 +219,34 @@ TEST_F(KeptTest, precisions_and_places_are_compared) {
     EXPECT_NE(session->problem().find("cooperative"), std::string::npos) << session->problem();
 }
 
+// Where the device has cooperative matrices the context is theirs, and close to the exact one; elsewhere the
+// reason is told and the last result stays.
+TEST_F(KeptTest, products_of_halves_give_the_context_or_a_reason) {
+    Settings s = level_settings(7);
+    s.length = 40;
+    session->change(s);
+    compute();
+    const Stage* context = session->find_stage("context");
+    const std::vector<float> exact(context->values.begin(), context->values.end());
+    s.precision = Precision::f16_products;
+    session->change(s);
+    if (device->facts().coopmat_m == 0) {
+        EXPECT_FALSE(update());
+        EXPECT_NE(session->problem().find("cooperative"), std::string::npos) << session->problem();
+        return;
+    }
+    ASSERT_TRUE(update()) << session->problem();
+    context = session->find_stage("context");
+    EXPECT_NE(context->formula.find("flash_coopmat"), std::string::npos) << context->formula;
+    ASSERT_EQ(context->values.size(), exact.size());
+    float largest = 0, reach = 0;
+    for (size_t i = 0; i < exact.size(); ++i) {
+        largest = std::max(largest, std::abs(context->values[i] - exact[i]));
+        reach = std::max(reach, std::abs(exact[i]));
+    }
+    EXPECT_GT(largest, 0);
+    EXPECT_LT(largest, 4e-3f * reach);
+}
+
 }  // namespace
 }  // namespace fovea::visualizer

@@ -209,8 +209,10 @@ Result<void> GpuDevice::create_device(const GpuWishes& wishes) {
         extensions_.push_back(VK_KHR_SWAPCHAIN_EXTENSION_NAME);
     }
     storage_16bit_ = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES};
-    features_ = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &storage_16bit_};
+    features_ = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                 engine_features_.chain(offers, extensions_, &storage_16bit_)};
     vkGetPhysicalDeviceFeatures2(physical_, &features_);
+    engine_features_.keep_useful();
     features_.features = {};
     storage_16bit_ = {storage_16bit_.sType, nullptr, storage_16bit_.storageBuffer16BitAccess};
 

@@ -3,6 +3,7 @@
 // carries.
 #pragma once
 
+#include "gpu/engine_features.hpp"
 #include "gpu/kernel_warmer.hpp"
 
 #include <fovea/fovea_vulkan.h>
@@ -101,6 +102,7 @@ class GpuDevice {
     FoveaContext context_ = nullptr;
     FoveaDeviceFacts facts_{};
     std::vector<const char*> extensions_;
+    EngineFeatures engine_features_;
     VkPhysicalDeviceFeatures2 features_{};
     VkPhysicalDevice16BitStorageFeatures storage_16bit_{};
     std::string name_, why_not_;

@@ -61,6 +61,7 @@ MatrixView view_of(const PanelContext& ui, const Canvas& c) {
               (c.cell_width >= kGridFrom * ui.scale ? MATRIX_FLAG_GRID : 0) |
               (s.hiding && c.hatch_hidden ? MATRIX_FLAG_HIDING : 0) | (c.minus ? MATRIX_FLAG_DIFFERENCE : 0) |
               (c.upper_only ? MATRIX_FLAG_UPPER : 0);
+    v.hatch_period = kHatchPeriod * ui.scale;
     v.ground = ui.transparent ? ui.ground : colours.matrix_ground, v.hatch = colours.hatch,
     v.highlight = colours.text;
     v.picked_row = ui.session.view.picked_row, v.picked_column = ui.session.view.picked_column;

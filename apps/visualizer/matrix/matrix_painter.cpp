@@ -107,7 +107,7 @@ bool Painter::pixel(float x, float y, uint32_t& colour) const {
     if (!hidden(cell)) {
         colour = colour_of(value(cell));
     } else {
-        const float stripe = (x + y) / 7;
+        const float stripe = (x + y) / v.hatch_period;
         if (stripe - std::floor(stripe) < 0.18f) colour = v.hatch;
     }
     const float edge = gap + (in_row && in_column ? 3.0f : 1.0f);

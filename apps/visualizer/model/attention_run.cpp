@@ -104,13 +104,22 @@ Result<void> AttentionRun::make_plans(bool products_of_halves) {
     FoveaAttentionDesc context = desc_;
     context.outputs = FOVEA_OUTPUT_O;
     context.precision = FOVEA_PRECISION_F16_PRODUCTS;
-    if (Result<void> r = add_call(facts, context); !r) return r;
-    const FoveaKernel kernel = calls_[1].info.kernel;
-    if (kernel == FOVEA_KERNEL_FLASH_COOPMAT || kernel == FOVEA_KERNEL_FLASH_COOPMAT2) return {};
+    // The planner's own choice first; it takes none of these kernels where they are no gain.
+    std::string why;
+    for (const FoveaKernel kernel : {FOVEA_KERNEL_AUTO, FOVEA_KERNEL_FLASH_COOPMAT}) {
+        context.kernel = kernel;
+        if (Result<void> r = add_call(facts, context); !r) {
+            why = r.error().text;
+            continue;
+        }
+        const FoveaKernel chosen = calls_[1].info.kernel;
+        if (chosen == FOVEA_KERNEL_FLASH_COOPMAT || chosen == FOVEA_KERNEL_FLASH_COOPMAT2) return {};
+        calls_.pop_back();
+    }
     return Error{FOVEA_UNSUPPORTED, "precision",
                  "products of float16 factors need a kernel of cooperative matrices, which " +
                      (on_cpu_ ? std::string("the processor") : device_.name()) +
-                     " does not have for this call: " + calls_[1].info.reason};
+                     " does not have for this call: " + why};
 }
 
 uint64_t AttentionRun::slice_count() const {

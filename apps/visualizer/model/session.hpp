@@ -187,7 +187,7 @@ class Session {
 
     // Keeps the shown matrix in a tab of its own, which becomes the shown one; at most kMostLocked of them.
     // As with A, it is no part of what undo takes back.
-    static constexpr size_t kMostLocked = 8;
+    static constexpr size_t kMostLocked = 6;
     void lock_matrix();
     void unlock_matrix(size_t tab);
     const std::vector<LockedMatrix>& locked() const { return locked_; }

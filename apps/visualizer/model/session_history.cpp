@@ -48,7 +48,7 @@ void Session::drop_kept() {
 void Session::lock_matrix() {
     if (!complete() || !stats_done_ || dirty_) return;
     if (locked_.size() == kMostLocked)
-        return report("tabs", "eight matrices are locked: unlock one first", false);
+        return report("tabs", "six matrices are locked: unlock one first", false);
     LockedMatrix one;
     const bool layered = settings_.file && settings_.mapping.kind != ImportKind::tables;
     one.name = layered ? head_name(settings_.mapping.layer, view.head)

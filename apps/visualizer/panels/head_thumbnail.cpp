@@ -1,6 +1,6 @@
 #include "panels/head_thumbnail.hpp"
 
-#include "matrix/colouring.hpp"
+#include "matrix/canvas.hpp"
 
 #include <algorithm>
 
@@ -35,6 +35,7 @@ void draw_thumbnail(PanelContext& ui, const Thumbnail& of, ImVec2 at, float side
     v.colour_map =
         uint32_t(std::find(kColourMaps.begin(), kColourMaps.end(), colouring.map) - kColourMaps.begin());
     v.flags = of.hiding ? MATRIX_FLAG_HIDING : 0;
+    v.hatch_period = kHatchPeriod * ui.scale;
     v.ground = ui.transparent ? ui.ground : colours.matrix_ground, v.hatch = colours.hatch,
     v.highlight = colours.text;
     v.picked_row = v.picked_column = -1;

@@ -94,7 +94,15 @@ void draw_centre(PanelContext& ui) {
         session.ui.centre == CentreTab::map ? draw_map_panel(ui) : draw_layer_grid(ui);
         return;
     }
-    ImGui::SameLine(0, 18 * ui.scale);
+    // Beside many tabs there is no room for the stage and the controls: they have a line of their own.
+    const float width = ImGui::GetWindowWidth();
+    const bool crowded = width >= 640 * ui.scale &&
+                         ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x > width - 500 * ui.scale;
+    ui.controls_top = 12 * ui.scale;
+    if (crowded && session.ui.centre == CentreTab::matrix)
+        ui.controls_top = ImGui::GetCursorPosY();
+    else
+        ImGui::SameLine(0, 18 * ui.scale);
     ImGui::AlignTextToFramePadding();
     ImGui::PushFont(ui.fonts.strong);
     const Stage& stage = *session.shown().stage;
@@ -213,7 +221,7 @@ bool tabs(const PanelContext& ui, std::span<const char* const> names, int& chose
     for (int i = 0; i < int(names.size()); ++i) {
         if (i > 0) ImGui::SameLine(0, 2 * ui.scale);
         const bool current = i == chosen;
-        ImGui::PushStyleColor(ImGuiCol_Button, current ? colours.raised : colours.panel);
+        ImGui::PushStyleColor(ImGuiCol_Button, current ? colours.raised : ImU32{0});
         ImGui::PushStyleColor(ImGuiCol_Text, current ? colours.text : colours.text_soft);
         if (ImGui::Button(names[size_t(i)]) && !current) {
             chosen = i;

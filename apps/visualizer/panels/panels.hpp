@@ -18,6 +18,7 @@ struct PanelContext {
     float scale;               // pixels for one unit of the layout
     bool transparent = false;  // panels have no ground, and behind the cells is `ground`
     ImU32 ground = 0;
+    float controls_top = 0;  // of the matrix panel's controls
     ScreenRect centre = {};  // of the middle panel, once it is drawn
 };
 

@@ -95,7 +95,7 @@ void main() {
     bool in_row = cell.y == view.picked_row, in_column = cell.x == view.picked_column;
     if (min(cell_size.x, cell_size.y) < 1.0) cell = strongest_cell(cell, cell_size);
     if (hidden(cell)) {
-        if (fract((pixel.x + pixel.y) / 7.0) < 0.18) colour = unpackUnorm4x8(view.hatch);
+        if (fract((pixel.x + pixel.y) / view.hatch_period) < 0.18) colour = unpackUnorm4x8(view.hatch);
     } else {
         colour = colour_of(value_of(cell));
     }

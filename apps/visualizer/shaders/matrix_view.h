@@ -38,6 +38,7 @@ struct MatrixView {
     uint colour_map, flags;
     uint ground, hatch;             // RGBA8 colours: behind the cells, and of the hatch in masked ones
     int picked_row, picked_column;  // -1: none
+    float hatch_period;             // pixels, along a row
     uint highlight;                 // RGBA8 of the picked row's and column's frame
     // With MATRIX_FLAG_MASS: what one unit is of a row of pixels, in one row that holds fewer queries, and how
     // many keys a sampled one stands for.
