@@ -12,8 +12,13 @@ int main(int argc, char** argv) {
         done = options.error();
     else if (options->help)
         std::fputs(options_help(), stdout);
+    else if (options->version)
+        std::printf("fovea-visualizer %d.%d.%d\n", FOVEA_VERSION_MAJOR, FOVEA_VERSION_MINOR,
+                    FOVEA_VERSION_PATCH);
     else
         done = options->headless() ? run_headless(*options) : run_window(*options);
+    if (done && (std::fflush(stdout) != 0 || std::ferror(stdout)))
+        done = fovea::Error{FOVEA_IO_ERROR, "standard output", "cannot be written"};
     if (done) return 0;
     const fovea::Error& error = done.error();
     std::fprintf(stderr, "fovea-visualizer: error: %s%s%s\n", error.field.c_str(),

@@ -245,8 +245,10 @@ Result<Options> parse_options(int argc, char** argv) {
     Options o;
     for (int i = 1; i < argc; ++i) {
         const std::string_view word = argv[i];
-        if (word == "--help") {
+        if (word == "--help" || word == "-h") {
             o.help = true;
+        } else if (word == "--version") {
+            o.version = true;
         } else if (word == "--describe") {
             o.describe = true;
         } else if (word == "--exact") {

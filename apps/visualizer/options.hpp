@@ -40,7 +40,7 @@ struct Options {
     bool roof = false;      // measured before the picture
     bool validation = false;
     uint64_t memory_limit_bytes = 0;  // of device memory; 0: the driver's own
-    bool help = false;
+    bool help = false, version = false;
 
     bool headless() const { return !screenshot.empty() || !export_path.empty() || describe; }
 };

@@ -8,6 +8,7 @@
 #define FOVEA_CPU_DECODE_INL_HPP
 #endif
 
+#include "cpu/decode_block_inl.hpp"
 #include "cpu/decode_merge_inl.hpp"
 #include "cpu/dropout_inl.hpp"
 #include "cpu/row_products_inl.hpp"
@@ -29,7 +30,8 @@ class DecodeTask {
           layout_(decode_layout(kShape, most_rows_, p_.dim_qk, p_.dim_v)),
           base_(scratch),
           partial_(partial_layout(kShape, most_rows_, p_.dim_v), partial),
-          form_(p_) {
+          form_(p_),
+          blocks_(call, rows_, layout_, base_, form_.general) {
         const KeyRange seen = visible_keys_of_rows(p_, rows_.view, rows_.begin, rows_.end);
         const int64_t first = int64_t(task % call.cut.splits * call.cut.split_keys);
         begin_ = std::max(seen.begin, first);
@@ -39,31 +41,16 @@ class DecodeTask {
     void run() {
         if (begin_ >= end_) return;  // the merge does not look at this split
         start();
-        Block block = find(begin_, 0);
-        RowQueue{keys_of(block), {}}.fetch_first();
+        DecodeBlock block = blocks_.find(begin_, end_, 0);
+        RowQueue{blocks_.keys_of(block), {}}.fetch_first();
         for (size_t n = 1; block.keys(); ++n) {
-            const Block next = find(block.end, n % 2);
+            const DecodeBlock next = blocks_.find(block.end, end_, n % 2);
             add_block(block, next);
             block = next;
         }
     }
 
   private:
-    static constexpr int64_t kStep = int64_t(kDecodeBlock);
-
-    // Keys up to the next multiple of kStep.
-    struct Block {
-        int64_t begin, end;
-        const void** k;  // rows, in the order of their use
-        const void** v;
-        uint8_t* hidden;  // by key; null: the block table hides none
-        bool plain;       // every row sees every key, and the products are the logits but for the scale
-        size_t keys() const { return size_t(end - begin); }
-    };
-    // The keys of a whole plain block are used from so many places of it in turn: a processor's own
-    // prefetcher goes along with each, and one at a time is too slow.
-    static constexpr size_t kPlaces = 4;
-
     template <class T>
     T* place(uint64_t offset) const {
         return reinterpret_cast<T*>(base_ + offset);
@@ -95,79 +82,15 @@ class DecodeTask {
         }
     }
 
-    // `place_of` 0 or 1: where the pointers go, so that two blocks can be known at a time.
-    Block find(int64_t begin, size_t place_of) const {
-        const size_t at = place_of * kDecodeBlock;
-        Block block{begin,
-                    std::min(begin / kStep * kStep + kStep, end_),
-                    place<const void*>(layout_.keys) + at,
-                    place<const void*>(layout_.values) + at,
-                    base_ + layout_.hidden + at,
-                    false};
-        if (begin >= end_) return block.end = begin, block;
-        if (!find_hidden(block)) block.hidden = nullptr;
-        block.plain = is_plain(block);
-        find_rows(FOVEA_BIND_K, p_.k, p_.k_type, block, block.k);
-        if (wants(p_, FOVEA_OUTPUT_O)) find_rows(FOVEA_BIND_V, p_.v, p_.v_type, block, block.v);
-        return block;
-    }
-
-    KeyRun run_of(const FoveaStrides& s, int64_t j, const Block& block) const {
-        return key_run(call_, s, rows_.b, rows_.h_kv, rows_.view, j, block.end);
-    }
-
-    // True if the block table hides some.
-    bool find_hidden(const Block& block) const {
-        if (!p_.page_size) return false;
-        bool hidden = false;
-        for (int64_t j = block.begin; j < block.end;) {
-            const KeyRun run = run_of(p_.k, j, block);
-            memset(block.hidden + (j - block.begin), run.inside ? 0 : 1, size_t(run.count));
-            hidden |= !run.inside;
-            j += run.count;
-        }
-        return hidden;
-    }
-
-    bool is_plain(const Block& block) const {
-        if (form_.general || p_.mask.present || p_.dropout || block.hidden) return false;
-        for (size_t lane = 0; lane < row_count_; ++lane)
-            if (lanes().begin[lane] > block.begin || lanes().end[lane] < block.end) return false;
-        return true;
-    }
-
-    void find_rows(FoveaBinding binding, const FoveaStrides& s, FoveaDtype type, const Block& block,
-                   const void** to) const {
-        const int64_t element = dtype_bytes(type);
-        const bool in_turn = block.plain && block.keys() == kDecodeBlock;
-        for (int64_t j = block.begin; j < block.end;) {
-            const KeyRun run = run_of(s, j, block);
-            const char* row = run.inside ? call_.at<const char>(binding) + run.first * element
-                                         : place<const char>(layout_.zeros);
-            const int64_t step = run.inside ? s.row * element : 0;
-            for (const int64_t end = j + run.count; j < end; ++j, row += step) {
-                const size_t n = size_t(j - block.begin);
-                constexpr size_t kPlace = kDecodeBlock / kPlaces;
-                to[in_turn ? n % kPlace * kPlaces + n / kPlace : n] = row;
-            }
-        }
-    }
-
-    RowQueue::Block keys_of(const Block& block) const {
-        return {block.k, block.keys(), p_.dim_qk * dtype_bytes(p_.k_type)};
-    }
-    RowQueue::Block values_of(const Block& block) const {
-        return {block.v, block.keys(), p_.dim_v * dtype_bytes(p_.v_type)};
-    }
-
     template <LogitOrder kOrder>
-    void products(const Block& block, const Block& next) const {
-        const RowQueue keys{keys_of(block), wants(p_, FOVEA_OUTPUT_O) ? values_of(block) : keys_of(next)};
+    void products(const DecodeBlock& block, const DecodeBlock& next) const {
+        const RowQueue keys{blocks_.keys_of(block),
+                            wants(p_, FOVEA_OUTPUT_O) ? blocks_.values_of(block) : blocks_.keys_of(next)};
         const auto dot = p_.k_type == FOVEA_F16 ? &dot_rows<kOrder, uint16_t> : &dot_rows<kOrder, float>;
         dot(keys, place<float>(layout_.queries), layout_.depth, row_count_, p_.dim_qk, logits());
     }
 
-    void add_block(const Block& block, const Block& next) {
+    void add_block(const DecodeBlock& block, const DecodeBlock& next) {
         if (block.plain) {
             weigh_plainly(block, next);
             if (wants(p_, FOVEA_OUTPUT_O)) add_values<LogitOrder::by_row, false>(block, next);
@@ -182,7 +105,7 @@ class DecodeTask {
     }
 
     // Weights of a plain block. Lanes are keys.
-    void weigh_plainly(const Block& block, const Block& next) {
+    void weigh_plainly(const DecodeBlock& block, const DecodeBlock& next) {
         const F f;
         products<LogitOrder::by_row>(block, next);
         const size_t end = (block.keys() + kLanes - 1) / kLanes * kLanes;
@@ -209,7 +132,7 @@ class DecodeTask {
     }
 
     // Weights of any block; true if some entry is hidden. Lanes are rows, as in a panel.
-    bool weigh(const Block& keys, const Block& next) {
+    bool weigh(const DecodeBlock& keys, const DecodeBlock& next) {
         const Segment block{0, vectors(), keys.begin, keys.end};
         // Lanes past the last row must hold numbers, any numbers.
         if (!cleared_) memset(logits(), 0, kDecodeBlock * kPanel * sizeof(float));
@@ -254,9 +177,9 @@ class DecodeTask {
     }
 
     template <LogitOrder kOrder, bool kSeen>
-    void add_values(const Block& block, const Block& next) const {
+    void add_values(const DecodeBlock& block, const DecodeBlock& next) const {
         scale_outputs(lane_row(1));
-        const RowQueue values{values_of(block), keys_of(next)};
+        const RowQueue values{blocks_.values_of(block), blocks_.keys_of(next)};
         const auto sum =
             p_.v_type == FOVEA_F16 ? &sum_rows<kOrder, kSeen, uint16_t> : &sum_rows<kOrder, kSeen, float>;
         sum(values, logits(), row_count_, p_.dim_v, partial_.outputs, layout_.width);
@@ -270,6 +193,7 @@ class DecodeTask {
     unsigned char* base_;
     const Partial partial_;
     const LogitForm form_;
+    const DecodeBlocks blocks_;
     int64_t begin_, end_;
     bool cleared_ = false;  // the logits' lanes past the last row
 };

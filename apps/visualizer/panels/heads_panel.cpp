@@ -67,6 +67,9 @@ void draw_head(PanelContext& ui, uint32_t head, float side) {
 void draw_heads_panel(PanelContext& ui) {
     Session& session = ui.session;
     if (!session.complete()) return;
+    // Another matrix's heads under a synthetic map would be taken for the map's.
+    if (session.ui.centre == CentreTab::map && session.map && session.map->head().always_causal)
+        return ImGui::TextDisabled("A synthetic context has one head, the map's.");
     // Beside the grid in the middle the shown layer is enough.
     const size_t layers = layers_of(session.settings()).size();
     if (layers > 1 && session.ui.centre != CentreTab::layers) {

@@ -165,11 +165,14 @@ void draw_pick(PanelContext& ui, const MapFrame& f) {
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     draw.PushClipRect(f.at, {f.at.x + f.size.x, f.at.y + f.size.y}, true);
     const float side = std::max(float(1 / f.cells_a_pixel), 1.0f);
-    const float x = f.at.x + float((double(place.picked_key) - f.first_key) / f.cells_a_pixel),
-                y = f.at.y + float((double(place.picked_row) - f.first_row) / f.cells_a_pixel);
+    // As far as the matrix goes, which may be smaller than its room.
+    const LongMap& map = *ui.session.map;
+    const auto at_key = [&f](double key) { return f.at.x + float((key - f.first_key) / f.cells_a_pixel); };
+    const auto at_row = [&f](double row) { return f.at.y + float((row - f.first_row) / f.cells_a_pixel); };
+    const float x = at_key(double(place.picked_key)), y = at_row(double(place.picked_row));
     const ImU32 soft = (colours.accent & 0x00ffffff) | 0x70000000;
-    draw.AddLine({f.at.x, y + side / 2}, {f.at.x + f.size.x, y + side / 2}, soft, ui.scale);
-    draw.AddLine({x + side / 2, f.at.y}, {x + side / 2, f.at.y + f.size.y}, soft, ui.scale);
+    draw.AddLine({at_key(0), y + side / 2}, {at_key(double(map.tokens())), y + side / 2}, soft, ui.scale);
+    draw.AddLine({x + side / 2, at_row(0)}, {x + side / 2, at_row(double(map.rows()))}, soft, ui.scale);
     const float gap = 3 * ui.scale;
     draw.AddRect({x - gap, y - gap}, {x + side + gap, y + side + gap}, colours.accent, 2 * ui.scale, 0,
                  2 * ui.scale);

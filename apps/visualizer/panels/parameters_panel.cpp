@@ -50,6 +50,15 @@ void draw_pattern(Knobs& knobs, Settings& s) {
     ImGui::EndCombo();
 }
 
+// A synthetic context sees no later key, whatever is chosen here.
+void draw_causal(Knobs& knobs, const LongMap* map) {
+    if (!map || !map->head().always_causal) return knobs.toggle("causal mask", knobs.next.causal);
+    bool on = true;
+    ImGui::BeginDisabled();
+    ImGui::Checkbox("causal mask, always", &on);
+    ImGui::EndDisabled();
+}
+
 // 12 query heads share 12, 6, 4, 3, 2 or 1 key heads.
 void draw_kv_heads(Knobs& knobs, Settings& s) {
     ImGui::SetNextItemWidth(150 * knobs.ui.scale);
@@ -70,7 +79,9 @@ void draw_parameters_panel(PanelContext& ui) {
     heading(ui, "Parameters");
     Knobs knobs{ui, ui.session.settings()};
     Settings& s = knobs.next;
-    const int last = std::max(int(ui.session.tokens().size()) - 1, 1);
+    const LongMap* map = ui.session.ui.centre == CentreTab::map ? ui.session.map.get() : nullptr;
+    const int last =
+        map ? int(map->head().call.len_kv) - 1 : std::max(int(ui.session.tokens().size()) - 1, 1);
     knobs.toggle(
         "scale by 1/\xe2\x88\x9a"
         "d",
@@ -78,17 +89,19 @@ void draw_parameters_panel(PanelContext& ui) {
     knobs.slider("temperature", s.temperature, 0.05f, 10, "%.2f");
     knobs.slider("softcap", s.softcap, 0, 10, s.softcap == 0 ? "off" : "%.2f");
     ImGui::Dummy({0, 3 * ui.scale});
-    knobs.toggle("causal mask", s.causal);
+    draw_causal(knobs, map);
     knobs.toggle("window", s.windowed);
     if (s.windowed) {
         knobs.slider("keys before", s.window_left, -1, last);
         knobs.slider("keys after", s.window_right, -1, last);
     }
+    ImGui::BeginDisabled(map);  // its q and k are as they are, and its tiles know no slopes
     knobs.toggle("ALiBi", s.alibi);
     if (s.level >= 2) {
         ImGui::SameLine(130 * ui.scale);
         knobs.toggle("RoPE", s.rope);
     }
+    ImGui::EndDisabled();
     draw_pattern(knobs, s);
     ImGui::Dummy({0, 3 * ui.scale});
     knobs.toggle("dropout", s.dropout);
@@ -96,8 +109,8 @@ void draw_parameters_panel(PanelContext& ui) {
         knobs.slider("probability", s.dropout_p, 0, 0.9f, "%.2f");
         knobs.seed("dropout seed", s.dropout_seed);
     }
-    if (s.level > 1) knobs.seed("weight seed", s.weight_seed);
-    if (s.level == 7) {
+    if (s.level > 1 && !map) knobs.seed("weight seed", s.weight_seed);
+    if (s.level == 7 && !map) {
         draw_kv_heads(knobs, s);
         knobs.slider("tokens", s.length, 0, 1024, s.length == 0 ? "as typed" : "%d");
     }
