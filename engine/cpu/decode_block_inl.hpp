@@ -7,6 +7,7 @@
 #define FOVEA_CPU_DECODE_BLOCK_INL_HPP
 #endif
 
+#include "cpu/decode_layout.hpp"
 #include "cpu/row_queue_inl.hpp"
 #include "cpu/rows_inl.hpp"
 
