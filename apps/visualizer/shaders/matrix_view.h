@@ -24,7 +24,7 @@ using uint = uint32_t;
 #define MATRIX_FLAG_DIFFERENCE 32u  // values minus those of the other buffer
 #define MATRIX_FLAG_WHOLE 64u       // every pixel of the rectangle has a cell, the nearest
 #define MATRIX_FLAG_MASS 128u  // the values are a map tile's mass: whole numbers of 64 bits, low word first
-#define MATRIX_FLAG_UPPER 16u       // only cells above the diagonal: the other half is another picture's
+#define MATRIX_FLAG_UPPER 16u  // only cells above the diagonal: the other half is another picture's
 
 struct MatrixView {
     // Pixels of the framebuffer: the picture's corner and size, and where cell (0, 0) begins.
@@ -40,8 +40,8 @@ struct MatrixView {
     int picked_row, picked_column;  // -1: none
     float hatch_period;             // pixels, along a row
     uint highlight;                 // RGBA8 of the picked row's and column's frame
-    // With MATRIX_FLAG_MASS: what one unit is of a row of pixels, in one row that holds fewer queries, and how
-    // many keys a sampled one stands for.
+    // With MATRIX_FLAG_MASS: what one unit is of a row of pixels, in one row that holds fewer queries, and
+    // how many keys a sampled one stands for.
     float mass_unit, ragged_mass_unit;
     uint ragged_row;
     float mass_spread;

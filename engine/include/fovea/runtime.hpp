@@ -48,13 +48,14 @@ struct Tuning {
     FoveaFlashTile flash_tiles[FOVEA_TILE_CLASS_COUNT] = {};
     FoveaMaskMap mask_map = FOVEA_MASK_MAP_AUTO;
 };
-// Seconds of a masked call without and with the map of its mask: where the map has nothing to skip (every second
-// key at random), and where it skips most (one of four blocks is visible).
+// Seconds of a masked call without and with the map of its mask: where the map has nothing to skip (every
+// second key at random), and where it skips most (one of four blocks is visible).
 struct MaskMapTimes {
     double random_without, random_with, blocks_without, blocks_with;
 };
-// FOVEA_MASK_MAP_NEVER where the map saves less than 5% of what it could skip, or costs more where it has nothing
-// to skip than it saves there; else FOVEA_MASK_MAP_AUTO, as only the host knows which masks will come.
+// FOVEA_MASK_MAP_NEVER where the map saves less than 5% of what it could skip, or costs more where it has
+// nothing to skip than it saves there; else FOVEA_MASK_MAP_AUTO, as only the host knows which masks will
+// come.
 FoveaMaskMap mask_map_worth(const MaskMapTimes& times);
 std::string tuning_text(const Tuning& tuning);
 // Errors name the field of the text and its line.
