@@ -54,7 +54,7 @@ TEST(LongContext, refuses_what_it_has_not) {
     EXPECT_EQ(long_context(0u).error().field, "tokens");
     EXPECT_EQ(long_context((1u << 20) + 1).error().field, "tokens");
     EXPECT_EQ(long_context("2m").error().field, "preset");
-    EXPECT_NE(long_context("1m").error().text.find("128k"), std::string::npos);
+    EXPECT_NE(long_context("2m").error().text.find("128k"), std::string::npos);
 }
 
 }  // namespace

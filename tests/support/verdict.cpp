@@ -256,8 +256,12 @@ RowProducts products_of_row(const Case& c, const Tensors& inputs, uint32_t b, ui
 // 2^-24 A sqrt(sum (n / D)^2 / 3) = sqrt(D) / 3 units where each is at its most, and of sqrt(D) / 4 on
 // average over the places of a number between two powers of two. Over many keys the plain loops show what
 // that comes to, over a few they may be lucky with all: there it is three deviations.
-double units_of_products(const RowProducts& row, uint32_t dim) {
-    return row.keys > kFewKeys ? 2 : std::max(2.0, 0.75 * std::sqrt(double(dim)));
+// Then the score is scaled, moved to powers of two, moved back and kept as lse: four roundings of up to a
+// unit of A, each with a deviation of at most 1 / sqrt(3). Three deviations of their sum, 3.5, and half a
+// unit of the products are the least that is allowed.
+double units_of_score(const RowProducts& row, uint32_t dim) {
+    constexpr double kLeast = 4;
+    return row.keys > kFewKeys ? kLeast : std::max(kLeast, 0.75 * std::sqrt(double(dim)));
 }
 
 // Sum of the magnitudes that meet in a logit of row (b, h, i) beside its score.
@@ -294,7 +298,7 @@ void measure_rows(const Case& c, const Tensors& inputs, Oracle& oracle) {
                 if (i < rows) {
                     row = products_of_row(c, inputs, b, h, i);
                     units += 2 * added_to_score(c, b, h, i) + 4 * double(d.softcap) +
-                             units_of_products(row, d.dim_qk) * scale * row.magnitude;
+                             units_of_score(row, d.dim_qk) * scale * row.magnitude;
                 }
                 oracle.logit_units.push_back(float(units));
                 // (1 + 2^-11)^2 - 1 of each term: both its factors are rounded.
