@@ -84,8 +84,9 @@ void draw_heads_panel(PanelContext& ui) {
         }
     }
     ImGui::AlignTextToFramePadding();
-    ImGui::TextDisabled("%llu of %s, ordered by", static_cast<unsigned long long>(session.stage().heads),
-                        session.stage().name.c_str());
+    const uint64_t heads = session.stage().heads;
+    ImGui::TextDisabled("%llu %s of %s, ordered by", static_cast<unsigned long long>(heads),
+                        heads == 1 ? "head" : "heads", session.stage().name.c_str());
     ImGui::SameLine(0, 8 * ui.scale);
     ImGui::SetNextItemWidth(128 * ui.scale);
     ImGui::Combo("##order", &session.ui.head_order, kHeadOrders, int(std::size(kHeadOrders)));
