@@ -47,25 +47,18 @@ Bytes decode(uint32_t target, const Halves& k, const Halves& v, FoveaDtype type)
     const FoveaPlanInfo info = plan.info();
     const bool has_vectors = std::string(foveaCpuTargetName(target)) != "scalar";
     EXPECT_EQ(info.kernel, has_vectors ? FOVEA_KERNEL_DECODE : FOVEA_KERNEL_FLASH);
-    Bytes q(info.binding_bytes[FOVEA_BIND_Q]), o(info.binding_bytes[FOVEA_BIND_O]);
-    Bytes keys = bytes_of(k, type), values = bytes_of(v, type), workspace(info.workspace_bytes + 64);
+    Buffers buffers;
+    buffers[FOVEA_BIND_K] = bytes_of(k, type), buffers[FOVEA_BIND_V] = bytes_of(v, type);
+    for (const uint32_t i : {FOVEA_BIND_Q, FOVEA_BIND_O}) buffers[i].resize(info.binding_bytes[i]);
     Random random(5);
+    Bytes& q = buffers[FOVEA_BIND_Q];
     for (size_t n = 0; n < q.size() / 4; ++n) {
         const float x = 1e-4f * bell(random.next());
         memcpy(&q[n * 4], &x, 4);
     }
-    FoveaHostBuffer bound[FOVEA_BIND_COUNT] = {};
-    const auto bind = [&bound](FoveaBinding to, Bytes& bytes) { bound[to] = {bytes.data(), bytes.size()}; };
-    bind(FOVEA_BIND_Q, q), bind(FOVEA_BIND_K, keys), bind(FOVEA_BIND_V, values), bind(FOVEA_BIND_O, o);
-    FoveaCpuRun run{};
-    run.struct_size = sizeof run;
-    run.binding_count = FOVEA_BIND_COUNT;
-    run.bindings = bound;
-    const auto address = reinterpret_cast<uintptr_t>(workspace.data());
-    run.workspace = {workspace.data() + (64 - address % 64) % 64, info.workspace_bytes};
-    const Result<void> done = plan.run_cpu(run);
+    const Result<void> done = run_in_place(plan, buffers);
     EXPECT_TRUE(done) << done.error().text;
-    return o;
+    return buffers[FOVEA_BIND_O];
 }
 
 // How many of the results are NaN.

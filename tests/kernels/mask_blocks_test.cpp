@@ -55,20 +55,9 @@ Bytes run_attention(const FoveaAttentionDesc& desc, uint32_t target, bool walk) 
     const FoveaPlanInfo info = plan.info();
     EXPECT_EQ(info.kernel, FOVEA_KERNEL_FLASH);
     Buffers buffers;
-    FoveaHostBuffer bound[FOVEA_BIND_COUNT] = {};
-    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
-        if (!(info.binding_mask >> i & 1)) continue;
-        buffers[i] = filled(i, info.binding_bytes[i], walk);
-        bound[i] = {buffers[i].data(), buffers[i].size()};
-    }
-    Bytes workspace(info.workspace_bytes + 64);
-    FoveaCpuRun run{};
-    run.struct_size = sizeof run;
-    run.binding_count = FOVEA_BIND_COUNT;
-    run.bindings = bound;
-    const auto address = reinterpret_cast<uintptr_t>(workspace.data());
-    run.workspace = {workspace.data() + (64 - address % 64) % 64, info.workspace_bytes};
-    const Result<void> done = plan.run_cpu(run);
+    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
+        if (info.binding_mask >> i & 1) buffers[i] = filled(i, info.binding_bytes[i], walk);
+    const Result<void> done = run_in_place(plan, buffers);
     EXPECT_TRUE(done) << done.error().text;
     Bytes results = buffers[FOVEA_BIND_O];
     results.insert(results.end(), buffers[FOVEA_BIND_LSE].begin(), buffers[FOVEA_BIND_LSE].end());

@@ -40,6 +40,20 @@ void fill_numbers(Random& random, FoveaDtype type, Bytes& out) {
 
 }  // namespace
 
+Result<void> run_in_place(const Plan& plan, Buffers& buffers) {
+    const uint64_t workspace_bytes = plan.info().workspace_bytes;
+    Bytes workspace(workspace_bytes + 64);
+    const auto address = reinterpret_cast<uintptr_t>(workspace.data());
+    FoveaHostBuffer bound[FOVEA_BIND_COUNT] = {};
+    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) bound[i] = {buffers[i].data(), buffers[i].size()};
+    FoveaCpuRun run{};
+    run.struct_size = sizeof run;
+    run.binding_count = FOVEA_BIND_COUNT;
+    run.bindings = bound;
+    run.workspace = {workspace.data() + (64 - address % 64) % 64, workspace_bytes};
+    return plan.run_cpu(run);
+}
+
 std::vector<uint32_t> runnable_targets() {
     std::vector<uint32_t> targets;
     FoveaLinearDesc d{};
@@ -49,16 +63,7 @@ std::vector<uint32_t> runnable_targets() {
     for (const uint32_t binding : {FOVEA_BIND_X, FOVEA_BIND_WEIGHT, FOVEA_BIND_Y}) buffers[binding].resize(4);
     for (uint32_t id = 1; strcmp(foveaCpuTargetName(id), "unknown") != 0; ++id) {
         const Plan plan = plan_of(foveaPlanLinear, d, cpu_device(1, id));
-        std::vector<std::byte> workspace(plan.info().workspace_bytes + 64);
-        FoveaHostBuffer bound[FOVEA_BIND_COUNT] = {};
-        for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) bound[i] = {buffers[i].data(), buffers[i].size()};
-        FoveaCpuRun run{};
-        run.struct_size = sizeof run;
-        run.binding_count = FOVEA_BIND_COUNT;
-        run.bindings = bound;
-        const auto address = reinterpret_cast<uintptr_t>(workspace.data());
-        run.workspace = {workspace.data() + (64 - address % 64) % 64, plan.info().workspace_bytes};
-        if (plan.run_cpu(run)) targets.push_back(id);
+        if (run_in_place(plan, buffers)) targets.push_back(id);
     }
     EXPECT_FALSE(targets.empty());
     return targets;

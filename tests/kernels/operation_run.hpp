@@ -35,6 +35,9 @@ Plan plan_of(FoveaResult (*make)(const FoveaDeviceFacts*, const Desc*, const Fov
 // Inputs for a plan's bindings: numbers near normal, small integers where integers belong. Y is full of NaN.
 Buffers random_buffers(Random& random, const FoveaPlanInfo& info, FoveaDtype x_type, FoveaDtype w_type);
 
+// Runs the whole plan on one thread, in place.
+Result<void> run_in_place(const Plan& plan, Buffers& buffers);
+
 // Runs the plan on copies of `given` between guards and returns Y. `shuffle_seed` not 0: slices in another
 // order, some of them twice. Fails the test where a guard or an input was written.
 Bytes run(const Plan& plan, const Buffers& given, uint32_t workers, uint64_t shuffle_seed = 0);
