@@ -14,7 +14,6 @@ using Reason = const char* (*)(const FoveaPlan_T& plan);  // null where there is
 
 struct Candidate {
     FoveaKernel kernel;
-    const char* name;
     Reason obstacle;  // why it cannot run this
     Reason drawback;  // why it is not chosen unless it is named
     const char* merit;
@@ -66,14 +65,14 @@ const char* staged_drawback(const FoveaPlan_T& plan) {
 
 // The best first. Plain and reference run everything.
 constexpr Candidate kCandidates[] = {
-    {FOVEA_KERNEL_DECODE, "decode", decode_obstacle, decode_drawback,
+    {FOVEA_KERNEL_DECODE, decode_obstacle, decode_drawback,
      "few queries: the rows of a group share each load of K and V, and the keys are split"},
-    {FOVEA_KERNEL_FLASH, "flash", matrix_obstacle, none,
+    {FOVEA_KERNEL_FLASH, matrix_obstacle, none,
      "one pass with an online softmax in register tiles, memory linear in length"},
-    {FOVEA_KERNEL_STAGED, "staged", none, staged_drawback,
+    {FOVEA_KERNEL_STAGED, none, staged_drawback,
      "o in one pass with an online softmax, then the scores once more for the matrices or statistics"},
-    {FOVEA_KERNEL_PLAIN, "plain", none, oracle, "float32 plain loops"},
-    {FOVEA_KERNEL_REFERENCE, "reference", none, oracle, "float64 plain loops"},
+    {FOVEA_KERNEL_PLAIN, none, oracle, "float32 plain loops"},
+    {FOVEA_KERNEL_REFERENCE, none, oracle, "float64 plain loops"},
 };
 
 }  // namespace
@@ -87,8 +86,8 @@ FoveaResult choose_cpu_kernel(FoveaPlan_T& plan, FoveaDiag* diag) {
         if (wanted != FOVEA_KERNEL_AUTO && !named) continue;
         const char* against = candidate.obstacle(plan);
         if (against && named)
-            return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %s cannot run this: %s", candidate.name,
-                        against);
+            return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %s cannot run this: %s",
+                        name_of(candidate.kernel), against);
         if (!against && !named) against = candidate.drawback(plan);
         if (against) {
             if (!skipped) skipped = &candidate, why = against;
@@ -97,10 +96,10 @@ FoveaResult choose_cpu_kernel(FoveaPlan_T& plan, FoveaDiag* diag) {
         plan.info.kernel = candidate.kernel;
         const char* by = named ? " (asked for by name)" : "";
         if (skipped)
-            snprintf(plan.info.reason, sizeof plan.info.reason, "%s%s: %s; not %s: %s", candidate.name, by,
-                     candidate.merit, skipped->name, why);
+            snprintf(plan.info.reason, sizeof plan.info.reason, "%s%s: %s; not %s: %s",
+                     name_of(candidate.kernel), by, candidate.merit, name_of(skipped->kernel), why);
         else
-            snprintf(plan.info.reason, sizeof plan.info.reason, "%s%s: %s", candidate.name, by,
+            snprintf(plan.info.reason, sizeof plan.info.reason, "%s%s: %s", name_of(candidate.kernel), by,
                      candidate.merit);
         return FOVEA_OK;
     }
