@@ -5,11 +5,13 @@
 #include "conformance/onnx_writer.hpp"
 #include "conformance/options.hpp"
 #include "onnx/node_runner.hpp"
+#include "onnx/product_rounding.hpp"
 #include "onnx/tensor_values.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <random>
@@ -116,6 +118,38 @@ TEST_F(Conformance, fails_where_an_expected_number_is_another) {
     const onnx::CaseResult result = run(c);
     EXPECT_EQ(result.kind, Kind::failed);
     EXPECT_NE(result.text.find("output 0: element 37 is"), std::string::npos) << result.text;
+}
+
+TEST(ProductError, is_that_of_the_rounded_factors_of_the_node) {
+    const double p = (1 + 0x1p-11) * (1 + 0x1p-11) - 1;
+    // |q| = 5 of the first row, |k| = 2; two heads side by side, and four axes of one.
+    for (const bool flat : {false, true}) {
+        onnx::Node node;
+        node.op_type = "Attention";
+        node.attributes = {{onnx::Attribute::Kind::real, "scale", -0.5f, 0}};
+        std::vector<int64_t> dims{1, 2, 1, 2};
+        if (flat) {
+            dims = {1, 1, 4};
+            node.attributes.push_back({onnx::Attribute::Kind::integer, "q_num_heads", 0, 2});
+            node.attributes.push_back({onnx::Attribute::Kind::integer, "kv_num_heads", 0, 2});
+        }
+        const onnx::Tensors inputs{make_tensor(onnx::ElementType::float32, dims, {3, 4, 1, 1}),
+                                   make_tensor(onnx::ElementType::float32, dims, {0, -2, 1, 1}),
+                                   make_tensor(onnx::ElementType::float32, dims, {1, -7, 2, 3})};
+        const std::array<double, 4> error = onnx::product_error(node, inputs);
+        EXPECT_DOUBLE_EQ(error[3], 0.5 * p * 5 * 2);
+        EXPECT_DOUBLE_EQ(error[0], ((1 + error[3]) * (1 + p) - 1) * 7);
+        EXPECT_EQ(error[1], 0);
+        EXPECT_EQ(error[2], 0);
+    }
+}
+
+TEST(ProductError, an_allowance_counts_and_no_more_than_it) {
+    const onnx::Tensor want = make_tensor(onnx::ElementType::float32, {1}, {1.0}),
+                       near = make_tensor(onnx::ElementType::float32, {1}, {1.0105});
+    EXPECT_NE(onnx::difference(near, want), "");
+    EXPECT_EQ(onnx::difference(near, want, 0.01), "");
+    EXPECT_NE(onnx::difference(near, want, 0.009), "");
 }
 
 TEST_F(Conformance, fails_where_shape_type_or_output_is_another) {

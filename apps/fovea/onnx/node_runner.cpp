@@ -1,32 +1,20 @@
 #include "onnx/node_runner.hpp"
 
+#include "onnx/product_rounding.hpp"
 #include "onnx/tensor_values.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 
 namespace fovea::onnx {
 namespace {
 
-// What products of float16 add to the tolerance.
-struct Allowance {
-    double absolute, relative;
-};
-
-Allowance allowance_of(const Tensor& want, FoveaPrecision precision) {
-    if (precision != FOVEA_PRECISION_F16_PRODUCTS) return {0, 0};
-    double largest = 0;
-    for (uint64_t n = 0; n < want.elements(); ++n)
-        if (const double x = std::fabs(value_at(want, n)); std::isfinite(x)) largest = std::max(largest, x);
-    // An error, however small, may turn a rounding to bfloat16 over.
-    return {4 * 0x1p-11 * largest, want.type == ElementType::bfloat16 ? 0x1p-7 : 0};
-}
-
-bool agrees(double got, double want, const Allowance& more) {
+bool agrees(double got, double want, double allowance, double rounding) {
     if (std::isnan(got) || std::isnan(want)) return std::isnan(got) && std::isnan(want);
     if (std::isinf(got) || std::isinf(want)) return got == want;
-    return std::fabs(got - want) <= 1e-7 + more.absolute + (1e-3 + more.relative) * std::fabs(want);
+    return std::fabs(got - want) <= 1e-7 + allowance + (1e-3 + rounding) * std::fabs(want);
 }
 
 std::string place_name(size_t place) { return "output " + std::to_string(place); }
@@ -45,13 +33,14 @@ Result<Tensors> run_node(Engine& engine, const Model& model, const Tensors& inpu
                      " is not one the engine has"};
 }
 
-std::string difference(const Tensor& got, const Tensor& want, FoveaPrecision precision) {
+std::string difference(const Tensor& got, const Tensor& want, double allowance) {
     if (got.type != want.type || got.dims != want.dims)
         return got.shape_text() + " instead of " + want.shape_text();
-    const Allowance more = allowance_of(want, precision);
+    // An error, however small, may turn a rounding to bfloat16 over.
+    const double rounding = allowance > 0 && want.type == ElementType::bfloat16 ? 0x1p-7 : 0;
     for (uint64_t n = 0; n < want.elements(); ++n) {
         const double g = value_at(got, n), w = value_at(want, n);
-        if (agrees(g, w, more)) continue;
+        if (agrees(g, w, allowance, rounding)) continue;
         char text[120];
         snprintf(text, sizeof text, "element %llu is %.9g instead of %.9g",
                  static_cast<unsigned long long>(n), g, w);
@@ -63,8 +52,8 @@ std::string difference(const Tensor& got, const Tensor& want, FoveaPrecision pre
 CaseResult run_case(Engine& engine, const NodeCase& node_case, const AttentionChoice& choice) {
     CaseResult result;
     // Rotary embedding multiplies in float32 whatever attention may do.
-    const bool attends = node_case.model.node.op_type == "Attention";
-    const FoveaPrecision precision = attends ? choice.precision : FOVEA_PRECISION_F32;
+    const Node& node = node_case.model.node;
+    const bool rounds = node.op_type == "Attention" && choice.precision == FOVEA_PRECISION_F16_PRODUCTS;
     for (const DataSet& set : node_case.sets) {
         const Result<Tensors> outputs = run_node(engine, node_case.model, set.inputs, choice);
         if (!outputs) {
@@ -74,10 +63,13 @@ CaseResult run_case(Engine& engine, const NodeCase& node_case, const AttentionCh
             result.text = error.field + ": " + error.text;
             return result;
         }
+        const std::array<double, 4> allowances =
+            rounds ? product_error(node, set.inputs) : std::array<double, 4>{};
         for (size_t n = 0; n < set.outputs.size(); ++n) {
             if (!set.outputs[n]) continue;
+            const double allowance = n < allowances.size() ? allowances[n] : 0;
             const bool given = n < outputs->size() && (*outputs)[n];
-            result.text = given ? difference(*(*outputs)[n], *set.outputs[n], precision) : "is missing";
+            result.text = given ? difference(*(*outputs)[n], *set.outputs[n], allowance) : "is missing";
             if (result.text.empty()) continue;
             result.text = set.name + ", " + place_name(n) + ": " + result.text;
             return result;

@@ -22,10 +22,10 @@ Result<Tensors> run_attention(Engine& engine, const Model& model, const Tensors&
                               const AttentionChoice& choice);
 Result<Tensors> run_rotary_embedding(Engine& engine, const Model& model, const Tensors& inputs);
 
-// The upstream rule: shapes and types equal, |got - want| <= 1e-7 + 1e-3 * |want|. Where products may be of
-// float16 an element may be off by four of its roundings (2^-11) of the largest one more: of q, k, the weight
-// and v; and in bfloat16 by one unit of its own. Empty if right, else what is wrong.
-std::string difference(const Tensor& got, const Tensor& want, FoveaPrecision precision = FOVEA_PRECISION_F32);
+// The upstream rule: shapes and types equal, |got - want| <= 1e-7 + 1e-3 * |want|. An allowance, see
+// product_error(), comes to that, and in bfloat16 one unit of the element's own. Empty if right, else what is
+// wrong.
+std::string difference(const Tensor& got, const Tensor& want, double allowance = 0);
 
 struct CaseResult {
     enum class Kind { passed, failed, skipped } kind = Kind::failed;
