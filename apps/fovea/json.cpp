@@ -1,26 +1,16 @@
 #include "json.hpp"
 
+#include "files/json_string.hpp"
+
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 
 namespace fovea::app {
 
 std::string json_string(std::string_view text) {
-    std::string out = "\"";
-    for (const char c : text) {
-        if (c == '"' || c == '\\') {
-            out += '\\';
-            out += c;
-        } else if (static_cast<unsigned char>(c) < 0x20) {
-            char escaped[8];
-            std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(c));
-            out += escaped;
-        } else {
-            out += c;
-        }
-    }
-    return out + "\"";
+    std::string out;
+    files::append_json_string(out, text);
+    return out;
 }
 
 std::string json_number(double value) {

@@ -69,7 +69,4 @@ class JsonCursor {
 /// The number as an unsigned integer; nothing when it has a sign, fraction or exponent or exceeds 64 bits.
 std::optional<std::uint64_t> json_unsigned(std::string_view number);
 
-/// `text` (valid UTF-8) as a JSON string with its quotes.
-void append_json_string(std::string& out, std::string_view text);
-
 }  // namespace fovea::files

@@ -1,5 +1,7 @@
 #include "json_text.hpp"
 
+#include "files/json_string.hpp"
+
 #include <cmath>
 #include <cstdio>
 
@@ -32,20 +34,7 @@ JsonText& JsonText::key(std::string_view name) {
 
 JsonText& JsonText::text(std::string_view value) {
     separate();
-    out_ += '"';
-    for (const char c : value) {
-        if (c == '"' || c == '\\') {
-            out_ += '\\';
-            out_ += c;
-        } else if (static_cast<unsigned char>(c) < 0x20) {
-            char escaped[8];
-            std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(c));
-            out_ += escaped;
-        } else {
-            out_ += c;
-        }
-    }
-    out_ += '"';
+    files::append_json_string(out_, value);
     return *this;
 }
 

@@ -4,6 +4,7 @@
 #include "data/imported_file.hpp"
 #include "data/sha256.hpp"
 #include "data/text_file.hpp"
+#include "files/json_string.hpp"
 #include "files/json_text.hpp"
 
 #include <algorithm>
