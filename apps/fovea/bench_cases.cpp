@@ -70,11 +70,7 @@ FoveaMapTileDesc describe(const BenchTile& t, uint64_t len_q) {
 Result<Plan> plan_case(const BenchCase& c, const FoveaDeviceFacts& facts) {
     if (c.tile.cells) return plan_map_tile(facts, describe(c), describe(c.tile, c.len_q));
     if (c.linear.rows == 0) return plan_attention(facts, describe(c));
-    const FoveaLinearDesc desc = describe(c.linear);
-    FoveaPlan plan = nullptr;
-    Diag diag;
-    if (foveaPlanLinear(&facts, &desc, nullptr, &plan, &diag) != FOVEA_OK) return diag.error();
-    return Plan(plan);
+    return plan_linear(facts, describe(c.linear));
 }
 
 FoveaDtype type_of(const BenchCase& c, uint32_t binding) {

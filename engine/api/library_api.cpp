@@ -1,7 +1,11 @@
+#include "problem/abi_struct.hpp"
+
 #include <fovea/fovea.h>
 
+using namespace fovea;
+
 const char* foveaResultText(FoveaResult code) {
-    switch (code) {
+    switch (enum_number(code)) {
         case FOVEA_OK:
             return "success";
         case FOVEA_INVALID_ARGUMENT:
@@ -30,6 +34,28 @@ const char* foveaResultText(FoveaResult code) {
             return "timeout";
     }
     return "unknown result";
+}
+
+const char* foveaKernelName(FoveaKernel kernel) {
+    switch (enum_number(kernel)) {
+        case FOVEA_KERNEL_AUTO:
+            return "auto";
+        case FOVEA_KERNEL_STAGED:
+            return "staged";
+        case FOVEA_KERNEL_FLASH:
+            return "flash";
+        case FOVEA_KERNEL_FLASH_COOPMAT:
+            return "flash_coopmat";
+        case FOVEA_KERNEL_FLASH_COOPMAT2:
+            return "flash_coopmat2";
+        case FOVEA_KERNEL_DECODE:
+            return "decode";
+        case FOVEA_KERNEL_PLAIN:
+            return "plain";
+        case FOVEA_KERNEL_REFERENCE:
+            return "reference";
+    }
+    return "unknown";
 }
 
 uint32_t foveaAbiVersion(void) { return FOVEA_ABI_VERSION; }

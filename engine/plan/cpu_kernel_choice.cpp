@@ -1,7 +1,6 @@
 #include "plan/cpu_kernel_choice.hpp"
 
 #include "cpu/target.hpp"
-#include "plan/kernel_names.hpp"
 #include "problem/status.hpp"
 
 #include <algorithm>
@@ -87,7 +86,7 @@ FoveaResult choose_cpu_kernel(FoveaPlan_T& plan, FoveaDiag* diag) {
         const char* against = candidate.obstacle(plan);
         if (against && named)
             return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %s cannot run this: %s",
-                        name_of(candidate.kernel), against);
+                        foveaKernelName(candidate.kernel), against);
         if (!against && !named) against = candidate.drawback(plan);
         if (against) {
             if (!skipped) skipped = &candidate, why = against;
@@ -97,14 +96,15 @@ FoveaResult choose_cpu_kernel(FoveaPlan_T& plan, FoveaDiag* diag) {
         const char* by = named ? " (asked for by name)" : "";
         if (skipped)
             snprintf(plan.info.reason, sizeof plan.info.reason, "%s%s: %s; not %s: %s",
-                     name_of(candidate.kernel), by, candidate.merit, name_of(skipped->kernel), why);
+                     foveaKernelName(candidate.kernel), by, candidate.merit, foveaKernelName(skipped->kernel),
+                     why);
         else
-            snprintf(plan.info.reason, sizeof plan.info.reason, "%s%s: %s", name_of(candidate.kernel), by,
-                     candidate.merit);
+            snprintf(plan.info.reason, sizeof plan.info.reason, "%s%s: %s", foveaKernelName(candidate.kernel),
+                     by, candidate.merit);
         return FOVEA_OK;
     }
     return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %s is not one of the CPU backend's",
-                name_of(wanted));
+                foveaKernelName(wanted));
 }
 
 }  // namespace fovea

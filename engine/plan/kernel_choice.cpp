@@ -1,6 +1,5 @@
 #include "plan/kernel_choice.hpp"
 
-#include "plan/kernel_names.hpp"
 #include "plan/vulkan_coopmat.hpp"
 #include "plan/vulkan_flash.hpp"
 #include "plan/vulkan_staged.hpp"
@@ -45,10 +44,11 @@ void write_reason(FoveaPlanInfo& info, const Candidate& chosen, bool by_name, co
     info.kernel = chosen.kernel;
     const char* by = by_name ? " (asked for by name)" : "";
     if (skipped)
-        snprintf(info.reason, sizeof info.reason, "%s%s: %s; not %s: %s", name_of(chosen.kernel), by,
-                 chosen.merit, name_of(skipped->kernel), skipped_why);
+        snprintf(info.reason, sizeof info.reason, "%s%s: %s; not %s: %s", foveaKernelName(chosen.kernel), by,
+                 chosen.merit, foveaKernelName(skipped->kernel), skipped_why);
     else
-        snprintf(info.reason, sizeof info.reason, "%s%s: %s", name_of(chosen.kernel), by, chosen.merit);
+        snprintf(info.reason, sizeof info.reason, "%s%s: %s", foveaKernelName(chosen.kernel), by,
+                 chosen.merit);
 }
 
 }  // namespace
@@ -77,8 +77,8 @@ FoveaResult plan_vulkan_kernel(FoveaPlan_T& plan, FoveaDiag* diag) {
         // The last one skipped is the next best: its reason is what the caller wants to know.
         snprintf(skipped_why, sizeof skipped_why, "%s", why), skipped = &candidate;
     }
-    return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %s cannot run this on Vulkan: %s", name_of(wanted),
-                skipped_why);
+    return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %s cannot run this on Vulkan: %s",
+                foveaKernelName(wanted), skipped_why);
 }
 
 }  // namespace fovea

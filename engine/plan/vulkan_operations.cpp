@@ -1,6 +1,5 @@
 #include "plan/vulkan_operations.hpp"
 
-#include "plan/kernel_names.hpp"
 #include "plan/text_sink.hpp"
 #include "plan/vulkan_coopmat.hpp"
 #include "plan/vulkan_costs.hpp"
@@ -28,7 +27,7 @@ FoveaResult check_length(const char* field, uint64_t value, FoveaDiag* diag) {
 FoveaResult check_kernel(FoveaKernel kernel, FoveaDiag* diag) {
     if (kernel == FOVEA_KERNEL_AUTO) return FOVEA_OK;
     return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %s is one of the CPU's; Vulkan has AUTO only",
-                name_of(kernel));
+                foveaKernelName(kernel));
 }
 
 void begin_operation(FoveaPlan_T& plan, const char* reason) {

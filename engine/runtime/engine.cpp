@@ -57,14 +57,6 @@ bool needs_vulkan_list(const EngineOptions& options) {
            (options.backend == BackendChoice::automatic || options.backend == BackendChoice::vulkan);
 }
 
-template <class Make, class Desc>
-Result<Plan> make_plan(Make make, const Engine& engine, const Desc& desc) {
-    FoveaPlan handle = nullptr;
-    Diag diag;
-    if (make(&engine.facts(), &desc, nullptr, &handle, &diag) != FOVEA_OK) return diag.error();
-    return Plan(handle);
-}
-
 Error foreign_range(uint64_t offset, uint64_t bytes, uint64_t size) {
     return Error{FOVEA_INVALID_ARGUMENT, "offset",
                  "bytes " + std::to_string(offset) + " + " + std::to_string(bytes) +
@@ -121,23 +113,23 @@ Result<Plan> Engine::plan_attention(const FoveaAttentionDesc& given) {
     const double measured = state_->backend->measured_slice_cost();
     if (desc.max_slice_cost == 0 && measured > 0) {
         desc.max_slice_cost = measured;
-        if (Result<Plan> plan = runtime::make_plan(foveaPlanAttention, *this, desc)) return plan;
+        if (Result<Plan> plan = fovea::plan_attention(facts(), desc)) return plan;
         desc.max_slice_cost = 0;  // what was measured is no reason to refuse a problem
     }
-    return runtime::make_plan(foveaPlanAttention, *this, desc);
+    return fovea::plan_attention(facts(), desc);
 }
 Result<Plan> Engine::plan_rope(const FoveaRopeDesc& given) {
     FoveaRopeDesc desc = given;
     if (state_->reference) desc.kernel = FOVEA_KERNEL_REFERENCE;
-    return runtime::make_plan(foveaPlanRope, *this, desc);
+    return fovea::plan_rope(facts(), desc);
 }
 Result<Plan> Engine::plan_linear(const FoveaLinearDesc& given) {
     FoveaLinearDesc desc = given;
     if (state_->reference) desc.kernel = FOVEA_KERNEL_REFERENCE;
-    return runtime::make_plan(foveaPlanLinear, *this, desc);
+    return fovea::plan_linear(facts(), desc);
 }
 Result<Plan> Engine::plan_append(const FoveaAppendDesc& desc) {
-    return runtime::make_plan(foveaPlanAppend, *this, desc);
+    return fovea::plan_append(facts(), desc);
 }
 Result<Plan> Engine::plan_map_tile(const FoveaAttentionDesc& given, const FoveaMapTileDesc& tile) {
     FoveaAttentionDesc attention = given;

@@ -253,6 +253,9 @@ FoveaResult foveaCmdRun(FoveaPlan plan, const FoveaRecord* record, FoveaDiag* di
     if ((code = check_plan(plan, diag))) return code;
     if ((code = read_struct(record, given, "record", diag))) return code;
     if (!given.cmd) return fail(diag, FOVEA_INVALID_ARGUMENT, "cmd", "cmd is null");
+    if (given.reserved0 != 0)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "reserved0", "reserved0 is %u; it must be 0",
+                    given.reserved0);
     const PlanPipelines& pipelines = *pipelines_of(*plan);
     Recording r{*plan, pipelines, *pipelines.context, given.cmd};
     if ((code = check_slices(given, r, diag))) return code;

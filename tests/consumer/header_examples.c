@@ -191,6 +191,15 @@ static void test_ring(void) {
     step_through(0, kWindow, kPage, 2 * kRing, kTable, pages, kRing, k_pool, v_pool, "fill_ring_table");
 }
 
+// C may pass any number as an enum.
+static void test_names(void) {
+    if (strcmp(foveaKernelName((FoveaKernel)99), "unknown") == 0 &&
+        strcmp(foveaResultText((FoveaResult)-1), "unknown result") == 0)
+        return;
+    fprintf(stderr, "a number that is no enumerator has a name\n");
+    ++g_failures;
+}
+
 int main(void) {
     g_facts.struct_size = sizeof g_facts;
     g_diag.struct_size = sizeof g_diag;
@@ -207,6 +216,7 @@ int main(void) {
     test_past_to_present();
     test_paged_step();
     test_ring();
+    test_names();
     if (g_failures == 0) printf("the examples of fovea.h do what they say\n");
     return g_failures != 0;
 }

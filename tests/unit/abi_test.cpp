@@ -97,5 +97,29 @@ TEST(Abi, OlderDiagsGetWhatTheyHaveRoomFor) {
     }
 }
 
+TEST(Names, KernelsGoBothWays) {
+    for (const FoveaKernel kernel :
+         {FOVEA_KERNEL_AUTO, FOVEA_KERNEL_STAGED, FOVEA_KERNEL_FLASH, FOVEA_KERNEL_FLASH_COOPMAT,
+          FOVEA_KERNEL_FLASH_COOPMAT2, FOVEA_KERNEL_DECODE, FOVEA_KERNEL_PLAIN, FOVEA_KERNEL_REFERENCE}) {
+        EXPECT_STREQ(kernel_name(kernel), foveaKernelName(kernel));
+        const Result<FoveaKernel> back = kernel_from_name(foveaKernelName(kernel));
+        ASSERT_TRUE(back);
+        EXPECT_EQ(*back, kernel);
+    }
+    EXPECT_STREQ(foveaKernelName(FOVEA_KERNEL_FLASH_COOPMAT), "flash_coopmat");
+    const Result<FoveaKernel> none = kernel_from_name("fast");
+    ASSERT_FALSE(none);
+    EXPECT_EQ(none.error().text,
+              "kernel 'fast' is not one of auto, staged, flash, flash_coopmat, "
+              "flash_coopmat2, decode, plain, reference");
+    EXPECT_FALSE(kernel_from_name("unknown"));
+}
+
+TEST(Names, ResultsAreTold) {
+    EXPECT_STREQ(foveaResultText(FOVEA_OK), "success");
+    EXPECT_STREQ(foveaResultText(FOVEA_TIMEOUT), "timeout");
+    EXPECT_STREQ(foveaResultText(static_cast<FoveaResult>(FOVEA_TIMEOUT + 1)), "unknown result");
+}
+
 }  // namespace
 }  // namespace fovea::test

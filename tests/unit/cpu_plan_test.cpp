@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <vector>
 
 namespace fovea::test {
@@ -156,6 +157,35 @@ TEST(CpuPlan, workspace_grows_with_the_length_at_most_and_stays_small) {
             const Result<Plan> plan = plan_attention(facts_of(threads, kAvx512), shape.desc());
             ASSERT_TRUE(plan);
             EXPECT_LE(plan->info().workspace_bytes, uint64_t{threads} * (4u << 20));
+        }
+    }
+}
+
+TEST(CpuPlan, a_slice_budget_is_kept_down_to_the_smallest_slice_and_refuses_nothing) {
+    const struct {
+        FoveaKernel kernel;
+        Shape shape;
+    } kCalls[] = {{FOVEA_KERNEL_FLASH, {2, 4, 2, 300, 500, 64, true}},
+                  {FOVEA_KERNEL_STAGED, {2, 4, 2, 300, 500, 64, true, FOVEA_OUTPUT_O | FOVEA_OUTPUT_WEIGHTS}},
+                  {FOVEA_KERNEL_DECODE, {2, 32, 8, 1, 4096, 64}},
+                  {FOVEA_KERNEL_PLAIN, {2, 4, 2, 300, 500, 64, true}},
+                  {FOVEA_KERNEL_REFERENCE, {2, 4, 2, 300, 500, 64, true}}};
+    for (const auto& call : kCalls) {
+        for (const uint32_t threads : {1u, 4u}) {
+            SCOPED_TRACE(kernel_name(call.kernel) + (", threads: " + std::to_string(threads)));
+            FoveaAttentionDesc desc = call.shape.desc();
+            desc.kernel = call.kernel;
+            double smallest = 0;
+            for (const double budget : {1.0, 1e4, 1e5, 1e6, 1e7, 1e8, 1e12}) {
+                desc.max_slice_cost = budget;
+                const Result<Plan> plan = plan_attention(facts_of(threads, kAvx2), desc);
+                ASSERT_TRUE(plan) << plan.error().text;
+                const FoveaPlanInfo info = plan->info();
+                if (smallest == 0) smallest = info.max_slice_flops;
+                EXPECT_LE(info.max_slice_flops, std::max(budget, smallest)) << "budget " << budget;
+                EXPECT_GE(info.max_slice_flops * double(info.slice_count), info.flops) << "budget " << budget;
+            }
+            EXPECT_GT(smallest, 1);
         }
     }
 }

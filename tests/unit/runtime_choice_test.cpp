@@ -140,16 +140,5 @@ TEST(ThreadPool, RunsEachIndexOnceAndSharesNoWorker) {
     parallel.run(parallel.user, 0, nullptr, nullptr);
 }
 
-TEST(KernelNames, GoBothWays) {
-    for (const FoveaKernel kernel :
-         {FOVEA_KERNEL_AUTO, FOVEA_KERNEL_STAGED, FOVEA_KERNEL_FLASH, FOVEA_KERNEL_FLASH_COOPMAT,
-          FOVEA_KERNEL_FLASH_COOPMAT2, FOVEA_KERNEL_DECODE, FOVEA_KERNEL_PLAIN, FOVEA_KERNEL_REFERENCE}) {
-        const Result<FoveaKernel> back = kernel_from_name(kernel_name(kernel));
-        ASSERT_TRUE(back);
-        EXPECT_EQ(*back, kernel);
-    }
-    EXPECT_FALSE(kernel_from_name("fast"));
-}
-
 }  // namespace
 }  // namespace fovea::runtime

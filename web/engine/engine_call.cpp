@@ -15,10 +15,9 @@ Result<void> Engine::attention(const FoveaAttentionDesc& desc, const Bindings& b
 Result<void> Engine::linear(const FoveaLinearDesc& desc, const Bindings& bindings) {
     Result<FoveaDeviceFacts> device = facts(worker_count());
     if (!device) return device.error();
-    FoveaPlan handle = nullptr;
-    Diag diag;
-    if (foveaPlanLinear(&*device, &desc, nullptr, &handle, &diag) != FOVEA_OK) return diag.error();
-    return run(Plan(handle), bindings, worker_count());
+    const Result<Plan> plan = plan_linear(*device, desc);
+    if (!plan) return plan.error();
+    return run(*plan, bindings, worker_count());
 }
 
 Result<void> Engine::run(const Plan& plan, const Bindings& bindings, std::uint32_t workers,

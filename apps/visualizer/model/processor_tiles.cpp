@@ -145,11 +145,8 @@ TileDone ProcessorTiles::run(const TileJob& job) {
     if (cancelled_) return done;
     const Result<FoveaDeviceFacts> facts = cpu_facts(workers_);
     if (!facts) return refused(facts.error());
-    FoveaPlan handle = nullptr;
-    Diag diag;
-    if (foveaPlanMapTile(&*facts, &head_.call, &job.tile, nullptr, &handle, &diag) != FOVEA_OK)
-        return refused(diag.error());
-    const Plan plan(handle);
+    const Result<Plan> plan = plan_map_tile(*facts, head_.call, job.tile);
+    if (!plan) return refused(plan.error());
     constexpr size_t kPixels = size_t{kMapTileSide} * kMapTileSide;
     done.pixels.mass.resize(kPixels);
     done.pixels.max.resize(kPixels);
@@ -161,7 +158,7 @@ TileDone ProcessorTiles::run(const TileJob& job) {
     bindings[FOVEA_BIND_TILE_MASS] = {done.pixels.mass.data(), kPixels * 8};
     bindings[FOVEA_BIND_TILE_MAX] = {done.pixels.max.data(), kPixels * 4};
     const FoveaParallel parallel{this, spread, workers_};
-    if (Result<void> r = run_on_host(plan, bindings, &parallel); !r) return refused(r.error());
+    if (Result<void> r = run_on_host(*plan, bindings, &parallel); !r) return refused(r.error());
     done.whole = true;
     return done;
 }

@@ -27,7 +27,8 @@
  * - Every struct that can grow starts with `struct_size`: set it to sizeof the struct. A smaller (older) struct is
  *   accepted and its missing tail counts as zero; a larger one is accepted only while the unknown tail is zero.
  *   Zero means "the default" in every field. A field that does not count (a window without its flag, page_count without
- *   page_size) must be left zero: it is refused, so that a forgotten flag does not pass in silence.
+ *   page_size) must be left zero: it is refused, so that a forgotten flag does not pass in silence. So must what is
+ *   reserved.
  * - Sizes in bytes and element counts are 64 bits wide and checked; nothing wraps. Lengths, rows and |q_offset| are at
  *   most 2^30, dim_qk and dim_v at most 2^16, batch * heads_q at most 2^30.
  * - A refused call has changed nothing, except that the handle it should have made is null. The optional FoveaDiag says
@@ -256,6 +257,10 @@ typedef enum FoveaKernel {
     FOVEA_KERNEL_REFERENCE = 7       /* plain loops in float64: the oracle of everything */
 } FoveaKernel;
 
+/* "auto", "staged", "flash", "flash_coopmat", ...: as reasons, refusals and the programs' --kernel call it; "unknown"
+ * for a number that is no kernel's. Never null; lives as long as the library. */
+FOVEA_API const char* foveaKernelName(FoveaKernel kernel);
+
 typedef enum FoveaPrecision {
     FOVEA_PRECISION_F32 = 0,         /* products and sums in float32, whatever the storage */
     FOVEA_PRECISION_F16_PRODUCTS = 1 /* opt-in: factors of a product may be rounded to float16, sums stay float32 */
@@ -288,9 +293,14 @@ typedef struct FoveaAttentionDesc { /* one attention call */
     uint64_t block_table_pages;        /*   block_table[b][j / page_size]; binding BLOCK_TABLE: I32 [B, block_table_pages] */
     FoveaPrecision precision;
     FoveaKernel kernel;                /* AUTO: chosen, with reasons */
-    double max_slice_cost;             /* FLOPs that one slice may cost. 0: from the device's class */
+    double max_slice_cost;             /* FLOPs that one slice may cost, see below. 0: from the device's class */
     uint64_t workspace_limit;          /* bytes. 0: 64 MiB */
 } FoveaAttentionDesc;
+
+/* max_slice_cost bounds FoveaPlanInfo::max_slice_flops, and that every slice of the plan. On Vulkan, where a watchdog may
+ * wait, a call whose smallest slice costs more is refused (FOVEA_LIMIT_EXCEEDED). On the CPU no call is refused for it:
+ * slices are then as small as the kernel can cut them (a row, a few rows, the queries of one key/value head), and
+ * max_slice_flops says how much that is. */
 
 /* Dropout without an explicit keep mask: key j of query i in head h of batch entry b is kept if
  *   philox4x32_10(counter = {j / 4, i, b * Hq + h, low32(offset)}, key = seed ^ (high32(offset) << 32))[j % 4]
@@ -344,7 +354,7 @@ typedef struct FoveaAppendDesc {
     FoveaStrides x_strides, y_strides;
     uint32_t has_batch_table;
     uint32_t page_size, page_count;
-    uint32_t reserved0;
+    uint32_t reserved0;           /* must be 0 */
     uint64_t block_table_pages;
 } FoveaAppendDesc;
 
@@ -512,7 +522,7 @@ typedef struct FoveaPlanInfo { /* what a host must know to run a plan */
     uint32_t slices_share_workspace;     /* 1: a barrier (compute write -> compute read|write) between slices */
     uint32_t reserved0;
     double flops;                        /* 2*(D+Dv) for each visited (query, key) pair; of a map tile 2*D */
-    double max_slice_flops;
+    double max_slice_flops;              /* no slice costs more */
     double visited_pairs, total_pairs;   /* (query, key) pairs that are computed, and B*Hq*Lq*Lkv; a tile's */
     char reason[256];                    /* which kernel and why, and why not a faster one */
 } FoveaPlanInfo;
@@ -552,6 +562,7 @@ FOVEA_API FoveaResult foveaGetDispatches(FoveaPlan plan, uint64_t slice, FoveaDi
 /* SPIR-V words of a shader, null past the last one or when this build has no shader compiler for it; they live as long
  * as the library. A compute shader: entry point `main`, storage buffers in set 0, push constants from byte 0. */
 FOVEA_API const uint32_t* foveaShaderCode(uint32_t shader, size_t* word_count);
+/* For logs and debuggers: "flash_f16", ...; "unknown" past the last one. Never null; lives as long as the library. */
 FOVEA_API const char* foveaShaderName(uint32_t shader);
 
 /* ---- the CPU backend --------------------------------------------------------------------------------------------------- */
@@ -808,6 +819,9 @@ FOVEA_API FoveaResult foveaRunCpu(FoveaPlan plan, const FoveaCpuRun* run, FoveaD
  *             pages[n] = n < used && n + ring_pages >= used ? (int32_t)(n % ring_pages) : -1;
  *     }
  */
+
+/* Enums are 32 bits wide in every struct above: not with a compiler that shortens them (-fshort-enums). */
+typedef char FoveaEnumWidthCheck[sizeof(FoveaDtype) == 4 ? 1 : -1];
 
 #ifdef __cplusplus
 }

@@ -75,6 +75,19 @@ struct Diag : FoveaDiag {
     Error error() const { return Error{code, field, text, vk_result}; }
 };
 
+inline const char* kernel_name(FoveaKernel kernel) { return foveaKernelName(kernel); }
+// The kernel of that name; the error lists the names that there are.
+inline Result<FoveaKernel> kernel_from_name(std::string_view name) {
+    std::string known;
+    for (int n = FOVEA_KERNEL_AUTO; n <= FOVEA_KERNEL_REFERENCE; ++n) {
+        const auto kernel = static_cast<FoveaKernel>(n);
+        if (name == foveaKernelName(kernel)) return kernel;
+        known += (known.empty() ? "" : ", ") + std::string(foveaKernelName(kernel));
+    }
+    return Error{FOVEA_INVALID_ARGUMENT, "kernel",
+                 "kernel '" + std::string(name) + "' is not one of " + known};
+}
+
 enum class Align { top_left = FOVEA_ALIGN_TOP_LEFT, bottom_right = FOVEA_ALIGN_BOTTOM_RIGHT };  // FoveaAlign
 
 // One attention call, built by naming what differs from the defaults: q [batch, query heads, queries, dim],
@@ -196,20 +209,33 @@ inline Result<FoveaDeviceFacts> cpu_facts(uint32_t threads = 1) {
     return facts;
 }
 
-// Refuses what no device could do, or this one not, with the field's name, its value and the limit.
-inline Result<Plan> plan_attention(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& desc) {
+namespace detail {
+// Of one of the foveaPlan* functions and the descriptions that it takes.
+template <class Make, class... Desc>
+Result<Plan> make_plan(Make make, const FoveaDeviceFacts& facts, const Desc&... desc) {
     FoveaPlan handle = nullptr;
     Diag diag;
-    if (foveaPlanAttention(&facts, &desc, nullptr, &handle, &diag) != FOVEA_OK) return diag.error();
+    if (make(&facts, &desc..., nullptr, &handle, &diag) != FOVEA_OK) return diag.error();
     return Plan(handle);
 }
+}  // namespace detail
 
+// Each refuses what no device could do, or this one not, with the field's name, its value and the limit.
+inline Result<Plan> plan_attention(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& desc) {
+    return detail::make_plan(foveaPlanAttention, facts, desc);
+}
+inline Result<Plan> plan_rope(const FoveaDeviceFacts& facts, const FoveaRopeDesc& desc) {
+    return detail::make_plan(foveaPlanRope, facts, desc);
+}
+inline Result<Plan> plan_linear(const FoveaDeviceFacts& facts, const FoveaLinearDesc& desc) {
+    return detail::make_plan(foveaPlanLinear, facts, desc);
+}
+inline Result<Plan> plan_append(const FoveaDeviceFacts& facts, const FoveaAppendDesc& desc) {
+    return detail::make_plan(foveaPlanAppend, facts, desc);
+}
 inline Result<Plan> plan_map_tile(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& attention,
-                                  const FoveaMapTileDesc& tile) {  // foveaPlanMapTile
-    FoveaPlan handle = nullptr;
-    Diag diag;
-    if (foveaPlanMapTile(&facts, &attention, &tile, nullptr, &handle, &diag) != FOVEA_OK) return diag.error();
-    return Plan(handle);
+                                  const FoveaMapTileDesc& tile) {
+    return detail::make_plan(foveaPlanMapTile, facts, attention, tile);
 }
 
 // A plan for this processor. Run it with at most `threads` workers.

@@ -14,7 +14,7 @@
  * - Contents. The workspace is undefined before and after. Outputs are written whole, and nothing outside the declared
  *   strides is touched.
  * - Slices may be recorded in any order, over any number of command buffers and frames, and more than once; each costs
- *   at most FoveaAttentionDesc::max_slice_cost.
+ *   at most FoveaPlanInfo::max_slice_flops, which FoveaAttentionDesc::max_slice_cost bounds.
  * - Threads. Context and plans are immutable after creation and re-entrant: several threads may record one plan, each
  *   into a command buffer of its own, and compile different plans of one context. A FoveaDescriptorArena is a
  *   VkDescriptorPool of the host and needs the host's lock. Fovea creates no thread and takes no queue.
@@ -84,11 +84,13 @@ typedef struct FoveaVulkanHost { /* what the host has, and how it made it */
 FOVEA_API FoveaResult foveaCreateContext(const FoveaVulkanHost* host, FoveaContext* out, FoveaDiag* diag);
 /* Legal after device loss; never waits. Null is ignored. */
 FOVEA_API void foveaDestroyContext(FoveaContext context);
+/* The device as the host enabled it, for the foveaPlan* functions. The same at every call. */
 FOVEA_API FoveaResult foveaContextFacts(FoveaContext context, FoveaDeviceFacts* out, FoveaDiag* diag);
 
 /* The context's pipeline cache with a header of Fovea's own (magic, ABI, vendor, device, driver, cache UUID, length,
  * hash). *size: in the room of `data`, out the bytes needed or written; data null asks for the size. */
 FOVEA_API FoveaResult foveaGetCacheData(FoveaContext context, void* data, size_t* size, FoveaDiag* diag);
+/* 1: the context began with FoveaVulkanHost::cache_data. 0: none was given, or it did not fit. */
 FOVEA_API uint32_t foveaCacheWasAccepted(FoveaContext context);
 
 /* ---- plans on a context ------------------------------------------------------------------------------------------------ */
@@ -121,7 +123,7 @@ typedef struct FoveaRecord { /* one foveaCmdRun */
     uint64_t first_slice, slice_count; /* slice_count 0: all from first_slice on */
     VkQueryPool timestamps;            /* optional, of VK_QUERY_TYPE_TIMESTAMP: 2 for each slice recorded, before and */
     uint32_t first_query;              /*   after it, from this query on. The host has reset them */
-    uint32_t reserved0;
+    uint32_t reserved0;                /* must be 0 */
     FoveaDescriptorArena arena;        /* only without push descriptors */
 } FoveaRecord;
 

@@ -97,10 +97,6 @@ struct RunReport {
     double device_seconds = 0;
 };
 
-// "staged", "flash", ...: the names that --kernel takes.
-const char* kernel_name(FoveaKernel kernel);
-Result<FoveaKernel> kernel_from_name(std::string_view name);
-
 class DeviceBuffer;
 
 class Engine {  // one device with its memory and threads
