@@ -39,6 +39,7 @@ class Capture:
     def __init__(self, layer):
         self.layer = layer
         self.calls = []
+        self.any_ran = False
         self.hidden_states = None
 
     def __call__(self, module, query, key, value, attention_mask, **options):
@@ -46,6 +47,7 @@ class Capture:
         eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
         if eager is None:
             fail(f"{type(module).__name__} has no eager_attention_forward to run")
+        self.any_ran = True
         output, weights = eager(module, query, key, value, attention_mask, **options)
         if self.layer is None or getattr(module, "layer_idx", None) == self.layer:
             self.calls.append((module, query, key, value, attention_mask, options, output, weights))
@@ -54,22 +56,31 @@ class Capture:
     def keep_input(self, _module, args, keyword_args):
         self.hidden_states = args[0] if args else keyword_args["hidden_states"]
 
+    def expect_any(self):
+        if not self.any_ran:
+            fail("the model computes attention by itself, not through the interface of transformers")
+
     def only_call(self, layers):
+        self.expect_any()
         if not self.calls:
             fail(f"no attention layer {self.layer} was run; the model has layers 0 to {layers - 1}")
         if len(self.calls) > 1:
-            fail(f"layer {self.layer} was run {len(self.calls)} times (encoder and decoder?); one call was expected")
+            fail(f"layer {self.layer} ran {len(self.calls)} times (encoder and decoder?): which is which cannot be told")
         return self.calls[0]
 
-
     def calls_by_layer(self):
+        self.expect_any()
         calls = {}
         for call in self.calls:
             index = getattr(call[0], "layer_idx", None)
             if index is None or index in calls:
-                fail("a layer was run twice or has no number (encoder and decoder?); --layer N exports one that has")
+                fail("a layer ran twice or has no number (encoder and decoder?): which is which cannot be told")
             calls[index] = call
         return dict(sorted(calls.items()))
+
+
+def first_line(error):
+    return (str(error).strip() or type(error).__name__).split("\n")[0]
 
 
 def load_model(name, capture):
@@ -89,13 +100,19 @@ def run_model(name, layer, text, with_input):
     import torch
 
     capture = Capture(layer)
-    tokenizer, model = load_model(name, capture)
+    try:
+        tokenizer, model = load_model(name, capture)
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        fail(f"{name}: {first_line(error)}")
     ids = tokenizer(text, return_tensors="pt")["input_ids"]
     if ids.shape[1] == 0:
         fail("the text has no tokens")
     layers = getattr(model.config, "num_hidden_layers", None) or getattr(model.config, "n_layer", 0)
     with torch.no_grad():
-        model(input_ids=ids, use_cache=False)
+        try:
+            model(input_ids=ids, use_cache=False)
+        except (TypeError, ValueError) as error:
+            fail(f"{name} does not run on a text alone: {first_line(error)}")
         calls = capture.calls_by_layer() if layer is None else {layer: capture.only_call(layers)}
         if with_input:
             # Only now it is known which module is the layer; its input comes from a second run.
@@ -151,6 +168,7 @@ def collect(call, ids, tokens, model_name, layer):
     scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
     softcap = options.get("softcap") or 0.0
     sinks = options.get("s_aux")
+    sinks = None if sinks is None else sinks.detach()  # a parameter of the model
     visible, added = split_mask(mask, rows, columns)
 
     below = torch.ones(rows, columns, dtype=torch.bool).tril()

@@ -28,7 +28,7 @@ constexpr Refusal kRefusals[] = {
     {"scale, softcap", "finite; softcap not negative"},
     {"dropout_p", "0 or more, below 1; any dropout_seed"},
     {"outputs, precision, kernel", "of the names above; a kernel that cannot run this says why"},
-    {"max_slice_cost", "--slice-cost: finite, and enough for the smallest slice"},
+    {"max_slice_cost", "--slice-cost: finite; on Vulkan enough for the smallest slice"},
     {"workspace_limit", "--workspace: enough for the smallest slice"},
     {"in the library only", "struct_size, flags, dropout_offset, packed_rows_q, packed_rows_kv, page_size,"},
     {"", "page_count, block_table_pages; reserved0 and reserved1 must be 0"},

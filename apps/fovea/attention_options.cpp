@@ -41,7 +41,8 @@ constexpr AttentionOption kAttentionOptions[] = {
      {"--precision", "f32|f16-products", "f16-products: factors may be rounded to half, sums stay float32"}},
     {kAll, {"--workspace", "BYTES", "limit of scratch memory; default 64 MiB"}},
     {kAll,
-     {"--slice-cost", "FLOPS", "most that one slice may cost (CPU: at least one task); default by device"}},
+     {"--slice-cost", "FLOPS",
+      "most that one slice may cost (the CPU has a smallest slice); default by device"}},
 };
 constexpr OptionSpec kHelp{"--help", "", "this text"};
 

@@ -81,8 +81,9 @@ Result<int> explain(const Arguments& a) {
     if (!engine) return engine.error();
     const Result<Plan> plan = engine->plan_attention(desc);
     if (!plan) return plan.error();
-    std::printf("device: %s\nwhy this device: %s\nkernel: %s\n%s", engine->device().name.c_str(),
-                engine->reason().c_str(), kernel_name(plan->info().kernel), plan->explain().c_str());
+    // The plan's words begin with the kernel's name.
+    std::printf("device: %s\nwhy this device: %s\nkernel: %s", engine->device().name.c_str(),
+                engine->reason().c_str(), plan->explain().c_str());
     return 0;
 }
 

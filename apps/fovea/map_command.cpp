@@ -267,7 +267,7 @@ void print_summary(const Job& job, const RunReport* forward, const RunReport& re
                 number(d.len_q), number(d.len_kv), t.width, t.height,
                 t.sampled ? ", one cell of each (a preview)" : "");
     if (forward) std::printf("log-sum-exp: %.3f s (%s)\n", forward->seconds, forward->reason.c_str());
-    std::printf("map: %.3f s, %llu slices, workspace: %llu bytes\n", report.seconds, number(report.slices),
+    std::printf("map: %.3f s, slices: %llu, workspace: %llu bytes\n", report.seconds, number(report.slices),
                 number(report.workspace_bytes));
     std::uint64_t invalid = 0;
     double mass = 0;
