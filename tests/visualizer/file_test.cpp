@@ -300,6 +300,35 @@ TEST_F(FileTest, exports_hold_the_shown_numbers) {
     EXPECT_EQ(session->problems.size(), 1u);
 }
 
+// As a model with sliding windows in every second layer is exported: a mask belongs to its layer.
+TEST_F(FileTest, a_layer_s_own_mask_hides_what_it_hid) {
+    const uint64_t heads = 2, length = 5, dim = 4;
+    const auto hidden = [](uint64_t row, uint64_t key) { return key > row || key + 2 < row; };
+    std::vector<std::byte> cells;
+    for (uint64_t row = 0; row < length; ++row)
+        for (uint64_t key = 0; key < length; ++key) cells.push_back(std::byte(!hidden(row, key)));
+    std::vector<Tensor> tensors;
+    for (uint32_t layer = 0; layer < 2; ++layer)
+        for (const char* part : {"q", "k", "v"})
+            tensors.push_back(tensor("layers." + std::to_string(layer) + "." + part, {1, heads, length, dim},
+                                     10 * layer + uint32_t(part[0])));
+    tensors.push_back(*make_tensor("layers.0.mask", ElementType::boolean, {1, 1, length, length}, cells));
+    tensors.push_back(tensor("layers.1.sinks", {heads}, 5));
+    metadata = {{"causal", "top-left"}};
+    ASSERT_TRUE(session->open_file(save(tensors)));
+    compute();
+    EXPECT_TRUE(session->problems.empty());
+    for (const uint32_t layer : {0u, 1u}) {
+        session->show_head(layer, 1);
+        compute();
+        for (uint64_t row = 0; row < length; ++row)
+            for (uint64_t key = 0; key < length; ++key)
+                EXPECT_EQ(value("weights", row, key, 1) == 0, layer == 0 ? hidden(row, key) : key > row);
+    }
+    ASSERT_EQ(session->problems.size(), 1u);
+    EXPECT_NE(session->problems[0].text.find("'layers.1.sinks' is not used"), std::string::npos);
+}
+
 // Tensors of several layers: the grid has every head, a click shows one as A, another layer's becomes B.
 TEST_F(FileTest, layers_and_heads_of_a_model_stand_in_a_grid) {
     const uint64_t heads = 3, length = 5, dim = 4;
@@ -313,6 +342,10 @@ TEST_F(FileTest, layers_and_heads_of_a_model_stand_in_a_grid) {
     metadata = {{"causal", "top-left"}, {"scale", "0.5"}};
     ASSERT_TRUE(session->open_file(save(tensors)));
     compute();
+    EXPECT_EQ(scale_text(session->settings(), dim),
+              "q \xc2\xb7 k / \xe2\x88\x9a"
+              "4");
+    EXPECT_EQ(scale_text(session->settings(), 16), "q \xc2\xb7 k / 2");  // what the file says
     EXPECT_EQ(layers_of(session->settings()), (std::vector<uint32_t>{0, 1, 3}));
     ASSERT_NE(session->head_grid(), nullptr);
     ASSERT_TRUE(session->finish_wanted_grid());

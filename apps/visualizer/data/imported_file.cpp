@@ -1,5 +1,7 @@
 #include "data/imported_file.hpp"
 
+#include "data/file_mask.hpp"
+
 #include <fovea/inspect.hpp>
 #include <fovea/inspect/model_layers.hpp>
 
@@ -418,6 +420,8 @@ Result<Projected> project_import(const Settings& s) {
     if (m.rotate && m.kind != ImportKind::llama)
         if (Result<void> r = rotate(p); !r) return r.error();
     name_tokens(p, file);
+    for (std::string& text : unused_of_file(s, p.q.shape[2], p.k.shape[2]))
+        p.warnings.push_back(std::move(text));
     p.divisor = !s.scaled ? 1 : m.divisor > 0 ? m.divisor : std::sqrt(float(p.q.shape[3]));
     const auto formula = [&](const std::string& name) {
         return printable_name(name_in_layer(name, m.layer), 40);

@@ -1,5 +1,6 @@
 #include "model/long_map.hpp"
 
+#include "data/file_mask.hpp"
 #include "model/host_call.hpp"
 #include "model/token_model.hpp"
 
@@ -46,6 +47,7 @@ void mask_head(LongHead& head, const Settings& s) {
         head.left_out += (head.left_out.empty() ? "left out here: " : ", ") + what;
     };
     if (s.alibi) leave_out("ALiBi");
+    if (has_file_mask(s)) leave_out("the file's mask");
     bool each_row = s.pattern != MaskPattern::none && s.pattern != MaskPattern::padding;
     if (each_row && rows * keys > kMostMaskCells) {
         leave_out("the " + std::string(mask_pattern_name(s.pattern)) +

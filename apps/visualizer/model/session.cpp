@@ -1,5 +1,6 @@
 #include "model/session.hpp"
 
+#include "data/file_mask.hpp"
 #include "data/imported_file.hpp"
 
 #include <fovea/runtime.hpp>
@@ -21,7 +22,10 @@ constexpr std::chrono::duration<float> kFadeTime = std::chrono::milliseconds(200
 
 std::string scale_text(const Settings& s, uint64_t dim) {
     std::string text = "q \xc2\xb7 k";
-    if (s.scaled) text += " / \xe2\x88\x9a" + std::to_string(dim);
+    // A model's file may bring another divisor than the usual root.
+    const float root = std::sqrt(float(dim)), divisor = s.file ? s.mapping.divisor : 0;
+    const bool own = divisor > 0 && std::abs(divisor - root) > 1e-5f * root;
+    if (s.scaled) text += " / " + (own ? format_number(divisor, 4) : "\xe2\x88\x9a" + std::to_string(dim));
     if (s.temperature != 1) text += " / " + format_number(s.temperature, 3);
     return text;
 }
@@ -37,6 +41,8 @@ std::string mask_text(const Settings& s) {
                 std::to_string(s.window_right);
     if (s.pattern != MaskPattern::none)
         text += std::string(text.empty() ? "" : ", ") + std::string(mask_pattern_name(s.pattern)) + " mask";
+    else if (has_file_mask(s))
+        text += std::string(text.empty() ? "" : ", ") + "the file's mask";
     if (!s.hidden_keys.empty())
         text += std::string(text.empty() ? "" : ", ") + std::to_string(s.hidden_keys.size()) + " hidden";
     return text.empty() ? "nothing is masked" : text;

@@ -75,6 +75,7 @@ struct Diag : FoveaDiag {
     Error error() const { return Error{code, field, text, vk_result}; }
 };
 
+// foveaKernelName.
 inline const char* kernel_name(FoveaKernel kernel) { return foveaKernelName(kernel); }
 // The kernel of that name; the error lists the names that there are.
 inline Result<FoveaKernel> kernel_from_name(std::string_view name) {
