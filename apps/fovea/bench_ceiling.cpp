@@ -26,7 +26,7 @@ constexpr uint64_t kCopyBytes = uint64_t{64} << 20;  // no cache holds it
 constexpr uint32_t kThreads = 64, kBytesPerThread = 16;
 constexpr uint32_t kFmaGroups = 512;
 constexpr double kFlopsPerRound = 2.0 * 8 * 4 * 4 * kThreads * kFmaGroups;
-constexpr double kTimeout = 60;
+constexpr double kTimeout = 300;
 
 }  // namespace
 

@@ -110,13 +110,14 @@ std::vector<std::string> Engine::take_messages() { return state_->backend->take_
 Result<Plan> Engine::plan_attention(const FoveaAttentionDesc& given) {
     FoveaAttentionDesc desc = given;
     if (state_->reference) desc.kernel = FOVEA_KERNEL_REFERENCE;
+    Result<Plan> plan = fovea::plan_attention(facts(), desc);
     const double measured = state_->backend->measured_slice_cost();
-    if (desc.max_slice_cost == 0 && measured > 0) {
-        desc.max_slice_cost = measured;
-        if (Result<Plan> plan = fovea::plan_attention(facts(), desc)) return plan;
-        desc.max_slice_cost = 0;  // what was measured is no reason to refuse a problem
-    }
-    return fovea::plan_attention(facts(), desc);
+    if (!plan || desc.max_slice_cost > 0 || measured <= 0) return plan;
+    // What was measured sizes slices. It is no reason to refuse a problem, nor to take a kernel with smaller
+    // ones: results would change with the machine's load.
+    desc.max_slice_cost = measured;
+    Result<Plan> sized = fovea::plan_attention(facts(), desc);
+    return sized && sized->info().kernel == plan->info().kernel ? std::move(sized) : std::move(plan);
 }
 Result<Plan> Engine::plan_rope(const FoveaRopeDesc& given) {
     FoveaRopeDesc desc = given;

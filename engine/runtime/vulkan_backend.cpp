@@ -20,6 +20,7 @@ std::string describe(const FoveaPlanInfo& info) {
     return text;
 }
 
+constexpr double kWaitSeconds = 60, kSoftwareWaitSeconds = 600;  // where the caller names none
 constexpr double kLastChanceSeconds = 5;  // after a wait that ran out, before the device is left alone
 
 // The outputs that a host may have laid out with gaps, which a run must not touch.
@@ -186,7 +187,9 @@ Result<RunReport> VulkanBackend::run_bound(const Plan& plan, const FoveaBuffer (
     record.slice_count = 1;
 
     const std::string what = describe(info);
-    const double timeout = options.timeout_seconds;
+    const double timeout = options.timeout_seconds > 0                   ? options.timeout_seconds
+                           : info_.facts.device_class == FOVEA_CLASS_CPU ? kSoftwareWaitSeconds
+                                                                         : kWaitSeconds;
     const double slice_flops = info.slice_count ? info.flops / double(info.slice_count) : 0;
     uint64_t submitted = 0, finished = 0;
     double longest = 0;

@@ -179,20 +179,24 @@ TEST_F(MapTest, the_device_works_a_share_of_each_frame) {
     LongMap map(head_of(context), settings, device.get(), {});
     ASSERT_TRUE(map.on_device()) << map.where();
     int frames = 0;
+    double first_rows = 0;  // share known after the first frame that had work
     // Frames go on without tiles while the driver compiles.
     const auto begin = std::chrono::steady_clock::now();
-    const auto patient = [&] { return std::chrono::steady_clock::now() - begin < std::chrono::minutes(2); };
+    const auto patient = [&] { return std::chrono::steady_clock::now() - begin < std::chrono::minutes(10); };
     do {
         const double key = frames < 6 ? 0 : 256;
         map.tiles().set_view(view_of({512, key, 512, 512}, 256));
         Result<bool> more = false;
         ASSERT_TRUE(device->run_once([&](VkCommandBuffer cmd) { more = map.advance(cmd, 2); }));
         ASSERT_TRUE(more) << more.error().text;
+        if (first_rows == 0) first_rows = map.rows_known();
     } while (++frames > 0 && patient() && map.tiles().progress().quality != MapQuality::exact);
     EXPECT_EQ(map.problem(), "");
     EXPECT_EQ(map.tiles().progress().quality, MapQuality::exact);
+    // The first share is that of the rate taken to begin with, whatever the machine's.
+    EXPECT_GT(first_rows, 0);
     if (device->facts().device_class == FOVEA_CLASS_CPU) {
-        EXPECT_GT(frames, 8);
+        EXPECT_LT(first_rows, 0.5);
     }
     EXPECT_EQ(map.where().find(device->name()), 0u) << map.where();
     map.tiles().set_view(view_of({512, 512, 256, 256}, 256));

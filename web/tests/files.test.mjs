@@ -33,8 +33,7 @@ describe("files", { skip: missing ?? false }, () => {
         assert.deepEqual([format, version, state.level, state.seed, state.mask, state.alibi], ["fovea-session", 1, 2, 123, "none", false]);
         await page.fill("#text", "something else");
         await page.setInputFiles("#file", { name: "s.fovea", mimeType: "application/json", buffer: session });
-        await settled(page);
-        assert.equal(await page.inputValue("#text"), "Your journey starts with one step");
+        await page.waitForFunction(() => document.getElementById("text").value === "Your journey starts with one step");
     }));
 
     test("a session file: each key has the name that docs/files.md gives it, bad values count as absent", withPage({}, async (page) => {
@@ -44,7 +43,7 @@ describe("files", { skip: missing ?? false }, () => {
         assert.deepEqual(Object.keys(written).sort(), documented.sort());
         const session = { format: "fovea-session", version: 1, state: { level: 3, text: "one step", mask: "window", win: 1, temp: "hot", heads: {}, seed: 42, alibi: true, unknown: 1 } };
         await page.setInputFiles("#file", { name: "s.fovea", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(session)) });
-        await settled(page);
+        await page.waitForFunction(() => globalThis.fovea.app.state.seed === 42); // the file has been read
         const state = await page.evaluate(() => globalThis.fovea.app.state);
         assert.deepEqual([state.level, state.text, state.mask, state.window, state.temperature, state.heads, state.seed, state.alibi], [3, "one step", "window", 1, 1, 1, 42, true]);
     }));

@@ -252,7 +252,8 @@ describe("the page", { skip }, () => {
     }));
 
     test("a slider that is dragged: one step back, and the address follows", withPage({}, async (page) => {
-        await page.evaluate(() => { const slider = document.getElementById("temperature"); for (let i = 0; i < 400; ++i) { slider.value = String(-100 + i / 2); slider.dispatchEvent(new Event("input")); } });
+        // All in one moment, however busy the machine: what moves more than 0.9 s later is another step.
+        await page.evaluate(() => { const slider = document.getElementById("temperature"), moment = performance.now(); performance.now = () => moment; for (let i = 0; i < 400; ++i) { slider.value = String(-100 + i / 2); slider.dispatchEvent(new Event("input")); } delete performance.now; });
         await settled(page);
         await page.waitForFunction(() => location.hash.includes(`temp=${globalThis.fovea.app.state.temperature}`));
         assert.notEqual(await page.evaluate(() => globalThis.fovea.app.state.temperature), 1);
@@ -358,8 +359,8 @@ describe("the page", { skip }, () => {
     test("a Worker that dies is replaced", withPage({}, async (page) => {
         await page.evaluate(() => globalThis.fovea.app.engine.worker.postMessage({ id: 0, kind: "start", ask: null }));
         const workers = page.workers();
-        await workers.find((w) => w.url().includes("/assets/worker-")).evaluate(() => self.close());
-        await page.waitForFunction(() => document.getElementById("announce").textContent.includes("started again"), undefined, { timeout: 15000 });
+        await workers.find((w) => w.url().includes("/assets/worker-")).evaluate(() => self.close()).catch(() => {}); // it may end before it answers
+        await page.waitForFunction(() => document.getElementById("announce").textContent.includes("started again"));
         await page.fill("#text", "with one step");
         await settled(page);
         assert.deepEqual((await stageValues(page, "weights")).shape, [3, 3]);

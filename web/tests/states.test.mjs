@@ -49,8 +49,8 @@ describe("states", { skip: missing ?? false }, () => {
                 globalThis.Worker = function (url, options) { return new Real(`${url}?small`, options); };
             });
             await page.evaluate(() => globalThis.fovea.app.engine.worker.postMessage({ id: 0, kind: "start", ask: null }));
-            await page.workers().find((w) => w.url().includes("/assets/worker-")).evaluate(() => self.close());
-            await page.waitForFunction(() => document.getElementById("announce").textContent.includes("started again"), undefined, { timeout: 15000 });
+            await page.workers().find((w) => w.url().includes("/assets/worker-")).evaluate(() => self.close()).catch(() => {}); // it may end before it answers
+            await page.waitForFunction(() => document.getElementById("announce").textContent.includes("started again"));
             await page.evaluate(() => globalThis.fovea.app.change({ length: 1024 }));
             await page.waitForFunction(() => /no more memory.*Showing [\d,]+ tokens/.test(document.getElementById("notice").textContent), undefined, { timeout: 60000 });
             await settled(page);

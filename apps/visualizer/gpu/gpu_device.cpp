@@ -10,16 +10,16 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr uint64_t kWaitNanoseconds = 30'000'000'000;
-
 VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT,
                                           VkDebugUtilsMessageTypeFlagsEXT,
                                           const VkDebugUtilsMessengerCallbackDataEXT* data, void* user) {
-    static_cast<std::vector<std::string>*>(user)->emplace_back(data->pMessage);
+    auto& messages = *static_cast<LayerMessages*>(user);
+    const std::lock_guard lock(messages.mutex);
+    messages.texts.emplace_back(data->pMessage);
     return VK_FALSE;
 }
 
-VkDebugUtilsMessengerCreateInfoEXT messenger_info(std::vector<std::string>& messages) {
+VkDebugUtilsMessengerCreateInfoEXT messenger_info(LayerMessages& messages) {
     VkDebugUtilsMessengerCreateInfoEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT};
     info.messageSeverity =
         VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
@@ -118,7 +118,10 @@ DeviceMemory GpuDevice::memory() const {
     return memory;
 }
 
-std::vector<std::string> GpuDevice::take_messages() { return std::exchange(*messages_, {}); }
+std::vector<std::string> GpuDevice::take_messages() {
+    const std::lock_guard lock(messages_->mutex);
+    return std::exchange(messages_->texts, {});
+}
 
 Result<void> GpuDevice::create_instance(const GpuWishes& wishes) {
     VkApplicationInfo app{VK_STRUCTURE_TYPE_APPLICATION_INFO};
@@ -298,9 +301,10 @@ Result<void> GpuDevice::end_once(VkCommandBuffer cmd) {
     submit.commandBufferCount = 1;
     submit.pCommandBuffers = &cmd;
     if (r == VK_SUCCESS) r = vkQueueSubmit(queue_, 1, &submit, fence_);
-    if (r == VK_SUCCESS) r = vkWaitForFences(device_, 1, &fence_, VK_TRUE, kWaitNanoseconds);
+    if (r == VK_SUCCESS) r = vkWaitForFences(device_, 1, &fence_, VK_TRUE, wait_nanoseconds());
     if (r == VK_SUCCESS) r = vkResetFences(device_, 1, &fence_);
-    vkFreeCommandBuffers(device_, pool_, 1, &cmd);
+    // What may still run is freed with its pool, when the device is idle.
+    if (r != VK_TIMEOUT) vkFreeCommandBuffers(device_, pool_, 1, &cmd);
     if (r != VK_SUCCESS) return vulkan_error("vkQueueSubmit", r);
     return {};
 }

@@ -12,6 +12,7 @@
 #include <fovea/fovea.hpp>
 
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,12 @@ struct GpuWishes {
 // Of all heaps together, as the driver tells it.
 struct DeviceMemory {
     uint64_t used_bytes = 0, budget_bytes = 0;
+};
+
+// What the validation layer said, from whatever thread.
+struct LayerMessages {
+    std::mutex mutex;
+    std::vector<std::string> texts;  // guarded by mutex
 };
 
 class GpuDevice {
@@ -62,6 +69,11 @@ class GpuDevice {
     DeviceMemory memory() const;
     float timestamp_period_ns() const { return properties_.limits.timestampPeriod; }
     bool has_timestamps() const { return timestamp_bits_ > 0; }
+    // The longest that the device is waited for. A driver of software compiles within a submission, on a busy
+    // machine for minutes, and does not hang.
+    uint64_t wait_nanoseconds() const {
+        return facts_.device_class == FOVEA_CLASS_CPU ? 600'000'000'000 : 30'000'000'000;
+    }
 
     // Records with `record(cmd)`, submits and waits. For set-up and read-back, never in a frame.
     template <class Record>
@@ -90,7 +102,7 @@ class GpuDevice {
 
     VkInstance instance_ = VK_NULL_HANDLE;
     VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
-    std::unique_ptr<std::vector<std::string>> messages_ = std::make_unique<std::vector<std::string>>();
+    std::unique_ptr<LayerMessages> messages_ = std::make_unique<LayerMessages>();
     VkPhysicalDevice physical_ = VK_NULL_HANDLE;
     VkPhysicalDeviceProperties properties_{};
     uint32_t family_ = 0, timestamp_bits_ = 0;

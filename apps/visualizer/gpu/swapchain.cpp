@@ -5,11 +5,6 @@
 #include <algorithm>
 
 namespace fovea::visualizer {
-namespace {
-
-constexpr uint64_t kWaitNanoseconds = 30'000'000'000;
-
-}  // namespace
 
 Result<std::unique_ptr<Swapchain>> Swapchain::create(GpuDevice& device, VkSurfaceKHR surface) {
     std::unique_ptr<Swapchain> s(new Swapchain(device));
@@ -136,9 +131,9 @@ Result<bool> Swapchain::rebuild() {
 
 Result<VkCommandBuffer> Swapchain::begin_frame() {
     const Frame& f = frames_[frame_];
-    if (VkResult r = vkWaitForFences(device_.device(), 1, &f.done, VK_TRUE, kWaitNanoseconds))
+    if (VkResult r = vkWaitForFences(device_.device(), 1, &f.done, VK_TRUE, device_.wait_nanoseconds()))
         return vulkan_error("vkWaitForFences", r);
-    const VkResult acquired = vkAcquireNextImageKHR(device_.device(), swapchain_, kWaitNanoseconds,
+    const VkResult acquired = vkAcquireNextImageKHR(device_.device(), swapchain_, device_.wait_nanoseconds(),
                                                     f.acquired, VK_NULL_HANDLE, &image_);
     if (acquired == VK_ERROR_OUT_OF_DATE_KHR) return VkCommandBuffer(VK_NULL_HANDLE);
     if (acquired != VK_SUCCESS && acquired != VK_SUBOPTIMAL_KHR)

@@ -211,13 +211,13 @@ void Session::keep_pick_in_range() {
 
 float Session::fade() const {
     if (!fade_begin_ || !ui.motion || ui.locked_tab >= 0 || fade_from_ >= stages_.size()) return 1;
-    const std::chrono::duration<float> since = std::chrono::steady_clock::now() - *fade_begin_;
+    const std::chrono::duration<float> since = clock() - *fade_begin_;
     return std::min(since / kFadeTime, 1.0f);
 }
 
 void Session::show_stage(size_t index) {
     fade_from_ = view.stage;
-    fade_begin_ = std::chrono::steady_clock::now();
+    fade_begin_ = clock();
     view.stage = std::min(index, stages_.size() - 1);
     if (view.stage == fade_from_ || !complete()) fade_begin_.reset();
     view.zoom = view.pan_x = view.pan_y = 0;

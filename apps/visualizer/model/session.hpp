@@ -14,6 +14,7 @@
 #include <fovea/inspect.hpp>
 
 #include <chrono>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -245,6 +246,8 @@ class Session {
     }
     // Called from other threads when the map has something new.
     std::function<void()> wake;
+    // The time that fading goes by.
+    std::function<std::chrono::steady_clock::time_point()> clock = std::chrono::steady_clock::now;
     std::unique_ptr<LongMap> map;
     std::unique_ptr<MapBuffers> map_buffers;
 

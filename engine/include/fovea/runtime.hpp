@@ -83,7 +83,9 @@ struct RunOptions {  // of one call
     // (FOVEA_CANCELLED; outputs are then undefined).
     std::function<bool(double)> progress;
     uint64_t slice_shuffle_seed = 0;  // not 0: slices in a random order (the result must not depend on it)
-    double timeout_seconds = 60;      // for any one wait; FOVEA_TIMEOUT names slice and kernel
+    // For any one wait; FOVEA_TIMEOUT names slice and kernel. 0: a minute, and ten for a driver of software,
+    // which compiles within the first submission that uses a pipeline.
+    double timeout_seconds = 0;
 };
 
 // What ran and why.
