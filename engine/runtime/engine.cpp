@@ -129,9 +129,7 @@ Result<Plan> Engine::plan_linear(const FoveaLinearDesc& given) {
     if (state_->reference) desc.kernel = FOVEA_KERNEL_REFERENCE;
     return fovea::plan_linear(facts(), desc);
 }
-Result<Plan> Engine::plan_append(const FoveaAppendDesc& desc) {
-    return fovea::plan_append(facts(), desc);
-}
+Result<Plan> Engine::plan_append(const FoveaAppendDesc& desc) { return fovea::plan_append(facts(), desc); }
 Result<Plan> Engine::plan_map_tile(const FoveaAttentionDesc& given, const FoveaMapTileDesc& tile) {
     FoveaAttentionDesc attention = given;
     if (state_->reference) attention.kernel = FOVEA_KERNEL_REFERENCE;
