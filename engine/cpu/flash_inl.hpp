@@ -83,19 +83,28 @@ inline FlashTask::FlashTask(const AttentionCall& call, uint64_t task, unsigned c
 }
 
 inline void FlashTask::run() {
-    for (size_t panel = 0; panel < panels_; ++panel) start_panel(panel);
     const KeyRange seen = visible_keys_of_rows(p_, rows_.view, rows_.begin, rows_.end);
     const int64_t step = call_.cut.key_block;
     const KeyScratch scratch{floats(layout_.keys), floats(layout_.values), base_ + layout_.hidden,
                              size_t(step)};
+    // A panel is packed at its first block and written after the last one that it sees, so that memory is
+    // read and written beside the products of other panels. Ranges grow with the rows: panels end in order.
+    size_t open = 0, started = 0;
     // Blocks lie on a grid from key 0, so that a row's sums do not depend on the rows it shares a task with.
     for (int64_t j = seen.begin / step * step; j < seen.end; j += step) {
         look_ahead(j + step, std::min(j + 2 * step, seen.end));
         KeyBlock block = fetch_keys(call_, rows_, std::max(j, seen.begin), std::min(j + step, seen.end),
                                     panels_, wants_o(), scratch);
-        for (size_t panel = 0; panel < panels_; ++panel) add_block(panel, block);
+        for (size_t panel = open; panel < panels_; ++panel) {
+            if (panel == started) start_panel(started++);
+            add_block(panel, block);
+            if (wants_second_pass(p_) || lanes(panel).end[kPanel - 1] > block.end) continue;
+            finish_panel(panel);
+            open = panel + 1;
+        }
     }
-    for (size_t panel = 0; panel < panels_; ++panel) {
+    while (started < panels_) start_panel(started++);
+    for (size_t panel = open; panel < panels_; ++panel) {
         finish_panel(panel);
         if (wants_second_pass(p_)) write_matrices(panel, scratch);
     }

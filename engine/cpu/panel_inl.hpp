@@ -64,15 +64,6 @@ void unpack_panel(const float* panel, const float* factor, size_t depth, size_t 
     }
 }
 
-// The kRows numbers of a tile's row, or the part of them that one vector holds.
-HWY_INLINE void store_tile_row(V v, float* to) {
-    if constexpr (kRows * 2 == kLanes) {
-        hn::StoreU(hn::LowerHalf(v), hn::Half<F>(), to);
-    } else {
-        hn::StoreU(v, F(), to);
-    }
-}
-
 // One row of `count` numbers widened to float32.
 template <class T>
 HWY_INLINE void copy_row(const T* from, size_t count, float* to) {
@@ -81,27 +72,52 @@ HWY_INLINE void copy_row(const T* from, size_t count, float* to) {
     for (; e < count; ++e) to[e] = load_one(from + e);
 }
 
+HWY_INLINE void store_halves(V v, float* lower, float* upper) {
+#if HWY_TARGET == HWY_SCALAR
+    (void)v, (void)lower, (void)upper;
+#else
+    const hn::Half<F> half;
+    hn::StoreU(hn::LowerHalf(half, v), half, lower);
+    hn::StoreU(hn::UpperHalf(half, v), half, upper);
+#endif
+}
+
+// Columns of whole tiles that pack_columns moves a vector at a time: two tiles to a vector, or one or more
+// vectors to a tile, of which the last may reach into the columns behind it.
+constexpr size_t kTilesAtOnce = kRows * 2 == kLanes ? 2 : 1;
+constexpr size_t columns_in_vectors(size_t columns) {
+    constexpr size_t read = (kRows * kTilesAtOnce + kLanes - 1) / kLanes * kLanes;
+    size_t c = 0;
+    while (c + read <= columns && tile_width(columns - c) == kRows &&
+           (kTilesAtOnce == 1 || tile_width(columns - c - kRows) == kRows))
+        c += kRows * kTilesAtOnce;
+    return c;
+}
+
 // Rows [first, first + rows) of a block of values into the packed order of Columns (tile by tile). A whole
 // vector is stored where a tile is narrower; what it writes too much lands in the next row's place, so blocks
 // are packed in ascending order of rows and `capacity` is one row more than there ever are.
 template <class T>
 void pack_columns(const T* from, size_t from_stride, size_t first, size_t rows, size_t columns,
                   size_t capacity, float* to) {
-    constexpr size_t rounded = (kRows + kLanes - 1) / kLanes * kLanes;
-    for (size_t c = 0; c < columns;) {
+    const size_t in_vectors = columns_in_vectors(columns);
+    for (size_t j = 0; j < rows; ++j) {
+        const T* row = from + j * from_stride;
+        float* tile = to + (first + j) * kRows;
+        for (size_t c = 0; c < in_vectors; c += kRows * kTilesAtOnce) {
+            if constexpr (kTilesAtOnce == 2) {
+                store_halves(load_row(row + c), tile, tile + kRows * capacity);
+            } else {
+                for (size_t e = 0; e < kRows; e += kLanes) hn::StoreU(load_row(row + c + e), F(), tile + e);
+            }
+            tile += kRows * kTilesAtOnce * capacity;
+        }
+    }
+    for (size_t c = in_vectors; c < columns;) {
         const size_t width = tile_width(columns - c);
         float* tile = to + c * capacity + first * width;
-        if (width == kRows && c + rounded <= columns) {
-            for (size_t j = 0; j < rows; ++j) {
-                const T* row = from + j * from_stride + c;
-                for (size_t e = 0; e < kRows; e += kLanes)
-                    store_tile_row(load_row(row + e), tile + j * kRows + e);
-            }
-        } else {
-            for (size_t j = 0; j < rows; ++j) {
-                for (size_t e = 0; e < width; ++e)
-                    tile[j * width + e] = load_one(from + j * from_stride + c + e);
-            }
+        for (size_t j = 0; j < rows; ++j) {
+            for (size_t e = 0; e < width; ++e) tile[j * width + e] = load_one(from + j * from_stride + c + e);
         }
         c += width;
     }

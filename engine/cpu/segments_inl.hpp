@@ -8,8 +8,6 @@
 
 #include "cpu/logits_inl.hpp"
 
-#include <utility>
-
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
@@ -38,8 +36,13 @@ struct Segments {
             cut(lanes.end[last]);
         }
         cuts[cut_count++] = block_end;
-        for (size_t a = 1; a < cut_count; ++a) {  // few and nearly sorted
-            for (size_t b = a; b > 0 && cuts[b] < cuts[b - 1]; --b) std::swap(cuts[b], cuts[b - 1]);
+        // Few and nearly sorted. No two are swapped in memory: compilers make one load of two stores of that,
+        // which waits until all earlier stores have left the core.
+        for (size_t a = 1; a < cut_count; ++a) {
+            const int64_t at = cuts[a];
+            size_t b = a;
+            for (; b > 0 && at < cuts[b - 1]; --b) cuts[b] = cuts[b - 1];
+            cuts[b] = at;
         }
         for (size_t n = 0; n + 1 < cut_count; ++n) {
             if (cuts[n] < cuts[n + 1]) add(lanes, vectors, cuts[n], cuts[n + 1]);
