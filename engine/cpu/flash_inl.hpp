@@ -86,7 +86,7 @@ inline void FlashTask::run() {
     const KeyRange seen = visible_keys_of_rows(p_, rows_.view, rows_.begin, rows_.end);
     const int64_t step = call_.cut.key_block;
     const KeyScratch scratch{floats(layout_.keys), floats(layout_.values), base_ + layout_.hidden,
-                             size_t(step)};
+                             size_t(step), kKeyRows ? floats(layout_.packed) : nullptr};
     // A panel is packed at its first block and written after the last one that it sees, so that memory is
     // read and written beside the products of other panels. Ranges grow with the rows: panels end in order.
     size_t open = 0, started = 0;
@@ -95,6 +95,7 @@ inline void FlashTask::run() {
         look_ahead(j + step, std::min(j + 2 * step, seen.end));
         KeyBlock block = fetch_keys(call_, rows_, std::max(j, seen.begin), std::min(j + step, seen.end),
                                     panels_, wants_o(), scratch);
+        pack_block(block, panels_ - open, p_.dim_qk, scratch);
         for (size_t panel = open; panel < panels_; ++panel) {
             if (panel == started) start_panel(started++);
             add_block(panel, block);
@@ -184,6 +185,12 @@ inline void FlashTask::logits_of(size_t panel, const KeyBlock& block, const Segm
             dot_block<DotMode::plain>(part.vectors(), k, block.k_stride, part.keys(), queries(panel) + first,
                                       p_.dim_qk, s, nullptr);
             apply_logit_steps(steps, lanes(panel), part, block.begin, logits(), block_max);
+        } else if (kKeyRows && block.packed_k && part.keys() == block.keys() && part.vectors() == kVectors) {
+            const size_t packed = block.packed_tiles * kKeyRows;
+            packed_dot_block(block.packed_k, block.packed_tiles, queries(panel), p_.dim_qk, s, block_max);
+            dot_block<DotMode::max>(kVectors, k + packed * block.k_stride, block.k_stride,
+                                    block.keys() - packed, queries(panel), p_.dim_qk, s + packed * kPanel,
+                                    block_max);
         } else {
             dot_block<DotMode::max>(part.vectors(), k, block.k_stride, part.keys(), queries(panel) + first,
                                     p_.dim_qk, s, block_max + first);

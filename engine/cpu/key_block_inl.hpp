@@ -19,6 +19,8 @@ struct KeyBlock {
     int64_t begin, end;
     const float* k;
     size_t k_stride;
+    const float* packed_k;  // the first packed_tiles * kKeyRows keys once more, packed; null: none are
+    size_t packed_tiles;
     Columns v;
     const uint8_t* hidden_keys;  // by key from `begin` on; null: the block table hides none
     int finite;                  // of v: 1 yes, 0 no, -1 not looked at yet
@@ -32,11 +34,14 @@ struct KeyScratch {
     float* v;  // capacity + 1 rows
     uint8_t* hidden;
     size_t capacity;
+    float* packed_k = nullptr;  // capacity rows and kLanes numbers
 };
 
 // Copying pays where several panels read the block: the tiles then find their numbers one behind the other,
 // and no two rows fight for the same place in the cache.
 constexpr size_t kPanelsWorthCopying = 3;
+// A packed tile of keys saves 5% of its products and costs as much as those of half a panel.
+constexpr size_t kPanelsWorthPacking = 12;
 
 template <class T>
 const uint8_t* copy_keys(const AttentionCall& call, const QueryRows& rows, KeyBlock& block,
@@ -78,11 +83,21 @@ void copy_values(const AttentionCall& call, const QueryRows& rows, KeyBlock& blo
     block.v = {to.v, 0, to.capacity + 1};
 }
 
+// Packs the block's keys where enough panels read the whole block.
+inline void pack_block(KeyBlock& block, size_t panels, size_t depth, const KeyScratch& to) {
+    if constexpr (kKeyRows != 0) {
+        if (!to.packed_k || panels < kPanelsWorthPacking || block.keys() < kKeyRows) return;
+        block.packed_k = to.packed_k;
+        block.packed_tiles = block.keys() / kKeyRows;
+        pack_keys(block.k, block.k_stride, block.packed_tiles, depth, to.packed_k);
+    }
+}
+
 // Keys [begin, end), at most scratch.capacity of them, for `panels` panels to read.
 inline KeyBlock fetch_keys(const AttentionCall& call, const QueryRows& rows, int64_t begin, int64_t end,
                            size_t panels, bool with_values, const KeyScratch& scratch) {
     const Problem& p = call.p;
-    KeyBlock block{begin, end, nullptr, 0, {nullptr, 0, 0}, nullptr, -1};
+    KeyBlock block{begin, end, nullptr, 0, nullptr, 0, {nullptr, 0, 0}, nullptr, -1};
     const bool few = panels < kPanelsWorthCopying;
     const auto offset = [&](const FoveaStrides& s) {
         return rows.b * s.batch + rows.h_kv * s.head + (rows.view.kv_start + begin) * s.row;

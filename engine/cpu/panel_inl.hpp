@@ -132,6 +132,27 @@ inline void clear_columns(size_t first, size_t rows, size_t columns, size_t capa
     }
 }
 
+// Whole tiles of kKeyRows keys, of which there are `tiles`, into the order of packed_dot_tile. Writes up to
+// kLanes numbers past the last one.
+inline void pack_keys(const float* from, size_t from_stride, size_t tiles, size_t depth, float* to) {
+    const F f;
+    for (size_t t = 0; t < tiles; ++t, from += kKeyRows * from_stride, to += kKeyRows * depth) {
+        size_t e = 0;
+        // Every vector is stored whole; what is too much is overwritten by the next.
+        for (; e + kLanes <= depth; e += kLanes) {
+            V block[kLanes];
+            FOVEA_UNROLL for (size_t n = 0; n < kLanes; ++n) {
+                block[n] = n < kKeyRows ? hn::LoadU(f, from + n * from_stride + e) : hn::Zero(f);
+            }
+            transpose(block);
+            FOVEA_UNROLL for (size_t n = 0; n < kLanes; ++n) hn::StoreU(block[n], f, to + (e + n) * kKeyRows);
+        }
+        for (; e < depth; ++e) {
+            for (size_t n = 0; n < kKeyRows; ++n) to[e * kKeyRows + n] = from[n * from_stride + e];
+        }
+    }
+}
+
 HWY_INLINE bool run_is_finite(const float* from, size_t count) {
     const F f;
     V sum = hn::Zero(f);  // x * 0 is NaN for NaN and infinities, else a zero

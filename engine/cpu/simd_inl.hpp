@@ -46,9 +46,10 @@ using VU = hn::Vec<U>;
 
 constexpr TargetShape kShape = target_shape(FOVEA_TARGET_ID);
 constexpr size_t kLanes = kShape.lanes;
-constexpr size_t kVectors = kShape.vectors;  // of a panel
-constexpr size_t kRows = kShape.rows;        // of a register tile
-constexpr size_t kPanel = kShape.panel();    // queries of a panel
+constexpr size_t kVectors = kShape.vectors;   // of a panel
+constexpr size_t kRows = kShape.rows;         // of a register tile
+constexpr size_t kPanel = kShape.panel();     // queries of a panel
+constexpr size_t kKeyRows = kShape.key_rows;  // of a tile of packed keys; 0: keys are read as they lie
 static_assert(kLanes == hn::MaxLanes(F()));
 
 // a * b + c, fused where the target can. Highway does not use the relaxed instruction of WebAssembly.

@@ -19,9 +19,10 @@ enum Target : uint32_t {
     kTargetCount = 8
 };
 
-// A register tile holds `rows` x `vectors` accumulators of `lanes` floats; queries lie along the lanes.
+// A register tile holds `rows` x `vectors` accumulators of `lanes` floats; queries lie along the lanes. Where
+// many panels share a block, its keys are packed for tiles of `key_rows`; 0: they never are.
 struct TargetShape {
-    uint32_t lanes, vectors, rows;
+    uint32_t lanes, vectors, rows, key_rows = 0;
     constexpr uint32_t panel() const { return lanes * vectors; }  // queries of one panel
 };
 
@@ -32,7 +33,7 @@ constexpr TargetShape target_shape(uint32_t target) {
         case kTargetAvx2:
             return {8, 3, 4};
         case kTargetAvx512:
-            return {16, 3, 8};
+            return {16, 3, 8, 9};
         case kTargetNeon:
             return {4, 4, 6};
         case kTargetWasm:

@@ -66,6 +66,35 @@ HWY_NOINLINE void dot_tile(const float* HWY_RESTRICT k, size_t k_stride, const f
     }
 }
 
+// dot_tile with DotMode::max for M rows that were packed (pack_keys), k[e * M + r], and every vector of a
+// panel.
+template <size_t M>
+HWY_NOINLINE void packed_dot_tile(const float* HWY_RESTRICT k, const float* HWY_RESTRICT q, size_t depth,
+                                  float* HWY_RESTRICT s, float* HWY_RESTRICT max) {
+    const F f;
+    V sum[M][kVectors];
+    FOVEA_UNROLL for (size_t r = 0; r < M; ++r) {
+        FOVEA_UNROLL for (size_t v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(f);
+    }
+    for (const float* end = q + depth * kPanel; q != end; q += kPanel, k += M) {
+        V b[kVectors];
+        FOVEA_UNROLL for (size_t v = 0; v < kVectors; ++v) b[v] = hn::Load(f, q + v * kLanes);
+        FOVEA_UNROLL for (size_t r = 0; r < M; ++r) {
+            const V a = hn::Set(f, k[r]);
+            FOVEA_UNROLL for (size_t v = 0; v < kVectors; ++v) sum[r][v] = mul_add(a, b[v], sum[r][v]);
+        }
+    }
+    FOVEA_UNROLL for (size_t r = 0; r < M; ++r) {
+        FOVEA_UNROLL for (size_t v = 0; v < kVectors; ++v)
+            hn::Store(sum[r][v], f, s + r * kPanel + v * kLanes);
+    }
+    FOVEA_UNROLL for (size_t v = 0; v < kVectors; ++v) {
+        V m = hn::Load(f, max + v * kLanes);
+        FOVEA_UNROLL for (size_t r = 0; r < M; ++r) m = larger(m, sum[r][v]);
+        hn::Store(m, f, max + v * kLanes);
+    }
+}
+
 // o[r][lane] = o[r][lane] * factor[lane] + sum over j of w[j * w_stride + r] * p[j][lane].
 template <size_t M, size_t NV>
 HWY_NOINLINE void sum_tile(const float* HWY_RESTRICT w, size_t w_stride, const float* HWY_RESTRICT p,
@@ -117,6 +146,13 @@ void dot_block_of(const float* k, size_t k_stride, size_t rows, const float* q, 
         tile(k + r * k_stride, k_stride, q, depth, s + r * kPanel, max);
         r += width;
     }
+}
+
+inline void packed_dot_block(const float* k, size_t tiles, const float* q, size_t depth, float* s,
+                             float* max) {
+    constexpr size_t M = kKeyRows ? kKeyRows : 1;
+    for (size_t t = 0; t < tiles; ++t)
+        packed_dot_tile<M>(k + t * M * depth, q, depth, s + t * M * kPanel, max);
 }
 
 // Numbers that sum_block reads, with a key's row being summed over. Column c of row j stands at

@@ -13,7 +13,7 @@ namespace {
 // FLOPs of each worker in a slice where the caller sets none: some twenty milliseconds.
 constexpr double kDefaultSliceCost = 2e9;
 // A block's logits stay in the first cache beside a panel of queries.
-constexpr uint64_t kLogitBytes = 24 * 1024;
+constexpr uint64_t kLogitBytes = 30 * 1024;
 // The part of the second cache that a task's queries and outputs may fill; keys and values take turns in the
 // rest.
 constexpr uint64_t kAssumedL2Bytes = 512 * 1024, kL2Share = 3;

@@ -61,6 +61,19 @@ TEST(Range, grouped_heads_bottom_right_with_uneven_sizes) {
     }
 }
 
+// More rows than make it worth to pack keys, a depth that is no multiple of any vector, and blocks of keys
+// that fewer and fewer rows see.
+TEST(Range, many_rows_share_blocks_of_keys) {
+    for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16}) {
+        Case c = plain_case(64, 1, 8, 2, 260, 403, 72, 40);
+        set_types(c, type);
+        expect_right(c);
+        c.desc.flags |= FOVEA_FLAG_CAUSAL;
+        c.desc.align = FOVEA_ALIGN_BOTTOM_RIGHT;
+        expect_right(c);
+    }
+}
+
 // Shapes 1..300, D 1..160, grouped heads, none or causal both ways, strided inputs.
 Case random_dense_case(uint64_t seed) {
     Random random(seed);
