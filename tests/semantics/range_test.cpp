@@ -65,9 +65,8 @@ TEST(Range, grouped_heads_bottom_right_with_uneven_sizes) {
 // that fewer and fewer rows see.
 TEST(Range, many_rows_share_blocks_of_keys) {
     for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16}) {
-        Case c = plain_case(64, 1, 8, 2, 260, 403, 72, 40);
+        Case c = plain_case(64, 1, 48, 12, 146, 331, 40, 24);
         set_types(c, type);
-        expect_right(c);
         c.desc.flags |= FOVEA_FLAG_CAUSAL;
         c.desc.align = FOVEA_ALIGN_BOTTOM_RIGHT;
         expect_right(c);
