@@ -20,7 +20,13 @@ std::string describe_map(Session& session) {
                        "; tiles on " + (session.map->on_device() ? "the device" : "the processor") + ": " +
                        session.map->where() + "\n";
     if (!session.map->head().left_out.empty()) text += session.map->head().left_out + "\n";
-    const std::optional<Derivation>& d = session.map_derivation();
+    if (session.map->head().heads > 1)
+        text += "head " + std::to_string(session.map->head().head + 1) + " of " +
+                std::to_string(session.map->head().heads) + "\n";
+    const std::string pixel =
+        map_pixel_text(session, double(session.ui.map.picked_row), double(session.ui.map.picked_key));
+    if (!pixel.empty()) text += "the pick's " + pixel + "\n";
+    const Derivation* d = session.map_derivation();
     return d ? text + derivation_text(*d) + "\n" : text;
 }
 
@@ -68,9 +74,10 @@ std::string describe(Session& session) {
                                       ": " + tour_text(step) + "\n"
                                 : "";
     std::string problems = tour + (session.notice ? "notice: " + session.notice->text + "\n" : "");
-    if (session.ui.centre == CentreTab::map && session.map) return problems + describe_map(session);
     for (const Problem& problem : session.problems)
         problems += "problem: " + problem.where + ": " + problem.text + "\n";
+    if (!session.reading().empty()) problems += "reading " + session.reading() + "\n";
+    if (session.ui.centre == CentreTab::map && session.map) return problems + describe_map(session);
     const bool compares = session.complete() && (session.kept() || session.ui.centre == CentreTab::compare);
     return problems + describe_matrix(session) + (compares ? describe_comparison(session) : "");
 }

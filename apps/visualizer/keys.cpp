@@ -1,6 +1,7 @@
 #include "keys.hpp"
 
 #include "data/imported_file.hpp"
+#include "panels/panels.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -15,21 +16,35 @@ void step_stage(Session& s, int step) {
 }
 
 void step_head(Session& s, int step) {
+    if (s.ui.centre == CentreTab::map && s.map) {
+        const auto count = int(s.map->head().heads);
+        s.show_map_head(uint32_t((int(s.map->head().head) + step + count) % count));
+        return;
+    }
     const int count = int(s.stage().heads);
     s.view.head = uint32_t((int(s.view.head) + step + count) % count);
 }
 
 void move_pick(Session& s, int rows, int columns) {
     if (s.ui.centre == CentreTab::map && s.map) {
-        const auto moved = [](uint64_t at, int step, uint64_t count) {
-            return uint64_t(std::clamp(int64_t(at) + step, int64_t(0), int64_t(count) - 1));
+        // By what can be told apart: a pixel may be many cells.
+        const int64_t pixel = int64_t{1} << s.map->tiles().progress().level;
+        const auto moved = [pixel](uint64_t at, int step, uint64_t count) {
+            return uint64_t(std::clamp(int64_t(at) + step * pixel, int64_t(0), int64_t(count) - 1));
         };
-        s.ui.map.picked_row = moved(s.ui.map.picked_row, rows, s.map->rows());
-        s.ui.map.picked_key = moved(s.ui.map.picked_key, columns, s.map->tokens());
+        MapPlace& place = s.ui.map;
+        place.picked_row = moved(place.picked_row, rows, s.map->rows());
+        place.picked_key = moved(place.picked_key, columns, s.map->tokens());
+        // The view goes with a pick that leaves it.
+        const MapRect& seen = s.map->tiles().view().rect;
+        const double row = double(place.picked_row), key = double(place.picked_key);
+        if (row < seen.first_row || row >= seen.first_row + seen.rows) place.row = row;
+        if (key < seen.first_key || key >= seen.first_key + seen.keys) place.key = key;
         return;
     }
     s.view.picked_row = std::clamp(s.view.picked_row + rows, 0, int(s.stage().rows) - 1);
     s.view.picked_column = std::clamp(s.view.picked_column + columns, 0, int(s.stage().columns) - 1);
+    s.view.follow = ViewState::Follow::in_sight;
 }
 
 template <class Edit>
@@ -55,16 +70,15 @@ void step_layer(Session& s, int step) {
 void zoom(Session& s, float factor) {
     if (s.ui.centre == CentreTab::map && s.map) {
         MapPlace& place = s.ui.map;
-        if (place.cells_a_pixel <= 0) {
-            // From the whole towards the pick.
-            place.cells_a_pixel = double(s.map->tokens()) / 512;
-            place.row = double(place.picked_row), place.key = double(place.picked_key);
-        }
+        // Towards the pick; from the whole, too.
+        if (place.cells_a_pixel <= 0) place.cells_a_pixel = double(s.map->tokens()) / 512;
+        place.row = double(place.picked_row), place.key = double(place.picked_key);
         place.cells_a_pixel /= double(factor);
         return;
     }
     const float next = (s.view.zoom > 0 ? s.view.zoom : 1) * factor;
     s.view.zoom = next > 1 ? next : 0;
+    s.view.follow = ViewState::Follow::middle;
 }
 
 void next_colours(Session& s) {
@@ -122,7 +136,13 @@ constexpr KeyCommand kCommands[] = {
     {ImGuiKey_RightArrow, shift, "Shift+Right", "16 keys on", [](Session& s) { move_pick(s, 0, 16); }},
     {ImGuiKey_UpArrow, shift, "Shift+Up", "16 queries back", [](Session& s) { move_pick(s, -16, 0); }},
     {ImGuiKey_DownArrow, shift, "Shift+Down", "16 queries on", [](Session& s) { move_pick(s, 16, 0); }},
-    {ImGuiKey_Enter, plain, "Enter", "pin the picked cell", [](Session& s) { s.view.pinned = true; }},
+    {ImGuiKey_Enter, plain, "Enter", "pin the picked cell; on a map, the largest weight of its pixel",
+     [](Session& s) {
+         if (s.ui.centre == CentreTab::map && s.map)
+             pick_behind_pixel(s, double(s.ui.map.picked_row), double(s.ui.map.picked_key));
+         else
+             s.view.pinned = true;
+     }},
     {ImGuiKey_Escape, plain, "Esc", "let the pick follow the mouse, select nothing",
      [](Session& s) {
          s.view.pinned = false;
@@ -249,9 +269,12 @@ constexpr KeyCommand kCommands[] = {
 std::span<const KeyCommand> key_commands() { return kCommands; }
 
 bool run_key(Session& session, const KeyPress& press) {
-    if (!session.ready() || session.ui.dialog != Dialog::none) return false;
+    if (!session.ready()) return false;
+    // Under a dialog only the program's end.
+    const bool all = session.ui.dialog == Dialog::none;
     for (const KeyCommand& command : kCommands) {
         if (press.key != command.key || press.modifiers != command.modifiers) continue;
+        if (!all && !(command.key == ImGuiKey_Q && command.modifiers == control)) continue;
         command.run(session);
         return true;
     }

@@ -37,10 +37,12 @@ constexpr Panel kPanels[] = {
     {"middle",
      [](UiState& ui) { ui.layout.left_shown = ui.layout.right_shown = ui.layout.bottom_shown = false; }},
     {"keys", [](UiState& ui) { ui.open_dialog(Dialog::help); }},
-    {"tour", [](UiState& ui) { ui.tour_step = 1; }},
+    {"tour", [](UiState& ui) { ui.tour_step = ui.tour_step % kTourSteps + 1; }},
     {"lines", [](UiState& ui) { ui.token_lines = true; }},
     {"palette", [](UiState& ui) { ui.open_dialog(Dialog::palette); }},
     {"open", [](UiState& ui) { ui.open_dialog(Dialog::open); }},
+    {"export", [](UiState& ui) { ui.open_dialog(Dialog::save); }},
+    {"go-to", [](UiState& ui) { ui.open_dialog(Dialog::go_to); }},
     {"import", [](UiState& ui) { ui.open_dialog(Dialog::import_sheet); }},
 };
 
@@ -95,6 +97,7 @@ Result<void> apply(Options& o, std::string_view name, std::string_view value) {
             !read_number(value.substr(x + 1), o.height) || o.width < 640 || o.height < 400 ||
             o.width > 16384 || o.height > 16384)
             return bad(name, "'" + std::string(value) + "' is not WIDTHxHEIGHT from 640x400 to 16384x16384");
+        o.has_size = true;
     } else if (name == "--scale") {
         if (!read_number(value, o.scale) || !(o.scale >= 0.75f && o.scale <= 8))
             return bad(name, "must be from 0.75 to 8, and at most 3 for a window");
@@ -192,7 +195,10 @@ const char* options_help() {
            "                          hardware)\n"
            "  --show PANEL            matrix, compare, mask, map, layers, heads, gpu, memory, problems, "
            "swapped, middle, "
-           "tour, lines, keys, palette, open, import\n"
+           "\n"
+           "                          keys, tour (again: its next step), lines, palette, open, export, "
+           "go-to, "
+           "import\n"
            "  --export FILE           the shown matrix as .csv, .npy or .svg, or the session as .fovea\n"
            "  --against WHAT          keeps A of a comparison: a level, a file or session, or a sentence in "
            "quotes\n"
@@ -223,7 +229,7 @@ Result<void> apply_options_of_a(Session& session, const Options& o) {
 }
 
 Result<void> apply_options(Session& session, const Options& o) {
-    session.theme = o.theme;
+    if (o.theme) session.theme = *o.theme;
     session.view.how = o.how;
     if (o.roof) session.want_roof();
     session.compute_tiles_on(o.tiles_on);

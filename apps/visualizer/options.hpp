@@ -19,8 +19,9 @@ struct Options {
     bool on_cpu = false;
     int vulkan_device = -1;  // the n-th Vulkan device as `fovea devices` numbers them, minus 1; -1: the best
     uint32_t width = 1600, height = 960;  // units of the layout; pixels are these times scale
+    bool has_size = false;                // asked for; a window has else that of the run before
     float scale = 1;
-    Theme theme = Theme::dark;
+    std::optional<Theme> theme;      // none: dark, or a window's of the run before
     std::string stage;               // shown first; empty: weights
     PictureLook look;                // of the screenshot, but for its scale
     std::string screenshot;          // a PNG file: draw one picture without a window and end

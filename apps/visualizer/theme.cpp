@@ -107,6 +107,7 @@ void apply_style(Theme theme, float scale) {
     s.ScrollbarSize = 11;
     s.GrabMinSize = 12;
     s.WindowBorderSize = s.FrameBorderSize = 0;
+    s.PopupBorderSize = 1;
     s.WindowRounding = 0;
     s.ChildRounding = s.FrameRounding = s.PopupRounding = s.GrabRounding = s.ScrollbarRounding = 5;
     s.TabRounding = 5;

@@ -33,6 +33,8 @@ namespace {
 constexpr double kFrameSeconds = 4e-3, kSoftwareRate = 2e9, kHardwareRate = 2e11;
 // Frames drawn after the last event, so that ImGui's hovering and layout settle; then the program sleeps.
 constexpr int kSettleFrames = 4;
+// A thread's event comes a moment before its result, and may be all that comes.
+constexpr double kThreadsSeconds = 0.05;
 constexpr size_t kMostFrameTimes = 240;
 constexpr int kFramesInFlight = 2;  // of Swapchain
 
@@ -59,7 +61,7 @@ Error glfw_error(const std::string& what) {
     return Error{FOVEA_UNSUPPORTED, "window", what + (text ? std::string(": ") + text : "")};
 }
 
-Result<void> open_window(GlfwGuard& glfw, const Options& o, float& scale) {
+Result<void> open_window(GlfwGuard& glfw, const Options& o, const WindowSettings& kept, float& scale) {
     if (!glfwInit()) return glfw_error("there is no display; --screenshot FILE.png draws without one");
     glfw.ready = true;
     if (!glfwVulkanSupported())
@@ -69,8 +71,9 @@ Result<void> open_window(GlfwGuard& glfw, const Options& o, float& scale) {
     if (GLFWmonitor* monitor = glfwGetPrimaryMonitor())
         glfwGetMonitorContentScale(monitor, &display_scale, nullptr);
     scale = o.scale * std::fmax(display_scale, 1.0f);
-    glfw.window = glfwCreateWindow(int(float(o.width) * scale), int(float(o.height) * scale), "Fovea",
-                                   nullptr, nullptr);
+    const uint32_t width = o.has_size ? o.width : kept.width, height = o.has_size ? o.height : kept.height;
+    glfw.window = glfwCreateWindow(int(std::lround(float(width) * scale)),
+                                   int(std::lround(float(height) * scale)), "Fovea", nullptr, nullptr);
     if (!glfw.window) return glfw_error("the window could not be opened");
     return {};
 }
@@ -113,6 +116,7 @@ class Window {
     Result<void> recover(const Error& lost);
     Result<void> draw_frame();
     Result<void> follow_ui();
+    void keep_settings();
     void draw_wanted_picture();
     void wait_for_events();
     bool others_moved();
@@ -123,6 +127,8 @@ class Window {
     float scale_ = 1, display_scale_ = 1;
     Theme theme_ = Theme::dark;
     Autosave autosave_;
+    WindowSettings kept_;  // of the run before, then of this one
+    const bool system_motion_ = !wants_reduced_motion();
     // Destroyed in reverse: what draws before what it draws with, the window last.
     GlfwGuard glfw_;
     std::unique_ptr<GpuDevice> device_;
@@ -175,16 +181,24 @@ void watch_events(GLFWwindow* window, WindowEvents* events) {
 }
 
 Result<void> Window::open() {
-    if (Result<void> r = open_window(glfw_, options_, scale_); !r) return r;
+    const Result<WindowSettings> kept = autosave_.read_window();
+    if (kept) kept_ = *kept;
+    if (Result<void> r = open_window(glfw_, options_, kept_, scale_); !r) return r;
     display_scale_ = scale_;
-    theme_ = options_.theme;
+    scale_ = display_scale_ * kept_.scale_factor;
+    theme_ = options_.theme.value_or(kept_.theme);
     if (Result<void> r = open_device(); !r) return r;
     open_imgui();
     if (Result<void> r = open_drawing(); !r) return r;
     session_ = std::make_unique<Session>(*device_, options_.on_cpu, kFramesInFlight);
     session_->wake = [] { glfwPostEmptyEvent(); };
-    autosave_.read_layout(session_->ui.layout);
-    session_->ui.motion = !wants_reduced_motion();
+    session_->theme = theme_;
+    session_->ui.layout = kept_.layout;
+    session_->ui.scale_factor = kept_.scale_factor;
+    session_->ui.motion = kept_.motion.value_or(system_motion_);
+    if (!kept)
+        session_->tell("The window's settings of the run before could not be used (" + kept.error().text +
+                       "). Panels, size and theme are as at first, and are kept from now on.");
     tour_ = !autosave_.tour_was_ended();
     if (tour_) session_->ui.tour_step = 1;
     if (Result<void> r = keep_a(*device_, *session_, options_); !r) return r;
@@ -223,7 +237,7 @@ void Window::open_imgui() {
     ImGui::CreateContext();
     ImGui::GetIO().IniFilename = nullptr;
     ImGui::GetIO().ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
-    apply_style(options_.theme, scale_);
+    apply_style(theme_, scale_);
     watch_events(glfw_.window, &events_);
     ImGui_ImplGlfw_InitForVulkan(glfw_.window, true);  // passes each event on to the watchers
     glfw_.imgui = true;
@@ -315,6 +329,23 @@ Result<void> Window::follow_ui() {
     return {};
 }
 
+// What the window remembers, where it has changed and nothing is being dragged.
+void Window::keep_settings() {
+    if (ImGui::IsAnyItemActive()) return;
+    kept_.layout = session_->ui.layout;
+    kept_.theme = session_->theme;
+    kept_.scale_factor = session_->ui.scale_factor;
+    if (session_->ui.motion != kept_.motion.value_or(system_motion_)) kept_.motion = session_->ui.motion;
+    int width = 0, height = 0;
+    glfwGetWindowSize(glfw_.window, &width, &height);
+    const bool full = glfwGetWindowMonitor(glfw_.window) || glfwGetWindowAttrib(glfw_.window, GLFW_MAXIMIZED);
+    if (!full && width >= 320 && height >= 240) {
+        kept_.width = uint32_t(std::lround(float(width) / display_scale_));
+        kept_.height = uint32_t(std::lround(float(height) / display_scale_));
+    }
+    autosave_.write_window(kept_);
+}
+
 // Between two frames, with nothing in flight.
 void Window::draw_wanted_picture() {
     if (session_->wanted_picture.empty() || !session_->complete()) return;
@@ -328,7 +359,12 @@ void Window::draw_wanted_picture() {
     const int step = std::exchange(session_->ui.tour_step, 0);
     const Result<void> saved = save_picture(*session_, size, path);
     session_->ui.motion = animated, session_->ui.tour_step = step;
-    if (!saved) session_->report(saved.error().field, saved.error().text, true);
+    if (saved) {
+        session_->tell_done("Written: " + path);
+    } else {
+        session_->report(saved.error().field, saved.error().text, true);
+        session_->ui.show(BottomTab::problems);
+    }
     settle_ = kSettleFrames;
 }
 
@@ -395,7 +431,14 @@ std::string Window::description() {
                   "%.1f ms, 99%% below %.1f ms\n",
                   swapchain_->extent().width, swapchain_->extent().height, first_frame_s_,
                   first_frame_processor_s_, times.size(), at(0.5), at(0.95), at(0.99));
-    return head + describe(*session_);
+    const Layout& layout = session_->ui.layout;
+    const auto hidden = [](const char* panels, bool shown) {
+        return shown ? std::string() : std::string(", hidden: ") + panels;
+    };
+    return head + std::string(session_->theme == Theme::dark ? "dark" : "light") + " theme, sides " +
+           (layout.mirrored ? "swapped" : "as at first") + hidden("text and pipeline", layout.left_shown) +
+           hidden("cell and parameters", layout.right_shown) +
+           hidden("heads, GPU, memory, problems", layout.bottom_shown) + "\n" + describe(*session_);
 }
 
 bool Window::others_moved() {
@@ -427,12 +470,15 @@ void Window::wait_for_events() {
     const bool blinks = !hidden && ImGui::GetIO().WantTextInput;
     if (blinks)
         glfwWaitEventsTimeout(0.4);
+    else if (session_->threads_work())
+        glfwWaitEventsTimeout(kThreadsSeconds);
     else if (autosave_.pending())
         glfwWaitEventsTimeout(Autosave::kIntervalSeconds);
     else
         glfwWaitEvents();
     if (autosave_.pending()) autosave_.update(*session_);
-    if (blinks || events_.active || others_moved() || session_->animating()) settle_ = kSettleFrames;
+    if (blinks || events_.active || others_moved() || session_->threads_ended() || session_->animating())
+        settle_ = kSettleFrames;
 }
 
 Result<void> Window::run() {
@@ -453,10 +499,13 @@ Result<void> Window::run() {
         frame_seconds_.push_back(seconds_since(begin));
         draw_wanted_picture();
         autosave_.update(*session_);
+        if (settle_ <= 1) keep_settings();
         if (!options_.follow.empty() && session_->ready() && settle_ <= 1) follower_.update(description());
     }
-    autosave_.write_layout(session_->ui.layout);
+    keep_settings();
     autosave_.end();
+    // Threads behind the window may have a moment's work left: it is gone meanwhile.
+    glfwHideWindow(glfw_.window);
     vkDeviceWaitIdle(device_->device());
     const std::vector<std::string> messages = device_->take_messages();
     if (!messages.empty())

@@ -154,12 +154,40 @@ def first_tour(display, folder):
         program.wait("its second step", lambda text: "tour, step 2 of 5" in text)
         program.input("key", "shift+F2")
         program.wait("its end", lambda text: "tour, step" not in text)
-        program.input("key", "ctrl+q")
-        _, errors = program.process.communicate(timeout=PATIENCE_S)
-        assert program.process.returncode == 0, errors
+        quit_in_order(program)
         assert (Path(folder) / "fovea" / "tour").exists(), "that the tour was ended is not kept"
     finally:
         end(program)
+
+
+def quit_in_order(program):
+    program.input("key", "ctrl+q")
+    _, errors = program.process.communicate(timeout=PATIENCE_S)
+    assert program.process.returncode == 0, errors
+
+
+def remembers(display, folder):
+    """Panels, theme and size come again with the next run; a damaged file is told of, replaced, and stops nothing."""
+    at_first, changed = "dark theme, sides as at first\n", "light theme, sides swapped, hidden: text and pipeline\n"
+    kept = Path(folder) / "fovea" / "window"
+    kept.unlink(missing_ok=True)
+    steps = [(at_first, ["F6", "F9", "t"], changed, None), (changed, ["ctrl+shift+0", "t"], at_first, None),
+             (at_first, ["t"], "light theme", "left 3000\n")]
+    for shown, keys, then, damage in steps:
+        if damage:
+            kept.write_text(kept.read_text() + damage)
+        program = Program(sys.argv[1:], display, folder)
+        try:
+            program.wait(f"the window as kept: {shown}", lambda text: shown in text)
+            assert ("notice: The window's settings" in program.text()) == bool(damage), program.text()
+            for key in keys:
+                program.input("key", key)
+            program.wait(f"the window changed: {then}", lambda text: then in text)
+            quit_in_order(program)
+        finally:
+            end(program)
+        assert kept.read_text().startswith("fovea window 1\n"), kept.read_text()
+    assert "theme light" in kept.read_text() and "left 300\n" in kept.read_text(), kept.read_text()
 
 
 def with_display(use):
@@ -203,14 +231,13 @@ def walk(display, folder):
         used = idle(program)
         kept = Path(folder) / "fovea" / "autosave.fovea"
         assert kept.exists(), "the session was not kept aside"
-        program.input("key", "ctrl+q")
-        _, errors = program.process.communicate(timeout=PATIENCE_S)
-        assert program.process.returncode == 0, errors
+        quit_in_order(program)
         assert not kept.exists(), "the kept session outlived the end in order"
         print(f"first description after {started:.2f} s, {len(cells)} cells under the mouse, "
               f"{used:.2f} s of processor time in 2 s of idling")
     finally:
         end(program)
+    remembers(display, folder)
 
 
 if __name__ == "__main__":

@@ -68,34 +68,23 @@ void Autosave::keep_tour_ended() const {
     (void)write_text_file(std::filesystem::path(path_).replace_filename("tour"), "ended\n");
 }
 
-void Autosave::read_layout(Layout& layout) {
-    if (path_.empty()) return;
-    const Result<std::string> text = read_text_file(std::filesystem::path(path_).replace_filename("layout"));
-    Layout read;
-    int shown[4] = {1, 1, 1, 0};
-    if (!text ||
-        std::sscanf(text->c_str(), "%f %f %f %f %f %d %d %d %d", &read.left, &read.right, &read.bottom,
-                    &read.tokens, &read.inspector, &shown[0], &shown[1], &shown[2], &shown[3]) < 5)
-        return;
-    read.left_shown = shown[0] != 0, read.right_shown = shown[1] != 0;
-    read.bottom_shown = shown[2] != 0, read.mirrored = shown[3] != 0;
-    const auto within = [](float value, float low, float high) { return value >= low && value <= high; };
-    if (within(read.left, 200, 520) && within(read.right, 260, 620) && within(read.bottom, 90, 420) &&
-        within(read.tokens, 0.15f, 0.8f) && within(read.inspector, 0.2f, 0.85f))
-        layout = layout_ = read;
+std::filesystem::path Autosave::window_settings_path() const {
+    return path_.empty() ? path_ : std::filesystem::path(path_).replace_filename("window");
 }
 
-void Autosave::write_layout(const Layout& layout) {
-    if (path_.empty() || layout == layout_) return;
-    char text[160];
-    std::snprintf(text, sizeof text, "%.1f %.1f %.1f %.4f %.4f %d %d %d %d\n", double(layout.left),
-                  double(layout.right), double(layout.bottom), double(layout.tokens),
-                  double(layout.inspector), layout.left_shown, layout.right_shown, layout.bottom_shown,
-                  layout.mirrored);
+Result<WindowSettings> Autosave::read_window() {
+    if (path_.empty()) return WindowSettings{};
+    Result<WindowSettings> read = read_window_settings(window_settings_path());
+    if (read) window_ = *read;
+    return read;
+}
+
+void Autosave::write_window(const WindowSettings& settings) {
+    if (path_.empty() || (window_ && settings == *window_)) return;
     std::error_code error;
     std::filesystem::create_directories(path_.parent_path(), error);
-    (void)write_text_file(std::filesystem::path(path_).replace_filename("layout"), text);
-    layout_ = layout;
+    (void)write_window_settings(window_settings_path(), settings);
+    window_ = settings;
 }
 
 }  // namespace fovea::visualizer

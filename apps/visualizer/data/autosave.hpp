@@ -1,6 +1,7 @@
 // The session kept aside while the program runs: after a crash it is offered again. Ended in order, it goes.
 #pragma once
 
+#include "data/window_settings.hpp"
 #include "model/session.hpp"
 
 #include <chrono>
@@ -23,17 +24,21 @@ class Autosave {
     // Something has changed that is not written yet.
     bool pending() const { return pending_; }
     void end();
-    // Where the panels meet, kept between runs whatever the session.
     // Whether the tour was ended in a run before; from now on it is.
     bool tour_was_ended() const;
     void keep_tour_ended() const;
-    void read_layout(Layout& layout);
-    void write_layout(const Layout& layout);
+    // What the window remembers whatever the session; a damaged file is an error that says what is wrong with
+    // it, and the next write_window() replaces it.
+    Result<WindowSettings> read_window();
+    // Where something has changed since.
+    void write_window(const WindowSettings& settings);
 
   private:
+    std::filesystem::path window_settings_path() const;
+
     std::filesystem::path path_;
     std::string written_;
-    Layout layout_;  // as it is in the file
+    std::optional<WindowSettings> window_;  // as it is in the file
     std::chrono::steady_clock::time_point last_{};
     bool pending_ = false;
 };

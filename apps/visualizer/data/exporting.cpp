@@ -145,6 +145,10 @@ Result<void> export_file(const Session& session, const std::string& path) {
     if (path.ends_with(".fovea")) return save_session(session, path);
     if (!session.complete())
         return Error{FOVEA_UNSUPPORTED, "export", "the numbers are still being computed"};
+    // What is shown has no matrix, and another one's numbers would be taken for it.
+    if (session.ui.centre == CentreTab::map && session.map)
+        return Error{FOVEA_UNSUPPORTED, "export",
+                     "a map keeps no matrix to write as numbers: export .png, or copy the picked cell"};
     if (path.ends_with(".csv")) return export_csv(session, path);
     if (path.ends_with(".svg")) return export_svg(session, path);
     if (path.ends_with(".npy")) {
@@ -163,7 +167,7 @@ void save_shown(Session& session, const std::string& path) {
         return;
     }
     const Result<void> saved = export_file(session, path);
-    if (saved) return;
+    if (saved) return session.tell_done("Written: " + path);
     session.report(saved.error().field, saved.error().text, true);
     session.ui.show(BottomTab::problems);
 }

@@ -1,6 +1,6 @@
 #include "data/imported_file.hpp"
 
-#include "data/file_mask.hpp"
+#include "data/file_extras.hpp"
 
 #include <fovea/inspect.hpp>
 #include <fovea/inspect/model_layers.hpp>
@@ -393,6 +393,7 @@ Settings settings_for(std::shared_ptr<const ImportedFile> file, const Settings& 
         s.dropout = s.alibi = s.windowed = s.rope = false;
         s.softcap = 0;
         s.causal = s.mapping.kind == ImportKind::gpt2 || s.mapping.kind == ImportKind::llama;
+        s.alibi = has_own_slopes(*file, s.mapping);
         if (const std::string* causal = file->set.find_metadata("causal")) s.causal = *causal == "top-left";
         if (const std::string* cap = file->set.find_metadata("softcap"))
             std::from_chars(cap->data(), cap->data() + cap->size(), s.softcap);
@@ -419,9 +420,8 @@ Result<Projected> project_import(const Settings& s) {
     if (!done) return done.error();
     if (m.rotate && m.kind != ImportKind::llama)
         if (Result<void> r = rotate(p); !r) return r.error();
+    read_extras(p, file, m);
     name_tokens(p, file);
-    for (std::string& text : unused_of_file(s, p.q.shape[2], p.k.shape[2]))
-        p.warnings.push_back(std::move(text));
     p.divisor = !s.scaled ? 1 : m.divisor > 0 ? m.divisor : std::sqrt(float(p.q.shape[3]));
     const auto formula = [&](const std::string& name) {
         return printable_name(name_in_layer(name, m.layer), 40);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace fovea::visualizer {
 namespace {
@@ -80,6 +81,18 @@ bool Canvas::all_visible() const {
     return cell_width * float(stage->columns) <= size.x + 1 && cell_height * float(stage->rows) <= size.y + 1;
 }
 
+// The pan that brings a pick that keys moved into the room.
+static void follow_pick(ViewState& view, const Canvas& c) {
+    const bool always = view.follow == ViewState::Follow::middle;
+    if (std::exchange(view.follow, ViewState::Follow::none) == ViewState::Follow::none) return;
+    const auto pan = [always](float& share, int picked, float cell, uint64_t count, float room) {
+        const float all = cell * float(count), at = share * all + float(picked) * cell;
+        if (always || at < 0 || at + cell > room) share = (room / 2 - (float(picked) + 0.5f) * cell) / all;
+    };
+    pan(view.pan_x, view.picked_column, c.cell_width, c.stage->columns, c.size.x);
+    pan(view.pan_y, view.picked_row, c.cell_height, c.stage->rows, c.size.y);
+}
+
 Canvas lay_out_canvas(PanelContext& ui, const Stage& stage, uint32_t head, ImVec2 at, ImVec2 size) {
     ViewState& view = ui.session.view;
     Canvas c;
@@ -94,6 +107,7 @@ Canvas lay_out_canvas(PanelContext& ui, const Stage& stage, uint32_t head, ImVec
     }
     // What is smaller than the room is centred; what is larger is panned.
     const float width = c.cell_width * float(stage.columns), height = c.cell_height * float(stage.rows);
+    follow_pick(view, c);
     const float pan_x = std::clamp(view.pan_x * width, std::min(c.size.x - width, 0.0f), 0.0f);
     const float pan_y = std::clamp(view.pan_y * height, std::min(c.size.y - height, 0.0f), 0.0f);
     view.pan_x = pan_x / width, view.pan_y = pan_y / height;
@@ -113,11 +127,31 @@ VisibleCells visible_cells(const Canvas& c) {
             std::min(first(c.at.x + c.size.x, c.origin.x, c.cell_width) + 1, int(c.stage->columns))};
 }
 
+// Where several cells share the mouse's pixel, the one that the shader draws there (strongest_cell): NaN
+// before all, then the largest.
 bool cell_under_mouse(const Canvas& c, int& row, int& column) {
     const ImVec2 mouse = ImGui::GetIO().MousePos;
-    column = int(std::floor((mouse.x - c.origin.x) / c.cell_width));
-    row = int(std::floor((mouse.y - c.origin.y) / c.cell_height));
-    return row >= 0 && column >= 0 && row < int(c.stage->rows) && column < int(c.stage->columns);
+    column = int(std::floor((mouse.x + 0.5f - c.origin.x) / c.cell_width));
+    row = int(std::floor((mouse.y + 0.5f - c.origin.y) / c.cell_height));
+    const int rows = int(c.stage->rows), columns = int(c.stage->columns);
+    if (row < 0 || column < 0 || row >= rows || column >= columns) return false;
+    if (std::min(c.cell_width, c.cell_height) >= 1) return true;
+    const auto count = [](float cell) {
+        return std::clamp(int(std::ceil(1 / cell)), 1, MATRIX_MOST_CELLS_A_SIDE);
+    };
+    const int end_row = std::min(row + count(c.cell_height), rows),
+              end_column = std::min(column + count(c.cell_width), columns);
+    float largest = -1;
+    for (int i = row, first = column; i < end_row; ++i) {
+        for (int j = first; j < end_column; ++j) {
+            const float value = c.value(uint64_t(i), uint64_t(j));
+            const float size = std::isnan(value)                                   ? 3.4e38f
+                               : c.stage->hidden(c.head, uint64_t(i), uint64_t(j)) ? -0.5f
+                                                                                   : std::abs(value);
+            if (size > largest) largest = size, row = i, column = j;
+        }
+    }
+    return true;
 }
 
 // After an item that covers the cells.

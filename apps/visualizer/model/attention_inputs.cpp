@@ -15,13 +15,6 @@ namespace {
 constexpr uint64_t kMostCells = 24u << 20;
 constexpr float kBeyondHalf = 65520;  // from here on float16 rounds to infinity
 
-// The slope that ALiBi gives head h of n, for n a power of two: 2^(-8 (h + 1) / n).
-std::vector<float> alibi_slopes(uint32_t heads) {
-    std::vector<float> slopes(heads);
-    for (uint32_t h = 0; h < heads; ++h) slopes[h] = float(std::exp2(-8.0 * (h + 1) / heads));
-    return slopes;
-}
-
 template <class T>
 void own(AttentionInputs& in, FoveaBinding binding, const std::vector<T>& values) {
     const auto bytes = std::as_bytes(std::span(values));
@@ -38,6 +31,35 @@ void store(AttentionInputs& in, FoveaBinding binding, const F32Tensor& tensor, b
     own(in, binding, halves);
 }
 
+// What the settings hide and, where they have no pattern of their own, what the file hides; and what the file
+// adds to the scores.
+void add_masks(AttentionInputs& in, const CallExtras& extras, bool masked_by_file,
+               std::vector<uint8_t> cells) {
+    FoveaAttentionDesc& d = in.desc;
+    const uint64_t chosen = cells.size();
+    if (!extras.mask.empty() && masked_by_file) {
+        d.mask.heads = uint32_t(extras.mask_heads);
+        std::vector<uint8_t> both = extras.mask;
+        for (size_t i = 0; chosen > 0 && i < both.size(); ++i) both[i] &= cells[i % chosen];
+        cells = std::move(both);
+    }
+    if (!cells.empty()) {
+        d.mask.present = 1;
+        d.mask.type = FOVEA_U8;
+        own(in, FOVEA_BIND_MASK, cells);
+    }
+    if (!extras.bias.empty()) {
+        d.bias.present = 1;
+        d.bias.type = FOVEA_F32;
+        d.bias.heads = uint32_t(extras.bias_heads);
+        own(in, FOVEA_BIND_BIAS, extras.bias);
+    }
+    if (!extras.sinks.empty()) {
+        d.flags |= FOVEA_FLAG_SINKS;
+        own(in, FOVEA_BIND_SINKS, extras.sinks);
+    }
+}
+
 Result<void> round_values(F32Tensor& tensor, const char* name) {
     for (float& value : tensor.values) {
         if (std::isfinite(value) && std::abs(value) >= kBeyondHalf)
@@ -50,6 +72,12 @@ Result<void> round_values(F32Tensor& tensor, const char* name) {
 }
 
 }  // namespace
+
+// The slope that ALiBi gives head h of n, for n a power of two: 2^(-8 (h + 1) / n).
+float alibi_slope(const CallExtras& extras, uint32_t head, uint64_t heads) {
+    return head < extras.alibi.size() ? extras.alibi[head]
+                                      : float(std::exp2(-8.0 * double(head + 1) / double(heads)));
+}
 
 bool fits_matrices(const Projected& p) { return p.q.shape[1] * p.q.shape[2] * p.k.shape[2] <= kMostCells; }
 
@@ -89,13 +117,12 @@ Result<AttentionInputs> attention_inputs(const Projected& p, const Settings& s) 
     store(in, FOVEA_BIND_V, p.v, as_half);
     if (s.alibi) {
         d.flags |= FOVEA_FLAG_ALIBI;
-        own(in, FOVEA_BIND_ALIBI, alibi_slopes(d.heads_q));
+        std::vector<float> slopes;
+        for (uint32_t head = 0; head < d.heads_q; ++head)
+            slopes.push_back(alibi_slope(p.extras, head, d.heads_q));
+        own(in, FOVEA_BIND_ALIBI, slopes);
     }
-    if (const std::vector<uint8_t> cells = mask_cells(s, q[2], k[2]); !cells.empty()) {
-        d.mask.present = 1;
-        d.mask.type = FOVEA_U8;
-        own(in, FOVEA_BIND_MASK, cells);
-    }
+    add_masks(in, p.extras, s.pattern == MaskPattern::none, mask_cells(s, q[2], k[2]));
     if (s.dropout && s.dropout_p > 0) {
         // The mask that PyTorch's native dropout draws after manual_seed: the digits of the reader's
         // notebook.

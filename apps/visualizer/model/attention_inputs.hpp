@@ -13,6 +13,9 @@ namespace fovea::visualizer {
 // Whether the weights of all heads are few enough to be kept as matrices.
 bool fits_matrices(const Projected& projected);
 
+// The slope of ALiBi: the file's, or by the rule of its paper.
+float alibi_slope(const CallExtras& extras, uint32_t head, uint64_t heads);
+
 // Rounds q, k, v and the stages that show them to what the settings' precision stores. Refused where a number
 // is beyond float16.
 Result<void> round_to_precision(Projected& projected, const Settings& settings);

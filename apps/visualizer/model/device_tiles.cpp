@@ -83,7 +83,7 @@ class DeviceTiles final : public TileMaker {
     const LongHead& head_;
     FoveaAttentionDesc call_{};
     std::function<void()> wake_;
-    GpuBuffer q_, k_, mask_, lse_, row_lse_, workspace_;
+    GpuBuffer q_, k_, mask_, slope_, sink_, lse_, row_lse_, workspace_;
     KnownRows known_;
     uint64_t finished_ = 0;
     std::deque<Job> jobs_;
@@ -133,7 +133,9 @@ Result<void> DeviceTiles::prepare() {
     const std::pair<GpuBuffer*, uint64_t> wanted[] = {{&q_, asked.len_q * stride * 4},
                                                       {&k_, head_.k.size() * 4},
                                                       {&lse_, (asked.len_q + kMostRowsAtOnce) * 4},
-                                                      {&row_lse_, kScratchBytes}};
+                                                      {&row_lse_, kScratchBytes},
+                                                      {&slope_, kScratchBytes},
+                                                      {&sink_, kScratchBytes}};
     for (const auto& [buffer, bytes] : wanted) {
         Result<GpuBuffer> made = GpuBuffer::create(device_, bytes);
         if (!made) return made.error();
@@ -145,6 +147,10 @@ Result<void> DeviceTiles::prepare() {
     q_.flush();
     std::memcpy(k_.data(), head_.k.data(), head_.k.size() * 4);
     k_.flush();
+    std::memcpy(slope_.data(), &head_.slope, 4);
+    slope_.flush();
+    std::memcpy(sink_.data(), &head_.sink, 4);
+    sink_.flush();
     if (!head_.mask.empty()) {
         Result<GpuBuffer> made = GpuBuffer::create(device_, (head_.mask.size() + 3) / 4 * 4);
         if (!made) return made.error();
@@ -317,6 +323,7 @@ Result<bool> DeviceTiles::record_step(VkCommandBuffer cmd, FrameShare& share, do
     bindings[FOVEA_BIND_Q] = from(q_, *rows ? at.first * row_bytes : 0);
     bindings[FOVEA_BIND_LSE] = !*rows ? from(lse_) : alone ? from(row_lse_) : from(lse_, at.first * 4);
     if (mask_.handle()) bindings[FOVEA_BIND_MASK] = from(mask_, *rows ? head_.mask_offset(at.first) : 0);
+    bindings[FOVEA_BIND_ALIBI] = from(slope_), bindings[FOVEA_BIND_SINKS] = from(sink_);
     bindings[FOVEA_BIND_TILE_MASS] = from(job.mass), bindings[FOVEA_BIND_TILE_MAX] = from(job.max);
     if (Result<void> r = record_slices(cmd, share, run, bindings, flops_left); !r) return refuse(r.error());
     job.last_frame = frame_;

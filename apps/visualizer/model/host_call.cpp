@@ -5,7 +5,8 @@
 
 namespace fovea::visualizer {
 
-Result<void> run_on_host(const Plan& plan, const FoveaHostBuffer* bindings, const FoveaParallel* parallel) {
+Result<void> run_on_host(const Plan& plan, const FoveaHostBuffer* bindings, const FoveaParallel* parallel,
+                         const std::atomic<bool>* cancelled) {
     const FoveaPlanInfo info = plan.info();
     std::vector<std::byte> workspace(info.workspace_bytes + info.workspace_alignment);
     FoveaCpuRun run{};
@@ -18,7 +19,12 @@ Result<void> run_on_host(const Plan& plan, const FoveaHostBuffer* bindings, cons
     if (info.workspace_bytes)
         run.workspace = {std::align(info.workspace_alignment, info.workspace_bytes, aligned, room),
                          info.workspace_bytes};
-    return plan.run_cpu(run);
+    run.slice_count = 1;
+    for (; run.first_slice < info.slice_count; ++run.first_slice) {
+        if (cancelled && *cancelled) return Error{FOVEA_UNSUPPORTED, "run", "given up"};
+        if (Result<void> r = plan.run_cpu(run); !r) return r;
+    }
+    return {};
 }
 
 }  // namespace fovea::visualizer

@@ -1,6 +1,6 @@
 #include "model/long_map.hpp"
 
-#include "data/file_mask.hpp"
+#include "model/attention_inputs.hpp"
 #include "model/host_call.hpp"
 #include "model/token_model.hpp"
 
@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 namespace fovea::visualizer {
 namespace {
@@ -19,13 +20,16 @@ constexpr uint64_t kMostMaskCells = 64u << 20;
 // Mask, scale, softcap and dropout of the settings on a call; the cells of a mask are another matter.
 FoveaAttentionDesc settled(const LongHead& head, const Settings& s) {
     FoveaAttentionDesc call = head.call;
-    call.flags &= ~uint32_t(FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW);
+    call.flags &= ~uint32_t(FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW | FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS);
+    if (s.alibi) call.flags |= FOVEA_FLAG_ALIBI;
+    if (head.has_sink) call.flags |= FOVEA_FLAG_SINKS;
     if (s.causal || head.always_causal) call.flags |= FOVEA_FLAG_CAUSAL;
     if (s.windowed) {
         call.flags |= FOVEA_FLAG_WINDOW;
         call.window_left = s.window_left, call.window_right = s.window_right;
     }
-    call.scale = (s.scaled ? 1 / std::sqrt(float(call.dim_qk)) : 1) / s.temperature;
+    const float divisor = !s.scaled ? 1 : head.divisor > 0 ? head.divisor : std::sqrt(float(call.dim_qk));
+    call.scale = 1 / (divisor * s.temperature);
     call.softcap = s.softcap;
     call.dropout_p = s.dropout ? s.dropout_p : 0;
     call.dropout_seed = s.dropout ? s.dropout_seed : 0;
@@ -33,7 +37,7 @@ FoveaAttentionDesc settled(const LongHead& head, const Settings& s) {
 }
 
 bool same_mask(const Settings& a, const Settings& b) {
-    return a.pattern == b.pattern && a.hidden_keys == b.hidden_keys && a.alibi == b.alibi &&
+    return a.pattern == b.pattern && a.hidden_keys == b.hidden_keys && a.precision == b.precision &&
            (a.pattern != MaskPattern::painted || a.painted == b.painted);
 }
 
@@ -46,14 +50,19 @@ void mask_head(LongHead& head, const Settings& s) {
     const auto leave_out = [&](const std::string& what) {
         head.left_out += (head.left_out.empty() ? "left out here: " : ", ") + what;
     };
-    if (s.alibi) leave_out("ALiBi");
-    if (has_file_mask(s)) leave_out("the file's mask");
+    if (s.precision != Precision::f32) leave_out("float16, a map is float32");
+    if (head.file_bias) leave_out("the scores that the file adds");
+    if (!head.lost.empty() && s.pattern == MaskPattern::none) leave_out(head.lost);
     bool each_row = s.pattern != MaskPattern::none && s.pattern != MaskPattern::padding;
     if (each_row && rows * keys > kMostMaskCells) {
         leave_out("the " + std::string(mask_pattern_name(s.pattern)) +
                   " mask (a cell for each of more than " + format_count(kMostMaskCells) + " weights)");
         each_row = false;
     }
+    const bool patterned = each_row;
+    // A pattern chosen stands in the place of the file's mask.
+    const std::vector<uint8_t>* of_file = s.pattern == MaskPattern::none ? head.file_mask.get() : nullptr;
+    each_row = each_row || of_file;
     const bool hides =
         std::any_of(s.hidden_keys.begin(), s.hidden_keys.end(), [&](uint32_t key) { return key < keys; });
     const bool padded = s.pattern == MaskPattern::padding;
@@ -67,11 +76,15 @@ void mask_head(LongHead& head, const Settings& s) {
     mask.rows = height, mask.keys = keys;
     mask.strides = {int64_t(height * stride), int64_t(height * stride), int64_t(stride)};
     for (uint64_t i = 0; i < height && (each_row || padded); ++i)
-        for (uint64_t j = 0; j < keys; ++j) head.mask[i * stride + j] = pattern_shows(s, i, j, rows, keys);
+        for (uint64_t j = 0; j < keys; ++j) {
+            const bool chosen = (!patterned && !padded) || pattern_shows(s, i, j, rows, keys);
+            head.mask[i * stride + j] = chosen && (!of_file || (*of_file)[i * keys + j]);
+        }
     for (const uint32_t key : s.hidden_keys)
         for (uint64_t i = 0; i < height && key < keys; ++i) head.mask[i * stride + key] = 0;
 }
 
+// Inputs are not written to.
 FoveaHostBuffer host(const std::vector<float>& values) {
     return {const_cast<float*>(values.data()), values.size() * 4};
 }
@@ -81,10 +94,12 @@ FoveaHostBuffer host(const std::vector<float>& values) {
 Result<LongHead> long_preset(std::string_view name) {
     Result<LongContext> made = long_context(name);
     if (!made) return made.error();
-    return LongHead{std::string(name), made->call, std::move(made->q), std::move(made->k), true};
+    LongHead head{std::string(name), made->call, std::move(made->q), std::move(made->k), true};
+    head.slope = alibi_slope({}, 0, 1);
+    return head;
 }
 
-LongHead long_head(const Projected& p, uint32_t head) {
+LongHead long_head(const Projected& p, uint32_t head, float divisor) {
     LongHead out;
     const uint64_t rows = p.q.shape[2], keys = p.k.shape[2], dim = p.q.shape[3];
     Attention call;
@@ -95,6 +110,21 @@ LongHead long_head(const Projected& p, uint32_t head) {
                  p.q.values.begin() + std::ptrdiff_t((head + 1) * rows * dim));
     out.k.assign(p.k.values.begin() + std::ptrdiff_t(kv * keys * dim),
                  p.k.values.begin() + std::ptrdiff_t((kv + 1) * keys * dim));
+    out.head = head, out.heads = uint32_t(p.q.shape[1]);
+    out.divisor = divisor;
+    out.slope = alibi_slope(p.extras, head, out.heads);
+    out.has_sink = head < p.extras.sinks.size();
+    if (out.has_sink) out.sink = p.extras.sinks[head];
+    out.file_bias = !p.extras.bias.empty();
+    if (p.extras.mask.empty()) return out;
+    const uint64_t cells = rows * keys;
+    if (cells > kMostMaskCells) {
+        out.lost =
+            "the file's mask (a cell for each of more than " + format_count(kMostMaskCells) + " weights)";
+        return out;
+    }
+    const auto from = p.extras.mask.begin() + std::ptrdiff_t((p.extras.mask_heads > 1 ? head : 0) * cells);
+    out.file_mask = std::make_shared<const std::vector<uint8_t>>(from, from + std::ptrdiff_t(cells));
     return out;
 }
 
@@ -176,16 +206,19 @@ Result<void> LongMap::finish(bool exact) {
     return {};
 }
 
-Result<Derivation> LongMap::derive(uint64_t row, uint64_t key) {
+Result<Derivation> LongMap::derive(uint64_t row, uint64_t key) const {
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     bindings[FOVEA_BIND_Q] = host(head_.q);
     // Values are no part of a weight; the map's inspector shows none.
     bindings[FOVEA_BIND_K] = bindings[FOVEA_BIND_V] = host(head_.k);
-    bindings[FOVEA_BIND_MASK] = {head_.mask.data(), head_.mask.size()};
-    return derive_cell(head_.call, bindings, Cell{0, 0, row, key});
+    bindings[FOVEA_BIND_MASK] = {const_cast<uint8_t*>(head_.mask.data()), head_.mask.size()};
+    head_.bind_slope(bindings);
+    Result<Derivation> derived = derive_cell(head_.call, bindings, Cell{0, 0, row, key});
+    if (derived) derived->values.clear();
+    return derived;
 }
 
-Result<std::vector<float>> LongMap::row_weights(uint64_t row) {
+Result<std::vector<float>> LongMap::row_weights(uint64_t row) const {
     FoveaAttentionDesc call = head_.rows_call(row, 1);
     call.outputs = FOVEA_OUTPUT_WEIGHTS;
     const Result<FoveaDeviceFacts> facts = cpu_facts(1);
@@ -195,13 +228,74 @@ Result<std::vector<float>> LongMap::row_weights(uint64_t row) {
     std::vector<float> weights(call.len_kv);
     const uint64_t skip = row * call.dim_qk, mask_skip = head_.mask_offset(row);
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
-    bindings[FOVEA_BIND_Q] = {head_.q.data() + skip, (head_.q.size() - skip) * 4};
+    bindings[FOVEA_BIND_Q] = {const_cast<float*>(head_.q.data()) + skip, (head_.q.size() - skip) * 4};
     bindings[FOVEA_BIND_K] = bindings[FOVEA_BIND_V] = host(head_.k);
     if (!head_.mask.empty())
-        bindings[FOVEA_BIND_MASK] = {head_.mask.data() + mask_skip, head_.mask.size() - mask_skip};
+        bindings[FOVEA_BIND_MASK] = {const_cast<uint8_t*>(head_.mask.data()) + mask_skip,
+                                     head_.mask.size() - mask_skip};
+    head_.bind_slope(bindings);
     bindings[FOVEA_BIND_WEIGHTS] = {weights.data(), weights.size() * 4};
     if (Result<void> r = run_on_host(*plan, bindings); !r) return r.error();
     return weights;
+}
+
+MapPick LongMap::pick(uint64_t row, uint64_t key, const MapPick* before) const {
+    constexpr size_t kMostLargest = 48;
+    MapPick out{row, key, {}, {}, 0};
+    if (Result<Derivation> derived = derive(row, key)) out.derivation = std::move(*derived);
+    if (before && before->row == row && !before->largest.empty()) {
+        out.largest = before->largest;
+        out.share = before->share;
+        return out;
+    }
+    const Result<std::vector<float>> weights = row_weights(row);
+    if (!weights) return out;
+    const std::vector<float>& w = *weights;
+    std::vector<uint64_t> order(w.size());
+    std::iota(order.begin(), order.end(), 0);
+    const auto shown = std::ptrdiff_t(std::min(order.size(), kMostLargest));
+    std::partial_sort(order.begin(), order.begin() + shown, order.end(),
+                      [&](uint64_t a, uint64_t b) { return w[a] != w[b] ? w[a] > w[b] : a < b; });
+    for (auto at = order.begin(); at != order.begin() + shown; ++at) {
+        out.largest.emplace_back(*at, w[*at]);
+        out.share += double(w[*at]);
+    }
+    return out;
+}
+
+Result<std::pair<uint64_t, uint64_t>> LongMap::largest_of(const MapBlock& block) const {
+    const Result<FoveaDeviceFacts> facts = cpu_facts(1);
+    if (!facts) return facts.error();
+    const FoveaAttentionDesc call = head_.rows_call(block.first_row, block.rows);
+    const Result<Plan> sums = plan_attention(*facts, call);
+    if (!sums) return sums.error();
+    std::vector<float> lse(rows());
+    const uint64_t skip = block.first_row * call.dim_qk, mask_skip = head_.mask_offset(block.first_row);
+    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+    bindings[FOVEA_BIND_K] = bindings[FOVEA_BIND_V] = host(head_.k);
+    bindings[FOVEA_BIND_Q] = {const_cast<float*>(head_.q.data()) + skip, (head_.q.size() - skip) * 4};
+    if (!head_.mask.empty())
+        bindings[FOVEA_BIND_MASK] = {const_cast<uint8_t*>(head_.mask.data()) + mask_skip,
+                                     head_.mask.size() - mask_skip};
+    head_.bind_slope(bindings);
+    bindings[FOVEA_BIND_LSE] = {&lse[block.first_row], block.rows * 4};
+    if (Result<void> r = run_on_host(*sums, bindings); !r) return r.error();
+    FoveaMapTileDesc tile{};
+    tile.struct_size = sizeof tile;
+    tile.head_count = 1;
+    tile.first_row = block.first_row, tile.row_count = block.rows;
+    tile.first_key = block.first_key, tile.key_count = block.keys;
+    tile.outputs = FOVEA_TILE_MAX;
+    const Result<Plan> plan = plan_map_tile(*facts, head_.call, tile);
+    if (!plan) return plan.error();
+    std::vector<float> cells(block.rows * block.keys);
+    bindings[FOVEA_BIND_Q] = host(head_.q);
+    bindings[FOVEA_BIND_MASK] = {const_cast<uint8_t*>(head_.mask.data()), head_.mask.size()};
+    bindings[FOVEA_BIND_LSE] = host(lse);
+    bindings[FOVEA_BIND_TILE_MAX] = host(cells);
+    if (Result<void> r = run_on_host(*plan, bindings); !r) return r.error();
+    const auto at = uint64_t(std::max_element(cells.begin(), cells.end()) - cells.begin());
+    return std::pair{block.first_row + at / block.keys, block.first_key + at % block.keys};
 }
 
 }  // namespace fovea::visualizer

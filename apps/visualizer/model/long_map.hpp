@@ -15,8 +15,22 @@ namespace fovea::visualizer {
 struct Projected;
 
 Result<LongHead> long_preset(std::string_view name);
-// One head of a file's or level's projected tensors.
-LongHead long_head(const Projected& projected, uint32_t head);
+// One head of a file's or level's projected tensors; `divisor` of its scores, 0: the square root of its
+// width.
+LongHead long_head(const Projected& projected, uint32_t head, float divisor);
+
+// A picked weight and the row that it stands in.
+struct MapPick {
+    uint64_t row = 0, key = 0;
+    std::optional<Derivation> derivation;  // none where it could not be computed
+    // What the row gives to its largest keys, the largest first, before dropout; and to all of them.
+    std::vector<std::pair<uint64_t, float>> largest;
+    double share = 0;
+};
+// Cells of a map, at least one.
+struct MapBlock {
+    uint64_t first_row = 0, rows = 1, first_key = 0, keys = 1;
+};
 
 class LongMap {
   public:
@@ -60,10 +74,19 @@ class LongMap {
         return maker_->where() + (refusal_.empty() ? "" : " (the device: " + refusal_ + ")");
     }
 
-    // In float32 from q and k, whatever the tiles say; on this thread, about one row's work.
-    Result<Derivation> derive(uint64_t row, uint64_t key);
+    // In float32 from q and k, whatever the tiles say; on this thread, about one row's work. These may run on
+    // another thread than the map's, but not while follow() does.
+    Result<Derivation> derive(uint64_t row, uint64_t key) const;
     // What the row gives to each key, before dropout; computed now, in float32 on this thread.
-    Result<std::vector<float>> row_weights(uint64_t row);
+    Result<std::vector<float>> row_weights(uint64_t row) const;
+    // Both; the row's part from `before` where that is of the same row.
+    MapPick pick(uint64_t row, uint64_t key, const MapPick* before = nullptr) const;
+    // Where the largest weight of a block stands, as the tiles have it. About the work of the block's rows.
+    Result<std::pair<uint64_t, uint64_t>> largest_of(const MapBlock& block) const;
+    // What that costs, in FLOP.
+    double cost_of(const MapBlock& block) const {
+        return 2.0 * double(head_.call.dim_qk) * double(block.rows) * double(tokens());
+    }
 
   private:
     void make_maker();

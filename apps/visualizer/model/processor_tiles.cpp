@@ -154,11 +154,12 @@ TileDone ProcessorTiles::run(const TileJob& job) {
     bindings[FOVEA_BIND_Q] = host(head_.q, 0);
     bindings[FOVEA_BIND_K] = host(head_.k, 0);
     bindings[FOVEA_BIND_MASK] = mask(0);
+    head_.bind_slope(bindings);
     bindings[FOVEA_BIND_LSE] = {lse_.data(), lse_.size() * 4};
     bindings[FOVEA_BIND_TILE_MASS] = {done.pixels.mass.data(), kPixels * 8};
     bindings[FOVEA_BIND_TILE_MAX] = {done.pixels.max.data(), kPixels * 4};
     const FoveaParallel parallel{this, spread, workers_};
-    if (Result<void> r = run_on_host(*plan, bindings, &parallel); !r) return refused(r.error());
+    if (Result<void> r = run_on_host(*plan, bindings, &parallel, &cancelled_); !r) return refused(r.error());
     done.whole = true;
     return done;
 }
@@ -198,9 +199,10 @@ Result<void> ProcessorTiles::compute_rows(uint64_t first, uint64_t count) {
     // No output weighs values: any will do.
     bindings[FOVEA_BIND_K] = bindings[FOVEA_BIND_V] = host(head_.k, 0);
     bindings[FOVEA_BIND_MASK] = mask(first);
+    head_.bind_slope(bindings);
     bindings[FOVEA_BIND_LSE] = {&lse_[first], count * 4};
     const FoveaParallel parallel{this, spread, workers_};
-    if (Result<void> r = run_on_host(*plan, bindings, &parallel); !r) return r;
+    if (Result<void> r = run_on_host(*plan, bindings, &parallel, &cancelled_); !r) return r;
     uint64_t learnt = 0;
     for (uint64_t row = first; row < first + count; ++row) learnt += !std::exchange(known_[row], uint8_t(1));
     known_count_ += learnt;
@@ -212,7 +214,9 @@ Result<void> ProcessorTiles::compute_rows(uint64_t first, uint64_t count) {
 Result<void> ProcessorTiles::compute_scattered(const std::vector<uint64_t>& rows) {
     const FoveaAttentionDesc& call = head_.call;
     const bool causal = call.flags & FOVEA_FLAG_CAUSAL;
-    const bool shared = !(call.flags & FOVEA_FLAG_WINDOW) && call.mask.rows <= 1 &&
+    // Beside windows and slopes a query's place counts, and a sink would count twice.
+    constexpr uint32_t kOfPlace = FOVEA_FLAG_WINDOW | FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS;
+    const bool shared = !(call.flags & kOfPlace) && call.mask.rows <= 1 &&
                         (!causal || (call.len_q == call.len_kv && call.align == FOVEA_ALIGN_TOP_LEFT));
     for (size_t at = 0; at < rows.size() && !cancelled_;) {
         const size_t count =
@@ -251,7 +255,7 @@ Result<void> ProcessorTiles::compute_group(std::span<const uint64_t> rows, bool 
                                          head_.mask.size() - first_key};
         bindings[FOVEA_BIND_LSE] = {out, call.heads_q * 4};
         const FoveaParallel parallel{this, spread, workers_};
-        return run_on_host(*plan, bindings, &parallel);
+        return run_on_host(*plan, bindings, &parallel, &cancelled_);
     };
     if (Result<void> r = run(0, common, queries.data(), sums.data()); !r) return r;
     call.heads_q = 1;

@@ -1,6 +1,5 @@
 #include "model/session.hpp"
 
-#include "data/file_mask.hpp"
 #include "data/imported_file.hpp"
 
 #include <fovea/runtime.hpp>
@@ -20,17 +19,21 @@ constexpr std::chrono::duration<float> kFadeTime = std::chrono::milliseconds(200
 
 }  // namespace
 
-std::string scale_text(const Settings& s, uint64_t dim) {
+std::string scale_text(const Settings& s, uint64_t dim, float divisor) {
     std::string text = "q \xc2\xb7 k";
-    // A model's file may bring another divisor than the usual root.
-    const float root = std::sqrt(float(dim)), divisor = s.file ? s.mapping.divisor : 0;
-    const bool own = divisor > 0 && std::abs(divisor - root) > 1e-5f * root;
-    if (s.scaled) text += " / " + (own ? format_number(divisor, 4) : "\xe2\x88\x9a" + std::to_string(dim));
+    if (s.scaled && divisor > 0 && std::abs(divisor * divisor / float(dim) - 1) > 1e-5f)
+        text += " / " + format_number(double(divisor), 5);
+    else if (s.scaled)
+        text += " / \xe2\x88\x9a" + std::to_string(dim);
     if (s.temperature != 1) text += " / " + format_number(s.temperature, 3);
     return text;
 }
 
-std::string mask_text(const Settings& s) {
+std::string scale_text(const Settings& s, uint64_t dim) {
+    return scale_text(s, dim, s.file ? s.mapping.divisor : 0);
+}
+
+std::string mask_text(const Settings& s, const CallExtras& extras) {
     std::string text;
     if (s.softcap > 0)
         text += format_number(s.softcap, 3) + " tanh(scores / " + format_number(s.softcap, 3) + ")";
@@ -41,10 +44,14 @@ std::string mask_text(const Settings& s) {
                 std::to_string(s.window_right);
     if (s.pattern != MaskPattern::none)
         text += std::string(text.empty() ? "" : ", ") + std::string(mask_pattern_name(s.pattern)) + " mask";
-    else if (has_file_mask(s))
-        text += std::string(text.empty() ? "" : ", ") + "the file's mask";
     if (!s.hidden_keys.empty())
         text += std::string(text.empty() ? "" : ", ") + std::to_string(s.hidden_keys.size()) + " hidden";
+    const auto of_file = [&](bool has, const char* what) {
+        if (has) text += std::string(text.empty() ? "" : ", ") + what;
+    };
+    of_file(!extras.bias.empty(), "+ the file's scores");
+    of_file(!extras.mask.empty() && s.pattern == MaskPattern::none, "the file's mask");
+    of_file(!extras.sinks.empty(), "a sink in each row");
     return text.empty() ? "nothing is masked" : text;
 }
 
@@ -71,7 +78,8 @@ Session::~Session() = default;
 Result<bool> Session::update(VkCommandBuffer cmd, double flops) {
     retired_.clear();
     retired_grids_.clear();
-    if (moves_on()) dirty_ = true;
+    if (file_has_come()) take_file(coming_file_.get());
+    if (moves_on() || projection_has_come()) dirty_ = true;
     if (dirty_) {
         dirty_ = false;
         problem_.clear();
@@ -84,9 +92,8 @@ Result<bool> Session::update(VkCommandBuffer cmd, double flops) {
         }
         if (wanted_head_) open_map(*std::exchange(wanted_head_, std::nullopt));
         if (!wanted_map_.empty()) open_wanted_map();
+        forget_pick();
         if (map && map->follow(settings_, tiles_device())) map_buffers->clear(released);
-        map_derivation_.reset();
-        map_row_of_.reset();
         // A refused change keeps the last result on the screen, with the reason beside it.
         if (Result<void> r = rebuild(); !r) {
             problem_ = r.error().field + ": " + r.error().text;
@@ -153,19 +160,18 @@ ComputeOn Session::place() const {
 
 Result<void> Session::rebuild() {
     const bool from_file = settings_.file && settings_.mapping.kind != ImportKind::tables;
-    Result<Projected> projected = from_file ? project_import(settings_) : project(settings_);
-    if (!projected) return projected.error();
-    if (from_file && !fits_matrices(*projected)) {
-        LongHead head = long_head(*projected, view.head);
-        head.name = std::filesystem::path(settings_.file->path).filename().string();
-        open_map(std::move(head));
-        report("map",
-               "the file's weights are too many to keep as matrices: head " + std::to_string(view.head + 1) +
-                   " is shown as a map",
-               false);
-        projected = project(settings_);
-        if (!projected) return projected.error();
+    std::optional<Result<Projected>> of_file;
+    if (from_file && !map_is_of_file()) {
+        of_file = project_file();
+        if (!of_file && run_) return {};
     }
+    if (of_file && !*of_file) return of_file->error();
+    if (of_file && !fits_matrices(**of_file)) {
+        open_file_map(**of_file);
+        of_file.reset();
+    }
+    Result<Projected> projected = of_file ? std::move(*of_file) : project(settings_);
+    if (!projected) return projected.error();
     if (Result<void> r = round_to_precision(*projected, settings_); !r) return r;
     Result<std::unique_ptr<AttentionRun>> run =
         AttentionRun::create(device_, *projected, settings_, place(), wake);
@@ -226,6 +232,8 @@ void Session::show_stage(size_t index) {
 }
 
 void Session::open_map(LongHead head) {
+    forget_pick();
+    map_source_.reset();
     if (map_buffers) map_buffers->clear(released);
     map_buffers = std::make_unique<MapBuffers>(device_);
     const uint64_t rows = head.call.len_q, keys = head.call.len_kv;
@@ -233,8 +241,6 @@ void Session::open_map(LongHead head) {
     ui.map = MapPlace{};
     ui.map.picked_row = rows / 2, ui.map.picked_key = std::min(rows, keys) / 2;
     ui.centre = CentreTab::map;
-    map_derivation_.reset();
-    map_row_of_.reset();
 }
 
 GpuDevice* Session::tiles_device() const {
@@ -254,7 +260,8 @@ void Session::show_refused_as_map() {
     const bool from_file = settings_.file && settings_.mapping.kind != ImportKind::tables;
     const Result<Projected> projected = from_file ? project_import(settings_) : project(settings_);
     if (!projected) return report("map", projected.error().text, true);
-    wanted_head_ = long_head(*projected, std::min(view.head, uint32_t(projected->q.shape[1] - 1)));
+    wanted_head_ = long_head(*projected, std::min(view.head, uint32_t(projected->q.shape[1] - 1)),
+                             from_file ? settings_.mapping.divisor : 0);
     wanted_head_->name = "head " + std::to_string(view.head + 1);
     undo();
     dirty_ = true;
@@ -271,26 +278,6 @@ void Session::open_wanted_map() {
             return head;
         });
     if (frames_in_flight_ == 0) coming_map_.wait();
-}
-
-const std::vector<float>& Session::map_row() {
-    const uint64_t row = ui.map.picked_row;
-    if (map_row_of_ == row) return map_row_;
-    map_row_of_ = row;
-    map_row_.clear();
-    if (Result<std::vector<float>> weights = map->row_weights(row)) map_row_ = std::move(*weights);
-    return map_row_;
-}
-
-const std::optional<Derivation>& Session::map_derivation() {
-    if (!map) return map_derivation_;
-    const Cell cell{0, 0, ui.map.picked_row, ui.map.picked_key};
-    if (map_derivation_ && map_derivation_->cell.query == cell.query && map_derivation_->cell.key == cell.key)
-        return map_derivation_;
-    map_derivation_.reset();
-    Result<Derivation> derived = map->derive(cell.query, cell.key);
-    if (derived) map_derivation_ = std::move(*derived);
-    return map_derivation_;
 }
 
 const Stage* Session::find_stage(std::string_view name) const {
@@ -311,18 +298,6 @@ void Session::report(std::string where, std::string text, bool error) {
     });
     if (!repeated && problems.size() < kMostProblems)
         problems.push_back({std::move(where), std::move(text), error});
-}
-
-bool Session::open_file(const std::string& path) {
-    Result<std::shared_ptr<const ImportedFile>> file = open_import(path);
-    if (!file) {
-        report(file.error().field, file.error().text, true);
-        ui.show(BottomTab::problems);
-        return false;
-    }
-    change(settings_for(std::move(*file), settings_));
-    ui.centre = CentreTab::matrix;
-    return true;
 }
 
 const HeadGrid* Session::head_grid() {
@@ -398,7 +373,7 @@ void Session::collect_stages() {
         bool over_keys;
     } rows[] = {
         {"scores", scale_text(settings_, run_->desc().dim_qk), FOVEA_BIND_SCORES, d.len_kv, true},
-        {"masked", mask_text(settings_), FOVEA_BIND_MASKED, d.len_kv, true},
+        {"masked", mask_text(settings_, projected_.extras), FOVEA_BIND_MASKED, d.len_kv, true},
         {"weights", settings_.dropout ? "dropout(softmax(masked))" : "softmax(masked)", FOVEA_BIND_WEIGHTS,
          d.len_kv, true},
         {"context",

@@ -13,6 +13,7 @@
 
 #include <fovea/inspect.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <future>
@@ -100,6 +101,14 @@ enum class TilesOn { automatic, device, processor };
 struct Notice {
     std::string text;
     bool offers_processor = false, offers_map = false;
+    bool good = false;  // something was done as it was asked for
+};
+
+// Which head of which file a map shows, and how the file was read.
+struct MapSource {
+    std::shared_ptr<const ImportedFile> file;
+    ImportMapping mapping;
+    uint32_t head = 0;
 };
 
 // All of a session that is not on its device: another one goes on from it.
@@ -114,11 +123,14 @@ struct SessionCarry {
     TilesOn tiles_on = TilesOn::automatic;
     std::optional<std::pair<Settings, uint32_t>> kept;
     std::optional<LongHead> map;
+    std::optional<MapSource> map_source;
 };
 
 // The formulas of scores and masked scores for these settings.
 std::string scale_text(const Settings& settings, uint64_t dim);
-std::string mask_text(const Settings& settings);
+// The same where the divisor, 0: the usual root, is not the settings'.
+std::string scale_text(const Settings& settings, uint64_t dim, float divisor);
+std::string mask_text(const Settings& settings, const CallExtras& extras = {});
 
 class Session;
 // Characters of the session's text and tokens that are beyond Latin, Greek and mathematics.
@@ -146,13 +158,14 @@ class Session {
     Result<bool> update(VkCommandBuffer cmd, double flops);
     bool needs_idle() const {
         return dirty_ || moves_on() || !retired_.empty() || !retired_grids_.empty() || map_has_come() ||
-               (map_buffers && map_buffers->full());
+               (map_buffers && map_buffers->full()) || file_has_come() || projection_has_come();
     }
 
     bool ready() const { return run_ != nullptr; }
     // The numbers of all stages are there to be read.
     bool complete() const { return run_ && run_->finished() && updates_since_end_ >= frames_in_flight_; }
     const std::vector<std::string>& tokens() const { return projected_.tokens; }
+    const CallExtras& extras() const { return projected_.extras; }
     const std::vector<Stage>& stages() const { return stages_; }
     const Stage& stage() const { return stages_[view.stage]; }
     const Stage* find_stage(std::string_view name) const;
@@ -217,11 +230,14 @@ class Session {
     // Device time of the last results, the newest last.
     const std::vector<double>& run_seconds() const { return run_seconds_; }
 
-    // Opens a file of tensors; a refusal becomes a line of the Problems panel.
+    // Opens a file of tensors; a refusal becomes a line of the Problems panel. In a window a large file is
+    // read by a thread: then this is false without a problem, and the file opens some frames later, with the
+    // sheet that says how it is read.
     bool open_file(const std::string& path);
     void tell(std::string text, bool offers_processor = false, bool offers_map = false) {
-        notice = Notice{std::move(text), offers_processor, offers_map};
+        notice = Notice{std::move(text), offers_processor, offers_map, false};
     }
+    void tell_done(std::string text) { notice = Notice{std::move(text), false, false, true}; }
     // Shows the shown head of the refused settings as a map, which keeps no matrices.
     void show_refused_as_map();
     void report(std::string where, std::string text, bool error);
@@ -237,12 +253,29 @@ class Session {
     TilesOn tiles_on() const { return tiles_on_; }
     // The queries and keys of a synthetic map are being drawn, on a thread of their own.
     bool map_is_coming() const { return coming_map_.valid(); }
-    const std::optional<Derivation>& map_derivation();
-    // What the map's picked query gives to each key, before dropout; empty where it could not be computed.
-    const std::vector<float>& map_row();
+    // The map's picked cell, derived, and its row; null while a thread computes them, which it does where
+    // they would hold up a frame.
+    const MapPick* map_pick();
+    const Derivation* map_derivation() {
+        const MapPick* pick = map_pick();
+        return pick && pick->derivation ? &*pick->derivation : nullptr;
+    }
+    // Moves the map's pick to the largest weight of a block, at once or some frames later.
+    void pick_largest(const MapBlock& block);
+    // Another head of the file whose map is shown.
+    void show_map_head(uint32_t head);
+    // Threads work for this session, or have ended and wait for the next frame.
+    bool threads_work() const {
+        return coming_file_.valid() || projecting_ || coming_pick_.valid() || coming_map_.valid();
+    }
+    bool threads_ended() const {
+        return file_has_come() || projection_has_come() || has_come(coming_pick_) || map_has_come();
+    }
+    // A large file, or a part of it, is being read on a thread; its name. Empty: none is.
+    std::string reading() const;
     // Steps that threads behind the window have finished: another number is a reason to draw.
     uint64_t background_steps() const {
-        return (map ? map->finished_tiles() : 0) + (grid_ ? grid_->finished_layers() : 0);
+        return (map ? map->finished_tiles() : 0) + (grid_ ? grid_->finished_layers() : 0) + *thread_steps_;
     }
     // Called from other threads when the map has something new.
     std::function<void()> wake;
@@ -265,6 +298,22 @@ class Session {
     std::vector<VkBuffer> released;
 
   private:
+    template <class T>
+    static bool has_come(const std::future<T>& future) {
+        return future.valid() && future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    }
+    bool file_has_come() const { return has_come(coming_file_); }
+    bool projection_has_come() const { return projecting_ && has_come(projecting_->future); }
+    void take_file(Result<std::shared_ptr<const ImportedFile>> file);
+    void forget_pick();
+    std::function<void()> wake_after() const;
+    bool map_is_of_file() const;
+    // Of the settings' file; nothing while a thread works on it.
+    std::optional<Result<Projected>> project_file();
+    struct Projecting {
+        Settings settings;
+        std::future<Result<Projected>> future;
+    };
     struct Restoring {  // what comes after the kept result
         Settings settings;
         ViewState view;
@@ -278,11 +327,9 @@ class Session {
     // The processor stood in for the device, and need no longer.
     bool moves_on() const { return run_ && run_->moves_on(); }
     void open_map(LongHead head);
+    void open_file_map(const Projected& projected);
     void open_wanted_map();
-    bool map_has_come() const {
-        return coming_map_.valid() &&
-               coming_map_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-    }
+    bool map_has_come() const { return has_come(coming_map_); }
     GpuDevice* tiles_device() const;
     Result<void> compute_at_once(double flops);
     void collect_stages();
@@ -318,11 +365,18 @@ class Session {
     std::string wanted_map_;
     std::future<Result<LongHead>> coming_map_;
     std::vector<LockedMatrix> locked_;
-    std::vector<float> map_row_;
-    std::optional<uint64_t> map_row_of_;
+    std::optional<MapSource> map_source_;
+    uint32_t wanted_map_head_ = 0;
+    std::future<Result<std::shared_ptr<const ImportedFile>>> coming_file_;
+    std::string coming_path_;
+    std::optional<Projecting> projecting_;
+    // Ended steps of the threads that read files and derive picks, which may outlive this.
+    std::shared_ptr<std::atomic<uint64_t>> thread_steps_ = std::make_shared<std::atomic<uint64_t>>(0);
+    std::optional<MapPick> map_pick_;
+    std::future<MapPick> coming_pick_;  // ends before the map that it reads
+    std::optional<MapBlock> wanted_largest_;
     std::optional<LongHead> wanted_head_;
     TilesOn tiles_on_ = TilesOn::automatic;
-    std::optional<Derivation> map_derivation_;
     std::vector<double> run_seconds_;
     HeadSummary summary_;
     std::string summary_of_;  // what summary_ was made of

@@ -162,6 +162,7 @@ SessionCarry Session::carry() {
     }
     if (kept_) c.kept = {kept_->settings, kept_->head};
     if (map) c.map = map->head();
+    if (map) c.map_source = map_source_;
     return c;
 }
 
@@ -176,6 +177,8 @@ void Session::take(SessionCarry carried) {
     tiles_on_ = carried.tiles_on;
     dirty_ = true;
     if (carried.map) open_map(std::move(*carried.map));
+    map_source_ = carried.map_source;
+    if (map_source_) wanted_map_head_ = map_source_->head;
     ui = carried.ui;
     if (carried.kept) restore_kept(carried.kept->first, carried.kept->second);
 }

@@ -53,7 +53,7 @@ void Session::collect_stats() {
             report(stage.name, format_count(stage.stats->nan) + " values are not numbers", true);
         if (stage.stats->infinite > 0)
             report(stage.name, format_count(stage.stats->infinite) + " values are infinite", true);
-        if (stage.name != "weights" || settings_.dropout) continue;
+        if (stage.name != "weights" || settings_.dropout || !projected_.extras.sinks.empty()) continue;
         for (uint64_t row = 0; row < stage.heads * stage.rows; ++row) {
             double sum = 0;
             for (const float w : stage.values.subspan(row * stage.columns, stage.columns)) sum += double(w);

@@ -1,7 +1,5 @@
 #include "model/settings.hpp"
 
-#include "data/file_mask.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -89,7 +87,7 @@ bool pattern_shows(const Settings& s, uint64_t i, uint64_t j, uint64_t rows, uin
 }
 
 static std::vector<uint8_t> pattern_cells(const Settings& s, uint64_t rows, uint64_t keys) {
-    if (s.pattern == MaskPattern::none) return file_mask(s, rows, keys);
+    if (s.pattern == MaskPattern::none) return {};
     // Paint belongs to one number of tokens.
     if (s.pattern == MaskPattern::painted)
         return s.painted.size() == rows * keys ? s.painted : std::vector<uint8_t>(rows * keys, 1);

@@ -35,12 +35,24 @@ struct LongHead {
     // What call.mask describes: one row for all queries, or a row each, which stand kMaskRowBytes apart or a
     // multiple of it, so that any device can bind each of them. Empty: there is no mask.
     std::vector<uint8_t> mask;
-    std::string left_out;  // what of the settings has no place on a map this long
+    std::string left_out;          // what of the settings or the file has no place on a map this long
+    uint32_t head = 0, heads = 1;  // which of how many; of a file
+    float divisor = 0;             // of the scores; 0: the square root of the width
+    float slope = 0, sink = 0;     // of ALiBi, where the call has it; of the row's sums, where it has one
+    bool has_sink = false;
+    std::shared_ptr<const std::vector<uint8_t>> file_mask;  // [rows, keys], 1 is visible; null: none
+    bool file_bias = false;                                 // the file adds scores, which no map takes
+    std::string lost;                                       // what of the file is too large to be taken along
 
     static constexpr uint64_t kMaskRowBytes = 256;
     // Where the mask of a call for rows from `first_row` on begins.
     uint64_t mask_offset(uint64_t first_row) const {
         return call.mask.rows > 1 ? first_row * uint64_t(call.mask.strides.row) : 0;
+    }
+    // Slopes and sinks of a call to be run on the processor.
+    void bind_slope(FoveaHostBuffer* bindings) const {
+        bindings[FOVEA_BIND_ALIBI] = {const_cast<float*>(&slope), 4};
+        bindings[FOVEA_BIND_SINKS] = {const_cast<float*>(&sink), 4};
     }
     // The call for the log-sum-exp of `count` rows from `first_row` on; no dropout bears on them.
     FoveaAttentionDesc rows_call(uint64_t first_row, uint64_t count) const {

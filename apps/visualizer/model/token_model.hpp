@@ -18,6 +18,14 @@ struct HostStage {
     F32Tensor tensor;  // [rows, columns], or [heads, rows, columns]
 };
 
+// What a file's call has beside queries, keys and values.
+struct CallExtras {
+    uint64_t mask_heads = 0, bias_heads = 0;  // 1: for all heads alike
+    std::vector<uint8_t> mask;                // [mask_heads, rows, keys], 1 is visible; empty: none
+    std::vector<float> bias;                  // [bias_heads, rows, keys], added to the scores; empty: none
+    std::vector<float> sinks, alibi;          // one for each query head, or none
+};
+
 struct Projected {
     std::vector<std::string> tokens;
     F32Tensor inputs;               // [L, d_in]
@@ -26,6 +34,7 @@ struct Projected {
     float divisor = 1;              // of the scores, before the temperature
     bool has_output_layer = false;
     Linear output_layer;  // level 6 and 7
+    CallExtras extras;
     std::vector<std::string> warnings;
 };
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace fovea::visualizer {
 
@@ -41,6 +42,8 @@ struct ViewState {
     CompareHow how = CompareHow::side;
     bool same_range = true;  // A and B side by side
     std::optional<CellRect> selection;
+    // The view goes to a pick that keys moved: none, so that it is in sight, into the middle. For one frame.
+    enum class Follow { none, in_sight, middle } follow = Follow::none;
     bool show_other = false;  // while Shift is held: B in the place of A
 };
 
@@ -80,6 +83,12 @@ struct PictureLook {
 
 inline constexpr int kTourSteps = 5;
 
+struct FolderEntry {
+    std::string name;
+    bool folder = false;
+    uint64_t size_bytes = 0;
+};
+
 // Which panels are open, and what is typed into them.
 struct UiState {
     CentreTab centre = CentreTab::matrix;
@@ -90,9 +99,12 @@ struct UiState {
     MapPlace map;
     Layout layout;
     std::string folder, file_name;  // of the file dialogs
-    std::string search;             // of palette and go to
-    float scale_factor = 1;         // over the display's own
-    bool sort_by_size = false;      // the inspector's products
+    // What is in `listed_folder`, as it was when the dialog came to it.
+    std::string listed_folder, unlisted;
+    std::vector<FolderEntry> listing;
+    std::string search;         // of palette and go to
+    float scale_factor = 1;     // over the display's own
+    bool sort_by_size = false;  // the inspector's products
     bool full_screen = false;
     bool brush_shows = false;
     int brush_row = 0, brush_column = 0;  // where the stroke began
@@ -102,11 +114,12 @@ struct UiState {
     int brush = 0;  // of the mask editor: 0 cell, 1 rectangle, 2 row, 3 column
     int head_order =
         0;  // of the heads grid: 0 number, 1 entropy, 2 distance, 3 first token, 4 previous token
-    bool all_layers = true;  // in the heads panel, where there are several
-    float head_least = 0;    // the share of the largest figure below which a head is left out
-    PictureLook picture;     // of exports
-    int tour_step = 0;       // of kTourSteps; 0: no tour is shown
-    bool motion = false;     // stages change over a moment; only in a window
+    bool all_layers = true;      // in the heads panel, where there are several
+    float head_least = 0;        // the share of the largest figure below which a head is left out
+    PictureLook picture;         // of exports
+    int tour_step = 0;           // of kTourSteps; 0: no tour is shown
+    std::string stage_in_sight;  // to which the pipeline has scrolled
+    bool motion = false;         // stages change over a moment; only in a window
     void show(BottomTab tab) {
         bottom = tab;
         layout.bottom_shown = true;

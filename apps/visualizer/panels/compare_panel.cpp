@@ -39,7 +39,8 @@ void choose_heads(PanelContext& ui, const Comparison& c) {
     constexpr const char* kHow[] = {"side by side", "halves", "difference A \xe2\x88\x92 B"};
     if (tabs(ui, kHow, how)) view.how = CompareHow(how);
     if (view.how == CompareHow::difference) return;
-    ImGui::SameLine(0, 16 * ui.scale);
+    const float right = ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x;
+    if (right + 140 * ui.scale < ImGui::GetWindowWidth()) ImGui::SameLine(0, 16 * ui.scale);
     ImGui::Checkbox("same range", &view.same_range);
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("A number has the same colour in A and B");
 }
@@ -73,7 +74,9 @@ void draw_summary(PanelContext& ui, const Comparison& c) {
                        token_of(ui.session, d.column, c.b->over_keys) + ", mean " + format_value(d.mean, 4);
     if (c.b->name == "weights")
         text += ", Jensen\xe2\x80\x93Shannon of this row " + format_value(d.jensen_shannon, 4);
+    ImGui::PushTextWrapPos();
     ImGui::TextDisabled("%s", text.c_str());
+    ImGui::PopTextWrapPos();
 }
 
 void draw_one(PanelContext& ui, Canvas canvas, const char* id, const char* title, bool labels) {

@@ -69,6 +69,7 @@ void draw_palette(PanelContext& ui) {
 
 // "3 5", "3,5" or a token's text: the query, and after a comma the key.
 bool go_to(Session& session, std::string_view text) {
+    const bool map = session.ui.centre == CentreTab::map && session.map;
     const size_t comma = text.find_first_of(", ");
     const auto place = [&](std::string_view part, uint64_t count) -> int {
         while (!part.empty() && (part.front() == ' ' || part.front() == ',')) part.remove_prefix(1);
@@ -76,17 +77,24 @@ bool go_to(Session& session, std::string_view text) {
         const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
         if (error == std::errc{} && end == part.data() + part.size())
             return number >= 0 && uint64_t(number) < count ? number : -1;
-        for (size_t i = 0; !part.empty() && i < session.tokens().size() && i < count; ++i)
+        for (size_t i = 0; !map && !part.empty() && i < session.tokens().size() && i < count; ++i)
             if (contains(session.tokens()[i], part)) return int(i);
         return -1;
     };
-    const int row = place(text.substr(0, comma), session.stage().rows);
-    const int column = comma == std::string_view::npos
-                           ? session.view.picked_column
-                           : place(text.substr(comma + 1), session.stage().columns);
+    const int row = place(text.substr(0, comma), map ? session.map->rows() : session.stage().rows);
+    const int column =
+        comma == std::string_view::npos
+            ? map ? int(session.ui.map.picked_key) : session.view.picked_column
+            : place(text.substr(comma + 1), map ? session.map->tokens() : session.stage().columns);
     if (row < 0 || column < 0) return false;
+    if (map) {
+        session.ui.map.picked_row = uint64_t(row), session.ui.map.picked_key = uint64_t(column);
+        session.ui.map.row = double(row), session.ui.map.key = double(column);
+        return true;
+    }
     session.view.picked_row = row, session.view.picked_column = column;
     session.view.pinned = true;
+    session.view.follow = ViewState::Follow::in_sight;
     return true;
 }
 
@@ -94,11 +102,17 @@ namespace {
 
 void draw_go_to(PanelContext& ui) {
     Session& session = ui.session;
-    const bool enter = search_field(ui, "row, column: numbers or tokens");
-    ImGui::TextDisabled(
-        "\xe2\x80\x9c"
-        "3, 1\xe2\x80\x9d or \xe2\x80\x9cjourney, step\xe2\x80\x9d");
-    if (!enter || !go_to(session, session.ui.search)) return;
+    const bool map = session.ui.centre == CentreTab::map && session.map;
+    const bool enter = search_field(ui, map ? "query, key: numbers" : "row, column: numbers or tokens");
+    ImGui::TextDisabled("%s", map ? "\xe2\x80\x9c"
+                                    "8192, 17\xe2\x80\x9d"
+                                  : "\xe2\x80\x9c"
+                                    "3, 1\xe2\x80\x9d or \xe2\x80\x9cjourney, step\xe2\x80\x9d");
+    if (!enter) return;
+    if (!go_to(session, session.ui.search)) {
+        session.ui.dialog_opened = true;
+        return;
+    }
     session.ui.dialog = Dialog::none;
     session.ui.search.clear();
 }
@@ -117,6 +131,8 @@ void draw_dialogs(PanelContext& ui) {
     ImGui::SetNextWindowSizeConstraints({420 * ui.scale, 0}, {screen.x * 0.94f, screen.y * 0.94f});
     bool open = true;
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {18 * ui.scale, 16 * ui.scale});
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, std::max(ui.scale, 1.0f));
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 8 * ui.scale);
     if (ImGui::BeginPopupModal(
             title, &open,
             ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings)) {
@@ -130,7 +146,7 @@ void draw_dialogs(PanelContext& ui) {
         if (state.dialog != before) ImGui::CloseCurrentPopup();
         ImGui::EndPopup();
     }
-    ImGui::PopStyleVar();
+    ImGui::PopStyleVar(3);
 }
 
 }  // namespace fovea::visualizer

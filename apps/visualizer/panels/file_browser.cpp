@@ -17,20 +17,14 @@ namespace fs = std::filesystem;
 constexpr size_t kMostEntries = 5000;
 constexpr const char* kReadable[] = {".safetensors", ".npz", ".npy", ".csv", ".png", ".fovea"};
 
-struct Entry {
-    std::string name;
-    bool folder;
-    uint64_t size_bytes;
-};
-
 bool readable(const fs::path& path) {
     const std::string extension = path.extension().string();
     return std::find(std::begin(kReadable), std::end(kReadable), extension) != std::end(kReadable);
 }
 
-std::vector<Entry> list(const fs::path& folder) {
-    std::vector<Entry> entries;
-    std::error_code error;
+// `error` is set where the folder cannot be read.
+std::vector<FolderEntry> list(const fs::path& folder, std::error_code& error) {
+    std::vector<FolderEntry> entries;
     for (fs::directory_iterator at(folder, fs::directory_options::skip_permission_denied, error), end;
          !error && at != end && entries.size() < kMostEntries; at.increment(error)) {
         const std::string name = at->path().filename().string();
@@ -41,7 +35,7 @@ std::vector<Entry> list(const fs::path& folder) {
         else if (readable(at->path()))
             entries.push_back({name, false, at->file_size(ignored)});
     }
-    std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    std::sort(entries.begin(), entries.end(), [](const FolderEntry& a, const FolderEntry& b) {
         return a.folder != b.folder ? a.folder : a.name < b.name;
     });
     return entries;
@@ -61,9 +55,19 @@ void finish(PanelContext& ui, const fs::path& path) {
 
 void draw_entries(PanelContext& ui, const fs::path& folder) {
     UiState& state = ui.session.ui;
+    if (state.listed_folder != state.folder || state.dialog_opened) {
+        std::error_code error;
+        state.listing = list(folder, error);
+        state.listed_folder = state.folder;
+        state.unlisted = error ? error.message() : "";
+    }
     ImGui::BeginChild("entries", {620 * ui.scale, 320 * ui.scale}, true);
     if (ImGui::Selectable("..  the folder above")) state.folder = folder.parent_path().string();
-    for (const Entry& entry : list(folder)) {
+    if (!state.unlisted.empty())
+        ImGui::TextDisabled("this folder cannot be read: %s", state.unlisted.c_str());
+    else if (state.listing.empty())
+        ImGui::TextDisabled("nothing here that Fovea reads");
+    for (const FolderEntry& entry : state.listing) {
         const std::string label = entry.folder ? entry.name + "/" : entry.name;
         if (ImGui::Selectable(printable_name(label).c_str(), !entry.folder && entry.name == state.file_name,
                               ImGuiSelectableFlags_AllowDoubleClick)) {
@@ -131,11 +135,17 @@ void draw_file_browser(PanelContext& ui) {
     ImGui::TextDisabled(
         "%s", saving ? ".png a picture, .svg the matrix, .csv and .npy its numbers, .fovea the session"
                      : "safetensors, npz, npy, csv, png, and sessions (.fovea)");
+    const fs::path path = fs::path(state.folder) / state.file_name;
+    if (saving && !state.file_name.empty() && fs::is_regular_file(path, error)) {
+        ImGui::PushStyleColor(ImGuiCol_Text, palette(ui.session.theme).warning);
+        ImGui::TextUnformatted("A file of this name is there: it will be replaced.");
+        ImGui::PopStyleColor();
+    }
     if (saving && ui.session.view.selection)
         ImGui::TextDisabled("of %s x %s selected cells",
                             format_count(ui.session.view.selection->rows()).c_str(),
                             format_count(ui.session.view.selection->columns()).c_str());
-    if ((pressed || enter) && !state.file_name.empty()) finish(ui, fs::path(state.folder) / state.file_name);
+    if ((pressed || enter) && !state.file_name.empty()) finish(ui, path);
 }
 
 }  // namespace fovea::visualizer

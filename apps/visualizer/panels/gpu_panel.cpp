@@ -83,6 +83,8 @@ double median(std::vector<double> values, double place) {
 void draw_gpu_panel(PanelContext& ui) {
     Session& session = ui.session;
     const AttentionRun& run = session.run();
+    if (session.ui.centre == CentreTab::map && session.map)
+        ImGui::TextDisabled("Of the level's matrix. The map's tiles: %s", session.map->where().c_str());
     ImGui::TextDisabled(
         "%s, kernel %s, slices: %llu of %u dispatches",
         session.on_cpu() ? "Processor" : session.device_name().c_str(), kernel_name(run.info().kernel),

@@ -67,9 +67,17 @@ void draw_head(PanelContext& ui, uint32_t head, float side) {
 void draw_heads_panel(PanelContext& ui) {
     Session& session = ui.session;
     if (!session.complete()) return;
-    // Another matrix's heads under a synthetic map would be taken for the map's.
-    if (session.ui.centre == CentreTab::map && session.map && session.map->head().always_causal)
-        return ImGui::TextDisabled("A synthetic context has one head, the map's.");
+    // Another matrix's heads under a map would be taken for the map's.
+    if (session.ui.centre == CentreTab::map && session.map) {
+        ImGui::PushTextWrapPos();
+        if (session.map->head().heads > 1)
+            ImGui::TextDisabled("The map shows head %u of %u, too long for thumbnails; [ and ] change it.",
+                                session.map->head().head + 1, session.map->head().heads);
+        else
+            ImGui::TextDisabled("The map's head is the only one.");
+        ImGui::PopTextWrapPos();
+        return;
+    }
     // Beside the grid in the middle the shown layer is enough.
     const size_t layers = layers_of(session.settings()).size();
     if (layers > 1 && session.ui.centre != CentreTab::layers) {

@@ -87,7 +87,10 @@ void draw_steps(const PanelContext& ui, const Derivation& d, bool drawn) {
     step(ui, "masked", d.hidden_by.empty() ? "the query sees the key" : d.hidden_by, number(d.masked));
     step(ui, "row max", std::to_string(d.visible_keys) + " keys seen", number(d.row_max));
     step(ui, "exp", "exp(masked \xe2\x88\x92 max)", number(d.exponential));
-    step(ui, "sum", "of the row's exp", number(d.denominator));
+    if (d.has_sink)
+        step(ui, "sink", "exp(" + format_number(double(d.sink), 4) + " \xe2\x88\x92 max), no key's",
+             number(d.sink_term));
+    step(ui, "sum", d.has_sink ? "of the row's exp and the sink" : "of the row's exp", number(d.denominator));
     step(ui, "weight", "exp / sum", number(d.weight), !d.has_dropout);
     if (d.has_dropout)
         step(ui, "dropped", d.kept ? "kept, \xc3\x97 " + format_number(d.keep_scale, 4) : "not kept",
@@ -115,6 +118,23 @@ void draw_contribution(const PanelContext& ui, const Derivation& d) {
         ImGui::TextDisabled("the first %zu of %zu", kMostTerms, d.values.size());
 }
 
+// At the right end of the heading, where it is in sight however long the derivation is.
+void draw_copy(PanelContext& ui, const Derivation& d) {
+    const ImVec2 below = ImGui::GetCursorPos();
+    const float width = ImGui::CalcTextSize("Copy").x + 2 * ImGui::GetStyle().FramePadding.x;
+    ImGui::SetCursorPos(
+        {ImGui::GetContentRegionMax().x - width, ImGui::GetCursorStartPos().y - 4 * ui.scale});
+    if (ImGui::Button("Copy")) ImGui::OpenPopup("copy");
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("The derivation as CSV, Python or LaTeX");
+    if (ImGui::BeginPopup("copy")) {
+        if (ImGui::MenuItem("as CSV")) ImGui::SetClipboardText(derivation_csv(d).c_str());
+        if (ImGui::MenuItem("as Python")) ImGui::SetClipboardText(derivation_python(d).c_str());
+        if (ImGui::MenuItem("as LaTeX")) ImGui::SetClipboardText(derivation_latex(d).c_str());
+        ImGui::EndPopup();
+    }
+    ImGui::SetCursorPos(below);
+}
+
 // Of the map's picked cell: from q and k in float32, whatever its tile says.
 void draw_map_cell(PanelContext& ui) {
     Session& session = ui.session;
@@ -123,15 +143,18 @@ void draw_map_cell(PanelContext& ui) {
             session.map
                 ? (format_count(place.picked_row) + " \xe2\x86\x92 " + format_count(place.picked_key)).c_str()
                 : "");
-    const std::optional<Derivation>& d = session.map_derivation();
+    const Derivation* d = session.map_derivation();
     if (!d) {
-        ImGui::TextDisabled("Click into the map.");
+        ImGui::TextDisabled("%s", session.map ? "computing" : "Click into the map.");
         return;
     }
+    draw_copy(ui, *d);
+    ImGui::BeginChild("derivation");
     draw_steps(ui, *d, false);
     ImGui::TextDisabled("computed now from q and k, not read from a tile");
     ImGui::Checkbox("largest products first", &session.ui.sort_by_size);
     draw_terms(ui, *d);
+    ImGui::EndChild();
 }
 
 }  // namespace
@@ -158,16 +181,14 @@ void draw_inspector_panel(PanelContext& ui) {
         ImGui::PopTextWrapPos();
         return;
     }
+    draw_copy(ui, *d);
+    ImGui::BeginChild("derivation");
     draw_steps(ui, *d, true);
     ImGui::Dummy({0, 4 * ui.scale});
     ImGui::Checkbox("largest products first", &session.ui.sort_by_size);
     draw_terms(ui, *d);
     draw_contribution(ui, *d);
-    if (ImGui::SmallButton("Copy as CSV")) ImGui::SetClipboardText(derivation_csv(*d).c_str());
-    ImGui::SameLine();
-    if (ImGui::SmallButton("Python")) ImGui::SetClipboardText(derivation_python(*d).c_str());
-    ImGui::SameLine();
-    if (ImGui::SmallButton("LaTeX")) ImGui::SetClipboardText(derivation_latex(*d).c_str());
+    ImGui::EndChild();
 }
 
 }  // namespace fovea::visualizer

@@ -110,8 +110,12 @@ void draw_centre(PanelContext& ui) {
     ImGui::PopFont();
     ImGui::SameLine(0, 8 * ui.scale);
     // The controls at the right end have their room.
-    const float room =
-        ImGui::GetContentRegionAvail().x - (session.ui.centre == CentreTab::matrix ? 412 : 8) * ui.scale;
+    const bool controls = session.ui.centre == CentreTab::matrix && width >= 640 * ui.scale;
+    const bool keeps = session.ui.centre == CentreTab::compare;
+    const float room = ImGui::GetContentRegionAvail().x - (controls ? 384.0f
+                                                           : keeps  ? 108.0f
+                                                                    : 8.0f) *
+                                                              ui.scale;
     const ImVec2 line = ImGui::GetCursorScreenPos(), at = {line.x, line.y + ImGui::GetStyle().FramePadding.y};
     const ImVec4 clip{at.x, at.y, at.x + std::max(room, 0.0f), at.y + 2 * ImGui::GetTextLineHeight()};
     ImGui::GetWindowDrawList()->AddText(ui.fonts.body, ui.fonts.body->FontSize, at,
@@ -144,7 +148,7 @@ void draw_notice(PanelContext& ui) {
     const Palette& colours = palette(session.theme);
     ImGui::SetCursorPosY(5 * ui.scale);
     ImGui::AlignTextToFramePadding();
-    ImGui::PushStyleColor(ImGuiCol_Text, colours.warning);
+    ImGui::PushStyleColor(ImGuiCol_Text, session.notice->good ? colours.text : colours.warning);
     ImGui::TextUnformatted(session.notice->text.c_str());
     ImGui::PopStyleColor();
     const Notice notice = *session.notice;
@@ -179,6 +183,7 @@ void draw_panels(PanelContext& ui, float top, float bottom) {
     if (layout.left_shown) {
         panel("tokens", {text_x, top + gap}, {text_width, tokens_bottom - top - gap}, ui,
               map ? draw_map_tokens : draw_tokens_panel);
+        ui.pipeline = {text_x, tokens_bottom + gap, text_width, bottom - tokens_bottom - gap};
         panel("pipeline", {text_x, tokens_bottom + gap}, {text_width, bottom - tokens_bottom - gap}, ui,
               map ? draw_map_pipeline : draw_pipeline_panel);
     }
@@ -191,6 +196,7 @@ void draw_panels(PanelContext& ui, float top, float bottom) {
         panel("bottom", {from, strip + gap}, {to - from, bottom - strip - gap}, ui, draw_bottom,
               ImGuiWindowFlags_HorizontalScrollbar);
     if (layout.right_shown) {
+        ui.inspector = {cell_x, top + gap, cell_width, inspector_bottom - top - gap};
         panel("inspector", {cell_x, top + gap}, {cell_width, inspector_bottom - top - gap}, ui,
               draw_inspector_panel);
         panel("parameters", {cell_x, inspector_bottom + gap}, {cell_width, bottom - inspector_bottom - gap},

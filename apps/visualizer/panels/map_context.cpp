@@ -4,25 +4,22 @@
 #include <fovea/runtime.hpp>
 
 #include <algorithm>
-#include <numeric>
 
 namespace fovea::visualizer {
 namespace {
-
-constexpr size_t kMostKeys = 48;
 
 std::string square(uint64_t rows, uint64_t keys) {
     return "[" + format_count(rows) + ", " + format_count(keys) + "]";
 }
 
-void draw_key(PanelContext& ui, uint64_t key, float weight, float largest) {
-    MapPlace& place = ui.session.ui.map;
+bool draw_key(PanelContext& ui, uint64_t key, float weight, float largest) {
+    const MapPlace& place = ui.session.ui.map;
     const Palette& colours = palette(ui.session.theme);
     const float s = ui.scale, width = ImGui::GetContentRegionAvail().x,
                 height = ImGui::GetTextLineHeight() + 6 * s;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     ImGui::PushID(int(key));
-    if (ImGui::InvisibleButton("key", {width, height})) place.picked_key = key;
+    const bool clicked = ImGui::InvisibleButton("key", {width, height});
     ImGui::PopID();
     const bool strong = ImGui::IsItemHovered() || place.picked_key == key;
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("Click: the picked key");
@@ -35,24 +32,22 @@ void draw_key(PanelContext& ui, uint64_t key, float weight, float largest) {
                  strong ? colours.text : colours.text_soft, format_count(key).c_str());
     draw.AddText(ui.fonts.mono, ui.fonts.mono->FontSize, {at.x + width - number + 8 * s, at.y + 4 * s},
                  colours.text, format_value(weight, 4).c_str());
+    return clicked;
 }
 
 void draw_keys(PanelContext& ui) {
     Session& session = ui.session;
-    const std::vector<float>& row = session.map_row();
-    if (row.empty()) return;
-    std::vector<uint64_t> order(row.size());
-    std::iota(order.begin(), order.end(), 0);
-    const size_t shown = std::min(order.size(), kMostKeys);
-    std::partial_sort(order.begin(), order.begin() + std::ptrdiff_t(shown), order.end(),
-                      [&](uint64_t a, uint64_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });
-    double sum = 0;
-    for (size_t i = 0; i < shown; ++i) sum += double(row[order[i]]);
-    ImGui::TextDisabled("query %s: %zu keys have %.1f%%", format_count(session.ui.map.picked_row).c_str(),
-                        shown, 100 * sum);
+    const MapPick* pick = session.map_pick();
+    if (!pick) return ImGui::TextDisabled("computing");
+    if (pick->largest.empty()) return;
+    ImGui::TextDisabled("query %s: %zu keys have %.1f%%", format_count(pick->row).c_str(),
+                        pick->largest.size(), 100 * pick->share);
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 1 * ui.scale});
-    const float largest = std::max(row[order[0]], 1e-30f);
-    for (size_t i = 0; i < shown && row[order[i]] > 0; ++i) draw_key(ui, order[i], row[order[i]], largest);
+    const float largest = std::max(pick->largest[0].second, 1e-30f);
+    uint64_t clicked = session.ui.map.picked_key;
+    for (const auto& [key, weight] : pick->largest)
+        if (weight > 0 && draw_key(ui, key, weight, largest)) clicked = key;
+    session.ui.map.picked_key = clicked;
     ImGui::PopStyleVar();
     if (session.map->call().dropout_p > 0) ImGui::TextDisabled("before dropout");
 }
@@ -113,13 +108,17 @@ void draw_map_pipeline(PanelContext& ui) {
     draw_step(ui, "keys", width(keys),
               map.head().always_causal ? "planted patterns, float32" : "of the file");
     Settings s = session.settings();
-    s.alibi = false;
     s.causal = s.causal || map.head().always_causal;
-    if (!map.head().left_out.empty() && s.pattern != MaskPattern::padding) s.pattern = MaskPattern::none;
+    // Cells for each weight are left out above a limit; the line below says so.
+    if (map.head().left_out.find("mask") != std::string::npos && s.pattern != MaskPattern::padding)
+        s.pattern = MaskPattern::none;
+    CallExtras extras;
+    if (map.head().file_mask && session.settings().pattern == MaskPattern::none) extras.mask = {1};
+    if (map.head().has_sink) extras.sinks = {map.head().sink};
     draw_step(ui, "scores", whole,
-              scale_text(s, d.dim_qk) + "; never kept: " + format_bytes(rows * keys * 4));
+              scale_text(s, d.dim_qk, map.head().divisor) + "; never kept: " + format_bytes(rows * keys * 4));
     draw_step(ui, "masked", whole,
-              mask_text(s) + (map.head().left_out.empty() ? "" : "; " + map.head().left_out));
+              mask_text(s, extras) + (map.head().left_out.empty() ? "" : "; " + map.head().left_out));
     draw_step(
         ui, "log-sum-exp", "[" + format_count(rows) + "]",
         "of each row, when a tile needs it: " + format_number(100 * map.rows_known(), 3) + "% of them known");

@@ -11,7 +11,7 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr float kAxis = 74, kMost = 40;  // axes' room; pixels for a cell at most
+constexpr float kAxis = 74, kLegend = 74, kMost = 40;  // axes' room; pixels for a cell at most
 
 struct MapFrame {
     ImVec2 at, size;
@@ -38,6 +38,11 @@ MapFrame lay_out(PanelContext& ui, ImVec2 at, ImVec2 size) {
     return f;
 }
 
+bool mouse_over(const MapFrame& f) {
+    const ImVec2 at = ImGui::GetIO().MousePos;
+    return at.x >= f.at.x && at.y >= f.at.y && at.x < f.at.x + f.size.x && at.y < f.at.y + f.size.y;
+}
+
 void handle_mouse(PanelContext& ui, const MapFrame& f) {
     MapPlace& place = ui.session.ui.map;
     const LongMap& map = *ui.session.map;
@@ -61,7 +66,7 @@ void handle_mouse(PanelContext& ui, const MapFrame& f) {
     const bool inside = key >= 0 && row >= 0 && key < double(map.tokens()) && row < double(map.rows());
     // A click picks: each pick is a row computed anew in float32.
     if (inside && ImGui::IsItemDeactivated() && io.MouseDragMaxDistanceSqr[0] < 16)
-        place.picked_row = uint64_t(row), place.picked_key = uint64_t(key);
+        pick_behind_pixel(ui.session, row, key);
 }
 
 // Even weight has the same colour at every level: a pixel of more keys holds more mass.
@@ -179,6 +184,19 @@ void draw_pick(PanelContext& ui, const MapFrame& f) {
     draw.PopClipRect();
 }
 
+// Of a file with several heads.
+void draw_head_combo(PanelContext& ui) {
+    const LongHead& shown = ui.session.map->head();
+    if (shown.heads < 2) return;
+    ImGui::SameLine(0, 8 * ui.scale);
+    ImGui::SetNextItemWidth(104 * ui.scale);
+    if (!ImGui::BeginCombo("##head", ("head " + std::to_string(shown.head + 1)).c_str())) return;
+    for (uint32_t i = 0; i < shown.heads; ++i)
+        if (ImGui::Selectable(("head " + std::to_string(i + 1)).c_str(), i == shown.head))
+            ui.session.show_map_head(i);
+    ImGui::EndCombo();
+}
+
 void draw_controls(PanelContext& ui) {
     Session& session = ui.session;
     ImGui::SetNextItemWidth(150 * ui.scale);
@@ -190,6 +208,7 @@ void draw_controls(PanelContext& ui) {
         ImGui::EndCombo();
     }
     if (!session.map) return;
+    draw_head_combo(ui);
     ImGui::SameLine(0, 8 * ui.scale);
     int reducer = session.ui.map.largest;
     constexpr const char* kReducers[] = {"mass", "largest"};
@@ -201,7 +220,11 @@ void draw_controls(PanelContext& ui) {
     constexpr const char* kPlaces[] = {"on the device", "on the processor"};
     if (tabs(ui, kPlaces, place)) session.compute_tiles_on(place == 0 ? TilesOn::device : TilesOn::processor);
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", ("Tiles: " + session.map->where()).c_str());
-    ImGui::SameLine(0, 16 * ui.scale);
+}
+
+// How true the picture is, and what the pixel under the mouse says; without a mouse, the pick's.
+void draw_reading(PanelContext& ui, double row, double key) {
+    Session& session = ui.session;
     const MapProgress progress = session.map->tiles().progress();
     const Palette& colours = palette(session.theme);
     const bool exact = progress.quality == MapQuality::exact;
@@ -211,12 +234,113 @@ void draw_controls(PanelContext& ui) {
                     ", exact tiles " + std::to_string(progress.exact) + " of " +
                     std::to_string(progress.needed) +
                     (session.map->waits() ? "; the device compiles its kernels" : "");
+    ImGui::PushFont(ui.fonts.small);
     ImGui::PushStyleColor(ImGuiCol_Text, exact ? colours.accent : colours.warning);
     ImGui::TextUnformatted(quality.c_str());
     ImGui::PopStyleColor();
+    if (const std::string pixel = map_pixel_text(session, row, key); !pixel.empty()) {
+        ImGui::SameLine(0, 14 * ui.scale);
+        ImGui::TextDisabled("%s", pixel.c_str());
+    }
+    ImGui::PopFont();
+}
+
+// What the colours of the view's own level mean.
+void draw_legend(PanelContext& ui, const MapFrame& f) {
+    Session& session = ui.session;
+    const float s = ui.scale, x = f.at.x + f.size.x + 14 * s, width = 12 * s;
+    const float height = std::min(f.size.y, 320 * s), y = f.at.y + (f.size.y - height) / 2;
+    const bool largest = session.ui.map.largest;
+    const uint32_t level = session.map->tiles().progress().level;
+    const Colouring c =
+        colours_of(level, session.map->tokens(), largest ? MapReducer::max : MapReducer::mass);
+    const ColourTable table = colour_table(c.map);
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    constexpr int kSteps = 64;
+    for (int i = 0; i < kSteps; ++i) {
+        const Rgb colour = table[size_t(255 - i * 255 / (kSteps - 1))];
+        draw.AddRectFilled({x, y + height * float(i) / kSteps},
+                           {x + width, y + height * float(i + 1) / kSteps + 0.5f},
+                           IM_COL32(colour.r, colour.g, colour.b, 255));
+    }
+    ImFont* small = ui.fonts.small;
+    const ImU32 soft = palette(session.theme).text_soft;
+    for (int tick = 0; tick <= 4; ++tick) {
+        const float share = float(tick) / 4, at = y + height * (1 - share);
+        draw.AddText(small, small->FontSize,
+                     {x + width + 6 * s,
+                      std::clamp(at - small->FontSize / 2, y - 2 * s, y + height - small->FontSize)},
+                     soft, format_number(c.value_at(double(share)), 2).c_str());
+    }
+    const char* what = largest ? "largest" : "mass";
+    draw.AddText(small, small->FontSize, {x, y - small->FontSize - 6 * s}, soft, what);
+}
+
+struct PixelFound {
+    MapTileId id;
+    size_t at = 0;   // in the tile's pixels
+    MapBlock block;  // of cells
+    const MapPixels* pixels = nullptr;
+};
+
+// The drawn pixel that holds a place of the map, in cells.
+std::optional<PixelFound> pixel_at(Session& session, double row, double key) {
+    MapTiles& tiles = session.map->tiles();
+    const uint64_t rows = session.map->rows(), keys = session.map->tokens();
+    std::optional<PixelFound> found;
+    if (!(row >= 0 && key >= 0 && row < double(rows) && key < double(keys))) return found;
+    for (const MapPiece& piece : tiles.pieces()) {
+        const MapRect& r = piece.target;
+        if (row < r.first_row || key < r.first_key || row >= r.first_row + r.rows ||
+            key >= r.first_key + r.keys)
+            continue;
+        const MapRect cells = tiles.cells_of(piece.id);
+        const double side = cells.keys / kMapTileSide;
+        const auto x = uint64_t((key - cells.first_key) / side), y = uint64_t((row - cells.first_row) / side);
+        if (x >= kMapTileSide || y >= kMapTileSide) continue;
+        PixelFound p{piece.id, size_t(y * kMapTileSide + x), {}, piece.pixels};
+        p.block.first_row = uint64_t(cells.first_row + double(y) * side);
+        p.block.first_key = uint64_t(cells.first_key + double(x) * side);
+        p.block.rows = std::min(uint64_t(side), rows - p.block.first_row);
+        p.block.keys = std::min(uint64_t(side), keys - p.block.first_key);
+        found = p;
+    }
+    return found;
 }
 
 }  // namespace
+
+std::string map_pixel_text(Session& session, double row, double key) {
+    const std::optional<PixelFound> p = pixel_at(session, row, key);
+    if (!p || !p->pixels || p->at >= p->pixels->mass.size()) return {};
+    const auto reducer = session.ui.map.largest ? MapReducer::max : MapReducer::mass;
+    const std::vector<float> values = map_values(session.map->tiles(), p->id, *p->pixels, reducer);
+    const std::string value = format_value(values[p->at], 4);
+    if (p->block.rows == 1 && p->block.keys == 1)
+        return "pixel of query " + format_count(p->block.first_row) + ", key " +
+               format_count(p->block.first_key) + ": weight " + value;
+    const auto range = [](uint64_t first, uint64_t count) {
+        return format_count(first) + " to " + format_count(first + count - 1);
+    };
+    return "pixel of queries " + range(p->block.first_row, p->block.rows) + ", keys " +
+           range(p->block.first_key, p->block.keys) + ": " +
+           (session.ui.map.largest ? "largest weight " : "mass ") + value +
+           (p->id.sampled ? ", from the cell in its middle" : ", of all its cells");
+}
+
+void pick_behind_pixel(Session& session, double row, double key) {
+    MapPlace& place = session.ui.map;
+    const std::optional<PixelFound> p = pixel_at(session, row, key);
+    if (p && !p->id.sampled && (p->block.rows > 1 || p->block.keys > 1)) {
+        session.pick_largest(p->block);
+        return;
+    }
+    if (p && p->id.sampled) {
+        row = double(p->block.first_row + p->block.rows / 2),
+        key = double(p->block.first_key + p->block.keys / 2);
+    }
+    place.picked_row = uint64_t(row), place.picked_key = uint64_t(key);
+}
 
 void draw_map_panel(PanelContext& ui) {
     Session& session = ui.session;
@@ -240,9 +364,12 @@ void draw_map_panel(PanelContext& ui) {
         ImGui::PopStyleColor();
     }
     const float s = ui.scale;
+    const ImVec2 line = ImGui::GetCursorPos();
+    ImGui::Dummy({0, ui.fonts.small->FontSize});
     const ImVec2 cursor = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
-    const MapFrame f = lay_out(ui, {cursor.x + kAxis * s, cursor.y + 26 * s},
-                               {std::max(room.x - (kAxis + 8) * s, 64.0f), std::max(room.y - 30 * s, 64.0f)});
+    const MapFrame f =
+        lay_out(ui, {cursor.x + kAxis * s, cursor.y + 26 * s},
+                {std::max(room.x - (kAxis + kLegend) * s, 64.0f), std::max(room.y - 30 * s, 64.0f)});
     handle_mouse(ui, f);
     const ImGuiIO& io = ImGui::GetIO();
     MapView view;
@@ -256,6 +383,14 @@ void draw_map_panel(PanelContext& ui) {
     for (const MapPiece& piece : session.map->tiles().pieces()) draw_piece(ui, f, piece);
     draw_axes(ui, f);
     draw_pick(ui, f);
+    draw_legend(ui, f);
+    const bool hovered = mouse_over(f) && ImGui::IsWindowHovered();
+    ImGui::SetCursorPos(line);
+    draw_reading(ui,
+                 hovered ? f.first_row + double(io.MousePos.y - f.at.y) * f.cells_a_pixel
+                         : double(session.ui.map.picked_row),
+                 hovered ? f.first_key + double(io.MousePos.x - f.at.x) * f.cells_a_pixel
+                         : double(session.ui.map.picked_key));
 }
 
 }  // namespace fovea::visualizer

@@ -24,9 +24,16 @@ bool seen_by_rules(const Settings& s, uint64_t row, uint64_t key) {
     return s.window_right < 0 || j <= i + s.window_right;
 }
 
-Grid whole_mask(const Settings& s, uint64_t rows, uint64_t keys) {
+Grid whole_mask(const Session& session, uint64_t rows, uint64_t keys) {
+    const Settings& s = session.settings();
     Grid grid{rows, keys, mask_cells(s, rows, keys)};
     if (grid.cells.empty()) grid.cells.assign(rows * keys, 1);
+    // The file's own, of the shown head, until a pattern or paint takes its place.
+    const CallExtras& extras = session.extras();
+    const size_t from = extras.mask_heads > 1 ? session.view.head * rows * keys : 0;
+    for (size_t i = 0; s.pattern == MaskPattern::none && from + i < extras.mask.size() && i < rows * keys;
+         ++i)
+        grid.cells[i] &= extras.mask[from + i];
     for (uint64_t i = 0; i < rows; ++i)
         for (uint64_t j = 0; j < keys; ++j)
             if (!seen_by_rules(s, i, j)) grid.cells[i * keys + j] = 0;
@@ -145,7 +152,7 @@ void draw_mask_panel(PanelContext& ui) {
             format_count(rows).c_str(), format_count(keys).c_str());
         return;
     }
-    const Grid grid = whole_mask(session.settings(), rows, keys);
+    const Grid grid = whole_mask(session, rows, keys);
     draw_patterns(ui, grid);
     draw_brushes(ui, grid);
     const Stage* weights = session.find_stage("weights");

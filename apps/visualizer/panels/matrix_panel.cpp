@@ -188,7 +188,7 @@ void draw_matrix_panel(PanelContext& ui) {
     const float s = ui.scale;
     const ImVec2 below = ImGui::GetCursorPos();
     if (ImGui::GetWindowWidth() >= 640 * s) {
-        ImGui::SetCursorPos({ImGui::GetWindowWidth() - 404 * s, ui.controls_top});
+        ImGui::SetCursorPos({ImGui::GetWindowWidth() - 374 * s, ui.controls_top});
         draw_controls(ui);
         ImGui::SetCursorPos(below);
     }

@@ -20,6 +20,8 @@ struct PanelContext {
     ImU32 ground = 0;
     float controls_top = 0;  // of the matrix panel's controls
     ScreenRect centre = {};  // of the middle panel, once it is drawn
+    // Of what the tour points at; without width where it is hidden.
+    ScreenRect inspector = {}, pipeline = {}, levels = {}, help = {};
 };
 
 void draw_top_bar(PanelContext& ui);
@@ -50,6 +52,12 @@ const char* tour_text(int step);
 void draw_dialogs(PanelContext& ui);
 void draw_file_browser(PanelContext& ui);
 void draw_import_sheet(PanelContext& ui);
+
+// What the map says at a place, in cells: "pixel of queries 64 to 95, keys 0 to 31: mass 0.0312, exact".
+// Empty where nothing is drawn yet.
+std::string map_pixel_text(Session& session, double row, double key);
+// Picks the weight behind a pixel: the one that a preview sampled, or the largest of an exact pixel.
+void pick_behind_pixel(Session& session, double row, double key);
 
 // The whole window: top bar, columns, bottom strip, status bar.
 void draw_main_window(PanelContext& ui);

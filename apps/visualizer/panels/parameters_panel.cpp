@@ -77,6 +77,7 @@ void draw_kv_heads(Knobs& knobs, Settings& s) {
 
 void draw_parameters_panel(PanelContext& ui) {
     heading(ui, "Parameters");
+    ImGui::BeginChild("knobs");
     Knobs knobs{ui, ui.session.settings()};
     Settings& s = knobs.next;
     const LongMap* map = ui.session.ui.centre == CentreTab::map ? ui.session.map.get() : nullptr;
@@ -95,13 +96,13 @@ void draw_parameters_panel(PanelContext& ui) {
         knobs.slider("keys before", s.window_left, -1, last);
         knobs.slider("keys after", s.window_right, -1, last);
     }
-    ImGui::BeginDisabled(map);  // its q and k are as they are, and its tiles know no slopes
     knobs.toggle("ALiBi", s.alibi);
     if (s.level >= 2) {
         ImGui::SameLine(130 * ui.scale);
+        ImGui::BeginDisabled(map);  // its q and k are as they are
         knobs.toggle("RoPE", s.rope);
+        ImGui::EndDisabled();
     }
-    ImGui::EndDisabled();
     draw_pattern(knobs, s);
     ImGui::Dummy({0, 3 * ui.scale});
     knobs.toggle("dropout", s.dropout);
@@ -120,6 +121,7 @@ void draw_parameters_panel(PanelContext& ui) {
         reset.mapping = s.mapping;
         ui.session.change(reset);
     }
+    ImGui::EndChild();
 }
 
 }  // namespace fovea::visualizer

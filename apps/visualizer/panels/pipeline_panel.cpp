@@ -10,6 +10,7 @@ void draw_pipeline_panel(PanelContext& ui) {
     heading(ui, "Pipeline",
             from_file ? ("layer " + std::to_string(settings.mapping.layer + 1) + " of the file").c_str()
                       : std::string(level_name(settings.level)).c_str());
+    ImGui::BeginChild("stages");
     const Palette& colours = palette(session.theme);
     const float line = ImGui::GetTextLineHeight();
     for (size_t i = 0; i < session.stages().size(); ++i) {
@@ -18,8 +19,12 @@ void draw_pipeline_panel(PanelContext& ui) {
         const ImVec2 at = ImGui::GetCursorScreenPos();
         const float width = ImGui::GetContentRegionAvail().x, height = 2 * line + 10 * ui.scale;
         ImGui::PushID(int(i));
-        if (ImGui::InvisibleButton("stage", {width, height})) {
-            session.show_stage(i);
+        if (ImGui::InvisibleButton("stage", {width, height})) session.show_stage(i);
+        // A stage chosen elsewhere may be out of sight.
+        if (current && session.ui.stage_in_sight != stage.name) {
+            session.ui.stage_in_sight = stage.name;
+            if (!ImGui::IsItemVisible() || at.y + height > ImGui::GetWindowPos().y + ImGui::GetWindowHeight())
+                ImGui::SetScrollHereY(0.8f);
         }
         ImDrawList& draw = *ImGui::GetWindowDrawList();
         if (current || ImGui::IsItemHovered())
@@ -51,6 +56,7 @@ void draw_pipeline_panel(PanelContext& ui) {
         }
         ImGui::PopID();
     }
+    ImGui::EndChild();
 }
 
 }  // namespace fovea::visualizer

@@ -9,9 +9,9 @@ void draw_map_status(Session& session) {
     const MapPlace& place = session.ui.map;
     ImGui::Text("query %s \xe2\x86\x92 key %s", format_count(place.picked_row).c_str(),
                 format_count(place.picked_key).c_str());
-    if (session.map_derivation()) {
+    if (const Derivation* d = session.map_derivation()) {
         ImGui::SameLine(0, 16);
-        ImGui::Text("%.9g", double(session.map_derivation()->weight));
+        ImGui::Text("%.9g", double(d->has_dropout ? d->dropped_weight : d->weight));
     }
     const MapProgress progress = session.map->tiles().progress();
     const std::string side = format_count(uint64_t{1} << progress.level);
@@ -33,6 +33,8 @@ void draw_status_bar(PanelContext& ui) {
         ImGui::PushStyleColor(ImGuiCol_Text, palette(session.theme).warning);
         ImGui::TextUnformatted(session.problem().c_str());
         ImGui::PopStyleColor();
+    } else if (!session.reading().empty()) {
+        ImGui::TextUnformatted(("reading " + session.reading()).c_str());
     } else if (session.ui.centre == CentreTab::map && session.map) {
         draw_map_status(session);
     } else if (session.ready()) {

@@ -97,9 +97,11 @@ void draw_tokens_panel(PanelContext& ui) {
     const ImVec2 below = ImGui::GetCursorPos();
     int lines = session.ui.token_lines;
     constexpr const char* kHow[] = {"list", "lines"};
-    ImGui::SetCursorPos({ImGui::GetWindowWidth() - 112 * ui.scale, 6 * ui.scale});
+    // Beside the heading where there is room for it.
+    const bool beside = ImGui::GetWindowWidth() >= 290 * ui.scale;
+    if (beside) ImGui::SetCursorPos({ImGui::GetWindowWidth() - 112 * ui.scale, 6 * ui.scale});
     if (tabs(ui, kHow, lines)) session.ui.token_lines = lines == 1;
-    ImGui::SetCursorPos(below);
+    if (beside) ImGui::SetCursorPos(below);
     Settings next = session.settings();
     ImGui::SetNextItemWidth(-1);
     if (has_own_tokens(next))

@@ -13,6 +13,7 @@ void draw_levels(PanelContext& ui) {
     Session& session = ui.session;
     const Palette& colours = palette(session.theme);
     const bool wide = ImGui::GetWindowWidth() >= 1100 * ui.scale;
+    const ImVec2 first = ImGui::GetCursorScreenPos();
     for (int level = 1; level <= kLevelCount; ++level) {
         const bool current = !session.settings().file && session.settings().level == level;
         if (level > 1) ImGui::SameLine(0, 4 * ui.scale);
@@ -28,6 +29,8 @@ void draw_levels(PanelContext& ui) {
             ImGui::SetTooltip("%s (Alt+%d)", std::string(level_name(level)).c_str(), level);
         if (current) ImGui::PopStyleColor(3);
     }
+    const ImVec2 last = ImGui::GetItemRectMax();
+    ui.levels = {first.x, first.y, last.x - first.x, last.y - first.y};
 }
 
 void draw_file(PanelContext& ui) {
@@ -96,8 +99,11 @@ void draw_top_bar(PanelContext& ui) {
     ImGui::PopFont();
     ImGui::SameLine(0, 18 * ui.scale);
     if (ImGui::Button("Open")) session.ui.open_dialog(Dialog::open);
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Tensors or a session (Ctrl+O); or drop a file here");
     ImGui::SameLine(0, 4 * ui.scale);
     if (ImGui::Button("Export")) session.ui.open_dialog(Dialog::save);
+    if (ImGui::IsItemHovered())
+        ImGui::SetTooltip("A picture, the matrix's numbers or the session (Ctrl+E, Ctrl+S)");
     ImGui::SameLine(0, 18 * ui.scale);
     draw_levels(ui);
     draw_file(ui);
@@ -107,28 +113,33 @@ void draw_top_bar(PanelContext& ui) {
             open_any(session, std::exchange(session.restorable, ""));
     }
     if (ImGui::GetWindowWidth() >= 1100 * ui.scale) {
-        ImGui::SameLine(ImGui::GetWindowWidth() - 598 * ui.scale);
+        ImGui::SameLine(ImGui::GetWindowWidth() - 560 * ui.scale);
         draw_precision(ui);
         ImGui::SameLine(0, 8 * ui.scale);
         draw_device(ui);
         ImGui::SameLine(0, 12 * ui.scale);
     } else if (ImGui::GetWindowWidth() >= 720 * ui.scale) {
-        ImGui::SameLine(ImGui::GetWindowWidth() - 246 * ui.scale);
+        ImGui::SameLine(ImGui::GetWindowWidth() - 208 * ui.scale);
     } else {
         return;
     }
     ImGui::BeginDisabled(!session.can_undo());
     if (ImGui::Button("Undo")) session.undo();
     ImGui::EndDisabled();
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Ctrl+Z");
     ImGui::SameLine(0, 4 * ui.scale);
     ImGui::BeginDisabled(!session.can_redo());
     if (ImGui::Button("Redo")) session.redo();
     ImGui::EndDisabled();
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Ctrl+Shift+Z");
     ImGui::SameLine(0, 12 * ui.scale);
     if (ImGui::Button(session.theme == Theme::dark ? "Light" : "Dark"))
         session.theme = session.theme == Theme::dark ? Theme::light : Theme::dark;
     ImGui::SameLine(0, 4 * ui.scale);
     if (ImGui::Button("?")) session.ui.open_dialog(Dialog::help);
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("All keys (?); Ctrl+P finds a command by its name");
+    const ImVec2 low = ImGui::GetItemRectMin(), size = ImGui::GetItemRectSize();
+    ui.help = {low.x, low.y, size.x, size.y};
 }
 
 }  // namespace fovea::visualizer

@@ -9,38 +9,66 @@ constexpr float kWidth = 320, kArrow = 9;
 
 struct Hint {
     const char *title, *text;
-    // Where its arrow points, in shares of the window, and which way: 'l', 'r', 'u' or 'd'.
-    float x, y;
-    char towards;
 };
 constexpr Hint kHints[kTourSteps] = {
     {"Attention as numbers",
      "Each row is a query, each column a key. Move over the cells to pick one, click to pin it; wheel and "
-     "drag "
-     "zoom and pan.",
-     0.5f, 0.72f, 'u'},
+     "drag zoom and pan."},
     {"Every number taken apart",
      "The picked cell from its products to its weight and what it adds to the context. Copy it as CSV, "
-     "Python "
-     "or LaTeX.",
-     0.765f, 0.2f, 'r'},
-    {"From tokens to context", "The stages in order, with formulas and shapes. Click one to see its tensor.",
-     0.19f, 0.62f, 'l'},
+     "Python or LaTeX."},
+    {"From tokens to context",
+     "The stages in order, with formulas and shapes. Click one to see its tensor, or go through them with "
+     "PgUp and PgDn."},
     {"Seven levels, many knobs",
-     "Levels 1 to 7 follow the tutorials. Parameters on the right change the call at once; Ctrl+Z takes it "
-     "back.",
-     0.2f, 0.055f, 'u'},
+     "Levels 1 to 7 follow the tutorials. Parameters beside the matrix change the call at once; Ctrl+Z takes "
+     "it back."},
     {"All by name and by key",
      "Ctrl+P finds every command, ? lists the keys, Ctrl+O opens tensors of your own. F2 begins this tour "
-     "again.",
-     0.955f, 0.055f, 'u'},
+     "again."},
 };
+
+// Where a bubble's arrow ends, and which way it points: 'l', 'r', 'u', or ' ' where what it is about is
+// hidden.
+struct Tip {
+    ImVec2 at;
+    char towards;
+};
+
+Tip tip_of(const PanelContext& ui, int step) {
+    const ImVec2 screen = ImGui::GetIO().DisplaySize;
+    const float s = ui.scale;
+    const auto beside = [&](const ScreenRect& r, float share) -> Tip {
+        if (r.width <= 0) return {{screen.x / 2, screen.y / 2}, ' '};
+        const bool on_the_left = r.x + r.width / 2 < screen.x / 2;
+        return {{on_the_left ? r.x + r.width - 8 * s : r.x + 8 * s, r.y + r.height * share},
+                on_the_left ? 'l' : 'r'};
+    };
+    const auto below = [&](const ScreenRect& r) -> Tip {
+        if (r.width <= 0) return {{screen.x / 2, screen.y / 2}, ' '};
+        return {{r.x + r.width / 2, r.y + r.height + 3 * s}, 'u'};
+    };
+    switch (step) {
+        case 1:
+            return {{ui.centre.x + ui.centre.width / 2,
+                     std::min(ui.centre.y + ui.centre.height - 10 * s, screen.y - 190 * s)},
+                    'u'};
+        case 2:
+            return beside(ui.inspector, 0.25f);
+        case 3:
+            return beside(ui.pipeline, 0.3f);
+        case 4:
+            return below(ui.levels);
+        default:
+            return below(ui.help);
+    }
+}
 
 // The bubble's corner so that its arrow's tip is at `tip`.
 ImVec2 corner_for(ImVec2 tip, ImVec2 size, char towards, float arrow, ImVec2 screen) {
     ImVec2 at = tip;
     if (towards == 'u') at = {tip.x - size.x / 2, tip.y + arrow};
-    if (towards == 'd') at = {tip.x - size.x / 2, tip.y - size.y - arrow};
+    if (towards == ' ') at = {tip.x - size.x / 2, tip.y - size.y / 2};
     if (towards == 'l') at = {tip.x + arrow, tip.y - size.y / 2};
     if (towards == 'r') at = {tip.x - size.x - arrow, tip.y - size.y / 2};
     at.x = std::clamp(at.x, 8.0f, std::max(screen.x - size.x - 8, 8.0f));
@@ -49,10 +77,10 @@ ImVec2 corner_for(ImVec2 tip, ImVec2 size, char towards, float arrow, ImVec2 scr
 }
 
 void draw_arrow(ImVec2 tip, char towards, float arrow, ImU32 colour) {
+    if (towards == ' ') return;
     ImVec2 a = tip, b = tip;
     const float half = arrow * 0.9f;
     if (towards == 'u') a = {tip.x - half, tip.y + arrow}, b = {tip.x + half, tip.y + arrow};
-    if (towards == 'd') a = {tip.x - half, tip.y - arrow}, b = {tip.x + half, tip.y - arrow};
     if (towards == 'l') a = {tip.x + arrow, tip.y - half}, b = {tip.x + arrow, tip.y + half};
     if (towards == 'r') a = {tip.x - arrow, tip.y - half}, b = {tip.x - arrow, tip.y + half};
     ImGui::GetForegroundDrawList()->AddTriangleFilled(tip, a, b, colour);
@@ -92,7 +120,8 @@ void draw_tour(PanelContext& ui) {
     const Hint& hint = kHints[state.tour_step - 1];
     const Palette& colours = palette(ui.session.theme);
     const float s = ui.scale;
-    const ImVec2 screen = ImGui::GetIO().DisplaySize, tip{screen.x * hint.x, screen.y * hint.y};
+    const ImVec2 screen = ImGui::GetIO().DisplaySize;
+    const Tip tip = tip_of(ui, state.tour_step);
     ImGui::SetNextWindowSize({kWidth * s, 0});
     ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 8 * s);
     ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, std::max(s, 1.0f));
@@ -101,7 +130,7 @@ void draw_tour(PanelContext& ui) {
     ImGui::Begin("tour", nullptr,
                  ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
                      ImGuiWindowFlags_NoFocusOnAppearing | ImGuiWindowFlags_AlwaysAutoResize);
-    ImGui::SetWindowPos(corner_for(tip, ImGui::GetWindowSize(), hint.towards, kArrow * s, screen));
+    ImGui::SetWindowPos(corner_for(tip.at, ImGui::GetWindowSize(), tip.towards, kArrow * s, screen));
     ImGui::PushFont(ui.fonts.strong);
     ImGui::TextUnformatted(hint.title);
     ImGui::PopFont();
@@ -113,7 +142,7 @@ void draw_tour(PanelContext& ui) {
     ImGui::End();
     ImGui::PopStyleColor(2);
     ImGui::PopStyleVar(2);
-    draw_arrow(tip, hint.towards, kArrow * s, colours.accent);
+    draw_arrow(tip.at, tip.towards, kArrow * s, colours.accent);
 }
 
 }  // namespace fovea::visualizer

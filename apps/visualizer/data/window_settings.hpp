@@ -1,0 +1,36 @@
+// What a window remembers between runs, whatever it shows: panels, size, theme. A text file of lines
+// "name value" that a person can read and mend.
+#pragma once
+
+#include "model/view_state.hpp"
+#include "theme.hpp"
+
+#include <fovea/fovea.hpp>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace fovea::visualizer {
+
+struct WindowSettings {
+    Layout layout;
+    Theme theme = Theme::dark;
+    std::optional<bool> motion;  // none: what the system asks for
+    float scale_factor = 1;
+    uint32_t width = 1600, height = 960;  // units of the layout
+    friend bool operator==(const WindowSettings&, const WindowSettings&) = default;
+};
+
+std::string window_settings_text(const WindowSettings& settings);
+// A line that is unknown, stands twice, or whose value is out of range refuses the whole text, and names the
+// line, its value and what is expected. A name that is missing has its default.
+Result<WindowSettings> parse_window_settings(std::string_view text);
+
+// A file that is not there gives the defaults.
+Result<WindowSettings> read_window_settings(const std::filesystem::path& path);
+// Whole or not at all.
+Result<void> write_window_settings(const std::filesystem::path& path, const WindowSettings& settings);
+
+}  // namespace fovea::visualizer
