@@ -6,8 +6,12 @@ namespace fovea::visualizer {
 void draw_problems_panel(PanelContext& ui) {
     Session& session = ui.session;
     if (session.problems.empty()) {
-        ImGui::TextDisabled(
-            "None: no file was refused, every row of weights sums to 1, every number is finite.");
+        // Dropped weights and those beside a sink have another sum.
+        const Stage* masked = session.find_stage("masked");
+        const bool others = session.settings().dropout ||
+                            (masked && masked->formula.find("sink") != std::string::npos);
+        ImGui::TextDisabled("None: no file was refused, %severy number is finite.",
+                            others ? "" : "every row of weights sums to 1, ");
         return;
     }
     if (ImGui::SmallButton("Clear")) {
