@@ -168,7 +168,10 @@ void watch_events(GLFWwindow* window, WindowEvents* events) {
     glfwSetKeyCallback(window, [](GLFWwindow* w, int key, int scancode, int action, int modifiers) {
         kNote(w);
         const ImGuiKey found = imgui_key(key, scancode);
-        if (action == GLFW_RELEASE || found == ImGuiKey_None || ImGui::GetIO().WantTextInput) return;
+        if (action == GLFW_RELEASE || found == ImGuiKey_None) return;
+        // A text field has every other key.
+        const bool quits = found == ImGuiKey_Q && modifiers == GLFW_MOD_CONTROL;
+        if (ImGui::GetIO().WantTextInput && !quits) return;
         const int pressed = (modifiers & (GLFW_MOD_CONTROL | GLFW_MOD_SUPER) ? control : 0) |
                             (modifiers & GLFW_MOD_SHIFT ? shift : 0) | (modifiers & GLFW_MOD_ALT ? alt : 0);
         static_cast<WindowEvents*>(glfwGetWindowUserPointer(w))->keys.push_back({found, pressed});

@@ -28,25 +28,24 @@ void Autosave::offer(Session& session) {
     session.restorable = kept.string();
 }
 
+// The session as text is much work beside a frame, so it is made only when it may be written.
 void Autosave::update(const Session& session) {
     if (path_.empty() || !session.ready() || !session.can_undo()) return;
     const auto now = std::chrono::steady_clock::now();
-    const std::string text = session_text(session, path_.parent_path());
-    pending_ = text != written_;
-    if (!pending_ ||
-        (!written_.empty() && std::chrono::duration<double>(now - last_).count() < kIntervalSeconds))
-        return;
-    write_now(session);
+    pending_ = last_ && std::chrono::duration<double>(now - *last_).count() < kIntervalSeconds;
+    if (!pending_) write_now(session);
 }
 
 void Autosave::write_now(const Session& session) {
     if (path_.empty()) return;
+    pending_ = false;
+    last_ = std::chrono::steady_clock::now();
     std::error_code error;
     std::filesystem::create_directories(path_.parent_path(), error);
-    written_ = session_text(session, path_.parent_path());
+    std::string text = session_text(session, path_.parent_path());
+    if (text == written_) return;
+    written_ = std::move(text);
     (void)write_text_file(path_, written_);
-    last_ = std::chrono::steady_clock::now();
-    pending_ = false;
 }
 
 void Autosave::end() {

@@ -21,7 +21,7 @@ class Autosave {
     void update(const Session& session);
     // Whatever the time, before something that may end the program.
     void write_now(const Session& session);
-    // Something has changed that is not written yet.
+    // Something may have changed that is not written yet.
     bool pending() const { return pending_; }
     void end();
     // Whether the tour was ended in a run before; from now on it is.
@@ -38,8 +38,8 @@ class Autosave {
 
     std::filesystem::path path_;
     std::string written_;
-    std::optional<WindowSettings> window_;  // as it is in the file
-    std::chrono::steady_clock::time_point last_{};
+    std::optional<WindowSettings> window_;                       // as it is in the file
+    std::optional<std::chrono::steady_clock::time_point> last_;  // looked at
     bool pending_ = false;
 };
 

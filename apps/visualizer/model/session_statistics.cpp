@@ -4,31 +4,72 @@
 #include "model/session.hpp"
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 
 namespace fovea::visualizer {
 namespace {
 
 constexpr size_t kMostRunTimes = 120;
-// Statistics of a stage are taken on this thread, between two frames.
+// Statistics of heads are taken on this thread, between two frames.
 constexpr size_t kMostStatsValues = 16u << 20;
 constexpr size_t kHistogramBins = 64;
 constexpr double kRowSumAlarm = 1e-3;
 
-StageStats stats_of(std::span<const float> values) {
+struct Summed {  // of one head's values
+    float low = INFINITY, high = -INFINITY;
+    double sum = 0;
+    uint64_t finite = 0, nan = 0, infinite = 0, hidden = 0;
+};
+
+// In lanes, for millions of values stand between two frames.
+Summed summed(std::span<const float> values) {
+    constexpr size_t kLanes = 8;
+    float low[kLanes], high[kLanes];
+    double sum[kLanes] = {};
+    uint32_t finite[kLanes] = {};
+    std::fill_n(low, kLanes, INFINITY);
+    std::fill_n(high, kLanes, -INFINITY);
+    const auto take = [&](float value, size_t lane) {
+        const bool counts = std::abs(value) <= FLT_MAX;
+        const float below = counts ? value : INFINITY, above = counts ? value : -INFINITY;
+        low[lane] = below < low[lane] ? below : low[lane];
+        high[lane] = above > high[lane] ? above : high[lane];
+        sum[lane] += counts ? double(value) : 0;
+        finite[lane] += counts;
+    };
+    const size_t whole = values.size() / kLanes * kLanes;
+    for (size_t i = 0; i < whole; i += kLanes)
+        for (size_t lane = 0; lane < kLanes; ++lane) take(values[i + lane], lane);
+    for (size_t i = whole; i < values.size(); ++i) take(values[i], 0);
+    Summed out;
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+        out.low = std::min(out.low, low[lane]), out.high = std::max(out.high, high[lane]);
+        out.sum += sum[lane];
+        out.finite += finite[lane];
+    }
+    if (out.finite == values.size()) return out;
+    for (const float value : values) {
+        out.nan += value != value;
+        out.hidden += value == -INFINITY;
+        out.infinite += value == INFINITY;
+    }
+    return out;
+}
+
+ColourRange range_of(const Summed& s) {
+    const float ends[] = {s.low, s.high};
+    return fitted_range(std::span(ends, s.finite > 0 ? 2 : 0));
+}
+
+StageStats stats_of(const std::vector<Summed>& heads) {
     StageStats stats;
     double sum = 0, low = INFINITY, high = -INFINITY;
     uint64_t finite = 0;
-    for (const float value : values) {
-        if (std::isfinite(value)) {
-            sum += double(value);
-            low = std::min(low, double(value)), high = std::max(high, double(value));
-            ++finite;
-        } else if (std::isnan(value)) {
-            ++stats.nan;
-        } else {
-            ++(value < 0 ? stats.hidden : stats.infinite);
-        }
+    for (const Summed& s : heads) {
+        sum += s.sum, finite += s.finite;
+        stats.nan += s.nan, stats.infinite += s.infinite, stats.hidden += s.hidden;
+        low = std::min(low, double(s.low)), high = std::max(high, double(s.high));
     }
     if (finite > 0) stats.low = low, stats.high = high, stats.mean = sum / double(finite);
     return stats;
@@ -45,10 +86,12 @@ void Session::collect_stats() {
         run_seconds_.push_back(busy);
     }
     for (Stage& stage : stages_) {
-        for (uint32_t head = 0; head < stage.heads; ++head)
-            stage.ranges.push_back(fitted_range(stage.head_values(head)));
-        if (stage.values.size() > kMostStatsValues) continue;
-        stage.stats = stats_of(stage.values);
+        std::vector<Summed> heads;
+        for (uint32_t head = 0; head < stage.heads; ++head) {
+            heads.push_back(summed(stage.head_values(head)));
+            stage.ranges.push_back(range_of(heads.back()));
+        }
+        stage.stats = stats_of(heads);
         if (stage.stats->nan > 0)
             report(stage.name, format_count(stage.stats->nan) + " values are not numbers", true);
         if (stage.stats->infinite > 0)
