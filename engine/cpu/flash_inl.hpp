@@ -43,6 +43,7 @@ class FlashTask {
     template <class T>
     void load_queries(size_t panel);
     void look_ahead(int64_t begin, int64_t end);
+    void look_ahead_to_rows(FoveaBinding binding, size_t panel);
     void start_panel(size_t panel);
     void add_block(size_t panel, KeyBlock& block);
     bool mask_hides(size_t panel, const Segments& segments, const Adjustments& adjustments) const;
@@ -61,7 +62,8 @@ class FlashTask {
     QueryRows rows_{};
     size_t panels_;
     const LogitForm form_;
-    Ahead ahead_[2];  // keys and values of the next block
+    Ahead ahead_[2];    // keys and values of the next block
+    Ahead ahead_rows_;  // what a panel will read or write
 };
 
 inline FlashTask::FlashTask(const AttentionCall& call, uint64_t task, unsigned char* scratch)
@@ -97,9 +99,15 @@ inline void FlashTask::run() {
                                     panels_, wants_o(), scratch);
         pack_block(block, panels_ - open, p_.dim_qk, scratch);
         for (size_t panel = open; panel < panels_; ++panel) {
-            if (panel == started) start_panel(started++);
+            const bool first = panel == started;
+            if (first) start_panel(started++);
+            const bool last = !wants_second_pass(p_) && lanes(panel).end[kPanel - 1] <= block.end;
+            if (first)
+                look_ahead_to_rows(FOVEA_BIND_Q, panel + 1);
+            else if (last)
+                look_ahead_to_rows(FOVEA_BIND_O, panel);
             add_block(panel, block);
-            if (wants_second_pass(p_) || lanes(panel).end[kPanel - 1] > block.end) continue;
+            if (!last) continue;
             finish_panel(panel);
             open = panel + 1;
         }
@@ -130,6 +138,22 @@ inline void FlashTask::look_ahead(int64_t begin, int64_t end) {
                        (wants_o() ? lines(ahead_[1], FOVEA_BIND_V, p_.v, p_.v_type, p_.dim_v) : 0);
     const size_t calls = panels_ * call_.cut.key_block;
     ahead_[0].lines_per_call = ahead_[1].lines_per_call = (all + calls - 1) / calls;
+}
+
+// The same for a panel's rows of q, soon to be packed, or o, soon to be written, if they lie in one run.
+inline void FlashTask::look_ahead_to_rows(FoveaBinding binding, size_t panel) {
+    ahead_rows_ = Ahead{};
+    const bool queries = binding == FOVEA_BIND_Q;
+    if (panel >= panels_ || p_.group != 1 || (!queries && !wants_o())) return;
+    const FoveaStrides& s = queries ? p_.q : p_.o;
+    const size_t element = dtype_bytes(queries ? p_.q_type : p_.o_type);
+    const int64_t first =
+        query_offset(p_, s, rows_, rows_.query(p_, panel * kPanel), rows_.head(p_, panel * kPanel));
+    ahead_rows_.row = call_.at<const char>(binding) + first * int64_t(element);
+    ahead_rows_.stride_bytes = size_t(s.row) * element;
+    ahead_rows_.row_bytes = (queries ? p_.dim_qk : p_.dim_v) * element;
+    ahead_rows_.rows = rows_in(panel);
+    ahead_rows_.lines_per_call = 2;
 }
 
 template <class T>
@@ -215,8 +239,13 @@ inline void FlashTask::add_block(size_t panel, KeyBlock& block) {
         const Segment& part = segments.part[n];
         const size_t at = part.first_vector * kLanes;
         float* s = logits() + size_t(part.first_key - block.begin) * kPanel + at;
-        exponentials(form_.max_in, part.vectors(), s, part.keys(), form_.unit, maxima(panel) + at,
-                     sums(panel) + at, ahead_[0].rows ? ahead_[0] : ahead_[1]);
+        const size_t lines = ahead_rows_.rows * ((ahead_rows_.row_bytes + 63) / 64);
+        const size_t beside_rows = std::min(part.keys(), (lines + 1) / 2);
+        exponentials(form_.max_in, part.vectors(), s, beside_rows, form_.unit, maxima(panel) + at,
+                     sums(panel) + at, ahead_rows_);
+        exponentials(form_.max_in, part.vectors(), s + beside_rows * kPanel, part.keys() - beside_rows,
+                     form_.unit, maxima(panel) + at, sums(panel) + at,
+                     ahead_[0].rows ? ahead_[0] : ahead_[1]);
         if (p_.dropout) apply_dropout(call_, lanes(panel), part, block.begin, logits());
     }
     if (wants_o()) add_values(panel, block, segments, hidden);
