@@ -63,7 +63,7 @@ class DecodeBlocks {
   private:
     // The keys of a whole plain block are used from so many places of it in turn: a processor's own
     // prefetcher goes along with each, and one at a time is too slow.
-    static constexpr size_t kPlaces = 4;
+    static constexpr size_t kPlaces = 8, kPlace = kDecodeBlock / kPlaces;
 
     template <class T>
     T* place(uint64_t offset) const {
@@ -104,11 +104,20 @@ class DecodeBlocks {
             const char* row = run.inside ? call_.at<const char>(binding) + run.first * element
                                          : place<const char>(layout_.zeros);
             const int64_t step = run.inside ? s.row * element : 0;
+            if (in_turn && run.count == int64_t(kDecodeBlock)) return find_in_turn(row, step, to);
             for (const int64_t end = j + run.count; j < end; ++j, row += step) {
                 const size_t n = size_t(j - block.begin);
-                constexpr size_t kPlace = kDecodeBlock / kPlaces;
                 to[in_turn ? n % kPlace * kPlaces + n / kPlace : n] = row;
             }
+        }
+    }
+
+    // The same for a whole block of one run, several rows to an instruction.
+    static void find_in_turn(const char* row, int64_t step, const void** to) {
+        const int64_t place_step = step * int64_t(kPlace);
+        for (size_t n = 0; n < kPlace; ++n, row += step, to += kPlaces) {
+            FOVEA_UNROLL for (size_t place = 0; place < kPlaces; ++place) to[place] =
+                row + int64_t(place) * place_step;
         }
     }
 

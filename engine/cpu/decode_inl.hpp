@@ -10,6 +10,7 @@
 
 #include "cpu/decode_block_inl.hpp"
 #include "cpu/decode_merge_inl.hpp"
+#include "cpu/decode_softmax_inl.hpp"
 #include "cpu/dropout_inl.hpp"
 #include "cpu/row_products_inl.hpp"
 #include "cpu/rows_inl.hpp"
@@ -73,13 +74,11 @@ class DecodeTask {
 
     template <class T>
     void load_queries() {
-        for (size_t n = 0; n < row_count_; ++n) {
-            const T* from = call_.at<const T>(
-                FOVEA_BIND_Q, query_offset(p_, p_.q, rows_, rows_.query(p_, n), rows_.head(p_, n)));
-            float* to = place<float>(layout_.queries) + n * layout_.depth;
-            copy_row(from, p_.dim_qk, to);
-            for (size_t e = p_.dim_qk; e < layout_.depth; ++e) to[e] = 0;
-        }
+        const auto row = [&](size_t n) {
+            return call_.at<const T>(FOVEA_BIND_Q,
+                                     query_offset(p_, p_.q, rows_, rows_.query(p_, n), rows_.head(p_, n)));
+        };
+        pack_queries(row, row_count_, p_.dim_qk, layout_.depth, place<float>(layout_.queries));
     }
 
     template <LogitOrder kOrder>
@@ -93,7 +92,7 @@ class DecodeTask {
     void add_block(const DecodeBlock& block, const DecodeBlock& next) {
         if (block.plain) {
             weigh_plainly(block, next);
-            if (wants(p_, FOVEA_OUTPUT_O)) add_values<LogitOrder::by_row, false>(block, next);
+            if (wants(p_, FOVEA_OUTPUT_O)) add_values<LogitOrder::by_tile, false>(block, next);
             return;
         }
         const bool hidden = weigh(block, next);
@@ -104,31 +103,18 @@ class DecodeTask {
             add_values<LogitOrder::by_key, false>(block, next);
     }
 
-    // Weights of a plain block. Lanes are keys.
+    // Weights of a plain block. Lanes are keys times the rows of a tile.
     void weigh_plainly(const DecodeBlock& block, const DecodeBlock& next) {
-        const F f;
-        products<LogitOrder::by_row>(block, next);
-        const size_t end = (block.keys() + kLanes - 1) / kLanes * kLanes;
+        products<LogitOrder::by_tile>(block, next);
         float *block_max = lane_row(0), *factor = lane_row(1);
-        for (size_t r = 0; r < row_count_; ++r) {
-            float* s = logits() + r * kDecodeBlock;
-            for (size_t j = block.keys(); j < end; ++j) s[j] = kHidden;
-            V most = hn::Load(f, s);
-            for (size_t j = kLanes; j < end; j += kLanes) most = larger(most, hn::Load(f, s + j));
-            block_max[r] = hn::GetLane(hn::MaxOfLanes(f, most));
-        }
+        for_row_tiles(row_count_, [&](auto tile, size_t r) {
+            largest_of_tile<tile()>(logits() + r * kDecodeBlock, block.keys(), block_max + r);
+        });
         grow_maximum(form_.max_in, vectors(), block_max, form_.unit, partial_.maxima, partial_.sums, factor);
-        for (size_t r = 0; r < row_count_; ++r) {
-            float* s = logits() + r * kDecodeBlock;
-            const V unit = hn::Set(f, form_.unit), minus_max = hn::Set(f, -partial_.maxima[r]);
-            V sum = hn::Zero(f);
-            for (size_t j = 0; j < end; j += kLanes) {
-                const V weight = exp2(mul_add(hn::Load(f, s + j), unit, minus_max));
-                sum = hn::Add(sum, weight);
-                hn::Store(weight, f, s + j);
-            }
-            partial_.sums[r] += hn::GetLane(hn::SumOfLanes(f, sum));
-        }
+        for_row_tiles(row_count_, [&](auto tile, size_t r) {
+            exponentials_of_tile<tile()>(logits() + r * kDecodeBlock, block.keys(), form_.unit,
+                                         partial_.maxima + r, partial_.sums + r);
+        });
     }
 
     // Weights of any block; true if some entry is hidden. Lanes are rows, as in a panel.
@@ -168,6 +154,7 @@ class DecodeTask {
     void scale_outputs(const float* factor) const {
         const F f;
         for (size_t n = 0; n < row_count_; ++n) {
+            if (factor[n] == 1) continue;  // most blocks do not raise the maximum
             float* o = partial_.outputs + n * layout_.width;
             const V by = hn::Set(f, factor[n]);
             for (size_t c = 0; c < layout_.width; c += kLanes) {

@@ -76,91 +76,128 @@ HWY_INLINE bool may_load_finite(const void* const* rows, size_t count, size_t n)
 
 // Query rows that share a load of K or V.
 constexpr size_t kRowTile = kLanes < 4 ? 1 : 4;
-// Sums of a tile of products: a vector's worth, but enough that none waits for the one before.
-constexpr size_t kTileSums = kLanes == 4 ? 8 : kLanes;
-// Vectors of V that one pass over a run of rows sums.
-constexpr size_t kColumnTile = kLanes == 16 ? 4 : 2;
+// Keys of a tile of products of R rows: enough sums that none waits for the one before, as many as stay in
+// registers beside a vector of each key.
+template <size_t R>
+constexpr size_t kKeyTile = kLanes == 8 && R == 4 ? 3 : HWY_MAX(kLanes, kLanes == 4 ? 8 : 0) / R;
+// Vectors of V that one pass over a run of rows sums, at most.
+constexpr size_t kColumnTile = kLanes == 16 ? 4 : kLanes == 8 ? 3 : 2;
 // Keys that are looked through at a time.
 constexpr size_t kKeyRun = kLoadsFinite ? 32 : kDecodeBlock;
-// Where number (key j, row r) of a block of logits or weights stands.
+// Where the numbers of a tile of R rows stand in a block of logits or weights.
 enum class LogitOrder {
-    by_key,  // j * kPanel + r, as in a panel
-    by_row   // r * kDecodeBlock + j: lanes are keys, and no lane is idle
+    by_key,  // of key j from j * kPanel on, as in a panel
+    by_tile  // of key j from j * R on, one tile behind the other: no lane is idle
 };
-template <LogitOrder kOrder>
-constexpr size_t logit_at(size_t j, size_t r) {
-    return kOrder == LogitOrder::by_key ? j * kPanel + r : r * kDecodeBlock + j;
+// That of key j and the tile's first row.
+template <LogitOrder kOrder, size_t R>
+constexpr size_t logit_at(size_t j, size_t row) {
+    return kOrder == LogitOrder::by_key ? j * kPanel + row : row * kDecodeBlock + j * R;
 }
 
-// The products of kTileSums / R keys (fewer at the end) from `first` on with R rows of q; s points at that of
-// the first of both.
-template <size_t R, LogitOrder kOrder, bool kFetch, bool kFinite, class T>
-HWY_INLINE void dot_rows_tile(const RowQueue& keys, size_t first, const float* q, size_t q_stride,
-                              size_t depth, float* s) {
-    constexpr size_t kKeys = kTileSums / R;
-    constexpr size_t kKeyStep = kOrder == LogitOrder::by_key ? R : 1;
-    constexpr size_t kRowStep = kOrder == LogitOrder::by_key ? 1 : kKeys;
-    const F f;
-    const size_t count = HWY_MIN(kKeys, keys.now.count - first);
-    const void* const* ahead_rows = keys.ahead(first, count);
+// Steps of a loop along a row that reach from line to line; one where a loop of more would cost registers.
+template <class T>
+constexpr size_t kLineSteps = kLanes < 8 ? 1 : 64 / sizeof(T) / kLanes;
+
+// Sums of a tile, and what they are made of: rows of K and of q, tile by tile and vector by vector.
+template <size_t R, bool kFetch, bool kFinite, class T>
+struct ProductTile {
+    static constexpr size_t kKeys = kKeyTile<R>;
     const T* k[kKeys];
     const char* ahead[kKeys];
+    const float* q;
+    V sum[kKeys * R];
+
+    HWY_INLINE void fetch(size_t e) const {
+        if constexpr (kFetch) {
+            FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) fetch_line(ahead[j] + e * sizeof(T));
+        }
+    }
+    HWY_INLINE void add(const V (&a)[kKeys], size_t e) {
+        FOVEA_UNROLL for (size_t r = 0; r < R; ++r) {
+            const V b = hn::Load(F(), q + e * R + r * kLanes);
+            FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) sum[j * R + r] = mul_add(a[j], b, sum[j * R + r]);
+        }
+    }
+    HWY_INLINE void step(size_t e) {
+        V a[kKeys];
+        FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) a[j] =
+            kFinite ? load_finite(k[j] + e) : load_row(k[j] + e);
+        add(a, e);
+    }
+    HWY_INLINE void run(size_t depth) {
+        FOVEA_UNROLL for (V& s : sum) s = hn::Zero(F());
+        constexpr size_t kLine = kLineSteps<T> * kLanes;
+        size_t e = 0;
+        for (; e + kLine <= depth; e += kLine) {
+            if (kLine * sizeof(T) == 64 || e * sizeof(T) % 64 == 0) fetch(e);
+            FOVEA_UNROLL for (size_t n = 0; n < kLineSteps<T>; ++n) step(e + n * kLanes);
+        }
+        if (kLineSteps < T >> 1 && e + kLanes <= depth) {
+            fetch(e);
+            for (; e + kLanes <= depth; e += kLanes) step(e);
+        }
+        if (e >= depth) return;
+        V a[kKeys];
+        FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) a[j] = load_part(k[j] + e, depth - e);
+        add(a, e);
+    }
+    // The numbers themselves; `to` has room for whole vectors.
+    HWY_INLINE void store_sums(float* to) const {
+        constexpr size_t kWhole = kKeys * R / kLanes * kLanes;
+        FOVEA_UNROLL for (size_t n = 0; n < kWhole; n += kLanes) hn::Store(sum_each(sum + n), F(), to + n);
+#if HWY_TARGET == HWY_AVX2
+        if constexpr (kKeys * R == kWhole + 4) {
+            const V* s = sum + kWhole;
+            const V halves = block_sums(s[0], s[1], s[2], s[3]);
+            hn::Store(hn::Add(halves, hn::SwapAdjacentBlocks(halves)), F(), to + kWhole);
+        }
+#endif
+    }
+};
+
+// The products of kKeyTile keys (fewer at the end) from `first` on with R rows of q; s points at that of
+// the first of both.
+template <size_t R, LogitOrder kOrder, bool kFetch, bool kFinite, class T>
+HWY_INLINE void dot_rows_tile(const RowQueue& keys, size_t first, const float* q, size_t depth, float* s) {
+    using Tile = ProductTile<R, kFetch, kFinite, T>;
+    constexpr size_t kKeys = Tile::kKeys;
+    const size_t count = HWY_MIN(kKeys, keys.now.count - first);
+    Tile tile;
+    tile.q = q;
+    const void* mixed[kKeys];
+    const void* const* ahead = kFetch ? keys.ahead(first, count, mixed) : nullptr;
     FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) {
         const size_t n = j < count ? j : count - 1;
-        k[j] = static_cast<const T*>(keys.now.rows[first + n]);
-        ahead[j] = static_cast<const char*>(ahead_rows[n]);
+        tile.k[j] = static_cast<const T*>(keys.now.rows[first + n]);
+        if constexpr (kFetch) tile.ahead[j] = static_cast<const char*>(ahead[n]);
     }
-    V sum[kTileSums];
-    FOVEA_UNROLL for (size_t n = 0; n < kTileSums; ++n) sum[n] = hn::Zero(f);
-    size_t e = 0;
-    for (; e + kLanes <= depth; e += kLanes) {
-        V b[R];
-        FOVEA_UNROLL for (size_t r = 0; r < R; ++r) b[r] = hn::Load(f, q + r * q_stride + e);
-        const bool new_line = e * sizeof(T) % 64 == 0;
-        FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) {
-            if (kFetch && new_line) fetch_line(ahead[j] + e * sizeof(T));
-            const V a = kFinite ? load_finite(k[j] + e) : load_row(k[j] + e);
-            FOVEA_UNROLL for (size_t r = 0; r < R; ++r) {
-                V& to = sum[j * kKeyStep + r * kRowStep];
-                to = mul_add(a, b[r], to);
-            }
-        }
-    }
-    if (e < depth) {
-        FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) {
-            const V a = load_part(k[j] + e, depth - e);
-            FOVEA_UNROLL for (size_t r = 0; r < R; ++r) {
-                V& to = sum[j * kKeyStep + r * kRowStep];
-                to = mul_add(a, hn::Load(f, q + r * q_stride + e), to);
-            }
-        }
-    }
-    HWY_ALIGN float sums[kTileSums];
-    FOVEA_UNROLL for (size_t n = 0; n < kTileSums; n += kLanes) hn::Store(sum_each(sum + n), f, sums + n);
+    tile.run(depth);
+    HWY_ALIGN float sums[(kKeys * R + kLanes - 1) / kLanes * kLanes];
+    tile.store_sums(sums);
     if constexpr (kOrder == LogitOrder::by_key) {
         FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) {
             if (j < count) memcpy(s + j * kPanel, sums + j * R, R * sizeof(float));
         }
-    } else {  // rows have room for whole tiles
-        FOVEA_UNROLL for (size_t r = 0; r < R; ++r)
-            memcpy(s + r * kDecodeBlock, sums + r * kKeys, kKeys * sizeof(float));
+    } else if (count == kKeys) {
+        memcpy(s, sums, kKeys * R * sizeof(float));
+    } else {
+        memcpy(s, sums, count * R * sizeof(float));
     }
 }
 
 template <size_t R, LogitOrder kOrder, bool kFetch, class T>
-HWY_NOINLINE void dot_rows_of(const RowQueue& keys, const float* q, size_t q_stride, size_t depth, float* s) {
-    constexpr size_t kKeys = kTileSums / R;
-    static_assert(kKeyRun % kKeys == 0);
+HWY_NOINLINE void dot_rows_of(const RowQueue& keys, const float* q, size_t depth, float* s) {
+    constexpr size_t kKeys = kKeyTile<R>;
+    static_assert(kKeyRun % kKeys == 0 || kKeyRun == kDecodeBlock);
     for (size_t first = 0; first < keys.now.count; first += kKeyRun) {
         const size_t end = HWY_MIN(first + kKeyRun, keys.now.count);
         if (may_load_finite<T>(keys.now.rows + first, end - first, depth)) {
             for (size_t j = first; j < end; j += kKeys)
-                dot_rows_tile<R, kOrder, kFetch, true, T>(keys, j, q, q_stride, depth,
-                                                          s + logit_at<kOrder>(j, 0));
+                dot_rows_tile<R, kOrder, kFetch, true, T>(keys, j, q, depth, s + logit_at<kOrder, R>(j, 0));
         } else {
             for (size_t j = first; j < end; j += kKeys)
-                dot_rows_tile<R, kOrder, kFetch, false, T>(keys, j, q, q_stride, depth,
-                                                           s + logit_at<kOrder>(j, 0));
+                dot_rows_tile<R, kOrder, kFetch, false, T>(keys, j, q, depth, s + logit_at<kOrder, R>(j, 0));
         }
     }
 }
@@ -176,17 +213,32 @@ HWY_INLINE void for_row_tiles(size_t rows, const Body& body) {
     if (r < rows) body(std::integral_constant<size_t, 1>(), r);
 }
 
-// The products of all keys of the block, whose elements are T, with `rows` rows of q, which is padded with
-// zeros to whole vectors.
+// `rows` query rows of `dim` elements, widened and padded with zeros to whole vectors, as the tiles of
+// dot_rows read them: `row(n)` is row n; the tile of rows from r on begins at to + r * depth.
+template <class Row>
+void pack_queries(const Row& row, size_t rows, size_t dim, size_t depth, float* to) {
+    for_row_tiles(rows, [&](auto tile, size_t r) {
+        for (size_t n = 0; n < tile(); ++n) {
+            const auto* from = row(r + n);
+            for (size_t e = 0; e < depth; e += kLanes) {
+                const V v = e + kLanes <= dim ? load_row(from + e) : load_part(from + e, dim - e);
+                hn::Store(v, F(), to + r * depth + e * tile() + n * kLanes);
+            }
+        }
+    });
+}
+
+// The products of all keys of the block, whose elements are T, with `rows` rows of q as pack_queries left
+// them.
 template <LogitOrder kOrder, class T>
 void dot_rows(const RowQueue& keys, const float* q, size_t q_stride, size_t rows, size_t depth, float* s) {
     for_row_tiles(rows, [&](auto tile, size_t r) {
         const float* from = q + r * q_stride;
-        float* to = s + logit_at<kOrder>(0, r);
+        float* to = s + logit_at<kOrder, tile()>(0, r);
         if (r == 0)
-            dot_rows_of<tile(), kOrder, true, T>(keys, from, q_stride, depth, to);
+            dot_rows_of<tile(), kOrder, true, T>(keys, from, depth, to);
         else
-            dot_rows_of<tile(), kOrder, false, T>(keys, from, q_stride, depth, to);
+            dot_rows_of<tile(), kOrder, false, T>(keys, from, depth, to);
     });
 }
 
@@ -220,7 +272,7 @@ HWY_INLINE void sum_rows_tile(const ValueRun& values, size_t c, size_t part, con
             b[v] = part ? load_part(row, part) : kFinite ? load_finite(at) : load_row(at);
         }
         FOVEA_UNROLL for (size_t r = 0; r < R; ++r) {
-            const float weight = weights[logit_at<kOrder>(j, r)];
+            const float weight = weights[logit_at<kOrder, R>(j, 0) + r];
             if (kSeen && weight == 0) continue;
             const V a = hn::Set(f, weight);
             FOVEA_UNROLL for (size_t v = 0; v < C; ++v) sum[r][v] = mul_add(a, b[v], sum[r][v]);
@@ -237,8 +289,14 @@ template <size_t R, LogitOrder kOrder, bool kSeen, bool kFinite, class T>
 HWY_NOINLINE void sum_rows_of(const ValueRun& values, const float* weights, size_t columns, float* o,
                               size_t o_stride) {
     size_t c = 0;
-    for (; c + kColumnTile * kLanes <= columns; c += kColumnTile * kLanes)
+    const auto left = [&] { return (columns - c) / kLanes; };
+    // Of three at a time none shall be left alone: a vector's few sums wait for each other.
+    for (; left() >= kColumnTile && !(kColumnTile == 3 && left() == 4); c += kColumnTile * kLanes)
         sum_rows_tile<R, kColumnTile, kOrder, kSeen, kFinite, T>(values, c, 0, weights, o, o_stride);
+    if constexpr (kColumnTile > 2) {
+        for (; left() >= 2; c += 2 * kLanes)
+            sum_rows_tile<R, 2, kOrder, kSeen, kFinite, T>(values, c, 0, weights, o, o_stride);
+    }
     for (; c + kLanes <= columns; c += kLanes)
         sum_rows_tile<R, 1, kOrder, kSeen, kFinite, T>(values, c, 0, weights, o, o_stride);
     if (c < columns)
@@ -250,12 +308,13 @@ HWY_NOINLINE void sum_rows_of(const ValueRun& values, const float* weights, size
 template <LogitOrder kOrder, bool kSeen, class T>
 void sum_rows(const RowQueue& values, const float* weights, size_t rows, size_t columns, float* o,
               size_t o_stride) {
+    const void* mixed[kValueRun];
     for (size_t j = 0; j < values.now.count;) {
-        const size_t count = values.run_from(j);
-        const ValueRun run{values.now.rows + j, values.ahead(j, count), count};
+        const size_t count = HWY_MIN(kValueRun, values.now.count - j);
+        const ValueRun run{values.now.rows + j, values.ahead(j, count, mixed), count};
         const bool finite = may_load_finite<T>(run.rows, count, columns);
         for_row_tiles(rows, [&](auto tile, size_t r) {
-            const float* from = weights + logit_at<kOrder>(j, r);
+            const float* from = weights + logit_at<kOrder, tile()>(j, r);
             float* to = o + r * o_stride;
             if (kLoadsFinite && finite)
                 sum_rows_of<tile(), kOrder, kSeen, kLoadsFinite, T>(run, from, columns, to, o_stride);

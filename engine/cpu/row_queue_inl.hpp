@@ -14,7 +14,7 @@ namespace fovea::cpu::HWY_NAMESPACE {
 // Rows of V that stay in the first cache between the passes over them.
 constexpr size_t kValueRun = 32;
 // How long before its use a row is fetched.
-constexpr size_t kRowsAhead = 16;
+constexpr size_t kRowsAhead = 32;
 
 // Into the first cache: rows are fetched a little before their use.
 HWY_INLINE void fetch_line(const char* at) { hwy::Prefetch(at); }
@@ -29,20 +29,22 @@ struct RowQueue {
     };
     Block now, next;
 
-    // What is used kRowsAhead rows after rows [first, first + count), where that lies in one block and its
-    // rows are as long. Else those rows themselves, which costs nothing to fetch.
-    HWY_INLINE const void* const* ahead(size_t first, size_t rows) const {
+    // What is used kRowsAhead rows after rows [first, first + count). At a block's end, from the next one
+    // where its rows are as long, else those rows themselves, which costs nothing to fetch. `mixed` has room
+    // for `count`, and is used where they do not lie in one block.
+    HWY_INLINE const void* const* ahead(size_t first, size_t rows, const void** mixed) const {
         const size_t at = first + kRowsAhead;
         if (at + rows <= now.count) return now.rows + at;
-        if (at >= now.count && at - now.count + rows <= next.count && next.row_bytes >= now.row_bytes)
+        const bool fits = next.row_bytes >= now.row_bytes;
+        if (at >= now.count && fits && at - now.count + rows <= next.count)
             return next.rows + (at - now.count);
-        return now.rows + first;
-    }
-    // How many rows from `first` on are a run: none that ahead() would have to take from two blocks.
-    size_t run_from(size_t first) const {
-        const size_t end =
-            now.count > kRowsAhead && first < now.count - kRowsAhead ? now.count - kRowsAhead : now.count;
-        return HWY_MIN(kValueRun, end - first);
+        for (size_t j = 0; j < rows; ++j) {
+            const bool in_next = at + j >= now.count;
+            mixed[j] = !in_next                                  ? now.rows[at + j]
+                       : fits && at + j - now.count < next.count ? next.rows[at + j - now.count]
+                                                                 : now.rows[first + j];
+        }
+        return mixed;
     }
     // The first rows of `now`, which no block before it fetches.
     void fetch_first() const {
