@@ -1,5 +1,5 @@
-// How few queries over many keys are cut: into splits of the keys, by the length alone, so that neither
-// threads nor batch change a row's bits.
+// How few queries over many keys are cut: into splits of the keys, by the length and the heads alone, so that
+// neither threads nor batch change a row's bits.
 #include "cpu/decode_layout.hpp"
 #include "plan/plan.hpp"
 #include "problem/checked.hpp"
@@ -14,6 +14,9 @@ namespace {
 constexpr double kDefaultSliceCost = 5e8;
 // Fewer keys than this are not worth a task; more splits than this only cost the merge.
 constexpr uint64_t kLeastSplit = 512, kMostSplits = 64;
+// A split begins with rows that nothing fetched ahead. Splits are no shorter than this if the heads alone
+// make enough tasks for the threads.
+constexpr uint64_t kGoodSplit = 2048, kEnoughTasks = 32;
 // What a slice's partials may fill.
 constexpr uint64_t kPartialBytes = 1 << 20;
 
@@ -31,7 +34,9 @@ FoveaResult cut_cpu_decode(FoveaPlan_T& plan, FoveaDiag* diag) {
     cpu.query_tiles = 1;
     cpu.panels = 1;
     cpu.key_block = uint32_t(cpu::kDecodeBlock);
-    cpu.split_keys = align_up(std::max(kLeastSplit, ceil_div(keys, kMostSplits)), cpu::kDecodeBlock);
+    const uint64_t shared = ceil_div(keys * p.heads_kv, kEnoughTasks);
+    const uint64_t least = std::clamp(shared, kLeastSplit, kGoodSplit);
+    cpu.split_keys = align_up(std::max(least, ceil_div(keys, kMostSplits)), cpu::kDecodeBlock);
     cpu.splits = ceil_div(keys, cpu.split_keys);
     cpu.partial_bytes = cpu::partial_layout(shape, rows, p.dim_v).size_bytes;
     cpu.scratch_bytes = cpu::decode_layout(shape, rows, p.dim_qk, p.dim_v).size_bytes;

@@ -129,17 +129,27 @@ TEST(CpuPlan, covers_every_query_once_in_tasks_of_whole_panels) {
     }
 }
 
-TEST(CpuPlan, splits_keys_by_length_alone) {
+TEST(CpuPlan, splits_keys_by_length_and_heads_alone) {
     struct SplitCase {
-        uint64_t keys, splits;
+        uint64_t keys;
+        uint32_t heads;
+        uint64_t splits;
     };
-    for (const SplitCase& c :
-         {SplitCase{100, 1}, {512, 1}, {513, 2}, {8192, 16}, {32768, 64}, {1 << 20, 64}}) {
+    for (const SplitCase& c : {SplitCase{100, 2, 1},
+                               {512, 2, 1},
+                               {513, 2, 2},
+                               {8192, 1, 16},
+                               {8192, 2, 16},
+                               {8192, 4, 8},
+                               {8192, 8, 4},
+                               {8192, 32, 4},
+                               {32768, 2, 16},
+                               {1 << 20, 2, 64}}) {
         for (const uint32_t threads : {1u, 2u, 16u}) {
             for (const uint32_t batch : {1u, 7u}) {
-                const CpuPlan cut = cut_of({batch, 8, 2, 1, c.keys, 64}, threads, kAvx2);
-                EXPECT_EQ(cut.splits, c.splits) << c.keys << " keys";
-                EXPECT_EQ(cut.tasks, batch * 2 * c.splits);
+                const CpuPlan cut = cut_of({batch, 4 * c.heads, c.heads, 1, c.keys, 64}, threads, kAvx2);
+                EXPECT_EQ(cut.splits, c.splits) << c.keys << " keys, " << c.heads << " heads";
+                EXPECT_EQ(cut.tasks, batch * c.heads * c.splits);
                 EXPECT_GE(cut.splits * cut.split_keys, c.keys);
             }
         }
