@@ -8,8 +8,8 @@ void draw_problems_panel(PanelContext& ui) {
     if (session.problems.empty()) {
         // Dropped weights and those beside a sink have another sum.
         const Stage* masked = session.find_stage("masked");
-        const bool others = session.settings().dropout ||
-                            (masked && masked->formula.find("sink") != std::string::npos);
+        const bool others =
+            session.settings().dropout || (masked && masked->formula.find("sink") != std::string::npos);
         ImGui::TextDisabled("None: no file was refused, %severy number is finite.",
                             others ? "" : "every row of weights sums to 1, ");
         return;
