@@ -101,16 +101,22 @@ template <class T>
 void pack_columns(const T* from, size_t from_stride, size_t first, size_t rows, size_t columns,
                   size_t capacity, float* to) {
     const size_t in_vectors = columns_in_vectors(columns);
-    for (size_t j = 0; j < rows; ++j) {
-        const T* row = from + j * from_stride;
-        float* tile = to + (first + j) * kRows;
-        for (size_t c = 0; c < in_vectors; c += kRows * kTilesAtOnce) {
-            if constexpr (kTilesAtOnce == 2) {
-                store_halves(load_row(row + c), tile, tile + kRows * capacity);
-            } else {
-                for (size_t e = 0; e < kRows; e += kLanes) hn::StoreU(load_row(row + c + e), F(), tile + e);
+    // Eight tiles at a time: their rows may all fall into one set of the first cache.
+    constexpr size_t at_once = 8 * kRows;
+    for (size_t left = 0; left < in_vectors; left += at_once) {
+        const size_t right = HWY_MIN(left + at_once, in_vectors);
+        for (size_t j = 0; j < rows; ++j) {
+            const T* row = from + j * from_stride;
+            float* tile = to + left * capacity + (first + j) * kRows;
+            for (size_t c = left; c < right; c += kRows * kTilesAtOnce) {
+                if constexpr (kTilesAtOnce == 2) {
+                    store_halves(load_row(row + c), tile, tile + kRows * capacity);
+                } else {
+                    for (size_t e = 0; e < kRows; e += kLanes)
+                        hn::StoreU(load_row(row + c + e), F(), tile + e);
+                }
+                tile += kRows * kTilesAtOnce * capacity;
             }
-            tile += kRows * kTilesAtOnce * capacity;
         }
     }
     for (size_t c = in_vectors; c < columns;) {
