@@ -76,7 +76,7 @@ std::string describe(Session& session) {
     std::string problems = tour + (session.notice ? "notice: " + session.notice->text + "\n" : "");
     for (const Problem& problem : session.problems)
         problems += "problem: " + problem.where + ": " + problem.text + "\n";
-    if (!session.reading().empty()) problems += "reading " + session.reading() + "\n";
+    if (!session.preparing().empty()) problems += session.preparing() + "\n";
     if (session.ui.centre == CentreTab::map && session.map) return problems + describe_map(session);
     const bool compares = session.complete() && (session.kept() || session.ui.centre == CentreTab::compare);
     return problems + describe_matrix(session) + (compares ? describe_comparison(session) : "");

@@ -6,6 +6,7 @@
 #include "picture.hpp"
 
 #include <cstdio>
+#include <thread>
 
 namespace fovea::visualizer {
 namespace {
@@ -18,7 +19,9 @@ Result<void> compute(GpuDevice& device, Session& session) {
             !r)
             return r;
         if (!updated) return updated.error();
-        more = *updated;
+        // A window's session leaves some of it to threads.
+        more = *updated || !session.preparing().empty();
+        if (session.threads_work()) std::this_thread::yield();
     }
     if (!session.problem().empty()) return Error{FOVEA_INVALID_ARGUMENT, "", session.problem()};
     return {};

@@ -223,7 +223,7 @@ Result<void> apply_options_of_a(Session& session, const Options& o) {
     const bool is_text = o.against.find(' ') != std::string::npos;
     if (is_text) settings.text = o.against;
     session.change(settings);
-    if (!is_level && !is_text && !open_any(session, o.against))
+    if (!is_level && !is_text && !open_any(session, o.against) && session.preparing().empty())
         return bad("--against", session.problems.back().text);
     return {};
 }
@@ -239,7 +239,8 @@ Result<void> apply_options(Session& session, const Options& o) {
     settings.precision = o.precision;
     session.change(settings);
     for (const std::string& file : o.files)
-        if (!open_any(session, file)) return Error{FOVEA_INVALID_ARGUMENT, "", session.problems.back().text};
+        if (!open_any(session, file) && session.preparing().empty())
+            return Error{FOVEA_INVALID_ARGUMENT, "", session.problems.back().text};
     if (!o.long_map.empty()) session.open_long_preset(o.long_map);
     if (!o.stage.empty()) session.wanted_stage = o.stage;
     if (o.head > 1) session.view.head = o.head - 1;

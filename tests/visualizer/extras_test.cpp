@@ -250,7 +250,7 @@ TEST_F(ExtrasTest, a_large_file_opens_behind_the_window) {
     frame();
     EXPECT_FALSE(window.open_file(path)) << "it is not there at once";
     EXPECT_TRUE(window.problems.empty());
-    EXPECT_FALSE(window.reading().empty());
+    EXPECT_FALSE(window.preparing().empty());
     // One more at the same time is refused in words.
     EXPECT_FALSE(window.open_file(path));
     EXPECT_EQ(window.problems.size(), 1u);
@@ -259,7 +259,7 @@ TEST_F(ExtrasTest, a_large_file_opens_behind_the_window) {
         std::this_thread::yield();
     }
     EXPECT_EQ(window.ui.dialog, Dialog::import_sheet);
-    EXPECT_TRUE(window.reading().empty());
+    EXPECT_TRUE(window.preparing().empty());
     window.ui.map.picked_row = 77, window.ui.map.picked_key = 3;
     const MapPick* pick = nullptr;
     while (!(pick = window.map_pick())) std::this_thread::yield();
@@ -267,6 +267,58 @@ TEST_F(ExtrasTest, a_large_file_opens_behind_the_window) {
     EXPECT_NEAR(pick->derivation->weight, c.weight(0, 77, 3), 1e-6);
     window.ui.map.picked_row = 78;
     (void)window.map_pick();  // under way when the session goes
+}
+
+// A change that bears on no projection does not project anew, and one that does waits for no frame.
+TEST_F(ExtrasTest, projections_are_made_behind_the_window_and_once) {
+    Session window(*device, true, 2);
+    const auto frame = [&] {
+        const Result<bool> more = window.update(VK_NULL_HANDLE, 1e9);
+        ASSERT_TRUE(more) << more.error().text;
+    };
+    const auto wait = [&] {
+        do {
+            frame();
+            std::this_thread::yield();
+        } while (!window.ready() || !window.preparing().empty() || !window.complete());
+        frame();
+    };
+    Settings s = level_settings(7);
+    s.length = 40;
+    window.change(s);
+    frame();
+    EXPECT_FALSE(window.ready()) << "the first result is still being projected";
+    EXPECT_FALSE(window.preparing().empty());
+    wait();
+    ASSERT_EQ(window.tokens().size(), 40u);
+    // The same as without a window.
+    session->change(s);
+    compute();
+    const std::span<const float> here = window.find_stage("weights")->values,
+                                 there = session->find_stage("weights")->values;
+    ASSERT_EQ(here.size(), there.size());
+    for (size_t i = 0; i < here.size(); ++i) ASSERT_NEAR(here[i], there[i], 2e-6);
+    s.temperature = 2;
+    window.change(s);
+    frame();
+    EXPECT_TRUE(window.preparing().empty()) << "a temperature projects nothing";
+    wait();
+    s.weight_seed = 5;
+    window.change(s);
+    frame();
+    EXPECT_FALSE(window.preparing().empty());
+    EXPECT_TRUE(window.complete()) << "the last result stays";
+    window.keep_result();
+    EXPECT_EQ(window.kept(), nullptr) << "what is shown is not what the settings say";
+    // Changed again while a thread works: the last wish counts.
+    s.weight_seed = 6;
+    window.change(s);
+    wait();
+    session->change(s);
+    compute();
+    EXPECT_NEAR(window.find_stage("weights")->values[41], session->find_stage("weights")->values[41], 2e-6);
+    window.keep_result();
+    EXPECT_NE(window.kept(), nullptr);
 }
 
 }  // namespace

@@ -118,6 +118,7 @@ Result<bool> Session::update(VkCommandBuffer cmd, double flops) {
         if (!advanced) return advanced.error();
         map_moves = *advanced;
     }
+    if (!run_ && projecting_) return map_moves;
     if (!run_) return Error{FOVEA_INVALID_ARGUMENT, "settings", problem_};
     if (run_->finished()) {
         // Counted first: what is drawn as complete has its ranges.
@@ -160,17 +161,16 @@ ComputeOn Session::place() const {
 
 Result<void> Session::rebuild() {
     const bool from_file = settings_.file && settings_.mapping.kind != ImportKind::tables;
-    std::optional<Result<Projected>> of_file;
-    if (from_file && !map_is_of_file()) {
-        of_file = project_file();
-        if (!of_file && run_) return {};
+    Settings by = settings_;
+    if (!from_file || map_is_of_file()) by.file.reset();
+    std::optional<Result<Projected>> made = projection(by);
+    if (made && *made && by.file && !fits_matrices(**made)) {
+        open_file_map(**made);
+        by.file.reset();
+        made = projection(by);
     }
-    if (of_file && !*of_file) return of_file->error();
-    if (of_file && !fits_matrices(**of_file)) {
-        open_file_map(**of_file);
-        of_file.reset();
-    }
-    Result<Projected> projected = of_file ? std::move(*of_file) : project(settings_);
+    if (!made) return {};
+    Result<Projected> projected = std::move(*made);
     if (!projected) return projected.error();
     if (Result<void> r = round_to_precision(*projected, settings_); !r) return r;
     Result<std::unique_ptr<AttentionRun>> run =
@@ -183,6 +183,7 @@ Result<void> Session::rebuild() {
     fade_begin_.reset();
     host_buffers_.clear();
     projected_ = std::move(*projected);
+    projected_by_ = std::move(by);
     run_ = std::move(*run);
     for (const HostStage& host_stage : projected_.stages)
         if (Result<void> r = add_host_stage(host_stage); !r) return r;

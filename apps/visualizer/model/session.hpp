@@ -271,8 +271,9 @@ class Session {
     bool threads_ended() const {
         return file_has_come() || projection_has_come() || has_come(coming_pick_) || map_has_come();
     }
-    // A large file, or a part of it, is being read on a thread; its name. Empty: none is.
-    std::string reading() const;
+    // What a thread prepares for the next result: "reading model.safetensors". Empty: nothing; until then the
+    // last result stays.
+    std::string preparing() const;
     // Steps that threads behind the window have finished: another number is a reason to draw.
     uint64_t background_steps() const {
         return (map ? map->finished_tiles() : 0) + (grid_ ? grid_->finished_layers() : 0) + *thread_steps_;
@@ -308,8 +309,10 @@ class Session {
     void forget_pick();
     std::function<void()> wake_after() const;
     bool map_is_of_file() const;
-    // Of the settings' file; nothing while a thread works on it.
-    std::optional<Result<Projected>> project_file();
+    // Queries, keys and values by these settings; nothing while a thread works on them.
+    std::optional<Result<Projected>> projection(const Settings& by);
+    // The shown result is not yet that of the settings.
+    bool behind() const { return dirty_ || projecting_; }
     struct Projecting {
         Settings settings;
         std::future<Result<Projected>> future;
@@ -345,6 +348,7 @@ class Session {
     uint64_t last_gesture_ = 0;
     bool dirty_ = true, wants_roof_ = false;
     Projected projected_;
+    std::optional<Settings> projected_by_;
     std::shared_ptr<AttentionRun> run_;
     std::vector<std::shared_ptr<const GpuBuffer>> host_buffers_;
     std::unique_ptr<KeptResult> kept_;

@@ -33,7 +33,7 @@ uint64_t KeptResult::size_bytes() const {
 }
 
 void Session::keep_result() {
-    if (!complete() || !stats_done_ || dirty_) return;
+    if (!complete() || !stats_done_ || behind()) return;
     drop_kept();
     kept_ = std::make_unique<KeptResult>(
         KeptResult{settings_, projected_.tokens, stages_, view.head, run_, host_buffers_});
@@ -46,7 +46,7 @@ void Session::drop_kept() {
 }
 
 void Session::lock_matrix() {
-    if (!complete() || !stats_done_ || dirty_) return;
+    if (!complete() || !stats_done_ || behind()) return;
     if (locked_.size() == kMostLocked)
         return report("tabs", "six matrices are locked: unlock one first", false);
     LockedMatrix one;
@@ -79,7 +79,7 @@ Shown Session::shown() const {
 }
 
 void Session::swap_kept() {
-    if (!kept_ || !complete() || !stats_done_ || dirty_) return;
+    if (!kept_ || !complete() || !stats_done_ || behind()) return;
     const Settings kept = kept_->settings;
     const uint32_t head = kept_->head;
     keep_result();
@@ -137,7 +137,7 @@ void Session::end_restoring() {
 
 // A kept result that has been computed anew is kept, and the session's own comes next.
 bool Session::go_on_after_kept() {
-    if (!restoring_ || dirty_ || !complete() || !stats_done_) return false;
+    if (!restoring_ || behind() || !complete() || !stats_done_) return false;
     const uint32_t head = restoring_->head;
     if (problem_.empty()) keep_result();
     if (kept_ && head < find_stage("weights")->heads) kept_->head = head;

@@ -2,6 +2,7 @@
 #include "data/imported_file.hpp"
 #include "model/attention_inputs.hpp"
 #include "model/session.hpp"
+#include "model/token_model.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -12,13 +13,16 @@ namespace {
 
 // From here on reading a file takes longer than a frame.
 constexpr uint64_t kLargeFileBytes = 16u << 20;
+// From here on a GPT block's projections do: three of 768 x 768 for each token.
+constexpr size_t kManyTokens = 32;
 // A pick is about so much work for each key and dimension; above, it takes longer than a frame.
 constexpr uint64_t kMostPickElements = 1u << 20;
 constexpr double kMostLargestFlops = 4e10, kMostLargestAtOnce = 5e7;
 
 bool same_projection(const Settings& a, const Settings& b) {
-    return a.file == b.file && a.mapping == b.mapping && a.scaled == b.scaled && a.text == b.text &&
-           a.tokenizer == b.tokenizer;
+    return a.file == b.file && (!a.file || a.mapping == b.mapping) && a.scaled == b.scaled &&
+           a.text == b.text && a.tokenizer == b.tokenizer && a.level == b.level && a.length == b.length &&
+           a.weight_seed == b.weight_seed && a.kv_heads == b.kv_heads && a.rope == b.rope;
 }
 
 uint64_t size_of(const ImportedFile& file) {
@@ -72,27 +76,32 @@ void Session::take_file(Result<std::shared_ptr<const ImportedFile>> file) {
     if (was_large) ui.open_dialog(Dialog::import_sheet);
 }
 
-std::string Session::reading() const {
-    if (coming_file_.valid()) return name_of(coming_path_);
-    return projecting_ && settings_.file ? name_of(settings_.file->path) : "";
+std::string Session::preparing() const {
+    if (coming_file_.valid()) return "reading " + name_of(coming_path_);
+    if (!projecting_) return "";
+    const Settings& s = projecting_->settings;
+    return s.file ? "reading " + name_of(s.file->path) : "projecting the tokens";
 }
 
-std::optional<Result<Projected>> Session::project_file() {
-    if (frames_in_flight_ == 0 || size_of(*settings_.file) < kLargeFileBytes)
-        return project_import(settings_);
-    if (projecting_ && !projection_has_come()) return {};
-    if (projecting_) {
+std::optional<Result<Projected>> Session::projection(const Settings& by) {
+    if (projected_by_ && same_projection(*projected_by_, by) && projected_by_->precision == by.precision)
+        return Result<Projected>(projected_);
+    if (projection_has_come()) {
         Projecting ended = std::move(*projecting_);
         projecting_.reset();
         Result<Projected> projected = ended.future.get();
-        if (same_projection(ended.settings, settings_)) return projected;
+        if (same_projection(ended.settings, by)) return projected;
     }
-    projecting_ =
-        Projecting{settings_, std::async(std::launch::async, [settings = settings_, done = wake_after()] {
-                       Result<Projected> projected = project_import(settings);
-                       done();
-                       return projected;
-                   })};
+    const auto project_all = [](const Settings& s) { return s.file ? project_import(s) : project(s); };
+    const bool heavy = by.file ? size_of(*by.file) >= kLargeFileBytes
+                               : by.level == 7 && text_tokens(by).size() >= kManyTokens;
+    if (frames_in_flight_ == 0 || !heavy) return project_all(by);
+    if (projecting_) return {};  // another's, not ended yet
+    projecting_ = Projecting{by, std::async(std::launch::async, [by, project_all, done = wake_after()] {
+                                 Result<Projected> projected = project_all(by);
+                                 done();
+                                 return projected;
+                             })};
     return {};
 }
 

@@ -125,6 +125,9 @@ void draw_dialogs(PanelContext& ui) {
                                        "Keys", "Do",          "Go to"};
     const ImVec2 screen = ImGui::GetIO().DisplaySize;
     const char* title = kTitles[size_t(state.dialog)];
+    // The others are about a result that is still being prepared.
+    if (!ui.session.ready() && state.dialog != Dialog::open && state.dialog != Dialog::help)
+        state.dialog = Dialog::none;
     if (state.dialog == Dialog::none) return;
     if (!ImGui::IsPopupOpen(title)) ImGui::OpenPopup(title);
     ImGui::SetNextWindowPos({screen.x / 2, screen.y / 2}, ImGuiCond_Always, {0.5f, 0.5f});

@@ -100,11 +100,20 @@ void draw_import_sheet(PanelContext& ui) {
         ImGui::TextUnformatted(session.problem().c_str());
         ImGui::PopTextWrapPos();
         ImGui::PopStyleColor();
+    } else if (!session.preparing().empty() || !session.ready()) {
+        ImGui::TextDisabled("%s \xe2\x80\xa6", session.preparing().c_str());
+    } else if (session.ui.centre == CentreTab::map && session.map) {
+        const LongHead& head = session.map->head();
+        ImGui::Text("%u query heads, %s x %s weights each, width %u: a map", head.heads,
+                    format_count(session.map->rows()).c_str(), format_count(session.map->tokens()).c_str(),
+                    head.call.dim_qk);
     } else {
         const FoveaAttentionDesc& d = session.run().desc();
         ImGui::Text("%u query heads, %u key heads, %llu x %llu weights each, width %u", d.heads_q, d.heads_kv,
                     static_cast<unsigned long long>(d.len_q), static_cast<unsigned long long>(d.len_kv),
                     d.dim_qk);
+        if (const Stage* masked = session.find_stage("masked"))
+            ImGui::TextDisabled("masked: %s", masked->formula.c_str());
     }
     if (ImGui::Button("Done")) session.ui.dialog = Dialog::none;
     ImGui::SameLine();

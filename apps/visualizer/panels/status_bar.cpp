@@ -33,8 +33,8 @@ void draw_status_bar(PanelContext& ui) {
         ImGui::PushStyleColor(ImGuiCol_Text, palette(session.theme).warning);
         ImGui::TextUnformatted(session.problem().c_str());
         ImGui::PopStyleColor();
-    } else if (!session.reading().empty()) {
-        ImGui::TextUnformatted(("reading " + session.reading()).c_str());
+    } else if (!session.preparing().empty()) {
+        ImGui::TextUnformatted((session.preparing() + " \xe2\x80\xa6").c_str());
     } else if (session.ui.centre == CentreTab::map && session.map) {
         draw_map_status(session);
     } else if (session.ready()) {
