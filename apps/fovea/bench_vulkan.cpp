@@ -257,10 +257,6 @@ Result<Choice> choose(const Arguments& a) {
     };
     if (Result<void> r = check_list(a, "--suite", is_suite); !r) return r.error();
     choice.suites = a.text("--suite");
-    constexpr std::string_view known[] = {"prefill", "decode", "fused", "window", "splits", "mask"};
-    for (const std::string_view name : split(choice.suites, ','))
-        if (!name.empty() && std::find(std::begin(known), std::end(known), name) == std::end(known))
-            return Error{FOVEA_INVALID_ARGUMENT, "--suite", "no suite is called " + std::string(name)};
     const std::string_view precision = a.text("--precision");
     if (precision == "f16-products")
         choice.precision = FOVEA_PRECISION_F16_PRODUCTS;
@@ -288,6 +284,9 @@ bool is_chosen(const Choice& choice, const Case& c, bool software) {
 }
 
 Result<int> run_all(const Choice& choice, const Arguments& a) {
+    const std::vector<Case> cases = all_cases();
+    if (std::none_of(cases.begin(), cases.end(), [&](const Case& c) { return is_chosen(choice, c, false); }))
+        return Error{FOVEA_INVALID_ARGUMENT, "--longest", "no case of these suites has so few keys"};
     Result<Engine> engine = Engine::open(choice.engine);
     if (!engine) return engine.error();
     Result<DeviceCeiling> ceiling = DeviceCeiling::open(engine->device().number);
@@ -298,7 +297,7 @@ Result<int> run_all(const Choice& choice, const Arguments& a) {
     Bench bench(*engine, *ceiling, choice.seconds, choice.precision);
     std::vector<Row> rows;
     const bool software = engine->facts().device_class == FOVEA_CLASS_CPU;
-    for (const Case& c : all_cases()) {
+    for (const Case& c : cases) {
         if (!is_chosen(choice, c, software)) continue;
         Result<Row> row = bench.run(c);
         if (!row) return row.error();
@@ -313,16 +312,13 @@ Result<int> run_all(const Choice& choice, const Arguments& a) {
 
 void print_help() {
     std::printf(
-        "usage: fovea bench vulkan [options]\n\nAttention on one Vulkan device. Work counts 4*B*H*Lq*Lkv*D "
-        "FLOP, "
-        "half of that for a causal call and\nonly the keys that are seen in a window, all keys under a mask; "
-        "of "
-        "decode the bytes of K and V, once. Each share is against the\nfloat32 multiply-adds or the copied "
-        "bytes "
-        "(read and written) per second of kernels that do nothing else,\nmeasured just before in the same "
-        "process. Of a software driver all times are processor time, of all threads\ntogether. Clocks are "
-        "the "
-        "driver's choice: compare shares, not times.\n\n");
+        "usage: fovea bench vulkan [options]\n\n"
+        "Attention on one Vulkan device. Work counts 4*B*H*Lq*Lkv*D FLOP, half of that for a causal call\n"
+        "and only the keys that are seen in a window, all keys under a mask; of decode the bytes of K and\n"
+        "V, once. Each share is against the float32 multiply-adds or the copied bytes (read and written)\n"
+        "per second of kernels that do nothing else, measured just before in the same process. Of a\n"
+        "software driver all times are processor time, of all threads together. Clocks are the driver's\n"
+        "choice: compare shares, not times.\n\n");
     print_options(kOptions);
 }
 

@@ -99,6 +99,7 @@ TEST(BadWords, one_line_names_the_word) {
         {"bench --json" + missing, "No such file or directory"},
         {"bench --check" + missing, "cannot be read"},
         {"bench vulkan --suite zz", "--suite: there is no 'zz' here"},
+        {"bench vulkan --suite decode --longest 9", "--longest: no case of these suites has so few keys"},
         {"bench vulkan foo", "foo: `bench vulkan` takes no such argument"},
         {"bench vulkan --seconds nan", "--seconds: nan is not in 0 .. 3600"},
         {"bench vulkan --json" + missing, "No such file or directory"},
