@@ -60,8 +60,8 @@ void print_help(std::span<const OptionSpec> specs) {
 }
 
 void print_report(const RunReport& report, const AttentionCall& call, const std::string& out) {
-    std::printf("device: %s\nkernel: %s (%s)\n", report.device.c_str(), kernel_name(report.kernel),
-                report.reason.c_str());
+    // The reason begins with the kernel's name.
+    std::printf("device: %s\nkernel: %s\n", report.device.c_str(), report.reason.c_str());
     std::printf("slices: %llu, workspace: %llu bytes, time: %.3f ms\n",
                 static_cast<unsigned long long>(report.slices),
                 static_cast<unsigned long long>(report.workspace_bytes), 1e3 * report.seconds);
