@@ -6,7 +6,7 @@
 namespace fovea::cpu {
 
 // Keys that a decode task works on at a time; splits of the keys are whole blocks.
-constexpr uint64_t kDecodeBlock = 128;
+constexpr uint64_t kDecodeBlock = 256;
 
 // Scratch of one worker: byte offsets, each a multiple of 64.
 struct DecodeLayout {
