@@ -21,6 +21,8 @@ def kept_result(text):
 
 
 def provoke(program, sign, step):
+    # A thread that still has kernels compiled would lose its own device in the window's place.
+    program.wait("the device's kernels", lambda text: text and "until the device's kernels" not in text)
     sign.write_text("")
     program.input("mousemove", 300 + 9 * step, 300)
     program.input("mousemove", 5, 5 + step)

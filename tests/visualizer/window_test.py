@@ -196,7 +196,7 @@ def with_display(use):
         print("SKIPPED: no Xvfb or xdotool (scripts/setup-debian.sh installs them)")
         return
     read_end, write_end = os.pipe()
-    display = subprocess.Popen(["Xvfb", "-displayfd", str(write_end), "-screen", "0", "1600x1000x24", "-nolisten", "tcp",
+    display = subprocess.Popen(["Xvfb", "-displayfd", str(write_end), "-screen", "0", "1600x1000x24", "-noreset", "-nolisten", "tcp",
                                 "-ardelay", "1000000"],  # a key is held for long where its release comes late
                                pass_fds=[write_end], stderr=subprocess.DEVNULL)
     os.close(write_end)

@@ -105,8 +105,12 @@ void draw_piece(PanelContext& ui, const MapFrame& f, const MapPiece& piece) {
                  y0 = double(f.at.y) + (piece.target.first_row - f.first_row) / f.cells_a_pixel,
                  width = piece.target.keys / f.cells_a_pixel, height = piece.target.rows / f.cells_a_pixel;
     const double left = std::max(x0, double(f.at.x)), top = std::max(y0, double(f.at.y));
-    const double right = std::min(x0 + width, double(f.at.x + f.size.x)),
-                 bottom = std::min(y0 + height, double(f.at.y + f.size.y));
+    // A tile may reach past the last key and the last query: there is nothing to be seen.
+    const LongMap& map = *session.map;
+    const double end_x = double(f.at.x) + (double(map.tokens()) - f.first_key) / f.cells_a_pixel,
+                 end_y = double(f.at.y) + (double(map.rows()) - f.first_row) / f.cells_a_pixel;
+    const double right = std::min({x0 + width, double(f.at.x + f.size.x), end_x}),
+                 bottom = std::min({y0 + height, double(f.at.y + f.size.y), end_y});
     if (right <= left || bottom <= top) return;
     const double cell_x = width / piece.source_width, cell_y = height / piece.source_height;
     const Colouring colouring = colours_of(piece.id.level, session.map->tokens(), reducer);
