@@ -221,7 +221,7 @@ void draw_controls(PanelContext& ui) {
     if (ImGui::Button("Fit")) session.ui.map.cells_a_pixel = 0;
     ImGui::SameLine(0, 16 * ui.scale);
     int place = session.map->on_device() ? 0 : 1;
-    constexpr const char* kPlaces[] = {"on the device", "on the processor"};
+    constexpr const char* kPlaces[] = {"device", "processor"};
     if (tabs(ui, kPlaces, place)) session.compute_tiles_on(place == 0 ? TilesOn::device : TilesOn::processor);
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", ("Tiles: " + session.map->where()).c_str());
 }
@@ -329,7 +329,7 @@ std::string map_pixel_text(Session& session, double row, double key) {
     return "pixel of queries " + range(p->block.first_row, p->block.rows) + ", keys " +
            range(p->block.first_key, p->block.keys) + ": " +
            (session.ui.map.largest ? "largest weight " : "mass ") + value +
-           (p->id.sampled ? ", from the cell in its middle" : ", of all its cells");
+           (p->id.sampled ? ", of its middle cell" : ", of all its cells");
 }
 
 void pick_behind_pixel(Session& session, double row, double key) {
