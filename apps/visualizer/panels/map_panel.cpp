@@ -1,6 +1,5 @@
 // A long head as a map: wheel zooms, drag pans, each tile sampled at once and exact soon after.
-#include "matrix/colouring.hpp"
-#include "panels/panels.hpp"
+#include "panels/colour_bar.hpp"
 
 #include <fovea/runtime.hpp>
 
@@ -258,26 +257,11 @@ void draw_legend(PanelContext& ui, const MapFrame& f) {
     const uint32_t level = session.map->tiles().progress().level;
     const Colouring c =
         colours_of(level, session.map->tokens(), largest ? MapReducer::max : MapReducer::mass);
-    const ColourTable table = colour_table(c.map);
-    ImDrawList& draw = *ImGui::GetWindowDrawList();
-    constexpr int kSteps = 64;
-    for (int i = 0; i < kSteps; ++i) {
-        const Rgb colour = table[size_t(255 - i * 255 / (kSteps - 1))];
-        draw.AddRectFilled({x, y + height * float(i) / kSteps},
-                           {x + width, y + height * float(i + 1) / kSteps + 0.5f},
-                           IM_COL32(colour.r, colour.g, colour.b, 255));
-    }
+    draw_colour_bar(ui, c, {x, y, width, height}, 2);
     ImFont* small = ui.fonts.small;
-    const ImU32 soft = palette(session.theme).text_soft;
-    for (int tick = 0; tick <= 4; ++tick) {
-        const float share = float(tick) / 4, at = y + height * (1 - share);
-        draw.AddText(small, small->FontSize,
-                     {x + width + 6 * s,
-                      std::clamp(at - small->FontSize / 2, y - 2 * s, y + height - small->FontSize)},
-                     soft, format_number(c.value_at(double(share)), 2).c_str());
-    }
     const char* what = largest ? "largest" : "mass";
-    draw.AddText(small, small->FontSize, {x, y - small->FontSize - 6 * s}, soft, what);
+    ImGui::GetWindowDrawList()->AddText(small, small->FontSize, {x, y - small->FontSize - 6 * s},
+                                        palette(session.theme).text_soft, what);
 }
 
 struct PixelFound {

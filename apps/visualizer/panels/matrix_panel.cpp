@@ -2,6 +2,7 @@
 #include "matrix/canvas.hpp"
 
 #include "model/kept_result.hpp"
+#include "panels/colour_bar.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -138,23 +139,7 @@ void canvas_range_bar(PanelContext& ui, const Canvas& c, float x) {
             {x + (kHistogram - 4) * s, bottom - 0.5f}, colours.line);
     }
     const float bar = x + kHistogram * s;
-    const ColourTable table = colour_table(c.colouring.map);
-    constexpr int kSteps = 64;
-    for (int i = 0; i < kSteps; ++i) {
-        const Rgb colour = table[size_t(255 - i * 255 / (kSteps - 1))];
-        draw.AddRectFilled({bar, y + height * float(i) / kSteps},
-                           {bar + width, y + height * float(i + 1) / kSteps + 0.5f},
-                           IM_COL32(colour.r, colour.g, colour.b, 255));
-    }
-    ImFont* small = ui.fonts.small;
-    for (int tick = 0; tick <= 4; ++tick) {
-        const float share = float(tick) / 4, at = y + height * (1 - share);
-        const std::string text = format_number(c.colouring.value_at(double(share)), 3);
-        draw.AddText(small, small->FontSize,
-                     {bar + width + 6 * s,
-                      std::clamp(at - small->FontSize / 2, y - 2 * s, y + height - small->FontSize)},
-                     colours.text_soft, text.c_str());
-    }
+    draw_colour_bar(ui, c.colouring, {bar, y, width, height}, 3);
     const ViewState& view = ui.session.view;
     const float place = view.picked_row < 0 ? NAN
                                             : float(c.colouring.place(double(c.value(
