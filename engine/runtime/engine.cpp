@@ -1,5 +1,6 @@
 #include "runtime/backend.hpp"
 #include "runtime/choose_device.hpp"
+#include "runtime/sized_plan.hpp"
 
 #include <algorithm>
 #include <random>
@@ -110,14 +111,7 @@ std::vector<std::string> Engine::take_messages() { return state_->backend->take_
 Result<Plan> Engine::plan_attention(const FoveaAttentionDesc& given) {
     FoveaAttentionDesc desc = given;
     if (state_->reference) desc.kernel = FOVEA_KERNEL_REFERENCE;
-    Result<Plan> plan = fovea::plan_attention(facts(), desc);
-    const double measured = state_->backend->measured_slice_cost();
-    if (!plan || desc.max_slice_cost > 0 || measured <= 0) return plan;
-    // What was measured sizes slices. It is no reason to refuse a problem, nor to take a kernel with smaller
-    // ones: results would change with the machine's load.
-    desc.max_slice_cost = measured;
-    Result<Plan> sized = fovea::plan_attention(facts(), desc);
-    return sized && sized->info().kernel == plan->info().kernel ? std::move(sized) : std::move(plan);
+    return runtime::plan_sized_attention(facts(), desc, state_->backend->measured_slice_cost());
 }
 Result<Plan> Engine::plan_rope(const FoveaRopeDesc& given) {
     FoveaRopeDesc desc = given;
@@ -133,13 +127,7 @@ Result<Plan> Engine::plan_append(const FoveaAppendDesc& desc) { return fovea::pl
 Result<Plan> Engine::plan_map_tile(const FoveaAttentionDesc& given, const FoveaMapTileDesc& tile) {
     FoveaAttentionDesc attention = given;
     if (state_->reference) attention.kernel = FOVEA_KERNEL_REFERENCE;
-    const double measured = state_->backend->measured_slice_cost();
-    if (attention.max_slice_cost == 0 && measured > 0) {
-        attention.max_slice_cost = measured;
-        if (Result<Plan> plan = fovea::plan_map_tile(facts(), attention, tile)) return plan;
-        attention.max_slice_cost = 0;  // what was measured is no reason to refuse a tile
-    }
-    return fovea::plan_map_tile(facts(), attention, tile);
+    return runtime::plan_sized_map_tile(facts(), attention, tile, state_->backend->measured_slice_cost());
 }
 
 Result<RunReport> Engine::attention(const FoveaAttentionDesc& desc, const HostBindings& bindings,
