@@ -2,7 +2,7 @@
 #include "commands.hpp"
 
 #include "arguments.hpp"
-#include "bench_command.hpp"
+#include "bench/command.hpp"
 #include "conformance_command.hpp"
 #include "lesson_command.hpp"
 #include "map_command.hpp"

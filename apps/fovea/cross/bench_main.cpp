@@ -1,5 +1,5 @@
 // `fovea bench` alone, for processors where the other commands are not built.
-#include "bench_command.hpp"
+#include "bench/command.hpp"
 
 #include <cstdio>
 #include <vector>

@@ -73,7 +73,7 @@ void draw_roof(PanelContext& ui, double intensity, double rate) {
     draw.PopClipRect();
 }
 
-double median(std::vector<double> values, double place) {
+double quantile(std::vector<double> values, double place) {
     std::sort(values.begin(), values.end());
     return values[std::min(values.size() - 1, size_t(place * double(values.size())))];
 }
@@ -104,8 +104,8 @@ void draw_gpu_panel(PanelContext& ui) {
     const std::vector<double>& history = session.run_seconds();
     if (history.size() > 1)
         ImGui::TextDisabled("last %zu runs: median %s, 95%% below %s", history.size(),
-                            format_seconds(median(history, 0.5)).c_str(),
-                            format_seconds(median(history, 0.95)).c_str());
+                            format_seconds(quantile(history, 0.5)).c_str(),
+                            format_seconds(quantile(history, 0.95)).c_str());
     ImGui::PushTextWrapPos(ImGui::GetWindowWidth() - 14 * ui.scale);
     ImGui::TextDisabled(
         "Work is that of the whole matrix, traffic each tensor once. The first run after a change "

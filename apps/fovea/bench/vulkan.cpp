@@ -1,8 +1,9 @@
-#include "bench_vulkan.hpp"
+#include "bench/vulkan.hpp"
+#include "bench/median.hpp"
 
 #include "arguments.hpp"
 #include "attention_options.hpp"
-#include "bench_ceiling.hpp"
+#include "bench/ceiling.hpp"
 #include "json.hpp"
 #include "output_file.hpp"
 
@@ -94,11 +95,6 @@ std::vector<Case> all_cases() {
         cases.push_back({"splits", one_core ? "one for all keys" : "as planned", 1, 1, 1, 32768, 128,
                          FOVEA_F32, false, -1, FOVEA_KERNEL_FLASH, one_core, true});
     return cases;
-}
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
 }
 
 FoveaAttentionDesc describe(const Case& c, FoveaPrecision precision) {

@@ -1,8 +1,9 @@
-#include "bench_tune.hpp"
+#include "bench/tune.hpp"
+#include "bench/median.hpp"
 
 #include "arguments.hpp"
 #include "attention_options.hpp"
-#include "bench_ceiling.hpp"
+#include "bench/ceiling.hpp"
 #include "json.hpp"
 #include "output_file.hpp"
 
@@ -35,11 +36,6 @@ struct Measured {
     double seconds;  // median
     bool chosen;
 };
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-}
 
 // A call of each class: enough work to fill the device, little enough to measure every tile some times.
 FoveaAttentionDesc call_of(size_t tile_class, bool software) {

@@ -1,4 +1,4 @@
-#include "bench_cases.hpp"
+#include "bench/cases.hpp"
 
 #include <algorithm>
 #include <cstdlib>

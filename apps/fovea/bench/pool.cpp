@@ -1,4 +1,4 @@
-#include "bench_pool.hpp"
+#include "bench/pool.hpp"
 
 #include <algorithm>
 #include <chrono>

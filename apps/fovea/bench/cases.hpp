@@ -1,7 +1,7 @@
 // The CPU benchmarks: one attention call each, run again and again on the same buffers.
 #pragma once
 
-#include "bench_pool.hpp"
+#include "bench/pool.hpp"
 
 #include <fovea/fovea.hpp>
 

@@ -1,12 +1,12 @@
 #include "cpu/simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "bench_peak.cpp"
+#define HWY_TARGET_INCLUDE "bench/peak.cpp"
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "bench_peak.hpp"
+#include "bench/peak.hpp"
 
 #include <cstdint>
 
@@ -81,7 +81,7 @@ float read_sum(const char* from, size_t bytes, size_t way) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "bench_pool.hpp"
+#include "bench/pool.hpp"
 
 #include <fovea/fovea.hpp>
 

@@ -1,4 +1,4 @@
-#include "bench_ceiling.hpp"
+#include "bench/ceiling.hpp"
 
 #include <chrono>
 #include <ctime>
