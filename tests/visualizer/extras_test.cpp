@@ -17,16 +17,19 @@ struct Call {
     uint64_t heads, length, dim;
     double scale = 0;
     std::vector<float> q, k, bias, sinks, slopes;
-    std::vector<uint8_t> mask;  // [length, length]
+    std::vector<uint8_t> mask;  // [length, length], or one row for all queries, as the bias of each head
+    bool causal = false;
 
     double logit(uint64_t h, uint64_t i, uint64_t j) const {
-        if (!mask.empty() && !mask[i * length + j]) return -INFINITY;
+        if (causal && j > i) return -INFINITY;
+        if (!mask.empty() && !mask[i * length % mask.size() + j]) return -INFINITY;
         double dot = 0;
         for (uint64_t d = 0; d < dim; ++d)
             dot += double(q[(h * length + i) * dim + d]) * double(k[(h * length + j) * dim + d]);
         dot *= scale;
         if (!slopes.empty()) dot += double(slopes[h]) * (double(j) - double(i));
-        if (!bias.empty()) dot += double(bias[(h * length + i) * length + j]);
+        const uint64_t cells = bias.size() / heads;
+        if (cells > 0) dot += double(bias[h * cells + i * length % cells + j]);
         return dot;
     }
     double weight(uint64_t h, uint64_t i, uint64_t j) const {
@@ -55,9 +58,11 @@ class ExtrasTest : public VisualizerTest {
                        *make_tensor(prefix + "v", shape, c.k)};
         if (!c.mask.empty())
             set.tensors.push_back(*make_tensor(prefix + "mask", ElementType::boolean,
-                                               {1, 1, c.length, c.length}, std::as_bytes(std::span(c.mask))));
+                                               {1, 1, c.mask.size() / c.length, c.length},
+                                               std::as_bytes(std::span(c.mask))));
         if (!c.bias.empty())
-            set.tensors.push_back(*make_tensor(prefix + "bias", {1, c.heads, c.length, c.length}, c.bias));
+            set.tensors.push_back(*make_tensor(
+                prefix + "bias", {1, c.heads, c.bias.size() / c.heads / c.length, c.length}, c.bias));
         if (!c.sinks.empty()) set.tensors.push_back(*make_tensor(prefix + "sinks", {c.heads}, c.sinks));
         if (!c.slopes.empty()) set.tensors.push_back(*make_tensor(prefix + "alibi", {c.heads}, c.slopes));
         set.metadata = {{"scale", "0.4"}};
@@ -80,9 +85,10 @@ TEST_F(ExtrasTest, a_files_mask_scores_sinks_and_slopes_are_in_the_weights) {
     Call full = drawn(3, 9, 4);
     full.mask = holes(9), full.bias = values(3 * 9 * 9);
     full.sinks = {0.5f, -1, 2}, full.slopes = {0.5f, 0.25f, 0.1f};
-    Call masked = drawn(2, 6, 8), sunk = drawn(2, 6, 8);
+    Call masked = drawn(2, 6, 8), sunk = drawn(2, 6, 8), padded = drawn(2, 6, 8);
     masked.mask = holes(6), sunk.sinks = {1, 0};
-    for (const Call& c : {full, masked, sunk}) {
+    padded.mask = {1, 1, 0, 1, 1, 1}, padded.bias = values(2 * 6);
+    for (const Call& c : {full, padded, masked, sunk}) {
         for (const char* prefix : {"", "layers.0."}) {
             session->problems.clear();
             ASSERT_TRUE(session->open_file(save(c, prefix)));
@@ -128,16 +134,75 @@ TEST_F(ExtrasTest, one_that_does_not_fit_is_left_out_in_words) {
     EXPECT_TRUE(std::isfinite(value("weights", 1, 1)));
 }
 
-class MapExtrasTest : public ExtrasTest, public testing::WithParamInterface<bool> {};
+class MapExtrasTest : public ExtrasTest, public testing::WithParamInterface<bool> {
+  protected:
+    void check_map(const Projected& projected, const Settings& settings, const Call& call, uint32_t head);
+    void check_map(const Call& c, uint32_t head) {
+        const Result<std::shared_ptr<const ImportedFile>> file = open_import(save(c));
+        ASSERT_TRUE(file) << file.error().text;
+        Settings s = settings_for(*file, level_settings(2));
+        s.causal = c.causal;
+        const Result<Projected> projected = project_import(s);
+        ASSERT_TRUE(projected) << projected.error().text;
+        check_map(*projected, s, c, head);
+    }
+};
 INSTANTIATE_TEST_SUITE_P(Tiles, MapExtrasTest, testing::Bool(),
                          [](const auto& which) { return which.param ? "Device" : "Processor"; });
 
-// A map's tiles and picks against the call that the map is of: slopes of the settings and of a file, its
-// mask, its sinks, its scale.
-TEST_P(MapExtrasTest, a_map_shows_the_calls_weights) {
+// Tiles and picks against the call that the map is of.
+void MapExtrasTest::check_map(const Projected& projected, const Settings& settings, const Call& call,
+                              uint32_t head) {
     GpuDevice* place = GetParam() ? device.get() : nullptr;
+    LongMap map(long_head(projected, head, settings.mapping.divisor), settings, place, {});
+    EXPECT_EQ(map.head().left_out, "");
+    MapView view;
+    view.rect = {0, 0, 256, 512};
+    view.width = 512, view.height = 256;
+    map.tiles().set_view(view);
+    ASSERT_TRUE(map.finish(true));
+    ASSERT_EQ(map.problem(), "");
+    ASSERT_EQ(map.on_device(), GetParam()) << map.where();
+    const MapTileId id{0, 0, 0, 0, 1, false};
+    ASSERT_NE(map.tiles().find(id), nullptr);
+    const std::vector<float> values = map_values(map.tiles(), id, *map.tiles().find(id), MapReducer::max);
+    for (int n = 0; n < 40; ++n) {
+        const uint64_t row = random() % 256, key = 256 + random() % 256;
+        const double expected = call.weight(head, row, key);
+        EXPECT_NEAR(values[row * 256 + key - 256], expected, 2e-6) << row << ", " << key;
+        const Result<Derivation> derived = map.derive(row, key);
+        ASSERT_TRUE(derived) << derived.error().text;
+        EXPECT_NEAR(derived->weight, expected, 2e-6);
+        EXPECT_TRUE(derived->values.empty()) << "a map has no values to weigh";
+    }
+    const MapPick pick = map.pick(100, 300);
+    ASSERT_FALSE(pick.largest.empty());
+    EXPECT_NEAR(pick.largest[0].second, call.weight(head, 100, pick.largest[0].first), 2e-6);
+    const auto largest = map.largest_of({64, 8, 256, 8});
+    ASSERT_TRUE(largest) << largest.error().text;
+    for (uint64_t i = 64; i < 72; ++i)
+        for (uint64_t j = 256; j < 264; ++j)
+            EXPECT_LE(call.weight(head, i, j), call.weight(head, largest->first, largest->second) + 2e-6);
+    // Previews know the rows in another order.
+    LongMap preview(long_head(projected, head, settings.mapping.divisor), settings, place, {});
+    view.rect = {0, 0, 512, 512};
+    view.width = view.height = 256;
+    preview.tiles().set_view(view);
+    ASSERT_TRUE(preview.finish(false));
+    const MapTileId whole{0, 0, 1, 0, 0, true};
+    ASSERT_NE(preview.tiles().find(whole), nullptr);
+    const std::vector<float> seen =
+        map_values(preview.tiles(), whole, *preview.tiles().find(whole), MapReducer::max);
+    for (uint64_t y = 0; y < 256; y += 17)
+        for (uint64_t x = 0; x < 256; x += 13)
+            EXPECT_NEAR(seen[y * 256 + x], call.weight(head, 2 * y + 1, 2 * x + 1), 2e-5);
+}
+
+// Slopes of the settings and of a file, its mask, added scores, sinks and scale.
+TEST_P(MapExtrasTest, a_map_shows_the_calls_weights) {
     Call c = drawn(2, 512, 16);
-    c.mask = holes(512), c.sinks = {1, -0.5f}, c.slopes = {0.01f, 0.02f};
+    c.mask = holes(512), c.bias = values(2 * 512 * 512);
+    c.sinks = {1, -0.5f}, c.slopes = {0.01f, 0.02f};
     Settings s = level_settings(2);
     const Result<std::shared_ptr<const ImportedFile>> file = open_import(save(c));
     ASSERT_TRUE(file) << file.error().text;
@@ -145,56 +210,24 @@ TEST_P(MapExtrasTest, a_map_shows_the_calls_weights) {
     EXPECT_TRUE(s.alibi);
     const Result<Projected> projected = project_import(s);
     ASSERT_TRUE(projected) << projected.error().text;
-    const auto check = [&](const Settings& settings, const Call& call, uint32_t head) {
-        LongMap map(long_head(*projected, head, settings.mapping.divisor), settings, place, {});
-        EXPECT_EQ(map.head().left_out, "");
-        MapView view;
-        view.rect = {0, 0, 256, 512};
-        view.width = 512, view.height = 256;
-        map.tiles().set_view(view);
-        ASSERT_TRUE(map.finish(true));
-        ASSERT_EQ(map.problem(), "");
-        ASSERT_EQ(map.on_device(), GetParam()) << map.where();
-        const MapTileId id{0, 0, 0, 0, 1, false};
-        ASSERT_NE(map.tiles().find(id), nullptr);
-        const std::vector<float> values = map_values(map.tiles(), id, *map.tiles().find(id), MapReducer::max);
-        for (int n = 0; n < 40; ++n) {
-            const uint64_t row = random() % 256, key = 256 + random() % 256;
-            const double expected = call.weight(head, row, key);
-            EXPECT_NEAR(values[row * 256 + key - 256], expected, 2e-6) << row << ", " << key;
-            const Result<Derivation> derived = map.derive(row, key);
-            ASSERT_TRUE(derived) << derived.error().text;
-            EXPECT_NEAR(derived->weight, expected, 2e-6);
-            EXPECT_TRUE(derived->values.empty()) << "a map has no values to weigh";
-        }
-        const MapPick pick = map.pick(100, 300);
-        ASSERT_FALSE(pick.largest.empty());
-        EXPECT_NEAR(pick.largest[0].second, call.weight(head, 100, pick.largest[0].first), 2e-6);
-        const auto largest = map.largest_of({64, 8, 256, 8});
-        ASSERT_TRUE(largest) << largest.error().text;
-        for (uint64_t i = 64; i < 72; ++i)
-            for (uint64_t j = 256; j < 264; ++j)
-                EXPECT_LE(call.weight(head, i, j), call.weight(head, largest->first, largest->second) + 2e-6);
-        // Previews know the rows in another order.
-        LongMap preview(long_head(*projected, head, settings.mapping.divisor), settings, place, {});
-        view.rect = {0, 0, 512, 512};
-        view.width = view.height = 256;
-        preview.tiles().set_view(view);
-        ASSERT_TRUE(preview.finish(false));
-        const MapTileId whole{0, 0, 1, 0, 0, true};
-        ASSERT_NE(preview.tiles().find(whole), nullptr);
-        const std::vector<float> seen =
-            map_values(preview.tiles(), whole, *preview.tiles().find(whole), MapReducer::max);
-        for (uint64_t y = 0; y < 256; y += 17)
-            for (uint64_t x = 0; x < 256; x += 13)
-                EXPECT_NEAR(seen[y * 256 + x], call.weight(head, 2 * y + 1, 2 * x + 1), 2e-5);
-    };
-    check(s, c, 1);
+    check_map(*projected, s, c, 1);
     Settings flat = s;
     flat.alibi = false;
     Call level = c;
     level.slopes.clear();
-    check(flat, level, 0);
+    check_map(*projected, flat, level, 0);
+}
+
+// One row of a mask and of added scores for all queries, as a padded batch has it.
+TEST_P(MapExtrasTest, a_row_for_all_queries_counts_on_a_map) {
+    Call c = drawn(2, 512, 16);
+    c.bias = values(2 * 512);
+    c.bias[512 + 300] = -INFINITY;
+    check_map(c, 1);
+    c.mask.assign(512, 1);
+    c.mask[260] = c.mask[7] = 0;
+    c.causal = true;
+    check_map(c, 0);
 }
 
 TEST_F(ExtrasTest, a_files_map_keeps_its_place_and_changes_its_head) {

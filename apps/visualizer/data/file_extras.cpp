@@ -22,26 +22,25 @@ const Tensor* find_beside(const ImportedFile& file, const ImportMapping& m, cons
     return file.set.find((end == std::string::npos ? "" : q.substr(0, end + 1)) + name);
 }
 
-// [heads or 1, rows, keys] of [.., rows or 1, keys]; of several batch entries the first. No heads: it does
-// not fit.
-uint64_t spread_cells(const Tensor& t, const Wanted& w, std::vector<float>& cells) {
+struct Cells {
+    uint64_t heads = 0,
+             rows = 0;  // of the call, or 1, which stands for all of them; no heads: it does not fit
+    std::vector<float> values;
+};
+
+// Of [.., heads or 1, rows or 1, keys]; of several batch entries the first.
+Cells cells_of(const Tensor& t, const Wanted& w) {
     std::vector<uint64_t> shape = t.shape;
     if (shape.size() == 4) shape.erase(shape.begin());
     while (shape.size() < 3) shape.insert(shape.begin(), 1);
     const bool fits = shape.size() == 3 && (shape[0] == 1 || shape[0] == w.heads) &&
                       (shape[1] == 1 || shape[1] == w.rows) && shape[2] == w.keys && w.keys > 0 &&
-                      shape[0] <= kMostCells / w.rows / w.keys && element_count(t) <= kMostCells;
-    if (!fits) return 0;
-    const Result<std::vector<float>> values = to_f32(t);
-    if (!values) return 0;
-    cells.resize(shape[0] * w.rows * w.keys);
-    for (uint64_t head = 0; head < shape[0]; ++head)
-        for (uint64_t row = 0; row < w.rows; ++row) {
-            const uint64_t from = (head * shape[1] + (shape[1] == 1 ? 0 : row)) * w.keys;
-            std::copy_n(values->begin() + std::ptrdiff_t(from), w.keys,
-                        cells.begin() + std::ptrdiff_t((head * w.rows + row) * w.keys));
-        }
-    return shape[0];
+                      element_count(t) <= kMostCells;
+    if (!fits) return {};
+    Result<std::vector<float>> values = to_f32(t);
+    if (!values) return {};
+    values->resize(shape[0] * shape[1] * w.keys);
+    return {shape[0], shape[1], std::move(*values)};
 }
 
 // One for each head, whatever the shape around them.
@@ -51,15 +50,19 @@ std::vector<float> one_a_head(const Tensor& t, uint64_t heads) {
     return values ? std::move(*values) : std::vector<float>{};
 }
 
-void take_mask(CallExtras& extras, const Tensor& t, uint64_t heads, std::vector<float> cells) {
-    if (t.type == ElementType::boolean || t.type == ElementType::u8) {
-        extras.mask_heads = heads;
-        extras.mask.resize(cells.size());
-        std::transform(cells.begin(), cells.end(), extras.mask.begin(), [](float v) { return v != 0; });
-    } else {
-        extras.bias_heads = heads;
-        extras.bias = std::move(cells);
-    }
+void take_bias(CallExtras& extras, Cells cells) {
+    extras.bias_heads = cells.heads, extras.bias_rows = cells.rows;
+    extras.bias = std::move(cells.values);
+}
+
+// A mask of numbers is added.
+void take_mask(CallExtras& extras, const Tensor& t, Cells cells) {
+    if (t.type != ElementType::boolean && t.type != ElementType::u8)
+        return take_bias(extras, std::move(cells));
+    extras.mask_heads = cells.heads, extras.mask_rows = cells.rows;
+    extras.mask.resize(cells.values.size());
+    std::transform(cells.values.begin(), cells.values.end(), extras.mask.begin(),
+                   [](float v) { return v != 0; });
 }
 
 }  // namespace
@@ -80,18 +83,16 @@ void read_extras(Projected& p, const ImportedFile& file, const ImportMapping& m)
     for (const char* name : {"mask", "bias"}) {
         const Tensor* t = find_beside(file, m, name);
         if (!t) continue;
-        std::vector<float> cells;
-        const uint64_t heads = spread_cells(*t, wanted, cells);
-        if (heads == 0) {
+        Cells cells = cells_of(*t, wanted);
+        if (cells.heads == 0) {
             refuse(*t);
         } else if (std::string_view(name) == "mask") {
-            take_mask(p.extras, *t, heads, std::move(cells));
+            take_mask(p.extras, *t, std::move(cells));
         } else if (!p.extras.bias.empty()) {
             p.warnings.push_back(
                 "the file adds a mask of numbers and a bias: the shown weights are without the bias");
         } else {
-            p.extras.bias_heads = heads;
-            p.extras.bias = std::move(cells);
+            take_bias(p.extras, std::move(cells));
         }
     }
     for (const auto& [name, values] : {std::pair{"sinks", &p.extras.sinks}, {"alibi", &p.extras.alibi}}) {

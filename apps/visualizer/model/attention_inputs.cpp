@@ -39,9 +39,18 @@ void add_masks(AttentionInputs& in, const CallExtras& extras, bool masked_by_fil
     const uint64_t chosen = cells.size();
     if (!extras.mask.empty() && masked_by_file) {
         d.mask.heads = uint32_t(extras.mask_heads);
-        std::vector<uint8_t> both = extras.mask;
-        for (size_t i = 0; chosen > 0 && i < both.size(); ++i) both[i] &= cells[i % chosen];
-        cells = std::move(both);
+        if (chosen == 0) {
+            cells = extras.mask;
+            d.mask.rows = extras.mask_rows;
+        } else {
+            const uint64_t heads = extras.mask_heads, rows = extras.mask_rows, keys = d.len_kv;
+            std::vector<uint8_t> both(heads * chosen);
+            for (size_t i = 0; i < both.size(); ++i) {
+                const uint64_t row = rows == 1 ? 0 : i / keys % rows;
+                both[i] = cells[i % chosen] & extras.mask[(i / chosen * rows + row) * keys + i % keys];
+            }
+            cells = std::move(both);
+        }
     }
     if (!cells.empty()) {
         d.mask.present = 1;
@@ -51,7 +60,7 @@ void add_masks(AttentionInputs& in, const CallExtras& extras, bool masked_by_fil
     if (!extras.bias.empty()) {
         d.bias.present = 1;
         d.bias.type = FOVEA_F32;
-        d.bias.heads = uint32_t(extras.bias_heads);
+        d.bias.heads = uint32_t(extras.bias_heads), d.bias.rows = extras.bias_rows;
         own(in, FOVEA_BIND_BIAS, extras.bias);
     }
     if (!extras.sinks.empty()) {

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <span>
 #include <utility>
 
 namespace fovea::visualizer {
@@ -83,7 +84,7 @@ class DeviceTiles final : public TileMaker {
     const LongHead& head_;
     FoveaAttentionDesc call_{};
     std::function<void()> wake_;
-    GpuBuffer q_, k_, mask_, slope_, sink_, lse_, row_lse_, workspace_;
+    GpuBuffer q_, k_, mask_, bias_, slope_, sink_, lse_, row_lse_, workspace_;
     KnownRows known_;
     uint64_t finished_ = 0;
     std::deque<Job> jobs_;
@@ -151,12 +152,15 @@ Result<void> DeviceTiles::prepare() {
     slope_.flush();
     std::memcpy(sink_.data(), &head_.sink, 4);
     sink_.flush();
-    if (!head_.mask.empty()) {
-        Result<GpuBuffer> made = GpuBuffer::create(device_, (head_.mask.size() + 3) / 4 * 4);
+    const std::pair<GpuBuffer*, std::span<const std::byte>> cells[] = {
+        {&mask_, std::as_bytes(std::span(head_.mask))}, {&bias_, std::as_bytes(std::span(head_.bias))}};
+    for (const auto& [buffer, bytes] : cells) {
+        if (bytes.empty()) continue;
+        Result<GpuBuffer> made = GpuBuffer::create(device_, (bytes.size() + 3) / 4 * 4);
         if (!made) return made.error();
-        mask_ = std::move(*made);
-        std::memcpy(mask_.data(), head_.mask.data(), head_.mask.size());
-        mask_.flush();
+        *buffer = std::move(*made);
+        std::memcpy(buffer->data(), bytes.data(), bytes.size());
+        buffer->flush();
     }
     // A problem that the kernels do not take is refused here, not at the first tile.
     const FoveaMapTileDesc whole = MapTiles({asked.len_q, asked.len_kv}).description({});
@@ -322,7 +326,9 @@ Result<bool> DeviceTiles::record_step(VkCommandBuffer cmd, FrameShare& share, do
     const uint64_t row_bytes = uint64_t(call_.q_strides.row) * 4;
     bindings[FOVEA_BIND_Q] = from(q_, *rows ? at.first * row_bytes : 0);
     bindings[FOVEA_BIND_LSE] = !*rows ? from(lse_) : alone ? from(row_lse_) : from(lse_, at.first * 4);
-    if (mask_.handle()) bindings[FOVEA_BIND_MASK] = from(mask_, *rows ? head_.mask_offset(at.first) : 0);
+    const uint64_t first_row = *rows ? at.first : 0;
+    if (mask_.handle()) bindings[FOVEA_BIND_MASK] = from(mask_, head_.mask_offset(first_row));
+    if (bias_.handle()) bindings[FOVEA_BIND_BIAS] = from(bias_, head_.bias_offset(first_row));
     bindings[FOVEA_BIND_ALIBI] = from(slope_), bindings[FOVEA_BIND_SINKS] = from(sink_);
     bindings[FOVEA_BIND_TILE_MASS] = from(job.mass), bindings[FOVEA_BIND_TILE_MAX] = from(job.max);
     if (Result<void> r = record_slices(cmd, share, run, bindings, flops_left); !r) return refuse(r.error());

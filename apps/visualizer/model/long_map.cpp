@@ -41,6 +41,10 @@ bool same_mask(const Settings& a, const Settings& b) {
            (a.pattern != MaskPattern::painted || a.painted == b.painted);
 }
 
+uint64_t padded_row(uint64_t keys, uint64_t alignment) {
+    return (keys + alignment - 1) / alignment * alignment;
+}
+
 // Padding and hidden keys are the same for every query; other patterns need a cell for each weight.
 void mask_head(LongHead& head, const Settings& s) {
     const uint64_t rows = head.call.len_q, keys = head.call.len_kv;
@@ -51,8 +55,8 @@ void mask_head(LongHead& head, const Settings& s) {
         head.left_out += (head.left_out.empty() ? "left out here: " : ", ") + what;
     };
     if (s.precision != Precision::f32) leave_out("float16, a map is float32");
-    if (head.file_bias) leave_out("the scores that the file adds");
-    if (!head.lost.empty() && s.pattern == MaskPattern::none) leave_out(head.lost);
+    if (!head.lost_bias.empty()) leave_out(head.lost_bias);
+    if (!head.lost_mask.empty() && s.pattern == MaskPattern::none) leave_out(head.lost_mask);
     bool each_row = s.pattern != MaskPattern::none && s.pattern != MaskPattern::padding;
     if (each_row && rows * keys > kMostMaskCells) {
         leave_out("the " + std::string(mask_pattern_name(s.pattern)) +
@@ -62,23 +66,23 @@ void mask_head(LongHead& head, const Settings& s) {
     const bool patterned = each_row;
     // A pattern chosen stands in the place of the file's mask.
     const std::vector<uint8_t>* of_file = s.pattern == MaskPattern::none ? head.file_mask.get() : nullptr;
-    each_row = each_row || of_file;
+    const bool file_rows = of_file && of_file->size() > keys;
+    each_row = each_row || file_rows;
     const bool hides =
         std::any_of(s.hidden_keys.begin(), s.hidden_keys.end(), [&](uint32_t key) { return key < keys; });
     const bool padded = s.pattern == MaskPattern::padding;
-    if (!each_row && !hides && !padded) return;
-    const uint64_t height = each_row ? rows : 1, stride = (keys + LongHead::kMaskRowBytes - 1) /
-                                                          LongHead::kMaskRowBytes * LongHead::kMaskRowBytes;
+    if (!each_row && !of_file && !hides && !padded) return;
+    const uint64_t height = each_row ? rows : 1, stride = padded_row(keys, LongHead::kMaskRowBytes);
     head.mask.assign(height * stride, 1);
     FoveaMatrixDesc& mask = head.call.mask;
     mask.present = 1;
     mask.type = FOVEA_U8;
     mask.rows = height, mask.keys = keys;
     mask.strides = {int64_t(height * stride), int64_t(height * stride), int64_t(stride)};
-    for (uint64_t i = 0; i < height && (each_row || padded); ++i)
+    for (uint64_t i = 0; i < height && (each_row || of_file || padded); ++i)
         for (uint64_t j = 0; j < keys; ++j) {
             const bool chosen = (!patterned && !padded) || pattern_shows(s, i, j, rows, keys);
-            head.mask[i * stride + j] = chosen && (!of_file || (*of_file)[i * keys + j]);
+            head.mask[i * stride + j] = chosen && (!of_file || (*of_file)[(file_rows ? i * keys : 0) + j]);
         }
     for (const uint32_t key : s.hidden_keys)
         for (uint64_t i = 0; i < height && key < keys; ++i) head.mask[i * stride + key] = 0;
@@ -87,6 +91,40 @@ void mask_head(LongHead& head, const Settings& s) {
 // Inputs are not written to.
 FoveaHostBuffer host(const std::vector<float>& values) {
     return {const_cast<float*>(values.data()), values.size() * 4};
+}
+
+void add_bias(LongHead& out, const CallExtras& extras) {
+    const uint64_t keys = out.call.len_kv, height = extras.bias_rows,
+                   stride = padded_row(keys, LongHead::kMaskRowBytes / 4);
+    const float* from = &extras.bias[(extras.bias_heads > 1 ? out.head : 0) * height * keys];
+    out.bias.assign(height * stride, 0);
+    for (uint64_t row = 0; row < height; ++row) std::copy_n(from + row * keys, keys, &out.bias[row * stride]);
+    FoveaMatrixDesc& bias = out.call.bias;
+    bias.present = 1;
+    bias.type = FOVEA_F32;
+    bias.rows = height, bias.keys = keys;
+    bias.strides = {int64_t(height * stride), int64_t(height * stride), int64_t(stride)};
+}
+
+// The head's mask and scores of a file, as far as there is room for them.
+void add_file_cells(LongHead& out, const CallExtras& extras) {
+    const uint64_t keys = out.call.len_kv;
+    const std::string too_many =
+        " (a cell for each of more than " + format_count(kMostMaskCells) + " weights)";
+    if (!extras.bias.empty()) {
+        if (extras.bias_rows * keys > kMostMaskCells)
+            out.lost_bias = "the scores that the file adds" + too_many;
+        else
+            add_bias(out, extras);
+    }
+    if (extras.mask.empty()) return;
+    const uint64_t cells = extras.mask_rows * keys;
+    if (cells > kMostMaskCells) {
+        out.lost_mask = "the file's mask" + too_many;
+        return;
+    }
+    const auto from = extras.mask.begin() + std::ptrdiff_t((extras.mask_heads > 1 ? out.head : 0) * cells);
+    out.file_mask = std::make_shared<const std::vector<uint8_t>>(from, from + std::ptrdiff_t(cells));
 }
 
 }  // namespace
@@ -115,16 +153,7 @@ LongHead long_head(const Projected& p, uint32_t head, float divisor) {
     out.slope = alibi_slope(p.extras, head, out.heads);
     out.has_sink = head < p.extras.sinks.size();
     if (out.has_sink) out.sink = p.extras.sinks[head];
-    out.file_bias = !p.extras.bias.empty();
-    if (p.extras.mask.empty()) return out;
-    const uint64_t cells = rows * keys;
-    if (cells > kMostMaskCells) {
-        out.lost =
-            "the file's mask (a cell for each of more than " + format_count(kMostMaskCells) + " weights)";
-        return out;
-    }
-    const auto from = p.extras.mask.begin() + std::ptrdiff_t((p.extras.mask_heads > 1 ? head : 0) * cells);
-    out.file_mask = std::make_shared<const std::vector<uint8_t>>(from, from + std::ptrdiff_t(cells));
+    add_file_cells(out, p.extras);
     return out;
 }
 
@@ -211,8 +240,7 @@ Result<Derivation> LongMap::derive(uint64_t row, uint64_t key) const {
     bindings[FOVEA_BIND_Q] = host(head_.q);
     // Values are no part of a weight; the map's inspector shows none.
     bindings[FOVEA_BIND_K] = bindings[FOVEA_BIND_V] = host(head_.k);
-    bindings[FOVEA_BIND_MASK] = {const_cast<uint8_t*>(head_.mask.data()), head_.mask.size()};
-    head_.bind_slope(bindings);
+    head_.bind_beside(bindings);
     Result<Derivation> derived = derive_cell(head_.call, bindings, Cell{0, 0, row, key});
     if (derived) derived->values.clear();
     return derived;
@@ -226,14 +254,11 @@ Result<std::vector<float>> LongMap::row_weights(uint64_t row) const {
     const Result<Plan> plan = plan_attention(*facts, call);
     if (!plan) return plan.error();
     std::vector<float> weights(call.len_kv);
-    const uint64_t skip = row * call.dim_qk, mask_skip = head_.mask_offset(row);
+    const uint64_t skip = row * call.dim_qk;
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     bindings[FOVEA_BIND_Q] = {const_cast<float*>(head_.q.data()) + skip, (head_.q.size() - skip) * 4};
     bindings[FOVEA_BIND_K] = bindings[FOVEA_BIND_V] = host(head_.k);
-    if (!head_.mask.empty())
-        bindings[FOVEA_BIND_MASK] = {const_cast<uint8_t*>(head_.mask.data()) + mask_skip,
-                                     head_.mask.size() - mask_skip};
-    head_.bind_slope(bindings);
+    head_.bind_beside(bindings, row);
     bindings[FOVEA_BIND_WEIGHTS] = {weights.data(), weights.size() * 4};
     if (Result<void> r = run_on_host(*plan, bindings); !r) return r.error();
     return weights;
@@ -270,14 +295,11 @@ Result<std::pair<uint64_t, uint64_t>> LongMap::largest_of(const MapBlock& block)
     const Result<Plan> sums = plan_attention(*facts, call);
     if (!sums) return sums.error();
     std::vector<float> lse(rows());
-    const uint64_t skip = block.first_row * call.dim_qk, mask_skip = head_.mask_offset(block.first_row);
+    const uint64_t skip = block.first_row * call.dim_qk;
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     bindings[FOVEA_BIND_K] = bindings[FOVEA_BIND_V] = host(head_.k);
     bindings[FOVEA_BIND_Q] = {const_cast<float*>(head_.q.data()) + skip, (head_.q.size() - skip) * 4};
-    if (!head_.mask.empty())
-        bindings[FOVEA_BIND_MASK] = {const_cast<uint8_t*>(head_.mask.data()) + mask_skip,
-                                     head_.mask.size() - mask_skip};
-    head_.bind_slope(bindings);
+    head_.bind_beside(bindings, block.first_row);
     bindings[FOVEA_BIND_LSE] = {&lse[block.first_row], block.rows * 4};
     if (Result<void> r = run_on_host(*sums, bindings); !r) return r.error();
     FoveaMapTileDesc tile{};
@@ -290,7 +312,7 @@ Result<std::pair<uint64_t, uint64_t>> LongMap::largest_of(const MapBlock& block)
     if (!plan) return plan.error();
     std::vector<float> cells(block.rows * block.keys);
     bindings[FOVEA_BIND_Q] = host(head_.q);
-    bindings[FOVEA_BIND_MASK] = {const_cast<uint8_t*>(head_.mask.data()), head_.mask.size()};
+    head_.bind_beside(bindings);
     bindings[FOVEA_BIND_LSE] = host(lse);
     bindings[FOVEA_BIND_TILE_MAX] = host(cells);
     if (Result<void> r = run_on_host(*plan, bindings); !r) return r.error();

@@ -55,11 +55,6 @@ class ProcessorTiles final : public TileMaker {
     Result<void> compute_group(std::span<const uint64_t> rows, bool causal);
     Result<void> know_rows_of(const TileJob& job);
     FoveaHostBuffer host(const std::vector<float>& values, uint64_t first_row) const;
-    FoveaHostBuffer mask(uint64_t first_row) const {
-        const uint64_t skip = head_.mask_offset(first_row);
-        if (head_.mask.empty()) return {};
-        return {const_cast<uint8_t*>(head_.mask.data()) + skip, head_.mask.size() - skip};
-    }
     static void spread(void* user, uint32_t count, FoveaTask task, void* arg);
 
     const LongHead& head_;
@@ -153,8 +148,7 @@ TileDone ProcessorTiles::run(const TileJob& job) {
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     bindings[FOVEA_BIND_Q] = host(head_.q, 0);
     bindings[FOVEA_BIND_K] = host(head_.k, 0);
-    bindings[FOVEA_BIND_MASK] = mask(0);
-    head_.bind_slope(bindings);
+    head_.bind_beside(bindings);
     bindings[FOVEA_BIND_LSE] = {lse_.data(), lse_.size() * 4};
     bindings[FOVEA_BIND_TILE_MASS] = {done.pixels.mass.data(), kPixels * 8};
     bindings[FOVEA_BIND_TILE_MAX] = {done.pixels.max.data(), kPixels * 4};
@@ -198,8 +192,7 @@ Result<void> ProcessorTiles::compute_rows(uint64_t first, uint64_t count) {
     bindings[FOVEA_BIND_Q] = host(head_.q, first);
     // No output weighs values: any will do.
     bindings[FOVEA_BIND_K] = bindings[FOVEA_BIND_V] = host(head_.k, 0);
-    bindings[FOVEA_BIND_MASK] = mask(first);
-    head_.bind_slope(bindings);
+    head_.bind_beside(bindings, first);
     bindings[FOVEA_BIND_LSE] = {&lse_[first], count * 4};
     const FoveaParallel parallel{this, spread, workers_};
     if (Result<void> r = run_on_host(*plan, bindings, &parallel, &cancelled_); !r) return r;
@@ -216,7 +209,7 @@ Result<void> ProcessorTiles::compute_scattered(const std::vector<uint64_t>& rows
     const bool causal = call.flags & FOVEA_FLAG_CAUSAL;
     // Beside windows and slopes a query's place counts, and a sink would count twice.
     constexpr uint32_t kOfPlace = FOVEA_FLAG_WINDOW | FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS;
-    const bool shared = !(call.flags & kOfPlace) && call.mask.rows <= 1 &&
+    const bool shared = !(call.flags & kOfPlace) && call.mask.rows <= 1 && call.bias.rows <= 1 &&
                         (!causal || (call.len_q == call.len_kv && call.align == FOVEA_ALIGN_TOP_LEFT));
     for (size_t at = 0; at < rows.size() && !cancelled_;) {
         const size_t count =
@@ -243,6 +236,7 @@ Result<void> ProcessorTiles::compute_group(std::span<const uint64_t> rows, bool 
     const auto run = [&](uint64_t first_key, uint64_t keys, const float* q, float* out) -> Result<void> {
         call.len_kv = keys;
         call.mask.keys = call.mask.present ? keys : 0;
+        call.bias.keys = call.bias.present ? keys : 0;
         const Result<FoveaDeviceFacts> facts = cpu_facts(workers_);
         if (!facts) return facts.error();
         const Result<Plan> plan = plan_attention(*facts, call);
@@ -250,9 +244,7 @@ Result<void> ProcessorTiles::compute_group(std::span<const uint64_t> rows, bool 
         FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
         bindings[FOVEA_BIND_Q] = {const_cast<float*>(q), call.heads_q * dim * 4};
         bindings[FOVEA_BIND_K] = bindings[FOVEA_BIND_V] = host(head_.k, first_key);
-        if (call.mask.present)
-            bindings[FOVEA_BIND_MASK] = {const_cast<uint8_t*>(head_.mask.data()) + first_key,
-                                         head_.mask.size() - first_key};
+        head_.bind_beside(bindings, 0, first_key);
         bindings[FOVEA_BIND_LSE] = {out, call.heads_q * 4};
         const FoveaParallel parallel{this, spread, workers_};
         return run_on_host(*plan, bindings, &parallel, &cancelled_);

@@ -35,22 +35,35 @@ struct LongHead {
     // What call.mask describes: one row for all queries, or a row each, which stand kMaskRowBytes apart or a
     // multiple of it, so that any device can bind each of them. Empty: there is no mask.
     std::vector<uint8_t> mask;
+    std::vector<float> bias;       // what call.bias describes, laid out as the mask is; empty: none
     std::string left_out;          // what of the settings or the file has no place on a map this long
     uint32_t head = 0, heads = 1;  // which of how many; of a file
     float divisor = 0;             // of the scores; 0: the square root of the width
     float slope = 0, sink = 0;     // of ALiBi, where the call has it; of the row's sums, where it has one
     bool has_sink = false;
-    std::shared_ptr<const std::vector<uint8_t>> file_mask;  // [rows, keys], 1 is visible; null: none
-    bool file_bias = false;                                 // the file adds scores, which no map takes
-    std::string lost;                                       // what of the file is too large to be taken along
+    // [rows, keys] or one row for all queries, 1 is visible; null: none.
+    std::shared_ptr<const std::vector<uint8_t>> file_mask;
+    std::string lost_mask, lost_bias;  // what of the file is too large to be taken along
 
     static constexpr uint64_t kMaskRowBytes = 256;
-    // Where the mask of a call for rows from `first_row` on begins.
+    // Where the mask or bias of a call for rows from `first_row` on begins, in bytes.
     uint64_t mask_offset(uint64_t first_row) const {
         return call.mask.rows > 1 ? first_row * uint64_t(call.mask.strides.row) : 0;
     }
-    // Slopes and sinks of a call to be run on the processor.
-    void bind_slope(FoveaHostBuffer* bindings) const {
+    uint64_t bias_offset(uint64_t first_row) const {
+        return call.bias.rows > 1 ? first_row * uint64_t(call.bias.strides.row) * 4 : 0;
+    }
+    // What stands beside queries and keys in a call to be run on the processor, whose rows begin at
+    // `first_row` and whose keys at `first_key`.
+    void bind_beside(FoveaHostBuffer* bindings, uint64_t first_row = 0, uint64_t first_key = 0) const {
+        if (!mask.empty()) {
+            const uint64_t skip = mask_offset(first_row) + first_key;
+            bindings[FOVEA_BIND_MASK] = {const_cast<uint8_t*>(mask.data()) + skip, mask.size() - skip};
+        }
+        if (!bias.empty()) {
+            const uint64_t skip = bias_offset(first_row) / 4 + first_key;
+            bindings[FOVEA_BIND_BIAS] = {const_cast<float*>(bias.data()) + skip, (bias.size() - skip) * 4};
+        }
         bindings[FOVEA_BIND_ALIBI] = {const_cast<float*>(&slope), 4};
         bindings[FOVEA_BIND_SINKS] = {const_cast<float*>(&sink), 4};
     }
@@ -63,6 +76,7 @@ struct LongHead {
         rows.outputs = FOVEA_OUTPUT_LSE;
         rows.dropout_p = 0;
         if (rows.mask.rows > 1) rows.mask.rows = count;
+        if (rows.bias.rows > 1) rows.bias.rows = count;
         return rows;
     }
 };

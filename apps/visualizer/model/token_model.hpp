@@ -20,10 +20,11 @@ struct HostStage {
 
 // What a file's call has beside queries, keys and values.
 struct CallExtras {
-    uint64_t mask_heads = 0, bias_heads = 0;  // 1: for all heads alike
-    std::vector<uint8_t> mask;                // [mask_heads, rows, keys], 1 is visible; empty: none
-    std::vector<float> bias;                  // [bias_heads, rows, keys], added to the scores; empty: none
-    std::vector<float> sinks, alibi;          // one for each query head, or none
+    // Heads and rows are those of the call or 1, which stands for all of them.
+    uint64_t mask_heads = 0, mask_rows = 0, bias_heads = 0, bias_rows = 0;
+    std::vector<uint8_t> mask;        // [mask_heads, mask_rows, keys], 1 is visible; empty: none
+    std::vector<float> bias;          // [bias_heads, bias_rows, keys], added to the scores; empty: none
+    std::vector<float> sinks, alibi;  // one for each query head, or none
 };
 
 struct Projected {

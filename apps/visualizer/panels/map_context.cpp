@@ -114,6 +114,7 @@ void draw_map_pipeline(PanelContext& ui) {
         s.pattern = MaskPattern::none;
     CallExtras extras;
     if (map.head().file_mask && session.settings().pattern == MaskPattern::none) extras.mask = {1};
+    if (map.call().bias.present) extras.bias = {1};
     if (map.head().has_sink) extras.sinks = {map.head().sink};
     draw_step(ui, "scores", whole,
               scale_text(s, d.dim_qk, map.head().divisor) + "; never kept: " + format_bytes(rows * keys * 4));

@@ -30,10 +30,10 @@ Grid whole_mask(const Session& session, uint64_t rows, uint64_t keys) {
     if (grid.cells.empty()) grid.cells.assign(rows * keys, 1);
     // The file's own, of the shown head, until a pattern or paint takes its place.
     const CallExtras& extras = session.extras();
-    const size_t from = extras.mask_heads > 1 ? session.view.head * rows * keys : 0;
-    for (size_t i = 0; s.pattern == MaskPattern::none && from + i < extras.mask.size() && i < rows * keys;
-         ++i)
-        grid.cells[i] &= extras.mask[from + i];
+    const uint64_t height = extras.mask_rows;
+    const size_t from = extras.mask_heads > 1 ? session.view.head * height * keys : 0;
+    if (s.pattern == MaskPattern::none && from + height * keys <= extras.mask.size() && height > 0)
+        for (size_t i = 0; i < rows * keys; ++i) grid.cells[i] &= extras.mask[from + i % (height * keys)];
     for (uint64_t i = 0; i < rows; ++i)
         for (uint64_t j = 0; j < keys; ++j)
             if (!seen_by_rules(s, i, j)) grid.cells[i * keys + j] = 0;
