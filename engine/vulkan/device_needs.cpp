@@ -22,9 +22,9 @@ void list_needs(const PhysicalDevice& device, NeedList& list) {
     const bool extension_has_push = (device.extensions & kExtPushDescriptor) != 0;
     if (extension_has_push || !has.push_descriptors)
         list.add(VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME, nullptr, extension_has_push,
-                 "recording without a descriptor pool");
+                 "push descriptors, which need no descriptor pool");
     else
-        list.add(nullptr, "pushDescriptor", true, "recording without a descriptor pool");
+        list.add(nullptr, "pushDescriptor", true, "push descriptors, which need no descriptor pool");
     list.add(nullptr, "storageBuffer16BitAccess", has.storage_16bit, "float16 tensors");
     list.add(unless_core(VK_API_VERSION_1_2, VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME), "shaderFloat16",
              has.float16, "float16 arithmetic, and the cooperative matrix kernels");
