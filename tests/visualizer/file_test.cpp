@@ -270,6 +270,83 @@ TEST_F(FileTest, sessions_keep_a_and_know_a_changed_file) {
     EXPECT_EQ(sha256({}), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
+// Locked tabs are computed again, each with its own head and stage; A comes back beside them.
+TEST_F(FileTest, sessions_keep_locked_tabs) {
+    const Tensor q = tensor("q", {2, 4, 4}, 1), k = tensor("k", {2, 4, 4}, 2);
+    session->change(level_settings(5));
+    compute();
+    show("scores");
+    session->view.head = 1;
+    session->lock_matrix();
+    session->keep_result();
+    show("weights");
+    session->lock_matrix();
+    ASSERT_TRUE(session->open_file(save({q, k})));
+    compute();
+    session->view.head = 1;
+    session->lock_matrix();
+    Settings hot = session->settings();
+    hot.temperature = 2;
+    session->change(hot);
+    compute();
+    const auto tabs = [&] {
+        std::vector<std::pair<std::string, std::vector<float>>> all;
+        for (const LockedMatrix& one : session->locked()) {
+            const std::span<const float> v = one.result->stages[one.stage].head_values(one.head);
+            all.push_back({one.name, {v.begin(), v.end()}});
+        }
+        return all;
+    };
+    const auto before = tabs();
+    ASSERT_EQ(before.size(), 3u);
+    EXPECT_EQ(before[0].first, "level 5 H2 scores");
+    const std::string path = (folder / "tabs.fovea").string();
+    ASSERT_TRUE(save_session(*session, path));
+    const std::string text = *read_text_file(path);
+    // On another device, and from the file.
+    for (const bool carried : {true, false}) {
+        auto next = std::make_unique<Session>(*device, false);
+        if (carried)
+            next->take(session->carry());
+        else
+            ASSERT_TRUE(open_session(*next, path));
+        session = std::move(next);
+        EXPECT_TRUE(session->restoring());
+        EXPECT_EQ(session->past().size(), 4u);
+        // What is asked for meanwhile is asked of the session's own result.
+        EXPECT_EQ(session->settings().temperature, 2);
+        Settings hotter = session->settings();
+        hotter.temperature = 3;
+        session->change(hotter);
+        compute();
+        EXPECT_EQ(session->settings().temperature, 3);
+        session->undo();
+        compute();
+        EXPECT_FALSE(session->restoring());
+        EXPECT_EQ(tabs(), before);
+        EXPECT_EQ(session->locked()[0].result->run, session->locked()[1].result->run);
+        ASSERT_NE(session->kept(), nullptr);
+        EXPECT_EQ(session->kept()->head, 1u);
+        EXPECT_EQ(session_text(*session, folder), text);
+    }
+    // Opened again over itself: the tabs are those of the file, not twice as many.
+    ASSERT_TRUE(open_session(*session, path));
+    compute();
+    EXPECT_EQ(tabs(), before);
+    // A tab whose file is gone is left out, and says so.
+    Settings plain = level_settings(2);
+    session->change(plain);
+    compute();
+    ASSERT_TRUE(save_session(*session, path));
+    std::filesystem::remove(folder / "file.safetensors");
+    session->problems.clear();
+    ASSERT_TRUE(open_session(*session, path));
+    compute();
+    EXPECT_EQ(tabs(), (std::vector{before[0], before[1]}));
+    ASSERT_EQ(session->problems.size(), 1u);
+    EXPECT_NE(session->problems[0].text.find("locked tab 3 is left out"), std::string::npos);
+}
+
 TEST_F(FileTest, exports_hold_the_shown_numbers) {
     session->change(level_settings(5));
     compute();

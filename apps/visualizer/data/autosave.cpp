@@ -30,7 +30,7 @@ void Autosave::offer(Session& session) {
 
 // The session as text is much work beside a frame, so it is made only when it may be written.
 void Autosave::update(const Session& session) {
-    if (path_.empty() || !session.ready() || !session.can_undo()) return;
+    if (path_.empty() || !session.ready() || session.restoring() || !session.can_undo()) return;
     const auto now = std::chrono::steady_clock::now();
     pending_ = last_ && std::chrono::duration<double>(now - *last_).count() < kIntervalSeconds;
     if (!pending_) write_now(session);

@@ -19,6 +19,7 @@ namespace {
 constexpr size_t kMostDepth = 6;
 constexpr uint64_t kMostPainted = 4096 * 4096;
 constexpr std::string_view kFormat = "fovea-session";
+constexpr std::string_view kSameTensors = "same";  // as the session's own result
 constexpr std::array<std::string_view, 5> kImportKinds = {"qkv", "fused", "gpt2", "llama", "tables"};
 constexpr std::array<std::string_view, 3> kCompareHow = {"side", "triangle", "difference"};
 
@@ -40,9 +41,11 @@ void flatten(files::JsonCursor& cursor, std::string_view text, const std::string
         case files::JsonKind::array: {
             cursor.enter();
             std::string all;
-            while (cursor.next()) {
+            for (int index = 0; cursor.next(); ++index) {
                 if (cursor.kind() == files::JsonKind::number)
                     all += std::string(cursor.number()) + " ";
+                else if (cursor.kind() == files::JsonKind::object)
+                    flatten(cursor, text, name + "." + std::to_string(index), out);
                 else
                     cursor.skip_value();
             }
@@ -325,22 +328,43 @@ Result<Tensor> embedded_tensor(const Reader& r, const std::string& name) {
     return make_tensor(name, ElementType::f32, shape, std::as_bytes(std::span(*bytes)));
 }
 
-Result<void> read_tensors(const Reader& r, const std::filesystem::path& folder, Settings& s, bool& changed) {
-    const std::string* path = r.find("tensors.q.path");
-    if (!path && !r.find("tensors.q.f32")) return {};
-    std::shared_ptr<const ImportedFile> file;
-    if (path) {
-        Result<std::shared_ptr<const ImportedFile>> opened =
-            open_import(folder / std::filesystem::path(*path));
+struct TensorSource {  // of a session's results
+    std::filesystem::path folder;
+    std::map<std::filesystem::path, std::shared_ptr<const ImportedFile>> opened = {};
+    std::shared_ptr<const ImportedFile> own = nullptr;  // of the session's own result
+    bool changed = false;                               // a file is not the one that was saved
+};
+
+Result<std::shared_ptr<const ImportedFile>> open_once(const Reader& r, const std::string& name,
+                                                      TensorSource& source) {
+    const std::filesystem::path path = source.folder / std::filesystem::path(name);
+    std::shared_ptr<const ImportedFile>& file = source.opened[path];
+    if (!file) {
+        Result<std::shared_ptr<const ImportedFile>> opened = open_import(path);
         if (!opened) return opened.error();
         file = std::move(*opened);
-        if (const std::string* wanted = r.find("tensors.q.sha256")) {
-            const Result<std::string> found = sha256_of_file(file->path);
+    }
+    if (const std::string* wanted = r.find("tensors.q.sha256")) {
+        if (file->sha256.empty()) {
+            Result<std::string> found = sha256_of_file(file->path);
             if (!found) return found.error();
-            file->sha256 = *found;
-            changed = changed || *found != *wanted;
+            file->sha256 = std::move(*found);
         }
-    } else {
+        source.changed = source.changed || file->sha256 != *wanted;
+    }
+    return file;
+}
+
+Result<void> read_tensors(const Reader& r, TensorSource& source, Settings& s) {
+    const std::string *path = r.find("tensors.q.path"), *same = r.find("tensors");
+    const bool as_own = same && *same == kSameTensors && source.own;
+    if (!path && !as_own && !r.find("tensors.q.f32")) return {};
+    std::shared_ptr<const ImportedFile> file = as_own ? source.own : nullptr;
+    if (path) {
+        Result<std::shared_ptr<const ImportedFile>> opened = open_once(r, *path, source);
+        if (!opened) return opened.error();
+        file = std::move(*opened);
+    } else if (!file) {
         auto embedded = std::make_shared<ImportedFile>();
         for (const char* name : {"q", "k", "v"}) {
             if (!r.find(std::string("tensors.") + name + ".f32")) continue;
@@ -396,41 +420,66 @@ void read_view(const Reader& r, ViewState& view) {
 
 }  // namespace
 
+// A or a locked tab.
+static std::string past_json(const Session& session, const PastResult& past,
+                             const std::filesystem::path& folder) {
+    ViewState view;
+    view.head = past.head;
+    const Looked looked{past.settings, view, past.locked ? past.stage : "weights"};
+    std::string text =
+        "{\"state\": " + state_json(looked) + ", \"desktop\": " + desktop_json(session, looked);
+    const std::shared_ptr<const ImportedFile>& file = past.settings.file;
+    const bool embedded_above = file && file->path.empty() && file == session.settings().file;
+    if (embedded_above)
+        text += ", \"tensors\": \"" + std::string(kSameTensors) + "\"";
+    else if (file)
+        text += ", \"tensors\": " + tensors_json(past.settings, folder);
+    return text + "}";
+}
+
 std::string session_text(const Session& session, const std::filesystem::path& folder) {
     const bool ready = session.ready();
-    const Looked now{session.settings(), session.view, ready ? session.stage().name : "weights",
+    const std::string stage = session.own_stage();
+    const Looked now{session.settings(), session.own_view(), stage.empty() ? "weights" : stage,
                      ready ? session.run().desc().heads_q : 1, ready ? session.run().desc().heads_kv : 1};
     std::string text = "{\"format\": \"" + std::string(kFormat) +
                        "\", \"version\": 1,\n \"state\": " + state_json(now) +
                        ",\n \"desktop\": " + desktop_json(session, now);
     if (now.s.file) text += ",\n \"tensors\": " + tensors_json(now.s, folder);
-    if (const KeptResult* kept = session.kept()) {
-        ViewState view;
-        view.head = kept->head;
-        const Looked a{kept->settings, view, "weights", kept->run->desc().heads_q,
-                       kept->run->desc().heads_kv};
-        text += ",\n \"kept\": {\"state\": " + state_json(a) + ", \"desktop\": " + desktop_json(session, a);
-        if (a.s.file) text += ", \"tensors\": " + tensors_json(a.s, folder);
-        text += "}";
+    std::string locked;
+    for (const PastResult& past : session.past()) {
+        if (past.locked)
+            locked += (locked.empty() ? "\n  " : ",\n  ") + past_json(session, past, folder);
+        else
+            text += ",\n \"kept\": " + past_json(session, past, folder);
     }
+    if (!locked.empty()) text += ",\n \"locked\": [" + locked + "]";
     return text + "}\n";
 }
 
 Result<void> save_session(const Session& session, const std::filesystem::path& path) {
-    for (const Settings* s : {&session.settings(), session.kept() ? &session.kept()->settings : nullptr}) {
-        if (!s || !s->file || s->file->path.empty()) continue;
-        Result<std::string> hash = sha256_of_file(s->file->path);
-        if (!hash) return hash.error();
-        s->file->sha256 = std::move(*hash);
+    std::vector<PastResult> all = session.past();
+    all.push_back({session.settings()});
+    std::map<std::string, std::string> hashes;
+    for (const PastResult& one : all) {
+        const std::shared_ptr<const ImportedFile>& file = one.settings.file;
+        if (!file || file->path.empty()) continue;
+        std::string& known = hashes[file->path];
+        if (known.empty()) {
+            Result<std::string> hash = sha256_of_file(file->path);
+            if (!hash) return hash.error();
+            known = std::move(*hash);
+        }
+        file->sha256 = known;
     }
     return write_text_file(path, session_text(session, std::filesystem::absolute(path).parent_path()));
 }
 
 // The settings of one result, with its tensors.
-static Result<Settings> read_result(const Reader& r, const std::filesystem::path& folder, bool& changed) {
+static Result<Settings> read_result(const Reader& r, TensorSource& source) {
     Settings s;
     read_settings(r, s);
-    if (Result<void> done = read_tensors(r, folder, s, changed); !done) return done.error();
+    if (Result<void> done = read_tensors(r, source, s); !done) return done.error();
     uint64_t tokens = text_tokens(s).size(), rows = tokens;
     if (s.file && s.mapping.kind != ImportKind::tables) {
         const Result<Projected> projected = project_import(s);
@@ -439,6 +488,29 @@ static Result<Settings> read_result(const Reader& r, const std::filesystem::path
     }
     read_painted(r, s, rows * tokens);
     return s;
+}
+
+// A and the locked tabs; one that cannot be read is left out, and `refusals` say why.
+static std::vector<PastResult> read_past(const Values& values, TensorSource& source,
+                                         std::vector<std::string>& refusals) {
+    std::vector<PastResult> all;
+    for (int tab = -1; tab < int(Session::kMostLocked); ++tab) {
+        const Reader r{values, tab < 0 ? "kept." : "locked." + std::to_string(tab) + "."};
+        if (!r.find("state.level")) continue;
+        Result<Settings> s = read_result(r, source);
+        if (!s) {
+            refusals.push_back((tab < 0 ? "A" : "the locked tab " + std::to_string(tab + 1)) +
+                               " is left out: " + s.error().text);
+            continue;
+        }
+        PastResult one{std::move(*s)};
+        r.number("state.head", one.head, 0, 1023);
+        one.locked = tab >= 0;
+        const std::string* stage = r.find("state.stage");
+        one.stage = stage_of_key(stage ? *stage : "weights");
+        all.push_back(std::move(one));
+    }
+    return all;
 }
 
 Result<void> read_session(Session& session, std::string_view text, const std::filesystem::path& folder) {
@@ -454,31 +526,25 @@ Result<void> read_session(Session& session, std::string_view text, const std::fi
     if (!version || *version != "1")
         return refused("it is of version " + printable_name(version ? *version : "none", 20) +
                        "; this program reads version 1");
-    bool changed = false;
-    const Result<Settings> s = read_result(r, folder, changed);
+    TensorSource source{folder};
+    const Result<Settings> s = read_result(r, source);
     if (!s) return s.error();
-    const Reader kept{values, "kept."};
-    std::optional<Settings> a;
-    if (kept.find("state.level")) {
-        Result<Settings> read = read_result(kept, folder, changed);
-        if (!read) return read.error();
-        a = std::move(*read);
-    }
+    source.own = s->file;
+    std::vector<std::string> refusals;
+    std::vector<PastResult> past = read_past(values, source, refusals);
+    session.restore({});  // of a session before this one
     session.change(*s);
     read_view(r, session.view);
     if (const std::string* theme = r.find("desktop.theme"))
         session.theme = *theme == "light" ? Theme::light : Theme::dark;
     if (const std::string* stage = r.find("state.stage")) session.wanted_stage = stage_of_key(*stage);
-    if (changed)
+    for (std::string& refusal : refusals) session.report("session", std::move(refusal), false);
+    if (source.changed)
         session.report(
             "file",
             "the file of the tensors has changed since the session was saved: its numbers are those of now",
             false);
-    if (a) {
-        uint32_t head = 0;
-        kept.number("state.head", head, 0, 1023);
-        session.restore_kept(*a, head);
-    }
+    session.restore(std::move(past));
     return {};
 }
 

@@ -55,17 +55,12 @@ std::string mask_text(const Settings& s, const CallExtras& extras) {
     return text.empty() ? "nothing is masked" : text;
 }
 
-namespace {
-
-// Session files have the stages in small letters, and scaled scores by that name.
-bool same_name(const std::string& a, const std::string& b) {
+bool is_stage(const std::string& stage, const std::string& meant) {
     const auto small = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
-    if (a == "scores" && b == "scaled") return true;
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+    if (stage == "scores" && meant == "scaled") return true;
+    return std::equal(stage.begin(), stage.end(), meant.begin(), meant.end(),
                       [&](char x, char y) { return small(x) == small(y); });
 }
-
-}  // namespace
 
 bool Stage::hidden(uint32_t head, uint64_t row, uint64_t column) const {
     const size_t index = (head * rows + row) * columns + column;
@@ -93,7 +88,7 @@ Result<bool> Session::update(VkCommandBuffer cmd, double flops) {
         if (wanted_head_) open_map(*std::exchange(wanted_head_, std::nullopt));
         if (!wanted_map_.empty()) open_wanted_map();
         forget_pick();
-        if (map && map->follow(settings_, tiles_device())) map_buffers->clear(released);
+        if (map && map->follow(settings(), tiles_device())) map_buffers->clear(released);
         // A refused change keeps the last result on the screen, with the reason beside it.
         if (Result<void> r = rebuild(); !r) {
             problem_ = r.error().field + ": " + r.error().text;
@@ -119,12 +114,13 @@ Result<bool> Session::update(VkCommandBuffer cmd, double flops) {
         map_moves = *advanced;
     }
     if (!run_ && projecting_) return map_moves;
+    if (!run_ && go_on_restoring()) return true;
     if (!run_) return Error{FOVEA_INVALID_ARGUMENT, "settings", problem_};
     if (run_->finished()) {
         // Counted first: what is drawn as complete has its ranges.
         if (updates_since_end_ < frames_in_flight_) ++updates_since_end_;
         if (complete()) collect_stats();
-        if (go_on_after_kept()) return true;
+        if (go_on_restoring()) return true;
         return map_moves || !complete() || !stats_done_;
     }
     const Result<bool> advanced = run_->advance(cmd, flops);
@@ -197,7 +193,7 @@ Result<void> Session::rebuild() {
     summary_of_.clear();
     const auto find = [&](const std::string& name) {
         return size_t(std::find_if(stages_.begin(), stages_.end(),
-                                   [&](const Stage& s) { return same_name(s.name, name); }) -
+                                   [&](const Stage& s) { return is_stage(s.name, name); }) -
                       stages_.begin());
     };
     view.stage = find(shown);
@@ -238,7 +234,7 @@ void Session::open_map(LongHead head) {
     if (map_buffers) map_buffers->clear(released);
     map_buffers = std::make_unique<MapBuffers>(device_);
     const uint64_t rows = head.call.len_q, keys = head.call.len_kv;
-    map = std::make_unique<LongMap>(std::move(head), settings_, tiles_device(), wake);
+    map = std::make_unique<LongMap>(std::move(head), settings(), tiles_device(), wake);
     ui.map = MapPlace{};
     ui.map.picked_row = rows / 2, ui.map.picked_key = std::min(rows, keys) / 2;
     ui.centre = CentreTab::map;
@@ -258,11 +254,11 @@ void Session::compute_tiles_on(TilesOn where) {
 }
 
 void Session::show_refused_as_map() {
-    const bool from_file = settings_.file && settings_.mapping.kind != ImportKind::tables;
-    const Result<Projected> projected = from_file ? project_import(settings_) : project(settings_);
+    const bool from_file = settings().file && settings().mapping.kind != ImportKind::tables;
+    const Result<Projected> projected = from_file ? project_import(settings()) : project(settings());
     if (!projected) return report("map", projected.error().text, true);
     wanted_head_ = long_head(*projected, std::min(view.head, uint32_t(projected->q.shape[1] - 1)),
-                             from_file ? settings_.mapping.divisor : 0);
+                             from_file ? settings().mapping.divisor : 0);
     wanted_head_->name = "head " + std::to_string(view.head + 1);
     undo();
     dirty_ = true;
@@ -302,10 +298,10 @@ void Session::report(std::string where, std::string text, bool error) {
 }
 
 const HeadGrid* Session::head_grid() {
-    if (grid_ && !grid_->serves(settings_)) drop_grid();
+    if (grid_ && !grid_->serves(settings())) drop_grid();
     if (!grid_) {
-        if (!problem_.empty() || layers_of(settings_).size() < 2) return nullptr;
-        grid_ = std::make_unique<HeadGrid>(settings_, wake);
+        if (!problem_.empty() || layers_of(settings()).size() < 2) return nullptr;
+        grid_ = std::make_unique<HeadGrid>(settings(), wake);
     }
     if (Result<void> r = grid_->take(device_); !r) report("layers", r.error().text, true);
     return grid_.get();
@@ -327,13 +323,13 @@ void Session::show_head(uint32_t layer, uint32_t head) {
     drop_kept();
     view.compared_head = -1;
     view.head = head;
-    Settings next = settings_;
+    Settings next = settings();
     next.mapping.layer = layer;
     change(next);
 }
 
 void Session::compare_with_head(uint32_t layer, uint32_t head) {
-    if (!kept_ && layer == settings_.mapping.layer) {
+    if (!kept_ && layer == settings().mapping.layer) {
         view.compared_head = int(head);
         return;
     }
@@ -341,7 +337,7 @@ void Session::compare_with_head(uint32_t layer, uint32_t head) {
     if (!kept_) keep_result();
     if (!kept_) return;
     view.head = head;
-    Settings next = settings_;
+    Settings next = settings();
     next.mapping.layer = layer;
     change(next);
 }

@@ -111,6 +111,15 @@ struct MapSource {
     uint32_t head = 0;
 };
 
+// A result beside the present one, by what it takes to compute it again: A of the comparison, or a locked
+// tab's.
+struct PastResult {
+    Settings settings;
+    uint32_t head = 0;
+    bool locked = false;
+    std::string stage;  // of a locked tab
+};
+
 // All of a session that is not on its device: another one goes on from it.
 struct SessionCarry {
     Settings settings;
@@ -121,7 +130,7 @@ struct SessionCarry {
     Theme theme = Theme::dark;
     std::string restorable, stage;
     TilesOn tiles_on = TilesOn::automatic;
-    std::optional<std::pair<Settings, uint32_t>> kept;
+    std::vector<PastResult> past;
     std::optional<LongHead> map;
     std::optional<MapSource> map_source;
 };
@@ -131,6 +140,9 @@ std::string scale_text(const Settings& settings, uint64_t dim);
 // The same where the divisor, 0: the usual root, is not the settings'.
 std::string scale_text(const Settings& settings, uint64_t dim, float divisor);
 std::string mask_text(const Settings& settings, const CallExtras& extras = {});
+
+// Whether a stage's name is meant: session files have them in small letters, and scaled scores by that name.
+bool is_stage(const std::string& stage, const std::string& meant);
 
 class Session;
 // Characters of the session's text and tokens that are beyond Latin, Greek and mathematics.
@@ -144,7 +156,8 @@ class Session {
         : device_(device), on_cpu_(on_cpu || !device.has_vulkan()), frames_in_flight_(frames_in_flight) {}
     ~Session();
 
-    const Settings& settings() const { return settings_; }
+    // While results before are computed again, those that the session will have behind them.
+    const Settings& settings() const { return restoring_ ? restoring_->settings : settings_; }
     // Takes effect with the next frame; the state before goes to the undo stack. Edits within one gesture (a
     // slider's drag) are one step: pass the same `gesture`, not 0.
     void change(const Settings& settings, uint64_t gesture = 0);
@@ -190,8 +203,15 @@ class Session {
     void keep_result();
     void drop_kept();
     void drop_grid();
-    // Computes what was kept once, keeps it, and then what the settings ask for.
-    void restore_kept(const Settings& kept, uint32_t head);
+    // A of the comparison and the locked tabs, in their order, also those that are still to be computed
+    // again.
+    std::vector<PastResult> past() const;
+    // Computes these again, one behind the other, keeps and locks them, and then what the settings ask for.
+    void restore(std::vector<PastResult> past);
+    // Until then view and stage are of no result that the reader chose; these are.
+    bool restoring() const { return restoring_.has_value(); }
+    const ViewState& own_view() const { return restoring_ ? restoring_->view : view; }
+    std::string own_stage() const;
     // The kept settings become the present ones, a step of undo, and the present result the kept one.
     void swap_kept();
     const KeptResult* kept() const { return kept_.get(); }
@@ -312,19 +332,25 @@ class Session {
     // Queries, keys and values by these settings; nothing while a thread works on them.
     std::optional<Result<Projected>> projection(const Settings& by);
     // The shown result is not yet that of the settings.
-    bool behind() const { return dirty_ || projecting_; }
+    bool behind() const { return dirty_ || projecting_ || restoring_; }
     struct Projecting {
         Settings settings;
         std::future<Result<Projected>> future;
     };
-    struct Restoring {  // what comes after the kept result
+    struct Restoring {
+        std::vector<PastResult> past;  // the first is being computed
+        // What comes after them.
         Settings settings;
         ViewState view;
         std::string stage;
-        uint32_t head = 0;
+        int locked_tab = -1;
     };
+    Settings& own_settings() { return restoring_ ? restoring_->settings : settings_; }
+    void settings_changed() { dirty_ = dirty_ || !restoring_; }
     void end_restoring();
-    bool go_on_after_kept();
+    bool go_on_restoring();
+    void keep_present();
+    void lock_present(size_t stage, uint32_t head);
     Result<void> rebuild();
     ComputeOn place() const;
     // The processor stood in for the device, and need no longer.

@@ -2,6 +2,7 @@
 #include "data/imported_file.hpp"
 #include "model/session.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -33,7 +34,10 @@ uint64_t KeptResult::size_bytes() const {
 }
 
 void Session::keep_result() {
-    if (!complete() || !stats_done_ || behind()) return;
+    if (complete() && stats_done_ && !behind()) keep_present();
+}
+
+void Session::keep_present() {
     drop_kept();
     kept_ = std::make_unique<KeptResult>(
         KeptResult{settings_, projected_.tokens, stages_, view.head, run_, host_buffers_});
@@ -49,16 +53,20 @@ void Session::lock_matrix() {
     if (!complete() || !stats_done_ || behind()) return;
     if (locked_.size() == kMostLocked)
         return report("tabs", "six matrices are locked: unlock one first", false);
+    lock_present(view.stage, view.head);
+    ui.locked_tab = int(locked_.size()) - 1;
+    ui.centre = CentreTab::matrix;
+}
+
+void Session::lock_present(size_t stage, uint32_t head) {
     LockedMatrix one;
     const bool layered = settings_.file && settings_.mapping.kind != ImportKind::tables;
-    one.name = layered ? head_name(settings_.mapping.layer, view.head)
-                       : "level " + std::to_string(settings_.level) + " H" + std::to_string(view.head + 1);
-    if (stage().name != "weights") one.name += " " + stage().name;
+    one.name = layered ? head_name(settings_.mapping.layer, head)
+                       : "level " + std::to_string(settings_.level) + " H" + std::to_string(head + 1);
+    if (stages_[stage].name != "weights") one.name += " " + stages_[stage].name;
     one.result = std::make_unique<KeptResult>(
-        KeptResult{settings_, projected_.tokens, stages_, view.head, run_, host_buffers_});
-    one.stage = view.stage, one.head = view.head;
-    ui.locked_tab = int(locked_.size());
-    ui.centre = CentreTab::matrix;
+        KeptResult{settings_, projected_.tokens, stages_, head, run_, host_buffers_});
+    one.stage = stage, one.head = head;
     locked_.push_back(std::move(one));
 }
 
@@ -88,41 +96,58 @@ void Session::swap_kept() {
 }
 
 void Session::change(const Settings& settings, uint64_t gesture) {
-    end_restoring();
-    if (settings == settings_) return;
+    Settings& own = own_settings();
+    if (settings == own) return;
     if (gesture == 0 || gesture != last_gesture_) {
-        undo_.push_back(settings_);
+        undo_.push_back(own);
         if (undo_.size() > kMostUndo) undo_.erase(undo_.begin());
     }
     last_gesture_ = gesture;
     redo_.clear();
-    settings_ = settings;
-    dirty_ = true;
+    own = settings;
+    settings_changed();
 }
 
 void Session::undo() {
-    end_restoring();
     if (undo_.empty()) return;
-    redo_.push_back(settings_);
-    settings_ = undo_.back();
+    redo_.push_back(std::exchange(own_settings(), undo_.back()));
     undo_.pop_back();
     last_gesture_ = 0;
-    dirty_ = true;
+    settings_changed();
 }
 
 void Session::redo() {
-    end_restoring();
     if (redo_.empty()) return;
-    undo_.push_back(settings_);
-    settings_ = redo_.back();
+    undo_.push_back(std::exchange(own_settings(), redo_.back()));
     redo_.pop_back();
     last_gesture_ = 0;
-    dirty_ = true;
+    settings_changed();
 }
 
-void Session::restore_kept(const Settings& kept, uint32_t head) {
-    restoring_ = Restoring{settings_, view, wanted_stage, head};
-    settings_ = kept;
+std::string Session::own_stage() const {
+    if (restoring_) return restoring_->stage;
+    return view.stage < stages_.size() ? stages_[view.stage].name : wanted_stage;
+}
+
+std::vector<PastResult> Session::past() const {
+    std::vector<PastResult> all;
+    if (kept_) all.push_back({kept_->settings, kept_->head, false, {}});
+    for (const LockedMatrix& one : locked_)
+        all.push_back({one.result->settings, one.head, true, one.result->stages[one.stage].name});
+    if (restoring_) all.insert(all.end(), restoring_->past.begin(), restoring_->past.end());
+    return all;
+}
+
+void Session::restore(std::vector<PastResult> past) {
+    end_restoring();
+    if (past.empty()) return;
+    const auto locks = [](const PastResult& one) { return one.locked; };
+    if (std::any_of(past.begin(), past.end(), locks))
+        while (!locked_.empty()) unlock_matrix(locked_.size() - 1);
+    Settings first = past[0].settings;
+    restoring_ = Restoring{std::move(past), std::exchange(settings_, std::move(first)), view, wanted_stage,
+                           ui.locked_tab};
+    ui.locked_tab = -1;
     dirty_ = true;
 }
 
@@ -131,36 +156,60 @@ void Session::end_restoring() {
     settings_ = restoring_->settings;
     view = restoring_->view;
     wanted_stage = restoring_->stage;
+    ui.locked_tab = std::min(restoring_->locked_tab, int(locked_.size()) - 1);
     restoring_.reset();
     dirty_ = true;
 }
 
-// A kept result that has been computed anew is kept, and the session's own comes next.
-bool Session::go_on_after_kept() {
-    if (!restoring_ || behind() || !complete() || !stats_done_) return false;
-    const uint32_t head = restoring_->head;
-    if (problem_.empty()) keep_result();
-    if (kept_ && head < find_stage("weights")->heads) kept_->head = head;
-    end_restoring();
+// What has been computed again is kept or locked, and the next comes; at last the session's own. One that was
+// refused has left its reason among the problems.
+bool Session::go_on_restoring() {
+    if (!restoring_ || dirty_ || projecting_) return false;
+    const bool refused = !problem_.empty();
+    if (!refused && !(complete() && stats_done_)) return false;
+    std::vector<PastResult>& past = restoring_->past;
+    do {
+        const PastResult one = past.front();
+        past.erase(past.begin());
+        if (refused) continue;
+        const auto found = std::find_if(stages_.begin(), stages_.end(),
+                                        [&](const Stage& s) { return is_stage(s.name, one.stage); });
+        const size_t stage = size_t(found - stages_.begin());
+        if (!one.locked) {
+            keep_present();
+            kept_->head = std::min(one.head, uint32_t(find_stage("weights")->heads) - 1);
+        } else if (stage < stages_.size() && locked_.size() < kMostLocked) {
+            lock_present(stage, std::min(one.head, uint32_t(stages_[stage].heads) - 1));
+        } else {
+            report(
+                "tabs",
+                "a locked matrix is gone: its result has no stage \xe2\x80\x9c" + one.stage + "\xe2\x80\x9d",
+                false);
+        }
+    } while (!past.empty() && past.front().settings == settings_);
+    if (past.empty()) {
+        end_restoring();
+    } else {
+        settings_ = past.front().settings;
+        dirty_ = true;
+    }
     return true;
 }
 
 SessionCarry Session::carry() {
     SessionCarry c;
+    c.past = past();
+    c.stage = own_stage();
+    const int tab = restoring_ ? restoring_->locked_tab : ui.locked_tab;
     end_restoring();
     c.settings = settings_;
     c.undo = undo_, c.redo = redo_;
     c.view = view, c.ui = ui;
+    c.ui.locked_tab = tab;
     c.problems = problems;
     c.theme = theme;
     c.restorable = restorable;
-    c.stage = view.stage < stages_.size() ? stages_[view.stage].name : wanted_stage;
     c.tiles_on = tiles_on_;
-    if (!locked_.empty()) {
-        c.problems.push_back({"tabs", "the locked matrices went with the device", false});
-        c.ui.locked_tab = -1;
-    }
-    if (kept_) c.kept = {kept_->settings, kept_->head};
     if (map) c.map = map->head();
     if (map) c.map_source = map_source_;
     return c;
@@ -180,7 +229,7 @@ void Session::take(SessionCarry carried) {
     map_source_ = carried.map_source;
     if (map_source_) wanted_map_head_ = map_source_->head;
     ui = carried.ui;
-    if (carried.kept) restore_kept(carried.kept->first, carried.kept->second);
+    restore(std::move(carried.past));
 }
 
 }  // namespace fovea::visualizer

@@ -71,7 +71,7 @@ void Session::take_file(Result<std::shared_ptr<const ImportedFile>> file) {
         ui.show(BottomTab::problems);
         return;
     }
-    change(settings_for(std::move(*file), settings_));
+    change(settings_for(std::move(*file), settings()));
     ui.centre = CentreTab::matrix;
     if (was_large) ui.open_dialog(Dialog::import_sheet);
 }
