@@ -86,7 +86,7 @@ WEB_API double webColourPlace(int32_t scale, double low, double high, double val
 WEB_API const char* webNumber(int32_t is_fixed, double value, int32_t decimals);
 
 /* Seconds of one attention call of [heads, tokens, dim] float32 on `threads` of the workers; the best of
- * `repeats`. */
+ * `repeats`, each as many calls as take 5 ms. */
 WEB_API double webBench(uint32_t heads, uint32_t tokens, uint32_t dim, int32_t causal, int32_t threads,
                         int32_t repeats);
 

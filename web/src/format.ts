@@ -44,7 +44,7 @@ export const short = (value: number) => fixed(value, 2).replace(/^(−?)0\./, "$
 export const shapeText = (shape: number[]) => shape.map((n) => n.toLocaleString("en")).join(" × ");
 
 export function duration(ms: number): string {
-    if (ms < 0.1) return `${Math.round(ms * 1000)} µs`;
+    if (ms < 0.1) return `${(ms * 1000).toFixed(ms < 0.01 ? 1 : 0)} µs`;
     if (ms < 10) return `${ms.toFixed(2)} ms`;
     if (ms < 1000) return `${Math.round(ms)} ms`;
     return `${(ms / 1000).toFixed(2)} s`;
@@ -53,4 +53,6 @@ export function duration(ms: number): string {
 // W_q, d_k, Kᵀ: letters after an underscore are set as an index.
 export const formula = (text: string) => escape(text).replace(/([A-Za-z])_([a-z]+)/g, "$1<sub>$2</sub>");
 
-export const ordinal = (n: number) => ["highest", "second highest", "third highest"][n] ?? `${n + 1}th highest`;
+const ordinal = (n: number) => ["highest", "second highest", "third highest"][n] ?? `${n + 1}th highest`;
+// Where the n-th largest of a row's visible weights stands.
+export const place = (n: number, of: number) => (of === 1 ? "the only key seen" : `${n > 0 && n === of - 1 ? "lowest" : ordinal(n)} of ${of}`);

@@ -27,7 +27,7 @@ export function connectKeys(app: App, workbench: Workbench, editor: MaskEditor):
         { keys: ["g"], shown: "G", does: "go to a cell", run: () => openGoTo(app) },
         { keys: ["?"], shown: "?", does: "this list", run: () => byId<HTMLDialogElement>("help").showModal() },
     ];
-    const fixed: [string, string][] = [["Arrows", "move the picked cell; with Shift by 16"], ["Home, End", "first and last key; with Ctrl the corners"], ["+ −", "zoom the matrix"], ["1–7 with Alt", "choose a level"]];
+    const fixed: [string, string][] = [["Arrows", "move the picked cell; with Shift by 16"], ["Home, End", "first and last key; with Ctrl the corners"], ["+ −", "zoom the matrix"], ["Alt + 1–7", "choose a level"], ["C", "on a head’s picture: compare it with the shown head"]];
     byId("help-body").innerHTML = `<dl>${[...fixed, ...bindings.map((b): [string, string] => [b.shown, b.does])].map(([k, d]) => `<dt><kbd>${k}</kbd></dt><dd>${d}</dd>`).join("")}</dl>`;
     connectGoTo(app, workbench);
     byId("keys").addEventListener("click", () => byId<HTMLDialogElement>("help").showModal());

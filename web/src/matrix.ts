@@ -431,7 +431,7 @@ export class MatrixView {
     }
 
     private paintLabels(context: CanvasRenderingContext2D, colors: Record<string, string>): void {
-        const content = this.content!, { left, top, right, bottom, cell, slanted, labels, height } = this.layout;
+        const content = this.content!, { left, top, right, bottom, cell, slanted, labels, width, height } = this.layout;
         const [r0, r1, c0, c1] = this.inView();
         const strong = (i: number, axis: 0 | 1) => i === this.picked[axis] || i === this.hovered?.[axis];
         const stride = labels ? 1 : Math.max(1, Math.ceil(40 / cell));
@@ -467,7 +467,7 @@ export class MatrixView {
         for (let j = c0; j < c1; ++j) {
             const x = left + (j + 0.5 - this.origin[1]) * cell - gap / 2;
             if (x < left || !put(j, 1)) continue;
-            const text = clip(labels ? content.columnLabels[j] : String(j), slanted ? (top - 14) * 1.35 : cell - 4);
+            const text = clip(labels ? content.columnLabels[j] : String(j), slanted ? Math.min((top - 14) * 1.35, (width - x + 1) * Math.SQRT2) : cell - 4);
             context.save();
             context.translate(x, top - 9);
             if (slanted) context.rotate(-Math.PI / 4);
@@ -475,11 +475,15 @@ export class MatrixView {
             context.fillText(text, 0, 0);
             context.restore();
         }
-        if (right > 2 && this.zoom === 1 && cell >= 14 && !slanted) {
+        if (right > 2 && this.zoom === 1 && cell >= 14) {
             context.font = `450 12px ${fonts}`;
             context.fillStyle = colors.soft;
             context.textAlign = "left";
-            context.fillText("sum", left + content.columns * cell + 8, top - 9);
+            context.save();
+            context.translate(left + content.columns * cell + (slanted ? 20 : 8), top - 9);
+            if (slanted) context.rotate(-Math.PI / 4);
+            context.fillText("sum", 0, 0);
+            context.restore();
         }
     }
 }

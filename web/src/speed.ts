@@ -4,7 +4,7 @@ import { byId } from "./dom.ts";
 import { duration } from "./format.ts";
 
 const sizes = [
-    { name: "6 tokens, 1 head of 2", heads: 1, tokens: 6, dim: 2, repeats: 50 },
+    { name: "6 tokens, 1 head of 2", heads: 1, tokens: 6, dim: 2, repeats: 10 },
     { name: "256 tokens, 12 heads of 64", heads: 12, tokens: 256, dim: 64, repeats: 5 },
     { name: "1,024 tokens, 12 heads of 64", heads: 12, tokens: 1024, dim: 64, repeats: 3 },
 ];

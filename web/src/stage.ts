@@ -2,7 +2,7 @@
 import { labels, type App, type Result } from "./app.ts";
 import { css, histogram, type Rgb, type Scale } from "./colors.ts";
 import { byId, input, select } from "./dom.ts";
-import { fixed, formula, number, ordinal, shapeText } from "./format.ts";
+import { fixed, formula, number, place, shapeText } from "./format.ts";
 import { inspectorHtml, introHtml, levelsHtml, railHtml, tableHtml } from "./views.ts";
 import { pairStages, stageTexts, weightStages } from "./levels.ts";
 import { MatrixView } from "./matrix.ts";
@@ -97,7 +97,7 @@ export class Workbench {
         this.showLevel();
         if (!result || !stage) return;
         const rail = byId("rail");
-        rail.innerHTML = railHtml(result.stages, stage.id);
+        rail.innerHTML = railHtml(result.stages, stage.id, app.headCount);
         // On phones the rail is a row that scrolls.
         if (phone.matches) {
             const current = rail.querySelector<HTMLElement>("[aria-current]")!;
@@ -219,8 +219,8 @@ export class Workbench {
             if (content.data[cell] > value) ++rank;
             if (content.data[cell] > -Infinity && !isHidden(content, cell)) ++seen;
         }
-        const place = value === -Infinity || isHidden(content, row * content.columns + column) ? "hidden by the mask" : `${ordinal(rank)} of ${seen}`;
-        byId("announce").textContent = `query ${content.rowLabels[row]}, key ${content.columnLabels[column]}, ${content.name.toLowerCase()} ${fixed(value, 3)}, ${place}`;
+        const where = value === -Infinity || isHidden(content, row * content.columns + column) ? "hidden by the mask" : place(rank, seen);
+        byId("announce").textContent = `query ${content.rowLabels[row]}, key ${content.columnLabels[column]}, ${content.name.toLowerCase()} ${fixed(value, 3)}, ${where}`;
     }
 
     private async inspect(row: number, column: number): Promise<void> {

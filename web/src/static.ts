@@ -22,7 +22,7 @@ export function renderStatic(module: EngineModule): Record<string, string> {
     return {
         levels: levelsHtml(2),
         intro: introHtml(2),
-        rail: railHtml(stages, "weights"),
+        rail: railHtml(stages, "weights", 1),
         stageName: `${text.label} <span class="formula">${formula(text.formula)}</span>`,
         stageAbout: text.about,
         table: tableHtml(weights, tokens, tokens, [state.row, state.column]),

@@ -1,5 +1,5 @@
 // Pieces of the page as HTML text. The build draws the first state with them, the live page every other.
-import { escape, fixed, formula, number, ordinal, shapeText, short, valueOf } from "./format.ts";
+import { escape, fixed, formula, number, place, shapeText, short, valueOf } from "./format.ts";
 import { levels, pairStages, stageTexts, weightStages } from "./levels.ts";
 import type { LessonName, LessonResult, Stage, Steps } from "./protocol.ts";
 
@@ -15,10 +15,11 @@ export function introHtml(level: number): string {
     return `<h2>${title}</h2><p class="prose">${lead.replace(/\s+/g, " ")}</p>`;
 }
 
-export function railHtml(stages: Stage[], current: string): string {
+// Of stages with a matrix for each head the layer has that of the head in view; the rail tells of all.
+export function railHtml(stages: Stage[], current: string, heads: number): string {
     return `<ol class="rail">${stages.map((stage) => {
-        const text = stageTexts[stage.id];
-        return `<li><button type="button" data-stage="${stage.id}"${stage.id === current ? ' aria-current="true"' : ""}><span class="rail-name">${text.label}</span><span class="rail-shape">${shapeText(stage.shape)}</span><span class="rail-formula">${formula(text.formula)}</span></button></li>`;
+        const text = stageTexts[stage.id], shape = heads > 1 && pairStages.has(stage.id) && stage.shape.length === 2 ? [heads, ...stage.shape] : stage.shape;
+        return `<li><button type="button" data-stage="${stage.id}"${stage.id === current ? ' aria-current="true"' : ""}><span class="rail-name">${text.label}</span><span class="rail-shape">${shapeText(shape)}</span><span class="rail-formula">${formula(text.formula)}</span></button></li>`;
     }).join("")}</ol>`;
 }
 
@@ -61,12 +62,13 @@ function barsHtml(steps: Steps, context: InspectorContext): string {
     const top = Math.max(...weights, 1e-30);
     let shown = weights.map((_, j) => j);
     if (shown.length > 12) {
-        shown.sort((a, b) => weights[b] - weights[a]);
+        shown = shown.filter((j) => weights[j] > 0).sort((a, b) => weights[b] - weights[a]);
         shown = [...new Set([...shown.slice(0, 11), context.column])].sort((a, b) => a - b);
     }
     const bars = shown.map((j) => `<li${j === context.column ? ' class="here"' : ""}><button type="button" data-column="${j}"><bdi>${escape(context.tokensColumn[j])}</bdi><meter min="0" max="1000" value="${Math.round((weights[j] / top) * 1000)}">${number(weights[j])}</meter><span>${short(weights[j])}</span></button></li>`);
-    const sum = weights.reduce((a, w) => a + w, 0), entropy = -weights.reduce((a, w) => a + (w > 0 ? w * Math.log(w) : 0), 0);
-    return `<h3 class="label">The whole row</h3><p class="row-facts">sum ${fixed(sum, 3)}, entropy ${fixed(Math.abs(entropy), 2)} of at most ${fixed(Math.log(Math.max(1, steps.visibleKeys)), 2)}</p><ol class="bars">${bars.join("")}</ol>`;
+    // Of the shares of the sum, which dropout takes from 1.
+    const sum = weights.reduce((a, w) => a + w, 0), entropy = sum > 0 ? -weights.reduce((a, w) => a + (w > 0 ? w / sum * Math.log(w / sum) : 0), 0) : 0;
+    return `<h3 class="label">The whole row</h3><p class="row-facts">sum ${fixed(sum, 3)}, entropy ${fixed(Math.abs(entropy), 2)} of ${fixed(Math.log(Math.max(1, steps.visibleKeys)), 2)} nats</p><ol class="bars">${bars.join("")}</ol>`;
 }
 
 export function inspectorHtml(steps: Steps, c: InspectorContext): string {
@@ -85,8 +87,8 @@ export function inspectorHtml(steps: Steps, c: InspectorContext): string {
     if (steps.hasDropout) list.push(step(steps.kept ? `kept, ÷ (1 − ${c.p})` : "dropped", number(steps.finalWeight)));
     const share = steps.contributions.slice(0, 3).map((v) => number(v)).join("  ");
     list.push(step(`× value of ${key}`, `<span class="vector">${share}${steps.v.length > 3 ? " …" : ""}</span>`));
-    const rank = empty ? "this row sees no key" : steps.hiddenBy ? "hidden by the mask" : steps.hasDropout && !steps.kept ? "dropped" : `${ordinal(steps.rank)} of ${steps.visibleKeys}`;
-    return `<div><p class="label">Query <b>${query}</b> → key <b>${key}</b></p><p class="big">${number(steps.finalWeight)}</p><p class="note">${rank}</p><ol class="steps">${list.join("")}</ol></div><div>${barsHtml(steps, c)}</div>`;
+    const rank = empty ? "this row sees no key" : steps.hiddenBy ? "hidden by the mask" : steps.hasDropout && !steps.kept ? "dropped" : place(steps.rank, steps.visibleKeys);
+    return `<div><p class="label">Query <b>${query}</b> → key <b>${key}</b></p><p class="big">${number(steps.finalWeight)}</p><p class="note"><span class="what">attention weight, </span>${rank}</p><ol class="steps">${list.join("")}</ol></div><div>${barsHtml(steps, c)}</div>`;
 }
 
 // Theirs beside ours; a difference would be marked.

@@ -109,11 +109,29 @@ describe("the page", { skip }, () => {
         await page.evaluate(() => globalThis.fovea.app.change({ table: false, stage: "weights", row: 2, column: 1 }));
         await settled(page);
         await page.waitForFunction(() => /of 3$/.test(document.querySelector("#inspector .note").textContent));
-        assert.match(await page.textContent("#inspector .row-facts"), /of at most 1\.10$/); // ln 3
+        assert.match(await page.textContent("#inspector .row-facts"), /of 1\.10 nats$/); // ln 3
+        for (let row = 0; row < 6; ++row) {
+            await page.evaluate((row) => globalThis.fovea.app.change({ row, column: 0 }), row);
+            await page.waitForFunction((most) => document.querySelector("#inspector .row-facts").textContent.endsWith(`of ${most} nats`), Math.log(row + 1).toFixed(2));
+            const [, entropy, most] = (await page.textContent("#inspector .row-facts")).match(/entropy (\S+) of (\S+) nats/).map(Number);
+            assert.ok(entropy >= 0 && entropy <= most + 0.005, `row ${row}: entropy ${entropy} of at most ${most}, after dropout`);
+        }
+        await page.evaluate(() => globalThis.fovea.app.change({ row: 2, column: 1 }));
+        await page.waitForFunction(() => /1\.10 nats$/.test(document.querySelector("#inspector .row-facts").textContent));
         await page.locator("#matrix [aria-selected=true]").press("ArrowLeft");
         assert.match(await page.textContent("#announce"), /of 3$/);
         for (let i = 0; i < 4; ++i) await page.locator("#matrix [aria-selected=true]").press("ArrowRight");
         assert.match(await page.textContent("#announce"), /0\.000, hidden by the mask$/);
+    }));
+
+    test("the machine's speed is measured, of calls shorter than a tick of the clock too", withPage({}, async (page) => {
+        await page.click("#bench");
+        await page.waitForSelector("#bench-body table");
+        const rows = await page.locator("#bench-body tbody tr").allTextContents();
+        assert.equal(rows.length, 3);
+        for (const row of rows) assert.doesNotMatch(row, /Infinity|NaN|\D0 [µm]?s/);
+        const rates = (await page.locator("#bench-body tbody td:nth-child(3)").allTextContents()).map(Number);
+        assert.ok(rates.every((rate) => rate > 0), rates.join(" "));
     }));
 
     test("the steps multiply out to the weight", withPage({}, async (page) => {
