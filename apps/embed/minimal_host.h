@@ -168,6 +168,7 @@ static void submit_and_wait(const Host* h) {
 }
 
 static void close_device(const Host* h) {
+    vkDeviceWaitIdle(h->device); /* for layers, which may have submitted work of their own behind the fence */
     vkDestroyCommandPool(h->device, h->commands, NULL);
     vkDestroyBuffer(h->device, h->buffer, NULL);
     vkFreeMemory(h->device, h->memory, NULL);

@@ -108,6 +108,8 @@ struct ProductTile {
     const float* q;
     V sum[kKeys * R];
 
+    // Written out: a compiler's own is not compiled for the target, and cannot hold the vectors' on Arm.
+    HWY_INLINE explicit ProductTile(const float* rows) : q(rows) {}
     HWY_INLINE void fetch(size_t e) const {
         if constexpr (kFetch) {
             FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) fetch_line(ahead[j] + e * sizeof(T));
@@ -163,8 +165,7 @@ HWY_INLINE void dot_rows_tile(const RowQueue& keys, size_t first, const float* q
     using Tile = ProductTile<R, kFetch, kFinite, T>;
     constexpr size_t kKeys = Tile::kKeys;
     const size_t count = HWY_MIN(kKeys, keys.now.count - first);
-    Tile tile;
-    tile.q = q;
+    Tile tile(q);
     const void* mixed[kKeys];
     const void* const* ahead = kFetch ? keys.ahead(first, count, mixed) : nullptr;
     FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) {

@@ -82,6 +82,8 @@ VulkanDevice::VulkanDevice(Instance& instance) : instance_(instance) {}
 VulkanDevice::~VulkanDevice() {
     if (abandoned_) return;
     foveaDestroyContext(context_);
+    // What was submitted here has ended. Layers submit, too, and one of them does not wait for its own.
+    if (handle_ && vk_.vkDeviceWaitIdle) static_cast<void>(vk_.vkDeviceWaitIdle(handle_));
     if (handle_ && vk_.vkDestroyDevice) vk_.vkDestroyDevice(handle_, nullptr);
 }
 

@@ -7,15 +7,15 @@
 
 namespace fovea::runtime {
 
-#define FOVEA_RUNTIME_DEVICE_CALLS(call)                                                                     \
-    call(vkDestroyDevice) call(vkGetDeviceQueue) call(vkCreateCommandPool) call(vkDestroyCommandPool)        \
-        call(vkResetCommandPool) call(vkAllocateCommandBuffers) call(vkBeginCommandBuffer)                   \
-            call(vkEndCommandBuffer) call(vkQueueSubmit) call(vkCreateFence) call(vkDestroyFence)            \
-                call(vkResetFences) call(vkWaitForFences) call(vkCreateSemaphore) call(vkDestroySemaphore)   \
-                    call(vkCreateQueryPool) call(vkDestroyQueryPool) call(vkGetQueryPoolResults)             \
-                        call(vkCmdResetQueryPool) call(vkCreateDescriptorPool) call(vkDestroyDescriptorPool) \
-                            call(vkResetDescriptorPool) call(vkCmdPipelineBarrier) call(vkCmdCopyBuffer)     \
-                                call(vkCmdFillBuffer)
+#define FOVEA_RUNTIME_DEVICE_CALLS(call)                                                                   \
+    call(vkDestroyDevice) call(vkGetDeviceQueue) call(vkCreateCommandPool) call(vkDestroyCommandPool)      \
+        call(vkResetCommandPool) call(vkAllocateCommandBuffers) call(vkBeginCommandBuffer)                 \
+            call(vkEndCommandBuffer) call(vkQueueSubmit) call(vkCreateFence) call(vkDestroyFence)          \
+                call(vkResetFences) call(vkWaitForFences) call(vkDeviceWaitIdle) call(vkCreateSemaphore)   \
+                    call(vkDestroySemaphore) call(vkCreateQueryPool) call(vkDestroyQueryPool)              \
+                        call(vkGetQueryPoolResults) call(vkCmdResetQueryPool) call(vkCreateDescriptorPool) \
+                            call(vkDestroyDescriptorPool) call(vkResetDescriptorPool)                      \
+                                call(vkCmdPipelineBarrier) call(vkCmdCopyBuffer) call(vkCmdFillBuffer)
 
 struct DeviceCalls {
 #define FOVEA_MEMBER(name) PFN_##name name = nullptr;
