@@ -31,8 +31,6 @@ class ZipArchive {
     /// Checks everything but the entries' contents. Working memory: less than the central directory's size.
     static Result<ZipArchive> read(std::span<const std::byte> file);
 
-    std::uint64_t entry_count() const { return entry_count_; }
-
     /// Calls `visit(const ZipEntry&) -> std::optional<Error>` in the directory's order until one returns an
     /// error.
     template <class Visit>

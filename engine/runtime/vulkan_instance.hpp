@@ -36,7 +36,6 @@ class Instance {
     const InstanceCalls& vk() const { return calls_; }
     PFN_vkGetInstanceProcAddr get_proc() const;
     const std::vector<VkPhysicalDevice>& physical_devices() const { return physical_devices_; }
-    bool has_validation() const { return validation_; }
     // Validation messages of any thread since the last call.
     std::vector<std::string> take_messages();
 

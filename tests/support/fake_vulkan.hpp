@@ -52,7 +52,6 @@ class FakeVulkan {
     // Counts what the objects of this device allocate.
     const VkAllocationCallbacks* callbacks() const { return &callbacks_; }
 
-    const FakeDevice& played() const { return played_; }
     // Getters return null for this function from now on.
     void hide(const std::string& function) { hidden_.insert(function); }
     // The n-th failable call from now on (1: the next) returns `result`; 0: none.

@@ -73,16 +73,6 @@ void Canvas::fill(const Box& box, double corner_radius, Rgb colour) {
     blend(box, colour, [&](Point p) { return coverage_of(distance_to(pixels, corner_radius * ratio_, p)); });
 }
 
-void Canvas::outline(const Box& box, double corner_radius, double line_width, Rgb colour) {
-    const Box pixels{box.x * ratio_, box.y * ratio_, box.width * ratio_, box.height * ratio_};
-    const double half = line_width * ratio_ / 2.0;
-    const Box around{box.x - line_width, box.y - line_width, box.width + 2 * line_width,
-                     box.height + 2 * line_width};
-    blend(around, colour, [&](Point p) {
-        return coverage_of(std::fabs(distance_to(pixels, corner_radius * ratio_, p)) - half);
-    });
-}
-
 void Canvas::hatch(const Box& box, double corner_radius, double spacing, Rgb colour) {
     const Box pixels{box.x * ratio_, box.y * ratio_, box.width * ratio_, box.height * ratio_};
     const double step = spacing * ratio_, half = 0.5 * ratio_;

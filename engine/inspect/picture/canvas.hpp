@@ -23,7 +23,6 @@ class Canvas {
     Canvas(double width, double height, double pixel_ratio, Rgb background);
 
     void fill(const Box& box, double corner_radius, Rgb colour);
-    void outline(const Box& box, double corner_radius, double line_width, Rgb colour);
     // Diagonal lines over a rounded box.
     void hatch(const Box& box, double corner_radius, double spacing, Rgb colour);
     // `at` is the anchor on the baseline. Positive degrees turn clockwise around it.
