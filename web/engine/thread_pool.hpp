@@ -18,7 +18,8 @@ class ThreadPool {
     explicit ThreadPool(std::uint32_t worker_count);
 
     std::uint32_t worker_count() const { return worker_count_; }
-    // For a call by at most so many workers, until the next call of this. Null for one: the caller works alone.
+    // For a call by at most so many workers, until the next call of this. Null for one: the caller works
+    // alone.
     const FoveaParallel* parallel(std::uint32_t worker_limit);
 
   private:
