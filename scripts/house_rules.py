@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the rules of this repository that a compiler cannot: lengths, forbidden words and calls, paths.
+"""Checks the rules of this repository that a compiler cannot: lengths, forbidden words and calls, paths, links.
 
     house_rules.py [ROOT]      prints one line for each violation and exits 1 when there is any
     house_rules.py --self-test shows on a made-up tree that every rule finds its violation
@@ -78,6 +78,28 @@ def functions(code):
             start[indent] = number
 
 
+def anchors(text):
+    """The names that a reader's browser gives to headings of Markdown."""
+    headings = re.findall(r'^#+ (.*)$', re.sub(r'```.*?```', '', text, flags=re.DOTALL), re.MULTILINE)
+    return {re.sub(r'[^\w\- ]', '', heading.strip().lower()).replace(' ', '-') for heading in headings}
+
+
+def broken_links(root, name, text):
+    """Links of a Markdown file to files and headings of this repository that are not there."""
+    code = re.compile(r'```.*?```|`[^`\n]*`', re.DOTALL)
+    blank = code.sub(lambda match: re.sub(r'[^\n]', ' ', match.group()), text)
+    for number, line in enumerate(blank.split('\n'), 1):
+        for link in re.findall(r'\]\(([^)\s]+)\)', line):
+            target, _, anchor = link.partition('#')
+            if '://' in link:
+                continue
+            path = root / pathlib.Path(name).parent / target if target else root / name
+            if not path.exists():
+                yield f'{name}:{number}: {link} leads nowhere'
+            elif anchor and path.suffix == '.md' and anchor not in anchors(path.read_text(encoding='utf-8')):
+                yield f'{name}:{number}: {link}: there is no such heading'
+
+
 def check_file(root, name):
     path = root / name
     suffix = path.suffix
@@ -103,6 +125,8 @@ def check_file(root, name):
             yield f'{name}:{number}: the path of one machine'
         if suffix in SHADERS and len(line) > MAX_COLUMNS:
             yield f'{name}:{number}: {len(line)} columns; the limit is {MAX_COLUMNS}'
+    if suffix == '.md':
+        yield from broken_links(root, name, text)
     if suffix not in CODE:
         return
     code = blank_comments_and_strings(text)
@@ -132,6 +156,8 @@ def self_test():
         'engine/files/method.cpp': 'class A {\n    void f() {\n' + body.replace('    f', '        f') + '\n    }\n};\n',
         'engine/files/note.hpp': '// TO' + 'DO later\n',
         'docs/path.md': 'see /ro' + 'ot/x\n',
+        'docs/link.md': '[there](ok.md) [gone](gone.md)\n',
+        'docs/heading.md': '# A `b`, c\n[there](#a-b-c) [gone](ok.md#a-b-c)\n',
         'engine/cpu/a.cpp': 'void f() { throw 1; }\n',
         'engine/api/b.cpp': 'auto x = getenv("A");\n',
         'engine/vulkan/c.cpp': 'std::thread t;\n',
@@ -142,6 +168,7 @@ def self_test():
         'engine/plan/h.cpp': 'void* p = malloc(1);\n',
     }
     good = {
+        'docs/ok.md': '# Here\n[a](#here) [b](https://example.org/x) `[c](d)`\n',
         'engine/plan/ok.cpp': '// does not throw; std::vector is for others\nconst char* s = "printf(";\n'
                               'void f() { snprintf(a, 1, "x"); new (p) Plan; }\n',
         'engine/files/ok.cpp': 'std::vector<int> v;\n' + 'void f() {\n    g();\n}\n' * 200,
