@@ -25,10 +25,6 @@ class LinearTask {
     struct Depth {
         size_t begin, count;
     };
-    struct Rows {
-        const float* data;
-        size_t stride;
-    };
 
     float* floats(uint64_t offset) const { return reinterpret_cast<float*>(base_ + offset); }
     float* sums(size_t panel) const { return floats(layout_.sums) + panel * rows_ * kPanel; }
@@ -36,14 +32,13 @@ class LinearTask {
     size_t columns_in(size_t panel) const { return HWY_MIN(kPanel, d_.n_out - column(panel)); }
     size_t vectors_in(size_t panel) const { return (columns_in(panel) + kLanes - 1) / kLanes; }
 
-    Rows rows_of_x(const Depth& depth) const;
     template <class T>
-    Rows copy_rows_of_x(const Depth& depth) const;
+    void copy_x(const Depth& depth) const;
     template <class T>
     void pack_weights(size_t panel, const Depth& depth) const;
     template <class T>
     void pack_transposed(size_t panel, const Depth& depth) const;
-    void add_products(size_t panel, const Rows& x, const Depth& depth) const;
+    void add_products(size_t panel, const Depth& depth) const;
     template <class T>
     void store(size_t panel) const;
 
@@ -66,13 +61,16 @@ inline LinearTask::LinearTask(const LinearCall& call, uint64_t task, unsigned ch
 inline void LinearTask::run() {
     for (size_t e = 0; e < d_.n_in; e += call_.cut.depth_block) {
         const Depth depth{e, HWY_MIN(size_t{call_.cut.depth_block}, d_.n_in - e)};
-        const Rows x = rows_of_x(depth);
+        if (d_.x_type == FOVEA_F16)
+            copy_x<uint16_t>(depth);
+        else
+            copy_x<float>(depth);
         for (size_t panel = 0; panel < panels_; ++panel) {
             if (d_.w_type == FOVEA_F16)
                 pack_weights<uint16_t>(panel, depth);
             else
                 pack_weights<float>(panel, depth);
-            add_products(panel, x, depth);
+            add_products(panel, depth);
         }
     }
     for (size_t panel = 0; panel < panels_; ++panel) {
@@ -83,21 +81,15 @@ inline void LinearTask::run() {
     }
 }
 
-inline LinearTask::Rows LinearTask::rows_of_x(const Depth& depth) const {
-    if (d_.x_type == FOVEA_F16) return copy_rows_of_x<uint16_t>(depth);
-    if (call_.cut.copies_x) return copy_rows_of_x<float>(depth);
-    const int64_t first = int64_t(first_row_) * d_.x_row_stride + int64_t(depth.begin);
-    return {call_.at<const float>(FOVEA_BIND_X, first), size_t(d_.x_row_stride)};
-}
-
+// Once for all panels of the task: rows as far apart as those of X may fall on the same few places of a
+// cache, and the products read them many times.
 template <class T>
-LinearTask::Rows LinearTask::copy_rows_of_x(const Depth& depth) const {
+void LinearTask::copy_x(const Depth& depth) const {
+    const T* x =
+        call_.at<const T>(FOVEA_BIND_X, int64_t(first_row_) * d_.x_row_stride + int64_t(depth.begin));
     float* to = floats(layout_.x);
-    for (size_t row = 0; row < rows_; ++row) {
-        const int64_t first = int64_t(first_row_ + row) * d_.x_row_stride + int64_t(depth.begin);
-        copy_row(call_.at<const T>(FOVEA_BIND_X, first), depth.count, to + row * layout_.x_stride);
-    }
-    return {to, size_t(layout_.x_stride)};
+    for (size_t row = 0; row < rows_; ++row, to += layout_.x_stride)
+        copy_row(x + int64_t(row) * d_.x_row_stride, depth.count, to);
 }
 
 // Rows of an [n_in, n_out] matrix are rows of the panel. Lanes past the last column hold zeros or what was
@@ -130,14 +122,14 @@ void LinearTask::pack_transposed(size_t panel, const Depth& depth) const {
     pack_panel(rows, depth.count, vectors_in(panel), floats(layout_.weights));
 }
 
-inline void LinearTask::add_products(size_t panel, const Rows& x, const Depth& depth) const {
-    const float* weights = floats(layout_.weights);
+inline void LinearTask::add_products(size_t panel, const Depth& depth) const {
+    const float *x = floats(layout_.x), *weights = floats(layout_.weights);
     if (depth.begin == 0)
-        dot_block<DotMode::plain>(vectors_in(panel), x.data, x.stride, rows_, weights, depth.count,
+        dot_block<DotMode::plain>(vectors_in(panel), x, layout_.x_stride, rows_, weights, depth.count,
                                   sums(panel), nullptr);
     else
-        dot_block<DotMode::add>(vectors_in(panel), x.data, x.stride, rows_, weights, depth.count, sums(panel),
-                                nullptr);
+        dot_block<DotMode::add>(vectors_in(panel), x, layout_.x_stride, rows_, weights, depth.count,
+                                sums(panel), nullptr);
 }
 
 template <class T>

@@ -14,15 +14,14 @@ namespace fovea::cpu {
 struct LinearCut {
     uint32_t row_tile, row_tiles;  // rows of a task, and tasks along the rows
     uint32_t panels, panel_tiles;  // panels of a task, and tasks along the columns
-    uint32_t depth_block;          // of n_in, packed at a time
-    bool copies_x;                 // rows of X are widened or pulled together before the products
+    uint32_t depth_block;          // of n_in, copied and packed at a time
 };
 
 // Byte offsets, each a multiple of 64.
 struct LinearLayout {
     uint64_t weights;  // [depth_block][panel] floats
     uint64_t sums;     // [panels][row_tile][panel]
-    uint64_t x;        // [row_tile][x_stride]; empty unless X is copied
+    uint64_t x;        // [row_tile][x_stride]
     uint64_t x_stride;
     uint64_t size_bytes;
 };
@@ -40,7 +39,7 @@ constexpr LinearLayout linear_layout(const TargetShape& shape, const LinearCut& 
     layout.x_stride = align_up(cut.depth_block, 16) + 16;
     place(layout.weights, cut.depth_block * panel * 4);
     place(layout.sums, uint64_t{cut.panels} * cut.row_tile * panel * 4);
-    place(layout.x, cut.copies_x ? cut.row_tile * layout.x_stride * 4 : 0);
+    place(layout.x, cut.row_tile * layout.x_stride * 4);
     layout.size_bytes = end;
     return layout;
 }

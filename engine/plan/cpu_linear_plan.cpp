@@ -12,12 +12,11 @@ namespace {
 constexpr double kSliceCost = 2e9;
 // Packing a panel of weights costs as much as some ten rows of products with it.
 constexpr uint64_t kMostRows = 512, kLeastRows = 64;
-// A packed panel stays in the second cache; with more of n_in at a time the sums are read and written less.
-constexpr uint64_t kDepthBlock = 512;
-// Panels that share a copy of rows of X.
-constexpr uint64_t kPanelsOfCopy = 4;
-// Rows of X this far apart fall on the same few places of a first cache.
-constexpr int64_t kAliasElems = 1024 / sizeof(float);
+// Weights of a panel for so much of n_in stay in the first cache or near it; with more at a time the sums are
+// read and written less.
+constexpr uint64_t kDepthBlock = 256;
+// Panels that share a copy of rows of X; copy and sums stay in the second cache.
+constexpr uint64_t kMostPanels = 8;
 constexpr uint64_t kTasksPerThread = 6;
 
 // About equal parts of `whole`, none larger than `most`.
@@ -44,12 +43,9 @@ void cut_cpu_linear(FoveaPlan_T& plan) {
     CpuPlan& cpu = plan.cpu;
     const cpu::TargetShape shape = cpu::target_shape(cpu.target);
     const uint64_t threads = std::max<uint64_t>(plan.facts.cpu_threads, 1);
-    const bool aliased = d.x_row_stride % kAliasElems == 0 && d.rows >= shape.rows;
-    const bool copies_x = d.x_type == FOVEA_F16 || aliased;
-    uint64_t rows = kMostRows, panels = copies_x ? kPanelsOfCopy : 1;
+    uint64_t rows = kMostRows, panels = kMostPanels;
     const auto cut = [&] {
         cpu.linear = cut_linear(d, shape, rows, panels);
-        cpu.linear.copies_x = copies_x;
         cpu.tasks = uint64_t{cpu.linear.row_tiles} * cpu.linear.panel_tiles;
     };
     const auto too_few = [&] { return threads > 1 && cpu.tasks < threads * kTasksPerThread; };

@@ -206,9 +206,9 @@ void explain_cpu(const FoveaPlan_T& plan, TextSink& text) {
               cpu::target_name(cut.target), shape.lanes, shape.rows, shape.vectors,
               has_cpu_kernel(plan) ? "" : "; not on this processor");
     if (plan.operation == Operation::linear)
-        text.line("tasks: %llu of %u rows and %u panels of %u columns; %u of n_in at a time%s",
+        text.line("tasks: %llu of %u rows and %u panels of %u columns; %u of n_in at a time",
                   static_cast<unsigned long long>(cut.tasks), cut.linear.row_tile, cut.linear.panels,
-                  shape.panel(), cut.linear.depth_block, cut.linear.copies_x ? "; rows of X are copied" : "");
+                  shape.panel(), cut.linear.depth_block);
     else if (plan.operation == Operation::map_tile)
         text.line("tasks: %llu of %u x %u pixels; blocks of %u keys",
                   static_cast<unsigned long long>(cut.tasks), cut.pixel_columns, cut.pixel_rows,

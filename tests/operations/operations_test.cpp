@@ -262,6 +262,9 @@ TEST(Operations, linear) {
         d.n_in = 1 + uint32_t(random.below(random.chance(0.5) ? 20 : 150));
         d.n_out = 1 + uint32_t(random.below(random.chance(0.5) ? 20 : 300));
         d.rows = 1 + random.below(random.chance(0.5) ? 4 : 100);
+        // Deeper and longer than any kernel takes at a time.
+        if (random.chance(0.1)) d.n_in = 200 + uint32_t(random.below(900)), d.n_out = 1 + d.n_out % 100;
+        if (random.chance(0.1)) d.rows = 400 + random.below(800), d.n_out = 1 + d.n_out % 30;
         d.has_bias = uint32_t(random.below(2)), d.weight_is_in_out = uint32_t(random.below(2));
         const auto stride = [&](uint64_t columns) {
             return random.chance(0.5) ? 0 : int64_t(columns + random.below(9));
