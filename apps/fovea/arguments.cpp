@@ -90,10 +90,16 @@ Result<double> Arguments::number(std::string_view name, double fallback) const {
 }
 
 Result<void> check_list(const Arguments& arguments, std::string_view option,
-                        const std::function<bool(std::string_view)>& is_known) {
+                        const std::vector<std::string>& known, bool letters) {
     if (!arguments.has(option)) return {};
-    for (const std::string_view name : split(arguments.text(option), ','))
-        if (!is_known(name)) return bad(option, "there is no '" + std::string(name) + "' here");
+    std::string names;
+    for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
+    for (const std::string_view name : split(arguments.text(option), ',')) {
+        const bool is_known = std::any_of(known.begin(), known.end(), [&](const std::string& k) {
+            return name == k || (letters && name.size() == 1 && name[0] == k[0]);
+        });
+        if (!is_known) return bad(option, "there is no '" + std::string(name) + "' here; there are " + names);
+    }
     return {};
 }
 

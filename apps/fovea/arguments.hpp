@@ -43,9 +43,10 @@ class Arguments {
     std::map<std::string_view, std::string_view> options_;
 };
 
-// Refuses a list by comma with a name that `is_known` does not take.
+// Refuses a list by comma with a name that is none of `known`, nor the first letter of one where `letters`
+// says so.
 Result<void> check_list(const Arguments& arguments, std::string_view option,
-                        const std::function<bool(std::string_view)>& is_known);
+                        const std::vector<std::string>& known, bool letters = false);
 
 // --seconds of a benchmark.
 Result<double> seconds_option(const Arguments& arguments, double fallback);

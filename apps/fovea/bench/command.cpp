@@ -261,11 +261,9 @@ bool names_case(std::string_view list, const BenchCase& c) {
 Result<Choice> choose(const Arguments& arguments) {
     Choice choice;
     const std::vector<BenchCase> all_cases = cpu_bench_cases();
-    const auto is_case = [&](std::string_view name) {
-        return std::any_of(all_cases.begin(), all_cases.end(),
-                           [&](const BenchCase& c) { return !name.empty() && names_case(name, c); });
-    };
-    if (Result<void> r = check_list(arguments, "--case", is_case); !r) return r.error();
+    std::vector<std::string> known;
+    for (const BenchCase& c : all_cases) known.emplace_back(c.name);
+    if (Result<void> r = check_list(arguments, "--case", known, true); !r) return r.error();
     for (const BenchCase& c : all_cases)
         if (names_case(arguments.text("--case"), c)) choice.cases.push_back(c);
     const TargetList here = runnable_cpu_targets();
@@ -275,12 +273,9 @@ Result<Choice> choose(const Arguments& arguments) {
         for (const std::string_view name : split(wanted, ',')) named |= name == foveaCpuTargetName(*id);
         if (named) choice.targets.push_back(*id);
     }
-    const auto runs_here = [&](std::string_view name) {
-        bool runs = name == "all";
-        for (const uint32_t* id = here.ids; *id; ++id) runs |= name == foveaCpuTargetName(*id);
-        return runs;
-    };
-    if (Result<void> r = check_list(arguments, "--targets", runs_here); !r) return r.error();
+    known = {"all"};
+    for (const uint32_t* id = here.ids; *id; ++id) known.emplace_back(foveaCpuTargetName(*id));
+    if (Result<void> r = check_list(arguments, "--targets", known); !r) return r.error();
     const uint32_t processors = std::max(1u, std::thread::hardware_concurrency());
     if (!arguments.has("--threads")) {
         choice.threads = {1};

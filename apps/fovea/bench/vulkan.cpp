@@ -248,10 +248,10 @@ Result<Choice> choose(const Arguments& a) {
     choice.engine = std::move(*engine);
     choice.engine.backend = BackendChoice::vulkan;
     const std::vector<Case> cases = all_cases();
-    const auto is_suite = [&](std::string_view name) {
-        return std::any_of(cases.begin(), cases.end(), [&](const Case& c) { return c.suite == name; });
-    };
-    if (Result<void> r = check_list(a, "--suite", is_suite); !r) return r.error();
+    std::vector<std::string> known;
+    for (const Case& c : cases)
+        if (std::find(known.begin(), known.end(), c.suite) == known.end()) known.emplace_back(c.suite);
+    if (Result<void> r = check_list(a, "--suite", known); !r) return r.error();
     choice.suites = a.text("--suite");
     const std::string_view precision = a.text("--precision");
     if (precision == "f16-products")
