@@ -1,9 +1,22 @@
 #!/usr/bin/env python3
-"""Doxygen's input filter: the public headers carry plain comments, which are their manual. This makes them Doxygen's:
-a comment before a declaration documents it, one behind a member or enumerator documents that, and where one declaration
+"""Doxygen's input filter: the public headers carry plain comments, which are their manual. This makes them Doxygen's: the
+one at the head of a file documents the file, without which Doxygen leaves out its functions; a comment before a declaration documents it, one behind a member or enumerator documents that, and where one declaration
 names several things the comment is given to each."""
 import re
 import sys
+
+
+def head_and_rest(text):
+    """The comment that a file begins with (before or behind #pragma once), and what comes after it."""
+    match = re.match(r'(?:#pragma once\n)?(/\* .*?\*/\n|(?://[^\n]*\n)+)', text, re.DOTALL)
+    return (match[1], text[match.end():]) if match else ('', text)
+
+
+def about_file(head):
+    """The head as Doxygen's comment on the file, its lines kept as they are. At the end of the file, where it moves no
+    line."""
+    plain = [re.sub(r'^(?:/\*| \*/?|//) ?', '', line) for line in head.rstrip().removesuffix('*/').split('\n')]
+    return '/** @file\n' + plain[0] + '\n@verbatim\n' + '\n'.join(plain).rstrip() + '\n@endverbatim */\n'
 
 
 def filtered(text):
@@ -28,5 +41,13 @@ def filtered(text):
     return '\n'.join(out)
 
 
+def main(path):
+    text = open(path, encoding='utf-8').read()
+    if path.endswith('.dox'):
+        return text
+    head, rest = head_and_rest(text)
+    return text.removesuffix(rest) + filtered(rest) + (about_file(head) if head else '')
+
+
 if __name__ == '__main__':
-    sys.stdout.write(filtered(open(sys.argv[1], encoding='utf-8').read()))
+    sys.stdout.write(main(sys.argv[1]))

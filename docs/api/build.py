@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Builds the reference of the public headers into build/docs/api with Doxygen, and says which names are documented by
-nothing (exit 1).
+nothing, and which functions of the C boundary are on no page (exit 1).
 
     build.py
 
@@ -10,6 +10,7 @@ of is looked up in the header: a name is undocumented when no comment stands on 
 and, for a member, none at its type's."""
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -49,6 +50,7 @@ def documented(lines, number):
 
 def main():
     (ROOT / 'build' / 'docs').mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(ROOT / 'build' / 'docs' / 'api', ignore_errors=True)  # pages of names that are gone
     run = subprocess.run(['doxygen', 'docs/api/Doxyfile'], cwd=ROOT, capture_output=True, text=True)
     if run.returncode:
         print(run.stderr)
@@ -66,6 +68,11 @@ def main():
             covered += 1
         else:
             errors.add(f'{name}:{match["line"]}: {text}')
+    pages = ''.join((ROOT / 'build' / 'docs' / 'api' / name).read_text(encoding='utf-8')
+                    for name in ('fovea_8h.html', 'fovea__vulkan_8h.html'))
+    for name in (ROOT / 'engine' / 'api' / 'exported_symbols.txt').read_text(encoding='utf-8').split():
+        if name.startswith('fovea') and not re.search(rf'memItemRight.*\b{name}\b', pages):
+            errors.add(f'{name} is on no page')
     print('\n'.join(sorted(errors)) or f'build/docs/api/index.html: every public name is documented, {covered} of them by the comment of their block or type')
     return 1 if errors else 0
 

@@ -136,7 +136,7 @@ typedef struct FoveaHostAllocator {
  * i >= q_length. Query head h reads key/value head h / (Hq / Hkv).
  */
 
-typedef enum FoveaDtype {
+typedef enum FoveaDtype { /* of a tensor's elements */
     FOVEA_F32 = 0,
     FOVEA_F16 = 1,
     FOVEA_U8 = 2,  /* boolean: zero is false */
@@ -246,7 +246,7 @@ typedef struct FoveaRowStats {
     uint32_t visible_keys; /* keys that are not hidden */
 } FoveaRowStats;
 
-typedef enum FoveaKernel {
+typedef enum FoveaKernel { /* ways to compute attention, see docs/kernels.md */
     FOVEA_KERNEL_AUTO = 0,
     FOVEA_KERNEL_STAGED = 1,         /* scores, softmax, weighted sum: every intermediate can be had */
     FOVEA_KERNEL_FLASH = 2,          /* one pass, online softmax, memory linear in length */
@@ -261,7 +261,7 @@ typedef enum FoveaKernel {
  * for a number that is no kernel's. Never null; lives as long as the library. */
 FOVEA_API const char* foveaKernelName(FoveaKernel kernel);
 
-typedef enum FoveaPrecision {
+typedef enum FoveaPrecision { /* what products may be rounded to */
     FOVEA_PRECISION_F32 = 0,         /* products and sums in float32, whatever the storage */
     FOVEA_PRECISION_F16_PRODUCTS = 1 /* opt-in: factors of a product may be rounded to float16, sums stay float32 */
 } FoveaPrecision;
@@ -403,9 +403,9 @@ typedef struct FoveaMapTileDesc { /* one tile of the map of all weights */
 
 /* ---- devices as facts ---------------------------------------------------------------------------------------------- */
 
-typedef enum FoveaBackend { FOVEA_BACKEND_CPU = 0, FOVEA_BACKEND_VULKAN = 1 } FoveaBackend;
+typedef enum FoveaBackend { FOVEA_BACKEND_CPU = 0, FOVEA_BACKEND_VULKAN = 1 } FoveaBackend; /* what runs a plan */
 
-typedef enum FoveaDeviceClass {
+typedef enum FoveaDeviceClass { /* decides tiles, and a slice's budget where none is given */
     FOVEA_CLASS_CPU = 0, /* a software Vulkan driver, or no Vulkan */
     FOVEA_CLASS_INTEGRATED = 1,
     FOVEA_CLASS_DISCRETE = 2,

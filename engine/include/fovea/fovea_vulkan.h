@@ -59,7 +59,7 @@ FOVEA_API FoveaResult foveaQueryDeviceNeeds(PFN_vkGetInstanceProcAddr get_instan
 
 /* ---- the context: one for each VkDevice ------------------------------------------------------------------------------- */
 
-typedef struct FoveaContext_T* FoveaContext;
+typedef struct FoveaContext_T* FoveaContext; /* the pipelines made for one VkDevice */
 
 typedef struct FoveaVulkanHost { /* what the host has, and how it made it */
     uint32_t struct_size;
