@@ -23,7 +23,7 @@ int main(void) {
     uint32_t count = 1;
     VkPhysicalDevice gpu;
     require(vkEnumeratePhysicalDevices(instance, &count, &gpu) >= 0 && count, "no Vulkan device");
-    const float priority = 1;
+    const float priority = 1; /* of queue family 0: take one that has compute, as family 0 of most devices does */
     const VkDeviceQueueCreateInfo queue_info = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, .queueCount = 1, .pQueuePriorities = &priority};
     const VkDeviceCreateInfo device_info = {
