@@ -10,12 +10,14 @@ constexpr Palette kDark = {
     IM_COL32(17, 19, 23, 255),   IM_COL32(24, 27, 32, 255),    IM_COL32(36, 40, 47, 255),
     IM_COL32(48, 53, 62, 255),   IM_COL32(230, 233, 238, 255), IM_COL32(146, 154, 166, 255),
     IM_COL32(86, 156, 255, 255), IM_COL32(10, 16, 26, 255),    IM_COL32(255, 176, 84, 255),
-    IM_COL32(30, 33, 39, 255),   IM_COL32(58, 64, 74, 255)};
+    IM_COL32(30, 33, 39, 255),   IM_COL32(58, 64, 74, 255),    IM_COL32(98, 107, 122, 255),
+    IM_COL32(52, 104, 176, 255)};
 constexpr Palette kLight = {
     IM_COL32(243, 244, 247, 255), IM_COL32(255, 255, 255, 255), IM_COL32(235, 238, 243, 255),
     IM_COL32(216, 220, 228, 255), IM_COL32(24, 28, 36, 255),    IM_COL32(96, 104, 118, 255),
     IM_COL32(22, 98, 214, 255),   IM_COL32(255, 255, 255, 255), IM_COL32(178, 92, 0, 255),
-    IM_COL32(238, 240, 244, 255), IM_COL32(206, 211, 220, 255)};
+    IM_COL32(238, 240, 244, 255), IM_COL32(206, 211, 220, 255), IM_COL32(139, 147, 161, 255),
+    IM_COL32(74, 136, 224, 255)};
 
 ImVec4 rgba(ImU32 colour) { return ImGui::ColorConvertU32ToFloat4(colour); }
 
@@ -126,12 +128,13 @@ void apply_style(Theme theme, float scale) {
     c[ImGuiCol_FrameBgActive] = c[ImGuiCol_ButtonActive] = c[ImGuiCol_HeaderActive] = rgba(p.line);
     c[ImGuiCol_TabActive] = c[ImGuiCol_TabUnfocusedActive] = rgba(p.line);
     c[ImGuiCol_TabUnfocused] = rgba(p.raised);
-    c[ImGuiCol_CheckMark] = c[ImGuiCol_SliderGrab] = c[ImGuiCol_SliderGrabActive] = rgba(p.accent);
+    c[ImGuiCol_CheckMark] = rgba(p.accent);
+    c[ImGuiCol_SliderGrab] = c[ImGuiCol_SliderGrabActive] = rgba(p.grab);
     c[ImGuiCol_PlotHistogram] = c[ImGuiCol_PlotLines] = c[ImGuiCol_NavHighlight] = rgba(p.accent);
     c[ImGuiCol_TitleBg] = c[ImGuiCol_TitleBgActive] = c[ImGuiCol_MenuBarBg] = rgba(p.panel);
     c[ImGuiCol_ScrollbarBg] = {0, 0, 0, 0};
     c[ImGuiCol_ScrollbarGrab] = c[ImGuiCol_ScrollbarGrabHovered] = c[ImGuiCol_ScrollbarGrabActive] =
-        rgba(p.line);
+        rgba(p.mark);
     c[ImGuiCol_TableHeaderBg] = rgba(p.raised);
     c[ImGuiCol_TextSelectedBg] = rgba((p.accent & 0x00ffffff) | 0x60000000);
     c[ImGuiCol_ModalWindowDimBg] = {0, 0, 0, 0.5f};

@@ -11,6 +11,8 @@ enum class Theme { dark, light };
 
 struct Palette {
     ImU32 ground, panel, raised, line, text, text_soft, accent, accent_text, warning, matrix_ground, hatch;
+    // Bars, ticks and edges that must be seen: 3:1 on a panel. And what slides under a number: 4.5:1 to text.
+    ImU32 mark, grab;
 };
 const Palette& palette(Theme theme);
 

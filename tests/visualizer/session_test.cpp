@@ -36,6 +36,8 @@ TEST_F(SessionTest, levels_give_the_tutorials_numbers) {
         {4, "weights", 0, 2, 0, 0.7599f},  {4, "weights", 0, 5, 3, 0.3084f},
         {5, "context", 0, 5, 0, -0.5299f}, {5, "context", 0, 5, 1, -0.1081f},
         {5, "context", 1, 5, 0, 0.5077f},  {5, "context", 1, 5, 1, 0.3493f},
+        {5, "joined", 0, 5, 0, -0.5299f},  {5, "joined", 0, 5, 3, 0.3493f},
+        {6, "output", 0, 0, 0, 0.3190f},   {6, "output", 0, 0, 1, 0.4858f},
     };
     for (const auto& c : cases) {
         session->change(level_settings(c.level));

@@ -127,7 +127,7 @@ std::string stage_of_key(std::string key) {
     if (key == "weights_all" || key == "masked_weights" || key == "row_sums" || key == "keep" ||
         key == "dropped" || key == "lse")
         key = "weights";
-    return key == "output" ? "context" : key;
+    return key;
 }
 
 std::string mask_key(const Settings& s) {

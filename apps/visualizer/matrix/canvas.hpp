@@ -30,7 +30,7 @@ struct VisibleCells {
     int row_begin, row_end, column_begin, column_end;
 };
 
-inline constexpr float kHatchPeriod = 7;                   // units of the layout
+inline constexpr float kHatchPeriod = float(MATRIX_HATCH_PERIOD);
 inline constexpr float kLabelColumn = 92, kLabelRow = 34;  // units of the layout
 
 // `at` and `size` are of the cells' area; labels stand outside of it, to the left and above.

@@ -99,7 +99,8 @@ bool Painter::pixel(float x, float y, uint32_t& colour) const {
     const float inside_x = (place_x - float(cell.column)) * v.cell_width,
                 inside_y = (place_y - float(cell.row)) * v.cell_height;
     const float side = std::min(v.cell_width, v.cell_height);
-    const float gap = v.flags & MATRIX_FLAG_GRID ? std::min(1.5f, 0.04f * side) : 0;
+    const float unit = v.hatch_period / float(MATRIX_HATCH_PERIOD);
+    const float gap = v.flags & MATRIX_FLAG_GRID ? std::min(1.5f * unit, 0.04f * side) : 0;
     if (inside_x < gap || inside_y < gap || inside_x > v.cell_width - gap || inside_y > v.cell_height - gap)
         return true;
     const bool in_row = cell.row == v.picked_row, in_column = cell.column == v.picked_column;
@@ -110,11 +111,11 @@ bool Painter::pixel(float x, float y, uint32_t& colour) const {
         const float stripe = (x + y) / v.hatch_period;
         if (stripe - std::floor(stripe) < 0.18f) colour = v.hatch;
     }
-    const float edge = gap + (in_row && in_column ? 3.0f : 1.0f);
+    const float edge = gap + (in_row && in_column ? 3.0f : 1.0f) * unit;
     const bool at_row_edge = in_row && (inside_y < edge || inside_y > v.cell_height - edge);
     const bool at_column_edge = in_column && (inside_x < edge || inside_x > v.cell_width - edge);
     const bool at_side = in_row && in_column && (inside_x < edge || inside_x > v.cell_width - edge);
-    if (side >= 8 && (at_row_edge || at_column_edge || at_side)) colour = v.highlight;
+    if (side >= 8 * unit && (at_row_edge || at_column_edge || at_side)) colour = v.highlight;
     return true;
 }
 

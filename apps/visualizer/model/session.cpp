@@ -182,11 +182,12 @@ Result<void> Session::rebuild() {
     projected_by_ = std::move(by);
     run_ = std::move(*run);
     for (const HostStage& host_stage : projected_.stages)
-        if (Result<void> r = add_host_stage(host_stage); !r) return r;
+        if (Result<GpuBuffer*> r = add_host_stage(host_stage); !r) return r.error();
     collect_stages();
+    if (Result<void> r = add_output_stages(); !r) return r;
     if (settings_.file)
         for (const HostStage& table : import_tables(settings_))
-            if (Result<void> r = add_host_stage(table); !r) return r;
+            if (Result<GpuBuffer*> r = add_host_stage(table); !r) return r.error();
     for (const std::string& warning : projected_.warnings) report("file", warning, false);
     stats_done_ = false;
     head_stats_.clear();
@@ -342,13 +343,14 @@ void Session::compare_with_head(uint32_t layer, uint32_t head) {
     change(next);
 }
 
-Result<void> Session::add_host_stage(const HostStage& stage) {
+Result<GpuBuffer*> Session::add_host_stage(const HostStage& stage) {
     const F32Tensor& t = stage.tensor;
     Result<GpuBuffer> made = GpuBuffer::create(device_, t.values.size() * 4);
     if (!made) return made.error();
     std::memcpy(made->data(), t.values.data(), t.values.size() * 4);
     made->flush();
-    host_buffers_.push_back(std::make_shared<const GpuBuffer>(std::move(*made)));
+    const auto buffer = std::make_shared<GpuBuffer>(std::move(*made));
+    host_buffers_.push_back(buffer);
     Stage row{stage.name, stage.formula};
     row.heads = t.rank() == 3 ? t.shape[0] : 1;
     row.columns = t.columns();
@@ -357,7 +359,7 @@ Result<void> Session::add_host_stage(const HostStage& stage) {
     row.values = {reinterpret_cast<const float*>(row.buffer->data()), t.values.size()};
     row.row_tokens = stage.name.substr(0, 2) != "W_";
     stages_.push_back(row);
-    return {};
+    return buffer.get();
 }
 
 void Session::collect_stages() {

@@ -364,7 +364,9 @@ class Session {
     void collect_stages();
     void keep_pick_in_range();
     void collect_stats();
-    Result<void> add_host_stage(const HostStage& stage);
+    Result<GpuBuffer*> add_host_stage(const HostStage& stage);
+    Result<void> add_output_stages();
+    void fill_output_stages();
 
     GpuDevice& device_;
     bool on_cpu_;
@@ -377,6 +379,7 @@ class Session {
     std::optional<Settings> projected_by_;
     std::shared_ptr<AttentionRun> run_;
     std::vector<std::shared_ptr<const GpuBuffer>> host_buffers_;
+    GpuBuffer *joined_ = nullptr, *output_ = nullptr;  // of host_buffers_, where the level has them
     std::unique_ptr<KeptResult> kept_;
     std::vector<std::unique_ptr<KeptResult>>
         retired_;  // to go with the next frame, when nothing is in flight

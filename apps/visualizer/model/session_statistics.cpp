@@ -81,6 +81,7 @@ StageStats stats_of(const std::vector<Summed>& heads) {
 void Session::collect_stats() {
     if (stats_done_) return;
     stats_done_ = true;
+    fill_output_stages();
     if (const double busy = run_->times().busy_s; busy > 0 && !run_->stands_in()) {
         if (run_seconds_.size() == kMostRunTimes) run_seconds_.erase(run_seconds_.begin());
         run_seconds_.push_back(busy);

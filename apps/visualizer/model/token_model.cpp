@@ -260,9 +260,14 @@ Result<Projected> project(const Settings& s) {
     }
     if (s.scaled) p.divisor = std::sqrt(float(p.q.shape[3]));
     if (s.level > 1) {
-        add_stage(p, "queries", s.rope ? "rotated(inputs W_query)" : "inputs W_query", heads_only(p.q));
-        add_stage(p, "keys", s.rope ? "rotated(inputs W_key)" : "inputs W_key", heads_only(p.k));
-        add_stage(p, "values", "inputs W_value", heads_only(p.v));
+        // A linear layer keeps its weights as [outputs, inputs].
+        const std::string by = s.level == 2 ? "" : " transposed";
+        const auto rotated = [&](const std::string& formula) {
+            return s.rope ? "rotated(" + formula + ")" : formula;
+        };
+        add_stage(p, "queries", rotated("inputs W_query" + by), heads_only(p.q));
+        add_stage(p, "keys", rotated("inputs W_key" + by), heads_only(p.k));
+        add_stage(p, "values", "inputs W_value" + by, heads_only(p.v));
     }
     return p;
 }

@@ -2,12 +2,16 @@
 // A is a head of the present result, or of one that was kept.
 #include "matrix/canvas.hpp"
 #include "model/kept_result.hpp"
+#include "panels/colour_bar.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace fovea::visualizer {
 namespace {
+
+constexpr float kLegend = 84;  // room of the colour bars
 
 void choose_head(PanelContext& ui, const char* label, uint64_t count, uint32_t& head) {
     ImGui::SetNextItemWidth(96 * ui.scale);
@@ -41,7 +45,7 @@ void choose_heads(PanelContext& ui, const Comparison& c) {
     if (view.how == CompareHow::difference) return;
     const float right = ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x;
     if (right + 140 * ui.scale < ImGui::GetWindowWidth()) ImGui::SameLine(0, 16 * ui.scale);
-    ImGui::Checkbox("same range", &view.same_range);
+    check_box(ui, "same range", &view.same_range);
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("A number has the same colour in A and B");
 }
 
@@ -69,14 +73,44 @@ std::string token_of(const Session& session, uint64_t index, bool is_token) {
 void draw_summary(PanelContext& ui, const Comparison& c) {
     const auto row = uint64_t(ui.session.view.picked_row);
     const HeadDifference d = difference_of(*c.a, c.head_a, *c.b, c.head_b, row);
-    std::string text = "largest difference " + format_value(d.largest, 4) + " at " +
-                       token_of(ui.session, d.row, c.b->row_tokens) + " \xe2\x86\x92 " +
-                       token_of(ui.session, d.column, c.b->over_keys) + ", mean " + format_value(d.mean, 4);
+    const auto column = uint64_t(ui.session.view.picked_column);
+    const float a = c.a->head_values(c.head_a)[row * c.a->columns + column],
+                b = c.b->head_values(c.head_b)[row * c.b->columns + column];
+    std::vector<std::string> parts = {"picked: A " + format_value(a, 4) + ", B " + format_value(b, 4) +
+                                          ", difference " + format_value(a - b, 4),
+                                      "largest difference " + format_value(d.largest, 4) + " at " +
+                                          token_of(ui.session, d.row, c.b->row_tokens) + " \xe2\x86\x92 " +
+                                          token_of(ui.session, d.column, c.b->over_keys),
+                                      "mean " + format_value(d.mean, 4)};
     if (c.b->name == "weights")
-        text += ", Jensen\xe2\x80\x93Shannon of this row " + format_value(d.jensen_shannon, 4);
-    ImGui::PushTextWrapPos();
-    ImGui::TextDisabled("%s", text.c_str());
-    ImGui::PopTextWrapPos();
+        parts.push_back("Jensen\xe2\x80\x93Shannon of this row " + format_value(d.jensen_shannon, 4));
+    // Each part stays whole: Dear ImGui would break a line behind a number's point.
+    const float gap = 16 * ui.scale;
+    for (size_t i = 0; i < parts.size(); ++i) {
+        const float end = ImGui::GetItemRectMax().x + gap + ImGui::CalcTextSize(parts[i].c_str()).x;
+        if (i > 0 && end <= ImGui::GetWindowPos().x + ImGui::GetContentRegionMax().x) ImGui::SameLine(0, gap);
+        ImGui::TextDisabled("%s", parts[i].c_str());
+    }
+}
+
+struct Legend {
+    const char* title;
+    Colouring colouring;
+};
+
+// One bar, or A's above B's, at the right end.
+void draw_legends(PanelContext& ui, std::initializer_list<Legend> legends, float top, float height) {
+    const float s = ui.scale, small = ui.fonts.small->FontSize, title = small + 6 * s;
+    const float x = ImGui::GetWindowPos().x + ImGui::GetContentRegionMax().x - (kLegend - 14) * s;
+    const float share = height / float(legends.size());
+    const float bar = std::clamp(share - title - 16 * s, 40 * s, 320 * s);
+    float y = top + (share - bar - title) / 2;
+    for (const Legend& legend : legends) {
+        ImGui::GetWindowDrawList()->AddText(ui.fonts.small, small, {x, y},
+                                            palette(ui.session.theme).text_soft, legend.title);
+        draw_colour_bar(ui, legend.colouring, {x, y + title, 12 * s, bar}, 3);
+        y += share;
+    }
 }
 
 void draw_one(PanelContext& ui, Canvas canvas, const char* id, const char* title, bool labels) {
@@ -101,10 +135,18 @@ void colour_difference(Canvas& canvas, const Comparison& c) {
     canvas.colouring = {ColourMap::blue_orange, Spread::linear, -reach, reach, 0};
 }
 
+void draw_both_legends(PanelContext& ui, const Canvas& a, const Canvas& b, float top, float height) {
+    if (ui.session.view.same_range)
+        draw_legends(ui, {{"A and B", a.colouring}}, top, height);
+    else
+        draw_legends(ui, {{"A", a.colouring}, {"B", b.colouring}}, top, height);
+}
+
 void draw_pictures(PanelContext& ui, const Comparison& c) {
     const Session& session = ui.session;
     const float s = ui.scale;
-    const ImVec2 cursor = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
+    const ImVec2 cursor = ImGui::GetCursorScreenPos(),
+                 room = {ImGui::GetContentRegionAvail().x - kLegend * s, ImGui::GetContentRegionAvail().y};
     const float top = cursor.y + 62 * s, height = room.y - 70 * s;
     const KeptResult* kept = session.kept();
     const auto name = [&](const char* letter, int level, uint32_t head) {
@@ -127,14 +169,17 @@ void draw_pictures(PanelContext& ui, const Comparison& c) {
     if (session.view.how == CompareHow::side) {
         const float width = (room.x - (2 * kLabelColumn + 16) * s) / 2;
         const ImVec2 second = {cursor.x + (2 * kLabelColumn + 16) * s + width, top};
-        draw_one(ui, lay_out(true, first, {width, height}), "a", name_a.c_str(), true);
-        draw_one(ui, lay_out(false, second, {width, height}), "b", name_b.c_str(), true);
+        const Canvas a = lay_out(true, first, {width, height}), b = lay_out(false, second, {width, height});
+        draw_one(ui, a, "a", name_a.c_str(), true);
+        draw_one(ui, b, "b", name_b.c_str(), true);
+        draw_both_legends(ui, a, b, top, height);
         return;
     }
     Canvas canvas = lay_out(true, first, {room.x - (kLabelColumn + 16) * s, height});
     if (session.view.how == CompareHow::difference) {
         colour_difference(canvas, c);
         draw_one(ui, canvas, "difference", (name_a + " minus " + name_b).c_str(), true);
+        draw_legends(ui, {{"A \xe2\x88\x92 B", canvas.colouring}}, top, height);
         return;
     }
     // B's cells stand where they are, not mirrored: a causal B shows nothing.
@@ -144,6 +189,7 @@ void draw_pictures(PanelContext& ui, const Comparison& c) {
     upper.upper_only = true;
     canvas_cells(ui, upper);
     canvas_digits(ui, upper);
+    draw_both_legends(ui, canvas, upper, top, height);
 }
 
 }  // namespace

@@ -98,11 +98,11 @@ void draw_picture_look(PanelContext& ui) {
     ImGui::SliderFloat("##scale", &look.scale, 1, 8, "scale %.1f", ImGuiSliderFlags_AlwaysClamp);
     ImGui::SameLine(0, 10 * s);
     ImGui::BeginDisabled(look.part != PicturePart::matrix);
-    ImGui::Checkbox("legend", &look.legend);
+    check_box(ui, "legend", &look.legend);
     ImGui::EndDisabled();
     ImGui::SameLine(0, 10 * s);
     ImGui::BeginDisabled(look.part == PicturePart::window);
-    ImGui::Checkbox("transparent", &look.transparent);
+    check_box(ui, "transparent", &look.transparent);
     ImGui::EndDisabled();
     if (look.part == PicturePart::window) look.transparent = false;
 }

@@ -68,7 +68,7 @@ void draw_roof(PanelContext& ui, double intensity, double rate) {
                                  place(high_x, roof.flops_per_s)};
     draw.AddPolyline(roof_line, 3, colours.text_soft, 0, 2 * ui.scale);
     const ImVec2 here = place(intensity, rate), above = place(intensity, reach);
-    draw.AddLine(here, above, colours.line, ui.scale);
+    draw.AddLine(here, above, colours.mark, ui.scale);
     draw.AddCircleFilled(here, 4.5f * ui.scale, colours.accent);
     draw.PopClipRect();
 }

@@ -62,6 +62,17 @@ void draw_head(PanelContext& ui, uint32_t head, float side) {
     head_tooltip("head " + std::to_string(head + 1), stats[head]);
 }
 
+// As high as the strip allows, above a scroll bar where there must be one: by the window's own height, as the
+// room that is left follows from the scroll bar.
+float thumbnail_side(const PanelContext& ui, uint64_t heads, float gap) {
+    const ImGuiStyle& style = ImGui::GetStyle();
+    const float room = ImGui::GetWindowWidth() - 2 * style.WindowPadding.x;
+    const float side = std::max(
+        ImGui::GetWindowHeight() - ImGui::GetCursorPosY() - style.WindowPadding.y - 26 * ui.scale, 24.0f);
+    const bool fits = float(heads) * (side + gap) - gap <= room;
+    return fits ? side : std::max(side - style.ScrollbarSize, 24.0f);
+}
+
 }  // namespace
 
 void draw_heads_panel(PanelContext& ui) {
@@ -98,10 +109,10 @@ void draw_heads_panel(PanelContext& ui) {
     ImGui::SameLine(0, 8 * ui.scale);
     ImGui::SetNextItemWidth(128 * ui.scale);
     ImGui::Combo("##order", &session.ui.head_order, kHeadOrders, int(std::size(kHeadOrders)));
-    const float side = std::max(ImGui::GetContentRegionAvail().y - 26 * ui.scale, 24.0f);
+    const float gap = 14 * ui.scale, side = thumbnail_side(ui, heads, gap);
     bool first = true;
     for (const uint32_t head : ordered_heads(session)) {
-        if (!first) ImGui::SameLine(0, 14 * ui.scale);
+        if (!first) ImGui::SameLine(0, gap);
         first = false;
         ImGui::BeginGroup();
         ImGui::PushID(int(head));

@@ -90,8 +90,8 @@ void draw_import_sheet(PanelContext& ui) {
     if ((m.kind == ImportKind::qkv || m.kind == ImportKind::fused) && layers_of(sheet.next).size() > 1)
         sheet.number("layer", m.layer, 0, int(file.layers) - 1);
     if (m.kind == ImportKind::qkv || m.kind == ImportKind::fused)
-        sheet.changed |= ImGui::Checkbox("from before rotary embedding: rotate now", &m.rotate);
-    if (m.kind != ImportKind::tables) sheet.changed |= ImGui::Checkbox("causal", &sheet.next.causal);
+        sheet.changed |= check_box(ui, "from before rotary embedding: rotate now", &m.rotate);
+    if (m.kind != ImportKind::tables) sheet.changed |= check_box(ui, "causal", &sheet.next.causal);
     if (sheet.changed) session.change(sheet.next);
     ImGui::Separator();
     if (!session.problem().empty()) {

@@ -9,6 +9,11 @@ namespace {
 
 constexpr size_t kMostTerms = 24;
 
+// The next text stands on the line of a text in the body's type.
+void on_body_line(const PanelContext& ui, const ImFont* font) {
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + std::round(ui.fonts.body->Ascent - font->Ascent));
+}
+
 void step(const PanelContext& ui, const char* name, const std::string& how, const std::string& value,
           bool strong = false) {
     ImGui::TableNextRow();
@@ -16,6 +21,7 @@ void step(const PanelContext& ui, const char* name, const std::string& how, cons
     ImGui::TextUnformatted(name);
     ImGui::TableNextColumn();
     ImGui::PushFont(ui.fonts.small);
+    on_body_line(ui, ui.fonts.small);
     ImGui::TextDisabled("%s", how.c_str());
     ImGui::PopFont();
     ImGui::TableNextColumn();
@@ -23,6 +29,7 @@ void step(const PanelContext& ui, const char* name, const std::string& how, cons
     if (strong) ImGui::PushStyleColor(ImGuiCol_Text, palette(ui.session.theme).accent);
     const float width = ImGui::CalcTextSize(value.c_str()).x;
     ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(ImGui::GetContentRegionAvail().x - width, 0.0f));
+    on_body_line(ui, ui.fonts.mono);
     ImGui::TextUnformatted(value.c_str());
     if (strong) ImGui::PopStyleColor();
     ImGui::PopFont();
@@ -30,12 +37,29 @@ void step(const PanelContext& ui, const char* name, const std::string& how, cons
 
 std::string number(float value) { return format_value(value); }
 
+// A table's numbers, row by row, with the points of a column under each other.
+void draw_numbers(const PanelContext& ui, const std::vector<float>& values, size_t columns) {
+    const auto before_point = [](const std::string& text) { return std::min(text.find('.'), text.size()); };
+    std::vector<std::string> texts;
+    for (const float value : values) texts.push_back(number(value));
+    std::vector<size_t> widths(columns, 0);
+    for (size_t i = 0; i < texts.size(); ++i)
+        widths[i % columns] = std::max(widths[i % columns], before_point(texts[i]));
+    ImGui::PushFont(ui.fonts.mono);
+    for (size_t i = 0; i < texts.size(); ++i) {
+        if (i % columns == 0) ImGui::TableNextRow();
+        ImGui::TableNextColumn();
+        ImGui::TextUnformatted(
+            (std::string(widths[i % columns] - before_point(texts[i]), ' ') + texts[i]).c_str());
+    }
+    ImGui::PopFont();
+}
+
 void draw_terms(const PanelContext& ui, const Derivation& d) {
     if (!ImGui::BeginTable("terms", 4, ImGuiTableFlags_SizingStretchSame | ImGuiTableFlags_BordersInnerH))
         return;
     for (const char* title : {"q", "k", "q k", "sum"}) ImGui::TableSetupColumn(title);
     ImGui::TableHeadersRow();
-    ImGui::PushFont(ui.fonts.mono);
     // Of a long head the largest products; the sum is the whole one all the same.
     std::vector<size_t> order(d.terms.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -50,14 +74,11 @@ void draw_terms(const PanelContext& ui, const Derivation& d) {
         std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
             return std::abs(d.terms[a].product) > std::abs(d.terms[b].product);
         });
-    for (const size_t i : order) {
-        ImGui::TableNextRow();
-        for (const float value : {d.terms[i].q, d.terms[i].k, d.terms[i].product, d.terms[i].running_sum}) {
-            ImGui::TableNextColumn();
-            ImGui::TextUnformatted(number(value).c_str());
-        }
-    }
-    ImGui::PopFont();
+    std::vector<float> numbers;
+    for (const size_t i : order)
+        for (const float value : {d.terms[i].q, d.terms[i].k, d.terms[i].product, d.terms[i].running_sum})
+            numbers.push_back(value);
+    draw_numbers(ui, numbers, 4);
     ImGui::EndTable();
     if (order.size() < d.terms.size())
         ImGui::TextDisabled("the %zu largest of %zu products", order.size(), d.terms.size());
@@ -85,7 +106,8 @@ void draw_steps(const PanelContext& ui, const Derivation& d, bool drawn) {
     if (d.has_alibi) step(ui, "ALiBi", "slope " + format_number(d.alibi_slope, 4), number(d.alibi));
     if (d.has_bias) step(ui, "bias", "added", number(d.bias));
     step(ui, "masked", d.hidden_by.empty() ? "the query sees the key" : d.hidden_by, number(d.masked));
-    step(ui, "row max", std::to_string(d.visible_keys) + " keys seen", number(d.row_max));
+    step(ui, "row max", format_count(d.visible_keys) + (d.visible_keys == 1 ? " key seen" : " keys seen"),
+         number(d.row_max));
     step(ui, "exp", "exp(masked \xe2\x88\x92 max)", number(d.exponential));
     if (d.has_sink)
         step(ui, "sink", "exp(" + format_number(double(d.sink), 4) + " \xe2\x88\x92 max), no key's",
@@ -104,15 +126,11 @@ void draw_contribution(const PanelContext& ui, const Derivation& d) {
         return;
     for (const char* title : {"v", "weight v", "context"}) ImGui::TableSetupColumn(title);
     ImGui::TableHeadersRow();
-    ImGui::PushFont(ui.fonts.mono);
-    for (size_t i = 0; i < std::min(d.values.size(), kMostTerms); ++i) {
-        ImGui::TableNextRow();
-        for (const float value : {d.values[i].value, d.values[i].contribution, d.values[i].context}) {
-            ImGui::TableNextColumn();
-            ImGui::TextUnformatted(number(value).c_str());
-        }
-    }
-    ImGui::PopFont();
+    std::vector<float> numbers;
+    for (size_t i = 0; i < std::min(d.values.size(), kMostTerms); ++i)
+        for (const float value : {d.values[i].value, d.values[i].contribution, d.values[i].context})
+            numbers.push_back(value);
+    draw_numbers(ui, numbers, 3);
     ImGui::EndTable();
     if (d.values.size() > kMostTerms)
         ImGui::TextDisabled("the first %zu of %zu", kMostTerms, d.values.size());
@@ -152,7 +170,7 @@ void draw_map_cell(PanelContext& ui) {
     ImGui::BeginChild("derivation");
     draw_steps(ui, *d, false);
     ImGui::TextDisabled("computed now from q and k, not read from a tile");
-    ImGui::Checkbox("largest products first", &session.ui.sort_by_size);
+    check_box(ui, "largest products first", &session.ui.sort_by_size);
     draw_terms(ui, *d);
     ImGui::EndChild();
 }
@@ -185,7 +203,7 @@ void draw_inspector_panel(PanelContext& ui) {
     ImGui::BeginChild("derivation");
     draw_steps(ui, *d, true);
     ImGui::Dummy({0, 4 * ui.scale});
-    ImGui::Checkbox("largest products first", &session.ui.sort_by_size);
+    check_box(ui, "largest products first", &session.ui.sort_by_size);
     draw_terms(ui, *d);
     draw_contribution(ui, *d);
     ImGui::EndChild();

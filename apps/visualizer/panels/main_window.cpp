@@ -70,6 +70,22 @@ float edge(PanelContext& ui, const char* name, ImVec2 at, float length, bool upr
     return active && !reset ? (upright ? moved.x : moved.y) / ui.scale : 0;
 }
 
+// The text, or as much of its beginning as there is room for, in pixels.
+std::string elided(ImFont& font, const std::string& text, float room) {
+    const auto width = [&](const std::string& t) {
+        return font.CalcTextSizeA(font.FontSize, 1e6f, 0, t.c_str()).x;
+    };
+    if (width(text) <= room) return text;
+    constexpr const char* kDots = "\xe2\x80\xa6";
+    std::string part = text;
+    while (!part.empty() && width(part + kDots) > room) {
+        // A whole character of UTF-8.
+        while (part.size() > 1 && (part.back() & 0xc0) == 0x80) part.pop_back();
+        part.pop_back();
+    }
+    return part.empty() ? part : part + kDots;
+}
+
 constexpr const char* kBottom[] = {"Heads", "GPU", "Memory", "Problems"};
 
 // The matrix of the selection, the locked ones, and the other views.
@@ -117,10 +133,9 @@ void draw_centre(PanelContext& ui) {
                                                                     : 8.0f) *
                                                               ui.scale;
     const ImVec2 line = ImGui::GetCursorScreenPos(), at = {line.x, line.y + ImGui::GetStyle().FramePadding.y};
-    const ImVec4 clip{at.x, at.y, at.x + std::max(room, 0.0f), at.y + 2 * ImGui::GetTextLineHeight()};
     ImGui::GetWindowDrawList()->AddText(ui.fonts.body, ui.fonts.body->FontSize, at,
-                                        palette(session.theme).text_soft, stage.formula.c_str(), nullptr, 0,
-                                        &clip);
+                                        palette(session.theme).text_soft,
+                                        elided(*ui.fonts.body, stage.formula, room).c_str());
     ImGui::NewLine();
     if (session.ui.centre == CentreTab::matrix)
         draw_matrix_panel(ui);
@@ -239,6 +254,15 @@ bool tabs(const PanelContext& ui, std::span<const char* const> names, int& chose
         ImGui::GetWindowDrawList()->AddRectFilled({low.x + 6 * ui.scale, high.y - 2 * ui.scale},
                                                   {high.x - 6 * ui.scale, high.y}, colours.accent, ui.scale);
     }
+    return changed;
+}
+
+bool check_box(const PanelContext& ui, const char* label, bool* value) {
+    ImGui::PushStyleColor(ImGuiCol_Border, palette(ui.session.theme).mark);
+    ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, std::max(ui.scale, 1.0f));
+    const bool changed = ImGui::Checkbox(label, value);
+    ImGui::PopStyleVar();
+    ImGui::PopStyleColor();
     return changed;
 }
 

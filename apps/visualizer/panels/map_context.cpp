@@ -27,7 +27,7 @@ bool draw_key(PanelContext& ui, uint64_t key, float weight, float largest) {
     const float label = 84 * s, number = 66 * s, room = width - label - number;
     draw.AddRectFilled({at.x + label, at.y + 3 * s},
                        {at.x + label + std::max(room * weight / largest, 1.0f), at.y + height - 3 * s},
-                       strong ? colours.accent : colours.line, 3 * s);
+                       strong ? colours.accent : colours.mark, 3 * s);
     draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {at.x, at.y + 3 * s},
                  strong ? colours.text : colours.text_soft, format_count(key).c_str());
     draw.AddText(ui.fonts.mono, ui.fonts.mono->FontSize, {at.x + width - number + 8 * s, at.y + 4 * s},

@@ -153,7 +153,7 @@ void draw_axes(PanelContext& ui, const MapFrame& f) {
         const float width = font->CalcTextSizeA(font->FontSize, 1e6f, 0, label.c_str()).x;
         draw.AddText(font, font->FontSize, {x - width / 2, top - font->FontSize - 8 * ui.scale},
                      colours.text_soft, label.c_str());
-        draw.AddLine({x, top - 5 * ui.scale}, {x, top}, colours.line);
+        draw.AddLine({x, top - 5 * ui.scale}, {x, top}, colours.mark);
     }
     for (double row = std::ceil(std::max(f.first_row, 0.0) / step) * step; row < double(map.rows());
          row += step) {
@@ -163,7 +163,7 @@ void draw_axes(PanelContext& ui, const MapFrame& f) {
         const float width = font->CalcTextSizeA(font->FontSize, 1e6f, 0, label.c_str()).x;
         draw.AddText(font, font->FontSize, {left - width - 9 * ui.scale, y - font->FontSize / 2},
                      colours.text_soft, label.c_str());
-        draw.AddLine({left - 5 * ui.scale, y}, {left, y}, colours.line);
+        draw.AddLine({left - 5 * ui.scale, y}, {left, y}, colours.mark);
     }
 }
 

@@ -73,7 +73,7 @@ void draw_marginals(PanelContext& ui, const Canvas& c) {
                     half = thickness(c.cell_height) / 2;
         draw.AddRectFilled({x, middle - half},
                            {x + room * summary.row_entropies[size_t(row)] / most_entropy, middle + half},
-                           row == ui.session.view.picked_row ? colours.accent : colours.line);
+                           row == ui.session.view.picked_row ? colours.accent : colours.mark);
     }
     draw.PopClipRect();
     draw.PushClipRect({c.at.x, y}, {c.at.x + c.size.x, y + room}, true);
@@ -82,7 +82,7 @@ void draw_marginals(PanelContext& ui, const Canvas& c) {
                     half = thickness(c.cell_width) / 2;
         draw.AddRectFilled({middle - half, y},
                            {middle + half, y + room * summary.column_sums[size_t(column)] / most_mass},
-                           column == ui.session.view.picked_column ? colours.accent : colours.line);
+                           column == ui.session.view.picked_column ? colours.accent : colours.mark);
     }
     draw.PopClipRect();
     ImFont* small = ui.fonts.small;
@@ -136,7 +136,7 @@ void canvas_range_bar(PanelContext& ui, const Canvas& c, float x) {
         const float bottom = y + height * (1 - float(i) / float(bins));
         draw.AddRectFilled(
             {x + (kHistogram - 4) * s - (kHistogram - 4) * s * share, bottom - height / float(bins)},
-            {x + (kHistogram - 4) * s, bottom - 0.5f}, colours.line);
+            {x + (kHistogram - 4) * s, bottom - 0.5f}, colours.mark);
     }
     const float bar = x + kHistogram * s;
     draw_colour_bar(ui, c.colouring, {bar, y, width, height}, 3);

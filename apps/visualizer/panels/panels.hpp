@@ -64,6 +64,8 @@ void draw_main_window(PanelContext& ui);
 
 // A panel's heading, and a soft second line where `note` is not empty.
 void heading(const PanelContext& ui, const char* title, const char* note = "");
+// With an edge that shows an empty one.
+bool check_box(const PanelContext& ui, const char* label, bool* value);
 // A row of words, one of them chosen; true when another was.
 bool tabs(const PanelContext& ui, std::span<const char* const> names, int& chosen);
 // "journey", or the index where there is no token; of the shown matrix.

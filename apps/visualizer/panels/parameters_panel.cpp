@@ -11,7 +11,7 @@ struct Knobs {
     Settings next;
 
     void toggle(const char* label, bool& value) {
-        if (ImGui::Checkbox(label, &value)) ui.session.change(next);
+        if (check_box(ui, label, &value)) ui.session.change(next);
     }
     void slider(const char* label, float& value, float low, float high, const char* format) {
         ImGui::SetNextItemWidth(150 * ui.scale);
@@ -55,7 +55,7 @@ void draw_causal(Knobs& knobs, const LongMap* map) {
     if (!map || !map->head().always_causal) return knobs.toggle("causal mask", knobs.next.causal);
     bool on = true;
     ImGui::BeginDisabled();
-    ImGui::Checkbox("causal mask, always", &on);
+    check_box(knobs.ui, "causal mask, always", &on);
     ImGui::EndDisabled();
 }
 
@@ -73,10 +73,28 @@ void draw_kv_heads(Knobs& knobs, Settings& s) {
     ImGui::EndCombo();
 }
 
+// At the right end of the heading, in sight however many knobs there are.
+void draw_reset(PanelContext& ui) {
+    const ImVec2 below = ImGui::GetCursorPos();
+    const float width = ImGui::CalcTextSize("Reset").x + 2 * ImGui::GetStyle().FramePadding.x;
+    ImGui::SetCursorPos(
+        {ImGui::GetContentRegionMax().x - width, ImGui::GetCursorStartPos().y - 4 * ui.scale});
+    const Settings& s = ui.session.settings();
+    if (ImGui::Button("Reset")) {
+        Settings reset = level_settings(s.level, s);
+        reset.file = s.file;
+        reset.mapping = s.mapping;
+        ui.session.change(reset);
+    }
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("The level's own parameters");
+    ImGui::SetCursorPos(below);
+}
+
 }  // namespace
 
 void draw_parameters_panel(PanelContext& ui) {
     heading(ui, "Parameters");
+    draw_reset(ui);
     ImGui::BeginChild("knobs");
     Knobs knobs{ui, ui.session.settings()};
     Settings& s = knobs.next;
@@ -91,6 +109,7 @@ void draw_parameters_panel(PanelContext& ui) {
     knobs.slider("softcap", s.softcap, 0, 10, s.softcap == 0 ? "off" : "%.2f");
     ImGui::Dummy({0, 3 * ui.scale});
     draw_causal(knobs, map);
+    ImGui::SameLine(std::max(130 * ui.scale, ImGui::GetItemRectSize().x + 16 * ui.scale));
     knobs.toggle("window", s.windowed);
     if (s.windowed) {
         knobs.slider("keys before", s.window_left, -1, last);
@@ -114,12 +133,6 @@ void draw_parameters_panel(PanelContext& ui) {
     if (s.level == 7 && !map) {
         draw_kv_heads(knobs, s);
         knobs.slider("tokens", s.length, 0, 1024, s.length == 0 ? "as typed" : "%d");
-    }
-    if (ImGui::Button("Reset to the level's own")) {
-        Settings reset = level_settings(s.level, s);
-        reset.file = s.file;
-        reset.mapping = s.mapping;
-        ui.session.change(reset);
     }
     ImGui::EndChild();
 }

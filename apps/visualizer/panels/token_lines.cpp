@@ -35,7 +35,7 @@ void draw_controls(PanelContext& ui) {
     ImGui::SetNextItemWidth(104 * ui.scale);
     ImGui::SliderInt("##top", &state.lines_top, 1, 32, "top %d", ImGuiSliderFlags_AlwaysClamp);
     ImGui::SameLine(0, 8 * ui.scale);
-    ImGui::Checkbox("of every query", &state.lines_of_all);
+    check_box(ui, "of every query", &state.lines_of_all);
 }
 
 void draw_label(PanelContext& ui, ImVec2 at, float width, uint64_t token, bool is_query) {

@@ -41,16 +41,20 @@ void draw_bar(PanelContext& ui, uint64_t key, float weight, float largest) {
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float label = width * 0.42f, number = 58 * ui.scale, room = width - label - number;
     const float length = largest > 0 ? room * weight / largest : 0;
-    draw.AddRectFilled({at.x + label, at.y + 3 * ui.scale},
-                       {at.x + label + std::max(length, 1.0f), at.y + height - 3 * ui.scale},
-                       strong ? colours.accent : colours.line, 3 * ui.scale);
+    const Stage* weights = session.find_stage("weights");
+    const bool masked = weights->hidden(session.view.head, uint64_t(session.view.picked_row), key);
+    if (!masked)
+        draw.AddRectFilled({at.x + label, at.y + 3 * ui.scale},
+                           {at.x + label + std::max(length, 1.0f), at.y + height - 3 * ui.scale},
+                           strong ? colours.accent : colours.mark, 3 * ui.scale);
     const ImVec4 clip{at.x, at.y, at.x + label - 6 * ui.scale, at.y + height};
     draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {at.x, at.y + 3 * ui.scale},
                  strong ? colours.text : colours.text_soft, token_label(session, key).c_str(), nullptr, 0,
                  &clip);
-    const std::string text = is_hidden ? "hidden" : format_fixed(weight, 4);
+    const std::string text = is_hidden ? "hidden" : masked ? "masked" : format_fixed(weight, 4);
     draw.AddText(ui.fonts.mono, ui.fonts.mono->FontSize,
-                 {at.x + width - number + 8 * ui.scale, at.y + 4 * ui.scale}, colours.text, text.c_str());
+                 {at.x + width - number + 8 * ui.scale, at.y + 4 * ui.scale},
+                 masked ? colours.text_soft : colours.text, text.c_str());
     ImGui::PopID();
 }
 

@@ -93,7 +93,7 @@ void draw_buttons(PanelContext& ui) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     for (int i = 1; i <= kTourSteps; ++i)
         ImGui::GetWindowDrawList()->AddCircleFilled({at.x + (float(i) * 13 - 8) * s, at.y + 13 * s}, 3.5f * s,
-                                                    i == state.tour_step ? colours.accent : colours.line);
+                                                    i == state.tour_step ? colours.accent : colours.mark);
     const bool last = state.tour_step == kTourSteps;
     ImGui::SetCursorPosX(ImGui::GetWindowWidth() - (last ? 76 : 138) * s);
     if (!last) {

@@ -89,7 +89,8 @@ void main() {
     if ((view.flags & MATRIX_FLAG_UPPER) != 0u && cell.x <= cell.y) discard;
 
     vec2 inside = (place - vec2(cell)) * cell_size;
-    float gap = (view.flags & MATRIX_FLAG_GRID) != 0u ? min(1.5, 0.04 * min(cell_size.x, cell_size.y)) : 0.0;
+    float unit = view.hatch_period / MATRIX_HATCH_PERIOD;
+    float gap = (view.flags & MATRIX_FLAG_GRID) != 0u ? min(1.5 * unit, 0.04 * min(cell_size.x, cell_size.y)) : 0.0;
     if (any(lessThan(inside, vec2(gap))) || any(greaterThan(inside, cell_size - gap))) return;
 
     bool in_row = cell.y == view.picked_row, in_column = cell.x == view.picked_column;
@@ -101,10 +102,10 @@ void main() {
     }
 
     // The picked cell has a frame of its own; its row and column a thin line on each side.
-    float edge = in_row && in_column ? 3.0 : 1.0;
+    float edge = (in_row && in_column ? 3.0 : 1.0) * unit;
     bool at_row_edge = in_row && (inside.y < gap + edge || inside.y > cell_size.y - gap - edge);
     bool at_column_edge = in_column && (inside.x < gap + edge || inside.x > cell_size.x - gap - edge);
-    if (min(cell_size.x, cell_size.y) >= 8.0 && (at_row_edge || at_column_edge || (in_row && in_column &&
+    if (min(cell_size.x, cell_size.y) >= 8.0 * unit && (at_row_edge || at_column_edge || (in_row && in_column &&
         (inside.x < gap + edge || inside.x > cell_size.x - gap - edge))))
         colour = unpackUnorm4x8(view.highlight);
 }
