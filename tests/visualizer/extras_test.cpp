@@ -298,6 +298,36 @@ TEST_F(ExtrasTest, a_large_file_opens_behind_the_window) {
     while (!(pick = window.map_pick())) std::this_thread::yield();
     ASSERT_TRUE(pick->derivation);
     EXPECT_NEAR(pick->derivation->weight, c.weight(0, 77, 3), 1e-6);
+    // The largest weight of a block comes later, too.
+    const MapBlock block{4000, 16, 3900, 8};
+    window.pick_largest(block);
+    EXPECT_EQ(window.ui.map.picked_row, 77u);
+    while (window.threads_work()) {  // meanwhile the cell before stays
+        ASSERT_NE(pick = window.map_pick(), nullptr);
+        std::this_thread::yield();
+    }
+    ASSERT_TRUE(pick = window.map_pick());
+    double largest = 0;
+    for (uint64_t i = 0; i < block.rows; ++i)
+        for (uint64_t j = 0; j < block.keys; ++j)
+            largest = std::max(largest, c.weight(0, block.first_row + i, block.first_key + j));
+    EXPECT_EQ(window.ui.map.picked_row, pick->row);
+    EXPECT_LT(pick->row - block.first_row, block.rows);
+    EXPECT_LT(pick->key - block.first_key, block.keys);
+    ASSERT_TRUE(pick->derivation);
+    EXPECT_NEAR(pick->derivation->weight, largest, 1e-6);
+    // What was under way for other settings is forgotten.
+    const uint64_t picked_row = pick->row;
+    window.pick_largest({100, 16, 50, 8});
+    Settings warmer = window.settings();
+    warmer.temperature = 2;
+    window.change(warmer);
+    frame();
+    EXPECT_EQ(window.ui.map.picked_row, picked_row);
+    while (!(pick = window.map_pick())) std::this_thread::yield();
+    c.scale /= 2;
+    ASSERT_TRUE(pick->derivation);
+    EXPECT_NEAR(pick->derivation->weight, c.weight(0, pick->row, pick->key), 1e-6);
     window.ui.map.picked_row = 78;
     (void)window.map_pick();  // under way when the session goes
 }
