@@ -231,7 +231,6 @@ Result<void> apply_options_of_a(Session& session, const Options& o) {
 Result<void> apply_options(Session& session, const Options& o) {
     if (o.theme) session.theme = *o.theme;
     session.view.how = o.how;
-    if (o.roof) session.want_roof();
     session.compute_tiles_on(o.tiles_on);
     Settings settings = level_settings(o.level);
     if (o.text) settings.text = *o.text;

@@ -148,6 +148,14 @@ class Window {
     int losses_ = 0;
 };
 
+// ImGui's own walk over the panels, begun with Tab, has these keys while it lasts.
+bool walks(ImGuiKey key) {
+    constexpr ImGuiKey kKeys[] = {ImGuiKey_LeftArrow, ImGuiKey_RightArrow, ImGuiKey_UpArrow,
+                                  ImGuiKey_DownArrow, ImGuiKey_PageUp,     ImGuiKey_PageDown,
+                                  ImGuiKey_Space,     ImGuiKey_Enter,      ImGuiKey_Escape};
+    return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
+}
+
 // Something for the reader's eyes has happened. Other messages of the window system are no reason to draw: a
 // driver's own presenting sends some after each frame.
 void watch_events(GLFWwindow* window, WindowEvents* events) {
@@ -380,9 +388,8 @@ Result<void> Window::draw_frame() {
         if (!rebuilt) return rebuilt.error();
         return {};
     }
-    // ImGui's own walk over the panels, begun with Tab, has these keys while it lasts.
-    if (!ImGui::GetIO().NavVisible)
-        for (const KeyPress& press : events_.keys) run_key(*session_, press);
+    for (const KeyPress& press : events_.keys)
+        if (!ImGui::GetIO().NavVisible || !walks(press.key)) run_key(*session_, press);
     events_.keys.clear();
     for (const std::string& path : events_.dropped)
         if (open_any(*session_, path) && session_->settings().file)

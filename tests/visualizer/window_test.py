@@ -160,6 +160,18 @@ def first_tour(display, folder):
         end(program)
 
 
+def keys_beside_tab(program):
+    """While ImGui walks over the panels, begun with Tab, the program's own keys still do what they do."""
+    program.input("mousemove", 700, 22, "click", 1, "key", "Tab", "Down", "Tab")
+    time.sleep(0.5)
+    program.wait("the dark theme", lambda text: "dark theme" in text)
+    program.input("key", "t")
+    program.wait("the light theme", lambda text: "light theme" in text)
+    program.input("key", "t")
+    program.wait("the dark theme again", lambda text: "dark theme" in text)
+    # The walk is not ended: quitting has to work from here.
+
+
 def quit_in_order(program):
     program.input("key", "ctrl+q")
     _, errors = program.process.communicate(timeout=PATIENCE_S)
@@ -231,6 +243,7 @@ def walk(display, folder):
         used = idle(program)
         kept = Path(folder) / "fovea" / "autosave.fovea"
         assert kept.exists(), "the session was not kept aside"
+        keys_beside_tab(program)
         quit_in_order(program)
         assert not kept.exists(), "the kept session outlived the end in order"
         print(f"first description after {started:.2f} s, {len(cells)} cells under the mouse, "

@@ -80,6 +80,7 @@ Result<bool> Session::update(VkCommandBuffer cmd, double flops) {
         problem_.clear();
         if (std::exchange(wants_roof_, false)) {
             const Result<Roof> measured = measure_roof(device_);
+            run_seconds_.clear();  // the device is warm from here on
             if (measured)
                 roof = *measured;
             else
