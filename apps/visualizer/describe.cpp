@@ -50,8 +50,9 @@ std::string describe_matrix(Session& session) {
                        std::string(level_name(session.settings().level)) + "; " +
                        std::to_string(session.tokens().size()) + " tokens:";
     for (const std::string& token : session.tokens()) text += " " + token;
-    text += "\n" + stage.name + " = " + stage.formula + ", " + std::to_string(stage.heads) + " heads of " +
-            std::to_string(stage.rows) + " x " + std::to_string(stage.columns) + "\n";
+    text += "\n" + stage.name + " = " + stage.formula + ", " + std::to_string(stage.heads) +
+            (stage.heads == 1 ? " head of " : " heads of ") + std::to_string(stage.rows) + " x " +
+            std::to_string(stage.columns) + "\n";
     if (!session.complete()) return text + "computing\n";
     if (session.run().stands_in())
         text += "computed by the processor until the device's kernels are compiled\n";
