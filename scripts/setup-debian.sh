@@ -9,8 +9,8 @@ set -euo pipefail
 
 codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-unknown}")
 packages=(
-    # compilers and build tools; clang carries libFuzzer, clang 19 is Emscripten's back end
-    build-essential cmake ninja-build pkg-config ccache python3 git ca-certificates doxygen
+    # compilers and build tools (CPack asks `file`); clang carries libFuzzer, clang 19 is Emscripten's back end
+    build-essential cmake ninja-build pkg-config ccache python3 git ca-certificates doxygen file
     clang clang-format clang-19 lld-19 llvm-19
     # Vulkan and the libraries linked
     libvulkan-dev vulkan-tools vulkan-validationlayers spirv-tools glslang-tools
