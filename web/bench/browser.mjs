@@ -1,5 +1,5 @@
-// What the page's engines do in Chromium: six tokens in the Worker, attention of 1,024 tokens x 12 heads x 64 (causal)
-// beside ONNX Runtime Web and the native kernel, 4,096 tokens x 8 heads x 64 and the memory it takes, and how smoothly
+// What the page's engines do in Chromium: six tokens in the Worker, attention of 1,024 tokens x 12 heads x 64 (causal and
+// full) beside ONNX Runtime Web and the native kernel, 4,096 tokens x 8 heads x 64 and the memory it takes, and how smoothly
 // the deep zoom of 16,384 tokens moves. Contestants take turns, so that a busy moment of the machine meets all of them.
 //   node web/bench/browser.mjs [--ort FOLDER] [--native FOVEA] [--rounds N] [--json FILE]
 //     --ort      npm's onnxruntime-web, installed anywhere outside this repository; without it, its rows are left out
@@ -52,15 +52,15 @@ async function sixTokens(lab) {
     }
 }
 
-async function contestantsOf(lab, folder, host) {
+async function contestantsOf(lab, folder, host, causal) {
     const all = new Map(); // name -> a function that gives milliseconds
     for (const variant of variants) {
         const page = await lab.page("", { query: `?engine=${variant}` });
         for (const threads of variant.endsWith("-threads") ? [1, 2] : [1])
-            all.set(`${variant}, ${threadsText(threads)}`, async () => 1000 * await bench(page, { ...a, causal: true, threads, repeats }));
+            all.set(`${variant}, ${threadsText(threads)}`, async () => 1000 * await bench(page, { ...a, causal, threads, repeats }));
     }
     for (const threads of folder ? [1, 2] : []) {
-        const page = await lab.context.newPage(), models = operators(a);
+        const page = await lab.context.newPage(), models = operators({ ...a, causal });
         await page.goto(host.url);
         await openWorker(page);
         const got = await page.evaluate((question) => globalThis.ask(question), { threads, models });
@@ -71,7 +71,7 @@ async function contestantsOf(lab, folder, host) {
     const file = join(tmpdir(), `fovea-native-${process.pid}.json`);
     for (const threads of native ? [1, 2] : [])
         all.set(`native kernel, ${threadsText(threads)}`, async () => {
-            execFileSync(native, ["bench", "--case", "a-causal", "--threads", String(threads), "--seconds", "0.3", "--json", file], { stdio: "ignore" });
+            execFileSync(native, ["bench", "--case", causal ? "a-causal" : "a-full", "--threads", String(threads), "--seconds", "0.3", "--json", file], { stdio: "ignore" });
             const { rows } = JSON.parse(readFileSync(file, "utf8"));
             rmSync(file);
             return 1000 * rows.find((row) => row.threads === threads).median_seconds;
@@ -79,24 +79,24 @@ async function contestantsOf(lab, folder, host) {
     return all;
 }
 
-async function attention(lab) {
+async function attention(lab, causal) {
     const folder = options.ort ? pageFolder(options.ort) : null, host = folder ? await serve(folder) : null;
     try {
-        const contestants = await contestantsOf(lab, folder, host), times = new Map([...contestants.keys()].map((name) => [name, []]));
+        const contestants = await contestantsOf(lab, folder, host, causal), kind = causal ? "causal" : "full", medians = {}, times = new Map([...contestants.keys()].map((name) => [name, []]));
         for (let round = 0; round < rounds; ++round)
             for (const [name, measure] of contestants) {
                 times.get(name).push(await measure());
                 await new Promise((done) => setTimeout(done, 50)); // threads that spin for more work go to sleep
             }
-        console.log(`\n1,024 tokens x 12 heads x 64, causal: ${rounds} rounds in turn, each the best of ${repeats} calls, milliseconds`);
+        console.log(`\n1,024 tokens x 12 heads x 64, ${kind}: ${rounds} rounds in turn, each the best of ${repeats} calls, milliseconds`);
         for (const [name, list] of times) {
             list.sort((x, y) => x - y);
-            report.rows[name] = { fastest: list[0], median: percentile(list, 0.5), slowest: list.at(-1) };
+            report.rows[`${name}, ${kind}`] = medians[name] = { fastest: list[0], median: percentile(list, 0.5), slowest: list.at(-1) };
             console.log(`${name.padEnd(50)} median ${percentile(list, 0.5).toFixed(1).padStart(7)}   ${list[0].toFixed(1)} to ${list.at(-1).toFixed(1)}`);
         }
         if (!folder) console.log("ONNX Runtime Web is left out: no --ort FOLDER");
         if (!native) console.log("the native kernel is left out: no build/default/bin/fovea and no --native");
-        ratios([...times.keys()]);
+        ratios(medians);
         await lab.closePages();
     } finally {
         host?.server.closeAllConnections();
@@ -106,9 +106,10 @@ async function attention(lab) {
 }
 
 // By the fastest rounds, which other programs disturb least, and by the medians.
-function ratios(names) {
+function ratios(rows) {
+    const names = Object.keys(rows);
     for (const threads of [1, 2]) {
-        const of = (test, key) => names.filter((name) => name.endsWith(threadsText(threads)) && test(name)).map((name) => report.rows[name][key]);
+        const of = (test, key) => names.filter((name) => name.endsWith(threadsText(threads)) && test(name)).map((name) => rows[name][key]);
         for (const kind of ["simd", "relaxed"]) {
             const line = ["fastest", "median"].map((key) => {
                 const mine = Math.min(...of((name) => name.startsWith(kind), key)), theirs = of((name) => name.startsWith("ONNX"), key), kernel = of((name) => name.startsWith("native"), key);
@@ -166,7 +167,7 @@ try {
     report.load.push(loadavg()[0]);
     console.log(`${report.browser}${options.ort ? `, onnxruntime-web ${versionOf(options.ort)}` : ""}, ${cpus().length} processors, load ${loadavg()[0].toFixed(1)}`);
     await sixTokens(lab);
-    await attention(lab);
+    for (const causal of [true, false]) await attention(lab, causal);
     await large(lab);
     await deepZoom(lab);
     report.load.push(loadavg()[0]);
