@@ -6,24 +6,14 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "cpu/simd_inl.hpp"
+
 #include "bench/peak.hpp"
 
 #include <cstdint>
 
 HWY_BEFORE_NAMESPACE();
-namespace fovea::app::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-using F = hn::ScalableTag<float>;
-using V = hn::Vec<F>;
-
-HWY_INLINE V step(V sum, V a, V b) {
-#if HWY_ARCH_WASM && defined(__wasm_relaxed_simd__)
-    return V{wasm_f32x4_relaxed_madd(sum.raw, a.raw, b.raw)};
-#else
-    return hn::MulAdd(sum, a, b);
-#endif
-}
+namespace fovea::cpu::HWY_NAMESPACE {  // mul_add is the kernels' own: the limit is that of their instruction
 
 // Twelve chains in registers: more than latency times width on every processor so far. Each has a name,
 // because an array may end up on the stack, at less than half the speed.
@@ -35,9 +25,9 @@ float multiply_add_chains(uint64_t steps) {
     V s4 = hn::Iota(f, 4), s5 = hn::Iota(f, 5), s6 = hn::Iota(f, 6), s7 = hn::Iota(f, 7);
     V s8 = hn::Iota(f, 8), s9 = hn::Iota(f, 9), s10 = hn::Iota(f, 10), s11 = hn::Iota(f, 11);
     for (uint64_t n = 0; n < steps; ++n) {
-        s0 = step(s0, a, b), s1 = step(s1, a, b), s2 = step(s2, a, b), s3 = step(s3, a, b);
-        s4 = step(s4, a, b), s5 = step(s5, a, b), s6 = step(s6, a, b), s7 = step(s7, a, b);
-        s8 = step(s8, a, b), s9 = step(s9, a, b), s10 = step(s10, a, b), s11 = step(s11, a, b);
+        s0 = mul_add(s0, a, b), s1 = mul_add(s1, a, b), s2 = mul_add(s2, a, b), s3 = mul_add(s3, a, b);
+        s4 = mul_add(s4, a, b), s5 = mul_add(s5, a, b), s6 = mul_add(s6, a, b), s7 = mul_add(s7, a, b);
+        s8 = mul_add(s8, a, b), s9 = mul_add(s9, a, b), s10 = mul_add(s10, a, b), s11 = mul_add(s11, a, b);
     }
     const V s = hn::Add(hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)), hn::Add(hn::Add(s4, s5), hn::Add(s6, s7)));
     return hn::GetLane(hn::SumOfLanes(f, hn::Add(s, hn::Add(hn::Add(s8, s9), hn::Add(s10, s11)))));
@@ -50,7 +40,7 @@ constexpr size_t kStepBytes = 256, kAheadBytes = 1024;
 template <size_t kStreams, bool kAhead>
 float read_streams(const char* from, size_t bytes) {
     const F f;
-    constexpr size_t kVectorBytes = hn::MaxLanes(F()) * sizeof(float);
+    constexpr size_t kVectorBytes = kLanes * sizeof(float);
     const size_t part = bytes / kStreams;
     V s0 = hn::Zero(f), s1 = s0, s2 = s0, s3 = s0;
     for (size_t step = 0; step < part; step += kStepBytes) {
@@ -60,7 +50,6 @@ float read_streams(const char* from, size_t bytes) {
                 hwy::Prefetch(at + line + kAheadBytes);
             for (size_t n = 0; n < kStepBytes; n += 4 * kVectorBytes) {
                 const auto* x = reinterpret_cast<const float*>(at + n);
-                constexpr size_t kLanes = kVectorBytes / sizeof(float);
                 s0 = hn::Add(s0, hn::LoadU(f, x)), s1 = hn::Add(s1, hn::LoadU(f, x + kLanes));
                 s2 = hn::Add(s2, hn::LoadU(f, x + 2 * kLanes)),
                 s3 = hn::Add(s3, hn::LoadU(f, x + 3 * kLanes));
@@ -71,13 +60,13 @@ float read_streams(const char* from, size_t bytes) {
 }
 
 float read_sum(const char* from, size_t bytes, size_t way) {
-    static constexpr decltype(&read_streams<1, false>) kWays[kReadWayCount] = {
+    static constexpr decltype(&read_streams<1, false>) kWays[app::kReadWayCount] = {
         &read_streams<1, false>, &read_streams<1, true>, &read_streams<2, false>, &read_streams<2, true>,
         &read_streams<4, false>, &read_streams<4, true>, &read_streams<8, false>, &read_streams<8, true>};
     return kWays[way](from, bytes);
 }
 
-}  // namespace fovea::app::HWY_NAMESPACE
+}  // namespace fovea::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
@@ -87,20 +76,11 @@ HWY_AFTER_NAMESPACE();
 
 #include <algorithm>
 
-namespace fovea::cpu {  // where the targets' ids are
+namespace fovea::cpu {
 
-float (*chains_of(uint32_t target))(uint64_t) {
-    using namespace fovea::app;
-    FOVEA_SELECT_TARGET(target, multiply_add_chains)
-}
-float (*flops_of(uint32_t target))() {
-    using namespace fovea::app;
-    FOVEA_SELECT_TARGET(target, chain_flops_per_step)
-}
-float (*read_of(uint32_t target))(const char*, size_t, size_t) {
-    using namespace fovea::app;
-    FOVEA_SELECT_TARGET(target, read_sum)
-}
+float (*chains_of(uint32_t target))(uint64_t) { FOVEA_SELECT_TARGET(target, multiply_add_chains) }
+float (*flops_of(uint32_t target))() { FOVEA_SELECT_TARGET(target, chain_flops_per_step) }
+float (*read_of(uint32_t target))(const char*, size_t, size_t) { FOVEA_SELECT_TARGET(target, read_sum) }
 
 }  // namespace fovea::cpu
 

@@ -202,7 +202,10 @@ Result<Roof> measure_roof(GpuDevice& device) {
         const Result<double> seconds = bench.time(multiply_adds, rounds, kGroups);
         if (!seconds) return seconds.error();
         roof.flops_per_s = std::max(roof.flops_per_s, kFlopsPerRound * rounds / *seconds);
-        *seconds >= kLongEnough ? void(++long_ones) : void(rounds *= 2);
+        if (*seconds >= kLongEnough)
+            ++long_ones;
+        else
+            rounds *= 2;
     }
     for (int n = 0; n < kRepeats; ++n) {
         const Result<double> seconds =
