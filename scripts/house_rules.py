@@ -36,6 +36,12 @@ HOST_FORBIDDEN = [
 ]
 # The one place where host libraries may meet the C library's heap: the allocator used when the host gives none.
 HOST_ALLOWED = {'engine/problem/host_memory.cpp': 'memory that does not come from the host allocator'}
+# One dialect in every folder (docs/HACKING.md, "Style").
+DIALECT = [
+    (r'\bstd::(u?int(8|16|32|64)|size|ptrdiff)_t\b', 'integer types of C are written without std::'),
+    (r"(?<![\w.'])(\d[\d']*\.[\d']*|\.\d+|\d+)(e[+-]?\d+)?F\b", 'suffixes of numbers are small letters (1.0f)'),
+    (r"(?<![\w.'])(0x[\da-fA-F']+|\d[\d']*)U\b", 'suffixes of numbers are small letters (1u)'),
+]
 # Put together here so that this file does not violate its own rule.
 UNFINISHED = re.compile(r'\b(' + '|'.join(['TO' + 'DO', 'FIX' + 'ME', 'XX' + 'X', 'HA' + 'CK:']) + r')\b')
 MACHINE_PATH = re.compile(r'(?<![\w.$}*])/(' + '|'.join(['ro' + 'ot', 'wo' + 'rk', 'ho' + 'me']) + r')/[\w.]')
@@ -133,6 +139,10 @@ def check_file(root, name):
     for start, length in functions(code):
         if length > MAX_FUNCTION_LINES:
             yield f'{name}:{start}: a function of {length} lines; the limit is {MAX_FUNCTION_LINES}'
+    for number, line in enumerate(code.split('\n'), 1):
+        for pattern, what in DIALECT:
+            if re.search(pattern, line):
+                yield f'{name}:{number}: {what}'
     if name.startswith(HOST_FOLDERS):
         for number, line in enumerate(code.split('\n'), 1):
             for pattern, what in HOST_FORBIDDEN:
@@ -166,11 +176,15 @@ def self_test():
         'engine/plan/f.cpp': 'void f() { printf("x"); }\n',
         'engine/plan/g.cpp': 'void f() { std::abort(); }\n',
         'engine/plan/h.cpp': 'void* p = malloc(1);\n',
+        'apps/a/i.cpp': 'std::uint32_t i;\n',
+        'apps/a/j.cpp': 'float f = 1.0F;\n',
+        'apps/a/k.cpp': 'unsigned u = 0xffU;\n',
     }
     good = {
         'docs/ok.md': '# Here\n[a](#here) [b](https://example.org/x) `[c](d)`\n',
         'engine/plan/ok.cpp': '// does not throw; std::vector is for others\nconst char* s = "printf(";\n'
                               'void f() { snprintf(a, 1, "x"); new (p) Plan; }\n',
+        'apps/a/ok.cpp': 'uint32_t a = 0xFFu + 0x1F; float f = 1.0f; long long b = 1LL;\n',
         'engine/files/ok.cpp': 'std::vector<int> v;\n' + 'void f() {\n    g();\n}\n' * 200,
     }
     with tempfile.TemporaryDirectory() as folder:

@@ -6,7 +6,7 @@
 #ifdef __cplusplus
 #include <cstdint>
 namespace fovea::shader {
-using uint = std::uint32_t;
+using uint = uint32_t;
 #define FOVEA_CONST constexpr uint
 #else
 #define FOVEA_CONST const uint

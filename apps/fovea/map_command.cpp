@@ -33,7 +33,7 @@ constexpr OptionSpec kOwnOptions[] = {
     {"--csv", "FILE", "its numbers"},
 };
 
-constexpr std::uint64_t kDefaultSide = 512;
+constexpr uint64_t kDefaultSide = 512;
 // A logarithmic range spans at most this many decades below the largest number.
 constexpr double kDecades = 6;
 
@@ -72,8 +72,8 @@ struct Job {
 };
 
 // "A:B" within [0, length].
-Result<void> read_range(const Arguments& a, std::string_view name, std::uint64_t length, std::uint64_t& first,
-                        std::uint64_t& count) {
+Result<void> read_range(const Arguments& a, std::string_view name, uint64_t length, uint64_t& first,
+                        uint64_t& count) {
     first = 0, count = length;
     if (!a.has(name)) return {};
     const std::vector<std::string_view> ends = split(a.text(name), ':');
@@ -81,15 +81,15 @@ Result<void> read_range(const Arguments& a, std::string_view name, std::uint64_t
     const Result<int64_t> begin = parse_integer(ends[0], name), end = parse_integer(ends[1], name);
     if (!begin) return begin.error();
     if (!end) return end.error();
-    if (*begin < 0 || *begin >= *end || std::uint64_t(*end) > length)
+    if (*begin < 0 || *begin >= *end || uint64_t(*end) > length)
         return bad(name, std::string(a.text(name)) + " is not a part of 0:" + std::to_string(length));
-    first = std::uint64_t(*begin), count = std::uint64_t(*end - *begin);
+    first = uint64_t(*begin), count = uint64_t(*end - *begin);
     return {};
 }
 
 Result<void> read_size(const Arguments& a, FoveaMapTileDesc& tile) {
-    tile.width = std::uint32_t(std::min(tile.key_count, kDefaultSide));
-    tile.height = std::uint32_t(std::min(tile.row_count, kDefaultSide));
+    tile.width = uint32_t(std::min(tile.key_count, kDefaultSide));
+    tile.height = uint32_t(std::min(tile.row_count, kDefaultSide));
     if (!a.has("--size")) return {};
     const std::vector<std::string_view> sides = split(a.text("--size"), 'x');
     if (sides.size() != 2) return bad("--size", "'" + std::string(a.text("--size")) + "' is not WxH");
@@ -97,15 +97,15 @@ Result<void> read_size(const Arguments& a, FoveaMapTileDesc& tile) {
                           height = parse_integer(sides[1], "--size");
     if (!width) return width.error();
     if (!height) return height.error();
-    const auto fits = [](int64_t pixels, std::uint64_t cells) {
-        return pixels >= 1 && std::uint64_t(pixels) <= cells && pixels <= FOVEA_TILE_MAX_SIDE;
+    const auto fits = [](int64_t pixels, uint64_t cells) {
+        return pixels >= 1 && uint64_t(pixels) <= cells && pixels <= FOVEA_TILE_MAX_SIDE;
     };
     if (!fits(*width, tile.key_count) || !fits(*height, tile.row_count))
         return bad("--size", std::string(a.text("--size")) + ": there are " + std::to_string(tile.key_count) +
                                  " keys and " + std::to_string(tile.row_count) +
                                  " rows, a pixel holds at least one of each, and the limit is " +
                                  std::to_string(int(FOVEA_TILE_MAX_SIDE)) + " pixels");
-    tile.width = std::uint32_t(*width), tile.height = std::uint32_t(*height);
+    tile.width = uint32_t(*width), tile.height = uint32_t(*height);
     return {};
 }
 
@@ -146,7 +146,7 @@ Result<void> read_tile(const Arguments& a, Job& job) {
         return bad("--head", std::to_string(*head) + ": there are " + std::to_string(d.heads_q) + " heads");
     if (*entry >= d.batch)
         return bad("--entry", std::to_string(*entry) + ": there are " + std::to_string(d.batch) + " entries");
-    tile.first_head = std::uint32_t(*head), tile.head_count = 1, tile.batch = std::uint32_t(*entry);
+    tile.first_head = uint32_t(*head), tile.head_count = 1, tile.batch = uint32_t(*entry);
     if (Result<void> r = read_range(a, "--rows", d.len_q, tile.first_row, tile.row_count); !r) return r;
     if (Result<void> r = read_range(a, "--keys", d.len_kv, tile.first_key, tile.key_count); !r) return r;
     if (Result<void> r = read_size(a, tile); !r) return r;
@@ -166,7 +166,7 @@ Result<void> read_file(const Arguments& a, Job& job) {
     Result<std::vector<float>> values = to_f32(*lse);
     if (!values) return values.error();
     const FoveaAttentionDesc& d = job.call.desc;
-    const std::uint64_t rows = std::uint64_t{d.batch} * d.heads_q * d.len_q;
+    const uint64_t rows = uint64_t{d.batch} * d.heads_q * d.len_q;
     if (values->size() != rows)
         return bad("tensor 'lse'", "has " + std::to_string(values->size()) + " numbers; q has " +
                                        std::to_string(rows) + " rows");
@@ -193,7 +193,7 @@ Result<void> read_preset(const Arguments& a, Job& job) {
 Result<RunReport> compute_lse(Engine& engine, Job& job) {
     FoveaAttentionDesc forward = job.call.desc;
     forward.outputs = FOVEA_OUTPUT_LSE;
-    job.lse.resize(std::size_t(forward.batch) * forward.heads_q * forward.len_q);
+    job.lse.resize(size_t(forward.batch) * forward.heads_q * forward.len_q);
     job.call.bindings[FOVEA_BIND_LSE] = {job.lse.data(), job.lse.size() * sizeof(float)};
     Progress progress("log-sum-exp of the rows");
     RunOptions run;
@@ -202,16 +202,16 @@ Result<RunReport> compute_lse(Engine& engine, Job& job) {
 }
 
 struct Pixels {
-    std::vector<std::uint64_t> mass;
+    std::vector<uint64_t> mass;
     std::vector<float> max;
 };
 
 Result<RunReport> compute_tile(Engine& engine, Job& job, Pixels& pixels) {
-    const std::size_t count = std::size_t(job.tile.width) * job.tile.height;
+    const size_t count = size_t(job.tile.width) * job.tile.height;
     pixels.mass.resize(count), pixels.max.resize(count);
     HostBindings& bindings = job.call.bindings;
     bindings[FOVEA_BIND_LSE] = {job.lse.data(), job.lse.size() * sizeof(float)};
-    bindings[FOVEA_BIND_TILE_MASS] = {pixels.mass.data(), count * sizeof(std::uint64_t)};
+    bindings[FOVEA_BIND_TILE_MASS] = {pixels.mass.data(), count * sizeof(uint64_t)};
     bindings[FOVEA_BIND_TILE_MAX] = {pixels.max.data(), count * sizeof(float)};
     Progress progress("map");
     RunOptions run;
@@ -235,7 +235,7 @@ ColourRange range_of(const Job& job, std::span<const float> values) {
 Result<void> write_png(const std::string& path, const Job& job, std::span<const float> values,
                        const ColourRange& range) {
     const ColourTable table = colour_table(job.map);
-    std::vector<std::uint8_t> rgb;
+    std::vector<uint8_t> rgb;
     rgb.reserve(values.size() * 3);
     for (const float value : values) {
         const Rgb colour = colour_of(value, table, range);
@@ -260,7 +260,7 @@ void print_summary(const Job& job, const RunReport* forward, const RunReport& re
                    const ColourRange& range) {
     const FoveaMapTileDesc& t = job.tile;
     const FoveaAttentionDesc& d = job.call.desc;
-    const auto number = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
+    const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
     std::printf("device: %s\nkernel: %s\n", report.device.c_str(), report.reason.c_str());
     std::printf("rows %llu:%llu, keys %llu:%llu of %llu x %llu, in %u x %u pixels%s\n", number(t.first_row),
                 number(t.first_row + t.row_count), number(t.first_key), number(t.first_key + t.key_count),
@@ -269,9 +269,9 @@ void print_summary(const Job& job, const RunReport* forward, const RunReport& re
     if (forward) std::printf("log-sum-exp: %.3f s (%s)\n", forward->seconds, forward->reason.c_str());
     std::printf("map: %.3f s, slices: %llu, workspace: %llu bytes\n", report.seconds, number(report.slices),
                 number(report.workspace_bytes));
-    std::uint64_t invalid = 0;
+    uint64_t invalid = 0;
     double mass = 0;
-    for (const std::uint64_t units : pixels.mass) {
+    for (const uint64_t units : pixels.mass) {
         invalid += units == FOVEA_TILE_INVALID;
         if (units != FOVEA_TILE_INVALID) mass += double(units) * FOVEA_TILE_UNIT;
     }

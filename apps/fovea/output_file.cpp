@@ -39,7 +39,7 @@ std::string temporary_name(std::string_view path) {
 
 HeldInterrupts::HeldInterrupts() {
     g_arrived = 0;
-    for (std::size_t i = 0; i < kHeldSignals.size(); ++i) {
+    for (size_t i = 0; i < kHeldSignals.size(); ++i) {
         g_previous_handlers[i] = std::signal(kHeldSignals[i], remember);
         // Started with nohup, say: what was ignored stays ignored.
         if (g_previous_handlers[i] == SIG_IGN) std::signal(kHeldSignals[i], SIG_IGN);
@@ -47,7 +47,7 @@ HeldInterrupts::HeldInterrupts() {
 }
 
 HeldInterrupts::~HeldInterrupts() {
-    for (std::size_t i = 0; i < kHeldSignals.size(); ++i)
+    for (size_t i = 0; i < kHeldSignals.size(); ++i)
         if (g_previous_handlers[i] != SIG_ERR) std::signal(kHeldSignals[i], g_previous_handlers[i]);
     if (g_arrived) std::raise(g_arrived);
 }

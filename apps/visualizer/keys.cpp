@@ -63,7 +63,7 @@ void step_layer(Session& s, int step) {
     const std::vector<uint32_t> layers = layers_of(s.settings());
     const auto at = std::find(layers.begin(), layers.end(), s.settings().mapping.layer);
     const auto place = (at - layers.begin()) + step;
-    if (at == layers.end() || place < 0 || place >= std::ptrdiff_t(layers.size())) return;
+    if (at == layers.end() || place < 0 || place >= ptrdiff_t(layers.size())) return;
     edit(s, [&](Settings& t) { t.mapping.layer = layers[size_t(place)]; });
 }
 

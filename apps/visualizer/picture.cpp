@@ -128,8 +128,8 @@ Pixels cropped(const Pixels& from, const ScreenRect& rect) {
                std::min(uint32_t(rect.height), from.height - y0),
                {}};
     for (uint32_t y = y0; y < y0 + out.height; ++y) {
-        const auto row = from.rgba.begin() + std::ptrdiff_t((size_t(y) * from.width + x0) * 4);
-        out.rgba.insert(out.rgba.end(), row, row + std::ptrdiff_t(size_t(out.width) * 4));
+        const auto row = from.rgba.begin() + ptrdiff_t((size_t(y) * from.width + x0) * 4);
+        out.rgba.insert(out.rgba.end(), row, row + ptrdiff_t(size_t(out.width) * 4));
     }
     return out;
 }

@@ -4,18 +4,18 @@
 
 namespace fovea::files {
 
-Result<std::uint64_t> checked_size_bytes(ElementType type, std::span<const std::uint64_t> shape) {
+Result<uint64_t> checked_size_bytes(ElementType type, std::span<const uint64_t> shape) {
     if (shape.size() > kMaxRank)
         return malformed("shape", cat("shape has ", shape.size(), " dimensions, the limit is ", kMaxRank));
-    std::uint64_t size_bytes = element_size_bytes(type);
+    uint64_t size_bytes = element_size_bytes(type);
     bool empty = false;
-    for (const std::uint64_t dim : shape) {
+    for (const uint64_t dim : shape) {
         if (dim > kMaxDim)
             return malformed("shape", cat("shape has a dimension of ", dim, ", the limit is ", kMaxDim));
         empty = empty || dim == 0;
     }
-    if (empty) return std::uint64_t{0};
-    for (const std::uint64_t dim : shape) {
+    if (empty) return uint64_t{0};
+    for (const uint64_t dim : shape) {
         const auto product = checked_product(size_bytes, dim);
         if (!product)
             return malformed("shape", cat("shape ", shape_text(shape), " of ", element_type_name(type),
@@ -25,8 +25,8 @@ Result<std::uint64_t> checked_size_bytes(ElementType type, std::span<const std::
     return size_bytes;
 }
 
-std::optional<Error> check_size(std::string_view name, ElementType type, std::span<const std::uint64_t> shape,
-                                std::uint64_t size_bytes) {
+std::optional<Error> check_size(std::string_view name, ElementType type, std::span<const uint64_t> shape,
+                                uint64_t size_bytes) {
     auto expected = checked_size_bytes(type, shape);
     if (!expected) {
         Error error = expected.error();

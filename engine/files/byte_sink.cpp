@@ -59,9 +59,9 @@ void AtomicFile::open_temporary() {
         if (!code) path_ = target;
     }
     const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
-    for (std::uint64_t attempt = 0; attempt < 16; ++attempt) {
+    for (uint64_t attempt = 0; attempt < 16; ++attempt) {
         std::filesystem::path candidate = path_;
-        candidate += cat(".", static_cast<std::uint64_t>(now) + attempt, ".tmp");
+        candidate += cat(".", static_cast<uint64_t>(now) + attempt, ".tmp");
         errno = 0;
         file_ = create_exclusively(candidate);
         if (file_ != nullptr) {
@@ -89,7 +89,7 @@ bool AtomicFile::write(std::span<const std::byte> bytes) {
     return true;
 }
 
-Result<std::uint64_t> AtomicFile::commit() {
+Result<uint64_t> AtomicFile::commit() {
     if (file_ == nullptr && !failure_) open_temporary();
     if (failure_) return *failure_;
     errno = 0;

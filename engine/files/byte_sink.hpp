@@ -50,7 +50,7 @@ class AtomicFile final : public ByteSink {
 
     bool write(std::span<const std::byte> bytes) override;
     /// The file's size in bytes, or the first failure of opening, writing, flushing or renaming.
-    Result<std::uint64_t> commit();
+    Result<uint64_t> commit();
 
   private:
     void open_temporary();
@@ -59,13 +59,13 @@ class AtomicFile final : public ByteSink {
     std::filesystem::path path_;
     std::filesystem::path temporary_;
     void* file_ = nullptr;  // std::FILE
-    std::uint64_t size_bytes_ = 0;
+    uint64_t size_bytes_ = 0;
     std::optional<Error> failure_;
 };
 
 /// Runs `encode(ByteSink&) -> Encoded` into `path`.
 template <class Encode>
-Result<std::uint64_t> write_file(const std::filesystem::path& path, Encode encode) {
+Result<uint64_t> write_file(const std::filesystem::path& path, Encode encode) {
     AtomicFile file(path);
     if (Encoded refused = encode(static_cast<ByteSink&>(file))) return in_file(path, *std::move(refused));
     return file.commit();

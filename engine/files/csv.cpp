@@ -15,18 +15,18 @@ namespace files {
 namespace {
 
 /// A decimal number of float64 needs at most 767 significant digits to be exact.
-constexpr std::size_t kMaxFieldBytes = 1024;
+constexpr size_t kMaxFieldBytes = 1024;
 
 struct CsvField {
     std::string_view raw;  // without the outer quotes, inner quotes still doubled
-    std::uint64_t offset = 0;
-    std::uint64_t row = 1, column = 1;  // as a person counts
+    uint64_t offset = 0;
+    uint64_t row = 1, column = 1;  // as a person counts
     bool last_in_row = false;
 };
 
 std::string field_text(const CsvField& field) {
     std::string out;
-    for (std::size_t i = 0; i < field.raw.size(); ++i) {
+    for (size_t i = 0; i < field.raw.size(); ++i) {
         out += field.raw[i];
         if (field.raw[i] == '"') ++i;
     }
@@ -80,7 +80,7 @@ class CsvCursor {
     }
 
     std::optional<Error> plain(CsvField& field) {
-        const std::size_t start = at_;
+        const size_t start = at_;
         while (peek() != ',' && !at_line_end()) {
             if (text_[at_] == '"') return fault_here(field, "a quote inside a field without quotes");
             if (static_cast<unsigned char>(text_[at_]) < 0x20u && text_[at_] != '\t')
@@ -93,7 +93,7 @@ class CsvCursor {
     }
 
     std::optional<Error> quoted(CsvField& field) {
-        const std::size_t start = ++at_;
+        const size_t start = ++at_;
         for (;; ++at_) {
             if (at_ == text_.size()) return field_fault(field, "the closing quote is missing");
             if (at_ - start > kMaxFieldBytes)
@@ -109,7 +109,7 @@ class CsvCursor {
     }
 
     std::optional<Error> check_utf8(const CsvField& field) const {
-        const std::size_t fault = utf8_fault(field.raw);
+        const size_t fault = utf8_fault(field.raw);
         if (fault == field.raw.size()) return std::nullopt;
         return field_fault(field, "not valid UTF-8");
     }
@@ -119,21 +119,21 @@ class CsvCursor {
     }
 
     std::string_view text_;
-    std::size_t at_;
-    std::uint64_t row_ = 1, column_ = 1;
+    size_t at_;
+    uint64_t row_ = 1, column_ = 1;
     bool after_comma_ = false;
 };
 
 struct CsvShape {
     bool header = false;
-    std::uint64_t rows = 0, columns = 0;  // rows of numbers
+    uint64_t rows = 0, columns = 0;  // rows of numbers
 };
 
 /// The first line decides: all numbers, or none. Columns are counted there.
 std::optional<Error> check_first_line(std::string_view text, CsvShape& shape) {
     CsvCursor cursor(text);
     CsvField field, first_word;
-    std::uint64_t words = 0;
+    uint64_t words = 0;
     do {
         if (auto error = cursor.next(field)) return error;
         ++shape.columns;
@@ -154,7 +154,7 @@ Result<CsvShape> check_table(std::string_view text) {
     CsvField field;
     bool header = shape.header;
     while (!cursor.done()) {
-        std::uint64_t columns = 0;
+        uint64_t columns = 0;
         do {
             if (auto error = cursor.next(field)) return *std::move(error);
             ++columns;
@@ -175,28 +175,27 @@ Result<CsvShape> check_table(std::string_view text) {
 }
 
 template <class Stored>
-Stored element_at(const Tensor& tensor, std::uint64_t index) {
+Stored element_at(const Tensor& tensor, uint64_t index) {
     Stored stored;
     std::memcpy(&stored, tensor.bytes.data() + index * sizeof(Stored), sizeof(Stored));
     return stored;
 }
 
-void append_element(std::string& out, const Tensor& tensor, std::span<const float> as_f32,
-                    std::uint64_t index) {
+void append_element(std::string& out, const Tensor& tensor, std::span<const float> as_f32, uint64_t index) {
     switch (tensor.type) {
         case ElementType::f64:
             return append_number(out, element_at<double>(tensor, index));
         case ElementType::i32:
-            out += std::to_string(element_at<std::int32_t>(tensor, index));
+            out += std::to_string(element_at<int32_t>(tensor, index));
             return;
         case ElementType::u32:
-            out += std::to_string(element_at<std::uint32_t>(tensor, index));
+            out += std::to_string(element_at<uint32_t>(tensor, index));
             return;
         case ElementType::i64:
-            out += std::to_string(element_at<std::int64_t>(tensor, index));
+            out += std::to_string(element_at<int64_t>(tensor, index));
             return;
         case ElementType::u64:
-            out += std::to_string(element_at<std::uint64_t>(tensor, index));
+            out += std::to_string(element_at<uint64_t>(tensor, index));
             return;
         default:
             return append_number(out, as_f32[index]);  // exact for all narrower types
@@ -212,7 +211,7 @@ void append_column_name(std::string& out, std::string_view name) {
     out += '"';
 }
 
-std::optional<Error> check_columns(std::span<const std::string> columns, std::uint64_t count) {
+std::optional<Error> check_columns(std::span<const std::string> columns, uint64_t count) {
     if (columns.size() != count)
         return bad_argument("columns", cat(columns.size(), " column names for ", count, " columns"));
     for (const std::string& name : columns)
@@ -231,8 +230,8 @@ Encoded encode_csv(const Tensor& tensor, std::span<const std::string> columns, B
         return bad_argument("shape",
                             cat("tensor '", printable_name(tensor.name), "' ", shape_text(tensor.shape),
                                 " has more than the two dimensions of a csv file"));
-    const std::uint64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
-    const std::uint64_t width = tensor.shape.size() == 2 ? tensor.shape[1] : 1;
+    const uint64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
+    const uint64_t width = tensor.shape.size() == 2 ? tensor.shape[1] : 1;
     if (width == 0 || (rows == 0 && columns.empty()))
         return bad_argument("shape",
                             cat("tensor '", printable_name(tensor.name), "' ", shape_text(tensor.shape),
@@ -242,13 +241,13 @@ Encoded encode_csv(const Tensor& tensor, std::span<const std::string> columns, B
     const auto as_f32 = to_f32(tensor);
     if (!as_f32) return as_f32.error();
     std::string line;
-    for (std::size_t i = 0; i < columns.size(); ++i) {
+    for (size_t i = 0; i < columns.size(); ++i) {
         if (i != 0) line += ',';
         append_column_name(line, columns[i]);
     }
     if (!columns.empty()) line += '\n';
-    for (std::uint64_t row = 0; row < rows; ++row) {
-        for (std::uint64_t column = 0; column < width; ++column) {
+    for (uint64_t row = 0; row < rows; ++row) {
+        for (uint64_t column = 0; column < width; ++column) {
             if (column != 0) line += ',';
             append_element(line, tensor, as_f32.value(), row * width + column);
         }
@@ -268,7 +267,7 @@ Result<CsvTable> parse_csv(std::span<const std::byte> file) {
     const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
     const auto shape = files::check_table(text);
     if (!shape) return shape.error();
-    const std::uint64_t size_bytes = shape->rows * shape->columns * sizeof(double);
+    const uint64_t size_bytes = shape->rows * shape->columns * sizeof(double);
     files::Buffer buffer;
     if (!buffer.allocate(size_bytes)) return files::out_of_memory("values", size_bytes);
     CsvTable table;
@@ -276,8 +275,8 @@ Result<CsvTable> parse_csv(std::span<const std::byte> file) {
         Tensor{{}, ElementType::f64, {shape->rows, shape->columns}, buffer.bytes(), buffer.owner()};
     files::CsvCursor cursor(text);
     files::CsvField field;
-    std::size_t at = 0;
-    for (std::uint64_t i = 0; !cursor.done(); ++i) {
+    size_t at = 0;
+    for (uint64_t i = 0; !cursor.done(); ++i) {
         if (auto error = cursor.next(field)) return *std::move(error);
         if (shape->header && i < shape->columns) {
             table.columns.push_back(files::field_text(field));
@@ -299,8 +298,8 @@ Result<CsvTable> load_csv(const std::filesystem::path& path) {
     return table;
 }
 
-Result<std::uint64_t> save_csv(const std::filesystem::path& path, const Tensor& tensor,
-                               std::span<const std::string> columns) {
+Result<uint64_t> save_csv(const std::filesystem::path& path, const Tensor& tensor,
+                          std::span<const std::string> columns) {
     return files::write_file(path,
                              [&](files::ByteSink& sink) { return files::encode_csv(tensor, columns, sink); });
 }

@@ -24,7 +24,7 @@ enum class InflateState {
 
 class Inflater {
   public:
-    Inflater(InflateFormat format, std::uint64_t expected_bytes) : expected_bytes_(expected_bytes) {
+    Inflater(InflateFormat format, uint64_t expected_bytes) : expected_bytes_(expected_bytes) {
         if (inflateInit2(&stream_, format == InflateFormat::raw ? -15 : 15) != Z_OK)
             state_ = InflateState::no_memory;
     }
@@ -37,7 +37,7 @@ class Inflater {
     template <class Take>
     InflateState feed(std::span<const std::byte> input, Take take) {
         while (state_ == InflateState::more && !input.empty()) {
-            const std::size_t piece = std::min<std::size_t>(input.size(), std::size_t{1} << 30);
+            const size_t piece = std::min<size_t>(input.size(), size_t{1} << 30);
             stream_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(input.data()));
             stream_.avail_in = static_cast<uInt>(piece);
             run(take);
@@ -48,8 +48,8 @@ class Inflater {
     }
 
     InflateState state() const { return state_; }
-    std::uint64_t produced_bytes() const { return produced_bytes_; }
-    std::size_t unread_bytes() const { return unread_bytes_; }
+    uint64_t produced_bytes() const { return produced_bytes_; }
+    size_t unread_bytes() const { return unread_bytes_; }
 
   private:
     template <class Take>
@@ -74,18 +74,17 @@ class Inflater {
     }
 
     z_stream stream_{};
-    std::uint64_t expected_bytes_;
-    std::uint64_t produced_bytes_ = 0;
-    std::size_t unread_bytes_ = 0;
+    uint64_t expected_bytes_;
+    uint64_t produced_bytes_ = 0;
+    size_t unread_bytes_ = 0;
     InflateState state_ = InflateState::more;
     std::array<std::byte, 16'384> out_;
 };
 
 /// zlib's CRC-32 of a span of any length, continuing from `crc` (0 to begin).
-inline std::uint32_t crc32_of(std::span<const std::byte> bytes, std::uint32_t crc = 0) {
+inline uint32_t crc32_of(std::span<const std::byte> bytes, uint32_t crc = 0) {
     if (bytes.empty()) return crc;  // zlib takes a null pointer as "begin anew"
-    return static_cast<std::uint32_t>(
-        crc32_z(crc, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+    return static_cast<uint32_t>(crc32_z(crc, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
 }  // namespace fovea::files

@@ -18,10 +18,10 @@ int hex_value(char c) {
 }
 
 /// The four hex digits at `at`, or -1.
-int hex4(std::string_view text, std::size_t at) {
+int hex4(std::string_view text, size_t at) {
     if (at > text.size() || text.size() - at < 4) return -1;
     int value = 0;
-    for (std::size_t i = 0; i < 4; ++i) {
+    for (size_t i = 0; i < 4; ++i) {
         const int digit = hex_value(text[at + i]);
         if (digit < 0) return -1;
         value = value * 16 + digit;
@@ -35,7 +35,7 @@ bool is_low_surrogate(int unit) { return unit >= 0xdc00 && unit < 0xe000; }
 /// Recursive descent; the recursion is as deep as max_depth allows and no deeper.
 class JsonChecker {
   public:
-    JsonChecker(std::string_view text, std::size_t max_depth) : text_(text), depth_left_(max_depth) {}
+    JsonChecker(std::string_view text, size_t max_depth) : text_(text), depth_left_(max_depth) {}
 
     std::optional<JsonFault> run() {
         skip_space();
@@ -47,7 +47,7 @@ class JsonChecker {
 
   private:
     bool fail(const char* reason) { return fail_at(at_, reason); }
-    bool fail_at(std::size_t offset, const char* reason) {
+    bool fail_at(size_t offset, const char* reason) {
         if (!fault_) fault_ = JsonFault{offset, reason};
         return false;
     }
@@ -115,7 +115,7 @@ class JsonChecker {
     }
 
     bool string() {
-        const std::size_t start = at_++;
+        const size_t start = at_++;
         while (at_ < text_.size()) {
             const auto c = static_cast<unsigned char>(text_[at_]);
             if (c == '"') {
@@ -127,7 +127,7 @@ class JsonChecker {
                 if (!escape()) return false;
                 continue;
             }
-            const std::size_t length = utf8_length(text_.substr(at_));
+            const size_t length = utf8_length(text_.substr(at_));
             if (length == 0) return fail("not valid UTF-8");
             at_ += length;
         }
@@ -135,7 +135,7 @@ class JsonChecker {
     }
 
     bool escape() {
-        const std::size_t start = at_++;
+        const size_t start = at_++;
         const char c = peek();
         ++at_;
         if (c != 'u')
@@ -153,7 +153,7 @@ class JsonChecker {
     }
 
     bool number() {
-        const std::size_t start = at_;
+        const size_t start = at_;
         if (peek() == '-') ++at_;
         if (!is_digit(peek())) return fail_at(start, "not a JSON value");
         if (peek() == '0')
@@ -174,14 +174,14 @@ class JsonChecker {
     }
 
     bool digits() {
-        const std::size_t start = at_;
+        const size_t start = at_;
         while (is_digit(peek())) ++at_;
         return at_ != start;
     }
 
     std::string_view text_;
-    std::size_t at_ = 0;
-    std::size_t depth_left_;
+    size_t at_ = 0;
+    size_t depth_left_;
     std::optional<JsonFault> fault_;
 };
 
@@ -234,7 +234,7 @@ class DecodedBytes {
     }
 
     std::string_view raw_;
-    std::size_t at_ = 0;
+    size_t at_ = 0;
     unsigned char pending_[3] = {};
     int pending_at_ = 0, pending_count_ = 0;
 };
@@ -243,7 +243,7 @@ bool has_escape(std::string_view raw) { return raw.find('\\') != std::string_vie
 
 }  // namespace
 
-std::optional<JsonFault> check_json(std::string_view text, std::size_t max_depth) {
+std::optional<JsonFault> check_json(std::string_view text, size_t max_depth) {
     return JsonChecker(text, max_depth).run();
 }
 
@@ -258,8 +258,8 @@ std::string JsonString::decoded() const {
 int JsonString::compare(const JsonString& other) const {
     // Stops at the first difference: a search for escapes through a name as long as the header, repeated for
     // each comparison of a sort, would let a small file cost minutes.
-    const std::size_t shorter = std::min(raw.size(), other.raw.size());
-    std::size_t same = 0;
+    const size_t shorter = std::min(raw.size(), other.raw.size());
+    size_t same = 0;
     while (same < shorter && raw[same] == other.raw[same] && raw[same] != '\\') ++same;
     DecodedBytes mine(raw.substr(same)), theirs(other.raw.substr(same));
     for (;;) {
@@ -301,7 +301,7 @@ JsonKind JsonCursor::kind() const {
 }
 
 JsonString JsonCursor::string() {
-    const std::size_t start = ++at_;
+    const size_t start = ++at_;
     while (text_[at_] != '"') at_ += text_[at_] == '\\' ? 2 : 1;
     const JsonString result{text_.substr(start, at_ - start)};
     ++at_;
@@ -310,7 +310,7 @@ JsonString JsonCursor::string() {
 }
 
 std::string_view JsonCursor::number() {
-    const std::size_t start = at_;
+    const size_t start = at_;
     while (at_ < text_.size() &&
            (is_digit(text_[at_]) || std::string_view("+-.eE").find(text_[at_]) != std::string_view::npos))
         ++at_;
@@ -373,11 +373,11 @@ JsonString JsonCursor::key() {
     return result;
 }
 
-std::optional<std::uint64_t> json_unsigned(std::string_view number) {
-    std::uint64_t value = 0;
+std::optional<uint64_t> json_unsigned(std::string_view number) {
+    uint64_t value = 0;
     for (const char c : number) {
         if (!is_digit(c)) return std::nullopt;
-        const auto digit = static_cast<std::uint64_t>(c - '0');
+        const auto digit = static_cast<uint64_t>(c - '0');
         if (value > (UINT64_MAX - digit) / 10) return std::nullopt;
         value = value * 10 + digit;
     }

@@ -15,13 +15,13 @@
 namespace fovea::files {
 
 struct JsonFault {
-    std::size_t offset = 0;
+    size_t offset = 0;
     const char* reason = nullptr;  // static text
 };
 
 /// Checks that `text` is one JSON value (RFC 8259) with nothing but white space around it, valid UTF-8,
 /// escapes that name characters (no lone surrogate), and no deeper than `max_depth` objects or arrays.
-std::optional<JsonFault> check_json(std::string_view text, std::size_t max_depth);
+std::optional<JsonFault> check_json(std::string_view text, size_t max_depth);
 
 /// The text between the quotes of a checked JSON string.
 struct JsonString {
@@ -39,11 +39,11 @@ enum class JsonKind { object, array, string, number, true_, false_, null };
 /// Walks through text that check_json() accepted; every call relies on that.
 class JsonCursor {
   public:
-    explicit JsonCursor(std::string_view checked, std::size_t offset = 0) : text_(checked), at_(offset) {
+    explicit JsonCursor(std::string_view checked, size_t offset = 0) : text_(checked), at_(offset) {
         skip_space();
     }
 
-    std::size_t offset() const { return at_; }
+    size_t offset() const { return at_; }
     JsonKind kind() const;
 
     /// Each steps over what it returns; call it only on a value of that kind.
@@ -63,10 +63,10 @@ class JsonCursor {
     void skip_space();
 
     std::string_view text_;
-    std::size_t at_;
+    size_t at_;
 };
 
 /// The number as an unsigned integer; nothing when it has a sign, fraction or exponent or exceeds 64 bits.
-std::optional<std::uint64_t> json_unsigned(std::string_view number);
+std::optional<uint64_t> json_unsigned(std::string_view number);
 
 }  // namespace fovea::files

@@ -46,7 +46,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::filesystem
     if (file->mapping_ == nullptr) return failed("map");
     file->data_ = static_cast<const std::byte*>(MapViewOfFile(file->mapping_, FILE_MAP_READ, 0, 0, 0));
     if (file->data_ == nullptr) return failed("map");
-    file->size_bytes_ = static_cast<std::size_t>(size.QuadPart);
+    file->size_bytes_ = static_cast<size_t>(size.QuadPart);
     if (!file->intact()) return changed(path);
     return std::shared_ptr<const MappedFile>(std::move(file));
 }
@@ -60,7 +60,7 @@ MappedFile::~MappedFile() {
 bool MappedFile::intact() const {
     LARGE_INTEGER size;
     return handle_ == -1 || (GetFileSizeEx(reinterpret_cast<HANDLE>(handle_), &size) &&
-                             static_cast<std::uint64_t>(size.QuadPart) == size_bytes_);
+                             static_cast<uint64_t>(size.QuadPart) == size_bytes_);
 }
 
 #else
@@ -74,9 +74,9 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::filesystem
     struct stat facts;
     if (::fstat(fd, &facts) != 0) return io_failed(path, "read the size", errno);
     if (!S_ISREG(facts.st_mode)) return in_file(path, bad_argument("file", "not a regular file"));
-    if (static_cast<std::uint64_t>(facts.st_size) > SIZE_MAX / 2)
-        return in_file(path, out_of_memory("file", static_cast<std::uint64_t>(facts.st_size)));
-    const auto size_bytes = static_cast<std::size_t>(facts.st_size);
+    if (static_cast<uint64_t>(facts.st_size) > SIZE_MAX / 2)
+        return in_file(path, out_of_memory("file", static_cast<uint64_t>(facts.st_size)));
+    const auto size_bytes = static_cast<size_t>(facts.st_size);
     if (size_bytes == 0) return std::shared_ptr<const MappedFile>(std::move(file));
 #if defined(__EMSCRIPTEN__)
     auto* block = new (std::nothrow) std::byte[size_bytes];
@@ -106,7 +106,7 @@ MappedFile::~MappedFile() {
 bool MappedFile::intact() const {
     struct stat facts;
     return handle_ == -1 || (::fstat(static_cast<int>(handle_), &facts) == 0 &&
-                             static_cast<std::uint64_t>(facts.st_size) == size_bytes_);
+                             static_cast<uint64_t>(facts.st_size) == size_bytes_);
 }
 
 #endif

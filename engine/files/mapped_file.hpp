@@ -25,7 +25,7 @@ class MappedFile {
 
   private:
     const std::byte* data_ = nullptr;
-    std::size_t size_bytes_ = 0;
+    size_t size_bytes_ = 0;
     std::intptr_t handle_ = -1;                 // POSIX: file descriptor; Windows: file handle
     [[maybe_unused]] void* mapping_ = nullptr;  // Windows: mapping handle; without mapping: the block to free
 };

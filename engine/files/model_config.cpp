@@ -11,13 +11,13 @@ namespace fovea::files {
 namespace {
 
 /// Nested parts (quantisation, tasks) are only stepped over.
-constexpr std::size_t kMaxConfigDepth = 32;
+constexpr size_t kMaxConfigDepth = 32;
 constexpr std::array<std::string_view, 5> kNumbers = {"n_head", "num_attention_heads", "num_key_value_heads",
                                                       "head_dim", "rope_theta"};
 
 using Entries = std::vector<std::pair<std::string, std::string>>;
 
-Error config_fault(std::size_t offset, std::string field, std::string_view reason) {
+Error config_fault(size_t offset, std::string field, std::string_view reason) {
     return malformed(std::move(field), cat("byte ", offset, ": ", reason));
 }
 
@@ -29,7 +29,7 @@ std::optional<Error> take_number(JsonCursor& cursor, std::string_view key, Entri
     }
     if (cursor.kind() != JsonKind::number)
         return config_fault(cursor.offset(), std::string(key), cat(key, " is not a number"));
-    const std::size_t offset = cursor.offset();
+    const size_t offset = cursor.offset();
     const std::string_view text = cursor.number();
     for (const auto& [name, value] : found)
         if (name == key && value != text)

@@ -8,7 +8,7 @@
 
 namespace fovea::files {
 
-constexpr std::uint64_t kMaxConfigBytes = 1'000'000;
+constexpr uint64_t kMaxConfigBytes = 1'000'000;
 
 /// Adds n_head, num_attention_heads, num_key_value_heads, head_dim and rope_theta to the checkpoint's
 /// metadata where the file has them and the metadata does not, and `rope_scaling` with its type where the

@@ -15,13 +15,13 @@ namespace files {
 namespace {
 
 /// Heads and widths beyond this are a wrong file; below it, products of two fit easily.
-constexpr std::uint64_t kMaxModelDim = 1u << 24;
+constexpr uint64_t kMaxModelDim = 1u << 24;
 
 /// The tensors of one layer: "PREFIX" + "N" + "." + name, with the first of two prefixes that the file has.
 class LayerNames {
   public:
     LayerNames(const TensorSet& checkpoint, std::string_view root, std::string_view layers,
-               std::string_view block, std::uint64_t layer)
+               std::string_view block, uint64_t layer)
         : checkpoint_(checkpoint), layer_(layer), block_(block) {
         for (const std::string& prefix : {cat(root, layers), std::string(layers)}) {
             prefix_ = prefix;
@@ -35,7 +35,7 @@ class LayerNames {
     const Tensor* find(std::string_view name) const { return checkpoint_.find(full(name)); }
 
     Error missing(std::string_view name) const {
-        std::uint64_t layers = 0;
+        uint64_t layers = 0;
         for (const Tensor& tensor : checkpoint_.tensors)
             if (const auto layer = layer_of(tensor.name)) layers = std::max(layers, *layer + 1);
         const std::string has = layers == 0
@@ -46,17 +46,17 @@ class LayerNames {
 
   private:
     /// N of "PREFIX" + "N" + ".BLOCK...".
-    std::optional<std::uint64_t> layer_of(std::string_view name) const {
+    std::optional<uint64_t> layer_of(std::string_view name) const {
         if (!name.starts_with(prefix_)) return std::nullopt;
         name.remove_prefix(prefix_.size());
-        const std::size_t dot = name.find('.');
+        const size_t dot = name.find('.');
         if (dot == 0 || dot == std::string_view::npos || dot > 9 || !name.substr(dot + 1).starts_with(block_))
             return std::nullopt;
         return json_unsigned(name.substr(0, dot));
     }
 
     const TensorSet& checkpoint_;
-    std::uint64_t layer_;
+    uint64_t layer_;
     std::string_view block_;
     std::string prefix_;
 };
@@ -67,8 +67,8 @@ Error wrong_shape(const Tensor& tensor, std::string_view expected) {
 }
 
 /// Fills `out` with the tensor as float32; `shape` is what it must have.
-std::optional<Error> read_weight(const LayerNames& names, std::string_view name,
-                                 std::vector<std::uint64_t> shape, WeightTensor& out) {
+std::optional<Error> read_weight(const LayerNames& names, std::string_view name, std::vector<uint64_t> shape,
+                                 WeightTensor& out) {
     const Tensor* tensor = names.find(name);
     if (tensor == nullptr) return names.missing(name);
     if (tensor->shape != shape) return wrong_shape(*tensor, shape_text(shape));
@@ -85,16 +85,16 @@ std::optional<Error> read_weight(const LayerNames& names, std::string_view name,
 }
 
 std::optional<Error> read_optional(const LayerNames& names, std::string_view name,
-                                   std::vector<std::uint64_t> shape, WeightTensor& out) {
+                                   std::vector<uint64_t> shape, WeightTensor& out) {
     if (names.find(name) == nullptr) return std::nullopt;
     return read_weight(names, name, std::move(shape), out);
 }
 
 /// `given`, or the metadata's whole number under `key`, or 0 when there is neither.
-Result<std::uint64_t> config_number(const TensorSet& checkpoint, std::string_view key, std::uint64_t given) {
+Result<uint64_t> config_number(const TensorSet& checkpoint, std::string_view key, uint64_t given) {
     if (given == 0) {
         const std::string* text = checkpoint.find_metadata(key);
-        if (text == nullptr) return std::uint64_t{0};
+        if (text == nullptr) return uint64_t{0};
         const auto number = text->empty() || text->size() > 9 ? std::nullopt : json_unsigned(*text);
         if (!number || *number == 0)
             return bad_argument(std::string(key), cat("metadata ", key, " is '", printable_name(*text),
@@ -119,8 +119,8 @@ std::optional<Error> check_rank2(const Tensor& tensor) {
     return std::nullopt;
 }
 
-std::optional<Error> check_divides(std::string_view key, std::uint64_t parts, std::string_view of,
-                                   std::uint64_t whole) {
+std::optional<Error> check_divides(std::string_view key, uint64_t parts, std::string_view of,
+                                   uint64_t whole) {
     if (whole % parts == 0) return std::nullopt;
     return bad_argument(std::string(key), cat(key, " ", parts, " does not divide ", of, ", ", whole));
 }
@@ -183,7 +183,7 @@ std::optional<Error> llama_theta(const TensorSet& checkpoint, const LlamaConfig&
 
 using files::LayerNames;
 
-Result<Gpt2Attention> load_gpt2_attention(const TensorSet& checkpoint, std::uint64_t layer,
+Result<Gpt2Attention> load_gpt2_attention(const TensorSet& checkpoint, uint64_t layer,
                                           const Gpt2Config& config) {
     const LayerNames names(checkpoint, "transformer.", "h.", "attn.", layer);
     const Tensor* fused = names.find("c_attn.weight");
@@ -198,7 +198,7 @@ Result<Gpt2Attention> load_gpt2_attention(const TensorSet& checkpoint, std::uint
     if (auto error = files::check_divides("n_head", out.heads, "the width of the model", out.embed_dim))
         return *std::move(error);
     out.head_dim = out.embed_dim / out.heads;
-    const std::uint64_t wide = out.embed_dim;
+    const uint64_t wide = out.embed_dim;
     if (auto error = files::read_weight(names, "c_attn.weight", {wide, 3 * wide}, out.c_attn_weight))
         return *std::move(error);
     if (auto error = files::read_weight(names, "c_attn.bias", {3 * wide}, out.c_attn_bias))
@@ -210,7 +210,7 @@ Result<Gpt2Attention> load_gpt2_attention(const TensorSet& checkpoint, std::uint
     return out;
 }
 
-Result<LlamaAttention> load_llama_attention(const TensorSet& checkpoint, std::uint64_t layer,
+Result<LlamaAttention> load_llama_attention(const TensorSet& checkpoint, uint64_t layer,
                                             const LlamaConfig& config) {
     const LayerNames names(checkpoint, "model.", "layers.", "self_attn.", layer);
     LlamaAttention out;
@@ -222,11 +222,11 @@ Result<LlamaAttention> load_llama_attention(const TensorSet& checkpoint, std::ui
             return files::unsupported("layer",
                                       files::cat("tensor '", printable_name(names.full(extra)),
                                                  "': this is not a Llama block, it normalises q and k"));
-    const std::uint64_t wide = out.embed_dim, q_rows = out.heads * out.head_dim,
-                        kv_rows = out.kv_heads * out.head_dim;
+    const uint64_t wide = out.embed_dim, q_rows = out.heads * out.head_dim,
+                   kv_rows = out.kv_heads * out.head_dim;
     struct Part {
         std::string_view name;
-        std::uint64_t rows, columns;
+        uint64_t rows, columns;
         WeightTensor* weight;
         WeightTensor* bias;
     };
@@ -243,7 +243,7 @@ Result<LlamaAttention> load_llama_attention(const TensorSet& checkpoint, std::ui
     return out;
 }
 
-Result<Gpt2Attention> load_gpt2_attention(const std::filesystem::path& safetensors, std::uint64_t layer,
+Result<Gpt2Attention> load_gpt2_attention(const std::filesystem::path& safetensors, uint64_t layer,
                                           const Gpt2Config& config) {
     auto checkpoint = load_safetensors(safetensors);
     if (!checkpoint) return checkpoint.error();
@@ -254,7 +254,7 @@ Result<Gpt2Attention> load_gpt2_attention(const std::filesystem::path& safetenso
     return weights;
 }
 
-Result<LlamaAttention> load_llama_attention(const std::filesystem::path& safetensors, std::uint64_t layer,
+Result<LlamaAttention> load_llama_attention(const std::filesystem::path& safetensors, uint64_t layer,
                                             const LlamaConfig& config) {
     auto checkpoint = load_safetensors(safetensors);
     if (!checkpoint) return checkpoint.error();

@@ -13,26 +13,26 @@ namespace fovea {
 namespace files {
 namespace {
 
-void reverse_each(std::span<std::byte> bytes, std::size_t element_bytes) {
-    for (std::size_t at = 0; at < bytes.size(); at += element_bytes)
-        std::reverse(bytes.begin() + static_cast<std::ptrdiff_t>(at),
-                     bytes.begin() + static_cast<std::ptrdiff_t>(at + element_bytes));
+void reverse_each(std::span<std::byte> bytes, size_t element_bytes) {
+    for (size_t at = 0; at < bytes.size(); at += element_bytes)
+        std::reverse(bytes.begin() + static_cast<ptrdiff_t>(at),
+                     bytes.begin() + static_cast<ptrdiff_t>(at + element_bytes));
 }
 
 /// Elements in Fortran order (first dimension fastest) to C order, by counting up the C index and keeping the
 /// Fortran offset beside it.
 void transpose(const NpyHeader& header, std::span<const std::byte> from, std::span<std::byte> to) {
-    const std::size_t element_bytes = element_size_bytes(header.type);
-    std::array<std::uint64_t, kMaxRank> stride{}, index{};
-    std::uint64_t step = element_bytes;
-    for (std::size_t i = 0; i < header.rank; ++i) {
+    const size_t element_bytes = element_size_bytes(header.type);
+    std::array<uint64_t, kMaxRank> stride{}, index{};
+    uint64_t step = element_bytes;
+    for (size_t i = 0; i < header.rank; ++i) {
         stride[i] = step;
         step *= header.dims[i];
     }
-    std::uint64_t source = 0;
-    for (std::size_t at = 0; at < to.size(); at += element_bytes) {
+    uint64_t source = 0;
+    for (size_t at = 0; at < to.size(); at += element_bytes) {
         std::memcpy(to.data() + at, from.data() + source, element_bytes);
-        for (std::size_t i = header.rank; i-- > 0;) {
+        for (size_t i = header.rank; i-- > 0;) {
             source += stride[i];
             if (++index[i] < header.dims[i]) break;
             source -= stride[i] * header.dims[i];
@@ -45,12 +45,12 @@ void transpose(const NpyHeader& header, std::span<const std::byte> from, std::sp
 
 Result<Tensor> npy_tensor(const NpyHeader& header, std::span<const std::byte> file,
                           std::shared_ptr<const void> owner) {
-    const std::uint64_t present = file.size() - header.data_offset;
+    const uint64_t present = file.size() - header.data_offset;
     if (present != header.data_size_bytes)
         return malformed("data", cat("byte ", header.data_offset, ": ", present, " bytes of data, shape ",
                                      shape_text(header.shape()), " of ", element_type_name(header.type),
                                      " needs ", header.data_size_bytes));
-    const auto data = file.subspan(static_cast<std::size_t>(header.data_offset));
+    const auto data = file.subspan(static_cast<size_t>(header.data_offset));
     const auto shape = header.shape();
     Tensor tensor{{}, header.type, {shape.begin(), shape.end()}, data, std::move(owner)};
     const bool reorder = header.fortran_order && header.rank > 1;
@@ -92,7 +92,7 @@ Result<Tensor> load_npy(const std::filesystem::path& path) {
     return tensor;
 }
 
-Result<std::uint64_t> save_npy(const std::filesystem::path& path, const Tensor& tensor) {
+Result<uint64_t> save_npy(const std::filesystem::path& path, const Tensor& tensor) {
     return files::write_file(path, [&](files::ByteSink& sink) { return files::encode_npy(tensor, sink); });
 }
 

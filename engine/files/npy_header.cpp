@@ -29,7 +29,7 @@ constexpr std::array<Descr, 12> kDescrs = {{{"b1", ElementType::boolean},
 /// occur.
 class NpyDictionary {
   public:
-    NpyDictionary(std::string_view text, std::uint64_t offset) : text_(text), offset_(offset) {}
+    NpyDictionary(std::string_view text, uint64_t offset) : text_(text), offset_(offset) {}
 
     std::optional<Error> read(NpyHeader& header) {
         skip_space();
@@ -53,7 +53,7 @@ class NpyDictionary {
     Error fault(std::string field, std::string_view reason) const {
         return fault_at(at_, std::move(field), reason);
     }
-    Error fault_at(std::size_t at, std::string field, std::string_view reason) const {
+    Error fault_at(size_t at, std::string field, std::string_view reason) const {
         return malformed(std::move(field), cat("byte ", offset_ + at, ": header: ", reason));
     }
     char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
@@ -75,7 +75,7 @@ class NpyDictionary {
     std::optional<std::string_view> quoted() {
         const char quote = peek();
         if (quote != '\'' && quote != '"') return std::nullopt;
-        const std::size_t end = text_.find(quote, at_ + 1);
+        const size_t end = text_.find(quote, at_ + 1);
         if (end == std::string_view::npos) return std::nullopt;
         const std::string_view result = text_.substr(at_ + 1, end - at_ - 1);
         at_ = end + 1;
@@ -83,7 +83,7 @@ class NpyDictionary {
     }
 
     std::optional<Error> member(NpyHeader& header, unsigned& seen) {
-        const std::size_t start = at_;
+        const size_t start = at_;
         const auto key = quoted();
         if (!key) return fault("header", "a key in quotes expected");
         const unsigned bit = *key == "descr" ? 1u : *key == "fortran_order" ? 2u : *key == "shape" ? 4u : 0u;
@@ -97,7 +97,7 @@ class NpyDictionary {
     }
 
     std::optional<Error> descr(NpyHeader& header) {
-        const std::size_t start = at_;
+        const size_t start = at_;
         if (peek() == '[')
             return unsupported(
                 "descr", cat("byte ", offset_ + at_, ": descr is a structured type; save one array a field"));
@@ -149,9 +149,9 @@ class NpyDictionary {
         return std::nullopt;
     }
 
-    std::optional<std::uint64_t> whole_number() {
-        std::uint64_t value = 0;
-        const std::size_t start = at_;
+    std::optional<uint64_t> whole_number() {
+        uint64_t value = 0;
+        const size_t start = at_;
         while (peek() >= '0' && peek() <= '9' && at_ - start < 19)
             value = value * 10 + static_cast<unsigned>(text_[at_++] - '0');
         if (at_ == start || (peek() >= '0' && peek() <= '9')) return std::nullopt;
@@ -159,13 +159,13 @@ class NpyDictionary {
     }
 
     std::string_view text_;
-    std::uint64_t offset_;
-    std::size_t at_ = 0;
+    uint64_t offset_;
+    size_t at_ = 0;
 };
 
-std::uint64_t little_endian(std::span<const std::byte> bytes) {
-    std::uint64_t value = 0;
-    for (std::size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<std::uint64_t>(bytes[i]);
+uint64_t little_endian(std::span<const std::byte> bytes) {
+    uint64_t value = 0;
+    for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<uint64_t>(bytes[i]);
     return value;
 }
 
@@ -178,19 +178,19 @@ Result<NpyHeader> read_npy_header(std::span<const std::byte> file) {
     const auto major = static_cast<unsigned>(file[6]), minor = static_cast<unsigned>(file[7]);
     if (major < 1 || major > 3 || minor != 0)
         return unsupported("version", cat("byte 6: version ", major, ".", minor, " is not 1.0, 2.0 or 3.0"));
-    const std::size_t length_bytes = major == 1 ? 2 : 4;
+    const size_t length_bytes = major == 1 ? 2 : 4;
     if (file.size() < 8 + length_bytes)
         return malformed("header_length", "byte 8: the file ends before the header length");
-    const std::uint64_t length = little_endian(file.subspan(8, length_bytes));
+    const uint64_t length = little_endian(file.subspan(8, length_bytes));
     if (length > kMaxNpyHeaderBytes)
         return malformed("header_length",
                          cat("byte 8: header length ", length, " is above the limit, ", kMaxNpyHeaderBytes));
-    const std::uint64_t start = 8 + length_bytes;
+    const uint64_t start = 8 + length_bytes;
     if (length > file.size() - start)
         return malformed("header_length", cat("byte 8: header length ", length,
                                               " is more than the bytes that follow, ", file.size() - start));
-    const std::string_view dictionary = text.substr(start, static_cast<std::size_t>(length));
-    if (const std::size_t fault = utf8_fault(dictionary); fault != dictionary.size())
+    const std::string_view dictionary = text.substr(start, static_cast<size_t>(length));
+    if (const size_t fault = utf8_fault(dictionary); fault != dictionary.size())
         return malformed("header", cat("byte ", start + fault, ": header: not valid UTF-8"));
     NpyHeader header;
     if (auto error = NpyDictionary(dictionary, start).read(header)) return *std::move(error);
@@ -210,12 +210,12 @@ Result<std::string> npy_prefix(const Tensor& tensor) {
     if (dictionary.empty())
         return unsupported("type", cat("tensor '", printable_name(tensor.name), "': npy has no ",
                                        element_type_name(tensor.type), "; save it as safetensors"));
-    for (std::size_t i = 0; i < tensor.shape.size(); ++i)
+    for (size_t i = 0; i < tensor.shape.size(); ++i)
         dictionary +=
             cat(i == 0 ? "" : " ", tensor.shape[i], i == 0 || i + 1 < tensor.shape.size() ? "," : "");
     dictionary += "), }";
     // Spaces and a newline fill up to a multiple of 64, as numpy aligns the data.
-    constexpr std::size_t kFixed = 10;
+    constexpr size_t kFixed = 10;
     while ((kFixed + dictionary.size() + 1) % 64 != 0) dictionary += ' ';
     dictionary += '\n';
     std::string prefix(kNpyMagic);

@@ -17,20 +17,20 @@ namespace fovea::files {
 
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
 /// numpy itself stops at 10,000 characters; a header of an array that can be read here has about 120.
-constexpr std::uint64_t kMaxNpyHeaderBytes = 65'536;
+constexpr uint64_t kMaxNpyHeaderBytes = 65'536;
 /// Magic, version, the longer length field and the header.
-constexpr std::uint64_t kMaxNpyPrefixBytes = 12 + kMaxNpyHeaderBytes;
+constexpr uint64_t kMaxNpyPrefixBytes = 12 + kMaxNpyHeaderBytes;
 
 struct NpyHeader {
     ElementType type = ElementType::f32;
     bool big_endian = false;
     bool fortran_order = false;
-    std::array<std::uint64_t, kMaxRank> dims{};
-    std::size_t rank = 0;
-    std::uint64_t data_offset = 0;      // bytes before the data
-    std::uint64_t data_size_bytes = 0;  // what shape and type ask for
+    std::array<uint64_t, kMaxRank> dims{};
+    size_t rank = 0;
+    uint64_t data_offset = 0;      // bytes before the data
+    uint64_t data_size_bytes = 0;  // what shape and type ask for
 
-    std::span<const std::uint64_t> shape() const { return {dims.data(), rank}; }
+    std::span<const uint64_t> shape() const { return {dims.data(), rank}; }
 };
 
 /// Reads the header at the start of `file`, which may end anywhere after it. Allocates nothing.

@@ -37,7 +37,7 @@ std::string_view inflate_fault(InflateState state) {
 class EntryCheck {
   public:
     std::optional<Error> run(const ZipEntry& entry, std::span<const std::byte> packed) {
-        std::uint32_t crc = 0;
+        uint32_t crc = 0;
         prefix_size_bytes_ = 0;
         if (entry.method == ZipMethod::stored) {
             crc = crc32_of(packed);
@@ -70,20 +70,20 @@ class EntryCheck {
 
   private:
     void keep(std::span<const std::byte> piece) {
-        const std::size_t room = prefix_.size() - prefix_size_bytes_;
-        const std::size_t count = std::min(room, piece.size());
-        std::copy_n(piece.begin(), count, prefix_.begin() + static_cast<std::ptrdiff_t>(prefix_size_bytes_));
+        const size_t room = prefix_.size() - prefix_size_bytes_;
+        const size_t count = std::min(room, piece.size());
+        std::copy_n(piece.begin(), count, prefix_.begin() + static_cast<ptrdiff_t>(prefix_size_bytes_));
         prefix_size_bytes_ += count;
     }
 
     std::array<std::byte, kMaxNpyPrefixBytes> prefix_;
-    std::size_t prefix_size_bytes_ = 0;
+    size_t prefix_size_bytes_ = 0;
 };
 
 std::optional<Error> check_contents(const ZipArchive& archive, const LoadLimits& limits) {
     const std::unique_ptr<EntryCheck> check(new (std::nothrow) EntryCheck);
     if (check == nullptr) return out_of_memory("archive", sizeof(EntryCheck));
-    std::uint64_t inflated = 0;
+    uint64_t inflated = 0;
     return archive.for_each([&](const ZipEntry& entry) -> std::optional<Error> {
         if (!entry.name.ends_with(kSuffix))
             return zip_fault("name", entry.name, entry.record_offset,
@@ -104,7 +104,7 @@ Result<Tensor> read_tensor(const ZipEntry& entry, std::span<const std::byte> pac
     if (entry.method == ZipMethod::stored) return parse_npy(packed, owner);
     Buffer buffer;
     if (!buffer.allocate(entry.inflated_bytes)) return out_of_memory("entry", entry.inflated_bytes);
-    std::size_t at = 0;
+    size_t at = 0;
     Inflater inflater(InflateFormat::raw, entry.inflated_bytes);
     const InflateState state = inflater.feed(packed, [&](std::span<const std::byte> piece) {
         std::memcpy(buffer.bytes().data() + at, piece.data(), piece.size());

@@ -18,7 +18,7 @@ namespace files {
 namespace {
 
 /// 1980-01-01, the format's zero: the same tensors give the same bytes.
-constexpr std::uint64_t kDosTime = 0, kDosDate = 0x21;
+constexpr uint64_t kDosTime = 0, kDosDate = 0x21;
 
 class Deflater {
   public:
@@ -34,7 +34,7 @@ class Deflater {
     bool feed(std::span<const std::byte> input, bool last, std::string& out) {
         if (!ready_) return false;
         do {
-            const std::size_t piece = std::min<std::size_t>(input.size(), std::size_t{1} << 30);
+            const size_t piece = std::min<size_t>(input.size(), size_t{1} << 30);
             stream_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(input.data()));
             stream_.avail_in = static_cast<uInt>(piece);
             input = input.subspan(piece);
@@ -57,9 +57,9 @@ class Deflater {
 
 struct PlannedEntry {
     std::string name;
-    std::uint32_t crc = 0;
-    std::uint64_t method = 0;
-    std::uint64_t packed_bytes = 0, inflated_bytes = 0, local_offset = 0;
+    uint32_t crc = 0;
+    uint64_t method = 0;
+    uint64_t packed_bytes = 0, inflated_bytes = 0, local_offset = 0;
     bool zip64 = false;
 };
 
@@ -112,8 +112,7 @@ std::string directory_record(const PlannedEntry& entry) {
     return out;
 }
 
-std::string end_records(std::uint64_t count, std::uint64_t directory_offset, std::uint64_t directory_bytes,
-                        bool zip64) {
+std::string end_records(uint64_t count, uint64_t directory_offset, uint64_t directory_bytes, bool zip64) {
     std::string out;
     zip64 = zip64 || count >= kZipMark16 || directory_offset >= kZipMark32 || directory_bytes >= kZipMark32;
     if (zip64) {
@@ -188,7 +187,7 @@ Encoded write_entry(const Tensor& tensor, const NpzOptions& options, PlannedEntr
 Encoded encode_npz(const TensorSet& set, const NpzOptions& options, ByteSink& sink) {
     if (auto error = check_set(set)) return error;
     std::string directory;
-    std::uint64_t offset = 0;
+    uint64_t offset = 0;
     for (const Tensor& tensor : set.tensors) {
         PlannedEntry entry;
         entry.local_offset = offset;
@@ -203,8 +202,8 @@ Encoded encode_npz(const TensorSet& set, const NpzOptions& options, ByteSink& si
 
 }  // namespace files
 
-Result<std::uint64_t> save_npz(const std::filesystem::path& path, const TensorSet& set,
-                               const NpzOptions& options) {
+Result<uint64_t> save_npz(const std::filesystem::path& path, const TensorSet& set,
+                          const NpzOptions& options) {
     return files::write_file(path,
                              [&](files::ByteSink& sink) { return files::encode_npz(set, options, sink); });
 }

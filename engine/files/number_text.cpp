@@ -61,7 +61,7 @@ void append_finite(std::string& out, Real value) {
 
 bool is_word(std::string_view text, std::string_view lower) {
     if (text.size() != lower.size()) return false;
-    for (std::size_t i = 0; i < text.size(); ++i)
+    for (size_t i = 0; i < text.size(); ++i)
         if ((text[i] | 0x20) != lower[i]) return false;
     return true;
 }

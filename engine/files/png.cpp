@@ -64,12 +64,12 @@ bool decode(PngState& state, const PngHeader& header, std::byte* pixels) {
     // Texts and profiles are not wanted, and skipping them keeps their (compressed) contents out of memory.
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_read_info(png, info);
-    const std::size_t stride_bytes = static_cast<std::size_t>(header.width * header.channels);
+    const size_t stride_bytes = static_cast<size_t>(header.width * header.channels);
     if (png_get_rowbytes(png, info) != stride_bytes) png_error(png, "row size differs from the header's");
     const int passes = png_set_interlace_handling(png);
     png_start_read_image(png);
     for (int pass = 0; pass < passes; ++pass)
-        for (std::uint64_t row = 0; row < header.height; ++row)
+        for (uint64_t row = 0; row < header.height; ++row)
             png_read_row(png, reinterpret_cast<png_bytep>(pixels + row * stride_bytes), nullptr);
     png_read_end(png, nullptr);
     png_destroy_read_struct(&png, &info, nullptr);
@@ -95,8 +95,8 @@ bool encode(PngState& state, const PngHeader& header, const std::byte* pixels) {
                  8, kColour[header.channels - 1], PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
                  PNG_FILTER_TYPE_DEFAULT);
     png_write_info(png, info);
-    const std::uint64_t stride_bytes = header.width * header.channels;
-    for (std::uint64_t row = 0; row < header.height; ++row)
+    const uint64_t stride_bytes = header.width * header.channels;
+    for (uint64_t row = 0; row < header.height; ++row)
         png_write_row(png, reinterpret_cast<png_const_bytep>(pixels + row * stride_bytes));
     png_write_end(png, info);
     png_destroy_write_struct(&png, &info);
@@ -106,7 +106,7 @@ bool encode(PngState& state, const PngHeader& header, const std::byte* pixels) {
 Result<PngHeader> image_header(const Tensor& image) {
     if (auto error = check_size(image.name, image.type, image.shape, image.bytes.size()))
         return *std::move(error);
-    const std::size_t rank = image.shape.size();
+    const size_t rank = image.shape.size();
     PngHeader header;
     if (rank == 2 || rank == 3)
         header = {image.shape[1], image.shape[0], rank == 3 ? image.shape[2] : 1, false};
@@ -140,7 +140,7 @@ Encoded encode_png(const Tensor& image, ByteSink& sink) {
 Result<Tensor> parse_png(std::span<const std::byte> file, const LoadLimits& limits) {
     const auto header = files::check_png(file, limits);
     if (!header) return header.error();
-    const std::uint64_t size_bytes = header->width * header->height * header->channels;
+    const uint64_t size_bytes = header->width * header->height * header->channels;
     files::Buffer pixels;
     if (!pixels.allocate(size_bytes)) return files::out_of_memory("pixels", size_bytes);
     files::PngState state;
@@ -163,7 +163,7 @@ Result<Tensor> load_png(const std::filesystem::path& path, const LoadLimits& lim
     return image;
 }
 
-Result<std::uint64_t> save_png(const std::filesystem::path& path, const Tensor& image) {
+Result<uint64_t> save_png(const std::filesystem::path& path, const Tensor& image) {
     return files::write_file(path, [&](files::ByteSink& sink) { return files::encode_png(image, sink); });
 }
 

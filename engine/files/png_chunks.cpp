@@ -12,13 +12,13 @@ namespace {
 
 constexpr std::string_view kSignature = "\x89PNG\r\n\x1a\n";
 
-std::uint64_t big_endian(std::span<const std::byte> bytes, std::uint64_t at) {
-    std::uint64_t value = 0;
-    for (std::uint64_t i = 0; i < 4; ++i) value = value << 8 | std::to_integer<std::uint64_t>(bytes[at + i]);
+uint64_t big_endian(std::span<const std::byte> bytes, uint64_t at) {
+    uint64_t value = 0;
+    for (uint64_t i = 0; i < 4; ++i) value = value << 8 | std::to_integer<uint64_t>(bytes[at + i]);
     return value;
 }
 
-Error chunk_fault(std::string_view type, std::uint64_t offset, std::string_view reason) {
+Error chunk_fault(std::string_view type, uint64_t offset, std::string_view reason) {
     return malformed("chunk", cat("chunk '", printable_name(type), "', byte ", offset, ": ", reason));
 }
 
@@ -28,8 +28,8 @@ class RowWalk {
   public:
     explicit RowWalk(const PngHeader& header) : header_(header) { start_pass(); }
 
-    static std::uint64_t total_bytes(const PngHeader& header) {
-        std::uint64_t total = 0;
+    static uint64_t total_bytes(const PngHeader& header) {
+        uint64_t total = 0;
         RowWalk walk(header);
         for (; walk.pass_ < walk.pass_count(); walk.next_pass()) total += walk.rows_left_ * walk.row_bytes_;
         return total;
@@ -39,8 +39,8 @@ class RowWalk {
     bool take(std::span<const std::byte> piece) {
         while (!piece.empty() && pass_ < pass_count()) {
             if (at_ == 0 && std::to_integer<unsigned>(piece[0]) > 4) return false;
-            const std::uint64_t step = std::min<std::uint64_t>(piece.size(), row_bytes_ - at_);
-            piece = piece.subspan(static_cast<std::size_t>(step));
+            const uint64_t step = std::min<uint64_t>(piece.size(), row_bytes_ - at_);
+            piece = piece.subspan(static_cast<size_t>(step));
             at_ += step;
             if (at_ == row_bytes_) {
                 at_ = 0;
@@ -51,16 +51,16 @@ class RowWalk {
     }
 
   private:
-    std::size_t pass_count() const { return header_.interlaced ? 7 : 1; }
+    size_t pass_count() const { return header_.interlaced ? 7 : 1; }
     void next_pass() {
         ++pass_;
         start_pass();
     }
     void start_pass() {
-        constexpr std::uint64_t kX0[] = {0, 4, 0, 2, 0, 1, 0}, kY0[] = {0, 0, 4, 0, 2, 0, 1};
-        constexpr std::uint64_t kDx[] = {8, 8, 4, 4, 2, 2, 1}, kDy[] = {8, 8, 8, 4, 4, 2, 2};
+        constexpr uint64_t kX0[] = {0, 4, 0, 2, 0, 1, 0}, kY0[] = {0, 0, 4, 0, 2, 0, 1};
+        constexpr uint64_t kDx[] = {8, 8, 4, 4, 2, 2, 1}, kDy[] = {8, 8, 8, 4, 4, 2, 2};
         for (; pass_ < pass_count(); ++pass_) {
-            std::uint64_t columns = header_.width;
+            uint64_t columns = header_.width;
             rows_left_ = header_.height;
             if (header_.interlaced) {
                 columns = columns > kX0[pass_] ? (columns - kX0[pass_] + kDx[pass_] - 1) / kDx[pass_] : 0;
@@ -74,8 +74,8 @@ class RowWalk {
     }
 
     const PngHeader header_;
-    std::size_t pass_ = 0;
-    std::uint64_t rows_left_ = 0, row_bytes_ = 0, at_ = 0;
+    size_t pass_ = 0;
+    uint64_t rows_left_ = 0, row_bytes_ = 0, at_ = 0;
 };
 
 class PngChecker {
@@ -86,7 +86,7 @@ class PngChecker {
         const std::string_view text(reinterpret_cast<const char*>(file_.data()), file_.size());
         if (!text.starts_with(kSignature))
             return malformed("file", "byte 0: does not begin with the PNG signature");
-        std::uint64_t at = kSignature.size();
+        uint64_t at = kSignature.size();
         while (!ended_) {
             if (auto error = chunk(at)) return *std::move(error);
         }
@@ -97,16 +97,16 @@ class PngChecker {
     }
 
   private:
-    std::optional<Error> chunk(std::uint64_t& at) {
-        const std::uint64_t left = file_.size() - at;
+    std::optional<Error> chunk(uint64_t& at) {
+        const uint64_t left = file_.size() - at;
         if (left < 12) return malformed("chunk", cat("byte ", at, ": the file ends before a chunk IEND"));
-        const std::uint64_t length = big_endian(file_, at);
-        const auto body = file_.subspan(static_cast<std::size_t>(at + 4));
+        const uint64_t length = big_endian(file_, at);
+        const auto body = file_.subspan(static_cast<size_t>(at + 4));
         const std::string_view type(reinterpret_cast<const char*>(body.data()), 4);
         if (length > left - 12)
             return chunk_fault(type, at,
                                cat("length ", length, " is more than the bytes that follow, ", left - 12));
-        const auto covered = body.first(static_cast<std::size_t>(4 + length));
+        const auto covered = body.first(static_cast<size_t>(4 + length));
         if (crc32_of(covered) != big_endian(body, 4 + length))
             return chunk_fault(type, at, "the checksum is wrong");
         auto error = contents(type, covered.subspan(4), at);
@@ -114,7 +114,7 @@ class PngChecker {
         return error;
     }
 
-    std::optional<Error> contents(std::string_view type, std::span<const std::byte> data, std::uint64_t at) {
+    std::optional<Error> contents(std::string_view type, std::span<const std::byte> data, uint64_t at) {
         if (header_.width == 0)
             return type == "IHDR" ? image_header(data, at)
                                   : chunk_fault(type, at, "IHDR is not the first chunk");
@@ -134,14 +134,14 @@ class PngChecker {
         return std::nullopt;
     }
 
-    std::optional<Error> image_header(std::span<const std::byte> data, std::uint64_t at) {
+    std::optional<Error> image_header(std::span<const std::byte> data, uint64_t at) {
         if (data.size() != 13) return chunk_fault("IHDR", at, cat("has ", data.size(), " bytes, not 13"));
-        const std::uint64_t width = big_endian(data, 0), height = big_endian(data, 4);
+        const uint64_t width = big_endian(data, 0), height = big_endian(data, 4);
         if (width == 0 || height == 0 || width > kMaxPngSide || height > kMaxPngSide)
             return chunk_fault("IHDR", at,
                                cat("size ", width, " x ", height, " is not from 1 x 1 to ", kMaxPngSide,
                                    " x ", kMaxPngSide));
-        const auto field = [&](std::size_t i) { return std::to_integer<unsigned>(data[i]); };
+        const auto field = [&](size_t i) { return std::to_integer<unsigned>(data[i]); };
         const unsigned depth = field(8), colour = field(9);
         header_.channels = colour == 0 ? 1 : colour == 4 ? 2 : colour == 2 ? 3 : colour == 6 ? 4 : 0;
         if (depth != 8 || header_.channels == 0)
@@ -153,7 +153,7 @@ class PngChecker {
         header_.width = width;
         header_.height = height;
         header_.interlaced = field(12) == 1;
-        const std::uint64_t pixels = width * height * header_.channels;
+        const uint64_t pixels = width * height * header_.channels;
         if (pixels > limits_.inflated_bytes)
             return Error{FOVEA_LIMIT_EXCEEDED, "inflated_bytes",
                          cat("chunk 'IHDR', byte ", at, ": ", pixels, " bytes of pixels exceed the limit, ",
@@ -164,7 +164,7 @@ class PngChecker {
         return std::nullopt;
     }
 
-    std::optional<Error> image_data(std::span<const std::byte> data, std::uint64_t at) {
+    std::optional<Error> image_data(std::span<const std::byte> data, uint64_t at) {
         if (!in_data_ && seen_data_) return chunk_fault("IDAT", at, "is not next to the IDAT before");
         in_data_ = seen_data_ = true;
         if (data.empty()) return std::nullopt;
@@ -185,7 +185,7 @@ class PngChecker {
         return std::nullopt;
     }
 
-    std::optional<Error> image_end(std::uint64_t at) {
+    std::optional<Error> image_end(uint64_t at) {
         if (inflater_->state() == InflateState::ended && inflater_->produced_bytes() == total_bytes_)
             return std::nullopt;
         return chunk_fault(
@@ -198,7 +198,7 @@ class PngChecker {
     PngHeader header_;
     std::optional<Inflater> inflater_;
     std::optional<RowWalk> rows_;
-    std::uint64_t total_bytes_ = 0;
+    uint64_t total_bytes_ = 0;
     bool seen_data_ = false, in_data_ = false, ended_ = false;
 };
 

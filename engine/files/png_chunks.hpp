@@ -8,11 +8,11 @@
 
 namespace fovea::files {
 
-constexpr std::uint64_t kMaxPngSide = 1u << 20;
+constexpr uint64_t kMaxPngSide = 1u << 20;
 
 struct PngHeader {
-    std::uint64_t width = 0, height = 0;
-    std::uint64_t channels = 0;
+    uint64_t width = 0, height = 0;
+    uint64_t channels = 0;
     bool interlaced = false;
 };
 

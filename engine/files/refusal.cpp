@@ -4,9 +4,9 @@
 
 namespace fovea::files {
 
-std::string shape_text(std::span<const std::uint64_t> shape) {
+std::string shape_text(std::span<const uint64_t> shape) {
     std::string out = "[";
-    for (std::size_t i = 0; i < shape.size(); ++i) {
+    for (size_t i = 0; i < shape.size(); ++i) {
         if (i != 0) out += ", ";
         out += std::to_string(shape[i]);
     }
@@ -30,7 +30,7 @@ Error io_failed(const std::filesystem::path& path, std::string_view doing, int c
                  cat(path_text(path), ": cannot ", doing, ": ", std::generic_category().message(code))};
 }
 
-Error out_of_memory(std::string field, std::uint64_t size_bytes) {
+Error out_of_memory(std::string field, uint64_t size_bytes) {
     std::string text = cat(field, ": no memory for ", size_bytes, " bytes");
     return Error{FOVEA_OUT_OF_HOST_MEMORY, std::move(field), std::move(text)};
 }

@@ -26,7 +26,7 @@ std::string cat(const Parts&... parts) {
 }
 
 /// "[2, 3]"
-std::string shape_text(std::span<const std::uint64_t> shape);
+std::string shape_text(std::span<const uint64_t> shape);
 
 /// The bytes of a file break a rule of its format.
 Error malformed(std::string field, std::string text);
@@ -37,7 +37,7 @@ Error bad_argument(std::string field, std::string text);
 /// The operating system refused; `code` as it gave it.
 Error io_failed(const std::filesystem::path& path, std::string_view doing, int code);
 /// An allocation of `size_bytes` failed.
-Error out_of_memory(std::string field, std::uint64_t size_bytes);
+Error out_of_memory(std::string field, uint64_t size_bytes);
 
 /// `error` with "PATH: " before its text.
 Error in_file(const std::filesystem::path& path, Error error);

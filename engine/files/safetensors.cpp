@@ -19,17 +19,17 @@ Result<TensorSet> parse_safetensors(std::span<const std::byte> file, std::shared
     auto header = files::SafetensorsHeader::read(file);
     if (!header) return header.error();
     TensorSet set;
-    set.tensors.reserve(static_cast<std::size_t>(header.value().tensor_count()));
+    set.tensors.reserve(static_cast<size_t>(header.value().tensor_count()));
     const auto data = header.value().data();
     header.value().for_each(
         [&](const files::TensorEntry& entry) {
             const auto shape = entry.shape();
-            set.tensors.push_back({entry.name.decoded(),
-                                   entry.type,
-                                   {shape.begin(), shape.end()},
-                                   data.subspan(static_cast<std::size_t>(entry.begin),
-                                                static_cast<std::size_t>(entry.end - entry.begin)),
-                                   owner});
+            set.tensors.push_back(
+                {entry.name.decoded(),
+                 entry.type,
+                 {shape.begin(), shape.end()},
+                 data.subspan(static_cast<size_t>(entry.begin), static_cast<size_t>(entry.end - entry.begin)),
+                 owner});
         },
         [&](const files::JsonString& key, const files::JsonString& value) {
             set.metadata.emplace_back(key.decoded(), value.decoded());
@@ -81,10 +81,10 @@ std::optional<Error> check_set(const TensorSet& set) {
     return std::nullopt;
 }
 
-void append_entry(std::string& header, const Tensor& tensor, std::uint64_t begin) {
+void append_entry(std::string& header, const Tensor& tensor, uint64_t begin) {
     append_json_string(header, tensor.name);
     header += cat(":{\"dtype\":\"", safetensors_dtype(tensor.type), "\",\"shape\":[");
-    for (std::size_t i = 0; i < tensor.shape.size(); ++i) header += cat(i == 0 ? "" : ",", tensor.shape[i]);
+    for (size_t i = 0; i < tensor.shape.size(); ++i) header += cat(i == 0 ? "" : ",", tensor.shape[i]);
     header += cat("],\"data_offsets\":[", begin, ",", begin + tensor.bytes.size(), "]}");
 }
 
@@ -103,7 +103,7 @@ std::string metadata_text(const TensorSet& set) {
 std::string header_text(std::string_view metadata, std::span<const Tensor* const> order) {
     std::string header = "{";
     if (metadata.size() > 2) header += cat("\"__metadata__\":", metadata);
-    std::uint64_t begin = 0;
+    uint64_t begin = 0;
     for (const Tensor* tensor : order) {
         if (header.size() > 1) header += ',';
         append_entry(header, *tensor, begin);
@@ -132,7 +132,7 @@ Encoded encode_safetensors(const TensorSet& set, ByteSink& sink) {
     if (header.size() > kMaxHeaderBytes)
         return bad_argument("header",
                             cat("header of ", header.size(), " bytes, the limit is ", kMaxHeaderBytes));
-    const std::uint64_t length = header.size();
+    const uint64_t length = header.size();
     if (!sink.write(std::as_bytes(std::span(&length, 1))) || !sink.write_text(header)) return std::nullopt;
     for (const Tensor* tensor : order)
         if (!sink.write(tensor->bytes)) return std::nullopt;
@@ -141,7 +141,7 @@ Encoded encode_safetensors(const TensorSet& set, ByteSink& sink) {
 
 }  // namespace files
 
-Result<std::uint64_t> save_safetensors(const std::filesystem::path& path, const TensorSet& set) {
+Result<uint64_t> save_safetensors(const std::filesystem::path& path, const TensorSet& set) {
     return files::write_file(path,
                              [&](files::ByteSink& sink) { return files::encode_safetensors(set, sink); });
 }

@@ -11,47 +11,47 @@ namespace {
 
 constexpr std::array<std::string_view, 13> kDtypes = {"BOOL", "U8",  "I8",  "I16",  "I32", "I64", "U16",
                                                       "U32",  "U64", "F16", "BF16", "F32", "F64"};
-constexpr std::size_t kLengthBytes = 8;
+constexpr size_t kLengthBytes = 8;
 
-Error header_fault(std::size_t header_offset, std::string_view reason) {
+Error header_fault(size_t header_offset, std::string_view reason) {
     return malformed("header", cat("byte ", kLengthBytes + header_offset, ": header: ", reason));
 }
 
 std::string quoted(const JsonString& text) {
     // Decoding only as much as is shown: the raw text may be as long as the header.
-    JsonString head{text.raw.substr(0, std::min<std::size_t>(text.raw.size(), 600))};
+    JsonString head{text.raw.substr(0, std::min<size_t>(text.raw.size(), 600))};
     if (head.raw.size() < text.raw.size()) return cat("'", printable_name(head.raw), "'");
     return cat("'", printable_name(head.decoded()), "'");
 }
 
 }  // namespace
 
-std::string_view safetensors_dtype(ElementType type) { return kDtypes[static_cast<std::size_t>(type)]; }
+std::string_view safetensors_dtype(ElementType type) { return kDtypes[static_cast<size_t>(type)]; }
 
 std::optional<ElementType> element_type_of_dtype(const JsonString& dtype) {
-    for (std::size_t i = 0; i < kDtypes.size(); ++i)
+    for (size_t i = 0; i < kDtypes.size(); ++i)
         if (dtype.equals(kDtypes[i])) return static_cast<ElementType>(i);
     return std::nullopt;
 }
 
 /// What sorting needs of a metadata key: 8 bytes, of a text that is limited to 1 MB.
 struct SafetensorsHeader::KeyPlace {
-    std::uint32_t offset, size_bytes;
+    uint32_t offset, size_bytes;
 };
 
 /// What sorting needs of one tensor: 24 bytes, less than half of the shortest entry in the text.
 struct SafetensorsHeader::Place {
-    std::uint64_t begin, end;
+    uint64_t begin, end;
     KeyPlace name;
 };
 
-Error SafetensorsHeader::fault(std::string field, const TensorEntry& entry, std::size_t offset,
+Error SafetensorsHeader::fault(std::string field, const TensorEntry& entry, size_t offset,
                                std::string_view reason) const {
     return malformed(std::move(field),
                      cat("tensor ", quoted(entry.name), ", byte ", kLengthBytes + offset, ": ", reason));
 }
 
-Error SafetensorsHeader::place_fault(std::string field, const Place& place, std::size_t offset,
+Error SafetensorsHeader::place_fault(std::string field, const Place& place, size_t offset,
                                      std::string_view reason) const {
     TensorEntry entry;
     entry.name = string_at(place.name.offset, place.name.size_bytes);
@@ -75,9 +75,9 @@ std::optional<Error> SafetensorsHeader::check_length(std::span<const std::byte> 
         return malformed(
             "file", cat("byte 0: ", file.size(), " bytes are too few for a safetensors file, the least is ",
                         kLengthBytes + 2));
-    std::uint64_t length = 0;
+    uint64_t length = 0;
     std::memcpy(&length, file.data(), kLengthBytes);
-    const auto refuse = [&](std::string_view rule, std::uint64_t limit) {
+    const auto refuse = [&](std::string_view rule, uint64_t limit) {
         return malformed("header_length", cat("byte 0: header length ", length, rule, limit));
     };
     if (length < 2) return refuse(" is below the least, ", 2);
@@ -85,7 +85,7 @@ std::optional<Error> SafetensorsHeader::check_length(std::span<const std::byte> 
     if (length > file.size() - kLengthBytes)
         return refuse(" is more than the bytes that follow, ", file.size() - kLengthBytes);
     const auto rest = file.subspan(kLengthBytes);
-    text_ = {reinterpret_cast<const char*>(rest.data()), static_cast<std::size_t>(length)};
+    text_ = {reinterpret_cast<const char*>(rest.data()), static_cast<size_t>(length)};
     data_ = rest.subspan(text_.size());
     return std::nullopt;
 }
@@ -131,7 +131,7 @@ std::optional<Error> SafetensorsHeader::check_metadata(JsonCursor& cursor) {
 
 std::optional<Error> SafetensorsHeader::read_entry(JsonCursor& cursor, TensorEntry& entry) const {
     if (cursor.kind() != JsonKind::object) return fault("header", entry, cursor.offset(), "is not an object");
-    const std::size_t offset = cursor.offset();
+    const size_t offset = cursor.offset();
     unsigned seen = 0;
     cursor.enter();
     while (cursor.next())
@@ -144,7 +144,7 @@ std::optional<Error> SafetensorsHeader::read_entry(JsonCursor& cursor, TensorEnt
 
 std::optional<Error> SafetensorsHeader::read_field(JsonCursor& cursor, TensorEntry& entry,
                                                    unsigned& seen) const {
-    const std::size_t offset = cursor.offset();
+    const size_t offset = cursor.offset();
     const JsonString key = cursor.key();
     const auto first_time = [&](unsigned bit) {
         const bool first = (seen & bit) == 0;
@@ -158,7 +158,7 @@ std::optional<Error> SafetensorsHeader::read_field(JsonCursor& cursor, TensorEnt
         if (!first_time(1)) return twice("dtype");
         if (cursor.kind() != JsonKind::string)
             return fault("dtype", entry, cursor.offset(), "dtype is not a string");
-        const std::size_t value_offset = cursor.offset();
+        const size_t value_offset = cursor.offset();
         const JsonString dtype = cursor.string();
         const auto type = element_type_of_dtype(dtype);
         if (!type)
@@ -179,10 +179,10 @@ std::optional<Error> SafetensorsHeader::read_shape(JsonCursor& cursor, TensorEnt
         return fault("shape", entry, cursor.offset(), "shape is not an array");
     cursor.enter();
     while (cursor.next()) {
-        const std::size_t offset = cursor.offset();
+        const size_t offset = cursor.offset();
         if (entry.rank == kMaxRank)
             return fault("shape", entry, offset, cat("shape has more dimensions than the limit, ", kMaxRank));
-        std::optional<std::uint64_t> dim;
+        std::optional<uint64_t> dim;
         if (cursor.kind() == JsonKind::number) dim = json_unsigned(cursor.number());
         if (!dim || *dim > kMaxDim)
             return fault(
@@ -194,17 +194,17 @@ std::optional<Error> SafetensorsHeader::read_shape(JsonCursor& cursor, TensorEnt
 }
 
 std::optional<Error> SafetensorsHeader::read_offsets(JsonCursor& cursor, TensorEntry& entry) const {
-    const std::size_t start = cursor.offset();
+    const size_t start = cursor.offset();
     if (cursor.kind() != JsonKind::array)
         return fault("data_offsets", entry, start, "data_offsets is not an array");
-    std::array<std::uint64_t, 2> values{};
-    std::size_t count = 0;
+    std::array<uint64_t, 2> values{};
+    size_t count = 0;
     cursor.enter();
     while (cursor.next()) {
-        const std::size_t offset = cursor.offset();
+        const size_t offset = cursor.offset();
         if (count == values.size())
             return fault("data_offsets", entry, offset, "data_offsets has more than two numbers");
-        std::optional<std::uint64_t> value;
+        std::optional<uint64_t> value;
         if (cursor.kind() == JsonKind::number) value = json_unsigned(cursor.number());
         if (!value)
             return fault("data_offsets", entry, offset,
@@ -242,9 +242,9 @@ std::optional<Error> SafetensorsHeader::check_metadata_keys() {
     const std::span<KeyPlace> keys(block.get(), metadata_count_);
     JsonCursor cursor(text_, metadata_offset_);
     cursor.enter();
-    for (std::size_t i = 0; cursor.next(); ++i) {
-        keys[i].offset = static_cast<std::uint32_t>(cursor.offset());
-        keys[i].size_bytes = static_cast<std::uint32_t>(cursor.key().raw.size());
+    for (size_t i = 0; cursor.next(); ++i) {
+        keys[i].offset = static_cast<uint32_t>(cursor.offset());
+        keys[i].size_bytes = static_cast<uint32_t>(cursor.key().raw.size());
         cursor.string();
     }
     const auto order = [this](const KeyPlace& a, const KeyPlace& b) { return compare(a, b); };
@@ -262,11 +262,11 @@ std::optional<Error> SafetensorsHeader::check_places() {
     const std::unique_ptr<Place[]> block(new (std::nothrow) Place[tensor_count_]);
     if (block == nullptr) return out_of_memory("header", tensor_count_ * sizeof(Place));
     const std::span<Place> places(block.get(), tensor_count_);
-    std::size_t count = 0;
+    size_t count = 0;
     for_each(
         [&](const TensorEntry& entry) {
-            const KeyPlace name = {static_cast<std::uint32_t>(entry.name_offset),
-                                   static_cast<std::uint32_t>(entry.name.raw.size())};
+            const KeyPlace name = {static_cast<uint32_t>(entry.name_offset),
+                                   static_cast<uint32_t>(entry.name.raw.size())};
             places[count++] = {entry.begin, entry.end, name};
         },
         [](const JsonString&, const JsonString&) {});
@@ -293,8 +293,8 @@ std::optional<Error> SafetensorsHeader::check_coverage(std::span<Place> places) 
     std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
         return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
     });
-    const std::uint64_t data_start = kLengthBytes + text_.size();
-    std::uint64_t covered = 0;
+    const uint64_t data_start = kLengthBytes + text_.size();
+    uint64_t covered = 0;
     for (const Place& place : places) {
         if (place.begin != covered)
             return place_fault("data_offsets", place, place.name.offset,

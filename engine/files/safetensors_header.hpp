@@ -18,10 +18,10 @@
 
 namespace fovea::files {
 
-constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
-constexpr std::uint64_t kMaxTensors = 1'000'000;
-constexpr std::uint64_t kMaxMetadataBytes = 1'000'000;
-constexpr std::size_t kMaxHeaderDepth = 4;
+constexpr uint64_t kMaxHeaderBytes = 100'000'000;
+constexpr uint64_t kMaxTensors = 1'000'000;
+constexpr uint64_t kMaxMetadataBytes = 1'000'000;
+constexpr size_t kMaxHeaderDepth = 4;
 constexpr std::string_view kMetadataName = "__metadata__";
 
 /// The format's name of an element type ("F32"), and back.
@@ -31,13 +31,13 @@ std::optional<ElementType> element_type_of_dtype(const JsonString& dtype);
 /// One tensor as its header entry says it.
 struct TensorEntry {
     JsonString name;
-    std::size_t name_offset = 0;  // of the name's opening quote, in the header
+    size_t name_offset = 0;  // of the name's opening quote, in the header
     ElementType type = ElementType::f32;
-    std::array<std::uint64_t, kMaxRank> dims{};
-    std::size_t rank = 0;
-    std::uint64_t begin = 0, end = 0;
+    std::array<uint64_t, kMaxRank> dims{};
+    size_t rank = 0;
+    uint64_t begin = 0, end = 0;
 
-    std::span<const std::uint64_t> shape() const { return {dims.data(), rank}; }
+    std::span<const uint64_t> shape() const { return {dims.data(), rank}; }
 };
 
 /// A header that kept every rule.
@@ -47,7 +47,7 @@ class SafetensorsHeader {
     /// the data). Working memory: less than the header's size, or 1.4 MB. The result views `file`.
     static Result<SafetensorsHeader> read(std::span<const std::byte> file);
 
-    std::uint64_t tensor_count() const { return tensor_count_; }
+    uint64_t tensor_count() const { return tensor_count_; }
     std::span<const std::byte> data() const { return data_; }
 
     /// Calls `visit(TensorEntry)` for each tensor and `note(key, value)` for each metadata entry, in file
@@ -92,21 +92,19 @@ class SafetensorsHeader {
     std::optional<Error> read_offsets(JsonCursor& cursor, TensorEntry& entry) const;
     std::optional<Error> check_extent(const TensorEntry& entry) const;
 
-    JsonString string_at(std::uint32_t offset, std::uint32_t size_bytes) const {
+    JsonString string_at(uint32_t offset, uint32_t size_bytes) const {
         return {text_.substr(offset + 1, size_bytes)};
     }
-    Error fault(std::string field, const TensorEntry& entry, std::size_t offset,
-                std::string_view reason) const;
+    Error fault(std::string field, const TensorEntry& entry, size_t offset, std::string_view reason) const;
 
-    Error place_fault(std::string field, const Place& place, std::size_t offset,
-                      std::string_view reason) const;
+    Error place_fault(std::string field, const Place& place, size_t offset, std::string_view reason) const;
     int compare(const KeyPlace& a, const KeyPlace& b) const;
 
     std::string_view text_;
     std::span<const std::byte> data_;
-    std::uint64_t tensor_count_ = 0;
-    std::uint64_t metadata_count_ = 0;
-    std::size_t metadata_offset_ = 0;
+    uint64_t tensor_count_ = 0;
+    uint64_t metadata_count_ = 0;
+    size_t metadata_offset_ = 0;
 };
 
 }  // namespace fovea::files

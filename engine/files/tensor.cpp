@@ -22,7 +22,7 @@ namespace {
 
 struct ElementFacts {
     std::string_view name;
-    std::uint64_t size_bytes;
+    uint64_t size_bytes;
 };
 constexpr std::array<ElementFacts, 13> kElements = {{{"bool", 1},
                                                      {"u8", 1},
@@ -40,7 +40,7 @@ constexpr std::array<ElementFacts, 13> kElements = {{{"bool", 1},
 
 template <class Stored, class Convert>
 void convert_all(std::span<const std::byte> bytes, std::vector<float>& out, Convert convert) {
-    for (std::size_t i = 0; i < out.size(); ++i) {
+    for (size_t i = 0; i < out.size(); ++i) {
         Stored stored;
         std::memcpy(&stored, bytes.data() + i * sizeof(Stored), sizeof(Stored));
         out[i] = convert(stored);
@@ -55,27 +55,27 @@ void cast_all(std::span<const std::byte> bytes, std::vector<float>& out) {
 void convert_elements(ElementType type, std::span<const std::byte> bytes, std::vector<float>& out) {
     switch (type) {
         case ElementType::boolean:
-            return convert_all<std::uint8_t>(bytes, out, [](std::uint8_t b) { return b != 0 ? 1.0f : 0.0f; });
+            return convert_all<uint8_t>(bytes, out, [](uint8_t b) { return b != 0 ? 1.0f : 0.0f; });
         case ElementType::u8:
-            return cast_all<std::uint8_t>(bytes, out);
+            return cast_all<uint8_t>(bytes, out);
         case ElementType::i8:
-            return cast_all<std::int8_t>(bytes, out);
+            return cast_all<int8_t>(bytes, out);
         case ElementType::i16:
-            return cast_all<std::int16_t>(bytes, out);
+            return cast_all<int16_t>(bytes, out);
         case ElementType::i32:
-            return cast_all<std::int32_t>(bytes, out);
+            return cast_all<int32_t>(bytes, out);
         case ElementType::i64:
-            return cast_all<std::int64_t>(bytes, out);
+            return cast_all<int64_t>(bytes, out);
         case ElementType::u16:
-            return cast_all<std::uint16_t>(bytes, out);
+            return cast_all<uint16_t>(bytes, out);
         case ElementType::u32:
-            return cast_all<std::uint32_t>(bytes, out);
+            return cast_all<uint32_t>(bytes, out);
         case ElementType::u64:
-            return cast_all<std::uint64_t>(bytes, out);
+            return cast_all<uint64_t>(bytes, out);
         case ElementType::f16:
-            return convert_all<std::uint16_t>(bytes, out, half_to_float);
+            return convert_all<uint16_t>(bytes, out, half_to_float);
         case ElementType::bf16:
-            return convert_all<std::uint16_t>(bytes, out, bfloat_to_float);
+            return convert_all<uint16_t>(bytes, out, bfloat_to_float);
         case ElementType::f32:
             return cast_all<float>(bytes, out);
         case ElementType::f64:
@@ -85,21 +85,21 @@ void convert_elements(ElementType type, std::span<const std::byte> bytes, std::v
 
 }  // namespace
 
-std::uint64_t element_size_bytes(ElementType type) noexcept {
-    return kElements[static_cast<std::size_t>(type)].size_bytes;
+uint64_t element_size_bytes(ElementType type) noexcept {
+    return kElements[static_cast<size_t>(type)].size_bytes;
 }
 
 std::string_view element_type_name(ElementType type) noexcept {
-    return kElements[static_cast<std::size_t>(type)].name;
+    return kElements[static_cast<size_t>(type)].name;
 }
 
-std::uint64_t element_count(const Tensor& tensor) noexcept {
-    std::uint64_t count = 1;
-    for (const std::uint64_t dim : tensor.shape) count *= dim;
+uint64_t element_count(const Tensor& tensor) noexcept {
+    uint64_t count = 1;
+    for (const uint64_t dim : tensor.shape) count *= dim;
     return count;
 }
 
-Result<Tensor> make_tensor(std::string name, ElementType type, std::vector<std::uint64_t> shape,
+Result<Tensor> make_tensor(std::string name, ElementType type, std::vector<uint64_t> shape,
                            std::span<const std::byte> bytes) {
     if (auto error = files::check_size(name, type, shape, bytes.size())) return *std::move(error);
     files::Buffer buffer;
@@ -108,8 +108,8 @@ Result<Tensor> make_tensor(std::string name, ElementType type, std::vector<std::
     return Tensor{std::move(name), type, std::move(shape), buffer.bytes(), buffer.owner()};
 }
 
-Result<Tensor> make_tensor(std::string name, std::vector<std::uint64_t> shape, std::vector<float> values) {
-    const std::uint64_t size_bytes = values.size() * sizeof(float);
+Result<Tensor> make_tensor(std::string name, std::vector<uint64_t> shape, std::vector<float> values) {
+    const uint64_t size_bytes = values.size() * sizeof(float);
     if (auto error = files::check_size(name, ElementType::f32, shape, size_bytes)) return *std::move(error);
     auto owner = std::make_shared<const std::vector<float>>(std::move(values));
     return Tensor{std::move(name), ElementType::f32, std::move(shape), std::as_bytes(std::span(*owner)),
@@ -124,19 +124,19 @@ Result<std::vector<float>> to_f32(const Tensor& tensor) {
     return out;
 }
 
-std::string printable_name(std::string_view name, std::size_t limit_bytes) {
+std::string printable_name(std::string_view name, size_t limit_bytes) {
     constexpr char kHex[] = "0123456789abcdef";
     std::string out;
     while (!name.empty()) {
-        // C1 controls (U+0080 to U+009F) are valid UTF-8 and still drive some terminals.
-        std::size_t length = files::utf8_length(name);
+        // C1 controls (U+0080 to U+009f) are valid UTF-8 and still drive some terminals.
+        size_t length = files::utf8_length(name);
         const auto first = static_cast<unsigned char>(name[0]);
         const bool control = first < 0x20u || first == 0x7fu ||
                              (length == 2 && first == 0xc2u && static_cast<unsigned char>(name[1]) < 0xa0u);
         const bool escape = length == 0 || control || first == '\'' || first == '\\';
         if (length == 0) length = 1;
         if (out.size() + (escape ? 4 * length : length) > limit_bytes) return out + "...";
-        for (std::size_t i = 0; i < length; ++i) {
+        for (size_t i = 0; i < length; ++i) {
             const auto byte = static_cast<unsigned char>(name[i]);
             if (escape)
                 out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15u]};

@@ -1,5 +1,5 @@
 #pragma once
-// UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF.
+// UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10ffff.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -7,10 +7,10 @@
 namespace fovea::files {
 
 /// Length in bytes (1 to 4) of the character at the start of `text`, 0 when there is no valid one.
-constexpr std::size_t utf8_length(std::string_view text) noexcept {
+constexpr size_t utf8_length(std::string_view text) noexcept {
     if (text.empty()) return 0;
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    const auto follows = [&](std::size_t i) { return i < text.size() && (byte(i) & 0xc0u) == 0x80u; };
+    const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+    const auto follows = [&](size_t i) { return i < text.size() && (byte(i) & 0xc0u) == 0x80u; };
     const unsigned char first = byte(0);
     if (first < 0x80u) return 1;
     if (first < 0xc2u) return 0;
@@ -28,10 +28,10 @@ constexpr std::size_t utf8_length(std::string_view text) noexcept {
 }
 
 /// Offset of the first byte that is not part of a valid character; text.size() when all are.
-constexpr std::size_t utf8_fault(std::string_view text) noexcept {
-    std::size_t at = 0;
+constexpr size_t utf8_fault(std::string_view text) noexcept {
+    size_t at = 0;
     while (at < text.size()) {
-        const std::size_t length = utf8_length(text.substr(at));
+        const size_t length = utf8_length(text.substr(at));
         if (length == 0) return at;
         at += length;
     }

@@ -26,7 +26,7 @@ Result<TensorSet> parse_npz(std::span<const std::byte>, std::shared_ptr<const vo
 Result<TensorSet> load_npz(const std::filesystem::path& path, const LoadLimits&) {
     return files::in_file(path, no_npz());
 }
-Result<std::uint64_t> save_npz(const std::filesystem::path& path, const TensorSet&, const NpzOptions&) {
+Result<uint64_t> save_npz(const std::filesystem::path& path, const TensorSet&, const NpzOptions&) {
     return files::in_file(path, no_npz());
 }
 #endif
@@ -39,7 +39,7 @@ Result<Tensor> parse_png(std::span<const std::byte>, const LoadLimits&) { return
 Result<Tensor> load_png(const std::filesystem::path& path, const LoadLimits&) {
     return files::in_file(path, no_png());
 }
-Result<std::uint64_t> save_png(const std::filesystem::path& path, const Tensor&) {
+Result<uint64_t> save_png(const std::filesystem::path& path, const Tensor&) {
     return files::in_file(path, no_png());
 }
 #endif

@@ -12,11 +12,11 @@
 namespace fovea::files {
 namespace {
 
-Error archive_fault(std::uint64_t offset, std::string_view reason) {
+Error archive_fault(uint64_t offset, std::string_view reason) {
     return malformed("archive", cat("byte ", offset, ": ", reason));
 }
 
-bool has_zip64_locator(std::span<const std::byte> file, std::uint64_t end_offset) {
+bool has_zip64_locator(std::span<const std::byte> file, uint64_t end_offset) {
     return end_offset >= kZip64LocatorBytes &&
            read_le(file, end_offset - kZip64LocatorBytes, 4) == kZip64LocatorSignature;
 }
@@ -25,10 +25,10 @@ bool has_zip64_locator(std::span<const std::byte> file, std::uint64_t end_offset
 /// there".
 class Zip64Extra {
   public:
-    Zip64Extra(std::span<const std::byte> file, std::uint64_t at, std::uint64_t size_bytes) : file_(file) {
-        const std::uint64_t end = at + size_bytes;
+    Zip64Extra(std::span<const std::byte> file, uint64_t at, uint64_t size_bytes) : file_(file) {
+        const uint64_t end = at + size_bytes;
         while (end - at >= 4) {
-            const std::uint64_t id = read_le(file, at, 2), length = read_le(file, at + 2, 2);
+            const uint64_t id = read_le(file, at, 2), length = read_le(file, at + 2, 2);
             at += 4;
             if (length > end - at) return;
             if (id == kZip64ExtraId) {
@@ -40,7 +40,7 @@ class Zip64Extra {
         }
     }
     /// Replaces `value` when it is the mark 0xffffffff; false when its 64-bit value is missing.
-    bool widen(std::uint64_t& value) {
+    bool widen(uint64_t& value) {
         if (value != kZipMark32) return true;
         if (left_ < 8) return false;
         value = read_le(file_, at_, 8);
@@ -51,18 +51,18 @@ class Zip64Extra {
 
   private:
     std::span<const std::byte> file_;
-    std::uint64_t at_ = 0, left_ = 0;
+    uint64_t at_ = 0, left_ = 0;
 };
 
 }  // namespace
 
-Error zip_fault(std::string field, std::string_view name, std::uint64_t offset, std::string_view reason) {
+Error zip_fault(std::string field, std::string_view name, uint64_t offset, std::string_view reason) {
     return malformed(std::move(field),
                      cat("entry '", printable_name(name), "', byte ", offset, ": ", reason));
 }
 
 struct ZipArchive::Place {
-    std::uint64_t begin, end, record_offset;
+    uint64_t begin, end, record_offset;
 };
 
 Result<ZipArchive> ZipArchive::read(std::span<const std::byte> file) {
@@ -79,14 +79,14 @@ std::optional<Error> ZipArchive::find_end() {
             0, cat(file_.size(), " bytes are too few for a zip archive, the least is ", kZipEndBytes));
     // The end record is followed by a comment of at most 65,535 bytes that must reach the end of the file
     // exactly.
-    const std::uint64_t last = file_.size() - kZipEndBytes;
-    const std::uint64_t first = last > 65'535 ? last - 65'535 : 0;
-    std::uint64_t at = last + 1;
+    const uint64_t last = file_.size() - kZipEndBytes;
+    const uint64_t first = last > 65'535 ? last - 65'535 : 0;
+    uint64_t at = last + 1;
     while (at-- > first)
         if (read_le(file_, at, 4) == kZipEndSignature && read_le(file_, at + 20, 2) == last - at) break;
     if (at + 1 == first)
         return archive_fault(first, "no end-of-archive record: not a zip archive, or cut short");
-    const std::uint64_t disk = read_le(file_, at + 4, 2), directory_disk = read_le(file_, at + 6, 2);
+    const uint64_t disk = read_le(file_, at + 4, 2), directory_disk = read_le(file_, at + 6, 2);
     entry_count_ = read_le(file_, at + 10, 2);
     directory_size_bytes_ = read_le(file_, at + 12, 4);
     directory_offset_ = read_le(file_, at + 16, 4);
@@ -109,11 +109,11 @@ std::optional<Error> ZipArchive::find_end() {
     return std::nullopt;
 }
 
-std::optional<Error> ZipArchive::read_zip64_end(std::uint64_t end_offset) {
+std::optional<Error> ZipArchive::read_zip64_end(uint64_t end_offset) {
     if (!has_zip64_locator(file_, end_offset))
         return archive_fault(end_offset, "the zip64 locator is missing");
-    const std::uint64_t locator = end_offset - kZip64LocatorBytes;
-    const std::uint64_t at = read_le(file_, locator + 8, 8);
+    const uint64_t locator = end_offset - kZip64LocatorBytes;
+    const uint64_t at = read_le(file_, locator + 8, 8);
     if (locator < kZip64EndBytes || at > locator - kZip64EndBytes ||
         read_le(file_, at, 4) != kZip64EndSignature || read_le(file_, at + 4, 8) != locator - at - 12)
         return archive_fault(locator, "the zip64 end record is not where its locator says");
@@ -127,19 +127,19 @@ std::optional<Error> ZipArchive::read_zip64_end(std::uint64_t end_offset) {
     return std::nullopt;
 }
 
-Result<ZipEntry> ZipArchive::read_entry(std::uint64_t at) const {
+Result<ZipEntry> ZipArchive::read_entry(uint64_t at) const {
     if (directory_end_ - at < kZipRecordBytes || read_le(file_, at, 4) != kZipRecordSignature)
         return archive_fault(at, "no record of the central directory here");
-    const std::uint64_t name_bytes = read_le(file_, at + 28, 2), extra_bytes = read_le(file_, at + 30, 2);
+    const uint64_t name_bytes = read_le(file_, at + 28, 2), extra_bytes = read_le(file_, at + 30, 2);
     ZipEntry entry;
     entry.record_offset = at;
     entry.record_size_bytes = kZipRecordBytes + name_bytes + extra_bytes + read_le(file_, at + 32, 2);
     if (entry.record_size_bytes > directory_end_ - at)
         return archive_fault(at, "a record of the central directory reaches past its end");
     entry.name = text(at + kZipRecordBytes, name_bytes);
-    entry.flags = static_cast<std::uint32_t>(read_le(file_, at + 8, 2));
-    const std::uint64_t method = read_le(file_, at + 10, 2);
-    entry.crc = static_cast<std::uint32_t>(read_le(file_, at + 16, 4));
+    entry.flags = static_cast<uint32_t>(read_le(file_, at + 8, 2));
+    const uint64_t method = read_le(file_, at + 10, 2);
+    entry.crc = static_cast<uint32_t>(read_le(file_, at + 16, 4));
     entry.packed_bytes = read_le(file_, at + 20, 4);
     entry.inflated_bytes = read_le(file_, at + 24, 4);
     entry.local_offset = read_le(file_, at + 42, 4);
@@ -162,24 +162,24 @@ Result<ZipEntry> ZipArchive::read_entry(std::uint64_t at) const {
 }
 
 std::optional<Error> ZipArchive::check_local(ZipEntry& entry) const {
-    const std::uint64_t at = entry.local_offset;
+    const uint64_t at = entry.local_offset;
     if (at > directory_offset_ || directory_offset_ - at < kZipLocalBytes ||
         read_le(file_, at, 4) != kZipLocalSignature)
         return zip_fault("local_offset", entry.name, entry.record_offset,
                          cat("no local header at byte ", at));
-    const std::uint64_t name_bytes = read_le(file_, at + 26, 2), extra_bytes = read_le(file_, at + 28, 2);
-    const std::uint64_t room = directory_offset_ - at - kZipLocalBytes;
+    const uint64_t name_bytes = read_le(file_, at + 26, 2), extra_bytes = read_le(file_, at + 28, 2);
+    const uint64_t room = directory_offset_ - at - kZipLocalBytes;
     if (name_bytes + extra_bytes > room || entry.packed_bytes > room - name_bytes - extra_bytes)
         return zip_fault(
             "packed_bytes", entry.name, entry.record_offset,
             cat(entry.packed_bytes, " packed bytes reach past the central directory at ", directory_offset_));
     if (text(at + kZipLocalBytes, name_bytes) != entry.name)
         return zip_fault("name", entry.name, at, "the local header has another name");
-    if (read_le(file_, at + 8, 2) != static_cast<std::uint64_t>(entry.method))
+    if (read_le(file_, at + 8, 2) != static_cast<uint64_t>(entry.method))
         return zip_fault("method", entry.name, at, "the local header has another compression method");
     // With the flag "sizes follow the data" the local sizes are zero or unset; the directory's count.
     if ((entry.flags & kZipSizesFollow) == 0) {
-        std::uint64_t packed = read_le(file_, at + 18, 4), inflated = read_le(file_, at + 22, 4);
+        uint64_t packed = read_le(file_, at + 18, 4), inflated = read_le(file_, at + 22, 4);
         Zip64Extra wide(file_, at + kZipLocalBytes + name_bytes, extra_bytes);
         if (!wide.widen(inflated) || !wide.widen(packed) || packed != entry.packed_bytes ||
             inflated != entry.inflated_bytes || read_le(file_, at + 14, 4) != entry.crc)
@@ -194,11 +194,11 @@ std::optional<Error> ZipArchive::check_local(ZipEntry& entry) const {
 
 std::optional<Error> ZipArchive::check_entries() const {
     // 24 bytes an entry, half of the shortest record.
-    const std::unique_ptr<Place[]> block(new (std::nothrow) Place[static_cast<std::size_t>(entry_count_)]);
+    const std::unique_ptr<Place[]> block(new (std::nothrow) Place[static_cast<size_t>(entry_count_)]);
     if (block == nullptr) return out_of_memory("archive", entry_count_ * sizeof(Place));
-    const std::span<Place> places(block.get(), static_cast<std::size_t>(entry_count_));
-    std::size_t count = 0;
-    std::uint64_t directory_bytes = 0;
+    const std::span<Place> places(block.get(), static_cast<size_t>(entry_count_));
+    size_t count = 0;
+    uint64_t directory_bytes = 0;
     auto error = for_each([&](const ZipEntry& entry) -> std::optional<Error> {
         places[count++] = {entry.local_offset, entry.data_offset + entry.packed_bytes, entry.record_offset};
         directory_bytes += entry.record_size_bytes;
@@ -213,7 +213,7 @@ std::optional<Error> ZipArchive::check_entries() const {
     return check_overlap(places);
 }
 
-std::string_view ZipArchive::name_at(std::uint64_t record_offset) const {
+std::string_view ZipArchive::name_at(uint64_t record_offset) const {
     return text(record_offset + kZipRecordBytes, read_le(file_, record_offset + 28, 2));
 }
 
@@ -230,7 +230,7 @@ std::optional<Error> ZipArchive::check_names(std::span<Place> places) const {
 
 std::optional<Error> ZipArchive::check_overlap(std::span<Place> places) const {
     std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.begin < b.begin; });
-    for (std::size_t i = 1; i < places.size(); ++i)
+    for (size_t i = 1; i < places.size(); ++i)
         if (places[i].begin < places[i - 1].end)
             return zip_fault("local_offset", name_at(places[i].record_offset), places[i].begin,
                              cat("overlaps the entry before, which ends at byte ", places[i - 1].end));

@@ -11,19 +11,19 @@
 
 namespace fovea::files {
 
-enum class ZipMethod : std::uint16_t { stored = 0, deflated = 8 };
+enum class ZipMethod : uint16_t { stored = 0, deflated = 8 };
 
 struct ZipEntry {
     std::string_view name;
-    std::uint64_t record_offset = 0;  // of the central directory's record
-    std::uint64_t record_size_bytes = 0;
+    uint64_t record_offset = 0;  // of the central directory's record
+    uint64_t record_size_bytes = 0;
     ZipMethod method = ZipMethod::stored;
-    std::uint32_t flags = 0;
-    std::uint32_t crc = 0;
-    std::uint64_t packed_bytes = 0;
-    std::uint64_t inflated_bytes = 0;
-    std::uint64_t local_offset = 0;
-    std::uint64_t data_offset = 0;
+    uint32_t flags = 0;
+    uint32_t crc = 0;
+    uint64_t packed_bytes = 0;
+    uint64_t inflated_bytes = 0;
+    uint64_t local_offset = 0;
+    uint64_t data_offset = 0;
 };
 
 class ZipArchive {
@@ -35,8 +35,8 @@ class ZipArchive {
     /// error.
     template <class Visit>
     std::optional<Error> for_each(Visit visit) const {
-        std::uint64_t at = directory_offset_;
-        for (std::uint64_t i = 0; i < entry_count_; ++i) {
+        uint64_t at = directory_offset_;
+        for (uint64_t i = 0; i < entry_count_; ++i) {
             auto entry = read_entry(at);
             if (!entry) return entry.error();
             at += entry->record_size_bytes;
@@ -45,34 +45,33 @@ class ZipArchive {
         return std::nullopt;
     }
     std::span<const std::byte> packed(const ZipEntry& entry) const {
-        return file_.subspan(static_cast<std::size_t>(entry.data_offset),
-                             static_cast<std::size_t>(entry.packed_bytes));
+        return file_.subspan(static_cast<size_t>(entry.data_offset), static_cast<size_t>(entry.packed_bytes));
     }
 
   private:
     struct Place;
 
     std::optional<Error> find_end();
-    std::optional<Error> read_zip64_end(std::uint64_t end_offset);
+    std::optional<Error> read_zip64_end(uint64_t end_offset);
     std::optional<Error> check_entries() const;
     std::optional<Error> check_names(std::span<Place> places) const;
     std::optional<Error> check_overlap(std::span<Place> places) const;
 
-    Result<ZipEntry> read_entry(std::uint64_t at) const;
+    Result<ZipEntry> read_entry(uint64_t at) const;
     std::optional<Error> check_local(ZipEntry& entry) const;
-    std::string_view name_at(std::uint64_t record_offset) const;
-    std::string_view text(std::uint64_t at, std::uint64_t size_bytes) const {
-        return {reinterpret_cast<const char*>(file_.data()) + at, static_cast<std::size_t>(size_bytes)};
+    std::string_view name_at(uint64_t record_offset) const;
+    std::string_view text(uint64_t at, uint64_t size_bytes) const {
+        return {reinterpret_cast<const char*>(file_.data()) + at, static_cast<size_t>(size_bytes)};
     }
 
     std::span<const std::byte> file_;
-    std::uint64_t directory_offset_ = 0;
-    std::uint64_t directory_size_bytes_ = 0;
-    std::uint64_t directory_end_ = 0;  // where the end records begin
-    std::uint64_t entry_count_ = 0;
+    uint64_t directory_offset_ = 0;
+    uint64_t directory_size_bytes_ = 0;
+    uint64_t directory_end_ = 0;  // where the end records begin
+    uint64_t entry_count_ = 0;
 };
 
 /// "entry 'NAME', byte OFFSET: reason"
-Error zip_fault(std::string field, std::string_view name, std::uint64_t offset, std::string_view reason);
+Error zip_fault(std::string field, std::string_view name, uint64_t offset, std::string_view reason);
 
 }  // namespace fovea::files

@@ -7,9 +7,9 @@
 namespace fovea {
 namespace {
 
-constexpr Rgb rgb(std::uint32_t code) {
-    return {static_cast<std::uint8_t>(code >> 16), static_cast<std::uint8_t>(code >> 8 & 0xFFU),
-            static_cast<std::uint8_t>(code & 0xFFU)};
+constexpr Rgb rgb(uint32_t code) {
+    return {static_cast<uint8_t>(code >> 16), static_cast<uint8_t>(code >> 8 & 0xFFu),
+            static_cast<uint8_t>(code & 0xFFu)};
 }
 
 // Evenly spaced control points, from low to high.
@@ -50,20 +50,19 @@ double spline(double p0, double p1, double p2, double p3, double t) {
     return 0.5 * (a + t * (b + t * (c + t * d)));
 }
 
-std::uint8_t channel(std::span<const Rgb> points, std::uint8_t Rgb::*which, double place) {
+uint8_t channel(std::span<const Rgb> points, uint8_t Rgb::*which, double place) {
     const double at = place * static_cast<double>(points.size() - 1);
-    const auto last = static_cast<std::ptrdiff_t>(points.size()) - 1;
-    const auto segment = std::min(static_cast<std::ptrdiff_t>(at), last - 1);
-    const auto point = [&](std::ptrdiff_t index) {
-        return static_cast<double>(
-            points[static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(index, 0, last))].*which);
+    const auto last = static_cast<ptrdiff_t>(points.size()) - 1;
+    const auto segment = std::min(static_cast<ptrdiff_t>(at), last - 1);
+    const auto point = [&](ptrdiff_t index) {
+        return static_cast<double>(points[static_cast<size_t>(std::clamp<ptrdiff_t>(index, 0, last))].*which);
     };
     const double value = spline(point(segment - 1), point(segment), point(segment + 1), point(segment + 2),
                                 at - static_cast<double>(segment));
-    return static_cast<std::uint8_t>(std::lround(std::clamp(value, 0.0, 255.0)));
+    return static_cast<uint8_t>(std::lround(std::clamp(value, 0.0, 255.0)));
 }
 
-double linear_light(std::uint8_t channel_value) {
+double linear_light(uint8_t channel_value) {
     const double c = channel_value / 255.0;
     return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
 }
@@ -97,7 +96,7 @@ ColourTable colour_table(ColourMap map) { return colour_table(control_points(map
 
 ColourTable colour_table(std::span<const Rgb> points) {
     ColourTable table;
-    for (std::size_t i = 0; i < table.size(); ++i) {
+    for (size_t i = 0; i < table.size(); ++i) {
         const double place = static_cast<double>(i) / static_cast<double>(table.size() - 1);
         table[i] = {channel(points, &Rgb::r, place), channel(points, &Rgb::g, place),
                     channel(points, &Rgb::b, place)};
@@ -161,7 +160,7 @@ Rgb colour_of(double value, const ColourTable& table, const ColourRange& range) 
     if (std::isnan(value)) return kNanColour;
     if (std::isinf(value)) return kInfinityColour;
     const double index = range.place(value) * static_cast<double>(table.size() - 1);
-    return table[static_cast<std::size_t>(std::lround(index))];
+    return table[static_cast<size_t>(std::lround(index))];
 }
 
 }  // namespace fovea

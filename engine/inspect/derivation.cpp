@@ -15,7 +15,7 @@ namespace {
 
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
-std::string number(std::int64_t value) { return std::to_string(value); }
+std::string number(int64_t value) { return std::to_string(value); }
 
 // One row of one head, element by element.
 class RowReader {
@@ -27,55 +27,55 @@ class RowReader {
           kv_head_(cell.head / problem.group),
           view_(batch_view(problem, input<FoveaBatchEntry>(FOVEA_BIND_BATCH_TABLE), cell.batch)) {}
 
-    std::uint32_t kv_head() const { return kv_head_; }
-    std::int64_t query() const { return static_cast<std::int64_t>(cell_.query); }
-    std::int64_t position() const { return query() + view_.offset; }
+    uint32_t kv_head() const { return kv_head_; }
+    int64_t query() const { return static_cast<int64_t>(cell_.query); }
+    int64_t position() const { return query() + view_.offset; }
     KeyRange range() const { return visible_keys(p_, view_, query()); }
 
-    float q(std::uint32_t d) const {
-        const std::int64_t first = p_.packed_rows_q != 0 ? view_.q_start : 0;
+    float q(uint32_t d) const {
+        const int64_t first = p_.packed_rows_q != 0 ? view_.q_start : 0;
         return reference::load<float>(
             buffers_[FOVEA_BIND_Q].data, p_.q_type,
             cell_.batch * p_.q.batch + cell_.head * p_.q.head + (first + query()) * p_.q.row + d);
     }
-    float k(std::int64_t j, std::uint32_t d) const {
+    float k(int64_t j, uint32_t d) const {
         return reference::load<float>(buffers_[FOVEA_BIND_K].data, p_.k_type, key_row(p_.k, j) + d);
     }
-    float v(std::int64_t j, std::uint32_t d) const {
+    float v(int64_t j, uint32_t d) const {
         return reference::load<float>(buffers_[FOVEA_BIND_V].data, p_.v_type, key_row(p_.v, j) + d);
     }
 
     // Whether there are rows to read for this query and key: within the lengths, and on a page.
-    bool is_stored(std::int64_t j) const {
+    bool is_stored(int64_t j) const {
         return query() < view_.q_length && j < view_.kv_length && (p_.page_size == 0 || page_of(j) >= 0);
     }
-    bool mask_lets_through(std::int64_t j) const {
+    bool mask_lets_through(int64_t j) const {
         return !p_.mask.present ||
-               (j < p_.mask.keys && input<std::uint8_t>(FOVEA_BIND_MASK)[matrix_index(p_.mask, j)] != 0);
+               (j < p_.mask.keys && input<uint8_t>(FOVEA_BIND_MASK)[matrix_index(p_.mask, j)] != 0);
     }
-    float bias(std::int64_t j) const {
-        if (!p_.bias.present) return 0.0F;
+    float bias(int64_t j) const {
+        if (!p_.bias.present) return 0.0f;
         if (j >= p_.bias.keys) return kHidden;
         return reference::load<float>(buffers_[FOVEA_BIND_BIAS].data, p_.bias.type, matrix_index(p_.bias, j));
     }
-    float slope() const { return p_.alibi ? input<float>(FOVEA_BIND_ALIBI)[cell_.head] : 0.0F; }
+    float slope() const { return p_.alibi ? input<float>(FOVEA_BIND_ALIBI)[cell_.head] : 0.0f; }
     float sink() const { return input<float>(FOVEA_BIND_SINKS)[cell_.head]; }
-    bool kept(std::int64_t j) const {
+    bool kept(int64_t j) const {
         if (!p_.dropout) return true;
         if (p_.keep.present) {
-            return j < p_.keep.keys && input<std::uint8_t>(FOVEA_BIND_KEEP)[matrix_index(p_.keep, j)] != 0;
+            return j < p_.keep.keys && input<uint8_t>(FOVEA_BIND_KEEP)[matrix_index(p_.keep, j)] != 0;
         }
-        return dropout_keeps(p_, cell_.batch * p_.heads_q + cell_.head,
-                             static_cast<std::uint32_t>(cell_.query), static_cast<std::uint32_t>(j));
+        return dropout_keeps(p_, cell_.batch * p_.heads_q + cell_.head, static_cast<uint32_t>(cell_.query),
+                             static_cast<uint32_t>(j));
     }
 
-    bool sees(std::int64_t j) const {
+    bool sees(int64_t j) const {
         const KeyRange keys = range();
         return j >= keys.begin && j < keys.end && is_stored(j) && mask_lets_through(j) && bias(j) != kHidden;
     }
 
     // Which rule hides key j, in words; empty where none does. The first that applies, as fovea.h lists them.
-    std::string hidden_by(std::int64_t j) const {
+    std::string hidden_by(int64_t j) const {
         if (query() >= view_.q_length) {
             return "length: query " + number(query()) + " is past the q_length of " + number(view_.q_length);
         }
@@ -102,39 +102,39 @@ class RowReader {
   private:
     template <class T>
     const T* input(FoveaBinding binding) const {
-        return (p_.binding_mask >> binding & 1U) != 0 ? static_cast<const T*>(buffers_[binding].data)
+        return (p_.binding_mask >> binding & 1u) != 0 ? static_cast<const T*>(buffers_[binding].data)
                                                       : nullptr;
     }
-    std::int64_t page_of(std::int64_t j) const {
-        const auto* pages = input<std::int32_t>(FOVEA_BIND_BLOCK_TABLE);
-        const std::int32_t page = pages[cell_.batch * p_.block_table_pages + j / p_.page_size];
-        return page < 0 || static_cast<std::uint32_t>(page) >= p_.page_count ? -1 : page;
+    int64_t page_of(int64_t j) const {
+        const auto* pages = input<int32_t>(FOVEA_BIND_BLOCK_TABLE);
+        const int32_t page = pages[cell_.batch * p_.block_table_pages + j / p_.page_size];
+        return page < 0 || static_cast<uint32_t>(page) >= p_.page_count ? -1 : page;
     }
-    std::int64_t key_row(const FoveaStrides& s, std::int64_t j) const {
+    int64_t key_row(const FoveaStrides& s, int64_t j) const {
         if (p_.page_size == 0)
             return cell_.batch * s.batch + kv_head_ * s.head + (view_.kv_start + j) * s.row;
         return page_of(j) * s.batch + kv_head_ * s.head + j % p_.page_size * s.row;
     }
-    std::int64_t matrix_index(const MatrixView& m, std::int64_t j) const {
+    int64_t matrix_index(const MatrixView& m, int64_t j) const {
         return cell_.batch * m.strides.batch + cell_.head * m.strides.head + query() * m.strides.row + j;
     }
 
     const Problem& p_;
     const FoveaHostBuffer* buffers_;
     Cell cell_;
-    std::uint32_t kv_head_;
+    uint32_t kv_head_;
     BatchView view_;
 };
 
 // What the row's keys share.
 struct RowSums {
-    float max = kHidden, sum = 0.0F;
-    std::vector<std::pair<std::int64_t, float>> logits;  // of the visible keys
+    float max = kHidden, sum = 0.0f;
+    std::vector<std::pair<int64_t, float>> logits;  // of the visible keys
 };
 
-float dot_of(const Problem& p, const RowReader& row, std::int64_t j) {
-    float sum = 0.0F;
-    for (std::uint32_t d = 0; d < p.dim_qk; ++d) {
+float dot_of(const Problem& p, const RowReader& row, int64_t j) {
+    float sum = 0.0f;
+    for (uint32_t d = 0; d < p.dim_qk; ++d) {
         const float product = row.q(d) * row.k(j, d);
         sum += product;
     }
@@ -142,10 +142,10 @@ float dot_of(const Problem& p, const RowReader& row, std::int64_t j) {
 }
 
 float cap(const Problem& p, float score) {
-    return p.softcap > 0.0F ? p.softcap * strict::tanh(score / p.softcap) : score;
+    return p.softcap > 0.0f ? p.softcap * strict::tanh(score / p.softcap) : score;
 }
 
-float with_biases(const Problem& p, const RowReader& row, std::int64_t j, float capped) {
+float with_biases(const Problem& p, const RowReader& row, int64_t j, float capped) {
     if (p.alibi) {
         const float alibi = row.slope() * static_cast<float>(j - row.position());
         capped += alibi;
@@ -156,7 +156,7 @@ float with_biases(const Problem& p, const RowReader& row, std::int64_t j, float 
 RowSums reduce(const Problem& p, const RowReader& row) {
     RowSums sums;
     const KeyRange keys = row.range();
-    for (std::int64_t j = keys.begin; j < keys.end; ++j) {
+    for (int64_t j = keys.begin; j < keys.end; ++j) {
         if (!row.sees(j)) continue;
         const float score = dot_of(p, row, j) * p.scale;
         sums.logits.emplace_back(j, with_biases(p, row, j, cap(p, score)));
@@ -172,13 +172,13 @@ RowSums reduce(const Problem& p, const RowReader& row) {
 }
 
 void fill_score(const Problem& p, const RowReader& row, Derivation& out) {
-    const auto j = static_cast<std::int64_t>(out.cell.key);
+    const auto j = static_cast<int64_t>(out.cell.key);
     out.has_alibi = p.alibi;
     out.has_bias = p.bias.present;
     out.scale = p.scale;
     out.softcap = p.softcap;
     if (row.is_stored(j)) {
-        for (std::uint32_t d = 0; d < p.dim_qk; ++d) {
+        for (uint32_t d = 0; d < p.dim_qk; ++d) {
             const float q = row.q(d), k = row.k(j, d), product = q * k;
             out.dot += product;
             out.terms.push_back({q, k, product, out.dot});
@@ -187,21 +187,21 @@ void fill_score(const Problem& p, const RowReader& row, Derivation& out) {
     out.score = out.dot * p.scale;
     out.capped = cap(p, out.score);
     out.alibi_slope = row.slope();
-    out.alibi = p.alibi ? row.slope() * static_cast<float>(j - row.position()) : 0.0F;
+    out.alibi = p.alibi ? row.slope() * static_cast<float>(j - row.position()) : 0.0f;
     out.bias = row.bias(j);
     out.hidden_by = row.hidden_by(j);
     out.masked = out.hidden_by.empty() ? with_biases(p, row, j, out.capped) : kHidden;
 }
 
 void fill_weight(const Problem& p, const RowReader& row, const RowSums& sums, Derivation& out) {
-    out.visible_keys = static_cast<std::uint32_t>(sums.logits.size());
+    out.visible_keys = static_cast<uint32_t>(sums.logits.size());
     out.row_max = sums.max;
     out.denominator = sums.sum;
     out.has_sink = p.sinks;
     const bool empty = sums.max == kHidden;
     if (p.sinks) {
         out.sink = row.sink();
-        out.sink_term = empty ? 0.0F : strict::exp(out.sink - sums.max);
+        out.sink_term = empty ? 0.0f : strict::exp(out.sink - sums.max);
     }
     out.lse = empty ? kHidden : sums.max + static_cast<float>(std::log(static_cast<double>(sums.sum)));
     if (out.hidden_by.empty() && !empty) {
@@ -209,32 +209,32 @@ void fill_weight(const Problem& p, const RowReader& row, const RowSums& sums, De
         out.weight = out.exponential / out.denominator;
     }
     out.has_dropout = p.dropout;
-    out.kept = row.kept(static_cast<std::int64_t>(out.cell.key));
-    out.keep_scale = p.dropout ? p.keep_scale : 1.0F;
-    out.dropped_weight = out.kept ? out.weight * out.keep_scale : 0.0F;
+    out.kept = row.kept(static_cast<int64_t>(out.cell.key));
+    out.keep_scale = p.dropout ? p.keep_scale : 1.0f;
+    out.dropped_weight = out.kept ? out.weight * out.keep_scale : 0.0f;
 }
 
 void fill_values(const Problem& p, const RowReader& row, const RowSums& sums, Derivation& out) {
-    std::vector<float> context(p.dim_v, 0.0F);
+    std::vector<float> context(p.dim_v, 0.0f);
     for (const auto& [j, logit] : sums.logits) {
         if (!row.kept(j)) continue;
         const float weight = strict::exp(logit - sums.max) / sums.sum * out.keep_scale;
-        for (std::uint32_t d = 0; d < p.dim_v; ++d) {
+        for (uint32_t d = 0; d < p.dim_v; ++d) {
             const float product = weight * row.v(j, d);
             context[d] += product;
         }
     }
-    const auto key = static_cast<std::int64_t>(out.cell.key);
-    for (std::uint32_t d = 0; d < p.dim_v; ++d) {
-        const float value = row.is_stored(key) ? row.v(key, d) : 0.0F;
+    const auto key = static_cast<int64_t>(out.cell.key);
+    for (uint32_t d = 0; d < p.dim_v; ++d) {
+        const float value = row.is_stored(key) ? row.v(key, d) : 0.0f;
         // A key without weight adds nothing, whatever its value holds.
-        const float contribution = out.dropped_weight == 0.0F ? 0.0F : out.dropped_weight * value;
+        const float contribution = out.dropped_weight == 0.0f ? 0.0f : out.dropped_weight * value;
         out.values.push_back({value, contribution, context[d]});
     }
 }
 
 Result<void> check_cell(const Problem& p, const FoveaHostBuffer* bindings, const Cell& cell) {
-    const auto within = [](const char* field, std::uint64_t value, std::uint64_t count) -> Result<void> {
+    const auto within = [](const char* field, uint64_t value, uint64_t count) -> Result<void> {
         if (value < count) return {};
         return Error{
             FOVEA_INVALID_ARGUMENT, field,
@@ -242,12 +242,12 @@ Result<void> check_cell(const Problem& p, const FoveaHostBuffer* bindings, const
     };
     for (const Result<void>& ok :
          {within("cell.batch", cell.batch, p.batch), within("cell.head", cell.head, p.heads_q),
-          within("cell.query", cell.query, static_cast<std::uint64_t>(p.len_q)),
-          within("cell.key", cell.key, static_cast<std::uint64_t>(p.len_kv))}) {
+          within("cell.query", cell.query, static_cast<uint64_t>(p.len_q)),
+          within("cell.key", cell.key, static_cast<uint64_t>(p.len_kv))}) {
         if (!ok) return ok;
     }
-    for (std::uint32_t binding = 0; binding < FOVEA_BIND_COUNT; ++binding) {
-        if ((p.binding_mask & ~p.output_mask) >> binding & 1U) {
+    for (uint32_t binding = 0; binding < FOVEA_BIND_COUNT; ++binding) {
+        if ((p.binding_mask & ~p.output_mask) >> binding & 1u) {
             const FoveaHostBuffer& buffer = bindings[binding];
             if (buffer.data == nullptr || buffer.size_bytes < p.binding_bytes[binding]) {
                 return Error{FOVEA_INVALID_ARGUMENT, std::string("bindings[") + binding_name(binding) + "]",

@@ -14,7 +14,7 @@ namespace {
 // The digits that read back to the same float32, as JSON, Python and CSV readers take them.
 std::string exact(float value) {
     if (std::isnan(value)) return "nan";
-    if (std::isinf(value)) return value > 0.0F ? "inf" : "-inf";
+    if (std::isinf(value)) return value > 0.0f ? "inf" : "-inf";
     std::array<char, 64> text;
     return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
@@ -23,17 +23,17 @@ std::string python_number(float value) {
     return std::isfinite(value) ? exact(value) : "float('" + exact(value) + "')";
 }
 
-std::string padded(std::string text, std::size_t width) {
+std::string padded(std::string text, size_t width) {
     if (text.size() < width) text.insert(0, width - text.size(), ' ');
     return text;
 }
 
 // The terms to show: all, or those with the largest products, in the order of d.
-std::vector<std::size_t> shown_terms(const Derivation& derivation, std::size_t most) {
-    std::vector<std::size_t> order(derivation.terms.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
+std::vector<size_t> shown_terms(const Derivation& derivation, size_t most) {
+    std::vector<size_t> order(derivation.terms.size());
+    std::iota(order.begin(), order.end(), size_t{0});
     if (order.size() <= most) return order;
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
         return std::fabs(derivation.terms[a].product) > std::fabs(derivation.terms[b].product);
     });
     order.resize(most);
@@ -55,7 +55,7 @@ class Text {
     }
 
   private:
-    static constexpr std::size_t kColumn = 13;
+    static constexpr size_t kColumn = 13;
 
     std::string number(float value) const { return format_value(value, style_.decimals); }
 
@@ -75,7 +75,7 @@ class Text {
     }
 
     void heading() {
-        const auto token = [](std::string_view given, const char* what, std::uint64_t index) {
+        const auto token = [](std::string_view given, const char* what, uint64_t index) {
             std::string text = what;
             text.append(" ").append(std::to_string(index));
             if (!given.empty()) text.append(" '").append(given).append("'");
@@ -91,8 +91,8 @@ class Text {
     void products() {
         if (d_.terms.empty()) return;
         columns("d", {"q", "k", "q * k", "sum"});
-        const std::vector<std::size_t> shown = shown_terms(d_, style_.most_terms);
-        for (const std::size_t i : shown) {
+        const std::vector<size_t> shown = shown_terms(d_, style_.most_terms);
+        for (const size_t i : shown) {
             const DerivationTerm& term = d_.terms[i];
             columns(std::to_string(i),
                     {number(term.q), number(term.k), number(term.product), number(term.running_sum)});
@@ -106,12 +106,12 @@ class Text {
     void score_steps() {
         step("dot", d_.dot, "sum of q[d] * k[d]");
         step("score", d_.score, "dot * " + number(d_.scale));
-        if (d_.softcap > 0.0F) {
+        if (d_.softcap > 0.0f) {
             const std::string limit = number(d_.softcap);
             step("capped", d_.capped, limit + " * tanh(score / " + limit + ")");
         }
         if (d_.has_alibi) {
-            const std::int64_t distance = static_cast<std::int64_t>(d_.cell.key) - d_.position;
+            const int64_t distance = static_cast<int64_t>(d_.cell.key) - d_.position;
             step("alibi", d_.alibi, number(d_.alibi_slope) + " * " + std::to_string(distance));
         }
         if (d_.has_bias) step("bias", d_.bias, "");
@@ -138,8 +138,8 @@ class Text {
     void values() {
         if (d_.values.empty()) return;
         columns("d", {"v", "weight * v", "context"});
-        const std::size_t shown = std::min(d_.values.size(), style_.most_terms);
-        for (std::size_t i = 0; i < shown; ++i) {
+        const size_t shown = std::min(d_.values.size(), style_.most_terms);
+        for (size_t i = 0; i < shown; ++i) {
             const DerivationValue& value = d_.values[i];
             columns(std::to_string(i),
                     {number(value.value), number(value.contribution), number(value.context)});
@@ -159,7 +159,7 @@ class Text {
 std::vector<std::pair<std::string, float>> steps_of(const Derivation& d) {
     std::vector<std::pair<std::string, float>> steps = {
         {"dot", d.dot}, {"scale", d.scale}, {"score", d.score}};
-    if (d.softcap > 0.0F) steps.emplace_back("capped", d.capped);
+    if (d.softcap > 0.0f) steps.emplace_back("capped", d.capped);
     if (d.has_alibi) steps.emplace_back("alibi", d.alibi);
     if (d.has_bias) steps.emplace_back("bias", d.bias);
     steps.emplace_back("masked", d.masked);
@@ -180,7 +180,7 @@ std::string derivation_text(const Derivation& derivation, const DerivationStyle&
 
 std::string derivation_csv(const Derivation& derivation) {
     std::string text = "d,q,k,product,running_sum\n";
-    for (std::size_t i = 0; i < derivation.terms.size(); ++i) {
+    for (size_t i = 0; i < derivation.terms.size(); ++i) {
         const DerivationTerm& term = derivation.terms[i];
         text += std::to_string(i);
         for (const float value : {term.q, term.k, term.product, term.running_sum})
@@ -191,7 +191,7 @@ std::string derivation_csv(const Derivation& derivation) {
     for (const auto& [name, value] : steps_of(derivation))
         text.append(name).append(",").append(exact(value)) += '\n';
     text += "\nd,v,contribution,context\n";
-    for (std::size_t i = 0; i < derivation.values.size(); ++i) {
+    for (size_t i = 0; i < derivation.values.size(); ++i) {
         const DerivationValue& value = derivation.values[i];
         text += std::to_string(i);
         for (const float v : {value.value, value.contribution, value.context})
@@ -219,7 +219,7 @@ std::string derivation_python(const Derivation& derivation) {
         .append(std::to_string(d.cell.key));
     text.append("\nq = [").append(q).append("]\nk = [").append(k).append("]\n");
     text.append("score = sum(a * b for a, b in zip(q, k)) * ").append(python_number(d.scale)).append("\n");
-    if (d.softcap > 0.0F) {
+    if (d.softcap > 0.0f) {
         const std::string limit = python_number(d.softcap);
         text.append("score = ").append(limit).append(" * math.tanh(score / ").append(limit).append(")\n");
     }
@@ -231,7 +231,7 @@ std::string derivation_python(const Derivation& derivation) {
         .append(")  # the row's largest\n");
     text.append("weight = exponential / ").append(python_number(d.denominator)).append("  # the row's sum\n");
     if (d.has_dropout)
-        text.append("weight *= ").append(python_number(d.kept ? d.keep_scale : 0.0F)).append("  # dropout\n");
+        text.append("weight *= ").append(python_number(d.kept ? d.keep_scale : 0.0f)).append("  # dropout\n");
     text.append("print(weight)  # ").append(exact(d.dropped_weight)).append("\n");
     return text;
 }
@@ -239,9 +239,9 @@ std::string derivation_python(const Derivation& derivation) {
 namespace {
 
 std::string latex_number(float value, int decimals) {
-    if (std::isinf(value)) return value > 0.0F ? "\\infty" : "-\\infty";
+    if (std::isinf(value)) return value > 0.0f ? "\\infty" : "-\\infty";
     std::string text = format_value(value, decimals);
-    const std::size_t e = text.find('e');
+    const size_t e = text.find('e');
     if (e == std::string::npos) return text;
     const int exponent = std::atoi(text.c_str() + e + 1);
     text.resize(e);
@@ -250,7 +250,7 @@ std::string latex_number(float value, int decimals) {
 
 std::string latex_factor(float value, int decimals) {
     std::string text = latex_number(value, decimals);
-    if (value < 0.0F) text.insert(0, 1, '(').append(1, ')');
+    if (value < 0.0f) text.insert(0, 1, '(').append(1, ')');
     return text;
 }
 
@@ -263,8 +263,8 @@ std::string derivation_latex(const Derivation& derivation, const DerivationStyle
     std::string at = "_{";
     at.append(std::to_string(d.cell.query)).append(1, ',').append(std::to_string(d.cell.key)).append(1, '}');
     std::string sum;
-    const std::size_t shown = std::min<std::size_t>(d.terms.size(), 4);
-    for (std::size_t i = 0; i < shown; ++i) {
+    const size_t shown = std::min<size_t>(d.terms.size(), 4);
+    for (size_t i = 0; i < shown; ++i) {
         sum.append(i == 0 ? "" : " + ")
             .append(factor(d.terms[i].q))
             .append(" \\cdot ")

@@ -19,7 +19,7 @@ std::string digits(double value, std::chars_format format, int precision) {
                                 : format == std::chars_format::scientific ? "%.*e"
                                                                           : "%.*g";
     const int size = std::snprintf(text.data(), text.size(), pattern, precision, value);
-    return {text.data(), std::size_t(std::clamp(size, 0, int(text.size()) - 1))};
+    return {text.data(), size_t(std::clamp(size, 0, int(text.size()) - 1))};
 #else
     const auto end = std::to_chars(text.data(), text.data() + text.size(), value, format, precision).ptr;
     return {text.data(), end};
@@ -27,9 +27,9 @@ std::string digits(double value, std::chars_format format, int precision) {
 }
 
 std::string without_trailing_zeros(std::string number) {
-    const std::size_t exponent = std::min(number.find('e'), number.size());
+    const size_t exponent = std::min(number.find('e'), number.size());
     if (number.find('.') >= exponent) return number;
-    std::size_t end = exponent;
+    size_t end = exponent;
     while (number[end - 1] == '0') --end;
     if (number[end - 1] == '.') --end;
     return number.erase(end, exponent - end);
@@ -55,14 +55,14 @@ class Printer {
     }
 
   private:
-    static constexpr std::size_t kFirstIndent = 7;  // "tensor("
+    static constexpr size_t kFirstIndent = 7;  // "tensor("
 
-    bool cut(std::uint64_t count) const { return summarised_ && count > 2 * options_.edge_items; }
+    bool cut(uint64_t count) const { return summarised_ && count > 2 * options_.edge_items; }
 
     // The indices of a dimension that are shown; the gap, if any, is after edge_items of them.
-    std::vector<std::uint64_t> shown_indices(std::uint64_t count) const {
-        std::vector<std::uint64_t> indices;
-        for (std::uint64_t i = 0; i < count; ++i) {
+    std::vector<uint64_t> shown_indices(uint64_t count) const {
+        std::vector<uint64_t> indices;
+        for (uint64_t i = 0; i < count; ++i) {
             if (cut(count) && i == options_.edge_items) i = count - options_.edge_items;
             indices.push_back(i);
         }
@@ -71,24 +71,24 @@ class Printer {
 
     std::vector<float> shown_values() const {
         if (!summarised_) return tensor_.values;
-        std::vector<std::uint64_t> offsets = {0};
-        for (const std::uint64_t count : tensor_.shape) {
-            std::vector<std::uint64_t> deeper;
-            for (const std::uint64_t offset : offsets) {
-                for (const std::uint64_t i : shown_indices(count)) deeper.push_back(offset * count + i);
+        std::vector<uint64_t> offsets = {0};
+        for (const uint64_t count : tensor_.shape) {
+            std::vector<uint64_t> deeper;
+            for (const uint64_t offset : offsets) {
+                for (const uint64_t i : shown_indices(count)) deeper.push_back(offset * count + i);
             }
             offsets = std::move(deeper);
         }
         std::vector<float> values;
-        for (const std::uint64_t offset : offsets) values.push_back(tensor_.values[offset]);
+        for (const uint64_t offset : offsets) values.push_back(tensor_.values[offset]);
         return values;
     }
 
     // Zeros and infinities do not widen a column; in a boolean tensor everything counts.
-    std::size_t width() const {
-        std::size_t widest = 1;
+    size_t width() const {
+        size_t widest = 1;
         for (const float value : shown_) {
-            const bool counts = notation_ == Notation::boolean || (std::isfinite(value) && value != 0.0F);
+            const bool counts = notation_ == Notation::boolean || (std::isfinite(value) && value != 0.0f);
             if (counts) widest = std::max(widest, element_text(value, notation_).size());
         }
         return widest;
@@ -99,16 +99,16 @@ class Printer {
         return text.size() < width_ ? std::string(width_ - text.size(), ' ') + text : text;
     }
 
-    std::string vector(std::uint64_t first, std::size_t indent) const {
+    std::string vector(uint64_t first, size_t indent) const {
         std::vector<std::string> texts;
-        for (const std::uint64_t i : shown_indices(tensor_.columns())) {
+        for (const uint64_t i : shown_indices(tensor_.columns())) {
             if (cut(tensor_.columns()) && texts.size() == options_.edge_items) texts.push_back(" ...");
             texts.push_back(element(tensor_.values[first + i]));
         }
-        const std::size_t room = options_.line_width > indent ? options_.line_width - indent : 0;
-        const std::size_t per_line = std::max<std::size_t>(1, room / (width_ + 2));
+        const size_t room = options_.line_width > indent ? options_.line_width - indent : 0;
+        const size_t per_line = std::max<size_t>(1, room / (width_ + 2));
         std::string text = "[";
-        for (std::size_t i = 0; i < texts.size(); ++i) {
+        for (size_t i = 0; i < texts.size(); ++i) {
             if (i != 0) text += i % per_line == 0 ? new_lines(1, indent) : std::string(", ");
             text += texts[i];
         }
@@ -116,13 +116,13 @@ class Printer {
     }
 
     // The part of the tensor at `index` of its dimensions before `dimension`, flattened.
-    std::string block(std::size_t dimension, std::uint64_t index, std::size_t indent) const {
+    std::string block(size_t dimension, uint64_t index, size_t indent) const {
         if (dimension + 1 == tensor_.rank()) return vector(index * tensor_.columns(), indent);
-        const std::uint64_t count = tensor_.shape[dimension];
+        const uint64_t count = tensor_.shape[dimension];
         const std::string separator = new_lines(tensor_.rank() - dimension - 1, indent);
         std::string text = "[";
-        std::size_t shown = 0;
-        for (const std::uint64_t i : shown_indices(count)) {
+        size_t shown = 0;
+        for (const uint64_t i : shown_indices(count)) {
             if (shown != 0) text += separator;
             if (cut(count) && shown == options_.edge_items) text.append("...").append(separator);
             text += block(dimension + 1, index * count + i, indent + 1);
@@ -132,7 +132,7 @@ class Printer {
     }
 
     // Between two parts: the lines and the indent of what follows, one deeper for the bracket that is open.
-    static std::string new_lines(std::size_t count, std::size_t indent) {
+    static std::string new_lines(size_t count, size_t indent) {
         std::string text = ",";
         text.append(count, '\n').append(indent + 1, ' ');
         return text;
@@ -143,7 +143,7 @@ class Printer {
     bool summarised_;
     std::vector<float> shown_;
     Notation notation_;
-    std::size_t width_;
+    size_t width_;
 };
 
 }  // namespace
@@ -166,7 +166,7 @@ Notation notation_of(std::span<const float> values) {
     double largest = 0.0, smallest = 0.0;
     bool whole = true;
     for (const float value : values) {
-        if (!std::isfinite(value) || value == 0.0F) continue;
+        if (!std::isfinite(value) || value == 0.0f) continue;
         const double magnitude = std::fabs(static_cast<double>(value));
         largest = std::max(largest, magnitude);
         smallest = smallest == 0.0 ? magnitude : std::min(smallest, magnitude);
@@ -179,7 +179,7 @@ Notation notation_of(std::span<const float> values) {
 }
 
 std::string element_text(float value, Notation notation) {
-    if (notation == Notation::boolean) return value != 0.0F ? "True" : "False";
+    if (notation == Notation::boolean) return value != 0.0f ? "True" : "False";
     if (!std::isfinite(value)) return not_finite_text(value);
     switch (notation) {
         case Notation::integer:
@@ -197,7 +197,7 @@ std::string print_tensor(const F32Tensor& tensor, const PrintOptions& options) {
 
 std::string format_shape(const Shape& shape) {
     std::string text = "[";
-    for (std::size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+    for (size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
     return text + "]";
 }
 
@@ -222,16 +222,16 @@ std::string format_value(double value, int decimals) {
     return digits(value, std::chars_format::scientific, std::max(decimals - 1, 1));
 }
 
-std::string format_count(std::uint64_t count) {
+std::string format_count(uint64_t count) {
     std::string text = std::to_string(count);
-    for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ',');
+    for (size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ',');
     return text;
 }
 
-std::string format_bytes(std::uint64_t size_bytes) {
+std::string format_bytes(uint64_t size_bytes) {
     constexpr std::array<const char*, 7> kUnits = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
     double value = static_cast<double>(size_bytes);
-    std::size_t unit = 0;
+    size_t unit = 0;
     for (; value >= 1024.0 && unit + 1 < kUnits.size(); ++unit) value /= 1024.0;
     return format_number(value, value >= 1000.0 ? 4 : 3) + kUnits[unit];
 }
@@ -239,7 +239,7 @@ std::string format_bytes(std::uint64_t size_bytes) {
 std::string format_seconds(double seconds) {
     if (!std::isfinite(seconds)) return not_finite_text(seconds) + " s";
     constexpr std::array<const char*, 4> kUnits = {" s", " ms", " us", " ns"};
-    std::size_t unit = 0;
+    size_t unit = 0;
     for (; std::fabs(seconds) < 0.9995 && seconds != 0.0 && unit + 1 < kUnits.size(); ++unit)
         seconds *= 1000.0;
     return format_number(seconds, std::fabs(seconds) >= 1000.0 ? 6 : 3) + kUnits[unit];
@@ -247,7 +247,7 @@ std::string format_seconds(double seconds) {
 
 std::string format_scaled(double value, std::string_view unit) {
     constexpr std::array<const char*, 7> kPrefixes = {" ", " k", " M", " G", " T", " P", " E"};
-    std::size_t prefix = 0;
+    size_t prefix = 0;
     for (; std::fabs(value) >= 999.5 && prefix + 1 < kPrefixes.size(); ++prefix) value /= 1000.0;
     return format_number(value, 3) + kPrefixes[prefix] + std::string(unit);
 }

@@ -5,15 +5,15 @@
 
 namespace fovea {
 
-void HeadStatsCollector::add_row(std::int64_t position, std::span<const float> weights) {
+void HeadStatsCollector::add_row(int64_t position, std::span<const float> weights) {
     double entropy = 0.0, distance = 0.0, largest = 0.0;
-    std::uint64_t seen = 0;
-    for (std::size_t j = 0; j < weights.size(); ++j) {
+    uint64_t seen = 0;
+    for (size_t j = 0; j < weights.size(); ++j) {
         const double weight = weights[j];
         if (!(weight > 0.0)) continue;
         ++seen;
         entropy -= weight * std::log(weight);
-        distance += weight * std::fabs(static_cast<double>(position - static_cast<std::int64_t>(j)));
+        distance += weight * std::fabs(static_cast<double>(position - static_cast<int64_t>(j)));
         largest = std::max(largest, weight);
     }
     if (seen == 0) return;
@@ -23,9 +23,9 @@ void HeadStatsCollector::add_row(std::int64_t position, std::span<const float> w
     sums_.mean_distance += distance;
     sums_.first_token_mass += static_cast<double>(weights[0]);
     sums_.largest_weight += largest;
-    if (position >= 1 && position <= static_cast<std::int64_t>(weights.size())) {
+    if (position >= 1 && position <= static_cast<int64_t>(weights.size())) {
         ++rows_with_previous_;
-        sums_.previous_token += static_cast<double>(weights[static_cast<std::size_t>(position - 1)]);
+        sums_.previous_token += static_cast<double>(weights[static_cast<size_t>(position - 1)]);
     }
 }
 
@@ -41,10 +41,10 @@ HeadStats HeadStatsCollector::result() const {
     return means;
 }
 
-HeadStats head_stats(std::span<const float> weights, std::uint64_t keys, std::int64_t offset) {
+HeadStats head_stats(std::span<const float> weights, uint64_t keys, int64_t offset) {
     HeadStatsCollector collector;
-    for (std::uint64_t row = 0; keys != 0 && row < weights.size() / keys; ++row) {
-        collector.add_row(static_cast<std::int64_t>(row) + offset, weights.subspan(row * keys, keys));
+    for (uint64_t row = 0; keys != 0 && row < weights.size() / keys; ++row) {
+        collector.add_row(static_cast<int64_t>(row) + offset, weights.subspan(row * keys, keys));
     }
     return collector.result();
 }

@@ -40,7 +40,7 @@ class JsonReader {
 
   private:
     void skip_space() {
-        const std::size_t count = rest_.find_first_not_of(" \n\r\t");
+        const size_t count = rest_.find_first_not_of(" \n\r\t");
         rest_.remove_prefix(count == std::string_view::npos ? rest_.size() : count);
     }
 
@@ -59,7 +59,7 @@ class JsonReader {
     }
 
     bool number(JsonValue& out) {
-        const std::size_t count = rest_.find_first_not_of("+-.0123456789eE");
+        const size_t count = rest_.find_first_not_of("+-.0123456789eE");
         out.kind_ = JsonValue::Kind::number;
         out.text_ = rest_.substr(0, count);
         rest_.remove_prefix(out.text_.size());

@@ -13,7 +13,7 @@ Linear linear_of(WeightTensor& weight, WeightTensor& bias, WeightLayout layout) 
     return layer;
 }
 
-AttentionOptions causal_options(std::uint64_t head_dim) {
+AttentionOptions causal_options(uint64_t head_dim) {
     AttentionOptions options;
     options.scale = ScoreScale::divided_by(std::sqrt(static_cast<double>(head_dim)));
     options.scale_rule = "sqrt(head_dim)";
@@ -23,7 +23,7 @@ AttentionOptions causal_options(std::uint64_t head_dim) {
 
 }  // namespace
 
-GptAttention gpt2_layer(Gpt2Attention weights, std::uint64_t context_length) {
+GptAttention gpt2_layer(Gpt2Attention weights, uint64_t context_length) {
     GptAttention layer;
     layer.c_attn = linear_of(weights.c_attn_weight, weights.c_attn_bias, WeightLayout::in_out);
     layer.c_proj = linear_of(weights.c_proj_weight, weights.c_proj_bias, WeightLayout::in_out);
@@ -33,7 +33,7 @@ GptAttention gpt2_layer(Gpt2Attention weights, std::uint64_t context_length) {
     return layer;
 }
 
-GroupedQueryAttention llama_layer(LlamaAttention weights, std::uint64_t first_position) {
+GroupedQueryAttention llama_layer(LlamaAttention weights, uint64_t first_position) {
     GroupedQueryAttention layer;
     layer.query = linear_of(weights.q_proj, weights.q_bias, WeightLayout::out_in);
     layer.key = linear_of(weights.k_proj, weights.k_bias, WeightLayout::out_in);

@@ -10,13 +10,13 @@ namespace {
 
 // v . tanh(W q_i + U k_j) for every query and key, [B, 1, Lq, Lk].
 F32Tensor additive_scores(const F32Tensor& queries, const F32Tensor& keys, const F32Tensor& v) {
-    const std::uint64_t len_q = queries.shape[1], len_k = keys.shape[1];
+    const uint64_t len_q = queries.shape[1], len_k = keys.shape[1];
     F32Tensor scores({queries.shape[0], 1, len_q, len_k});
     std::vector<float> hidden(v.values.size());
-    for (std::uint64_t row = 0; row < queries.rows(); ++row) {
-        for (std::uint64_t j = 0; j < len_k; ++j) {
+    for (uint64_t row = 0; row < queries.rows(); ++row) {
+        for (uint64_t j = 0; j < len_k; ++j) {
             const auto q = queries.row(row), k = keys.row(row / len_q * len_k + j);
-            for (std::size_t n = 0; n < hidden.size(); ++n) hidden[n] = strict::tanh(q[n] + k[n]);
+            for (size_t n = 0; n < hidden.size(); ++n) hidden[n] = strict::tanh(q[n] + k[n]);
             scores.row(row)[j] = strict::dot(v.values, hidden);
         }
     }
@@ -54,7 +54,7 @@ Result<F32Tensor> AdditiveAttention::forward(Executor& executor, const F32Tensor
                  with_columns(memory, key.d_out()));
 
     // The engine adds a bias to its scores: with a product of zeros the additive scores are all that is left.
-    const std::uint64_t batch = x_batch->shape[0], len_q = x_batch->shape[1], len_k = memory_batch->shape[1];
+    const uint64_t batch = x_batch->shape[0], len_q = x_batch->shape[1], len_k = memory_batch->shape[1];
     const F32Tensor scores = additive_scores(*queries, *keys, v);
     const F32Tensor no_query({batch, 1, len_q, 1}), no_key({batch, 1, len_k, 1});
     const F32Tensor values = reshaped(*memory_batch, {batch, 1, len_k, memory.columns()});

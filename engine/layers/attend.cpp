@@ -121,7 +121,7 @@ class Core {
         }
         const F32Tensor& q = *problem_.q;
         F32Tensor keep({q.shape[0], q.shape[1], q.shape[2], problem_.k->shape[2]});
-        std::vector<std::uint8_t> mask(keep.values.size());
+        std::vector<uint8_t> mask(keep.values.size());
         if (training.dropout == Training::Dropout::torch_mkl) {
             training.generator->keep_mask_mkl(mask, options_.dropout_p);
         } else {

@@ -13,8 +13,8 @@ class Bindings {
         buffers_[binding] = {const_cast<float*>(tensor.values.data()), tensor.values.size() * sizeof(float)};
     }
     void output(FoveaBinding binding, F32Tensor& tensor) { input(binding, tensor); }
-    void input(FoveaBinding binding, std::span<const std::uint8_t> bytes) {
-        buffers_[binding] = {const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
+    void input(FoveaBinding binding, std::span<const uint8_t> bytes) {
+        buffers_[binding] = {const_cast<uint8_t*>(bytes.data()), bytes.size()};
     }
     const HostBindings& get() const { return buffers_; }
 
@@ -23,19 +23,19 @@ class Bindings {
 };
 
 // The description counts heads, batch entries and widths in 32 bits.
-Result<std::uint32_t> narrow(const char* field, std::uint64_t value) {
-    if (value <= std::numeric_limits<std::uint32_t>::max()) return static_cast<std::uint32_t>(value);
+Result<uint32_t> narrow(const char* field, uint64_t value) {
+    if (value <= std::numeric_limits<uint32_t>::max()) return static_cast<uint32_t>(value);
     return Error{FOVEA_LIMIT_EXCEEDED, field,
                  std::string(field) + " is " + std::to_string(value) + "; the limit is 4294967295"};
 }
 
 Result<Attention> describe(const AttentionProblem& problem, FoveaKernel kernel) {
     const Shape &q = problem.q->shape, &k = problem.k->shape, &v = problem.v->shape;
-    std::array<std::uint32_t, 5> sizes{};
-    const std::array<std::pair<const char*, std::uint64_t>, 5> wide = {
+    std::array<uint32_t, 5> sizes{};
+    const std::array<std::pair<const char*, uint64_t>, 5> wide = {
         {{"batch", q[0]}, {"heads_q", q[1]}, {"heads_kv", k[1]}, {"dim_qk", q[3]}, {"dim_v", v[3]}}};
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-        const Result<std::uint32_t> size = narrow(wide[i].first, wide[i].second);
+    for (size_t i = 0; i < sizes.size(); ++i) {
+        const Result<uint32_t> size = narrow(wide[i].first, wide[i].second);
         if (!size) return size.error();
         sizes[i] = *size;
     }
@@ -46,8 +46,8 @@ Result<Attention> describe(const AttentionProblem& problem, FoveaKernel kernel) 
     if (problem.bias != nullptr) {
         call.desc.bias.present = 1;
         call.desc.bias.type = FOVEA_F32;
-        call.desc.bias.batch = static_cast<std::uint32_t>(problem.bias->shape[0]);
-        call.desc.bias.heads = static_cast<std::uint32_t>(problem.bias->shape[1]);
+        call.desc.bias.batch = static_cast<uint32_t>(problem.bias->shape[0]);
+        call.desc.bias.heads = static_cast<uint32_t>(problem.bias->shape[1]);
     }
     if (problem.dropout_p > 0.0) {
         call.dropout(static_cast<float>(problem.dropout_p), problem.dropout_seed, problem.dropout_offset);
@@ -62,14 +62,14 @@ Result<Attention> describe(const AttentionProblem& problem, FoveaKernel kernel) 
 }
 
 // A mask as bytes, in whole 32-bit words as the engine reads it.
-std::vector<std::uint8_t> bytes_of(const F32Tensor& mask) {
-    std::vector<std::uint8_t> bytes((mask.values.size() + 3) / 4 * 4);
-    for (std::size_t i = 0; i < mask.values.size(); ++i) bytes[i] = mask.values[i] != 0.0F ? 1 : 0;
+std::vector<uint8_t> bytes_of(const F32Tensor& mask) {
+    std::vector<uint8_t> bytes((mask.values.size() + 3) / 4 * 4);
+    for (size_t i = 0; i < mask.values.size(); ++i) bytes[i] = mask.values[i] != 0.0f ? 1 : 0;
     return bytes;
 }
 
 struct OutputSlot {
-    std::uint32_t bit;
+    uint32_t bit;
     FoveaBinding binding;
     F32Tensor AttentionResult::*tensor;
 };
@@ -101,7 +101,7 @@ Result<AttentionResult> EngineExecutor::attention(const AttentionProblem& proble
     bindings.input(FOVEA_BIND_K, *problem.k);
     bindings.input(FOVEA_BIND_V, *problem.v);
     if (problem.bias != nullptr) bindings.input(FOVEA_BIND_BIAS, *problem.bias);
-    std::vector<std::uint8_t> keep;
+    std::vector<uint8_t> keep;
     if (problem.keep != nullptr) {
         keep = bytes_of(*problem.keep);
         bindings.input(FOVEA_BIND_KEEP, keep);
@@ -119,7 +119,7 @@ Result<AttentionResult> EngineExecutor::attention(const AttentionProblem& proble
 }
 
 Result<F32Tensor> EngineExecutor::linear(const F32Tensor& x, const Linear& layer) {
-    const Result<std::uint32_t> n_in = narrow("n_in", layer.d_in()), n_out = narrow("n_out", layer.d_out());
+    const Result<uint32_t> n_in = narrow("n_in", layer.d_in()), n_out = narrow("n_out", layer.d_out());
     if (!n_in) return n_in.error();
     if (!n_out) return n_out.error();
     FoveaLinearDesc desc{};
@@ -143,8 +143,8 @@ Result<F32Tensor> EngineExecutor::linear(const F32Tensor& x, const Linear& layer
 }
 
 Result<F32Tensor> EngineExecutor::rope(const F32Tensor& x, const Rope& rope) {
-    const Result<std::uint32_t> batch = narrow("batch", x.shape[0]), heads = narrow("heads", x.shape[1]);
-    const Result<std::uint32_t> dim = narrow("dim", x.shape[3]);
+    const Result<uint32_t> batch = narrow("batch", x.shape[0]), heads = narrow("heads", x.shape[1]);
+    const Result<uint32_t> dim = narrow("dim", x.shape[3]);
     if (!batch) return batch.error();
     if (!heads) return heads.error();
     if (!dim) return dim.error();
@@ -158,7 +158,7 @@ Result<F32Tensor> EngineExecutor::rope(const F32Tensor& x, const Rope& rope) {
     // Without positions the tables are [B, L, dim / 2]: the same for every batch entry.
     const RopeTables tables = rope_tables(rope, x.shape[2], x.shape[3]);
     F32Tensor cos({x.shape[0], x.shape[2], x.shape[3] / 2}), sin = cos;
-    for (std::size_t i = 0; i < cos.values.size(); ++i) {
+    for (size_t i = 0; i < cos.values.size(); ++i) {
         cos.values[i] = tables.cos.values[i % tables.cos.values.size()];
         sin.values[i] = tables.sin.values[i % tables.sin.values.size()];
     }

@@ -6,8 +6,8 @@
 
 namespace fovea {
 
-std::uint64_t element_count(const Shape& shape) {
-    return std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>{});
+uint64_t element_count(const Shape& shape) {
+    return std::accumulate(shape.begin(), shape.end(), uint64_t{1}, std::multiplies<>{});
 }
 
 F32Tensor reshaped(F32Tensor tensor, Shape shape) {
@@ -16,13 +16,13 @@ F32Tensor reshaped(F32Tensor tensor, Shape shape) {
 }
 
 F32Tensor transposed(const F32Tensor& tensor) {
-    const std::uint64_t columns = tensor.columns();
-    const std::uint64_t rows = tensor.shape[tensor.rank() - 2];
+    const uint64_t columns = tensor.columns();
+    const uint64_t rows = tensor.shape[tensor.rank() - 2];
     F32Tensor result = tensor;
     std::swap(result.shape[tensor.rank() - 1], result.shape[tensor.rank() - 2]);
-    for (std::uint64_t matrix = 0; matrix < tensor.values.size(); matrix += rows * columns) {
-        for (std::uint64_t i = 0; i < rows; ++i) {
-            for (std::uint64_t j = 0; j < columns; ++j) {
+    for (uint64_t matrix = 0; matrix < tensor.values.size(); matrix += rows * columns) {
+        for (uint64_t i = 0; i < rows; ++i) {
+            for (uint64_t j = 0; j < columns; ++j) {
                 result.values[matrix + j * rows + i] = tensor.values[matrix + i * columns + j];
             }
         }
@@ -30,14 +30,14 @@ F32Tensor transposed(const F32Tensor& tensor) {
     return result;
 }
 
-F32Tensor split_heads(const F32Tensor& tensor, std::uint64_t head_count) {
-    const std::uint64_t batch = tensor.shape[0], tokens = tensor.shape[1];
-    const std::uint64_t head_dim = tensor.shape[2] / head_count;
+F32Tensor split_heads(const F32Tensor& tensor, uint64_t head_count) {
+    const uint64_t batch = tensor.shape[0], tokens = tensor.shape[1];
+    const uint64_t head_dim = tensor.shape[2] / head_count;
     F32Tensor result({batch, head_count, tokens, head_dim});
-    for (std::uint64_t row = 0; row < batch * tokens; ++row) {
-        for (std::uint64_t head = 0; head < head_count; ++head) {
+    for (uint64_t row = 0; row < batch * tokens; ++row) {
+        for (uint64_t head = 0; head < head_count; ++head) {
             const auto from = tensor.row(row).subspan(head * head_dim, head_dim);
-            const std::uint64_t to = (row / tokens * head_count + head) * tokens + row % tokens;
+            const uint64_t to = (row / tokens * head_count + head) * tokens + row % tokens;
             std::copy(from.begin(), from.end(), result.row(to).begin());
         }
     }
@@ -45,11 +45,11 @@ F32Tensor split_heads(const F32Tensor& tensor, std::uint64_t head_count) {
 }
 
 F32Tensor merge_heads(const F32Tensor& tensor) {
-    const std::uint64_t batch = tensor.shape[0], head_count = tensor.shape[1];
-    const std::uint64_t tokens = tensor.shape[2], head_dim = tensor.shape[3];
+    const uint64_t batch = tensor.shape[0], head_count = tensor.shape[1];
+    const uint64_t tokens = tensor.shape[2], head_dim = tensor.shape[3];
     F32Tensor result({batch, tokens, head_count * head_dim});
-    for (std::uint64_t row = 0; row < batch * tokens; ++row) {
-        for (std::uint64_t head = 0; head < head_count; ++head) {
+    for (uint64_t row = 0; row < batch * tokens; ++row) {
+        for (uint64_t head = 0; head < head_count; ++head) {
             const auto from = tensor.row((row / tokens * head_count + head) * tokens + row % tokens);
             std::copy(from.begin(), from.end(), result.row(row).subspan(head * head_dim).begin());
         }
@@ -57,11 +57,11 @@ F32Tensor merge_heads(const F32Tensor& tensor) {
     return result;
 }
 
-F32Tensor slice_columns(const F32Tensor& tensor, std::uint64_t first, std::uint64_t count) {
+F32Tensor slice_columns(const F32Tensor& tensor, uint64_t first, uint64_t count) {
     Shape shape = tensor.shape;
     shape.back() = count;
     F32Tensor result(std::move(shape));
-    for (std::uint64_t row = 0; row < tensor.rows(); ++row) {
+    for (uint64_t row = 0; row < tensor.rows(); ++row) {
         const auto from = tensor.row(row).subspan(first, count);
         std::copy(from.begin(), from.end(), result.row(row).begin());
     }
@@ -73,7 +73,7 @@ F32Tensor concat_columns(std::span<const F32Tensor> parts) {
     shape.back() = 0;
     for (const F32Tensor& part : parts) shape.back() += part.columns();
     F32Tensor result(std::move(shape));
-    for (std::uint64_t row = 0; row < result.rows(); ++row) {
+    for (uint64_t row = 0; row < result.rows(); ++row) {
         auto to = result.row(row).begin();
         for (const F32Tensor& part : parts) to = std::copy(part.row(row).begin(), part.row(row).end(), to);
     }

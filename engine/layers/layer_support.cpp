@@ -4,7 +4,7 @@ namespace fovea::layer_support {
 
 namespace {
 
-std::string number(std::uint64_t value) { return std::to_string(value); }
+std::string number(uint64_t value) { return std::to_string(value); }
 
 }  // namespace
 
@@ -24,8 +24,7 @@ Result<void> check_linear(const char* name, const Linear& layer) {
     return {};
 }
 
-Result<F32Tensor> as_batch(const char* name, const F32Tensor& x, std::uint64_t d_in,
-                           std::uint64_t context_length) {
+Result<F32Tensor> as_batch(const char* name, const F32Tensor& x, uint64_t d_in, uint64_t context_length) {
     if (x.rank() != 2 && x.rank() != 3) {
         return wrong(name, std::string(name) + " has " + number(x.rank()) +
                                " dimensions; it must be [tokens, d_in] or [batch, tokens, d_in]");
@@ -34,7 +33,7 @@ Result<F32Tensor> as_batch(const char* name, const F32Tensor& x, std::uint64_t d
         return wrong(name, std::string(name) + " is " + number(x.columns()) + " wide; the layer takes " +
                                number(d_in));
     }
-    const std::uint64_t tokens = x.shape[x.rank() - 2];
+    const uint64_t tokens = x.shape[x.rank() - 2];
     if (context_length != 0 && tokens > context_length) {
         return wrong(name, std::string(name) + " has " + number(tokens) + " tokens; the context length is " +
                                number(context_length));
@@ -42,7 +41,7 @@ Result<F32Tensor> as_batch(const char* name, const F32Tensor& x, std::uint64_t d
     return reshaped(x, {x.rank() == 3 ? x.shape[0] : 1, tokens, d_in});
 }
 
-Result<void> check_heads(const char* name, std::uint64_t width, std::uint64_t head_count) {
+Result<void> check_heads(const char* name, uint64_t width, uint64_t head_count) {
     if (head_count == 0 || width % head_count != 0) {
         return wrong("head_count", "head_count is " + number(head_count) + "; it must divide the width of " +
                                        name + ", " + number(width));
@@ -50,13 +49,13 @@ Result<void> check_heads(const char* name, std::uint64_t width, std::uint64_t he
     return {};
 }
 
-Result<void> check_width(const char* name, std::uint64_t width, const char* other, std::uint64_t needed) {
+Result<void> check_width(const char* name, uint64_t width, const char* other, uint64_t needed) {
     if (width == needed) return {};
     return wrong(name,
                  std::string(name) + " is " + number(width) + " wide; " + other + " needs " + number(needed));
 }
 
-Result<void> check_input(const char* name, const Linear& layer, const char* given, std::uint64_t columns) {
+Result<void> check_input(const char* name, const Linear& layer, const char* given, uint64_t columns) {
     if (layer.d_in() == columns) return {};
     return wrong(name, std::string(name) + " takes " + number(layer.d_in()) + " columns; " + given + " " +
                            number(columns));
@@ -74,7 +73,7 @@ std::string product_formula(const char* result, const char* x, const char* weigh
            (layer.layout == WeightLayout::out_in ? "^T" : "") + (layer.has_bias() ? " + bias" : "");
 }
 
-Shape with_columns(const F32Tensor& x, std::uint64_t columns) {
+Shape with_columns(const F32Tensor& x, uint64_t columns) {
     Shape shape = x.shape;
     shape.back() = columns;
     return shape;
@@ -82,7 +81,7 @@ Shape with_columns(const F32Tensor& x, std::uint64_t columns) {
 
 Shape leading_of(const F32Tensor& x) { return Shape(x.shape.begin(), x.shape.end() - 2); }
 
-Shape head_leading(const F32Tensor& x, std::uint64_t head_count) {
+Shape head_leading(const F32Tensor& x, uint64_t head_count) {
     Shape leading = leading_of(x);
     leading.push_back(head_count);
     return leading;
@@ -95,7 +94,7 @@ Result<void> check_projections(const Projections& layers) {
 
 Result<Projected> project(Executor& executor, const Projections& layers, const Source& x,
                           const Source& memory, Trace& trace) {
-    const std::uint64_t memory_columns = memory.batch.columns();
+    const uint64_t memory_columns = memory.batch.columns();
     if (Result<void> ok = first_error({check_input("key", layers.key, "the input has", memory_columns),
                                        check_input("value", layers.value, "the input has", memory_columns)});
         !ok) {

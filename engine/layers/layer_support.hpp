@@ -11,19 +11,18 @@ Error wrong(std::string field, std::string text);
 Result<void> first_error(std::initializer_list<Result<void>> results);
 
 Result<void> check_linear(const char* name, const Linear& layer);
-Result<void> check_width(const char* name, std::uint64_t width, const char* other, std::uint64_t needed);
+Result<void> check_width(const char* name, uint64_t width, const char* other, uint64_t needed);
 // The columns that a layer takes against those that it is given.
-Result<void> check_input(const char* name, const Linear& layer, const char* given, std::uint64_t columns);
-Result<void> check_heads(const char* name, std::uint64_t width, std::uint64_t head_count);
+Result<void> check_input(const char* name, const Linear& layer, const char* given, uint64_t columns);
+Result<void> check_heads(const char* name, uint64_t width, uint64_t head_count);
 
 // `x` as [batch, tokens, d_in], if a layer of this width and context length (0: any) can take it.
-Result<F32Tensor> as_batch(const char* name, const F32Tensor& x, std::uint64_t d_in,
-                           std::uint64_t context_length);
+Result<F32Tensor> as_batch(const char* name, const F32Tensor& x, uint64_t d_in, uint64_t context_length);
 
 // The shape of `x` with another last dimension, and the dimensions before its last two.
-Shape with_columns(const F32Tensor& x, std::uint64_t columns);
+Shape with_columns(const F32Tensor& x, uint64_t columns);
 Shape leading_of(const F32Tensor& x);
-Shape head_leading(const F32Tensor& x, std::uint64_t head_count);
+Shape head_leading(const F32Tensor& x, uint64_t head_count);
 
 // "queries = X W_query^T + bias"
 std::string product_formula(const char* result, const char* x, const char* weight, const Linear& layer);
@@ -33,7 +32,7 @@ inline bool drops(const AttentionOptions& options, const Training& training) {
 }
 
 // The bit of an output, if it is wanted.
-inline std::uint32_t output_if(bool wanted, std::uint32_t output) { return wanted ? output : 0U; }
+inline uint32_t output_if(bool wanted, uint32_t output) { return wanted ? output : 0u; }
 
 struct Projections {
     const Linear &query, &key, &value;

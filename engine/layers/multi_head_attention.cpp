@@ -6,7 +6,7 @@ using namespace layer_support;
 
 namespace {
 
-Result<void> check_output(const Linear& output, std::uint64_t context_width) {
+Result<void> check_output(const Linear& output, uint64_t context_width) {
     if (Result<void> ok = check_linear("output", output); !ok) return ok;
     return check_input("output", output, "the heads' contexts have", context_width);
 }
@@ -67,7 +67,7 @@ Result<F32Tensor> GptAttention::forward(Executor& executor, const F32Tensor& x, 
         return wrong("c_attn", "c_attn gives " + std::to_string(c_attn.d_out()) +
                                    " columns; it must be three times the width");
     }
-    const std::uint64_t width = c_attn.d_out() / 3;
+    const uint64_t width = c_attn.d_out() / 3;
     if (Result<void> ok =
             first_error({check_heads("c_attn", width, head_count), check_output(c_proj, width)});
         !ok) {
@@ -79,7 +79,7 @@ Result<F32Tensor> GptAttention::forward(Executor& executor, const F32Tensor& x, 
     if (!qkv) return qkv;
     trace.record("qkv", product_formula("qkv", "X", "c_attn_weight", c_attn), *qkv,
                  with_columns(x, 3 * width));
-    const auto part = [&](std::uint64_t index) {
+    const auto part = [&](uint64_t index) {
         return split_heads(slice_columns(*qkv, index * width, width), head_count);
     };
     const HeadTensors heads{part(0), part(1), part(2)};
@@ -100,7 +100,7 @@ Result<F32Tensor> GroupedQueryAttention::forward(Executor& executor, const F32Te
         !ok) {
         return ok.error();
     }
-    const std::uint64_t head_dim = query.d_out() / head_count, value_dim = value.d_out() / kv_head_count;
+    const uint64_t head_dim = query.d_out() / head_count, value_dim = value.d_out() / kv_head_count;
     if (Result<void> ok =
             first_error({check_width("key", key.d_out(), "kv_head_count", kv_head_count * head_dim),
                          check_output(output, head_count * value_dim)});

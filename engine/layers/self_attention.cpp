@@ -20,8 +20,8 @@ HeadTensors one_head(const Projected& p) {
 // weights x of one matrix after the other: the product that follows weights of the caller's own making.
 Result<F32Tensor> weigh(Executor& executor, const F32Tensor& weights, const F32Tensor& values) {
     F32Tensor context({weights.shape[0], weights.shape[1], values.shape[2]});
-    const std::uint64_t len_q = weights.shape[1], len_kv = weights.shape[2], dim = values.shape[2];
-    for (std::uint64_t entry = 0; entry < weights.shape[0]; ++entry) {
+    const uint64_t len_q = weights.shape[1], len_kv = weights.shape[2], dim = values.shape[2];
+    for (uint64_t entry = 0; entry < weights.shape[0]; ++entry) {
         const auto w = std::span(weights.values).subspan(entry * len_q * len_kv, len_q * len_kv);
         const auto v = std::span(values.values).subspan(entry * len_kv * dim, len_kv * dim);
         const Linear as_layer{F32Tensor({len_kv, dim}, {v.begin(), v.end()}), WeightLayout::in_out};
@@ -34,7 +34,7 @@ Result<F32Tensor> weigh(Executor& executor, const F32Tensor& weights, const F32T
 
 }  // namespace
 
-Linear make_linear(TorchGenerator& generator, std::uint64_t d_in, std::uint64_t d_out, bool bias) {
+Linear make_linear(TorchGenerator& generator, uint64_t d_in, uint64_t d_out, bool bias) {
     Linear layer;
     layer.weight = F32Tensor({d_out, d_in});
     generator.linear_weight(layer.weight.values, d_in);
@@ -45,7 +45,7 @@ Linear make_linear(TorchGenerator& generator, std::uint64_t d_in, std::uint64_t 
     return layer;
 }
 
-Linear make_rand_parameter(TorchGenerator& generator, std::uint64_t d_in, std::uint64_t d_out) {
+Linear make_rand_parameter(TorchGenerator& generator, uint64_t d_in, uint64_t d_out) {
     Linear layer;
     layer.layout = WeightLayout::in_out;
     layer.weight = F32Tensor({d_in, d_out});
@@ -57,7 +57,7 @@ namespace {
 
 // Weights by plain division, without softmax's care for large scores.
 void normalise_plainly(F32Tensor& weights, Normalisation normalisation) {
-    for (std::uint64_t row = 0; row < weights.rows(); ++row) {
+    for (uint64_t row = 0; row < weights.rows(); ++row) {
         const auto values = weights.row(row);
         if (normalisation == Normalisation::naive_softmax) {
             for (float& value : values) value = strict::exp(value);
@@ -140,22 +140,22 @@ Result<F32Tensor> SelfAttention::forward_renormalised(Executor& executor, const 
     AttentionOptions unmasked = options;
     unmasked.causal = false;
     Trace inner = Trace::only({"weights"});
-    const std::uint64_t batch = heads->queries.shape[0], tokens = heads->queries.shape[2];
+    const uint64_t batch = heads->queries.shape[0], tokens = heads->queries.shape[2];
     if (Result<F32Tensor> ok = attend(executor, *heads, unmasked, {}, {batch}, inner); !ok) return ok;
     F32Tensor weights = *inner.find("weights");
     const Shape matrix = with_columns(x, tokens);
     trace.record("weights", "weights = softmax of the scaled scores", weights, matrix);
 
     F32Tensor triangle({tokens, tokens});
-    for (std::uint64_t i = 0; i < tokens; ++i) std::fill_n(triangle.row(i).begin(), i + 1, 1.0F);
-    for (std::uint64_t row = 0; row < weights.rows(); ++row) {
-        for (std::uint64_t j = 0; j < tokens; ++j) weights.row(row)[j] *= triangle.row(row % tokens)[j];
+    for (uint64_t i = 0; i < tokens; ++i) std::fill_n(triangle.row(i).begin(), i + 1, 1.0f);
+    for (uint64_t row = 0; row < weights.rows(); ++row) {
+        for (uint64_t j = 0; j < tokens; ++j) weights.row(row)[j] *= triangle.row(row % tokens)[j];
     }
     trace.record("mask_tril", "mask_tril = 1 where the key is not after the query", std::move(triangle));
     trace.record("masked_simple", "masked_simple = weights * mask_tril", weights, matrix);
 
     F32Tensor sums(with_columns(x, 1));
-    for (std::uint64_t row = 0; row < weights.rows(); ++row) {
+    for (uint64_t row = 0; row < weights.rows(); ++row) {
         sums.values[row] = strict::sum(weights.row(row));
         for (float& weight : weights.row(row)) weight /= sums.values[row];
     }
@@ -172,7 +172,7 @@ Result<F32Tensor> StackedHeads::forward(Executor& executor, const F32Tensor& x, 
                                         const Training& training) const {
     if (heads.empty()) return wrong("heads", "heads is empty; a layer has at least 1");
     std::vector<F32Tensor> contexts;
-    for (std::size_t h = 0; h < heads.size(); ++h) {
+    for (size_t h = 0; h < heads.size(); ++h) {
         trace.set_prefix("head" + std::to_string(h) + ".");
         Training of_head = training;
         of_head.offset += h;  // heads that are called one by one must not share a counter-based mask

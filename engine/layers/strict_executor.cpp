@@ -13,7 +13,7 @@ constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
 // Sizes of a problem, and the result's tensors that it asks for.
 struct Sizes {
-    std::uint64_t batch, heads_q, heads_kv, len_q, len_kv, dim_v;
+    uint64_t batch, heads_q, heads_kv, len_q, len_kv, dim_v;
 
     explicit Sizes(const AttentionProblem& problem)
         : batch(problem.q->shape[0]),
@@ -27,7 +27,7 @@ struct Sizes {
 };
 
 AttentionResult allocate(const AttentionProblem& problem, const Sizes& sizes) {
-    const auto wants = [&](std::uint32_t bit) { return (problem.outputs & bit) != 0; };
+    const auto wants = [&](uint32_t bit) { return (problem.outputs & bit) != 0; };
     AttentionResult result;
     if (wants(FOVEA_OUTPUT_O)) result.o = F32Tensor({sizes.batch, sizes.heads_q, sizes.len_q, sizes.dim_v});
     if (wants(FOVEA_OUTPUT_LSE)) result.lse = F32Tensor({sizes.batch, sizes.heads_q, sizes.len_q});
@@ -41,9 +41,9 @@ AttentionResult allocate(const AttentionProblem& problem, const Sizes& sizes) {
 // One row: query `row` of the flattened [B, Hq, Lq].
 class Row {
   public:
-    Row(const AttentionProblem& problem, const Sizes& sizes, std::uint64_t row)
+    Row(const AttentionProblem& problem, const Sizes& sizes, uint64_t row)
         : problem_(problem), sizes_(sizes), row_(row), values_(sizes.len_kv) {
-        const std::uint64_t head = row / sizes.len_q % sizes.heads_q;
+        const uint64_t head = row / sizes.len_q % sizes.heads_q;
         batch_ = row / sizes.len_q / sizes.heads_q;
         first_key_row_ = (batch_ * sizes.heads_kv + head / (sizes.heads_q / sizes.heads_kv)) * sizes.len_kv;
     }
@@ -52,27 +52,26 @@ class Row {
 
     void score() {
         const float scale = static_cast<float>(problem_.scale.value);
-        for (std::uint64_t j = 0; j < values_.size(); ++j) {
+        for (uint64_t j = 0; j < values_.size(); ++j) {
             const float product = strict::dot(problem_.q->row(row_), problem_.k->row(first_key_row_ + j));
             values_[j] = problem_.scale.divides ? product / scale : product * scale;
         }
     }
 
     void cap() {
-        if (problem_.softcap == 0.0F) return;
+        if (problem_.softcap == 0.0f) return;
         for (float& value : values_) value = problem_.softcap * strict::tanh(value / problem_.softcap);
     }
 
     void mask() {
         if (problem_.bias != nullptr) add_bias();
         if (!problem_.causal) return;
-        const std::int64_t offset =
-            problem_.align == Align::bottom_right
-                ? static_cast<std::int64_t>(sizes_.len_kv) - static_cast<std::int64_t>(sizes_.len_q)
-                : 0;
-        const std::int64_t position = static_cast<std::int64_t>(row_ % sizes_.len_q) + offset;
-        for (std::uint64_t j = 0; j < values_.size(); ++j) {
-            if (static_cast<std::int64_t>(j) > position) values_[j] = kHidden;
+        const int64_t offset = problem_.align == Align::bottom_right
+                                   ? static_cast<int64_t>(sizes_.len_kv) - static_cast<int64_t>(sizes_.len_q)
+                                   : 0;
+        const int64_t position = static_cast<int64_t>(row_ % sizes_.len_q) + offset;
+        for (uint64_t j = 0; j < values_.size(); ++j) {
+            if (static_cast<int64_t>(j) > position) values_[j] = kHidden;
         }
     }
 
@@ -89,19 +88,19 @@ class Row {
 
     void drop() {
         if (problem_.keep == nullptr) return;
-        for (std::uint64_t j = 0; j < values_.size(); ++j) {
-            const bool kept = problem_.keep->row(row_)[j] != 0.0F;
+        for (uint64_t j = 0; j < values_.size(); ++j) {
+            const bool kept = problem_.keep->row(row_)[j] != 0.0f;
             values_[j] *= dropout_factor(kept ? 1 : 0, problem_.dropout_p);
         }
     }
 
     void weigh(std::span<float> context) const {
-        std::fill(context.begin(), context.end(), 0.0F);
-        for (std::uint64_t j = 0; j < values_.size(); ++j) {
+        std::fill(context.begin(), context.end(), 0.0f);
+        for (uint64_t j = 0; j < values_.size(); ++j) {
             // A key without weight has no say, whatever its value holds (0 times NaN would be NaN).
-            if (values_[j] == 0.0F) continue;
+            if (values_[j] == 0.0f) continue;
             const auto value = problem_.v->row(first_key_row_ + j);
-            for (std::size_t d = 0; d < context.size(); ++d) {
+            for (size_t d = 0; d < context.size(); ++d) {
                 const float product = values_[j] * value[d];
                 context[d] += product;
             }
@@ -111,10 +110,10 @@ class Row {
   private:
     void add_bias() {
         const F32Tensor& bias = *problem_.bias;
-        const std::uint64_t head = bias.shape[1] == 1 ? 0 : row_ / sizes_.len_q % sizes_.heads_q;
-        const std::uint64_t entry = bias.shape[0] == 1 ? 0 : batch_;
+        const uint64_t head = bias.shape[1] == 1 ? 0 : row_ / sizes_.len_q % sizes_.heads_q;
+        const uint64_t entry = bias.shape[0] == 1 ? 0 : batch_;
         const auto added = bias.row((entry * bias.shape[1] + head) * sizes_.len_q + row_ % sizes_.len_q);
-        for (std::uint64_t j = 0; j < values_.size(); ++j) {
+        for (uint64_t j = 0; j < values_.size(); ++j) {
             // Set, not added: a hidden key's score may be NaN.
             values_[j] = added[j] == kHidden ? kHidden : values_[j] + added[j];
         }
@@ -122,7 +121,7 @@ class Row {
 
     const AttentionProblem& problem_;
     const Sizes& sizes_;
-    std::uint64_t row_, batch_, first_key_row_;
+    uint64_t row_, batch_, first_key_row_;
     std::vector<float> values_;
 };
 
@@ -135,11 +134,11 @@ Result<AttentionResult> StrictExecutor::attention(const AttentionProblem& proble
     }
     const Sizes sizes(problem);
     AttentionResult result = allocate(problem, sizes);
-    const auto store = [&](F32Tensor& matrix, std::uint32_t bit, std::uint64_t index, const Row& row) {
+    const auto store = [&](F32Tensor& matrix, uint32_t bit, uint64_t index, const Row& row) {
         if ((problem.outputs & bit) == 0) return;
         std::copy(row.values().begin(), row.values().end(), matrix.row(index).begin());
     };
-    for (std::uint64_t index = 0; index < sizes.batch * sizes.heads_q * sizes.len_q; ++index) {
+    for (uint64_t index = 0; index < sizes.batch * sizes.heads_q * sizes.len_q; ++index) {
         Row row(problem, sizes, index);
         row.score();
         store(result.scores, FOVEA_OUTPUT_SCORES, index, row);
@@ -161,17 +160,17 @@ Result<F32Tensor> StrictExecutor::linear(const F32Tensor& x, const Linear& layer
     F32Tensor y = layer.layout == WeightLayout::out_in ? strict::product_transposed(x, by_output)
                                                        : strict::product(x, by_output);
     if (layer.has_bias()) {
-        for (std::uint64_t row = 0; row < y.rows(); ++row) {
-            for (std::uint64_t j = 0; j < y.columns(); ++j) y.row(row)[j] += layer.bias.values[j];
+        for (uint64_t row = 0; row < y.rows(); ++row) {
+            for (uint64_t j = 0; j < y.columns(); ++j) y.row(row)[j] += layer.bias.values[j];
         }
     }
     return y;
 }
 
-RopeTables rope_tables(const Rope& rope, std::uint64_t len, std::uint64_t dim) {
+RopeTables rope_tables(const Rope& rope, uint64_t len, uint64_t dim) {
     RopeTables tables{F32Tensor({len, dim / 2}), F32Tensor({len, dim / 2})};
-    for (std::uint64_t i = 0; i < len; ++i) {
-        for (std::uint64_t n = 0; n < dim / 2; ++n) {
+    for (uint64_t i = 0; i < len; ++i) {
+        for (uint64_t n = 0; n < dim / 2; ++n) {
             const double frequency =
                 std::pow(rope.theta, -2.0 * static_cast<double>(n) / static_cast<double>(dim));
             const double angle = static_cast<double>(rope.first_position + i) * frequency;
@@ -183,14 +182,14 @@ RopeTables rope_tables(const Rope& rope, std::uint64_t len, std::uint64_t dim) {
 }
 
 Result<F32Tensor> StrictExecutor::rope(const F32Tensor& x, const Rope& rope) {
-    const std::uint64_t len = x.shape[2], dim = x.shape[3];
+    const uint64_t len = x.shape[2], dim = x.shape[3];
     const RopeTables tables = rope_tables(rope, len, dim);
     F32Tensor y = x;
-    for (std::uint64_t row = 0; row < x.rows(); ++row) {
+    for (uint64_t row = 0; row < x.rows(); ++row) {
         const auto cos = tables.cos.row(row % len), sin = tables.sin.row(row % len);
-        for (std::uint64_t n = 0; n < dim / 2; ++n) {
-            const std::uint64_t first = rope.interleaved ? 2 * n : n;
-            const std::uint64_t second = rope.interleaved ? 2 * n + 1 : n + dim / 2;
+        for (uint64_t n = 0; n < dim / 2; ++n) {
+            const uint64_t first = rope.interleaved ? 2 * n : n;
+            const uint64_t second = rope.interleaved ? 2 * n + 1 : n + dim / 2;
             const float a = x.row(row)[first], b = x.row(row)[second];
             y.row(row)[first] = cos[n] * a - sin[n] * b;
             y.row(row)[second] = sin[n] * a + cos[n] * b;

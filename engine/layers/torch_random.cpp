@@ -13,13 +13,13 @@ float log_nearest(float x) { return static_cast<float>(std::log(static_cast<doub
 float cos_nearest(float x) { return static_cast<float>(std::cos(static_cast<double>(x))); }
 float sin_nearest(float x) { return static_cast<float>(std::sin(static_cast<double>(x))); }
 
-constexpr std::size_t kBlockElems = 16;
-constexpr std::size_t kPairElems = kBlockElems / 2;
+constexpr size_t kBlockElems = 16;
+constexpr size_t kPairElems = kBlockElems / 2;
 
 // Box-Muller over 16 uniforms in place: element j and j + 8 make one pair of normals.
 void make_block_normal(std::span<float, kBlockElems> block) {
-    for (std::size_t j = 0; j < kPairElems; ++j) {
-        const float radius = std::sqrt(-2.0F * log_nearest(1.0F - block[j]));
+    for (size_t j = 0; j < kPairElems; ++j) {
+        const float radius = std::sqrt(-2.0f * log_nearest(1.0f - block[j]));
         const float theta = static_cast<float>(kTwoPi * static_cast<double>(block[j + kPairElems]));
         block[j] = radius * cos_nearest(theta);
         block[j + kPairElems] = radius * sin_nearest(theta);
@@ -27,26 +27,26 @@ void make_block_normal(std::span<float, kBlockElems> block) {
 }
 
 // MKL's MCG31m1: x <- a x mod 2^31 - 1.
-constexpr std::uint64_t kMcgModulus = 2147483647;
-constexpr std::uint64_t kMcgMultiplier = 1132489760;
+constexpr uint64_t kMcgModulus = 2147483647;
+constexpr uint64_t kMcgMultiplier = 1132489760;
 
 }  // namespace
 
-void TorchGenerator::manual_seed(std::uint64_t seed) {
-    words_.seed(static_cast<std::uint32_t>(seed));
+void TorchGenerator::manual_seed(uint64_t seed) {
+    words_.seed(static_cast<uint32_t>(seed));
     spare_normal_.reset();
 }
 
 float TorchGenerator::next_uniform_f32() {
-    constexpr float kTwoToMinus24 = 1.0F / 16777216.0F;
-    return static_cast<float>(next_word() & 0xFFFFFFU) * kTwoToMinus24;
+    constexpr float kTwoToMinus24 = 1.0f / 16777216.0f;
+    return static_cast<float>(next_word() & 0xFFFFFFu) * kTwoToMinus24;
 }
 
 double TorchGenerator::next_uniform_f64() {
     constexpr double kTwoToMinus53 = 1.0 / 9007199254740992.0;
-    const std::uint64_t high = next_word();
-    const std::uint64_t low = next_word();
-    return static_cast<double>((high << 32 | low) & ((std::uint64_t{1} << 53) - 1)) * kTwoToMinus53;
+    const uint64_t high = next_word();
+    const uint64_t low = next_word();
+    return static_cast<double>((high << 32 | low) & ((uint64_t{1} << 53) - 1)) * kTwoToMinus53;
 }
 
 void TorchGenerator::rand(std::span<float> out) {
@@ -63,7 +63,7 @@ void TorchGenerator::uniform(std::span<float> out, double low, double high) {
     }
 }
 
-void TorchGenerator::linear_weight(std::span<float> out, std::size_t fan_in) {
+void TorchGenerator::linear_weight(std::span<float> out, size_t fan_in) {
     // PyTorch defines the weight's bound as Kaiming's with a = sqrt(5). In float32 it is 1/sqrt(fan_in) up to
     // a fan_in of 4999; beyond, some differ in the last bit.
     const double a = std::sqrt(5.0);
@@ -72,7 +72,7 @@ void TorchGenerator::linear_weight(std::span<float> out, std::size_t fan_in) {
     uniform(out, -bound, bound);
 }
 
-void TorchGenerator::linear_bias(std::span<float> out, std::size_t fan_in) {
+void TorchGenerator::linear_bias(std::span<float> out, size_t fan_in) {
     const double bound = 1.0 / std::sqrt(static_cast<double>(fan_in));
     uniform(out, -bound, bound);
 }
@@ -87,8 +87,8 @@ void TorchGenerator::randn(std::span<float> out) {
 
 void TorchGenerator::normals_in_blocks(std::span<float> out) {
     rand(out);
-    const std::size_t whole_elems = out.size() - out.size() % kBlockElems;
-    for (std::size_t at = 0; at < whole_elems; at += kBlockElems) {
+    const size_t whole_elems = out.size() - out.size() % kBlockElems;
+    for (size_t at = 0; at < whole_elems; at += kBlockElems) {
         make_block_normal(out.subspan(at).first<kBlockElems>());
     }
     if (whole_elems != out.size()) {
@@ -112,24 +112,23 @@ float TorchGenerator::next_normal_in_pairs() {
     return static_cast<float>(radius * std::cos(theta));
 }
 
-void TorchGenerator::keep_mask_native(std::span<std::uint8_t> out, double drop_probability) {
+void TorchGenerator::keep_mask_native(std::span<uint8_t> out, double drop_probability) {
     const double keep_probability = 1.0 - drop_probability;
-    for (std::uint8_t& keep : out) keep = next_uniform_f64() < keep_probability ? 1 : 0;
+    for (uint8_t& keep : out) keep = next_uniform_f64() < keep_probability ? 1 : 0;
 }
 
-void TorchGenerator::keep_mask_mcg31(std::uint32_t seed_word, std::span<std::uint8_t> out,
-                                     double drop_probability) {
+void TorchGenerator::keep_mask_mcg31(uint32_t seed_word, std::span<uint8_t> out, double drop_probability) {
     const float keep_probability = static_cast<float>(1.0 - drop_probability);
-    std::uint64_t state = seed_word % kMcgModulus;
+    uint64_t state = seed_word % kMcgModulus;
     if (state == 0) state = 1;  // 0 is the stream's fixed point
-    for (std::uint8_t& keep : out) {
+    for (uint8_t& keep : out) {
         const double u = static_cast<double>(state) / static_cast<double>(kMcgModulus);
         keep = static_cast<float>(u) < keep_probability ? 1 : 0;
         state = kMcgMultiplier * state % kMcgModulus;
     }
 }
 
-float dropout_factor(std::uint8_t keep, double drop_probability) {
+float dropout_factor(uint8_t keep, double drop_probability) {
     return static_cast<float>(keep) / static_cast<float>(1.0 - drop_probability);
 }
 

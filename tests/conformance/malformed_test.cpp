@@ -124,7 +124,7 @@ TEST(MalformedFiles, every_truncation_of_a_model_and_a_tensor) {
     const onnx::NodeCase c = generated_cases()[8];
     for (const Bytes& whole : {encode(c.model), encode(*c.sets[0].inputs[0])})
         for (size_t size = 0; size <= whole.size(); ++size)
-            check_file({whole.begin(), whole.begin() + std::ptrdiff_t(size)});
+            check_file({whole.begin(), whole.begin() + ptrdiff_t(size)});
 }
 
 TEST(MalformedFiles, twenty_thousand_random_changes) {
@@ -144,10 +144,10 @@ TEST(MalformedFiles, twenty_thousand_random_changes) {
                     file[at] = std::byte(random.next());
                     break;
                 case 1:
-                    file.erase(file.begin() + std::ptrdiff_t(at));
+                    file.erase(file.begin() + ptrdiff_t(at));
                     break;
                 default:
-                    file.insert(file.begin() + std::ptrdiff_t(at),
+                    file.insert(file.begin() + ptrdiff_t(at),
                                 std::byte(random.pick({0xff, 0x80, 0x00, 0x0a})));
             }
             if (file.empty()) break;

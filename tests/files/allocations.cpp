@@ -17,17 +17,17 @@
 namespace {
 
 std::atomic<bool> counting{false};
-std::atomic<std::ptrdiff_t> live_bytes{0};
-std::atomic<std::ptrdiff_t> peak_bytes{0};
+std::atomic<ptrdiff_t> live_bytes{0};
+std::atomic<ptrdiff_t> peak_bytes{0};
 
-[[maybe_unused]] void on_allocate(std::size_t size_bytes) {
+[[maybe_unused]] void on_allocate(size_t size_bytes) {
     if (!counting) return;
-    const std::ptrdiff_t now = live_bytes += static_cast<std::ptrdiff_t>(size_bytes);
+    const ptrdiff_t now = live_bytes += static_cast<ptrdiff_t>(size_bytes);
     if (now > peak_bytes) peak_bytes = now;
 }
 
-[[maybe_unused]] void on_free(std::size_t size_bytes) {
-    if (counting) live_bytes -= static_cast<std::ptrdiff_t>(size_bytes);
+[[maybe_unused]] void on_free(size_t size_bytes) {
+    if (counting) live_bytes -= static_cast<ptrdiff_t>(size_bytes);
 }
 
 }  // namespace
@@ -36,8 +36,8 @@ std::atomic<std::ptrdiff_t> peak_bytes{0};
 
 // Declared here because gcc ships the functions without <sanitizer/allocator_interface.h>.
 extern "C" {
-std::size_t __sanitizer_get_allocated_size(const volatile void* block);
-void __sanitizer_malloc_hook(const volatile void*, std::size_t size_bytes) { on_allocate(size_bytes); }
+size_t __sanitizer_get_allocated_size(const volatile void* block);
+void __sanitizer_malloc_hook(const volatile void*, size_t size_bytes) { on_allocate(size_bytes); }
 void __sanitizer_free_hook(const volatile void* block) {
     if (counting && block != nullptr) on_free(__sanitizer_get_allocated_size(block));
 }
@@ -49,23 +49,23 @@ void __sanitizer_free_hook(const volatile void* block) {
 
 // glibc lets a program replace these for itself and for every library it loads; operator new calls malloc.
 extern "C" {
-void* __libc_malloc(std::size_t size_bytes);
-void* __libc_calloc(std::size_t count, std::size_t size_bytes);
-void* __libc_realloc(void* block, std::size_t size_bytes);
+void* __libc_malloc(size_t size_bytes);
+void* __libc_calloc(size_t count, size_t size_bytes);
+void* __libc_realloc(void* block, size_t size_bytes);
 void __libc_free(void* block);
 
-void* malloc(std::size_t size_bytes) {
+void* malloc(size_t size_bytes) {
     void* block = __libc_malloc(size_bytes);
     if (block != nullptr) on_allocate(malloc_usable_size(block));
     return block;
 }
-void* calloc(std::size_t count, std::size_t size_bytes) {
+void* calloc(size_t count, size_t size_bytes) {
     void* block = __libc_calloc(count, size_bytes);
     if (block != nullptr) on_allocate(malloc_usable_size(block));
     return block;
 }
-void* realloc(void* block, std::size_t size_bytes) {
-    const std::size_t before = block != nullptr ? malloc_usable_size(block) : 0;
+void* realloc(void* block, size_t size_bytes) {
+    const size_t before = block != nullptr ? malloc_usable_size(block) : 0;
     void* moved = __libc_realloc(block, size_bytes);
     if (moved == nullptr) return nullptr;
     on_free(before);
@@ -98,6 +98,6 @@ AllocationPeak::AllocationPeak() {
 
 AllocationPeak::~AllocationPeak() { counting = false; }
 
-std::size_t AllocationPeak::bytes() const { return static_cast<std::size_t>(peak_bytes.load()); }
+size_t AllocationPeak::bytes() const { return static_cast<size_t>(peak_bytes.load()); }
 
 }  // namespace fovea::test

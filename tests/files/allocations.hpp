@@ -15,7 +15,7 @@ class AllocationPeak {
     ~AllocationPeak();
     AllocationPeak(const AllocationPeak&) = delete;
     AllocationPeak& operator=(const AllocationPeak&) = delete;
-    std::size_t bytes() const;
+    size_t bytes() const;
 };
 
 }  // namespace fovea::test

@@ -14,12 +14,12 @@ using namespace test;
 
 TEST(CommandLine, RefusesEveryMalformedFileInOneLine) {
     const Scratch scratch;
-    std::size_t refused = 0;
+    size_t refused = 0;
     for (const char* format : {"safetensors", "npy", "npz", "csv", "png"}) {
         const auto folder = std::filesystem::path(FOVEA_CORPUS) / format;
         std::ifstream list(folder / "expected.txt");
         for (std::string line; std::getline(list, line);) {
-            const std::size_t tab = line.find('\t');
+            const size_t tab = line.find('\t');
             if (tab + 1 == line.size()) continue;  // a valid file
             const std::string file = (folder / line.substr(0, tab)).string();
             const std::string command = std::string("\"") + FOVEA_CLI + "\" attend \"" + file +

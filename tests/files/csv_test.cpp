@@ -33,9 +33,9 @@ TEST(Csv, TheFirstLineIsAHeaderWhenNoFieldIsANumber) {
     const auto table = parse_csv(as_bytes(text));
     ASSERT_TRUE(table) << table.error().text;
     EXPECT_EQ(table->columns, (std::vector<std::string>{"q", "a \"b\", c"}));
-    EXPECT_EQ(table->values.shape, (std::vector<std::uint64_t>{3, 2}));
+    EXPECT_EQ(table->values.shape, (std::vector<uint64_t>{3, 2}));
     EXPECT_EQ(values_of<double>(table->values), (std::vector<double>{1, 2, 3, 4, 5, 6}));
-    EXPECT_EQ(parse_csv(as_bytes("a,b\n"))->values.shape, (std::vector<std::uint64_t>{0, 2}));
+    EXPECT_EQ(parse_csv(as_bytes("a,b\n"))->values.shape, (std::vector<uint64_t>{0, 2}));
 }
 
 TEST(Csv, FloatsAndDoublesSurviveARoundTrip) {
@@ -45,7 +45,7 @@ TEST(Csv, FloatsAndDoublesSurviveARoundTrip) {
     std::vector<double> doubles;
     while (floats.size() < 2000) {
         const auto bits = random();
-        const float f = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+        const float f = std::bit_cast<float>(static_cast<uint32_t>(bits));
         const double d = std::bit_cast<double>(bits);
         floats.push_back(std::isnan(f) ? 0.0f : f);
         doubles.push_back(std::isnan(d) ? 0.0 : d);
@@ -57,7 +57,7 @@ TEST(Csv, FloatsAndDoublesSurviveARoundTrip) {
     ASSERT_TRUE(save_csv(scratch / "d.csv", f64));
     const auto table = load_csv(scratch / "d.csv");
     ASSERT_TRUE(table) << table.error().text;
-    EXPECT_EQ(table->values.shape, (std::vector<std::uint64_t>{2000, 1}));
+    EXPECT_EQ(table->values.shape, (std::vector<uint64_t>{2000, 1}));
     EXPECT_EQ(table->values.name, "d");
     EXPECT_EQ(values_of<double>(table->values), doubles);
 }
@@ -69,9 +69,9 @@ TEST(Csv, WritesPlainText) {
         save_csv(scratch / "a.csv", make_tensor("a", {2, 2}, {0.1f, -2, INFINITY, NAN}).value(), columns));
     EXPECT_EQ(read_file(scratch / "a.csv"), "\"a \"\"b\"\"\",\"c\"\n0.1,-2\ninf,nan\n");
     EXPECT_EQ(load_csv(scratch / "a.csv")->columns, columns);
-    const std::int64_t most = std::numeric_limits<std::int64_t>::max();
-    ASSERT_TRUE(save_csv(scratch / "i.csv",
-                         tensor_of<std::int64_t>("i", ElementType::i64, {1, 2}, {-most - 1, most})));
+    const int64_t most = std::numeric_limits<int64_t>::max();
+    ASSERT_TRUE(
+        save_csv(scratch / "i.csv", tensor_of<int64_t>("i", ElementType::i64, {1, 2}, {-most - 1, most})));
     EXPECT_EQ(read_file(scratch / "i.csv"), "-9223372036854775808,9223372036854775807\n");
     ASSERT_TRUE(save_csv(scratch / "s.csv", make_tensor("s", {}, {3.5f}).value()));
     EXPECT_EQ(read_file(scratch / "s.csv"), "3.5\n");

@@ -15,17 +15,17 @@ Tensor edges(std::string name, ElementType type) {
 }  // namespace
 
 TensorSet every_type() {
-    using Half = std::uint16_t;
+    using Half = uint16_t;
     TensorSet set;
-    set.tensors = {tensor_of<std::uint8_t>("bool", ElementType::boolean, {3}, {0, 1, 1}),
-                   edges<std::uint8_t>("u8", ElementType::u8),
-                   edges<std::int8_t>("i8", ElementType::i8),
-                   edges<std::int16_t>("i16", ElementType::i16),
-                   edges<std::int32_t>("i32", ElementType::i32),
-                   edges<std::int64_t>("i64", ElementType::i64),
-                   edges<std::uint16_t>("u16", ElementType::u16),
-                   edges<std::uint32_t>("u32", ElementType::u32),
-                   edges<std::uint64_t>("u64", ElementType::u64),
+    set.tensors = {tensor_of<uint8_t>("bool", ElementType::boolean, {3}, {0, 1, 1}),
+                   edges<uint8_t>("u8", ElementType::u8),
+                   edges<int8_t>("i8", ElementType::i8),
+                   edges<int16_t>("i16", ElementType::i16),
+                   edges<int32_t>("i32", ElementType::i32),
+                   edges<int64_t>("i64", ElementType::i64),
+                   edges<uint16_t>("u16", ElementType::u16),
+                   edges<uint32_t>("u32", ElementType::u32),
+                   edges<uint64_t>("u64", ElementType::u64),
                    tensor_of<Half>("f16", ElementType::f16, {4}, {0x3c00, 0xfc00, 0x7e00, 0x0001}),
                    tensor_of<Half>("bf16", ElementType::bf16, {2, 2}, {0x3f80, 0xff80, 0x7fc0, 0x0001}),
                    edges<float>("f32", ElementType::f32),

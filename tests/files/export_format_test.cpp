@@ -10,27 +10,27 @@ namespace {
 
 using namespace test;
 
-constexpr std::uint64_t kHeads = 4, kKvHeads = 2, kTokens = 5, kDim = 3;
+constexpr uint64_t kHeads = 4, kKvHeads = 2, kTokens = 5, kDim = 3;
 
-std::vector<float> wave(std::uint64_t count, float step) {
+std::vector<float> wave(uint64_t count, float step) {
     std::vector<float> values(count);
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(step * static_cast<float>(i));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(step * static_cast<float>(i));
     return values;
 }
 
 /// softmax(q k / 2), causal, query head h using key head h / 2; plain loops in double.
 std::vector<float> causal_weights(const std::vector<float>& q, const std::vector<float>& k) {
     std::vector<float> weights(kHeads * kTokens * kTokens);
-    for (std::uint64_t h = 0; h < kHeads; ++h)
-        for (std::uint64_t i = 0; i < kTokens; ++i) {
+    for (uint64_t h = 0; h < kHeads; ++h)
+        for (uint64_t i = 0; i < kTokens; ++i) {
             double row[kTokens] = {}, total = 0;
-            for (std::uint64_t j = 0; j <= i; ++j) {
+            for (uint64_t j = 0; j <= i; ++j) {
                 double dot = 0;
-                for (std::uint64_t d = 0; d < kDim; ++d)
+                for (uint64_t d = 0; d < kDim; ++d)
                     dot += double(q[(h * kTokens + i) * kDim + d]) * k[(h / 2 * kTokens + j) * kDim + d];
                 total += row[j] = std::exp(dot / 2);
             }
-            for (std::uint64_t j = 0; j < kTokens; ++j)
+            for (uint64_t j = 0; j < kTokens; ++j)
                 weights[(h * kTokens + i) * kTokens + j] = static_cast<float>(row[j] / total);
         }
     return weights;
@@ -39,12 +39,11 @@ std::vector<float> causal_weights(const std::vector<float>& q, const std::vector
 TensorSet exported() {
     const auto q = wave(kHeads * kTokens * kDim, 0.7f), k = wave(kKvHeads * kTokens * kDim, 0.3f);
     TensorSet set;
-    set.tensors = {
-        make_tensor("q", {1, kHeads, kTokens, kDim}, q).value(),
-        make_tensor("k", {1, kKvHeads, kTokens, kDim}, k).value(),
-        make_tensor("v", {1, kKvHeads, kTokens, kDim}, k).value(),
-        make_tensor("weights", {1, kHeads, kTokens, kTokens}, causal_weights(q, k)).value(),
-        tensor_of<std::int64_t>("tokens", ElementType::i64, {kTokens}, {464, 3797, 3332, 319, 2603})};
+    set.tensors = {make_tensor("q", {1, kHeads, kTokens, kDim}, q).value(),
+                   make_tensor("k", {1, kKvHeads, kTokens, kDim}, k).value(),
+                   make_tensor("v", {1, kKvHeads, kTokens, kDim}, k).value(),
+                   make_tensor("weights", {1, kHeads, kTokens, kTokens}, causal_weights(q, k)).value(),
+                   tensor_of<int64_t>("tokens", ElementType::i64, {kTokens}, {464, 3797, 3332, 319, 2603})};
     set.metadata = {{"fovea", "attention"},
                     {"version", "1"},
                     {"model", "made here"},
@@ -73,7 +72,7 @@ TEST(ExportFormat, AFileMadeHerePassesTheScriptsCheck) {
     EXPECT_NE(output.find("made here, layer 0, q [1, 4, 5, 3]"), std::string::npos) << output;
     const auto loaded = load_tensors(scratch / "layer.safetensors");
     ASSERT_TRUE(loaded) << loaded.error().text;
-    EXPECT_EQ(loaded->find("weights")->shape, (std::vector<std::uint64_t>{1, kHeads, kTokens, kTokens}));
+    EXPECT_EQ(loaded->find("weights")->shape, (std::vector<uint64_t>{1, kHeads, kTokens, kTokens}));
     EXPECT_EQ(*loaded->find_metadata("causal"), "top-left");
 }
 

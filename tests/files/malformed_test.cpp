@@ -13,7 +13,7 @@ using namespace test;
 
 /// What a reader may use beside the file's size, whatever the file says: zlib's state, one npy header, the
 /// message.
-constexpr std::size_t kConstantBytes = 160 * 1024;
+constexpr size_t kConstantBytes = 160 * 1024;
 
 struct Case {
     std::filesystem::path path;
@@ -25,7 +25,7 @@ std::vector<Case> corpus(const std::string& format) {
     std::ifstream list(folder / "expected.txt");
     std::vector<Case> cases;
     for (std::string line; std::getline(list, line);) {
-        const std::size_t tab = line.find('\t');
+        const size_t tab = line.find('\t');
         cases.push_back({folder / line.substr(0, tab), line.substr(tab + 1)});
     }
     return cases;
@@ -34,7 +34,7 @@ std::vector<Case> corpus(const std::string& format) {
 class Malformed : public testing::TestWithParam<const char*> {};
 
 TEST_P(Malformed, RefusedInOneLineWithTheReason) {
-    std::size_t refused = 0;
+    size_t refused = 0;
     for (const Case& one : corpus(GetParam())) {
         const auto loaded = load_tensors(one.path);
         if (one.expected.empty()) {
@@ -53,7 +53,7 @@ TEST_P(Malformed, RefusedInOneLineWithTheReason) {
     }
     EXPECT_GE(refused, 40u);
     // The list and the folder agree.
-    std::size_t files = 0;
+    size_t files = 0;
     for (const auto& entry :
          std::filesystem::directory_iterator(std::filesystem::path(FOVEA_CORPUS) / GetParam()))
         files += entry.path().filename() == "expected.txt" ? 0 : 1;
@@ -62,13 +62,13 @@ TEST_P(Malformed, RefusedInOneLineWithTheReason) {
 
 TEST_P(Malformed, NothingIsAllocatedBeyondTheFilesSize) {
     if (!can_count_allocations()) GTEST_SKIP() << "no way to count allocations on this system";
-    std::size_t most = 0;
+    size_t most = 0;
     for (const Case& one : corpus(GetParam())) {
         if (one.expected.empty()) continue;
         const std::string file = read_file(one.path);
         const AllocationPeak peak;
         const bool loaded = load_tensors(one.path).has_value();
-        const std::size_t used = peak.bytes();
+        const size_t used = peak.bytes();
         EXPECT_FALSE(loaded);
         EXPECT_LE(used, file.size() + kConstantBytes) << one.path;
         most = std::max(most, used);
@@ -88,7 +88,7 @@ TEST_P(Malformed, EveryBitFlipAndEveryCutOfAValidFileIsSafe) {
         if (format == "csv") return parse_csv(as_bytes(file)).has_value();
         return parse_png(as_bytes(file)).has_value();
     };
-    std::size_t refused = 0;
+    size_t refused = 0;
     for (const Case& one : corpus(format)) {
         if (!one.expected.empty()) continue;
         const std::string file = read_file(one.path);
@@ -98,7 +98,7 @@ TEST_P(Malformed, EveryBitFlipAndEveryCutOfAValidFileIsSafe) {
             ++refused;
             ASSERT_LE(peak.bytes(), changed.size() + kConstantBytes) << one.path;
         };
-        for (std::size_t i = 0; i < file.size(); ++i) {
+        for (size_t i = 0; i < file.size(); ++i) {
             check(file.substr(0, i));
             for (int bit = 0; bit < 8; ++bit) {
                 std::string flipped = file;
@@ -129,7 +129,7 @@ TEST(MalformedLarge, AHeaderOfTwentyMegabytesCostsLessThanItself) {
     file += header + '\0';
     const AllocationPeak peak;
     const auto loaded = parse_safetensors(as_bytes(file));
-    const std::size_t used = peak.bytes();
+    const size_t used = peak.bytes();
     ASSERT_FALSE(loaded);
     EXPECT_NE(loaded.error().text.find("the name appears twice"), std::string::npos);
     EXPECT_LE(used, file.size() + kConstantBytes);

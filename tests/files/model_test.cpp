@@ -6,14 +6,14 @@ namespace {
 
 using namespace test;
 
-std::vector<float> ramp(std::uint64_t count, float start) {
+std::vector<float> ramp(uint64_t count, float start) {
     std::vector<float> values(count);
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = start + static_cast<float>(i) * 0.25f;
+    for (size_t i = 0; i < values.size(); ++i) values[i] = start + static_cast<float>(i) * 0.25f;
     return values;
 }
 
-Tensor weight(std::string name, std::vector<std::uint64_t> shape, float start) {
-    std::uint64_t count = 1;
+Tensor weight(std::string name, std::vector<uint64_t> shape, float start) {
+    uint64_t count = 1;
     for (const auto dim : shape) count *= dim;
     return make_tensor(std::move(name), std::move(shape), ramp(count, start)).value();
 }
@@ -42,7 +42,7 @@ TensorSet llama(const std::string& prefix, bool biases = false) {
     set.tensors = {weight(block + "q_proj.weight", {12, 8}, 1), weight(block + "k_proj.weight", {6, 8}, 2),
                    weight(block + "v_proj.weight", {6, 8}, 3), weight(block + "o_proj.weight", {8, 12}, 4)};
     if (biases)
-        for (const auto& [name, rows] : std::vector<std::pair<std::string, std::uint64_t>>{
+        for (const auto& [name, rows] : std::vector<std::pair<std::string, uint64_t>>{
                  {"q_proj.bias", 12}, {"k_proj.bias", 6}, {"v_proj.bias", 6}, {"o_proj.bias", 8}})
             set.tensors.push_back(weight(block + name, {rows}, 7));
     return set;
@@ -65,7 +65,7 @@ TEST(Gpt2, LoadsWithAndWithoutThePrefix) {
         EXPECT_EQ(block->heads, 3u);
         EXPECT_EQ(block->head_dim, 2u);
         EXPECT_EQ(block->c_attn_weight.name, prefix + "h.1.attn.c_attn.weight");
-        EXPECT_EQ(block->c_attn_weight.shape, (std::vector<std::uint64_t>{6, 18}));
+        EXPECT_EQ(block->c_attn_weight.shape, (std::vector<uint64_t>{6, 18}));
         EXPECT_EQ(block->c_attn_weight.values, ramp(108, 1000));
         EXPECT_EQ(block->c_attn_bias.values, ramp(18, 1100));
         EXPECT_EQ(block->c_proj_weight.values, ramp(36, 1200));
@@ -76,11 +76,11 @@ TEST(Gpt2, LoadsWithAndWithoutThePrefix) {
 TEST(Gpt2, ReadsSixteenBitWeights) {
     TensorSet set = gpt2("");
     Tensor& bias = at(set, "h.0.attn.c_proj.bias");
-    std::vector<std::uint16_t> halves, bfloats;
+    std::vector<uint16_t> halves, bfloats;
     for (const float value : ramp(6, 300)) halves.push_back(float_to_half(value));
     bias = tensor_of(bias.name, ElementType::f16, {6}, halves);
     EXPECT_EQ(load_gpt2_attention(set, 0)->c_proj_bias.values, ramp(6, 300));
-    bias = tensor_of<std::uint16_t>(bias.name, ElementType::bf16, {6}, {0x3f80, 0, 0, 0, 0, 0xc000});
+    bias = tensor_of<uint16_t>(bias.name, ElementType::bf16, {6}, {0x3f80, 0, 0, 0, 0, 0xc000});
     EXPECT_EQ(load_gpt2_attention(set, 0)->c_proj_bias.values, (std::vector<float>{1, 0, 0, 0, 0, -2}));
 }
 
@@ -112,7 +112,7 @@ TEST(Gpt2, SaysWhichTensorIsWrong) {
     EXPECT_EQ(load_gpt2_attention(set, 1).error().text,
               "tensor 'transformer.h.1.attn.c_attn.weight' has shape [18, 6], expected [18, 54]");
     at(set, "transformer.h.0.attn.c_attn.bias") =
-        tensor_of("transformer.h.0.attn.c_attn.bias", ElementType::i8, {18}, std::vector<std::int8_t>(18));
+        tensor_of("transformer.h.0.attn.c_attn.bias", ElementType::i8, {18}, std::vector<int8_t>(18));
     EXPECT_EQ(
         load_gpt2_attention(set, 0).error().text,
         "tensor 'transformer.h.0.attn.c_attn.bias' is i8; weights must be f16, bf16, f32 or f64 (quantised "
@@ -132,8 +132,8 @@ TEST(Llama, LoadsGroupedHeads) {
         EXPECT_EQ(block->rope_theta, 10000.0);
         EXPECT_EQ(block->q_proj.values, ramp(96, 1));
         EXPECT_EQ(block->k_proj.values, ramp(48, 2));
-        EXPECT_EQ(block->v_proj.shape, (std::vector<std::uint64_t>{6, 8}));
-        EXPECT_EQ(block->o_proj.shape, (std::vector<std::uint64_t>{8, 12}));
+        EXPECT_EQ(block->v_proj.shape, (std::vector<uint64_t>{6, 8}));
+        EXPECT_EQ(block->o_proj.shape, (std::vector<uint64_t>{8, 12}));
         EXPECT_FALSE(block->q_bias || block->k_bias || block->v_bias || block->o_bias);
     }
     const auto biased = load_llama_attention(llama("model.", true), 1);

@@ -52,18 +52,17 @@ TEST(Npy, FortranOrderComesOutInCOrder) {
     const std::string file = npy("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3, 2), }", data);
     const auto tensor = parse_npy(as_bytes(file));
     ASSERT_TRUE(tensor) << tensor.error().text;
-    std::vector<std::uint8_t> expected;
+    std::vector<uint8_t> expected;
     for (int i = 0; i < 2; ++i)
         for (int j = 0; j < 3; ++j)
-            for (int k = 0; k < 2; ++k) expected.push_back(static_cast<std::uint8_t>(100 * i + 10 * j + k));
-    EXPECT_EQ(values_of<std::uint8_t>(tensor.value()), expected);
+            for (int k = 0; k < 2; ++k) expected.push_back(static_cast<uint8_t>(100 * i + 10 * j + k));
+    EXPECT_EQ(values_of<uint8_t>(tensor.value()), expected);
 }
 
 TEST(Npy, BigEndianIsTurnedAround) {
     const std::string ints = npy("{'descr': '>i2', 'fortran_order': False, 'shape': (2,), }",
                                  std::string_view("\x01\x02\xff\xfe", 4));
-    EXPECT_EQ(values_of<std::int16_t>(parse_npy(as_bytes(ints)).value()),
-              (std::vector<std::int16_t>{0x0102, -2}));
+    EXPECT_EQ(values_of<int16_t>(parse_npy(as_bytes(ints)).value()), (std::vector<int16_t>{0x0102, -2}));
     const std::string halves = npy("{'descr': '>f2', 'fortran_order': True, 'shape': (1, 2), }",
                                    std::string_view("\x3c\x00\xc0\x00", 4));
     EXPECT_EQ(to_f32(parse_npy(as_bytes(halves)).value()).value(), (std::vector<float>{1, -2}));
@@ -102,7 +101,7 @@ TEST_P(NpzRoundTrip, KeepsEveryType) {
     const auto loaded = load_npz(scratch / "all.npz");
     ASSERT_TRUE(loaded) << loaded.error().text;
     ASSERT_EQ(loaded->tensors.size(), set.tensors.size());
-    for (std::size_t i = 0; i < set.tensors.size(); ++i) {
+    for (size_t i = 0; i < set.tensors.size(); ++i) {
         EXPECT_EQ(loaded->tensors[i].name, set.tensors[i].name);
         expect_same(set.tensors[i], loaded->tensors[i]);
     }

@@ -5,15 +5,15 @@ namespace {
 
 using namespace test;
 
-std::vector<std::uint8_t> pattern(std::size_t count) {
-    std::vector<std::uint8_t> bytes(count);
-    for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::uint8_t>(i * 37 ^ i >> 5);
+std::vector<uint8_t> pattern(size_t count) {
+    std::vector<uint8_t> bytes(count);
+    for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<uint8_t>(i * 37 ^ i >> 5);
     return bytes;
 }
 
 TEST(Png, EveryKindSurvivesARoundTrip) {
     const Scratch scratch;
-    for (const std::uint64_t channels : {1, 2, 3, 4}) {
+    for (const uint64_t channels : {1, 2, 3, 4}) {
         const Tensor image = tensor_of("i", ElementType::u8, {13, 29, channels}, pattern(13 * 29 * channels));
         const auto saved = save_png(scratch / "i.png", image);
         ASSERT_TRUE(saved) << saved.error().text;
@@ -25,20 +25,20 @@ TEST(Png, EveryKindSurvivesARoundTrip) {
     const Tensor flat = tensor_of("flat", ElementType::u8, {3, 5}, pattern(15));
     ASSERT_TRUE(save_png(scratch / "flat.png", flat));
     const auto loaded = load_png(scratch / "flat.png");
-    EXPECT_EQ(loaded->shape, (std::vector<std::uint64_t>{3, 5, 1}));
-    EXPECT_EQ(values_of<std::uint8_t>(loaded.value()), pattern(15));
+    EXPECT_EQ(loaded->shape, (std::vector<uint64_t>{3, 5, 1}));
+    EXPECT_EQ(values_of<uint8_t>(loaded.value()), pattern(15));
 }
 
 TEST(Png, ReadsEveryFilterAndInterlacing) {
     const auto corpus = std::filesystem::path(FOVEA_CORPUS) / "png";
     // Two samples 9 7 in each row, under the filters none, sub, up, average, Paeth (PNG specification, 9.2).
-    EXPECT_EQ(values_of<std::uint8_t>(load_png(corpus / "valid_filters.png").value()),
-              (std::vector<std::uint8_t>{9, 7, 9, 16, 18, 23, 18, 27, 27, 34}));
-    EXPECT_EQ(values_of<std::uint8_t>(load_png(corpus / "valid_interlaced.png").value()),
-              (std::vector<std::uint8_t>{1, 2, 3, 4}));
+    EXPECT_EQ(values_of<uint8_t>(load_png(corpus / "valid_filters.png").value()),
+              (std::vector<uint8_t>{9, 7, 9, 16, 18, 23, 18, 27, 27, 34}));
+    EXPECT_EQ(values_of<uint8_t>(load_png(corpus / "valid_interlaced.png").value()),
+              (std::vector<uint8_t>{1, 2, 3, 4}));
     // A gamma chunk of 1.0 must not change a sample.
-    EXPECT_EQ(values_of<std::uint8_t>(load_png(corpus / "valid_ancillary.png").value()),
-              (std::vector<std::uint8_t>{0, 1, 2, 3}));
+    EXPECT_EQ(values_of<uint8_t>(load_png(corpus / "valid_ancillary.png").value()),
+              (std::vector<uint8_t>{0, 1, 2, 3}));
 }
 
 TEST(Png, LimitOfPixels) {

@@ -9,7 +9,7 @@ namespace {
 
 using namespace test;
 
-std::string safetensors(std::string_view header, std::size_t data_bytes = 0) {
+std::string safetensors(std::string_view header, size_t data_bytes = 0) {
     std::string file;
     for (int i = 0; i < 8; ++i) file += static_cast<char>(header.size() >> (8 * i));
     return file.append(header).append(data_bytes, '\0');
@@ -44,7 +44,7 @@ TEST(Safetensors, TensorsAreAlignedViewsOfTheMapping) {
     ASSERT_TRUE(loaded);
     const auto* first = loaded->tensors[0].bytes.data();
     for (const Tensor& tensor : loaded->tensors) {
-        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensor.bytes.data()) % element_size_bytes(tensor.type), 0u)
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(tensor.bytes.data()) % element_size_bytes(tensor.type), 0u)
             << tensor.name;
         EXPECT_LT(tensor.bytes.data() - first, 4096) << "one mapping, no copies";
         EXPECT_EQ(tensor.owner, loaded->tensors[0].owner);
@@ -61,7 +61,7 @@ TEST(Safetensors, EmptySetAndLargeTensor) {
     ASSERT_TRUE(save_safetensors(scratch / "none.safetensors", {}));
     EXPECT_TRUE(load_safetensors(scratch / "none.safetensors")->tensors.empty());
     std::vector<float> values(1 << 20);
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
     TensorSet set;
     set.tensors.push_back(make_tensor("big", {1024, 1024}, values).value());
     ASSERT_TRUE(save_safetensors(scratch / "big.safetensors", set));
@@ -171,7 +171,7 @@ TEST(Safetensors, LimitsOfCount) {
 }
 
 TEST(Safetensors, LimitOfMetadata) {
-    const auto with_metadata = [](std::size_t size_bytes) {
+    const auto with_metadata = [](size_t size_bytes) {
         return safetensors("{\"__metadata__\":{\"k\":\"" + std::string(size_bytes - 8, 'x') + "\"}}");
     };
     EXPECT_TRUE(parse_safetensors(as_bytes(with_metadata(1'000'000))));

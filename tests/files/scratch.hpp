@@ -36,8 +36,8 @@ class Scratch {
 
     std::filesystem::path operator/(std::string_view name) const { return folder_ / name; }
     const std::filesystem::path& folder() const { return folder_; }
-    std::size_t file_count() const {
-        return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder_), {}));
+    size_t file_count() const {
+        return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder_), {}));
     }
 
   private:
@@ -57,7 +57,7 @@ inline void write_file(const std::filesystem::path& path, std::string_view bytes
 inline std::span<const std::byte> as_bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 template <class T>
-Tensor tensor_of(std::string name, ElementType type, std::vector<std::uint64_t> shape,
+Tensor tensor_of(std::string name, ElementType type, std::vector<uint64_t> shape,
                  const std::vector<T>& values) {
     return make_tensor(std::move(name), type, std::move(shape), std::as_bytes(std::span(values))).value();
 }

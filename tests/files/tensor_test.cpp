@@ -37,9 +37,9 @@ TEST(TensorValue, RefusesBytesThatAreNotTheShape) {
     ASSERT_FALSE(wrong);
     EXPECT_EQ(wrong.error().field, "bytes");
     EXPECT_EQ(wrong.error().text, "tensor 'q': 24 bytes given, shape [2, 4] of f32 needs 32");
-    EXPECT_EQ(make_tensor("q", std::vector<std::uint64_t>(9, 1), values).error().text,
+    EXPECT_EQ(make_tensor("q", std::vector<uint64_t>(9, 1), values).error().text,
               "tensor 'q': shape has 9 dimensions, the limit is 8");
-    EXPECT_EQ(make_tensor("q", {std::uint64_t{1} << 40, std::uint64_t{1} << 40}, values).error().text,
+    EXPECT_EQ(make_tensor("q", {uint64_t{1} << 40, uint64_t{1} << 40}, values).error().text,
               "tensor 'q': shape [1099511627776, 1099511627776] of f32 needs more than 2^64 - 1 bytes");
     Tensor cut = make_tensor("q", {6}, values).value();
     cut.bytes = cut.bytes.first(23);

@@ -7,7 +7,7 @@ using namespace fovea;
 
 namespace {
 
-double value_at(const Tensor& tensor, std::size_t index) {
+double value_at(const Tensor& tensor, size_t index) {
     double value = 0;
     std::memcpy(&value, tensor.bytes.data() + index * sizeof(value), sizeof(value));
     return value;
@@ -15,7 +15,7 @@ double value_at(const Tensor& tensor, std::size_t index) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto table = parse_csv(fuzz::as_bytes(data, size));
     if (!table) {
         fuzz::check_error(table.error());
@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto again = parse_csv(sink.bytes());
     fuzz::require(again && again->columns == table->columns && again->values.shape == values.shape,
                   "a table survives saving and loading");
-    for (std::size_t i = 0; i < element_count(values); ++i) {
+    for (size_t i = 0; i < element_count(values); ++i) {
         const double before = value_at(values, i), after = value_at(again->values, i);
         fuzz::require(std::isnan(before) ? std::isnan(after) : before == after,
                       "numbers are written with enough digits");

@@ -13,33 +13,31 @@ using namespace fovea;
 
 namespace {
 
-constexpr std::size_t kRoom = 4096;  // as a newer caller might have it; zeros behind the struct
+constexpr size_t kRoom = 4096;  // as a newer caller might have it; zeros behind the struct
 
 struct Bytes {
-    const std::uint8_t* data;
-    std::size_t size;
-    std::uint32_t next(std::size_t count) {
-        std::uint32_t value = 0;
-        for (std::size_t i = 0; i < count && size > 0; ++i, ++data, --size)
-            value |= std::uint32_t{*data} << 8 * i;
+    const uint8_t* data;
+    size_t size;
+    uint32_t next(size_t count) {
+        uint32_t value = 0;
+        for (size_t i = 0; i < count && size > 0; ++i, ++data, --size) value |= uint32_t{*data} << 8 * i;
         return value;
     }
 };
 
 // `sound` in memory of its own, up to `most_words` of its words replaced.
 template <class Struct>
-const Struct* spoil(const Struct& sound, Bytes& bytes, std::size_t most_words,
-                    std::uint64_t (&memory)[kRoom / 8]) {
+const Struct* spoil(const Struct& sound, Bytes& bytes, size_t most_words, uint64_t (&memory)[kRoom / 8]) {
     std::fill(std::begin(memory), std::end(memory), 0);
     std::memcpy(memory, &sound, sizeof sound);
-    for (std::size_t n = 0; n < most_words && bytes.size >= 5; ++n) {
-        const std::size_t word = bytes.next(1) % (sizeof(Struct) / 4);
-        const std::uint32_t value = bytes.next(4);
+    for (size_t n = 0; n < most_words && bytes.size >= 5; ++n) {
+        const size_t word = bytes.next(1) % (sizeof(Struct) / 4);
+        const uint32_t value = bytes.next(4);
         std::memcpy(reinterpret_cast<char*>(memory) + 4 * word, &value, 4);
     }
     auto* spoilt = reinterpret_cast<Struct*>(memory);
     spoilt->struct_size =
-        std::min<std::uint32_t>(spoilt->struct_size, kRoom);  // a caller's struct is as large as it says
+        std::min<uint32_t>(spoilt->struct_size, kRoom);  // a caller's struct is as large as it says
     return spoilt;
 }
 
@@ -48,9 +46,9 @@ void check_dispatch(const FoveaDispatch& d, const FoveaPlanInfo& info, const Fov
         fuzz::require(d.groups[axis] >= 1 && d.groups[axis] <= facts.max_workgroup_count[axis],
                       "a dispatch has groups, and no more than the device takes");
     fuzz::require(d.push_words * 4 <= facts.max_push_bytes, "push constants fit the device");
-    for (std::uint32_t i = 0; i < d.binding_count; ++i) {
+    for (uint32_t i = 0; i < d.binding_count; ++i) {
         const FoveaDispatchBinding& b = d.bindings[i];
-        const std::uint64_t all =
+        const uint64_t all =
             b.source == FOVEA_BIND_COUNT ? info.workspace_bytes : info.binding_bytes[b.source];
         fuzz::require(b.size > 0 && b.offset <= all && b.size <= all - b.offset,
                       "a binding stays within its buffer");
@@ -63,7 +61,7 @@ struct HostBuffer {
     HostBuffer() = default;
     HostBuffer(const HostBuffer&) = delete;
     ~HostBuffer() { ::operator delete(data, kAlignment); }
-    void allocate(std::uint64_t size) {
+    void allocate(uint64_t size) {
         data = ::operator new(size, kAlignment);
         std::memset(data, 0, size);
     }
@@ -74,15 +72,15 @@ struct HostBuffer {
 // Zeros in buffers that end where they must; the sanitizers see a step beyond. It may be refused, as an
 // instruction set that is not here is.
 void run_here(const Plan& plan, const FoveaPlanInfo& info) {
-    constexpr std::uint64_t kMostBytes = 1 << 18;
+    constexpr uint64_t kMostBytes = 1 << 18;
     constexpr double kMostFlops = 1e6;
     HostBuffer memory[FOVEA_BIND_COUNT + 1];
     FoveaHostBuffer buffers[FOVEA_BIND_COUNT + 1] = {};
     if (info.flops > kMostFlops || info.slice_count > 1000) return;
-    for (std::uint32_t i = 0; i <= FOVEA_BIND_COUNT; ++i) {
+    for (uint32_t i = 0; i <= FOVEA_BIND_COUNT; ++i) {
         const bool workspace = i == FOVEA_BIND_COUNT;
         if (!workspace && !(info.binding_mask >> i & 1)) continue;
-        const std::uint64_t size = workspace ? info.workspace_bytes : info.binding_bytes[i];
+        const uint64_t size = workspace ? info.workspace_bytes : info.binding_bytes[i];
         if (size > kMostBytes) return;
         if (size == 0) continue;
         memory[i].allocate(size);
@@ -105,16 +103,16 @@ void check_plan(const Plan& plan, const FoveaDeviceFacts& facts) {
     fuzz::require(!plan.explain().empty(), "a plan explains itself");
     if (info.slice_count == 0) return;
     if (info.backend == FOVEA_BACKEND_CPU) return run_here(plan, info);
-    for (const std::uint64_t slice : {std::uint64_t{0}, info.slice_count / 2, info.slice_count - 1})
+    for (const uint64_t slice : {uint64_t{0}, info.slice_count / 2, info.slice_count - 1})
         for (const FoveaDispatch& d : test::dispatches_of(plan, slice)) check_dispatch(d, info, facts);
-    std::uint32_t count = 0;
+    uint32_t count = 0;
     fuzz::require(foveaGetDispatches(plan.get(), info.slice_count, nullptr, &count, nullptr) != FOVEA_OK,
                   "there is no slice behind the last");
 }
 
 template <class Desc, class Make>
 void run(const Desc& sound, Bytes bytes, const FoveaDeviceFacts& facts, Make make) {
-    std::uint64_t memory[kRoom / 8];
+    uint64_t memory[kRoom / 8];
     const Desc* desc = spoil(sound, bytes, bytes.size, memory);
     FoveaPlan handle = nullptr;
     Diag diag;
@@ -142,7 +140,7 @@ void run_map_tile(bool spoil_tile, const FoveaAttentionDesc& call, Bytes bytes,
                 FoveaDiag* diag) { return foveaPlanMapTile(f, spoilt, &tile, allocator, out, diag); });
 }
 
-FoveaDeviceFacts facts_of(std::uint32_t choice) {
+FoveaDeviceFacts facts_of(uint32_t choice) {
     if (choice == 0) return *cpu_facts(2);
     if (choice == 1) return test::floor_facts();
     FoveaDeviceFacts facts = test::gpu_facts();
@@ -152,10 +150,10 @@ FoveaDeviceFacts facts_of(std::uint32_t choice) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Bytes bytes{data, size};
-    const std::uint32_t operation = bytes.next(1) % 6, device = bytes.next(1);
-    std::uint64_t memory[kRoom / 8];
+    const uint32_t operation = bytes.next(1) % 6, device = bytes.next(1);
+    uint64_t memory[kRoom / 8];
     const FoveaDeviceFacts& facts = *spoil(facts_of(device % 4), bytes, device / 4 % 8, memory);
     Attention call;
     call.batch(2).heads(4, 2).lengths(33, 65).dims(24, 16);

@@ -10,14 +10,14 @@
 
 #include "files/encoders.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace fovea::fuzz {
 
 /// Small enough for thousands of inputs a second under the sanitizers.
-constexpr LoadLimits kLimits = {std::uint64_t{1} << 20};
+constexpr LoadLimits kLimits = {uint64_t{1} << 20};
 
-inline std::span<const std::byte> as_bytes(const std::uint8_t* data, std::size_t size) {
+inline std::span<const std::byte> as_bytes(const uint8_t* data, size_t size) {
     return std::as_bytes(std::span(data, size));
 }
 

@@ -7,8 +7,8 @@ namespace fovea::fuzz {
 namespace {
 
 // Numbers near which code goes wrong: ends of ranges, and powers of two.
-std::uint64_t telling_number(test::Random& random) {
-    const std::uint64_t power = std::uint64_t{1} << random.below(64);
+uint64_t telling_number(test::Random& random) {
+    const uint64_t power = uint64_t{1} << random.below(64);
     switch (random.below(6)) {
         case 0:
             return random.below(17);
@@ -26,40 +26,40 @@ std::uint64_t telling_number(test::Random& random) {
 }
 
 void replace_number(Input& input, test::Random& random) {
-    const std::size_t width = std::size_t{1} << random.below(4);
-    const std::size_t at = random.below(input.size());
-    const std::uint64_t number = telling_number(random);
-    for (std::size_t i = 0; i < width && at + i < input.size(); ++i)
-        input[at + i] = static_cast<std::uint8_t>(number >> (8 * i));
+    const size_t width = size_t{1} << random.below(4);
+    const size_t at = random.below(input.size());
+    const uint64_t number = telling_number(random);
+    for (size_t i = 0; i < width && at + i < input.size(); ++i)
+        input[at + i] = static_cast<uint8_t>(number >> (8 * i));
 }
 
 void copy_range(Input& input, test::Random& random) {
-    const std::size_t from = random.below(input.size()), to = random.below(input.size());
-    const std::size_t count = 1 + random.below(std::min<std::size_t>(input.size() - std::max(from, to), 32));
-    const Input range(input.begin() + std::ptrdiff_t(from), input.begin() + std::ptrdiff_t(from + count));
-    std::copy(range.begin(), range.end(), input.begin() + std::ptrdiff_t(to));
+    const size_t from = random.below(input.size()), to = random.below(input.size());
+    const size_t count = 1 + random.below(std::min<size_t>(input.size() - std::max(from, to), 32));
+    const Input range(input.begin() + ptrdiff_t(from), input.begin() + ptrdiff_t(from + count));
+    std::copy(range.begin(), range.end(), input.begin() + ptrdiff_t(to));
 }
 
-void insert_bytes(Input& input, std::size_t room, test::Random& random) {
-    const std::size_t count = 1 + random.below(std::min<std::size_t>(room, 16));
-    const auto byte = static_cast<std::uint8_t>(random.next());
+void insert_bytes(Input& input, size_t room, test::Random& random) {
+    const size_t count = 1 + random.below(std::min<size_t>(room, 16));
+    const auto byte = static_cast<uint8_t>(random.next());
     const bool alike = random.chance(0.5);
     Input range(count, byte);
-    if (!alike) std::generate(range.begin(), range.end(), [&] { return std::uint8_t(random.next()); });
-    input.insert(input.begin() + std::ptrdiff_t(random.below(input.size() + 1)), range.begin(), range.end());
+    if (!alike) std::generate(range.begin(), range.end(), [&] { return uint8_t(random.next()); });
+    input.insert(input.begin() + ptrdiff_t(random.below(input.size() + 1)), range.begin(), range.end());
 }
 
 void erase_bytes(Input& input, test::Random& random) {
-    const std::size_t at = random.below(input.size());
-    const std::size_t count = 1 + random.below(std::min<std::size_t>(input.size() - at, 16));
-    input.erase(input.begin() + std::ptrdiff_t(at), input.begin() + std::ptrdiff_t(at + count));
+    const size_t at = random.below(input.size());
+    const size_t count = 1 + random.below(std::min<size_t>(input.size() - at, 16));
+    input.erase(input.begin() + ptrdiff_t(at), input.begin() + ptrdiff_t(at + count));
 }
 
 }  // namespace
 
-void change(Input& input, std::size_t most_bytes, test::Random& random) {
-    const std::size_t room = most_bytes - std::min(most_bytes, input.size());
-    const std::uint64_t way = input.empty() ? 0 : random.below(8);
+void change(Input& input, size_t most_bytes, test::Random& random) {
+    const size_t room = most_bytes - std::min(most_bytes, input.size());
+    const uint64_t way = input.empty() ? 0 : random.below(8);
     if (way == 0 && room > 0) return insert_bytes(input, room, random);
     if (input.empty()) return;
     switch (way) {
@@ -68,10 +68,10 @@ void change(Input& input, std::size_t most_bytes, test::Random& random) {
         case 2:
             return copy_range(input, random);
         case 3:
-            input[random.below(input.size())] ^= std::uint8_t(1u << random.below(8));
+            input[random.below(input.size())] ^= uint8_t(1u << random.below(8));
             return;
         case 4:
-            input[random.below(input.size())] = std::uint8_t(random.next());
+            input[random.below(input.size())] = uint8_t(random.next());
             return;
         default:
             return replace_number(input, random);
@@ -80,8 +80,8 @@ void change(Input& input, std::size_t most_bytes, test::Random& random) {
 
 void splice(Input& input, const Input& other, test::Random& random) {
     input.resize(random.below(input.size() + 1));
-    const std::size_t from = random.below(other.size() + 1);
-    input.insert(input.end(), other.begin() + std::ptrdiff_t(from), other.end());
+    const size_t from = random.below(other.size() + 1);
+    input.insert(input.end(), other.begin() + ptrdiff_t(from), other.end());
 }
 
 }  // namespace fovea::fuzz

@@ -10,11 +10,11 @@
 
 namespace fovea::fuzz {
 
-using Input = std::vector<std::uint8_t>;
+using Input = std::vector<uint8_t>;
 
 /// One change of bytes: a number replaced, bits flipped, a range copied, inserted or taken out. At most
 /// `most_bytes` come out.
-void change(Input& input, std::size_t most_bytes, test::Random& random);
+void change(Input& input, size_t most_bytes, test::Random& random);
 
 /// The head of one input, the tail of another.
 void splice(Input& input, const Input& other, test::Random& random);

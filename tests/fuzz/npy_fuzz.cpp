@@ -2,7 +2,7 @@
 
 using namespace fovea;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto tensor = parse_npy(fuzz::as_bytes(data, size));
     if (!tensor) {
         fuzz::check_error(tensor.error());

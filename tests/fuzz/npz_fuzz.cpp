@@ -3,7 +3,7 @@
 
 using namespace fovea;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto set = parse_npz(fuzz::as_bytes(data, size), {}, fuzz::kLimits);
     if (!set) {
         fuzz::check_error(set.error());
@@ -29,11 +29,11 @@ namespace {
 
 /// Where the archive's structure holds, each entry gets the checksum that its bytes have now, in both its
 /// headers.
-void repair_checksums(std::uint8_t* data, std::size_t size) {
+void repair_checksums(uint8_t* data, size_t size) {
     const auto archive = files::ZipArchive::read(fuzz::as_bytes(data, size));
     if (!archive) return;
     (void)archive->for_each([&](const files::ZipEntry& entry) -> std::optional<Error> {
-        std::uint32_t crc = 0;
+        uint32_t crc = 0;
         const auto packed = archive->packed(entry);
         if (entry.method == files::ZipMethod::stored) {
             crc = files::crc32_of(packed);
@@ -45,7 +45,7 @@ void repair_checksums(std::uint8_t* data, std::size_t size) {
             });
         }
         for (unsigned i = 0; i < 4; ++i) {
-            const auto byte = static_cast<std::uint8_t>(crc >> (8 * i));
+            const auto byte = static_cast<uint8_t>(crc >> (8 * i));
             data[entry.record_offset + 16 + i] = byte;
             data[entry.local_offset + 14 + i] = byte;
         }
@@ -54,7 +54,7 @@ void repair_checksums(std::uint8_t* data, std::size_t size) {
 }
 
 /// A new archive around mutated arrays: reaches the npy reader behind the packing.
-std::size_t repack(std::uint8_t* data, std::size_t size, std::size_t max_size, bool compress) {
+size_t repack(uint8_t* data, size_t size, size_t max_size, bool compress) {
     const auto set = parse_npz(fuzz::as_bytes(data, size), {}, fuzz::kLimits);
     if (!set) return 0;
     files::MemorySink sink;
@@ -66,10 +66,9 @@ std::size_t repack(std::uint8_t* data, std::size_t size, std::size_t max_size, b
 
 }  // namespace
 
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
-                                               unsigned seed) {
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
     if (seed % 32 == 0)
-        if (const std::size_t result = repack(data, size, max_size, (seed & 32u) != 0)) size = result;
+        if (const size_t result = repack(data, size, max_size, (seed & 32u) != 0)) size = result;
     size = LLVMFuzzerMutate(data, size, max_size);
     if (seed % 8 != 7) repair_checksums(data, size);
     return size;

@@ -5,7 +5,7 @@
 using namespace fovea;
 
 // The bytes are read both as a model and as a tensor.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto bytes = fuzz::as_bytes(data, size);
     const auto tensor = onnx::parse_tensor(bytes);
     if (tensor) {

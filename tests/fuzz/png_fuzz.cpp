@@ -3,7 +3,7 @@
 
 using namespace fovea;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto image = parse_png(fuzz::as_bytes(data, size), fuzz::kLimits);
     if (!image) {
         fuzz::check_error(image.error());
@@ -24,55 +24,54 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace {
 
-std::uint32_t big_endian(const std::uint8_t* at) {
-    return std::uint32_t{at[0]} << 24 | std::uint32_t{at[1]} << 16 | std::uint32_t{at[2]} << 8 | at[3];
+uint32_t big_endian(const uint8_t* at) {
+    return uint32_t{at[0]} << 24 | uint32_t{at[1]} << 16 | uint32_t{at[2]} << 8 | at[3];
 }
 
-void put_big_endian(std::uint8_t* at, std::uint32_t value) {
-    for (int i = 0; i < 4; ++i) at[i] = static_cast<std::uint8_t>(value >> (24 - 8 * i));
+void put_big_endian(uint8_t* at, uint32_t value) {
+    for (int i = 0; i < 4; ++i) at[i] = static_cast<uint8_t>(value >> (24 - 8 * i));
 }
 
 /// Every chunk that fits gets the checksum its bytes have now.
-void repair_checksums(std::uint8_t* data, std::size_t size) {
-    std::size_t at = 8;
+void repair_checksums(uint8_t* data, size_t size) {
+    size_t at = 8;
     while (size >= 12 && at <= size - 12) {
-        const std::size_t length = big_endian(data + at);
+        const size_t length = big_endian(data + at);
         if (length > size - at - 12) return;
         put_big_endian(data + at + 8 + length,
-                       static_cast<std::uint32_t>(crc32(0, data + at + 4, static_cast<uInt>(length) + 4)));
+                       static_cast<uint32_t>(crc32(0, data + at + 4, static_cast<uInt>(length) + 4)));
         at += 12 + length;
     }
 }
 
 /// The file with its first IDAT replaced by a compressed and mutated `rows` bytes; 0 when there is no room.
-std::size_t replace_rows(std::uint8_t* data, std::size_t size, std::size_t max_size) {
-    std::size_t at = 8;
+size_t replace_rows(uint8_t* data, size_t size, size_t max_size) {
+    size_t at = 8;
     while (size >= 12 && at <= size - 12 && std::memcmp(data + at + 4, "IDAT", 4) != 0) {
         if (big_endian(data + at) > size - at - 12) return 0;
         at += 12 + big_endian(data + at);
     }
     if (size < 12 || at > size - 12 || big_endian(data + at) > size - at - 12) return 0;
-    const std::size_t length = big_endian(data + at);
-    std::vector<std::uint8_t> rows(4096);
+    const size_t length = big_endian(data + at);
+    std::vector<uint8_t> rows(4096);
     uLongf count = 2048;
     if (uncompress(rows.data(), &count, data + at + 8, static_cast<uLong>(length)) != Z_OK) return 0;
     count = LLVMFuzzerMutate(rows.data(), count, rows.size());
-    std::vector<std::uint8_t> packed(compressBound(count));
+    std::vector<uint8_t> packed(compressBound(count));
     uLongf packed_count = packed.size();
     if (compress(packed.data(), &packed_count, rows.data(), count) != Z_OK) return 0;
-    const std::size_t tail = size - at - 8 - length;
+    const size_t tail = size - at - 8 - length;
     if (size - length + packed_count > max_size) return 0;
     std::memmove(data + at + 8 + packed_count, data + at + 8 + length, tail);
     std::memcpy(data + at + 8, packed.data(), packed_count);
-    put_big_endian(data + at, static_cast<std::uint32_t>(packed_count));
+    put_big_endian(data + at, static_cast<uint32_t>(packed_count));
     return size - length + packed_count;
 }
 
 }  // namespace
 
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
-                                               unsigned seed) {
-    std::size_t result = seed % 4 == 0 ? replace_rows(data, size, max_size) : 0;
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
+    size_t result = seed % 4 == 0 ? replace_rows(data, size, max_size) : 0;
     if (result == 0) result = LLVMFuzzerMutate(data, size, max_size);
     if (seed % 8 != 7) repair_checksums(data, result);
     return result;

@@ -29,7 +29,7 @@ using fovea::fuzz::Input;
 
 namespace {
 
-constexpr std::size_t kMostBytes = 4096;
+constexpr size_t kMostBytes = 4096;
 constexpr int kMostChanges = 8;  // one on the other, before the next input starts from a file again
 
 std::string keep;      // empty: nowhere
@@ -69,8 +69,8 @@ void change(Input& input) {
     if (LLVMFuzzerCustomMutator) {
         Input room(kMostBytes);
         std::copy_n(input.begin(), std::min(input.size(), kMostBytes), room.begin());
-        const std::size_t size = LLVMFuzzerCustomMutator(room.data(), std::min(input.size(), kMostBytes),
-                                                         kMostBytes, unsigned(changes.next()));
+        const size_t size = LLVMFuzzerCustomMutator(room.data(), std::min(input.size(), kMostBytes),
+                                                    kMostBytes, unsigned(changes.next()));
         room.resize(size);
         input = std::move(room);
         return;
@@ -79,10 +79,10 @@ void change(Input& input) {
     fovea::fuzz::change(input, kMostBytes, changes);
 }
 
-void run_made(const std::vector<Input>& files, std::uint64_t count) {
+void run_made(const std::vector<Input>& files, uint64_t count) {
     Input input;
     int left = 0;
-    for (std::uint64_t n = 0; n < count; ++n) {
+    for (uint64_t n = 0; n < count; ++n) {
         if (left == 0) {
             input = files[changes.below(files.size())];
             if (changes.chance(0.1)) fovea::fuzz::splice(input, files[changes.below(files.size())], changes);
@@ -103,7 +103,7 @@ int fail(const char* what, const std::string& value) {
 
 #if defined(FOVEA_WITH_MUTATOR)
 // What a target's own mutator asks for, in place of libFuzzer's.
-extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size) {
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size) {
     Input input(data, data + size);
     fovea::fuzz::change(input, max_size, changes);
     std::copy(input.begin(), input.end(), data);
@@ -115,7 +115,7 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 extern "C" const char* __asan_default_options() { return "abort_on_error=1"; }
 
 int main(int argc, char** argv) {
-    std::uint64_t made = 0;
+    uint64_t made = 0;
     std::vector<std::filesystem::path> paths;
     for (int i = 1; i < argc; ++i) {
         const std::string option = argv[i];

@@ -3,7 +3,7 @@
 
 using namespace fovea;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     // The same bytes as a model's config.json: the other use of the JSON reader.
     TensorSet config;
     if (const auto refused = files::add_model_config(fuzz::as_bytes(data, size), config))
@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::check_same(set.value(), again);
     fuzz::require(again->metadata == set->metadata, "metadata survives");
     // The model readers take any checkpoint.
-    for (const std::uint64_t layer : {0, 3}) {
+    for (const uint64_t layer : {0, 3}) {
         if (const auto gpt2 = load_gpt2_attention(set.value(), layer, {2}); !gpt2)
             fuzz::check_error(gpt2.error());
         if (const auto llama = load_llama_attention(set.value(), layer); !llama)

@@ -24,9 +24,9 @@ static Executor& executor() {
     return *chosen;
 }
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    std::uint64_t seed = size;
-    for (std::size_t n = 0; n < size; ++n) seed = hash(seed, data[n]);
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+    uint64_t seed = size;
+    for (size_t n = 0; n < size; ++n) seed = hash(seed, data[n]);
     const auto prepared = prepare(generate_case(seed, CaseLimits{2e5}));
     if (!prepared) {
         std::fprintf(stderr, "no oracle: %s\n", prepared.error().text.c_str());

@@ -17,8 +17,8 @@ void expect_all_lessons(Engine& engine, FoveaKernel kernel) {
         ASSERT_TRUE(run) << run.error().text;
         total.add(check_lesson(lesson, *run));
     }
-    EXPECT_EQ(total.tables, 133U);
-    EXPECT_EQ(total.tables_within_unit, 133U);
+    EXPECT_EQ(total.tables, 133u);
+    EXPECT_EQ(total.tables_within_unit, 133u);
     EXPECT_EQ(total.tensors_within, total.tensors);
     if (total.tables_within_unit != total.tables || total.tensors_within != total.tensors) {
         for (const std::string& failure : total.failures) ADD_FAILURE() << failure;

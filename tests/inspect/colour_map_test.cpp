@@ -16,7 +16,7 @@ TEST(ColourMap, names_go_both_ways) {
 TEST(ColourMap, sequential_maps_grow_in_lightness_all_the_way) {
     for (const ColourMap map : {ColourMap::viridis, ColourMap::magma, ColourMap::cividis, ColourMap::grey}) {
         const ColourTable table = colour_table(map);
-        for (std::size_t i = 1; i < table.size(); ++i) {
+        for (size_t i = 1; i < table.size(); ++i) {
             EXPECT_GE(lightness(table[i]), lightness(table[i - 1]) - 0.25)
                 << colour_map_name(map) << " at " << i;
             EXPECT_LT(lightness(table[i]) - lightness(table[i - 1]), 1.5)
@@ -24,9 +24,9 @@ TEST(ColourMap, sequential_maps_grow_in_lightness_all_the_way) {
         }
         EXPECT_GT(lightness(table[255]) - lightness(table[0]), 70.0) << colour_map_name(map);
         // Even steps: a quarter of the map is between an eighth and two fifths of the lightness.
-        for (std::size_t quarter = 0; quarter < 4; ++quarter) {
-            const double step = lightness(table[std::min<std::size_t>(quarter * 64 + 64, 255)]) -
-                                lightness(table[quarter * 64]);
+        for (size_t quarter = 0; quarter < 4; ++quarter) {
+            const double step =
+                lightness(table[std::min<size_t>(quarter * 64 + 64, 255)]) - lightness(table[quarter * 64]);
             const double share = step / (lightness(table[255]) - lightness(table[0]));
             EXPECT_GT(share, 0.125) << colour_map_name(map);
             EXPECT_LT(share, 0.4) << colour_map_name(map);
@@ -36,9 +36,8 @@ TEST(ColourMap, sequential_maps_grow_in_lightness_all_the_way) {
 
 TEST(ColourMap, the_diverging_map_is_lightest_in_the_middle_and_as_dark_at_both_ends) {
     const ColourTable table = colour_table(ColourMap::blue_orange);
-    for (std::size_t i = 1; i < 128; ++i) EXPECT_GE(lightness(table[i]), lightness(table[i - 1]) - 0.25) << i;
-    for (std::size_t i = 129; i < 256; ++i)
-        EXPECT_LE(lightness(table[i]), lightness(table[i - 1]) + 0.25) << i;
+    for (size_t i = 1; i < 128; ++i) EXPECT_GE(lightness(table[i]), lightness(table[i - 1]) - 0.25) << i;
+    for (size_t i = 129; i < 256; ++i) EXPECT_LE(lightness(table[i]), lightness(table[i - 1]) + 0.25) << i;
     EXPECT_NEAR(lightness(table[0]), lightness(table[255]), 6.0);
     EXPECT_NEAR(lightness(table[64]), lightness(table[191]), 8.0);
     EXPECT_GT(lightness(table[127]), 94.0);
@@ -71,7 +70,7 @@ TEST(ColourRange, places_and_values_are_inverse) {
 
 TEST(ColourRange, fits_weights_from_zero_and_scores_around_it) {
     const float infinity = std::numeric_limits<float>::infinity();
-    const std::vector<float> weights = {0.2F, 0.8F}, scores = {-3.0F, 1.0F, -infinity, infinity};
+    const std::vector<float> weights = {0.2f, 0.8f}, scores = {-3.0f, 1.0f, -infinity, infinity};
     EXPECT_EQ(fitted_range(weights).low, 0.0);
     EXPECT_NEAR(fitted_range(weights).high, 0.8, 1e-7);
     EXPECT_EQ(fitted_range(scores).scale, ColourScale::symmetric);

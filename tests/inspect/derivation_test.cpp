@@ -17,14 +17,14 @@ struct Call {
     Attention attention;
     F32Tensor q{{2, 4, 5, 6}}, k{{2, 2, 7, 6}}, v{{2, 2, 7, 3}}, o{{2, 4, 5, 3}}, weights{{2, 4, 5, 7}};
     F32Tensor masked{{2, 4, 5, 7}}, lse{{2, 4, 5}}, bias{{1, 4, 5, 7}}, slopes{{4}}, sinks{{4}};
-    std::vector<std::uint8_t> mask = std::vector<std::uint8_t>(5 * 7 + 1, 1);
+    std::vector<uint8_t> mask = std::vector<uint8_t>(5 * 7 + 1, 1);
     std::vector<FoveaBatchEntry> table = {{0, 5, 0, 7}, {0, 4, 0, 6}};
     FoveaHostBuffer buffers[FOVEA_BIND_COUNT] = {};
 
-    explicit Call(std::uint64_t seed) {
+    explicit Call(uint64_t seed) {
         TorchGenerator generator(seed);
         for (F32Tensor* tensor : {&q, &k, &v, &bias, &slopes, &sinks}) generator.randn(tensor->values);
-        for (std::size_t i = 0; i < mask.size(); ++i) mask[i] = i % 3 != 0 ? 1 : 0;
+        for (size_t i = 0; i < mask.size(); ++i) mask[i] = i % 3 != 0 ? 1 : 0;
         attention.batch(2).heads(4, 2).lengths(5, 7).dims(6, 3);
         bind(FOVEA_BIND_Q, q);
         bind(FOVEA_BIND_K, k);
@@ -51,7 +51,7 @@ struct Call {
         ASSERT_TRUE(plan) << plan.error().text;
         std::vector<std::byte> workspace(plan->info().workspace_bytes + 64);
         void* aligned = workspace.data();
-        std::size_t room = workspace.size();
+        size_t room = workspace.size();
         std::align(64, plan->info().workspace_bytes, aligned, room);
         FoveaCpuRun run{};
         run.struct_size = sizeof run;
@@ -65,10 +65,10 @@ struct Call {
     // Derives every cell and compares with the engine.
     void expect_agreement() {
         run();
-        for (std::uint32_t b = 0; b < 2; ++b) {
-            for (std::uint32_t h = 0; h < 4; ++h) {
-                for (std::uint64_t i = 0; i < 5; ++i) {
-                    for (std::uint64_t j = 0; j < 7; ++j) expect_cell({b, h, i, j});
+        for (uint32_t b = 0; b < 2; ++b) {
+            for (uint32_t h = 0; h < 4; ++h) {
+                for (uint64_t i = 0; i < 5; ++i) {
+                    for (uint64_t j = 0; j < 7; ++j) expect_cell({b, h, i, j});
                 }
             }
         }
@@ -76,7 +76,7 @@ struct Call {
     void expect_cell(const Cell& cell) {
         const Result<Derivation> derived = derive_cell(attention, buffers, cell);
         ASSERT_TRUE(derived) << derived.error().text;
-        const std::uint64_t row = (cell.batch * 4 + cell.head) * 5 + cell.query;
+        const uint64_t row = (cell.batch * 4 + cell.head) * 5 + cell.query;
         const auto where = ::testing::Message() << "batch " << cell.batch << " head " << cell.head
                                                 << " query " << cell.query << " key " << cell.key;
         EXPECT_NEAR(derived->dropped_weight, weights.row(row)[cell.key], 1e-6) << where;
@@ -91,7 +91,7 @@ struct Call {
         } else {
             EXPECT_NEAR(derived->lse, lse.values[row], 1e-5) << where;
         }
-        for (std::size_t d = 0; d < 3; ++d) {
+        for (size_t d = 0; d < 3; ++d) {
             EXPECT_NEAR(derived->values[d].context, o.row(row)[d], 1e-5) << where << " d " << d;
         }
     }
@@ -101,7 +101,7 @@ TEST(DeriveCell, agrees_with_the_engine_plain) { Call(1).expect_agreement(); }
 
 TEST(DeriveCell, agrees_with_the_engine_causal_capped_grouped) {
     Call call(2);
-    call.attention.causal(Align::bottom_right).softcap(3.0F).scale(0.7F);
+    call.attention.causal(Align::bottom_right).softcap(3.0f).scale(0.7f);
     call.expect_agreement();
 }
 
@@ -121,7 +121,7 @@ TEST(DeriveCell, agrees_with_the_engine_window_alibi_bias_mask) {
 TEST(DeriveCell, agrees_with_the_engine_lengths_sinks_dropout) {
     Call call(4);
     call.attention.desc.flags |= FOVEA_FLAG_SINKS | FOVEA_FLAG_BATCH_TABLE;
-    call.attention.dropout(0.4F, 77);
+    call.attention.dropout(0.4f, 77);
     call.expect_agreement();
 }
 
@@ -131,8 +131,8 @@ TEST(DeriveCell, a_row_that_sees_nothing_has_no_weight) {
     call.run();
     call.expect_cell({0, 0, 1, 0});
     const Derivation derivation = *derive_cell(call.attention, call.buffers, {0, 0, 1, 0});
-    EXPECT_EQ(derivation.visible_keys, 0U);
-    EXPECT_EQ(derivation.weight, 0.0F);
+    EXPECT_EQ(derivation.visible_keys, 0u);
+    EXPECT_EQ(derivation.weight, 0.0f);
     EXPECT_EQ(derivation.lse, kHidden);
     EXPECT_EQ(derivation.hidden_by, "causal: key 0 comes after position -2");
 }
@@ -141,11 +141,11 @@ TEST(DeriveCell, the_steps_follow_from_each_other) {
     Call call(6);
     call.attention.causal();
     const Derivation d = *derive_cell(call.attention, call.buffers, {1, 3, 4, 2});
-    EXPECT_EQ(d.kv_head, 1U);
+    EXPECT_EQ(d.kv_head, 1u);
     EXPECT_EQ(d.position, 4);
-    EXPECT_EQ(d.visible_keys, 5U);
-    ASSERT_EQ(d.terms.size(), 6U);
-    float sum = 0.0F;
+    EXPECT_EQ(d.visible_keys, 5u);
+    ASSERT_EQ(d.terms.size(), 6u);
+    float sum = 0.0f;
     for (const DerivationTerm& term : d.terms) {
         EXPECT_EQ(term.product, term.q * term.k);
         sum += term.product;
@@ -178,8 +178,8 @@ TEST(DeriveCell, a_hidden_key_may_hold_anything) {
     for (float& value : call.k.row(6)) value = std::numeric_limits<float>::quiet_NaN();
     for (float& value : call.v.row(6)) value = std::numeric_limits<float>::infinity();
     const Derivation d = *derive_cell(call.attention, call.buffers, {0, 0, 3, 6});
-    EXPECT_EQ(d.weight, 0.0F);
-    EXPECT_EQ(d.values[0].contribution, 0.0F);
+    EXPECT_EQ(d.weight, 0.0f);
+    EXPECT_EQ(d.values[0].contribution, 0.0f);
     EXPECT_TRUE(std::isfinite(d.values[0].context));
 }
 
@@ -276,7 +276,7 @@ TEST(HeadStats, of_known_patterns) {
     const std::vector<float> previous = {1, 0, 0, 1, 0, 0, 0, 1, 0};
     EXPECT_EQ(head_stats(previous, 3).previous_token, 1.0);
     EXPECT_NEAR(head_stats(previous, 3).mean_distance, 2.0 / 3.0, 1e-12);
-    const std::vector<float> even(4, 0.5F);
+    const std::vector<float> even(4, 0.5f);
     EXPECT_NEAR(head_stats(even, 2).entropy, std::log(2.0), 1e-7);
     EXPECT_NEAR(head_stats(even, 2).relative_entropy, 1.0, 1e-7);
     EXPECT_EQ(head_stats(even, 2).largest_weight, 0.5);
@@ -284,10 +284,10 @@ TEST(HeadStats, of_known_patterns) {
 
 TEST(HeadStats, rows_without_a_key_do_not_count) {
     const std::vector<float> weights = {0, 0, 1, 0};
-    EXPECT_EQ(head_stats(weights, 2).rows, 1U);
+    EXPECT_EQ(head_stats(weights, 2).rows, 1u);
     EXPECT_EQ(head_stats(weights, 2).first_token_mass, 1.0);
-    EXPECT_EQ(head_stats({}, 2).rows, 0U);
-    EXPECT_EQ(head_stats({}, 0).rows, 0U);
+    EXPECT_EQ(head_stats({}, 2).rows, 0u);
+    EXPECT_EQ(head_stats({}, 0).rows, 0u);
 }
 
 TEST(HeadStats, an_offset_moves_the_positions) {

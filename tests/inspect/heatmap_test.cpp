@@ -7,9 +7,9 @@
 namespace fovea {
 namespace {
 
-std::size_t pixels_of(const RgbaImage& image, Rgb colour) {
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < image.rgba.size(); i += 4) {
+size_t pixels_of(const RgbaImage& image, Rgb colour) {
+    size_t count = 0;
+    for (size_t i = 0; i < image.rgba.size(); i += 4) {
         count += Rgb{image.rgba[i], image.rgba[i + 1], image.rgba[i + 2]} == colour ? 1 : 0;
     }
     return count;
@@ -17,7 +17,7 @@ std::size_t pixels_of(const RgbaImage& image, Rgb colour) {
 
 HeatmapPanel small_panel() {
     HeatmapPanel panel;
-    panel.values = F32Tensor({2, 2}, {0.0F, 1.0F, 0.25F, 0.75F});
+    panel.values = F32Tensor({2, 2}, {0.0f, 1.0f, 0.25f, 0.75f});
     return panel;
 }
 
@@ -27,8 +27,8 @@ RgbaImage render(const std::vector<HeatmapPanel>& panels, const HeatmapStyle& st
         ADD_FAILURE() << image.error().text;
         return {};
     }
-    EXPECT_EQ(image->rgba.size(), std::size_t{4} * image->width * image->height);
-    for (std::size_t i = 3; i < image->rgba.size(); i += 4) EXPECT_EQ(image->rgba[i], 255);
+    EXPECT_EQ(image->rgba.size(), size_t{4} * image->width * image->height);
+    for (size_t i = 3; i < image->rgba.size(); i += 4) EXPECT_EQ(image->rgba[i], 255);
     return std::move(*image);
 }
 
@@ -37,36 +37,36 @@ TEST(Heatmap, cells_have_the_colours_of_their_values) {
     const ColourTable viridis = colour_table(ColourMap::viridis);
     // 64 units a cell, two pixels a unit, less the gap and the digits: well over half of each.
     for (const float value : small_panel().values.values) {
-        EXPECT_GT(pixels_of(image, colour_of(value, viridis, {})), 8000U) << value;
+        EXPECT_GT(pixels_of(image, colour_of(value, viridis, {})), 8000u) << value;
     }
-    EXPECT_EQ(pixels_of(image, {255, 255, 255}) > image.width * std::size_t{10}, true);
+    EXPECT_EQ(pixels_of(image, {255, 255, 255}) > image.width * size_t{10}, true);
 }
 
 TEST(Heatmap, signed_values_take_the_diverging_map) {
     HeatmapPanel panel = small_panel();
-    panel.values.values = {-1.0F, 1.0F, 0.0F, 0.5F};
+    panel.values.values = {-1.0f, 1.0f, 0.0f, 0.5f};
     const RgbaImage image = render({panel});
     const ColourTable table = colour_table(ColourMap::blue_orange);
-    EXPECT_GT(pixels_of(image, table[0]), 8000U);
-    EXPECT_GT(pixels_of(image, table[255]), 8000U);
+    EXPECT_GT(pixels_of(image, table[0]), 8000u);
+    EXPECT_GT(pixels_of(image, table[255]), 8000u);
 }
 
 TEST(Heatmap, hidden_cells_and_minus_infinity_are_hatched_without_a_value) {
     HeatmapPanel panel = small_panel();
-    panel.values.values = {0.5F, -std::numeric_limits<float>::infinity(), 0.125F, 1.0F};
+    panel.values.values = {0.5f, -std::numeric_limits<float>::infinity(), 0.125f, 1.0f};
     panel.hidden = {0, 0, 0, 1};
     const RgbaImage image = render({panel});
     const ColourTable viridis = colour_table(ColourMap::viridis);
     // The range is that of what is shown: 0.5 is its top, and the colour bar's.
-    EXPECT_GT(pixels_of(image, viridis[255]), 8000U);
-    EXPECT_EQ(pixels_of(image, kInfinityColour), 0U);
-    EXPECT_GT(pixels_of(image, {243, 245, 247}), 8000U);
+    EXPECT_GT(pixels_of(image, viridis[255]), 8000u);
+    EXPECT_EQ(pixels_of(image, kInfinityColour), 0u);
+    EXPECT_GT(pixels_of(image, {243, 245, 247}), 8000u);
 }
 
 TEST(Heatmap, nan_is_magenta) {
     HeatmapPanel panel = small_panel();
     panel.values.values[3] = std::numeric_limits<float>::quiet_NaN();
-    EXPECT_GT(pixels_of(render({panel}), kNanColour), 8000U);
+    EXPECT_GT(pixels_of(render({panel}), kNanColour), 8000u);
 }
 
 TEST(Heatmap, is_the_same_every_time_and_scales_with_the_pixel_ratio) {
@@ -80,17 +80,17 @@ TEST(Heatmap, is_the_same_every_time_and_scales_with_the_pixel_ratio) {
 TEST(Heatmap, large_matrices_and_many_panels_are_drawn) {
     HeatmapPanel large;
     large.values = F32Tensor({700, 900});
-    for (std::size_t i = 0; i < large.values.values.size(); ++i) {
-        large.values.values[i] = static_cast<float>(i % 7) / 7.0F;
+    for (size_t i = 0; i < large.values.values.size(); ++i) {
+        large.values.values[i] = static_cast<float>(i % 7) / 7.0f;
     }
     const RgbaImage image = render({large}, {.pixel_ratio = 1.0});
-    EXPECT_GT(image.width, 900U);
-    EXPECT_LT(image.width, 1200U);
+    EXPECT_GT(image.width, 900u);
+    EXPECT_LT(image.width, 1200u);
     const RgbaImage grid =
         render({small_panel(), small_panel(), small_panel(), small_panel()}, {.pixel_ratio = 1.0});
     const RgbaImage row = render({small_panel(), small_panel(), small_panel()}, {.pixel_ratio = 1.0});
     EXPECT_EQ(grid.width, row.width);
-    EXPECT_GT(grid.height, row.height + 100U);
+    EXPECT_GT(grid.height, row.height + 100u);
 }
 
 TEST(Heatmap, a_missing_font_is_an_error_not_a_blank) {
@@ -150,9 +150,9 @@ TEST(LessonPicture, hatches_what_the_mask_hides) {
     StrictExecutor strict;
     const Lesson lesson = *find_lesson("t4-01");
     const std::vector<HeatmapPanel> panels = lesson_panels(lesson, *run_lesson(lesson, strict));
-    ASSERT_EQ(panels.size(), 3U);
+    ASSERT_EQ(panels.size(), 3u);
     for (const HeatmapPanel& panel : panels) {
-        for (std::size_t i = 0; i < 144; ++i) EXPECT_EQ(panel.hidden[i] != 0, i % 12 > i / 12);
+        for (size_t i = 0; i < 144; ++i) EXPECT_EQ(panel.hidden[i] != 0, i % 12 > i / 12);
     }
     EXPECT_TRUE(lesson_picture(lesson, *run_lesson(lesson, strict), {.pixel_ratio = 0.5}));
 }

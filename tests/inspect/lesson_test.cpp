@@ -23,18 +23,18 @@ TEST(Lessons, every_table_comes_out_digit_for_digit_in_strict_mode) {
     LessonCheck total;
     for (const Lesson& lesson : list_lessons()) total.add(check_lesson(lesson, run_strictly(lesson)));
     for (const std::string& failure : total.failures) ADD_FAILURE() << failure;
-    EXPECT_EQ(total.tables, 133U);
-    EXPECT_EQ(total.tables_exact, 133U);
-    EXPECT_EQ(total.tables_within_unit, 133U);
-    EXPECT_EQ(total.tensors, 455U);
-    EXPECT_EQ(total.tensors_within, 455U);
+    EXPECT_EQ(total.tables, 133u);
+    EXPECT_EQ(total.tables_exact, 133u);
+    EXPECT_EQ(total.tables_within_unit, 133u);
+    EXPECT_EQ(total.tensors, 455u);
+    EXPECT_EQ(total.tensors_within, 455u);
     EXPECT_LE(total.largest_difference, 2e-6);
 }
 
 TEST(Lessons, there_are_44_on_seven_levels) {
     std::set<std::string> names;
-    std::set<std::uint32_t> levels;
-    std::size_t printed_numbers = 0;
+    std::set<uint32_t> levels;
+    size_t printed_numbers = 0;
     for (const Lesson& lesson : list_lessons()) {
         names.insert(lesson.name);
         levels.insert(lesson.level);
@@ -44,9 +44,9 @@ TEST(Lessons, there_are_44_on_seven_levels) {
         for (const PrintedTable& table : lesson.tables)
             printed_numbers += table.times * table.elements.size();
     }
-    EXPECT_EQ(names.size(), 44U);
-    EXPECT_EQ(levels, (std::set<std::uint32_t>{1, 2, 3, 4, 5, 6, 7}));
-    EXPECT_EQ(printed_numbers, 3251U);
+    EXPECT_EQ(names.size(), 44u);
+    EXPECT_EQ(levels, (std::set<uint32_t>{1, 2, 3, 4, 5, 6, 7}));
+    EXPECT_EQ(printed_numbers, 3251u);
 }
 
 // The recorded normals are those of a C library's float functions; everything else is exact.
@@ -62,7 +62,7 @@ TEST(Lessons, random_numbers_are_exact_but_for_four_normals) {
             (is_mask ? masks : tensors) += 1;
             const LessonStage* stage = run.find(name);
             ASSERT_NE(stage, nullptr) << lesson.name << " " << name;
-            for (std::size_t i = 0; i < recorded.values.size(); ++i) {
+            for (size_t i = 0; i < recorded.values.size(); ++i) {
                 if (stage->tensor.values[i] == recorded.values[i]) continue;
                 EXPECT_EQ(lesson.name + " " + name, "t4-01-gpt-attention X") << "element " << i;
                 EXPECT_EQ(std::nextafter(recorded.values[i], stage->tensor.values[i]),
@@ -80,16 +80,15 @@ TEST(Lessons, the_two_routes_to_a_causal_mask_meet) {
     const LessonRun run = run_strictly(*find_lesson("t3-08"));
     const F32Tensor &after = run.find("masked_simple_norm")->tensor,
                     &before = run.find("causal_weights")->tensor;
-    for (std::size_t i = 0; i < after.values.size(); ++i)
-        EXPECT_NEAR(after.values[i], before.values[i], 1e-6);
+    for (size_t i = 0; i < after.values.size(); ++i) EXPECT_NEAR(after.values[i], before.values[i], 1e-6);
     EXPECT_EQ(element_text(before.row(1)[0], Notation::fixed), "0.5517");
     EXPECT_EQ(element_text(before.row(1)[1], Notation::fixed), "0.4483");
 }
 
 TEST(Lessons, mean_and_zeros_of_dropped_ones) {
     const F32Tensor dropped = run_strictly(*find_lesson("t0-06")).find("dropped_native")->tensor;
-    EXPECT_EQ(std::count(dropped.values.begin(), dropped.values.end(), 0.0F), 2);
-    EXPECT_FLOAT_EQ(strict::sum(dropped.values) / 25.0F, 1.15F);
+    EXPECT_EQ(std::count(dropped.values.begin(), dropped.values.end(), 0.0f), 2);
+    EXPECT_FLOAT_EQ(strict::sum(dropped.values) / 25.0f, 1.15f);
 }
 
 TEST(Lessons, stages_carry_formula_and_printed_form) {
@@ -103,7 +102,7 @@ TEST(Lessons, stages_carry_formula_and_printed_form) {
               "        [0., 0., 0., 0., 0.]])");
     EXPECT_EQ(run.find("scaled_scores")->formula, "scaled_scores = scores / sqrt(embedding_dim)");
     EXPECT_EQ(run_strictly(*find_lesson("t2-02")).find("W_query")->table_indices,
-              (std::vector<std::size_t>{0, 1, 2}));
+              (std::vector<size_t>{0, 1, 2}));
     EXPECT_TRUE(run_strictly(*find_lesson("t2-04")).find("mask")->boolean);
     for (const Lesson& lesson : list_lessons()) {
         for (const LessonStage& stage : run_strictly(lesson).stages) {
@@ -115,7 +114,7 @@ TEST(Lessons, stages_carry_formula_and_printed_form) {
 TEST(FindLesson, by_name_short_name_and_level) {
     EXPECT_EQ(find_lesson("t1-08-causal-weights")->title, "Causal attention weights, two ways");
     EXPECT_EQ(find_lesson("t1-08")->name, "t1-08-causal-weights");
-    for (std::uint32_t level = 1; level <= 7; ++level) {
+    for (uint32_t level = 1; level <= 7; ++level) {
         const Result<Lesson> lesson = find_lesson(std::to_string(level));
         ASSERT_TRUE(lesson);
         EXPECT_EQ(lesson->level, level);
@@ -138,15 +137,15 @@ TEST(CheckLesson, sees_one_digit_and_one_missing_stage) {
     EXPECT_TRUE(good.failures.empty());
 
     LessonRun off_by_a_digit = run;
-    off_by_a_digit.stages.back().tensor.values[3] += 1e-4F;
+    off_by_a_digit.stages.back().tensor.values[3] += 1e-4f;
     const LessonCheck digit = check_lesson(*lesson, off_by_a_digit);
     EXPECT_EQ(digit.tables_exact + 2, good.tables_exact);  // the tutorial prints this table twice
     EXPECT_EQ(digit.tables_within_unit, good.tables_within_unit);
     EXPECT_EQ(digit.tensors_within + 1, good.tensors_within);
-    EXPECT_EQ(digit.failures.size(), 2U);
+    EXPECT_EQ(digit.failures.size(), 2u);
 
     LessonRun far_off = run;
-    far_off.stages.back().tensor.values[3] += 3e-4F;
+    far_off.stages.back().tensor.values[3] += 3e-4f;
     EXPECT_EQ(check_lesson(*lesson, far_off).tables_within_unit + 2, good.tables_within_unit);
 
     run.stages.pop_back();
@@ -159,8 +158,8 @@ TEST(CompareRuns, names_the_stage_that_differs_most) {
     LessonRun a = run_strictly(*find_lesson("t1-06")), b = a;
     EXPECT_EQ(compare_runs(a, b).largest, 0.0);
     for (LessonStage& stage : b.stages) {
-        if (stage.name == "keys") stage.tensor.values[1] += 0.5F;
-        if (stage.name == "scores") stage.tensor.values[1] += 0.25F;
+        if (stage.name == "keys") stage.tensor.values[1] += 0.5f;
+        if (stage.name == "scores") stage.tensor.values[1] += 0.25f;
     }
     EXPECT_EQ(compare_runs(a, b).stage, "keys");
     EXPECT_NEAR(compare_runs(a, b).largest, 0.5, 1e-6);

@@ -8,17 +8,17 @@
 namespace fovea {
 namespace {
 
-double logit(const LongContext& c, std::size_t i, std::size_t j) {
+double logit(const LongContext& c, size_t i, size_t j) {
     double sum = 0;
-    for (std::size_t n = 0; n < kLongContextDim; ++n)
+    for (size_t n = 0; n < kLongContextDim; ++n)
         sum += double(c.q[i * kLongContextDim + n]) * c.k[j * kLongContextDim + n];
     return sum / std::sqrt(double(kLongContextDim));
 }
 
-std::vector<double> weights_of_row(const LongContext& c, std::size_t i) {
+std::vector<double> weights_of_row(const LongContext& c, size_t i) {
     std::vector<double> w(i + 1);
     double sum = 0;
-    for (std::size_t j = 0; j <= i; ++j) sum += w[j] = std::exp(logit(c, i, j));
+    for (size_t j = 0; j <= i; ++j) sum += w[j] = std::exp(logit(c, i, j));
     for (double& x : w) x /= sum;
     return w;
 }
@@ -30,11 +30,11 @@ TEST(LongContext, patterns_stand_out) {
     ASSERT_EQ(c.call.len_q, 32768u);
     double sink = 0, local = 0, induction = 0;
     int rows = 0;
-    for (std::size_t i = 3 * std::size_t(c.period); i < 32768; i += 997, ++rows) {
+    for (size_t i = 3 * size_t(c.period); i < 32768; i += 997, ++rows) {
         const std::vector<double> w = weights_of_row(c, i);
         sink += w[0];
-        for (std::size_t j = i - 8; j <= i; ++j) local += w[j];
-        for (std::size_t n = 1; n * c.period <= i; ++n) induction += w[i - n * c.period + 1];
+        for (size_t j = i - 8; j <= i; ++j) local += w[j];
+        for (size_t n = 1; n * c.period <= i; ++n) induction += w[i - n * c.period + 1];
     }
     EXPECT_GT(sink / rows, 0.05);
     EXPECT_GT(local / rows, 0.05);

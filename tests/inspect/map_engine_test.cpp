@@ -10,12 +10,12 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint32_t kTokens = 700;  // three tiles of cells along either side, the last in part
+constexpr uint32_t kTokens = 700;  // three tiles of cells along either side, the last in part
 
 void run(const Plan& plan, FoveaHostBuffer (&bindings)[FOVEA_BIND_COUNT]) {
-    std::vector<std::uint64_t> workspace(plan.info().workspace_bytes / 8 + 8);
+    std::vector<uint64_t> workspace(plan.info().workspace_bytes / 8 + 8);
     void* memory = workspace.data();
-    std::size_t room = workspace.size() * 8;
+    size_t room = workspace.size() * 8;
     FoveaCpuRun call{};
     call.struct_size = sizeof call;
     call.binding_count = FOVEA_BIND_COUNT;
@@ -37,7 +37,7 @@ class Head {
         run(*plan, bindings_);
     }
     MapPixels tile(const FoveaMapTileDesc& desc) {
-        MapPixels pixels{std::vector<std::uint64_t>(256 * 256), std::vector<float>(256 * 256)};
+        MapPixels pixels{std::vector<uint64_t>(256 * 256), std::vector<float>(256 * 256)};
         bind(FOVEA_BIND_TILE_MASS, pixels.mass);
         bind(FOVEA_BIND_TILE_MAX, pixels.max);
         const Result<FoveaDeviceFacts> facts = cpu_facts();
@@ -57,7 +57,7 @@ class Head {
     FoveaHostBuffer bindings_[FOVEA_BIND_COUNT] = {};
 };
 
-MapView whole(std::uint32_t pixels) {
+MapView whole(uint32_t pixels) {
     MapView view;
     view.rect = {0, 0, kTokens, kTokens};
     view.width = view.height = pixels;
@@ -76,7 +76,7 @@ TEST(MapEngine, tiles_built_from_finer_ones_are_the_engines) {
         ++run_tiles;
     }
     EXPECT_EQ(run_tiles, 9);
-    for (const std::uint32_t pixels : {kTokens / 2, kTokens / 4}) {
+    for (const uint32_t pixels : {kTokens / 2, kTokens / 4}) {
         tiles.set_view(whole(pixels));
         EXPECT_FALSE(tiles.next()) << "all cells are known";
         ASSERT_EQ(tiles.progress().quality, MapQuality::exact);
@@ -95,9 +95,9 @@ TEST(MapEngine, rows_add_up_to_one) {
     const MapTileId top{0, 0, 2, 0, 0, false};
     const MapPixels pixels = head.tile(tiles.description(top));
     const std::vector<float> values = map_values(tiles, top, pixels, MapReducer::mass);
-    for (std::size_t y = 0; y < 256; ++y) {
+    for (size_t y = 0; y < 256; ++y) {
         double sum = 0;
-        for (std::size_t x = 0; x < 256; ++x) sum += values[y * 256 + x];
+        for (size_t x = 0; x < 256; ++x) sum += values[y * 256 + x];
         EXPECT_NEAR(sum, y < kTokens / 4 ? 1.0 : 0.0, 1e-5) << "pixel row " << y;
     }
 }

@@ -9,14 +9,14 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint64_t kTileBytes = std::uint64_t{kMapTileSide} * kMapTileSide * 12;
+constexpr uint64_t kTileBytes = uint64_t{kMapTileSide} * kMapTileSide * 12;
 
-MapPixels pixels_of(std::uint64_t mass, float max) {
-    constexpr std::size_t count = std::size_t{kMapTileSide} * kMapTileSide;
-    return {std::vector<std::uint64_t>(count, mass), std::vector<float>(count, max)};
+MapPixels pixels_of(uint64_t mass, float max) {
+    constexpr size_t count = size_t{kMapTileSide} * kMapTileSide;
+    return {std::vector<uint64_t>(count, mass), std::vector<float>(count, max)};
 }
 
-MapView whole(double side, std::uint32_t pixels) {
+MapView whole(double side, uint32_t pixels) {
     MapView view;
     view.rect = {0, 0, side, side};
     view.width = view.height = pixels;
@@ -53,7 +53,7 @@ TEST(MapTiles, previews_come_first_from_the_centre_out) {
     std::set<MapTileId> seen(ran.begin(), ran.end());
     EXPECT_EQ(seen.size(), 32u) << "a tile was named twice";
     double last = 0;
-    for (std::size_t n = 0; n < 32; ++n) {
+    for (size_t n = 0; n < 32; ++n) {
         EXPECT_EQ(ran[n].sampled, n < 16);
         const double distance = std::hypot(ran[n].y - 1.5, ran[n].x - 1.5);
         if (n == 16) last = 0;
@@ -248,8 +248,8 @@ TEST(MapTiles, descriptions_are_those_of_the_engine) {
 TEST(MapTiles, values_are_means_over_rows) {
     FoveaMapTileDesc tile{};
     tile.row_count = 8, tile.key_count = 4, tile.height = 2, tile.width = 1;
-    const std::uint64_t one = std::uint64_t{1} << 40;
-    const std::uint64_t mass[] = {4 * one, 2 * one};
+    const uint64_t one = uint64_t{1} << 40;
+    const uint64_t mass[] = {4 * one, 2 * one};
     std::vector<float> values = map_values(tile, 100, mass);
     EXPECT_EQ(values, (std::vector<float>{1.0f, 0.5f}));
     values = map_values(tile, 6, mass);  // the second pixel holds rows 4 and 5 alone

@@ -53,12 +53,12 @@ class Checkpoint {
 
 // [rows, columns] of x times a weight given as in_out or out_in, plus a bias, in float64.
 Matrix product(const Matrix& x, const F32Tensor& weight, bool in_out, const F32Tensor* bias) {
-    const std::size_t n_in = weight.shape[in_out ? 0 : 1], n_out = weight.shape[in_out ? 1 : 0];
+    const size_t n_in = weight.shape[in_out ? 0 : 1], n_out = weight.shape[in_out ? 1 : 0];
     Matrix y(x.size(), std::vector<double>(n_out));
-    for (std::size_t i = 0; i < x.size(); ++i) {
-        for (std::size_t o = 0; o < n_out; ++o) {
+    for (size_t i = 0; i < x.size(); ++i) {
+        for (size_t o = 0; o < n_out; ++o) {
             double sum = bias != nullptr ? bias->values[o] : 0.0;
-            for (std::size_t d = 0; d < n_in; ++d) {
+            for (size_t d = 0; d < n_in; ++d) {
                 sum += x[i][d] * weight.values[in_out ? d * n_out + o : o * n_in + d];
             }
             y[i][o] = sum;
@@ -69,25 +69,25 @@ Matrix product(const Matrix& x, const F32Tensor& weight, bool in_out, const F32T
 
 Matrix rows_of(const F32Tensor& x) {
     Matrix rows;
-    for (std::uint64_t i = 0; i < x.rows(); ++i) rows.emplace_back(x.row(i).begin(), x.row(i).end());
+    for (uint64_t i = 0; i < x.rows(); ++i) rows.emplace_back(x.row(i).begin(), x.row(i).end());
     return rows;
 }
 
 // Causal attention of head `h` over the columns that start at the given offsets; writes its columns of
 // `context`.
-void attend(const Matrix& q, std::size_t q_at, const Matrix& k, const Matrix& v, std::size_t kv_at,
-            std::size_t dim, Matrix& context, Matrix* weights) {
-    for (std::size_t i = 0; i < q.size(); ++i) {
+void attend(const Matrix& q, size_t q_at, const Matrix& k, const Matrix& v, size_t kv_at, size_t dim,
+            Matrix& context, Matrix* weights) {
+    for (size_t i = 0; i < q.size(); ++i) {
         std::vector<double> w(q.size(), 0.0);
         double sum = 0.0;
-        for (std::size_t j = 0; j <= i; ++j) {
+        for (size_t j = 0; j <= i; ++j) {
             double score = 0.0;
-            for (std::size_t d = 0; d < dim; ++d) score += q[i][q_at + d] * k[j][kv_at + d];
+            for (size_t d = 0; d < dim; ++d) score += q[i][q_at + d] * k[j][kv_at + d];
             sum += w[j] = std::exp(score / std::sqrt(static_cast<double>(dim)));
         }
-        for (std::size_t j = 0; j <= i; ++j) {
+        for (size_t j = 0; j <= i; ++j) {
             w[j] /= sum;
-            for (std::size_t d = 0; d < dim; ++d) context[i][q_at + d] += w[j] * v[j][kv_at + d];
+            for (size_t d = 0; d < dim; ++d) context[i][q_at + d] += w[j] * v[j][kv_at + d];
         }
         if (weights != nullptr) weights->push_back(w);
     }
@@ -95,8 +95,8 @@ void attend(const Matrix& q, std::size_t q_at, const Matrix& k, const Matrix& v,
 
 void expect_near(const F32Tensor& actual, const Matrix& expected, double tolerance, const char* what) {
     ASSERT_EQ(actual.rows(), expected.size()) << what;
-    for (std::uint64_t i = 0; i < actual.rows(); ++i) {
-        for (std::size_t j = 0; j < expected[i].size(); ++j) {
+    for (uint64_t i = 0; i < actual.rows(); ++i) {
+        for (size_t j = 0; j < expected[i].size(); ++j) {
             ASSERT_NEAR(actual.row(i)[j], expected[i][j], tolerance)
                 << what << " row " << i << " column " << j;
         }
@@ -105,20 +105,20 @@ void expect_near(const F32Tensor& actual, const Matrix& expected, double toleran
 
 TEST(Gpt2Layer, runs_a_block_of_a_checkpoint_with_and_without_the_prefix) {
     TorchGenerator generator(3);
-    const F32Tensor c_attn = random_tensor(generator, {12, 36}, 0.3F),
-                    b_attn = random_tensor(generator, {36}, 0.1F);
-    const F32Tensor c_proj = random_tensor(generator, {12, 12}, 0.3F),
-                    b_proj = random_tensor(generator, {12}, 0.1F);
-    const F32Tensor x = random_tensor(generator, {9, 12}, 1.0F);
+    const F32Tensor c_attn = random_tensor(generator, {12, 36}, 0.3f),
+                    b_attn = random_tensor(generator, {36}, 0.1f);
+    const F32Tensor c_proj = random_tensor(generator, {12, 12}, 0.3f),
+                    b_proj = random_tensor(generator, {12}, 0.1f);
+    const F32Tensor x = random_tensor(generator, {9, 12}, 1.0f);
 
     const Matrix qkv = product(rows_of(x), c_attn, true, &b_attn);
     Matrix context(9, std::vector<double>(12, 0.0)), weights;
     Matrix k(9), v(9);
-    for (std::size_t i = 0; i < 9; ++i) {
+    for (size_t i = 0; i < 9; ++i) {
         k[i].assign(qkv[i].begin() + 12, qkv[i].begin() + 24);
         v[i].assign(qkv[i].begin() + 24, qkv[i].end());
     }
-    for (std::size_t h = 0; h < 3; ++h) attend(qkv, h * 4, k, v, h * 4, 4, context, &weights);
+    for (size_t h = 0; h < 3; ++h) attend(qkv, h * 4, k, v, h * 4, 4, context, &weights);
     const Matrix expected = product(context, c_proj, true, &b_proj);
 
     for (const char* prefix : {"", "transformer."}) {
@@ -140,10 +140,10 @@ TEST(Gpt2Layer, runs_a_block_of_a_checkpoint_with_and_without_the_prefix) {
     }
 }
 
-void rotate(Matrix& rows, std::size_t heads, std::size_t dim, double theta, std::size_t first_position) {
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        for (std::size_t h = 0; h < heads; ++h) {
-            for (std::size_t n = 0; n < dim / 2; ++n) {
+void rotate(Matrix& rows, size_t heads, size_t dim, double theta, size_t first_position) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+        for (size_t h = 0; h < heads; ++h) {
+            for (size_t n = 0; n < dim / 2; ++n) {
                 const double turn = std::pow(theta, -2.0 * static_cast<double>(n) / static_cast<double>(dim));
                 const double angle = static_cast<double>(i + first_position) * turn;
                 double &a = rows[i][h * dim + n], &b = rows[i][h * dim + n + dim / 2];
@@ -157,18 +157,18 @@ void rotate(Matrix& rows, std::size_t heads, std::size_t dim, double theta, std:
 
 TEST(LlamaLayer, runs_a_block_with_grouped_heads_and_rotary_positions) {
     TorchGenerator generator(4);
-    const F32Tensor q_proj = random_tensor(generator, {24, 10}, 0.3F),
-                    k_proj = random_tensor(generator, {12, 10}, 0.3F);
-    const F32Tensor v_proj = random_tensor(generator, {12, 10}, 0.3F),
-                    o_proj = random_tensor(generator, {10, 24}, 0.3F);
-    const F32Tensor x = random_tensor(generator, {8, 10}, 1.0F);
+    const F32Tensor q_proj = random_tensor(generator, {24, 10}, 0.3f),
+                    k_proj = random_tensor(generator, {12, 10}, 0.3f);
+    const F32Tensor v_proj = random_tensor(generator, {12, 10}, 0.3f),
+                    o_proj = random_tensor(generator, {10, 24}, 0.3f);
+    const F32Tensor x = random_tensor(generator, {8, 10}, 1.0f);
 
     Matrix q = product(rows_of(x), q_proj, false, nullptr), k = product(rows_of(x), k_proj, false, nullptr);
     const Matrix v = product(rows_of(x), v_proj, false, nullptr);
     rotate(q, 4, 6, 500.0, 2);
     rotate(k, 2, 6, 500.0, 2);
     Matrix context(8, std::vector<double>(24, 0.0));
-    for (std::size_t h = 0; h < 4; ++h) attend(q, h * 6, k, v, h / 2 * 6, 6, context, nullptr);
+    for (size_t h = 0; h < 4; ++h) attend(q, h * 6, k, v, h / 2 * 6, 6, context, nullptr);
     const Matrix expected = product(context, o_proj, false, nullptr);
 
     Checkpoint file("llama_test");
@@ -189,7 +189,7 @@ TEST(LlamaLayer, runs_a_block_with_grouped_heads_and_rotary_positions) {
 
 // ---- at the shape of GPT-2 small
 
-constexpr std::uint64_t kWidth = 768, kHeads = 12;
+constexpr uint64_t kWidth = 768, kHeads = 12;
 
 GptAttention gpt2_small() {
     TorchGenerator generator(11);
@@ -198,7 +198,7 @@ GptAttention gpt2_small() {
     weights.heads = kHeads;
     weights.head_dim = kWidth / kHeads;
     const auto weight = [&](const char* name, Shape shape) {
-        F32Tensor tensor = random_tensor(generator, std::move(shape), 0.02F);
+        F32Tensor tensor = random_tensor(generator, std::move(shape), 0.02f);
         return WeightTensor{name, std::move(tensor.shape), std::move(tensor.values)};
     };
     weights.c_attn_weight = weight("c_attn.weight", {kWidth, 3 * kWidth});
@@ -223,27 +223,26 @@ F32Tensor run_block(Engine& engine, FoveaKernel kernel, const GptAttention& laye
 
 double largest_error(std::span<const float> a, std::span<const float> b) {
     double largest = 0.0;
-    for (std::size_t i = 0; i < a.size(); ++i) {
+    for (size_t i = 0; i < a.size(); ++i) {
         const double error = std::fabs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
         if (!(error <= largest)) largest = error;
     }
     return largest;
 }
 
-F32Tensor first_tokens(const F32Tensor& x, std::uint64_t tokens) {
+F32Tensor first_tokens(const F32Tensor& x, uint64_t tokens) {
     return F32Tensor({1, tokens, kWidth},
                      {x.values.begin(), x.values.begin() + static_cast<long>(tokens * kWidth)});
 }
 
 F32Tensor small_input() {
     TorchGenerator generator(12);
-    return random_tensor(generator, {1, 1024, kWidth}, 1.0F);
+    return random_tensor(generator, {1, 1024, kWidth}, 1.0f);
 }
 
 // The error rule: in each row at most twice the error of a plain float32 computation, and a small floor. A
 // causal block's first rows do not depend on the tokens after them, so that the oracle need not run over all.
-void expect_rule(const GptAttention& layer, const F32Tensor& x, const F32Tensor& output,
-                 std::uint64_t tokens) {
+void expect_rule(const GptAttention& layer, const F32Tensor& x, const F32Tensor& output, uint64_t tokens) {
     Result<Engine> exact_engine = Engine::open({.backend = BackendChoice::reference, .cpu_threads = 2});
     Result<Engine> plain_engine = Engine::open({.backend = BackendChoice::cpu, .cpu_threads = 2});
     ASSERT_TRUE(exact_engine && plain_engine);
@@ -252,7 +251,7 @@ void expect_rule(const GptAttention& layer, const F32Tensor& x, const F32Tensor&
     const F32Tensor exact = run_block(*exact_engine, FOVEA_KERNEL_REFERENCE, layer, first, ignored);
     const F32Tensor plain = run_block(*plain_engine, FOVEA_KERNEL_PLAIN, layer, first, ignored);
     double worst = 0.0;
-    for (std::uint64_t row = 0; row < tokens; ++row) {
+    for (uint64_t row = 0; row < tokens; ++row) {
         const double error = largest_error(output.row(row), exact.row(row));
         ASSERT_LE(error, 2.0 * largest_error(plain.row(row), exact.row(row)) + 2e-6) << "row " << row;
         worst = std::max(worst, error);
@@ -271,7 +270,7 @@ F32Tensor run_and_report(Engine& engine, const GptAttention& layer, const F32Ten
         output = run_block(engine, FOVEA_KERNEL_AUTO, layer, x, report);
         time = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
-    const std::uint64_t tokens = x.shape[1], matrices = kHeads * tokens * tokens * sizeof(float);
+    const uint64_t tokens = x.shape[1], matrices = kHeads * tokens * tokens * sizeof(float);
     EXPECT_LT(report.workspace_bytes, matrices / 2);
     std::printf(
         "%s, %s: 768 wide, 12 heads, %u tokens: %s the block, then %s, %s of it attention; workspace %s (the "

@@ -16,12 +16,11 @@ struct Head {
 
 using Matrix = std::vector<std::vector<double>>;
 
-Matrix matrix_of(const F32Tensor& tensor, std::uint64_t first_row, std::uint64_t rows,
-                 std::uint64_t first_column, std::uint64_t columns) {
+Matrix matrix_of(const F32Tensor& tensor, uint64_t first_row, uint64_t rows, uint64_t first_column,
+                 uint64_t columns) {
     Matrix result(rows, std::vector<double>(columns));
-    for (std::uint64_t i = 0; i < rows; ++i) {
-        for (std::uint64_t j = 0; j < columns; ++j)
-            result[i][j] = tensor.row(first_row + i)[first_column + j];
+    for (uint64_t i = 0; i < rows; ++i) {
+        for (uint64_t j = 0; j < columns; ++j) result[i][j] = tensor.row(first_row + i)[first_column + j];
     }
     return result;
 }
@@ -29,10 +28,10 @@ Matrix matrix_of(const F32Tensor& tensor, std::uint64_t first_row, std::uint64_t
 // y = x W^T + b
 Matrix project(const Matrix& x, const Linear& layer) {
     Matrix y(x.size(), std::vector<double>(layer.d_out()));
-    for (std::size_t i = 0; i < x.size(); ++i) {
-        for (std::size_t o = 0; o < layer.d_out(); ++o) {
+    for (size_t i = 0; i < x.size(); ++i) {
+        for (size_t o = 0; o < layer.d_out(); ++o) {
             y[i][o] = layer.has_bias() ? layer.bias.values[o] : 0.0;
-            for (std::size_t d = 0; d < layer.d_in(); ++d) {
+            for (size_t d = 0; d < layer.d_in(); ++d) {
                 const bool out_in = layer.layout == WeightLayout::out_in;
                 y[i][o] +=
                     x[i][d] * layer.weight.values[out_in ? o * layer.d_in() + d : d * layer.d_out() + o];
@@ -42,7 +41,7 @@ Matrix project(const Matrix& x, const Linear& layer) {
     return y;
 }
 
-Matrix columns_of(const Matrix& m, std::size_t first, std::size_t count) {
+Matrix columns_of(const Matrix& m, size_t first, size_t count) {
     Matrix result;
     for (const auto& row : m) result.emplace_back(row.begin() + first, row.begin() + first + count);
     return result;
@@ -50,19 +49,19 @@ Matrix columns_of(const Matrix& m, std::size_t first, std::size_t count) {
 
 Head attend_in_double(const Matrix& q, const Matrix& k, const Matrix& v, double scale, bool causal) {
     Head head;
-    for (std::size_t i = 0; i < q.size(); ++i) {
+    for (size_t i = 0; i < q.size(); ++i) {
         std::vector<double> weights(k.size(), 0.0);
         double sum = 0.0;
-        for (std::size_t j = 0; j < k.size() && (!causal || j <= i); ++j) {
+        for (size_t j = 0; j < k.size() && (!causal || j <= i); ++j) {
             double score = 0.0;
-            for (std::size_t d = 0; d < q[i].size(); ++d) score += q[i][d] * k[j][d];
+            for (size_t d = 0; d < q[i].size(); ++d) score += q[i][d] * k[j][d];
             weights[j] = std::exp(score * scale);
             sum += weights[j];
         }
         std::vector<double> context(v[0].size(), 0.0);
-        for (std::size_t j = 0; j < k.size(); ++j) {
+        for (size_t j = 0; j < k.size(); ++j) {
             weights[j] /= sum;
-            for (std::size_t d = 0; d < context.size(); ++d) context[d] += weights[j] * v[j][d];
+            for (size_t d = 0; d < context.size(); ++d) context[d] += weights[j] * v[j][d];
         }
         head.weights.push_back(std::move(weights));
         head.context.push_back(std::move(context));
@@ -72,7 +71,7 @@ Head attend_in_double(const Matrix& q, const Matrix& k, const Matrix& v, double 
 
 void expect_near(std::span<const float> actual, const std::vector<double>& expected, const char* what) {
     ASSERT_EQ(actual.size(), expected.size()) << what;
-    for (std::size_t i = 0; i < actual.size(); ++i) {
+    for (size_t i = 0; i < actual.size(); ++i) {
         EXPECT_NEAR(actual[i], expected[i], 1e-5) << what << " element " << i;
     }
 }
@@ -90,8 +89,7 @@ AttentionOptions options(double divisor, bool causal) {
     return result;
 }
 
-SelfAttention random_head(TorchGenerator& generator, std::uint64_t d_in, std::uint64_t d_out, bool causal,
-                          bool bias) {
+SelfAttention random_head(TorchGenerator& generator, uint64_t d_in, uint64_t d_out, bool causal, bool bias) {
     SelfAttention layer;
     layer.query = make_linear(generator, d_in, d_out, bias);
     layer.key = make_linear(generator, d_in, d_out, bias);
@@ -111,11 +109,11 @@ TEST(SelfAttention, agrees_with_float64_in_both_layouts_with_and_without_bias) {
             const Result<F32Tensor> context = layer.forward(strict, x, trace);
             ASSERT_TRUE(context);
             EXPECT_EQ(context->shape, (Shape{2, 6, 4}));
-            for (std::uint64_t b = 0; b < 2; ++b) {
+            for (uint64_t b = 0; b < 2; ++b) {
                 const Matrix rows = matrix_of(x, b * 6, 6, 0, 5);
                 const Head head = attend_in_double(project(rows, layer.query), project(rows, layer.key),
                                                    project(rows, layer.value), 0.5, causal);
-                for (std::uint64_t i = 0; i < 6; ++i) {
+                for (uint64_t i = 0; i < 6; ++i) {
                     expect_near(context->row(b * 6 + i), head.context[i], "context");
                     expect_near(trace.find("weights")->row(b * 6 + i), head.weights[i], "weights");
                 }
@@ -160,7 +158,7 @@ TEST(SelfAttention, a_batch_entry_does_not_depend_on_the_others) {
     StrictExecutor strict;
     Trace trace = Trace::nothing();
     const F32Tensor all = *layer.forward(strict, x, trace);
-    for (std::uint64_t b = 0; b < 3; ++b) {
+    for (uint64_t b = 0; b < 3; ++b) {
         const auto values = std::span(x.values).subspan(b * 15, 15);
         const F32Tensor one =
             *layer.forward(strict, F32Tensor({5, 3}, {values.begin(), values.end()}), trace);
@@ -195,8 +193,7 @@ TEST(SelfAttention, renormalising_after_the_softmax_is_the_causal_mask) {
     const F32Tensor before = *layer.forward(strict, x, trace);
     const F32Tensor after = *layer.forward_renormalised(strict, x, trace);
     ASSERT_EQ(before.shape, after.shape);
-    for (std::size_t i = 0; i < before.values.size(); ++i)
-        EXPECT_NEAR(before.values[i], after.values[i], 2e-6);
+    for (size_t i = 0; i < before.values.size(); ++i) EXPECT_NEAR(before.values[i], after.values[i], 2e-6);
 }
 
 TEST(SelfAttention, sizes_that_do_not_fit_are_refused_with_both) {
@@ -248,16 +245,16 @@ TEST(Training, drops_what_the_mask_says_and_scales_the_rest) {
         const Result<F32Tensor> context =
             layer.forward(strict, x, trace, {.dropout = kind, .generator = &drawn});
         ASSERT_TRUE(context);
-        std::vector<std::uint8_t> mask(36);
+        std::vector<uint8_t> mask(36);
         if (kind == Training::Dropout::torch_mkl) {
             again.keep_mask_mkl(mask, 0.5);
         } else {
             again.keep_mask_native(mask, 0.5);
         }
         const F32Tensor &weights = *trace.find("weights"), &dropped = *trace.find("dropped");
-        for (std::size_t i = 0; i < 36; ++i) {
+        for (size_t i = 0; i < 36; ++i) {
             EXPECT_EQ(trace.find("keep")->values[i], static_cast<float>(mask[i]));
-            EXPECT_EQ(dropped.values[i], mask[i] != 0 ? weights.values[i] * 2.0F : 0.0F);
+            EXPECT_EQ(dropped.values[i], mask[i] != 0 ? weights.values[i] * 2.0f : 0.0f);
         }
     }
 }
@@ -278,7 +275,7 @@ TEST(Training, a_missing_generator_is_refused) {
 }
 
 TEST(SimplifiedAttention, three_ways_to_normalise) {
-    const F32Tensor x({3, 2}, {0.5F, 0.25F, 0.75F, 1.0F, 0.125F, 0.5F});
+    const F32Tensor x({3, 2}, {0.5f, 0.25f, 0.75f, 1.0f, 0.125f, 0.5f});
     StrictExecutor strict;
     const auto weights = [&](Normalisation normalisation) {
         Trace trace = Trace::everything();
@@ -286,9 +283,9 @@ TEST(SimplifiedAttention, three_ways_to_normalise) {
         EXPECT_TRUE(context);
         EXPECT_EQ(context->shape, x.shape);
         const F32Tensor w = *trace.find("weights");
-        for (std::uint64_t i = 0; i < 3; ++i) {
-            EXPECT_NEAR(strict::sum(w.row(i)), 1.0F, 1e-6);
-            for (std::uint64_t d = 0; d < 2; ++d) {
+        for (uint64_t i = 0; i < 3; ++i) {
+            EXPECT_NEAR(strict::sum(w.row(i)), 1.0f, 1e-6);
+            for (uint64_t d = 0; d < 2; ++d) {
                 const float expected =
                     w.row(i)[0] * x.row(0)[d] + w.row(i)[1] * x.row(1)[d] + w.row(i)[2] * x.row(2)[d];
                 EXPECT_NEAR(context->row(i)[d], expected, 1e-6);
@@ -298,17 +295,17 @@ TEST(SimplifiedAttention, three_ways_to_normalise) {
     };
     const F32Tensor softmax = weights(Normalisation::softmax), naive = weights(Normalisation::naive_softmax);
     const F32Tensor by_sum = weights(Normalisation::sum);
-    for (std::size_t i = 0; i < 9; ++i) EXPECT_NEAR(softmax.values[i], naive.values[i], 1e-6);
-    const float scores[] = {0.3125F, 0.625F, 0.1875F};  // of the first row
-    for (std::size_t j = 0; j < 3; ++j) EXPECT_NEAR(by_sum.values[j], scores[j] / 1.125F, 1e-6);
+    for (size_t i = 0; i < 9; ++i) EXPECT_NEAR(softmax.values[i], naive.values[i], 1e-6);
+    const float scores[] = {0.3125f, 0.625f, 0.1875f};  // of the first row
+    for (size_t j = 0; j < 3; ++j) EXPECT_NEAR(by_sum.values[j], scores[j] / 1.125f, 1e-6);
 }
 
 TEST(SimplifiedAttention, only_softmax_stands_large_scores) {
-    const F32Tensor x({2, 1}, {20.0F, 1.0F});
+    const F32Tensor x({2, 1}, {20.0f, 1.0f});
     StrictExecutor strict;
     Trace trace = Trace::nothing();
     EXPECT_TRUE(std::isnan(simplified_attention(strict, x, Normalisation::naive_softmax, trace)->values[0]));
-    EXPECT_NEAR(simplified_attention(strict, x, Normalisation::softmax, trace)->values[0], 20.0F, 1e-5);
+    EXPECT_NEAR(simplified_attention(strict, x, Normalisation::softmax, trace)->values[0], 20.0f, 1e-5);
 }
 
 TEST(MultiHeadAttention, splitting_is_stacking_with_joined_weights) {
@@ -358,10 +355,10 @@ TEST(MultiHeadAttention, attends_to_another_sequence) {
     const Matrix q = project(matrix_of(x, 0, 3, 0, 4), layer.query), m = matrix_of(memory, 0, 7, 0, 5);
     const Matrix k = project(m, layer.key), v = project(m, layer.value);
     EXPECT_EQ(trace.find("weights")->shape, (Shape{2, 3, 7}));
-    for (std::size_t h = 0; h < 2; ++h) {
+    for (size_t h = 0; h < 2; ++h) {
         const Head head = attend_in_double(columns_of(q, h * 3, 3), columns_of(k, h * 3, 3),
                                            columns_of(v, h * 2, 2), 1.0 / std::sqrt(3.0), false);
-        for (std::size_t i = 0; i < 3; ++i) {
+        for (size_t i = 0; i < 3; ++i) {
             expect_near(trace.find("context")->row(i).subspan(h * 2, 2), head.context[i], "context");
         }
     }
@@ -400,7 +397,7 @@ TEST(GptAttention, one_projection_is_three) {
         split.options = gpt.options;
         split.output = gpt.c_proj;
         Linear* parts[] = {&split.query, &split.key, &split.value};
-        for (std::size_t p = 0; p < 3; ++p) {
+        for (size_t p = 0; p < 3; ++p) {
             const auto weight = std::span(gpt.c_attn.weight.values).subspan(p * 16, 16);
             const auto bias = std::span(gpt.c_attn.bias.values).subspan(p * 4, 4);
             parts[p]->weight = F32Tensor({4, 4}, {weight.begin(), weight.end()});
@@ -421,9 +418,9 @@ TEST(GptAttention, one_projection_is_three) {
 
 // Turns pair (n, n + D/2) of a row by position * theta^(-2n/D), in float64.
 void rotate(Matrix& rows, double theta) {
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        const std::size_t half = rows[i].size() / 2;
-        for (std::size_t n = 0; n < half; ++n) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+        const size_t half = rows[i].size() / 2;
+        for (size_t n = 0; n < half; ++n) {
             const double angle =
                 static_cast<double>(i) * std::pow(theta, -static_cast<double>(n) / static_cast<double>(half));
             const double a = rows[i][n], b = rows[i][n + half];
@@ -452,12 +449,12 @@ TEST(GroupedQueryAttention, agrees_with_float64) {
     EXPECT_EQ(trace.find("keys_rotated")->shape, (Shape{2, 6, 4}));
     const Matrix rows = matrix_of(x, 0, 6, 0, 8);
     const Matrix q = project(rows, layer.query), k = project(rows, layer.key), v = project(rows, layer.value);
-    for (std::size_t h = 0; h < 4; ++h) {
+    for (size_t h = 0; h < 4; ++h) {
         Matrix queries = columns_of(q, h * 4, 4), keys = columns_of(k, h / 2 * 4, 4);
         rotate(queries, 500.0);
         rotate(keys, 500.0);
         const Head head = attend_in_double(queries, keys, columns_of(v, h / 2 * 4, 4), 0.5, true);
-        for (std::size_t i = 0; i < 6; ++i) {
+        for (size_t i = 0; i < 6; ++i) {
             expect_near(trace.find("context")->row(i).subspan(h * 4, 4), head.context[i], "context");
             expect_near(trace.find("weights")->row(h * 6 + i), head.weights[i], "weights");
         }
@@ -486,7 +483,7 @@ TEST(Rope, a_product_depends_on_the_distance_alone) {
     const F32Tensor q = random_input(generator, {1, 1, 1, 8}), k = random_input(generator, {1, 1, 1, 8});
     StrictExecutor strict;
     for (const bool interleaved : {false, true}) {
-        const auto product = [&](std::uint64_t q_position, std::uint64_t k_position) {
+        const auto product = [&](uint64_t q_position, uint64_t k_position) {
             const Rope of_q{100.0, interleaved, q_position}, of_k{100.0, interleaved, k_position};
             return strict::dot(strict.rope(q, of_q)->values, strict.rope(k, of_k)->values);
         };
@@ -507,20 +504,19 @@ TEST(AdditiveAttention, agrees_with_float64) {
     const Result<F32Tensor> context = layer.forward(strict, x, memory, trace);
     ASSERT_TRUE(context) << context.error().text;
     EXPECT_EQ(context->shape, (Shape{2, 5, 3}));
-    for (std::uint64_t b = 0; b < 2; ++b) {
+    for (uint64_t b = 0; b < 2; ++b) {
         const Matrix values = matrix_of(memory, b * 7, 7, 0, 3);
         const Matrix q = project(matrix_of(x, b * 5, 5, 0, 4), layer.query), k = project(values, layer.key);
-        for (std::size_t i = 0; i < 5; ++i) {
+        for (size_t i = 0; i < 5; ++i) {
             std::vector<double> scores(7, 0.0), weights(7), expected(3, 0.0);
             double sum = 0.0;
-            for (std::size_t j = 0; j < 7; ++j) {
-                for (std::size_t n = 0; n < 6; ++n)
-                    scores[j] += layer.v.values[n] * std::tanh(q[i][n] + k[j][n]);
+            for (size_t j = 0; j < 7; ++j) {
+                for (size_t n = 0; n < 6; ++n) scores[j] += layer.v.values[n] * std::tanh(q[i][n] + k[j][n]);
                 sum += weights[j] = std::exp(scores[j]);
             }
-            for (std::size_t j = 0; j < 7; ++j) {
+            for (size_t j = 0; j < 7; ++j) {
                 weights[j] /= sum;
-                for (std::size_t d = 0; d < 3; ++d) expected[d] += weights[j] * values[j][d];
+                for (size_t d = 0; d < 3; ++d) expected[d] += weights[j] * values[j][d];
             }
             expect_near(trace.find("scores")->row(b * 5 + i), scores, "scores");
             expect_near(trace.find("weights")->row(b * 5 + i), weights, "weights");
@@ -537,7 +533,7 @@ TEST(Trace, keeps_only_what_is_wanted) {
     StrictExecutor strict;
     Trace trace = Trace::only({"weights", "head9.scores"});
     ASSERT_TRUE(layer.forward(strict, random_input(generator, {4, 3}), trace));
-    ASSERT_EQ(trace.stages().size(), 1U);
+    ASSERT_EQ(trace.stages().size(), 1u);
     EXPECT_EQ(trace.stages()[0].name, "weights");
 }
 

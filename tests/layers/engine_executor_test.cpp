@@ -17,7 +17,7 @@ F32Tensor random_input(TorchGenerator& generator, Shape shape) {
     return x;
 }
 
-AttentionOptions options(std::uint64_t width, bool causal) {
+AttentionOptions options(uint64_t width, bool causal) {
     AttentionOptions result;
     result.scale = ScoreScale::divided_by(std::sqrt(static_cast<double>(width)));
     result.causal = causal;
@@ -35,20 +35,20 @@ void expect_same(Engine& engine, const char* what, const Forward& forward) {
     const Result<F32Tensor> result = forward(executor, actual);
     ASSERT_TRUE(result) << result.error().text;
     ASSERT_EQ(actual.stages().size(), expected.stages().size());
-    for (std::size_t s = 0; s < actual.stages().size(); ++s) {
+    for (size_t s = 0; s < actual.stages().size(); ++s) {
         const Stage &a = actual.stages()[s], &b = expected.stages()[s];
         EXPECT_EQ(a.name, b.name);
         ASSERT_EQ(a.tensor.shape, b.tensor.shape) << a.name;
-        for (std::size_t i = 0; i < a.tensor.values.size(); ++i) {
+        for (size_t i = 0; i < a.tensor.values.size(); ++i) {
             const float x = a.tensor.values[i], y = b.tensor.values[i];
             if (x != y) {
-                ASSERT_NEAR(x, y, 2e-5F * std::max(1.0F, std::fabs(y))) << a.name << " element " << i;
+                ASSERT_NEAR(x, y, 2e-5f * std::max(1.0f, std::fabs(y))) << a.name << " element " << i;
             }
         }
     }
 }
 
-SelfAttention random_head(TorchGenerator& generator, std::uint64_t d_in, std::uint64_t d_out, bool causal) {
+SelfAttention random_head(TorchGenerator& generator, uint64_t d_in, uint64_t d_out, bool causal) {
     return {make_linear(generator, d_in, d_out, true), make_linear(generator, d_in, d_out, false),
             make_rand_parameter(generator, d_in, d_out), options(d_out, causal)};
 }
@@ -61,7 +61,7 @@ void expect_single_heads(Engine& engine) {
     for (const auto normalisation :
          {Normalisation::softmax, Normalisation::sum, Normalisation::naive_softmax}) {
         F32Tensor positive = one;
-        for (float& value : positive.values) value = std::fabs(value) * 0.25F;
+        for (float& value : positive.values) value = std::fabs(value) * 0.25f;
         expect_same(engine, "simplified attention", [&](Executor& executor, Trace& trace) {
             return simplified_attention(executor, positive, normalisation, trace);
         });
@@ -126,7 +126,7 @@ void expect_counter_dropout(Engine& engine) {
     layer.options.dropout_p = 0.25;
     const F32Tensor x = random_input(generator, {2, 40, 12});
     EngineExecutor executor(engine);
-    const auto dropped = [&](std::uint64_t seed) {
+    const auto dropped = [&](uint64_t seed) {
         Trace trace = Trace::only({"dropped"});
         const Result<F32Tensor> result =
             layer.forward(executor, x, trace, {.dropout = Training::Dropout::counter, .seed = seed});
@@ -134,7 +134,7 @@ void expect_counter_dropout(Engine& engine) {
         return result ? *trace.find("dropped") : F32Tensor();
     };
     const F32Tensor first = dropped(1);
-    const auto zeros = std::count(first.values.begin(), first.values.end(), 0.0F);
+    const auto zeros = std::count(first.values.begin(), first.values.end(), 0.0f);
     EXPECT_NEAR(static_cast<double>(zeros) / 3200.0, 0.25, 0.04);
     EXPECT_EQ(dropped(1), first);
     EXPECT_NE(dropped(2), first);

@@ -115,7 +115,7 @@ class VulkanRunner : public OperationRunner {
             if (!owned[i]) continue;
             Bytes padded(given[i].size() + kMargin);
             if (Result<void> done = owned[i]->download(padded); !done) return done.error();
-            const auto margin = padded.begin() + std::ptrdiff_t(given[i].size());
+            const auto margin = padded.begin() + ptrdiff_t(given[i].size());
             if (!std::all_of(margin, padded.end(), [](std::byte b) { return b == kUntouched; }))
                 return damaged(i, "a byte behind the buffer was written");
             padded.resize(given[i].size());

@@ -369,7 +369,7 @@ TEST(Operations, the_rule_rejects_one_wrong_element_and_a_write_between_rows) {
     };
     const float gap = std::nanf("");
     Bytes exact = bytes_of({1, 2, gap, 3, 4, gap}), magnitudes = exact;
-    for (const size_t n : {2u, 5u}) std::fill_n(exact.begin() + std::ptrdiff_t(4 * n), 4, kUntouched);
+    for (const size_t n : {2u, 5u}) std::fill_n(exact.begin() + ptrdiff_t(4 * n), 4, kUntouched);
     double share = 0;
     const auto judged = [&](const Bytes& got) {
         return judge_operation({&exact, &exact, &magnitudes, &got, FOVEA_F32, {}, {0, 3}, 2}, share);

@@ -82,7 +82,7 @@ TEST(MapTilePlan, slices_cover_every_pixel_once) {
                     ++seen[mass->offset / 8 + before % 32 + uint64_t{y} * width + x];
         }
         if (!seen.empty()) {
-            const auto end = seen.begin() + std::ptrdiff_t(info.binding_bytes[FOVEA_BIND_TILE_MASS] / 8);
+            const auto end = seen.begin() + ptrdiff_t(info.binding_bytes[FOVEA_BIND_TILE_MASS] / 8);
             EXPECT_TRUE(std::all_of(seen.begin(), end, [](uint8_t n) { return n == 1; }));
         }
     }

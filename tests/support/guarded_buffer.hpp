@@ -23,15 +23,15 @@ class GuardedBuffer {
         if (!bytes.empty()) memcpy(data(), bytes.data(), bytes.size());
     }
     std::vector<std::byte> contents() const {
-        return {memory_.begin() + std::ptrdiff_t(first_), memory_.begin() + std::ptrdiff_t(first_ + size_)};
+        return {memory_.begin() + ptrdiff_t(first_), memory_.begin() + ptrdiff_t(first_ + size_)};
     }
 
     // Offset of the first changed byte outside the buffer, counted from its begin; 0 if there is none. (A
     // margin never has offset 0.)
-    std::ptrdiff_t changed_margin() const {
+    ptrdiff_t changed_margin() const {
         for (size_t n = 0; n < memory_.size(); ++n) {
             if (n == first_) n += size_;
-            if (n < memory_.size() && memory_[n] != fill_) return std::ptrdiff_t(n) - std::ptrdiff_t(first_);
+            if (n < memory_.size() && memory_[n] != fill_) return ptrdiff_t(n) - ptrdiff_t(first_);
         }
         return 0;
     }

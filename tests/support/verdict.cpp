@@ -190,7 +190,7 @@ class Judge {
                 for (int64_t i = 0; i < int64_t(d_.len_q); ++i) {
                     if (!is_written(c_, b, i)) continue;
                     const size_t first = size_t(query_element(c_, o_strides(c_), b, h, i)) * element;
-                    std::fill_n(written.begin() + std::ptrdiff_t(first), d_.dim_v * element, true);
+                    std::fill_n(written.begin() + ptrdiff_t(first), d_.dim_v * element, true);
                 }
         for (size_t n = 0; n < o.size(); ++n) {
             if (written[n] || o[n] == kUntouched) continue;

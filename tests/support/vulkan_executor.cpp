@@ -96,7 +96,7 @@ class VulkanExecutor : public Executor {
             if (!b.buffer) continue;
             std::vector<std::byte> now(b.uploaded.size());
             if (Result<void> done = b.buffer->download(now); !done) return done;
-            const auto begin = now.begin() + (is_output(info, i) ? std::ptrdiff_t(info.binding_bytes[i]) : 0);
+            const auto begin = now.begin() + (is_output(info, i) ? ptrdiff_t(info.binding_bytes[i]) : 0);
             const auto same = std::mismatch(begin, now.end(), b.uploaded.begin() + (begin - now.begin()));
             if (same.first != now.end())
                 outcome.text += "binding " + std::to_string(i) + ": byte " +

@@ -26,7 +26,7 @@ TEST(VulkanStaging, BytesGoThereAndBackInSeveralParts) {
     ASSERT_TRUE(memory->download(all, 0));
     EXPECT_TRUE(std::all_of(all.begin(), all.begin() + 260, [](std::byte b) { return b == std::byte{0}; }));
     EXPECT_EQ(memcmp(all.data() + 260, bytes.data(), bytes.size()), 0);
-    EXPECT_TRUE(std::all_of(all.begin() + 260 + std::ptrdiff_t(bytes.size()), all.end(),
+    EXPECT_TRUE(std::all_of(all.begin() + 260 + ptrdiff_t(bytes.size()), all.end(),
                             [](std::byte b) { return b == std::byte{0}; }));
     std::vector<std::byte> part(1000);
     ASSERT_TRUE(memory->download(part, 260 + (33u << 20)));

@@ -57,5 +57,7 @@ for (let round = 0; round < 40; ++round) {
     rounds.push((user + system) / calls);
 }
 rounds.sort((a, b) => a - b);
-console.log(`${batch} x ${heads} heads, ${tokens} tokens, D ${dim}: median ${rounds[20].toFixed(2)} us a call, ` +
-    `best ${rounds[0].toFixed(2)}; largest error ${error.toExponential(1)}`);
+console.log(
+    `${batch} x ${heads} heads, ${tokens} tokens, D ${dim}: median ${rounds[20].toFixed(2)} us a call, ` +
+        `best ${rounds[0].toFixed(2)}; largest error ${error.toExponential(1)}`,
+);

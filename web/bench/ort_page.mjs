@@ -31,22 +31,28 @@ onmessage = async ({ data: { threads, models, run, repeats } }) => {
     } catch (error) { postMessage({ error: String(error) }); }
 };`;
 
-export const versionOf = (packageFolder) => JSON.parse(readFileSync(join(packageFolder, "package.json"), "utf8")).version;
+export const versionOf = (packageFolder) =>
+    JSON.parse(readFileSync(join(packageFolder, "package.json"), "utf8")).version;
 
 export function pageFolder(packageFolder) {
-    const folder = mkdtempSync(join(tmpdir(), "fovea-peer-")), dist = resolve(packageFolder, "dist");
-    for (const name of readdirSync(dist)) if (/^ort(\.wasm\.min|-wasm-simd-threaded)\.(mjs|wasm)$/.test(name)) symlinkSync(join(dist, name), join(folder, name));
+    const folder = mkdtempSync(join(tmpdir(), "fovea-peer-")),
+        dist = resolve(packageFolder, "dist");
+    for (const name of readdirSync(dist))
+        if (/^ort(\.wasm\.min|-wasm-simd-threaded)\.(mjs|wasm)$/.test(name))
+            symlinkSync(join(dist, name), join(folder, name));
     writeFileSync(join(folder, "index.html"), "<!doctype html><title>peer</title>");
     writeFileSync(join(folder, "worker.mjs"), workerText);
     return folder;
 }
 
 // In the page: a Worker that is asked one thing at a time.
-export const openWorker = (page) => page.evaluate(() => {
-    const worker = new Worker("worker.mjs", { type: "module" });
-    globalThis.ask = (question) => new Promise((done, fail) => {
-        worker.onmessage = ({ data }) => data.error ? fail(new Error(data.error)) : done(data);
-        worker.onerror = (event) => fail(new Error(event.message));
-        worker.postMessage(question);
+export const openWorker = (page) =>
+    page.evaluate(() => {
+        const worker = new Worker("worker.mjs", { type: "module" });
+        globalThis.ask = (question) =>
+            new Promise((done, fail) => {
+                worker.onmessage = ({ data }) => (data.error ? fail(new Error(data.error)) : done(data));
+                worker.onerror = (event) => fail(new Error(event.message));
+                worker.postMessage(question);
+            });
     });
-});

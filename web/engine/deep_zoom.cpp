@@ -7,11 +7,11 @@ namespace fovea::web {
 namespace {
 
 // Fits the memory of a phone's tab.
-constexpr std::uint64_t kTileBytes = std::uint64_t{96} << 20;
+constexpr uint64_t kTileBytes = uint64_t{96} << 20;
 
 }  // namespace
 
-Result<DeepZoom> DeepZoom::of_tokens(std::uint32_t tokens) {
+Result<DeepZoom> DeepZoom::of_tokens(uint32_t tokens) {
     Result<LongContext> context = long_context(tokens);
     if (!context) return context.error();
     return DeepZoom(std::move(*context));
@@ -71,8 +71,8 @@ Result<bool> DeepZoom::begin_tile(Engine& engine, double max_flops) {
     }
     tile_plan_ = std::move(*plan);
     next_tile_slice_ = 0;
-    pixels_.mass.assign(std::size_t{kMapTileSide} * kMapTileSide, 0);
-    pixels_.max.assign(pixels_.mass.size(), 0.0F);
+    pixels_.mass.assign(size_t{kMapTileSide} * kMapTileSide, 0);
+    pixels_.max.assign(pixels_.mass.size(), 0.0f);
     return true;
 }
 
@@ -85,9 +85,9 @@ Result<bool> DeepZoom::step(Engine& engine, double max_flops) {
     b.read(FOVEA_BIND_Q, context_.q.data(), context_.q.size() * sizeof(float));
     b.read(FOVEA_BIND_K, context_.k.data(), context_.k.size() * sizeof(float));
     b.read(FOVEA_BIND_LSE, lse_.data(), lse_.size() * sizeof(float));
-    b.write(FOVEA_BIND_TILE_MASS, pixels_.mass.data(), pixels_.mass.size() * sizeof(std::uint64_t));
+    b.write(FOVEA_BIND_TILE_MASS, pixels_.mass.data(), pixels_.mass.size() * sizeof(uint64_t));
     b.write(FOVEA_BIND_TILE_MAX, pixels_.max.data(), pixels_.max.size() * sizeof(float));
-    const std::uint64_t slices = tile_plan_.info().slice_count;
+    const uint64_t slices = tile_plan_.info().slice_count;
     if (next_tile_slice_ < slices) {
         if (Result<void> r = engine.run(tile_plan_, b, engine.worker_count(), next_tile_slice_, 1); !r)
             return r.error();
@@ -99,11 +99,11 @@ Result<bool> DeepZoom::step(Engine& engine, double max_flops) {
     return true;
 }
 
-double DeepZoom::weight(std::uint64_t query, std::uint64_t key) const {
+double DeepZoom::weight(uint64_t query, uint64_t key) const {
     if (query >= tokens() || key > query) return 0;
     double score = 0;
-    const std::size_t width = kLongContextDim;
-    for (std::size_t d = 0; d < width; ++d)
+    const size_t width = kLongContextDim;
+    for (size_t d = 0; d < width; ++d)
         score += double(context_.q[query * width + d]) * double(context_.k[key * width + d]);
     return std::exp(score / std::sqrt(double(width)) - double(lse_[query]));
 }

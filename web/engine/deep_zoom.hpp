@@ -15,9 +15,9 @@ namespace fovea::web {
 
 class DeepZoom {
   public:
-    static Result<DeepZoom> of_tokens(std::uint32_t tokens);
+    static Result<DeepZoom> of_tokens(uint32_t tokens);
 
-    std::uint64_t tokens() const { return tiles_.extent().rows; }
+    uint64_t tokens() const { return tiles_.extent().rows; }
     const MapTiles& tiles() const { return tiles_; }
     std::vector<MapPiece> pieces() { return tiles_.pieces(); }
 
@@ -32,7 +32,7 @@ class DeepZoom {
     Result<bool> step(Engine& engine, double max_flops);
 
     // 0 above the diagonal.
-    double weight(std::uint64_t query, std::uint64_t key) const;
+    double weight(uint64_t query, uint64_t key) const;
 
   private:
     DeepZoom(LongContext context);
@@ -42,12 +42,12 @@ class DeepZoom {
     MapTiles tiles_;
     std::vector<float> lse_;
     Plan forward_;
-    std::uint64_t next_forward_slice_ = 0;
+    uint64_t next_forward_slice_ = 0;
 
     // The tile that is being computed, by slices.
     std::optional<MapTileId> running_;
     Plan tile_plan_;
-    std::uint64_t next_tile_slice_ = 0;
+    uint64_t next_tile_slice_ = 0;
     MapPixels pixels_;
 };
 

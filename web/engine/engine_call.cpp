@@ -20,17 +20,17 @@ Result<void> Engine::linear(const FoveaLinearDesc& desc, const Bindings& binding
     return run(*plan, bindings, worker_count());
 }
 
-Result<void> Engine::run(const Plan& plan, const Bindings& bindings, std::uint32_t workers,
-                         std::uint64_t first, std::uint64_t count) {
+Result<void> Engine::run(const Plan& plan, const Bindings& bindings, uint32_t workers, uint64_t first,
+                         uint64_t count) {
     const FoveaPlanInfo info = plan.info();
-    const std::uint64_t alignment = info.workspace_alignment ? info.workspace_alignment : 1;
+    const uint64_t alignment = info.workspace_alignment ? info.workspace_alignment : 1;
     workspace_.resize(info.workspace_bytes ? info.workspace_bytes + alignment : 0);
     FoveaCpuRun run{};
     run.struct_size = sizeof run;
     run.binding_count = FOVEA_BIND_COUNT;
     run.bindings = bindings.buffers;
     if (info.workspace_bytes) {
-        const auto address = reinterpret_cast<std::uintptr_t>(workspace_.data());
+        const auto address = reinterpret_cast<uintptr_t>(workspace_.data());
         unsigned char* aligned = workspace_.data() + (alignment - address % alignment) % alignment;
         run.workspace = {aligned, info.workspace_bytes};
     }
@@ -40,12 +40,12 @@ Result<void> Engine::run(const Plan& plan, const Bindings& bindings, std::uint32
     return plan.run_cpu(run);
 }
 
-void Engine::for_each(std::uint32_t count, FoveaTask task, void* arg) {
+void Engine::for_each(uint32_t count, FoveaTask task, void* arg) {
     if (const FoveaParallel* parallel = pool_.parallel(worker_count())) {
         parallel->run(parallel->user, count, task, arg);
         return;
     }
-    for (std::uint32_t i = 0; i < count; ++i) task(arg, i, 0);
+    for (uint32_t i = 0; i < count; ++i) task(arg, i, 0);
 }
 
 }  // namespace fovea::web

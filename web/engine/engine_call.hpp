@@ -12,31 +12,31 @@ namespace fovea::web {
 struct Bindings {
     FoveaHostBuffer buffers[FOVEA_BIND_COUNT] = {};
 
-    void read(FoveaBinding binding, const void* data, std::uint64_t size_bytes) {
+    void read(FoveaBinding binding, const void* data, uint64_t size_bytes) {
         buffers[binding] = {const_cast<void*>(data), size_bytes};
     }
-    void write(FoveaBinding binding, void* data, std::uint64_t size_bytes) {
+    void write(FoveaBinding binding, void* data, uint64_t size_bytes) {
         buffers[binding] = {data, size_bytes};
     }
 };
 
 class Engine {
   public:
-    explicit Engine(std::uint32_t worker_count) : pool_(worker_count) {}
+    explicit Engine(uint32_t worker_count) : pool_(worker_count) {}
 
-    std::uint32_t worker_count() const { return pool_.worker_count(); }
-    Result<FoveaDeviceFacts> facts(std::uint32_t workers) const { return cpu_facts(workers); }
+    uint32_t worker_count() const { return pool_.worker_count(); }
+    Result<FoveaDeviceFacts> facts(uint32_t workers) const { return cpu_facts(workers); }
 
     // Plans `desc` for all workers and runs it; `reason` (if given) says which kernel ran and why.
     Result<void> attention(const FoveaAttentionDesc& desc, const Bindings& bindings,
                            std::string* reason = nullptr);
     Result<void> linear(const FoveaLinearDesc& desc, const Bindings& bindings);
     // Runs slices [first, first + count) of a plan; count 0: all that are left.
-    Result<void> run(const Plan& plan, const Bindings& bindings, std::uint32_t workers,
-                     std::uint64_t first = 0, std::uint64_t count = 0);
+    Result<void> run(const Plan& plan, const Bindings& bindings, uint32_t workers, uint64_t first = 0,
+                     uint64_t count = 0);
 
     // Calls task(arg, i, worker) for i < count on all workers.
-    void for_each(std::uint32_t count, FoveaTask task, void* arg);
+    void for_each(uint32_t count, FoveaTask task, void* arg);
 
   private:
     ThreadPool pool_;

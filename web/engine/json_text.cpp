@@ -58,7 +58,7 @@ JsonText& JsonText::texts(std::span<const std::string> values) {
     return end_array();
 }
 
-JsonText& JsonText::whole(std::int64_t value) {
+JsonText& JsonText::whole(int64_t value) {
     separate();
     char digits[24];
     std::snprintf(digits, sizeof digits, "%lld", static_cast<long long>(value));
@@ -78,9 +78,9 @@ JsonText& JsonText::numbers(std::span<const float> values) {
     return end_array();
 }
 
-JsonText& JsonText::shape(std::span<const std::uint64_t> sizes) {
+JsonText& JsonText::shape(std::span<const uint64_t> sizes) {
     begin_array();
-    for (const std::uint64_t size : sizes) whole(static_cast<std::int64_t>(size));
+    for (const uint64_t size : sizes) whole(static_cast<int64_t>(size));
     return end_array();
 }
 

@@ -20,10 +20,10 @@ class JsonText {
     JsonText& text(std::string_view value);
     JsonText& texts(std::span<const std::string> values);
     JsonText& number(double value);  // as many digits as a float32 needs to read back
-    JsonText& whole(std::int64_t value);
+    JsonText& whole(int64_t value);
     JsonText& boolean(bool value);
     JsonText& numbers(std::span<const float> values);
-    JsonText& shape(std::span<const std::uint64_t> sizes);
+    JsonText& shape(std::span<const uint64_t> sizes);
 
     const std::string& str() const { return out_; }
 

@@ -12,9 +12,9 @@
 namespace fovea::web {
 namespace {
 
-constexpr Rgb rgb(std::uint32_t code) {
-    return {static_cast<std::uint8_t>(code >> 16), static_cast<std::uint8_t>(code >> 8 & 0xFFU),
-            static_cast<std::uint8_t>(code & 0xFFU)};
+constexpr Rgb rgb(uint32_t code) {
+    return {static_cast<uint8_t>(code >> 16), static_cast<uint8_t>(code >> 8 & 0xFFu),
+            static_cast<uint8_t>(code & 0xFFu)};
 }
 
 // From the page's background to its accent, so that what weighs nothing does not stand out in either theme.

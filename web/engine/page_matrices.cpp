@@ -5,15 +5,15 @@ namespace fovea::web {
 namespace {
 
 // Is key j hidden from query i by the state's own masks?
-bool is_hidden(const PageState& s, std::uint64_t i, std::uint64_t j, std::uint64_t keys) {
+bool is_hidden(const PageState& s, uint64_t i, uint64_t j, uint64_t keys) {
     if (s.causal && j > i) return true;
-    if (s.window >= 0 && std::int64_t(j) < std::int64_t(i) - s.window) return true;
+    if (s.window >= 0 && int64_t(j) < int64_t(i) - s.window) return true;
     return !s.mask.empty() && s.mask[i * keys + j] == '0';
 }
 
 }  // namespace
 
-Result<std::vector<PageStage>> PageModel::head_stages(Engine& engine, std::uint32_t h) const {
+Result<std::vector<PageStage>> PageModel::head_stages(Engine& engine, uint32_t h) const {
     std::vector<PageStage> out;
     const auto add = [&](const char* id, Result<std::vector<float>> values) -> Result<void> {
         if (!values) return values.error();
@@ -21,7 +21,7 @@ Result<std::vector<PageStage>> PageModel::head_stages(Engine& engine, std::uint3
         return {};
     };
     const PageState& s = state_;
-    const float unscaled = 1.0F;
+    const float unscaled = 1.0f;
     if (auto r = add("scores", matrix(engine, h, FOVEA_OUTPUT_SCORES, FOVEA_BIND_SCORES, false, unscaled));
         !r)
         return r.error();
@@ -41,9 +41,9 @@ Result<std::vector<PageStage>> PageModel::head_stages(Engine& engine, std::uint3
     if (s.renormalise && masks) {
         if (auto r = add("weights_all", *weights); !r) return r.error();
         std::vector<float> sums(rows_);
-        for (std::uint64_t i = 0; i < rows_; ++i) {
+        for (uint64_t i = 0; i < rows_; ++i) {
             float sum = 0;
-            for (std::uint64_t j = 0; j < keys_; ++j) {
+            for (uint64_t j = 0; j < keys_; ++j) {
                 float& w = (*weights)[i * keys_ + j];
                 if (is_hidden(s, i, j, keys_)) w = 0;
                 sum += w;
@@ -51,33 +51,33 @@ Result<std::vector<PageStage>> PageModel::head_stages(Engine& engine, std::uint3
             sums[i] = sum;
         }
         if (auto r = add("masked_weights", *weights); !r) return r.error();
-        for (std::uint64_t i = 0; i < rows_; ++i)
-            for (std::uint64_t j = 0; j < keys_; ++j)
+        for (uint64_t i = 0; i < rows_; ++i)
+            for (uint64_t j = 0; j < keys_; ++j)
                 if (sums[i] > 0) (*weights)[i * keys_ + j] /= sums[i];
         out.push_back({"row_sums", {rows_, 1}, std::move(sums)});
     }
     if (auto r = add("weights", std::move(weights)); !r) return r.error();
     if (!keep_.empty()) {
-        const std::uint8_t* keep = keep_.data() + h * rows_ * keys_;
+        const uint8_t* keep = keep_.data() + h * rows_ * keys_;
         out.push_back({"keep", {rows_, keys_}, std::vector<float>(keep, keep + rows_ * keys_)});
         if (auto r = add("dropped", head_weights(engine, h)); !r) return r.error();
     }
     return out;
 }
 
-Result<std::vector<float>> PageModel::head_weights(Engine& engine, std::uint32_t h) const {
+Result<std::vector<float>> PageModel::head_weights(Engine& engine, uint32_t h) const {
     Result<std::vector<float>> weights =
         matrix(engine, h, FOVEA_OUTPUT_WEIGHTS, FOVEA_BIND_WEIGHTS, !state_.renormalise, 0);
     if (!weights || !state_.renormalise) return weights;
     const float kept_factor = static_cast<float>(1.0 / (1.0 - state_.dropout_p));
-    for (std::uint64_t i = 0; i < rows_; ++i) {
+    for (uint64_t i = 0; i < rows_; ++i) {
         float* row = weights->data() + i * keys_;
         float sum = 0;
-        for (std::uint64_t j = 0; j < keys_; ++j) {
+        for (uint64_t j = 0; j < keys_; ++j) {
             if (is_hidden(state_, i, j, keys_)) row[j] = 0;
             sum += row[j];
         }
-        for (std::uint64_t j = 0; j < keys_; ++j) {
+        for (uint64_t j = 0; j < keys_; ++j) {
             if (sum > 0) row[j] /= sum;
             if (!keep_.empty()) row[j] = keep_[(h * rows_ + i) * keys_ + j] ? row[j] * kept_factor : 0;
         }
@@ -85,7 +85,7 @@ Result<std::vector<float>> PageModel::head_weights(Engine& engine, std::uint32_t
     return weights;
 }
 
-Result<Derivation> PageModel::derive(std::uint32_t h, std::uint64_t i, std::uint64_t j) const {
+Result<Derivation> PageModel::derive(uint32_t h, uint64_t i, uint64_t j) const {
     Bindings b;
     bind_inputs(b, 0, true);
     const bool with_masks = true;

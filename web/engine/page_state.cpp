@@ -6,22 +6,22 @@ namespace fovea::web {
 namespace {
 
 constexpr char kTokenSeparator = '\x1f';
-constexpr std::uint64_t kMaxTokens = 4096, kMaxWidth = 4096, kMaxHeads = 64;
+constexpr uint64_t kMaxTokens = 4096, kMaxWidth = 4096, kMaxHeads = 64;
 
 void split_tokens(std::string_view text, std::vector<std::string>& out) {
     out.clear();
     while (!text.empty()) {
-        const std::size_t end = text.find(kTokenSeparator);
+        const size_t end = text.find(kTokenSeparator);
         out.emplace_back(text.substr(0, end));
         if (end == std::string_view::npos) break;
         text.remove_prefix(end + 1);
     }
 }
 
-std::uint32_t u32_of(const std::string& value) {
-    return static_cast<std::uint32_t>(std::strtoul(value.c_str(), nullptr, 10));
+uint32_t u32_of(const std::string& value) {
+    return static_cast<uint32_t>(std::strtoul(value.c_str(), nullptr, 10));
 }
-std::uint64_t u64_of(const std::string& value) { return std::strtoull(value.c_str(), nullptr, 10); }
+uint64_t u64_of(const std::string& value) { return std::strtoull(value.c_str(), nullptr, 10); }
 double f64_of(const std::string& value) { return std::strtod(value.c_str(), nullptr); }
 
 void set_shape(PageState& s, std::string_view key, const std::string& value) {
@@ -63,14 +63,14 @@ void set_random(PageState& s, std::string_view key, const std::string& value) {
                                          : DropoutVariant::native;
 }
 
-std::string limit(const char* name, std::uint64_t value, std::uint64_t low, std::uint64_t high) {
+std::string limit(const char* name, uint64_t value, uint64_t low, uint64_t high) {
     return std::string(name) + " is " + std::to_string(value) + "; it must be " + std::to_string(low) +
            " to " + std::to_string(high);
 }
 
 std::string check(const PageState& s) {
     const bool own_tensors = s.rows != 0;
-    const std::uint64_t rows = own_tensors ? s.rows : s.tokens.size();
+    const uint64_t rows = own_tensors ? s.rows : s.tokens.size();
     if (rows < 1 || rows > kMaxTokens) return limit("the token count", rows, 1, kMaxTokens);
     if (s.heads < 1 || s.heads > kMaxHeads) return limit("heads", s.heads, 1, kMaxHeads);
     if (s.kv_heads < 1 || s.kv_heads > s.heads) return limit("KV heads", s.kv_heads, 1, s.heads);
@@ -80,7 +80,7 @@ std::string check(const PageState& s) {
     if (!(s.temperature > 0)) return "the temperature must be above 0";
     if (!(s.dropout_p >= 0 && s.dropout_p < 1)) return "dropout must be at least 0 and below 1";
     if (!(s.softcap >= 0)) return "softcap must not be negative";
-    const std::uint64_t keys = own_tensors ? s.keys : rows;
+    const uint64_t keys = own_tensors ? s.keys : rows;
     if (!s.mask.empty() && s.mask.size() != rows * keys)
         return limit("the mask's cell count", s.mask.size(), rows * keys, rows * keys);
     if (own_tensors) {
@@ -101,9 +101,9 @@ std::string check(const PageState& s) {
 std::string parse_page_state(std::string_view text, PageState& out) {
     PageState state;
     while (!text.empty()) {
-        const std::size_t end = text.find('\n');
+        const size_t end = text.find('\n');
         const std::string_view line = text.substr(0, end);
-        const std::size_t equals = line.find('=');
+        const size_t equals = line.find('=');
         if (equals != std::string_view::npos) {
             const std::string_view key = line.substr(0, equals);
             const std::string value(line.substr(equals + 1));

@@ -26,10 +26,10 @@ std::optional<PreparedCall>& prepared() {
     return call;
 }
 
-bool allocate(FoveaHostBuffer& buffer, std::uint64_t size_bytes) {
-    constexpr std::size_t kAlignment = 64;
+bool allocate(FoveaHostBuffer& buffer, uint64_t size_bytes) {
+    constexpr size_t kAlignment = 64;
     if (size_bytes == 0) return true;
-    const auto size = static_cast<std::size_t>((size_bytes + kAlignment - 1) / kAlignment * kAlignment);
+    const auto size = static_cast<size_t>((size_bytes + kAlignment - 1) / kAlignment * kAlignment);
     buffer = {std::aligned_alloc(kAlignment, size), size_bytes};
     return buffer.data != nullptr;
 }

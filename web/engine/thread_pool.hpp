@@ -15,30 +15,30 @@ namespace fovea::web {
 // without blocking its event loop.
 class ThreadPool {
   public:
-    explicit ThreadPool(std::uint32_t worker_count);
+    explicit ThreadPool(uint32_t worker_count);
 
-    std::uint32_t worker_count() const { return worker_count_; }
+    uint32_t worker_count() const { return worker_count_; }
     // For a call by at most so many workers, until the next call of this. Null for one: the caller works
     // alone.
-    const FoveaParallel* parallel(std::uint32_t worker_limit);
+    const FoveaParallel* parallel(uint32_t worker_limit);
 
   private:
-    static void run_tasks(void* user, std::uint32_t count, FoveaTask task, void* arg);
-    void work(std::uint32_t worker);
-    void take_tasks(std::uint32_t worker);
+    static void run_tasks(void* user, uint32_t count, FoveaTask task, void* arg);
+    void work(uint32_t worker);
+    void take_tasks(uint32_t worker);
 
-    std::uint32_t worker_count_;
+    uint32_t worker_count_;
     FoveaParallel parallel_{};
     std::vector<std::thread> threads_;
     std::mutex mutex_;
     std::condition_variable start_, done_;
-    std::uint64_t generation_ = 0;
-    std::uint32_t busy_ = 0;
-    std::uint32_t active_limit_ = 0;
+    uint64_t generation_ = 0;
+    uint32_t busy_ = 0;
+    uint32_t active_limit_ = 0;
     FoveaTask task_ = nullptr;
     void* arg_ = nullptr;
-    std::uint32_t count_ = 0;
-    std::atomic<std::uint32_t> next_{0};
+    uint32_t count_ = 0;
+    std::atomic<uint32_t> next_{0};
 };
 
 }  // namespace fovea::web

@@ -17,13 +17,13 @@ struct KnownToken {
 
 // The input that four of the tutorials share.
 constexpr KnownToken kTutorialTokens[] = {
-    {"your", {0.43F, 0.15F, 0.89F}}, {"journey", {0.55F, 0.87F, 0.66F}}, {"starts", {0.57F, 0.85F, 0.64F}},
-    {"with", {0.22F, 0.58F, 0.33F}}, {"one", {0.77F, 0.25F, 0.10F}},     {"step", {0.05F, 0.80F, 0.55F}},
+    {"your", {0.43f, 0.15f, 0.89f}}, {"journey", {0.55f, 0.87f, 0.66f}}, {"starts", {0.57f, 0.85f, 0.64f}},
+    {"with", {0.22f, 0.58f, 0.33f}}, {"one", {0.77f, 0.25f, 0.10f}},     {"step", {0.05f, 0.80f, 0.55f}},
 };
 
-std::uint32_t spelling_hash(std::string_view token) {
-    std::uint32_t hash = 2166136261U;  // FNV-1a
-    for (const char c : token) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+uint32_t spelling_hash(std::string_view token) {
+    uint32_t hash = 2166136261u;  // FNV-1a
+    for (const char c : token) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
     return hash;
 }
 
@@ -50,13 +50,13 @@ void token_vector(std::string_view token, std::span<float> out) {
     for (float& value : out) value = static_cast<float>(std::round(double(value) * 100.0) / 100.0);
 }
 
-void positioned_token_vector(std::string_view token, std::uint64_t position, std::span<float> out) {
+void positioned_token_vector(std::string_view token, uint64_t position, std::span<float> out) {
     TorchGenerator generator(spelling_hash(lower_ascii(token)));
     generator.randn(out);
     std::vector<float> place(out.size());
-    generator.manual_seed(0x9E3779B9U ^ position);
+    generator.manual_seed(0x9E3779B9u ^ position);
     generator.randn(place);
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] += place[i];
+    for (size_t i = 0; i < out.size(); ++i) out[i] += place[i];
 }
 
 }  // namespace fovea::web

@@ -13,6 +13,6 @@ namespace fovea::web {
 void token_vector(std::string_view token, std::span<float> out);
 // The same plus a vector for the place in the sequence, both normal with deviation 1: the input of the GPT
 // level.
-void positioned_token_vector(std::string_view token, std::uint64_t position, std::span<float> out);
+void positioned_token_vector(std::string_view token, uint64_t position, std::span<float> out);
 
 }  // namespace fovea::web

@@ -23,7 +23,7 @@ struct Session {
     std::unique_ptr<Engine> engine;
     std::optional<PageModel> model;
     std::vector<PageStage> head_stages;
-    std::int32_t head = -1;  // whose stages are held; -1: nobody's
+    int32_t head = -1;  // whose stages are held; -1: nobody's
     std::optional<DeepZoom> map;
     TensorSet file;
     std::vector<float> array;
@@ -33,7 +33,7 @@ struct Session {
         text = json.str();
         return text.c_str();
     }
-    std::int32_t refuse(std::string reason) {
+    int32_t refuse(std::string reason) {
         error = std::move(reason);
         return 0;
     }
@@ -52,27 +52,26 @@ Session& session() {
 
 void write_stage(JsonText& json, const PageStage& stage) {
     json.begin_object().key("id").text(stage.id).key("shape").shape(stage.shape);
-    json.key("address").whole(
-        static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(stage.values.data())));
-    json.key("count").whole(static_cast<std::int64_t>(stage.values.size())).end_object();
+    json.key("address").whole(static_cast<int64_t>(reinterpret_cast<uintptr_t>(stage.values.data())));
+    json.key("count").whole(static_cast<int64_t>(stage.values.size())).end_object();
 }
 
-bool hold_head(Session& s, std::int32_t head) {
+bool hold_head(Session& s, int32_t head) {
     if (!s.model) return s.refuse("nothing has been computed yet"), false;
-    if (head < 0 || std::uint32_t(head) >= s.model->state().heads) {
+    if (head < 0 || uint32_t(head) >= s.model->state().heads) {
         s.refuse("head " + std::to_string(head) + " of " + std::to_string(s.model->state().heads) +
                  " does not exist");
         return false;
     }
     if (s.head == head) return true;
-    Result<std::vector<PageStage>> stages = s.model->head_stages(*s.engine, std::uint32_t(head));
+    Result<std::vector<PageStage>> stages = s.model->head_stages(*s.engine, uint32_t(head));
     if (s.failed(stages)) return false;
     s.head_stages = std::move(*stages);
     s.head = head;
     return true;
 }
 
-std::int32_t keep_model(Session& s, Result<PageModel> model) {
+int32_t keep_model(Session& s, Result<PageModel> model) {
     if (s.failed(model)) return 0;
     s.model.emplace(std::move(*model));
     s.head = -1;
@@ -109,7 +108,7 @@ void write_steps(JsonText& json, const Derivation& d) {
 }
 
 // The row's final weights, as the engine computed them, and how many of them are larger than this one.
-void write_row(JsonText& json, const Session& s, std::uint64_t query, std::uint64_t key) {
+void write_row(JsonText& json, const Session& s, uint64_t query, uint64_t key) {
     const auto last = std::find_if(s.head_stages.rbegin(), s.head_stages.rend(), [](const PageStage& stage) {
         return stage.id == "dropped" || stage.id == "weights";
     });
@@ -119,14 +118,14 @@ void write_row(JsonText& json, const Session& s, std::uint64_t query, std::uint6
     json.key("rank").whole(std::count_if(row.begin(), row.end(), [&](float w) { return w > row[key]; }));
 }
 
-std::optional<Derivation> derive(Session& s, std::int32_t head, std::int32_t query, std::int32_t key) {
+std::optional<Derivation> derive(Session& s, int32_t head, int32_t query, int32_t key) {
     if (!hold_head(s, head)) return {};
-    Result<Derivation> found = s.model->derive(std::uint32_t(head), std::uint64_t(query), std::uint64_t(key));
+    Result<Derivation> found = s.model->derive(uint32_t(head), uint64_t(query), uint64_t(key));
     if (s.failed(found)) return {};
     return std::move(*found);
 }
 
-void write_table(JsonText& json, const PrintedTable& table, const LessonRun& run, std::uint32_t& exact) {
+void write_table(JsonText& json, const PrintedTable& table, const LessonRun& run, uint32_t& exact) {
     const LessonStage* stage = run.find(table.tensor);
     std::vector<std::string> ours;
     if (stage)
@@ -185,7 +184,7 @@ JsonText map_text(DeepZoom& map, bool with_pieces) {
 
 int32_t webStart(int32_t threads) {
     Session& s = session();
-    s.engine = std::make_unique<Engine>(static_cast<std::uint32_t>(std::clamp(threads, 1, 16)));
+    s.engine = std::make_unique<Engine>(static_cast<uint32_t>(std::clamp(threads, 1, 16)));
     return 1;
 }
 
@@ -238,22 +237,21 @@ const char* webStages(int32_t head) {
 float* webThumbnails(int32_t size) {
     Session& s = session();
     if (!s.model) return s.refuse("nothing has been computed yet"), nullptr;
-    const std::uint64_t rows = s.model->rows(), keys = s.model->keys(),
-                        side = std::uint64_t(std::max(1, size));
-    const std::uint32_t heads = s.model->state().heads;
-    s.array.assign(heads * side * side, 0.0F);
-    for (std::uint32_t h = 0; h < heads; ++h) {
+    const uint64_t rows = s.model->rows(), keys = s.model->keys(), side = uint64_t(std::max(1, size));
+    const uint32_t heads = s.model->state().heads;
+    s.array.assign(heads * side * side, 0.0f);
+    for (uint32_t h = 0; h < heads; ++h) {
         Result<std::vector<float>> weights = s.model->head_weights(*s.engine, h);
         if (s.failed(weights)) return nullptr;
         float* out = &s.array[h * side * side];
         // The mean over each pixel's cells; a pixel smaller than a cell shows that cell.
-        for (std::uint64_t y = 0; y < side; ++y) {
-            const std::uint64_t top = y * rows / side, bottom = std::max(top + 1, (y + 1) * rows / side);
-            for (std::uint64_t x = 0; x < side; ++x) {
-                const std::uint64_t left = x * keys / side, right = std::max(left + 1, (x + 1) * keys / side);
+        for (uint64_t y = 0; y < side; ++y) {
+            const uint64_t top = y * rows / side, bottom = std::max(top + 1, (y + 1) * rows / side);
+            for (uint64_t x = 0; x < side; ++x) {
+                const uint64_t left = x * keys / side, right = std::max(left + 1, (x + 1) * keys / side);
                 float sum = 0;
-                for (std::uint64_t i = top; i < bottom; ++i)
-                    for (std::uint64_t j = left; j < right; ++j) sum += (*weights)[i * keys + j];
+                for (uint64_t i = top; i < bottom; ++i)
+                    for (uint64_t j = left; j < right; ++j) sum += (*weights)[i * keys + j];
                 out[y * side + x] = sum / float((bottom - top) * (right - left));
             }
         }
@@ -268,7 +266,7 @@ const char* webDerive(int32_t head, int32_t query, int32_t key) {
     JsonText json;
     json.begin_object();
     write_steps(json, *steps);
-    write_row(json, s, std::uint64_t(query), std::uint64_t(key));
+    write_row(json, s, uint64_t(query), uint64_t(key));
     json.end_object();
     return s.answer(json);
 }
@@ -279,8 +277,8 @@ const char* webDeriveText(int32_t head, int32_t query, int32_t key, int32_t form
     if (!steps) return nullptr;
     const std::vector<std::string>& tokens = s.model->state().tokens;
     DerivationStyle style;
-    if (std::size_t(query) < tokens.size()) style.query_token = tokens[std::size_t(query)];
-    if (std::size_t(key) < tokens.size()) style.key_token = tokens[std::size_t(key)];
+    if (size_t(query) < tokens.size()) style.query_token = tokens[size_t(query)];
+    if (size_t(key) < tokens.size()) style.key_token = tokens[size_t(key)];
     s.text = format == 1   ? derivation_csv(*steps)
              : format == 2 ? derivation_latex(*steps, style)
              : format == 3 ? derivation_python(*steps)
@@ -293,7 +291,7 @@ const char* webHeadStats(void) {
     if (!s.model) return s.refuse("nothing has been computed yet"), nullptr;
     JsonText json;
     json.begin_array();
-    for (std::uint32_t h = 0; h < s.model->state().heads; ++h) {
+    for (uint32_t h = 0; h < s.model->state().heads; ++h) {
         const Result<std::vector<float>> weights = s.model->head_weights(*s.engine, h);
         if (s.failed(weights)) return nullptr;
         const HeadStats stats = head_stats(*weights, s.model->keys());
@@ -346,7 +344,7 @@ const char* webLessons(void) {
     JsonText json;
     json.begin_array();
     for (const Lesson& lesson : list_lessons()) {
-        std::uint32_t tables = 0;
+        uint32_t tables = 0;
         for (const PrintedTable& table : lesson.tables) tables += table.times;
         json.begin_object().key("name").text(lesson.name).key("title").text(lesson.title);
         json.key("tutorial").text(lesson.tutorial).key("level").whole(lesson.level);
@@ -362,11 +360,11 @@ const char* webLesson(const char* name, double seed) {
     if (s.failed(lesson)) return nullptr;
     const auto seeded = std::find_if(lesson->draws.begin(), lesson->draws.end(),
                                      [](const Draw& draw) { return draw.kind == Draw::Kind::manual_seed; });
-    if (seeded != lesson->draws.end() && seed >= 0) seeded->value = std::uint64_t(seed);
+    if (seeded != lesson->draws.end() && seed >= 0) seeded->value = uint64_t(seed);
     StrictExecutor strict;
     const Result<LessonRun> run = run_lesson(*lesson, strict);
     if (s.failed(run)) return nullptr;
-    std::uint32_t exact = 0, tables = 0;
+    uint32_t exact = 0, tables = 0;
     JsonText json;
     json.begin_object().key("name").text(lesson->name).key("title").text(lesson->title);
     json.key("tutorial").text(lesson->tutorial).key("about").text(lesson->about);
@@ -423,14 +421,14 @@ float* webMapPixels(uint32_t level, uint32_t y, uint32_t x, int32_t sampled) {
 }
 
 double webMapCell(double query, double key) {
-    return session().map ? session().map->weight(std::uint64_t(query), std::uint64_t(key)) : 0;
+    return session().map ? session().map->weight(uint64_t(query), uint64_t(key)) : 0;
 }
 
 double webBench(uint32_t heads, uint32_t tokens, uint32_t dim, int32_t causal, int32_t threads,
                 int32_t repeats) {
     Session& s = session();
-    const std::uint32_t workers =
-        std::clamp<std::uint32_t>(std::uint32_t(std::max(1, threads)), 1, s.engine->worker_count());
+    const uint32_t workers =
+        std::clamp<uint32_t>(uint32_t(std::max(1, threads)), 1, s.engine->worker_count());
     Attention call;
     call.batch(1).heads(heads).lengths(tokens, tokens).dims(dim);
     if (causal) call.causal();
@@ -438,10 +436,9 @@ double webBench(uint32_t heads, uint32_t tokens, uint32_t dim, int32_t causal, i
     if (s.failed(facts)) return -1;
     Result<Plan> plan = plan_attention(*facts, call);
     if (s.failed(plan)) return -1;
-    const std::size_t count = std::size_t{heads} * tokens * dim;
+    const size_t count = size_t{heads} * tokens * dim;
     std::vector<float> qkv(3 * count);
-    for (std::size_t i = 0; i < qkv.size(); ++i)
-        qkv[i] = float((i * 2654435761U >> 8) & 0xFFFF) / 32768.0F - 1.0F;
+    for (size_t i = 0; i < qkv.size(); ++i) qkv[i] = float((i * 2654435761u >> 8) & 0xFFFF) / 32768.0f - 1.0f;
     std::vector<float> o(count);
     Bindings b;
     b.read(FOVEA_BIND_Q, qkv.data(), count * sizeof(float));
@@ -452,9 +449,9 @@ double webBench(uint32_t heads, uint32_t tokens, uint32_t dim, int32_t causal, i
     // once.
     constexpr double kLeastSeconds = 0.005;
     double best = 1e30;
-    for (std::int32_t i = 0, calls = 1; i < std::max(1, repeats);) {
+    for (int32_t i = 0, calls = 1; i < std::max(1, repeats);) {
         const auto start = std::chrono::steady_clock::now();
-        for (std::int32_t n = 0; n < calls; ++n) {
+        for (int32_t n = 0; n < calls; ++n) {
             Result<void> ran = s.engine->run(*plan, b, workers);
             if (s.failed(ran)) return -1;
         }

@@ -1,7 +1,16 @@
 // The state, the engine's latest results, and who wants to hear of changes.
 import { Engine } from "./engine.ts";
 import type { Computed, OwnTensors, Stage } from "./protocol.ts";
-import { addressOf, engineText, engineTextOfTensors, fromHash, isWhole, presetState, tokensOf, type State } from "./state.ts";
+import {
+    addressOf,
+    engineText,
+    engineTextOfTensors,
+    fromHash,
+    isWhole,
+    presetState,
+    tokensOf,
+    type State,
+} from "./state.ts";
 import { orderStages } from "./views.ts";
 
 const thumbnailSize = 48;
@@ -39,7 +48,9 @@ export class App {
     constructor() {
         addEventListener("popstate", () => this.follow());
         addEventListener("hashchange", () => this.follow());
-        addEventListener("pagehide", () => { if (this.addressTimer) this.writeAddress("replaceState"); });
+        addEventListener("pagehide", () => {
+            if (this.addressTimer) this.writeAddress("replaceState");
+        });
     }
 
     private follow(): void {
@@ -63,7 +74,11 @@ export class App {
     private writeAddress(how: "pushState" | "replaceState", state = this.state): void {
         clearTimeout(this.addressTimer);
         this.addressTimer = 0;
-        try { history[how](isWhole(state) ? null : { fovea: state }, "", addressOf(state)); } catch { /* too many changes for this browser: the next one is written */ }
+        try {
+            history[how](isWhole(state) ? null : { fovea: state }, "", addressOf(state));
+        } catch {
+            /* too many changes for this browser: the next one is written */
+        }
     }
 
     private apply(state: State, own: OwnTensors | null): void {
@@ -80,14 +95,19 @@ export class App {
     change(fields: Partial<State>, options: { numbers?: boolean; burst?: string } = {}): void {
         const before = this.state;
         this.state = { ...before, ...fields };
-        if (fields.view === undefined && moving.some((field) => this.state[field] !== before[field])) this.state.view = "";
+        if (fields.view === undefined && moving.some((field) => this.state[field] !== before[field]))
+            this.state.view = "";
         if (JSON.stringify(this.state) !== JSON.stringify(before)) {
             const now = performance.now();
-            const same = options.burst !== undefined && options.burst === this.lastBurst.field && now - this.lastBurst.time < burstMs;
+            const same =
+                options.burst !== undefined &&
+                options.burst === this.lastBurst.field &&
+                now - this.lastBurst.time < burstMs;
             this.lastBurst = { field: options.burst ?? "", time: now };
             if (!same && this.addressTimer) this.writeAddress("replaceState", before); // where the last burst ended
             if (!same) this.writeAddress("pushState");
-            else if (!this.addressTimer) this.addressTimer = window.setTimeout(() => this.writeAddress("replaceState"), addressMs);
+            else if (!this.addressTimer)
+                this.addressTimer = window.setTimeout(() => this.writeAddress("replaceState"), addressMs);
         }
         this.announceState();
         if (options.numbers !== false) this.recompute();
@@ -102,12 +122,26 @@ export class App {
     showTensors(tensors: OwnTensors | null, name: string): void {
         this.own = tensors;
         this.ownName = name;
-        this.change({ stage: "weights", head: 0, row: 0, column: 0, heads: tensors?.shape.heads ?? this.state.heads, kv: tensors?.shape.kv ?? this.state.kv, mask: "none", p: 0, compare: -1 });
+        this.change({
+            stage: "weights",
+            head: 0,
+            row: 0,
+            column: 0,
+            heads: tensors?.shape.heads ?? this.state.heads,
+            kv: tensors?.shape.kv ?? this.state.kv,
+            mask: "none",
+            p: 0,
+            compare: -1,
+        });
     }
 
-    private announceState(): void { for (const tell of this.onState) tell(); }
+    private announceState(): void {
+        for (const tell of this.onState) tell();
+    }
 
-    get headCount(): number { return this.own ? this.own.shape.heads : this.state.level >= 5 ? this.state.heads : 1; }
+    get headCount(): number {
+        return this.own ? this.own.shape.heads : this.state.level >= 5 ? this.state.heads : 1;
+    }
 
     // Newest wins: while the engine works, later wishes only set a flag.
     recompute(): void {
@@ -125,14 +159,33 @@ export class App {
     }
 
     private async computeOnce(): Promise<void> {
-        const state = this.state, own = this.own;
-        const { tokens, typed } = own ? { tokens: labels(own.shape.rows, "q"), typed: own.shape.rows } : tokensOf(state);
-        if (tokens.length === 0) { this.onTrouble("Type at least one word: the last result is still shown.", false); return; }
-        const heads = this.headCount, head = Math.min(state.head, heads - 1);
+        const state = this.state,
+            own = this.own;
+        const { tokens, typed } = own
+            ? { tokens: labels(own.shape.rows, "q"), typed: own.shape.rows }
+            : tokensOf(state);
+        if (tokens.length === 0) {
+            this.onTrouble("Type at least one word: the last result is still shown.", false);
+            return;
+        }
+        const heads = this.headCount,
+            head = Math.min(state.head, heads - 1);
         const text = own ? engineTextOfTensors(state, own.shape) : engineText(state, tokens);
         try {
-            const computed = await this.engine.ask("compute", { text, head, heads, thumbnails: thumbnailSize, own });
-            this.result = { ...computed, tokens, typed, state, stages: orderStages([...computed.shared, ...computed.head]) };
+            const computed = await this.engine.ask("compute", {
+                text,
+                head,
+                heads,
+                thumbnails: thumbnailSize,
+                own,
+            });
+            this.result = {
+                ...computed,
+                tokens,
+                typed,
+                state,
+                stages: orderStages([...computed.shared, ...computed.head]),
+            };
             this.onTrouble("", false);
             for (const tell of this.onResult) tell(this.result);
         } catch (error) {
@@ -146,4 +199,5 @@ function stateOfHistory(): State {
     return held && addressOf(held) === location.hash ? held : fromHash(location.hash);
 }
 
-export const labels = (count: number, prefix: string) => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
+export const labels = (count: number, prefix: string) =>
+    Array.from({ length: count }, (_, i) => `${prefix}${i}`);

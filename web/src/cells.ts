@@ -1,7 +1,14 @@
 // One cell of a matrix on a canvas.
 import { colorAt, css, inkOn, type Scale } from "./colors.ts";
 
-export function hatch(context: CanvasRenderingContext2D, x: number, y: number, size: number, radius: number, color: string): void {
+export function hatch(
+    context: CanvasRenderingContext2D,
+    x: number,
+    y: number,
+    size: number,
+    radius: number,
+    color: string,
+): void {
     context.save();
     context.beginPath();
     context.roundRect(x, y, size, size, radius);
@@ -9,13 +16,25 @@ export function hatch(context: CanvasRenderingContext2D, x: number, y: number, s
     context.strokeStyle = color;
     context.lineWidth = 1;
     context.beginPath();
-    for (let d = 0; d < 2 * size; d += Math.max(5, size / 8)) { context.moveTo(x + d, y); context.lineTo(x + d - size, y + size); }
+    for (let d = 0; d < 2 * size; d += Math.max(5, size / 8)) {
+        context.moveTo(x + d, y);
+        context.lineTo(x + d - size, y + size);
+    }
     context.stroke();
     context.restore();
 }
 
 // Returns the colour in which the digits can be read.
-export function paintCell(context: CanvasRenderingContext2D, scale: Scale, x: number, y: number, size: number, radius: number, value: number, colors: Record<string, string>): string {
+export function paintCell(
+    context: CanvasRenderingContext2D,
+    scale: Scale,
+    x: number,
+    y: number,
+    size: number,
+    radius: number,
+    value: number,
+    colors: Record<string, string>,
+): string {
     context.beginPath();
     context.roundRect(x, y, size, size, radius);
     if (Number.isFinite(value)) {
@@ -24,7 +43,8 @@ export function paintCell(context: CanvasRenderingContext2D, scale: Scale, x: nu
         context.fill();
         return inkOn(rgb);
     }
-    if (value === -Infinity) { // hidden
+    if (value === -Infinity) {
+        // hidden
         if (size >= 14) hatch(context, x, y, size, radius, colors.line); // smaller ones stay bare
         return colors.soft;
     }

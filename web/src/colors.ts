@@ -7,17 +7,26 @@ export type Rgb = [number, number, number];
 export const mapNames = ["auto", "ink", "viridis", "magma", "cividis", "grey", "blue-orange"] as const;
 const tableNames = ["ink", "balance", ...mapNames.slice(2)];
 const tableKey = (name: string, dark: boolean) => `${name} ${dark ? "dark" : "light"}`;
-export const allTables = tableNames.flatMap((name) => [false, true].map((dark) => ({ name, dark, key: tableKey(name, dark) })));
+export const allTables = tableNames.flatMap((name) =>
+    [false, true].map((dark) => ({ name, dark, key: tableKey(name, dark) })),
+);
 
 export type Tables = Record<string, Uint8Array>;
 let tables: Tables = {};
-export const setTables = (all: Tables) => { tables = all; };
+export const setTables = (all: Tables) => {
+    tables = all;
+};
 
 const blank = new Uint8Array(256 * 3).fill(128);
 export const isDark = () => document.documentElement.dataset.theme === "dark";
 export const colorTable = (name: string) => tables[tableKey(name, isDark())] ?? blank;
 
-export interface Scale { table: Uint8Array; low: number; high: number; log: boolean }
+export interface Scale {
+    table: Uint8Array;
+    low: number;
+    high: number;
+    log: boolean;
+}
 
 // 0 to 1; a range without width puts everything in the middle.
 export function placeOf(low: number, high: number, log: boolean, value: number): number {
@@ -37,7 +46,10 @@ export function colorAt(scale: Scale, value: number): Rgb {
 export const css = ([r, g, b]: Rgb) => `rgb(${r} ${g} ${b})`;
 
 function luminance(rgb: Rgb): number {
-    const [r, g, b] = rgb.map((c) => { const s = c / 255; return s <= 0.04045 ? s / 12.92 : ((s + 0.055) / 1.055) ** 2.4; });
+    const [r, g, b] = rgb.map((c) => {
+        const s = c / 255;
+        return s <= 0.04045 ? s / 12.92 : ((s + 0.055) / 1.055) ** 2.4;
+    });
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 // Near black or white, whichever stands out more.
@@ -45,8 +57,13 @@ export const inkOn = (rgb: Rgb) => (luminance(rgb) > 0.179 ? "#15161a" : "#fffff
 
 // Finite extremes; where a matrix is signed, the same distance on both sides of 0.
 export function autoRange(data: Float32Array, signed: boolean): [number, number] {
-    let low = Infinity, high = -Infinity;
-    for (const x of data) if (Number.isFinite(x)) { if (x < low) low = x; if (x > high) high = x; }
+    let low = Infinity,
+        high = -Infinity;
+    for (const x of data)
+        if (Number.isFinite(x)) {
+            if (x < low) low = x;
+            if (x > high) high = x;
+        }
     if (low > high) return [0, 1];
     if (!signed) return [Math.min(0, low), high > 0 ? high : 1];
     const extent = Math.max(Math.abs(low), Math.abs(high)) || 1;
@@ -56,6 +73,8 @@ export function autoRange(data: Float32Array, signed: boolean): [number, number]
 // How many finite values lie in each of `count` equal parts of the scale; what lies outside is at its ends.
 export function histogram(data: Float32Array, scale: Scale, count: number): Uint32Array {
     const bins = new Uint32Array(count);
-    for (const x of data) if (Number.isFinite(x)) ++bins[Math.min(count - 1, Math.floor(placeOf(scale.low, scale.high, scale.log, x) * count))];
+    for (const x of data)
+        if (Number.isFinite(x))
+            ++bins[Math.min(count - 1, Math.floor(placeOf(scale.low, scale.high, scale.log, x) * count))];
     return bins;
 }

@@ -6,7 +6,10 @@ declare const WORKER_FILE: string;
 declare const WORKER_TEXT: string; // the Worker itself, in the page that is one file
 
 // From a disk, browsers run no Worker that is a module.
-const openWorker = () => (WORKER_TEXT ? new Worker(URL.createObjectURL(new Blob([WORKER_TEXT], { type: "text/javascript" }))) : new Worker(new URL(WORKER_FILE, import.meta.url), { type: "module", name: "fovea-engine" }));
+const openWorker = () =>
+    WORKER_TEXT
+        ? new Worker(URL.createObjectURL(new Blob([WORKER_TEXT], { type: "text/javascript" })))
+        : new Worker(new URL(WORKER_FILE, import.meta.url), { type: "module", name: "fovea-engine" });
 
 export class Engine {
     private worker: Worker | null = null;
@@ -20,7 +23,10 @@ export class Engine {
         const worker = openWorker();
         this.worker = worker;
         worker.addEventListener("message", (event: MessageEvent<Reply>) => this.settle(event.data));
-        worker.addEventListener("error", (event) => { event.preventDefault(); this.died(worker, event.message || "the Worker could not be loaded"); });
+        worker.addEventListener("error", (event) => {
+            event.preventDefault();
+            this.died(worker, event.message || "the Worker could not be loaded");
+        });
         const lock = `fovea-${Date.now()}-${Math.random()}`;
         this.info = await this.ask("start", { engine, lock });
         setTables(this.info.tables);
@@ -30,7 +36,10 @@ export class Engine {
 
     ask<K extends Kind>(kind: K, ask: Requests[K]["ask"]): Promise<Requests[K]["answer"]> {
         return new Promise((resolve, reject) => {
-            if (!this.worker) { reject(new Error("the engine is not running")); return; }
+            if (!this.worker) {
+                reject(new Error("the engine is not running"));
+                return;
+            }
             const request: Request<K> = { id: this.nextId++, kind, ask };
             this.waiting.set(request.id, { resolve, reject });
             this.worker.postMessage(request);
@@ -48,7 +57,11 @@ export class Engine {
     private settle(reply: Reply): void {
         const waiting = this.waiting.get(reply.id);
         this.waiting.delete(reply.id);
-        if (reply.fatal && this.worker) { waiting?.reject(new Error(reply.error)); this.died(this.worker, reply.error ?? ""); return; }
+        if (reply.fatal && this.worker) {
+            waiting?.reject(new Error(reply.error));
+            this.died(this.worker, reply.error ?? "");
+            return;
+        }
         if (reply.error === undefined) waiting?.resolve(reply.answer as never);
         else waiting?.reject(new Error(reply.error));
     }

@@ -13,7 +13,12 @@ const quote = (text: string) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', 
 export function csvOf(content: MatrixContent): string {
     const lines = [["", ...content.columnLabels].map(quote).join(",")];
     for (let i = 0; i < content.rows; ++i)
-        lines.push([quote(content.rowLabels[i]), ...content.data.subarray(i * content.columns, (i + 1) * content.columns)].join(","));
+        lines.push(
+            [
+                quote(content.rowLabels[i]),
+                ...content.data.subarray(i * content.columns, (i + 1) * content.columns),
+            ].join(","),
+        );
     return `${lines.join("\n")}\n`;
 }
 
@@ -35,27 +40,49 @@ function cellsOf(content: MatrixContent, scale: Scale, cell: number, left: numbe
     const parts: string[] = [];
     for (let i = 0; i < content.rows; ++i) {
         const y = top + i * cell;
-        parts.push(`<text x="${left - 10}" y="${y + cell / 2}" text-anchor="end">${escape(content.rowLabels[i])}</text>`);
+        parts.push(
+            `<text x="${left - 10}" y="${y + cell / 2}" text-anchor="end">${escape(content.rowLabels[i])}</text>`,
+        );
         for (let j = 0; j < content.columns; ++j) {
-            const value = content.data[i * content.columns + j], x = left + j * cell;
-            const rgb = Number.isFinite(value) && !isHidden(content, i * content.columns + j) ? colorAt(scale, value) : null;
-            parts.push(`<rect x="${x}" y="${y}" width="${cell - 2}" height="${cell - 2}" rx="3" fill="${rgb ? css(rgb) : "none"}"${rgb ? "" : ' stroke="#999"'}/>`);
-            if (cell > 40) parts.push(`<text x="${x + cell / 2 - 1}" y="${y + cell / 2}" text-anchor="middle" fill="${rgb ? inkOn(rgb) : "#666"}">${fixed(value)}</text>`);
+            const value = content.data[i * content.columns + j],
+                x = left + j * cell;
+            const rgb =
+                Number.isFinite(value) && !isHidden(content, i * content.columns + j)
+                    ? colorAt(scale, value)
+                    : null;
+            parts.push(
+                `<rect x="${x}" y="${y}" width="${cell - 2}" height="${cell - 2}" rx="3" fill="${rgb ? css(rgb) : "none"}"${rgb ? "" : ' stroke="#999"'}/>`,
+            );
+            if (cell > 40)
+                parts.push(
+                    `<text x="${x + cell / 2 - 1}" y="${y + cell / 2}" text-anchor="middle" fill="${rgb ? inkOn(rgb) : "#666"}">${fixed(value)}</text>`,
+                );
         }
     }
     content.columnLabels.forEach((label, j) => {
-        if (cell > 40) parts.push(`<text x="${left + j * cell + cell / 2}" y="${top - 14}" text-anchor="middle">${escape(label)}</text>`);
+        if (cell > 40)
+            parts.push(
+                `<text x="${left + j * cell + cell / 2}" y="${top - 14}" text-anchor="middle">${escape(label)}</text>`,
+            );
     });
     return parts;
 }
 
 export function svgOf(content: MatrixContent, view: MatrixView): string {
     const large = Math.max(content.rows, content.columns) > largestSvgSide;
-    const cell = large ? Math.max(1, Math.floor(1024 / Math.max(content.rows, content.columns))) : content.columns > 32 ? 12 : 64;
-    const left = large ? 10 : 120, top = large ? 10 : 40;
-    const width = left + content.columns * cell + 10, height = top + content.rows * cell + 10;
+    const cell = large
+        ? Math.max(1, Math.floor(1024 / Math.max(content.rows, content.columns)))
+        : content.columns > 32
+          ? 12
+          : 64;
+    const left = large ? 10 : 120,
+        top = large ? 10 : 40;
+    const width = left + content.columns * cell + 10,
+        height = top + content.rows * cell + 10;
     const parts = large
-        ? [`<image x="${left}" y="${top}" width="${content.columns * cell}" height="${content.rows * cell}" image-rendering="pixelated" href="${view.cellPicture()!.toDataURL()}"/>`]
+        ? [
+              `<image x="${left}" y="${top}" width="${content.columns * cell}" height="${content.rows * cell}" image-rendering="pixelated" href="${view.cellPicture()!.toDataURL()}"/>`,
+          ]
         : cellsOf(content, view.scale, cell, left, top);
     return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="13" dominant-baseline="central"><title>${escape(content.name)}</title>${parts.join("")}</svg>\n`;
 }
@@ -65,19 +92,40 @@ export function connectExport(app: App, workbench: Workbench): void {
     const save = (kind: string) => {
         const stage = workbench.stage();
         if (!stage || !app.result) return;
-        const content = workbench.content(stage, app.result), name = `fovea-level${app.state.level}-${stage.id}`;
+        const content = workbench.content(stage, app.result),
+            name = `fovea-level${app.state.level}-${stage.id}`;
         if (kind === "csv") saveFile(`${name}.csv`, "text/csv", csvOf(content));
-        if (kind === "npy") saveFile(`${name}.npy`, "application/octet-stream", npyOf(content.data, [content.rows, content.columns]));
+        if (kind === "npy")
+            saveFile(
+                `${name}.npy`,
+                "application/octet-stream",
+                npyOf(content.data, [content.rows, content.columns]),
+            );
         if (kind === "svg") saveFile(`${name}.svg`, "image/svg+xml", svgOf(content, workbench.matrix));
-        if (kind === "png") workbench.matrix.element.toBlob((blob) => { if (blob) saveFile(`${name}.png`, "image/png", blob); });
-        if (kind === "session") saveFile("session.fovea", "application/json", sessionText(app.state, app.own));
+        if (kind === "png")
+            workbench.matrix.element.toBlob((blob) => {
+                if (blob) saveFile(`${name}.png`, "image/png", blob);
+            });
+        if (kind === "session")
+            saveFile("session.fovea", "application/json", sessionText(app.state, app.own));
     };
     menu.addEventListener("click", (event) => {
         const kind = (event.target as Element).closest<HTMLElement>("[data-export]")?.dataset.export;
         if (!kind) return;
         menu.open = false;
-        try { save(kind); } catch (error) { app.onTrouble((error as Error).message, false); }
+        try {
+            save(kind);
+        } catch (error) {
+            app.onTrouble((error as Error).message, false);
+        }
     });
-    addEventListener("click", (event) => { if (!menu.contains(event.target as Node)) menu.open = false; });
-    menu.addEventListener("keydown", (event) => { if (event.key === "Escape") { menu.open = false; menu.querySelector("summary")!.focus(); } });
+    addEventListener("click", (event) => {
+        if (!menu.contains(event.target as Node)) menu.open = false;
+    });
+    menu.addEventListener("keydown", (event) => {
+        if (event.key === "Escape") {
+            menu.open = false;
+            menu.querySelector("summary")!.focus();
+        }
+    });
 }

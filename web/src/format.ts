@@ -16,7 +16,9 @@ function toEven(magnitude: number, rounded: string, more: string, digits: number
     const [mantissa] = more.split("e");
     if (!/^50*$/.test(mantissa.slice(mantissa.indexOf(".") + 1 + digits))) return rounded;
     const last = rounded.search(/\d(?=e|$)/);
-    return Number(rounded[last]) % 2 && Number(rounded) > magnitude ? `${rounded.slice(0, last)}${Number(rounded[last]) - 1}${rounded.slice(last + 1)}` : rounded;
+    return Number(rounded[last]) % 2 && Number(rounded) > magnitude
+        ? `${rounded.slice(0, last)}${Number(rounded[last]) - 1}${rounded.slice(last + 1)}`
+        : rounded;
 }
 
 // The engine's format_fixed, with a true minus sign: a fixed number of decimals, never "-0.00".
@@ -31,11 +33,18 @@ export function fixed(value: number | string, decimals = 4): string {
 
 // The engine's format_value: fixed where that shows at least three digits of it, else scientific.
 export function number(value: number | string, decimals = 4): string {
-    const x = valueOf(value), magnitude = Math.abs(x);
+    const x = valueOf(value),
+        magnitude = Math.abs(x);
     if (x === 0) return "0";
-    if (!Number.isFinite(x) || (magnitude >= 10 ** (2 - decimals) && magnitude < 1e5)) return fixed(x, decimals);
+    if (!Number.isFinite(x) || (magnitude >= 10 ** (2 - decimals) && magnitude < 1e5))
+        return fixed(x, decimals);
     const digits = Math.max(decimals - 1, 1);
-    const text = toEven(magnitude, magnitude.toExponential(digits), magnitude.toExponential(digits + 40), digits);
+    const text = toEven(
+        magnitude,
+        magnitude.toExponential(digits),
+        magnitude.toExponential(digits + 40),
+        digits,
+    );
     return typeset((x < 0 ? "-" : "") + text.replace(/e([+-])(\d)$/, "e$10$2"));
 }
 
@@ -55,4 +64,5 @@ export const formula = (text: string) => escape(text).replace(/([A-Za-z])_([a-z]
 
 const ordinal = (n: number) => ["highest", "second highest", "third highest"][n] ?? `${n + 1}th highest`;
 // Where the n-th largest of a row's visible weights stands.
-export const place = (n: number, of: number) => (of === 1 ? "the only key seen" : `${n > 0 && n === of - 1 ? "lowest" : ordinal(n)} of ${of}`);
+export const place = (n: number, of: number) =>
+    of === 1 ? "the only key seen" : `${n > 0 && n === of - 1 ? "lowest" : ordinal(n)} of ${of}`;

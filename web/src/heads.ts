@@ -14,8 +14,8 @@ function jensenShannon(p: Float32Array, q: Float32Array): number {
     let sum = 0;
     for (let i = 0; i < p.length; ++i) {
         const middle = (p[i] + q[i]) / 2;
-        if (p[i] > 0) sum += p[i] * Math.log(p[i] / middle) / 2;
-        if (q[i] > 0) sum += q[i] * Math.log(q[i] / middle) / 2;
+        if (p[i] > 0) sum += (p[i] * Math.log(p[i] / middle)) / 2;
+        if (q[i] > 0) sum += (q[i] * Math.log(q[i] / middle)) / 2;
     }
     return Math.max(0, sum);
 }
@@ -24,7 +24,10 @@ export class Heads {
     private readonly a: MatrixView;
     private readonly b: MatrixView;
 
-    constructor(private readonly app: App, private readonly workbench: Workbench) {
+    constructor(
+        private readonly app: App,
+        private readonly workbench: Workbench,
+    ) {
         const handlers = { pick: (row: number, column: number) => workbench.pick(row, column) };
         this.a = new MatrixView(byId("compare-a"), handlers, "First head of the comparison");
         this.b = new MatrixView(byId("compare-b"), handlers, "Second head of the comparison");
@@ -38,61 +41,96 @@ export class Heads {
         });
         for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="split"]'))
             radio.addEventListener("change", () => app.change({ split: radio.value }, { numbers: false }));
-        select("compare-with").addEventListener("change", () => app.change({ compare: Number(select("compare-with").value) }, { numbers: false }));
+        select("compare-with").addEventListener("change", () =>
+            app.change({ compare: Number(select("compare-with").value) }, { numbers: false }),
+        );
         byId("compare-off").addEventListener("click", () => app.change({ compare: -1 }, { numbers: false }));
         app.onResult.add((result) => this.show(result));
-        app.onState.add(() => { if (app.result) this.show(app.result); });
+        app.onState.add(() => {
+            if (app.result) this.show(app.result);
+        });
     }
 
     private choose(head: number, compare: boolean): void {
         if (!compare) this.app.change({ head });
-        else if (head !== this.app.state.head) this.app.change({ compare: this.app.state.compare === head ? -1 : head }, { numbers: false });
+        else if (head !== this.app.state.head)
+            this.app.change({ compare: this.app.state.compare === head ? -1 : head }, { numbers: false });
     }
 
     private show(result: Result): void {
-        const count = this.app.headCount, { state } = this.app;
+        const count = this.app.headCount,
+            { state } = this.app;
         byId("heads-panel").hidden = count < 2 || !result.thumbnails;
         if (byId("heads-panel").hidden) return;
         const list = byId("thumbs");
         if (list.childElementCount !== count)
-            list.innerHTML = Array.from({ length: count }, (_, i) => `<button type="button" class="thumb" data-head="${i}"><canvas width="48" height="48" aria-hidden="true"></canvas><span>${headName(i)}</span><small></small></button>`).join("");
-        const current = Math.min(state.head, count - 1), other = select("compare-with"), wanted = [-1, ...Array.from({ length: count }, (_, i) => i).filter((i) => i !== current)];
-        if ([...other.options].map((o) => o.value).join() !== wanted.join()) other.replaceChildren(...wanted.map((i) => new Option(i < 0 ? "none" : headName(i), String(i))));
+            list.innerHTML = Array.from(
+                { length: count },
+                (_, i) =>
+                    `<button type="button" class="thumb" data-head="${i}"><canvas width="48" height="48" aria-hidden="true"></canvas><span>${headName(i)}</span><small></small></button>`,
+            ).join("");
+        const current = Math.min(state.head, count - 1),
+            other = select("compare-with"),
+            wanted = [-1, ...Array.from({ length: count }, (_, i) => i).filter((i) => i !== current)];
+        if ([...other.options].map((o) => o.value).join() !== wanted.join())
+            other.replaceChildren(...wanted.map((i) => new Option(i < 0 ? "none" : headName(i), String(i))));
         other.value = String(wanted.includes(state.compare) ? state.compare : -1);
         [...list.children].forEach((button, i) => {
             button.setAttribute("aria-pressed", String(i === Math.min(state.head, count - 1)));
             button.classList.toggle("b", i === state.compare);
             const stats = result.stats[i];
             button.querySelector("small")!.textContent = stats ? `entropy ${stats.entropy.toFixed(2)}` : "";
-            (button as HTMLElement).title = stats ? `mean distance ${stats.distance.toFixed(2)} tokens; ${(100 * stats.first).toFixed(0)}% on the first token; ${(100 * stats.previous).toFixed(0)}% on the previous one` : "";
+            (button as HTMLElement).title = stats
+                ? `mean distance ${stats.distance.toFixed(2)} tokens; ${(100 * stats.first).toFixed(0)}% on the first token; ${(100 * stats.previous).toFixed(0)}% on the previous one`
+                : "";
             this.thumbnail(button.querySelector("canvas")!, result, i);
         });
         void this.showComparison(result);
     }
 
     private thumbnail(canvas: HTMLCanvasElement, result: Result, head: number): void {
-        const size = result.thumbnailSize, count = size * size;
+        const size = result.thumbnailSize,
+            count = size * size;
         const part = result.thumbnails!.subarray(head * count, (head + 1) * count);
         if (part.length < count) return;
-        const scale = { table: colorTable("ink"), low: 0, high: part.reduce((a, b) => Math.max(a, b), 1e-9), log: false };
+        const scale = {
+            table: colorTable("ink"),
+            low: 0,
+            high: part.reduce((a, b) => Math.max(a, b), 1e-9),
+            log: false,
+        };
         const image = new ImageData(size, size);
-        part.forEach((value, i) => { image.data.set(colorAt(scale, value), 4 * i); image.data[4 * i + 3] = 255; });
+        part.forEach((value, i) => {
+            image.data.set(colorAt(scale, value), 4 * i);
+            image.data[4 * i + 3] = 255;
+        });
         canvas.getContext("2d")!.putImageData(image, 0, 0);
     }
 
     private async showComparison(result: Result): Promise<void> {
-        const { state } = this.app, other = state.compare;
+        const { state } = this.app,
+            other = state.compare;
         const stage = this.workbench.stage();
-        const on = other >= 0 && other < this.app.headCount && other !== state.head && !!stage && pairStages.has(stage.id);
+        const on =
+            other >= 0 &&
+            other < this.app.headCount &&
+            other !== state.head &&
+            !!stage &&
+            pairStages.has(stage.id);
         byId("compare").hidden = !on;
         if (!on) return;
-        for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="split"]')) radio.checked = radio.value === state.split;
+        for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="split"]'))
+            radio.checked = radio.value === state.split;
         const stages = await this.app.engine.ask("headStages", { head: other }).catch(() => null);
         const there = stages?.find((s) => s.id === stage.id);
         if (!there || result !== this.app.result) return;
-        const a = this.workbench.content(stage, result), b: MatrixContent = { ...a, data: there.data };
+        const a = this.workbench.content(stage, result),
+            b: MatrixContent = { ...a, data: there.data };
         const difference = a.data.map((value, i) => value - there.data[i]);
-        let largest = 0, where = 0, sum = 0, count = 0;
+        let largest = 0,
+            where = 0,
+            sum = 0,
+            count = 0;
         for (const [i, value] of difference.entries()) {
             const magnitude = Math.abs(value);
             if (!Number.isFinite(magnitude)) continue;
@@ -100,13 +138,26 @@ export class Heads {
             ++count;
             if (magnitude > largest) [largest, where] = [magnitude, i];
         }
-        const row = Math.min(state.row, a.rows - 1), rowOf = (data: Float32Array) => data.subarray(row * a.columns, (row + 1) * a.columns);
+        const row = Math.min(state.row, a.rows - 1),
+            rowOf = (data: Float32Array) => data.subarray(row * a.columns, (row + 1) * a.columns);
         byId("compare-title").textContent = `${headName(state.head)} and ${headName(other)}`;
-        byId("compare-note").textContent = `Largest difference ${number(largest)} at ${a.rowLabels[Math.floor(where / a.columns)]} → ${a.columnLabels[where % a.columns]}, mean absolute difference ${number(sum / Math.max(1, count))}.` +
-            (stage.id === "weights" && row >= 0 ? ` Jensen–Shannon divergence of the row of ${a.rowLabels[row]}: ${number(jensenShannon(rowOf(a.data), rowOf(there.data)))} (0 the same, 0.6931 nothing in common).` : "") +
-            (state.split === "triangle" ? ` Below the diagonal ${headName(state.head)}, above it ${headName(other)}.` : "") + (state.split === "difference" ? ` ${headName(state.head)} minus ${headName(other)}.` : "");
+        byId("compare-note").textContent =
+            `Largest difference ${number(largest)} at ${a.rowLabels[Math.floor(where / a.columns)]} → ${a.columnLabels[where % a.columns]}, mean absolute difference ${number(sum / Math.max(1, count))}.` +
+            (stage.id === "weights" && row >= 0
+                ? ` Jensen–Shannon divergence of the row of ${a.rowLabels[row]}: ${number(jensenShannon(rowOf(a.data), rowOf(there.data)))} (0 the same, 0.6931 nothing in common).`
+                : "") +
+            (state.split === "triangle"
+                ? ` Below the diagonal ${headName(state.head)}, above it ${headName(other)}.`
+                : "") +
+            (state.split === "difference" ? ` ${headName(state.head)} minus ${headName(other)}.` : "");
         byId("compare-b").hidden = state.split !== "side";
-        this.a.set(state.split === "difference" ? { ...a, data: difference, signed: true, sums: false, low: null, high: null, log: false } : state.split === "triangle" ? { ...a, upper: there.data, sums: false } : a);
+        this.a.set(
+            state.split === "difference"
+                ? { ...a, data: difference, signed: true, sums: false, low: null, high: null, log: false }
+                : state.split === "triangle"
+                  ? { ...a, upper: there.data, sums: false }
+                  : a,
+        );
         if (state.split === "side") this.b.set(b);
         for (const view of [this.a, this.b]) view.pick(state.row, state.column);
     }

@@ -4,7 +4,12 @@ import { byId, input } from "./dom.ts";
 import type { MaskEditor } from "./mask.ts";
 import type { Workbench } from "./stage.ts";
 
-interface Binding { keys: string[]; shown: string; does: string; run(event: KeyboardEvent): void }
+interface Binding {
+    keys: string[];
+    shown: string;
+    does: string;
+    run(event: KeyboardEvent): void;
+}
 
 export function connectKeys(app: App, workbench: Workbench, editor: MaskEditor): void {
     const matrix = workbench.matrix;
@@ -14,33 +19,102 @@ export function connectKeys(app: App, workbench: Workbench, editor: MaskEditor):
         { keys: ["PageUp"], shown: "Page up", does: "previous stage", run: () => workbench.stepStage(-1) },
         { keys: ["]"], shown: "]", does: "next head", run: () => head(1) },
         { keys: ["["], shown: "[", does: "previous head", run: () => head(-1) },
-        { keys: [" ", "m"], shown: "Space", does: "causal mask on or off", run: () => app.change({ mask: app.state.mask === "causal" ? "none" : "causal" }) },
-        { keys: ["d"], shown: "D", does: "dropout on or off", run: () => app.change({ p: app.state.p > 0 ? 0 : 0.5 }) },
-        { keys: ["s"], shown: "S", does: "scaling on or off", run: () => app.change({ scale: app.state.scale === "none" ? "auto" : "none" }) },
-        { keys: ["l"], shown: "L", does: "logarithmic colours", run: () => app.change({ log: !app.state.log }, { numbers: false }) },
-        { keys: ["r"], shown: "R", does: "automatic colour range", run: () => app.change({ low: "", high: "" }, { numbers: false }) },
-        { keys: ["n"], shown: "N", does: "range without the outermost hundredths", run: () => narrowRange(app, workbench) },
-        { keys: ["b"], shown: "B", does: "mask editor: Space shows or hides, Shift with arrows paints along", run: () => editor.toggle(!editor.isOn) },
-        { keys: ["x"], shown: "X", does: "swap the compared heads", run: () => { if (app.state.compare >= 0) app.change({ head: app.state.compare, compare: app.state.head }); } },
+        {
+            keys: [" ", "m"],
+            shown: "Space",
+            does: "causal mask on or off",
+            run: () => app.change({ mask: app.state.mask === "causal" ? "none" : "causal" }),
+        },
+        {
+            keys: ["d"],
+            shown: "D",
+            does: "dropout on or off",
+            run: () => app.change({ p: app.state.p > 0 ? 0 : 0.5 }),
+        },
+        {
+            keys: ["s"],
+            shown: "S",
+            does: "scaling on or off",
+            run: () => app.change({ scale: app.state.scale === "none" ? "auto" : "none" }),
+        },
+        {
+            keys: ["l"],
+            shown: "L",
+            does: "logarithmic colours",
+            run: () => app.change({ log: !app.state.log }, { numbers: false }),
+        },
+        {
+            keys: ["r"],
+            shown: "R",
+            does: "automatic colour range",
+            run: () => app.change({ low: "", high: "" }, { numbers: false }),
+        },
+        {
+            keys: ["n"],
+            shown: "N",
+            does: "range without the outermost hundredths",
+            run: () => narrowRange(app, workbench),
+        },
+        {
+            keys: ["b"],
+            shown: "B",
+            does: "mask editor: Space shows or hides, Shift with arrows paints along",
+            run: () => editor.toggle(!editor.isOn),
+        },
+        {
+            keys: ["x"],
+            shown: "X",
+            does: "swap the compared heads",
+            run: () => {
+                if (app.state.compare >= 0) app.change({ head: app.state.compare, compare: app.state.head });
+            },
+        },
         { keys: ["f"], shown: "F", does: "fit the matrix", run: () => matrix.fit() },
-        { keys: ["t"], shown: "T", does: "table or picture", run: () => app.change({ table: !app.state.table }, { numbers: false }) },
+        {
+            keys: ["t"],
+            shown: "T",
+            does: "table or picture",
+            run: () => app.change({ table: !app.state.table }, { numbers: false }),
+        },
         { keys: ["g"], shown: "G", does: "go to a cell", run: () => openGoTo(app) },
-        { keys: ["?"], shown: "?", does: "this list", run: () => byId<HTMLDialogElement>("help").showModal() },
+        {
+            keys: ["?"],
+            shown: "?",
+            does: "this list",
+            run: () => byId<HTMLDialogElement>("help").showModal(),
+        },
     ];
-    const fixed: [string, string][] = [["Arrows", "move the picked cell; with Shift by 16"], ["Home, End", "first and last key; with Ctrl the corners"], ["+ −", "zoom the matrix"], ["Alt + 1–7", "choose a level"], ["C", "on a head’s picture: compare it with the shown head"]];
-    byId("help-body").innerHTML = `<dl>${[...fixed, ...bindings.map((b): [string, string] => [b.shown, b.does])].map(([k, d]) => `<dt><kbd>${k}</kbd></dt><dd>${d}</dd>`).join("")}</dl>`;
+    const fixed: [string, string][] = [
+        ["Arrows", "move the picked cell; with Shift by 16"],
+        ["Home, End", "first and last key; with Ctrl the corners"],
+        ["+ −", "zoom the matrix"],
+        ["Alt + 1–7", "choose a level"],
+        ["C", "on a head’s picture: compare it with the shown head"],
+    ];
+    byId("help-body").innerHTML =
+        `<dl>${[...fixed, ...bindings.map((b): [string, string] => [b.shown, b.does])].map(([k, d]) => `<dt><kbd>${k}</kbd></dt><dd>${d}</dd>`).join("")}</dl>`;
     connectGoTo(app, workbench);
     byId("keys").addEventListener("click", () => byId<HTMLDialogElement>("help").showModal());
     addEventListener("keydown", (event) => {
         if (event.defaultPrevented || event.isComposing) return;
-        if (event.altKey && /^[1-7]$/.test(event.key)) { event.preventDefault(); app.setLevel(Number(event.key)); return; }
+        if (event.altKey && /^[1-7]$/.test(event.key)) {
+            event.preventDefault();
+            app.setLevel(Number(event.key));
+            return;
+        }
         const target = event.target as HTMLElement;
         const inMatrix = target.closest(".matrix") !== null;
-        if (inMatrix && event.ctrlKey && event.key.toLowerCase() === "g") { event.preventDefault(); openGoTo(app); return; }
+        if (inMatrix && event.ctrlKey && event.key.toLowerCase() === "g") {
+            event.preventDefault();
+            openGoTo(app);
+            return;
+        }
         if (event.ctrlKey || event.metaKey || event.altKey) return;
         if (!inMatrix && event.key !== "?") return; // plain letters belong to whoever types elsewhere
         if (target.matches("input, select, textarea")) return;
-        const binding = bindings.find((b) => b.keys.includes(event.key) || b.keys.includes(event.key.toLowerCase()));
+        const binding = bindings.find(
+            (b) => b.keys.includes(event.key) || b.keys.includes(event.key.toLowerCase()),
+        );
         if (!binding) return;
         event.preventDefault();
         binding.run(event);
@@ -63,11 +137,18 @@ function connectGoTo(app: App, workbench: Workbench): void {
         if (!app.result) return;
         const lists = [app.result.tokens, workbench.keyLabels(app.result)];
         const [row, column] = ["goto-query", "goto-key"].map((id, axis) => {
-            const text = input(id).value.trim(), index = lists[axis].findIndex((t) => t.toLowerCase() === text.toLowerCase());
+            const text = input(id).value.trim(),
+                index = lists[axis].findIndex((t) => t.toLowerCase() === text.toLowerCase());
             return index >= 0 ? index : text === "" ? NaN : Number(text);
         });
-        const wrong = [row, column].findIndex((at, axis) => !Number.isInteger(at) || at < 0 || at >= lists[axis].length);
-        if (wrong >= 0) { byId("goto-note").textContent = `There is no ${wrong ? "key" : "query"} “${input(wrong ? "goto-key" : "goto-query").value}”: a token, or a number from 0 to ${lists[wrong].length - 1}.`; return; }
+        const wrong = [row, column].findIndex(
+            (at, axis) => !Number.isInteger(at) || at < 0 || at >= lists[axis].length,
+        );
+        if (wrong >= 0) {
+            byId("goto-note").textContent =
+                `There is no ${wrong ? "key" : "query"} “${input(wrong ? "goto-key" : "goto-query").value}”: a token, or a number from 0 to ${lists[wrong].length - 1}.`;
+            return;
+        }
         dialog.close();
         workbench.pick(row, column);
         workbench.matrix.focus();
@@ -78,6 +159,7 @@ function connectGoTo(app: App, workbench: Workbench): void {
 function narrowRange(app: App, workbench: Workbench): void {
     const data = workbench.matrix.current?.data.filter((x) => Number.isFinite(x)).sort();
     if (!data || data.length < 2) return;
-    const cut = Math.floor(data.length / 100), text = (x: number) => String(Number(x.toPrecision(4)));
+    const cut = Math.floor(data.length / 100),
+        text = (x: number) => String(Number(x.toPrecision(4)));
     app.change({ low: text(data[cut]), high: text(data[data.length - 1 - cut]) }, { numbers: false });
 }

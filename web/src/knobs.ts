@@ -9,20 +9,30 @@ const sliderOf = (temperature: number) => Math.round(Math.log10(temperature) * 1
 
 function radios(name: string, set: (value: string) => void): void {
     for (const radio of document.querySelectorAll<HTMLInputElement>(`input[name="${name}"]`))
-        radio.addEventListener("change", () => { if (radio.checked) set(radio.value); });
+        radio.addEventListener("change", () => {
+            if (radio.checked) set(radio.value);
+        });
 }
 const check = (name: string, value: string) => {
-    for (const radio of document.querySelectorAll<HTMLInputElement>(`input[name="${name}"]`)) radio.checked = radio.value === value;
+    for (const radio of document.querySelectorAll<HTMLInputElement>(`input[name="${name}"]`))
+        radio.checked = radio.value === value;
 };
 
 export function connectKnobs(app: App, editor: MaskEditor): void {
     const slide = (id: string, field: keyof State, of: (value: number) => number = (v) => v) =>
-        input(id).addEventListener("input", () => app.change({ [field]: of(input(id).valueAsNumber) }, { burst: field }));
-    const whole = (id: "seed" | "dropSeed") => input(id).addEventListener("input", () => {
-        const value = input(id).valueAsNumber;
-        if (Number.isInteger(value) && value >= 0 && value <= 4294967295) app.change({ [id]: value }, { burst: id });
+        input(id).addEventListener("input", () =>
+            app.change({ [field]: of(input(id).valueAsNumber) }, { burst: field }),
+        );
+    const whole = (id: "seed" | "dropSeed") =>
+        input(id).addEventListener("input", () => {
+            const value = input(id).valueAsNumber;
+            if (Number.isInteger(value) && value >= 0 && value <= 4294967295)
+                app.change({ [id]: value }, { burst: id });
+        });
+    input("text").addEventListener("input", () => {
+        byId("invite").hidden = true;
+        app.change({ text: input("text").value }, { burst: "text" });
     });
-    input("text").addEventListener("input", () => { byId("invite").hidden = true; app.change({ text: input("text").value }, { burst: "text" }); });
     radios("init", (init) => app.change({ init }));
     radios("route", (route) => app.change({ route }));
     whole("seed");
@@ -31,16 +41,30 @@ export function connectKnobs(app: App, editor: MaskEditor): void {
     slide("softcap", "softcap");
     slide("window", "window");
     slide("p", "p");
-    for (const id of ["scale", "variant"] as const) select(id).addEventListener("change", () => app.change({ [id]: select(id).value }));
-    select("mask").addEventListener("change", () => { if (select("mask").value === "painted") editor.adopt(); else app.change({ mask: select("mask").value }); });
+    for (const id of ["scale", "variant"] as const)
+        select(id).addEventListener("change", () => app.change({ [id]: select(id).value }));
+    select("mask").addEventListener("change", () => {
+        if (select("mask").value === "painted") editor.adopt();
+        else app.change({ mask: select("mask").value });
+    });
     for (const id of ["heads", "kv", "length"] as const)
         select(id).addEventListener("change", () => {
             const value = Number(select(id).value);
-            if (id !== "heads") { app.change({ [id]: value }); return; }
-            app.change({ heads: value, kv: value % app.state.kv ? value : Math.min(app.state.kv, value), head: Math.min(app.state.head, value - 1), compare: -1 });
+            if (id !== "heads") {
+                app.change({ [id]: value });
+                return;
+            }
+            app.change({
+                heads: value,
+                kv: value % app.state.kv ? value : Math.min(app.state.kv, value),
+                head: Math.min(app.state.head, value - 1),
+                compare: -1,
+            });
         });
     input("alibi").addEventListener("change", () => app.change({ alibi: input("alibi").checked }));
-    byId("reset").addEventListener("click", () => app.change({ ...presetState(app.state.level), text: app.state.text }));
+    byId("reset").addEventListener("click", () =>
+        app.change({ ...presetState(app.state.level), text: app.state.text }),
+    );
     document.querySelector(".levels")!.addEventListener("click", (event) => {
         const link = (event.target as Element).closest<HTMLElement>("[data-level]");
         if (!link) return;
@@ -52,12 +76,15 @@ export function connectKnobs(app: App, editor: MaskEditor): void {
 }
 
 function options(list: HTMLSelectElement, values: number[], current: number): void {
-    if ([...list.options].map((o) => o.value).join() !== values.join()) list.replaceChildren(...values.map((v) => new Option(String(v), String(v))));
+    if ([...list.options].map((o) => o.value).join() !== values.join())
+        list.replaceChildren(...values.map((v) => new Option(String(v), String(v))));
     list.value = String(current);
 }
 
 function show(app: App): void {
-    const { state } = app, preset = presetState(state.level), own = app.own !== null;
+    const { state } = app,
+        preset = presetState(state.level),
+        own = app.own !== null;
     const free = (field: HTMLInputElement) => app.following || document.activeElement !== field;
     if (free(input("text"))) input("text").value = state.text;
     for (const id of ["seed", "dropSeed"] as const) if (free(input(id))) input(id).value = String(state[id]);
@@ -72,17 +99,26 @@ function show(app: App): void {
     byId("p-out").textContent = state.p.toFixed(2);
     input("alibi").checked = state.alibi;
     for (const id of ["scale", "mask", "variant"] as const) select(id).value = state[id];
-    if (select("scale").selectedIndex < 0) { select("scale").add(new Option(state.scale, state.scale)); select("scale").value = state.scale; }
+    if (select("scale").selectedIndex < 0) {
+        select("scale").add(new Option(state.scale, state.scale));
+        select("scale").value = state.scale;
+    }
     check("init", state.init);
     check("route", state.route);
-    for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="init"]')) radio.disabled = own || preset.init === "none" || state.level === 7;
+    for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="init"]'))
+        radio.disabled = own || preset.init === "none" || state.level === 7;
     input("seed").disabled = own || preset.init === "none";
-    for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="route"]')) radio.disabled = state.mask === "none" && !state.alibi;
+    for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="route"]'))
+        radio.disabled = state.mask === "none" && !state.alibi;
     const many = state.level >= 5 && !own;
     byId("head-knobs").hidden = !many;
     byId("length-box").hidden = state.level !== 7;
     select("length").value = String(state.length);
     const heads = state.level === 7 ? [1, 2, 3, 4, 6, 12] : state.level === 5 ? [1, 2, 3, 4, 6, 8] : [1, 2];
     options(select("heads"), heads, state.heads);
-    options(select("kv"), Array.from({ length: state.heads }, (_, i) => i + 1).filter((n) => state.heads % n === 0), state.kv);
+    options(
+        select("kv"),
+        Array.from({ length: state.heads }, (_, i) => i + 1).filter((n) => state.heads % n === 0),
+        state.kv,
+    );
 }

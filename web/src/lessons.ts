@@ -5,7 +5,9 @@ import { levels } from "./levels.ts";
 import { lessonHtml } from "./views.ts";
 
 export function connectLessons(app: App): void {
-    let shownLevel = 2, shown = levels[1].lessons[0], ownSeed = 123;
+    let shownLevel = 2,
+        shown = levels[1].lessons[0],
+        ownSeed = 123;
     // Without a seed: the tutorial's own.
     const show = async (name: string, seed?: number) => {
         try {
@@ -21,7 +23,10 @@ export function connectLessons(app: App): void {
             // An exercise without printed tables is not in the list.
             const listed = [...select("lesson-name").options].some((option) => option.value === name);
             select("lesson-name").value = listed ? name : "";
-            if (!listed) select("lesson-name").add(new Option(`${name.slice(0, 5)} ${lesson.title}`, name, true, true));
+            if (!listed)
+                select("lesson-name").add(
+                    new Option(`${name.slice(0, 5)} ${lesson.title}`, name, true, true),
+                );
         } catch (error) {
             if (app.engine.info) app.onTrouble((error as Error).message, false);
         }
@@ -31,7 +36,10 @@ export function connectLessons(app: App): void {
         const seed = input("lesson-seed").valueAsNumber;
         if (Number.isInteger(seed) && seed >= 0 && seed <= 4294967295) void show(shown, seed);
     });
-    byId("lesson-seed-own").addEventListener("click", () => { void show(shown); input("lesson-seed").focus(); });
+    byId("lesson-seed-own").addEventListener("click", () => {
+        void show(shown);
+        input("lesson-seed").focus();
+    });
     app.onResult.add(({ state }) => {
         if (state.level === shownLevel) return;
         shownLevel = state.level;
@@ -39,7 +47,8 @@ export function connectLessons(app: App): void {
     });
     byId("lesson-all").addEventListener("click", async () => {
         const score = byId("lesson-score");
-        let tables = 0, exact = 0;
+        let tables = 0,
+            exact = 0;
         try {
             for (const { name } of await app.engine.ask("lessons", null)) {
                 const lesson = await app.engine.ask("lesson", { name });
@@ -48,6 +57,8 @@ export function connectLessons(app: App): void {
                 score.textContent = `${exact} of ${tables} tables the same, digit for digit`;
             }
             score.dataset.done = "1";
-        } catch (error) { app.onTrouble((error as Error).message, false); }
+        } catch (error) {
+            app.onTrouble((error as Error).message, false);
+        }
     });
 }

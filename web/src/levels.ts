@@ -25,8 +25,19 @@ export interface Level {
 }
 
 const base: Preset = {
-    init: "linear", seed: 123, din: 3, dout: 2, heads: 1, kv: 1, stacked: false, projects: false, joint: false,
-    scale: "auto", mask: "none", p: 0, stage: "weights",
+    init: "linear",
+    seed: 123,
+    din: 3,
+    dout: 2,
+    heads: 1,
+    kv: 1,
+    stacked: false,
+    projects: false,
+    joint: false,
+    scale: "auto",
+    mask: "none",
+    p: 0,
+    stage: "weights",
 };
 
 export const levels: Level[] = [
@@ -87,7 +98,16 @@ export const levels: Level[] = [
         lead: `Twelve heads, 768 wide, up to 1,024 tokens: the attention of GPT-2 small. Your words are repeated until there
             are enough of them (“Tokens” below says how many). The weights are random, not trained, so the patterns mean
             nothing, but the arithmetic and its cost are the real thing.`,
-        preset: { ...base, mask: "causal", din: 768, dout: 768, heads: 12, kv: 12, joint: true, projects: true },
+        preset: {
+            ...base,
+            mask: "causal",
+            din: 768,
+            dout: 768,
+            heads: 12,
+            kv: 12,
+            joint: true,
+            projects: true,
+        },
         lessons: ["t4-01-gpt-attention"],
     },
 ];
@@ -109,17 +129,42 @@ export const stageTexts: Record<string, StageText> = {
     keys: { label: "Keys", formula: "K = X·W_k", about: "what each token offers", signed: true },
     values: { label: "Values", formula: "V = X·W_v", about: "what each token passes on", signed: true },
     scores: { label: "Scores", formula: "Q·Kᵀ", about: "one dot product for each pair", signed: true },
-    scaled: { label: "Scaled", formula: "Q·Kᵀ / √d", about: "scores divided by √d and the temperature", signed: true },
+    scaled: {
+        label: "Scaled",
+        formula: "Q·Kᵀ / √d",
+        about: "scores divided by √d and the temperature",
+        signed: true,
+    },
     capped: { label: "Softcap", formula: "c·tanh(s / c)", about: "scores kept within ±c", signed: true },
-    masked: { label: "Masked", formula: "s + bias, −∞ if hidden", about: "hidden keys out of the race", signed: true },
-    weights_all: { label: "All weights", formula: "softmax(s)", about: "before the mask, on this route", signed: false },
+    masked: {
+        label: "Masked",
+        formula: "s + bias, −∞ if hidden",
+        about: "hidden keys out of the race",
+        signed: true,
+    },
+    weights_all: {
+        label: "All weights",
+        formula: "softmax(s)",
+        about: "before the mask, on this route",
+        signed: false,
+    },
     masked_weights: { label: "Zeroed", formula: "A ⊙ tril", about: "hidden weights set to 0", signed: false },
     row_sums: { label: "Row sums", formula: "Σⱼ", about: "what each row is divided by", signed: false },
     weights: { label: "Weights", formula: "softmax(s)", about: "each row sums to 1", signed: false },
     keep: { label: "Keep mask", formula: "u < 1 − p", about: "1 kept, 0 dropped", signed: false },
-    dropped: { label: "After dropout", formula: "A ⊙ keep / (1 − p)", about: "rows need not sum to 1", signed: false },
+    dropped: {
+        label: "After dropout",
+        formula: "A ⊙ keep / (1 − p)",
+        about: "rows need not sum to 1",
+        signed: false,
+    },
     context: { label: "Context", formula: "A·V", about: "weighted sums of the values", signed: true },
-    lse: { label: "Log-sum-exp", formula: "log Σ exp(s)", about: "all the softmax needs to remember", signed: true },
+    lse: {
+        label: "Log-sum-exp",
+        formula: "log Σ exp(s)",
+        about: "all the softmax needs to remember",
+        signed: true,
+    },
     w_output: { label: "Output weights", formula: "W_o", about: "trainable", signed: true },
     output: { label: "Output", formula: "context·W_oᵀ + b", about: "the heads, mixed", signed: true },
 };
@@ -127,4 +172,14 @@ export const stageTexts: Record<string, StageText> = {
 // Weights, whose rows have sums that mean something.
 export const weightStages = new Set(["weights", "dropped", "weights_all", "masked_weights"]);
 // Stages whose rows are queries and columns keys: their cells have a derivation.
-export const pairStages = new Set(["scores", "scaled", "capped", "masked", "weights_all", "masked_weights", "weights", "keep", "dropped"]);
+export const pairStages = new Set([
+    "scores",
+    "scaled",
+    "capped",
+    "masked",
+    "weights_all",
+    "masked_weights",
+    "weights",
+    "keep",
+    "dropped",
+]);

@@ -4,6 +4,8 @@ import type { EngineModule } from "./engine_abi.ts";
 
 export async function loadEngine(folder: string, threads: number): Promise<EngineModule> {
     const url = new URL(`../${folder}/fovea.mjs`, import.meta.url);
-    const { default: create } = await import(url.href) as { default: (options: object) => Promise<EngineModule> };
+    const { default: create } = (await import(url.href)) as {
+        default: (options: object) => Promise<EngineModule>;
+    };
     return create({ pthreadPoolSize: threads - 1 });
 }

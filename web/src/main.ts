@@ -18,16 +18,32 @@ import { DeepZoom } from "./zoom.ts";
 
 const app = new App();
 let zoom: DeepZoom;
-let restarts = 0, refusals = 0; // of memory
+let restarts = 0,
+    refusals = 0; // of memory
 
 function connectTheme(): void {
-    const root = document.documentElement, system = matchMedia("(prefers-color-scheme: dark)");
-    const kept = () => { try { return localStorage.getItem("fovea-theme"); } catch { return null; } };
-    const apply = () => { root.dataset.theme = kept() ?? (system.matches ? "dark" : "light"); app.onState.forEach((tell) => tell()); };
+    const root = document.documentElement,
+        system = matchMedia("(prefers-color-scheme: dark)");
+    const kept = () => {
+        try {
+            return localStorage.getItem("fovea-theme");
+        } catch {
+            return null;
+        }
+    };
+    const apply = () => {
+        root.dataset.theme = kept() ?? (system.matches ? "dark" : "light");
+        app.onState.forEach((tell) => tell());
+    };
     system.addEventListener("change", apply);
     byId("theme").addEventListener("click", () => {
         const next = root.dataset.theme === "dark" ? "light" : "dark";
-        try { if ((next === "dark") === system.matches) localStorage.removeItem("fovea-theme"); else localStorage.setItem("fovea-theme", next); } catch { root.dataset.theme = next; }
+        try {
+            if ((next === "dark") === system.matches) localStorage.removeItem("fovea-theme");
+            else localStorage.setItem("fovea-theme", next);
+        } catch {
+            root.dataset.theme = next;
+        }
         apply();
     });
     apply();
@@ -45,26 +61,44 @@ function connectTrouble(): void {
         const retry = document.createElement("button");
         retry.className = "primary";
         retry.textContent = "Try again";
-        retry.addEventListener("click", () => { delete box.dataset.lasting; box.hidden = true; void startEngine(); });
+        retry.addEventListener("click", () => {
+            delete box.dataset.lasting;
+            box.hidden = true;
+            void startEngine();
+        });
         box.append(retry);
     };
 }
 
-const engineNames: Record<string, string> = { simd: "WASM SIMD", "simd-threads": "WASM SIMD", relaxed: "WASM relaxed SIMD", "relaxed-threads": "WASM relaxed SIMD" };
+const engineNames: Record<string, string> = {
+    simd: "WASM SIMD",
+    "simd-threads": "WASM SIMD",
+    relaxed: "WASM relaxed SIMD",
+    "relaxed-threads": "WASM relaxed SIMD",
+};
 
 function showBadge(ms?: number): void {
     const info = app.engine.info;
     const root = document.documentElement;
     root.classList.toggle("is-live", info !== null);
-    if (!info) { byId("badge-text").textContent = "static page"; return; }
+    if (!info) {
+        byId("badge-text").textContent = "static page";
+        return;
+    }
     const threads = `${info.threads} thread${info.threads > 1 ? "s" : ""}`;
     byId("badge-text").innerHTML = `live<span class="more">: ${engineNames[info.variant]}, ${threads}</span>`;
-    byId("badge").title = [info.reason, ms === undefined ? "" : `last result in ${duration(ms)}`].filter(Boolean).join("; ");
+    byId("badge").title = [info.reason, ms === undefined ? "" : `last result in ${duration(ms)}`]
+        .filter(Boolean)
+        .join("; ");
 }
 
 async function startEngine(): Promise<void> {
     const wanted = new URLSearchParams(location.search).get("engine") ?? "";
-    if (wanted === "static") { showBadge(); app.onTrouble("The address asks for the page without its engine (engine=static).", false, true); return; }
+    if (wanted === "static") {
+        showBadge();
+        app.onTrouble("The address asks for the page without its engine (engine=static).", false, true);
+        return;
+    }
     try {
         await app.engine.start(wanted);
         showBadge();
@@ -73,7 +107,10 @@ async function startEngine(): Promise<void> {
     } catch (error) {
         app.engine.stop("not started");
         showBadge();
-        app.onTrouble(`The engine could not start: ${(error as Error).message}. The page shows its first result.`, true);
+        app.onTrouble(
+            `The engine could not start: ${(error as Error).message}. The page shows its first result.`,
+            true,
+        );
     }
 }
 
@@ -81,13 +118,25 @@ app.engine.onDeath = (reason) => {
     showBadge();
     zoom.restart(); // and its tiles are free
     if (/memory/.test(reason) && ++refusals > 1) {
-        if (app.state.level !== 7 || app.state.length <= 16) { app.onTrouble(`The engine stopped: ${reason}. A shorter text may fit.`, true); return; }
+        if (app.state.level !== 7 || app.state.length <= 16) {
+            app.onTrouble(`The engine stopped: ${reason}. A shorter text may fit.`, true);
+            return;
+        }
         app.change({ length: Math.floor(app.state.length / 2) });
-        app.onTrouble(`The engine stopped: ${reason}. Showing ${app.state.length.toLocaleString("en")} tokens instead.`, false, true);
+        app.onTrouble(
+            `The engine stopped: ${reason}. Showing ${app.state.length.toLocaleString("en")} tokens instead.`,
+            false,
+            true,
+        );
         void startEngine();
         return;
     }
-    if (restarts++ < 2) { void startEngine().then(() => { byId("announce").textContent = "The engine stopped and was started again."; }); return; }
+    if (restarts++ < 2) {
+        void startEngine().then(() => {
+            byId("announce").textContent = "The engine stopped and was started again.";
+        });
+        return;
+    }
     app.onTrouble(`The engine stopped: ${reason}.`, true);
 };
 
@@ -107,19 +156,32 @@ connectKeys(app, workbench, editor);
 app.onResult.add((result) => showBadge(result.ms));
 byId("share").addEventListener("click", async () => {
     if (!isWhole(app.state)) {
-        app.onTrouble(`This page needs ${toHash(app.state).length.toLocaleString("en")} characters, and a link holds ${longestAddress.toLocaleString("en")}: save it as a session file (Export) instead.`, false);
+        app.onTrouble(
+            `This page needs ${toHash(app.state).length.toLocaleString("en")} characters, and a link holds ${longestAddress.toLocaleString("en")}: save it as a session file (Export) instead.`,
+            false,
+        );
         return;
     }
     const url = new URL(toHash(app.state), location.href).href;
     try {
         await navigator.clipboard.writeText(url);
         byId("share").textContent = "Link copied";
-    } catch { location.hash = toHash(app.state); byId("share").textContent = "Link is in the address bar"; }
-    setTimeout(() => { byId("share").textContent = "Copy link"; }, 2500);
+    } catch {
+        location.hash = toHash(app.state);
+        byId("share").textContent = "Link is in the address bar";
+    }
+    setTimeout(() => {
+        byId("share").textContent = "Copy link";
+    }, 2500);
 });
-const embed = () => { byId("embed-code").textContent = `<iframe src="${location.origin}${location.pathname}${addressOf(app.state)}" width="960" height="720"></iframe>`; };
+const embed = () => {
+    byId("embed-code").textContent =
+        `<iframe src="${location.origin}${location.pathname}${addressOf(app.state)}" width="960" height="720"></iframe>`;
+};
 app.onState.add(embed);
 embed();
 // For tests and the curious: what the page knows.
-Object.assign(globalThis, { fovea: { app, workbench, zoom, sessionText: () => sessionText(app.state, app.own) } });
+Object.assign(globalThis, {
+    fovea: { app, workbench, zoom, sessionText: () => sessionText(app.state, app.own) },
+});
 void startEngine();

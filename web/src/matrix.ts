@@ -2,18 +2,48 @@
 import { hatch, paintCell } from "./cells.ts";
 import { autoRange, colorAt, colorTable, logFloor, type Scale } from "./colors.ts";
 import { fixed, short } from "./format.ts";
-import { isHidden, sameNumbers, type Brush, type MatrixContent, type MatrixHandlers } from "./matrix_content.ts";
+import {
+    isHidden,
+    sameNumbers,
+    type Brush,
+    type MatrixContent,
+    type MatrixHandlers,
+} from "./matrix_content.ts";
 
-const maxCell = 92, minDigits = 30, wideDigits = 60, maxHeight = 640;
-const fonts = '"Inter", system-ui, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Liberation Sans", Arial, sans-serif';
+const maxCell = 92,
+    minDigits = 30,
+    wideDigits = 60,
+    maxHeight = 640;
+const fonts =
+    '"Inter", system-ui, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Liberation Sans", Arial, sans-serif';
 
-interface Layout { left: number; top: number; right: number; bottom: number; cell: number; width: number; height: number; slanted: boolean; labels: boolean }
+interface Layout {
+    left: number;
+    top: number;
+    right: number;
+    bottom: number;
+    cell: number;
+    width: number;
+    height: number;
+    slanted: boolean;
+    labels: boolean;
+}
 
 export class MatrixView {
     private readonly canvas = document.createElement("canvas");
     private readonly grid = document.createElement("div");
     private content: MatrixContent | null = null;
-    private layout: Layout = { left: 0, top: 0, right: 0, bottom: 0, cell: 1, width: 1, height: 1, slanted: false, labels: true };
+    private layout: Layout = {
+        left: 0,
+        top: 0,
+        right: 0,
+        bottom: 0,
+        cell: 1,
+        width: 1,
+        height: 1,
+        slanted: false,
+        labels: true,
+    };
     private picked: [number, number] = [0, 0];
     private hovered: [number, number] | null = null;
     private zoom = 1;
@@ -29,7 +59,11 @@ export class MatrixView {
     rectangle: [[number, number], [number, number]] | null = null; // two corners, not yet filled
     private scaleFor: string | undefined; // the theme that `scale` was made for
 
-    constructor(private readonly host: HTMLElement, private readonly handlers: MatrixHandlers, label: string) {
+    constructor(
+        private readonly host: HTMLElement,
+        private readonly handlers: MatrixHandlers,
+        label: string,
+    ) {
         this.canvas.setAttribute("aria-hidden", "true");
         this.canvas.className = "cells";
         this.grid.className = "grid unseen-grid";
@@ -41,16 +75,26 @@ export class MatrixView {
     }
 
     set(content: MatrixContent): void {
-        const resized = !this.content || content.rows !== this.content.rows || content.columns !== this.content.columns;
-        const same = this.content !== null && sameNumbers(this.content, content) && this.scaleFor === document.documentElement.dataset.theme;
+        const resized =
+            !this.content || content.rows !== this.content.rows || content.columns !== this.content.columns;
+        const same =
+            this.content !== null &&
+            sameNumbers(this.content, content) &&
+            this.scaleFor === document.documentElement.dataset.theme;
         this.content = content;
-        if (same) { this.draw(); return; }
+        if (same) {
+            this.draw();
+            return;
+        }
         this.scaleFor = document.documentElement.dataset.theme;
-        if (resized) { this.zoom = 1; this.origin = [0, 0]; }
+        if (resized) {
+            this.zoom = 1;
+            this.origin = [0, 0];
+        }
         const [low, high] = autoRange(content.data, content.signed);
         const map = content.map === "auto" ? (content.signed ? "balance" : "ink") : content.map;
         const highest = content.high ?? high;
-        const lowest = content.log ? logFloor(content.low ?? low, highest) : content.low ?? low;
+        const lowest = content.log ? logFloor(content.low ?? low, highest) : (content.low ?? low);
         this.scale = { table: colorTable(map), low: lowest, high: highest, log: content.log };
         this.image = this.columnSums = null;
         this.pick(Math.min(this.picked[0], content.rows - 1), Math.min(this.picked[1], content.columns - 1));
@@ -65,12 +109,24 @@ export class MatrixView {
     }
 
     // The mask under edit has changed.
-    refresh(): void { this.fillGrid(); this.draw(); }
-    focus(): void { this.grid.querySelector<HTMLElement>('[tabindex="0"]')?.focus({ preventScroll: true }); }
-    fit(): void { this.zoom = 1; this.origin = [0, 0]; this.tellView(); this.draw(); }
+    refresh(): void {
+        this.fillGrid();
+        this.draw();
+    }
+    focus(): void {
+        this.grid.querySelector<HTMLElement>('[tabindex="0"]')?.focus({ preventScroll: true });
+    }
+    fit(): void {
+        this.zoom = 1;
+        this.origin = [0, 0];
+        this.tellView();
+        this.draw();
+    }
 
     // "" for all of the matrix; else first row, first column, zoom.
-    get view(): string { return this.zoom === 1 ? "" : [...this.origin, this.zoom].map((x) => Number(x.toFixed(2))).join(","); }
+    get view(): string {
+        return this.zoom === 1 ? "" : [...this.origin, this.zoom].map((x) => Number(x.toFixed(2))).join(",");
+    }
     look(view: string): void {
         if (view === this.view) return;
         const [row = 0, column = 0, zoom = 1] = view.split(",").map(Number);
@@ -82,8 +138,12 @@ export class MatrixView {
         clearTimeout(this.viewTimer);
         this.viewTimer = window.setTimeout(() => this.handlers.moved?.(this.view), 300);
     }
-    get element(): HTMLCanvasElement { return this.canvas; }
-    get current(): MatrixContent | null { return this.content; }
+    get element(): HTMLCanvasElement {
+        return this.canvas;
+    }
+    get current(): MatrixContent | null {
+        return this.content;
+    }
 
     zoomBy(factor: number, x = this.layout.width / 2, y = this.layout.height / 2): void {
         const before = this.toCells(x, y);
@@ -106,42 +166,65 @@ export class MatrixView {
 
     private at(event: PointerEvent | WheelEvent | MouseEvent): [number, number] | null {
         const box = this.canvas.getBoundingClientRect();
-        const x = event.clientX - box.left, y = event.clientY - box.top;
+        const x = event.clientX - box.left,
+            y = event.clientY - box.top;
         if (!this.content || x < this.layout.left || y < this.layout.top) return null;
         const [row, column] = this.toCells(x, y).map(Math.floor);
-        return row >= 0 && column >= 0 && row < this.content.rows && column < this.content.columns ? [row, column] : null;
+        return row >= 0 && column >= 0 && row < this.content.rows && column < this.content.columns
+            ? [row, column]
+            : null;
     }
 
     private listen(): void {
         const pointers = new Map<number, PointerEvent>();
-        let dragged = 0, stroke = false;
+        let dragged = 0,
+            stroke = false;
         this.canvas.addEventListener("pointerdown", (event) => {
             pointers.set(event.pointerId, event);
             dragged = 0;
-            if (this.zoom > 1 || pointers.size > 1 || this.painting) this.canvas.setPointerCapture(event.pointerId);
+            if (this.zoom > 1 || pointers.size > 1 || this.painting)
+                this.canvas.setPointerCapture(event.pointerId);
             const cell = this.at(event);
-            if (this.painting && cell && event.button === 0 && pointers.size === 1) { stroke = true; this.brush?.down(cell); this.focus(); }
+            if (this.painting && cell && event.button === 0 && pointers.size === 1) {
+                stroke = true;
+                this.brush?.down(cell);
+                this.focus();
+            }
         });
         this.canvas.addEventListener("pointermove", (event) => {
             const last = pointers.get(event.pointerId);
-            if (!last) { this.hover(this.at(event)); return; }
-            const dx = event.clientX - last.clientX, dy = event.clientY - last.clientY;
+            if (!last) {
+                this.hover(this.at(event));
+                return;
+            }
+            const dx = event.clientX - last.clientX,
+                dy = event.clientY - last.clientY;
             dragged += Math.abs(dx) + Math.abs(dy);
             if (pointers.size === 2) {
                 const other = [...pointers.values()].find((p) => p.pointerId !== event.pointerId)!;
-                const distance = (a: PointerEvent) => Math.hypot(a.clientX - other.clientX, a.clientY - other.clientY);
+                const distance = (a: PointerEvent) =>
+                    Math.hypot(a.clientX - other.clientX, a.clientY - other.clientY);
                 const box = this.canvas.getBoundingClientRect();
-                this.zoomBy(distance(event) / Math.max(1, distance(last)), (event.clientX + other.clientX) / 2 - box.left, (event.clientY + other.clientY) / 2 - box.top);
+                this.zoomBy(
+                    distance(event) / Math.max(1, distance(last)),
+                    (event.clientX + other.clientX) / 2 - box.left,
+                    (event.clientY + other.clientY) / 2 - box.top,
+                );
             } else if (stroke) {
                 const cell = this.at(event);
                 if (cell) this.brush?.over(cell);
-            } else if (this.zoom > 1 && !this.painting) this.moveBy(-dy / this.layout.cell, -dx / this.layout.cell);
+            } else if (this.zoom > 1 && !this.painting)
+                this.moveBy(-dy / this.layout.cell, -dx / this.layout.cell);
             pointers.set(event.pointerId, event);
         });
         const end = (event: PointerEvent) => {
             if (!pointers.delete(event.pointerId)) return;
             const cell = this.at(event);
-            if (stroke) { stroke = false; this.brush?.up(event.type === "pointercancel" ? null : cell); return; }
+            if (stroke) {
+                stroke = false;
+                this.brush?.up(event.type === "pointercancel" ? null : cell);
+                return;
+            }
             if (event.type === "pointercancel" || dragged > 6 || !cell) return;
             this.handlers.pick(...cell);
             this.focus();
@@ -149,13 +232,22 @@ export class MatrixView {
         this.canvas.addEventListener("pointerup", end);
         this.canvas.addEventListener("pointercancel", end);
         this.canvas.addEventListener("pointerleave", () => this.hover(null));
-        this.canvas.addEventListener("wheel", (event) => {
-            if (!event.ctrlKey && !event.metaKey && this.zoom === 1) return; // the page scrolls
-            event.preventDefault();
-            const box = this.canvas.getBoundingClientRect();
-            if (event.ctrlKey || event.metaKey) this.zoomBy(Math.exp(-event.deltaY / 300), event.clientX - box.left, event.clientY - box.top);
-            else this.moveBy(event.deltaY / this.layout.cell, event.deltaX / this.layout.cell);
-        }, { passive: false });
+        this.canvas.addEventListener(
+            "wheel",
+            (event) => {
+                if (!event.ctrlKey && !event.metaKey && this.zoom === 1) return; // the page scrolls
+                event.preventDefault();
+                const box = this.canvas.getBoundingClientRect();
+                if (event.ctrlKey || event.metaKey)
+                    this.zoomBy(
+                        Math.exp(-event.deltaY / 300),
+                        event.clientX - box.left,
+                        event.clientY - box.top,
+                    );
+                else this.moveBy(event.deltaY / this.layout.cell, event.deltaX / this.layout.cell);
+            },
+            { passive: false },
+        );
         this.grid.addEventListener("keydown", (event) => this.key(event));
         for (const type of ["focusin", "focusout"]) this.grid.addEventListener(type, () => this.draw());
     }
@@ -171,24 +263,65 @@ export class MatrixView {
         if (!this.content) return;
         const { rows, columns } = this.content;
         let [row, column] = this.picked;
-        const along = this.painting && event.shiftKey, stride = event.shiftKey && !along ? 16 : 1;
+        const along = this.painting && event.shiftKey,
+            stride = event.shiftKey && !along ? 16 : 1;
         switch (event.key) {
-            case "ArrowUp": row -= stride; break;
-            case "ArrowDown": row += stride; break;
-            case "ArrowLeft": column -= stride; break;
-            case "ArrowRight": column += stride; break;
-            case "Home": column = 0; if (event.ctrlKey) row = 0; break;
-            case "End": column = columns - 1; if (event.ctrlKey) row = rows - 1; break;
-            case "+": case "=": this.zoomBy(1.5); event.preventDefault(); return;
-            case "-": this.zoomBy(1 / 1.5); event.preventDefault(); return;
-            case "Enter": case " ": if (this.painting) { this.brush?.press([row, column]); event.preventDefault(); } return;
-            case "Escape": if (this.painting) { this.brush?.cancel(); event.preventDefault(); } return;
-            default: return;
+            case "ArrowUp":
+                row -= stride;
+                break;
+            case "ArrowDown":
+                row += stride;
+                break;
+            case "ArrowLeft":
+                column -= stride;
+                break;
+            case "ArrowRight":
+                column += stride;
+                break;
+            case "Home":
+                column = 0;
+                if (event.ctrlKey) row = 0;
+                break;
+            case "End":
+                column = columns - 1;
+                if (event.ctrlKey) row = rows - 1;
+                break;
+            case "+":
+            case "=":
+                this.zoomBy(1.5);
+                event.preventDefault();
+                return;
+            case "-":
+                this.zoomBy(1 / 1.5);
+                event.preventDefault();
+                return;
+            case "Enter":
+            case " ":
+                if (this.painting) {
+                    this.brush?.press([row, column]);
+                    event.preventDefault();
+                }
+                return;
+            case "Escape":
+                if (this.painting) {
+                    this.brush?.cancel();
+                    event.preventDefault();
+                }
+                return;
+            default:
+                return;
         }
         event.preventDefault();
-        const from = this.picked, to: [number, number] = [Math.max(0, Math.min(rows - 1, row)), Math.max(0, Math.min(columns - 1, column))];
+        const from = this.picked,
+            to: [number, number] = [
+                Math.max(0, Math.min(rows - 1, row)),
+                Math.max(0, Math.min(columns - 1, column)),
+            ];
         this.handlers.pick(...to);
-        if (this.painting) { if (along) this.brush?.along(from, to); else this.brush?.moved(to); }
+        if (this.painting) {
+            if (along) this.brush?.along(from, to);
+            else this.brush?.moved(to);
+        }
         this.focus();
     }
 
@@ -198,8 +331,12 @@ export class MatrixView {
         if (!content) return;
         const [row, column] = this.picked;
         const had = this.grid.contains(document.activeElement);
-        const span = (at: number, count: number) => { const first = Math.max(0, Math.min(at - 6, count - 13)); return [first, Math.min(count, first + 13)]; };
-        const [r0, r1] = span(row, content.rows), [c0, c1] = span(column, content.columns);
+        const span = (at: number, count: number) => {
+            const first = Math.max(0, Math.min(at - 6, count - 13));
+            return [first, Math.min(count, first + 13)];
+        };
+        const [r0, r1] = span(row, content.rows),
+            [c0, c1] = span(column, content.columns);
         this.grid.setAttribute("aria-rowcount", String(content.rows));
         this.grid.setAttribute("aria-colcount", String(content.columns));
         const parts: HTMLElement[] = [];
@@ -213,7 +350,11 @@ export class MatrixView {
                 cell.setAttribute("aria-colindex", String(j + 1));
                 cell.tabIndex = i === row && j === column ? 0 : -1;
                 if (i === row && j === column) cell.setAttribute("aria-selected", "true");
-                const seen = this.visible ? (this.visible[i * content.columns + j] ? ", visible" : ", hidden") : "";
+                const seen = this.visible
+                    ? this.visible[i * content.columns + j]
+                        ? ", visible"
+                        : ", hidden"
+                    : "";
                 cell.textContent = `${content.rowLabels[i]}, ${content.columnLabels[j]}: ${fixed(content.data[i * content.columns + j])}${seen}`;
                 line.append(cell);
             }
@@ -225,9 +366,16 @@ export class MatrixView {
 
     private reveal(): void {
         if (this.zoom <= 1 || !this.content) return;
-        const [visibleRows, visibleColumns] = [(this.layout.height - this.layout.top - this.layout.bottom) / this.layout.cell, (this.layout.width - this.layout.left - this.layout.right) / this.layout.cell];
-        const into = (at: number, first: number, count: number) => (at < first ? at : at + 1 > first + count ? at + 1 - count : first);
-        this.origin = [into(this.picked[0], this.origin[0], visibleRows), into(this.picked[1], this.origin[1], visibleColumns)];
+        const [visibleRows, visibleColumns] = [
+            (this.layout.height - this.layout.top - this.layout.bottom) / this.layout.cell,
+            (this.layout.width - this.layout.left - this.layout.right) / this.layout.cell,
+        ];
+        const into = (at: number, first: number, count: number) =>
+            at < first ? at : at + 1 > first + count ? at + 1 - count : first;
+        this.origin = [
+            into(this.picked[0], this.origin[0], visibleRows),
+            into(this.picked[1], this.origin[1], visibleColumns),
+        ];
     }
 
     private measure(): void {
@@ -235,12 +383,17 @@ export class MatrixView {
         const context = this.canvas.getContext("2d")!;
         const available = Math.max(200, this.host.clientWidth);
         context.font = `500 13px ${fonts}`;
-        const widest = (labels: string[]) => labels.slice(0, 200).reduce((w, t) => Math.max(w, context.measureText(t).width), 0);
+        const widest = (labels: string[]) =>
+            labels.slice(0, 200).reduce((w, t) => Math.max(w, context.measureText(t).width), 0);
         const labels = content.rows <= 200 && content.columns <= 200;
         const left = Math.min(labels ? widest(content.rowLabels) : 36, available * 0.28) + 14;
         const right = content.sums && content.rows <= 64 && available >= 380 ? 54 : 2; // a phone needs the room for digits
         const columnWidth = Math.min(labels ? widest(content.columnLabels) : 36, 120);
-        const base = Math.min(maxCell, (available - left - right) / content.columns, Math.max(6, maxHeight / content.rows, content.rows > 200 ? maxHeight / content.rows : 0));
+        const base = Math.min(
+            maxCell,
+            (available - left - right) / content.columns,
+            Math.max(6, maxHeight / content.rows, content.rows > 200 ? maxHeight / content.rows : 0),
+        );
         const cell = base * this.zoom;
         const slanted = columnWidth + 10 > base;
         const top = slanted ? Math.min(110, columnWidth * 0.72 + 18) : 30;
@@ -248,16 +401,32 @@ export class MatrixView {
         const bottom = content.sums ? 30 : 0;
         // The last slanted label leans out to the right.
         this.layout = {
-            left, top, right, bottom, cell, slanted, labels: labels && cell >= 11,
-            width: Math.min(available, left + base * content.columns + Math.max(right, slanted ? Math.min(80, columnWidth * 0.72) : 0)), height: top + base * content.rows + 2 + bottom,
+            left,
+            top,
+            right,
+            bottom,
+            cell,
+            slanted,
+            labels: labels && cell >= 11,
+            width: Math.min(
+                available,
+                left +
+                    base * content.columns +
+                    Math.max(right, slanted ? Math.min(80, columnWidth * 0.72) : 0),
+            ),
+            height: top + base * content.rows + 2 + bottom,
         };
-        const limit = (origin: number, count: number) => Math.max(0, Math.min(origin, count - count / this.zoom));
+        const limit = (origin: number, count: number) =>
+            Math.max(0, Math.min(origin, count - count / this.zoom));
         this.origin = [limit(this.origin[0], content.rows), limit(this.origin[1], content.columns)];
     }
 
     draw(): void {
         if (this.frame) return;
-        this.frame = requestAnimationFrame(() => { this.frame = 0; if (this.content && this.host.clientWidth) this.paintAll(); });
+        this.frame = requestAnimationFrame(() => {
+            this.frame = 0;
+            if (this.content && this.host.clientWidth) this.paintAll();
+        });
     }
 
     private paintAll(): void {
@@ -276,7 +445,14 @@ export class MatrixView {
         context.setTransform(ratio, 0, 0, ratio, 0, 0);
         context.clearRect(0, 0, width, height);
         const style = getComputedStyle(this.host);
-        const colors = { ink: style.getPropertyValue("--ink"), soft: style.getPropertyValue("--soft"), accent: style.getPropertyValue("--accent"), surface: style.getPropertyValue("--surface"), line: style.getPropertyValue("--line"), faint: style.getPropertyValue("--faint") };
+        const colors = {
+            ink: style.getPropertyValue("--ink"),
+            soft: style.getPropertyValue("--soft"),
+            accent: style.getPropertyValue("--accent"),
+            surface: style.getPropertyValue("--surface"),
+            line: style.getPropertyValue("--line"),
+            faint: style.getPropertyValue("--faint"),
+        };
         this.paintCells(context, colors);
         this.paintLabels(context, colors);
         this.paintColumnSums(context, colors);
@@ -284,9 +460,16 @@ export class MatrixView {
     }
 
     private inView(): [number, number, number, number] {
-        const { left, top, right, cell, width, height } = this.layout, content = this.content!;
-        const bottomRow = Math.min(content.rows, Math.ceil(this.origin[0] + (height - top - this.layout.bottom) / cell));
-        const lastColumn = Math.min(content.columns, Math.ceil(this.origin[1] + (width - left - (this.zoom > 1 ? right : 0)) / cell));
+        const { left, top, right, cell, width, height } = this.layout,
+            content = this.content!;
+        const bottomRow = Math.min(
+            content.rows,
+            Math.ceil(this.origin[0] + (height - top - this.layout.bottom) / cell),
+        );
+        const lastColumn = Math.min(
+            content.columns,
+            Math.ceil(this.origin[1] + (width - left - (this.zoom > 1 ? right : 0)) / cell),
+        );
         return [Math.floor(this.origin[0]), bottomRow, Math.floor(this.origin[1]), lastColumn];
     }
 
@@ -296,7 +479,8 @@ export class MatrixView {
     }
 
     private paintCells(context: CanvasRenderingContext2D, colors: Record<string, string>): void {
-        const { left, top, cell, width, height } = this.layout, content = this.content!;
+        const { left, top, cell, width, height } = this.layout,
+            content = this.content!;
         const [r0, r1, c0, c1] = this.inView();
         context.save();
         context.beginPath();
@@ -304,7 +488,8 @@ export class MatrixView {
         context.clip();
         if (cell < 5) this.paintImage(context);
         else {
-            const gap = cell >= 20 ? 2 : cell >= 9 ? 1 : 0, radius = cell >= 30 ? 4 : cell >= 14 ? 2 : 0;
+            const gap = cell >= 20 ? 2 : cell >= 9 ? 1 : 0,
+                radius = cell >= 30 ? 4 : cell >= 14 ? 2 : 0;
             context.textAlign = "center";
             context.textBaseline = "middle";
             context.font = `500 ${cell >= 76 ? 14 : cell >= wideDigits ? 13 : 12}px ${fonts}`;
@@ -312,17 +497,42 @@ export class MatrixView {
             for (let i = r0; i < r1; ++i)
                 for (let j = c0; j < c1; ++j) {
                     const value = this.value(i, j);
-                    const x = left + (j - this.origin[1]) * cell, y = top + (i - this.origin[0]) * cell;
+                    const x = left + (j - this.origin[1]) * cell,
+                        y = top + (i - this.origin[0]) * cell;
                     const hidden = isHidden(content, i * content.columns + j);
-                    const fill = paintCell(context, this.scale, x, y, cell - gap, radius, hidden ? -Infinity : value, colors);
-                    if (this.visible && !this.visible[i * content.columns + j]) hatch(context, x, y, cell - gap, radius, colors.ink);
-                    if (cell < minDigits || (this.visible && !this.visible[i * content.columns + j])) continue;
+                    const fill = paintCell(
+                        context,
+                        this.scale,
+                        x,
+                        y,
+                        cell - gap,
+                        radius,
+                        hidden ? -Infinity : value,
+                        colors,
+                    );
+                    if (this.visible && !this.visible[i * content.columns + j])
+                        hatch(context, x, y, cell - gap, radius, colors.ink);
+                    if (cell < minDigits || (this.visible && !this.visible[i * content.columns + j]))
+                        continue;
                     // An exact 0 is a cell that plays no part: its digits step back.
                     context.fillStyle = value === 0 && !content.signed ? colors.faint : fill;
-                    context.fillText(cell >= wideDigits ? fixed(value) : short(value), x + (cell - gap) / 2, y + (cell - gap) / 2 + 0.5);
+                    context.fillText(
+                        cell >= wideDigits ? fixed(value) : short(value),
+                        x + (cell - gap) / 2,
+                        y + (cell - gap) / 2 + 0.5,
+                    );
                 }
-            this.outline(context, this.picked, gap, radius, colors.accent, colors.surface, this.grid.contains(document.activeElement));
-            if (this.hovered) this.outline(context, this.hovered, gap, radius, colors.ink, colors.surface, false);
+            this.outline(
+                context,
+                this.picked,
+                gap,
+                radius,
+                colors.accent,
+                colors.surface,
+                this.grid.contains(document.activeElement),
+            );
+            if (this.hovered)
+                this.outline(context, this.hovered, gap, radius, colors.ink, colors.surface, false);
         }
         this.outlineRectangle(context, colors.accent);
         context.restore();
@@ -331,17 +541,32 @@ export class MatrixView {
     // The rectangle that the next press fills.
     private outlineRectangle(context: CanvasRenderingContext2D, color: string): void {
         if (!this.rectangle) return;
-        const { left, top, cell } = this.layout, [[r0, c0], [r1, c1]] = this.rectangle;
+        const { left, top, cell } = this.layout,
+            [[r0, c0], [r1, c1]] = this.rectangle;
         context.strokeStyle = color;
         context.lineWidth = 2;
         context.setLineDash([6, 4]);
-        context.strokeRect(left + (Math.min(c0, c1) - this.origin[1]) * cell - 1, top + (Math.min(r0, r1) - this.origin[0]) * cell - 1, (Math.abs(c1 - c0) + 1) * cell, (Math.abs(r1 - r0) + 1) * cell);
+        context.strokeRect(
+            left + (Math.min(c0, c1) - this.origin[1]) * cell - 1,
+            top + (Math.min(r0, r1) - this.origin[0]) * cell - 1,
+            (Math.abs(c1 - c0) + 1) * cell,
+            (Math.abs(r1 - r0) + 1) * cell,
+        );
         context.setLineDash([]);
     }
 
-    private outline(context: CanvasRenderingContext2D, [row, column]: [number, number], gap: number, radius: number, color: string, halo: string, focused: boolean): void {
+    private outline(
+        context: CanvasRenderingContext2D,
+        [row, column]: [number, number],
+        gap: number,
+        radius: number,
+        color: string,
+        halo: string,
+        focused: boolean,
+    ): void {
         const { left, top, cell } = this.layout;
-        const x = left + (column - this.origin[1]) * cell, y = top + (row - this.origin[0]) * cell;
+        const x = left + (column - this.origin[1]) * cell,
+            y = top + (row - this.origin[0]) * cell;
         const size = cell - gap;
         context.lineWidth = focused ? 5 : 4;
         context.strokeStyle = halo;
@@ -363,7 +588,8 @@ export class MatrixView {
         const pixels = new ImageData(content.columns, content.rows);
         for (let i = 0; i < content.rows; ++i)
             for (let j = 0; j < content.columns; ++j) {
-                const hidden = isHidden(content, i * content.columns + j), at = 4 * (i * content.columns + j);
+                const hidden = isHidden(content, i * content.columns + j),
+                    at = 4 * (i * content.columns + j);
                 const value = hidden ? -Infinity : this.value(i, j);
                 pixels.data.set(Number.isFinite(value) ? colorAt(this.scale, value) : [128, 128, 128], at);
                 pixels.data[at + 3] = value === -Infinity ? 24 : 255;
@@ -373,23 +599,38 @@ export class MatrixView {
     }
 
     private paintImage(context: CanvasRenderingContext2D): void {
-        const content = this.content!, { left, top, cell } = this.layout;
+        const content = this.content!,
+            { left, top, cell } = this.layout;
         const image = this.cellPicture()!;
         context.imageSmoothingEnabled = cell < 1;
-        context.drawImage(image, left - this.origin[1] * cell, top - this.origin[0] * cell, content.columns * cell, content.rows * cell);
+        context.drawImage(
+            image,
+            left - this.origin[1] * cell,
+            top - this.origin[0] * cell,
+            content.columns * cell,
+            content.rows * cell,
+        );
         const [row, column] = this.picked;
         context.strokeStyle = getComputedStyle(this.host).getPropertyValue("--accent");
         context.lineWidth = 1;
-        const x = left + (column + 0.5 - this.origin[1]) * cell, y = top + (row + 0.5 - this.origin[0]) * cell;
+        const x = left + (column + 0.5 - this.origin[1]) * cell,
+            y = top + (row + 0.5 - this.origin[0]) * cell;
         context.strokeRect(x - 4.5, y - 4.5, 9, 9);
     }
 
     // What each key receives from all queries.
     private paintColumnSums(context: CanvasRenderingContext2D, colors: Record<string, string>): void {
-        const content = this.content!, { left, bottom, cell, height, width } = this.layout;
+        const content = this.content!,
+            { left, bottom, cell, height, width } = this.layout;
         if (!bottom) return;
-        this.columnSums ??= Float32Array.from({ length: content.columns }, (_, j) => { let sum = 0; for (let i = 0; i < content.rows; ++i) sum += this.value(i, j); return sum; });
-        const [, , c0, c1] = this.inView(), digits = cell >= minDigits, base = height - bottom + 8;
+        this.columnSums ??= Float32Array.from({ length: content.columns }, (_, j) => {
+            let sum = 0;
+            for (let i = 0; i < content.rows; ++i) sum += this.value(i, j);
+            return sum;
+        });
+        const [, , c0, c1] = this.inView(),
+            digits = cell >= minDigits,
+            base = height - bottom + 8;
         const top = this.columnSums.reduce((a, b) => Math.max(a, b), 1e-30);
         context.save();
         context.beginPath();
@@ -399,9 +640,15 @@ export class MatrixView {
         context.textAlign = "center";
         context.textBaseline = "middle";
         for (let j = c0; j < c1; ++j) {
-            const x = left + (j - this.origin[1]) * cell, tall = Math.max(1, 18 * this.columnSums[j] / top);
+            const x = left + (j - this.origin[1]) * cell,
+                tall = Math.max(1, (18 * this.columnSums[j]) / top);
             context.fillStyle = j === this.picked[1] ? colors.accent : colors.soft;
-            if (digits) context.fillText(cell >= wideDigits ? fixed(this.columnSums[j], 3) : short(this.columnSums[j]), x + cell / 2 - 1, base + 8);
+            if (digits)
+                context.fillText(
+                    cell >= wideDigits ? fixed(this.columnSums[j], 3) : short(this.columnSums[j]),
+                    x + cell / 2 - 1,
+                    base + 8,
+                );
             else context.fillRect(x, base + 20 - tall, Math.max(0.5, cell - (cell >= 9 ? 1 : 0)), tall);
         }
         context.restore();
@@ -415,8 +662,13 @@ export class MatrixView {
 
     // The whole matrix in the corner, with what is in view.
     private paintMinimap(context: CanvasRenderingContext2D, colors: Record<string, string>): void {
-        const content = this.content!, { left, top, bottom, width, height } = this.layout, longest = Math.max(content.rows, content.columns);
-        const w = 110 * content.columns / longest, h = 110 * content.rows / longest, x = width - w - 8, y = height - bottom - h - 8;
+        const content = this.content!,
+            { left, top, bottom, width, height } = this.layout,
+            longest = Math.max(content.rows, content.columns);
+        const w = (110 * content.columns) / longest,
+            h = (110 * content.rows) / longest,
+            x = width - w - 8,
+            y = height - bottom - h - 8;
         context.fillStyle = colors.surface;
         context.fillRect(x - 5, y - 5, w + 10, h + 10);
         context.imageSmoothingEnabled = longest > 110;
@@ -426,19 +678,27 @@ export class MatrixView {
         context.strokeRect(x - 5.5, y - 5.5, w + 11, h + 11);
         context.strokeStyle = colors.accent;
         context.lineWidth = 2;
-        const rows = (height - top - bottom) / this.layout.cell, columns = (width - left) / this.layout.cell;
-        context.strokeRect(x + this.origin[1] / content.columns * w, y + this.origin[0] / content.rows * h, Math.min(1, columns / content.columns) * w, Math.min(1, rows / content.rows) * h);
+        const rows = (height - top - bottom) / this.layout.cell,
+            columns = (width - left) / this.layout.cell;
+        context.strokeRect(
+            x + (this.origin[1] / content.columns) * w,
+            y + (this.origin[0] / content.rows) * h,
+            Math.min(1, columns / content.columns) * w,
+            Math.min(1, rows / content.rows) * h,
+        );
     }
 
     private paintLabels(context: CanvasRenderingContext2D, colors: Record<string, string>): void {
-        const content = this.content!, { left, top, right, bottom, cell, slanted, labels, width, height } = this.layout;
+        const content = this.content!,
+            { left, top, right, bottom, cell, slanted, labels, width, height } = this.layout;
         const [r0, r1, c0, c1] = this.inView();
         const strong = (i: number, axis: 0 | 1) => i === this.picked[axis] || i === this.hovered?.[axis];
         const stride = labels ? 1 : Math.max(1, Math.ceil(40 / cell));
         const gap = cell >= 20 ? 2 : 0;
         const put = (index: number, axis: 0 | 1) => {
             const on = strong(index, axis);
-            if (!on && (index % stride || (stride > 1 && Math.abs(index - this.picked[axis]) * cell < 12))) return false;
+            if (!on && (index % stride || (stride > 1 && Math.abs(index - this.picked[axis]) * cell < 12)))
+                return false;
             context.font = `${on ? 600 : 450} ${cell >= 14 ? 13 : 11}px ${fonts}`;
             context.fillStyle = on ? (index === this.picked[axis] ? colors.accent : colors.ink) : colors.soft;
             return true;
@@ -446,7 +706,8 @@ export class MatrixView {
         const clip = (text: string, width: number) => {
             if (context.measureText(text).width <= width) return text;
             const letters = [...text];
-            while (letters.length > 1 && context.measureText(`${letters.join("")}…`).width > width) letters.pop();
+            while (letters.length > 1 && context.measureText(`${letters.join("")}…`).width > width)
+                letters.pop();
             return `${letters.join("")}…`;
         };
         context.textBaseline = "middle";
@@ -467,7 +728,10 @@ export class MatrixView {
         for (let j = c0; j < c1; ++j) {
             const x = left + (j + 0.5 - this.origin[1]) * cell - gap / 2;
             if (x < left || !put(j, 1)) continue;
-            const text = clip(labels ? content.columnLabels[j] : String(j), slanted ? Math.min((top - 14) * 1.35, (width - x + 1) * Math.SQRT2) : cell - 4);
+            const text = clip(
+                labels ? content.columnLabels[j] : String(j),
+                slanted ? Math.min((top - 14) * 1.35, (width - x + 1) * Math.SQRT2) : cell - 4,
+            );
             context.save();
             context.translate(x, top - 9);
             if (slanted) context.rotate(-Math.PI / 4);

@@ -18,12 +18,25 @@ export interface MatrixContent {
     masked?: Float32Array;
 }
 
-export const isHidden = (content: MatrixContent, cell: number): boolean => content.masked?.[cell] === -Infinity;
+export const isHidden = (content: MatrixContent, cell: number): boolean =>
+    content.masked?.[cell] === -Infinity;
 
 // A pick shows the same numbers again: a million of them need no second look.
 export function sameNumbers(a: MatrixContent, b: MatrixContent): boolean {
-    const same = (x?: Float32Array, y?: Float32Array) => x?.buffer === y?.buffer && x?.byteOffset === y?.byteOffset && x?.length === y?.length;
-    return same(a.data, b.data) && same(a.upper, b.upper) && same(a.masked, b.masked) && a.rows === b.rows && a.columns === b.columns && a.map === b.map && a.signed === b.signed && a.log === b.log && a.low === b.low && a.high === b.high;
+    const same = (x?: Float32Array, y?: Float32Array) =>
+        x?.buffer === y?.buffer && x?.byteOffset === y?.byteOffset && x?.length === y?.length;
+    return (
+        same(a.data, b.data) &&
+        same(a.upper, b.upper) &&
+        same(a.masked, b.masked) &&
+        a.rows === b.rows &&
+        a.columns === b.columns &&
+        a.map === b.map &&
+        a.signed === b.signed &&
+        a.log === b.log &&
+        a.low === b.low &&
+        a.high === b.high
+    );
 }
 
 export interface MatrixHandlers {

@@ -2,36 +2,133 @@
 import type { Tables } from "./colors.ts";
 import type { TensorShape } from "./state.ts";
 
-export interface Stage { id: string; shape: number[]; data: Float32Array }
+export interface Stage {
+    id: string;
+    shape: number[];
+    data: Float32Array;
+}
 
 export interface Steps {
     hiddenBy: string; // "" where the query sees the key
-    q: number[]; k: number[]; v: number[]; products: number[]; running: number[]; contributions: number[]; context: number[];
-    dot: number; score: number; capped: number; alibi: number; masked: number | string; visibleKeys: number;
-    rowMax: number | string; exponential: number; denominator: number; lse: number | string;
-    weight: number; hasDropout: boolean; kept: boolean; finalWeight: number;
+    q: number[];
+    k: number[];
+    v: number[];
+    products: number[];
+    running: number[];
+    contributions: number[];
+    context: number[];
+    dot: number;
+    score: number;
+    capped: number;
+    alibi: number;
+    masked: number | string;
+    visibleKeys: number;
+    rowMax: number | string;
+    exponential: number;
+    denominator: number;
+    lse: number | string;
+    weight: number;
+    hasDropout: boolean;
+    kept: boolean;
+    finalWeight: number;
     rank: number;
     rowWeights: number[];
 }
 
-export interface HeadStats { entropy: number; distance: number; first: number; previous: number }
-export interface FileTensor { name: string; type: string; shape: number[] }
-export interface LessonName { name: string; title: string; tutorial: string; level: number; tables: number }
-export interface LessonTable { label: string; tensor: string; note: string; times: number; exact: boolean; formula: string; shape: number[]; theirs: string[]; ours: string[] }
-export interface LessonResult { name: string; title: string; tutorial: string; about: string; seed: number; notes: string[]; list: LessonTable[]; tables: number; exact: number }
+export interface HeadStats {
+    entropy: number;
+    distance: number;
+    first: number;
+    previous: number;
+}
+export interface FileTensor {
+    name: string;
+    type: string;
+    shape: number[];
+}
+export interface LessonName {
+    name: string;
+    title: string;
+    tutorial: string;
+    level: number;
+    tables: number;
+}
+export interface LessonTable {
+    label: string;
+    tensor: string;
+    note: string;
+    times: number;
+    exact: boolean;
+    formula: string;
+    shape: number[];
+    theirs: string[];
+    ours: string[];
+}
+export interface LessonResult {
+    name: string;
+    title: string;
+    tutorial: string;
+    about: string;
+    seed: number;
+    notes: string[];
+    list: LessonTable[];
+    tables: number;
+    exact: number;
+}
 
-export interface Computed { shared: Stage[]; head: Stage[]; headIndex: number; thumbnails: Float32Array | null; thumbnailSize: number; stats: HeadStats[]; ms: number; kernel: string }
-export interface EngineInfo { variant: string; threads: number; target: string; reason: string; abi: number; tables: Tables }
-export interface TileId { level: number; y: number; x: number; sampled: boolean }
+export interface Computed {
+    shared: Stage[];
+    head: Stage[];
+    headIndex: number;
+    thumbnails: Float32Array | null;
+    thumbnailSize: number;
+    stats: HeadStats[];
+    ms: number;
+    kernel: string;
+}
+export interface EngineInfo {
+    variant: string;
+    threads: number;
+    target: string;
+    reason: string;
+    abi: number;
+    tables: Tables;
+}
+export interface TileId {
+    level: number;
+    y: number;
+    x: number;
+    sampled: boolean;
+}
 // `at`: first row, first key, rows, keys of the map; x, y, width, height within the tile's pixels.
-export interface MapPiece extends TileId { exact: boolean; at: number[] }
-export interface MapShown { level: number; needed: number; exact: number; bytes: number; pieces?: MapPiece[] }
-export interface TilePixels { mass: Float32Array; max: Float32Array }
-export interface OwnTensors { shape: TensorShape; q: Float32Array; k: Float32Array; v: Float32Array | null }
+export interface MapPiece extends TileId {
+    exact: boolean;
+    at: number[];
+}
+export interface MapShown {
+    level: number;
+    needed: number;
+    exact: number;
+    bytes: number;
+    pieces?: MapPiece[];
+}
+export interface TilePixels {
+    mass: Float32Array;
+    max: Float32Array;
+}
+export interface OwnTensors {
+    shape: TensorShape;
+    q: Float32Array;
+    k: Float32Array;
+    v: Float32Array | null;
+}
 
 export interface Requests {
     start: { ask: { engine: string; lock: string }; answer: EngineInfo };
-    compute: { ask: { text: string; head: number; heads: number; thumbnails: number; own: OwnTensors | null }; answer: Computed };
+    compute: {
+        ask: { text: string; head: number; heads: number; thumbnails: number; own: OwnTensors | null };
+        answer: Computed;
+    };
     headStages: { ask: { head: number }; answer: Stage[] };
     derive: { ask: { head: number; row: number; column: number }; answer: Steps };
     deriveText: { ask: { head: number; row: number; column: number; format: number }; answer: string };
@@ -41,14 +138,36 @@ export interface Requests {
     lesson: { ask: { name: string; seed?: number }; answer: LessonResult };
     mapBegin: { ask: { tokens: number }; answer: null };
     mapPrepare: { ask: { maxFlops: number }; answer: number };
-    mapView: { ask: { row: number; key: number; rows: number; keys: number; width: number; height: number }; answer: MapShown };
+    mapView: {
+        ask: { row: number; key: number; rows: number; keys: number; width: number; height: number };
+        answer: MapShown;
+    };
     mapStep: { ask: { maxFlops: number }; answer: MapShown & { ms: number } };
     mapPixels: { ask: TileId; answer: TilePixels };
     mapCell: { ask: { query: number; key: number }; answer: number };
-    bench: { ask: { heads: number; tokens: number; dim: number; causal: boolean; threads: number; repeats: number }; answer: number };
+    bench: {
+        ask: {
+            heads: number;
+            tokens: number;
+            dim: number;
+            causal: boolean;
+            threads: number;
+            repeats: number;
+        };
+        answer: number;
+    };
     facts: { ask: null; answer: { bytes: number } };
 }
 export type Kind = keyof Requests;
-export interface Request<K extends Kind = Kind> { id: number; kind: K; ask: Requests[K]["ask"] }
+export interface Request<K extends Kind = Kind> {
+    id: number;
+    kind: K;
+    ask: Requests[K]["ask"];
+}
 // `fatal`: the engine cannot go on; a new one must be started.
-export interface Reply { id: number; answer?: unknown; error?: string; fatal?: boolean }
+export interface Reply {
+    id: number;
+    answer?: unknown;
+    error?: string;
+    fatal?: boolean;
+}

@@ -9,7 +9,8 @@ const sizes = [
     { name: "1,024 tokens, 12 heads of 64", heads: 12, tokens: 1024, dim: 64, repeats: 3 },
 ];
 // Multiplications and additions of q·k and weights·v over the visible half.
-const flops = (s: { heads: number; tokens: number; dim: number }) => 4 * s.dim * s.heads * (s.tokens * (s.tokens + 1)) / 2;
+const flops = (s: { heads: number; tokens: number; dim: number }) =>
+    (4 * s.dim * s.heads * (s.tokens * (s.tokens + 1))) / 2;
 
 // From a disk there is nothing to keep, and no header to add.
 const canServe = () => "serviceWorker" in navigator && location.protocol !== "file:";
@@ -18,21 +19,33 @@ export function connectSpeed(app: App): void {
     byId("bench").addEventListener("click", async () => {
         const button = byId<HTMLButtonElement>("bench");
         button.disabled = true;
-        try { await measure(app); } catch (error) { app.onTrouble((error as Error).message, false); } finally { button.disabled = false; }
+        try {
+            await measure(app);
+        } catch (error) {
+            app.onTrouble((error as Error).message, false);
+        } finally {
+            button.disabled = false;
+        }
     });
     byId("offline").addEventListener("click", () => void keepOffline(app, false));
     byId("cores").addEventListener("click", () => void keepOffline(app, true));
     if (!canServe()) byId("offline").hidden = true;
-    else if (navigator.serviceWorker.controller) { byId("offline").textContent = "Kept offline"; byId<HTMLButtonElement>("offline").disabled = true; }
+    else if (navigator.serviceWorker.controller) {
+        byId("offline").textContent = "Kept offline";
+        byId<HTMLButtonElement>("offline").disabled = true;
+    }
 }
 
 export function showCores(app: App): void {
     const info = app.engine.info;
     const canIsolate = !crossOriginIsolated && canServe() && (navigator.hardwareConcurrency || 1) > 1;
     byId("cores").hidden = !canIsolate;
-    byId("cores-note").textContent = !info || info.threads > 1 || !info.reason ? "" : canIsolate
-        ? `1 thread: ${info.reason}. “Use all cores” lets a small script of this page add what is missing, and loads the page once more.`
-        : `1 thread: ${info.reason}.`;
+    byId("cores-note").textContent =
+        !info || info.threads > 1 || !info.reason
+            ? ""
+            : canIsolate
+              ? `1 thread: ${info.reason}. “Use all cores” lets a small script of this page add what is missing, and loads the page once more.`
+              : `1 thread: ${info.reason}.`;
 }
 
 async function measure(app: App): Promise<void> {
@@ -41,38 +54,71 @@ async function measure(app: App): Promise<void> {
     const rows: string[] = [];
     let gain = 1; // of the largest size
     for (const size of sizes) {
-        const cells: string[] = [], times: number[] = [];
+        const cells: string[] = [],
+            times: number[] = [];
         for (const count of threads) {
-            byId("bench-body").innerHTML = `<p class="note" role="status">Measuring ${size.name}, ${count} thread${count > 1 ? "s" : ""}…</p>`;
+            byId("bench-body").innerHTML =
+                `<p class="note" role="status">Measuring ${size.name}, ${count} thread${count > 1 ? "s" : ""}…</p>`;
             const seconds = await app.engine.ask("bench", { ...size, causal: true, threads: count });
             times.push(seconds);
-            cells.push(`<td>${duration(seconds * 1000)}</td><td>${(flops(size) / seconds / 1e9).toFixed(1)}</td>`);
+            cells.push(
+                `<td>${duration(seconds * 1000)}</td><td>${(flops(size) / seconds / 1e9).toFixed(1)}</td>`,
+            );
         }
         gain = times[0] / times.at(-1)!;
         rows.push(`<tr><th scope="row">${size.name}</th>${cells.join("")}</tr>`);
     }
-    const head = threads.map((n) => `<th scope="col">${n} thread${n > 1 ? "s" : ""}</th><th scope="col">GFLOP/s</th>`).join("");
-    byId("bench-body").innerHTML = `<div class="scroll" tabindex="0" role="region" aria-label="Timings"><table class="plain"><thead><tr><th scope="col">Causal attention</th>${head}</tr></thead><tbody>${rows.join("")}</tbody></table></div><dl class="facts">${(await limits(app, gain)).map(([name, text]) => `<dt>${name}</dt><dd>${text}</dd>`).join("")}</dl>`;
+    const head = threads
+        .map((n) => `<th scope="col">${n} thread${n > 1 ? "s" : ""}</th><th scope="col">GFLOP/s</th>`)
+        .join("");
+    byId("bench-body").innerHTML =
+        `<div class="scroll" tabindex="0" role="region" aria-label="Timings"><table class="plain"><thead><tr><th scope="col">Causal attention</th>${head}</tr></thead><tbody>${rows.join("")}</tbody></table></div><dl class="facts">${(await limits(app, gain)).map(([name, text]) => `<dt>${name}</dt><dd>${text}</dd>`).join("")}</dl>`;
 }
 
 // What the machine gives, and what keeps attention from being faster.
 async function limits(app: App, gain: number): Promise<[string, string][]> {
-    const info = app.engine.info!, cores = navigator.hardwareConcurrency || 1;
+    const info = app.engine.info!,
+        cores = navigator.hardwareConcurrency || 1;
     const { bytes } = await app.engine.ask("facts", null);
-    const simd = info.variant.startsWith("relaxed") ? "128 bits, with fused multiply-add (relaxed SIMD)" : "128 bits; multiply and add are two instructions";
-    const threads = info.threads > 1 ? `${info.threads} of ${cores} cores; ${gain.toFixed(1)} times as fast as one` : `1 of ${cores} cores${info.reason ? `: ${info.reason}` : ""}`;
-    const limit = info.threads === 1 && cores > 1 ? "one thread, and vectors of 128 bits whatever the processor has" : gain < 0.7 * info.threads ? "the threads: something else uses the processor, or its cores share more than they add" : "arithmetic: WebAssembly’s vectors are 128 bits wide, whatever the processor has";
-    return [["Threads", threads], ["Vectors", simd], ["What limits it", limit], ["Memory", `${Math.round(bytes / 1048576)} MiB held by the engine`], ["Engine", `${info.variant}, target ${info.target}`]];
+    const simd = info.variant.startsWith("relaxed")
+        ? "128 bits, with fused multiply-add (relaxed SIMD)"
+        : "128 bits; multiply and add are two instructions";
+    const threads =
+        info.threads > 1
+            ? `${info.threads} of ${cores} cores; ${gain.toFixed(1)} times as fast as one`
+            : `1 of ${cores} cores${info.reason ? `: ${info.reason}` : ""}`;
+    const limit =
+        info.threads === 1 && cores > 1
+            ? "one thread, and vectors of 128 bits whatever the processor has"
+            : gain < 0.7 * info.threads
+              ? "the threads: something else uses the processor, or its cores share more than they add"
+              : "arithmetic: WebAssembly’s vectors are 128 bits wide, whatever the processor has";
+    return [
+        ["Threads", threads],
+        ["Vectors", simd],
+        ["What limits it", limit],
+        ["Memory", `${Math.round(bytes / 1048576)} MiB held by the engine`],
+        ["Engine", `${info.variant}, target ${info.target}`],
+    ];
 }
 
 async function keepOffline(app: App, isolate: boolean): Promise<void> {
     try {
         await navigator.serviceWorker.register(isolate ? "sw.js?isolate=1" : "sw.js");
         await navigator.serviceWorker.ready;
-        if (isolate) { location.reload(); return; }
+        if (isolate) {
+            location.reload();
+            return;
+        }
         // The engine in use belongs to the page's offline copy too.
         const variant = app.engine.info?.variant;
-        await new Promise<void>((resolve) => (navigator.serviceWorker.controller ? resolve() : navigator.serviceWorker.addEventListener("controllerchange", () => resolve(), { once: true })));
+        await new Promise<void>((resolve) =>
+            navigator.serviceWorker.controller
+                ? resolve()
+                : navigator.serviceWorker.addEventListener("controllerchange", () => resolve(), {
+                      once: true,
+                  }),
+        );
         await app.engine.start(variant ?? "");
         app.recompute();
         byId("offline").textContent = "Kept offline";

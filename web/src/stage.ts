@@ -22,11 +22,18 @@ export class Workbench {
     private dragFrom: Scale | null = null;
 
     constructor(private readonly app: App) {
-        this.matrix = new MatrixView(byId("matrix"), {
-            pick: (row, column) => this.pick(row, column),
-            hover: (row, column) => { void this.inspect(row, column); this.invite(); },
-            moved: (view) => app.change({ view }, { numbers: false, burst: "view" }),
-        }, "Matrix of the stage");
+        this.matrix = new MatrixView(
+            byId("matrix"),
+            {
+                pick: (row, column) => this.pick(row, column),
+                hover: (row, column) => {
+                    void this.inspect(row, column);
+                    this.invite();
+                },
+                moved: (view) => app.change({ view }, { numbers: false, burst: "view" }),
+            },
+            "Matrix of the stage",
+        );
         byId("rail").addEventListener("click", (event) => {
             const id = (event.target as Element).closest<HTMLElement>("[data-stage]")?.dataset.stage;
             if (id) app.change({ stage: id, low: "", high: "" }, { numbers: false });
@@ -37,17 +44,40 @@ export class Workbench {
             const copy = (event.target as Element).closest<HTMLElement>("[data-copy]");
             if (copy) void this.copy(copy);
         });
-        byId("matrix").addEventListener("pointerleave", () => void this.inspect(app.state.row, app.state.column));
+        byId("matrix").addEventListener(
+            "pointerleave",
+            () => void this.inspect(app.state.row, app.state.column),
+        );
         for (const id of ["low", "high"] as const)
-            input(id).addEventListener("change", () => app.change({ [id]: Number.isFinite(parseFloat(input(id).value)) ? input(id).value.trim() : "" }, { numbers: false }));
-        input("log").addEventListener("change", () => app.change({ log: input("log").checked }, { numbers: false }));
-        select("map").addEventListener("change", () => app.change({ map: select("map").value }, { numbers: false }));
+            input(id).addEventListener("change", () =>
+                app.change(
+                    { [id]: Number.isFinite(parseFloat(input(id).value)) ? input(id).value.trim() : "" },
+                    { numbers: false },
+                ),
+            );
+        input("log").addEventListener("change", () =>
+            app.change({ log: input("log").checked }, { numbers: false }),
+        );
+        select("map").addEventListener("change", () =>
+            app.change({ map: select("map").value }, { numbers: false }),
+        );
         select("head").addEventListener("change", () => app.change({ head: Number(select("head").value) }));
-        byId("as-table").addEventListener("click", () => app.change({ table: !app.state.table }, { numbers: false }));
-        byId("invite-go").addEventListener("click", () => { byId("invite").hidden = true; input("text").focus(); input("text").select(); });
-        byId("sheet").addEventListener("click", () => this.openSheet(byId("sheet").getAttribute("aria-expanded") !== "true"));
+        byId("as-table").addEventListener("click", () =>
+            app.change({ table: !app.state.table }, { numbers: false }),
+        );
+        byId("invite-go").addEventListener("click", () => {
+            byId("invite").hidden = true;
+            input("text").focus();
+            input("text").select();
+        });
+        byId("sheet").addEventListener("click", () =>
+            this.openSheet(byId("sheet").getAttribute("aria-expanded") !== "true"),
+        );
         // The sheet stays in sight as long as the matrix is.
-        new IntersectionObserver(([entry]) => byId("inspect-box").classList.toggle("pinned", entry.isIntersecting), { rootMargin: "0px 0px -40% 0px" }).observe(byId("matrix"));
+        new IntersectionObserver(
+            ([entry]) => byId("inspect-box").classList.toggle("pinned", entry.isIntersecting),
+            { rootMargin: "0px 0px -40% 0px" },
+        ).observe(byId("matrix"));
         this.dragRange();
         app.onResult.add(() => this.show());
         app.onState.add(() => this.show());
@@ -56,7 +86,12 @@ export class Workbench {
     // The stage that the state names, or the nearest that this level has.
     stage(): Stage | null {
         const stages = this.app.result?.stages ?? [];
-        return stages.find((s) => s.id === this.app.state.stage) ?? stages.find((s) => s.id === "dropped") ?? stages.find((s) => s.id === "weights") ?? null;
+        return (
+            stages.find((s) => s.id === this.app.state.stage) ??
+            stages.find((s) => s.id === "dropped") ??
+            stages.find((s) => s.id === "weights") ??
+            null
+        );
     }
 
     stepStage(by: number): void {
@@ -66,34 +101,53 @@ export class Workbench {
         if (next) this.app.change({ stage: next.id, low: "", high: "" }, { numbers: false });
     }
 
-    keyLabels(result: Result): string[] { return this.app.own ? labels(this.app.own.shape.keys, "k") : result.tokens; }
+    keyLabels(result: Result): string[] {
+        return this.app.own ? labels(this.app.own.shape.keys, "k") : result.tokens;
+    }
 
     content(stage: Stage, result: Result): MatrixContent {
         const { state } = this.app;
-        const columns = stage.shape.at(-1) ?? 1, data = this.headOf(stage);
-        const rows = data.length / columns, pairs = pairStages.has(stage.id);
+        const columns = stage.shape.at(-1) ?? 1,
+            data = this.headOf(stage);
+        const rows = data.length / columns,
+            pairs = pairStages.has(stage.id);
         const masked = weightStages.has(stage.id) ? result.stages.find((s) => s.id === "masked") : undefined;
         const tokenRows = rows === result.tokens.length && !stage.id.startsWith("w_");
         const keyRows = stage.id === "keys" || stage.id === "values";
         return {
-            data, rows, columns,
+            data,
+            rows,
+            columns,
             rowLabels: keyRows ? this.keyLabels(result) : tokenRows ? result.tokens : labels(rows, ""),
             columnLabels: pairs ? this.keyLabels(result) : labels(columns, ""),
-            name: stageTexts[stage.id].label, map: state.map, signed: stageTexts[stage.id].signed,
-            sums: weightStages.has(stage.id), masked: masked && this.headOf(masked),
-            log: state.log, low: state.low === "" ? null : Number(state.low), high: state.high === "" ? null : Number(state.high),
+            name: stageTexts[stage.id].label,
+            map: state.map,
+            signed: stageTexts[stage.id].signed,
+            sums: weightStages.has(stage.id),
+            masked: masked && this.headOf(masked),
+            log: state.log,
+            low: state.low === "" ? null : Number(state.low),
+            high: state.high === "" ? null : Number(state.high),
         };
     }
 
     // The part of a stage that belongs to the head in view.
     private headOf(stage: Stage): Float32Array {
-        const heads = stage.shape.length > 2 ? stage.shape[0] : 1, size = stage.data.length / heads;
-        const head = heads === 1 ? 0 : Math.floor(Math.min(this.app.state.head, this.app.headCount - 1) / (this.app.headCount / heads));
+        const heads = stage.shape.length > 2 ? stage.shape[0] : 1,
+            size = stage.data.length / heads;
+        const head =
+            heads === 1
+                ? 0
+                : Math.floor(
+                      Math.min(this.app.state.head, this.app.headCount - 1) / (this.app.headCount / heads),
+                  );
         return stage.data.subarray(head * size, (head + 1) * size);
     }
 
     show(): void {
-        const { app } = this, result = app.result, stage = this.stage();
+        const { app } = this,
+            result = app.result,
+            stage = this.stage();
         this.showLevel();
         if (!result || !stage) return;
         const rail = byId("rail");
@@ -106,18 +160,33 @@ export class Workbench {
         const text = stageTexts[stage.id];
         byId("stage-name").innerHTML = `${text.label} <span class="formula">${formula(text.formula)}</span>`;
         const content = this.content(stage, result);
-        const cut = result.typed > result.tokens.length ? ` Showing ${result.tokens.length.toLocaleString("en")} of ${result.typed.toLocaleString("en")} tokens.` : "";
-        byId("stage-about").innerHTML = `${text.about}; ${shapeText(stage.shape)}.${cut}${cut ? ' <a href="#zoom">Deep zoom</a> shows tens of thousands.' : ""}`;
+        const cut =
+            result.typed > result.tokens.length
+                ? ` Showing ${result.tokens.length.toLocaleString("en")} of ${result.typed.toLocaleString("en")} tokens.`
+                : "";
+        byId("stage-about").innerHTML =
+            `${text.about}; ${shapeText(stage.shape)}.${cut}${cut ? ' <a href="#zoom">Deep zoom</a> shows tens of thousands.' : ""}`;
         this.showHeads();
         const asTable = app.state.table && content.rows <= largestTable && content.columns <= largestTable;
         byId("as-table").setAttribute("aria-pressed", String(asTable));
-        byId<HTMLButtonElement>("as-table").disabled = content.rows > largestTable || content.columns > largestTable;
+        byId<HTMLButtonElement>("as-table").disabled =
+            content.rows > largestTable || content.columns > largestTable;
         byId("table-box").hidden = !asTable;
         this.matrix.element.hidden = asTable;
-        if (asTable) byId("table-box").innerHTML = tableHtml({ ...stage, shape: [content.rows, content.columns], data: content.data }, content.rowLabels, content.columnLabels, pairStages.has(stage.id) ? [app.state.row, app.state.column] : null, (cell) => isHidden(content, cell));
+        if (asTable)
+            byId("table-box").innerHTML = tableHtml(
+                { ...stage, shape: [content.rows, content.columns], data: content.data },
+                content.rowLabels,
+                content.columnLabels,
+                pairStages.has(stage.id) ? [app.state.row, app.state.column] : null,
+                (cell) => isHidden(content, cell),
+            );
         this.matrix.set(content);
         this.matrix.look(app.state.view);
-        this.matrix.pick(Math.min(app.state.row, content.rows - 1), Math.min(app.state.column, content.columns - 1));
+        this.matrix.pick(
+            Math.min(app.state.row, content.rows - 1),
+            Math.min(app.state.column, content.columns - 1),
+        );
         this.showScale(content);
         void this.inspect(app.state.row, app.state.column);
     }
@@ -138,26 +207,42 @@ export class Workbench {
         const count = this.app.headCount;
         byId("head-box").hidden = count < 2;
         const list = select("head");
-        if (list.length !== count) list.replaceChildren(...Array.from({ length: count }, (_, i) => new Option(String(i + 1), String(i))));
+        if (list.length !== count)
+            list.replaceChildren(
+                ...Array.from({ length: count }, (_, i) => new Option(String(i + 1), String(i))),
+            );
         list.value = String(Math.min(this.app.state.head, count - 1));
     }
 
     private showScale(content: MatrixContent): void {
-        const { scale } = this.matrix, { state } = this.app;
-        const canvas = byId<HTMLCanvasElement>("bar"), context = canvas.getContext("2d")!;
-        if (this.barScale !== scale) { // one for each set of numbers and range
+        const { scale } = this.matrix,
+            { state } = this.app;
+        const canvas = byId<HTMLCanvasElement>("bar"),
+            context = canvas.getContext("2d")!;
+        if (this.barScale !== scale) {
+            // one for each set of numbers and range
             this.barScale = scale;
             context.clearRect(0, 0, 256, 28);
-            const bins = histogram(content.data, scale, 64), top = Math.log1p(bins.reduce((a, b) => Math.max(a, b), 1));
+            const bins = histogram(content.data, scale, 64),
+                top = Math.log1p(bins.reduce((a, b) => Math.max(a, b), 1));
             context.fillStyle = getComputedStyle(canvas).getPropertyValue("--strong-line");
-            bins.forEach((count, i) => { const tall = count ? Math.max(1, Math.round(16 * Math.log1p(count) / top)) : 0; context.fillRect(4 * i, 17 - tall, 3, tall); });
+            bins.forEach((count, i) => {
+                const tall = count ? Math.max(1, Math.round((16 * Math.log1p(count)) / top)) : 0;
+                context.fillRect(4 * i, 17 - tall, 3, tall);
+            });
             for (let i = 0; i < 256; ++i) {
                 context.fillStyle = css([...scale.table.subarray(3 * i, 3 * i + 3)] as Rgb);
                 context.fillRect(i, 18, 1, 10);
             }
         }
-        canvas.setAttribute("aria-label", `Colour scale of ${content.name} from ${number(scale.low)} to ${number(scale.high)}`);
-        for (const [id, value] of [["low", scale.low], ["high", scale.high]] as const) {
+        canvas.setAttribute(
+            "aria-label",
+            `Colour scale of ${content.name} from ${number(scale.low)} to ${number(scale.high)}`,
+        );
+        for (const [id, value] of [
+            ["low", scale.low],
+            ["high", scale.high],
+        ] as const) {
             input(id).placeholder = number(value);
             if (document.activeElement !== input(id)) input(id).value = state[id];
         }
@@ -177,11 +262,18 @@ export class Workbench {
         });
         canvas.addEventListener("pointermove", (event) => {
             if (!end || !this.dragFrom) return;
-            const { low, high, log } = this.dragFrom, place = at(event);
+            const { low, high, log } = this.dragFrom,
+                place = at(event);
             const value = log ? low * (high / low) ** place : low + (high - low) * place;
-            this.app.change({ [end]: String(Number(value.toPrecision(3))) }, { numbers: false, burst: `range ${end}` });
+            this.app.change(
+                { [end]: String(Number(value.toPrecision(3))) },
+                { numbers: false, burst: `range ${end}` },
+            );
         });
-        for (const type of ["pointerup", "pointercancel"] as const) canvas.addEventListener(type, () => { end = null; });
+        for (const type of ["pointerup", "pointercancel"] as const)
+            canvas.addEventListener(type, () => {
+                end = null;
+            });
         canvas.addEventListener("dblclick", () => this.app.change({ low: "", high: "" }, { numbers: false }));
     }
 
@@ -208,23 +300,35 @@ export class Workbench {
 
     // "query journey, key starts, weight 0.233, second highest of 6"
     private announce(): void {
-        const result = this.app.result, stage = this.stage();
+        const result = this.app.result,
+            stage = this.stage();
         if (!result || !stage) return;
-        const content = this.content(stage, result), { row, column } = this.app.state;
+        const content = this.content(stage, result),
+            { row, column } = this.app.state;
         const value = content.data[row * content.columns + column];
-        if (!pairStages.has(stage.id)) { byId("announce").textContent = `${content.rowLabels[row]}, column ${column}: ${fixed(value)}`; return; }
-        let rank = 0, seen = 0;
+        if (!pairStages.has(stage.id)) {
+            byId("announce").textContent = `${content.rowLabels[row]}, column ${column}: ${fixed(value)}`;
+            return;
+        }
+        let rank = 0,
+            seen = 0;
         for (let j = 0; j < content.columns; ++j) {
             const cell = row * content.columns + j;
             if (content.data[cell] > value) ++rank;
             if (content.data[cell] > -Infinity && !isHidden(content, cell)) ++seen;
         }
-        const where = value === -Infinity || isHidden(content, row * content.columns + column) ? "hidden by the mask" : place(rank, seen);
-        byId("announce").textContent = `query ${content.rowLabels[row]}, key ${content.columnLabels[column]}, ${content.name.toLowerCase()} ${fixed(value, 3)}, ${where}`;
+        const where =
+            value === -Infinity || isHidden(content, row * content.columns + column)
+                ? "hidden by the mask"
+                : place(rank, seen);
+        byId("announce").textContent =
+            `query ${content.rowLabels[row]}, key ${content.columnLabels[column]}, ${content.name.toLowerCase()} ${fixed(value, 3)}, ${where}`;
     }
 
     private async inspect(row: number, column: number): Promise<void> {
-        const { app } = this, result = app.result, stage = this.stage();
+        const { app } = this,
+            result = app.result,
+            stage = this.stage();
         if (!result || !stage || !pairStages.has(stage.id)) return this.inspectPlain(row, column);
         const keys = this.keyLabels(result);
         const ask = ++this.derivation;
@@ -237,31 +341,54 @@ export class Workbench {
             const width = steps.q.length;
             const root = state.scale === "auto" ? `√${width}` : state.scale === "none" ? "1" : state.scale;
             const divisor = state.temperature === 1 ? root : `(${root} × ${state.temperature.toFixed(2)})`;
-            byId("inspector").innerHTML = inspectorHtml(steps, {
-                tokensRow: result.tokens, tokensColumn: keys, row, column, divisor,
-                dividend: divisor !== "1", softcap: state.softcap, p: state.p, alibi: state.alibi,
-            }) + copyButtons;
-        } catch { /* the engine was restarted or holds a newer state: its result will come */ }
+            byId("inspector").innerHTML =
+                inspectorHtml(steps, {
+                    tokensRow: result.tokens,
+                    tokensColumn: keys,
+                    row,
+                    column,
+                    divisor,
+                    dividend: divisor !== "1",
+                    softcap: state.softcap,
+                    p: state.p,
+                    alibi: state.alibi,
+                }) + copyButtons;
+        } catch {
+            /* the engine was restarted or holds a newer state: its result will come */
+        }
     }
 
     private async copy(button: HTMLElement): Promise<void> {
-        const { app } = this, { row, column } = app.state, name = button.textContent;
+        const { app } = this,
+            { row, column } = app.state,
+            name = button.textContent;
         try {
-            const text = await app.engine.ask("deriveText", { head: app.result!.headIndex, row, column, format: Number(button.dataset.copy) });
+            const text = await app.engine.ask("deriveText", {
+                head: app.result!.headIndex,
+                row,
+                column,
+                format: Number(button.dataset.copy),
+            });
             await navigator.clipboard.writeText(text);
             button.textContent = "Copied";
-        } catch { button.textContent = "Not allowed here"; }
-        setTimeout(() => { button.textContent = name; }, 1500);
+        } catch {
+            button.textContent = "Not allowed here";
+        }
+        setTimeout(() => {
+            button.textContent = name;
+        }, 1500);
     }
 
     // Stages without pairs: the value and its neighbours in the row.
     private inspectPlain(row: number, column: number): void {
-        const result = this.app.result, stage = this.stage();
+        const result = this.app.result,
+            stage = this.stage();
         if (!result || !stage) return;
         const content = this.content(stage, result);
         row = Math.min(row, content.rows - 1);
         column = Math.min(column, content.columns - 1);
         const text = stageTexts[stage.id];
-        byId("inspector").innerHTML = `<div><p class="label">${text.label}, row <b>${row}</b>, column <b>${column}</b></p><p class="big">${number(content.data[row * content.columns + column])}</p><p class="note">${formula(text.formula)}: ${text.about}. Pick a stage with queries and keys to see the arithmetic of a cell.</p></div>`;
+        byId("inspector").innerHTML =
+            `<div><p class="label">${text.label}, row <b>${row}</b>, column <b>${column}</b></p><p class="big">${number(content.data[row * content.columns + column])}</p><p class="note">${formula(text.formula)}: ${text.about}. Pick a stage with queries and keys to see the arithmetic of a cell.</p></div>`;
     }
 }

@@ -41,20 +41,72 @@ export interface State {
 export function presetState(level: number): State {
     const preset = levels[level - 1].preset;
     return {
-        level, text: defaultText, length: level === 7 ? 64 : 0, stage: preset.stage, head: 0, row: 1, column: level >= 3 ? 0 : 2,
-        init: preset.init, seed: preset.seed, scale: preset.scale, temperature: 1, mask: preset.mask, painted: "",
-        route: "before", window: 2, alibi: false, softcap: 0, p: preset.p, dropSeed: 123, variant: "native",
-        heads: preset.heads, kv: preset.kv, map: "auto", log: false, low: "", high: "", table: false, compare: -1, split: "side", view: "", zoom: "",
+        level,
+        text: defaultText,
+        length: level === 7 ? 64 : 0,
+        stage: preset.stage,
+        head: 0,
+        row: 1,
+        column: level >= 3 ? 0 : 2,
+        init: preset.init,
+        seed: preset.seed,
+        scale: preset.scale,
+        temperature: 1,
+        mask: preset.mask,
+        painted: "",
+        route: "before",
+        window: 2,
+        alibi: false,
+        softcap: 0,
+        p: preset.p,
+        dropSeed: 123,
+        variant: "native",
+        heads: preset.heads,
+        kv: preset.kv,
+        map: "auto",
+        log: false,
+        low: "",
+        high: "",
+        table: false,
+        compare: -1,
+        split: "side",
+        view: "",
+        zoom: "",
     };
 }
 
 // The name of each field in the address and in session files; kept short and readable.
 export const urlKeys: [keyof State, string][] = [
-    ["text", "text"], ["length", "len"], ["stage", "stage"], ["head", "head"], ["row", "i"], ["column", "j"], ["init", "init"],
-    ["seed", "seed"], ["scale", "scale"], ["temperature", "temp"], ["mask", "mask"], ["painted", "bits"], ["route", "route"],
-    ["window", "win"], ["alibi", "alibi"], ["softcap", "cap"], ["p", "p"], ["dropSeed", "dseed"], ["variant", "rng"],
-    ["heads", "heads"], ["kv", "kv"], ["map", "map"], ["log", "log"], ["low", "lo"], ["high", "hi"], ["table", "table"],
-    ["compare", "cmp"], ["split", "how"], ["view", "view"], ["zoom", "zoom"],
+    ["text", "text"],
+    ["length", "len"],
+    ["stage", "stage"],
+    ["head", "head"],
+    ["row", "i"],
+    ["column", "j"],
+    ["init", "init"],
+    ["seed", "seed"],
+    ["scale", "scale"],
+    ["temperature", "temp"],
+    ["mask", "mask"],
+    ["painted", "bits"],
+    ["route", "route"],
+    ["window", "win"],
+    ["alibi", "alibi"],
+    ["softcap", "cap"],
+    ["p", "p"],
+    ["dropSeed", "dseed"],
+    ["variant", "rng"],
+    ["heads", "heads"],
+    ["kv", "kv"],
+    ["map", "map"],
+    ["log", "log"],
+    ["low", "lo"],
+    ["high", "hi"],
+    ["table", "table"],
+    ["compare", "cmp"],
+    ["split", "how"],
+    ["view", "view"],
+    ["zoom", "zoom"],
 ];
 
 export function toHash(state: State): string {
@@ -83,13 +135,27 @@ export function addressOf(state: State): string {
 const clamp = (value: number, low: number, high: number) => Math.min(high, Math.max(low, value));
 
 const limits: Partial<Record<keyof State, [number, number]>> = {
-    length: [0, 1024], head: [0, 63], row: [0, 4095], column: [0, 4095], seed: [0, 4294967295], temperature: [0.05, 10],
-    window: [0, 4096], softcap: [0, 100], p: [0, 0.95], dropSeed: [0, 4294967295], heads: [1, 12], kv: [1, 12], compare: [-1, 63],
+    length: [0, 1024],
+    head: [0, 63],
+    row: [0, 4095],
+    column: [0, 4095],
+    seed: [0, 4294967295],
+    temperature: [0.05, 10],
+    window: [0, 4096],
+    softcap: [0, 100],
+    p: [0, 0.95],
+    dropSeed: [0, 4294967295],
+    heads: [1, 12],
+    kv: [1, 12],
+    compare: [-1, 63],
 };
 const choices: Partial<Record<keyof State, string[]>> = {
-    init: ["none", "rand", "linear"], route: ["before", "after"], variant: ["native", "mkl", "counter"],
+    init: ["none", "rand", "linear"],
+    route: ["before", "after"],
+    variant: ["native", "mkl", "counter"],
     mask: ["none", "causal", "window", "padding", "prefix", "strided", "block", "painted"],
-    map: [...mapNames], split: ["side", "triangle", "difference"],
+    map: [...mapNames],
+    split: ["side", "triangle", "difference"],
 };
 
 // Anything a link may hold becomes a state that can be shown: unknown keys and bad values count as absent.
@@ -106,12 +172,14 @@ export function fromHash(hash: string): State {
         if (kind === "string" && (!choices[field] || choices[field].includes(text))) loose[field] = text;
         const range = limits[field];
         const value = Number(text);
-        if (kind === "number" && text !== "" && Number.isFinite(value) && range) loose[field] = clamp(value, ...range);
+        if (kind === "number" && text !== "" && Number.isFinite(value) && range)
+            loose[field] = clamp(value, ...range);
     }
     if (!/^\d+(\.\d+)?,\d+(\.\d+)?,\d+(\.\d+)?$/.test(state.view)) state.view = "";
     if (!/^(4096|16384|65536),\d+,\d+,\d+(\.\d+)?,(mass|max)$/.test(state.zoom)) state.zoom = "";
     if (state.heads % state.kv) state.kv = state.heads;
-    if (state.scale !== "auto" && state.scale !== "none" && !(Number(state.scale) > 0)) state.scale = presetState(level).scale;
+    if (state.scale !== "auto" && state.scale !== "none" && !(Number(state.scale) > 0))
+        state.scale = presetState(level).scale;
     return state;
 }
 
@@ -128,7 +196,10 @@ export function tokenize(text: string): string[] {
 export const maxPaintedSide = 128;
 export const maxTokens = (level: number) => (level === 7 ? 1024 : 128);
 
-export interface Tokens { tokens: string[]; typed: number }
+export interface Tokens {
+    tokens: string[];
+    typed: number;
+}
 
 export function tokensOf(state: State): Tokens {
     const typed = tokenize(state.text);
@@ -142,15 +213,25 @@ export function tokensOf(state: State): Tokens {
 export function decodeBits(text: string, count: number): Uint8Array {
     const bits = new Uint8Array(count).fill(1);
     let bytes = "";
-    try { bytes = atob(text.replaceAll("-", "+").replaceAll("_", "/")); } catch { return bits; }
-    for (let i = 0; i < count && i >> 3 < bytes.length; ++i) bits[i] = (bytes.charCodeAt(i >> 3) >> (i & 7)) & 1;
+    try {
+        bytes = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+    } catch {
+        return bits;
+    }
+    for (let i = 0; i < count && i >> 3 < bytes.length; ++i)
+        bits[i] = (bytes.charCodeAt(i >> 3) >> (i & 7)) & 1;
     return bits;
 }
 
 export function encodeBits(bits: Uint8Array): string {
     const bytes = new Uint8Array(Math.ceil(bits.length / 8));
-    bits.forEach((bit, i) => { bytes[i >> 3] |= bit << (i & 7); });
-    return btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+    bits.forEach((bit, i) => {
+        bytes[i >> 3] |= bit << (i & 7);
+    });
+    return btoa(String.fromCharCode(...bytes))
+        .replaceAll("+", "-")
+        .replaceAll("/", "_")
+        .replace(/=+$/, "");
 }
 
 // Cells of the masks that are not parameters of the engine; null where it needs no matrix.
@@ -164,7 +245,9 @@ export function maskCells(state: State, rows: number, keys: number): Uint8Array 
     if (state.mask === "painted") return decodeBits(state.painted, rows * keys);
     const visible = cell[state.mask];
     if (!visible) return null;
-    return Uint8Array.from({ length: rows * keys }, (_, n) => (visible(Math.floor(n / keys), n % keys) ? 1 : 0));
+    return Uint8Array.from({ length: rows * keys }, (_, n) =>
+        visible(Math.floor(n / keys), n % keys) ? 1 : 0,
+    );
 }
 
 function meaning(state: State, rows: number, keys: number): Record<string, string | number> {
@@ -175,13 +258,19 @@ function meaning(state: State, rows: number, keys: number): Record<string, strin
         causal: state.mask === "causal" || state.mask === "window" ? 1 : 0,
         window: state.mask === "window" ? state.window : -1,
         renorm: state.route === "after" ? 1 : 0,
-        alibi: state.alibi ? 1 : 0, softcap: state.softcap,
-        p: state.p, dseed: state.dropSeed, variant: state.variant,
+        alibi: state.alibi ? 1 : 0,
+        softcap: state.softcap,
+        p: state.p,
+        dseed: state.dropSeed,
+        variant: state.variant,
         mask: mask ? mask.join("") : "",
     };
 }
 
-const lines = (fields: Record<string, string | number>) => Object.entries(fields).map(([k, v]) => `${k}=${v}`).join("\n");
+const lines = (fields: Record<string, string | number>) =>
+    Object.entries(fields)
+        .map(([k, v]) => `${k}=${v}`)
+        .join("\n");
 
 // The engine's form: lines "key=value", see engine/page_state.hpp.
 export function engineText(state: State, tokens: string[]): string {
@@ -190,13 +279,27 @@ export function engineText(state: State, tokens: string[]): string {
     const width = preset.stacked ? (preset.dout / preset.heads) * heads : preset.dout;
     return lines({
         tokens: tokens.map((t) => t.replace(/[\u0000-\u001f]/g, " ")).join("\u001f"),
-        init: state.init, seed: state.seed, din: preset.din, dout: width % heads ? heads : width, heads,
-        kv: Math.min(state.kv, heads), stacked: preset.stacked ? 1 : 0, projects: preset.projects ? 1 : 0,
-        joint: preset.joint ? 1 : 0, ...meaning(state, tokens.length, tokens.length),
+        init: state.init,
+        seed: state.seed,
+        din: preset.din,
+        dout: width % heads ? heads : width,
+        heads,
+        kv: Math.min(state.kv, heads),
+        stacked: preset.stacked ? 1 : 0,
+        projects: preset.projects ? 1 : 0,
+        joint: preset.joint ? 1 : 0,
+        ...meaning(state, tokens.length, tokens.length),
     });
 }
 
-export interface TensorShape { heads: number; kv: number; rows: number; keys: number; dim: number; dimV: number }
+export interface TensorShape {
+    heads: number;
+    kv: number;
+    rows: number;
+    keys: number;
+    dim: number;
+    dimV: number;
+}
 
 export function engineTextOfTensors(state: State, shape: TensorShape): string {
     const { heads, kv, rows, keys, dim, dimV } = shape;

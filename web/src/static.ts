@@ -4,7 +4,16 @@ import { EngineSession } from "./engine_session.ts";
 import { formula } from "./format.ts";
 import { levels, stageTexts } from "./levels.ts";
 import { defaultText, engineText, presetState, tokenize } from "./state.ts";
-import { inspectorHtml, introHtml, lessonHtml, lessonOptions, levelsHtml, orderStages, railHtml, tableHtml } from "./views.ts";
+import {
+    inspectorHtml,
+    introHtml,
+    lessonHtml,
+    lessonOptions,
+    levelsHtml,
+    orderStages,
+    railHtml,
+    tableHtml,
+} from "./views.ts";
 
 const level2Lesson = levels[1].lessons[0];
 
@@ -17,7 +26,17 @@ export function renderStatic(module: EngineModule): Record<string, string> {
     const stages = orderStages([...shared, ...head]);
     const weights = head.find((s) => s.id === "weights")!;
     const steps = session.derive(0, state.row, state.column);
-    const context = { tokensRow: tokens, tokensColumn: tokens, row: state.row, column: state.column, divisor: "√2", dividend: true, softcap: 0, p: 0, alibi: false };
+    const context = {
+        tokensRow: tokens,
+        tokensColumn: tokens,
+        row: state.row,
+        column: state.column,
+        divisor: "√2",
+        dividend: true,
+        softcap: 0,
+        p: 0,
+        alibi: false,
+    };
     const text = stageTexts.weights;
     return {
         levels: levelsHtml(2),

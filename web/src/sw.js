@@ -5,18 +5,23 @@ const files = __FILES__;
 const isolate = new URL(self.location.href).searchParams.get("isolate") === "1";
 
 self.addEventListener("install", (event) => {
-    event.waitUntil((async () => {
-        const cache = await caches.open(version);
-        await cache.addAll(["./", ...files]);
-        await self.skipWaiting();
-    })());
+    event.waitUntil(
+        (async () => {
+            const cache = await caches.open(version);
+            await cache.addAll(["./", ...files]);
+            await self.skipWaiting();
+        })(),
+    );
 });
 
 self.addEventListener("activate", (event) => {
-    event.waitUntil((async () => {
-        for (const name of await caches.keys()) if (name.startsWith("fovea-") && name !== version) await caches.delete(name);
-        await self.clients.claim();
-    })());
+    event.waitUntil(
+        (async () => {
+            for (const name of await caches.keys())
+                if (name.startsWith("fovea-") && name !== version) await caches.delete(name);
+            await self.clients.claim();
+        })(),
+    );
 });
 
 function withHeaders(response) {
@@ -31,12 +36,17 @@ function withHeaders(response) {
 self.addEventListener("fetch", (event) => {
     const url = new URL(event.request.url);
     if (event.request.method !== "GET" || url.origin !== self.location.origin) return;
-    event.respondWith((async () => {
-        const cache = await caches.open(version);
-        const kept = await cache.match(event.request, { ignoreSearch: event.request.mode === "navigate" });
-        if (kept) return withHeaders(kept);
-        const fetched = await fetch(event.request);
-        if (fetched.ok && url.pathname.includes("/engine/")) await cache.put(event.request, fetched.clone());
-        return withHeaders(fetched);
-    })());
+    event.respondWith(
+        (async () => {
+            const cache = await caches.open(version);
+            const kept = await cache.match(event.request, {
+                ignoreSearch: event.request.mode === "navigate",
+            });
+            if (kept) return withHeaders(kept);
+            const fetched = await fetch(event.request);
+            if (fetched.ok && url.pathname.includes("/engine/"))
+                await cache.put(event.request, fetched.clone());
+            return withHeaders(fetched);
+        })(),
+    );
 });

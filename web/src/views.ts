@@ -4,9 +4,18 @@ import { levels, pairStages, stageTexts, weightStages } from "./levels.ts";
 import type { LessonName, LessonResult, Stage, Steps } from "./protocol.ts";
 
 export function levelsHtml(current: number): string {
-    const items = levels.map((level, i) => `<li><a href="#v=1&amp;level=${i + 1}" data-level="${i + 1}"${i + 1 === current ? ' aria-current="true"' : ""}><b>${i + 1}</b> <span>${level.name}</span></a></li>`);
-    const more = [["zoom", "Deep zoom"], ["own", "Your tensors"], ["embed", "Embed"]]
-        .map(([id, name], i) => `<li class="more"><a href="#${id}" data-section="${id}"><b>${i + 8}</b> <span>${name}</span></a></li>`);
+    const items = levels.map(
+        (level, i) =>
+            `<li><a href="#v=1&amp;level=${i + 1}" data-level="${i + 1}"${i + 1 === current ? ' aria-current="true"' : ""}><b>${i + 1}</b> <span>${level.name}</span></a></li>`,
+    );
+    const more = [
+        ["zoom", "Deep zoom"],
+        ["own", "Your tensors"],
+        ["embed", "Embed"],
+    ].map(
+        ([id, name], i) =>
+            `<li class="more"><a href="#${id}" data-section="${id}"><b>${i + 8}</b> <span>${name}</span></a></li>`,
+    );
     return `<ol>${items.join("")}${more.join("")}</ol>`;
 }
 
@@ -17,22 +26,37 @@ export function introHtml(level: number): string {
 
 // Of stages with a matrix for each head the layer has that of the head in view; the rail tells of all.
 export function railHtml(stages: Stage[], current: string, heads: number): string {
-    return `<ol class="rail">${stages.map((stage) => {
-        const text = stageTexts[stage.id], shape = heads > 1 && pairStages.has(stage.id) && stage.shape.length === 2 ? [heads, ...stage.shape] : stage.shape;
-        return `<li><button type="button" data-stage="${stage.id}"${stage.id === current ? ' aria-current="true"' : ""}><span class="rail-name">${text.label}</span><span class="rail-shape">${shapeText(shape)}</span><span class="rail-formula">${formula(text.formula)}</span></button></li>`;
-    }).join("")}</ol>`;
+    return `<ol class="rail">${stages
+        .map((stage) => {
+            const text = stageTexts[stage.id],
+                shape =
+                    heads > 1 && pairStages.has(stage.id) && stage.shape.length === 2
+                        ? [heads, ...stage.shape]
+                        : stage.shape;
+            return `<li><button type="button" data-stage="${stage.id}"${stage.id === current ? ' aria-current="true"' : ""}><span class="rail-name">${text.label}</span><span class="rail-shape">${shapeText(shape)}</span><span class="rail-formula">${formula(text.formula)}</span></button></li>`;
+        })
+        .join("")}</ol>`;
 }
 
 export const headName = (index: number) => `Head ${index + 1}`;
 
 // A matrix as a table. Shades are classes, so that no inline style is needed.
-export function tableHtml(stage: Stage, rows: string[], columns: string[], picked: [number, number] | null, hidden: (cell: number) => boolean = () => false): string {
+export function tableHtml(
+    stage: Stage,
+    rows: string[],
+    columns: string[],
+    picked: [number, number] | null,
+    hidden: (cell: number) => boolean = () => false,
+): string {
     const [height, width] = [stage.shape.at(-2) ?? 1, stage.shape.at(-1) ?? 1];
     const signed = stageTexts[stage.id].signed;
     let extent = 0;
     for (const x of stage.data) if (Number.isFinite(x)) extent = Math.max(extent, Math.abs(x));
     const sums = weightStages.has(stage.id);
-    const shade = (x: number, cell: number) => (!Number.isFinite(x) || hidden(cell) ? "hidden" : `${x < 0 && signed ? "n" : "s"}${Math.round((Math.abs(x) / (extent || 1)) * 10)}`);
+    const shade = (x: number, cell: number) =>
+        !Number.isFinite(x) || hidden(cell)
+            ? "hidden"
+            : `${x < 0 && signed ? "n" : "s"}${Math.round((Math.abs(x) / (extent || 1)) * 10)}`;
     const head = columns.map((c) => `<th scope="col"><bdi>${escape(c)}</bdi></th>`).join("");
     const body = Array.from({ length: height }, (_, i) => {
         const cells = stage.data.subarray(i * width, (i + 1) * width);
@@ -44,15 +68,31 @@ export function tableHtml(stage: Stage, rows: string[], columns: string[], picke
     return `<table class="numbers"><caption class="unseen">${text.label}: ${text.about}</caption><thead><tr><th scope="col" class="corner">${corner}</th>${head}${sums ? '<th scope="col" class="sum">sum</th>' : ""}</tr></thead><tbody>${body.join("")}</tbody></table>`;
 }
 
-export interface InspectorContext { tokensRow: string[]; tokensColumn: string[]; row: number; column: number; divisor: string; dividend: boolean; softcap: number; p: number; alibi: boolean }
+export interface InspectorContext {
+    tokensRow: string[];
+    tokensColumn: string[];
+    row: number;
+    column: number;
+    divisor: string;
+    dividend: boolean;
+    softcap: number;
+    p: number;
+    alibi: boolean;
+}
 
-const step = (title: string, value: string, body = "") => `<li><div class="step"><span>${title}</span><output>${value}</output></div>${body}</li>`;
+const step = (title: string, value: string, body = "") =>
+    `<li><div class="step"><span>${title}</span><output>${value}</output></div>${body}</li>`;
 
 function productTable(steps: Steps): string {
     const order = steps.products.map((_, d) => d);
     const many = order.length > 8;
     if (many) order.sort((a, b) => Math.abs(steps.products[b]) - Math.abs(steps.products[a]));
-    const rows = order.slice(0, 8).map((d) => `<tr><th scope="row">${d}</th><td>${number(steps.q[d])}</td><td>${number(steps.k[d])}</td><td>${number(steps.products[d])}</td>${many ? "" : `<td>${number(steps.running[d])}</td>`}</tr>`);
+    const rows = order
+        .slice(0, 8)
+        .map(
+            (d) =>
+                `<tr><th scope="row">${d}</th><td>${number(steps.q[d])}</td><td>${number(steps.k[d])}</td><td>${number(steps.products[d])}</td>${many ? "" : `<td>${number(steps.running[d])}</td>`}</tr>`,
+        );
     const note = many ? `<p class="note">The 8 largest of ${order.length} products.</p>` : "";
     return `<table class="products"><thead><tr><th scope="col">d</th><th scope="col">q</th><th scope="col">k</th><th scope="col">q·k</th>${many ? "" : '<th scope="col">sum</th>'}</tr></thead><tbody>${rows.join("")}</tbody></table>${note}`;
 }
@@ -65,37 +105,72 @@ function barsHtml(steps: Steps, context: InspectorContext): string {
         shown = shown.filter((j) => weights[j] > 0).sort((a, b) => weights[b] - weights[a]);
         shown = [...new Set([...shown.slice(0, 11), context.column])].sort((a, b) => a - b);
     }
-    const bars = shown.map((j) => `<li${j === context.column ? ' class="here"' : ""}><button type="button" data-column="${j}"><bdi>${escape(context.tokensColumn[j])}</bdi><meter min="0" max="1000" value="${Math.round((weights[j] / top) * 1000)}">${number(weights[j])}</meter><span>${short(weights[j])}</span></button></li>`);
+    const bars = shown.map(
+        (j) =>
+            `<li${j === context.column ? ' class="here"' : ""}><button type="button" data-column="${j}"><bdi>${escape(context.tokensColumn[j])}</bdi><meter min="0" max="1000" value="${Math.round((weights[j] / top) * 1000)}">${number(weights[j])}</meter><span>${short(weights[j])}</span></button></li>`,
+    );
     // Of the shares of the sum, which dropout takes from 1.
-    const sum = weights.reduce((a, w) => a + w, 0), entropy = sum > 0 ? -weights.reduce((a, w) => a + (w > 0 ? w / sum * Math.log(w / sum) : 0), 0) : 0;
+    const sum = weights.reduce((a, w) => a + w, 0),
+        entropy = sum > 0 ? -weights.reduce((a, w) => a + (w > 0 ? (w / sum) * Math.log(w / sum) : 0), 0) : 0;
     return `<h3 class="label">The whole row</h3><p class="row-facts">sum ${fixed(sum, 3)}, entropy ${fixed(Math.abs(entropy), 2)} of ${fixed(Math.log(Math.max(1, steps.visibleKeys)), 2)} nats</p><ol class="bars">${bars.join("")}</ol>`;
 }
 
 export function inspectorHtml(steps: Steps, c: InspectorContext): string {
-    const query = `<bdi>${escape(c.tokensRow[c.row])}</bdi>`, key = `<bdi>${escape(c.tokensColumn[c.column])}</bdi>`;
+    const query = `<bdi>${escape(c.tokensRow[c.row])}</bdi>`,
+        key = `<bdi>${escape(c.tokensColumn[c.column])}</bdi>`;
     const list = [step(`q · k`, number(steps.dot), productTable(steps))];
     if (c.dividend) list.push(step(`÷ ${c.divisor}`, number(steps.score)));
     if (c.softcap > 0) list.push(step(`softcap ${c.softcap}`, number(steps.capped)));
-    if (c.alibi) list.push(step(`+ distance bias ${number(steps.alibi)}`, number(steps.capped + steps.alibi)));
+    if (c.alibi)
+        list.push(step(`+ distance bias ${number(steps.alibi)}`, number(steps.capped + steps.alibi)));
     if (steps.hiddenBy) list.push(step(`hidden: ${escape(steps.hiddenBy)}`, "−∞"));
     const empty = steps.visibleKeys === 0;
     if (!empty) {
-        list.push(step(`− largest of the row, ${number(steps.rowMax)}`, number(valueOf(steps.masked) - valueOf(steps.rowMax))));
+        list.push(
+            step(
+                `− largest of the row, ${number(steps.rowMax)}`,
+                number(valueOf(steps.masked) - valueOf(steps.rowMax)),
+            ),
+        );
         list.push(step("exp", number(steps.exponential)));
         list.push(step(`÷ sum of the row, ${number(steps.denominator)}`, number(steps.weight)));
     }
-    if (steps.hasDropout) list.push(step(steps.kept ? `kept, ÷ (1 − ${c.p})` : "dropped", number(steps.finalWeight)));
-    const share = steps.contributions.slice(0, 3).map((v) => number(v)).join("  ");
-    list.push(step(`× value of ${key}`, `<span class="vector">${share}${steps.v.length > 3 ? " …" : ""}</span>`));
-    const rank = empty ? "this row sees no key" : steps.hiddenBy ? "hidden by the mask" : steps.hasDropout && !steps.kept ? "dropped" : place(steps.rank, steps.visibleKeys);
+    if (steps.hasDropout)
+        list.push(step(steps.kept ? `kept, ÷ (1 − ${c.p})` : "dropped", number(steps.finalWeight)));
+    const share = steps.contributions
+        .slice(0, 3)
+        .map((v) => number(v))
+        .join("  ");
+    list.push(
+        step(`× value of ${key}`, `<span class="vector">${share}${steps.v.length > 3 ? " …" : ""}</span>`),
+    );
+    const rank = empty
+        ? "this row sees no key"
+        : steps.hiddenBy
+          ? "hidden by the mask"
+          : steps.hasDropout && !steps.kept
+            ? "dropped"
+            : place(steps.rank, steps.visibleKeys);
     return `<div><p class="label">Query <b>${query}</b> → key <b>${key}</b></p><p class="big">${number(steps.finalWeight)}</p><p class="note"><span class="what">attention weight, </span>${rank}</p><ol class="steps">${list.join("")}</ol></div><div>${barsHtml(steps, c)}</div>`;
 }
 
 // Theirs beside ours; a difference would be marked.
 export function lessonHtml(lesson: LessonResult): string {
     const tables = lesson.list.map((table) => {
-        const columns = table.shape.at(-1) ?? 1, rows = Math.max(1, table.theirs.length / columns);
-        const grid = (list: string[], other: string[]) => `<table class="printed"><tbody>${Array.from({ length: rows }, (_, i) => `<tr>${list.slice(i * columns, (i + 1) * columns).map((text, j) => `<td${text === other[i * columns + j] ? "" : ' class="differs"'}>${escape(text.replace("-", "−"))}</td>`).join("")}</tr>`).join("")}</tbody></table>`;
+        const columns = table.shape.at(-1) ?? 1,
+            rows = Math.max(1, table.theirs.length / columns);
+        const grid = (list: string[], other: string[]) =>
+            `<table class="printed"><tbody>${Array.from(
+                { length: rows },
+                (_, i) =>
+                    `<tr>${list
+                        .slice(i * columns, (i + 1) * columns)
+                        .map(
+                            (text, j) =>
+                                `<td${text === other[i * columns + j] ? "" : ' class="differs"'}>${escape(text.replace("-", "−"))}</td>`,
+                        )
+                        .join("")}</tr>`,
+            ).join("")}</tbody></table>`;
         const name = escape(table.label || table.tensor);
         return `<section class="lesson-table"><h3>${name} <span class="${table.exact ? "same" : "other"}">${table.exact ? "same digits" : "differs"}</span></h3>${table.note ? `<p class="note">${escape(table.note)}</p>` : ""}<div class="beside scroll" tabindex="0" role="region" aria-label="${name}"><figure><figcaption>The tutorial prints</figcaption>${grid(table.theirs, table.ours)}</figure><figure><figcaption>Fovea computes</figcaption>${grid(table.ours, table.theirs)}</figure></div></section>`;
     });
@@ -110,6 +185,16 @@ export function orderStages<T extends { id: string }>(stages: T[]): T[] {
 
 export function lessonOptions(lessons: LessonName[], current: string): string {
     const tutorials = [...new Set(lessons.filter((l) => l.tables > 0).map((l) => l.tutorial))];
-    return tutorials.map((tutorial) => `<optgroup label="${escape(tutorial)}">${lessons.filter((l) => l.tutorial === tutorial && l.tables > 0)
-        .map((l) => `<option value="${l.name}"${l.name === current ? " selected" : ""}>${escape(l.name.slice(0, 5))} ${escape(l.title)}</option>`).join("")}</optgroup>`).join("");
+    return tutorials
+        .map(
+            (tutorial) =>
+                `<optgroup label="${escape(tutorial)}">${lessons
+                    .filter((l) => l.tutorial === tutorial && l.tables > 0)
+                    .map(
+                        (l) =>
+                            `<option value="${l.name}"${l.name === current ? " selected" : ""}>${escape(l.name.slice(0, 5))} ${escape(l.title)}</option>`,
+                    )
+                    .join("")}</optgroup>`,
+        )
+        .join("");
 }

@@ -8,8 +8,61 @@ declare const ENGINE_FOLDERS: Record<string, string>;
 
 const bytes = (...values: number[]) => new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, ...values]);
 // Smallest modules that use one instruction of each kind.
-const simdProbe = bytes(1, 5, 1, 0x60, 0, 1, 0x7b, 3, 2, 1, 0, 10, 10, 1, 8, 0, 0x41, 0, 0xfd, 15, 0xfd, 98, 11);
-const relaxedProbe = bytes(1, 5, 1, 0x60, 0, 1, 0x7b, 3, 2, 1, 0, 10, 15, 1, 13, 0, 0x41, 1, 0xfd, 15, 0x41, 2, 0xfd, 15, 0xfd, 0x80, 2, 11);
+const simdProbe = bytes(
+    1,
+    5,
+    1,
+    0x60,
+    0,
+    1,
+    0x7b,
+    3,
+    2,
+    1,
+    0,
+    10,
+    10,
+    1,
+    8,
+    0,
+    0x41,
+    0,
+    0xfd,
+    15,
+    0xfd,
+    98,
+    11,
+);
+const relaxedProbe = bytes(
+    1,
+    5,
+    1,
+    0x60,
+    0,
+    1,
+    0x7b,
+    3,
+    2,
+    1,
+    0,
+    10,
+    15,
+    1,
+    13,
+    0,
+    0x41,
+    1,
+    0xfd,
+    15,
+    0x41,
+    2,
+    0xfd,
+    15,
+    0xfd,
+    0x80,
+    2,
+    11,
+);
 
 const maxThreads = 8;
 let session: EngineSession | null = null;
@@ -19,25 +72,46 @@ let memoryRefused = false;
 if (typeof WebAssembly !== "undefined") {
     const grow = WebAssembly.Memory.prototype.grow;
     WebAssembly.Memory.prototype.grow = function (this: WebAssembly.Memory, pages: number) {
-        try { return grow.call(this, pages); } catch (error) { memoryRefused = true; throw error; }
+        try {
+            return grow.call(this, pages);
+        } catch (error) {
+            memoryRefused = true;
+            throw error;
+        }
     };
 }
 
 function choose(wanted: string): { variant: string; reason: string } {
-    if (typeof WebAssembly === "undefined") throw new Error("this browser has no WebAssembly, or the page may not use it");
+    if (typeof WebAssembly === "undefined")
+        throw new Error("this browser has no WebAssembly, or the page may not use it");
     if (!WebAssembly.validate(simdProbe)) throw new Error("this browser's WebAssembly has no SIMD");
-    const shares = typeof SharedArrayBuffer !== "undefined", threads = self.crossOriginIsolated && shares;
+    const shares = typeof SharedArrayBuffer !== "undefined",
+        threads = self.crossOriginIsolated && shares;
     const relaxed = WebAssembly.validate(relaxedProbe);
     const cores = navigator.hardwareConcurrency || 1;
-    const reason = threads ? (cores > 1 ? "" : "this machine has one core") : self.crossOriginIsolated ? "this browser shares no memory between threads" : "this site is not cross-origin isolated";
-    if (wanted && !(wanted in ENGINE_FOLDERS)) throw new Error(`engine=${wanted}: this site has ${Object.keys(ENGINE_FOLDERS).join(", ")} and static`);
+    const reason = threads
+        ? cores > 1
+            ? ""
+            : "this machine has one core"
+        : self.crossOriginIsolated
+          ? "this browser shares no memory between threads"
+          : "this site is not cross-origin isolated";
+    if (wanted && !(wanted in ENGINE_FOLDERS))
+        throw new Error(
+            `engine=${wanted}: this site has ${Object.keys(ENGINE_FOLDERS).join(", ")} and static`,
+        );
     if (wanted) {
         if (wanted.endsWith("-threads") && !threads) throw new Error(`engine=${wanted}: ${reason}`);
-        if (wanted.startsWith("relaxed") && !relaxed) throw new Error(`engine=${wanted}: this browser has no relaxed SIMD`);
+        if (wanted.startsWith("relaxed") && !relaxed)
+            throw new Error(`engine=${wanted}: this browser has no relaxed SIMD`);
         return { variant: wanted, reason: "chosen by the address" };
     }
-    const best = ["relaxed-threads", "simd-threads", "relaxed", "simd"].find((name) => name in ENGINE_FOLDERS &&
-        (relaxed || !name.startsWith("relaxed")) && ((threads && cores > 1) || !name.endsWith("-threads")));
+    const best = ["relaxed-threads", "simd-threads", "relaxed", "simd"].find(
+        (name) =>
+            name in ENGINE_FOLDERS &&
+            (relaxed || !name.startsWith("relaxed")) &&
+            ((threads && cores > 1) || !name.endsWith("-threads")),
+    );
     if (!best) throw new Error("no engine of this site runs here");
     return { variant: best, reason };
 }
@@ -49,7 +123,14 @@ async function start(engine: string, lock: string): Promise<EngineInfo> {
     const threads = variant.endsWith("-threads") ? Math.min(maxThreads, navigator.hardwareConcurrency) : 1;
     session = new EngineSession(await loadEngine(ENGINE_FOLDERS[variant], threads));
     const info = session.start(threads);
-    return { variant, threads: info.threads, target: info.target, abi: info.abi, reason, tables: session.colorTables() };
+    return {
+        variant,
+        threads: info.threads,
+        target: info.target,
+        abi: info.abi,
+        reason,
+        tables: session.colorTables(),
+    };
 }
 
 // Of the file last opened: where each tensor lies. An npz is a set of npy files.
@@ -68,7 +149,11 @@ async function openFile(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<F
     const tensors: FileTensor[] = [];
     for (const entry of await unzip(bytes)) {
         let tensor: FileTensor;
-        try { [tensor] = engine.openFile(entry.bytes, true); } catch (error) { throw new Error(`${entry.name}: ${(error as Error).message}`); }
+        try {
+            [tensor] = engine.openFile(entry.bytes, true);
+        } catch (error) {
+            throw new Error(`${entry.name}: ${(error as Error).message}`);
+        }
         tensors.push({ ...tensor, name: entry.name });
         held.push({ npy: entry.bytes, index: 0, count: count(tensor) });
     }
@@ -83,33 +168,53 @@ function fileTensor(index: number): Float32Array {
 }
 
 async function answer(request: Request): Promise<unknown> {
-    if (request.kind === "start") { const { engine, lock } = (request as Request<"start">).ask; return start(engine, lock); }
+    if (request.kind === "start") {
+        const { engine, lock } = (request as Request<"start">).ask;
+        return start(engine, lock);
+    }
     if (!session) throw new Error("the engine has not started");
     const ask = (request.ask ?? {}) as never as Record<string, never>;
     switch (request.kind) {
-        case "compute": return session.compute(ask.text, ask.head, ask.heads, ask.thumbnails, ask.own);
-        case "headStages": return session.stages(ask.head);
-        case "derive": return session.derive(ask.head, ask.row, ask.column);
-        case "deriveText": return session.deriveText(ask.head, ask.row, ask.column, ask.format);
-        case "openFile": return openFile(ask.name, ask.bytes);
-        case "fileTensor": return fileTensor(ask.index);
-        case "lessons": return session.lessons();
-        case "lesson": return session.lesson(ask.name, ask.seed);
-        case "mapBegin": return session.mapBegin(ask.tokens);
-        case "mapPrepare": return session.mapPrepare(ask.maxFlops);
-        case "mapView": return session.mapView(ask.row, ask.key, ask.rows, ask.keys, ask.width, ask.height);
-        case "mapStep": return session.mapStep(ask.maxFlops);
-        case "mapPixels": return session.mapPixels(ask as never);
-        case "mapCell": return session.mapCell(ask.query, ask.key);
-        case "facts": return session.facts();
-        case "bench": return session.bench(ask.heads, ask.tokens, ask.dim, ask.causal, ask.threads, ask.repeats);
+        case "compute":
+            return session.compute(ask.text, ask.head, ask.heads, ask.thumbnails, ask.own);
+        case "headStages":
+            return session.stages(ask.head);
+        case "derive":
+            return session.derive(ask.head, ask.row, ask.column);
+        case "deriveText":
+            return session.deriveText(ask.head, ask.row, ask.column, ask.format);
+        case "openFile":
+            return openFile(ask.name, ask.bytes);
+        case "fileTensor":
+            return fileTensor(ask.index);
+        case "lessons":
+            return session.lessons();
+        case "lesson":
+            return session.lesson(ask.name, ask.seed);
+        case "mapBegin":
+            return session.mapBegin(ask.tokens);
+        case "mapPrepare":
+            return session.mapPrepare(ask.maxFlops);
+        case "mapView":
+            return session.mapView(ask.row, ask.key, ask.rows, ask.keys, ask.width, ask.height);
+        case "mapStep":
+            return session.mapStep(ask.maxFlops);
+        case "mapPixels":
+            return session.mapPixels(ask as never);
+        case "mapCell":
+            return session.mapCell(ask.query, ask.key);
+        case "facts":
+            return session.facts();
+        case "bench":
+            return session.bench(ask.heads, ask.tokens, ask.dim, ask.causal, ask.threads, ask.repeats);
     }
 }
 
 function buffersIn(value: unknown, found: ArrayBuffer[] = []): ArrayBuffer[] {
     if (value instanceof Float32Array) found.push(value.buffer as ArrayBuffer);
     else if (Array.isArray(value) && typeof value[0] === "object") value.forEach((v) => buffersIn(v, found));
-    else if (value && typeof value === "object" && !Array.isArray(value)) Object.values(value).forEach((v) => buffersIn(v, found));
+    else if (value && typeof value === "object" && !Array.isArray(value))
+        Object.values(value).forEach((v) => buffersIn(v, found));
     return found;
 }
 
@@ -117,10 +222,18 @@ let queue = Promise.resolve();
 self.addEventListener("message", (event: MessageEvent<Request>) => {
     queue = queue.then(async () => {
         const reply: Reply = { id: event.data.id };
-        try { reply.answer = await answer(event.data); } catch (error) {
+        try {
+            reply.answer = await answer(event.data);
+        } catch (error) {
             reply.error = error instanceof Error ? error.message : String(error);
             // A trap leaves the engine in no known state.
-            if (typeof WebAssembly !== "undefined" && error instanceof WebAssembly.RuntimeError) Object.assign(reply, { fatal: true, error: memoryRefused ? "the browser gives it no more memory" : `it failed (${reply.error})` });
+            if (typeof WebAssembly !== "undefined" && error instanceof WebAssembly.RuntimeError)
+                Object.assign(reply, {
+                    fatal: true,
+                    error: memoryRefused
+                        ? "the browser gives it no more memory"
+                        : `it failed (${reply.error})`,
+                });
         }
         self.postMessage(reply, { transfer: buffersIn(reply.answer) });
     });

@@ -11,7 +11,11 @@ const maxTiles = 160;
 const stepMs = 10; // how long the engine's thread may be deaf to a pick or a new view
 const samplesKept = 600;
 
-interface Held { pixels: TilePixels; image: HTMLCanvasElement; paintedFor: string }
+interface Held {
+    pixels: TilePixels;
+    image: HTMLCanvasElement;
+    paintedFor: string;
+}
 const keyOf = (id: TileId) => `${id.level}/${id.y}/${id.x}${id.sampled ? "s" : ""}`;
 
 export class DeepZoom {
@@ -41,11 +45,24 @@ export class DeepZoom {
         byId("zoom-in").addEventListener("click", () => this.zoom(0.5));
         byId("zoom-out").addEventListener("click", () => this.zoom(2));
         byId("zoom-fit").addEventListener("click", () => this.fit());
-        select("zoom-tokens").addEventListener("change", () => { if (this.started) void this.begin(); });
-        app.onState.add(() => { if (app.following) this.goTo(app.state.zoom); });
-        app.onResult.add(() => { if (!this.opened) { this.opened = true; this.goTo(app.state.zoom); } }); // a link into the map
+        select("zoom-tokens").addEventListener("change", () => {
+            if (this.started) void this.begin();
+        });
+        app.onState.add(() => {
+            if (app.following) this.goTo(app.state.zoom);
+        });
+        app.onResult.add(() => {
+            if (!this.opened) {
+                this.opened = true;
+                this.goTo(app.state.zoom);
+            }
+        }); // a link into the map
         for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="reducer"]'))
-            radio.addEventListener("change", () => { this.reducer = radio.value as keyof TilePixels; this.tellState(); this.draw(); });
+            radio.addEventListener("change", () => {
+                this.reducer = radio.value as keyof TilePixels;
+                this.tellState();
+                this.draw();
+            });
         this.listen();
         new ResizeObserver(() => this.view(false)).observe(this.canvas);
         app.onState.add(() => this.draw());
@@ -71,18 +88,23 @@ export class DeepZoom {
         byId<HTMLButtonElement>("zoom-start").disabled = true;
         this.started = false;
         this.forget();
-        const start = performance.now(), tokens = Number(select("zoom-tokens").value);
+        const start = performance.now(),
+            tokens = Number(select("zoom-tokens").value);
         try {
             await engine.ask("mapBegin", { tokens });
             this.tokens = tokens;
             byId("zoom-start").hidden = true;
             byId("zoom-body").hidden = false;
-            for (let progress = 0; progress < 1; ) {
+            for (let progress = 0; progress < 1;) {
                 progress = await engine.ask("mapPrepare", { maxFlops: 1e8 });
                 byId("zoom-pick").textContent = `Forward pass: ${Math.floor(progress * 100)}%`;
             }
-            byId("zoom-pick").textContent = `Forward pass of ${tokens.toLocaleString("en")} tokens: ${duration(performance.now() - start)}`;
-            this.canvas.setAttribute("aria-label", `Map of the attention weights of ${tokens.toLocaleString("en")} tokens`);
+            byId("zoom-pick").textContent =
+                `Forward pass of ${tokens.toLocaleString("en")} tokens: ${duration(performance.now() - start)}`;
+            this.canvas.setAttribute(
+                "aria-label",
+                `Map of the attention weights of ${tokens.toLocaleString("en")} tokens`,
+            );
             this.started = true;
             this.fit();
         } catch (error) {
@@ -94,29 +116,46 @@ export class DeepZoom {
     }
 
     // Tokens, row and key in the middle, cells in a pixel, reducer: what a link holds.
-    private get place(): string { return [this.tokens, ...this.center.map(Math.round), Number(this.cellsPerPixel.toPrecision(4)), this.reducer].join(","); }
+    private get place(): string {
+        return [
+            this.tokens,
+            ...this.center.map(Math.round),
+            Number(this.cellsPerPixel.toPrecision(4)),
+            this.reducer,
+        ].join(",");
+    }
 
     private tellState(): void {
         clearTimeout(this.stateTimer);
-        this.stateTimer = window.setTimeout(() => { if (this.started) this.app.change({ zoom: this.place }, { numbers: false, burst: "zoom" }); }, 400);
+        this.stateTimer = window.setTimeout(() => {
+            if (this.started) this.app.change({ zoom: this.place }, { numbers: false, burst: "zoom" });
+        }, 400);
     }
 
     private goTo(place: string): void {
-        if (!place || place === this.place && this.started) return;
+        if (!place || (place === this.place && this.started)) return;
         const [tokens, row, key, cells, reducer] = place.split(",");
         const look = () => {
             this.reducer = reducer as keyof TilePixels;
-            for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="reducer"]')) radio.checked = radio.value === reducer;
+            for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="reducer"]'))
+                radio.checked = radio.value === reducer;
             this.center = [Math.min(Number(row), this.tokens), Math.min(Number(key), this.tokens)];
             this.cellsPerPixel = Math.min(this.tokens / 64, Math.max(1 / 24, Number(cells)));
             this.view(false);
         };
-        if (this.started && Number(tokens) === this.tokens) { look(); return; }
+        if (this.started && Number(tokens) === this.tokens) {
+            look();
+            return;
+        }
         select("zoom-tokens").value = tokens;
-        void this.begin().then(() => { if (this.started) look(); });
+        void this.begin().then(() => {
+            if (this.started) look();
+        });
     }
 
-    private get size(): [number, number] { return [this.canvas.clientWidth, this.canvas.clientHeight]; }
+    private get size(): [number, number] {
+        return [this.canvas.clientWidth, this.canvas.clientHeight];
+    }
 
     private fit(): void {
         this.cellsPerPixel = this.tokens / Math.max(1, Math.min(...this.size) - 16);
@@ -127,7 +166,8 @@ export class DeepZoom {
     private zoom(factor: number, x = this.size[0] / 2, y = this.size[1] / 2): void {
         const [width, height] = this.size;
         const next = Math.min(this.tokens / 64, Math.max(1 / 24, this.cellsPerPixel * factor));
-        const move = (at: number, pixel: number, extent: number) => Math.max(0, Math.min(this.tokens, at + (pixel - extent / 2) * (this.cellsPerPixel - next)));
+        const move = (at: number, pixel: number, extent: number) =>
+            Math.max(0, Math.min(this.tokens, at + (pixel - extent / 2) * (this.cellsPerPixel - next)));
         this.center = [move(this.center[0], y, height), move(this.center[1], x, width)];
         this.cellsPerPixel = next;
         this.view();
@@ -135,7 +175,10 @@ export class DeepZoom {
 
     private pan(dx: number, dy: number): void {
         const keep = (v: number) => Math.max(0, Math.min(this.tokens, v));
-        this.center = [keep(this.center[0] - dy * this.cellsPerPixel), keep(this.center[1] - dx * this.cellsPerPixel)];
+        this.center = [
+            keep(this.center[0] - dy * this.cellsPerPixel),
+            keep(this.center[1] - dx * this.cellsPerPixel),
+        ];
         this.view();
     }
 
@@ -148,7 +191,8 @@ export class DeepZoom {
 
     private cellAt(x: number, y: number): [number, number] | null {
         const [width, height] = this.size;
-        const row = Math.floor(this.center[0] + (y - height / 2) * this.cellsPerPixel), key = Math.floor(this.center[1] + (x - width / 2) * this.cellsPerPixel);
+        const row = Math.floor(this.center[0] + (y - height / 2) * this.cellsPerPixel),
+            key = Math.floor(this.center[1] + (x - width / 2) * this.cellsPerPixel);
         return row < 0 || key < 0 || row >= this.tokens || key >= this.tokens ? null : [row, key];
     }
 
@@ -156,16 +200,29 @@ export class DeepZoom {
         const pointers = new Map<number, PointerEvent>();
         const { canvas } = this;
         let dragged = 0;
-        canvas.addEventListener("pointerdown", (event) => { pointers.set(event.pointerId, event); canvas.setPointerCapture(event.pointerId); dragged = 0; });
+        canvas.addEventListener("pointerdown", (event) => {
+            pointers.set(event.pointerId, event);
+            canvas.setPointerCapture(event.pointerId);
+            dragged = 0;
+        });
         canvas.addEventListener("pointermove", (event) => {
             const last = pointers.get(event.pointerId);
-            if (!last) { const cell = this.cellAt(event.offsetX, event.offsetY); if (cell && !this.picked) void this.describe(cell); return; }
+            if (!last) {
+                const cell = this.cellAt(event.offsetX, event.offsetY);
+                if (cell && !this.picked) void this.describe(cell);
+                return;
+            }
             const other = [...pointers.values()].find((p) => p.pointerId !== event.pointerId);
             dragged += Math.hypot(event.clientX - last.clientX, event.clientY - last.clientY);
             if (other) {
                 const box = canvas.getBoundingClientRect();
-                const distance = (p: PointerEvent) => Math.max(1, Math.hypot(p.clientX - other.clientX, p.clientY - other.clientY));
-                this.zoom(distance(last) / distance(event), (event.clientX + other.clientX) / 2 - box.left, (event.clientY + other.clientY) / 2 - box.top);
+                const distance = (p: PointerEvent) =>
+                    Math.max(1, Math.hypot(p.clientX - other.clientX, p.clientY - other.clientY));
+                this.zoom(
+                    distance(last) / distance(event),
+                    (event.clientX + other.clientX) / 2 - box.left,
+                    (event.clientY + other.clientY) / 2 - box.top,
+                );
             } else this.pan(event.clientX - last.clientX, event.clientY - last.clientY);
             pointers.set(event.pointerId, event);
         });
@@ -174,16 +231,28 @@ export class DeepZoom {
             pointers.delete(event.pointerId);
         });
         canvas.addEventListener("pointercancel", (event) => pointers.delete(event.pointerId));
-        canvas.addEventListener("wheel", (event) => {
-            if (document.activeElement !== canvas && !event.ctrlKey && !event.metaKey) return; // click it first
-            event.preventDefault();
-            this.zoom(Math.exp(event.deltaY / 400), event.offsetX, event.offsetY);
-        }, { passive: false });
+        canvas.addEventListener(
+            "wheel",
+            (event) => {
+                if (document.activeElement !== canvas && !event.ctrlKey && !event.metaKey) return; // click it first
+                event.preventDefault();
+                this.zoom(Math.exp(event.deltaY / 400), event.offsetX, event.offsetY);
+            },
+            { passive: false },
+        );
         canvas.addEventListener("keydown", (event) => {
             const moves: Record<string, () => void> = {
-                ArrowUp: () => this.pan(0, 60), ArrowDown: () => this.pan(0, -60), ArrowLeft: () => this.pan(60, 0), ArrowRight: () => this.pan(-60, 0),
-                "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2), f: () => this.fit(), Home: () => this.fit(),
-                Enter: () => this.pick(this.cellAt(this.size[0] / 2, this.size[1] / 2)), Escape: () => this.pick(null),
+                ArrowUp: () => this.pan(0, 60),
+                ArrowDown: () => this.pan(0, -60),
+                ArrowLeft: () => this.pan(60, 0),
+                ArrowRight: () => this.pan(-60, 0),
+                "+": () => this.zoom(0.5),
+                "=": () => this.zoom(0.5),
+                "-": () => this.zoom(2),
+                f: () => this.fit(),
+                Home: () => this.fit(),
+                Enter: () => this.pick(this.cellAt(this.size[0] / 2, this.size[1] / 2)),
+                Escape: () => this.pick(null),
             };
             if (!moves[event.key] || event.ctrlKey || event.metaKey) return;
             event.preventDefault();
@@ -201,7 +270,8 @@ export class DeepZoom {
     private async describe([query, key]: [number, number]): Promise<void> {
         if (!this.started) return;
         const weight = await this.app.engine.ask("mapCell", { query, key }).catch(() => NaN);
-        byId("zoom-pick").textContent = `query ${query.toLocaleString("en")}, key ${key.toLocaleString("en")}: weight ${key > query ? "0, hidden by the causal mask" : number(weight)}`;
+        byId("zoom-pick").textContent =
+            `query ${query.toLocaleString("en")}, key ${key.toLocaleString("en")}: weight ${key > query ? "0, hidden by the causal mask" : number(weight)}`;
     }
 
     private draw(): void {
@@ -225,13 +295,27 @@ export class DeepZoom {
     private imageOf(held: Held, level: number): HTMLCanvasElement {
         const wanted = `${this.reducer} ${isDark()}`;
         if (held.paintedFor === wanted) return held.image;
-        const scale = this.scaleFor(level), pixels = new ImageData(side, side), colors = new Uint32Array(pixels.data.buffer);
-        const values = held.pixels[this.reducer], table = new Uint32Array(257);
-        for (let i = 0; i < 256; ++i) table[i] = 0xff000000 | scale.table[3 * i + 2] << 16 | scale.table[3 * i + 1] << 8 | scale.table[3 * i];
-        const factor = 255 / Math.log(scale.high / scale.low), shift = Math.log(scale.low);
+        const scale = this.scaleFor(level),
+            pixels = new ImageData(side, side),
+            colors = new Uint32Array(pixels.data.buffer);
+        const values = held.pixels[this.reducer],
+            table = new Uint32Array(257);
+        for (let i = 0; i < 256; ++i)
+            table[i] =
+                0xff000000 |
+                (scale.table[3 * i + 2] << 16) |
+                (scale.table[3 * i + 1] << 8) |
+                scale.table[3 * i];
+        const factor = 255 / Math.log(scale.high / scale.low),
+            shift = Math.log(scale.low);
         for (let i = 0; i < values.length; ++i) {
             const x = values[i];
-            colors[i] = x > scale.low ? table[Math.min(255, Math.round((Math.log(x) - shift) * factor))] : x <= scale.low ? table[0] : 0xff9a00d6; // no number: magenta
+            colors[i] =
+                x > scale.low
+                    ? table[Math.min(255, Math.round((Math.log(x) - shift) * factor))]
+                    : x <= scale.low
+                      ? table[0]
+                      : 0xff9a00d6; // no number: magenta
         }
         held.image.getContext("2d")!.putImageData(pixels, 0, 0);
         held.paintedFor = wanted;
@@ -239,8 +323,12 @@ export class DeepZoom {
     }
 
     private paint(): void {
-        const [width, height] = this.size, ratio = Math.min(2, devicePixelRatio || 1);
-        if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
+        const [width, height] = this.size,
+            ratio = Math.min(2, devicePixelRatio || 1);
+        if (
+            this.canvas.width !== Math.round(width * ratio) ||
+            this.canvas.height !== Math.round(height * ratio)
+        ) {
             this.canvas.width = Math.round(width * ratio);
             this.canvas.height = Math.round(height * ratio);
         }
@@ -248,7 +336,8 @@ export class DeepZoom {
         context.setTransform(ratio, 0, 0, ratio, 0, 0);
         context.clearRect(0, 0, width, height);
         context.imageSmoothingEnabled = this.cellsPerPixel > 1;
-        const toX = (key: number) => (key - this.center[1]) / this.cellsPerPixel + width / 2, toY = (row: number) => (row - this.center[0]) / this.cellsPerPixel + height / 2;
+        const toX = (key: number) => (key - this.center[1]) / this.cellsPerPixel + width / 2,
+            toY = (row: number) => (row - this.center[0]) / this.cellsPerPixel + height / 2;
         context.save();
         context.beginPath();
         context.rect(toX(0), toY(0), this.tokens / this.cellsPerPixel, this.tokens / this.cellsPerPixel);
@@ -257,14 +346,33 @@ export class DeepZoom {
             const held = this.held.get(keyOf(piece));
             if (!held) continue;
             const [row, key, rows, keys, x, y, w, h] = piece.at;
-            const left = toX(key), top = toY(row), right = toX(key + keys), bottom = toY(row + rows);
+            const left = toX(key),
+                top = toY(row),
+                right = toX(key + keys),
+                bottom = toY(row + rows);
             if (left > width || top > height || right < 0 || bottom < 0) continue;
-            context.drawImage(this.imageOf(held, piece.level), x, y, w, h, left, top, right - left + 0.5, bottom - top + 0.5);
+            context.drawImage(
+                this.imageOf(held, piece.level),
+                x,
+                y,
+                w,
+                h,
+                left,
+                top,
+                right - left + 0.5,
+                bottom - top + 0.5,
+            );
         }
         context.restore();
         if (!this.picked) return;
-        const style = getComputedStyle(this.canvas), x = toX(this.picked[1] + 0.5), y = toY(this.picked[0] + 0.5), half = Math.max(5, 0.5 / this.cellsPerPixel);
-        for (const [color, line] of [[style.getPropertyValue("--surface"), 4], [style.getPropertyValue("--accent"), 2]] as const) {
+        const style = getComputedStyle(this.canvas),
+            x = toX(this.picked[1] + 0.5),
+            y = toY(this.picked[0] + 0.5),
+            half = Math.max(5, 0.5 / this.cellsPerPixel);
+        for (const [color, line] of [
+            [style.getPropertyValue("--surface"), 4],
+            [style.getPropertyValue("--accent"), 2],
+        ] as const) {
             context.strokeStyle = color;
             context.lineWidth = line;
             context.strokeRect(x - half, y - half, 2 * half, 2 * half);
@@ -282,7 +390,13 @@ export class DeepZoom {
                 if (this.moved) continue;
                 if (!this.shown || this.shown.exact >= this.shown.needed) break;
                 const step = await this.app.engine.ask("mapStep", { maxFlops: this.maxFlops });
-                this.maxFlops = Math.max(1e6, Math.min(2e9, this.maxFlops * Math.min(2, Math.max(0.5, stepMs / Math.max(0.5, step.ms)))));
+                this.maxFlops = Math.max(
+                    1e6,
+                    Math.min(
+                        2e9,
+                        this.maxFlops * Math.min(2, Math.max(0.5, stepMs / Math.max(0.5, step.ms))),
+                    ),
+                );
                 this.take(step);
             }
         } catch (error) {
@@ -295,24 +409,45 @@ export class DeepZoom {
     private async tellView(): Promise<void> {
         this.moved = false;
         const [width, height] = this.size;
-        const rows = height * this.cellsPerPixel, keys = width * this.cellsPerPixel;
-        this.take(await this.app.engine.ask("mapView", { row: this.center[0] - rows / 2, key: this.center[1] - keys / 2, rows, keys, width, height }));
+        const rows = height * this.cellsPerPixel,
+            keys = width * this.cellsPerPixel;
+        this.take(
+            await this.app.engine.ask("mapView", {
+                row: this.center[0] - rows / 2,
+                key: this.center[1] - keys / 2,
+                rows,
+                keys,
+                width,
+                height,
+            }),
+        );
     }
 
     private take(shown: MapShown): void {
         this.shown = shown;
         if (shown.pieces) this.pieces = shown.pieces;
-        const done = shown.exact >= shown.needed, cells = 2 ** shown.level;
-        byId("zoom-tag").textContent = done ? "exact" : `sampled: ${shown.exact} of ${shown.needed} tiles exact`;
+        const done = shown.exact >= shown.needed,
+            cells = 2 ** shown.level;
+        byId("zoom-tag").textContent = done
+            ? "exact"
+            : `sampled: ${shown.exact} of ${shown.needed} tiles exact`;
         byId("zoom-tag").dataset.exact = String(done);
-        byId("zoom-status").textContent = cells === 1 ? "a pixel is at most one weight" : `a pixel is ${cells} × ${cells} weights`;
+        byId("zoom-status").textContent =
+            cells === 1 ? "a pixel is at most one weight" : `a pixel is ${cells} × ${cells} weights`;
     }
 
     private async fetchPixels(): Promise<void> {
         for (const piece of this.pieces) {
-            const key = keyOf(piece), old = this.held.get(key);
-            if (old) { this.held.delete(key); this.held.set(key, old); continue; }
-            const pixels = await this.app.engine.ask("mapPixels", { level: piece.level, y: piece.y, x: piece.x, sampled: piece.sampled }).catch(() => null);
+            const key = keyOf(piece),
+                old = this.held.get(key);
+            if (old) {
+                this.held.delete(key);
+                this.held.set(key, old);
+                continue;
+            }
+            const pixels = await this.app.engine
+                .ask("mapPixels", { level: piece.level, y: piece.y, x: piece.x, sampled: piece.sampled })
+                .catch(() => null);
             if (!pixels) continue; // let go meanwhile
             const image = document.createElement("canvas");
             image.width = image.height = side;
@@ -321,7 +456,10 @@ export class DeepZoom {
             if (this.moved) break;
         }
         const wanted = new Set(this.pieces.map(keyOf));
-        for (const key of this.held.keys()) { if (this.held.size <= maxTiles) break; if (!wanted.has(key)) this.held.delete(key); }
+        for (const key of this.held.keys()) {
+            if (this.held.size <= maxTiles) break;
+            if (!wanted.has(key)) this.held.delete(key);
+        }
         this.draw();
     }
 }

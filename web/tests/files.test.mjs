@@ -8,106 +8,252 @@ import { Lab, missing, near, root, settled, stageValues, withPages } from "./sup
 
 describe("files", { skip: missing ?? false }, () => {
     let lab;
-    before(async () => { lab = await Lab.open(); });
-    after(async () => { await lab?.close(); });
+    before(async () => {
+        lab = await Lab.open();
+    });
+    after(async () => {
+        await lab?.close();
+    });
     const withPage = withPages(() => lab);
 
-    test("export: CSV, SVG, PNG, session", withPage({}, async (page) => {
-        const download = async (kind) => {
-            await page.click("#export summary");
-            const [file] = await Promise.all([page.waitForEvent("download"), page.click(`[data-export="${kind}"]`)]);
-            return readFileSync(await file.path());
-        };
-        const csv = (await download("csv")).toString().trim().split("\n");
-        assert.equal(csv.length, 7);
-        assert.equal(csv[0], ",Your,journey,starts,with,one,step");
-        near(csv[2].split(",").slice(1).map(Number), [0.15001948, 0.22638379, 0.21987164, 0.13107006, 0.090628885, 0.18202609]);
-        assert.match((await download("svg")).toString(), /<svg .*0\.2264/s);
-        assert.deepEqual([...(await download("png")).subarray(1, 4)], [80, 78, 71]);
-        const npy = await download("npy");
-        assert.equal(npy.subarray(10, 10 + npy.readUInt16LE(8)).toString("latin1").trim(), "{'descr': '<f4', 'fortran_order': False, 'shape': (6, 6), }");
-        assert.equal((10 + npy.readUInt16LE(8)) % 64, 0);
-        near([npy.readFloatLE(10 + npy.readUInt16LE(8) + 4 * 7)], [0.22638379]);
-        const session = await download("session");
-        const { format, version, state } = JSON.parse(session);
-        assert.deepEqual([format, version, state.level, state.seed, state.mask, state.alibi], ["fovea-session", 1, 2, 123, "none", false]);
-        await page.fill("#text", "something else");
-        await page.setInputFiles("#file", { name: "s.fovea", mimeType: "application/json", buffer: session });
-        await page.waitForFunction(() => document.getElementById("text").value === "Your journey starts with one step");
-    }));
+    test(
+        "export: CSV, SVG, PNG, session",
+        withPage({}, async (page) => {
+            const download = async (kind) => {
+                await page.click("#export summary");
+                const [file] = await Promise.all([
+                    page.waitForEvent("download"),
+                    page.click(`[data-export="${kind}"]`),
+                ]);
+                return readFileSync(await file.path());
+            };
+            const csv = (await download("csv")).toString().trim().split("\n");
+            assert.equal(csv.length, 7);
+            assert.equal(csv[0], ",Your,journey,starts,with,one,step");
+            near(
+                csv[2].split(",").slice(1).map(Number),
+                [0.15001948, 0.22638379, 0.21987164, 0.13107006, 0.090628885, 0.18202609],
+            );
+            assert.match((await download("svg")).toString(), /<svg .*0\.2264/s);
+            assert.deepEqual([...(await download("png")).subarray(1, 4)], [80, 78, 71]);
+            const npy = await download("npy");
+            assert.equal(
+                npy
+                    .subarray(10, 10 + npy.readUInt16LE(8))
+                    .toString("latin1")
+                    .trim(),
+                "{'descr': '<f4', 'fortran_order': False, 'shape': (6, 6), }",
+            );
+            assert.equal((10 + npy.readUInt16LE(8)) % 64, 0);
+            near([npy.readFloatLE(10 + npy.readUInt16LE(8) + 4 * 7)], [0.22638379]);
+            const session = await download("session");
+            const { format, version, state } = JSON.parse(session);
+            assert.deepEqual(
+                [format, version, state.level, state.seed, state.mask, state.alibi],
+                ["fovea-session", 1, 2, 123, "none", false],
+            );
+            await page.fill("#text", "something else");
+            await page.setInputFiles("#file", {
+                name: "s.fovea",
+                mimeType: "application/json",
+                buffer: session,
+            });
+            await page.waitForFunction(
+                () => document.getElementById("text").value === "Your journey starts with one step",
+            );
+        }),
+    );
 
-    test("a session file: each key has the name that docs/files.md gives it, bad values count as absent", withPage({}, async (page) => {
-        const documented = readFileSync(join(root, "docs", "files.md"), "utf8").match(/## Session files[^]*?\n## /)[0]
-            .split("\n").filter((line) => line.startsWith("| `")).flatMap((line) => [...line.split("|")[1].matchAll(/`(\w+)`/g)].map((m) => m[1]));
-        const written = JSON.parse(await page.evaluate(() => globalThis.fovea.sessionText())).state;
-        assert.deepEqual(Object.keys(written).sort(), documented.sort());
-        const session = { format: "fovea-session", version: 1, state: { level: 3, text: "one step", mask: "window", win: 1, temp: "hot", heads: {}, seed: 42, alibi: true, unknown: 1 } };
-        await page.setInputFiles("#file", { name: "s.fovea", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(session)) });
-        await page.waitForFunction(() => globalThis.fovea.app.state.seed === 42); // the file has been read
-        const state = await page.evaluate(() => globalThis.fovea.app.state);
-        assert.deepEqual([state.level, state.text, state.mask, state.window, state.temperature, state.heads, state.seed, state.alibi], [3, "one step", "window", 1, 1, 1, 42, true]);
-    }));
+    test(
+        "a session file: each key has the name that docs/files.md gives it, bad values count as absent",
+        withPage({}, async (page) => {
+            const documented = readFileSync(join(root, "docs", "files.md"), "utf8")
+                .match(/## Session files[^]*?\n## /)[0]
+                .split("\n")
+                .filter((line) => line.startsWith("| `"))
+                .flatMap((line) => [...line.split("|")[1].matchAll(/`(\w+)`/g)].map((m) => m[1]));
+            const written = JSON.parse(await page.evaluate(() => globalThis.fovea.sessionText())).state;
+            assert.deepEqual(Object.keys(written).sort(), documented.sort());
+            const session = {
+                format: "fovea-session",
+                version: 1,
+                state: {
+                    level: 3,
+                    text: "one step",
+                    mask: "window",
+                    win: 1,
+                    temp: "hot",
+                    heads: {},
+                    seed: 42,
+                    alibi: true,
+                    unknown: 1,
+                },
+            };
+            await page.setInputFiles("#file", {
+                name: "s.fovea",
+                mimeType: "application/json",
+                buffer: Buffer.from(JSON.stringify(session)),
+            });
+            await page.waitForFunction(() => globalThis.fovea.app.state.seed === 42); // the file has been read
+            const state = await page.evaluate(() => globalThis.fovea.app.state);
+            assert.deepEqual(
+                [
+                    state.level,
+                    state.text,
+                    state.mask,
+                    state.window,
+                    state.temperature,
+                    state.heads,
+                    state.seed,
+                    state.alibi,
+                ],
+                [3, "one step", "window", 1, 1, 1, 42, true],
+            );
+        }),
+    );
 
     for (const [name, session, reason] of [
-        ["version", { format: "fovea-session", version: 2, state: {} }, /version 2; this page reads version 1/],
+        [
+            "version",
+            { format: "fovea-session", version: 2, state: {} },
+            /version 2; this page reads version 1/,
+        ],
         ["no state", { format: "fovea-session", version: 1, state: "level=2" }, /state is no object/],
-        ["half a tensor", { format: "fovea-session", version: 1, state: {}, tensors: { q: { shape: [1, 2, 2], f32: "AAAA" }, k: { shape: [1, 2, 2], f32: "" } } }, /q: .*cut off/],
-        ["a path", { format: "fovea-session", version: 1, state: {}, tensors: { q: { path: "q.npy", sha256: "00" } } }, /q lies in the file q\.npy/],
+        [
+            "half a tensor",
+            {
+                format: "fovea-session",
+                version: 1,
+                state: {},
+                tensors: { q: { shape: [1, 2, 2], f32: "AAAA" }, k: { shape: [1, 2, 2], f32: "" } },
+            },
+            /q: .*cut off/,
+        ],
+        [
+            "a path",
+            {
+                format: "fovea-session",
+                version: 1,
+                state: {},
+                tensors: { q: { path: "q.npy", sha256: "00" } },
+            },
+            /q lies in the file q\.npy/,
+        ],
     ])
-        test(`a session file that cannot be opened: ${name}`, withPage({}, async (page) => {
-            await page.setInputFiles("#file", { name: "s.fovea", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(session)) });
-            await page.waitForSelector("#import .notice");
-            assert.match(await page.textContent("#import"), reason);
-        }));
+        test(
+            `a session file that cannot be opened: ${name}`,
+            withPage({}, async (page) => {
+                await page.setInputFiles("#file", {
+                    name: "s.fovea",
+                    mimeType: "application/json",
+                    buffer: Buffer.from(JSON.stringify(session)),
+                });
+                await page.waitForSelector("#import .notice");
+                assert.match(await page.textContent("#import"), reason);
+            }),
+        );
 
     const safetensorsOf = (tensors) => {
         let at = 0;
-        const header = Object.fromEntries(Object.entries(tensors).map(([name, { shape, values }]) => [name, { dtype: "F32", shape, data_offsets: [at, at += 4 * values.length] }]));
-        const text = Buffer.from(JSON.stringify(header).padEnd(8 * Math.ceil(JSON.stringify(header).length / 8)));
+        const header = Object.fromEntries(
+            Object.entries(tensors).map(([name, { shape, values }]) => [
+                name,
+                { dtype: "F32", shape, data_offsets: [at, (at += 4 * values.length)] },
+            ]),
+        );
+        const text = Buffer.from(
+            JSON.stringify(header).padEnd(8 * Math.ceil(JSON.stringify(header).length / 8)),
+        );
         const size = Buffer.alloc(8);
         size.writeBigUInt64LE(BigInt(text.length));
-        return Buffer.concat([size, text, ...Object.values(tensors).map(({ values }) => Buffer.from(Float32Array.from(values).buffer))]);
+        return Buffer.concat([
+            size,
+            text,
+            ...Object.values(tensors).map(({ values }) => Buffer.from(Float32Array.from(values).buffer)),
+        ]);
     };
     const ramp = (count, step) => Array.from({ length: count }, (_, i) => Math.sin(i * step));
 
-    test("own tensors: a safetensors file becomes attention", withPage({}, async (page) => {
-        const q = ramp(2 * 5 * 4, 0.7), k = ramp(2 * 3 * 4, 1.3), v = ramp(2 * 3 * 2, 0.4);
-        await page.setInputFiles("#file", { name: "mine.safetensors", mimeType: "application/octet-stream", buffer: safetensorsOf({ "layer.q": { shape: [2, 5, 4], values: q }, "layer.k": { shape: [2, 3, 4], values: k }, "layer.v": { shape: [2, 3, 2], values: v } }) });
-        await page.click("#own-show");
-        await page.waitForFunction(() => globalThis.fovea.app.result?.tokens[0] === "q0");
-        const { values, shape } = await stageValues(page, "weights");
-        assert.deepEqual(shape, [5, 3]);
-        const scores = [0, 1, 2].map((j) => [0, 1, 2, 3].reduce((sum, d) => sum + q[d] * k[4 * j + d], 0) / 2);
-        const total = scores.reduce((sum, s) => sum + Math.exp(s), 0);
-        const session = await page.evaluate(() => globalThis.fovea.sessionText());
-        await page.evaluate(() => globalThis.fovea.app.setLevel(2));
-        await settled(page);
-        await page.setInputFiles("#file", { name: "s.fovea", mimeType: "application/json", buffer: Buffer.from(session) });
-        await page.waitForFunction(() => globalThis.fovea.app.result?.tokens[0] === "q0");
-        assert.deepEqual((await stageValues(page, "weights")).values, values);
-        near(values.slice(0, 3), scores.map((s) => Math.exp(s) / total), 1e-5);
-        assert.equal((await stageValues(page, "context")).shape[1], 4);
-    }));
+    test(
+        "own tensors: a safetensors file becomes attention",
+        withPage({}, async (page) => {
+            const q = ramp(2 * 5 * 4, 0.7),
+                k = ramp(2 * 3 * 4, 1.3),
+                v = ramp(2 * 3 * 2, 0.4);
+            await page.setInputFiles("#file", {
+                name: "mine.safetensors",
+                mimeType: "application/octet-stream",
+                buffer: safetensorsOf({
+                    "layer.q": { shape: [2, 5, 4], values: q },
+                    "layer.k": { shape: [2, 3, 4], values: k },
+                    "layer.v": { shape: [2, 3, 2], values: v },
+                }),
+            });
+            await page.click("#own-show");
+            await page.waitForFunction(() => globalThis.fovea.app.result?.tokens[0] === "q0");
+            const { values, shape } = await stageValues(page, "weights");
+            assert.deepEqual(shape, [5, 3]);
+            const scores = [0, 1, 2].map(
+                (j) => [0, 1, 2, 3].reduce((sum, d) => sum + q[d] * k[4 * j + d], 0) / 2,
+            );
+            const total = scores.reduce((sum, s) => sum + Math.exp(s), 0);
+            const session = await page.evaluate(() => globalThis.fovea.sessionText());
+            await page.evaluate(() => globalThis.fovea.app.setLevel(2));
+            await settled(page);
+            await page.setInputFiles("#file", {
+                name: "s.fovea",
+                mimeType: "application/json",
+                buffer: Buffer.from(session),
+            });
+            await page.waitForFunction(() => globalThis.fovea.app.result?.tokens[0] === "q0");
+            assert.deepEqual((await stageValues(page, "weights")).values, values);
+            near(
+                values.slice(0, 3),
+                scores.map((s) => Math.exp(s) / total),
+                1e-5,
+            );
+            assert.equal((await stageValues(page, "context")).shape[1], 4);
+        }),
+    );
 
-    test("own tensors: an npz is unpacked", withPage({}, async (page) => {
-        const entries = { q: npyOf([4, 8], ramp(32, 0.3)), k: npyOf([4, 8], ramp(32, 0.9)) };
-        await page.setInputFiles("#file", { name: "mine.npz", mimeType: "application/zip", buffer: npzOf(entries) });
-        await page.click("#own-show");
-        await page.waitForFunction(() => globalThis.fovea.app.result?.tokens[0] === "q0");
-        assert.deepEqual((await stageValues(page, "weights")).shape, [4, 4]);
-    }));
+    test(
+        "own tensors: an npz is unpacked",
+        withPage({}, async (page) => {
+            const entries = { q: npyOf([4, 8], ramp(32, 0.3)), k: npyOf([4, 8], ramp(32, 0.9)) };
+            await page.setInputFiles("#file", {
+                name: "mine.npz",
+                mimeType: "application/zip",
+                buffer: npzOf(entries),
+            });
+            await page.click("#own-show");
+            await page.waitForFunction(() => globalThis.fovea.app.result?.tokens[0] === "q0");
+            assert.deepEqual((await stageValues(page, "weights")).shape, [4, 4]);
+        }),
+    );
 
-    test("own tensors: a file dropped on the page", withPage({}, async (page) => {
-        const bytes = [...safetensorsOf({ q: { shape: [4, 2], values: ramp(8, 0.7) }, k: { shape: [4, 2], values: ramp(8, 1.3) } })];
-        const data = await page.evaluateHandle((bytes) => { const all = new DataTransfer(); all.items.add(new File([Uint8Array.from(bytes)], "mine.safetensors")); return all; }, bytes);
-        await page.dispatchEvent("body", "dragenter", { dataTransfer: data });
-        assert.ok(await page.isVisible("#dropping"));
-        await page.dispatchEvent("body", "drop", { dataTransfer: data });
-        await page.click("#own-show");
-        await page.waitForFunction(() => globalThis.fovea.app.result?.tokens[0] === "q0");
-        assert.deepEqual((await stageValues(page, "weights")).shape, [4, 4]);
-        assert.ok(await page.isHidden("#dropping"));
-    }));
+    test(
+        "own tensors: a file dropped on the page",
+        withPage({}, async (page) => {
+            const bytes = [
+                ...safetensorsOf({
+                    q: { shape: [4, 2], values: ramp(8, 0.7) },
+                    k: { shape: [4, 2], values: ramp(8, 1.3) },
+                }),
+            ];
+            const data = await page.evaluateHandle((bytes) => {
+                const all = new DataTransfer();
+                all.items.add(new File([Uint8Array.from(bytes)], "mine.safetensors"));
+                return all;
+            }, bytes);
+            await page.dispatchEvent("body", "dragenter", { dataTransfer: data });
+            assert.ok(await page.isVisible("#dropping"));
+            await page.dispatchEvent("body", "drop", { dataTransfer: data });
+            await page.click("#own-show");
+            await page.waitForFunction(() => globalThis.fovea.app.result?.tokens[0] === "q0");
+            assert.deepEqual((await stageValues(page, "weights")).shape, [4, 4]);
+            assert.ok(await page.isHidden("#dropping"));
+        }),
+    );
 
     for (const [name, buffer, reason] of [
         ["cut.safetensors", Buffer.from([9, 0, 0, 0, 0, 0, 0, 0, 123]), /could not be opened/],
@@ -116,10 +262,13 @@ describe("files", { skip: missing ?? false }, () => {
         ["old.fovea", Buffer.from("{}"), /not a session file/],
         ["photo.jpg", Buffer.from("x"), /must end in/],
     ])
-        test(`a file that is none: ${name}`, withPage({}, async (page) => {
-            await page.setInputFiles("#file", { name, mimeType: "application/octet-stream", buffer });
-            await page.waitForSelector("#import .notice");
-            assert.match(await page.textContent("#import"), reason);
-            assert.match(await page.textContent("#badge-text"), /^live/);
-        }));
+        test(
+            `a file that is none: ${name}`,
+            withPage({}, async (page) => {
+                await page.setInputFiles("#file", { name, mimeType: "application/octet-stream", buffer });
+                await page.waitForSelector("#import .notice");
+                assert.match(await page.textContent("#import"), reason);
+                assert.match(await page.textContent("#badge-text"), /^live/);
+            }),
+        );
 });

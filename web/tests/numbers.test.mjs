@@ -12,12 +12,25 @@ import { root, site } from "./support.mjs";
 let engine, page;
 
 before(async () => {
-    const folder = readdirSync(join(site, "engine")).find((name) => name.startsWith("simd-") && !name.startsWith("simd-threads"));
+    const folder = readdirSync(join(site, "engine")).find(
+        (name) => name.startsWith("simd-") && !name.startsWith("simd-threads"),
+    );
     assert.ok(folder, "build/web has no single-threaded simd engine");
     const { default: create } = await import(pathToFileURL(join(site, "engine", folder, "fovea.mjs")));
     engine = await create({ wasmBinary: readFileSync(join(site, "engine", folder, "fovea.wasm")) });
-    const temporary = mkdtempSync(join(tmpdir(), "fovea-numbers-")), outfile = join(temporary, "page.mjs");
-    await build({ stdin: { contents: 'export * from "./format.ts"; export * from "./colors.ts";', resolveDir: join(root, "web", "src"), loader: "ts" }, bundle: true, format: "esm", outfile, logLevel: "error" });
+    const temporary = mkdtempSync(join(tmpdir(), "fovea-numbers-")),
+        outfile = join(temporary, "page.mjs");
+    await build({
+        stdin: {
+            contents: 'export * from "./format.ts"; export * from "./colors.ts";',
+            resolveDir: join(root, "web", "src"),
+            loader: "ts",
+        },
+        bundle: true,
+        format: "esm",
+        outfile,
+        logLevel: "error",
+    });
     page = await import(pathToFileURL(outfile));
     rmSync(temporary, { recursive: true });
 });
@@ -32,38 +45,94 @@ function* random(count) {
 }
 
 function* values() {
-    yield* [0, -0, 1, -1, 0.5, -0.00001, 1e-30, 99999.99999, 100000, 123456.789, 1e15, Infinity, -Infinity, NaN];
+    yield* [
+        0,
+        -0,
+        1,
+        -1,
+        0.5,
+        -0.00001,
+        1e-30,
+        99999.99999,
+        100000,
+        123456.789,
+        1e15,
+        Infinity,
+        -Infinity,
+        NaN,
+    ];
     // Exact halves at each number of decimals: the even digit wins.
-    for (let power = 1; power <= 20; ++power) for (const odd of [1, 3, 5, 7, 9, 11, 27, 1001]) { yield odd / 2 ** power; yield -odd / 2 ** power; }
-    for (const x of random(3000)) { yield Math.fround(x); yield Math.fround((x - 0.5) * 10 ** (x * 20 - 12)); }
+    for (let power = 1; power <= 20; ++power)
+        for (const odd of [1, 3, 5, 7, 9, 11, 27, 1001]) {
+            yield odd / 2 ** power;
+            yield -odd / 2 ** power;
+        }
+    for (const x of random(3000)) {
+        yield Math.fround(x);
+        yield Math.fround((x - 0.5) * 10 ** (x * 20 - 12));
+    }
 }
 
 test("numbers as text", () => {
     const ascii = (text) => text.replaceAll("−", "-").replace("∞", "inf").replace("NaN", "nan");
     for (const value of values())
         for (const decimals of [2, 3, 4]) {
-            assert.equal(ascii(page.fixed(value, decimals)), engine.UTF8ToString(engine._webNumber(1, value, decimals)), `fixed(${value}, ${decimals})`);
-            assert.equal(ascii(page.number(value, decimals)), engine.UTF8ToString(engine._webNumber(0, value, decimals)), `number(${value}, ${decimals})`);
+            assert.equal(
+                ascii(page.fixed(value, decimals)),
+                engine.UTF8ToString(engine._webNumber(1, value, decimals)),
+                `fixed(${value}, ${decimals})`,
+            );
+            assert.equal(
+                ascii(page.number(value, decimals)),
+                engine.UTF8ToString(engine._webNumber(0, value, decimals)),
+                `number(${value}, ${decimals})`,
+            );
         }
 });
 
 test("places on a colour map", () => {
-    for (const [low, high] of [[0, 1], [1e-5, 0.5], [0.25, 0.25], [2, 100]])
+    for (const [low, high] of [
+        [0, 1],
+        [1e-5, 0.5],
+        [0.25, 0.25],
+        [2, 100],
+    ])
         for (const x of random(500)) {
             const value = low + (x * 1.4 - 0.2) * (high - low || 1);
-            assert.equal(page.placeOf(low, high, false, value), engine._webColourPlace(0, low, high, value), `linear ${low}..${high}: ${value}`);
+            assert.equal(
+                page.placeOf(low, high, false, value),
+                engine._webColourPlace(0, low, high, value),
+                `linear ${low}..${high}: ${value}`,
+            );
             // Logarithms of two libraries differ in the last bits.
-            if (low > 0) assert.ok(Math.abs(page.placeOf(low, high, true, value) - engine._webColourPlace(1, low, high, value)) < 1e-13, `logarithmic ${low}..${high}: ${value}`);
+            if (low > 0)
+                assert.ok(
+                    Math.abs(
+                        page.placeOf(low, high, true, value) - engine._webColourPlace(1, low, high, value),
+                    ) < 1e-13,
+                    `logarithmic ${low}..${high}: ${value}`,
+                );
             // A signed matrix: the same distance on both sides of 0.
-            assert.ok(Math.abs(page.placeOf(-high, high, false, value - high / 2) - engine._webColourPlace(2, -high, high, value - high / 2)) < 1e-12);
+            assert.ok(
+                Math.abs(
+                    page.placeOf(-high, high, false, value - high / 2) -
+                        engine._webColourPlace(2, -high, high, value - high / 2),
+                ) < 1e-12,
+            );
         }
 });
 
 test("every colour map of the page is a table of the engine", () => {
     for (const { name, dark, key } of page.allTables) {
-        const text = engine.stringToNewUTF8(name), at = engine._webColourTable(text, dark ? 1 : 0);
+        const text = engine.stringToNewUTF8(name),
+            at = engine._webColourTable(text, dark ? 1 : 0);
         const table = engine.HEAPU8.slice(at, at + 768);
         engine._free(text);
-        if (name !== "grey") assert.notDeepEqual(table.slice(0, 3), Uint8Array.of(0x0a, 0x0a, 0x0a), `${key} is unknown to the engine, which gave grey`);
+        if (name !== "grey")
+            assert.notDeepEqual(
+                table.slice(0, 3),
+                Uint8Array.of(0x0a, 0x0a, 0x0a),
+                `${key} is unknown to the engine, which gave grey`,
+            );
     }
 });

@@ -9,13 +9,24 @@ import { Lab, missing, near, root, settled, site, stageValues, withPages } from 
 const axeFile = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 const skip = missing ?? false;
 
-const settledLive = (page) => page.waitForFunction(() => globalThis.fovea.app.engine.info && /^live/.test(document.getElementById("badge-text").textContent), undefined, { timeout: 60000 });
+const settledLive = (page) =>
+    page.waitForFunction(
+        () =>
+            globalThis.fovea.app.engine.info &&
+            /^live/.test(document.getElementById("badge-text").textContent),
+        undefined,
+        { timeout: 60000 },
+    );
 const rounded = (values, from = 0) => values.slice(from).map((v) => v.toFixed(4));
 
 describe("the page", { skip }, () => {
     let lab;
-    before(async () => { lab = await Lab.open(); });
-    after(async () => { await lab?.close(); });
+    before(async () => {
+        lab = await Lab.open();
+    });
+    after(async () => {
+        await lab?.close();
+    });
 
     const withPage = withPages(() => lab);
 
@@ -25,19 +36,34 @@ describe("the page", { skip }, () => {
         assert.match(html, /<td[^>]*>0\.2264<\/td>/);
         const page = await context.newPage();
         await page.goto(lab.host.url);
-        const row = await page.$$eval("#table-box tbody tr:nth-child(2) td", (cells) => cells.map((c) => c.textContent));
+        const row = await page.$$eval("#table-box tbody tr:nth-child(2) td", (cells) =>
+            cells.map((c) => c.textContent),
+        );
         assert.deepEqual(row, ["0.1500", "0.2264", "0.2199", "0.1311", "0.0906", "0.1820", "1.0000"]);
         assert.match(await page.textContent("#inspector"), /0\.2199/);
         await context.close();
     });
 
-    test("goes live and answers with the same numbers as the static page", withPage({}, async (page) => {
-        assert.match(await page.textContent("#badge-text"), /^live: WASM/);
-        const { values, shape } = await stageValues(page, "weights");
-        assert.deepEqual(shape, [6, 6]);
-        assert.deepEqual(rounded(values).slice(6, 12), ["0.1500", "0.2264", "0.2199", "0.1311", "0.0906", "0.1820"]);
-        assert.deepEqual(rounded((await stageValues(page, "context")).values).slice(2, 4), ["0.3061", "0.8210"]);
-    }));
+    test(
+        "goes live and answers with the same numbers as the static page",
+        withPage({}, async (page) => {
+            assert.match(await page.textContent("#badge-text"), /^live: WASM/);
+            const { values, shape } = await stageValues(page, "weights");
+            assert.deepEqual(shape, [6, 6]);
+            assert.deepEqual(rounded(values).slice(6, 12), [
+                "0.1500",
+                "0.2264",
+                "0.2199",
+                "0.1311",
+                "0.0906",
+                "0.1820",
+            ]);
+            assert.deepEqual(rounded((await stageValues(page, "context")).values).slice(2, 4), [
+                "0.3061",
+                "0.8210",
+            ]);
+        }),
+    );
 
     // Check values of the tutorials' printed tables.
     const levels = [
@@ -48,359 +74,597 @@ describe("the page", { skip }, () => {
         [6, "output", 0, ["0.3190", "0.4858"]],
     ];
     for (const [level, stage, from, expected] of levels)
-        test(`level ${level}: ${stage} as the tutorials print them`, withPage({ hash: `#v=1&level=${level}` }, async (page) => {
-            assert.deepEqual(rounded((await stageValues(page, stage)).values, from).slice(0, expected.length), expected);
-        }));
+        test(
+            `level ${level}: ${stage} as the tutorials print them`,
+            withPage({ hash: `#v=1&level=${level}` }, async (page) => {
+                assert.deepEqual(
+                    rounded((await stageValues(page, stage)).values, from).slice(0, expected.length),
+                    expected,
+                );
+            }),
+        );
 
-    test("level 3: both routes to a causal mask give the same weights", withPage({ hash: "#v=1&level=3" }, async (page) => {
-        const before_ = (await stageValues(page, "weights")).values;
-        await page.check('input[name="route"][value="after"]', { force: true });
-        await settled(page);
-        near((await stageValues(page, "weights")).values, before_, 1e-6);
-        assert.ok(await stageValues(page, "row_sums"));
-    }));
+    test(
+        "level 3: both routes to a causal mask give the same weights",
+        withPage({ hash: "#v=1&level=3" }, async (page) => {
+            const before_ = (await stageValues(page, "weights")).values;
+            await page.check('input[name="route"][value="after"]', { force: true });
+            await settled(page);
+            near((await stageValues(page, "weights")).values, before_, 1e-6);
+            assert.ok(await stageValues(page, "row_sums"));
+        }),
+    );
 
-    test("level 4: the native dropout mask of seed 123", withPage({ hash: "#v=1&level=4" }, async (page) => {
-        const { values } = await stageValues(page, "dropped");
-        assert.deepEqual(rounded(values).slice(12, 15), ["0.7599", "0.6194", "0.6206"]);
-        assert.equal(values[0], 2);
-        assert.deepEqual([...values.slice(6, 12)], [0, 0, 0, 0, 0, 0]);
-    }));
+    test(
+        "level 4: the native dropout mask of seed 123",
+        withPage({ hash: "#v=1&level=4" }, async (page) => {
+            const { values } = await stageValues(page, "dropped");
+            assert.deepEqual(rounded(values).slice(12, 15), ["0.7599", "0.6194", "0.6206"]);
+            assert.equal(values[0], 2);
+            assert.deepEqual([...values.slice(6, 12)], [0, 0, 0, 0, 0, 0]);
+        }),
+    );
 
-    test("typing changes the tokens; the Back button undoes it", withPage({}, async (page) => {
-        await page.fill("#text", "one step");
-        await settled(page);
-        assert.deepEqual((await stageValues(page, "weights")).shape, [2, 2]);
-        assert.match(page.url(), /text=one\+step/);
-        await page.goBack();
-        await settled(page);
-        assert.deepEqual((await stageValues(page, "weights")).shape, [6, 6]);
-        assert.equal(await page.inputValue("#text"), "Your journey starts with one step");
-    }));
+    test(
+        "typing changes the tokens; the Back button undoes it",
+        withPage({}, async (page) => {
+            await page.fill("#text", "one step");
+            await settled(page);
+            assert.deepEqual((await stageValues(page, "weights")).shape, [2, 2]);
+            assert.match(page.url(), /text=one\+step/);
+            await page.goBack();
+            await settled(page);
+            assert.deepEqual((await stageValues(page, "weights")).shape, [6, 6]);
+            assert.equal(await page.inputValue("#text"), "Your journey starts with one step");
+        }),
+    );
 
-    test("an empty sentence keeps the last result and says so", withPage({}, async (page) => {
-        await page.fill("#text", "   ");
-        await page.waitForFunction(() => !document.getElementById("notice").hidden);
-        assert.match(await page.textContent("#notice"), /at least one word/);
-        assert.deepEqual((await stageValues(page, "weights")).shape, [6, 6]);
-    }));
+    test(
+        "an empty sentence keeps the last result and says so",
+        withPage({}, async (page) => {
+            await page.fill("#text", "   ");
+            await page.waitForFunction(() => !document.getElementById("notice").hidden);
+            assert.match(await page.textContent("#notice"), /at least one word/);
+            assert.deepEqual((await stageValues(page, "weights")).shape, [6, 6]);
+        }),
+    );
 
-    test("right-to-left and Chinese words are tokens", withPage({ hash: `#v=1&level=2&text=${encodeURIComponent("שלום עולם 你好世界")}` }, async (page) => {
-        const tokens = await page.evaluate(() => globalThis.fovea.app.result.tokens);
-        assert.deepEqual(tokens.slice(0, 2), ["שלום", "עולם"]);
-        assert.ok(tokens.length >= 4);
-        assert.equal(tokens.slice(2).join(""), "你好世界");
-    }));
+    test(
+        "right-to-left and Chinese words are tokens",
+        withPage({ hash: `#v=1&level=2&text=${encodeURIComponent("שלום עולם 你好世界")}` }, async (page) => {
+            const tokens = await page.evaluate(() => globalThis.fovea.app.result.tokens);
+            assert.deepEqual(tokens.slice(0, 2), ["שלום", "עולם"]);
+            assert.ok(tokens.length >= 4);
+            assert.equal(tokens.slice(2).join(""), "你好世界");
+        }),
+    );
 
-    test("a click picks a cell, the inspector derives it, the reader hears it", withPage({}, async (page) => {
-        const box = await page.locator("#matrix canvas").boundingBox();
-        await page.locator("#matrix canvas").click({ position: { x: box.width * 0.5, y: box.height * 0.5 } });
-        const { row, column } = await page.evaluate(() => globalThis.fovea.app.state);
-        const { values } = await stageValues(page, "weights");
-        await page.waitForFunction((text) => document.querySelector("#inspector .big").textContent === text, values[6 * row + column].toFixed(4));
-        assert.match(await page.textContent("#announce"), /query \w+, key \w+, weights 0\.\d{3}, .*highest of 6/);
-        assert.match(page.url(), /[ij]=\d/);
-    }));
+    test(
+        "a click picks a cell, the inspector derives it, the reader hears it",
+        withPage({}, async (page) => {
+            const box = await page.locator("#matrix canvas").boundingBox();
+            await page
+                .locator("#matrix canvas")
+                .click({ position: { x: box.width * 0.5, y: box.height * 0.5 } });
+            const { row, column } = await page.evaluate(() => globalThis.fovea.app.state);
+            const { values } = await stageValues(page, "weights");
+            await page.waitForFunction(
+                (text) => document.querySelector("#inspector .big").textContent === text,
+                values[6 * row + column].toFixed(4),
+            );
+            assert.match(
+                await page.textContent("#announce"),
+                /query \w+, key \w+, weights 0\.\d{3}, .*highest of 6/,
+            );
+            assert.match(page.url(), /[ij]=\d/);
+        }),
+    );
 
-    test("cells that a mask hides are marked and counted apart from weights of 0", withPage({ hash: "#v=1&level=4&table=1" }, async (page) => {
-        assert.equal(await page.locator("#table-box td.hidden").count(), 15);
-        const { values } = await stageValues(page, "dropped");
-        assert.ok(values.filter((x) => x === 0).length > 15, "some of the seen ones are dropped");
-        await page.evaluate(() => globalThis.fovea.app.change({ table: false, stage: "weights", row: 2, column: 1 }));
-        await settled(page);
-        await page.waitForFunction(() => /of 3$/.test(document.querySelector("#inspector .note").textContent));
-        assert.match(await page.textContent("#inspector .row-facts"), /of 1\.10 nats$/); // ln 3
-        for (let row = 0; row < 6; ++row) {
-            await page.evaluate((row) => globalThis.fovea.app.change({ row, column: 0 }), row);
-            await page.waitForFunction((most) => document.querySelector("#inspector .row-facts").textContent.endsWith(`of ${most} nats`), Math.log(row + 1).toFixed(2));
-            const [, entropy, most] = (await page.textContent("#inspector .row-facts")).match(/entropy (\S+) of (\S+) nats/).map(Number);
-            assert.ok(entropy >= 0 && entropy <= most + 0.005, `row ${row}: entropy ${entropy} of at most ${most}, after dropout`);
-        }
-        await page.evaluate(() => globalThis.fovea.app.change({ row: 2, column: 1 }));
-        await page.waitForFunction(() => /1\.10 nats$/.test(document.querySelector("#inspector .row-facts").textContent));
-        await page.locator("#matrix [aria-selected=true]").press("ArrowLeft");
-        assert.match(await page.textContent("#announce"), /of 3$/);
-        for (let i = 0; i < 4; ++i) await page.locator("#matrix [aria-selected=true]").press("ArrowRight");
-        assert.match(await page.textContent("#announce"), /0\.000, hidden by the mask$/);
-    }));
+    test(
+        "cells that a mask hides are marked and counted apart from weights of 0",
+        withPage({ hash: "#v=1&level=4&table=1" }, async (page) => {
+            assert.equal(await page.locator("#table-box td.hidden").count(), 15);
+            const { values } = await stageValues(page, "dropped");
+            assert.ok(values.filter((x) => x === 0).length > 15, "some of the seen ones are dropped");
+            await page.evaluate(() =>
+                globalThis.fovea.app.change({ table: false, stage: "weights", row: 2, column: 1 }),
+            );
+            await settled(page);
+            await page.waitForFunction(() =>
+                /of 3$/.test(document.querySelector("#inspector .note").textContent),
+            );
+            assert.match(await page.textContent("#inspector .row-facts"), /of 1\.10 nats$/); // ln 3
+            for (let row = 0; row < 6; ++row) {
+                await page.evaluate((row) => globalThis.fovea.app.change({ row, column: 0 }), row);
+                await page.waitForFunction(
+                    (most) =>
+                        document
+                            .querySelector("#inspector .row-facts")
+                            .textContent.endsWith(`of ${most} nats`),
+                    Math.log(row + 1).toFixed(2),
+                );
+                const [, entropy, most] = (await page.textContent("#inspector .row-facts"))
+                    .match(/entropy (\S+) of (\S+) nats/)
+                    .map(Number);
+                assert.ok(
+                    entropy >= 0 && entropy <= most + 0.005,
+                    `row ${row}: entropy ${entropy} of at most ${most}, after dropout`,
+                );
+            }
+            await page.evaluate(() => globalThis.fovea.app.change({ row: 2, column: 1 }));
+            await page.waitForFunction(() =>
+                /1\.10 nats$/.test(document.querySelector("#inspector .row-facts").textContent),
+            );
+            await page.locator("#matrix [aria-selected=true]").press("ArrowLeft");
+            assert.match(await page.textContent("#announce"), /of 3$/);
+            for (let i = 0; i < 4; ++i)
+                await page.locator("#matrix [aria-selected=true]").press("ArrowRight");
+            assert.match(await page.textContent("#announce"), /0\.000, hidden by the mask$/);
+        }),
+    );
 
-    test("the machine's speed is measured, of calls shorter than a tick of the clock too", withPage({}, async (page) => {
-        await page.click("#bench");
-        await page.waitForSelector("#bench-body table");
-        const rows = await page.locator("#bench-body tbody tr").allTextContents();
-        assert.equal(rows.length, 3);
-        for (const row of rows) assert.doesNotMatch(row, /Infinity|NaN|\D0 [µm]?s/);
-        const rates = (await page.locator("#bench-body tbody td:nth-child(3)").allTextContents()).map(Number);
-        assert.ok(rates.every((rate) => rate > 0), rates.join(" "));
-    }));
+    test(
+        "the machine's speed is measured, of calls shorter than a tick of the clock too",
+        withPage({}, async (page) => {
+            await page.click("#bench");
+            await page.waitForSelector("#bench-body table");
+            const rows = await page.locator("#bench-body tbody tr").allTextContents();
+            assert.equal(rows.length, 3);
+            for (const row of rows) assert.doesNotMatch(row, /Infinity|NaN|\D0 [µm]?s/);
+            const rates = (await page.locator("#bench-body tbody td:nth-child(3)").allTextContents()).map(
+                Number,
+            );
+            assert.ok(
+                rates.every((rate) => rate > 0),
+                rates.join(" "),
+            );
+        }),
+    );
 
-    test("the steps multiply out to the weight", withPage({}, async (page) => {
-        const steps = await page.evaluate(() => globalThis.fovea.app.engine.ask("derive", { head: 0, row: 1, column: 2 }));
-        near([steps.products.reduce((a, b) => a + b, 0)], [steps.dot]);
-        near([Math.exp(steps.masked - steps.rowMax) / steps.denominator], [steps.weight]);
-        near([steps.rowWeights[2]], [steps.weight]);
-    }));
+    test(
+        "the steps multiply out to the weight",
+        withPage({}, async (page) => {
+            const steps = await page.evaluate(() =>
+                globalThis.fovea.app.engine.ask("derive", { head: 0, row: 1, column: 2 }),
+            );
+            near([steps.products.reduce((a, b) => a + b, 0)], [steps.dot]);
+            near([Math.exp(steps.masked - steps.rowMax) / steps.denominator], [steps.weight]);
+            near([steps.rowWeights[2]], [steps.weight]);
+        }),
+    );
 
-    test("the keyboard alone reaches and moves the pick, changes stages and knobs", withPage({}, async (page) => {
-        for (let i = 0; i < 60; ++i) {
-            await page.keyboard.press("Tab");
-            if (await page.evaluate(() => document.activeElement.getAttribute("role") === "gridcell")) break;
-        }
-        assert.equal(await page.evaluate(() => document.activeElement.getAttribute("role")), "gridcell");
-        await page.keyboard.press("ArrowDown");
-        await page.keyboard.press("End");
-        assert.deepEqual(await page.evaluate(() => [globalThis.fovea.app.state.row, globalThis.fovea.app.state.column]), [2, 5]);
-        assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-colindex")), "6");
-        await page.keyboard.press("m");
-        await settled(page);
-        assert.equal((await stageValues(page, "weights")).values[5], 0);
-        await page.keyboard.press("PageUp");
-        assert.equal(await page.evaluate(() => globalThis.fovea.app.state.stage), "masked");
-        await page.keyboard.press("?");
-        assert.ok(await page.isVisible("#help"));
-        await page.keyboard.press("Escape");
-    }));
+    test(
+        "the keyboard alone reaches and moves the pick, changes stages and knobs",
+        withPage({}, async (page) => {
+            for (let i = 0; i < 60; ++i) {
+                await page.keyboard.press("Tab");
+                if (await page.evaluate(() => document.activeElement.getAttribute("role") === "gridcell"))
+                    break;
+            }
+            assert.equal(await page.evaluate(() => document.activeElement.getAttribute("role")), "gridcell");
+            await page.keyboard.press("ArrowDown");
+            await page.keyboard.press("End");
+            assert.deepEqual(
+                await page.evaluate(() => [
+                    globalThis.fovea.app.state.row,
+                    globalThis.fovea.app.state.column,
+                ]),
+                [2, 5],
+            );
+            assert.equal(
+                await page.evaluate(() => document.activeElement.getAttribute("aria-colindex")),
+                "6",
+            );
+            await page.keyboard.press("m");
+            await settled(page);
+            assert.equal((await stageValues(page, "weights")).values[5], 0);
+            await page.keyboard.press("PageUp");
+            assert.equal(await page.evaluate(() => globalThis.fovea.app.state.stage), "masked");
+            await page.keyboard.press("?");
+            assert.ok(await page.isVisible("#help"));
+            await page.keyboard.press("Escape");
+        }),
+    );
 
-    test("knobs: scale, temperature, window, softcap, seed", withPage({}, async (page) => {
-        await page.selectOption("#scale", "none");
-        await settled(page);
-        const sharp = (await stageValues(page, "weights")).values[7];
-        await page.selectOption("#scale", "8");
-        await settled(page);
-        assert.ok((await stageValues(page, "weights")).values[7] < sharp);
-        await page.selectOption("#mask", "window");
-        await page.fill("#window", "1");
-        await settled(page);
-        const { values } = await stageValues(page, "weights");
-        assert.equal(values[6 * 5 + 3], 0);
-        near([values[6 * 5 + 4] + values[6 * 5 + 5]], [1]);
-        await page.fill("#seed", "789");
-        await settled(page);
-        assert.notDeepEqual((await stageValues(page, "weights")).values, values);
-    }));
+    test(
+        "knobs: scale, temperature, window, softcap, seed",
+        withPage({}, async (page) => {
+            await page.selectOption("#scale", "none");
+            await settled(page);
+            const sharp = (await stageValues(page, "weights")).values[7];
+            await page.selectOption("#scale", "8");
+            await settled(page);
+            assert.ok((await stageValues(page, "weights")).values[7] < sharp);
+            await page.selectOption("#mask", "window");
+            await page.fill("#window", "1");
+            await settled(page);
+            const { values } = await stageValues(page, "weights");
+            assert.equal(values[6 * 5 + 3], 0);
+            near([values[6 * 5 + 4] + values[6 * 5 + 5]], [1]);
+            await page.fill("#seed", "789");
+            await settled(page);
+            assert.notDeepEqual((await stageValues(page, "weights")).values, values);
+        }),
+    );
 
-    test("painting a cell hides it and goes into the address", withPage({}, async (page) => {
-        await page.click("#paint");
-        const box = await page.locator("#matrix canvas").boundingBox();
-        await page.locator("#matrix canvas").click({ position: { x: box.width * 0.5, y: box.height * 0.5 } });
-        await settled(page);
-        const { row, column } = await page.evaluate(() => globalThis.fovea.app.state);
-        assert.equal((await stageValues(page, "weights")).values[6 * row + column], 0);
-        assert.match(page.url(), /mask=painted&bits=/);
-        // A stroke hides all on its way; a rectangle what lies between its corners.
-        const { left, top, cell } = await page.evaluate(() => globalThis.fovea.workbench.matrix.layout);
-        let corner;
-        const at = (i, j) => [corner.x + left + (j + 0.5) * cell, corner.y + top + (i + 0.5) * cell];
-        const hidden = async () => { await settled(page); return (await stageValues(page, "weights")).values.flatMap((w, n) => (w === 0 ? [n] : [])); };
-        const drag = async (from, to) => { await page.locator("#matrix canvas").scrollIntoViewIfNeeded(); corner = await page.locator("#matrix canvas").boundingBox(); await page.mouse.move(...at(...from)); await page.mouse.down(); await page.mouse.move(...at(...to)); await page.mouse.up(); };
-        await page.selectOption("#mask", "none");
-        await drag([0, 0], [0, 3]);
-        assert.deepEqual(await hidden(), [0, 1, 2, 3]);
-        await page.check('input[name="brush"][value="rectangle"]', { force: true });
-        await drag([3, 5], [2, 4]);
-        assert.deepEqual(await hidden(), [0, 1, 2, 3, 16, 17, 22, 23]);
-        await page.goBack();
-        assert.deepEqual(await hidden(), [0, 1, 2, 3]);
-        await page.click("#mask-done");
-        // Chosen from the list, paint begins as the mask of before.
-        await page.selectOption("#mask", "causal");
-        await page.selectOption("#mask", "painted");
-        assert.match(await page.textContent("#mask-facts"), /21 of 36 visible/);
-    }));
+    test(
+        "painting a cell hides it and goes into the address",
+        withPage({}, async (page) => {
+            await page.click("#paint");
+            const box = await page.locator("#matrix canvas").boundingBox();
+            await page
+                .locator("#matrix canvas")
+                .click({ position: { x: box.width * 0.5, y: box.height * 0.5 } });
+            await settled(page);
+            const { row, column } = await page.evaluate(() => globalThis.fovea.app.state);
+            assert.equal((await stageValues(page, "weights")).values[6 * row + column], 0);
+            assert.match(page.url(), /mask=painted&bits=/);
+            // A stroke hides all on its way; a rectangle what lies between its corners.
+            const { left, top, cell } = await page.evaluate(() => globalThis.fovea.workbench.matrix.layout);
+            let corner;
+            const at = (i, j) => [corner.x + left + (j + 0.5) * cell, corner.y + top + (i + 0.5) * cell];
+            const hidden = async () => {
+                await settled(page);
+                return (await stageValues(page, "weights")).values.flatMap((w, n) => (w === 0 ? [n] : []));
+            };
+            const drag = async (from, to) => {
+                await page.locator("#matrix canvas").scrollIntoViewIfNeeded();
+                corner = await page.locator("#matrix canvas").boundingBox();
+                await page.mouse.move(...at(...from));
+                await page.mouse.down();
+                await page.mouse.move(...at(...to));
+                await page.mouse.up();
+            };
+            await page.selectOption("#mask", "none");
+            await drag([0, 0], [0, 3]);
+            assert.deepEqual(await hidden(), [0, 1, 2, 3]);
+            await page.check('input[name="brush"][value="rectangle"]', { force: true });
+            await drag([3, 5], [2, 4]);
+            assert.deepEqual(await hidden(), [0, 1, 2, 3, 16, 17, 22, 23]);
+            await page.goBack();
+            assert.deepEqual(await hidden(), [0, 1, 2, 3]);
+            await page.click("#mask-done");
+            // Chosen from the list, paint begins as the mask of before.
+            await page.selectOption("#mask", "causal");
+            await page.selectOption("#mask", "painted");
+            assert.match(await page.textContent("#mask-facts"), /21 of 36 visible/);
+        }),
+    );
 
-    test("a mask is painted up to 128 tokens, and the editor says so", withPage({ hash: "#v=1&level=7&len=256" }, async (page) => {
-        await page.click("#paint");
-        assert.match(await page.textContent("#mask-facts"), /more than 128 tokens masks are rules/);
-        assert.ok(await page.isDisabled("#mask-invert"));
-    }));
+    test(
+        "a mask is painted up to 128 tokens, and the editor says so",
+        withPage({ hash: "#v=1&level=7&len=256" }, async (page) => {
+            await page.click("#paint");
+            assert.match(await page.textContent("#mask-facts"), /more than 128 tokens masks are rules/);
+            assert.ok(await page.isDisabled("#mask-invert"));
+        }),
+    );
 
-    test("every part of the state survives its address", withPage({ hash: "#v=1&level=6&text=a+b+c+d&stage=scaled&head=1&i=2&j=1&init=linear&seed=7&scale=4&temp=2&mask=window&win=1&cap=3&p=0.25&dseed=9&rng=counter&kv=1&map=viridis&log=1&lo=-1&hi=2&table=1&view=1.5,1,2" }, async (page) => {
-        const hash = await page.evaluate(() => location.hash);
-        const first = await page.evaluate(() => globalThis.fovea.app.state);
-        await page.evaluate(() => globalThis.fovea.app.change({ row: 0 }, { numbers: false }));
-        await page.evaluate(() => globalThis.fovea.app.change({ row: 2 }, { numbers: false }));
-        const again = new URLSearchParams((await page.evaluate(() => location.hash)).slice(1));
-        for (const [key, value] of new URLSearchParams(hash.slice(1))) if (again.get(key) !== null) assert.equal(again.get(key), value);
-        await page.reload();
-        await settled(page);
-        assert.deepEqual(await page.evaluate(() => globalThis.fovea.app.state), first);
-    }));
+    test(
+        "every part of the state survives its address",
+        withPage(
+            {
+                hash: "#v=1&level=6&text=a+b+c+d&stage=scaled&head=1&i=2&j=1&init=linear&seed=7&scale=4&temp=2&mask=window&win=1&cap=3&p=0.25&dseed=9&rng=counter&kv=1&map=viridis&log=1&lo=-1&hi=2&table=1&view=1.5,1,2",
+            },
+            async (page) => {
+                const hash = await page.evaluate(() => location.hash);
+                const first = await page.evaluate(() => globalThis.fovea.app.state);
+                await page.evaluate(() => globalThis.fovea.app.change({ row: 0 }, { numbers: false }));
+                await page.evaluate(() => globalThis.fovea.app.change({ row: 2 }, { numbers: false }));
+                const again = new URLSearchParams((await page.evaluate(() => location.hash)).slice(1));
+                for (const [key, value] of new URLSearchParams(hash.slice(1)))
+                    if (again.get(key) !== null) assert.equal(again.get(key), value);
+                await page.reload();
+                await settled(page);
+                assert.deepEqual(await page.evaluate(() => globalThis.fovea.app.state), first);
+            },
+        ),
+    );
 
-    test("the view is in the address: of the matrix and of the map; Back returns to it", withPage({}, async (page) => {
-        await page.evaluate(() => globalThis.fovea.workbench.matrix.focus());
-        await page.keyboard.press("+");
-        await page.waitForFunction(() => /view=[\d.]+,[\d.]+,1\.5/.test(location.hash));
-        await page.waitForTimeout(1000); // what moves within 0.9 s is one step back
-        await page.keyboard.press("f");
-        await page.waitForFunction(() => !location.hash.includes("view="));
-        await page.goBack();
-        await page.waitForFunction(() => globalThis.fovea.workbench.matrix.zoom === 1.5);
-        const link = `${page.url().split("#")[0]}#v=1&level=3&zoom=4096,1024,900,2,max`;
-        await page.goto(link);
-        await page.reload();
-        await settled(page);
-        await page.waitForFunction(() => document.getElementById("zoom-tag").textContent === "exact", undefined, { timeout: 60000 });
-        assert.deepEqual(await page.evaluate(() => [globalThis.fovea.zoom.center, globalThis.fovea.zoom.cellsPerPixel, globalThis.fovea.zoom.reducer]), [[1024, 900], 2, "max"]);
-        await page.focus("#zoom-canvas");
-        await page.keyboard.press("ArrowDown");
-        await page.waitForFunction(() => location.hash.includes("zoom=4096,1144,900,2,max"));
-        await page.goBack();
-        await page.waitForFunction(() => globalThis.fovea.zoom.center[0] === 1024);
-    }));
+    test(
+        "the view is in the address: of the matrix and of the map; Back returns to it",
+        withPage({}, async (page) => {
+            await page.evaluate(() => globalThis.fovea.workbench.matrix.focus());
+            await page.keyboard.press("+");
+            await page.waitForFunction(() => /view=[\d.]+,[\d.]+,1\.5/.test(location.hash));
+            await page.waitForTimeout(1000); // what moves within 0.9 s is one step back
+            await page.keyboard.press("f");
+            await page.waitForFunction(() => !location.hash.includes("view="));
+            await page.goBack();
+            await page.waitForFunction(() => globalThis.fovea.workbench.matrix.zoom === 1.5);
+            const link = `${page.url().split("#")[0]}#v=1&level=3&zoom=4096,1024,900,2,max`;
+            await page.goto(link);
+            await page.reload();
+            await settled(page);
+            await page.waitForFunction(
+                () => document.getElementById("zoom-tag").textContent === "exact",
+                undefined,
+                { timeout: 60000 },
+            );
+            assert.deepEqual(
+                await page.evaluate(() => [
+                    globalThis.fovea.zoom.center,
+                    globalThis.fovea.zoom.cellsPerPixel,
+                    globalThis.fovea.zoom.reducer,
+                ]),
+                [[1024, 900], 2, "max"],
+            );
+            await page.focus("#zoom-canvas");
+            await page.keyboard.press("ArrowDown");
+            await page.waitForFunction(() => location.hash.includes("zoom=4096,1144,900,2,max"));
+            await page.goBack();
+            await page.waitForFunction(() => globalThis.fovea.zoom.center[0] === 1024);
+        }),
+    );
 
-    test("a state too long for a link: Back and reload keep it, and sharing says what to do", withPage({}, async (page) => {
-        const text = Array.from({ length: 128 }, (_, i) => `w${i}`).join(" ");
-        await page.fill("#text", text);
-        await settled(page);
-        await page.selectOption("#mask", "painted");
-        await page.focus("#mask-invert");
-        await page.keyboard.press("Enter");
-        await settled(page);
-        assert.equal((await stageValues(page, "weights")).values.every((w) => w === 0), true);
-        assert.ok(page.url().length < 2100, `${page.url().length} characters`);
-        await page.click("#share");
-        assert.match(await page.textContent("#notice"), /This page needs [\d,]+ characters, and a link holds 2,000: save it as a session file/);
-        await page.reload();
-        await settled(page);
-        assert.equal((await stageValues(page, "weights")).values.every((w) => w === 0), true);
-        await page.goBack();
-        await settled(page);
-        assert.equal((await stageValues(page, "weights")).values.some((w) => w === 0), false);
-        assert.equal((await stageValues(page, "weights")).shape[0], 128);
-    }));
+    test(
+        "a state too long for a link: Back and reload keep it, and sharing says what to do",
+        withPage({}, async (page) => {
+            const text = Array.from({ length: 128 }, (_, i) => `w${i}`).join(" ");
+            await page.fill("#text", text);
+            await settled(page);
+            await page.selectOption("#mask", "painted");
+            await page.focus("#mask-invert");
+            await page.keyboard.press("Enter");
+            await settled(page);
+            assert.equal(
+                (await stageValues(page, "weights")).values.every((w) => w === 0),
+                true,
+            );
+            assert.ok(page.url().length < 2100, `${page.url().length} characters`);
+            await page.click("#share");
+            assert.match(
+                await page.textContent("#notice"),
+                /This page needs [\d,]+ characters, and a link holds 2,000: save it as a session file/,
+            );
+            await page.reload();
+            await settled(page);
+            assert.equal(
+                (await stageValues(page, "weights")).values.every((w) => w === 0),
+                true,
+            );
+            await page.goBack();
+            await settled(page);
+            assert.equal(
+                (await stageValues(page, "weights")).values.some((w) => w === 0),
+                false,
+            );
+            assert.equal((await stageValues(page, "weights")).shape[0], 128);
+        }),
+    );
 
-    test("a slider that is dragged: one step back, and the address follows", withPage({}, async (page) => {
-        // All in one moment, however busy the machine: what moves more than 0.9 s later is another step.
-        await page.evaluate(() => { const slider = document.getElementById("temperature"), moment = performance.now(); performance.now = () => moment; for (let i = 0; i < 400; ++i) { slider.value = String(-100 + i / 2); slider.dispatchEvent(new Event("input")); } delete performance.now; });
-        await settled(page);
-        await page.waitForFunction(() => location.hash.includes(`temp=${globalThis.fovea.app.state.temperature}`));
-        assert.notEqual(await page.evaluate(() => globalThis.fovea.app.state.temperature), 1);
-        await page.goBack();
-        await page.waitForFunction(() => globalThis.fovea.app.state.temperature === 1);
-    }));
+    test(
+        "a slider that is dragged: one step back, and the address follows",
+        withPage({}, async (page) => {
+            // All in one moment, however busy the machine: what moves more than 0.9 s later is another step.
+            await page.evaluate(() => {
+                const slider = document.getElementById("temperature"),
+                    moment = performance.now();
+                performance.now = () => moment;
+                for (let i = 0; i < 400; ++i) {
+                    slider.value = String(-100 + i / 2);
+                    slider.dispatchEvent(new Event("input"));
+                }
+                delete performance.now;
+            });
+            await settled(page);
+            await page.waitForFunction(() =>
+                location.hash.includes(`temp=${globalThis.fovea.app.state.temperature}`),
+            );
+            assert.notEqual(await page.evaluate(() => globalThis.fovea.app.state.temperature), 1);
+            await page.goBack();
+            await page.waitForFunction(() => globalThis.fovea.app.state.temperature === 1);
+        }),
+    );
 
-    test("another seed, other digits; the tutorial's own, the same again", withPage({}, async (page) => {
-        assert.equal(await page.inputValue("#lesson-seed"), "123");
-        assert.match(await page.textContent("#lesson-body"), /1 of 1 printed tables/);
-        await page.fill("#lesson-seed", "124");
-        await page.waitForSelector("#lesson-body .differs");
-        assert.match(await page.textContent("#lesson-body"), /0 of 1 printed tables/);
-        assert.equal(await page.textContent("#lesson-seed-own"), "Back to manual_seed(123)");
-        await page.click("#lesson-seed-own");
-        await page.waitForSelector("#lesson-body .same");
-        assert.equal(await page.inputValue("#lesson-seed"), "123");
-        // Every exercise that draws has the control; one without random numbers has none.
-        const seeds = await page.evaluate(async () => { const { engine } = globalThis.fovea.app, all = []; for (const { name } of await engine.ask("lessons", null)) all.push([name, (await engine.ask("lesson", { name })).seed]); return all; });
-        assert.equal(seeds.length, 44);
-        assert.deepEqual([seeds.find(([name]) => name.startsWith("t3-08"))[1], seeds.find(([name]) => name.startsWith("t3-01"))[1]], [789, -1]);
-        await page.selectOption("#lesson-name", "t3-01-scores");
-        await page.waitForSelector("#lesson-seed-box", { state: "hidden" });
-    }));
+    test(
+        "another seed, other digits; the tutorial's own, the same again",
+        withPage({}, async (page) => {
+            assert.equal(await page.inputValue("#lesson-seed"), "123");
+            assert.match(await page.textContent("#lesson-body"), /1 of 1 printed tables/);
+            await page.fill("#lesson-seed", "124");
+            await page.waitForSelector("#lesson-body .differs");
+            assert.match(await page.textContent("#lesson-body"), /0 of 1 printed tables/);
+            assert.equal(await page.textContent("#lesson-seed-own"), "Back to manual_seed(123)");
+            await page.click("#lesson-seed-own");
+            await page.waitForSelector("#lesson-body .same");
+            assert.equal(await page.inputValue("#lesson-seed"), "123");
+            // Every exercise that draws has the control; one without random numbers has none.
+            const seeds = await page.evaluate(async () => {
+                const { engine } = globalThis.fovea.app,
+                    all = [];
+                for (const { name } of await engine.ask("lessons", null))
+                    all.push([name, (await engine.ask("lesson", { name })).seed]);
+                return all;
+            });
+            assert.equal(seeds.length, 44);
+            assert.deepEqual(
+                [
+                    seeds.find(([name]) => name.startsWith("t3-08"))[1],
+                    seeds.find(([name]) => name.startsWith("t3-01"))[1],
+                ],
+                [789, -1],
+            );
+            await page.selectOption("#lesson-name", "t3-01-scores");
+            await page.waitForSelector("#lesson-seed-box", { state: "hidden" });
+        }),
+    );
 
-    test("after the first look into a cell: type your own sentence", withPage({}, async (page) => {
-        assert.ok(await page.isHidden("#invite"));
-        await page.evaluate(() => globalThis.fovea.workbench.matrix.focus());
-        await page.keyboard.press("ArrowDown");
-        await page.click("#invite-go");
-        assert.equal(await page.evaluate(() => document.activeElement.id), "text");
-        assert.ok(await page.isHidden("#invite"));
-    }));
+    test(
+        "after the first look into a cell: type your own sentence",
+        withPage({}, async (page) => {
+            assert.ok(await page.isHidden("#invite"));
+            await page.evaluate(() => globalThis.fovea.workbench.matrix.focus());
+            await page.keyboard.press("ArrowDown");
+            await page.click("#invite-go");
+            assert.equal(await page.evaluate(() => document.activeElement.id), "text");
+            assert.ok(await page.isHidden("#invite"));
+        }),
+    );
 
-    test("on a phone the steps are a sheet at the lower edge while the matrix is in sight", withPage({ viewport: { width: 360, height: 740 } }, async (page) => {
-        await page.evaluate(() => document.getElementById("matrix").scrollIntoView({ block: "center" }));
-        await page.waitForSelector("#inspect-box.pinned");
-        const sheet = () => page.locator("#inspect-box").boundingBox();
-        assert.ok(Math.abs((await sheet()).y + (await sheet()).height - 740) < 2 && (await sheet()).height < 100);
-        const box = await page.locator("#matrix canvas").boundingBox();
-        await page.locator("#matrix canvas").click({ position: { x: box.width * 0.5, y: box.height * 0.5 } });
-        const { row, column } = await page.evaluate(() => globalThis.fovea.app.state);
-        const { values } = await stageValues(page, "weights");
-        await page.waitForFunction((text) => document.querySelector("#inspector .big").textContent === text, values[6 * row + column].toFixed(4));
-        await page.click("#sheet");
-        assert.ok((await sheet()).height > 300);
-        assert.equal(await page.getAttribute("#sheet", "aria-expanded"), "true");
-        await page.click("#sheet");
-        await page.evaluate(() => document.getElementById("zoom").scrollIntoView());
-        await page.waitForSelector("#inspect-box:not(.pinned)");
-    }));
+    test(
+        "on a phone the steps are a sheet at the lower edge while the matrix is in sight",
+        withPage({ viewport: { width: 360, height: 740 } }, async (page) => {
+            await page.evaluate(() => document.getElementById("matrix").scrollIntoView({ block: "center" }));
+            await page.waitForSelector("#inspect-box.pinned");
+            const sheet = () => page.locator("#inspect-box").boundingBox();
+            assert.ok(
+                Math.abs((await sheet()).y + (await sheet()).height - 740) < 2 &&
+                    (await sheet()).height < 100,
+            );
+            const box = await page.locator("#matrix canvas").boundingBox();
+            await page
+                .locator("#matrix canvas")
+                .click({ position: { x: box.width * 0.5, y: box.height * 0.5 } });
+            const { row, column } = await page.evaluate(() => globalThis.fovea.app.state);
+            const { values } = await stageValues(page, "weights");
+            await page.waitForFunction(
+                (text) => document.querySelector("#inspector .big").textContent === text,
+                values[6 * row + column].toFixed(4),
+            );
+            await page.click("#sheet");
+            assert.ok((await sheet()).height > 300);
+            assert.equal(await page.getAttribute("#sheet", "aria-expanded"), "true");
+            await page.click("#sheet");
+            await page.evaluate(() => document.getElementById("zoom").scrollIntoView());
+            await page.waitForSelector("#inspect-box:not(.pinned)");
+        }),
+    );
 
-    test("a broken address still shows a page", withPage({ hash: "#v=1&level=99&temp=abc&heads=-4&kv=7&mask=%00&scale=zero&i=1e9&stage=nothing" }, async (page) => {
-        assert.ok(await stageValues(page, "weights"));
-        assert.ok(await page.isHidden("#notice"));
-    }));
+    test(
+        "a broken address still shows a page",
+        withPage(
+            { hash: "#v=1&level=99&temp=abc&heads=-4&kv=7&mask=%00&scale=zero&i=1e9&stage=nothing" },
+            async (page) => {
+                assert.ok(await stageValues(page, "weights"));
+                assert.ok(await page.isHidden("#notice"));
+            },
+        ),
+    );
 
-    test("GPT block: 12 heads, grouped keys, thumbnails and comparison", withPage({ hash: "#v=1&level=7&len=64&kv=4&cmp=3&how=difference&i=40" }, async (page) => {
-        assert.deepEqual((await stageValues(page, "keys")).shape, [4, 64, 64]);
-        assert.equal(await page.locator(".thumb").count(), 12);
-        await page.waitForFunction(() => !document.getElementById("compare").hidden);
-        assert.equal(await page.inputValue("#compare-with"), "3");
-        const told = (await page.textContent("#compare-note")).match(/Largest difference (\S+) at .+Jensen–Shannon divergence of the row of .+: (\S+) \(/);
-        const [largest, divergence] = await page.evaluate(async () => {
-            const { app } = globalThis.fovea, row = app.state.row, of = async (head) => (await app.engine.ask("headStages", { head })).find((s) => s.id === "weights").data;
-            const [a, b] = [await of(app.state.head), await of(3)], [p, q] = [a, b].map((data) => [...data.slice(64 * row, 64 * row + 64)]);
-            const entropy = (list) => list.reduce((sum, w) => sum - (w > 0 ? w * Math.log(w) : 0), 0);
-            return [a.reduce((m, x, i) => Math.max(m, Math.abs(x - b[i])), 0), entropy(p.map((x, i) => (x + q[i]) / 2)) - (entropy(p) + entropy(q)) / 2];
-        });
-        assert.ok(divergence > 0 && largest > 0);
-        near([told[1] / largest, told[2] / divergence], [1, 1], 6e-3); // at least three digits are shown
-        const { values } = await stageValues(page, "weights");
-        for (let i = 0; i < 64; ++i) near([values.slice(64 * i, 64 * i + 64).reduce((a, b) => a + b, 0)], [1], 1e-5);
-    }));
+    test(
+        "GPT block: 12 heads, grouped keys, thumbnails and comparison",
+        withPage({ hash: "#v=1&level=7&len=64&kv=4&cmp=3&how=difference&i=40" }, async (page) => {
+            assert.deepEqual((await stageValues(page, "keys")).shape, [4, 64, 64]);
+            assert.equal(await page.locator(".thumb").count(), 12);
+            await page.waitForFunction(() => !document.getElementById("compare").hidden);
+            assert.equal(await page.inputValue("#compare-with"), "3");
+            const told = (await page.textContent("#compare-note")).match(
+                /Largest difference (\S+) at .+Jensen–Shannon divergence of the row of .+: (\S+) \(/,
+            );
+            const [largest, divergence] = await page.evaluate(async () => {
+                const { app } = globalThis.fovea,
+                    row = app.state.row,
+                    of = async (head) =>
+                        (await app.engine.ask("headStages", { head })).find((s) => s.id === "weights").data;
+                const [a, b] = [await of(app.state.head), await of(3)],
+                    [p, q] = [a, b].map((data) => [...data.slice(64 * row, 64 * row + 64)]);
+                const entropy = (list) => list.reduce((sum, w) => sum - (w > 0 ? w * Math.log(w) : 0), 0);
+                return [
+                    a.reduce((m, x, i) => Math.max(m, Math.abs(x - b[i])), 0),
+                    entropy(p.map((x, i) => (x + q[i]) / 2)) - (entropy(p) + entropy(q)) / 2,
+                ];
+            });
+            assert.ok(divergence > 0 && largest > 0);
+            near([told[1] / largest, told[2] / divergence], [1, 1], 6e-3); // at least three digits are shown
+            const { values } = await stageValues(page, "weights");
+            for (let i = 0; i < 64; ++i)
+                near([values.slice(64 * i, 64 * i + 64).reduce((a, b) => a + b, 0)], [1], 1e-5);
+        }),
+    );
 
-    test("1,024 tokens fit", withPage({ hash: "#v=1&level=7&len=1024" }, async (page) => {
-        assert.deepEqual((await stageValues(page, "weights")).shape, [1024, 1024]);
-    }));
+    test(
+        "1,024 tokens fit",
+        withPage({ hash: "#v=1&level=7&len=1024" }, async (page) => {
+            assert.deepEqual((await stageValues(page, "weights")).shape, [1024, 1024]);
+        }),
+    );
 
-    test("two fingers zoom the matrix, one pans it, a tap picks", withPage({ viewport: { width: 360, height: 740 } }, async (page) => {
-        await page.evaluate(() => document.getElementById("matrix").scrollIntoView({ block: "center" }));
-        const box = await page.locator("#matrix canvas").boundingBox(), [x, y] = [box.x + box.width * 0.6, box.y + box.height * 0.5];
-        const session = await page.context().newCDPSession(page);
-        const touch = (type, ...points) => session.send("Input.dispatchTouchEvent", { type, touchPoints: points.map(([x, y], id) => ({ x, y, id })) });
-        const view = () => page.evaluate(() => { const { matrix } = globalThis.fovea.workbench; return { zoom: matrix.zoom, origin: [...matrix.origin] }; });
-        await touch("touchStart", [x - 10, y], [x + 10, y]);
-        for (let d = 15; d <= 40; d += 5) await touch("touchMove", [x - d, y], [x + d, y]);
-        await touch("touchEnd");
-        const { zoom, origin } = await view();
-        assert.ok(zoom > 2, `zoom ${zoom}`);
-        await touch("touchStart", [x, y]);
-        for (let d = 10; d <= 60; d += 10) await touch("touchMove", [x - d, y - d]);
-        await touch("touchEnd");
-        const after = await view();
-        assert.ok(after.origin[0] > origin[0] && after.origin[1] > origin[1]);
-        await page.evaluate(() => globalThis.fovea.app.change({ row: 0, column: 0 }, { numbers: false }));
-        await page.evaluate(() => globalThis.fovea.workbench.matrix.fit());
-        await touch("touchStart", [x, y]);
-        await touch("touchEnd");
-        await page.waitForFunction(() => globalThis.fovea.app.state.row > 0);
-    }));
+    test(
+        "two fingers zoom the matrix, one pans it, a tap picks",
+        withPage({ viewport: { width: 360, height: 740 } }, async (page) => {
+            await page.evaluate(() => document.getElementById("matrix").scrollIntoView({ block: "center" }));
+            const box = await page.locator("#matrix canvas").boundingBox(),
+                [x, y] = [box.x + box.width * 0.6, box.y + box.height * 0.5];
+            const session = await page.context().newCDPSession(page);
+            const touch = (type, ...points) =>
+                session.send("Input.dispatchTouchEvent", {
+                    type,
+                    touchPoints: points.map(([x, y], id) => ({ x, y, id })),
+                });
+            const view = () =>
+                page.evaluate(() => {
+                    const { matrix } = globalThis.fovea.workbench;
+                    return { zoom: matrix.zoom, origin: [...matrix.origin] };
+                });
+            await touch("touchStart", [x - 10, y], [x + 10, y]);
+            for (let d = 15; d <= 40; d += 5) await touch("touchMove", [x - d, y], [x + d, y]);
+            await touch("touchEnd");
+            const { zoom, origin } = await view();
+            assert.ok(zoom > 2, `zoom ${zoom}`);
+            await touch("touchStart", [x, y]);
+            for (let d = 10; d <= 60; d += 10) await touch("touchMove", [x - d, y - d]);
+            await touch("touchEnd");
+            const after = await view();
+            assert.ok(after.origin[0] > origin[0] && after.origin[1] > origin[1]);
+            await page.evaluate(() => globalThis.fovea.app.change({ row: 0, column: 0 }, { numbers: false }));
+            await page.evaluate(() => globalThis.fovea.workbench.matrix.fit());
+            await touch("touchStart", [x, y]);
+            await touch("touchEnd");
+            await page.waitForFunction(() => globalThis.fovea.app.state.row > 0);
+        }),
+    );
 
-    test("a Worker that dies is replaced", withPage({}, async (page) => {
-        await page.evaluate(() => globalThis.fovea.app.engine.worker.postMessage({ id: 0, kind: "start", ask: null }));
-        const workers = page.workers();
-        await workers.find((w) => w.url().includes("/assets/worker-")).evaluate(() => self.close()).catch(() => {}); // it may end before it answers
-        await page.waitForFunction(() => document.getElementById("announce").textContent.includes("started again"));
-        await page.fill("#text", "with one step");
-        await settled(page);
-        assert.deepEqual((await stageValues(page, "weights")).shape, [3, 3]);
-    }));
+    test(
+        "a Worker that dies is replaced",
+        withPage({}, async (page) => {
+            await page.evaluate(() =>
+                globalThis.fovea.app.engine.worker.postMessage({ id: 0, kind: "start", ask: null }),
+            );
+            const workers = page.workers();
+            await workers
+                .find((w) => w.url().includes("/assets/worker-"))
+                .evaluate(() => self.close())
+                .catch(() => {}); // it may end before it answers
+            await page.waitForFunction(() =>
+                document.getElementById("announce").textContent.includes("started again"),
+            );
+            await page.fill("#text", "with one step");
+            await settled(page);
+            assert.deepEqual((await stageValues(page, "weights")).shape, [3, 3]);
+        }),
+    );
 
-    test("an engine that dies three times is not started again by itself", withPage({}, async (page) => {
-        await page.evaluate(() => { // how often the badge has said that there is no engine: each time may be short
-            const badge = document.getElementById("badge-text");
-            globalThis.deaths = 0;
-            new MutationObserver(() => { if (badge.textContent === "static page") ++globalThis.deaths; }).observe(badge, { childList: true, characterData: true, subtree: true });
-        });
-        for (let i = 0; i < 3; ++i) {
-            await page.workers().findLast((w) => w.url().includes("/assets/worker-")).evaluate(() => self.close()).catch(() => {}); // it ends before it answers
-            if (i < 2) await page.waitForFunction((seen) => globalThis.deaths > seen, i).then(() => settledLive(page));
-        }
-        await page.waitForSelector("#notice button");
-        assert.match(await page.textContent("#notice"), /The engine stopped/);
-        assert.equal(await page.textContent("#badge-text"), "static page");
-        await page.click("#notice button");
-        await settledLive(page);
-        assert.deepEqual((await stageValues(page, "weights")).shape, [6, 6]);
-    }));
+    test(
+        "an engine that dies three times is not started again by itself",
+        withPage({}, async (page) => {
+            await page.evaluate(() => {
+                // how often the badge has said that there is no engine: each time may be short
+                const badge = document.getElementById("badge-text");
+                globalThis.deaths = 0;
+                new MutationObserver(() => {
+                    if (badge.textContent === "static page") ++globalThis.deaths;
+                }).observe(badge, { childList: true, characterData: true, subtree: true });
+            });
+            for (let i = 0; i < 3; ++i) {
+                await page
+                    .workers()
+                    .findLast((w) => w.url().includes("/assets/worker-"))
+                    .evaluate(() => self.close())
+                    .catch(() => {}); // it ends before it answers
+                if (i < 2)
+                    await page
+                        .waitForFunction((seen) => globalThis.deaths > seen, i)
+                        .then(() => settledLive(page));
+            }
+            await page.waitForSelector("#notice button");
+            assert.match(await page.textContent("#notice"), /The engine stopped/);
+            assert.equal(await page.textContent("#badge-text"), "static page");
+            await page.click("#notice button");
+            await settledLive(page);
+            assert.deepEqual((await stageValues(page, "weights")).shape, [6, 6]);
+        }),
+    );
 
     test("an unknown file of the engine: the page stays readable and offers to try again", async () => {
         const page = await lab.page("", { live: false, query: "" });
@@ -414,25 +678,51 @@ describe("the page", { skip }, () => {
             await page.click("#notice button");
             await settled(page);
             assert.match(await page.textContent("#badge-text"), /^live/);
-        } finally { await page.close(); }
+        } finally {
+            await page.close();
+        }
     });
 
     const accessible = ["", "#v=1&level=4&table=1", "#v=1&level=7&len=16&cmp=2"];
     for (const hash of accessible)
         for (const colorScheme of ["light", "dark"])
-            test(`axe finds nothing (${hash || "first view"}, ${colorScheme})`, withPage({ hash, colorScheme }, async (page) => {
-                // The page's own policy keeps foreign scripts out; this one comes through the debugger.
-                await page.evaluate(readFileSync(axeFile, "utf8"));
-                const { violations } = await page.evaluate(() => globalThis.axe.run());
-                assert.deepEqual(violations.map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => n.html).join(" | ")}`), []);
-            }));
+            test(
+                `axe finds nothing (${hash || "first view"}, ${colorScheme})`,
+                withPage({ hash, colorScheme }, async (page) => {
+                    // The page's own policy keeps foreign scripts out; this one comes through the debugger.
+                    await page.evaluate(readFileSync(axeFile, "utf8"));
+                    const { violations } = await page.evaluate(() => globalThis.axe.run());
+                    assert.deepEqual(
+                        violations.map(
+                            (v) =>
+                                `${v.id}: ${v.nodes
+                                    .slice(0, 3)
+                                    .map((n) => n.html)
+                                    .join(" | ")}`,
+                        ),
+                        [],
+                    );
+                }),
+            );
 
     for (const width of [360, 768, 1440])
-        test(`nothing runs over the edge at ${width} px`, withPage({ viewport: { width, height: 900 }, hash: "#v=1&level=5" }, async (page) => {
-            assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= width);
-            const small = await page.$$eval("button, select, summary, .check, .segmented label, a[data-level]", (all, phone) => phone ? all.filter((e) => e.offsetParent && e.getBoundingClientRect().height < 44).map((e) => e.outerHTML.slice(0, 80)) : [], width < 500);
-            assert.deepEqual(small, []);
-        }));
+        test(
+            `nothing runs over the edge at ${width} px`,
+            withPage({ viewport: { width, height: 900 }, hash: "#v=1&level=5" }, async (page) => {
+                assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width);
+                const small = await page.$$eval(
+                    "button, select, summary, .check, .segmented label, a[data-level]",
+                    (all, phone) =>
+                        phone
+                            ? all
+                                  .filter((e) => e.offsetParent && e.getBoundingClientRect().height < 44)
+                                  .map((e) => e.outerHTML.slice(0, 80))
+                            : [],
+                    width < 500,
+                );
+                assert.deepEqual(small, []);
+            }),
+        );
 
     test("no inline style or script, and no address but its own", () => {
         const html = readFileSync(join(site, "index.html"), "utf8");
@@ -442,13 +732,27 @@ describe("the page", { skip }, () => {
 
     test("sizes stay within their budgets", () => {
         const sizes = JSON.parse(readFileSync(join(root, "build", "web-sizes.json"), "utf8"));
-        const sum = (prefix) => Object.entries(sizes).filter(([f]) => f.startsWith(prefix)).reduce((a, [, n]) => a + n, 0);
+        const sum = (prefix) =>
+            Object.entries(sizes)
+                .filter(([f]) => f.startsWith(prefix))
+                .reduce((a, [, n]) => a + n, 0);
         assert.ok(sum("assets/") + sizes["index.html"] <= 60_000, "HTML, CSS and JS over 60 KB after brotli");
-        for (const folder of new Set(Object.keys(sizes).filter((f) => f.startsWith("engine/")).map((f) => f.split("/")[1])))
+        for (const folder of new Set(
+            Object.keys(sizes)
+                .filter((f) => f.startsWith("engine/"))
+                .map((f) => f.split("/")[1]),
+        ))
             assert.ok(sum(`engine/${folder}/`) <= 250_000, `${folder} over 250 KB after brotli`);
-        const first = Object.entries(sizes).filter(([f]) => !f.startsWith("engine/")).reduce((a, [, n]) => a + n, 0);
+        const first = Object.entries(sizes)
+            .filter(([f]) => !f.startsWith("engine/"))
+            .reduce((a, [, n]) => a + n, 0);
         assert.ok(first <= 150_000, "the first view over 150 KB after brotli");
-        const engines = Object.keys(sizes).filter((f) => f.endsWith(".wasm")).map((f) => sum(f.slice(0, f.lastIndexOf("/") + 1)));
-        assert.ok(first + Math.max(...engines) <= 400_000, "the page and one engine over 400 KB after brotli");
+        const engines = Object.keys(sizes)
+            .filter((f) => f.endsWith(".wasm"))
+            .map((f) => sum(f.slice(0, f.lastIndexOf("/") + 1)));
+        assert.ok(
+            first + Math.max(...engines) <= 400_000,
+            "the page and one engine over 400 KB after brotli",
+        );
     });
 });

@@ -9,22 +9,42 @@ const axeFile = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 
 describe("reach", { skip: missing ?? false }, () => {
     let lab;
-    before(async () => { lab = await Lab.open(); });
-    after(async () => { await lab?.close(); });
+    before(async () => {
+        lab = await Lab.open();
+    });
+    after(async () => {
+        await lab?.close();
+    });
 
     const axe = async (page) => {
         await page.evaluate(readFileSync(axeFile, "utf8"));
         const { violations } = await page.evaluate(() => globalThis.axe.run());
-        return violations.map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => n.html).join(" | ")}`);
+        return violations.map(
+            (v) =>
+                `${v.id}: ${v.nodes
+                    .slice(0, 3)
+                    .map((n) => n.html)
+                    .join(" | ")}`,
+        );
     };
 
     test("the keyboard reaches every control, sees where it is, and is nowhere trapped", async () => {
         const page = await lab.page("#v=1&level=6&cmp=1");
         const waiting = await page.evaluate(() => {
-            for (const panel of document.querySelectorAll(".panel")) panel.style.contentVisibility = "visible";
+            for (const panel of document.querySelectorAll(".panel"))
+                panel.style.contentVisibility = "visible";
             globalThis.reached = new Set();
-            const wanted = (e) => e.checkVisibility({ visibilityProperty: true }) && !e.disabled && e.tabIndex >= 0 && !(e.type === "radio" && !e.checked);
-            globalThis.wanted = () => [...document.querySelectorAll("a[href], button, input, select, summary, canvas[tabindex], [role=gridcell][tabindex='0'], pre[tabindex]")].filter(wanted);
+            const wanted = (e) =>
+                e.checkVisibility({ visibilityProperty: true }) &&
+                !e.disabled &&
+                e.tabIndex >= 0 &&
+                !(e.type === "radio" && !e.checked);
+            globalThis.wanted = () =>
+                [
+                    ...document.querySelectorAll(
+                        "a[href], button, input, select, summary, canvas[tabindex], [role=gridcell][tabindex='0'], pre[tabindex]",
+                    ),
+                ].filter(wanted);
             document.body.focus();
             return globalThis.wanted().length;
         });
@@ -35,14 +55,25 @@ describe("reach", { skip: missing ?? false }, () => {
                 const at = document.activeElement;
                 globalThis.reached.add(at);
                 // A cell's mark is drawn on the canvas, a hidden radio's on its label.
-                const mark = at.type === "radio" || at.type === "file" ? at.nextElementSibling ?? at.closest("label, .drop") : at;
-                if (at === document.body || at.getAttribute("role") === "gridcell" || at.type === "file") return "";
+                const mark =
+                    at.type === "radio" || at.type === "file"
+                        ? (at.nextElementSibling ?? at.closest("label, .drop"))
+                        : at;
+                if (at === document.body || at.getAttribute("role") === "gridcell" || at.type === "file")
+                    return "";
                 const style = getComputedStyle(mark);
-                return style.outlineStyle === "none" || parseFloat(style.outlineWidth) < 2 ? at.outerHTML.slice(0, 80) : "";
+                return style.outlineStyle === "none" || parseFloat(style.outlineWidth) < 2
+                    ? at.outerHTML.slice(0, 80)
+                    : "";
             });
             if (plain) unseen.add(plain);
         }
-        const left = await page.evaluate(() => globalThis.wanted().filter((e) => !globalThis.reached.has(e)).map((e) => e.outerHTML.slice(0, 100)));
+        const left = await page.evaluate(() =>
+            globalThis
+                .wanted()
+                .filter((e) => !globalThis.reached.has(e))
+                .map((e) => e.outerHTML.slice(0, 100)),
+        );
         assert.deepEqual(left, []);
         assert.deepEqual([...unseen], []);
         await page.close();
@@ -84,7 +115,10 @@ describe("reach", { skip: missing ?? false }, () => {
     test("the mask editor without a mouse, and what a screen reader hears of it", async () => {
         const page = await lab.page("#v=1&level=3");
         const heard = () => page.textContent("#announce");
-        const hidden = async () => { await settled(page); return (await stageValues(page, "weights")).values.flatMap((w, n) => (w === 0 ? [n] : [])); };
+        const hidden = async () => {
+            await settled(page);
+            return (await stageValues(page, "weights")).values.flatMap((w, n) => (w === 0 ? [n] : []));
+        };
         const upper = [1, 2, 3, 4, 5, 8, 9, 10, 11, 15, 16, 17, 22, 23, 29];
         await page.evaluate(() => globalThis.fovea.workbench.matrix.focus());
         await page.keyboard.press("Control+Home");
@@ -92,11 +126,17 @@ describe("reach", { skip: missing ?? false }, () => {
         assert.match(await heard(), /Mask editor.*Space shows or hides/);
         assert.match(await page.textContent("#mask-facts"), /21 of 36 visible \(58\.3%\)\./);
         assert.equal(await page.evaluate(() => document.activeElement.getAttribute("role")), "gridcell");
-        assert.match(await page.evaluate(() => document.activeElement.textContent), /Your, Your: .*, visible$/);
+        assert.match(
+            await page.evaluate(() => document.activeElement.textContent),
+            /Your, Your: .*, visible$/,
+        );
         assert.deepEqual(await axe(page), []);
         // One cell; then the same value along a row.
         await page.keyboard.press("Space");
-        assert.equal(await heard(), "query Your, key Your: hidden. 20 of 36 visible (55.6%); 1 row sees nothing: its context is 0.");
+        assert.equal(
+            await heard(),
+            "query Your, key Your: hidden. 20 of 36 visible (55.6%); 1 row sees nothing: its context is 0.",
+        );
         assert.match(await page.evaluate(() => document.activeElement.textContent), /, hidden$/);
         assert.deepEqual(await hidden(), [0, ...upper]);
         await page.keyboard.press("ArrowRight");
@@ -124,7 +164,10 @@ describe("reach", { skip: missing ?? false }, () => {
         await page.keyboard.press("ArrowLeft");
         await page.keyboard.press("Enter");
         assert.match(await heard(), /^4 cells hidden\. 20 of 36 visible/);
-        assert.deepEqual(await hidden(), [0, ...upper.slice(3), 28, 34, 35].sort((a, b) => a - b));
+        assert.deepEqual(
+            await hidden(),
+            [0, ...upper.slice(3), 28, 34, 35].sort((a, b) => a - b),
+        );
         // A whole row and column, inverted, symmetric; each one step back.
         await page.focus('input[name="brush"]:checked');
         await page.keyboard.press("ArrowRight");
@@ -138,7 +181,10 @@ describe("reach", { skip: missing ?? false }, () => {
         await page.focus("#mask-symmetric");
         await page.keyboard.press("Space");
         const after = await hidden();
-        assert.ok(after.length < before.length && after.every((n) => after.includes(6 * (n % 6) + Math.floor(n / 6))));
+        assert.ok(
+            after.length < before.length &&
+                after.every((n) => after.includes(6 * (n % 6) + Math.floor(n / 6))),
+        );
         await page.goBack();
         assert.deepEqual(await hidden(), before);
         await page.evaluate(() => globalThis.fovea.workbench.matrix.focus());
@@ -157,11 +203,17 @@ describe("reach", { skip: missing ?? false }, () => {
         await page.keyboard.press("Tab");
         await page.keyboard.type("9");
         await page.keyboard.press("Enter");
-        assert.match(await page.textContent("#goto-note"), /There is no key “9”: a token, or a number from 0 to 5/);
+        assert.match(
+            await page.textContent("#goto-note"),
+            /There is no key “9”: a token, or a number from 0 to 5/,
+        );
         await page.keyboard.press("Control+a");
         await page.keyboard.type("journey");
         await page.keyboard.press("Enter");
-        assert.deepEqual(await page.evaluate(() => [globalThis.fovea.app.state.row, globalThis.fovea.app.state.column]), [5, 1]);
+        assert.deepEqual(
+            await page.evaluate(() => [globalThis.fovea.app.state.row, globalThis.fovea.app.state.column]),
+            [5, 1],
+        );
         assert.equal(await page.evaluate(() => document.activeElement.getAttribute("role")), "gridcell");
         await page.close();
     });
@@ -169,8 +221,18 @@ describe("reach", { skip: missing ?? false }, () => {
     test("at 200% nothing is lost", async () => {
         // A window of 1280 pixels, zoomed to twice the size.
         const page = await lab.page("#v=1&level=5", { viewport: { width: 640, height: 450 } });
-        assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= 640);
-        const cut = await page.$$eval("button, label, h2, h3, p", (all) => all.filter((e) => e.offsetParent && !e.closest(".unseen, .rail, .levels") && e.scrollWidth > e.clientWidth + 2 && getComputedStyle(e).overflow === "hidden").map((e) => e.outerHTML.slice(0, 80)));
+        assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 640);
+        const cut = await page.$$eval("button, label, h2, h3, p", (all) =>
+            all
+                .filter(
+                    (e) =>
+                        e.offsetParent &&
+                        !e.closest(".unseen, .rail, .levels") &&
+                        e.scrollWidth > e.clientWidth + 2 &&
+                        getComputedStyle(e).overflow === "hidden",
+                )
+                .map((e) => e.outerHTML.slice(0, 80)),
+        );
         assert.deepEqual(cut, []);
         await page.close();
     });
@@ -178,8 +240,17 @@ describe("reach", { skip: missing ?? false }, () => {
     test("forced colours: what is chosen is marked without colour", async () => {
         const page = await lab.page("#v=1&level=5");
         await page.emulateMedia({ forcedColors: "active" });
-        for (const selector of [".rail [aria-current]", ".levels [aria-current]", ".segmented input:checked + span", '.thumb[aria-pressed="true"]'])
-            assert.notEqual(await page.$eval(selector, (e) => getComputedStyle(e).outlineStyle), "none", selector);
+        for (const selector of [
+            ".rail [aria-current]",
+            ".levels [aria-current]",
+            ".segmented input:checked + span",
+            '.thumb[aria-pressed="true"]',
+        ])
+            assert.notEqual(
+                await page.$eval(selector, (e) => getComputedStyle(e).outlineStyle),
+                "none",
+                selector,
+            );
         assert.deepEqual(await axe(page), []);
         await page.close();
     });
@@ -187,7 +258,14 @@ describe("reach", { skip: missing ?? false }, () => {
     test("on paper: the lesson without its controls", async () => {
         const page = await lab.page();
         await page.emulateMedia({ media: "print" });
-        for (const [selector, seen] of [["#inspector", true], ["#matrix", true], ["#lessons", true], ["#knobs", false], [".top", false], ["#zoom", false]])
+        for (const [selector, seen] of [
+            ["#inspector", true],
+            ["#matrix", true],
+            ["#lessons", true],
+            ["#knobs", false],
+            [".top", false],
+            ["#zoom", false],
+        ])
             assert.equal(await page.isVisible(selector), seen, selector);
         assert.ok((await page.pdf()).length > 10_000);
         await page.close();
@@ -197,11 +275,16 @@ describe("reach", { skip: missing ?? false }, () => {
         const page = await lab.page(`#v=1&level=2&table=1&text=${encodeURIComponent("שלום לעולם כולו")}`);
         assert.equal(await page.getAttribute("#text", "dir"), "auto");
         assert.equal(await page.$eval("#text", (e) => getComputedStyle(e).direction), "rtl");
-        const row = await page.$$eval("#table-box tbody tr:first-child > *", (cells) => cells.map((c) => c.textContent));
+        const row = await page.$$eval("#table-box tbody tr:first-child > *", (cells) =>
+            cells.map((c) => c.textContent),
+        );
         assert.equal(row[0], "שלום");
         assert.equal(await page.locator("#table-box tbody th bdi").count(), 3);
         // The query comes first, then the key, whatever their direction.
-        assert.deepEqual(await page.$$eval("#inspector .label bdi", (all) => all.slice(0, 2).map((e) => e.textContent)), ["לעולם", "כולו"]);
+        assert.deepEqual(
+            await page.$$eval("#inspector .label bdi", (all) => all.slice(0, 2).map((e) => e.textContent)),
+            ["לעולם", "כולו"],
+        );
         assert.deepEqual(await axe(page), []);
         await page.close();
     });

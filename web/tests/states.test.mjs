@@ -7,8 +7,12 @@ import { Lab, missing, root, settled, stageValues } from "./support.mjs";
 
 describe("states", { skip: missing ?? false }, () => {
     let lab;
-    before(async () => { lab = await Lab.open(); });
-    after(async () => { await lab?.close(); });
+    before(async () => {
+        lab = await Lab.open();
+    });
+    after(async () => {
+        await lab?.close();
+    });
 
     // The page with `script` at the beginning of its Worker.
     async function withWorker(script, use) {
@@ -20,43 +24,66 @@ describe("states", { skip: missing ?? false }, () => {
             });
             await page.reload();
             await use(page);
-        } finally { await page.close(); }
+        } finally {
+            await page.close();
+        }
     }
 
     for (const [name, script, reason] of [
         ["no WebAssembly", "delete self.WebAssembly", /no WebAssembly/],
         ["no SIMD", "WebAssembly.validate = () => false", /no SIMD/],
     ])
-        test(`${name}: the lesson stays, and one line says what is missing`, () => withWorker(script, async (page) => {
-            await page.waitForFunction(() => !document.getElementById("notice").hidden);
-            assert.match(await page.textContent("#notice"), reason);
-            assert.equal(await page.textContent("#badge-text"), "static page");
-            assert.match(await page.textContent("#table-box"), /0\.2264/);
-            assert.match(await page.textContent("#inspector"), /0\.2199/);
-        }));
+        test(`${name}: the lesson stays, and one line says what is missing`, () =>
+            withWorker(script, async (page) => {
+                await page.waitForFunction(() => !document.getElementById("notice").hidden);
+                assert.match(await page.textContent("#notice"), reason);
+                assert.equal(await page.textContent("#badge-text"), "static page");
+                assert.match(await page.textContent("#table-box"), /0\.2264/);
+                assert.match(await page.textContent("#inspector"), /0\.2199/);
+            }));
 
     test("memory growth refused: a new engine, then fewer tokens, and it says so", async () => {
         const page = await lab.page("#v=1&level=7&len=64");
         try {
             await page.route("**/assets/worker-*.js?small", async (route) => {
                 const response = await route.fetch();
-                const small = "const realGrow = WebAssembly.Memory.prototype.grow; WebAssembly.Memory.prototype.grow = function (n) { if (this.buffer.byteLength + 65536 * n > 48 * 1048576) throw new RangeError('refused'); return realGrow.call(this, n); };";
+                const small =
+                    "const realGrow = WebAssembly.Memory.prototype.grow; WebAssembly.Memory.prototype.grow = function (n) { if (this.buffer.byteLength + 65536 * n > 48 * 1048576) throw new RangeError('refused'); return realGrow.call(this, n); };";
                 await route.fulfill({ response, body: `${small}\n${await response.text()}` });
             });
             // Every new Worker of this page has no room to grow.
             await page.evaluate(() => {
                 const Real = globalThis.Worker;
-                globalThis.Worker = function (url, options) { return new Real(`${url}?small`, options); };
+                globalThis.Worker = function (url, options) {
+                    return new Real(`${url}?small`, options);
+                };
             });
-            await page.evaluate(() => globalThis.fovea.app.engine.worker.postMessage({ id: 0, kind: "start", ask: null }));
-            await page.workers().find((w) => w.url().includes("/assets/worker-")).evaluate(() => self.close()).catch(() => {}); // it may end before it answers
-            await page.waitForFunction(() => document.getElementById("announce").textContent.includes("started again"));
+            await page.evaluate(() =>
+                globalThis.fovea.app.engine.worker.postMessage({ id: 0, kind: "start", ask: null }),
+            );
+            await page
+                .workers()
+                .find((w) => w.url().includes("/assets/worker-"))
+                .evaluate(() => self.close())
+                .catch(() => {}); // it may end before it answers
+            await page.waitForFunction(() =>
+                document.getElementById("announce").textContent.includes("started again"),
+            );
             await page.evaluate(() => globalThis.fovea.app.change({ length: 1024 }));
-            await page.waitForFunction(() => /no more memory.*Showing [\d,]+ tokens/.test(document.getElementById("notice").textContent), undefined, { timeout: 60000 });
+            await page.waitForFunction(
+                () =>
+                    /no more memory.*Showing [\d,]+ tokens/.test(
+                        document.getElementById("notice").textContent,
+                    ),
+                undefined,
+                { timeout: 60000 },
+            );
             await settled(page);
             const [rows] = (await stageValues(page, "weights")).shape;
             assert.ok(rows < 1024, `${rows} tokens`);
-        } finally { await page.close(); }
+        } finally {
+            await page.close();
+        }
     });
 
     test("more words than fit: the first ones, and it says so", async () => {
@@ -69,11 +96,24 @@ describe("states", { skip: missing ?? false }, () => {
     test("six tokens are computed in less than a millisecond", async (t) => {
         const page = await lab.page();
         const times = await page.evaluate(async () => {
-            const { app } = globalThis.fovea, times = [];
-            for (let i = 0; i < 200; ++i) { app.change({ temperature: 1 + i / 100 }); await new Promise((done) => { const tell = (r) => { app.onResult.delete(tell); times.push(r.ms); done(); }; app.onResult.add(tell); }); }
+            const { app } = globalThis.fovea,
+                times = [];
+            for (let i = 0; i < 200; ++i) {
+                app.change({ temperature: 1 + i / 100 });
+                await new Promise((done) => {
+                    const tell = (r) => {
+                        app.onResult.delete(tell);
+                        times.push(r.ms);
+                        done();
+                    };
+                    app.onResult.add(tell);
+                });
+            }
             return times.sort((a, b) => a - b);
         });
-        t.diagnostic(`in the Worker: fastest ${times[0].toFixed(2)} ms, median ${times[100].toFixed(2)} ms, p95 ${times[190].toFixed(2)} ms`);
+        t.diagnostic(
+            `in the Worker: fastest ${times[0].toFixed(2)} ms, median ${times[100].toFixed(2)} ms, p95 ${times[190].toFixed(2)} ms`,
+        );
         // Other programs may hold the processor at times, so not the slowest counts.
         assert.ok(times[50] < 1, `a quarter took longer than ${times[50]} ms`);
         await page.close();
@@ -85,20 +125,30 @@ describe("states", { skip: missing ?? false }, () => {
         await page.waitForSelector("#bench-body .facts", { timeout: 60000 });
         assert.equal(await page.locator("#bench-body tbody tr").count(), 3);
         const text = await page.textContent("#bench-body");
-        for (const word of ["Threads", "Vectors", "What limits it", "GFLOP/s", "MiB"]) assert.ok(text.includes(word), word);
+        for (const word of ["Threads", "Vectors", "What limits it", "GFLOP/s", "MiB"])
+            assert.ok(text.includes(word), word);
         assert.deepEqual(page.faults, []);
         await page.close();
     });
 
     test("the page as one file, opened from a disk", async () => {
-        const page = await lab.context.newPage(), faults = [], file = pathToFileURL(join(root, "build", "fovea.html")).href;
-        page.on("console", (m) => { if (m.type() === "error") faults.push(m.text()); });
+        const page = await lab.context.newPage(),
+            faults = [],
+            file = pathToFileURL(join(root, "build", "fovea.html")).href;
+        page.on("console", (m) => {
+            if (m.type() === "error") faults.push(m.text());
+        });
         page.on("pageerror", (e) => faults.push(e.message));
-        page.on("request", (r) => { if (r.url().split("#")[0] !== file && !/^(data|blob):/.test(r.url())) faults.push(r.url()); });
+        page.on("request", (r) => {
+            if (r.url().split("#")[0] !== file && !/^(data|blob):/.test(r.url())) faults.push(r.url());
+        });
         await page.goto(`${file}#v=1&level=3`);
         await settled(page);
         assert.equal(await page.textContent("#badge-text"), "live: WASM SIMD, 1 thread");
-        assert.deepEqual((await stageValues(page, "weights")).values.slice(6, 8).map((w) => w.toFixed(4)), ["0.5517", "0.4483"]);
+        assert.deepEqual(
+            (await stageValues(page, "weights")).values.slice(6, 8).map((w) => w.toFixed(4)),
+            ["0.5517", "0.4483"],
+        );
         await page.fill("#text", "one step");
         await settled(page);
         assert.deepEqual((await stageValues(page, "weights")).shape, [2, 2]);

@@ -10,15 +10,31 @@ import { serve } from "../tools/serve.mjs";
 const here = dirname(fileURLToPath(import.meta.url));
 export const root = join(here, "..", "..");
 export const site = join(root, "build", "web");
-const candidates = [process.env.FOVEA_CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+const candidates = [
+    process.env.FOVEA_CHROMIUM,
+    "/usr/bin/chromium",
+    "/usr/bin/chromium-browser",
+    "/usr/bin/google-chrome",
+];
 export const executablePath = candidates.find((path) => path && existsSync(path));
 
 // Why the browser tests cannot run here; null when they can.
-export const missing = !executablePath ? "no Chromium found (set FOVEA_CHROMIUM)" : !existsSync(join(site, "index.html")) ? "build/web is missing: run `npm run build` first" : null;
+export const missing = !executablePath
+    ? "no Chromium found (set FOVEA_CHROMIUM)"
+    : !existsSync(join(site, "index.html"))
+      ? "build/web is missing: run `npm run build` first"
+      : null;
 
 export const args = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--disable-domain-reliability", "--force-color-profile=srgb",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-domain-reliability",
+    "--force-color-profile=srgb",
 ];
 
 export class Lab {
@@ -27,8 +43,14 @@ export class Lab {
         lab.profile = mkdtempSync(join(tmpdir(), "fovea-web-"));
         lab.host = await serve(site, { isolated: true, prefix: "/sub/path/", ...options });
         lab.context = await chromium.launchPersistentContext(lab.profile, {
-            executablePath, args, headless: true, viewport: { width: 1440, height: 900 }, acceptDownloads: true,
-            colorScheme: "light", reducedMotion: "reduce", ...options.context,
+            executablePath,
+            args,
+            headless: true,
+            viewport: { width: 1440, height: 900 },
+            acceptDownloads: true,
+            colorScheme: "light",
+            reducedMotion: "reduce",
+            ...options.context,
         });
         lab.context.setDefaultTimeout(60_000); // for a busy machine
         return lab;
@@ -38,9 +60,14 @@ export class Lab {
     async page(hash = "", { query = "", live = true, viewport, colorScheme } = {}) {
         const page = await this.context.newPage();
         page.faults = [];
-        page.on("console", (m) => { if (m.type() === "error") page.faults.push(`console: ${m.text()}`); });
+        page.on("console", (m) => {
+            if (m.type() === "error") page.faults.push(`console: ${m.text()}`);
+        });
         page.on("pageerror", (e) => page.faults.push(`exception: ${e.message}`));
-        page.on("request", (r) => { if (!r.url().startsWith(this.host.url) && !/^(data|blob):/.test(r.url())) page.faults.push(`request to ${r.url()}`); });
+        page.on("request", (r) => {
+            if (!r.url().startsWith(this.host.url) && !/^(data|blob):/.test(r.url()))
+                page.faults.push(`request to ${r.url()}`);
+        });
         if (viewport) await page.setViewportSize(viewport);
         if (colorScheme) await page.emulateMedia({ colorScheme });
         await page.goto(`${this.host.url}${query}${hash}`);
@@ -58,22 +85,37 @@ export class Lab {
 
 // The engine runs and has answered the state that the page shows.
 export async function settled(page) {
-    await page.waitForFunction(() => {
-        const app = globalThis.fovea?.app;
-        return app?.result && app.result.state === app.state || app?.result && !app.running && !app.again;
-    }, undefined, { timeout: 60000 });
-    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    await page.waitForFunction(
+        () => {
+            const app = globalThis.fovea?.app;
+            return (
+                (app?.result && app.result.state === app.state) || (app?.result && !app.running && !app.again)
+            );
+        },
+        undefined,
+        { timeout: 60000 },
+    );
+    await page.evaluate(
+        () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+    );
 }
 
 // The float32 values of a stage as the page holds them.
-export const stageValues = (page, id) => page.evaluate((wanted) => {
-    const stage = globalThis.fovea.app.result.stages.find((s) => s.id === wanted);
-    return stage && { shape: stage.shape, values: Array.from(stage.data) };
-}, id);
+export const stageValues = (page, id) =>
+    page.evaluate((wanted) => {
+        const stage = globalThis.fovea.app.result.stages.find((s) => s.id === wanted);
+        return stage && { shape: stage.shape, values: Array.from(stage.data) };
+    }, id);
 
 export const near = (actual, expected, tolerance = 1e-6) => {
     assert.equal(actual.length, expected.length);
-    actual.forEach((value, i) => assert.ok(value === expected[i] || Math.abs(value - expected[i]) <= tolerance * Math.max(1, Math.abs(expected[i])), `element ${i}: ${value}, expected ${expected[i]}`));
+    actual.forEach((value, i) =>
+        assert.ok(
+            value === expected[i] ||
+                Math.abs(value - expected[i]) <= tolerance * Math.max(1, Math.abs(expected[i])),
+            `element ${i}: ${value}, expected ${expected[i]}`,
+        ),
+    );
 };
 
 // A test's body with a page of its own, in which nothing may go wrong.
@@ -83,5 +125,7 @@ export const withPages = (lab) => (options, use) => async () => {
     try {
         await use(page);
         assert.deepEqual(page.faults, []);
-    } finally { await page.close(); }
+    } finally {
+        await page.close();
+    }
 };

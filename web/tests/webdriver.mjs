@@ -6,9 +6,13 @@ import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const firefox = [process.env.FOVEA_FIREFOX, "/usr/bin/firefox-esr", "/usr/bin/firefox"].find((path) => path && existsSync(path));
+const firefox = [process.env.FOVEA_FIREFOX, "/usr/bin/firefox-esr", "/usr/bin/firefox"].find(
+    (path) => path && existsSync(path),
+);
 const webkitServer = ["/usr/bin/WebKitWebDriver"].find((path) => existsSync(path));
-const miniBrowser = ["x86_64", "aarch64"].map((cpu) => `/usr/lib/${cpu}-linux-gnu/webkit2gtk-4.1/MiniBrowser`).find((path) => existsSync(path));
+const miniBrowser = ["x86_64", "aarch64"]
+    .map((cpu) => `/usr/lib/${cpu}-linux-gnu/webkit2gtk-4.1/MiniBrowser`)
+    .find((path) => existsSync(path));
 const display = existsSync("/usr/bin/Xvfb") ? "/usr/bin/Xvfb" : undefined;
 
 const elementKey = "element-6066-11e4-a52e-4f735466cecf";
@@ -18,12 +22,26 @@ const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 function started(program, args, env = {}) {
     const child = spawn(program, args, { stdio: "ignore", detached: true, env: { ...process.env, ...env } });
     const gone = new Promise((done) => child.once("exit", done));
-    return { child, stop: async () => { try { process.kill(-child.pid, "SIGKILL"); } catch { /* ended by itself */ } await gone; } };
+    return {
+        child,
+        stop: async () => {
+            try {
+                process.kill(-child.pid, "SIGKILL");
+            } catch {
+                /* ended by itself */
+            }
+            await gone;
+        },
+    };
 }
 
-const freePort = () => new Promise((resolve) => {
-    const probe = createServer().listen(0, "127.0.0.1", () => { const { port } = probe.address(); probe.close(() => resolve(port)); });
-});
+const freePort = () =>
+    new Promise((resolve) => {
+        const probe = createServer().listen(0, "127.0.0.1", () => {
+            const { port } = probe.address();
+            probe.close(() => resolve(port));
+        });
+    });
 
 async function until(what, test) {
     for (const end = Date.now() + 90_000; Date.now() < end; await pause(50)) {
@@ -36,12 +54,29 @@ async function until(what, test) {
 // Firefox's own protocol: "length:[0, id, command, parameters]", answered by "length:[1, id, error, result]".
 class Marionette {
     static async open(profile) {
-        writeFileSync(join(profile, "user.js"), [["marionette.port", 0], ["app.update.disabledForTesting", true], ["browser.shell.checkDefaultBrowser", false], ["datareporting.policy.dataSubmissionEnabled", false], ["toolkit.telemetry.enabled", false], ["ui.prefersReducedMotion", 1]]
-            .map(([name, value]) => `user_pref("${name}", ${JSON.stringify(value)});\n`).join(""));
+        writeFileSync(
+            join(profile, "user.js"),
+            [
+                ["marionette.port", 0],
+                ["app.update.disabledForTesting", true],
+                ["browser.shell.checkDefaultBrowser", false],
+                ["datareporting.policy.dataSubmissionEnabled", false],
+                ["toolkit.telemetry.enabled", false],
+                ["ui.prefersReducedMotion", 1],
+            ]
+                .map(([name, value]) => `user_pref("${name}", ${JSON.stringify(value)});\n`)
+                .join(""),
+        );
         const self = new Marionette();
-        self.program = started(firefox, ["--marionette", "--headless", "--no-remote", "--profile", profile], { MOZ_CRASHREPORTER_DISABLE: "1", HOME: profile });
+        self.program = started(firefox, ["--marionette", "--headless", "--no-remote", "--profile", profile], {
+            MOZ_CRASHREPORTER_DISABLE: "1",
+            HOME: profile,
+        });
         const portFile = join(profile, "MarionetteActivePort");
-        const port = await until("Firefox", () => existsSync(portFile) && Number(readFileSync(portFile, "utf8")));
+        const port = await until(
+            "Firefox",
+            () => existsSync(portFile) && Number(readFileSync(portFile, "utf8")),
+        );
         self.socket = connect(port, "127.0.0.1");
         self.waiting = new Map();
         self.nextId = 1;
@@ -50,14 +85,19 @@ class Marionette {
             self.socket.on("error", fail);
             self.socket.on("data", (bytes) => {
                 rest = Buffer.concat([rest, bytes]);
-                for (let colon; (colon = rest.indexOf(58)) > 0; ) {
+                for (let colon; (colon = rest.indexOf(58)) > 0;) {
                     const end = colon + 1 + Number(rest.subarray(0, colon));
                     if (rest.length < end) break;
                     const message = JSON.parse(rest.subarray(colon + 1, end));
                     rest = rest.subarray(end);
-                    if (!Array.isArray(message)) { done(); continue; } // the greeting
-                    const [, id, error, result] = message, { resolve, reject } = self.waiting.get(id);
-                    if (error) reject(new Error(error.message)); else resolve(result);
+                    if (!Array.isArray(message)) {
+                        done();
+                        continue;
+                    } // the greeting
+                    const [, id, error, result] = message,
+                        { resolve, reject } = self.waiting.get(id);
+                    if (error) reject(new Error(error.message));
+                    else resolve(result);
                 }
             });
         });
@@ -81,26 +121,75 @@ class Marionette {
 
 // WebKitGTK's server: each command is a request below the session's address. Its window needs a display.
 class WebKit {
-    static paths = { Navigate: "url", ExecuteAsyncScript: "execute/async", FindElement: "element", SetTimeouts: "timeouts", Back: "back", Refresh: "refresh", TakeScreenshot: "screenshot" };
+    static paths = {
+        Navigate: "url",
+        ExecuteAsyncScript: "execute/async",
+        FindElement: "element",
+        SetTimeouts: "timeouts",
+        Back: "back",
+        Refresh: "refresh",
+        TakeScreenshot: "screenshot",
+    };
 
     static async open(folder) {
-        const self = new WebKit(), port = await freePort();
+        const self = new WebKit(),
+            port = await freePort();
         mkdirSync(join(folder, "run"), { mode: 0o700 });
         // -displayfd: a free number of the display's own choice, written to a pipe.
-        const x = spawn(display, ["-displayfd", "3", "-screen", "0", "1480x1100x24", "-nolisten", "tcp"], { stdio: ["ignore", "ignore", "ignore", "pipe"], detached: true });
+        const x = spawn(display, ["-displayfd", "3", "-screen", "0", "1480x1100x24", "-nolisten", "tcp"], {
+            stdio: ["ignore", "ignore", "ignore", "pipe"],
+            detached: true,
+        });
         const xGone = new Promise((done) => x.once("exit", done));
-        self.stopDisplay = async () => { try { process.kill(-x.pid, "SIGKILL"); } catch { /* ended by itself */ } await xGone; };
-        const number = await new Promise((done, fail) => { x.stdio[3].once("data", (bytes) => done(String(bytes).trim())); x.once("exit", () => fail(new Error("Xvfb ended"))); });
-        self.program = started(webkitServer, [`--port=${port}`], { DISPLAY: `:${number}`, WAYLAND_DISPLAY: "", HOME: folder, XDG_RUNTIME_DIR: join(folder, "run"), GDK_BACKEND: "x11", LIBGL_ALWAYS_SOFTWARE: "1", WEBKIT_DISABLE_DMABUF_RENDERER: "1", NO_AT_BRIDGE: "1" });
+        self.stopDisplay = async () => {
+            try {
+                process.kill(-x.pid, "SIGKILL");
+            } catch {
+                /* ended by itself */
+            }
+            await xGone;
+        };
+        const number = await new Promise((done, fail) => {
+            x.stdio[3].once("data", (bytes) => done(String(bytes).trim()));
+            x.once("exit", () => fail(new Error("Xvfb ended")));
+        });
+        self.program = started(webkitServer, [`--port=${port}`], {
+            DISPLAY: `:${number}`,
+            WAYLAND_DISPLAY: "",
+            HOME: folder,
+            XDG_RUNTIME_DIR: join(folder, "run"),
+            GDK_BACKEND: "x11",
+            LIBGL_ALWAYS_SOFTWARE: "1",
+            WEBKIT_DISABLE_DMABUF_RENDERER: "1",
+            NO_AT_BRIDGE: "1",
+        });
         self.base = `http://127.0.0.1:${port}`;
-        await until("WebKit's server", () => fetch(`${self.base}/status`).then(() => true, () => false));
-        const { sessionId, capabilities } = await self.request("POST", "/session", { capabilities: { alwaysMatch: { "webkitgtk:browserOptions": { binary: miniBrowser, args: ["--automation", "--geometry=1440x1000"] } } } });
+        await until("WebKit's server", () =>
+            fetch(`${self.base}/status`).then(
+                () => true,
+                () => false,
+            ),
+        );
+        const { sessionId, capabilities } = await self.request("POST", "/session", {
+            capabilities: {
+                alwaysMatch: {
+                    "webkitgtk:browserOptions": {
+                        binary: miniBrowser,
+                        args: ["--automation", "--geometry=1440x1000"],
+                    },
+                },
+            },
+        });
         self.base += `/session/${sessionId}`;
         self.version = `${capabilities.browserName} ${capabilities.browserVersion}`;
         return self;
     }
     async request(method, path, body) {
-        const response = await fetch(this.base + path, { method, headers: { "content-type": "application/json" }, body: body && JSON.stringify(body) });
+        const response = await fetch(this.base + path, {
+            method,
+            headers: { "content-type": "application/json" },
+            body: body && JSON.stringify(body),
+        });
         const { value } = await response.json();
         if (!response.ok) throw new Error(value.message || value.error);
         return value;
@@ -108,7 +197,8 @@ class WebKit {
     async send(command, parameters) {
         if (command === "TakeScreenshot") return { value: await this.request("GET", "/screenshot") };
         if (command.startsWith("Element")) {
-            const { id, ...rest } = parameters, what = { ElementClick: "click", ElementClear: "clear", ElementSendKeys: "value" }[command];
+            const { id, ...rest } = parameters,
+                what = { ElementClick: "click", ElementClear: "clear", ElementSendKeys: "value" }[command];
             return { value: await this.request("POST", `/element/${id}/${what}`, rest) };
         }
         return { value: await this.request("POST", `/${WebKit.paths[command]}`, parameters) };
@@ -121,8 +211,21 @@ class WebKit {
 }
 
 export const browsers = [
-    { name: "Firefox", missing: firefox ? null : "no Firefox found (Debian: firefox-esr; or set FOVEA_FIREFOX)", open: Marionette.open },
-    { name: "WebKit", missing: !webkitServer || !miniBrowser ? "no WebKitWebDriver found (Debian: webkit2gtk-driver)" : !display ? "no Xvfb for WebKit's window" : null, open: WebKit.open },
+    {
+        name: "Firefox",
+        missing: firefox ? null : "no Firefox found (Debian: firefox-esr; or set FOVEA_FIREFOX)",
+        open: Marionette.open,
+    },
+    {
+        name: "WebKit",
+        missing:
+            !webkitServer || !miniBrowser
+                ? "no WebKitWebDriver found (Debian: webkit2gtk-driver)"
+                : !display
+                  ? "no Xvfb for WebKit's window"
+                  : null,
+        open: WebKit.open,
+    },
 ];
 
 // One window of a browser.
@@ -134,8 +237,12 @@ export class Driven {
         await self.driver.send("SetTimeouts", { script: 60_000, pageLoad: 60_000 });
         return self;
     }
-    goto(url) { return this.driver.send("Navigate", { url }); }
-    back() { return this.driver.send("Back", {}); }
+    goto(url) {
+        return this.driver.send("Navigate", { url });
+    }
+    back() {
+        return this.driver.send("Back", {});
+    }
     // Runs `use(...args)` in the page and waits for what it promises.
     async evaluate(use, ...args) {
         const script = `const done = arguments[arguments.length - 1]; Promise.resolve().then(() => (${use})(...Array.prototype.slice.call(arguments, 0, -1))).then((value) => done({ value }), (error) => done({ error: String(error) }));`;
@@ -143,18 +250,24 @@ export class Driven {
         if (value.error) throw new Error(value.error);
         return value.value;
     }
-    wait(what, test, ...args) { return until(what, () => this.evaluate(test, ...args)); }
+    wait(what, test, ...args) {
+        return until(what, () => this.evaluate(test, ...args));
+    }
     async element(selector) {
         const found = await this.driver.send("FindElement", { using: "css selector", value: selector });
         return (found.value ?? found)[elementKey];
     }
-    async click(selector) { await this.driver.send("ElementClick", { id: await this.element(selector) }); }
+    async click(selector) {
+        await this.driver.send("ElementClick", { id: await this.element(selector) });
+    }
     async type(selector, text, { clear = false } = {}) {
         const id = await this.element(selector);
         if (clear) await this.driver.send("ElementClear", { id });
         await this.driver.send("ElementSendKeys", { id, text });
     }
-    async screenshot() { return Buffer.from((await this.driver.send("TakeScreenshot", { full: false })).value, "base64"); }
+    async screenshot() {
+        return Buffer.from((await this.driver.send("TakeScreenshot", { full: false })).value, "base64");
+    }
     async close() {
         await this.driver.close();
         rmSync(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });

@@ -17,16 +17,21 @@ export function functionsOf(headerPath) {
     return found.map(([, result, name, parameters]) => ({
         name,
         result: typeOf(result),
-        parameters: parameters.trim() === "void" ? [] : parameters.split(",").map((parameter) => {
-            const [, type, id] = parameter.trim().match(/^(.*?[\s*])(\w+)$/);
-            return { name: id, type: typeOf(type) };
-        }),
+        parameters:
+            parameters.trim() === "void"
+                ? []
+                : parameters.split(",").map((parameter) => {
+                      const [, type, id] = parameter.trim().match(/^(.*?[\s*])(\w+)$/);
+                      return { name: id, type: typeOf(type) };
+                  }),
     }));
 }
 
 export function declarationsOf(headerPath) {
-    const lines = functionsOf(headerPath).map(({ name, result, parameters }) =>
-        `    _${name}(${parameters.map((p) => `${p.name}: ${p.type}`).join(", ")}): ${result};`);
+    const lines = functionsOf(headerPath).map(
+        ({ name, result, parameters }) =>
+            `    _${name}(${parameters.map((p) => `${p.name}: ${p.type}`).join(", ")}): ${result};`,
+    );
     return `// Made from web/engine/web_engine.h by web/tools/abi.mjs.
 /** An address in the engine's memory; 0 is null. */
 export type Pointer = number;

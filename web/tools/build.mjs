@@ -4,7 +4,16 @@
 import { build } from "esbuild";
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+    copyFileSync,
+    existsSync,
+    mkdirSync,
+    readFileSync,
+    readdirSync,
+    rmSync,
+    statSync,
+    writeFileSync,
+} from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { brotliCompressSync, constants } from "node:zlib";
@@ -33,16 +42,33 @@ function buildEngine(variant) {
 
 async function bundle(engines) {
     const common = {
-        bundle: true, minify: true, format: "esm", target: "es2022", outdir: join(out, "assets"), metafile: true,
-        entryNames: "[name]-[hash]", legalComments: "none", logLevel: "warning", charset: "utf8",
+        bundle: true,
+        minify: true,
+        format: "esm",
+        target: "es2022",
+        outdir: join(out, "assets"),
+        metafile: true,
+        entryNames: "[name]-[hash]",
+        legalComments: "none",
+        logLevel: "warning",
+        charset: "utf8",
     };
-    const nameOf = (result, entry) => Object.entries(result.metafile.outputs)
-        .find(([, o]) => o.entryPoint?.endsWith(entry))[0].split("/").pop();
-    const worker = await build({ ...common, entryPoints: [join(web, "src/worker.ts")],
-        define: { ENGINE_FOLDERS: JSON.stringify(engines) } });
+    const nameOf = (result, entry) =>
+        Object.entries(result.metafile.outputs)
+            .find(([, o]) => o.entryPoint?.endsWith(entry))[0]
+            .split("/")
+            .pop();
+    const worker = await build({
+        ...common,
+        entryPoints: [join(web, "src/worker.ts")],
+        define: { ENGINE_FOLDERS: JSON.stringify(engines) },
+    });
     const workerName = nameOf(worker, "src/worker.ts");
-    const main = await build({ ...common, entryPoints: [join(web, "src/main.ts")],
-        define: { WORKER_FILE: JSON.stringify(workerName), WORKER_TEXT: '""' } });
+    const main = await build({
+        ...common,
+        entryPoints: [join(web, "src/main.ts")],
+        define: { WORKER_FILE: JSON.stringify(workerName), WORKER_TEXT: '""' },
+    });
     const style = await build({ ...common, entryPoints: [join(web, "src/style.css")] });
     return { main: nameOf(main, "src/main.ts"), style: nameOf(style, "src/style.css"), worker: workerName };
 }
@@ -50,15 +76,24 @@ async function bundle(engines) {
 // The same functions that draw the live page draw its first state here.
 async function staticParts(engineTarget) {
     const file = join(root, "build", "web-static.mjs");
-    await build({ bundle: true, format: "esm", platform: "node", target: "es2022", outfile: file,
-        entryPoints: [join(web, "src/static.ts")], logLevel: "warning" });
+    await build({
+        bundle: true,
+        format: "esm",
+        platform: "node",
+        target: "es2022",
+        outfile: file,
+        entryPoints: [join(web, "src/static.ts")],
+        logLevel: "warning",
+    });
     const { renderStatic } = await import(`${pathToFileURL(file)}?${Date.now()}`);
     const { default: create } = await import(pathToFileURL(join(out, engineTarget, "fovea.mjs")));
     return renderStatic(await create({ wasmBinary: readFileSync(join(out, engineTarget, "fovea.wasm")) }));
 }
 
 function filesUnder(folder) {
-    return readdirSync(folder, { recursive: true }).map((f) => join(folder, f)).filter((f) => statSync(f).isFile());
+    return readdirSync(folder, { recursive: true })
+        .map((f) => join(folder, f))
+        .filter((f) => statSync(f).isFile());
 }
 
 // Beside each file its brotli form, for hosts that serve those (nginx's brotli_static); sizes are theirs.
@@ -66,8 +101,15 @@ function compress() {
     const sizes = {};
     for (const file of filesUnder(out)) {
         if (/\.br$|_headers$/.test(file)) continue;
-        const from = statSync(file), to = `${file}.br`;
-        if (!existsSync(to) || statSync(to).mtimeMs < from.mtimeMs) writeFileSync(to, brotliCompressSync(readFileSync(file), { params: { [constants.BROTLI_PARAM_SIZE_HINT]: from.size } }));
+        const from = statSync(file),
+            to = `${file}.br`;
+        if (!existsSync(to) || statSync(to).mtimeMs < from.mtimeMs)
+            writeFileSync(
+                to,
+                brotliCompressSync(readFileSync(file), {
+                    params: { [constants.BROTLI_PARAM_SIZE_HINT]: from.size },
+                }),
+            );
         sizes[relative(out, file).replaceAll("\\", "/")] = statSync(to).size;
     }
     return sizes;
@@ -75,44 +117,76 @@ function compress() {
 
 function report() {
     const sizes = compress();
-    const sum = (test) => Object.entries(sizes).filter(([f]) => test(f)).reduce((a, [, n]) => a + n, 0);
+    const sum = (test) =>
+        Object.entries(sizes)
+            .filter(([f]) => test(f))
+            .reduce((a, [, n]) => a + n, 0);
     const kb = (n) => `${(n / 1000).toFixed(1)} KB`;
     const page = sum((f) => f === "index.html" || f.startsWith("assets/"));
     console.log(`page (HTML, CSS, JS): ${kb(page)} after brotli`);
     for (const variant of variants)
-        console.log(`engine ${variant}: ${kb(sum((f) => f.startsWith(`engine/${variant}-`) && f.split("/")[1].match(/^(.*)-[0-9a-f]+$/)[1] === variant))}`);
+        console.log(
+            `engine ${variant}: ${kb(sum((f) => f.startsWith(`engine/${variant}-`) && f.split("/")[1].match(/^(.*)-[0-9a-f]+$/)[1] === variant))}`,
+        );
     writeFileSync(join(root, "build", "web-sizes.json"), JSON.stringify(sizes, null, 1));
 }
 
 writeFileSync(join(web, "src/engine_abi.ts"), declarationsOf(join(web, "engine/web_engine.h")));
 const onlyPage = process.argv.includes("--page");
-const built = onlyPage ? readdirSync(join(out, "engine")).map((name) => [name.replace(/-[0-9a-f]{8}$/, ""), join("engine", name)]) : [];
-const variants = onlyPage ? built.map(([variant]) => variant) : process.env.FOVEA_WEB_VARIANTS?.split(",") ?? ["simd", "simd-threads", "relaxed", "relaxed-threads"];
-for (const old of onlyPage ? readdirSync(out).filter((name) => name !== "engine") : [""]) rmSync(join(out, old), { recursive: true, force: true });
+const built = onlyPage
+    ? readdirSync(join(out, "engine")).map((name) => [
+          name.replace(/-[0-9a-f]{8}$/, ""),
+          join("engine", name),
+      ])
+    : [];
+const variants = onlyPage
+    ? built.map(([variant]) => variant)
+    : (process.env.FOVEA_WEB_VARIANTS?.split(",") ?? ["simd", "simd-threads", "relaxed", "relaxed-threads"]);
+for (const old of onlyPage ? readdirSync(out).filter((name) => name !== "engine") : [""])
+    rmSync(join(out, old), { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
-const engines = Object.fromEntries(onlyPage ? built : variants.map((variant) => [variant, buildEngine(variant)]));
+const engines = Object.fromEntries(
+    onlyPage ? built : variants.map((variant) => [variant, buildEngine(variant)]),
+);
 const names = await bundle(engines);
 let html = readFileSync(join(web, "src/index.html"), "utf8");
-for (const [name, text] of Object.entries({ ...(await staticParts(engines[variants.find((v) => v === "simd") ?? variants[0]])), mainFile: `assets/${names.main}`, styleFile: `assets/${names.style}`, version: JSON.parse(readFileSync(join(web, "package.json"), "utf8")).version }))
+for (const [name, text] of Object.entries({
+    ...(await staticParts(engines[variants.find((v) => v === "simd") ?? variants[0]])),
+    mainFile: `assets/${names.main}`,
+    styleFile: `assets/${names.style}`,
+    version: JSON.parse(readFileSync(join(web, "package.json"), "utf8")).version,
+}))
     html = html.replaceAll(`{{${name}}}`, () => text);
 const missing = html.match(/\{\{\w+\}\}/);
 if (missing) throw new Error(`index.html: nothing fills ${missing[0]}`);
 writeFileSync(join(out, "index.html"), html);
 for (const file of ["icon.svg", "app.webmanifest"]) copyFileSync(join(web, "src", file), join(out, file));
-const precache = filesUnder(out).map((f) => relative(out, f).replaceAll("\\", "/")).filter((f) => !f.endsWith(".br"));
+const precache = filesUnder(out)
+    .map((f) => relative(out, f).replaceAll("\\", "/"))
+    .filter((f) => !f.endsWith(".br"));
 const worker = readFileSync(join(web, "src/sw.js"), "utf8")
     .replace("__FILES__", JSON.stringify(precache.filter((f) => !f.startsWith("engine/"))))
     .replace("__VERSION__", hashOf(precache.join() + html));
 writeFileSync(join(out, "sw.js"), worker);
 // For hosts that read it (Netlify, Cloudflare Pages): threads at once, and names with a hash for ever.
-writeFileSync(join(out, "_headers"), `/*
+writeFileSync(
+    join(out, "_headers"),
+    `/*
   Cross-Origin-Opener-Policy: same-origin
   Cross-Origin-Embedder-Policy: require-corp
 /assets/*
   Cache-Control: public, max-age=31536000, immutable
 /engine/*
   Cache-Control: public, max-age=31536000, immutable
-`);
+`,
+);
 report();
-const single = await standalone({ web, engine: join(out, engines.simd ?? engines[variants[0]]), html, styleFile: `assets/${names.style}`, mainFile: `assets/${names.main}`, out: join(root, "build", "fovea.html") });
+const single = await standalone({
+    web,
+    engine: join(out, engines.simd ?? engines[variants[0]]),
+    html,
+    styleFile: `assets/${names.style}`,
+    mainFile: `assets/${names.main}`,
+    out: join(root, "build", "fovea.html"),
+});
 console.log(`the page as one file, build/fovea.html: ${(single / 1e6).toFixed(1)} MB`);

@@ -8,17 +8,53 @@ const hashOf = (text) => `'sha256-${createHash("sha256").update(text).digest("ba
 
 // `html` is the site's page; `engine` the folder of the built engine.
 export async function standalone({ web, engine, html, styleFile, mainFile, out }) {
-    const options = { bundle: true, minify: true, format: "esm", target: "es2022", write: false, legalComments: "none", logLevel: "warning", charset: "utf8" };
+    const options = {
+        bundle: true,
+        minify: true,
+        format: "esm",
+        target: "es2022",
+        write: false,
+        legalComments: "none",
+        logLevel: "warning",
+        charset: "utf8",
+    };
     const textOf = (result) => result.outputFiles[0].text;
     const within = {
         name: "engine within",
         setup(builder) {
-            builder.onResolve({ filter: /load_engine\.ts$/ }, () => ({ path: "within", namespace: "engine" }));
-            builder.onLoad({ filter: /.*/, namespace: "engine" }, () => ({ resolveDir: engine, contents: 'import create from "./fovea.mjs"; import wasmBinary from "./fovea.wasm"; export const loadEngine = () => create({ wasmBinary, locateFile: (name) => name });' }));
+            builder.onResolve({ filter: /load_engine\.ts$/ }, () => ({
+                path: "within",
+                namespace: "engine",
+            }));
+            builder.onLoad({ filter: /.*/, namespace: "engine" }, () => ({
+                resolveDir: engine,
+                contents:
+                    'import create from "./fovea.mjs"; import wasmBinary from "./fovea.wasm"; export const loadEngine = () => create({ wasmBinary, locateFile: (name) => name });',
+            }));
         },
     };
-    const worker = textOf(await build({ ...options, format: "iife", logOverride: { "empty-import-meta": "silent" }, entryPoints: [join(web, "src/worker.ts")], plugins: [within], loader: { ".wasm": "binary" }, platform: "browser", external: ["module"], define: { ENGINE_FOLDERS: '{"simd":""}' } }));
-    const main = textOf(await build({ ...options, entryPoints: [join(web, "src/main.ts")], define: { WORKER_FILE: '""', WORKER_TEXT: JSON.stringify(worker) } })).replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
+    const worker = textOf(
+        await build({
+            ...options,
+            format: "iife",
+            logOverride: { "empty-import-meta": "silent" },
+            entryPoints: [join(web, "src/worker.ts")],
+            plugins: [within],
+            loader: { ".wasm": "binary" },
+            platform: "browser",
+            external: ["module"],
+            define: { ENGINE_FOLDERS: '{"simd":""}' },
+        }),
+    );
+    const main = textOf(
+        await build({
+            ...options,
+            entryPoints: [join(web, "src/main.ts")],
+            define: { WORKER_FILE: '""', WORKER_TEXT: JSON.stringify(worker) },
+        }),
+    )
+        .replaceAll("</script", "<\\/script")
+        .replaceAll("<!--", "<\\!--");
     const style = textOf(await build({ ...options, entryPoints: [join(web, "src/style.css")] }));
     const icon = `data:image/svg+xml;base64,${readFileSync(join(web, "src/icon.svg")).toString("base64")}`;
     const swaps = [
@@ -27,7 +63,10 @@ export async function standalone({ web, engine, html, styleFile, mainFile, out }
         ["</body>", `<script type="module">${main}</script></body>`],
         ['<link rel="manifest" href="app.webmanifest">', ""],
         ['href="icon.svg"', `href="${icon}"`],
-        ["script-src 'self' 'wasm-unsafe-eval'; style-src 'self'", `script-src ${hashOf(main)} 'wasm-unsafe-eval'; style-src ${hashOf(style)}`],
+        [
+            "script-src 'self' 'wasm-unsafe-eval'; style-src 'self'",
+            `script-src ${hashOf(main)} 'wasm-unsafe-eval'; style-src ${hashOf(style)}`,
+        ],
         ["connect-src 'self'; worker-src 'self'; manifest-src 'self'", "worker-src blob:"],
     ];
     let page = html;

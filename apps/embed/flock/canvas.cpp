@@ -197,7 +197,7 @@ void Canvas::save(const std::string& png_file, VkCommandPool commands) const {
         fovea::make_tensor("picture", fovea::ElementType::u8, {extent_.height, extent_.width, 4},
                            {static_cast<const std::byte*>(pixels.mapped), pixels.size});
     require(picture.has_value(), "no memory for the picture");
-    const fovea::Result<std::uint64_t> saved = fovea::save_png(png_file, *picture);
+    const fovea::Result<uint64_t> saved = fovea::save_png(png_file, *picture);
     require(saved.has_value(), saved ? "" : saved.error().text.c_str());
     gpu_.destroy(pixels);
 }

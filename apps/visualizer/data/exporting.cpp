@@ -32,7 +32,7 @@ Result<Tensor> shown_matrix(const Session& session) {
     const std::span<const float> values = stage.head_values(session.shown().head);
     std::vector<float> chosen;
     for (int row = cells.row_begin; row <= cells.row_last; ++row) {
-        const auto from = values.begin() + std::ptrdiff_t(uint64_t(row) * stage.columns);
+        const auto from = values.begin() + ptrdiff_t(uint64_t(row) * stage.columns);
         chosen.insert(chosen.end(), from + cells.column_begin, from + cells.column_last + 1);
     }
     return make_tensor(stage.name, {cells.rows(), cells.columns()}, std::move(chosen));

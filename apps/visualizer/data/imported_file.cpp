@@ -212,8 +212,8 @@ Result<void> take_fused(Projected& p, const ImportedFile& file, const ImportMapp
         const size_t one = count / 3;
         for (size_t i = 0; i < 3; ++i)
             parts[i] = F32Tensor({1, shape[1], shape[2], shape[3]},
-                                 std::vector<float>(values->begin() + std::ptrdiff_t(i * one),
-                                                    values->begin() + std::ptrdiff_t((i + 1) * one)));
+                                 std::vector<float>(values->begin() + ptrdiff_t(i * one),
+                                                    values->begin() + ptrdiff_t((i + 1) * one)));
     } else {
         const uint64_t heads = flat ? m.heads : shape[2], width = count / shape[0] / 3;
         const F32Tensor rows({1, shape[0], 3 * width}, std::move(*values));
@@ -247,7 +247,7 @@ Result<void> run_model_layer(Projected& p, const ImportedFile& file, const Setti
                 if (const Result<std::vector<float>> values = to_f32(*states))
                     return F32Tensor(
                         {states->shape[1], width},
-                        {values->begin(), values->begin() + std::ptrdiff_t(states->shape[1] * width)});
+                        {values->begin(), values->begin() + ptrdiff_t(states->shape[1] * width)});
         return drawn_inputs(p.tokens, width);
     };
     if (s.mapping.kind == ImportKind::gpt2) {

@@ -42,7 +42,7 @@ const GpuBuffer* MapBuffers::get(const MapPiece& piece, MapReducer reducer) {
 void MapBuffers::prune(std::vector<VkBuffer>& released) {
     std::vector<uint64_t> uses;
     for (const auto& [key, entry] : entries_) uses.push_back(entry.used);
-    std::nth_element(uses.begin(), uses.begin() + std::ptrdiff_t(uses.size() / 2), uses.end());
+    std::nth_element(uses.begin(), uses.begin() + ptrdiff_t(uses.size() / 2), uses.end());
     const uint64_t oldest_kept = uses[uses.size() / 2];
     for (auto at = entries_.begin(); at != entries_.end();) {
         if (at->second.used >= oldest_kept) {

@@ -15,9 +15,9 @@ RowRange KnownRows::lacked_by(const FoveaMapTileDesc& tile, uint64_t block) cons
     const uint64_t height = tile.height ? tile.height : tile_rows;
     if (!tile.sampled) {
         const uint64_t end = std::min(rows, tile.first_row + tile_rows);
-        const auto begin = known_.begin() + std::ptrdiff_t(tile.first_row);
-        const auto unknown = std::find(begin, known_.begin() + std::ptrdiff_t(end), uint8_t{0});
-        if (unknown == known_.begin() + std::ptrdiff_t(end)) return {};
+        const auto begin = known_.begin() + ptrdiff_t(tile.first_row);
+        const auto unknown = std::find(begin, known_.begin() + ptrdiff_t(end), uint8_t{0});
+        if (unknown == known_.begin() + ptrdiff_t(end)) return {};
         const uint64_t first = uint64_t(unknown - known_.begin()) / block * block;
         return {first, std::min(block, rows - first)};
     }

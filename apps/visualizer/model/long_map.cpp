@@ -123,8 +123,8 @@ void add_file_cells(LongHead& out, const CallExtras& extras) {
         out.lost_mask = "the file's mask" + too_many;
         return;
     }
-    const auto from = extras.mask.begin() + std::ptrdiff_t((extras.mask_heads > 1 ? out.head : 0) * cells);
-    out.file_mask = std::make_shared<const std::vector<uint8_t>>(from, from + std::ptrdiff_t(cells));
+    const auto from = extras.mask.begin() + ptrdiff_t((extras.mask_heads > 1 ? out.head : 0) * cells);
+    out.file_mask = std::make_shared<const std::vector<uint8_t>>(from, from + ptrdiff_t(cells));
 }
 
 }  // namespace
@@ -144,10 +144,10 @@ LongHead long_head(const Projected& p, uint32_t head, float divisor) {
     call.batch(1).heads(1).lengths(rows, keys).dims(uint32_t(dim)).outputs(FOVEA_OUTPUT_LSE);
     out.call = call.desc;
     const uint64_t kv = head / (p.q.shape[1] / p.k.shape[1]);
-    out.q.assign(p.q.values.begin() + std::ptrdiff_t(head * rows * dim),
-                 p.q.values.begin() + std::ptrdiff_t((head + 1) * rows * dim));
-    out.k.assign(p.k.values.begin() + std::ptrdiff_t(kv * keys * dim),
-                 p.k.values.begin() + std::ptrdiff_t((kv + 1) * keys * dim));
+    out.q.assign(p.q.values.begin() + ptrdiff_t(head * rows * dim),
+                 p.q.values.begin() + ptrdiff_t((head + 1) * rows * dim));
+    out.k.assign(p.k.values.begin() + ptrdiff_t(kv * keys * dim),
+                 p.k.values.begin() + ptrdiff_t((kv + 1) * keys * dim));
     out.head = head, out.heads = uint32_t(p.q.shape[1]);
     out.divisor = divisor;
     out.slope = alibi_slope(p.extras, head, out.heads);
@@ -278,7 +278,7 @@ MapPick LongMap::pick(uint64_t row, uint64_t key, const MapPick* before) const {
     const std::vector<float>& w = *weights;
     std::vector<uint64_t> order(w.size());
     std::iota(order.begin(), order.end(), 0);
-    const auto shown = std::ptrdiff_t(std::min(order.size(), kMostLargest));
+    const auto shown = ptrdiff_t(std::min(order.size(), kMostLargest));
     std::partial_sort(order.begin(), order.begin() + shown, order.end(),
                       [&](uint64_t a, uint64_t b) { return w[a] != w[b] ? w[a] > w[b] : a < b; });
     for (auto at = order.begin(); at != order.begin() + shown; ++at) {

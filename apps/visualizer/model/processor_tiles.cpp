@@ -174,8 +174,8 @@ Result<void> ProcessorTiles::know_rows_of(const TileJob& job) {
     }
     for (uint64_t row = first; row < std::min(first + count, rows) && !cancelled_; row += kRowsAtOnce) {
         const uint64_t end = std::min({row + kRowsAtOnce, first + count, rows});
-        if (std::find(known_.begin() + std::ptrdiff_t(row), known_.begin() + std::ptrdiff_t(end), 0) ==
-            known_.begin() + std::ptrdiff_t(end))
+        if (std::find(known_.begin() + ptrdiff_t(row), known_.begin() + ptrdiff_t(end), 0) ==
+            known_.begin() + ptrdiff_t(end))
             continue;
         if (Result<void> r = compute_rows(row, end - row); !r) return r;
     }
@@ -231,8 +231,8 @@ Result<void> ProcessorTiles::compute_group(std::span<const uint64_t> rows, bool 
     call.heads_q = uint32_t(rows.size());
     std::vector<float> queries, sums(rows.size());
     for (const uint64_t row : rows)
-        queries.insert(queries.end(), head_.q.begin() + std::ptrdiff_t(row * dim),
-                       head_.q.begin() + std::ptrdiff_t((row + 1) * dim));
+        queries.insert(queries.end(), head_.q.begin() + ptrdiff_t(row * dim),
+                       head_.q.begin() + ptrdiff_t((row + 1) * dim));
     const auto run = [&](uint64_t first_key, uint64_t keys, const float* q, float* out) -> Result<void> {
         call.len_kv = keys;
         call.mask.keys = call.mask.present ? keys : 0;

@@ -74,7 +74,7 @@ void Session::unlock_matrix(size_t tab) {
     if (tab >= locked_.size()) return;
     for (const Stage& stage : locked_[tab].result->stages) released.push_back(stage.buffer->handle());
     retired_.push_back(std::move(locked_[tab].result));
-    locked_.erase(locked_.begin() + std::ptrdiff_t(tab));
+    locked_.erase(locked_.begin() + ptrdiff_t(tab));
     if (ui.locked_tab >= int(tab)) --ui.locked_tab;
 }
 

@@ -23,7 +23,7 @@ void add_lines(const Session& session, uint64_t query, size_t top, std::vector<L
         session.run().values(FOVEA_BIND_WEIGHTS).subspan((session.view.head * rows + query) * keys, keys);
     std::vector<uint64_t> order(keys);
     std::iota(order.begin(), order.end(), 0);
-    const auto end = order.begin() + std::ptrdiff_t(std::min<uint64_t>(top, keys));
+    const auto end = order.begin() + ptrdiff_t(std::min<uint64_t>(top, keys));
     std::partial_sort(order.begin(), end, order.end(),
                       [&](uint64_t a, uint64_t b) { return row[a] > row[b]; });
     for (auto at = end; at-- != order.begin();)
@@ -95,7 +95,7 @@ void draw_token_lines(PanelContext& ui) {
                 add_lines(session, q, size_t(session.ui.lines_top), lines);
     add_lines(session, uint64_t(session.view.picked_row), size_t(session.ui.lines_top), lines);
     const size_t all = lines.size();
-    if (all > kMostLines) lines.erase(lines.begin(), lines.end() - std::ptrdiff_t(kMostLines));
+    if (all > kMostLines) lines.erase(lines.begin(), lines.end() - ptrdiff_t(kMostLines));
     draw_lines(ui, origin, origin.x + side + gap, origin.x + width - side - gap, lines);
     for (uint64_t i = first; i < std::min(first + shown, std::max(queries, keys)); ++i) {
         const float y = origin.y + step * float(i);

@@ -133,7 +133,7 @@ void draw_tokens_panel(PanelContext& ui) {
     std::vector<uint64_t> order(row.size());
     std::iota(order.begin(), order.end(), 0);
     const size_t shown = std::min(order.size(), kMostBars);
-    std::partial_sort(order.begin(), order.begin() + std::ptrdiff_t(shown), order.end(),
+    std::partial_sort(order.begin(), order.begin() + ptrdiff_t(shown), order.end(),
                       [&](uint64_t a, uint64_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 1 * ui.scale});
     for (size_t i = 0; i < shown; ++i) draw_bar(ui, order[i], row[order[i]], shown ? row[order[0]] : 0);

@@ -27,10 +27,10 @@
 namespace fovea {
 
 /// What one element of a tensor is. boolean is one byte: 0 is false, anything else true.
-enum class ElementType : std::uint8_t { boolean, u8, i8, i16, i32, i64, u16, u32, u64, f16, bf16, f32, f64 };
+enum class ElementType : uint8_t { boolean, u8, i8, i16, i32, i64, u16, u32, u64, f16, bf16, f32, f64 };
 
 /// Bytes of one element: 1, 2, 4 or 8.
-std::uint64_t element_size_bytes(ElementType type) noexcept;
+uint64_t element_size_bytes(ElementType type) noexcept;
 /// "bool", "u8", ... "bf16", "f32", "f64".
 std::string_view element_type_name(ElementType type) noexcept;
 
@@ -39,26 +39,26 @@ std::string_view element_type_name(ElementType type) noexcept;
 struct Tensor {
     std::string name;  // as the file has it: untrusted text, see printable_name()
     ElementType type = ElementType::f32;
-    std::vector<std::uint64_t> shape;
+    std::vector<uint64_t> shape;
     std::span<const std::byte> bytes;   // element_count * element_size_bytes; not necessarily aligned
     std::shared_ptr<const void> owner;  // keeps `bytes` alive: a mapped file or a buffer
 };
 
 /// Product of the dimensions; 1 for a scalar. Exact for every tensor that this library made.
-std::uint64_t element_count(const Tensor& tensor) noexcept;
+uint64_t element_count(const Tensor& tensor) noexcept;
 
 /// A tensor that owns a copy of `bytes`. Refused when the size is not the shape's, or memory is short.
-Result<Tensor> make_tensor(std::string name, ElementType type, std::vector<std::uint64_t> shape,
+Result<Tensor> make_tensor(std::string name, ElementType type, std::vector<uint64_t> shape,
                            std::span<const std::byte> bytes);
 /// A float32 tensor that takes over `values`.
-Result<Tensor> make_tensor(std::string name, std::vector<std::uint64_t> shape, std::vector<float> values);
+Result<Tensor> make_tensor(std::string name, std::vector<uint64_t> shape, std::vector<float> values);
 
 /// The elements as float32, whatever their type: f64 and integers rounded to nearest even, bool as 0 and 1.
 Result<std::vector<float>> to_f32(const Tensor& tensor);
 
 /// Text from a file made safe for a terminal or a log: control characters, quotes and bytes that are not
 /// UTF-8 are escaped as \xNN, and what is longer than `limit_bytes` ends in "...".
-std::string printable_name(std::string_view name, std::size_t limit_bytes = 120);
+std::string printable_name(std::string_view name, size_t limit_bytes = 120);
 
 /// Tensors and the file's own notes about them, in file order.
 struct TensorSet {
@@ -73,7 +73,7 @@ struct TensorSet {
 /// Limits a caller may tighten (a browser, a fuzzer).
 struct LoadLimits {
     /// Sum of what the compressed entries of an npz, or the pixels of a png, may inflate to.
-    std::uint64_t inflated_bytes = std::uint64_t{8} << 30;
+    uint64_t inflated_bytes = uint64_t{8} << 30;
 };
 
 /// Reads any of the formats; the file name's extension decides, without a known one the first bytes. A npy,
@@ -92,7 +92,7 @@ Result<TensorSet> load_safetensors(const std::filesystem::path& path);
 Result<TensorSet> parse_safetensors(std::span<const std::byte> file, std::shared_ptr<const void> owner = {});
 /// Writes tensors with the widest elements first, so that each is aligned to its element in the file. Returns
 /// the file's size in bytes.
-Result<std::uint64_t> save_safetensors(const std::filesystem::path& path, const TensorSet& set);
+Result<uint64_t> save_safetensors(const std::filesystem::path& path, const TensorSet& set);
 
 // ---- npy and npz ----
 // npy versions 1 to 3, C and Fortran order (given out in C order), both byte orders. Object arrays are
@@ -101,7 +101,7 @@ Result<std::uint64_t> save_safetensors(const std::filesystem::path& path, const 
 Result<Tensor> load_npy(const std::filesystem::path& path);                                         // a file
 Result<Tensor> parse_npy(std::span<const std::byte> file, std::shared_ptr<const void> owner = {});  // bytes
 /// Version 1, C order. bf16 is refused: the format has no name for it.
-Result<std::uint64_t> save_npy(const std::filesystem::path& path, const Tensor& tensor);
+Result<uint64_t> save_npy(const std::filesystem::path& path, const Tensor& tensor);
 
 /// Entries stored or deflated, zip64; every entry must be an npy. Checked by inflating twice: the first pass
 /// only counts, so that a bomb is refused before anything is allocated for it.
@@ -112,8 +112,8 @@ struct NpzOptions {
     bool compress = true;  // deflate; false stores, and loading then is free of copies
     bool force_zip64 = false;
 };
-Result<std::uint64_t> save_npz(const std::filesystem::path& path, const TensorSet& set,
-                               const NpzOptions& options = {});
+Result<uint64_t> save_npz(const std::filesystem::path& path, const TensorSet& set,
+                          const NpzOptions& options = {});
 
 // ---- csv ----
 
@@ -127,8 +127,8 @@ struct CsvTable {                      // columns of numbers
 Result<CsvTable> load_csv(const std::filesystem::path& path);
 Result<CsvTable> parse_csv(std::span<const std::byte> file);
 /// Tensor of rank 0 to 2 (rank 1 is one column) with the fewest digits that read back to the same value.
-Result<std::uint64_t> save_csv(const std::filesystem::path& path, const Tensor& tensor,
-                               std::span<const std::string> columns = {});
+Result<uint64_t> save_csv(const std::filesystem::path& path, const Tensor& tensor,
+                          std::span<const std::string> columns = {});
 
 // ---- png ----
 // 8 bits a channel: grey, grey and alpha, RGB, RGBA. Samples are given out as stored: no gamma, no profile.
@@ -137,14 +137,14 @@ Result<std::uint64_t> save_csv(const std::filesystem::path& path, const Tensor& 
 Result<Tensor> load_png(const std::filesystem::path& path, const LoadLimits& limits = {});
 Result<Tensor> parse_png(std::span<const std::byte> file, const LoadLimits& limits = {});
 /// u8 [height, width] or [height, width, channels].
-Result<std::uint64_t> save_png(const std::filesystem::path& path, const Tensor& image);
+Result<uint64_t> save_png(const std::filesystem::path& path, const Tensor& image);
 
 // ---- models ----
 
 /// One weight as plain float32, row-major. Not in the file: name and values empty.
 struct WeightTensor {
     std::string name;  // the name it had in the file
-    std::vector<std::uint64_t> shape;
+    std::vector<uint64_t> shape;
     std::vector<float> values;
     explicit operator bool() const noexcept { return !name.empty(); }
 };
@@ -152,26 +152,26 @@ struct WeightTensor {
 /// GPT-2 (Hugging Face names `h.N.attn.*`, with or without a leading `transformer.`). Conv1D layout: weights
 /// are [in, out], columns of c_attn are q, then k, then v, each [heads, head_dim] flattened.
 struct Gpt2Attention {
-    std::uint64_t embed_dim = 0, heads = 0, head_dim = 0;
+    uint64_t embed_dim = 0, heads = 0, head_dim = 0;
     WeightTensor c_attn_weight;  // [embed_dim, 3 * embed_dim]
     WeightTensor c_attn_bias;    // [3 * embed_dim]
     WeightTensor c_proj_weight;  // [embed_dim, embed_dim]
     WeightTensor c_proj_bias;    // [embed_dim]
 };
 struct Gpt2Config {
-    std::uint64_t heads = 0;  // 0: the file's metadata `n_head`
+    uint64_t heads = 0;  // 0: the file's metadata `n_head`
 };
 /// The overloads for a path also read the numbers from a `config.json` in the same folder, after the
 /// metadata. Of a checkpoint in several files, give the one that holds the layer.
-Result<Gpt2Attention> load_gpt2_attention(const TensorSet& checkpoint, std::uint64_t layer,
+Result<Gpt2Attention> load_gpt2_attention(const TensorSet& checkpoint, uint64_t layer,
                                           const Gpt2Config& config = {});
-Result<Gpt2Attention> load_gpt2_attention(const std::filesystem::path& safetensors, std::uint64_t layer,
+Result<Gpt2Attention> load_gpt2_attention(const std::filesystem::path& safetensors, uint64_t layer,
                                           const Gpt2Config& config = {});
 
 /// Llama and its kin (`model.layers.N.self_attn.*`, with or without the leading `model.`). Linear layout:
 /// weights are [out, in]. Query head h uses key head h / (heads / kv_heads).
 struct LlamaAttention {
-    std::uint64_t embed_dim = 0, heads = 0, kv_heads = 0, head_dim = 0;
+    uint64_t embed_dim = 0, heads = 0, kv_heads = 0, head_dim = 0;
     double rope_theta = 0;
     WeightTensor q_proj, k_proj, v_proj;          // [heads or kv_heads * head_dim, embed_dim]
     WeightTensor o_proj;                          // [embed_dim, heads * head_dim]
@@ -182,12 +182,12 @@ struct LlamaConfig {
     // head_dim, rope_theta). kv_heads and head_dim, when given nowhere, follow from the shapes; heads and
     // rope_theta cannot, and a guess would compute wrong numbers in silence: they are refused when missing. A
     // config.json whose rotary embedding is scaled (rope_scaling) is refused unless rope_theta is given here.
-    std::uint64_t heads = 0, kv_heads = 0, head_dim = 0;
+    uint64_t heads = 0, kv_heads = 0, head_dim = 0;
     double rope_theta = 0;
 };
-Result<LlamaAttention> load_llama_attention(const TensorSet& checkpoint, std::uint64_t layer,
+Result<LlamaAttention> load_llama_attention(const TensorSet& checkpoint, uint64_t layer,
                                             const LlamaConfig& config = {});
-Result<LlamaAttention> load_llama_attention(const std::filesystem::path& safetensors, std::uint64_t layer,
+Result<LlamaAttention> load_llama_attention(const std::filesystem::path& safetensors, uint64_t layer,
                                             const LlamaConfig& config = {});
 
 }  // namespace fovea

@@ -11,7 +11,7 @@ namespace fovea {
 struct EmbeddedFile {
     std::string_view name;
     const unsigned char* bytes;
-    std::size_t size_bytes;
+    size_t size_bytes;
 
     std::string_view text() const { return {reinterpret_cast<const char*>(bytes), size_bytes}; }
 };

@@ -7,7 +7,7 @@ namespace {
 
 std::string draw_formula(const Draw& draw, const std::string& seed_text) {
     std::string sizes;
-    for (const std::uint64_t size : draw.shape) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
+    for (const uint64_t size : draw.shape) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
     const std::string of_linear =
         "uniform in +-1/sqrt(" +
         std::to_string(draw.kind == Draw::Kind::linear_bias ? draw.value : draw.shape.back()) +
@@ -22,9 +22,9 @@ std::string draw_formula(const Draw& draw, const std::string& seed_text) {
     }
 }
 
-F32Tensor stacked(const F32Tensor& matrix, std::uint64_t copies) {
+F32Tensor stacked(const F32Tensor& matrix, uint64_t copies) {
     F32Tensor result({copies, matrix.shape[0], matrix.shape[1]});
-    for (std::uint64_t i = 0; i < copies; ++i) {
+    for (uint64_t i = 0; i < copies; ++i) {
         std::copy(matrix.values.begin(), matrix.values.end(), result.row(i * matrix.shape[0]).begin());
     }
     return result;
@@ -37,8 +37,8 @@ std::string with_words(const std::string& formula, const std::map<std::string, s
                c == '.';
     };
     std::string result;
-    for (std::size_t at = 0; at < formula.size();) {
-        std::size_t end = at;
+    for (size_t at = 0; at < formula.size();) {
+        size_t end = at;
         while (end < formula.size() && in_word(formula[end])) ++end;
         if (end == at) {
             result += formula[at++];
@@ -109,7 +109,7 @@ void LessonBuilder::add(std::string name, std::string formula, F32Tensor tensor)
     stage.name = std::move(name);
     stage.formula = std::move(formula);
     stage.tensor = std::move(tensor);
-    for (std::size_t i = 0; i < lesson_.tables.size(); ++i) {
+    for (size_t i = 0; i < lesson_.tables.size(); ++i) {
         if (lesson_.tables[i].tensor != stage.name) continue;
         stage.table_indices.push_back(i);
         stage.boolean = stage.boolean || lesson_.tables[i].notation == Notation::boolean;
@@ -125,7 +125,7 @@ void LessonBuilder::add(Trace& trace, const Rename& rename) {
         names.push_back(rename ? rename(stage.name) : stage.name);
         if (!names.back().empty()) say(stage.name, names.back());
     }
-    for (std::size_t i = 0; i < stages.size(); ++i) {
+    for (size_t i = 0; i < stages.size(); ++i) {
         if (names[i].empty()) continue;
         add(names[i], with_words(stages[i].formula, words_), std::move(stages[i].tensor));
     }
@@ -168,7 +168,7 @@ SelfAttention LessonBuilder::self_attention(bool causal, const std::string& pref
 }
 
 Result<AttentionResult> LessonBuilder::attention(const F32Tensor& q, const F32Tensor& k, const F32Tensor& v,
-                                                 ScoreScale scale, std::uint32_t outputs) {
+                                                 ScoreScale scale, uint32_t outputs) {
     const F32Tensor queries = as_one_head(q), keys = as_one_head(k), values = as_one_head(v);
     AttentionProblem problem;
     problem.q = &queries;
@@ -191,32 +191,32 @@ Result<F32Tensor> LessonBuilder::product(const F32Tensor& a, const F32Tensor& b)
     return executor_.linear(a, layer);
 }
 
-F32Tensor row_of(const F32Tensor& matrix, std::uint64_t index) {
+F32Tensor row_of(const F32Tensor& matrix, uint64_t index) {
     const auto row = matrix.row(index);
     return F32Tensor({row.size()}, {row.begin(), row.end()});
 }
 
 F32Tensor as_row(F32Tensor vector) {
-    const std::uint64_t count = vector.values.size();
+    const uint64_t count = vector.values.size();
     return reshaped(std::move(vector), {1, count});
 }
 
 F32Tensor as_vector(F32Tensor matrix) {
-    const std::uint64_t count = matrix.values.size();
+    const uint64_t count = matrix.values.size();
     return reshaped(std::move(matrix), {count});
 }
 
 F32Tensor scalar(float value) { return F32Tensor(Shape{}, {value}); }
 
-F32Tensor lower_triangle(std::uint64_t size) {
+F32Tensor lower_triangle(uint64_t size) {
     F32Tensor mask({size, size});
-    for (std::uint64_t i = 0; i < size; ++i) std::fill_n(mask.row(i).begin(), i + 1, 1.0F);
+    for (uint64_t i = 0; i < size; ++i) std::fill_n(mask.row(i).begin(), i + 1, 1.0f);
     return mask;
 }
 
-F32Tensor strictly_upper_triangle(std::uint64_t size) {
+F32Tensor strictly_upper_triangle(uint64_t size) {
     F32Tensor mask = lower_triangle(size);
-    for (float& value : mask.values) value = 1.0F - value;
+    for (float& value : mask.values) value = 1.0f - value;
     return mask;
 }
 

@@ -45,7 +45,7 @@ class LessonBuilder {
 
     // Attention of matrices [Lq, D], [Lkv, D], [Lkv, Dv]; results are matrices too.
     Result<AttentionResult> attention(const F32Tensor& q, const F32Tensor& k, const F32Tensor& v,
-                                      ScoreScale scale, std::uint32_t outputs);
+                                      ScoreScale scale, uint32_t outputs);
     // [n, k] x [k, m] on the executor.
     Result<F32Tensor> product(const F32Tensor& a, const F32Tensor& b);
 
@@ -64,11 +64,11 @@ class LessonBuilder {
 };
 
 // Vectors and matrices that the recipes share.
-F32Tensor row_of(const F32Tensor& matrix, std::uint64_t index);  // [columns]
-F32Tensor as_row(F32Tensor vector);                              // [n] -> [1, n]
-F32Tensor as_vector(F32Tensor matrix);                           // [1, n] -> [n]
+F32Tensor row_of(const F32Tensor& matrix, uint64_t index);  // [columns]
+F32Tensor as_row(F32Tensor vector);                         // [n] -> [1, n]
+F32Tensor as_vector(F32Tensor matrix);                      // [1, n] -> [n]
 F32Tensor scalar(float value);
-F32Tensor lower_triangle(std::uint64_t size);           // ones on and below the diagonal
-F32Tensor strictly_upper_triangle(std::uint64_t size);  // ones above it
+F32Tensor lower_triangle(uint64_t size);           // ones on and below the diagonal
+F32Tensor strictly_upper_triangle(uint64_t size);  // ones above it
 
 }  // namespace fovea

@@ -16,7 +16,7 @@ constexpr double kTolerance = 2e-6;
 // One unit of the last digit of a printed number: of "0.1234" 1e-4, of "1.2340e-05" 1e-9. "1." counts as four
 // decimals: it is how PyTorch writes 1.0000 when all elements are whole.
 double unit_of(const std::string& printed) {
-    const std::size_t exponent = printed.find('e');
+    const size_t exponent = printed.find('e');
     if (exponent == std::string::npos) return 1e-4;
     return 1e-4 * std::pow(10.0, std::atoi(printed.c_str() + exponent + 1));
 }
@@ -41,7 +41,7 @@ TableCheck check_table(const PrintedTable& table, const F32Tensor& tensor) {
     }
     const bool boolean = table.notation == Notation::boolean;
     const Notation notation = boolean ? Notation::boolean : notation_of(tensor.values);
-    for (std::size_t i = 0; i < table.elements.size(); ++i) {
+    for (size_t i = 0; i < table.elements.size(); ++i) {
         const std::string& expected = table.elements[i];
         if (element_text(tensor.values[i], notation) == expected) continue;
         if (check.exact) {
@@ -63,7 +63,7 @@ double relative_difference(const F32Tensor& ours, const F32Tensor& expected) {
     constexpr double kFar = std::numeric_limits<double>::infinity();
     if (ours.shape != expected.shape) return kFar;
     double largest = 0.0;
-    for (std::size_t i = 0; i < ours.values.size(); ++i) {
+    for (size_t i = 0; i < ours.values.size(); ++i) {
         const double a = ours.values[i], b = expected.values[i];
         if (a == b) continue;
         const double difference = std::fabs(a - b) / std::max(1.0, std::fabs(b));

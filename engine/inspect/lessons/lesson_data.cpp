@@ -14,7 +14,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kTutorial
     {"t4", "a text on causal multi-head attention in GPT, theory and code (shapes only)"},
 }};
 
-std::uint64_t whole(const JsonValue& value) { return static_cast<std::uint64_t>(value.number()); }
+uint64_t whole(const JsonValue& value) { return static_cast<uint64_t>(value.number()); }
 
 Shape shape_from_json(const JsonValue& value) {
     Shape shape;
@@ -52,7 +52,7 @@ Draw draw_from_json(const JsonValue& value) {
 }
 
 LessonConfig config_from_json(const JsonValue& value) {
-    const auto whole_or = [&](const char* name, std::uint64_t fallback) {
+    const auto whole_or = [&](const char* name, uint64_t fallback) {
         const JsonValue* found = value.find(name);
         return found != nullptr ? whole(*found) : fallback;
     };
@@ -81,7 +81,7 @@ PrintedTable table_from_json(const std::string& label, const JsonValue& value) {
     PrintedTable table;
     table.label = label;
     table.tensor = value["tensor"].text();
-    table.times = static_cast<std::uint32_t>(whole(value["times"]));
+    table.times = static_cast<uint32_t>(whole(value["times"]));
     for (const Notation notation :
          {Notation::integer, Notation::fixed, Notation::scientific, Notation::boolean}) {
         if (value["notation"].text() == notation_name(notation)) table.notation = notation;
@@ -111,7 +111,7 @@ Lesson lesson_from_json(const JsonValue& value) {
     for (const auto& [key, title] : kTutorials) {
         if (value["tutorial"].text() == key) lesson.tutorial = title;
     }
-    lesson.level = static_cast<std::uint32_t>(whole(value["level"]));
+    lesson.level = static_cast<uint32_t>(whole(value["level"]));
     lesson.about = value["about"].text();
     lesson.notes = texts_from_json(value["notes"]);
     lesson.tokens = texts_from_json(value["tokens"]);

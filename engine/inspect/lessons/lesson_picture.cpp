@@ -6,17 +6,17 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint64_t kMostHeads = 6;
+constexpr uint64_t kMostHeads = 6;
 
 // The last two dimensions of the first batch entry, head by head: [1 or heads][rows, columns]. A vector is
 // one row.
 std::vector<F32Tensor> matrices_of(const F32Tensor& tensor) {
     if (tensor.rank() == 0) return {};
-    const std::uint64_t columns = tensor.columns(),
-                        rows = tensor.rank() >= 2 ? tensor.shape[tensor.rank() - 2] : 1;
-    const std::uint64_t heads = tensor.rank() == 4 ? std::min(tensor.shape[1], kMostHeads) : 1;
+    const uint64_t columns = tensor.columns(),
+                   rows = tensor.rank() >= 2 ? tensor.shape[tensor.rank() - 2] : 1;
+    const uint64_t heads = tensor.rank() == 4 ? std::min(tensor.shape[1], kMostHeads) : 1;
     std::vector<F32Tensor> matrices;
-    for (std::uint64_t h = 0; h < heads; ++h) {
+    for (uint64_t h = 0; h < heads; ++h) {
         const auto values = std::span(tensor.values).subspan(h * rows * columns, rows * columns);
         matrices.emplace_back(Shape{rows, columns}, std::vector<float>(values.begin(), values.end()));
     }
@@ -24,13 +24,13 @@ std::vector<F32Tensor> matrices_of(const F32Tensor& tensor) {
 }
 
 // Which cells are -inf in a stage of the same shape: the mask of the weights that follow from it.
-std::vector<std::uint8_t> hidden_cells(const LessonRun& run, const std::string& prefix, const Shape& shape,
-                                       std::size_t head) {
+std::vector<uint8_t> hidden_cells(const LessonRun& run, const std::string& prefix, const Shape& shape,
+                                  size_t head) {
     for (const char* name : {"masked_scores", "scaled_masked_scores"}) {
         const LessonStage* masked = run.find(prefix + name);
         if (masked == nullptr || masked->tensor.shape != shape) continue;
         const F32Tensor matrix = matrices_of(masked->tensor)[head];
-        std::vector<std::uint8_t> hidden;
+        std::vector<uint8_t> hidden;
         for (const float value : matrix.values) {
             hidden.push_back(value == -std::numeric_limits<float>::infinity() ? 1 : 0);
         }
@@ -44,7 +44,7 @@ std::string words_of(std::string name) {
     return name;
 }
 
-std::vector<std::string> token_labels(const Lesson& lesson, std::uint64_t count) {
+std::vector<std::string> token_labels(const Lesson& lesson, uint64_t count) {
     return lesson.tokens.size() == count ? lesson.tokens : std::vector<std::string>();
 }
 
@@ -64,7 +64,7 @@ class Panels {
             const LessonStage* stage = run_.find(prefix + wanted.stage);
             if (stage == nullptr || stage->tensor.rank() == 0) continue;
             const std::vector<F32Tensor> matrices = matrices_of(stage->tensor);
-            for (std::size_t h = 0; h < matrices.size(); ++h) {
+            for (size_t h = 0; h < matrices.size(); ++h) {
                 HeatmapPanel panel = over_tokens(matrices[h]);
                 panel.title = words_of(prefix + wanted.stage);
                 if (matrices.size() > 1) panel.title.append(", head ").append(std::to_string(h));
@@ -77,7 +77,7 @@ class Panels {
         }
     }
 
-    void add_last_stages(std::size_t count) {
+    void add_last_stages(size_t count) {
         std::vector<const LessonStage*> chosen;
         for (auto stage = run_.stages.rbegin(); stage != run_.stages.rend() && chosen.size() < count;
              ++stage) {
@@ -102,7 +102,7 @@ class Panels {
         HeatmapPanel panel;
         panel.row_labels = token_labels(lesson_, matrix.shape[0]);
         panel.column_labels = token_labels(lesson_, matrix.shape[1]);
-        const std::uint64_t query = lesson_.config.query;
+        const uint64_t query = lesson_.config.query;
         if (matrix.shape[0] == 1 && query < lesson_.tokens.size()) panel.row_labels = {lesson_.tokens[query]};
         panel.values = std::move(matrix);
         return panel;
@@ -117,7 +117,7 @@ class Panels {
 std::vector<HeatmapPanel> lesson_panels(const Lesson& lesson, const LessonRun& run) {
     Panels panels(lesson, run);
     if (run.find("head0.weights") != nullptr) {
-        for (std::uint64_t h = 0; h < std::min(lesson.config.heads, kMostHeads); ++h) {
+        for (uint64_t h = 0; h < std::min(lesson.config.heads, kMostHeads); ++h) {
             panels.add_first({{"weights", true}}, "head" + std::to_string(h) + ".");
         }
         return std::move(panels.panels);

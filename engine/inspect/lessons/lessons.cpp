@@ -27,7 +27,7 @@ std::string_view short_name(std::string_view name) { return name.substr(0, 5); }
 
 Error unknown(std::string_view name) {
     std::string text = "there is no lesson '" + std::string(name) + "'; a level is 1 to 7, a name is one of";
-    std::size_t shown = 0;
+    size_t shown = 0;
     for (const EmbeddedFile& file : lesson_facts()) {
         const bool same_tutorial = name.size() >= 2 && file.name.substr(0, 2) == name.substr(0, 2);
         if (same_tutorial) {
@@ -55,7 +55,7 @@ std::vector<Lesson> list_lessons() {
 Result<Lesson> find_lesson(std::string_view name_or_level) {
     std::string_view name = name_or_level;
     if (name.size() == 1 && name[0] >= '1' && name[0] <= '7') {
-        name = kLevelLessons[static_cast<std::size_t>(name[0] - '1')];
+        name = kLevelLessons[static_cast<size_t>(name[0] - '1')];
     }
     for (const EmbeddedFile& file : lesson_facts()) {
         if (file.name == name || short_name(file.name) == name) return read(file);
@@ -70,7 +70,7 @@ RunDifference compare_runs(const LessonRun& a, const LessonRun& b) {
         if (other == nullptr || other->tensor.shape != stage.tensor.shape) {
             return {std::numeric_limits<double>::infinity(), stage.name};
         }
-        for (std::size_t i = 0; i < stage.tensor.values.size(); ++i) {
+        for (size_t i = 0; i < stage.tensor.values.size(); ++i) {
             const double x = stage.tensor.values[i], y = other->tensor.values[i];
             // Equal infinities have no difference; anything that compares false (NaN) has the largest.
             const double distance = x == y ? 0.0 : std::fabs(x - y);

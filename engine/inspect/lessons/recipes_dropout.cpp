@@ -31,18 +31,18 @@ Result<void> add_dropout_variants(LessonBuilder& builder, const SelfAttention& l
 Result<void> dropout_ones(LessonBuilder& builder) {
     const Draw& draw = *builder.dropout_draw();
     F32Tensor ones(draw.shape);
-    for (float& value : ones.values) value = 1.0F;
+    for (float& value : ones.values) value = 1.0f;
     builder.add("input", "input = ones" + format_shape(draw.shape), ones);
     for (const Variant& variant : kVariants) {
         TorchGenerator generator = builder.dropout_generator();
-        std::vector<std::uint8_t> mask(ones.values.size());
+        std::vector<uint8_t> mask(ones.values.size());
         if (variant.kind == Training::Dropout::torch_mkl) {
             generator.keep_mask_mkl(mask, draw.drop_probability);
         } else {
             generator.keep_mask_native(mask, draw.drop_probability);
         }
         F32Tensor keep(draw.shape, {mask.begin(), mask.end()}), dropped = ones;
-        for (std::size_t i = 0; i < mask.size(); ++i) {
+        for (size_t i = 0; i < mask.size(); ++i) {
             dropped.values[i] *= dropout_factor(mask[i], draw.drop_probability);
         }
         const std::string suffix = variant.suffix;

@@ -15,7 +15,7 @@ Result<F32Tensor> project_query_token(LessonBuilder& builder, const char* weight
 
 // Adds query_2, key_2, value_2 (the tutorials count tokens from 1).
 Result<void> add_projected_token(LessonBuilder& builder) {
-    const std::uint64_t token = builder.config().query;
+    const uint64_t token = builder.config().query;
     const std::string number = std::to_string(token + 1);
     const char* names[3][2] = {{"query_", "W_query"}, {"key_", "W_key"}, {"value_", "W_value"}};
     for (const auto& [prefix, weight] : names) {
@@ -79,7 +79,7 @@ Result<void> causal_mask(LessonBuilder& builder) {
     const F32Tensor tril = lower_triangle(x.shape[0]);
     F32Tensor additive = tril;
     for (float& value : additive.values) {
-        value = value != 0.0F ? 0.0F : -std::numeric_limits<float>::infinity();
+        value = value != 0.0f ? 0.0f : -std::numeric_limits<float>::infinity();
     }
     builder.add("scaled_scores", "scaled_scores = scores / " + builder.config().scale_rule,
                 *trace.find("scaled_scores"));
@@ -132,7 +132,7 @@ Result<void> causal_attention(LessonBuilder& builder) {
 
 Result<void> stacked_heads(LessonBuilder& builder) {
     StackedHeads layer;
-    for (std::uint64_t h = 0; h < builder.config().heads; ++h) {
+    for (uint64_t h = 0; h < builder.config().heads; ++h) {
         layer.heads.push_back(builder.self_attention(true, "head" + std::to_string(h) + "."));
     }
     Trace trace = Trace::everything();
@@ -152,7 +152,7 @@ Result<void> split_heads(LessonBuilder& builder) {
     if (const auto ok = layer.forward(builder.executor(), x, trace); !ok) return ok.error();
     builder.add(trace);
     const F32Tensor heads = builder.at("context_heads");
-    const std::uint64_t batch = heads.shape[0], head_count = heads.shape[1], tokens = heads.shape[2];
+    const uint64_t batch = heads.shape[0], head_count = heads.shape[1], tokens = heads.shape[2];
     builder.add("mask", "mask = True where the key comes after the query", strictly_upper_triangle(tokens));
     builder.add("context_by_token", "context_by_token = context_heads, tokens before heads",
                 reshaped(merge_heads(heads), {batch, tokens, head_count, heads.shape[3]}));

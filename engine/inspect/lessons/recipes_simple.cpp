@@ -10,7 +10,7 @@ namespace {
 // Scores of the query token against all tokens, [tokens].
 Result<F32Tensor> add_query_and_scores(LessonBuilder& builder) {
     const F32Tensor inputs = builder.at("inputs");
-    const std::uint64_t query = builder.config().query;
+    const uint64_t query = builder.config().query;
     builder.add("query", "query = inputs[" + std::to_string(query) + "]", row_of(inputs, query));
     Result<AttentionResult> result =
         builder.attention(as_row(builder.at("query")), inputs, inputs, {}, FOVEA_OUTPUT_SCORES);
@@ -20,7 +20,7 @@ Result<F32Tensor> add_query_and_scores(LessonBuilder& builder) {
     return scores;
 }
 
-Result<AttentionResult> attention_of_query(LessonBuilder& builder, std::uint32_t outputs) {
+Result<AttentionResult> attention_of_query(LessonBuilder& builder, uint32_t outputs) {
     const F32Tensor& inputs = builder.at("inputs");
     return builder.attention(as_row(row_of(inputs, builder.config().query)), inputs, inputs, {}, outputs);
 }
@@ -39,11 +39,11 @@ F32Tensor exponentials(F32Tensor values) {
 }  // namespace
 
 Result<void> softmax_curve(LessonBuilder& builder) {
-    const std::uint64_t points = builder.config().points;
+    const uint64_t points = builder.config().points;
     // Scores [x, 0] are a product with keys 1 and 0; the first weight is the value of key 1.
     F32Tensor x({points, 1});
-    const F32Tensor keys({2, 1}, {1.0F, 0.0F});
-    for (std::uint64_t i = 0; i < points; ++i) {
+    const F32Tensor keys({2, 1}, {1.0f, 0.0f});
+    for (uint64_t i = 0; i < points; ++i) {
         x.values[i] =
             static_cast<float>(-5.0 + 10.0 * static_cast<double>(i) / static_cast<double>(points - 1));
     }

@@ -15,19 +15,19 @@ constexpr std::array<LongContextPreset, 6> kPresets = {{
     {"128k", "131,072 tokens", 131072},
     {"1m", "1,048,576 tokens", 1048576},
 }};
-constexpr std::uint32_t kMaxTokens = 1u << 20;
+constexpr uint32_t kMaxTokens = 1u << 20;
 
 // Dimensions: kFrequencies pairs that turn with the position, then what the token is, then one that every
 // query asks for.
-constexpr std::uint32_t kFrequencies = 15, kContent = 33;
-constexpr std::uint32_t kContentFirst = 2 * kFrequencies, kAsked = kContentFirst + kContent;
+constexpr uint32_t kFrequencies = 15, kContent = 33;
+constexpr uint32_t kContentFirst = 2 * kFrequencies, kAsked = kContentFirst + kContent;
 static_assert(kAsked + 1 == kLongContextDim);
 
 // Logits that the patterns reach. 2^17 keys that are alike by chance alone weigh as much as one at 17.6.
 constexpr double kLocal = 14.5, kInduction = 13.5, kSink = 15.0, kSeparator = 9.5;
-constexpr std::uint32_t kMeanSentence = 170;
+constexpr uint32_t kMeanSentence = 170;
 
-std::uint64_t mix(std::uint64_t x) {  // SplitMix64
+uint64_t mix(uint64_t x) {  // SplitMix64
     x += 0x9E3779B97F4A7C15u;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
     x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
@@ -35,25 +35,25 @@ std::uint64_t mix(std::uint64_t x) {  // SplitMix64
 }
 
 // The text repeats, and each time a few tokens are other ones.
-std::uint64_t token_at(std::int64_t i, std::uint32_t period) {
+uint64_t token_at(int64_t i, uint32_t period) {
     if (i < 0) return 0;
-    const std::uint64_t place = std::uint64_t(i) % period, turn = std::uint64_t(i) / period;
-    const bool changed = turn > 0 && mix(std::uint64_t(i) ^ 0x5eed) % 8 == 0;
+    const uint64_t place = uint64_t(i) % period, turn = uint64_t(i) / period;
+    const bool changed = turn > 0 && mix(uint64_t(i) ^ 0x5eed) % 8 == 0;
     return mix(place + (changed ? (turn << 32) : 0)) | 1;
 }
 
-bool is_separator(std::int64_t i) { return mix(std::uint64_t(i) ^ 0xd07) % kMeanSentence == 0; }
+bool is_separator(int64_t i) { return mix(uint64_t(i) ^ 0xd07) % kMeanSentence == 0; }
 
-void add_content(std::uint64_t token, double amplitude, float* out) {
+void add_content(uint64_t token, double amplitude, float* out) {
     const double unit = amplitude / std::sqrt(double(kContent));
-    for (std::uint32_t n = 0; n < kContent; ++n) out[n] = float(mix(token * 64 + n) & 1 ? unit : -unit);
+    for (uint32_t n = 0; n < kContent; ++n) out[n] = float(mix(token * 64 + n) & 1 ? unit : -unit);
 }
 
 }  // namespace
 
 std::span<const LongContextPreset> long_context_presets() { return kPresets; }
 
-Result<LongContext> long_context(std::uint32_t tokens) {
+Result<LongContext> long_context(uint32_t tokens) {
     if (tokens == 0 || tokens > kMaxTokens)
         return Error{
             FOVEA_INVALID_ARGUMENT, "tokens",
@@ -65,25 +65,24 @@ Result<LongContext> long_context(std::uint32_t tokens) {
     out.call = call.desc;
     // A prime share of the length, so that it falls on no tile's edge.
     out.period = tokens < 16 ? tokens : tokens / 5 | 1;
-    out.q.assign(std::size_t(tokens) * kLongContextDim, 0.0f);
+    out.q.assign(size_t(tokens) * kLongContextDim, 0.0f);
     out.k.assign(out.q.size(), 0.0f);
     const double scale = 1.0 / std::sqrt(double(kLongContextDim));
     const double turning = std::sqrt(kLocal / scale / kFrequencies);
     const double content = std::sqrt(kInduction / scale);
     // Turns from 8 tokens to 600 long: alike within a few tokens of each other, else at random.
     std::array<double, kFrequencies> lengths;
-    for (std::uint32_t f = 0; f < kFrequencies; ++f)
-        lengths[f] = 8.0 * std::pow(75.0, f / (kFrequencies - 1.0));
-    for (std::uint32_t i = 0; i < tokens; ++i) {
-        float* q = &out.q[std::size_t(i) * kLongContextDim];
-        float* k = &out.k[std::size_t(i) * kLongContextDim];
-        for (std::uint32_t f = 0; f < kFrequencies; ++f) {
+    for (uint32_t f = 0; f < kFrequencies; ++f) lengths[f] = 8.0 * std::pow(75.0, f / (kFrequencies - 1.0));
+    for (uint32_t i = 0; i < tokens; ++i) {
+        float* q = &out.q[size_t(i) * kLongContextDim];
+        float* k = &out.k[size_t(i) * kLongContextDim];
+        for (uint32_t f = 0; f < kFrequencies; ++f) {
             const double angle = double(i) * 6.283185307179586 / lengths[f];
             k[2 * f] = q[2 * f] = float(turning * std::cos(angle));
             k[2 * f + 1] = q[2 * f + 1] = float(turning * std::sin(angle));
         }
         add_content(token_at(i, out.period), content, q + kContentFirst);
-        add_content(token_at(std::int64_t(i) - 1, out.period), content, k + kContentFirst);
+        add_content(token_at(int64_t(i) - 1, out.period), content, k + kContentFirst);
         q[kAsked] = 1.0f;
         k[kAsked] = float(i == 0 ? kSink / scale : is_separator(i) ? kSeparator / scale : 0.0);
     }

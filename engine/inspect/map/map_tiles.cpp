@@ -8,38 +8,38 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint64_t kPixels = std::uint64_t{kMapTileSide} * kMapTileSide;
-constexpr std::uint64_t kTileBytes = kPixels * (sizeof(std::uint64_t) + sizeof(float));
+constexpr uint64_t kPixels = uint64_t{kMapTileSide} * kMapTileSide;
+constexpr uint64_t kTileBytes = kPixels * (sizeof(uint64_t) + sizeof(float));
 
-std::uint64_t side_of(std::uint32_t level) { return std::uint64_t{kMapTileSide} << level; }
+uint64_t side_of(uint32_t level) { return uint64_t{kMapTileSide} << level; }
 
-std::uint64_t add_mass(std::uint64_t a, std::uint64_t b) {
-    constexpr std::uint64_t limit = std::uint64_t{1} << 63;
+uint64_t add_mass(uint64_t a, uint64_t b) {
+    constexpr uint64_t limit = uint64_t{1} << 63;
     return a >= limit || b >= limit || a + b >= limit ? FOVEA_TILE_INVALID : a + b;
 }
 
 struct TileRange {
-    std::uint32_t begin, end;
+    uint32_t begin, end;
 };
 
 // Tiles of `side` cells that [first, first + count) touches, within `length` cells.
-TileRange tiles_over(double first, double count, std::uint64_t length, std::uint64_t side) {
+TileRange tiles_over(double first, double count, uint64_t length, uint64_t side) {
     const double low = std::clamp(first, 0.0, double(length)),
                  high = std::clamp(first + count, 0.0, double(length));
     if (!(low < high)) return {0, 0};
-    return {std::uint32_t(low / double(side)), std::uint32_t(std::ceil(high / double(side)))};
+    return {uint32_t(low / double(side)), uint32_t(std::ceil(high / double(side)))};
 }
 
 }  // namespace
 
-MapTiles::MapTiles(MapExtent extent, std::uint64_t byte_limit) : extent_(extent), byte_limit_(byte_limit) {
+MapTiles::MapTiles(MapExtent extent, uint64_t byte_limit) : extent_(extent), byte_limit_(byte_limit) {
     while (side_of(highest_level_) < std::max(extent.rows, extent.keys)) ++highest_level_;
 }
 
-std::uint32_t MapTiles::level_of(const MapView& view) const {
+uint32_t MapTiles::level_of(const MapView& view) const {
     if (view.width == 0 || view.height == 0) return highest_level_;
     const double cells = std::min(view.rect.rows / view.height, view.rect.keys / view.width);
-    std::uint32_t level = 0;
+    uint32_t level = 0;
     while (level < highest_level_ && std::ldexp(1.0, int(level) + 1) <= cells) ++level;
     return level;
 }
@@ -47,13 +47,13 @@ std::uint32_t MapTiles::level_of(const MapView& view) const {
 void MapTiles::set_view(const MapView& view) {
     view_ = view;
     order_.clear();
-    const std::uint32_t level = level_of(view);
-    const std::uint64_t side = side_of(level);
+    const uint32_t level = level_of(view);
+    const uint64_t side = side_of(level);
     const MapRect& r = view.rect;
     const TileRange ys = tiles_over(r.first_row, r.rows, extent_.rows, side),
                     xs = tiles_over(r.first_key, r.keys, extent_.keys, side);
-    for (std::uint32_t y = ys.begin; y < ys.end; ++y)
-        for (std::uint32_t x = xs.begin; x < xs.end; ++x)
+    for (uint32_t y = ys.begin; y < ys.end; ++y)
+        for (uint32_t x = xs.begin; x < xs.end; ++x)
             order_.push_back({view.batch, view.head, level, y, x, false});
     const double centre_y = (r.first_row + r.rows / 2) / double(side) - 0.5,
                  centre_x = (r.first_key + r.keys / 2) / double(side) - 0.5;
@@ -179,22 +179,21 @@ const MapPixels* MapTiles::find(const MapTileId& id) const {
 bool MapTiles::build_from_children(const MapTileId& id) {
     if (id.level == 0) return false;
     const MapPixels* children[4] = {};
-    for (std::uint32_t n = 0; n < 4; ++n) {
+    for (uint32_t n = 0; n < 4; ++n) {
         const MapTileId child{id.batch, id.head, id.level - 1, id.y * 2 + n / 2, id.x * 2 + n % 2, false};
         children[n] = find(child);
         if (!children[n] && !beyond(child)) return false;
     }
-    constexpr std::uint32_t half = kMapTileSide / 2;
-    MapPixels out{std::vector<std::uint64_t>(kPixels), std::vector<float>(kPixels)};
-    for (std::uint32_t n = 0; n < 4; ++n) {
+    constexpr uint32_t half = kMapTileSide / 2;
+    MapPixels out{std::vector<uint64_t>(kPixels), std::vector<float>(kPixels)};
+    for (uint32_t n = 0; n < 4; ++n) {
         if (!children[n]) continue;
-        for (std::uint32_t p = 0; p < half * half; ++p) {
-            const std::uint32_t y = p / half, x = p % half;
-            const std::size_t to = std::size_t(n / 2 * half + y) * kMapTileSide + n % 2 * half + x;
-            for (std::uint32_t quarter = 0; quarter < 4; ++quarter) {
-                const std::size_t from =
-                    std::size_t(2 * y + quarter / 2) * kMapTileSide + 2 * x + quarter % 2;
-                const std::uint64_t mass = children[n]->mass[from];
+        for (uint32_t p = 0; p < half * half; ++p) {
+            const uint32_t y = p / half, x = p % half;
+            const size_t to = size_t(n / 2 * half + y) * kMapTileSide + n % 2 * half + x;
+            for (uint32_t quarter = 0; quarter < 4; ++quarter) {
+                const size_t from = size_t(2 * y + quarter / 2) * kMapTileSide + 2 * x + quarter % 2;
+                const uint64_t mass = children[n]->mass[from];
                 out.mass[to] = add_mass(out.mass[to], mass);
                 const float max = children[n]->max[from];
                 if (std::isnan(max) || max > out.max[to]) out.max[to] = max;
@@ -238,7 +237,7 @@ void MapTiles::add_fallback(const MapTileId& id, std::vector<MapPiece>& out) {
 // Exact tiles of the level below lie over what stands for a tile that is not there yet.
 void MapTiles::add_finer(const MapTileId& id, std::vector<MapPiece>& out) {
     if (id.level == 0) return;
-    for (std::uint32_t n = 0; n < 4; ++n) {
+    for (uint32_t n = 0; n < 4; ++n) {
         const MapTileId child{id.batch, id.head, id.level - 1, id.y * 2 + n / 2, id.x * 2 + n % 2, false};
         const auto found = cache_.find(child);
         if (found == cache_.end()) continue;
@@ -259,8 +258,8 @@ std::vector<MapPiece> MapTiles::pieces() {
 MapProgress MapTiles::progress() const {
     MapProgress p;
     p.level = level_of(view_);
-    p.needed = std::uint32_t(order_.size());
-    p.running = std::uint32_t(running_.size());
+    p.needed = uint32_t(order_.size());
+    p.running = uint32_t(running_.size());
     p.cached_bytes = bytes_;
     bool all_shown = true;
     for (MapTileId id : order_) {
@@ -278,15 +277,14 @@ MapProgress MapTiles::progress() const {
     return p;
 }
 
-std::vector<float> map_values(const FoveaMapTileDesc& tile, std::uint64_t len_q,
-                              std::span<const std::uint64_t> mass) {
+std::vector<float> map_values(const FoveaMapTileDesc& tile, uint64_t len_q, std::span<const uint64_t> mass) {
     std::vector<float> out(mass.size());
-    const std::uint64_t rows_left = len_q > tile.first_row ? len_q - tile.first_row : 0;
-    for (std::size_t n = 0; n < mass.size(); ++n) {
-        const std::uint64_t y = n / tile.width % tile.height;
-        const std::uint64_t begin = std::min(y * tile.row_count / tile.height, rows_left),
-                            end = std::min((y + 1) * tile.row_count / tile.height, rows_left);
-        const std::uint64_t rows = tile.sampled ? 1 : std::max<std::uint64_t>(end - begin, 1);
+    const uint64_t rows_left = len_q > tile.first_row ? len_q - tile.first_row : 0;
+    for (size_t n = 0; n < mass.size(); ++n) {
+        const uint64_t y = n / tile.width % tile.height;
+        const uint64_t begin = std::min(y * tile.row_count / tile.height, rows_left),
+                       end = std::min((y + 1) * tile.row_count / tile.height, rows_left);
+        const uint64_t rows = tile.sampled ? 1 : std::max<uint64_t>(end - begin, 1);
         out[n] = mass[n] == FOVEA_TILE_INVALID ? std::numeric_limits<float>::quiet_NaN()
                                                : float(double(mass[n]) * FOVEA_TILE_UNIT / double(rows));
     }

@@ -23,7 +23,7 @@ double sample(const TextMask& mask, double x, double y) {
     const double left = std::floor(x), top = std::floor(y);
     const auto at = [&](double column, double row) {
         const bool inside = column >= 0 && row >= 0 && column < mask.width && row < mask.height;
-        return inside ? mask.coverage[static_cast<std::size_t>(row * mask.width + column)] / 255.0 : 0.0;
+        return inside ? mask.coverage[static_cast<size_t>(row * mask.width + column)] / 255.0 : 0.0;
     };
     const double fx = x - left, fy = y - top;
     return (at(left, top) * (1.0 - fx) + at(left + 1, top) * fx) * (1.0 - fy) +
@@ -33,10 +33,10 @@ double sample(const TextMask& mask, double x, double y) {
 }  // namespace
 
 Canvas::Canvas(double width, double height, double pixel_ratio, Rgb background) : ratio_(pixel_ratio) {
-    image_.width = static_cast<std::uint32_t>(std::ceil(width * pixel_ratio));
-    image_.height = static_cast<std::uint32_t>(std::ceil(height * pixel_ratio));
-    image_.rgba.resize(std::size_t{4} * image_.width * image_.height);
-    for (std::size_t i = 0; i < image_.rgba.size(); i += 4) {
+    image_.width = static_cast<uint32_t>(std::ceil(width * pixel_ratio));
+    image_.height = static_cast<uint32_t>(std::ceil(height * pixel_ratio));
+    image_.rgba.resize(size_t{4} * image_.width * image_.height);
+    for (size_t i = 0; i < image_.rgba.size(); i += 4) {
         image_.rgba[i] = background.r;
         image_.rgba[i + 1] = background.g;
         image_.rgba[i + 2] = background.b;
@@ -44,25 +44,25 @@ Canvas::Canvas(double width, double height, double pixel_ratio, Rgb background) 
     }
 }
 
-void Canvas::blend_pixel(std::int64_t x, std::int64_t y, Rgb colour, double alpha) {
+void Canvas::blend_pixel(int64_t x, int64_t y, Rgb colour, double alpha) {
     if (x < 0 || y < 0 || x >= image_.width || y >= image_.height || alpha <= 0.0) return;
-    std::uint8_t* pixel =
-        image_.rgba.data() + 4 * (static_cast<std::size_t>(y) * image_.width + static_cast<std::size_t>(x));
-    const std::uint8_t channels[3] = {colour.r, colour.g, colour.b};
+    uint8_t* pixel =
+        image_.rgba.data() + 4 * (static_cast<size_t>(y) * image_.width + static_cast<size_t>(x));
+    const uint8_t channels[3] = {colour.r, colour.g, colour.b};
     for (int c = 0; c < 3; ++c) {
-        pixel[c] = static_cast<std::uint8_t>(std::lround(pixel[c] + (channels[c] - pixel[c]) * alpha));
+        pixel[c] = static_cast<uint8_t>(std::lround(pixel[c] + (channels[c] - pixel[c]) * alpha));
     }
 }
 
 // coverage(point in pixels) over the box in units, one pixel around it included.
 template <class Coverage>
 void Canvas::blend(const Box& box, Rgb colour, const Coverage& coverage) {
-    const auto first_x = static_cast<std::int64_t>(std::floor(box.x * ratio_)) - 1;
-    const auto first_y = static_cast<std::int64_t>(std::floor(box.y * ratio_)) - 1;
-    const auto last_x = static_cast<std::int64_t>(std::ceil((box.x + box.width) * ratio_)) + 1;
-    const auto last_y = static_cast<std::int64_t>(std::ceil((box.y + box.height) * ratio_)) + 1;
-    for (std::int64_t y = first_y; y <= last_y; ++y) {
-        for (std::int64_t x = first_x; x <= last_x; ++x) {
+    const auto first_x = static_cast<int64_t>(std::floor(box.x * ratio_)) - 1;
+    const auto first_y = static_cast<int64_t>(std::floor(box.y * ratio_)) - 1;
+    const auto last_x = static_cast<int64_t>(std::ceil((box.x + box.width) * ratio_)) + 1;
+    const auto last_y = static_cast<int64_t>(std::ceil((box.y + box.height) * ratio_)) + 1;
+    for (int64_t y = first_y; y <= last_y; ++y) {
+        for (int64_t x = first_x; x <= last_x; ++x) {
             blend_pixel(x, y, colour, coverage({static_cast<double>(x) + 0.5, static_cast<double>(y) + 0.5}));
         }
     }
@@ -95,7 +95,7 @@ void Canvas::text(const Font& font, std::string_view text, double size, Point at
         const auto left = std::llround(anchor.x - before), top = std::llround(anchor.y) - mask.ascent;
         for (int row = 0; row < mask.height; ++row) {
             for (int column = 0; column < mask.width; ++column) {
-                const auto alpha = mask.coverage[static_cast<std::size_t>(row * mask.width + column)];
+                const auto alpha = mask.coverage[static_cast<size_t>(row * mask.width + column)];
                 blend_pixel(left + column, top + row, colour, alpha / 255.0);
             }
         }

@@ -34,7 +34,7 @@ class Canvas {
   private:
     template <class Coverage>
     void blend(const Box& box, Rgb colour, const Coverage& coverage);
-    void blend_pixel(std::int64_t x, std::int64_t y, Rgb colour, double alpha);
+    void blend_pixel(int64_t x, int64_t y, Rgb colour, double alpha);
 
     RgbaImage image_;
     double ratio_;

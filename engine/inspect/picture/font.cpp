@@ -30,7 +30,7 @@ std::vector<unsigned char> read_file(const std::string& path) {
     std::FILE* file = std::fopen(path.c_str(), "rb");
     if (file == nullptr) return bytes;
     unsigned char block[1 << 16];
-    for (std::size_t count; (count = std::fread(block, 1, sizeof block, file)) != 0;) {
+    for (size_t count; (count = std::fread(block, 1, sizeof block, file)) != 0;) {
         bytes.insert(bytes.end(), block, block + count);
     }
     std::fclose(file);
@@ -40,17 +40,17 @@ std::vector<unsigned char> read_file(const std::string& path) {
 // The code points of UTF-8 text; a byte that does not belong becomes U+FFFD.
 std::vector<int> code_points(std::string_view text) {
     std::vector<int> points;
-    for (std::size_t i = 0; i < text.size();) {
+    for (size_t i = 0; i < text.size();) {
         const auto lead = static_cast<unsigned char>(text[i++]);
         const int more = lead < 0x80 ? 0 : lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : lead >= 0xC2 ? 1 : -1;
         int point = more <= 0 ? lead : lead & (0x3F >> more);
-        bool whole = more >= 0 && i + static_cast<std::size_t>(std::max(more, 0)) <= text.size();
+        bool whole = more >= 0 && i + static_cast<size_t>(std::max(more, 0)) <= text.size();
         for (int n = 0; whole && n < more; ++n) {
-            const auto next = static_cast<unsigned char>(text[i + static_cast<std::size_t>(n)]);
+            const auto next = static_cast<unsigned char>(text[i + static_cast<size_t>(n)]);
             whole = (next & 0xC0) == 0x80;
             point = point << 6 | (next & 0x3F);
         }
-        if (whole && more > 0) i += static_cast<std::size_t>(more);
+        if (whole && more > 0) i += static_cast<size_t>(more);
         points.push_back(whole ? point : 0xFFFD);
     }
     return points;
@@ -78,17 +78,17 @@ void blend_glyph(const stbtt_fontinfo& info, int glyph, double x, double scale, 
     const auto shift = static_cast<float>(x - whole);
     const auto s = static_cast<float>(scale);
     int x0 = 0, y0 = 0, x1 = 0, y1 = 0;
-    stbtt_GetGlyphBitmapBoxSubpixel(&info, glyph, s, s, shift, 0.0F, &x0, &y0, &x1, &y1);
+    stbtt_GetGlyphBitmapBoxSubpixel(&info, glyph, s, s, shift, 0.0f, &x0, &y0, &x1, &y1);
     const int width = x1 - x0, height = y1 - y0;
     if (width <= 0 || height <= 0) return;
-    std::vector<unsigned char> bitmap(static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
-    stbtt_MakeGlyphBitmapSubpixel(&info, bitmap.data(), width, height, width, s, s, shift, 0.0F, glyph);
+    std::vector<unsigned char> bitmap(static_cast<size_t>(width) * static_cast<size_t>(height));
+    stbtt_MakeGlyphBitmapSubpixel(&info, bitmap.data(), width, height, width, s, s, shift, 0.0f, glyph);
     for (int row = 0; row < height; ++row) {
         for (int column = 0; column < width; ++column) {
             const int to_x = static_cast<int>(whole) + x0 + column, to_y = mask.ascent + y0 + row;
             if (to_x < 0 || to_y < 0 || to_x >= mask.width || to_y >= mask.height) continue;
-            auto& to = mask.coverage[static_cast<std::size_t>(to_y * mask.width + to_x)];
-            to = std::max(to, bitmap[static_cast<std::size_t>(row * width + column)]);
+            auto& to = mask.coverage[static_cast<size_t>(to_y * mask.width + to_x)];
+            to = std::max(to, bitmap[static_cast<size_t>(row * width + column)]);
         }
     }
 }
@@ -136,7 +136,7 @@ TextMask Font::draw(std::string_view text, double size_px) const {
     mask.ascent = static_cast<int>(std::ceil(state_->ascent * scale));
     mask.height = mask.ascent + static_cast<int>(std::ceil(-state_->descent * scale)) + 1;
     mask.width = static_cast<int>(std::ceil(width(text, size_px))) + 2;
-    mask.coverage.resize(static_cast<std::size_t>(mask.width) * static_cast<std::size_t>(mask.height));
+    mask.coverage.resize(static_cast<size_t>(mask.width) * static_cast<size_t>(mask.height));
     lay_out(state_->info, text, scale,
             [&](int glyph, double x) { blend_glyph(state_->info, glyph, x, scale, mask); });
     return mask;

@@ -14,7 +14,7 @@ namespace fovea::picture {
 // One line of text: coverage 0 to 255; the baseline is `ascent` rows below the top.
 struct TextMask {
     int width = 0, height = 0, ascent = 0;
-    std::vector<std::uint8_t> coverage;
+    std::vector<uint8_t> coverage;
 };
 
 // A font file in memory. Immutable; thread-safe.

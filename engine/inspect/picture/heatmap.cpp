@@ -16,7 +16,7 @@ using picture::Canvas;
 using picture::Font;
 using picture::Point;
 
-constexpr std::uint64_t kMostCells = 2048;  // along one side
+constexpr uint64_t kMostCells = 2048;  // along one side
 constexpr double kMargin = 28, kPanelGap = 36, kLabelGap = 8, kBarGap = 18, kBarWidth = 12, kTickGap = 6;
 constexpr double kTitleSize = 21, kSubtitleSize = 13, kPanelTitleSize = 14, kLabelSize = 13, kTickSize = 11;
 constexpr double kTickDistance = 60;
@@ -38,7 +38,7 @@ struct Fonts {
 // One panel with everything that its drawing needs, in units of the layout.
 struct Plot {
     const HeatmapPanel* panel = nullptr;
-    std::uint64_t rows = 0, columns = 0;
+    uint64_t rows = 0, columns = 0;
     double cell = 0;
     ColourMap map = ColourMap::viridis;
     ColourTable table;
@@ -57,20 +57,20 @@ struct Plot {
     double height() const { return top() + matrix_height(); }
 };
 
-bool is_hidden(const HeatmapPanel& panel, std::size_t index) {
+bool is_hidden(const HeatmapPanel& panel, size_t index) {
     if (!panel.hidden.empty() && panel.hidden[index] != 0) return true;
     return panel.values.values[index] == -std::numeric_limits<float>::infinity();
 }
 
 std::vector<float> shown_values(const HeatmapPanel& panel) {
     std::vector<float> values;
-    for (std::size_t i = 0; i < panel.values.values.size(); ++i) {
+    for (size_t i = 0; i < panel.values.values.size(); ++i) {
         if (!is_hidden(panel, i)) values.push_back(panel.values.values[i]);
     }
     return values;
 }
 
-Result<void> check_panel(const HeatmapPanel& panel, std::size_t index) {
+Result<void> check_panel(const HeatmapPanel& panel, size_t index) {
     const auto wrong = [&](const char* field, const std::string& text) {
         const std::string name = "panels[" + std::to_string(index) + "]." + field;
         return Error{FOVEA_INVALID_ARGUMENT, name, name + " " + text};
@@ -78,12 +78,12 @@ Result<void> check_panel(const HeatmapPanel& panel, std::size_t index) {
     const Shape& shape = panel.values.shape;
     if (shape.size() != 2)
         return wrong("values", "has shape " + format_shape(shape) + "; it must be [rows, columns]");
-    for (const std::uint64_t size : shape) {
+    for (const uint64_t size : shape) {
         if (size == 0 || size > kMostCells) {
             return wrong("values", "has shape " + format_shape(shape) + "; each side must be 1 to 2048");
         }
     }
-    const auto count = [&](const char* field, std::size_t given, std::size_t needed) -> Result<void> {
+    const auto count = [&](const char* field, size_t given, size_t needed) -> Result<void> {
         if (given == 0 || given == needed) return {};
         return wrong(
             field, "has " + std::to_string(given) + " elements; the matrix needs " + std::to_string(needed));
@@ -124,10 +124,10 @@ double widest(const Font& font, const std::vector<std::string>& texts, double si
     return width;
 }
 
-std::vector<std::string> labels_or_numbers(const std::vector<std::string>& labels, std::uint64_t count) {
+std::vector<std::string> labels_or_numbers(const std::vector<std::string>& labels, uint64_t count) {
     if (!labels.empty()) return labels;
     std::vector<std::string> numbers;
-    for (std::uint64_t i = 0; i < count; ++i) numbers.push_back(std::to_string(i));
+    for (uint64_t i = 0; i < count; ++i) numbers.push_back(std::to_string(i));
     return numbers;
 }
 
@@ -185,12 +185,12 @@ Plot plan_panel(const HeatmapPanel& panel, const HeatmapStyle& style, const Font
 void draw_cells(Canvas& canvas, const Plot& plot, Point origin, const Palette& palette, const Font& font) {
     const double gap = plot.cell >= kCellWithGap ? std::min(2.0, plot.cell * 0.06) : 0.0;
     const double radius = plot.cell >= 20 ? std::min(5.0, plot.cell * 0.09) : 0.0;
-    for (std::uint64_t i = 0; i < plot.rows; ++i) {
-        for (std::uint64_t j = 0; j < plot.columns; ++j) {
+    for (uint64_t i = 0; i < plot.rows; ++i) {
+        for (uint64_t j = 0; j < plot.columns; ++j) {
             const Box box{origin.x + plot.cell * static_cast<double>(j) + gap / 2,
                           origin.y + plot.cell * static_cast<double>(i) + gap / 2, plot.cell - gap,
                           plot.cell - gap};
-            const std::size_t index = i * plot.columns + j;
+            const size_t index = i * plot.columns + j;
             if (is_hidden(*plot.panel, index)) {
                 canvas.fill(box, radius, palette.hidden);
                 if (plot.cell >= kCellWithGap) canvas.hatch(box, radius, 6, palette.hatch);
@@ -211,21 +211,21 @@ void draw_cells(Canvas& canvas, const Plot& plot, Point origin, const Palette& p
 // Every label, or numbers at round steps where the cells are too small for all.
 void draw_labels(Canvas& canvas, const Plot& plot, Point origin, const Palette& palette, const Font& font) {
     const bool every_label = plot.cell >= kCellWithLabel;
-    std::uint64_t step = 1;
-    for (std::uint64_t nice = 1; !every_label && static_cast<double>(step) * plot.cell < 44; nice *= 10) {
-        for (const std::uint64_t factor : {1, 2, 5}) {
+    uint64_t step = 1;
+    for (uint64_t nice = 1; !every_label && static_cast<double>(step) * plot.cell < 44; nice *= 10) {
+        for (const uint64_t factor : {1, 2, 5}) {
             if (static_cast<double>(step) * plot.cell < 44) step = nice * factor;
         }
     }
-    const auto text_of = [&](const std::vector<std::string>& labels, std::uint64_t index) {
+    const auto text_of = [&](const std::vector<std::string>& labels, uint64_t index) {
         return every_label && !labels.empty() ? labels[index] : std::to_string(index);
     };
     const double drop = font.cap_height(kLabelSize) / 2;
-    for (std::uint64_t i = 0; i < plot.rows; i += step) {
+    for (uint64_t i = 0; i < plot.rows; i += step) {
         const Point at{origin.x - kLabelGap, origin.y + plot.cell * (static_cast<double>(i) + 0.5) + drop};
         canvas.text(font, text_of(plot.panel->row_labels, i), kLabelSize, at, Anchor::right, palette.text);
     }
-    for (std::uint64_t j = 0; j < plot.columns; j += step) {
+    for (uint64_t j = 0; j < plot.columns; j += step) {
         const double x = origin.x + plot.cell * (static_cast<double>(j) + 0.5);
         const std::string text = text_of(plot.panel->column_labels, j);
         if (plot.columns_turned) {
@@ -239,7 +239,7 @@ void draw_labels(Canvas& canvas, const Plot& plot, Point origin, const Palette& 
 
 void draw_bar(Canvas& canvas, const Plot& plot, Point origin, const Palette& palette, const Font& font) {
     const double x = origin.x + plot.matrix_width() + kBarGap, height = plot.matrix_height();
-    for (std::size_t i = 0; i < plot.table.size(); ++i) {
+    for (size_t i = 0; i < plot.table.size(); ++i) {
         // From the top, each step a little over the next, so that no seam shows.
         const double from = height * static_cast<double>(i) / static_cast<double>(plot.table.size());
         canvas.fill({x, origin.y + from, kBarWidth, std::min(height - from, height / 256 + 1)}, 0,
@@ -298,7 +298,7 @@ Result<void> check(const std::vector<HeatmapPanel>& panels, const HeatmapStyle& 
     if (style.panels_per_row == 0) {
         return Error{FOVEA_INVALID_ARGUMENT, "panels_per_row", "panels_per_row is 0; it must be at least 1"};
     }
-    for (std::size_t i = 0; i < panels.size(); ++i) {
+    for (size_t i = 0; i < panels.size(); ++i) {
         if (Result<void> ok = check_panel(panels[i], i); !ok) return ok;
     }
     return {};
@@ -307,9 +307,9 @@ Result<void> check(const std::vector<HeatmapPanel>& panels, const HeatmapStyle& 
 // Panels in rows; each place is as large as the largest panel.
 struct Grid {
     double panel_width = 0, panel_height = 0, heading = 0, width = 0, height = 0;
-    std::size_t per_row = 1;
+    size_t per_row = 1;
 
-    Point place(std::size_t index) const {
+    Point place(size_t index) const {
         return {kMargin + static_cast<double>(index % per_row) * (panel_width + kPanelGap),
                 kMargin + heading + static_cast<double>(index / per_row) * (panel_height + kPanelGap)};
     }
@@ -324,7 +324,7 @@ Grid lay_out(const std::vector<Plot>& plots, const HeatmapStyle& style, const Fo
     if (!style.title.empty()) grid.heading += kTitleSize + 10;
     if (!style.subtitle.empty()) grid.heading += kSubtitleSize + 10;
     if (grid.heading > 0) grid.heading += 10;
-    grid.per_row = std::min<std::size_t>(style.panels_per_row, plots.size());
+    grid.per_row = std::min<size_t>(style.panels_per_row, plots.size());
     const auto lines = static_cast<double>((plots.size() + grid.per_row - 1) / grid.per_row);
     const auto per_row = static_cast<double>(grid.per_row);
     const double panels = per_row * grid.panel_width + (per_row - 1) * kPanelGap;
@@ -360,7 +360,7 @@ Result<RgbaImage> render_heatmaps(const std::vector<HeatmapPanel>& panels, const
     }
     canvas.text(fonts->regular, style.subtitle, kSubtitleSize, {kMargin, baseline}, Anchor::left,
                 palette.faint);
-    for (std::size_t i = 0; i < plots.size(); ++i) {
+    for (size_t i = 0; i < plots.size(); ++i) {
         draw_panel(canvas, plots[i], grid.place(i), palette, *fonts);
     }
     return canvas.take();

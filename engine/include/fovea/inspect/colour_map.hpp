@@ -11,7 +11,7 @@
 namespace fovea {
 
 struct Rgb {  // sRGB, 8 bits a channel
-    std::uint8_t r = 0, g = 0, b = 0;
+    uint8_t r = 0, g = 0, b = 0;
     friend bool operator==(const Rgb&, const Rgb&) = default;
 };
 

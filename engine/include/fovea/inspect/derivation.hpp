@@ -12,8 +12,8 @@ namespace fovea {
 
 // A cell of one head's weight matrix.
 struct Cell {
-    std::uint32_t batch = 0, head = 0;
-    std::uint64_t query = 0, key = 0;
+    uint32_t batch = 0, head = 0;
+    uint64_t query = 0, key = 0;
 };
 
 struct DerivationTerm {                // one product of the score
@@ -27,26 +27,26 @@ struct DerivationValue {                 // one element of the output
 // In float32 and in the plain order, whatever the precision of the forward pass.
 struct Derivation {
     Cell cell;
-    std::uint32_t kv_head = 0;  // the key/value head that this query head reads
-    std::int64_t position = 0;  // where the query stands among the keys
+    uint32_t kv_head = 0;  // the key/value head that this query head reads
+    int64_t position = 0;  // where the query stands among the keys
 
     std::vector<DerivationTerm> terms;  // one for each of D
-    float dot = 0.0F, scale = 0.0F, score = 0.0F;
-    float softcap = 0.0F, capped = 0.0F;  // softcap 0: there is none and capped is the score
+    float dot = 0.0f, scale = 0.0f, score = 0.0f;
+    float softcap = 0.0f, capped = 0.0f;  // softcap 0: there is none and capped is the score
     bool has_alibi = false, has_bias = false, has_sink = false, has_dropout = false;
-    float alibi_slope = 0.0F, alibi = 0.0F;  // alibi = slope * (key - position)
-    float bias = 0.0F;
+    float alibi_slope = 0.0f, alibi = 0.0f;  // alibi = slope * (key - position)
+    float bias = 0.0f;
     std::string hidden_by;  // empty: the query sees the key. "causal: key 4 comes after position 2"
-    float masked = 0.0F;    // -inf where hidden
+    float masked = 0.0f;    // -inf where hidden
 
-    std::uint32_t visible_keys = 0;       // of the row
-    float row_max = 0.0F;                 // of the row's masked scores, and the sink
-    float exponential = 0.0F;             // exp(masked - row_max)
-    float sink = 0.0F, sink_term = 0.0F;  // sink_term = exp(sink - row_max)
-    float denominator = 0.0F, lse = 0.0F;
-    float weight = 0.0F;  // exponential / denominator
+    uint32_t visible_keys = 0;            // of the row
+    float row_max = 0.0f;                 // of the row's masked scores, and the sink
+    float exponential = 0.0f;             // exp(masked - row_max)
+    float sink = 0.0f, sink_term = 0.0f;  // sink_term = exp(sink - row_max)
+    float denominator = 0.0f, lse = 0.0f;
+    float weight = 0.0f;  // exponential / denominator
     bool kept = true;
-    float keep_scale = 1.0F, dropped_weight = 0.0F;  // the weight after dropout, if there is any
+    float keep_scale = 1.0f, dropped_weight = 0.0f;  // the weight after dropout, if there is any
     std::vector<DerivationValue> values;             // one for each of Dv
 };
 
@@ -58,7 +58,7 @@ Result<Derivation> derive_cell(const FoveaAttentionDesc& desc, const FoveaHostBu
 
 struct DerivationStyle {                      // how a derivation is written
     std::string_view query_token, key_token;  // empty: "query 1", "key 4"
-    std::size_t most_terms = 16;  // of a long head the largest products are shown, in the order of d
+    size_t most_terms = 16;  // of a long head the largest products are shown, in the order of d
     int decimals = 4;
 };
 // Lines for a person, each step with its numbers.

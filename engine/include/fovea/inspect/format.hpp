@@ -27,11 +27,11 @@ Notation notation_of(std::span<const float> values);
 // One element without padding, exactly rounded: "0.1234", "-inf", "True".
 std::string element_text(float value, Notation notation);
 
-struct PrintOptions {                    // of tensors, as PyTorch has them
-    bool as_boolean = false;             // 0 is False, anything else True
-    std::size_t line_width = 80;         // a longer row goes on in the next line
-    std::size_t summarise_above = 1000;  // with more elements only the outermost of each dimension are shown
-    std::size_t edge_items = 3;
+struct PrintOptions {               // of tensors, as PyTorch has them
+    bool as_boolean = false;        // 0 is False, anything else True
+    size_t line_width = 80;         // a longer row goes on in the next line
+    size_t summarise_above = 1000;  // with more elements only the outermost of each dimension are shown
+    size_t edge_items = 3;
 };
 // As PyTorch prints it: "tensor([[1., 2.],\n        [3., 4.]])".
 std::string print_tensor(const F32Tensor& tensor, const PrintOptions& options = {});
@@ -47,9 +47,9 @@ std::string format_fixed(double value, int decimals);
 // "12.5000", "3.215e-07", "0".
 std::string format_value(double value, int decimals = 4);
 // "1,234,567"
-std::string format_count(std::uint64_t count);
+std::string format_count(uint64_t count);
 // "512 B", "1.5 KiB", "64 MiB"
-std::string format_bytes(std::uint64_t size_bytes);
+std::string format_bytes(uint64_t size_bytes);
 // "850 ns", "1.25 ms", "3.2 s"
 std::string format_seconds(double seconds);
 // A rate or an amount with a decimal prefix: format_scaled(4.1e9, "FLOP/s") is "4.1 GFLOP/s".

@@ -15,22 +15,22 @@ struct HeadStats {
     double first_token_mass = 0.0;  // weight of key 0: high in heads that rest there
     double previous_token = 0.0;    // weight of the key before the query's position, over rows that have one
     double largest_weight = 0.0;    // the mean of the rows' largest weights
-    std::uint64_t rows = 0;
+    uint64_t rows = 0;
 };
 
 // Takes one row at a time, so that a matrix need not be held. Not thread-safe.
 class HeadStatsCollector {
   public:
     // `position` is where the query stands among the keys (its row number, for self-attention).
-    void add_row(std::int64_t position, std::span<const float> weights);
+    void add_row(int64_t position, std::span<const float> weights);
     HeadStats result() const;
 
   private:
     HeadStats sums_;
-    std::uint64_t rows_with_previous_ = 0;
+    uint64_t rows_with_previous_ = 0;
 };
 
 // Of one head's matrix [queries, keys], row-major; query i stands at key position i + offset.
-HeadStats head_stats(std::span<const float> weights, std::uint64_t keys, std::int64_t offset = 0);
+HeadStats head_stats(std::span<const float> weights, uint64_t keys, int64_t offset = 0);
 
 }  // namespace fovea

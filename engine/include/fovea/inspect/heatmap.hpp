@@ -15,8 +15,8 @@ namespace fovea {
 
 // 8 bits a channel, rows from the top, no padding, not premultiplied.
 struct RgbaImage {
-    std::uint32_t width = 0, height = 0;
-    std::vector<std::uint8_t> rgba;  // 4 * width * height
+    uint32_t width = 0, height = 0;
+    std::vector<uint8_t> rgba;  // 4 * width * height
 };
 
 struct HeatmapPanel {                     // one matrix
@@ -25,7 +25,7 @@ struct HeatmapPanel {                     // one matrix
     std::vector<std::string> row_labels;  // one for each row, or empty: the row's number
     std::vector<std::string> column_labels;
     std::string row_caption = "query", column_caption = "key";
-    std::vector<std::uint8_t> hidden;  // 1: hatched and without a number; as many as values, or empty
+    std::vector<uint8_t> hidden;       // 1: hatched and without a number; as many as values, or empty
     std::optional<ColourRange> range;  // default: fitted_range of the cells that are not hidden
 };
 
@@ -33,8 +33,8 @@ struct HeatmapStyle {              // of the whole picture
     std::string title, subtitle;   // above all panels; may be empty
     std::optional<ColourMap> map;  // default: viridis, or blue_orange for panels with negative numbers
     bool dark = false;
-    double pixel_ratio = 2.0;          // 0.5 to 4: device pixels for one unit of the layout
-    std::uint32_t panels_per_row = 3;  // at least 1
+    double pixel_ratio = 2.0;     // 0.5 to 4: device pixels for one unit of the layout
+    uint32_t panels_per_row = 3;  // at least 1
     // A TrueType or OpenType file. Default: Inter or DejaVu Sans where the system keeps them.
     std::string font_path, bold_font_path;
 };

@@ -23,7 +23,7 @@ namespace fovea {
 struct PrintedTable {
     std::string label;   // what the tutorial shows it as
     std::string tensor;  // the stage that it shows
-    std::uint32_t times = 1;
+    uint32_t times = 1;
     Notation notation = Notation::fixed;
     std::string note;                   // an oddity of the text, or empty
     std::vector<std::string> elements;  // row-major, digit for digit
@@ -33,9 +33,9 @@ struct PrintedTable {
 struct Draw {
     enum class Kind { manual_seed, rand, randn, linear_weight, linear_bias, dropout, skip };
     Kind kind = Kind::skip;
-    std::string tensor;       // what the numbers become; empty for manual_seed, dropout and skip
-    Shape shape;              // of the tensor, or of the dropout mask
-    std::uint64_t value = 0;  // the seed, the words to skip, or a bias's fan_in
+    std::string tensor;  // what the numbers become; empty for manual_seed, dropout and skip
+    Shape shape;         // of the tensor, or of the dropout mask
+    uint64_t value = 0;  // the seed, the words to skip, or a bias's fan_in
     double drop_probability = 0.0;
 };
 
@@ -44,8 +44,8 @@ struct LessonConfig {  // what the recipe is told
     std::string scale_rule;  // "sqrt(d_out)"
     bool masks_first = false;
     WeightLayout weight_layout = WeightLayout::out_in;
-    std::uint64_t batch = 0;  // copies of the given inputs; 0: they are used as they are, without a batch
-    std::uint64_t heads = 1, query = 0, points = 0, context_length = 0;
+    uint64_t batch = 0;  // copies of the given inputs; 0: they are used as they are, without a batch
+    uint64_t heads = 1, query = 0, points = 0, context_length = 0;
     double dropout_p = 0.0;
     std::string printed_variant;  // of dropout masks: "native" or "mkl", as the tutorial's machine drew them
     std::string normalise;        // of context_of_one: "sum" or "softmax"
@@ -58,7 +58,7 @@ struct Lesson {            // a worked example of a tutorial
     std::string title;     // one line
     std::string tutorial;  // the tutorial's own title
     // 1 without weights, 2 trainable, 3 causal, 4 dropout, 5 stacked heads, 6 split, 7 GPT.
-    std::uint32_t level = 1;
+    uint32_t level = 1;
     std::string about;
     std::vector<std::string> notes;   // oddities of the text
     std::vector<std::string> tokens;  // empty where the input is random
@@ -74,8 +74,8 @@ struct LessonStage {      // one result on the way
     std::string formula;  // "scores = queries keys^T"
     F32Tensor tensor;
     bool boolean = false;
-    std::string printed;                     // "tensor([[0.9995, ...]])", as PyTorch prints it
-    std::vector<std::size_t> table_indices;  // the lesson's tables that show this stage
+    std::string printed;                // "tensor([[0.9995, ...]])", as PyTorch prints it
+    std::vector<size_t> table_indices;  // the lesson's tables that show this stage
 };
 
 struct LessonRun {        // a lesson computed
@@ -103,10 +103,10 @@ std::vector<std::pair<std::string, F32Tensor>> recorded_tensors(const Lesson& le
 
 // How far the run is from the tutorial and from the recorded tensors.
 struct LessonCheck {
-    std::uint32_t tables = 0, tables_exact = 0;     // repetitions in the text counted
-    std::uint32_t tables_within_unit = 0;           // of the last printed digit
-    std::uint32_t tensors = 0, tensors_within = 0;  // |a - b| <= 2e-6 * max(1, |b|), -inf equal
-    double largest_difference = 0.0;                // |a - b| / max(1, |b|) over all tensors
+    uint32_t tables = 0, tables_exact = 0;     // repetitions in the text counted
+    uint32_t tables_within_unit = 0;           // of the last printed digit
+    uint32_t tensors = 0, tensors_within = 0;  // |a - b| <= 2e-6 * max(1, |b|), -inf equal
+    double largest_difference = 0.0;           // |a - b| / max(1, |b|) over all tensors
     // One line each, for tables that are not exact and tensors that are not within.
     std::vector<std::string> failures;
 

@@ -14,24 +14,24 @@ namespace fovea {
 struct LongContextPreset {   // a length worth a look
     std::string_view name;   // "128k"
     std::string_view title;  // for a menu
-    std::uint32_t tokens;
+    uint32_t tokens;
 };
 std::span<const LongContextPreset> long_context_presets();
 
-inline constexpr std::uint32_t kLongContextDim = 64;  // of its head
+inline constexpr uint32_t kLongContextDim = 64;  // of its head
 
 struct LongContext {          // a call with planted patterns
     FoveaAttentionDesc call;  // one head, causal, f32, D = Dv = kLongContextDim, packed
     std::vector<float> q, k;  // [tokens, kLongContextDim]
     // Where to look: the text comes again every `period` tokens, so that a token finds its like at
     // query - n * period, and an induction head the one behind it.
-    std::uint32_t period = 0;
+    uint32_t period = 0;
 };
 
 // What is planted: a local band; a sink on the first token; vertical stripes of separator tokens, which every
 // later token looks at; and for each token the ones that followed its like earlier (induction). 1 to 2^20
 // tokens. No v: a forward pass for FOVEA_OUTPUT_LSE alone needs its binding but not its values.
-Result<LongContext> long_context(std::uint32_t tokens);
+Result<LongContext> long_context(uint32_t tokens);
 Result<LongContext> long_context(std::string_view preset);
 
 }  // namespace fovea

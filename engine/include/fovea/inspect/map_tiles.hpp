@@ -24,10 +24,10 @@
 
 namespace fovea {
 
-inline constexpr std::uint32_t kMapTileSide = 256;  // pixels
+inline constexpr uint32_t kMapTileSide = 256;  // pixels
 
-struct MapExtent {                     // of the matrix
-    std::uint64_t rows = 0, keys = 0;  // Lq and Lkv, each at most 2^30
+struct MapExtent {                // of the matrix
+    uint64_t rows = 0, keys = 0;  // Lq and Lkv, each at most 2^30
 };
 
 // A rectangle of cells, in fractions of a cell; may lie beyond the matrix in part.
@@ -36,22 +36,22 @@ struct MapRect {
 };
 
 struct MapView {  // what is looked at
-    std::uint32_t batch = 0, head = 0;
+    uint32_t batch = 0, head = 0;
     MapRect rect;
-    std::uint32_t width = 0, height = 0;  // screen pixels
+    uint32_t width = 0, height = 0;  // screen pixels
 };
 
 struct MapTileId {  // which tile
-    std::uint32_t batch = 0, head = 0;
-    std::uint32_t level = 0;
-    std::uint32_t y = 0, x = 0;  // in tiles of the level
+    uint32_t batch = 0, head = 0;
+    uint32_t level = 0;
+    uint32_t y = 0, x = 0;  // in tiles of the level
     bool sampled = false;
     friend auto operator<=>(const MapTileId&, const MapTileId&) = default;
 };
 
 // kMapTileSide x kMapTileSide, rows of pixels from the top, as bindings TILE_MASS and TILE_MAX give them.
 struct MapPixels {
-    std::vector<std::uint64_t> mass;
+    std::vector<uint64_t> mass;
     std::vector<float> max;
 };
 
@@ -73,26 +73,26 @@ enum class MapQuality {  // of a view
 
 struct MapProgress {  // how far a view is
     MapQuality quality = MapQuality::empty;
-    std::uint32_t level = 0;
-    std::uint32_t needed = 0, exact = 0;  // tiles of the view
-    std::uint32_t running = 0;            // handed out by next() and not back yet
-    std::uint64_t cached_bytes = 0;
+    uint32_t level = 0;
+    uint32_t needed = 0, exact = 0;  // tiles of the view
+    uint32_t running = 0;            // handed out by next() and not back yet
+    uint64_t cached_bytes = 0;
 };
 
 class MapTiles {  // tiles of one call, and what to compute next
   public:
-    static constexpr std::uint64_t kDefaultBytes = std::uint64_t{192} << 20;
+    static constexpr uint64_t kDefaultBytes = uint64_t{192} << 20;
 
     // The cache keeps within `byte_limit` (pixels only), but for what the current view itself needs.
-    explicit MapTiles(MapExtent extent, std::uint64_t byte_limit = kDefaultBytes);
+    explicit MapTiles(MapExtent extent, uint64_t byte_limit = kDefaultBytes);
 
     MapTiles(MapTiles&&) = default;
     MapTiles& operator=(MapTiles&&) = default;
 
     const MapExtent& extent() const { return extent_; }
-    std::uint32_t highest_level() const { return highest_level_; }
+    uint32_t highest_level() const { return highest_level_; }
     // The level whose pixels are the largest that are no larger than the view's.
-    std::uint32_t level_of(const MapView& view) const;
+    uint32_t level_of(const MapView& view) const;
 
     void set_view(const MapView& view);
     const MapView& view() const { return view_; }
@@ -138,8 +138,8 @@ class MapTiles {  // tiles of one call, and what to compute next
     MapPiece piece_of(const MapTileId& id, const MapTileId& target) const;
 
     MapExtent extent_;
-    std::uint64_t byte_limit_, bytes_ = 0;
-    std::uint32_t highest_level_ = 0;
+    uint64_t byte_limit_, bytes_ = 0;
+    uint32_t highest_level_ = 0;
     MapView view_;
     std::vector<MapTileId> order_;  // exact tiles of the view, from its centre out
     std::map<MapTileId, Entry> cache_;
@@ -157,7 +157,6 @@ enum class MapReducer {  // what a pixel says
 std::vector<float> map_values(const MapTiles& tiles, const MapTileId& id, const MapPixels& pixels,
                               MapReducer reducer);
 // The same for any rectangle of height x width pixels.
-std::vector<float> map_values(const FoveaMapTileDesc& tile, std::uint64_t len_q,
-                              std::span<const std::uint64_t> mass);
+std::vector<float> map_values(const FoveaMapTileDesc& tile, uint64_t len_q, std::span<const uint64_t> mass);
 
 }  // namespace fovea

@@ -9,10 +9,10 @@ namespace fovea {
 
 // GPT-2: joint projection in Conv1D layout, causal, scores / sqrt(head_dim). context_length 0: any input
 // length.
-GptAttention gpt2_layer(Gpt2Attention weights, std::uint64_t context_length = 0);
+GptAttention gpt2_layer(Gpt2Attention weights, uint64_t context_length = 0);
 
 // Llama and its kin: rotary positions from `first_position` on, grouped heads, causal, scores /
 // sqrt(head_dim).
-GroupedQueryAttention llama_layer(LlamaAttention weights, std::uint64_t first_position = 0);
+GroupedQueryAttention llama_layer(LlamaAttention weights, uint64_t first_position = 0);
 
 }  // namespace fovea

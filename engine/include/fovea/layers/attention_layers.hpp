@@ -24,8 +24,8 @@ struct AttentionOptions {  // what all layers share
     std::string scale_rule;  // for the stages' formulas: "sqrt(d_out)"; empty: the number
     MaskOrder order = MaskOrder::scale_first;
     bool causal = false;
-    std::uint64_t context_length = 0;  // longest input that is accepted; 0: any
-    double dropout_p = 0.0;            // in training, [0, 1)
+    uint64_t context_length = 0;  // longest input that is accepted; 0: any
+    double dropout_p = 0.0;       // in training, [0, 1)
 };
 
 // Where the dropout masks of one forward pass come from. Default: evaluation, no dropout and nothing drawn.
@@ -38,13 +38,13 @@ struct Training {
     };
     Dropout dropout = Dropout::off;
     TorchGenerator* generator = nullptr;  // needed by torch_*
-    std::uint64_t seed = 0, offset = 0;   // used by counter
+    uint64_t seed = 0, offset = 0;        // used by counter
 };
 
 // Weights as nn.Linear(d_in, d_out, bias) starts with.
-Linear make_linear(TorchGenerator& generator, std::uint64_t d_in, std::uint64_t d_out, bool bias);
+Linear make_linear(TorchGenerator& generator, uint64_t d_in, uint64_t d_out, bool bias);
 // A plain parameter torch.rand(d_in, d_out), used as x W.
-Linear make_rand_parameter(TorchGenerator& generator, std::uint64_t d_in, std::uint64_t d_out);
+Linear make_rand_parameter(TorchGenerator& generator, uint64_t d_in, uint64_t d_out);
 
 enum class Normalisation { softmax, sum, naive_softmax };  // of a row
 
@@ -82,7 +82,7 @@ struct StackedHeads {
 // output.
 struct MultiHeadAttention {
     Linear query, key, value, output;
-    std::uint64_t head_count = 1;
+    uint64_t head_count = 1;
     AttentionOptions options;
 
     Result<F32Tensor> forward(Executor& executor, const F32Tensor& x, Trace& trace,
@@ -96,7 +96,7 @@ struct MultiHeadAttention {
 // output.
 struct GptAttention {
     Linear c_attn, c_proj;
-    std::uint64_t head_count = 1;
+    uint64_t head_count = 1;
     AttentionOptions options;
 
     Result<F32Tensor> forward(Executor& executor, const F32Tensor& x, Trace& trace,
@@ -107,7 +107,7 @@ struct GptAttention {
 // keys_heads, values_heads, queries_rotated, keys_rotated, scores .. context, output.
 struct GroupedQueryAttention {
     Linear query, key, value, output;
-    std::uint64_t head_count = 1, kv_head_count = 1;
+    uint64_t head_count = 1, kv_head_count = 1;
     Rope rope;
     AttentionOptions options;
 

@@ -28,14 +28,14 @@ struct AttentionProblem {
     const F32Tensor* k = nullptr;  // [B, Hkv, Lkv, D], Hq a multiple of Hkv
     const F32Tensor* v = nullptr;  // [B, Hkv, Lkv, Dv]
     ScoreScale scale;
-    float softcap = 0.0F;  // 0: none
+    float softcap = 0.0f;  // 0: none
     bool causal = false;
     Align align = Align::top_left;
     const F32Tensor* bias = nullptr;  // [1 or B, 1 or Hq, Lq, Lkv], added to the scores; -inf hides
     const F32Tensor* keep = nullptr;  // [B, Hq, Lq, Lkv] of 0 and 1: the dropout mask
     double dropout_p = 0.0;           // without `keep`: the engine's counter-based mask of the seed below
-    std::uint64_t dropout_seed = 0, dropout_offset = 0;
-    std::uint32_t outputs = FOVEA_OUTPUT_O;  // FOVEA_OUTPUT_* of O, LSE, SCORES, CAPPED, MASKED, WEIGHTS
+    uint64_t dropout_seed = 0, dropout_offset = 0;
+    uint32_t outputs = FOVEA_OUTPUT_O;  // FOVEA_OUTPUT_* of O, LSE, SCORES, CAPPED, MASKED, WEIGHTS
 };
 
 // What was asked for; the rest is left an empty scalar. Matrices are [B, Hq, Lq, Lkv].
@@ -56,8 +56,8 @@ struct Linear {
     WeightLayout layout = WeightLayout::out_in;
     F32Tensor bias{Shape{0}};  // [d_out], or empty
 
-    std::uint64_t d_in() const { return weight.shape[layout == WeightLayout::out_in ? 1 : 0]; }
-    std::uint64_t d_out() const { return weight.shape[layout == WeightLayout::out_in ? 0 : 1]; }
+    uint64_t d_in() const { return weight.shape[layout == WeightLayout::out_in ? 1 : 0]; }
+    uint64_t d_out() const { return weight.shape[layout == WeightLayout::out_in ? 0 : 1]; }
     bool has_bias() const { return !bias.values.empty(); }
 };
 
@@ -66,13 +66,13 @@ struct Linear {
 struct Rope {
     double theta = 10000.0;
     bool interleaved = false;
-    std::uint64_t first_position = 0;
+    uint64_t first_position = 0;
 };
 // Tables of cos and sin, [len, dim / 2] each.
 struct RopeTables {
     F32Tensor cos, sin;
 };
-RopeTables rope_tables(const Rope& rope, std::uint64_t len, std::uint64_t dim);
+RopeTables rope_tables(const Rope& rope, uint64_t len, uint64_t dim);
 
 // Shapes are checked by the caller of an executor: the layers do it, with the layer's own words.
 // Thread safety: one executor, one thread.

@@ -15,14 +15,14 @@ namespace fovea {
 // and of uniform_). Nothing here allocates or fails. Not thread-safe: one generator, one thread.
 class TorchGenerator {
   public:
-    explicit TorchGenerator(std::uint64_t seed) { manual_seed(seed); }
+    explicit TorchGenerator(uint64_t seed) { manual_seed(seed); }
 
     // torch.manual_seed. Only the low 32 bits count; a negative seed is given modulo 2^64. Forgets the spare
     // normal.
-    void manual_seed(std::uint64_t seed);
+    void manual_seed(uint64_t seed);
 
-    std::uint32_t next_word() { return static_cast<std::uint32_t>(words_()); }
-    void skip(std::uint64_t word_count) { words_.discard(word_count); }
+    uint32_t next_word() { return static_cast<uint32_t>(words_()); }
+    void skip(uint64_t word_count) { words_.discard(word_count); }
 
     // One word: 0 <= u < 1, a multiple of 2^-24.
     float next_uniform_f32();
@@ -43,19 +43,18 @@ class TorchGenerator {
 
     // nn.Linear(fan_in, n): uniform between -1/sqrt(fan_in) and 1/sqrt(fan_in). Draw the weight first, then
     // the bias where the layer has one. fan_in is at least 1.
-    void linear_weight(std::span<float> out, std::size_t fan_in);
-    void linear_bias(std::span<float> out, std::size_t fan_in);
+    void linear_weight(std::span<float> out, size_t fan_in);
+    void linear_bias(std::span<float> out, size_t fan_in);
 
     // The keep mask (1 kept, 0 dropped) of nn.Dropout(drop_probability) in training, drop_probability in [0,
     // 1). Native: builds without MKL, and processors that are not Intel's; two words an element.
-    void keep_mask_native(std::span<std::uint8_t> out, double drop_probability);
+    void keep_mask_native(std::span<uint8_t> out, double drop_probability);
     // MKL: the usual x86 builds on Intel processors; one word, whatever the count, seeds MKL's own generator
     // MCG31m1.
-    void keep_mask_mkl(std::span<std::uint8_t> out, double drop_probability) {
+    void keep_mask_mkl(std::span<uint8_t> out, double drop_probability) {
         keep_mask_mcg31(next_word(), out, drop_probability);
     }
-    static void keep_mask_mcg31(std::uint32_t seed_word, std::span<std::uint8_t> out,
-                                double drop_probability);
+    static void keep_mask_mcg31(uint32_t seed_word, std::span<uint8_t> out, double drop_probability);
 
   private:
     void normals_in_blocks(std::span<float> out);
@@ -67,6 +66,6 @@ class TorchGenerator {
 
 // nn.Dropout's arithmetic for one element: x * (keep / (1 - p)), 1 - p rounded to float32. This is the
 // factor.
-float dropout_factor(std::uint8_t keep, double drop_probability);
+float dropout_factor(uint8_t keep, double drop_probability);
 
 }  // namespace fovea
