@@ -12,6 +12,11 @@
 #   lavapipe26  Mesa 26 in the private tools folder                 cooperative matrices
 #   swiftshader comes with Chromium                                 f32 only, subgroups of 4, the smallest limits
 #
+# BUILD/gpus/DEVICE does the same on a GPU that is not there: a hardware driver of the private tools folder, which
+# compiles every pipeline to that GPU's instructions and then computes nothing. What stands in a result is what memory
+# held before. fovea_add_gpu_test registers such a test.
+#   build/default/gpus/amd-navi31 build/default/bin/fovea explain --lengths 4096 --heads 32,8 --dims 128
+#
 # The validation layer is the one in the private tools folder, which needs a newer C library than Debian 12 has: so
 # every driver runs through its with-prefix wrapper. Without that folder: the system's loader and layer.
 # More drivers, such as a GPU's: -DFOVEA_TEST_DRIVERS="name=/path/to/icd.json;..."
@@ -45,14 +50,19 @@ function(_fovea_absolute_manifest manifest name out)
   set(${out} "${_fovea_driver_folder}/${name}.json" PARENT_SCOPE)
 endfunction()
 
-function(_fovea_write_driver_script name manifests)
+# More lines of the script follow the manifests.
+function(_fovea_write_driver_script folder name manifests)
   set(wrapper "")
+  list(JOIN ARGN "\n" more)
+  if(more)
+    string(APPEND more "\n")
+  endif()
   set(layers "")
   if(FOVEA_TOOLS)
     set(wrapper "\"${FOVEA_TOOLS}/bin/with-prefix\" ")
     set(layers "export VK_LAYER_PATH=\"${FOVEA_TOOLS}/layers\"\n")
   endif()
-  file(CONFIGURE OUTPUT "${_fovea_driver_folder}/${name}" @ONLY CONTENT
+  file(CONFIGURE OUTPUT "${folder}/${name}" @ONLY CONTENT
        "#!/bin/sh
 # Written by cmake/FoveaVulkanTests.cmake. Runs PROGRAM ARGS (an executable, not a script) on one Vulkan driver.
 export VK_DRIVER_FILES=\"${manifests}\"
@@ -60,10 +70,10 @@ export VK_LAYER_SETTINGS_PATH=\"${_fovea_driver_folder}/vk_layer_settings.txt\"
 export FOVEA_TEST_DRIVER=${name}
 export LSAN_OPTIONS=\"suppressions=${PROJECT_SOURCE_DIR}/tests/drivers/leaks.supp:print_suppressions=0\"
 export TSAN_OPTIONS=\"suppressions=${PROJECT_SOURCE_DIR}/tests/drivers/races.supp:print_suppressions=0\"
-${layers}unset VK_ADD_DRIVER_FILES VK_ICD_FILENAMES VK_INSTANCE_LAYERS VK_LOADER_DRIVERS_DISABLE
+${layers}${more}unset VK_ADD_DRIVER_FILES VK_ICD_FILENAMES VK_INSTANCE_LAYERS VK_LOADER_DRIVERS_DISABLE
 exec ${wrapper}\"$@\"
 ")
-  file(CHMOD "${_fovea_driver_folder}/${name}" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ
+  file(CHMOD "${folder}/${name}" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ
        GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 endfunction()
 
@@ -113,7 +123,7 @@ ${old_layer_setting}" @ONLY)
     endif()
     file(REMOVE "${_fovea_driver_folder}/${name}")
     if(manifest)
-      _fovea_write_driver_script(${name} "${manifest}")
+      _fovea_write_driver_script("${_fovea_driver_folder}" ${name} "${manifest}")
       list(APPEND present ${name})
       string(APPEND all "${manifest}:")
     else()
@@ -125,12 +135,63 @@ ${old_layer_setting}" @ONLY)
       message(STATUS "Fovea: the tests on driver ${name} are skipped: ${reason}")
     endif()
   endforeach()
-  _fovea_write_driver_script(all "${all}")
+  _fovea_write_driver_script("${_fovea_driver_folder}" all "${all}")
   message(STATUS "Fovea: the Vulkan tests run on: ${present}")
   set(FOVEA_DRIVER_NAMES "${names}" PARENT_SCOPE)
 endfunction()
 
 _fovea_find_test_drivers()
+
+# Each GPU that is not there: its name, Mesa's driver for it, the variable by which that driver's shim is told the
+# chip, and its name for the chip. scripts/tools/get-gpus.sh builds the shims.
+set(_fovea_gpus
+    amd-navi31=radeon:AMDGPU_GPU_ID:navi31
+    amd-gfx1150=radeon:AMDGPU_GPU_ID:gfx1150
+    amd-vega10=radeon:AMDGPU_GPU_ID:vega10
+    nvidia-172=nouveau:NOUVEAU_CHIPSET:172
+    adreno-740=freedreno:FD_GPU_ID:740
+    intel-dg2=intel:INTEL_STUB_GPU_PLATFORM:dg2
+    intel-lnl=intel:INTEL_STUB_GPU_PLATFORM:lnl)
+set(_fovea_gpu_folder "${CMAKE_BINARY_DIR}/gpus")
+
+# Sets FOVEA_GPU_NAMES to those that this machine has.
+function(_fovea_find_gpus)
+  file(REMOVE_RECURSE "${_fovea_gpu_folder}")
+  set(present "")
+  foreach(gpu IN LISTS _fovea_gpus)
+    string(REGEX MATCH "^([^=]+)=([^:]+):([^:]+):(.+)$" found "${gpu}")
+    set(name "${CMAKE_MATCH_1}")
+    set(shim "${FOVEA_TOOLS}/gpus/${CMAKE_MATCH_2}")
+    if(FOVEA_TOOLS AND EXISTS "${shim}.so" AND EXISTS "${shim}.json")
+      file(MAKE_DIRECTORY "${_fovea_gpu_folder}")
+      _fovea_write_driver_script("${_fovea_gpu_folder}" ${name} "${shim}.json" "export ${CMAKE_MATCH_3}=${CMAKE_MATCH_4}"
+                                 "export LD_PRELOAD=\"${shim}.so\"" "export MESA_SHADER_CACHE_DISABLE=1")
+      list(APPEND present ${name})
+    endif()
+  endforeach()
+  if(present)
+    message(STATUS "Fovea: GPUs that are not there, in ${_fovea_gpu_folder}: ${present}")
+  else()
+    message(STATUS "Fovea: the tests on GPUs that are not there are skipped: scripts/get-vulkan-tools.sh --tests has not run")
+  endif()
+  set(FOVEA_GPU_NAMES "${present}" PARENT_SCOPE)
+endfunction()
+
+_fovea_find_gpus()
+
+# Registers NAME@GPU: COMMAND behind the script of that GPU, with the labels "gpu" and "gpu-GPU".
+function(fovea_add_gpu_test name gpu)
+  set(test "${name}@${gpu}")
+  if(gpu IN_LIST FOVEA_GPU_NAMES)
+    add_test(NAME "${test}" COMMAND "${_fovea_gpu_folder}/${gpu}" ${ARGN})
+    set_tests_properties("${test}" PROPERTIES TIMEOUT 600)
+  else()
+    add_test(NAME "${test}" COMMAND "${CMAKE_COMMAND}" -E echo
+             "SKIPPED: ${gpu}: not in the private tools folder (scripts/get-vulkan-tools.sh --tests)")
+    set_tests_properties("${test}" PROPERTIES SKIP_REGULAR_EXPRESSION "^SKIPPED: ")
+  endif()
+  set_tests_properties("${test}" PROPERTIES LABELS "gpu;gpu-${gpu}")
+endfunction()
 
 function(fovea_add_vulkan_test name target)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "TIMEOUT" "ARGS;DRIVERS;LABELS")

@@ -1,8 +1,9 @@
 #!/bin/bash
 # Puts tools that Debian 12 is too old for into a private folder, as an ordinary user, from Debian 13's packages.
 # Nothing outside the folder is touched, and what is there already is not fetched again.
-#   scripts/get-vulkan-tools.sh [--check] [FOLDER]     FOLDER: ${FOVEA_CACHE:-~/.cache/fovea}
-# --check installs nothing and exits 1 when a part is missing or older than this script's recipe.
+#   scripts/get-vulkan-tools.sh [--check] [--tests] [FOLDER]     FOLDER: ${FOVEA_CACHE:-~/.cache/fovea}
+# --check installs nothing and exits 1 when a part is missing or older than this script's recipe. --tests adds what
+# only the tests use.
 #
 # FOLDER/include      Vulkan headers 1.4, volk.h and volk.c, vk_mem_alloc.h, imgui/: for the compiler (-isystem)
 # FOLDER/lib          libimgui.a
@@ -11,6 +12,7 @@
 #   with-prefix PROGRAM   runs a program under Debian 13's C library and Vulkan loader (a real ELF path, no script)
 #   with-mesa26 PROGRAM   the same on the software Vulkan driver that has cooperative matrices
 # FOLDER/node         Node 20, only where the system's is older
+# FOLDER/gpus         with --tests: what makes a driver believe in a GPU that is not there, see tools/get-gpus.sh
 # FOLDER/usr          Debian 13's files as packaged; never link against the libraries in it (they need a newer libc)
 # FOLDER/stamps       one file for each complete part: its recipe's number. FOLDER/versions.txt: what was unpacked
 set -euo pipefail
@@ -18,14 +20,22 @@ here=$(dirname "$(realpath "$0")")
 source "$here/tools/parts.sh"
 
 check_only=no
-if [[ ${1:-} == --check ]]; then
-    check_only=yes
+parts=("${fovea_parts[@]}")
+while [[ ${1:-} == --* ]]; do
+    case $1 in
+    --check) check_only=yes ;;
+    --tests) parts+=("${fovea_test_parts[@]}") ;;
+    *)
+        echo "fovea setup: unknown option $1" >&2
+        exit 2
+        ;;
+    esac
     shift
-fi
+done
 prefix=${1:-${FOVEA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/fovea}}
 
 missing=()
-for part in "${fovea_parts[@]}"; do
+for part in "${parts[@]}"; do
     part_is_current "$prefix" "$part" || missing+=("$part")
 done
 [[ ${#missing[@]} -gt 0 ]] || exit 0

@@ -2,6 +2,7 @@
 # Sourced: the parts of the private tools folder, in the order of installation, and the number of each one's recipe.
 # Raise a number when get-PART.sh changes what it installs; every checkout then installs that part again.
 fovea_parts=(vulkan imgui emscripten node)
+fovea_test_parts=(gpus) # only where tests are built; they skip what it lacks
 
 part_number() {
     case $1 in
@@ -9,6 +10,7 @@ part_number() {
     imgui) echo 1 ;;
     emscripten) echo 1 ;;
     node) echo 1 ;;
+    gpus) echo 1 ;;
     esac
 }
 
