@@ -80,7 +80,7 @@ function(fovea_embed_shaders target)
   set(embedded ${CMAKE_CURRENT_BINARY_DIR}/embedded_shaders.cpp)
   file(CONFIGURE OUTPUT ${embedded} @ONLY CONTENT
        "// Written by cmake/FoveaShaders.cmake.
-#include \"plan/vulkan_shaders.hpp\"
+#include \"plan/vulkan/shaders.hpp\"
 
 namespace fovea {
 namespace {

@@ -2,7 +2,7 @@
 // buffers.
 #pragma once
 
-#include "plan/cpu_plan.hpp"
+#include "plan/cpu/plan.hpp"
 #include "problem/problem.hpp"
 #include "problem/visibility.hpp"
 

@@ -2,8 +2,8 @@
 // data but for the last member, which foveaCompilePlan fills once.
 #pragma once
 
-#include "plan/cpu_plan.hpp"
-#include "plan/vulkan_plan.hpp"
+#include "plan/cpu/plan.hpp"
+#include "plan/vulkan/plan.hpp"
 #include "problem/map_tile.hpp"
 #include "problem/operations.hpp"
 #include "problem/problem.hpp"

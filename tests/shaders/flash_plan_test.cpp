@@ -2,7 +2,7 @@
 // does not grow with the lengths.
 #include "shaders/planned.hpp"
 
-#include "plan/vulkan_shaders.hpp"
+#include "plan/vulkan/shaders.hpp"
 #include "shaders/interface.h"
 
 #include <gtest/gtest.h>

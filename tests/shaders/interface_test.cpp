@@ -3,7 +3,7 @@
 #include "shaders/planned.hpp"
 #include "shaders/spirv_module.hpp"
 
-#include "plan/vulkan_shaders.hpp"
+#include "plan/vulkan/shaders.hpp"
 #include "shaders/interface.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Which kernel an attention call gets on Vulkan, and the reason that goes with it.
 #include "shaders/planned.hpp"
 
-#include "plan/vulkan_shaders.hpp"
+#include "plan/vulkan/shaders.hpp"
 #include "shaders/interface.h"
 
 #include <gtest/gtest.h>

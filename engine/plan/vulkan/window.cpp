@@ -1,4 +1,4 @@
-#include "plan/vulkan_window.hpp"
+#include "plan/vulkan/window.hpp"
 
 #include "problem/checked.hpp"
 

@@ -1,13 +1,13 @@
-#include "plan/vulkan_plan.hpp"
+#include "plan/vulkan/plan.hpp"
 
-#include "plan/kernel_choice.hpp"
 #include "plan/plan.hpp"
-#include "plan/vulkan_attention.hpp"
-#include "plan/vulkan_flash.hpp"
-#include "plan/vulkan_limits.hpp"
-#include "plan/vulkan_map_tile.hpp"
-#include "plan/vulkan_operations.hpp"
-#include "plan/vulkan_staged.hpp"
+#include "plan/vulkan/attention.hpp"
+#include "plan/vulkan/flash.hpp"
+#include "plan/vulkan/kernel_choice.hpp"
+#include "plan/vulkan/limits.hpp"
+#include "plan/vulkan/map_tile.hpp"
+#include "plan/vulkan/operations.hpp"
+#include "plan/vulkan/staged.hpp"
 #include "problem/checked.hpp"
 
 namespace fovea {

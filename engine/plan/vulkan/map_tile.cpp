@@ -1,8 +1,8 @@
-#include "plan/vulkan_map_tile.hpp"
+#include "plan/vulkan/map_tile.hpp"
 
 #include "plan/text_sink.hpp"
-#include "plan/vulkan_costs.hpp"
-#include "plan/vulkan_rows.hpp"
+#include "plan/vulkan/costs.hpp"
+#include "plan/vulkan/rows.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
 

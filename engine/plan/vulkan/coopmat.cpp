@@ -1,6 +1,6 @@
-#include "plan/vulkan_coopmat.hpp"
+#include "plan/vulkan/coopmat.hpp"
 
-#include "plan/vulkan_flash.hpp"
+#include "plan/vulkan/flash.hpp"
 #include "problem/checked.hpp"
 #include "shaders/interface.h"
 

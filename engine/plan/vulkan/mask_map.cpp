@@ -1,7 +1,7 @@
-#include "plan/vulkan_mask_map.hpp"
+#include "plan/vulkan/mask_map.hpp"
 
 #include "plan/text_sink.hpp"
-#include "plan/vulkan_attention.hpp"
+#include "plan/vulkan/attention.hpp"
 #include "problem/checked.hpp"
 #include "shaders/interface.h"
 

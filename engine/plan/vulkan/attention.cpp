@@ -1,6 +1,6 @@
-#include "plan/vulkan_attention.hpp"
+#include "plan/vulkan/attention.hpp"
 
-#include "plan/vulkan_shaders.hpp"
+#include "plan/vulkan/shaders.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
 #include "shaders/interface.h"

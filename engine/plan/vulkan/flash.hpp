@@ -2,7 +2,7 @@
 #pragma once
 
 #include "plan/plan.hpp"
-#include "plan/vulkan_shaders.hpp"
+#include "plan/vulkan/shaders.hpp"
 
 namespace fovea {
 

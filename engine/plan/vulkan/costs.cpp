@@ -1,4 +1,4 @@
-#include "plan/vulkan_costs.hpp"
+#include "plan/vulkan/costs.hpp"
 
 #include "problem/checked.hpp"
 #include "problem/visibility.hpp"

@@ -1,8 +1,8 @@
-#include "plan/kernel_choice.hpp"
+#include "plan/vulkan/kernel_choice.hpp"
 
-#include "plan/vulkan_coopmat.hpp"
-#include "plan/vulkan_flash.hpp"
-#include "plan/vulkan_staged.hpp"
+#include "plan/vulkan/coopmat.hpp"
+#include "plan/vulkan/flash.hpp"
+#include "plan/vulkan/staged.hpp"
 #include "problem/status.hpp"
 
 #include <cstdio>

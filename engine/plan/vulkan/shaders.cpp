@@ -1,4 +1,4 @@
-#include "plan/vulkan_shaders.hpp"
+#include "plan/vulkan/shaders.hpp"
 
 #include "problem/status.hpp"
 

@@ -2,8 +2,8 @@
 // see, and the parameters that go through the workspace.
 #pragma once
 
-#include "plan/vulkan_attention.hpp"
-#include "plan/vulkan_dispatch.hpp"
+#include "plan/vulkan/attention.hpp"
+#include "plan/vulkan/dispatch.hpp"
 #include "shaders/interface.h"
 
 namespace fovea {

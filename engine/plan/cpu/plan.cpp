@@ -1,8 +1,8 @@
-#include "plan/cpu_plan.hpp"
+#include "plan/cpu/plan.hpp"
 
 #include "cpu/plain.hpp"
 #include "cpu/target.hpp"
-#include "plan/cpu_kernel_choice.hpp"
+#include "plan/cpu/kernel_choice.hpp"
 #include "plan/plan.hpp"
 #include "plan/text_sink.hpp"
 #include "problem/checked.hpp"

@@ -1,6 +1,6 @@
-#include "plan/vulkan_limits.hpp"
+#include "plan/vulkan/limits.hpp"
 
-#include "plan/vulkan_dispatch.hpp"
+#include "plan/vulkan/dispatch.hpp"
 #include "problem/abi_struct.hpp"
 #include "problem/bindings.hpp"
 #include "problem/status.hpp"

@@ -1,4 +1,4 @@
-#include "plan/vulkan_rows.hpp"
+#include "plan/vulkan/rows.hpp"
 
 namespace fovea {
 

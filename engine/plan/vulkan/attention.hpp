@@ -3,7 +3,7 @@
 #pragma once
 
 #include "plan/plan.hpp"
-#include "plan/vulkan_limits.hpp"
+#include "plan/vulkan/limits.hpp"
 
 namespace fovea {
 

@@ -1,7 +1,7 @@
 // How the Vulkan backend cuts its work: the choices that make_slice repeats for every slice.
 #pragma once
 
-#include "plan/vulkan_window.hpp"
+#include "plan/vulkan/window.hpp"
 
 #include <cstdint>
 

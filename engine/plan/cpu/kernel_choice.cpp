@@ -1,4 +1,4 @@
-#include "plan/cpu_kernel_choice.hpp"
+#include "plan/cpu/kernel_choice.hpp"
 
 #include "cpu/target.hpp"
 #include "problem/status.hpp"

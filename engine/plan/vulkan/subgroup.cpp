@@ -1,4 +1,4 @@
-#include "plan/vulkan_subgroup.hpp"
+#include "plan/vulkan/subgroup.hpp"
 
 namespace fovea {
 namespace {

@@ -1,8 +1,8 @@
 // Filling one FoveaDispatch: shader, constants, bindings, push constants, group counts.
 #pragma once
 
-#include "plan/vulkan_shaders.hpp"
-#include "plan/vulkan_window.hpp"
+#include "plan/vulkan/shaders.hpp"
+#include "plan/vulkan/window.hpp"
 
 #include <fovea/fovea.h>
 
