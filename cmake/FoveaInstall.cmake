@@ -1,7 +1,7 @@
 # Installing and packaging.
 #
 #   cmake --install BUILD --prefix P                      everything
-#   cmake --install BUILD --prefix P --component core     one part: core, runtime, layers, files, inspect, apps
+#   cmake --install BUILD --prefix P --component core     one part: core, files, runtime, model, inspect, apps
 #   cpack --config BUILD/CPackConfig.cmake -G TGZ         an archive; -G DEB a Debian package
 #
 # The parts are the components of find_package(fovea COMPONENTS ...), see packaging/cmake/fovea-config.cmake.in.
@@ -19,7 +19,7 @@ function(_fovea_install_component name)
   foreach(target IN LISTS ARGN)
     if(TARGET ${target})
       list(APPEND targets ${target})
-      string(REGEX REPLACE "^fovea_(runtime|layers|files|inspect)$" "\\1" exported ${target})
+      string(REGEX REPLACE "^fovea_(runtime|model|files|inspect)$" "\\1" exported ${target})
       set_target_properties(${target} PROPERTIES EXPORT_NAME ${exported})
     endif()
   endforeach()
@@ -36,9 +36,9 @@ function(_fovea_install_component name)
 endfunction()
 
 _fovea_install_component(core fovea fovea_shared)
-_fovea_install_component(runtime fovea_runtime fovea_vma_code fovea_volk)
-_fovea_install_component(layers fovea_layers)
 _fovea_install_component(files fovea_files)
+_fovea_install_component(runtime fovea_runtime fovea_vma_code fovea_volk)
+_fovea_install_component(model fovea_model)
 _fovea_install_component(inspect fovea_inspect)
 
 # Public headers only, each with the library that defines what it declares.
@@ -75,10 +75,6 @@ if(TARGET fovea_files)
   endif()
 endif()
 set(FOVEA_COMPONENTS ${_fovea_components})
-set(FOVEA_INSPECT_READS_FILES OFF)
-if(TARGET fovea_files AND TARGET fovea_inspect)
-  set(FOVEA_INSPECT_READS_FILES ON)
-endif()
 configure_package_config_file(${PROJECT_SOURCE_DIR}/packaging/cmake/fovea-config.cmake.in
   ${PROJECT_BINARY_DIR}/fovea-config.cmake INSTALL_DESTINATION ${_fovea_cmake_folder})
 # Before 1.0 a minor version may break what programs are written against (SemVer).

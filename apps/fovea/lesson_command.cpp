@@ -7,7 +7,7 @@
 
 #include <fovea/files.hpp>
 #include <fovea/inspect.hpp>
-#include <fovea/layers/engine_executor.hpp>
+#include <fovea/model/engine_executor.hpp>
 #include <fovea/runtime.hpp>
 
 #include <algorithm>

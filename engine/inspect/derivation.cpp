@@ -1,5 +1,5 @@
 #include <fovea/inspect/derivation.hpp>
-#include <fovea/layers/strict.hpp>
+#include <fovea/model/strict.hpp>
 
 #include <algorithm>
 #include <cmath>

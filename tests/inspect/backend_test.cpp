@@ -2,7 +2,7 @@
 // tolerance.
 #include <gtest/gtest.h>
 #include <fovea/inspect.hpp>
-#include <fovea/layers/engine_executor.hpp>
+#include <fovea/model/engine_executor.hpp>
 
 #include <cstdlib>
 

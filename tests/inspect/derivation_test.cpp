@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 #include <fovea/inspect.hpp>
-#include <fovea/layers.hpp>
+#include <fovea/model.hpp>
 
 #include <algorithm>
 #include <cmath>

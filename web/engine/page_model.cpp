@@ -3,7 +3,7 @@
 #include "problem/philox.hpp"
 #include "token_vectors.hpp"
 
-#include <fovea/layers.hpp>
+#include <fovea/model.hpp>
 
 #include <algorithm>
 #include <cmath>

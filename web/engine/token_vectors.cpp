@@ -1,6 +1,6 @@
 #include "token_vectors.hpp"
 
-#include <fovea/layers.hpp>
+#include <fovea/model.hpp>
 
 #include <algorithm>
 #include <cmath>

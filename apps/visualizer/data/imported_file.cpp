@@ -3,7 +3,7 @@
 #include "data/file_extras.hpp"
 
 #include <fovea/inspect.hpp>
-#include <fovea/inspect/model_layers.hpp>
+#include <fovea/model/model_layers.hpp>
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,7 @@
 #include "model/settings.hpp"
 
 #include <fovea/fovea.hpp>
-#include <fovea/layers.hpp>
+#include <fovea/model.hpp>
 
 #include <string>
 #include <vector>

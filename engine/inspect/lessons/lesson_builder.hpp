@@ -2,7 +2,7 @@
 #pragma once
 
 #include <fovea/inspect/lessons.hpp>
-#include <fovea/layers.hpp>
+#include <fovea/model.hpp>
 
 #include <functional>
 #include <map>

@@ -2,7 +2,7 @@
 // Independent of the locale; thread-safe.
 #pragma once
 
-#include <fovea/layers/f32_tensor.hpp>
+#include <fovea/model/f32_tensor.hpp>
 
 #include <string>
 #include <string_view>

@@ -4,7 +4,7 @@
 
 #include <fovea/fovea.hpp>
 #include <fovea/inspect/colour_map.hpp>
-#include <fovea/layers/f32_tensor.hpp>
+#include <fovea/model/f32_tensor.hpp>
 
 #include <cstdint>
 #include <optional>

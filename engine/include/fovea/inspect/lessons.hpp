@@ -9,7 +9,7 @@
 #pragma once
 
 #include <fovea/inspect/format.hpp>
-#include <fovea/layers/executor.hpp>
+#include <fovea/model/executor.hpp>
 
 #include <cstdint>
 #include <string>

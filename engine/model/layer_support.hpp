@@ -1,7 +1,7 @@
 // What the attention layers share: checks of sizes in one wording, and the stages they have in common.
 #pragma once
 
-#include <fovea/layers/attention_layers.hpp>
+#include <fovea/model/attention_layers.hpp>
 
 #include <initializer_list>
 

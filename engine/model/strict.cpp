@@ -1,4 +1,4 @@
-#include <fovea/layers/strict.hpp>
+#include <fovea/model/strict.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-// Written by tests/layers/random_hashes.py; do not edit.
+// Written by tests/model/random_hashes.py; do not edit.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Runs layers on an engine of the runtime: the CPU's fast kernels or a Vulkan device.
 #pragma once
 
-#include <fovea/layers/executor.hpp>
+#include <fovea/model/executor.hpp>
 #include <fovea/runtime.hpp>
 
 namespace fovea {

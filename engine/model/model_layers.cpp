@@ -1,4 +1,4 @@
-#include <fovea/inspect/model_layers.hpp>
+#include <fovea/model/model_layers.hpp>
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 #include <gtest/gtest.h>
-#include <fovea/layers.hpp>
+#include <fovea/model.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "layers/layer_support.hpp"
+#include "model/layer_support.hpp"
 
 namespace fovea {
 

@@ -6,9 +6,9 @@
 // with its own executor and trace.
 #pragma once
 
-#include <fovea/layers/executor.hpp>
-#include <fovea/layers/torch_random.hpp>
-#include <fovea/layers/trace.hpp>
+#include <fovea/model/executor.hpp>
+#include <fovea/model/torch_random.hpp>
+#include <fovea/model/trace.hpp>
 
 #include <string>
 #include <vector>

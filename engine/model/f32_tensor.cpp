@@ -1,4 +1,4 @@
-#include <fovea/layers/f32_tensor.hpp>
+#include <fovea/model/f32_tensor.hpp>
 
 #include <algorithm>
 #include <functional>

@@ -1,7 +1,7 @@
 // The named intermediate results of one forward pass, in the order in which they were computed.
 #pragma once
 
-#include <fovea/layers/f32_tensor.hpp>
+#include <fovea/model/f32_tensor.hpp>
 
 #include <set>
 #include <string>

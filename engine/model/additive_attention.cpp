@@ -1,6 +1,6 @@
-#include <fovea/layers/strict.hpp>
+#include <fovea/model/strict.hpp>
 
-#include "layers/layer_support.hpp"
+#include "model/layer_support.hpp"
 
 namespace fovea {
 

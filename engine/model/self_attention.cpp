@@ -1,8 +1,8 @@
-#include <fovea/layers/strict.hpp>
+#include <fovea/model/strict.hpp>
 
 #include <algorithm>
 
-#include "layers/layer_support.hpp"
+#include "model/layer_support.hpp"
 
 namespace fovea {
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <fovea/fovea.hpp>
-#include <fovea/layers/f32_tensor.hpp>
+#include <fovea/model/f32_tensor.hpp>
 
 #include <string>
 
@@ -87,7 +87,7 @@ class Executor {
     virtual Result<F32Tensor> rope(const F32Tensor& x, const Rope& rope) = 0;
 };
 
-// Plain float32 on the calling thread, see <fovea/layers/strict.hpp>. Refuses counter-based dropout: give
+// Plain float32 on the calling thread, see <fovea/model/strict.hpp>. Refuses counter-based dropout: give
 // `keep`.
 class StrictExecutor final : public Executor {
   public:

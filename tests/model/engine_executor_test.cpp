@@ -1,7 +1,7 @@
 // Every layer on the engine against the same layer in strict float32: each intermediate result by its name.
 #include <gtest/gtest.h>
-#include <fovea/layers.hpp>
-#include <fovea/layers/engine_executor.hpp>
+#include <fovea/model.hpp>
+#include <fovea/model/engine_executor.hpp>
 
 #include <algorithm>
 #include <cmath>

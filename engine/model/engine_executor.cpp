@@ -1,4 +1,4 @@
-#include <fovea/layers/engine_executor.hpp>
+#include <fovea/model/engine_executor.hpp>
 
 #include <array>
 #include <limits>

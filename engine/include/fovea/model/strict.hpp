@@ -4,7 +4,7 @@
 // shapes are the caller's.
 #pragma once
 
-#include <fovea/layers/f32_tensor.hpp>
+#include <fovea/model/f32_tensor.hpp>
 
 namespace fovea::strict {
 

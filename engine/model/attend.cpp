@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "layers/layer_support.hpp"
+#include "model/layer_support.hpp"
 
 namespace fovea {
 

@@ -1,6 +1,6 @@
-#include <fovea/layers/executor.hpp>
-#include <fovea/layers/strict.hpp>
-#include <fovea/layers/torch_random.hpp>
+#include <fovea/model/executor.hpp>
+#include <fovea/model/strict.hpp>
+#include <fovea/model/torch_random.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 // Blocks of real models' formats: checkpoints that the test writes itself, loaded and run, against float64.
 #include <gtest/gtest.h>
 #include <fovea/inspect/format.hpp>
-#include <fovea/inspect/model_layers.hpp>
-#include <fovea/layers/engine_executor.hpp>
+#include <fovea/model/engine_executor.hpp>
+#include <fovea/model/model_layers.hpp>
 #include "support/peak_memory.hpp"
 
 #include <algorithm>

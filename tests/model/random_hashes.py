@@ -116,7 +116,7 @@ RULES = {
 
 
 def main():
-    print("// Written by tests/layers/random_hashes.py; do not edit.")
+    print("// Written by tests/model/random_hashes.py; do not edit.")
     print("#pragma once\n\n#include <cstdint>\n")
     print("namespace fovea::test {\n")
     print("struct RandomHash {\n    const char* rule;\n    std::uint64_t seed;\n    std::uint64_t fnv1a;\n};\n")

@@ -1,4 +1,4 @@
-#include <fovea/layers/torch_random.hpp>
+#include <fovea/model/torch_random.hpp>
 
 #include <cmath>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <fovea/files.hpp>
-#include <fovea/layers/attention_layers.hpp>
+#include <fovea/model/attention_layers.hpp>
 
 namespace fovea {
 

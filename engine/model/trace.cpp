@@ -1,4 +1,4 @@
-#include <fovea/layers/trace.hpp>
+#include <fovea/model/trace.hpp>
 
 namespace fovea {
 
