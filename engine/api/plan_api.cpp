@@ -31,7 +31,7 @@ FoveaResult read_facts(const FoveaDeviceFacts* given, FoveaDeviceFacts& facts, F
     return FOVEA_OK;
 }
 
-void begin_info(FoveaPlan_T& plan, uint32_t binding_mask, uint32_t output_mask,
+void begin_info(FoveaPlan_T& plan, BindingMask binding_mask, BindingMask output_mask,
                 const uint64_t (&bytes)[FOVEA_BIND_COUNT]) {
     plan.info.struct_size = sizeof plan.info;
     plan.info.backend = plan.facts.backend;
@@ -75,7 +75,7 @@ FoveaResult create(const FoveaDeviceFacts* facts, const FoveaHostAllocator* allo
 void begin_attention_info(FoveaPlan_T& plan) {
     const Problem& p = plan.problem;
     const auto f16 = [&](FoveaDtype type, FoveaBinding binding) {
-        if (type == FOVEA_F16) plan.f16_mask |= 1u << binding;
+        if (type == FOVEA_F16) plan.f16_mask |= binding_bit(binding);
     };
     f16(p.q_type, FOVEA_BIND_Q);
     f16(p.k_type, FOVEA_BIND_K);

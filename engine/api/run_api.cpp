@@ -7,8 +7,7 @@
 namespace fovea {
 namespace {
 
-FoveaResult read_ranges(const FoveaCpuRun& run, BindingRange (&ranges)[FOVEA_BIND_COUNT + 1],
-                        FoveaDiag* diag) {
+FoveaResult read_ranges(const FoveaCpuRun& run, BindingRange (&ranges)[FOVEA_BIND_COUNT], FoveaDiag* diag) {
     if (run.binding_count && !run.bindings)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "bindings", "bindings is null but binding_count is %u",
                     run.binding_count);
@@ -18,7 +17,7 @@ FoveaResult read_ranges(const FoveaCpuRun& run, BindingRange (&ranges)[FOVEA_BIN
     };
     for (uint32_t i = 0; i < run.binding_count && i < FOVEA_BIND_COUNT; ++i)
         ranges[i] = range(run.bindings[i]);
-    ranges[kBindWorkspace] = range(run.workspace);
+    ranges[FOVEA_BIND_WORKSPACE] = range(run.workspace);
     return FOVEA_OK;
 }
 
@@ -46,7 +45,7 @@ FoveaResult foveaRunCpu(FoveaPlan plan, const FoveaCpuRun* given, FoveaDiag* dia
     FoveaCpuRun run;
     FoveaResult r;
     if ((r = read_struct(given, run, "run", diag))) return r;
-    BindingRange ranges[FOVEA_BIND_COUNT + 1];
+    BindingRange ranges[FOVEA_BIND_COUNT];
     if ((r = read_ranges(run, ranges, diag))) return r;
     const BindingRules rules{0, plan->operation == Operation::rope, plan->f16_mask};
     if ((r = check_bindings(plan->info, rules, ranges, diag))) return r;

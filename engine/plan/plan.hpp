@@ -4,6 +4,7 @@
 
 #include "plan/cpu/plan.hpp"
 #include "plan/vulkan/plan.hpp"
+#include "problem/bindings.hpp"
 #include "problem/map_tile.hpp"
 #include "problem/operations.hpp"
 #include "problem/problem.hpp"
@@ -33,8 +34,8 @@ struct FoveaPlan_T {
     FoveaRopeDesc rope;
     FoveaLinearDesc linear;
     FoveaAppendDesc append;
-    uint32_t f16_mask;   // bindings of f16 elements
-    FoveaPlanInfo info;  // struct_size, backend, binding_* are set before the backend's planner runs
+    fovea::BindingMask f16_mask;  // bindings of f16 elements
+    FoveaPlanInfo info;           // struct_size, backend, binding_* are set before the backend's planner runs
     fovea::CpuPlan cpu;
     fovea::VulkanPlan vulkan;
     fovea::CompiledPlan* compiled;  // null until foveaCompilePlan

@@ -3,30 +3,34 @@
 #include "problem/status.hpp"
 
 #include <cstdio>
+#include <iterator>
 
 namespace fovea {
 namespace {
 
-constexpr const char* kNames[FOVEA_BIND_COUNT + 1] = {
-    "Q",           "K",           "V",   "O",      "MASK",      "BIAS",      "KEEP",     "ALIBI",     "SINKS",
-    "BATCH_TABLE", "BLOCK_TABLE", "LSE", "SCORES", "CAPPED",    "MASKED",    "WEIGHTS",  "ROW_STATS", "X",
-    "Y",           "WEIGHT",      "COS", "SIN",    "POSITIONS", "TILE_MASS", "TILE_MAX", "workspace"};
+constexpr const char* kNames[] = {"Q",        "K",      "V",      "O",           "MASK",        "BIAS",
+                                  "KEEP",     "ALIBI",  "SINKS",  "BATCH_TABLE", "BLOCK_TABLE", "LSE",
+                                  "SCORES",   "CAPPED", "MASKED", "WEIGHTS",     "ROW_STATS",   "X",
+                                  "Y",        "WEIGHT", "COS",    "SIN",         "POSITIONS",   "TILE_MASS",
+                                  "TILE_MAX", "DO",     "DQ",     "DK",          "DV",          "DBIAS",
+                                  "DALIBI",   "DSINKS", "DLSE"};
+static_assert(std::size(kNames) == FOVEA_BIND_DLSE + 1);
 
 struct FieldName {
     char text[48];
     FieldName(uint32_t binding, const char* part) {
-        if (binding == kBindWorkspace)
+        if (binding == FOVEA_BIND_WORKSPACE)
             snprintf(text, sizeof text, "workspace%s", part);
         else
-            snprintf(text, sizeof text, "bindings[%s]%s", kNames[binding], part);
+            snprintf(text, sizeof text, "bindings[%s]%s", binding_name(binding), part);
     }
 };
 
 uint64_t alignment_of(const BindingRules& rules, uint32_t binding, const FoveaPlanInfo& info) {
-    if (binding == kBindWorkspace && info.workspace_alignment > rules.alignment)
+    if (binding == FOVEA_BIND_WORKSPACE && info.workspace_alignment > rules.alignment)
         return info.workspace_alignment;
     if (rules.alignment) return rules.alignment;
-    return binding < FOVEA_BIND_COUNT && (rules.f16_mask >> binding & 1) ? 2 : 4;
+    return rules.f16_mask >> binding & 1 ? 2 : 4;
 }
 
 bool overlap(const BindingRange& a, const BindingRange& b) {
@@ -36,7 +40,8 @@ bool overlap(const BindingRange& a, const BindingRange& b) {
 
 FoveaResult check_one(const FoveaPlanInfo& info, const BindingRules& rules, const BindingRange& range,
                       uint32_t binding, FoveaDiag* diag) {
-    const uint64_t needed = binding == kBindWorkspace ? info.workspace_bytes : info.binding_bytes[binding];
+    const uint64_t needed =
+        binding == FOVEA_BIND_WORKSPACE ? info.workspace_bytes : info.binding_bytes[binding];
     if (needed == 0) return FOVEA_OK;
     if (!range.given)
         return fail(diag, FOVEA_INVALID_ARGUMENT, FieldName(binding, "").text,
@@ -60,26 +65,29 @@ FoveaResult check_one(const FoveaPlanInfo& info, const BindingRules& rules, cons
 // Only the bytes that the plan uses count: a larger buffer may hold other things behind them.
 BindingRange used_part(const FoveaPlanInfo& info, const BindingRange& range, uint32_t binding) {
     BindingRange used = range;
-    used.size = binding == kBindWorkspace ? info.workspace_bytes : info.binding_bytes[binding];
+    used.size = binding == FOVEA_BIND_WORKSPACE ? info.workspace_bytes : info.binding_bytes[binding];
     return used;
 }
 
 }  // namespace
 
-const char* binding_name(uint32_t binding) { return binding <= FOVEA_BIND_COUNT ? kNames[binding] : "?"; }
+const char* binding_name(uint32_t binding) {
+    if (binding == FOVEA_BIND_WORKSPACE) return "workspace";
+    return binding < std::size(kNames) ? kNames[binding] : "?";
+}
 
 FoveaResult check_bindings(const FoveaPlanInfo& info, const BindingRules& rules,
-                           const BindingRange (&ranges)[FOVEA_BIND_COUNT + 1], FoveaDiag* diag) {
-    const uint32_t workspace_bit = 1u << kBindWorkspace;
-    const uint32_t used = info.binding_mask | (info.workspace_bytes ? workspace_bit : 0);
-    for (uint32_t i = 0; i <= FOVEA_BIND_COUNT; ++i) {
+                           const BindingRange (&ranges)[FOVEA_BIND_COUNT], FoveaDiag* diag) {
+    const BindingMask workspace_bit = binding_bit(FOVEA_BIND_WORKSPACE);
+    const BindingMask used = info.binding_mask | (info.workspace_bytes ? workspace_bit : 0);
+    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
         if (!(used >> i & 1)) continue;
         if (FoveaResult r = check_one(info, rules, ranges[i], i, diag)) return r;
     }
-    const uint32_t written = info.output_mask | workspace_bit;
-    for (uint32_t i = 0; i <= FOVEA_BIND_COUNT; ++i) {
+    const BindingMask written = info.output_mask | workspace_bit;
+    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
         if (!(used >> i & 1) || !(written >> i & 1)) continue;
-        for (uint32_t j = 0; j <= FOVEA_BIND_COUNT; ++j) {
+        for (uint32_t j = 0; j < FOVEA_BIND_COUNT; ++j) {
             if (j == i || !(used >> j & 1)) continue;
             const BindingRange a = used_part(info, ranges[i], i), b = used_part(info, ranges[j], j);
             if (!overlap(a, b)) continue;

@@ -9,9 +9,12 @@
 
 namespace fovea {
 
-constexpr uint32_t kBindWorkspace = FOVEA_BIND_COUNT;  // the workspace's place behind the named bindings
+// A set of bindings: bit i is FoveaBinding i.
+using BindingMask = uint64_t;
+static_assert(FOVEA_BIND_COUNT <= 64);
+constexpr BindingMask binding_bit(uint32_t binding) { return BindingMask{1} << binding; }
 
-// "Q", "BATCH_TABLE", "workspace".
+// "Q", "BATCH_TABLE", "workspace"; "?" for a number that is no binding's.
 const char* binding_name(uint32_t binding);
 
 struct BindingRange {
@@ -22,13 +25,13 @@ struct BindingRange {
 };
 
 struct BindingRules {
-    uint64_t alignment;  // every range begins at a multiple; 0: by element, at least 4 (2 for f16 tensors)
-    bool in_place;       // Y may be exactly X
-    uint32_t f16_mask;   // bit i: binding i holds f16 (only for alignment 0)
+    uint64_t alignment;    // every range begins at a multiple; 0: by element, at least 4 (2 for f16 tensors)
+    bool in_place;         // Y may be exactly X
+    BindingMask f16_mask;  // bindings that hold f16 (only for alignment 0)
 };
 
-// ranges[FOVEA_BIND_COUNT] is the workspace.
+// ranges[FOVEA_BIND_WORKSPACE] is the workspace.
 FoveaResult check_bindings(const FoveaPlanInfo& info, const BindingRules& rules,
-                           const BindingRange (&ranges)[FOVEA_BIND_COUNT + 1], FoveaDiag* diag);
+                           const BindingRange (&ranges)[FOVEA_BIND_COUNT], FoveaDiag* diag);
 
 }  // namespace fovea

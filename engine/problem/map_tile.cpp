@@ -79,14 +79,14 @@ FoveaResult bind_tile(const MapTile& tile, Problem& p, FoveaDiag* diag) {
     if (lse.overflow || pixels.overflow)
         return fail(diag, FOVEA_SIZE_OVERFLOW, lse.overflow ? "len_q" : "head_count",
                     "the size of %s does not fit 64 bits", lse.overflow ? "LSE" : "TILE_MASS");
-    constexpr uint32_t ignored = 1u << FOVEA_BIND_V | 1u << FOVEA_BIND_SINKS;
+    constexpr BindingMask ignored = binding_bit(FOVEA_BIND_V) | binding_bit(FOVEA_BIND_SINKS);
     p.outputs = 0;
     p.sinks = false;
     p.binding_mask &= ~(p.output_mask | ignored);
     p.output_mask = 0;
     const auto bind = [&](FoveaBinding binding, uint64_t bytes, bool output) {
-        p.binding_mask |= 1u << binding;
-        if (output) p.output_mask |= 1u << binding;
+        p.binding_mask |= binding_bit(binding);
+        if (output) p.output_mask |= binding_bit(binding);
         p.binding_bytes[binding] = bytes;
     };
     bind(FOVEA_BIND_LSE, lse.value, false);

@@ -74,15 +74,15 @@ FoveaResult bind(const Tensor& t, OperationBindings& out, FoveaDiag* diag) {
                     "rows of the output overlap: %s is %lld, %lld, %lld", t.name,
                     static_cast<long long>(t.strides.batch), static_cast<long long>(t.strides.head),
                     static_cast<long long>(t.strides.row));
-    out.binding_mask |= 1u << t.binding;
-    if (t.output) out.output_mask |= 1u << t.binding;
-    if (t.type == FOVEA_F16) out.f16_mask |= 1u << t.binding;
+    out.binding_mask |= binding_bit(t.binding);
+    if (t.output) out.output_mask |= binding_bit(t.binding);
+    if (t.type == FOVEA_F16) out.f16_mask |= binding_bit(t.binding);
     out.bytes[t.binding] = bytes;
     return FOVEA_OK;
 }
 
 void bind_plain(FoveaBinding binding, uint64_t bytes, OperationBindings& out) {
-    out.binding_mask |= 1u << binding;
+    out.binding_mask |= binding_bit(binding);
     out.bytes[binding] = bytes;
 }
 

@@ -1,6 +1,8 @@
 // The operations beside attention, checked like it: every default filled in, sizes of the bindings computed.
 #pragma once
 
+#include "problem/bindings.hpp"
+
 #include <fovea/fovea.h>
 
 #include <cstdint>
@@ -9,7 +11,7 @@ namespace fovea {
 
 // Filled by the make_* functions beside the description itself.
 struct OperationBindings {
-    uint32_t binding_mask = 0, output_mask = 0, f16_mask = 0;
+    BindingMask binding_mask = 0, output_mask = 0, f16_mask = 0;
     uint64_t bytes[FOVEA_BIND_COUNT] = {};
 };
 

@@ -223,8 +223,8 @@ FoveaResult make_matrix(const FoveaMatrixDesc& m, const Desc& d, bool boolean, c
 }
 
 void set_binding(Problem& p, FoveaBinding binding, uint64_t bytes, bool output = false) {
-    p.binding_mask |= 1u << binding;
-    if (output) p.output_mask |= 1u << binding;
+    p.binding_mask |= binding_bit(binding);
+    if (output) p.output_mask |= binding_bit(binding);
     p.binding_bytes[binding] = bytes;
 }
 

@@ -2,6 +2,8 @@
 // the caller's description.
 #pragma once
 
+#include "problem/bindings.hpp"
+
 #include <fovea/fovea.h>
 
 #include <cstdint>
@@ -52,7 +54,7 @@ struct Problem {
     double max_slice_cost;     // 0: the planner decides
     uint64_t workspace_limit;  // bytes, never 0
 
-    uint32_t binding_mask, output_mask;        // bit i: FoveaBinding i is needed / is written
+    BindingMask binding_mask, output_mask;     // needed, written
     uint64_t binding_bytes[FOVEA_BIND_COUNT];  // smallest size of each
 };
 

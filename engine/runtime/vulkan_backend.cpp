@@ -24,7 +24,7 @@ constexpr double kWaitSeconds = 60, kSoftwareWaitSeconds = 600;  // where the ca
 constexpr double kLastChanceSeconds = 5;  // after a wait that ran out, before the device is left alone
 
 // The outputs that a host may have laid out with gaps, which a run must not touch.
-constexpr uint32_t kStridedOutputs = 1u << FOVEA_BIND_O | 1u << FOVEA_BIND_Y;
+constexpr BindingMask kStridedOutputs = binding_bit(FOVEA_BIND_O) | binding_bit(FOVEA_BIND_Y);
 
 class VulkanBackend final : public Backend {
   public:
@@ -233,7 +233,7 @@ Result<RunReport> VulkanBackend::run_bound(const Plan& plan, const FoveaBuffer (
 }
 
 Result<void> VulkanBackend::check_host(const FoveaPlanInfo& info, const HostBindings& bindings) const {
-    BindingRange ranges[FOVEA_BIND_COUNT + 1];
+    BindingRange ranges[FOVEA_BIND_COUNT];
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
         ranges[i] = {bindings[i].data != nullptr, 0, reinterpret_cast<uintptr_t>(bindings[i].data),
                      bindings[i].size_bytes};

@@ -20,7 +20,7 @@ struct Recording {
     const PlanPipelines& pipelines;
     FoveaContext_T& context;
     VkCommandBuffer cmd;
-    FoveaBuffer buffers[FOVEA_BIND_COUNT + 1];  // the workspace last
+    FoveaBuffer buffers[FOVEA_BIND_COUNT];  // the workspace among them
     uint64_t first_slice, end_slice;
     VkQueryPool timestamps;
     uint32_t first_query;
@@ -42,9 +42,9 @@ FoveaResult check_buffers(const FoveaRecord& given, Recording& r, FoveaDiag* dia
                     given.binding_count);
     for (uint32_t i = 0; i < given.binding_count && i < FOVEA_BIND_COUNT; ++i)
         r.buffers[i] = given.bindings[i];
-    r.buffers[kBindWorkspace] = given.workspace;
-    BindingRange ranges[FOVEA_BIND_COUNT + 1];
-    for (uint32_t i = 0; i <= FOVEA_BIND_COUNT; ++i) {
+    r.buffers[FOVEA_BIND_WORKSPACE] = given.workspace;
+    BindingRange ranges[FOVEA_BIND_COUNT];
+    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
         const FoveaBuffer& b = r.buffers[i];
         if (b.buffer && b.size == VK_WHOLE_SIZE) {
             char field[48];

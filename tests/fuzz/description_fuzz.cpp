@@ -49,7 +49,7 @@ void check_dispatch(const FoveaDispatch& d, const FoveaPlanInfo& info, const Fov
     for (uint32_t i = 0; i < d.binding_count; ++i) {
         const FoveaDispatchBinding& b = d.bindings[i];
         const uint64_t all =
-            b.source == FOVEA_BIND_COUNT ? info.workspace_bytes : info.binding_bytes[b.source];
+            b.source == FOVEA_BIND_WORKSPACE ? info.workspace_bytes : info.binding_bytes[b.source];
         fuzz::require(b.size > 0 && b.offset <= all && b.size <= all - b.offset,
                       "a binding stays within its buffer");
         fuzz::require(b.size <= facts.max_storage_range, "a binding fits a descriptor");
@@ -74,11 +74,11 @@ struct HostBuffer {
 void run_here(const Plan& plan, const FoveaPlanInfo& info) {
     constexpr uint64_t kMostBytes = 1 << 18;
     constexpr double kMostFlops = 1e6;
-    HostBuffer memory[FOVEA_BIND_COUNT + 1];
-    FoveaHostBuffer buffers[FOVEA_BIND_COUNT + 1] = {};
+    HostBuffer memory[FOVEA_BIND_COUNT];
+    FoveaHostBuffer buffers[FOVEA_BIND_COUNT] = {};
     if (info.flops > kMostFlops || info.slice_count > 1000) return;
-    for (uint32_t i = 0; i <= FOVEA_BIND_COUNT; ++i) {
-        const bool workspace = i == FOVEA_BIND_COUNT;
+    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
+        const bool workspace = i == FOVEA_BIND_WORKSPACE;
         if (!workspace && !(info.binding_mask >> i & 1)) continue;
         const uint64_t size = workspace ? info.workspace_bytes : info.binding_bytes[i];
         if (size > kMostBytes) return;
@@ -90,7 +90,7 @@ void run_here(const Plan& plan, const FoveaPlanInfo& info) {
     run.struct_size = sizeof run;
     run.binding_count = FOVEA_BIND_COUNT;
     run.bindings = buffers;
-    run.workspace = buffers[FOVEA_BIND_COUNT];
+    run.workspace = buffers[FOVEA_BIND_WORKSPACE];
     Diag diag;
     const FoveaResult code = foveaRunCpu(plan.get(), &run, &diag);
     fuzz::require(code == FOVEA_OK || (diag.field[0] && diag.text[0]), "a refused run says why");

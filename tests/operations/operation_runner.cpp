@@ -56,7 +56,7 @@ class CpuRunner : public OperationRunner {
             if (owned[i]->changed_margin()) return damaged(i, "a byte outside the buffer was written");
             after[i] = owned[i]->contents();
         }
-        if (workspace.changed_margin()) return damaged(FOVEA_BIND_COUNT, "a byte outside it was written");
+        if (workspace.changed_margin()) return damaged(FOVEA_BIND_WORKSPACE, "a byte outside it was written");
         if (how.in_place) after[FOVEA_BIND_Y] = after[FOVEA_BIND_X];
         return after;
     }

@@ -281,7 +281,7 @@ TEST(FlashPlan, slices_without_a_barrier_write_apart) {
             const size_t earlier = written.size();
             for (const FoveaDispatch& d : dispatches_of(*plan, slice))
                 for (uint32_t n = 0; n < d.binding_count; ++n)
-                    if (d.bindings[n].written && d.bindings[n].source != FOVEA_BIND_COUNT)
+                    if (d.bindings[n].written && d.bindings[n].source != FOVEA_BIND_WORKSPACE)
                         written.push_back(d.bindings[n]);
             for (size_t n = earlier; n < written.size(); ++n)
                 for (size_t m = 0; m < earlier; ++m)

@@ -148,7 +148,7 @@ class DispatchPlayer {
         for (uint32_t i = 0; i < d.binding_count; ++i) {
             const FoveaDispatchBinding& b = d.bindings[i];
             const FoveaBuffer& from =
-                b.source == FOVEA_BIND_COUNT ? work_.record.workspace : work_.bindings[b.source];
+                b.source == FOVEA_BIND_WORKSPACE ? work_.record.workspace : work_.bindings[b.source];
             const VkDescriptorBufferInfo info{from.buffer, from.offset + b.offset + bugs_.extra_offset,
                                               b.size + bugs_.extra_range};
             VkWriteDescriptorSet write{VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};

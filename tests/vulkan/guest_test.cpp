@@ -35,8 +35,8 @@ class Guarded {
   public:
     Guarded(const Gpu& gpu, Work& work)
         : work_(work), margin_(std::max(4096u, gpu.device->facts().storage_offset_alignment)) {
-        for (uint32_t i = 0; i <= FOVEA_BIND_COUNT; ++i) {
-            const bool workspace = i == FOVEA_BIND_COUNT;
+        for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
+            const bool workspace = i == FOVEA_BIND_WORKSPACE;
             const uint64_t size = workspace                          ? work.info.workspace_bytes
                                   : (work.info.output_mask >> i & 1) ? work.info.binding_bytes[i]
                                                                      : 0;
@@ -50,7 +50,7 @@ class Guarded {
     }
     uint32_t check() const {
         uint32_t checked = 0;
-        for (uint32_t i = 0; i <= FOVEA_BIND_COUNT; ++i) {
+        for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
             if (!memory_[i]) continue;
             ++checked;
             std::vector<std::byte> all(size_[i] + 2 * margin_);
@@ -74,8 +74,8 @@ class Guarded {
   private:
     Work& work_;
     uint64_t margin_;
-    std::unique_ptr<VulkanMemory> memory_[FOVEA_BIND_COUNT + 1];
-    uint64_t size_[FOVEA_BIND_COUNT + 1] = {};
+    std::unique_ptr<VulkanMemory> memory_[FOVEA_BIND_COUNT];
+    uint64_t size_[FOVEA_BIND_COUNT] = {};
 };
 
 TEST(VulkanGuest, TouchesNothingAroundOutputsAndWorkspace) {

@@ -149,24 +149,24 @@ Result<BenchRun> BenchRun::make(const BenchCase& c, uint32_t cpu_target, uint32_
     BenchRun run;
     run.plan_ = std::move(*plan);
     const FoveaPlanInfo info = run.plan_.info();
-    for (uint32_t n = 0; n <= FOVEA_BIND_COUNT; ++n) {
-        const uint64_t bytes = n == FOVEA_BIND_COUNT ? info.workspace_bytes : info.binding_bytes[n];
+    for (uint32_t n = 0; n < FOVEA_BIND_COUNT; ++n) {
+        const uint64_t bytes = n == FOVEA_BIND_WORKSPACE ? info.workspace_bytes : info.binding_bytes[n];
         if (bytes == 0) continue;
         void* data = ::operator new(bytes, kPage, std::nothrow);
         if (!data) return Error{FOVEA_OUT_OF_HOST_MEMORY, c.name, "no memory for its buffers"};
         run.buffers_[n] = {std::unique_ptr<void, Free>(data), bytes};
-        if (n < FOVEA_BIND_COUNT && !(info.output_mask >> n & 1))
+        if (n != FOVEA_BIND_WORKSPACE && !(info.output_mask >> n & 1))
             fill_normal(data, type_of(c, n), bytes, n + 1);
-        else if (n != FOVEA_BIND_COUNT)
+        else if (n != FOVEA_BIND_WORKSPACE)
             memset(data, 0, bytes);
         // That of a row with 2^17 keys: what is larger would not be weights.
         if (n == FOVEA_BIND_LSE && c.tile.cells)
             std::fill_n(static_cast<float*>(data), bytes / sizeof(float), 12.0f);
-        if (n != FOVEA_BIND_COUNT) run.bindings_[n] = {data, bytes};
+        if (n != FOVEA_BIND_WORKSPACE) run.bindings_[n] = {data, bytes};
     }
     run.run_.struct_size = sizeof run.run_;
     run.run_.binding_count = FOVEA_BIND_COUNT;
-    run.run_.workspace = {run.buffers_[FOVEA_BIND_COUNT].data.get(), info.workspace_bytes};
+    run.run_.workspace = {run.buffers_[FOVEA_BIND_WORKSPACE].data.get(), info.workspace_bytes};
     return run;
 }
 
@@ -190,7 +190,8 @@ Result<double> BenchRun::time(BenchPool& pool, uint64_t count) {
 
 uint64_t BenchRun::buffer_bytes() const {
     uint64_t bytes = 0;
-    for (uint32_t n = 0; n < FOVEA_BIND_COUNT; ++n) bytes += buffers_[n].size_bytes;
+    for (uint32_t n = 0; n < FOVEA_BIND_COUNT; ++n)
+        if (n != FOVEA_BIND_WORKSPACE) bytes += buffers_[n].size_bytes;
     return bytes;
 }
 

@@ -73,7 +73,7 @@ class BenchRun {
         uint64_t size_bytes = 0;
     };
     Plan plan_;
-    Buffer buffers_[FOVEA_BIND_COUNT + 1];
+    Buffer buffers_[FOVEA_BIND_COUNT];
     FoveaHostBuffer bindings_[FOVEA_BIND_COUNT] = {};
     FoveaCpuRun run_{};
 };

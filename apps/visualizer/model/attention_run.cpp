@@ -128,8 +128,8 @@ uint64_t AttentionRun::slice_count() const {
     return sum;
 }
 
-uint32_t AttentionRun::output_mask() const {
-    uint32_t mask = 0;
+uint64_t AttentionRun::output_mask() const {
+    uint64_t mask = 0;
     for (const Call& call : calls_) mask |= call.info.output_mask;
     return mask;
 }

@@ -81,7 +81,7 @@ class AttentionRun {
     Result<void> create_device_parts();
     Result<void> run_on_cpu();
     uint64_t slice_count() const;
-    uint32_t output_mask() const;
+    uint64_t output_mask() const;
 
     GpuDevice& device_;
     bool on_cpu_ = false;

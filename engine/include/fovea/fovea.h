@@ -68,7 +68,7 @@ extern "C" {
 #define FOVEA_VERSION_MINOR 1
 #define FOVEA_VERSION_PATCH 0
 /* Grows when programs built with older headers stop working. */
-#define FOVEA_ABI_VERSION 2u
+#define FOVEA_ABI_VERSION 3u
 /* That of the library, as it was built: compare with FOVEA_ABI_VERSION where the library is loaded at run time. */
 FOVEA_API uint32_t foveaAbiVersion(void);
 
@@ -207,7 +207,18 @@ typedef enum FoveaBinding {
     FOVEA_BIND_POSITIONS = 22, /* rope: I32 [B, L] */
     FOVEA_BIND_TILE_MASS = 23, /* map tile: two 32-bit words, low first, [head_count, height, width] */
     FOVEA_BIND_TILE_MAX = 24,  /* map tile: F32 [head_count, height, width] */
-    FOVEA_BIND_COUNT = 25
+    /* gradients of attention */
+    FOVEA_BIND_DO = 25,        /* of o: input */
+    FOVEA_BIND_DQ = 26,
+    FOVEA_BIND_DK = 27,
+    FOVEA_BIND_DV = 28,
+    FOVEA_BIND_DBIAS = 29,
+    FOVEA_BIND_DALIBI = 30,
+    FOVEA_BIND_DSINKS = 31,
+    FOVEA_BIND_DLSE = 32,      /* of lse: input */
+    /* 33 to 46 are kept for later bindings, so that arrays of FOVEA_BIND_COUNT keep their length */
+    FOVEA_BIND_WORKSPACE = 47, /* only a FoveaDispatchBinding::source: runs take the workspace by a field of its own */
+    FOVEA_BIND_COUNT = 48
 } FoveaBinding;
 
 /* Distance in elements between neighbours along one axis; the last axis is contiguous. All three zero: packed
@@ -513,9 +524,9 @@ typedef struct FoveaPlanInfo { /* what a host must know to run a plan */
     uint32_t struct_size;
     FoveaBackend backend;
     FoveaKernel kernel;
-    uint32_t binding_mask;               /* bit i: binding i must be given */
-    uint32_t output_mask;                /* bit i: binding i is written */
     uint32_t dispatches_per_slice;       /* at most */
+    uint64_t binding_mask;               /* bit i: binding i must be given */
+    uint64_t output_mask;                /* bit i: binding i is written */
     uint64_t binding_bytes[FOVEA_BIND_COUNT]; /* smallest size of each buffer that is needed */
     uint64_t workspace_bytes, workspace_alignment;
     uint64_t slice_count;                /* at least 1 unless there is nothing to do; running 0 slices is legal */
@@ -538,7 +549,7 @@ enum { FOVEA_MAX_DISPATCH_BINDINGS = 16, FOVEA_MAX_SPEC_CONSTANTS = 16, FOVEA_MA
 
 typedef struct FoveaDispatchBinding { /* a range of a buffer that a shader sees */
     uint32_t slot;    /* binding number in set 0 of the shader */
-    uint32_t source;  /* FoveaBinding, or FOVEA_BIND_COUNT for the workspace */
+    uint32_t source;  /* FoveaBinding; FOVEA_BIND_WORKSPACE for the workspace */
     uint32_t written; /* 0: only read */
     uint32_t reserved0;
     uint64_t offset, size; /* bytes within that buffer; offset is a multiple of storage_offset_alignment */

@@ -41,10 +41,10 @@ class DispatchBuilder {
         used ? output(slot, source, window) : unused_output(slot);
     }
     void unused_input(uint32_t slot) {
-        bind(slot, FOVEA_BIND_COUNT, {kUnusedInputOffset, kUnusedBytes, 0}, false);
+        bind(slot, FOVEA_BIND_WORKSPACE, {kUnusedInputOffset, kUnusedBytes, 0}, false);
     }
     void unused_output(uint32_t slot) {
-        bind(slot, FOVEA_BIND_COUNT, {kUnusedOutputOffset, kUnusedBytes, 0}, true);
+        bind(slot, FOVEA_BIND_WORKSPACE, {kUnusedOutputOffset, kUnusedBytes, 0}, true);
     }
     void spec(uint32_t id, uint32_t value) {
         out_.spec[id] = value;

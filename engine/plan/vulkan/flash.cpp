@@ -187,11 +187,11 @@ FoveaResult check_block(const FoveaPlan_T& plan, const FlashPlan& f, const Block
         return r;
     if (f.splits > 1) {
         if ((r = limits.groups(rows, ceil_div(p.dim_v, shader::kElementThreads), g.block_heads))) return r;
-        if ((r = limits.window(FOVEA_BIND_COUNT, needs.workspace - needs.partial_offset))) return r;
+        if ((r = limits.window(FOVEA_BIND_WORKSPACE, needs.workspace - needs.partial_offset))) return r;
     }
     if (!f.mask_map.obstacle) {
         if ((r = limits.groups(ceil_div(rows, f.rows), f.mask_map.words, g.block_heads))) return r;
-        if ((r = limits.window(FOVEA_BIND_COUNT, needs.map_bytes + 4 * shader::kMaskMapWord))) return r;
+        if ((r = limits.window(FOVEA_BIND_WORKSPACE, needs.map_bytes + 4 * shader::kMaskMapWord))) return r;
     }
     if ((r = limits.workspace(needs.workspace, p.workspace_limit))) return r;
     return limits.cost(needs.cost, max_cost);

@@ -49,7 +49,7 @@ class SliceMaker {
         push.map_words = f.mask_map.words;
         bind_matrix(d, FOVEA_SLOT_MASK, FOVEA_BIND_MASK, p.mask, windows_);
         bind_matrix(d, FOVEA_SLOT_BIAS, FOVEA_BIND_BIAS, p.bias, windows_);
-        d.output(FOVEA_SLOT_MASK_MAP, FOVEA_BIND_COUNT, map_);
+        d.output(FOVEA_SLOT_MASK_MAP, FOVEA_BIND_WORKSPACE, map_);
         d.spec(FOVEA_SPEC_THREADS, shader::kMaskMapThreads);
         d.push(push);
         d.groups(ceil_div(rows_, f.rows), f.mask_map.words, f.mask_map.for_all_heads ? 1 : block_.heads);
@@ -79,8 +79,8 @@ class SliceMaker {
         d.input_if(has_keys, FOVEA_SLOT_V, FOVEA_BIND_V, v);
         bind_visibility(d, p, windows_);
         bind_results(d, has_output && f.splits == 1, o, f.splits == 1);
-        d.input_if(f.has_extra, FOVEA_SLOT_EXTRA, FOVEA_BIND_COUNT, extra_);
-        f.splits > 1 ? d.output(FOVEA_SLOT_PARTIAL, FOVEA_BIND_COUNT, partial_)
+        d.input_if(f.has_extra, FOVEA_SLOT_EXTRA, FOVEA_BIND_WORKSPACE, extra_);
+        f.splits > 1 ? d.output(FOVEA_SLOT_PARTIAL, FOVEA_BIND_WORKSPACE, partial_)
                      : unused(d, FOVEA_SLOT_PARTIAL, true);
         d.spec(FOVEA_SPEC_THREADS, f.threads);
         d.spec(FOVEA_SPEC_A_TYPE, p.q_type);
@@ -110,7 +110,7 @@ class SliceMaker {
         push.keep_scale = p.dropout ? p.keep_scale : 1.0f;
         bind_whole(d, p, p.batch_table, FOVEA_SLOT_BATCH_TABLE, FOVEA_BIND_BATCH_TABLE);
         bind_results(d, wants(p, FOVEA_OUTPUT_O), o, true);
-        d.input(FOVEA_SLOT_PARTIAL, FOVEA_BIND_COUNT, partial_);
+        d.input(FOVEA_SLOT_PARTIAL, FOVEA_BIND_WORKSPACE, partial_);
         d.spec(FOVEA_SPEC_THREADS, shader::kElementThreads);
         d.push(push);
         d.groups(rows_, ceil_div(p.dim_v, shader::kElementThreads), block_.heads);
@@ -136,7 +136,7 @@ class SliceMaker {
     // An output that is not written shows one that is: were it a part of the workspace, a validation layer
     // would take it for one that slices without a barrier between them write in turn.
     void unused(DispatchBuilder& d, uint32_t slot, bool finishes) const {
-        if (!finishes) return d.output(slot, FOVEA_BIND_COUNT, partial_);
+        if (!finishes) return d.output(slot, FOVEA_BIND_WORKSPACE, partial_);
         if (!wants(p, FOVEA_OUTPUT_O)) return d.output(slot, FOVEA_BIND_LSE, windows_.lse);
         d.tensor(slot, FOVEA_BIND_O, windows_.query(p.o, p.dim_v, p.o_type), plan_.facts);
     }

@@ -22,7 +22,7 @@ class VulkanLimits {
     VulkanLimits(const FoveaDeviceFacts& facts, FoveaDiag* diag) : facts_(facts), diag_(diag) {}
 
     uint64_t alignment() const { return window_alignment(facts_); }
-    // `binding`: FoveaBinding, or FOVEA_BIND_COUNT for the workspace.
+    // `binding`: FoveaBinding; FOVEA_BIND_WORKSPACE for the workspace.
     FoveaResult window(uint32_t binding, uint64_t bytes) const;
     FoveaResult groups(uint64_t x, uint64_t y, uint64_t z) const;
     FoveaResult workspace(uint64_t bytes, uint64_t limit) const;

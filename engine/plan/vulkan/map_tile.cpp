@@ -148,7 +148,7 @@ class SliceMaker {
         d.input(FOVEA_SLOT_K, FOVEA_BIND_K, k);
         d.input(FOVEA_SLOT_LSE, FOVEA_BIND_LSE, windows.lse);
         bind_visibility(d, p, windows);
-        d.input_if(m.has_extra, FOVEA_SLOT_EXTRA, FOVEA_BIND_COUNT,
+        d.input_if(m.has_extra, FOVEA_SLOT_EXTRA, FOVEA_BIND_WORKSPACE,
                    {m.extra_offset, sizeof(shader::FlashExtra), 0});
         bind_pixels(d, tile_.mass, FOVEA_SLOT_TILE_MASS, FOVEA_BIND_TILE_MASS, kMassBytes);
         bind_pixels(d, tile_.max, FOVEA_SLOT_TILE_MAX, FOVEA_BIND_TILE_MAX, kMaxBytes);

@@ -8,6 +8,7 @@
 #include "plan/vulkan/map_tile.hpp"
 #include "plan/vulkan/operations.hpp"
 #include "plan/vulkan/staged.hpp"
+#include "problem/bindings.hpp"
 #include "problem/checked.hpp"
 
 namespace fovea {
@@ -15,7 +16,7 @@ namespace {
 
 // Inputs are read in 32-bit words, float16 ones too; outputs are written so where there is no 16-bit storage.
 void round_to_words(const FoveaDeviceFacts& facts, FoveaPlanInfo& info) {
-    uint32_t rounded = info.binding_mask & ~info.output_mask;
+    BindingMask rounded = info.binding_mask & ~info.output_mask;
     if (!(facts.features & FOVEA_FEATURE_F16_STORAGE)) rounded |= info.output_mask;
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
         if (rounded >> i & 1) info.binding_bytes[i] = align_up(info.binding_bytes[i], 4);

@@ -45,7 +45,7 @@ void fill_extra(const FoveaPlan_T& plan, const BlockWindows& windows, const Wind
     push.k_page = uint32_t(p.k.batch), push.v_page = uint32_t(p.v.batch);
     push.map_words = plan.vulkan.flash.mask_map.words;
     push.map_heads = plan.vulkan.flash.mask_map.for_all_heads;
-    d.output(FOVEA_SLOT_EXTRA, FOVEA_BIND_COUNT, extra);
+    d.output(FOVEA_SLOT_EXTRA, FOVEA_BIND_WORKSPACE, extra);
     d.spec(FOVEA_SPEC_THREADS, shader::kFlashMaxThreads);
     d.push(push);
     d.groups(1, 1, 1);

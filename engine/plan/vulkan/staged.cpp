@@ -93,7 +93,7 @@ class BlockNeeds {
             if (wants(p, output) &&
                 (r = limits_.window(binding, result_rows() * row_bytes + limits_.alignment())))
                 return r;
-        return limits_.window(FOVEA_BIND_COUNT, std::max(rows_ * stride_ * 4, rows_ * 4));
+        return limits_.window(FOVEA_BIND_WORKSPACE, std::max(rows_ * stride_ * 4, rows_ * 4));
     }
 
     FoveaResult check_groups() const {

@@ -37,7 +37,7 @@ class SliceMaker {
         d.input(FOVEA_SLOT_Q, FOVEA_BIND_Q, q);
         d.input(FOVEA_SLOT_K, FOVEA_BIND_K, k);
         bind_tables(d, true);
-        d.output(FOVEA_SLOT_SCORES, FOVEA_BIND_COUNT, scores_);
+        d.output(FOVEA_SLOT_SCORES, FOVEA_BIND_WORKSPACE, scores_);
         d.output_if(wants(p, FOVEA_OUTPUT_SCORES), FOVEA_SLOT_OUT_SCORES, FOVEA_BIND_SCORES,
                     windows_.matrices);
         d.spec(FOVEA_SPEC_THREADS, s.score_tile.threads);
@@ -70,8 +70,8 @@ class SliceMaker {
         bind_whole(d, p.alibi, FOVEA_SLOT_ALIBI, FOVEA_BIND_ALIBI);
         bind_whole(d, p.sinks, FOVEA_SLOT_SINKS, FOVEA_BIND_SINKS);
         bind_tables(d, false);
-        d.output(FOVEA_SLOT_ROW_SCALE, FOVEA_BIND_COUNT, row_scale_);
-        d.output_if(has_keys_, FOVEA_SLOT_SCORES, FOVEA_BIND_COUNT, scores_);
+        d.output(FOVEA_SLOT_ROW_SCALE, FOVEA_BIND_WORKSPACE, row_scale_);
+        d.output_if(has_keys_, FOVEA_SLOT_SCORES, FOVEA_BIND_WORKSPACE, scores_);
         d.output_if(wants(p, FOVEA_OUTPUT_LSE), FOVEA_SLOT_LSE, FOVEA_BIND_LSE, windows_.lse);
         d.output_if(wants(p, FOVEA_OUTPUT_ROW_STATS), FOVEA_SLOT_ROW_STATS, FOVEA_BIND_ROW_STATS,
                     windows_.stats);
@@ -99,8 +99,8 @@ class SliceMaker {
         push.group = p.group;
         push.dim = p.dim_v;
         bind_tables(d, true);
-        d.input_if(has_keys_, FOVEA_SLOT_SCORES, FOVEA_BIND_COUNT, scores_);
-        d.input(FOVEA_SLOT_ROW_SCALE, FOVEA_BIND_COUNT, row_scale_);
+        d.input_if(has_keys_, FOVEA_SLOT_SCORES, FOVEA_BIND_WORKSPACE, scores_);
+        d.input(FOVEA_SLOT_ROW_SCALE, FOVEA_BIND_WORKSPACE, row_scale_);
         d.spec(FOVEA_SPEC_THREADS, s.sum_tile.threads);
         d.spec(FOVEA_SPEC_A_TYPE, FOVEA_F32);
         d.spec(FOVEA_SPEC_B_TYPE, p.v_type);
