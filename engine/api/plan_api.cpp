@@ -37,6 +37,7 @@ void begin_info(FoveaPlan_T& plan, BindingMask binding_mask, BindingMask output_
     plan.info.backend = plan.facts.backend;
     plan.info.binding_mask = binding_mask;
     plan.info.output_mask = output_mask;
+    memcpy(plan.info.tensor_bytes, bytes, sizeof bytes);
     memcpy(plan.info.binding_bytes, bytes, sizeof bytes);
 }
 

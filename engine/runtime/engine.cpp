@@ -134,32 +134,32 @@ Result<RunReport> Engine::attention(const FoveaAttentionDesc& desc, const HostBi
                                     const RunOptions& options) {
     Result<Plan> plan = plan_attention(desc);
     if (!plan) return plan.error();
-    return state_->backend->run_on_host(*plan, bindings, options);
+    return run_on_host(*plan, bindings, options);
 }
 Result<RunReport> Engine::rope(const FoveaRopeDesc& desc, const HostBindings& bindings,
                                const RunOptions& options) {
     Result<Plan> plan = plan_rope(desc);
     if (!plan) return plan.error();
-    return state_->backend->run_on_host(*plan, bindings, options);
+    return run_on_host(*plan, bindings, options);
 }
 Result<RunReport> Engine::linear(const FoveaLinearDesc& desc, const HostBindings& bindings,
                                  const RunOptions& options) {
     Result<Plan> plan = plan_linear(desc);
     if (!plan) return plan.error();
-    return state_->backend->run_on_host(*plan, bindings, options);
+    return run_on_host(*plan, bindings, options);
 }
 Result<RunReport> Engine::append(const FoveaAppendDesc& desc, const HostBindings& bindings,
                                  const RunOptions& options) {
     Result<Plan> plan = plan_append(desc);
     if (!plan) return plan.error();
-    return state_->backend->run_on_host(*plan, bindings, options);
+    return run_on_host(*plan, bindings, options);
 }
 
 Result<RunReport> Engine::map_tile(const FoveaAttentionDesc& attention, const FoveaMapTileDesc& tile,
                                    const HostBindings& bindings, const RunOptions& options) {
     Result<Plan> plan = plan_map_tile(attention, tile);
     if (!plan) return plan.error();
-    return state_->backend->run_on_host(*plan, bindings, options);
+    return run_on_host(*plan, bindings, options);
 }
 
 Result<DeviceBuffer> Engine::buffer(uint64_t size_bytes) {
@@ -177,6 +177,11 @@ Result<RunReport> Engine::run(const Plan& plan, std::span<DeviceBuffer* const> b
         if (buffers[i]) memory[i] = buffers[i]->state_->memory.get();
     }
     return state_->backend->run(plan, memory, options);
+}
+
+Result<RunReport> Engine::run_on_host(const Plan& plan, const HostBindings& bindings,
+                                      const RunOptions& options) {
+    return state_->backend->run_on_host(plan, bindings, options);
 }
 
 DeviceBuffer::DeviceBuffer(std::unique_ptr<State> state) : state_(std::move(state)) {}

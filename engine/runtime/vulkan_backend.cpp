@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 namespace fovea::runtime {
 namespace {
@@ -239,6 +240,7 @@ Result<void> VulkanBackend::check_host(const FoveaPlanInfo& info, const HostBind
                      bindings[i].size_bytes};
     FoveaPlanInfo on_host = info;
     on_host.workspace_bytes = 0;  // it is not the host's
+    memcpy(on_host.binding_bytes, info.tensor_bytes, sizeof info.tensor_bytes);
     Diag diag;
     const BindingRules rules{1, true, 0};
     if (check_bindings(on_host, rules, ranges, &diag) != FOVEA_OK) return diag.error();
@@ -260,7 +262,7 @@ Result<void> VulkanBackend::upload(const FoveaPlanInfo& info, const HostBindings
         copies.bound[i] = {copies.memory[i]->buffer(), 0, info.binding_bytes[i]};
         if ((info.output_mask & ~kStridedOutputs) >> i & 1) continue;
         const std::span<const std::byte> bytes(static_cast<const std::byte*>(bindings[i].data),
-                                               static_cast<size_t>(info.binding_bytes[i]));
+                                               static_cast<size_t>(info.tensor_bytes[i]));
         if (Result<void> r = copies.memory[i]->upload(bytes, 0); !r) return r;
     }
     return {};
@@ -278,7 +280,7 @@ Result<RunReport> VulkanBackend::run_on_host(const Plan& plan, const HostBinding
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
         if (!(info.output_mask >> i & 1) || !copies.memory[i]) continue;
         const std::span<std::byte> bytes(static_cast<std::byte*>(bindings[i].data),
-                                         static_cast<size_t>(info.binding_bytes[i]));
+                                         static_cast<size_t>(info.tensor_bytes[i]));
         if (Result<void> r = copies.memory[i]->download(bytes, 0); !r) return r.error();
     }
     report->device_bytes = copies.bytes + info.workspace_bytes;

@@ -40,6 +40,31 @@ TEST(Range, float16_scores_past_the_range_of_float16_give_finite_results) {
     });
 }
 
+// Where a device has no 16-bit storage its buffers are of whole words, the host's are not.
+TEST(Range, an_odd_number_of_halves_comes_back_to_just_as_much_host_memory) {
+    struct Shape {
+        uint32_t batch, heads;
+        uint64_t len_q, len_kv;
+        uint32_t dim_qk, dim_v;
+    };
+    for (const Shape& s : {Shape{1, 3, 5, 53, 160, 5}, Shape{3, 3, 1, 33, 33, 33}, Shape{1, 1, 1, 1, 1, 1}}) {
+        Case c = plain_case(60, s.batch, s.heads, s.heads, s.len_q, s.len_kv, s.dim_qk, s.dim_v);
+        set_types(c, FOVEA_F16);
+        settle(c);
+        Result<PreparedCase> prepared = prepare(c);
+        ASSERT_TRUE(prepared) << prepared.error().text;
+        ExecuteOptions options;
+        options.host_memory = true;
+        on_each_executor([&](Executor& executor) {
+            const Outcome outcome = run_or_fail(executor, c.desc, prepared->clean, options);
+            if (!outcome.ran()) return;
+            EXPECT_EQ(outcome.outputs[FOVEA_BIND_O].size(), s.batch * s.heads * s.len_q * s.dim_v * 2);
+            const Verdict verdict = judge(c, prepared->oracle, outcome);
+            EXPECT_TRUE(verdict.ok) << verdict.text;
+        });
+    }
+}
+
 TEST(Range, rows_of_the_lowest_bias_are_not_masked) {
     // As other libraries build masks: -FLT_MAX on every key is a uniform row, not an empty one.
     Case c = plain_case(62, 1, 2, 2, 20, 70, 16, 8);

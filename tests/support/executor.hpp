@@ -20,6 +20,7 @@ namespace fovea::test {
 struct ExecuteOptions {
     uint64_t shuffle_seed = 0;  // not 0: slices one by one in a random order, some of them twice
     uint32_t workers = 1;       // CPU: threads lent to the run
+    bool host_memory = false;   // Vulkan: the runtime copies from and to host memory of the tensors' sizes
 };
 
 struct Outcome {
@@ -31,7 +32,7 @@ struct Outcome {
     std::string text;
     FoveaResult code = FOVEA_OK;
     FoveaKernel kernel = FOVEA_KERNEL_AUTO;
-    // Outputs as the plan sizes them. Every byte that was not written is kUntouched.
+    // Outputs of FoveaPlanInfo::tensor_bytes. Every byte that was not written is kUntouched.
     Tensors outputs;
 
     bool ran() const { return kind == Kind::ran; }

@@ -39,6 +39,7 @@ CaseReport run_case(Executor& executor, const PreparedCase& prepared) {
     };
     ExecuteOptions options;
     options.workers = 1 + uint32_t(c.seed % 3);
+    options.host_memory = hash(c.seed, 79) % 2 == 0;
     if (c.desc.max_slice_cost > 0) options.shuffle_seed = c.seed | 1;
     // The least that a slice can cost depends on the kernel's tiles.
     FoveaAttentionDesc desc = c.desc;

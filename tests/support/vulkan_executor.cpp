@@ -1,5 +1,7 @@
 #include "support/vulkan_executor.hpp"
 
+#include "support/guarded_buffer.hpp"
+
 #include <fovea/runtime.hpp>
 
 #include <algorithm>
@@ -49,10 +51,8 @@ class VulkanExecutor : public Executor {
         }
         const FoveaPlanInfo info = plan->info();
         outcome.kernel = info.kernel;
-        std::array<Binding, FOVEA_BIND_COUNT> bindings;
-        Result<void> done = upload(info, inputs, bindings);
-        if (done) done = run_plan(*plan, bindings, options);
-        if (done) done = download(info, bindings, outcome);
+        const Result<void> done = options.host_memory ? run_on_host(*plan, info, inputs, options, outcome)
+                                                      : run_on_device(*plan, info, inputs, options, outcome);
         for (const std::string& message : engine_.take_messages()) outcome.text += "validation: " + message;
         if (!done)
             outcome.text += done.error().field + ": " + done.error().text, outcome.code = done.error().code;
@@ -61,6 +61,43 @@ class VulkanExecutor : public Executor {
     }
 
     static bool is_output(const FoveaPlanInfo& info, uint32_t i) { return info.output_mask >> i & 1; }
+
+    Result<void> run_on_device(const Plan& plan, const FoveaPlanInfo& info, const Tensors& inputs,
+                               const ExecuteOptions& options, Outcome& outcome) {
+        std::array<Binding, FOVEA_BIND_COUNT> bindings;
+        Result<void> done = upload(info, inputs, bindings);
+        if (done) done = run_plan(plan, bindings, options);
+        if (done) done = download(info, bindings, outcome);
+        return done;
+    }
+
+    // Host memory of just the tensors' bytes, wherever they begin, with guards around it.
+    Result<void> run_on_host(const Plan& plan, const FoveaPlanInfo& info, const Tensors& inputs,
+                             const ExecuteOptions& options, Outcome& outcome) {
+        std::array<std::optional<GuardedBuffer>, FOVEA_BIND_COUNT> buffers;
+        HostBindings bindings{};
+        for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
+            if (!(info.binding_mask >> i & 1) || info.tensor_bytes[i] == 0) continue;
+            buffers[i].emplace(size_t(info.tensor_bytes[i]), 1 + i % 4, kUntouched);
+            if (!is_output(info, i)) buffers[i]->assign(inputs[i]);
+            bindings[i] = {buffers[i]->data(), info.tensor_bytes[i]};
+        }
+        RunOptions run;
+        run.slice_shuffle_seed = options.shuffle_seed;
+        Result<RunReport> report = engine_.run_on_host(plan, bindings, run);
+        if (!report) return report.error();
+        for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
+            if (!buffers[i]) continue;
+            if (const auto at = buffers[i]->changed_margin())
+                outcome.text += "binding " + std::to_string(i) + ": byte " + std::to_string(at) +
+                                " outside the host's buffer was written; ";
+            if (is_output(info, i))
+                outcome.outputs[i] = buffers[i]->contents();
+            else if (buffers[i]->contents() != inputs[i])
+                outcome.text += "binding " + std::to_string(i) + ": an input on the host was written; ";
+        }
+        return {};
+    }
 
     Result<void> upload(const FoveaPlanInfo& info, const Tensors& inputs,
                         std::array<Binding, FOVEA_BIND_COUNT>& bindings) {
@@ -102,7 +139,7 @@ class VulkanExecutor : public Executor {
                 outcome.text += "binding " + std::to_string(i) + ": byte " +
                                 std::to_string(same.first - now.begin()) + " was written and must not be; ";
             if (!is_output(info, i)) continue;
-            now.resize(size_t(info.binding_bytes[i]));
+            now.resize(size_t(info.tensor_bytes[i]));
             outcome.outputs[i] = std::move(now);
         }
         return {};

@@ -536,6 +536,9 @@ typedef struct FoveaPlanInfo { /* what a host must know to run a plan */
     double max_slice_flops;              /* no slice costs more */
     double visited_pairs, total_pairs;   /* (query, key) pairs that are computed, and B*Hq*Lq*Lkv; a tile's */
     char reason[256];                    /* which kernel and why, and why not a faster one */
+    /* Bytes of each tensor itself, on every backend the same. binding_bytes is at least that: a device that reads or
+     * writes in 32-bit words needs a buffer of whole ones. Copies between host and device are of this size. */
+    uint64_t tensor_bytes[FOVEA_BIND_COUNT];
 } FoveaPlanInfo;
 FOVEA_API FoveaResult foveaGetPlanInfo(FoveaPlan plan, FoveaPlanInfo* info, FoveaDiag* diag);
 

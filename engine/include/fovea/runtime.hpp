@@ -74,8 +74,8 @@ struct EngineOptions {  // where to run
 };
 
 // Host memory for each binding of a call, indexed by FoveaBinding; null where the plan needs none. Types,
-// shapes and strides are the description's; sizes in bytes at least PlanInfo::binding_bytes. Inputs are only
-// read.
+// shapes and strides are the description's; sizes in bytes at least FoveaPlanInfo::tensor_bytes, and nothing
+// behind those bytes is read or written. Inputs are only read.
 using HostBindings = FoveaHostBuffer[FOVEA_BIND_COUNT];
 
 struct RunOptions {  // of one call
@@ -139,9 +139,13 @@ class Engine {  // one device with its memory and threads
     // allow it.
     Result<DeviceBuffer> buffer(uint64_t size_bytes);
     // buffers[i] is FoveaBinding i, null where the plan needs none; each of this engine, and at least as
-    // large as PlanInfo::binding_bytes[i]. The workspace is the engine's. Errors as above.
+    // large as FoveaPlanInfo::binding_bytes[i]. The workspace is the engine's. Errors as above.
     Result<RunReport> run(const Plan& plan, std::span<DeviceBuffer* const> buffers,
                           const RunOptions& options = {});
+
+    // The same on host memory, which Vulkan copies to the device and back.
+    Result<RunReport> run_on_host(const Plan& plan, const HostBindings& bindings,
+                                  const RunOptions& options = {});
 
     // Validation messages so far (empty without EngineOptions::validation); the call clears them.
     std::vector<std::string> take_messages();
