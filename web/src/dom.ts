@@ -7,6 +7,19 @@ export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
 export const input = (id: string) => byId<HTMLInputElement>(id);
 export const select = (id: string) => byId<HTMLSelectElement>(id);
 
+// Writing what is there already would cost a layout.
+export function setText(element: Element, text: string): void {
+    if (element.textContent !== text) element.textContent = text;
+}
+const written = new WeakMap<Element, string>();
+// True where it was another text before.
+export function setHtml(element: Element, html: string): boolean {
+    if (written.get(element) === html) return false;
+    element.innerHTML = html;
+    written.set(element, html);
+    return true;
+}
+
 export function saveFile(name: string, type: string, content: BlobPart): void {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([content], { type }));

@@ -9,6 +9,7 @@ import type {
     LessonResult,
     MapShown,
     OwnTensors,
+    Requests,
     Stage,
     Steps,
     TileId,
@@ -75,16 +76,11 @@ export class EngineSession {
         }));
     }
 
-    compute(
-        text: string,
-        head: number,
-        heads: number,
-        thumbnailSize: number,
-        own: OwnTensors | null,
-    ): Computed {
+    compute(ask: Requests["compute"]["ask"]): Computed {
+        const { head, heads, own, thumbnails: thumbnailSize } = ask;
         const begin = performance.now();
-        if (own) this.computeOwn(text, own);
-        else if (!this.withText(text, (t) => this.module._webCompute(t))) this.fail();
+        if (own) this.computeOwn(ask.text, own);
+        else if (!this.withText(ask.text, (t) => this.module._webCompute(t))) this.fail();
         const shared = this.stages(-1);
         const stages = this.stages(head);
         const ms = performance.now() - begin;
@@ -100,6 +96,7 @@ export class EngineSession {
             shared,
             head: stages,
             headIndex: head,
+            steps: this.derive(head, ask.row, ask.column),
             thumbnails,
             thumbnailSize,
             stats,

@@ -150,7 +150,7 @@ function showSheet(app: App, name: string, tensors: FileTensor[], refuse: (text:
     byId("own-q").addEventListener("change", fillLayouts);
     byId("own-close").addEventListener("click", () => {
         sheet.hidden = true;
-        app.showTensors(null, "");
+        if (app.own) app.setLevel(app.state.level);
     });
     byId("own-show").addEventListener("click", () => void show(app, name, tensors, chosen));
     sheet.scrollIntoView({ block: "nearest" });
@@ -179,6 +179,13 @@ async function show(
             k = await load("k"),
             v = await load("v");
         if (!q || !k) throw new Error("queries and keys are needed");
+        for (const [what, { heads, rows, dim }] of Object.entries({
+            queries: q,
+            keys: k,
+            ...(v && { values: v }),
+        }))
+            if (heads * rows * dim === 0)
+                throw new Error(`the ${what} are empty: ${heads} heads, ${rows} tokens, ${dim} numbers each`);
         if (q.dim !== k.dim) throw new Error(`queries are ${q.dim} wide, keys ${k.dim}; they must be equal`);
         if (q.heads % k.heads)
             throw new Error(`${q.heads} query heads are no multiple of ${k.heads} key heads`);
@@ -206,7 +213,10 @@ async function show(
             },
             name,
         );
-        note.textContent = "shown above";
+        app.onResult.add(function told(result) {
+            app.onResult.delete(told);
+            if (result.own) note.textContent = "shown above";
+        });
         byId("work").scrollIntoView();
     } catch (error) {
         note.textContent = (error as Error).message;

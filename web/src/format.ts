@@ -53,16 +53,27 @@ export const short = (value: number) => fixed(value, 2).replace(/^(−?)0\./, "$
 export const shapeText = (shape: number[]) => shape.map((n) => n.toLocaleString("en")).join(" × ");
 
 export function duration(ms: number): string {
+    if (ms < 0.001) return `${Number((ms * 1e6).toPrecision(3))} ns`;
     if (ms < 0.1) return `${(ms * 1000).toFixed(ms < 0.01 ? 1 : 0)} µs`;
     if (ms < 10) return `${ms.toFixed(2)} ms`;
     if (ms < 1000) return `${Math.round(ms)} ms`;
     return `${(ms / 1000).toFixed(2)} s`;
 }
 
+// GFLOP/s with three digits, however slow the call was: a positive rate never reads as 0.
+export const rate = (gflops: number) =>
+    gflops >= 1000 ? Math.round(gflops).toLocaleString("en") : String(Number(gflops.toPrecision(3)));
+
 // W_q, d_k, Kᵀ: letters after an underscore are set as an index.
 export const formula = (text: string) => escape(text).replace(/([A-Za-z])_([a-z]+)/g, "$1<sub>$2</sub>");
 
-const ordinal = (n: number) => ["highest", "second highest", "third highest"][n] ?? `${n + 1}th highest`;
+// 21st, 22nd and 33rd, but 11th, 12th and 13th.
+function ordinal(n: number): string {
+    const teen = Math.floor((n % 100) / 10) === 1;
+    return `${n.toLocaleString("en")}${(teen ? "" : ["", "st", "nd", "rd"][n % 10]) || "th"}`;
+}
+const rankName = (n: number) =>
+    ["highest", "second highest", "third highest"][n] ?? `${ordinal(n + 1)} highest`;
 // Where the n-th largest of a row's visible weights stands.
 export const place = (n: number, of: number) =>
-    of === 1 ? "the only key seen" : `${n > 0 && n === of - 1 ? "lowest" : ordinal(n)} of ${of}`;
+    of === 1 ? "the only key seen" : `${n > 0 && n === of - 1 ? "lowest" : rankName(n)} of ${of}`;

@@ -1,7 +1,7 @@
 // Thumbnails of all heads, and one head against another.
 import type { App, Result } from "./app.ts";
-import { colorAt, colorTable } from "./colors.ts";
-import { byId, select } from "./dom.ts";
+import { colorAt, colorTable, isDark } from "./colors.ts";
+import { byId, select, setText } from "./dom.ts";
 import { number } from "./format.ts";
 import { pairStages } from "./levels.ts";
 import { MatrixView } from "./matrix.ts";
@@ -23,6 +23,8 @@ function jensenShannon(p: Float32Array, q: Float32Array): number {
 export class Heads {
     private readonly a: MatrixView;
     private readonly b: MatrixView;
+    private drawn: Result | null = null; // whose thumbnails are shown
+    private theme = false;
 
     constructor(
         private readonly app: App,
@@ -45,9 +47,8 @@ export class Heads {
             app.change({ compare: Number(select("compare-with").value) }, { numbers: false }),
         );
         byId("compare-off").addEventListener("click", () => app.change({ compare: -1 }, { numbers: false }));
-        app.onResult.add((result) => this.show(result));
-        app.onState.add(() => {
-            if (app.result) this.show(app.result);
+        app.onShow.add(() => {
+            if (app.result && !app.stale) this.show(app.result);
         });
     }
 
@@ -58,7 +59,7 @@ export class Heads {
     }
 
     private show(result: Result): void {
-        const count = this.app.headCount,
+        const count = result.heads,
             { state } = this.app;
         byId("heads-panel").hidden = count < 2 || !result.thumbnails;
         if (byId("heads-panel").hidden) return;
@@ -79,12 +80,14 @@ export class Heads {
             button.setAttribute("aria-pressed", String(i === Math.min(state.head, count - 1)));
             button.classList.toggle("b", i === state.compare);
             const stats = result.stats[i];
-            button.querySelector("small")!.textContent = stats ? `entropy ${stats.entropy.toFixed(2)}` : "";
+            setText(button.querySelector("small")!, stats ? `entropy ${stats.entropy.toFixed(2)}` : "");
             (button as HTMLElement).title = stats
                 ? `mean distance ${stats.distance.toFixed(2)} tokens; ${(100 * stats.first).toFixed(0)}% on the first token; ${(100 * stats.previous).toFixed(0)}% on the previous one`
                 : "";
-            this.thumbnail(button.querySelector("canvas")!, result, i);
+            if (this.drawn !== result) this.thumbnail(button.querySelector("canvas")!, result, i);
         });
+        this.drawn = this.theme === isDark() ? result : null;
+        this.theme = isDark();
         void this.showComparison(result);
     }
 
@@ -112,11 +115,7 @@ export class Heads {
             other = state.compare;
         const stage = this.workbench.stage();
         const on =
-            other >= 0 &&
-            other < this.app.headCount &&
-            other !== state.head &&
-            !!stage &&
-            pairStages.has(stage.id);
+            other >= 0 && other < result.heads && other !== state.head && !!stage && pairStages.has(stage.id);
         byId("compare").hidden = !on;
         if (!on) return;
         for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="split"]'))
@@ -140,16 +139,18 @@ export class Heads {
         }
         const row = Math.min(state.row, a.rows - 1),
             rowOf = (data: Float32Array) => data.subarray(row * a.columns, (row + 1) * a.columns);
-        byId("compare-title").textContent = `${headName(state.head)} and ${headName(other)}`;
-        byId("compare-note").textContent =
+        setText(byId("compare-title"), `${headName(state.head)} and ${headName(other)}`);
+        setText(
+            byId("compare-note"),
             `Largest difference ${number(largest)} at ${a.rowLabels[Math.floor(where / a.columns)]} → ${a.columnLabels[where % a.columns]}, mean absolute difference ${number(sum / Math.max(1, count))}.` +
-            (stage.id === "weights" && row >= 0
-                ? ` Jensen–Shannon divergence of the row of ${a.rowLabels[row]}: ${number(jensenShannon(rowOf(a.data), rowOf(there.data)))} (0 the same, 0.6931 nothing in common).`
-                : "") +
-            (state.split === "triangle"
-                ? ` Below the diagonal ${headName(state.head)}, above it ${headName(other)}.`
-                : "") +
-            (state.split === "difference" ? ` ${headName(state.head)} minus ${headName(other)}.` : "");
+                (stage.id === "weights" && row >= 0
+                    ? ` Jensen–Shannon divergence of the row of ${a.rowLabels[row]}: ${number(jensenShannon(rowOf(a.data), rowOf(there.data)))} (0 the same, 0.6931 nothing in common).`
+                    : "") +
+                (state.split === "triangle"
+                    ? ` Below the diagonal ${headName(state.head)}, above it ${headName(other)}.`
+                    : "") +
+                (state.split === "difference" ? ` ${headName(state.head)} minus ${headName(other)}.` : ""),
+        );
         byId("compare-b").hidden = state.split !== "side";
         this.a.set(
             state.split === "difference"
@@ -159,6 +160,9 @@ export class Heads {
                   : a,
         );
         if (state.split === "side") this.b.set(b);
-        for (const view of [this.a, this.b]) view.pick(state.row, state.column);
+        for (const view of [this.a, this.b]) {
+            view.pick(Math.min(state.row, a.rows - 1), Math.min(state.column, a.columns - 1));
+            view.show();
+        }
     }
 }

@@ -135,7 +135,7 @@ function connectGoTo(app: App, workbench: Workbench): void {
     byId("goto-form").addEventListener("submit", (event) => {
         event.preventDefault();
         if (!app.result) return;
-        const lists = [app.result.tokens, workbench.keyLabels(app.result)];
+        const lists = [app.result.tokens, app.result.keyTokens];
         const [row, column] = ["goto-query", "goto-key"].map((id, axis) => {
             const text = input(id).value.trim(),
                 index = lists[axis].findIndex((t) => t.toLowerCase() === text.toLowerCase());

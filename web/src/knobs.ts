@@ -1,6 +1,6 @@
 // Controls on one side, the state on the other.
 import type { App } from "./app.ts";
-import { byId, input, select } from "./dom.ts";
+import { byId, input, select, setText } from "./dom.ts";
 import { presetState, type State } from "./state.ts";
 import type { MaskEditor } from "./mask.ts";
 
@@ -71,7 +71,10 @@ export function connectKnobs(app: App, editor: MaskEditor): void {
         event.preventDefault();
         app.setLevel(Number(link.dataset.level));
     });
-    app.onState.add(() => show(app));
+    byId("intro").addEventListener("click", (event) => {
+        if ((event.target as Element).closest("[data-back]")) app.setLevel(app.state.level);
+    });
+    app.onShow.add(() => show(app));
     show(app);
 }
 
@@ -79,24 +82,25 @@ function options(list: HTMLSelectElement, values: number[], current: number): vo
     if ([...list.options].map((o) => o.value).join() !== values.join())
         list.replaceChildren(...values.map((v) => new Option(String(v), String(v))));
     list.value = String(current);
+    if (list.selectedIndex < 0) list.add(new Option(String(current), String(current), true, true));
 }
 
 function show(app: App): void {
-    const { state } = app,
+    const { state } = app.engine.info || !app.failed ? app : (app.result ?? { state: presetState(2) }),
         preset = presetState(state.level),
         own = app.own !== null;
     const free = (field: HTMLInputElement) => app.following || document.activeElement !== field;
-    if (free(input("text"))) input("text").value = state.text;
+    if (free(input("text")) && input("text").value !== state.text) input("text").value = state.text;
     for (const id of ["seed", "dropSeed"] as const) if (free(input(id))) input(id).value = String(state[id]);
     input("temperature").value = String(sliderOf(state.temperature));
-    byId("temperature-out").textContent = state.temperature.toFixed(2);
+    setText(byId("temperature-out"), state.temperature.toFixed(2));
     input("softcap").value = String(state.softcap);
-    byId("softcap-out").textContent = state.softcap ? state.softcap.toFixed(2) : "off";
+    setText(byId("softcap-out"), state.softcap ? state.softcap.toFixed(2) : "off");
     input("window").value = String(state.window);
-    byId("window-out").textContent = `${state.window} back`;
+    setText(byId("window-out"), `${state.window} back`);
     byId("window-box").hidden = state.mask !== "window";
     input("p").value = String(state.p);
-    byId("p-out").textContent = state.p.toFixed(2);
+    setText(byId("p-out"), state.p.toFixed(2));
     input("alibi").checked = state.alibi;
     for (const id of ["scale", "mask", "variant"] as const) select(id).value = state[id];
     if (select("scale").selectedIndex < 0) {

@@ -1,6 +1,6 @@
 // Brings the static page to life.
-import { App } from "./app.ts";
-import { byId } from "./dom.ts";
+import { App, type Held } from "./app.ts";
+import { byId, setHtml, setText } from "./dom.ts";
 import { duration } from "./format.ts";
 import { connectExport } from "./exporting.ts";
 import { connectFiles } from "./files.ts";
@@ -33,7 +33,7 @@ function connectTheme(): void {
     };
     const apply = () => {
         root.dataset.theme = kept() ?? (system.matches ? "dark" : "light");
-        app.onState.forEach((tell) => tell());
+        app.showSoon();
     };
     system.addEventListener("change", apply);
     byId("theme").addEventListener("click", () => {
@@ -46,6 +46,11 @@ function connectTheme(): void {
         }
         apply();
     });
+    addEventListener("beforeprint", () => {
+        root.dataset.theme = "light"; // pictures too
+        app.show();
+    });
+    addEventListener("afterprint", apply);
     apply();
 }
 
@@ -54,7 +59,7 @@ function connectTrouble(): void {
     app.onTrouble = (text, canRetry, lasting = canRetry) => {
         if (!text && box.dataset.lasting) return;
         box.hidden = text === "";
-        box.textContent = text;
+        setText(box, text);
         delete box.dataset.lasting;
         if (lasting) box.dataset.lasting = "1";
         if (!canRetry) return;
@@ -82,31 +87,44 @@ function showBadge(ms?: number): void {
     const root = document.documentElement;
     root.classList.toggle("is-live", info !== null);
     if (!info) {
-        byId("badge-text").textContent = "static page";
+        setHtml(byId("badge-text"), "static page");
         return;
     }
     const threads = `${info.threads} thread${info.threads > 1 ? "s" : ""}`;
-    byId("badge-text").innerHTML = `live<span class="more">: ${engineNames[info.variant]}, ${threads}</span>`;
+    setHtml(byId("badge-text"), `live<span class="more">: ${engineNames[info.variant]}, ${threads}</span>`);
     byId("badge").title = [info.reason, ms === undefined ? "" : `last result in ${duration(ms)}`]
         .filter(Boolean)
         .join("; ");
 }
 
+// What would change words but not numbers is off while nothing can compute.
+function withoutEngine(failed: boolean): void {
+    app.failed = failed;
+    document.documentElement.classList.toggle("no-engine", failed);
+    for (const part of document.querySelectorAll<HTMLElement>(
+        "#sentence, #knobs, #rail, .levels li:not(.more)",
+    ))
+        part.inert = failed;
+    for (const part of document.querySelectorAll<HTMLElement>(".live")) part.inert = !app.engine.info;
+    showBadge();
+    app.showSoon();
+}
+
 async function startEngine(): Promise<void> {
     const wanted = new URLSearchParams(location.search).get("engine") ?? "";
     if (wanted === "static") {
-        showBadge();
+        withoutEngine(true);
         app.onTrouble("The address asks for the page without its engine (engine=static).", false, true);
         return;
     }
     try {
         await app.engine.start(wanted);
-        showBadge();
+        withoutEngine(false);
         showCores(app);
         app.recompute();
     } catch (error) {
         app.engine.stop("not started");
-        showBadge();
+        withoutEngine(true);
         app.onTrouble(
             `The engine could not start: ${(error as Error).message}. The page shows its first result.`,
             true,
@@ -119,6 +137,7 @@ app.engine.onDeath = (reason) => {
     zoom.restart(); // and its tiles are free
     if (/memory/.test(reason) && ++refusals > 1) {
         if (app.state.level !== 7 || app.state.length <= 16) {
+            withoutEngine(true);
             app.onTrouble(`The engine stopped: ${reason}. A shorter text may fit.`, true);
             return;
         }
@@ -137,6 +156,7 @@ app.engine.onDeath = (reason) => {
         });
         return;
     }
+    withoutEngine(true);
     app.onTrouble(`The engine stopped: ${reason}.`, true);
 };
 
@@ -155,6 +175,13 @@ connectFiles(app);
 connectKeys(app, workbench, editor);
 app.onResult.add((result) => showBadge(result.ms));
 byId("share").addEventListener("click", async () => {
+    if (app.own) {
+        app.onTrouble(
+            `A link cannot hold the tensors of ${app.ownName}: save them as a session file (Export) instead.`,
+            false,
+        );
+        return;
+    }
     if (!isWhole(app.state)) {
         app.onTrouble(
             `This page needs ${toHash(app.state).length.toLocaleString("en")} characters, and a link holds ${longestAddress.toLocaleString("en")}: save it as a session file (Export) instead.`,
@@ -174,12 +201,24 @@ byId("share").addEventListener("click", async () => {
         byId("share").textContent = "Copy link";
     }, 2500);
 });
-const embed = () => {
-    byId("embed-code").textContent =
-        `<iframe src="${location.origin}${location.pathname}${addressOf(app.state)}" width="960" height="720"></iframe>`;
-};
-app.onState.add(embed);
-embed();
+app.onShow.add(() =>
+    setText(
+        byId("embed-code"),
+        app.own
+            ? "Your own tensors cannot be in an address."
+            : `<iframe src="${location.origin}${location.pathname}${addressOf(app.state)}" width="960" height="720"></iframe>`,
+    ),
+);
+// Tensors do not outlive the page that read them.
+const lost = (history.state as Held | null)?.own;
+if (lost)
+    app.onResult.add(function tell() {
+        app.onResult.delete(tell);
+        app.onTrouble(
+            `The tensors of ${lost} were shown here. A page cannot keep them over a reload: open the file again, or save a session file (Export) next time.`,
+            false,
+        );
+    });
 // For tests and the curious: what the page knows.
 Object.assign(globalThis, {
     fovea: { app, workbench, zoom, sessionText: () => sessionText(app.state, app.own) },

@@ -1,7 +1,7 @@
 // The mask editor: cells, rectangles, rows and columns of a mask shown or hidden, by pointer or keyboard. What a rule
 // hid before becomes paint, so that each cell can be changed.
 import type { App } from "./app.ts";
-import { byId } from "./dom.ts";
+import { byId, setText } from "./dom.ts";
 import { pairStages } from "./levels.ts";
 import { encodeBits, maskCells, maxPaintedSide, type State } from "./state.ts";
 import type { Workbench } from "./stage.ts";
@@ -30,6 +30,7 @@ function fill(cells: Uint8Array, keys: number, [r0, c0]: Cell, [r1, c1]: Cell, v
 
 export class MaskEditor {
     private on = false;
+    private shown = false;
     private tool: Tool = "cell";
     private last: Cell | null = null; // where the stroke is, or the rectangle's first corner
     private value = 0; // what the stroke sets: 1 visible, 0 hidden
@@ -83,8 +84,7 @@ export class MaskEditor {
                     for (let j = 0; j < keys; ++j) cells[i * keys + j] |= before[j * keys + i];
             });
         });
-        app.onState.add(() => this.show());
-        app.onResult.add(() => this.show());
+        app.onShow.add(() => this.show());
     }
 
     toggle(on: boolean): void {
@@ -121,7 +121,7 @@ export class MaskEditor {
 
     private get size(): Cell {
         const { result } = this.app;
-        return result ? [result.tokens.length, this.workbench.keyLabels(result).length] : [0, 0];
+        return result ? [result.tokens.length, result.keyTokens.length] : [0, 0];
     }
     private get possible(): boolean {
         return Math.max(...this.size) <= maxPaintedSide;
@@ -233,13 +233,13 @@ export class MaskEditor {
 
     private label(axis: 0 | 1, at: number): string {
         const { result } = this.app;
-        return result ? (axis ? this.workbench.keyLabels(result) : result.tokens)[at] : "";
+        return result ? (axis ? result.keyTokens : result.tokens)[at] : "";
     }
     private name([row, column]: Cell): string {
         return `query ${this.label(0, row)}, key ${this.label(1, column)}`;
     }
     private say(text: string): void {
-        byId("announce").textContent = text;
+        setText(byId("announce"), text);
     }
 
     private show(): void {
@@ -259,9 +259,13 @@ export class MaskEditor {
         const [rows, keys] = this.size;
         if (rows !== keys) byId<HTMLButtonElement>("mask-symmetric").disabled = true;
         if (on)
-            byId("mask-facts").textContent = possible
-                ? this.facts()
-                : `With more than ${maxPaintedSide} tokens masks are rules, not paint: choose one in “Who sees whom”.`;
-        matrix.refresh();
+            setText(
+                byId("mask-facts"),
+                possible
+                    ? this.facts()
+                    : `With more than ${maxPaintedSide} tokens masks are rules, not paint: choose one in “Who sees whom”.`,
+            );
+        if (on || this.shown) matrix.refresh();
+        this.shown = on;
     }
 }

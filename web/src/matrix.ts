@@ -1,6 +1,7 @@
 // A matrix on a canvas, with a grid for keyboards and screen readers beside it.
 import { hatch, paintCell } from "./cells.ts";
 import { autoRange, colorAt, colorTable, logFloor, type Scale } from "./colors.ts";
+import { setText } from "./dom.ts";
 import { fixed, short } from "./format.ts";
 import {
     isHidden,
@@ -16,6 +17,45 @@ const maxCell = 92,
     maxHeight = 640;
 const fonts =
     '"Inter", system-ui, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Liberation Sans", Arial, sans-serif';
+
+function attribute(element: Element, name: string, value: number | boolean): void {
+    if (element.getAttribute(name) !== String(value)) element.setAttribute(name, String(value));
+}
+// Children are used again: a new grid for each key would be most of the page's work.
+function resize(parent: Element, count: number, tag: string, role: string): void {
+    while (parent.childElementCount > count) parent.lastElementChild!.remove();
+    while (parent.childElementCount < count) {
+        const child = document.createElement(tag);
+        child.setAttribute("role", role);
+        parent.append(child);
+    }
+}
+
+// As wide as a picked label, which is bold, can become.
+const ruler = document.createElement("canvas").getContext("2d")!;
+function widest(labels: string[]): number {
+    ruler.font = `600 13px ${fonts}`;
+    return labels.slice(0, 200).reduce((w, t) => Math.max(w, ruler.measureText(t).width), 0);
+}
+
+// The theme's colours, asked of the style sheet once: asking makes the browser compute styles at once.
+const contrast = matchMedia("(prefers-contrast: more)");
+let colorsOf = "",
+    colors: Record<string, string> = {};
+function themeColors(): Record<string, string> {
+    const wanted = `${document.documentElement.dataset.theme} ${contrast.matches}`;
+    if (colorsOf !== wanted) {
+        const style = getComputedStyle(document.documentElement);
+        colorsOf = wanted;
+        colors = Object.fromEntries(
+            ["ink", "soft", "accent", "surface", "line", "faint"].map((name) => [
+                name,
+                style.getPropertyValue(`--${name}`),
+            ]),
+        );
+    }
+    return colors;
+}
 
 interface Layout {
     left: number;
@@ -49,6 +89,8 @@ export class MatrixView {
     private zoom = 1;
     private origin: [number, number] = [0, 0]; // first visible cell: row, column (fractions)
     private frame = 0;
+    private available = 0; // pixels, 0 while it is hidden
+    private widths: [number, number] = [0, 0]; // of the widest row label and column label
     private viewTimer = 0;
     private image: HTMLCanvasElement | null = null;
     private columnSums: Float32Array | null = null;
@@ -60,7 +102,7 @@ export class MatrixView {
     private scaleFor: string | undefined; // the theme that `scale` was made for
 
     constructor(
-        private readonly host: HTMLElement,
+        host: HTMLElement,
         private readonly handlers: MatrixHandlers,
         label: string,
     ) {
@@ -71,21 +113,28 @@ export class MatrixView {
         this.grid.setAttribute("aria-label", label);
         host.append(this.canvas, this.grid);
         this.listen();
-        new ResizeObserver(() => this.draw()).observe(host);
+        // The width comes from here: reading it while a frame is drawn would force a layout.
+        new ResizeObserver(([entry]) => {
+            const width = Math.floor(entry.contentRect.width);
+            if (width === this.available) return;
+            this.available = width;
+            this.draw();
+        }).observe(host);
     }
 
     set(content: MatrixContent): void {
         const resized =
             !this.content || content.rows !== this.content.rows || content.columns !== this.content.columns;
+        const relabelled =
+            this.content?.rowLabels !== content.rowLabels ||
+            this.content.columnLabels !== content.columnLabels;
         const same =
             this.content !== null &&
             sameNumbers(this.content, content) &&
             this.scaleFor === document.documentElement.dataset.theme;
         this.content = content;
-        if (same) {
-            this.draw();
-            return;
-        }
+        if (relabelled) this.widths = [widest(content.rowLabels), widest(content.columnLabels)];
+        if (same) return;
         this.scaleFor = document.documentElement.dataset.theme;
         if (resized) {
             this.zoom = 1;
@@ -97,15 +146,20 @@ export class MatrixView {
         const lowest = content.log ? logFloor(content.low ?? low, highest) : (content.low ?? low);
         this.scale = { table: colorTable(map), low: lowest, high: highest, log: content.log };
         this.image = this.columnSums = null;
-        this.pick(Math.min(this.picked[0], content.rows - 1), Math.min(this.picked[1], content.columns - 1));
     }
 
-    // Shows a cell as picked; tells nobody.
+    // Marks a cell as picked; tells nobody.
     pick(row: number, column: number): void {
         this.picked = [row, column];
         this.reveal();
+    }
+
+    // Draws at once what was set: for whoever draws a frame.
+    show(): void {
         this.fillGrid();
-        this.draw();
+        if (this.frame) cancelAnimationFrame(this.frame);
+        this.frame = 0;
+        this.paint();
     }
 
     // The mask under edit has changed.
@@ -114,7 +168,8 @@ export class MatrixView {
         this.draw();
     }
     focus(): void {
-        this.grid.querySelector<HTMLElement>('[tabindex="0"]')?.focus({ preventScroll: true });
+        const cell = this.grid.querySelector<HTMLElement>('[tabindex="0"]');
+        if (cell !== document.activeElement) cell?.focus({ preventScroll: true });
     }
     fit(): void {
         this.zoom = 1;
@@ -337,31 +392,31 @@ export class MatrixView {
         };
         const [r0, r1] = span(row, content.rows),
             [c0, c1] = span(column, content.columns);
-        this.grid.setAttribute("aria-rowcount", String(content.rows));
-        this.grid.setAttribute("aria-colcount", String(content.columns));
-        const parts: HTMLElement[] = [];
+        attribute(this.grid, "aria-rowcount", content.rows);
+        attribute(this.grid, "aria-colcount", content.columns);
+        resize(this.grid, r1 - r0, "div", "row");
         for (let i = r0; i < r1; ++i) {
-            const line = document.createElement("div");
-            line.setAttribute("role", "row");
-            line.setAttribute("aria-rowindex", String(i + 1));
+            const line = this.grid.children[i - r0];
+            attribute(line, "aria-rowindex", i + 1);
+            resize(line, c1 - c0, "span", "gridcell");
             for (let j = c0; j < c1; ++j) {
-                const cell = document.createElement("span");
-                cell.setAttribute("role", "gridcell");
-                cell.setAttribute("aria-colindex", String(j + 1));
-                cell.tabIndex = i === row && j === column ? 0 : -1;
-                if (i === row && j === column) cell.setAttribute("aria-selected", "true");
+                const cell = line.children[j - c0],
+                    here = i === row && j === column;
+                attribute(cell, "aria-colindex", j + 1);
+                attribute(cell, "tabindex", here ? 0 : -1);
+                attribute(cell, "aria-selected", here);
                 const seen = this.visible
                     ? this.visible[i * content.columns + j]
                         ? ", visible"
                         : ", hidden"
                     : "";
-                cell.textContent = `${content.rowLabels[i]}, ${content.columnLabels[j]}: ${fixed(content.data[i * content.columns + j])}${seen}`;
-                line.append(cell);
+                setText(
+                    cell,
+                    `${content.rowLabels[i]}, ${content.columnLabels[j]}: ${fixed(content.data[i * content.columns + j])}${seen}`,
+                );
             }
-            parts.push(line);
         }
-        this.grid.replaceChildren(...parts);
-        if (had) this.focus();
+        if (had) queueMicrotask(() => this.focus()); // when the frame's other writing is done
     }
 
     private reveal(): void {
@@ -380,15 +435,11 @@ export class MatrixView {
 
     private measure(): void {
         const content = this.content!;
-        const context = this.canvas.getContext("2d")!;
-        const available = Math.max(200, this.host.clientWidth);
-        context.font = `500 13px ${fonts}`;
-        const widest = (labels: string[]) =>
-            labels.slice(0, 200).reduce((w, t) => Math.max(w, context.measureText(t).width), 0);
+        const available = Math.max(200, this.available);
         const labels = content.rows <= 200 && content.columns <= 200;
-        const left = Math.min(labels ? widest(content.rowLabels) : 36, available * 0.28) + 14;
+        const left = Math.min(labels ? this.widths[0] : 36, available * 0.28) + 14;
         const right = content.sums && content.rows <= 64 && available >= 380 ? 54 : 2; // a phone needs the room for digits
-        const columnWidth = Math.min(labels ? widest(content.columnLabels) : 36, 120);
+        const columnWidth = Math.min(labels ? this.widths[1] : 36, 120);
         const base = Math.min(
             maxCell,
             (available - left - right) / content.columns,
@@ -425,8 +476,12 @@ export class MatrixView {
         if (this.frame) return;
         this.frame = requestAnimationFrame(() => {
             this.frame = 0;
-            if (this.content && this.host.clientWidth) this.paintAll();
+            this.paint();
         });
+    }
+
+    private paint(): void {
+        if (this.content && this.available && !this.canvas.hidden) this.paintAll();
     }
 
     private paintAll(): void {
@@ -440,19 +495,12 @@ export class MatrixView {
             canvas.style.width = `${width}px`;
             canvas.style.height = `${height}px`;
         }
-        canvas.style.touchAction = this.zoom > 1 || this.painting ? "none" : "pan-y";
+        const touch = this.zoom > 1 || this.painting ? "none" : "pan-y";
+        if (canvas.style.touchAction !== touch) canvas.style.touchAction = touch;
         const context = canvas.getContext("2d")!;
         context.setTransform(ratio, 0, 0, ratio, 0, 0);
         context.clearRect(0, 0, width, height);
-        const style = getComputedStyle(this.host);
-        const colors = {
-            ink: style.getPropertyValue("--ink"),
-            soft: style.getPropertyValue("--soft"),
-            accent: style.getPropertyValue("--accent"),
-            surface: style.getPropertyValue("--surface"),
-            line: style.getPropertyValue("--line"),
-            faint: style.getPropertyValue("--faint"),
-        };
+        const colors = themeColors();
         this.paintCells(context, colors);
         this.paintLabels(context, colors);
         this.paintColumnSums(context, colors);
@@ -486,7 +534,7 @@ export class MatrixView {
         context.beginPath();
         context.rect(left - 3, top - 3, width - left + 3, height - top + 3 - this.layout.bottom);
         context.clip();
-        if (cell < 5) this.paintImage(context);
+        if (cell < 9) this.paintImage(context, colors);
         else {
             const gap = cell >= 20 ? 2 : cell >= 9 ? 1 : 0,
                 radius = cell >= 30 ? 4 : cell >= 14 ? 2 : 0;
@@ -514,6 +562,7 @@ export class MatrixView {
                         hatch(context, x, y, cell - gap, radius, colors.ink);
                     if (cell < minDigits || (this.visible && !this.visible[i * content.columns + j]))
                         continue;
+                    if (hidden) continue; // its hatching says so: a 0 would look like a small weight
                     // An exact 0 is a cell that plays no part: its digits step back.
                     context.fillStyle = value === 0 && !content.signed ? colors.faint : fill;
                     context.fillText(
@@ -598,7 +647,7 @@ export class MatrixView {
         return this.image;
     }
 
-    private paintImage(context: CanvasRenderingContext2D): void {
+    private paintImage(context: CanvasRenderingContext2D, colors: Record<string, string>): void {
         const content = this.content!,
             { left, top, cell } = this.layout;
         const image = this.cellPicture()!;
@@ -611,7 +660,7 @@ export class MatrixView {
             content.rows * cell,
         );
         const [row, column] = this.picked;
-        context.strokeStyle = getComputedStyle(this.host).getPropertyValue("--accent");
+        context.strokeStyle = colors.accent;
         context.lineWidth = 1;
         const x = left + (column + 0.5 - this.origin[1]) * cell,
             y = top + (row + 0.5 - this.origin[0]) * cell;

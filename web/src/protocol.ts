@@ -80,6 +80,7 @@ export interface Computed {
     shared: Stage[];
     head: Stage[];
     headIndex: number;
+    steps: Steps;
     thumbnails: Float32Array | null;
     thumbnailSize: number;
     stats: HeadStats[];
@@ -126,7 +127,15 @@ export interface OwnTensors {
 export interface Requests {
     start: { ask: { engine: string; lock: string }; answer: EngineInfo };
     compute: {
-        ask: { text: string; head: number; heads: number; thumbnails: number; own: OwnTensors | null };
+        ask: {
+            text: string;
+            head: number;
+            heads: number;
+            row: number; // the cell whose steps are wanted too
+            column: number;
+            thumbnails: number;
+            own: OwnTensors | null;
+        };
         answer: Computed;
     };
     headStages: { ask: { head: number }; answer: Stage[] };

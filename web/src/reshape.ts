@@ -1,7 +1,7 @@
 // How one projection becomes heads and heads become one again: the first tokens' numbers move to where the shape puts them.
 import { labels, type App, type Result } from "./app.ts";
 import { autoRange, colorAt, colorTable, css } from "./colors.ts";
-import { byId } from "./dom.ts";
+import { byId, setText } from "./dom.ts";
 import type { Stage } from "./protocol.ts";
 
 const steps = [
@@ -33,6 +33,7 @@ export class Reshape {
     private step = 0;
     private shown = 0; // between steps while it moves
     private frame = 0;
+    private width = 0; // of the canvas; 0 while it is hidden
     private readonly canvas = byId<HTMLCanvasElement>("reshape-canvas");
 
     constructor(private readonly app: App) {
@@ -44,11 +45,14 @@ export class Reshape {
             .join("");
         for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="reshape"]'))
             radio.addEventListener("change", () => this.go(Number(radio.value)));
-        app.onResult.add((result) => this.show(result));
-        app.onState.add(() => {
-            if (app.result) this.show(app.result);
+        app.onShow.add(() => {
+            if (app.result && !app.stale) this.show(app.result);
         });
-        new ResizeObserver(() => this.paint()).observe(this.canvas);
+        new ResizeObserver(([entry]) => {
+            if (entry.contentRect.width === this.width) return;
+            this.width = entry.contentRect.width;
+            this.paint();
+        }).observe(this.canvas);
     }
 
     private go(step: number): void {
@@ -70,12 +74,14 @@ export class Reshape {
 
     private show(result: Result): void {
         const queries = result.stages.find((s) => s.id === "queries");
-        const on = this.app.own === null && this.app.state.level >= 6 && queries?.shape.length === 3;
+        const on = result.own === null && result.state.level >= 6 && queries?.shape.length === 3;
         byId("reshape").hidden = !on;
         if (!on) return;
         const [heads, rows, dim] = queries.shape;
-        byId("reshape-note").textContent =
-            `${steps[this.step].text(rows, heads, dim)}${rows > most.tokens || dim > most.width ? ` Shown: the first ${Math.min(rows, most.tokens)} tokens and ${Math.min(dim, most.width)} numbers of a head.` : ""}`;
+        setText(
+            byId("reshape-note"),
+            `${steps[this.step].text(rows, heads, dim)}${rows > most.tokens || dim > most.width ? ` Shown: the first ${Math.min(rows, most.tokens)} tokens and ${Math.min(dim, most.width)} numbers of a head.` : ""}`,
+        );
         this.paint();
     }
 
@@ -84,18 +90,18 @@ export class Reshape {
             result = this.app.result,
             queries = result?.stages.find((s) => s.id === "queries"),
             context_ = result?.stages.find((s) => s.id === "context");
-        if (!result || queries?.shape.length !== 3 || !canvas.clientWidth) return;
+        if (!result || queries?.shape.length !== 3 || !this.width) return;
         const heads = Math.min(queries.shape[0], most.heads),
             tokens = Math.min(queries.shape[1], most.tokens),
             dim = Math.min(queries.shape[2], most.width);
         const ratio = Math.min(3, devicePixelRatio || 1),
-            width = canvas.clientWidth,
+            width = this.width,
             labelWidth = 70;
         const room = width - labelWidth - 8,
             gap = 18,
             cell = Math.max(9, Math.min(34, (room - gap * (heads - 1)) / (heads * dim)));
         const height = tokens * cell + 34 + heads * 5;
-        canvas.style.height = `${height}px`;
+        if (canvas.style.height !== `${height}px`) canvas.style.height = `${height}px`;
         canvas.width = Math.round(width * ratio);
         canvas.height = Math.round(height * ratio);
         const context = canvas.getContext("2d")!,

@@ -1,7 +1,7 @@
 // Timings on this machine, threads by service worker, offline use.
 import type { App } from "./app.ts";
 import { byId } from "./dom.ts";
-import { duration } from "./format.ts";
+import { duration, rate } from "./format.ts";
 
 const sizes = [
     { name: "6 tokens, 1 head of 2", heads: 1, tokens: 6, dim: 2, repeats: 10 },
@@ -61,9 +61,7 @@ async function measure(app: App): Promise<void> {
                 `<p class="note" role="status">Measuring ${size.name}, ${count} thread${count > 1 ? "s" : ""}…</p>`;
             const seconds = await app.engine.ask("bench", { ...size, causal: true, threads: count });
             times.push(seconds);
-            cells.push(
-                `<td>${duration(seconds * 1000)}</td><td>${(flops(size) / seconds / 1e9).toFixed(1)}</td>`,
-            );
+            cells.push(`<td>${duration(seconds * 1000)}</td><td>${rate(flops(size) / seconds / 1e9)}</td>`);
         }
         gain = times[0] / times.at(-1)!;
         rows.push(`<tr><th scope="row">${size.name}</th>${cells.join("")}</tr>`);

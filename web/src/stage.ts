@@ -1,23 +1,48 @@
 // The workbench: rail, matrix, colour scale and inspector.
-import { labels, type App, type Result } from "./app.ts";
+import { labels, type App, type Derived, type Result } from "./app.ts";
 import { css, histogram, type Rgb, type Scale } from "./colors.ts";
-import { byId, input, select } from "./dom.ts";
+import { byId, input, select, setHtml, setText } from "./dom.ts";
 import { fixed, formula, number, place, shapeText } from "./format.ts";
-import { inspectorHtml, introHtml, levelsHtml, railHtml, tableHtml } from "./views.ts";
-import { pairStages, stageTexts, weightStages } from "./levels.ts";
+import { inspectorHtml, introHtml, levelsHtml, ownIntroHtml, railHtml, tableHtml } from "./views.ts";
+import { levels, pairStages, stageTexts, weightStages } from "./levels.ts";
 import { MatrixView } from "./matrix.ts";
 import { isHidden, type MatrixContent } from "./matrix_content.ts";
 import type { Stage } from "./protocol.ts";
-import { defaultText } from "./state.ts";
+import { defaultText, type State } from "./state.ts";
 
 const largestTable = 64;
-const phone = matchMedia("(max-width: 759px)");
+const railIsRow = matchMedia("(max-width: 1199px)");
 const copyButtons = `<p class="copies"><span class="label">Copy these steps as</span> ${["Text", "CSV", "LaTeX", "Python"].map((name, i) => `<button type="button" class="quiet" data-copy="${i}">${name}</button>`).join(" ")}</p>`;
+
+// What a screen reader is told of when it changes: empty where there is nothing to tell.
+function spokenFacts(state: State, stage: Stage): Record<string, string> {
+    const mask = select("mask").querySelector<HTMLOptionElement>(`option[value="${state.mask}"]`)?.text ?? "";
+    return {
+        typed: `${state.text} ${state.painted}`,
+        level: `Level ${state.level}: ${levels[state.level - 1].name}`,
+        stage: stageTexts[stage.id].label,
+        head: `Head ${state.head + 1}`,
+        heads: `${state.heads} query heads, ${state.kv} key/value heads`,
+        mask: `Mask: ${mask}${state.mask === "window" ? `, ${state.window} back` : ""}`,
+        route: state.route === "after" ? "Mask after the softmax" : "Mask before the softmax",
+        dropout: state.p > 0 ? `Dropout ${state.p.toFixed(2)}, seed ${state.dropSeed}` : "No dropout",
+        scale: `Scores divided by ${state.scale === "auto" ? "the root of the head width" : state.scale === "none" ? "1" : state.scale}`,
+        temperature: `Temperature ${state.temperature.toFixed(2)}`,
+        softcap: state.softcap ? `Softcap ${state.softcap.toFixed(2)}` : "No softcap",
+        alibi: state.alibi ? "Distance bias on" : "Distance bias off",
+        weights: `Weights of seed ${state.seed}, ${state.init}`,
+        length: state.length ? `${state.length} tokens` : "Tokens as typed",
+        log: state.log ? "Logarithmic colours" : "Linear colours",
+        table: state.table ? "Table" : "Picture",
+    };
+}
 
 export class Workbench {
     readonly matrix: MatrixView;
     private derivation = 0;
+    private spoken: Record<string, string> | null = null;
     private invited = false;
+    private readonly toScroll = new Set<Element>();
     private barScale: Scale | null = null;
     private dragFrom: Scale | null = null;
 
@@ -79,8 +104,8 @@ export class Workbench {
             { rootMargin: "0px 0px -40% 0px" },
         ).observe(byId("matrix"));
         this.dragRange();
-        app.onResult.add(() => this.show());
-        app.onState.add(() => this.show());
+        app.onShow.add(() => this.show());
+        app.onShown.add(() => this.scrollBars());
     }
 
     // The stage that the state names, or the nearest that this level has.
@@ -101,10 +126,6 @@ export class Workbench {
         if (next) this.app.change({ stage: next.id, low: "", high: "" }, { numbers: false });
     }
 
-    keyLabels(result: Result): string[] {
-        return this.app.own ? labels(this.app.own.shape.keys, "k") : result.tokens;
-    }
-
     content(stage: Stage, result: Result): MatrixContent {
         const { state } = this.app;
         const columns = stage.shape.at(-1) ?? 1,
@@ -118,8 +139,8 @@ export class Workbench {
             data,
             rows,
             columns,
-            rowLabels: keyRows ? this.keyLabels(result) : tokenRows ? result.tokens : labels(rows, ""),
-            columnLabels: pairs ? this.keyLabels(result) : labels(columns, ""),
+            rowLabels: keyRows ? result.keyTokens : tokenRows ? result.tokens : labels(rows, ""),
+            columnLabels: pairs ? result.keyTokens : labels(columns, ""),
             name: stageTexts[stage.id].label,
             map: state.map,
             signed: stageTexts[stage.id].signed,
@@ -135,76 +156,90 @@ export class Workbench {
     private headOf(stage: Stage): Float32Array {
         const heads = stage.shape.length > 2 ? stage.shape[0] : 1,
             size = stage.data.length / heads;
-        const head =
-            heads === 1
-                ? 0
-                : Math.floor(
-                      Math.min(this.app.state.head, this.app.headCount - 1) / (this.app.headCount / heads),
-                  );
+        const all = this.app.result?.heads ?? 1,
+            head = heads === 1 ? 0 : Math.floor(Math.min(this.app.state.head, all - 1) / (all / heads));
         return stage.data.subarray(head * size, (head + 1) * size);
     }
 
-    show(): void {
+    // Words and numbers of one result, never of two: while newer numbers are on their way, nothing changes.
+    private show(): void {
         const { app } = this,
             result = app.result,
             stage = this.stage();
-        this.showLevel();
-        if (!result || !stage) return;
+        if (!result || !stage || (app.stale && app.engine.info)) return;
+        this.showLevel(result);
         const rail = byId("rail");
-        rail.innerHTML = railHtml(result.stages, stage.id, app.headCount);
-        // On phones the rail is a row that scrolls.
-        if (phone.matches) {
-            const current = rail.querySelector<HTMLElement>("[aria-current]")!;
-            rail.scrollLeft = current.offsetLeft - rail.offsetLeft - rail.clientWidth / 3;
-        }
+        if (setHtml(rail, railHtml(result.stages, stage.id, result.heads)) && railIsRow.matches)
+            this.toScroll.add(rail);
         const text = stageTexts[stage.id];
-        byId("stage-name").innerHTML = `${text.label} <span class="formula">${formula(text.formula)}</span>`;
+        setHtml(
+            byId("stage-name"),
+            `${text.label} <span class="formula">${formula(this.formulaOf(stage, result))}</span>`,
+        );
         const content = this.content(stage, result);
         const cut =
             result.typed > result.tokens.length
                 ? ` Showing ${result.tokens.length.toLocaleString("en")} of ${result.typed.toLocaleString("en")} tokens.`
                 : "";
-        byId("stage-about").innerHTML =
-            `${text.about}; ${shapeText(stage.shape)}.${cut}${cut ? ' <a href="#zoom">Deep zoom</a> shows tens of thousands.' : ""}`;
-        this.showHeads();
+        setHtml(
+            byId("stage-about"),
+            `${text.about}; ${shapeText(stage.shape)}.${cut}${cut ? ' <a href="#zoom">Deep zoom</a> shows tens of thousands.' : ""}`,
+        );
+        this.showHeads(result.heads);
         const asTable = app.state.table && content.rows <= largestTable && content.columns <= largestTable;
         byId("as-table").setAttribute("aria-pressed", String(asTable));
         byId<HTMLButtonElement>("as-table").disabled =
             content.rows > largestTable || content.columns > largestTable;
         byId("table-box").hidden = !asTable;
         this.matrix.element.hidden = asTable;
+        const row = Math.min(app.state.row, content.rows - 1),
+            column = Math.min(app.state.column, content.columns - 1);
         if (asTable)
-            byId("table-box").innerHTML = tableHtml(
-                { ...stage, shape: [content.rows, content.columns], data: content.data },
-                content.rowLabels,
-                content.columnLabels,
-                pairStages.has(stage.id) ? [app.state.row, app.state.column] : null,
-                (cell) => isHidden(content, cell),
+            setHtml(
+                byId("table-box"),
+                tableHtml(
+                    { ...stage, shape: [content.rows, content.columns], data: content.data },
+                    content.rowLabels,
+                    content.columnLabels,
+                    pairStages.has(stage.id) ? [row, column] : null,
+                    (cell) => isHidden(content, cell),
+                ),
             );
         this.matrix.set(content);
         this.matrix.look(app.state.view);
-        this.matrix.pick(
-            Math.min(app.state.row, content.rows - 1),
-            Math.min(app.state.column, content.columns - 1),
-        );
+        this.matrix.pick(row, column);
+        this.matrix.show();
         this.showScale(content);
-        void this.inspect(app.state.row, app.state.column);
+        this.showSteps(stage, row, column);
+        this.announceChange(stage);
     }
 
-    private showLevel(): void {
-        const { level } = this.app.state;
-        const list = byId("intro");
-        if (list.dataset.level === String(level)) return;
-        list.dataset.level = String(level);
-        list.innerHTML = introHtml(level);
+    private formulaOf(stage: Stage, result: Result): string {
+        const given = result.own && ["queries", "keys", "values"].includes(stage.id);
+        return given ? "from your file" : stageTexts[stage.id].formula;
+    }
+
+    private showLevel({ state: { level }, own }: Result): void {
         const bar = document.querySelector(".levels")!;
-        bar.innerHTML = levelsHtml(level);
-        const current = bar.querySelector<HTMLElement>("[aria-current]")!;
-        bar.scrollLeft = current.offsetLeft - bar.getBoundingClientRect().width / 3;
+        setHtml(byId("intro"), own ? ownIntroHtml(this.app.ownName, own.shape) : introHtml(level));
+        if (setHtml(bar, levelsHtml(own ? 0 : level))) this.toScroll.add(bar);
+        byId("sentence").hidden = own !== null;
     }
 
-    private showHeads(): void {
-        const count = this.app.headCount;
+    // On narrow screens the rail and the levels are rows that scroll. This reads the layout, so it comes last.
+    private scrollBars(): void {
+        for (const bar of this.toScroll) {
+            const current = bar.querySelector<HTMLElement>("[aria-current]");
+            if (current)
+                bar.scrollLeft +=
+                    current.getBoundingClientRect().left -
+                    bar.getBoundingClientRect().left -
+                    bar.clientWidth / 3;
+        }
+        this.toScroll.clear();
+    }
+
+    private showHeads(count: number): void {
         byId("head-box").hidden = count < 2;
         const list = select("head");
         if (list.length !== count)
@@ -295,21 +330,25 @@ export class Workbench {
     pick(row: number, column: number): void {
         this.invite();
         this.app.change({ row, column }, { numbers: false, burst: "pick" });
-        this.announce();
+        this.matrix.pick(row, column);
+        this.matrix.draw(); // what was picked shows before its arithmetic has come
+        this.say(this.cellText());
+    }
+
+    private say(text: string): void {
+        if (text) setText(byId("announce"), text);
     }
 
     // "query journey, key starts, weight 0.233, second highest of 6"
-    private announce(): void {
+    private cellText(): string {
         const result = this.app.result,
             stage = this.stage();
-        if (!result || !stage) return;
+        if (!result || !stage) return "";
         const content = this.content(stage, result),
-            { row, column } = this.app.state;
+            row = Math.min(this.app.state.row, content.rows - 1),
+            column = Math.min(this.app.state.column, content.columns - 1);
         const value = content.data[row * content.columns + column];
-        if (!pairStages.has(stage.id)) {
-            byId("announce").textContent = `${content.rowLabels[row]}, column ${column}: ${fixed(value)}`;
-            return;
-        }
+        if (!pairStages.has(stage.id)) return `${content.rowLabels[row]}, column ${column}: ${fixed(value)}`;
         let rank = 0,
             seen = 0;
         for (let j = 0; j < content.columns; ++j) {
@@ -321,41 +360,58 @@ export class Workbench {
             value === -Infinity || isHidden(content, row * content.columns + column)
                 ? "hidden by the mask"
                 : place(rank, seen);
-        byId("announce").textContent =
-            `query ${content.rowLabels[row]}, key ${content.columnLabels[column]}, ${content.name.toLowerCase()} ${fixed(value, 3)}, ${where}`;
+        return `query ${content.rowLabels[row]}, key ${content.columnLabels[column]}, ${content.name.toLowerCase()} ${fixed(value, 3)}, ${where}`;
+    }
+
+    // What was changed by key or control, and what it did to the picked cell. A sentence being typed and a mask being
+    // painted are not interrupted: the fields and the mask editor speak for themselves.
+    private announceChange(stage: Stage): void {
+        const now = spokenFacts(this.app.state, stage),
+            before = this.spoken;
+        this.spoken = now;
+        if (!before || now.typed !== before.typed) return;
+        const names = now.level === before.level ? Object.keys(now) : ["level", "stage"],
+            changed = names.filter((name) => now[name] !== before[name]);
+        if (changed.length) this.say(`${changed.map((name) => now[name]).join(", ")}. ${this.cellText()}`);
+    }
+
+    // The arithmetic of the picked cell, if it has come; hovering asks for others.
+    private showSteps(stage: Stage, row: number, column: number): void {
+        const { derived, result } = this.app;
+        if (!pairStages.has(stage.id)) return this.inspectPlain(row, column);
+        if (derived?.result === result && derived.row === row && derived.column === column)
+            this.writeSteps(derived);
+        else void this.inspect(row, column);
     }
 
     private async inspect(row: number, column: number): Promise<void> {
-        const { app } = this,
-            result = app.result,
-            stage = this.stage();
-        if (!result || !stage || !pairStages.has(stage.id)) return this.inspectPlain(row, column);
-        const keys = this.keyLabels(result);
+        const stage = this.stage();
+        if (!this.app.result || !stage) return;
+        if (!pairStages.has(stage.id)) return this.inspectPlain(row, column);
         const ask = ++this.derivation;
-        row = Math.min(row, result.tokens.length - 1);
-        column = Math.min(column, keys.length - 1);
-        try {
-            const steps = await app.engine.ask("derive", { head: result.headIndex, row, column });
-            if (ask !== this.derivation) return;
-            const { state } = app;
-            const width = steps.q.length;
-            const root = state.scale === "auto" ? `√${width}` : state.scale === "none" ? "1" : state.scale;
-            const divisor = state.temperature === 1 ? root : `(${root} × ${state.temperature.toFixed(2)})`;
-            byId("inspector").innerHTML =
-                inspectorHtml(steps, {
-                    tokensRow: result.tokens,
-                    tokensColumn: keys,
-                    row,
-                    column,
-                    divisor,
-                    dividend: divisor !== "1",
-                    softcap: state.softcap,
-                    p: state.p,
-                    alibi: state.alibi,
-                }) + copyButtons;
-        } catch {
-            /* the engine was restarted or holds a newer state: its result will come */
-        }
+        const derived = await this.app.derive(row, column);
+        if (derived && ask === this.derivation) this.writeSteps(derived);
+    }
+
+    private writeSteps({ result, row, column, steps }: Derived): void {
+        const { state } = result;
+        const root =
+            state.scale === "auto" ? `√${steps.q.length}` : state.scale === "none" ? "1" : state.scale;
+        const divisor = state.temperature === 1 ? root : `(${root} × ${state.temperature.toFixed(2)})`;
+        setHtml(
+            byId("inspector"),
+            inspectorHtml(steps, {
+                tokensRow: result.tokens,
+                tokensColumn: result.keyTokens,
+                row,
+                column,
+                divisor,
+                dividend: divisor !== "1",
+                softcap: state.softcap,
+                p: state.p,
+                alibi: state.alibi,
+            }) + copyButtons,
+        );
     }
 
     private async copy(button: HTMLElement): Promise<void> {
@@ -388,7 +444,9 @@ export class Workbench {
         row = Math.min(row, content.rows - 1);
         column = Math.min(column, content.columns - 1);
         const text = stageTexts[stage.id];
-        byId("inspector").innerHTML =
-            `<div><p class="label">${text.label}, row <b>${row}</b>, column <b>${column}</b></p><p class="big">${number(content.data[row * content.columns + column])}</p><p class="note">${formula(text.formula)}: ${text.about}. Pick a stage with queries and keys to see the arithmetic of a cell.</p></div>`;
+        setHtml(
+            byId("inspector"),
+            `<div><p class="label">${text.label}, row <b>${row}</b>, column <b>${column}</b></p><p class="big">${number(content.data[row * content.columns + column])}</p><p class="note">${formula(text.formula)}: ${text.about}. Pick a stage with queries and keys to see the arithmetic of a cell.</p></div>`,
+        );
     }
 }

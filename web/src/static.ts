@@ -22,10 +22,17 @@ export function renderStatic(module: EngineModule): Record<string, string> {
     session.start(1);
     const state = presetState(2);
     const tokens = tokenize(defaultText);
-    const { shared, head } = session.compute(engineText(state, tokens), 0, 1, 0, null);
+    const { shared, head, steps } = session.compute({
+        text: engineText(state, tokens),
+        head: 0,
+        heads: 1,
+        row: state.row,
+        column: state.column,
+        thumbnails: 0,
+        own: null,
+    });
     const stages = orderStages([...shared, ...head]);
     const weights = head.find((s) => s.id === "weights")!;
-    const steps = session.derive(0, state.row, state.column);
     const context = {
         tokensRow: tokens,
         tokensColumn: tokens,

@@ -2,6 +2,7 @@
 import { escape, fixed, formula, number, place, shapeText, short, valueOf } from "./format.ts";
 import { levels, pairStages, stageTexts, weightStages } from "./levels.ts";
 import type { LessonName, LessonResult, Stage, Steps } from "./protocol.ts";
+import type { TensorShape } from "./state.ts";
 
 export function levelsHtml(current: number): string {
     const items = levels.map(
@@ -23,6 +24,10 @@ export function introHtml(level: number): string {
     const { title, lead } = levels[level - 1];
     return `<h2>${title}</h2><p class="prose">${lead.replace(/\s+/g, " ")}</p>`;
 }
+
+// In place of a level's words while the reader's own tensors are shown.
+export const ownIntroHtml = (name: string, { heads, kv, rows, keys, dim }: TensorShape) =>
+    `<h2>Your tensors</h2><p class="prose"><em>${escape(name)}</em>: ${heads} query and ${kv} key heads, ${rows.toLocaleString("en")} queries, ${keys.toLocaleString("en")} keys, ${dim.toLocaleString("en")} numbers each. <button type="button" class="quiet" data-back>Back to the sentence</button></p>`;
 
 // Of stages with a matrix for each head the layer has that of the head in view; the rail tells of all.
 export function railHtml(stages: Stage[], current: string, heads: number): string {

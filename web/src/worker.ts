@@ -176,7 +176,7 @@ async function answer(request: Request): Promise<unknown> {
     const ask = (request.ask ?? {}) as never as Record<string, never>;
     switch (request.kind) {
         case "compute":
-            return session.compute(ask.text, ask.head, ask.heads, ask.thumbnails, ask.own);
+            return session.compute(ask as never);
         case "headStages":
             return session.stages(ask.head);
         case "derive":

@@ -1,7 +1,7 @@
 // Deep zoom: a map that is never stored. The engine's scheduler says which tiles a view needs and what to draw until they
 // are exact; here they are coloured, drawn and moved.
 import type { App } from "./app.ts";
-import { colorTable, isDark, logFloor, type Scale } from "./colors.ts";
+import { colorTable, css, isDark, logFloor, type Rgb, type Scale } from "./colors.ts";
 import { byId, select } from "./dom.ts";
 import { duration, number } from "./format.ts";
 import type { MapPiece, MapShown, TileId, TilePixels } from "./protocol.ts";
@@ -48,14 +48,11 @@ export class DeepZoom {
         select("zoom-tokens").addEventListener("change", () => {
             if (this.started) void this.begin();
         });
-        app.onState.add(() => {
-            if (app.following) this.goTo(app.state.zoom);
-        });
         app.onResult.add(() => {
-            if (!this.opened) {
-                this.opened = true;
-                this.goTo(app.state.zoom);
-            }
+            if (this.opened) return;
+            this.opened = true;
+            this.goTo(app.state.zoom);
+            if (app.state.zoom) byId("zoom").scrollIntoView(); // who follows a link into the map wants to see it
         }); // a link into the map
         for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="reducer"]'))
             radio.addEventListener("change", () => {
@@ -65,7 +62,10 @@ export class DeepZoom {
             });
         this.listen();
         new ResizeObserver(() => this.view(false)).observe(this.canvas);
-        app.onState.add(() => this.draw());
+        app.onShow.add(() => {
+            if (app.following) this.goTo(app.state.zoom);
+            this.draw();
+        });
     }
 
     // The engine was started anew: what it held is gone.
@@ -364,6 +364,7 @@ export class DeepZoom {
             );
         }
         context.restore();
+        this.paintAxes(context, toX, toY);
         if (!this.picked) return;
         const style = getComputedStyle(this.canvas),
             x = toX(this.picked[1] + 0.5),
@@ -377,6 +378,47 @@ export class DeepZoom {
             context.lineWidth = line;
             context.strokeRect(x - half, y - half, 2 * half, 2 * half);
         }
+    }
+
+    // Numbers of keys along the upper edge and of queries along the left one, and what the colours mean.
+    private paintAxes(
+        context: CanvasRenderingContext2D,
+        toX: (key: number) => number,
+        toY: (row: number) => number,
+    ): void {
+        const [width, height] = this.size,
+            style = getComputedStyle(this.canvas);
+        const step = 2 ** Math.max(0, Math.ceil(Math.log2(90 * this.cellsPerPixel)));
+        context.font = `500 12px ${style.fontFamily}`;
+        context.textBaseline = "middle";
+        const write = (text: string, x: number, y: number, align: CanvasTextAlign) => {
+            context.textAlign = align;
+            context.lineWidth = 4;
+            context.lineJoin = "round";
+            context.strokeStyle = style.getPropertyValue("--surface");
+            context.strokeText(text, x, y);
+            context.fillStyle = style.getPropertyValue("--ink");
+            context.fillText(text, x, y);
+        };
+        write("key →", 8, 10, "left");
+        write("query ↓", 8, 28, "left");
+        for (let at = 0; at <= this.tokens; at += step) {
+            const x = toX(at),
+                y = toY(at),
+                text = at.toLocaleString("en");
+            if (x > 70 && x < width - 20) write(text, x, 10, "center");
+            if (y > 44 && y < height - 34) write(text, 8, y, "left");
+        }
+        if (!this.shown) return;
+        const { table, low, high } = this.scaleFor(this.shown.level),
+            wide = 128,
+            left = width - wide - 70;
+        for (let i = 0; i < wide; ++i) {
+            context.fillStyle = css([...table.subarray(6 * i, 6 * i + 3)] as Rgb);
+            context.fillRect(left + i, height - 20, 1, 10);
+        }
+        write(number(low), left - 6, height - 15, "right");
+        write(`${number(high)} or more`, width - 4, height - 30, "right");
     }
 
     // One request at a time: the newest view, the pixels that its pieces lack, then the tile that comes next.

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { before, test } from "node:test";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { root, site } from "./support.mjs";
+import { readsPositive, root, site } from "./support.mjs";
 
 let engine, page;
 
@@ -135,4 +135,41 @@ test("every colour map of the page is a table of the engine", () => {
                 `${key} is unknown to the engine, which gave grey`,
             );
     }
+});
+
+test("a measured time or rate, however short or slow, reads as the number that it is", () => {
+    for (let exponent = -9; exponent < 5; exponent += 0.01) {
+        const value = 10 ** exponent,
+            time = page.duration(1000 * value),
+            unit = { ns: 1e-9, µs: 1e-6, ms: 1e-3, s: 1 }[time.split(" ")[1]];
+        assert.ok(readsPositive(time) && Math.abs((parseFloat(time) * unit) / value - 1) < 0.06, time);
+        assert.ok(readsPositive(page.rate(value)), page.rate(value));
+    }
+    assert.ok(["1.0 µs", "10 µs", "0.049"].every(readsPositive));
+    assert.ok(!["0.0 µs", "0 ms", "NaN", "Infinity", ""].some(readsPositive));
+});
+
+test("the place of a weight in its row is said in English", () => {
+    const said = (n) => page.place(n - 1, 1000);
+    assert.deepEqual([1, 2, 3, 4, 11, 12, 13, 21, 22, 23, 31, 101, 111, 112, 122, 1000].map(said), [
+        "highest of 1000",
+        "second highest of 1000",
+        "third highest of 1000",
+        ...[
+            "4th",
+            "11th",
+            "12th",
+            "13th",
+            "21st",
+            "22nd",
+            "23rd",
+            "31st",
+            "101st",
+            "111th",
+            "112th",
+            "122nd",
+        ].map((nth) => `${nth} highest of 1000`),
+        "lowest of 1000",
+    ]);
+    assert.equal(page.place(0, 1), "the only key seen");
 });

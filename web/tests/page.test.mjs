@@ -4,7 +4,17 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, before, describe, test } from "node:test";
 import { join } from "node:path";
-import { Lab, missing, near, root, settled, site, stageValues, withPages } from "./support.mjs";
+import {
+    Lab,
+    missing,
+    near,
+    readsPositive,
+    root,
+    settled,
+    site,
+    stageValues,
+    withPages,
+} from "./support.mjs";
 
 const axeFile = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 const skip = missing ?? false;
@@ -208,16 +218,9 @@ describe("the page", { skip }, () => {
         withPage({}, async (page) => {
             await page.click("#bench");
             await page.waitForSelector("#bench-body table");
-            const rows = await page.locator("#bench-body tbody tr").allTextContents();
-            assert.equal(rows.length, 3);
-            for (const row of rows) assert.doesNotMatch(row, /Infinity|NaN|\D0 [µm]?s/);
-            const rates = (await page.locator("#bench-body tbody td:nth-child(3)").allTextContents()).map(
-                Number,
-            );
-            assert.ok(
-                rates.every((rate) => rate > 0),
-                rates.join(" "),
-            );
+            assert.equal(await page.locator("#bench-body tbody tr").count(), 3);
+            const cells = await page.locator("#bench-body tbody td").allTextContents();
+            assert.ok(cells.length >= 6 && cells.every(readsPositive), cells.join(" | "));
         }),
     );
 
@@ -251,10 +254,7 @@ describe("the page", { skip }, () => {
                 ]),
                 [2, 5],
             );
-            assert.equal(
-                await page.evaluate(() => document.activeElement.getAttribute("aria-colindex")),
-                "6",
-            );
+            await page.waitForFunction(() => document.activeElement.getAttribute("aria-colindex") === "6");
             await page.keyboard.press("m");
             await settled(page);
             assert.equal((await stageValues(page, "weights")).values[5], 0);
@@ -683,7 +683,7 @@ describe("the page", { skip }, () => {
         }
     });
 
-    const accessible = ["", "#v=1&level=4&table=1", "#v=1&level=7&len=16&cmp=2"];
+    const accessible = ["", "#v=1&level=4&table=1", "#v=1&level=1&table=1", "#v=1&level=7&len=16&cmp=2"];
     for (const hash of accessible)
         for (const colorScheme of ["light", "dark"])
             test(

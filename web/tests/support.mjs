@@ -129,3 +129,7 @@ export const withPages = (lab) => (options, use) => async () => {
         await page.close();
     }
 };
+
+// Text that begins with a positive number: "1.0 µs" as well as "10 ms", not "0.0 µs", "NaN" or "Infinity". Measured
+// numbers are read as numbers: a pattern of letters and digits matches some of them by chance.
+export const readsPositive = (text) => Number.isFinite(parseFloat(text)) && parseFloat(text) > 0;

@@ -14,6 +14,7 @@ import {
     statSync,
     writeFileSync,
 } from "node:fs";
+import { availableParallelism } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { brotliCompressSync, constants } from "node:zlib";
@@ -31,7 +32,8 @@ function buildEngine(variant) {
     const folder = engineFolder(variant);
     const quiet = { stdio: ["ignore", "ignore", "inherit"], cwd: root };
     execFileSync("cmake", ["--preset", "wasm", "-B", folder, `-DFOVEA_WASM_VARIANT=${variant}`], quiet);
-    execFileSync("cmake", ["--build", folder, "--target", "fovea_web"], quiet);
+    const jobs = process.env.FOVEA_JOBS || String(availableParallelism());
+    execFileSync("cmake", ["--build", folder, "--parallel", jobs, "--target", "fovea_web"], quiet);
     const built = join(folder, "web");
     const hash = hashOf(readFileSync(join(built, "fovea.wasm")));
     const target = join("engine", `${variant}-${hash}`);

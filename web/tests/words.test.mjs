@@ -1,0 +1,272 @@
+// Words beside numbers: those that the page shows, says to screen readers, prints and puts into links belong to the
+// numbers in sight, whatever the reader did last.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, describe, test } from "node:test";
+import { npyOf, npzOf } from "./numpy_files.mjs";
+import { Lab, missing, settled, stageValues, withPages } from "./support.mjs";
+
+const axeFile = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+const ramp = (count, step) => Float32Array.from({ length: count }, (_, i) => Math.sin(i * step));
+
+describe("words and numbers", { skip: missing ?? false }, () => {
+    let lab;
+    before(async () => {
+        lab = await Lab.open();
+    });
+    after(async () => {
+        await lab?.close();
+    });
+    const withPage = withPages(() => lab);
+
+    const heard = (page, pattern) =>
+        page.waitForFunction(
+            ([source]) => new RegExp(source).test(document.getElementById("announce").textContent),
+            [pattern.source],
+        );
+    async function give(page, name, tensors) {
+        await page.setInputFiles("#file", {
+            name,
+            mimeType: "application/zip",
+            buffer: npzOf(Object.fromEntries(Object.entries(tensors).map(([key, t]) => [key, npyOf(...t)]))),
+        });
+        await page.waitForSelector("#own-show");
+        await page.click("#own-show");
+    }
+    const square = (n) => ({ q: [[n, 4], ramp(4 * n, 0.7)], k: [[n, 4], ramp(4 * n, 1.3)] });
+
+    for (const colorScheme of ["light", "dark"])
+        test(`without an engine nothing changes words alone, and axe finds nothing (${colorScheme})`, async () => {
+            const page = await lab.page("#v=1&level=3&text=other+words", {
+                live: false,
+                query: "?engine=static",
+                colorScheme,
+            });
+            await page.waitForFunction(() => !document.getElementById("notice").hidden);
+            await page.waitForFunction(() => document.getElementById("knobs").inert);
+            assert.match(await page.textContent("#intro"), /Queries, keys and values/);
+            assert.equal(await page.inputValue("#text"), "Your journey starts with one step");
+            for (const part of ["#sentence", "#knobs", "#rail", '.levels li:has([data-level="3"])'])
+                assert.ok(await page.locator(part).evaluate((e) => e.inert), part);
+            await page.evaluate(readFileSync(axeFile, "utf8"));
+            const { violations } = await page.evaluate(() => globalThis.axe.run());
+            assert.deepEqual(
+                violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html).slice(0, 4)}`),
+                [],
+            );
+            await page.close();
+        });
+
+    test(
+        "own tensors: the page says so, a link refuses them, a button leads back",
+        withPage({}, async (page) => {
+            await page.fill("#text", "one step");
+            await settled(page);
+            await give(page, "big.npz", square(40));
+            await page.waitForFunction(() => globalThis.fovea.app.result?.tokens.length === 40);
+            assert.match(await page.textContent("#intro"), /Your tensors.*big\.npz.*40 queries, 40 keys/);
+            assert.ok(await page.isHidden("#sentence"));
+            await page.evaluate(() => globalThis.fovea.app.change({ stage: "queries" }, { numbers: false }));
+            await page.waitForFunction(() =>
+                /from your file/.test(document.getElementById("stage-name").textContent),
+            );
+            await page.click("#share");
+            assert.match(await page.textContent("#notice"), /tensors of big\.npz.*session file/);
+            assert.equal(await page.textContent("#share"), "Copy link");
+            // Tensors of another size: never the labels of one over the numbers of the other.
+            await give(page, "small.npz", square(32));
+            await page.waitForFunction(() => globalThis.fovea.app.result?.tokens.length === 32);
+            await page.click("[data-back]");
+            await page.waitForFunction(() => globalThis.fovea.app.result?.tokens.length === 2);
+            assert.ok(await page.isVisible("#sentence"));
+            assert.equal(await page.inputValue("#text"), "one step");
+        }),
+    );
+
+    test(
+        "own tensors are not kept over a reload, and the page says so",
+        withPage({}, async (page) => {
+            await give(page, "mine.npz", square(5));
+            await page.waitForFunction(() => globalThis.fovea.app.result?.tokens[0] === "q0");
+            await page.reload();
+            await settled(page);
+            await page.waitForFunction(() =>
+                /tensors of mine\.npz were shown here/.test(document.getElementById("notice").textContent),
+            );
+        }),
+    );
+
+    test(
+        "own tensors without an element are refused in words",
+        withPage({}, async (page) => {
+            await give(page, "none.npz", {
+                q: [[0, 4], ramp(0, 1)],
+                k: [[3, 4], ramp(12, 1)],
+            });
+            await page.waitForFunction(
+                () =>
+                    document.getElementById("own-note").textContent ===
+                    "the queries are empty: 1 heads, 0 tokens, 4 numbers each",
+            );
+            assert.deepEqual((await stageValues(page, "weights")).shape, [6, 6]);
+        }),
+    );
+
+    test(
+        "a word of 400 letters breaks instead of widening the page",
+        withPage({ hash: `#v=1&level=2&text=${"ab".repeat(200)}+step` }, async (page) => {
+            for (const table of [false, true]) {
+                await page.evaluate(
+                    (table) => globalThis.fovea.app.change({ table, row: 0 }, { numbers: false }),
+                    table,
+                );
+                await settled(page);
+                assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 1440);
+            }
+        }),
+    );
+
+    test(
+        "screen readers hear what a key changed, and the new number",
+        withPage({}, async (page) => {
+            await page.evaluate(() => globalThis.fovea.workbench.matrix.focus());
+            for (const [key, words] of [
+                ["m", /^Mask: Causal: only the past\. query journey, key starts, .*hidden by the mask/],
+                ["m", /^Mask: Everyone sees everyone\. .*, weights 0\.220, /],
+                ["s", /^Scores divided by 1\. query journey, key starts, weights/],
+                ["s", /^Scores divided by the root of the head width\. .*weights 0\.220/],
+                ["PageUp", /^Scaled\. query journey, key starts, scaled 1\.281/],
+                ["PageDown", /^Weights\. query journey, key starts, weights 0\.220/],
+                ["l", /^Logarithmic colours\./],
+                ["l", /^Linear colours\./],
+            ]) {
+                await page.keyboard.press(key);
+                await heard(page, words);
+            }
+            await page.keyboard.press("d");
+            await heard(page, /^Dropout 0\.50, seed 123\. query journey, key starts, /);
+            const said = (await page.textContent("#announce")).match(/ (\d\.\d{3}), /)[1];
+            assert.equal(
+                said,
+                await page.evaluate(() => globalThis.fovea.workbench.stage().data[8].toFixed(3)),
+            );
+            await page.keyboard.press("t");
+            await heard(page, /^Table\./);
+            await page.keyboard.press("Alt+3");
+            await heard(page, /^Level 3: Causal mask\. query/);
+        }),
+    );
+
+    test(
+        "a level is found as it was left; Reset makes it new",
+        withPage({ hash: "#v=1&level=2&temp=0.3&seed=7" }, async (page) => {
+            for (const level of [3, 2]) {
+                await page.evaluate((level) => globalThis.fovea.app.setLevel(level), level);
+                await settled(page);
+            }
+            assert.deepEqual(
+                await page.evaluate(() => [
+                    globalThis.fovea.app.state.temperature,
+                    globalThis.fovea.app.state.seed,
+                ]),
+                [0.3, 7],
+            );
+            await page.click("#reset");
+            await settled(page);
+            assert.equal(await page.evaluate(() => globalThis.fovea.app.state.seed), 123);
+        }),
+    );
+
+    test(
+        "a link with more heads than the list offers shows their number",
+        withPage({ hash: "#v=1&level=6&heads=4" }, async (page) => {
+            assert.equal(await page.locator("#heads option:checked").textContent(), "4");
+        }),
+    );
+
+    for (const [width, height] of [
+        [1366, 768],
+        [1024, 768],
+        [960, 720],
+        [768, 1024],
+        [360, 740],
+    ])
+        test(
+            `the picked number is in sight beside the matrix at ${width} x ${height}`,
+            withPage({ viewport: { width, height } }, async (page) => {
+                await page.evaluate(() =>
+                    document
+                        .getElementById("matrix")
+                        .scrollIntoView({ block: "center", behavior: "instant" }),
+                );
+                await page.waitForFunction(
+                    (height) => {
+                        const box = document.querySelector("#inspector .big").getBoundingClientRect();
+                        return box.top >= 58 && box.bottom <= height;
+                    },
+                    height,
+                    { timeout: 5000 },
+                );
+            }),
+        );
+
+    test(
+        "a link into the map leads there, and the map has axes and a legend in words",
+        withPage({ hash: "#v=1&level=2&zoom=4096,1024,900,2,max" }, async (page) => {
+            await page.waitForFunction(() => {
+                const box = document.getElementById("zoom").getBoundingClientRect();
+                return box.top > -200 && box.top < innerHeight / 2;
+            });
+            assert.match(await page.textContent("#zoom-note"), /“Mass” adds up .* “largest” shows/);
+        }),
+    );
+
+    test(
+        "on paper: no buttons, and light colours whatever the screen had",
+        withPage({ colorScheme: "dark" }, async (page) => {
+            await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+            await page.emulateMedia({ media: "print", colorScheme: "dark" });
+            for (const part of [".copies", "#offline", "#knobs", "#share"])
+                assert.ok(await page.isHidden(part), part);
+            const color = await page.evaluate(() => getComputedStyle(document.querySelector(".note")).color);
+            assert.equal(color, "rgb(94, 92, 87)");
+            await page.emulateMedia({ media: "screen", colorScheme: "dark" });
+            await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+            assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+        }),
+    );
+
+    for (const colorScheme of ["light", "dark"])
+        test(
+            `the digits of a table can be read on every shade (${colorScheme})`,
+            withPage({ hash: "#v=1&level=2&table=1", colorScheme }, async (page) => {
+                const poor = await page.evaluate(() => {
+                    const row = document.querySelector("#table-box tbody tr"),
+                        paper = document
+                            .createElement("canvas")
+                            .getContext("2d", { willReadFrequently: true });
+                    const luminance = (color) => {
+                        paper.fillStyle = color;
+                        paper.fillRect(0, 0, 1, 1);
+                        const [r, g, b] = [...paper.getImageData(0, 0, 1, 1).data].map((c) =>
+                            c <= 10 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4,
+                        );
+                        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+                    };
+                    const found = [];
+                    for (let n = 0; n <= 10; ++n)
+                        for (const kind of ["s", "n"]) {
+                            const cell = row.appendChild(document.createElement("td"));
+                            cell.className = kind + n;
+                            const { color, backgroundColor } = getComputedStyle(cell),
+                                [a, b] = [luminance(color), luminance(backgroundColor)],
+                                ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+                            if (!(ratio >= 4.5)) found.push(`${kind}${n}: ${ratio.toFixed(2)}`);
+                        }
+                    return found;
+                });
+                assert.deepEqual(poor, []);
+            }),
+        );
+});
