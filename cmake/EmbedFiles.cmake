@@ -14,7 +14,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
     math(EXPR index "${index} + 1")
   endforeach()
   file(WRITE "${OUTPUT}" "// Written by cmake/EmbedFiles.cmake.
-#include \"inspect/lessons/embedded.hpp\"
+#include \"files/embedded.hpp\"
 
 namespace fovea {
 namespace {
@@ -22,6 +22,7 @@ ${arrays}
 constexpr EmbeddedFile kFiles[] = {
 ${rows}};
 }  // namespace
+std::span<const EmbeddedFile> ${SYMBOL}();  // declared where it is used, too
 std::span<const EmbeddedFile> ${SYMBOL}() { return kFiles; }
 }  // namespace fovea
 ")

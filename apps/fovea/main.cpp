@@ -6,6 +6,7 @@
 #include "conformance_command.hpp"
 #include "lesson_command.hpp"
 #include "map_command.hpp"
+#include "session_command.hpp"
 #include "standard_streams.hpp"
 
 #include <fovea/fovea.h>
@@ -34,6 +35,7 @@ constexpr Command kCommands[] = {
      "the plan of an attention call: kernel, reasons, slices, workspace"},
     {"map", fovea::app::map_command, "a picture of any rectangle of the weights, of contexts of any length"},
     {"lesson", fovea::app::lesson_command, "a worked example, every stage printed as its tutorial prints it"},
+    {"session", fovea::app::session_command, "the numbers of a session file (.fovea), stage by stage"},
     {"conformance", fovea::app::conformance_command,
      "runs ONNX node test cases (Attention, RotaryEmbedding)"},
     {"bench", fovea::app::bench_command, "speed, as a share of this machine's measured peak"},

@@ -1,4 +1,6 @@
 #include "problem/abi_struct.hpp"
+#include "problem/half.hpp"
+#include "problem/philox.hpp"
 
 #include <fovea/fovea.h>
 
@@ -59,3 +61,15 @@ const char* foveaKernelName(FoveaKernel kernel) {
 }
 
 uint32_t foveaAbiVersion(void) { return FOVEA_ABI_VERSION; }
+
+uint32_t foveaDropoutKeeps(float dropout_p, uint64_t seed, uint64_t offset, uint64_t batch_head,
+                           uint64_t query, uint64_t key) {
+    Problem p{};
+    p.dropout_seed = seed;
+    p.dropout_offset = offset;
+    p.drop_threshold = uint32_t(double(dropout_p) * 4294967296.0);
+    return dropout_keeps(p, uint32_t(batch_head), uint32_t(query), uint32_t(key)) ? 1u : 0u;
+}
+
+uint16_t foveaFloatToHalf(float value) { return float_to_half(value); }
+float foveaHalfToFloat(uint16_t half) { return half_to_float(half); }

@@ -26,7 +26,7 @@ F32Tensor additive_scores(const F32Tensor& queries, const F32Tensor& keys, const
 }  // namespace
 
 Result<F32Tensor> AdditiveAttention::forward(Executor& executor, const F32Tensor& x, const F32Tensor& memory,
-                                             Trace& trace) const {
+                                             LayerTrace& trace) const {
     if (Result<void> ok = first_error({check_linear("query", query), check_linear("key", key)}); !ok) {
         return ok.error();
     }

@@ -23,7 +23,7 @@ std::string scale_text(const AttentionOptions& options) {
 class Core {
   public:
     Core(Executor& executor, const HeadTensors& heads, const AttentionOptions& options, const Shape& leading,
-         Trace& trace)
+         LayerTrace& trace)
         : executor_(executor), options_(options), trace_(trace), matrix_(leading) {
         matrix_.push_back(heads.queries.shape[2]);
         matrix_.push_back(heads.keys.shape[2]);
@@ -133,7 +133,7 @@ class Core {
 
     Executor& executor_;
     const AttentionOptions& options_;
-    Trace& trace_;
+    LayerTrace& trace_;
     Shape matrix_;
     AttentionProblem problem_;
 };
@@ -141,7 +141,7 @@ class Core {
 }  // namespace
 
 Result<F32Tensor> attend(Executor& executor, const HeadTensors& heads, const AttentionOptions& options,
-                         const Training& training, const Shape& leading, Trace& trace) {
+                         const Training& training, const Shape& leading, LayerTrace& trace) {
     const bool drops = layer_support::drops(options, training);
     Core core(executor, heads, options, leading, trace);
     if (Result<void> done = core.unscaled_stages(); !done) return done.error();

@@ -93,7 +93,7 @@ Result<void> check_projections(const Projections& layers) {
 }
 
 Result<Projected> project(Executor& executor, const Projections& layers, const Source& x,
-                          const Source& memory, Trace& trace) {
+                          const Source& memory, LayerTrace& trace) {
     const uint64_t memory_columns = memory.batch.columns();
     if (Result<void> ok = first_error({check_input("key", layers.key, "the input has", memory_columns),
                                        check_input("value", layers.value, "the input has", memory_columns)});
@@ -121,7 +121,7 @@ Shape head_shape(const F32Tensor& heads, const F32Tensor& x) {
     return shape;
 }
 
-void record_heads(const HeadTensors& heads, const F32Tensor& x, const F32Tensor& memory, Trace& trace) {
+void record_heads(const HeadTensors& heads, const F32Tensor& x, const F32Tensor& memory, LayerTrace& trace) {
     trace.record("queries_heads", "queries_heads = queries split into heads", heads.queries,
                  head_shape(heads.queries, x));
     trace.record("keys_heads", "keys_heads = keys split into heads", heads.keys,
@@ -131,7 +131,7 @@ void record_heads(const HeadTensors& heads, const F32Tensor& x, const F32Tensor&
 }
 
 Result<F32Tensor> finish(Executor& executor, F32Tensor context_heads, const Linear& output,
-                         const F32Tensor& x, const char* weight_name, Trace& trace) {
+                         const F32Tensor& x, const char* weight_name, LayerTrace& trace) {
     const Shape heads = head_shape(context_heads, x);
     const F32Tensor merged = merge_heads(context_heads);
     trace.record("context_heads", "context_heads = weights values_heads, per head", context_heads, heads);

@@ -48,15 +48,15 @@ struct Source {
 };
 Result<void> check_projections(const Projections& layers);
 Result<Projected> project(Executor& executor, const Projections& layers, const Source& x,
-                          const Source& memory, Trace& trace);
+                          const Source& memory, LayerTrace& trace);
 
 // Records queries_heads, keys_heads, values_heads.
-void record_heads(const HeadTensors& heads, const F32Tensor& x, const F32Tensor& memory, Trace& trace);
+void record_heads(const HeadTensors& heads, const F32Tensor& x, const F32Tensor& memory, LayerTrace& trace);
 // The shape [B, H, ..] in the rank that the caller's `x` asks for: without B if x has none.
 Shape head_shape(const F32Tensor& heads, const F32Tensor& x);
 
 // Merges the heads' contexts, applies the last projection; records context_heads, context, output.
 Result<F32Tensor> finish(Executor& executor, F32Tensor context_heads, const Linear& output,
-                         const F32Tensor& x, const char* weight_name, Trace& trace);
+                         const F32Tensor& x, const char* weight_name, LayerTrace& trace);
 
 }  // namespace fovea::layer_support

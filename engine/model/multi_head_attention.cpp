@@ -14,7 +14,7 @@ Result<void> check_output(const Linear& output, uint64_t context_width) {
 // From heads to the layer's result.
 Result<F32Tensor> attend_and_finish(Executor& executor, const HeadTensors& heads,
                                     const AttentionOptions& options, const Linear& output,
-                                    const char* weight_name, const F32Tensor& x, Trace& trace,
+                                    const char* weight_name, const F32Tensor& x, LayerTrace& trace,
                                     const Training& training) {
     const Shape leading = head_leading(x, heads.queries.shape[1]);
     Result<F32Tensor> context = attend(executor, heads, options, training, leading, trace);
@@ -24,13 +24,13 @@ Result<F32Tensor> attend_and_finish(Executor& executor, const HeadTensors& heads
 
 }  // namespace
 
-Result<F32Tensor> MultiHeadAttention::forward(Executor& executor, const F32Tensor& x, Trace& trace,
+Result<F32Tensor> MultiHeadAttention::forward(Executor& executor, const F32Tensor& x, LayerTrace& trace,
                                               const Training& training) const {
     return forward(executor, x, x, trace, training);
 }
 
 Result<F32Tensor> MultiHeadAttention::forward(Executor& executor, const F32Tensor& x, const F32Tensor& memory,
-                                              Trace& trace, const Training& training) const {
+                                              LayerTrace& trace, const Training& training) const {
     const Projections layers{query, key, value};
     if (Result<void> ok = check_projections(layers); !ok) return ok.error();
     if (Result<void> ok = first_error(
@@ -60,7 +60,7 @@ Result<F32Tensor> MultiHeadAttention::forward(Executor& executor, const F32Tenso
     return attend_and_finish(executor, heads, options, output, "out_proj_weight", x, trace, training);
 }
 
-Result<F32Tensor> GptAttention::forward(Executor& executor, const F32Tensor& x, Trace& trace,
+Result<F32Tensor> GptAttention::forward(Executor& executor, const F32Tensor& x, LayerTrace& trace,
                                         const Training& training) const {
     if (Result<void> ok = check_linear("c_attn", c_attn); !ok) return ok.error();
     if (c_attn.d_out() % 3 != 0) {
@@ -87,7 +87,7 @@ Result<F32Tensor> GptAttention::forward(Executor& executor, const F32Tensor& x, 
     return attend_and_finish(executor, heads, options, c_proj, "c_proj_weight", x, trace, training);
 }
 
-Result<F32Tensor> GroupedQueryAttention::forward(Executor& executor, const F32Tensor& x, Trace& trace,
+Result<F32Tensor> GroupedQueryAttention::forward(Executor& executor, const F32Tensor& x, LayerTrace& trace,
                                                  const Training& training) const {
     const Projections layers{query, key, value};
     if (Result<void> ok = check_projections(layers); !ok) return ok.error();

@@ -68,7 +68,7 @@ void normalise_plainly(F32Tensor& weights, Normalisation normalisation) {
 }
 
 Result<F32Tensor> attend_plainly(Executor& executor, const HeadTensors& heads, Normalisation normalisation,
-                                 const Shape& leading, Trace& trace) {
+                                 const Shape& leading, LayerTrace& trace) {
     const AttentionProblem problem{
         .q = &heads.queries, .k = &heads.keys, .v = &heads.values, .outputs = FOVEA_OUTPUT_SCORES};
     Result<AttentionResult> scored = executor.attention(problem);
@@ -89,7 +89,7 @@ Result<F32Tensor> attend_plainly(Executor& executor, const HeadTensors& heads, N
 }  // namespace
 
 Result<F32Tensor> simplified_attention(Executor& executor, const F32Tensor& x, Normalisation normalisation,
-                                       Trace& trace) {
+                                       LayerTrace& trace) {
     const Result<F32Tensor> batch = as_batch("x", x, x.columns(), 0);
     if (!batch) return batch.error();
     const HeadTensors heads = one_head({*batch, *batch, *batch});
@@ -105,7 +105,7 @@ namespace {
 
 // The checks and projections that both routes of a single head begin with.
 Result<HeadTensors> project_one_head(Executor& executor, const SelfAttention& layer, const F32Tensor& x,
-                                     Trace& trace) {
+                                     LayerTrace& trace) {
     const Projections layers{layer.query, layer.key, layer.value};
     if (Result<void> ok = check_projections(layers); !ok) return ok.error();
     if (Result<void> ok = check_width("key", layer.key.d_out(), "query", layer.query.d_out()); !ok)
@@ -120,7 +120,7 @@ Result<HeadTensors> project_one_head(Executor& executor, const SelfAttention& la
 
 }  // namespace
 
-Result<F32Tensor> SelfAttention::forward(Executor& executor, const F32Tensor& x, Trace& trace,
+Result<F32Tensor> SelfAttention::forward(Executor& executor, const F32Tensor& x, LayerTrace& trace,
                                          const Training& training) const {
     const Result<HeadTensors> heads = project_one_head(executor, *this, x, trace);
     if (!heads) return heads.error();
@@ -134,12 +134,12 @@ Result<F32Tensor> SelfAttention::forward(Executor& executor, const F32Tensor& x,
 }
 
 Result<F32Tensor> SelfAttention::forward_renormalised(Executor& executor, const F32Tensor& x,
-                                                      Trace& trace) const {
+                                                      LayerTrace& trace) const {
     const Result<HeadTensors> heads = project_one_head(executor, *this, x, trace);
     if (!heads) return heads.error();
     AttentionOptions unmasked = options;
     unmasked.causal = false;
-    Trace inner = Trace::only({"weights"});
+    LayerTrace inner = LayerTrace::only({"weights"});
     const uint64_t batch = heads->queries.shape[0], tokens = heads->queries.shape[2];
     if (Result<F32Tensor> ok = attend(executor, *heads, unmasked, {}, {batch}, inner); !ok) return ok;
     F32Tensor weights = *inner.find("weights");
@@ -168,7 +168,7 @@ Result<F32Tensor> SelfAttention::forward_renormalised(Executor& executor, const 
     return reshaped(std::move(*context), shape);
 }
 
-Result<F32Tensor> StackedHeads::forward(Executor& executor, const F32Tensor& x, Trace& trace,
+Result<F32Tensor> StackedHeads::forward(Executor& executor, const F32Tensor& x, LayerTrace& trace,
                                         const Training& training) const {
     if (heads.empty()) return wrong("heads", "heads is empty; a layer has at least 1");
     std::vector<F32Tensor> contexts;

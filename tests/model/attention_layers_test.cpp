@@ -105,7 +105,7 @@ TEST(SelfAttention, agrees_with_float64_in_both_layouts_with_and_without_bias) {
             const SelfAttention layer = random_head(generator, 5, 4, causal, bias);
             const F32Tensor x = random_input(generator, {2, 6, 5});
             StrictExecutor strict;
-            Trace trace = Trace::everything();
+            LayerTrace trace = LayerTrace::everything();
             const Result<F32Tensor> context = layer.forward(strict, x, trace);
             ASSERT_TRUE(context);
             EXPECT_EQ(context->shape, (Shape{2, 6, 4}));
@@ -124,7 +124,7 @@ TEST(SelfAttention, agrees_with_float64_in_both_layouts_with_and_without_bias) {
                 linear->weight = transposed(linear->weight);
                 linear->layout = WeightLayout::in_out;
             }
-            Trace nothing = Trace::nothing();
+            LayerTrace nothing = LayerTrace::nothing();
             EXPECT_EQ(*other.forward(strict, x, nothing), *context);
             EXPECT_TRUE(nothing.stages().empty());
         }
@@ -137,10 +137,10 @@ TEST(SelfAttention, names_its_stages_in_the_order_of_mask_and_scale) {
         SelfAttention layer = random_head(generator, 3, 2, causal, false);
         layer.options.order = order;
         StrictExecutor strict;
-        Trace trace = Trace::everything();
+        LayerTrace trace = LayerTrace::everything();
         EXPECT_TRUE(layer.forward(strict, random_input(generator, {4, 3}), trace));
         std::string text;
-        for (const Stage& stage : trace.stages()) text += stage.name + " ";
+        for (const LayerStage& stage : trace.stages()) text += stage.name + " ";
         return text;
     };
     EXPECT_EQ(names(MaskOrder::scale_first, false),
@@ -156,7 +156,7 @@ TEST(SelfAttention, a_batch_entry_does_not_depend_on_the_others) {
     const SelfAttention layer = random_head(generator, 3, 2, true, false);
     const F32Tensor x = random_input(generator, {3, 5, 3});
     StrictExecutor strict;
-    Trace trace = Trace::nothing();
+    LayerTrace trace = LayerTrace::nothing();
     const F32Tensor all = *layer.forward(strict, x, trace);
     for (uint64_t b = 0; b < 3; ++b) {
         const auto values = std::span(x.values).subspan(b * 15, 15);
@@ -173,7 +173,7 @@ TEST(SelfAttention, a_context_length_larger_than_the_input_changes_nothing_a_sma
     SelfAttention layer = random_head(generator, 3, 2, true, false);
     const F32Tensor x = random_input(generator, {5, 3});
     StrictExecutor strict;
-    Trace trace = Trace::nothing();
+    LayerTrace trace = LayerTrace::nothing();
     const F32Tensor free = *layer.forward(strict, x, trace);
     layer.options.context_length = 1024;
     EXPECT_EQ(*layer.forward(strict, x, trace), free);
@@ -189,7 +189,7 @@ TEST(SelfAttention, renormalising_after_the_softmax_is_the_causal_mask) {
     const SelfAttention layer = random_head(generator, 4, 4, true, false);
     const F32Tensor x = random_input(generator, {2, 6, 4});
     StrictExecutor strict;
-    Trace trace = Trace::everything();
+    LayerTrace trace = LayerTrace::everything();
     const F32Tensor before = *layer.forward(strict, x, trace);
     const F32Tensor after = *layer.forward_renormalised(strict, x, trace);
     ASSERT_EQ(before.shape, after.shape);
@@ -200,7 +200,7 @@ TEST(SelfAttention, sizes_that_do_not_fit_are_refused_with_both) {
     TorchGenerator generator(7);
     SelfAttention layer = random_head(generator, 3, 2, true, false);
     StrictExecutor strict;
-    Trace trace = Trace::nothing();
+    LayerTrace trace = LayerTrace::nothing();
     const auto text_for = [&](const F32Tensor& x) {
         const Result<F32Tensor> result = layer.forward(strict, x, trace);
         return result ? std::string("accepted") : result.error().text;
@@ -219,7 +219,7 @@ TEST(Training, evaluation_and_p_of_zero_drop_and_draw_nothing) {
     SelfAttention layer = random_head(generator, 3, 2, true, false);
     const F32Tensor x = random_input(generator, {5, 3});
     StrictExecutor strict;
-    Trace trace = Trace::everything();
+    LayerTrace trace = LayerTrace::everything();
     const F32Tensor plain = *layer.forward(strict, x, trace);
 
     layer.options.dropout_p = 0.5;
@@ -241,7 +241,7 @@ TEST(Training, drops_what_the_mask_says_and_scales_the_rest) {
     StrictExecutor strict;
     for (const auto kind : {Training::Dropout::torch_native, Training::Dropout::torch_mkl}) {
         TorchGenerator drawn(123), again(123);
-        Trace trace = Trace::everything();
+        LayerTrace trace = LayerTrace::everything();
         const Result<F32Tensor> context =
             layer.forward(strict, x, trace, {.dropout = kind, .generator = &drawn});
         ASSERT_TRUE(context);
@@ -264,7 +264,7 @@ TEST(Training, a_missing_generator_is_refused) {
     SelfAttention layer = random_head(generator, 3, 2, false, false);
     layer.options.dropout_p = 0.5;
     StrictExecutor strict;
-    Trace trace = Trace::nothing();
+    LayerTrace trace = LayerTrace::nothing();
     const F32Tensor x({6, 3});
     const Result<F32Tensor> refused =
         layer.forward(strict, x, trace, {.dropout = Training::Dropout::torch_native});
@@ -278,7 +278,7 @@ TEST(SimplifiedAttention, three_ways_to_normalise) {
     const F32Tensor x({3, 2}, {0.5f, 0.25f, 0.75f, 1.0f, 0.125f, 0.5f});
     StrictExecutor strict;
     const auto weights = [&](Normalisation normalisation) {
-        Trace trace = Trace::everything();
+        LayerTrace trace = LayerTrace::everything();
         const Result<F32Tensor> context = simplified_attention(strict, x, normalisation, trace);
         EXPECT_TRUE(context);
         EXPECT_EQ(context->shape, x.shape);
@@ -303,7 +303,7 @@ TEST(SimplifiedAttention, three_ways_to_normalise) {
 TEST(SimplifiedAttention, only_softmax_stands_large_scores) {
     const F32Tensor x({2, 1}, {20.0f, 1.0f});
     StrictExecutor strict;
-    Trace trace = Trace::nothing();
+    LayerTrace trace = LayerTrace::nothing();
     EXPECT_TRUE(std::isnan(simplified_attention(strict, x, Normalisation::naive_softmax, trace)->values[0]));
     EXPECT_NEAR(simplified_attention(strict, x, Normalisation::softmax, trace)->values[0], 20.0f, 1e-5);
 }
@@ -329,11 +329,11 @@ TEST(MultiHeadAttention, splitting_is_stacking_with_joined_weights) {
     split.output = make_linear(generator, 6, 4, true);
     const F32Tensor x = random_input(generator, {2, 7, 5});
     StrictExecutor strict;
-    Trace trace = Trace::everything();
+    LayerTrace trace = LayerTrace::everything();
     const Result<F32Tensor> output = split.forward(strict, x, trace);
     ASSERT_TRUE(output) << output.error().text;
     EXPECT_EQ(output->shape, (Shape{2, 7, 4}));
-    Trace nothing = Trace::nothing();
+    LayerTrace nothing = LayerTrace::nothing();
     EXPECT_EQ(*stacked.forward(strict, x, nothing), *trace.find("context"));
     EXPECT_EQ(trace.find("weights")->shape, (Shape{2, 2, 7, 7}));
 }
@@ -349,7 +349,7 @@ TEST(MultiHeadAttention, attends_to_another_sequence) {
     layer.options = options(std::sqrt(3.0), false);
     const F32Tensor x = random_input(generator, {3, 4}), memory = random_input(generator, {7, 5});
     StrictExecutor strict;
-    Trace trace = Trace::everything();
+    LayerTrace trace = LayerTrace::everything();
     const Result<F32Tensor> output = layer.forward(strict, x, memory, trace);
     ASSERT_TRUE(output) << output.error().text;
     const Matrix q = project(matrix_of(x, 0, 3, 0, 4), layer.query), m = matrix_of(memory, 0, 7, 0, 5);
@@ -374,7 +374,7 @@ TEST(MultiHeadAttention, a_width_that_the_heads_do_not_divide_is_refused) {
     layer.output = make_linear(generator, 6, 6, false);
     layer.head_count = 4;
     StrictExecutor strict;
-    Trace trace = Trace::nothing();
+    LayerTrace trace = LayerTrace::nothing();
     const Result<F32Tensor> refused = layer.forward(strict, F32Tensor({3, 4}), trace);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().text, "head_count is 4; it must divide the width of query, 6");
@@ -409,7 +409,7 @@ TEST(GptAttention, one_projection_is_three) {
         }
         const F32Tensor x = random_input(generator, {2, 5, 4});
         StrictExecutor strict;
-        Trace trace = Trace::nothing();
+        LayerTrace trace = LayerTrace::nothing();
         const Result<F32Tensor> joint = gpt.forward(strict, x, trace);
         ASSERT_TRUE(joint) << joint.error().text;
         EXPECT_EQ(*joint, *split.forward(strict, x, trace));
@@ -443,7 +443,7 @@ TEST(GroupedQueryAttention, agrees_with_float64) {
     layer.options = options(2.0, true);
     const F32Tensor x = random_input(generator, {6, 8});
     StrictExecutor strict;
-    Trace trace = Trace::everything();
+    LayerTrace trace = LayerTrace::everything();
     const Result<F32Tensor> output = layer.forward(strict, x, trace);
     ASSERT_TRUE(output) << output.error().text;
     EXPECT_EQ(trace.find("keys_rotated")->shape, (Shape{2, 6, 4}));
@@ -469,7 +469,7 @@ TEST(GroupedQueryAttention, heads_that_do_not_divide_and_odd_widths_are_refused)
     layer.head_count = 3;
     layer.kv_head_count = 2;
     StrictExecutor strict;
-    Trace trace = Trace::nothing();
+    LayerTrace trace = LayerTrace::nothing();
     const F32Tensor x({2, 6});
     EXPECT_EQ(layer.forward(strict, x, trace).error().field, "kv_head_count");
     layer.head_count = layer.kv_head_count = 2;
@@ -500,7 +500,7 @@ TEST(AdditiveAttention, agrees_with_float64) {
     generator.randn(layer.v.values);
     const F32Tensor x = random_input(generator, {2, 5, 4}), memory = random_input(generator, {2, 7, 3});
     StrictExecutor strict;
-    Trace trace = Trace::everything();
+    LayerTrace trace = LayerTrace::everything();
     const Result<F32Tensor> context = layer.forward(strict, x, memory, trace);
     ASSERT_TRUE(context) << context.error().text;
     EXPECT_EQ(context->shape, (Shape{2, 5, 3}));
@@ -527,11 +527,11 @@ TEST(AdditiveAttention, agrees_with_float64) {
     EXPECT_EQ(layer.forward(strict, x, memory, trace).error().field, "v");
 }
 
-TEST(Trace, keeps_only_what_is_wanted) {
+TEST(LayerTrace, keeps_only_what_is_wanted) {
     TorchGenerator generator(7);
     const SelfAttention layer = random_head(generator, 3, 2, true, false);
     StrictExecutor strict;
-    Trace trace = Trace::only({"weights", "head9.scores"});
+    LayerTrace trace = LayerTrace::only({"weights", "head9.scores"});
     ASSERT_TRUE(layer.forward(strict, random_input(generator, {4, 3}), trace));
     ASSERT_EQ(trace.stages().size(), 1u);
     EXPECT_EQ(trace.stages()[0].name, "weights");

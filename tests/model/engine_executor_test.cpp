@@ -24,19 +24,19 @@ AttentionOptions options(uint64_t width, bool causal) {
     return result;
 }
 
-using Forward = std::function<Result<F32Tensor>(Executor&, Trace&)>;
+using Forward = std::function<Result<F32Tensor>(Executor&, LayerTrace&)>;
 
 void expect_same(Engine& engine, const char* what, const Forward& forward) {
     SCOPED_TRACE(what);
     StrictExecutor strict;
     EngineExecutor executor(engine);
-    Trace expected = Trace::everything(), actual = Trace::everything();
+    LayerTrace expected = LayerTrace::everything(), actual = LayerTrace::everything();
     ASSERT_TRUE(forward(strict, expected));
     const Result<F32Tensor> result = forward(executor, actual);
     ASSERT_TRUE(result) << result.error().text;
     ASSERT_EQ(actual.stages().size(), expected.stages().size());
     for (size_t s = 0; s < actual.stages().size(); ++s) {
-        const Stage &a = actual.stages()[s], &b = expected.stages()[s];
+        const LayerStage &a = actual.stages()[s], &b = expected.stages()[s];
         EXPECT_EQ(a.name, b.name);
         ASSERT_EQ(a.tensor.shape, b.tensor.shape) << a.name;
         for (size_t i = 0; i < a.tensor.values.size(); ++i) {
@@ -62,22 +62,25 @@ void expect_single_heads(Engine& engine) {
          {Normalisation::softmax, Normalisation::sum, Normalisation::naive_softmax}) {
         F32Tensor positive = one;
         for (float& value : positive.values) value = std::fabs(value) * 0.25f;
-        expect_same(engine, "simplified attention", [&](Executor& executor, Trace& trace) {
+        expect_same(engine, "simplified attention", [&](Executor& executor, LayerTrace& trace) {
             return simplified_attention(executor, positive, normalisation, trace);
         });
     }
-    expect_same(engine, "self attention", [&](Executor& e, Trace& t) { return free.forward(e, one, t); });
-    expect_same(engine, "causal attention", [&](Executor& e, Trace& t) { return causal.forward(e, x, t); });
+    expect_same(engine, "self attention",
+                [&](Executor& e, LayerTrace& t) { return free.forward(e, one, t); });
+    expect_same(engine, "causal attention",
+                [&](Executor& e, LayerTrace& t) { return causal.forward(e, x, t); });
     expect_same(engine, "renormalised",
-                [&](Executor& e, Trace& t) { return causal.forward_renormalised(e, x, t); });
+                [&](Executor& e, LayerTrace& t) { return causal.forward_renormalised(e, x, t); });
     SelfAttention dropping = causal;
     dropping.options.dropout_p = 0.3;
-    expect_same(engine, "dropout", [&](Executor& e, Trace& t) {
+    expect_same(engine, "dropout", [&](Executor& e, LayerTrace& t) {
         TorchGenerator masks(5);
         return dropping.forward(e, x, t, {.dropout = Training::Dropout::torch_native, .generator = &masks});
     });
     const StackedHeads stacked{{causal, free}};
-    expect_same(engine, "stacked heads", [&](Executor& e, Trace& t) { return stacked.forward(e, x, t); });
+    expect_same(engine, "stacked heads",
+                [&](Executor& e, LayerTrace& t) { return stacked.forward(e, x, t); });
 }
 
 void expect_multi_heads(Engine& engine) {
@@ -89,7 +92,7 @@ void expect_multi_heads(Engine& engine) {
                              make_linear(generator, 12, 9, true),
                              3,
                              options(4, true)};
-    expect_same(engine, "split heads", [&](Executor& e, Trace& t) { return split.forward(e, x, t); });
+    expect_same(engine, "split heads", [&](Executor& e, LayerTrace& t) { return split.forward(e, x, t); });
     MultiHeadAttention cross{make_linear(generator, 12, 12, false),
                              make_linear(generator, 8, 12, false),
                              make_linear(generator, 8, 6, false),
@@ -97,11 +100,11 @@ void expect_multi_heads(Engine& engine) {
                              3,
                              options(4, false)};
     expect_same(engine, "cross attention",
-                [&](Executor& e, Trace& t) { return cross.forward(e, x, memory, t); });
+                [&](Executor& e, LayerTrace& t) { return cross.forward(e, x, memory, t); });
     GptAttention gpt{make_linear(generator, 12, 36, true), make_linear(generator, 12, 12, true), 2,
                      options(6, true)};
     gpt.c_proj = {transposed(gpt.c_proj.weight), WeightLayout::in_out, gpt.c_proj.bias};
-    expect_same(engine, "gpt", [&](Executor& e, Trace& t) { return gpt.forward(e, x, t); });
+    expect_same(engine, "gpt", [&](Executor& e, LayerTrace& t) { return gpt.forward(e, x, t); });
     for (const bool interleaved : {false, true}) {
         GroupedQueryAttention llama{make_linear(generator, 12, 32, false),
                                     make_linear(generator, 12, 16, false),
@@ -111,11 +114,13 @@ void expect_multi_heads(Engine& engine) {
                                     2,
                                     {.theta = 10000.0, .interleaved = interleaved, .first_position = 3},
                                     options(8, true)};
-        expect_same(engine, "grouped queries", [&](Executor& e, Trace& t) { return llama.forward(e, x, t); });
+        expect_same(engine, "grouped queries",
+                    [&](Executor& e, LayerTrace& t) { return llama.forward(e, x, t); });
     }
     const AdditiveAttention additive{make_linear(generator, 12, 7, false), make_linear(generator, 8, 7, true),
                                      random_input(generator, {7})};
-    expect_same(engine, "additive", [&](Executor& e, Trace& t) { return additive.forward(e, x, memory, t); });
+    expect_same(engine, "additive",
+                [&](Executor& e, LayerTrace& t) { return additive.forward(e, x, memory, t); });
 }
 
 // The engine's own dropout: about p of the visible weights are gone, and the same ones again for the same
@@ -127,7 +132,7 @@ void expect_counter_dropout(Engine& engine) {
     const F32Tensor x = random_input(generator, {2, 40, 12});
     EngineExecutor executor(engine);
     const auto dropped = [&](uint64_t seed) {
-        Trace trace = Trace::only({"dropped"});
+        LayerTrace trace = LayerTrace::only({"dropped"});
         const Result<F32Tensor> result =
             layer.forward(executor, x, trace, {.dropout = Training::Dropout::counter, .seed = seed});
         EXPECT_TRUE(result) << result.error().text;

@@ -131,7 +131,7 @@ TEST(Gpt2Layer, runs_a_block_of_a_checkpoint_with_and_without_the_prefix) {
         const Result<Gpt2Attention> loaded = load_gpt2_attention(file.write(), 5, {.heads = 3});
         ASSERT_TRUE(loaded) << loaded.error().text;
         StrictExecutor strict;
-        Trace trace = Trace::only({"weights"});
+        LayerTrace trace = LayerTrace::only({"weights"});
         const Result<F32Tensor> output = gpt2_layer(*loaded, 1024).forward(strict, x, trace);
         ASSERT_TRUE(output) << output.error().text;
         expect_near(*output, expected, 1e-5, "output");
@@ -181,7 +181,7 @@ TEST(LlamaLayer, runs_a_block_with_grouped_heads_and_rotary_positions) {
         load_llama_attention(file.write(), 0, {.heads = 4, .kv_heads = 2, .rope_theta = 500.0});
     ASSERT_TRUE(loaded) << loaded.error().text;
     StrictExecutor strict;
-    Trace trace = Trace::nothing();
+    LayerTrace trace = LayerTrace::nothing();
     const Result<F32Tensor> output = llama_layer(*loaded, 2).forward(strict, x, trace);
     ASSERT_TRUE(output) << output.error().text;
     expect_near(*output, expected, 1e-5, "output");
@@ -211,7 +211,7 @@ GptAttention gpt2_small() {
 F32Tensor run_block(Engine& engine, FoveaKernel kernel, const GptAttention& layer, const F32Tensor& x,
                     RunReport& report) {
     EngineExecutor executor(engine, kernel);
-    Trace trace = Trace::nothing();
+    LayerTrace trace = LayerTrace::nothing();
     Result<F32Tensor> output = layer.forward(executor, x, trace);
     report = executor.last_attention();
     if (!output) {

@@ -318,6 +318,14 @@ typedef struct FoveaAttentionDesc { /* one attention call */
  *     >= uint32(dropout_p * 2^32, rounded down)
  * so any backend, tile or order gives the same mask. */
 
+/* 1 where that mask keeps the weight, 0 where it drops it; batch_head is b * Hq + h. For a program that shows the mask. */
+FOVEA_API uint32_t foveaDropoutKeeps(float dropout_p, uint64_t seed, uint64_t offset, uint64_t batch_head, uint64_t query,
+                                     uint64_t key);
+
+/* IEEE 754 binary16, as the engine stores it: to the nearest, ties to even; beyond 65519 to infinity. And back, exactly. */
+FOVEA_API uint16_t foveaFloatToHalf(float value);
+FOVEA_API float foveaHalfToFloat(uint16_t half);
+
 /* ---- other operations ---------------------------------------------------------------------------------------------- */
 
 /* Rotary embedding (Su et al., RoFormer, 2021) of X [B, H, L, D] into Y (may be the same memory with the same strides).

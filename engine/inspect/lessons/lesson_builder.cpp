@@ -118,10 +118,10 @@ void LessonBuilder::add(std::string name, std::string formula, F32Tensor tensor)
     stages_.push_back(std::move(stage));
 }
 
-void LessonBuilder::add(Trace& trace, const Rename& rename) {
-    std::vector<Stage> stages = trace.take_stages();
+void LessonBuilder::add(LayerTrace& trace, const Rename& rename) {
+    std::vector<LayerStage> stages = trace.take_stages();
     std::vector<std::string> names;
-    for (const Stage& stage : stages) {
+    for (const LayerStage& stage : stages) {
         names.push_back(rename ? rename(stage.name) : stage.name);
         if (!names.back().empty()) say(stage.name, names.back());
     }

@@ -22,7 +22,7 @@ class LessonBuilder {
     // All stages of a trace, `rename` deciding each name; an empty one is left out. Formulas, of later traces
     // too, follow.
     using Rename = std::function<std::string(const std::string&)>;
-    void add(Trace& trace, const Rename& rename = {});
+    void add(LayerTrace& trace, const Rename& rename = {});
 
     // From now on formulas say `name` where a layer says `word`.
     void say(const std::string& word, const std::string& name) { words_[word] = name; }

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <limits>
 
-#include "inspect/lessons/embedded.hpp"
 #include "inspect/lessons/lesson_data.hpp"
 
 namespace fovea {
@@ -82,7 +81,7 @@ std::vector<std::pair<std::string, F32Tensor>> recorded_tensors(const Lesson& le
     std::vector<std::pair<std::string, F32Tensor>> tensors;
     for (const EmbeddedFile& file : lesson_expectations()) {
         if (file.name != lesson.name) continue;
-        const JsonValue recorded = parse_json(file.text()).value_or(JsonValue());
+        const JsonValue recorded = lesson_json(file);
         for (const auto& [name, value] : recorded.members())
             tensors.emplace_back(name, tensor_from_json(value));
     }

@@ -104,6 +104,11 @@ F32Tensor tensor_from_json(const JsonValue& value) {
     return tensor;
 }
 
+JsonValue lesson_json(const EmbeddedFile& file) {
+    Result<JsonValue> value = parse_json(file.text());
+    return value ? std::move(*value) : JsonValue();
+}
+
 Lesson lesson_from_json(const JsonValue& value) {
     Lesson lesson;
     lesson.name = value["name"].text();

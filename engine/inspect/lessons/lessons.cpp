@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "inspect/lessons/embedded.hpp"
 #include "inspect/lessons/lesson_data.hpp"
 
 namespace fovea {
@@ -18,9 +17,7 @@ constexpr std::array<std::string_view, 7> kLevelLessons = {
     "t1-12-two-heads-stacked", "t1-15-multi-head",
     "t4-01-gpt-attention"};
 
-Lesson read(const EmbeddedFile& file) {
-    return lesson_from_json(parse_json(file.text()).value_or(JsonValue()));
-}
+Lesson read(const EmbeddedFile& file) { return lesson_from_json(lesson_json(file)); }
 
 // "t1-08" of "t1-08-causal-weights".
 std::string_view short_name(std::string_view name) { return name.substr(0, 5); }

@@ -19,7 +19,7 @@ Result<void> add_dropout_variants(LessonBuilder& builder, const SelfAttention& l
         Training training;
         training.dropout = variant.kind;
         training.generator = &generator;
-        Trace trace = Trace::only({"keep", "dropped", "context"});
+        LayerTrace trace = LayerTrace::only({"keep", "dropped", "context"});
         if (const auto ok = layer.forward(builder.executor(), x, trace, training); !ok) return ok.error();
         builder.add(trace, [&](const std::string& name) {
             return name == "context" && !with_context ? std::string() : name + variant.suffix;
@@ -56,7 +56,7 @@ Result<void> dropout_ones(LessonBuilder& builder) {
 Result<void> dropout_weights(LessonBuilder& builder) {
     const SelfAttention layer = builder.self_attention(true);
     const F32Tensor x = builder.input();
-    Trace trace = Trace::only({"masked_scores", "weights"});
+    LayerTrace trace = LayerTrace::only({"masked_scores", "weights"});
     if (const auto ok = layer.forward(builder.executor(), x, trace); !ok) return ok.error();
     builder.add(trace);
     return add_dropout_variants(builder, layer, false);
@@ -65,7 +65,7 @@ Result<void> dropout_weights(LessonBuilder& builder) {
 Result<void> dropout_causal_weights(LessonBuilder& builder) {
     const SelfAttention layer = builder.self_attention(true);
     const F32Tensor x = builder.input();
-    Trace trace = Trace::only({"weights"});
+    LayerTrace trace = LayerTrace::only({"weights"});
     if (const auto ok = layer.forward(builder.executor(), x, trace); !ok) return ok.error();
     builder.add(trace, [](const std::string&) { return "input"; });
     return add_dropout_variants(builder, layer, false);

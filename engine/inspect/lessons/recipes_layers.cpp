@@ -35,7 +35,7 @@ Result<void> project_one(LessonBuilder& builder) { return add_projected_token(bu
 
 Result<void> one_query(LessonBuilder& builder) {
     if (Result<void> ok = add_projected_token(builder); !ok) return ok;
-    Trace projections = Trace::only({"keys", "values"});
+    LayerTrace projections = LayerTrace::only({"keys", "values"});
     if (const auto ok =
             builder.self_attention(false).forward(builder.executor(), builder.input(), projections);
         !ok) {
@@ -61,7 +61,7 @@ Result<void> one_query(LessonBuilder& builder) {
 }
 
 Result<void> self_attention(LessonBuilder& builder) {
-    Trace trace = Trace::everything();
+    LayerTrace trace = LayerTrace::everything();
     const F32Tensor x = builder.input();
     if (const auto ok = builder.self_attention(false).forward(builder.executor(), x, trace); !ok)
         return ok.error();
@@ -72,7 +72,7 @@ Result<void> self_attention(LessonBuilder& builder) {
 }
 
 Result<void> causal_mask(LessonBuilder& builder) {
-    Trace trace = Trace::only({"scaled_scores", "masked_scores"});
+    LayerTrace trace = LayerTrace::only({"scaled_scores", "masked_scores"});
     const F32Tensor x = builder.input();
     if (const auto ok = builder.self_attention(true).forward(builder.executor(), x, trace); !ok)
         return ok.error();
@@ -92,19 +92,20 @@ Result<void> causal_mask(LessonBuilder& builder) {
 
 Result<void> causal_weights(LessonBuilder& builder) {
     const F32Tensor x = builder.input();
-    Trace unmasked = Trace::only({"queries", "keys", "values", "scores", "scaled_scores", "weights"});
+    LayerTrace unmasked =
+        LayerTrace::only({"queries", "keys", "values", "scores", "scaled_scores", "weights"});
     if (const auto ok = builder.self_attention(false).forward(builder.executor(), x, unmasked); !ok)
         return ok.error();
     builder.add(unmasked);
 
-    Trace after = Trace::only({"mask_tril", "masked_simple", "row_sums", "masked_simple_norm"});
+    LayerTrace after = LayerTrace::only({"mask_tril", "masked_simple", "row_sums", "masked_simple_norm"});
     if (const auto ok = builder.self_attention(false).forward_renormalised(builder.executor(), x, after);
         !ok) {
         return ok.error();
     }
     builder.add(after);
 
-    Trace before = Trace::only({"masked_scores", "scaled_masked_scores", "weights", "context"});
+    LayerTrace before = LayerTrace::only({"masked_scores", "scaled_masked_scores", "weights", "context"});
     if (const auto ok = builder.self_attention(true).forward(builder.executor(), x, before); !ok)
         return ok.error();
     builder.add("mask_triu", "mask_triu = 1 where the key comes after the query",
@@ -117,7 +118,7 @@ Result<void> causal_attention(LessonBuilder& builder) {
     const F32Tensor x = builder.input();
     const SelfAttention layer = builder.self_attention(true);
     const bool drops = builder.dropout_draw() != nullptr;
-    Trace trace = Trace::everything();
+    LayerTrace trace = LayerTrace::everything();
     if (const auto ok = layer.forward(builder.executor(), x, trace); !ok) return ok.error();
     const F32Tensor keys = *trace.find("keys");
     if (!drops) {
@@ -135,7 +136,7 @@ Result<void> stacked_heads(LessonBuilder& builder) {
     for (uint64_t h = 0; h < builder.config().heads; ++h) {
         layer.heads.push_back(builder.self_attention(true, "head" + std::to_string(h) + "."));
     }
-    Trace trace = Trace::everything();
+    LayerTrace trace = LayerTrace::everything();
     const F32Tensor x = builder.input();
     if (const auto ok = layer.forward(builder.executor(), x, trace); !ok) return ok.error();
     builder.add(trace);
@@ -147,7 +148,7 @@ Result<void> split_heads(LessonBuilder& builder) {
         builder.linear("W_query"), builder.linear("W_key"),
         builder.linear("W_value"), builder.linear("out_proj_weight", "out_proj_bias"),
         builder.config().heads,    builder.options(true)};
-    Trace trace = Trace::everything();
+    LayerTrace trace = LayerTrace::everything();
     const F32Tensor x = builder.input();
     if (const auto ok = layer.forward(builder.executor(), x, trace); !ok) return ok.error();
     builder.add(trace);
@@ -163,7 +164,7 @@ Result<void> gpt_attention(LessonBuilder& builder) {
     const GptAttention layer{builder.linear("c_attn_weight", "c_attn_bias"),
                              builder.linear("c_proj_weight", "c_proj_bias"), builder.config().heads,
                              builder.options(true)};
-    Trace trace = Trace::everything();
+    LayerTrace trace = LayerTrace::everything();
     const F32Tensor x = builder.input();
     if (const auto ok = layer.forward(builder.executor(), x, trace); !ok) return ok.error();
     builder.add(trace);

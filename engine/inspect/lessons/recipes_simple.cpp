@@ -117,7 +117,7 @@ Result<void> simple_attention(LessonBuilder& builder) {
 }
 
 Result<void> all_tokens(LessonBuilder& builder) {
-    Trace trace = Trace::everything();
+    LayerTrace trace = LayerTrace::everything();
     const Result<F32Tensor> context =
         simplified_attention(builder.executor(), builder.at("inputs"), Normalisation::softmax, trace);
     if (!context) return context.error();

@@ -7,8 +7,8 @@
 #pragma once
 
 #include <fovea/model/executor.hpp>
+#include <fovea/model/layer_trace.hpp>
 #include <fovea/model/torch_random.hpp>
-#include <fovea/model/trace.hpp>
 
 #include <string>
 #include <vector>
@@ -51,7 +51,7 @@ enum class Normalisation { softmax, sum, naive_softmax };  // of a row
 // Self-attention without weights: scores = X X^T, each row normalised, context = weights X. Stages: scores,
 // weights, context.
 Result<F32Tensor> simplified_attention(Executor& executor, const F32Tensor& x, Normalisation normalisation,
-                                       Trace& trace);
+                                       LayerTrace& trace);
 
 // One head with its own three projections: v1 with plain parameters (in_out), v2 with linear layers, and the
 // causal class with batches and dropout. Stages: queries, keys, values, scores .. weights, keep and dropped
@@ -60,20 +60,20 @@ struct SelfAttention {
     Linear query, key, value;
     AttentionOptions options;
 
-    Result<F32Tensor> forward(Executor& executor, const F32Tensor& x, Trace& trace,
+    Result<F32Tensor> forward(Executor& executor, const F32Tensor& x, LayerTrace& trace,
                               const Training& training = {}) const;
 
     // The other route to a causal mask: softmax over all keys, weights above the diagonal set to 0, rows
     // divided by their sums. Stages: .. weights, mask_tril, masked_simple, row_sums, masked_simple_norm,
     // context.
-    Result<F32Tensor> forward_renormalised(Executor& executor, const F32Tensor& x, Trace& trace) const;
+    Result<F32Tensor> forward_renormalised(Executor& executor, const F32Tensor& x, LayerTrace& trace) const;
 };
 
 // Heads built one by one, their contexts side by side. Stages: head0.queries .. head1.context, output.
 struct StackedHeads {
     std::vector<SelfAttention> heads;
 
-    Result<F32Tensor> forward(Executor& executor, const F32Tensor& x, Trace& trace,
+    Result<F32Tensor> forward(Executor& executor, const F32Tensor& x, LayerTrace& trace,
                               const Training& training = {}) const;
 };
 
@@ -85,11 +85,11 @@ struct MultiHeadAttention {
     uint64_t head_count = 1;
     AttentionOptions options;
 
-    Result<F32Tensor> forward(Executor& executor, const F32Tensor& x, Trace& trace,
+    Result<F32Tensor> forward(Executor& executor, const F32Tensor& x, LayerTrace& trace,
                               const Training& training = {}) const;
     // Queries from x, keys and values from `memory`: cross attention. Lengths may differ.
-    Result<F32Tensor> forward(Executor& executor, const F32Tensor& x, const F32Tensor& memory, Trace& trace,
-                              const Training& training = {}) const;
+    Result<F32Tensor> forward(Executor& executor, const F32Tensor& x, const F32Tensor& memory,
+                              LayerTrace& trace, const Training& training = {}) const;
 };
 
 // GPT's block: one joint projection, its columns q, then k, then v. Stages: qkv, queries_heads .. context,
@@ -99,7 +99,7 @@ struct GptAttention {
     uint64_t head_count = 1;
     AttentionOptions options;
 
-    Result<F32Tensor> forward(Executor& executor, const F32Tensor& x, Trace& trace,
+    Result<F32Tensor> forward(Executor& executor, const F32Tensor& x, LayerTrace& trace,
                               const Training& training = {}) const;
 };
 
@@ -111,7 +111,7 @@ struct GroupedQueryAttention {
     Rope rope;
     AttentionOptions options;
 
-    Result<F32Tensor> forward(Executor& executor, const F32Tensor& x, Trace& trace,
+    Result<F32Tensor> forward(Executor& executor, const F32Tensor& x, LayerTrace& trace,
                               const Training& training = {}) const;
 };
 
@@ -122,7 +122,7 @@ struct AdditiveAttention {
     F32Tensor v;  // [hidden]
 
     Result<F32Tensor> forward(Executor& executor, const F32Tensor& x, const F32Tensor& memory,
-                              Trace& trace) const;
+                              LayerTrace& trace) const;
 };
 
 // The core that the layers above share: queries, keys and values in heads -> contexts in heads. Matrices go
@@ -131,6 +131,6 @@ struct HeadTensors {
     F32Tensor queries, keys, values;  // [B, H, L, D]
 };
 Result<F32Tensor> attend(Executor& executor, const HeadTensors& heads, const AttentionOptions& options,
-                         const Training& training, const Shape& leading, Trace& trace);
+                         const Training& training, const Shape& leading, LayerTrace& trace);
 
 }  // namespace fovea

@@ -1,56 +1,123 @@
-// The named intermediate results of one forward pass, in the order in which they were computed.
+// A model's computation as named stages, each with its formula, shape and values, for any layer and head,
+// computed when it is asked for.
+//
+// Two arithmetics: strict is plain float32 on this thread in the tutorials' order, whose digits are theirs on
+// every machine and in WebAssembly (<fovea/model/strict.hpp>); engine is fovea's own kernels for attention
+// and linear layers. Which of them runs follows from the sizes alone, so that every program shows the same
+// numbers; see TraceOptions.
 #pragma once
 
-#include <fovea/model/f32_tensor.hpp>
+#include <fovea/model/transformer.hpp>
 
-#include <set>
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace fovea {
 
-struct Stage {            // one intermediate result
-    std::string name;     // "queries", "head0.weights", ...
-    std::string formula;  // "queries = X W_query", in ASCII
-    F32Tensor tensor;
+// Runs calls of the engine on host memory. One runner, one thread.
+class EngineRunner {
+  public:
+    virtual ~EngineRunner() = default;
+    // `bindings` has FOVEA_BIND_COUNT entries. Inputs are not written to.
+    virtual Result<void> attention(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings) = 0;
+    virtual Result<void> linear(const FoveaLinearDesc& call, const FoveaHostBuffer* bindings) = 0;
+    // What ran last and why: "flash: ...".
+    virtual std::string reason() const = 0;
 };
 
-// Says which results a caller wants and holds them afterwards. A layer asks before it computes a matrix for
-// it: what is not wanted is never held. Not thread-safe.
+// The CPU's kernels on the threads that a host lends: null and 1 for this thread alone. Their number changes
+// no bit.
+std::unique_ptr<EngineRunner> make_cpu_runner(const FoveaParallel* parallel = nullptr, uint32_t threads = 1);
+
+enum class Arithmetic {
+    by_size,  // strict up to kStrictProducts multiplications, else the engine
+    strict,
+    engine
+};
+inline constexpr uint64_t kStrictProducts =
+    1u << 21;  // in linear layers, scores and contexts of all blocks together
+
+struct TraceOptions {
+    Arithmetic arithmetic = Arithmetic::by_size;
+    EngineRunner* engine = nullptr;  // borrowed, must outlive the trace; null: this thread's CPU kernels
+};
+
+struct TraceStage {
+    std::string id;  // in stage_table(), with label, about and the rest
+    std::string formula;
+    uint64_t heads = 1;  // above 1: a matrix for each
+    uint64_t rows = 0, columns = 0;
+};
+
+// One attention call as the engine takes it: the description, and its inputs as bytes. Outputs, kernel and
+// precision of the description are left for the caller to choose. On the route that hides after the softmax
+// the call has no masks.
+struct PreparedAttention {
+    FoveaAttentionDesc call = foveaAttentionDesc();
+    std::array<std::vector<std::byte>, FOVEA_BIND_COUNT> inputs;  // by FoveaBinding; empty: no such input
+    // Buffers for foveaRunCpu and derive_cell; outputs are the caller's to fill in. Valid as long as this.
+    std::array<FoveaHostBuffer, FOVEA_BIND_COUNT> bindings() const;
+};
+
+// Borrows nothing but the options' engine. Not thread-safe: one trace, one thread.
 class Trace {
   public:
-    static Trace nothing() { return Trace(Mode::nothing); }
-    static Trace everything() { return Trace(Mode::everything); }
-    static Trace only(std::set<std::string, std::less<>> names) {
-        Trace trace(Mode::listed);
-        trace.names_ = std::move(names);
-        return trace;
-    }
+    // Refuses sizes that do not fit each other, by the layer's and the field's name.
+    static Result<Trace> open(std::shared_ptr<const Model> model, ModelInput input,
+                              const TraceOptions& options = {});
 
-    // `name` without the prefix in force.
-    bool wants(std::string_view name) const;
-    // Keeps the tensor if it is wanted. The first form copies it only then, under another shape of as many
-    // elements.
-    void record(std::string_view name, std::string formula, const F32Tensor& tensor, Shape shape);
-    void record(std::string_view name, std::string formula, F32Tensor&& tensor);
+    const Model& model() const;
+    const ModelInput& input() const;
+    uint32_t layers() const;
+    uint64_t rows() const;  // queries
+    uint64_t keys() const;
+    uint32_t heads(uint32_t layer = 0) const;
+    bool is_strict() const;
+    // "plain float32", or what the engine chose and why. Empty before anything ran.
+    std::string arithmetic() const;
 
-    // Put before the names (also at the head of the formulas) that are recorded from now on: "head0."
-    void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
+    // What the layer has, in the order of the computation. Nothing is computed for it. Inputs are the first
+    // layer's, what comes behind the last block is the last one's.
+    std::vector<TraceStage> stages(uint32_t layer = 0) const;
+    // The stage that a reader asked for, or the nearest one that the layer has.
+    std::string nearest_stage(std::string_view id, uint32_t layer = 0) const;
+    // [rows, columns] of one head; of a stage that has one matrix for all heads, that matrix, whatever the
+    // head. The error names the stages that there are, or the limit of head and layer.
+    Result<F32Tensor> stage(std::string_view id, uint32_t head = 0, uint32_t layer = 0);
+    // All heads: [heads, rows, columns], without the first where there is one matrix.
+    Result<F32Tensor> whole_stage(std::string_view id, uint32_t layer = 0);
 
-    const std::vector<Stage>& stages() const { return stages_; }
-    std::vector<Stage> take_stages() { return std::move(stages_); }
-    // By full name; null when there is none. Valid until the next record().
-    const F32Tensor* find(std::string_view full_name) const;
+    // For programs that run the call themselves, on a device for example.
+    Result<PreparedAttention> prepare(uint32_t layer = 0);
+    // What such a program got for o, [queries, heads, width]: what follows is computed from it. The engine's
+    // own result is then not asked for.
+    Result<void> supply_context(uint32_t layer, F32Tensor context);
 
   private:
-    enum class Mode { nothing, everything, listed };
-    explicit Trace(Mode mode) : mode_(mode) {}
-
-    Mode mode_;
-    std::set<std::string, std::less<>> names_;
-    std::string prefix_;
-    std::vector<Stage> stages_;
+    class Impl;
+    explicit Trace(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+    std::shared_ptr<Impl> impl_;
 };
+
+// A matrix as every program prints it: one row a line, numbers as %.9g with a space between; "inf", "-inf"
+// and "nan".
+std::string matrix_text(const F32Tensor& matrix);
+
+// What `fovea session FILE --stage weights --head 0` and its like in other programs print: one stage of a
+// session file, and what the reader is to be told. An empty `stage` is the session's own, or the nearest that
+// there is. Tensors that lie in files are looked for from `folder`; refused where that is empty.
+struct SessionStageText {
+    std::string text;
+    std::vector<SessionNote> notes;
+};
+Result<SessionStageText> session_stage_text(std::string_view json, std::string_view stage, uint32_t head,
+                                            const SessionReader& reader = {},
+                                            const TraceOptions& options = {},
+                                            const std::filesystem::path& folder = {});
 
 }  // namespace fovea

@@ -1,5 +1,5 @@
-// The lessons' data, carried in the library: facts and printed tables of each example, and the tensors to
-// compare with. Two tables, so that a program that never compares does not carry the second.
+// Files that a library carries within itself; cmake/EmbedFiles.cmake writes the functions that list them,
+// sorted by name.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,5 @@ struct EmbeddedFile {
 
     std::string_view text() const { return {reinterpret_cast<const char*>(bytes), size_bytes}; }
 };
-
-// Sorted by name.
-std::span<const EmbeddedFile> lesson_facts();
-std::span<const EmbeddedFile> lesson_expectations();
 
 }  // namespace fovea

@@ -1,0 +1,92 @@
+// fovea session: what a session file shows, as numbers.
+#include "session_command.hpp"
+
+#include "arguments.hpp"
+
+#include <fovea/model.hpp>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+namespace fovea::app {
+namespace {
+
+constexpr OptionSpec kOptions[] = {
+    {"--stage", "S", "the stage to print: scores, weights, context, ... (default: the session's own)"},
+    {"--head", "N", "its head (default 0)"},
+    {"--list", "", "name the stages with their shapes and formulas instead"},
+    {"--help", "", "this text"}};
+
+constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+
+Result<std::string> text_of(const std::filesystem::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::error_code error;
+    const uint64_t size = std::filesystem::file_size(path, error);
+    if (!file || error) return Error{FOVEA_IO_ERROR, path.string(), "it cannot be read"};
+    if (size > kMostBytes)
+        return Error{FOVEA_LIMIT_EXCEEDED, path.string(), "a session file has up to 1 GiB"};
+    std::string text(size, '\0');
+    file.read(text.data(), std::streamsize(size));
+    text.resize(size_t(file.gcount()));
+    return text;
+}
+
+void tell(const std::vector<SessionNote>& notes) {
+    for (const SessionNote& note : notes) std::fprintf(stderr, "fovea: note: %s\n", note.text.c_str());
+}
+
+Result<void> list_stages(const std::string& json) {
+    Result<ReadSession> read = read_session(json);
+    if (!read) return read.error();
+    Result<SessionModel> made = session_model(read->session);
+    if (!made) return made.error();
+    const Result<Trace> trace = Trace::open(made->model, std::move(made->input));
+    if (!trace) return trace.error();
+    for (const TraceStage& stage : trace->stages()) {
+        const std::string heads = stage.heads > 1 ? std::to_string(stage.heads) + " x " : "";
+        const std::string shape = heads + std::to_string(stage.rows) + " x " + std::to_string(stage.columns);
+        std::printf("%-15s %-16s %s\n", stage.id.c_str(), shape.c_str(), stage.formula.c_str());
+    }
+    tell(read->notes), tell(made->notes);
+    return {};
+}
+
+Result<int> run(const Arguments& arguments) {
+    if (arguments.positional().size() != 1)
+        return Error{FOVEA_INVALID_ARGUMENT, "FILE", "give one session file (.fovea)"};
+    const std::filesystem::path path(arguments.positional()[0]);
+    const Result<std::string> json = text_of(path);
+    if (!json) return json.error();
+    if (arguments.has("--list")) {
+        if (Result<void> r = list_stages(*json); !r) return r.error();
+        return 0;
+    }
+    const Result<uint64_t> head = arguments.unsigned_integer("--head", 0);
+    if (!head) return head.error();
+    if (*head > std::numeric_limits<uint32_t>::max())
+        return Error{FOVEA_INVALID_ARGUMENT, "--head", std::to_string(*head) + " is above 4294967295"};
+    const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+    const Result<SessionStageText> made =
+        session_stage_text(*json, arguments.text("--stage"), uint32_t(*head), {}, {}, folder);
+    if (!made) return made.error();
+    tell(made->notes);
+    std::fwrite(made->text.data(), 1, made->text.size(), stdout);
+    return 0;
+}
+
+void print_help() {
+    std::printf(
+        "fovea session FILE.fovea [OPTIONS]\n\nPrints one stage of what a session file shows: one row a "
+        "line, numbers as "
+        "%%.9g. What of the file could not be\ntaken as it stands is told on standard error.\n\n");
+    print_options(kOptions);
+}
+
+}  // namespace
+
+int session_command(Words words) { return run_command(words, kOptions, print_help, run); }
+
+}  // namespace fovea::app

@@ -1,0 +1,141 @@
+// Everything that a reader can set, as one value: what is computed (sentence, level, weights, masks, ...) and
+// how it is looked at. A session is a .fovea file, the part of an address behind '#', or made here; it is
+// read, written and checked in this one place, for every program. docs/files.md has the format;
+// engine/model/tables/session.json is its table of keys: type, limits, defaults and meaning of each.
+//
+// Reading ignores nothing in silence: what could not be taken as it stands is told by a note in words. A key
+// that the table does not have is such a note and is not written again. Nothing here keeps state; all
+// functions are safe from any thread.
+#pragma once
+
+#include <fovea/model/f32_tensor.hpp>
+#include <fovea/model/rules.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fovea {
+
+inline constexpr int kLevelCount = 7;
+
+// In the order of the choices in the table of keys.
+enum class WeightInit { none, rand, linear };
+enum class Tokenizer { words, characters, bytes };
+// A tensor of the reader's own: [heads, tokens, width] within the session, or where it lies.
+struct SessionTensor {
+    Shape shape;                // of `values`
+    std::vector<float> values;  // empty: in a file
+    std::string path, name,
+        sha256;  // relative to the session file; the tensor's name there; of the whole file, or empty
+    friend bool operator==(const SessionTensor&, const SessionTensor&) = default;
+};
+struct SessionTensors {
+    SessionTensor q, k, v;  // v may be missing: neither values nor path
+    friend bool operator==(const SessionTensors&, const SessionTensors&) = default;
+};
+
+struct Session : AttentionRules {
+    // What is computed, beside the rules.
+    int level = 2;
+    std::string text = "Your journey starts with one step";
+    Tokenizer tokenizer = Tokenizer::words;
+    uint32_t length = 0;  // level 7: the tokens repeated to so many; 0: as typed
+    WeightInit init = WeightInit::rand;
+    uint64_t seed = 123;
+    uint32_t heads = 1, kv_heads = 1;
+    bool rope = false;
+    std::shared_ptr<const SessionTensors> tensors;  // shown in place of the text; null: none
+
+    // How it is looked at. None of it changes a number.
+    std::string stage = "weights";  // an id of stage_table()
+    uint32_t head = 0;
+    uint32_t row = 1, column = 2;  // the picked cell
+    std::string map = "auto";
+    bool logarithmic = false;
+    std::string low, high;  // numbers; empty: those of the values
+    bool table = false;
+    int32_t compared_head = -1;
+    std::string compare_how = "side";
+    std::string view, zoom;
+    // The desktop program's own.
+    std::string theme = "dark";
+    int32_t spread = 0;
+    bool pinned = false;
+    double dropout_rate = 0.5;  // to which its switch returns
+    std::string import_kind, import_fused, import_order = "qkv";
+    bool import_tokens_first = false, import_rotates = false;
+    uint32_t import_heads = 1, import_layer = 0;
+    double import_divisor = 0;
+
+    std::vector<Session> kept;    // A of a comparison: none or one
+    std::vector<Session> locked;  // the matrices of tabs
+
+    friend bool operator==(const Session&, const Session&) = default;
+};
+
+// A level's own session. `level` is 1 to kLevelCount.
+Session level_session(int level);
+
+// What a key's value could not be taken for, or who does not show it. `text` is a whole sentence for a
+// person.
+struct SessionNote {
+    std::string key, text;
+    friend bool operator==(const SessionNote&, const SessionNote&) = default;
+};
+struct ReadSession {
+    Session session;
+    std::vector<SessionNote> notes;
+};
+// The program that reads. It cannot show `unseen` keys: each that is given and is not the level's own value
+// is noted.
+struct SessionReader {
+    std::string_view program;  // "this page", "the window"
+    std::span<const std::string_view> unseen;
+};
+
+// A .fovea file's text. Refused: what is no JSON or no session, another version, tensors whose data do not
+// fit their shapes. Everything else gives a session.
+Result<ReadSession> read_session(std::string_view json, const SessionReader& reader = {});
+// The part of an address behind '#', or "": "v=1&level=3&text=The+cat+sat". Refused: another version.
+Result<ReadSession> read_address(std::string_view fragment, const SessionReader& reader = {});
+
+// A file's text, ending in a line feed. Every key of the table is written; of tensors those that are embedded
+// or lie in a file.
+std::string write_session(const Session& session);
+// "v=1&level=3&...": what differs from the level's own values, without tensors, `kept` and `locked`.
+std::string write_address(const Session& session);
+
+// ---- the tables that programs share ----
+
+struct StageText {
+    std::string id, label, formula, transposed,
+        about;               // `transposed`: the formula where weights are [out, in]
+    bool is_signed = false;  // values on both sides of 0
+    bool pairs = false;      // rows are queries, columns keys
+    bool sums = false;       // sums of rows mean something
+    std::vector<std::string>
+        nearest;  // what is shown where the model has no such stage, the first that it has
+};
+// In the order of the computation.
+std::span<const StageText> stage_table();
+const StageText* find_stage_text(std::string_view id);  // null: no such stage
+
+struct LevelText {
+    std::string name, term, title, lead;  // `lead` is HTML; `term` as a phrase: "trainable weights"
+    std::vector<std::string> lessons;     // worked examples with these numbers
+};
+const LevelText& level_text(int level);
+
+struct SessionKey {
+    std::string key, type, group, about;
+    double low = 0, high = 0;          // of integers and numbers
+    std::vector<std::string> choices;  // of choices
+};
+// In the order in which they are written.
+std::span<const SessionKey> session_keys();
+
+}  // namespace fovea

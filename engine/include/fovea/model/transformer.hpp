@@ -1,0 +1,122 @@
+// A transformer as data: embedding, blocks, unembedding, each part optional. The seven levels of the
+// tutorials, an attention layer of a checkpoint, a whole checkpoint and a model that was trained here are the
+// same type; <fovea/model/trace.hpp> runs it. Everything is float32 on the host; values are plain members,
+// filled from a seed, a file or by hand.
+#pragma once
+
+#include <fovea/files.hpp>
+#include <fovea/model/rules.hpp>
+#include <fovea/model/session.hpp>
+#include <fovea/model/tokens.hpp>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fovea {
+
+// Whether a layer is there at all: an absent one has no matrix.
+inline bool is_present(const Linear& layer) { return layer.weight.rank() == 2; }
+
+enum class NormKind { none, layer, rms };
+// Of each row: layer is (x - mean) / sqrt(variance + epsilon) * weight + bias (Ba et al., 2016); rms is
+// x / sqrt(mean of squares + epsilon) * weight (Zhang and Sennrich, 2019). Mean and squares are summed in
+// float64.
+struct Norm {
+    NormKind kind = NormKind::none;
+    F32Tensor weight{Shape{0}}, bias{Shape{0}};  // [width], or empty: 1 and 0
+    double epsilon = 1e-5;
+};
+
+// gelu is x * Phi(x) with the error function, gelu_tanh its approximation (GPT-2's), silu is x / (1 +
+// exp(-x)).
+enum class Activation { gelu, gelu_tanh, silu, relu };
+// act(x up) down, or (act(x gate) * (x up)) down where there is a gate (Shazeer, 2020). Absent without `up`.
+struct FeedForward {
+    Linear up, gate, down;
+    Activation activation = Activation::gelu_tanh;
+};
+
+struct AttentionPart {
+    Linear query, key, value;  // all absent: queries, keys and values are the input itself, in one head
+    Linear output;             // absent: the heads' contexts side by side are the result
+    uint32_t heads = 1, kv_heads = 1;
+    std::optional<Rope> rope;  // of queries and keys
+    AttentionRules rules;
+};
+
+struct Block {
+    Norm attention_norm;
+    AttentionPart attention;
+    Norm feed_forward_norm;
+    FeedForward feed_forward;
+    bool residual = false;  // attention and feed-forward are each added to what they read, before its norm
+};
+
+struct Embedding {
+    F32Tensor table{Shape{0, 0}};      // [vocabulary, width]; empty: the input is given as vectors
+    F32Tensor positions{Shape{0, 0}};  // [longest input, width], added; empty: none
+};
+
+struct Model {
+    std::string name;
+    Embedding embedding;
+    std::vector<Block> blocks;
+    Norm final_norm;
+    Linear unembedding;                   // absent: the result is the last block's
+    std::vector<std::string> vocabulary;  // a text for each row of the table; may be empty
+};
+
+// What a file's call has beside queries, keys and values. Heads and rows are those of the call or 1, which
+// stands for all.
+struct CallExtras {
+    uint64_t mask_heads = 0, mask_rows = 0, bias_heads = 0, bias_rows = 0;
+    std::vector<uint8_t> mask;        // [mask_heads, mask_rows, keys], 1 is visible; empty: none
+    std::vector<float> bias;          // [bias_heads, bias_rows, keys], added to the scores; empty: none
+    std::vector<float> sinks, alibi;  // one for each query head, or none; alibi in the place of alibi_slope()
+};
+
+// What a model is run on: vectors for the first block, or queries, keys and values that stand in for its
+// projections.
+struct ModelInput {
+    std::vector<Token> tokens;
+    F32Tensor x{Shape{0, 0}};             // [tokens, width]
+    F32Tensor q{Shape{0}}, k = q, v = q;  // [heads, tokens, width], or all empty; v may be empty alone
+    CallExtras extras;                    // of the first block's call
+};
+
+// Rows of the embedding's table for token numbers, positions from `first` on added. Refuses a number beyond
+// the table and a position beyond the learned ones.
+Result<F32Tensor> embed(const Model& model, std::span<const uint32_t> ids, uint64_t first = 0);
+
+// Vectors for words that no model has embedded. Words are lower-cased in ASCII first. The tutorials' six
+// words have the tutorials' vectors where the width is 3; any other word has torch.rand's numbers for the
+// FNV-1a hash of its letters, rounded to two decimals. Drawn vectors are torch.randn's for that hash, with
+// one more for the position where asked.
+F32Tensor word_vectors(std::span<const Token> tokens, uint64_t width);
+F32Tensor drawn_vectors(std::span<const Token> tokens, uint64_t width, bool positions);
+
+// A session as a model and what it is run on. Weights drawn for `previous` are used again where they are the
+// same: those of level 7 are millions. Notes say what of the session could not be done. Refused: a text
+// without a token, tensors that do not fit each other or lie in files (a program loads those first, see
+// load_session_tensors).
+struct SessionModel {
+    std::shared_ptr<const Model> model;
+    ModelInput input;
+    std::vector<SessionNote> notes;
+    Session session;  // that this is of
+};
+Result<SessionModel> session_model(const Session& session, const SessionModel* previous = nullptr);
+
+// Reads the session's tensors that lie in files: [heads, tokens, width], or with a batch of 1 before. Other
+// layouts are what a program's own import is for.
+Result<void> load_session_tensors(Session& session, const std::filesystem::path& folder);
+
+// A block with the attention of a checkpoint's layer: no norm, no feed-forward. Scores are divided by the
+// square root of the head's width and later keys hidden; `rules` may say otherwise.
+Block gpt2_block(Gpt2Attention weights);
+Block llama_block(LlamaAttention weights, uint64_t first_position = 0);
+
+}  // namespace fovea

@@ -1,0 +1,286 @@
+// The seven levels: models whose weights come from a seed.
+#include <fovea/model/attention_layers.hpp>
+#include <fovea/model/transformer.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "model/tables.hpp"
+
+namespace fovea {
+namespace {
+
+struct KnownWord {
+    std::string_view word;
+    std::array<float, 3> vector;
+};
+// The input that four of the tutorials share.
+constexpr KnownWord kKnownWords[] = {{"your", {0.43f, 0.15f, 0.89f}},   {"journey", {0.55f, 0.87f, 0.66f}},
+                                     {"starts", {0.57f, 0.85f, 0.64f}}, {"with", {0.22f, 0.58f, 0.33f}},
+                                     {"one", {0.77f, 0.25f, 0.10f}},    {"step", {0.05f, 0.80f, 0.55f}}};
+
+// FNV-1a of the letters in lower case.
+uint32_t spelling_hash(std::string_view word) {
+    uint32_t hash = 2166136261u;
+    for (const char c : word) {
+        const char lower = c >= 'A' && c <= 'Z' ? char(c + 32) : c;
+        hash = (hash ^ static_cast<unsigned char>(lower)) * 16777619u;
+    }
+    return hash;
+}
+
+bool is_known(const KnownWord& known, std::string_view word) {
+    return std::equal(word.begin(), word.end(), known.word.begin(), known.word.end(),
+                      [](char a, char b) { return (a >= 'A' && a <= 'Z' ? char(a + 32) : a) == b; });
+}
+
+// What a level is built like, from the table.
+struct LevelShape {
+    uint32_t width, head_width, all_heads_width;
+    bool stacked, projects, positions;
+    float spread;  // of normal weights; 0: as the session's init says
+};
+
+LevelShape shape_of(int level) {
+    const JsonValue& row = model_table("levels").items()[size_t(level - 1)]["shape"];
+    const auto whole = [&](const char* key) { return uint32_t(row[key].number()); };
+    return {whole("width"),
+            whole("head_width"),
+            whole("all_heads_width"),
+            row["stacked"].boolean(),
+            row["projects"].boolean(),
+            row["positions"].boolean(),
+            row["spread"].number_f32()};
+}
+
+// Heads share the width that a level has for all of them; where it cannot be shared, each is 1 wide.
+uint32_t head_width(const LevelShape& shape, uint32_t heads) {
+    if (shape.all_heads_width == 0) return shape.head_width;
+    return shape.all_heads_width % heads == 0 ? shape.all_heads_width / heads : 1;
+}
+
+// The matrices of queries, keys and values as one draws them: torch.rand as [in, out], nn.Linear's as [out,
+// in].
+class Drawing {
+  public:
+    Drawing(const Session& session, const LevelShape& shape)
+        : s_(session), shape_(shape), generator_(session.seed), width_(head_width(shape, session.heads)) {}
+
+    void draw(AttentionPart& part) {
+        part.query = matrix(s_.heads), part.key = matrix(s_.kv_heads), part.value = matrix(s_.kv_heads);
+        if (shape_.stacked)
+            draw_stacked(part);
+        else
+            for (Linear* layer : {&part.query, &part.key, &part.value}) fill(*layer, 0, layer->d_out());
+        if (shape_.spread > 0)
+            for (Linear* layer : {&part.query, &part.key, &part.value}) {
+                generator_.randn(layer->weight.values);
+                for (float& w : layer->weight.values) w *= shape_.spread;
+            }
+        if (!shape_.projects) return;
+        const uint64_t width = part.query.d_out();
+        part.output = make_linear(generator_, width, width, true);
+    }
+
+  private:
+    bool by_rand() const { return s_.init == WeightInit::rand; }
+
+    Linear matrix(uint32_t heads) const {
+        const uint64_t out = uint64_t{heads} * width_;
+        Linear layer;
+        layer.layout = by_rand() ? WeightLayout::in_out : WeightLayout::out_in;
+        layer.weight = F32Tensor(by_rand() ? Shape{shape_.width, out} : Shape{out, shape_.width});
+        return layer;
+    }
+
+    // One head's three matrices after another's; side by side they are one matrix of all heads.
+    void draw_stacked(AttentionPart& part) {
+        for (uint32_t h = 0; h < s_.heads; ++h) {
+            fill(part.query, uint64_t{h} * width_, width_);
+            if (h >= s_.kv_heads) continue;
+            fill(part.key, uint64_t{h} * width_, width_);
+            fill(part.value, uint64_t{h} * width_, width_);
+        }
+    }
+
+    // Draws the part of a matrix that gives columns [first, first + count) of the result.
+    void fill(Linear& layer, uint64_t first, uint64_t count) {
+        std::vector<float> drawn(count * shape_.width);
+        by_rand() ? generator_.rand(drawn) : generator_.linear_weight(drawn, shape_.width);
+        if (!by_rand()) {
+            std::copy(drawn.begin(), drawn.end(), layer.weight.row(first).begin());
+            return;
+        }
+        for (uint64_t i = 0; i < shape_.width; ++i)
+            std::copy_n(&drawn[i * count], count, layer.weight.row(i).begin() + int64_t(first));
+    }
+
+    const Session& s_;
+    LevelShape shape_;
+    TorchGenerator generator_;
+    uint32_t width_;
+};
+
+bool draws_the_same(const Session& a, const Session& b) {
+    const auto key = [](const Session& s) {
+        return std::tuple(s.level, s.init, s.seed, s.heads, s.kv_heads, s.tensors == nullptr);
+    };
+    return key(a) == key(b);
+}
+
+// A rotation that the heads are too narrow for is told and left out.
+void settle_rope(const Session& s, uint64_t width, AttentionPart& part, std::vector<SessionNote>& notes) {
+    if (!s.rope) return;
+    if (width % 2 == 0)
+        part.rope = Rope{};
+    else
+        notes.push_back({"rope", "heads are " + std::to_string(width) +
+                                     " wide; rotary positions need an even width and are left out"});
+}
+
+Model level_model(const Session& s, const SessionModel* previous) {
+    Model model;
+    model.name = level_text(s.level).term;
+    AttentionPart& part = model.blocks.emplace_back().attention;
+    if (s.init == WeightInit::none) return model;
+    if (previous && previous->model && draws_the_same(previous->session, s)) {
+        part = previous->model->blocks[0].attention;
+        part.rope.reset();
+        return model;
+    }
+    Drawing(s, shape_of(s.level)).draw(part);
+    part.heads = s.heads, part.kv_heads = s.kv_heads;
+    return model;
+}
+
+Error refused(const std::string& field, std::string text) {
+    return {FOVEA_INVALID_ARGUMENT, field, std::move(text)};
+}
+
+// [heads, tokens, width], whatever of [width], batch and heads the file left out.
+Result<F32Tensor> as_heads(const std::string& name, const SessionTensor& t) {
+    if (!t.path.empty())
+        return refused("tensors", name + " lies in the file " + printable_name(t.path) +
+                                      ", which is not opened here: open that file instead");
+    Shape shape = t.shape;
+    if (shape.size() == 4 && shape[0] == 1) shape.erase(shape.begin());
+    if (shape.size() == 2) shape.insert(shape.begin(), 1);
+    if (shape.size() != 3)
+        return refused("tensors", "the shape of " + name + " is not [heads, tokens, width]");
+    return F32Tensor(std::move(shape), t.values);
+}
+
+Result<void> take_tensors(const SessionTensors& tensors, SessionModel& out) {
+    const std::pair<const char*, std::pair<const SessionTensor*, F32Tensor*>> all[] = {
+        {"q", {&tensors.q, &out.input.q}},
+        {"k", {&tensors.k, &out.input.k}},
+        {"v", {&tensors.v, &out.input.v}}};
+    for (const auto& [name, both] : all) {
+        const auto& [from, to] = both;
+        if (from->values.empty() && from->path.empty()) continue;  // v may be missing
+        Result<F32Tensor> taken = as_heads(name, *from);
+        if (!taken) return taken.error();
+        *to = std::move(*taken);
+    }
+    return {};
+}
+
+}  // namespace
+
+F32Tensor word_vectors(std::span<const Token> tokens, uint64_t width) {
+    F32Tensor x({tokens.size(), width});
+    for (size_t i = 0; i < tokens.size(); ++i) {
+        const auto row = x.row(i);
+        const auto known = std::find_if(std::begin(kKnownWords), std::end(kKnownWords),
+                                        [&](const KnownWord& k) { return is_known(k, tokens[i].text); });
+        if (known != std::end(kKnownWords) && width == known->vector.size()) {
+            std::copy(known->vector.begin(), known->vector.end(), row.begin());
+            continue;
+        }
+        TorchGenerator generator(spelling_hash(tokens[i].text));
+        generator.rand(row);
+        // Two decimals, as the tutorials write theirs: the numbers on the screen are then the whole truth.
+        for (float& value : row) value = float(std::round(double(value) * 100.0) / 100.0);
+    }
+    return x;
+}
+
+F32Tensor drawn_vectors(std::span<const Token> tokens, uint64_t width, bool positions) {
+    F32Tensor x({tokens.size(), width});
+    std::vector<float> place(width);
+    std::map<std::string_view, size_t> drawn;  // of a word that was met before, its row without a position
+    std::vector<float> words;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+        const auto [known, is_new] = drawn.try_emplace(tokens[i].text, words.size());
+        if (is_new) {
+            words.resize(words.size() + width);
+            TorchGenerator(spelling_hash(tokens[i].text))
+                .randn(std::span(words).subspan(known->second, width));
+        }
+        std::copy_n(words.begin() + int64_t(known->second), width, x.row(i).begin());
+        if (!positions) continue;
+        TorchGenerator(0x9E3779B9u ^ uint64_t{i}).randn(place);
+        for (size_t c = 0; c < width; ++c) x.row(i)[c] += place[c];
+    }
+    return x;
+}
+
+Result<SessionModel> session_model(const Session& s, const SessionModel* previous) {
+    SessionModel out;
+    out.session = s;
+    Model model;
+    if (s.tensors) {
+        if (Result<void> r = take_tensors(*s.tensors, out); !r) return r.error();
+        model.name = "tensors";
+        AttentionPart& part = model.blocks.emplace_back().attention;
+        part.heads = uint32_t(out.input.q.shape[0]), part.kv_heads = uint32_t(out.input.k.shape[0]);
+        settle_rope(s, out.input.q.shape[2], part, out.notes);
+    } else {
+        SessionTokens tokens = session_tokens(s);
+        if (tokens.tokens.empty()) return refused("text", "there is no token in the text");
+        const LevelShape shape = shape_of(s.level);
+        out.input.tokens = std::move(tokens.tokens);
+        out.notes = std::move(tokens.notes);
+        out.input.x = shape.positions ? drawn_vectors(out.input.tokens, shape.width, true)
+                                      : word_vectors(out.input.tokens, shape.width);
+        model = level_model(s, previous);
+        const bool projects = s.init != WeightInit::none;
+        settle_rope(s, projects ? head_width(shape, s.heads) : shape.width, model.blocks[0].attention,
+                    out.notes);
+    }
+    model.blocks[0].attention.rules = s;
+    if (s.precision == Precision::f16_products)
+        out.notes.push_back({"precision",
+                             "products of float16 factors are what cooperative matrices of a GPU do: "
+                             "here factors are float16 and products float32"});
+    out.model = std::make_shared<const Model>(std::move(model));
+    return out;
+}
+
+Result<void> load_session_tensors(Session& s, const std::filesystem::path& folder) {
+    if (!s.tensors) return {};
+    auto loaded = std::make_shared<SessionTensors>(*s.tensors);
+    std::map<std::string, TensorSet> files;
+    for (SessionTensor* t : {&loaded->q, &loaded->k, &loaded->v}) {
+        if (t->path.empty()) continue;
+        if (!files.contains(t->path)) {
+            Result<TensorSet> file = load_tensors(folder / std::filesystem::path(t->path));
+            if (!file) return file.error();
+            files[t->path] = std::move(*file);
+        }
+        const Tensor* const tensor = files[t->path].find(t->name);
+        if (!tensor)
+            return refused("tensors", "the file " + printable_name(t->path) + " has no tensor '" +
+                                          printable_name(t->name) + "'");
+        Result<std::vector<float>> values = to_f32(*tensor);
+        if (!values) return values.error();
+        *t = SessionTensor{tensor->shape, std::move(*values), {}, {}, {}};
+    }
+    s.tensors = std::move(loaded);
+    return {};
+}
+
+}  // namespace fovea

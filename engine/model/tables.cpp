@@ -1,0 +1,94 @@
+#include "model/tables.hpp"
+
+#include <fovea/model/session.hpp>
+
+#include <array>
+
+#include "files/embedded.hpp"
+
+namespace fovea {
+
+std::span<const EmbeddedFile> model_tables();
+
+namespace {
+
+JsonValue parsed(std::string_view name) {
+    for (const EmbeddedFile& file : model_tables()) {
+        if (file.name != name) continue;
+        Result<JsonValue> value = parse_json(file.text());
+        if (value) return std::move(*value);
+    }
+    return {};
+}
+
+std::vector<std::string> texts(const JsonValue& value) {
+    std::vector<std::string> all;
+    for (const JsonValue& item : value.items()) all.emplace_back(item.text());
+    return all;
+}
+
+std::vector<StageText> read_stages() {
+    std::vector<StageText> all;
+    for (const JsonValue& row : model_table("stages").items()) {
+        StageText& stage = all.emplace_back();
+        for (const auto& [key, field] : {std::pair{"id", &stage.id},
+                                         {"label", &stage.label},
+                                         {"formula", &stage.formula},
+                                         {"transposed", &stage.transposed},
+                                         {"about", &stage.about}})
+            *field = row[key].text();
+        stage.is_signed = row["signed"].boolean();
+        stage.pairs = row["pairs"].boolean();
+        stage.sums = row["sums"].boolean();
+        stage.nearest = texts(row["nearest"]);
+    }
+    return all;
+}
+
+std::vector<LevelText> read_levels() {
+    std::vector<LevelText> all;
+    for (const JsonValue& row : model_table("levels").items())
+        all.push_back({std::string(row["name"].text()), std::string(row["term"].text()),
+                       std::string(row["title"].text()), std::string(row["lead"].text()),
+                       texts(row["lessons"])});
+    return all;
+}
+
+std::vector<SessionKey> read_keys() {
+    std::vector<SessionKey> all;
+    for (const JsonValue& row : model_table("session")["keys"].items())
+        all.push_back({std::string(row["key"].text()), std::string(row["type"].text()),
+                       std::string(row["group"].text()), std::string(row["about"].text()),
+                       row["low"].number(), row["high"].number(), texts(row["choices"])});
+    return all;
+}
+
+}  // namespace
+
+const JsonValue& model_table(std::string_view name) {
+    static const std::array<JsonValue, 3> kTables = {parsed("levels"), parsed("session"), parsed("stages")};
+    return kTables[name == "levels" ? 0 : name == "session" ? 1 : 2];
+}
+
+std::span<const StageText> stage_table() {
+    static const std::vector<StageText> kStages = read_stages();
+    return kStages;
+}
+
+const StageText* find_stage_text(std::string_view id) {
+    for (const StageText& stage : stage_table())
+        if (stage.id == id) return &stage;
+    return nullptr;
+}
+
+const LevelText& level_text(int level) {
+    static const std::vector<LevelText> kLevels = read_levels();
+    return kLevels.at(size_t(level - 1));
+}
+
+std::span<const SessionKey> session_keys() {
+    static const std::vector<SessionKey> kKeys = read_keys();
+    return kKeys;
+}
+
+}  // namespace fovea

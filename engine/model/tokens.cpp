@@ -1,0 +1,260 @@
+#include <fovea/model/tokens.hpp>
+
+#include <algorithm>
+#include <array>
+
+#include "files/utf8.hpp"
+#include "model/tables.hpp"
+
+namespace fovea {
+namespace {
+
+struct Range {
+    char32_t first, last;
+};
+
+template <size_t N>
+bool within(const std::array<Range, N>& ranges, char32_t c) {
+    const auto at = std::upper_bound(ranges.begin(), ranges.end(), c,
+                                     [](char32_t value, const Range& r) { return value < r.first; });
+    return at != ranges.begin() && c <= (at - 1)->last;
+}
+
+// Unicode 15's property White_Space, and what has no width and separates: U+200B and U+FEFF.
+constexpr std::array<Range, 11> kSpaces = {{{0x9, 0xd},
+                                            {0x20, 0x20},
+                                            {0x85, 0x85},
+                                            {0xa0, 0xa0},
+                                            {0x1680, 0x1680},
+                                            {0x2000, 0x200b},
+                                            {0x2028, 0x2029},
+                                            {0x202f, 0x202f},
+                                            {0x205f, 0x205f},
+                                            {0x3000, 0x3000},
+                                            {0xfeff, 0xfeff}}};
+
+// Marks that may stand on anything: combining diacritics, variation selectors, emoji modifiers, tags. Marks
+// of one script (Hebrew, Arabic, the scripts of India) stand in words only and need no table.
+constexpr std::array<Range, 13> kMarks = {{{0x300, 0x36f},
+                                           {0x483, 0x489},
+                                           {0x1ab0, 0x1aff},
+                                           {0x1dc0, 0x1dff},
+                                           {0x200c, 0x200d},
+                                           {0x20d0, 0x20ff},
+                                           {0x302a, 0x302f},
+                                           {0x3099, 0x309a},
+                                           {0xfe00, 0xfe0f},
+                                           {0xfe20, 0xfe2f},
+                                           {0x1f3fb, 0x1f3ff},
+                                           {0xe0020, 0xe007f},
+                                           {0xe0100, 0xe01ef}}};
+
+// Each a word by itself: radicals, kana, bopomofo, ideographs and the signs among them.
+constexpr std::array<Range, 14> kIdeographs = {{{0x2e80, 0x2fdf},
+                                                {0x3005, 0x3007},
+                                                {0x3021, 0x3029},
+                                                {0x3031, 0x3035},
+                                                {0x3038, 0x303c},
+                                                {0x3041, 0x309f},
+                                                {0x30a1, 0x30fa},
+                                                {0x30fc, 0x312f},
+                                                {0x31a0, 0x31ff},
+                                                {0x3400, 0x4dbf},
+                                                {0x4e00, 0x9fff},
+                                                {0xf900, 0xfaff},
+                                                {0xff66, 0xff9f},
+                                                {0x1b000, 0x1b16f}}};
+
+// Punctuation and symbols beyond ASCII: of Latin-1, Greek, Armenian, Hebrew, Arabic, Syriac, the scripts of
+// India, Thai, Tibetan, Burmese, Ethiopic, Khmer and Mongolian; general punctuation, currencies, arrows,
+// mathematics, technical signs, boxes, dingbats; CJK, small and full-width forms; music, tiles, pictographs
+// and emoji.
+constexpr std::array<Range, 66> kSymbols = {
+    {{0x7f, 0x84},      {0x86, 0x9f},     {0xa1, 0xa9},     {0xab, 0xac},     {0xae, 0xb1},
+     {0xb4, 0xb4},      {0xb6, 0xb8},     {0xbb, 0xbb},     {0xbf, 0xbf},     {0xd7, 0xd7},
+     {0xf7, 0xf7},      {0x37e, 0x37e},   {0x387, 0x387},   {0x55a, 0x55f},   {0x589, 0x58a},
+     {0x5be, 0x5be},    {0x5c0, 0x5c0},   {0x5c3, 0x5c3},   {0x5c6, 0x5c6},   {0x5f3, 0x5f4},
+     {0x606, 0x60f},    {0x61b, 0x61f},   {0x66a, 0x66d},   {0x6d4, 0x6d4},   {0x700, 0x70d},
+     {0x964, 0x965},    {0x970, 0x970},   {0xe3f, 0xe3f},   {0xe4f, 0xe4f},   {0xe5a, 0xe5b},
+     {0xf04, 0xf14},    {0xf3a, 0xf3d},   {0x104a, 0x104f}, {0x10fb, 0x10fb}, {0x1360, 0x1368},
+     {0x166d, 0x166e},  {0x169b, 0x169c}, {0x16eb, 0x16ed}, {0x17d4, 0x17db}, {0x1800, 0x180a},
+     {0x200e, 0x2027},  {0x202a, 0x202e}, {0x2030, 0x205e}, {0x2060, 0x206f}, {0x207a, 0x207e},
+     {0x208a, 0x208e},  {0x20a0, 0x20c0}, {0x2116, 0x2117}, {0x2120, 0x2122}, {0x2190, 0x2bff},
+     {0x2cf9, 0x2cff},  {0x2e00, 0x2e5d}, {0x3001, 0x3004}, {0x3008, 0x3020}, {0x3030, 0x3030},
+     {0x3036, 0x3037},  {0x303d, 0x303f}, {0x30a0, 0x30a0}, {0x30fb, 0x30fb}, {0x3200, 0x33ff},
+     {0xa4fe, 0xa4ff},  {0xfd3e, 0xfd3f}, {0xfe10, 0xfe19}, {0xfe30, 0xfe6b}, {0xfff9, 0xfffd},
+     {0x1d000, 0x1d1ff}}};
+constexpr std::array<Range, 5> kMoreSymbols = {
+    {{0xff01, 0xff0f}, {0xff1a, 0xff20}, {0xff3b, 0xff40}, {0xff5b, 0xff65}, {0xffe0, 0xffee}}};
+constexpr Range kPictographs = {0x1f000, 0x1faff}, kFlagLetters = {0x1f1e6, 0x1f1ff},
+                kRareIdeographs = {0x20000, 0x3ffff};
+constexpr char32_t kJoiner = 0x200d, kEmojiStyle = 0xfe0f, kKeycap = 0x20e3, kBroken = 0xfffd;
+
+bool in(Range range, char32_t c) { return c >= range.first && c <= range.last; }
+
+enum class Kind { space, word, mark, ideograph, symbol };
+
+Kind kind_of(char32_t c) {
+    if (within(kSpaces, c)) return Kind::space;
+    if (c < 0x80) {
+        const bool letter =
+            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+        return letter ? Kind::word : Kind::symbol;
+    }
+    if (within(kMarks, c)) return Kind::mark;
+    if (within(kIdeographs, c) || in(kRareIdeographs, c)) return Kind::ideograph;
+    if (within(kSymbols, c) || within(kMoreSymbols, c) || in(kPictographs, c)) return Kind::symbol;
+    return Kind::word;
+}
+
+struct Character {
+    char32_t code = 0;
+    Kind kind = Kind::space;
+    size_t first_byte = 0, bytes = 0;
+};
+
+Character character_at(std::string_view text, size_t at) {
+    const size_t length = files::utf8_length(text.substr(at));
+    if (length == 0) return {kBroken, Kind::symbol, at, 1};
+    const auto byte = [&](size_t i) { return char32_t(static_cast<unsigned char>(text[at + i])); };
+    char32_t code = byte(0);
+    if (length == 2) code = (code & 0x1f) << 6 | (byte(1) & 0x3f);
+    if (length == 3) code = (code & 0xf) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
+    if (length == 4)
+        code = (code & 0x7) << 18 | (byte(1) & 0x3f) << 12 | (byte(2) & 0x3f) << 6 | (byte(3) & 0x3f);
+    return {code, kind_of(code), at, length};
+}
+
+std::vector<Character> characters_of(std::string_view text) {
+    std::vector<Character> all;
+    for (size_t at = 0; at < text.size(); at += all.back().bytes) all.push_back(character_at(text, at));
+    return all;
+}
+
+// The characters of one word; each function gives the place behind what begins at `at`.
+class Words {
+  public:
+    explicit Words(const std::vector<Character>& all) : all_(all) {}
+
+    size_t end_of_token(size_t at) const {
+        if (const size_t end = end_of_keycap(at)) return end;
+        switch (all_[at].kind) {
+            case Kind::ideograph:
+                return end_of_marks(at + 1);
+            case Kind::symbol:
+                return end_of_symbol(at);
+            default:  // a lone modifier of emoji is a symbol, too
+                return in_word(at) ? end_of_word(at) : end_of_symbol(at);
+        }
+    }
+
+  private:
+    char32_t code(size_t at) const { return at < all_.size() ? all_[at].code : 0; }
+    Kind kind(size_t at) const { return at < all_.size() ? all_[at].kind : Kind::space; }
+    bool in_word(size_t at) const {
+        return kind(at) == Kind::word || (kind(at) == Kind::mark && !in(kPictographs, code(at)));
+    }
+
+    size_t end_of_marks(size_t at) const {
+        while (kind(at) == Kind::mark && code(at) != kJoiner) ++at;
+        return at;
+    }
+    // A digit, # or * in a key's cap: 0 where there is none.
+    size_t end_of_keycap(size_t at) const {
+        const char32_t c = code(at);
+        if (!((c >= '0' && c <= '9') || c == '#' || c == '*')) return 0;
+        const size_t cap = code(at + 1) == kEmojiStyle ? at + 2 : at + 1;
+        return code(cap) == kKeycap ? cap + 1 : 0;
+    }
+    // With its marks, with what joiners add to it, and with the second letter of a flag.
+    size_t end_of_symbol(size_t at) const {
+        const bool flag = in(kFlagLetters, code(at)) && in(kFlagLetters, code(at + 1));
+        size_t end = end_of_marks(at + (flag ? 2 : 1));
+        while (code(end) == kJoiner) {
+            ++end;
+            if (kind(end) == Kind::symbol) end = end_of_marks(end + 1);
+        }
+        return end;
+    }
+    size_t end_of_word(size_t at) const {
+        size_t end = at + 1;
+        for (;;) {
+            const char32_t c = code(end);
+            const bool inner = (c == '\'' || c == '-' || c == 0x2019 || c == 0x2010) && in_word(end + 1);
+            if (!inner && (!in_word(end) || end_of_keycap(end))) return end;
+            ++end;
+        }
+    }
+
+    const std::vector<Character>& all_;
+};
+
+std::string shown(std::string_view text, const Character& c) {
+    return c.code == kBroken ? "\xef\xbf\xbd" : std::string(text.substr(c.first_byte, c.bytes));
+}
+
+std::vector<Token> words_of(std::string_view text) {
+    const std::vector<Character> all = characters_of(text);
+    const Words words(all);
+    std::vector<Token> tokens;
+    for (size_t at = 0; at < all.size();) {
+        if (all[at].kind == Kind::space) {
+            ++at;
+            continue;
+        }
+        const size_t end = words.end_of_token(at);
+        Token token{
+            {}, all[at].first_byte, all[end - 1].first_byte + all[end - 1].bytes - all[at].first_byte};
+        for (; at < end; ++at) token.text += shown(text, all[at]);
+        tokens.push_back(std::move(token));
+    }
+    return tokens;
+}
+
+// Space and control characters as something that can be seen.
+std::string seen_byte(unsigned char byte) {
+    constexpr char kHex[] = "0123456789abcdef";
+    if (byte == ' ') return "\xe2\x90\xa3";  // an open box
+    if (byte > ' ' && byte < 0x7f) return std::string(1, char(byte));
+    return {kHex[byte >> 4], kHex[byte & 15]};
+}
+
+}  // namespace
+
+std::vector<Token> split_text(std::string_view text, Tokenizer how) {
+    if (how == Tokenizer::words) return words_of(text);
+    std::vector<Token> tokens;
+    for (size_t at = 0; at < text.size(); at += tokens.back().bytes) {
+        const Character c =
+            how == Tokenizer::characters ? character_at(text, at) : Character{0, Kind::word, at, 1};
+        const auto byte = static_cast<unsigned char>(text[at]);
+        tokens.push_back({c.code < 0x80 ? seen_byte(byte) : shown(text, c), at, c.bytes});
+    }
+    return tokens;
+}
+
+size_t most_tokens(int level) {
+    constexpr size_t kUsual = 128;
+    const JsonValue* most = model_table("levels").items()[size_t(level - 1)]["shape"].find("tokens");
+    return most ? size_t(most->number()) : kUsual;
+}
+
+SessionTokens session_tokens(const Session& s) {
+    SessionTokens out;
+    const std::vector<Token> typed = split_text(s.text, s.tokenizer);
+    const size_t most = most_tokens(s.level);
+    const bool repeats = s.level == kLevelCount && s.length > 0;
+    const size_t wanted = typed.empty() ? 0 : repeats ? s.length : typed.size();
+    for (size_t i = 0; i < std::min(wanted, most); ++i) out.tokens.push_back(typed[i % typed.size()]);
+    if (typed.empty()) out.notes.push_back({"text", "there is no token in the text"});
+    if (wanted > most)
+        out.notes.push_back({"text", "the text has " + std::to_string(wanted) + " tokens; level " +
+                                         std::to_string(s.level) + " shows the first " +
+                                         std::to_string(most)});
+    if (repeats && typed.size() > s.length)
+        out.notes.push_back({"len", "the text has " + std::to_string(typed.size()) + " tokens; the first " +
+                                        std::to_string(s.length) + " are taken"});
+    return out;
+}
+
+}  // namespace fovea

@@ -1,0 +1,19 @@
+// The parts of a block beside attention, in plain float32 loops.
+#pragma once
+
+#include <fovea/model/transformer.hpp>
+
+namespace fovea {
+
+F32Tensor normalised(const Norm& norm, F32Tensor rows);
+void activate(Activation activation, std::span<float> values);
+// The rows' softmax, in place.
+void softmax_rows(F32Tensor& rows);
+// "LayerNorm", "RMSNorm"; "gelu", ...: as formulas say it.
+const char* norm_name(NormKind kind);
+const char* activation_name(Activation activation);
+
+// What of a model and its input does not fit together, by the block's and the part's name.
+Result<void> check_model(const Model& model, const ModelInput& input);
+
+}  // namespace fovea
