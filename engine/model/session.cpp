@@ -653,7 +653,7 @@ Result<ReadSession> read_session(std::string_view text, const SessionReader& rea
     if (!read) return read;
     const auto add = [&](const JsonValue& part, const std::string& place, std::vector<Session>& to) {
         Result<ReadSession> one = read_part(part, reader, &read->session, place);
-        if (!one) return read->notes.push_back({place, place + "it is left out: " + one.error().text});
+        if (!one) return read->notes.push_back({place, "this part is left out: " + one.error().text});
         to.push_back(std::move(one->session));
         read->notes.insert(read->notes.end(), one->notes.begin(), one->notes.end());
     };
