@@ -9,6 +9,7 @@
 
 #include <fovea/files.hpp>
 
+#include "files/utf8.hpp"
 #include "model/tables.hpp"
 
 namespace fovea {
@@ -303,6 +304,7 @@ std::string limits_text(const SessionKey& key) {
     if (!all.empty()) return "one of " + all;
     if (key.type == "scale") return "auto, none or a number above 0";
     if (key.type == "stage") return "the name of a stage";
+    if (key.type == "text") return "a text";
     return "as docs/files.md says";
 }
 
@@ -539,6 +541,17 @@ int hex_value(char c) {
                                   : -1;
 }
 
+// Bytes that are no UTF-8 become U+FFFD, as a browser has it.
+std::string valid_utf8(std::string_view text) {
+    std::string out;
+    while (!text.empty()) {
+        const size_t length = files::utf8_length(text);
+        out += length ? text.substr(0, length) : "\xef\xbf\xbd";
+        text.remove_prefix(std::max<size_t>(length, 1));
+    }
+    return out;
+}
+
 // application/x-www-form-urlencoded, as URLSearchParams reads it.
 std::string decoded(std::string_view text) {
     std::string out;
@@ -552,7 +565,7 @@ std::string decoded(std::string_view text) {
             out += text[i] == '+' ? ' ' : text[i];
         }
     }
-    return out;
+    return valid_utf8(out);
 }
 
 std::string encoded(std::string_view text) {

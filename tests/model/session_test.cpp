@@ -1,0 +1,254 @@
+// Sessions: what is read is what was written, and what cannot be taken is told. The numbers of sessions are
+// tested in tests/sessions.
+#include <fovea/files/json.hpp>
+#include <fovea/model.hpp>
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+namespace fovea {
+namespace {
+
+Session full_session() {
+    Session s = level_session(5);
+    s.text = "Ein \"Satz\" & mehr + Ähnliches, 100%\n\t我";
+    s.tokenizer = Tokenizer::characters;
+    s.seed = 4294967295u;
+    s.heads = 6, s.kv_heads = 3;
+    s.scale = "2.5", s.temperature = 0.1;
+    s.pattern = MaskPattern::painted;
+    s.painted = {{1, 0, 1, 1, 0, 1}, 2, 3};
+    s.under = "prefix";
+    s.windowed = true, s.window_left = -1, s.window_right = 3;
+    s.hidden_keys = {0, 7};
+    s.route = MaskRoute::after;
+    s.alibi = true, s.softcap = 30, s.dropout_p = 0.2, s.dropout_seed = 9;
+    s.dropout_random = DropoutRandom::counter;
+    s.precision = Precision::f16;
+    s.stage = "context", s.head = 5, s.row = 3, s.column = 4, s.map = "blue-orange", s.logarithmic = true;
+    s.low = "-0.5", s.high = "1e3", s.table = true, s.compared_head = 2, s.compare_how = "triangle";
+    s.view = "1,2,3.5", s.zoom = "65536,1,2,8,max", s.theme = "light", s.spread = 3, s.pinned = true;
+    s.dropout_rate = 0.25, s.import_kind = "fused", s.import_fused = "c_attn", s.import_order = "kqv";
+    s.import_tokens_first = s.import_rotates = true, s.import_heads = 4, s.import_layer = 11,
+    s.import_divisor = 8;
+    return s;
+}
+
+Session read(std::string_view json, std::vector<SessionNote>* notes = nullptr,
+             const SessionReader& reader = {}) {
+    Result<ReadSession> result = read_session(json, reader);
+    EXPECT_TRUE(result) << result.error().text;
+    if (!result) return {};
+    if (notes) *notes = result->notes;
+    return result->session;
+}
+
+std::string state(const std::string& members, const std::string& more = "") {
+    return R"({"format": "fovea-session", "version": 1, "state": {)" + members + "}" + more + "}";
+}
+
+TEST(Sessions, a_default_one_is_level_2s) {
+    EXPECT_EQ(Session{}, level_session(2));
+    EXPECT_EQ(read(state("")), level_session(2));
+}
+
+TEST(Sessions, every_key_survives_a_file_and_an_address) {
+    Session s = full_session();
+    std::vector<SessionNote> notes;
+    EXPECT_EQ(read(write_session(s), &notes), s);
+    EXPECT_EQ(notes, std::vector<SessionNote>{});
+    const Result<ReadSession> again = read_address("#" + write_address(s));
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->session, s);
+    EXPECT_EQ(again->notes, std::vector<SessionNote>{});
+}
+
+// Each member of the session above differs from the level's own, so that a key that is forgotten shows.
+TEST(Sessions, the_full_one_differs_in_every_key) {
+    const Result<JsonValue> full = parse_json(write_session(full_session())),
+                            own = parse_json(write_session(level_session(5)));
+    const std::set<std::string_view> same = {"level", "len", "init", "rope", "causal"};
+    for (const SessionKey& key : session_keys()) {
+        const JsonValue &a = (*full)[key.group][key.key], &b = (*own)[key.group][key.key];
+        const bool differs = a.scalar_text() != b.scalar_text() || a.items().size() != b.items().size();
+        EXPECT_EQ(differs, !same.contains(key.key)) << key.key;
+    }
+}
+
+TEST(Sessions, levels_write_short_addresses) {
+    for (int level = 1; level <= kLevelCount; ++level)
+        EXPECT_EQ(write_address(level_session(level)), "v=1&level=" + std::to_string(level));
+    Session s = level_session(2);
+    set_mask_key(s, "causal");
+    s.text = "The cat";
+    EXPECT_EQ(write_address(s), "v=1&level=2&text=The+cat&mask=causal");
+}
+
+TEST(Sessions, tensors_kept_and_locked_survive) {
+    Session s = level_session(3);
+    auto tensors = std::make_shared<SessionTensors>();
+    tensors->q = {{1, 2, 2}, {1.0f, -2.5f, 1e-30f, 3.0f}, {}, {}, {}};
+    tensors->k = {{}, {}, "folder/k.npy", "k", "ab12"};
+    s.tensors = tensors;
+    s.kept = {level_session(4)};
+    s.kept[0].tensors = tensors;
+    s.locked = {level_session(1), level_session(7)};
+    const Session again = read(write_session(s));
+    ASSERT_NE(again.tensors, nullptr);
+    EXPECT_EQ(*again.tensors, *tensors);
+    ASSERT_EQ(again.kept.size(), 1u);
+    EXPECT_EQ(again.kept[0].tensors, again.tensors);
+    EXPECT_EQ(again.locked, s.locked);
+    EXPECT_NE(write_session(s).find("\"same\""), std::string::npos);
+}
+
+TEST(Sessions, what_cannot_be_taken_is_told_with_what_is_taken) {
+    const std::map<std::string, std::string> told = {
+        {R"("seed": -1)", "seed is -1; it must be 0 to 4294967295, whole: 123 is taken"},
+        {R"("heads": 1.5)", "heads is 1.5; it must be 1 to 12, whole: 1 is taken"},
+        {R"("temp": "0x1")", "temp is 0x1; it must be 0.05 to 10: 1 is taken"},
+        {R"("temp": "nan")", "temp is nan; it must be 0.05 to 10: 1 is taken"},
+        {R"("alibi": 2)", "alibi is 2; it must be true or false: false is taken"},
+        {R"("how": "x")", "how is x; it must be one of side, triangle, difference: side is taken"},
+        {R"("text": {})",
+         "text is no single value; it must be a text: Your journey starts with one step is taken"},
+        {R"("hue": 1)", "there is no key hue: it is left out"},
+        {R"("heads": 2)", "level 2 has one head; heads 2 is not used"},
+        {R"("len": 7)", "the tokens are repeated on level 7 only; len 7 is not used"},
+        {R"("level": 7, "init": "rand")",
+         "level 7 draws its weights from a normal distribution; init rand is not used"},
+        {R"("level": 6, "heads": 3, "kv": 2)", "kv is 2, which does not divide 3 heads: 3 is taken"},
+        {R"("level": 7, "heads": 5)",
+         "heads is 5, which does not divide the width 768 of level 7: 12 is taken"},
+    };
+    for (const auto& [json, text] : told) {
+        std::vector<SessionNote> notes;
+        read(state(json), &notes);
+        ASSERT_EQ(notes.size(), 1u) << json;
+        EXPECT_EQ(notes[0].text, text);
+    }
+}
+
+TEST(Sessions, a_program_names_what_it_does_not_show) {
+    constexpr std::string_view kUnseen[] = {"zoom", "rope", "view"};
+    std::vector<SessionNote> notes;
+    read(state(R"("view": "", "zoom": "4096,1,1,1,mass")", R"(, "desktop": {"rope": true})"), &notes,
+         {"this page", kUnseen});
+    ASSERT_EQ(notes.size(), 2u);
+    EXPECT_EQ(notes[0].text.find("this page does not show zoom (the deep zoom"), 0u);
+    EXPECT_EQ(notes[1].key, "rope");
+}
+
+TEST(Sessions, addresses_are_read_like_those_of_a_browser) {
+    const Result<ReadSession> read =
+        read_address("v=1&level=3&text=a%20b+c%2Bd&alibi=1&&mask=window&win=1&x");
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->session.text, "a b c+d");
+    EXPECT_TRUE(read->session.alibi && read->session.causal && read->session.windowed);
+    ASSERT_EQ(read->notes.size(), 1u);
+    EXPECT_EQ(read->notes[0].key, "x");
+    EXPECT_EQ(read_address("v=2").error().text, "the address is of version 2; this program reads version 1");
+    EXPECT_EQ(read_address("")->session, level_session(2));
+    // Bytes that are no UTF-8 do no harm: what is written is read again.
+    const Session broken = read_address("text=%ff%41")->session;
+    EXPECT_EQ(broken.text,
+              "\xef\xbf\xbd"
+              "A");
+    EXPECT_EQ(fovea::read_session(write_session(broken))->session, broken);
+}
+
+TEST(SessionTables, every_stage_points_to_stages_that_there_are) {
+    for (const StageText& stage : stage_table())
+        for (const std::string& near : stage.nearest)
+            EXPECT_NE(find_stage_text(near), nullptr) << stage.id << " " << near;
+    for (int level = 1; level <= kLevelCount; ++level) {
+        EXPECT_FALSE(level_text(level).lead.empty());
+        EXPECT_NE(find_stage_text(level_session(level).stage), nullptr);
+    }
+}
+
+TEST(Rules, paint_keeps_its_cells_when_the_number_of_tokens_changes) {
+    AttentionRules rules;
+    rules.pattern = MaskPattern::painted;
+    rules.painted = {{1, 1, 0, 1}, 2, 2};
+    rules.under = "causal";
+    EXPECT_EQ(visible_cells(rules, 2, 2), (std::vector<uint8_t>{1, 1, 0, 1}));
+    EXPECT_EQ(visible_cells(rules, 3, 3), (std::vector<uint8_t>{1, 1, 0, 0, 1, 0, 1, 1, 1}));
+    EXPECT_EQ(visible_cells(rules, 1, 2), (std::vector<uint8_t>{1, 1}));
+    rules.painted.rows = rules.painted.keys = 0;  // as files had it before
+    EXPECT_EQ(visible_cells(rules, 2, 3), (std::vector<uint8_t>{1, 1, 0, 1, 1, 1}));
+}
+
+std::vector<std::string> texts(std::string_view text, Tokenizer how = Tokenizer::words) {
+    std::vector<std::string> out;
+    for (const Token& token : split_text(text, how)) {
+        out.push_back(token.text);
+        EXPECT_LE(token.first_byte + token.bytes, text.size());
+    }
+    return out;
+}
+using Texts = std::vector<std::string>;
+
+TEST(Tokens, words_marks_and_signs) {
+    EXPECT_EQ(
+        texts("Don't stop, well-known 'x' -y- x_1 3.14"),
+        (Texts{"Don't", "stop", ",", "well-known", "'", "x", "'", "-", "y", "-", "x_1", "3", ".", "14"}));
+    EXPECT_EQ(texts("it\u2019s \u00abso\u00bb\u2026 \u20ac5\u00a0!"),
+              (Texts{"it\u2019s", "\u00ab", "so", "\u00bb", "\u2026", "\u20ac", "5", "!"}));
+    EXPECT_EQ(texts("e\u0301t\u00e9 \u0928\u092e\u0938\u094d\u0924\u0947"),
+              (Texts{"e\u0301t\u00e9", "\u0928\u092e\u0938\u094d\u0924\u0947"}));
+    EXPECT_EQ(texts("\u6211\u7231\u4f60\u3002\u304b\u3099a"),
+              (Texts{"\u6211", "\u7231", "\u4f60", "\u3002", "\u304b\u3099", "a"}));
+    EXPECT_EQ(texts("\U0001F469\u200d\U0001F467\U0001F44D\U0001F3FD\U0001F1E9\U0001F1EA\U0001F1EB1\ufe0f"
+                    "\u20e3\u2764\ufe0f"),
+              (Texts{"\U0001F469\u200d\U0001F467", "\U0001F44D\U0001F3FD", "\U0001F1E9\U0001F1EA",
+                     "\U0001F1EB", "1\ufe0f\u20e3", "\u2764\ufe0f"}));
+    EXPECT_EQ(texts(" \t\n\u3000\u2003"), Texts{});
+    EXPECT_EQ(texts("a\xff\xe2\x82z"), (Texts{"a", "\ufffd", "\ufffd", "\ufffd", "z"}));
+}
+
+TEST(Tokens, characters_and_bytes) {
+    EXPECT_EQ(texts("a \u00e9\n\xff", Tokenizer::characters),
+              (Texts{"a", "\u2423", "\u00e9", "0a", "\ufffd"}));
+    EXPECT_EQ(texts("a \u00e9\n", Tokenizer::bytes), (Texts{"a", "\u2423", "c3", "a9", "0a"}));
+}
+
+TEST(Tokens, each_knows_its_place) {
+    const std::vector<Token> tokens = split_text("\u00e9t\u00e9, x", Tokenizer::words);
+    EXPECT_EQ(tokens[0], (Token{"\u00e9t\u00e9", 0, 5}));
+    EXPECT_EQ(tokens[2], (Token{"x", 7, 1}));
+}
+
+TEST(Tokens, limits_are_told) {
+    Session s;
+    for (int i = 0; i < 130; ++i) s.text += " x";
+    const SessionTokens long_text = session_tokens(s);
+    EXPECT_EQ(long_text.tokens.size(), 128u);
+    ASSERT_EQ(long_text.notes.size(), 1u);
+    EXPECT_EQ(long_text.notes[0].text, "the text has 136 tokens; level 2 shows the first 128");
+    s = level_session(7);
+    s.length = 3;
+    EXPECT_EQ(session_tokens(s).notes[0].text, "the text has 6 tokens; the first 3 are taken");
+}
+
+TEST(Json, values_round_trip_and_refusals_name_the_byte) {
+    const Result<JsonValue> json = parse_json(R"({"a": [1, -2.5e3, "xé\n", true, null], "a": {}})");
+    ASSERT_TRUE(json);
+    EXPECT_EQ((*json)["a"].items()[1].number(), -2500.0);
+    EXPECT_EQ((*json)["a"].items()[2].text(), "x\u00e9\n");
+    EXPECT_EQ(json->members().size(), 2u);
+    EXPECT_EQ(parse_json("[1,]").error().text, "byte 3: not a JSON value");
+    EXPECT_EQ(JsonObject().text("k\"", "v").number("n", 0.1).boolean("b", false).done(),
+              R"({"k\"": "v", "n": 0.1, "b": false})");
+    const std::vector<std::byte> bytes = {std::byte{0xfb}, std::byte{0xff}};
+    EXPECT_EQ(to_base64(bytes, false), "+/8=");
+    EXPECT_EQ(to_base64(bytes, true), "-_8");
+    EXPECT_EQ(from_base64("-_8"), from_base64("+/8="));
+    EXPECT_FALSE(from_base64("a"));
+    EXPECT_FALSE(from_base64("ab!d"));
+}
+
+}  // namespace
+}  // namespace fovea
