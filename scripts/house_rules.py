@@ -42,6 +42,8 @@ DIALECT = [
     (r"(?<![\w.'])(\d[\d']*\.[\d']*|\.\d+|\d+)(e[+-]?\d+)?F\b", 'suffixes of numbers are small letters (1.0f)'),
     (r"(?<![\w.'])(0x[\da-fA-F']+|\d[\d']*)U\b", 'suffixes of numbers are small letters (1u)'),
 ]
+# Folders whose folders include each other in one direction only. Includes between them start with the folder's name.
+LAYERED = ('engine', )
 # Put together here so that this file does not violate its own rule.
 UNFINISHED = re.compile(r'\b(' + '|'.join(['TO' + 'DO', 'FIX' + 'ME', 'XX' + 'X', 'HA' + 'CK:']) + r')\b')
 MACHINE_PATH = re.compile(r'(?<![\w.$}*])/(' + '|'.join(['ro' + 'ot', 'wo' + 'rk', 'ho' + 'me']) + r')/[\w.]')
@@ -150,8 +152,47 @@ def check_file(root, name):
                     yield f'{name}:{number}: {what} in a library that runs inside a host program'
 
 
+def folder_includes(root, names, parent):
+    """For folders a and b of `parent`: the first include by which a uses b, as {a: {b: 'file:line: includes "..."'}}."""
+    inside = [name for name in names if name.startswith(parent + '/') and pathlib.Path(name).suffix in CODE]
+    folder_of = lambda name: name[len(parent) + 1:].split('/')[0] if name.count('/') > parent.count('/') + 1 else '.'
+    folders = {folder_of(name) for name in inside}
+    uses = {}
+    for name in inside:
+        for number, line in enumerate((root / name).read_text(encoding='utf-8').split('\n'), 1):
+            include = re.match(r'\s*#\s*include "([^"/]+)(/?)', line)
+            if not include:
+                continue
+            here = folder_of(name)
+            there = include.group(1) if include.group(2) else '.' if (root / parent / include.group(1)).exists() else here
+            if there in folders and there != here:
+                uses.setdefault(here, {}).setdefault(there, f'{name}:{number}: {line.strip()}')
+    return uses
+
+
+def folder_cycles(root, names, parent):
+    uses = folder_includes(root, names, parent)
+
+    def way(start, goal, seen):
+        if start == goal:
+            return [start]
+        for after in sorted(uses.get(start, {})):
+            if after not in seen:
+                seen.add(after)
+                if rest := way(after, goal, seen):
+                    return [start] + rest
+        return None
+
+    for here in sorted(uses):
+        for there, include in sorted(uses[here].items()):
+            if back := way(there, here, {there}):
+                yield f'{include} closes a circle of folders of {parent}: {" -> ".join([here] + back)}'
+
+
 def check(root):
-    return [violation for name in tracked_files(root) for violation in check_file(root, name)]
+    names = tracked_files(root)
+    violations = [violation for name in names for violation in check_file(root, name)]
+    return violations + [violation for parent in LAYERED for violation in folder_cycles(root, names, parent)]
 
 
 def self_test():
@@ -176,6 +217,9 @@ def self_test():
         'engine/plan/f.cpp': 'void f() { printf("x"); }\n',
         'engine/plan/g.cpp': 'void f() { std::abort(); }\n',
         'engine/plan/h.cpp': 'void* p = malloc(1);\n',
+        'engine/upper/up.cpp': '#include "lower/low.hpp"\n',
+        'engine/lower/low.hpp': '#include "middle/middle.hpp"\n',
+        'engine/middle/middle.hpp': '#include "upper/up.hpp"\n',
         'apps/a/i.cpp': 'std::uint32_t i;\n',
         'apps/a/j.cpp': 'float f = 1.0F;\n',
         'apps/a/k.cpp': 'unsigned u = 0xffU;\n',
@@ -185,6 +229,7 @@ def self_test():
         'engine/plan/ok.cpp': '// does not throw; std::vector is for others\nconst char* s = "printf(";\n'
                               'void f() { snprintf(a, 1, "x"); new (p) Plan; }\n',
         'apps/a/ok.cpp': 'uint32_t a = 0xFFu + 0x1F; float f = 1.0f; long long b = 1LL;\n',
+        'engine/top/ok.cpp': '#include "files/ok.hpp"\n#include "lower/low.hpp"\n#include "top/ok.hpp"\n',
         'engine/files/ok.cpp': 'std::vector<int> v;\n' + 'void f() {\n    g();\n}\n' * 200,
     }
     with tempfile.TemporaryDirectory() as folder:

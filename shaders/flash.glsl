@@ -5,8 +5,8 @@
 
 #include "flash_rows.glsl"
 #include "dropout.glsl"
+#include "logit.glsl"
 #include "mask.glsl"
-#include "math.glsl"
 
 layout(set = 0, binding = FOVEA_SLOT_BLOCK_TABLE, std430) readonly buffer BlockTable { int block_table[]; };
 layout(set = 0, binding = FOVEA_SLOT_EXTRA, std430) readonly buffer Extra {
@@ -57,7 +57,7 @@ bool reads_bias() { return has_flag(kFlagBias) && !matrices_are_clear; }
 // More than bounds decides about a logit.
 bool changes_logits() {
     return kGeneral &&
-           (push.softcap > 0.0 || has_flag(kFlagAlibi | kFlagPaged) || reads_mask() || reads_bias());
+           (changes_scores(push.logit) || has_flag(kFlagAlibi | kFlagPaged) || reads_mask() || reads_bias());
 }
 
 // Logits of keys j .. j+3 from their scores; -inf where hidden.
@@ -68,7 +68,7 @@ vec4 masked_logits(Entry e, Row row, int j, vec4 score) {
     bvec4 hidden = equal(
         uvec4(greaterThanEqual(key, ivec4(keys.begin))) * uvec4(lessThan(key, ivec4(keys.end))), uvec4(0u));
     if (kGeneral) {
-        if (push.softcap > 0.0) logit = push.softcap * tanh_of(score / push.softcap);
+        logit = capped_score(push.logit, score);
         if (has_flag(kFlagAlibi)) logit += alibi_slopes[global_head(row)] * vec4(key - (row.i + e.offset));
         [[dont_unroll]] for (int c = 0; c < 4; ++c) {
             if (!hidden[c] && has_flag(kFlagPaged)) hidden[c] = k_row(e, key[c]) == kNoRow;
@@ -86,7 +86,7 @@ vec4 masked_logits(Entry e, Row row, int j, vec4 score) {
 // Which of keys j .. j+3 (j a multiple of 4) dropout keeps.
 bvec4 kept_keys(Row row, int j) {
     if (has_flag(kFlagPhilox)) {
-        const uint bh = push.slice.first_batch * push.heads_q + global_head(row);
+        const uint bh = push.slice.first_batch * extra.heads_q + global_head(row);
         return philox_keeps(bh, uint(row.i), uint(j), uvec2(extra.seed_low, extra.seed_high),
                             uvec2(extra.offset_low, extra.offset_high), extra.threshold);
     }

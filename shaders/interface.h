@@ -178,6 +178,19 @@ struct PageView {
     uint page_size, page_count, table_pages;
 };
 
+// What changes a scaled score before masks and biases are applied: the same struct in every attention kernel,
+// filled by one function (plan/vulkan/rows.hpp) and read by one (logit.glsl).
+struct LogitView {
+    float softcap;  // 0: none
+};
+
+// In the staged kernels' flags, from bit 20 on, which only other kernels use: where the slice's first (b, h,
+// i) row lies in the windows of the results. 6 bits: row in lse and row statistics; 6 bits: element in the
+// matrices.
+FOVEA_CONST kResultRowShift = 20;
+FOVEA_CONST kResultElementShift = 26;
+FOVEA_CONST kResultMask = 63;
+
 struct ScoresPush {
     SliceView slice;
     TensorView q, k;
@@ -185,18 +198,15 @@ struct ScoresPush {
     uint group;  // query heads for each key/value head
     uint dim;
     uint heads_q;
-    uint result_bases;  // see SoftmaxPush
     float scale;
 };
 
-// result_bases: where the slice's first (b, h, i) row lies in the windows of the results. Low half: row in
-// lse and row statistics; high half: element in the matrices. Without dropout by matrix the words of `keep`
-// and `keep_keys` are Philox's: seed low, seed high, offset low, offset high, threshold.
+// Without dropout by matrix the words of `keep` and `keep_keys` are Philox's: seed low, seed high, offset
+// low, offset high, threshold.
 struct SoftmaxPush {
     SliceView slice;
     uint heads_q;
-    uint result_bases;
-    float softcap;  // 0: none
+    LogitView logit;
     float keep_scale;
     TensorView mask, bias, keep;
     uint keep_keys;
@@ -233,9 +243,9 @@ struct FlashPush {
     uint group_splits;  // low half: query heads for each key/value head; high half: key splits
     uint split_keys;    // keys of a split, a multiple of 64
     uint dims;          // low half: dim_qk, high half: dim_v
-    uint heads_q;
-    uint result_base;  // row of the slice's first (b, h, i) in the window of lse
-    float scale, softcap;
+    uint result_base;   // row of the slice's first (b, h, i) in the window of lse
+    float scale;
+    LogitView logit;
 };
 
 // What flash needs only for matrices, pages and dropout; a dispatch of its own puts it into the workspace.
@@ -248,8 +258,9 @@ struct FlashExtra {
     uint k_page, v_page;  // elements between pages
     uint map_words;       // of the mask's map: words of a tile of rows
     uint map_heads;       // 1: one map for all heads, else one for each key/value head
+    uint heads_q;
 };
-FOVEA_CONST kExtraWords = 23;
+FOVEA_CONST kExtraWords = 24;
 
 // What mask_map needs of a slice of flash.
 struct MaskMapPush {
@@ -270,9 +281,9 @@ struct MapPush {
     uint group_splits;  // 1: rows are those of one head
     uint dims;          // low half: dim_qk. Then 6 bits: results before the slice's first in the windows of
                         // maxima (5 of them: of mass); 4 and 4: log2 of a workgroup's columns and rows
-    uint heads_q;
-    uint lse_base;  // row of slice.first_row in the window of lse
-    float scale, softcap;
+    uint lse_base;      // row of slice.first_row in the window of lse
+    float scale;
+    LogitView logit;
     uint first_row, row_count, first_key, key_count;  // the tile's cells
     uint pixels;                                      // of the tile
     uint origin, extent;                              // pixels of the slice

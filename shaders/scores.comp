@@ -32,8 +32,9 @@ void store_score(Entry e, int first_key, Keys keys, uint row, int j, float value
     if (inside)
         scores[score_row(e, row) + uint(j - first_key)] = found ? floatBitsToUint(score) : kMinusInfinity;
     if (has_flag(kFlagScores))
-        out_scores[(push.result_bases >> 16) + result_row(e, row, push.heads_q) * push.slice.len_kv +
-                   uint(j)] = inside && found ? score : 0.0;
+        out_scores[(push.slice.flags >> kResultElementShift & kResultMask) +
+                   result_row(e, row, push.heads_q) * push.slice.len_kv + uint(j)] =
+            inside && found ? score : 0.0;
 }
 
 #ifdef FOVEA_TILE_SHARED

@@ -13,7 +13,7 @@ layout(push_constant, std430) uniform Push { SoftmaxPush push; };
 #include "slice.glsl"
 #include "mask.glsl"
 #include "dropout.glsl"
-#include "math.glsl"
+#include "logit.glsl"
 
 layout(set = 0, binding = FOVEA_SLOT_SCORES, std430) buffer Scores { uvec4 score_quads[]; };
 layout(set = 0, binding = FOVEA_SLOT_ROW_SCALE, std430) writeonly buffer RowScale { float row_scale[]; };
@@ -56,8 +56,8 @@ Row find_row() {
     r.scored_end = has_flag(kFlagAllKeys) && r.exists && r.i < r.entry.q_length ? r.entry.kv_length : 0;
     r.quads = score_row(r.entry, r.row) / 4u - uint(first_scored_key(r.entry)) / 4u;
     const uint result = result_row(r.entry, r.row, push.heads_q);
-    r.result = (push.result_bases & 0xffffu) + result;
-    r.matrix = (push.result_bases >> 16) + result * push.slice.len_kv;
+    r.result = (push.slice.flags >> kResultRowShift & kResultMask) + result;
+    r.matrix = (push.slice.flags >> kResultElementShift & kResultMask) + result * push.slice.len_kv;
     return r;
 }
 
@@ -75,8 +75,7 @@ int first_key_of_thread(Row r, int begin) {
 
 // Logits of keys j .. j+3 from their scores; -inf where hidden. `shown` counts the others.
 vec4 masked_quad(Row r, int j, vec4 score, out uint shown) {
-    vec4 value = score;
-    if (push.softcap > 0.0) value = push.softcap * tanh_of(score / push.softcap);
+    vec4 value = capped_score(push.logit, score);
     const uint head = push.slice.first_head + r.entry.head;
     const float slope = has_flag(kFlagAlibi) ? alibi_slopes[head] : 0.0;
     const uint mask_at = matrix_row(push.mask, r.entry, r.row) + uint(j);

@@ -1,6 +1,6 @@
 // Runs of CPU plans: every argument is checked before the first write.
 #include "cpu/run.hpp"
-#include "plan/plan.hpp"
+#include "plan/cpu/plan.hpp"
 #include "problem/abi_struct.hpp"
 #include "problem/bindings.hpp"
 
@@ -63,7 +63,8 @@ FoveaResult foveaRunCpu(FoveaPlan plan, const FoveaCpuRun* given, FoveaDiag* dia
                     foveaCpuTargetName(plan->cpu.target), "this processor or build");
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     for (uint32_t i = 0; i < run.binding_count && i < FOVEA_BIND_COUNT; ++i) bindings[i] = run.bindings[i];
-    run_cpu(*plan, CpuRun{bindings, static_cast<unsigned char*>(run.workspace.data), run.parallel,
-                          run.first_slice, end});
+    run_cpu(*plan, plan->info.kernel, plan->cpu,
+            CpuRun{bindings, static_cast<unsigned char*>(run.workspace.data), run.parallel, run.first_slice,
+                   end});
     return FOVEA_OK;
 }

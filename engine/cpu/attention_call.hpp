@@ -2,7 +2,7 @@
 // buffers.
 #pragma once
 
-#include "plan/cpu/plan.hpp"
+#include "cpu/cpu_plan.hpp"
 #include "problem/problem.hpp"
 #include "problem/visibility.hpp"
 

@@ -140,15 +140,16 @@ class DecodeTask {
         bool ranges = false;
         for (size_t lane = 0; lane < row_count_; ++lane)
             ranges |= lanes().begin[lane] > block.first_key || lanes().end[lane] < block.last_key;
-        LogitSteps steps{form_.general, p_.scale, p_.softcap, p_.alibi, ranges, nullptr, hidden_keys};
         Adjustments adjustments;
-        if (p_.mask.present || p_.bias.present) {
+        bool adjusted = p_.mask.present || p_.bias.present;
+        if (adjusted) {
             adjustments.aim(call_, lanes());
-            if (p_.bias.present || !adjustments.lets_all_through(row_count_, block))
-                steps.adjustments = &adjustments;
+            adjusted = p_.bias.present || !adjustments.lets_all_through(row_count_, block);
         }
+        const LogitSteps steps(p_, LogitsFrom::products, form_.general, ranges,
+                               adjusted ? &adjustments : nullptr, hidden_keys);
         apply_logit_steps(steps, lanes(), block, block.first_key, logits(), lane_row(0));
-        return ranges || hidden_keys || steps.adjustments;
+        return steps.hides();
     }
 
     void scale_outputs(const float* factor) const {

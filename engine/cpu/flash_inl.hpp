@@ -198,13 +198,13 @@ inline void FlashTask::logits_of(size_t panel, const KeyBlock& block, const Segm
     for (size_t n = 0; n < segments.count; ++n) {
         const Segment& part = segments.part[n];
         const size_t first = part.first_vector * kLanes, row = size_t(part.first_key - block.begin);
-        LogitSteps steps{form_.general,       p_.scale, p_.softcap,       p_.alibi,
-                         segments.partial[n], nullptr,  block.hidden_keys};
-        if (matrices && (p_.bias.present || !adjustments.lets_all_through(rows_in(panel), part)))
-            steps.adjustments = &adjustments;
+        const bool adjusted =
+            matrices && (p_.bias.present || !adjustments.lets_all_through(rows_in(panel), part));
+        const LogitSteps steps(p_, LogitsFrom::products, form_.general, segments.partial[n],
+                               adjusted ? &adjustments : nullptr, block.hidden_keys);
         const float* k = block.k + row * block.k_stride;
         float* s = logits() + row * kPanel + first;
-        hidden[n] = steps.ranges || steps.adjustments || steps.hidden_keys;
+        hidden[n] = steps.hides();
         if (steps.general || hidden[n]) {
             dot_block<DotMode::plain>(part.vectors(), k, block.k_stride, part.keys(), queries(panel) + first,
                                       p_.dim_qk, s, nullptr);

@@ -140,6 +140,9 @@ class Adjustments {
     int64_t bias_[kPanel];
 };
 
+// Where the steps begin: at products of q and k, or at scores that are scaled and capped already.
+enum class LogitsFrom { products, capped_scores };
+
 // Which steps a segment needs.
 struct LogitSteps {
     bool general;  // the next three count: s becomes the logit; else it stays as it is
@@ -148,9 +151,23 @@ struct LogitSteps {
     bool ranges;                     // some lane's range ends inside the segment
     const Adjustments* adjustments;  // mask and bias; null: none, or all let through
     const uint8_t* hidden_keys;      // by key of the block, from the block table; null: none
+
+    // `form_is_general`: LogitForm's.
+    LogitSteps(const Problem& p, LogitsFrom from, bool form_is_general, bool has_ranges,
+               const Adjustments* matrices, const uint8_t* hidden)
+        : general(from == LogitsFrom::products ? form_is_general : p.alibi),
+          scale(from == LogitsFrom::products ? p.scale : 1),
+          softcap(from == LogitsFrom::products ? p.softcap : 0),
+          alibi(p.alibi),
+          ranges(has_ranges),
+          adjustments(matrices),
+          hidden_keys(hidden) {}
+
+    bool hides() const { return ranges || adjustments || hidden_keys; }
 };
 
 HWY_INLINE V capped_score(V score, float softcap) {
+    if (!(softcap > 0)) return score;
     const V cap = hn::Set(F(), softcap);
     return hn::Mul(tanh_of(hn::Div(score, cap)), cap);
 }
@@ -158,7 +175,7 @@ HWY_INLINE V capped_score(V score, float softcap) {
 HWY_INLINE V logit_of(const LogitSteps& steps, V product, V slope, VI distance) {
     const F f;
     V x = hn::Mul(product, hn::Set(f, steps.scale));
-    if (steps.softcap > 0) x = capped_score(x, steps.softcap);
+    x = capped_score(x, steps.softcap);
     if (steps.alibi) x = hn::Add(x, hn::Mul(slope, hn::ConvertTo(f, distance)));
     return x;
 }

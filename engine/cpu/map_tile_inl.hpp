@@ -153,14 +153,12 @@ inline void MapTileTask::add_block(int64_t begin, int64_t end, int64_t sampled_x
     for (size_t n = 0; n < segments.count; ++n) {
         const Segment& part = segments.part[n];
         const size_t at = part.first_vector * kLanes, row = size_t(part.first_key - begin);
-        const LogitSteps steps{form_.general,       p_.scale,
-                               p_.softcap,          p_.alibi,
-                               segments.partial[n], matrices ? &adjustments : nullptr,
-                               block.hidden_keys};
+        const LogitSteps steps(p_, LogitsFrom::products, form_.general, segments.partial[n],
+                               matrices ? &adjustments : nullptr, block.hidden_keys);
         dot_block<DotMode::plain>(part.vectors(), block.k + row * block.k_stride, block.k_stride, part.keys(),
                                   floats(layout_.flash.queries) + at, p_.dim_qk,
                                   weights() + row * kPanel + at, nullptr);
-        if (steps.general || steps.ranges || steps.adjustments || steps.hidden_keys)
+        if (steps.general || steps.hides())
             apply_logit_steps(steps, lanes(), part, begin, weights(), ignored);
         const bool valid = weigh(form_, lse(), part, begin, weights());
         if (p_.dropout) apply_dropout(call_, lanes(), part, begin, weights());

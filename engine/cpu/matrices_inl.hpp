@@ -88,12 +88,12 @@ class MatrixPass {
         each([&](V product, size_t, size_t) { return hn::Mul(product, hn::Set(F(), p_.scale)); },
              block.keys());
         store(FOVEA_BIND_SCORES, block);
-        if (p_.softcap > 0)
+        if (has_logit_steps(p_))
             each([&](V score, size_t, size_t) { return capped_score(score, p_.softcap); }, block.keys());
         store(FOVEA_BIND_CAPPED, block);
         const bool adjusted = p_.mask.present || p_.bias.present;
-        const LogitSteps steps{p_.alibi,         1, 0, p_.alibi, true, adjusted ? &adjustments_ : nullptr,
-                               block.hidden_keys};
+        const LogitSteps steps(p_, LogitsFrom::capped_scores, true, true, adjusted ? &adjustments_ : nullptr,
+                               block.hidden_keys);
         HWY_ALIGN float ignored[kPanel] = {};
         apply_logit_steps(steps, *panel_.lanes, all, begin, s_, ignored);
         store(FOVEA_BIND_MASKED, block);

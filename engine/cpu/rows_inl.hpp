@@ -24,7 +24,7 @@ struct LogitForm {
     float unit;  // what s is multiplied by to become an exponent of 2
 
     explicit LogitForm(const Problem& p)
-        : general(p.softcap > 0 || p.alibi || p.bias.present || !(p.scale > 0)),
+        : general(has_logit_steps(p) || p.bias.present || !(p.scale > 0)),
           max_in(general ? MaxIn::logits : MaxIn::exponents),
           unit(general ? kLog2E : p.scale * kLog2E) {}
     double max_unit() const { return max_in == MaxIn::exponents ? kLn2 : 1.0; }

@@ -3,7 +3,7 @@
 #include "cpu/attention_call.hpp"
 #include "cpu/linear_call.hpp"
 #include "cpu/plain.hpp"
-#include "plan/plan.hpp"
+#include "problem/parallel.hpp"
 #include "reference/reference.hpp"
 
 #include <algorithm>
@@ -55,13 +55,12 @@ void run_merge_task(void* arg, uint32_t index, uint32_t) {
                       job.workspace + index * cut.splits * cut.partial_bytes);
 }
 
-void run_decode_slices(const FoveaPlan_T& plan, const CpuRun& run) {
-    const CpuPlan& cut = plan.cpu;
+void run_decode_slices(const Problem& problem, const CpuPlan& cut, const CpuRun& run) {
     const FoveaParallel* parallel = cut.serial ? nullptr : run.parallel;
     for (uint64_t slice = run.slice_begin; slice < run.slice_end; ++slice) {
         const uint64_t first = slice * cut.groups_per_slice * cut.splits;
         const uint64_t tasks = std::min(cut.groups_per_slice * cut.splits, cut.tasks - first);
-        AttentionJob job{{plan.problem, cut, run.bindings}, nullptr, run.workspace, first};
+        AttentionJob job{{problem, cut, run.bindings}, nullptr, run.workspace, first};
         for_each_task(parallel, uint32_t(tasks), run_decode_task, &job);
         for_each_task(parallel, uint32_t(tasks / cut.splits), run_merge_task, &job);
     }
@@ -98,43 +97,71 @@ void run_rows(const Desc& desc, Kernel kernel, const reference::RowRun& run) {
     for_each_task(run.parallel, uint32_t(ceil_div(rows, job.rows_per_task)), task, const_cast<Job*>(&job));
 }
 
+// The numbers of rows that slices of plain loops are.
+reference::RowRun rows_of(const CpuPlan& cut, const CpuRun& run) {
+    return {run.bindings,
+            run.workspace,
+            cut.serial ? nullptr : run.parallel,
+            run.slice_begin * cut.rows_per_slice,
+            std::min(run.slice_end * cut.rows_per_slice, cut.rows),
+            cut.rows_per_task};
+}
+
+struct CpuLoops {
+    void (*reference)(const Call& call, const reference::RowRun& rows);  // float64
+    void (*plain)(const Call& call, const reference::RowRun& rows);      // float32
+    // Vector kernels: by tasks, or row by row.
+    void (*kernels)(const Call& call, const CpuPlan& cut, const CpuRun& run);
+};
+
+void run_attention_kernels(const Call& call, const CpuPlan& cut, const CpuRun& run) {
+    const MapTile* tile = call.operation == Operation::map_tile ? &call.tile : nullptr;
+    run_tasks(cut, run, run_attention_task,
+              AttentionJob{{call.problem, cut, run.bindings}, tile, run.workspace, 0});
+}
+
+void run_linear_kernel(const Call& call, const CpuPlan& cut, const CpuRun& run) {
+    run_tasks(cut, run, run_linear_task,
+              LinearJob{{call.linear, cut.linear, run.bindings}, cut, run.workspace, 0});
+}
+
+// By Operation. Append moves bits and has no arithmetic to be exact in.
+constexpr CpuLoops kLoops[] = {
+    // attention
+    {[](const Call& call, const reference::RowRun& rows) { reference::attention(call.problem, rows); },
+     [](const Call& call, const reference::RowRun& rows) { plain::attention(call.problem, rows); },
+     run_attention_kernels},
+    // rope
+    {[](const Call& call, const reference::RowRun& rows) { reference::rope(call.rope, rows); },
+     [](const Call& call, const reference::RowRun& rows) { plain::rope(call.rope, rows); },
+     [](const Call& call, const CpuPlan& cut, const CpuRun& run) {
+         run_rows(call.rope, cut.kernels.rope, rows_of(cut, run));
+     }},
+    // linear
+    {[](const Call& call, const reference::RowRun& rows) { reference::linear(call.linear, rows); },
+     [](const Call& call, const reference::RowRun& rows) { plain::linear(call.linear, rows); },
+     run_linear_kernel},
+    // append
+    {nullptr, nullptr,
+     [](const Call& call, const CpuPlan& cut, const CpuRun& run) {
+         run_rows(call.append, cut.kernels.append, rows_of(cut, run));
+     }},
+    // map_tile
+    {[](const Call& call, const reference::RowRun& rows) {
+         reference::map_tile(call.problem, call.tile, rows);
+     },
+     [](const Call& call, const reference::RowRun& rows) { plain::map_tile(call.problem, call.tile, rows); },
+     run_attention_kernels},
+};
+
 }  // namespace
 
-void run_cpu(const FoveaPlan_T& plan, const CpuRun& run) {
-    const CpuPlan& cpu = plan.cpu;
-    if (plan.info.kernel == FOVEA_KERNEL_DECODE) return run_decode_slices(plan, run);
-    if (!cpu.by_rows && plan.operation == Operation::linear)
-        return run_tasks(cpu, run, run_linear_task,
-                         LinearJob{{plan.linear, cpu.linear, run.bindings}, cpu, run.workspace, 0});
-    if (!cpu.by_rows)
-        return run_tasks(cpu, run, run_attention_task,
-                         AttentionJob{{plan.problem, cpu, run.bindings},
-                                      plan.operation == Operation::map_tile ? &plan.tile : nullptr,
-                                      run.workspace,
-                                      0});
-    const bool plain = plan.info.kernel == FOVEA_KERNEL_PLAIN,
-               reference = plan.info.kernel == FOVEA_KERNEL_REFERENCE;
-    const reference::RowRun rows{run.bindings,
-                                 run.workspace,
-                                 cpu.serial ? nullptr : run.parallel,
-                                 run.slice_begin * cpu.rows_per_slice,
-                                 std::min(run.slice_end * cpu.rows_per_slice, cpu.rows),
-                                 cpu.rows_per_task};
-    switch (plan.operation) {
-        case Operation::attention:
-            return reference ? reference::attention(plan.problem, rows)
-                             : plain::attention(plan.problem, rows);
-        case Operation::map_tile:
-            return reference ? reference::map_tile(plan.problem, plan.tile, rows)
-                             : plain::map_tile(plan.problem, plan.tile, rows);
-        case Operation::rope:
-            if (!plain && !reference) return run_rows(plan.rope, cpu.kernels.rope, rows);
-            return reference ? reference::rope(plan.rope, rows) : plain::rope(plan.rope, rows);
-        case Operation::linear:
-            return reference ? reference::linear(plan.linear, rows) : plain::linear(plan.linear, rows);
-        case Operation::append:
-            return run_rows(plan.append, cpu.kernels.append, rows);
-    }
+void run_cpu(const Call& call, FoveaKernel kernel, const CpuPlan& cut, const CpuRun& run) {
+    const CpuLoops& loops = kLoops[size_t(call.operation)];
+    if (kernel == FOVEA_KERNEL_DECODE) return run_decode_slices(call.problem, cut, run);
+    if (kernel == FOVEA_KERNEL_REFERENCE) return loops.reference(call, rows_of(cut, run));
+    if (kernel == FOVEA_KERNEL_PLAIN) return loops.plain(call, rows_of(cut, run));
+    loops.kernels(call, cut, run);
 }
 
 }  // namespace fovea

@@ -1,11 +1,10 @@
-// Runs slices of a CPU plan whose arguments have been checked.
+// Runs slices of a call that was planned for the CPU and whose arguments have been checked.
 #pragma once
 
-#include <fovea/fovea.h>
+#include "cpu/cpu_plan.hpp"
+#include "problem/call.hpp"
 
 #include <cstdint>
-
-struct FoveaPlan_T;
 
 namespace fovea {
 
@@ -16,15 +15,7 @@ struct CpuRun {
     uint64_t slice_begin, slice_end;
 };
 
-void run_cpu(const FoveaPlan_T& plan, const CpuRun& run);
-
-// Calls task(arg, i, worker) for i < count on the host's workers, or here where there are none.
-inline void for_each_task(const FoveaParallel* parallel, uint32_t count, FoveaTask task, void* arg) {
-    if (parallel && count > 1) {
-        parallel->run(parallel->user, count, task, arg);
-        return;
-    }
-    for (uint32_t i = 0; i < count; ++i) task(arg, i, 0);
-}
+// `kernel` is the plan's; AUTO where the operation has but one.
+void run_cpu(const Call& call, FoveaKernel kernel, const CpuPlan& cut, const CpuRun& run);
 
 }  // namespace fovea

@@ -6,9 +6,8 @@
 #include <limits>
 
 #include "problem/bindings.hpp"
-#include "problem/philox.hpp"
-#include "problem/visibility.hpp"
 #include "reference/element.hpp"
+#include "reference/row_access.hpp"
 
 namespace fovea {
 namespace {
@@ -17,57 +16,47 @@ constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
 std::string number(int64_t value) { return std::to_string(value); }
 
-// One row of one head, element by element.
+// One row of one head, element by element, where the reference finds it.
 class RowReader {
   public:
     RowReader(const Problem& problem, const FoveaHostBuffer* buffers, const Cell& cell)
         : p_(problem),
-          buffers_(buffers),
-          cell_(cell),
-          kv_head_(cell.head / problem.group),
-          view_(batch_view(problem, input<FoveaBatchEntry>(FOVEA_BIND_BATCH_TABLE), cell.batch)) {}
+          rows_(problem, buffers),
+          row_(rows_.place((uint64_t{cell.batch} * problem.heads_q + cell.head) *
+                               static_cast<uint64_t>(problem.len_q) +
+                           cell.query)) {}
 
-    uint32_t kv_head() const { return kv_head_; }
-    int64_t query() const { return static_cast<int64_t>(cell_.query); }
-    int64_t position() const { return query() + view_.offset; }
-    KeyRange range() const { return visible_keys(p_, view_, query()); }
+    uint32_t kv_head() const { return row_.h_kv; }
+    int64_t query() const { return row_.i; }
+    int64_t position() const { return query() + row_.view.offset; }
+    KeyRange range() const { return row_.keys; }
 
     float q(uint32_t d) const {
-        const int64_t first = p_.packed_rows_q != 0 ? view_.q_start : 0;
-        return reference::load<float>(
-            buffers_[FOVEA_BIND_Q].data, p_.q_type,
-            cell_.batch * p_.q.batch + cell_.head * p_.q.head + (first + query()) * p_.q.row + d);
+        return reference::load<float>(rows_.data(FOVEA_BIND_Q), p_.q_type, rows_.query_row(p_.q, row_) + d);
     }
     float k(int64_t j, uint32_t d) const {
-        return reference::load<float>(buffers_[FOVEA_BIND_K].data, p_.k_type, key_row(p_.k, j) + d);
+        return reference::load<float>(rows_.data(FOVEA_BIND_K), p_.k_type, rows_.key_row(p_.k, row_, j) + d);
     }
     float v(int64_t j, uint32_t d) const {
-        return reference::load<float>(buffers_[FOVEA_BIND_V].data, p_.v_type, key_row(p_.v, j) + d);
+        return reference::load<float>(rows_.data(FOVEA_BIND_V), p_.v_type, rows_.key_row(p_.v, row_, j) + d);
     }
 
     // Whether there are rows to read for this query and key: within the lengths, and on a page.
     bool is_stored(int64_t j) const {
-        return query() < view_.q_length && j < view_.kv_length && (p_.page_size == 0 || page_of(j) >= 0);
+        return query() < row_.view.q_length && j < row_.view.kv_length && rows_.key_row(p_.k, row_, j) >= 0;
     }
     bool mask_lets_through(int64_t j) const {
-        return !p_.mask.present ||
-               (j < p_.mask.keys && input<uint8_t>(FOVEA_BIND_MASK)[matrix_index(p_.mask, j)] != 0);
+        return !p_.mask.present || (j < p_.mask.keys && rows_.mask_shows(row_, j));
     }
     float bias(int64_t j) const {
         if (!p_.bias.present) return 0.0f;
         if (j >= p_.bias.keys) return kHidden;
-        return reference::load<float>(buffers_[FOVEA_BIND_BIAS].data, p_.bias.type, matrix_index(p_.bias, j));
+        return reference::load<float>(rows_.data(FOVEA_BIND_BIAS), p_.bias.type,
+                                      rows_.matrix_index(p_.bias, row_, j));
     }
-    float slope() const { return p_.alibi ? input<float>(FOVEA_BIND_ALIBI)[cell_.head] : 0.0f; }
-    float sink() const { return input<float>(FOVEA_BIND_SINKS)[cell_.head]; }
-    bool kept(int64_t j) const {
-        if (!p_.dropout) return true;
-        if (p_.keep.present) {
-            return j < p_.keep.keys && input<uint8_t>(FOVEA_BIND_KEEP)[matrix_index(p_.keep, j)] != 0;
-        }
-        return dropout_keeps(p_, cell_.batch * p_.heads_q + cell_.head, static_cast<uint32_t>(cell_.query),
-                             static_cast<uint32_t>(j));
-    }
+    float slope() const { return rows_.alibi_slope(row_); }
+    float sink() const { return rows_.sink(row_); }
+    bool kept(int64_t j) const { return !p_.dropout || rows_.is_kept(row_, j); }
 
     bool sees(int64_t j) const {
         const KeyRange keys = range();
@@ -76,8 +65,9 @@ class RowReader {
 
     // Which rule hides key j, in words; empty where none does. The first that applies, as fovea.h lists them.
     std::string hidden_by(int64_t j) const {
-        if (query() >= view_.q_length) {
-            return "length: query " + number(query()) + " is past the q_length of " + number(view_.q_length);
+        if (query() >= row_.view.q_length) {
+            return "length: query " + number(query()) + " is past the q_length of " +
+                   number(row_.view.q_length);
         }
         if (p_.causal && j > position()) {
             return "causal: key " + number(j) + " comes after position " + number(position());
@@ -90,8 +80,8 @@ class RowReader {
             return "window: key " + number(j) + " is more than " + number(p_.window_right) +
                    " after position " + number(position());
         }
-        if (j >= view_.kv_length) {
-            return "length: key " + number(j) + " is past the kv_length of " + number(view_.kv_length);
+        if (j >= row_.view.kv_length) {
+            return "length: key " + number(j) + " is past the kv_length of " + number(row_.view.kv_length);
         }
         if (!mask_lets_through(j)) return "mask: 0 at this cell";
         if (bias(j) == kHidden) return "bias: -inf at this cell";
@@ -100,30 +90,9 @@ class RowReader {
     }
 
   private:
-    template <class T>
-    const T* input(FoveaBinding binding) const {
-        return (p_.binding_mask >> binding & 1u) != 0 ? static_cast<const T*>(buffers_[binding].data)
-                                                      : nullptr;
-    }
-    int64_t page_of(int64_t j) const {
-        const auto* pages = input<int32_t>(FOVEA_BIND_BLOCK_TABLE);
-        const int32_t page = pages[cell_.batch * p_.block_table_pages + j / p_.page_size];
-        return page < 0 || static_cast<uint32_t>(page) >= p_.page_count ? -1 : page;
-    }
-    int64_t key_row(const FoveaStrides& s, int64_t j) const {
-        if (p_.page_size == 0)
-            return cell_.batch * s.batch + kv_head_ * s.head + (view_.kv_start + j) * s.row;
-        return page_of(j) * s.batch + kv_head_ * s.head + j % p_.page_size * s.row;
-    }
-    int64_t matrix_index(const MatrixView& m, int64_t j) const {
-        return cell_.batch * m.strides.batch + cell_.head * m.strides.head + query() * m.strides.row + j;
-    }
-
     const Problem& p_;
-    const FoveaHostBuffer* buffers_;
-    Cell cell_;
-    uint32_t kv_head_;
-    BatchView view_;
+    reference::RowAccess rows_;
+    reference::RowPlace row_;
 };
 
 // What the row's keys share.

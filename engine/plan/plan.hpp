@@ -1,19 +1,15 @@
-// What a FoveaPlan is: a checked problem, the facts it was planned for, and what each backend decided. Pure
+// What a FoveaPlan is: a checked call, the facts it was planned for, and what each backend decided. Pure
 // data but for the last member, which foveaCompilePlan fills once.
 #pragma once
 
-#include "plan/cpu/plan.hpp"
+#include "cpu/cpu_plan.hpp"
 #include "plan/vulkan/plan.hpp"
 #include "problem/bindings.hpp"
-#include "problem/map_tile.hpp"
-#include "problem/operations.hpp"
-#include "problem/problem.hpp"
+#include "problem/call.hpp"
 
 #include <fovea/fovea.h>
 
 namespace fovea {
-
-enum class Operation : uint32_t { attention, rope, linear, append, map_tile };
 
 // Pipelines of a plan on one context; the rest of it is engine/vulkan's. Allocated by the plan's allocator.
 struct CompiledPlan {
@@ -25,15 +21,9 @@ constexpr uint32_t kMaxDispatchesPerSlice = 16;
 
 }  // namespace fovea
 
-struct FoveaPlan_T {
+struct FoveaPlan_T : fovea::Call {
     FoveaHostAllocator allocator;  // all members set
-    fovea::Operation operation;
     FoveaDeviceFacts facts;
-    fovea::Problem problem;  // attention; the call whose weights a map tile shows
-    fovea::MapTile tile;     // map_tile
-    FoveaRopeDesc rope;
-    FoveaLinearDesc linear;
-    FoveaAppendDesc append;
     fovea::BindingMask f16_mask;  // bindings of f16 elements
     FoveaPlanInfo info;           // struct_size, backend, binding_* are set before the backend's planner runs
     fovea::CpuPlan cpu;

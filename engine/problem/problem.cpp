@@ -92,7 +92,7 @@ FoveaResult check_scalars(const Desc& d, FoveaDiag* diag) {
     if (precision < FOVEA_PRECISION_F32 || precision > FOVEA_PRECISION_F16_PRODUCTS)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "precision", "precision is %d; it must be a FoveaPrecision",
                     precision);
-    if (kernel < FOVEA_KERNEL_AUTO || kernel > FOVEA_KERNEL_REFERENCE)
+    if (kernel < FOVEA_KERNEL_AUTO || kernel >= FOVEA_KERNEL_COUNT)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "kernel", "kernel is %d; it must be a FoveaKernel", kernel);
     if (d.reserved0 != 0)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "reserved0", "reserved0 is %d; it must be 0", d.reserved0);

@@ -67,6 +67,10 @@ inline bool wants_matrix(const Problem& p) {
     return wants(p, FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED | FOVEA_OUTPUT_MASKED | FOVEA_OUTPUT_WEIGHTS);
 }
 
+// Whether more than the scale stands between a product of q and k and the logit that masks and biases are
+// applied to. Kernels have a faster form without.
+inline bool has_logit_steps(const Problem& p) { return p.softcap > 0 || p.alibi; }
+
 // Checks a description against the meaning of fovea.h; knows nothing of devices. Allocates nothing.
 FoveaResult make_problem(const FoveaAttentionDesc* desc, Problem& out, FoveaDiag* diag);
 

@@ -3,10 +3,8 @@
 // in the order of operations that fovea.h states; no blocking, no online softmax, no approximation.
 #pragma once
 
-#include "problem/philox.hpp"
-#include "problem/problem.hpp"
-#include "problem/visibility.hpp"
 #include "reference/element.hpp"
+#include "reference/row_access.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +14,7 @@
 namespace fovea::reference {
 
 template <class Real>
-class AttentionLoops {
+class AttentionLoops : protected RowAccess {
   public:
     // Numbers of type Real that one worker needs while it computes a row: the query, the logits, the sums.
     static uint64_t scratch_count(const Problem& p) {
@@ -24,8 +22,7 @@ class AttentionLoops {
     }
 
     // `bindings` is indexed by FoveaBinding, checked by the caller and only read where the problem says so.
-    AttentionLoops(const Problem& problem, const FoveaHostBuffer* bindings)
-        : p(problem), buffers_(bindings), table_(input<FoveaBatchEntry>(FOVEA_BIND_BATCH_TABLE)) {}
+    AttentionLoops(const Problem& problem, const FoveaHostBuffer* bindings) : RowAccess(problem, bindings) {}
 
     // Row number `flat` counts (b, h, i) with i fastest. `scratch` has room for scratch_count numbers and is
     // undefined before and after.
@@ -44,77 +41,39 @@ class AttentionLoops {
   protected:  // for the loops of map tiles
     static constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
 
-    struct Row {
-        uint32_t b, h, h_kv, bh;
-        int64_t i;
-        uint64_t flat;
-        BatchView view;
-        KeyRange keys;  // logits[j] holds a value for these; hidden ones are -inf
+    // logits[j] holds a value for j in `keys`; hidden ones are -inf.
+    struct Row : RowPlace {
         Real *q, *logits, *sums;
         uint32_t visible;    // keys of `keys` that are not hidden
         Real max, sum, lse;  // sum: of exp(logit - max), sink included
     };
 
-    template <class T>
-    const T* input(FoveaBinding binding) const {
-        return (p.binding_mask >> binding & 1u) ? static_cast<const T*>(buffers_[binding].data) : nullptr;
-    }
-    void* data(FoveaBinding binding) const { return buffers_[binding].data; }
-    template <class T>
-    T* output(FoveaBinding binding) const {
-        return static_cast<T*>(buffers_[binding].data);
-    }
-
     Row locate(uint64_t flat, Real* scratch) const {
         Row row{};
-        row.flat = flat;
-        row.i = int64_t(flat % uint64_t(p.len_q));
-        row.bh = uint32_t(flat / uint64_t(p.len_q));
-        row.b = row.bh / p.heads_q;
-        row.h = row.bh % p.heads_q;
-        row.h_kv = row.h / p.group;
-        row.view = batch_view(p, table_, row.b);
-        row.keys = visible_keys(p, row.view, row.i);
+        static_cast<RowPlace&>(row) = place(flat);
         row.q = scratch;
         row.logits = row.q + p.dim_qk;
         row.sums = row.logits + p.len_kv;
         return row;
     }
 
-    // First element of the row of q or o.
-    int64_t query_row(const FoveaStrides& s, const Row& row) const {
-        const int64_t first = p.packed_rows_q ? row.view.q_start : 0;
-        return row.b * s.batch + row.h * s.head + (first + row.i) * s.row;
-    }
-
-    // First element of key row j of k or v; -1 where the block table leads outside the pool.
-    int64_t key_row(const FoveaStrides& s, const Row& row, int64_t j) const {
-        if (!p.page_size) return row.b * s.batch + row.h_kv * s.head + (row.view.kv_start + j) * s.row;
-        const auto* pages = input<int32_t>(FOVEA_BIND_BLOCK_TABLE);
-        const int32_t page = pages[row.b * p.block_table_pages + j / p.page_size];
-        if (page < 0 || uint32_t(page) >= p.page_count) return -1;
-        return page * s.batch + row.h_kv * s.head + j % p.page_size * s.row;
-    }
-
-    int64_t matrix_index(const MatrixView& m, const Row& row, int64_t j) const {
-        return row.b * m.strides.batch + row.h * m.strides.head + row.i * m.strides.row + j;
-    }
-
     // Whether mask and bias let query i see key j, and the bias to add. Lengths, causal and window are
     // already in row.keys.
     bool is_visible(const Row& row, int64_t j, Real& bias) const {
         bias = 0;
-        if (p.mask.present && input<uint8_t>(FOVEA_BIND_MASK)[matrix_index(p.mask, row, j)] == 0)
-            return false;
+        if (!mask_shows(row, j)) return false;
         if (!p.bias.present) return true;
         bias = load<Real>(data(FOVEA_BIND_BIAS), p.bias.type, matrix_index(p.bias, row, j));
         return bias != -kInfinity;
     }
 
-    Real logit(const Row& row, int64_t j, Real capped, Real bias) const {
-        Real value = capped;
-        if (p.alibi)
-            value += Real(input<float>(FOVEA_BIND_ALIBI)[row.h]) * Real(j - (row.i + row.view.offset));
+    Real capped(Real score) const {
+        return p.softcap > 0 ? Real(p.softcap) * std::tanh(score / Real(p.softcap)) : score;
+    }
+
+    // `value`: the capped score.
+    Real logit(const Row& row, int64_t j, Real value, Real bias) const {
+        if (p.alibi) value += Real(alibi_slope(row)) * Real(j - (row.i + row.view.offset));
         return p.bias.present ? value + bias : value;
     }
 
@@ -143,7 +102,7 @@ class AttentionLoops {
         const uint64_t matrix_row = row.flat * uint64_t(p.len_kv);
         for (int64_t j = wanted.begin; j < wanted.end; ++j) {
             const Real score = row.logits[j];
-            const Real capped = p.softcap > 0 ? Real(p.softcap) * std::tanh(score / Real(p.softcap)) : score;
+            const Real capped = this->capped(score);
             if (wants(p, FOVEA_OUTPUT_SCORES))
                 output<float>(FOVEA_BIND_SCORES)[matrix_row + j] = float(score);
             if (wants(p, FOVEA_OUTPUT_CAPPED))
@@ -158,29 +117,24 @@ class AttentionLoops {
 
     // Maximum and sum. A NaN logit makes the maximum NaN for good, and with it the whole row.
     void reduce(Row& row) const {
-        Real max = p.sinks ? Real(input<float>(FOVEA_BIND_SINKS)[row.h]) : -kInfinity;
-        const Real sink = max;
+        Real max = p.sinks ? Real(sink(row)) : -kInfinity;
+        const Real sink_logit = max;
         for (int64_t j = row.keys.begin; j < row.keys.end; ++j)
             if (row.logits[j] > max || std::isnan(row.logits[j])) max = row.logits[j];
         Real sum = 0;
         if (max != -kInfinity) {
             for (int64_t j = row.keys.begin; j < row.keys.end; ++j) sum += std::exp(row.logits[j] - max);
-            if (p.sinks) sum += std::exp(sink - max);
+            if (p.sinks) sum += std::exp(sink_logit - max);
         }
         row.max = max;
         row.sum = sum;
-        row.lse = max == -kInfinity ? max : row.visible == 0 ? sink : max + std::log(sum);
+        row.lse = max == -kInfinity ? max : row.visible == 0 ? sink_logit : max + std::log(sum);
     }
 
     // The weight of key j before dropout; j lies in row.keys.
     Real weight(const Row& row, int64_t j) const {
         if (row.logits[j] == -kInfinity) return 0;
         return std::exp(row.logits[j] - row.max) / row.sum;
-    }
-
-    bool is_kept(const Row& row, int64_t j) const {
-        if (!p.keep.present) return dropout_keeps(p, row.bh, uint32_t(row.i), uint32_t(j));
-        return j < p.keep.keys && input<uint8_t>(FOVEA_BIND_KEEP)[matrix_index(p.keep, row, j)] != 0;
     }
 
     Real dropped(const Row& row, int64_t j, Real w) const {
@@ -239,10 +193,6 @@ class AttentionLoops {
         const int64_t first = query_row(p.o, row);
         for (uint32_t d = 0; d < p.dim_v; ++d) store(data(FOVEA_BIND_O), p.o_type, first + d, row.sums[d]);
     }
-
-    const Problem& p;
-    const FoveaHostBuffer* buffers_;
-    const FoveaBatchEntry* table_;
 };
 
 }  // namespace fovea::reference

@@ -2,8 +2,8 @@
 // tasks nor the number of workers changes a bit.
 #pragma once
 
-#include "cpu/run.hpp"
 #include "problem/checked.hpp"
+#include "problem/parallel.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,3 +1,4 @@
+#include "problem/bindings.hpp"
 #include "problem/status.hpp"
 #include "vulkan/context.hpp"
 
@@ -66,14 +67,46 @@ FoveaResult add_dispatch(FoveaContext_T& context, const FoveaDispatch& dispatch,
     return FOVEA_OK;
 }
 
-FoveaResult collect(FoveaContext_T& context, const FoveaPlan_T& plan, PlanPipelines& out, FoveaDiag* diag) {
+// A last look at what the planner made: whatever it says, nothing is bound outside the ranges that every
+// recording checks the host's buffers for.
+FoveaResult check_dispatch(const FoveaContext_T& context, const FoveaPlanInfo& info, const FoveaDispatch& d,
+                           FoveaDiag* diag) {
+    for (uint32_t i = 0; i < d.binding_count; ++i) {
+        const FoveaDispatchBinding& b = d.bindings[i];
+        const uint64_t bytes =
+            b.source == FOVEA_BIND_WORKSPACE ? info.workspace_bytes : info.binding_bytes[b.source];
+        if (b.size == 0 || b.offset > bytes || b.size > bytes - b.offset)
+            return fail(diag, FOVEA_INVALID_ARGUMENT, binding_name(b.source),
+                        "%s is %llu bytes; shader %s uses %llu from byte %llu on", binding_name(b.source),
+                        static_cast<unsigned long long>(bytes), foveaShaderName(d.shader),
+                        static_cast<unsigned long long>(b.size), static_cast<unsigned long long>(b.offset));
+        if (b.size > context.facts.max_storage_range)
+            return fail(diag, FOVEA_LIMIT_EXCEEDED, binding_name(b.source),
+                        "%llu bytes of %s in one descriptor; the device takes %llu",
+                        static_cast<unsigned long long>(b.size), binding_name(b.source),
+                        static_cast<unsigned long long>(context.facts.max_storage_range));
+    }
+    return FOVEA_OK;
+}
+
+// The one visit to all slices: their pipelines are made and their bindings checked, so that recording does
+// neither.
+FoveaResult visit_slices(FoveaContext_T& context, const FoveaPlan_T& plan, PlanPipelines& out,
+                         FoveaDiag* diag) {
     FoveaDispatch dispatches[kMaxDispatchesPerSlice];
+    out.slices_alike = true;
     for (uint64_t slice = 0; slice < plan.info.slice_count; ++slice) {
         uint32_t count = kMaxDispatchesPerSlice;
         if (FoveaResult r = vulkan_slice(plan, slice, dispatches, count, diag)) return r;
         for (uint32_t i = 0; i < count; ++i) {
+            if (FoveaResult r = check_dispatch(context, plan.info, dispatches[i], diag)) return r;
             if (FoveaResult r = add_dispatch(context, dispatches[i], out, diag)) return r;
+            const uint32_t index = uint32_t(out.find(dispatches[i]) - out.pipelines);
+            if (slice == 0) out.of_dispatch[i] = index;
+            if (out.of_dispatch[i] != index) out.slices_alike = false;
         }
+        if (slice == 0) out.dispatches_per_slice = count;
+        if (count != out.dispatches_per_slice) out.slices_alike = false;
     }
     return FOVEA_OK;
 }
@@ -103,7 +136,7 @@ FoveaResult foveaCompilePlan(FoveaContext context, FoveaPlan plan, FoveaDiag* di
     auto* compiled = new (memory) PlanPipelines{};
     compiled->size_bytes = sizeof(PlanPipelines);
     compiled->context = context;
-    if (FoveaResult r = collect(*context, *plan, *compiled, diag)) {
+    if (FoveaResult r = visit_slices(*context, *plan, *compiled, diag)) {
         allocator.release(allocator.user, memory, sizeof(PlanPipelines));
         return r;
     }

@@ -37,6 +37,11 @@ struct PlanPipelines : CompiledPlan {
     FoveaContext context;
     uint32_t count;
     Pipeline pipelines[kMaxPipelinesOfPlan];
+    // True where every slice runs the same pipelines in the same order, which is this, as indices of
+    // `pipelines`.
+    bool slices_alike;
+    uint32_t dispatches_per_slice;
+    uint32_t of_dispatch[kMaxDispatchesPerSlice];
 
     const Pipeline* find(const FoveaDispatch& dispatch) const;
 };

@@ -29,9 +29,10 @@ struct Recording {
     VkDescriptorSet sets[FOVEA_MAX_ARENA_SETS];
 };
 
-FoveaResult load_slice(const Recording& r, uint64_t slice, SliceDispatches& out, FoveaDiag* diag) {
+// The dispatches of a slice. It cannot fail: compiling the plan visited every slice.
+void load_slice(const Recording& r, uint64_t slice, SliceDispatches& out) {
     out.count = kMaxDispatchesPerSlice;
-    return vulkan_slice(r.plan, slice, out.items, out.count, diag);
+    static_cast<void>(vulkan_slice(r.plan, slice, out.items, out.count, nullptr));
 }
 
 // ---- checks ----
@@ -85,28 +86,6 @@ FoveaResult check_timestamps(const FoveaRecord& given, Recording& r, FoveaDiag* 
     return FOVEA_OK;
 }
 
-// A last look at what the plan made: whatever it says, nothing is bound outside the host's ranges.
-FoveaResult check_dispatch(const Recording& r, const FoveaDispatch& d, FoveaDiag* diag) {
-    if (!r.pipelines.find(d))
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "plan", "shader %s of the plan is not compiled",
-                    foveaShaderName(d.shader));
-    for (uint32_t i = 0; i < d.binding_count; ++i) {
-        const FoveaDispatchBinding& b = d.bindings[i];
-        const FoveaBuffer& buffer = r.buffers[b.source];
-        if (b.size == 0 || b.offset > buffer.size || b.size > buffer.size - b.offset)
-            return fail(diag, FOVEA_INVALID_ARGUMENT, binding_name(b.source),
-                        "%s is %llu bytes; shader %s uses %llu from byte %llu on", binding_name(b.source),
-                        static_cast<unsigned long long>(buffer.size), foveaShaderName(d.shader),
-                        static_cast<unsigned long long>(b.size), static_cast<unsigned long long>(b.offset));
-        if (b.size > r.context.facts.max_storage_range)
-            return fail(diag, FOVEA_LIMIT_EXCEEDED, binding_name(b.source),
-                        "%llu bytes of %s in one descriptor; the device takes %llu",
-                        static_cast<unsigned long long>(b.size), binding_name(b.source),
-                        static_cast<unsigned long long>(r.context.facts.max_storage_range));
-    }
-    return FOVEA_OK;
-}
-
 // ---- descriptors ----
 
 struct Writes {
@@ -128,7 +107,7 @@ void fill_writes(const Recording& r, const FoveaDispatch& d, VkDescriptorSet set
     }
 }
 
-FoveaResult allocate_set(Recording& r, const FoveaDispatch& d, FoveaDiag* diag) {
+FoveaResult allocate_set(Recording& r, const Pipeline& pipeline, FoveaDiag* diag) {
     if (r.set_count == FOVEA_MAX_ARENA_SETS)
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "slice_count",
                     "without push descriptors one call records at most %u dispatches; record fewer slices",
@@ -136,33 +115,29 @@ FoveaResult allocate_set(Recording& r, const FoveaDispatch& d, FoveaDiag* diag) 
     VkDescriptorSetAllocateInfo allocate{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
     allocate.descriptorPool = r.pool;
     allocate.descriptorSetCount = 1;
-    allocate.pSetLayouts = &r.pipelines.find(d)->set_layout;
-    VkDescriptorSet& set = r.sets[r.set_count];
-    const VkResult result = r.context.vk.vkAllocateDescriptorSets(r.context.device, &allocate, &set);
+    allocate.pSetLayouts = &pipeline.set_layout;
+    const VkResult result =
+        r.context.vk.vkAllocateDescriptorSets(r.context.device, &allocate, &r.sets[r.set_count]);
     if (result == VK_ERROR_OUT_OF_POOL_MEMORY || result == VK_ERROR_FRAGMENTED_POOL)
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "arena.pool",
                     "the descriptor pool has no room for set %u of this call", r.set_count);
     if (result != VK_SUCCESS) return call_failed(r.context, result, "vkAllocateDescriptorSets", diag);
     ++r.set_count;
-    Writes writes;
-    fill_writes(r, d, set, writes);
-    r.context.vk.vkUpdateDescriptorSets(r.context.device, d.binding_count, writes.items, 0, nullptr);
     return FOVEA_OK;
 }
 
-FoveaResult prepare_slices(Recording& r, FoveaDiag* diag) {
+// The sets of all dispatches, in their order; they are filled when the dispatch is recorded. Taken from the
+// host's pool only when nothing else can be refused any more.
+FoveaResult allocate_sets(Recording& r, FoveaDiag* diag) {
+    const PlanPipelines& p = r.pipelines;
     SliceDispatches slice;
     for (uint64_t s = r.first_slice; s < r.end_slice; ++s) {
-        if (FoveaResult code = load_slice(r, s, slice, diag)) return code;
-        for (uint32_t i = 0; i < slice.count; ++i) {
-            if (FoveaResult code = check_dispatch(r, slice.items[i], diag)) return code;
-        }
-    }
-    // Sets are taken from the host's pool only when nothing else can be refused any more.
-    for (uint64_t s = r.first_slice; r.pool && s < r.end_slice; ++s) {
-        if (FoveaResult code = load_slice(r, s, slice, diag)) return code;
-        for (uint32_t i = 0; i < slice.count; ++i) {
-            if (FoveaResult code = allocate_set(r, slice.items[i], diag)) return code;
+        if (!p.slices_alike) load_slice(r, s, slice);
+        const uint32_t count = p.slices_alike ? p.dispatches_per_slice : slice.count;
+        for (uint32_t i = 0; i < count; ++i) {
+            const Pipeline& pipeline =
+                p.slices_alike ? p.pipelines[p.of_dispatch[i]] : *p.find(slice.items[i]);
+            if (FoveaResult code = allocate_set(r, pipeline, diag)) return code;
         }
     }
     return FOVEA_OK;
@@ -181,12 +156,13 @@ void cmd_dispatch(const Recording& r, const FoveaDispatch& d, VkDescriptorSet se
     const DeviceTable& vk = r.context.vk;
     const Pipeline& pipeline = *r.pipelines.find(d);
     vk.vkCmdBindPipeline(r.cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.handle);
+    Writes writes;
+    fill_writes(r, d, set, writes);
     if (set) {
+        vk.vkUpdateDescriptorSets(r.context.device, d.binding_count, writes.items, 0, nullptr);
         vk.vkCmdBindDescriptorSets(r.cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.layout, 0, 1, &set, 0,
                                    nullptr);
     } else {
-        Writes writes;
-        fill_writes(r, d, VK_NULL_HANDLE, writes);
         vk.vkCmdPushDescriptorSet(r.cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.layout, 0, d.binding_count,
                                   writes.items);
     }
@@ -219,7 +195,7 @@ void cmd_slices(const Recording& r) {
     uint32_t set = 0, query = r.first_query;
     begin_label(r);
     for (uint64_t s = r.first_slice; s < r.end_slice; ++s) {
-        static_cast<void>(load_slice(r, s, slice, nullptr));  // as in prepare_slices, where it worked
+        load_slice(r, s, slice);
         if (s > r.first_slice && r.plan.info.slices_share_workspace) cmd_barrier(r.context.vk, r.cmd);
         cmd_timestamp(r, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, query);
         for (uint32_t i = 0; i < slice.count; ++i) {
@@ -268,7 +244,8 @@ FoveaResult foveaCmdRun(FoveaPlan plan, const FoveaRecord* record, FoveaDiag* di
             return fail(diag, FOVEA_INVALID_ARGUMENT, "arena.pool",
                         "arena.pool is null, and the device has no push descriptors enabled");
     }
-    if ((code = prepare_slices(r, diag))) return code;
+    if (r.pool)
+        if ((code = allocate_sets(r, diag))) return code;
     cmd_slices(r);
     return FOVEA_OK;
 }

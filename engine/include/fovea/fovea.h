@@ -267,6 +267,7 @@ typedef enum FoveaKernel { /* ways to compute attention, see docs/kernels.md */
     FOVEA_KERNEL_PLAIN = 6,          /* plain loops in float32: the oracle of the fast CPU kernels */
     FOVEA_KERNEL_REFERENCE = 7       /* plain loops in float64: the oracle of everything */
 } FoveaKernel;
+enum { FOVEA_KERNEL_COUNT = FOVEA_KERNEL_REFERENCE + 1 }; /* kernels are numbered from 0 up to this */
 
 /* "auto", "staged", "flash", "flash_coopmat", ...: as reasons, refusals and the programs' --kernel call it; "unknown"
  * for a number that is no kernel's. Never null; lives as long as the library. */

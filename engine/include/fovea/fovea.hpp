@@ -80,7 +80,7 @@ inline const char* kernel_name(FoveaKernel kernel) { return foveaKernelName(kern
 // The kernel of that name; the error lists the names that there are.
 inline Result<FoveaKernel> kernel_from_name(std::string_view name) {
     std::string known;
-    for (int n = FOVEA_KERNEL_AUTO; n <= FOVEA_KERNEL_REFERENCE; ++n) {
+    for (int n = FOVEA_KERNEL_AUTO; n < FOVEA_KERNEL_COUNT; ++n) {
         const auto kernel = static_cast<FoveaKernel>(n);
         if (name == foveaKernelName(kernel)) return kernel;
         known += (known.empty() ? "" : ", ") + std::string(foveaKernelName(kernel));

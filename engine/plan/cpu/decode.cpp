@@ -1,7 +1,7 @@
 // How few queries over many keys are cut: into splits of the keys, by the length and the heads alone, so that
 // neither threads nor batch change a row's bits.
 #include "cpu/decode_layout.hpp"
-#include "plan/plan.hpp"
+#include "plan/cpu/plan.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
 

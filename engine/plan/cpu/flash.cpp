@@ -1,7 +1,7 @@
 // How attention is cut into tasks for the vector kernels. What decides a row's bits (the grid of key blocks)
 // depends on the problem and the target alone; the number of threads only decides how many rows share a task.
 #include "cpu/flash_layout.hpp"
-#include "plan/plan.hpp"
+#include "plan/cpu/plan.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
 
@@ -67,7 +67,7 @@ uint64_t rows_that_fit(const FoveaPlan_T& plan) {
 
 }  // namespace
 
-FoveaResult cut_cpu_attention(FoveaPlan_T& plan, FoveaDiag* diag) {
+FoveaResult cut_cpu_flash(FoveaPlan_T& plan, FoveaDiag* diag) {
     const Problem& p = plan.problem;
     CpuPlan& cpu = plan.cpu;
     const cpu::TargetShape shape = cpu::target_shape(cpu.target);

@@ -1,24 +1,14 @@
-#include "plan/cpu/kernel_choice.hpp"
+// Which kernel runs an attention call on the CPU.
+#include "plan/kernel_choice.hpp"
 
 #include "cpu/target.hpp"
-#include "problem/status.hpp"
+#include "plan/cpu/plan.hpp"
 
 #include <algorithm>
-#include <cstdio>
 
 namespace fovea {
 namespace {
 
-using Reason = const char* (*)(const FoveaPlan_T& plan);  // null where there is none
-
-struct Candidate {
-    FoveaKernel kernel;
-    Reason obstacle;  // why it cannot run this
-    Reason drawback;  // why it is not chosen unless it is named
-    const char* merit;
-};
-
-const char* none(const FoveaPlan_T&) { return nullptr; }
 const char* oracle(const FoveaPlan_T&) { return "an oracle, run by name only"; }
 
 const char* matrix_obstacle(const FoveaPlan_T& plan) {
@@ -64,47 +54,20 @@ const char* staged_drawback(const FoveaPlan_T& plan) {
 
 // The best first. Plain and reference run everything.
 constexpr Candidate kCandidates[] = {
-    {FOVEA_KERNEL_DECODE, decode_obstacle, decode_drawback,
+    {FOVEA_KERNEL_DECODE, decode_obstacle, decode_drawback, cut_cpu_decode,
      "few queries: the rows of a group share each load of K and V, and the keys are split"},
-    {FOVEA_KERNEL_FLASH, matrix_obstacle, none,
+    {FOVEA_KERNEL_FLASH, matrix_obstacle, no_reason, cut_cpu_flash,
      "one pass with an online softmax in register tiles, memory linear in length"},
-    {FOVEA_KERNEL_STAGED, none, staged_drawback,
+    {FOVEA_KERNEL_STAGED, no_reason, staged_drawback, cut_cpu_flash,
      "o in one pass with an online softmax, then the scores once more for the matrices or statistics"},
-    {FOVEA_KERNEL_PLAIN, none, oracle, "float32 plain loops"},
-    {FOVEA_KERNEL_REFERENCE, none, oracle, "float64 plain loops"},
+    {FOVEA_KERNEL_PLAIN, no_reason, oracle, cut_cpu_rows, "float32 plain loops"},
+    {FOVEA_KERNEL_REFERENCE, no_reason, oracle, cut_cpu_rows, "float64 plain loops"},
 };
 
 }  // namespace
 
-FoveaResult choose_cpu_kernel(FoveaPlan_T& plan, FoveaDiag* diag) {
-    const FoveaKernel wanted = plan.problem.kernel;
-    const Candidate* skipped = nullptr;  // the best of those that were passed over
-    const char* why = nullptr;
-    for (const Candidate& candidate : kCandidates) {
-        const bool named = candidate.kernel == wanted;
-        if (wanted != FOVEA_KERNEL_AUTO && !named) continue;
-        const char* against = candidate.obstacle(plan);
-        if (against && named)
-            return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %s cannot run this: %s",
-                        foveaKernelName(candidate.kernel), against);
-        if (!against && !named) against = candidate.drawback(plan);
-        if (against) {
-            if (!skipped) skipped = &candidate, why = against;
-            continue;
-        }
-        plan.info.kernel = candidate.kernel;
-        const char* by = named ? " (asked for by name)" : "";
-        if (skipped)
-            snprintf(plan.info.reason, sizeof plan.info.reason, "%s%s: %s; not %s: %s",
-                     foveaKernelName(candidate.kernel), by, candidate.merit, foveaKernelName(skipped->kernel),
-                     why);
-        else
-            snprintf(plan.info.reason, sizeof plan.info.reason, "%s%s: %s", foveaKernelName(candidate.kernel),
-                     by, candidate.merit);
-        return FOVEA_OK;
-    }
-    return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %s is not one of the CPU backend's",
-                foveaKernelName(wanted));
+FoveaResult plan_cpu_attention(FoveaPlan_T& plan, FoveaDiag* diag) {
+    return choose(kCandidates, "the CPU", plan, diag);
 }
 
 }  // namespace fovea

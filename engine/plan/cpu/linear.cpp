@@ -1,5 +1,5 @@
 // How a linear layer is cut into tasks for the vector kernel.
-#include "plan/plan.hpp"
+#include "plan/cpu/plan.hpp"
 #include "problem/checked.hpp"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ cpu::LinearCut cut_linear(const FoveaLinearDesc& d, const cpu::TargetShape& shap
 
 }  // namespace
 
-void cut_cpu_linear(FoveaPlan_T& plan) {
+FoveaResult cut_cpu_linear(FoveaPlan_T& plan, FoveaDiag*) {
     const FoveaLinearDesc& d = plan.linear;
     CpuPlan& cpu = plan.cpu;
     const cpu::TargetShape shape = cpu::target_shape(cpu.target);
@@ -64,6 +64,7 @@ void cut_cpu_linear(FoveaPlan_T& plan) {
     plan.info.max_slice_flops = task_flops * double(cpu.tasks_per_slice);
     snprintf(plan.info.reason, sizeof plan.info.reason,
              "linear: register tiles on packed weights, sums in ascending order");
+    return FOVEA_OK;
 }
 
 }  // namespace fovea

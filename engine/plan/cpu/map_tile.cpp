@@ -1,6 +1,6 @@
 // How a map tile is cut into tasks for the vector kernel. No cut changes a bit: units are whole numbers.
 #include "cpu/map_tile_layout.hpp"
-#include "plan/plan.hpp"
+#include "plan/cpu/plan.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
 

@@ -2,8 +2,6 @@
 
 #include "cpu/plain.hpp"
 #include "cpu/target.hpp"
-#include "plan/cpu/kernel_choice.hpp"
-#include "plan/plan.hpp"
 #include "plan/text_sink.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
@@ -19,36 +17,18 @@ namespace {
 // FLOPs of one slice where the caller sets none: some ten milliseconds of plain loops.
 constexpr double kDefaultSliceCost = 2e7;
 
-uint64_t rows_of(const FoveaPlan_T& plan) {
-    switch (plan.operation) {
-        case Operation::attention:
-            return uint64_t{plan.problem.batch} * plan.problem.heads_q * uint64_t(plan.problem.len_q);
-        case Operation::map_tile:
-            return uint64_t{plan.tile.head_count} * uint64_t(plan.tile.rows.pixels);
-        case Operation::rope:
-            return uint64_t{plan.rope.batch} * plan.rope.heads * plan.rope.len;
-        case Operation::linear:
-            return plan.linear.rows;
-        case Operation::append:
-            return uint64_t{plan.append.batch} * plan.append.heads * plan.append.len;
-    }
-    return 0;
-}
+// What the CPU's planner asks of an operation.
+struct CpuOperation {
+    uint64_t (*rows)(const FoveaPlan_T& plan);     // that plain loops go over
+    double (*row_flops)(const FoveaPlan_T& plan);  // at most, of one of them
+    FoveaResult (*make)(FoveaPlan_T& plan, FoveaDiag* diag);
+    bool (*has_kernel)(const cpu::Kernels& kernels);
+    void (*explain)(const FoveaPlan_T& plan, TextSink& text);  // tasks of vector kernels; null: has none
+};
+const CpuOperation& operation_of(const FoveaPlan_T& plan);
 
-double flops_of_row(const FoveaPlan_T& plan) {
-    switch (plan.operation) {
-        case Operation::attention:
-            return 2.0 * (plan.problem.dim_qk + plan.problem.dim_v) * double(plan.problem.len_kv) + 1;
-        case Operation::map_tile:
-            return 2.0 * plan.problem.dim_qk * plan.tile.cells_of_pixel_row() + 1;
-        case Operation::rope:
-            return 3.0 * plan.rope.rotary_dim;
-        case Operation::linear:
-            return 2.0 * plan.linear.n_in * plan.linear.n_out;
-        case Operation::append:
-            return plan.append.dim;
-    }
-    return 1;
+bool is_plain_loop(FoveaKernel kernel) {
+    return kernel == FOVEA_KERNEL_PLAIN || kernel == FOVEA_KERNEL_REFERENCE;
 }
 
 uint64_t row_scratch_bytes(const FoveaPlan_T& plan) {
@@ -74,24 +54,28 @@ FoveaResult plan_workspace(FoveaPlan_T& plan, FoveaDiag* diag) {
     return FOVEA_OK;
 }
 
-// Plain loops over rows, for the oracles and for what has no vector kernel.
-FoveaResult cut_rows(FoveaPlan_T& plan, FoveaDiag* diag) {
+}  // namespace
+
+FoveaResult cut_cpu_rows(FoveaPlan_T& plan, FoveaDiag* diag) {
     plan.cpu.by_rows = true;
-    const uint64_t rows = rows_of(plan);
+    const uint64_t rows = operation_of(plan).rows(plan);
+    const double row_flops = operation_of(plan).row_flops(plan);
     const bool attention = plan.operation == Operation::attention || plan.operation == Operation::map_tile;
     double cost = kDefaultSliceCost;
     if (attention && plan.problem.max_slice_cost > 0) cost = plan.problem.max_slice_cost;
     if (attention)
         if (FoveaResult r = plan_workspace(plan, diag)) return r;
-    const double rows_per_slice = std::max(1.0, cost / flops_of_row(plan));
+    const double rows_per_slice = std::max(1.0, cost / row_flops);
     plan.cpu.rows_per_slice =
         rows_per_slice < double(rows) ? uint64_t(rows_per_slice) : std::max<uint64_t>(rows, 1);
     plan.cpu.rows_per_task = std::max<uint64_t>(1, plan.cpu.rows_per_slice / 16);
     plan.cpu.rows = rows;
     plan.info.slice_count = ceil_div(rows, plan.cpu.rows_per_slice);
-    plan.info.max_slice_flops = flops_of_row(plan) * double(plan.cpu.rows_per_slice);
+    plan.info.max_slice_flops = row_flops * double(plan.cpu.rows_per_slice);
     return FOVEA_OK;
 }
+
+namespace {
 
 FoveaResult set_target(FoveaPlan_T& plan, FoveaDiag* diag) {
     const uint32_t asked = plan.facts.cpu_target;
@@ -103,37 +87,18 @@ FoveaResult set_target(FoveaPlan_T& plan, FoveaDiag* diag) {
     return FOVEA_OK;
 }
 
-FoveaKernel wanted_kernel(const FoveaPlan_T& plan) {
-    switch (plan.operation) {
-        case Operation::rope:
-            return plan.rope.kernel;
-        case Operation::linear:
-            return plan.linear.kernel;
-        default:
-            return FOVEA_KERNEL_AUTO;
-    }
-}
-
-// Rope, linear and append.
-FoveaResult plan_operation(FoveaPlan_T& plan, FoveaDiag* diag) {
-    plan.info.kernel = wanted_kernel(plan);
-    if (plan.info.kernel == FOVEA_KERNEL_AUTO && plan.operation == Operation::linear) {
-        cut_cpu_linear(plan);
-        return FOVEA_OK;
-    }
-    const char* reason = plan.info.kernel == FOVEA_KERNEL_PLAIN       ? "plain: float32 plain loops"
-                         : plan.info.kernel == FOVEA_KERNEL_REFERENCE ? "reference: float64 plain loops"
-                                                                      : "row by row";
-    snprintf(plan.info.reason, sizeof plan.info.reason, "%s", reason);
-    plan.cpu.serial = plan.info.kernel == FOVEA_KERNEL_AUTO && plan.info.flops < kSerialFlops;
-    return cut_rows(plan, diag);
-}
+// ==== operations ====
 
 void count_attention(FoveaPlan_T& plan) {
     const Problem& p = plan.problem;
     plan.info.total_pairs = double(p.batch) * p.heads_q * double(p.len_q) * double(p.len_kv);
     plan.info.visited_pairs = visible_pairs(p, batch_view(p, nullptr, 0)) * p.batch * p.heads_q;
     plan.info.flops = 2.0 * (p.dim_qk + p.dim_v) * plan.info.visited_pairs;
+}
+
+FoveaResult make_attention(FoveaPlan_T& plan, FoveaDiag* diag) {
+    count_attention(plan);
+    return plan_cpu_attention(plan, diag);
 }
 
 void count_tile(FoveaPlan_T& plan) {
@@ -145,52 +110,121 @@ void count_tile(FoveaPlan_T& plan) {
 }
 
 // Plain loops by name alone.
-FoveaResult plan_cpu_map_tile(FoveaPlan_T& plan, FoveaDiag* diag) {
+FoveaResult make_map_tile_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
     count_tile(plan);
     const FoveaKernel wanted = plan.problem.kernel;
-    const bool plain = wanted == FOVEA_KERNEL_REFERENCE || wanted == FOVEA_KERNEL_PLAIN;
+    const bool plain = is_plain_loop(wanted);
     plan.info.kernel = plain ? wanted : FOVEA_KERNEL_AUTO;
     snprintf(plan.info.reason, sizeof plan.info.reason, "map tile: %s",
              wanted == FOVEA_KERNEL_REFERENCE ? "float64 plain loops"
              : plain                          ? "float32 plain loops"
                                               : "panels of rows against blocks of keys in register tiles");
-    return plain ? cut_rows(plan, diag) : cut_cpu_map_tile(plan, diag);
+    return plain ? cut_cpu_rows(plan, diag) : cut_cpu_map_tile(plan, diag);
 }
+
+// Rope, linear and append, which have one kernel each besides the oracles.
+FoveaResult make_by_rows(FoveaPlan_T& plan, FoveaKernel kernel, FoveaDiag* diag) {
+    plan.info.kernel = kernel;
+    plan.info.flops = operation_of(plan).row_flops(plan) * double(operation_of(plan).rows(plan));
+    const char* reason = kernel == FOVEA_KERNEL_PLAIN       ? "plain: float32 plain loops"
+                         : kernel == FOVEA_KERNEL_REFERENCE ? "reference: float64 plain loops"
+                                                            : "row by row";
+    snprintf(plan.info.reason, sizeof plan.info.reason, "%s", reason);
+    plan.cpu.serial = kernel == FOVEA_KERNEL_AUTO && plan.info.flops < kSerialFlops;
+    return cut_cpu_rows(plan, diag);
+}
+FoveaResult make_rope_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
+    return make_by_rows(plan, plan.rope.kernel, diag);
+}
+FoveaResult make_append_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
+    return make_by_rows(plan, FOVEA_KERNEL_AUTO, diag);
+}
+FoveaResult make_linear_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
+    if (plan.linear.kernel != FOVEA_KERNEL_AUTO) return make_by_rows(plan, plan.linear.kernel, diag);
+    plan.info.kernel = FOVEA_KERNEL_AUTO;
+    plan.info.flops = operation_of(plan).row_flops(plan) * double(plan.linear.rows);
+    return cut_cpu_linear(plan, diag);
+}
+
+uint32_t panel_of(const FoveaPlan_T& plan) { return cpu::target_shape(plan.cpu.target).panel(); }
+
+void explain_attention(const FoveaPlan_T& plan, TextSink& text) {
+    const CpuPlan& cut = plan.cpu;
+    if (plan.info.kernel == FOVEA_KERNEL_DECODE)
+        text.line(
+            "tasks: %llu, each all queries of a group against one of %llu splits of %llu keys, in blocks of "
+            "%u",
+            static_cast<unsigned long long>(cut.tasks), static_cast<unsigned long long>(cut.splits),
+            static_cast<unsigned long long>(cut.split_keys), cut.key_block);
+    else
+        text.line(
+            "tasks: %llu of %u queries for each head of a group, in %u panels of %u rows; blocks of %u keys",
+            static_cast<unsigned long long>(cut.tasks), cut.query_tile, cut.panels, panel_of(plan),
+            cut.key_block);
+}
+
+void explain_linear(const FoveaPlan_T& plan, TextSink& text) {
+    const cpu::LinearCut& cut = plan.cpu.linear;
+    text.line("tasks: %llu of %u rows and %u panels of %u columns; %u of n_in at a time",
+              static_cast<unsigned long long>(plan.cpu.tasks), cut.row_tile, cut.panels, panel_of(plan),
+              cut.depth_block);
+}
+
+void explain_map_tile(const FoveaPlan_T& plan, TextSink& text) {
+    const CpuPlan& cut = plan.cpu;
+    text.line("tasks: %llu of %u x %u pixels; blocks of %u keys", static_cast<unsigned long long>(cut.tasks),
+              cut.pixel_columns, cut.pixel_rows, cut.key_block);
+}
+
+// By Operation.
+constexpr CpuOperation kOperations[] = {
+    // attention
+    {[](const FoveaPlan_T& plan) -> uint64_t {
+         return uint64_t{plan.problem.batch} * plan.problem.heads_q * uint64_t(plan.problem.len_q);
+     },
+     [](const FoveaPlan_T& plan) -> double {
+         return 2.0 * (plan.problem.dim_qk + plan.problem.dim_v) * double(plan.problem.len_kv) + 1;
+     },
+     make_attention, [](const cpu::Kernels& kernels) -> bool { return kernels.flash; }, explain_attention},
+    // rope
+    {[](const FoveaPlan_T& plan) -> uint64_t {
+         return uint64_t{plan.rope.batch} * plan.rope.heads * plan.rope.len;
+     },
+     [](const FoveaPlan_T& plan) -> double { return 3.0 * plan.rope.rotary_dim; }, make_rope_plan,
+     [](const cpu::Kernels& kernels) -> bool { return kernels.rope; }, nullptr},
+    // linear
+    {[](const FoveaPlan_T& plan) -> uint64_t { return plan.linear.rows; },
+     [](const FoveaPlan_T& plan) -> double { return 2.0 * plan.linear.n_in * plan.linear.n_out; },
+     make_linear_plan, [](const cpu::Kernels& kernels) -> bool { return kernels.linear; }, explain_linear},
+    // append
+    {[](const FoveaPlan_T& plan) -> uint64_t {
+         return uint64_t{plan.append.batch} * plan.append.heads * plan.append.len;
+     },
+     [](const FoveaPlan_T& plan) -> double { return plan.append.dim; }, make_append_plan,
+     [](const cpu::Kernels& kernels) -> bool { return kernels.append; }, nullptr},
+    // map_tile
+    {[](const FoveaPlan_T& plan) -> uint64_t {
+         return uint64_t{plan.tile.head_count} * uint64_t(plan.tile.rows.pixels);
+     },
+     [](const FoveaPlan_T& plan) -> double {
+         return 2.0 * plan.problem.dim_qk * plan.tile.cells_of_pixel_row() + 1;
+     },
+     make_map_tile_plan, [](const cpu::Kernels& kernels) -> bool { return kernels.map_tile; },
+     explain_map_tile},
+};
+
+const CpuOperation& operation_of(const FoveaPlan_T& plan) { return kOperations[size_t(plan.operation)]; }
 
 }  // namespace
 
 FoveaResult plan_cpu(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (FoveaResult r = set_target(plan, diag)) return r;
     plan.info.workspace_alignment = 64;
-    if (plan.operation == Operation::map_tile) return plan_cpu_map_tile(plan, diag);
-    if (plan.operation != Operation::attention) {
-        plan.info.flops = flops_of_row(plan) * double(rows_of(plan));
-        return plan_operation(plan, diag);
-    }
-    count_attention(plan);
-    if (FoveaResult r = choose_cpu_kernel(plan, diag)) return r;
-    const bool by_row = plan.info.kernel == FOVEA_KERNEL_PLAIN || plan.info.kernel == FOVEA_KERNEL_REFERENCE;
-    if (by_row) return cut_rows(plan, diag);
-    return plan.info.kernel == FOVEA_KERNEL_DECODE ? cut_cpu_decode(plan, diag)
-                                                   : cut_cpu_attention(plan, diag);
+    return operation_of(plan).make(plan, diag);
 }
 
 bool has_cpu_kernel(const FoveaPlan_T& plan) {
-    const cpu::Kernels& kernels = plan.cpu.kernels;
-    if (plan.info.kernel == FOVEA_KERNEL_PLAIN || plan.info.kernel == FOVEA_KERNEL_REFERENCE) return true;
-    switch (plan.operation) {
-        case Operation::attention:
-            return kernels.flash;
-        case Operation::rope:
-            return kernels.rope;
-        case Operation::linear:
-            return kernels.linear;
-        case Operation::append:
-            return kernels.append;
-        case Operation::map_tile:
-            return kernels.map_tile;
-    }
-    return false;
+    return is_plain_loop(plan.info.kernel) || operation_of(plan).has_kernel(plan.cpu.kernels);
 }
 
 void explain_cpu(const FoveaPlan_T& plan, TextSink& text) {
@@ -205,25 +239,7 @@ void explain_cpu(const FoveaPlan_T& plan, TextSink& text) {
     text.line("instruction set: %s, %u floats to a vector; register tile of %u x %u vectors%s",
               cpu::target_name(cut.target), shape.lanes, shape.rows, shape.vectors,
               has_cpu_kernel(plan) ? "" : "; not on this processor");
-    if (plan.operation == Operation::linear)
-        text.line("tasks: %llu of %u rows and %u panels of %u columns; %u of n_in at a time",
-                  static_cast<unsigned long long>(cut.tasks), cut.linear.row_tile, cut.linear.panels,
-                  shape.panel(), cut.linear.depth_block);
-    else if (plan.operation == Operation::map_tile)
-        text.line("tasks: %llu of %u x %u pixels; blocks of %u keys",
-                  static_cast<unsigned long long>(cut.tasks), cut.pixel_columns, cut.pixel_rows,
-                  cut.key_block);
-    else if (plan.info.kernel == FOVEA_KERNEL_DECODE)
-        text.line(
-            "tasks: %llu, each all queries of a group against one of %llu splits of %llu keys, in blocks of "
-            "%u",
-            static_cast<unsigned long long>(cut.tasks), static_cast<unsigned long long>(cut.splits),
-            static_cast<unsigned long long>(cut.split_keys), cut.key_block);
-    else
-        text.line(
-            "tasks: %llu of %u queries for each head of a group, in %u panels of %u rows; blocks of %u keys",
-            static_cast<unsigned long long>(cut.tasks), cut.query_tile, cut.panels, shape.panel(),
-            cut.key_block);
+    operation_of(plan).explain(plan, text);
     text.line("scratch of each worker: %llu bytes", static_cast<unsigned long long>(cut.scratch_bytes));
 }
 

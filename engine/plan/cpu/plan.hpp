@@ -1,55 +1,23 @@
-// How the CPU backend cuts its work.
+// Planning for the CPU: a function for each way in which the work of a call is cut.
 #pragma once
 
-#include "cpu/kernels.hpp"
-#include "cpu/linear_layout.hpp"
-
-#include <fovea/fovea.h>
-
-#include <cstdint>
-
-struct FoveaPlan_T;
+#include "plan/plan.hpp"
 
 namespace fovea {
 
 // Below this many FLOPs a second thread costs more than it brings.
 constexpr double kSerialFlops = 4e5;
 
-struct CpuPlan {
-    bool by_rows;  // no tasks of vector kernels, but rows of (batch, head, query), flattened
-    uint64_t rows, rows_per_slice, rows_per_task;
+// Plans an attention call with the kernel that kernel_choice.cpp finds for it.
+FoveaResult plan_cpu_attention(FoveaPlan_T& plan, FoveaDiag* diag);
 
-    // Vector kernels. A task is some queries of all heads of a group against all their keys; without a group
-    // of its own, of one key/value head of one batch entry.
-    cpu::Kernels kernels;   // of `target`; null where this build or this processor cannot run it
-    uint32_t target;        // cpu::Target
-    uint32_t query_tile;    // queries of a task, for each head of the group
-    uint32_t query_tiles;   // tasks along the queries
-    uint32_t panels;        // that hold the rows of a task
-    uint32_t key_block;     // keys that a task works on at a time; a row's sums go from block to block
-    cpu::LinearCut linear;  // of a linear layer
-    // Of a map tile: a task is some pixels of one head.
-    uint32_t pixel_rows, pixel_columns;
-    uint64_t tasks, tasks_per_slice;
-    uint64_t scratch_bytes;  // of each worker
-    bool serial;             // too small to be worth waking a thread
-
-    // The decode kernel: a task is one split of the keys of one group; a slice is whole groups, which are
-    // merged at its end. The workspace holds their partials, then the workers' scratch.
-    uint64_t splits, split_keys;
-    uint64_t groups_per_slice;
-    uint64_t partial_bytes;  // of one task
-};
-
-// Cuts an attention plan whose kernel is one of the vector kernels: fills plan.cpu and the workspace, slices
-// and their costs in plan.info.
-FoveaResult cut_cpu_attention(FoveaPlan_T& plan, FoveaDiag* diag);
+// Each cuts a plan whose kernel is chosen: fills plan.cpu, and in plan.info the workspace, the slices and
+// their costs. Attention's vector kernels by name; a workspace above the caller's limit is refused.
+FoveaResult cut_cpu_flash(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult cut_cpu_decode(FoveaPlan_T& plan, FoveaDiag* diag);
-
-// The same for a linear layer's vector kernel.
-void cut_cpu_linear(FoveaPlan_T& plan);
-
-// The same for a map tile with the vector kernel.
+// Plain loops over rows, for the oracles and for operations without tasks.
+FoveaResult cut_cpu_rows(FoveaPlan_T& plan, FoveaDiag* diag);
+FoveaResult cut_cpu_linear(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult cut_cpu_map_tile(FoveaPlan_T& plan, FoveaDiag* diag);
 
 // Whether what the plan needs to run is in this build and on this processor.

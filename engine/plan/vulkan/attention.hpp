@@ -20,6 +20,9 @@ bool value_rows_are_quads(const Problem& p);
 // Lengths, o's type: what no kernel can do on a device with these facts.
 FoveaResult check_attention(const FoveaPlan_T& plan, FoveaDiag* diag);
 
+// Plans an attention call with the kernel that kernel_choice.cpp finds for it.
+FoveaResult plan_vulkan_attention(FoveaPlan_T& plan, FoveaDiag* diag);
+
 // Inputs, o, lse and row statistics of a block of (at most) this shape against the device's descriptors.
 struct BlockShape {
     uint64_t batches, heads_q, heads_kv, rows;

@@ -82,6 +82,7 @@ bool choose_matrix_shape(const FoveaPlan_T& plan, FlashPlan& f) {
     const uint32_t subgroup = facts.subgroup_size;
     f.rows = std::max(kMatrixRows, m);
     if (subgroup == 0 || f.rows % m || kLeastMatrixKeys % n || kLeastMatrixKeys % k) return false;
+    f.form = FlashForm::coopmat;
     f.general = true;
     f.depth = uint32_t(align_up(p.dim_qk, std::max(k, 32u)));
     f.subgroups = std::max(subgroups_for(facts), 1u);
@@ -125,7 +126,8 @@ bool choose_flexible_shape(const FoveaPlan_T& plan, FlashPlan& f) {
     const uint64_t rows = uint64_t(p.len_q) * p.group;
     if (facts.coopmat2_reserved_bytes > facts.max_shared_bytes) return false;
     const uint32_t memory = facts.max_shared_bytes - (shared ? facts.coopmat2_reserved_bytes : 0);
-    f.flexible = f.general = true;
+    f.form = FlashForm::coopmat2;
+    f.general = true;
     f.subgroups = 0;
     f.subgroup_size = shared ? 0 : facts.subgroup_size;
     f.threads = shared ? facts.coopmat2_threads : facts.subgroup_size;

@@ -86,6 +86,7 @@ bool choose_shuffles(const FoveaPlan_T& plan, FlashPlan& f) {
     if (!lanes || uint64_t(p.len_q) * p.group <= shader::kFlashMaxRows) return false;
     if (lanes > shader::kFlashShuffleLanes || p.dim_v > 4 * lanes * shader::kFlashShuffleColumnQuads)
         return false;
+    f.form = FlashForm::shuffle;
     f.subgroup_size = f.threads = lanes;
     const bool much = double(p.len_q) * p.group * double(p.len_kv) >= kMuchWork;
     f.rows =
@@ -99,6 +100,7 @@ void choose_loads(const FoveaPlan_T& plan, FlashPlan& f, const FoveaFlashTile& t
     const Problem& p = plan.problem;
     f.threads = f.measured ? tile.threads : threads_for(plan, software);
     const SubgroupChoice subgroup = subgroup_for(plan, f.threads, f.measured || p.fixed_splits);
+    f.form = subgroup.size ? FlashForm::subgroup : FlashForm::loads;
     f.subgroup_size = subgroup.size;
     f.no_subgroup = subgroup.why;
     if (subgroup.size) f.threads = subgroup.size;
@@ -112,13 +114,12 @@ void choose_shape(const FoveaPlan_T& plan, FlashPlan& f) {
     const bool software = is_software(plan) && !p.fixed_splits;
     const FoveaFlashTile& tile = plan.facts.flash_tiles[tile_class(p)];
     f.measured = tile.rows != 0 && !p.fixed_splits;
-    f.shuffles = choose_shuffles(plan, f);
-    if (!f.shuffles) choose_loads(plan, f, tile, software);
+    if (!choose_shuffles(plan, f)) choose_loads(plan, f, tile, software);
     f.block_keys = 4 * f.threads;
     f.columns = 4 * f.threads * f.column_quads;
     f.subgroups = f.depth = 0;
     // Drivers of software take a second or more for a pipeline: one serves all problems there.
-    f.general = software || p.softcap > 0 || p.alibi || (plan.vulkan.visible.flags & shader::kFlagSparse);
+    f.general = software || has_logit_steps(p) || (plan.vulkan.visible.flags & shader::kFlagSparse);
 }
 
 // Share of the device that is busy when `tiles` workgroups of equal cost run on `cores`.
@@ -259,11 +260,20 @@ FoveaResult plan_one_pass(FoveaPlan_T& plan, FoveaDiag* diag) {
 
 }  // namespace
 
-Shader flash_form(const FlashPlan& f) {
-    if (f.flexible) return Shader::flash_coopmat2;
-    if (f.subgroups) return Shader::flash_coopmat;
-    if (f.shuffles) return Shader::flash_shuffle;
-    return f.subgroup_size ? Shader::flash_subgroup : Shader::flash;
+Shader flash_shader(const FlashPlan& f) {
+    switch (f.form) {
+        case FlashForm::loads:
+            return Shader::flash;
+        case FlashForm::subgroup:
+            return Shader::flash_subgroup;
+        case FlashForm::shuffle:
+            return Shader::flash_shuffle;
+        case FlashForm::coopmat:
+            return Shader::flash_coopmat;
+        case FlashForm::coopmat2:
+            break;
+    }
+    return Shader::flash_coopmat2;
 }
 
 uint32_t flash_column_blocks(const FoveaPlan_T& plan) {
@@ -282,7 +292,7 @@ const char* flash_obstacle(const FoveaPlan_T& plan) {
 FoveaResult plan_flash(FoveaPlan_T& plan, FoveaDiag* diag) {
     FlashPlan& f = plan.vulkan.flash;
     choose_shape(plan, f);
-    if (FoveaResult r = require_shader(storing(flash_form(f), plan.problem.o_type, plan.facts), diag))
+    if (FoveaResult r = require_shader(storing(flash_shader(f), plan.problem.o_type, plan.facts), diag))
         return r;
     choose_mask_map(plan, f);
     return plan_one_pass(plan, diag);
@@ -317,25 +327,25 @@ FoveaResult plan_flash_coopmat2(FoveaPlan_T& plan, FoveaDiag* diag) {
 void explain_flash(const FoveaPlan_T& plan, TextSink& text) {
     const FlashPlan& f = plan.vulkan.flash;
     const BlockGrid& g = plan.vulkan.grid;
-    if (f.subgroups)
+    if (f.form == FlashForm::coopmat)
         text.line("matrices of %u x %u x %u in float16, %u subgroups of %u, depth %u", plan.facts.coopmat_m,
                   plan.facts.coopmat_n, plan.facts.coopmat_k, f.subgroups, f.threads / f.subgroups, f.depth);
     text.line(
         "tiles of %u rows x %u keys, %u value columns, %u threads%s, %s", f.rows, f.block_keys, f.columns,
         f.threads, f.measured ? " (measured on this device)" : "",
         f.quads ? "four elements at a time" : "single elements (a dim or a stride is no multiple of 4)");
-    if (f.flexible)
+    if (f.form == FlashForm::coopmat2)
         text.line("each tile's matrices are of its %s, factors in float16, depth %u",
                   f.subgroup_size ? "subgroup" : "workgroup", f.depth);
-    else if (f.shuffles)
+    if (f.form == FlashForm::shuffle)
         text.line(
-            "a workgroup is a subgroup of %u, whose lanes hand numbers round by shuffles: loads are "
-            "dear on a driver of software",
+            "a workgroup is a subgroup of %u, whose lanes hand numbers round by shuffles: loads are dear on "
+            "a "
+            "driver of software",
             f.subgroup_size);
-    else if (!f.subgroups && f.subgroup_size)
+    if (f.form == FlashForm::subgroup)
         text.line("a workgroup is a subgroup of %u, row maxima by subgroup operations", f.subgroup_size);
-    else if (!f.subgroups)
-        text.line("row maxima through shared memory: %s", f.no_subgroup);
+    if (f.form == FlashForm::loads) text.line("row maxima through shared memory: %s", f.no_subgroup);
     if (plan.problem.group > 1)
         text.line("the %u query heads of a key/value head share its loads", plan.problem.group);
     if (f.splits > 1) text.line("keys in %u splits of %u, merged by lse", f.splits, f.split_keys);

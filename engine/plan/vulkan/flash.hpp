@@ -19,7 +19,7 @@ FoveaResult flash_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* 
 void explain_flash(const FoveaPlan_T& plan, TextSink& text);
 
 // The module of the plan, in its float32 form.
-Shader flash_form(const FlashPlan& f);
+Shader flash_shader(const FlashPlan& f);
 
 // Workgroups for all value columns.
 uint32_t flash_column_blocks(const FoveaPlan_T& plan);

@@ -56,7 +56,7 @@ class SliceMaker {
     }
 
     void flash(FoveaDispatch& out) const {
-        DispatchBuilder d(out, storing(flash_form(f), p.o_type, plan_.facts));
+        DispatchBuilder d(out, storing(flash_shader(f), p.o_type, plan_.facts));
         out.subgroup_size = f.subgroup_size;
         const bool has_keys = p.len_kv > 0, has_output = wants(p, FOVEA_OUTPUT_O);
         const Window q = windows_.query(p.q, p.dim_qk, p.q_type), o = windows_.query(p.o, p.dim_v, p.o_type);
@@ -70,10 +70,9 @@ class SliceMaker {
         push.group_splits = p.group | f.splits << 16;
         push.split_keys = f.split_keys;
         push.dims = p.dim_qk | p.dim_v << 16;
-        push.heads_q = p.heads_q;
         push.result_base = windows_.row_base;
         push.scale = p.scale;
-        push.softcap = p.softcap;
+        push.logit = logit_view(p);
         d.input(FOVEA_SLOT_Q, FOVEA_BIND_Q, q);
         d.input_if(has_keys, FOVEA_SLOT_K, FOVEA_BIND_K, k);
         d.input_if(has_keys, FOVEA_SLOT_V, FOVEA_BIND_V, v);
@@ -90,8 +89,8 @@ class SliceMaker {
         d.spec(FOVEA_SPEC_V_TYPE, p.v_type);
         d.spec(FOVEA_SPEC_COLUMN_QUADS, f.column_quads);
         d.spec(FOVEA_SPEC_GENERAL, f.general);
-        if (f.subgroups) matrix_constants(d);
-        if (f.flexible) flexible_constants(d);
+        if (f.form == FlashForm::coopmat) matrix_constants(d);
+        if (f.form == FlashForm::coopmat2) flexible_constants(d);
         d.push(push);
         d.groups(ceil_div(rows_, f.rows), flash_column_blocks(plan_), uint64_t{block_.heads} * f.splits);
         if (f.has_extra) d.after_earlier_ones();
@@ -166,13 +165,9 @@ class SliceMaker {
 }  // namespace
 
 FoveaResult flash_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
-                        FoveaDiag* diag) {
+                        FoveaDiag*) {
     const FlashPlan& f = plan.vulkan.flash;
     const SliceMaker make(plan, plan.vulkan.grid.block(slice));
-    const uint32_t needed = plan.info.dispatches_per_slice;
-    if (count < needed)
-        return fail(diag, FOVEA_LIMIT_EXCEEDED, "count", "count is %u; this slice has %u dispatches", count,
-                    needed);
     count = 0;
     if (f.has_extra) make.extra(out[count++]);
     if (!f.mask_map.obstacle) make.mask_map(out[count++]);

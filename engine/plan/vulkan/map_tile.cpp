@@ -177,10 +177,9 @@ class SliceMaker {
         push.q = head_view(p.q, q), push.k = head_view(p.k, k);
         push.group_splits = 1;  // rows are of one head
         push.dims = p.dim_qk | (pixels_before() | m.columns_log2 << 6 | m.rows_log2 << 10) << 16;
-        push.heads_q = p.heads_q;
         push.lse_base = windows.row_base;
         push.scale = p.scale;
-        push.softcap = p.softcap;
+        push.logit = logit_view(p);
         push.first_row = uint32_t(tile_.rows.first), push.row_count = uint32_t(tile_.rows.count);
         push.first_key = uint32_t(tile_.keys.first), push.key_count = uint32_t(tile_.keys.count);
         push.pixels = uint32_t(tile_.keys.pixels | tile_.rows.pixels << 16);
@@ -221,7 +220,7 @@ FoveaResult plan_vulkan_map_tile(FoveaPlan_T& plan, FoveaDiag* diag) {
     m.quads = score_rows_are_quads(p);
     m.has_extra = needs_extra(p);
     // Drivers of software take a second or more for a pipeline: one serves all problems there.
-    m.general = is_software(plan) || m.has_extra || p.softcap > 0 || p.alibi;
+    m.general = is_software(plan) || m.has_extra || has_logit_steps(p);
     m.extra_offset = kWorkspaceHeadBytes;
     m.workspace_bytes = align_up(m.extra_offset + sizeof(shader::FlashExtra), kWorkspaceAlignment);
     choose_workgroup(plan, m);
@@ -236,11 +235,7 @@ FoveaResult plan_vulkan_map_tile(FoveaPlan_T& plan, FoveaDiag* diag) {
 }
 
 FoveaResult map_tile_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
-                           FoveaDiag* diag) {
-    const uint32_t needed = plan.info.dispatches_per_slice;
-    if (count < needed)
-        return fail(diag, FOVEA_LIMIT_EXCEEDED, "count", "count is %u; this slice has %u dispatches", count,
-                    needed);
+                           FoveaDiag*) {
     const SliceMaker make(plan, slice);
     count = 0;
     if (plan.vulkan.map.has_extra) make.extra(out[count++]);

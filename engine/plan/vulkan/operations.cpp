@@ -91,7 +91,7 @@ FoveaResult check_rope_block(const FoveaPlan_T& plan, const BlockGrid& g, const 
                          uint64_t{g.block_batches} * g.block_heads);
 }
 
-void rope_slice(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) {
+void fill_rope(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) {
     const FoveaRopeDesc& d = plan.rope;
     const uint64_t a = alignment_of(plan), pairs = d.rotary_dim / 2;
     const Window x = block_window(d.x_strides, block, d.dim, dtype_bytes(d.x_type), a);
@@ -157,7 +157,7 @@ FoveaResult check_append_block(const FoveaPlan_T& plan, const BlockGrid& g, cons
                          uint64_t{g.block_batches} * g.block_heads);
 }
 
-void append_slice(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) {
+void fill_append(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) {
     const FoveaAppendDesc& d = plan.append;
     const uint64_t a = alignment_of(plan);
     const Window x = block_window(d.x_strides, block, d.dim, dtype_bytes(d.x_type), a);
@@ -186,8 +186,7 @@ void append_slice(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& ou
 }
 
 // ==== linear ====
-// The
-// grid's "heads" are blocks of column_block output columns.
+// The grid's "heads" are blocks of column_block output columns.
 
 FoveaStrides row_stride(int64_t stride) { return {0, 0, stride}; }
 
@@ -227,7 +226,7 @@ FoveaResult check_linear_block(const FoveaPlan_T& plan, const BlockGrid& g, cons
                          ceil_div(g.block_rows, plan.vulkan.tile.rows), 1);
 }
 
-void linear_slice(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) {
+void fill_linear(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) {
     const FoveaLinearDesc& d = plan.linear;
     const VulkanPlan& v = plan.vulkan;
     const uint64_t a = alignment_of(plan), first = block.first_head * v.column_block;
@@ -336,32 +335,43 @@ FoveaResult plan_vulkan_linear(FoveaPlan_T& plan, FoveaDiag* diag) {
         });
 }
 
-FoveaResult operation_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
-                            FoveaDiag* diag) {
-    if (count < 1) return fail(diag, FOVEA_LIMIT_EXCEEDED, "count", "count is 0; this slice has 1 dispatch");
+FoveaResult rope_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
+                       FoveaDiag*) {
+    fill_rope(plan, plan.vulkan.grid.block(slice), out[0]);
     count = 1;
-    const Block block = plan.vulkan.grid.block(slice);
-    if (plan.operation == Operation::rope) rope_slice(plan, block, out[0]);
-    if (plan.operation == Operation::append) append_slice(plan, block, out[0]);
-    if (plan.operation == Operation::linear) linear_slice(plan, block, out[0]);
     return FOVEA_OK;
 }
 
-void explain_operation(const FoveaPlan_T& plan, TextSink& text) {
+FoveaResult append_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
+                         FoveaDiag*) {
+    fill_append(plan, plan.vulkan.grid.block(slice), out[0]);
+    count = 1;
+    return FOVEA_OK;
+}
+
+FoveaResult linear_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
+                         FoveaDiag*) {
+    fill_linear(plan, plan.vulkan.grid.block(slice), out[0]);
+    count = 1;
+    return FOVEA_OK;
+}
+
+void explain_linear(const FoveaPlan_T& plan, TextSink& text) {
     const BlockGrid& g = plan.vulkan.grid;
-    if (plan.operation == Operation::linear) {
-        const TileChoice& t = plan.vulkan.tile;
-        text.line("tiles of %u x %u, %u threads, %s; a slice: %llu rows x %llu columns", t.rows, t.columns,
-                  t.threads,
-                  t.subgroups ? "matrices in shared memory"
-                  : t.shared  ? "in shared memory"
-                              : "straight from the buffers",
-                  static_cast<unsigned long long>(g.block_rows),
-                  static_cast<unsigned long long>(linear_columns(plan, g)));
-    } else {
-        text.line("a slice: %u batch entries x %u heads x %llu rows", g.block_batches, g.block_heads,
-                  static_cast<unsigned long long>(g.block_rows));
-    }
+    const TileChoice& t = plan.vulkan.tile;
+    text.line("tiles of %u x %u, %u threads, %s; a slice: %llu rows x %llu columns", t.rows, t.columns,
+              t.threads,
+              t.subgroups ? "matrices in shared memory"
+              : t.shared  ? "in shared memory"
+                          : "straight from the buffers",
+              static_cast<unsigned long long>(g.block_rows),
+              static_cast<unsigned long long>(linear_columns(plan, g)));
+}
+
+void explain_rows(const FoveaPlan_T& plan, TextSink& text) {
+    const BlockGrid& g = plan.vulkan.grid;
+    text.line("a slice: %u batch entries x %u heads x %llu rows", g.block_batches, g.block_heads,
+              static_cast<unsigned long long>(g.block_rows));
 }
 
 }  // namespace fovea

@@ -9,8 +9,15 @@ FoveaResult plan_vulkan_rope(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult plan_vulkan_linear(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult plan_vulkan_append(FoveaPlan_T& plan, FoveaDiag* diag);
 
-FoveaResult operation_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
-                            FoveaDiag* diag);
-void explain_operation(const FoveaPlan_T& plan, TextSink& text);
+// `count`, at least 1, becomes the number of dispatches that the slice has. They never fail.
+FoveaResult rope_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
+                       FoveaDiag* diag);
+FoveaResult linear_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
+                         FoveaDiag* diag);
+FoveaResult append_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
+                         FoveaDiag* diag);
+
+void explain_linear(const FoveaPlan_T& plan, TextSink& text);
+void explain_rows(const FoveaPlan_T& plan, TextSink& text);  // rope, append
 
 }  // namespace fovea

@@ -3,13 +3,13 @@
 #include "plan/plan.hpp"
 #include "plan/vulkan/attention.hpp"
 #include "plan/vulkan/flash.hpp"
-#include "plan/vulkan/kernel_choice.hpp"
 #include "plan/vulkan/limits.hpp"
 #include "plan/vulkan/map_tile.hpp"
 #include "plan/vulkan/operations.hpp"
 #include "plan/vulkan/staged.hpp"
 #include "problem/bindings.hpp"
 #include "problem/checked.hpp"
+#include "problem/status.hpp"
 
 namespace fovea {
 namespace {
@@ -22,49 +22,50 @@ void round_to_words(const FoveaDeviceFacts& facts, FoveaPlanInfo& info) {
         if (rounded >> i & 1) info.binding_bytes[i] = align_up(info.binding_bytes[i], 4);
 }
 
-FoveaResult plan_attention(FoveaPlan_T& plan, FoveaDiag* diag) {
-    if (FoveaResult r = check_attention(plan, diag)) return r;
-    plan.vulkan.visible = visibility_of(plan.problem);
-    return plan_vulkan_kernel(plan, diag);
+FoveaResult attention_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
+                            FoveaDiag* diag) {
+    return plan.info.kernel == FOVEA_KERNEL_STAGED ? staged_slice(plan, slice, out, count, diag)
+                                                   : flash_slice(plan, slice, out, count, diag);
 }
+
+void explain_attention(const FoveaPlan_T& plan, TextSink& text) {
+    plan.info.kernel == FOVEA_KERNEL_STAGED ? explain_staged(plan, text) : explain_flash(plan, text);
+}
+
+struct VulkanOperation {
+    FoveaResult (*make)(FoveaPlan_T& plan, FoveaDiag* diag);
+    FoveaResult (*slice)(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
+                         FoveaDiag* diag);
+    void (*explain)(const FoveaPlan_T& plan, TextSink& text);
+};
+
+// By Operation.
+constexpr VulkanOperation kOperations[] = {
+    {plan_vulkan_attention, attention_slice, explain_attention},
+    {plan_vulkan_rope, rope_slice, explain_rows},
+    {plan_vulkan_linear, linear_slice, explain_linear},
+    {plan_vulkan_append, append_slice, explain_rows},
+    {plan_vulkan_map_tile, map_tile_slice, explain_vulkan_map_tile},
+};
+
+const VulkanOperation& operation_of(const FoveaPlan_T& plan) { return kOperations[size_t(plan.operation)]; }
 
 }  // namespace
 
 FoveaResult plan_vulkan(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (FoveaResult r = check_vulkan_facts(plan.facts, diag)) return r;
     round_to_words(plan.facts, plan.info);
-    switch (plan.operation) {
-        case Operation::attention:
-            return plan_attention(plan, diag);
-        case Operation::rope:
-            return plan_vulkan_rope(plan, diag);
-        case Operation::linear:
-            return plan_vulkan_linear(plan, diag);
-        case Operation::append:
-            return plan_vulkan_append(plan, diag);
-        case Operation::map_tile:
-            return plan_vulkan_map_tile(plan, diag);
-    }
-    return FOVEA_INVALID_ARGUMENT;
+    return operation_of(plan).make(plan, diag);
 }
 
 FoveaResult vulkan_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
                          FoveaDiag* diag) {
-    if (plan.operation == Operation::map_tile) return map_tile_slice(plan, slice, out, count, diag);
-    if (plan.operation != Operation::attention) return operation_slice(plan, slice, out, count, diag);
-    if (plan.info.kernel == FOVEA_KERNEL_STAGED) return staged_slice(plan, slice, out, count, diag);
-    return flash_slice(plan, slice, out, count, diag);
+    if (count < plan.info.dispatches_per_slice)
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "count", "count is %u; this slice has %u dispatches", count,
+                    plan.info.dispatches_per_slice);
+    return operation_of(plan).slice(plan, slice, out, count, diag);
 }
 
-void explain_vulkan(const FoveaPlan_T& plan, TextSink& text) {
-    if (plan.operation == Operation::map_tile)
-        explain_vulkan_map_tile(plan, text);
-    else if (plan.operation != Operation::attention)
-        explain_operation(plan, text);
-    else if (plan.info.kernel == FOVEA_KERNEL_STAGED)
-        explain_staged(plan, text);
-    else
-        explain_flash(plan, text);
-}
+void explain_vulkan(const FoveaPlan_T& plan, TextSink& text) { operation_of(plan).explain(plan, text); }
 
 }  // namespace fovea

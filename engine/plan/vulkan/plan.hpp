@@ -41,15 +41,24 @@ struct MaskMapPlan {
     uint64_t offset;  // in the workspace
 };
 
+// How flash's workgroups share what they load; each is a module of its own, see shaders/variants.def.
+enum class FlashForm : uint32_t {
+    loads,     // every thread loads for itself, row maxima through shared memory
+    subgroup,  // the same where a workgroup is a subgroup, row maxima by its operations
+    shuffle,   // a workgroup is a subgroup whose lanes hand numbers round, for drivers of software
+    coopmat,   // VK_KHR_cooperative_matrix
+    coopmat2   // VK_NV_cooperative_matrix2
+};
+
 // Attention in one pass over blocks of keys; rows of the query heads that share a key/value head go together.
 struct FlashPlan {
+    FlashForm form;
     uint32_t threads, rows, column_quads;
     uint32_t block_keys, columns;  // keys of a block; value columns of a workgroup
-    uint32_t subgroups, depth;     // flash_coopmat, else 0: of a workgroup; dim_qk with zeros behind it
+    uint32_t subgroups;            // coopmat: of a workgroup
+    uint32_t depth;                // coopmat, coopmat2: dim_qk with zeros behind it
     uint32_t subgroup_size;        // what the pipeline must require; 0: anything
-    bool flexible;                 // flash_coopmat2
-    bool shuffles;                 // flash: by shuffles, for drivers of software
-    const char* no_subgroup;       // flash: why it does without subgroup operations; null if it has them
+    const char* no_subgroup;       // loads: why it does without subgroup operations
     bool quads;                    // rows of q, k and v: multiples of 4 elements
     bool general;    // more than causal, window and lengths decide what is visible and what weighs
     bool has_extra;  // parameters in the workspace

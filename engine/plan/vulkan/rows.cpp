@@ -2,6 +2,8 @@
 
 namespace fovea {
 
+shader::LogitView logit_view(const Problem& p) { return {p.softcap}; }
+
 shader::HeadView matrix_view(const MatrixView& m, const BlockWindows& windows) {
     if (!m.present || m.keys == 0) return {};
     return head_view(m.strides, windows.matrix(m));
@@ -45,6 +47,7 @@ void fill_extra(const FoveaPlan_T& plan, const BlockWindows& windows, const Wind
     push.k_page = uint32_t(p.k.batch), push.v_page = uint32_t(p.v.batch);
     push.map_words = plan.vulkan.flash.mask_map.words;
     push.map_heads = plan.vulkan.flash.mask_map.for_all_heads;
+    push.heads_q = p.heads_q;
     d.output(FOVEA_SLOT_EXTRA, FOVEA_BIND_WORKSPACE, extra);
     d.spec(FOVEA_SPEC_THREADS, shader::kFlashMaxThreads);
     d.push(push);

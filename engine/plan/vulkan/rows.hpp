@@ -8,6 +8,8 @@
 
 namespace fovea {
 
+shader::LogitView logit_view(const Problem& p);
+
 shader::HeadView head_view(const FoveaStrides& strides, const Window& window);
 
 // The fields that every kernel's slice has: its rows, and where queries stand among keys.

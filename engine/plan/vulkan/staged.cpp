@@ -128,7 +128,8 @@ void fill_costs(FoveaPlan_T& plan, const BlockNeeds& needs) {
     const Problem& p = plan.problem;
     const StagedPlan& s = plan.vulkan.staged;
     FoveaPlanInfo& info = plan.info;
-    info.dispatches_per_slice = 3;
+    info.dispatches_per_slice =
+        (p.len_kv > 0 ? 1 : 0) + (s.has_softmax ? 1 : 0) + (wants(p, FOVEA_OUTPUT_O) ? 1 : 0);
     info.workspace_bytes = needs.workspace_bytes();
     info.workspace_alignment = kWorkspaceAlignment;
     info.slice_count = plan.vulkan.grid.count();

@@ -1,0 +1,70 @@
+#include "plan/kernel_choice.hpp"
+
+#include "problem/status.hpp"
+
+#include <cstdio>
+
+namespace fovea {
+namespace {
+
+// Whether AUTO may go on to the next kernel: this one's limits are its own.
+bool is_no_fit(FoveaResult result) {
+    return result == FOVEA_UNSUPPORTED || result == FOVEA_LIMIT_EXCEEDED || result == FOVEA_SIZE_OVERFLOW;
+}
+
+struct PassedOver {
+    const Candidate* candidate = nullptr;
+    char why[sizeof FoveaDiag::text] = "";
+
+    void note(const Candidate& c, const char* reason) {
+        candidate = &c;
+        snprintf(why, sizeof why, "%s", reason);
+    }
+};
+
+void write_reason(FoveaPlanInfo& info, const Candidate& chosen, bool by_name, const PassedOver& other) {
+    const char* by = by_name ? " (asked for by name)" : "";
+    if (other.candidate)
+        snprintf(info.reason, sizeof info.reason, "%s%s: %s; not %s: %s", foveaKernelName(chosen.kernel), by,
+                 chosen.merit, foveaKernelName(other.candidate->kernel), other.why);
+    else
+        snprintf(info.reason, sizeof info.reason, "%s%s: %s", foveaKernelName(chosen.kernel), by,
+                 chosen.merit);
+}
+
+}  // namespace
+
+FoveaResult choose(const Candidate* table, size_t count, const char* backend, FoveaPlan_T& plan,
+                   FoveaDiag* diag) {
+    const FoveaKernel wanted = plan.problem.kernel;
+    const bool by_name = wanted != FOVEA_KERNEL_AUTO;
+    const FoveaPlan_T before = plan;  // a kernel that cannot after all leaves nothing behind
+    PassedOver passed;
+    FoveaDiag refusal{};
+    FoveaResult refused = FOVEA_OK;
+    for (const Candidate* c = table; c < table + count; ++c) {
+        if (by_name && c->kernel != wanted) continue;
+        const char* against = c->obstacle(plan);
+        if (!against && !by_name) against = c->drawback(plan);
+        if (!against) {
+            plan.info.kernel = c->kernel;
+            refusal = {};
+            refusal.struct_size = sizeof refusal;
+            refused = c->make(plan, &refusal);
+            if (refused == FOVEA_OK) {
+                write_reason(plan.info, *c, by_name, passed);
+                return FOVEA_OK;
+            }
+            plan = before;
+            if (!is_no_fit(refused)) break;
+            against = refusal.text;
+        }
+        passed.note(*c, against);
+    }
+    if (refused != FOVEA_OK) return fail(diag, refused, refusal.field, "%s", refusal.text);
+    return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %s cannot run this on %s: %s",
+                foveaKernelName(wanted), backend,
+                passed.candidate ? passed.why : "it is not one of this backend's kernels");
+}
+
+}  // namespace fovea

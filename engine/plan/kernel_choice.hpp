@@ -1,0 +1,35 @@
+// How a kernel is chosen, on every backend alike: a table of candidates, the best first, and one rule.
+#pragma once
+
+#include "plan/plan.hpp"
+
+#include <cstddef>
+
+namespace fovea {
+
+// Each function that gives a reason returns null where it has none.
+struct Candidate {
+    FoveaKernel kernel;
+    const char* (*obstacle)(const FoveaPlan_T& plan);  // why it cannot run this call
+    const char* (*drawback)(const FoveaPlan_T& plan);  // why AUTO passes it over although it could
+    // Plans the call with it: fills the backend's part of the plan, workspace, slices and costs. It may find
+    // that a limit is too small for it.
+    FoveaResult (*make)(FoveaPlan_T& plan, FoveaDiag* diag);
+    const char* merit;
+};
+
+inline const char* no_reason(const FoveaPlan_T&) { return nullptr; }
+
+// Plans plan.problem with the kernel that it names or, with AUTO, with the first candidate that nothing
+// stands against and whose `make` succeeds; sets plan.info.kernel and plan.info.reason. The reason's "not X:
+// why" is about the last candidate that was passed over: it is the next better one. A refusal says why the
+// last one tried could not.
+FoveaResult choose(const Candidate* table, size_t count, const char* backend, FoveaPlan_T& plan,
+                   FoveaDiag* diag);
+
+template <size_t count>
+FoveaResult choose(const Candidate (&table)[count], const char* backend, FoveaPlan_T& plan, FoveaDiag* diag) {
+    return choose(table, count, backend, plan, diag);
+}
+
+}  // namespace fovea

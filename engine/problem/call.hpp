@@ -1,0 +1,25 @@
+// What is asked for, after its checks: one operation and its description. The backends read it, nobody
+// changes it.
+#pragma once
+
+#include "problem/map_tile.hpp"
+#include "problem/operations.hpp"
+#include "problem/problem.hpp"
+
+#include <fovea/fovea.h>
+
+namespace fovea {
+
+// The backends' tables of operations are in this order.
+enum class Operation : uint32_t { attention, rope, linear, append, map_tile };
+
+struct Call {
+    Operation operation;
+    Problem problem;  // attention; the call whose weights a map tile shows
+    MapTile tile;     // map_tile
+    FoveaRopeDesc rope;
+    FoveaLinearDesc linear;
+    FoveaAppendDesc append;
+};
+
+}  // namespace fovea
