@@ -1,5 +1,6 @@
 // Creation of plans and what can be asked of them. The C boundary: checks, copies, dispatches to the layers
 // below.
+#include "api/explain_call.hpp"
 #include "plan/plan.hpp"
 #include "plan/text_sink.hpp"
 #include "problem/abi_struct.hpp"
@@ -83,6 +84,7 @@ void begin_attention_info(FoveaPlan_T& plan) {
     f16(p.v_type, FOVEA_BIND_V);
     f16(p.o_type, FOVEA_BIND_O);
     begin_info(plan, p.binding_mask, p.output_mask, p.binding_bytes);
+    plan.info.ignored_mask = p.ignored_mask;
 }
 
 FoveaResult fill_attention(FoveaPlan_T& plan, const FoveaAttentionDesc* desc, FoveaDiag* diag) {
@@ -187,13 +189,15 @@ size_t foveaExplainPlan(FoveaPlan plan, char* text, size_t capacity) {
     sink.line("%s", info.reason);
     sink.line("slices: %llu, at most %.3g FLOP each; %.4g FLOP in all",
               static_cast<unsigned long long>(info.slice_count), info.max_slice_flops, info.flops);
-    if (plan->operation == Operation::attention || plan->operation == Operation::map_tile)
+    const bool attends = plan->operation == Operation::attention || plan->operation == Operation::map_tile;
+    if (attends)
         sink.line("pairs of query and key computed: %.6g of %.6g", info.visited_pairs, info.total_pairs);
     sink.line("workspace: %llu bytes", static_cast<unsigned long long>(info.workspace_bytes));
     if (plan->facts.backend == FOVEA_BACKEND_CPU)
         explain_cpu(*plan, sink);
     else
         explain_vulkan(*plan, sink);
+    if (attends) explain_call(plan->problem, sink);
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
         if (info.binding_mask >> i & 1)
             sink.line("%s %s: %llu bytes", info.output_mask >> i & 1 ? "writes" : "reads", binding_name(i),

@@ -11,24 +11,16 @@ FoveaResult read_ranges(const FoveaCpuRun& run, BindingRange (&ranges)[FOVEA_BIN
     if (run.binding_count && !run.bindings)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "bindings", "bindings is null but binding_count is %u",
                     run.binding_count);
+    if (FoveaResult r = check_binding_count(run.binding_count, diag)) return r;
     const auto range = [](const FoveaHostBuffer& b) {
         return BindingRange{b.data != nullptr, 0, uint64_t(reinterpret_cast<uintptr_t>(b.data)),
                             b.size_bytes};
     };
     for (uint32_t i = 0; i < run.binding_count && i < FOVEA_BIND_COUNT; ++i)
         ranges[i] = range(run.bindings[i]);
+    for (uint32_t i = 0; i < run.binding_count; ++i)
+        if (!is_named_binding(i) && run.bindings[i].data) return unknown_binding(i, diag);
     ranges[FOVEA_BIND_WORKSPACE] = range(run.workspace);
-    return FOVEA_OK;
-}
-
-FoveaResult check_slices(const FoveaPlanInfo& info, const FoveaCpuRun& run, uint64_t& end, FoveaDiag* diag) {
-    if (run.first_slice > info.slice_count || run.slice_count > info.slice_count - run.first_slice)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "first_slice",
-                    "slices %llu + %llu are outside the plan's %llu",
-                    static_cast<unsigned long long>(run.first_slice),
-                    static_cast<unsigned long long>(run.slice_count),
-                    static_cast<unsigned long long>(info.slice_count));
-    end = run.slice_count ? run.first_slice + run.slice_count : info.slice_count;
     return FOVEA_OK;
 }
 
@@ -47,10 +39,10 @@ FoveaResult foveaRunCpu(FoveaPlan plan, const FoveaCpuRun* given, FoveaDiag* dia
     if ((r = read_struct(given, run, "run", diag))) return r;
     BindingRange ranges[FOVEA_BIND_COUNT];
     if ((r = read_ranges(run, ranges, diag))) return r;
-    const BindingRules rules{0, plan->operation == Operation::rope, plan->f16_mask};
+    const BindingRules rules{0, plan->operation == Operation::rope, plan->f16_mask, true};
     if ((r = check_bindings(plan->info, rules, ranges, diag))) return r;
     uint64_t end = 0;
-    if ((r = check_slices(plan->info, run, end, diag))) return r;
+    if ((r = check_slices(run.first_slice, run.slice_count, plan->info.slice_count, end, diag))) return r;
     if (run.parallel && (!run.parallel->run || run.parallel->worker_count == 0))
         return fail(diag, FOVEA_INVALID_ARGUMENT, "parallel",
                     "parallel needs a run function and at least one worker");

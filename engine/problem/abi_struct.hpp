@@ -4,9 +4,14 @@
 #include "problem/status.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 namespace fovea {
+
+// No struct of this boundary comes near it: a struct_size beyond is not a newer caller's but garbage, and to
+// look for its tail could leave the caller's memory.
+constexpr uint32_t kMaxStructBytes = 4096;
 
 // Copies *from into `to`, zero-filling what an older caller does not have. T starts with `uint32_t
 // struct_size`.
@@ -18,6 +23,11 @@ FoveaResult read_struct(const T* from, T& to, const char* name, FoveaDiag* diag)
     if (size < sizeof(uint32_t))
         return fail(diag, FOVEA_ABI_MISMATCH, "struct_size",
                     "%s.struct_size is %u; set it to sizeof the struct", name, size);
+    static_assert(sizeof(T) <= kMaxStructBytes);
+    if (size > kMaxStructBytes)
+        return fail(diag, FOVEA_ABI_MISMATCH, "struct_size",
+                    "%s.struct_size is %u; no struct is larger than %u bytes, and this one has %zu", name,
+                    size, kMaxStructBytes, sizeof(T));
     const auto* bytes = reinterpret_cast<const unsigned char*>(from);
     for (size_t i = sizeof(T); i < size; ++i) {
         if (bytes[i] != 0)

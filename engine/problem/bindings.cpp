@@ -16,6 +16,34 @@ constexpr const char* kNames[] = {"Q",        "K",      "V",      "O",          
                                   "DALIBI",   "DSINKS", "DLSE"};
 static_assert(std::size(kNames) == FOVEA_BIND_DLSE + 1);
 
+// What a description lacks where it has no such binding. Null: only other operations have it.
+constexpr const char* kMissing[std::size(kNames)] = {
+    nullptr,
+    nullptr,
+    nullptr,
+    "FOVEA_OUTPUT_O is not in outputs",
+    "mask.present is 0",
+    "bias.present, or has_bias of a linear layer, is 0",
+    "keep.present is 0",
+    "FOVEA_FLAG_ALIBI is not set",
+    "FOVEA_FLAG_SINKS is not set",
+    "FOVEA_FLAG_BATCH_TABLE, or has_batch_table of an append, is not set",
+    "page_size is 0",
+    "FOVEA_OUTPUT_LSE is not in outputs",
+    "FOVEA_OUTPUT_SCORES is not in outputs",
+    "FOVEA_OUTPUT_CAPPED is not in outputs",
+    "FOVEA_OUTPUT_MASKED is not in outputs",
+    "FOVEA_OUTPUT_WEIGHTS is not in outputs",
+    "FOVEA_OUTPUT_ROW_STATS is not in outputs",
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
+    "table_rows is 0",
+    "FOVEA_TILE_MASS is not in the tile's outputs",
+    "FOVEA_TILE_MAX is not in the tile's outputs"};
+
 struct FieldName {
     char text[48];
     FieldName(uint32_t binding, const char* part) {
@@ -43,23 +71,33 @@ FoveaResult check_one(const FoveaPlanInfo& info, const BindingRules& rules, cons
     const uint64_t needed =
         binding == FOVEA_BIND_WORKSPACE ? info.workspace_bytes : info.binding_bytes[binding];
     if (needed == 0) return FOVEA_OK;
+    const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
+    const FieldName name(binding, ""), size(binding, rules.host_memory ? ".size_bytes" : ".size"),
+        begin(binding, rules.host_memory ? ".data" : ".offset");
     if (!range.given)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, FieldName(binding, "").text,
-                    "%s is null; the plan needs %llu bytes there", FieldName(binding, "").text,
-                    static_cast<unsigned long long>(needed));
+        return fail(diag, FOVEA_INVALID_ARGUMENT, name.text, "%s is null; the plan needs %llu bytes there",
+                    name.text, number(needed));
     if (range.size < needed)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, FieldName(binding, ".size").text,
-                    "%s is %llu bytes; the plan needs %llu", FieldName(binding, ".size").text,
-                    static_cast<unsigned long long>(range.size), static_cast<unsigned long long>(needed));
+        return fail(diag, FOVEA_INVALID_ARGUMENT, size.text, "%s is %llu; the plan needs %llu bytes there",
+                    size.text, number(range.size), number(needed));
     const uint64_t alignment = alignment_of(rules, binding, info);
     if (range.begin % alignment != 0)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, FieldName(binding, ".offset").text,
-                    "%s is not a multiple of %llu bytes", FieldName(binding, ".offset").text,
-                    static_cast<unsigned long long>(alignment));
+        return fail(diag, FOVEA_INVALID_ARGUMENT, begin.text,
+                    rules.host_memory ? "%s is 0x%llx; it must be a multiple of %llu bytes"
+                                      : "%s is %llu; it must be a multiple of %llu bytes",
+                    begin.text, number(range.begin), number(alignment));
     if (range.begin > UINT64_MAX - range.size)
-        return fail(diag, FOVEA_SIZE_OVERFLOW, FieldName(binding, ".size").text,
-                    "%s runs past the end of the address range", FieldName(binding, ".size").text);
+        return fail(diag, FOVEA_SIZE_OVERFLOW, size.text,
+                    "%s is %llu, which runs past the end of all addresses", size.text, number(range.size));
     return FOVEA_OK;
+}
+
+// A buffer that nothing reads is a switch that was forgotten, not a buffer too many.
+FoveaResult unread(uint32_t binding, FoveaDiag* diag) {
+    const FieldName name(binding, "");
+    const char* why = is_named_binding(binding) ? kMissing[binding] : nullptr;
+    return fail(diag, FOVEA_INVALID_ARGUMENT, name.text, "%s is given, but this plan has no such binding%s%s",
+                name.text, why ? ": " : "", why ? why : "");
 }
 
 // Only the bytes that the plan uses count: a larger buffer may hold other things behind them.
@@ -81,8 +119,12 @@ FoveaResult check_bindings(const FoveaPlanInfo& info, const BindingRules& rules,
     const BindingMask workspace_bit = binding_bit(FOVEA_BIND_WORKSPACE);
     const BindingMask used = info.binding_mask | (info.workspace_bytes ? workspace_bit : 0);
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
-        if (!(used >> i & 1)) continue;
-        if (FoveaResult r = check_one(info, rules, ranges[i], i, diag)) return r;
+        if (used >> i & 1) {
+            if (FoveaResult r = check_one(info, rules, ranges[i], i, diag)) return r;
+        } else if (i != FOVEA_BIND_WORKSPACE && ranges[i].given && ranges[i].size &&
+                   !(info.ignored_mask >> i & 1)) {
+            return unread(i, diag);
+        }
     }
     const BindingMask written = info.output_mask | workspace_bit;
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
@@ -96,6 +138,36 @@ FoveaResult check_bindings(const FoveaPlanInfo& info, const BindingRules& rules,
                         FieldName(i, "").text, FieldName(j, "").text);
         }
     }
+    return FOVEA_OK;
+}
+
+bool is_named_binding(uint32_t index) { return index < std::size(kNames); }
+
+FoveaResult check_binding_count(uint32_t count, FoveaDiag* diag) {
+    if (count <= kMostBindings) return FOVEA_OK;
+    return fail(diag, FOVEA_INVALID_ARGUMENT, "binding_count", "binding_count is %u; the limit is %u", count,
+                kMostBindings);
+}
+
+FoveaResult unknown_binding(uint32_t index, FoveaDiag* diag) {
+    if (index == FOVEA_BIND_WORKSPACE)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "bindings",
+                    "bindings[FOVEA_BIND_WORKSPACE] is given; the workspace has a field of its own");
+    return fail(diag, FOVEA_ABI_MISMATCH, "bindings",
+                "bindings[%u] is given; the last that this library knows is %zu", index, std::size(kNames) - 1);
+}
+
+FoveaResult check_slices(uint64_t first, uint64_t count, uint64_t slices_of_plan, uint64_t& end,
+                         FoveaDiag* diag) {
+    const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
+    if (first > slices_of_plan)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "first_slice",
+                    "first_slice is %llu; the plan has %llu slices", number(first), number(slices_of_plan));
+    if (count > slices_of_plan - first)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "slice_count",
+                    "slice_count is %llu from slice %llu on; the plan has %llu slices", number(count),
+                    number(first), number(slices_of_plan));
+    end = count ? first + count : slices_of_plan;
     return FOVEA_OK;
 }
 

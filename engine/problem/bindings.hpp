@@ -1,6 +1,6 @@
-// The buffers of one run, checked before anything is written or recorded: present, large enough, aligned, and
-// no output overlapping anything else. Shared by the CPU backend (addresses) and the Vulkan recorder (buffers
-// and offsets).
+// The buffers of one run, checked before anything is written or recorded: those that the plan has and no
+// other present, large enough, aligned, and no output overlapping anything else. Shared by the CPU backend
+// (addresses) and the Vulkan recorder (buffers and offsets).
 #pragma once
 
 #include <fovea/fovea.h>
@@ -28,7 +28,21 @@ struct BindingRules {
     uint64_t alignment;    // every range begins at a multiple; 0: by element, at least 4 (2 for f16 tensors)
     bool in_place;         // Y may be exactly X
     BindingMask f16_mask;  // bindings that hold f16 (only for alignment 0)
+    bool host_memory;      // ranges are FoveaHostBuffers: messages name `data` and `size_bytes`
 };
+
+// The slices that one run asks for, [first, first + count) or all from `first` on where count is 0, as
+// [first, end).
+FoveaResult check_slices(uint64_t first, uint64_t count, uint64_t slices_of_plan, uint64_t& end,
+                         FoveaDiag* diag);
+
+// No list of bindings is longer; beyond it the count is garbage, and is not believed.
+constexpr uint32_t kMostBindings = 256;
+FoveaResult check_binding_count(uint32_t count, FoveaDiag* diag);
+// Whether `index` is the number of a binding that a run may take in its list.
+bool is_named_binding(uint32_t index);
+// The refusal of another that was given.
+FoveaResult unknown_binding(uint32_t index, FoveaDiag* diag);
 
 // ranges[FOVEA_BIND_WORKSPACE] is the workspace.
 FoveaResult check_bindings(const FoveaPlanInfo& info, const BindingRules& rules,

@@ -79,10 +79,11 @@ FoveaResult bind_tile(const MapTile& tile, Problem& p, FoveaDiag* diag) {
     if (lse.overflow || pixels.overflow)
         return fail(diag, FOVEA_SIZE_OVERFLOW, lse.overflow ? "len_q" : "head_count",
                     "the size of %s does not fit 64 bits", lse.overflow ? "LSE" : "TILE_MASS");
-    constexpr BindingMask ignored = binding_bit(FOVEA_BIND_V) | binding_bit(FOVEA_BIND_SINKS);
+    constexpr BindingMask values = binding_bit(FOVEA_BIND_V) | binding_bit(FOVEA_BIND_SINKS);
     p.outputs = 0;
     p.sinks = false;
-    p.binding_mask &= ~(p.output_mask | ignored);
+    p.ignored_mask = p.output_mask | binding_bit(FOVEA_BIND_O) | values;
+    p.binding_mask &= ~(p.output_mask | values);
     p.output_mask = 0;
     const auto bind = [&](FoveaBinding binding, uint64_t bytes, bool output) {
         p.binding_mask |= binding_bit(binding);
@@ -90,6 +91,7 @@ FoveaResult bind_tile(const MapTile& tile, Problem& p, FoveaDiag* diag) {
         p.binding_bytes[binding] = bytes;
     };
     bind(FOVEA_BIND_LSE, lse.value, false);
+    p.ignored_mask &= ~p.binding_mask;
     if (tile.mass) bind(FOVEA_BIND_TILE_MASS, pixels.value, true);
     if (tile.max) bind(FOVEA_BIND_TILE_MAX, pixels.value / 2, true);
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)

@@ -115,8 +115,9 @@ FoveaResult make_rope(const FoveaRopeDesc* desc, FoveaRopeDesc& d, OperationBind
         return fail(diag, FOVEA_INVALID_ARGUMENT, "rotary_dim",
                     "rotary_dim is %u; it must be even and at most dim, %u", d.rotary_dim, d.dim);
     if ((r = check_switch(d.interleaved, "interleaved", diag))) return r;
-    if ((r = fill_strides(d.x_strides, d.heads, d.len, d.dim, "x_strides", diag))) return r;
-    if ((r = fill_strides(d.y_strides, d.heads, d.len, d.dim, "y_strides", diag))) return r;
+    const Extents extents{d.batch, d.heads, d.len, d.dim};
+    if ((r = fill_strides(d.x_strides, extents, "x_strides", diag))) return r;
+    if ((r = fill_strides(d.y_strides, extents, "y_strides", diag))) return r;
     bindings = OperationBindings{};
     if ((r = bind({FOVEA_BIND_X, d.x_strides, d.batch, d.heads, d.len, d.dim, d.x_type, "x_strides", false},
                   bindings, diag)))
@@ -169,6 +170,20 @@ FoveaResult make_linear(const FoveaLinearDesc* desc, FoveaLinearDesc& d, Operati
     return FOVEA_OK;
 }
 
+// Rows that cannot fit would be left out in silence. With a table only the run knows how many there are.
+static FoveaResult check_room(const FoveaAppendDesc& d, FoveaDiag* diag) {
+    const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
+    if (d.has_batch_table && d.first_row)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "first_row",
+                    "first_row is %llu beside has_batch_table, whose kv_length counts the rows held",
+                    number(d.first_row));
+    if (d.first_row + d.len > d.capacity)
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, d.first_row ? "first_row" : "len",
+                    "first_row %llu and len %llu end at row %llu; capacity is %llu", number(d.first_row),
+                    number(d.len), number(d.first_row + d.len), number(d.capacity));
+    return FOVEA_OK;
+}
+
 FoveaResult make_append(const FoveaAppendDesc* desc, FoveaAppendDesc& d, OperationBindings& bindings,
                         FoveaDiag* diag) {
     FoveaResult r;
@@ -183,6 +198,7 @@ FoveaResult make_append(const FoveaAppendDesc* desc, FoveaAppendDesc& d, Operati
     if ((r = check_length(d.block_table_pages, "block_table_pages", diag))) return r;
     if ((r = check_switch(d.has_batch_table, "has_batch_table", diag))) return r;
     if ((r = check_reserved(d.reserved0, diag))) return r;
+    if ((r = check_room(d, diag))) return r;
     if (d.page_size && (!d.page_count || d.block_table_pages * d.page_size < d.capacity))
         return fail(diag, FOVEA_INVALID_ARGUMENT, d.page_count ? "block_table_pages" : "page_count",
                     "page_size %u with page_count %u and block_table_pages %llu does not hold capacity, %llu",
@@ -193,8 +209,8 @@ FoveaResult make_append(const FoveaAppendDesc* desc, FoveaAppendDesc& d, Operati
                     "page_size is 0 but page_count or block_table_pages is set");
     const uint64_t y_batch = d.page_size ? d.page_count : d.batch,
                    y_rows = d.page_size ? d.page_size : d.capacity;
-    if ((r = fill_strides(d.x_strides, d.heads, d.len, d.dim, "x_strides", diag))) return r;
-    if ((r = fill_strides(d.y_strides, d.heads, y_rows, d.dim, "y_strides", diag))) return r;
+    if ((r = fill_strides(d.x_strides, {d.batch, d.heads, d.len, d.dim}, "x_strides", diag))) return r;
+    if ((r = fill_strides(d.y_strides, {y_batch, d.heads, y_rows, d.dim}, "y_strides", diag))) return r;
     bindings = OperationBindings{};
     if ((r = bind({FOVEA_BIND_X, d.x_strides, d.batch, d.heads, d.len, d.dim, d.x_type, "x_strides", false},
                   bindings, diag)))

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <utility>
 
 namespace fovea {
@@ -173,14 +174,35 @@ FoveaResult check_packing(const Desc& d, FoveaDiag* diag) {
 
 // Fields of one matrix for messages: "mask.rows".
 struct MatrixNames {
-    const char *type, *batch, *heads, *rows, *keys, *strides;
+    const char *present, *type, *batch, *heads, *rows, *keys, *strides;
 };
-constexpr MatrixNames kMaskNames{"mask.type", "mask.batch", "mask.heads",
-                                 "mask.rows", "mask.keys",  "mask.strides"};
-constexpr MatrixNames kBiasNames{"bias.type", "bias.batch", "bias.heads",
-                                 "bias.rows", "bias.keys",  "bias.strides"};
-constexpr MatrixNames kKeepNames{"keep.type", "keep.batch", "keep.heads",
-                                 "keep.rows", "keep.keys",  "keep.strides"};
+constexpr MatrixNames kMaskNames{"mask.present", "mask.type", "mask.batch",  "mask.heads",
+                                 "mask.rows",    "mask.keys", "mask.strides"};
+constexpr MatrixNames kBiasNames{"bias.present", "bias.type", "bias.batch",  "bias.heads",
+                                 "bias.rows",    "bias.keys", "bias.strides"};
+constexpr MatrixNames kKeepNames{"keep.present", "keep.type", "keep.batch",  "keep.heads",
+                                 "keep.rows",    "keep.keys", "keep.strides"};
+
+// A matrix that is described but not switched on would be left out in silence.
+FoveaResult check_absent(const FoveaMatrixDesc& m, const MatrixNames& names, FoveaDiag* diag) {
+    const FoveaStrides& s = m.strides;
+    const std::pair<const char*, long long> fields[] = {
+        {names.type, enum_number(m.type)},
+        {names.batch, m.batch},
+        {names.heads, m.heads},
+        {names.rows, static_cast<long long>(m.rows)},
+        {names.keys, static_cast<long long>(m.keys)},
+        {names.strides, static_cast<long long>(s.batch  ? s.batch
+                                               : s.head ? s.head
+                                                        : s.row)}};
+    for (const auto& [name, value] : fields) {
+        if (value != 0)
+            return fail(diag, FOVEA_INVALID_ARGUMENT, names.present,
+                        "%s is 0, but %s is %lld; set it to 1, or leave the whole matrix zero", names.present,
+                        name, value);
+    }
+    return FOVEA_OK;
+}
 
 FoveaResult broadcast_extent(uint64_t& extent, uint64_t fallback, uint64_t full, const char* name,
                              FoveaDiag* diag) {
@@ -195,7 +217,10 @@ FoveaResult make_matrix(const FoveaMatrixDesc& m, const Desc& d, bool boolean, c
                         MatrixView& view, uint64_t& bytes, FoveaDiag* diag) {
     view = MatrixView{};
     bytes = 0;
-    if (!m.present) return FOVEA_OK;
+    if (m.present > 1)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, names.present, "%s is %u; it must be 0 or 1", names.present,
+                    m.present);
+    if (!m.present) return check_absent(m, names, diag);
     const int type = enum_number(m.type);
     if (boolean ? type != FOVEA_U8 : !is_float(type))
         return fail(diag, FOVEA_INVALID_ARGUMENT, names.type, "%s is %d; it must be %s", names.type, type,
@@ -210,7 +235,7 @@ FoveaResult make_matrix(const FoveaMatrixDesc& m, const Desc& d, bool boolean, c
                     names.keys, static_cast<unsigned long long>(keys),
                     static_cast<unsigned long long>(d.len_kv));
     FoveaStrides s = m.strides;
-    if ((r = fill_strides(s, heads, rows, keys, names.strides, diag))) return r;
+    if ((r = fill_strides(s, {batch, heads, rows, keys}, names.strides, diag))) return r;
     if (!spanned_bytes(s, batch, heads, rows, keys, dtype_bytes(m.type), bytes))
         return fail(diag, FOVEA_SIZE_OVERFLOW, names.strides, "the size of %s does not fit 64 bits",
                     names.strides);
@@ -257,10 +282,10 @@ FoveaResult bind_qkvo(Problem& p, const Desc& d, FoveaDiag* diag) {
         fill_packed_strides(p.k, d.heads_kv, d.dim_qk);
         fill_packed_strides(p.v, d.heads_kv, d.dim_v);
     }
-    if ((r = fill_strides(p.q, d.heads_q, rows_q, d.dim_qk, "q_strides", diag))) return r;
-    if ((r = fill_strides(p.k, d.heads_kv, rows_kv, d.dim_qk, "k_strides", diag))) return r;
-    if ((r = fill_strides(p.v, d.heads_kv, rows_kv, d.dim_v, "v_strides", diag))) return r;
-    if ((r = fill_strides(p.o, d.heads_q, rows_q, d.dim_v, "o_strides", diag))) return r;
+    if ((r = fill_strides(p.q, {batch_q, d.heads_q, rows_q, d.dim_qk}, "q_strides", diag))) return r;
+    if ((r = fill_strides(p.k, {batch_kv, d.heads_kv, rows_kv, d.dim_qk}, "k_strides", diag))) return r;
+    if ((r = fill_strides(p.v, {batch_kv, d.heads_kv, rows_kv, d.dim_v}, "v_strides", diag))) return r;
+    if ((r = fill_strides(p.o, {batch_q, d.heads_q, rows_q, d.dim_v}, "o_strides", diag))) return r;
     if ((r = bind_tensor(p, FOVEA_BIND_Q, p.q, batch_q, d.heads_q, rows_q, d.dim_qk, d.q_type, "q_strides",
                          diag)))
         return r;
@@ -384,21 +409,42 @@ bool rows_are_disjoint(const FoveaStrides& s, uint64_t b, uint64_t h, uint64_t l
     return true;
 }
 
-FoveaResult fill_strides(FoveaStrides& s, uint64_t h, uint64_t l, uint64_t d, const char* name,
-                         FoveaDiag* diag) {
-    if (s.batch < 0 || s.head < 0 || s.row < 0)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s has a negative stride: %lld, %lld, %lld", name,
-                    static_cast<long long>(s.batch), static_cast<long long>(s.head),
-                    static_cast<long long>(s.row));
-    if (s.batch != 0 || s.head != 0 || s.row != 0) {
+FoveaResult fill_strides(FoveaStrides& s, const Extents& extents, const char* name, FoveaDiag* diag) {
+    struct Axis {
+        const char* name;
+        int64_t& stride;
+        uint64_t extent;
+    } axes[] = {
+        {"batch", s.batch, extents.batch}, {"head", s.head, extents.heads}, {"row", s.row, extents.rows}};
+    const bool packed = s.batch == 0 && s.head == 0 && s.row == 0;
+    const bool empty = !extents.batch || !extents.heads || !extents.rows || !extents.columns;
+    char field[48];
+    for (const Axis& axis : axes) {
+        snprintf(field, sizeof field, "%s.%s", name, axis.name);
+        if (axis.stride < 0 && axis.stride != FOVEA_BROADCAST)
+            return fail(diag, FOVEA_INVALID_ARGUMENT, field,
+                        "%s is %lld; it must not be negative, but for FOVEA_BROADCAST (%d)", field,
+                        static_cast<long long>(axis.stride), FOVEA_BROADCAST);
+    }
+    for (const Axis& axis : axes) {
+        snprintf(field, sizeof field, "%s.%s", name, axis.name);
+        if (axis.stride == 0 && axis.extent > 1 && !packed && !empty)
+            return fail(
+                diag, FOVEA_INVALID_ARGUMENT, field,
+                "%s is 0 along an axis of %llu; it must be the distance in elements, or FOVEA_BROADCAST "
+                "where all of them are one (all three strides 0: packed)",
+                field, static_cast<unsigned long long>(axis.extent));
+        if (axis.stride == FOVEA_BROADCAST) axis.stride = 0;
+    }
+    if (!packed) {
         // No row follows a single one: the distance to it, of any size, must not reach an address.
-        if (l <= 1) s.row = int64_t(d);
+        if (extents.rows <= 1) s.row = int64_t(extents.columns);
         return FOVEA_OK;
     }
-    const Checked head = Checked(l) * d, batch = head * h;
+    const Checked head = Checked(extents.rows) * extents.columns, batch = head * extents.heads;
     if (batch.overflow || batch.value > uint64_t(INT64_MAX))
         return fail(diag, FOVEA_SIZE_OVERFLOW, name, "packed strides of %s do not fit 64 bits", name);
-    s = FoveaStrides{int64_t(batch.value), int64_t(head.value), int64_t(d)};
+    s = FoveaStrides{int64_t(batch.value), int64_t(head.value), int64_t(extents.columns)};
     return FOVEA_OK;
 }
 

@@ -55,6 +55,7 @@ struct Problem {
     uint64_t workspace_limit;  // bytes, never 0
 
     BindingMask binding_mask, output_mask;     // needed, written
+    BindingMask ignored_mask;                  // may be given and are left aside
     uint64_t binding_bytes[FOVEA_BIND_COUNT];  // smallest size of each
 };
 
@@ -82,8 +83,14 @@ bool spanned_bytes(const FoveaStrides& strides, uint64_t b, uint64_t h, uint64_t
 // True if no two rows of a tensor can overlap, judged by strides alone.
 bool rows_are_disjoint(const FoveaStrides& strides, uint64_t b, uint64_t h, uint64_t l, uint64_t d);
 
-// {0,0,0} becomes packed [b, h, l, d]. Refuses negative strides. `name` is the field, "q_strides".
-FoveaResult fill_strides(FoveaStrides& strides, uint64_t h, uint64_t l, uint64_t d, const char* name,
-                         FoveaDiag* diag);
+// The axes of a strided tensor, the contiguous one last.
+struct Extents {
+    uint64_t batch, heads, rows, columns;
+};
+
+// {0,0,0} becomes packed, FOVEA_BROADCAST becomes a stride of 0. Refuses other negative strides, and a stride
+// of 0 along an axis of more than one: it would read one place for all without having been asked to. `name`
+// is the field, "q_strides".
+FoveaResult fill_strides(FoveaStrides& strides, const Extents& extents, const char* name, FoveaDiag* diag);
 
 }  // namespace fovea

@@ -41,35 +41,27 @@ FoveaResult check_buffers(const FoveaRecord& given, Recording& r, FoveaDiag* dia
     if (given.binding_count && !given.bindings)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "bindings", "bindings is null but binding_count is %u",
                     given.binding_count);
+    if (FoveaResult code = check_binding_count(given.binding_count, diag)) return code;
     for (uint32_t i = 0; i < given.binding_count && i < FOVEA_BIND_COUNT; ++i)
         r.buffers[i] = given.bindings[i];
+    for (uint32_t i = 0; i < given.binding_count; ++i)
+        if (!is_named_binding(i) && given.bindings[i].buffer) return unknown_binding(i, diag);
     r.buffers[FOVEA_BIND_WORKSPACE] = given.workspace;
     BindingRange ranges[FOVEA_BIND_COUNT];
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
         const FoveaBuffer& b = r.buffers[i];
         if (b.buffer && b.size == VK_WHOLE_SIZE) {
             char field[48];
-            snprintf(field, sizeof field, "%s.size", binding_name(i));
+            snprintf(field, sizeof field, i == FOVEA_BIND_WORKSPACE ? "%s.size" : "bindings[%s].size",
+                     binding_name(i));
             return fail(diag, FOVEA_INVALID_ARGUMENT, field,
                         "%s is VK_WHOLE_SIZE; the size must be given in bytes", field);
         }
         ranges[i] = {b.buffer != VK_NULL_HANDLE, (uint64_t)b.buffer, b.offset, b.size};
     }
-    const BindingRules rules{r.context.facts.storage_offset_alignment, r.plan.operation == Operation::rope,
-                             0};
+    const BindingRules rules{r.context.facts.storage_offset_alignment, r.plan.operation == Operation::rope, 0,
+                             false};
     return check_bindings(r.plan.info, rules, ranges, diag);
-}
-
-FoveaResult check_slices(const FoveaRecord& given, Recording& r, FoveaDiag* diag) {
-    const uint64_t all = r.plan.info.slice_count;
-    if (given.first_slice > all || given.slice_count > all - given.first_slice)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "first_slice",
-                    "slices %llu + %llu are outside the plan's %llu",
-                    static_cast<unsigned long long>(given.first_slice),
-                    static_cast<unsigned long long>(given.slice_count), static_cast<unsigned long long>(all));
-    r.first_slice = given.first_slice;
-    r.end_slice = given.slice_count ? given.first_slice + given.slice_count : all;
-    return FOVEA_OK;
 }
 
 FoveaResult check_timestamps(const FoveaRecord& given, Recording& r, FoveaDiag* diag) {
@@ -234,7 +226,10 @@ FoveaResult foveaCmdRun(FoveaPlan plan, const FoveaRecord* record, FoveaDiag* di
                     given.reserved0);
     const PlanPipelines& pipelines = *pipelines_of(*plan);
     Recording r{*plan, pipelines, *pipelines.context, given.cmd};
-    if ((code = check_slices(given, r, diag))) return code;
+    r.first_slice = given.first_slice;
+    if ((code =
+             check_slices(given.first_slice, given.slice_count, plan->info.slice_count, r.end_slice, diag)))
+        return code;
     if (r.first_slice == r.end_slice) return FOVEA_OK;
     if ((code = check_buffers(given, r, diag))) return code;
     if ((code = check_timestamps(given, r, diag))) return code;

@@ -323,8 +323,9 @@ class Generator {
         d_.q_strides = draw_tensor_strides(batch_q, d_.heads_q, rows_q, d_.dim_qk);
         d_.o_strides = draw_tensor_strides(batch_q, d_.heads_q, rows_q, d_.dim_v);
         if (level(Feature::layout) == 3 && !d_.page_size) {  // one key and value head for all
-            d_.k_strides = {0, 0, d_.dim_qk + random_.between(0, 3)};
-            d_.v_strides = {0, 0, d_.dim_v + random_.between(0, 3)};
+            const int64_t batch = batch_kv ? FOVEA_BROADCAST : 0;
+            d_.k_strides = {batch, FOVEA_BROADCAST, d_.dim_qk + random_.between(0, 3)};
+            d_.v_strides = {batch, FOVEA_BROADCAST, d_.dim_v + random_.between(0, 3)};
             return;
         }
         d_.k_strides = draw_tensor_strides(batch_kv, d_.heads_kv, rows_kv, d_.dim_qk);

@@ -128,21 +128,26 @@ bool is_written(const Case& c, uint32_t b, int64_t i) {
     return !c.desc.packed_rows_q || i < entry_of(c, b).q_length;
 }
 
+static FoveaStrides with_broadcasts(const FoveaStrides& s) {
+    const auto distance = [](int64_t stride) { return stride == FOVEA_BROADCAST ? 0 : stride; };
+    return {distance(s.batch), distance(s.head), distance(s.row)};
+}
+
 FoveaStrides filled(const FoveaStrides& s, uint64_t heads, uint64_t rows, uint64_t columns) {
-    if (s.batch || s.head || s.row) return s;
+    if (s.batch || s.head || s.row) return with_broadcasts(s);
     return {int64_t(heads * rows * columns), int64_t(rows * columns), int64_t(columns)};
 }
 
 static FoveaStrides query_strides(const Case& c, const FoveaStrides& s, uint32_t columns) {
     const FoveaAttentionDesc& d = c.desc;
     if (!d.packed_rows_q) return filled(s, d.heads_q, d.len_q, columns);
-    if (s.head || s.row) return s;
+    if (s.head || s.row) return with_broadcasts(s);
     return {0, int64_t(columns), int64_t(columns) * d.heads_q};
 }
 static FoveaStrides key_strides(const Case& c, const FoveaStrides& s, uint32_t columns) {
     const FoveaAttentionDesc& d = c.desc;
     if (!d.packed_rows_kv) return filled(s, d.heads_kv, d.page_size ? d.page_size : d.len_kv, columns);
-    if (s.head || s.row) return s;
+    if (s.head || s.row) return with_broadcasts(s);
     return {0, int64_t(columns), int64_t(columns) * d.heads_kv};
 }
 FoveaStrides q_strides(const Case& c) { return query_strides(c, c.desc.q_strides, c.desc.dim_qk); }

@@ -5,6 +5,8 @@
 
 #include <fovea/fovea.h>
 
+#include <algorithm>
+
 namespace fovea::test {
 
 inline FoveaDtype random_type(Random& random) { return random.chance(0.5) ? FOVEA_F16 : FOVEA_F32; }
@@ -41,6 +43,10 @@ inline FoveaAppendDesc random_append(Random& random, uint32_t most_dim) {
         d.capacity = d.block_table_pages * d.page_size - random.below(d.page_size);
         rows = d.page_size;
     }
+    // Without a table all rows must fit; what a table says is known to the run alone, which leaves the rest
+    // out.
+    d.len = std::min(d.len, d.capacity);
+    d.first_row = std::min(d.first_row, d.capacity - d.len);
     d.x_strides = random_strides(random, d.heads, d.len, d.dim);
     d.y_strides = random_strides(random, d.heads, rows, d.dim);
     return d;

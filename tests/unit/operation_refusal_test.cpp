@@ -61,7 +61,12 @@ const Bad<Rope> kRope[] = {
      [](Rope& d) {
          d.x_strides = {0, 0, -16};
      },
-     kInvalid, "x_strides"},
+     kInvalid, "x_strides.row"},
+    {"x told by the distance of its rows alone",
+     [](Rope& d) {
+         d.x_strides = {0, 0, 16};
+     },
+     kInvalid, "x_strides.batch"},
     {"rows of y overlapping",
      [](Rope& d) {
          d.y_strides = {240, 80, 15};
@@ -130,9 +135,26 @@ const Bad<Append> kAppend[] = {
      kInvalid, "y_strides"},
     {"x running backwards",
      [](Append& d) {
-         d.x_strides = {0, -1, 8};
+         d.x_strides = {0, -2, 8};
      },
-     kInvalid, "x_strides"},
+     kInvalid, "x_strides.head"},
+    {"heads of the cache in one place",
+     [](Append& d) {
+         d.y_strides = {160, 0, 8};
+     },
+     kInvalid, "y_strides.head"},
+    {"heads of the cache as one",
+     [](Append& d) {
+         d.y_strides = {160, FOVEA_BROADCAST, 8};
+     },
+     kInvalid, "y_strides"},
+    {"rows past the room", [](Append& d) { d.first_row = 16; }, FOVEA_LIMIT_EXCEEDED, "first_row"},
+    {"a first row past the room", [](Append& d) { d.first_row = 900; }, FOVEA_LIMIT_EXCEEDED, "first_row"},
+    {"more rows than room", [](Append& d) { d.capacity = 4; }, FOVEA_LIMIT_EXCEEDED, "len"},
+    {"more rows than room, placed by a table", [](Append& d) { d.capacity = 4, d.has_batch_table = 1; },
+     FOVEA_LIMIT_EXCEEDED, "len"},
+    {"a first row beside a table", [](Append& d) { d.first_row = 1, d.has_batch_table = 1; }, kInvalid,
+     "first_row"},
     {"pages of no size", [](Append& d) { d.page_count = 3; }, kInvalid, "page_size"},
     {"a pool without pages", [](Append& d) { pages(d), d.page_count = 0; }, kInvalid, "page_count"},
     {"a block table that is too short", [](Append& d) { pages(d), d.block_table_pages = 4; }, kInvalid,

@@ -33,7 +33,7 @@ std::vector<Refusal> refusals(const FoveaPlanInfo& info) {
         {"V empty", [](auto& b) { b.bindings[FOVEA_BIND_V].size = 0; }, FOVEA_INVALID_ARGUMENT,
          "bindings[V].size"},
         {"V whole size", [](auto& b) { b.bindings[FOVEA_BIND_V].size = VK_WHOLE_SIZE; },
-         FOVEA_INVALID_ARGUMENT, "V.size"},
+         FOVEA_INVALID_ARGUMENT, "bindings[V].size"},
         {"Q misaligned", [](auto& b) { b.bindings[FOVEA_BIND_Q].offset = 128; }, FOVEA_INVALID_ARGUMENT,
          "bindings[Q].offset"},
         {"O misaligned", [](auto& b) { b.bindings[FOVEA_BIND_O].offset = 4; }, FOVEA_INVALID_ARGUMENT,
@@ -66,13 +66,24 @@ std::vector<Refusal> refusals(const FoveaPlanInfo& info) {
              b.record.first_slice = 1;
              b.record.slice_count = slices;
          },
-         FOVEA_INVALID_ARGUMENT, "first_slice"},
+         FOVEA_INVALID_ARGUMENT, "slice_count"},
         {"slices wrap",
          [](auto& b) {
              b.record.first_slice = 1;
              b.record.slice_count = UINT64_MAX;
          },
-         FOVEA_INVALID_ARGUMENT, "first_slice"},
+         FOVEA_INVALID_ARGUMENT, "slice_count"},
+        {"a bias that the plan does not have",
+         [](auto& b) { b.bindings[FOVEA_BIND_BIAS] = b.bindings[FOVEA_BIND_MASK]; }, FOVEA_INVALID_ARGUMENT,
+         "bindings[BIAS]"},
+        {"a batch table without its flag",
+         [](auto& b) { b.bindings[FOVEA_BIND_BATCH_TABLE] = b.bindings[FOVEA_BIND_MASK]; },
+         FOVEA_INVALID_ARGUMENT, "bindings[BATCH_TABLE]"},
+        {"weights that were not asked for",
+         [](auto& b) {
+             b.bindings[FOVEA_BIND_WEIGHTS] = {(VkBuffer)0x999, 0, 1 << 20};
+         },
+         FOVEA_INVALID_ARGUMENT, "bindings[WEIGHTS]"},
         {"queries wrap",
          [](auto& b) {
              b.record.timestamps = (VkQueryPool)0x55;

@@ -117,20 +117,55 @@ const BadAttention kStrides[] = {
      [](D& d) {
          d.q_strides = {1024, 256, -32};
      },
-     kInvalid, "q_strides"},
+     kInvalid, "q_strides.row"},
     {"k running backwards",
      [](D& d) {
          d.k_strides = {-1024, 512, 32};
      },
-     kInvalid, "k_strides"},
+     kInvalid, "k_strides.batch"},
     {"v running backwards",
      [](D& d) {
          d.v_strides = {1024, -512, 32};
      },
-     kInvalid, "v_strides"},
+     kInvalid, "v_strides.head"},
     {"o running backwards",
      [](D& d) {
          d.o_strides = {1024, 256, -32};
+     },
+     kInvalid, "o_strides.row"},
+    {"q told by the distance of its rows alone",
+     [](D& d) {
+         d.q_strides = {0, 0, 32};
+     },
+     kInvalid, "q_strides.batch"},
+    {"heads of k in one place without a word",
+     [](D& d) {
+         d.k_strides = {16 * 32, 0, 32};
+     },
+     kInvalid, "k_strides.head"},
+    {"entries of v in one place without a word",
+     [](D& d) {
+         d.v_strides = {0, 16 * 24, 24};
+     },
+     kInvalid, "v_strides.batch"},
+    {"rows of k in one place without a word",
+     [](D& d) {
+         d.k_strides = {64, 32, 0};
+     },
+     kInvalid, "k_strides.row"},
+    {"packed rows told by the distance of rows alone",
+     [](D& d) {
+         d.flags = FOVEA_FLAG_BATCH_TABLE, d.packed_rows_kv = 12, d.k_strides = {0, 0, 64};
+     },
+     kInvalid, "k_strides.head"},
+    {"pages of a pool in one place",
+     [](D& d) {
+         pages(d), d.k_strides = {0, 128, 32};
+     },
+     kInvalid, "k_strides.batch"},
+    {"heads of o as one",
+     [](D& d) {
+         d.o_strides = {192, FOVEA_BROADCAST, 24};
      },
      kInvalid, "o_strides"},
     {"rows of o overlapping by one element",
@@ -142,12 +177,12 @@ const BadAttention kStrides[] = {
      [](D& d) {
          d.o_strides = {192, 0, 24};
      },
-     kInvalid, "o_strides"},
+     kInvalid, "o_strides.head"},
     {"entries of o in one place",
      [](D& d) {
          d.o_strides = {0, 192, 24};
      },
-     kInvalid, "o_strides"},
+     kInvalid, "o_strides.batch"},
     {"heads of o within the rows of others",
      [](D& d) {
          d.o_strides = {4 * 8 * 24, 24, 48};
@@ -185,7 +220,20 @@ const BadAttention kMatrices[] = {
      [](D& d) {
          d.mask = matrix(FOVEA_U8), d.mask.strides = {0, 0, -16};
      },
-     kInvalid, "mask.strides"},
+     kInvalid, "mask.strides.row"},
+    {"heads of a mask in one place without a word",
+     [](D& d) {
+         d.mask = matrix(FOVEA_U8), d.mask.heads = 4, d.mask.strides = {0, 0, 16};
+     },
+     kInvalid, "mask.strides.head"},
+    {"mask twice", [](D& d) { d.mask = matrix(FOVEA_U8), d.mask.present = 2; }, kInvalid, "mask.present"},
+    {"a mask of bytes that is not there", [](D& d) { d.mask.type = FOVEA_U8; }, kInvalid, "mask.present"},
+    {"a bias of heads that is not there", [](D& d) { d.bias.heads = 4; }, kInvalid, "bias.present"},
+    {"a bias of entries that is not there", [](D& d) { d.bias.batch = 2; }, kInvalid, "bias.present"},
+    {"a keep of rows that is not there", [](D& d) { d.keep.rows = 8; }, kInvalid, "keep.present"},
+    {"a keep of keys that is not there", [](D& d) { d.keep.keys = 16; }, kInvalid, "keep.present"},
+    {"a mask with strides that is not there", [](D& d) { d.mask.strides.row = 16; }, kInvalid,
+     "mask.present"},
     {"bias past 64 bits",
      [](D& d) {
          d.bias = matrix(FOVEA_F32), d.bias.batch = 2, d.bias.strides = {INT64_MAX, 0, 16};
@@ -282,6 +330,32 @@ TEST(Refusal, masks_biases_and_keeps) { expect_refusals(kMatrices, true); }
 TEST(Refusal, packing_and_paging) { expect_refusals(kStorage, true); }
 TEST(Refusal, what_only_a_device_can_tell) { expect_refusals(kBackend, false); }
 
+// A stride of 0 is refused only where it would make several rows one; FOVEA_BROADCAST says that they are.
+TEST(Refusal, strides_that_do_not_count_may_be_zero_and_a_broadcast_is_said_by_name) {
+    const auto k_bytes = [](FoveaStrides k, const std::function<void(D&)>& edit) {
+        FoveaAttentionDesc d = good();
+        edit(d);
+        d.k_strides = k;
+        const FoveaDeviceFacts facts = cpu_device(2);
+        FoveaPlan handle = nullptr;
+        fovea::Diag diag;
+        EXPECT_EQ(foveaPlanAttention(&facts, &d, nullptr, &handle, &diag), FOVEA_OK) << diag.text;
+        const fovea::Plan plan(handle);
+        return handle ? plan.info().binding_bytes[FOVEA_BIND_K] : 0;
+    };
+    const auto as_is = [](D&) {};
+    const auto one_head = [](D& d) { d.batch = d.heads_kv = 1; };
+    const auto packed_rows = [](D& d) { d.flags = FOVEA_FLAG_BATCH_TABLE, d.packed_rows_kv = 12; };
+    const auto empty = [](D& d) { d.len_kv = 0; };
+    EXPECT_EQ(k_bytes({FOVEA_BROADCAST, FOVEA_BROADCAST, 32}, as_is), 16u * 32 * 4);
+    EXPECT_EQ(k_bytes({FOVEA_BROADCAST, 16 * 32, 32}, as_is), 2u * 16 * 32 * 4);
+    EXPECT_EQ(k_bytes({2 * 16 * 32, 16 * 32, FOVEA_BROADCAST}, as_is), (3u * 16 * 32 + 32) * 4);
+    EXPECT_EQ(k_bytes({0, 0, 33}, one_head), (15u * 33 + 32) * 4);
+    EXPECT_EQ(k_bytes({0, 32, 64}, packed_rows), 12u * 64 * 4);
+    EXPECT_EQ(k_bytes({0, FOVEA_BROADCAST, 32}, packed_rows), 12u * 32 * 4);
+    EXPECT_EQ(k_bytes({0, 0, 32}, empty), 0u);
+}
+
 TEST(Refusal, null_and_foreign_arguments) {
     const FoveaDeviceFacts facts = cpu_device(2);
     const FoveaAttentionDesc desc = good();
@@ -324,6 +398,19 @@ TEST(Refusal, a_newer_struct_counts_only_while_its_tail_is_zero) {
     newer.added = 1;
     EXPECT_EQ(foveaCheckAttention(nullptr, &newer.desc, &diag), FOVEA_ABI_MISMATCH);
     EXPECT_STREQ(diag.field, "struct_size");
+}
+
+// Nothing behind the struct is read for a size that no struct has: it ends at the end of its page.
+TEST(Refusal, a_struct_size_beyond_reason_is_not_believed) {
+    FoveaAttentionDesc desc = good();
+    fovea::Diag diag;
+    for (const uint32_t size : {4097u, 0x7fffu, 0x7fffffffu, UINT32_MAX}) {
+        desc.struct_size = size;
+        EXPECT_EQ(foveaCheckAttention(nullptr, &desc, &diag), FOVEA_ABI_MISMATCH);
+        EXPECT_STREQ(diag.field, "struct_size");
+        EXPECT_NE(strstr(diag.text, std::to_string(size).c_str()), nullptr) << diag.text;
+        EXPECT_NE(strstr(diag.text, "4096"), nullptr) << diag.text;
+    }
 }
 
 TEST(Refusal, an_older_struct_has_zeros_for_its_missing_tail) {

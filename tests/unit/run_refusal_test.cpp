@@ -18,6 +18,7 @@ struct Call {
     std::vector<std::byte> memory = std::vector<std::byte>(1 << 18, std::byte{0xff});
     std::byte* next = nullptr;
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+    FoveaHostBuffer more[FOVEA_BIND_COUNT + 1] = {};  // as a caller with a longer list has them
     FoveaParallel parallel{nullptr, nullptr, 1};
     FoveaCpuRun run{};
 
@@ -74,22 +75,21 @@ const BadRun kRuns[] = {
      "bindings[BATCH_TABLE]"},
     {"lse is null", [](Call& c) { c.bindings[FOVEA_BIND_LSE] = {}; }, kInvalid, "bindings[LSE]"},
     {"q one byte short", [](Call& c) { --c.bindings[FOVEA_BIND_Q].size_bytes; }, kInvalid,
-     "bindings[Q].size"},
+     "bindings[Q].size_bytes"},
     {"k one byte short", [](Call& c) { --c.bindings[FOVEA_BIND_K].size_bytes; }, kInvalid,
-     "bindings[K].size"},
+     "bindings[K].size_bytes"},
     {"o one byte short", [](Call& c) { --c.bindings[FOVEA_BIND_O].size_bytes; }, kInvalid,
-     "bindings[O].size"},
+     "bindings[O].size_bytes"},
     {"mask one byte short", [](Call& c) { --c.bindings[FOVEA_BIND_MASK].size_bytes; }, kInvalid,
-     "bindings[MASK].size"},
+     "bindings[MASK].size_bytes"},
     {"weights one byte short", [](Call& c) { --c.bindings[FOVEA_BIND_WEIGHTS].size_bytes; }, kInvalid,
-     "bindings[WEIGHTS].size"},
+     "bindings[WEIGHTS].size_bytes"},
     {"table of one entry", [](Call& c) { c.bindings[FOVEA_BIND_BATCH_TABLE].size_bytes = 16; }, kInvalid,
-     "bindings[BATCH_TABLE].size"},
-    {"q off by two bytes", [](Call& c) { move(c.bindings[FOVEA_BIND_Q], 2); }, kInvalid,
-     "bindings[Q].offset"},
+     "bindings[BATCH_TABLE].size_bytes"},
+    {"q off by two bytes", [](Call& c) { move(c.bindings[FOVEA_BIND_Q], 2); }, kInvalid, "bindings[Q].data"},
     {"f16 k off by one byte", [](Call& c) { move(c.bindings[FOVEA_BIND_K], 1); }, kInvalid,
-     "bindings[K].offset"},
-    {"o off by one byte", [](Call& c) { move(c.bindings[FOVEA_BIND_O], 1); }, kInvalid, "bindings[O].offset"},
+     "bindings[K].data"},
+    {"o off by one byte", [](Call& c) { move(c.bindings[FOVEA_BIND_O], 1); }, kInvalid, "bindings[O].data"},
     {"o is q", [](Call& c) { c.bindings[FOVEA_BIND_O].data = c.bindings[FOVEA_BIND_Q].data; }, kInvalid,
      "bindings[O]"},
     {"o reaches into v",
@@ -101,17 +101,40 @@ const BadRun kRuns[] = {
      [](Call& c) { c.bindings[FOVEA_BIND_LSE].data = c.bindings[FOVEA_BIND_WEIGHTS].data; }, kInvalid,
      "bindings[LSE]"},
     {"no workspace", [](Call& c) { c.run.workspace = {}; }, kInvalid, "workspace"},
-    {"workspace one byte short", [](Call& c) { --c.run.workspace.size_bytes; }, kInvalid, "workspace.size"},
-    {"workspace off its alignment", [](Call& c) { move(c.run.workspace, 4); }, kInvalid, "workspace.offset"},
+    {"workspace one byte short", [](Call& c) { --c.run.workspace.size_bytes; }, kInvalid,
+     "workspace.size_bytes"},
+    {"workspace off its alignment", [](Call& c) { move(c.run.workspace, 4); }, kInvalid, "workspace.data"},
     {"workspace in k", [](Call& c) { c.run.workspace.data = c.bindings[FOVEA_BIND_K].data; }, kInvalid,
      "workspace"},
     {"slices past the end", [](Call& c) { c.run.first_slice = c.plan.info().slice_count + 1; }, kInvalid,
      "first_slice"},
     {"one slice too many",
      [](Call& c) { c.run.first_slice = 1, c.run.slice_count = c.plan.info().slice_count; }, kInvalid,
-     "first_slice"},
+     "slice_count"},
     {"slices that wrap around", [](Call& c) { c.run.first_slice = 2, c.run.slice_count = UINT64_MAX; },
-     kInvalid, "first_slice"},
+     kInvalid, "slice_count"},
+    {"a bias that the plan does not have",
+     [](Call& c) { c.bindings[FOVEA_BIND_BIAS] = c.bindings[FOVEA_BIND_Q]; }, kInvalid, "bindings[BIAS]"},
+    {"slopes without their flag",
+     [](Call& c) { c.bindings[FOVEA_BIND_ALIBI] = c.bindings[FOVEA_BIND_SINKS]; }, kInvalid,
+     "bindings[ALIBI]"},
+    {"scores that were not asked for",
+     [](Call& c) { c.bindings[FOVEA_BIND_SCORES] = c.bindings[FOVEA_BIND_WEIGHTS]; }, kInvalid,
+     "bindings[SCORES]"},
+    {"an argument of another operation", [](Call& c) { c.bindings[FOVEA_BIND_X] = c.bindings[FOVEA_BIND_Q]; },
+     kInvalid, "bindings[X]"},
+    {"a binding of a newer header",
+     [](Call& c) {
+         c.more[FOVEA_BIND_COUNT] = c.bindings[FOVEA_BIND_Q], c.run.bindings = c.more,
+         c.run.binding_count = FOVEA_BIND_COUNT + 1;
+     },
+     FOVEA_ABI_MISMATCH, "bindings"},
+    {"a binding of a number that is kept", [](Call& c) { c.bindings[40] = c.bindings[FOVEA_BIND_Q]; },
+     FOVEA_ABI_MISMATCH, "bindings"},
+    {"the workspace among the bindings",
+     [](Call& c) { c.bindings[FOVEA_BIND_WORKSPACE] = c.run.workspace; }, kInvalid, "bindings"},
+    {"more bindings than anybody has", [](Call& c) { c.run.binding_count = UINT32_MAX; }, kInvalid,
+     "binding_count"},
     {"workers without a function", [](Call& c) { c.run.parallel = &c.parallel; }, kInvalid, "parallel"},
     {"a function without workers",
      [](Call& c) {
@@ -141,6 +164,30 @@ TEST(RunRefusal, names_the_field_and_writes_nothing) {
         EXPECT_NE(diag.text[0], '\0');
         EXPECT_TRUE(call.untouched());
     }
+}
+
+// Without the table every entry reads the whole pool: with it bound and its flag forgotten that would pass.
+TEST(RunRefusal, a_batch_table_without_its_flag_says_which_flag) {
+    FoveaAttentionDesc d = foveaAttentionDesc();
+    d.batch = d.heads_q = d.heads_kv = 1, d.len_q = d.len_kv = 2, d.dim_qk = d.dim_v = 4;
+    const fovea::Plan plan = fovea::plan_cpu(d).value();
+    float tensor[4][8] = {};
+    FoveaBatchEntry table{0, 2, 0, 1};
+    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+    for (uint32_t i = FOVEA_BIND_Q; i <= FOVEA_BIND_O; ++i) bindings[i] = {tensor[i], sizeof tensor[i]};
+    bindings[FOVEA_BIND_BATCH_TABLE] = {&table, sizeof table};
+    alignas(64) static std::byte workspace[1 << 16];
+    FoveaCpuRun run{};
+    run.struct_size = sizeof run;
+    run.binding_count = FOVEA_BIND_COUNT;
+    run.bindings = bindings;
+    run.workspace = {workspace, sizeof workspace};  // more than needed, or not needed: both are fine
+    fovea::Diag diag;
+    EXPECT_EQ(foveaRunCpu(plan.get(), &run, &diag), kInvalid);
+    EXPECT_STREQ(diag.field, "bindings[BATCH_TABLE]");
+    EXPECT_NE(strstr(diag.text, "FOVEA_FLAG_BATCH_TABLE"), nullptr) << diag.text;
+    bindings[FOVEA_BIND_BATCH_TABLE] = {};
+    EXPECT_EQ(foveaRunCpu(plan.get(), &run, &diag), FOVEA_OK) << diag.text;
 }
 
 TEST(RunRefusal, null_arguments) {

@@ -302,13 +302,16 @@ class AttentionNode {
 
     FoveaBinding scores_binding() const { return FoveaBinding(FOVEA_BIND_SCORES + options_.mode); }
 
-    void bind(HostBindings& bindings) {
+    // What `desc` switches on; a binding that a call does not read is refused.
+    void bind(const FoveaAttentionDesc& desc, HostBindings& bindings) {
         bindings[FOVEA_BIND_Q] = q_.buffer();
         bindings[FOVEA_BIND_K] = k_.buffer();
         bindings[FOVEA_BIND_V] = v_.buffer();
         bindings[FOVEA_BIND_O] = o_.buffer();
-        bindings[FOVEA_BIND_MASK] = bindings[FOVEA_BIND_BIAS] = mask_.buffer();
-        bindings[FOVEA_BIND_BATCH_TABLE] = {table_.data(), table_.size() * sizeof(FoveaBatchEntry)};
+        if (desc.mask.present) bindings[FOVEA_BIND_MASK] = mask_.buffer();
+        if (desc.bias.present) bindings[FOVEA_BIND_BIAS] = mask_.buffer();
+        if (desc.flags & FOVEA_FLAG_BATCH_TABLE)
+            bindings[FOVEA_BIND_BATCH_TABLE] = {table_.data(), table_.size() * sizeof(FoveaBatchEntry)};
         bindings[scores_binding()] = scores_.buffer();
     }
 
@@ -317,7 +320,7 @@ class AttentionNode {
         o_ = make_host(desc_.o_type, rows * uint64_t(shape_.v_dim));
         if (wants(scores_out)) scores_ = make_host(FOVEA_F32, rows * uint64_t(shape_.keys));
         HostBindings bindings{};
-        bind(bindings);
+        bind(desc_, bindings);
         const Result<RunReport> report = engine_.attention(desc_, bindings);
         if (!report) return report.error();
         return {};
@@ -329,10 +332,11 @@ class AttentionNode {
         FoveaAttentionDesc all = desc_;
         all.flags &= ~uint32_t{FOVEA_FLAG_BATCH_TABLE};
         all.align = FOVEA_ALIGN_TOP_LEFT;
-        all.mask.present = all.bias.present = 0;
+        all.mask = all.bias = {};
         all.outputs = options_.mode == 0 ? FOVEA_OUTPUT_SCORES : FOVEA_OUTPUT_CAPPED;
         HostBindings bindings{};
-        bind(bindings);
+        bind(all, bindings);
+        bindings[FOVEA_BIND_O] = {};
         const Result<RunReport> report = engine_.attention(all, bindings);
         if (!report) return report.error();
         return {};

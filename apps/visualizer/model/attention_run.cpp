@@ -235,7 +235,8 @@ Result<bool> AttentionRun::advance(VkCommandBuffer cmd, double flops) {
 Result<void> AttentionRun::run_on_cpu() {
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
-        if (buffers_[i].data()) bindings[i] = {buffers_[i].data(), buffers_[i].size_bytes()};
+        if (buffers_[i].data() && calls_[0].info.binding_mask >> i & 1)
+            bindings[i] = {buffers_[i].data(), buffers_[i].size_bytes()};
     FoveaCpuRun run{};
     run.struct_size = sizeof run;
     run.bindings = bindings;

@@ -64,8 +64,8 @@ struct LongHead {
             const uint64_t skip = bias_offset(first_row) / 4 + first_key;
             bindings[FOVEA_BIND_BIAS] = {const_cast<float*>(bias.data()) + skip, (bias.size() - skip) * 4};
         }
-        bindings[FOVEA_BIND_ALIBI] = {const_cast<float*>(&slope), 4};
-        bindings[FOVEA_BIND_SINKS] = {const_cast<float*>(&sink), 4};
+        if (call.flags & FOVEA_FLAG_ALIBI) bindings[FOVEA_BIND_ALIBI] = {const_cast<float*>(&slope), 4};
+        if (call.flags & FOVEA_FLAG_SINKS) bindings[FOVEA_BIND_SINKS] = {const_cast<float*>(&sink), 4};
     }
     // The call for the log-sum-exp of `count` rows from `first_row` on; no dropout bears on them.
     FoveaAttentionDesc rows_call(uint64_t first_row, uint64_t count) const {

@@ -25,10 +25,12 @@
  *
  * Conventions
  * - Every struct that can grow starts with `struct_size`: set it to sizeof the struct. A smaller (older) struct is
- *   accepted and its missing tail counts as zero; a larger one is accepted only while the unknown tail is zero.
+ *   accepted and its missing tail counts as zero; a larger one is accepted only while the unknown tail is zero, and up to
+ *   4096 bytes.
  *   Zero means "the default" in every field. A field that does not count (a window without its flag, page_count without
- *   page_size) must be left zero: it is refused, so that a forgotten flag does not pass in silence. So must what is
- *   reserved.
+ *   page_size, a mask whose `present` is 0) must be left zero: it is refused, so that a forgotten flag does not pass in
+ *   silence. So must what is reserved. For the same reason a run refuses a binding that its plan does not have
+ *   (FoveaPlanInfo::binding_mask): a batch table that is bound without its flag would be left out without a word.
  * - Sizes in bytes and element counts are 64 bits wide and checked; nothing wraps. Lengths, rows and |q_offset| are at
  *   most 2^30, dim_qk and dim_v at most 2^16, batch * heads_q at most 2^30.
  * - A refused call has changed nothing, except that the handle it should have made is null. The optional FoveaDiag says
@@ -222,9 +224,12 @@ typedef enum FoveaBinding {
 } FoveaBinding;
 
 /* Distance in elements between neighbours along one axis; the last axis is contiguous. All three zero: packed
- * [B, H, L, D], or [rows, H, D] where a batch lies end to end (packed_rows_q, packed_rows_kv). Other layouts by numbers:
- * [B, L, H, D] is {L*H*D, D, H*D}; one head of [L, D] is {0, 0, D}. Never negative. In an output no two rows may
- * overlap. */
+ * [B, H, L, D], or [rows, H, D] where a batch lies end to end (packed_rows_q, packed_rows_kv). Other layouts by numbers,
+ * all three of them: [B, L, H, D] is {L*H*D, D, H*D}. Along an axis of one (and the batch of packed rows) the number does
+ * not count and may be 0: one head of [L, D] is {0, 0, D}. Along any other, 0 is refused beside strides that are set;
+ * where all entries, heads or rows of an input are one and the same, FOVEA_BROADCAST says so: one key head for a whole
+ * batch is {FOVEA_BROADCAST, FOVEA_BROADCAST, D}. No other number may be negative. In an output no two rows may overlap. */
+enum { FOVEA_BROADCAST = -1 };
 typedef struct FoveaStrides {
     int64_t batch, head, row;
 } FoveaStrides;
@@ -235,7 +240,7 @@ typedef struct FoveaStrides {
  * its batch entry, also where entries lie end to end. U8 and F16 matrices are read in 32-bit words: round the size of
  * their buffer up to a multiple of 4. */
 typedef struct FoveaMatrixDesc {
-    uint32_t present; /* 0: there is none, and nothing else in this struct counts */
+    uint32_t present; /* 0 or 1. 0: there is none, and all else in this struct must be zero */
     FoveaDtype type;  /* mask, keep: FOVEA_U8. bias: FOVEA_F32 or FOVEA_F16 */
     uint32_t batch, heads;
     uint64_t rows, keys;
@@ -362,15 +367,16 @@ typedef struct FoveaLinearDesc {
 
 /* Copies new rows X [B, H, L, D] behind the rows that a cache Y already holds: row i of entry b goes to row
  * kv_length(b) + i, where kv_length comes from BATCH_TABLE and counts the rows held *before* the call (without a table:
- * `first_row`). The cache is [B, H, capacity, D] by strides, or paged as in FoveaAttentionDesc. Rows past the capacity,
- * and of pages outside the pool, are not written. */
+ * `first_row`, and first_row + len must be within the capacity). The cache is [B, H, capacity, D] by strides, or paged as
+ * in FoveaAttentionDesc. Rows that a table places past the capacity, and those of pages outside the pool, are not
+ * written. */
 typedef struct FoveaAppendDesc {
     uint32_t struct_size;
     FoveaDtype x_type, y_type;
     uint32_t batch, heads, dim;
     uint64_t len;
     uint64_t capacity;            /* rows of the cache for each entry; paged: block_table_pages * page_size */
-    uint64_t first_row;
+    uint64_t first_row;           /* rows held; 0 with has_batch_table */
     FoveaStrides x_strides, y_strides;
     uint32_t has_batch_table;
     uint32_t page_size, page_count;
@@ -383,7 +389,7 @@ typedef struct FoveaAppendDesc {
  * heads of one batch entry, reduced to height x width pixels. The description of the forward call says what the weights
  * are (masks, positions, dropout, groups, lengths, packing, paging, types), and how much a slice and the workspace may
  * take; binding LSE is its result and an input here. What bears on no weight beside lse (v, o, outputs, sinks) is
- * ignored, and so is `kernel` but for PLAIN and REFERENCE.
+ * ignored, together with its bindings, and so is `kernel` but for PLAIN and REFERENCE.
  *
  * A cell's weight is exp(masked - lse_i), times 1 / (1 - dropout_p) where dropout keeps it and 0 where not; 0 where the
  * key is hidden. Pixel (x, y) holds the cells of rows and keys
@@ -534,7 +540,8 @@ typedef struct FoveaPlanInfo { /* what a host must know to run a plan */
     FoveaBackend backend;
     FoveaKernel kernel;
     uint32_t dispatches_per_slice;       /* at most */
-    uint64_t binding_mask;               /* bit i: binding i must be given */
+    uint64_t binding_mask;               /* bit i: binding i must be given; any other must be null or of size 0, but see */
+                                         /*   ignored_mask */
     uint64_t output_mask;                /* bit i: binding i is written */
     uint64_t binding_bytes[FOVEA_BIND_COUNT]; /* smallest size of each buffer that is needed */
     uint64_t workspace_bytes, workspace_alignment;
@@ -548,10 +555,12 @@ typedef struct FoveaPlanInfo { /* what a host must know to run a plan */
     /* Bytes of each tensor itself, on every backend the same. binding_bytes is at least that: a device that reads or
      * writes in 32-bit words needs a buffer of whole ones. Copies between host and device are of this size. */
     uint64_t tensor_bytes[FOVEA_BIND_COUNT];
+    uint64_t ignored_mask; /* bit i: binding i may be given all the same (a map tile takes those of its call) */
 } FoveaPlanInfo;
 FOVEA_API FoveaResult foveaGetPlanInfo(FoveaPlan plan, FoveaPlanInfo* info, FoveaDiag* diag);
 
-/* The plan in words, lines ended by \n: kernel, reasons, tiles, slices, workspace, bindings. Writes at most `capacity`
+/* The plan in words, lines ended by \n: kernel, reasons, tiles, slices, workspace; the call as it was read (where query 0
+ * stands among the keys, strides, what is one for a whole batch or all heads); bindings. Writes at most `capacity`
  * bytes with the terminator; returns the bytes that the whole text needs. */
 FOVEA_API size_t foveaExplainPlan(FoveaPlan plan, char* text, size_t capacity);
 
