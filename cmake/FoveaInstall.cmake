@@ -44,7 +44,7 @@ _fovea_install_component(inspect fovea_inspect)
 # Public headers only, each with the library that defines what it declares.
 set(_fovea_core_headers ${_fovea_headers}/fovea.h ${_fovea_headers}/fovea.hpp)
 if(TARGET fovea_vulkan_headers)
-  list(APPEND _fovea_core_headers ${_fovea_headers}/fovea_vulkan.h)
+  list(APPEND _fovea_core_headers ${_fovea_headers}/fovea_vulkan.h ${_fovea_headers}/fovea_vulkan.hpp)
 endif()
 install(FILES ${_fovea_core_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fovea COMPONENT core)
 foreach(component IN LISTS _fovea_components)

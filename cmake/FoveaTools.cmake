@@ -1,7 +1,8 @@
 # Finds what only some machines have, and says what is left out where something is missing. Nothing here is required.
 #
 #   FOVEA_TOOLS              the private tools folder (scripts/get-vulkan-tools.sh), or empty
-#   fovea_vulkan_headers     target: Vulkan headers >= 1.4, as system includes, without prototypes
+#   fovea_vulkan_headers     target: Vulkan headers >= 1.4, as system includes, without prototypes. Taken from a target
+#                            Vulkan::Headers (of the host's build, or of the package VulkanHeaders) where it is new enough
 #   fovea_volk               target: the Vulkan loader that fovea_runtime opens (nothing links libvulkan)
 #   fovea_vma                target: vk_mem_alloc.h
 #   fovea_imgui              target: Dear ImGui with its GLFW and Vulkan back ends, and GLFW
@@ -38,9 +39,26 @@ function(_fovea_vulkan_header_version folder out)
   endif()
 endfunction()
 
+# The folders of a target Vulkan::Headers, of the project that adds this one or of a package.
+function(_fovea_folders_of_vulkan_target out)
+  set(${out} "" PARENT_SCOPE)
+  if(NOT TARGET Vulkan::Headers)
+    find_package(VulkanHeaders CONFIG QUIET)
+  endif()
+  if(TARGET Vulkan::Headers)
+    get_target_property(folders Vulkan::Headers INTERFACE_INCLUDE_DIRECTORIES)
+    string(REGEX REPLACE "\\$<BUILD_INTERFACE:([^>]*)>" "\\1" folders "${folders}")
+    list(FILTER folders EXCLUDE REGEX "\\$<|-NOTFOUND$")
+    set(${out} "${folders}" PARENT_SCOPE)
+  endif()
+endfunction()
+
 function(_fovea_find_vulkan_headers)
+  _fovea_folders_of_vulkan_target(of_target)
   find_path(packaged vulkan/vulkan_core.h NO_CACHE)
-  foreach(folder IN ITEMS "${FOVEA_TOOLS}/include" "$ENV{VULKAN_SDK}/include" "$ENV{VULKAN_SDK}/Include" "${packaged}")
+  set(seen "")
+  foreach(folder IN ITEMS "${FOVEA_TOOLS}/include" ${of_target} "$ENV{VULKAN_SDK}/include" "$ENV{VULKAN_SDK}/Include"
+                          "${packaged}")
     _fovea_vulkan_header_version("${folder}" version)
     if(version VERSION_GREATER_EQUAL 1.4)
       add_library(fovea_vulkan_headers INTERFACE)
@@ -48,9 +66,11 @@ function(_fovea_find_vulkan_headers)
       target_compile_definitions(fovea_vulkan_headers INTERFACE VK_NO_PROTOTYPES)
       message(STATUS "Fovea: Vulkan headers ${version} in ${folder}")
       return()
+    elseif(version)
+      string(APPEND seen " (those in ${folder} are ${version})")
     endif()
   endforeach()
-  message(STATUS "Fovea: no Vulkan headers >= 1.4 found, so the Vulkan backend is left out")
+  set(_fovea_no_headers "no Vulkan headers >= 1.4 found${seen}" PARENT_SCOPE)
 endfunction()
 
 # volk and VMA may lie beside the Vulkan headers or come as packages.
@@ -153,10 +173,43 @@ if(FOVEA_TOOLS)
 else()
   message(STATUS "Fovea: no private tools folder (./dev setup makes one); using the system's packages")
 endif()
+# FOVEA_VULKAN=ON: all that the backend needs, or an end with what to install.
+function(_fovea_require_vulkan)
+  set(missing "")
+  if(NOT TARGET fovea_vulkan_headers)
+    list(APPEND missing "${_fovea_no_headers}")
+  endif()
+  if(NOT FOVEA_GLSLANG)
+    list(APPEND missing "no glslang found")
+  endif()
+  if(missing)
+    list(JOIN missing ", and " missing)
+    message(FATAL_ERROR "Fovea: ${missing}, which the Vulkan backend needs. Install them:\n"
+      "  Debian 13, Ubuntu 25.04 and later   apt install libvulkan-dev glslang-tools\n"
+      "  Debian 12, Ubuntu 24.04             scripts/get-vulkan-tools.sh FOLDER, then -D FOVEA_TOOLS=FOLDER\n"
+      "  anywhere                            a Vulkan SDK 1.4 (VULKAN_SDK), or a target Vulkan::Headers of your own\n"
+      "or leave it out: -D FOVEA_VULKAN=OFF (the CPU alone), -D FOVEA_VULKAN=AUTO (if they are there)")
+  endif()
+endfunction()
+
 _fovea_find_glslang()
-if(NOT CMAKE_CROSSCOMPILING OR WIN32) # what Vulkan needs to be built is the same on Windows
+# A cross build looks for headers only when asked: what it finds of the machine that builds is no driver's there.
+set(_fovea_cross FALSE)
+if(CMAKE_CROSSCOMPILING AND NOT WIN32)
+  set(_fovea_cross TRUE)
+endif()
+if(FOVEA_VULKAN STREQUAL "OFF")
+  message(STATUS "Fovea: the Vulkan backend is left out (FOVEA_VULKAN=OFF)")
+elseif(FOVEA_VULKAN STREQUAL "AUTO" AND _fovea_cross)
+  message(STATUS "Fovea: a cross build, so the Vulkan backend is left out (FOVEA_VULKAN=ON takes it in)")
+else()
   _fovea_find_vulkan_headers()
-  if(TARGET fovea_vulkan_headers)
+  if(FOVEA_VULKAN STREQUAL "ON")
+    _fovea_require_vulkan()
+  elseif(NOT TARGET fovea_vulkan_headers)
+    message(STATUS "Fovea: ${_fovea_no_headers}, so the Vulkan backend is left out")
+  endif()
+  if(TARGET fovea_vulkan_headers AND NOT FOVEA_CORE_ONLY)
     _fovea_find_volk_and_vma()
     if(FOVEA_BUILD_APPS)
       _fovea_find_imgui()

@@ -10,7 +10,7 @@
 #
 #   lavapipe    Mesa of the system (Debian 12: from backports)      no cooperative matrices, subgroups of 8
 #   lavapipe26  Mesa 26 in the private tools folder                 cooperative matrices
-#   swiftshader comes with Chromium                                 f32 only, subgroups of 4, the smallest limits
+#   swiftshader comes with Chromium                                 no 16-bit storage, subgroups of 4, the smallest limits
 #
 # BUILD/gpus/DEVICE does the same on a GPU that is not there: a hardware driver of the private tools folder, which
 # compiles every pipeline to that GPU's instructions and then computes nothing. What stands in a result is what memory

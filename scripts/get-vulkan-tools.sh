@@ -1,9 +1,9 @@
 #!/bin/bash
 # Puts tools that Debian 12 is too old for into a private folder, as an ordinary user, from Debian 13's packages.
 # Nothing outside the folder is touched, and what is there already is not fetched again.
-#   scripts/get-vulkan-tools.sh [--check] [--tests] [FOLDER]     FOLDER: ${FOVEA_CACHE:-~/.cache/fovea}
+#   scripts/get-vulkan-tools.sh [--check] [--tests | --library] [FOLDER]     FOLDER: ${FOVEA_CACHE:-~/.cache/fovea}
 # --check installs nothing and exits 1 when a part is missing or older than this script's recipe. --tests adds what
-# only the tests use.
+# only the tests use; --library takes the part alone that the library is built with (headers, glslang).
 #
 # FOLDER/include      Vulkan headers 1.4, volk.h and volk.c, vk_mem_alloc.h, imgui/: for the compiler (-isystem)
 # FOLDER/lib          libimgui.a
@@ -25,6 +25,7 @@ while [[ ${1:-} == --* ]]; do
     case $1 in
     --check) check_only=yes ;;
     --tests) parts+=("${fovea_test_parts[@]}") ;;
+    --library) parts=(vulkan) ;;
     *)
         echo "fovea setup: unknown option $1" >&2
         exit 2

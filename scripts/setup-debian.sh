@@ -4,6 +4,7 @@
 #   scripts/setup-debian.sh           install what is missing
 #   scripts/setup-debian.sh --check   install nothing; exit 1 and name the packages when some are missing
 #   scripts/setup-debian.sh --browsers   Firefox and WebKit, for the browser tests only
+#   scripts/setup-debian.sh --library    what a host needs that builds the library alone (preset core)
 # Everything newer than Debian 12 comes from scripts/get-vulkan-tools.sh, without root.
 set -euo pipefail
 
@@ -43,6 +44,14 @@ if [[ ${1:-} == --browsers ]]; then
     [[ $codename != noble ]] || packages=(webkit2gtk-driver) # its Firefox is a snap
 fi
 
+library=false
+if [[ ${1:-} == --library ]]; then
+    library=true
+    packages=(build-essential cmake ninja-build libhwy-dev)
+    # Elsewhere headers and glslang are too old: get-vulkan-tools.sh --library.
+    if [[ $codename == trixie ]]; then packages+=(libvulkan-dev glslang-tools); else packages+=(ca-certificates); fi
+fi
+
 # dpkg-query leaves out unknown packages (exit 1, which is expected here).
 installed_packages() { dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null || true; }
 
@@ -51,13 +60,13 @@ missing_packages() {
         BEGIN { for (i = 1; i < ARGC; ++i) { wanted[++n] = ARGV[i]; delete ARGV[i] } }
         $1 == "installed" { have[$2] = 1 }
         END { for (i = 1; i <= n; ++i) if (!(wanted[i] in have)) print wanted[i] }' "${packages[@]}"
-    command -v node >/dev/null || echo nodejs
-    command -v npm >/dev/null || echo npm
+    $library || command -v node >/dev/null || echo nodejs
+    $library || command -v npm >/dev/null || echo npm
 }
 
 mesa_is_new_enough() {
     local version
-    ! $browsers || return 0
+    ! $browsers && ! $library || return 0
     version=$(dpkg-query -W -f '${db:Status-Status} ${Version}' "$mesa_package" 2>/dev/null) || return 1
     [[ $version == "installed "* ]] && dpkg --compare-versions "${version#installed }" ge "$mesa_minimum"
 }
@@ -70,15 +79,15 @@ mapfile -t missing < <(missing_packages)
 mesa_is_new_enough || missing+=("$mesa_package (>= $mesa_minimum${mesa_suite:+, from $mesa_suite})")
 [[ ${#missing[@]} -gt 0 ]] || exit 0
 
-if [[ ${1:-} == --check || $EUID -ne 0 ]]; then
+if [[ ${*: -1} == --check || $EUID -ne 0 ]]; then
     echo "fovea setup: missing packages: ${missing[*]}" >&2
-    echo "fovea setup: this needs root; run:  sudo bash $(realpath "$0")$(! $browsers || echo " --browsers")" >&2
+    echo "fovea setup: this needs root; run:  sudo bash $(realpath "$0")$(! $browsers || echo " --browsers")$(! $library || echo " --library")" >&2
     exit 1
 fi
 
 export DEBIAN_FRONTEND=noninteractive
 dpkg --configure -a # an earlier run may have been interrupted
-if [[ -n $mesa_suite ]] && ! has_suite "$mesa_suite"; then
+if [[ -n $mesa_suite ]] && ! $library && ! has_suite "$mesa_suite"; then
     mirror=$(debian_mirror "$codename")
     echo "deb $mirror $mesa_suite main" >/etc/apt/sources.list.d/fovea-backports.list
 fi

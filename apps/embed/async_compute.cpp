@@ -52,8 +52,9 @@ struct Host {
     VkInstance instance;
     VkPhysicalDevice gpu;
     VkDevice device;
-    VkPhysicalDeviceFeatures2 enabled{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
-    VkPhysicalDeviceVulkan12Features enabled12{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+    VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+    VkPhysicalDeviceVulkan12Features features12{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+    FoveaDeviceEnables enabled = foveaDeviceEnables();  // these, and what Fovea can use
     Queue main, compute;
     VmaAllocator allocator;
     VkDescriptorSetLayout set_layout;
@@ -114,14 +115,23 @@ void open_device(Host& h) {
     VkPhysicalDeviceProperties properties;
     vkGetPhysicalDeviceProperties(h.gpu, &properties);
     require(properties.apiVersion >= VK_API_VERSION_1_2, "the device is older than Vulkan 1.2");
-    h.enabled12.timelineSemaphore = VK_TRUE;
-    h.enabled.pNext = &h.enabled12;
+    h.features12.timelineSemaphore = VK_TRUE;
+    h.features.pNext = &h.features12;
+    h.enabled.features = &h.features;
+    FoveaDeviceNeeds needs = foveaDeviceNeeds();
+    fovea::Diag diag;
+    require(foveaQueryDeviceNeeds(vkGetInstanceProcAddr, h.instance, VK_API_VERSION_1_2, h.gpu, nullptr,
+                                  &needs, &diag) == FOVEA_OK,
+            diag.text);
+    require(foveaEnableNeeds(&needs, &h.enabled, &diag) == FOVEA_OK, diag.text);
     std::vector<VkDeviceQueueCreateInfo> queues;
     choose_queues(h, queues);
     const VkDeviceCreateInfo device{.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                                    .pNext = &h.enabled,
+                                    .pNext = h.enabled.features,
                                     .queueCreateInfoCount = uint32_t(queues.size()),
-                                    .pQueueCreateInfos = queues.data()};
+                                    .pQueueCreateInfos = queues.data(),
+                                    .enabledExtensionCount = h.enabled.extension_count,
+                                    .ppEnabledExtensionNames = h.enabled.extensions};
     check(vkCreateDevice(h.gpu, &device, nullptr, &h.device), "the device could not be opened");
     volkLoadDevice(h.device);
     open_queue(h, h.main, 0);
@@ -353,11 +363,13 @@ int main() {
                                   .physical_device = h.gpu,
                                   .device = h.device,
                                   .get_instance_proc_addr = vkGetInstanceProcAddr,
-                                  .enabled_features = &h.enabled};
+                                  .enabled_features = h.enabled.features,
+                                  .enabled_extensions = h.enabled.extensions,
+                                  .enabled_extension_count = h.enabled.extension_count};
     FoveaContext context = nullptr;
     fovea::Diag diag;
     require(foveaCreateContext(&adopted, &context, &diag) == FOVEA_OK, diag.text);
-    FoveaDeviceFacts facts{.struct_size = sizeof facts};
+    FoveaDeviceFacts facts = foveaDeviceFacts();
     foveaContextFacts(context, &facts, &diag);
     fovea::Attention call;
     call.batch(1).heads(kHeads).lengths(kRows, kRows).dims(kDim).causal();

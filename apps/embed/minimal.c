@@ -36,19 +36,23 @@ static float largest_difference(const float* o) {
 
 int main(int argc, char** argv) {
     const int forget_barrier = argc > 1 && strcmp(argv[1], "--forget-barrier") == 0;
-    Host h = open_device();
-    FoveaDiag diag = {.struct_size = sizeof diag};
+    Host h = {0};
+    open_device(&h);
+    FoveaDiag diag = foveaDiag();
 
-    /* [plan] Fovea adopts the device; this one has nothing enabled beyond Vulkan 1.1. */
+    /* [plan] Fovea adopts the device, and is told what it was created with. */
     const FoveaVulkanHost adopted = {.struct_size = sizeof adopted,
                                      .api_version = VK_API_VERSION_1_1,
                                      .instance = h.instance,
                                      .physical_device = h.gpu,
                                      .device = h.device,
-                                     .get_instance_proc_addr = vkGetInstanceProcAddr};
+                                     .get_instance_proc_addr = vkGetInstanceProcAddr,
+                                     .enabled_features = h.enabled.features,
+                                     .enabled_extensions = h.enabled.extensions,
+                                     .enabled_extension_count = h.enabled.extension_count};
     FoveaContext context;
     require(foveaCreateContext(&adopted, &context, &diag) == FOVEA_OK, diag.text);
-    FoveaDeviceFacts facts = {.struct_size = sizeof facts};
+    FoveaDeviceFacts facts = foveaDeviceFacts();
     foveaContextFacts(context, &facts, &diag);
 
     FoveaAttentionDesc desc = foveaAttentionDesc();
@@ -60,7 +64,7 @@ int main(int argc, char** argv) {
     FoveaPlan plan;
     require(foveaPlanAttention(&facts, &desc, NULL, &plan, &diag) == FOVEA_OK, diag.text);
     require(foveaCompilePlan(context, plan, &diag) == FOVEA_OK, diag.text); /* may take long: do it ahead */
-    FoveaPlanInfo info = {.struct_size = sizeof info};
+    FoveaPlanInfo info = foveaPlanInfo();
     foveaGetPlanInfo(plan, &info, &diag);
     /* [end plan] */
 

@@ -3,7 +3,7 @@
 #ifndef FOVEA_EMBED_MINIMAL_HOST_H
 #define FOVEA_EMBED_MINIMAL_HOST_H
 
-#include <fovea/fovea.h>
+#include <fovea/fovea_vulkan.h>
 #include <volk.h>
 
 #include "inputs.comp.h"
@@ -21,6 +21,7 @@ typedef struct Host {
     VkInstance instance;
     VkPhysicalDevice gpu;
     VkDevice device;
+    FoveaDeviceEnables enabled; /* what the device was created with */
     VkQueue queue;
     VkCommandPool commands;
     VkCommandBuffer cmd;
@@ -29,33 +30,45 @@ typedef struct Host {
     float* mapped;
 } Host;
 
-static Host open_device(void) {
-    Host h = {0};
+static void open_device(Host* h) {
     require(volkInitialize() == VK_SUCCESS, "no Vulkan loader");
     const VkApplicationInfo app = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
                                    .apiVersion = VK_API_VERSION_1_1};
     const VkInstanceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
                                          .pApplicationInfo = &app};
-    require(vkCreateInstance(&create, NULL, &h.instance) == VK_SUCCESS, "no Vulkan driver");
-    volkLoadInstance(h.instance);
+    require(vkCreateInstance(&create, NULL, &h->instance) == VK_SUCCESS, "no Vulkan driver");
+    volkLoadInstance(h->instance);
     uint32_t count = 1;
-    require(vkEnumeratePhysicalDevices(h.instance, &count, &h.gpu) >= 0 && count, "no Vulkan device");
+    require(vkEnumeratePhysicalDevices(h->instance, &count, &h->gpu) >= 0 && count, "no Vulkan device");
+
+    /* [enable] What Fovea can use of this device; the host's own wishes may stand in `enabled` beforehand. */
+    FoveaDiag diag = foveaDiag();
+    FoveaDeviceNeeds needs = foveaDeviceNeeds();
+    h->enabled = foveaDeviceEnables();
+    require(foveaQueryDeviceNeeds(vkGetInstanceProcAddr, h->instance, VK_API_VERSION_1_1, h->gpu, NULL,
+                                  &needs, &diag) == FOVEA_OK,
+            diag.text);
+    require(foveaEnableNeeds(&needs, &h->enabled, &diag) == FOVEA_OK, diag.text);
     const float priority = 1; /* family 0 computes on every driver this program meets */
     const VkDeviceQueueCreateInfo queue = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, .queueCount = 1, .pQueuePriorities = &priority};
     const VkDeviceCreateInfo device = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                                       .pNext = h->enabled.features,
                                        .queueCreateInfoCount = 1,
-                                       .pQueueCreateInfos = &queue};
-    require(vkCreateDevice(h.gpu, &device, NULL, &h.device) == VK_SUCCESS, "no Vulkan device");
-    volkLoadDevice(h.device);
-    vkGetDeviceQueue(h.device, 0, 0, &h.queue);
+                                       .pQueueCreateInfos = &queue,
+                                       .enabledExtensionCount = h->enabled.extension_count,
+                                       .ppEnabledExtensionNames = h->enabled.extensions};
+    require(vkCreateDevice(h->gpu, &device, NULL, &h->device) == VK_SUCCESS, "no Vulkan device");
+    /* [end enable] */
+
+    volkLoadDevice(h->device);
+    vkGetDeviceQueue(h->device, 0, 0, &h->queue);
     const VkCommandPoolCreateInfo pool = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
-    vkCreateCommandPool(h.device, &pool, NULL, &h.commands);
+    vkCreateCommandPool(h->device, &pool, NULL, &h->commands);
     const VkCommandBufferAllocateInfo buffer = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
-                                                .commandPool = h.commands,
+                                                .commandPool = h->commands,
                                                 .commandBufferCount = 1};
-    vkAllocateCommandBuffers(h.device, &buffer, &h.cmd);
-    return h;
+    vkAllocateCommandBuffers(h->device, &buffer, &h->cmd);
 }
 
 static void create_buffer(Host* h, uint64_t bytes) {

@@ -119,13 +119,6 @@ FoveaResult fill_operation(FoveaPlan_T& plan, Operation operation, const Desc* d
 
 using namespace fovea;
 
-FoveaAttentionDesc foveaAttentionDesc(void) {
-    FoveaAttentionDesc desc;
-    memset(&desc, 0, sizeof desc);
-    desc.struct_size = sizeof desc;
-    return desc;
-}
-
 FoveaResult foveaCheckAttention(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* desc,
                                 FoveaDiag* diag) {
     FoveaPlan_T plan{};

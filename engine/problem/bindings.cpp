@@ -154,7 +154,8 @@ FoveaResult unknown_binding(uint32_t index, FoveaDiag* diag) {
         return fail(diag, FOVEA_INVALID_ARGUMENT, "bindings",
                     "bindings[FOVEA_BIND_WORKSPACE] is given; the workspace has a field of its own");
     return fail(diag, FOVEA_ABI_MISMATCH, "bindings",
-                "bindings[%u] is given; the last that this library knows is %zu", index, std::size(kNames) - 1);
+                "bindings[%u] is given; the last that this library knows is %zu", index,
+                std::size(kNames) - 1);
 }
 
 FoveaResult check_slices(uint64_t first, uint64_t count, uint64_t slices_of_plan, uint64_t& end,

@@ -1,3 +1,4 @@
+#include "plan/vulkan/features.hpp"
 #include "problem/bindings.hpp"
 #include "problem/status.hpp"
 #include "vulkan/context.hpp"
@@ -14,10 +15,12 @@ struct Limit {
 
 // A plan may ask for less than the device has, never for more.
 FoveaResult check_facts(const FoveaDeviceFacts& plan, const FoveaDeviceFacts& device, FoveaDiag* diag) {
-    if (plan.features & ~device.features)
+    if (const uint32_t missing = plan.features & ~device.features) {
+        char names[160];
+        write_feature_names(missing, names, sizeof names);
         return fail(diag, FOVEA_UNSUPPORTED, "facts.features",
-                    "the plan was made for features 0x%x that this device was not created with",
-                    plan.features & ~device.features);
+                    "the plan was made for features that this device was not created with: %s", names);
+    }
     const Limit limits[] = {
         {"facts.max_workgroup_invocations", plan.max_workgroup_invocations, device.max_workgroup_invocations},
         {"facts.max_shared_bytes", plan.max_shared_bytes, device.max_shared_bytes},
@@ -56,6 +59,12 @@ FoveaResult add_dispatch(FoveaContext_T& context, const FoveaDispatch& dispatch,
     if (out.count == kMaxPipelinesOfPlan)
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "plan", "the plan has more than %u different pipelines",
                     kMaxPipelinesOfPlan);
+    const uint32_t most = context.facts.max_storage_buffers;
+    if (dispatch.binding_count > most)
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "facts.max_storage_buffers",
+                    "the plan was made for another device: shader %s binds %u storage buffers, this device's "
+                    "limit is %u",
+                    foveaShaderName(dispatch.shader), dispatch.binding_count, most);
     const uint32_t size = dispatch.subgroup_size;
     if (size && (!(context.facts.features & FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL) ||
                  size < context.facts.min_subgroup_size || size > context.facts.max_subgroup_size))

@@ -4,6 +4,7 @@
 #include "problem/host_memory.hpp"
 #include "vulkan/cache_blob.hpp"
 
+#include <algorithm>
 #include <new>
 
 namespace fovea::vulkan {
@@ -63,6 +64,29 @@ FoveaResult check_host(const FoveaVulkanHost& host, FoveaDiag* diag) {
     return FOVEA_OK;
 }
 
+// A device's getter gives the commands of a core version only up to that which its instance was created with
+// (a rule for all drivers since VK_KHR_maintenance5; others may give more, and nothing shows then).
+FoveaResult check_version_of_device(const FoveaVulkanHost& host, uint32_t device_version,
+                                    PFN_vkGetDeviceProcAddr get_device, FoveaDiag* diag) {
+    static constexpr struct {
+        uint32_t version;
+        const char* command;
+    } kCommands[] = {{VK_API_VERSION_1_2, "vkResetQueryPool"},
+                     {VK_API_VERSION_1_3, "vkCmdPipelineBarrier2"},
+                     {VK_API_VERSION_1_4, "vkCmdPushDescriptorSet"}};
+    for (const auto& [version, command] : kCommands) {
+        if (version > host.api_version || version > device_version || get_device(host.device, command))
+            continue;
+        return fail(
+            diag, FOVEA_INVALID_ARGUMENT, "api_version",
+            "api_version is %u.%u, but the device has no %s of 1.%u: give the version that the instance was "
+            "created with (VkApplicationInfo::apiVersion)",
+            VK_API_VERSION_MAJOR(host.api_version), VK_API_VERSION_MINOR(host.api_version), command,
+            VK_API_VERSION_MINOR(version));
+    }
+    return FOVEA_OK;
+}
+
 FoveaResult load_tables(const FoveaVulkanHost& host, FoveaContext_T& context, FoveaDiag* diag) {
     InstanceTable instance;
     FoveaResult r = load_instance_table(host.get_instance_proc_addr, host.instance, instance, diag);
@@ -82,30 +106,45 @@ FoveaResult load_tables(const FoveaVulkanHost& host, FoveaContext_T& context, Fo
     if (!get_device)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "get_device_proc_addr",
                     "get_device_proc_addr is null and the instance's getter has no vkGetDeviceProcAddr");
+    if ((r = check_version_of_device(host, context.physical_device.properties.apiVersion, get_device, diag)))
+        return r;
     return load_device_table(host.get_instance_proc_addr, host.instance, get_device, host.device,
                              context.enabled.push_function, context.enabled.device_fault, context.vk, diag);
 }
 
+const FlexibleMatrices& flexible_matrices(const PhysicalDevice& device, const Features& on) {
+    return on.workgroup_matrices && device.workgroup_matrices.m ? device.workgroup_matrices
+                                                                : device.subgroup_matrices;
+}
+
+// FOVEA_FEATURE_* of a device with these features on, besides those that need no switch.
+uint32_t feature_bits(const PhysicalDevice& device, const Features& on) {
+    uint32_t bits = device.facts.features;
+    if (on.storage_16bit) bits |= FOVEA_FEATURE_F16_STORAGE;
+    if (on.float16) bits |= FOVEA_FEATURE_F16_ARITHMETIC;
+    if (on.subgroup_size_control && on.full_subgroups) bits |= FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL;
+    if (on.device_atomics) bits |= FOVEA_FEATURE_DEVICE_ATOMICS;
+    if (on.push_descriptors) bits |= FOVEA_FEATURE_PUSH_DESCRIPTORS;
+    if (on.coopmat && device.facts.coopmat_m) bits |= FOVEA_FEATURE_COOPMAT;
+    if (on.coopmat2 && flexible_matrices(device, on).m) bits |= FOVEA_FEATURE_COOPMAT2;
+    return bits;
+}
+
 void fill_facts(FoveaContext_T& context) {
-    context.facts = context.physical_device.facts;
-    FoveaDeviceFacts& facts = context.facts;
-    const Features& on = context.enabled;
-    if (on.storage_16bit) facts.features |= FOVEA_FEATURE_F16_STORAGE;
-    if (on.float16) facts.features |= FOVEA_FEATURE_F16_ARITHMETIC;
-    if (on.subgroup_size_control && on.full_subgroups) facts.features |= FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL;
-    if (on.device_atomics) facts.features |= FOVEA_FEATURE_DEVICE_ATOMICS;
-    if (on.push_descriptors) facts.features |= FOVEA_FEATURE_PUSH_DESCRIPTORS;
-    if (on.coopmat && facts.coopmat_m) facts.features |= FOVEA_FEATURE_COOPMAT;
-    if (!(facts.features & FOVEA_FEATURE_COOPMAT)) facts.coopmat_m = facts.coopmat_n = facts.coopmat_k = 0;
     const PhysicalDevice& device = context.physical_device;
-    const FlexibleMatrices& flexible = on.workgroup_matrices && device.workgroup_matrices.m
-                                           ? device.workgroup_matrices
-                                           : device.subgroup_matrices;
-    if (!on.coopmat2 || !flexible.m) {
+    const Features& on = context.enabled;
+    context.facts = device.facts;
+    FoveaDeviceFacts& facts = context.facts;
+    facts.features = feature_bits(device, on);
+    facts.features_not_enabled = feature_bits(device, device.features) & ~facts.features;
+    if (on.push_descriptors && device.max_push_descriptors)
+        facts.max_storage_buffers = std::min(facts.max_storage_buffers, device.max_push_descriptors);
+    if (!(facts.features & FOVEA_FEATURE_COOPMAT)) facts.coopmat_m = facts.coopmat_n = facts.coopmat_k = 0;
+    if (!(facts.features & FOVEA_FEATURE_COOPMAT2)) {
         facts.coopmat2_max_side = facts.coopmat2_reserved_bytes = 0;
         return;
     }
-    facts.features |= FOVEA_FEATURE_COOPMAT2;
+    const FlexibleMatrices& flexible = flexible_matrices(device, on);
     facts.coopmat2_m = flexible.m;
     facts.coopmat2_n = flexible.n;
     facts.coopmat2_k = flexible.k;

@@ -88,9 +88,9 @@ Features judge(const FeatureStructs& f, uint32_t api_version, uint32_t extension
     }
     out.memory_model = usable(kExtMemoryModel, VK_API_VERSION_1_2) &&
                        (f.memory_model.vulkanMemoryModel || f.core12.vulkanMemoryModel);
-    const bool device_scope =
-        f.memory_model.vulkanMemoryModelDeviceScope || f.core12.vulkanMemoryModelDeviceScope;
-    out.device_atomics = !out.memory_model || device_scope;
+    out.device_scope = out.memory_model &&
+                       (f.memory_model.vulkanMemoryModelDeviceScope || f.core12.vulkanMemoryModelDeviceScope);
+    out.device_atomics = !out.memory_model || out.device_scope;
     out.coopmat = (extensions & kExtCoopmat) && out.memory_model && f.coopmat.cooperativeMatrix;
     const VkPhysicalDeviceCooperativeMatrix2FeaturesNV& two = f.coopmat2;
     // Their modules are SPIR-V 1.6, whose workgroup sizes by specialization need maintenance4.
@@ -132,6 +132,7 @@ uint32_t extension_bit(const char* name) {
         {VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME, kExtSmBuiltins},
         {VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME, kExtAmdCores},
         {VK_EXT_DEVICE_FAULT_EXTENSION_NAME, kExtDeviceFault},
+        {"VK_KHR_portability_subset", kExtPortability},  // in headers a beta extension
     };
     for (const auto& known : kExtensions) {
         if (strcmp(known.name, name) == 0) return known.bit;

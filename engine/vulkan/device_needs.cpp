@@ -10,10 +10,14 @@ struct NeedList {
     void add(const char* extension, const char* feature, bool available, const char* buys) {
         needs.items[needs.count++] = {extension, feature, 0, available ? 1u : 0u, buys};
     }
+    void require(const char* extension) {
+        needs.items[needs.count++] = {extension, nullptr, 1, 1,
+                                      "nothing: Vulkan demands it of a device that has it"};
+    }
 };
 
-// Nothing above the floor is required. An extension is named only where the core version does not hold it
-// already.
+// Nothing above the floor is required, but for what Vulkan itself demands. An extension is named only where
+// the core version does not hold it already.
 void list_needs(const PhysicalDevice& device, NeedList& list) {
     const Features& has = device.features;
     const auto unless_core = [&](uint32_t core, const char* extension) {
@@ -25,14 +29,17 @@ void list_needs(const PhysicalDevice& device, NeedList& list) {
                  "push descriptors, which need no descriptor pool");
     else
         list.add(nullptr, "pushDescriptor", true, "push descriptors, which need no descriptor pool");
-    list.add(nullptr, "storageBuffer16BitAccess", has.storage_16bit, "float16 tensors");
+    list.add(nullptr, "storageBuffer16BitAccess", has.storage_16bit,
+             "float16 results written as they are, not by atomic halves of words, and the matrix kernels");
     list.add(unless_core(VK_API_VERSION_1_2, VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME), "shaderFloat16",
              has.float16, "float16 arithmetic, and the cooperative matrix kernels");
     const char* sizes = unless_core(VK_API_VERSION_1_3, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
     list.add(sizes, "subgroupSizeControl", has.subgroup_size_control, "kernels that reduce by subgroups");
     list.add(sizes, "computeFullSubgroups", has.full_subgroups, "kernels that reduce by subgroups");
-    list.add(unless_core(VK_API_VERSION_1_2, VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME), "vulkanMemoryModel",
-             has.memory_model, "the cooperative matrix kernels");
+    const char* model = unless_core(VK_API_VERSION_1_2, VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME);
+    list.add(model, "vulkanMemoryModel", has.memory_model, "the cooperative matrix kernels");
+    list.add(model, "vulkanMemoryModelDeviceScope", has.device_scope,
+             "atomics beside vulkanMemoryModel: kernels that split keys");
     list.add(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, "cooperativeMatrix", has.coopmat,
              "matrix units, kernel flash_coopmat");
     list.add(nullptr, "maintenance4", has.maintenance4, "kernel flash_coopmat2");
@@ -43,6 +50,10 @@ void list_needs(const PhysicalDevice& device, NeedList& list) {
         list.add(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME, part, has.coopmat2, "kernel flash_coopmat2");
     list.add(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME, "cooperativeMatrixWorkgroupScope",
              has.workgroup_matrices, "larger matrices for kernel flash_coopmat2");
+    list.add(VK_EXT_DEVICE_FAULT_EXTENSION_NAME, "deviceFault", has.device_fault,
+             "the driver's reason behind FOVEA_DEVICE_LOST");
+    // Its name is not in headers without beta extensions.
+    if (device.extensions & kExtPortability) list.require("VK_KHR_portability_subset");
 }
 
 }  // namespace

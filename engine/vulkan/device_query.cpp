@@ -1,7 +1,11 @@
 #include "vulkan/device_query.hpp"
 
+#include "plan/vulkan/dispatch.hpp"
+#include "plan/vulkan/limits.hpp"
 #include "problem/host_memory.hpp"
 #include "problem/status.hpp"
+
+#include <algorithm>
 
 namespace fovea::vulkan {
 namespace {
@@ -23,18 +27,36 @@ FoveaResult check_version(const char* device, uint32_t host, uint32_t own, Fovea
     return FOVEA_OK;
 }
 
-FoveaResult check_limits(const char* device, const VkPhysicalDeviceLimits& limits, FoveaDiag* diag) {
-    if (limits.maxComputeWorkGroupInvocations < kMinInvocations)
-        return below_floor(diag, "maxComputeWorkGroupInvocations", device,
-                           limits.maxComputeWorkGroupInvocations, kMinInvocations);
-    if (limits.maxComputeWorkGroupSize[0] < kMinInvocations)
-        return below_floor(diag, "maxComputeWorkGroupSize[0]", device, limits.maxComputeWorkGroupSize[0],
-                           kMinInvocations);
-    if (limits.maxComputeSharedMemorySize < kMinSharedBytes)
-        return below_floor(diag, "maxComputeSharedMemorySize", device, limits.maxComputeSharedMemorySize,
-                           kMinSharedBytes);
-    if (limits.maxPushConstantsSize < kMinPushBytes)
-        return below_floor(diag, "maxPushConstantsSize", device, limits.maxPushConstantsSize, kMinPushBytes);
+// Every limit of the specification's table "Required Limits" that a pipeline layout, a descriptor, a dispatch
+// or a timestamp of the recorder comes near, in its order there. Those that have a place in the facts are
+// compared with each plan; the others with what all plans need.
+FoveaResult check_limits(const char* device, const VkPhysicalDeviceLimits& l, FoveaDiag* diag) {
+    const struct {
+        const char* field;
+        uint32_t has, needs;
+    } floor[] = {
+        {"maxStorageBufferRange", l.maxStorageBufferRange, kUnusedBytes},
+        {"maxPushConstantsSize", l.maxPushConstantsSize, kMinPushBytes},
+        {"maxBoundDescriptorSets", l.maxBoundDescriptorSets, 1},  // set 0
+        {"maxPerStageDescriptorStorageBuffers", l.maxPerStageDescriptorStorageBuffers, kMinStorageBuffers},
+        {"maxPerStageResources", l.maxPerStageResources, kMinStorageBuffers},
+        {"maxDescriptorSetStorageBuffers", l.maxDescriptorSetStorageBuffers, kMinStorageBuffers},
+        {"maxComputeSharedMemorySize", l.maxComputeSharedMemorySize, kMinSharedBytes},
+        {"maxComputeWorkGroupCount[0]", l.maxComputeWorkGroupCount[0], 1},
+        {"maxComputeWorkGroupCount[1]", l.maxComputeWorkGroupCount[1], 1},
+        {"maxComputeWorkGroupCount[2]", l.maxComputeWorkGroupCount[2], 1},
+        {"maxComputeWorkGroupInvocations", l.maxComputeWorkGroupInvocations, kMinInvocations},
+        {"maxComputeWorkGroupSize[0]", l.maxComputeWorkGroupSize[0], kMinInvocations},
+        {"maxComputeWorkGroupSize[1]", l.maxComputeWorkGroupSize[1], 1},
+        {"maxComputeWorkGroupSize[2]", l.maxComputeWorkGroupSize[2], 1},
+    };
+    for (const auto& [field, has, needs] : floor)
+        if (has < needs) return below_floor(diag, field, device, has, needs);
+    const VkDeviceSize alignment = l.minStorageBufferOffsetAlignment;
+    if (alignment == 0 || alignment > kWorkspaceAlignment || (alignment & (alignment - 1)) != 0)
+        return fail(diag, FOVEA_UNSUPPORTED, "minStorageBufferOffsetAlignment",
+                    "%s: minStorageBufferOffsetAlignment is %llu; it must be a power of two up to %u", device,
+                    static_cast<unsigned long long>(alignment), unsigned(kWorkspaceAlignment));
     return FOVEA_OK;
 }
 
@@ -161,6 +183,8 @@ struct ExtendedProperties {
     VkPhysicalDeviceShaderCorePropertiesAMD amd{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD};
     VkPhysicalDeviceCooperativeMatrix2PropertiesNV coopmat2{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_PROPERTIES_NV};
+    VkPhysicalDevicePushDescriptorPropertiesKHR push{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PUSH_DESCRIPTOR_PROPERTIES_KHR};
 };
 
 void query_properties(const InstanceTable& vk, const PhysicalDevice& device, bool subgroup_sizes,
@@ -176,6 +200,7 @@ void query_properties(const InstanceTable& vk, const PhysicalDevice& device, boo
     if (device.extensions & kExtSmBuiltins) append(out.nvidia);
     if (device.extensions & kExtAmdCores) append(out.amd);
     if (device.extensions & kExtCoopmat2) append(out.coopmat2);
+    if (device.features.push_descriptors) append(out.push);
     vk.vkGetPhysicalDeviceProperties2(device.handle, &properties);
 }
 
@@ -200,6 +225,11 @@ void fill_facts(const InstanceTable& vk, PhysicalDevice& device) {
     facts.storage_offset_alignment = static_cast<uint32_t>(limits.minStorageBufferOffsetAlignment);
     facts.max_storage_range = limits.maxStorageBufferRange;
     facts.vendor_id = device.properties.vendorID;
+    facts.max_storage_buffers =
+        std::min({limits.maxPerStageDescriptorStorageBuffers, limits.maxPerStageResources,
+                  limits.maxDescriptorSetStorageBuffers});
+    facts.max_workgroup_subgroups = subgroup_sizes ? more.sizes.maxComputeWorkgroupSubgroups : 0;
+    device.max_push_descriptors = more.push.maxPushDescriptors;
     facts.core_count = more.nvidia.shaderSMCount
                            ? more.nvidia.shaderSMCount
                            : more.amd.shaderEngineCount * more.amd.shaderArraysPerEngineCount *

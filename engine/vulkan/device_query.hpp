@@ -11,6 +11,8 @@ namespace fovea::vulkan {
 constexpr uint32_t kMinInvocations = 128;
 constexpr uint32_t kMinSharedBytes = 16 * 1024;
 constexpr uint32_t kMinPushBytes = 128;
+// The least that Vulkan lets a device have; which plans it can serve is decided when they are made.
+constexpr uint32_t kMinStorageBuffers = 4;
 
 // Device extensions that matter here, one bit each.
 enum Extension : uint32_t {
@@ -23,12 +25,14 @@ enum Extension : uint32_t {
     kExtSmBuiltins = 1u << 6,
     kExtAmdCores = 1u << 7,
     kExtDeviceFault = 1u << 8,
+    kExtPortability = 1u << 9,
 };
 uint32_t extension_bit(const char* name);  // 0: not one of them
 
 // Features, either those that a device has or those that a host enabled.
 struct Features {
     bool storage_16bit, float16, subgroup_size_control, full_subgroups, memory_model, coopmat;
+    bool device_scope;    // of the memory model
     bool device_atomics;  // not forbidden by a memory model without device scope
     bool maintenance4;
     bool coopmat2;            // the parts of VK_NV_cooperative_matrix2 that the kernels use
@@ -49,8 +53,9 @@ struct PhysicalDevice {
     uint32_t api_version;  // of host and device, whichever is lower
     uint32_t extensions;   // Extension bits of the device
     VkPhysicalDeviceProperties properties;
-    Features features;  // of the device
-    bool timestamps;    // some compute queue has them
+    Features features;              // of the device
+    bool timestamps;                // some compute queue has them
+    uint32_t max_push_descriptors;  // 0: no extension, no core version that has them
     FlexibleMatrices subgroup_matrices, workgroup_matrices;
     FoveaDeviceFacts facts;  // without `features`, which depend on what the host enables
 };

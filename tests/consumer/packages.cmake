@@ -10,7 +10,7 @@ function(step)
   set(text "${text}" PARENT_SCOPE)
 endfunction()
 function(expect_inside package prefix listing)
-  foreach(file IN ITEMS include/fovea/fovea.h include/fovea/fovea_vulkan.h lib/libfovea.a lib/libfovea.so
+  foreach(file IN ITEMS include/fovea/fovea.h include/fovea/fovea_vulkan.h include/fovea/fovea_vulkan.hpp lib/libfovea.a lib/libfovea.so
                         lib/cmake/fovea/fovea-config.cmake lib/pkgconfig/fovea.pc share/doc/fovea/LICENSE bin/fovea)
     string(FIND "${listing}" "${prefix}${file}" at)
     if(at LESS 0)

@@ -1,7 +1,9 @@
 # Configures and builds a consumer project, and runs its programs.
-#   cmake -DSOURCE=folder -DBINARY=folder -DARGUMENTS="-DA=1|-DB=2" [-DTARGETS="a|b"] [-DRUN="a|b"] -P run.cmake
+#   cmake -DSOURCE=folder -DBINARY=folder -DARGUMENTS="-DA=1|-DB=2" [-DTARGETS="a|b"] [-DRUN="a|b"]
+#     [-DLAUNCHERS="x|y"] -P run.cmake
+# LAUNCHERS: scripts behind each of which every program runs once, such as those of the Vulkan drivers.
 cmake_minimum_required(VERSION 3.25)
-foreach(list IN ITEMS ARGUMENTS TARGETS RUN)
+foreach(list IN ITEMS ARGUMENTS TARGETS RUN LAUNCHERS)
   string(REPLACE "|" ";" ${list} "${${list}}")
 endforeach()
 file(REMOVE_RECURSE "${BINARY}")
@@ -19,6 +21,13 @@ if(TARGETS)
   step("${CMAKE_COMMAND}" --build "${BINARY}" --parallel 2 --target ${TARGETS})
 endif()
 foreach(program IN LISTS RUN)
-  step("${BINARY}/${program}")
-  message(STATUS "${program}: ${text}")
+  if(NOT LAUNCHERS)
+    step("${BINARY}/${program}")
+    message(STATUS "${program}: ${text}")
+  endif()
+  foreach(launcher IN LISTS LAUNCHERS)
+    step("${launcher}" "${BINARY}/${program}")
+    get_filename_component(name "${launcher}" NAME)
+    message(STATUS "${program} on ${name}: ${text}")
+  endforeach()
 endforeach()

@@ -222,6 +222,7 @@ class Reader {
             SpirvModule::Binding& binding = module_.bindings[decorations_.at(v.id).at(kBindingNumber)];
             binding.set = decorations_.at(v.id).at(kDescriptorSet);
             binding.read_only = binding.read_only && is_read_only(v.id, pointed);
+            ++binding.variables;
         }
     }
 

@@ -14,7 +14,8 @@ namespace fovea::test {
 struct SpirvModule {
     struct Binding {
         uint32_t set = 0;
-        bool read_only = true;  // every variable of the binding is NonWritable
+        bool read_only = true;   // every variable of the binding is NonWritable
+        uint32_t variables = 0;  // that are declared on it
     };
     std::map<uint32_t, Binding> bindings;
     std::set<uint32_t> spec_ids;

@@ -33,8 +33,12 @@ struct FakeVulkan::Functions {
         memcpy(out->pipelineCacheUUID, d.cache_uuid, VK_UUID_SIZE);
         VkPhysicalDeviceLimits& limits = out->limits;
         limits.maxComputeWorkGroupInvocations = d.max_invocations;
-        for (uint32_t& size : limits.maxComputeWorkGroupSize) size = d.max_invocations;
-        for (uint32_t& count : limits.maxComputeWorkGroupCount) count = 65535;
+        std::copy_n(d.max_group_sizes, 3, limits.maxComputeWorkGroupSize);
+        std::copy_n(d.max_group_counts, 3, limits.maxComputeWorkGroupCount);
+        limits.maxBoundDescriptorSets = d.max_bound_sets;
+        limits.maxPerStageDescriptorStorageBuffers = d.max_stage_buffers;
+        limits.maxPerStageResources = d.max_stage_resources;
+        limits.maxDescriptorSetStorageBuffers = d.max_set_buffers;
         limits.maxComputeSharedMemorySize = d.max_shared_bytes;
         limits.maxPushConstantsSize = d.max_push_bytes;
         limits.maxStorageBufferRange = d.max_storage_range;
@@ -57,6 +61,10 @@ struct FakeVulkan::Functions {
                 s->minSubgroupSize = d.min_subgroup_size;
                 s->maxSubgroupSize = d.max_subgroup_size;
                 s->requiredSubgroupSizeStages = VK_SHADER_STAGE_COMPUTE_BIT;
+                s->maxComputeWorkgroupSubgroups = d.max_workgroup_subgroups;
+            } else if (item->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PUSH_DESCRIPTOR_PROPERTIES_KHR) {
+                reinterpret_cast<VkPhysicalDevicePushDescriptorPropertiesKHR*>(item)->maxPushDescriptors =
+                    d.max_push_descriptors;
             } else if (item->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV) {
                 reinterpret_cast<VkPhysicalDeviceShaderSMBuiltinsPropertiesNV*>(item)->shaderSMCount = 20;
             } else if (item->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_PROPERTIES_NV) {
@@ -85,10 +93,12 @@ struct FakeVulkan::Functions {
                     f->subgroupSizeControl = f->computeFullSubgroups = d.subgroup_size_control;
                     break;
                 }
-                case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES:
-                    reinterpret_cast<VkPhysicalDeviceVulkanMemoryModelFeatures*>(item)->vulkanMemoryModel =
-                        d.memory_model;
+                case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES: {
+                    auto* f = reinterpret_cast<VkPhysicalDeviceVulkanMemoryModelFeatures*>(item);
+                    f->vulkanMemoryModel = d.memory_model;
+                    f->vulkanMemoryModelDeviceScope = d.memory_model_device_scope;
                     break;
+                }
                 case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR:
                     reinterpret_cast<VkPhysicalDeviceCooperativeMatrixFeaturesKHR*>(item)->cooperativeMatrix =
                         d.coopmat;
@@ -373,9 +383,22 @@ struct FakeVulkan::Functions {
     // ---- getters
     // -----------------------------------------------------------------------------------------------------
 
+    // Commands by whose presence a guest may see the version of the instance; 0: not one of them.
+    static uint32_t core_version_of(const char* name) {
+        if (strcmp(name, "vkResetQueryPool") == 0) return VK_API_VERSION_1_2;
+        if (strcmp(name, "vkCmdPipelineBarrier2") == 0) return VK_API_VERSION_1_3;
+        if (strcmp(name, "vkCmdPushDescriptorSet") == 0) return VK_API_VERSION_1_4;
+        return 0;
+    }
+    static VKAPI_ATTR void VKAPI_CALL not_to_be_called() { std::abort(); }
+
     static PFN_vkVoidFunction lookup(FakeVulkan& f, const char* name) {
         if (f.hidden_.count(name)) return nullptr;
         if (strstr(name, "DebugUtils") && !f.played_.debug_utils) return nullptr;
+        if (const uint32_t version = core_version_of(name))
+            return version <= f.played_.instance_version && version <= f.played_.api_version
+                       ? reinterpret_cast<PFN_vkVoidFunction>(&Functions::not_to_be_called)
+                       : nullptr;
 #define FAKE_FUNCTION(function) \
     if (strcmp(name, #function) == 0) return reinterpret_cast<PFN_vkVoidFunction>(&Functions::function);
         FAKE_FUNCTION(vkGetPhysicalDeviceProperties)

@@ -24,11 +24,19 @@ struct FakeDevice {
     uint8_t cache_uuid[VK_UUID_SIZE] = {1, 2, 3, 4};
     uint32_t max_invocations = 256, max_shared_bytes = 32768, max_push_bytes = 128;
     uint32_t offset_alignment = 256, max_storage_range = 1u << 27;
+    uint32_t max_bound_sets = 4;
+    // Of storage buffers: of a stage, of a stage's resources of all kinds, of a set, of a push.
+    uint32_t max_stage_buffers = 16, max_stage_resources = 128, max_set_buffers = 24,
+             max_push_descriptors = 32;
+    uint32_t max_group_counts[3] = {65535, 65535, 65535}, max_group_sizes[3] = {256, 128, 64};
+    uint32_t max_workgroup_subgroups = 32;
+    // What the instance was created with: the device's getter gives no command of a later version.
+    uint32_t instance_version = VK_API_VERSION_1_3;
     uint32_t timestamp_bits = 64;
     VkQueueFlags queue_flags = VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT;
     uint32_t subgroup_size = 32, min_subgroup_size = 16, max_subgroup_size = 64;
     bool storage_16bit = true, float16 = true, subgroup_size_control = true, memory_model = true,
-         coopmat = true;
+         memory_model_device_scope = false, coopmat = true;
     bool coopmat2 = false, workgroup_matrices = false;  // of VK_NV_cooperative_matrix2
     std::vector<std::string> extensions = {"VK_KHR_push_descriptor", "VK_KHR_cooperative_matrix",
                                            "VK_NV_shader_sm_builtins"};

@@ -14,13 +14,13 @@ Attention::Attention(const Gpu& gpu, uint32_t birds) : gpu_(gpu) {
         .physical_device = gpu.physical,
         .device = gpu.device,
         .get_instance_proc_addr = vkGetInstanceProcAddr,
-        .enabled_features = &gpu.enabled,
-        .enabled_extensions = gpu.extensions.data(),
-        .enabled_extension_count = uint32_t(gpu.extensions.size()),
+        .enabled_features = gpu.enabled.features,
+        .enabled_extensions = gpu.enabled.extensions,
+        .enabled_extension_count = gpu.enabled.extension_count,
     };
     fovea::Diag diag;
     require(foveaCreateContext(&host, &context_, &diag) == FOVEA_OK, diag.text);
-    FoveaDeviceFacts facts{.struct_size = sizeof facts};
+    FoveaDeviceFacts facts = foveaDeviceFacts();
     foveaContextFacts(context_, &facts, &diag);
 
     fovea::Attention call;
@@ -41,7 +41,7 @@ Attention::Attention(const Gpu& gpu, uint32_t birds) : gpu_(gpu) {
         log_sums_[side] = gpu.buffer(info_.binding_bytes[FOVEA_BIND_LSE]);
     }
     workspace_ = gpu.buffer(std::max<uint64_t>(info_.workspace_bytes, 16));
-    if (gpu.push_descriptors) return;
+    if (facts.features & FOVEA_FEATURE_PUSH_DESCRIPTORS) return;       // no pool is needed
     const uint32_t sets = slice_count() * info_.dispatches_per_slice;  // a frame may record the whole round
     const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, sets * FOVEA_MAX_DISPATCH_BINDINGS};
     const VkDescriptorPoolCreateInfo create{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,

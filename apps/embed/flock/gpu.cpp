@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 namespace flock {
 
@@ -60,16 +59,17 @@ void Gpu::open_device(bool present) {
     features13_.dynamicRendering = features13_.synchronization2 = VK_TRUE;
     features12_.timelineSemaphore = VK_TRUE;
     features12_.pNext = &features13_;
-    enabled.pNext = &features12_;
-    if (present) extensions.push_back(VK_KHR_SWAPCHAIN_EXTENSION_NAME);
-    // With it Fovea needs no descriptor pool.
-    uint32_t available = 0;
-    vkEnumerateDeviceExtensionProperties(physical, nullptr, &available, nullptr);
-    std::vector<VkExtensionProperties> has(available);
-    vkEnumerateDeviceExtensionProperties(physical, nullptr, &available, has.data());
-    for (const VkExtensionProperties& e : has)
-        push_descriptors |= std::strcmp(e.extensionName, VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME) == 0;
-    if (push_descriptors) extensions.push_back(VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME);
+    features_.pNext = &features12_;
+    // [enable] The renderer's own wishes, then all that Fovea can use of this device.
+    enabled.features = &features_;
+    if (present) enabled.extensions[enabled.extension_count++] = VK_KHR_SWAPCHAIN_EXTENSION_NAME;
+    FoveaDeviceNeeds needs = foveaDeviceNeeds();
+    FoveaDiag diag = foveaDiag();
+    require(foveaQueryDeviceNeeds(vkGetInstanceProcAddr, instance, VK_API_VERSION_1_3, physical, nullptr,
+                                  &needs, &diag) == FOVEA_OK,
+            diag.text);
+    require(foveaEnableNeeds(&needs, &enabled, &diag) == FOVEA_OK, diag.text);
+    // [end enable]
 
     const float priority = 1;
     const VkDeviceQueueCreateInfo queues{.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
@@ -77,11 +77,11 @@ void Gpu::open_device(bool present) {
                                          .queueCount = 1,
                                          .pQueuePriorities = &priority};
     const VkDeviceCreateInfo create{.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                                    .pNext = &enabled,
+                                    .pNext = enabled.features,
                                     .queueCreateInfoCount = 1,
                                     .pQueueCreateInfos = &queues,
-                                    .enabledExtensionCount = uint32_t(extensions.size()),
-                                    .ppEnabledExtensionNames = extensions.data()};
+                                    .enabledExtensionCount = enabled.extension_count,
+                                    .ppEnabledExtensionNames = enabled.extensions};
     check(vkCreateDevice(physical, &create, nullptr, &device), "the device could not be opened");
     volkLoadDevice(device);
     vkGetDeviceQueue(device, queue_family, 0, &queue);

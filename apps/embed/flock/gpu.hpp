@@ -7,6 +7,8 @@
 #define VMA_DYNAMIC_VULKAN_FUNCTIONS 1
 #include <vk_mem_alloc.h>
 
+#include <fovea/fovea_vulkan.h>
+
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -46,10 +48,7 @@ class Gpu {
     VkInstance instance = VK_NULL_HANDLE;
     VkPhysicalDevice physical = VK_NULL_HANDLE;
     VkPhysicalDeviceProperties properties{};
-    VkPhysicalDeviceFeatures2 enabled{
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};  // as the device was created
-    std::vector<const char*> extensions;
-    bool push_descriptors = false;
+    FoveaDeviceEnables enabled = foveaDeviceEnables();  // as the device was created
     VkDevice device = VK_NULL_HANDLE;
     uint32_t queue_family = 0;
     VkQueue queue = VK_NULL_HANDLE;
@@ -72,6 +71,7 @@ class Gpu {
     void make_layouts();
     VkShaderModule shader(std::span<const uint32_t> code) const;
 
+    VkPhysicalDeviceFeatures2 features_{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
     VkPhysicalDeviceVulkan12Features features12_{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
     VkPhysicalDeviceVulkan13Features features13_{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES};
     VmaAllocator allocator_ = nullptr;

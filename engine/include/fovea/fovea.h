@@ -1,4 +1,6 @@
-/* Fovea: transformer attention that a host program can plan, record, run and look into.
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Fovea: transformer attention that a host program can plan, record, run and look into.
  *
  * This header is the C boundary of the library `fovea` and its manual: the problem description, plans as data and the
  * CPU backend. <fovea/fovea_vulkan.h> adds the recorder for a host's own Vulkan device, <fovea/fovea.hpp> the C++20
@@ -18,6 +20,7 @@
  *   plans                               making one, FoveaPlanInfo
  *   plans as data                       for hosts that dispatch by themselves
  *   the CPU backend                     foveaRunCpu
+ *   initialisers                        foveaDiag(), foveaAttentionDesc(), ...: struct_size set, all else zero
  *   examples                            one call, packed sequences, caches: appended, past and present, paged, ring
  *
  * What the library never does: submit, wait, start a thread, allocate device memory, read the environment, print, keep
@@ -46,6 +49,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -501,6 +505,12 @@ typedef struct FoveaDeviceFacts {
      * FOVEA_FLAG_FIXED_SPLITS, where results must not depend on the device. */
     FoveaFlashTile flash_tiles[FOVEA_TILE_CLASS_COUNT];
     FoveaMaskMap mask_map;
+    /* Vulkan */
+    uint32_t features_not_enabled;    /* FOVEA_FEATURE_*: the device has them, its host did not enable them. For the words */
+                                      /*   of reasons alone */
+    uint32_t max_storage_buffers;     /* that one shader may bind, by every limit of the device that bounds them (of the */
+                                      /*   stage, its resources, a set, a push); 0: unknown, and not checked */
+    uint32_t max_workgroup_subgroups; /* of a pinned size, maxComputeWorkgroupSubgroups; 0: unknown, and not checked */
 } FoveaDeviceFacts;
 
 /* Facts of the processor that runs this call, for `threads` workers. */
@@ -512,9 +522,6 @@ FOVEA_API const char* foveaCpuTargetName(uint32_t cpu_target);
 
 /* Immutable after creation (foveaCompilePlan is part of creation). */
 typedef struct FoveaPlan_T* FoveaPlan;
-
-/* The default description: struct_size set, all else zero. Batch, heads, lengths and dims must be filled in. */
-FOVEA_API FoveaAttentionDesc foveaAttentionDesc(void);
 
 /* Is the description meaningful, and can a device with these facts (null: any) run it? Allocates nothing. */
 FOVEA_API FoveaResult foveaCheckAttention(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* desc, FoveaDiag* diag);
@@ -627,6 +634,31 @@ typedef struct FoveaCpuRun { /* one foveaRunCpu */
  * write. */
 FOVEA_API FoveaResult foveaRunCpu(FoveaPlan plan, const FoveaCpuRun* run, FoveaDiag* diag);
 
+/* ---- initialisers ----------------------------------------------------------------------------------------------------
+ *
+ * One for each struct above that begins with struct_size: that set, all else zero, which is "the default" in every field.
+ *
+ *     FoveaDiag diag = foveaDiag();
+ *     FoveaAttentionDesc call = foveaAttentionDesc();    (batch, heads, lengths and dims must be filled in)
+ *
+ * They are compiled into the caller, so that struct_size is the size that the caller knows. */
+#define FOVEA_INITIALISER(Struct, name) \
+    static inline Struct name(void) {   \
+        Struct zero;                    \
+        memset(&zero, 0, sizeof zero);  \
+        zero.struct_size = sizeof zero; \
+        return zero;                    \
+    }
+FOVEA_INITIALISER(FoveaDiag, foveaDiag)
+FOVEA_INITIALISER(FoveaAttentionDesc, foveaAttentionDesc)
+FOVEA_INITIALISER(FoveaRopeDesc, foveaRopeDesc)
+FOVEA_INITIALISER(FoveaLinearDesc, foveaLinearDesc)
+FOVEA_INITIALISER(FoveaAppendDesc, foveaAppendDesc)
+FOVEA_INITIALISER(FoveaMapTileDesc, foveaMapTileDesc)
+FOVEA_INITIALISER(FoveaDeviceFacts, foveaDeviceFacts)
+FOVEA_INITIALISER(FoveaPlanInfo, foveaPlanInfo)
+FOVEA_INITIALISER(FoveaCpuRun, foveaCpuRun)
+
 /* ---- examples ------------------------------------------------------------------------------------------------------
  *
  * The indented lines are C, compiled and run by the test consumer.header_examples as they stand here. Tensors are f32 and
@@ -732,7 +764,9 @@ FOVEA_API FoveaResult foveaRunCpu(FoveaPlan plan, const FoveaCpuRun* run, FoveaD
  */
 
 /* Example: append and attend. One sequence, whose caches [heads, capacity, dim] hold `held` tokens; the `fresh` new ones
- * q, k, v [heads, fresh, dim] go behind them and attend to everything up to themselves. Give o as q is given.
+ * q, k, v [heads, fresh, dim] go behind them and attend to everything up to themselves. Give o as q is given. Its three
+ * plans are of one length of the cache: where many tokens come one by one, plan once with lengths in a table instead, as
+ * in `paged_step` below and samples/paged_decode.c.
  *
  *     static FoveaResult append_and_attend(const FoveaDeviceFacts* facts, uint32_t heads, uint32_t dim, uint64_t held,
  *                                          uint64_t fresh, uint64_t capacity, float* q, float* k, float* v,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // C++20 face of <fovea/fovea.h>: header only, no exceptions, move-only handles.
 //
 //   fovea::Attention call;

@@ -1,4 +1,6 @@
-/* Fovea on a host's own Vulkan device: attention recorded into the host's own command buffers.
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Fovea on a host's own Vulkan device: attention recorded into the host's own command buffers.
  *
  * Contract
  * - Lifetime. The context outlives its plans; a plan outlives the execution of command buffers that recorded it.
@@ -8,11 +10,14 @@
  *   workspace and outputs. The scope after is: COMPUTE_SHADER, SHADER_WRITE of the outputs. Between its own dispatches
  *   it uses one global memory barrier, compute write -> compute read|write (vkCmdPipelineBarrier, core 1.0).
  *   Slices that share workspace need the same barrier between them; one record call puts it itself, a host that
- *   records slices in several calls does (foveaCmdSliceBarrier).
+ *   records slices in several calls does (foveaCmdSliceBarrier). With synchronization2 these are COMPUTE_SHADER with
+ *   SHADER_STORAGE_READ and SHADER_STORAGE_WRITE.
  * - State disturbed: the compute pipeline, its push constants and descriptor set 0 of the compute bind point. Graphics
  *   state survives. Must be recorded outside a render pass and outside dynamic rendering.
- * - Contents. The workspace is undefined before and after. Outputs are written whole, and nothing outside the declared
- *   strides is touched.
+ * - Names. With VK_EXT_debug_utils enabled on the instance, pipelines are named after their shaders, and each foveaCmdRun
+ *   opens a label that says which slices it records.
+ * - Contents. The workspace is undefined before and after, so it may alias any transient of the host. Outputs are
+ *   written whole, and nothing outside the declared strides is touched.
  * - Slices may be recorded in any order, over any number of command buffers and frames, and more than once; each costs
  *   at most FoveaPlanInfo::max_slice_flops, which FoveaAttentionDesc::max_slice_cost bounds.
  * - Threads. Context and plans are immutable after creation and re-entrant: several threads may record one plan, each
@@ -22,6 +27,10 @@
  */
 #ifndef FOVEA_FOVEA_VULKAN_H
 #define FOVEA_FOVEA_VULKAN_H
+
+#ifdef FOVEA_NO_VULKAN
+#error "this build of Fovea has no Vulkan backend: configure it with -D FOVEA_VULKAN=ON"
+#endif
 
 #include <fovea/fovea.h>
 #include <vulkan/vulkan_core.h>
@@ -38,7 +47,7 @@ enum { FOVEA_MAX_NEEDED_EXTENSIONS = 16 };
 typedef struct FoveaDeviceNeed {
     const char* extension; /* device extension name, or null for a core feature */
     const char* feature;   /* "storageBuffer16BitAccess", ... or null */
-    uint32_t required;     /* 1: no context without it */
+    uint32_t required;     /* 1: a device must be created with it */
     uint32_t available;    /* 1: this physical device has it */
     const char* buys;
 } FoveaDeviceNeed;
@@ -50,12 +59,31 @@ typedef struct FoveaDeviceNeeds { /* all of them */
 } FoveaDeviceNeeds;
 
 /* `api_version` is the one the instance was created with. Fails with the reason if the device is below the floor
- * (Vulkan 1.1, a compute queue, 128 invocations, 16 KiB shared memory, 128 bytes of push constants). `allocator` (null:
- * malloc) serves a list that lives during the call. */
+ * (Vulkan 1.1, a compute queue, 128 invocations, 16 KiB shared memory, 128 bytes of push constants, 4 storage buffers in a
+ * shader; docs/embedding.md lists every limit). `allocator` (null: malloc) serves a list that lives during the call. */
 FOVEA_API FoveaResult foveaQueryDeviceNeeds(PFN_vkGetInstanceProcAddr get_instance_proc_addr, VkInstance instance,
                                             uint32_t api_version, VkPhysicalDevice physical_device,
                                             const FoveaHostAllocator* allocator, FoveaDeviceNeeds* out,
                                             FoveaDiag* diag);
+
+/* Room for what a host passes to vkCreateDevice: its own wishes and Fovea's. Feature structs are written into `room`,
+ * and `features` points there: so the struct stays where it is until the context exists. It does not grow in later
+ * versions. */
+enum { FOVEA_MAX_ENABLED_EXTENSIONS = 64, FOVEA_ENABLE_ROOM_WORDS = 128 };
+typedef struct FoveaDeviceEnables {
+    uint32_t struct_size;
+    uint32_t extension_count; /* in: how many names the host has put into `extensions`; out: with Fovea's behind them */
+    const char* extensions[FOVEA_MAX_ENABLED_EXTENSIONS]; /* no name twice */
+    VkPhysicalDeviceFeatures2* features; /* in: the host's own, with its chain, or null; out: to be passed as pNext */
+    uint32_t room_used, reserved0;       /* 0 at first */
+    uint64_t room[FOVEA_ENABLE_ROOM_WORDS];
+} FoveaDeviceEnables;
+
+/* Adds all that `needs` found available: names to the list; features to the structs of the host's chain that hold them
+ * (VkPhysicalDeviceVulkan12Features, ...), and for the others structs at the chain's end. What the host enabled stays
+ * enabled. Pass the outcome to vkCreateDevice as it is, and again as FoveaVulkanHost::enabled_features and
+ * enabled_extensions. The host's headers need not know the structs. Thread safety: none is shared. */
+FOVEA_API FoveaResult foveaEnableNeeds(const FoveaDeviceNeeds* needs, FoveaDeviceEnables* enables, FoveaDiag* diag);
 
 /* ---- the context: one for each VkDevice ------------------------------------------------------------------------------- */
 
@@ -63,7 +91,8 @@ typedef struct FoveaContext_T* FoveaContext; /* the pipelines made for one VkDev
 
 typedef struct FoveaVulkanHost { /* what the host has, and how it made it */
     uint32_t struct_size;
-    uint32_t api_version; /* that instance and device were created with, not the header's */
+    uint32_t api_version; /* VkApplicationInfo::apiVersion of the instance, not the header's. A higher one is refused */
+                          /*   where the device's getter lets it be seen */
     VkInstance instance;
     VkPhysicalDevice physical_device;
     VkDevice device;
@@ -134,6 +163,12 @@ FOVEA_API FoveaResult foveaCmdRun(FoveaPlan plan, const FoveaRecord* record, Fov
 
 /* The barrier between slices that share workspace, for hosts that record them in several calls. */
 FOVEA_API void foveaCmdSliceBarrier(FoveaPlan plan, VkCommandBuffer cmd);
+
+/* Initialisers as in fovea.h: struct_size set, all else zero. */
+FOVEA_INITIALISER(FoveaDeviceNeeds, foveaDeviceNeeds)
+FOVEA_INITIALISER(FoveaDeviceEnables, foveaDeviceEnables)
+FOVEA_INITIALISER(FoveaVulkanHost, foveaVulkanHost)
+FOVEA_INITIALISER(FoveaRecord, foveaRecord)
 
 #ifdef __cplusplus
 }

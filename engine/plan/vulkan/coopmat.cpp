@@ -1,5 +1,6 @@
 #include "plan/vulkan/coopmat.hpp"
 
+#include "plan/vulkan/features.hpp"
 #include "plan/vulkan/flash.hpp"
 #include "problem/checked.hpp"
 #include "shaders/interface.h"
@@ -25,9 +26,11 @@ uint32_t shared_bytes(const FoveaDeviceFacts& facts, const FlashPlan& f) {
 const char* device_obstacle(const FoveaDeviceFacts& facts) {
     constexpr uint32_t kNeeded = FOVEA_FEATURE_COOPMAT | FOVEA_FEATURE_F16_ARITHMETIC |
                                  FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL;
-    if ((facts.features & kNeeded) != kNeeded || !facts.coopmat_m || !facts.coopmat_n || !facts.coopmat_k)
-        return "the device lacks cooperative matrices, float16 arithmetic and storage, or full subgroups of "
-               "a chosen size";
+    constexpr const char* kLacks =
+        "the device lacks cooperative matrices, float16 arithmetic and storage, or full subgroups of a "
+        "chosen size";
+    if (const char* why = missing_features(facts, kNeeded, kLacks)) return why;
+    if (!facts.coopmat_m || !facts.coopmat_n || !facts.coopmat_k) return kLacks;
     return nullptr;
 }
 
@@ -39,6 +42,7 @@ constexpr const char* kNoUnits = "a driver of software has no matrix units";
 uint32_t subgroups_for(const FoveaDeviceFacts& facts) {
     uint32_t subgroups = kMostSubgroups;
     while (subgroups > 0 && subgroups * facts.subgroup_size > facts.max_workgroup_invocations) subgroups /= 2;
+    while (facts.max_workgroup_subgroups && subgroups > facts.max_workgroup_subgroups) subgroups /= 2;
     return facts.subgroup_size ? subgroups : 0;
 }
 
@@ -107,10 +111,11 @@ const char* flash_coopmat2_obstacle(const FoveaPlan_T& plan) {
         FOVEA_FEATURE_COOPMAT2 | FOVEA_FEATURE_F16_ARITHMETIC | FOVEA_FEATURE_F16_STORAGE;
     if (const char* why = flash_obstacle(plan)) return why;
     if (p.precision != FOVEA_PRECISION_F16_PRODUCTS) return kNotAllowed;
-    if ((facts.features & kNeeded) != kNeeded || !facts.coopmat2_m || !facts.coopmat2_n || !facts.coopmat2_k)
-        return "the device lacks VK_NV_cooperative_matrix2 with flexible dimensions, or float16 arithmetic "
-               "and "
-               "storage";
+    constexpr const char* kLacks =
+        "the device lacks VK_NV_cooperative_matrix2 with flexible dimensions, or float16 arithmetic and "
+        "storage";
+    if (const char* why = missing_features(facts, kNeeded, kLacks)) return why;
+    if (!facts.coopmat2_m || !facts.coopmat2_n || !facts.coopmat2_k) return kLacks;
     if (!facts.coopmat2_threads && !(facts.features & FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL))
         return "the device's flexible matrices are of subgroups, and it lacks full subgroups of a chosen "
                "size";

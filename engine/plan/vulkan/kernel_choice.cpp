@@ -4,20 +4,32 @@
 #include "plan/vulkan/attention.hpp"
 #include "plan/vulkan/coopmat.hpp"
 #include "plan/vulkan/flash.hpp"
+#include "plan/vulkan/limits.hpp"
 #include "plan/vulkan/staged.hpp"
 
 namespace fovea {
 namespace {
 
+// Plans with a kernel, and holds the plan against the number of storage buffers that the device lets a shader
+// bind.
+template <FoveaKernel kernel, FoveaResult (*make)(FoveaPlan_T& plan, FoveaDiag* diag)>
+FoveaResult within_buffers(FoveaPlan_T& plan, FoveaDiag* diag) {
+    if (FoveaResult r = make(plan, diag)) return r;
+    plan.info.kernel = kernel;  // by which its slices are made
+    return check_storage_buffers(plan, diag);
+}
+
 // The best first.
 constexpr Candidate kCandidates[] = {
-    {FOVEA_KERNEL_FLASH_COOPMAT2, flash_coopmat2_obstacle, no_reason, plan_flash_coopmat2,
+    {FOVEA_KERNEL_FLASH_COOPMAT2, flash_coopmat2_obstacle, no_reason,
+     within_buffers<FOVEA_KERNEL_FLASH_COOPMAT2, plan_flash_coopmat2>,
      "one pass on flexible matrices, factors in float16, sums in float32"},
-    {FOVEA_KERNEL_FLASH_COOPMAT, flash_coopmat_obstacle, no_reason, plan_flash_coopmat,
+    {FOVEA_KERNEL_FLASH_COOPMAT, flash_coopmat_obstacle, no_reason,
+     within_buffers<FOVEA_KERNEL_FLASH_COOPMAT, plan_flash_coopmat>,
      "one pass on the device's matrix units, factors in float16, sums in float32"},
-    {FOVEA_KERNEL_FLASH, flash_obstacle, no_reason, plan_flash,
+    {FOVEA_KERNEL_FLASH, flash_obstacle, no_reason, within_buffers<FOVEA_KERNEL_FLASH, plan_flash>,
      "one pass with an online softmax; memory does not grow with the lengths"},
-    {FOVEA_KERNEL_STAGED, no_reason, no_reason, plan_staged,
+    {FOVEA_KERNEL_STAGED, no_reason, no_reason, within_buffers<FOVEA_KERNEL_STAGED, plan_staged>,
      "scores, softmax and weighted sum by turns; every intermediate can be had"},
 };
 

@@ -1,6 +1,8 @@
 #include "plan/vulkan/limits.hpp"
 
+#include "plan/plan.hpp"
 #include "plan/vulkan/dispatch.hpp"
+#include "plan/vulkan/features.hpp"
 #include "problem/abi_struct.hpp"
 #include "problem/bindings.hpp"
 #include "problem/status.hpp"
@@ -83,9 +85,29 @@ FoveaResult check_vulkan_facts(const FoveaDeviceFacts& f, FoveaDiag* diag) {
         return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.max_storage_range",
                     "facts.max_storage_range is %llu; Vulkan's limit of this name has 32 bits",
                     static_cast<unsigned long long>(f.max_storage_range));
+    if (FoveaResult r = check_features(f, diag)) return r;
     if (FoveaResult r = check_subgroups(f, diag)) return r;
     if (FoveaResult r = check_flash_tiles(f, diag)) return r;
     return check_mask_map(f, diag);
+}
+
+FoveaResult check_storage_buffers(const FoveaPlan_T& plan, FoveaDiag* diag) {
+    const uint32_t most = plan.facts.max_storage_buffers;
+    if (most == 0 || plan.info.slice_count == 0) return FOVEA_OK;
+    FoveaDispatch dispatches[kMaxDispatchesPerSlice];
+    // The first slice has every shader of a plan, and the last those of a shorter one.
+    for (const uint64_t slice : {uint64_t{0}, plan.info.slice_count - 1}) {
+        uint32_t count = kMaxDispatchesPerSlice;
+        if (FoveaResult r = vulkan_slice(plan, slice, dispatches, count, diag)) return r;
+        for (uint32_t i = 0; i < count; ++i)
+            if (dispatches[i].binding_count > most)
+                return fail(
+                    diag, FOVEA_LIMIT_EXCEEDED, "facts.max_storage_buffers",
+                    "facts.max_storage_buffers is %u (maxPerStageDescriptorStorageBuffers and its like); "
+                    "shader %s binds %u",
+                    most, foveaShaderName(dispatches[i].shader), dispatches[i].binding_count);
+    }
+    return FOVEA_OK;
 }
 
 uint64_t window_alignment(const FoveaDeviceFacts& facts) {

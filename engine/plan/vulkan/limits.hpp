@@ -17,6 +17,9 @@ constexpr uint32_t kMostSubgroup = 128;  // the largest subgroup that Vulkan all
 // The floor that every kernel stands on, see fovea_vulkan.h, and what no device can be.
 FoveaResult check_vulkan_facts(const FoveaDeviceFacts& facts, FoveaDiag* diag);
 
+// A made plan against the number of storage buffers that the device lets one shader bind.
+FoveaResult check_storage_buffers(const FoveaPlan_T& plan, FoveaDiag* diag);
+
 class VulkanLimits {
   public:
     VulkanLimits(const FoveaDeviceFacts& facts, FoveaDiag* diag) : facts_(facts), diag_(diag) {}

@@ -55,7 +55,8 @@ const VulkanOperation& operation_of(const FoveaPlan_T& plan) { return kOperation
 FoveaResult plan_vulkan(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (FoveaResult r = check_vulkan_facts(plan.facts, diag)) return r;
     round_to_words(plan.facts, plan.info);
-    return operation_of(plan).make(plan, diag);
+    if (FoveaResult r = operation_of(plan).make(plan, diag)) return r;
+    return check_storage_buffers(plan, diag);
 }
 
 FoveaResult vulkan_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,

@@ -2,8 +2,7 @@
 // the plan of one attention call.
 #pragma once
 
-#include <fovea/fovea_vulkan.h>
-#include <fovea/fovea.hpp>
+#include <fovea/fovea_vulkan.hpp>
 
 #include <cstdio>
 
@@ -27,36 +26,39 @@ inline int adopt(PFN_vkGetInstanceProcAddr getter) {
     queue.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
     queue.queueCount = 1;
     queue.pQueuePriorities = &priority;
+    const auto needs = fovea::device_needs(getter, instance, VK_API_VERSION_1_1, gpu);
+    if (!needs) return std::puts(needs.error().text.c_str()), 1;
+    FoveaDeviceEnables enabled = foveaDeviceEnables();
+    fovea::Diag diag;
+    if (foveaEnableNeeds(&*needs, &enabled, &diag) != FOVEA_OK) return std::puts(diag.text), 1;
     VkDeviceCreateInfo device_create{};
     device_create.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
+    device_create.pNext = enabled.features;
     device_create.queueCreateInfoCount = 1;
     device_create.pQueueCreateInfos = &queue;
+    device_create.enabledExtensionCount = enabled.extension_count;
+    device_create.ppEnabledExtensionNames = enabled.extensions;
     VkDevice device;
     if (CALL(vkCreateDevice)(gpu, &device_create, nullptr, &device) != VK_SUCCESS)
         return std::puts("no device"), 1;
 
-    FoveaVulkanHost host{};
-    host.struct_size = sizeof host;
+    FoveaVulkanHost host = foveaVulkanHost();
     host.api_version = VK_API_VERSION_1_1;
     host.instance = instance;
     host.physical_device = gpu;
     host.device = device;
     host.get_instance_proc_addr = getter;
-    FoveaContext context = nullptr;
-    fovea::Diag diag;
-    if (foveaCreateContext(&host, &context, &diag) != FOVEA_OK) return std::puts(diag.text), 1;
-    FoveaDeviceFacts facts{};
-    facts.struct_size = sizeof facts;
-    foveaContextFacts(context, &facts, &diag);
+    host.enabled_features = enabled.features;
+    host.enabled_extensions = enabled.extensions;
+    host.enabled_extension_count = enabled.extension_count;
     {
-        fovea::Attention call;
-        call.batch(1).heads(2).lengths(8, 8).dims(16).causal();
-        const fovea::Result<fovea::Plan> plan = fovea::plan_attention(facts, call);
+        const fovea::Result<fovea::Context> context = fovea::Context::create(host);
+        if (!context) return std::puts(context.error().text.c_str()), 1;
+        const fovea::Result<fovea::Plan> plan =
+            context->plan(fovea::Attention().batch(1).heads(2).lengths(8, 8).dims(16).causal());
         if (!plan) return std::puts(plan.error().text.c_str()), 1;
-        if (foveaCompilePlan(context, plan->get(), &diag) != FOVEA_OK) return std::puts(diag.text), 1;
         std::printf("adopted: %s\n", plan->info().reason);
     }
-    foveaDestroyContext(context);
     DESTROY_DEVICE(device);
     CALL(vkDestroyInstance)(instance, nullptr);
     return 0;

@@ -26,22 +26,35 @@ int main(void) {
     const float priority = 1; /* of queue family 0: take one that has compute, as family 0 of most devices does */
     const VkDeviceQueueCreateInfo queue_info = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, .queueCount = 1, .pQueuePriorities = &priority};
-    const VkDeviceCreateInfo device_info = {
-        .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .queueCreateInfoCount = 1, .pQueueCreateInfos = &queue_info};
+    FoveaDiag diag = foveaDiag();
+    FoveaDeviceNeeds needed = foveaDeviceNeeds(); /* what Fovea can use of this device: without it all works, slower */
+    require(foveaQueryDeviceNeeds(vkGetInstanceProcAddr, instance, VK_API_VERSION_1_1, gpu, NULL, &needed, &diag) ==
+                FOVEA_OK,
+            diag.text);
+    FoveaDeviceEnables enabled = foveaDeviceEnables(); /* your own features and extensions go in first */
+    require(foveaEnableNeeds(&needed, &enabled, &diag) == FOVEA_OK, diag.text);
+    const VkDeviceCreateInfo device_info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                                            .pNext = enabled.features,
+                                            .queueCreateInfoCount = 1,
+                                            .pQueueCreateInfos = &queue_info,
+                                            .enabledExtensionCount = enabled.extension_count,
+                                            .ppEnabledExtensionNames = enabled.extensions};
     VkDevice device;
     require(vkCreateDevice(gpu, &device_info, NULL, &device) == VK_SUCCESS, "no device");
 
     /* 2. Fovea adopts it: say how it was made. */
-    FoveaDiag diag = {.struct_size = sizeof diag};
     const FoveaVulkanHost host = {.struct_size = sizeof host,
                                   .api_version = VK_API_VERSION_1_1,
                                   .instance = instance,
                                   .physical_device = gpu,
                                   .device = device,
-                                  .get_instance_proc_addr = vkGetInstanceProcAddr};
+                                  .get_instance_proc_addr = vkGetInstanceProcAddr,
+                                  .enabled_features = enabled.features,
+                                  .enabled_extensions = enabled.extensions,
+                                  .enabled_extension_count = enabled.extension_count};
     FoveaContext context;
     require(foveaCreateContext(&host, &context, &diag) == FOVEA_OK, diag.text);
-    FoveaDeviceFacts facts = {.struct_size = sizeof facts};
+    FoveaDeviceFacts facts = foveaDeviceFacts();
     foveaContextFacts(context, &facts, &diag);
 
     /* 3. Plan once, ahead of the first frame. */
@@ -53,7 +66,7 @@ int main(void) {
     FoveaPlan plan;
     require(foveaPlanAttention(&facts, &desc, NULL, &plan, &diag) == FOVEA_OK, diag.text);
     require(foveaCompilePlan(context, plan, &diag) == FOVEA_OK, diag.text);
-    FoveaPlanInfo info = {.struct_size = sizeof info};
+    FoveaPlanInfo info = foveaPlanInfo();
     foveaGetPlanInfo(plan, &info, &diag);
 
     /* 4. Memory: q, k, v, o and the workspace end to end in one buffer that the processor sees. */
@@ -81,7 +94,7 @@ int main(void) {
     for (int i = 0; i < 2 * 4 * 64; ++i) numbers[i] = 1; /* q and k */
     for (int i = 0; i < 4 * 64; ++i) numbers[2 * 4 * 64 + i] = (float)(i / 64); /* v: the number of the row */
 
-    /* 5. A descriptor pool, because this device has no push descriptors enabled. */
+    /* 5. A descriptor pool, for devices without push descriptors. */
     const uint32_t sets = (uint32_t)info.slice_count * info.dispatches_per_slice;
     const VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, sets * FOVEA_MAX_DISPATCH_BINDINGS};
     const VkDescriptorPoolCreateInfo pool_info = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,

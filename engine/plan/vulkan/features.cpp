@@ -1,0 +1,67 @@
+#include "plan/vulkan/features.hpp"
+
+#include "problem/status.hpp"
+
+#include <cstdio>
+
+namespace fovea {
+namespace {
+
+struct Named {
+    uint32_t bit;
+    const char* switches;     // as Vulkan calls them
+    const char* not_enabled;  // null: there is nothing to enable
+};
+#define FOVEA_OFF(what)                                    \
+    "the device has it, but its host did not enable " what \
+    " (FoveaVulkanHost::enabled_features; "                \
+    "foveaEnableNeeds does)"
+constexpr Named kNamed[] = {
+    {FOVEA_FEATURE_F16_STORAGE, "storageBuffer16BitAccess", FOVEA_OFF("storageBuffer16BitAccess")},
+    {FOVEA_FEATURE_F16_ARITHMETIC, "shaderFloat16", FOVEA_OFF("shaderFloat16")},
+    {FOVEA_FEATURE_SUBGROUP_ARITHMETIC, "arithmetic in subgroups", nullptr},
+    {FOVEA_FEATURE_SUBGROUP_SHUFFLE, "shuffles in subgroups", nullptr},
+    {FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL, "subgroupSizeControl and computeFullSubgroups",
+     FOVEA_OFF("subgroupSizeControl and computeFullSubgroups")},
+    {FOVEA_FEATURE_COOPMAT, "cooperativeMatrix and vulkanMemoryModel",
+     FOVEA_OFF("cooperativeMatrix and vulkanMemoryModel")},
+    {FOVEA_FEATURE_COOPMAT2, "the parts of VK_NV_cooperative_matrix2",
+     FOVEA_OFF("the parts of VK_NV_cooperative_matrix2")},
+    {FOVEA_FEATURE_PUSH_DESCRIPTORS, "VK_KHR_push_descriptor", FOVEA_OFF("VK_KHR_push_descriptor")},
+    {FOVEA_FEATURE_TIMESTAMPS, "timestamps", nullptr},
+    {FOVEA_FEATURE_DEVICE_ATOMICS, "vulkanMemoryModelDeviceScope", FOVEA_OFF("vulkanMemoryModelDeviceScope")},
+};
+#undef FOVEA_OFF
+
+}  // namespace
+
+void write_feature_names(uint32_t features, char* text, size_t room) {
+    size_t length = 0;
+    text[0] = '\0';
+    for (const Named& named : kNamed) {
+        if (!(features & named.bit) || length + 1 >= room) continue;
+        const int written =
+            snprintf(text + length, room - length, "%s%s", length ? ", " : "", named.switches);
+        if (written > 0) length += size_t(written);
+    }
+}
+
+const char* missing_features(const FoveaDeviceFacts& facts, uint32_t needed, const char* lacks) {
+    const uint32_t missing = needed & ~facts.features;
+    if (!missing) return nullptr;
+    if (missing & ~facts.features_not_enabled) return lacks;
+    for (const Named& named : kNamed)
+        if (missing & named.bit && named.not_enabled) return named.not_enabled;
+    return lacks;
+}
+
+FoveaResult check_features(const FoveaDeviceFacts& facts, FoveaDiag* diag) {
+    uint32_t known = 0;
+    for (const Named& named : kNamed) known |= named.bit;
+    if (const uint32_t unknown = facts.features & ~known)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.features", "facts.features has unknown bits 0x%x",
+                    unknown);
+    return FOVEA_OK;
+}
+
+}  // namespace fovea

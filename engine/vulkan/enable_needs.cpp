@@ -1,0 +1,233 @@
+// foveaEnableNeeds: what a device is worth being created with, written into the host's own chain and list.
+#include "problem/abi_struct.hpp"
+#include "vulkan/device_query.hpp"
+
+#include <cstddef>
+#include <cstring>
+
+namespace fovea::vulkan {
+namespace {
+
+// A feature's switch: in a struct of its own and, from some version on, in the struct of a core version. A
+// chain has one of them, never both (VkDeviceCreateInfo's valid usage).
+struct Switch {
+    const char* feature;
+    VkStructureType type;
+    size_t size_bytes, offset;
+    VkStructureType core_type;  // VK_STRUCTURE_TYPE_MAX_ENUM: there is none
+    size_t core_offset;
+};
+constexpr VkStructureType kNone = VK_STRUCTURE_TYPE_MAX_ENUM;
+
+constexpr Switch kSwitches[] = {
+    {"storageBuffer16BitAccess", VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES,
+     sizeof(VkPhysicalDevice16BitStorageFeatures),
+     offsetof(VkPhysicalDevice16BitStorageFeatures, storageBuffer16BitAccess),
+     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
+     offsetof(VkPhysicalDeviceVulkan11Features, storageBuffer16BitAccess)},
+    {"shaderFloat16", VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES,
+     sizeof(VkPhysicalDeviceShaderFloat16Int8Features),
+     offsetof(VkPhysicalDeviceShaderFloat16Int8Features, shaderFloat16),
+     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+     offsetof(VkPhysicalDeviceVulkan12Features, shaderFloat16)},
+    {"subgroupSizeControl", VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES,
+     sizeof(VkPhysicalDeviceSubgroupSizeControlFeatures),
+     offsetof(VkPhysicalDeviceSubgroupSizeControlFeatures, subgroupSizeControl),
+     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
+     offsetof(VkPhysicalDeviceVulkan13Features, subgroupSizeControl)},
+    {"computeFullSubgroups", VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES,
+     sizeof(VkPhysicalDeviceSubgroupSizeControlFeatures),
+     offsetof(VkPhysicalDeviceSubgroupSizeControlFeatures, computeFullSubgroups),
+     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
+     offsetof(VkPhysicalDeviceVulkan13Features, computeFullSubgroups)},
+    {"vulkanMemoryModel", VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES,
+     sizeof(VkPhysicalDeviceVulkanMemoryModelFeatures),
+     offsetof(VkPhysicalDeviceVulkanMemoryModelFeatures, vulkanMemoryModel),
+     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+     offsetof(VkPhysicalDeviceVulkan12Features, vulkanMemoryModel)},
+    {"vulkanMemoryModelDeviceScope", VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES,
+     sizeof(VkPhysicalDeviceVulkanMemoryModelFeatures),
+     offsetof(VkPhysicalDeviceVulkanMemoryModelFeatures, vulkanMemoryModelDeviceScope),
+     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+     offsetof(VkPhysicalDeviceVulkan12Features, vulkanMemoryModelDeviceScope)},
+    {"cooperativeMatrix", VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR,
+     sizeof(VkPhysicalDeviceCooperativeMatrixFeaturesKHR),
+     offsetof(VkPhysicalDeviceCooperativeMatrixFeaturesKHR, cooperativeMatrix), kNone, 0},
+    {"maintenance4", VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES,
+     sizeof(VkPhysicalDeviceMaintenance4Features),
+     offsetof(VkPhysicalDeviceMaintenance4Features, maintenance4),
+     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
+     offsetof(VkPhysicalDeviceVulkan13Features, maintenance4)},
+    {"deviceFault", VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT,
+     sizeof(VkPhysicalDeviceFaultFeaturesEXT), offsetof(VkPhysicalDeviceFaultFeaturesEXT, deviceFault), kNone,
+     0},
+    {"pushDescriptor", VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_4_FEATURES,
+     sizeof(VkPhysicalDeviceVulkan14Features), offsetof(VkPhysicalDeviceVulkan14Features, pushDescriptor),
+     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_4_FEATURES,
+     offsetof(VkPhysicalDeviceVulkan14Features, pushDescriptor)},
+#define FOVEA_MATRIX2_SWITCH(name)                                                 \
+    {                                                                              \
+#name, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV, \
+            sizeof(VkPhysicalDeviceCooperativeMatrix2FeaturesNV),                  \
+            offsetof(VkPhysicalDeviceCooperativeMatrix2FeaturesNV, name), kNone, 0 \
+    }
+    FOVEA_MATRIX2_SWITCH(cooperativeMatrixFlexibleDimensions),
+    FOVEA_MATRIX2_SWITCH(cooperativeMatrixReductions),
+    FOVEA_MATRIX2_SWITCH(cooperativeMatrixConversions),
+    FOVEA_MATRIX2_SWITCH(cooperativeMatrixPerElementOperations),
+    FOVEA_MATRIX2_SWITCH(cooperativeMatrixWorkgroupScope),
+#undef FOVEA_MATRIX2_SWITCH
+};
+
+const Switch* find_switch(const char* feature) {
+    for (const Switch& s : kSwitches)
+        if (strcmp(s.feature, feature) == 0) return &s;
+    return nullptr;
+}
+
+void turn_on(VkBaseOutStructure* item, size_t offset) {
+    const VkBool32 on = VK_TRUE;
+    memcpy(reinterpret_cast<unsigned char*>(item) + offset, &on, sizeof on);
+}
+
+uint32_t words_of(size_t size_bytes) { return static_cast<uint32_t>((size_bytes + 7) / 8); }
+
+// A zeroed struct in the host's room, which has been found large enough.
+void* take_room(FoveaDeviceEnables& enables, size_t size_bytes) {
+    void* place = &enables.room[enables.room_used];
+    enables.room_used += words_of(size_bytes);
+    memset(place, 0, size_bytes);
+    return place;
+}
+
+// The host's chain, with structs of ours at its end, which lie one behind another in the host's room.
+class Chain {
+  public:
+    explicit Chain(FoveaDeviceEnables& enables) : enables_(enables) {
+        for (auto* item = static_cast<VkBaseOutStructure*>(enables.features->pNext); item; item = item->pNext)
+            last_ = item;
+    }
+
+    void enable(const Switch& s) {
+        for (auto* item = static_cast<VkBaseOutStructure*>(enables_.features->pNext); item;
+             item = item->pNext) {
+            if (item->sType != s.type && item->sType != s.core_type) continue;
+            turn_on(item, item->sType == s.type ? s.offset : s.core_offset);
+            return;
+        }
+        auto* item = static_cast<VkBaseOutStructure*>(take_room(enables_, s.size_bytes));
+        item->sType = s.type;
+        if (last_)
+            last_->pNext = item;
+        else
+            enables_.features->pNext = item;
+        last_ = item;
+        turn_on(item, s.offset);
+    }
+
+  private:
+    FoveaDeviceEnables& enables_;
+    VkBaseOutStructure* last_ = nullptr;
+};
+
+bool has_extension(const FoveaDeviceEnables& enables, const char* name) {
+    for (uint32_t i = 0; i < enables.extension_count; ++i)
+        if (strcmp(enables.extensions[i], name) == 0) return true;
+    return false;
+}
+
+bool in_chain(const FoveaDeviceEnables& enables, const Switch& s) {
+    if (!enables.features) return false;
+    for (auto* item = static_cast<const VkBaseOutStructure*>(enables.features->pNext); item;
+         item = item->pNext)
+        if (item->sType == s.type || item->sType == s.core_type) return true;
+    return false;
+}
+
+// Whether all that is to be added has room, so that nothing is done by halves.
+FoveaResult check_room(const FoveaDeviceNeeds& needs, const FoveaDeviceEnables& enables, FoveaDiag* diag) {
+    uint32_t words = enables.features ? 0 : words_of(sizeof(VkPhysicalDeviceFeatures2));
+    uint32_t extensions = enables.extension_count;
+    VkStructureType counted[FOVEA_MAX_NEEDED_EXTENSIONS];
+    uint32_t counted_count = 0;
+    for (uint32_t i = 0; i < needs.count; ++i) {
+        const FoveaDeviceNeed& need = needs.items[i];
+        if (!need.available) continue;
+        if (need.extension && !has_extension(enables, need.extension)) ++extensions;  // some of them twice
+        if (!need.feature) continue;
+        const Switch* found = find_switch(need.feature);
+        if (!found)
+            return fail(diag, FOVEA_INVALID_ARGUMENT, "needs.items",
+                        "needs.items[%u].feature is %s, which this library does not know", i, need.feature);
+        bool known = in_chain(enables, *found);
+        for (uint32_t n = 0; n < counted_count; ++n) known |= counted[n] == found->type;
+        if (known) continue;
+        counted[counted_count++] = found->type;
+        words += words_of(found->size_bytes);
+    }
+    if (extensions > FOVEA_MAX_ENABLED_EXTENSIONS)
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "extension_count",
+                    "extension_count is %u; with what Fovea adds it may pass the limit, %u",
+                    enables.extension_count, unsigned{FOVEA_MAX_ENABLED_EXTENSIONS});
+    if (words > FOVEA_ENABLE_ROOM_WORDS - enables.room_used)
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "room_used",
+                    "room_used is %u words of %u; %u more are needed", enables.room_used,
+                    unsigned{FOVEA_ENABLE_ROOM_WORDS}, words);
+    return FOVEA_OK;
+}
+
+FoveaResult check_given(const FoveaDeviceEnables& enables, FoveaDiag* diag) {
+    if (enables.extension_count > FOVEA_MAX_ENABLED_EXTENSIONS)
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "extension_count", "extension_count is %u; the limit is %u",
+                    enables.extension_count, unsigned{FOVEA_MAX_ENABLED_EXTENSIONS});
+    for (uint32_t i = 0; i < enables.extension_count; ++i)
+        if (!enables.extensions[i])
+            return fail(diag, FOVEA_INVALID_ARGUMENT, "extensions", "extensions[%u] is null", i);
+    if (enables.room_used > FOVEA_ENABLE_ROOM_WORDS)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "room_used",
+                    "room_used is %u; leave it to foveaEnableNeeds", enables.room_used);
+    if (enables.reserved0 != 0)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "reserved0", "reserved0 is %u; it must be 0",
+                    enables.reserved0);
+    if (enables.features && enables.features->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "features.sType",
+                    "features.sType is %d; it must be VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2",
+                    int(enables.features->sType));
+    return FOVEA_OK;
+}
+
+}  // namespace
+}  // namespace fovea::vulkan
+
+using namespace fovea;
+using namespace fovea::vulkan;
+
+FoveaResult foveaEnableNeeds(const FoveaDeviceNeeds* given, FoveaDeviceEnables* enables, FoveaDiag* diag) {
+    FoveaDeviceNeeds needs;
+    if (FoveaResult r = read_struct(given, needs, "needs", diag)) return r;
+    if (!enables) return fail(diag, FOVEA_INVALID_ARGUMENT, "enables", "enables is null");
+    // It is written in place, and pointed into: so it must be whole.
+    if (enables->struct_size != sizeof *enables)
+        return fail(diag, FOVEA_ABI_MISMATCH, "struct_size",
+                    "enables.struct_size is %u; this library's FoveaDeviceEnables has %zu bytes",
+                    enables->struct_size, sizeof *enables);
+    if (needs.count > FOVEA_MAX_NEEDED_EXTENSIONS)
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "needs.count", "needs.count is %u; the limit is %u",
+                    needs.count, unsigned{FOVEA_MAX_NEEDED_EXTENSIONS});
+    if (FoveaResult r = check_given(*enables, diag)) return r;
+    if (FoveaResult r = check_room(needs, *enables, diag)) return r;
+    if (!enables->features) {
+        enables->features =
+            static_cast<VkPhysicalDeviceFeatures2*>(take_room(*enables, sizeof *enables->features));
+        enables->features->sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+    }
+    Chain chain(*enables);
+    for (uint32_t i = 0; i < needs.count; ++i) {
+        const FoveaDeviceNeed& need = needs.items[i];
+        if (!need.available) continue;
+        if (need.extension && !has_extension(*enables, need.extension))
+            enables->extensions[enables->extension_count++] = need.extension;
+        if (need.feature) chain.enable(*find_switch(need.feature));
+    }
+    return FOVEA_OK;
+}

@@ -1,0 +1,77 @@
+/* Attention by an engine's own interface: no FoveaContext, no Vulkan call. Fovea plans; the engine makes the shaders from
+ * foveaShaderCode and dispatches what foveaGetDispatches lists. rhi_vulkan.c plays the engine. */
+#include "rhi.h"
+
+#include "rhi_main.h"
+
+#include <fovea/fovea.h>
+
+#include <string.h>
+
+enum { kMostShaders = 16 };
+
+typedef struct Made { /* a shader, by what it was made of */
+    FoveaDispatch of;
+    RhiShader* shader;
+} Made;
+
+static int same_shader(const FoveaDispatch* a, const FoveaDispatch* b) {
+    return a->shader == b->shader && a->subgroup_size == b->subgroup_size && a->spec_count == b->spec_count &&
+           memcmp(a->spec, b->spec, a->spec_count * sizeof *a->spec) == 0;
+}
+
+static RhiShader* shader_of(Rhi* rhi, const FoveaDispatch* d, Made* made, uint32_t* count) {
+    for (uint32_t i = 0; i < *count; ++i)
+        if (same_shader(&made[i].of, d)) return made[i].shader;
+    RhiShaderDesc desc = {.constants = d->spec,
+                          .constant_count = d->spec_count,
+                          .push_bytes = d->push_words * 4,
+                          .subgroup_size = d->subgroup_size};
+    desc.spirv = foveaShaderCode(d->shader, &desc.word_count);
+    for (uint32_t i = 0; i < d->binding_count; ++i) desc.slot_mask |= 1u << d->bindings[i].slot;
+    made[*count] = (Made){*d, rhi_shader(rhi, &desc)};
+    return made[(*count)++].shader;
+}
+
+/* Plays a whole plan; `buffers` are indexed by FoveaBinding, the workspace among them. */
+FoveaResult play_plan(Rhi* rhi, FoveaPlan plan, RhiBuffer* const* buffers, FoveaDiag* diag) {
+    Made made[kMostShaders];
+    uint32_t made_count = 0;
+    FoveaPlanInfo info = foveaPlanInfo();
+    FoveaResult result = foveaGetPlanInfo(plan, &info, diag);
+    for (uint64_t slice = 0; result == FOVEA_OK && slice < info.slice_count; ++slice) {
+        FoveaDispatch dispatches[16];
+        uint32_t count = 16;
+        result = foveaGetDispatches(plan, slice, dispatches, &count, diag);
+        if (result == FOVEA_OK && slice > 0 && info.slices_share_workspace) rhi_barrier(rhi);
+        for (uint32_t i = 0; result == FOVEA_OK && i < count; ++i) {
+            const FoveaDispatch* d = &dispatches[i];
+            RhiBinding bindings[FOVEA_MAX_DISPATCH_BINDINGS];
+            for (uint32_t n = 0; n < d->binding_count; ++n)
+                bindings[n] = (RhiBinding){d->bindings[n].slot, buffers[d->bindings[n].source], d->bindings[n].offset,
+                                           d->bindings[n].size};
+            RhiShader* shader = shader_of(rhi, d, made, &made_count);
+            if (d->barrier_before) rhi_barrier(rhi);
+            rhi_constants(rhi, shader, d->push, d->push_words * 4);
+            rhi_dispatch(rhi, shader, bindings, d->binding_count, d->groups);
+        }
+    }
+    return result;
+}
+
+/* What Fovea must know of the engine's device: the limits and features that the engine created it with. These are those
+ * that every device of Vulkan 1.1 has, but for the alignment, which may be less. */
+FoveaDeviceFacts facts_of_any_device(void) {
+    FoveaDeviceFacts facts = foveaDeviceFacts();
+    facts.backend = FOVEA_BACKEND_VULKAN;
+    facts.device_class = FOVEA_CLASS_DISCRETE;
+    facts.features = FOVEA_FEATURE_DEVICE_ATOMICS; /* vulkanMemoryModel was not enabled */
+    facts.max_workgroup_invocations = 128;
+    facts.max_shared_bytes = 16384;
+    facts.max_push_bytes = 128;
+    facts.max_workgroup_count[0] = facts.max_workgroup_count[1] = facts.max_workgroup_count[2] = 65535;
+    facts.storage_offset_alignment = 256;
+    facts.max_storage_range = 1u << 27;
+    facts.max_storage_buffers = 16; /* maxPerStageDescriptorStorageBuffers, or what else bounds a shader's buffers */
+    return facts;
+}

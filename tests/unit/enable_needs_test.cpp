@@ -1,0 +1,224 @@
+// foveaEnableNeeds: everything available is on, in the host's own structs where it has them, and a context
+// made of the outcome has all the features that the device could give.
+#include "unit/fake_host.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+#include <string>
+
+namespace fovea::test {
+namespace {
+
+FakeDevice rich_device() {
+    FakeDevice device;
+    device.extensions.insert(device.extensions.end(), {"VK_NV_cooperative_matrix2", "VK_EXT_device_fault",
+                                                       "VK_KHR_portability_subset"});
+    device.coopmat2 = device.workgroup_matrices = device.device_fault = device.memory_model_device_scope =
+        true;
+    return device;
+}
+
+FoveaDeviceNeeds needs_of(FakeHost& host, uint32_t api_version = VK_API_VERSION_1_3) {
+    FoveaDeviceNeeds needs = foveaDeviceNeeds();
+    Diag diag;
+    EXPECT_EQ(foveaQueryDeviceNeeds(FakeVulkan::instance_getter(), host.vulkan.instance(), api_version,
+                                    host.vulkan.physical_device(), nullptr, &needs, &diag),
+              FOVEA_OK)
+        << diag.text;
+    return needs;
+}
+
+FoveaDeviceFacts facts_with(FakeHost& host, const FoveaDeviceEnables& on,
+                            uint32_t api_version = VK_API_VERSION_1_3) {
+    host.host.api_version = api_version;
+    host.host.enabled_features = on.features;
+    host.host.enabled_extensions = on.extensions;
+    host.host.enabled_extension_count = on.extension_count;
+    FoveaContext context = nullptr;
+    Diag diag;
+    EXPECT_EQ(foveaCreateContext(&host.host, &context, &diag), FOVEA_OK) << diag.text;
+    const FoveaDeviceFacts facts = host.facts(context);
+    foveaDestroyContext(context);
+    return facts;
+}
+
+// Valid usage of VkDeviceCreateInfo: no struct twice, and no struct beside the core one that holds it.
+std::set<VkStructureType> types_in(const VkPhysicalDeviceFeatures2* features) {
+    std::set<VkStructureType> types;
+    for (auto* item = static_cast<const VkBaseInStructure*>(features->pNext); item; item = item->pNext)
+        EXPECT_TRUE(types.insert(item->sType).second) << "struct " << item->sType << " twice";
+    return types;
+}
+
+TEST(EnableNeeds, TurnsOnAllThatTheDeviceHas) {
+    FakeHost host(rich_device());
+    const FoveaDeviceNeeds needs = needs_of(host);
+    FoveaDeviceEnables on = foveaDeviceEnables();
+    Diag diag;
+    ASSERT_EQ(foveaEnableNeeds(&needs, &on, &diag), FOVEA_OK) << diag.text;
+    const FoveaDeviceFacts facts = facts_with(host, on);
+    EXPECT_EQ(facts.features, FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_F16_ARITHMETIC |
+                                  FOVEA_FEATURE_SUBGROUP_ARITHMETIC | FOVEA_FEATURE_SUBGROUP_SHUFFLE |
+                                  FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL | FOVEA_FEATURE_COOPMAT |
+                                  FOVEA_FEATURE_COOPMAT2 | FOVEA_FEATURE_PUSH_DESCRIPTORS |
+                                  FOVEA_FEATURE_TIMESTAMPS | FOVEA_FEATURE_DEVICE_ATOMICS);
+    EXPECT_EQ(facts.features_not_enabled, 0u);
+    const std::set<std::string> names(on.extensions, on.extensions + on.extension_count);
+    EXPECT_EQ(names, (std::set<std::string>{"VK_KHR_push_descriptor", "VK_KHR_cooperative_matrix",
+                                            "VK_NV_cooperative_matrix2", "VK_EXT_device_fault",
+                                            "VK_KHR_portability_subset"}));
+    EXPECT_EQ(names.size(), on.extension_count);
+    types_in(on.features);
+    const uint32_t extensions = on.extension_count, room = on.room_used;
+    ASSERT_EQ(foveaEnableNeeds(&needs, &on, &diag), FOVEA_OK) << "a second time: " << diag.text;
+    EXPECT_EQ(on.extension_count, extensions);
+    EXPECT_EQ(on.room_used, room);
+}
+
+TEST(EnableNeeds, NamesExtensionsWhereTheVersionHasThemNot) {
+    FakeDevice device = rich_device();
+    device.api_version = device.instance_version = VK_API_VERSION_1_1;
+    device.extensions.insert(
+        device.extensions.end(),
+        {"VK_KHR_shader_float16_int8", "VK_KHR_vulkan_memory_model", "VK_EXT_subgroup_size_control"});
+    FakeHost host(device);
+    const FoveaDeviceNeeds needs = needs_of(host, VK_API_VERSION_1_1);
+    FoveaDeviceEnables on = foveaDeviceEnables();
+    ASSERT_EQ(foveaEnableNeeds(&needs, &on, nullptr), FOVEA_OK);
+    const FoveaDeviceFacts facts = facts_with(host, on, VK_API_VERSION_1_1);
+    EXPECT_TRUE(facts.features & FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL);
+    EXPECT_TRUE(facts.features & FOVEA_FEATURE_COOPMAT);
+    EXPECT_FALSE(facts.features & FOVEA_FEATURE_COOPMAT2) << "its modules need Vulkan 1.3";
+    const std::set<std::string> names(on.extensions, on.extensions + on.extension_count);
+    EXPECT_TRUE(names.contains("VK_KHR_shader_float16_int8"));
+    EXPECT_TRUE(names.contains("VK_EXT_subgroup_size_control"));
+    EXPECT_TRUE(names.contains("VK_KHR_vulkan_memory_model"));
+}
+
+TEST(EnableNeeds, KeepsWhatTheHostEnabledAndUsesItsStructs) {
+    FakeHost host(rich_device());
+    const FoveaDeviceNeeds needs = needs_of(host);
+    VkPhysicalDeviceVulkan13Features core13{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES};
+    core13.dynamicRendering = VK_TRUE;
+    VkPhysicalDeviceVulkan12Features core12{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, &core13};
+    core12.timelineSemaphore = VK_TRUE;
+    VkPhysicalDevice16BitStorageFeatures sixteen{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES,
+                                                 &core12};
+    sixteen.storagePushConstant16 = VK_TRUE;
+    VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &sixteen};
+    features.features.samplerAnisotropy = VK_TRUE;
+    FoveaDeviceEnables on = foveaDeviceEnables();
+    on.features = &features;
+    on.extensions[on.extension_count++] = "VK_KHR_swapchain";
+    on.extensions[on.extension_count++] = "VK_KHR_push_descriptor";
+    Diag diag;
+    ASSERT_EQ(foveaEnableNeeds(&needs, &on, &diag), FOVEA_OK) << diag.text;
+    EXPECT_EQ(on.features, &features);
+    EXPECT_TRUE(features.features.samplerAnisotropy && core13.dynamicRendering && core12.timelineSemaphore &&
+                sixteen.storagePushConstant16);
+    EXPECT_TRUE(sixteen.storageBuffer16BitAccess && core12.shaderFloat16 && core12.vulkanMemoryModel &&
+                core12.vulkanMemoryModelDeviceScope && core13.subgroupSizeControl &&
+                core13.computeFullSubgroups && core13.maintenance4);
+    const std::set<VkStructureType> types = types_in(on.features);
+    for (const VkStructureType held : {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES,
+                                       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES,
+                                       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES,
+                                       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES})
+        EXPECT_FALSE(types.contains(held)) << held << " beside the core struct that holds it";
+    EXPECT_TRUE(types.contains(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR));
+    EXPECT_STREQ(on.extensions[0], "VK_KHR_swapchain");
+    EXPECT_EQ(std::count_if(on.extensions, on.extensions + on.extension_count,
+                            [](const char* name) { return !strcmp(name, "VK_KHR_push_descriptor"); }),
+              1);
+    EXPECT_EQ(facts_with(host, on).features_not_enabled, 0u);
+}
+
+TEST(EnableNeeds, ADeviceWithNothingNeedsNothing) {
+    FakeDevice device;
+    device.api_version = device.instance_version = VK_API_VERSION_1_1;
+    device.extensions.clear();
+    device.storage_16bit = device.float16 = device.subgroup_size_control = device.memory_model =
+        device.coopmat = false;
+    FakeHost host(device);
+    const FoveaDeviceNeeds needs = needs_of(host, VK_API_VERSION_1_1);
+    FoveaDeviceEnables on = foveaDeviceEnables();
+    ASSERT_EQ(foveaEnableNeeds(&needs, &on, nullptr), FOVEA_OK);
+    EXPECT_EQ(on.extension_count, 0u);
+    ASSERT_NE(on.features, nullptr);
+    EXPECT_EQ(on.features->pNext, nullptr);
+}
+
+TEST(EnableNeeds, RefusesByNameAndChangesNothing) {
+    FakeHost host(rich_device());
+    const FoveaDeviceNeeds needs = needs_of(host);
+    VkPhysicalDeviceFeatures2 wrong{};
+    wrong.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
+    const struct {
+        const char* field;
+        FoveaResult code;
+        void (*edit)(FoveaDeviceEnables&);
+    } cases[] = {
+        {"struct_size", FOVEA_ABI_MISMATCH, [](FoveaDeviceEnables& on) { on.struct_size = 8; }},
+        {"extension_count", FOVEA_LIMIT_EXCEEDED, [](FoveaDeviceEnables& on) { on.extension_count = 65; }},
+        {"extensions", FOVEA_INVALID_ARGUMENT, [](FoveaDeviceEnables& on) { on.extension_count = 1; }},
+        {"room_used", FOVEA_INVALID_ARGUMENT, [](FoveaDeviceEnables& on) { on.room_used = 500; }},
+        {"room_used", FOVEA_LIMIT_EXCEEDED, [](FoveaDeviceEnables& on) { on.room_used = 120; }},
+        {"reserved0", FOVEA_INVALID_ARGUMENT, [](FoveaDeviceEnables& on) { on.reserved0 = 1; }},
+        {"extension_count", FOVEA_LIMIT_EXCEEDED,
+         [](FoveaDeviceEnables& on) {
+             for (const char*& name : on.extensions) name = "VK_a_name";
+             on.extension_count = 63;
+         }},
+    };
+    for (const auto& c : cases) {
+        FoveaDeviceEnables on = foveaDeviceEnables();
+        c.edit(on);
+        const FoveaDeviceEnables before = on;
+        Diag diag;
+        EXPECT_EQ(foveaEnableNeeds(&needs, &on, &diag), c.code) << c.field;
+        EXPECT_STREQ(diag.field, c.field);
+        EXPECT_EQ(memcmp(&on, &before, sizeof on), 0) << c.field;
+    }
+    FoveaDeviceEnables on = foveaDeviceEnables();
+    on.features = &wrong;
+    Diag diag;
+    EXPECT_EQ(foveaEnableNeeds(&needs, &on, &diag), FOVEA_INVALID_ARGUMENT);
+    EXPECT_STREQ(diag.field, "features.sType");
+    EXPECT_EQ(foveaEnableNeeds(nullptr, &on, &diag), FOVEA_INVALID_ARGUMENT);
+    EXPECT_EQ(foveaEnableNeeds(&needs, nullptr, &diag), FOVEA_INVALID_ARGUMENT);
+    FoveaDeviceNeeds unknown = needs;
+    unknown.items[0] = {nullptr, "aFeatureOfTomorrow", 0, 1, ""};
+    on.features = nullptr;
+    EXPECT_EQ(foveaEnableNeeds(&unknown, &on, &diag), FOVEA_INVALID_ARGUMENT);
+    EXPECT_STREQ(diag.field, "needs.items");
+    EXPECT_EQ(on.features, nullptr);
+}
+
+// The reason is the host where it is the host, and the device where it is the device.
+TEST(EnableNeeds, ReasonsSayWhoLacksWhat) {
+    const auto reason = [](const FoveaDeviceFacts& facts, FoveaKernel kernel) {
+        FoveaAttentionDesc call = Attention().batch(1).heads(2).lengths(64, 64).dims(64).kernel(kernel).desc;
+        call.precision = FOVEA_PRECISION_F16_PRODUCTS;
+        const Result<Plan> plan = plan_attention(facts, call);
+        return plan ? plan->explain() : plan.error().text;
+    };
+    const std::string host_did_not = "its host did not enable";
+    FakeHost host;
+    const FoveaDeviceEnables nothing = foveaDeviceEnables();
+    const FoveaDeviceFacts off = facts_with(host, nothing);
+    EXPECT_TRUE(off.features_not_enabled & FOVEA_FEATURE_COOPMAT);
+    EXPECT_NE(reason(off, FOVEA_KERNEL_FLASH_COOPMAT).find(host_did_not), std::string::npos);
+    EXPECT_NE(reason(off, FOVEA_KERNEL_FLASH).find(host_did_not + " subgroupSizeControl"), std::string::npos)
+        << reason(off, FOVEA_KERNEL_FLASH);
+    FakeDevice poor;
+    poor.coopmat = poor.subgroup_size_control = false;
+    FakeHost lacking(poor);
+    const FoveaDeviceFacts none = facts_with(lacking, nothing);
+    EXPECT_NE(reason(none, FOVEA_KERNEL_FLASH_COOPMAT).find("the device lacks"), std::string::npos);
+    EXPECT_NE(reason(none, FOVEA_KERNEL_FLASH).find("the device lacks"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace fovea::test
