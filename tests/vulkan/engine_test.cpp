@@ -212,10 +212,10 @@ TEST_F(EngineTest, RotatesProjectsAndAppends) {
             HostBindings b{};
             b[FOVEA_BIND_X] = bytes(x);
             b[FOVEA_BIND_Y] = bytes(where == engine.get() ? got : expected);
-            b[FOVEA_BIND_COS] = bytes(cos);
-            b[FOVEA_BIND_SIN] = bytes(sin);
-            b[FOVEA_BIND_WEIGHT] = bytes(weight);
-            b[FOVEA_BIND_BIAS] = bytes(bias);
+            if (rope)
+                b[FOVEA_BIND_COS] = bytes(cos), b[FOVEA_BIND_SIN] = bytes(sin);
+            else
+                b[FOVEA_BIND_WEIGHT] = bytes(weight), b[FOVEA_BIND_BIAS] = bytes(bias);
             FoveaRopeDesc r{};
             r.struct_size = sizeof r;
             r.batch = 2;
