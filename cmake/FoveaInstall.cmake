@@ -42,7 +42,7 @@ _fovea_install_component(model fovea_model)
 _fovea_install_component(inspect fovea_inspect)
 
 # Public headers only, each with the library that defines what it declares.
-set(_fovea_core_headers ${_fovea_headers}/fovea.h ${_fovea_headers}/fovea.hpp)
+set(_fovea_core_headers ${_fovea_headers}/fovea.h ${_fovea_headers}/fovea.hpp ${_fovea_headers}/thread_pool.hpp)
 if(TARGET fovea_vulkan_headers)
   list(APPEND _fovea_core_headers ${_fovea_headers}/fovea_vulkan.h ${_fovea_headers}/fovea_vulkan.hpp)
 endif()

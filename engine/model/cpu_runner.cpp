@@ -26,27 +26,14 @@ class CpuRunner final : public EngineRunner {
         if (!facts) return facts.error();
         const Result<Plan> plan = make_plan(*facts);
         if (!plan) return plan.error();
-        const FoveaPlanInfo info = plan->info();
-        if (tells) reason_ = info.reason;
-        workspace_.resize(info.workspace_bytes + info.workspace_alignment);
-        FoveaCpuRun call{};
-        call.struct_size = sizeof call;
-        call.bindings = bindings;
-        call.binding_count = FOVEA_BIND_COUNT;
-        call.parallel = parallel_;
-        if (info.workspace_bytes) {
-            const auto address = reinterpret_cast<uintptr_t>(workspace_.data());
-            const uint64_t alignment = info.workspace_alignment ? info.workspace_alignment : 1;
-            call.workspace = {workspace_.data() + (alignment - address % alignment) % alignment,
-                              info.workspace_bytes};
-        }
-        return plan->run_cpu(call);
+        if (tells) reason_ = plan->info().reason;
+        return run_on_host(*plan, bindings, workspace_, parallel_);
     }
 
     const FoveaParallel* parallel_;
     uint32_t threads_;
     std::string reason_;
-    std::vector<unsigned char> workspace_;
+    Workspace workspace_;
 };
 
 }  // namespace

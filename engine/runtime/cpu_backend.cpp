@@ -1,5 +1,7 @@
 #include "runtime/backend.hpp"
-#include "runtime/thread_pool.hpp"
+#include "runtime/processors.hpp"
+
+#include <fovea/thread_pool.hpp>
 
 #include <chrono>
 #include <cstring>
@@ -67,15 +69,8 @@ class CpuBackend final : public Backend {
                                   const RunOptions& options) override {
         const auto start = std::chrono::steady_clock::now();
         const FoveaPlanInfo info = plan.info();
-        if (Result<void> r = reserve_workspace(info.workspace_bytes); !r) return r.error();
         const FoveaParallel parallel = pool_.parallel();
-        FoveaCpuRun run{};
-        run.struct_size = sizeof run;
-        run.binding_count = FOVEA_BIND_COUNT;
-        run.bindings = bindings;
-        run.workspace = {workspace_.get(), workspace_bytes_};
-        run.parallel = &parallel;
-        if (Result<void> r = run_slices(plan, info, run, options); !r) return r.error();
+        if (Result<void> r = run_slices(plan, info, bindings, parallel, options); !r) return r.error();
         RunReport report = report_of(info, info_);
         report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         report.device_seconds = report.seconds;
@@ -88,24 +83,14 @@ class CpuBackend final : public Backend {
                      "no host memory for " + std::to_string(size_bytes) + " bytes"};
     }
 
-    Result<void> reserve_workspace(uint64_t size_bytes) {
-        if (size_bytes <= workspace_bytes_) return {};
-        workspace_ = nullptr;  // its contents are of no use
-        workspace_bytes_ = 0;
-        workspace_ = allocate_bytes(size_bytes);
-        if (!workspace_) return out_of_memory(size_bytes);
-        workspace_bytes_ = size_bytes;
-        return {};
-    }
-
-    static Result<void> run_slices(const Plan& plan, const FoveaPlanInfo& info, FoveaCpuRun& run,
-                                   const RunOptions& options) {
-        if (!options.progress && options.slice_shuffle_seed == 0) return plan.run_cpu(run);
+    Result<void> run_slices(const Plan& plan, const FoveaPlanInfo& info, const HostBindings& bindings,
+                            const FoveaParallel& parallel, const RunOptions& options) {
+        if (!options.progress && options.slice_shuffle_seed == 0)
+            return fovea::run_on_host(plan, bindings, workspace_, &parallel);
         uint64_t done = 0;
         for (const uint64_t slice : slice_order(info.slice_count, options.slice_shuffle_seed)) {
-            run.first_slice = slice;
-            run.slice_count = 1;
-            if (Result<void> r = plan.run_cpu(run); !r) return r;
+            if (Result<void> r = fovea::run_on_host(plan, bindings, workspace_, &parallel, slice, 1); !r)
+                return r;
             ++done;
             if (options.progress && !options.progress(double(done) / double(info.slice_count)))
                 return Error{FOVEA_CANCELLED, "progress",
@@ -117,8 +102,7 @@ class CpuBackend final : public Backend {
 
     DeviceInfo info_;
     ThreadPool pool_;
-    Bytes workspace_;
-    uint64_t workspace_bytes_ = 0;
+    Workspace workspace_;
 };
 
 }  // namespace

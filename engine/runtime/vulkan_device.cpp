@@ -5,39 +5,6 @@
 
 namespace fovea::runtime {
 
-// The chain for vkCreateDevice: what the device has of the features that Fovea can use, and nothing else.
-struct VulkanDevice::Features {
-    VkPhysicalDeviceFeatures2 root{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
-    VkPhysicalDevice16BitStorageFeatures storage_16bit{
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES};
-    VkPhysicalDeviceShaderFloat16Int8Features float16{
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES};
-    VkPhysicalDeviceSubgroupSizeControlFeatures subgroup_size{
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES};
-    VkPhysicalDeviceVulkanMemoryModelFeatures memory_model{
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES};
-    VkPhysicalDeviceTimelineSemaphoreFeatures timeline{
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES};
-    VkPhysicalDeviceMaintenance4Features maintenance4{
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES};
-    VkPhysicalDeviceFaultFeaturesEXT fault{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT};
-    VkPhysicalDeviceCooperativeMatrixFeaturesKHR coopmat{
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
-    VkPhysicalDeviceCooperativeMatrix2FeaturesNV coopmat2{
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV};
-
-    // Leaves on what has a use here.
-    void keep_useful() {
-        root.features = {};
-        storage_16bit = {storage_16bit.sType, storage_16bit.pNext, storage_16bit.storageBuffer16BitAccess};
-        float16.shaderInt8 = VK_FALSE;
-        fault.deviceFaultVendorBinary = VK_FALSE;
-        memory_model.vulkanMemoryModelAvailabilityVisibilityChains = VK_FALSE;
-        coopmat.cooperativeMatrixRobustBufferAccess = VK_FALSE;
-        coopmat2.cooperativeMatrixTensorAddressing = coopmat2.cooperativeMatrixBlockLoads = VK_FALSE;
-    }
-};
-
 namespace {
 
 template <class Function>
@@ -70,8 +37,7 @@ Result<std::unique_ptr<VulkanDevice>> VulkanDevice::open(Instance& instance, VkP
     device->maps_memory_ = wishes.mapped_memory;
     device->query_properties();
     if (Result<void> r = device->choose_queue(); !r) return r.error();
-    device->choose_extensions(wishes);
-    device->choose_features(wishes);
+    if (Result<void> r = device->choose_features(needs, wishes); !r) return r.error();
     if (Result<void> r = device->create_device(); !r) return r.error();
     if (Result<void> r = device->create_context(); !r) return r.error();
     return device;
@@ -135,53 +101,31 @@ Result<void> VulkanDevice::choose_queue() {
     return {};
 }
 
-void VulkanDevice::choose_extensions(const DeviceWishes& wishes) {
-    const auto want = [&](const char* name, uint32_t core_since = UINT32_MAX) {
-        const bool take = api_version_ < core_since && offers(name);
-        if (take) extensions_.push_back(name);
-        return take;
+Result<void> VulkanDevice::choose_features(FoveaDeviceNeeds needs, const DeviceWishes& wishes) {
+    const auto want = [&](const char* name) {
+        if (offers(name)) enables_.extensions[enables_.extension_count++] = name;
+        return offers(name);
     };
-    if (wishes.push_descriptors) want(VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME);
-    if (wishes.timeline_semaphores)
-        timeline_ = want(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME, VK_API_VERSION_1_2) ||
-                    api_version_ >= VK_API_VERSION_1_2;
-    want(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME, VK_API_VERSION_1_2);
-    want(VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME, VK_API_VERSION_1_2);
-    want(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME, VK_API_VERSION_1_3);
-    if (want(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME)) want(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME);
-    device_fault_ = want(VK_EXT_DEVICE_FAULT_EXTENSION_NAME);
+    // What this program itself has a use for; what the kernels need comes behind it.
+    void** tail = &own_.pNext;
+    const bool has_timeline = wishes.timeline_semaphores && (api_version_ >= VK_API_VERSION_1_2 ||
+                                                             want(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME));
+    if (has_timeline) *tail = &timeline_features_, tail = &timeline_features_.pNext;
+    if (want(VK_EXT_DEVICE_FAULT_EXTENSION_NAME)) *tail = &fault_features_, tail = &fault_features_.pNext;
     memory_budget_ = want(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
-    // A device that has it must be created with it; its name is not in the headers without beta extensions.
-    want("VK_KHR_portability_subset");
-}
-
-void VulkanDevice::choose_features(const DeviceWishes& wishes) {
-    features_ = std::make_unique<Features>();
-    Features& f = *features_;
-    void** tail = &f.root.pNext;
-    const auto append = [&](auto& item, bool known) {
-        if (!known) return;
-        *tail = &item;
-        tail = &item.pNext;
-    };
-    const auto has = [&](const char* name) {
-        return std::any_of(extensions_.begin(), extensions_.end(),
-                           [&](const char* e) { return strcmp(e, name) == 0; });
-    };
-    append(f.storage_16bit, true);
-    append(f.float16, api_version_ >= VK_API_VERSION_1_2 || has(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME));
-    append(f.memory_model,
-           api_version_ >= VK_API_VERSION_1_2 || has(VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME));
-    append(f.subgroup_size,
-           api_version_ >= VK_API_VERSION_1_3 || has(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME));
-    append(f.maintenance4, api_version_ >= VK_API_VERSION_1_3);
-    append(f.timeline, timeline_);
-    append(f.fault, device_fault_);
-    append(f.coopmat, has(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME));
-    append(f.coopmat2, has(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME));
-    instance_.vk().vkGetPhysicalDeviceFeatures2(physical_device_, &f.root);
-    f.keep_useful();
-    timeline_ = timeline_ && f.timeline.timelineSemaphore && wishes.timeline_semaphores;
+    instance_.vk().vkGetPhysicalDeviceFeatures2(physical_device_, &own_);
+    own_.features = {};
+    fault_features_.deviceFaultVendorBinary = VK_FALSE;
+    timeline_ = timeline_features_.timelineSemaphore;
+    enables_.features = &own_;
+    for (uint32_t i = 0; i < needs.count && !wishes.push_descriptors; ++i) {
+        FoveaDeviceNeed& need = needs.items[i];
+        const std::string_view name = need.extension ? need.extension : need.feature;
+        if (name == VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME || name == "pushDescriptor") need.available = 0;
+    }
+    Diag diag;
+    if (foveaEnableNeeds(&needs, &enables_, &diag) != FOVEA_OK) return diag.error();
+    return {};
 }
 
 Result<void> VulkanDevice::create_device() {
@@ -190,11 +134,11 @@ Result<void> VulkanDevice::create_device() {
     queue.queueFamilyIndex = queue_family_;
     queue.queueCount = 1;
     queue.pQueuePriorities = &priority;
-    VkDeviceCreateInfo create{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &features_->root};
+    VkDeviceCreateInfo create{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, enables_.features};
     create.queueCreateInfoCount = 1;
     create.pQueueCreateInfos = &queue;
-    create.enabledExtensionCount = static_cast<uint32_t>(extensions_.size());
-    create.ppEnabledExtensionNames = extensions_.data();
+    create.enabledExtensionCount = enables_.extension_count;
+    create.ppEnabledExtensionNames = enables_.extensions;
     const VkResult result = instance_.vk().vkCreateDevice(physical_device_, &create, nullptr, &handle_);
     if (result != VK_SUCCESS) return vk_error(result, "vkCreateDevice");
 #define FOVEA_FETCH(name)                             \
@@ -206,7 +150,7 @@ Result<void> VulkanDevice::create_device() {
         vk_.vkWaitSemaphores = device_call<PFN_vkWaitSemaphores>(
             *this, api_version_ >= VK_API_VERSION_1_2 ? "vkWaitSemaphores" : "vkWaitSemaphoresKHR");
     timeline_ = vk_.vkWaitSemaphores != nullptr;
-    if (features_->fault.deviceFault)
+    if (fault_features_.deviceFault)
         vk_.vkGetDeviceFaultInfoEXT =
             device_call<PFN_vkGetDeviceFaultInfoEXT>(*this, "vkGetDeviceFaultInfoEXT");
     vk_.vkGetDeviceQueue(handle_, queue_family_, 0, &queue_);
@@ -232,9 +176,9 @@ FoveaVulkanHost VulkanDevice::host() const {
     host.device = handle_;
     host.get_instance_proc_addr = instance_.get_proc();
     host.get_device_proc_addr = instance_.vk().vkGetDeviceProcAddr;
-    host.enabled_features = &features_->root;
-    host.enabled_extensions = extensions_.data();
-    host.enabled_extension_count = static_cast<uint32_t>(extensions_.size());
+    host.enabled_features = enables_.features;
+    host.enabled_extensions = enables_.extensions;
+    host.enabled_extension_count = enables_.extension_count;
     return host;
 }
 

@@ -68,12 +68,10 @@ class VulkanDevice {
     bool abandoned() const { return abandoned_; }
 
   private:
-    struct Features;
     explicit VulkanDevice(Instance& instance);
     void query_properties();
     Result<void> choose_queue();
-    void choose_extensions(const DeviceWishes& wishes);
-    void choose_features(const DeviceWishes& wishes);
+    Result<void> choose_features(FoveaDeviceNeeds needs, const DeviceWishes& wishes);
     Result<void> create_device();
     Result<void> create_context();
     bool offers(const char* extension) const;
@@ -84,15 +82,18 @@ class VulkanDevice {
     std::string driver_;
     uint32_t api_version_ = 0;
     std::vector<VkExtensionProperties> offered_;
-    std::vector<const char*> extensions_;
-    std::unique_ptr<Features> features_;
+    // As they were passed to vkCreateDevice; `own_` is the head of the chain.
+    VkPhysicalDeviceFeatures2 own_{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+    VkPhysicalDeviceTimelineSemaphoreFeatures timeline_features_{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES};
+    VkPhysicalDeviceFaultFeaturesEXT fault_features_{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT};
+    FoveaDeviceEnables enables_ = foveaDeviceEnables();
     VkDevice handle_ = VK_NULL_HANDLE;
     DeviceCalls vk_;
     VkQueue queue_ = VK_NULL_HANDLE;
     uint32_t queue_family_ = 0, timestamp_bits_ = 0;
     uint64_t max_allocation_bytes_ = 0;
-    bool timeline_ = false, memory_budget_ = false, maps_memory_ = true, device_fault_ = false,
-         abandoned_ = false;
+    bool timeline_ = false, memory_budget_ = false, maps_memory_ = true, abandoned_ = false;
     FoveaContext context_ = nullptr;
 };
 

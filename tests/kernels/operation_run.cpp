@@ -2,7 +2,8 @@
 
 #include "problem/half.hpp"
 #include "support/guarded_buffer.hpp"
-#include "support/threads.hpp"
+
+#include <fovea/thread_pool.hpp>
 
 #include <cstring>
 #include <optional>
@@ -98,13 +99,14 @@ Bytes run(const Plan& plan, const Buffers& given, uint32_t workers, uint64_t shu
         bound[i] = {guarded[i]->data(), given[i].size()};
     }
     GuardedBuffer workspace(info.workspace_bytes, 0, kUntouched);
-    const LentThreads threads(workers);
+    ThreadPool pool(workers);
+    const FoveaParallel parallel = pool.parallel();
     FoveaCpuRun run{};
     run.struct_size = sizeof run;
     run.binding_count = FOVEA_BIND_COUNT;
     run.bindings = bound;
     run.workspace = {workspace.data(), info.workspace_bytes};
-    if (workers > 1) run.parallel = threads.parallel();
+    if (workers > 1) run.parallel = &parallel;
     Random random(shuffle_seed);
     std::vector<uint64_t> order{0};
     if (shuffle_seed) {

@@ -3,9 +3,9 @@
 #include "support/cpu_device.hpp"
 #include "support/guarded_buffer.hpp"
 #include "support/random.hpp"
-#include "support/threads.hpp"
 
 #include <fovea/runtime.hpp>
+#include <fovea/thread_pool.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -38,13 +38,14 @@ class CpuRunner : public OperationRunner {
         if (how.in_place) bound[FOVEA_BIND_Y] = bound[FOVEA_BIND_X];
         const FoveaPlanInfo info = plan.info();
         GuardedBuffer workspace(size_t(info.workspace_bytes), 0, kUntouched);
-        const LentThreads threads(how.workers);
+        ThreadPool pool(how.workers);
+        const FoveaParallel parallel = pool.parallel();
         FoveaCpuRun run{};
         run.struct_size = sizeof run;
         run.binding_count = FOVEA_BIND_COUNT;
         run.bindings = bound;
         run.workspace = {workspace.data(), info.workspace_bytes};
-        run.parallel = how.workers > 1 ? threads.parallel() : nullptr;
+        run.parallel = how.workers > 1 ? &parallel : nullptr;
         run.slice_count = 1;
         for (const uint64_t slice : order(info.slice_count, how.shuffle_seed)) {
             run.first_slice = slice;

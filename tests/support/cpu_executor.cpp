@@ -3,7 +3,8 @@
 #include "support/cpu_device.hpp"
 #include "support/guarded_buffer.hpp"
 #include "support/random.hpp"
-#include "support/threads.hpp"
+
+#include <fovea/thread_pool.hpp>
 
 #include <optional>
 
@@ -123,9 +124,10 @@ class CpuExecutor : public Executor {
         const FoveaPlanInfo info = plan.info();
         outcome.kernel = info.kernel;
         RunBuffers buffers(info, inputs);
-        const LentThreads threads(options.workers);
+        ThreadPool pool(options.workers);
+        const FoveaParallel parallel = pool.parallel();
         FoveaCpuRun run = buffers.run();
-        if (options.workers > 1) run.parallel = threads.parallel();
+        if (options.workers > 1) run.parallel = &parallel;
         std::vector<uint64_t> order{0};
         if (options.shuffle_seed) {
             order = shuffled_slices(info.slice_count, options.shuffle_seed);

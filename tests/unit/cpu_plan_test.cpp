@@ -1,9 +1,9 @@
 // How the CPU planner cuts work, as tables; and that neither threads nor their number change a bit.
 #include "plan/plan.hpp"
 #include "support/cpu_device.hpp"
-#include "support/threads.hpp"
 
 #include <fovea/fovea.hpp>
+#include <fovea/thread_pool.hpp>
 
 #include <gtest/gtest.h>
 
@@ -217,14 +217,15 @@ std::vector<std::byte> run_with(const Shape& shape, uint32_t target, uint32_t th
         bindings[n] = {memory[n].data(), info.binding_bytes[n]};
     }
     std::vector<std::byte> workspace(size_t(info.workspace_bytes) + 64);
-    const LentThreads lent(threads);
+    ThreadPool pool(threads);
+    const FoveaParallel parallel = pool.parallel();
     FoveaCpuRun run{};
     run.struct_size = sizeof run;
     run.binding_count = FOVEA_BIND_COUNT;
     run.bindings = bindings;
     const size_t skew = (64 - reinterpret_cast<uintptr_t>(workspace.data()) % 64) % 64;
     run.workspace = {workspace.data() + skew, info.workspace_bytes};
-    if (threads > 1) run.parallel = lent.parallel();
+    if (threads > 1) run.parallel = &parallel;
     const Result<void> done = plan->run_cpu(run);
     EXPECT_TRUE(done) << done.error().text;
     std::vector<std::byte> result;

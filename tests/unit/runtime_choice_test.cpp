@@ -1,8 +1,8 @@
 // Which device a program gets, and the small parts of the runtime that need no device.
+#include <fovea/thread_pool.hpp>
 #include "runtime/backend.hpp"
 #include "runtime/choose_device.hpp"
 #include "runtime/slice_rate.hpp"
-#include "runtime/thread_pool.hpp"
 
 #include <gtest/gtest.h>
 

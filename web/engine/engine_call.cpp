@@ -22,30 +22,10 @@ Result<void> Engine::linear(const FoveaLinearDesc& desc, const Bindings& binding
 
 Result<void> Engine::run(const Plan& plan, const Bindings& bindings, uint32_t workers, uint64_t first,
                          uint64_t count) {
-    const FoveaPlanInfo info = plan.info();
-    const uint64_t alignment = info.workspace_alignment ? info.workspace_alignment : 1;
-    workspace_.resize(info.workspace_bytes ? info.workspace_bytes + alignment : 0);
-    FoveaCpuRun run{};
-    run.struct_size = sizeof run;
-    run.binding_count = FOVEA_BIND_COUNT;
-    run.bindings = bindings.buffers;
-    if (info.workspace_bytes) {
-        const auto address = reinterpret_cast<uintptr_t>(workspace_.data());
-        unsigned char* aligned = workspace_.data() + (alignment - address % alignment) % alignment;
-        run.workspace = {aligned, info.workspace_bytes};
-    }
-    run.parallel = pool_.parallel(workers);
-    run.first_slice = first;
-    run.slice_count = count;
-    return plan.run_cpu(run);
+    const FoveaParallel parallel = pool_.parallel(workers);
+    return run_on_host(plan, bindings.buffers, workspace_, &parallel, first, count);
 }
 
-void Engine::for_each(uint32_t count, FoveaTask task, void* arg) {
-    if (const FoveaParallel* parallel = pool_.parallel(worker_count())) {
-        parallel->run(parallel->user, count, task, arg);
-        return;
-    }
-    for (uint32_t i = 0; i < count; ++i) task(arg, i, 0);
-}
+void Engine::for_each(uint32_t count, FoveaTask task, void* arg) { pool_.run(count, task, arg); }
 
 }  // namespace fovea::web

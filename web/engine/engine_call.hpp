@@ -1,9 +1,8 @@
 // Plans and runs on the CPU backend through <fovea/fovea.h>, with the page's workers.
 #pragma once
 
-#include "thread_pool.hpp"
-
 #include <fovea/fovea.hpp>
+#include <fovea/thread_pool.hpp>
 
 #include <string>
 
@@ -40,7 +39,7 @@ class Engine {
 
   private:
     ThreadPool pool_;
-    std::vector<unsigned char> workspace_;
+    Workspace workspace_;
 };
 
 }  // namespace fovea::web

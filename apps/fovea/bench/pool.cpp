@@ -43,53 +43,28 @@ double thread_seconds() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-BenchPool::BenchPool(uint32_t workers) : spent_(workers) {
-    parallel_.user = this;
-    parallel_.run = [](void* user, uint32_t count, FoveaTask task, void* arg) {
+BenchPool::BenchPool(uint32_t workers)
+    : began_(workers),
+      spent_(workers),
+      pool_(workers, kSpins,
+            {[](void* user, uint32_t worker) {
+                 static_cast<BenchPool*>(user)->began_[worker] = processor_seconds();
+             },
+             [](void* user, uint32_t worker) {
+                 auto& pool = *static_cast<BenchPool*>(user);
+                 pool.spent_[worker] += processor_seconds() - pool.began_[worker];
+             },
+             this}) {
+    const auto call = [](void* user, uint32_t count, FoveaTask task, void* arg) {
         static_cast<BenchPool*>(user)->run(count, task, arg);
     };
-    parallel_.worker_count = workers;
-    for (uint32_t n = 1; n < workers; ++n) threads_.emplace_back([this, n] { work(n); });
-}
-
-BenchPool::~BenchPool() {
-    stop_ = true;
-    ++generation_;
-    generation_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-}
-
-void BenchPool::drain(uint32_t worker) {
-    for (uint32_t n; (n = next_.fetch_add(1)) < count_;) task_(arg_, n, worker);
-}
-
-void BenchPool::work(uint32_t worker) {
-    uint32_t seen = 0;
-    for (;;) {
-        for (int n = 0; n < kSpins && generation_.load() == seen; ++n) {
-        }
-        generation_.wait(seen);
-        seen = generation_.load();
-        if (stop_) return;
-        const double start = processor_seconds();
-        drain(worker);
-        spent_[worker] += processor_seconds() - start;
-        if (--busy_ == 0) busy_.notify_one();
-    }
+    parallel_ = {this, call, pool_.worker_count()};
 }
 
 void BenchPool::run(uint32_t count, FoveaTask task, void* arg) {
-    task_ = task, arg_ = arg, count_ = count;
-    next_ = 0;
-    busy_ = uint32_t(threads_.size());
-    ++generation_;
-    generation_.notify_all();
-    drain(0);
-    const double start = processor_seconds();
-    for (int n = 0; n < kSpins && busy_.load() != 0; ++n) {
-    }
-    for (uint32_t left; (left = busy_.load()) != 0;) busy_.wait(left);
-    waited_ += processor_seconds() - start;
+    const double start = processor_seconds(), before = spent_[0];
+    pool_.run(count, task, arg);
+    waited_ += processor_seconds() - start - (spent_[0] - before);
 }
 
 double BenchPool::busy_seconds(void (*call)(void*), void* arg) {

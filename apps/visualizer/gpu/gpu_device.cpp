@@ -10,6 +10,9 @@
 namespace fovea::visualizer {
 namespace {
 
+// What the instance is created with. 1.3 has maintenance4, without which there is no flash_coopmat2.
+uint32_t instance_version() { return std::min(volkGetInstanceVersion(), uint32_t(VK_API_VERSION_1_3)); }
+
 VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT,
                                           VkDebugUtilsMessageTypeFlagsEXT,
                                           const VkDebugUtilsMessengerCallbackDataEXT* data, void* user) {
@@ -126,7 +129,7 @@ std::vector<std::string> GpuDevice::take_messages() {
 Result<void> GpuDevice::create_instance(const GpuWishes& wishes) {
     VkApplicationInfo app{VK_STRUCTURE_TYPE_APPLICATION_INFO};
     app.pApplicationName = "fovea-visualizer";
-    app.apiVersion = std::min(volkGetInstanceVersion(), uint32_t(VK_API_VERSION_1_2));
+    app.apiVersion = instance_version();
     if (app.apiVersion < VK_API_VERSION_1_1)
         return Error{FOVEA_UNSUPPORTED, "Vulkan", "the Vulkan loader is older than 1.1"};
     std::vector<const char*> extensions = wishes.instance_extensions, layers;
@@ -199,25 +202,19 @@ Result<void> GpuDevice::create_device(const GpuWishes& wishes) {
     vkEnumerateDeviceExtensionProperties(physical_, nullptr, &count, nullptr);
     std::vector<VkExtensionProperties> offered(count);
     vkEnumerateDeviceExtensionProperties(physical_, nullptr, &count, offered.data());
-    const auto offers = [&](const char* name) {
-        return std::any_of(offered.begin(), offered.end(), [&](const VkExtensionProperties& e) {
-            return std::strcmp(e.extensionName, name) == 0;
-        });
-    };
-    for (const char* name : {VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME, "VK_KHR_portability_subset"})
-        if (offers(name)) extensions_.push_back(name);
     if (wishes.present) {
-        if (!offers(VK_KHR_SWAPCHAIN_EXTENSION_NAME))
+        if (std::none_of(offered.begin(), offered.end(), [](const VkExtensionProperties& e) {
+                return std::strcmp(e.extensionName, VK_KHR_SWAPCHAIN_EXTENSION_NAME) == 0;
+            }))
             return Error{FOVEA_UNSUPPORTED, VK_KHR_SWAPCHAIN_EXTENSION_NAME, name_ + " cannot show a window"};
-        extensions_.push_back(VK_KHR_SWAPCHAIN_EXTENSION_NAME);
+        enables_->extensions[enables_->extension_count++] = VK_KHR_SWAPCHAIN_EXTENSION_NAME;
     }
-    storage_16bit_ = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES};
-    features_ = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
-                 engine_features_.chain(offers, extensions_, &storage_16bit_)};
-    vkGetPhysicalDeviceFeatures2(physical_, &features_);
-    engine_features_.keep_useful();
-    features_.features = {};
-    storage_16bit_ = {storage_16bit_.sType, nullptr, storage_16bit_.storageBuffer16BitAccess};
+    FoveaDeviceNeeds needs = foveaDeviceNeeds();
+    Diag diag;
+    if (foveaQueryDeviceNeeds(vkGetInstanceProcAddr, instance_, instance_version(), physical_, nullptr,
+                              &needs, &diag) != FOVEA_OK ||
+        foveaEnableNeeds(&needs, enables_.get(), &diag) != FOVEA_OK)
+        return diag.error();
 
     if (VkResult r = create_like(device_)) return vulkan_error("vkCreateDevice", r);
     volkLoadDevice(device_);
@@ -254,26 +251,26 @@ VkResult GpuDevice::create_like(VkDevice& out) const {
     queue.queueFamilyIndex = family_;
     queue.queueCount = 1;
     queue.pQueuePriorities = &priority;
-    VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &features_};
+    VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, enables_->features};
     info.queueCreateInfoCount = 1;
     info.pQueueCreateInfos = &queue;
-    info.enabledExtensionCount = uint32_t(extensions_.size());
-    info.ppEnabledExtensionNames = extensions_.data();
+    info.enabledExtensionCount = enables_->extension_count;
+    info.ppEnabledExtensionNames = enables_->extensions;
     return vkCreateDevice(physical_, &info, nullptr, &out);
 }
 
 Result<void> GpuDevice::create_context() {
     FoveaVulkanHost host{};
     host.struct_size = sizeof host;
-    host.api_version = std::min(volkGetInstanceVersion(), uint32_t(VK_API_VERSION_1_2));
+    host.api_version = instance_version();
     host.instance = instance_;
     host.physical_device = physical_;
     host.device = device_;
     host.get_instance_proc_addr = vkGetInstanceProcAddr;
     host.get_device_proc_addr = vkGetDeviceProcAddr;
-    host.enabled_features = &features_;
-    host.enabled_extensions = extensions_.data();
-    host.enabled_extension_count = uint32_t(extensions_.size());
+    host.enabled_features = enables_->features;
+    host.enabled_extensions = enables_->extensions;
+    host.enabled_extension_count = enables_->extension_count;
     Diag diag;
     if (foveaCreateContext(&host, &context_, &diag) != FOVEA_OK) return diag.error();
     facts_.struct_size = sizeof facts_;

@@ -3,7 +3,6 @@
 // carries.
 #pragma once
 
-#include "gpu/engine_features.hpp"
 #include "gpu/kernel_warmer.hpp"
 
 #include <fovea/fovea_vulkan.h>
@@ -113,10 +112,8 @@ class GpuDevice {
     VmaAllocator allocator_ = VK_NULL_HANDLE;
     FoveaContext context_ = nullptr;
     FoveaDeviceFacts facts_{};
-    std::vector<const char*> extensions_;
-    EngineFeatures engine_features_;
-    VkPhysicalDeviceFeatures2 features_{};
-    VkPhysicalDevice16BitStorageFeatures storage_16bit_{};
+    // Feature structs lie within, so that it stays where it is.
+    std::unique_ptr<FoveaDeviceEnables> enables_ = std::make_unique<FoveaDeviceEnables>(foveaDeviceEnables());
     std::string name_, why_not_;
     bool compiles_at_dispatch_ = false;
     std::vector<VkDeviceSize> heap_limits_;

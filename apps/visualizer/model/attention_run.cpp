@@ -143,8 +143,7 @@ double AttentionRun::total_flops() const {
 Result<void> AttentionRun::allocate() {
     uint64_t workspace = 0;
     for (const Call& call : calls_) {
-        workspace = std::max(
-            workspace, call.info.workspace_bytes + (on_cpu_ ? call.info.workspace_alignment : uint64_t{0}));
+        workspace = std::max(workspace, call.info.workspace_bytes);
         for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
             if (!(call.info.output_mask >> i & 1)) continue;
             Result<GpuBuffer> made =
@@ -153,10 +152,7 @@ Result<void> AttentionRun::allocate() {
             buffers_[i] = std::move(*made);
         }
     }
-    if (on_cpu_) {
-        cpu_workspace_.resize(workspace);
-        return {};
-    }
+    if (on_cpu_) return {};
     if (workspace) {
         Result<GpuBuffer> made = GpuBuffer::create(device_, workspace, "workspace");
         if (!made) return made.error();
@@ -237,18 +233,8 @@ Result<void> AttentionRun::run_on_cpu() {
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
         if (buffers_[i].data() && calls_[0].info.binding_mask >> i & 1)
             bindings[i] = {buffers_[i].data(), buffers_[i].size_bytes()};
-    FoveaCpuRun run{};
-    run.struct_size = sizeof run;
-    run.bindings = bindings;
-    run.binding_count = FOVEA_BIND_COUNT;
-    void* aligned = cpu_workspace_.data();
-    size_t room = cpu_workspace_.size();
-    const FoveaPlanInfo& info = calls_[0].info;
-    if (info.workspace_bytes)
-        run.workspace = {std::align(info.workspace_alignment, info.workspace_bytes, aligned, room),
-                         info.workspace_bytes};
     const auto begin = std::chrono::steady_clock::now();
-    if (Result<void> r = calls_[0].plan.run_cpu(run); !r) return r;
+    if (Result<void> r = run_on_host(calls_[0].plan, bindings, cpu_workspace_); !r) return r;
     times_.busy_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     next_slice_ = slice_count();
     for (const GpuBuffer& buffer : buffers_)

@@ -64,7 +64,7 @@ class AttentionRun {
     uint64_t bytes_moved() const { return input_bytes() + output_bytes(); }
     uint64_t input_bytes() const;
     uint64_t output_bytes() const;
-    uint64_t workspace_bytes() const { return workspace_.size_bytes() + cpu_workspace_.size(); }
+    uint64_t workspace_bytes() const { return workspace_.size_bytes() + cpu_workspace_.size_bytes(); }
     std::string explain() const { return calls_[0].plan.explain(); }
 
   private:
@@ -90,7 +90,7 @@ class AttentionRun {
     Plan device_plan_;         // where the processor stands in
     std::array<GpuBuffer, FOVEA_BIND_COUNT> buffers_;
     GpuBuffer workspace_;
-    std::vector<std::byte> cpu_workspace_;
+    Workspace cpu_workspace_;
     VkDescriptorPool arena_ = VK_NULL_HANDLE;  // only where push descriptors are missing
     VkQueryPool queries_ = VK_NULL_HANDLE;
     mutable RunTimes times_;

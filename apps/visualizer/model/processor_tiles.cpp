@@ -2,6 +2,8 @@
 #include "model/host_call.hpp"
 #include "model/tile_maker.hpp"
 
+#include <fovea/thread_pool.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -26,6 +28,7 @@ class ProcessorTiles final : public TileMaker {
           wake_(std::move(wake)),
           // One processor is left to the window.
           workers_(std::clamp(std::thread::hardware_concurrency(), 2u, kMostWorkers + 1) - 1),
+          pool_(workers_),
           lse_(head.call.len_q),
           known_(head.call.len_q),
           thread_([this] { work(); }) {}
@@ -55,11 +58,11 @@ class ProcessorTiles final : public TileMaker {
     Result<void> compute_group(std::span<const uint64_t> rows, bool causal);
     Result<void> know_rows_of(const TileJob& job);
     FoveaHostBuffer host(const std::vector<float>& values, uint64_t first_row) const;
-    static void spread(void* user, uint32_t count, FoveaTask task, void* arg);
 
     const LongHead& head_;
     std::function<void()> wake_;
     uint32_t workers_;
+    ThreadPool pool_;
 
     // Of the working thread alone.
     std::vector<float> lse_;
@@ -152,7 +155,7 @@ TileDone ProcessorTiles::run(const TileJob& job) {
     bindings[FOVEA_BIND_LSE] = {lse_.data(), lse_.size() * 4};
     bindings[FOVEA_BIND_TILE_MASS] = {done.pixels.mass.data(), kPixels * 8};
     bindings[FOVEA_BIND_TILE_MAX] = {done.pixels.max.data(), kPixels * 4};
-    const FoveaParallel parallel{this, spread, workers_};
+    const FoveaParallel parallel = pool_.parallel();
     if (Result<void> r = run_on_host(*plan, bindings, &parallel, &cancelled_); !r) return refused(r.error());
     done.whole = true;
     return done;
@@ -194,7 +197,7 @@ Result<void> ProcessorTiles::compute_rows(uint64_t first, uint64_t count) {
     bindings[FOVEA_BIND_K] = bindings[FOVEA_BIND_V] = host(head_.k, 0);
     head_.bind_beside(bindings, first);
     bindings[FOVEA_BIND_LSE] = {&lse_[first], count * 4};
-    const FoveaParallel parallel{this, spread, workers_};
+    const FoveaParallel parallel = pool_.parallel();
     if (Result<void> r = run_on_host(*plan, bindings, &parallel, &cancelled_); !r) return r;
     uint64_t learnt = 0;
     for (uint64_t row = first; row < first + count; ++row) learnt += !std::exchange(known_[row], uint8_t(1));
@@ -246,7 +249,7 @@ Result<void> ProcessorTiles::compute_group(std::span<const uint64_t> rows, bool 
         bindings[FOVEA_BIND_K] = bindings[FOVEA_BIND_V] = host(head_.k, first_key);
         head_.bind_beside(bindings, 0, first_key);
         bindings[FOVEA_BIND_LSE] = {out, call.heads_q * 4};
-        const FoveaParallel parallel{this, spread, workers_};
+        const FoveaParallel parallel = pool_.parallel();
         return run_on_host(*plan, bindings, &parallel, &cancelled_);
     };
     if (Result<void> r = run(0, common, queries.data(), sums.data()); !r) return r;
@@ -268,19 +271,6 @@ Result<void> ProcessorTiles::compute_group(std::span<const uint64_t> rows, bool 
 FoveaHostBuffer ProcessorTiles::host(const std::vector<float>& values, uint64_t first_row) const {
     const uint64_t skip = first_row * head_.call.dim_qk;
     return {const_cast<float*>(values.data()) + skip, (values.size() - skip) * 4};
-}
-
-void ProcessorTiles::spread(void* user, uint32_t count, FoveaTask task, void* arg) {
-    const auto* tiles = static_cast<const ProcessorTiles*>(user);
-    std::atomic<uint32_t> next{0};
-    const auto take = [&](uint32_t worker) {
-        for (uint32_t i = next++; i < count; i = next++) task(arg, i, worker);
-    };
-    std::vector<std::thread> others;
-    for (uint32_t worker = 1; worker < std::min(tiles->workers_, count); ++worker)
-        others.emplace_back(take, worker);
-    take(0);
-    for (std::thread& other : others) other.join();
 }
 
 }  // namespace

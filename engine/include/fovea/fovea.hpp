@@ -10,7 +10,11 @@
 
 #include <fovea/fovea.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -202,6 +206,57 @@ class Plan {
   private:
     FoveaPlan handle_ = nullptr;
 };
+
+// Memory that plans for the CPU work in, kept from run to run; grows, never shrinks. For one run at a time.
+class Workspace {
+  public:
+    // What a plan of this `info` needs, at its alignment; valid until the next call. Contents are undefined.
+    // An error, FOVEA_OUT_OF_HOST_MEMORY, leaves the workspace empty.
+    Result<FoveaHostBuffer> reserve(const FoveaPlanInfo& info) {
+        if (info.workspace_bytes == 0) return FoveaHostBuffer{};
+        if (info.workspace_bytes > size_bytes_ || info.workspace_alignment > kAlignment) {
+            memory_ = nullptr;
+            size_bytes_ = 0;
+            if (info.workspace_bytes <= SIZE_MAX / 2 && info.workspace_alignment <= kAlignment)
+                memory_.reset(static_cast<std::byte*>(::operator new (
+                    static_cast<size_t>(info.workspace_bytes), std::align_val_t{kAlignment}, std::nothrow)));
+            if (!memory_)
+                return Error{
+                    FOVEA_OUT_OF_HOST_MEMORY, "workspace",
+                    "no host memory for a workspace of " + std::to_string(info.workspace_bytes) + " bytes"};
+            size_bytes_ = info.workspace_bytes;
+        }
+        return FoveaHostBuffer{memory_.get(), info.workspace_bytes};
+    }
+    uint64_t size_bytes() const { return size_bytes_; }
+
+  private:
+    static constexpr size_t kAlignment = 256;
+    struct Release {
+        void operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{kAlignment}); }
+    };
+    std::unique_ptr<std::byte, Release> memory_;
+    uint64_t size_bytes_ = 0;
+};
+
+// Runs slices of a CPU plan, all of them where `slice_count` is 0, on FOVEA_BIND_COUNT bindings with
+// `workspace`. `parallel` null: on the calling thread. Errors: foveaRunCpu's, before anything is written, and
+// Workspace::reserve's.
+inline Result<void> run_on_host(const Plan& plan, const FoveaHostBuffer* bindings, Workspace& workspace,
+                                const FoveaParallel* parallel = nullptr, uint64_t first_slice = 0,
+                                uint64_t slice_count = 0) {
+    const Result<FoveaHostBuffer> memory = workspace.reserve(plan.info());
+    if (!memory) return memory.error();
+    FoveaCpuRun run{};
+    run.struct_size = sizeof run;
+    run.binding_count = FOVEA_BIND_COUNT;
+    run.bindings = bindings;
+    run.workspace = *memory;
+    run.parallel = parallel;
+    run.first_slice = first_slice;
+    run.slice_count = slice_count;
+    return plan.run_cpu(run);
+}
 
 // This processor, for a host that lends `threads` workers.
 inline Result<FoveaDeviceFacts> cpu_facts(uint32_t threads = 1) {
