@@ -72,23 +72,27 @@ FoveaResult check_one(const FoveaPlanInfo& info, const BindingRules& rules, cons
         binding == FOVEA_BIND_WORKSPACE ? info.workspace_bytes : info.binding_bytes[binding];
     if (needed == 0) return FOVEA_OK;
     const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
-    const FieldName name(binding, ""), size(binding, rules.host_memory ? ".size_bytes" : ".size"),
-        begin(binding, rules.host_memory ? ".data" : ".offset");
+    // Names are put together only where something is wrong: every recorded slice comes through here.
+    const auto name = [&](const char* part) { return FieldName(binding, part); };
+    const char* const size = rules.host_memory ? ".size_bytes" : ".size";
+    const char* const begin = rules.host_memory ? ".data" : ".offset";
     if (!range.given)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, name.text, "%s is null; the plan needs %llu bytes there",
-                    name.text, number(needed));
+        return fail(diag, FOVEA_INVALID_ARGUMENT, name("").text,
+                    "%s is null; the plan needs %llu bytes there", name("").text, number(needed));
     if (range.size < needed)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, size.text, "%s is %llu; the plan needs %llu bytes there",
-                    size.text, number(range.size), number(needed));
+        return fail(diag, FOVEA_INVALID_ARGUMENT, name(size).text,
+                    "%s is %llu; the plan needs %llu bytes there", name(size).text, number(range.size),
+                    number(needed));
     const uint64_t alignment = alignment_of(rules, binding, info);
     if (range.begin % alignment != 0)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, begin.text,
+        return fail(diag, FOVEA_INVALID_ARGUMENT, name(begin).text,
                     rules.host_memory ? "%s is 0x%llx; it must be a multiple of %llu bytes"
                                       : "%s is %llu; it must be a multiple of %llu bytes",
-                    begin.text, number(range.begin), number(alignment));
+                    name(begin).text, number(range.begin), number(alignment));
     if (range.begin > UINT64_MAX - range.size)
-        return fail(diag, FOVEA_SIZE_OVERFLOW, size.text,
-                    "%s is %llu, which runs past the end of all addresses", size.text, number(range.size));
+        return fail(diag, FOVEA_SIZE_OVERFLOW, name(size).text,
+                    "%s is %llu, which runs past the end of all addresses", name(size).text,
+                    number(range.size));
     return FOVEA_OK;
 }
 
