@@ -1,7 +1,8 @@
-// Attention in one pass with an online softmax, without shared tiles: a workgroup takes kRows rows and walks
-// over the keys that they see in blocks of four for each thread. Rows of the heads that share keys lie next
-// to each other, so that they share loads too. Every lane works on every row: what is uniform stays uniform.
-// With key splits it leaves partial sums to flash_combine.
+// Attention in one pass with an online softmax (Milakov & Gimelshein 2018; FlashAttention: Dao et al. 2022,
+// with the order of loops of FlashAttention-2: Dao 2023), without shared tiles: a workgroup takes kRows rows
+// and walks over the keys that they see in blocks of four for each thread. Rows of the heads that share keys
+// lie next to each other, so that they share loads too. Every lane works on every row: what is uniform stays
+// uniform. With key splits it leaves partial sums to flash_combine.
 //   FOVEA_SUBGROUP  the workgroup is one whole subgroup; else no subgroup operation is needed
 //   FOVEA_SHUFFLE   with it: what all lanes need comes by shuffles, see flash_by_shuffle.glsl
 //   and the macros of store.glsl

@@ -1,5 +1,6 @@
-// Merges the partial results that flash left for each key split: one workgroup for a row and a block of its
-// value columns. The order of the splits is fixed, so the result does not depend on who finished first.
+// Merges the partial results that flash left for each key split (Flash-Decoding: Dao, Haziza, Massa, Sizov
+// 2023): one workgroup for a row and a block of its value columns. The order of the splits is fixed, so the
+// result does not depend on who finished first.
 //   macros of store.glsl
 #version 450
 #extension GL_GOOGLE_include_directive : require

@@ -22,7 +22,7 @@ struct CpuPlan {
     uint32_t panels;        // that hold the rows of a task
     uint32_t key_block;     // keys that a task works on at a time; a row's sums go from block to block
     cpu::LinearCut linear;  // of a linear layer
-    // Of a map tile: a task is some pixels of one head.
+    // A task of a map tile is so many pixels of one head.
     uint32_t pixel_rows, pixel_columns;
     uint64_t tasks, tasks_per_slice;
     uint64_t scratch_bytes;  // of each worker

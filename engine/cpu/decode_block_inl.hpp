@@ -34,8 +34,8 @@ class DecodeBlocks {
                  unsigned char* scratch, bool general)
         : call_(call), p_(call.p), rows_(rows), layout_(layout), base_(scratch), general_(general) {}
 
-    // Of the keys [begin, end). `place_of` 0 or 1: where the pointers go, so that two blocks can be known at
-    // a time.
+    // Describes the keys [begin, end). `place_of` 0 or 1: where the pointers go, so that two blocks can be
+    // known at a time.
     DecodeBlock find(int64_t begin, int64_t end, size_t place_of) const {
         constexpr int64_t kStep = int64_t(kDecodeBlock);
         const size_t at = place_of * kDecodeBlock;

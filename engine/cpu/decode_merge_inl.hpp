@@ -1,4 +1,6 @@
-// From the partial results of a group's splits of the keys to rows.
+// From the partial results of a group's splits of the keys to rows: each split has its own maximum and sum,
+// and is weighed by exp(its maximum - the largest) (split-K, known as Flash-Decoding: Dao, Haziza, Massa,
+// Sizov 2023).
 #if defined(FOVEA_CPU_DECODE_MERGE_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_DECODE_MERGE_INL_HPP
 #undef FOVEA_CPU_DECODE_MERGE_INL_HPP

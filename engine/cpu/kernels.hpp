@@ -33,7 +33,7 @@ struct Kernels {
 // planning, not for runs.
 Kernels kernels_of(uint32_t target);
 
-// Of one kernel file; null where the target is not compiled.
+// Each is defined by the file of its kernel and returns null where the target is not compiled.
 decltype(Kernels::flash) flash_kernel_of(uint32_t target);
 decltype(Kernels::decode) decode_kernel_of(uint32_t target);
 decltype(Kernels::merge) merge_kernel_of(uint32_t target);

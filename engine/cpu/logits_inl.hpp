@@ -143,10 +143,19 @@ class Adjustments {
 // Where the steps begin: at products of q and k, or at scores that are scaled and capped already.
 enum class LogitsFrom { products, capped_scores };
 
+// What bounds a scaled score, see FoveaAttentionDesc. With everything 0 it stays as it is.
+struct ScoreCap {
+    float softcap = 0;
+
+    ScoreCap() = default;
+    explicit ScoreCap(const Problem& p) : softcap(p.softcap) {}
+};
+
 // Which steps a segment needs.
 struct LogitSteps {
     bool general;  // the next three count: s becomes the logit; else it stays as it is
-    float scale, softcap;
+    float scale;
+    ScoreCap cap;
     bool alibi;
     bool ranges;                     // some lane's range ends inside the segment
     const Adjustments* adjustments;  // mask and bias; null: none, or all let through
@@ -157,7 +166,7 @@ struct LogitSteps {
                const Adjustments* matrices, const uint8_t* hidden)
         : general(from == LogitsFrom::products ? form_is_general : p.alibi),
           scale(from == LogitsFrom::products ? p.scale : 1),
-          softcap(from == LogitsFrom::products ? p.softcap : 0),
+          cap(from == LogitsFrom::products ? ScoreCap(p) : ScoreCap()),
           alibi(p.alibi),
           ranges(has_ranges),
           adjustments(matrices),
@@ -166,16 +175,16 @@ struct LogitSteps {
     bool hides() const { return ranges || adjustments || hidden_keys; }
 };
 
-HWY_INLINE V capped_score(V score, float softcap) {
-    if (!(softcap > 0)) return score;
-    const V cap = hn::Set(F(), softcap);
+HWY_INLINE V capped_score(V score, const ScoreCap& by) {
+    if (!(by.softcap > 0)) return score;
+    const V cap = hn::Set(F(), by.softcap);
     return hn::Mul(tanh_of(hn::Div(score, cap)), cap);
 }
 
 HWY_INLINE V logit_of(const LogitSteps& steps, V product, V slope, VI distance) {
     const F f;
     V x = hn::Mul(product, hn::Set(f, steps.scale));
-    x = capped_score(x, steps.softcap);
+    x = capped_score(x, steps.cap);
     if (steps.alibi) x = hn::Add(x, hn::Mul(slope, hn::ConvertTo(f, distance)));
     return x;
 }

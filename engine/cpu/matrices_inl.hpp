@@ -89,7 +89,7 @@ class MatrixPass {
              block.keys());
         store(FOVEA_BIND_SCORES, block);
         if (has_logit_steps(p_))
-            each([&](V score, size_t, size_t) { return capped_score(score, p_.softcap); }, block.keys());
+            each([&](V score, size_t, size_t) { return capped_score(score, ScoreCap(p_)); }, block.keys());
         store(FOVEA_BIND_CAPPED, block);
         const bool adjusted = p_.mask.present || p_.bias.present;
         const LogitSteps steps(p_, LogitsFrom::capped_scores, true, true, adjusted ? &adjustments_ : nullptr,

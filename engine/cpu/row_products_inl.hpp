@@ -291,7 +291,7 @@ HWY_NOINLINE void sum_rows_of(const ValueRun& values, const float* weights, size
                               size_t o_stride) {
     size_t c = 0;
     const auto left = [&] { return (columns - c) / kLanes; };
-    // Of three at a time none shall be left alone: a vector's few sums wait for each other.
+    // Where three go at a time none may be left alone: the few sums of one vector wait for each other.
     for (; left() >= kColumnTile && !(kColumnTile == 3 && left() == 4); c += kColumnTile * kLanes)
         sum_rows_tile<R, kColumnTile, kOrder, kSeen, kFinite, T>(values, c, 0, weights, o, o_stride);
     if constexpr (kColumnTile > 2) {

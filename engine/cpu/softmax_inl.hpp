@@ -1,4 +1,7 @@
-// The softmax of a panel: keys go down the rows, so maxima and sums need no reduction across lanes.
+// The softmax of a panel: keys go down the rows, so maxima and sums need no reduction across lanes. It is the
+// online softmax (Milakov & Gimelshein, "Online normalizer calculation for softmax", 2018): each block of
+// keys raises the running maximum, and what was summed before is multiplied by exp(old maximum - new
+// maximum).
 #if defined(FOVEA_CPU_SOFTMAX_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_SOFTMAX_INL_HPP
 #undef FOVEA_CPU_SOFTMAX_INL_HPP

@@ -16,7 +16,7 @@ class MapTileLoops : AttentionLoops<Real> {
     using typename Base::Row;
 
   public:
-    // Of one worker, a multiple of 64 bytes: sums and maxima of a row of pixels, then AttentionLoops'
+    // What one worker needs, a multiple of 64 bytes: sums and maxima of a row of pixels, then AttentionLoops'
     // numbers.
     static uint64_t scratch_bytes(const Problem& problem, const MapTile& tile) {
         const uint64_t pixels = uint64_t(tile.keys.pixels) * sizeof(Pixel);

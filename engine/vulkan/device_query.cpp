@@ -94,8 +94,8 @@ FoveaResult list_extensions(const InstanceTable& vk, PhysicalDevice& device, con
     return FOVEA_OK;
 }
 
-// Of the shapes with f16 factors and f32 sums: 16x16x16 if there is one, else the largest. Drivers list the
-// same shape several times, for saturating or integer kinds.
+// Chooses among the shapes with f16 factors and f32 sums: 16x16x16 if there is one, else the largest. Drivers
+// list the same shape several times, for saturating or integer kinds.
 void choose_shape(const VkCooperativeMatrixPropertiesKHR* list, uint32_t count, FoveaDeviceFacts& facts) {
     uint64_t best = 0;
     for (uint32_t i = 0; i < count; ++i) {

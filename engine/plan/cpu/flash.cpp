@@ -17,7 +17,7 @@ constexpr uint64_t kLogitBytes = 30 * 1024;
 // The part of the second cache that a task's queries and outputs may fill; keys and values take turns in the
 // rest.
 constexpr uint64_t kAssumedL2Bytes = 512 * 1024, kL2Share = 3;
-// Of which a thousand queries are one task, so that their keys and values are copied once.
+// A thousand queries that share keys are one task, so that their keys and values are copied once.
 constexpr uint64_t kMostRows = 1088;
 // Enough tasks that the last ones to finish cost little.
 constexpr uint64_t kTasksPerThread = 6;
@@ -38,7 +38,7 @@ Cut cut_queries(const Problem& p, const cpu::TargetShape& shape, uint32_t key_bl
     Cut cut{};
     const uint64_t len = uint64_t(std::max<int64_t>(p.len_q, 1));
     cut.query_tiles = uint32_t(ceil_div(len, std::min(queries, len)));
-    // Of about equal size, and whole panels where there are several.
+    // The tiles are of about equal size, and consist of whole panels where there are several.
     uint64_t tile = ceil_div(len, cut.query_tiles);
     if (cut.query_tiles > 1) {
         uint64_t unit = shape.panel();

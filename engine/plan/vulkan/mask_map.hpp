@@ -9,7 +9,7 @@ namespace fovea {
 // Decides by the tile of `f` whether a map is likely to pay, and fills f.mask_map but for its offset.
 void choose_mask_map(const FoveaPlan_T& plan, FlashPlan& f);
 
-// Of the map of a slice of so many key/value heads and queries; 0 without a map.
+// The size of the map for a slice of so many key/value heads and queries; 0 without a map.
 uint64_t mask_map_bytes(const FoveaPlan_T& plan, const FlashPlan& f, uint64_t heads_kv, uint64_t queries);
 
 void explain_mask_map(const MaskMapPlan& map, TextSink& text);

@@ -20,7 +20,8 @@ using shader::kKeyBlock;
 
 void choose_tiles(const FoveaPlan_T& plan, StagedPlan& s) {
     const Problem& p = plan.problem;
-    // Of a window no tile spans more than half, so that the ragged ends cost no more than half again.
+    // No tile spans more than half of a window, so that the window's ragged ends cost no more than half
+    // again.
     const uint64_t keys = keys_of_rows(p, plan.vulkan.visible, 1);
     const bool windowed = keys < uint64_t(p.len_kv);
     s.score_tile =
