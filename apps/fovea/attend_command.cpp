@@ -1,9 +1,10 @@
 #include "attention_options.hpp"
 #include "attention_tensors.hpp"
 #include "commands.hpp"
-#include "json.hpp"
 #include "output_file.hpp"
 #include "progress.hpp"
+
+#include <fovea/files/json.hpp>
 
 #include <cstdio>
 #include <filesystem>

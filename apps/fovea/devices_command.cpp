@@ -1,7 +1,7 @@
 #include "arguments.hpp"
 #include "commands.hpp"
-#include "json.hpp"
 
+#include <fovea/files/json.hpp>
 #include <fovea/runtime.hpp>
 
 #include <cstdio>

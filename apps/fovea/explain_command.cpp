@@ -1,7 +1,8 @@
 #include "attention_options.hpp"
 #include "attention_tensors.hpp"
 #include "commands.hpp"
-#include "json.hpp"
+
+#include <fovea/files/json.hpp>
 
 #include <cstdio>
 #include <filesystem>

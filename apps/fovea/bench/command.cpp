@@ -6,9 +6,9 @@
 #include "bench/peak.hpp"
 #include "bench/tune.hpp"
 #include "bench/vulkan.hpp"
-#include "json.hpp"
 #include "output_file.hpp"
 
+#include <fovea/files/json.hpp>
 #include <fovea/runtime.hpp>
 
 #include <algorithm>

@@ -4,9 +4,9 @@
 #include "arguments.hpp"
 #include "attention_options.hpp"
 #include "bench/ceiling.hpp"
-#include "json.hpp"
 #include "output_file.hpp"
 
+#include <fovea/files/json.hpp>
 #include <fovea/runtime.hpp>
 
 #include <algorithm>
