@@ -44,6 +44,10 @@ DIALECT = [
 ]
 # Folders whose folders include each other in one direction only. Includes between them start with the folder's name.
 LAYERED = ('engine', )
+# A barrier towards the host: no software driver shows what a missing HOST_READ lets a processor's cache keep.
+HOST_STAGE = re.compile(r'\bVK_PIPELINE_STAGE(_2)?_HOST_BIT\b')
+HOST_ACCESS = re.compile(r'\bVK_ACCESS(_2)?_HOST_(READ|WRITE)_BIT\b')
+HOST_ACCESS_LINES = 6  # around the stage, where the barrier's accesses stand
 # Put together here so that this file does not violate its own rule.
 UNFINISHED = re.compile(r'\b(' + '|'.join(['TO' + 'DO', 'FIX' + 'ME', 'XX' + 'X', 'HA' + 'CK:']) + r')\b')
 MACHINE_PATH = re.compile(r'(?<![\w.$}*])/(' + '|'.join(['ro' + 'ot', 'wo' + 'rk', 'ho' + 'me']) + r')/[\w.]')
@@ -141,6 +145,11 @@ def check_file(root, name):
     for start, length in functions(code):
         if length > MAX_FUNCTION_LINES:
             yield f'{name}:{start}: a function of {length} lines; the limit is {MAX_FUNCTION_LINES}'
+    code_lines = code.split('\n')
+    for number, line in enumerate(code_lines, 1):
+        around = code_lines[max(0, number - 1 - HOST_ACCESS_LINES):number + HOST_ACCESS_LINES]
+        if HOST_STAGE.search(line) and not any(HOST_ACCESS.search(near) for near in around):
+            yield f'{name}:{number}: a barrier towards the host without VK_ACCESS_HOST_READ_BIT'
     for number, line in enumerate(code.split('\n'), 1):
         for pattern, what in DIALECT:
             if re.search(pattern, line):
@@ -223,11 +232,13 @@ def self_test():
         'apps/a/i.cpp': 'std::uint32_t i;\n',
         'apps/a/j.cpp': 'float f = 1.0F;\n',
         'apps/a/k.cpp': 'unsigned u = 0xffU;\n',
+        'apps/a/l.cpp': 'b.dstAccessMask = VK_ACCESS_SHADER_READ_BIT;\nbarrier(VK_PIPELINE_STAGE_HOST_BIT, b);\n',
     }
     good = {
         'docs/ok.md': '# Here\n[a](#here) [b](https://example.org/x) `[c](d)`\n',
         'engine/plan/ok.cpp': '// does not throw; std::vector is for others\nconst char* s = "printf(";\n'
                               'void f() { snprintf(a, 1, "x"); new (p) Plan; }\n',
+        'apps/a/host.cpp': 'b.dstAccessMask = VK_ACCESS_HOST_READ_BIT;\nbarrier(VK_PIPELINE_STAGE_HOST_BIT, b);\n',
         'apps/a/ok.cpp': 'uint32_t a = 0xFFu + 0x1F; float f = 1.0f; long long b = 1LL;\n',
         'engine/top/ok.cpp': '#include "files/ok.hpp"\n#include "lower/low.hpp"\n#include "top/ok.hpp"\n',
         'engine/files/ok.cpp': 'std::vector<int> v;\n' + 'void f() {\n    g();\n}\n' * 200,

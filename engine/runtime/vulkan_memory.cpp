@@ -50,8 +50,7 @@ Result<void> VulkanAllocator::check_budget(uint64_t size_bytes) const {
         usage = budgets[i].usage;
         budget = budgets[i].budget;
     }
-    const uint64_t limit = budget / 10 * 9;
-    if (usage <= limit && size_bytes <= limit - usage) return {};
+    if (fits_budget(size_bytes, usage, budget)) return {};
     return Error{FOVEA_LIMIT_EXCEEDED, "device memory",
                  mib(size_bytes) + " are needed, but of the " + mib(budget) + " that " +
                      device_.properties().deviceName + " grants, " + mib(usage) +

@@ -13,6 +13,13 @@ namespace fovea::runtime {
 
 class VulkanMemory;
 
+// Whether a heap of which `usage` of `budget` bytes is taken has room for `size_bytes` more, a tenth kept
+// free. Others may have taken more than the budget already.
+constexpr bool fits_budget(uint64_t size_bytes, uint64_t usage, uint64_t budget) {
+    const uint64_t limit = budget / 10 * 9;
+    return usage <= limit && size_bytes <= limit - usage;
+}
+
 class VulkanAllocator {
   public:
     static Result<std::unique_ptr<VulkanAllocator>> create(VulkanDevice& device, VulkanQueue& queue);

@@ -170,6 +170,35 @@ TEST(Safetensors, LimitsOfCount) {
     EXPECT_EQ(most->tensors.size(), 1'000'000u);
 }
 
+TEST(Safetensors, EmptyTensorsMayStandBeforeAndBehindTheirNeighbours) {
+    // Their offsets are those of the neighbour; neither the order in the header nor that of a sort may
+    // matter.
+    std::string header = "{\"full\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}";
+    for (int i = 0; i < 40; ++i) {
+        const std::string at = i % 2 ? "[0,0]" : "[4,4]";
+        header += ",\"empty" + std::to_string(i) +
+                  "\":{\"dtype\":\"F32\",\"shape\":[0,3],\"data_offsets\":" + at + "}";
+    }
+    header += ",\"last\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[4,6]}}";
+    const auto set = parse_safetensors(as_bytes(safetensors(header, 6)));
+    ASSERT_TRUE(set) << set.error().text;
+    EXPECT_EQ(set->tensors.size(), 42u);
+    for (const size_t data_bytes : {5u, 7u})
+        EXPECT_FALSE(parse_safetensors(as_bytes(safetensors(header, data_bytes))));
+}
+
+TEST(Safetensors, DimensionsReachTheirLimit) {
+    const auto with_dimension = [](const char* dimension) {
+        return safetensors("{\"t\":{\"dtype\":\"F32\",\"shape\":[0," + std::string(dimension) +
+                           "],\"data_offsets\":[0,0]}}");
+    };
+    const auto most = parse_safetensors(as_bytes(with_dimension("281474976710656")));  // 2^48
+    ASSERT_TRUE(most) << most.error().text;
+    const auto above = parse_safetensors(as_bytes(with_dimension("281474976710657")));
+    ASSERT_FALSE(above);
+    EXPECT_NE(above.error().text.find("dimension 1 of shape"), std::string::npos) << above.error().text;
+}
+
 TEST(Safetensors, LimitOfMetadata) {
     const auto with_metadata = [](size_t size_bytes) {
         return safetensors("{\"__metadata__\":{\"k\":\"" + std::string(size_bytes - 8, 'x') + "\"}}");

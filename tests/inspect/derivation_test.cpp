@@ -19,6 +19,8 @@ struct Call {
     F32Tensor masked{{2, 4, 5, 7}}, lse{{2, 4, 5}}, bias{{1, 4, 5, 7}}, slopes{{4}}, sinks{{4}};
     std::vector<uint8_t> mask = std::vector<uint8_t>(5 * 7 + 1, 1);
     std::vector<FoveaBatchEntry> table = {{0, 5, 0, 7}, {0, 4, 0, 6}};
+    std::vector<int32_t> pages = {0, 2,  4,
+                                  3, -1, 1};  // three of an entry; there are four, so that two lead nowhere
     FoveaHostBuffer buffers[FOVEA_BIND_COUNT] = {};
 
     explicit Call(uint64_t seed) {
@@ -37,6 +39,7 @@ struct Call {
         bind(FOVEA_BIND_ALIBI, slopes);
         bind(FOVEA_BIND_SINKS, sinks);
         buffers[FOVEA_BIND_MASK] = {mask.data(), mask.size()};
+        buffers[FOVEA_BIND_BLOCK_TABLE] = {pages.data(), pages.size() * sizeof(int32_t)};
         buffers[FOVEA_BIND_BATCH_TABLE] = {table.data(), table.size() * sizeof(FoveaBatchEntry)};
     }
     void bind(FoveaBinding binding, F32Tensor& tensor) {
@@ -91,9 +94,18 @@ struct Call {
         } else {
             EXPECT_NEAR(derived->lse, lse.values[row], 1e-5) << where;
         }
-        for (size_t d = 0; d < 3; ++d) {
-            EXPECT_NEAR(derived->values[d].context, o.row(row)[d], 1e-5) << where << " d " << d;
+        const float* context = context_row(cell);
+        for (size_t d = 0; context && d < 3; ++d) {
+            EXPECT_NEAR(derived->values[d].context, context[d], 1e-5) << where << " d " << d;
         }
+    }
+    // The row of o that a cell's query writes; null where it has none.
+    const float* context_row(const Cell& cell) const {
+        if (attention.desc.packed_rows_q == 0)
+            return o.values.data() + 3 * ((cell.batch * 4 + cell.head) * 5 + cell.query);
+        const FoveaBatchEntry& entry = table[cell.batch];
+        if (cell.query >= uint64_t(entry.q_length)) return nullptr;
+        return o.values.data() + 3 * ((uint64_t(entry.q_start) + cell.query) * 4 + cell.head);
     }
 };
 
@@ -123,6 +135,64 @@ TEST(DeriveCell, agrees_with_the_engine_lengths_sinks_dropout) {
     call.attention.desc.flags |= FOVEA_FLAG_SINKS | FOVEA_FLAG_BATCH_TABLE;
     call.attention.dropout(0.4f, 77);
     call.expect_agreement();
+}
+
+TEST(DeriveCell, agrees_with_the_engine_past_the_columns_of_a_mask) {
+    Call call(14);
+    call.attention.desc.mask.present = 1, call.attention.desc.mask.type = FOVEA_U8;
+    call.attention.desc.mask.keys = 5;
+    std::fill(call.mask.begin(), call.mask.end(), uint8_t{1});
+    call.expect_agreement();
+    EXPECT_EQ(derive_cell(call.attention, call.buffers, {0, 0, 0, 5})->hidden_by, "mask: 0 at this cell");
+}
+
+TEST(DeriveCell, agrees_with_the_engine_packed_queries_and_keys) {
+    Call call(10);
+    call.attention.desc.flags |= FOVEA_FLAG_BATCH_TABLE;
+    call.table = {{3, 4, 1, 5}, {0, 3, 6, 6}};
+    call.buffers[FOVEA_BIND_BATCH_TABLE].data = call.table.data();
+    call.attention.desc.packed_rows_q = 8, call.attention.desc.packed_rows_kv = 12;
+    call.attention.causal(Align::bottom_right);
+    call.expect_agreement();
+}
+
+TEST(DeriveCell, agrees_with_the_engine_packed_queries_alone) {
+    Call call(11);
+    call.attention.desc.flags |= FOVEA_FLAG_BATCH_TABLE | FOVEA_FLAG_ALIBI;
+    call.table = {{4, 5, 0, 7}, {0, 4, 0, 6}};
+    call.buffers[FOVEA_BIND_BATCH_TABLE].data = call.table.data();
+    call.attention.desc.packed_rows_q = 9;
+    call.expect_agreement();
+}
+
+TEST(DeriveCell, agrees_with_the_engine_on_pages_that_lead_nowhere) {
+    Call call(12);
+    call.attention.desc.page_size = 3;
+    call.attention.desc.page_count = 4;
+    call.attention.desc.block_table_pages = 3;
+    call.expect_agreement();
+    const Derivation nowhere = *derive_cell(call.attention, call.buffers, {0, 1, 2, 6});
+    EXPECT_EQ(nowhere.hidden_by, "block table: key 6 has no page");
+    EXPECT_EQ(nowhere.visible_keys, 6u);
+    EXPECT_EQ(derive_cell(call.attention, call.buffers, {1, 1, 2, 3})->hidden_by,
+              "block table: key 3 has no page");
+    EXPECT_EQ(derive_cell(call.attention, call.buffers, {1, 1, 2, 6})->hidden_by, "");
+}
+
+// One logit that is no number makes the whole row none: the largest, the sum and every weight.
+TEST(DeriveCell, a_key_that_is_no_number_spoils_the_row_that_sees_it) {
+    Call call(13);
+    call.attention.causal();
+    for (float& value : call.k.row(2)) value = std::numeric_limits<float>::quiet_NaN();
+    for (const uint64_t key : {0u, 2u, 4u}) {
+        const Derivation d = *derive_cell(call.attention, call.buffers, {0, 0, 4, key});
+        EXPECT_TRUE(std::isnan(d.row_max));
+        EXPECT_TRUE(std::isnan(d.denominator));
+        EXPECT_TRUE(std::isnan(d.weight));
+        EXPECT_TRUE(std::isnan(d.lse));
+    }
+    const Derivation before = *derive_cell(call.attention, call.buffers, {0, 0, 1, 0});
+    EXPECT_TRUE(std::isfinite(before.weight));
 }
 
 TEST(DeriveCell, a_row_that_sees_nothing_has_no_weight) {

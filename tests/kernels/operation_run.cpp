@@ -94,7 +94,8 @@ Bytes run(const Plan& plan, const Buffers& given, uint32_t workers, uint64_t shu
     FoveaHostBuffer bound[FOVEA_BIND_COUNT] = {};
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
         if (!(info.binding_mask >> i & 1) || given[i].empty()) continue;
-        guarded[i].emplace(given[i].size(), 4 + 4 * (i % 3), kUntouched);
+        guarded[i].emplace(given[i].size(), 4 + 4 * (i % 3), kUntouched,
+                           i == FOVEA_BIND_Y ? Behind::margin : Behind::wall);
         guarded[i]->assign(given[i]);
         bound[i] = {guarded[i]->data(), given[i].size()};
     }
@@ -147,6 +148,7 @@ void for_cases(uint64_t count, const std::function<void(Random&)>& body) {
     for (uint64_t n = only ? strtoull(only, nullptr, 0) : 0; n < count; ++n) {
         SCOPED_TRACE(std::string("replay: FOVEA_TEST_SEED=") + std::to_string(n) + " fovea_test_kernels");
         Random random(n);
+        const Running running("FOVEA_TEST_SEED=" + std::to_string(n) + " fovea_test_kernels");
         body(random);
         if (only || testing::Test::HasFailure()) return;
     }

@@ -27,16 +27,17 @@ class CpuRunner : public OperationRunner {
     const FoveaDeviceFacts& facts() const override { return facts_; }
 
     Result<Buffers> run(const Plan& plan, const Buffers& given, const OperationRun& how) override {
+        const FoveaPlanInfo info = plan.info();
         std::array<std::optional<GuardedBuffer>, FOVEA_BIND_COUNT> owned;
         FoveaHostBuffer bound[FOVEA_BIND_COUNT] = {};
         for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
             if (given[i].empty() || (how.in_place && i == FOVEA_BIND_Y)) continue;
-            owned[i].emplace(given[i].size(), 4 + 4 * (i % 3), kUntouched);
+            owned[i].emplace(given[i].size(), 4 + 4 * (i % 3), kUntouched,
+                             info.output_mask >> i & 1 || how.in_place ? Behind::margin : Behind::wall);
             owned[i]->assign(given[i]);
             bound[i] = {owned[i]->data(), given[i].size()};
         }
         if (how.in_place) bound[FOVEA_BIND_Y] = bound[FOVEA_BIND_X];
-        const FoveaPlanInfo info = plan.info();
         GuardedBuffer workspace(size_t(info.workspace_bytes), 0, kUntouched);
         ThreadPool pool(how.workers);
         const FoveaParallel parallel = pool.parallel();

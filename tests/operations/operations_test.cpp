@@ -7,6 +7,7 @@
 #include "operations/operation_verdict.hpp"
 #include "problem/half.hpp"
 #include "support/random_operation.hpp"
+#include "support/wall.hpp"
 
 #include <gtest/gtest.h>
 
@@ -130,6 +131,7 @@ template <class Body>
 void for_cases(const char* test, Body body) {
     const char* only = getenv("FOVEA_TEST_SEED");
     for (uint64_t n = only ? strtoull(only, nullptr, 0) : 0; n < case_count(); ++n) {
+        const Running running("FOVEA_TEST_SEED=" + std::to_string(n) + " fovea_test_operations");
         SCOPED_TRACE("replay: FOVEA_TEST_SEED=" + std::to_string(n) +
                      " fovea_test_operations --gtest_filter=Operations." + test);
         Random random(n);

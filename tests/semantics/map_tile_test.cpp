@@ -274,5 +274,46 @@ TEST(MapTile, invalid_weights_are_marked) {
     });
 }
 
+// One pixel over `rows` x `keys` cells, every logit 0, so that every weight is exp(-lse).
+Picture even_pixel(Executor& executor, uint64_t rows, uint64_t keys, float lse) {
+    Case c = plain_case(7, 1, 1, 1, rows, keys, 4, 4);
+    Tensors inputs;
+    inputs[FOVEA_BIND_Q].assign(rows * 16, std::byte{0});
+    inputs[FOVEA_BIND_K].assign(keys * 16, std::byte{0});
+    inputs[FOVEA_BIND_LSE].resize(rows * 4);
+    for (uint64_t i = 0; i < rows; ++i) write_float(inputs[FOVEA_BIND_LSE], FOVEA_F32, int64_t(i), lse);
+    FoveaMapTileDesc tile{};
+    tile.struct_size = sizeof tile;
+    tile.height = tile.width = 1;
+    tile.outputs = FOVEA_TILE_MASS | FOVEA_TILE_MAX;
+    return paint(executor, c.desc, tile, inputs);
+}
+
+// Sums are whole numbers: of weights of 1 they are exact up to the limit, and invalid from the limit on.
+TEST(MapTile, a_pixel_counts_to_its_limit_and_no_further) {
+    constexpr uint64_t kUnits = uint64_t{1} << 40;
+    on_each_executor([&](Executor& executor) {
+        for (const uint64_t rows : {2047, 2048}) {
+            const Picture picture = even_pixel(executor, rows, 4096, 0);
+            if (!picture.ran) return;
+            EXPECT_EQ(picture.mass[0], rows < 2048 ? rows * 4096 * kUnits : kInvalid) << rows << " rows";
+            EXPECT_EQ(picture.max[0], 1.0f);
+        }
+    });
+}
+
+// An lse that is too small by nearly ln 2 is still taken: the largest weights that may be added up.
+TEST(MapTile, sums_of_the_largest_weights_do_not_wrap) {
+    on_each_executor([&](Executor& executor) {
+        for (const uint64_t rows : {1, 37}) {
+            const Picture picture = even_pixel(executor, rows, 5000, -0.69314f);
+            if (!picture.ran) return;
+            const double expected = std::exp(double(0.69314f)) * double(rows) * 5000;
+            EXPECT_NEAR(double(picture.mass[0]) * FOVEA_TILE_UNIT, expected, expected * 1e-5);
+            EXPECT_NEAR(picture.max[0], std::exp(0.69314f), 1e-5);
+        }
+    });
+}
+
 }  // namespace
 }  // namespace fovea::test

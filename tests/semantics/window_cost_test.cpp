@@ -1,6 +1,8 @@
 // A window is a loop bound: what lies outside costs nothing. Counted in the plans, for every kind of device
 // and every kernel that takes the problem.
+#include "semantics/under_test.hpp"
 #include "support/cpu_device.hpp"
+#include "support/wall.hpp"
 
 #include <fovea/runtime.hpp>
 
@@ -97,6 +99,49 @@ TEST(WindowCost, of_128_keys_in_32768_is_within_half_again_of_the_arithmetic_it_
         }
     }
     EXPECT_GE(counted, known.size() * std::size(kShapes) * 2);
+}
+
+// And on the CPU judged by what is read: every page that holds only keys outside the window has no access.
+TEST(WindowCost, keys_outside_the_window_are_never_read) {
+    constexpr uint64_t kCached = 16384, kDim = 64, kLeft = 255;
+    for (const std::string& name : cpu_names()) {
+        if (name.rfind("cpu@", 0) != 0) continue;
+        SCOPED_TRACE(name);
+        for (const FoveaKernel kernel : {FOVEA_KERNEL_DECODE, FOVEA_KERNEL_FLASH, FOVEA_KERNEL_STAGED}) {
+            SCOPED_TRACE(kernel_name(kernel));
+            FoveaAttentionDesc desc = Attention().batch(1).heads(2, 1).lengths(3, kCached).dims(kDim).desc;
+            desc.flags = FOVEA_FLAG_WINDOW;
+            desc.align = FOVEA_ALIGN_OFFSET;
+            desc.q_offset = 9000;
+            desc.window_left = kLeft, desc.window_right = 0;
+            desc.kernel = kernel;
+            FoveaDeviceFacts facts = cpu_device(1);
+            for (uint32_t id = 1; id < 32; ++id)
+                if (name.substr(4) == foveaCpuTargetName(id)) facts.cpu_target = id;
+            const Result<Plan> plan = plan_attention(facts, desc);
+            ASSERT_TRUE(plan) << plan.error().text;
+            const FoveaPlanInfo info = plan->info();
+            const Running running("keys outside a window, " + name + ", kernel " + kernel_name(kernel));
+            std::vector<WalledMemory> memory;
+            FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+            for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
+                if (info.binding_bytes[i] == 0) continue;
+                memory.emplace_back(info.binding_bytes[i]);
+                bindings[i] = {memory.back().data(), info.binding_bytes[i]};
+                if (i != FOVEA_BIND_K && i != FOVEA_BIND_V) continue;
+                constexpr uint64_t kRow = kDim * sizeof(float);
+                memory.back().forbid(0, (9000 - kLeft) * kRow);
+                memory.back().forbid((9000 + 3) * kRow, (kCached - 9000 - 3) * kRow);
+            }
+            const WalledMemory workspace(info.workspace_bytes);
+            FoveaCpuRun run{};
+            run.struct_size = sizeof run;
+            run.binding_count = FOVEA_BIND_COUNT, run.bindings = bindings;
+            run.workspace = {workspace.data(), info.workspace_bytes};
+            const Result<void> done = plan->run_cpu(run);
+            EXPECT_TRUE(done) << done.error().text;
+        }
+    }
 }
 
 }  // namespace

@@ -293,6 +293,120 @@ TEST(FlashPlan, slices_without_a_barrier_write_apart) {
     }
 }
 
+// Slices that follow each other without a barrier must not use the same bytes of the workspace, nor show the
+// same rows of a packed output.
+TEST(FlashPlan, slices_that_share_workspace_or_packed_rows_say_so) {
+    FoveaAttentionDesc decode = flash_desc(4, 8, 8, 1, 8192, 64);
+    FoveaDeviceFacts wide = gpu_facts();
+    wide.core_count = 132;
+    const Result<Plan> split = plan_attention(wide, decode);
+    ASSERT_TRUE(split) << split.error().text;
+    EXPECT_EQ(split->info().slice_count, 4u);
+    EXPECT_EQ(split->info().dispatches_per_slice, 2u);
+    EXPECT_GT(split->info().workspace_bytes, 0u);
+    EXPECT_EQ(split->info().slices_share_workspace, 1u);
+    for (uint64_t slice = 0; slice < 4; ++slice) {
+        const std::vector<FoveaDispatch> all = dispatches_of(*split, slice);
+        ASSERT_EQ(all.size(), 2u);
+        EXPECT_GT(splits_of(all[0]), 1u);
+        EXPECT_EQ(all[0].barrier_before, 0u);
+        EXPECT_EQ(all[1].barrier_before, 1u) << "the merge reads what the splits wrote";
+    }
+    decode.batch = 1;
+    EXPECT_EQ(plan_attention(wide, decode)->info().slices_share_workspace, 0u) << "one slice";
+
+    FoveaAttentionDesc packed = flash_desc(3, 4, 4, 512, 512, 64);
+    packed.flags |= FOVEA_FLAG_BATCH_TABLE;
+    packed.packed_rows_q = 1500;
+    const Result<Plan> rows = plan_attention(gpu_facts(), packed);
+    ASSERT_TRUE(rows) << rows.error().text;
+    EXPECT_GT(rows->info().slice_count, 1u);
+    EXPECT_EQ(rows->info().slices_share_workspace, 1u);
+}
+
+// Loads of four elements need every row to begin at a multiple of four.
+TEST(FlashPlan, four_elements_at_a_time_only_where_every_row_allows_it) {
+    struct Case {
+        const char* name;
+        uint32_t dim_qk, dim_v;
+        FoveaStrides q, k, v;
+        bool quads;
+    };
+    const Case cases[] = {
+        {"packed", 8, 12, {}, {}, {}, true},
+        {"values of six", 8, 6, {}, {}, {}, false},
+        {"keys of six", 6, 8, {}, {}, {}, false},
+        {"rows of v ten apart", 8, 8, {}, {}, {2 * 90 * 10, 90 * 10, 10}, false},
+        {"rows of v twelve apart", 8, 8, {}, {}, {2 * 90 * 12, 90 * 12, 12}, true},
+        {"heads of k two elements apart from a multiple", 8, 8, {}, {2 * 722, 722, 8}, {}, false},
+        {"entries of k two elements apart from a multiple", 8, 8, {}, {2 * 720 + 2, 720, 8}, {}, false},
+        {"entries of v two elements apart from a multiple", 8, 8, {}, {}, {2 * 720 + 2, 720, 8}, false},
+        {"rows of q nine apart", 8, 8, {2 * 70 * 9, 70 * 9, 9}, {}, {}, false},
+        {"heads of q one element apart from a multiple", 8, 8, {2 * 561, 561, 8}, {}, {}, false},
+    };
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.name);
+        FoveaAttentionDesc desc = attention_desc(2, 2, 2, 70, 90, c.dim_qk, c.dim_v);
+        desc.kernel = FOVEA_KERNEL_FLASH;
+        desc.q_strides = c.q, desc.k_strides = c.k, desc.v_strides = c.v;
+        for (const FoveaDeviceFacts& facts : {floor_facts(), gpu_facts()}) {
+            const Result<Plan> plan = plan_attention(facts, desc);
+            ASSERT_TRUE(plan) << plan.error().text;
+            EXPECT_EQ(dispatches_of(*plan, 0)[0].spec[FOVEA_SPEC_ALIGNED], c.quads ? 1u : 0u);
+        }
+    }
+}
+
+// The pipeline without the code for what changes or hides single logits serves only calls that have none of
+// it.
+TEST(FlashPlan, plain_calls_alone_take_the_plain_pipeline) {
+    struct Case {
+        const char* name;
+        void (*edit)(FoveaAttentionDesc& d);
+        bool general;
+    };
+    const Case cases[] = {
+        {"plain", [](FoveaAttentionDesc&) {}, false},
+        {"causal", [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_CAUSAL; }, false},
+        {"sinks", [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_SINKS; }, false},
+        {"softcap", [](FoveaAttentionDesc& d) { d.softcap = 3; }, true},
+        {"ALiBi", [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_ALIBI; }, true},
+        {"a mask", [](FoveaAttentionDesc& d) { d.mask.present = 1, d.mask.type = FOVEA_U8; }, true},
+        {"a bias", [](FoveaAttentionDesc& d) { d.bias.present = 1, d.bias.type = FOVEA_F32; }, true},
+        {"dropout", [](FoveaAttentionDesc& d) { d.dropout_p = 0.1f; }, true},
+        {"a keep matrix", [](FoveaAttentionDesc& d) { d.keep.present = 1, d.keep.type = FOVEA_U8; }, true},
+        {"pages", [](FoveaAttentionDesc& d) { d.page_size = 16, d.page_count = 8, d.block_table_pages = 6; },
+         true},
+    };
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.name);
+        FoveaAttentionDesc desc = flash_desc(1, 2, 2, 70, 90, 16);
+        c.edit(desc);
+        const Result<Plan> plan = plan_attention(gpu_facts(), desc);
+        ASSERT_TRUE(plan) << plan.error().text;
+        for (const FoveaDispatch& d : dispatches_of(*plan, 0)) {
+            if (d.shader != uint32_t(Shader::flash)) continue;
+            EXPECT_EQ(d.spec[FOVEA_SPEC_GENERAL], c.general ? 1u : 0u);
+        }
+    }
+}
+
+// One map serves all heads only where neither matrix differs by head.
+TEST(FlashPlan, a_map_of_a_mask_is_for_all_heads_where_they_share_it) {
+    for (const bool mask_heads : {false, true}) {
+        for (const bool bias_heads : {false, true}) {
+            FoveaAttentionDesc desc = flash_desc(1, 3, 3, 64, 4096, 16);
+            desc.mask.present = 1, desc.mask.type = FOVEA_U8, desc.mask.heads = mask_heads ? 3 : 1;
+            desc.bias.present = 1, desc.bias.type = FOVEA_F32, desc.bias.heads = bias_heads ? 3 : 1;
+            const Result<Plan> plan = plan_attention(gpu_facts(), desc);
+            ASSERT_TRUE(plan) << plan.error().text;
+            const std::vector<FoveaDispatch> all = dispatches_of(*plan, 0);
+            ASSERT_EQ(all[1].shader, uint32_t(Shader::mask_map));
+            EXPECT_EQ(all[1].groups[2], mask_heads || bias_heads ? 3u : 1u);
+        }
+    }
+}
+
 TEST(FlashPlan, splits_keys_only_where_rows_are_few) {
     struct Case {
         uint32_t heads_q, heads_kv;

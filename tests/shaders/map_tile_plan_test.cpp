@@ -58,6 +58,8 @@ TEST(MapTilePlan, slices_cover_every_pixel_once) {
         SCOPED_TRACE(c.name);
         const Result<Plan> plan = plan_map_tile(c.facts, c.desc, c.tile);
         ASSERT_TRUE(plan) << plan.error().text;
+        EXPECT_EQ(plan->info().slices_share_workspace, plan->info().slice_count > 1 ? 1u : 0u)
+            << "neighbours show some of the same pixels";
         const FoveaPlanInfo info = plan->info();
         std::vector<uint8_t> seen(info.binding_bytes[FOVEA_BIND_TILE_MAX] / 4 +
                                   info.binding_bytes[FOVEA_BIND_TILE_MASS] / 8);

@@ -210,6 +210,18 @@ TEST(Slices, few_keys_in_a_window_cost_few_pairs) {
     EXPECT_NEAR(causal->info().visited_pairs / causal->info().total_pairs, 0.5, 0.01);
 }
 
+// Each stage reads what the one before wrote.
+TEST(Slices, stages_follow_each_other_behind_barriers) {
+    for (const PlanCase& c : plan_cases()) {
+        SCOPED_TRACE(c.name);
+        const Result<Plan> plan = plan_of(c);
+        ASSERT_TRUE(plan);
+        const std::vector<FoveaDispatch> all = dispatches_of(*plan, 0);
+        for (size_t n = 0; n < all.size(); ++n)
+            EXPECT_EQ(all[n].barrier_before, n > 0 ? 1u : 0u) << "dispatch " << n;
+    }
+}
+
 TEST(Slices, nothing_to_do_is_no_slice) {
     const Result<Plan> plan = plan_attention(floor_facts(), attention_desc(2, 2, 2, 0, 9, 8, 8));
     ASSERT_TRUE(plan);

@@ -272,6 +272,8 @@ class Generator {
     }
 
     void draw_outputs() {
+        if (limits_.results_only && level(Feature::outputs) >= 2)
+            set(Feature::outputs, level(Feature::outputs) == 4 ? 4 : 1);
         constexpr uint32_t matrices =
             FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED | FOVEA_OUTPUT_MASKED | FOVEA_OUTPUT_WEIGHTS;
         switch (level(Feature::outputs)) {
@@ -286,6 +288,10 @@ class Generator {
                 if (!(d_.outputs & matrices)) d_.outputs |= FOVEA_OUTPUT_WEIGHTS;
                 return;
             case 4:
+                if (limits_.results_only) {
+                    d_.outputs = FOVEA_OUTPUT_LSE;
+                    return;
+                }
                 d_.outputs =
                     random_.pick<uint32_t>({FOVEA_OUTPUT_LSE, FOVEA_OUTPUT_WEIGHTS, FOVEA_OUTPUT_ROW_STATS,
                                             FOVEA_OUTPUT_LSE | FOVEA_OUTPUT_MASKED});

@@ -11,17 +11,21 @@
 namespace fovea::test {
 namespace {
 
-// Buffers of one run: inputs at the least alignment that is allowed, outputs untouched.
+// Buffers of one run: inputs that end at a wall, outputs untouched and at the least alignment that is
+// allowed.
 class RunBuffers {
   public:
     RunBuffers(const FoveaPlanInfo& info, const Tensors& inputs) : info_(info), inputs_(inputs) {
         for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
             if (!(info.binding_mask >> i & 1) || info.binding_bytes[i] == 0) continue;
-            buffers_[i].emplace(size_t(info.binding_bytes[i]), 4 + 4 * (i % 3), kUntouched);
+            buffers_[i].emplace(size_t(info.binding_bytes[i]), 4 + 4 * (i % 3), kUntouched,
+                                is_output(i) ? Behind::margin : Behind::wall);
             if (!is_output(i)) buffers_[i]->assign(inputs[i]);
             host_[i] = {buffers_[i]->data(), info.binding_bytes[i]};
         }
-        if (info.workspace_bytes) workspace_.emplace(size_t(info.workspace_bytes), 0, kUntouched);
+        if (info.workspace_bytes)
+            workspace_.emplace(size_t(info.workspace_bytes), 0, kUntouched, Behind::wall,
+                               size_t(info.workspace_alignment));
     }
 
     FoveaCpuRun run() {

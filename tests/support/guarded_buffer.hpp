@@ -1,21 +1,40 @@
-// Host memory with margins that nobody may touch.
+// Host memory with margins that nobody may touch: bytes before and behind it that show a write, and for what
+// is only read a page without access right behind its end.
 #pragma once
+
+#include "support/wall.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace fovea::test {
+
+enum class Behind {
+    margin,  // bytes, which show what was written there
+    wall     // a page without access, which stops reads too
+};
 
 class GuardedBuffer {
   public:
-    // `offset_bytes` is the distance of the first byte from a multiple of 64.
-    GuardedBuffer(size_t size_bytes, size_t offset_bytes, std::byte fill)
-        : size_(size_bytes), memory_(size_bytes + 2 * kMargin + 64, fill), fill_(fill) {
-        const auto base = reinterpret_cast<uintptr_t>(memory_.data());
-        first_ = (base + kMargin + 63) / 64 * 64 - base + offset_bytes % 64;
+    // With a margin, `offset_bytes` is the distance of the first byte from a multiple of 64. At a wall the
+    // first byte is where the last one leaves it, on a multiple of `alignment`.
+    GuardedBuffer(size_t size_bytes, size_t offset_bytes, std::byte fill, Behind behind = Behind::margin,
+                  size_t alignment = 1)
+        : size_(size_bytes), memory_(size_bytes + 2 * kMargin + 64), fill_(fill) {
+        memset(memory_.data(), int(fill), memory_.size());
+        first_ = behind == Behind::wall ? (memory_.size() - size_) / alignment * alignment
+                                        : kMargin + offset_bytes % 64;
+        poison(true);
     }
+    ~GuardedBuffer() { poison(false); }
+    GuardedBuffer(const GuardedBuffer&) = delete;
+    GuardedBuffer& operator=(const GuardedBuffer&) = delete;
 
     std::byte* data() { return memory_.data() + first_; }
     size_t size() const { return size_; }
@@ -23,23 +42,44 @@ class GuardedBuffer {
         if (!bytes.empty()) memcpy(data(), bytes.data(), bytes.size());
     }
     std::vector<std::byte> contents() const {
-        return {memory_.begin() + ptrdiff_t(first_), memory_.begin() + ptrdiff_t(first_ + size_)};
+        return {memory_.data() + first_, memory_.data() + first_ + size_};
     }
 
     // Offset of the first changed byte outside the buffer, counted from its begin; 0 if there is none. (A
     // margin never has offset 0.)
     ptrdiff_t changed_margin() const {
-        for (size_t n = 0; n < memory_.size(); ++n) {
+        poison(false);
+        ptrdiff_t changed = 0;
+        for (size_t n = first_ < kSeen ? 0 : first_ - kSeen; n < memory_.size() && n < first_ + size_ + kSeen;
+             ++n) {
             if (n == first_) n += size_;
-            if (n < memory_.size() && memory_[n] != fill_) return ptrdiff_t(n) - ptrdiff_t(first_);
+            if (n >= memory_.size()) break;
+            if (memory_.data()[n] == fill_) continue;
+            changed = ptrdiff_t(n) - ptrdiff_t(first_);
+            break;
         }
-        return 0;
+        poison(true);
+        return changed;
     }
 
   private:
     static constexpr size_t kMargin = 256;
+    static constexpr size_t kSeen = 4096;  // of the margins, which fill a page
+
+    // The address sanitizer sees reads of the margins, too.
+    void poison([[maybe_unused]] bool on) const {
+#if defined(__SANITIZE_ADDRESS__)
+        if (on) {
+            __asan_poison_memory_region(memory_.data(), first_);
+            __asan_poison_memory_region(memory_.data() + first_ + size_, memory_.size() - first_ - size_);
+        } else {
+            __asan_unpoison_memory_region(memory_.data(), memory_.size());
+        }
+#endif
+    }
+
     size_t size_, first_ = 0;
-    std::vector<std::byte> memory_;
+    WalledMemory memory_;
     std::byte fill_;
 };
 

@@ -1,6 +1,7 @@
 #include "support/run_case.hpp"
 
 #include "support/random.hpp"
+#include "support/wall.hpp"
 
 #include <algorithm>
 
@@ -37,6 +38,7 @@ CaseReport run_case(Executor& executor, const PreparedCase& prepared) {
         report.text = text + "\n  " + describe(c) + "\n  replay: " + replay_command(c, executor.name());
         return report;
     };
+    const Running running(replay_command(c, executor.name()));
     ExecuteOptions options;
     options.workers = 1 + uint32_t(c.seed % 3);
     options.host_memory = hash(c.seed, 79) % 2 == 0;

@@ -70,12 +70,33 @@ class Judge {
             load(view, FOVEA_BIND_WEIGHTS, int64_t(row) * keys, keys);
             compare(view, units * largest(view.exact), empty);
         }
+        if (wants(FOVEA_OUTPUT_MASKED)) judge_hidden(b, h, i, row);
         if (wants(FOVEA_OUTPUT_LSE)) {
             RowView view{"lse", b, h, i, {}, {}, {}};
             load(view, FOVEA_BIND_LSE, int64_t(row), 1);
             compare(view, units + 4 * kRounding * largest(view.exact), empty);
         }
         if (wants(FOVEA_OUTPUT_ROW_STATS)) judge_stats(b, h, i, row, empty, units);
+    }
+
+    // The reference shares the bounds of rows with every kernel: which keys are hidden is judged by the
+    // case's own meaning.
+    void judge_hidden(uint32_t b, uint32_t h, int64_t i, size_t row) {
+        for (int64_t j = 0; j < int64_t(d_.len_kv); ++j) {
+            const float got = read_float(got_[FOVEA_BIND_MASKED], FOVEA_F32, int64_t(row * d_.len_kv) + j);
+            // A visible logit may be any number, minus infinity by its own product too, which values of a
+            // case rule out.
+            const bool hidden = !is_visible(c_, b, h, i, j);
+            if (hidden == (got == -INFINITY)) continue;
+            const RowView view{"masked", b, h, i, {}, {}, {}};
+            return fail(place_of(view, size_t(j)) +
+                        (hidden ? ": a hidden key is shown" : ": a visible key is hidden"));
+        }
+    }
+    uint32_t count_visible(uint32_t b, uint32_t h, int64_t i) const {
+        uint32_t count = 0;
+        for (int64_t j = 0; j < int64_t(d_.len_kv); ++j) count += is_visible(c_, b, h, i, j);
+        return count;
     }
 
     // What the rounding of a factor is worth.
@@ -156,9 +177,10 @@ class Judge {
         compare({"row_stats.entropy", b, h, i, {exact.entropy}, {plain.entropy}, {got.entropy}},
                 2 * units * (1 + std::fabs(exact.entropy)), empty);
         const RowView view{"row_stats", b, h, i, {}, {}, {}};
-        if (exact.visible_keys != got.visible_keys)
+        const uint32_t visible = count_visible(b, h, i);
+        if (visible != got.visible_keys)
             fail(place_of(view, 0) + ": visible_keys " + std::to_string(got.visible_keys) + ", expected " +
-                 std::to_string(exact.visible_keys));
+                 std::to_string(visible));
         if (exact.argmax_key != got.argmax_key && !is_near_tie(b, h, i, exact, got, units))
             fail(place_of(view, 0) + ": argmax_key " + std::to_string(got.argmax_key) + ", expected " +
                  std::to_string(exact.argmax_key));

@@ -105,6 +105,24 @@ TEST(Context, DoesNotBelieveInFeaturesThatTheDeviceLacks) {
     foveaDestroyContext(made.context);
 }
 
+// A struct in the chain is no feature where neither its extension was enabled nor its core version is
+// reached.
+TEST(Context, CountsNoFeatureWithoutItsExtensionOrVersion) {
+    FakeDevice device;
+    device.api_version = VK_API_VERSION_1_1;
+    FakeHost host(device);
+    host.host.api_version = VK_API_VERSION_1_1;
+    host.host.enabled_extension_count = 0;
+    const Created made = create(host);
+    ASSERT_EQ(made.code, FOVEA_OK) << made.diag.text;
+    const uint32_t features = host.facts(made.context).features;
+    EXPECT_FALSE(features & FOVEA_FEATURE_F16_ARITHMETIC);
+    EXPECT_FALSE(features & FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL);
+    EXPECT_FALSE(features & FOVEA_FEATURE_COOPMAT);
+    EXPECT_FALSE(features & FOVEA_FEATURE_PUSH_DESCRIPTORS);
+    foveaDestroyContext(made.context);
+}
+
 TEST(Context, ReadsFeaturesFromCoreVersionStructs) {
     FakeHost host;
     VkPhysicalDeviceVulkan12Features core12{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
@@ -239,6 +257,70 @@ TEST(Context, AsksTheInstanceForTheDeviceGetter) {
     foveaDestroyContext(made.context);
     host.vulkan.hide("vkGetDeviceProcAddr");
     EXPECT_EQ(create(host).code, FOVEA_INVALID_ARGUMENT);
+}
+
+// A plan may ask for less than the device has and never for more; offsets in steps of more bytes, never of
+// fewer.
+TEST(Context, CompilesAPlanForALesserDeviceAndNoPlanForAGreaterOne) {
+    FakeDevice lenient;
+    lenient.offset_alignment = 64;
+    FakeHost host(lenient);
+    const Created made = create(host);
+    ASSERT_EQ(made.code, FOVEA_OK) << made.diag.text;
+    const FoveaDeviceFacts device = host.facts(made.context);
+    const struct {
+        const char* field;
+        std::function<void(FoveaDeviceFacts&, bool)> change;  // to more than the device has, or to less
+    } kLimits[] = {
+        {"facts.max_workgroup_invocations",
+         [](auto& f, bool more) {
+             f.max_workgroup_invocations = more ? f.max_workgroup_invocations + 1 : 128;
+         }},
+        {"facts.max_shared_bytes",
+         [](auto& f, bool more) { f.max_shared_bytes = more ? f.max_shared_bytes + 1 : 16384; }},
+        {"facts.max_push_bytes",
+         [](auto& f, bool more) { f.max_push_bytes = more ? f.max_push_bytes + 1 : 128; }},
+        {"facts.max_workgroup_count[0]",
+         [](auto& f, bool more) { f.max_workgroup_count[0] += more ? 1 : uint32_t(-1); }},
+        {"facts.max_workgroup_count[1]",
+         [](auto& f, bool more) { f.max_workgroup_count[1] += more ? 1 : uint32_t(-1); }},
+        {"facts.max_workgroup_count[2]",
+         [](auto& f, bool more) { f.max_workgroup_count[2] += more ? 1 : uint32_t(-1); }},
+        {"facts.max_storage_range",
+         [](auto& f, bool more) { f.max_storage_range += more ? 1 : uint64_t(-4); }},
+        {"facts.storage_offset_alignment",
+         [](auto& f, bool more) {
+             f.storage_offset_alignment =
+                 more ? f.storage_offset_alignment / 2 : 2 * f.storage_offset_alignment;
+         }},
+    };
+    for (const auto& limit : kLimits) {
+        for (const bool more : {false, true}) {
+            SCOPED_TRACE(std::string(limit.field) + (more ? " beyond the device" : " within the device"));
+            FoveaDeviceFacts facts = device;
+            limit.change(facts, more);
+            const Result<Plan> plan = plan_attention(facts, sliced_attention());
+            ASSERT_TRUE(plan) << plan.error().text;
+            Diag diag;
+            EXPECT_EQ(foveaCompilePlan(made.context, plan->get(), &diag),
+                      more ? FOVEA_LIMIT_EXCEEDED : FOVEA_OK)
+                << diag.text;
+            if (more) {
+                EXPECT_STREQ(diag.field, limit.field);
+            }
+        }
+    }
+    for (const uint32_t bit : {FOVEA_FEATURE_COOPMAT2, FOVEA_FEATURE_DEVICE_ATOMICS}) {
+        FoveaDeviceFacts facts = device;
+        ASSERT_FALSE(facts.features & bit);
+        facts.features |= bit;
+        const Result<Plan> plan = plan_attention(facts, sliced_attention());
+        ASSERT_TRUE(plan) << plan.error().text;
+        Diag diag;
+        EXPECT_EQ(foveaCompilePlan(made.context, plan->get(), &diag), FOVEA_UNSUPPORTED);
+        EXPECT_STREQ(diag.field, "facts.features");
+    }
+    foveaDestroyContext(made.context);
 }
 
 TEST(Context, UsesTheHostsPipelineCacheAndLeavesItAlone) {

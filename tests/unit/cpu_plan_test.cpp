@@ -84,6 +84,87 @@ TEST(CpuPlan, refuses_decode_by_name_where_its_panel_is_too_small) {
     EXPECT_EQ(plan.error().field, "kernel");
 }
 
+// The choice's bounds from both sides, for each width of vectors: how many rows of a group and how many keys
+// make decode the better kernel.
+TEST(CpuPlan, chooses_decode_up_to_the_rows_that_a_target_and_a_head_allow) {
+    struct Bound {
+        uint32_t lanes, dim, rows;  // rows 0: never
+    };
+    constexpr Bound kBounds[] = {{1, 15, 0},  {1, 16, 1},  {1, 64, 1},  {4, 15, 0},  {4, 16, 1},
+                                 {4, 31, 1},  {4, 32, 4},  {8, 15, 0},  {8, 16, 4},  {8, 31, 4},
+                                 {8, 32, 12}, {16, 15, 0}, {16, 16, 4}, {16, 31, 4}, {16, 32, 12}};
+    uint32_t checked = 0;
+    for (uint32_t target = 1; strcmp(foveaCpuTargetName(target), "unknown") != 0; ++target) {
+        SCOPED_TRACE(foveaCpuTargetName(target));
+        const auto chosen = [&](uint32_t rows, uint64_t keys, uint32_t dim_qk, uint32_t dim_v) {
+            FoveaAttentionDesc desc = Shape{1, rows, 1, 1, keys, dim_qk}.desc();
+            desc.dim_v = dim_v;
+            const Result<Plan> plan = plan_attention(facts_of(1, target), desc);
+            return plan ? plan->info().kernel : FOVEA_KERNEL_AUTO;
+        };
+        for (const Bound& bound : kBounds) {
+            if (bound.lanes != cpu::target_shape(target).lanes) continue;
+            SCOPED_TRACE(bound.dim);
+            ++checked;
+            if (bound.rows > 0) {
+                EXPECT_EQ(chosen(bound.rows, 16, bound.dim, bound.dim), FOVEA_KERNEL_DECODE);
+                EXPECT_EQ(chosen(bound.rows, 16, 128, bound.dim), FOVEA_KERNEL_DECODE);
+                EXPECT_EQ(chosen(bound.rows, 15, bound.dim, bound.dim), FOVEA_KERNEL_FLASH);
+            }
+            EXPECT_EQ(chosen(bound.rows + 1, 16, bound.dim, bound.dim), FOVEA_KERNEL_FLASH);
+            EXPECT_EQ(chosen(bound.rows + 1, 16, bound.dim, 128), FOVEA_KERNEL_FLASH);
+            EXPECT_EQ(chosen(bound.rows + 1, 16, 128, bound.dim), FOVEA_KERNEL_FLASH);
+        }
+    }
+    EXPECT_GT(checked, 0u);
+}
+
+TEST(CpuPlan, takes_decode_by_name_up_to_the_rows_of_one_panel) {
+    for (uint32_t target = 1; strcmp(foveaCpuTargetName(target), "unknown") != 0; ++target) {
+        SCOPED_TRACE(foveaCpuTargetName(target));
+        const uint32_t panel = cpu::target_shape(target).panel();
+        for (const uint32_t rows : {panel, panel + 1}) {
+            for (FoveaAttentionDesc desc :
+                 {Shape{1, rows, 1, 1, 512, 64}.desc(), Shape{2, 3, 3, rows, 512, 64}.desc()}) {
+                desc.kernel = FOVEA_KERNEL_DECODE;
+                const Result<Plan> plan = plan_attention(facts_of(1, target), desc);
+                EXPECT_EQ(bool(plan), rows == panel);
+                if (plan) continue;
+                EXPECT_EQ(plan.error().code, FOVEA_UNSUPPORTED);
+                EXPECT_EQ(plan.error().field, "kernel");
+            }
+        }
+    }
+}
+
+// A limit that holds the scratch of the workers and the partial results of one head is enough: slices shrink
+// first.
+TEST(CpuPlan, decode_cuts_smaller_slices_before_it_refuses_a_workspace) {
+    for (const uint32_t threads : {1u, 3u}) {
+        FoveaAttentionDesc desc = Shape{16, 16, 16, 1, 8192, 64}.desc();
+        desc.kernel = FOVEA_KERNEL_DECODE;
+        const Result<Plan> roomy = plan_attention(facts_of(threads, kAvx2), desc);
+        ASSERT_TRUE(roomy) << roomy.error().text;
+        const CpuPlan cut = roomy->get()->cpu;
+        const uint64_t head = cut.splits * cut.partial_bytes, scratch = cut.scratch_bytes * threads;
+        ASSERT_GT(cut.groups_per_slice, 3u);
+        EXPECT_EQ(roomy->info().workspace_bytes, scratch + cut.groups_per_slice * head);
+        for (const uint64_t heads : {uint64_t{1}, uint64_t{2}, cut.groups_per_slice}) {
+            desc.workspace_limit = scratch + heads * head;
+            const Result<Plan> tight = plan_attention(facts_of(threads, kAvx2), desc);
+            ASSERT_TRUE(tight) << tight.error().text;
+            EXPECT_EQ(tight->get()->cpu.groups_per_slice, heads);
+            EXPECT_EQ(tight->info().workspace_bytes, desc.workspace_limit);
+            EXPECT_EQ(tight->info().slice_count, (256 + heads - 1) / heads);
+        }
+        desc.workspace_limit = scratch + head - 1;
+        const Result<Plan> refused = plan_attention(facts_of(threads, kAvx2), desc);
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().code, FOVEA_LIMIT_EXCEEDED);
+        EXPECT_EQ(refused.error().field, "workspace_limit");
+    }
+}
+
 CpuPlan cut_of(const Shape& shape, uint32_t threads, uint32_t target) {
     const Result<Plan> plan = plan_attention(facts_of(threads, target), shape.desc());
     return plan ? plan->get()->cpu : CpuPlan{};

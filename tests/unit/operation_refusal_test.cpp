@@ -174,6 +174,10 @@ const Bad<Tile> kTile[] = {
     {"an entry that is not there", [](Tile& d) { d.batch = 2; }, kInvalid, "tile.batch"},
     {"a head that is not there", [](Tile& d) { d.first_head = 6; }, kInvalid, "first_head"},
     {"heads past the last", [](Tile& d) { d.first_head = 4, d.head_count = 3; }, kInvalid, "head_count"},
+    {"heads that wrap around", [](Tile& d) { d.first_head = 2, d.head_count = UINT32_MAX; }, kInvalid,
+     "head_count"},
+    {"all heads from the second on, and one more", [](Tile& d) { d.first_head = 1, d.head_count = 6; },
+     kInvalid, "head_count"},
     {"rows past the last", [](Tile& d) { d.first_row = 50; }, kInvalid, "first_row"},
     {"keys past the last", [](Tile& d) { d.first_key = 70; }, kInvalid, "first_key"},
     {"row_count of 2^32", [](Tile& d) { d.row_count = k2_32; }, kOverflow, "row_count"},
@@ -225,6 +229,92 @@ TEST(OperationRefusal, map_tile_refuses_a_bad_call) {
     EXPECT_EQ(foveaPlanMapTile(&facts, nullptr, &tile, nullptr, &plan, &diag), kInvalid);
     EXPECT_STREQ(diag.field, "desc");
     EXPECT_EQ(plan, nullptr);
+}
+
+TEST(OperationRefusal, map_tile_takes_the_last_heads_rows_and_keys) {
+    FoveaDeviceFacts facts{};
+    facts.struct_size = sizeof facts;
+    const FoveaAttentionDesc call = tiled_call();
+    const std::function<void(Tile&)> edits[] = {
+        [](Tile& d) { d.batch = 1, d.first_head = 5, d.head_count = 1; },
+        [](Tile& d) { d.head_count = 6; },
+        [](Tile& d) { d.first_row = 49, d.first_key = 69; },
+        [](Tile& d) { d.row_count = uint64_t{1} << 22, d.height = 1; },
+        [](Tile& d) { d.key_count = uint64_t{1} << 30, d.width = FOVEA_TILE_MAX_SIDE; },
+        [](Tile& d) { d.row_count = d.key_count = 9, d.height = d.width = 9; },
+    };
+    for (const auto& edit : edits) {
+        SCOPED_TRACE(&edit - edits);
+        Tile tile{};
+        tile.struct_size = sizeof tile;
+        edit(tile);
+        fovea::Diag diag;
+        FoveaPlan plan = nullptr;
+        EXPECT_EQ(foveaPlanMapTile(&facts, &call, &tile, nullptr, &plan, &diag), FOVEA_OK) << diag.text;
+        foveaDestroyPlan(plan);
+    }
+    Tile tile{};
+    tile.struct_size = sizeof tile;
+    tile.row_count = (uint64_t{1} << 22) + 1, tile.height = 1;
+    fovea::Diag diag;
+    FoveaPlan plan = nullptr;
+    EXPECT_EQ(foveaPlanMapTile(&facts, &call, &tile, nullptr, &plan, &diag), FOVEA_LIMIT_EXCEEDED);
+    EXPECT_STREQ(diag.field, "height");
+}
+
+// What a plan says of its own cost, against a count of the cells one by one.
+uint64_t counted_pairs(const FoveaAttentionDesc& d, uint64_t i0, uint64_t i1, uint64_t j0, uint64_t j1) {
+    const int64_t offset = d.align == FOVEA_ALIGN_BOTTOM_RIGHT ? int64_t(d.len_kv) - int64_t(d.len_q)
+                           : d.align == FOVEA_ALIGN_OFFSET     ? d.q_offset
+                                                               : 0;
+    uint64_t count = 0;
+    for (auto i = int64_t(i0); i < int64_t(i1); ++i) {
+        for (auto j = int64_t(j0); j < int64_t(j1); ++j) {
+            bool seen = !(d.flags & FOVEA_FLAG_CAUSAL) || j <= i + offset;
+            if (d.flags & FOVEA_FLAG_WINDOW) {
+                seen = seen && (d.window_left < 0 || j >= i + offset - d.window_left);
+                seen = seen && (d.window_right < 0 || j <= i + offset + d.window_right);
+            }
+            if (d.mask.present) seen = seen && j < int64_t(d.mask.keys);
+            count += seen;
+        }
+    }
+    return count;
+}
+
+TEST(VisitedPairs, are_the_cells_that_windows_and_causal_bounds_leave) {
+    FoveaDeviceFacts facts{};
+    facts.struct_size = sizeof facts;
+    for (const FoveaAlign align : {FOVEA_ALIGN_TOP_LEFT, FOVEA_ALIGN_BOTTOM_RIGHT, FOVEA_ALIGN_OFFSET}) {
+        for (const int64_t left : {-2, -1, 0, 3, 100}) {
+            for (const int64_t right : {-1, 0, 5}) {
+                for (const bool causal : {false, true}) {
+                    FoveaAttentionDesc call = tiled_call();
+                    call.kernel = FOVEA_KERNEL_PLAIN;
+                    call.align = align;
+                    if (align == FOVEA_ALIGN_OFFSET) call.q_offset = -7;
+                    if (causal) call.flags |= FOVEA_FLAG_CAUSAL;
+                    if (left >= -1) {
+                        call.flags |= FOVEA_FLAG_WINDOW;
+                        call.window_left = left, call.window_right = right;
+                    }
+                    if (right == 5) call.mask.present = 1, call.mask.type = FOVEA_U8, call.mask.keys = 61;
+                    SCOPED_TRACE(testing::Message() << "align " << int(align) << " window " << left << ", "
+                                                    << right << (causal ? " causal" : ""));
+                    const auto whole = fovea::plan_attention(facts, call);
+                    ASSERT_TRUE(whole) << whole.error().text;
+                    EXPECT_EQ(whole->info().visited_pairs, 12.0 * double(counted_pairs(call, 0, 50, 0, 70)));
+                    Tile tile{};
+                    tile.struct_size = sizeof tile;
+                    tile.first_head = 2, tile.head_count = 3;
+                    tile.first_row = 11, tile.row_count = 60, tile.first_key = 9, tile.key_count = 33;
+                    const auto part = fovea::plan_map_tile(facts, call, tile);
+                    ASSERT_TRUE(part) << part.error().text;
+                    EXPECT_EQ(part->info().visited_pairs, 3.0 * double(counted_pairs(call, 11, 50, 9, 42)));
+                }
+            }
+        }
+    }
 }
 
 }  // namespace

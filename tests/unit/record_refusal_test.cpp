@@ -145,6 +145,23 @@ TEST(RecordRefusal, NamesTheFieldAndRecordsNothing) {
     }
 }
 
+// Two queries for each slice: the last number that fits 32 bits is the last that is taken.
+TEST(RecordRefusal, TimestampsMayReachTheLastQuery) {
+    Fixture f({}, true);
+    const auto slices = uint32_t(f.info.slice_count);
+    ASSERT_GT(slices, 1u);
+    for (const uint32_t room : {2 * slices + 1, 2 * slices, 2 * slices - 1, slices, 0u}) {
+        FakeBindings bindings(f.info);
+        bindings.record.cmd = f.host.vulkan.command_buffer();
+        bindings.record.timestamps = (VkQueryPool)0x55;
+        bindings.record.first_query = UINT32_MAX - room;
+        Diag diag;
+        EXPECT_EQ(foveaCmdRun(f.plan, &bindings.record, &diag),
+                  room < 2 * slices ? FOVEA_SIZE_OVERFLOW : FOVEA_OK)
+            << room << " queries are left for " << slices << " slices";
+    }
+}
+
 TEST(RecordRefusal, RoomBehindAnOutputMayHoldSomethingElse) {
     Fixture f({}, true);
     FakeBindings bindings(f.info);

@@ -188,6 +188,21 @@ const BadAttention kStrides[] = {
          d.o_strides = {4 * 8 * 24, 24, 48};
      },
      kInvalid, "o_strides"},
+    {"entries of o within the heads of another",
+     [](D& d) {
+         d.o_strides = {2 * 8 * 24, 8 * 24, 24};
+     },
+     kInvalid, "o_strides"},
+    {"entries of o that begin one element early",
+     [](D& d) {
+         d.o_strides = {4 * 8 * 24 - 1, 8 * 24, 24};
+     },
+     kInvalid, "o_strides"},
+    {"entries of o between the rows of heads, one element too near",
+     [](D& d) {
+         d.o_strides = {4 * 24 - 1, 24, 2 * 4 * 24};
+     },
+     kInvalid, "o_strides"},
     {"a stride that runs out of 64 bits",
      [](D& d) {
          d.q_strides = {INT64_MAX, 256, 32};
@@ -354,6 +369,57 @@ TEST(Refusal, strides_that_do_not_count_may_be_zero_and_a_broadcast_is_said_by_n
     EXPECT_EQ(k_bytes({0, 32, 64}, packed_rows), 12u * 64 * 4);
     EXPECT_EQ(k_bytes({0, FOVEA_BROADCAST, 32}, packed_rows), 12u * 32 * 4);
     EXPECT_EQ(k_bytes({0, 0, 32}, empty), 0u);
+}
+
+// Layouts that look odd and in which every row has bytes of its own.
+TEST(Refusal, rows_of_o_may_lie_in_any_order_that_keeps_them_apart) {
+    const FoveaDeviceFacts facts = cpu_device(2);
+    for (const FoveaStrides& o : {FoveaStrides{4 * 8 * 24, 24, 4 * 24}, FoveaStrides{4 * 24, 24, 2 * 4 * 24},
+                                  FoveaStrides{24, 2 * 8 * 24, 2 * 24}, FoveaStrides{0, 0, 0}}) {
+        FoveaAttentionDesc desc = good();
+        desc.o_strides = o;
+        fovea::Diag diag;
+        EXPECT_EQ(foveaCheckAttention(&facts, &desc, &diag), FOVEA_OK) << diag.text;
+    }
+}
+
+// Everything that is checked as a number, at its last good value: one step further is in the tables above.
+TEST(Refusal, limits_are_where_the_header_says) {
+    const std::function<void(D&)> edits[] = {
+        [](D& d) { d.dim_qk = 65536; },
+        [](D& d) { d.dim_v = 65536; },
+        [](D& d) { d.len_q = k2_30; },
+        [](D& d) { d.len_kv = k2_30; },
+        [](D& d) { d.batch = uint32_t(k2_30 / 4), d.len_q = 1; },
+        [](D& d) { d.align = FOVEA_ALIGN_OFFSET, d.q_offset = int64_t(k2_30); },
+        [](D& d) { d.align = FOVEA_ALIGN_OFFSET, d.q_offset = -int64_t(k2_30); },
+        [](D& d) { d.dropout_p = 0x1.fffffep-1f; },
+        [](D& d) { d.flags = FOVEA_FLAG_WINDOW, d.window_left = d.window_right = -1; },
+        [](D& d) { d.flags = FOVEA_FLAG_WINDOW, d.window_left = d.window_right = INT64_MAX; },
+        [](D& d) { d.mask = matrix(FOVEA_U8), d.mask.batch = 2, d.mask.heads = 4, d.mask.keys = 16; },
+        [](D& d) { d.bias = matrix(FOVEA_F16), d.bias.rows = 1; },
+        [](D& d) { pages(d), d.page_count = uint32_t(k2_30); },
+        [](D& d) { pages(d), d.page_size = uint32_t(k2_30), d.block_table_pages = 1, d.page_count = 1; },
+        [](D& d) { d.flags = FOVEA_FLAG_BATCH_TABLE, d.packed_rows_q = k2_30; },
+    };
+    for (const auto& edit : edits) {
+        SCOPED_TRACE(&edit - edits);
+        FoveaAttentionDesc desc = good();
+        edit(desc);
+        fovea::Diag diag;
+        EXPECT_EQ(foveaCheckAttention(nullptr, &desc, &diag), FOVEA_OK) << diag.text;
+    }
+}
+
+// Kernels read booleans and halves in whole words: what a matrix needs is rounded up to four bytes.
+TEST(Refusal, matrices_need_whole_words) {
+    FoveaAttentionDesc desc = good();
+    desc.len_q = 3, desc.len_kv = 5;
+    desc.mask = matrix(FOVEA_U8), desc.bias = matrix(FOVEA_F16), desc.keep = matrix(FOVEA_U8);
+    const FoveaPlanInfo info = fovea::plan_cpu(desc, 1).value().info();
+    EXPECT_EQ(info.binding_bytes[FOVEA_BIND_MASK], 16u);
+    EXPECT_EQ(info.binding_bytes[FOVEA_BIND_KEEP], 16u);
+    EXPECT_EQ(info.binding_bytes[FOVEA_BIND_BIAS], 32u);
 }
 
 TEST(Refusal, null_and_foreign_arguments) {

@@ -214,4 +214,43 @@ TEST(RunRefusal, the_good_call_is_good_and_rooms_may_be_larger) {
     EXPECT_FALSE(call.untouched());
 }
 
+// A rotary embedding may work in place; anything else that Y shares with X would be read after it was
+// written.
+TEST(RunRefusal, rope_runs_in_place_and_nowhere_near) {
+    FoveaRopeDesc d{};
+    d.struct_size = sizeof d;
+    d.batch = 1, d.heads = 2, d.dim = 16, d.len = 5;
+    FoveaDeviceFacts facts{};
+    facts.struct_size = sizeof facts;
+    fovea::Diag diag;
+    FoveaPlan handle = nullptr;
+    ASSERT_EQ(foveaPlanRope(&facts, &d, nullptr, &handle, &diag), FOVEA_OK) << diag.text;
+    const fovea::Plan plan(handle);
+    const FoveaPlanInfo info = plan.info();
+    alignas(64) static std::byte memory[1 << 14];
+    const auto run_at = [&](size_t x, size_t y) {
+        FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+        size_t next = 8192;
+        for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
+            if (info.binding_bytes[i] == 0) continue;
+            bindings[i] = {memory + next, info.binding_bytes[i]};
+            next += (info.binding_bytes[i] + 63) / 64 * 64;
+        }
+        bindings[FOVEA_BIND_X].data = memory + x, bindings[FOVEA_BIND_Y].data = memory + y;
+        FoveaCpuRun run{};
+        run.struct_size = sizeof run;
+        run.binding_count = FOVEA_BIND_COUNT, run.bindings = bindings;
+        run.workspace = {memory + 4096, info.workspace_bytes};
+        return foveaRunCpu(plan.get(), &run, &diag);
+    };
+    const size_t row = 16 * sizeof(float), all = 2 * 5 * row;
+    EXPECT_EQ(run_at(0, 0), FOVEA_OK) << diag.text;
+    EXPECT_EQ(run_at(0, all), FOVEA_OK) << diag.text;
+    for (const auto& [x, y] :
+         {std::pair<size_t, size_t>{0, row}, {row, 0}, {0, 4}, {0, all - 4}, {all - 4, 0}}) {
+        EXPECT_EQ(run_at(x, y), kInvalid) << x << " to " << y;
+        EXPECT_STREQ(diag.field, "bindings[Y]");
+    }
+}
+
 }  // namespace

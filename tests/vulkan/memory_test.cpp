@@ -13,6 +13,19 @@ DeviceWishes unmapped() {
     return wishes;
 }
 
+TEST(MemoryBudget, KeepsATenthFreeAndKnowsOfHeapsThatAreOverdrawn) {
+    using runtime::fits_budget;
+    EXPECT_TRUE(fits_budget(900, 0, 1000));
+    EXPECT_FALSE(fits_budget(901, 0, 1000));
+    EXPECT_TRUE(fits_budget(100, 800, 1000));
+    EXPECT_FALSE(fits_budget(101, 800, 1000));
+    EXPECT_TRUE(fits_budget(0, 900, 1000));
+    for (const uint64_t usage : {uint64_t{901}, uint64_t{1000}, uint64_t{5000}, UINT64_MAX})
+        EXPECT_FALSE(fits_budget(1, usage, 1000)) << usage << " bytes are in use";
+    EXPECT_FALSE(fits_budget(UINT64_MAX, 1, 1000));
+    EXPECT_FALSE(fits_budget(1, 0, 0));
+}
+
 TEST(VulkanStaging, BytesGoThereAndBackInSeveralParts) {
     Gpu gpu(unmapped());
     ASSERT_TRUE(gpu.ok());

@@ -1,0 +1,198 @@
+// Plans at the edge of what a device allows: with each limit at what the plan uses, one step above and one
+// below. Whatever is planned lies within the limits; and a limit that is reached and not passed refuses
+// nothing.
+#include "shaders/planned.hpp"
+#include "shaders/windows.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+namespace fovea::test {
+namespace {
+
+struct Call {
+    const char* name;
+    std::function<Result<Plan>(const FoveaDeviceFacts&)> plan;
+};
+
+Call attention_call(const char* name, FoveaAttentionDesc desc,
+                    const std::function<void(FoveaAttentionDesc&)>& change = {}) {
+    if (change) change(desc);
+    return {name, [desc](const FoveaDeviceFacts& facts) { return plan_attention(facts, desc); }};
+}
+
+template <class Make, class Desc>
+Result<Plan> made(Make make, const FoveaDeviceFacts& facts, const Desc& desc) {
+    FoveaPlan plan = nullptr;
+    Diag diag;
+    if (make(&facts, &desc, nullptr, &plan, &diag) != FOVEA_OK)
+        return Error{diag.code, diag.field, diag.text, 0};
+    return Plan(plan);
+}
+
+std::vector<Call> calls() {
+    const auto named = [](FoveaKernel kernel) { return [=](FoveaAttentionDesc& d) { d.kernel = kernel; }; };
+    std::vector<Call> all;
+    all.push_back(attention_call("decode in splits", attention_desc(1, 4, 4, 1, 4096, 64, 64),
+                                 [](FoveaAttentionDesc& d) {
+                                     d.kernel = FOVEA_KERNEL_FLASH, d.flags = FOVEA_FLAG_FIXED_SPLITS;
+                                     d.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;
+                                 }));
+    all.push_back(attention_call(
+        "wide values in splits", attention_desc(2, 6, 2, 5, 3000, 40, 300),
+        [](FoveaAttentionDesc& d) { d.kernel = FOVEA_KERNEL_FLASH, d.flags = FOVEA_FLAG_FIXED_SPLITS; }));
+    all.push_back(attention_call(
+        "many rows in splits", attention_desc(1, 2, 2, 600, 2048, 8, 8),
+        [](FoveaAttentionDesc& d) { d.kernel = FOVEA_KERNEL_FLASH, d.flags = FOVEA_FLAG_FIXED_SPLITS; }));
+    all.push_back(
+        attention_call("flash", attention_desc(2, 4, 2, 130, 200, 24, 40), named(FOVEA_KERNEL_FLASH)));
+    all.push_back(
+        attention_call("flash, odd rows", attention_desc(2, 3, 3, 77, 33, 5, 7), named(FOVEA_KERNEL_FLASH)));
+    all.push_back(attention_call("flash with a mask's map", attention_desc(1, 2, 1, 64, 5000, 16, 16),
+                                 [](FoveaAttentionDesc& d) {
+                                     d.kernel = FOVEA_KERNEL_FLASH;
+                                     d.mask.present = 1, d.mask.type = FOVEA_U8, d.mask.heads = 2;
+                                 }));
+    all.push_back(
+        attention_call("staged", attention_desc(2, 4, 2, 130, 203, 24, 40), [](FoveaAttentionDesc& d) {
+            d.kernel = FOVEA_KERNEL_STAGED, d.outputs = 127;
+            d.bias.present = 1, d.bias.type = FOVEA_F16;
+        }));
+    all.push_back({"map tile", [](const FoveaDeviceFacts& facts) {
+                       FoveaMapTileDesc tile{};
+                       tile.struct_size = sizeof tile;
+                       tile.height = 23, tile.width = 51;
+                       tile.outputs = FOVEA_TILE_MASS | FOVEA_TILE_MAX;
+                       return plan_map_tile(facts, attention_desc(2, 4, 2, 77, 301, 40, 24), tile);
+                   }});
+    all.push_back({"map tile of narrow rows", [](const FoveaDeviceFacts& facts) {
+                       FoveaMapTileDesc tile{};
+                       tile.struct_size = sizeof tile;
+                       tile.height = 10, tile.width = 1;
+                       FoveaAttentionDesc d = attention_desc(1, 1, 1, 3000, 3, 1, 1);
+                       d.q_type = d.k_type = FOVEA_F16;
+                       return plan_map_tile(facts, d, tile);
+                   }});
+    all.push_back({"linear", [](const FoveaDeviceFacts& facts) {
+                       FoveaLinearDesc d{};
+                       d.struct_size = sizeof d;
+                       d.n_in = 70, d.n_out = 33, d.rows = 300, d.has_bias = 1;
+                       return made(foveaPlanLinear, facts, d);
+                   }});
+    all.push_back({"rope", [](const FoveaDeviceFacts& facts) {
+                       FoveaRopeDesc d{};
+                       d.struct_size = sizeof d;
+                       d.batch = 2, d.heads = 3, d.dim = 24, d.len = 301;
+                       return made(foveaPlanRope, facts, d);
+                   }});
+    all.push_back({"append", [](const FoveaDeviceFacts& facts) {
+                       FoveaAppendDesc d{};
+                       d.struct_size = sizeof d;
+                       d.batch = 2, d.heads = 3, d.dim = 24, d.len = 31, d.capacity = 400;
+                       return made(foveaPlanAppend, facts, d);
+                   }});
+    return all;
+}
+
+struct Use {
+    uint64_t groups[3] = {}, range = 0;
+};
+
+// What the dispatches of a plan need; each is checked on the way.
+Use use_of(const Plan& plan, const FoveaDeviceFacts& facts) {
+    Use use;
+    const FoveaPlanInfo info = plan.info();
+    const uint64_t slices = std::min<uint64_t>(info.slice_count, 400);
+    for (uint64_t n = 0; n < slices; ++n) {
+        for (const FoveaDispatch& d : dispatches_of(plan, n * info.slice_count / slices)) {
+            expect_windows_within(d, info, facts);
+            for (int axis = 0; axis < 3; ++axis)
+                use.groups[axis] = std::max<uint64_t>(use.groups[axis], d.groups[axis]);
+            for (uint32_t i = 0; i < d.binding_count; ++i)
+                use.range = std::max(use.range, d.bindings[i].size);
+        }
+    }
+    return use;
+}
+
+constexpr uint32_t kAlignments[] = {4, 16, 256};
+
+TEST(Limits, of_workgroup_counts_are_kept_to_the_last_one) {
+    for (const Call& call : calls()) {
+        for (int axis = 0; axis < 3; ++axis) {
+            SCOPED_TRACE(testing::Message() << call.name << ", axis " << axis);
+            const Result<Plan> roomy = call.plan(gpu_facts());
+            ASSERT_TRUE(roomy) << roomy.error().text;
+            const uint64_t used = use_of(*roomy, gpu_facts()).groups[axis];
+            for (const uint64_t limit : {used + 1, used, used - 1, used / 2, uint64_t{1}}) {
+                if (limit == 0) continue;
+                FoveaDeviceFacts facts = gpu_facts();
+                facts.max_workgroup_count[axis] = uint32_t(limit);
+                const Result<Plan> plan = call.plan(facts);
+                if (plan) use_of(*plan, facts);
+                if (limit < used) continue;
+                ASSERT_TRUE(plan) << limit << " are enough: " << plan.error().text;
+                EXPECT_EQ(plan->info().slice_count, roomy->info().slice_count) << "nothing had to be cut";
+            }
+        }
+    }
+}
+
+TEST(Limits, of_descriptors_are_kept_to_the_last_byte) {
+    for (const Call& call : calls()) {
+        for (const uint32_t alignment : kAlignments) {
+            SCOPED_TRACE(testing::Message() << call.name << ", alignment " << alignment);
+            FoveaDeviceFacts facts = gpu_facts();
+            facts.storage_offset_alignment = alignment;
+            const Result<Plan> roomy = call.plan(facts);
+            ASSERT_TRUE(roomy) << roomy.error().text;
+            const uint64_t used = use_of(*roomy, facts).range;
+            std::set<uint64_t> limits;
+            // What windows round up to, and steps across what each smaller number of rows needs.
+            for (uint64_t n = 0; n <= 64; ++n) limits.insert(used + 2 * alignment - std::min(used, n * 4));
+            for (uint64_t part = 2; part < 40; ++part)
+                for (const uint64_t more : {0, 4, 8, 60}) limits.insert(used / part / 4 * 4 + more);
+            for (const uint64_t limit : limits) {
+                facts.max_storage_range = limit;
+                const Result<Plan> plan = call.plan(facts);
+                if (plan) use_of(*plan, facts);
+                if (testing::Test::HasFailure()) FAIL() << "max_storage_range " << limit;
+            }
+            // The planner keeps room for a window that begins before its first row, and for whole words.
+            facts.max_storage_range = used + 2 * std::max(alignment, 16u);
+            const Result<Plan> enough = call.plan(facts);
+            EXPECT_TRUE(enough) << enough.error().text;
+        }
+    }
+}
+
+TEST(Limits, of_a_workspace_are_kept_to_the_last_byte) {
+    for (const FoveaKernel kernel : {FOVEA_KERNEL_FLASH, FOVEA_KERNEL_STAGED}) {
+        for (const uint32_t flags : {0u, uint32_t{FOVEA_FLAG_FIXED_SPLITS}}) {
+            FoveaAttentionDesc desc = attention_desc(2, 4, 2, 33, 3000, 24, 40);
+            desc.kernel = kernel;
+            desc.flags = flags;
+            const Result<Plan> roomy = plan_attention(gpu_facts(), desc);
+            ASSERT_TRUE(roomy) << roomy.error().text;
+            const uint64_t used = roomy->info().workspace_bytes;
+            for (uint64_t limit = used; limit > 0;
+                 limit = limit > 4000 ? limit * 9 / 10 : limit - std::min<uint64_t>(limit, 97)) {
+                desc.workspace_limit = limit;
+                const Result<Plan> plan = plan_attention(gpu_facts(), desc);
+                EXPECT_TRUE(plan || limit != used);
+                if (!plan) {
+                    EXPECT_EQ(plan.error().code, FOVEA_LIMIT_EXCEEDED);
+                    continue;
+                }
+                EXPECT_LE(plan->info().workspace_bytes, limit);
+                use_of(*plan, gpu_facts());
+            }
+        }
+    }
+}
+
+}  // namespace
+}  // namespace fovea::test
