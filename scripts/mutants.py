@@ -102,11 +102,13 @@ class Lane:
                 shutil.copymode(ROOT / name, to)
         for path in self.source.rglob('*'):
             name = str(path.relative_to(self.source))
-            if path.is_file() and name not in wanted and not name.startswith('web/node_modules'):
+            if path.is_file() and name not in wanted and not name.startswith(('web/node_modules', 'build/')):
                 path.unlink()
-        modules = ROOT / 'web' / 'node_modules'
-        if modules.is_dir() and not (self.source / 'web' / 'node_modules').exists():
-            (self.source / 'web' / 'node_modules').symlink_to(modules)
+        # The page's packages and its built engine are used as they are.
+        for name in ('web/node_modules', 'build/web'):
+            if (ROOT / name).is_dir() and not (self.source / name).exists():
+                (self.source / name).parent.mkdir(parents=True, exist_ok=True)
+                (self.source / name).symlink_to(ROOT / name)
 
     def configure(self):
         self.build.mkdir(parents=True, exist_ok=True)
