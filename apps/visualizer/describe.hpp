@@ -1,13 +1,13 @@
 // What a picture or window shows, in words: for scripts, tests and screen readers.
 #pragma once
 
-#include "model/session.hpp"
+#include "model/workbench.hpp"
 
 #include <string>
 
 namespace fovea::visualizer {
 
 // Level, tokens, the shown stage's numbers and the picked cell's derivation.
-std::string describe(Session& session);
+std::string describe(Workbench& bench);
 
 }  // namespace fovea::visualizer

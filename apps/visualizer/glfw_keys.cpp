@@ -19,6 +19,11 @@ ImGuiKey imgui_key(int key, int scancode) {
                  {GLFW_KEY_ENTER, ImGuiKey_Enter},
                  {GLFW_KEY_ESCAPE, ImGuiKey_Escape},
                  {GLFW_KEY_DELETE, ImGuiKey_Delete},
+                 {GLFW_KEY_TAB, ImGuiKey_Tab},
+                 {GLFW_KEY_EQUAL, ImGuiKey_Equal},
+                 {GLFW_KEY_KP_ADD, ImGuiKey_Equal},
+                 {GLFW_KEY_MINUS, ImGuiKey_Minus},
+                 {GLFW_KEY_KP_SUBTRACT, ImGuiKey_Minus},
                  {GLFW_KEY_F1, ImGuiKey_F1},
                  {GLFW_KEY_F2, ImGuiKey_F2},
                  {GLFW_KEY_F6, ImGuiKey_F6},
@@ -33,6 +38,8 @@ ImGuiKey imgui_key(int key, int scancode) {
         if (pair.glfw == key) return pair.imgui;
     const char* name = glfwGetKeyName(key, scancode);
     const char letter = name && !name[1] ? name[0] : '\0';
+    // Where the layout has another letter on a key, that letter counts.
+    if (!name && key >= GLFW_KEY_A && key <= GLFW_KEY_Z) return ImGuiKey(ImGuiKey_A + (key - GLFW_KEY_A));
     if (letter >= 'a' && letter <= 'z') return ImGuiKey(ImGuiKey_A + (letter - 'a'));
     if (key >= GLFW_KEY_0 && key <= GLFW_KEY_9) return ImGuiKey(ImGuiKey_0 + (key - GLFW_KEY_0));
     return ImGuiKey_None;

@@ -2,7 +2,7 @@
 
 #include "data/exporting.hpp"
 #include "describe.hpp"
-#include "keys.hpp"
+#include "panels/keys.hpp"
 #include "picture.hpp"
 
 #include <cstdio>
@@ -11,81 +11,81 @@
 namespace fovea::visualizer {
 namespace {
 
-Result<void> compute(GpuDevice& device, Session& session) {
+Result<void> compute(GpuDevice& device, Workbench& bench) {
     for (bool more = true; more;) {
         Result<bool> updated = false;
-        if (Result<void> r =
-                device.run_once([&](VkCommandBuffer cmd) { updated = session.update(cmd, 1e9); });
+        if (Result<void> r = device.run_once([&](VkCommandBuffer cmd) { updated = bench.update(cmd, 1e9); });
             !r)
             return r;
         if (!updated) return updated.error();
         // A window's session leaves some of it to threads.
-        more = *updated || !session.preparing().empty();
-        if (session.threads_work()) std::this_thread::yield();
+        more = *updated || !bench.preparing().empty();
+        if (bench.threads_work()) std::this_thread::yield();
     }
-    if (!session.problem().empty()) return Error{FOVEA_INVALID_ARGUMENT, "", session.problem()};
+    if (!bench.computation.problem().empty())
+        return Error{FOVEA_INVALID_ARGUMENT, "", bench.computation.problem()};
     return {};
 }
 
-Result<void> check_view(Session& session, const Options& o) {
-    if (!o.stage.empty() && session.stage().name != o.stage) {
+Result<void> check_view(Workbench& bench, const Options& o) {
+    if (!o.stage.empty() && bench.stage().name != o.stage) {
         std::string known;
-        for (const Stage& stage : session.stages()) known += (known.empty() ? "" : ", ") + stage.name;
+        for (const Stage& stage : bench.computation.stages())
+            known += (known.empty() ? "" : ", ") + stage.name;
         return Error{FOVEA_INVALID_ARGUMENT, "--stage", "'" + o.stage + "' is not one of: " + known};
     }
-    if (o.head > session.stage().heads)
+    if (o.head > bench.stage().heads)
         return Error{FOVEA_INVALID_ARGUMENT, "--head",
-                     session.stage().name + " has " + std::to_string(session.stage().heads) + " heads"};
+                     bench.stage().name + " has " + std::to_string(bench.stage().heads) + " heads"};
     if (!o.select.empty()) {
         CellRect r;
         int end = 0;
         if (std::sscanf(o.select.c_str(), "%d:%d,%d:%d%n", &r.row_begin, &r.row_last, &r.column_begin,
                         &r.column_last, &end) != 4 ||
-            size_t(end) != o.select.size() || !r.within(session.stage().rows, session.stage().columns))
+            size_t(end) != o.select.size() || !r.within(bench.stage().rows, bench.stage().columns))
             return Error{FOVEA_INVALID_ARGUMENT, "--select",
                          "'" + o.select + "' is not FIRST:LAST,FIRST:LAST within " +
-                             std::to_string(session.stage().rows) + " x " +
-                             std::to_string(session.stage().columns) + " cells"};
-        session.view.selection = r;
+                             std::to_string(bench.stage().rows) + " x " +
+                             std::to_string(bench.stage().columns) + " cells"};
+        bench.view.selection = r;
     }
-    if (!o.pick.empty() && !go_to(session, o.pick))
+    if (!o.pick.empty() && !go_to(bench, o.pick))
         return Error{FOVEA_INVALID_ARGUMENT, "--pick", "there is no cell '" + o.pick + "'"};
     return {};
 }
 
 }  // namespace
 
-Result<void> keep_a(GpuDevice& device, Session& session, const Options& o) {
+Result<void> keep_a(GpuDevice& device, Workbench& bench, const Options& o) {
     if (o.against.empty()) return {};
-    if (Result<void> r = apply_options_of_a(session, o); !r) return r;
-    if (Result<void> r = compute(device, session); !r) return r;
-    session.keep_result();
+    if (Result<void> r = apply_options_of_a(bench, o); !r) return r;
+    if (Result<void> r = compute(device, bench); !r) return r;
+    bench.keep_result();
     return {};
 }
 
 namespace {
 
 Result<void> deliver(GpuDevice& device, const Options& o) {
-    Session session(device, o.on_cpu);
-    if (!device.has_vulkan()) session.tell("Running on the processor: " + device.why_not());
-    if (Result<void> r = keep_a(device, session, o); !r) return r;
-    if (Result<void> r = apply_options(session, o); !r) return r;
-    if (Result<void> r = compute(device, session); !r) return r;
+    Workbench bench(device, o.on_cpu);
+    if (!device.has_vulkan()) bench.window.tell("Running on the processor: " + device.why_not());
+    if (Result<void> r = keep_a(device, bench, o); !r) return r;
+    if (Result<void> r = apply_options(bench, o); !r) return r;
+    if (Result<void> r = compute(device, bench); !r) return r;
     if (o.roof) {
         // What stands under the roof is a second run: the first has waited for the driver's compiler.
-        session.want_roof();
-        if (Result<void> r = compute(device, session); !r) return r;
+        bench.computation.want_roof();
+        if (Result<void> r = compute(device, bench); !r) return r;
     }
-    if (Result<void> r = check_view(session, o); !r) return r;
+    if (Result<void> r = check_view(bench, o); !r) return r;
     if (!o.screenshot.empty())
-        if (Result<void> r =
-                save_picture(session, {o.width, o.height, o.scale, o.exact, o.look}, o.screenshot);
+        if (Result<void> r = save_picture(bench, {o.width, o.height, o.scale, o.exact, o.look}, o.screenshot);
             !r)
             return r;
     if (!o.export_path.empty())
-        if (Result<void> r = export_file(session, o.export_path); !r) return r;
-    if (o.describe && session.map) (void)draw_picture(session, {o.width, o.height, 1, o.exact});
-    if (o.describe) std::fputs(describe(session).c_str(), stdout);
+        if (Result<void> r = export_file(bench, o.export_path); !r) return r;
+    if (o.describe && bench.map) (void)draw_picture(bench, {o.width, o.height, 1, o.exact});
+    if (o.describe) std::fputs(describe(bench).c_str(), stdout);
     return {};
 }
 

@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
     if (!options)
         done = options.error();
     else if (options->help)
-        std::fputs(options_help(), stdout);
+        std::fputs(options_help().c_str(), stdout);
     else if (options->version)
         std::printf("fovea-visualizer %d.%d.%d\n", FOVEA_VERSION_MAJOR, FOVEA_VERSION_MINOR,
                     FOVEA_VERSION_PATCH);

@@ -1,10 +1,14 @@
 #include "options.hpp"
 
 #include "data/exporting.hpp"
+#include "panels/panel_table.hpp"
 
+#include <arguments.hpp>
+
+#include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <string_view>
+#include <vector>
 
 namespace fovea::visualizer {
 namespace {
@@ -19,199 +23,221 @@ bool read_number(std::string_view text, T& value) {
     return error == std::errc{} && end == text.data() + text.size();
 }
 
-struct Panel {
-    const char* name;
-    void (*open)(UiState& ui);
-};
-constexpr Panel kPanels[] = {
-    {"matrix", [](UiState& ui) { ui.centre = CentreTab::matrix; }},
-    {"compare", [](UiState& ui) { ui.centre = CentreTab::compare; }},
-    {"mask", [](UiState& ui) { ui.centre = CentreTab::mask; }},
-    {"map", [](UiState& ui) { ui.centre = CentreTab::map; }},
-    {"layers", [](UiState& ui) { ui.centre = CentreTab::layers; }},
-    {"heads", [](UiState& ui) { ui.bottom = BottomTab::heads; }},
-    {"gpu", [](UiState& ui) { ui.bottom = BottomTab::gpu; }},
-    {"memory", [](UiState& ui) { ui.bottom = BottomTab::memory; }},
-    {"problems", [](UiState& ui) { ui.bottom = BottomTab::problems; }},
-    {"swapped", [](UiState& ui) { ui.layout.mirrored = true; }},
-    {"middle",
-     [](UiState& ui) { ui.layout.left_shown = ui.layout.right_shown = ui.layout.bottom_shown = false; }},
-    {"keys", [](UiState& ui) { ui.open_dialog(Dialog::help); }},
-    {"tour", [](UiState& ui) { ui.tour_step = ui.tour_step % kTourSteps + 1; }},
-    {"lines", [](UiState& ui) { ui.token_lines = true; }},
-    {"palette", [](UiState& ui) { ui.open_dialog(Dialog::palette); }},
-    {"open", [](UiState& ui) { ui.open_dialog(Dialog::open); }},
-    {"export", [](UiState& ui) { ui.open_dialog(Dialog::save); }},
-    {"go-to", [](UiState& ui) { ui.open_dialog(Dialog::go_to); }},
-    {"import", [](UiState& ui) { ui.open_dialog(Dialog::import_sheet); }},
-};
-
-const Panel* find_panel(std::string_view name) {
-    for (const Panel& panel : kPanels)
-        if (name == panel.name) return &panel;
-    return nullptr;
+Error is_not(std::string_view option, std::string_view value, const std::string& expected) {
+    return bad(option, "'" + std::string(value) + "' is not " + expected);
 }
 
-std::optional<CompareHow> find_how(std::string_view name) {
-    if (name == "side") return CompareHow::side;
-    if (name == "halves") return CompareHow::triangle;
-    if (name == "difference") return CompareHow::difference;
-    return {};
+// The enumerator whose name is the value, of `count` that `name_of` names.
+template <class E, class NameOf>
+Result<void> read_choice(std::string_view option, std::string_view value, int count, NameOf name_of,
+                         const char* expected, E& out) {
+    for (int i = 0; i < count; ++i)
+        if (value == name_of(E(i))) return out = E(i), Result<void>{};
+    return is_not(option, value, expected);
 }
 
-std::string panel_names() {
-    std::string names;
-    for (const Panel& panel : kPanels) names += std::string(names.empty() ? "" : ", ") + panel.name;
-    return names;
-}
-
-Result<void> apply(Options& o, std::string_view name, std::string_view value) {
-    if (name == "--preset") {
-        if (value.starts_with("long-")) {
-            o.long_map = std::string(value.substr(5));
-            for (const LongContextPreset& preset : long_context_presets())
-                if (preset.name == o.long_map) return {};
-            return bad(name, "'" + std::string(value) + "' is not long-4k, -16k, -32k, -64k, -128k or -1m");
-        }
-        if (!read_number(value, o.level) || o.level < 1 || o.level > kLevelCount)
-            return bad(name, "'" + std::string(value) + "' is not a level from 1 to 7");
-    } else if (name == "--text") {
-        o.text = std::string(value);
-    } else if (name == "--tokens") {
-        for (int i = 0; i < kTokenizerCount; ++i)
-            if (value == tokenizer_name(Tokenizer(i))) return o.tokenizer = Tokenizer(i), Result<void>{};
-        return bad(name, "'" + std::string(value) + "' is not words, characters or bytes");
-    } else if (name == "--precision") {
-        for (int i = 0; i < kPrecisionCount; ++i)
-            if (value == precision_key(Precision(i))) return o.precision = Precision(i), Result<void>{};
-        return bad(name, "'" + std::string(value) + "' is not f32, f16 or f16-products");
-    } else if (name == "--device") {
-        o.on_cpu = value == "cpu" || value == "0";
-        int number = 0;
-        if (!o.on_cpu && (!read_number(value, number) || number < 1))
-            return bad(name, "'" + std::string(value) + "' is not cpu or a number of `fovea devices`");
-        o.vulkan_device = o.on_cpu ? -1 : number - 1;
-    } else if (name == "--size") {
-        const size_t x = value.find('x');
-        if (x == std::string_view::npos || !read_number(value.substr(0, x), o.width) ||
-            !read_number(value.substr(x + 1), o.height) || o.width < 640 || o.height < 400 ||
-            o.width > 16384 || o.height > 16384)
-            return bad(name, "'" + std::string(value) + "' is not WIDTHxHEIGHT from 640x400 to 16384x16384");
-        o.has_size = true;
-    } else if (name == "--scale") {
-        if (!read_number(value, o.scale) || !(o.scale >= 0.75f && o.scale <= 8))
-            return bad(name, "must be from 0.75 to 8, and at most 3 for a window");
-    } else if (name == "--theme") {
-        if (value != "dark" && value != "light")
-            return bad(name, "'" + std::string(value) + "' is not dark or light");
-        o.theme = value == "dark" ? Theme::dark : Theme::light;
-    } else if (name == "--part") {
-        for (int i = 0; i < kPicturePartCount; ++i)
-            if (value == kPictureParts[i]) return o.look.part = PicturePart(i), Result<void>{};
-        return bad(name, "'" + std::string(value) + "' is not window, view or matrix");
-    } else if (name == "--stage") {
-        o.stage = std::string(value);
-    } else if (name == "--screenshot") {
-        o.screenshot = std::string(value);
-    } else if (name == "--follow") {
-        o.follow = std::string(value);
-    } else if (name == "--open") {
-        o.files.emplace_back(value);
-    } else if (name == "--select") {
-        o.select = std::string(value);
-    } else if (name == "--pick") {
-        o.pick = std::string(value);
-    } else if (name == "--head") {
-        if (!read_number(value, o.head) || o.head < 1 || o.head > 1024)
-            return bad(name, "'" + std::string(value) + "' is not a head from 1 to 1024");
-    } else if (name == "--show") {
-        if (!find_panel(value))
-            return bad(name, "'" + std::string(value) + "' is not one of: " + panel_names());
-        o.show.emplace_back(value);
-    } else if (name == "--against") {
-        o.against = std::string(value);
-        o.show.emplace_back("compare");
-    } else if (name == "--tiles") {
-        if (value != "auto" && value != "device" && value != "cpu")
-            return bad(name, "'" + std::string(value) + "' is not auto, device or cpu");
-        o.tiles_on = value == "device" ? TilesOn::device
-                     : value == "cpu"  ? TilesOn::processor
-                                       : TilesOn::automatic;
-    } else if (name == "--memory-limit") {
-        uint64_t mebibytes = 0;
-        if (!read_number(value, mebibytes) || mebibytes < 16 || mebibytes > 1u << 24)
-            return bad(name, "'" + std::string(value) + "' is not a number of MiB from 16 to 16777216");
-        o.memory_limit_bytes = mebibytes << 20;
-    } else if (name == "--compare") {
-        if (!find_how(value))
-            return bad(name, "'" + std::string(value) + "' is not side, halves or difference");
-        o.how = *find_how(value);
-    } else if (name == "--export") {
-        const size_t dot = value.rfind('.');
-        const std::string_view extension = dot == std::string_view::npos ? "" : value.substr(dot);
-        if (extension != ".csv" && extension != ".npy" && extension != ".svg" && extension != ".fovea")
-            return bad(name, "'" + std::string(value) + "' does not end in .csv, .npy, .svg or .fovea");
-        o.export_path = std::string(value);
-    } else {
-        return bad(name, "no such option; --help lists them");
+Result<void> read_preset(Options& o, std::string_view name, std::string_view value) {
+    if (!value.starts_with("long-")) {
+        if (read_number(value, o.level) && o.level >= 1 && o.level <= kLevelCount) return {};
+        return is_not(name, value, "a level from 1 to 7");
     }
+    o.long_map = std::string(value.substr(5));
+    for (const LongContextPreset& preset : long_context_presets())
+        if (preset.name == o.long_map) return {};
+    return is_not(name, value, "long-4k, -16k, -32k, -64k, -128k or -1m");
+}
+
+Result<void> read_device(Options& o, std::string_view name, std::string_view value) {
+    o.on_cpu = value == "cpu" || value == "0";
+    int number = 0;
+    if (!o.on_cpu && (!read_number(value, number) || number < 1))
+        return is_not(name, value, "cpu or a number of `fovea devices`");
+    o.vulkan_device = o.on_cpu ? -1 : number - 1;
     return {};
+}
+
+Result<void> read_size(Options& o, std::string_view name, std::string_view value) {
+    const size_t x = value.find('x');
+    if (x == std::string_view::npos || !read_number(value.substr(0, x), o.width) ||
+        !read_number(value.substr(x + 1), o.height) || o.width < 640 || o.height < 400 || o.width > 16384 ||
+        o.height > 16384)
+        return is_not(name, value, "WIDTHxHEIGHT from 640x400 to 16384x16384");
+    o.has_size = true;
+    return {};
+}
+
+Result<void> read_export(Options& o, std::string_view name, std::string_view value) {
+    for (const char* extension : {".csv", ".npy", ".svg", ".fovea"})
+        if (value.ends_with(extension)) return o.export_path = std::string(value), Result<void>{};
+    return bad(name, "'" + std::string(value) + "' does not end in .csv, .npy, .svg or .fovea");
+}
+
+using Read = Result<void> (*)(Options&, std::string_view name, std::string_view value);
+
+// A switch, and an option that is kept as it stands.
+template <bool Options::*member>
+Result<void> set(Options& o, std::string_view, std::string_view) {
+    return o.*member = true, Result<void>{};
+}
+template <std::string Options::*member>
+Result<void> keep(Options& o, std::string_view, std::string_view value) {
+    return o.*member = std::string(value), Result<void>{};
+}
+
+struct Option {
+    app::OptionSpec spec;
+    Read read;
+};
+constexpr Option kOptions[] = {
+    {{"--preset", "LEVEL",
+      "1 without weights, 2 trainable (default), 3 causal, 4 dropout, 5 stacked heads, 6 "
+      "split heads, 7 GPT block; long-4k to long-1m: a long head as a map"},
+     read_preset},
+    {{"--text", "TEXT", "instead of the tutorials' sentence"},
+     [](Options& o, std::string_view, std::string_view v) {
+         return o.text = std::string(v), Result<void>{};
+     }},
+    {{"--tokens", "WHAT", "words (default), characters or bytes of the text"},
+     [](Options& o, std::string_view n, std::string_view v) {
+         return read_choice(n, v, kTokenizerCount, tokenizer_name, "words, characters or bytes", o.tokenizer);
+     }},
+    {{"--precision", "P",
+      "f32 (default), f16 storage of q, k and v, or f16-products where the device can; A of "
+      "--against stays float32"},
+     [](Options& o, std::string_view n, std::string_view v) {
+         return read_choice(n, v, kPrecisionCount, precision_key, "f32, f16 or f16-products", o.precision);
+     }},
+    {{"--stage", "NAME", "the stage shown first: inputs, queries, scores, masked, weights, context, ..."},
+     keep<&Options::stage>},
+    {{"--device", "cpu|N", "a device by its number in `fovea devices`; default: the best Vulkan device"},
+     read_device},
+    {{"--size", "WxH", "size of the layout; default 1600x960"}, read_size},
+    {{"--scale", "S", "pixels for one unit of the layout; default 1"},
+     [](Options& o, std::string_view n, std::string_view v) -> Result<void> {
+         if (!read_number(v, o.scale) || !(o.scale >= 0.75f && o.scale <= 8))
+             return bad(n, "must be from 0.75 to 8, and at most 3 for a window");
+         return {};
+     }},
+    {{"--theme", "dark|light", "default dark, or a window's of the run before"},
+     [](Options& o, std::string_view n, std::string_view v) -> Result<void> {
+         if (v != "dark" && v != "light") return is_not(n, v, "dark or light");
+         o.theme = v == "dark" ? Theme::dark : Theme::light;
+         return {};
+     }},
+    {{"--screenshot", "FILE.png", "draws one picture without a window"}, keep<&Options::screenshot>},
+    {{"--part", "PART",
+      "the picture is of the window (default), of the view in its middle, or of the matrix: all "
+      "cells or those of --select"},
+     [](Options& o, std::string_view n, std::string_view v) {
+         return read_choice(
+             n, v, kPicturePartCount, [](PicturePart part) { return kPictureParts[size_t(part)]; },
+             "window, view or matrix", o.look.part);
+     }},
+    {{"--no-legend", "", "a matrix without title and colour bar"},
+     [](Options& o, std::string_view, std::string_view) { return o.look.legend = false, Result<void>{}; }},
+    {{"--transparent", "", "nothing behind the view's or the matrix's cells and letters"},
+     [](Options& o, std::string_view, std::string_view) {
+         return o.look.transparent = true, Result<void>{};
+     }},
+    {{"--open", "FILE", "safetensors, npz, npy, csv, png or a session (.fovea); or just FILE", true},
+     [](Options& o, std::string_view, std::string_view v) {
+         return o.files.emplace_back(v), Result<void>{};
+     }},
+    {{"--head", "N", "the head that is shown, from 1 on"},
+     [](Options& o, std::string_view n, std::string_view v) -> Result<void> {
+         if (!read_number(v, o.head) || o.head < 1 || o.head > 1024)
+             return is_not(n, v, "a head from 1 to 1024");
+         return {};
+     }},
+    {{"--pick", "R,C", "the cell that is shown: numbers or tokens"}, keep<&Options::pick>},
+    {{"--select", "A:B,C:D", "only rows A to B and columns C to D are exported, ends included"},
+     keep<&Options::select>},
+    {{"--exact", "", "a picture of a map waits for every tile, not only for its preview"},
+     set<&Options::exact>},
+    {{"--tiles", "WHERE",
+      "who computes a map's tiles: device, cpu or auto (default: the device if it is hardware)"},
+     [](Options& o, std::string_view n, std::string_view v) {
+         constexpr std::string_view kNames[] = {"auto", "device", "cpu"};
+         return read_choice(
+             n, v, 3, [&](TilesOn on) { return kNames[size_t(on)]; }, "auto, device or cpu", o.tiles_on);
+     }},
+    {{"--show", "PANEL", "", true},  // its help lists the panels
+     [](Options& o, std::string_view n, std::string_view v) -> Result<void> {
+         if (WindowState any; !show_by_word(any, v)) return is_not(n, v, "one of: " + show_words());
+         o.show.emplace_back(v);
+         return {};
+     }},
+    {{"--export", "FILE", "the shown matrix as .csv, .npy or .svg, or the session as .fovea"}, read_export},
+    {{"--against", "WHAT", "keeps A of a comparison: a level, a file or session, or a sentence in quotes"},
+     [](Options& o, std::string_view, std::string_view v) {
+         o.against = std::string(v);
+         return o.show.emplace_back("compare"), Result<void>{};
+     }},
+    {{"--compare", "HOW", "side, halves or difference"},
+     [](Options& o, std::string_view n, std::string_view v) {
+         constexpr std::string_view kNames[] = {"side", "halves", "difference"};
+         return read_choice(
+             n, v, 3, [&](CompareHow how) { return kNames[size_t(how)]; }, "side, halves or difference",
+             o.how);
+     }},
+    {{"--describe", "", "says in words what the picture shows"}, set<&Options::describe>},
+    {{"--follow", "FILE.txt",
+      "keeps FILE as a description of what the window shows, for screen readers and scripts"},
+     keep<&Options::follow>},
+    {{"--memory-limit", "MIB", "no more device memory than this"},
+     [](Options& o, std::string_view n, std::string_view v) -> Result<void> {
+         uint64_t mebibytes = 0;
+         if (!read_number(v, mebibytes) || mebibytes < 16 || mebibytes > 1u << 24)
+             return is_not(n, v, "a number of MiB from 16 to 16777216");
+         o.memory_limit_bytes = mebibytes << 20;
+         return {};
+     }},
+    {{"--roof", "", "measures the device's roof for the GPU panel"}, set<&Options::roof>},
+    {{"--validation", "", "runs under the Vulkan validation layer; any message is an error"},
+     set<&Options::validation>},
+    {{"--version", "", "the version"}, set<&Options::version>},
+    {{"--help", "", "this text"}, set<&Options::help>},
+};
+
+std::vector<app::OptionSpec> specs() {
+    std::vector<app::OptionSpec> all;
+    for (const Option& option : kOptions) all.push_back(option.spec);
+    return all;
+}
+
+// Words of a text in lines of at most `width` characters, the lines after the first behind `indent` spaces.
+std::string wrapped(const std::string& text, size_t width, size_t indent) {
+    std::string out;
+    size_t line = 0;
+    for (const std::string_view word : app::split(text, ' ')) {
+        const bool fits = line == 0 || line + 1 + word.size() <= width;
+        if (!fits) out += "\n" + std::string(indent, ' ');
+        if (fits && line > 0) out += ' ';
+        line = fits ? line + (line > 0) + word.size() : word.size();
+        out += word;
+    }
+    return out;
 }
 
 }  // namespace
 
-const char* options_help() {
-    return "usage: fovea-visualizer [options] [FILE]\n\n"
-           "Attention you can read. Without --screenshot, --export or --describe it opens a window.\n\n"
-           "  --preset LEVEL          1 without weights, 2 trainable (default), 3 causal, 4 dropout, 5 "
-           "stacked heads,\n"
-           "                          6 split heads, 7 GPT block; long-4k to long-1m: a long head as a "
-           "map\n"
-           "  --text TEXT             instead of the tutorials' sentence\n"
-           "  --tokens WHAT           words (default), characters or bytes of the text\n"
-           "  --precision P           f32 (default), f16 storage of q, k and v, or f16-products where the "
-           "device can;\n"
-           "                          A of --against stays float32\n"
-           "  --stage NAME            the stage shown first: inputs, queries, scores, masked, weights, "
-           "context, ...\n"
-           "  --device cpu|N          a device by its number in `fovea devices`; default: the best Vulkan "
-           "device\n"
-           "  --size WxH --scale S    size of the layout and pixels for one unit of it; default 1600x960 and "
-           "1\n"
-           "  --theme dark|light\n"
-           "  --screenshot FILE.png   draws one picture without a window\n"
-           "  --part PART             of the window (default), of the view in its middle, or of the matrix: "
-           "all "
-           "cells\n"
-           "                          or those of --select, with --no-legend without title and colour bar\n"
-           "  --transparent           nothing behind the view's or the matrix's cells and letters\n"
-           "  --open FILE             safetensors, npz, npy, csv, png or a session (.fovea); or just FILE\n"
-           "  --head N  --pick R,C    the head and the cell shown: numbers or tokens\n"
-           "  --select A:B,C:D        only rows A to B and columns C to D are exported, ends included\n"
-           "  --exact                 a picture of a map waits for every tile, not only for its preview\n"
-           "  --tiles WHERE           who computes a map's tiles: device, cpu or auto (default: the device "
-           "if it "
-           "is\n"
-           "                          hardware)\n"
-           "  --show PANEL            matrix, compare, mask, map, layers, heads, gpu, memory, problems, "
-           "swapped, middle,\n"
-           "                          keys, tour (again: its next step), lines, palette, open, export, "
-           "go-to, "
-           "import\n"
-           "  --export FILE           the shown matrix as .csv, .npy or .svg, or the session as .fovea\n"
-           "  --against WHAT          keeps A of a comparison: a level, a file or session, or a sentence in "
-           "quotes\n"
-           "  --compare HOW           side, halves or difference\n"
-           "  --describe              says in words what the picture shows\n"
-           "  --follow FILE.txt       keeps FILE as a description of what the window shows, for screen "
-           "readers "
-           "and scripts\n"
-           "  --memory-limit MIB      no more device memory than this\n"
-           "  --roof                  measures the device's roof for the GPU panel\n"
-           "  --validation            runs under the Vulkan validation layer; any message is an error\n";
+std::string options_help() {
+    constexpr size_t kIndent = 26, kWidth = 92;
+    std::string text =
+        "usage: fovea-visualizer [options] [FILE]\n\n"
+        "Attention you can read. Without --screenshot, --export or --describe it opens a window.\n\n";
+    for (const Option& option : kOptions) {
+        std::string left = "  " + std::string(option.spec.name);
+        if (!option.spec.value.empty()) left += " " + std::string(option.spec.value);
+        left.resize(std::max(left.size() + 1, kIndent), ' ');
+        const std::string help = option.spec.help.empty() ? show_words() + " (tour again: its next step)"
+                                                          : std::string(option.spec.help);
+        text += left + wrapped(help, kWidth, kIndent) + "\n";
+    }
+    return text;
 }
 
-Result<void> apply_options_of_a(Session& session, const Options& o) {
+Result<void> apply_options_of_a(Workbench& bench, const Options& o) {
     int level = o.level;
     const bool is_level = o.against.size() == 1 && read_number(o.against, level);
     if (is_level && (level < 1 || level > kLevelCount))
@@ -221,59 +247,43 @@ Result<void> apply_options_of_a(Session& session, const Options& o) {
     settings.tokenizer = o.tokenizer;
     const bool is_text = o.against.find(' ') != std::string::npos;
     if (is_text) settings.text = o.against;
-    session.change(settings);
-    if (!is_level && !is_text && !open_any(session, o.against) && session.preparing().empty())
-        return bad("--against", session.problems.back().text);
+    bench.document.change(settings);
+    if (!is_level && !is_text && !open_any(bench, o.against) && bench.preparing().empty())
+        return bad("--against", bench.problems.back().text);
     return {};
 }
 
-Result<void> apply_options(Session& session, const Options& o) {
-    if (o.theme) session.theme = *o.theme;
-    session.view.how = o.how;
-    session.compute_tiles_on(o.tiles_on);
+Result<void> apply_options(Workbench& bench, const Options& o) {
+    if (o.theme) bench.window.theme = *o.theme;
+    bench.view.how = o.how;
+    bench.map.compute_tiles_on(o.tiles_on);
     Settings settings = level_settings(o.level);
     if (o.text) settings.text = *o.text;
     settings.tokenizer = o.tokenizer;
     settings.precision = o.precision;
-    session.change(settings);
+    bench.document.change(settings);
     for (const std::string& file : o.files)
-        if (!open_any(session, file) && session.preparing().empty())
-            return Error{FOVEA_INVALID_ARGUMENT, "", session.problems.back().text};
-    if (!o.long_map.empty()) session.open_long_preset(o.long_map);
-    if (!o.stage.empty()) session.wanted_stage = o.stage;
-    if (o.head > 1) session.view.head = o.head - 1;
-    for (const std::string& name : o.show) find_panel(name)->open(session.ui);
+        if (!open_any(bench, file) && bench.preparing().empty())
+            return Error{FOVEA_INVALID_ARGUMENT, "", bench.problems.back().text};
+    if (!o.long_map.empty()) bench.map.want_preset(o.long_map);
+    if (!o.stage.empty()) bench.view.wanted_stage = o.stage;
+    if (o.head > 1) bench.view.head = o.head - 1;
+    for (const std::string& word : o.show) (void)show_by_word(bench.window, word);
     return {};
 }
 
 Result<Options> parse_options(int argc, char** argv) {
+    const std::vector<std::string_view> words(argv + 1, argv + argc);
+    const std::vector<app::OptionSpec> known = specs();
+    const Result<app::Arguments> arguments = app::Arguments::parse(words, known);
+    if (!arguments) return arguments.error();
     Options o;
-    for (int i = 1; i < argc; ++i) {
-        const std::string_view word = argv[i];
-        if (word == "--help" || word == "-h") {
-            o.help = true;
-        } else if (word == "--version") {
-            o.version = true;
-        } else if (word == "--describe") {
-            o.describe = true;
-        } else if (word == "--exact") {
-            o.exact = true;
-        } else if (word == "--transparent") {
-            o.look.transparent = true;
-        } else if (word == "--no-legend") {
-            o.look.legend = false;
-        } else if (word == "--roof") {
-            o.roof = true;
-        } else if (word == "--validation") {
-            o.validation = true;
-        } else if (!word.empty() && word[0] != '-') {
-            o.files.emplace_back(word);
-        } else if (i + 1 >= argc) {
-            return bad(word, word.substr(0, 2) == "--" ? "no such option, or it needs a value"
-                                                       : "no such option; --help lists them");
-        } else if (Result<void> r = apply(o, word, argv[++i]); !r) {
-            return r.error();
-        }
+    for (const std::string_view file : arguments->positional()) o.files.emplace_back(file);
+    for (const auto& [name, value] : arguments->given()) {
+        const Option* option =
+            std::find_if(std::begin(kOptions), std::end(kOptions),
+                         [name = name](const Option& one) { return one.spec.name == name; });
+        if (Result<void> r = option->read(o, name, value); !r) return r.error();
     }
     if (!o.headless() && o.scale > 3) return bad("--scale", "must be at most 3 for a window");
     return o;

@@ -1,7 +1,7 @@
 // The program's command line.
 #pragma once
 
-#include "model/session.hpp"
+#include "model/workbench.hpp"
 
 #include <fovea/fovea.hpp>
 
@@ -47,11 +47,11 @@ struct Options {
 };
 
 // The same for what --against names, to be computed and kept before.
-Result<void> apply_options_of_a(Session& session, const Options& options);
+Result<void> apply_options_of_a(Workbench& bench, const Options& options);
 // A session for these options: level, text, files, panels, pick. Problems with files are errors here.
-Result<void> apply_options(Session& session, const Options& options);
+Result<void> apply_options(Workbench& bench, const Options& options);
 
 Result<Options> parse_options(int argc, char** argv);
-const char* options_help();
+std::string options_help();
 
 }  // namespace fovea::visualizer

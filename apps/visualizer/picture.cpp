@@ -2,7 +2,7 @@
 
 #include "gpu/imgui_backend.hpp"
 #include "gpu/offscreen_frame.hpp"
-#include "gpu/software_painter.hpp"
+#include "matrix/software_painter.hpp"
 #include "panels/figure.hpp"
 #include "panels/panels.hpp"
 
@@ -49,9 +49,9 @@ Result<void> check_size(const GpuDevice& device, uint32_t width, uint32_t height
 // One picture over `ground`; where it goes on, what a map and a grid lack is computed first. `draw` fills
 // ImGui's frame, several times until the layout has settled.
 template <class Draw>
-Result<Pixels> draw_over(Session& session, const PictureSize& size, ImU32 ground, ImVec2 extent, bool goes_on,
+Result<Pixels> draw_over(Workbench& bench, const PictureSize& size, ImU32 ground, ImVec2 extent, bool goes_on,
                          Draw draw) {
-    GpuDevice& device = session.device();
+    GpuDevice& device = bench.computation.device();
     Pixels out{
         uint32_t(std::lround(extent.x * size.scale)), uint32_t(std::lround(extent.y * size.scale)), {}};
     if (Result<void> r = check_size(device, out.width, out.height); !r) return r.error();
@@ -68,14 +68,14 @@ Result<Pixels> draw_over(Session& session, const PictureSize& size, ImU32 ground
     io.DisplaySize = {float(out.width), float(out.height)};
     io.DeltaTime = 1.0f / 60;
     io.BackendRendererName = "fovea";
-    apply_style(session.theme, size.scale);
+    apply_style(bench.window.theme, size.scale);
     const Result<std::unique_ptr<ImGuiBackend>> backend =
-        ImGuiBackend::create(device, pass, 2, size.scale, rare_text(session));
+        ImGuiBackend::create(device, pass, 2, size.scale, rare_text(bench));
     if (!backend) return backend.error();
     const Result<std::unique_ptr<MatrixRenderer>> matrices = MatrixRenderer::create(device, pass);
     if (!matrices) return matrices.error();
     io.FontDefault = (*backend)->fonts().body;
-    PanelContext ui{session, **matrices, (*backend)->fonts(), size.scale};
+    PanelContext ui{bench, **matrices, (*backend)->fonts(), size.scale};
     ui.transparent = size.look.transparent;
     ui.ground = ground;
     const ImVec4 clear = ImGui::ColorConvertU32ToFloat4(ground);
@@ -91,10 +91,10 @@ Result<Pixels> draw_over(Session& session, const PictureSize& size, ImU32 ground
         if (!drawn) return drawn.error();
         // What the first frame began is waited for.
         if (i == 0 && goes_on)
-            if (Result<void> r = session.finish_wanted_grid(); !r) return r.error();
+            if (Result<void> r = bench.computation.finish_wanted_grid(); !r) return r.error();
         // The first frames say what is looked at.
-        if (goes_on && session.map && session.ui.centre == CentreTab::map && i + 2 < kFrames)
-            if (Result<void> r = session.map->finish(size.exact); !r) return r.error();
+        if (goes_on && bench.map && bench.window.centre == CentreTab::map && i + 2 < kFrames)
+            if (Result<void> r = bench.map.head()->finish(size.exact); !r) return r.error();
     }
     if (frame) {
         out.rgba = frame->pixels();
@@ -136,16 +136,16 @@ Pixels cropped(const Pixels& from, const ScreenRect& rect) {
 
 }  // namespace
 
-Result<Tensor> draw_picture(Session& session, const PictureSize& size) {
+Result<Tensor> draw_picture(Workbench& bench, const PictureSize& size) {
     const PictureLook& look = size.look;
     if (look.transparent && look.part == PicturePart::window)
         return Error{FOVEA_INVALID_ARGUMENT, "transparent",
                      "goes with the view or the matrix, not with a window"};
     const bool figure = look.part == PicturePart::matrix;
-    if (figure && session.ui.centre == CentreTab::map)
+    if (figure && bench.window.centre == CentreTab::map)
         return Error{FOVEA_INVALID_ARGUMENT, "picture", "a map has no cells to draw whole: choose the view"};
-    const ImVec2 extent = figure ? figure_size(session, look.legend, size.scale)
-                                 : ImVec2{float(size.width), float(size.height)};
+    const ImVec2 extent =
+        figure ? figure_size(bench, look.legend, size.scale) : ImVec2{float(size.width), float(size.height)};
     ScreenRect centre;
     const auto draw = [&](PanelContext& ui) {
         if (figure)
@@ -154,12 +154,12 @@ Result<Tensor> draw_picture(Session& session, const PictureSize& size) {
             draw_main_window(ui);
         centre = ui.centre;
     };
-    const ImU32 ground = figure ? palette(session.theme).panel : palette(session.theme).ground;
+    const ImU32 ground = figure ? palette(bench.window.theme).panel : palette(bench.window.theme).ground;
     constexpr ImU32 kBlack = IM_COL32(0, 0, 0, 255), kWhite = IM_COL32(255, 255, 255, 255);
-    Result<Pixels> pixels = draw_over(session, size, look.transparent ? kBlack : ground, extent, true, draw);
+    Result<Pixels> pixels = draw_over(bench, size, look.transparent ? kBlack : ground, extent, true, draw);
     if (!pixels) return pixels.error();
     if (look.transparent) {
-        const Result<Pixels> white = draw_over(session, size, kWhite, extent, false, draw);
+        const Result<Pixels> white = draw_over(bench, size, kWhite, extent, false, draw);
         if (!white) return white.error();
         take_ground_away(*pixels, *white);
     }
@@ -167,8 +167,8 @@ Result<Tensor> draw_picture(Session& session, const PictureSize& size) {
     return make_tensor("picture", ElementType::u8, {pixels->height, pixels->width, 4}, pixels->rgba);
 }
 
-Result<void> save_picture(Session& session, const PictureSize& size, const std::string& path) {
-    const Result<Tensor> image = draw_picture(session, size);
+Result<void> save_picture(Workbench& bench, const PictureSize& size, const std::string& path) {
+    const Result<Tensor> image = draw_picture(bench, size);
     if (!image) return image.error();
     if (const Result<uint64_t> saved = save_png(path, *image); !saved) return saved.error();
     return {};

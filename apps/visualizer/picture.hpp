@@ -1,7 +1,7 @@
 // The whole window as a picture, drawn without one: for headless runs and for exports from the window.
 #pragma once
 
-#include "model/session.hpp"
+#include "model/workbench.hpp"
 
 #include <fovea/files.hpp>
 
@@ -16,7 +16,7 @@ struct PictureSize {
 
 // u8 [height, width, 4], not premultiplied. The session must be complete, and no frame in flight. ImGui's
 // context is another one and set back afterwards.
-Result<Tensor> draw_picture(Session& session, const PictureSize& size);
-Result<void> save_picture(Session& session, const PictureSize& size, const std::string& path);
+Result<Tensor> draw_picture(Workbench& bench, const PictureSize& size);
+Result<void> save_picture(Workbench& bench, const PictureSize& size, const std::string& path);
 
 }  // namespace fovea::visualizer

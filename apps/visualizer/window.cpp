@@ -9,8 +9,8 @@
 #include "gpu/imgui_backend.hpp"
 #include "gpu/swapchain.hpp"
 #include "headless.hpp"
-#include "keys.hpp"
-#include "panels/panels.hpp"
+#include "panels/keys.hpp"
+#include "panels/panel_table.hpp"
 #include "picture.hpp"
 
 #define GLFW_INCLUDE_NONE
@@ -135,7 +135,7 @@ class Window {
     std::unique_ptr<Swapchain> swapchain_;
     std::unique_ptr<ImGuiBackend> backend_;
     std::unique_ptr<MatrixRenderer> matrices_;
-    std::unique_ptr<Session> session_;
+    std::unique_ptr<Workbench> bench_;
     Follower follower_;
     bool computing_ = true;
     WindowEvents events_;
@@ -154,6 +154,23 @@ bool walks(ImGuiKey key) {
                                   ImGuiKey_DownArrow, ImGuiKey_PageUp,     ImGuiKey_PageDown,
                                   ImGuiKey_Space,     ImGuiKey_Enter,      ImGuiKey_Escape};
     return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
+}
+
+// Whether all that waits for the frame are typed characters. Dear ImGui would take one key's press or release
+// in each frame, so that quick typing trails behind slow frames; characters can be taken all at once, as
+// their keys mean nothing beside them. Keys that do mean something in a text field (Backspace, arrows, Enter)
+// still have a frame each.
+bool only_text_waits() {
+    const auto types = [](const ImGuiInputEvent& event) {
+        if (event.Type == ImGuiInputEventType_Text || event.Type == ImGuiInputEventType_MousePos) return true;
+        const ImGuiKey key = event.Type == ImGuiInputEventType_Key ? event.Key.Key : ImGuiKey_None;
+        return (key >= ImGuiKey_0 && key <= ImGuiKey_Z) ||
+               (key >= ImGuiKey_Apostrophe && key <= ImGuiKey_GraveAccent) || key == ImGuiKey_Space ||
+               key == ImGuiMod_Shift || key == ImGuiKey_LeftShift || key == ImGuiKey_RightShift;
+    };
+    const ImVector<ImGuiInputEvent>& waiting = ImGui::GetCurrentContext()->InputEventsQueue;
+    return ImGui::GetIO().WantTextInput && !ImGui::GetIO().KeyCtrl &&
+           std::all_of(waiting.begin(), waiting.end(), types);
 }
 
 // Something for the reader's eyes has happened. Other messages of the window system are no reason to draw: a
@@ -201,21 +218,22 @@ Result<void> Window::open() {
     if (Result<void> r = open_device(); !r) return r;
     open_imgui();
     if (Result<void> r = open_drawing(); !r) return r;
-    session_ = std::make_unique<Session>(*device_, options_.on_cpu, kFramesInFlight);
-    session_->wake = [] { glfwPostEmptyEvent(); };
-    session_->theme = theme_;
-    session_->ui.layout = kept_.layout;
-    session_->ui.scale_factor = kept_.scale_factor;
-    session_->ui.motion = kept_.motion.value_or(system_motion_);
+    bench_ =
+        std::make_unique<Workbench>(*device_, options_.on_cpu, kFramesInFlight, [] { glfwPostEmptyEvent(); });
+    bench_->window.theme = theme_;
+    bench_->window.layout = kept_.layout;
+    bench_->window.scale_factor = kept_.scale_factor;
+    bench_->window.motion = kept_.motion.value_or(system_motion_);
     if (!kept)
-        session_->tell("The window's settings of the run before could not be used (" + kept.error().text +
-                       "). Panels, size and theme are as at first, and are kept from now on.");
+        bench_->window.tell("The window's settings of the run before could not be used (" +
+                            kept.error().text +
+                            "). Panels, size and theme are as at first, and are kept from now on.");
     tour_ = !autosave_.tour_was_ended();
-    if (tour_) session_->ui.tour_step = 1;
-    if (Result<void> r = keep_a(*device_, *session_, options_); !r) return r;
+    if (tour_) bench_->window.tour_step = 1;
+    if (Result<void> r = keep_a(*device_, *bench_, options_); !r) return r;
     // A file that cannot be read is a line of the Problems panel, not the end.
-    (void)apply_options(*session_, options_);
-    if (options_.files.empty() && !options_.text) autosave_.offer(*session_);
+    (void)apply_options(*bench_, options_);
+    if (options_.files.empty() && !options_.text) autosave_.offer(*bench_);
     return {};
 }
 
@@ -248,6 +266,9 @@ void Window::open_imgui() {
     ImGui::CreateContext();
     ImGui::GetIO().IniFilename = nullptr;
     ImGui::GetIO().ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
+    // The key table walks over the panels.
+    ImGui::GetCurrentContext()->ConfigNavWindowingKeyNext = ImGuiKey_None;
+    ImGui::GetCurrentContext()->ConfigNavWindowingKeyPrev = ImGuiKey_None;
     apply_style(theme_, scale_);
     watch_events(glfw_.window, &events_);
     ImGui_ImplGlfw_InitForVulkan(glfw_.window, true);  // passes each event on to the watchers
@@ -270,7 +291,7 @@ Result<void> Window::open_drawing() {
 // The device is lost with all that was on it. The session goes on: on the device opened anew, and after a
 // second loss on the processor, with the device for drawing only.
 Result<void> Window::recover(const Error& lost) {
-    autosave_.write_now(*session_);
+    autosave_.write_now(*bench_);
     if (++losses_ > 2) {
         Error error = lost;
         error.text += ", for the third time; the session is kept and the next start offers it";
@@ -278,14 +299,14 @@ Result<void> Window::recover(const Error& lost) {
     }
     // Frames before may still run where the loss is another call's.
     vkDeviceWaitIdle(device_->device());
-    SessionCarry carried = session_->carry();
-    const bool on_cpu = session_->on_cpu() || losses_ > 1;
-    session_.reset();
+    WorkbenchCarry carried = bench_->carry();
+    const bool on_cpu = bench_->computation.on_cpu() || losses_ > 1;
+    bench_.reset();
     matrices_.reset();
     backend_.reset();
     swapchain_.reset();
     for (const std::string& message : device_->take_messages())
-        carried.problems.push_back({"validation", message, true});
+        carried.problems.report("validation", message, true);
     device_.reset();
     const auto refused = [&](const Error& error) {
         return Error{
@@ -295,14 +316,13 @@ Result<void> Window::recover(const Error& lost) {
     };
     if (Result<void> r = open_device(); !r) return refused(r.error());
     if (Result<void> r = open_drawing(); !r) return refused(r.error());
-    session_ = std::make_unique<Session>(*device_, on_cpu, kFramesInFlight);
-    session_->wake = [] { glfwPostEmptyEvent(); };
-    session_->take(std::move(carried));
-    session_->tell("The device was lost (" + lost.field +
-                       ") and is open again; nothing of the session is gone." +
-                       (on_cpu ? " Computing goes on on the processor." : ""),
-                   !on_cpu);
-    session_->report("device", lost.text, true);
+    bench_ = std::make_unique<Workbench>(*device_, on_cpu, kFramesInFlight, [] { glfwPostEmptyEvent(); });
+    bench_->take(std::move(carried));
+    bench_->window.tell("The device was lost (" + lost.field +
+                            ") and is open again; nothing of the session is gone." +
+                            (on_cpu ? " Computing goes on on the processor." : ""),
+                        !on_cpu);
+    bench_->problems.report("device", lost.text, true);
     settle_ = kSettleFrames;
     computing_ = true;
     return {};
@@ -310,9 +330,9 @@ Result<void> Window::recover(const Error& lost) {
 
 // Size of type, theme and full screen, where they have changed.
 Result<void> Window::follow_ui() {
-    const float scale = display_scale_ * session_->ui.scale_factor;
-    if (scale != scale_ || session_->theme != theme_) {
-        theme_ = session_->theme;
+    const float scale = display_scale_ * bench_->window.scale_factor;
+    if (scale != scale_ || bench_->window.theme != theme_) {
+        theme_ = bench_->window.theme;
         apply_style(theme_, scale);
     }
     if (scale != scale_) {
@@ -321,14 +341,14 @@ Result<void> Window::follow_ui() {
         if (Result<void> r = backend_->reload_fonts(scale, rare_text_); !r) return r;
         ImGui::GetIO().FontDefault = backend_->fonts().body;
     }
-    if (const std::string rare = rare_text(*session_); rare != rare_text_) {
+    if (const std::string rare = rare_text(*bench_); rare != rare_text_) {
         rare_text_ = rare;
         vkDeviceWaitIdle(device_->device());
         if (Result<void> r = backend_->reload_fonts(scale_, rare); !r) return r;
         ImGui::GetIO().FontDefault = backend_->fonts().body;
     }
     const bool full = glfwGetWindowMonitor(glfw_.window) != nullptr;
-    if (full == session_->ui.full_screen) return {};
+    if (full == bench_->window.full_screen) return {};
     GLFWmonitor* monitor = glfwGetPrimaryMonitor();
     const GLFWvidmode* mode = monitor ? glfwGetVideoMode(monitor) : nullptr;
     if (!full && mode) {
@@ -343,10 +363,10 @@ Result<void> Window::follow_ui() {
 // What the window remembers, where it has changed and nothing is being dragged.
 void Window::keep_settings() {
     if (ImGui::IsAnyItemActive()) return;
-    kept_.layout = session_->ui.layout;
-    kept_.theme = session_->theme;
-    kept_.scale_factor = session_->ui.scale_factor;
-    if (session_->ui.motion != kept_.motion.value_or(system_motion_)) kept_.motion = session_->ui.motion;
+    kept_.layout = bench_->window.layout;
+    kept_.theme = bench_->window.theme;
+    kept_.scale_factor = bench_->window.scale_factor;
+    if (bench_->window.motion != kept_.motion.value_or(system_motion_)) kept_.motion = bench_->window.motion;
     int width = 0, height = 0;
     glfwGetWindowSize(glfw_.window, &width, &height);
     const bool full = glfwGetWindowMonitor(glfw_.window) || glfwGetWindowAttrib(glfw_.window, GLFW_MAXIMIZED);
@@ -359,22 +379,22 @@ void Window::keep_settings() {
 
 // Between two frames, with nothing in flight.
 void Window::draw_wanted_picture() {
-    if (session_->wanted_picture.empty() || !session_->complete()) return;
+    if (bench_->window.wanted_picture.empty() || !bench_->computation.complete()) return;
     vkDeviceWaitIdle(device_->device());
-    const std::string path = std::exchange(session_->wanted_picture, "");
+    const std::string path = std::exchange(bench_->window.wanted_picture, "");
     const VkExtent2D extent = swapchain_->extent();
-    const PictureLook& look = session_->ui.picture;
+    const PictureLook& look = bench_->window.picture;
     const PictureSize size{uint32_t(float(extent.width) / scale_), uint32_t(float(extent.height) / scale_),
                            look.scale, false, look};
-    const auto animated = std::exchange(session_->ui.motion, false);
-    const int step = std::exchange(session_->ui.tour_step, 0);
-    const Result<void> saved = save_picture(*session_, size, path);
-    session_->ui.motion = animated, session_->ui.tour_step = step;
+    const auto animated = std::exchange(bench_->window.motion, false);
+    const int step = std::exchange(bench_->window.tour_step, 0);
+    const Result<void> saved = save_picture(*bench_, size, path);
+    bench_->window.motion = animated, bench_->window.tour_step = step;
     if (saved) {
-        session_->tell_done("Written: " + path);
+        bench_->window.tell_done("Written: " + path);
     } else {
-        session_->report(saved.error().field, saved.error().text, true);
-        session_->ui.show(BottomTab::problems);
+        bench_->problems.report(saved.error().field, saved.error().text, true);
+        bench_->window.show(BottomTab::problems);
     }
     settle_ = kSettleFrames;
 }
@@ -389,38 +409,39 @@ Result<void> Window::draw_frame() {
         return {};
     }
     for (const KeyPress& press : events_.keys)
-        if (!ImGui::GetIO().NavVisible || !walks(press.key)) run_key(*session_, press);
+        if (!ImGui::GetIO().NavVisible || !walks(press.key)) run_key(*bench_, press);
     events_.keys.clear();
     for (const std::string& path : events_.dropped)
-        if (open_any(*session_, path) && session_->settings().file)
-            session_->ui.open_dialog(Dialog::import_sheet);
+        if (open_any(*bench_, path) && bench_->document.settings().file)
+            bench_->window.open_dialog(Dialog::import_sheet);
     events_.dropped.clear();
-    if (tour_ && session_->ui.tour_step == 0) {
+    if (tour_ && bench_->window.tour_step == 0) {
         tour_ = false;
         autosave_.keep_tour_ended();
     }
-    session_->view.show_other = ImGui::GetIO().KeyShift && !ImGui::GetIO().WantTextInput;
+    bench_->view.show_other = ImGui::GetIO().KeyShift && !ImGui::GetIO().WantTextInput;
     if (Result<void> r = follow_ui(); !r) return r;
-    if (session_->needs_idle()) vkDeviceWaitIdle(device_->device());
+    if (bench_->needs_idle()) vkDeviceWaitIdle(device_->device());
     const double rate = device_->facts().device_class == FOVEA_CLASS_CPU ? kSoftwareRate : kHardwareRate;
-    const Result<bool> more = session_->update(*cmd, kFrameSeconds * rate);
+    const Result<bool> more = bench_->update(*cmd, kFrameSeconds * rate);
     if (!more) return more.error();
     computing_ = *more;
-    for (const VkBuffer buffer : session_->released) matrices_->forget(buffer);
-    session_->released.clear();
+    for (const VkBuffer buffer : bench_->released) matrices_->forget(buffer);
+    bench_->released.clear();
     matrices_->begin_frame(*cmd, swapchain_->extent());
-    PanelContext ui{*session_, *matrices_, backend_->fonts(), scale_};
+    PanelContext ui{*bench_, *matrices_, backend_->fonts(), scale_};
     ImGui_ImplGlfw_NewFrame();
+    ImGui::GetIO().ConfigInputTrickleEventQueue = !only_text_waits();
     backend_->new_frame();
     draw_main_window(ui);
-    const ImVec4 ground = ImGui::ColorConvertU32ToFloat4(palette(session_->theme).ground);
+    const ImVec4 ground = ImGui::ColorConvertU32ToFloat4(palette(bench_->window.theme).ground);
     swapchain_->begin_pass(*cmd, {ground.x, ground.y, ground.z});
     backend_->draw(*cmd);
     const Result<bool> shown = swapchain_->end_frame(*cmd);
     if (!shown) return shown.error();
     if (!*shown)
         if (const Result<bool> rebuilt = swapchain_->rebuild(); !rebuilt) return rebuilt.error();
-    if (first_frame_s_ == 0 && session_->complete()) {
+    if (first_frame_s_ == 0 && bench_->computation.complete()) {
         vkDeviceWaitIdle(device_->device());
         first_frame_s_ = seconds_since(begin_);
         first_frame_processor_s_ = double(std::clock()) / CLOCKS_PER_SEC;
@@ -441,18 +462,16 @@ std::string Window::description() {
                   "%.1f ms, 99%% below %.1f ms\n",
                   swapchain_->extent().width, swapchain_->extent().height, first_frame_s_,
                   first_frame_processor_s_, times.size(), at(0.5), at(0.95), at(0.99));
-    const Layout& layout = session_->ui.layout;
-    const auto hidden = [](const char* panels, bool shown) {
-        return shown ? std::string() : std::string(", hidden: ") + panels;
-    };
-    return head + std::string(session_->theme == Theme::dark ? "dark" : "light") + " theme, sides " +
-           (layout.mirrored ? "swapped" : "as at first") + hidden("text and pipeline", layout.left_shown) +
-           hidden("cell and parameters", layout.right_shown) +
-           hidden("heads, GPU, memory, problems", layout.bottom_shown) + "\n" + describe(*session_);
+    const Layout& layout = bench_->window.layout;
+    std::string hidden;
+    for (const PanelGroup& group : panel_groups())
+        if (!(layout.*group.shown)) hidden += ", hidden: " + in_a_sentence(group.title);
+    return head + std::string(bench_->window.theme == Theme::dark ? "dark" : "light") + " theme, sides " +
+           (layout.mirrored ? "swapped" : "as at first") + hidden + "\n" + describe(*bench_);
 }
 
 bool Window::others_moved() {
-    const uint64_t steps = session_->background_steps();
+    const uint64_t steps = bench_->background_steps();
     return std::exchange(seen_steps_, steps) != steps;
 }
 
@@ -461,11 +480,11 @@ void Window::wait_for_events() {
     int width = 0, height = 0;
     glfwGetFramebufferSize(glfw_.window, &width, &height);
     const bool hidden = width == 0 || height == 0 || glfwGetWindowAttrib(glfw_.window, GLFW_ICONIFIED);
-    if (!hidden && (computing_ || settle_ > 0 || session_->needs_idle())) {
+    if (!hidden && (computing_ || settle_ > 0 || bench_->needs_idle())) {
         glfwPollEvents();
         // ImGui takes a key's press and release in one frame each: of quick typing some is left for later
         // frames.
-        if (events_.active || session_->animating() || ImGui::GetCurrentContext()->InputEventsQueue.Size > 0)
+        if (events_.active || bench_->animating() || ImGui::GetCurrentContext()->InputEventsQueue.Size > 0)
             settle_ = kSettleFrames;
         else
             --settle_;
@@ -480,25 +499,25 @@ void Window::wait_for_events() {
     const bool blinks = !hidden && ImGui::GetIO().WantTextInput;
     if (blinks)
         glfwWaitEventsTimeout(0.4);
-    else if (session_->threads_work())
+    else if (bench_->threads_work())
         glfwWaitEventsTimeout(kThreadsSeconds);
     else if (autosave_.pending())
         glfwWaitEventsTimeout(Autosave::kIntervalSeconds);
     else
         glfwWaitEvents();
-    if (autosave_.pending()) autosave_.update(*session_);
-    if (blinks || events_.active || others_moved() || session_->threads_ended() || session_->animating())
+    if (autosave_.pending()) autosave_.update(*bench_);
+    if (blinks || events_.active || others_moved() || bench_->threads_ended() || bench_->animating())
         settle_ = kSettleFrames;
 }
 
 Result<void> Window::run() {
-    while (!glfwWindowShouldClose(glfw_.window) && !session_->wants_to_quit) {
+    while (!glfwWindowShouldClose(glfw_.window) && !bench_->window.wants_to_quit) {
         events_.active = false;
         wait_for_events();
         int width = 0, height = 0;
         glfwGetFramebufferSize(glfw_.window, &width, &height);
         if (width == 0 || height == 0 || glfwGetWindowAttrib(glfw_.window, GLFW_ICONIFIED)) continue;
-        if (!computing_ && settle_ <= 0 && !session_->needs_idle()) continue;
+        if (!computing_ && settle_ <= 0 && !bench_->needs_idle()) continue;
         const auto begin = std::chrono::steady_clock::now();
         if (Result<void> r = draw_frame(); !r) {
             if (r.error().vk_result != VK_ERROR_DEVICE_LOST) return r;
@@ -508,9 +527,10 @@ Result<void> Window::run() {
         if (frame_seconds_.size() == kMostFrameTimes) frame_seconds_.erase(frame_seconds_.begin());
         frame_seconds_.push_back(seconds_since(begin));
         draw_wanted_picture();
-        autosave_.update(*session_);
+        autosave_.update(*bench_);
         if (settle_ <= 1) keep_settings();
-        if (!options_.follow.empty() && session_->ready() && settle_ <= 1) follower_.update(description());
+        if (!options_.follow.empty() && bench_->computation.ready() && settle_ <= 1)
+            follower_.update(description());
     }
     keep_settings();
     autosave_.end();

@@ -1,8 +1,8 @@
 // What a file's call has beside queries, keys and values bears on the shown weights: mask, added scores,
 // sinks and slopes, in matrices and on maps, against double precision.
 #include "data/exporting.hpp"
-#include "data/imported_file.hpp"
-#include "keys.hpp"
+#include "model/imported_file.hpp"
+#include "panels/keys.hpp"
 #include "panels/panels.hpp"
 #include "visualizer_fixture.hpp"
 
@@ -90,26 +90,26 @@ TEST_F(ExtrasTest, a_files_mask_scores_sinks_and_slopes_are_in_the_weights) {
     padded.mask = {1, 1, 0, 1, 1, 1}, padded.bias = values(2 * 6);
     for (const Call& c : {full, padded, masked, sunk}) {
         for (const char* prefix : {"", "layers.0."}) {
-            session->problems.clear();
-            ASSERT_TRUE(session->open_file(save(c, prefix)));
+            bench->problems.clear();
+            ASSERT_TRUE(bench->open_file(save(c, prefix)));
             compute();
             for (uint64_t h = 0; h < c.heads; ++h)
                 for (uint64_t i = 0; i < c.length; ++i)
                     for (uint64_t j = 0; j < c.length; ++j)
                         ASSERT_NEAR(value("weights", i, j, h), c.weight(h, i, j), 2e-6)
                             << h << ' ' << i << ' ' << j;
-            EXPECT_TRUE(session->problems.empty()) << session->problems[0].text;
-            session->view.picked_row = 4, session->view.picked_column = 4;
-            ASSERT_TRUE(session->derivation());
-            EXPECT_NEAR(session->derivation()->weight, c.weight(session->view.head, 4, 4), 2e-6);
+            EXPECT_TRUE(bench->problems.empty()) << bench->problems[0].text;
+            bench->view.picked_row = 4, bench->view.picked_column = 4;
+            ASSERT_TRUE(bench->derivation());
+            EXPECT_NEAR(bench->derivation()->weight, c.weight(bench->view.head, 4, 4), 2e-6);
         }
     }
-    EXPECT_NE(session->find_stage("masked")->formula.find("sink"), std::string::npos);
+    EXPECT_NE(bench->computation.find_stage("masked")->formula.find("sink"), std::string::npos);
     // What the settings hide is hidden, too.
-    ASSERT_TRUE(session->open_file(save(masked)));
-    Settings s = session->settings();
+    ASSERT_TRUE(bench->open_file(save(masked)));
+    Settings s = bench->document.settings();
     s.hidden_keys = {2};
-    session->change(s);
+    bench->document.change(s);
     compute();
     EXPECT_EQ(value("weights", 2, 2), 0);
     const auto hidden = std::find(masked.mask.begin(), masked.mask.end(), 0) - masked.mask.begin();
@@ -125,10 +125,10 @@ TEST_F(ExtrasTest, one_that_does_not_fit_is_left_out_in_words) {
                    *make_tensor("mask", {5, 6}, values(30)), *make_tensor("sinks", {3}, c.sinks)};
     const std::string path = (folder / "odd.safetensors").string();
     ASSERT_TRUE(save_safetensors(path, set));
-    ASSERT_TRUE(session->open_file(path));
+    ASSERT_TRUE(bench->open_file(path));
     compute();
     int left_out = 0;
-    for (const Problem& problem : session->problems)
+    for (const Problem& problem : bench->problems)
         left_out += problem.text.find("the shown weights are without it") != std::string::npos;
     EXPECT_EQ(left_out, 2);
     EXPECT_TRUE(std::isfinite(value("weights", 1, 1)));
@@ -233,48 +233,48 @@ TEST_P(MapExtrasTest, a_row_for_all_queries_counts_on_a_map) {
 TEST_F(ExtrasTest, a_files_map_keeps_its_place_and_changes_its_head) {
     Call c = drawn(2, 5200, 4);
     const std::string path = save(c);
-    ASSERT_TRUE(session->open_file(path));
+    ASSERT_TRUE(bench->open_file(path));
     compute();
-    ASSERT_NE(session->map, nullptr);
-    ASSERT_EQ(session->map->head().heads, 2u);
-    EXPECT_EQ(session->map->head().head, 0u);
-    EXPECT_TRUE(run_key(*session, {ImGuiKey_K, plain}));
-    ASSERT_TRUE(go_to(*session, "4000, 17"));
-    EXPECT_FALSE(go_to(*session, "5200, 17"));
-    session->ui.map.cells_a_pixel = 2;
-    const LongMap* before = session->map.get();
-    ASSERT_NE(session->map_derivation(), nullptr);
-    EXPECT_NEAR(session->map_derivation()->weight, c.weight(0, 4000, 17), 2e-7);
-    Settings s = session->settings();
+    ASSERT_TRUE(bench->map);
+    ASSERT_EQ(bench->map.head()->head().heads, 2u);
+    EXPECT_EQ(bench->map.head()->head().head, 0u);
+    EXPECT_TRUE(run_key(*bench, {ImGuiKey_K, plain}));
+    ASSERT_TRUE(go_to(*bench, "4000, 17"));
+    EXPECT_FALSE(go_to(*bench, "5200, 17"));
+    bench->map.place.cells_a_pixel = 2;
+    const LongMap* before = bench->map.head();
+    ASSERT_NE(bench->map.derivation(), nullptr);
+    EXPECT_NEAR(bench->map.derivation()->weight, c.weight(0, 4000, 17), 2e-7);
+    Settings s = bench->document.settings();
     s.alibi = true;
-    session->change(s);
+    bench->document.change(s);
     compute();
-    EXPECT_EQ(session->map.get(), before) << "a knob does not open the map anew";
-    EXPECT_TRUE(session->map_derivation()->has_alibi);
-    EXPECT_EQ(session->ui.map.picked_row, 4000u);
-    EXPECT_EQ(session->ui.map.cells_a_pixel, 2);
+    EXPECT_EQ(bench->map.head(), before) << "a knob does not open the map anew";
+    EXPECT_TRUE(bench->map.derivation()->has_alibi);
+    EXPECT_EQ(bench->map.place.picked_row, 4000u);
+    EXPECT_EQ(bench->map.place.cells_a_pixel, 2);
     s.alibi = false;
-    session->change(s);
-    EXPECT_TRUE(run_key(*session, {ImGuiKey_RightBracket, plain}));
+    bench->document.change(s);
+    EXPECT_TRUE(run_key(*bench, {ImGuiKey_RightBracket, plain}));
     compute();
-    EXPECT_EQ(session->map->head().head, 1u);
-    EXPECT_EQ(session->ui.map.picked_row, 4000u);
-    ASSERT_NE(session->map_derivation(), nullptr);
-    EXPECT_NEAR(session->map_derivation()->weight, c.weight(1, 4000, 17), 2e-7);
+    EXPECT_EQ(bench->map.head()->head().head, 1u);
+    EXPECT_EQ(bench->map.place.picked_row, 4000u);
+    ASSERT_NE(bench->map.derivation(), nullptr);
+    EXPECT_NEAR(bench->map.derivation()->weight, c.weight(1, 4000, 17), 2e-7);
     // Another matrix's numbers are not written under the map's name.
     const std::string out = (folder / "map.csv").string();
-    EXPECT_FALSE(export_file(*session, out));
+    EXPECT_FALSE(export_file(*bench, out));
     EXPECT_FALSE(std::filesystem::exists(out));
-    const size_t problems = session->problems.size();
-    save_shown(*session, out);
-    EXPECT_EQ(session->problems.size(), problems + 1);
+    const size_t problems = bench->problems.size();
+    save_shown(*bench, out);
+    EXPECT_EQ(bench->problems.size(), problems + 1);
 }
 
 // In a window a large file is read by threads, and the pick of a long map, too.
 TEST_F(ExtrasTest, a_large_file_opens_behind_the_window) {
     Call c = drawn(1, 5200, 512);
     const std::string path = save(c);
-    Session window(*device, true, 2);
+    Workbench window(*device, true, 2);
     const auto frame = [&] {
         // The processor computes: nothing is recorded.
         const Result<bool> more = window.update(VK_NULL_HANDLE, 1e8);
@@ -291,50 +291,50 @@ TEST_F(ExtrasTest, a_large_file_opens_behind_the_window) {
         frame();
         std::this_thread::yield();
     }
-    EXPECT_EQ(window.ui.dialog, Dialog::import_sheet);
+    EXPECT_EQ(window.window.dialog, Dialog::import_sheet);
     EXPECT_TRUE(window.preparing().empty());
-    window.ui.map.picked_row = 77, window.ui.map.picked_key = 3;
+    window.map.place.picked_row = 77, window.map.place.picked_key = 3;
     const MapPick* pick = nullptr;
-    while (!(pick = window.map_pick())) std::this_thread::yield();
+    while (!(pick = window.map.pick())) std::this_thread::yield();
     ASSERT_TRUE(pick->derivation);
     EXPECT_NEAR(pick->derivation->weight, c.weight(0, 77, 3), 1e-6);
     // The largest weight of a block comes later, too.
     const MapBlock block{4000, 16, 3900, 8};
-    window.pick_largest(block);
-    EXPECT_EQ(window.ui.map.picked_row, 77u);
+    window.map.pick_largest(block);
+    EXPECT_EQ(window.map.place.picked_row, 77u);
     while (window.threads_work()) {  // meanwhile the cell before stays
-        ASSERT_NE(pick = window.map_pick(), nullptr);
+        ASSERT_NE(pick = window.map.pick(), nullptr);
         std::this_thread::yield();
     }
-    ASSERT_TRUE(pick = window.map_pick());
+    ASSERT_TRUE(pick = window.map.pick());
     double largest = 0;
     for (uint64_t i = 0; i < block.rows; ++i)
         for (uint64_t j = 0; j < block.keys; ++j)
             largest = std::max(largest, c.weight(0, block.first_row + i, block.first_key + j));
-    EXPECT_EQ(window.ui.map.picked_row, pick->row);
+    EXPECT_EQ(window.map.place.picked_row, pick->row);
     EXPECT_LT(pick->row - block.first_row, block.rows);
     EXPECT_LT(pick->key - block.first_key, block.keys);
     ASSERT_TRUE(pick->derivation);
     EXPECT_NEAR(pick->derivation->weight, largest, 1e-6);
     // What was under way for other settings is forgotten.
     const uint64_t picked_row = pick->row;
-    window.pick_largest({100, 16, 50, 8});
-    Settings warmer = window.settings();
+    window.map.pick_largest({100, 16, 50, 8});
+    Settings warmer = window.document.settings();
     warmer.temperature = 2;
-    window.change(warmer);
+    window.document.change(warmer);
     frame();
-    EXPECT_EQ(window.ui.map.picked_row, picked_row);
-    while (!(pick = window.map_pick())) std::this_thread::yield();
+    EXPECT_EQ(window.map.place.picked_row, picked_row);
+    while (!(pick = window.map.pick())) std::this_thread::yield();
     c.scale /= 2;
     ASSERT_TRUE(pick->derivation);
     EXPECT_NEAR(pick->derivation->weight, c.weight(0, pick->row, pick->key), 1e-6);
-    window.ui.map.picked_row = 78;
-    (void)window.map_pick();  // under way when the session goes
+    window.map.place.picked_row = 78;
+    (void)window.map.pick();  // under way when the session goes
 }
 
 // A change that bears on no projection does not project anew, and one that does waits for no frame.
 TEST_F(ExtrasTest, projections_are_made_behind_the_window_and_once) {
-    Session window(*device, true, 2);
+    Workbench window(*device, true, 2);
     const auto frame = [&] {
         const Result<bool> more = window.update(VK_NULL_HANDLE, 1e9);
         ASSERT_TRUE(more) << more.error().text;
@@ -343,45 +343,47 @@ TEST_F(ExtrasTest, projections_are_made_behind_the_window_and_once) {
         do {
             frame();
             std::this_thread::yield();
-        } while (!window.ready() || !window.preparing().empty() || !window.complete());
+        } while (!window.computation.ready() || !window.preparing().empty() ||
+                 !window.computation.complete());
         frame();
     };
     Settings s = level_settings(7);
     s.length = 40;
-    window.change(s);
+    window.document.change(s);
     frame();
-    EXPECT_FALSE(window.ready()) << "the first result is still being projected";
+    EXPECT_FALSE(window.computation.ready()) << "the first result is still being projected";
     EXPECT_FALSE(window.preparing().empty());
     wait();
-    ASSERT_EQ(window.tokens().size(), 40u);
+    ASSERT_EQ(window.computation.tokens().size(), 40u);
     // The same as without a window.
-    session->change(s);
+    bench->document.change(s);
     compute();
-    const std::span<const float> here = window.find_stage("weights")->values,
-                                 there = session->find_stage("weights")->values;
+    const std::span<const float> here = window.computation.find_stage("weights")->values,
+                                 there = bench->computation.find_stage("weights")->values;
     ASSERT_EQ(here.size(), there.size());
     for (size_t i = 0; i < here.size(); ++i) ASSERT_NEAR(here[i], there[i], 2e-6);
     s.temperature = 2;
-    window.change(s);
+    window.document.change(s);
     frame();
     EXPECT_TRUE(window.preparing().empty()) << "a temperature projects nothing";
     wait();
     s.weight_seed = 5;
-    window.change(s);
+    window.document.change(s);
     frame();
     EXPECT_FALSE(window.preparing().empty());
-    EXPECT_TRUE(window.complete()) << "the last result stays";
+    EXPECT_TRUE(window.computation.complete()) << "the last result stays";
     window.keep_result();
-    EXPECT_EQ(window.kept(), nullptr) << "what is shown is not what the settings say";
+    EXPECT_EQ(window.computation.kept(), nullptr) << "what is shown is not what the settings say";
     // Changed again while a thread works: the last wish counts.
     s.weight_seed = 6;
-    window.change(s);
+    window.document.change(s);
     wait();
-    session->change(s);
+    bench->document.change(s);
     compute();
-    EXPECT_NEAR(window.find_stage("weights")->values[41], session->find_stage("weights")->values[41], 2e-6);
+    EXPECT_NEAR(window.computation.find_stage("weights")->values[41],
+                bench->computation.find_stage("weights")->values[41], 2e-6);
     window.keep_result();
-    EXPECT_NE(window.kept(), nullptr);
+    EXPECT_NE(window.computation.kept(), nullptr);
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // Files in and out: each malformed file is a line of the Problems panel, tensors come in whatever their
 // layout, sessions come back as they were, exports hold the shown numbers.
 #include "data/exporting.hpp"
-#include "data/imported_file.hpp"
 #include "data/session_file.hpp"
 #include "data/sha256.hpp"
 #include "data/text_file.hpp"
+#include "model/imported_file.hpp"
 #include "visualizer_fixture.hpp"
 
 #include <fovea/files.hpp>
@@ -51,34 +51,34 @@ class FileTest : public VisualizerTest {
 };
 
 TEST_F(FileTest, each_malformed_file_is_a_problem_and_the_picture_stays) {
-    session->change(level_settings(3));
+    bench->document.change(level_settings(3));
     compute();
     const float before = value("weights", 1, 1);
-    const Settings settings = session->settings();
+    const Settings settings = bench->document.settings();
     size_t refused = 0, opened = 0;
     for (const char* format : {"safetensors", "npy", "npz", "csv", "png"}) {
         for (const auto& entry :
              std::filesystem::directory_iterator(std::filesystem::path(FOVEA_CORPUS) / format)) {
             if (entry.path().filename() == "expected.txt") continue;
-            session->problems.clear();
-            if (session->open_file(entry.path().string())) {
+            bench->problems.clear();
+            if (bench->open_file(entry.path().string())) {
                 ++opened;
                 update();  // what cannot be shown is refused by name, too
-                session->undo();
+                bench->document.undo();
                 continue;
             }
             ++refused;
-            ASSERT_EQ(session->problems.size(), 1u) << entry.path();
-            EXPECT_FALSE(session->problems[0].text.empty()) << entry.path();
+            ASSERT_EQ(bench->problems.size(), 1u) << entry.path();
+            EXPECT_FALSE(bench->problems[0].text.empty()) << entry.path();
         }
     }
     EXPECT_GE(refused, 200u);
-    EXPECT_EQ(session->settings(), settings) << opened << " files were opened and undone";
+    EXPECT_EQ(bench->document.settings(), settings) << opened << " files were opened and undone";
     compute();
     EXPECT_EQ(value("weights", 1, 1), before);
     for (const auto& entry :
          std::filesystem::directory_iterator(std::filesystem::path(FOVEA_CORPUS) / "safetensors"))
-        EXPECT_FALSE(open_session(*session, entry.path())) << entry.path();
+        EXPECT_FALSE(open_session(*bench, entry.path())) << entry.path();
 }
 
 TEST_F(FileTest, layouts_and_fused_tensors_give_the_same_weights) {
@@ -86,10 +86,11 @@ TEST_F(FileTest, layouts_and_fused_tensors_give_the_same_weights) {
     const Tensor q = tensor("q", {1, heads, length, dim}, 1), k = tensor("k", {1, heads, length, dim}, 2),
                  v = tensor("v", {1, heads, length, dim}, 3);
     metadata = {{"tokens", "[\"The\", \" cat\", \" s\\u00e4t\", \".\", \"\\\"\"]"}, {"causal", "none"}};
-    ASSERT_TRUE(session->open_file(save({q, k, v})));
+    ASSERT_TRUE(bench->open_file(save({q, k, v})));
     compute();
-    EXPECT_EQ(session->tokens(), (std::vector<std::string>{"The", " cat", " s\xc3\xa4t", ".", "\""}));
-    ASSERT_EQ(session->stage().heads, heads);
+    EXPECT_EQ(bench->computation.tokens(),
+              (std::vector<std::string>{"The", " cat", " s\xc3\xa4t", ".", "\""}));
+    ASSERT_EQ(bench->stage().heads, heads);
     EXPECT_NEAR(value("weights", 2, 3), expected(q, k, dim, 2, 3, length), 1e-6);
 
     // The same numbers as [tokens, heads, width], and fused.
@@ -105,28 +106,28 @@ TEST_F(FileTest, layouts_and_fused_tensors_give_the_same_weights) {
                 }
         }
     }
-    const std::vector<float> first(session->stage().values.begin(), session->stage().values.end());
+    const std::vector<float> first(bench->stage().values.begin(), bench->stage().values.end());
     metadata.clear();
-    ASSERT_TRUE(session->open_file(save({*make_tensor("query", {length, heads, dim}, turned[0]),
-                                         *make_tensor("key", {length, heads, dim}, turned[1]),
-                                         *make_tensor("value", {length, heads, dim}, turned[2])},
-                                        "turned.safetensors")));
-    Settings s = session->settings();
+    ASSERT_TRUE(bench->open_file(save({*make_tensor("query", {length, heads, dim}, turned[0]),
+                                       *make_tensor("key", {length, heads, dim}, turned[1]),
+                                       *make_tensor("value", {length, heads, dim}, turned[2])},
+                                      "turned.safetensors")));
+    Settings s = bench->document.settings();
     s.mapping.layout = TensorLayout::tokens_first;
-    session->change(s);
+    bench->document.change(s);
     compute();
     show("weights");
-    for (size_t i = 0; i < first.size(); ++i) ASSERT_NEAR(session->stage().values[i], first[i], 1e-6) << i;
-    ASSERT_TRUE(session->open_file(
-        save({*make_tensor("qkv", {length, 3 * heads * dim}, fused)}, "fused.safetensors")));
-    s = session->settings();
+    for (size_t i = 0; i < first.size(); ++i) ASSERT_NEAR(bench->stage().values[i], first[i], 1e-6) << i;
+    ASSERT_TRUE(
+        bench->open_file(save({*make_tensor("qkv", {length, 3 * heads * dim}, fused)}, "fused.safetensors")));
+    s = bench->document.settings();
     ASSERT_EQ(s.mapping.kind, ImportKind::fused);
-    EXPECT_EQ(session->settings().mapping.heads, 1u);
+    EXPECT_EQ(bench->document.settings().mapping.heads, 1u);
     s.mapping.heads = uint32_t(heads);
-    session->change(s);
+    bench->document.change(s);
     compute();
     show("weights");
-    for (size_t i = 0; i < first.size(); ++i) ASSERT_NEAR(session->stage().values[i], first[i], 1e-6) << i;
+    for (size_t i = 0; i < first.size(); ++i) ASSERT_NEAR(bench->stage().values[i], first[i], 1e-6) << i;
 }
 
 TEST_F(FileTest, layers_of_a_model_are_applied_to_the_text) {
@@ -139,41 +140,41 @@ TEST_F(FileTest, layers_of_a_model_are_applied_to_the_text) {
         weights.push_back(tensor(prefix + "c_proj.weight", {8, 8}, layer * 4 + 3));
         weights.push_back(tensor(prefix + "c_proj.bias", {8}, layer * 4 + 4));
     }
-    ASSERT_TRUE(session->open_file(save(weights)));
-    EXPECT_EQ(session->settings().mapping.kind, ImportKind::gpt2);
+    ASSERT_TRUE(bench->open_file(save(weights)));
+    EXPECT_EQ(bench->document.settings().mapping.kind, ImportKind::gpt2);
     compute();
-    EXPECT_EQ(session->tokens().at(1), "journey");
-    ASSERT_EQ(session->find_stage("weights")->heads, 2u);
+    EXPECT_EQ(bench->computation.tokens().at(1), "journey");
+    ASSERT_EQ(bench->computation.find_stage("weights")->heads, 2u);
     const float first = value("weights", 3, 1);
-    Settings s = session->settings();
+    Settings s = bench->document.settings();
     s.mapping.layer = 1;
-    session->change(s);
+    bench->document.change(s);
     compute();
     EXPECT_NE(value("weights", 3, 1), first);
     s.mapping.layer = 2;
-    session->change(s);
+    bench->document.change(s);
     EXPECT_FALSE(update());
-    session->undo();
-    session->undo();
+    bench->document.undo();
+    bench->document.undo();
     compute();
     EXPECT_EQ(value("weights", 3, 1), first);
 }
 
 TEST_F(FileTest, tensors_that_do_not_fit_are_refused_by_name) {
-    session->change(level_settings(2));
+    bench->document.change(level_settings(2));
     compute();
     const Tensor q = tensor("q", {2, 5, 4}, 1), k = tensor("k", {2, 5, 6}, 2);
-    ASSERT_TRUE(session->open_file(save({q, k})));
+    ASSERT_TRUE(bench->open_file(save({q, k})));
     EXPECT_FALSE(update());
-    EXPECT_NE(session->problem().find("'k'"), std::string::npos) << session->problem();
-    EXPECT_TRUE(session->ready());
+    EXPECT_NE(bench->computation.problem().find("'k'"), std::string::npos) << bench->computation.problem();
+    EXPECT_TRUE(bench->computation.ready());
     // NaN and infinity are shown, and reported.
-    ASSERT_TRUE(session->open_file(
+    ASSERT_TRUE(bench->open_file(
         save({*make_tensor("heat", {2, 2}, {1.0f, NAN, INFINITY, 2.0f})}, "heat.safetensors")));
-    session->problems.clear();
+    bench->problems.clear();
     compute();
-    EXPECT_EQ(session->find_stage("file: heat")->stats->nan, 1u);
-    EXPECT_EQ(session->problems.size(), 2u);
+    EXPECT_EQ(bench->computation.find_stage("file: heat")->stats->nan, 1u);
+    EXPECT_EQ(bench->problems.size(), 2u);
 }
 
 TEST_F(FileTest, sessions_come_back_as_they_were) {
@@ -188,52 +189,52 @@ TEST_F(FileTest, sessions_come_back_as_they_were) {
     s.pattern = MaskPattern::painted;
     s.painted.assign(81, 1);
     s.painted[5] = s.painted[40] = 0;
-    session->change(s);
+    bench->document.change(s);
     compute();
-    session->view.map = ColourMap::magma;
-    session->view.automatic_map = false;
-    session->view.range_high = 0.25f;
-    session->view.compared_head = 3;
+    bench->view.colours.map = ColourMap::magma;
+    bench->view.colours.automatic_map = false;
+    bench->view.colours.range_high = 0.25f;
+    bench->view.compared_head = 3;
     show("scores");
     const std::filesystem::path path = folder / "kept.fovea";
-    ASSERT_TRUE(save_session(*session, path));
-    Session other(*device, false);
+    ASSERT_TRUE(save_session(*bench, path));
+    Workbench other(*device, false);
     ASSERT_TRUE(open_session(other, path));
-    EXPECT_EQ(other.settings(), s);
-    EXPECT_EQ(other.view.map, ColourMap::magma);
-    EXPECT_EQ(other.view.range_high, 0.25f);
-    EXPECT_TRUE(std::isnan(other.view.range_low));
+    EXPECT_EQ(other.document.settings(), s);
+    EXPECT_EQ(other.view.colours.map, ColourMap::magma);
+    EXPECT_EQ(other.view.colours.range_high, 0.25f);
+    EXPECT_TRUE(std::isnan(other.view.colours.range_low));
     EXPECT_EQ(other.view.compared_head, 3);
-    std::swap(session->wanted_stage, other.wanted_stage);
-    EXPECT_EQ(session->wanted_stage, "scaled");
+    std::swap(bench->view.wanted_stage, other.view.wanted_stage);
+    EXPECT_EQ(bench->view.wanted_stage, "scaled");
     for (const char* bad :
          {"", "[]", "{\"format\": \"other\"}", "{\"format\": \"fovea-session\", \"version\": 2}"}) {
         EXPECT_FALSE(read_session(other, bad, folder)) << bad;
-        EXPECT_EQ(other.settings(), s);
+        EXPECT_EQ(other.document.settings(), s);
     }
 }
 
 TEST_F(FileTest, sessions_hold_tensors_by_path_or_within) {
     const Tensor q = tensor("q", {2, 4, 4}, 1), k = tensor("k", {2, 4, 4}, 2);
-    ASSERT_TRUE(session->open_file(save({q, k})));
+    ASSERT_TRUE(bench->open_file(save({q, k})));
     compute();
     const float before = value("weights", 1, 2, 1);
-    ASSERT_TRUE(save_session(*session, folder / "by_path.fovea"));
-    session->change(level_settings(1));
+    ASSERT_TRUE(save_session(*bench, folder / "by_path.fovea"));
+    bench->document.change(level_settings(1));
     compute();
-    ASSERT_TRUE(open_session(*session, folder / "by_path.fovea"));
+    ASSERT_TRUE(open_session(*bench, folder / "by_path.fovea"));
     compute();
     EXPECT_EQ(value("weights", 1, 2, 1), before);
     const std::string embedded =
         "{\"format\": \"fovea-session\", \"version\": 1, \"state\": {\"level\": 2},"
         "\"tensors\": {\"q\": {\"shape\": [1, 1, 2], \"f32\": \"AACAPwAAAEA=\"},"
         "\"k\": {\"shape\": [1, 1, 2], \"f32\": \"AACAPwAAAEA=\"}}}";
-    ASSERT_TRUE(read_session(*session, embedded, folder));
+    ASSERT_TRUE(read_session(*bench, embedded, folder));
     compute();
     EXPECT_FLOAT_EQ(value("scores", 0, 0), 5 / std::sqrt(2.0f));
-    ASSERT_TRUE(save_session(*session, folder / "within.fovea"));
+    ASSERT_TRUE(save_session(*bench, folder / "within.fovea"));
     EXPECT_NE(read_text_file(folder / "within.fovea")->find("AACAPwAAAEA="), std::string::npos);
-    const Result<void> cut = read_session(*session,
+    const Result<void> cut = read_session(*bench,
                                           "{\"format\": \"fovea-session\", \"version\": 1, \"state\": {},"
                                           "\"tensors\": {\"q\": {\"shape\": [9, 9, 9], \"f32\": \"AAAA\"}}}",
                                           folder);
@@ -242,27 +243,27 @@ TEST_F(FileTest, sessions_hold_tensors_by_path_or_within) {
 
 TEST_F(FileTest, sessions_keep_a_and_know_a_changed_file) {
     const Tensor q = tensor("q", {1, 4, 4}, 1), k = tensor("k", {1, 4, 4}, 2);
-    session->change(level_settings(3));
+    bench->document.change(level_settings(3));
     compute();
-    session->keep_result();
-    ASSERT_TRUE(session->open_file(save({q, k})));
+    bench->keep_result();
+    ASSERT_TRUE(bench->open_file(save({q, k})));
     compute();
-    ASSERT_TRUE(save_session(*session, folder / "kept.fovea"));
+    ASSERT_TRUE(save_session(*bench, folder / "kept.fovea"));
     const std::string text = *read_text_file(folder / "kept.fovea");
     EXPECT_NE(text.find("\"sha256\": \""), std::string::npos);
-    session->drop_kept();
-    session->problems.clear();
-    ASSERT_TRUE(open_session(*session, folder / "kept.fovea"));
+    bench->computation.drop_kept();
+    bench->problems.clear();
+    ASSERT_TRUE(open_session(*bench, folder / "kept.fovea"));
     compute();
-    ASSERT_NE(session->kept(), nullptr);
-    EXPECT_EQ(session->kept()->settings.level, 3);
-    EXPECT_FALSE(session->kept()->settings.file);
-    EXPECT_TRUE(session->settings().file);
-    EXPECT_TRUE(session->problems.empty());
+    ASSERT_NE(bench->computation.kept(), nullptr);
+    EXPECT_EQ(bench->computation.kept()->result->settings.level, 3);
+    EXPECT_FALSE(bench->computation.kept()->result->settings.file);
+    EXPECT_TRUE(bench->document.settings().file);
+    EXPECT_TRUE(bench->problems.empty());
     save({k, q});
-    ASSERT_TRUE(open_session(*session, folder / "kept.fovea"));
-    ASSERT_EQ(session->problems.size(), 1u);
-    EXPECT_NE(session->problems[0].text.find("has changed"), std::string::npos);
+    ASSERT_TRUE(open_session(*bench, folder / "kept.fovea"));
+    ASSERT_EQ(bench->problems.size(), 1u);
+    EXPECT_NE(bench->problems[0].text.find("has changed"), std::string::npos);
     compute();
     const std::string_view abc = "abc";
     EXPECT_EQ(sha256(std::as_bytes(std::span(abc))),
@@ -273,25 +274,25 @@ TEST_F(FileTest, sessions_keep_a_and_know_a_changed_file) {
 // Locked tabs are computed again, each with its own head and stage; A comes back beside them.
 TEST_F(FileTest, sessions_keep_locked_tabs) {
     const Tensor q = tensor("q", {2, 4, 4}, 1), k = tensor("k", {2, 4, 4}, 2);
-    session->change(level_settings(5));
+    bench->document.change(level_settings(5));
     compute();
     show("scores");
-    session->view.head = 1;
-    session->lock_matrix();
-    session->keep_result();
+    bench->view.head = 1;
+    bench->lock_matrix();
+    bench->keep_result();
     show("weights");
-    session->lock_matrix();
-    ASSERT_TRUE(session->open_file(save({q, k})));
+    bench->lock_matrix();
+    ASSERT_TRUE(bench->open_file(save({q, k})));
     compute();
-    session->view.head = 1;
-    session->lock_matrix();
-    Settings hot = session->settings();
+    bench->view.head = 1;
+    bench->lock_matrix();
+    Settings hot = bench->document.settings();
     hot.temperature = 2;
-    session->change(hot);
+    bench->document.change(hot);
     compute();
     const auto tabs = [&] {
         std::vector<std::pair<std::string, std::vector<float>>> all;
-        for (const LockedMatrix& one : session->locked()) {
+        for (const LockedMatrix& one : bench->computation.locked()) {
             const std::span<const float> v = one.result->stages[one.stage].head_values(one.head);
             all.push_back({one.name, {v.begin(), v.end()}});
         }
@@ -301,80 +302,80 @@ TEST_F(FileTest, sessions_keep_locked_tabs) {
     ASSERT_EQ(before.size(), 3u);
     EXPECT_EQ(before[0].first, "level 5 H2 scores");
     const std::string path = (folder / "tabs.fovea").string();
-    ASSERT_TRUE(save_session(*session, path));
+    ASSERT_TRUE(save_session(*bench, path));
     const std::string text = *read_text_file(path);
     // On another device, and from the file.
     for (const bool carried : {true, false}) {
-        auto next = std::make_unique<Session>(*device, false);
+        auto next = std::make_unique<Workbench>(*device, false);
         if (carried)
-            next->take(session->carry());
+            next->take(bench->carry());
         else
             ASSERT_TRUE(open_session(*next, path));
-        session = std::move(next);
-        EXPECT_TRUE(session->restoring());
-        EXPECT_EQ(session->past().size(), 4u);
+        bench = std::move(next);
+        EXPECT_TRUE(bench->restoring());
+        EXPECT_EQ(bench->past().size(), 4u);
         // What is asked for meanwhile is asked of the session's own result.
-        EXPECT_EQ(session->settings().temperature, 2);
-        Settings hotter = session->settings();
+        EXPECT_EQ(bench->document.settings().temperature, 2);
+        Settings hotter = bench->document.settings();
         hotter.temperature = 3;
-        session->change(hotter);
+        bench->document.change(hotter);
         compute();
-        EXPECT_EQ(session->settings().temperature, 3);
-        session->undo();
+        EXPECT_EQ(bench->document.settings().temperature, 3);
+        bench->document.undo();
         compute();
-        EXPECT_FALSE(session->restoring());
+        EXPECT_FALSE(bench->restoring());
         EXPECT_EQ(tabs(), before);
-        EXPECT_EQ(session->locked()[0].result->run, session->locked()[1].result->run);
-        ASSERT_NE(session->kept(), nullptr);
-        EXPECT_EQ(session->kept()->head, 1u);
-        EXPECT_EQ(session_text(*session, folder), text);
+        EXPECT_EQ(bench->computation.locked()[0].result->run, bench->computation.locked()[1].result->run);
+        ASSERT_NE(bench->computation.kept(), nullptr);
+        EXPECT_EQ(bench->computation.kept()->head, 1u);
+        EXPECT_EQ(session_text(*bench, folder), text);
     }
     // Opened again over itself: the tabs are those of the file, not twice as many.
-    ASSERT_TRUE(open_session(*session, path));
+    ASSERT_TRUE(open_session(*bench, path));
     compute();
     EXPECT_EQ(tabs(), before);
     // A tab whose file is gone is left out, and says so.
     Settings plain = level_settings(2);
-    session->change(plain);
+    bench->document.change(plain);
     compute();
-    ASSERT_TRUE(save_session(*session, path));
+    ASSERT_TRUE(save_session(*bench, path));
     std::filesystem::remove(folder / "file.safetensors");
-    session->problems.clear();
-    ASSERT_TRUE(open_session(*session, path));
+    bench->problems.clear();
+    ASSERT_TRUE(open_session(*bench, path));
     compute();
     EXPECT_EQ(tabs(), (std::vector{before[0], before[1]}));
-    ASSERT_EQ(session->problems.size(), 1u);
-    EXPECT_NE(session->problems[0].text.find("locked tab 3 is left out"), std::string::npos);
+    ASSERT_EQ(bench->problems.size(), 1u);
+    EXPECT_NE(bench->problems[0].text.find("locked tab 3 is left out"), std::string::npos);
 }
 
 TEST_F(FileTest, exports_hold_the_shown_numbers) {
-    session->change(level_settings(5));
+    bench->document.change(level_settings(5));
     compute();
     show("weights");
-    session->view.head = 1;
-    const std::span<const float> shown = session->stage().head_values(1);
-    ASSERT_TRUE(export_file(*session, (folder / "w.npy").string()));
+    bench->view.head = 1;
+    const std::span<const float> shown = bench->stage().head_values(1);
+    ASSERT_TRUE(export_file(*bench, (folder / "w.npy").string()));
     const Result<Tensor> npy = load_npy(folder / "w.npy");
     ASSERT_TRUE(npy);
     const std::vector<float> values = *to_f32(*npy);
     EXPECT_TRUE(std::equal(values.begin(), values.end(), shown.begin(), shown.end()));
-    ASSERT_TRUE(export_file(*session, (folder / "w.svg").string()));
+    ASSERT_TRUE(export_file(*bench, (folder / "w.svg").string()));
     const std::string svg = *read_text_file(folder / "w.svg");
     EXPECT_NE(svg.find(">" + format_fixed(shown[6], 4) + "<"), std::string::npos);
     EXPECT_NE(svg.find("journey"), std::string::npos);
-    EXPECT_FALSE(export_file(*session, (folder / "w.exe").string()));
-    session->view.selection = CellRect{1, 2, 3, 5};
-    ASSERT_TRUE(export_file(*session, (folder / "part.npy").string()));
+    EXPECT_FALSE(export_file(*bench, (folder / "w.exe").string()));
+    bench->view.selection = CellRect{1, 2, 3, 5};
+    ASSERT_TRUE(export_file(*bench, (folder / "part.npy").string()));
     const Result<Tensor> part = load_npy(folder / "part.npy");
     ASSERT_TRUE(part);
     ASSERT_EQ(part->shape, (std::vector<uint64_t>{2, 3}));
     EXPECT_EQ((*to_f32(*part))[4], shown[2 * 6 + 4]);
-    ASSERT_TRUE(export_file(*session, (folder / "part.csv").string()));
+    ASSERT_TRUE(export_file(*bench, (folder / "part.csv").string()));
     const Result<CsvTable> table = load_csv((folder / "part.csv").string());
     ASSERT_TRUE(table);
     EXPECT_EQ(table->columns, (std::vector<std::string>{"3 with", "4 one", "5 step"}));
-    save_shown(*session, (folder / "nowhere" / "w.csv").string());
-    EXPECT_EQ(session->problems.size(), 1u);
+    save_shown(*bench, (folder / "nowhere" / "w.csv").string());
+    EXPECT_EQ(bench->problems.size(), 1u);
 }
 
 // As a model with sliding windows in every second layer is exported: a mask belongs to its layer.
@@ -392,11 +393,11 @@ TEST_F(FileTest, a_layer_s_own_mask_hides_what_it_hid) {
     tensors.push_back(*make_tensor("layers.0.mask", ElementType::boolean, {1, 1, length, length}, cells));
     tensors.push_back(tensor("layers.1.sinks", {heads}, 5));
     metadata = {{"causal", "top-left"}};
-    ASSERT_TRUE(session->open_file(save(tensors)));
+    ASSERT_TRUE(bench->open_file(save(tensors)));
     compute();
-    EXPECT_TRUE(session->problems.empty());
+    EXPECT_TRUE(bench->problems.empty());
     for (const uint32_t layer : {0u, 1u}) {
-        session->show_head(layer, 1);
+        bench->show_head(layer, 1);
         compute();
         for (uint64_t row = 0; row < length; ++row)
             for (uint64_t key = 0; key < length; ++key)
@@ -404,13 +405,13 @@ TEST_F(FileTest, a_layer_s_own_mask_hides_what_it_hid) {
     }
     // The second layer's sinks take their share of each row.
     EXPECT_LT(value("weights", 0, 0, 1), 1);
-    EXPECT_TRUE(session->problems.empty());
+    EXPECT_TRUE(bench->problems.empty());
     // A pattern chosen stands in the place of the file's mask.
-    session->show_head(0, 1);
-    Settings all = session->settings();
+    bench->show_head(0, 1);
+    Settings all = bench->document.settings();
     all.causal = false;
     all.pattern = MaskPattern::block;
-    session->change(all);
+    bench->document.change(all);
     compute();
     EXPECT_GT(value("weights", 0, 1, 1), 0);
     EXPECT_EQ(value("weights", 0, 2, 1), 0);
@@ -427,28 +428,28 @@ TEST_F(FileTest, layers_and_heads_of_a_model_stand_in_a_grid) {
             tensors.push_back(tensor(name + part, {1, heads, length, dim}, 10 * layer + uint32_t(part[0])));
     }
     metadata = {{"causal", "top-left"}, {"scale", "0.5"}};
-    ASSERT_TRUE(session->open_file(save(tensors)));
+    ASSERT_TRUE(bench->open_file(save(tensors)));
     compute();
-    EXPECT_EQ(scale_text(session->settings(), dim),
+    EXPECT_EQ(scale_text(bench->document.settings(), dim, 2),
               "q \xc2\xb7 k / \xe2\x88\x9a"
               "4");
-    EXPECT_EQ(scale_text(session->settings(), 16), "q \xc2\xb7 k / 2");  // what the file says
-    EXPECT_EQ(layers_of(session->settings()), (std::vector<uint32_t>{0, 1, 3}));
-    ASSERT_NE(session->head_grid(), nullptr);
-    ASSERT_TRUE(session->finish_wanted_grid());
-    const HeadGrid& grid = *session->head_grid();
+    EXPECT_EQ(scale_text(bench->document.settings(), 16, 2), "q \xc2\xb7 k / 2");  // what the file says
+    EXPECT_EQ(layers_of(bench->document.settings()), (std::vector<uint32_t>{0, 1, 3}));
+    ASSERT_NE(bench->head_grid(), nullptr);
+    ASSERT_TRUE(bench->computation.finish_wanted_grid());
+    const HeadGrid& grid = *bench->head_grid();
     ASSERT_TRUE(grid.complete());
     ASSERT_EQ(grid.layers().size(), 3u);
     for (const GridLayer& layer : grid.layers()) {
         ASSERT_EQ(layer.problem, "");
-        session->show_head(layer.layer, 1);
+        bench->show_head(layer.layer, 1);
         compute();
         show("weights");
-        EXPECT_EQ(session->head_grid(), &grid);  // served by the same
+        EXPECT_EQ(bench->head_grid(), &grid);  // served by the same
         ASSERT_EQ(layer.heads.size(), heads);
         const auto* pixels = reinterpret_cast<const float*>(layer.pixels.data());
         for (uint64_t head = 0; head < heads; ++head) {
-            const HeadStats& stats = session->head_stats().at(head);
+            const HeadStats& stats = bench->computation.head_stats().at(head);
             EXPECT_NEAR(layer.heads[head].stats.entropy, stats.entropy, 1e-6);
             for (uint64_t row = 0; row < length; ++row)
                 for (uint64_t key = 0; key < length; ++key) {
@@ -460,32 +461,31 @@ TEST_F(FileTest, layers_and_heads_of_a_model_stand_in_a_grid) {
                 }
         }
     }
-    session->show_head(0, 2);
+    bench->show_head(0, 2);
     compute();
-    session->compare_with_head(0, 1);
-    EXPECT_EQ(session->kept(), nullptr);
-    EXPECT_EQ(session->view.compared_head, 1);
-    session->compare_with_head(3, 0);
+    bench->compare_with_head(0, 1);
+    EXPECT_EQ(bench->computation.kept(), nullptr);
+    EXPECT_EQ(bench->view.compared_head, 1);
+    bench->compare_with_head(3, 0);
     compute();
     show("weights");
-    ASSERT_NE(session->kept(), nullptr);
-    EXPECT_EQ(session->kept()->head, 2u);
-    EXPECT_EQ(session->settings().mapping.layer, 3u);
-    EXPECT_EQ(session->view.head, 0u);
-    session->undo();
-    EXPECT_EQ(session->settings().mapping.layer, 0u);
-    session->show_head(1, 0);
-    EXPECT_EQ(session->kept(), nullptr);
+    ASSERT_NE(bench->computation.kept(), nullptr);
+    EXPECT_EQ(bench->computation.kept()->head, 2u);
+    EXPECT_EQ(bench->document.settings().mapping.layer, 3u);
+    EXPECT_EQ(bench->view.head, 0u);
+    bench->document.undo();
+    EXPECT_EQ(bench->document.settings().mapping.layer, 0u);
+    bench->show_head(1, 0);
+    EXPECT_EQ(bench->computation.kept(), nullptr);
     compute();
     // Another mask is another grid.
-    Settings s = session->settings();
+    Settings s = bench->document.settings();
     s.causal = false;
-    session->change(s);
+    bench->document.change(s);
     compute();
-    ASSERT_NE(session->head_grid(), nullptr);
-    EXPECT_FALSE(session->head_grid()->complete() &&
-                 session->head_grid()->layers()[0].pixels.data() == nullptr);
-    ASSERT_TRUE(session->finish_wanted_grid());
+    ASSERT_NE(bench->head_grid(), nullptr);
+    EXPECT_FALSE(bench->head_grid()->complete() && bench->head_grid()->layers()[0].pixels.data() == nullptr);
+    ASSERT_TRUE(bench->computation.finish_wanted_grid());
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // A result kept as A: it stays while the session changes, is undone and redone; its difference to the present
 // one is what the two results' numbers give; what has another shape is refused in words.
-#include "model/kept_result.hpp"
+#include "model/comparison.hpp"
 #include "visualizer_fixture.hpp"
 
 #include <algorithm>
@@ -17,35 +17,35 @@ std::vector<float> weights_of(const Stage& stage, uint32_t head) {
 }
 
 TEST_F(KeptTest, a_kept_result_stays_through_changes_undo_and_redo) {
-    session->change(level_settings(2));
+    bench->document.change(level_settings(2));
     compute();
     show("weights");
-    const std::vector<float> full = weights_of(session->stage(), 0);
-    session->keep_result();
-    ASSERT_NE(session->kept(), nullptr);
-    session->change(level_settings(3));
+    const std::vector<float> full = weights_of(bench->stage(), 0);
+    bench->keep_result();
+    ASSERT_NE(bench->computation.kept(), nullptr);
+    bench->document.change(level_settings(3));
     compute();
     show("weights");
-    const std::vector<float> causal = weights_of(session->stage(), 0);
+    const std::vector<float> causal = weights_of(bench->stage(), 0);
     ASSERT_NE(full, causal);
     const auto expect_kept = [&] {
-        const Comparison c = comparison_of(*session);
+        const Comparison c = comparison_of(*bench);
         ASSERT_EQ(c.why_not, "");
         EXPECT_EQ(weights_of(*c.a, c.head_a), full);
     };
     expect_kept();
-    session->undo();
+    bench->document.undo();
     compute();
     show("weights");
-    EXPECT_EQ(weights_of(session->stage(), 0), full);
+    EXPECT_EQ(weights_of(bench->stage(), 0), full);
     expect_kept();
-    session->redo();
+    bench->document.redo();
     compute();
     show("weights");
-    EXPECT_EQ(weights_of(session->stage(), 0), causal);
+    EXPECT_EQ(weights_of(bench->stage(), 0), causal);
     expect_kept();
 
-    const Comparison c = comparison_of(*session);
+    const Comparison c = comparison_of(*bench);
     const HeadDifference d = difference_of(*c.a, c.head_a, *c.b, c.head_b, 1);
     double largest = 0, sum = 0, divergence = 0;
     for (size_t i = 0; i < full.size(); ++i) {
@@ -63,36 +63,36 @@ TEST_F(KeptTest, a_kept_result_stays_through_changes_undo_and_redo) {
     EXPECT_EQ(std::abs(double(full[d.row * 6 + d.column]) - double(causal[d.row * 6 + d.column])), largest);
     EXPECT_FALSE(same_cells_hidden(*c.a, 0, *c.b, 0));
 
-    session->swap_kept();
+    bench->swap_kept();
     compute();
     show("weights");
-    EXPECT_EQ(weights_of(session->stage(), 0), full);
-    EXPECT_EQ(weights_of(*session->kept()->find_stage("weights"), 0), causal);
-    session->drop_kept();
-    EXPECT_TRUE(session->needs_idle());
+    EXPECT_EQ(weights_of(bench->stage(), 0), full);
+    EXPECT_EQ(weights_of(*bench->computation.kept()->result->find_stage("weights"), 0), causal);
+    bench->computation.drop_kept();
+    EXPECT_TRUE(bench->needs_idle());
     compute();
-    EXPECT_FALSE(session->needs_idle());
+    EXPECT_FALSE(bench->needs_idle());
 }
 
 TEST_F(KeptTest, another_shape_is_refused_in_words_and_sentences_of_one_length_are_not) {
-    session->change(level_settings(5));
+    bench->document.change(level_settings(5));
     compute();
-    session->keep_result();
-    Settings settings = session->settings();
+    bench->keep_result();
+    Settings settings = bench->document.settings();
     settings.text = "My long road ended after noon";
-    session->change(settings);
+    bench->document.change(settings);
     compute();
     show("weights");
-    EXPECT_EQ(comparison_of(*session).why_not, "");
-    EXPECT_EQ(session->kept()->tokens.at(1), "journey");
+    EXPECT_EQ(comparison_of(*bench).why_not, "");
+    EXPECT_EQ(bench->computation.kept()->result->tokens().at(1), "journey");
     settings.text = "Two words";
-    session->change(settings);
+    bench->document.change(settings);
     compute();
     show("weights");
-    EXPECT_NE(comparison_of(*session).why_not.find("6 x 6"), std::string::npos);
-    session->drop_kept();
-    EXPECT_EQ(session->kept(), nullptr);
-    EXPECT_EQ(comparison_of(*session).why_not, "");  // of two heads again
+    EXPECT_NE(comparison_of(*bench).why_not.find("6 x 6"), std::string::npos);
+    bench->computation.drop_kept();
+    EXPECT_EQ(bench->computation.kept(), nullptr);
+    EXPECT_EQ(comparison_of(*bench).why_not, "");  // of two heads again
 }
 
 TEST_F(KeptTest, pictures_of_a_kept_result_in_each_way) {
@@ -120,16 +120,16 @@ TEST_F(KeptTest, pictures_of_a_kept_result_in_each_way) {
 
 // As in the window, where results can be read some frames after they were recorded.
 TEST_F(KeptTest, what_is_complete_has_its_ranges) {
-    Session late(*device, false, 2);
+    Workbench late(*device, false, 2);
     Settings settings = level_settings(7);
     settings.length = 300;
-    late.change(settings);
+    late.document.change(settings);
     bool complete = false;
     for (int frame = 0; frame < 100000 && !complete; ++frame) {
         Result<bool> updated = false;
         ASSERT_TRUE(device->run_once([&](VkCommandBuffer cmd) { updated = late.update(cmd, 1e7); }));
         ASSERT_TRUE(updated) << updated.error().text;
-        complete = late.complete();
+        complete = late.computation.complete();
         if (!complete) continue;
         EXPECT_EQ(late.stage().ranges.size(), late.stage().heads) << "frame " << frame;
     }
@@ -138,85 +138,86 @@ TEST_F(KeptTest, what_is_complete_has_its_ranges) {
 
 // A locked matrix stays what it was, with its own numbers and derivations, until it is unlocked.
 TEST_F(KeptTest, locked_matrices_stay_in_tabs_of_their_own) {
-    session->change(level_settings(5));
+    bench->document.change(level_settings(5));
     compute();
     show("weights");
-    session->view.head = 1;
-    const std::vector<float> first = weights_of(session->stage(), 1);
-    session->lock_matrix();
-    ASSERT_EQ(session->locked().size(), 1u);
-    EXPECT_EQ(session->locked()[0].name, "level 5 H2");
-    EXPECT_EQ(session->ui.locked_tab, 0);
+    bench->view.head = 1;
+    const std::vector<float> first = weights_of(bench->stage(), 1);
+    bench->lock_matrix();
+    ASSERT_EQ(bench->computation.locked().size(), 1u);
+    EXPECT_EQ(bench->computation.locked()[0].name, "level 5 H2");
+    EXPECT_EQ(bench->window.locked_tab, 0);
     Settings s = level_settings(7);
     s.length = 40;
-    session->change(s);
+    bench->document.change(s);
     compute();
     show("scores");
-    session->view.picked_row = 3, session->view.picked_column = 2;
-    ASSERT_EQ(weights_of(*session->shown().stage, session->shown().head), first);
-    ASSERT_TRUE(session->derivation());
-    EXPECT_NEAR(session->derivation()->weight, first[3 * 6 + 2], 2e-6);
-    session->ui.locked_tab = -1;
-    EXPECT_EQ(session->shown().stage, &session->stage());
-    ASSERT_TRUE(session->derivation());
-    EXPECT_EQ(session->derivation()->scale, session->run().desc().scale);
-    session->lock_matrix();
-    EXPECT_EQ(session->locked()[1].name, "level 7 H2 scores");
-    session->unlock_matrix(0);
-    EXPECT_EQ(session->ui.locked_tab, 0);
-    EXPECT_TRUE(session->needs_idle());
-    session->undo();
+    bench->view.picked_row = 3, bench->view.picked_column = 2;
+    ASSERT_EQ(weights_of(*bench->shown().stage, bench->shown().head), first);
+    ASSERT_TRUE(bench->derivation());
+    EXPECT_NEAR(bench->derivation()->weight, first[3 * 6 + 2], 2e-6);
+    bench->window.locked_tab = -1;
+    EXPECT_EQ(bench->shown().stage, &bench->stage());
+    ASSERT_TRUE(bench->derivation());
+    EXPECT_EQ(bench->derivation()->scale, bench->computation.run().desc().scale);
+    bench->lock_matrix();
+    EXPECT_EQ(bench->computation.locked()[1].name, "level 7 H2 scores");
+    bench->unlock_matrix(0);
+    EXPECT_EQ(bench->window.locked_tab, 0);
+    EXPECT_TRUE(bench->needs_idle());
+    bench->document.undo();
     compute();
-    EXPECT_EQ(session->shown().stage->rows, 40u);
-    for (int i = 0; i < 20; ++i) session->lock_matrix();
-    EXPECT_EQ(session->locked().size(), Session::kMostLocked);
-    while (!session->locked().empty()) session->unlock_matrix(0);
-    EXPECT_EQ(session->ui.locked_tab, -1);
+    EXPECT_EQ(bench->shown().stage->rows, 40u);
+    for (int i = 0; i < 20; ++i) bench->lock_matrix();
+    EXPECT_EQ(bench->computation.locked().size(), Computation::kMostLocked);
+    while (!bench->computation.locked().empty()) bench->unlock_matrix(0);
+    EXPECT_EQ(bench->window.locked_tab, -1);
     compute();
 }
 
 // Another precision and another place are results like others: what they cost in digits is the difference.
 TEST_F(KeptTest, precisions_and_places_are_compared) {
-    session->change(level_settings(5));
+    bench->document.change(level_settings(5));
     compute();
     show("weights");
-    const std::vector<float> exact = weights_of(session->stage(), 0);
-    session->keep_result();
-    Settings s = session->settings();
+    const std::vector<float> exact = weights_of(bench->stage(), 0);
+    bench->keep_result();
+    Settings s = bench->document.settings();
     s.precision = Precision::f16_storage;
-    session->change(s);
+    bench->document.change(s);
     compute();
     show("weights");
-    Comparison c = comparison_of(*session);
+    Comparison c = comparison_of(*bench);
     HeadDifference d = difference_of(*c.a, 0, *c.b, 0, 1);
     EXPECT_GT(d.largest, 0);
     EXPECT_LT(d.largest, 1e-3);
-    EXPECT_NE(session->kept()->title().find("float32 on the device"), std::string::npos);
+    EXPECT_NE(bench->computation.kept()->result->title().find("float32 on the device"), std::string::npos);
     // Queries are shown as they are stored: ten bits behind the first.
-    for (const float q : session->find_stage("queries")->values) {
+    for (const float q : bench->computation.find_stage("queries")->values) {
         int exponent = 0;
         const float scaled = std::ldexp(std::frexp(q, &exponent), 11);
         EXPECT_EQ(scaled, std::floor(scaled)) << q;
     }
     // The picked cell's derivation is of the stored numbers, too.
     const float drawn =
-        value("weights", uint64_t(session->view.picked_row), uint64_t(session->view.picked_column));
-    ASSERT_TRUE(session->derivation());
-    EXPECT_NEAR(session->derivation()->weight, drawn, 2e-6);
+        value("weights", uint64_t(bench->view.picked_row), uint64_t(bench->view.picked_column));
+    ASSERT_TRUE(bench->derivation());
+    EXPECT_NEAR(bench->derivation()->weight, drawn, 2e-6);
 
     s.precision = Precision::f32;
-    session->change(s);
-    session->compute_on_cpu(true);
+    bench->document.change(s);
+    bench->computation.compute_on_cpu(true);
     compute();
     show("weights");
-    c = comparison_of(*session);
+    c = comparison_of(*bench);
     d = difference_of(*c.a, 0, *c.b, 0, 1);
     EXPECT_LT(d.largest, 1e-6);
-    session->drop_kept();
+    bench->computation.drop_kept();
     s.precision = Precision::f16_products;
-    session->change(s);
+    bench->document.change(s);
     EXPECT_FALSE(update());  // the processor multiplies float32
-    EXPECT_NE(session->problem().find("cooperative"), std::string::npos) << session->problem();
+    EXPECT_NE(bench->computation.problem().find("cooperative"), std::string::npos)
+        << bench->computation.problem();
 }
 
 // Where the device has cooperative matrices the context is theirs, and close to the exact one; elsewhere the
@@ -224,19 +225,20 @@ TEST_F(KeptTest, precisions_and_places_are_compared) {
 TEST_F(KeptTest, products_of_halves_give_the_context_or_a_reason) {
     Settings s = level_settings(7);
     s.length = 40;
-    session->change(s);
+    bench->document.change(s);
     compute();
-    const Stage* context = session->find_stage("context");
+    const Stage* context = bench->computation.find_stage("context");
     const std::vector<float> exact(context->values.begin(), context->values.end());
     s.precision = Precision::f16_products;
-    session->change(s);
+    bench->document.change(s);
     if (device->facts().coopmat_m == 0) {
         EXPECT_FALSE(update());
-        EXPECT_NE(session->problem().find("cooperative"), std::string::npos) << session->problem();
+        EXPECT_NE(bench->computation.problem().find("cooperative"), std::string::npos)
+            << bench->computation.problem();
         return;
     }
-    ASSERT_TRUE(update()) << session->problem();
-    context = session->find_stage("context");
+    ASSERT_TRUE(update()) << bench->computation.problem();
+    context = bench->computation.find_stage("context");
     EXPECT_NE(context->formula.find("flash_coopmat"), std::string::npos) << context->formula;
     ASSERT_EQ(context->values.size(), exact.size());
     float largest = 0, reach = 0;

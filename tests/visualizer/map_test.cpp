@@ -219,13 +219,13 @@ TEST_F(MapTest, a_file_too_large_for_matrices_opens_as_a_map) {
     set.tensors = {*make_tensor("q", {1, 1, kLength, kDim}, q), *make_tensor("k", {1, 1, kLength, kDim}, q)};
     const std::string path = (folder / "long.safetensors").string();
     ASSERT_TRUE(save_safetensors(path, set));
-    ASSERT_TRUE(session->open_file(path));
+    ASSERT_TRUE(bench->open_file(path));
     compute();
-    ASSERT_NE(session->map, nullptr);
-    EXPECT_EQ(session->map->tokens(), kLength);
-    EXPECT_EQ(session->ui.centre, CentreTab::map);
-    session->ui.map.picked_row = 4000, session->ui.map.picked_key = 17;
-    EXPECT_TRUE(session->map_derivation());
+    ASSERT_TRUE(bench->map);
+    EXPECT_EQ(bench->map.head()->tokens(), kLength);
+    EXPECT_EQ(bench->window.centre, CentreTab::map);
+    bench->map.place.picked_row = 4000, bench->map.place.picked_key = 17;
+    EXPECT_TRUE(bench->map.derivation());
 }
 
 }  // namespace

@@ -11,11 +11,11 @@ namespace {
 
 using TroubleTest = VisualizerTest;
 
-void run(Session& session) {
+void run(Workbench& bench) {
     for (bool more = true; more;) {
         Result<bool> updated = false;
-        ASSERT_TRUE(
-            session.device().run_once([&](VkCommandBuffer cmd) { updated = session.update(cmd, 1e8); }));
+        ASSERT_TRUE(bench.computation.device().run_once(
+            [&](VkCommandBuffer cmd) { updated = bench.update(cmd, 1e8); }));
         ASSERT_TRUE(updated) << updated.error().text;
         more = *updated;
     }
@@ -23,19 +23,19 @@ void run(Session& session) {
 
 TEST_F(TroubleTest, without_vulkan_the_processor_computes_and_paints_the_same) {
     const std::unique_ptr<GpuDevice> none = GpuDevice::without_vulkan("a test has none");
-    Session plain(*none, false);
-    EXPECT_TRUE(plain.on_cpu());
-    plain.compute_on_cpu(false);
-    EXPECT_TRUE(plain.on_cpu());
-    for (Session* s : {session.get(), &plain}) {
-        s->change(level_settings(3));
+    Workbench plain(*none, false);
+    EXPECT_TRUE(plain.computation.on_cpu());
+    plain.computation.compute_on_cpu(false);
+    EXPECT_TRUE(plain.computation.on_cpu());
+    for (Workbench* s : {bench.get(), &plain}) {
+        s->document.change(level_settings(3));
         run(*s);
-        ASSERT_TRUE(s->complete());
-        s->compute_on_cpu(true);
+        ASSERT_TRUE(s->computation.complete());
+        s->computation.compute_on_cpu(true);
         run(*s);
     }
     const PictureSize size{1200, 720, 1, false};
-    const Result<Tensor> drawn = draw_picture(*session, size), painted = draw_picture(plain, size);
+    const Result<Tensor> drawn = draw_picture(*bench, size), painted = draw_picture(plain, size);
     ASSERT_TRUE(drawn) << drawn.error().text;
     ASSERT_TRUE(painted) << painted.error().text;
     ASSERT_EQ(drawn->bytes.size(), painted->bytes.size());
@@ -48,10 +48,10 @@ TEST_F(TroubleTest, without_vulkan_the_processor_computes_and_paints_the_same) {
             }
     // The names of the devices, and edges between pixels.
     EXPECT_LT(double(other) / double(drawn->bytes.size() / 4), 0.01);
-    plain.open_long_preset("4k");
+    plain.map.want_preset("4k");
     run(plain);
-    ASSERT_NE(plain.map, nullptr);
-    EXPECT_FALSE(plain.map->on_device());
+    ASSERT_TRUE(plain.map);
+    EXPECT_FALSE(plain.map.head()->on_device());
     EXPECT_TRUE(draw_picture(plain, size));
 }
 
@@ -62,52 +62,52 @@ TEST_F(TroubleTest, out_of_memory_keeps_the_last_result_and_offers_a_map) {
     Result<std::unique_ptr<GpuDevice>> small = GpuDevice::open(wishes);
     ASSERT_TRUE(small) << small.error().text;
     {
-        Session s(**small, false);
-        s.change(level_settings(7));
+        Workbench s(**small, false);
+        s.document.change(level_settings(7));
         run(s);
-        const float before = s.find_stage("weights")->values[17];
-        Settings large = s.settings();
+        const float before = s.computation.find_stage("weights")->values[17];
+        Settings large = s.document.settings();
         large.length = 1000;
-        s.change(large);
+        s.document.change(large);
         run(s);
-        ASSERT_TRUE(s.notice);
-        EXPECT_TRUE(s.notice->offers_map);
+        ASSERT_TRUE(s.window.notice);
+        EXPECT_TRUE(s.window.notice->offers_map);
         for (const char* part : {"Out of device memory", "wanted", "free"})
-            EXPECT_NE(s.notice->text.find(part), std::string::npos) << s.notice->text;
-        EXPECT_NE(s.problem().find("scores"), std::string::npos) << s.problem();
-        EXPECT_EQ(s.find_stage("weights")->values[17], before);
+            EXPECT_NE(s.window.notice->text.find(part), std::string::npos) << s.window.notice->text;
+        EXPECT_NE(s.computation.problem().find("scores"), std::string::npos) << s.computation.problem();
+        EXPECT_EQ(s.computation.find_stage("weights")->values[17], before);
         s.show_refused_as_map();
         run(s);
-        ASSERT_NE(s.map, nullptr);
-        EXPECT_EQ(s.map->tokens(), 1000u);
-        EXPECT_NE(s.settings().length, 1000);
-        EXPECT_TRUE(s.problem().empty());
+        ASSERT_TRUE(s.map);
+        EXPECT_EQ(s.map.head()->tokens(), 1000u);
+        EXPECT_NE(s.document.settings().length, 1000);
+        EXPECT_TRUE(s.computation.problem().empty());
     }
     for (const std::string& message : (*small)->take_messages()) ADD_FAILURE() << message;
 }
 
 // What a lost device leaves: the same session on another one.
 TEST_F(TroubleTest, a_session_goes_on_on_another_device) {
-    session->change(level_settings(5));
+    bench->document.change(level_settings(5));
     compute();
-    session->keep_result();
-    session->change(level_settings(6));
-    Settings hot = session->settings();
+    bench->keep_result();
+    bench->document.change(level_settings(6));
+    Settings hot = bench->document.settings();
     hot.temperature = 2;
-    session->change(hot);
+    bench->document.change(hot);
     compute();
     show("scores");
-    const std::string before = describe(*session);
-    Session other(*device, true);
-    other.take(session->carry());
+    const std::string before = describe(*bench);
+    Workbench other(*device, true);
+    other.take(bench->carry());
     run(other);
-    EXPECT_EQ(other.settings(), hot);
+    EXPECT_EQ(other.document.settings(), hot);
     EXPECT_EQ(other.stage().name, "scores");
-    ASSERT_NE(other.kept(), nullptr);
-    EXPECT_EQ(other.kept()->settings.level, 5);
-    other.undo();
-    EXPECT_EQ(other.settings().level, 6);
-    EXPECT_EQ(other.settings().temperature, 1);
+    ASSERT_NE(other.computation.kept(), nullptr);
+    EXPECT_EQ(other.computation.kept()->result->settings.level, 5);
+    other.document.undo();
+    EXPECT_EQ(other.document.settings().level, 6);
+    EXPECT_EQ(other.document.settings().temperature, 1);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "headless.hpp"
-#include "model/session.hpp"
+#include "model/workbench.hpp"
 
 #include <gtest/gtest.h>
 #include <fovea/files.hpp>
@@ -51,10 +51,10 @@ class VisualizerTest : public testing::Test {
         Result<std::unique_ptr<GpuDevice>> opened = GpuDevice::open(wishes);
         ASSERT_TRUE(opened) << opened.error().text;
         device = std::move(*opened);
-        session = std::make_unique<Session>(*device, false);
+        bench = std::make_unique<Workbench>(*device, false);
     }
     void TearDown() override {
-        session.reset();
+        bench.reset();
         for (const std::string& message : device->take_messages()) ADD_FAILURE() << message;
     }
     // True if the settings were accepted.
@@ -62,27 +62,27 @@ class VisualizerTest : public testing::Test {
         for (bool more = true; more;) {
             Result<bool> updated = false;
             const Result<void> ran =
-                device->run_once([&](VkCommandBuffer cmd) { updated = session->update(cmd, 1e8); });
+                device->run_once([&](VkCommandBuffer cmd) { updated = bench->update(cmd, 1e8); });
             EXPECT_TRUE(ran) << ran.error().text;
             EXPECT_TRUE(updated) << updated.error().text;
             more = ran && updated && *updated;
         }
-        return session->problem().empty();
+        return bench->computation.problem().empty();
     }
-    void compute() { ASSERT_TRUE(update()) << session->problem(); }
+    void compute() { ASSERT_TRUE(update()) << bench->computation.problem(); }
     void show(const std::string& name) {
-        for (size_t i = 0; i < session->stages().size(); ++i)
-            if (session->stages()[i].name == name) session->view.stage = i;
-        ASSERT_EQ(session->stage().name, name);
+        for (size_t i = 0; i < bench->computation.stages().size(); ++i)
+            if (bench->computation.stages()[i].name == name) bench->view.stage = i;
+        ASSERT_EQ(bench->stage().name, name);
     }
     float value(const std::string& stage, uint64_t row, uint64_t column, uint64_t head = 0) {
         show(stage);
-        const Stage& s = session->stage();
+        const Stage& s = bench->stage();
         return s.values[(head * s.rows + row) * s.columns + column];
     }
 
     std::unique_ptr<GpuDevice> device;
-    std::unique_ptr<Session> session;
+    std::unique_ptr<Workbench> bench;
     TemporaryFolder folder;
 };
 

@@ -18,31 +18,32 @@ Autosave::Autosave() {
     }
 }
 
-void Autosave::offer(Session& session) {
+void Autosave::offer(Workbench& bench) {
     std::error_code error;
     if (path_.empty() || !std::filesystem::exists(path_, error)) return;
     std::filesystem::path kept = path_;
     kept.replace_filename("before.fovea");
     std::filesystem::rename(path_, kept, error);
     if (error) return;
-    session.restorable = kept.string();
+    bench.window.restorable = kept.string();
 }
 
 // The session as text is much work beside a frame, so it is made only when it may be written.
-void Autosave::update(const Session& session) {
-    if (path_.empty() || !session.ready() || session.restoring() || !session.can_undo()) return;
+void Autosave::update(const Workbench& bench) {
+    if (path_.empty() || !bench.computation.ready() || bench.restoring() || !bench.document.can_undo())
+        return;
     const auto now = std::chrono::steady_clock::now();
     pending_ = last_ && std::chrono::duration<double>(now - *last_).count() < kIntervalSeconds;
-    if (!pending_) write_now(session);
+    if (!pending_) write_now(bench);
 }
 
-void Autosave::write_now(const Session& session) {
+void Autosave::write_now(const Workbench& bench) {
     if (path_.empty()) return;
     pending_ = false;
     last_ = std::chrono::steady_clock::now();
     std::error_code error;
     std::filesystem::create_directories(path_.parent_path(), error);
-    std::string text = session_text(session, path_.parent_path());
+    std::string text = session_text(bench, path_.parent_path());
     if (text == written_) return;
     written_ = std::move(text);
     (void)write_text_file(path_, written_);

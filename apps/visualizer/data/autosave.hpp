@@ -2,7 +2,7 @@
 #pragma once
 
 #include "data/window_settings.hpp"
-#include "model/session.hpp"
+#include "model/workbench.hpp"
 
 #include <chrono>
 #include <filesystem>
@@ -16,11 +16,11 @@ class Autosave {
     // In the user's folder for such state; without one nothing is kept.
     Autosave();
     // Reports where the last run left something.
-    void offer(Session& session);
+    void offer(Workbench& bench);
     // Writes what has changed, at most twice a minute.
-    void update(const Session& session);
+    void update(const Workbench& bench);
     // Whatever the time, before something that may end the program.
-    void write_now(const Session& session);
+    void write_now(const Workbench& bench);
     // Something may have changed that is not written yet.
     bool pending() const { return pending_; }
     void end();

@@ -18,18 +18,18 @@ namespace {
 constexpr uint64_t kMostSvgSide = 256;
 
 // The selected cells, or all.
-CellRect shown_cells(const Session& session) {
-    const Stage& stage = *session.shown().stage;
-    const std::optional<CellRect>& selected = session.view.selection;
+CellRect shown_cells(const Workbench& bench) {
+    const Stage& stage = *bench.shown().stage;
+    const std::optional<CellRect>& selected = bench.view.selection;
     return selected && selected->within(stage.rows, stage.columns)
                ? *selected
                : CellRect{0, int(stage.rows) - 1, 0, int(stage.columns) - 1};
 }
 
-Result<Tensor> shown_matrix(const Session& session) {
-    const Stage& stage = *session.shown().stage;
-    const CellRect cells = shown_cells(session);
-    const std::span<const float> values = stage.head_values(session.shown().head);
+Result<Tensor> shown_matrix(const Workbench& bench) {
+    const Stage& stage = *bench.shown().stage;
+    const CellRect cells = shown_cells(bench);
+    const std::span<const float> values = stage.head_values(bench.shown().head);
     std::vector<float> chosen;
     for (int row = cells.row_begin; row <= cells.row_last; ++row) {
         const auto from = values.begin() + ptrdiff_t(uint64_t(row) * stage.columns);
@@ -38,14 +38,14 @@ Result<Tensor> shown_matrix(const Session& session) {
     return make_tensor(stage.name, {cells.rows(), cells.columns()}, std::move(chosen));
 }
 
-Result<void> export_csv(const Session& session, const std::string& path) {
-    const Stage& stage = *session.shown().stage;
-    const Result<Tensor> table = shown_matrix(session);
+Result<void> export_csv(const Workbench& bench, const std::string& path) {
+    const Stage& stage = *bench.shown().stage;
+    const Result<Tensor> table = shown_matrix(bench);
     if (!table) return table.error();
     std::vector<std::string> columns;
-    const CellRect cells = shown_cells(session);
+    const CellRect cells = shown_cells(bench);
     for (auto i = uint64_t(cells.column_begin); i <= uint64_t(cells.column_last); ++i)
-        columns.push_back(stage.over_keys ? std::to_string(i) + " " + token_label(session, i)
+        columns.push_back(stage.over_keys ? std::to_string(i) + " " + token_label(bench, i)
                                           : stage.name + " " + std::to_string(i));
     if (const Result<uint64_t> saved = save_csv(path, *table, columns); !saved) return saved.error();
     return {};
@@ -75,30 +75,30 @@ std::string escaped(const std::string& text) {
     return out;
 }
 
-void svg_labels(const Session& session, const Stage& stage, double cell, double left, double top,
+void svg_labels(const Workbench& bench, const Stage& stage, double cell, double left, double top,
                 std::string& out) {
     for (uint64_t i = 0; i < stage.rows; ++i)
         out += "<text x=\"" + format_number(left - 6, 6) + "\" y=\"" +
                format_number(top + (double(i) + 0.5) * cell + 4, 6) + "\" text-anchor=\"end\">" +
-               escaped(stage.row_tokens ? token_label(session, i) : std::to_string(i)) + "</text>\n";
+               escaped(stage.row_tokens ? token_label(bench, i) : std::to_string(i)) + "</text>\n";
     for (uint64_t j = 0; j < stage.columns; ++j) {
         const std::string x = format_number(left + (double(j) + 0.5) * cell, 6),
                           y = format_number(top - 6, 6);
         out += "<text x=\"" + x + "\" y=\"" + y + "\" transform=\"rotate(-45 " + x + " " + y + ")\">" +
-               escaped(stage.over_keys ? token_label(session, j) : std::to_string(j)) + "</text>\n";
+               escaped(stage.over_keys ? token_label(bench, j) : std::to_string(j)) + "</text>\n";
     }
 }
 
 // Vector cells with their numbers, labels and a title: for papers.
-Result<void> export_svg(const Session& session, const std::string& path) {
-    const Stage& stage = *session.shown().stage;
-    const uint32_t head = session.shown().head;
+Result<void> export_svg(const Workbench& bench, const std::string& path) {
+    const Stage& stage = *bench.shown().stage;
+    const uint32_t head = bench.shown().head;
     if (stage.rows > kMostSvgSide || stage.columns > kMostSvgSide)
         return Error{FOVEA_UNSUPPORTED, "svg",
                      std::to_string(stage.rows) + " x " + std::to_string(stage.columns) +
                          " cells are above " + std::to_string(kMostSvgSide) + " a side: export .png or .npy"};
     const std::span<const float> values = stage.head_values(head);
-    const Colouring colouring = colouring_of(session.view, stage.ranges.at(head));
+    const Colouring colouring = colouring_of(bench.view.colours, stage.ranges.at(head));
     const ColourTable table = colour_table(colouring.map);
     const bool digits = stage.columns <= 24 && stage.rows <= 24;
     const double cell = digits ? 48 : std::max(4.0, 768.0 / double(std::max(stage.rows, stage.columns)));
@@ -135,24 +135,24 @@ Result<void> export_svg(const Session& session, const std::string& path) {
                     x + cell / 2, y + cell / 2 + 4, ink.r, ink.g, ink.b, format_fixed(value, 4).c_str());
         }
     }
-    if (cell >= 9) svg_labels(session, stage, cell, left, top, out);
+    if (cell >= 9) svg_labels(bench, stage, cell, left, top, out);
     return write_text_file(path, out + "</svg>\n");
 }
 
 }  // namespace
 
-Result<void> export_file(const Session& session, const std::string& path) {
-    if (path.ends_with(".fovea")) return save_session(session, path);
-    if (!session.complete())
+Result<void> export_file(const Workbench& bench, const std::string& path) {
+    if (path.ends_with(".fovea")) return save_session(bench, path);
+    if (!bench.computation.complete())
         return Error{FOVEA_UNSUPPORTED, "export", "the numbers are still being computed"};
     // What is shown has no matrix, and another one's numbers would be taken for it.
-    if (session.ui.centre == CentreTab::map && session.map)
+    if (bench.window.centre == CentreTab::map && bench.map)
         return Error{FOVEA_UNSUPPORTED, "export",
                      "a map keeps no matrix to write as numbers: export .png, or copy the picked cell"};
-    if (path.ends_with(".csv")) return export_csv(session, path);
-    if (path.ends_with(".svg")) return export_svg(session, path);
+    if (path.ends_with(".csv")) return export_csv(bench, path);
+    if (path.ends_with(".svg")) return export_svg(bench, path);
     if (path.ends_with(".npy")) {
-        const Result<Tensor> matrix = shown_matrix(session);
+        const Result<Tensor> matrix = shown_matrix(bench);
         if (!matrix) return matrix.error();
         if (const Result<uint64_t> saved = save_npy(path, *matrix); !saved) return saved.error();
         return {};
@@ -161,23 +161,23 @@ Result<void> export_file(const Session& session, const std::string& path) {
                  "'" + path + "' does not end in .csv, .npy, .svg, .png or .fovea"};
 }
 
-void save_shown(Session& session, const std::string& path) {
+void save_shown(Workbench& bench, const std::string& path) {
     if (path.ends_with(".png")) {
-        session.wanted_picture = path;
+        bench.window.wanted_picture = path;
         return;
     }
-    const Result<void> saved = export_file(session, path);
-    if (saved) return session.tell_done("Written: " + path);
-    session.report(saved.error().field, saved.error().text, true);
-    session.ui.show(BottomTab::problems);
+    const Result<void> saved = export_file(bench, path);
+    if (saved) return bench.window.tell_done("Written: " + path);
+    bench.problems.report(saved.error().field, saved.error().text, true);
+    bench.window.show(BottomTab::problems);
 }
 
-bool open_any(Session& session, const std::string& path) {
-    if (!path.ends_with(".fovea")) return session.open_file(path);
-    const Result<void> opened = open_session(session, path);
+bool open_any(Workbench& bench, const std::string& path) {
+    if (!path.ends_with(".fovea")) return bench.open_file(path);
+    const Result<void> opened = open_session(bench, path);
     if (opened) return true;
-    session.report(opened.error().field, opened.error().text, true);
-    session.ui.show(BottomTab::problems);
+    bench.problems.report(opened.error().field, opened.error().text, true);
+    bench.window.show(BottomTab::problems);
     return false;
 }
 

@@ -1,19 +1,19 @@
 // The shown head's matrix as numbers or a drawing; the same code with a window and without.
 #pragma once
 
-#include "model/session.hpp"
+#include "model/workbench.hpp"
 
 #include <string>
 
 namespace fovea::visualizer {
 
 // By the extension: .csv, .npy, .svg, or .fovea for the session. Pictures (.png) are drawn by picture.hpp.
-Result<void> export_file(const Session& session, const std::string& path);
+Result<void> export_file(const Workbench& bench, const std::string& path);
 
 // From the window: .png is drawn after the frame, the rest written now; what is refused goes to the Problems
 // panel.
-void save_shown(Session& session, const std::string& path);
+void save_shown(Workbench& bench, const std::string& path);
 // A session by its extension, else tensors; what is refused goes to the Problems panel.
-bool open_any(Session& session, const std::string& path);
+bool open_any(Workbench& bench, const std::string& path);
 
 }  // namespace fovea::visualizer

@@ -1,11 +1,11 @@
 #include "data/session_file.hpp"
 
 #include "data/base64.hpp"
-#include "data/imported_file.hpp"
 #include "data/sha256.hpp"
 #include "data/text_file.hpp"
 #include "files/json_string.hpp"
 #include "files/json_text.hpp"
+#include "model/imported_file.hpp"
 
 #include <algorithm>
 #include <array>
@@ -177,10 +177,10 @@ std::string state_json(const Looked& looked) {
     w.text("rng", "native");
     w.number("heads", double(looked.heads));
     w.number("kv", double(looked.kv_heads));
-    w.text("map", view.automatic_map ? "auto" : colour_map_name(view.map));
-    w.boolean("log", view.spread == Spread::logarithmic);
-    w.text("lo", limit_text(view.range_low));
-    w.text("hi", limit_text(view.range_high));
+    w.text("map", view.colours.automatic_map ? "auto" : colour_map_name(view.colours.map));
+    w.boolean("log", view.colours.spread == Spread::logarithmic);
+    w.text("lo", limit_text(view.colours.range_low));
+    w.text("hi", limit_text(view.colours.range_high));
     w.boolean("table", false);
     w.number("cmp", view.compared_head);
     w.text("how", kCompareHow[size_t(view.how)]);
@@ -188,7 +188,7 @@ std::string state_json(const Looked& looked) {
 }
 
 // What only this program has.
-std::string desktop_json(const Session& session, const Looked& looked) {
+std::string desktop_json(const Workbench& bench, const Looked& looked) {
     const Settings& s = looked.s;
     Writer w;
     w.boolean("causal", s.causal);
@@ -204,8 +204,8 @@ std::string desktop_json(const Session& session, const Looked& looked) {
     std::string hidden;
     for (const uint32_t key : s.hidden_keys) hidden += (hidden.empty() ? "" : ", ") + std::to_string(key);
     w.raw("hidden", "[" + hidden + "]");
-    w.text("theme", session.theme == Theme::dark ? "dark" : "light");
-    w.number("spread", int(looked.view.spread));
+    w.text("theme", bench.window.theme == Theme::dark ? "dark" : "light");
+    w.number("spread", int(looked.view.colours.spread));
     w.boolean("pinned", looked.view.pinned);
     if (s.file) {
         const ImportMapping& m = s.mapping;
@@ -401,17 +401,17 @@ void read_view(const Reader& r, ViewState& view) {
     r.number("state.j", view.picked_column, 0, 1 << 20);
     if (const std::string* name = r.find("state.map")) {
         const std::optional<ColourMap> map = colour_map_from_name(*name);
-        view.automatic_map = !map;
-        if (map) view.map = *map;
+        view.colours.automatic_map = !map;
+        if (map) view.colours.map = *map;
     }
     bool logarithmic = false;
     r.boolean("state.log", logarithmic);
     int spread = logarithmic ? int(Spread::logarithmic) : int(Spread::automatic);
     r.number("desktop.spread", spread, 0, kSpreadCount - 1);
-    view.spread = Spread(spread);
-    view.range_low = view.range_high = NAN;
-    r.number("state.lo", view.range_low, -1e30, 1e30);
-    r.number("state.hi", view.range_high, -1e30, 1e30);
+    view.colours.spread = Spread(spread);
+    view.colours.range_low = view.colours.range_high = NAN;
+    r.number("state.lo", view.colours.range_low, -1e30, 1e30);
+    r.number("state.hi", view.colours.range_high, -1e30, 1e30);
     r.number("state.cmp", view.compared_head, -1, 1023);
     view.how = CompareHow(r.choice("state.how", kCompareHow, int(view.how)));
     r.boolean("desktop.pinned", view.pinned);
@@ -421,15 +421,14 @@ void read_view(const Reader& r, ViewState& view) {
 }  // namespace
 
 // A or a locked tab.
-static std::string past_json(const Session& session, const PastResult& past,
+static std::string past_json(const Workbench& bench, const PastResult& past,
                              const std::filesystem::path& folder) {
     ViewState view;
     view.head = past.head;
     const Looked looked{past.settings, view, past.locked ? past.stage : "weights"};
-    std::string text =
-        "{\"state\": " + state_json(looked) + ", \"desktop\": " + desktop_json(session, looked);
+    std::string text = "{\"state\": " + state_json(looked) + ", \"desktop\": " + desktop_json(bench, looked);
     const std::shared_ptr<const ImportedFile>& file = past.settings.file;
-    const bool embedded_above = file && file->path.empty() && file == session.settings().file;
+    const bool embedded_above = file && file->path.empty() && file == bench.document.settings().file;
     if (embedded_above)
         text += ", \"tensors\": \"" + std::string(kSameTensors) + "\"";
     else if (file)
@@ -437,29 +436,30 @@ static std::string past_json(const Session& session, const PastResult& past,
     return text + "}";
 }
 
-std::string session_text(const Session& session, const std::filesystem::path& folder) {
-    const bool ready = session.ready();
-    const std::string stage = session.own_stage();
-    const Looked now{session.settings(), session.own_view(), stage.empty() ? "weights" : stage,
-                     ready ? session.run().desc().heads_q : 1, ready ? session.run().desc().heads_kv : 1};
+std::string session_text(const Workbench& bench, const std::filesystem::path& folder) {
+    const bool ready = bench.computation.ready();
+    const std::string stage = bench.own_stage();
+    const Looked now{bench.document.settings(), bench.own_view(), stage.empty() ? "weights" : stage,
+                     ready ? bench.computation.run().desc().heads_q : 1,
+                     ready ? bench.computation.run().desc().heads_kv : 1};
     std::string text = "{\"format\": \"" + std::string(kFormat) +
                        "\", \"version\": 1,\n \"state\": " + state_json(now) +
-                       ",\n \"desktop\": " + desktop_json(session, now);
+                       ",\n \"desktop\": " + desktop_json(bench, now);
     if (now.s.file) text += ",\n \"tensors\": " + tensors_json(now.s, folder);
     std::string locked;
-    for (const PastResult& past : session.past()) {
+    for (const PastResult& past : bench.past()) {
         if (past.locked)
-            locked += (locked.empty() ? "\n  " : ",\n  ") + past_json(session, past, folder);
+            locked += (locked.empty() ? "\n  " : ",\n  ") + past_json(bench, past, folder);
         else
-            text += ",\n \"kept\": " + past_json(session, past, folder);
+            text += ",\n \"kept\": " + past_json(bench, past, folder);
     }
     if (!locked.empty()) text += ",\n \"locked\": [" + locked + "]";
     return text + "}\n";
 }
 
-Result<void> save_session(const Session& session, const std::filesystem::path& path) {
-    std::vector<PastResult> all = session.past();
-    all.push_back({session.settings()});
+Result<void> save_session(const Workbench& bench, const std::filesystem::path& path) {
+    std::vector<PastResult> all = bench.past();
+    all.push_back({bench.document.settings()});
     std::map<std::string, std::string> hashes;
     for (const PastResult& one : all) {
         const std::shared_ptr<const ImportedFile>& file = one.settings.file;
@@ -472,7 +472,7 @@ Result<void> save_session(const Session& session, const std::filesystem::path& p
         }
         file->sha256 = known;
     }
-    return write_text_file(path, session_text(session, std::filesystem::absolute(path).parent_path()));
+    return write_text_file(path, session_text(bench, std::filesystem::absolute(path).parent_path()));
 }
 
 // The settings of one result, with its tensors.
@@ -494,7 +494,7 @@ static Result<Settings> read_result(const Reader& r, TensorSource& source) {
 static std::vector<PastResult> read_past(const Values& values, TensorSource& source,
                                          std::vector<std::string>& refusals) {
     std::vector<PastResult> all;
-    for (int tab = -1; tab < int(Session::kMostLocked); ++tab) {
+    for (int tab = -1; tab < int(Computation::kMostLocked); ++tab) {
         const Reader r{values, tab < 0 ? "kept." : "locked." + std::to_string(tab) + "."};
         if (!r.find("state.level")) continue;
         Result<Settings> s = read_result(r, source);
@@ -513,7 +513,7 @@ static std::vector<PastResult> read_past(const Values& values, TensorSource& sou
     return all;
 }
 
-Result<void> read_session(Session& session, std::string_view text, const std::filesystem::path& folder) {
+Result<void> read_session(Workbench& bench, std::string_view text, const std::filesystem::path& folder) {
     if (const std::optional<files::JsonFault> fault = files::check_json(text, kMostDepth))
         return refused("it is not a session file: byte " + std::to_string(fault->offset) + ": " +
                        fault->reason);
@@ -532,26 +532,26 @@ Result<void> read_session(Session& session, std::string_view text, const std::fi
     source.own = s->file;
     std::vector<std::string> refusals;
     std::vector<PastResult> past = read_past(values, source, refusals);
-    session.restore({});  // of a session before this one
-    session.change(*s);
-    read_view(r, session.view);
+    bench.restore({});  // of a session before this one
+    bench.document.change(*s);
+    read_view(r, bench.view);
     if (const std::string* theme = r.find("desktop.theme"))
-        session.theme = *theme == "light" ? Theme::light : Theme::dark;
-    if (const std::string* stage = r.find("state.stage")) session.wanted_stage = stage_of_key(*stage);
-    for (std::string& refusal : refusals) session.report("session", std::move(refusal), false);
+        bench.window.theme = *theme == "light" ? Theme::light : Theme::dark;
+    if (const std::string* stage = r.find("state.stage")) bench.view.wanted_stage = stage_of_key(*stage);
+    for (std::string& refusal : refusals) bench.problems.report("session", std::move(refusal), false);
     if (source.changed)
-        session.report(
+        bench.problems.report(
             "file",
             "the file of the tensors has changed since the session was saved: its numbers are those of now",
             false);
-    session.restore(std::move(past));
+    bench.restore(std::move(past));
     return {};
 }
 
-Result<void> open_session(Session& session, const std::filesystem::path& path) {
+Result<void> open_session(Workbench& bench, const std::filesystem::path& path) {
     const Result<std::string> text = read_text_file(path);
     if (!text) return text.error();
-    return read_session(session, *text, std::filesystem::absolute(path).parent_path());
+    return read_session(bench, *text, std::filesystem::absolute(path).parent_path());
 }
 
 }  // namespace fovea::visualizer

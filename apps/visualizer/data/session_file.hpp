@@ -1,7 +1,7 @@
 // Sessions as .fovea files: JSON in the format that docs/files.md describes, shared with the page.
 #pragma once
 
-#include "model/session.hpp"
+#include "model/workbench.hpp"
 
 #include <filesystem>
 
@@ -9,12 +9,12 @@ namespace fovea::visualizer {
 
 // `folder`: of the session file, which paths of tensors are relative to. Tensors that came without a file are
 // embedded.
-std::string session_text(const Session& session, const std::filesystem::path& folder);
-Result<void> save_session(const Session& session, const std::filesystem::path& path);
+std::string session_text(const Workbench& bench, const std::filesystem::path& folder);
+Result<void> save_session(const Workbench& bench, const std::filesystem::path& path);
 
 // Changes settings (one step of undo), view and theme to the session's; refused, nothing is changed. Values
 // out of their range count as absent, unknown keys are skipped.
-Result<void> read_session(Session& session, std::string_view text, const std::filesystem::path& folder);
-Result<void> open_session(Session& session, const std::filesystem::path& path);
+Result<void> read_session(Workbench& bench, std::string_view text, const std::filesystem::path& folder);
+Result<void> open_session(Workbench& bench, const std::filesystem::path& path);
 
 }  // namespace fovea::visualizer

@@ -2,8 +2,8 @@
 // "name value" that a person can read and mend.
 #pragma once
 
-#include "model/view_state.hpp"
-#include "theme.hpp"
+#include "model/window_state.hpp"
+#include "theme/theme.hpp"
 
 #include <fovea/fovea.hpp>
 

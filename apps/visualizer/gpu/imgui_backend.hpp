@@ -3,7 +3,7 @@
 #pragma once
 
 #include "gpu/gpu_device.hpp"
-#include "theme.hpp"
+#include "theme/theme.hpp"
 
 namespace fovea::visualizer {
 

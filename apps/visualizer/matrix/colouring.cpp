@@ -38,20 +38,20 @@ double Colouring::value_at(double share) const {
     return low + share * (high - low);
 }
 
-Colouring colouring_of(const ViewState& view, const ColourRange& fitted) {
+Colouring colouring_of(const ColourChoice& choice, const ColourRange& fitted) {
     const double reach = std::max(std::abs(fitted.low), std::abs(fitted.high));
     const bool has_sign = fitted.scale == ColourScale::symmetric;
     Colouring c;
     c.low = has_sign ? -reach : fitted.low;
     c.high = has_sign ? reach : fitted.high;
-    if (std::isfinite(view.range_low)) c.low = double(view.range_low);
-    if (std::isfinite(view.range_high)) c.high = double(view.range_high);
+    if (std::isfinite(choice.range_low)) c.low = double(choice.range_low);
+    if (std::isfinite(choice.range_high)) c.high = double(choice.range_high);
     if (c.high < c.low) std::swap(c.high, c.low);
-    c.spread = view.spread == Spread::automatic ? Spread::linear : view.spread;
+    c.spread = choice.spread == Spread::automatic ? Spread::linear : choice.spread;
     if (c.spread == Spread::logarithmic && (has_sign || c.high <= 0)) c.spread = Spread::symmetric_log;
     if (c.spread == Spread::logarithmic)
         c.low = std::clamp(c.low, c.high * std::pow(10, -2 * kDecades), c.high);
-    if (c.spread == Spread::logarithmic && !std::isfinite(view.range_low))
+    if (c.spread == Spread::logarithmic && !std::isfinite(choice.range_low))
         c.low = c.high * std::pow(10, -kDecades);
     if (c.spread == Spread::symmetric_log) {
         c.high = std::max(std::abs(c.low), std::abs(c.high));
@@ -59,7 +59,7 @@ Colouring colouring_of(const ViewState& view, const ColourRange& fitted) {
         c.linear_within = std::max(c.high * std::pow(10, -kDecades + 1), 1e-30);
     }
     const bool diverging = has_sign || c.spread == Spread::symmetric_log;
-    c.map = view.automatic_map ? (diverging ? ColourMap::blue_orange : ColourMap::viridis) : view.map;
+    c.map = choice.automatic_map ? (diverging ? ColourMap::blue_orange : ColourMap::viridis) : choice.map;
     return c;
 }
 

@@ -1,11 +1,22 @@
 // From numbers to a place on a colour map: what the shader, the colour bar, digits and drawings agree on.
 #pragma once
 
-#include "model/view_state.hpp"
-
 #include <fovea/inspect/colour_map.hpp>
 
+#include <cmath>
+
 namespace fovea::visualizer {
+
+enum class Spread { automatic, linear, logarithmic, symmetric_log };
+inline constexpr int kSpreadCount = 4;
+
+// What the reader chose, where it was chosen.
+struct ColourChoice {
+    ColourMap map = ColourMap::viridis;
+    bool automatic_map = true;  // diverging for stages with negative numbers
+    Spread spread = Spread::automatic;
+    float range_low = NAN, range_high = NAN;  // NaN: that of the values
+};
 
 struct Colouring {
     ColourMap map = ColourMap::viridis;
@@ -18,8 +29,8 @@ struct Colouring {
     double value_at(double place) const;
 };
 
-// By the view's choices and, where they are automatic, by the values' own range.
-Colouring colouring_of(const ViewState& view, const ColourRange& fitted);
+// By the reader's choices and, where they are automatic, by the values' own range.
+Colouring colouring_of(const ColourChoice& choice, const ColourRange& fitted);
 Rgb colour_for(const Colouring& colouring, const ColourTable& table, double value);
 const char* spread_name(Spread spread);
 

@@ -1,8 +1,8 @@
 #include "model/head_grid.hpp"
 
-#include "data/imported_file.hpp"
 #include "model/attention_inputs.hpp"
 #include "model/host_call.hpp"
+#include "model/imported_file.hpp"
 
 #include <algorithm>
 #include <cmath>

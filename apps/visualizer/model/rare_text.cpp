@@ -1,9 +1,9 @@
 // Which characters a session needs beyond those that every font has.
-#include "model/session.hpp"
+#include "model/workbench.hpp"
 
 namespace fovea::visualizer {
 
-std::string rare_text(const Session& session) {
+std::string rare_text(const Workbench& bench) {
     std::string rare;
     const auto add = [&](std::string_view text) {
         for (size_t i = 0; i < text.size();) {
@@ -15,9 +15,9 @@ std::string rare_text(const Session& session) {
             i += length;
         }
     };
-    add(session.settings().text);
-    if (session.ready())
-        for (const std::string& token : session.tokens()) add(token);
+    add(bench.document.settings().text);
+    if (bench.computation.ready())
+        for (const std::string& token : bench.computation.tokens()) add(token);
     return rare;
 }
 

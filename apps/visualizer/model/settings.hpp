@@ -86,6 +86,9 @@ struct Settings {
     friend bool operator==(const Settings&, const Settings&) = default;
 };
 
+// Queries, keys and values come from the settings' file, not from the level's text.
+inline bool reads_tensors(const Settings& s) { return s.file && s.mapping.kind != ImportKind::tables; }
+
 // "trainable weights", and the settings that the tutorials use at that level.
 std::string_view level_name(int level);
 Settings level_settings(int level);

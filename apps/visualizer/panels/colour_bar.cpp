@@ -19,7 +19,7 @@ void draw_colour_bar(const PanelContext& ui, const Colouring& colouring, const S
     for (int tick = 0; tick <= 4; ++tick) {
         const float share = float(tick) / 4, at = bar.y + bar.height * (1 - share) - font->FontSize / 2;
         draw.AddText(font, font->FontSize, {bar.x + bar.width + 6 * s, std::clamp(at, bar.y - 2 * s, lowest)},
-                     palette(ui.session.theme).text_soft,
+                     palette(ui.bench.window.theme).text_soft,
                      format_number(colouring.value_at(double(share)), digits).c_str());
     }
 }

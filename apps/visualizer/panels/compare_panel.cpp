@@ -1,7 +1,7 @@
 // Two heads beside each other, sharing zoom, place and pick; or as halves of one matrix; or their difference.
 // A is a head of the present result, or of one that was kept.
-#include "matrix/canvas.hpp"
-#include "model/kept_result.hpp"
+#include "model/comparison.hpp"
+#include "panels/canvas.hpp"
 #include "panels/colour_bar.hpp"
 
 #include <algorithm>
@@ -22,18 +22,18 @@ void choose_head(PanelContext& ui, const char* label, uint64_t count, uint32_t& 
 }
 
 void choose_heads(PanelContext& ui, const Comparison& c) {
-    Session& session = ui.session;
-    ViewState& view = session.view;
+    Workbench& bench = ui.bench;
+    ViewState& view = bench.view;
     uint32_t a = c.head_a, b = c.head_b;
     choose_head(ui, "A", c.a->heads, a);
     ImGui::SameLine(0, 12 * ui.scale);
     choose_head(ui, "B", c.b->heads, b);
     ImGui::SameLine(0, 12 * ui.scale);
     const bool swap = ImGui::Button("Swap");
-    if (session.kept()) {
-        session.show_kept_head(a);
+    if (bench.computation.kept()) {
+        bench.computation.show_kept_head(a);
         view.head = b;
-        if (swap) session.swap_kept();
+        if (swap) bench.swap_kept();
     } else {
         view.head = swap ? b : a;
         view.compared_head = int(swap ? a : b);
@@ -50,37 +50,37 @@ void choose_heads(PanelContext& ui, const Comparison& c) {
 }
 
 void draw_keeping(PanelContext& ui) {
-    Session& session = ui.session;
+    Workbench& bench = ui.bench;
     const ImVec2 below = ImGui::GetCursorPos();
     ImGui::SetCursorPos({ImGui::GetWindowWidth() - 96 * ui.scale, 12 * ui.scale});
-    if (ImGui::Button("Keep as A")) session.keep_result();
+    if (ImGui::Button("Keep as A")) bench.keep_result();
     if (ImGui::IsItemHovered())
         ImGui::SetTooltip(
             "The present result stays as A; change level, text, parameters or layer and\n"
             "B follows. Undo and redo move B, A stays.");
     ImGui::SetCursorPos(below);
-    if (!session.kept()) return;
+    if (!bench.computation.kept()) return;
     const bool drop = ImGui::Button("Let A go");
     ImGui::SameLine(0, 10 * ui.scale);
-    ImGui::TextDisabled("A kept: %s", session.kept()->title().c_str());
-    if (drop) session.drop_kept();
+    ImGui::TextDisabled("A kept: %s", bench.computation.kept()->result->title().c_str());
+    if (drop) bench.computation.drop_kept();
 }
 
-std::string token_of(const Session& session, uint64_t index, bool is_token) {
-    return is_token ? token_label(session, index) : std::to_string(index);
+std::string token_of(const Workbench& bench, uint64_t index, bool is_token) {
+    return is_token ? token_label(bench, index) : std::to_string(index);
 }
 
 void draw_summary(PanelContext& ui, const Comparison& c) {
-    const auto row = uint64_t(ui.session.view.picked_row);
+    const auto row = uint64_t(ui.bench.view.picked_row);
     const HeadDifference d = difference_of(*c.a, c.head_a, *c.b, c.head_b, row);
-    const auto column = uint64_t(ui.session.view.picked_column);
+    const auto column = uint64_t(ui.bench.view.picked_column);
     const float a = c.a->head_values(c.head_a)[row * c.a->columns + column],
                 b = c.b->head_values(c.head_b)[row * c.b->columns + column];
     std::vector<std::string> parts = {"picked: A " + format_value(a, 4) + ", B " + format_value(b, 4) +
                                           ", difference " + format_value(a - b, 4),
                                       "largest difference " + format_value(d.largest, 4) + " at " +
-                                          token_of(ui.session, d.row, c.b->row_tokens) + " \xe2\x86\x92 " +
-                                          token_of(ui.session, d.column, c.b->over_keys),
+                                          token_of(ui.bench, d.row, c.b->row_tokens) + " \xe2\x86\x92 " +
+                                          token_of(ui.bench, d.column, c.b->over_keys),
                                       "mean " + format_value(d.mean, 4)};
     if (c.b->name == "weights")
         parts.push_back("Jensen\xe2\x80\x93Shannon of this row " + format_value(d.jensen_shannon, 4));
@@ -107,7 +107,7 @@ void draw_legends(PanelContext& ui, std::initializer_list<Legend> legends, float
     float y = top + (share - bar - title) / 2;
     for (const Legend& legend : legends) {
         ImGui::GetWindowDrawList()->AddText(ui.fonts.small, small, {x, y},
-                                            palette(ui.session.theme).text_soft, legend.title);
+                                            palette(ui.bench.window.theme).text_soft, legend.title);
         draw_colour_bar(ui, legend.colouring, {x, y + title, 12 * s, bar}, 3);
         y += share;
     }
@@ -123,7 +123,7 @@ void draw_one(PanelContext& ui, Canvas canvas, const char* id, const char* title
     draw.AddText(
         ui.fonts.strong, ui.fonts.strong->FontSize,
         {std::max(canvas.origin.x, canvas.at.x), std::max(canvas.origin.y, canvas.at.y) - 56 * ui.scale},
-        palette(ui.session.theme).text, title);
+        palette(ui.bench.window.theme).text, title);
 }
 
 void colour_difference(Canvas& canvas, const Comparison& c) {
@@ -136,37 +136,37 @@ void colour_difference(Canvas& canvas, const Comparison& c) {
 }
 
 void draw_both_legends(PanelContext& ui, const Canvas& a, const Canvas& b, float top, float height) {
-    if (ui.session.view.same_range)
+    if (ui.bench.view.same_range)
         draw_legends(ui, {{"A and B", a.colouring}}, top, height);
     else
         draw_legends(ui, {{"A", a.colouring}, {"B", b.colouring}}, top, height);
 }
 
 void draw_pictures(PanelContext& ui, const Comparison& c) {
-    const Session& session = ui.session;
+    const Workbench& bench = ui.bench;
     const float s = ui.scale;
     const ImVec2 cursor = ImGui::GetCursorScreenPos(),
                  room = {ImGui::GetContentRegionAvail().x - kLegend * s, ImGui::GetContentRegionAvail().y};
     const float top = cursor.y + 62 * s, height = room.y - 70 * s;
-    const KeptResult* kept = session.kept();
+    const KeptResult* kept = bench.computation.kept();
     const auto name = [&](const char* letter, int level, uint32_t head) {
         return letter + (kept ? "level " + std::to_string(level) + ", " : std::string()) + "head " +
                std::to_string(head + 1);
     };
-    const std::string name_a = name("A: ", kept ? kept->settings.level : 0, c.head_a),
-                      name_b = name("B: ", session.settings().level, c.head_b);
+    const std::string name_a = name("A: ", kept ? kept->result->settings.level : 0, c.head_a),
+                      name_b = name("B: ", bench.document.settings().level, c.head_b);
     const ColourRange &range_a = c.a->ranges.at(c.head_a), &range_b = c.b->ranges.at(c.head_b);
     ColourRange both = range_a;
     both.low = std::min(range_a.low, range_b.low), both.high = std::max(range_a.high, range_b.high);
     if (range_b.scale == ColourScale::symmetric) both.scale = range_b.scale;
     const auto lay_out = [&](bool is_a, ImVec2 at, ImVec2 size) {
         Canvas canvas = lay_out_canvas(ui, is_a ? *c.a : *c.b, is_a ? c.head_a : c.head_b, at, size);
-        if (is_a && kept) canvas.tokens = &kept->tokens;
-        if (session.view.same_range) canvas.colouring = colouring_of(session.view, both);
+        if (is_a && kept) canvas.tokens = &kept->result->tokens();
+        if (bench.view.same_range) canvas.colouring = colouring_of(bench.view.colours, both);
         return canvas;
     };
     const ImVec2 first = {cursor.x + kLabelColumn * s, top};
-    if (session.view.how == CompareHow::side) {
+    if (bench.view.how == CompareHow::side) {
         const float width = (room.x - (2 * kLabelColumn + 16) * s) / 2;
         const ImVec2 second = {cursor.x + (2 * kLabelColumn + 16) * s + width, top};
         const Canvas a = lay_out(true, first, {width, height}), b = lay_out(false, second, {width, height});
@@ -176,7 +176,7 @@ void draw_pictures(PanelContext& ui, const Comparison& c) {
         return;
     }
     Canvas canvas = lay_out(true, first, {room.x - (kLabelColumn + 16) * s, height});
-    if (session.view.how == CompareHow::difference) {
+    if (bench.view.how == CompareHow::difference) {
         colour_difference(canvas, c);
         draw_one(ui, canvas, "difference", (name_a + " minus " + name_b).c_str(), true);
         draw_legends(ui, {{"A \xe2\x88\x92 B", canvas.colouring}}, top, height);
@@ -195,15 +195,15 @@ void draw_pictures(PanelContext& ui, const Comparison& c) {
 }  // namespace
 
 void draw_compare_panel(PanelContext& ui) {
-    Session& session = ui.session;
-    if (!session.complete()) {
-        ImGui::TextDisabled("computing, %.0f%%", 100 * session.run().progress());
+    Workbench& bench = ui.bench;
+    if (!bench.computation.complete()) {
+        ImGui::TextDisabled("computing, %.0f%%", 100 * bench.computation.run().progress());
         return;
     }
     draw_keeping(ui);
-    if (const Comparison c = comparison_of(session); c.why_not.empty()) choose_heads(ui, c);
+    if (const Comparison c = comparison_of(bench); c.why_not.empty()) choose_heads(ui, c);
     // Chosen anew, swapped or let go by the clicks above.
-    const Comparison c = comparison_of(session);
+    const Comparison c = comparison_of(bench);
     if (!c.why_not.empty()) {
         ImGui::PushTextWrapPos();
         ImGui::TextDisabled("%s", c.why_not.c_str());

@@ -1,5 +1,5 @@
 // What lies over the panels for a moment: keys, palette, go to.
-#include "keys.hpp"
+#include "panels/keys.hpp"
 
 #include <imgui_stdlib.h>
 
@@ -17,7 +17,7 @@ bool contains(std::string_view text, std::string_view part) {
 }
 
 bool search_field(PanelContext& ui, const char* hint) {
-    UiState& state = ui.session.ui;
+    WindowState& state = ui.bench.window;
     if (state.dialog_opened) ImGui::SetKeyboardFocusHere();
     state.dialog_opened = false;
     ImGui::SetNextItemWidth(-1);
@@ -33,13 +33,14 @@ void draw_help(PanelContext& ui) {
             ImGui::TableNextColumn();
             if (at < all.size()) ImGui::TextDisabled("%s", all[at].keys);
             ImGui::TableNextColumn();
-            if (at < all.size()) ImGui::Text("%s     ", all[at].what);
+            if (at < all.size()) ImGui::Text("%s     ", all[at].text().c_str());
         }
     }
     ImGui::EndTable();
     ImGui::Dummy({0, 6 * ui.scale});
     ImGui::TextDisabled(
-        "Mouse: wheel zooms, drag pans, hovering picks, a click pins. Tab walks over the panels.\n"
+        "Mouse: wheel zooms, drag pans, hovering picks, a click pins. Ctrl+Tab goes from panel to panel, Tab "
+        "and arrows within one.\n"
         "Screen readers: Dear ImGui gives them nothing; --follow FILE and --describe say in words\n"
         "what is shown, and the web page is accessible.");
 }
@@ -50,9 +51,10 @@ void draw_palette(PanelContext& ui) {
     const KeyCommand* chosen = nullptr;
     bool first = true;
     for (const KeyCommand& command : key_commands()) {
-        if (!contains(command.what, ui.session.ui.search)) continue;
+        const std::string what = command.text();
+        if (!contains(what, ui.bench.window.search)) continue;
         if (enter && first) chosen = &command;
-        if (ImGui::Selectable(command.what, first)) chosen = &command;
+        if (ImGui::Selectable(what.c_str(), first)) chosen = &command;
         first = false;
         const float width = ImGui::CalcTextSize(command.keys).x;
         ImGui::SameLine(ImGui::GetWindowWidth() - width - 16 * ui.scale);
@@ -60,16 +62,16 @@ void draw_palette(PanelContext& ui) {
     }
     ImGui::EndChild();
     if (!chosen) return;
-    ui.session.ui.dialog = Dialog::none;
-    ui.session.ui.search.clear();
-    chosen->run(ui.session);
+    ui.bench.window.dialog = Dialog::none;
+    ui.bench.window.search.clear();
+    chosen->run(ui.bench);
 }
 
 }  // namespace
 
 // "3 5", "3,5" or a token's text: the query, and after a comma the key.
-bool go_to(Session& session, std::string_view text) {
-    const bool map = session.ui.centre == CentreTab::map && session.map;
+bool go_to(Workbench& bench, std::string_view text) {
+    const bool map = bench.window.centre == CentreTab::map && bench.map;
     const size_t comma = text.find_first_of(", ");
     const auto place = [&](std::string_view part, uint64_t count) -> int {
         while (!part.empty() && (part.front() == ' ' || part.front() == ',')) part.remove_prefix(1);
@@ -77,56 +79,56 @@ bool go_to(Session& session, std::string_view text) {
         const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
         if (error == std::errc{} && end == part.data() + part.size())
             return number >= 0 && uint64_t(number) < count ? number : -1;
-        for (size_t i = 0; !map && !part.empty() && i < session.tokens().size() && i < count; ++i)
-            if (contains(session.tokens()[i], part)) return int(i);
+        for (size_t i = 0; !map && !part.empty() && i < bench.computation.tokens().size() && i < count; ++i)
+            if (contains(bench.computation.tokens()[i], part)) return int(i);
         return -1;
     };
-    const int row = place(text.substr(0, comma), map ? session.map->rows() : session.stage().rows);
+    const int row = place(text.substr(0, comma), map ? bench.map.head()->rows() : bench.stage().rows);
     const int column =
         comma == std::string_view::npos
-            ? map ? int(session.ui.map.picked_key) : session.view.picked_column
-            : place(text.substr(comma + 1), map ? session.map->tokens() : session.stage().columns);
+            ? map ? int(bench.map.place.picked_key) : bench.view.picked_column
+            : place(text.substr(comma + 1), map ? bench.map.head()->tokens() : bench.stage().columns);
     if (row < 0 || column < 0) return false;
     if (map) {
-        session.ui.map.picked_row = uint64_t(row), session.ui.map.picked_key = uint64_t(column);
-        session.ui.map.row = double(row), session.ui.map.key = double(column);
+        bench.map.place.picked_row = uint64_t(row), bench.map.place.picked_key = uint64_t(column);
+        bench.map.place.row = double(row), bench.map.place.key = double(column);
         return true;
     }
-    session.view.picked_row = row, session.view.picked_column = column;
-    session.view.pinned = true;
-    session.view.follow = ViewState::Follow::in_sight;
+    bench.view.picked_row = row, bench.view.picked_column = column;
+    bench.view.pinned = true;
+    bench.view.follow = ViewState::Follow::in_sight;
     return true;
 }
 
 namespace {
 
 void draw_go_to(PanelContext& ui) {
-    Session& session = ui.session;
-    const bool map = session.ui.centre == CentreTab::map && session.map;
+    Workbench& bench = ui.bench;
+    const bool map = bench.window.centre == CentreTab::map && bench.map;
     const bool enter = search_field(ui, map ? "query, key: numbers" : "row, column: numbers or tokens");
     ImGui::TextDisabled("%s", map ? "\xe2\x80\x9c"
                                     "8192, 17\xe2\x80\x9d"
                                   : "\xe2\x80\x9c"
                                     "3, 1\xe2\x80\x9d or \xe2\x80\x9cjourney, step\xe2\x80\x9d");
     if (!enter) return;
-    if (!go_to(session, session.ui.search)) {
-        session.ui.dialog_opened = true;
+    if (!go_to(bench, bench.window.search)) {
+        bench.window.dialog_opened = true;
         return;
     }
-    session.ui.dialog = Dialog::none;
-    session.ui.search.clear();
+    bench.window.dialog = Dialog::none;
+    bench.window.search.clear();
 }
 
 }  // namespace
 
 void draw_dialogs(PanelContext& ui) {
-    UiState& state = ui.session.ui;
+    WindowState& state = ui.bench.window;
     constexpr const char* kTitles[] = {"",     "Open a file", "Export", "How the file is read",
                                        "Keys", "Do",          "Go to"};
     const ImVec2 screen = ImGui::GetIO().DisplaySize;
     const char* title = kTitles[size_t(state.dialog)];
     // The others are about a result that is still being prepared.
-    if (!ui.session.ready() && state.dialog != Dialog::open && state.dialog != Dialog::help)
+    if (!ui.bench.computation.ready() && state.dialog != Dialog::open && state.dialog != Dialog::help)
         state.dialog = Dialog::none;
     if (state.dialog == Dialog::none) return;
     if (!ImGui::IsPopupOpen(title)) ImGui::OpenPopup(title);

@@ -1,6 +1,6 @@
 #include "panels/figure.hpp"
 
-#include "matrix/canvas.hpp"
+#include "panels/canvas.hpp"
 
 #include <algorithm>
 
@@ -9,9 +9,9 @@ namespace {
 
 constexpr float kMargin = 16, kTitle = 30, kBar = 118, kMostSide = 760, kMostCell = 72, kLeastArea = 160;
 
-CellRect cells_of(const Session& session) {
-    const Stage& stage = *session.shown().stage;
-    const std::optional<CellRect>& selected = session.view.selection;
+CellRect cells_of(const Workbench& bench) {
+    const Stage& stage = *bench.shown().stage;
+    const std::optional<CellRect>& selected = bench.view.selection;
     return selected && selected->within(stage.rows, stage.columns)
                ? *selected
                : CellRect{0, int(stage.rows) - 1, 0, int(stage.columns) - 1};
@@ -24,8 +24,8 @@ float cell_side(const CellRect& cells, float scale) {
 
 }  // namespace
 
-ImVec2 figure_size(const Session& session, bool legend, float scale) {
-    const CellRect cells = cells_of(session);
+ImVec2 figure_size(const Workbench& bench, bool legend, float scale) {
+    const CellRect cells = cells_of(bench);
     const float side = cell_side(cells, scale);
     return {2 * kMargin + kLabelColumn + side * float(cells.columns()) + (legend ? kBar : 0),
             2 * kMargin + kLabelRow + (legend ? kTitle : 0) +
@@ -33,17 +33,17 @@ ImVec2 figure_size(const Session& session, bool legend, float scale) {
 }
 
 void draw_figure(PanelContext& ui, bool legend) {
-    Session& session = ui.session;
+    Workbench& bench = ui.bench;
     const float s = ui.scale;
-    const Shown shown = session.shown();
-    const CellRect cells = cells_of(session);
+    const Shown shown = bench.shown();
+    const CellRect cells = cells_of(bench);
     const float side = cell_side(cells, s) * s;
     ImGui::SetNextWindowPos({0, 0});
     ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
     ImGui::Begin("figure", nullptr, ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoBackground);
     // A picture has no picked cell.
-    const ViewState view = session.view;
-    session.view.picked_row = session.view.picked_column = -1;
+    const ViewState view = bench.view;
+    bench.view.picked_row = bench.view.picked_column = -1;
     Canvas canvas;
     canvas.stage = shown.stage;
     canvas.head = shown.head;
@@ -53,24 +53,24 @@ void draw_figure(PanelContext& ui, bool legend) {
     canvas.cell_width = canvas.cell_height = side;
     canvas.origin = {canvas.at.x - side * float(cells.column_begin),
                      canvas.at.y - side * float(cells.row_begin)};
-    canvas.colouring = colouring_of(session.view, shown.stage->ranges.at(shown.head));
+    canvas.colouring = colouring_of(bench.view.colours, shown.stage->ranges.at(shown.head));
     canvas_cells(ui, canvas);
     canvas_digits(ui, canvas);
     canvas_labels(ui, canvas);
     if (legend) {
-        const bool locked = session.ui.locked_tab >= 0 && session.ui.centre == CentreTab::matrix;
-        const std::string name = locked ? session.locked()[size_t(session.ui.locked_tab)].name
+        const bool locked = bench.window.locked_tab >= 0 && bench.window.centre == CentreTab::matrix;
+        const std::string name = locked ? bench.computation.locked()[size_t(bench.window.locked_tab)].name
                                         : shown.stage->name + ", head " + std::to_string(shown.head + 1);
         ImDrawList& draw = *ImGui::GetWindowDrawList();
         draw.AddText(ui.fonts.strong, ui.fonts.strong->FontSize, {kMargin * s, kMargin * s},
-                     palette(session.theme).text, name.c_str());
+                     palette(bench.window.theme).text, name.c_str());
         const float width =
             ui.fonts.strong->CalcTextSizeA(ui.fonts.strong->FontSize, 1e6f, 0, name.c_str()).x;
         draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {kMargin * s + width + 10 * s, kMargin * s},
-                     palette(session.theme).text_soft, shown.stage->formula.c_str());
+                     palette(bench.window.theme).text_soft, shown.stage->formula.c_str());
         canvas_range_bar(ui, canvas, canvas.at.x + canvas.size.x + 12 * s);
     }
-    session.view = view;
+    bench.view = view;
     ImGui::End();
 }
 

@@ -7,7 +7,7 @@
 namespace fovea::visualizer {
 
 // Units of the layout; `scale` is that of the picture, so that no cell is smaller than a pixel.
-ImVec2 figure_size(const Session& session, bool legend, float scale);
+ImVec2 figure_size(const Workbench& bench, bool legend, float scale);
 // Fills the whole frame.
 void draw_figure(PanelContext& ui, bool legend);
 

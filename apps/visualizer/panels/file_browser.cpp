@@ -42,19 +42,19 @@ std::vector<FolderEntry> list(const fs::path& folder, std::error_code& error) {
 }
 
 void finish(PanelContext& ui, const fs::path& path) {
-    Session& session = ui.session;
-    if (session.ui.dialog == Dialog::save) {
-        session.ui.dialog = Dialog::none;
-        save_shown(session, path.string());
+    Workbench& bench = ui.bench;
+    if (bench.window.dialog == Dialog::save) {
+        bench.window.dialog = Dialog::none;
+        save_shown(bench, path.string());
         return;
     }
-    session.ui.dialog = Dialog::none;
-    if (open_any(session, path.string()) && session.settings().file)
-        session.ui.open_dialog(Dialog::import_sheet);
+    bench.window.dialog = Dialog::none;
+    if (open_any(bench, path.string()) && bench.document.settings().file)
+        bench.window.open_dialog(Dialog::import_sheet);
 }
 
 void draw_entries(PanelContext& ui, const fs::path& folder) {
-    UiState& state = ui.session.ui;
+    WindowState& state = ui.bench.window;
     if (state.listed_folder != state.folder || state.dialog_opened) {
         std::error_code error;
         state.listing = list(folder, error);
@@ -88,7 +88,7 @@ void draw_entries(PanelContext& ui, const fs::path& folder) {
 
 // What a .png is of.
 void draw_picture_look(PanelContext& ui) {
-    PictureLook& look = ui.session.ui.picture;
+    PictureLook& look = ui.bench.window.picture;
     const float s = ui.scale;
     ImGui::SetNextItemWidth(120 * s);
     int part = int(look.part);
@@ -110,7 +110,7 @@ void draw_picture_look(PanelContext& ui) {
 }  // namespace
 
 void draw_file_browser(PanelContext& ui) {
-    UiState& state = ui.session.ui;
+    WindowState& state = ui.bench.window;
     const bool saving = state.dialog == Dialog::save;
     std::error_code error;
     if (state.folder.empty()) state.folder = fs::current_path(error).string();
@@ -119,7 +119,7 @@ void draw_file_browser(PanelContext& ui) {
     draw_entries(ui, fs::path(state.folder));
     if (state.dialog == Dialog::none) return;
     if (saving && state.dialog_opened && state.file_name.empty())
-        state.file_name = ui.session.stage().name + ".png";
+        state.file_name = ui.bench.stage().name + ".png";
     if (state.dialog_opened) ImGui::SetKeyboardFocusHere();
     state.dialog_opened = false;
     ImGui::SetNextItemWidth(440 * ui.scale);
@@ -137,14 +137,14 @@ void draw_file_browser(PanelContext& ui) {
                      : "safetensors, npz, npy, csv, png, and sessions (.fovea)");
     const fs::path path = fs::path(state.folder) / state.file_name;
     if (saving && !state.file_name.empty() && fs::is_regular_file(path, error)) {
-        ImGui::PushStyleColor(ImGuiCol_Text, palette(ui.session.theme).warning);
+        ImGui::PushStyleColor(ImGuiCol_Text, palette(ui.bench.window.theme).warning);
         ImGui::TextUnformatted("A file of this name is there: it will be replaced.");
         ImGui::PopStyleColor();
     }
-    if (saving && ui.session.view.selection)
+    if (saving && ui.bench.view.selection)
         ImGui::TextDisabled("of %s x %s selected cells",
-                            format_count(ui.session.view.selection->rows()).c_str(),
-                            format_count(ui.session.view.selection->columns()).c_str());
+                            format_count(ui.bench.view.selection->rows()).c_str(),
+                            format_count(ui.bench.view.selection->columns()).c_str());
     if ((pressed || enter) && !state.file_name.empty()) finish(ui, path);
 }
 

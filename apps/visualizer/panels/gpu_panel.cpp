@@ -11,9 +11,9 @@ namespace fovea::visualizer {
 namespace {
 
 void draw_slices(PanelContext& ui, const RunTimes& times) {
-    const Palette& colours = palette(ui.session.theme);
+    const Palette& colours = palette(ui.bench.window.theme);
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    const float width = ImGui::GetContentRegionAvail().x - (ui.session.roof ? 224 : 0) * ui.scale,
+    const float width = ImGui::GetContentRegionAvail().x - (ui.bench.computation.roof ? 224 : 0) * ui.scale,
                 height = 26 * ui.scale;
     ImGui::InvisibleButton("slices", {std::max(width, 1.0f), height});
     const bool hovered = ImGui::IsItemHovered();
@@ -38,15 +38,15 @@ void draw_slices(PanelContext& ui, const RunTimes& times) {
 // Both axes by the logarithm: FLOP for each byte, FLOP/s. Under the slope memory is the limit, under the flat
 // part arithmetic.
 void draw_roof(PanelContext& ui, double intensity, double rate) {
-    Session& session = ui.session;
-    if (session.on_cpu() || !session.device().has_vulkan()) return;
-    if (!session.roof) {
+    Workbench& bench = ui.bench;
+    if (bench.computation.on_cpu() || !bench.computation.device().has_vulkan()) return;
+    if (!bench.computation.roof) {
         ImGui::SameLine(0, 16 * ui.scale);
-        if (ImGui::SmallButton("Measure the roof (U)")) session.want_roof();
+        if (ImGui::SmallButton("Measure the roof (U)")) bench.computation.want_roof();
         return;
     }
-    const Roof& roof = *session.roof;
-    const Palette& colours = palette(session.theme);
+    const Roof& roof = *bench.computation.roof;
+    const Palette& colours = palette(bench.window.theme);
     const double knee = roof.flops_per_s / roof.bytes_per_s;
     const double reach = std::min(intensity * roof.bytes_per_s, roof.flops_per_s);
     ImGui::TextDisabled("measured roof %s and %s: %.0f%% of what %.1f FLOP for each byte allow",
@@ -81,15 +81,16 @@ double quantile(std::vector<double> values, double place) {
 }  // namespace
 
 void draw_gpu_panel(PanelContext& ui) {
-    Session& session = ui.session;
-    const AttentionRun& run = session.run();
-    if (session.ui.centre == CentreTab::map && session.map)
-        ImGui::TextDisabled("Of the level's matrix. The map's tiles: %s", session.map->where().c_str());
-    ImGui::TextDisabled(
-        "%s, kernel %s, slices: %llu of %u dispatches",
-        session.on_cpu() ? "Processor" : session.device_name().c_str(), kernel_name(run.info().kernel),
-        static_cast<unsigned long long>(run.info().slice_count), run.info().dispatches_per_slice);
-    if (!session.complete()) return;
+    Workbench& bench = ui.bench;
+    const AttentionRun& run = bench.computation.run();
+    if (bench.window.centre == CentreTab::map && bench.map)
+        ImGui::TextDisabled("Of the level's matrix. The map's tiles: %s", bench.map.head()->where().c_str());
+    ImGui::TextDisabled("%s, kernel %s, slices: %llu of %u dispatches",
+                        bench.computation.on_cpu() ? "Processor" : bench.computation.device_name().c_str(),
+                        kernel_name(run.info().kernel),
+                        static_cast<unsigned long long>(run.info().slice_count),
+                        run.info().dispatches_per_slice);
+    if (!bench.computation.complete()) return;
     const RunTimes& times = run.times();
     if (times.busy_s <= 0) {
         ImGui::TextUnformatted("This device has no timestamps: nothing to show here.");
@@ -101,7 +102,7 @@ void draw_gpu_panel(PanelContext& ui) {
                 format_scaled(flops / times.busy_s, "FLOP/s").c_str(),
                 format_scaled(bytes / times.busy_s, "B/s").c_str(), flops / bytes);
     draw_roof(ui, flops / bytes, flops / times.busy_s);
-    const std::vector<double>& history = session.run_seconds();
+    const std::vector<double>& history = bench.computation.run_seconds();
     if (history.size() > 1)
         ImGui::TextDisabled("last %zu runs: median %s, 95%% below %s", history.size(),
                             format_seconds(quantile(history, 0.5)).c_str(),

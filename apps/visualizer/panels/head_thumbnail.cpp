@@ -1,6 +1,6 @@
 #include "panels/head_thumbnail.hpp"
 
-#include "matrix/canvas.hpp"
+#include "panels/canvas.hpp"
 
 #include <algorithm>
 
@@ -21,9 +21,9 @@ double head_figure(const HeadStats& stats, int order) {
 
 void draw_thumbnail(PanelContext& ui, const Thumbnail& of, ImVec2 at, float side) {
     const ImGuiIO& io = ImGui::GetIO();
-    const Palette& colours = palette(ui.session.theme);
+    const Palette& colours = palette(ui.bench.window.theme);
     const float sx = io.DisplayFramebufferScale.x, sy = io.DisplayFramebufferScale.y;
-    const Colouring colouring = colouring_of(ViewState{}, of.range);
+    const Colouring colouring = colouring_of({}, of.range);
     MatrixView v{};
     v.left = v.origin_x = at.x * sx, v.top = v.origin_y = at.y * sy;
     v.width = side * sx, v.height = side * sy;

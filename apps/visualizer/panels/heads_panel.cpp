@@ -1,6 +1,6 @@
 // All heads of the shown stage, small, with their figures; a click shows one, Shift and a click compares with
 // it.
-#include "data/imported_file.hpp"
+#include "model/imported_file.hpp"
 #include "panels/head_thumbnail.hpp"
 
 #include <algorithm>
@@ -10,27 +10,27 @@
 namespace fovea::visualizer {
 namespace {
 
-std::vector<uint32_t> ordered_heads(Session& session) {
-    std::vector<uint32_t> order(session.stage().heads);
+std::vector<uint32_t> ordered_heads(Workbench& bench) {
+    std::vector<uint32_t> order(bench.stage().heads);
     std::iota(order.begin(), order.end(), 0);
-    const std::vector<HeadStats>& stats = session.head_stats();
-    if (session.ui.head_order > 0 && stats.size() == order.size())
+    const std::vector<HeadStats>& stats = bench.computation.head_stats();
+    if (bench.window.head_order > 0 && stats.size() == order.size())
         std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-            return head_figure(stats[a], session.ui.head_order) >
-                   head_figure(stats[b], session.ui.head_order);
+            return head_figure(stats[a], bench.window.head_order) >
+                   head_figure(stats[b], bench.window.head_order);
         });
     return order;
 }
 
 void draw_head(PanelContext& ui, uint32_t head, float side) {
-    Session& session = ui.session;
-    ViewState& view = session.view;
-    const Stage& stage = session.stage();
-    const Palette& colours = palette(session.theme);
+    Workbench& bench = ui.bench;
+    ViewState& view = bench.view;
+    const Stage& stage = bench.stage();
+    const Palette& colours = palette(bench.window.theme);
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const bool chosen = ImGui::InvisibleButton("head", {side, side});
     const bool hovered = ImGui::IsItemHovered();
-    if (chosen && ImGui::GetIO().KeyShift && !session.kept())
+    if (chosen && ImGui::GetIO().KeyShift && !bench.computation.kept())
         view.compared_head = int(head);
     else if (chosen)
         view.head = head;
@@ -40,7 +40,7 @@ void draw_head(PanelContext& ui, uint32_t head, float side) {
                     uint32_t(stage.rows), uint32_t(stage.columns), stage.ranges.at(head)},
                    at, side);
     // Beside a kept A the shown head is B.
-    const bool kept = session.kept() != nullptr, shown = view.head == head;
+    const bool kept = bench.computation.kept() != nullptr, shown = view.head == head;
     const bool is_a = shown && !kept, is_b = kept ? shown : view.compared_head == int(head);
     const float gap = 2 * ui.scale;
     if (is_a || is_b || hovered)
@@ -49,12 +49,12 @@ void draw_head(PanelContext& ui, uint32_t head, float side) {
                      : is_b ? colours.warning
                             : colours.text_soft,
                      3 * ui.scale, 0, gap);
-    const std::vector<HeadStats>& stats = session.head_stats();
+    const std::vector<HeadStats>& stats = bench.computation.head_stats();
     std::string label = std::to_string(head + 1) + (is_a && view.compared_head >= 0 ? " A"
                                                     : is_b                          ? " B"
                                                                                     : "");
-    if (session.ui.head_order > 0 && head < stats.size())
-        label += "  " + format_number(head_figure(stats[head], session.ui.head_order), 3);
+    if (bench.window.head_order > 0 && head < stats.size())
+        label += "  " + format_number(head_figure(stats[head], bench.window.head_order), 3);
     ImGui::PushFont(ui.fonts.small);
     ImGui::TextDisabled("%s", label.c_str());
     ImGui::PopFont();
@@ -76,42 +76,42 @@ float thumbnail_side(const PanelContext& ui, uint64_t heads, float gap) {
 }  // namespace
 
 void draw_heads_panel(PanelContext& ui) {
-    Session& session = ui.session;
-    if (!session.complete()) return;
+    Workbench& bench = ui.bench;
+    if (!bench.computation.complete()) return;
     // Another matrix's heads under a map would be taken for the map's.
-    if (session.ui.centre == CentreTab::map && session.map) {
+    if (bench.window.centre == CentreTab::map && bench.map) {
         ImGui::PushTextWrapPos();
-        if (session.map->head().heads > 1)
+        if (bench.map.head()->head().heads > 1)
             ImGui::TextDisabled("The map shows head %u of %u, too long for thumbnails; [ and ] change it.",
-                                session.map->head().head + 1, session.map->head().heads);
+                                bench.map.head()->head().head + 1, bench.map.head()->head().heads);
         else
             ImGui::TextDisabled("The map's head is the only one.");
         ImGui::PopTextWrapPos();
         return;
     }
     // Beside the grid in the middle the shown layer is enough.
-    const size_t layers = layers_of(session.settings()).size();
-    if (layers > 1 && session.ui.centre != CentreTab::layers) {
-        int which = session.ui.all_layers ? 1 : 0;
+    const size_t layers = layers_of(bench.document.settings()).size();
+    if (layers > 1 && bench.window.centre != CentreTab::layers) {
+        int which = bench.window.all_layers ? 1 : 0;
         const std::string all = "all " + std::to_string(layers) + " layers";
         const char* names[] = {"this layer", all.c_str()};
-        if (tabs(ui, names, which)) session.ui.all_layers = which == 1;
+        if (tabs(ui, names, which)) bench.window.all_layers = which == 1;
         ImGui::SameLine(0, 14 * ui.scale);
-        if (session.ui.all_layers) {
+        if (bench.window.all_layers) {
             draw_layer_grid(ui);
             return;
         }
     }
     ImGui::AlignTextToFramePadding();
-    const uint64_t heads = session.stage().heads;
+    const uint64_t heads = bench.stage().heads;
     ImGui::TextDisabled("%llu %s of %s, ordered by", static_cast<unsigned long long>(heads),
-                        heads == 1 ? "head" : "heads", session.stage().name.c_str());
+                        heads == 1 ? "head" : "heads", bench.stage().name.c_str());
     ImGui::SameLine(0, 8 * ui.scale);
     ImGui::SetNextItemWidth(128 * ui.scale);
-    ImGui::Combo("##order", &session.ui.head_order, kHeadOrders, int(std::size(kHeadOrders)));
+    ImGui::Combo("##order", &bench.window.head_order, kHeadOrders, int(std::size(kHeadOrders)));
     const float gap = 14 * ui.scale, side = thumbnail_side(ui, heads, gap);
     bool first = true;
-    for (const uint32_t head : ordered_heads(session)) {
+    for (const uint32_t head : ordered_heads(bench)) {
         if (!first) ImGui::SameLine(0, gap);
         first = false;
         ImGui::BeginGroup();

@@ -1,5 +1,5 @@
 // How a file's tensors become queries, keys and values: the guess, to be corrected.
-#include "data/imported_file.hpp"
+#include "model/imported_file.hpp"
 #include "panels/panels.hpp"
 
 #include <imgui_stdlib.h>
@@ -51,12 +51,12 @@ void draw_layout(Sheet& sheet) {
 }  // namespace
 
 void draw_import_sheet(PanelContext& ui) {
-    Session& session = ui.session;
-    if (!session.settings().file) {
-        session.ui.dialog = Dialog::none;
+    Workbench& bench = ui.bench;
+    if (!bench.document.settings().file) {
+        bench.window.dialog = Dialog::none;
         return;
     }
-    Sheet sheet{ui, session.settings()};
+    Sheet sheet{ui, bench.document.settings()};
     ImportMapping& m = sheet.mapping();
     const ImportedFile& file = *sheet.next.file;
     ImGui::TextDisabled("%s: %zu tensors, %zu token names", printable_name(file.path, 70).c_str(),
@@ -92,32 +92,32 @@ void draw_import_sheet(PanelContext& ui) {
     if (m.kind == ImportKind::qkv || m.kind == ImportKind::fused)
         sheet.changed |= check_box(ui, "from before rotary embedding: rotate now", &m.rotate);
     if (m.kind != ImportKind::tables) sheet.changed |= check_box(ui, "causal", &sheet.next.causal);
-    if (sheet.changed) session.change(sheet.next);
+    if (sheet.changed) bench.document.change(sheet.next);
     ImGui::Separator();
-    if (!session.problem().empty()) {
-        ImGui::PushStyleColor(ImGuiCol_Text, palette(session.theme).warning);
+    if (!bench.computation.problem().empty()) {
+        ImGui::PushStyleColor(ImGuiCol_Text, palette(bench.window.theme).warning);
         ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + 560 * ui.scale);
-        ImGui::TextUnformatted(session.problem().c_str());
+        ImGui::TextUnformatted(bench.computation.problem().c_str());
         ImGui::PopTextWrapPos();
         ImGui::PopStyleColor();
-    } else if (!session.preparing().empty() || !session.ready()) {
-        ImGui::TextDisabled("%s \xe2\x80\xa6", session.preparing().c_str());
-    } else if (session.ui.centre == CentreTab::map && session.map) {
-        const LongHead& head = session.map->head();
+    } else if (!bench.preparing().empty() || !bench.computation.ready()) {
+        ImGui::TextDisabled("%s \xe2\x80\xa6", bench.preparing().c_str());
+    } else if (bench.window.centre == CentreTab::map && bench.map) {
+        const LongHead& head = bench.map.head()->head();
         ImGui::Text("%u query heads, %s x %s weights each, width %u: a map", head.heads,
-                    format_count(session.map->rows()).c_str(), format_count(session.map->tokens()).c_str(),
-                    head.call.dim_qk);
+                    format_count(bench.map.head()->rows()).c_str(),
+                    format_count(bench.map.head()->tokens()).c_str(), head.call.dim_qk);
     } else {
-        const FoveaAttentionDesc& d = session.run().desc();
+        const FoveaAttentionDesc& d = bench.computation.run().desc();
         ImGui::Text("%u query heads, %u key heads, %llu x %llu weights each, width %u", d.heads_q, d.heads_kv,
                     static_cast<unsigned long long>(d.len_q), static_cast<unsigned long long>(d.len_kv),
                     d.dim_qk);
-        if (const Stage* masked = session.find_stage("masked"))
+        if (const Stage* masked = bench.computation.find_stage("masked"))
             ImGui::TextDisabled("masked: %s", masked->formula.c_str());
     }
-    if (ImGui::Button("Done")) session.ui.dialog = Dialog::none;
+    if (ImGui::Button("Done")) bench.window.dialog = Dialog::none;
     ImGui::SameLine();
-    if (ImGui::Button("Undo")) session.undo();
+    if (ImGui::Button("Undo")) bench.document.undo();
 }
 
 }  // namespace fovea::visualizer

@@ -26,7 +26,7 @@ void step(const PanelContext& ui, const char* name, const std::string& how, cons
     ImGui::PopFont();
     ImGui::TableNextColumn();
     ImGui::PushFont(ui.fonts.mono);
-    if (strong) ImGui::PushStyleColor(ImGuiCol_Text, palette(ui.session.theme).accent);
+    if (strong) ImGui::PushStyleColor(ImGuiCol_Text, palette(ui.bench.window.theme).accent);
     const float width = ImGui::CalcTextSize(value.c_str()).x;
     ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(ImGui::GetContentRegionAvail().x - width, 0.0f));
     on_body_line(ui, ui.fonts.mono);
@@ -70,7 +70,7 @@ void draw_terms(const PanelContext& ui, const Derivation& d) {
         order.resize(kMostTerms);
         std::sort(order.begin(), order.end());
     }
-    if (ui.session.ui.sort_by_size)
+    if (ui.bench.window.sort_by_size)
         std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
             return std::abs(d.terms[a].product) > std::abs(d.terms[b].product);
         });
@@ -85,8 +85,8 @@ void draw_terms(const PanelContext& ui, const Derivation& d) {
 }
 
 size_t cell_index(const PanelContext& ui) {
-    const ViewState& view = ui.session.view;
-    return size_t(view.picked_row) * ui.session.shown().stage->columns + size_t(view.picked_column);
+    const ViewState& view = ui.bench.view;
+    return size_t(view.picked_row) * ui.bench.shown().stage->columns + size_t(view.picked_column);
 }
 
 void draw_steps(const PanelContext& ui, const Derivation& d, bool drawn) {
@@ -96,8 +96,8 @@ void draw_steps(const PanelContext& ui, const Derivation& d, bool drawn) {
     ImGui::TableSetupColumn("how", ImGuiTableColumnFlags_WidthStretch);
     ImGui::TableSetupColumn("value");
     if (drawn)
-        step(ui, ui.session.shown().run->on_cpu() ? "processor" : "device", "the number that is drawn",
-             number(ui.session.shown().stage->head_values(ui.session.shown().head)[cell_index(ui)]), true);
+        step(ui, ui.bench.shown().run->on_cpu() ? "processor" : "device", "the number that is drawn",
+             number(ui.bench.shown().stage->head_values(ui.bench.shown().head)[cell_index(ui)]), true);
     step(ui, "q \xc2\xb7 k", "sum of the products", number(d.dot));
     step(ui, "score", "\xc3\x97 " + format_number(d.scale, 5), number(d.score));
     if (d.softcap > 0)
@@ -155,22 +155,22 @@ void draw_copy(PanelContext& ui, const Derivation& d) {
 
 // Of the map's picked cell: from q and k in float32, whatever its tile says.
 void draw_map_cell(PanelContext& ui) {
-    Session& session = ui.session;
-    const MapPlace& place = session.ui.map;
+    Workbench& bench = ui.bench;
+    const MapPlace& place = bench.map.place;
     heading(ui, "Cell",
-            session.map
+            bench.map
                 ? (format_count(place.picked_row) + " \xe2\x86\x92 " + format_count(place.picked_key)).c_str()
                 : "");
-    const Derivation* d = session.map_derivation();
+    const Derivation* d = bench.map.derivation();
     if (!d) {
-        ImGui::TextDisabled("%s", session.map ? "computing" : "Click into the map.");
+        ImGui::TextDisabled("%s", bench.map ? "computing" : "Click into the map.");
         return;
     }
     draw_copy(ui, *d);
     ImGui::BeginChild("derivation");
     draw_steps(ui, *d, false);
     ImGui::TextDisabled("computed now from q and k, not read from a tile");
-    check_box(ui, "largest products first", &session.ui.sort_by_size);
+    check_box(ui, "largest products first", &bench.window.sort_by_size);
     draw_terms(ui, *d);
     ImGui::EndChild();
 }
@@ -178,19 +178,19 @@ void draw_map_cell(PanelContext& ui) {
 }  // namespace
 
 void draw_inspector_panel(PanelContext& ui) {
-    Session& session = ui.session;
-    if (session.ui.centre == CentreTab::map) {
+    Workbench& bench = ui.bench;
+    if (bench.window.centre == CentreTab::map) {
         draw_map_cell(ui);
         return;
     }
-    const ViewState& view = session.view;
-    const Stage& stage = *session.shown().stage;
+    const ViewState& view = bench.view;
+    const Stage& stage = *bench.shown().stage;
     const std::string row =
-        stage.row_tokens ? token_label(session, uint64_t(view.picked_row)) : std::to_string(view.picked_row);
-    const std::string column = stage.over_keys ? token_label(session, uint64_t(view.picked_column))
+        stage.row_tokens ? token_label(bench, uint64_t(view.picked_row)) : std::to_string(view.picked_row);
+    const std::string column = stage.over_keys ? token_label(bench, uint64_t(view.picked_column))
                                                : std::to_string(view.picked_column);
     heading(ui, view.pinned ? "Cell, pinned" : "Cell", (row + " \xe2\x86\x92 " + column).c_str());
-    const std::optional<Derivation>& d = session.derivation();
+    const std::optional<Derivation>& d = bench.derivation();
     if (!d) {
         ImGui::PushTextWrapPos();
         ImGui::TextDisabled("%s", stage.over_keys ? "computing"
@@ -203,7 +203,7 @@ void draw_inspector_panel(PanelContext& ui) {
     ImGui::BeginChild("derivation");
     draw_steps(ui, *d, true);
     ImGui::Dummy({0, 4 * ui.scale});
-    check_box(ui, "largest products first", &session.ui.sort_by_size);
+    check_box(ui, "largest products first", &bench.window.sort_by_size);
     draw_terms(ui, *d);
     draw_contribution(ui, *d);
     ImGui::EndChild();

@@ -30,7 +30,7 @@ double largest_figure(const std::vector<Place>& places, int order) {
 }
 
 // By the chosen figure, the largest first, without those below the filter.
-std::vector<Place> ordered(std::vector<Place> places, const UiState& state) {
+std::vector<Place> ordered(std::vector<Place> places, const WindowState& state) {
     const double least = double(state.head_least) * largest_figure(places, state.head_order);
     const auto figure = [&](const Place& place) { return head_figure(place.head->stats, state.head_order); };
     std::erase_if(places, [&](const Place& place) { return figure(place) < least; });
@@ -40,20 +40,20 @@ std::vector<Place> ordered(std::vector<Place> places, const UiState& state) {
 }
 
 // 'A', 'B' or ' ': which of both a head is in the comparison of now.
-char mark_of(const Session& session, uint32_t layer, uint32_t head) {
-    const bool here = layer == session.settings().mapping.layer;
-    const KeptResult* kept = session.kept();
-    if (kept && kept->settings.file == session.settings().file && kept->settings.mapping.layer == layer &&
-        kept->head == head)
+char mark_of(const Workbench& bench, uint32_t layer, uint32_t head) {
+    const bool here = layer == bench.document.settings().mapping.layer;
+    const KeptResult* kept = bench.computation.kept();
+    if (kept && kept->result->settings.file == bench.document.settings().file &&
+        kept->result->settings.mapping.layer == layer && kept->head == head)
         return 'A';
-    if (here && session.view.head == head) return kept ? 'B' : 'A';
-    return here && !kept && session.view.compared_head == int(head) ? 'B' : ' ';
+    if (here && bench.view.head == head) return kept ? 'B' : 'A';
+    return here && !kept && bench.view.compared_head == int(head) ? 'B' : ' ';
 }
 
 void draw_one(PanelContext& ui, const Place& place, float side) {
-    Session& session = ui.session;
+    Workbench& bench = ui.bench;
     const GridHead& head = *place.head;
-    const Palette& colours = palette(session.theme);
+    const Palette& colours = palette(bench.window.theme);
     const ImVec2 at = ImGui::GetCursorScreenPos();
     ImGui::PushID(int(head.layer * 4096 + head.head));
     const bool chosen = ImGui::InvisibleButton("head", {side, side});
@@ -63,7 +63,7 @@ void draw_one(PanelContext& ui, const Place& place, float side) {
                    {&place.layer->pixels, nullptr, head.head * place.layer->rows * place.layer->columns,
                     place.layer->rows, place.layer->columns, head.range},
                    at, side);
-    const char mark = mark_of(session, head.layer, head.head);
+    const char mark = mark_of(bench, head.layer, head.head);
     const float gap = 2 * ui.scale;
     if (mark != ' ' || hovered)
         ImGui::GetWindowDrawList()->AddRect({at.x - gap, at.y - gap}, {at.x + side + gap, at.y + side + gap},
@@ -74,16 +74,16 @@ void draw_one(PanelContext& ui, const Place& place, float side) {
     if (hovered) head_tooltip(head_name(head.layer, head.head), head.stats);
     if (!chosen) return;
     if (ImGui::GetIO().KeyShift)
-        session.compare_with_head(head.layer, head.head);
+        bench.compare_with_head(head.layer, head.head);
     else
-        session.show_head(head.layer, head.head);
+        bench.show_head(head.layer, head.head);
 }
 
 // Each row of the model is a row here; what is scrolled out of sight is not drawn.
 void draw_rows(PanelContext& ui, const HeadGrid& grid, float side) {
     const float s = ui.scale;
     ImFont* small = ui.fonts.small;
-    const Palette& colours = palette(ui.session.theme);
+    const Palette& colours = palette(ui.bench.window.theme);
     ImGuiListClipper clipper;
     const ImVec2 top = ImGui::GetCursorScreenPos();
     for (size_t h = 0; !grid.layers().empty() && h < grid.layers()[0].heads.size(); ++h) {
@@ -101,7 +101,7 @@ void draw_rows(PanelContext& ui, const HeadGrid& grid, float side) {
             const GridLayer& layer = grid.layers()[size_t(i)];
             const ImVec2 at = ImGui::GetCursorScreenPos();
             const std::string name = "L" + std::to_string(layer.layer + 1);
-            const bool current = layer.layer == ui.session.settings().mapping.layer;
+            const bool current = layer.layer == ui.bench.document.settings().mapping.layer;
             ImGui::GetWindowDrawList()->AddText(small, small->FontSize,
                                                 {at.x + 4 * s, at.y + (side - small->FontSize) / 2},
                                                 current ? colours.accent : colours.text_soft, name.c_str());
@@ -136,9 +136,9 @@ void draw_ordered(PanelContext& ui, const std::vector<Place>& places, float side
                 draw_one(ui, place, side);
                 const std::string label =
                     head_name(place.head->layer, place.head->head) + "  " +
-                    format_number(head_figure(place.head->stats, ui.session.ui.head_order), 3);
+                    format_number(head_figure(place.head->stats, ui.bench.window.head_order), 3);
                 ImGui::GetWindowDrawList()->AddText({x, at.y + side + 6 * s},
-                                                    palette(ui.session.theme).text_soft, label.c_str());
+                                                    palette(ui.bench.window.theme).text_soft, label.c_str());
             }
             ImGui::SetCursorScreenPos(at);
             ImGui::Dummy({side, step_y - ImGui::GetStyle().ItemSpacing.y});
@@ -148,7 +148,7 @@ void draw_ordered(PanelContext& ui, const std::vector<Place>& places, float side
 }
 
 void draw_controls(PanelContext& ui, const HeadGrid& grid, const std::vector<Place>& places) {
-    UiState& state = ui.session.ui;
+    WindowState& state = ui.bench.window;
     ImGui::AlignTextToFramePadding();
     ImGui::TextDisabled("ordered by");
     ImGui::SameLine(0, 8 * ui.scale);
@@ -171,8 +171,8 @@ void draw_controls(PanelContext& ui, const HeadGrid& grid, const std::vector<Pla
 }  // namespace
 
 void draw_layer_grid(PanelContext& ui) {
-    Session& session = ui.session;
-    const HeadGrid* grid = session.head_grid();
+    Workbench& bench = ui.bench;
+    const HeadGrid* grid = bench.head_grid();
     if (!grid) {
         ImGui::PushTextWrapPos();
         ImGui::TextDisabled(
@@ -194,10 +194,10 @@ void draw_layer_grid(PanelContext& ui) {
     const float side = std::floor(
         std::clamp(std::max(std::min(fit_x, fit_y), std::min(fit_x, 36 * s)), kSmallest * s, kLargest * s));
     ImGui::Dummy({0, 1 * s});
-    if (session.ui.head_order == 0)
+    if (bench.window.head_order == 0)
         draw_rows(ui, *grid, side);
     else
-        draw_ordered(ui, ordered(std::move(places), session.ui), std::clamp(side, 64 * s, 96 * s));
+        draw_ordered(ui, ordered(std::move(places), bench.window), std::clamp(side, 64 * s, 96 * s));
     ImGui::EndChild();
 }
 

@@ -1,4 +1,6 @@
-#include "panels/panels.hpp"
+#include "panels/panel_table.hpp"
+
+#include <imgui_internal.h>
 
 #include <algorithm>
 
@@ -9,11 +11,21 @@ constexpr float kTopHeight = 46, kStatusHeight = 30, kNoticeHeight = 38, kGap = 
 
 void panel(const char* name, ImVec2 at, ImVec2 size, PanelContext& ui, void (*draw)(PanelContext&),
            ImGuiWindowFlags flags = 0) {
+    WindowState& window = ui.bench.window;
+    window.focusable.emplace_back(name);
+    const bool focus = window.wants_focus && window.focused == name;
     ImGui::SetNextWindowPos(at);
     ImGui::SetNextWindowSize({std::max(size.x, 1.0f), std::max(size.y, 1.0f)});
+    if (focus) ImGui::SetNextWindowFocus();
     ImGui::Begin(name, nullptr,
                  ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoMove |
                      ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoBringToFrontOnFocus | flags);
+    if (focus) {
+        // The first control has the keyboard, and a frame that shows it.
+        ImGui::NavInitWindow(ImGui::GetCurrentWindow(), true);
+        ImGui::GetCurrentContext()->NavDisableHighlight = false;
+        window.wants_focus = false;
+    }
     draw(ui);
     ImGui::End();
 }
@@ -23,10 +35,9 @@ float kept(float value, float low, float high) { return std::clamp(value, low, h
 // Which panels there are, and where. In the window that opened it.
 void draw_panels_menu(PanelContext& ui) {
     if (!ImGui::BeginPopup("panels")) return;
-    Layout& layout = ui.session.ui.layout;
-    ImGui::MenuItem("Text and pipeline", "F6", &layout.left_shown);
-    ImGui::MenuItem("Cell and parameters", "F7", &layout.right_shown);
-    ImGui::MenuItem("Heads, GPU, memory, problems", "F8", &layout.bottom_shown);
+    Layout& layout = ui.bench.window.layout;
+    for (const PanelGroup& group : panel_groups())
+        ImGui::MenuItem(group.title.c_str(), group.keys, &(layout.*group.shown));
     ImGui::Separator();
     if (ImGui::MenuItem("Swap the sides", "F9")) layout.mirrored = !layout.mirrored;
     if (ImGui::MenuItem("Panels as at first", "Ctrl+Shift+0")) layout = Layout{};
@@ -55,7 +66,7 @@ float edge(PanelContext& ui, const char* name, ImVec2 at, float length, bool upr
         ImGui::GetWindowDrawList()->AddRectFilled(
             {low.x + (upright ? grip - 1 : 0), low.y + (upright ? 0 : grip - 1)},
             {low.x + (upright ? grip + 1 : size.x), low.y + (upright ? size.y : grip + 1)},
-            palette(ui.session.theme).accent);
+            palette(ui.bench.window.theme).accent);
     }
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal))
         ImGui::SetTooltip("Drag. Double click: panels as at first. Right click: more");
@@ -65,7 +76,7 @@ float edge(PanelContext& ui, const char* name, ImVec2 at, float length, bool upr
     if (asked) ImGui::OpenPopup("panels");
     draw_panels_menu(ui);
     ImGui::End();
-    if (reset) ui.session.ui.layout = Layout{};
+    if (reset) ui.bench.window.layout = Layout{};
     const ImVec2 moved = ImGui::GetIO().MouseDelta;
     return active && !reset ? (upright ? moved.x : moved.y) / ui.scale : 0;
 }
@@ -86,97 +97,94 @@ std::string elided(ImFont& font, const std::string& text, float room) {
     return part.empty() ? part : part + kDots;
 }
 
-constexpr const char* kBottom[] = {"Heads", "GPU", "Memory", "Problems"};
-
 // The matrix of the selection, the locked ones, and the other views.
 void draw_centre_tabs(PanelContext& ui) {
-    Session& session = ui.session;
-    constexpr const char* kOthers[] = {"Compare", "Mask", "Map", "Layers"};
-    std::vector<const char*> names = {"Matrix"};
-    for (const LockedMatrix& one : session.locked()) names.push_back(one.name.c_str());
+    Workbench& bench = ui.bench;
+    std::vector<const char*> names = {centre_panels()[0].title};
+    for (const LockedMatrix& one : bench.computation.locked()) names.push_back(one.name.c_str());
     const int matrices = int(names.size());
-    names.insert(names.end(), std::begin(kOthers), std::end(kOthers));
-    const bool matrix = session.ui.centre == CentreTab::matrix;
-    int chosen = matrix ? session.ui.locked_tab + 1 : matrices - 1 + int(session.ui.centre);
+    for (const CentrePanel& panel : centre_panels().subspan(1)) names.push_back(panel.title);
+    const bool matrix = bench.window.centre == CentreTab::matrix;
+    int chosen = matrix ? bench.window.locked_tab + 1 : matrices - 1 + int(bench.window.centre);
     if (!tabs(ui, names, chosen)) return;
-    session.ui.centre = chosen < matrices ? CentreTab::matrix : CentreTab(chosen - matrices + 1);
-    if (chosen < matrices) session.ui.locked_tab = chosen - 1;
+    bench.window.centre = chosen < matrices ? CentreTab::matrix : CentreTab(chosen - matrices + 1);
+    if (chosen < matrices) bench.window.locked_tab = chosen - 1;
 }
 
-void draw_centre(PanelContext& ui) {
-    Session& session = ui.session;
-    draw_centre_tabs(ui);
-    if (session.ui.centre == CentreTab::map || session.ui.centre == CentreTab::layers) {
-        session.ui.centre == CentreTab::map ? draw_map_panel(ui) : draw_layer_grid(ui);
-        return;
-    }
+// The shown stage's name and formula, beside the tabs.
+void draw_stage_title(PanelContext& ui) {
+    const Workbench& bench = ui.bench;
     // Beside many tabs there is no room for the stage and the controls: they have a line of their own.
     const float width = ImGui::GetWindowWidth();
     const bool crowded = width >= 640 * ui.scale &&
                          ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x > width - 500 * ui.scale;
     ui.controls_top = 12 * ui.scale;
-    if (crowded && session.ui.centre == CentreTab::matrix)
+    if (crowded && bench.window.centre == CentreTab::matrix)
         ui.controls_top = ImGui::GetCursorPosY();
     else
         ImGui::SameLine(0, 18 * ui.scale);
     ImGui::AlignTextToFramePadding();
     ImGui::PushFont(ui.fonts.strong);
-    const Stage& stage = *session.shown().stage;
+    const Stage& stage = *bench.shown().stage;
     ImGui::TextUnformatted(stage.name.c_str());
     ImGui::PopFont();
     ImGui::SameLine(0, 8 * ui.scale);
     // The controls at the right end have their room.
-    const bool controls = session.ui.centre == CentreTab::matrix && width >= 640 * ui.scale;
-    const bool keeps = session.ui.centre == CentreTab::compare;
+    const bool controls = bench.window.centre == CentreTab::matrix && width >= 640 * ui.scale;
+    const bool keeps = bench.window.centre == CentreTab::compare;
     const float room = ImGui::GetContentRegionAvail().x - (controls ? 384.0f
                                                            : keeps  ? 108.0f
                                                                     : 8.0f) *
                                                               ui.scale;
     const ImVec2 line = ImGui::GetCursorScreenPos(), at = {line.x, line.y + ImGui::GetStyle().FramePadding.y};
     ImGui::GetWindowDrawList()->AddText(ui.fonts.body, ui.fonts.body->FontSize, at,
-                                        palette(session.theme).text_soft,
+                                        palette(bench.window.theme).text_soft,
                                         elided(*ui.fonts.body, stage.formula, room).c_str());
     ImGui::NewLine();
-    if (session.ui.centre == CentreTab::matrix)
-        draw_matrix_panel(ui);
-    else if (session.ui.centre == CentreTab::compare)
-        draw_compare_panel(ui);
-    else
-        draw_mask_panel(ui);
+}
+
+void draw_centre(PanelContext& ui) {
+    Workbench& bench = ui.bench;
+    draw_centre_tabs(ui);
+    const CentrePanel& panel = centre_panels()[size_t(bench.window.centre)];
+    if (panel.of_a_matrix) draw_stage_title(ui);
+    panel.draw(ui);
 }
 
 void draw_bottom(PanelContext& ui) {
-    Session& session = ui.session;
-    int chosen = int(session.ui.bottom);
-    std::string problems = "Problems";
-    if (!session.problems.empty()) problems += "  " + std::to_string(session.problems.size());
-    const char* names[] = {kBottom[0], kBottom[1], kBottom[2], problems.c_str()};
-    if (tabs(ui, names, chosen)) session.ui.bottom = BottomTab(chosen);
-    constexpr void (*kPanels[])(PanelContext&) = {draw_heads_panel, draw_gpu_panel, draw_memory_panel,
-                                                  draw_problems_panel};
-    kPanels[size_t(session.ui.bottom)](ui);
+    Workbench& bench = ui.bench;
+    int chosen = int(bench.window.bottom);
+    std::vector<std::string> titles;
+    for (const BottomPanel& panel : bottom_panels()) titles.emplace_back(panel.title);
+    if (!bench.problems.empty())
+        titles[size_t(BottomTab::problems)] += "  " + std::to_string(bench.problems.size());
+    std::vector<const char*> names;
+    for (const std::string& title : titles) names.push_back(title.c_str());
+    if (tabs(ui, names, chosen)) bench.window.bottom = BottomTab(chosen);
+    bottom_panels()[size_t(bench.window.bottom)].draw(ui);
 }
 
 // What happened to the program itself, and what can be done about it.
 void draw_notice(PanelContext& ui) {
-    Session& session = ui.session;
-    const Palette& colours = palette(session.theme);
+    Workbench& bench = ui.bench;
+    const Palette& colours = palette(bench.window.theme);
     ImGui::SetCursorPosY(5 * ui.scale);
     ImGui::AlignTextToFramePadding();
-    ImGui::PushStyleColor(ImGuiCol_Text, session.notice->good ? colours.text : colours.warning);
-    ImGui::TextUnformatted(session.notice->text.c_str());
+    ImGui::PushStyleColor(ImGuiCol_Text, bench.window.notice->good ? colours.text : colours.warning);
+    ImGui::TextUnformatted(bench.window.notice->text.c_str());
     ImGui::PopStyleColor();
-    const Notice notice = *session.notice;
-    if (notice.offers_processor && !session.on_cpu()) {
+    const Notice notice = *bench.window.notice;
+    if (notice.offers_processor && !bench.computation.on_cpu()) {
         ImGui::SameLine(0, 12 * ui.scale);
-        if (ImGui::Button("Compute on the processor")) session.compute_on_cpu(true), session.notice.reset();
+        if (ImGui::Button("Compute on the processor"))
+            bench.computation.compute_on_cpu(true), bench.window.notice.reset();
     }
     if (notice.offers_map) {
         ImGui::SameLine(0, 12 * ui.scale);
-        if (ImGui::Button("Show as a map")) session.show_refused_as_map(), session.notice.reset();
+        if (ImGui::Button("Show as a map")) bench.show_refused_as_map(), bench.window.notice.reset();
     }
     ImGui::SameLine(ImGui::GetWindowWidth() - 40 * ui.scale);
-    if (ImGui::Button("\xc3\x97")) session.notice.reset();
+    if (ImGui::Button("\xc3\x97")) bench.window.notice.reset();
 }
 
 // Columns, middle and bottom strip between two heights of the window. In a small one the middle keeps two
@@ -184,15 +192,15 @@ void draw_notice(PanelContext& ui) {
 void draw_panels(PanelContext& ui, float top, float bottom) {
     const ImVec2 size = ImGui::GetIO().DisplaySize;
     const float s = ui.scale, gap = kGap * s, tall = bottom - top;
-    Layout& layout = ui.session.ui.layout;
-    const bool mirrored = layout.mirrored, map = ui.session.ui.centre == CentreTab::map;
+    Layout& layout = ui.bench.window.layout;
+    const bool mirrored = layout.mirrored, map = ui.bench.window.centre == CentreTab::map;
     const float text_width = layout.left_shown ? std::min(layout.left * s, size.x * 0.28f) : 0,
                 cell_width = layout.right_shown ? std::min(layout.right * s, size.x * 0.32f) : 0;
     const float left = mirrored ? cell_width : text_width,
                 right = size.x - (mirrored ? text_width : cell_width);
     const float text_x = mirrored ? right : 0, cell_x = mirrored ? 0 : right;
     const float strip = layout.bottom_shown ? bottom - std::min(layout.bottom * s, tall * 0.4f) : bottom;
-    const float tokens_share = ui.session.ui.token_lines ? std::max(layout.tokens, 0.5f) : layout.tokens;
+    const float tokens_share = ui.bench.window.token_lines ? std::max(layout.tokens, 0.5f) : layout.tokens;
     const float tokens_bottom = top + gap + tall * tokens_share;
     const float inspector_bottom = top + gap + tall * layout.inspector;
     if (layout.left_shown) {
@@ -237,7 +245,7 @@ void draw_panels(PanelContext& ui, float top, float bottom) {
 }  // namespace
 
 bool tabs(const PanelContext& ui, std::span<const char* const> names, int& chosen) {
-    const Palette& colours = palette(ui.session.theme);
+    const Palette& colours = palette(ui.bench.window.theme);
     bool changed = false;
     for (int i = 0; i < int(names.size()); ++i) {
         if (i > 0) ImGui::SameLine(0, 2 * ui.scale);
@@ -258,7 +266,7 @@ bool tabs(const PanelContext& ui, std::span<const char* const> names, int& chose
 }
 
 bool check_box(const PanelContext& ui, const char* label, bool* value) {
-    ImGui::PushStyleColor(ImGuiCol_Border, palette(ui.session.theme).mark);
+    ImGui::PushStyleColor(ImGuiCol_Border, palette(ui.bench.window.theme).mark);
     ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, std::max(ui.scale, 1.0f));
     const bool changed = ImGui::Checkbox(label, value);
     ImGui::PopStyleVar();
@@ -277,34 +285,23 @@ void heading(const PanelContext& ui, const char* title, const char* note) {
     ImGui::Dummy({0, 2 * ui.scale});
 }
 
-std::string row_label(const Session& session, uint64_t row) {
-    return session.shown().stage->row_tokens ? token_label(session, row) : std::to_string(row);
-}
-
-std::string column_label(const Session& session, uint64_t column) {
-    return session.shown().stage->over_keys ? token_label(session, column) : std::to_string(column);
-}
-
-std::string token_label(const Session& session, uint64_t index) {
-    const std::vector<std::string>& tokens = *session.shown().tokens;
-    return index < tokens.size() ? tokens[index] : std::to_string(index);
-}
-
 void draw_main_window(PanelContext& ui) {
+    ui.bench.window.focusable.clear();
     const ImVec2 size = ImGui::GetIO().DisplaySize;
     const float s = ui.scale, gap = kGap * s;
     if (!ui.transparent)
-        ImGui::GetBackgroundDrawList()->AddRectFilled({0, 0}, size, palette(ui.session.theme).line);
-    ImGui::PushStyleColor(ImGuiCol_WindowBg, ui.transparent ? ImU32{0} : palette(ui.session.theme).panel);
+        ImGui::GetBackgroundDrawList()->AddRectFilled({0, 0}, size, palette(ui.bench.window.theme).line);
+    ImGui::PushStyleColor(ImGuiCol_WindowBg,
+                          ui.transparent ? ImU32{0} : palette(ui.bench.window.theme).panel);
     float top = kTopHeight * s;
     const float bottom = size.y - kStatusHeight * s;
     panel("top", {0, 0}, {size.x, top}, ui, draw_top_bar, ImGuiWindowFlags_NoScrollbar);
-    if (ui.session.notice) {
+    if (ui.bench.window.notice) {
         panel("notice", {0, top + gap}, {size.x, kNoticeHeight * s}, ui, draw_notice,
               ImGuiWindowFlags_NoScrollbar);
         top += gap + kNoticeHeight * s;
     }
-    if (ui.session.ready()) draw_panels(ui, top, bottom);
+    if (ui.bench.computation.ready()) draw_panels(ui, top, bottom);
     panel("status", {0, bottom + gap}, {size.x, size.y - bottom - gap}, ui, draw_status_bar,
           ImGuiWindowFlags_NoScrollbar);
     ImGui::PopStyleColor();

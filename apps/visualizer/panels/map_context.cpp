@@ -13,8 +13,8 @@ std::string square(uint64_t rows, uint64_t keys) {
 }
 
 bool draw_key(PanelContext& ui, uint64_t key, float weight, float largest) {
-    const MapPlace& place = ui.session.ui.map;
-    const Palette& colours = palette(ui.session.theme);
+    const MapPlace& place = ui.bench.map.place;
+    const Palette& colours = palette(ui.bench.window.theme);
     const float s = ui.scale, width = ImGui::GetContentRegionAvail().x,
                 height = ImGui::GetTextLineHeight() + 6 * s;
     const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -36,24 +36,24 @@ bool draw_key(PanelContext& ui, uint64_t key, float weight, float largest) {
 }
 
 void draw_keys(PanelContext& ui) {
-    Session& session = ui.session;
-    const MapPick* pick = session.map_pick();
+    Workbench& bench = ui.bench;
+    const MapPick* pick = bench.map.pick();
     if (!pick) return ImGui::TextDisabled("computing");
     if (pick->largest.empty()) return;
     ImGui::TextDisabled("query %s: %zu keys have %.1f%%", format_count(pick->row).c_str(),
                         pick->largest.size(), 100 * pick->share);
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 1 * ui.scale});
     const float largest = std::max(pick->largest[0].second, 1e-30f);
-    uint64_t clicked = session.ui.map.picked_key;
+    uint64_t clicked = bench.map.place.picked_key;
     for (const auto& [key, weight] : pick->largest)
         if (weight > 0 && draw_key(ui, key, weight, largest)) clicked = key;
-    session.ui.map.picked_key = clicked;
+    bench.map.place.picked_key = clicked;
     ImGui::PopStyleVar();
-    if (session.map->call().dropout_p > 0) ImGui::TextDisabled("before dropout");
+    if (bench.map.head()->call().dropout_p > 0) ImGui::TextDisabled("before dropout");
 }
 
 void draw_step(PanelContext& ui, const char* name, const std::string& shape, const std::string& how) {
-    const Palette& colours = palette(ui.session.theme);
+    const Palette& colours = palette(ui.bench.window.theme);
     const float s = ui.scale, line = ImGui::GetTextLineHeight(), width = ImGui::GetContentRegionAvail().x;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float x = at.x + 12 * s, y = at.y + 4 * s;
@@ -72,11 +72,11 @@ void draw_step(PanelContext& ui, const char* name, const std::string& shape, con
 }  // namespace
 
 void draw_map_tokens(PanelContext& ui) {
-    Session& session = ui.session;
-    const LongMap* map = session.map.get();
+    Workbench& bench = ui.bench;
+    const LongMap* map = bench.map.head();
     heading(ui, "Context", map ? (format_count(map->tokens()) + " tokens").c_str() : "");
     ImGui::PushTextWrapPos();
-    if (session.map_is_coming())
+    if (bench.map.is_coming())
         ImGui::TextDisabled("The queries and keys of a longer context are being drawn.");
     else if (!map)
         ImGui::TextDisabled("No map is open.");
@@ -93,10 +93,10 @@ void draw_map_tokens(PanelContext& ui) {
 }
 
 void draw_map_pipeline(PanelContext& ui) {
-    Session& session = ui.session;
+    Workbench& bench = ui.bench;
     heading(ui, "Pipeline", "of the map, in tiles");
-    if (!session.map) return;
-    const LongMap& map = *session.map;
+    if (!bench.map) return;
+    const LongMap& map = *bench.map.head();
     const FoveaAttentionDesc& d = map.call();
     const uint64_t rows = map.rows(), keys = map.tokens();
     const std::string whole = square(rows, keys);
@@ -107,13 +107,13 @@ void draw_map_pipeline(PanelContext& ui) {
               map.head().always_causal ? "planted patterns, float32" : "of the file");
     draw_step(ui, "keys", width(keys),
               map.head().always_causal ? "planted patterns, float32" : "of the file");
-    Settings s = session.settings();
+    Settings s = bench.document.settings();
     s.causal = s.causal || map.head().always_causal;
     // Cells for each weight are left out above a limit; the line below says so.
     if (map.head().left_out.find("mask") != std::string::npos && s.pattern != MaskPattern::padding)
         s.pattern = MaskPattern::none;
     CallExtras extras;
-    if (map.head().file_mask && session.settings().pattern == MaskPattern::none) extras.mask = {1};
+    if (map.head().file_mask && bench.document.settings().pattern == MaskPattern::none) extras.mask = {1};
     if (map.call().bias.present) extras.bias = {1};
     if (map.head().has_sink) extras.sinks = {map.head().sink};
     draw_step(ui, "scores", whole,
@@ -127,7 +127,7 @@ void draw_map_pipeline(PanelContext& ui) {
         draw_step(ui, "dropout", whole,
                   "p " + format_number(double(d.dropout_p), 3) + ", seed " + std::to_string(d.dropout_seed) +
                       ", by counters (Philox)");
-    const MapProgress progress = session.map->tiles().progress();
+    const MapProgress progress = bench.map.head()->tiles().progress();
     const std::string side = format_count(uint64_t{1} << progress.level);
     draw_step(ui, "weights", whole,
               "exp(masked \xe2\x88\x92 log-sum-exp); a pixel is " + side + " x " + side + " of them");

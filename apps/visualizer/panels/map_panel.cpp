@@ -19,8 +19,8 @@ struct MapFrame {
 };
 
 MapFrame lay_out(PanelContext& ui, ImVec2 at, ImVec2 size) {
-    const LongMap& map = *ui.session.map;
-    MapPlace& place = ui.session.ui.map;
+    const LongMap& map = *ui.bench.map.head();
+    MapPlace& place = ui.bench.map.place;
     const double rows = double(map.rows()), keys = double(map.tokens());
     const double fit = std::max(rows / double(size.y), keys / double(size.x));
     place.cells_a_pixel =
@@ -43,8 +43,8 @@ bool mouse_over(const MapFrame& f) {
 }
 
 void handle_mouse(PanelContext& ui, const MapFrame& f) {
-    MapPlace& place = ui.session.ui.map;
-    const LongMap& map = *ui.session.map;
+    MapPlace& place = ui.bench.map.place;
+    const LongMap& map = *ui.bench.map.head();
     const ImGuiIO& io = ImGui::GetIO();
     ImGui::SetCursorScreenPos(f.at);
     ImGui::InvisibleButton("map", f.size);
@@ -65,7 +65,7 @@ void handle_mouse(PanelContext& ui, const MapFrame& f) {
     const bool inside = key >= 0 && row >= 0 && key < double(map.tokens()) && row < double(map.rows());
     // A click picks: each pick is a row computed anew in float32.
     if (inside && ImGui::IsItemDeactivated() && io.MouseDragMaxDistanceSqr[0] < 16)
-        pick_behind_pixel(ui.session, row, key);
+        pick_behind_pixel(ui.bench, row, key);
 }
 
 // Even weight has the same colour at every level: a pixel of more keys holds more mass.
@@ -94,9 +94,9 @@ void add_mass(MatrixView& v, const MapTiles& tiles, const MapTileId& id) {
 }
 
 void draw_piece(PanelContext& ui, const MapFrame& f, const MapPiece& piece) {
-    Session& session = ui.session;
-    const MapReducer reducer = session.ui.map.largest ? MapReducer::max : MapReducer::mass;
-    const GpuBuffer* buffer = session.map_buffers->get(piece, reducer);
+    Workbench& bench = ui.bench;
+    const MapReducer reducer = bench.map.place.largest ? MapReducer::max : MapReducer::mass;
+    const GpuBuffer* buffer = bench.map.buffers()->get(piece, reducer);
     if (!buffer) return;
     const ImGuiIO& io = ImGui::GetIO();
     const double sx = double(io.DisplayFramebufferScale.x), sy = double(io.DisplayFramebufferScale.y);
@@ -105,14 +105,14 @@ void draw_piece(PanelContext& ui, const MapFrame& f, const MapPiece& piece) {
                  width = piece.target.keys / f.cells_a_pixel, height = piece.target.rows / f.cells_a_pixel;
     const double left = std::max(x0, double(f.at.x)), top = std::max(y0, double(f.at.y));
     // A tile may reach past the last key and the last query: there is nothing to be seen.
-    const LongMap& map = *session.map;
+    const LongMap& map = *bench.map.head();
     const double end_x = double(f.at.x) + (double(map.tokens()) - f.first_key) / f.cells_a_pixel,
                  end_y = double(f.at.y) + (double(map.rows()) - f.first_row) / f.cells_a_pixel;
     const double right = std::min({x0 + width, double(f.at.x + f.size.x), end_x}),
                  bottom = std::min({y0 + height, double(f.at.y + f.size.y), end_y});
     if (right <= left || bottom <= top) return;
     const double cell_x = width / piece.source_width, cell_y = height / piece.source_height;
-    const Colouring colouring = colours_of(piece.id.level, session.map->tokens(), reducer);
+    const Colouring colouring = colours_of(piece.id.level, bench.map.head()->tokens(), reducer);
     MatrixView v{};
     v.left = float(left * sx), v.top = float(top * sy);
     v.width = float((right - left) * sx), v.height = float((bottom - top) * sy);
@@ -122,7 +122,7 @@ void draw_piece(PanelContext& ui, const MapFrame& f, const MapPiece& piece) {
     v.row_stride = v.columns = v.rows = kMapTileSide;
     v.range_low = float(colouring.low), v.range_high = float(colouring.high);
     v.flags = MATRIX_FLAG_LOG | MATRIX_FLAG_WHOLE;
-    if (reducer == MapReducer::mass) add_mass(v, session.map->tiles(), piece.id);
+    if (reducer == MapReducer::mass) add_mass(v, bench.map.head()->tiles(), piece.id);
     v.colour_map =
         uint32_t(std::find(kColourMaps.begin(), kColourMaps.end(), colouring.map) - kColourMaps.begin());
     v.picked_row = v.picked_column = -1;
@@ -130,8 +130,8 @@ void draw_piece(PanelContext& ui, const MapFrame& f, const MapPiece& piece) {
 }
 
 void draw_axes(PanelContext& ui, const MapFrame& f) {
-    const Palette& colours = palette(ui.session.theme);
-    const LongMap& map = *ui.session.map;
+    const Palette& colours = palette(ui.bench.window.theme);
+    const LongMap& map = *ui.bench.map.head();
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     ImFont* font = ui.fonts.small;
     const double wanted = 96 * double(ui.scale) * f.cells_a_pixel;
@@ -168,13 +168,13 @@ void draw_axes(PanelContext& ui, const MapFrame& f) {
 }
 
 void draw_pick(PanelContext& ui, const MapFrame& f) {
-    const MapPlace& place = ui.session.ui.map;
-    const Palette& colours = palette(ui.session.theme);
+    const MapPlace& place = ui.bench.map.place;
+    const Palette& colours = palette(ui.bench.window.theme);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     draw.PushClipRect(f.at, {f.at.x + f.size.x, f.at.y + f.size.y}, true);
     const float side = std::max(float(1 / f.cells_a_pixel), 1.0f);
     // As far as the matrix goes, which may be smaller than its room.
-    const LongMap& map = *ui.session.map;
+    const LongMap& map = *ui.bench.map.head();
     const auto at_key = [&f](double key) { return f.at.x + float((key - f.first_key) / f.cells_a_pixel); };
     const auto at_row = [&f](double row) { return f.at.y + float((row - f.first_row) / f.cells_a_pixel); };
     const float x = at_key(double(place.picked_key)), y = at_row(double(place.picked_row));
@@ -189,59 +189,60 @@ void draw_pick(PanelContext& ui, const MapFrame& f) {
 
 // Of a file with several heads.
 void draw_head_combo(PanelContext& ui) {
-    const LongHead& shown = ui.session.map->head();
+    const LongHead& shown = ui.bench.map.head()->head();
     if (shown.heads < 2) return;
     ImGui::SameLine(0, 8 * ui.scale);
     ImGui::SetNextItemWidth(104 * ui.scale);
     if (!ImGui::BeginCombo("##head", ("head " + std::to_string(shown.head + 1)).c_str())) return;
     for (uint32_t i = 0; i < shown.heads; ++i)
         if (ImGui::Selectable(("head " + std::to_string(i + 1)).c_str(), i == shown.head))
-            ui.session.show_map_head(i);
+            ui.bench.map.show_head(i);
     ImGui::EndCombo();
 }
 
 void draw_controls(PanelContext& ui) {
-    Session& session = ui.session;
+    Workbench& bench = ui.bench;
     ImGui::SetNextItemWidth(150 * ui.scale);
-    if (ImGui::BeginCombo("##long", session.map ? session.map->name().c_str() : "choose a length")) {
+    if (ImGui::BeginCombo("##long", bench.map ? bench.map.head()->name().c_str() : "choose a length")) {
         for (const LongContextPreset& preset : long_context_presets())
             if (ImGui::Selectable(std::string(preset.title).c_str(),
-                                  session.map && session.map->name() == preset.name))
-                session.open_long_preset(preset.name);
+                                  bench.map && bench.map.head()->name() == preset.name))
+                bench.map.want_preset(preset.name);
         ImGui::EndCombo();
     }
-    if (!session.map) return;
+    if (!bench.map) return;
     draw_head_combo(ui);
     ImGui::SameLine(0, 8 * ui.scale);
-    int reducer = session.ui.map.largest;
+    int reducer = bench.map.place.largest;
     constexpr const char* kReducers[] = {"mass", "largest"};
-    if (tabs(ui, kReducers, reducer)) session.ui.map.largest = reducer == 1;
+    if (tabs(ui, kReducers, reducer)) bench.map.place.largest = reducer == 1;
     ImGui::SameLine(0, 8 * ui.scale);
-    if (ImGui::Button("Fit")) session.ui.map.cells_a_pixel = 0;
+    if (ImGui::Button("Fit")) bench.map.place.cells_a_pixel = 0;
     ImGui::SameLine(0, 16 * ui.scale);
-    int place = session.map->on_device() ? 0 : 1;
+    int place = bench.map.head()->on_device() ? 0 : 1;
     constexpr const char* kPlaces[] = {"device", "processor"};
-    if (tabs(ui, kPlaces, place)) session.compute_tiles_on(place == 0 ? TilesOn::device : TilesOn::processor);
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", ("Tiles: " + session.map->where()).c_str());
+    if (tabs(ui, kPlaces, place))
+        bench.map.compute_tiles_on(place == 0 ? TilesOn::device : TilesOn::processor);
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", ("Tiles: " + bench.map.head()->where()).c_str());
 }
 
 // How true the picture is, and what the pixel under the mouse says; without a mouse, the pick's.
 void draw_reading(PanelContext& ui, double row, double key) {
-    Session& session = ui.session;
-    const MapProgress progress = session.map->tiles().progress();
-    const Palette& colours = palette(session.theme);
+    Workbench& bench = ui.bench;
+    const MapProgress progress = bench.map.head()->tiles().progress();
+    const Palette& colours = palette(bench.window.theme);
     const bool exact = progress.quality == MapQuality::exact;
     const std::string quality =
         exact ? "exact"
               : std::string(progress.quality == MapQuality::empty ? "computing" : "sampled") +
                     ", exact tiles " + std::to_string(progress.exact) + " of " +
                     std::to_string(progress.needed) +
-                    (session.map->waits() ? "; the device compiles its kernels" : "");
+                    (bench.map.head()->waits() ? "; the device compiles its kernels" : "");
     ImGui::PushFont(ui.fonts.small);
     ImGui::PushStyleColor(ImGuiCol_Text, exact ? colours.accent : colours.warning);
     ImGui::TextUnformatted(quality.c_str());
     ImGui::PopStyleColor();
-    if (const std::string pixel = map_pixel_text(session, row, key); !pixel.empty()) {
+    if (const std::string pixel = map_pixel_text(bench, row, key); !pixel.empty()) {
         ImGui::SameLine(0, 14 * ui.scale);
         ImGui::TextDisabled("%s", pixel.c_str());
     }
@@ -250,18 +251,18 @@ void draw_reading(PanelContext& ui, double row, double key) {
 
 // What the colours of the view's own level mean.
 void draw_legend(PanelContext& ui, const MapFrame& f) {
-    Session& session = ui.session;
+    Workbench& bench = ui.bench;
     const float s = ui.scale, x = f.at.x + f.size.x + 14 * s, width = 12 * s;
     const float height = std::min(f.size.y, 320 * s), y = f.at.y + (f.size.y - height) / 2;
-    const bool largest = session.ui.map.largest;
-    const uint32_t level = session.map->tiles().progress().level;
+    const bool largest = bench.map.place.largest;
+    const uint32_t level = bench.map.head()->tiles().progress().level;
     const Colouring c =
-        colours_of(level, session.map->tokens(), largest ? MapReducer::max : MapReducer::mass);
+        colours_of(level, bench.map.head()->tokens(), largest ? MapReducer::max : MapReducer::mass);
     draw_colour_bar(ui, c, {x, y, width, height}, 2);
     ImFont* small = ui.fonts.small;
     const char* what = largest ? "largest" : "mass";
     ImGui::GetWindowDrawList()->AddText(small, small->FontSize, {x, y - small->FontSize - 6 * s},
-                                        palette(session.theme).text_soft, what);
+                                        palette(bench.window.theme).text_soft, what);
 }
 
 struct PixelFound {
@@ -272,9 +273,9 @@ struct PixelFound {
 };
 
 // The drawn pixel that holds a place of the map, in cells.
-std::optional<PixelFound> pixel_at(Session& session, double row, double key) {
-    MapTiles& tiles = session.map->tiles();
-    const uint64_t rows = session.map->rows(), keys = session.map->tokens();
+std::optional<PixelFound> pixel_at(Workbench& bench, double row, double key) {
+    MapTiles& tiles = bench.map.head()->tiles();
+    const uint64_t rows = bench.map.head()->rows(), keys = bench.map.head()->tokens();
     std::optional<PixelFound> found;
     if (!(row >= 0 && key >= 0 && row < double(rows) && key < double(keys))) return found;
     for (const MapPiece& piece : tiles.pieces()) {
@@ -298,11 +299,11 @@ std::optional<PixelFound> pixel_at(Session& session, double row, double key) {
 
 }  // namespace
 
-std::string map_pixel_text(Session& session, double row, double key) {
-    const std::optional<PixelFound> p = pixel_at(session, row, key);
+std::string map_pixel_text(Workbench& bench, double row, double key) {
+    const std::optional<PixelFound> p = pixel_at(bench, row, key);
     if (!p || !p->pixels || p->at >= p->pixels->mass.size()) return {};
-    const auto reducer = session.ui.map.largest ? MapReducer::max : MapReducer::mass;
-    const std::vector<float> values = map_values(session.map->tiles(), p->id, *p->pixels, reducer);
+    const auto reducer = bench.map.place.largest ? MapReducer::max : MapReducer::mass;
+    const std::vector<float> values = map_values(bench.map.head()->tiles(), p->id, *p->pixels, reducer);
     const std::string value = format_value(values[p->at], 4);
     if (p->block.rows == 1 && p->block.keys == 1)
         return "pixel of query " + format_count(p->block.first_row) + ", key " +
@@ -312,15 +313,15 @@ std::string map_pixel_text(Session& session, double row, double key) {
     };
     return "pixel of queries " + range(p->block.first_row, p->block.rows) + ", keys " +
            range(p->block.first_key, p->block.keys) + ": " +
-           (session.ui.map.largest ? "largest weight " : "mass ") + value +
+           (bench.map.place.largest ? "largest weight " : "mass ") + value +
            (p->id.sampled ? ", of its middle cell" : ", of all its cells");
 }
 
-void pick_behind_pixel(Session& session, double row, double key) {
-    MapPlace& place = session.ui.map;
-    const std::optional<PixelFound> p = pixel_at(session, row, key);
+void pick_behind_pixel(Workbench& bench, double row, double key) {
+    MapPlace& place = bench.map.place;
+    const std::optional<PixelFound> p = pixel_at(bench, row, key);
     if (p && !p->id.sampled && (p->block.rows > 1 || p->block.keys > 1)) {
-        session.pick_largest(p->block);
+        bench.map.pick_largest(p->block);
         return;
     }
     if (p && p->id.sampled) {
@@ -331,13 +332,13 @@ void pick_behind_pixel(Session& session, double row, double key) {
 }
 
 void draw_map_panel(PanelContext& ui) {
-    Session& session = ui.session;
+    Workbench& bench = ui.bench;
     draw_controls(ui);
-    if (session.map_is_coming()) {
+    if (bench.map.is_coming()) {
         ImGui::TextDisabled("the queries and keys are being drawn");
         return;
     }
-    if (!session.map) {
+    if (!bench.map) {
         ImGui::PushTextWrapPos();
         ImGui::TextDisabled(
             "A long head as a map to zoom into, from a synthetic context or a file whose matrix would "
@@ -345,10 +346,10 @@ void draw_map_panel(PanelContext& ui) {
         ImGui::PopTextWrapPos();
         return;
     }
-    if (!session.map->problem().empty()) ImGui::TextUnformatted(session.map->problem().c_str());
-    if (!session.map->head().left_out.empty()) {
-        ImGui::PushStyleColor(ImGuiCol_Text, palette(session.theme).warning);
-        ImGui::TextUnformatted(session.map->head().left_out.c_str());
+    if (!bench.map.head()->problem().empty()) ImGui::TextUnformatted(bench.map.head()->problem().c_str());
+    if (!bench.map.head()->head().left_out.empty()) {
+        ImGui::PushStyleColor(ImGuiCol_Text, palette(bench.window.theme).warning);
+        ImGui::TextUnformatted(bench.map.head()->head().left_out.c_str());
         ImGui::PopStyleColor();
     }
     const float s = ui.scale;
@@ -365,10 +366,10 @@ void draw_map_panel(PanelContext& ui) {
                  double(f.size.x) * f.cells_a_pixel};
     view.width = uint32_t(f.size.x * io.DisplayFramebufferScale.x);
     view.height = uint32_t(f.size.y * io.DisplayFramebufferScale.y);
-    session.map->tiles().set_view(view);
-    for (LongMap::Fresh& fresh : session.map->take_fresh())
-        session.map_buffers->adopt(fresh.id, std::move(fresh.mass), std::move(fresh.max));
-    for (const MapPiece& piece : session.map->tiles().pieces()) draw_piece(ui, f, piece);
+    bench.map.head()->tiles().set_view(view);
+    for (LongMap::Fresh& fresh : bench.map.head()->take_fresh())
+        bench.map.buffers()->adopt(fresh.id, std::move(fresh.mass), std::move(fresh.max));
+    for (const MapPiece& piece : bench.map.head()->tiles().pieces()) draw_piece(ui, f, piece);
     draw_axes(ui, f);
     draw_pick(ui, f);
     draw_legend(ui, f);
@@ -376,9 +377,9 @@ void draw_map_panel(PanelContext& ui) {
     ImGui::SetCursorPos(line);
     draw_reading(ui,
                  hovered ? f.first_row + double(io.MousePos.y - f.at.y) * f.cells_a_pixel
-                         : double(session.ui.map.picked_row),
+                         : double(bench.map.place.picked_row),
                  hovered ? f.first_key + double(io.MousePos.x - f.at.x) * f.cells_a_pixel
-                         : double(session.ui.map.picked_key));
+                         : double(bench.map.place.picked_key));
 }
 
 }  // namespace fovea::visualizer

@@ -1,5 +1,5 @@
 // Which query may see which key: patterns of the engine, and a mask painted by hand.
-#include "matrix/canvas.hpp"
+#include "panels/canvas.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -24,14 +24,14 @@ bool seen_by_rules(const Settings& s, uint64_t row, uint64_t key) {
     return s.window_right < 0 || j <= i + s.window_right;
 }
 
-Grid whole_mask(const Session& session, uint64_t rows, uint64_t keys) {
-    const Settings& s = session.settings();
+Grid whole_mask(const Workbench& bench, uint64_t rows, uint64_t keys) {
+    const Settings& s = bench.document.settings();
     Grid grid{rows, keys, mask_cells(s, rows, keys)};
     if (grid.cells.empty()) grid.cells.assign(rows * keys, 1);
     // The file's own, of the shown head, until a pattern or paint takes its place.
-    const CallExtras& extras = session.extras();
+    const CallExtras& extras = bench.computation.result()->projected.extras;
     const uint64_t height = extras.mask_rows;
-    const size_t from = extras.mask_heads > 1 ? session.view.head * height * keys : 0;
+    const size_t from = extras.mask_heads > 1 ? bench.view.head * height * keys : 0;
     if (s.pattern == MaskPattern::none && from + height * keys <= extras.mask.size() && height > 0)
         for (size_t i = 0; i < rows * keys; ++i) grid.cells[i] &= extras.mask[from + i % (height * keys)];
     for (uint64_t i = 0; i < rows; ++i)
@@ -51,17 +51,17 @@ Settings as_painted(const Settings& s, const Grid& grid) {
 }
 
 void draw_patterns(PanelContext& ui, const Grid& grid) {
-    Session& session = ui.session;
-    const Settings& s = session.settings();
+    Workbench& bench = ui.bench;
+    const Settings& s = bench.document.settings();
     const auto button = [&](const char* label, bool current, auto change) {
-        const Palette& colours = palette(session.theme);
+        const Palette& colours = palette(bench.window.theme);
         if (current) ImGui::PushStyleColor(ImGuiCol_Text, colours.accent);
         if (ImGui::Button(label)) {
             Settings next = s;
             next.causal = next.windowed = false;
             next.pattern = MaskPattern::none;
             change(next);
-            session.change(next);
+            bench.document.change(next);
         }
         if (current) ImGui::PopStyleColor();
         ImGui::SameLine(0, 4 * ui.scale);
@@ -80,7 +80,7 @@ void draw_patterns(PanelContext& ui, const Grid& grid) {
     if (ImGui::Button("Invert")) {
         Settings next = as_painted(s, grid);
         for (uint8_t& cell : next.painted) cell = !cell;
-        session.change(next);
+        bench.document.change(next);
     }
     ImGui::SameLine(0, 4 * ui.scale);
     ImGui::BeginDisabled(grid.rows != grid.keys);
@@ -90,7 +90,7 @@ void draw_patterns(PanelContext& ui, const Grid& grid) {
             for (uint64_t j = 0; j < grid.keys; ++j)
                 next.painted[i * grid.keys + j] =
                     grid.cells[i * grid.keys + j] | grid.cells[j * grid.keys + i];
-        session.change(next);
+        bench.document.change(next);
     }
     ImGui::EndDisabled();
 }
@@ -100,7 +100,7 @@ void draw_brushes(PanelContext& ui, const Grid& grid) {
     ImGui::AlignTextToFramePadding();
     ImGui::TextDisabled("brush");
     ImGui::SameLine(0, 10 * ui.scale);
-    tabs(ui, kBrushes, ui.session.ui.brush);
+    tabs(ui, kBrushes, ui.bench.window.brush);
     const uint64_t visible = uint64_t(std::count(grid.cells.begin(), grid.cells.end(), 1));
     uint64_t empty = 0;
     for (uint64_t i = 0; i < grid.rows; ++i)
@@ -113,14 +113,14 @@ void draw_brushes(PanelContext& ui, const Grid& grid) {
 }
 
 void paint(PanelContext& ui, const Canvas& canvas, const Grid& grid) {
-    Session& session = ui.session;
-    UiState& state = session.ui;
+    Workbench& bench = ui.bench;
+    WindowState& state = bench.window;
     ImGui::SetCursorScreenPos(canvas.at);
     ImGui::InvisibleButton("paint", canvas.size);
     canvas_zoom(ui, canvas);
     int row = 0, column = 0;
     if (!cell_under_mouse(canvas, row, column)) return;
-    if (ImGui::IsItemHovered()) session.view.picked_row = row, session.view.picked_column = column;
+    if (ImGui::IsItemHovered()) bench.view.picked_row = row, bench.view.picked_column = column;
     if (ImGui::IsItemActivated()) {
         state.brush_shows = !grid.cells[uint64_t(row) * grid.keys + uint64_t(column)];
         state.brush_row = row, state.brush_column = column;
@@ -133,34 +133,34 @@ void paint(PanelContext& ui, const Canvas& canvas, const Grid& grid) {
         c0 = std::min(column, state.brush_column), c1 = std::max(column, state.brush_column);
     if (state.brush == brush_row) c0 = 0, c1 = int(grid.keys) - 1;
     if (state.brush == brush_column) r0 = 0, r1 = int(grid.rows) - 1;
-    Settings next = as_painted(session.settings(), grid);
+    Settings next = as_painted(bench.document.settings(), grid);
     for (int i = r0; i <= r1; ++i)
         std::fill_n(&next.painted[uint64_t(i) * grid.keys + uint64_t(c0)], c1 - c0 + 1,
                     uint8_t(state.brush_shows));
     // One stroke is one step of undo.
-    session.change(next, 0x50000000u + state.strokes);
+    bench.document.change(next, 0x50000000u + state.strokes);
 }
 
 }  // namespace
 
 void draw_mask_panel(PanelContext& ui) {
-    Session& session = ui.session;
-    const uint64_t rows = session.run().desc().len_q, keys = session.run().desc().len_kv;
+    Workbench& bench = ui.bench;
+    const uint64_t rows = bench.computation.run().desc().len_q, keys = bench.computation.run().desc().len_kv;
     if (rows > kMostPaintedSide || keys > kMostPaintedSide) {
         ImGui::TextDisabled(
             "At %s x %s cells masks are rules, not paint: causal and window in the parameters.",
             format_count(rows).c_str(), format_count(keys).c_str());
         return;
     }
-    const Grid grid = whole_mask(session, rows, keys);
+    const Grid grid = whole_mask(bench, rows, keys);
     draw_patterns(ui, grid);
     draw_brushes(ui, grid);
-    const Stage* weights = session.find_stage("weights");
-    if (!weights || !session.complete()) return;
+    const Stage* weights = bench.computation.find_stage("weights");
+    if (!weights || !bench.computation.complete()) return;
     const float s = ui.scale;
     const ImVec2 cursor = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
     const Canvas canvas =
-        lay_out_canvas(ui, *weights, std::min(session.view.head, uint32_t(weights->heads - 1)),
+        lay_out_canvas(ui, *weights, std::min(bench.view.head, uint32_t(weights->heads - 1)),
                        {cursor.x + kLabelColumn * s, cursor.y + kLabelRow * s},
                        {room.x - (kLabelColumn + 16) * s, room.y - (kLabelRow + 8) * s});
     paint(ui, canvas, grid);

@@ -1,7 +1,7 @@
 // The shown stage's matrix with everything beside it: controls, marginals, range bar with histogram, minimap.
-#include "matrix/canvas.hpp"
+#include "panels/canvas.hpp"
 
-#include "model/kept_result.hpp"
+#include "model/comparison.hpp"
 #include "panels/colour_bar.hpp"
 
 #include <algorithm>
@@ -13,29 +13,32 @@ namespace {
 constexpr float kBarArea = 128, kMarginal = 46, kHistogram = 30;
 
 void draw_map_combo(PanelContext& ui) {
-    ViewState& view = ui.session.view;
+    ViewState& view = ui.bench.view;
     ImGui::SetNextItemWidth(128 * ui.scale);
-    const std::string current = view.automatic_map ? "colours: auto" : std::string(colour_map_name(view.map));
+    const std::string current =
+        view.colours.automatic_map ? "colours: auto" : std::string(colour_map_name(view.colours.map));
     if (!ImGui::BeginCombo("##map", current.c_str())) return;
-    if (ImGui::Selectable("automatic", view.automatic_map)) view.automatic_map = true;
+    if (ImGui::Selectable("automatic", view.colours.automatic_map)) view.colours.automatic_map = true;
     for (const ColourMap map : kColourMaps) {
         if (!ImGui::Selectable(std::string(colour_map_name(map)).c_str(),
-                               !view.automatic_map && view.map == map))
+                               !view.colours.automatic_map && view.colours.map == map))
             continue;
-        view.automatic_map = false;
-        view.map = map;
+        view.colours.automatic_map = false;
+        view.colours.map = map;
     }
     ImGui::EndCombo();
 }
 
 void draw_controls(PanelContext& ui) {
-    ViewState& view = ui.session.view;
+    ViewState& view = ui.bench.view;
     ImGui::SetNextItemWidth(128 * ui.scale);
     const std::string spread =
-        std::string("scale: ") + (view.spread == Spread::automatic ? "auto" : spread_name(view.spread));
+        std::string("scale: ") +
+        (view.colours.spread == Spread::automatic ? "auto" : spread_name(view.colours.spread));
     if (ImGui::BeginCombo("##spread", spread.c_str())) {
         for (int i = 0; i < kSpreadCount; ++i)
-            if (ImGui::Selectable(spread_name(Spread(i)), view.spread == Spread(i))) view.spread = Spread(i);
+            if (ImGui::Selectable(spread_name(Spread(i)), view.colours.spread == Spread(i)))
+                view.colours.spread = Spread(i);
         ImGui::EndCombo();
     }
     ImGui::SameLine(0, 6 * ui.scale);
@@ -43,20 +46,20 @@ void draw_controls(PanelContext& ui) {
     ImGui::SameLine(0, 6 * ui.scale);
     if (ImGui::Button("Fit")) view.zoom = 0;
     ImGui::SameLine(0, 6 * ui.scale);
-    Session& session = ui.session;
-    if (session.ui.locked_tab < 0) {
-        if (ImGui::Button("Lock")) session.lock_matrix();
+    Workbench& bench = ui.bench;
+    if (bench.window.locked_tab < 0) {
+        if (ImGui::Button("Lock")) bench.lock_matrix();
         if (ImGui::IsItemHovered()) ImGui::SetTooltip("Keep this matrix in a tab of its own (Ctrl+L)");
     } else {
-        if (ImGui::Button("Close")) session.unlock_matrix(size_t(session.ui.locked_tab));
+        if (ImGui::Button("Close")) bench.unlock_matrix(size_t(bench.window.locked_tab));
         if (ImGui::IsItemHovered()) ImGui::SetTooltip("Let this tab go (Ctrl+W)");
     }
 }
 
 // What a row looks at, and what a key gets: entropy to the right, mass below.
 void draw_marginals(PanelContext& ui, const Canvas& c) {
-    const Palette& colours = palette(ui.session.theme);
-    const HeadSummary& summary = ui.session.head_summary();
+    const Palette& colours = palette(ui.bench.window.theme);
+    const HeadSummary& summary = ui.bench.head_summary();
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float s = ui.scale, room = (kMarginal - 14) * s;
     const VisibleCells cells = visible_cells(c);
@@ -73,7 +76,7 @@ void draw_marginals(PanelContext& ui, const Canvas& c) {
                     half = thickness(c.cell_height) / 2;
         draw.AddRectFilled({x, middle - half},
                            {x + room * summary.row_entropies[size_t(row)] / most_entropy, middle + half},
-                           row == ui.session.view.picked_row ? colours.accent : colours.mark);
+                           row == ui.bench.view.picked_row ? colours.accent : colours.mark);
     }
     draw.PopClipRect();
     draw.PushClipRect({c.at.x, y}, {c.at.x + c.size.x, y + room}, true);
@@ -82,7 +85,7 @@ void draw_marginals(PanelContext& ui, const Canvas& c) {
                     half = thickness(c.cell_width) / 2;
         draw.AddRectFilled({middle - half, y},
                            {middle + half, y + room * summary.column_sums[size_t(column)] / most_mass},
-                           column == ui.session.view.picked_column ? colours.accent : colours.mark);
+                           column == ui.bench.view.picked_column ? colours.accent : colours.mark);
     }
     draw.PopClipRect();
     ImFont* small = ui.fonts.small;
@@ -95,7 +98,7 @@ void draw_marginals(PanelContext& ui, const Canvas& c) {
 // Drag the upper half for the top of the range, the lower for its bottom; a right click fits it to the
 // values.
 void drag_range(PanelContext& ui, const Canvas& c, ImVec2 at, ImVec2 size) {
-    ViewState& view = ui.session.view;
+    ViewState& view = ui.bench.view;
     ImGui::SetCursorScreenPos(at);
     ImGui::InvisibleButton("range", size,
                            ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight);
@@ -104,28 +107,28 @@ void drag_range(PanelContext& ui, const Canvas& c, ImVec2 at, ImVec2 size) {
         ImGui::SetTooltip(
             "Drag: upper half moves the top of the range, lower half the bottom.\n"
             "Right click: the values' own range.");
-    if (ImGui::IsItemClicked(ImGuiMouseButton_Right)) view.range_low = view.range_high = NAN;
+    if (ImGui::IsItemClicked(ImGuiMouseButton_Right)) view.colours.range_low = view.colours.range_high = NAN;
     if (!ImGui::IsItemActive() || io.MouseDelta.y == 0) return;
     const bool upper = io.MouseClickedPos[0].y < at.y + size.y / 2;
     const Colouring& now = c.colouring;
     const double step = -double(io.MouseDelta.y / size.y);
     const double span = std::max(now.high - now.low, 1e-12);
     if (upper)
-        view.range_high = float(std::max(now.high + step * span, now.low + 1e-3 * span));
+        view.colours.range_high = float(std::max(now.high + step * span, now.low + 1e-3 * span));
     else
-        view.range_low = float(std::min(now.low + step * span, now.high - 1e-3 * span));
+        view.colours.range_low = float(std::min(now.low + step * span, now.high - 1e-3 * span));
 }
 
 }  // namespace
 
 void canvas_range_bar(PanelContext& ui, const Canvas& c, float x) {
-    const Palette& colours = palette(ui.session.theme);
+    const Palette& colours = palette(ui.bench.window.theme);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float s = ui.scale, most = std::min(c.size.y, 520 * s);
     const float height =
         std::max(std::min(c.cell_height * float(c.stage->rows), most), std::min(160 * s, most));
     const float y = c.at.y + std::max(std::min(c.origin.y - c.at.y, c.size.y - height), 0.0f), width = 12 * s;
-    const HeadSummary& summary = ui.session.head_summary();
+    const HeadSummary& summary = ui.bench.head_summary();
     const size_t bins = summary.histogram.size();
     const uint32_t fullest =
         std::max(*std::max_element(summary.histogram.begin(), summary.histogram.end()), 1u);
@@ -140,7 +143,7 @@ void canvas_range_bar(PanelContext& ui, const Canvas& c, float x) {
     }
     const float bar = x + kHistogram * s;
     draw_colour_bar(ui, c.colouring, {bar, y, width, height}, 3);
-    const ViewState& view = ui.session.view;
+    const ViewState& view = ui.bench.view;
     const float place = view.picked_row < 0 ? NAN
                                             : float(c.colouring.place(double(c.value(
                                                   uint64_t(view.picked_row), uint64_t(view.picked_column)))));
@@ -153,23 +156,23 @@ void canvas_range_bar(PanelContext& ui, const Canvas& c, float x) {
 }
 
 void draw_matrix_panel(PanelContext& ui) {
-    Session& session = ui.session;
-    if (!session.complete()) {
-        ImGui::TextDisabled("computing, %.0f%%", 100 * session.run().progress());
+    Workbench& bench = ui.bench;
+    if (!bench.computation.complete()) {
+        ImGui::TextDisabled("computing, %.0f%%", 100 * bench.computation.run().progress());
         return;
     }
     // While Shift is held: the kept A, or B of one result.
-    const Comparison compared = comparison_of(session);
-    const bool shows_other = session.view.show_other && session.ui.locked_tab < 0;
-    const bool kept = shows_other && session.kept() && compared.why_not.empty();
-    const bool other = kept || (shows_other && !session.kept() && session.view.compared_head >= 0);
-    const Shown shown = session.shown();
-    const float fade = session.fade();
-    const Stage& stage = kept ? *compared.a : fade < 0.5f ? session.faded_stage() : *shown.stage;
-    const uint32_t head = kept ? compared.head_a : other ? uint32_t(session.view.compared_head) : shown.head;
+    const Comparison compared = comparison_of(bench);
+    const bool shows_other = bench.view.show_other && bench.window.locked_tab < 0;
+    const bool kept = shows_other && bench.computation.kept() && compared.why_not.empty();
+    const bool other = kept || (shows_other && !bench.computation.kept() && bench.view.compared_head >= 0);
+    const Shown shown = bench.shown();
+    const float fade = bench.fade();
+    const Stage& stage = kept ? *compared.a : fade < 0.5f ? bench.faded_stage() : *shown.stage;
+    const uint32_t head = kept ? compared.head_a : other ? uint32_t(bench.view.compared_head) : shown.head;
     // A locked matrix may be a smaller one than the pick was made in.
-    session.view.picked_row = std::min(session.view.picked_row, int(stage.rows) - 1);
-    session.view.picked_column = std::min(session.view.picked_column, int(stage.columns) - 1);
+    bench.view.picked_row = std::min(bench.view.picked_row, int(stage.rows) - 1);
+    bench.view.picked_column = std::min(bench.view.picked_column, int(stage.columns) - 1);
     const float s = ui.scale;
     const ImVec2 below = ImGui::GetCursorPos();
     if (ImGui::GetWindowWidth() >= 640 * s) {
@@ -183,7 +186,7 @@ void draw_matrix_panel(PanelContext& ui) {
     Canvas canvas =
         lay_out_canvas(ui, stage, head, {cursor.x + kLabelColumn * s, cursor.y + kLabelRow * s},
                        {room.x - (kLabelColumn + kBarArea) * s - side, room.y - kLabelRow * s - side});
-    if (kept) canvas.tokens = &session.kept()->tokens;
+    if (kept) canvas.tokens = &bench.computation.kept()->result->tokens();
     canvas_mouse(ui, canvas, "cells");
     canvas_cells(ui, canvas);
     canvas_digits(ui, canvas);
@@ -197,7 +200,7 @@ void draw_matrix_panel(PanelContext& ui) {
     // From the stage before to this one: the first goes into the ground, the second comes out of it.
     if (fade >= 1) return;
     const float cover = fade < 0.5f ? 2 * fade : 2 - 2 * fade;
-    const ImU32 ground = palette(session.theme).panel;
+    const ImU32 ground = palette(bench.window.theme).panel;
     ImGui::GetWindowDrawList()->AddRectFilled(cursor, {cursor.x + room.x, cursor.y + room.y},
                                               (ground & 0x00ffffff) | ImU32(255 * cover) << 24);
 }

@@ -6,28 +6,29 @@
 namespace fovea::visualizer {
 
 void draw_memory_panel(PanelContext& ui) {
-    Session& session = ui.session;
-    const AttentionRun& run = session.run();
+    Workbench& bench = ui.bench;
+    const AttentionRun& run = bench.computation.run();
     struct Row {
         const char* what;
         uint64_t size_bytes;
     };
     uint64_t host = 0;
-    for (const Stage& stage : session.stages())
+    for (const Stage& stage : bench.computation.stages())
         host += stage.over_keys || stage.name == "context" ? 0 : stage.buffer->size_bytes();
     uint64_t locked = 0;
-    for (const LockedMatrix& one : session.locked()) locked += one.result->size_bytes();
-    const Row rows[] = {{"q, k, v, masks", run.input_bytes()},
-                        {"scores, weights, context", run.output_bytes()},
-                        {"workspace", run.workspace_bytes()},
-                        {"weights and inputs, to look at", host},
-                        {"kept result A", session.kept() ? session.kept()->size_bytes() : 0},
-                        {"locked matrices", locked},
-                        {"grid of layers", session.grid_bytes()},
-                        {"map's tiles", session.map_buffers ? session.map_buffers->size_bytes() : 0}};
+    for (const LockedMatrix& one : bench.computation.locked()) locked += one.result->size_bytes();
+    const Row rows[] = {
+        {"q, k, v, masks", run.input_bytes()},
+        {"scores, weights, context", run.output_bytes()},
+        {"workspace", run.workspace_bytes()},
+        {"weights and inputs, to look at", host},
+        {"kept result A", bench.computation.kept() ? bench.computation.kept()->result->size_bytes() : 0},
+        {"locked matrices", locked},
+        {"grid of layers", bench.computation.grid_bytes()},
+        {"map's tiles", bench.map.buffers() ? bench.map.buffers()->size_bytes() : 0}};
     uint64_t total = 0;
     for (const Row& row : rows) total += row.size_bytes;
-    const Palette& colours = palette(session.theme);
+    const Palette& colours = palette(bench.window.theme);
     for (const Row& row : rows) {
         if (row.size_bytes == 0 && &row >= &rows[4]) continue;
         const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -45,7 +46,7 @@ void draw_memory_panel(PanelContext& ui) {
         ImGui::SameLine(label + room + 24 * ui.scale);
         ImGui::TextUnformatted(format_bytes(row.size_bytes).c_str());
     }
-    const DeviceMemory memory = session.device().memory();
+    const DeviceMemory memory = bench.computation.device().memory();
     ImGui::TextDisabled("%s in all; the program has %s of the device's %s", format_bytes(total).c_str(),
                         format_bytes(memory.used_bytes).c_str(), format_bytes(memory.budget_bytes).c_str());
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "matrix/matrix_renderer.hpp"
-#include "model/session.hpp"
+#include "model/workbench.hpp"
 
 namespace fovea::visualizer {
 
@@ -12,7 +12,7 @@ struct ScreenRect {  // pixels
 };
 
 struct PanelContext {
-    Session& session;
+    Workbench& bench;
     MatrixRenderer& matrices;
     const Fonts& fonts;
     float scale;               // pixels for one unit of the layout
@@ -55,9 +55,9 @@ void draw_import_sheet(PanelContext& ui);
 
 // What the map says at a place, in cells: "pixel of queries 64 to 95, keys 0 to 31: mass 0.0312, exact".
 // Empty where nothing is drawn yet.
-std::string map_pixel_text(Session& session, double row, double key);
+std::string map_pixel_text(Workbench& bench, double row, double key);
 // Picks the weight behind a pixel: the one that a preview sampled, or the largest of an exact pixel.
-void pick_behind_pixel(Session& session, double row, double key);
+void pick_behind_pixel(Workbench& bench, double row, double key);
 
 // The whole window: top bar, columns, bottom strip, status bar.
 void draw_main_window(PanelContext& ui);
@@ -68,9 +68,5 @@ void heading(const PanelContext& ui, const char* title, const char* note = "");
 bool check_box(const PanelContext& ui, const char* label, bool* value);
 // A row of words, one of them chosen; true when another was.
 bool tabs(const PanelContext& ui, std::span<const char* const> names, int& chosen);
-// "journey", or the index where there is no token; of the shown matrix.
-std::string token_label(const Session& session, uint64_t index);
-std::string row_label(const Session& session, uint64_t row);
-std::string column_label(const Session& session, uint64_t column);
 
 }  // namespace fovea::visualizer

@@ -11,12 +11,12 @@ struct Knobs {
     Settings next;
 
     void toggle(const char* label, bool& value) {
-        if (check_box(ui, label, &value)) ui.session.change(next);
+        if (check_box(ui, label, &value)) ui.bench.document.change(next);
     }
     void slider(const char* label, float& value, float low, float high, const char* format) {
         ImGui::SetNextItemWidth(150 * ui.scale);
         if (ImGui::SliderFloat(label, &value, low, high, format, ImGuiSliderFlags_AlwaysClamp))
-            ui.session.change(next, ImGui::GetID(label));
+            ui.bench.document.change(next, ImGui::GetID(label));
     }
     void slider(const char* label, int& value, int low, int high, const char* format = nullptr) {
         ImGui::SetNextItemWidth(150 * ui.scale);
@@ -25,14 +25,14 @@ struct Knobs {
                              : value < 0 ? "unbounded"
                                          : "%d",
                              ImGuiSliderFlags_AlwaysClamp))
-            ui.session.change(next, ImGui::GetID(label));
+            ui.bench.document.change(next, ImGui::GetID(label));
     }
     void seed(const char* label, uint64_t& value) {
         ImGui::SetNextItemWidth(150 * ui.scale);
         int number = int(std::min<uint64_t>(value, INT32_MAX));
         if (ImGui::InputInt(label, &number)) {
             value = uint64_t(std::max(number, 0));
-            ui.session.change(next, ImGui::GetID(label));
+            ui.bench.document.change(next, ImGui::GetID(label));
         }
     }
 };
@@ -45,7 +45,7 @@ void draw_pattern(Knobs& knobs, Settings& s) {
                                s.pattern == MaskPattern(i)))
             continue;
         s.pattern = MaskPattern(i);
-        knobs.ui.session.change(s);
+        knobs.ui.bench.document.change(s);
     }
     ImGui::EndCombo();
 }
@@ -68,7 +68,7 @@ void draw_kv_heads(Knobs& knobs, Settings& s) {
         const char* note = count == 12 ? "12  one for each" : count == 1 ? "1  for all" : nullptr;
         if (!ImGui::Selectable(note ? note : std::to_string(count).c_str(), count == current)) continue;
         s.kv_heads = count == 12 ? 0 : count;
-        knobs.ui.session.change(s);
+        knobs.ui.bench.document.change(s);
     }
     ImGui::EndCombo();
 }
@@ -79,12 +79,12 @@ void draw_reset(PanelContext& ui) {
     const float width = ImGui::CalcTextSize("Reset").x + 2 * ImGui::GetStyle().FramePadding.x;
     ImGui::SetCursorPos(
         {ImGui::GetContentRegionMax().x - width, ImGui::GetCursorStartPos().y - 4 * ui.scale});
-    const Settings& s = ui.session.settings();
+    const Settings& s = ui.bench.document.settings();
     if (ImGui::Button("Reset")) {
         Settings reset = level_settings(s.level, s);
         reset.file = s.file;
         reset.mapping = s.mapping;
-        ui.session.change(reset);
+        ui.bench.document.change(reset);
     }
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("The level's own parameters");
     ImGui::SetCursorPos(below);
@@ -96,11 +96,11 @@ void draw_parameters_panel(PanelContext& ui) {
     heading(ui, "Parameters");
     draw_reset(ui);
     ImGui::BeginChild("knobs");
-    Knobs knobs{ui, ui.session.settings()};
+    Knobs knobs{ui, ui.bench.document.settings()};
     Settings& s = knobs.next;
-    const LongMap* map = ui.session.ui.centre == CentreTab::map ? ui.session.map.get() : nullptr;
+    const LongMap* map = ui.bench.window.centre == CentreTab::map ? ui.bench.map.head() : nullptr;
     const int last =
-        map ? int(map->head().call.len_kv) - 1 : std::max(int(ui.session.tokens().size()) - 1, 1);
+        map ? int(map->head().call.len_kv) - 1 : std::max(int(ui.bench.computation.tokens().size()) - 1, 1);
     knobs.toggle(
         "scale by 1/\xe2\x88\x9a"
         "d",

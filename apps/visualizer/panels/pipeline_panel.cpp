@@ -4,25 +4,25 @@
 namespace fovea::visualizer {
 
 void draw_pipeline_panel(PanelContext& ui) {
-    Session& session = ui.session;
-    const Settings& settings = session.settings();
+    Workbench& bench = ui.bench;
+    const Settings& settings = bench.document.settings();
     const bool from_file = settings.file && settings.mapping.kind != ImportKind::tables;
     heading(ui, "Pipeline",
             from_file ? ("layer " + std::to_string(settings.mapping.layer + 1) + " of the file").c_str()
                       : std::string(level_name(settings.level)).c_str());
     ImGui::BeginChild("stages");
-    const Palette& colours = palette(session.theme);
+    const Palette& colours = palette(bench.window.theme);
     const float line = ImGui::GetTextLineHeight();
-    for (size_t i = 0; i < session.stages().size(); ++i) {
-        const Stage& stage = session.stages()[i];
-        const bool current = session.view.stage == i;
+    for (size_t i = 0; i < bench.computation.stages().size(); ++i) {
+        const Stage& stage = bench.computation.stages()[i];
+        const bool current = bench.view.stage == i;
         const ImVec2 at = ImGui::GetCursorScreenPos();
         const float width = ImGui::GetContentRegionAvail().x, height = 2 * line + 10 * ui.scale;
         ImGui::PushID(int(i));
-        if (ImGui::InvisibleButton("stage", {width, height})) session.show_stage(i);
+        if (ImGui::InvisibleButton("stage", {width, height})) bench.show_stage(i);
         // A stage chosen elsewhere may be out of sight.
-        if (current && session.ui.stage_in_sight != stage.name) {
-            session.ui.stage_in_sight = stage.name;
+        if (current && bench.window.stage_in_sight != stage.name) {
+            bench.window.stage_in_sight = stage.name;
             if (!ImGui::IsItemVisible() || at.y + height > ImGui::GetWindowPos().y + ImGui::GetWindowHeight())
                 ImGui::SetScrollHereY(0.8f);
         }

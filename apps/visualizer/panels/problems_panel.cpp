@@ -4,30 +4,30 @@
 namespace fovea::visualizer {
 
 void draw_problems_panel(PanelContext& ui) {
-    Session& session = ui.session;
-    if (session.problems.empty()) {
+    Workbench& bench = ui.bench;
+    if (bench.problems.empty()) {
         // Dropped weights and those beside a sink have another sum.
-        const Stage* masked = session.find_stage("masked");
-        const bool others =
-            session.settings().dropout || (masked && masked->formula.find("sink") != std::string::npos);
+        const Stage* masked = bench.computation.find_stage("masked");
+        const bool others = bench.document.settings().dropout ||
+                            (masked && masked->formula.find("sink") != std::string::npos);
         ImGui::TextDisabled("None: no file was refused, %severy number is finite.",
                             others ? "" : "every row of weights sums to 1, ");
         return;
     }
     if (ImGui::SmallButton("Clear")) {
-        session.problems.clear();
+        bench.problems.clear();
         return;
     }
-    const Palette& colours = palette(session.theme);
-    for (size_t i = session.problems.size(); i-- > 0;) {
-        const Problem& problem = session.problems[i];
+    const Palette& colours = palette(bench.window.theme);
+    for (size_t i = bench.problems.size(); i-- > 0;) {
+        const Problem& problem = bench.problems[i];
         ImGui::PushID(int(i));
         ImGui::PushStyleColor(ImGuiCol_Text, problem.error ? colours.warning : colours.text_soft);
         const bool clicked =
             ImGui::Selectable((problem.where + "##where").c_str(), false, 0, {220 * ui.scale, 0});
         ImGui::PopStyleColor();
-        for (size_t stage = 0; clicked && stage < session.stages().size(); ++stage)
-            if (session.stages()[stage].name == problem.where) session.show_stage(stage);
+        for (size_t stage = 0; clicked && stage < bench.computation.stages().size(); ++stage)
+            if (bench.computation.stages()[stage].name == problem.where) bench.show_stage(stage);
         ImGui::SameLine(250 * ui.scale);
         ImGui::PushTextWrapPos();
         ImGui::TextUnformatted(problem.text.c_str());

@@ -17,10 +17,11 @@ struct Line {
 };
 
 // The `top` largest weights of a query, the largest last so that it lies over the others.
-void add_lines(const Session& session, uint64_t query, size_t top, std::vector<Line>& out) {
-    const uint64_t keys = session.run().desc().len_kv, rows = session.run().desc().len_q;
-    const std::span<const float> row =
-        session.run().values(FOVEA_BIND_WEIGHTS).subspan((session.view.head * rows + query) * keys, keys);
+void add_lines(const Workbench& bench, uint64_t query, size_t top, std::vector<Line>& out) {
+    const uint64_t keys = bench.computation.run().desc().len_kv, rows = bench.computation.run().desc().len_q;
+    const std::span<const float> row = bench.computation.run()
+                                           .values(FOVEA_BIND_WEIGHTS)
+                                           .subspan((bench.view.head * rows + query) * keys, keys);
     std::vector<uint64_t> order(keys);
     std::iota(order.begin(), order.end(), 0);
     const auto end = order.begin() + ptrdiff_t(std::min<uint64_t>(top, keys));
@@ -31,7 +32,7 @@ void add_lines(const Session& session, uint64_t query, size_t top, std::vector<L
 }
 
 void draw_controls(PanelContext& ui) {
-    UiState& state = ui.session.ui;
+    WindowState& state = ui.bench.window;
     ImGui::SetNextItemWidth(104 * ui.scale);
     ImGui::SliderInt("##top", &state.lines_top, 1, 32, "top %d", ImGuiSliderFlags_AlwaysClamp);
     ImGui::SameLine(0, 8 * ui.scale);
@@ -39,9 +40,9 @@ void draw_controls(PanelContext& ui) {
 }
 
 void draw_label(PanelContext& ui, ImVec2 at, float width, uint64_t token, bool is_query) {
-    Session& session = ui.session;
-    ViewState& view = session.view;
-    const Palette& colours = palette(session.theme);
+    Workbench& bench = ui.bench;
+    ViewState& view = bench.view;
+    const Palette& colours = palette(bench.window.theme);
     int& picked = is_query ? view.picked_row : view.picked_column;
     ImGui::SetCursorScreenPos(at);
     ImGui::PushID(int(token * 2 + is_query));
@@ -52,7 +53,7 @@ void draw_label(PanelContext& ui, ImVec2 at, float width, uint64_t token, bool i
         picked = int(token);
     }
     ImGui::PopID();
-    const std::string text = token_label(session, token);
+    const std::string text = token_label(bench, token);
     ImFont* font = ui.fonts.body;
     const float wide = font->CalcTextSizeA(font->FontSize, 1e6f, 0, text.c_str()).x;
     const ImVec4 clip{at.x, at.y, at.x + width, at.y + 2 * font->FontSize};
@@ -62,11 +63,11 @@ void draw_label(PanelContext& ui, ImVec2 at, float width, uint64_t token, bool i
 }
 
 void draw_lines(PanelContext& ui, ImVec2 origin, float left, float right, const std::vector<Line>& lines) {
-    const Palette& colours = palette(ui.session.theme);
+    const Palette& colours = palette(ui.bench.window.theme);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float step = ImGui::GetTextLineHeightWithSpacing(), middle = ImGui::GetTextLineHeight() / 2;
     for (const Line& line : lines) {
-        const bool picked = line.query == uint64_t(ui.session.view.picked_row);
+        const bool picked = line.query == uint64_t(ui.bench.view.picked_row);
         const auto alpha = ImU32(40 + 215 * std::min(line.weight, 1.0f));
         const ImU32 colour = ((picked ? colours.accent : colours.text_soft) & 0x00ffffff) | alpha << 24;
         draw.AddLine({left, origin.y + step * float(line.query) + middle},
@@ -78,9 +79,10 @@ void draw_lines(PanelContext& ui, ImVec2 origin, float left, float right, const 
 }  // namespace
 
 void draw_token_lines(PanelContext& ui) {
-    Session& session = ui.session;
+    Workbench& bench = ui.bench;
     draw_controls(ui);
-    const uint64_t queries = session.run().desc().len_q, keys = session.run().desc().len_kv;
+    const uint64_t queries = bench.computation.run().desc().len_q,
+                   keys = bench.computation.run().desc().len_kv;
     ImGui::BeginChild("lines");
     const ImVec2 origin = ImGui::GetCursorScreenPos();
     const float width = ImGui::GetContentRegionAvail().x, side = width * kLabels, gap = 8 * ui.scale;
@@ -89,11 +91,11 @@ void draw_token_lines(PanelContext& ui) {
     const auto first = uint64_t(std::max(ImGui::GetScrollY() / step, 0.0f));
     const uint64_t shown = uint64_t(ImGui::GetWindowHeight() / step) + 2;
     std::vector<Line> lines;
-    if (session.ui.lines_of_all)
+    if (bench.window.lines_of_all)
         for (uint64_t q = first; q < std::min(first + shown, queries); ++q)
-            if (q != uint64_t(session.view.picked_row))
-                add_lines(session, q, size_t(session.ui.lines_top), lines);
-    add_lines(session, uint64_t(session.view.picked_row), size_t(session.ui.lines_top), lines);
+            if (q != uint64_t(bench.view.picked_row))
+                add_lines(bench, q, size_t(bench.window.lines_top), lines);
+    add_lines(bench, uint64_t(bench.view.picked_row), size_t(bench.window.lines_top), lines);
     const size_t all = lines.size();
     if (all > kMostLines) lines.erase(lines.begin(), lines.end() - ptrdiff_t(kMostLines));
     draw_lines(ui, origin, origin.x + side + gap, origin.x + width - side - gap, lines);

@@ -1,7 +1,7 @@
 // The text, and for the picked query the keys by weight.
 #include "panels/panels.hpp"
 
-#include "data/imported_file.hpp"
+#include "model/imported_file.hpp"
 
 #include <imgui_stdlib.h>
 
@@ -13,43 +13,44 @@ namespace {
 
 constexpr size_t kMostBars = 64;
 
-std::span<const float> picked_row(const Session& session) {
-    const ViewState& view = session.view;
-    const uint64_t keys = session.run().desc().len_kv;
-    const std::span<const float> weights = session.run().values(FOVEA_BIND_WEIGHTS);
-    return weights.subspan((view.head * session.run().desc().len_q + uint64_t(view.picked_row)) * keys, keys);
+std::span<const float> picked_row(const Workbench& bench) {
+    const ViewState& view = bench.view;
+    const uint64_t keys = bench.computation.run().desc().len_kv;
+    const std::span<const float> weights = bench.computation.run().values(FOVEA_BIND_WEIGHTS);
+    return weights.subspan(
+        (view.head * bench.computation.run().desc().len_q + uint64_t(view.picked_row)) * keys, keys);
 }
 
 void draw_bar(PanelContext& ui, uint64_t key, float weight, float largest) {
-    Session& session = ui.session;
-    const Palette& colours = palette(session.theme);
+    Workbench& bench = ui.bench;
+    const Palette& colours = palette(bench.window.theme);
     const float width = ImGui::GetContentRegionAvail().x, height = ImGui::GetTextLineHeight() + 6 * ui.scale;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     ImGui::PushID(int(key));
-    if (ImGui::InvisibleButton("bar", {width, height})) session.view.picked_column = int(key);
-    const std::vector<uint32_t>& hidden = session.settings().hidden_keys;
+    if (ImGui::InvisibleButton("bar", {width, height})) bench.view.picked_column = int(key);
+    const std::vector<uint32_t>& hidden = bench.document.settings().hidden_keys;
     const bool is_hidden = std::binary_search(hidden.begin(), hidden.end(), uint32_t(key));
     if (ImGui::IsItemHovered())
         ImGui::SetTooltip("Click: the picked key. Right click: %s.",
                           is_hidden ? "show it again" : "hide it from every query; the rest is renormalised");
     if (ImGui::IsItemClicked(ImGuiMouseButton_Right)) {
-        Settings next = session.settings();
+        Settings next = bench.document.settings();
         toggle_key(next, uint32_t(key));
-        session.change(next);
+        bench.document.change(next);
     }
-    const bool strong = ImGui::IsItemHovered() || session.view.picked_column == int(key);
+    const bool strong = ImGui::IsItemHovered() || bench.view.picked_column == int(key);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float label = width * 0.42f, number = 58 * ui.scale, room = width - label - number;
     const float length = largest > 0 ? room * weight / largest : 0;
-    const Stage* weights = session.find_stage("weights");
-    const bool masked = weights->hidden(session.view.head, uint64_t(session.view.picked_row), key);
+    const Stage* weights = bench.computation.find_stage("weights");
+    const bool masked = weights->hidden(bench.view.head, uint64_t(bench.view.picked_row), key);
     if (!masked)
         draw.AddRectFilled({at.x + label, at.y + 3 * ui.scale},
                            {at.x + label + std::max(length, 1.0f), at.y + height - 3 * ui.scale},
                            strong ? colours.accent : colours.mark, 3 * ui.scale);
     const ImVec4 clip{at.x, at.y, at.x + label - 6 * ui.scale, at.y + height};
     draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {at.x, at.y + 3 * ui.scale},
-                 strong ? colours.text : colours.text_soft, token_label(session, key).c_str(), nullptr, 0,
+                 strong ? colours.text : colours.text_soft, token_label(bench, key).c_str(), nullptr, 0,
                  &clip);
     const std::string text = is_hidden ? "hidden" : masked ? "masked" : format_fixed(weight, 4);
     draw.AddText(ui.fonts.mono, ui.fonts.mono->FontSize,
@@ -65,9 +66,9 @@ bool has_own_tokens(const Settings& s) {
 
 // "6 words", and the choice of what a token is; a file of queries and keys has its own tokens.
 void draw_tokenizer(PanelContext& ui) {
-    Session& session = ui.session;
-    const Settings& s = session.settings();
-    const std::string count = std::to_string(session.tokens().size()) + " ";
+    Workbench& bench = ui.bench;
+    const Settings& s = bench.document.settings();
+    const std::string count = std::to_string(bench.computation.tokens().size()) + " ";
     if (has_own_tokens(s)) {
         heading(ui, "Text", (count + "tokens").c_str());
         return;
@@ -85,7 +86,7 @@ void draw_tokenizer(PanelContext& ui) {
             if (!ImGui::Selectable(std::string(tokenizer_name(how)).c_str(), s.tokenizer == how)) continue;
             Settings next = s;
             next.tokenizer = how;
-            session.change(next);
+            bench.document.change(next);
         }
         ImGui::EndCombo();
     }
@@ -96,40 +97,40 @@ void draw_tokenizer(PanelContext& ui) {
 }  // namespace
 
 void draw_tokens_panel(PanelContext& ui) {
-    Session& session = ui.session;
+    Workbench& bench = ui.bench;
     draw_tokenizer(ui);
     const ImVec2 below = ImGui::GetCursorPos();
-    int lines = session.ui.token_lines;
+    int lines = bench.window.token_lines;
     constexpr const char* kHow[] = {"list", "lines"};
     // Beside the heading where there is room for it.
     const bool beside = ImGui::GetWindowWidth() >= 290 * ui.scale;
     if (beside) ImGui::SetCursorPos({ImGui::GetWindowWidth() - 112 * ui.scale, 6 * ui.scale});
-    if (tabs(ui, kHow, lines)) session.ui.token_lines = lines == 1;
+    if (tabs(ui, kHow, lines)) bench.window.token_lines = lines == 1;
     if (beside) ImGui::SetCursorPos(below);
-    Settings next = session.settings();
+    Settings next = bench.document.settings();
     ImGui::SetNextItemWidth(-1);
     if (has_own_tokens(next))
         ImGui::TextDisabled("the file's own tokens");
     else if (ImGui::InputTextWithHint("##text", "type a sentence", &next.text))
-        session.change(next, ImGui::GetID("##text"));
+        bench.document.change(next, ImGui::GetID("##text"));
     ImGui::Dummy({0, 4 * ui.scale});
-    if (!session.complete()) return;
-    if (!session.settings().hidden_keys.empty()) {
-        if (ImGui::Button(
-                ("show " + std::to_string(session.settings().hidden_keys.size()) + " hidden").c_str())) {
-            next = session.settings();
+    if (!bench.computation.complete()) return;
+    if (!bench.document.settings().hidden_keys.empty()) {
+        if (ImGui::Button(("show " + std::to_string(bench.document.settings().hidden_keys.size()) + " hidden")
+                              .c_str())) {
+            next = bench.document.settings();
             next.hidden_keys.clear();
-            session.change(next);
+            bench.document.change(next);
         }
     }
-    if (session.ui.token_lines) {
+    if (bench.window.token_lines) {
         draw_token_lines(ui);
         return;
     }
     const std::string from =
-        "from \xe2\x80\x9c" + token_label(session, uint64_t(session.view.picked_row)) + "\xe2\x80\x9d to";
+        "from \xe2\x80\x9c" + token_label(bench, uint64_t(bench.view.picked_row)) + "\xe2\x80\x9d to";
     ImGui::TextDisabled("%s", from.c_str());
-    const std::span<const float> row = picked_row(session);
+    const std::span<const float> row = picked_row(bench);
     std::vector<uint64_t> order(row.size());
     std::iota(order.begin(), order.end(), 0);
     const size_t shown = std::min(order.size(), kMostBars);

@@ -1,7 +1,7 @@
 #include "panels/panels.hpp"
 
 #include "data/exporting.hpp"
-#include "data/imported_file.hpp"
+#include "model/imported_file.hpp"
 
 #include <filesystem>
 #include <utility>
@@ -10,12 +10,12 @@ namespace fovea::visualizer {
 namespace {
 
 void draw_levels(PanelContext& ui) {
-    Session& session = ui.session;
-    const Palette& colours = palette(session.theme);
+    Workbench& bench = ui.bench;
+    const Palette& colours = palette(bench.window.theme);
     const bool wide = ImGui::GetWindowWidth() >= 1100 * ui.scale;
     const ImVec2 first = ImGui::GetCursorScreenPos();
     for (int level = 1; level <= kLevelCount; ++level) {
-        const bool current = !session.settings().file && session.settings().level == level;
+        const bool current = !bench.document.settings().file && bench.document.settings().level == level;
         if (level > 1) ImGui::SameLine(0, 4 * ui.scale);
         if (current) {
             ImGui::PushStyleColor(ImGuiCol_Button, colours.accent);
@@ -24,7 +24,8 @@ void draw_levels(PanelContext& ui) {
         }
         const std::string label =
             std::to_string(level) + (current && wide ? "  " + std::string(level_name(level)) : "");
-        if (ImGui::Button(label.c_str())) session.change(level_settings(level, session.settings()));
+        if (ImGui::Button(label.c_str()))
+            bench.document.change(level_settings(level, bench.document.settings()));
         if (!current && ImGui::IsItemHovered())
             ImGui::SetTooltip("%s (Alt+%d)", std::string(level_name(level)).c_str(), level);
         if (current) ImGui::PopStyleColor(3);
@@ -34,38 +35,40 @@ void draw_levels(PanelContext& ui) {
 }
 
 void draw_file(PanelContext& ui) {
-    Session& session = ui.session;
-    if (!session.settings().file) return;
+    Workbench& bench = ui.bench;
+    if (!bench.document.settings().file) return;
     ImGui::SameLine(0, 10 * ui.scale);
-    const std::string path = session.settings().file->path;
+    const std::string path = bench.document.settings().file->path;
     const std::string name =
         path.empty() ? "tensors of the session" : std::filesystem::path(path).filename().string();
     if (ImGui::Button((printable_name(name, 40) + "  \xe2\x80\xa6").c_str()))
-        session.ui.open_dialog(Dialog::import_sheet);
+        bench.window.open_dialog(Dialog::import_sheet);
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("How its tensors are read");
     ImGui::SameLine(0, 4 * ui.scale);
     if (ImGui::Button("\xc3\x97"))
-        session.change(level_settings(session.settings().level, session.settings()));
+        bench.document.change(level_settings(bench.document.settings().level, bench.document.settings()));
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("Close the file");
 }
 
 void draw_device(PanelContext& ui) {
-    Session& session = ui.session;
+    Workbench& bench = ui.bench;
     ImGui::SetNextItemWidth(196 * ui.scale);
-    const std::string current = session.on_cpu() ? "Processor" : session.device_name();
+    const std::string current = bench.computation.on_cpu() ? "Processor" : bench.computation.device_name();
     // The box is narrow: a driver's version, in brackets behind the name, is told in the list and by
     // hovering.
     const bool open = ImGui::BeginCombo("##device", current.substr(0, current.find(" (")).c_str());
     if (!open && ImGui::IsItemHovered()) ImGui::SetTooltip("%s", current.c_str());
     if (!open) return;
-    if (ImGui::Selectable(session.device_name().c_str(), !session.on_cpu())) session.compute_on_cpu(false);
-    if (ImGui::Selectable("Processor (SIMD)", session.on_cpu())) session.compute_on_cpu(true);
+    if (ImGui::Selectable(bench.computation.device_name().c_str(), !bench.computation.on_cpu()))
+        bench.computation.compute_on_cpu(false);
+    if (ImGui::Selectable("Processor (SIMD)", bench.computation.on_cpu()))
+        bench.computation.compute_on_cpu(true);
     ImGui::EndCombo();
 }
 
 void draw_precision(PanelContext& ui) {
-    Session& session = ui.session;
-    const Precision current = session.settings().precision;
+    Workbench& bench = ui.bench;
+    const Precision current = bench.document.settings().precision;
     ImGui::SetNextItemWidth(136 * ui.scale);
     const bool open = ImGui::BeginCombo("##precision", std::string(precision_name(current)).c_str());
     if (!open && ImGui::IsItemHovered())
@@ -79,9 +82,9 @@ void draw_precision(PanelContext& ui) {
     for (int i = 0; i < kPrecisionCount; ++i) {
         const auto precision = Precision(i);
         if (ImGui::Selectable(std::string(precision_name(precision)).c_str(), precision == current)) {
-            Settings next = session.settings();
+            Settings next = bench.document.settings();
             next.precision = precision;
-            session.change(next);
+            bench.document.change(next);
         }
         if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", kWhat[i]);
     }
@@ -91,26 +94,26 @@ void draw_precision(PanelContext& ui) {
 }  // namespace
 
 void draw_top_bar(PanelContext& ui) {
-    Session& session = ui.session;
+    Workbench& bench = ui.bench;
     ImGui::SetCursorPosY(9 * ui.scale);
     ImGui::AlignTextToFramePadding();
     ImGui::PushFont(ui.fonts.strong);
     ImGui::TextUnformatted("Fovea");
     ImGui::PopFont();
     ImGui::SameLine(0, 18 * ui.scale);
-    if (ImGui::Button("Open")) session.ui.open_dialog(Dialog::open);
+    if (ImGui::Button("Open")) bench.window.open_dialog(Dialog::open);
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("Tensors or a session (Ctrl+O); or drop a file here");
     ImGui::SameLine(0, 4 * ui.scale);
-    if (ImGui::Button("Export")) session.ui.open_dialog(Dialog::save);
+    if (ImGui::Button("Export")) bench.window.open_dialog(Dialog::save);
     if (ImGui::IsItemHovered())
         ImGui::SetTooltip("A picture, the matrix's numbers or the session (Ctrl+E, Ctrl+S)");
     ImGui::SameLine(0, 18 * ui.scale);
     draw_levels(ui);
     draw_file(ui);
-    if (!session.restorable.empty()) {
+    if (!bench.window.restorable.empty()) {
         ImGui::SameLine(0, 10 * ui.scale);
         if (ImGui::Button("Restore the last session"))
-            open_any(session, std::exchange(session.restorable, ""));
+            open_any(bench, std::exchange(bench.window.restorable, ""));
     }
     if (ImGui::GetWindowWidth() >= 1100 * ui.scale) {
         ImGui::SameLine(ImGui::GetWindowWidth() - 560 * ui.scale);
@@ -123,20 +126,20 @@ void draw_top_bar(PanelContext& ui) {
     } else {
         return;
     }
-    ImGui::BeginDisabled(!session.can_undo());
-    if (ImGui::Button("Undo")) session.undo();
+    ImGui::BeginDisabled(!bench.document.can_undo());
+    if (ImGui::Button("Undo")) bench.document.undo();
     ImGui::EndDisabled();
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("Ctrl+Z");
     ImGui::SameLine(0, 4 * ui.scale);
-    ImGui::BeginDisabled(!session.can_redo());
-    if (ImGui::Button("Redo")) session.redo();
+    ImGui::BeginDisabled(!bench.document.can_redo());
+    if (ImGui::Button("Redo")) bench.document.redo();
     ImGui::EndDisabled();
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("Ctrl+Shift+Z");
     ImGui::SameLine(0, 12 * ui.scale);
-    if (ImGui::Button(session.theme == Theme::dark ? "Light" : "Dark"))
-        session.theme = session.theme == Theme::dark ? Theme::light : Theme::dark;
+    if (ImGui::Button(bench.window.theme == Theme::dark ? "Light" : "Dark"))
+        bench.window.theme = bench.window.theme == Theme::dark ? Theme::light : Theme::dark;
     ImGui::SameLine(0, 4 * ui.scale);
-    if (ImGui::Button("?")) session.ui.open_dialog(Dialog::help);
+    if (ImGui::Button("?")) bench.window.open_dialog(Dialog::help);
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("All keys (?); Ctrl+P finds a command by its name");
     const ImVec2 low = ImGui::GetItemRectMin(), size = ImGui::GetItemRectSize();
     ui.help = {low.x, low.y, size.x, size.y};

@@ -87,8 +87,8 @@ void draw_arrow(ImVec2 tip, char towards, float arrow, ImU32 colour) {
 }
 
 void draw_buttons(PanelContext& ui) {
-    UiState& state = ui.session.ui;
-    const Palette& colours = palette(ui.session.theme);
+    WindowState& state = ui.bench.window;
+    const Palette& colours = palette(ui.bench.window.theme);
     const float s = ui.scale;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     for (int i = 1; i <= kTourSteps; ++i)
@@ -115,10 +115,10 @@ void draw_buttons(PanelContext& ui) {
 const char* tour_text(int step) { return kHints[step - 1].text; }
 
 void draw_tour(PanelContext& ui) {
-    UiState& state = ui.session.ui;
+    WindowState& state = ui.bench.window;
     if (state.tour_step < 1 || state.tour_step > kTourSteps || state.dialog != Dialog::none) return;
     const Hint& hint = kHints[state.tour_step - 1];
-    const Palette& colours = palette(ui.session.theme);
+    const Palette& colours = palette(ui.bench.window.theme);
     const float s = ui.scale;
     const ImVec2 screen = ImGui::GetIO().DisplaySize;
     const Tip tip = tip_of(ui, state.tour_step);

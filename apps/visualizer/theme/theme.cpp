@@ -1,4 +1,4 @@
-#include "theme.hpp"
+#include "theme/theme.hpp"
 
 #include <cstddef>
 #include <filesystem>

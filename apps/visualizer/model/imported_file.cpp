@@ -1,6 +1,6 @@
-#include "data/imported_file.hpp"
+#include "model/imported_file.hpp"
 
-#include "data/file_extras.hpp"
+#include "model/file_extras.hpp"
 
 #include <fovea/inspect.hpp>
 #include <fovea/model/model_layers.hpp>

@@ -1,4 +1,4 @@
-#include "data/file_extras.hpp"
+#include "model/file_extras.hpp"
 
 #include <fovea/files.hpp>
 #include <fovea/inspect.hpp>

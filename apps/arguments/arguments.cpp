@@ -50,7 +50,7 @@ Result<Arguments> Arguments::parse(std::span<const std::string_view> words,
         const auto spec =
             std::find_if(specs.begin(), specs.end(), [&](const OptionSpec& s) { return s.name == name; });
         if (spec == specs.end()) return bad(name, "no such option; --help lists them");
-        if (result.has(name)) return bad(name, "given twice");
+        if (result.has(name) && !spec->repeats) return bad(name, "given twice");
         std::string_view value;
         if (spec->value.empty() && equals != std::string_view::npos) return bad(name, "takes no value");
         if (!spec->value.empty()) {
@@ -61,6 +61,7 @@ Result<Arguments> Arguments::parse(std::span<const std::string_view> words,
             if (value.empty()) return bad(name, "needs a value: " + std::string(spec->value));
         }
         result.options_.emplace(spec->name, value);
+        result.given_.emplace_back(spec->name, value);
     }
     return result;
 }

@@ -4,6 +4,7 @@
 #include "panels/panels.hpp"
 
 #include <span>
+#include <string>
 
 namespace fovea::visualizer {
 
@@ -14,7 +15,11 @@ struct KeyCommand {
     int modifiers;
     const char* keys;  // as the help shows them
     const char* what;
-    void (*run)(Session& session);
+    void (*run)(Workbench& bench);
+    int group = -1;  // of panel_groups() that it is about; -1: none
+
+    // What it does, with the names of the panels that it is about.
+    std::string text() const;
 };
 std::span<const KeyCommand> key_commands();
 
@@ -25,9 +30,9 @@ struct KeyPress {
     int modifiers;
 };
 // Runs the command that the table has for it; false if it has none.
-bool run_key(Session& session, const KeyPress& press);
+bool run_key(Workbench& bench, const KeyPress& press);
 
 // "3, 5" or "journey, step": picks and pins; false where there is no such cell.
-bool go_to(Session& session, std::string_view text);
+bool go_to(Workbench& bench, std::string_view text);
 
 }  // namespace fovea::visualizer

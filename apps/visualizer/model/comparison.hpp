@@ -1,7 +1,7 @@
-// A result that was kept to be compared with what is computed after it, and how far apart two heads are.
+// How far apart two heads are, and which two a comparison is of.
 #pragma once
 
-#include "model/session.hpp"
+#include "model/workbench.hpp"
 
 namespace fovea::visualizer {
 
@@ -24,6 +24,6 @@ struct Comparison {
     uint32_t head_a = 0, head_b = 0;
     std::string why_not;
 };
-Comparison comparison_of(const Session& session);
+Comparison comparison_of(const Workbench& bench);
 
 }  // namespace fovea::visualizer

@@ -1,7 +1,7 @@
 // What a file says of a call beside queries, keys and values: mask, added scores, sinks, slopes.
 #pragma once
 
-#include "data/imported_file.hpp"
+#include "model/imported_file.hpp"
 
 namespace fovea::visualizer {
 

@@ -1,4 +1,4 @@
-#include "model/kept_result.hpp"
+#include "model/comparison.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -48,13 +48,13 @@ bool same_cells_hidden(const Stage& a, uint32_t head_a, const Stage& b, uint32_t
     return true;
 }
 
-Comparison comparison_of(const Session& session) {
-    const Stage& now = session.stage();
+Comparison comparison_of(const Workbench& bench) {
+    const Stage& now = bench.stage();
     Comparison c;
     c.b = &now;
-    if (const KeptResult* kept = session.kept()) {
-        c.a = kept->find_stage(now.name);
-        c.head_b = session.view.head;
+    if (const KeptResult* kept = bench.computation.kept()) {
+        c.a = kept->result->find_stage(now.name);
+        c.head_b = bench.view.head;
         if (!c.a) {
             c.why_not = "The kept result A has no stage \xe2\x80\x9c" + now.name + "\xe2\x80\x9d.";
         } else if (c.a->rows != now.rows || c.a->columns != now.columns) {
@@ -72,9 +72,9 @@ Comparison comparison_of(const Session& session) {
                     "change something: level, text, parameters.";
         return c;
     }
-    c.head_a = session.view.head;
-    c.head_b = session.view.compared_head >= 0 ? uint32_t(session.view.compared_head)
-                                               : uint32_t((c.head_a + 1) % now.heads);
+    c.head_a = bench.view.head;
+    c.head_b = bench.view.compared_head >= 0 ? uint32_t(bench.view.compared_head)
+                                             : uint32_t((c.head_a + 1) % now.heads);
     return c;
 }
 

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fovea::app {
@@ -18,12 +19,13 @@ struct OptionSpec {
     std::string_view name;   // "--scale"
     std::string_view value;  // "S": the option takes a value called so; empty: it is a switch
     std::string_view help;   // one line
+    bool repeats = false;    // it may be given several times
 };
 
 class Arguments {
   public:
-    // Refuses an option that `specs` does not have, one without its value, and one given twice. A value may
-    // begin with a minus, but with two only behind an equals sign.
+    // Refuses an option that `specs` does not have, one without its value, and one given twice that does not
+    // repeat. A value may begin with a minus, but with two only behind an equals sign.
     static Result<Arguments> parse(std::span<const std::string_view> words,
                                    std::span<const OptionSpec> specs);
 
@@ -31,6 +33,8 @@ class Arguments {
     bool has(std::string_view name) const { return options_.count(name) != 0; }
     // The option's value as text; empty where it was not given.
     std::string_view text(std::string_view name) const;
+    // An option and its value as often as they were given, in that order.
+    const std::vector<std::pair<std::string_view, std::string_view>>& given() const { return given_; }
     // The first of `names` that was given; empty where none was.
     std::string_view first_of(std::initializer_list<std::string_view> names) const;
     // Numbers must be the whole text: "12x" is refused with the option's name.
@@ -41,6 +45,7 @@ class Arguments {
   private:
     std::vector<std::string_view> positional_;
     std::map<std::string_view, std::string_view> options_;
+    std::vector<std::pair<std::string_view, std::string_view>> given_;
 };
 
 // Refuses a list by comma with a name that is none of `known`, nor the first letter of one where `letters`

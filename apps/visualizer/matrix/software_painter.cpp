@@ -1,4 +1,4 @@
-#include "gpu/software_painter.hpp"
+#include "matrix/software_painter.hpp"
 
 #include "matrix/matrix_renderer.hpp"
 

@@ -1,4 +1,4 @@
-#include "matrix/canvas.hpp"
+#include "panels/canvas.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -38,7 +38,7 @@ void fit_cells(Canvas& c, float scale) {
 MatrixView view_of(const PanelContext& ui, const Canvas& c) {
     const ImGuiIO& io = ImGui::GetIO();
     const float sx = io.DisplayFramebufferScale.x, sy = io.DisplayFramebufferScale.y;
-    const Palette& colours = palette(ui.session.theme);
+    const Palette& colours = palette(ui.bench.window.theme);
     const Stage& s = *c.stage;
     MatrixView v{};
     // The part of the area that the matrix covers.
@@ -65,7 +65,7 @@ MatrixView view_of(const PanelContext& ui, const Canvas& c) {
     v.hatch_period = kHatchPeriod * ui.scale;
     v.ground = ui.transparent ? ui.ground : colours.matrix_ground, v.hatch = colours.hatch,
     v.highlight = colours.text;
-    v.picked_row = ui.session.view.picked_row, v.picked_column = ui.session.view.picked_column;
+    v.picked_row = ui.bench.view.picked_row, v.picked_column = ui.bench.view.picked_column;
     return v;
 }
 
@@ -94,7 +94,7 @@ static void follow_pick(ViewState& view, const Canvas& c) {
 }
 
 Canvas lay_out_canvas(PanelContext& ui, const Stage& stage, uint32_t head, ImVec2 at, ImVec2 size) {
-    ViewState& view = ui.session.view;
+    ViewState& view = ui.bench.view;
     Canvas c;
     c.stage = &stage;
     c.head = head;
@@ -113,7 +113,7 @@ Canvas lay_out_canvas(PanelContext& ui, const Stage& stage, uint32_t head, ImVec
     view.pan_x = pan_x / width, view.pan_y = pan_y / height;
     c.origin = {std::floor(c.at.x + (width <= c.size.x ? (c.size.x - width) / 2 : pan_x)),
                 std::floor(c.at.y + (height <= c.size.y ? (c.size.y - height) / 2 : pan_y))};
-    c.colouring = colouring_of(view, stage.ranges.at(head));
+    c.colouring = colouring_of(view.colours, stage.ranges.at(head));
     return c;
 }
 
@@ -156,7 +156,7 @@ bool cell_under_mouse(const Canvas& c, int& row, int& column) {
 
 // After an item that covers the cells.
 void canvas_zoom(PanelContext& ui, const Canvas& c) {
-    ViewState& view = ui.session.view;
+    ViewState& view = ui.bench.view;
     const ImGuiIO& io = ImGui::GetIO();
     if (!ImGui::IsItemHovered() || io.MouseWheel == 0) return;
     const float before = view.zoom > 0 ? view.zoom : 1;
@@ -183,8 +183,8 @@ static void select_dragged(ViewState& view, const Canvas& c) {
 }
 
 void canvas_selection(PanelContext& ui, const Canvas& c) {
-    if (!ui.session.view.selection) return;
-    const CellRect r = *ui.session.view.selection;
+    if (!ui.bench.view.selection) return;
+    const CellRect r = *ui.bench.view.selection;
     if (!r.within(c.stage->rows, c.stage->columns)) return;
     const ImVec2 low{c.origin.x + c.cell_width * float(r.column_begin),
                      c.origin.y + c.cell_height * float(r.row_begin)},
@@ -192,14 +192,14 @@ void canvas_selection(PanelContext& ui, const Canvas& c) {
              c.origin.y + c.cell_height * float(r.row_last + 1)};
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     draw.PushClipRect(c.at, {c.at.x + c.size.x, c.at.y + c.size.y}, true);
-    const ImU32 accent = palette(ui.session.theme).accent;
+    const ImU32 accent = palette(ui.bench.window.theme).accent;
     draw.AddRectFilled(low, high, (accent & 0x00ffffff) | 0x30000000);
     draw.AddRect(low, high, accent, 2 * ui.scale, 0, 2.5f * ui.scale);
     draw.PopClipRect();
 }
 
 void canvas_mouse(PanelContext& ui, const Canvas& c, const char* id) {
-    ViewState& view = ui.session.view;
+    ViewState& view = ui.bench.view;
     const ImGuiIO& io = ImGui::GetIO();
     ImGui::SetCursorScreenPos(c.at);
     ImGui::InvisibleButton(id, c.size, ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight);
@@ -252,7 +252,7 @@ void canvas_digits(PanelContext& ui, const Canvas& c) {
             const std::string text = hidden ? "\xe2\x88\x92\xe2\x88\x9e" : format_fixed(value, 4);
             const Rgb ink = text_colour_on(colour_for(c.colouring, table, value));
             const ImU32 colour =
-                hidden ? palette(ui.session.theme).text_soft : IM_COL32(ink.r, ink.g, ink.b, 255);
+                hidden ? palette(ui.bench.window.theme).text_soft : IM_COL32(ink.r, ink.g, ink.b, 255);
             const ImVec2 size = font->CalcTextSizeA(font->FontSize, 1e6f, 0, text.c_str());
             draw.AddText(font, font->FontSize,
                          {std::floor(c.origin.x + (float(column) + 0.5f) * c.cell_width - size.x / 2),
@@ -265,19 +265,19 @@ void canvas_digits(PanelContext& ui, const Canvas& c) {
 
 namespace {
 
-std::string row_name(const Session& session, const Canvas& c, uint64_t row) {
-    if (!c.tokens) return row_label(session, row);
+std::string row_name(const Workbench& bench, const Canvas& c, uint64_t row) {
+    if (!c.tokens) return row_label(bench, row);
     return c.stage->row_tokens && row < c.tokens->size() ? (*c.tokens)[row] : std::to_string(row);
 }
 
-std::string column_name(const Session& session, const Canvas& c, uint64_t column) {
-    if (!c.tokens) return column_label(session, column);
+std::string column_name(const Workbench& bench, const Canvas& c, uint64_t column) {
+    if (!c.tokens) return column_label(bench, column);
     return c.stage->over_keys && column < c.tokens->size() ? (*c.tokens)[column] : std::to_string(column);
 }
 
 void label_rows(PanelContext& ui, const Canvas& c, ImFont* font) {
-    const Session& session = ui.session;
-    const Palette& colours = palette(session.theme);
+    const Workbench& bench = ui.bench;
+    const Palette& colours = palette(bench.window.theme);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const VisibleCells cells = visible_cells(c);
     const float line = font->FontSize, room = (kLabelColumn - 12) * ui.scale;
@@ -287,19 +287,19 @@ void label_rows(PanelContext& ui, const Canvas& c, ImFont* font) {
     draw.PushClipRect({right - room, c.at.y}, {right, c.at.y + c.size.y}, true);
     for (int row = cells.row_begin; row < cells.row_end; ++row) {
         if (row % step != 0) continue;
-        const std::string label = words ? row_name(session, c, uint64_t(row)) : std::to_string(row);
+        const std::string label = words ? row_name(bench, c, uint64_t(row)) : std::to_string(row);
         const float width = font->CalcTextSizeA(line, 1e6f, 0, label.c_str()).x;
         draw.AddText(font, line,
                      {std::max(right - width, right - room),
                       std::floor(c.origin.y + (float(row) + 0.5f) * c.cell_height - line / 2)},
-                     row == session.view.picked_row ? colours.accent : colours.text, label.c_str());
+                     row == bench.view.picked_row ? colours.accent : colours.text, label.c_str());
     }
     draw.PopClipRect();
 }
 
 void label_columns(PanelContext& ui, const Canvas& c, ImFont* font) {
-    const Session& session = ui.session;
-    const Palette& colours = palette(session.theme);
+    const Workbench& bench = ui.bench;
+    const Palette& colours = palette(bench.window.theme);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const VisibleCells cells = visible_cells(c);
     const float line = font->FontSize;
@@ -310,12 +310,12 @@ void label_columns(PanelContext& ui, const Canvas& c, ImFont* font) {
         if (column % step != 0) continue;
         const float middle = c.origin.x + (float(column) + 0.5f) * c.cell_width;
         if (middle < c.at.x || middle > c.at.x + c.size.x) continue;
-        const std::string label = words ? column_name(session, c, uint64_t(column)) : std::to_string(column);
+        const std::string label = words ? column_name(bench, c, uint64_t(column)) : std::to_string(column);
         const float room = c.cell_width * float(step);
         const float width = std::min(font->CalcTextSizeA(line, 1e6f, 0, label.c_str()).x, room - 4);
         const ImVec4 clip{middle - room / 2, top, middle + room / 2, top + 2 * line};
         draw.AddText(font, line, {std::floor(middle - width / 2), top},
-                     column == session.view.picked_column ? colours.accent : colours.text, label.c_str(),
+                     column == bench.view.picked_column ? colours.accent : colours.text, label.c_str(),
                      nullptr, 0, &clip);
     }
 }
@@ -330,7 +330,7 @@ void canvas_labels(PanelContext& ui, const Canvas& c) {
 
 void canvas_minimap(PanelContext& ui, const Canvas& c) {
     if (c.all_visible()) return;
-    const Palette& colours = palette(ui.session.theme);
+    const Palette& colours = palette(ui.bench.window.theme);
     const Stage& s = *c.stage;
     const float longest = float(std::max(s.rows, s.columns)), side = kMinimap * ui.scale;
     const ImVec2 size = {std::max(side * float(s.columns) / longest, 8.0f),

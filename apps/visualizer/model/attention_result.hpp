@@ -1,0 +1,103 @@
+// What one description gave: its tokens and its stages with their numbers. The selection, A of the comparison
+// and locked tabs share results, so that keeping one copies nothing.
+#pragma once
+
+#include "gpu/gpu_device.hpp"
+#include "model/attention_run.hpp"
+#include "model/settings.hpp"
+#include "model/token_model.hpp"
+
+#include <fovea/inspect.hpp>
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fovea::visualizer {
+
+struct StageStats {
+    double low = 0, mean = 0, high = 0;          // of the finite values
+    uint64_t nan = 0, infinite = 0, hidden = 0;  // hidden: -inf, a masked score
+};
+
+// A row of the pipeline rail, and a matrix to look at.
+struct Stage {
+    std::string name, formula;
+    uint64_t heads = 1, rows = 0, columns = 0;
+    const GpuBuffer* buffer = nullptr;  // [heads, rows, columns]
+    std::span<const float> values;      // the same numbers, for digits
+    bool over_keys = false;             // columns are keys and rows queries: a cell has a derivation
+    bool row_tokens = false;            // rows are tokens
+    std::optional<StageStats> stats;    // once complete
+    std::vector<ColourRange> ranges;    // once complete, of each head
+    // Weights: cells whose masked score is -inf are hatched, so the masked scores; else null.
+    const GpuBuffer* hiding = nullptr;
+    std::span<const float> hiding_values;
+
+    std::span<const float> head_values(uint32_t head) const {
+        return values.subspan(head * rows * columns, rows * columns);
+    }
+    bool hidden(uint32_t head, uint64_t row, uint64_t column) const;
+};
+
+struct AttentionResult {
+    Settings settings;      // what was asked for
+    Settings projected_by;  // the same without a file that only a map shows
+    Projected projected;
+    std::unique_ptr<AttentionRun> run;
+    std::vector<std::unique_ptr<GpuBuffer>> host_buffers;
+    GpuBuffer *joined = nullptr, *output = nullptr;  // of host_buffers, where the level has them
+    std::vector<Stage> stages;
+
+    const std::vector<std::string>& tokens() const { return projected.tokens; }
+    const Stage* find_stage(std::string_view name) const;
+    // The stage's index by its name in a session file, or by any case; the number of stages: there is none.
+    size_t stage_index(const std::string& name) const;
+    // "level 3, 'Your journey ...', float32 on the device"
+    std::string title() const;
+    uint64_t size_bytes() const;
+};
+
+// A of the comparison.
+struct KeptResult {
+    std::shared_ptr<const AttentionResult> result;
+    uint32_t head = 0;
+};
+
+// A matrix that stays in a tab of its own, with the result that it is of.
+struct LockedMatrix {
+    std::string name;  // "L3H5", "level 3 H1 scores"
+    std::shared_ptr<const AttentionResult> result;
+    size_t stage = 0;
+    uint32_t head = 0;
+};
+
+// Whether a stage's name is meant: session files have them in small letters, and scaled scores by that name.
+bool is_stage(const std::string& stage, const std::string& meant);
+
+// The formulas of scores and masked scores for these settings; `divisor` of the scores, 0: the usual root.
+std::string scale_text(const Settings& settings, uint64_t dim, float divisor);
+std::string mask_text(const Settings& settings, const CallExtras& extras = {});
+
+// Uploads the projected tensors and makes ready to compute. `wake` as AttentionRun::create has it.
+Result<std::shared_ptr<AttentionResult>> make_result(GpuDevice& device, Projected projected,
+                                                     const Settings& settings, ComputeOn place,
+                                                     const std::function<void()>& wake);
+// What comes behind the contexts of several heads, once these are there: side by side, and through the output
+// projection.
+Result<void> fill_output_stages(AttentionResult& result);
+// Statistics and colour ranges of every stage, once its numbers are there.
+void measure_stages(AttentionResult& result);
+// The first row of weights whose sum is not 1, in words; empty: there is none, or none is meant to be.
+std::string odd_row_of_weights(const AttentionResult& result);
+
+// What stands beside the matrix of a head.
+struct HeadSummary {
+    std::vector<float> row_sums, row_entropies, column_sums;  // hidden and non-finite cells left out
+    std::vector<uint32_t> histogram;                          // of finite values over the shown range
+};
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,245 @@
+#include "model/computation.hpp"
+
+#include "model/document.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace fovea::visualizer {
+namespace {
+
+// From here on turning a file's tensors into heads takes longer than a frame.
+constexpr uint64_t kLargeFileBytes = 16u << 20;
+// From here on a GPT block's projections do: three of 768 x 768 for each token.
+constexpr size_t kManyTokens = 32;
+constexpr size_t kMostRunTimes = 120;
+// Statistics of heads are taken on this thread, between two frames.
+constexpr size_t kMostStatsValues = 16u << 20;
+
+bool same_projection(const Settings& a, const Settings& b) {
+    return a.file == b.file && (!a.file || a.mapping == b.mapping) && a.scaled == b.scaled &&
+           a.text == b.text && a.tokenizer == b.tokenizer && a.level == b.level && a.length == b.length &&
+           a.weight_seed == b.weight_seed && a.kv_heads == b.kv_heads && a.rope == b.rope;
+}
+
+uint64_t size_of(const ImportedFile& file) {
+    uint64_t sum = 0;
+    for (const Tensor& t : file.set.tensors) sum += t.bytes.size();
+    return sum;
+}
+
+}  // namespace
+
+Computation::Computation(GpuDevice& device, bool on_cpu, int frames_in_flight, const Background& background,
+                         Problems& problems, std::vector<VkBuffer>& released)
+    : device_(device),
+      on_cpu_(on_cpu || !device.has_vulkan()),
+      frames_in_flight_(frames_in_flight),
+      background_(background),
+      problems_(problems),
+      released_(released) {}
+
+void Computation::compute_on_cpu(bool on_cpu) {
+    if (on_cpu == on_cpu_ || !device_.has_vulkan()) return;
+    on_cpu_ = on_cpu;
+    wants_begin_ = true;
+}
+
+void Computation::measure_wanted_roof() {
+    if (!std::exchange(wants_roof_, false)) return;
+    const Result<Roof> measured = measure_roof(device_);
+    run_seconds_.clear();  // the device is warm from here on
+    if (measured)
+        roof = *measured;
+    else
+        problems_.report("roof", measured.error().text, false);
+}
+
+std::string Computation::preparing() const {
+    if (!projecting_) return "";
+    const Settings& s = projecting_->settings;
+    return s.file ? "reading " + file_name(s.file->path) : "projecting the tokens";
+}
+
+std::optional<Result<Projected>> Computation::projection(const Settings& by) {
+    if (result_ && same_projection(result_->projected_by, by) &&
+        result_->projected_by.precision == by.precision)
+        return Result<Projected>(result_->projected);
+    if (projection_has_come()) {
+        Projecting ended = std::move(*projecting_);
+        projecting_.reset();
+        Result<Projected> projected = ended.future.get();
+        if (same_projection(ended.settings, by)) return projected;
+    }
+    const auto project_all = [](const Settings& s) { return s.file ? project_import(s) : project(s); };
+    const bool heavy = by.file ? size_of(*by.file) >= kLargeFileBytes
+                               : by.level == 7 && text_tokens(by).size() >= kManyTokens;
+    if (!background_.has_frames() || !heavy) return project_all(by);
+    if (projecting_) return {};  // another's, not ended yet
+    projecting_ =
+        Projecting{by, std::async(std::launch::async, [by, project_all, done = background_.end_of_step()] {
+                       Result<Projected> projected = project_all(by);
+                       done();
+                       return projected;
+                   })};
+    return {};
+}
+
+// In a window nobody waits for the driver's compiler; a picture without one is of the place that was asked
+// for.
+ComputeOn Computation::place() const {
+    return on_cpu_                     ? ComputeOn::processor
+           : !background_.has_frames() ? ComputeOn::device
+                                       : ComputeOn::first_processor;
+}
+
+Result<void> Computation::begin(Projected projected, const Settings& settings, const Settings& by) {
+    Result<std::shared_ptr<AttentionResult>> made =
+        make_result(device_, std::move(projected), settings, place(), background_.wake());
+    if (!made) return made.error();
+    (*made)->projected_by = by;
+    if (result_) release(*result_);
+    result_ = std::move(*made);
+    for (const std::string& warning : result_->projected.warnings) problems_.report("file", warning, false);
+    updates_since_end_ = 0;
+    measured_ = false;
+    head_stats_.clear();
+    derived_cell_.reset();
+    derivation_.reset();
+    return {};
+}
+
+Result<void> Computation::compute_at_once(double flops) {
+    updates_since_end_ = 0;
+    if (frames_in_flight_ == 0 || run().total_flops() > flops) return {};
+    while (!run().finished()) {
+        Result<bool> advanced = false;
+        if (Result<void> r =
+                device_.run_once([&](VkCommandBuffer cmd) { advanced = result_->run->advance(cmd, flops); });
+            !r)
+            return r;
+        if (!advanced) return advanced.error();
+    }
+    derived_cell_.reset();
+    updates_since_end_ = frames_in_flight_;
+    return {};
+}
+
+Result<bool> Computation::advance(VkCommandBuffer cmd, double flops) {
+    if (run().finished()) {
+        // Counted first: what is drawn as complete has its ranges.
+        if (updates_since_end_ < frames_in_flight_) ++updates_since_end_;
+        if (complete()) measure();
+        return !measured();
+    }
+    const Result<bool> advanced = result_->run->advance(cmd, flops);
+    if (!advanced) return advanced.error();
+    derived_cell_.reset();
+    updates_since_end_ = 0;
+    return true;
+}
+
+// Statistics, and alarms for numbers that cannot be right.
+void Computation::measure() {
+    if (measured_) return;
+    measured_ = true;
+    if (Result<void> r = fill_output_stages(*result_); !r) problems_.report("output", r.error().text, true);
+    if (const double busy = run().times().busy_s; busy > 0 && !run().stands_in()) {
+        if (run_seconds_.size() == kMostRunTimes) run_seconds_.erase(run_seconds_.begin());
+        run_seconds_.push_back(busy);
+    }
+    measure_stages(*result_);
+    for (const Stage& stage : result_->stages) {
+        if (stage.stats->nan > 0)
+            problems_.report(stage.name, format_count(stage.stats->nan) + " values are not numbers", true);
+        if (stage.stats->infinite > 0)
+            problems_.report(stage.name, format_count(stage.stats->infinite) + " values are infinite", true);
+    }
+    if (const std::string odd = odd_row_of_weights(*result_); !odd.empty())
+        problems_.report("weights", odd, true);
+}
+
+const std::vector<HeadStats>& Computation::head_stats() {
+    const Stage* weights = complete() ? find_stage("weights") : nullptr;
+    if (weights && head_stats_.empty() && weights->values.size() <= kMostStatsValues)
+        for (uint32_t head = 0; head < weights->heads; ++head)
+            head_stats_.push_back(fovea::head_stats(weights->head_values(head), weights->columns));
+    return head_stats_;
+}
+
+const std::optional<Derivation>& Computation::derivation(const AttentionRun& of, const Stage& stage,
+                                                         const Cell& cell) {
+    const bool same = derived_cell_ && derived_from_ == &of && derived_cell_->head == cell.head &&
+                      derived_cell_->query == cell.query && derived_cell_->key == cell.key;
+    if (!stage.over_keys || !complete()) {
+        derivation_.reset();
+        derived_cell_.reset();
+    } else if (!same) {
+        derived_cell_ = cell;
+        derived_from_ = &of;
+        Result<Derivation> derived = derive_cell(of.desc(), of.host_bindings().data(), cell);
+        if (derived)
+            derivation_ = std::move(*derived);
+        else
+            derivation_.reset();
+    }
+    return derivation_;
+}
+
+void Computation::keep(uint32_t head) {
+    drop_kept();
+    kept_ = KeptResult{result_, head};
+}
+
+void Computation::drop_kept() {
+    if (!kept_) return;
+    retire(std::move(kept_->result));
+    kept_.reset();
+}
+
+void Computation::lock(std::string name, size_t stage, uint32_t head) {
+    locked_.push_back({std::move(name), result_, stage, head});
+}
+
+void Computation::unlock(size_t tab) {
+    if (tab >= locked_.size()) return;
+    retire(std::move(locked_[tab].result));
+    locked_.erase(locked_.begin() + ptrdiff_t(tab));
+}
+
+const HeadGrid* Computation::head_grid(const Settings& settings) {
+    if (grid_ && !grid_->serves(settings)) drop_grid();
+    if (!grid_) {
+        if (!problem_.empty() || layers_of(settings).size() < 2) return nullptr;
+        grid_ = std::make_unique<HeadGrid>(settings, background_.wake());
+    }
+    if (Result<void> r = grid_->take(device_); !r) problems_.report("layers", r.error().text, true);
+    return grid_.get();
+}
+
+Result<void> Computation::finish_wanted_grid() {
+    if (grid_) return grid_->finish(device_);
+    return {};
+}
+
+void Computation::drop_grid() {
+    for (const GridLayer& layer : grid_->layers())
+        if (layer.pixels.handle()) released_.push_back(layer.pixels.handle());
+    retired_grids_.push_back(std::move(grid_));
+}
+
+void Computation::release(const AttentionResult& result) {
+    for (const Stage& stage : result.stages) released_.push_back(stage.buffer->handle());
+}
+
+void Computation::retire(std::shared_ptr<const AttentionResult> result) {
+    release(*result);
+    retired_.push_back(std::move(result));
+}
+
+void Computation::free_retired() {
+    retired_.clear();
+    retired_grids_.clear();
+}
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,350 @@
+#include "model/workbench.hpp"
+
+#include "model/attention_inputs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace fovea::visualizer {
+namespace {
+
+constexpr std::chrono::duration<float> kFadeTime = std::chrono::milliseconds(200);
+constexpr size_t kHistogramBins = 64;
+
+HeadSummary summary_of(const Stage& stage, uint32_t head, const Colouring& colouring) {
+    HeadSummary summary{std::vector<float>(stage.rows), std::vector<float>(stage.rows),
+                        std::vector<float>(stage.columns), std::vector<uint32_t>(kHistogramBins)};
+    const std::span<const float> values = stage.head_values(head);
+    for (uint64_t row = 0; row < stage.rows; ++row) {
+        double sum = 0, entropy = 0;
+        for (uint64_t column = 0; column < stage.columns; ++column) {
+            const float value = values[row * stage.columns + column];
+            if (!std::isfinite(value)) continue;
+            sum += double(value);
+            if (value > 0) entropy -= double(value) * std::log(double(value));
+            summary.column_sums[column] += value;
+            ++summary.histogram[size_t(colouring.place(double(value)) * (kHistogramBins - 1) + 0.5)];
+        }
+        summary.row_sums[row] = float(sum);
+        summary.row_entropies[row] = float(entropy);
+    }
+    return summary;
+}
+
+}  // namespace
+
+// ---- a frame ----
+
+Result<bool> Workbench::update(VkCommandBuffer cmd, double flops) {
+    computation.free_retired();
+    if (document.file_has_come()) file_was_read(document.take_read_file(), true);
+    if (is_behind()) {
+        anew_ = false;
+        seen_revision_ = document.revision();
+        computation.begun();
+        computation.refuse("");
+        computation.measure_wanted_roof();
+        if (map.update(document.settings(), computation.on_cpu())) window.centre = CentreTab::map;
+        // A refused change keeps the last result on the screen, with the reason beside it.
+        if (Result<void> r = begin(); !r) {
+            computation.refuse(r.error().field + ": " + r.error().text);
+            if (r.error().code == FOVEA_OUT_OF_DEVICE_MEMORY)
+                window.tell("Out of device memory. " + computation.problem(), false, true);
+            problems.report(r.error().field, r.error().text, true);
+        }
+        if (computation.ready())
+            if (Result<void> r = computation.compute_at_once(flops); !r) return r.error();
+    }
+    if (map.take_coming(document.settings(), computation.on_cpu())) window.centre = CentreTab::map;
+    const Result<bool> map_moves = map.advance(cmd, frames_in_flight_);
+    if (!map_moves) return map_moves.error();
+    if (!computation.ready()) {
+        if (computation.projecting()) return *map_moves;
+        if (go_on_restoring()) return true;
+        return Error{FOVEA_INVALID_ARGUMENT, "settings", computation.problem()};
+    }
+    const Result<bool> more = computation.advance(cmd, flops);
+    if (!more) return more.error();
+    if (computation.run().finished() && go_on_restoring()) return true;
+    return *map_moves || *more;
+}
+
+Result<void> Workbench::begin() {
+    const Settings wanted = wanted_settings();
+    Settings by = wanted;
+    if (!reads_tensors(by) || map.shows_file_of(by)) by.file.reset();
+    std::optional<Result<Projected>> made = computation.projection(by);
+    if (made && *made && by.file && !fits_matrices(**made)) {
+        map.open_file_head(**made, wanted, view.head, computation.on_cpu());
+        window.centre = CentreTab::map;
+        by.file.reset();
+        made = computation.projection(by);
+    }
+    if (!made) return {};
+    if (!*made) return made->error();
+    std::string shown = "weights";
+    if (computation.ready() && view.stage < computation.stages().size()) shown = stage().name;
+    if (Result<void> r = computation.begin(std::move(**made), wanted, by); !r) return r;
+    if (!view.wanted_stage.empty()) shown = std::exchange(view.wanted_stage, "");
+    fade_begin_.reset();
+    summary_of_.clear();
+    view.stage = computation.result()->stage_index(shown);
+    if (view.stage == computation.stages().size()) view.stage = computation.result()->stage_index("weights");
+    keep_pick_in_range();
+    return {};
+}
+
+void Workbench::keep_pick_in_range() {
+    view.head = std::min<uint32_t>(view.head, uint32_t(stage().heads - 1));
+    view.picked_row = std::clamp(view.picked_row, 0, int(stage().rows) - 1);
+    view.picked_column = std::clamp(view.picked_column, 0, int(stage().columns) - 1);
+    if (view.compared_head >= int(stage().heads)) view.compared_head = -1;
+    if (view.selection && !view.selection->within(stage().rows, stage().columns)) view.selection.reset();
+}
+
+// ---- what is shown ----
+
+Shown Workbench::shown() const {
+    const int tab = window.locked_tab;
+    if (window.centre == CentreTab::matrix && tab >= 0 && size_t(tab) < computation.locked().size()) {
+        const LockedMatrix& one = computation.locked()[size_t(tab)];
+        return {&one.result->stages[one.stage], one.head, one.result->run.get(), &one.result->tokens()};
+    }
+    return {&stage(), view.head, &computation.run(), &computation.tokens()};
+}
+
+float Workbench::fade() const {
+    if (!fade_begin_ || !window.motion || window.locked_tab >= 0 || fade_from_ >= computation.stages().size())
+        return 1;
+    const std::chrono::duration<float> since = clock() - *fade_begin_;
+    return std::min(since / kFadeTime, 1.0f);
+}
+
+void Workbench::show_stage(size_t index) {
+    fade_from_ = view.stage;
+    fade_begin_ = clock();
+    view.stage = std::min(index, computation.stages().size() - 1);
+    if (view.stage == fade_from_ || !computation.complete()) fade_begin_.reset();
+    view.zoom = view.pan_x = view.pan_y = 0;
+    view.colours.range_low = view.colours.range_high = NAN;
+    keep_pick_in_range();
+}
+
+const std::optional<Derivation>& Workbench::derivation() {
+    const Shown now = shown();
+    return computation.derivation(*now.run, *now.stage,
+                                  {0, now.head, uint64_t(view.picked_row), uint64_t(view.picked_column)});
+}
+
+const HeadSummary& Workbench::head_summary() {
+    const Shown now = shown();
+    const Stage& s = *now.stage;
+    const Colouring colouring = colouring_of(view.colours, s.ranges.at(now.head));
+    const std::string key = std::to_string(reinterpret_cast<uintptr_t>(s.buffer)) + s.name + "/" +
+                            std::to_string(now.head) + "/" + format_number(colouring.low, 9) + "/" +
+                            format_number(colouring.high, 9) + "/" + spread_name(colouring.spread);
+    if (key != summary_of_) summary_ = summary_of(s, now.head, colouring);
+    summary_of_ = key;
+    return summary_;
+}
+
+void Workbench::show_head(uint32_t layer, uint32_t head) {
+    computation.drop_kept();
+    view.compared_head = -1;
+    view.head = head;
+    Settings next = document.settings();
+    next.mapping.layer = layer;
+    document.change(next);
+}
+
+void Workbench::compare_with_head(uint32_t layer, uint32_t head) {
+    if (!computation.kept() && layer == document.settings().mapping.layer) {
+        view.compared_head = int(head);
+        return;
+    }
+    // Another layer's head is another result: A is kept, and the other layer becomes the present one.
+    if (!computation.kept()) keep_result();
+    if (!computation.kept()) return;
+    view.head = head;
+    Settings next = document.settings();
+    next.mapping.layer = layer;
+    document.change(next);
+}
+
+std::string token_label(const Workbench& bench, uint64_t index) {
+    const std::vector<std::string>& tokens = *bench.shown().tokens;
+    return index < tokens.size() ? tokens[index] : std::to_string(index);
+}
+
+std::string row_label(const Workbench& bench, uint64_t row) {
+    return bench.shown().stage->row_tokens ? token_label(bench, row) : std::to_string(row);
+}
+
+std::string column_label(const Workbench& bench, uint64_t column) {
+    return bench.shown().stage->over_keys ? token_label(bench, column) : std::to_string(column);
+}
+
+// ---- files ----
+
+void Workbench::file_was_read(Document::Opened opened, bool with_sheet) {
+    if (opened == Document::Opened::no) window.show(BottomTab::problems);
+    if (opened != Document::Opened::yes) return;
+    window.centre = CentreTab::matrix;
+    if (with_sheet) window.open_dialog(Dialog::import_sheet);
+}
+
+bool Workbench::open_file(const std::string& path) {
+    const Document::Opened opened = document.open_file(path);
+    file_was_read(opened, false);
+    return opened == Document::Opened::yes;
+}
+
+void Workbench::show_refused_as_map() {
+    const Settings& s = document.settings();
+    const Result<Projected> projected = reads_tensors(s) ? project_import(s) : project(s);
+    if (!projected) return problems.report("map", projected.error().text, true);
+    LongHead head = long_head(*projected, std::min(view.head, uint32_t(projected->q.shape[1] - 1)),
+                              reads_tensors(s) ? s.mapping.divisor : 0);
+    head.name = "head " + std::to_string(view.head + 1);
+    map.want(std::move(head));
+    document.undo();
+}
+
+std::string Workbench::preparing() const {
+    return document.reads_file() ? "reading " + document.coming_file() : computation.preparing();
+}
+
+// ---- results that stay ----
+
+void Workbench::keep_result() {
+    if (is_settled()) computation.keep(view.head);
+}
+
+void Workbench::swap_kept() {
+    if (!computation.kept() || !is_settled()) return;
+    const Settings kept = computation.kept()->result->settings;
+    const uint32_t head = computation.kept()->head;
+    computation.keep(view.head);
+    view.head = head;
+    document.change(kept);
+}
+
+void Workbench::lock_matrix() {
+    if (!is_settled()) return;
+    if (computation.locked().size() == Computation::kMostLocked)
+        return problems.report("tabs", "six matrices are locked: unlock one first", false);
+    lock_present(view.stage, view.head);
+    window.locked_tab = int(computation.locked().size()) - 1;
+    window.centre = CentreTab::matrix;
+}
+
+void Workbench::lock_present(size_t stage, uint32_t head) {
+    const AttentionResult& result = *computation.result();
+    const Settings& s = result.settings;
+    std::string name = reads_tensors(s)
+                           ? head_name(s.mapping.layer, head)
+                           : "level " + std::to_string(s.level) + " H" + std::to_string(head + 1);
+    if (result.stages[stage].name != "weights") name += " " + result.stages[stage].name;
+    computation.lock(std::move(name), stage, head);
+}
+
+void Workbench::unlock_matrix(size_t tab) {
+    if (tab >= computation.locked().size()) return;
+    computation.unlock(tab);
+    if (window.locked_tab >= int(tab)) --window.locked_tab;
+}
+
+std::string Workbench::own_stage() const {
+    const ViewState& own = own_view();
+    const bool shows = !restoring_ && computation.ready() && own.stage < computation.stages().size();
+    return shows ? computation.stages()[own.stage].name : own.wanted_stage;
+}
+
+std::vector<PastResult> Workbench::past() const {
+    std::vector<PastResult> all;
+    if (const KeptResult* kept = computation.kept())
+        all.push_back({kept->result->settings, kept->head, false, {}});
+    for (const LockedMatrix& one : computation.locked())
+        all.push_back({one.result->settings, one.head, true, one.result->stages[one.stage].name});
+    if (restoring_) all.insert(all.end(), restoring_->past.begin(), restoring_->past.end());
+    return all;
+}
+
+void Workbench::restore(std::vector<PastResult> past) {
+    end_restoring();
+    if (past.empty()) return;
+    const auto locks = [](const PastResult& one) { return one.locked; };
+    if (std::any_of(past.begin(), past.end(), locks))
+        while (!computation.locked().empty()) unlock_matrix(computation.locked().size() - 1);
+    restoring_ = Restoring{std::move(past), view, std::exchange(window.locked_tab, -1)};
+    anew_ = true;
+}
+
+void Workbench::end_restoring() {
+    if (!restoring_) return;
+    view = restoring_->view;
+    window.locked_tab = std::min(restoring_->locked_tab, int(computation.locked().size()) - 1);
+    restoring_.reset();
+    anew_ = true;
+}
+
+// What has been computed again is kept or locked, and the next comes; at last the document's own. One that
+// was refused has left its reason among the problems.
+bool Workbench::go_on_restoring() {
+    if (!restoring_ || anew_ || computation.projecting()) return false;
+    const bool refused = !computation.problem().empty();
+    if (!refused && !computation.measured()) return false;
+    std::vector<PastResult>& past = restoring_->past;
+    const Settings done = past.front().settings;
+    do {
+        const PastResult one = past.front();
+        past.erase(past.begin());
+        if (refused) continue;
+        const AttentionResult& result = *computation.result();
+        const size_t stage = result.stage_index(one.locked ? one.stage : "weights");
+        if (stage == result.stages.size() ||
+            (one.locked && computation.locked().size() == Computation::kMostLocked)) {
+            problems.report(
+                "tabs",
+                "a locked matrix is gone: its result has no stage \xe2\x80\x9c" + one.stage + "\xe2\x80\x9d",
+                false);
+            continue;
+        }
+        const uint32_t head = std::min(one.head, uint32_t(result.stages[stage].heads) - 1);
+        if (one.locked)
+            lock_present(stage, head);
+        else
+            computation.keep(head);
+    } while (!past.empty() && past.front().settings == done);
+    if (past.empty()) end_restoring();
+    anew_ = true;
+    return true;
+}
+
+WorkbenchCarry Workbench::carry() {
+    WorkbenchCarry c;
+    c.past = past();
+    const std::string stage = own_stage();
+    const int tab = restoring_ ? restoring_->locked_tab : window.locked_tab;
+    end_restoring();
+    c.history = document.history();
+    c.view = view, c.window = window;
+    c.view.wanted_stage = stage;
+    c.window.locked_tab = tab;
+    c.window.notice.reset();
+    c.problems = problems;
+    c.map = map.carry();
+    return c;
+}
+
+void Workbench::take(WorkbenchCarry carried) {
+    document.go_on_from(std::move(carried.history));
+    problems = std::move(carried.problems);
+    map.take(std::move(carried.map), document.settings(), computation.on_cpu());
+    view = std::move(carried.view);
+    window = std::move(carried.window);
+    restore(std::move(carried.past));
+}
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,321 @@
+#include "panels/keys.hpp"
+
+#include "model/imported_file.hpp"
+#include "panels/panel_table.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fovea::visualizer {
+namespace {
+
+constexpr float kKeyZoom = 1.5f;
+
+void step_stage(Workbench& s, int step) {
+    s.show_stage(size_t(std::clamp(int(s.view.stage) + step, 0, int(s.computation.stages().size()) - 1)));
+}
+
+void step_head(Workbench& s, int step) {
+    if (s.window.centre == CentreTab::map && s.map) {
+        const auto count = int(s.map.head()->head().heads);
+        s.map.show_head(uint32_t((int(s.map.head()->head().head) + step + count) % count));
+        return;
+    }
+    const int count = int(s.stage().heads);
+    s.view.head = uint32_t((int(s.view.head) + step + count) % count);
+}
+
+void move_pick(Workbench& s, int rows, int columns) {
+    if (s.window.centre == CentreTab::map && s.map) {
+        // By what can be told apart: a pixel may be many cells.
+        const int64_t pixel = int64_t{1} << s.map.head()->tiles().progress().level;
+        const auto moved = [pixel](uint64_t at, int step, uint64_t count) {
+            return uint64_t(std::clamp(int64_t(at) + step * pixel, int64_t(0), int64_t(count) - 1));
+        };
+        MapPlace& place = s.map.place;
+        place.picked_row = moved(place.picked_row, rows, s.map.head()->rows());
+        place.picked_key = moved(place.picked_key, columns, s.map.head()->tokens());
+        // The view goes with a pick that leaves it.
+        const MapRect& seen = s.map.head()->tiles().view().rect;
+        const double row = double(place.picked_row), key = double(place.picked_key);
+        if (row < seen.first_row || row >= seen.first_row + seen.rows) place.row = row;
+        if (key < seen.first_key || key >= seen.first_key + seen.keys) place.key = key;
+        return;
+    }
+    s.view.picked_row = std::clamp(s.view.picked_row + rows, 0, int(s.stage().rows) - 1);
+    s.view.picked_column = std::clamp(s.view.picked_column + columns, 0, int(s.stage().columns) - 1);
+    s.view.follow = ViewState::Follow::in_sight;
+}
+
+template <class Edit>
+void edit(Workbench& s, Edit change) {
+    Settings next = s.document.settings();
+    change(next);
+    s.document.change(next);
+}
+
+template <int level>
+void show_level(Workbench& s) {
+    s.document.change(level_settings(level, s.document.settings()));
+}
+
+void step_layer(Workbench& s, int step) {
+    const std::vector<uint32_t> layers = layers_of(s.document.settings());
+    const auto at = std::find(layers.begin(), layers.end(), s.document.settings().mapping.layer);
+    const auto place = (at - layers.begin()) + step;
+    if (at == layers.end() || place < 0 || place >= ptrdiff_t(layers.size())) return;
+    edit(s, [&](Settings& t) { t.mapping.layer = layers[size_t(place)]; });
+}
+
+void zoom(Workbench& s, float factor) {
+    if (s.window.centre == CentreTab::map && s.map) {
+        MapPlace& place = s.map.place;
+        // Towards the pick; from the whole, too.
+        if (place.cells_a_pixel <= 0) place.cells_a_pixel = double(s.map.head()->tokens()) / 512;
+        place.row = double(place.picked_row), place.key = double(place.picked_key);
+        place.cells_a_pixel /= double(factor);
+        return;
+    }
+    const float next = (s.view.zoom > 0 ? s.view.zoom : 1) * factor;
+    s.view.zoom = next > 1 ? next : 0;
+    s.view.follow = ViewState::Follow::middle;
+}
+
+void next_colours(Workbench& s) {
+    if (s.view.colours.automatic_map) {
+        s.view.colours.automatic_map = false;
+        s.view.colours.map = kColourMaps.front();
+        return;
+    }
+    const auto at = std::find(kColourMaps.begin(), kColourMaps.end(), s.view.colours.map);
+    if (at + 1 == kColourMaps.end())
+        s.view.colours.automatic_map = true;
+    else
+        s.view.colours.map = *(at + 1);
+}
+
+void swap_heads(Workbench& s) {
+    if (s.computation.kept()) return s.swap_kept();
+    if (s.view.compared_head < 0) return;
+    const uint32_t a = s.view.head;
+    s.view.head = uint32_t(s.view.compared_head);
+    s.view.compared_head = int(a);
+}
+
+// The range between the 1st and the 99th hundredth of the shown values: what outliers hide.
+void narrow_range(Workbench& s) {
+    if (!s.computation.complete()) return;
+    std::vector<float> values;
+    for (const float v : s.stage().head_values(s.view.head))
+        if (std::isfinite(v)) values.push_back(v);
+    if (values.size() < 2) return;
+    std::sort(values.begin(), values.end());
+    s.view.colours.range_low = values[values.size() / 100];
+    s.view.colours.range_high = values[values.size() - 1 - values.size() / 100];
+}
+
+template <size_t group>
+void show_or_hide(Workbench& s) {
+    bool& shown = s.window.layout.*panel_groups()[group].shown;
+    shown = !shown;
+}
+
+// The panels that are shown, in the order in which the keyboard goes over them.
+void step_focus(Workbench& s, int step) {
+    const std::vector<std::string>& shown = s.window.focusable;
+    if (shown.empty()) return;
+    const auto at = std::find(shown.begin(), shown.end(), s.window.focused);
+    const int count = int(shown.size());
+    const int now = at == shown.end() ? (step > 0 ? -1 : 0) : int(at - shown.begin());
+    s.window.focused = shown[size_t((now + step + count) % count)];
+    s.window.wants_focus = true;
+}
+
+void scale_type(Workbench& s, float by) {
+    s.window.scale_factor = std::clamp(s.window.scale_factor + by, 0.75f, 3.0f);
+}
+
+void pin_pick(Workbench& s) {
+    if (s.window.centre == CentreTab::map && s.map)
+        pick_behind_pixel(s, double(s.map.place.picked_row), double(s.map.place.picked_key));
+    else
+        s.view.pinned = true;
+}
+
+void toggle_picked_key(Workbench& s) {
+    const bool map = s.window.centre == CentreTab::map && s.map;
+    if (map || s.stage().over_keys)
+        edit(s, [&](Settings& t) {
+            toggle_key(t, uint32_t(map ? s.map.place.picked_key : uint64_t(s.view.picked_column)));
+        });
+}
+
+constexpr KeyCommand kCommands[] = {
+    {ImGuiKey_PageDown, plain, "PgDn", "next stage", [](Workbench& s) { step_stage(s, 1); }},
+    {ImGuiKey_PageUp, plain, "PgUp", "stage before", [](Workbench& s) { step_stage(s, -1); }},
+    {ImGuiKey_RightBracket, plain, "]", "next head", [](Workbench& s) { step_head(s, 1); }},
+    {ImGuiKey_LeftBracket, plain, "[", "head before", [](Workbench& s) { step_head(s, -1); }},
+    {ImGuiKey_RightBracket, shift, "}", "next layer of the model", [](Workbench& s) { step_layer(s, 1); }},
+    {ImGuiKey_LeftBracket, shift, "{", "layer before", [](Workbench& s) { step_layer(s, -1); }},
+    {ImGuiKey_1, alt, "Alt+1", "level 1: attention without weights", show_level<1>},
+    {ImGuiKey_2, alt, "Alt+2", "level 2: trainable weights", show_level<2>},
+    {ImGuiKey_3, alt, "Alt+3", "level 3: causal mask", show_level<3>},
+    {ImGuiKey_4, alt, "Alt+4", "level 4: dropout", show_level<4>},
+    {ImGuiKey_5, alt, "Alt+5", "level 5: stacked heads", show_level<5>},
+    {ImGuiKey_6, alt, "Alt+6", "level 6: split heads", show_level<6>},
+    {ImGuiKey_7, alt, "Alt+7", "level 7: GPT block", show_level<7>},
+    {ImGuiKey_LeftArrow, plain, "Left", "pick the key before", [](Workbench& s) { move_pick(s, 0, -1); }},
+    {ImGuiKey_RightArrow, plain, "Right", "pick the next key", [](Workbench& s) { move_pick(s, 0, 1); }},
+    {ImGuiKey_UpArrow, plain, "Up", "pick the query before", [](Workbench& s) { move_pick(s, -1, 0); }},
+    {ImGuiKey_DownArrow, plain, "Down", "pick the next query", [](Workbench& s) { move_pick(s, 1, 0); }},
+    {ImGuiKey_LeftArrow, shift, "Shift+Left", "16 keys back", [](Workbench& s) { move_pick(s, 0, -16); }},
+    {ImGuiKey_RightArrow, shift, "Shift+Right", "16 keys on", [](Workbench& s) { move_pick(s, 0, 16); }},
+    {ImGuiKey_UpArrow, shift, "Shift+Up", "16 queries back", [](Workbench& s) { move_pick(s, -16, 0); }},
+    {ImGuiKey_DownArrow, shift, "Shift+Down", "16 queries on", [](Workbench& s) { move_pick(s, 16, 0); }},
+    {ImGuiKey_Enter, plain, "Enter", "pin the picked cell; on a map, the largest weight of its pixel",
+     pin_pick},
+    {ImGuiKey_Escape, plain, "Esc", "let the pick follow the mouse, select nothing",
+     [](Workbench& s) {
+         s.view.pinned = false;
+         s.view.selection.reset();
+     }},
+    {ImGuiKey_Delete, plain, "Delete", "hide the picked key or show it again; the rest is renormalised",
+     toggle_picked_key},
+    {ImGuiKey_J, plain, "J", "tokens as lines or as a list",
+     [](Workbench& s) { s.window.token_lines = !s.window.token_lines; }},
+    {ImGuiKey_Space, plain, "Space", "causal mask on or off",
+     [](Workbench& s) { edit(s, [](Settings& t) { t.causal = !t.causal; }); }},
+    {ImGuiKey_D, plain, "D", "dropout on or off",
+     [](Workbench& s) { edit(s, [](Settings& t) { t.dropout = !t.dropout; }); }},
+    {ImGuiKey_S, plain, "S", "scale on or off",
+     [](Workbench& s) { edit(s, [](Settings& t) { t.scaled = !t.scaled; }); }},
+    {ImGuiKey_E, plain, "E", "next precision: float32, float16 storage, float16 products",
+     [](Workbench& s) {
+         edit(s, [](Settings& t) { t.precision = Precision((int(t.precision) + 1) % kPrecisionCount); });
+     }},
+    {ImGuiKey_W, plain, "W", "tokens are words, characters or bytes",
+     [](Workbench& s) {
+         edit(s, [](Settings& t) { t.tokenizer = Tokenizer((int(t.tokenizer) + 1) % kTokenizerCount); });
+     }},
+    {ImGuiKey_L, plain, "L", "colours by the logarithm",
+     [](Workbench& s) {
+         s.view.colours.spread =
+             s.view.colours.spread == Spread::logarithmic ? Spread::automatic : Spread::logarithmic;
+     }},
+    {ImGuiKey_C, plain, "C", "next colours", next_colours},
+    {ImGuiKey_N, plain, "N", "range without the outermost hundredths", narrow_range},
+    {ImGuiKey_R, plain, "R", "range of the values",
+     [](Workbench& s) { s.view.colours.range_low = s.view.colours.range_high = NAN; }},
+    {ImGuiKey_F, plain, "F", "fit", [](Workbench& s) { s.view.zoom = 0, s.map.place.cells_a_pixel = 0; }},
+    {ImGuiKey_I, plain, "I", "zoom in", [](Workbench& s) { zoom(s, kKeyZoom); }},
+    {ImGuiKey_O, plain, "O", "zoom out", [](Workbench& s) { zoom(s, 1 / kKeyZoom); }},
+    {ImGuiKey_A, plain, "A", "keep this result as A",
+     [](Workbench& s) {
+         s.keep_result();
+         s.window.centre = CentreTab::compare;
+     }},
+    {ImGuiKey_A, shift, "Shift+A", "let the kept result go", [](Workbench& s) { s.computation.drop_kept(); }},
+    {ImGuiKey_X, plain, "X", "swap A and B", swap_heads},
+    {ImGuiKey_M, plain, "M", "matrix of the selection",
+     [](Workbench& s) {
+         s.window.centre = CentreTab::matrix;
+         s.window.locked_tab = -1;
+     }},
+    {ImGuiKey_L, control, "Ctrl+L", "lock the shown matrix in a tab of its own",
+     [](Workbench& s) { s.lock_matrix(); }},
+    {ImGuiKey_W, control, "Ctrl+W", "close the locked tab",
+     [](Workbench& s) {
+         if (s.window.locked_tab >= 0) s.unlock_matrix(size_t(s.window.locked_tab));
+     }},
+    {ImGuiKey_Q, plain, "Q", "next of the matrix tabs",
+     [](Workbench& s) {
+         const bool was_matrix = std::exchange(s.window.centre, CentreTab::matrix) == CentreTab::matrix;
+         if (was_matrix && ++s.window.locked_tab >= int(s.computation.locked().size()))
+             s.window.locked_tab = -1;
+     }},
+    {ImGuiKey_V, plain, "V", "compare A and B", [](Workbench& s) { s.window.centre = CentreTab::compare; }},
+    {ImGuiKey_B, plain, "B", "mask editor", [](Workbench& s) { s.window.centre = CentreTab::mask; }},
+    {ImGuiKey_K, plain, "K", "map of a long head", [](Workbench& s) { s.window.centre = CentreTab::map; }},
+    {ImGuiKey_H, shift, "Shift+H", "all layers and heads of the model",
+     [](Workbench& s) { s.window.centre = CentreTab::layers; }},
+    {ImGuiKey_H, plain, "H", "heads", [](Workbench& s) { s.window.show(BottomTab::heads); }},
+    {ImGuiKey_G, plain, "G", "GPU times", [](Workbench& s) { s.window.show(BottomTab::gpu); }},
+    {ImGuiKey_U, plain, "U", "measure the device's roof",
+     [](Workbench& s) {
+         s.computation.want_roof();
+         s.window.show(BottomTab::gpu);
+     }},
+    {ImGuiKey_Y, plain, "Y", "memory", [](Workbench& s) { s.window.show(BottomTab::memory); }},
+    {ImGuiKey_P, plain, "P", "problems", [](Workbench& s) { s.window.show(BottomTab::problems); }},
+    {ImGuiKey_T, plain, "T", "dark or light",
+     [](Workbench& s) { s.window.theme = s.window.theme == Theme::dark ? Theme::light : Theme::dark; }},
+    {ImGuiKey_G, control, "Ctrl+G", "go to a cell",
+     [](Workbench& s) { s.window.open_dialog(Dialog::go_to); }},
+    {ImGuiKey_F, control, "Ctrl+F", "find a token",
+     [](Workbench& s) { s.window.open_dialog(Dialog::go_to); }},
+    {ImGuiKey_O, control, "Ctrl+O", "open a file", [](Workbench& s) { s.window.open_dialog(Dialog::open); }},
+    {ImGuiKey_E, control, "Ctrl+E", "export",
+     [](Workbench& s) {
+         s.window.file_name = s.stage().name + ".png";
+         s.window.open_dialog(Dialog::save);
+     }},
+    {ImGuiKey_S, control, "Ctrl+S", "save the session",
+     [](Workbench& s) {
+         s.window.file_name = "session.fovea";
+         s.window.open_dialog(Dialog::save);
+     }},
+    {ImGuiKey_P, control, "Ctrl+P", "palette", [](Workbench& s) { s.window.open_dialog(Dialog::palette); }},
+    {ImGuiKey_Z, control, "Ctrl+Z", "undo", [](Workbench& s) { s.document.undo(); }},
+    {ImGuiKey_Z, control | shift, "Ctrl+Shift+Z", "redo", [](Workbench& s) { s.document.redo(); }},
+    {ImGuiKey_Equal, control, "Ctrl+=", "larger type", [](Workbench& s) { scale_type(s, 0.25f); }},
+    {ImGuiKey_Equal, control | shift, "Ctrl++", "larger type", [](Workbench& s) { scale_type(s, 0.25f); }},
+    {ImGuiKey_Minus, control, "Ctrl+-", "smaller type", [](Workbench& s) { scale_type(s, -0.25f); }},
+    {ImGuiKey_0, control, "Ctrl+0", "the display's own size",
+     [](Workbench& s) { s.window.scale_factor = 1; }},
+    {ImGuiKey_F11, plain, "F11", "full screen",
+     [](Workbench& s) { s.window.full_screen = !s.window.full_screen; }},
+    {ImGuiKey_F6, plain, "F6", "show or hide", show_or_hide<0>, 0},
+    {ImGuiKey_F7, plain, "F7", "show or hide", show_or_hide<1>, 1},
+    {ImGuiKey_F8, plain, "F8", "show or hide", show_or_hide<2>, 2},
+    {ImGuiKey_Tab, control, "Ctrl+Tab", "keyboard to the next panel; Tab and arrows walk within it",
+     [](Workbench& s) { step_focus(s, 1); }},
+    {ImGuiKey_Tab, control | shift, "Ctrl+Shift+Tab", "keyboard to the panel before",
+     [](Workbench& s) { step_focus(s, -1); }},
+    {ImGuiKey_F9, plain, "F9", "swap the sides",
+     [](Workbench& s) { s.window.layout.mirrored = !s.window.layout.mirrored; }},
+    {ImGuiKey_0, control | shift, "Ctrl+Shift+0", "panels as at first",
+     [](Workbench& s) { s.window.layout = Layout{}; }},
+    {ImGuiKey_M, control, "Ctrl+M", "motion between stages on or off",
+     [](Workbench& s) { s.window.motion = !s.window.motion; }},
+    {ImGuiKey_F2, plain, "F2", "tour: begin, next step",
+     [](Workbench& s) { s.window.tour_step = (s.window.tour_step + 1) % (kTourSteps + 1); }},
+    {ImGuiKey_F2, shift, "Shift+F2", "end the tour", [](Workbench& s) { s.window.tour_step = 0; }},
+    {ImGuiKey_F1, plain, "F1", "keys", [](Workbench& s) { s.window.open_dialog(Dialog::help); }},
+    {ImGuiKey_Slash, shift, "?", "keys", [](Workbench& s) { s.window.open_dialog(Dialog::help); }},
+    {ImGuiKey_Q, control, "Ctrl+Q", "quit", [](Workbench& s) { s.window.wants_to_quit = true; }},
+};
+
+}  // namespace
+
+std::string KeyCommand::text() const {
+    return group < 0 ? what : in_a_sentence(panel_groups()[size_t(group)].title) + ": " + what;
+}
+
+std::span<const KeyCommand> key_commands() { return kCommands; }
+
+bool run_key(Workbench& bench, const KeyPress& press) {
+    if (!bench.computation.ready()) return false;
+    // Under a dialog only the program's end.
+    const bool all = bench.window.dialog == Dialog::none;
+    for (const KeyCommand& command : kCommands) {
+        if (press.key != command.key || press.modifiers != command.modifiers) continue;
+        if (!all && !(command.key == ImGuiKey_Q && command.modifiers == control)) continue;
+        command.run(bench);
+        return true;
+    }
+    return false;
+}
+
+}  // namespace fovea::visualizer
