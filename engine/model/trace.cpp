@@ -893,6 +893,20 @@ std::string matrix_text(const F32Tensor& matrix) {
     return text;
 }
 
+Result<SessionStageText> session_stage_text(ReadSession read, std::string_view stage, uint32_t head,
+                                            const TraceOptions& options) {
+    Result<SessionModel> made = session_model(read.session);
+    if (!made) return made.error();
+    Result<Trace> trace = Trace::open(made->model, std::move(made->input), options);
+    if (!trace) return trace.error();
+    const std::string id = stage.empty() ? trace->nearest_stage(read.session.stage) : std::string(stage);
+    const Result<F32Tensor> matrix = trace->stage(id, head);
+    if (!matrix) return matrix.error();
+    SessionStageText out{matrix_text(*matrix), std::move(read.notes)};
+    out.notes.insert(out.notes.end(), made->notes.begin(), made->notes.end());
+    return out;
+}
+
 Result<SessionStageText> session_stage_text(std::string_view json, std::string_view stage, uint32_t head,
                                             const SessionReader& reader, const TraceOptions& options,
                                             const std::filesystem::path& folder) {
@@ -900,16 +914,7 @@ Result<SessionStageText> session_stage_text(std::string_view json, std::string_v
     if (!read) return read.error();
     if (!folder.empty())
         if (Result<void> r = load_session_tensors(read->session, folder); !r) return r.error();
-    Result<SessionModel> made = session_model(read->session);
-    if (!made) return made.error();
-    Result<Trace> trace = Trace::open(made->model, std::move(made->input), options);
-    if (!trace) return trace.error();
-    const std::string id = stage.empty() ? trace->nearest_stage(read->session.stage) : std::string(stage);
-    const Result<F32Tensor> matrix = trace->stage(id, head);
-    if (!matrix) return matrix.error();
-    SessionStageText out{matrix_text(*matrix), std::move(read->notes)};
-    out.notes.insert(out.notes.end(), made->notes.begin(), made->notes.end());
-    return out;
+    return session_stage_text(std::move(*read), stage, head, options);
 }
 
 }  // namespace fovea

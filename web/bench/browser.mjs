@@ -61,7 +61,7 @@ async function sixTokens(lab) {
             const { app } = globalThis.fovea,
                 times = [];
             for (let i = 0; i < 300; ++i) {
-                app.change({ temperature: 1 + i / 100 });
+                app.change({ temp: 1 + i / 100 });
                 times.push(
                     await new Promise((done) => {
                         const tell = (r) => {

@@ -1,10 +1,8 @@
-// Plans and runs on the CPU backend through <fovea/fovea.h>, with the page's workers.
+// Runs plans on the CPU backend through <fovea/fovea.h>, with the page's workers.
 #pragma once
 
 #include <fovea/fovea.hpp>
 #include <fovea/thread_pool.hpp>
-
-#include <string>
 
 namespace fovea::web {
 
@@ -26,19 +24,17 @@ class Engine {
     uint32_t worker_count() const { return pool_.worker_count(); }
     Result<FoveaDeviceFacts> facts(uint32_t workers) const { return cpu_facts(workers); }
 
-    // Plans `desc` for all workers and runs it; `reason` (if given) says which kernel ran and why.
-    Result<void> attention(const FoveaAttentionDesc& desc, const Bindings& bindings,
-                           std::string* reason = nullptr);
-    Result<void> linear(const FoveaLinearDesc& desc, const Bindings& bindings);
+    const FoveaParallel* parallel() const { return &all_; }  // all workers
     // Runs slices [first, first + count) of a plan; count 0: all that are left.
     Result<void> run(const Plan& plan, const Bindings& bindings, uint32_t workers, uint64_t first = 0,
-                     uint64_t count = 0);
-
-    // Calls task(arg, i, worker) for i < count on all workers.
-    void for_each(uint32_t count, FoveaTask task, void* arg);
+                     uint64_t count = 0) {
+        const FoveaParallel parallel = pool_.parallel(workers);
+        return run_on_host(plan, bindings.buffers, workspace_, &parallel, first, count);
+    }
 
   private:
     ThreadPool pool_;
+    FoveaParallel all_ = pool_.parallel(pool_.worker_count());
     Workspace workspace_;
 };
 

@@ -1,17 +1,20 @@
 #include "web_engine.h"
 
 #include "deep_zoom.hpp"
-#include "json_text.hpp"
-#include "page_model.hpp"
+#include "page.hpp"
 
 #include <fovea/files.hpp>
+#include <fovea/files/json.hpp>
 #include <fovea/inspect.hpp>
+#include <fovea/model.hpp>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <span>
 
 namespace {
 
@@ -19,18 +22,23 @@ using namespace fovea;
 using namespace fovea::web;
 
 // All that lives between calls. One page, one engine, one calling thread.
-struct Session {
-    std::unique_ptr<Engine> engine;
-    std::optional<PageModel> model;
-    std::vector<PageStage> head_stages;
-    int32_t head = -1;  // whose stages are held; -1: nobody's
+struct State {
+    std::unique_ptr<web::Engine> engine;
+    std::unique_ptr<EngineRunner> runner;
+    std::optional<Page> page;
+    std::vector<PageStage> stages;  // those that were asked for last
+    int32_t head = kNoHead;         // whose they are
+    std::vector<float> weights;     // of that head, as they multiply the values
+    SessionTensors given;           // tensors of the session that was read last
     std::optional<DeepZoom> map;
     TensorSet file;
     std::vector<float> array;
     std::string text, error;
 
-    const char* answer(const JsonText& json) {
-        text = json.str();
+    static constexpr int32_t kNoHead = -2;
+
+    const char* answer(std::string json) {
+        text = std::move(json);
         return text.c_str();
     }
     int32_t refuse(std::string reason) {
@@ -45,203 +53,324 @@ struct Session {
     }
 };
 
-Session& session() {
-    static Session instance;
+State& state() {
+    static State instance;
     return instance;
 }
 
-void write_stage(JsonText& json, const PageStage& stage) {
-    json.begin_object().key("id").text(stage.id).key("shape").shape(stage.shape);
-    json.key("address").whole(static_cast<int64_t>(reinterpret_cast<uintptr_t>(stage.values.data())));
-    json.key("count").whole(static_cast<int64_t>(stage.values.size())).end_object();
+// ---- JSON ----
+
+// JSON has no infinities: they are texts.
+std::string number_json(double value) {
+    if (std::isfinite(value)) return json_number(value);
+    return std::isnan(value) ? "\"nan\"" : value < 0 ? "\"-inf\"" : "\"inf\"";
 }
 
-bool hold_head(Session& s, int32_t head) {
-    if (!s.model) return s.refuse("nothing has been computed yet"), false;
-    if (head < 0 || uint32_t(head) >= s.model->state().heads) {
-        s.refuse("head " + std::to_string(head) + " of " + std::to_string(s.model->state().heads) +
-                 " does not exist");
-        return false;
+template <class Range, class Write>
+std::string array_json(const Range& range, Write write) {
+    std::string out = "[";
+    for (const auto& item : range) {
+        if (out.size() > 1) out += ',';
+        out += write(item);
     }
+    return out + "]";
+}
+
+template <class T>
+std::string numbers_json(std::span<const T> values) {
+    return array_json(values, [](T value) { return number_json(double(value)); });
+}
+std::string shape_json(const Shape& shape) { return numbers_json(std::span<const uint64_t>(shape)); }
+std::string texts_json(const std::vector<std::string>& texts) {
+    return array_json(texts, [](const std::string& text) { return json_string(text); });
+}
+
+std::string notes_json(const std::vector<SessionNote>& notes) {
+    return array_json(notes, [](const SessionNote& note) {
+        return JsonObject().text("key", note.key).text("text", note.text).done();
+    });
+}
+
+double address_of(const std::vector<float>& values) {
+    return double(reinterpret_cast<uintptr_t>(values.data()));
+}
+
+std::string stage_json(const PageStage& stage) {
+    return JsonObject()
+        .text("id", stage.about.id)
+        .text("formula", stage.about.formula)
+        .raw("shape", shape_json(stage.values.shape))
+        .number("address", address_of(stage.values.values))
+        .number("count", double(stage.values.values.size()))
+        .done();
+}
+
+// ---- the page ----
+
+// A painted mask is edited up to so many tokens a side.
+constexpr uint64_t kMostEditedSide = 128;
+// Entropy, mean distance, weight on the first and on the previous token, behind the thumbnails.
+constexpr size_t kHeadFacts = 4;
+
+const char* page_json(State& s) {
+    Page& page = *s.page;
+    const uint64_t rows = page.trace().rows(), keys = page.trace().keys();
+    const Linear& output = page.trace().model().blocks[0].attention.output;
+    std::string visible;
+    if (std::max(rows, keys) <= kMostEditedSide) {
+        const std::vector<uint8_t> cells = visible_cells(page.session(), rows, keys);
+        std::vector<std::byte> bits((cells.size() + 7) / 8);
+        for (size_t i = 0; i < cells.size(); ++i)
+            if (cells[i]) bits[i / 8] |= std::byte(1 << (i % 8));
+        visible = to_base64(bits, true);
+    }
+    return s.answer(
+        JsonObject()
+            .raw("notes", notes_json(page.notes()))
+            .raw("tokens", array_json(page.tokens(), [](const Token& t) { return json_string(t.text); }))
+            .number("rows", double(rows))
+            .number("keys", double(keys))
+            .number("heads", page.trace().heads())
+            .raw("outputBias", numbers_json(std::span<const float>(output.bias.values)))
+            .text("visible", visible)
+            .text("arithmetic", page.trace().arithmetic())
+            .done());
+}
+
+const char* open_page(State& s, std::string_view address, std::shared_ptr<const SessionTensors> tensors) {
+    Result<Page> page = Page::open(address, std::move(tensors), *s.runner, s.page ? &*s.page : nullptr);
+    if (s.failed(page)) return nullptr;
+    s.page.emplace(std::move(*page));
+    s.stages.clear();
+    s.head = State::kNoHead;
+    return page_json(s);
+}
+
+bool hold_stages(State& s, int32_t head) {
+    if (!s.page) return s.refuse("nothing has been computed yet"), false;
     if (s.head == head) return true;
-    Result<std::vector<PageStage>> stages = s.model->head_stages(*s.engine, uint32_t(head));
+    s.head = State::kNoHead;
+    Result<std::vector<PageStage>> stages =
+        head < 0 ? s.page->shared_stages() : s.page->head_stages(uint32_t(head));
     if (s.failed(stages)) return false;
-    s.head_stages = std::move(*stages);
+    s.stages = std::move(*stages);
+    if (head >= 0) {
+        Result<F32Tensor> weights = s.page->final_weights(uint32_t(head));
+        if (s.failed(weights)) return false;
+        s.weights = std::move(weights->values);
+    }
     s.head = head;
     return true;
 }
 
-int32_t keep_model(Session& s, Result<PageModel> model) {
-    if (s.failed(model)) return 0;
-    s.model.emplace(std::move(*model));
-    s.head = -1;
-    return 1;
-}
-
-std::vector<float> column_of(const std::vector<DerivationTerm>& terms, float DerivationTerm::*member) {
-    std::vector<float> out;
-    for (const DerivationTerm& term : terms) out.push_back(term.*member);
-    return out;
-}
-
-void write_steps(JsonText& json, const Derivation& d) {
-    json.key("hiddenBy").text(d.hidden_by);
-    json.key("q")
-        .numbers(column_of(d.terms, &DerivationTerm::q))
-        .key("k")
-        .numbers(column_of(d.terms, &DerivationTerm::k));
-    json.key("products").numbers(column_of(d.terms, &DerivationTerm::product));
-    json.key("running").numbers(column_of(d.terms, &DerivationTerm::running_sum));
-    json.key("dot").number(d.dot).key("score").number(d.score).key("capped").number(d.capped);
-    json.key("alibi").number(d.alibi).key("masked").number(d.masked).key("visibleKeys").whole(d.visible_keys);
-    json.key("rowMax").number(d.row_max).key("exponential").number(d.exponential);
-    json.key("denominator").number(d.denominator).key("lse").number(d.lse).key("weight").number(d.weight);
-    json.key("hasDropout").boolean(d.has_dropout).key("kept").boolean(d.kept);
-    json.key("finalWeight").number(d.has_dropout ? d.dropped_weight : d.weight);
-    std::vector<float> values, contributions, context;
-    for (const DerivationValue& v : d.values) {
-        values.push_back(v.value);
-        contributions.push_back(v.contribution);
-        context.push_back(v.context);
-    }
-    json.key("v").numbers(values).key("contributions").numbers(contributions).key("context").numbers(context);
-}
-
-// The row's final weights, as the engine computed them, and how many of them are larger than this one.
-void write_row(JsonText& json, const Session& s, uint64_t query, uint64_t key) {
-    const auto last = std::find_if(s.head_stages.rbegin(), s.head_stages.rend(), [](const PageStage& stage) {
-        return stage.id == "dropped" || stage.id == "weights";
-    });
-    const std::span<const float> row =
-        std::span(last->values).subspan(query * s.model->keys(), s.model->keys());
-    json.key("rowWeights").numbers(row);
-    json.key("rank").whole(std::count_if(row.begin(), row.end(), [&](float w) { return w > row[key]; }));
-}
-
-std::optional<Derivation> derive(Session& s, int32_t head, int32_t query, int32_t key) {
-    if (!hold_head(s, head)) return {};
-    Result<Derivation> found = s.model->derive(uint32_t(head), uint64_t(query), uint64_t(key));
+std::optional<Derivation> derive(State& s, int32_t head, int32_t query, int32_t key) {
+    if (!hold_stages(s, head)) return {};
+    Result<Derivation> found = s.page->derive({0, uint32_t(head), uint64_t(query), uint64_t(key)});
     if (s.failed(found)) return {};
     return std::move(*found);
 }
 
-void write_table(JsonText& json, const PrintedTable& table, const LessonRun& run, uint32_t& exact) {
+template <class T>
+std::string column_json(const std::vector<T>& terms, float T::*member) {
+    return array_json(terms, [member](const T& term) { return number_json(term.*member); });
+}
+
+void add_steps(JsonObject& json, const Derivation& d) {
+    json.text("hiddenBy", d.hidden_by)
+        .raw("q", column_json(d.terms, &DerivationTerm::q))
+        .raw("k", column_json(d.terms, &DerivationTerm::k))
+        .raw("products", column_json(d.terms, &DerivationTerm::product))
+        .raw("running", column_json(d.terms, &DerivationTerm::running_sum))
+        .raw("v", column_json(d.values, &DerivationValue::value))
+        .raw("contributions", column_json(d.values, &DerivationValue::contribution))
+        .raw("context", column_json(d.values, &DerivationValue::context))
+        .boolean("hasDropout", d.has_dropout)
+        .boolean("kept", d.kept)
+        .number("visibleKeys", d.visible_keys);
+    const std::pair<const char*, float> numbers[] = {
+        {"dot", d.dot},
+        {"score", d.score},
+        {"capped", d.capped},
+        {"alibi", d.alibi},
+        {"masked", d.masked},
+        {"rowMax", d.row_max},
+        {"lse", d.lse},
+        {"exponential", d.exponential},
+        {"denominator", d.denominator},
+        {"weight", d.weight},
+        {"finalWeight", d.has_dropout ? d.dropped_weight : d.weight}};
+    for (const auto& [key, value] : numbers) json.raw(key, number_json(value));
+}
+
+// The row's final weights, as the engine computed them, and how many of them are larger than this one.
+void add_row(JsonObject& json, const State& s, uint64_t query, uint64_t key) {
+    const uint64_t keys = s.weights.size() / s.page->trace().rows();
+    const std::span<const float> row = std::span(s.weights).subspan(query * keys, keys);
+    json.raw("rowWeights", numbers_json(row));
+    json.number("rank", double(std::count_if(row.begin(), row.end(), [&](float w) { return w > row[key]; })));
+}
+
+// ---- lessons, the map ----
+
+std::string table_json(const PrintedTable& table, const LessonRun& run, uint32_t& exact) {
     const LessonStage* stage = run.find(table.tensor);
     std::vector<std::string> ours;
     if (stage)
         for (const float value : stage->tensor.values) ours.push_back(element_text(value, table.notation));
     const bool equal = ours == table.elements;
     exact += equal ? table.times : 0;
-    json.begin_object()
-        .key("label")
-        .text(table.label)
-        .key("tensor")
-        .text(table.tensor)
-        .key("note")
-        .text(table.note);
-    json.key("times")
-        .whole(table.times)
-        .key("exact")
-        .boolean(equal)
-        .key("formula")
-        .text(stage ? stage->formula : "");
-    json.key("shape").shape(stage ? stage->tensor.shape : Shape{});
-    json.key("theirs").texts(table.elements).key("ours").texts(ours).end_object();
+    return JsonObject()
+        .text("label", table.label)
+        .text("tensor", table.tensor)
+        .text("note", table.note)
+        .number("times", table.times)
+        .boolean("exact", equal)
+        .text("formula", stage ? stage->formula : "")
+        .raw("shape", shape_json(stage ? stage->tensor.shape : Shape{}))
+        .raw("theirs", texts_json(table.elements))
+        .raw("ours", texts_json(ours))
+        .done();
 }
 
-void write_piece(JsonText& json, const MapPiece& piece) {
+std::string piece_json(const MapPiece& piece) {
     const double parts[] = {piece.target.first_row, piece.target.first_key, piece.target.rows,
                             piece.target.keys,      piece.source_x,         piece.source_y,
                             piece.source_width,     piece.source_height};
-    json.begin_object()
-        .key("level")
-        .whole(piece.id.level)
-        .key("y")
-        .whole(piece.id.y)
-        .key("x")
-        .whole(piece.id.x);
-    json.key("sampled").boolean(piece.id.sampled).key("exact").boolean(piece.exact).key("at").begin_array();
-    for (const double part : parts) json.number(part);
-    json.end_array().end_object();
+    return JsonObject()
+        .number("level", piece.id.level)
+        .number("y", piece.id.y)
+        .number("x", piece.id.x)
+        .boolean("sampled", piece.id.sampled)
+        .boolean("exact", piece.exact)
+        .raw("at", numbers_json(std::span<const double>(parts)))
+        .done();
 }
 
 // `with_pieces`: what to draw may have changed.
-JsonText map_text(DeepZoom& map, bool with_pieces) {
-    JsonText json;
+std::string map_json(DeepZoom& map, bool with_pieces) {
     const MapProgress progress = map.tiles().progress();
-    json.begin_object().key("level").whole(progress.level).key("needed").whole(progress.needed);
-    json.key("exact").whole(progress.exact).key("bytes").whole(progress.cached_bytes);
-    if (with_pieces) {
-        json.key("pieces").begin_array();
-        for (const MapPiece& piece : map.pieces()) write_piece(json, piece);
-        json.end_array();
-    }
-    json.end_object();
-    return json;
+    JsonObject json;
+    json.number("level", progress.level)
+        .number("needed", double(progress.needed))
+        .number("exact", double(progress.exact))
+        .number("bytes", double(progress.cached_bytes));
+    if (with_pieces) json.raw("pieces", array_json(map.pieces(), piece_json));
+    return json.done();
 }
 
 }  // namespace
 
 int32_t webStart(int32_t threads) {
-    Session& s = session();
-    s.engine = std::make_unique<Engine>(static_cast<uint32_t>(std::clamp(threads, 1, 16)));
+    State& s = state();
+    s.engine = std::make_unique<web::Engine>(static_cast<uint32_t>(std::clamp(threads, 1, 16)));
+    s.runner = make_cpu_runner(s.engine->parallel(), s.engine->worker_count());
     return 1;
 }
 
 const char* webInfo(void) {
-    Session& s = session();
+    State& s = state();
     Result<FoveaDeviceFacts> facts = s.engine->facts(s.engine->worker_count());
-    JsonText json;
-    json.begin_object().key("abi").whole(foveaAbiVersion());
-    json.key("target").text(facts ? foveaCpuTargetName(facts->cpu_target) : "unknown");
-    json.key("threads").whole(s.engine->worker_count());
-    json.key("kernel").text(s.model ? s.model->kernel() : "").end_object();
-    return s.answer(json);
+    return s.answer(JsonObject()
+                        .number("abi", foveaAbiVersion())
+                        .text("target", facts ? foveaCpuTargetName(facts->cpu_target) : "unknown")
+                        .number("threads", s.engine->worker_count())
+                        .done());
 }
 
-const char* webError(void) { return session().error.c_str(); }
+const char* webError(void) { return state().error.c_str(); }
 
 void* webAllocate(uint32_t size_bytes) { return std::malloc(size_bytes); }
 void webRelease(void* memory) { std::free(memory); }
 
-int32_t webCompute(const char* state) {
-    Session& s = session();
-    PageState parsed;
-    if (std::string reason = parse_page_state(state, parsed); !reason.empty())
-        return s.refuse(std::move(reason));
-    if (parsed.tokens.empty()) return s.refuse("there are no tokens");
-    return keep_model(s, PageModel::from_tokens(*s.engine, parsed, s.model ? &*s.model : nullptr));
+const char* webReadSession(const char* text, int32_t is_file) {
+    State& s = state();
+    Result<ReadSession> read =
+        is_file ? read_session(text, page_reader()) : read_address(text, page_reader());
+    if (s.failed(read)) return nullptr;
+    Session& session = read->session;
+    for (const auto& [part, list] : {std::pair{"kept", &session.kept}, {"locked", &session.locked}})
+        if (!list->empty()) read->notes.push_back({part, std::string("this page does not show ") + part});
+    s.given = session.tensors ? *session.tensors : SessionTensors{};
+    for (const auto& [name, tensor] : {std::pair{"q", &s.given.q}, {"k", &s.given.k}, {"v", &s.given.v}})
+        if (!tensor->path.empty()) {
+            s.refuse(std::string(name) + " lies in the file " + printable_name(tensor->path) +
+                     ", which a page cannot open by itself: open that file here");
+            return nullptr;
+        }
+    session.tensors = nullptr;
+    session.kept.clear(), session.locked.clear();
+    const auto tensor = [](const SessionTensor& t) {
+        return JsonObject()
+            .raw("shape", shape_json(t.shape))
+            .number("address", address_of(t.values))
+            .number("count", double(t.values.size()))
+            .done();
+    };
+    return s.answer(
+        JsonObject()
+            .raw("session", write_session(session))
+            .raw("notes", notes_json(read->notes))
+            .raw("tensors", "[" + tensor(s.given.q) + "," + tensor(s.given.k) + "," + tensor(s.given.v) + "]")
+            .done());
 }
 
-int32_t webComputeTensors(const char* state, const float* q, const float* k, const float* v) {
-    Session& s = session();
-    PageState parsed;
-    if (std::string reason = parse_page_state(state, parsed); !reason.empty())
-        return s.refuse(std::move(reason));
-    if (parsed.rows == 0 || !q || !k) return s.refuse("q and k are needed");
-    return keep_model(s, PageModel::from_tensors(*s.engine, parsed, q, k, v));
+const char* webWriteSession(const char* address) {
+    State& s = state();
+    Result<ReadSession> read = read_address(address);
+    if (s.failed(read)) return nullptr;
+    if (s.page) read->session.tensors = s.page->session().tensors;
+    return s.answer(write_session(read->session));
+}
+
+const char* webWriteAddress(const char* address) {
+    State& s = state();
+    const Result<ReadSession> read = read_address(address);
+    if (s.failed(read)) return nullptr;
+    return s.answer(write_address(read->session));
+}
+
+const char* webSessionStage(const char* session, const char* stage, uint32_t head) {
+    State& s = state();
+    TraceOptions options;
+    options.engine = s.runner.get();
+    Result<ReadSession> read = read_session(session);
+    if (s.failed(read)) return nullptr;
+    const Result<SessionStageText> made = session_stage_text(std::move(*read), stage, head, options);
+    if (s.failed(made)) return nullptr;
+    return s.answer(JsonObject().text("text", made->text).raw("notes", notes_json(made->notes)).done());
+}
+
+const char* webCompute(const char* address) { return open_page(state(), address, nullptr); }
+
+const char* webComputeTensors(const char* address, uint32_t heads, uint32_t kv_heads, uint32_t rows,
+                              uint32_t keys, uint32_t dim, uint32_t dim_v, const float* q, const float* k,
+                              const float* v) {
+    auto tensors = std::make_shared<SessionTensors>();
+    const auto take = [](SessionTensor& to, Shape shape, const float* from) {
+        to.shape = std::move(shape);
+        to.values.assign(from, from + to.shape[0] * to.shape[1] * to.shape[2]);
+    };
+    take(tensors->q, {heads, rows, dim}, q);
+    take(tensors->k, {kv_heads, keys, dim}, k);
+    if (v) take(tensors->v, {kv_heads, keys, dim_v}, v);
+    return open_page(state(), address, std::move(tensors));
 }
 
 const char* webStages(int32_t head) {
-    Session& s = session();
-    if (!s.model) return s.refuse("nothing has been computed yet"), nullptr;
-    if (head >= 0 && !hold_head(s, head)) return nullptr;
-    JsonText json;
-    json.begin_array();
-    for (const PageStage& stage : head < 0 ? s.model->shared_stages() : s.head_stages)
-        write_stage(json, stage);
-    json.end_array();
-    return s.answer(json);
+    State& s = state();
+    if (!hold_stages(s, head)) return nullptr;
+    return s.answer(array_json(s.stages, stage_json));
 }
 
 float* webThumbnails(int32_t size) {
-    Session& s = session();
-    if (!s.model) return s.refuse("nothing has been computed yet"), nullptr;
-    const uint64_t rows = s.model->rows(), keys = s.model->keys(), side = uint64_t(std::max(1, size));
-    const uint32_t heads = s.model->state().heads;
-    s.array.assign(heads * side * side, 0.0f);
+    State& s = state();
+    if (!s.page) return s.refuse("nothing has been computed yet"), nullptr;
+    const uint64_t rows = s.page->trace().rows(), keys = s.page->trace().keys(),
+                   side = uint64_t(std::max(1, size));
+    const uint32_t heads = s.page->trace().heads();
+    s.array.assign(heads * (side * side + kHeadFacts), 0.0f);
     for (uint32_t h = 0; h < heads; ++h) {
-        Result<std::vector<float>> weights = s.model->head_weights(*s.engine, h);
+        const Result<F32Tensor> weights = s.page->final_weights(h);
         if (s.failed(weights)) return nullptr;
         float* out = &s.array[h * side * side];
         // The mean over each pixel's cells; a pixel smaller than a cell shows that cell.
@@ -251,63 +380,44 @@ float* webThumbnails(int32_t size) {
                 const uint64_t left = x * keys / side, right = std::max(left + 1, (x + 1) * keys / side);
                 float sum = 0;
                 for (uint64_t i = top; i < bottom; ++i)
-                    for (uint64_t j = left; j < right; ++j) sum += (*weights)[i * keys + j];
+                    for (uint64_t j = left; j < right; ++j) sum += weights->values[i * keys + j];
                 out[y * side + x] = sum / float((bottom - top) * (right - left));
             }
         }
+        const HeadStats stats = head_stats(weights->values, keys);
+        const double facts[kHeadFacts] = {stats.entropy, stats.mean_distance, stats.first_token_mass,
+                                          stats.previous_token};
+        std::copy(std::begin(facts), std::end(facts), &s.array[heads * side * side + h * kHeadFacts]);
     }
     return s.array.data();
 }
 
 const char* webDerive(int32_t head, int32_t query, int32_t key) {
-    Session& s = session();
+    State& s = state();
     const std::optional<Derivation> steps = derive(s, head, query, key);
     if (!steps) return nullptr;
-    JsonText json;
-    json.begin_object();
-    write_steps(json, *steps);
-    write_row(json, s, uint64_t(query), uint64_t(key));
-    json.end_object();
-    return s.answer(json);
+    JsonObject json;
+    add_steps(json, *steps);
+    add_row(json, s, uint64_t(query), uint64_t(key));
+    return s.answer(json.done());
 }
 
 const char* webDeriveText(int32_t head, int32_t query, int32_t key, int32_t format) {
-    Session& s = session();
+    State& s = state();
     const std::optional<Derivation> steps = derive(s, head, query, key);
     if (!steps) return nullptr;
-    const std::vector<std::string>& tokens = s.model->state().tokens;
+    const std::vector<Token>& tokens = s.page->tokens();
     DerivationStyle style;
-    if (size_t(query) < tokens.size()) style.query_token = tokens[size_t(query)];
-    if (size_t(key) < tokens.size()) style.key_token = tokens[size_t(key)];
-    s.text = format == 1   ? derivation_csv(*steps)
-             : format == 2 ? derivation_latex(*steps, style)
-             : format == 3 ? derivation_python(*steps)
-                           : derivation_text(*steps, style);
-    return s.text.c_str();
-}
-
-const char* webHeadStats(void) {
-    Session& s = session();
-    if (!s.model) return s.refuse("nothing has been computed yet"), nullptr;
-    JsonText json;
-    json.begin_array();
-    for (uint32_t h = 0; h < s.model->state().heads; ++h) {
-        const Result<std::vector<float>> weights = s.model->head_weights(*s.engine, h);
-        if (s.failed(weights)) return nullptr;
-        const HeadStats stats = head_stats(*weights, s.model->keys());
-        json.begin_object().key("entropy").number(stats.entropy).key("distance").number(stats.mean_distance);
-        json.key("first")
-            .number(stats.first_token_mass)
-            .key("previous")
-            .number(stats.previous_token)
-            .end_object();
-    }
-    json.end_array();
-    return s.answer(json);
+    if (size_t(query) < tokens.size()) style.query_token = tokens[size_t(query)].text;
+    if (size_t(key) < tokens.size()) style.key_token = tokens[size_t(key)].text;
+    return s.answer(format == 1   ? derivation_csv(*steps)
+                    : format == 2 ? derivation_latex(*steps, style)
+                    : format == 3 ? derivation_python(*steps)
+                                  : derivation_text(*steps, style));
 }
 
 const char* webOpenFile(void* bytes, uint32_t size_bytes, int32_t format) {
-    Session& s = session();
+    State& s = state();
     const std::shared_ptr<const void> owner(bytes,
                                             [](const void* memory) { std::free(const_cast<void*>(memory)); });
     const std::span<const std::byte> content(static_cast<const std::byte*>(bytes), size_bytes);
@@ -321,18 +431,17 @@ const char* webOpenFile(void* bytes, uint32_t size_bytes, int32_t format) {
         if (s.failed(set)) return nullptr;
         s.file = std::move(*set);
     }
-    JsonText json;
-    json.begin_array();
-    for (const Tensor& tensor : s.file.tensors) {
-        json.begin_object().key("name").text(printable_name(tensor.name));
-        json.key("type").text(element_type_name(tensor.type)).key("shape").shape(tensor.shape).end_object();
-    }
-    json.end_array();
-    return s.answer(json);
+    return s.answer(array_json(s.file.tensors, [](const Tensor& tensor) {
+        return JsonObject()
+            .text("name", printable_name(tensor.name))
+            .text("type", element_type_name(tensor.type))
+            .raw("shape", shape_json(tensor.shape))
+            .done();
+    }));
 }
 
 float* webFileTensor(uint32_t index) {
-    Session& s = session();
+    State& s = state();
     if (index >= s.file.tensors.size()) return s.refuse("the file has no such tensor"), nullptr;
     Result<std::vector<float>> values = to_f32(s.file.tensors[index]);
     if (s.failed(values)) return nullptr;
@@ -341,21 +450,21 @@ float* webFileTensor(uint32_t index) {
 }
 
 const char* webLessons(void) {
-    JsonText json;
-    json.begin_array();
-    for (const Lesson& lesson : list_lessons()) {
+    return state().answer(array_json(list_lessons(), [](const Lesson& lesson) {
         uint32_t tables = 0;
         for (const PrintedTable& table : lesson.tables) tables += table.times;
-        json.begin_object().key("name").text(lesson.name).key("title").text(lesson.title);
-        json.key("tutorial").text(lesson.tutorial).key("level").whole(lesson.level);
-        json.key("tables").whole(tables).end_object();
-    }
-    json.end_array();
-    return session().answer(json);
+        return JsonObject()
+            .text("name", lesson.name)
+            .text("title", lesson.title)
+            .text("tutorial", lesson.tutorial)
+            .number("level", lesson.level)
+            .number("tables", tables)
+            .done();
+    }));
 }
 
 const char* webLesson(const char* name, double seed) {
-    Session& s = session();
+    State& s = state();
     Result<Lesson> lesson = find_lesson(name);
     if (s.failed(lesson)) return nullptr;
     const auto seeded = std::find_if(lesson->draws.begin(), lesson->draws.end(),
@@ -365,21 +474,25 @@ const char* webLesson(const char* name, double seed) {
     const Result<LessonRun> run = run_lesson(*lesson, strict);
     if (s.failed(run)) return nullptr;
     uint32_t exact = 0, tables = 0;
-    JsonText json;
-    json.begin_object().key("name").text(lesson->name).key("title").text(lesson->title);
-    json.key("tutorial").text(lesson->tutorial).key("about").text(lesson->about);
-    json.key("seed").number(seeded != lesson->draws.end() ? double(seeded->value) : -1);
-    json.key("notes").texts(lesson->notes).key("list").begin_array();
-    for (const PrintedTable& table : lesson->tables) {
+    const std::string list = array_json(lesson->tables, [&](const PrintedTable& table) {
         tables += table.times;
-        write_table(json, table, *run, exact);
-    }
-    json.end_array().key("tables").whole(tables).key("exact").whole(exact).end_object();
-    return s.answer(json);
+        return table_json(table, *run, exact);
+    });
+    return s.answer(JsonObject()
+                        .text("name", lesson->name)
+                        .text("title", lesson->title)
+                        .text("tutorial", lesson->tutorial)
+                        .text("about", lesson->about)
+                        .number("seed", seeded != lesson->draws.end() ? double(seeded->value) : -1)
+                        .raw("notes", texts_json(lesson->notes))
+                        .raw("list", list)
+                        .number("tables", tables)
+                        .number("exact", exact)
+                        .done());
 }
 
 int32_t webMapBegin(uint32_t tokens) {
-    Session& s = session();
+    State& s = state();
     s.map.reset();
     Result<DeepZoom> map = DeepZoom::of_tokens(tokens);
     if (s.failed(map)) return 0;
@@ -388,7 +501,7 @@ int32_t webMapBegin(uint32_t tokens) {
 }
 
 double webMapPrepare(double max_flops) {
-    Session& s = session();
+    State& s = state();
     if (!s.map) return s.refuse("webMapBegin comes first"), -1;
     Result<double> progress = s.map->prepare(*s.engine, max_flops);
     if (s.failed(progress)) return -1;
@@ -396,22 +509,22 @@ double webMapPrepare(double max_flops) {
 }
 
 const char* webMapView(double row, double key, double rows, double keys, uint32_t width, uint32_t height) {
-    Session& s = session();
+    State& s = state();
     if (!s.map) return s.refuse("webMapBegin comes first"), nullptr;
     s.map->set_view({0, 0, {row, key, rows, keys}, width, height});
-    return s.answer(map_text(*s.map, true));
+    return s.answer(map_json(*s.map, true));
 }
 
 const char* webMapStep(double max_flops) {
-    Session& s = session();
+    State& s = state();
     if (!s.map) return s.refuse("webMapBegin comes first"), nullptr;
     const Result<bool> finished = s.map->step(*s.engine, max_flops);
     if (s.failed(finished)) return nullptr;
-    return s.answer(map_text(*s.map, *finished));
+    return s.answer(map_json(*s.map, *finished));
 }
 
 float* webMapPixels(uint32_t level, uint32_t y, uint32_t x, int32_t sampled) {
-    Session& s = session();
+    State& s = state();
     const MapTileId id{0, 0, level, y, x, sampled != 0};
     const MapPixels* pixels = s.map ? s.map->tiles().find(id) : nullptr;
     if (!pixels) return s.refuse("there is no such tile"), nullptr;
@@ -421,12 +534,12 @@ float* webMapPixels(uint32_t level, uint32_t y, uint32_t x, int32_t sampled) {
 }
 
 double webMapCell(double query, double key) {
-    return session().map ? session().map->weight(uint64_t(query), uint64_t(key)) : 0;
+    return state().map ? state().map->weight(uint64_t(query), uint64_t(key)) : 0;
 }
 
 double webBench(uint32_t heads, uint32_t tokens, uint32_t dim, int32_t causal, int32_t threads,
                 int32_t repeats) {
-    Session& s = session();
+    State& s = state();
     const uint32_t workers =
         std::clamp<uint32_t>(uint32_t(std::max(1, threads)), 1, s.engine->worker_count());
     Attention call;

@@ -22,7 +22,7 @@ extern "C" {
 
 /* Starts `threads` workers (1: none). */
 WEB_API int32_t webStart(int32_t threads);
-/* JSON: version, abi, target, kernel, threads. */
+/* JSON: abi, target, threads. */
 WEB_API const char* webInfo(void);
 WEB_API const char* webError(void);
 
@@ -30,24 +30,37 @@ WEB_API const char* webError(void);
 WEB_API void* webAllocate(uint32_t size_bytes);
 WEB_API void webRelease(void* memory);
 
-/* Computes the page's state: lines "key=value", see page_state.hpp. */
-WEB_API int32_t webCompute(const char* state);
-/* JSON: the stages of one head (or, if head < 0, those that all heads share), each with its shape and the
- * address of its float32 values. */
+/* A session (<fovea/model/session.hpp>) as text: a .fovea file, or the part of an address behind '#'. JSON:
+ * "session", as write_session writes it but without its tensors; "notes", a key and a sentence each: what
+ * could not be taken as it stands, and which keys the page does not show; "tensors", q, k and v with shape,
+ * address and count of their float32 values (count 0: none). */
+WEB_API const char* webReadSession(const char* text, int32_t is_file);
+/* A .fovea file of an address and the tensors that are shown; an address as the model writes it. */
+WEB_API const char* webWriteSession(const char* address);
+WEB_API const char* webWriteAddress(const char* address);
+/* JSON: "text", one stage of a .fovea file as `fovea session` prints it (stage "": the session's own), and
+ * "notes". */
+WEB_API const char* webSessionStage(const char* session, const char* stage, uint32_t head);
+
+/* Computes the session of an address. JSON: "notes" as above; "tokens"; "rows", "keys", "heads";
+ * "outputBias"; "visible", the whole mask as the key "bits" of a session has it ("" beyond 128 tokens);
+ * "arithmetic", what computes and why. */
+WEB_API const char* webCompute(const char* address);
+/* The same for tensors given by the reader in the place of the text: float32 q [heads, rows, dim], k
+ * [kv_heads, keys, dim], v [kv_heads, keys, dim_v] (v may be 0). */
+WEB_API const char* webComputeTensors(const char* address, uint32_t heads, uint32_t kv_heads, uint32_t rows,
+                                      uint32_t keys, uint32_t dim, uint32_t dim_v, const float* q,
+                                      const float* k, const float* v);
+/* JSON: the stages of one head (or, if head < 0, those that all heads share), each with its formula, its
+ * shape and the address of its float32 values. */
 WEB_API const char* webStages(int32_t head);
 /* float32 [heads, size, size]: each head's weights, averaged down to size x size; size at most the token
- * count. */
+ * count. Behind them [heads, 4]: entropy, mean distance, weight on the first and on the previous token. */
 WEB_API float* webThumbnails(int32_t size);
 /* JSON: every step from a query and a key to their weight and its share of the context row. */
 WEB_API const char* webDerive(int32_t head, int32_t query, int32_t key);
 /* The same as text to take along: format 0 plain, 1 CSV, 2 LaTeX, 3 Python. */
 WEB_API const char* webDeriveText(int32_t head, int32_t query, int32_t key, int32_t format);
-/* JSON: for each head its entropy, mean distance, weight on the first and on the previous token. */
-WEB_API const char* webHeadStats(void);
-
-/* Tensors given by the reader: float32 q [heads, rows, dim], k [kv_heads, keys, dim], v [kv_heads, keys,
- * dim_v] (v may be 0), then the same knobs as webCompute. */
-WEB_API int32_t webComputeTensors(const char* state, const float* q, const float* k, const float* v);
 
 /* JSON: name, type and shape of each tensor in a safetensors (format 0) or npy (1) file. Takes over `bytes`,
  * which webAllocate gave. webFileTensor: the elements of one of them as float32. */

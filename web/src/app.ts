@@ -1,17 +1,7 @@
 // The state, the engine's latest results, and who wants to hear of changes.
 import { Engine } from "./engine.ts";
-import type { Computed, OwnTensors, Stage, Steps } from "./protocol.ts";
-import {
-    addressOf,
-    engineText,
-    engineTextOfTensors,
-    fromHash,
-    isWhole,
-    presetState,
-    tokensOf,
-    type State,
-} from "./state.ts";
-import { orderStages } from "./views.ts";
+import type { Computed, Note, OwnTensors, Stage, Steps } from "./protocol.ts";
+import { addressOf, inOrder, ofMask, presetState, toHash, type State } from "./state.ts";
 
 const thumbnailSize = 48;
 // Slider drags and typing within this time are one step for the Back button.
@@ -21,14 +11,11 @@ const addressMs = 300;
 // How long a change waits for the numbers behind it, so that both are drawn in one frame.
 const patienceMs = 40;
 // What another of these changes makes a place in the matrix meaningless.
-const moving: (keyof State)[] = ["level", "text", "length", "stage", "heads"];
+const moving: (keyof State)[] = ["level", "text", "len", "stage", "heads"];
 
 // Numbers with what they were computed from: nothing beside them may speak of another state.
 export interface Result extends Omit<Computed, "steps"> {
-    tokens: string[];
     keyTokens: string[];
-    typed: number;
-    heads: number;
     stages: Stage[];
     state: State;
     own: OwnTensors | null;
@@ -44,7 +31,7 @@ export interface Derived {
 
 export class App {
     readonly engine = new Engine();
-    state: State = stateOfHistory();
+    state: State = held()?.fovea ?? presetState(2);
     result: Result | null = null;
     derived: Derived | null = null;
     own: OwnTensors | null = null;
@@ -68,6 +55,8 @@ export class App {
     private lastBurst = { field: "", time: 0 };
     private addressTimer = 0;
     private left = new Map<number, State>(); // how each level was left
+    private told: Note[] = []; // of what was read last, until the reader changes something
+    private unread = !held()?.fovea; // the address that the page was opened with
 
     constructor() {
         addEventListener("popstate", () => this.follow());
@@ -77,33 +66,57 @@ export class App {
         });
     }
 
+    // The engine runs: it reads the address, if nothing is known of it yet, and computes.
+    async begin(): Promise<void> {
+        if (this.unread) await this.readAddress();
+        else this.recompute();
+    }
+
     private follow(): void {
         if (location.hash && !location.hash.startsWith("#v=")) return; // a section of the page
         clearTimeout(this.addressTimer);
         this.addressTimer = 0;
-        const state = stateOfHistory();
-        if (JSON.stringify(state) === JSON.stringify(this.state)) return;
         this.lastBurst.field = "";
-        this.apply(state, null);
+        const state = held()?.fovea;
+        if (!state) void this.readAddress();
+        else if (JSON.stringify(state) !== JSON.stringify(this.state)) this.apply(state, null);
+    }
+
+    private async readAddress(): Promise<void> {
+        const hash = location.hash.includes("=") ? location.hash : "";
+        try {
+            const { state } = await this.read(hash, false);
+            this.unread = false;
+            history.replaceState({ ...held(), fovea: state }, "");
+            this.apply(state, null);
+        } catch (error) {
+            if (!this.engine.info) return; // it is read when an engine runs
+            this.unread = false;
+            this.apply(presetState(2), null);
+            this.told = [{ key: "", text: (error as Error).message }];
+        }
+    }
+
+    // A session as text becomes a state; what could not be taken as it stands is told.
+    private async read(text: string, isFile: boolean): Promise<{ state: State; own: OwnTensors | null }> {
+        const { session, notes, own } = await this.engine.ask("readSession", { text, isFile });
+        this.told = notes;
+        return { state: { ...presetState(2), ...session.state, ...session.desktop }, own };
     }
 
     // Shows a session file.
-    open(state: State, own: OwnTensors | null, name: string): void {
+    async open(text: string, name: string): Promise<void> {
+        const { state, own } = await this.read(text, true);
         this.apply(state, own);
         this.ownName = name;
         this.writeAddress("pushState");
     }
 
-    // A state too long for an address stays with the history's entry.
     private writeAddress(how: "pushState" | "replaceState", state = this.state): void {
         clearTimeout(this.addressTimer);
         this.addressTimer = 0;
         try {
-            const kept = {
-                ...(isWhole(state) ? {} : { fovea: state }),
-                ...(this.own ? { own: this.ownName } : {}),
-            };
-            history[how](kept, "", addressOf(state));
+            history[how]({ fovea: state, ...(this.own ? { own: this.ownName } : {}) }, "", addressOf(state));
         } catch {
             /* too many changes for this browser: the next one is written */
         }
@@ -121,7 +134,8 @@ export class App {
     // (typing, dragging) is one step back.
     change(fields: Partial<State>, options: { numbers?: boolean; burst?: string } = {}): void {
         const before = this.state;
-        this.state = { ...before, ...fields };
+        this.state = { ...before, ...fields, ...(fields.mask === undefined ? {} : ofMask(fields.mask)) };
+        this.told = [];
         if (fields.view === undefined && moving.some((field) => this.state[field] !== before[field]))
             this.state.view = "";
         if (JSON.stringify(this.state) !== JSON.stringify(before)) {
@@ -137,7 +151,7 @@ export class App {
                 this.addressTimer = window.setTimeout(() => this.writeAddress("replaceState"), addressMs);
         }
         if (options.numbers !== false) this.recompute();
-        else void this.derive(this.state.row, this.state.column).then(() => this.showSoon());
+        else void this.derive(this.state.i, this.state.j).then(() => this.showSoon());
         this.showLater();
     }
 
@@ -155,13 +169,11 @@ export class App {
         this.change({
             stage: "weights",
             head: 0,
-            row: 0,
-            column: 0,
-            heads: tensors.shape.heads,
-            kv: tensors.shape.kv,
+            i: 0,
+            j: 0,
             mask: "none",
             p: 0,
-            compare: -1,
+            cmp: -1,
         });
     }
 
@@ -199,10 +211,6 @@ export class App {
         }
     }
 
-    get headCount(): number {
-        return this.own ? this.own.shape.heads : this.state.level >= 5 ? this.state.heads : 1;
-    }
-
     // Newest wins: while the engine works, later wishes only set a flag.
     recompute(): void {
         this.again = this.stale = true;
@@ -218,43 +226,42 @@ export class App {
         this.running = false;
     }
 
+    // Whole sentences; that a text was cut stands beside the matrix.
+    private notesOf({ notes }: Result): string {
+        const texts = [...this.told, ...notes.filter(({ key }) => key !== "text")].map(({ text }) => text);
+        return [...new Set(texts)].map((text) => `${text[0].toUpperCase()}${text.slice(1)}.`).join(" ");
+    }
+
     private async computeOnce(): Promise<void> {
         const state = this.state,
             own = this.own;
-        const { tokens, typed } = own
-            ? { tokens: labels(own.shape.rows, "q"), typed: own.shape.rows }
-            : tokensOf(state);
-        const keyTokens = own ? labels(own.shape.keys, "k") : tokens;
         try {
-            if (tokens.length === 0)
+            if (!own && !state.text.trim())
                 throw new Error("Type at least one word: the last result is still shown.");
-            const heads = this.headCount,
-                head = Math.min(state.head, heads - 1),
-                row = Math.min(state.row, tokens.length - 1),
-                column = Math.min(state.column, keyTokens.length - 1);
             const { steps, ...computed } = await this.engine.ask("compute", {
-                text: own ? engineTextOfTensors(state, own.shape) : engineText(state, tokens),
-                head,
-                heads,
-                row,
-                column,
+                address: toHash(state),
+                head: state.head,
+                row: state.i,
+                column: state.j,
                 thumbnails: thumbnailSize,
                 own,
             });
+            const { rows, keys } = computed,
+                tokens = own ? labels(rows, "q") : computed.tokens;
             const result = {
                 ...computed,
                 tokens,
-                keyTokens,
-                typed,
-                heads,
+                keyTokens: own ? labels(keys, "k") : tokens,
                 state,
                 own,
-                stages: orderStages([...computed.shared, ...computed.head]),
+                stages: inOrder([...computed.shared, ...computed.head]),
             };
+            const row = Math.min(state.i, rows - 1),
+                column = Math.min(state.j, keys - 1);
             this.result = result;
             this.derived = { result, row, column, steps };
             this.stale = this.again;
-            this.onTrouble("", false);
+            this.onTrouble(this.notesOf(result), false);
             for (const tell of this.onResult) tell(result);
         } catch (error) {
             this.stale = this.again;
@@ -264,15 +271,13 @@ export class App {
     }
 }
 
-// What an entry of the history holds beside its address: a state too long for one; the name of tensors that were shown.
+// What an entry of the history holds beside its address, which may be too short for it: the state, and the name of
+// tensors that were shown.
 export interface Held {
     fovea?: State;
     own?: string;
 }
-function stateOfHistory(): State {
-    const held = (history.state as Held | null)?.fovea;
-    return held && addressOf(held) === location.hash ? held : fromHash(location.hash);
-}
+const held = () => history.state as Held | null;
 
 export const labels = (count: number, prefix: string) =>
     Array.from({ length: count }, (_, i) => `${prefix}${i}`);

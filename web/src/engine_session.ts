@@ -4,17 +4,25 @@ import type { EngineModule, Pointer } from "./engine_abi.ts";
 import type {
     Computed,
     FileTensor,
-    HeadStats,
     LessonName,
     LessonResult,
     MapShown,
+    Note,
     OwnTensors,
+    ReadSession,
     Requests,
     Stage,
     Steps,
     TileId,
     TilePixels,
 } from "./protocol.ts";
+
+// Numbers in the engine's memory.
+interface Held {
+    shape: number[];
+    address: Pointer;
+    count: number;
+}
 
 export class EngineSession {
     constructor(private readonly module: EngineModule) {}
@@ -43,13 +51,61 @@ export class EngineSession {
         }
     }
 
-    start(threads: number): { abi: number; target: string; threads: number; kernel: string } {
+    start(threads: number): { abi: number; target: string; threads: number } {
         this.module._webStart(threads);
-        return this.info();
+        return this.json(this.module._webInfo());
     }
-    info() {
-        return this.json<{ abi: number; target: string; threads: number; kernel: string }>(
-            this.module._webInfo(),
+
+    private text(address: Pointer): string {
+        if (!address) this.fail();
+        return this.module.UTF8ToString(address);
+    }
+
+    readSession({ text, isFile }: Requests["readSession"]["ask"]): ReadSession {
+        const { session, notes, tensors } = this.withText(text, (t) =>
+            this.json<{ session: ReadSession["session"]; notes: Note[]; tensors: Held[] }>(
+                this.module._webReadSession(t, isFile ? 1 : 0),
+            ),
+        );
+        const [q, k, v] = tensors.map(({ shape, address, count }) => ({
+            shape:
+                shape.length === 4 && shape[0] === 1
+                    ? shape.slice(1)
+                    : shape.length === 2
+                      ? [1, ...shape]
+                      : shape,
+            data: this.floats(address, count),
+        }));
+        if (!q.data.length) return { session, notes, own: null };
+        for (const { shape, data } of [q, k, v])
+            if (data.length && shape.length !== 3)
+                throw new Error(`tensors of a session are [heads, tokens, width], not ${shape.join(" × ")}`);
+        const [heads, rows, dim] = q.shape,
+            [kv, keys, keyDim] = k.shape;
+        if (!k.data.length) throw new Error("its tensors lack k");
+        if (dim !== keyDim) throw new Error(`queries are ${dim} wide, keys ${keyDim}; they must be equal`);
+        const dimV = v.data.length ? v.shape[2] : 0;
+        if (dimV && (v.shape[0] !== kv || v.shape[1] !== keys))
+            throw new Error(
+                `values are for ${v.shape[0]} heads and ${v.shape[1]} tokens, keys for ${kv} and ${keys}`,
+            );
+        const own = {
+            shape: { heads, kv, rows, keys, dim, dimV },
+            q: q.data,
+            k: k.data,
+            v: dimV ? v.data : null,
+        };
+        return { session, notes, own };
+    }
+    writeSession(address: string): string {
+        return this.withText(address, (t) => this.text(this.module._webWriteSession(t)));
+    }
+    writeAddress(address: string): string {
+        return this.withText(address, (t) => this.text(this.module._webWriteAddress(t)));
+    }
+    sessionStage(session: string, stage: string, head: number): { text: string; notes: Note[] } {
+        return this.withText(session, (file) =>
+            this.withText(stage, (id) => this.json(this.module._webSessionStage(file, id, head))),
         );
     }
 
@@ -66,46 +122,51 @@ export class EngineSession {
     }
 
     stages(head: number): Stage[] {
-        const found = this.json<{ id: string; shape: number[]; address: number; count: number }[]>(
-            this.module._webStages(head),
-        );
-        return found.map(({ id, shape, address, count }) => ({
+        const found = this.json<(Held & { id: string; formula: string })[]>(this.module._webStages(head));
+        return found.map(({ id, formula, shape, address, count }) => ({
             id,
+            formula,
             shape,
             data: this.floats(address, count),
         }));
     }
 
+    // The head and the cell that are asked for, or the last that there are.
     compute(ask: Requests["compute"]["ask"]): Computed {
-        const { head, heads, own, thumbnails: thumbnailSize } = ask;
-        const begin = performance.now();
-        if (own) this.computeOwn(ask.text, own);
-        else if (!this.withText(ask.text, (t) => this.module._webCompute(t))) this.fail();
-        const shared = this.stages(-1);
-        const stages = this.stages(head);
+        const { own, thumbnails: thumbnailSize } = ask,
+            begin = performance.now();
+        const page = this.withText(ask.address, (t) =>
+            this.json<Omit<Computed, "head">>(own ? this.computeOwn(t, own) : this.module._webCompute(t)),
+        );
+        const { rows, keys, heads } = page,
+            head = Math.min(ask.head, heads - 1);
+        const shared = this.stages(-1),
+            stages = this.stages(head),
+            steps = this.derive(head, Math.min(ask.row, rows - 1), Math.min(ask.column, keys - 1));
         const ms = performance.now() - begin;
-        const thumbnails =
-            heads > 1
-                ? this.floats(
-                      this.module._webThumbnails(thumbnailSize),
-                      heads * thumbnailSize * thumbnailSize,
-                  )
-                : null;
-        const stats = heads > 1 ? this.json<HeadStats[]>(this.module._webHeadStats()) : [];
+        const cells = heads * thumbnailSize * thumbnailSize,
+            several = heads > 1 && thumbnailSize > 0;
+        const pictures = several
+            ? this.floats(this.module._webThumbnails(thumbnailSize), cells + 4 * heads)
+            : null;
+        const stats = Array.from({ length: pictures ? heads : 0 }, (_, h) => {
+            const [entropy, distance, first, previous] = pictures!.subarray(cells + 4 * h, cells + 4 * h + 4);
+            return { entropy, distance, first, previous };
+        });
         return {
+            ...page,
             shared,
             head: stages,
             headIndex: head,
-            steps: this.derive(head, ask.row, ask.column),
-            thumbnails,
+            steps,
+            thumbnails: pictures && pictures.slice(0, cells),
             thumbnailSize,
             stats,
             ms,
-            kernel: this.info().kernel,
         };
     }
 
-    private computeOwn(text: string, own: OwnTensors): void {
+    private computeOwn(address: Pointer, own: OwnTensors): Pointer {
         const parts = [own.q, own.k, own.v ?? new Float32Array(0)];
         const addresses = parts.map((part) => (part.length ? this.module._webAllocate(part.byteLength) : 0));
         try {
@@ -114,10 +175,11 @@ export class EngineSession {
                     `the browser has no memory for ${parts.reduce((n, p) => n + p.byteLength, 0)} more bytes`,
                 );
             parts.forEach((part, i) => this.module.HEAPF32.set(part, addresses[i] >> 2));
-            const [q, k, v] = addresses;
-            if (!this.withText(text, (t) => this.module._webComputeTensors(t, q, k, v))) this.fail();
+            const [q, k, v] = addresses,
+                { heads, kv, rows, keys, dim, dimV } = own.shape;
+            return this.module._webComputeTensors(address, heads, kv, rows, keys, dim, dimV, q, k, v);
         } finally {
-            for (const address of addresses) if (address) this.module._webRelease(address);
+            for (const held of addresses) if (held) this.module._webRelease(held);
         }
     }
 
@@ -126,9 +188,7 @@ export class EngineSession {
     }
 
     deriveText(head: number, row: number, column: number, format: number): string {
-        const address = this.module._webDeriveText(head, row, column, format);
-        if (!address) this.fail();
-        return this.module.UTF8ToString(address);
+        return this.text(this.module._webDeriveText(head, row, column, format));
     }
     openFile(bytes: Uint8Array, isNpy: boolean): FileTensor[] {
         const address = this.module._webAllocate(bytes.length || 1);

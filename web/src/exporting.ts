@@ -5,7 +5,7 @@ import { byId, saveFile } from "./dom.ts";
 import { escape, fixed } from "./format.ts";
 import type { MatrixView } from "./matrix.ts";
 import { isHidden, type MatrixContent } from "./matrix_content.ts";
-import { sessionText } from "./session.ts";
+import { toHash } from "./state.ts";
 import type { Workbench } from "./stage.ts";
 
 const quote = (text: string) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
@@ -87,9 +87,22 @@ export function svgOf(content: MatrixContent, view: MatrixView): string {
     return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="13" dominant-baseline="central"><title>${escape(content.name)}</title>${parts.join("")}</svg>\n`;
 }
 
+const largestEmbedded = 64 * 1024 * 1024;
+
+// The page's whole state with the reader's tensors, as a .fovea file.
+export async function sessionText(app: App): Promise<string> {
+    const { own, state } = app,
+        size = own ? own.q.byteLength + own.k.byteLength + (own.v?.byteLength ?? 0) : 0;
+    if (size > largestEmbedded)
+        throw new Error(
+            `a session holds tensors of up to ${largestEmbedded.toLocaleString("en")} bytes; these have ${size.toLocaleString("en")}`,
+        );
+    return app.engine.ask("writeSession", { address: toHash(state) });
+}
+
 export function connectExport(app: App, workbench: Workbench): void {
     const menu = byId<HTMLDetailsElement>("export");
-    const save = (kind: string) => {
+    const save = async (kind: string) => {
         const stage = workbench.stage();
         if (!stage || !app.result) return;
         const content = workbench.content(stage, app.result),
@@ -106,18 +119,13 @@ export function connectExport(app: App, workbench: Workbench): void {
             workbench.matrix.element.toBlob((blob) => {
                 if (blob) saveFile(`${name}.png`, "image/png", blob);
             });
-        if (kind === "session")
-            saveFile("session.fovea", "application/json", sessionText(app.state, app.own));
+        if (kind === "session") saveFile("session.fovea", "application/json", await sessionText(app));
     };
     menu.addEventListener("click", (event) => {
         const kind = (event.target as Element).closest<HTMLElement>("[data-export]")?.dataset.export;
         if (!kind) return;
         menu.open = false;
-        try {
-            save(kind);
-        } catch (error) {
-            app.onTrouble((error as Error).message, false);
-        }
+        save(kind).catch((error: Error) => app.onTrouble(error.message, false));
     });
     addEventListener("click", (event) => {
         if (!menu.contains(event.target as Node)) menu.open = false;

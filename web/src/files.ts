@@ -3,8 +3,8 @@ import type { App } from "./app.ts";
 import { byId, input } from "./dom.ts";
 import { escape, shapeText } from "./format.ts";
 import type { FileTensor } from "./protocol.ts";
-import { parseSession } from "./session.ts";
 
+const utf8 = new TextDecoder("utf-8", { fatal: true });
 const maxBytes = 1 << 30;
 const maxRows = 4096;
 // What the dimensions of q, k and v mean, by their letters; a batch shows its first entry.
@@ -111,8 +111,7 @@ async function open(app: App, file: File): Promise<void> {
                 `it has ${file.size.toLocaleString("en")} bytes; this page reads up to ${maxBytes.toLocaleString("en")}`,
             );
         if (/\.fovea$/i.test(file.name)) {
-            const { state, own } = parseSession(await file.text());
-            app.open(state, own, file.name);
+            await app.open(utf8.decode(await file.arrayBuffer()), file.name);
             sheet.hidden = true;
             return;
         }

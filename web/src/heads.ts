@@ -3,7 +3,7 @@ import type { App, Result } from "./app.ts";
 import { colorAt, colorTable, isDark } from "./colors.ts";
 import { byId, select, setText } from "./dom.ts";
 import { number } from "./format.ts";
-import { pairStages } from "./levels.ts";
+import { stageTexts } from "./state.ts";
 import { MatrixView } from "./matrix.ts";
 import type { MatrixContent } from "./matrix_content.ts";
 import type { Workbench } from "./stage.ts";
@@ -42,11 +42,11 @@ export class Heads {
             if (head !== undefined && event.key.toLowerCase() === "c") this.choose(Number(head), true);
         });
         for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="split"]'))
-            radio.addEventListener("change", () => app.change({ split: radio.value }, { numbers: false }));
+            radio.addEventListener("change", () => app.change({ how: radio.value }, { numbers: false }));
         select("compare-with").addEventListener("change", () =>
-            app.change({ compare: Number(select("compare-with").value) }, { numbers: false }),
+            app.change({ cmp: Number(select("compare-with").value) }, { numbers: false }),
         );
-        byId("compare-off").addEventListener("click", () => app.change({ compare: -1 }, { numbers: false }));
+        byId("compare-off").addEventListener("click", () => app.change({ cmp: -1 }, { numbers: false }));
         app.onShow.add(() => {
             if (app.result && !app.stale) this.show(app.result);
         });
@@ -55,7 +55,7 @@ export class Heads {
     private choose(head: number, compare: boolean): void {
         if (!compare) this.app.change({ head });
         else if (head !== this.app.state.head)
-            this.app.change({ compare: this.app.state.compare === head ? -1 : head }, { numbers: false });
+            this.app.change({ cmp: this.app.state.cmp === head ? -1 : head }, { numbers: false });
     }
 
     private show(result: Result): void {
@@ -75,10 +75,10 @@ export class Heads {
             wanted = [-1, ...Array.from({ length: count }, (_, i) => i).filter((i) => i !== current)];
         if ([...other.options].map((o) => o.value).join() !== wanted.join())
             other.replaceChildren(...wanted.map((i) => new Option(i < 0 ? "none" : headName(i), String(i))));
-        other.value = String(wanted.includes(state.compare) ? state.compare : -1);
+        other.value = String(wanted.includes(state.cmp) ? state.cmp : -1);
         [...list.children].forEach((button, i) => {
             button.setAttribute("aria-pressed", String(i === Math.min(state.head, count - 1)));
-            button.classList.toggle("b", i === state.compare);
+            button.classList.toggle("b", i === state.cmp);
             const stats = result.stats[i];
             setText(button.querySelector("small")!, stats ? `entropy ${stats.entropy.toFixed(2)}` : "");
             (button as HTMLElement).title = stats
@@ -112,14 +112,18 @@ export class Heads {
 
     private async showComparison(result: Result): Promise<void> {
         const { state } = this.app,
-            other = state.compare;
+            other = state.cmp;
         const stage = this.workbench.stage();
         const on =
-            other >= 0 && other < result.heads && other !== state.head && !!stage && pairStages.has(stage.id);
+            other >= 0 &&
+            other < result.heads &&
+            other !== state.head &&
+            !!stage &&
+            stageTexts[stage.id].pairs;
         byId("compare").hidden = !on;
         if (!on) return;
         for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="split"]'))
-            radio.checked = radio.value === state.split;
+            radio.checked = radio.value === state.how;
         const stages = await this.app.engine.ask("headStages", { head: other }).catch(() => null);
         const there = stages?.find((s) => s.id === stage.id);
         if (!there || result !== this.app.result) return;
@@ -137,7 +141,7 @@ export class Heads {
             ++count;
             if (magnitude > largest) [largest, where] = [magnitude, i];
         }
-        const row = Math.min(state.row, a.rows - 1),
+        const row = Math.min(state.i, a.rows - 1),
             rowOf = (data: Float32Array) => data.subarray(row * a.columns, (row + 1) * a.columns);
         setText(byId("compare-title"), `${headName(state.head)} and ${headName(other)}`);
         setText(
@@ -146,22 +150,22 @@ export class Heads {
                 (stage.id === "weights" && row >= 0
                     ? ` Jensen–Shannon divergence of the row of ${a.rowLabels[row]}: ${number(jensenShannon(rowOf(a.data), rowOf(there.data)))} (0 the same, 0.6931 nothing in common).`
                     : "") +
-                (state.split === "triangle"
+                (state.how === "triangle"
                     ? ` Below the diagonal ${headName(state.head)}, above it ${headName(other)}.`
                     : "") +
-                (state.split === "difference" ? ` ${headName(state.head)} minus ${headName(other)}.` : ""),
+                (state.how === "difference" ? ` ${headName(state.head)} minus ${headName(other)}.` : ""),
         );
-        byId("compare-b").hidden = state.split !== "side";
+        byId("compare-b").hidden = state.how !== "side";
         this.a.set(
-            state.split === "difference"
+            state.how === "difference"
                 ? { ...a, data: difference, signed: true, sums: false, low: null, high: null, log: false }
-                : state.split === "triangle"
+                : state.how === "triangle"
                   ? { ...a, upper: there.data, sums: false }
                   : a,
         );
-        if (state.split === "side") this.b.set(b);
+        if (state.how === "side") this.b.set(b);
         for (const view of [this.a, this.b]) {
-            view.pick(Math.min(state.row, a.rows - 1), Math.min(state.column, a.columns - 1));
+            view.pick(Math.min(state.i, a.rows - 1), Math.min(state.j, a.columns - 1));
             view.show();
         }
     }

@@ -13,7 +13,8 @@ interface Binding {
 
 export function connectKeys(app: App, workbench: Workbench, editor: MaskEditor): void {
     const matrix = workbench.matrix;
-    const head = (by: number) => app.change({ head: (app.state.head + by + app.headCount) % app.headCount });
+    const heads = () => app.result?.heads ?? 1;
+    const head = (by: number) => app.change({ head: (app.state.head + by + heads()) % heads() });
     const bindings: Binding[] = [
         { keys: ["PageDown"], shown: "Page down", does: "next stage", run: () => workbench.stepStage(1) },
         { keys: ["PageUp"], shown: "Page up", does: "previous stage", run: () => workbench.stepStage(-1) },
@@ -47,7 +48,7 @@ export function connectKeys(app: App, workbench: Workbench, editor: MaskEditor):
             keys: ["r"],
             shown: "R",
             does: "automatic colour range",
-            run: () => app.change({ low: "", high: "" }, { numbers: false }),
+            run: () => app.change({ lo: "", hi: "" }, { numbers: false }),
         },
         {
             keys: ["n"],
@@ -66,7 +67,7 @@ export function connectKeys(app: App, workbench: Workbench, editor: MaskEditor):
             shown: "X",
             does: "swap the compared heads",
             run: () => {
-                if (app.state.compare >= 0) app.change({ head: app.state.compare, compare: app.state.head });
+                if (app.state.cmp >= 0) app.change({ head: app.state.cmp, cmp: app.state.head });
             },
         },
         { keys: ["f"], shown: "F", does: "fit the matrix", run: () => matrix.fit() },
@@ -122,8 +123,8 @@ export function connectKeys(app: App, workbench: Workbench, editor: MaskEditor):
 }
 
 function openGoTo(app: App): void {
-    input("goto-query").value = String(app.state.row);
-    input("goto-key").value = String(app.state.column);
+    input("goto-query").value = String(app.state.i);
+    input("goto-key").value = String(app.state.j);
     byId("goto-note").textContent = "";
     byId<HTMLDialogElement>("goto").showModal();
     input("goto-query").select();
@@ -161,5 +162,5 @@ function narrowRange(app: App, workbench: Workbench): void {
     if (!data || data.length < 2) return;
     const cut = Math.floor(data.length / 100),
         text = (x: number) => String(Number(x.toPrecision(4)));
-    app.change({ low: text(data[cut]), high: text(data[data.length - 1 - cut]) }, { numbers: false });
+    app.change({ lo: text(data[cut]), hi: text(data[data.length - 1 - cut]) }, { numbers: false });
 }

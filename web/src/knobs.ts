@@ -1,7 +1,7 @@
 // Controls on one side, the state on the other.
 import type { App } from "./app.ts";
 import { byId, input, select, setText } from "./dom.ts";
-import { presetState, type State } from "./state.ts";
+import { levels, limits, presetState, type State } from "./state.ts";
 import type { MaskEditor } from "./mask.ts";
 
 const temperatureOf = (slider: number) => Number((10 ** (slider / 100)).toFixed(2));
@@ -18,16 +18,23 @@ const check = (name: string, value: string) => {
         radio.checked = radio.value === value;
 };
 
+// Fields of whole numbers, and the keys that they set.
+const seeds = [
+    ["seed", "seed"],
+    ["dropSeed", "dseed"],
+] as const;
+
 export function connectKnobs(app: App, editor: MaskEditor): void {
     const slide = (id: string, field: keyof State, of: (value: number) => number = (v) => v) =>
         input(id).addEventListener("input", () =>
             app.change({ [field]: of(input(id).valueAsNumber) }, { burst: field }),
         );
-    const whole = (id: "seed" | "dropSeed") =>
+    for (const [id, key] of seeds)
         input(id).addEventListener("input", () => {
-            const value = input(id).valueAsNumber;
-            if (Number.isInteger(value) && value >= 0 && value <= 4294967295)
-                app.change({ [id]: value }, { burst: id });
+            const value = input(id).valueAsNumber,
+                [low, high] = limits[key]!;
+            if (Number.isInteger(value) && value >= low && value <= high)
+                app.change({ [key]: value }, { burst: id });
         });
     input("text").addEventListener("input", () => {
         byId("invite").hidden = true;
@@ -35,14 +42,12 @@ export function connectKnobs(app: App, editor: MaskEditor): void {
     });
     radios("init", (init) => app.change({ init }));
     radios("route", (route) => app.change({ route }));
-    whole("seed");
-    whole("dropSeed");
-    slide("temperature", "temperature", temperatureOf);
-    slide("softcap", "softcap");
-    slide("window", "window");
+    slide("temperature", "temp", temperatureOf);
+    slide("softcap", "cap");
+    slide("window", "win");
     slide("p", "p");
-    for (const id of ["scale", "variant"] as const)
-        select(id).addEventListener("change", () => app.change({ [id]: select(id).value }));
+    select("scale").addEventListener("change", () => app.change({ scale: select("scale").value }));
+    select("variant").addEventListener("change", () => app.change({ rng: select("variant").value }));
     select("mask").addEventListener("change", () => {
         if (select("mask").value === "painted") editor.adopt();
         else app.change({ mask: select("mask").value });
@@ -51,14 +56,14 @@ export function connectKnobs(app: App, editor: MaskEditor): void {
         select(id).addEventListener("change", () => {
             const value = Number(select(id).value);
             if (id !== "heads") {
-                app.change({ [id]: value });
+                app.change(id === "kv" ? { kv: value } : { len: value });
                 return;
             }
             app.change({
                 heads: value,
                 kv: value % app.state.kv ? value : Math.min(app.state.kv, value),
                 head: Math.min(app.state.head, value - 1),
-                compare: -1,
+                cmp: -1,
             });
         });
     input("alibi").addEventListener("change", () => app.change({ alibi: input("alibi").checked }));
@@ -88,21 +93,24 @@ function options(list: HTMLSelectElement, values: number[], current: number): vo
 function show(app: App): void {
     const { state } = app.engine.info || !app.failed ? app : (app.result ?? { state: presetState(2) }),
         preset = presetState(state.level),
+        { shape } = levels[state.level - 1],
         own = app.own !== null;
     const free = (field: HTMLInputElement) => app.following || document.activeElement !== field;
     if (free(input("text")) && input("text").value !== state.text) input("text").value = state.text;
-    for (const id of ["seed", "dropSeed"] as const) if (free(input(id))) input(id).value = String(state[id]);
-    input("temperature").value = String(sliderOf(state.temperature));
-    setText(byId("temperature-out"), state.temperature.toFixed(2));
-    input("softcap").value = String(state.softcap);
-    setText(byId("softcap-out"), state.softcap ? state.softcap.toFixed(2) : "off");
-    input("window").value = String(state.window);
-    setText(byId("window-out"), `${state.window} back`);
+    for (const [id, key] of seeds) if (free(input(id))) input(id).value = String(state[key]);
+    input("temperature").value = String(sliderOf(state.temp));
+    setText(byId("temperature-out"), state.temp.toFixed(2));
+    input("softcap").value = String(state.cap);
+    setText(byId("softcap-out"), state.cap ? state.cap.toFixed(2) : "off");
+    input("window").value = String(state.win);
+    setText(byId("window-out"), `${state.win} back`);
     byId("window-box").hidden = state.mask !== "window";
     input("p").value = String(state.p);
     setText(byId("p-out"), state.p.toFixed(2));
     input("alibi").checked = state.alibi;
-    for (const id of ["scale", "mask", "variant"] as const) select(id).value = state[id];
+    select("scale").value = state.scale;
+    select("mask").value = state.mask;
+    select("variant").value = state.rng;
     if (select("scale").selectedIndex < 0) {
         select("scale").add(new Option(state.scale, state.scale));
         select("scale").value = state.scale;
@@ -110,15 +118,17 @@ function show(app: App): void {
     check("init", state.init);
     check("route", state.route);
     for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="init"]'))
-        radio.disabled = own || preset.init === "none" || state.level === 7;
+        radio.disabled = own || preset.init === "none" || shape.spread !== undefined;
     input("seed").disabled = own || preset.init === "none";
     for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="route"]'))
         radio.disabled = state.mask === "none" && !state.alibi;
-    const many = state.level >= 5 && !own;
+    const many = shape.heads > 1 && !own;
     byId("head-knobs").hidden = !many;
     byId("length-box").hidden = state.level !== 7;
-    select("length").value = String(state.length);
-    const heads = state.level === 7 ? [1, 2, 3, 4, 6, 12] : state.level === 5 ? [1, 2, 3, 4, 6, 8] : [1, 2];
+    select("length").value = String(state.len);
+    const heads = [1, 2, 3, 4, 6, 8, 12].filter(
+        (n) => n <= shape.heads && (shape.all_heads_width ?? n) % n === 0,
+    );
     options(select("heads"), heads, state.heads);
     options(
         select("kv"),

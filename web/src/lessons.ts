@@ -1,7 +1,7 @@
 // The tutorials' tables beside ours.
 import type { App } from "./app.ts";
 import { byId, input, select } from "./dom.ts";
-import { levels } from "./levels.ts";
+import { levels } from "./state.ts";
 import { lessonHtml } from "./views.ts";
 
 export function connectLessons(app: App): void {

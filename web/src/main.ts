@@ -2,7 +2,7 @@
 import { App, type Held } from "./app.ts";
 import { byId, setHtml, setText } from "./dom.ts";
 import { duration } from "./format.ts";
-import { connectExport } from "./exporting.ts";
+import { connectExport, sessionText } from "./exporting.ts";
 import { connectFiles } from "./files.ts";
 import { Heads } from "./heads.ts";
 import { connectKeys } from "./keys.ts";
@@ -10,7 +10,6 @@ import { connectKnobs } from "./knobs.ts";
 import { connectLessons } from "./lessons.ts";
 import { MaskEditor } from "./mask.ts";
 import { Reshape } from "./reshape.ts";
-import { sessionText } from "./session.ts";
 import { connectSpeed, showCores } from "./speed.ts";
 import { Workbench } from "./stage.ts";
 import { addressOf, isWhole, longestAddress, toHash } from "./state.ts";
@@ -121,7 +120,7 @@ async function startEngine(): Promise<void> {
         await app.engine.start(wanted);
         withoutEngine(false);
         showCores(app);
-        app.recompute();
+        await app.begin();
     } catch (error) {
         app.engine.stop("not started");
         withoutEngine(true);
@@ -136,14 +135,14 @@ app.engine.onDeath = (reason) => {
     showBadge();
     zoom.restart(); // and its tiles are free
     if (/memory/.test(reason) && ++refusals > 1) {
-        if (app.state.level !== 7 || app.state.length <= 16) {
+        if (app.state.level !== 7 || app.state.len <= 16) {
             withoutEngine(true);
             app.onTrouble(`The engine stopped: ${reason}. A shorter text may fit.`, true);
             return;
         }
-        app.change({ length: Math.floor(app.state.length / 2) });
+        app.change({ len: Math.floor(app.state.len / 2) });
         app.onTrouble(
-            `The engine stopped: ${reason}. Showing ${app.state.length.toLocaleString("en")} tokens instead.`,
+            `The engine stopped: ${reason}. Showing ${app.state.len.toLocaleString("en")} tokens instead.`,
             false,
             true,
         );
@@ -221,6 +220,6 @@ if (lost)
     });
 // For tests and the curious: what the page knows.
 Object.assign(globalThis, {
-    fovea: { app, workbench, zoom, sessionText: () => sessionText(app.state, app.own) },
+    fovea: { app, workbench, zoom, sessionText: () => sessionText(app), toHash },
 });
 void startEngine();

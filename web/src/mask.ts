@@ -2,26 +2,14 @@
 // hid before becomes paint, so that each cell can be changed.
 import type { App } from "./app.ts";
 import { byId, setText } from "./dom.ts";
-import { pairStages } from "./levels.ts";
-import { encodeBits, maskCells, maxPaintedSide, type State } from "./state.ts";
+import { decodeBits, encodeBits, stageTexts, type State } from "./state.ts";
 import type { Workbench } from "./stage.ts";
 
 type Tool = "cell" | "rectangle" | "row" | "column";
 type Cell = [number, number];
 
-// Every cell of the mask that a state describes: 1 is visible.
-export function wholeMask(state: State, rows: number, keys: number): Uint8Array {
-    const rule =
-        state.mask === "causal"
-            ? (i: number, j: number) => j <= i
-            : state.mask === "window"
-              ? (i: number, j: number) => j <= i && j >= i - state.window
-              : () => true;
-    return (
-        maskCells(state, rows, keys) ??
-        Uint8Array.from({ length: rows * keys }, (_, n) => (rule(Math.floor(n / keys), n % keys) ? 1 : 0))
-    );
-}
+// A mask is painted up to so many tokens; beyond, the engine gives no cells to edit.
+const maxPaintedSide = 128;
 
 function fill(cells: Uint8Array, keys: number, [r0, c0]: Cell, [r1, c1]: Cell, value: number): void {
     for (let i = Math.min(r0, r1); i <= Math.max(r0, r1); ++i)
@@ -91,9 +79,9 @@ export class MaskEditor {
         this.on = on;
         this.last = null;
         const stage = this.workbench.stage();
-        if (on && stage && (!pairStages.has(stage.id) || this.app.state.table))
+        if (on && stage && (!stageTexts[stage.id].pairs || this.app.state.table))
             this.app.change(
-                { stage: pairStages.has(stage.id) ? stage.id : "weights", table: false },
+                { stage: stageTexts[stage.id].pairs ? stage.id : "weights", table: false },
                 { numbers: false },
             );
         this.show();
@@ -110,8 +98,7 @@ export class MaskEditor {
 
     // A mask chosen from the list as "painted" begins as the one before it.
     adopt(): void {
-        const cells = this.cells();
-        this.app.change({ mask: "painted", painted: encodeBits(cells) });
+        this.app.change(this.painted(this.cells()));
         this.toggle(true);
     }
 
@@ -126,8 +113,25 @@ export class MaskEditor {
     private get possible(): boolean {
         return Math.max(...this.size) <= maxPaintedSide;
     }
+    // Every cell of the mask: 1 is visible. An edit that the engine has not seen yet counts already.
     private cells(): Uint8Array {
-        return wholeMask(this.app.state, ...this.size);
+        const { state, result } = this.app,
+            [rows, keys] = this.size;
+        const bits =
+            state.mask === "painted" && state.side === `${rows}x${keys}`
+                ? state.bits
+                : (result?.visible ?? "");
+        return decodeBits(bits, rows * keys);
+    }
+    // Where words are added later, the mask of before counts.
+    private painted(cells: Uint8Array): Partial<State> {
+        const { mask, under } = this.app.state;
+        return {
+            mask: "painted",
+            bits: encodeBits(cells),
+            side: this.size.join("x"),
+            under: mask === "painted" ? under : mask,
+        };
     }
 
     private down(cell: Cell): void {
@@ -199,11 +203,7 @@ export class MaskEditor {
         const cells = this.cells();
         edit(cells);
         this.app.change(
-            {
-                mask: "painted",
-                painted: encodeBits(cells),
-                ...(cell ? { row: cell[0], column: cell[1] } : {}),
-            },
+            { ...this.painted(cells), ...(cell ? { i: cell[0], j: cell[1] } : {}) },
             { burst: `stroke ${cell ? this.strokes : ++this.strokes}` },
         );
         this.say(`${what}. ${this.facts()}`);
@@ -245,7 +245,7 @@ export class MaskEditor {
     private show(): void {
         const { matrix } = this.workbench,
             stage = this.workbench.stage(),
-            on = this.on && !!stage && pairStages.has(stage.id),
+            on = this.on && !!stage && !!stageTexts[stage.id].pairs,
             possible = this.possible;
         matrix.painting = on && possible;
         matrix.visible = matrix.painting ? this.cells() : null;

@@ -1,9 +1,15 @@
 // What the page and its Worker say to each other. Every request has an id; a reply carries it.
 import type { Tables } from "./colors.ts";
-import type { TensorShape } from "./state.ts";
+import type { State, TensorShape } from "./state.ts";
 
+// What of a session could not be taken as it stands, in words.
+export interface Note {
+    key: string;
+    text: string;
+}
 export interface Stage {
     id: string;
+    formula: string;
     shape: number[];
     data: Float32Array;
 }
@@ -77,6 +83,14 @@ export interface LessonResult {
 }
 
 export interface Computed {
+    notes: Note[];
+    tokens: string[]; // none where tensors stand in for a text
+    rows: number;
+    keys: number;
+    heads: number;
+    outputBias: number[];
+    visible: string; // the whole mask as the key `bits`, "" where it is too large to be edited
+    arithmetic: string;
     shared: Stage[];
     head: Stage[];
     headIndex: number;
@@ -85,7 +99,6 @@ export interface Computed {
     thumbnailSize: number;
     stats: HeadStats[];
     ms: number;
-    kernel: string;
 }
 export interface EngineInfo {
     variant: string;
@@ -124,13 +137,18 @@ export interface OwnTensors {
     v: Float32Array | null;
 }
 
+export interface ReadSession {
+    session: { state: Partial<State>; desktop: Partial<State> };
+    notes: Note[];
+    own: OwnTensors | null;
+}
+
 export interface Requests {
     start: { ask: { engine: string; lock: string }; answer: EngineInfo };
     compute: {
         ask: {
-            text: string;
+            address: string;
             head: number;
-            heads: number;
             row: number; // the cell whose steps are wanted too
             column: number;
             thumbnails: number;
@@ -138,6 +156,8 @@ export interface Requests {
         };
         answer: Computed;
     };
+    readSession: { ask: { text: string; isFile: boolean }; answer: ReadSession };
+    writeSession: { ask: { address: string }; answer: string };
     headStages: { ask: { head: number }; answer: Stage[] };
     derive: { ask: { head: number; row: number; column: number }; answer: Steps };
     deriveText: { ask: { head: number; row: number; column: number; format: number }; answer: string };

@@ -1,14 +1,23 @@
 // The workbench: rail, matrix, colour scale and inspector.
+import { arithmeticOf } from "./arithmetic.ts";
 import { labels, type App, type Derived, type Result } from "./app.ts";
 import { css, histogram, type Rgb, type Scale } from "./colors.ts";
 import { byId, input, select, setHtml, setText } from "./dom.ts";
-import { fixed, formula, number, place, shapeText } from "./format.ts";
-import { inspectorHtml, introHtml, levelsHtml, ownIntroHtml, railHtml, tableHtml } from "./views.ts";
-import { levels, pairStages, stageTexts, weightStages } from "./levels.ts";
+import { escape, fixed, formula, number, place, shapeText } from "./format.ts";
+import {
+    arithmeticHtml,
+    inspectorHtml,
+    introHtml,
+    levelsHtml,
+    ownIntroHtml,
+    railHtml,
+    tableHtml,
+} from "./views.ts";
 import { MatrixView } from "./matrix.ts";
 import { isHidden, type MatrixContent } from "./matrix_content.ts";
 import type { Stage } from "./protocol.ts";
-import { defaultText, type State } from "./state.ts";
+import { pythonOf } from "./python_copy.ts";
+import { defaultText, levels, stageTexts, type State } from "./state.ts";
 
 const largestTable = 64;
 const railIsRow = matchMedia("(max-width: 1199px)");
@@ -18,20 +27,20 @@ const copyButtons = `<p class="copies"><span class="label">Copy these steps as</
 function spokenFacts(state: State, stage: Stage): Record<string, string> {
     const mask = select("mask").querySelector<HTMLOptionElement>(`option[value="${state.mask}"]`)?.text ?? "";
     return {
-        typed: `${state.text} ${state.painted}`,
+        typed: `${state.text} ${state.bits}`,
         level: `Level ${state.level}: ${levels[state.level - 1].name}`,
         stage: stageTexts[stage.id].label,
         head: `Head ${state.head + 1}`,
         heads: `${state.heads} query heads, ${state.kv} key/value heads`,
-        mask: `Mask: ${mask}${state.mask === "window" ? `, ${state.window} back` : ""}`,
+        mask: `Mask: ${mask}${state.mask === "window" ? `, ${state.win} back` : ""}`,
         route: state.route === "after" ? "Mask after the softmax" : "Mask before the softmax",
-        dropout: state.p > 0 ? `Dropout ${state.p.toFixed(2)}, seed ${state.dropSeed}` : "No dropout",
+        dropout: state.p > 0 ? `Dropout ${state.p.toFixed(2)}, seed ${state.dseed}` : "No dropout",
         scale: `Scores divided by ${state.scale === "auto" ? "the root of the head width" : state.scale === "none" ? "1" : state.scale}`,
-        temperature: `Temperature ${state.temperature.toFixed(2)}`,
-        softcap: state.softcap ? `Softcap ${state.softcap.toFixed(2)}` : "No softcap",
+        temperature: `Temperature ${state.temp.toFixed(2)}`,
+        softcap: state.cap ? `Softcap ${state.cap.toFixed(2)}` : "No softcap",
         alibi: state.alibi ? "Distance bias on" : "Distance bias off",
         weights: `Weights of seed ${state.seed}, ${state.init}`,
-        length: state.length ? `${state.length} tokens` : "Tokens as typed",
+        length: state.len ? `${state.len} tokens` : "Tokens as typed",
         log: state.log ? "Logarithmic colours" : "Linear colours",
         table: state.table ? "Table" : "Picture",
     };
@@ -61,22 +70,22 @@ export class Workbench {
         );
         byId("rail").addEventListener("click", (event) => {
             const id = (event.target as Element).closest<HTMLElement>("[data-stage]")?.dataset.stage;
-            if (id) app.change({ stage: id, low: "", high: "" }, { numbers: false });
+            if (id) app.change({ stage: id, lo: "", hi: "" }, { numbers: false });
         });
         byId("inspector").addEventListener("click", (event) => {
             const column = (event.target as Element).closest<HTMLElement>("[data-column]")?.dataset.column;
-            if (column) this.pick(app.state.row, Number(column));
+            if (column) this.pick(app.state.i, Number(column));
             const copy = (event.target as Element).closest<HTMLElement>("[data-copy]");
             if (copy) void this.copy(copy);
         });
-        byId("matrix").addEventListener(
-            "pointerleave",
-            () => void this.inspect(app.state.row, app.state.column),
-        );
-        for (const id of ["low", "high"] as const)
+        byId("matrix").addEventListener("pointerleave", () => void this.inspect(app.state.i, app.state.j));
+        for (const [id, key] of [
+            ["low", "lo"],
+            ["high", "hi"],
+        ] as const)
             input(id).addEventListener("change", () =>
                 app.change(
-                    { [id]: Number.isFinite(parseFloat(input(id).value)) ? input(id).value.trim() : "" },
+                    { [key]: Number.isFinite(parseFloat(input(id).value)) ? input(id).value.trim() : "" },
                     { numbers: false },
                 ),
             );
@@ -108,22 +117,22 @@ export class Workbench {
         app.onShown.add(() => this.scrollBars());
     }
 
-    // The stage that the state names, or the nearest that this level has.
+    // The stage that the state names, or the nearest that this layer has.
     stage(): Stage | null {
-        const stages = this.app.result?.stages ?? [];
-        return (
-            stages.find((s) => s.id === this.app.state.stage) ??
-            stages.find((s) => s.id === "dropped") ??
-            stages.find((s) => s.id === "weights") ??
-            null
-        );
+        const stages = this.app.result?.stages ?? [],
+            wanted = this.app.state.stage;
+        for (const id of [wanted, ...(stageTexts[wanted]?.nearest ?? []), "weights"]) {
+            const found = stages.find((s) => s.id === id);
+            if (found) return found;
+        }
+        return null;
     }
 
     stepStage(by: number): void {
         const stages = this.app.result?.stages ?? [];
         const at = stages.findIndex((s) => s.id === this.stage()?.id);
         const next = stages[Math.max(0, Math.min(stages.length - 1, at + by))];
-        if (next) this.app.change({ stage: next.id, low: "", high: "" }, { numbers: false });
+        if (next) this.app.change({ stage: next.id, lo: "", hi: "" }, { numbers: false });
     }
 
     content(stage: Stage, result: Result): MatrixContent {
@@ -131,8 +140,9 @@ export class Workbench {
         const columns = stage.shape.at(-1) ?? 1,
             data = this.headOf(stage);
         const rows = data.length / columns,
-            pairs = pairStages.has(stage.id);
-        const masked = weightStages.has(stage.id) ? result.stages.find((s) => s.id === "masked") : undefined;
+            pairs = stageTexts[stage.id].pairs;
+        const masked =
+            pairs && stageTexts[stage.id].sums ? result.stages.find((s) => s.id === "masked") : undefined;
         const tokenRows = rows === result.tokens.length && !stage.id.startsWith("w_");
         const keyRows = stage.id === "keys" || stage.id === "values";
         return {
@@ -144,11 +154,11 @@ export class Workbench {
             name: stageTexts[stage.id].label,
             map: state.map,
             signed: stageTexts[stage.id].signed,
-            sums: weightStages.has(stage.id),
+            sums: stageTexts[stage.id].sums ?? false,
             masked: masked && this.headOf(masked),
             log: state.log,
-            low: state.low === "" ? null : Number(state.low),
-            high: state.high === "" ? null : Number(state.high),
+            low: state.lo === "" ? null : Number(state.lo),
+            high: state.hi === "" ? null : Number(state.hi),
         };
     }
 
@@ -177,10 +187,10 @@ export class Workbench {
             `${text.label} <span class="formula">${formula(this.formulaOf(stage, result))}</span>`,
         );
         const content = this.content(stage, result);
-        const cut =
-            result.typed > result.tokens.length
-                ? ` Showing ${result.tokens.length.toLocaleString("en")} of ${result.typed.toLocaleString("en")} tokens.`
-                : "";
+        const cut = result.notes
+            .filter(({ key }) => key === "text")
+            .map(({ text }) => ` ${text[0].toUpperCase()}${text.slice(1)}.`)
+            .join("");
         setHtml(
             byId("stage-about"),
             `${text.about}; ${shapeText(stage.shape)}.${cut}${cut ? ' <a href="#zoom">Deep zoom</a> shows tens of thousands.' : ""}`,
@@ -192,8 +202,8 @@ export class Workbench {
             content.rows > largestTable || content.columns > largestTable;
         byId("table-box").hidden = !asTable;
         this.matrix.element.hidden = asTable;
-        const row = Math.min(app.state.row, content.rows - 1),
-            column = Math.min(app.state.column, content.columns - 1);
+        const row = Math.min(app.state.i, content.rows - 1),
+            column = Math.min(app.state.j, content.columns - 1);
         if (asTable)
             setHtml(
                 byId("table-box"),
@@ -201,7 +211,7 @@ export class Workbench {
                     { ...stage, shape: [content.rows, content.columns], data: content.data },
                     content.rowLabels,
                     content.columnLabels,
-                    pairStages.has(stage.id) ? [row, column] : null,
+                    stageTexts[stage.id].pairs ? [row, column] : null,
                     (cell) => isHidden(content, cell),
                 ),
             );
@@ -216,7 +226,7 @@ export class Workbench {
 
     private formulaOf(stage: Stage, result: Result): string {
         const given = result.own && ["queries", "keys", "values"].includes(stage.id);
-        return given ? "from your file" : stageTexts[stage.id].formula;
+        return given ? "from your file" : stage.formula;
     }
 
     private showLevel({ state: { level }, own }: Result): void {
@@ -279,7 +289,7 @@ export class Workbench {
             ["high", scale.high],
         ] as const) {
             input(id).placeholder = number(value);
-            if (document.activeElement !== input(id)) input(id).value = state[id];
+            if (document.activeElement !== input(id)) input(id).value = id === "low" ? state.lo : state.hi;
         }
         input("log").checked = state.log;
         select("map").value = state.map;
@@ -288,10 +298,10 @@ export class Workbench {
     // The nearer end of the range follows the pointer; the fields beside the bar do the same for keyboards.
     private dragRange(): void {
         const canvas = byId<HTMLCanvasElement>("bar");
-        let end: "low" | "high" | null = null;
+        let end: "lo" | "hi" | null = null;
         const at = (event: PointerEvent) => Math.max(0, Math.min(1, event.offsetX / canvas.clientWidth));
         canvas.addEventListener("pointerdown", (event) => {
-            end = at(event) < 0.5 ? "low" : "high";
+            end = at(event) < 0.5 ? "lo" : "hi";
             this.dragFrom = this.matrix.scale;
             canvas.setPointerCapture(event.pointerId);
         });
@@ -309,7 +319,7 @@ export class Workbench {
             canvas.addEventListener(type, () => {
                 end = null;
             });
-        canvas.addEventListener("dblclick", () => this.app.change({ low: "", high: "" }, { numbers: false }));
+        canvas.addEventListener("dblclick", () => this.app.change({ lo: "", hi: "" }, { numbers: false }));
     }
 
     // On phones the steps are a sheet over the page's lower end; closed it shows the cell and its value.
@@ -329,7 +339,7 @@ export class Workbench {
 
     pick(row: number, column: number): void {
         this.invite();
-        this.app.change({ row, column }, { numbers: false, burst: "pick" });
+        this.app.change({ i: row, j: column }, { numbers: false, burst: "pick" });
         this.matrix.pick(row, column);
         this.matrix.draw(); // what was picked shows before its arithmetic has come
         this.say(this.cellText());
@@ -345,10 +355,11 @@ export class Workbench {
             stage = this.stage();
         if (!result || !stage) return "";
         const content = this.content(stage, result),
-            row = Math.min(this.app.state.row, content.rows - 1),
-            column = Math.min(this.app.state.column, content.columns - 1);
+            row = Math.min(this.app.state.i, content.rows - 1),
+            column = Math.min(this.app.state.j, content.columns - 1);
         const value = content.data[row * content.columns + column];
-        if (!pairStages.has(stage.id)) return `${content.rowLabels[row]}, column ${column}: ${fixed(value)}`;
+        if (!stageTexts[stage.id].pairs)
+            return `${content.rowLabels[row]}, column ${column}: ${fixed(value)}`;
         let rank = 0,
             seen = 0;
         for (let j = 0; j < content.columns; ++j) {
@@ -378,7 +389,7 @@ export class Workbench {
     // The arithmetic of the picked cell, if it has come; hovering asks for others.
     private showSteps(stage: Stage, row: number, column: number): void {
         const { derived, result } = this.app;
-        if (!pairStages.has(stage.id)) return this.inspectPlain(row, column);
+        if (!stageTexts[stage.id].pairs) return this.inspectPlain(row, column);
         if (derived?.result === result && derived.row === row && derived.column === column)
             this.writeSteps(derived);
         else void this.inspect(row, column);
@@ -387,7 +398,7 @@ export class Workbench {
     private async inspect(row: number, column: number): Promise<void> {
         const stage = this.stage();
         if (!this.app.result || !stage) return;
-        if (!pairStages.has(stage.id)) return this.inspectPlain(row, column);
+        if (!stageTexts[stage.id].pairs) return this.inspectPlain(row, column);
         const ask = ++this.derivation;
         const derived = await this.app.derive(row, column);
         if (derived && ask === this.derivation) this.writeSteps(derived);
@@ -397,7 +408,8 @@ export class Workbench {
         const { state } = result;
         const root =
             state.scale === "auto" ? `√${steps.q.length}` : state.scale === "none" ? "1" : state.scale;
-        const divisor = state.temperature === 1 ? root : `(${root} × ${state.temperature.toFixed(2)})`;
+        const content = this.content(this.stage()!, result);
+        const divisor = state.temp === 1 ? root : `(${root} × ${state.temp.toFixed(2)})`;
         setHtml(
             byId("inspector"),
             inspectorHtml(steps, {
@@ -407,24 +419,25 @@ export class Workbench {
                 column,
                 divisor,
                 dividend: divisor !== "1",
-                softcap: state.softcap,
+                softcap: state.cap,
                 p: state.p,
                 alibi: state.alibi,
+                label: content.name,
+                value: content.data[row * content.columns + column],
             }) + copyButtons,
         );
     }
 
     private async copy(button: HTMLElement): Promise<void> {
         const { app } = this,
-            { row, column } = app.state,
+            { i: row, j: column } = app.state,
             name = button.textContent;
         try {
-            const text = await app.engine.ask("deriveText", {
-                head: app.result!.headIndex,
-                row,
-                column,
-                format: Number(button.dataset.copy),
-            });
+            const result = app.result!,
+                format = Number(button.dataset.copy);
+            const text =
+                (name === "Python" && pythonOf(result, row, column)) ||
+                (await app.engine.ask("deriveText", { head: result.headIndex, row, column, format }));
             await navigator.clipboard.writeText(text);
             button.textContent = "Copied";
         } catch {
@@ -435,18 +448,27 @@ export class Workbench {
         }, 1500);
     }
 
-    // Stages without pairs: the value and its neighbours in the row.
+    // Stages without pairs: the number, and the sum that it comes from.
     private inspectPlain(row: number, column: number): void {
         const result = this.app.result,
             stage = this.stage();
         if (!result || !stage) return;
-        const content = this.content(stage, result);
+        const content = this.content(stage, result),
+            text = stageTexts[stage.id];
         row = Math.min(row, content.rows - 1);
         column = Math.min(column, content.columns - 1);
-        const text = stageTexts[stage.id];
+        const made = arithmeticOf(result, stage.id, row, column),
+            elsewhere = stage.id === "context" && !made && !result.own;
+        const why = made
+            ? ""
+            : elsewhere
+              ? ` Another head computes it: choose head ${Math.floor(column / (content.columns / result.heads)) + 1}.`
+              : stage.id.startsWith("w_")
+                ? " Drawn from the seed."
+                : "";
         setHtml(
             byId("inspector"),
-            `<div><p class="label">${text.label}, row <b>${row}</b>, column <b>${column}</b></p><p class="big">${number(content.data[row * content.columns + column])}</p><p class="note">${formula(text.formula)}: ${text.about}. Pick a stage with queries and keys to see the arithmetic of a cell.</p></div>`,
+            `<div><p class="label">${text.label}: <b><bdi>${escape(content.rowLabels[row])}</bdi></b>, column <b>${column}</b></p><p class="big">${number(content.data[row * content.columns + column])}</p><p class="note">${formula(this.formulaOf(stage, result))}: ${text.about}.${why}</p>${made ? arithmeticHtml(made) : ""}</div>`,
         );
     }
 }

@@ -2,15 +2,13 @@
 import type { EngineModule } from "./engine_abi.ts";
 import { EngineSession } from "./engine_session.ts";
 import { formula } from "./format.ts";
-import { levels, stageTexts } from "./levels.ts";
-import { defaultText, engineText, presetState, tokenize } from "./state.ts";
+import { inOrder, levels, presetState, stageTexts, toHash } from "./state.ts";
 import {
     inspectorHtml,
     introHtml,
     lessonHtml,
     lessonOptions,
     levelsHtml,
-    orderStages,
     railHtml,
     tableHtml,
 } from "./views.ts";
@@ -21,28 +19,28 @@ export function renderStatic(module: EngineModule): Record<string, string> {
     const session = new EngineSession(module);
     session.start(1);
     const state = presetState(2);
-    const tokens = tokenize(defaultText);
-    const { shared, head, steps } = session.compute({
-        text: engineText(state, tokens),
+    const { shared, head, steps, tokens } = session.compute({
+        address: toHash(state),
         head: 0,
-        heads: 1,
-        row: state.row,
-        column: state.column,
+        row: state.i,
+        column: state.j,
         thumbnails: 0,
         own: null,
     });
-    const stages = orderStages([...shared, ...head]);
+    const stages = inOrder([...shared, ...head]);
     const weights = head.find((s) => s.id === "weights")!;
     const context = {
         tokensRow: tokens,
         tokensColumn: tokens,
-        row: state.row,
-        column: state.column,
+        row: state.i,
+        column: state.j,
         divisor: "√2",
         dividend: true,
         softcap: 0,
         p: 0,
         alibi: false,
+        label: stageTexts.weights.label,
+        value: weights.data[state.i * tokens.length + state.j],
     };
     const text = stageTexts.weights;
     return {
@@ -51,7 +49,7 @@ export function renderStatic(module: EngineModule): Record<string, string> {
         rail: railHtml(stages, "weights", 1),
         stageName: `${text.label} <span class="formula">${formula(text.formula)}</span>`,
         stageAbout: text.about,
-        table: tableHtml(weights, tokens, tokens, [state.row, state.column]),
+        table: tableHtml(weights, tokens, tokens, [state.i, state.j]),
         inspector: inspectorHtml(steps, context),
         lessonNames: lessonOptions(session.lessons(), level2Lesson),
         lesson: lessonHtml(session.lesson(level2Lesson)),

@@ -1,8 +1,8 @@
 // Pieces of the page as HTML text. The build draws the first state with them, the live page every other.
 import { escape, fixed, formula, number, place, shapeText, short, valueOf } from "./format.ts";
-import { levels, pairStages, stageTexts, weightStages } from "./levels.ts";
+import type { Arithmetic } from "./arithmetic.ts";
 import type { LessonName, LessonResult, Stage, Steps } from "./protocol.ts";
-import type { TensorShape } from "./state.ts";
+import { levels, stageTexts, type TensorShape } from "./state.ts";
 
 export function levelsHtml(current: number): string {
     const items = levels.map(
@@ -35,10 +35,10 @@ export function railHtml(stages: Stage[], current: string, heads: number): strin
         .map((stage) => {
             const text = stageTexts[stage.id],
                 shape =
-                    heads > 1 && pairStages.has(stage.id) && stage.shape.length === 2
+                    heads > 1 && stageTexts[stage.id].pairs && stage.shape.length === 2
                         ? [heads, ...stage.shape]
                         : stage.shape;
-            return `<li><button type="button" data-stage="${stage.id}"${stage.id === current ? ' aria-current="true"' : ""}><span class="rail-name">${text.label}</span><span class="rail-shape">${shapeText(shape)}</span><span class="rail-formula">${formula(text.formula)}</span></button></li>`;
+            return `<li><button type="button" data-stage="${stage.id}"${stage.id === current ? ' aria-current="true"' : ""}><span class="rail-name">${text.label}</span><span class="rail-shape">${shapeText(shape)}</span><span class="rail-formula">${formula(stage.formula)}</span></button></li>`;
         })
         .join("")}</ol>`;
 }
@@ -57,7 +57,7 @@ export function tableHtml(
     const signed = stageTexts[stage.id].signed;
     let extent = 0;
     for (const x of stage.data) if (Number.isFinite(x)) extent = Math.max(extent, Math.abs(x));
-    const sums = weightStages.has(stage.id);
+    const sums = stageTexts[stage.id].sums;
     const shade = (x: number, cell: number) =>
         !Number.isFinite(x) || hidden(cell)
             ? "hidden"
@@ -69,7 +69,7 @@ export function tableHtml(
         return `<tr><th scope="row"><bdi>${escape(rows[i])}</bdi></th>${Array.from(cells, (x, j) => `<td class="${shade(x, i * width + j)}${picked && picked[0] === i && picked[1] === j ? " picked" : ""}">${fixed(x)}</td>`).join("")}${sums ? `<td class="sum">${fixed(sum)}</td>` : ""}</tr>`;
     });
     const text = stageTexts[stage.id];
-    const corner = pairStages.has(stage.id) ? "query ↓ key →" : "token";
+    const corner = stageTexts[stage.id].pairs ? "query ↓ key →" : "token";
     return `<table class="numbers"><caption class="unseen">${text.label}: ${text.about}</caption><thead><tr><th scope="col" class="corner">${corner}</th>${head}${sums ? '<th scope="col" class="sum">sum</th>' : ""}</tr></thead><tbody>${body.join("")}</tbody></table>`;
 }
 
@@ -83,6 +83,8 @@ export interface InspectorContext {
     softcap: number;
     p: number;
     alibi: boolean;
+    label: string; // of the stage, and the number that stands in it
+    value: number;
 }
 
 const step = (title: string, value: string, body = "") =>
@@ -100,6 +102,34 @@ function productTable(steps: Steps): string {
         );
     const note = many ? `<p class="note">The 8 largest of ${order.length} products.</p>` : "";
     return `<table class="products"><thead><tr><th scope="col">d</th><th scope="col">q</th><th scope="col">k</th><th scope="col">q·k</th>${many ? "" : '<th scope="col">sum</th>'}</tr></thead><tbody>${rows.join("")}</tbody></table>${note}`;
+}
+
+// A table of terms: the largest of many, in their order, and what they come to.
+const mostTerms = 12;
+export function arithmeticHtml({ what, names, terms, steps, value }: Arithmetic): string {
+    const [a, b, product] = names,
+        many = terms.length > mostTerms,
+        single = b === "" || b === product;
+    const order = terms.map((_, n) => n);
+    if (many) order.sort((m, n) => Math.abs(terms[n].product) - Math.abs(terms[m].product));
+    const rows = order
+        .slice(0, mostTerms)
+        .sort((m, n) => m - n)
+        .map((n) => {
+            const term = terms[n],
+                cells = [term.a, ...(single ? [] : [term.b]), ...(b === "" ? [] : [term.product])];
+            return `<tr><th scope="row"><bdi>${escape(String(term.label))}</bdi></th>${cells.map((x) => `<td>${number(x)}</td>`).join("")}${many ? "" : `<td>${number(term.running)}</td>`}</tr>`;
+        });
+    const heads = [a, ...(single ? [] : [b]), ...(b === "" ? [] : [product]), ...(many ? [] : ["sum"])];
+    const table = `<table class="products"><thead><tr><th scope="col"></th>${heads.map((name) => `<th scope="col">${name}</th>`).join("")}</tr></thead><tbody>${rows.join("")}</tbody></table>${many ? `<p class="note">The ${mostTerms} largest of ${terms.length} terms.</p>` : ""}`;
+    const sum = terms.at(-1)?.running ?? 0;
+    const list = [
+        step(formula(what), "", table),
+        step(`sum of ${terms.length} terms`, number(sum)),
+        ...steps.map(([name, x]) => step(name, number(x))),
+        step("comes to", `<b>${number(value)}</b>`),
+    ];
+    return `<ol class="steps">${list.join("")}</ol>`;
 }
 
 function barsHtml(steps: Steps, context: InspectorContext): string {
@@ -146,9 +176,14 @@ export function inspectorHtml(steps: Steps, c: InspectorContext): string {
         .slice(0, 3)
         .map((v) => number(v))
         .join("  ");
-    list.push(
-        step(`× value of ${key}`, `<span class="vector">${share}${steps.v.length > 3 ? " …" : ""}</span>`),
-    );
+    const whole = steps.context
+        .slice(0, 3)
+        .map((v) => number(v))
+        .join("  ");
+    const more = steps.v.length > 3 ? " …" : "";
+    list.push(step(`× value of ${key}`, `<span class="vector">${share}${more}</span>`));
+    list.push(step(`of the context of ${query}`, `<span class="vector">${whole}${more}</span>`));
+    const isWeight = c.label === stageTexts.weights.label || c.label === stageTexts.dropped.label;
     const rank = empty
         ? "this row sees no key"
         : steps.hiddenBy
@@ -156,7 +191,10 @@ export function inspectorHtml(steps: Steps, c: InspectorContext): string {
           : steps.hasDropout && !steps.kept
             ? "dropped"
             : place(steps.rank, steps.visibleKeys);
-    return `<div><p class="label">Query <b>${query}</b> → key <b>${key}</b></p><p class="big">${number(steps.finalWeight)}</p><p class="note"><span class="what">attention weight, </span>${rank}</p><ol class="steps">${list.join("")}</ol></div><div>${barsHtml(steps, c)}</div>`;
+    const what = isWeight
+        ? '<span class="what">attention weight, </span>'
+        : `${c.label.toLowerCase()}; attention weight ${number(steps.finalWeight)}, `;
+    return `<div><p class="label">Query <b>${query}</b> → key <b>${key}</b></p><p class="big">${number(c.value)}</p><p class="note">${what}${rank}</p><ol class="steps">${list.join("")}</ol></div><div>${barsHtml(steps, c)}</div>`;
 }
 
 // Theirs beside ours; a difference would be marked.
@@ -181,11 +219,6 @@ export function lessonHtml(lesson: LessonResult): string {
     });
     const about = escape(lesson.about.replaceAll("-inf", "−∞"));
     return `<p class="note">${about} ${lesson.tables ? `<b>${lesson.exact} of ${lesson.tables}</b> printed tables are the same, digit for digit.` : "It prints no numbers to compare with."}</p>${tables.join("")}`;
-}
-
-export function orderStages<T extends { id: string }>(stages: T[]): T[] {
-    const order = Object.keys(stageTexts);
-    return [...stages].sort((a, b) => order.indexOf(a.id) - order.indexOf(b.id));
 }
 
 export function lessonOptions(lessons: LessonName[], current: string): string {

@@ -177,6 +177,10 @@ async function answer(request: Request): Promise<unknown> {
     switch (request.kind) {
         case "compute":
             return session.compute(ask as never);
+        case "readSession":
+            return session.readSession(ask as never);
+        case "writeSession":
+            return session.writeSession(ask.address);
         case "headStages":
             return session.stages(ask.head);
         case "derive":

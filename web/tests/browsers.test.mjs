@@ -150,7 +150,7 @@ for (const browser of browsers)
             );
             await open();
             await page.type("#matrix [role=gridcell][tabindex='0']", "\uE015"); // arrow down
-            await page.wait("the picked cell", () => globalThis.fovea.app.state.row === 2);
+            await page.wait("the picked cell", () => globalThis.fovea.app.state.i === 2);
             const { values } = await stage("weights");
             await page.wait(
                 "its derivation",

@@ -2,22 +2,18 @@
 // inspection library computes. Run through `npm test`; needs `npm run build` first.
 import assert from "node:assert/strict";
 import { build } from "esbuild";
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { before, test } from "node:test";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { readsPositive, root, site } from "./support.mjs";
+import { openEngine } from "../tools/engine.mjs";
+import { readsPositive, root } from "./support.mjs";
 
 let engine, page;
 
 before(async () => {
-    const folder = readdirSync(join(site, "engine")).find(
-        (name) => name.startsWith("simd-") && !name.startsWith("simd-threads"),
-    );
-    assert.ok(folder, "build/web has no single-threaded simd engine");
-    const { default: create } = await import(pathToFileURL(join(site, "engine", folder, "fovea.mjs")));
-    engine = await create({ wasmBinary: readFileSync(join(site, "engine", folder, "fovea.wasm")) });
+    engine = await openEngine();
     const temporary = mkdtempSync(join(tmpdir(), "fovea-numbers-")),
         outfile = join(temporary, "page.mjs");
     await build({

@@ -156,7 +156,7 @@ describe("the page", { skip }, () => {
             await page
                 .locator("#matrix canvas")
                 .click({ position: { x: box.width * 0.5, y: box.height * 0.5 } });
-            const { row, column } = await page.evaluate(() => globalThis.fovea.app.state);
+            const { i: row, j: column } = await page.evaluate(() => globalThis.fovea.app.state);
             const { values } = await stageValues(page, "weights");
             await page.waitForFunction(
                 (text) => document.querySelector("#inspector .big").textContent === text,
@@ -177,7 +177,7 @@ describe("the page", { skip }, () => {
             const { values } = await stageValues(page, "dropped");
             assert.ok(values.filter((x) => x === 0).length > 15, "some of the seen ones are dropped");
             await page.evaluate(() =>
-                globalThis.fovea.app.change({ table: false, stage: "weights", row: 2, column: 1 }),
+                globalThis.fovea.app.change({ table: false, stage: "weights", i: 2, j: 1 }),
             );
             await settled(page);
             await page.waitForFunction(() =>
@@ -185,7 +185,7 @@ describe("the page", { skip }, () => {
             );
             assert.match(await page.textContent("#inspector .row-facts"), /of 1\.10 nats$/); // ln 3
             for (let row = 0; row < 6; ++row) {
-                await page.evaluate((row) => globalThis.fovea.app.change({ row, column: 0 }), row);
+                await page.evaluate((row) => globalThis.fovea.app.change({ i: row, j: 0 }), row);
                 await page.waitForFunction(
                     (most) =>
                         document
@@ -201,7 +201,7 @@ describe("the page", { skip }, () => {
                     `row ${row}: entropy ${entropy} of at most ${most}, after dropout`,
                 );
             }
-            await page.evaluate(() => globalThis.fovea.app.change({ row: 2, column: 1 }));
+            await page.evaluate(() => globalThis.fovea.app.change({ i: 2, j: 1 }));
             await page.waitForFunction(() =>
                 /1\.10 nats$/.test(document.querySelector("#inspector .row-facts").textContent),
             );
@@ -248,10 +248,7 @@ describe("the page", { skip }, () => {
             await page.keyboard.press("ArrowDown");
             await page.keyboard.press("End");
             assert.deepEqual(
-                await page.evaluate(() => [
-                    globalThis.fovea.app.state.row,
-                    globalThis.fovea.app.state.column,
-                ]),
+                await page.evaluate(() => [globalThis.fovea.app.state.i, globalThis.fovea.app.state.j]),
                 [2, 5],
             );
             await page.waitForFunction(() => document.activeElement.getAttribute("aria-colindex") === "6");
@@ -296,7 +293,7 @@ describe("the page", { skip }, () => {
                 .locator("#matrix canvas")
                 .click({ position: { x: box.width * 0.5, y: box.height * 0.5 } });
             await settled(page);
-            const { row, column } = await page.evaluate(() => globalThis.fovea.app.state);
+            const { i: row, j: column } = await page.evaluate(() => globalThis.fovea.app.state);
             assert.equal((await stageValues(page, "weights")).values[6 * row + column], 0);
             assert.match(page.url(), /mask=painted&bits=/);
             // A stroke hides all on its way; a rectangle what lies between its corners.
@@ -349,8 +346,8 @@ describe("the page", { skip }, () => {
             async (page) => {
                 const hash = await page.evaluate(() => location.hash);
                 const first = await page.evaluate(() => globalThis.fovea.app.state);
-                await page.evaluate(() => globalThis.fovea.app.change({ row: 0 }, { numbers: false }));
-                await page.evaluate(() => globalThis.fovea.app.change({ row: 2 }, { numbers: false }));
+                await page.evaluate(() => globalThis.fovea.app.change({ i: 0 }, { numbers: false }));
+                await page.evaluate(() => globalThis.fovea.app.change({ i: 2 }, { numbers: false }));
                 const again = new URLSearchParams((await page.evaluate(() => location.hash)).slice(1));
                 for (const [key, value] of new URLSearchParams(hash.slice(1)))
                     if (again.get(key) !== null) assert.equal(again.get(key), value);
@@ -449,11 +446,11 @@ describe("the page", { skip }, () => {
             });
             await settled(page);
             await page.waitForFunction(() =>
-                location.hash.includes(`temp=${globalThis.fovea.app.state.temperature}`),
+                location.hash.includes(`temp=${globalThis.fovea.app.state.temp}`),
             );
-            assert.notEqual(await page.evaluate(() => globalThis.fovea.app.state.temperature), 1);
+            assert.notEqual(await page.evaluate(() => globalThis.fovea.app.state.temp), 1);
             await page.goBack();
-            await page.waitForFunction(() => globalThis.fovea.app.state.temperature === 1);
+            await page.waitForFunction(() => globalThis.fovea.app.state.temp === 1);
         }),
     );
 
@@ -516,7 +513,7 @@ describe("the page", { skip }, () => {
             await page
                 .locator("#matrix canvas")
                 .click({ position: { x: box.width * 0.5, y: box.height * 0.5 } });
-            const { row, column } = await page.evaluate(() => globalThis.fovea.app.state);
+            const { i: row, j: column } = await page.evaluate(() => globalThis.fovea.app.state);
             const { values } = await stageValues(page, "weights");
             await page.waitForFunction(
                 (text) => document.querySelector("#inspector .big").textContent === text,
@@ -532,12 +529,14 @@ describe("the page", { skip }, () => {
     );
 
     test(
-        "a broken address still shows a page",
+        "a broken address still shows a page, and says what it took instead",
         withPage(
             { hash: "#v=1&level=99&temp=abc&heads=-4&kv=7&mask=%00&scale=zero&i=1e9&stage=nothing" },
             async (page) => {
                 assert.ok(await stageValues(page, "weights"));
-                assert.ok(await page.isHidden("#notice"));
+                const notice = await page.textContent("#notice");
+                for (const key of ["Level", "Temp", "Heads", "Mask", "Scale", "I ", "Stage"])
+                    assert.match(notice, new RegExp(`${key}.* is taken\\.`), key);
             },
         ),
     );
@@ -554,7 +553,7 @@ describe("the page", { skip }, () => {
             );
             const [largest, divergence] = await page.evaluate(async () => {
                 const { app } = globalThis.fovea,
-                    row = app.state.row,
+                    row = app.state.i,
                     of = async (head) =>
                         (await app.engine.ask("headStages", { head })).find((s) => s.id === "weights").data;
                 const [a, b] = [await of(app.state.head), await of(3)],
@@ -607,11 +606,11 @@ describe("the page", { skip }, () => {
             await touch("touchEnd");
             const after = await view();
             assert.ok(after.origin[0] > origin[0] && after.origin[1] > origin[1]);
-            await page.evaluate(() => globalThis.fovea.app.change({ row: 0, column: 0 }, { numbers: false }));
+            await page.evaluate(() => globalThis.fovea.app.change({ i: 0, j: 0 }, { numbers: false }));
             await page.evaluate(() => globalThis.fovea.workbench.matrix.fit());
             await touch("touchStart", [x, y]);
             await touch("touchEnd");
-            await page.waitForFunction(() => globalThis.fovea.app.state.row > 0);
+            await page.waitForFunction(() => globalThis.fovea.app.state.i > 0);
         }),
     );
 

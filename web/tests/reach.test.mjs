@@ -211,7 +211,7 @@ describe("reach", { skip: missing ?? false }, () => {
         await page.keyboard.type("journey");
         await page.keyboard.press("Enter");
         assert.deepEqual(
-            await page.evaluate(() => [globalThis.fovea.app.state.row, globalThis.fovea.app.state.column]),
+            await page.evaluate(() => [globalThis.fovea.app.state.i, globalThis.fovea.app.state.j]),
             [5, 1],
         );
         assert.equal(await page.evaluate(() => document.activeElement.getAttribute("role")), "gridcell");

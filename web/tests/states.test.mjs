@@ -69,7 +69,7 @@ describe("states", { skip: missing ?? false }, () => {
             await page.waitForFunction(() =>
                 document.getElementById("announce").textContent.includes("started again"),
             );
-            await page.evaluate(() => globalThis.fovea.app.change({ length: 1024 }));
+            await page.evaluate(() => globalThis.fovea.app.change({ len: 1024 }));
             await page.waitForFunction(
                 () =>
                     /no more memory.*Showing [\d,]+ tokens/.test(
@@ -89,7 +89,10 @@ describe("states", { skip: missing ?? false }, () => {
     test("more words than fit: the first ones, and it says so", async () => {
         const page = await lab.page(`#v=1&level=2&text=${"a+b+".repeat(100)}`);
         assert.deepEqual((await stageValues(page, "weights")).shape, [128, 128]);
-        assert.match(await page.textContent("#stage-about"), /Showing 128 of 200 tokens/);
+        assert.match(
+            await page.textContent("#stage-about"),
+            /The text has 200 tokens; level 2 shows the first 128\./,
+        );
         await page.close();
     });
 
@@ -99,7 +102,7 @@ describe("states", { skip: missing ?? false }, () => {
             const { app } = globalThis.fovea,
                 times = [];
             for (let i = 0; i < 200; ++i) {
-                app.change({ temperature: 1 + i / 100 });
+                app.change({ temp: 1 + i / 100 });
                 await new Promise((done) => {
                     const tell = (r) => {
                         app.onResult.delete(tell);

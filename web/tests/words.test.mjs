@@ -118,7 +118,7 @@ describe("words and numbers", { skip: missing ?? false }, () => {
         withPage({ hash: `#v=1&level=2&text=${"ab".repeat(200)}+step` }, async (page) => {
             for (const table of [false, true]) {
                 await page.evaluate(
-                    (table) => globalThis.fovea.app.change({ table, row: 0 }, { numbers: false }),
+                    (table) => globalThis.fovea.app.change({ table, i: 0 }, { numbers: false }),
                     table,
                 );
                 await settled(page);
@@ -166,10 +166,7 @@ describe("words and numbers", { skip: missing ?? false }, () => {
                 await settled(page);
             }
             assert.deepEqual(
-                await page.evaluate(() => [
-                    globalThis.fovea.app.state.temperature,
-                    globalThis.fovea.app.state.seed,
-                ]),
+                await page.evaluate(() => [globalThis.fovea.app.state.temp, globalThis.fovea.app.state.seed]),
                 [0.3, 7],
             );
             await page.click("#reset");
@@ -267,6 +264,62 @@ describe("words and numbers", { skip: missing ?? false }, () => {
                     return found;
                 });
                 assert.deepEqual(poor, []);
+            }),
+        );
+
+    test(
+        "a painted mask stays with its words when others come and go",
+        withPage({ hash: "#v=1&level=3" }, async (page) => {
+            const hidden = async () => {
+                await settled(page);
+                return page.evaluate(() => {
+                    const { result } = globalThis.fovea.app,
+                        { data } = result.stages.find((s) => s.id === "weights"),
+                        side = result.tokens.length;
+                    return [...data].flatMap((w, n) =>
+                        w === 0 ? [`${Math.floor(n / side)},${n % side}`] : [],
+                    );
+                });
+            };
+            const causal = (side) =>
+                Array.from({ length: side * side }, (_, n) => [Math.floor(n / side), n % side])
+                    .filter(([i, j]) => j > i || (i === 3 && j === 1))
+                    .map(String);
+            await page.evaluate(() => globalThis.fovea.app.change({ i: 3, j: 1 }, { numbers: false }));
+            await page.click("#paint");
+            await page.evaluate(() => globalThis.fovea.workbench.matrix.focus());
+            await page.keyboard.press("Space");
+            assert.deepEqual(await hidden(), causal(6));
+            await page.click("#mask-done");
+            for (const [text, side] of [
+                ["Your journey starts with one step today now", 8],
+                ["Your journey starts with one", 5],
+                ["Your journey starts with one step", 6],
+            ]) {
+                await page.fill("#text", text);
+                assert.deepEqual(await hidden(), causal(side), text);
+            }
+            // A link keeps it too.
+            await page.reload();
+            assert.deepEqual(await hidden(), causal(6));
+        }),
+    );
+
+    for (const [level, formula] of [
+        [2, "Q = X·Wq"],
+        [3, "Q = X·Wqᵀ"],
+        [6, "Q = X·Wqᵀ"],
+    ])
+        test(
+            `level ${level}: the formula of the queries multiplies as its shapes say`,
+            withPage({ hash: `#v=1&level=${level}&stage=queries` }, async (page) => {
+                assert.match(await page.textContent("#stage-name"), new RegExp(`${formula}$`));
+                const [x, w] = await page.evaluate(() =>
+                    ["inputs", "w_query"].map(
+                        (id) => globalThis.fovea.app.result.stages.find((s) => s.id === id).shape,
+                    ),
+                );
+                assert.equal(x[1], formula.endsWith("ᵀ") ? w[1] : w[0]);
             }),
         );
 });

@@ -19,6 +19,7 @@ import { dirname, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { brotliCompressSync, constants } from "node:zlib";
 import { declarationsOf } from "./abi.mjs";
+import { tablesOf } from "./tables.mjs";
 import { standalone } from "./standalone.mjs";
 
 const web = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -134,6 +135,7 @@ function report() {
 }
 
 writeFileSync(join(web, "src/engine_abi.ts"), declarationsOf(join(web, "engine/web_engine.h")));
+writeFileSync(join(web, "src/model_tables.ts"), tablesOf(join(root, "engine/model/tables")));
 const onlyPage = process.argv.includes("--page");
 const built = onlyPage
     ? readdirSync(join(out, "engine")).map((name) => [

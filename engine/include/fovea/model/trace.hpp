@@ -110,11 +110,15 @@ std::string matrix_text(const F32Tensor& matrix);
 
 // What `fovea session FILE --stage weights --head 0` and its like in other programs print: one stage of a
 // session file, and what the reader is to be told. An empty `stage` is the session's own, or the nearest that
-// there is. Tensors that lie in files are looked for from `folder`; refused where that is empty.
+// there is.
 struct SessionStageText {
     std::string text;
     std::vector<SessionNote> notes;
 };
+Result<SessionStageText> session_stage_text(ReadSession read, std::string_view stage, uint32_t head,
+                                            const TraceOptions& options = {});
+// The same of a session file's text. Tensors that lie in files are looked for from `folder`; refused where
+// that is empty.
 Result<SessionStageText> session_stage_text(std::string_view json, std::string_view stage, uint32_t head,
                                             const SessionReader& reader = {},
                                             const TraceOptions& options = {},

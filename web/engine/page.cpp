@@ -1,0 +1,89 @@
+#include "page.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace fovea::web {
+namespace {
+
+// Matrices of queries and keys, and what belongs to one of them.
+bool shows_one_head(const TraceStage& stage) {
+    const StageText* const text = find_stage_text(stage.id);
+    return (text && text->pairs) || stage.id == "row_sums";
+}
+
+}  // namespace
+
+SessionReader page_reader() {
+    static const std::vector<std::string_view> kUnseen = [] {
+        std::vector<std::string_view> keys;
+        for (const SessionKey& key : session_keys())
+            if (key.group == "desktop") keys.push_back(key.key);
+        return keys;
+    }();
+    return {"this page", kUnseen};
+}
+
+Result<Page> Page::open(std::string_view address, std::shared_ptr<const SessionTensors> tensors,
+                        EngineRunner& runner, const Page* previous) {
+    Result<ReadSession> read = read_address(address, page_reader());
+    if (!read) return read.error();
+    read->session.tensors = std::move(tensors);
+    Result<SessionModel> model = session_model(read->session, previous ? &previous->model_ : nullptr);
+    if (!model) return model.error();
+    TraceOptions options;
+    options.engine = &runner;
+    Result<Trace> trace = Trace::open(model->model, model->input, options);
+    if (!trace) return trace.error();
+    Page page(std::move(*model), std::move(*trace));
+    page.notes_ = std::move(read->notes);
+    page.notes_.insert(page.notes_.end(), page.model_.notes.begin(), page.model_.notes.end());
+    return page;
+}
+
+Result<std::vector<PageStage>> Page::shared_stages() {
+    std::vector<PageStage> all;
+    for (TraceStage& stage : trace_.stages()) {
+        if (shows_one_head(stage)) continue;
+        Result<F32Tensor> values = trace_.whole_stage(stage.id);
+        if (!values) return values.error();
+        all.push_back({std::move(stage), std::move(*values)});
+    }
+    return all;
+}
+
+Result<std::vector<PageStage>> Page::head_stages(uint32_t head) {
+    std::vector<PageStage> all;
+    for (TraceStage& stage : trace_.stages()) {
+        if (!shows_one_head(stage)) continue;
+        Result<F32Tensor> values = trace_.stage(stage.id, head);
+        if (!values) return values.error();
+        all.push_back({std::move(stage), std::move(*values)});
+    }
+    return all;
+}
+
+Result<F32Tensor> Page::final_weights(uint32_t head) {
+    return trace_.stage(session().dropout_p > 0 ? "dropped" : "weights", head);
+}
+
+Result<Derivation> Page::derive(const Cell& cell) {
+    if (!prepared_) {
+        if (session().route == MaskRoute::before) {
+            Result<PreparedAttention> made = trace_.prepare();
+            if (!made) return made.error();
+            prepared_ = std::move(*made);
+        } else {
+            auto model = std::make_shared<Model>(trace_.model());
+            model->blocks[0].attention.rules.route = MaskRoute::before;
+            Result<Trace> other = Trace::open(std::move(model), trace_.input());
+            if (!other) return other.error();
+            Result<PreparedAttention> made = other->prepare();
+            if (!made) return made.error();
+            prepared_ = std::move(*made);
+        }
+    }
+    return derive_cell(prepared_->call, prepared_->bindings().data(), cell);
+}
+
+}  // namespace fovea::web

@@ -1,0 +1,55 @@
+// What the page shows: a session, its model and its trace, and the cells that a reader asks about.
+#pragma once
+
+#include <fovea/inspect.hpp>
+#include <fovea/model/trace.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fovea::web {
+
+// The keys of a session that the page has no control for.
+SessionReader page_reader();
+
+struct PageStage {
+    TraceStage about;
+    F32Tensor values;  // [rows, columns], or [heads, rows, columns] where heads have one each
+};
+
+class Page {
+  public:
+    // `address` is a session as read_address reads it; `tensors`, or null, stand in for its text. What was
+    // drawn for `previous` (or null) is used again. `runner` is borrowed.
+    static Result<Page> open(std::string_view address, std::shared_ptr<const SessionTensors> tensors,
+                             EngineRunner& runner, const Page* previous);
+
+    const Session& session() const { return model_.session; }
+    const std::vector<Token>& tokens() const { return model_.input.tokens; }
+    const std::vector<SessionNote>& notes() const {
+        return notes_;
+    }  // what was read or done otherwise than asked
+    const Trace& trace() const { return trace_; }
+
+    // The stages that all heads share, or that show one head: computed now, and of one head only.
+    Result<std::vector<PageStage>> shared_stages();
+    Result<std::vector<PageStage>> head_stages(uint32_t head);
+    // The weights of one head as they multiply the values.
+    Result<F32Tensor> final_weights(uint32_t head);
+    // Every step behind one weight. Where the mask comes after the softmax, those of the other route, which
+    // gives the same.
+    Result<Derivation> derive(const Cell& cell);
+
+  private:
+    Page(SessionModel model, Trace trace) : model_(std::move(model)), trace_(std::move(trace)) {}
+
+    SessionModel model_;
+    Trace trace_;
+    std::vector<SessionNote> notes_;
+    std::optional<PreparedAttention> prepared_;
+};
+
+}  // namespace fovea::web

@@ -1,0 +1,124 @@
+// The arithmetic that the inspector shows, and the Python that it copies, come to the engine's numbers.
+import assert from "node:assert/strict";
+import { build } from "esbuild";
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { before, test } from "node:test";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { openEngine } from "../tools/engine.mjs";
+import { root } from "./support.mjs";
+
+let page, session;
+before(async () => {
+    const temporary = mkdtempSync(join(tmpdir(), "fovea-arithmetic-")),
+        outfile = join(temporary, "page.mjs");
+    await build({
+        stdin: {
+            contents:
+                'export * from "./arithmetic.ts"; export * from "./python_copy.ts"; export * from "./state.ts"; export * from "./engine_session.ts";',
+            resolveDir: join(root, "web", "src"),
+            loader: "ts",
+        },
+        bundle: true,
+        format: "esm",
+        outfile,
+        logLevel: "error",
+    });
+    page = await import(pathToFileURL(outfile));
+    rmSync(temporary, { recursive: true });
+    session = new page.EngineSession(await openEngine());
+});
+
+function compute(fields, own = null) {
+    const state = { ...page.presetState(fields.level ?? 2), ...fields };
+    if (fields.mask) Object.assign(state, page.ofMask(fields.mask));
+    const made = session.compute({
+        address: page.toHash(state),
+        head: state.head,
+        row: 0,
+        column: 0,
+        thumbnails: 0,
+        own,
+    });
+    const tokens = own ? Array.from({ length: made.rows }, (_, i) => `q${i}`) : made.tokens;
+    const keyTokens = own ? Array.from({ length: made.keys }, (_, i) => `k${i}`) : tokens;
+    return { ...made, state, own, tokens, keyTokens, stages: [...made.shared, ...made.head] };
+}
+const ramp = (count, step) => Float32Array.from({ length: count }, (_, i) => Math.sin(i * step));
+const own = () => ({
+    shape: { heads: 2, kv: 1, rows: 4, keys: 5, dim: 3, dimV: 2 },
+    q: ramp(24, 0.7),
+    k: ramp(15, 1.3),
+    v: ramp(10, 0.4),
+});
+
+const states = {
+    "level 1": [{ level: 1 }],
+    "level 2": [{ level: 2 }],
+    "level 3, another sentence": [{ level: 3, text: "a fresh look at seven other words" }],
+    "level 3, mask after the softmax": [{ level: 3, route: "after" }],
+    "level 4": [{ level: 4 }],
+    "level 5, second head": [{ level: 5, head: 1 }],
+    "level 6, grouped": [{ level: 6, kv: 1, head: 1 }],
+    "softcap, bias, temperature": [{ level: 2, cap: 0.5, alibi: true, temp: 0.3, scale: "3" }],
+    "strided mask": [{ level: 2, mask: "strided", init: "linear" }],
+    "own tensors": [{ level: 2, mask: "none", head: 1 }, own],
+};
+
+for (const [name, [fields, tensors]] of Object.entries(states))
+    test(`every stage that is a sum comes to its number: ${name}`, () => {
+        const result = compute(fields, tensors?.() ?? null),
+            explained = new Set();
+        for (const { id, shape, data } of result.stages) {
+            const [rows, columns] = shape.slice(-2),
+                heads = shape.length > 2 ? shape[0] : 1,
+                part =
+                    Math.floor(result.headIndex / (result.heads / heads)) * (heads > 1 ? rows * columns : 0);
+            for (let i = 0; i < rows; ++i)
+                for (let j = 0; j < columns; ++j) {
+                    const made = page.arithmeticOf(result, id, i, j);
+                    if (!made) continue;
+                    explained.add(id);
+                    const value = data[part + i * columns + j],
+                        // Plain float32 order in both; logarithms of two libraries differ in the last bits.
+                        far = id === "lse" ? 1e-6 : result.state.route === "after" ? 1e-6 : 0;
+                    assert.ok(
+                        Math.abs(made.value - value) <= far,
+                        `${id}[${i}][${j}]: ${made.value}, the engine has ${value}`,
+                    );
+                }
+        }
+        const wanted = tensors
+            ? ["context", "lse"]
+            : fields.level === 1
+              ? ["context", "lse"]
+              : ["queries", "keys", "values", "context", "lse", ...(fields.level === 6 ? ["output"] : [])];
+        for (const id of wanted) assert.ok(explained.has(id), `${id} has no arithmetic`);
+    });
+
+const python = spawnSync("python3", ["--version"]).status === 0;
+for (const [name, [fields, tensors]] of Object.entries(states))
+    test(
+        `the Python copy asserts the page's number: ${name}`,
+        { skip: python ? false : "no python3" },
+        () => {
+            const result = compute(fields, tensors?.() ?? null);
+            const scripts = [
+                [2, 1],
+                [3, 0],
+                [1, 3],
+            ].map(([i, j]) => page.pythonOf(result, i, j));
+            for (const script of scripts) assert.match(script, /^(X|Q|q, K) = /m);
+            execFileSync("python3", ["-c", scripts.join("\n")]);
+            // It is an assertion: another number fails.
+            const wrong = scripts[0].replace(/assert abs\((weights\[\d+\]) - /, "assert abs($1 + 0.001 - ");
+            assert.notEqual(wrong, scripts[0]);
+            assert.notEqual(spawnSync("python3", ["-c", wrong]).status, 0);
+        },
+    );
+
+test("a script too long to be read is left to the engine", () => {
+    assert.equal(page.pythonOf(compute({ level: 7 }), 1, 0), null);
+});

@@ -1,0 +1,24 @@
+// Prints one stage of what a session file shows, as `fovea session` does, computed by the page's engine in node:
+//   node web/tools/session.mjs FILE.fovea [--stage NAME] [--head N]
+import { readFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { askText, openEngine } from "./engine.mjs";
+
+try {
+    const { values, positionals } = parseArgs({
+        allowPositionals: true,
+        options: { stage: { type: "string", default: "" }, head: { type: "string", default: "0" } },
+    });
+    if (positionals.length !== 1) throw new Error("FILE: give one session file (.fovea)");
+    if (!/^\d{1,9}$/.test(values.head)) throw new Error(`--head: ${values.head} is no whole number`);
+    const session = readFileSync(positionals[0]),
+        engine = await openEngine();
+    const { text, notes } = JSON.parse(
+        askText(engine, "webSessionStage", session, values.stage, Number(values.head)),
+    );
+    for (const note of notes) console.error(`fovea: note: ${note.text}`);
+    process.stdout.write(text);
+} catch (error) {
+    console.error(`fovea: error: ${error.message}`);
+    process.exitCode = 2;
+}

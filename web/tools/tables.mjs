@@ -1,0 +1,56 @@
+// Makes web/src/model_tables.ts from the tables of engine/model/tables: what a session is, the levels and the stages, for
+// TypeScript. C++ reads the same files.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+const types = { integer: "number", number: "number", boolean: "boolean", list: "number[]" };
+
+export function tablesOf(folder) {
+    const read = (name) => JSON.parse(readFileSync(join(folder, `${name}.json`), "utf8"));
+    const { version, keys } = read("session"),
+        stages = read("stages"),
+        levels = read("levels");
+    const fields = keys.map(
+        ({ key, type, about }) => `    /** ${about} */\n    ${key}: ${types[type] ?? "string"};`,
+    );
+    const shown = (value) => JSON.stringify(value, null, 4);
+    return `// Made from engine/model/tables by web/tools/tables.mjs.
+
+/** A session without its tensors. */
+export interface State {
+${fields.join("\n")}
+}
+export const version = ${version};
+export const defaults: State = ${shown(Object.fromEntries(keys.map((row) => [row.key, row.default])))};
+/** Numbers in an address. */
+export const limits: Partial<Record<keyof State, [number, number]>> = ${shown(
+        Object.fromEntries(keys.filter((row) => "low" in row).map((row) => [row.key, [row.low, row.high]])),
+    )};
+/** What a reader chooses from. */
+export const choices: Partial<Record<keyof State, string[]>> = ${shown(
+        Object.fromEntries(keys.filter((row) => row.choices).map((row) => [row.key, row.choices])),
+    )};
+export interface Level {
+    name: string;
+    term: string;
+    title: string;
+    lead: string; // HTML
+    lessons: string[]; // worked examples with these numbers
+    shape: { heads: number; all_heads_width?: number; spread?: number };
+    session: Partial<State>; // what differs from the defaults
+}
+export const levels: Level[] = ${shown(levels.map(({ shape: { heads, all_heads_width, spread }, ...row }) => ({ ...row, shape: { heads, all_heads_width, spread } })))};
+export interface StageText {
+    id: string;
+    label: string;
+    formula: string;
+    about: string;
+    signed: boolean; // values on both sides of 0: a diverging colour map
+    pairs?: boolean; // rows are queries, columns keys
+    sums?: boolean; // sums of rows mean something
+    nearest?: string[]; // shown where a model has no such stage: the first that it has
+}
+/** In the order of the computation. */
+export const stageTable: StageText[] = ${shown(stages.map(({ transposed: _, ...row }) => row))};
+`;
+}
