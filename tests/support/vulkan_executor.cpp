@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <optional>
 
 namespace fovea::test {
@@ -163,6 +164,8 @@ std::unique_ptr<Executor> make_vulkan_executor(std::string name, FoveaKernel ker
         error = engine.error().text;
         return nullptr;
     }
+    // With instrumented shaders the layer says at the start which features it turns on for itself.
+    if (getenv("VK_KHRONOS_VALIDATION_GPUAV_ENABLE")) engine->take_messages();
     FoveaDeviceFacts facts = engine->facts();
     while (!as.empty()) {
         const std::string_view kind = as.substr(0, as.find(','));
