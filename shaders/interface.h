@@ -47,6 +47,9 @@ FOVEA_CONST kFlashShuffleMoreRows = 32;
 FOVEA_CONST kFlashShuffleLanes = 16;
 FOVEA_CONST kFlashShuffleColumnQuads = 4;
 #define FOVEA_SHUFFLE_SHARED_BYTES(rows, threads) (4u * (rows) * (9u * (threads) + 2u))
+// Gradients: query rows and keys that a workgroup holds.
+FOVEA_CONST kBackwardRows = 8;
+FOVEA_CONST kBackwardKeys = 8;
 // Map tiles: rows that a workgroup takes at a time, and pixels that it may hold.
 FOVEA_CONST kMapRows = 8;
 FOVEA_CONST kMapPixels = 512;
@@ -114,6 +117,8 @@ FOVEA_CONST kMinusInfinity = 0xff800000u;
 #define FOVEA_SPEC_MATRIX_M 8  // cooperative matrices: shape of one
 #define FOVEA_SPEC_SCOPE 8     // flash_coopmat2: whose matrices they are, kScope*
 #define FOVEA_SPEC_MATRIX_N 9
+#define FOVEA_SPEC_O_TYPE 8  // gradients
+#define FOVEA_SPEC_DO_TYPE 9
 #define FOVEA_SPEC_MATRIX_K 10
 #define FOVEA_SPEC_KEYS 11        // of a block
 #define FOVEA_SPEC_DEPTH 12       // dim_qk with zeros behind it
@@ -262,6 +267,31 @@ struct FlashExtra {
 };
 FOVEA_CONST kExtraWords = 24;
 
+// Gradients of the heads of one key/value head. Views that do not fit stand behind FlashExtra from word
+// kMaskMapWord on: of o, of its gradient, and of one or two results. Heads are query heads: group_splits
+// is 1.
+struct BackwardPush {
+    FlashSlice slice;
+    HeadView q, k, v;
+    uint group_splits;
+    uint dims;  // low half: dim_qk, high half: dim_v
+    uint lse_base;
+    float scale;
+    LogitView logit;
+    uint store;                 // kStore*
+    uint heads;                 // of the slice
+    uint first_key, key_count;  // of the slice: dk and dv
+};
+FOVEA_CONST kViewO = 0;
+FOVEA_CONST kViewDo = 1;
+FOVEA_CONST kViewFirst = 2;
+FOVEA_CONST kViewSecond = 3;
+FOVEA_CONST kStoreF16 = 1u << 0;   // the first result; the second: the next bit
+FOVEA_CONST kStoreAdds = 1u << 2;  // the same
+FOVEA_CONST kStoreDk = 1u << 4;
+FOVEA_CONST kStoreDv = 1u << 5;
+FOVEA_CONST kStoreHasDLse = 1u << 6;
+
 // What mask_map needs of a slice of flash.
 struct MaskMapPush {
     HeadView mask, bias;
@@ -356,7 +386,13 @@ struct AppendPush {
 #define FOVEA_SLOT_EXTRA 19    // workspace: FlashExtra
 #define FOVEA_SLOT_PARTIAL 20  // workspace: partial results of key splits
 
-#define FOVEA_SLOT_MASK_MAP 23   // workspace: what mask_map writes, behind FlashExtra
+#define FOVEA_SLOT_MASK_MAP 23  // workspace: what mask_map writes, behind FlashExtra
+#define FOVEA_SLOT_DO 24        // gradients
+#define FOVEA_SLOT_DLSE 25
+#define FOVEA_SLOT_DQ 26
+#define FOVEA_SLOT_DK 26
+#define FOVEA_SLOT_DV 27
+
 #define FOVEA_SLOT_TILE_MASS 21  // results of map tiles
 #define FOVEA_SLOT_TILE_MAX 22
 

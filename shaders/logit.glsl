@@ -13,4 +13,11 @@ vec4 capped_score(LogitView view, vec4 score) {
     return value;
 }
 
+// The derivative of capped_score.
+vec4 capped_slope(LogitView view, vec4 score) {
+    if (!(view.softcap > 0.0)) return vec4(1.0);
+    const vec4 share = tanh_of(score / view.softcap);
+    return 1.0 - share * share;
+}
+
 #endif

@@ -3,8 +3,7 @@
 #include "commands.hpp"
 #include "output_file.hpp"
 #include "progress.hpp"
-
-#include <fovea/files/json.hpp>
+#include "run_report.hpp"
 
 #include <cstdio>
 #include <filesystem>
@@ -60,31 +59,6 @@ void print_help(std::span<const OptionSpec> specs) {
     print_refusals();
 }
 
-void print_report(const RunReport& report, const AttentionCall& call, const std::string& out) {
-    // The reason begins with the kernel's name.
-    std::printf("device: %s\nkernel: %s\n", report.device.c_str(), report.reason.c_str());
-    std::printf("slices: %llu, workspace: %llu bytes, time: %.3f ms\n",
-                static_cast<unsigned long long>(report.slices),
-                static_cast<unsigned long long>(report.workspace_bytes), 1e3 * report.seconds);
-    for (const std::string& note : call.notes) std::printf("note: %s\n", note.c_str());
-    std::printf("wrote: %s\n", out.c_str());
-}
-
-void print_json(const RunReport& report, const AttentionCall& call, const std::string& out) {
-    std::printf(
-        "{\"device\": %s, \"backend\": \"%s\", \"kernel\": \"%s\", \"reason\": %s, \"slices\": %llu, "
-        "\"workspace_bytes\": "
-        "%llu, \"seconds\": %s, \"device_seconds\": %s, \"notes\": [",
-        json_string(report.device).c_str(), report.backend == FOVEA_BACKEND_CPU ? "cpu" : "vulkan",
-        kernel_name(report.kernel), json_string(report.reason).c_str(),
-        static_cast<unsigned long long>(report.slices),
-        static_cast<unsigned long long>(report.workspace_bytes), json_number(report.seconds).c_str(),
-        json_number(report.device_seconds).c_str());
-    for (size_t i = 0; i < call.notes.size(); ++i)
-        std::printf("%s%s", i ? ", " : "", json_string(call.notes[i]).c_str());
-    std::printf("], \"out\": %s}\n", json_string(out).c_str());
-}
-
 Result<int> attend(const Arguments& a) {
     if (a.positional().size() != 1)
         return Error{FOVEA_INVALID_ARGUMENT, "IN.safetensors",
@@ -128,10 +102,7 @@ Result<int> attend(const Arguments& a) {
         if (const Result<uint64_t> written = save_safetensors(out, *outputs); !written)
             return written.error();
     }
-    if (a.has("--json"))
-        print_json(*report, call, out);
-    else
-        print_report(*report, call, out);
+    print_run(*report, call, out, a.has("--json"));
     return 0;
 }
 

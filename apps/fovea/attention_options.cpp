@@ -9,22 +9,23 @@ namespace {
 
 constexpr unsigned bit(AttentionCommand command) { return 1u << unsigned(command); }
 constexpr unsigned kAttend = bit(AttentionCommand::attend), kExplain = bit(AttentionCommand::explain),
-                   kBoth = kAttend | kExplain, kAll = kBoth | bit(AttentionCommand::map);
+                   kGradients = bit(AttentionCommand::gradients), kBoth = kAttend | kExplain,
+                   kFiles = kAttend | kGradients, kAll = kBoth | kGradients | bit(AttentionCommand::map);
 
 struct AttentionOption {
     unsigned commands;
     OptionSpec spec;
 };
 constexpr AttentionOption kAttentionOptions[] = {
-    {kAttend, {"--out", "FILE", "where the outputs go (safetensors); needed"}},
+    {kFiles, {"--out", "FILE", "where the outputs go (safetensors); needed"}},
     {kExplain, {"--batch", "B", "without a file: batch size; default 1"}},
     {kExplain, {"--heads", "HQ[,HKV]", "query heads and key/value heads; default 1"}},
     {kExplain, {"--lengths", "LQ[,LKV]", "queries and keys"}},
     {kExplain, {"--dims", "D[,DV]", "head sizes"}},
     {kExplain, {"--type", "f32|f16", "storage of q, k, v, o"}},
     {kAll, {"--layout", "bhld|blhd", "axes of q, k, v in the file; default bhld"}},
-    {kAttend, {"--validation", "", "Vulkan: run under the validation layer and fail on any message"}},
-    {kAttend, {"--json", "", "say what ran as JSON"}},
+    {kFiles, {"--validation", "", "Vulkan: run under the validation layer and fail on any message"}},
+    {kFiles, {"--json", "", "say what ran as JSON"}},
     {kAll, {"--kernel", "K", "auto, staged, flash, flash_coopmat, flash_coopmat2, decode, plain, reference"}},
     {kAll, {"--scale", "S", "factor of q.k; default 1/sqrt(D)"}},
     {kAll,
@@ -37,6 +38,7 @@ constexpr AttentionOption kAttentionOptions[] = {
     {kAll, {"--dropout", "P", "drop weights with probability P, by counters from --seed"}},
     {kAll, {"--seed", "N", "seed of the dropout mask; default 0"}},
     {kBoth, {"--outputs", "LIST", "of o,lse,scores,capped,masked,weights,row_stats; default o"}},
+    {kGradients, {"--gradients", "LIST", "of dbias,dalibi,dsinks: written beside dq, dk and dv"}},
     {kBoth,
      {"--precision", "f32|f16-products", "f16-products: factors may be rounded to half, sums stay float32"}},
     {kAll, {"--workspace", "BYTES", "limit of scratch memory; default 64 MiB"}},

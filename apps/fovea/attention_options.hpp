@@ -11,7 +11,7 @@
 
 namespace fovea::app {
 
-enum class AttentionCommand { attend, explain, map };
+enum class AttentionCommand { attend, explain, map, gradients };
 
 // All options of a command but those that it has for itself, in the order of its --help.
 std::vector<OptionSpec> attention_command_options(AttentionCommand command);

@@ -36,6 +36,8 @@ void keep(AttentionCall& call, FoveaBinding binding, std::span<const std::byte> 
     call.bindings[binding] = {copy.data(), copy.size()};
 }
 
+}  // namespace
+
 Result<void> keep_as_f32(AttentionCall& call, FoveaBinding binding, const Tensor& t) {
     const Result<std::vector<float>> values = to_f32(t);
     if (!values) return values.error();
@@ -56,6 +58,8 @@ Result<FoveaDtype> keep_float(AttentionCall& call, FoveaBinding binding, const T
     if (Result<void> r = keep_as_f32(call, binding, t); !r) return r.error();
     return FOVEA_F32;
 }
+
+namespace {
 
 struct Axes {
     uint64_t batch, heads, rows, columns;
@@ -232,14 +236,27 @@ Result<void> read_attention_tensors(const TensorSet& file, bool rows_first, Atte
     return read_batch_table(file, call);
 }
 
-void note_unused_tensors(const TensorSet& file, AttentionCall& call) {
+void note_unused_tensors(const TensorSet& file, AttentionCall& call,
+                         std::initializer_list<std::string_view> also) {
     constexpr std::string_view kRead[] = {"q",    "k",     "v",     "mask",       "bias",
                                           "keep", "sinks", "alibi", "kv_lengths", "q_lengths"};
     std::string names;
     for (const Tensor& tensor : file.tensors)
-        if (std::find(std::begin(kRead), std::end(kRead), tensor.name) == std::end(kRead))
+        if (std::find(std::begin(kRead), std::end(kRead), tensor.name) == std::end(kRead) &&
+            std::find(also.begin(), also.end(), tensor.name) == also.end())
             names += (names.empty() ? "" : ", ") + printable_name(tensor.name);
     if (!names.empty()) call.notes.push_back("not read: " + printable_name(names, 400));
+}
+
+Result<void> allocate_result(AttentionCall& call, FoveaBinding binding, uint64_t size_bytes,
+                             const char* option, std::string_view name) {
+    auto& memory = call.results.emplace_back(new (std::nothrow) std::byte[size_t(size_bytes)]());
+    if (!memory)
+        return Error{FOVEA_OUT_OF_HOST_MEMORY, option,
+                     std::string(name) + " takes " + std::to_string(size_bytes) +
+                         " bytes of memory, which this machine does not give"};
+    call.bindings[binding] = {memory.get(), size_bytes};
+    return {};
 }
 
 Result<void> allocate_outputs(AttentionCall& call) {
@@ -254,13 +271,10 @@ Result<void> allocate_outputs(AttentionCall& call) {
     const FoveaPlanInfo info = plan->info();
     for (const OutputName& output : output_names()) {
         if (!(info.output_mask >> output.binding & 1)) continue;
-        const uint64_t size_bytes = info.binding_bytes[output.binding];
-        auto& memory = call.results.emplace_back(new (std::nothrow) std::byte[size_t(size_bytes)]());
-        if (!memory)
-            return Error{FOVEA_OUT_OF_HOST_MEMORY, "--outputs",
-                         std::string(output.name) + " takes " + std::to_string(size_bytes) +
-                             " bytes of memory, which this machine does not give"};
-        call.bindings[output.binding] = {memory.get(), size_bytes};
+        if (Result<void> r = allocate_result(call, output.binding, info.binding_bytes[output.binding],
+                                             "--outputs", output.name);
+            !r)
+            return r;
     }
     return {};
 }

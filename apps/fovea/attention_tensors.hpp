@@ -4,8 +4,10 @@
 #include <fovea/files.hpp>
 #include <fovea/runtime.hpp>
 
+#include <initializer_list>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fovea::app {
@@ -26,12 +28,23 @@ struct AttentionCall {
 // batch nor heads.
 Result<void> read_attention_tensors(const TensorSet& file, bool rows_first, AttentionCall& call);
 
-// Says in `notes` which tensors of the file no part of the call reads: a name may be misspelt.
-void note_unused_tensors(const TensorSet& file, AttentionCall& call);
+// Copies a tensor into the call's storage and points a binding at it. Float16 stays float16, other float
+// types become float32, which a note says; keep_as_f32 does so with float16 too.
+Result<FoveaDtype> keep_float(AttentionCall& call, FoveaBinding binding, const Tensor& tensor);
+Result<void> keep_as_f32(AttentionCall& call, FoveaBinding binding, const Tensor& tensor);
+
+// Says in `notes` which tensors of the file no part of the call reads: a name may be misspelt. `also`: read
+// by the caller itself.
+void note_unused_tensors(const TensorSet& file, AttentionCall& call,
+                         std::initializer_list<std::string_view> also = {});
 
 // Allocates the outputs that call.desc asks for, or says which is too large; call after the options were
 // applied.
 Result<void> allocate_outputs(AttentionCall& call);
+
+// Memory of `size_bytes` for a binding, zero-filled; the error names `option` and `name`.
+Result<void> allocate_result(AttentionCall& call, FoveaBinding binding, uint64_t size_bytes,
+                             const char* option, std::string_view name);
 
 // The outputs as tensors named o, lse, scores, ...
 Result<TensorSet> output_tensors(const AttentionCall& call);

@@ -103,6 +103,23 @@ FoveaResult fill_map_tile(FoveaPlan_T& plan, const FoveaAttentionDesc* attention
     return FOVEA_OK;
 }
 
+FoveaResult fill_backward(FoveaPlan_T& plan, const FoveaAttentionDesc* forward,
+                          const FoveaAttentionBackwardDesc* backward, FoveaDiag* diag) {
+    plan.operation = Operation::backward;
+    if (FoveaResult r = make_problem(forward, plan.problem, diag)) return r;
+    if (FoveaResult r = make_backward(backward, plan.problem, plan.backward, diag)) return r;
+    const Backward& w = plan.backward;
+    const auto f16 = [&](FoveaDtype type, FoveaBinding binding) {
+        if (type == FOVEA_F16) plan.f16_mask |= binding_bit(binding);
+    };
+    f16(w.do_type, FOVEA_BIND_DO);
+    f16(w.dq_type, FOVEA_BIND_DQ);
+    f16(w.dk_type, FOVEA_BIND_DK);
+    f16(w.dv_type, FOVEA_BIND_DV);
+    begin_attention_info(plan);
+    return FOVEA_OK;
+}
+
 template <class Desc, class Make>
 FoveaResult fill_operation(FoveaPlan_T& plan, Operation operation, const Desc* desc, Desc& member, Make make,
                            FoveaDiag* diag) {
@@ -133,6 +150,13 @@ FoveaResult foveaPlanAttention(const FoveaDeviceFacts* facts, const FoveaAttenti
                                const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
     return create(facts, allocator, out, diag,
                   [&](FoveaPlan_T& plan) { return fill_attention(plan, desc, diag); });
+}
+
+FoveaResult foveaPlanAttentionBackward(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* forward,
+                                       const FoveaAttentionBackwardDesc* backward,
+                                       const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
+    return create(facts, allocator, out, diag,
+                  [&](FoveaPlan_T& plan) { return fill_backward(plan, forward, backward, diag); });
 }
 
 FoveaResult foveaPlanMapTile(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* attention,
@@ -182,7 +206,8 @@ size_t foveaExplainPlan(FoveaPlan plan, char* text, size_t capacity) {
     sink.line("%s", info.reason);
     sink.line("slices: %llu, at most %.3g FLOP each; %.4g FLOP in all",
               static_cast<unsigned long long>(info.slice_count), info.max_slice_flops, info.flops);
-    const bool attends = plan->operation == Operation::attention || plan->operation == Operation::map_tile;
+    const bool attends = plan->operation == Operation::attention || plan->operation == Operation::map_tile ||
+                         plan->operation == Operation::backward;
     if (attends)
         sink.line("pairs of query and key computed: %.6g of %.6g", info.visited_pairs, info.total_pairs);
     sink.line("workspace: %llu bytes", static_cast<unsigned long long>(info.workspace_bytes));

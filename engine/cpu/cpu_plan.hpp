@@ -2,6 +2,7 @@
 // read it.
 #pragma once
 
+#include "cpu/backward_layout.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/linear_layout.hpp"
 
@@ -15,13 +16,14 @@ struct CpuPlan {
 
     // Vector kernels. A task is some queries of all heads of a group against all their keys; without a group
     // of its own, of one key/value head of one batch entry.
-    cpu::Kernels kernels;   // of `target`; null where this build or this processor cannot run it
-    uint32_t target;        // cpu::Target
-    uint32_t query_tile;    // queries of a task, for each head of the group
-    uint32_t query_tiles;   // tasks along the queries
-    uint32_t panels;        // that hold the rows of a task
-    uint32_t key_block;     // keys that a task works on at a time; a row's sums go from block to block
-    cpu::LinearCut linear;  // of a linear layer
+    cpu::Kernels kernels;       // of `target`; null where this build or this processor cannot run it
+    uint32_t target;            // cpu::Target
+    uint32_t query_tile;        // queries of a task, for each head of the group
+    uint32_t query_tiles;       // tasks along the queries
+    uint32_t panels;            // that hold the rows of a task
+    uint32_t key_block;         // keys that a task works on at a time; a row's sums go from block to block
+    cpu::LinearCut linear;      // of a linear layer
+    cpu::BackwardCut backward;  // of gradients
     // A task of a map tile is so many pixels of one head.
     uint32_t pixel_rows, pixel_columns;
     uint64_t tasks, tasks_per_slice;

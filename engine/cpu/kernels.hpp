@@ -12,6 +12,7 @@ struct MapTile;
 namespace fovea::cpu {
 
 struct AttentionCall;
+struct BackwardCall;
 struct LinearCall;
 
 struct Kernels {
@@ -26,6 +27,8 @@ struct Kernels {
     void (*rope)(const FoveaRopeDesc& desc, const FoveaHostBuffer* bindings, uint64_t begin, uint64_t end);
     void (*append)(const FoveaAppendDesc& desc, const FoveaHostBuffer* bindings, uint64_t begin,
                    uint64_t end);
+    // Task `task` of BackwardCut.
+    void (*backward)(const BackwardCall& call, uint64_t task, unsigned char* scratch);
     void (*map_tile)(const AttentionCall& call, const MapTile& tile, uint64_t task, unsigned char* scratch);
 };
 
@@ -41,5 +44,6 @@ decltype(Kernels::linear) linear_kernel_of(uint32_t target);
 decltype(Kernels::rope) rope_kernel_of(uint32_t target);
 decltype(Kernels::append) append_kernel_of(uint32_t target);
 decltype(Kernels::map_tile) map_tile_kernel_of(uint32_t target);
+decltype(Kernels::backward) backward_kernel_of(uint32_t target);
 
 }  // namespace fovea::cpu

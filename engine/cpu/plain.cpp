@@ -11,6 +11,14 @@ uint64_t attention_scratch_bytes(const Problem& problem) {
 void attention(const Problem& problem, const reference::RowRun& run) {
     reference::run_attention<float>(problem, run);
 }
+uint64_t backward_scratch_bytes(const Problem& problem) {
+    return reference::backward_scratch_bytes_of<float>(problem);
+}
+
+void backward(const Problem& problem, const Backward& backward, const reference::RowRun& run) {
+    reference::run_backward<float>(problem, backward, run);
+}
+
 uint64_t map_tile_scratch_bytes(const Problem& problem, const MapTile& tile) {
     return reference::MapTileLoops<float>::scratch_bytes(problem, tile);
 }

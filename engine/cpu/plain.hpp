@@ -2,6 +2,7 @@
 // in the same precision may err, and the oracle of the fast kernels' bit-for-bit tests. See reference.hpp.
 #pragma once
 
+#include "problem/backward.hpp"
 #include "problem/map_tile.hpp"
 #include "problem/problem.hpp"
 #include "reference/row_run.hpp"
@@ -10,6 +11,8 @@ namespace fovea::plain {
 
 uint64_t attention_scratch_bytes(const Problem& problem);
 void attention(const Problem& problem, const reference::RowRun& run);
+uint64_t backward_scratch_bytes(const Problem& problem);
+void backward(const Problem& problem, const Backward& backward, const reference::RowRun& run);
 uint64_t map_tile_scratch_bytes(const Problem& problem, const MapTile& tile);
 void map_tile(const Problem& problem, const MapTile& tile, const reference::RowRun& run);
 void rope(const FoveaRopeDesc& desc, const reference::RowRun& run);

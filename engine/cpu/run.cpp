@@ -1,6 +1,7 @@
 #include "cpu/run.hpp"
 
 #include "cpu/attention_call.hpp"
+#include "cpu/backward_call.hpp"
 #include "cpu/linear_call.hpp"
 #include "cpu/plain.hpp"
 #include "problem/parallel.hpp"
@@ -66,6 +67,19 @@ void run_decode_slices(const Problem& problem, const CpuPlan& cut, const CpuRun&
     }
 }
 
+struct BackwardJob {
+    cpu::BackwardCall call;
+    const CpuPlan& cut;
+    unsigned char* workspace;
+    uint64_t first_task;
+};
+
+void run_backward_task(void* arg, uint32_t index, uint32_t worker) {
+    const auto& job = *static_cast<const BackwardJob*>(arg);
+    job.cut.kernels.backward(job.call, job.first_task + index,
+                             job.workspace + worker * job.cut.scratch_bytes);
+}
+
 struct LinearJob {
     cpu::LinearCall call;
     const CpuPlan& cut;
@@ -125,6 +139,12 @@ void run_linear_kernel(const Call& call, const CpuPlan& cut, const CpuRun& run) 
               LinearJob{{call.linear, cut.linear, run.bindings}, cut, run.workspace, 0});
 }
 
+void run_backward_kernel(const Call& call, const CpuPlan& cut, const CpuRun& run) {
+    run_tasks(
+        cut, run, run_backward_task,
+        BackwardJob{{{call.problem, cut, run.bindings}, call.backward, cut.backward}, cut, run.workspace, 0});
+}
+
 // By Operation. Append moves bits and has no arithmetic to be exact in.
 constexpr CpuLoops kLoops[] = {
     // attention
@@ -152,6 +172,14 @@ constexpr CpuLoops kLoops[] = {
      },
      [](const Call& call, const reference::RowRun& rows) { plain::map_tile(call.problem, call.tile, rows); },
      run_attention_kernels},
+    // backward
+    {[](const Call& call, const reference::RowRun& rows) {
+         reference::backward(call.problem, call.backward, rows);
+     },
+     [](const Call& call, const reference::RowRun& rows) {
+         plain::backward(call.problem, call.backward, rows);
+     },
+     run_backward_kernel},
 };
 
 }  // namespace

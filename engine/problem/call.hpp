@@ -2,6 +2,7 @@
 // changes it.
 #pragma once
 
+#include "problem/backward.hpp"
 #include "problem/map_tile.hpp"
 #include "problem/operations.hpp"
 #include "problem/problem.hpp"
@@ -11,12 +12,13 @@
 namespace fovea {
 
 // The backends' tables of operations are in this order.
-enum class Operation : uint32_t { attention, rope, linear, append, map_tile };
+enum class Operation : uint32_t { attention, rope, linear, append, map_tile, backward };
 
 struct Call {
     Operation operation;
-    Problem problem;  // attention; the call whose weights a map tile shows
-    MapTile tile;     // map_tile
+    Problem problem;    // attention; the call whose weights a map tile shows, or whose gradients are wanted
+    MapTile tile;       // map_tile
+    Backward backward;  // backward
     FoveaRopeDesc rope;
     FoveaLinearDesc linear;
     FoveaAppendDesc append;

@@ -243,7 +243,7 @@ FoveaResult make_matrix(const FoveaMatrixDesc& m, const Desc& d, bool boolean, c
     if (batch == 1) s.batch = 0;
     if (heads == 1) s.head = 0;
     if (rows == 1) s.row = 0;
-    view = MatrixView{true, m.type, int64_t(keys), s};
+    view = MatrixView{true, m.type, int64_t(keys), s, uint32_t(batch), uint32_t(heads), int64_t(rows)};
     return FOVEA_OK;
 }
 

@@ -22,6 +22,9 @@ struct MatrixView {
     FoveaDtype type = FOVEA_U8;
     int64_t keys = 0;
     FoveaStrides strides{};
+    // Extents of the matrix itself: 1 where it broadcasts.
+    uint32_t batch = 1, heads = 1;
+    int64_t rows = 1;
 };
 
 struct Problem {

@@ -8,6 +8,12 @@ uint64_t attention_scratch_bytes(const Problem& problem) { return scratch_bytes_
 
 void attention(const Problem& problem, const RowRun& run) { run_attention<double>(problem, run); }
 
+uint64_t backward_scratch_bytes(const Problem& problem) { return backward_scratch_bytes_of<double>(problem); }
+
+void backward(const Problem& problem, const Backward& backward, const RowRun& run) {
+    run_backward<double>(problem, backward, run);
+}
+
 uint64_t map_tile_scratch_bytes(const Problem& problem, const MapTile& tile) {
     return MapTileLoops<double>::scratch_bytes(problem, tile);
 }

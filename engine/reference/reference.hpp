@@ -2,6 +2,7 @@
 // FOVEA_KERNEL_REFERENCE of attention. Stateless; safe from any thread on disjoint rows.
 #pragma once
 
+#include "problem/backward.hpp"
 #include "problem/map_tile.hpp"
 #include "problem/problem.hpp"
 #include "reference/row_run.hpp"
@@ -13,6 +14,11 @@ uint64_t attention_scratch_bytes(const Problem& problem);
 
 // Rows are numbered (b, h, i) with i fastest; writes every requested output of the rows of `run`.
 void attention(const Problem& problem, const RowRun& run);
+
+// Parts of a backward call, numbered as BackwardParts says. `problem` and `backward` as make_backward leaves
+// them.
+uint64_t backward_scratch_bytes(const Problem& problem);
+void backward(const Problem& problem, const Backward& backward, const RowRun& run);
 
 // Rows of pixels, numbered (head, y). `problem` and `tile` as make_map_tile leaves them.
 uint64_t map_tile_scratch_bytes(const Problem& problem, const MapTile& tile);

@@ -113,6 +113,13 @@ Result<Plan> Engine::plan_attention(const FoveaAttentionDesc& given) {
     if (state_->reference) desc.kernel = FOVEA_KERNEL_REFERENCE;
     return runtime::plan_sized_attention(facts(), desc, state_->backend->measured_slice_cost());
 }
+Result<Plan> Engine::plan_attention_backward(const FoveaAttentionDesc& forward,
+                                             const FoveaAttentionBackwardDesc& given) {
+    FoveaAttentionBackwardDesc backward = given;
+    if (state_->reference) backward.kernel = FOVEA_KERNEL_REFERENCE;
+    return runtime::plan_sized_attention_backward(facts(), forward, backward,
+                                                  state_->backend->measured_slice_cost());
+}
 Result<Plan> Engine::plan_rope(const FoveaRopeDesc& given) {
     FoveaRopeDesc desc = given;
     if (state_->reference) desc.kernel = FOVEA_KERNEL_REFERENCE;
@@ -135,6 +142,13 @@ Result<RunReport> Engine::attention(const FoveaAttentionDesc& desc, const HostBi
     Result<Plan> plan = plan_attention(desc);
     if (!plan) return plan.error();
     return run_on_host(*plan, bindings, options);
+}
+Result<RunReport> Engine::attention_backward(const FoveaAttentionDesc& forward,
+                                             const FoveaAttentionBackwardDesc& backward,
+                                             const HostBindings& bindings, const RunOptions& options) {
+    Result<Plan> plan = plan_attention_backward(forward, backward);
+    if (!plan) return plan.error();
+    return state_->backend->run_on_host(*plan, bindings, options);
 }
 Result<RunReport> Engine::rope(const FoveaRopeDesc& desc, const HostBindings& bindings,
                                const RunOptions& options) {

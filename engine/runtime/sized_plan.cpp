@@ -22,6 +22,13 @@ Result<Plan> plan_sized_attention(const FoveaDeviceFacts& facts, const FoveaAtte
                  [&](const FoveaAttentionDesc& d) { return plan_attention(facts, d); });
 }
 
+Result<Plan> plan_sized_attention_backward(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& forward,
+                                           const FoveaAttentionBackwardDesc& backward,
+                                           double measured_slice_cost) {
+    return sized(forward, measured_slice_cost,
+                 [&](const FoveaAttentionDesc& d) { return plan_attention_backward(facts, d, backward); });
+}
+
 Result<Plan> plan_sized_map_tile(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& attention,
                                  const FoveaMapTileDesc& tile, double measured_slice_cost) {
     return sized(attention, measured_slice_cost,

@@ -11,6 +11,9 @@ namespace fovea::runtime {
 // nor to take a kernel with smaller slices, or results would change with the machine's load.
 Result<Plan> plan_sized_attention(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& desc,
                                   double measured_slice_cost);
+Result<Plan> plan_sized_attention_backward(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& forward,
+                                           const FoveaAttentionBackwardDesc& backward,
+                                           double measured_slice_cost);
 Result<Plan> plan_sized_map_tile(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& attention,
                                  const FoveaMapTileDesc& tile, double measured_slice_cost);
 

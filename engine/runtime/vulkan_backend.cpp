@@ -26,6 +26,10 @@ constexpr double kLastChanceSeconds = 5;  // after a wait that ran out, before t
 
 // The outputs that a host may have laid out with gaps, which a run must not touch.
 constexpr BindingMask kStridedOutputs = binding_bit(FOVEA_BIND_O) | binding_bit(FOVEA_BIND_Y);
+// Outputs that a call may add to.
+constexpr BindingMask kSums = binding_bit(FOVEA_BIND_DQ) | binding_bit(FOVEA_BIND_DK) |
+                              binding_bit(FOVEA_BIND_DV) | binding_bit(FOVEA_BIND_DBIAS) |
+                              binding_bit(FOVEA_BIND_DALIBI) | binding_bit(FOVEA_BIND_DSINKS);
 
 class VulkanBackend final : public Backend {
   public:
@@ -260,7 +264,7 @@ Result<void> VulkanBackend::upload(const FoveaPlanInfo& info, const HostBindings
         if (!made) return made.error();
         copies.memory[i] = std::move(*made);
         copies.bound[i] = {copies.memory[i]->buffer(), 0, info.binding_bytes[i]};
-        if ((info.output_mask & ~kStridedOutputs) >> i & 1) continue;
+        if ((info.output_mask & ~(kStridedOutputs | kSums)) >> i & 1) continue;
         const std::span<const std::byte> bytes(static_cast<const std::byte*>(bindings[i].data),
                                                static_cast<size_t>(info.tensor_bytes[i]));
         if (Result<void> r = copies.memory[i]->upload(bytes, 0); !r) return r;

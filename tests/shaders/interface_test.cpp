@@ -61,6 +61,7 @@ class EveryShader {
                     add_attention(with_shuffles, type);
                     if (foveaShaderCode(uint32_t(Shader::flash_coopmat), nullptr)) add_coopmat(facts, type);
                     add_map_tile(facts);
+                    add_backward(facts);
                     add_operations(facts, type);
                 }
             }
@@ -114,6 +115,16 @@ class EveryShader {
         FoveaPlan plan = nullptr;
         EXPECT_EQ(foveaPlanMapTile(&facts, &desc, &tile, nullptr, &plan, nullptr), FOVEA_OK);
         add(plan);
+    }
+    void add_backward(const FoveaDeviceFacts& facts) {
+        const FoveaAttentionDesc desc = attention_desc(1, 1, 1, 7, 9, 8, 8);
+        for (const uint32_t gradients : {uint32_t{FOVEA_GRAD_Q}, uint32_t{FOVEA_GRAD_K | FOVEA_GRAD_V}}) {
+            const FoveaAttentionBackwardDesc backward = attention_backward(gradients);
+            FoveaPlan plan = nullptr;
+            EXPECT_EQ(foveaPlanAttentionBackward(&facts, &desc, &backward, nullptr, &plan, nullptr),
+                      FOVEA_OK);
+            add(plan);
+        }
     }
     void add_operations(const FoveaDeviceFacts& facts, FoveaDtype type) {
         FoveaPlan plan = nullptr;
@@ -205,6 +216,8 @@ TEST(Shaders, push_constants_are_the_structs_of_the_interface) {
         {uint32_t(Shader::flash_combine_f16), sizeof(shader::CombinePush)},
         {uint32_t(Shader::flash_extra), sizeof(shader::FlashExtra)},
         {uint32_t(Shader::map_tile), sizeof(shader::MapPush)},
+        {uint32_t(Shader::backward_query), sizeof(shader::BackwardPush)},
+        {uint32_t(Shader::backward_key), sizeof(shader::BackwardPush)},
         {uint32_t(Shader::weighted_sum_direct), sizeof(shader::WeightedSumPush)},
         {uint32_t(Shader::weighted_sum_shared_f16), sizeof(shader::WeightedSumPush)},
         {uint32_t(Shader::linear_shared), sizeof(shader::LinearPush)},

@@ -20,7 +20,7 @@ class RunBuffers {
             if (!(info.binding_mask >> i & 1) || info.binding_bytes[i] == 0) continue;
             buffers_[i].emplace(size_t(info.binding_bytes[i]), 4 + 4 * (i % 3), kUntouched,
                                 is_output(i) ? Behind::margin : Behind::wall);
-            if (!is_output(i)) buffers_[i]->assign(inputs[i]);
+            if (!is_output(i) || !inputs[i].empty()) buffers_[i]->assign(inputs[i]);
             host_[i] = {buffers_[i]->data(), info.binding_bytes[i]};
         }
         if (info.workspace_bytes)
@@ -88,6 +88,12 @@ class CpuExecutor : public Executor {
     Outcome run(const FoveaAttentionDesc& desc, const Tensors& inputs,
                 const ExecuteOptions& options) override {
         return run_planned(plan_attention(facts(options), chosen(desc)), inputs, options);
+    }
+    Outcome run_backward(const FoveaAttentionDesc& forward, const FoveaAttentionBackwardDesc& given,
+                         const Tensors& inputs, const ExecuteOptions& options) override {
+        FoveaAttentionBackwardDesc backward = given;
+        backward.kernel = choice_.kernel;
+        return run_planned(plan_attention_backward(facts(options), forward, backward), inputs, options);
     }
     Outcome run_tile(const FoveaAttentionDesc& desc, const FoveaMapTileDesc& tile, const Tensors& inputs,
                      const ExecuteOptions& options) override {

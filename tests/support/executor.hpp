@@ -46,7 +46,10 @@ class Executor {
     virtual const std::string& name() const = 0;
     virtual Outcome run(const FoveaAttentionDesc& desc, const Tensors& inputs,
                         const ExecuteOptions& options = {}) = 0;
-    // inputs[FOVEA_BIND_LSE] is one of them.
+    // inputs[FOVEA_BIND_LSE] is one of them; so are O and DO of gradients, and what a gradient is added to.
+    virtual Outcome run_backward(const FoveaAttentionDesc& forward,
+                                 const FoveaAttentionBackwardDesc& backward, const Tensors& inputs,
+                                 const ExecuteOptions& options = {}) = 0;
     virtual Outcome run_tile(const FoveaAttentionDesc& desc, const FoveaMapTileDesc& tile,
                              const Tensors& inputs, const ExecuteOptions& options = {}) = 0;
 };

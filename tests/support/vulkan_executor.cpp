@@ -31,6 +31,12 @@ class VulkanExecutor : public Executor {
                 const ExecuteOptions& options) override {
         return run_planned(plan_attention(facts_, chosen(desc)), inputs, options);
     }
+    Outcome run_backward(const FoveaAttentionDesc& forward, const FoveaAttentionBackwardDesc& given,
+                         const Tensors& inputs, const ExecuteOptions& options) override {
+        FoveaAttentionBackwardDesc backward = given;
+        backward.kernel = kernel_;
+        return run_planned(plan_attention_backward(facts_, forward, backward), inputs, options);
+    }
     Outcome run_tile(const FoveaAttentionDesc& desc, const FoveaMapTileDesc& tile, const Tensors& inputs,
                      const ExecuteOptions& options) override {
         return run_planned(plan_map_tile(facts_, chosen(desc), tile), inputs, options);
@@ -106,7 +112,8 @@ class VulkanExecutor : public Executor {
             if (!(info.binding_mask >> i & 1) || info.binding_bytes[i] == 0) continue;
             Binding& b = bindings[i];
             b.uploaded.assign(size_t(info.binding_bytes[i] + kMargin), kUntouched);
-            if (!is_output(info, i)) std::copy(inputs[i].begin(), inputs[i].end(), b.uploaded.begin());
+            if (!is_output(info, i) || !inputs[i].empty())
+                std::copy(inputs[i].begin(), inputs[i].end(), b.uploaded.begin());
             Result<DeviceBuffer> buffer = engine_.buffer(b.uploaded.size());
             if (!buffer) return buffer.error();
             b.buffer.emplace(std::move(*buffer));

@@ -15,6 +15,7 @@
  * Contents
  *   versions, results and host memory   FoveaResult, FoveaDiag, FoveaHostAllocator
  *   the problem: one attention call     what is computed; FoveaAttentionDesc and what it is made of
+ *   gradients                           of attention: FoveaAttentionBackwardDesc
  *   other operations                    rotary embedding, linear layers, appending to a cache, map tiles
  *   devices as facts                    FoveaDeviceFacts
  *   plans                               making one, FoveaPlanInfo
@@ -336,6 +337,55 @@ FOVEA_API uint32_t foveaDropoutKeeps(float dropout_p, uint64_t seed, uint64_t of
 FOVEA_API uint16_t foveaFloatToHalf(float value);
 FOVEA_API float foveaHalfToFloat(uint16_t half);
 
+/* ---- gradients ------------------------------------------------------------------------------------------------------
+ *
+ * Gradients of one attention call: what a number that depends on o (and lse) changes by with q, k, v and, on request,
+ * bias, slopes and sinks. The weights are computed again from q, k and lse (Dao et al., FlashAttention, 2022): nothing
+ * of the size Lq x Lkv is kept. With O and LSE as the forward call left them and DO the gradient of o,
+ *
+ *   weight_ij  = exp(masked_ij - lse_i), 0 where the key is hidden             before dropout
+ *   r_ij       = keep_ij ? 1 / (1 - dropout_p) : 0                             1 without dropout
+ *   delta_i    = sum_d do_id o_id - dlse_i
+ *   dv_j       = sum_i weight_ij r_ij do_i                                     over all heads that read head h_kv
+ *   dmasked_ij = weight_ij (r_ij dot(do_i, v_j) - delta_i)                     dbias before its broadcast axes are summed
+ *   dscore_ij  = dmasked_ij (softcap > 0 ? 1 - (capped_ij / softcap)^2 : 1)
+ *   dq_i       = scale sum_j dscore_ij k_j           dk_j = scale sum_i dscore_ij q_i
+ *   dalibi_h   = sum_ij dmasked_ij (j - p_i)         dsinks_h = - sum_i exp(sink_h - lse_i) delta_i
+ *
+ * A row that sees no key gives nothing but dlse_i to dsinks_h, whatever its o, do and dlse hold; nothing is read of a
+ * query row i >= q_length. Zeros are written for such rows of dq, and to dk and dv of keys at or past kv_length; where
+ * entries lie end to end (packed_rows_q, packed_rows_kv), rows that none of them holds are not written, and the rows of
+ * two entries must not overlap. A NaN in a key that is seen reaches dq of the rows that see it and dk and dv of the keys
+ * that those rows see, and no others.
+ * Every sum has one order. So the same plan gives the same bits for any number of threads and slices in any order, and
+ * on one device, so does a batch entry alone as in any batch (but for what is summed over the batch).
+ * Splitting the keys over several calls and merging by lse needs no more than this: each part is given the merged O and
+ * LSE and returns its share of dq, and its own dk and dv. */
+enum {
+    FOVEA_GRAD_Q = 1u << 0,     /* binding DQ: like q, with types and strides below */
+    FOVEA_GRAD_K = 1u << 1,     /* binding DK */
+    FOVEA_GRAD_V = 1u << 2,     /* binding DV */
+    FOVEA_GRAD_BIAS = 1u << 3,  /* binding DBIAS: f32, packed, of the bias's own extents [batch, heads, rows, keys] */
+    FOVEA_GRAD_ALIBI = 1u << 4, /* binding DALIBI: f32 [Hq] */
+    FOVEA_GRAD_SINKS = 1u << 5  /* binding DSINKS: f32 [Hq] */
+};
+
+/* The description of the forward call comes beside it and says what it says there; its outputs and its kernel are
+ * ignored, and max_slice_cost and workspace_limit are of this plan. Bindings O and LSE are results of that call and
+ * inputs here, as are Q, K, V and what its masks need; SINKS is needed for dsinks alone, since lse has the sinks in it.
+ * Refused by name: paged keys and values (FOVEA_UNSUPPORTED); a gradient of a bias, of slopes or of sinks that the call
+ * has not; rows of a gradient that overlap. */
+typedef struct FoveaAttentionBackwardDesc {
+    uint32_t struct_size;
+    uint32_t gradients;           /* FOVEA_GRAD_*; 0 means Q, K and V */
+    uint32_t accumulate;          /* FOVEA_GRAD_*, of `gradients`: added to what the buffer holds, then rounded */
+    uint32_t has_lse_gradient;    /* 0 or 1. 1: binding DLSE: f32 [B, Hq, Lq], the gradient of lse; 0: it is zero */
+    FoveaDtype do_type, dq_type, dk_type, dv_type; /* FOVEA_F32 or FOVEA_F16 each */
+    FoveaStrides do_strides, dq_strides, dk_strides, dv_strides; /* all zero: packed. do may be broadcast */
+    FoveaKernel kernel;           /* AUTO, FLASH; on the CPU also PLAIN and REFERENCE */
+    uint32_t reserved0;           /* must be 0 */
+} FoveaAttentionBackwardDesc;
+
 /* ---- other operations ---------------------------------------------------------------------------------------------- */
 
 /* Rotary embedding (Su et al., RoFormer, 2021) of X [B, H, L, D] into Y (may be the same memory with the same strides).
@@ -535,6 +585,10 @@ FOVEA_API FoveaResult foveaPlanLinear(const FoveaDeviceFacts* facts, const Fovea
                                       const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag);
 FOVEA_API FoveaResult foveaPlanAppend(const FoveaDeviceFacts* facts, const FoveaAppendDesc* desc,
                                       const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag);
+/* Gradients of the attention call `forward`. */
+FOVEA_API FoveaResult foveaPlanAttentionBackward(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* forward,
+                                                 const FoveaAttentionBackwardDesc* backward,
+                                                 const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag);
 /* Slices split the tile's pixels, never a pixel. */
 FOVEA_API FoveaResult foveaPlanMapTile(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* attention,
                                        const FoveaMapTileDesc* tile, const FoveaHostAllocator* allocator, FoveaPlan* out,
@@ -555,7 +609,8 @@ typedef struct FoveaPlanInfo { /* what a host must know to run a plan */
     uint64_t slice_count;                /* at least 1 unless there is nothing to do; running 0 slices is legal */
     uint32_t slices_share_workspace;     /* 1: a barrier (compute write -> compute read|write) between slices */
     uint32_t reserved0;
-    double flops;                        /* 2*(D+Dv) for each visited (query, key) pair; of a map tile 2*D */
+    double flops;                        /* 2*(D+Dv) for each visited (query, key) pair; of a map tile 2*D; of gradients
+                                            4*D+2*Dv for dq, 4*(D+Dv) for dk and dv, 2*(D+Dv) each for dbias, dalibi */
     double max_slice_flops;              /* no slice costs more */
     double visited_pairs, total_pairs;   /* (query, key) pairs that are computed, and B*Hq*Lq*Lkv; a tile's */
     char reason[256];                    /* which kernel and why, and why not a faster one */
@@ -651,6 +706,7 @@ FOVEA_API FoveaResult foveaRunCpu(FoveaPlan plan, const FoveaCpuRun* run, FoveaD
     }
 FOVEA_INITIALISER(FoveaDiag, foveaDiag)
 FOVEA_INITIALISER(FoveaAttentionDesc, foveaAttentionDesc)
+FOVEA_INITIALISER(FoveaAttentionBackwardDesc, foveaAttentionBackwardDesc)
 FOVEA_INITIALISER(FoveaRopeDesc, foveaRopeDesc)
 FOVEA_INITIALISER(FoveaLinearDesc, foveaLinearDesc)
 FOVEA_INITIALISER(FoveaAppendDesc, foveaAppendDesc)

@@ -165,6 +165,13 @@ class Attention {
     operator const FoveaAttentionDesc&() const { return desc; }
 };
 
+// All gradients of q, k and v, packed float32, none accumulated; change what differs.
+inline FoveaAttentionBackwardDesc attention_backward(uint32_t gradients = 0) {
+    FoveaAttentionBackwardDesc desc = foveaAttentionBackwardDesc();
+    desc.gradients = gradients;
+    return desc;
+}
+
 // Owns a FoveaPlan. Immutable: its functions may run on any number of threads. An empty plan answers nothing.
 class Plan {
   public:
@@ -281,6 +288,10 @@ Result<Plan> make_plan(Make make, const FoveaDeviceFacts& facts, const Desc&... 
 // Each refuses what no device could do, or this one not, with the field's name, its value and the limit.
 inline Result<Plan> plan_attention(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& desc) {
     return detail::make_plan(foveaPlanAttention, facts, desc);
+}
+inline Result<Plan> plan_attention_backward(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& forward,
+                                            const FoveaAttentionBackwardDesc& backward) {
+    return detail::make_plan(foveaPlanAttentionBackward, facts, forward, backward);
 }
 inline Result<Plan> plan_rope(const FoveaDeviceFacts& facts, const FoveaRopeDesc& desc) {
     return detail::make_plan(foveaPlanRope, facts, desc);

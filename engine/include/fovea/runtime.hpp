@@ -118,6 +118,10 @@ class Engine {  // one device with its memory and threads
     // numbers, FOVEA_CANCELLED, FOVEA_TIMEOUT, and FOVEA_DEVICE_LOST, which every later call says again.
     Result<RunReport> attention(const FoveaAttentionDesc& desc, const HostBindings& bindings,
                                 const RunOptions& options = {});
+    // Gradients of the call `forward`; `bindings` holds its inputs, its O and LSE, and the gradient of O.
+    Result<RunReport> attention_backward(const FoveaAttentionDesc& forward,
+                                         const FoveaAttentionBackwardDesc& backward,
+                                         const HostBindings& bindings, const RunOptions& options = {});
     Result<RunReport> rope(const FoveaRopeDesc& desc, const HostBindings& bindings,
                            const RunOptions& options = {});
     Result<RunReport> linear(const FoveaLinearDesc& desc, const HostBindings& bindings,
@@ -131,6 +135,8 @@ class Engine {  // one device with its memory and threads
 
     // The same in steps, for data that stays where it is and plans that run often.
     Result<Plan> plan_attention(const FoveaAttentionDesc& desc);
+    Result<Plan> plan_attention_backward(const FoveaAttentionDesc& forward,
+                                         const FoveaAttentionBackwardDesc& backward);
     Result<Plan> plan_rope(const FoveaRopeDesc& desc);
     Result<Plan> plan_linear(const FoveaLinearDesc& desc);
     Result<Plan> plan_append(const FoveaAppendDesc& desc);

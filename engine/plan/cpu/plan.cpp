@@ -34,6 +34,8 @@ bool is_plain_loop(FoveaKernel kernel) {
 uint64_t row_scratch_bytes(const FoveaPlan_T& plan) {
     const bool reference = plan.info.kernel == FOVEA_KERNEL_REFERENCE;
     const Problem& p = plan.problem;
+    if (plan.operation == Operation::backward)
+        return reference ? reference::backward_scratch_bytes(p) : plain::backward_scratch_bytes(p);
     if (plan.operation == Operation::map_tile)
         return reference ? reference::map_tile_scratch_bytes(p, plan.tile)
                          : plain::map_tile_scratch_bytes(p, plan.tile);
@@ -60,7 +62,8 @@ FoveaResult cut_cpu_rows(FoveaPlan_T& plan, FoveaDiag* diag) {
     plan.cpu.by_rows = true;
     const uint64_t rows = operation_of(plan).rows(plan);
     const double row_flops = operation_of(plan).row_flops(plan);
-    const bool attention = plan.operation == Operation::attention || plan.operation == Operation::map_tile;
+    const bool attention = plan.operation == Operation::attention || plan.operation == Operation::map_tile ||
+                           plan.operation == Operation::backward;
     double cost = kDefaultSliceCost;
     if (attention && plan.problem.max_slice_cost > 0) cost = plan.problem.max_slice_cost;
     if (attention)
@@ -99,6 +102,12 @@ void count_attention(FoveaPlan_T& plan) {
 FoveaResult make_attention(FoveaPlan_T& plan, FoveaDiag* diag) {
     count_attention(plan);
     return plan_cpu_attention(plan, diag);
+}
+
+FoveaResult make_backward_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
+    count_attention(plan);
+    plan.info.flops = backward_flops(plan.problem, plan.backward, plan.info.visited_pairs);
+    return plan_cpu_backward(plan, diag);
 }
 
 void count_tile(FoveaPlan_T& plan) {
@@ -176,6 +185,17 @@ void explain_map_tile(const FoveaPlan_T& plan, TextSink& text) {
               cut.pixel_columns, cut.pixel_rows, cut.key_block);
 }
 
+void explain_backward(const FoveaPlan_T& plan, TextSink& text) {
+    const cpu::BackwardCut& cut = plan.cpu.backward;
+    text.line(
+        "tasks: %llu for dq of %u queries, %llu for dk and dv of %u keys, %llu for dbias, %llu for dalibi "
+        "and dsinks; blocks of %u rows",
+        static_cast<unsigned long long>(cut.query_tasks), cut.query_tile,
+        static_cast<unsigned long long>(cut.key_tasks), panel_of(plan),
+        static_cast<unsigned long long>(cut.bias_tasks),
+        static_cast<unsigned long long>(cut.slope_tasks + cut.sink_tasks), cut.block);
+}
+
 // By Operation.
 constexpr CpuOperation kOperations[] = {
     // attention
@@ -211,6 +231,11 @@ constexpr CpuOperation kOperations[] = {
      },
      make_map_tile_plan, [](const cpu::Kernels& kernels) -> bool { return kernels.map_tile; },
      explain_map_tile},
+    // backward
+    {[](const FoveaPlan_T& plan) -> uint64_t { return parts_of(plan.problem, plan.backward).count(); },
+     [](const FoveaPlan_T& plan) -> double { return flops_of_largest_part(plan.problem, plan.backward) + 1; },
+     make_backward_plan, [](const cpu::Kernels& kernels) -> bool { return kernels.backward; },
+     explain_backward},
 };
 
 const CpuOperation& operation_of(const FoveaPlan_T& plan) { return kOperations[size_t(plan.operation)]; }

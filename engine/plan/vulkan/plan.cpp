@@ -2,6 +2,7 @@
 
 #include "plan/plan.hpp"
 #include "plan/vulkan/attention.hpp"
+#include "plan/vulkan/backward.hpp"
 #include "plan/vulkan/flash.hpp"
 #include "plan/vulkan/limits.hpp"
 #include "plan/vulkan/map_tile.hpp"
@@ -14,10 +15,12 @@
 namespace fovea {
 namespace {
 
-// Inputs are read in 32-bit words, float16 ones too; outputs are written so where there is no 16-bit storage.
-void round_to_words(const FoveaDeviceFacts& facts, FoveaPlanInfo& info) {
+// Inputs are read in 32-bit words, float16 ones too; outputs are written so where there is no 16-bit storage,
+// and gradients always.
+void round_to_words(const FoveaPlan_T& plan, FoveaPlanInfo& info) {
     BindingMask rounded = info.binding_mask & ~info.output_mask;
-    if (!(facts.features & FOVEA_FEATURE_F16_STORAGE)) rounded |= info.output_mask;
+    const bool has_halves = (plan.facts.features & FOVEA_FEATURE_F16_STORAGE) != 0;
+    if (!has_halves || plan.operation == Operation::backward) rounded |= info.output_mask;
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
         if (rounded >> i & 1) info.binding_bytes[i] = align_up(info.binding_bytes[i], 4);
 }
@@ -46,6 +49,7 @@ constexpr VulkanOperation kOperations[] = {
     {plan_vulkan_linear, linear_slice, explain_linear},
     {plan_vulkan_append, append_slice, explain_rows},
     {plan_vulkan_map_tile, map_tile_slice, explain_vulkan_map_tile},
+    {plan_vulkan_backward, backward_slice, explain_vulkan_backward},
 };
 
 const VulkanOperation& operation_of(const FoveaPlan_T& plan) { return kOperations[size_t(plan.operation)]; }
@@ -54,7 +58,7 @@ const VulkanOperation& operation_of(const FoveaPlan_T& plan) { return kOperation
 
 FoveaResult plan_vulkan(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (FoveaResult r = check_vulkan_facts(plan.facts, diag)) return r;
-    round_to_words(plan.facts, plan.info);
+    round_to_words(plan, plan.info);
     if (FoveaResult r = operation_of(plan).make(plan, diag)) return r;
     return check_storage_buffers(plan, diag);
 }

@@ -79,6 +79,14 @@ struct MapTilePlan {
     uint64_t slice_rows, slice_columns;  // pixels
 };
 
+// Gradients: slices are of the query heads of one key/value head.
+struct BackwardPlan {
+    uint32_t threads;
+    bool general;           // more than causal, window and lengths decide what is visible and what weighs
+    uint64_t extra_offset;  // in the workspace
+    uint64_t slice_rows, slice_keys;  // of dq; of dk and dv
+};
+
 struct VulkanPlan {
     BlockGrid
         grid;  // slices: [B, Hq, Lq]; flash: [B, Hkv, Lq]; linear: [1, column blocks of W as heads, rows]
@@ -86,6 +94,7 @@ struct VulkanPlan {
     StagedPlan staged;
     FlashPlan flash;
     MapTilePlan map;
+    BackwardPlan backward;
     TileChoice tile;  // linear
     bool quads;       // linear
     uint64_t column_block;
