@@ -189,7 +189,7 @@ HWY_INLINE V KeyPanel::logit(const RowNumbers& row, V product, VI key, size_t ve
     if (has_logit_steps(p_) || p_.bias.present) {
         x = hn::Mul(x, unit), unit = hn::Set(f, 1.0f);
         if (p_.softcap > 0) {
-            x = capped_score(x, p_.softcap);
+            x = capped_score(x, ScoreCap(p_));
             cap = cap_slope(x, p_.softcap);
         }
         if (p_.alibi) {

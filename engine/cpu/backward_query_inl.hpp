@@ -132,7 +132,7 @@ inline void QueryPanel::pairs(const Segment& part, bool partial, bool& hidden, P
         for (size_t n = 0; n < part.keys(); ++n)
             for (size_t v = part.first_vector; v < part.last_vector; ++v) {
                 float* to = s + n * kPanel + v * kLanes;
-                const V score = capped_score(hn::Mul(hn::Load(f, to), hn::Set(f, p_.scale)), p_.softcap);
+                const V score = capped_score(hn::Mul(hn::Load(f, to), hn::Set(f, p_.scale)), ScoreCap(p_));
                 hn::Store(cap_slope(score, p_.softcap), f, slopes + n * kPanel + v * kLanes);
                 hn::Store(score, f, to);
             }
