@@ -43,7 +43,7 @@ DIALECT = [
     (r"(?<![\w.'])(0x[\da-fA-F']+|\d[\d']*)U\b", 'suffixes of numbers are small letters (1u)'),
 ]
 # Folders whose folders include each other in one direction only. Includes between them start with the folder's name.
-LAYERED = ('engine', )
+LAYERED = ('engine', 'apps/visualizer')
 # A barrier towards the host: no software driver shows what a missing HOST_READ lets a processor's cache keep.
 HOST_STAGE = re.compile(r'\bVK_PIPELINE_STAGE(_2)?_HOST_BIT\b')
 HOST_ACCESS = re.compile(r'\bVK_ACCESS(_2)?_HOST_(READ|WRITE)_BIT\b')

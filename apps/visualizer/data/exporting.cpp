@@ -3,7 +3,6 @@
 #include "data/session_file.hpp"
 #include "data/text_file.hpp"
 #include "matrix/colouring.hpp"
-#include "panels/panels.hpp"
 
 #include <fovea/files.hpp>
 
