@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <new>
+#include <utility>
 
 using namespace fovea;
 
@@ -90,7 +91,7 @@ void run_here(const Plan& plan, const FoveaPlanInfo& info) {
     run.struct_size = sizeof run;
     run.binding_count = FOVEA_BIND_COUNT;
     run.bindings = buffers;
-    run.workspace = buffers[FOVEA_BIND_WORKSPACE];
+    run.workspace = std::exchange(buffers[FOVEA_BIND_WORKSPACE], {});  // it has a field of its own
     Diag diag;
     const FoveaResult code = foveaRunCpu(plan.get(), &run, &diag);
     fuzz::require(code == FOVEA_OK || (diag.field[0] && diag.text[0]), "a refused run says why");

@@ -190,6 +190,36 @@ TEST(RunRefusal, a_batch_table_without_its_flag_says_which_flag) {
     EXPECT_EQ(foveaRunCpu(plan.get(), &run, &diag), FOVEA_OK) << diag.text;
 }
 
+// A map tile takes the bindings of the call whose weights it shows; its own are as strict as any.
+TEST(RunRefusal, a_map_tile_takes_the_bindings_of_its_call) {
+    FoveaAttentionDesc d = foveaAttentionDesc();
+    d.batch = d.heads_q = d.heads_kv = 1, d.len_q = d.len_kv = 2, d.dim_qk = d.dim_v = 4;
+    d.flags = FOVEA_FLAG_SINKS;
+    d.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;
+    const fovea::Result<FoveaDeviceFacts> facts = fovea::cpu_facts();
+    ASSERT_TRUE(facts);
+    const fovea::Plan plan = fovea::plan_map_tile(*facts, d, foveaMapTileDesc()).value();
+    float tensor[FOVEA_BIND_COUNT][8] = {};
+    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+    for (const FoveaBinding i : {FOVEA_BIND_Q, FOVEA_BIND_K, FOVEA_BIND_V, FOVEA_BIND_O, FOVEA_BIND_SINKS,
+                                 FOVEA_BIND_LSE, FOVEA_BIND_TILE_MASS})
+        bindings[i] = {tensor[i], sizeof tensor[i]};
+    alignas(64) static std::byte workspace[1 << 16];
+    FoveaCpuRun run = foveaCpuRun();
+    run.binding_count = FOVEA_BIND_COUNT;
+    run.bindings = bindings;
+    run.workspace = {workspace, sizeof workspace};
+    fovea::Diag diag;
+    EXPECT_EQ(foveaRunCpu(plan.get(), &run, &diag), FOVEA_OK) << diag.text;
+    bindings[FOVEA_BIND_TILE_MAX] = {tensor[FOVEA_BIND_TILE_MAX], sizeof tensor[0]};
+    EXPECT_EQ(foveaRunCpu(plan.get(), &run, &diag), kInvalid);
+    EXPECT_STREQ(diag.field, "bindings[TILE_MAX]");
+    bindings[FOVEA_BIND_TILE_MAX] = {};
+    bindings[FOVEA_BIND_MASK] = bindings[FOVEA_BIND_Q];
+    EXPECT_EQ(foveaRunCpu(plan.get(), &run, &diag), kInvalid);
+    EXPECT_STREQ(diag.field, "bindings[MASK]");
+}
+
 TEST(RunRefusal, null_arguments) {
     Call call;
     fovea::Diag diag;
