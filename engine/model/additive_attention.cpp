@@ -59,7 +59,7 @@ Result<F32Tensor> AdditiveAttention::forward(Executor& executor, const F32Tensor
     const F32Tensor no_query({batch, 1, len_q, 1}), no_key({batch, 1, len_k, 1});
     const F32Tensor values = reshaped(*memory_batch, {batch, 1, len_k, memory.columns()});
     AttentionProblem problem{.q = &no_query, .k = &no_key, .v = &values, .bias = &scores};
-    problem.outputs = FOVEA_OUTPUT_O | output_if(trace.wants("weights"), FOVEA_OUTPUT_WEIGHTS);
+    problem.call.outputs = FOVEA_OUTPUT_O | output_if(trace.wants("weights"), FOVEA_OUTPUT_WEIGHTS);
     Result<AttentionResult> result = executor.attention(problem);
     if (!result) return result.error();
     const Shape matrix = with_columns(x, len_k);

@@ -30,7 +30,7 @@ class Core {
         problem_.q = &heads.queries;
         problem_.k = &heads.keys;
         problem_.v = &heads.values;
-        problem_.causal = options.causal;
+        if (options.causal) problem_.call.flags |= FOVEA_FLAG_CAUSAL;
     }
 
     // scores, and the masked scores where the mask comes before the scale.
@@ -39,7 +39,7 @@ class Core {
         const bool wants_masked = masks_first() && trace_.wants("masked_scores");
         if (!scaled() || (!wants_scores && !wants_masked)) return {};
         AttentionProblem problem = problem_;
-        problem.outputs =
+        problem.call.outputs =
             output_if(wants_scores, FOVEA_OUTPUT_SCORES) | output_if(wants_masked, FOVEA_OUTPUT_MASKED);
         Result<AttentionResult> result = executor_.attention(problem);
         if (!result) return result.error();
@@ -57,10 +57,10 @@ class Core {
         const bool wants_weights = trace_.wants("weights");
         AttentionProblem problem = problem_;
         problem.scale = options_.scale;
-        problem.outputs =
+        problem.call.outputs =
             output_if(with_context, FOVEA_OUTPUT_O) | output_if(wants_scores, FOVEA_OUTPUT_SCORES) |
             output_if(wants_masked, FOVEA_OUTPUT_MASKED) | output_if(wants_weights, FOVEA_OUTPUT_WEIGHTS);
-        if (problem.outputs == 0) return F32Tensor();
+        if (problem.call.outputs == 0) return F32Tensor();
         Result<AttentionResult> result = executor_.attention(problem);
         if (!result) return result.error();
         if (wants_scores) {
@@ -85,11 +85,11 @@ class Core {
         AttentionProblem problem = problem_;
         problem.scale = options_.scale;
         problem.dropout_p = options_.dropout_p;
-        problem.outputs = FOVEA_OUTPUT_O | output_if(trace_.wants("dropped"), FOVEA_OUTPUT_WEIGHTS);
+        problem.call.outputs = FOVEA_OUTPUT_O | output_if(trace_.wants("dropped"), FOVEA_OUTPUT_WEIGHTS);
         F32Tensor keep;
         if (training.dropout == Training::Dropout::counter) {
-            problem.dropout_seed = training.seed;
-            problem.dropout_offset = training.offset;
+            problem.call.dropout_seed = training.seed;
+            problem.call.dropout_offset = training.offset;
         } else {
             Result<F32Tensor> drawn = draw_keep_mask(training);
             if (!drawn) return drawn.error();

@@ -1,7 +1,9 @@
 #include <fovea/model/engine_executor.hpp>
 
-#include <array>
+#include <algorithm>
 #include <limits>
+
+#include "model/strict_attention.hpp"
 
 namespace fovea {
 namespace {
@@ -13,9 +15,6 @@ class Bindings {
         buffers_[binding] = {const_cast<float*>(tensor.values.data()), tensor.values.size() * sizeof(float)};
     }
     void output(FoveaBinding binding, F32Tensor& tensor) { input(binding, tensor); }
-    void input(FoveaBinding binding, std::span<const uint8_t> bytes) {
-        buffers_[binding] = {const_cast<uint8_t*>(bytes.data()), bytes.size()};
-    }
     const HostBindings& get() const { return buffers_; }
 
   private:
@@ -29,93 +28,20 @@ Result<uint32_t> narrow(const char* field, uint64_t value) {
                  std::string(field) + " is " + std::to_string(value) + "; the limit is 4294967295"};
 }
 
-Result<Attention> describe(const AttentionProblem& problem, FoveaKernel kernel) {
-    const Shape &q = problem.q->shape, &k = problem.k->shape, &v = problem.v->shape;
-    std::array<uint32_t, 5> sizes{};
-    const std::array<std::pair<const char*, uint64_t>, 5> wide = {
-        {{"batch", q[0]}, {"heads_q", q[1]}, {"heads_kv", k[1]}, {"dim_qk", q[3]}, {"dim_v", v[3]}}};
-    for (size_t i = 0; i < sizes.size(); ++i) {
-        const Result<uint32_t> size = narrow(wide[i].first, wide[i].second);
-        if (!size) return size.error();
-        sizes[i] = *size;
-    }
-    Attention call;
-    call.batch(sizes[0]).heads(sizes[1], sizes[2]).lengths(q[2], k[2]).dims(sizes[3], sizes[4]);
-    call.scale(problem.scale.factor()).softcap(problem.softcap).outputs(problem.outputs).kernel(kernel);
-    if (problem.causal) call.causal(problem.align);
-    if (problem.bias != nullptr) {
-        call.desc.bias.present = 1;
-        call.desc.bias.type = FOVEA_F32;
-        call.desc.bias.batch = static_cast<uint32_t>(problem.bias->shape[0]);
-        call.desc.bias.heads = static_cast<uint32_t>(problem.bias->shape[1]);
-    }
-    if (problem.dropout_p > 0.0) {
-        call.dropout(static_cast<float>(problem.dropout_p), problem.dropout_seed, problem.dropout_offset);
-    }
-    if (problem.keep != nullptr) {
-        call.desc.keep.present = 1;
-        call.desc.keep.type = FOVEA_U8;
-        call.desc.keep.batch = sizes[0];
-        call.desc.keep.heads = sizes[1];
-    }
-    return call;
-}
-
-// A mask as bytes, in whole 32-bit words as the engine reads it.
-std::vector<uint8_t> bytes_of(const F32Tensor& mask) {
-    std::vector<uint8_t> bytes((mask.values.size() + 3) / 4 * 4);
-    for (size_t i = 0; i < mask.values.size(); ++i) bytes[i] = mask.values[i] != 0.0f ? 1 : 0;
-    return bytes;
-}
-
-struct OutputSlot {
-    uint32_t bit;
-    FoveaBinding binding;
-    F32Tensor AttentionResult::*tensor;
-};
-constexpr OutputSlot kOutputs[] = {
-    {FOVEA_OUTPUT_O, FOVEA_BIND_O, &AttentionResult::o},
-    {FOVEA_OUTPUT_LSE, FOVEA_BIND_LSE, &AttentionResult::lse},
-    {FOVEA_OUTPUT_SCORES, FOVEA_BIND_SCORES, &AttentionResult::scores},
-    {FOVEA_OUTPUT_CAPPED, FOVEA_BIND_CAPPED, &AttentionResult::capped},
-    {FOVEA_OUTPUT_MASKED, FOVEA_BIND_MASKED, &AttentionResult::masked},
-    {FOVEA_OUTPUT_WEIGHTS, FOVEA_BIND_WEIGHTS, &AttentionResult::weights},
-};
-
-Shape output_shape(const AttentionProblem& problem, FoveaBinding binding) {
-    Shape shape(problem.q->shape.begin(), problem.q->shape.begin() + 3);
-    if (binding == FOVEA_BIND_O) shape.push_back(problem.v->shape[3]);
-    if (binding != FOVEA_BIND_O && binding != FOVEA_BIND_LSE) shape.push_back(problem.k->shape[2]);
-    return shape;
-}
-
 }  // namespace
 
 std::string EngineExecutor::name() const { return engine_.device().name; }
 
 Result<AttentionResult> EngineExecutor::attention(const AttentionProblem& problem) {
-    const Result<Attention> call = describe(problem, kernel_);
-    if (!call) return call.error();
-    Bindings bindings;
-    bindings.input(FOVEA_BIND_Q, *problem.q);
-    bindings.input(FOVEA_BIND_K, *problem.k);
-    bindings.input(FOVEA_BIND_V, *problem.v);
-    if (problem.bias != nullptr) bindings.input(FOVEA_BIND_BIAS, *problem.bias);
-    std::vector<uint8_t> keep;
-    if (problem.keep != nullptr) {
-        keep = bytes_of(*problem.keep);
-        bindings.input(FOVEA_BIND_KEEP, keep);
-    }
-    AttentionResult result;
-    for (const OutputSlot& slot : kOutputs) {
-        if ((problem.outputs & slot.bit) == 0) continue;
-        result.*slot.tensor = F32Tensor(output_shape(problem, slot.binding));
-        bindings.output(slot.binding, result.*slot.tensor);
-    }
-    Result<RunReport> report = engine_.attention(call->desc, bindings.get());
+    const Result<std::unique_ptr<ProblemCall>> made = problem_call(problem);
+    if (!made) return made.error();
+    ProblemCall& call = **made;
+    HostBindings bindings{};
+    std::copy(std::begin(call.bindings), std::end(call.bindings), bindings.begin());
+    Result<RunReport> report = engine_.attention(call.call.kernel(kernel_), bindings);
     if (!report) return report.error();
     last_attention_ = std::move(*report);
-    return result;
+    return std::move(call.result);
 }
 
 Result<F32Tensor> EngineExecutor::linear(const F32Tensor& x, const Linear& layer) {

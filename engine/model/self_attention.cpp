@@ -69,8 +69,8 @@ void normalise_plainly(F32Tensor& weights, Normalisation normalisation) {
 
 Result<F32Tensor> attend_plainly(Executor& executor, const HeadTensors& heads, Normalisation normalisation,
                                  const Shape& leading, LayerTrace& trace) {
-    const AttentionProblem problem{
-        .q = &heads.queries, .k = &heads.keys, .v = &heads.values, .outputs = FOVEA_OUTPUT_SCORES};
+    AttentionProblem problem{.q = &heads.queries, .k = &heads.keys, .v = &heads.values};
+    problem.call.outputs = FOVEA_OUTPUT_SCORES;
     Result<AttentionResult> scored = executor.attention(problem);
     if (!scored) return scored.error();
     F32Tensor weights = reshaped(std::move(scored->scores),

@@ -7,15 +7,14 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <limits>
 #include <optional>
 
+#include "model/strict_attention.hpp"
 #include "model/transformer_parts.hpp"
 
 namespace fovea {
 namespace {
 
-constexpr float kHidden = -std::numeric_limits<float>::infinity();
 constexpr float kBeyondHalf = 65520.0f;  // from here on float16 rounds to infinity
 
 Error wrong(std::string field, std::string text) {
@@ -121,9 +120,8 @@ class Trace::Impl {
           layers_(model_->blocks.size()),
           engine_(options.engine) {
         const bool few = products_of(*model_, input_) <= double(kStrictProducts);
-        // The strict order has no sinks.
-        strict_ = options.arithmetic == Arithmetic::strict ||
-                  (options.arithmetic == Arithmetic::by_size && few && input_.extras.sinks.empty());
+        strict_ =
+            options.arithmetic == Arithmetic::strict || (options.arithmetic == Arithmetic::by_size && few);
     }
 
     Result<F32Tensor> stage(std::string_view id, uint32_t head, uint32_t n);
@@ -205,16 +203,8 @@ class Trace::Impl {
     std::vector<uint8_t> shown_cells(uint32_t n, uint32_t head, bool all_rules) const;
     std::vector<uint8_t> file_cells(uint32_t n, uint32_t head) const;
     std::vector<float> slopes(uint32_t n) const;
-    F32Tensor added(uint32_t n, uint32_t head, bool with_masks) const;
-    Result<AttentionResult> strict_head(uint32_t n, uint32_t head, ScoreScale scale, uint32_t outputs,
-                                        bool masked, bool kept);
-    Result<AttentionResult> engine_call(uint32_t n, uint32_t first, uint32_t count, uint32_t outputs,
-                                        bool unscaled, bool kept);
-    Result<AttentionResult> head_call(uint32_t n, uint32_t head, uint32_t outputs, bool unscaled, bool kept) {
-        if (!strict_) return engine_call(n, head, 1, outputs, unscaled, kept);
-        const ScoreScale scale = unscaled ? ScoreScale{} : score_scale(rules(n), head_width(n));
-        return strict_head(n, head, scale, outputs, !masks_after(n), kept);
-    }
+    Result<AttentionResult> call(uint32_t n, uint32_t first, uint32_t count, uint32_t outputs, bool unscaled,
+                                 bool kept);
     Result<void> head_matrices(uint32_t n, uint32_t head);
     void renormalise(uint32_t n, uint32_t head, Layer& l) const;
     void drop(uint32_t n, uint32_t head, Layer& l) const;
@@ -333,26 +323,6 @@ std::vector<float> Trace::Impl::slopes(uint32_t n) const {
     return all;
 }
 
-// What is added to the scores of one head, [1, 1, rows, keys]; minus infinity where a key is hidden.
-F32Tensor Trace::Impl::added(uint32_t n, uint32_t head, bool with_masks) const {
-    const CallExtras& e = extras(n);
-    const uint64_t columns = keys(n);
-    F32Tensor bias({1, 1, rows(), columns});
-    const float slope = rules(n).alibi ? slopes(n)[head] : 0.0f;
-    const std::vector<uint8_t> cells = with_masks ? shown_cells(n, head, true) : std::vector<uint8_t>();
-    for (uint64_t i = 0; i < rows(); ++i)
-        for (uint64_t j = 0; j < columns; ++j) {
-            float& value = bias.values[i * columns + j];
-            if (slope != 0.0f) value = slope * float(int64_t(j) - int64_t(i));
-            if (!e.bias.empty())
-                value += e.bias[((e.bias_heads > 1 ? head : 0) * e.bias_rows + (e.bias_rows > 1 ? i : 0)) *
-                                    columns +
-                                j];
-            if (with_masks && !cells[i * columns + j]) value = kHidden;
-        }
-    return bias;
-}
-
 Result<void> Trace::Impl::draw_keep(uint32_t n) {
     Layer& l = layers_[n];
     if (l.kept) return {};
@@ -428,8 +398,8 @@ Result<PreparedAttention> Trace::Impl::prepare(uint32_t n, uint32_t first, uint3
     return out;
 }
 
-Result<AttentionResult> Trace::Impl::engine_call(uint32_t n, uint32_t first, uint32_t count, uint32_t outputs,
-                                                 bool unscaled, bool kept) {
+Result<AttentionResult> Trace::Impl::call(uint32_t n, uint32_t first, uint32_t count, uint32_t outputs,
+                                          bool unscaled, bool kept) {
     Result<PreparedAttention> made = prepare(n, first, count, false, kept);
     if (!made) return made.error();
     FoveaAttentionDesc& d = made->call;
@@ -450,40 +420,15 @@ Result<AttentionResult> Trace::Impl::engine_call(uint32_t n, uint32_t first, uin
         *to = F32Tensor(shape);
         bindings[binding] = {to->values.data(), to->values.size() * 4};
     }
+    if (strict_) {
+        const ScoreScale scale = unscaled ? ScoreScale{} : score_scale(rules(n), head_width(n));
+        if (Result<void> r = attend_strictly(d, bindings.data(), scale, rules(n).dropout_p); !r)
+            return r.error();
+        return result;
+    }
     if (Result<void> r = engine().attention(d, bindings.data()); !r) return r.error();
     if (reason_.empty() || (outputs & FOVEA_OUTPUT_O)) reason_ = engine().reason();
     return result;
-}
-
-Result<AttentionResult> Trace::Impl::strict_head(uint32_t n, uint32_t head, ScoreScale scale,
-                                                 uint32_t outputs, bool masked, bool kept) {
-    if (Result<void> r = project(n); !r) return r.error();
-    Layer& l = layers_[n];
-    const AttentionPart& a = block(n).attention;
-    const uint32_t kv = head / (a.heads / a.kv_heads);
-    const auto one = [](const F32Tensor& all, uint32_t index) {
-        return with_batch(with_batch(matrix_of(all, index)));
-    };
-    const F32Tensor q = one(l.q, head), k = one(l.k, kv), v = one(l.v, kv);
-    AttentionProblem problem;
-    problem.q = &q, problem.k = &k, problem.v = &v;
-    problem.scale = scale;
-    problem.softcap = float(rules(n).softcap);
-    problem.outputs = outputs;
-    F32Tensor bias, keep;
-    if (has_bias(n) || (masked && hides_any(n))) {
-        bias = added(n, head, masked);
-        problem.bias = &bias;
-    }
-    if (kept && drops(n)) {
-        if (Result<void> r = draw_keep(n); !r) return r.error();
-        const uint64_t size = rows() * keys(n);
-        const auto first = l.keep.begin() + int64_t(head * size);
-        keep = F32Tensor({1, 1, rows(), keys(n)}, {first, first + int64_t(size)});
-        problem.keep = &keep;
-        problem.dropout_p = rules(n).dropout_p;
-    }
-    return StrictExecutor().attention(problem);
 }
 
 // ---- the matrices of one head ----
@@ -493,12 +438,12 @@ Result<void> Trace::Impl::head_matrices(uint32_t n, uint32_t head) {
     if (l.head == head) return {};
     l.head.reset();
     const auto plain = [](F32Tensor t) { return without_batch(without_batch(std::move(t))); };
-    Result<AttentionResult> raw = head_call(n, head, FOVEA_OUTPUT_SCORES, true, false);
+    Result<AttentionResult> raw = call(n, head, 1, FOVEA_OUTPUT_SCORES, true, false);
     if (!raw) return raw.error();
     l.scores = plain(std::move(raw->scores));
-    Result<AttentionResult> made = head_call(
-        n, head, FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED | FOVEA_OUTPUT_MASKED | FOVEA_OUTPUT_WEIGHTS,
-        false, false);
+    Result<AttentionResult> made =
+        call(n, head, FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED | FOVEA_OUTPUT_MASKED | FOVEA_OUTPUT_WEIGHTS,
+             false, false);
     if (!made) return made.error();
     l.scaled = plain(std::move(made->scores));
     l.capped = plain(std::move(made->capped));
@@ -571,20 +516,14 @@ Result<void> Trace::Impl::attend(uint32_t n) {
     constexpr uint32_t kOutputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;
     l.context = F32Tensor({rows(), a.heads * width});
     l.lse = F32Tensor({a.heads, rows(), 1});
-    const bool kept = !masks_after(n);
-    for (uint32_t h = 0; h < a.heads; h += strict_ ? 1 : a.heads) {
-        Result<AttentionResult> made = strict_ ? head_call(n, h, kOutputs, false, kept)
-                                               : engine_call(n, 0, a.heads, kOutputs, false, kept);
-        if (!made) return made.error();
-        const uint64_t count = made->o.shape[1];
-        for (uint64_t part = 0; part < count; ++part)
-            for (uint64_t i = 0; i < rows(); ++i) {
-                const auto from = made->o.row(part * rows() + i);
-                std::copy(from.begin(), from.end(), l.context.row(i).begin() + int64_t((h + part) * width));
-            }
-        std::copy(made->lse.values.begin(), made->lse.values.end(),
-                  l.lse.values.begin() + int64_t(h * rows()));
-    }
+    Result<AttentionResult> made = call(n, 0, a.heads, kOutputs, false, !masks_after(n));
+    if (!made) return made.error();
+    for (uint64_t h = 0; h < a.heads; ++h)
+        for (uint64_t i = 0; i < rows(); ++i) {
+            const auto from = made->o.row(h * rows() + i);
+            std::copy(from.begin(), from.end(), l.context.row(i).begin() + int64_t(h * width));
+        }
+    l.lse.values = std::move(made->lse.values);
     if (masks_after(n))
         if (Result<void> r = attend_by_weights(n); !r) return r;
     l.attended = true;
@@ -820,8 +759,6 @@ Result<F32Tensor> Trace::Impl::stage(std::string_view id, uint32_t head, uint32_
 
 Result<Trace> Trace::open(std::shared_ptr<const Model> model, ModelInput input, const TraceOptions& options) {
     if (Result<void> r = check_model(*model, input); !r) return r.error();
-    if (options.arithmetic == Arithmetic::strict && !input.extras.sinks.empty())
-        return Error{FOVEA_UNSUPPORTED, "sinks", "the strict order has no sinks; the engine has"};
     return Trace(std::make_shared<Impl>(std::move(model), std::move(input), options));
 }
 

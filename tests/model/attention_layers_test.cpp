@@ -543,7 +543,7 @@ TEST(StrictExecutor, a_row_without_a_key_gives_zeros_and_hidden_values_have_no_s
     const float hidden = -std::numeric_limits<float>::infinity();
     const F32Tensor bias({1, 1, 2, 2}, {0, hidden, hidden, hidden});
     AttentionProblem problem{.q = &q, .k = &k, .v = &v, .bias = &bias};
-    problem.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE | FOVEA_OUTPUT_WEIGHTS;
+    problem.call.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE | FOVEA_OUTPUT_WEIGHTS;
     StrictExecutor strict;
     const Result<AttentionResult> result = strict.attention(problem);
     ASSERT_TRUE(result);

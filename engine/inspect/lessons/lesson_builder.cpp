@@ -175,7 +175,7 @@ Result<AttentionResult> LessonBuilder::attention(const F32Tensor& q, const F32Te
     problem.k = &keys;
     problem.v = &values;
     problem.scale = scale;
-    problem.outputs = outputs;
+    problem.call.outputs = outputs;
     Result<AttentionResult> result = executor_.attention(problem);
     if (!result) return result;
     for (F32Tensor* tensor : {&result->o, &result->scores, &result->masked, &result->weights}) {

@@ -131,7 +131,7 @@ Result<void> batched_product(LessonBuilder& builder) {
     const F32Tensor a = builder.at("a");
     AttentionProblem problem;
     problem.q = problem.k = problem.v = &a;
-    problem.outputs = FOVEA_OUTPUT_SCORES;
+    problem.call.outputs = FOVEA_OUTPUT_SCORES;
     Result<AttentionResult> result = builder.executor().attention(problem);
     if (!result) return result.error();
     builder.add("product", "product = a a^T, each matrix of the batch by itself", std::move(result->scores));

@@ -21,21 +21,19 @@ struct ScoreScale {
     friend bool operator==(const ScoreScale&, const ScoreScale&) = default;
 };
 
-// One attention call on host tensors, in the meaning of FoveaAttentionDesc. Pointers are borrowed for the
-// call.
+// One attention call on host tensors: a FoveaAttentionDesc with the tensors that it is for. Pointers are
+// borrowed for the call.
 struct AttentionProblem {
     const F32Tensor* q = nullptr;  // [B, Hq, Lq, D]
     const F32Tensor* k = nullptr;  // [B, Hkv, Lkv, D], Hq a multiple of Hkv
     const F32Tensor* v = nullptr;  // [B, Hkv, Lkv, Dv]
     ScoreScale scale;
-    float softcap = 0.0f;  // 0: none
-    bool causal = false;
-    Align align = Align::top_left;
     const F32Tensor* bias = nullptr;  // [1 or B, 1 or Hq, Lq, Lkv], added to the scores; -inf hides
     const F32Tensor* keep = nullptr;  // [B, Hq, Lq, Lkv] of 0 and 1: the dropout mask
-    double dropout_p = 0.0;           // without `keep`: the engine's counter-based mask of the seed below
-    uint64_t dropout_seed = 0, dropout_offset = 0;
-    uint32_t outputs = FOVEA_OUTPUT_O;  // FOVEA_OUTPUT_* of O, LSE, SCORES, CAPPED, MASKED, WEIGHTS
+    double dropout_p = 0.0;           // without `keep`: the engine's counter-based mask of the call's seed
+    // Everything else: flags, alignment, softcap, outputs (O, LSE, SCORES, CAPPED, MASKED, WEIGHTS),
+    // dropout's seed. Sizes, scale, types and matrices are those of the members above.
+    FoveaAttentionDesc call = foveaAttentionDesc();
 };
 
 // What was asked for; the rest is left an empty scalar. Matrices are [B, Hq, Lq, Lkv].
