@@ -8,6 +8,7 @@
 #include <fovea/files.hpp>
 #include <fovea/inspect.hpp>
 #include <fovea/model/engine_executor.hpp>
+#include <fovea/model/session.hpp>
 #include <fovea/runtime.hpp>
 
 #include <algorithm>
@@ -29,14 +30,8 @@ constexpr OptionSpec kOptions[] = {
     {"--help", "", "this text"},
 };
 
-constexpr const char* kLevelNames[] = {"",
-                                       "attention without weights",
-                                       "trainable weights",
-                                       "causal mask",
-                                       "dropout",
-                                       "stacked heads",
-                                       "weight split",
-                                       "GPT block"};
+// Lessons before the first level have none.
+const char* level_term(uint32_t level) { return level == 0 ? "" : level_text(int(level)).term.c_str(); }
 
 // An executor and the engine that it borrows.
 struct Backend {
@@ -109,7 +104,7 @@ void print_stage(const Lesson& lesson, const LessonStage& stage) {
 
 void print_lesson(const Lesson& lesson, const LessonRun& run) {
     std::printf("%s: %s\n", lesson.name.c_str(), lesson.title.c_str());
-    std::printf("  level %u, %s; from: %s; backend: %s\n", lesson.level, kLevelNames[lesson.level],
+    std::printf("  level %u, %s; from: %s; backend: %s\n", lesson.level, level_term(lesson.level),
                 lesson.tutorial.c_str(), run.backend.c_str());
     print_wrapped("  ", lesson.about);
     for (const std::string& note : lesson.notes) print_wrapped("  note: ", note);
@@ -230,7 +225,7 @@ void print_help() {
         "NAME as in the list that --list prints (t1-08 is enough); LEVEL 1 to 7:\n");
     for (int level = 1; level <= 7; ++level) {
         const Result<Lesson> lesson = find_lesson(std::to_string(level));
-        std::printf("  %d  %-26s %s\n", level, kLevelNames[level], lesson ? lesson->name.c_str() : "");
+        std::printf("  %d  %-26s %s\n", level, level_term(uint32_t(level)), lesson ? lesson->name.c_str() : "");
     }
     std::printf("\n");
     print_options(kOptions);

@@ -1,6 +1,5 @@
 #include <fovea/model/engine_executor.hpp>
 
-#include <algorithm>
 #include <limits>
 
 #include "model/strict_attention.hpp"
@@ -36,9 +35,7 @@ Result<AttentionResult> EngineExecutor::attention(const AttentionProblem& proble
     const Result<std::unique_ptr<ProblemCall>> made = problem_call(problem);
     if (!made) return made.error();
     ProblemCall& call = **made;
-    HostBindings bindings{};
-    std::copy(std::begin(call.bindings), std::end(call.bindings), bindings.begin());
-    Result<RunReport> report = engine_.attention(call.call.kernel(kernel_), bindings);
+    Result<RunReport> report = engine_.attention(call.call.kernel(kernel_), call.bindings);
     if (!report) return report.error();
     last_attention_ = std::move(*report);
     return std::move(call.result);

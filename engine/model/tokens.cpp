@@ -1,7 +1,6 @@
 #include <fovea/model/tokens.hpp>
 
 #include <algorithm>
-#include <array>
 
 #include "files/utf8.hpp"
 #include "model/tables.hpp"
@@ -9,88 +8,49 @@
 namespace fovea {
 namespace {
 
-struct Range {
-    char32_t first, last;
-};
-
+// Ranges of code points: where one begins, where it is over, and so on.
 template <size_t N>
-bool within(const std::array<Range, N>& ranges, char32_t c) {
-    const auto at = std::upper_bound(ranges.begin(), ranges.end(), c,
-                                     [](char32_t value, const Range& r) { return value < r.first; });
-    return at != ranges.begin() && c <= (at - 1)->last;
+bool within(const char32_t (&ranges)[N], char32_t c) {
+    return (std::upper_bound(ranges, ranges + N, c) - ranges) % 2 != 0;
 }
 
 // Unicode 15's property White_Space, and what has no width and separates: U+200B and U+FEFF.
-constexpr std::array<Range, 11> kSpaces = {{{0x9, 0xd},
-                                            {0x20, 0x20},
-                                            {0x85, 0x85},
-                                            {0xa0, 0xa0},
-                                            {0x1680, 0x1680},
-                                            {0x2000, 0x200b},
-                                            {0x2028, 0x2029},
-                                            {0x202f, 0x202f},
-                                            {0x205f, 0x205f},
-                                            {0x3000, 0x3000},
-                                            {0xfeff, 0xfeff}}};
+constexpr char32_t kSpaces[] = {0x9,    0xe,    0x20,   0x21,   0x85,   0x86,   0xa0,   0xa1,
+                                0x1680, 0x1681, 0x2000, 0x200c, 0x2028, 0x202a, 0x202f, 0x2030,
+                                0x205f, 0x2060, 0x3000, 0x3001, 0xfeff, 0xff00};
 
 // Marks that may stand on anything: combining diacritics, variation selectors, emoji modifiers, tags. Marks
 // of one script (Hebrew, Arabic, the scripts of India) stand in words only and need no table.
-constexpr std::array<Range, 13> kMarks = {{{0x300, 0x36f},
-                                           {0x483, 0x489},
-                                           {0x1ab0, 0x1aff},
-                                           {0x1dc0, 0x1dff},
-                                           {0x200c, 0x200d},
-                                           {0x20d0, 0x20ff},
-                                           {0x302a, 0x302f},
-                                           {0x3099, 0x309a},
-                                           {0xfe00, 0xfe0f},
-                                           {0xfe20, 0xfe2f},
-                                           {0x1f3fb, 0x1f3ff},
-                                           {0xe0020, 0xe007f},
-                                           {0xe0100, 0xe01ef}}};
+constexpr char32_t kMarks[] = {0x300,  0x370,  0x483,   0x48a,   0x1ab0,  0x1b00,  0x1dc0,  0x1e00, 0x200c,
+                               0x200e, 0x20d0, 0x2100,  0x302a,  0x3030,  0x3099,  0x309b,  0xfe00, 0xfe10,
+                               0xfe20, 0xfe30, 0x1f3fb, 0x1f400, 0xe0020, 0xe0080, 0xe0100, 0xe01f0};
 
 // Each a word by itself: radicals, kana, bopomofo, ideographs and the signs among them.
-constexpr std::array<Range, 14> kIdeographs = {{{0x2e80, 0x2fdf},
-                                                {0x3005, 0x3007},
-                                                {0x3021, 0x3029},
-                                                {0x3031, 0x3035},
-                                                {0x3038, 0x303c},
-                                                {0x3041, 0x309f},
-                                                {0x30a1, 0x30fa},
-                                                {0x30fc, 0x312f},
-                                                {0x31a0, 0x31ff},
-                                                {0x3400, 0x4dbf},
-                                                {0x4e00, 0x9fff},
-                                                {0xf900, 0xfaff},
-                                                {0xff66, 0xff9f},
-                                                {0x1b000, 0x1b16f}}};
+constexpr char32_t kIdeographs[] = {0x2e80, 0x2fe0, 0x3005,  0x3008,  0x3021,  0x302a, 0x3031, 0x3036,
+                                    0x3038, 0x303d, 0x3041,  0x30a0,  0x30a1,  0x30fb, 0x30fc, 0x3130,
+                                    0x31a0, 0x3200, 0x3400,  0x4dc0,  0x4e00,  0xa000, 0xf900, 0xfb00,
+                                    0xff66, 0xffa0, 0x1b000, 0x1b170, 0x20000, 0x40000};
 
 // Punctuation and symbols beyond ASCII: of Latin-1, Greek, Armenian, Hebrew, Arabic, Syriac, the scripts of
 // India, Thai, Tibetan, Burmese, Ethiopic, Khmer and Mongolian; general punctuation, currencies, arrows,
 // mathematics, technical signs, boxes, dingbats; CJK, small and full-width forms; music, tiles, pictographs
 // and emoji.
-constexpr std::array<Range, 66> kSymbols = {
-    {{0x7f, 0x84},      {0x86, 0x9f},     {0xa1, 0xa9},     {0xab, 0xac},     {0xae, 0xb1},
-     {0xb4, 0xb4},      {0xb6, 0xb8},     {0xbb, 0xbb},     {0xbf, 0xbf},     {0xd7, 0xd7},
-     {0xf7, 0xf7},      {0x37e, 0x37e},   {0x387, 0x387},   {0x55a, 0x55f},   {0x589, 0x58a},
-     {0x5be, 0x5be},    {0x5c0, 0x5c0},   {0x5c3, 0x5c3},   {0x5c6, 0x5c6},   {0x5f3, 0x5f4},
-     {0x606, 0x60f},    {0x61b, 0x61f},   {0x66a, 0x66d},   {0x6d4, 0x6d4},   {0x700, 0x70d},
-     {0x964, 0x965},    {0x970, 0x970},   {0xe3f, 0xe3f},   {0xe4f, 0xe4f},   {0xe5a, 0xe5b},
-     {0xf04, 0xf14},    {0xf3a, 0xf3d},   {0x104a, 0x104f}, {0x10fb, 0x10fb}, {0x1360, 0x1368},
-     {0x166d, 0x166e},  {0x169b, 0x169c}, {0x16eb, 0x16ed}, {0x17d4, 0x17db}, {0x1800, 0x180a},
-     {0x200e, 0x2027},  {0x202a, 0x202e}, {0x2030, 0x205e}, {0x2060, 0x206f}, {0x207a, 0x207e},
-     {0x208a, 0x208e},  {0x20a0, 0x20c0}, {0x2116, 0x2117}, {0x2120, 0x2122}, {0x2190, 0x2bff},
-     {0x2cf9, 0x2cff},  {0x2e00, 0x2e5d}, {0x3001, 0x3004}, {0x3008, 0x3020}, {0x3030, 0x3030},
-     {0x3036, 0x3037},  {0x303d, 0x303f}, {0x30a0, 0x30a0}, {0x30fb, 0x30fb}, {0x3200, 0x33ff},
-     {0xa4fe, 0xa4ff},  {0xfd3e, 0xfd3f}, {0xfe10, 0xfe19}, {0xfe30, 0xfe6b}, {0xfff9, 0xfffd},
-     {0x1d000, 0x1d1ff}}};
-constexpr std::array<Range, 5> kMoreSymbols = {
-    {{0xff01, 0xff0f}, {0xff1a, 0xff20}, {0xff3b, 0xff40}, {0xff5b, 0xff65}, {0xffe0, 0xffee}}};
-constexpr Range kPictographs = {0x1f000, 0x1faff}, kFlagLetters = {0x1f1e6, 0x1f1ff},
-                kRareIdeographs = {0x20000, 0x3ffff};
-constexpr char32_t kJoiner = 0x200d, kEmojiStyle = 0xfe0f, kKeycap = 0x20e3, kBroken = 0xfffd;
+constexpr char32_t kSymbols[] = {
+    0x7f,   0x85,   0x86,   0xa0,   0xa1,   0xaa,   0xab,   0xad,   0xae,    0xb2,    0xb4,    0xb5,
+    0xb6,   0xb9,   0xbb,   0xbc,   0xbf,   0xc0,   0xd7,   0xd8,   0xf7,    0xf8,    0x37e,   0x37f,
+    0x387,  0x388,  0x55a,  0x560,  0x589,  0x58b,  0x5be,  0x5bf,  0x5c0,   0x5c1,   0x5c3,   0x5c4,
+    0x5c6,  0x5c7,  0x5f3,  0x5f5,  0x606,  0x610,  0x61b,  0x620,  0x66a,   0x66e,   0x6d4,   0x6d5,
+    0x700,  0x70e,  0x964,  0x966,  0x970,  0x971,  0xe3f,  0xe40,  0xe4f,   0xe50,   0xe5a,   0xe5c,
+    0xf04,  0xf15,  0xf3a,  0xf3e,  0x104a, 0x1050, 0x10fb, 0x10fc, 0x1360,  0x1369,  0x166d,  0x166f,
+    0x169b, 0x169d, 0x16eb, 0x16ee, 0x17d4, 0x17dc, 0x1800, 0x180b, 0x200e,  0x2028,  0x202a,  0x202f,
+    0x2030, 0x205f, 0x2060, 0x2070, 0x207a, 0x207f, 0x208a, 0x208f, 0x20a0,  0x20c1,  0x2116,  0x2118,
+    0x2120, 0x2123, 0x2190, 0x2c00, 0x2cf9, 0x2d00, 0x2e00, 0x2e5e, 0x3001,  0x3005,  0x3008,  0x3021,
+    0x3030, 0x3031, 0x3036, 0x3038, 0x303d, 0x3040, 0x30a0, 0x30a1, 0x30fb,  0x30fc,  0x3200,  0x3400,
+    0xa4fe, 0xa500, 0xfd3e, 0xfd40, 0xfe10, 0xfe1a, 0xfe30, 0xfe6c, 0xff01,  0xff10,  0xff1a,  0xff21,
+    0xff3b, 0xff41, 0xff5b, 0xff66, 0xffe0, 0xffef, 0xfff9, 0xfffe, 0x1d000, 0x1d200, 0x1f000, 0x1fb00};
 
-bool in(Range range, char32_t c) { return c >= range.first && c <= range.last; }
+constexpr char32_t kPictographs[] = {0x1f000, 0x1fb00}, kFlagLetters[] = {0x1f1e6, 0x1f200};
+constexpr char32_t kJoiner = 0x200d, kEmojiStyle = 0xfe0f, kKeycap = 0x20e3, kBroken = 0xfffd;
 
 enum class Kind { space, word, mark, ideograph, symbol };
 
@@ -102,8 +62,8 @@ Kind kind_of(char32_t c) {
         return letter ? Kind::word : Kind::symbol;
     }
     if (within(kMarks, c)) return Kind::mark;
-    if (within(kIdeographs, c) || in(kRareIdeographs, c)) return Kind::ideograph;
-    if (within(kSymbols, c) || within(kMoreSymbols, c) || in(kPictographs, c)) return Kind::symbol;
+    if (within(kIdeographs, c)) return Kind::ideograph;
+    if (within(kSymbols, c)) return Kind::symbol;
     return Kind::word;
 }
 
@@ -152,7 +112,7 @@ class Words {
     char32_t code(size_t at) const { return at < all_.size() ? all_[at].code : 0; }
     Kind kind(size_t at) const { return at < all_.size() ? all_[at].kind : Kind::space; }
     bool in_word(size_t at) const {
-        return kind(at) == Kind::word || (kind(at) == Kind::mark && !in(kPictographs, code(at)));
+        return kind(at) == Kind::word || (kind(at) == Kind::mark && !within(kPictographs, code(at)));
     }
 
     size_t end_of_marks(size_t at) const {
@@ -168,7 +128,7 @@ class Words {
     }
     // With its marks, with what joiners add to it, and with the second letter of a flag.
     size_t end_of_symbol(size_t at) const {
-        const bool flag = in(kFlagLetters, code(at)) && in(kFlagLetters, code(at + 1));
+        const bool flag = within(kFlagLetters, code(at)) && within(kFlagLetters, code(at + 1));
         size_t end = end_of_marks(at + (flag ? 2 : 1));
         while (code(end) == kJoiner) {
             ++end;

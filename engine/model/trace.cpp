@@ -441,9 +441,9 @@ Result<void> Trace::Impl::head_matrices(uint32_t n, uint32_t head) {
     Result<AttentionResult> raw = call(n, head, 1, FOVEA_OUTPUT_SCORES, true, false);
     if (!raw) return raw.error();
     l.scores = plain(std::move(raw->scores));
-    Result<AttentionResult> made =
-        call(n, head, FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED | FOVEA_OUTPUT_MASKED | FOVEA_OUTPUT_WEIGHTS,
-             false, false);
+    Result<AttentionResult> made = call(
+        n, head, 1, FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED | FOVEA_OUTPUT_MASKED | FOVEA_OUTPUT_WEIGHTS,
+        false, false);
     if (!made) return made.error();
     l.scaled = plain(std::move(made->scores));
     l.capped = plain(std::move(made->capped));
