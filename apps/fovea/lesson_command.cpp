@@ -225,7 +225,8 @@ void print_help() {
         "NAME as in the list that --list prints (t1-08 is enough); LEVEL 1 to 7:\n");
     for (int level = 1; level <= 7; ++level) {
         const Result<Lesson> lesson = find_lesson(std::to_string(level));
-        std::printf("  %d  %-26s %s\n", level, level_term(uint32_t(level)), lesson ? lesson->name.c_str() : "");
+        std::printf("  %d  %-26s %s\n", level, level_term(uint32_t(level)),
+                    lesson ? lesson->name.c_str() : "");
     }
     std::printf("\n");
     print_options(kOptions);

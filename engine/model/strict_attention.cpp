@@ -18,7 +18,6 @@ const char* refusal(const FoveaAttentionDesc& d) {
         return "float16";
     if (d.packed_rows_q || d.packed_rows_kv || d.page_size) return "packed and paged rows";
     if (d.bias.present && d.bias.type != FOVEA_F32) return "a bias in float16";
-    if (d.dropout_p > 0 && !d.keep.present) return "dropout without a keep mask";
     if (d.outputs & FOVEA_OUTPUT_ROW_STATS) return "statistics of rows";
     return nullptr;
 }
@@ -176,6 +175,9 @@ FoveaHostBuffer borrowed(const F32Tensor& tensor) {
 
 Result<void> attend_strictly(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings,
                              ScoreScale scale, double dropout_p) {
+    if (dropout_p > 0 && !call.keep.present)
+        return Error{FOVEA_UNSUPPORTED, "dropout_p",
+                     "the strict order drops by a keep mask only; none was given"};
     if (const char* what = refusal(call))
         return Error{FOVEA_UNSUPPORTED, "attention", std::string("the strict order does not have ") + what};
     Row row(call, bindings, scale, dropout_p);
