@@ -422,7 +422,7 @@ Result<AttentionResult> Trace::Impl::call(uint32_t n, uint32_t first, uint32_t c
     }
     if (strict_) {
         const ScoreScale scale = unscaled ? ScoreScale{} : score_scale(rules(n), head_width(n));
-        if (Result<void> r = attend_strictly(d, bindings.data(), scale, rules(n).dropout_p); !r)
+        if (Result<void> r = attend_strictly(d, bindings.data(), scale, kept ? rules(n).dropout_p : 0.0); !r)
             return r.error();
         return result;
     }
