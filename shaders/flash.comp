@@ -34,6 +34,7 @@ layout(constant_id = FOVEA_SPEC_ROWS) const uint kRows = kFlashMaxRows;
 layout(constant_id = FOVEA_SPEC_V_TYPE) const uint kVType = 0;
 layout(constant_id = FOVEA_SPEC_COLUMN_QUADS) const uint kColumnQuads = 1;
 layout(constant_id = FOVEA_SPEC_GENERAL) const bool kGeneral = true;
+layout(constant_id = FOVEA_SPEC_PARTS) const uint kParts = 1;
 layout(push_constant, std430) uniform Push { FlashPush push; };
 
 #include "flash.glsl"
@@ -49,7 +50,19 @@ layout(set = 0, binding = FOVEA_SLOT_PARTIAL, std430) writeonly buffer Partial {
 
 const uint kThreads = gl_WorkGroupSize.x;
 
-uint first_column() { return (gl_WorkGroupID.y * kColumnQuads * kThreads + gl_LocalInvocationIndex) * 4u; }
+// Scores are shared out by keys. Sums are shared out by columns; where there are fewer of them than the
+// threads could hold, the threads form parts, each with all columns of a share of the rows.
+#ifdef FOVEA_SHUFFLE
+const uint kPartThreads = kThreads, kPartRows = kRows;
+#else
+const uint kPartThreads = kThreads / kParts, kPartRows = kRows / kParts;
+#endif
+uint part() { return gl_LocalInvocationIndex / kPartThreads; }
+uint first_part_row() { return part() * kPartRows; }
+
+uint first_column() {
+    return (gl_WorkGroupID.y * kColumnQuads * kPartThreads + gl_LocalInvocationIndex % kPartThreads) * 4u;
+}
 
 // Partial results of a row of a split: largest, total, then the sums of the columns.
 uint partial_at(Entry e, uint split, uint r) {
@@ -118,8 +131,8 @@ void main() {
         keys.begin = max(keys.begin, int(split * push.split_keys));
         keys.end = min(keys.end, int((split + 1u) * push.split_keys));
     }
-    vec4 acc[kRows][kColumnQuads];
-    for (uint i = 0u; i < kRows; ++i)
+    vec4 acc[kPartRows][kColumnQuads];
+    for (uint i = 0u; i < kPartRows; ++i)
         for (uint c = 0u; c < kColumnQuads; ++c) acc[i][c] = vec4(0.0);
     begin_rows();
     find_query_rows(e, first_row);
@@ -133,12 +146,15 @@ void main() {
         score_block(e, keys, j, turn);
         mask_block(e, first_row, j, turn, inside);
         raise_maxima();
-        for (uint i = 0u; i < kRows; ++i)
-            for (uint c = 0u; c < kColumnQuads; ++c) acc[i][c] *= rescale_of(i);
+        for (uint i = 0u; i < kPartRows; ++i)
+            for (uint c = 0u; c < kColumnQuads; ++c) acc[i][c] *= rescale_of_part(i);
         weigh_block(e, first_row, j, turn);
         share_weights();
         if (has_flag(kFlagOutput)) add_block(e, keys, j0, turn, inside && every_key_counts(), acc);
-        turn ^= 1u;
+        if (kTurns == 1u)
+            share_weights();
+        else
+            turn ^= 1u;
     }
     share_sums();
     [[dont_unroll]] for (uint r = t; r < kRows; r += kThreads) finish(e, first_row, split, r);
@@ -152,8 +168,9 @@ void main() {
             store_columns4(e, first_row, split, i, first_column() + c * kThreads * 4u, shared_weights(0u, i));
     }
 #else
-    for (uint i = 0u; i < kRows; ++i)
+    for (uint i = 0u; i < kPartRows; ++i)
         for (uint c = 0u; c < kColumnQuads; ++c)
-            store_columns4(e, first_row, split, i, first_column() + c * kThreads * 4u, acc[i][c]);
+            store_columns4(e, first_row, split, first_part_row() + i, first_column() + c * kPartThreads * 4u,
+                           acc[i][c]);
 #endif
 }

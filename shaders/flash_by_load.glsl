@@ -2,9 +2,16 @@
 #ifndef FOVEA_FLASH_BY_LOAD_GLSL
 #define FOVEA_FLASH_BY_LOAD_GLSL
 
-// Scores, logits, weights of each thread's four keys. Two, by turns: a block writes one while slower threads
-// still read the other.
-shared vec4 weights[2][kFlashMaxRows][kFlashMaxThreads];
+// Scores, logits, weights of each thread's four keys. Sized by the tile in use: what shared memory a
+// workgroup takes decides how many of them a core runs at a time.
+#ifdef FOVEA_SUBGROUP
+// A barrier of the subgroup at the end of a block costs less than a second buffer would.
+const uint kTurns = 1u;
+#else
+// Two, by turns: a block writes one while slower threads still read the other.
+const uint kTurns = 2u;
+#endif
+shared vec4 weights[kTurns][kRows][kThreads];
 
 #ifdef FOVEA_SUBGROUP
 #include "softmax_by_subgroup.glsl"
@@ -83,19 +90,19 @@ void weigh_block(Entry e, uint first_row, int j, uint turn) {
     }
 }
 
-// Adds the block's weights times values to the sums of this thread's columns.
-void add_block(Entry e, Keys keys, int j0, uint turn, bool full, inout vec4 acc[kRows][kColumnQuads]) {
-    const uint dim_v = push.dims >> 16, column0 = first_column();
+// Adds the block's weights times values to the sums of this thread's columns, of its part's rows.
+void add_block(Entry e, Keys keys, int j0, uint turn, bool full, inout vec4 acc[kPartRows][kColumnQuads]) {
+    const uint dim_v = push.dims >> 16, column0 = first_column(), row0 = first_part_row();
     const int end = min(keys.end - j0, int(4u * kThreads));
     for (int n = 0; kAligned && full && n < end; n += 4) {
         vec4 value[4][kColumnQuads];
         for (int u = 0; u < 4; ++u) {
             const uint row = v_row(e, j0 + n + u);
             for (uint c = 0u; c < kColumnQuads; ++c)
-                value[u][c] = v_columns4(row, column0 + c * kThreads * 4u, dim_v);
+                value[u][c] = v_columns4(row, column0 + c * kPartThreads * 4u, dim_v);
         }
-        for (uint i = 0u; i < kRows; ++i) {
-            const vec4 w = weights[turn][i][n >> 2];
+        for (uint i = 0u; i < kPartRows; ++i) {
+            const vec4 w = weights[turn][row0 + i][n >> 2];
             for (int u = 0; u < 4; ++u)
                 for (uint c = 0u; c < kColumnQuads; ++c) acc[i][c] = fma(vec4(w[u]), value[u][c], acc[i][c]);
         }
@@ -105,9 +112,9 @@ void add_block(Entry e, Keys keys, int j0, uint turn, bool full, inout vec4 acc[
         const uint found = v_row(e, j0 + n), row = found == kNoRow ? push.v.base : found;
         vec4 value[kColumnQuads];
         for (uint c = 0u; c < kColumnQuads; ++c)
-            value[c] = v_columns4(row, column0 + c * kThreads * 4u, dim_v);
-        for (uint i = 0u; i < kRows; ++i) {
-            const float w = weights[turn][i][n >> 2][n & 3];
+            value[c] = v_columns4(row, column0 + c * kPartThreads * 4u, dim_v);
+        for (uint i = 0u; i < kPartRows; ++i) {
+            const float w = weights[turn][row0 + i][n >> 2][n & 3];
             const bool hidden = floatBitsToUint(w) == kHiddenWeight;
             for (uint c = 0u; c < kColumnQuads; ++c)
                 acc[i][c] = fma(vec4(hidden ? 0.0 : w), mix(value[c], vec4(0.0), bvec4(hidden)), acc[i][c]);

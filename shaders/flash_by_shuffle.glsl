@@ -16,7 +16,8 @@ uint q_row[kRows];  // where the tile's rows lie in q
 // Of rows t, t + kThreads, ...: the largest logit so far, and what the sums must be multiplied by.
 float maximum[kLaneRows], rescales[kLaneRows];
 // Weights of the block's keys. Two, by turns: a block writes one while slower threads still read the other.
-shared float weights[2][kRows][4u * kThreads];
+const uint kTurns = 2u;
+shared float weights[kTurns][kRows][4u * kThreads];
 shared float of_lane[kRows][kThreads];  // each lane's largest logits; in the end its sums
 shared float row_maximum[kRows], rescale[kRows];
 
@@ -113,7 +114,7 @@ void raise_maxima() {
     }
 }
 
-float rescale_of(uint i) { return subgroupShuffle(rescales[i / kThreads], i % kThreads); }
+float rescale_of_part(uint i) { return subgroupShuffle(rescales[i / kThreads], i % kThreads); }
 
 // Logits become weights relative to the maximum; hidden and dropped ones kHiddenWeight.
 void weigh_block(Entry e, uint first_row, int j, uint turn) {
@@ -123,7 +124,7 @@ void weigh_block(Entry e, uint first_row, int j, uint turn) {
         const bvec4 hidden = equal(bits, uvec4(kMinusInfinity));
         const vec4 below = mix(uintBitsToFloat(bits) - largest, vec4(0.0), hidden);
         const vec4 weight = mix(exp_of_negative(below), vec4(0.0), hidden);
-        totals[i] = fma(totals[i], rescale_of(i), weight.x + weight.y + (weight.z + weight.w));
+        totals[i] = fma(totals[i], rescale_of_part(i), weight.x + weight.y + (weight.z + weight.w));
         share_row(turn, i, uintBitsToFloat(mix(floatBitsToUint(weight), uvec4(kHiddenWeight), hidden)));
     }
     if (!kGeneral || !has_dropout()) return;
@@ -136,7 +137,8 @@ void weigh_block(Entry e, uint first_row, int j, uint turn) {
 }
 
 // Adds the block's weights times values to the sums of this thread's columns.
-void add_block(Entry e, Keys keys, int j0, uint turn, bool full, inout vec4 acc[kRows][kColumnQuads]) {
+void add_block(Entry e, Keys keys, int j0, uint turn, bool full,
+               inout vec4 acc[kPartRows][kColumnQuads]) {
     const uint dim_v = push.dims >> 16, column0 = first_column();
     const int end = min(keys.end - j0, int(4u * kThreads));
     [[dont_unroll]] for (int n = 0; kAligned && full && n < end; n += int(kStep)) {

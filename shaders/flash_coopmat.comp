@@ -8,6 +8,7 @@
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
 #ifdef FOVEA_STORE_F16
 #extension GL_EXT_shader_16bit_storage : require
 #endif
@@ -41,138 +42,145 @@ FOVEA_OUTPUT_TENSOR(o, FOVEA_SLOT_O)
 layout(set = 0, binding = FOVEA_SLOT_PARTIAL, std430) writeonly buffer Partial { float partial[]; };
 
 const uint kThreads = gl_WorkGroupSize.x;
-const uint kRowThreads = kThreads / kRows;
+const uint kLanes = kThreads / kSubgroups, kRowThreads = kThreads / kRows;
 const uint kColumns = kColumnTiles * kSubgroups * kN;
 const uint kRowTiles = kRows / kM;
-const uint kDepthStride = kDepth + kMatrixPad, kColumnStride = kColumns + kMatrixPad;
-const uint kWeightStride = kKeys + kMatrixPad;
-const uint kWide = kKeys > kColumns ? kKeys : kColumns, kScoreStride = kWide + kMatrixPad;
+const uint kWide = kKeys > kColumns ? kKeys : kColumns, kScoreQuads = (kWide + kMatrixPad) / 4u;
+// Scores of a row that each of its threads holds, in fours.
+const uint kRowQuads = (kKeys / 4u + kRowThreads - 1u) / kRowThreads;
 
-shared float16_t q_tile[FOVEA_MATRIX_Q_HALVES(kRows, kDepth)];
-shared float16_t kv_tile[FOVEA_MATRIX_KV_HALVES(kKeys, kDepth, kColumns)];
-shared float16_t weight_tile[FOVEA_MATRIX_WEIGHT_HALVES(kRows, kKeys)];
+// Elements of four: a thread writes and reads them at once, and matrices are loaded from them as from single
+// ones.
+shared f16vec4 q_tile[FOVEA_MATRIX_Q_HALVES(kRows, kDepth) / 4u];
+shared f16vec4 kv_tile[FOVEA_MATRIX_KV_HALVES(kKeys, kDepth, kColumns) / 4u];
+shared f16vec4 weight_tile[FOVEA_MATRIX_WEIGHT_HALVES(kRows, kKeys) / 4u];
 // Scores of a block; in the end the sums.
-shared float score_tile[FOVEA_MATRIX_SCORE_WORDS(kRows, kKeys, kColumns)];
+shared vec4 score_tile[FOVEA_MATRIX_SCORE_WORDS(kRows, kKeys, kColumns) / 4u];
 // What each row's sums are multiplied by, once for each column of a matrix.
 shared float scale_tile[FOVEA_MATRIX_SCALE_WORDS(kRows, kN)];
-shared float by_thread[FOVEA_MATRIX_ROW_WORDS(kThreads)];
 shared uint has_poison;
 
 #include "matrix_tiles.glsl"
 
-void multiply_scores() {
-    for (uint tile = gl_SubgroupID; tile < kRowTiles * (kKeys / kN); tile += kSubgroups) {
-        const uint r = tile % kRowTiles * kM, n = tile / kRowTiles * kN;
-        coopmat<float, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator> sum =
-            coopmat<float, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator>(0.0);
-        for (uint d = 0u; d < kDepth; d += kK) {
-            coopmat<float16_t, gl_ScopeSubgroup, kM, kK, gl_MatrixUseA> a;
-            coopmat<float16_t, gl_ScopeSubgroup, kK, kN, gl_MatrixUseB> b;
-            coopMatLoad(a, q_tile, r * kDepthStride + d, kDepthStride, gl_CooperativeMatrixLayoutRowMajor);
-            coopMatLoad(b, kv_tile, n * kDepthStride + d, kDepthStride,
-                        gl_CooperativeMatrixLayoutColumnMajor);
-            sum = coopMatMulAdd(a, b, sum);
+#include "matrix_products.glsl"
+
+// This thread's place among those of its row, which are neighbours in a subgroup; and over all of them.
+uint thread_of_row() { return gl_SubgroupInvocationID % kRowThreads; }
+float largest_of_row(float x) {
+    [[unroll]] for (uint step = 1u; step < kRowThreads; step *= 2u) x = max(x, subgroupShuffleXor(x, step));
+    return x;
+}
+float sum_of_row(float x) {
+    [[unroll]] for (uint step = 1u; step < kRowThreads; step *= 2u) x += subgroupShuffleXor(x, step);
+    return x;
+}
+
+const float kLog2E = 1.44269504, kLn2 = 0.69314718;
+
+// Scores of a block become weights relative to the largest logit of their row so far; its sums follow. Logits
+// count powers of two here, so that a weight is exp2, which the hardware computes: its error, about 2^-16 at
+// 2^-126, is far below that of float16 weights.
+void weigh_scores(Entry e, Row row, uint r, int j0, const bool inside, inout RowSum sum) {
+    const uint first = thread_of_row();
+    vec4 logit[kRowQuads];
+    [[unroll]] for (uint i = 0u; i < kRowQuads; ++i) {
+        const uint n = i * kRowThreads + first;
+        logit[i] = vec4(uintBitsToFloat(kMinusInfinity));
+        if (kKeys / 4u % kRowThreads != 0u && n >= kKeys / 4u) break;
+        logit[i] = score_tile[r * kScoreQuads + n];
+    }
+    if (!inside || changes_logits()) {
+        [[unroll]] for (uint i = 0u; i < kRowQuads; ++i) {
+            if (kKeys / 4u % kRowThreads != 0u && i * kRowThreads + first >= kKeys / 4u) break;
+            logit[i] = kLog2E *
+                       masked_logits(e, row, j0 + int(4u * (i * kRowThreads + first)), push.scale * logit[i]);
         }
-        coopMatStore(sum, score_tile, r * kScoreStride + n, kScoreStride, gl_CooperativeMatrixLayoutRowMajor);
+    } else {
+        [[unroll]] for (uint i = 0u; i < kRowQuads; ++i) logit[i] *= kLog2E * push.scale;
     }
-}
-
-// This thread's share of its row: scores become logits; their largest.
-float mask_scores(Entry e, Row row, int j0) {
-    const uint r = gl_LocalInvocationIndex / kRowThreads;
     float largest = uintBitsToFloat(kMinusInfinity);
-    for (uint n = gl_LocalInvocationIndex % kRowThreads * 4u; n < kKeys; n += kRowThreads * 4u) {
-        const uint at = r * kScoreStride + n;
-        const vec4 score =
-            vec4(score_tile[at], score_tile[at + 1u], score_tile[at + 2u], score_tile[at + 3u]);
-        const vec4 logit = masked_logits(e, row, j0 + int(n), push.scale * score);
-        for (uint c = 0u; c < 4u; ++c) score_tile[at + c] = logit[c];
-        largest = max(largest, max(max(logit.x, logit.y), max(logit.z, logit.w)));
-    }
-    return largest;
-}
-
-// Logits become weights relative to `maximum`; the sum of this thread's.
-float weigh_scores(Row row, int j0, float maximum) {
-    const uint r = gl_LocalInvocationIndex / kRowThreads;
+    [[unroll]] for (uint i = 0u; i < kRowQuads; ++i) largest =
+        max(largest, max(max(logit[i].x, logit[i].y), max(logit[i].z, logit[i].w)));
+    const float raised = max(sum.largest, largest_of_row(largest));
+    // Where nothing is visible yet, every weight is exp2(-inf - 0).
+    const bool none = floatBitsToUint(raised) == kMinusInfinity;
+    const float base = none ? 0.0 : raised, rescale = none ? 1.0 : exp2(sum.largest - raised);
     float total = 0.0;
-    for (uint n = gl_LocalInvocationIndex % kRowThreads * 4u; n < kKeys; n += kRowThreads * 4u) {
-        const uint at = r * kScoreStride + n;
-        const vec4 logit =
-            vec4(score_tile[at], score_tile[at + 1u], score_tile[at + 2u], score_tile[at + 3u]);
-        const bvec4 hidden = equal(floatBitsToUint(logit), uvec4(kMinusInfinity));
-        vec4 weight = mix(exp_of_negative(mix(logit - maximum, vec4(0.0), hidden)), vec4(0.0), hidden);
+    [[unroll]] for (uint i = 0u; i < kRowQuads; ++i) {
+        const uint n = i * kRowThreads + first;
+        if (kKeys / 4u % kRowThreads != 0u && n >= kKeys / 4u) break;
+        vec4 weight = exp2(logit[i] - base);
         total += weight.x + weight.y + (weight.z + weight.w);
         if (kGeneral && has_dropout() && row.exists)
-            weight = mix(vec4(0.0), weight, kept_keys(row, j0 + int(n)));
-        for (uint c = 0u; c < 4u; ++c) weight_tile[r * kWeightStride + n + c] = float16_t(weight[c]);
+            weight = mix(vec4(0.0), weight, kept_keys(row, j0 + int(4u * n)));
+        weight_tile[r * kKeyQuads + n] = f16vec4(weight);
     }
-    return total;
+    sum = RowSum(raised, fma(sum.total, rescale, total));
+    for (uint n = first; n < kN; n += kRowThreads) scale_tile[r * kN + n] = rescale;
+}
+
+// One block of keys. `inside`: every row sees all of it, as far as bounds go.
+void add_block(Entry e, Row row, uint r, Keys keys, int j0, const bool inside, inout RowSum sum) {
+    if (inside && !kGeneral)
+        load_inner_keys(e, keys, j0);
+    else
+        load_keys(e, keys, j0);
+    barrier();
+    multiply_scores();
+    barrier();
+    weigh_scores(e, row, r, j0, inside, sum);
+    if (has_flag(kFlagOutput)) {
+        if (inside && !kGeneral)
+            load_inner_values(e, keys, j0);
+        else
+            load_values(e, keys, j0);
+    }
+    barrier();
+    multiply_values(gl_SubgroupID * kColumnTiles * kN);
+    barrier();
 }
 
 void main() {
-    const uint t = gl_LocalInvocationIndex, r = t / kRowThreads, split = gl_WorkGroupID.z % split_count();
+    // By subgroups, whatever order the driver numbers the workgroup's threads in.
+    const uint t = gl_SubgroupID * kLanes + gl_SubgroupInvocationID, r = t / kRowThreads;
+    const uint split = gl_WorkGroupID.z % split_count();
     const Entry e = entry_of(0u, gl_WorkGroupID.z / split_count(), 0u);
     const uint first_row = gl_WorkGroupID.x * kRows, dim_v = push.dims >> 16;
+    const int i0 = first_query(first_row), i1 = end_of_queries(first_row + kRows);
     const Row row = row_at(e, first_row + r);
-    Keys keys = visible_keys(e, first_query(first_row), end_of_queries(first_row + kRows));
+    Keys keys = visible_keys(e, i0, i1);
+    const Keys full = full_keys(e, i0, i1);
     if (is_split()) {
         keys.begin = max(keys.begin, int(split * push.split_keys));
         keys.end = min(keys.end, int((split + 1u) * push.split_keys));
     }
-    coopmat<float, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator> sums[kRowTiles * kColumnTiles];
-    [[unroll]] for (uint n = 0u; n < kRowTiles * kColumnTiles; ++n) sums[n] =
-        coopmat<float, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator>(0.0);
+    [[unroll]] for (uint n = 0u; n < kRowTiles * kColumnTiles; ++n) sums[n] = FOVEA_SUM_MATRIX(0.0);
+    const uint first_column = gl_SubgroupID * kColumnTiles * kN;  // of this subgroup's sums
     RowSum sum = empty_sum();  // of this thread's row; `total` of this thread's keys alone
     if (t == 0u) has_poison = 0u;
     if (keys.begin < keys.end) load_queries(e, first_row);
+    const int inner_begin = max(full.begin, keys.begin), inner_end = min(full.end, keys.end) - int(kKeys);
     for (int j0 = keys.begin - keys.begin % int(kKeys); j0 < keys.end; j0 += int(kKeys)) {
-        load_keys(e, keys, j0);
-        barrier();
-        multiply_scores();
-        barrier();
-        by_thread[t] = mask_scores(e, row, j0);
-        barrier();
-        float raised = sum.largest;
-        for (uint n = 0u; n < kRowThreads; ++n) raised = max(raised, by_thread[r * kRowThreads + n]);
-        const bool none = floatBitsToUint(raised) == kMinusInfinity;
-        const float rescale = none ? 1.0 : exp_of_negative(sum.largest - raised);
-        sum = RowSum(raised, fma(sum.total, rescale, weigh_scores(row, j0, raised)));
-        for (uint n = t % kRowThreads; n < kN; n += kRowThreads) scale_tile[r * kN + n] = rescale;
-        if (has_flag(kFlagOutput)) load_values(e, keys, j0);
-        barrier();
-        [[unroll]] for (uint n = 0u; n < kRowTiles * kColumnTiles; ++n) {
-            const uint tile_row = n / kColumnTiles * kM;
-            const uint column = (gl_SubgroupID * kColumnTiles + n % kColumnTiles) * kN;
-            coopmat<float, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator> scale;
-            coopMatLoad(scale, scale_tile, tile_row * kN, kN, gl_CooperativeMatrixLayoutRowMajor);
-            sums[n] = sums[n] * scale;
-            for (uint j = 0u; j < kKeys; j += kK) {
-                coopmat<float16_t, gl_ScopeSubgroup, kM, kK, gl_MatrixUseA> a;
-                coopmat<float16_t, gl_ScopeSubgroup, kK, kN, gl_MatrixUseB> b;
-                coopMatLoad(a, weight_tile, tile_row * kWeightStride + j, kWeightStride,
-                            gl_CooperativeMatrixLayoutRowMajor);
-                coopMatLoad(b, kv_tile, j * kColumnStride + column, kColumnStride,
-                            gl_CooperativeMatrixLayoutRowMajor);
-                sums[n] = coopMatMulAdd(a, b, sums[n]);
-            }
-        }
-        barrier();
+        // Nearly all work of a long call: a loop of its own, without the code for bounds.
+        for (; !kGeneral && j0 >= inner_begin && j0 <= inner_end; j0 += int(kKeys))
+            add_block(e, row, r, keys, j0, true, sum);
+        if (j0 >= keys.end) break;
+        add_block(e, row, r, keys, j0, kGeneral && j0 >= inner_begin && j0 <= inner_end, sum);
     }
+    sum.largest *= kLn2;
     barrier();
-    by_thread[t] = sum.total;
-    [[unroll]] for (uint n = 0u; n < kRowTiles * kColumnTiles; ++n) coopMatStore(
-        sums[n], score_tile,
-        n / kColumnTiles * kM * kScoreStride + (gl_SubgroupID * kColumnTiles + n % kColumnTiles) * kN,
-        kScoreStride, gl_CooperativeMatrixLayoutRowMajor);
+    [[unroll]] for (uint n = 0u; n < kRowTiles * kColumnTiles; ++n)
+        coopMatStore(sums[n], score_tile,
+                     n / kColumnTiles * kM * kScoreQuads + (first_column + n % kColumnTiles * kN) / 4u,
+                     kScoreQuads, gl_CooperativeMatrixLayoutRowMajor);
+    // Before any thread leaves: it needs all of the row's.
+    sum.total = sum_of_row(sum.total);
     barrier();
     if (!row.exists) return;
-    sum.total = 0.0;
-    for (uint n = 0u; n < kRowThreads; ++n) sum.total += by_thread[r * kRowThreads + n];
     const float largest = sum.largest;
     if (row.i >= e.q_length) sum = empty_sum();
     const uint head_of_rows = partial_row(split, gl_NumWorkGroups.z / split_count(), e.head, first_row + r);
-    const bool first = t % kRowThreads == 0u && gl_WorkGroupID.y == 0u;
+    const bool first = thread_of_row() == 0u && gl_WorkGroupID.y == 0u;
     float scale = 1.0;
     if (is_split()) {
         if (first) partial[head_of_rows * (dim_v + 2u)] = sum.largest;
@@ -183,10 +191,10 @@ void main() {
     }
     if (!has_flag(kFlagOutput) || (has_flag(kFlagPackedQ) && row.i >= e.q_length)) return;
     const uint at = is_split() ? head_of_rows * (dim_v + 2u) + 2u : query_row(push.o, e, row);
-    for (uint c = t % kRowThreads; c < kColumns; c += kRowThreads) {
+    for (uint c = thread_of_row(); c < kColumns; c += kRowThreads) {
         const uint column = gl_WorkGroupID.y * kColumns + c;
         if (column >= dim_v) return;
-        float value = score_tile[r * kScoreStride + c];
+        float value = score_tile[r * kScoreQuads + c / 4u][c % 4u];
         if (has_poison != 0u && row.i < e.q_length)
             value += poison_of(e, row, first_row + r, column, keys, largest);
         value = scale == 0.0 ? 0.0 : value * scale;

@@ -42,10 +42,9 @@ FOVEA_OUTPUT_TENSOR(o, FOVEA_SLOT_O)
 layout(set = 0, binding = FOVEA_SLOT_PARTIAL, std430) writeonly buffer Partial { float partial[]; };
 
 const uint kColumns = 4u * kColumnQuads;
-const uint kDepthStride = kDepth + kMatrixPad, kColumnStride = kColumns + kMatrixPad;
 
-shared float16_t q_tile[FOVEA_MATRIX_Q_HALVES(kRows, kDepth)];
-shared float16_t kv_tile[FOVEA_MATRIX_KV_HALVES(kKeys, kDepth, kColumns)];
+shared f16vec4 q_tile[FOVEA_MATRIX_Q_HALVES(kRows, kDepth) / 4u];
+shared f16vec4 kv_tile[FOVEA_MATRIX_KV_HALVES(kKeys, kDepth, kColumns) / 4u];
 // Scores of a block; in the end totals, maxima and sums.
 shared float score_tile[FOVEA_MATRIX_SCORE_WORDS(kRows, kKeys, kColumns)];
 shared float row_totals[kRows], row_maxima[kRows];
@@ -148,12 +147,12 @@ void main() {
     if (t == 0u) has_poison = 0u;
     if (keys.begin < keys.end) load_queries(e, first_row);
     barrier();
-    coopMatLoad(queries, q_tile, 0u, kDepthStride, gl_CooperativeMatrixLayoutRowMajor);
+    coopMatLoad(queries, q_tile, 0u, kDepthQuads, gl_CooperativeMatrixLayoutRowMajor);
     for (int j0 = keys.begin - keys.begin % int(kKeys); j0 < keys.end; j0 += int(kKeys)) {
         load_keys(e, keys, j0);
         barrier();
         coopmat<float16_t, kScope, kDepth, kKeys, gl_MatrixUseB> key_factors;
-        coopMatLoad(key_factors, kv_tile, 0u, kDepthStride, gl_CooperativeMatrixLayoutColumnMajor);
+        coopMatLoad(key_factors, kv_tile, 0u, kDepthQuads, gl_CooperativeMatrixLayoutColumnMajor);
         FOVEA_SCORES scores = coopMatMulAdd(queries, key_factors, FOVEA_SCORES(0.0));
         coopMatPerElementNV(scores, scores, scaled, push.scale);
         const bool inside = j0 >= max(full.begin, keys.begin) && j0 + int(kKeys) <= min(full.end, keys.end);
@@ -185,7 +184,7 @@ void main() {
         coopMatReduceNV(sum_rescales, rescales, gl_CooperativeMatrixReduceRowNV, larger);
         barrier();
         coopmat<float16_t, kScope, kKeys, kColumns, gl_MatrixUseB> value_factors;
-        coopMatLoad(value_factors, kv_tile, 0u, kColumnStride, gl_CooperativeMatrixLayoutRowMajor);
+        coopMatLoad(value_factors, kv_tile, 0u, kKeyQuads, gl_CooperativeMatrixLayoutColumnMajor);
         sums = coopMatMulAdd(coopmat<float16_t, kScope, kRows, kKeys, gl_MatrixUseA>(weights), value_factors,
                              sums * sum_rescales);
         barrier();

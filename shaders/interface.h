@@ -37,8 +37,10 @@ FOVEA_CONST kSharedRows = 64;
 FOVEA_CONST kSharedColumns = 64;
 FOVEA_CONST kSharedDepth = 16;
 
-// flash without shared tiles: threads of a workgroup and rows of its tile, at most.
+// flash without shared tiles: threads of a workgroup (of subgroups that are wider, as many as one has) and
+// rows of its tile, at most.
 FOVEA_CONST kFlashMaxThreads = 32;
+FOVEA_CONST kFlashWideThreads = 64;
 FOVEA_CONST kFlashMaxRows = 8;
 FOVEA_CONST kFlashMaxColumnQuads = 2;
 // flash by shuffles: rows of its tile, and of the larger one for much work; lanes and value columns at most.
@@ -46,6 +48,9 @@ FOVEA_CONST kFlashShuffleRows = 16;
 FOVEA_CONST kFlashShuffleMoreRows = 32;
 FOVEA_CONST kFlashShuffleLanes = 16;
 FOVEA_CONST kFlashShuffleColumnQuads = 4;
+// What flash without shuffles keeps in shared memory at most: two buffers of weights, each thread's maxima
+// and totals, two numbers for each row.
+#define FOVEA_FLASH_SHARED_BYTES(rows, threads) (4u * (rows) * (10u * (threads) + 2u))
 #define FOVEA_SHUFFLE_SHARED_BYTES(rows, threads) (4u * (rows) * (9u * (threads) + 2u))
 // Gradients: query rows and keys that a workgroup holds.
 FOVEA_CONST kBackwardRows = 8;
@@ -58,18 +63,20 @@ FOVEA_CONST kMapPixels = 512;
 // between rows spread them over the memory's banks and keep them aligned to 16 bytes.
 FOVEA_CONST kMatrixPad = 8;
 #define FOVEA_MATRIX_Q_HALVES(rows, depth) ((rows) * ((depth) + kMatrixPad))
-#define FOVEA_MATRIX_KV_HALVES(keys, depth, columns) \
-    ((keys) * (((depth) > (columns) ? (depth) : (columns)) + kMatrixPad))
+#define FOVEA_MATRIX_K_HALVES(keys, depth) ((keys) * ((depth) + kMatrixPad))
+#define FOVEA_MATRIX_V_HALVES(keys, columns) ((columns) * ((keys) + kMatrixPad))
+#define FOVEA_MATRIX_KV_HALVES(keys, depth, columns)                           \
+    (FOVEA_MATRIX_K_HALVES(keys, depth) > FOVEA_MATRIX_V_HALVES(keys, columns) \
+         ? FOVEA_MATRIX_K_HALVES(keys, depth)                                  \
+         : FOVEA_MATRIX_V_HALVES(keys, columns))
 #define FOVEA_MATRIX_WEIGHT_HALVES(rows, keys) ((rows) * ((keys) + kMatrixPad))
 #define FOVEA_MATRIX_SCORE_WORDS(rows, keys, columns) \
     ((rows) * (((keys) > (columns) ? (keys) : (columns)) + kMatrixPad))
 #define FOVEA_MATRIX_SCALE_WORDS(rows, n) ((rows) * (n))
-#define FOVEA_MATRIX_ROW_WORDS(threads) (threads)
-#define FOVEA_MATRIX_SHARED_BYTES(rows, keys, depth, columns, n, threads)                      \
+#define FOVEA_MATRIX_SHARED_BYTES(rows, keys, depth, columns, n)                               \
     (2u * (FOVEA_MATRIX_Q_HALVES(rows, depth) + FOVEA_MATRIX_KV_HALVES(keys, depth, columns) + \
            FOVEA_MATRIX_WEIGHT_HALVES(rows, keys)) +                                           \
-     4u * (FOVEA_MATRIX_SCORE_WORDS(rows, keys, columns) + FOVEA_MATRIX_SCALE_WORDS(rows, n) + \
-           FOVEA_MATRIX_ROW_WORDS(threads) + 1u))
+     4u * (FOVEA_MATRIX_SCORE_WORDS(rows, keys, columns) + FOVEA_MATRIX_SCALE_WORDS(rows, n) + 1u))
 
 #define FOVEA_FLEXIBLE_SHARED_BYTES(rows, keys, depth, columns)                                 \
     (2u * (FOVEA_MATRIX_Q_HALVES(rows, depth) + FOVEA_MATRIX_KV_HALVES(keys, depth, columns)) + \
@@ -77,10 +84,13 @@ FOVEA_CONST kMatrixPad = 8;
 
 // linear_coopmat: depth of its blocks; what a workgroup keeps in shared memory, as elements.
 FOVEA_CONST kMatrixDepth = 32;
+// Sides of its tiles, the larger for much work.
+FOVEA_CONST kMatrixSide = 64;
+FOVEA_CONST kMatrixLargeSide = 128;
 #define FOVEA_LINEAR_FACTOR_HALVES(side) ((side) * (kMatrixDepth + kMatrixPad))
 #define FOVEA_LINEAR_SUM_WORDS(subgroups, m, n) ((subgroups) * (m) * (n))
-#define FOVEA_LINEAR_SHARED_BYTES(subgroups, m, n)                                                 \
-    (2u * (FOVEA_LINEAR_FACTOR_HALVES(kSharedRows) + FOVEA_LINEAR_FACTOR_HALVES(kSharedColumns)) + \
+#define FOVEA_LINEAR_SHARED_BYTES(rows, columns, subgroups, m, n)                    \
+    (2u * (FOVEA_LINEAR_FACTOR_HALVES(rows) + FOVEA_LINEAR_FACTOR_HALVES(columns)) + \
      4u * FOVEA_LINEAR_SUM_WORDS(subgroups, m, n))
 
 // With FOVEA_FLAG_FIXED_SPLITS a split has this many keys, whatever the device.
@@ -113,7 +123,8 @@ FOVEA_CONST kMinusInfinity = 0xff800000u;
 #define FOVEA_SPEC_V_TYPE 5        // flash
 #define FOVEA_SPEC_COLUMN_QUADS 6  // value columns of a thread, in fours
 #define FOVEA_SPEC_GENERAL \
-    7  // more than causal, window and lengths: softcap, ALiBi, matrices, pages, dropout
+    7                       // more than causal, window and lengths: softcap, ALiBi, matrices, pages, dropout
+#define FOVEA_SPEC_PARTS 8  // flash: parts of a workgroup, which share out its rows
 #define FOVEA_SPEC_MATRIX_M 8  // cooperative matrices: shape of one
 #define FOVEA_SPEC_SCOPE 8     // flash_coopmat2: whose matrices they are, kScope*
 #define FOVEA_SPEC_MATRIX_N 9
@@ -121,6 +132,7 @@ FOVEA_CONST kMinusInfinity = 0xff800000u;
 #define FOVEA_SPEC_DO_TYPE 9
 #define FOVEA_SPEC_MATRIX_K 10
 #define FOVEA_SPEC_KEYS 11        // of a block
+#define FOVEA_SPEC_COLUMNS 11     // linear_coopmat: of a tile
 #define FOVEA_SPEC_DEPTH 12       // dim_qk with zeros behind it
 #define FOVEA_SPEC_SUBGROUPS 13   // of a workgroup
 #define FOVEA_SPEC_ROW_THREADS 1  // softmax: threads for each row

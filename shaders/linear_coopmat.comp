@@ -1,6 +1,6 @@
 // Y = X * W + bias on cooperative matrices: factors in float16, sums in float32. A workgroup of whole
-// subgroups takes the tile that linear.comp has in shared memory; its subgroups share it out in two columns
-// of subgroups, or one. Blocks of X and W go through shared memory, the sums stay in the matrices.
+// subgroups takes a tile of kRows x kTileColumns results; its subgroups share it out in two columns of
+// subgroups, or one. Blocks of X and W go through shared memory, the sums stay in the matrices.
 //   macros of store.glsl
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -18,51 +18,61 @@ layout(local_size_x_id = FOVEA_SPEC_THREADS) in;
 layout(constant_id = FOVEA_SPEC_A_TYPE) const uint kXType = 0;
 layout(constant_id = FOVEA_SPEC_B_TYPE) const uint kWType = 0;
 layout(constant_id = FOVEA_SPEC_ALIGNED) const bool kAligned = false;
+layout(constant_id = FOVEA_SPEC_ROWS) const uint kRows = 64;
 layout(constant_id = FOVEA_SPEC_IN_OUT) const bool kInOut = false;
 layout(constant_id = FOVEA_SPEC_MATRIX_M) const uint kM = 8;
 layout(constant_id = FOVEA_SPEC_MATRIX_N) const uint kN = 8;
 layout(constant_id = FOVEA_SPEC_MATRIX_K) const uint kK = 8;
+layout(constant_id = FOVEA_SPEC_COLUMNS) const uint kTileColumns = 64;
 layout(constant_id = FOVEA_SPEC_SUBGROUPS) const uint kSubgroups = 4;
 layout(push_constant, std430) uniform Push { LinearPush push; };
 
 #include "linear.glsl"
 #include "factors.glsl"
 
+FOVEA_INPUT_FACTORS(x, kXType)
+FOVEA_INPUT_FACTORS(w, kWType)
+
 const uint kThreads = gl_WorkGroupSize.x;
-const uint kStride = kMatrixDepth + kMatrixPad;
+// Rows of the factors, in elements of four.
+const uint kStride = (kMatrixDepth + kMatrixPad) / 4u;
 // Of a subgroup: its part of the tile, in matrices.
-const uint kPartColumns = kSharedColumns / (kSubgroups > 1u ? 2u : 1u);
-const uint kPartRows = kSharedRows / (kSubgroups > 2u ? kSubgroups / 2u : 1u);
+const uint kPartColumns = kTileColumns / (kSubgroups > 1u ? 2u : 1u);
+const uint kPartRows = kRows / (kSubgroups > 2u ? kSubgroups / 2u : 1u);
 const uint kRowTiles = kPartRows / kM, kColumnTiles = kPartColumns / kN;
 
 // [row][depth] and [column][depth].
-shared float16_t x_tile[FOVEA_LINEAR_FACTOR_HALVES(kSharedRows)];
-shared float16_t w_tile[FOVEA_LINEAR_FACTOR_HALVES(kSharedColumns)];
+shared f16vec4 x_tile[FOVEA_LINEAR_FACTOR_HALVES(kRows) / 4u];
+shared f16vec4 w_tile[FOVEA_LINEAR_FACTOR_HALVES(kTileColumns) / 4u];
 // A matrix of sums of each subgroup on its way out.
 shared float sum_tile[FOVEA_LINEAR_SUM_WORDS(kSubgroups, kM, kN)];
 
 void load_factors(uint first_row, uint first_column, uint n0) {
-    for (uint f = gl_LocalInvocationIndex; f < kSharedRows * kMatrixDepth / 4u; f += kThreads) {
-        const uint depth = f % (kMatrixDepth / 4u) * 4u, row = f / (kMatrixDepth / 4u);
-        const f16vec4 x = factors_of(x_depth4(x_row(first_row + row), n0 + depth, push.n_in));
-        for (uint c = 0u; c < 4u; ++c) x_tile[row * kStride + depth + c] = x[c];
+    for (uint f = gl_LocalInvocationIndex; f < kRows * kMatrixDepth / 4u; f += kThreads) {
+        const uint depth = f % (kMatrixDepth / 4u), row = f / (kMatrixDepth / 4u);
+        x_tile[row * kStride + depth] = x_factors4(x_row(first_row + row), n0 + 4u * depth, push.n_in);
     }
-    for (uint f = gl_LocalInvocationIndex; !kInOut && f < kSharedColumns * kMatrixDepth / 4u; f += kThreads) {
-        const uint depth = f % (kMatrixDepth / 4u) * 4u, column = f / (kMatrixDepth / 4u);
-        const f16vec4 w =
-            factors_of(w_depth4(w_row(first_column + column, push.n_out), n0 + depth, push.n_in));
-        for (uint c = 0u; c < 4u; ++c) w_tile[column * kStride + depth + c] = w[c];
+    for (uint f = gl_LocalInvocationIndex; !kInOut && f < kTileColumns * kMatrixDepth / 4u; f += kThreads) {
+        const uint depth = f % (kMatrixDepth / 4u), column = f / (kMatrixDepth / 4u);
+        w_tile[column * kStride + depth] =
+            w_factors4(w_row(first_column + column, push.n_out), n0 + 4u * depth, push.n_in);
     }
-    for (uint f = gl_LocalInvocationIndex; kInOut && f < kSharedColumns * kMatrixDepth / 4u; f += kThreads) {
-        const uint depth = f / (kSharedColumns / 4u), column = f % (kSharedColumns / 4u) * 4u;
-        const vec4 w = w_columns4(w_row(n0 + depth, push.n_in), first_column + column, push.n_out);
-        const f16vec4 factors = n0 + depth < push.n_in ? factors_of(w) : f16vec4(0.0);
-        for (uint c = 0u; c < 4u; ++c) w_tile[(column + c) * kStride + depth] = factors[c];
+    // Rows of W are depth here: four of them and four columns to a thread, which turns them round.
+    for (uint f = gl_LocalInvocationIndex; kInOut && f < kTileColumns * kMatrixDepth / 16u; f += kThreads) {
+        const uint depth = f / (kTileColumns / 4u), column = f % (kTileColumns / 4u) * 4u;
+        f16vec4 w[4];
+        [[unroll]] for (uint u = 0u; u < 4u; ++u) {
+            const uint n = n0 + 4u * depth + u;
+            w[u] = n < push.n_in ? w_factors4(w_row(n, push.n_in), first_column + column, push.n_out)
+                                 : f16vec4(0.0);
+        }
+        [[unroll]] for (uint c = 0u; c < 4u; ++c) w_tile[(column + c) * kStride + depth] =
+            f16vec4(w[0][c], w[1][c], w[2][c], w[3][c]);
     }
 }
 
 void main() {
-    const uint first_row = gl_WorkGroupID.y * kSharedRows, first_column = gl_WorkGroupID.x * kSharedColumns;
+    const uint first_row = gl_WorkGroupID.y * kRows, first_column = gl_WorkGroupID.x * kTileColumns;
     const uint part_column = kSubgroups > 1u ? gl_SubgroupID % 2u * kPartColumns : 0u;
     const uint part_row = (kSubgroups > 1u ? gl_SubgroupID / 2u : 0u) * kPartRows;
     coopmat<float, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator> sums[kRowTiles * kColumnTiles];
@@ -73,14 +83,15 @@ void main() {
         barrier();
         for (uint d = 0u; d < kMatrixDepth; d += kK) {
             coopmat<float16_t, gl_ScopeSubgroup, kM, kK, gl_MatrixUseA> a[kRowTiles];
-            [[unroll]] for (uint r = 0u; r < kRowTiles; ++r) coopMatLoad(
-                a[r], x_tile, (part_row + r * kM) * kStride + d, kStride, gl_CooperativeMatrixLayoutRowMajor);
+            [[unroll]] for (uint r = 0u; r < kRowTiles; ++r)
+                coopMatLoad(a[r], x_tile, (part_row + r * kM) * kStride + d / 4u, kStride,
+                            gl_CooperativeMatrixLayoutRowMajor);
             [[unroll]] for (uint c = 0u; c < kColumnTiles; ++c) {
                 coopmat<float16_t, gl_ScopeSubgroup, kK, kN, gl_MatrixUseB> b;
-                coopMatLoad(b, w_tile, (part_column + c * kN) * kStride + d, kStride,
+                coopMatLoad(b, w_tile, (part_column + c * kN) * kStride + d / 4u, kStride,
                             gl_CooperativeMatrixLayoutColumnMajor);
-                [[unroll]] for (uint r = 0u; r < kRowTiles; ++r)
-                    sums[r * kColumnTiles + c] = coopMatMulAdd(a[r], b, sums[r * kColumnTiles + c]);
+                [[unroll]] for (uint r = 0u; r < kRowTiles; ++r) sums[r * kColumnTiles + c] =
+                    coopMatMulAdd(a[r], b, sums[r * kColumnTiles + c]);
             }
         }
         barrier();

@@ -28,7 +28,7 @@ const uint kThreads = gl_WorkGroupSize.x;
 const uint kNan = 0x7fc00000u;
 const uint kMassLimit = 0x80000000u;  // of the upper word
 
-shared vec4 scores[kMapRows][kFlashMaxThreads];
+shared vec4 scores[kMapRows][kThreads];
 // Of each pixel of the block: the sum of units, the largest weight as bits (which order like the numbers, NaN
 // on top), and whether the sum has reached its limit.
 shared uint low[kMapPixels], high[kMapPixels], largest[kMapPixels], full[kMapPixels / 32u];

@@ -1,13 +1,22 @@
 // Filling the tiles of flash_coopmat and flash_coopmat2: queries, keys and values as float16 factors in
-// shared memory; what that leaves out.
+// shared memory, four to an element; what that leaves out. Queries and keys lie by rows, values by columns: a
+// product reads its second factor column by column, and numbers that lie next to each other in one load.
 #ifndef FOVEA_MATRIX_TILES_GLSL
 #define FOVEA_MATRIX_TILES_GLSL
 
 #include "factors.glsl"
 
+FOVEA_INPUT_FACTORS(q, kQType)
+FOVEA_INPUT_FACTORS(k, kKType)
+FOVEA_INPUT_FACTORS(v, kVType)
+
+// From one row to the next, in elements of the tiles: of queries and keys; of weights, and of a column of
+// values.
+const uint kDepthQuads = (kDepth + kMatrixPad) / 4u, kKeyQuads = (kKeys + kMatrixPad) / 4u;
+
 uint value_row(Entry e, int j) {
     const uint row = v_row(e, j);
-    return row == kNoRow ? push.v.base : row;
+    return kGeneral && row == kNoRow ? push.v.base : row;
 }
 
 uint q_start(Entry e, uint r) {
@@ -19,34 +28,115 @@ uint q_start(Entry e, uint r) {
 
 void load_queries(Entry e, uint first_row) {
     for (uint f = gl_LocalInvocationIndex; f < kRows * kDepth / 4u; f += kThreads) {
-        const uint r = f / (kDepth / 4u), d = f % (kDepth / 4u) * 4u;
-        const f16vec4 x = factors_of(q_depth4(q_start(e, first_row + r), d, push.dims & 0xffffu));
-        for (uint c = 0u; c < 4u; ++c) q_tile[r * kDepthStride + d + c] = x[c];
+        const uint r = f / (kDepth / 4u), d = f % (kDepth / 4u);
+        q_tile[r * kDepthQuads + d] = q_factors4(q_start(e, first_row + r), 4u * d, push.dims & 0xffffu);
     }
 }
 
 void load_keys(Entry e, Keys keys, int j0) {
     for (uint f = gl_LocalInvocationIndex; f < kKeys * kDepth / 4u; f += kThreads) {
-        const uint n = f / (kDepth / 4u), d = f % (kDepth / 4u) * 4u;
+        const uint n = f / (kDepth / 4u), d = f % (kDepth / 4u);
         const uint found = k_row(e, clamp(j0 + int(n), keys.begin, keys.end - 1));
-        const f16vec4 x = factors_of(k_depth4(found == kNoRow ? push.k.base : found, d, push.dims & 0xffffu));
-        for (uint c = 0u; c < 4u; ++c) kv_tile[n * kDepthStride + d + c] = x[c];
+        kv_tile[n * kDepthQuads + d] =
+            k_factors4(kGeneral && found == kNoRow ? push.k.base : found, 4u * d, push.dims & 0xffffu);
     }
 }
 
-// A hidden key's weight of 0 does not undo a NaN or an infinity: they are left out here, see poison_of.
-void load_values(Entry e, Keys keys, int j0) {
-    const uint dim_v = push.dims >> 16, column0 = gl_WorkGroupID.y * kColumns;
-    for (uint f = gl_LocalInvocationIndex; f < kKeys * kColumns / 4u; f += kThreads) {
-        const uint n = f / (kColumns / 4u), c0 = f % (kColumns / 4u) * 4u;
-        const int j = j0 + int(n);
-        vec4 x = vec4(0.0);
-        if (j >= keys.begin && j < keys.end) x = v_depth4(value_row(e, j), column0 + c0, dim_v);
-        for (uint c = 0u; c < 4u; ++c) {
-            if (isnan(x[c]) || isinf(x[c])) has_poison = 1u, x[c] = 0.0;
+// Columns c .. c+3 of the value of key j. A hidden key's weight of 0 does not undo a NaN or an infinity: they
+// are left out here, see poison_of.
+f16vec4 value_factors4(Entry e, Keys keys, int j, uint c) {
+    const uint dim_v = push.dims >> 16;
+    if (j < keys.begin || j >= keys.end) return f16vec4(0.0);
+    const uint row = value_row(e, j);
+    if (kAligned && kVType == kTypeF16) {
+        uvec2 words = v_quad_words(row, c, dim_v);
+        // An exponent of all ones overflows into the sign's bit, and into no other number.
+        const uvec2 sick = ((words & 0x7c007c00u) + 0x04000400u) & 0x80008000u;
+        if ((sick.x | sick.y) != 0u) {
+            has_poison = 1u;
+            words &= ~((sick >> 15) * 0xffffu);
         }
-        const f16vec4 y = factors_of(x);
-        for (uint c = 0u; c < 4u; ++c) kv_tile[n * kColumnStride + c0 + c] = y[c];
+        return factors_of_words(words);
+    }
+    vec4 x = v_depth4(row, c, dim_v);
+    const bvec4 sick = greaterThanEqual(floatBitsToUint(x) & 0x7fffffffu, uvec4(0x7f800000u));
+    if (any(sick)) {
+        has_poison = 1u;
+        x = mix(x, vec4(0.0), sick);
+    }
+    return factors_of(x);
+}
+
+// Keys 4n .. 4n+3 of the block, columns c0 .. c0+3 of the workgroup: turned round, as the tile has them.
+void store_values(uint n, uint c0, f16vec4 value[4]) {
+    [[unroll]] for (uint c = 0u; c < 4u; ++c) kv_tile[(c0 + c) * kKeyQuads + n] =
+        f16vec4(value[0][c], value[1][c], value[2][c], value[3][c]);
+}
+
+// Four keys and four columns to a thread.
+void load_values(Entry e, Keys keys, int j0) {
+    const uint column0 = gl_WorkGroupID.y * kColumns;
+    for (uint f = gl_LocalInvocationIndex; f < kKeys * kColumns / 16u; f += kThreads) {
+        const uint n = f / (kColumns / 4u), c0 = f % (kColumns / 4u) * 4u;
+        f16vec4 value[4];
+        [[unroll]] for (uint u = 0u; u < 4u; ++u) value[u] =
+            value_factors4(e, keys, j0 + int(4u * n + u), column0 + c0);
+        store_values(n, c0, value);
+    }
+}
+
+// Where every thread's elements lie in one column of fours, whatever their row: then the next ones are a
+// number of rows further that all threads share.
+bool has_regular_keys() { return kAligned && kKType == kTypeF16 && kThreads % (kDepth / 4u) == 0u; }
+bool has_regular_values() { return kAligned && kVType == kTypeF16 && kThreads % (kColumns / 4u) == 0u; }
+
+// load_keys and load_values of a block that lies whole between the bounds of all rows, without pages.
+void load_inner_keys(Entry e, Keys keys, int j0) {
+    if (!has_regular_keys()) {
+        load_keys(e, keys, j0);
+        return;
+    }
+    const uint t = gl_LocalInvocationIndex, d = t % (kDepth / 4u), n0 = t / (kDepth / 4u),
+               dim = push.dims & 0xffffu;
+    const uint step = kThreads / (kDepth / 4u), present = 4u * d < dim ? 0xffffffffu : 0u;
+    uint at = push.k.base + e.head * push.k.head + (uint(e.kv_start + j0) + n0) * push.k.row +
+              min(4u * d, dim - 4u);
+    [[unroll]] for (uint n = 0u; n < kKeys; n += step) {
+        if (kKeys % step != 0u && n + n0 >= kKeys) break;
+        kv_tile[(n + n0) * kDepthQuads + d] = factors_of_words(k_words2[at >> 2] & present);
+        at += step * push.k.row;
+    }
+}
+
+void load_inner_values(Entry e, Keys keys, int j0) {
+    if (!has_regular_values()) {
+        load_values(e, keys, j0);
+        return;
+    }
+    const uint t = gl_LocalInvocationIndex, c0 = t % (kColumns / 4u) * 4u, n0 = t / (kColumns / 4u);
+    const uint dim_v = push.dims >> 16, column = gl_WorkGroupID.y * kColumns + c0;
+    const uint step = kThreads / (kColumns / 4u), present = column < dim_v ? 0xffffffffu : 0u;
+    uint at = push.v.base + e.head * push.v.head + (uint(e.kv_start + j0) + 4u * n0) * push.v.row +
+              min(column, dim_v - 4u);
+    [[unroll]] for (uint n = 0u; n < kKeys / 4u; n += step) {
+        if (kKeys / 4u % step != 0u && n + n0 >= kKeys / 4u) break;
+        uvec2 words[4];
+        uint sick = 0u;
+        [[unroll]] for (uint u = 0u; u < 4u; ++u) {
+            words[u] = v_words2[at + u * push.v.row >> 2] & present;
+            // An exponent of all ones overflows into the sign's bit, and into no other number.
+            const uvec2 carried = (words[u] & 0x7c007c00u) + 0x04000400u;
+            sick |= carried.x | carried.y;
+        }
+        f16vec4 value[4];
+        if ((sick & 0x80008000u) != 0u) {
+            [[unroll]] for (uint u = 0u; u < 4u; ++u) value[u] =
+                value_factors4(e, keys, j0 + int(4u * (n + n0) + u), column);
+        } else {
+            [[unroll]] for (uint u = 0u; u < 4u; ++u) value[u] = factors_of_words(words[u]);
+        }
+        store_values(n + n0, c0, value);
+        at += 4u * step * push.v.row;
     }
 }
 

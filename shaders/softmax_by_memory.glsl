@@ -4,9 +4,9 @@
 #define FOVEA_SOFTMAX_BY_MEMORY_GLSL
 
 // Of each thread's keys: the largest logit, and the sum of weights so far.
-shared float largest[kFlashMaxRows][kFlashMaxThreads], totals[kFlashMaxRows][kFlashMaxThreads];
+shared float largest[kRows][kThreads], totals[kRows][kThreads];
 // Of each row: the largest logit so far, and what its sums must be multiplied by.
-shared float maximum[kFlashMaxRows], rescale[kFlashMaxRows];
+shared float maximum[kRows], rescale[kRows];
 
 float row_largest = uintBitsToFloat(kMinusInfinity);  // of row t, for the threads t that have one
 
@@ -32,7 +32,7 @@ void raise_maxima() {
 }
 
 float maximum_of(uint i) { return maximum[i]; }
-float rescale_of(uint i) { return rescale[i]; }
+float rescale_of_part(uint i) { return rescale[first_part_row() + i]; }
 void add_total(uint i, float sum) {
     const uint t = gl_LocalInvocationIndex;
     totals[i][t] = fma(totals[i][t], rescale[i], sum);

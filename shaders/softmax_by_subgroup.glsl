@@ -7,7 +7,7 @@
 // and what the row's sums must be multiplied by.
 float largest[kRows], totals[kRows], maximum[kRows], rescales[kRows];
 // The sums of all threads; what each row's columns are multiplied by in the end.
-shared float shared_totals[kFlashMaxRows][kFlashMaxThreads], rescale[kFlashMaxRows];
+shared float shared_totals[kRows][kThreads], rescale[kRows];
 
 void begin_rows() {
     for (uint i = 0u; i < kRows; ++i) totals[i] = 0.0, maximum[i] = uintBitsToFloat(kMinusInfinity);
@@ -25,7 +25,12 @@ void raise_maxima() {
 }
 
 float maximum_of(uint i) { return maximum[i]; }
-float rescale_of(uint i) { return rescales[i]; }
+// Of row i of this thread's part. The rows are registers, so that one is selected and not indexed.
+float rescale_of_part(uint i) {
+    float found = rescales[i];
+    for (uint p = 1u; p < kParts; ++p) found = part() == p ? rescales[p * kPartRows + i] : found;
+    return found;
+}
 void add_total(uint i, float sum) { totals[i] = fma(totals[i], rescales[i], sum); }
 
 void share_weights() {

@@ -111,17 +111,24 @@ Result<void> VulkanDevice::choose_features(FoveaDeviceNeeds needs, const DeviceW
     const bool has_timeline = wishes.timeline_semaphores && (api_version_ >= VK_API_VERSION_1_2 ||
                                                              want(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME));
     if (has_timeline) *tail = &timeline_features_, tail = &timeline_features_.pNext;
-    if (want(VK_EXT_DEVICE_FAULT_EXTENSION_NAME)) *tail = &fault_features_, tail = &fault_features_.pNext;
+    if (wishes.device_fault && want(VK_EXT_DEVICE_FAULT_EXTENSION_NAME))
+        *tail = &fault_features_, tail = &fault_features_.pNext;
+    if (wishes.pipeline_statistics && want(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME))
+        *tail = &statistics_features_, tail = &statistics_features_.pNext;
     memory_budget_ = want(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     instance_.vk().vkGetPhysicalDeviceFeatures2(physical_device_, &own_);
     own_.features = {};
     fault_features_.deviceFaultVendorBinary = VK_FALSE;
     timeline_ = timeline_features_.timelineSemaphore;
+    pipeline_statistics_ = statistics_features_.pipelineExecutableInfo;
     enables_.features = &own_;
-    for (uint32_t i = 0; i < needs.count && !wishes.push_descriptors; ++i) {
+    for (uint32_t i = 0; i < needs.count; ++i) {
         FoveaDeviceNeed& need = needs.items[i];
         const std::string_view name = need.extension ? need.extension : need.feature;
-        if (name == VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME || name == "pushDescriptor") need.available = 0;
+        const bool push = name == VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME || name == "pushDescriptor";
+        const bool unwanted = (push && !wishes.push_descriptors) ||
+                              (name == VK_EXT_DEVICE_FAULT_EXTENSION_NAME && !wishes.device_fault);
+        if (unwanted) need.available = 0;
     }
     Diag diag;
     if (foveaEnableNeeds(&needs, &enables_, &diag) != FOVEA_OK) return diag.error();

@@ -25,11 +25,14 @@ struct DeviceCalls {
     PFN_vkGetDeviceFaultInfoEXT vkGetDeviceFaultInfoEXT = nullptr;  // null without VK_EXT_device_fault
 };
 
-// What to leave out although the device has it; tests use it to reach the other paths.
+// What to leave out although the device has it; tests use it to reach the other paths. And what only a tool
+// wants.
 struct DeviceWishes {
     bool push_descriptors = true;
     bool timeline_semaphores = true;
-    bool mapped_memory = true;  // false: as on a device whose own memory the processor cannot see
+    bool mapped_memory = true;         // false: as on a device whose own memory the processor cannot see
+    bool pipeline_statistics = false;  // VK_KHR_pipeline_executable_properties, where there is one
+    bool device_fault = true;          // why a device was lost, which only a device that was may be asked
 };
 
 class VulkanDevice {
@@ -57,6 +60,7 @@ class VulkanDevice {
     const std::string& driver() const { return driver_; }
     uint32_t api_version() const { return api_version_; }
     bool has_timeline() const { return timeline_; }
+    bool has_pipeline_statistics() const { return pipeline_statistics_; }
     bool maps_memory() const { return maps_memory_; }
     // "; the driver says: ..." of a lost device, or nothing.
     std::string fault_text() const;
@@ -87,13 +91,16 @@ class VulkanDevice {
     VkPhysicalDeviceTimelineSemaphoreFeatures timeline_features_{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES};
     VkPhysicalDeviceFaultFeaturesEXT fault_features_{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT};
+    VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics_features_{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR};
     FoveaDeviceEnables enables_ = foveaDeviceEnables();
     VkDevice handle_ = VK_NULL_HANDLE;
     DeviceCalls vk_;
     VkQueue queue_ = VK_NULL_HANDLE;
     uint32_t queue_family_ = 0, timestamp_bits_ = 0;
     uint64_t max_allocation_bytes_ = 0;
-    bool timeline_ = false, memory_budget_ = false, maps_memory_ = true, abandoned_ = false;
+    bool timeline_ = false, pipeline_statistics_ = false, memory_budget_ = false, maps_memory_ = true,
+         abandoned_ = false;
     FoveaContext context_ = nullptr;
 };
 

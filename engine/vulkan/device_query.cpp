@@ -244,7 +244,10 @@ void fill_facts(const InstanceTable& vk, PhysicalDevice& device) {
             facts.features |= FOVEA_FEATURE_SUBGROUP_SHUFFLE;
     }
     if (device.timestamps) facts.features |= FOVEA_FEATURE_TIMESTAMPS;
-    if (!(more.sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT))
+    // Where there is but one size, it need not be required: NVK, and AMD's chips before RDNA, let no stage do
+    // it.
+    const bool fixed = subgroup_sizes && facts.min_subgroup_size == facts.max_subgroup_size;
+    if (!fixed && !(more.sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT))
         device.features.subgroup_size_control = false;
 }
 

@@ -62,7 +62,9 @@ FoveaResult create_compute_pipeline(FoveaContext_T& context, VkShaderModule modu
     VkComputePipelineCreateInfo create{VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
     create.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
     if (out.key.subgroup_size) {
-        create.stage.pNext = &subgroup;
+        // A device with one size has nothing to require, and may not allow to.
+        if (context.facts.min_subgroup_size != context.facts.max_subgroup_size)
+            create.stage.pNext = &subgroup;
         create.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
     }
     create.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;

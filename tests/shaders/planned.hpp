@@ -59,7 +59,7 @@ inline void add_shuffles(FoveaDeviceFacts& facts, uint32_t lanes) {
 // What flash_coopmat asks for, as many GPUs have it.
 inline void add_matrices(FoveaDeviceFacts& facts) {
     facts.features |= FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_F16_ARITHMETIC | FOVEA_FEATURE_COOPMAT |
-                      FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL;
+                      FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL | FOVEA_FEATURE_SUBGROUP_SHUFFLE;
     facts.coopmat_m = facts.coopmat_n = facts.coopmat_k = 16;
     facts.subgroup_size = 32;
     facts.max_shared_bytes = 32768;

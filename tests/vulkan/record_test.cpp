@@ -136,12 +136,12 @@ TEST(VulkanRecord, TimestampsAdvance) {
         work.cmd(cmd);
     });
     std::vector<uint64_t> ticks(count);
-    ASSERT_EQ(vk.vkGetQueryPoolResults(gpu.device->handle(), pool, 3, count, count * 8, ticks.data(), 8,
-                                       VK_QUERY_RESULT_64_BIT),
-              VK_SUCCESS);
+    const VkResult read = vk.vkGetQueryPoolResults(gpu.device->handle(), pool, 3, count, count * 8,
+                                                   ticks.data(), 8, VK_QUERY_RESULT_64_BIT);
+    vk.vkDestroyQueryPool(gpu.device->handle(), pool, nullptr);
+    ASSERT_EQ(read, VK_SUCCESS);
     for (uint32_t i = 0; i < count; i += 2) EXPECT_LE(ticks[i], ticks[i + 1]) << "slice " << i / 2;
     EXPECT_LT(ticks.front(), ticks.back());
-    vk.vkDestroyQueryPool(gpu.device->handle(), pool, nullptr);
 }
 
 TEST(VulkanRecord, AHostsOwnPlayerOfTheDispatchesGivesTheSameBits) {

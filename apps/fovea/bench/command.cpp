@@ -3,6 +3,7 @@
 
 #include "arguments.hpp"
 #include "bench/cases.hpp"
+#include "bench/codegen.hpp"
 #include "bench/peak.hpp"
 #include "bench/tune.hpp"
 #include "bench/vulkan.hpp"
@@ -317,7 +318,8 @@ Result<std::vector<Row>> run_all(const Choice& choice) {
 void print_usage() {
     std::printf(
         "usage: fovea bench [cpu] [options]\n       fovea bench vulkan [options]   (--help lists "
-        "them)\n       fovea bench --tune --out FILE [options]   (--help lists them)\n\nAttention on the "
+        "them)\n       fovea bench codegen [options]   (--help lists them)\n       fovea bench --tune --out "
+        "FILE [options]   (--help lists them)\n\nAttention on the "
         "CPU. Work counts 4*B*H*Lq*Lkv*D FLOP, half "
         "of that "
         "for a causal call, and K and V once.\nEach share is against the multiply-add peak or the read "
@@ -329,7 +331,7 @@ void print_usage() {
 Result<int> bench_cpu(const Arguments& a) {
     if (!a.positional().empty())
         return Error{FOVEA_INVALID_ARGUMENT, std::string(a.positional()[0]),
-                     "no such suite; there are: cpu, vulkan"};
+                     "no such suite; there are: cpu, vulkan, codegen"};
     if (Result<void> r = check_files(a); !r) return r.error();
     const Result<Choice> choice = choose(a);
     if (!choice) return choice.error();
@@ -347,6 +349,7 @@ Result<int> bench_cpu(const Arguments& a) {
 
 int bench_command(Words words) {
     if (!words.empty() && words[0] == "--tune") return bench_tune_command(words.subspan(1));
+    if (!words.empty() && words[0] == "codegen") return bench_codegen_command(words.subspan(1));
     if (!words.empty() && words[0] == "vulkan") return bench_vulkan_command(words.subspan(1));
     if (!words.empty() && words[0] == "cpu") words = words.subspan(1);
     return run_command(words, kOptions, print_usage, bench_cpu);

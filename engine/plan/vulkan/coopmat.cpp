@@ -2,6 +2,7 @@
 
 #include "plan/vulkan/features.hpp"
 #include "plan/vulkan/flash.hpp"
+#include "plan/vulkan/vendors.hpp"
 #include "problem/checked.hpp"
 #include "shaders/interface.h"
 
@@ -10,8 +11,11 @@
 namespace fovea {
 namespace {
 
-constexpr uint32_t kMatrixRows = 16, kMostMatrixKeys = 64, kLeastMatrixKeys = 32;
-constexpr uint32_t kMostSubgroups = 4, kMostColumnTiles = 4;
+// Of a tile: rows, more of them where the call has them, as each loads keys and values but once for all its
+// rows.
+constexpr uint32_t kFewMatrixRows = 16, kManyMatrixRows = 32;
+constexpr uint32_t kMostMatrixKeys = 64, kLeastMatrixKeys = 32;
+constexpr uint32_t kMostSubgroups = 4, kMostNarrowSubgroups = 8, kMostColumnTiles = 4, kFewColumnTiles = 1;
 // flash_coopmat2: of a tile whose matrices a workgroup shares, or a subgroup has.
 constexpr uint32_t kManyFlexibleRows = 64, kFewFlexibleRows = 16;
 constexpr uint32_t kManyFlexibleColumns = 256, kFewFlexibleColumns = 64;
@@ -20,15 +24,16 @@ constexpr uint64_t kFewestRows = 8;
 
 uint32_t shared_bytes(const FoveaDeviceFacts& facts, const FlashPlan& f) {
     using shader::kMatrixPad;
-    return FOVEA_MATRIX_SHARED_BYTES(f.rows, f.block_keys, f.depth, f.columns, facts.coopmat_n, f.threads);
+    return FOVEA_MATRIX_SHARED_BYTES(f.rows, f.block_keys, f.depth, f.columns, facts.coopmat_n);
 }
 
 const char* device_obstacle(const FoveaDeviceFacts& facts) {
     constexpr uint32_t kNeeded = FOVEA_FEATURE_COOPMAT | FOVEA_FEATURE_F16_ARITHMETIC |
-                                 FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL;
+                                 FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL |
+                                 FOVEA_FEATURE_SUBGROUP_SHUFFLE;
     constexpr const char* kLacks =
-        "the device lacks cooperative matrices, float16 arithmetic and storage, or full subgroups of a "
-        "chosen size";
+        "the device lacks cooperative matrices, float16 arithmetic and storage, shuffles, or full "
+        "subgroups of a chosen size";
     if (const char* why = missing_features(facts, kNeeded, kLacks)) return why;
     if (!facts.coopmat_m || !facts.coopmat_n || !facts.coopmat_k) return kLacks;
     return nullptr;
@@ -36,14 +41,28 @@ const char* device_obstacle(const FoveaDeviceFacts& facts) {
 
 constexpr const char* kNotAllowed =
     "it rounds factors to float16, which FOVEA_PRECISION_F16_PRODUCTS must allow";
+// With subgroups of 8 a tile's matrices fill the registers of its few lanes, and the compiler spills them to
+// memory.
+constexpr const char* kTooNarrow = "the device's subgroups have too few registers for a tile of matrices";
+bool is_too_narrow(const FoveaDeviceFacts& facts) {
+    return has_few_registers(facts) && facts.min_subgroup_size < 16;
+}
 constexpr const char* kNoUnits = "a driver of software has no matrix units";
+
+// The subgroups that matrices are of. Of few registers the narrowest, which have the most for each lane; else
+// the device's own.
+uint32_t subgroup_size_of(const FoveaDeviceFacts& facts) {
+    return has_few_registers(facts) && facts.min_subgroup_size ? facts.min_subgroup_size
+                                                               : facts.subgroup_size;
+}
 
 // Subgroups of a workgroup, as many as it takes; 0 if not even one fits.
 uint32_t subgroups_for(const FoveaDeviceFacts& facts) {
-    uint32_t subgroups = kMostSubgroups;
-    while (subgroups > 0 && subgroups * facts.subgroup_size > facts.max_workgroup_invocations) subgroups /= 2;
+    const uint32_t size = subgroup_size_of(facts);
+    uint32_t subgroups = has_few_registers(facts) ? kMostNarrowSubgroups : kMostSubgroups;
+    while (subgroups > 0 && subgroups * size > facts.max_workgroup_invocations) subgroups /= 2;
     while (facts.max_workgroup_subgroups && subgroups > facts.max_workgroup_subgroups) subgroups /= 2;
-    return facts.subgroup_size ? subgroups : 0;
+    return size ? subgroups : 0;
 }
 
 }  // namespace
@@ -53,18 +72,29 @@ const char* choose_linear_matrices(const FoveaDeviceFacts& facts, const FoveaLin
     if (desc.precision != FOVEA_PRECISION_F16_PRODUCTS) return kNotAllowed;
     if (const char* why = device_obstacle(facts)) return why;
     if (facts.device_class == FOVEA_CLASS_CPU) return kNoUnits;
+    if (is_too_narrow(facts)) return kTooNarrow;
     if (desc.rows < kFewestRows) return "there are too few rows to fill a matrix";
     const uint32_t subgroups = subgroups_for(facts), m = facts.coopmat_m, n = facts.coopmat_n;
     if (subgroups == 0) return "a subgroup is larger than a workgroup may be";
-    const uint32_t columns = shader::kSharedColumns / (subgroups > 1 ? 2 : 1);
-    const uint32_t rows = shader::kSharedRows / (subgroups > 2 ? subgroups / 2 : 1);
-    using shader::kMatrixDepth, shader::kMatrixPad, shader::kSharedRows, shader::kSharedColumns;
-    if (rows % m || columns % n || kMatrixDepth % facts.coopmat_k)
-        return "the device's matrices do not fit into a subgroup's part of a tile";
-    if (FOVEA_LINEAR_SHARED_BYTES(subgroups, m, n) > facts.max_shared_bytes)
-        return "the tile does not fit facts.max_shared_bytes";
-    tile = {true, subgroups * facts.subgroup_size, kSharedRows, kSharedColumns, subgroups};
-    return nullptr;
+    using shader::kMatrixDepth, shader::kMatrixPad, shader::kMatrixSide, shader::kMatrixLargeSide;
+    // The larger tile loads half as much for each product, if its sums find registers and its workgroups
+    // work.
+    const uint64_t tiles = ceil_div(desc.rows, kMatrixLargeSide) * ceil_div(desc.n_out, kMatrixLargeSide);
+    const bool large = desc.rows > kMatrixSide && !has_few_registers(facts) && tiles >= core_count_of(facts);
+    const char* why = nullptr;
+    for (uint32_t side = large ? kMatrixLargeSide : kMatrixSide; side >= kMatrixSide; side /= 2) {
+        const uint32_t columns = side / (subgroups > 1 ? 2 : 1);
+        const uint32_t rows = side / (subgroups > 2 ? subgroups / 2 : 1);
+        if (rows % m || columns % n || kMatrixDepth % facts.coopmat_k)
+            why = "the device's matrices do not fit into a subgroup's part of a tile";
+        else if (FOVEA_LINEAR_SHARED_BYTES(side, side, subgroups, m, n) > facts.max_shared_bytes)
+            why = "the tile does not fit facts.max_shared_bytes";
+        else {
+            tile = {true, subgroups * subgroup_size_of(facts), side, side, subgroups};
+            return nullptr;
+        }
+    }
+    return why;
 }
 
 const char* flash_coopmat_obstacle(const FoveaPlan_T& plan) {
@@ -75,6 +105,7 @@ const char* flash_coopmat_obstacle(const FoveaPlan_T& plan) {
     if (const char* why = device_obstacle(facts)) return why;
     if (p.kernel != FOVEA_KERNEL_AUTO) return nullptr;
     if (facts.device_class == FOVEA_CLASS_CPU) return kNoUnits;
+    if (is_too_narrow(facts)) return kTooNarrow;
     if (uint64_t(p.len_q) * p.group < kFewestRows) return "there are too few query rows to fill a matrix";
     return nullptr;
 }
@@ -83,22 +114,34 @@ bool choose_matrix_shape(const FoveaPlan_T& plan, FlashPlan& f) {
     const Problem& p = plan.problem;
     const FoveaDeviceFacts& facts = plan.facts;
     const uint32_t m = facts.coopmat_m, n = facts.coopmat_n, k = facts.coopmat_k;
-    const uint32_t subgroup = facts.subgroup_size;
-    f.rows = std::max(kMatrixRows, m);
-    if (subgroup == 0 || f.rows % m || kLeastMatrixKeys % n || kLeastMatrixKeys % k) return false;
+    const uint32_t subgroup = subgroup_size_of(facts);
+    // A driver of software unrolls what its threads do to a matrix, and compiles a larger tile for minutes.
+    const bool many = uint64_t(p.len_q) * p.group > kFewMatrixRows && !has_few_registers(facts) &&
+                      facts.device_class != FOVEA_CLASS_CPU;
+    if (subgroup == 0 || kLeastMatrixKeys % n || kLeastMatrixKeys % k) return false;
     f.form = FlashForm::coopmat;
-    f.general = true;
+    f.general = flash_is_general(plan);
+    f.parts = 1;
     f.depth = uint32_t(align_up(p.dim_qk, std::max(k, 32u)));
     f.subgroups = std::max(subgroups_for(facts), 1u);
     f.threads = f.subgroups * subgroup;
     f.subgroup_size = subgroup;
-    if (f.threads > facts.max_workgroup_invocations || f.threads % f.rows) return false;
+    if (f.threads > facts.max_workgroup_invocations) return false;
     const uint32_t step = n * f.subgroups;
-    for (f.block_keys = kMostMatrixKeys; f.block_keys >= kLeastMatrixKeys; f.block_keys /= 2) {
-        f.column_quads = uint32_t(std::min<uint64_t>(ceil_div(p.dim_v, step), kMostColumnTiles));
-        for (; f.column_quads > 0; --f.column_quads) {
-            f.columns = f.column_quads * step;
-            if (shared_bytes(facts, f) <= facts.max_shared_bytes) return true;
+    for (f.rows = std::max(many ? kManyMatrixRows : kFewMatrixRows, m); f.rows >= std::max(kFewMatrixRows, m);
+         f.rows /= 2) {
+        // A row's threads are neighbours in one subgroup, a power of two of them.
+        const uint32_t row_threads = f.threads / f.rows;
+        if (f.rows % m || f.threads % f.rows || row_threads > subgroup || (row_threads & (row_threads - 1)))
+            continue;
+        for (f.block_keys = has_few_registers(facts) ? kLeastMatrixKeys : kMostMatrixKeys;
+             f.block_keys >= kLeastMatrixKeys; f.block_keys /= 2) {
+            const uint32_t most = has_few_registers(facts) ? kFewColumnTiles : kMostColumnTiles;
+            f.column_quads = uint32_t(std::min<uint64_t>(ceil_div(p.dim_v, step), most));
+            for (; f.column_quads > 0; --f.column_quads) {
+                f.columns = f.column_quads * step;
+                if (shared_bytes(facts, f) <= facts.max_shared_bytes) return true;
+            }
         }
     }
     return false;
@@ -132,7 +175,8 @@ bool choose_flexible_shape(const FoveaPlan_T& plan, FlashPlan& f) {
     if (facts.coopmat2_reserved_bytes > facts.max_shared_bytes) return false;
     const uint32_t memory = facts.max_shared_bytes - (shared ? facts.coopmat2_reserved_bytes : 0);
     f.form = FlashForm::coopmat2;
-    f.general = true;
+    f.general = flash_is_general(plan);
+    f.parts = 1;
     f.subgroups = 0;
     f.subgroup_size = shared ? 0 : facts.subgroup_size;
     f.threads = shared ? facts.coopmat2_threads : facts.subgroup_size;

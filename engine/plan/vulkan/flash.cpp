@@ -7,6 +7,7 @@
 #include "plan/vulkan/mask_map.hpp"
 #include "plan/vulkan/rows.hpp"
 #include "plan/vulkan/subgroup.hpp"
+#include "plan/vulkan/vendors.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
 #include "shaders/interface.h"
@@ -21,11 +22,9 @@ constexpr uint32_t kMatrixOutputs = FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED | 
                                     FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_ROW_STATS;
 constexpr uint32_t kHalfWord = 0xffff;  // what fits the packed words of FlashPush
 
-// A device has work to do everywhere from this many workgroups on. Of software drivers one for each core.
-constexpr uint32_t kUnknownCores = 16;
-constexpr uint32_t kSoftwareCores = 8;
 constexpr uint32_t kSoftwareThreads = 16;
 constexpr uint32_t kMostSplits = 128;
+constexpr uint32_t kFewestRows = 2;  // of a tile whose sums fill few registers
 // Of a subgroup that is a workgroup. SwiftShader with its four takes 1.3 times as long with them as without.
 constexpr uint32_t kFewestLanes = 4, kFewestSoftwareLanes = 8;
 
@@ -36,17 +35,32 @@ constexpr double kMuchWork = 512.0 * 512;
 bool is_software(const FoveaPlan_T& plan) { return plan.facts.device_class == FOVEA_CLASS_CPU; }
 
 // Few shapes, because each is a pipeline of its own.
-uint32_t rows_for(uint64_t packed_rows) {
-    return packed_rows == 1 ? 1 : packed_rows <= 4 ? 4 : shader::kFlashMaxRows;
+uint32_t rows_for(const FoveaPlan_T& plan) {
+    const uint64_t packed_rows = uint64_t(plan.problem.len_q) * plan.problem.group;
+    if (packed_rows == 1) return 1;
+    return packed_rows <= 4 || has_few_registers(plan.facts) ? 4 : shader::kFlashMaxRows;
 }
 uint32_t column_quads_for(uint64_t threads, uint32_t dim_v) {
     return dim_v <= 4 * threads ? 1 : shader::kFlashMaxColumnQuads;
 }
 
+// Parts of a workgroup, each of which holds all value columns of a share of the rows.
+uint32_t parts_for(const FlashPlan& f, uint32_t dim_v) {
+    uint32_t parts = 1;
+    while (2 * parts <= f.rows && f.rows % (2 * parts) == 0 && 4 * (f.threads / (2 * parts)) >= dim_v &&
+           f.threads % (8 * parts) == 0)
+        parts *= 2;
+    return parts;
+}
+
 // Of a window a block of keys should span no more than half, so that its ragged ends cost no more than half
 // again; as long as the threads still hold all columns, or every score would be computed twice.
 uint32_t threads_for(const FoveaPlan_T& plan, bool software) {
-    constexpr uint32_t most = shader::kFlashMaxThreads;
+    constexpr uint32_t most = shader::kFlashMaxThreads, wide = shader::kFlashWideThreads;
+    // Fewer threads than the narrowest subgroup has would leave the rest of its lanes idle.
+    const bool is_wide = !software && !plan.problem.fixed_splits && plan.facts.min_subgroup_size >= wide;
+    if (is_wide && FOVEA_FLASH_SHARED_BYTES(shader::kFlashMaxRows, wide) <= plan.facts.max_shared_bytes)
+        return wide;
     // Of wide values fewer threads would take another workgroup, which computes the scores again.
     if (software)
         return plan.problem.dim_v <= 4 * kSoftwareThreads * shader::kFlashMaxColumnQuads ? kSoftwareThreads
@@ -104,9 +118,12 @@ void choose_loads(const FoveaPlan_T& plan, FlashPlan& f, const FoveaFlashTile& t
     f.subgroup_size = subgroup.size;
     f.no_subgroup = subgroup.why;
     if (subgroup.size) f.threads = subgroup.size;
-    f.rows = std::min(rows_for(uint64_t(p.len_q) * p.group), f.threads);
+    f.rows = std::min(rows_for(plan), f.threads);
     f.column_quads = column_quads_for(f.threads, p.dim_v);
+    if (has_few_registers(plan.facts) && f.column_quads > 1) f.rows = std::min(f.rows, kFewestRows);
     if (f.measured) f.rows = tile.rows, f.column_quads = tile.column_quads;
+    // Of a driver of software each number of parts would be a pipeline more, which takes it a second.
+    if (!is_software(plan) || f.measured) f.parts = parts_for(f, p.dim_v);
 }
 
 void choose_shape(const FoveaPlan_T& plan, FlashPlan& f) {
@@ -114,12 +131,12 @@ void choose_shape(const FoveaPlan_T& plan, FlashPlan& f) {
     const bool software = is_software(plan) && !p.fixed_splits;
     const FoveaFlashTile& tile = plan.facts.flash_tiles[tile_class(p)];
     f.measured = tile.rows != 0 && !p.fixed_splits;
+    f.parts = 1;
     if (!choose_shuffles(plan, f)) choose_loads(plan, f, tile, software);
     f.block_keys = 4 * f.threads;
-    f.columns = 4 * f.threads * f.column_quads;
+    f.columns = 4 * f.threads / f.parts * f.column_quads;
     f.subgroups = f.depth = 0;
-    // Drivers of software take a second or more for a pipeline: one serves all problems there.
-    f.general = software || has_logit_steps(p) || (plan.vulkan.visible.flags & shader::kFlagSparse);
+    f.general = flash_is_general(plan);
 }
 
 // Share of the device that is busy when `tiles` workgroups of equal cost run on `cores`.
@@ -133,9 +150,8 @@ uint32_t choose_splits(const FoveaPlan_T& plan, const FlashPlan& f, uint64_t row
     if (keys < plan.vulkan.visible.key_limit) return 1;  // a window: other rows see other keys
     if (p.fixed_splits)
         return uint32_t(std::clamp<uint64_t>(ceil_div(keys, shader::kFixedSplitKeys), 1, kHalfWord));
-    const double cores = plan.facts.core_count ? plan.facts.core_count
-                         : is_software(plan)   ? kSoftwareCores
-                                               : kUnknownCores;
+    // The device has work to do everywhere from this many workgroups on.
+    const double cores = core_count_of(plan.facts);
     const double tiles = double(ceil_div(rows * p.group, f.rows)) * double(heads) * flash_column_blocks(plan);
     const uint64_t blocks = ceil_div(keys, block);
     if (tiles >= 0.8 * cores || blocks <= 4) return 1;
@@ -259,6 +275,13 @@ FoveaResult plan_one_pass(FoveaPlan_T& plan, FoveaDiag* diag) {
 }
 
 }  // namespace
+
+bool flash_is_general(const FoveaPlan_T& plan) {
+    const Problem& p = plan.problem;
+    // Drivers of software take a second or more for a pipeline: one serves all problems there.
+    return (is_software(plan) && !p.fixed_splits) || has_logit_steps(p) ||
+           (plan.vulkan.visible.flags & shader::kFlagSparse);
+}
 
 Shader flash_shader(const FlashPlan& f) {
     switch (f.form) {

@@ -21,6 +21,10 @@ void explain_flash(const FoveaPlan_T& plan, TextSink& text);
 // The module of the plan, in its float32 form.
 Shader flash_shader(const FlashPlan& f);
 
+// Whether more than causal, window and lengths decides what is visible and what weighs: the code for it is
+// half of a kernel, and costs it registers where nothing needs it.
+bool flash_is_general(const FoveaPlan_T& plan);
+
 // Workgroups for all value columns.
 uint32_t flash_column_blocks(const FoveaPlan_T& plan);
 

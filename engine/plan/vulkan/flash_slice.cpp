@@ -91,6 +91,7 @@ class SliceMaker {
         d.spec(FOVEA_SPEC_GENERAL, f.general);
         if (f.form == FlashForm::coopmat) matrix_constants(d);
         if (f.form == FlashForm::coopmat2) flexible_constants(d);
+        if (f.form != FlashForm::coopmat && f.form != FlashForm::coopmat2) d.spec(FOVEA_SPEC_PARTS, f.parts);
         d.push(push);
         d.groups(ceil_div(rows_, f.rows), flash_column_blocks(plan_), uint64_t{block_.heads} * f.splits);
         if (f.has_extra) d.after_earlier_ones();

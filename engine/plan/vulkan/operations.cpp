@@ -262,8 +262,9 @@ void fill_linear(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out
         builder.spec(FOVEA_SPEC_MATRIX_M, plan.facts.coopmat_m);
         builder.spec(FOVEA_SPEC_MATRIX_N, plan.facts.coopmat_n);
         builder.spec(FOVEA_SPEC_MATRIX_K, plan.facts.coopmat_k);
+        builder.spec(FOVEA_SPEC_COLUMNS, v.tile.columns);
         builder.spec(FOVEA_SPEC_SUBGROUPS, v.tile.subgroups);
-        out.subgroup_size = plan.facts.subgroup_size;
+        out.subgroup_size = v.tile.threads / v.tile.subgroups;
     }
     builder.push(push);
     builder.groups(ceil_div(columns, v.tile.columns), ceil_div(block.rows, v.tile.rows), 1);

@@ -54,6 +54,7 @@ enum class FlashForm : uint32_t {
 struct FlashPlan {
     FlashForm form;
     uint32_t threads, rows, column_quads;
+    uint32_t parts;                // flash: the workgroup's parts share out its rows, see flash.comp
     uint32_t block_keys, columns;  // keys of a block; value columns of a workgroup
     uint32_t subgroups;            // coopmat: of a workgroup
     uint32_t depth;                // coopmat, coopmat2: dim_qk with zeros behind it

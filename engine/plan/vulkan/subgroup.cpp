@@ -1,19 +1,20 @@
 #include "plan/vulkan/subgroup.hpp"
 
 #include "plan/vulkan/features.hpp"
+#include "plan/vulkan/vendors.hpp"
 
 namespace fovea {
 namespace {
 
-// Vendors where ggml-vulkan and others found subgroup operations slower or wrong, by their PCI or Khronos id.
+// Vendors where ggml-vulkan and others found subgroup operations slower or wrong.
 struct Exception {
     uint32_t vendor_id;
     const char* why;
 };
 constexpr Exception kExceptions[] = {
-    {0x8086, "subgroups of a forced size slow Intel's devices down"},
-    {0x106b, "subgroup operations are not to be relied on under Apple's Metal"},
-    {0x13b5, "subgroup operations are not to be relied on with ARM's drivers"},
+    {kVendorIntel, "subgroups of a forced size slow Intel's devices down"},
+    {kVendorApple, "subgroup operations are not to be relied on under Apple's Metal"},
+    {kVendorArm, "subgroup operations are not to be relied on with ARM's drivers"},
 };
 
 }  // namespace
