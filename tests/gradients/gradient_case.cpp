@@ -114,9 +114,11 @@ class Inputs {
         write_float(t[FOVEA_BIND_LSE], FOVEA_F32, row,
                     read_float(g_.forward.plain[FOVEA_BIND_LSE], FOVEA_F32, row));
         const int64_t o = query_element(c_, o_strides(c_), b, h, i);
-        for (uint32_t n = 0; n < d_.dim_v; ++n)
-            write_float(t[FOVEA_BIND_O], d_.o_type, o + n,
-                        read_float(g_.forward.plain[FOVEA_BIND_O], d_.o_type, o + n));
+        for (uint32_t n = 0; n < d_.dim_v; ++n) {
+            // Where float16 cannot hold o, its gradients are no numbers in any precision.
+            const float value = read_float(g_.forward.plain[FOVEA_BIND_O], d_.o_type, o + n);
+            write_float(t[FOVEA_BIND_O], d_.o_type, o + n, std::clamp(value, -60000.0f, 60000.0f));
+        }
         const bool has_sink = d_.flags & FOVEA_FLAG_SINKS;
         if (g_.backward.has_lse_gradient && (!empty || has_sink))
             write_float(t[FOVEA_BIND_DLSE], FOVEA_F32, row, bell(hash(c_.seed, d_lse_stream, row)));
