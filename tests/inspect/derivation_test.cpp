@@ -52,6 +52,10 @@ struct Call {
             .outputs(FOVEA_OUTPUT_O | FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_MASKED | FOVEA_OUTPUT_LSE);
         const Result<Plan> plan = plan_cpu(attention);
         ASSERT_TRUE(plan) << plan.error().text;
+        // A binding that the call does not have is refused.
+        FoveaHostBuffer given[FOVEA_BIND_COUNT] = {};
+        for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
+            if (plan->info().binding_mask >> i & 1) given[i] = buffers[i];
         std::vector<std::byte> workspace(plan->info().workspace_bytes + 64);
         void* aligned = workspace.data();
         size_t room = workspace.size();
@@ -59,7 +63,7 @@ struct Call {
         FoveaCpuRun run{};
         run.struct_size = sizeof run;
         run.binding_count = FOVEA_BIND_COUNT;
-        run.bindings = buffers;
+        run.bindings = given;
         run.workspace = {aligned, plan->info().workspace_bytes};
         const Result<void> done = plan->run_cpu(run);
         ASSERT_TRUE(done) << done.error().text;
