@@ -21,7 +21,7 @@ std::string describe_map(Workbench& bench) {
                        ": " + bench.map.head()->where() + "\n";
     if (!bench.map.head()->head().left_out.empty()) text += bench.map.head()->head().left_out + "\n";
     if (bench.map.head()->head().heads > 1)
-        text += "head " + std::to_string(bench.map.head()->head().head + 1) + " of " +
+        text += "head " + std::to_string(bench.map.head()->head().head) + " of " +
                 std::to_string(bench.map.head()->head().heads) + "\n";
     const std::string pixel =
         map_pixel_text(bench, double(bench.map.place.picked_row), double(bench.map.place.picked_key));
@@ -37,7 +37,7 @@ std::string describe_comparison(const Workbench& bench) {
     std::string text = "A: " +
                        (bench.computation.kept() ? "kept, " + bench.computation.kept()->result->title() + ", "
                                                  : std::string()) +
-                       "head " + std::to_string(c.head_a + 1) + "; B: head " + std::to_string(c.head_b + 1) +
+                       "head " + std::to_string(c.head_a) + "; B: head " + std::to_string(c.head_b) +
                        "; largest difference " + format_value(d.largest, 4) + " at " + std::to_string(d.row) +
                        ", " + std::to_string(d.column) + ", mean " + format_value(d.mean, 4);
     if (c.b->name == "weights")

@@ -32,11 +32,15 @@ Result<void> check_view(Workbench& bench, const Options& o) {
         std::string known;
         for (const Stage& stage : bench.computation.stages())
             known += (known.empty() ? "" : ", ") + stage.name;
-        return Error{FOVEA_INVALID_ARGUMENT, "--stage", "'" + o.stage + "' is not one of: " + known};
+        return Error{FOVEA_INVALID_ARGUMENT, "--stage",
+                     "there is no stage '" + o.stage + "' here; there are " + known};
     }
-    if (o.head > bench.stage().heads)
+    // A stage that has one matrix for all heads shows it whatever the head.
+    const uint64_t heads = bench.stage().heads;
+    if (o.head && heads > 1 && *o.head >= heads)
         return Error{FOVEA_INVALID_ARGUMENT, "--head",
-                     bench.stage().name + " has " + std::to_string(bench.stage().heads) + " heads"};
+                     "head is " + std::to_string(*o.head) + "; " + bench.stage().name + " has heads 0 to " +
+                         std::to_string(heads - 1)};
     if (!o.select.empty()) {
         CellRect r;
         int end = 0;
@@ -68,7 +72,7 @@ namespace {
 
 Result<void> deliver(GpuDevice& device, const Options& o) {
     Workbench bench(device, o.on_cpu);
-    if (!device.has_vulkan()) bench.window.tell("Running on the processor: " + device.why_not());
+    if (!device.has_vulkan() && !o.print) bench.window.tell("Running on the processor: " + device.why_not());
     if (Result<void> r = keep_a(device, bench, o); !r) return r;
     if (Result<void> r = apply_options(bench, o); !r) return r;
     if (Result<void> r = compute(device, bench); !r) return r;
@@ -85,6 +89,15 @@ Result<void> deliver(GpuDevice& device, const Options& o) {
     if (!o.export_path.empty())
         if (Result<void> r = export_file(bench, o.export_path); !r) return r;
     if (o.describe && bench.map) (void)draw_picture(bench, {o.width, o.height, 1, o.exact});
+    if (o.print) {
+        const Stage& stage = bench.stage();
+        const std::span<const float> values = stage.head_values(bench.view.head);
+        std::fputs(
+            matrix_text(F32Tensor({stage.rows, stage.columns}, {values.begin(), values.end()})).c_str(),
+            stdout);
+        for (const Problem& problem : bench.problems)
+            std::fprintf(stderr, "fovea-visualizer: note: %s\n", problem.text.c_str());
+    }
     if (o.describe) std::fputs(describe(bench).c_str(), stdout);
     return {};
 }
@@ -96,7 +109,11 @@ Result<void> run_headless(const Options& o) {
     wishes.vulkan_device = o.vulkan_device;
     wishes.validation = o.validation;
     wishes.memory_limit_bytes = o.memory_limit_bytes;
-    Result<std::unique_ptr<GpuDevice>> device = GpuDevice::open(wishes);
+    // Numbers alone, on the processor, need no driver.
+    const bool numbers_only = o.print && o.on_cpu && o.screenshot.empty() && !o.validation;
+    Result<std::unique_ptr<GpuDevice>> device =
+        numbers_only ? GpuDevice::without_vulkan("numbers on the processor were asked for")
+                     : GpuDevice::open(wishes);
     // Without a usable device the processor computes and paints, but for the one who asked for a device or
     // for its validation.
     if (!device && o.vulkan_device < 0 && !o.validation)

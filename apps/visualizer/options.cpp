@@ -143,10 +143,11 @@ constexpr Option kOptions[] = {
      [](Options& o, std::string_view, std::string_view v) {
          return o.files.emplace_back(v), Result<void>{};
      }},
-    {{"--head", "N", "the head that is shown, from 1 on"},
+    {{"--head", "N", "the head that is shown, counted from 0"},
      [](Options& o, std::string_view n, std::string_view v) -> Result<void> {
-         if (!read_number(v, o.head) || o.head < 1 || o.head > 1024)
-             return is_not(n, v, "a head from 1 to 1024");
+         uint32_t head = 0;
+         if (!read_number(v, head) || head > 1023) return is_not(n, v, "a head from 0 to 1023");
+         o.head = head;
          return {};
      }},
     {{"--pick", "R,C", "the cell that is shown: numbers or tokens"}, keep<&Options::pick>},
@@ -181,6 +182,9 @@ constexpr Option kOptions[] = {
              o.how);
      }},
     {{"--describe", "", "says in words what the picture shows"}, set<&Options::describe>},
+    {{"--print", "",
+      "prints the shown stage, one row a line, and nothing else; as `fovea session FILE` does"},
+     set<&Options::print>},
     {{"--follow", "FILE.txt",
       "keeps FILE as a description of what the window shows, for screen readers and scripts"},
      keep<&Options::follow>},
@@ -262,12 +266,13 @@ Result<void> apply_options(Workbench& bench, const Options& o) {
     settings.tokenizer = o.tokenizer;
     settings.precision = o.precision;
     bench.document.change(settings);
+    bench.view.wanted_stage = level_session(o.level).stage;
     for (const std::string& file : o.files)
         if (!open_any(bench, file) && bench.preparing().empty())
             return Error{FOVEA_INVALID_ARGUMENT, "", bench.problems.back().text};
     if (!o.long_map.empty()) bench.map.want_preset(o.long_map);
     if (!o.stage.empty()) bench.view.wanted_stage = o.stage;
-    if (o.head > 1) bench.view.head = o.head - 1;
+    if (o.head) bench.view.head = *o.head;
     for (const std::string& word : o.show) (void)show_by_word(bench.window, word);
     return {};
 }

@@ -32,18 +32,19 @@ struct Options {
     std::string against;   // kept as A of the comparison: see options_help
     std::string long_map;  // "128k": a long head as a map
     CompareHow how = CompareHow::side;
-    bool exact = false;  // pictures of a map wait for every tile
-    std::string pick;    // "3, 1" or "journey, step"
-    std::string select;  // "0:2,1:3": rows and columns of an export, ends included
-    uint32_t head = 1;
-    bool describe = false;  // what the picture shows, as text
-    std::string follow;     // a file that is kept as a description of what the window shows
-    bool roof = false;      // measured before the picture
+    bool exact = false;            // pictures of a map wait for every tile
+    std::string pick;              // "3, 1" or "journey, step"
+    std::string select;            // "0:2,1:3": rows and columns of an export, ends included
+    std::optional<uint32_t> head;  // none: the session's, or the first
+    bool describe = false;         // what the picture shows, as text
+    bool print = false;            // the shown stage as text, and nothing else
+    std::string follow;            // a file that is kept as a description of what the window shows
+    bool roof = false;             // measured before the picture
     bool validation = false;
     uint64_t memory_limit_bytes = 0;  // of device memory; 0: the driver's own
     bool help = false, version = false;
 
-    bool headless() const { return !screenshot.empty() || !export_path.empty() || describe; }
+    bool headless() const { return !screenshot.empty() || !export_path.empty() || describe || print; }
 };
 
 // The same for what --against names, to be computed and kept before.

@@ -104,7 +104,7 @@ TEST_F(ExtrasTest, a_files_mask_scores_sinks_and_slopes_are_in_the_weights) {
             EXPECT_NEAR(bench->derivation()->weight, c.weight(bench->view.head, 4, 4), 2e-6);
         }
     }
-    EXPECT_NE(bench->computation.find_stage("masked")->formula.find("sink"), std::string::npos);
+    EXPECT_NE(bench->computation.find_stage("weights")->formula.find("sink"), std::string::npos);
     // What the settings hide is hidden, too.
     ASSERT_TRUE(bench->open_file(save(masked)));
     Settings s = bench->document.settings();
@@ -367,7 +367,7 @@ TEST_F(ExtrasTest, projections_are_made_behind_the_window_and_once) {
     frame();
     EXPECT_TRUE(window.preparing().empty()) << "a temperature projects nothing";
     wait();
-    s.weight_seed = 5;
+    s.seed = 5;
     window.document.change(s);
     frame();
     EXPECT_FALSE(window.preparing().empty());
@@ -375,7 +375,7 @@ TEST_F(ExtrasTest, projections_are_made_behind_the_window_and_once) {
     window.keep_result();
     EXPECT_EQ(window.computation.kept(), nullptr) << "what is shown is not what the settings say";
     // Changed again while a thread works: the last wish counts.
-    s.weight_seed = 6;
+    s.seed = 6;
     window.document.change(s);
     wait();
     bench->document.change(s);

@@ -187,15 +187,15 @@ TEST_F(FileTest, sessions_come_back_as_they_were) {
     s.kv_heads = 4;
     s.length = 9;
     s.pattern = MaskPattern::painted;
-    s.painted.assign(81, 1);
-    s.painted[5] = s.painted[40] = 0;
+    s.painted = {std::vector<uint8_t>(81, 1), 9, 9};
+    s.painted.cells[5] = s.painted.cells[40] = 0;
     bench->document.change(s);
     compute();
     bench->view.colours.map = ColourMap::magma;
     bench->view.colours.automatic_map = false;
     bench->view.colours.range_high = 0.25f;
     bench->view.compared_head = 3;
-    show("scores");
+    show("scaled");
     const std::filesystem::path path = folder / "kept.fovea";
     ASSERT_TRUE(save_session(*bench, path));
     Workbench other(*device, false);
@@ -231,7 +231,7 @@ TEST_F(FileTest, sessions_hold_tensors_by_path_or_within) {
         "\"k\": {\"shape\": [1, 1, 2], \"f32\": \"AACAPwAAAEA=\"}}}";
     ASSERT_TRUE(read_session(*bench, embedded, folder));
     compute();
-    EXPECT_FLOAT_EQ(value("scores", 0, 0), 5 / std::sqrt(2.0f));
+    EXPECT_FLOAT_EQ(value("scaled", 0, 0), 5 / std::sqrt(2.0f));
     ASSERT_TRUE(save_session(*bench, folder / "within.fovea"));
     EXPECT_NE(read_text_file(folder / "within.fovea")->find("AACAPwAAAEA="), std::string::npos);
     const Result<void> cut = read_session(*bench,
@@ -276,7 +276,7 @@ TEST_F(FileTest, sessions_keep_locked_tabs) {
     const Tensor q = tensor("q", {2, 4, 4}, 1), k = tensor("k", {2, 4, 4}, 2);
     bench->document.change(level_settings(5));
     compute();
-    show("scores");
+    show("scaled");
     bench->view.head = 1;
     bench->lock_matrix();
     bench->keep_result();
@@ -300,7 +300,7 @@ TEST_F(FileTest, sessions_keep_locked_tabs) {
     };
     const auto before = tabs();
     ASSERT_EQ(before.size(), 3u);
-    EXPECT_EQ(before[0].first, "level 5 H2 scores");
+    EXPECT_EQ(before[0].first, "level 5 H1 scaled");
     const std::string path = (folder / "tabs.fovea").string();
     ASSERT_TRUE(save_session(*bench, path));
     const std::string text = *read_text_file(path);
@@ -430,10 +430,8 @@ TEST_F(FileTest, layers_and_heads_of_a_model_stand_in_a_grid) {
     metadata = {{"causal", "top-left"}, {"scale", "0.5"}};
     ASSERT_TRUE(bench->open_file(save(tensors)));
     compute();
-    EXPECT_EQ(scale_text(bench->document.settings(), dim, 2),
-              "q \xc2\xb7 k / \xe2\x88\x9a"
-              "4");
-    EXPECT_EQ(scale_text(bench->document.settings(), 16, 2), "q \xc2\xb7 k / 2");  // what the file says
+    EXPECT_EQ(bench->computation.find_stage("scaled")->formula.substr(0, 4), "Q\xc2\xb7K");
+    EXPECT_FLOAT_EQ(bench->computation.run().desc().scale, 0.5f);  // what the file says
     EXPECT_EQ(layers_of(bench->document.settings()), (std::vector<uint32_t>{0, 1, 3}));
     ASSERT_NE(bench->head_grid(), nullptr);
     ASSERT_TRUE(bench->computation.finish_wanted_grid());

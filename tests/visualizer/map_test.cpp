@@ -99,8 +99,8 @@ TEST_P(TilesTest, masks_and_dropout_are_those_of_the_forward) {
     padding.hidden_keys = {7};
     strided.pattern = MaskPattern::strided;
     painted.pattern = MaskPattern::painted;
-    painted.painted = {1, 1, 1, 0, 1, 1, 1, 0, 1};  // each cell a third of the queries and keys
-    dropout.dropout = true;
+    painted.painted = {{1, 1, 1, 0, 1, 1, 1, 0, 1}, 3, 3};  // each cell a third of the queries and keys
+    dropout.dropout_p = 0.5, dropout.dropout_random = DropoutRandom::counter;
     dropout.dropout_seed = 77;
     for (const Settings& s : {hidden, padding, strided, painted, dropout}) {
         LongMap map(head_of(*made), s, place, {});
@@ -118,7 +118,7 @@ TEST_P(TilesTest, masks_and_dropout_are_those_of_the_forward) {
             const uint64_t row = 512 + random() % 256, key = n == 0 ? 600 : 512 + random() % 256;
             const Result<Derivation> d = map.derive(row, key);
             ASSERT_TRUE(d) << d.error().text;
-            const float expected = s.dropout ? d->dropped_weight : d->weight;
+            const float expected = s.dropout_p > 0 ? d->dropped_weight : d->weight;
             EXPECT_NEAR(values[(row - 512) * 256 + key - 512], expected, 2e-6 * std::max(1.0f, expected));
             const bool seen = key <= row && pattern_shows(s, row, key, kTokens, kTokens) &&
                               !std::binary_search(s.hidden_keys.begin(), s.hidden_keys.end(), uint32_t(key));
@@ -146,7 +146,7 @@ TEST_P(TilesTest, masks_and_dropout_are_those_of_the_forward) {
         EXPECT_NEAR((*row)[650], map.derive(700, 650)->weight, 2e-6);
     }
     Settings too_long = painted;
-    too_long.painted.assign(8, 1);  // no square: it belongs to no map
+    too_long.painted.cells.assign(8, 1);  // no square: it belongs to no map
     EXPECT_TRUE(pattern_shows(too_long, 5, 5, kTokens, kTokens));
 }
 

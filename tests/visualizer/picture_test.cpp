@@ -104,7 +104,7 @@ TEST_F(PictureTest, refuses_what_cannot_be_drawn) {
 
 TEST_F(PictureTest, exports_the_shown_numbers) {
     Options o;
-    o.stage = "scores";
+    o.stage = "scaled";
     o.export_path = (folder / "scores.csv").string();
     const Result<void> done = run_headless(o);
     ASSERT_TRUE(done) << done.error().text;

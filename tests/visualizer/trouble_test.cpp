@@ -96,13 +96,13 @@ TEST_F(TroubleTest, a_session_goes_on_on_another_device) {
     hot.temperature = 2;
     bench->document.change(hot);
     compute();
-    show("scores");
+    show("scaled");
     const std::string before = describe(*bench);
     Workbench other(*device, true);
     other.take(bench->carry());
     run(other);
     EXPECT_EQ(other.document.settings(), hot);
-    EXPECT_EQ(other.stage().name, "scores");
+    EXPECT_EQ(other.stage().name, "scaled");
     ASSERT_NE(other.computation.kept(), nullptr);
     EXPECT_EQ(other.computation.kept()->result->settings.level, 5);
     other.document.undo();

@@ -112,7 +112,7 @@ Result<void> export_svg(const Workbench& bench, const std::string& path) {
         "patternTransform=\"rotate(45)\"><rect width=\"6\" height=\"6\" fill=\"#f2f3f5\"/><rect "
         "width=\"1.5\" "
         "height=\"6\" fill=\"#c3c8d1\"/></pattern></defs>\n<text x=\"12\" y=\"22\" font-size=\"15\">" +
-        escaped(stage.name + ", head " + std::to_string(head + 1)) + "</text>\n";
+        escaped(stage.name + ", head " + std::to_string(head)) + "</text>\n";
     for (uint64_t i = 0; i < stage.rows; ++i) {
         for (uint64_t j = 0; j < stage.columns; ++j) {
             const double x = left + double(j) * cell, y = top + double(i) * cell;

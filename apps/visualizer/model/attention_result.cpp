@@ -1,7 +1,5 @@
 #include "model/attention_result.hpp"
 
-#include "model/attention_inputs.hpp"
-#include "model/host_call.hpp"
 #include "model/imported_file.hpp"
 
 #include <fovea/runtime.hpp>
@@ -16,8 +14,8 @@
 namespace fovea::visualizer {
 namespace {
 
-// Levels from here on have several heads.
-constexpr int kFirstLevelOfHeads = 5;
+// The trace computes further matrices of all heads up to here; they are another copy each.
+constexpr uint64_t kMostTracedCells = 4u << 20;
 constexpr double kRowSumAlarm = 1e-3;
 
 struct Summed {  // of one head's values
@@ -79,44 +77,20 @@ StageStats stats_of(const std::vector<Summed>& heads) {
     return stats;
 }
 
-FoveaHostBuffer host(const std::vector<float>& values) {
-    return {const_cast<float*>(values.data()), values.size() * 4};  // inputs are not written to
-}
-
-// [heads, rows, width] -> [rows, heads * width]
-std::vector<float> side_by_side(const Stage& context) {
-    const uint64_t heads = context.heads, rows = context.rows, width = context.columns;
-    std::vector<float> joined(heads * rows * width);
-    for (uint64_t head = 0; head < heads; ++head)
-        for (uint64_t row = 0; row < rows; ++row)
-            std::memcpy(&joined[(row * heads + head) * width], &context.values[(head * rows + row) * width],
-                        width * 4);
-    return joined;
-}
-
-Result<std::vector<float>> through(const Linear& layer, const std::vector<float>& x, uint64_t rows) {
-    const Result<FoveaDeviceFacts> facts = cpu_facts(1);
-    if (!facts) return facts.error();
-    FoveaLinearDesc desc{};
-    desc.struct_size = sizeof desc;
-    desc.n_in = uint32_t(layer.d_in()), desc.n_out = uint32_t(layer.d_out());
-    desc.has_bias = layer.has_bias();
-    desc.rows = rows;
-    const Result<Plan> plan = plan_linear(*facts, desc);
-    if (!plan) return plan.error();
-    std::vector<float> y(rows * layer.d_out());
-    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
-    bindings[FOVEA_BIND_X] = host(x);
-    bindings[FOVEA_BIND_WEIGHT] = host(layer.weight.values);
-    if (layer.has_bias()) bindings[FOVEA_BIND_BIAS] = host(layer.bias.values);
-    bindings[FOVEA_BIND_Y] = {y.data(), y.size() * 4};
-    if (Result<void> r = run_on_host(*plan, bindings); !r) return r.error();
-    return y;
-}
-
 void fill(GpuBuffer& buffer, const std::vector<float>& values) {
     std::memcpy(buffer.data(), values.data(), values.size() * 4);
     buffer.flush();
+}
+
+// The window's fonts have no small letters above or below the line.
+std::string in_plain_letters(std::string formula) {
+    const std::pair<const char*, const char*> all[] = {{"\xe1\xb5\x80", " transposed"},  // superscript T
+                                                       {"\xe2\xb1\xbc", ""},             // subscript j
+                                                       {"\xe2\x8a\x99", "\xc3\x97"}};    // circled dot
+    for (const auto& [from, to] : all)
+        for (size_t at = formula.find(from); at != std::string::npos; at = formula.find(from))
+            formula.replace(at, std::char_traits<char>::length(from), to);
+    return formula;
 }
 
 // A stage whose numbers are in host memory, with a buffer of its own to draw from.
@@ -127,88 +101,88 @@ Result<GpuBuffer*> add_host_stage(GpuDevice& device, AttentionResult& result, co
     fill(*made, t.values);
     result.host_buffers.push_back(std::make_unique<GpuBuffer>(std::move(*made)));
     GpuBuffer* buffer = result.host_buffers.back().get();
-    Stage row{stage.name, stage.formula};
+    Stage row{stage.name, in_plain_letters(stage.formula)};
     row.heads = t.rank() == 3 ? t.shape[0] : 1;
     row.columns = t.columns();
     row.rows = t.rows() / row.heads;
     row.buffer = buffer;
     row.values = {reinterpret_cast<const float*>(buffer->data()), t.values.size()};
-    row.row_tokens = stage.name.substr(0, 2) != "W_";
+    row.row_tokens = stage.name.substr(0, 2) != "w_";
     result.stages.push_back(row);
     return buffer;
 }
 
-void add_call_stages(AttentionResult& result) {
-    const Settings& settings = result.settings;
-    const AttentionRun& run = *result.run;
-    const FoveaAttentionDesc& d = run.desc();
-    const struct {
-        const char* name;
-        std::string formula;
-        FoveaBinding binding;
-        uint64_t columns;
-        bool over_keys;
-    } rows[] = {
-        {"scores", scale_text(settings, d.dim_qk, settings.file ? settings.mapping.divisor : 0),
-         FOVEA_BIND_SCORES, d.len_kv, true},
-        {"masked", mask_text(settings, result.projected.extras), FOVEA_BIND_MASKED, d.len_kv, true},
-        {"weights", settings.dropout ? "dropout(softmax(masked))" : "softmax(masked)", FOVEA_BIND_WEIGHTS,
-         d.len_kv, true},
-        {"context",
-         run.products_info() ? std::string("weights v, products of float16 factors by ") +
-                                   kernel_name(run.products_info()->kernel)
-                             : "weights v",
-         FOVEA_BIND_O, d.dim_v, false},
-    };
-    for (const auto& row : rows) {
-        Stage stage{row.name, row.formula};
-        stage.heads = d.heads_q;
-        stage.rows = d.len_q;
-        stage.columns = row.columns;
-        stage.buffer = &run.buffer(row.binding);
-        stage.values = run.values(row.binding);
-        stage.over_keys = row.over_keys;
-        stage.row_tokens = true;
-        if (row.binding == FOVEA_BIND_WEIGHTS) {
-            stage.hiding = &run.buffer(FOVEA_BIND_MASKED);
-            stage.hiding_values = run.values(FOVEA_BIND_MASKED);
-        }
-        result.stages.push_back(stage);
-    }
-}
-
-Result<void> add_output_stages(GpuDevice& device, AttentionResult& result) {
-    if (result.settings.level < kFirstLevelOfHeads || reads_tensors(result.settings)) return {};
-    const FoveaAttentionDesc& d = result.run->desc();
-    Result<GpuBuffer*> added = add_host_stage(device, result,
-                                              {"joined", "contexts of all heads, side by side",
-                                               F32Tensor({d.len_q, uint64_t(d.heads_q) * d.dim_v})});
-    if (!added) return added.error();
-    result.joined = *added;
-    if (!result.projected.has_output_layer) return {};
-    const Linear& layer = result.projected.output_layer;
-    added = add_host_stage(device, result, {"W_output", "drawn from the seed", layer.weight});
-    if (!added) return added.error();
-    added = add_host_stage(
-        device, result,
-        {"output", layer.has_bias() ? "joined W_output transposed + bias" : "joined W_output transposed",
-         F32Tensor({d.len_q, layer.d_out()})});
-    if (!added) return added.error();
-    result.output = *added;
+// Where the call writes a stage of the model; none: the trace computes it.
+std::optional<FoveaBinding> written_by_call(const AttentionResult& result, const std::string& id) {
+    const AttentionRules rules = rules_of(result.settings);
+    const bool after = rules.route == MaskRoute::after && hides(rules), drops = rules.dropout_p > 0;
+    if (id == "scaled") return FOVEA_BIND_SCORES;
+    if (id == "scores" && score_scale(rules, result.run->desc().dim_qk).value == 1.0)
+        return FOVEA_BIND_SCORES;
+    if (id == "masked") return FOVEA_BIND_MASKED;
+    if (id == "lse") return FOVEA_BIND_LSE;
+    if (id == "context" && result.run->desc().heads_q == 1 && !after) return FOVEA_BIND_O;
+    // The route that hides after the softmax has a call without masks.
+    if (after) return id == "weights_all" && !drops ? std::optional(FOVEA_BIND_WEIGHTS) : std::nullopt;
+    if (id == (drops ? "dropped" : "weights")) return FOVEA_BIND_WEIGHTS;
     return {};
 }
 
-}  // namespace
-
-std::string scale_text(const Settings& s, uint64_t dim, float divisor) {
-    std::string text = "q \xc2\xb7 k";
-    if (s.scaled && divisor > 0 && std::abs(divisor * divisor / float(dim) - 1) > 1e-5f)
-        text += " / " + format_number(double(divisor), 5);
-    else if (s.scaled)
-        text += " / \xe2\x88\x9a" + std::to_string(dim);
-    if (s.temperature != 1) text += " / " + format_number(s.temperature, 3);
-    return text;
+// The model's stages from the scores on.
+Result<void> add_call_stages(GpuDevice& device, AttentionResult& result) {
+    bool begun = false;
+    const uint64_t cells = result.projected.q.shape[2] * result.projected.k.shape[2];
+    for (const TraceStage& made : result.call.stages) {
+        const StageText* text = find_stage_text(made.id);
+        begun = begun || made.id == "scores";
+        if (!begun) continue;
+        const std::optional<FoveaBinding> binding = written_by_call(result, made.id);
+        // Beside the call's own matrices, others of a cell for each weight are shown while they are small.
+        if (!binding && text->pairs && cells * made.heads > kMostTracedCells) continue;
+        Stage stage{made.id, in_plain_letters(made.formula)};
+        stage.heads = made.heads, stage.rows = made.rows, stage.columns = made.columns;
+        stage.over_keys = text->pairs;
+        stage.is_sum = text->sums && made.id != "masked_weights" && made.id != "dropped";
+        stage.row_tokens = made.id != "w_output";
+        if (binding) {
+            stage.buffer = &result.run->buffer(*binding);
+            stage.values = result.run->values(*binding);
+        } else {
+            Result<GpuBuffer> room = GpuBuffer::create(device, made.heads * made.rows * made.columns * 4);
+            if (!room) return room.error();
+            result.host_buffers.push_back(std::make_unique<GpuBuffer>(std::move(*room)));
+            stage.traced = result.host_buffers.back().get();
+            stage.buffer = stage.traced;
+            stage.values = {reinterpret_cast<const float*>(stage.buffer->data()),
+                            made.heads * made.rows * made.columns};
+        }
+        if (text->sums) {
+            stage.hiding = &result.run->buffer(FOVEA_BIND_MASKED);
+            stage.hiding_values = result.run->values(FOVEA_BIND_MASKED);
+        }
+        if (made.id == "weights" && !result.projected.extras.sinks.empty())
+            stage.formula += ", a sink in each row";
+        if (made.id == "context" && result.run->products_info())
+            stage.formula += std::string(", products of float16 factors by ") +
+                             kernel_name(result.run->products_info()->kernel);
+        result.stages.push_back(stage);
+    }
+    return {};
 }
+
+// The call's [heads, rows, width] as the model has contexts: [rows, heads * width].
+F32Tensor side_by_side(const AttentionRun& run) {
+    const FoveaAttentionDesc& d = run.desc();
+    const std::span<const float> o = run.values(FOVEA_BIND_O);
+    F32Tensor joined({d.len_q, uint64_t(d.heads_q) * d.dim_v});
+    for (uint64_t head = 0; head < d.heads_q; ++head)
+        for (uint64_t row = 0; row < d.len_q; ++row)
+            std::memcpy(&joined.values[(row * d.heads_q + head) * d.dim_v],
+                        &o[(head * d.len_q + row) * d.dim_v], d.dim_v * 4);
+    return joined;
+}
+
+}  // namespace
 
 std::string mask_text(const Settings& s, const CallExtras& extras) {
     std::string text;
@@ -232,13 +206,6 @@ std::string mask_text(const Settings& s, const CallExtras& extras) {
     return text.empty() ? "nothing is masked" : text;
 }
 
-bool is_stage(const std::string& stage, const std::string& meant) {
-    const auto small = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
-    if (stage == "scores" && meant == "scaled") return true;
-    return std::equal(stage.begin(), stage.end(), meant.begin(), meant.end(),
-                      [&](char x, char y) { return small(x) == small(y); });
-}
-
 bool Stage::hidden(uint32_t head, uint64_t row, uint64_t column) const {
     const size_t index = (head * rows + row) * columns + column;
     const std::span<const float> from = hiding ? hiding_values : values;
@@ -252,9 +219,16 @@ const Stage* AttentionResult::find_stage(std::string_view name) const {
 }
 
 size_t AttentionResult::stage_index(const std::string& name) const {
-    return size_t(
-        std::find_if(stages.begin(), stages.end(), [&](const Stage& s) { return is_stage(s.name, name); }) -
-        stages.begin());
+    const auto at = [&](std::string_view id) {
+        return size_t(
+            std::find_if(stages.begin(), stages.end(), [&](const Stage& s) { return s.name == id; }) -
+            stages.begin());
+    };
+    const StageText* text = find_stage_text(name);
+    size_t found = at(name);
+    for (size_t i = 0; text && found == stages.size() && i < text->nearest.size(); ++i)
+        found = at(text->nearest[i]);
+    return found;
 }
 
 std::string AttentionResult::title() const {
@@ -274,33 +248,71 @@ uint64_t AttentionResult::size_bytes() const {
 Result<std::shared_ptr<AttentionResult>> make_result(GpuDevice& device, Projected projected,
                                                      const Settings& settings, ComputeOn place,
                                                      const std::function<void()>& wake) {
-    if (Result<void> r = round_to_precision(projected, settings); !r) return r.error();
+    if (!fits_matrices(projected))
+        return Error{FOVEA_UNSUPPORTED, "length",
+                     std::to_string(projected.q.shape[1]) + " heads of " +
+                         format_count(projected.q.shape[2]) + " x " + format_count(projected.k.shape[2]) +
+                         " weights are too many to be kept as matrices"};
+    Result<CallTrace> call = trace_of(projected, settings);
+    if (!call) return call.error();
+    const Result<PreparedAttention> prepared = call->trace->prepare();
+    if (!prepared) return prepared.error();
+    Precision precision = settings.precision;
+    if (place == ComputeOn::processor && precision == Precision::f16_products) {
+        precision = Precision::f16;
+        call->warnings.push_back(
+            "products of float16 factors are what cooperative matrices of a GPU do: on the processor factors "
+            "are float16 and products float32");
+    }
     Result<std::unique_ptr<AttentionRun>> run =
-        AttentionRun::create(device, projected, settings, place, wake);
+        AttentionRun::create(device, *prepared, precision, place, wake);
     if (!run) return run.error();
     auto result = std::make_shared<AttentionResult>();
     result->settings = settings;
     result->projected = std::move(projected);
+    result->call = std::move(*call);
     result->run = std::move(*run);
-    for (const HostStage& stage : result->projected.stages)
-        if (Result<GpuBuffer*> r = add_host_stage(device, *result, stage); !r) return r.error();
-    add_call_stages(*result);
-    if (Result<void> r = add_output_stages(device, *result); !r) return r.error();
+    for (const HostStage& stage : result->projected.stages) {
+        HostStage shown = stage;
+        // As they are stored.
+        if (settings.precision != Precision::f32 &&
+            (stage.name == "queries" || stage.name == "keys" || stage.name == "values"))
+            if (Result<F32Tensor> rounded = result->call.trace->whole_stage(stage.name))
+                shown.tensor = std::move(*rounded);
+        if (Result<GpuBuffer*> r = add_host_stage(device, *result, shown); !r) return r.error();
+    }
+    if (Result<void> r = add_call_stages(device, *result); !r) return r.error();
     if (settings.file)
         for (const HostStage& table : import_tables(settings))
             if (Result<GpuBuffer*> r = add_host_stage(device, *result, table); !r) return r.error();
     return result;
 }
 
-Result<void> fill_output_stages(AttentionResult& result) {
-    if (!result.joined) return {};
-    const std::vector<float> joined = side_by_side(*result.find_stage("context"));
-    fill(*result.joined, joined);
-    if (!result.output) return {};
-    const Result<std::vector<float>> y =
-        through(result.projected.output_layer, joined, result.run->desc().len_q);
-    if (!y) return y.error();
-    fill(*result.output, *y);
+Result<void> fill_traced_stages(AttentionResult& result) {
+    Trace& trace = *result.call.trace;
+    AttentionRun& run = *result.run;
+    const FoveaAttentionDesc& d = run.desc();
+    const bool small = d.heads_q * d.len_q * d.len_kv <= kMostTracedCells;
+    const bool by_trace = run.on_cpu() && !run.stands_in() && small;
+    const bool after = !result.stages.empty() && result.find_stage("weights_all");
+    // What follows the contexts is computed from those that the call wrote.
+    const bool supplied = !by_trace && !after;
+    if (supplied && result.find_stage("output"))
+        if (Result<void> r = trace.supply_context(0, side_by_side(run)); !r) return r;
+    for (Stage& stage : result.stages) {
+        const StageText* text = find_stage_text(stage.name);
+        const std::optional<FoveaBinding> binding =
+            text ? written_by_call(result, stage.name) : std::optional<FoveaBinding>();
+        if (!stage.traced && !(by_trace && binding)) continue;
+        const Result<F32Tensor> values = supplied && stage.name == "context"
+                                             ? Result<F32Tensor>(side_by_side(run))
+                                             : trace.whole_stage(stage.name);
+        if (!values) return values.error();
+        if (stage.traced)
+            fill(*stage.traced, values->values);
+        else
+            run.replace(*binding, values->values);
+    }
     return {};
 }
 
@@ -317,7 +329,7 @@ void measure_stages(AttentionResult& result) {
 
 std::string odd_row_of_weights(const AttentionResult& result) {
     const Stage& stage = *result.find_stage("weights");
-    if (result.settings.dropout || !result.projected.extras.sinks.empty()) return "";
+    if (!stage.is_sum || !result.projected.extras.sinks.empty()) return "";
     for (uint64_t row = 0; row < stage.heads * stage.rows; ++row) {
         double sum = 0;
         for (const float w : stage.values.subspan(row * stage.columns, stage.columns)) sum += double(w);

@@ -4,8 +4,7 @@
 
 #include "gpu/gpu_device.hpp"
 #include "model/attention_run.hpp"
-#include "model/settings.hpp"
-#include "model/token_model.hpp"
+#include "model/projected.hpp"
 
 #include <fovea/inspect.hpp>
 
@@ -31,6 +30,8 @@ struct Stage {
     std::span<const float> values;      // the same numbers, for digits
     bool over_keys = false;             // columns are keys and rows queries: a cell has a derivation
     bool row_tokens = false;            // rows are tokens
+    bool is_sum = false;                // a row of it adds up to 1
+    GpuBuffer* traced = nullptr;        // the same buffer where the trace fills it, not the call
     std::optional<StageStats> stats;    // once complete
     std::vector<ColourRange> ranges;    // once complete, of each head
     // Weights: cells whose masked score is -inf are hatched, so the masked scores; else null.
@@ -47,14 +48,14 @@ struct AttentionResult {
     Settings settings;      // what was asked for
     Settings projected_by;  // the same without a file that only a map shows
     Projected projected;
+    CallTrace call;
     std::unique_ptr<AttentionRun> run;
     std::vector<std::unique_ptr<GpuBuffer>> host_buffers;
-    GpuBuffer *joined = nullptr, *output = nullptr;  // of host_buffers, where the level has them
     std::vector<Stage> stages;
 
     const std::vector<std::string>& tokens() const { return projected.tokens; }
     const Stage* find_stage(std::string_view name) const;
-    // The stage's index by its name in a session file, or by any case; the number of stages: there is none.
+    // The index of the stage, or of the nearest that there is.
     size_t stage_index(const std::string& name) const;
     // "level 3, 'Your journey ...', float32 on the device"
     std::string title() const;
@@ -75,20 +76,16 @@ struct LockedMatrix {
     uint32_t head = 0;
 };
 
-// Whether a stage's name is meant: session files have them in small letters, and scaled scores by that name.
-bool is_stage(const std::string& stage, const std::string& meant);
-
-// The formulas of scores and masked scores for these settings; `divisor` of the scores, 0: the usual root.
-std::string scale_text(const Settings& settings, uint64_t dim, float divisor);
+// What the settings hide, in words.
 std::string mask_text(const Settings& settings, const CallExtras& extras = {});
 
 // Uploads the projected tensors and makes ready to compute. `wake` as AttentionRun::create has it.
 Result<std::shared_ptr<AttentionResult>> make_result(GpuDevice& device, Projected projected,
                                                      const Settings& settings, ComputeOn place,
                                                      const std::function<void()>& wake);
-// What comes behind the contexts of several heads, once these are there: side by side, and through the output
-// projection.
-Result<void> fill_output_stages(AttentionResult& result);
+// The stages that the call did not write, once it has ended: the model's trace computes them from what it
+// wrote. On the processor all numbers are the trace's, the same in every program.
+Result<void> fill_traced_stages(AttentionResult& result);
 // Statistics and colour ranges of every stage, once its numbers are there.
 void measure_stages(AttentionResult& result);
 // The first row of weights whose sum is not 1, in words; empty: there is none, or none is meant to be.

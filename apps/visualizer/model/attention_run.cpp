@@ -41,15 +41,14 @@ const char* output_name(FoveaBinding binding) {
 
 }  // namespace
 
-Result<std::unique_ptr<AttentionRun>> AttentionRun::create(GpuDevice& device, const Projected& projected,
-                                                           const Settings& settings, ComputeOn place,
+Result<std::unique_ptr<AttentionRun>> AttentionRun::create(GpuDevice& device,
+                                                           const PreparedAttention& prepared,
+                                                           Precision precision, ComputeOn place,
                                                            const std::function<void()>& wake) {
-    const Result<AttentionInputs> inputs = attention_inputs(projected, settings);
-    if (!inputs) return inputs.error();
     std::unique_ptr<AttentionRun> run(new AttentionRun(device));
     run->on_cpu_ = place == ComputeOn::processor;
-    const bool products_of_halves = settings.precision == Precision::f16_products;
-    if (Result<void> r = run->upload(*inputs); !r) return r.error();
+    const bool products_of_halves = precision == Precision::f16_products;
+    if (Result<void> r = run->upload(prepared); !r) return r.error();
     if (place == ComputeOn::first_processor && !products_of_halves) run->stand_in(wake);
     if (Result<void> r = run->make_plans(products_of_halves); !r) return r.error();
     if (Result<void> r = run->allocate(); !r) return r.error();
@@ -61,12 +60,12 @@ AttentionRun::~AttentionRun() {
     if (arena_) vkDestroyDescriptorPool(device_.device(), arena_, nullptr);
 }
 
-Result<void> AttentionRun::upload(const AttentionInputs& inputs) {
-    desc_ = inputs.desc;
+Result<void> AttentionRun::upload(const PreparedAttention& prepared) {
+    desc_ = prepared.call;
     desc_.outputs = kOutputs;
     for (size_t i = 0; i < FOVEA_BIND_COUNT; ++i)
-        if (!inputs.bytes[i].empty())
-            if (Result<void> r = put(device_, buffers_[i], inputs.bytes[i]); !r) return r;
+        if (!prepared.inputs[i].empty())
+            if (Result<void> r = put(device_, buffers_[i], prepared.inputs[i]); !r) return r;
     return {};
 }
 
@@ -285,6 +284,13 @@ uint64_t AttentionRun::output_bytes() const {
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
         if (output_mask() >> i & 1) sum += buffers_[i].size_bytes();
     return sum;
+}
+
+void AttentionRun::replace(FoveaBinding binding, std::span<const float> values) {
+    GpuBuffer& buffer = buffers_[binding];
+    if (!buffer.data() || buffer.size_bytes() < values.size_bytes()) return;
+    std::memcpy(buffer.data(), values.data(), values.size_bytes());
+    buffer.flush();
 }
 
 std::span<const float> AttentionRun::values(FoveaBinding binding) const {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "gpu/gpu_device.hpp"
-#include "model/attention_inputs.hpp"
+#include "model/projected.hpp"
 
 #include <array>
 #include <functional>
@@ -27,8 +27,8 @@ class AttentionRun {
   public:
     // Uploads q, k, v and what the settings need, plans, allocates outputs and workspace. `wake` is called
     // from another thread when moves_on() has become true.
-    static Result<std::unique_ptr<AttentionRun>> create(GpuDevice& device, const Projected& projected,
-                                                        const Settings& settings, ComputeOn place,
+    static Result<std::unique_ptr<AttentionRun>> create(GpuDevice& device, const PreparedAttention& prepared,
+                                                        Precision precision, ComputeOn place,
                                                         const std::function<void()>& wake = {});
     ~AttentionRun();
     AttentionRun(const AttentionRun&) = delete;
@@ -57,6 +57,8 @@ class AttentionRun {
     // The numbers of an output, for digits and picking; valid when finished() and the last submission has
     // ended.
     std::span<const float> values(FoveaBinding binding) const;
+    // Puts these numbers in the place of an output's, on the processor.
+    void replace(FoveaBinding binding, std::span<const float> values);
     // Of the device, or of this thread on the CPU. Valid like values().
     const RunTimes& times() const;
     // Of the whole matrix, masked cells too; and of inputs and outputs, each once.
@@ -73,7 +75,7 @@ class AttentionRun {
         FoveaPlanInfo info{};
     };
     explicit AttentionRun(GpuDevice& device) : device_(device) {}
-    Result<void> upload(const AttentionInputs& inputs);
+    Result<void> upload(const PreparedAttention& prepared);
     void stand_in(const std::function<void()>& wake);
     Result<void> make_plans(bool products_of_halves);
     Result<void> add_call(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& desc);

@@ -3,6 +3,7 @@
 #include "model/document.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace fovea::visualizer {
@@ -17,9 +18,11 @@ constexpr size_t kMostRunTimes = 120;
 constexpr size_t kMostStatsValues = 16u << 20;
 
 bool same_projection(const Settings& a, const Settings& b) {
-    return a.file == b.file && (!a.file || a.mapping == b.mapping) && a.scaled == b.scaled &&
-           a.text == b.text && a.tokenizer == b.tokenizer && a.level == b.level && a.length == b.length &&
-           a.weight_seed == b.weight_seed && a.kv_heads == b.kv_heads && a.rope == b.rope;
+    const auto key = [](const Settings& s) {
+        return std::tie(s.file, s.text, s.tokenizer, s.level, s.length, s.init, s.seed, s.heads, s.kv_heads,
+                        s.rope);
+    };
+    return key(a) == key(b) && (!a.file || a.mapping == b.mapping);
 }
 
 uint64_t size_of(const ImportedFile& file) {
@@ -62,16 +65,17 @@ std::string Computation::preparing() const {
 }
 
 std::optional<Result<Projected>> Computation::projection(const Settings& by) {
-    if (result_ && same_projection(result_->projected_by, by) &&
-        result_->projected_by.precision == by.precision)
-        return Result<Projected>(result_->projected);
+    if (result_ && same_projection(result_->projected_by, by)) return Result<Projected>(result_->projected);
     if (projection_has_come()) {
         Projecting ended = std::move(*projecting_);
         projecting_.reset();
         Result<Projected> projected = ended.future.get();
         if (same_projection(ended.settings, by)) return projected;
     }
-    const auto project_all = [](const Settings& s) { return s.file ? project_import(s) : project(s); };
+    // Weights of the result before are drawn already; it stays while a thread reads it.
+    const auto project_all = [before = result_](const Settings& s) {
+        return s.file ? project_import(s) : project(s, before ? &before->projected : nullptr);
+    };
     const bool heavy = by.file ? size_of(*by.file) >= kLargeFileBytes
                                : by.level == 7 && text_tokens(by).size() >= kManyTokens;
     if (!background_.has_frames() || !heavy) return project_all(by);
@@ -101,6 +105,7 @@ Result<void> Computation::begin(Projected projected, const Settings& settings, c
     if (result_) release(*result_);
     result_ = std::move(*made);
     for (const std::string& warning : result_->projected.warnings) problems_.report("file", warning, false);
+    for (const std::string& warning : result_->call.warnings) problems_.report("precision", warning, false);
     updates_since_end_ = 0;
     measured_ = false;
     head_stats_.clear();
@@ -143,7 +148,8 @@ Result<bool> Computation::advance(VkCommandBuffer cmd, double flops) {
 void Computation::measure() {
     if (measured_) return;
     measured_ = true;
-    if (Result<void> r = fill_output_stages(*result_); !r) problems_.report("output", r.error().text, true);
+    if (Result<void> r = fill_traced_stages(*result_); !r)
+        problems_.report(r.error().field, r.error().text, true);
     if (const double busy = run().times().busy_s; busy > 0 && !run().stands_in()) {
         if (run_seconds_.size() == kMostRunTimes) run_seconds_.erase(run_seconds_.begin());
         run_seconds_.push_back(busy);

@@ -1,10 +1,10 @@
 #include "model/head_grid.hpp"
 
-#include "model/attention_inputs.hpp"
 #include "model/host_call.hpp"
 #include "model/imported_file.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -18,12 +18,13 @@ struct LayerWeights {
 };
 
 Result<LayerWeights> weights_of(const Settings& settings) {
-    Result<Projected> projected = project_import(settings);
+    const Result<Projected> projected = project_import(settings);
     if (!projected) return projected.error();
-    if (Result<void> r = round_to_precision(*projected, settings); !r) return r.error();
-    const Result<AttentionInputs> in = attention_inputs(*projected, settings);
-    if (!in) return in.error();
-    LayerWeights out{in->desc, {}, {}};
+    const Result<CallTrace> call = trace_of(*projected, settings);
+    if (!call) return call.error();
+    const Result<PreparedAttention> prepared = call->trace->prepare();
+    if (!prepared) return prepared.error();
+    LayerWeights out{prepared->call, {}, {}};
     out.desc.outputs = FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_MASKED;
     const size_t cells = size_t(out.desc.heads_q * out.desc.len_q * out.desc.len_kv);
     out.weights.resize(cells), out.masked.resize(cells);
@@ -31,18 +32,10 @@ Result<LayerWeights> weights_of(const Settings& settings) {
     if (!facts) return facts.error();
     const Result<Plan> plan = plan_attention(*facts, out.desc);
     if (!plan) return plan.error();
-    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
-    std::vector<std::vector<std::byte>> padded(FOVEA_BIND_COUNT);
-    for (size_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
-        if (in->bytes[i].empty()) continue;
-        // U8 matrices are read in words of 32 bits.
-        padded[i].resize((in->bytes[i].size() + 3) / 4 * 4);
-        std::memcpy(padded[i].data(), in->bytes[i].data(), in->bytes[i].size());
-        bindings[i] = {padded[i].data(), padded[i].size()};
-    }
+    std::array<FoveaHostBuffer, FOVEA_BIND_COUNT> bindings = prepared->bindings();
     bindings[FOVEA_BIND_WEIGHTS] = {out.weights.data(), cells * 4};
     bindings[FOVEA_BIND_MASKED] = {out.masked.data(), cells * 4};
-    if (Result<void> r = run_on_host(*plan, bindings); !r) return r.error();
+    if (Result<void> r = run_on_host(*plan, bindings.data()); !r) return r.error();
     return out;
 }
 
@@ -70,7 +63,7 @@ Settings without_layer(Settings settings) {
 }  // namespace
 
 std::string head_name(uint32_t layer, uint32_t head) {
-    return "L" + std::to_string(layer + 1) + "H" + std::to_string(head + 1);
+    return "L" + std::to_string(layer) + "H" + std::to_string(head);
 }
 
 HeadGrid::HeadGrid(const Settings& settings, std::function<void()> wake)

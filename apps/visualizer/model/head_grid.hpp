@@ -22,7 +22,7 @@ struct GridHead {
     HeadStats stats;  // of the weights
     ColourRange range;
 };
-// "L3H5", layers and heads counted from 1.
+// "L3H5", layers and heads counted from 0, as files and other tools count them.
 std::string head_name(uint32_t layer, uint32_t head);
 
 // Of one layer: the largest weight of the cells of each pixel; -inf where all of them are masked.

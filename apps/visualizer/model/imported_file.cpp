@@ -146,8 +146,8 @@ Result<void> check_together(const ImportMapping& m, const F32Tensor& q, const F3
                             const F32Tensor& v) {
     const auto text = [](const F32Tensor& t) { return format_shape(t.shape); };
     if (q.shape[2] != k.shape[2])
-        return wrong("tensor '" + printable_name(m.k) + "'",
-                     "has heads " + text(k) + "; queries are " + std::to_string(q.shape[2]) + " wide");
+        return wrong("tensor '" + printable_name(m.k) + "'", "queries are " + std::to_string(q.shape[2]) +
+                                                                 " wide, keys " + std::to_string(k.shape[2]));
     if (k.shape[0] != v.shape[0] || k.shape[1] != v.shape[1])
         return wrong("tensor '" + printable_name(m.v) + "'",
                      "has heads " + text(v) + ", keys " + text(k) + ": heads and tokens must be equal");
@@ -248,14 +248,17 @@ Result<void> run_model_layer(Projected& p, const ImportedFile& file, const Setti
                     return F32Tensor(
                         {states->shape[1], width},
                         {values->begin(), values->begin() + ptrdiff_t(states->shape[1] * width)});
-        return drawn_inputs(p.tokens, width);
+        std::vector<Token> words;
+        for (const std::string& text : p.tokens) words.push_back({text, 0, 0});
+        return drawn_vectors(words, width, false);
     };
     if (s.mapping.kind == ImportKind::gpt2) {
         const Result<Gpt2Attention> w = load_gpt2_attention(file.path, s.mapping.layer);
         if (!w) return w.error();
-        p.inputs = inputs(w->embed_dim);
+        const F32Tensor x = inputs(w->embed_dim);
+        p.stages.push_back({"inputs", "a vector for each token", x});
         const Linear joint = layer_of(w->c_attn_weight, w->c_attn_bias, WeightLayout::in_out);
-        const Result<F32Tensor> qkv = strict.linear(p.inputs, joint);
+        const Result<F32Tensor> qkv = strict.linear(x, joint);
         if (!qkv) return qkv.error();
         p.stages.push_back({"c_attn", "layer " + std::to_string(s.mapping.layer), joint.weight});
         F32Tensor* parts[3] = {&p.q, &p.k, &p.v};
@@ -267,13 +270,14 @@ Result<void> run_model_layer(Projected& p, const ImportedFile& file, const Setti
     }
     const Result<LlamaAttention> w = load_llama_attention(file.path, s.mapping.layer);
     if (!w) return w.error();
-    p.inputs = inputs(w->embed_dim);
+    const F32Tensor x = inputs(w->embed_dim);
+    p.stages.push_back({"inputs", "a vector for each token", x});
     const std::pair<const WeightTensor*, const WeightTensor*> weights[3] = {
         {&w->q_proj, &w->q_bias}, {&w->k_proj, &w->k_bias}, {&w->v_proj, &w->v_bias}};
     F32Tensor* parts[3] = {&p.q, &p.k, &p.v};
     for (int i = 0; i < 3; ++i) {
         const Linear l = layer_of(*weights[i].first, *weights[i].second, WeightLayout::out_in);
-        const Result<F32Tensor> made = strict.linear(p.inputs, l);
+        const Result<F32Tensor> made = strict.linear(x, l);
         if (!made) return made.error();
         *parts[i] =
             split_heads(reshaped(*made, {1, made->rows(), made->columns()}), i == 0 ? w->heads : w->kv_heads);
@@ -386,12 +390,13 @@ Settings settings_for(std::shared_ptr<const ImportedFile> file, const Settings& 
     Settings s = before;
     s.mapping = guess_mapping(*file);
     s.pattern = MaskPattern::none;
-    s.painted.clear();
+    s.painted = {};
     if (s.mapping.kind != ImportKind::tables) {
-        s.scaled = true;
+        s.scale = "auto";
         s.temperature = 1;
-        s.dropout = s.alibi = s.windowed = s.rope = false;
-        s.softcap = 0;
+        s.alibi = s.windowed = s.rope = false;
+        s.softcap = s.dropout_p = 0;
+        s.route = MaskRoute::before;
         s.causal = s.mapping.kind == ImportKind::gpt2 || s.mapping.kind == ImportKind::llama;
         s.alibi = has_own_slopes(*file, s.mapping);
         if (const std::string* causal = file->set.find_metadata("causal")) s.causal = *causal == "top-left";
@@ -415,14 +420,12 @@ Result<Projected> project_import(const Settings& s) {
         p.tokens = file.tokens.empty() ? text_tokens(s) : file.tokens;
         if (p.tokens.empty()) return wrong("text", "there is no token in the text");
         done = run_model_layer(p, file, s);
-        if (done) p.stages.insert(p.stages.begin(), {"inputs", "a vector for each token", p.inputs});
     }
     if (!done) return done.error();
     if (m.rotate && m.kind != ImportKind::llama)
         if (Result<void> r = rotate(p); !r) return r.error();
     read_extras(p, file, m);
     name_tokens(p, file);
-    p.divisor = !s.scaled ? 1 : m.divisor > 0 ? m.divisor : std::sqrt(float(p.q.shape[3]));
     const auto formula = [&](const std::string& name) {
         return printable_name(name_in_layer(name, m.layer), 40);
     };

@@ -1,7 +1,7 @@
 // A file of tensors that the reader opened, what its names suggest, and queries, keys and values made of it.
 #pragma once
 
-#include "model/token_model.hpp"
+#include "model/projected.hpp"
 
 #include <fovea/files.hpp>
 

@@ -1,8 +1,7 @@
 #include "model/long_map.hpp"
 
-#include "model/attention_inputs.hpp"
 #include "model/host_call.hpp"
-#include "model/token_model.hpp"
+#include "model/projected.hpp"
 
 #include <fovea/inspect.hpp>
 
@@ -28,11 +27,12 @@ FoveaAttentionDesc settled(const LongHead& head, const Settings& s) {
         call.flags |= FOVEA_FLAG_WINDOW;
         call.window_left = s.window_left, call.window_right = s.window_right;
     }
-    const float divisor = !s.scaled ? 1 : head.divisor > 0 ? head.divisor : std::sqrt(float(call.dim_qk));
-    call.scale = 1 / (divisor * s.temperature);
-    call.softcap = s.softcap;
-    call.dropout_p = s.dropout ? s.dropout_p : 0;
-    call.dropout_seed = s.dropout ? s.dropout_seed : 0;
+    AttentionRules rules = s;
+    if (head.divisor > 0 && s.scale == "auto") rules.scale = format_number(double(head.divisor), 9);
+    call.scale = score_scale(rules, call.dim_qk).factor();
+    call.softcap = float(s.softcap);
+    call.dropout_p = float(s.dropout_p);
+    call.dropout_seed = s.dropout_p > 0 ? s.dropout_seed : 0;
     return call;
 }
 
@@ -55,6 +55,9 @@ void mask_head(LongHead& head, const Settings& s) {
         head.left_out += (head.left_out.empty() ? "left out here: " : ", ") + what;
     };
     if (s.precision != Precision::f32) leave_out("float16, a map is float32");
+    if (s.route == MaskRoute::after) leave_out("the route after the softmax, whose numbers are the same");
+    if (s.dropout_p > 0 && s.dropout_random != DropoutRandom::counter)
+        leave_out("PyTorch's order of dropout, a map drops by counters");
     if (!head.lost_bias.empty()) leave_out(head.lost_bias);
     if (!head.lost_mask.empty() && s.pattern == MaskPattern::none) leave_out(head.lost_mask);
     bool each_row = s.pattern != MaskPattern::none && s.pattern != MaskPattern::padding;
@@ -133,7 +136,7 @@ Result<LongHead> long_preset(std::string_view name) {
     Result<LongContext> made = long_context(name);
     if (!made) return made.error();
     LongHead head{std::string(name), made->call, std::move(made->q), std::move(made->k), true};
-    head.slope = alibi_slope({}, 0, 1);
+    head.slope = alibi_slope(0, 1);
     return head;
 }
 
@@ -150,7 +153,7 @@ LongHead long_head(const Projected& p, uint32_t head, float divisor) {
                  p.k.values.begin() + ptrdiff_t((kv + 1) * keys * dim));
     out.head = head, out.heads = uint32_t(p.q.shape[1]);
     out.divisor = divisor;
-    out.slope = alibi_slope(p.extras, head, out.heads);
+    out.slope = slope_of(p.extras, head, out.heads);
     out.has_sink = head < p.extras.sinks.size();
     if (out.has_sink) out.sink = p.extras.sinks[head];
     add_file_cells(out, p.extras);

@@ -102,7 +102,7 @@ void ShownMap::open_file_head(const Projected& projected, const Settings& settin
     if (same_file) return;
     problems_.report("map",
                      "the file's weights are too many to keep as matrices: head " +
-                         std::to_string(wanted_file_head_ + 1) + " of " + std::to_string(heads) +
+                         std::to_string(wanted_file_head_) + " of " + std::to_string(heads) +
                          " is shown as a map",
                      false);
 }

@@ -1,7 +1,5 @@
 #include "model/workbench.hpp"
 
-#include "model/attention_inputs.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -206,7 +204,7 @@ void Workbench::show_refused_as_map() {
     if (!projected) return problems.report("map", projected.error().text, true);
     LongHead head = long_head(*projected, std::min(view.head, uint32_t(projected->q.shape[1] - 1)),
                               reads_tensors(s) ? s.mapping.divisor : 0);
-    head.name = "head " + std::to_string(view.head + 1);
+    head.name = "head " + std::to_string(view.head);
     map.want(std::move(head));
     document.undo();
 }
@@ -242,9 +240,8 @@ void Workbench::lock_matrix() {
 void Workbench::lock_present(size_t stage, uint32_t head) {
     const AttentionResult& result = *computation.result();
     const Settings& s = result.settings;
-    std::string name = reads_tensors(s)
-                           ? head_name(s.mapping.layer, head)
-                           : "level " + std::to_string(s.level) + " H" + std::to_string(head + 1);
+    std::string name = reads_tensors(s) ? head_name(s.mapping.layer, head)
+                                        : "level " + std::to_string(s.level) + " H" + std::to_string(head);
     if (result.stages[stage].name != "weights") name += " " + result.stages[stage].name;
     computation.lock(std::move(name), stage, head);
 }

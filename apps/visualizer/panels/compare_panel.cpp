@@ -15,9 +15,9 @@ constexpr float kLegend = 84;  // room of the colour bars
 
 void choose_head(PanelContext& ui, const char* label, uint64_t count, uint32_t& head) {
     ImGui::SetNextItemWidth(96 * ui.scale);
-    if (!ImGui::BeginCombo(label, ("head " + std::to_string(head + 1)).c_str())) return;
+    if (!ImGui::BeginCombo(label, ("head " + std::to_string(head)).c_str())) return;
     for (uint32_t i = 0; i < count; ++i)
-        if (ImGui::Selectable(("head " + std::to_string(i + 1)).c_str(), i == head)) head = i;
+        if (ImGui::Selectable(("head " + std::to_string(i)).c_str(), i == head)) head = i;
     ImGui::EndCombo();
 }
 
@@ -151,7 +151,7 @@ void draw_pictures(PanelContext& ui, const Comparison& c) {
     const KeptResult* kept = bench.computation.kept();
     const auto name = [&](const char* letter, int level, uint32_t head) {
         return letter + (kept ? "level " + std::to_string(level) + ", " : std::string()) + "head " +
-               std::to_string(head + 1);
+               std::to_string(head);
     };
     const std::string name_a = name("A: ", kept ? kept->result->settings.level : 0, c.head_a),
                       name_b = name("B: ", bench.document.settings().level, c.head_b);

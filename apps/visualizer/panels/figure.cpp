@@ -60,7 +60,7 @@ void draw_figure(PanelContext& ui, bool legend) {
     if (legend) {
         const bool locked = bench.window.locked_tab >= 0 && bench.window.centre == CentreTab::matrix;
         const std::string name = locked ? bench.computation.locked()[size_t(bench.window.locked_tab)].name
-                                        : shown.stage->name + ", head " + std::to_string(shown.head + 1);
+                                        : shown.stage->name + ", head " + std::to_string(shown.head);
         ImDrawList& draw = *ImGui::GetWindowDrawList();
         draw.AddText(ui.fonts.strong, ui.fonts.strong->FontSize, {kMargin * s, kMargin * s},
                      palette(bench.window.theme).text, name.c_str());

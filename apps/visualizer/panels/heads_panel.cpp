@@ -50,16 +50,14 @@ void draw_head(PanelContext& ui, uint32_t head, float side) {
                             : colours.text_soft,
                      3 * ui.scale, 0, gap);
     const std::vector<HeadStats>& stats = bench.computation.head_stats();
-    std::string label = std::to_string(head + 1) + (is_a && view.compared_head >= 0 ? " A"
-                                                    : is_b                          ? " B"
-                                                                                    : "");
+    std::string label = std::to_string(head) + (is_a && view.compared_head >= 0 ? " A" : is_b ? " B" : "");
     if (bench.window.head_order > 0 && head < stats.size())
         label += "  " + format_number(head_figure(stats[head], bench.window.head_order), 3);
     ImGui::PushFont(ui.fonts.small);
     ImGui::TextDisabled("%s", label.c_str());
     ImGui::PopFont();
     if (!hovered || head >= stats.size()) return;
-    head_tooltip("head " + std::to_string(head + 1), stats[head]);
+    head_tooltip("head " + std::to_string(head), stats[head]);
 }
 
 // As high as the strip allows, above a scroll bar where there must be one: by the window's own height, as the
@@ -83,7 +81,7 @@ void draw_heads_panel(PanelContext& ui) {
         ImGui::PushTextWrapPos();
         if (bench.map.head()->head().heads > 1)
             ImGui::TextDisabled("The map shows head %u of %u, too long for thumbnails; [ and ] change it.",
-                                bench.map.head()->head().head + 1, bench.map.head()->head().heads);
+                                bench.map.head()->head().head, bench.map.head()->head().heads);
         else
             ImGui::TextDisabled("The map's head is the only one.");
         ImGui::PopTextWrapPos();

@@ -187,10 +187,9 @@ constexpr KeyCommand kCommands[] = {
      [](Workbench& s) { s.window.token_lines = !s.window.token_lines; }},
     {ImGuiKey_Space, plain, "Space", "causal mask on or off",
      [](Workbench& s) { edit(s, [](Settings& t) { t.causal = !t.causal; }); }},
-    {ImGuiKey_D, plain, "D", "dropout on or off",
-     [](Workbench& s) { edit(s, [](Settings& t) { t.dropout = !t.dropout; }); }},
+    {ImGuiKey_D, plain, "D", "dropout on or off", [](Workbench& s) { edit(s, switch_dropout); }},
     {ImGuiKey_S, plain, "S", "scale on or off",
-     [](Workbench& s) { edit(s, [](Settings& t) { t.scaled = !t.scaled; }); }},
+     [](Workbench& s) { edit(s, [](Settings& t) { t.scale = is_scaled(t) ? "none" : "auto"; }); }},
     {ImGuiKey_E, plain, "E", "next precision: float32, float16 storage, float16 products",
      [](Workbench& s) {
          edit(s, [](Settings& t) { t.precision = Precision((int(t.precision) + 1) % kPrecisionCount); });

@@ -87,7 +87,7 @@ void draw_rows(PanelContext& ui, const HeadGrid& grid, float side) {
     ImGuiListClipper clipper;
     const ImVec2 top = ImGui::GetCursorScreenPos();
     for (size_t h = 0; !grid.layers().empty() && h < grid.layers()[0].heads.size(); ++h) {
-        const std::string number = (h == 0 ? "H" : "") + std::to_string(h + 1);
+        const std::string number = (h == 0 ? "H" : "") + std::to_string(h);
         const float width = small->CalcTextSizeA(small->FontSize, 1e6f, 0, number.c_str()).x;
         ImGui::GetWindowDrawList()->AddText(
             small, small->FontSize,
@@ -100,7 +100,7 @@ void draw_rows(PanelContext& ui, const HeadGrid& grid, float side) {
         for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
             const GridLayer& layer = grid.layers()[size_t(i)];
             const ImVec2 at = ImGui::GetCursorScreenPos();
-            const std::string name = "L" + std::to_string(layer.layer + 1);
+            const std::string name = "L" + std::to_string(layer.layer);
             const bool current = layer.layer == ui.bench.document.settings().mapping.layer;
             ImGui::GetWindowDrawList()->AddText(small, small->FontSize,
                                                 {at.x + 4 * s, at.y + (side - small->FontSize) / 2},

@@ -117,7 +117,8 @@ void draw_map_pipeline(PanelContext& ui) {
     if (map.call().bias.present) extras.bias = {1};
     if (map.head().has_sink) extras.sinks = {map.head().sink};
     draw_step(ui, "scores", whole,
-              scale_text(s, d.dim_qk, map.head().divisor) + "; never kept: " + format_bytes(rows * keys * 4));
+              "q \xc2\xb7 k / " + format_number(1 / double(d.scale), 5) +
+                  "; never kept: " + format_bytes(rows * keys * 4));
     draw_step(ui, "masked", whole,
               mask_text(s, extras) + (map.head().left_out.empty() ? "" : "; " + map.head().left_out));
     draw_step(

@@ -193,9 +193,9 @@ void draw_head_combo(PanelContext& ui) {
     if (shown.heads < 2) return;
     ImGui::SameLine(0, 8 * ui.scale);
     ImGui::SetNextItemWidth(104 * ui.scale);
-    if (!ImGui::BeginCombo("##head", ("head " + std::to_string(shown.head + 1)).c_str())) return;
+    if (!ImGui::BeginCombo("##head", ("head " + std::to_string(shown.head)).c_str())) return;
     for (uint32_t i = 0; i < shown.heads; ++i)
-        if (ImGui::Selectable(("head " + std::to_string(i + 1)).c_str(), i == shown.head))
+        if (ImGui::Selectable(("head " + std::to_string(i)).c_str(), i == shown.head))
             ui.bench.map.show_head(i);
     ImGui::EndCombo();
 }

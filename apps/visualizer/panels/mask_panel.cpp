@@ -16,34 +16,23 @@ struct Grid {
     std::vector<uint8_t> cells;  // 1 is visible, of everything that is not painted too
 };
 
-bool seen_by_rules(const Settings& s, uint64_t row, uint64_t key) {
-    const int64_t i = int64_t(row), j = int64_t(key);
-    if (s.causal && j > i) return false;
-    if (!s.windowed) return true;
-    if (s.window_left >= 0 && j < i - s.window_left) return false;
-    return s.window_right < 0 || j <= i + s.window_right;
-}
-
 Grid whole_mask(const Workbench& bench, uint64_t rows, uint64_t keys) {
     const Settings& s = bench.document.settings();
-    Grid grid{rows, keys, mask_cells(s, rows, keys)};
-    if (grid.cells.empty()) grid.cells.assign(rows * keys, 1);
+    Grid grid{rows, keys, visible_cells(s, rows, keys)};
     // The file's own, of the shown head, until a pattern or paint takes its place.
     const CallExtras& extras = bench.computation.result()->projected.extras;
     const uint64_t height = extras.mask_rows;
     const size_t from = extras.mask_heads > 1 ? bench.view.head * height * keys : 0;
     if (s.pattern == MaskPattern::none && from + height * keys <= extras.mask.size() && height > 0)
         for (size_t i = 0; i < rows * keys; ++i) grid.cells[i] &= extras.mask[from + i % (height * keys)];
-    for (uint64_t i = 0; i < rows; ++i)
-        for (uint64_t j = 0; j < keys; ++j)
-            if (!seen_by_rules(s, i, j)) grid.cells[i * keys + j] = 0;
     return grid;
 }
 
 // The rules of before become paint, so that each cell can be changed.
 Settings as_painted(const Settings& s, const Grid& grid) {
     Settings next = s;
-    next.painted = grid.cells;
+    next.painted = {grid.cells, uint32_t(grid.rows), uint32_t(grid.keys)};
+    next.under = std::string(s.pattern == MaskPattern::painted ? std::string_view(s.under) : mask_key(s));
     next.pattern = MaskPattern::painted;
     next.causal = next.windowed = false;
     next.hidden_keys.clear();
@@ -79,7 +68,7 @@ void draw_patterns(PanelContext& ui, const Grid& grid) {
     ImGui::SameLine(0, 16 * ui.scale);
     if (ImGui::Button("Invert")) {
         Settings next = as_painted(s, grid);
-        for (uint8_t& cell : next.painted) cell = !cell;
+        for (uint8_t& cell : next.painted.cells) cell = !cell;
         bench.document.change(next);
     }
     ImGui::SameLine(0, 4 * ui.scale);
@@ -88,7 +77,7 @@ void draw_patterns(PanelContext& ui, const Grid& grid) {
         Settings next = as_painted(s, grid);
         for (uint64_t i = 0; i < grid.rows; ++i)
             for (uint64_t j = 0; j < grid.keys; ++j)
-                next.painted[i * grid.keys + j] =
+                next.painted.cells[i * grid.keys + j] =
                     grid.cells[i * grid.keys + j] | grid.cells[j * grid.keys + i];
         bench.document.change(next);
     }
@@ -135,7 +124,7 @@ void paint(PanelContext& ui, const Canvas& canvas, const Grid& grid) {
     if (state.brush == brush_column) r0 = 0, r1 = int(grid.rows) - 1;
     Settings next = as_painted(bench.document.settings(), grid);
     for (int i = r0; i <= r1; ++i)
-        std::fill_n(&next.painted[uint64_t(i) * grid.keys + uint64_t(c0)], c1 - c0 + 1,
+        std::fill_n(&next.painted.cells[uint64_t(i) * grid.keys + uint64_t(c0)], c1 - c0 + 1,
                     uint8_t(state.brush_shows));
     // One stroke is one step of undo.
     bench.document.change(next, 0x50000000u + state.strokes);

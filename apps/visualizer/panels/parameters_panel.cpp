@@ -18,6 +18,14 @@ struct Knobs {
         if (ImGui::SliderFloat(label, &value, low, high, format, ImGuiSliderFlags_AlwaysClamp))
             ui.bench.document.change(next, ImGui::GetID(label));
     }
+    // A number of the session, drawn as a float.
+    void slider(const char* label, double& value, float low, float high, const char* format) {
+        auto shown = float(value);
+        ImGui::SetNextItemWidth(150 * ui.scale);
+        if (!ImGui::SliderFloat(label, &shown, low, high, format, ImGuiSliderFlags_AlwaysClamp)) return;
+        value = double(shown);
+        ui.bench.document.change(next, ImGui::GetID(label));
+    }
     void slider(const char* label, int& value, int low, int high, const char* format = nullptr) {
         ImGui::SetNextItemWidth(150 * ui.scale);
         if (ImGui::SliderInt(label, &value, low, high,
@@ -59,16 +67,15 @@ void draw_causal(Knobs& knobs, const LongMap* map) {
     ImGui::EndDisabled();
 }
 
-// 12 query heads share 12, 6, 4, 3, 2 or 1 key heads.
-void draw_kv_heads(Knobs& knobs, Settings& s) {
+// A number of heads from 1 to 12, or the divisors of `of` where key/value heads share query heads.
+void choose_heads(Knobs& knobs, const char* label, uint32_t& heads, uint32_t of) {
     ImGui::SetNextItemWidth(150 * knobs.ui.scale);
-    const int current = s.kv_heads == 0 ? 12 : s.kv_heads;
-    if (!ImGui::BeginCombo("KV heads", std::to_string(current).c_str())) return;
-    for (const int count : {12, 6, 4, 3, 2, 1}) {
-        const char* note = count == 12 ? "12  one for each" : count == 1 ? "1  for all" : nullptr;
-        if (!ImGui::Selectable(note ? note : std::to_string(count).c_str(), count == current)) continue;
-        s.kv_heads = count == 12 ? 0 : count;
-        knobs.ui.bench.document.change(s);
+    if (!ImGui::BeginCombo(label, std::to_string(heads).c_str())) return;
+    for (uint32_t count = of; count >= 1; --count) {
+        if (of % count != 0 || !ImGui::Selectable(std::to_string(count).c_str(), count == heads)) continue;
+        heads = count;
+        if (&heads == &knobs.next.heads) knobs.next.kv_heads = count;
+        knobs.ui.bench.document.change(knobs.next);
     }
     ImGui::EndCombo();
 }
@@ -101,10 +108,14 @@ void draw_parameters_panel(PanelContext& ui) {
     const LongMap* map = ui.bench.window.centre == CentreTab::map ? ui.bench.map.head() : nullptr;
     const int last =
         map ? int(map->head().call.len_kv) - 1 : std::max(int(ui.bench.computation.tokens().size()) - 1, 1);
-    knobs.toggle(
-        "scale by 1/\xe2\x88\x9a"
-        "d",
-        s.scaled);
+    bool scaled = is_scaled(s);
+    const std::string scale_label = s.scale == "auto" || s.scale == "none" ? "scale by 1/\xe2\x88\x9a"
+                                                                             "d"
+                                                                           : "scale by 1/" + s.scale;
+    if (check_box(ui, scale_label.c_str(), &scaled)) {
+        s.scale = scaled ? "auto" : "none";
+        ui.bench.document.change(s);
+    }
     knobs.slider("temperature", s.temperature, 0.05f, 10, "%.2f");
     knobs.slider("softcap", s.softcap, 0, 10, s.softcap == 0 ? "off" : "%.2f");
     ImGui::Dummy({0, 3 * ui.scale});
@@ -124,15 +135,34 @@ void draw_parameters_panel(PanelContext& ui) {
     }
     draw_pattern(knobs, s);
     ImGui::Dummy({0, 3 * ui.scale});
-    knobs.toggle("dropout", s.dropout);
-    if (s.dropout) {
+    bool drops = s.dropout_p > 0;
+    if (check_box(ui, "dropout", &drops)) {
+        switch_dropout(s);
+        ui.bench.document.change(s);
+    }
+    if (s.dropout_p > 0) {
         knobs.slider("probability", s.dropout_p, 0, 0.9f, "%.2f");
         knobs.seed("dropout seed", s.dropout_seed);
     }
-    if (s.level > 1 && !map) knobs.seed("weight seed", s.weight_seed);
+    if (s.level > 1 && !map) knobs.seed("weight seed", s.seed);
+    if (s.level >= 5 && !map) {
+        constexpr uint32_t kMostHeads = 12;
+        choose_heads(knobs, "heads", s.heads, kMostHeads);
+        choose_heads(knobs, "KV heads", s.kv_heads, s.heads);
+    }
     if (s.level == 7 && !map) {
-        draw_kv_heads(knobs, s);
-        knobs.slider("tokens", s.length, 0, 1024, s.length == 0 ? "as typed" : "%d");
+        auto length = int(s.length);
+        ImGui::SetNextItemWidth(150 * ui.scale);
+        if (ImGui::SliderInt("tokens", &length, 0, 1024, length == 0 ? "as typed" : "%d",
+                             ImGuiSliderFlags_AlwaysClamp)) {
+            s.length = uint32_t(length);
+            ui.bench.document.change(s, ImGui::GetID("tokens"));
+        }
+    }
+    bool after = s.route == MaskRoute::after;
+    if (check_box(ui, "mask behind the softmax", &after)) {
+        s.route = after ? MaskRoute::after : MaskRoute::before;
+        ui.bench.document.change(s);
     }
     ImGui::EndChild();
 }

@@ -8,7 +8,7 @@ void draw_pipeline_panel(PanelContext& ui) {
     const Settings& settings = bench.document.settings();
     const bool from_file = settings.file && settings.mapping.kind != ImportKind::tables;
     heading(ui, "Pipeline",
-            from_file ? ("layer " + std::to_string(settings.mapping.layer + 1) + " of the file").c_str()
+            from_file ? ("layer " + std::to_string(settings.mapping.layer) + " of the file").c_str()
                       : std::string(level_name(settings.level)).c_str());
     ImGui::BeginChild("stages");
     const Palette& colours = palette(bench.window.theme);

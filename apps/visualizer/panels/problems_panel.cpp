@@ -7,9 +7,9 @@ void draw_problems_panel(PanelContext& ui) {
     Workbench& bench = ui.bench;
     if (bench.problems.empty()) {
         // Dropped weights and those beside a sink have another sum.
-        const Stage* masked = bench.computation.find_stage("masked");
-        const bool others = bench.document.settings().dropout ||
-                            (masked && masked->formula.find("sink") != std::string::npos);
+        const Stage* weights = bench.computation.find_stage("weights");
+        const bool others = bench.document.settings().dropout_p > 0 ||
+                            (weights && weights->formula.find("sink") != std::string::npos);
         ImGui::TextDisabled("None: no file was refused, %severy number is finite.",
                             others ? "" : "every row of weights sums to 1, ");
         return;

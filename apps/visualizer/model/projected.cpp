@@ -1,0 +1,108 @@
+#include "model/projected.hpp"
+
+#include <utility>
+
+namespace fovea::visualizer {
+namespace {
+
+// Scores, masked scores and weights are each kept whole up to here.
+constexpr uint64_t kMostCells = 24u << 20;
+
+F32Tensor with_batch(F32Tensor t) {
+    if (t.rank() == 2) return reshaped(t, {1, 1, t.shape[0], t.shape[1]});
+    return reshaped(t, {1, t.shape[0], t.shape[1], t.shape[2]});
+}
+
+F32Tensor without_batch(const F32Tensor& t) { return reshaped(t, {t.shape[1], t.shape[2], t.shape[3]}); }
+
+std::vector<std::string> texts_of(const std::vector<Token>& tokens) {
+    std::vector<std::string> texts;
+    for (const Token& token : tokens) texts.push_back(token.text);
+    return texts;
+}
+
+// Products of float16 factors are the device's: what the model says of its own arithmetic is not about them.
+std::vector<std::string> texts_of(const std::vector<SessionNote>& notes) {
+    std::vector<std::string> texts;
+    for (const SessionNote& note : notes)
+        if (note.key != "precision") texts.push_back(note.text);
+    return texts;
+}
+
+// A stage that stands before the scores.
+bool is_before_call(const std::string& id) { return id != "scores"; }
+
+}  // namespace
+
+std::vector<std::string> text_tokens(const Settings& settings) {
+    return texts_of(session_tokens(settings).tokens);
+}
+
+Result<Projected> project(const Settings& settings, const Projected* previous) {
+    Session session = settings;
+    session.tensors = nullptr;
+    session.precision = Precision::f32;  // rounded by the call
+    Result<SessionModel> made =
+        session_model(session, previous && previous->source ? previous->source.get() : nullptr);
+    if (!made) return made.error();
+    Projected p;
+    p.tokens = texts_of(made->input.tokens);
+    p.warnings = texts_of(made->notes);
+    Result<Trace> trace = Trace::open(made->model, made->input);
+    if (!trace) return trace.error();
+    for (const TraceStage& stage : trace->stages()) {
+        if (!is_before_call(stage.id)) break;
+        Result<F32Tensor> values = trace->whole_stage(stage.id);
+        if (!values) return values.error();
+        const std::pair<const char*, F32Tensor*> taken[] = {
+            {"queries", &p.q}, {"keys", &p.k}, {"values", &p.v}};
+        for (const auto& [id, to] : taken)
+            if (stage.id == id)
+                *to =
+                    with_batch(stage.heads > 1 ? *values : reshaped(*values, {1, stage.rows, stage.columns}));
+        p.stages.push_back({stage.id, stage.formula, std::move(*values)});
+    }
+    // Without weights the vectors are queries, keys and values themselves.
+    if (p.q.values.empty()) p.q = p.k = p.v = with_batch(made->input.x);
+    p.source = std::make_shared<const SessionModel>(std::move(*made));
+    return p;
+}
+
+Result<CallTrace> trace_of(const Projected& p, const Settings& settings) {
+    const AttentionRules rules = rules_of(settings);
+    Model model;
+    AttentionPart& part = model.blocks.emplace_back().attention;
+    part.heads = uint32_t(p.q.shape[1]), part.kv_heads = uint32_t(p.k.shape[1]);
+    part.rules = rules;
+    if (p.source) part.output = p.source->model->blocks[0].attention.output;
+    ModelInput input;
+    for (const std::string& token : p.tokens) input.tokens.push_back({token, 0, 0});
+    input.q = without_batch(p.q), input.k = without_batch(p.k), input.v = without_batch(p.v);
+    input.extras = p.extras;
+    CallTrace out;
+    TraceOptions options;
+    if (p.source) {
+        // What a reader sees is the whole model's, by the same rules and in its arithmetic.
+        Model whole = *p.source->model;
+        whole.blocks[0].attention.rules = rules;
+        const Result<Trace> seen =
+            Trace::open(std::make_shared<const Model>(std::move(whole)), p.source->input);
+        if (!seen) return seen.error();
+        out.stages = seen->stages();
+        options.arithmetic = seen->is_strict() ? Arithmetic::strict : Arithmetic::engine;
+    }
+    Result<Trace> call =
+        Trace::open(std::make_shared<const Model>(std::move(model)), std::move(input), options);
+    if (!call) return call.error();
+    out.trace = std::make_shared<Trace>(std::move(*call));
+    if (!p.source) out.stages = out.trace->stages();
+    return out;
+}
+
+bool fits_matrices(const Projected& p) { return p.q.shape[1] * p.q.shape[2] * p.k.shape[2] <= kMostCells; }
+
+float slope_of(const CallExtras& extras, uint32_t head, uint64_t heads) {
+    return head < extras.alibi.size() ? extras.alibi[head] : alibi_slope(head, heads);
+}
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,49 @@
+// Queries, keys and values: the session's model on its text, or a file's tensors. And what is done with them,
+// as a trace of one call.
+#pragma once
+
+#include "model/settings.hpp"
+
+#include <fovea/model/trace.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace fovea::visualizer {
+
+// Numbers in host memory that stand before the call.
+struct HostStage {
+    std::string name, formula;
+    F32Tensor tensor;  // [rows, columns], or [heads, rows, columns]
+};
+
+struct Projected {
+    std::shared_ptr<const SessionModel> source;  // null: a file's tensors
+    std::vector<std::string> tokens;
+    std::vector<HostStage> stages;        // inputs, weights and what they gave
+    F32Tensor q{Shape{0}}, k = q, v = q;  // [1, heads, tokens, width]; k and v may have fewer heads
+    CallExtras extras;
+    std::vector<std::string> warnings;
+};
+
+// The session's model on its text; weights that `previous` has are used again.
+Result<Projected> project(const Settings& settings, const Projected* previous = nullptr);
+// The texts of the session's tokens.
+std::vector<std::string> text_tokens(const Settings& settings);
+
+// The call on these tensors by these rules, and what there is to see of it: the model's stages for a text,
+// the call's own for a file.
+struct CallTrace {
+    std::shared_ptr<Trace> trace;
+    std::vector<TraceStage> stages;
+    std::vector<std::string> warnings;
+};
+Result<CallTrace> trace_of(const Projected& projected, const Settings& settings);
+
+// Whether the weights of all heads are few enough to be kept as matrices.
+bool fits_matrices(const Projected& projected);
+// The slope of ALiBi: the file's, or by the rule of its paper.
+float slope_of(const CallExtras& extras, uint32_t head, uint64_t heads);
+
+}  // namespace fovea::visualizer
