@@ -186,7 +186,8 @@ struct Buffers {
 constexpr Buffers kBuffers[] = {
     {"flash_combine", 5, 0}, {"flash_extra", 1, 0}, {"flash", 14, 3},       {"softmax", 13, 0},
     {"map_tile", 12, 2},     {"scores", 6, 2},      {"weighted_sum", 6, 1}, {"mask_map", 3, 0},
-    {"linear", 4, 2},        {"rope", 5, 1},        {"append", 4, 1},
+    {"linear", 4, 2},        {"rope", 5, 1},        {"append", 4, 1},       {"backward_query", 15, 5},
+    {"backward_key", 16, 5},
 };
 
 TEST(Shaders, bind_as_many_storage_buffers_as_the_table_says) {
