@@ -103,7 +103,8 @@ class Measure {
             const double factor = kept(b, h, i, j) ? (p_.dropout ? double(p_.keep_scale) : 1.0) : 0.0;
             // What a kernel takes for zero is an error of the weight's own.
             const double rounded = units * weight + kFlushed / kRounding;
-            const double masked = rounded * (factor * value + delta);
+            // So is what a driver flushes of the logit's gradient, which Vulkan lets it do below 2^-126.
+            const double masked = rounded * (factor * value + delta) + kSmallest / kRounding;
             m_.dq[row] += masked * scale * largest(FOVEA_BIND_K, p_.k_type, k, d.dim_qk);
             const size_t key = (size_t(b) * d.heads_kv + h_kv) * d.len_kv + size_t(j);
             m_.dk[key] += masked * scale * q_most;
