@@ -177,6 +177,23 @@ TEST_F(FileTest, tensors_that_do_not_fit_are_refused_by_name) {
     EXPECT_EQ(bench->problems.size(), 2u);
 }
 
+// A name stands over numbers that are its own, or says that they are not.
+TEST_F(FileTest, a_refused_files_name_is_not_over_anothers_numbers) {
+    EXPECT_EQ(file_title(*bench), "");
+    const std::string good = save({tensor("q", {2, 4, 4}, 1), tensor("k", {2, 4, 4}, 2)});
+    ASSERT_TRUE(bench->open_file(good));
+    EXPECT_NE(file_title(*bench).find("(being read)"), std::string::npos);
+    compute();
+    EXPECT_EQ(file_title(*bench), file_name(good));
+    const std::string wrong = save({tensor("q", {2, 4, 4}, 1), tensor("k", {2, 4, 2}, 2)});
+    ASSERT_TRUE(bench->open_file(wrong));
+    EXPECT_FALSE(update());
+    EXPECT_EQ(file_title(*bench), file_name(wrong) + " (refused: the numbers are of before)");
+    bench->document.undo();
+    compute();
+    EXPECT_EQ(file_title(*bench), file_name(good));
+}
+
 TEST_F(FileTest, sessions_come_back_as_they_were) {
     Settings s = level_settings(7);
     s.text = "\xe7\x8c\xab and \"dog\"";

@@ -175,6 +175,17 @@ std::string token_label(const Workbench& bench, uint64_t index) {
     return index < tokens.size() ? tokens[index] : std::to_string(index);
 }
 
+std::string file_title(const Workbench& bench) {
+    const std::shared_ptr<const ImportedFile>& file = bench.document.settings().file;
+    if (!file) return "";
+    const std::string name =
+        file->path.empty() ? "tensors of the session" : printable_name(file_name(file->path), 40);
+    const Computation& computation = bench.computation;
+    if (!computation.problem().empty()) return name + " (refused: the numbers are of before)";
+    const bool shown = computation.ready() && computation.result()->settings.file == file;
+    return shown ? name : name + " (being read)";
+}
+
 std::string row_label(const Workbench& bench, uint64_t row) {
     return bench.shown().stage->row_tokens ? token_label(bench, row) : std::to_string(row);
 }

@@ -174,6 +174,9 @@ class Workbench {
     std::string summary_of_;  // what summary_ was made of
 };
 
+// The open file's name, and whether the shown numbers are not yet or will not be its own; empty: no file is
+// open.
+std::string file_title(const Workbench& bench);
 // Characters of the text and the tokens that are beyond Latin, Greek and mathematics.
 std::string rare_text(const Workbench& bench);
 // "journey", or the index where there is no token; of the shown matrix.

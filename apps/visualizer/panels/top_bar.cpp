@@ -3,7 +3,6 @@
 #include "data/exporting.hpp"
 #include "model/imported_file.hpp"
 
-#include <filesystem>
 #include <utility>
 
 namespace fovea::visualizer {
@@ -38,10 +37,7 @@ void draw_file(PanelContext& ui) {
     Workbench& bench = ui.bench;
     if (!bench.document.settings().file) return;
     ImGui::SameLine(0, 10 * ui.scale);
-    const std::string path = bench.document.settings().file->path;
-    const std::string name =
-        path.empty() ? "tensors of the session" : std::filesystem::path(path).filename().string();
-    if (ImGui::Button((printable_name(name, 40) + "  \xe2\x80\xa6").c_str()))
+    if (ImGui::Button((file_title(bench) + "  \xe2\x80\xa6").c_str()))
         bench.window.open_dialog(Dialog::import_sheet);
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("How its tensors are read");
     ImGui::SameLine(0, 4 * ui.scale);
