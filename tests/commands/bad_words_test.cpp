@@ -63,7 +63,7 @@ TEST(BadWords, one_line_names_the_word) {
         {"attend IN --out OUT --device 99", "device: device is 99"},
         {"attend IN --out OUT --device nosuch", "no device is called 'nosuch'"},
         {"attend IN --out OUT --backend cpu --validation", "--validation: is of Vulkan"},
-        {"attend IN --out OUT --backend cpu --kernel flash_coopmat", "kernel flash_coopmat is not one of"},
+        {"attend IN --out OUT --backend cpu --kernel flash_coopmat", "it is not one of this backend's kernels"},
         {"attend IN --out OUT --tuning" + missing, "cannot be read"},
         {"explain", "--lengths: give a file"},
         {"explain IN --lengths 5", "--lengths: shapes and types are the file's"},

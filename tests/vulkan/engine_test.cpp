@@ -192,7 +192,7 @@ TEST_F(EngineTest, RefusesWithTheNumbers) {
     data.bindings[FOVEA_BIND_K].size_bytes -= 4;
     const Result<RunReport> small = engine->attention(data.desc, data.bindings);
     ASSERT_FALSE(small);
-    EXPECT_EQ(small.error().field, "bindings[K].size");
+    EXPECT_EQ(small.error().field, "bindings[K].size_bytes");
     data.bindings[FOVEA_BIND_K] = {};
     const Result<RunReport> none = engine->attention(data.desc, data.bindings);
     ASSERT_FALSE(none);

@@ -34,6 +34,7 @@ struct PaintedMask {
     friend bool operator==(const PaintedMask&, const PaintedMask&) = default;
 };
 
+// What is done to scores and weights of one attention call, as a reader sets it.
 struct AttentionRules {
     std::string scale =
         "auto";  // scores are divided by the square root of the head's width, "none": by 1, or by a number

@@ -20,6 +20,7 @@
 
 namespace fovea {
 
+// Levels are numbered from 1.
 inline constexpr int kLevelCount = 7;
 
 // In the order of the choices in the table of keys.
@@ -38,6 +39,7 @@ struct SessionTensors {
     friend bool operator==(const SessionTensors&, const SessionTensors&) = default;
 };
 
+// Everything that a reader can set.
 struct Session : AttentionRules {
     // What is computed, beside the rules.
     int level = 2;
@@ -111,6 +113,7 @@ std::string write_address(const Session& session);
 
 // ---- the tables that programs share ----
 
+// What programs say of a stage.
 struct StageText {
     std::string id, label, formula, transposed,
         about;               // `transposed`: the formula where weights are [out, in]
@@ -124,16 +127,18 @@ struct StageText {
 std::span<const StageText> stage_table();
 const StageText* find_stage_text(std::string_view id);  // null: no such stage
 
+// What programs say of a level.
 struct LevelText {
     std::string name, term, title, lead;  // `lead` is HTML; `term` as a phrase: "trainable weights"
     std::vector<std::string> lessons;     // worked examples with these numbers
 };
 const LevelText& level_text(int level);
 
+// A row of the table of keys.
 struct SessionKey {
-    std::string key, type, group, about;
-    double low = 0, high = 0;          // of integers and numbers
-    std::vector<std::string> choices;  // of choices
+    std::string key, type, group, about;  // as docs/files.md has them
+    double low = 0, high = 0;             // of integers and numbers
+    std::vector<std::string> choices;     // of choices
 };
 // In the order in which they are written.
 std::span<const SessionKey> session_keys();

@@ -10,6 +10,7 @@
 
 namespace fovea {
 
+// One token and its place.
 struct Token {
     std::string text;                  // as it is shown and hashed; valid UTF-8
     size_t first_byte = 0, bytes = 0;  // its place in the text it was made from
@@ -23,8 +24,9 @@ struct Token {
 // that are not UTF-8 become U+FFFD, one for each.
 std::vector<Token> split_text(std::string_view text, Tokenizer how);
 
+// What session_tokens() gives.
 struct SessionTokens {
-    std::vector<Token> tokens;
+    std::vector<Token> tokens;       // in the order of the text
     std::vector<SessionNote> notes;  // what was left out, and why
 };
 // The tokens of a session's text: on a level that has a length repeated to it; at most most_tokens().

@@ -34,6 +34,7 @@ class EngineRunner {
 // no bit.
 std::unique_ptr<EngineRunner> make_cpu_runner(const FoveaParallel* parallel = nullptr, uint32_t threads = 1);
 
+// Whose loops compute.
 enum class Arithmetic {
     by_size,  // strict up to kStrictProducts multiplications, else the engine
     strict,
@@ -42,11 +43,13 @@ enum class Arithmetic {
 inline constexpr uint64_t kStrictProducts =
     1u << 21;  // in linear layers, scores and contexts of all blocks together
 
+// How a trace computes.
 struct TraceOptions {
-    Arithmetic arithmetic = Arithmetic::by_size;
+    Arithmetic arithmetic = Arithmetic::by_size;  // the same in every program unless it is for a test
     EngineRunner* engine = nullptr;  // borrowed, must outlive the trace; null: this thread's CPU kernels
 };
 
+// A stage that a layer has.
 struct TraceStage {
     std::string id;  // in stage_table(), with label, about and the rest
     std::string formula;

@@ -20,10 +20,11 @@ namespace fovea {
 // Whether a layer is there at all: an absent one has no matrix.
 inline bool is_present(const Linear& layer) { return layer.weight.rank() == 2; }
 
+// What each row goes through: layer is (x - mean) / sqrt(variance + epsilon) * weight + bias (Ba et al.,
+// 2016); rms is x / sqrt(mean of squares + epsilon) * weight (Zhang and Sennrich, 2019). Mean and squares are
+// summed in float64.
 enum class NormKind { none, layer, rms };
-// Of each row: layer is (x - mean) / sqrt(variance + epsilon) * weight + bias (Ba et al., 2016); rms is
-// x / sqrt(mean of squares + epsilon) * weight (Zhang and Sennrich, 2019). Mean and squares are summed in
-// float64.
+// A normalisation of rows.
 struct Norm {
     NormKind kind = NormKind::none;
     F32Tensor weight{Shape{0}}, bias{Shape{0}};  // [width], or empty: 1 and 0
@@ -39,6 +40,7 @@ struct FeedForward {
     Activation activation = Activation::gelu_tanh;
 };
 
+// Projections, heads and what happens between them.
 struct AttentionPart {
     Linear query, key, value;  // all absent: queries, keys and values are the input itself, in one head
     Linear output;             // absent: the heads' contexts side by side are the result
@@ -47,24 +49,27 @@ struct AttentionPart {
     AttentionRules rules;
 };
 
+// One layer of a transformer. What is absent is left out.
 struct Block {
-    Norm attention_norm;
-    AttentionPart attention;
-    Norm feed_forward_norm;
-    FeedForward feed_forward;
-    bool residual = false;  // attention and feed-forward are each added to what they read, before its norm
+    Norm attention_norm;       // before the attention
+    AttentionPart attention;   // may be absent
+    Norm feed_forward_norm;    // before the feed-forward part
+    FeedForward feed_forward;  // may be absent
+    bool residual = false;     // attention and feed-forward are each added to what they read, before its norm
 };
 
+// From token numbers to vectors.
 struct Embedding {
     F32Tensor table{Shape{0, 0}};      // [vocabulary, width]; empty: the input is given as vectors
     F32Tensor positions{Shape{0, 0}};  // [longest input, width], added; empty: none
 };
 
+// A transformer as data. Nothing in it runs; a Trace does.
 struct Model {
-    std::string name;
+    std::string name;  // for people
     Embedding embedding;
-    std::vector<Block> blocks;
-    Norm final_norm;
+    std::vector<Block> blocks;            // in the order in which they run
+    Norm final_norm;                      // behind the last block
     Linear unembedding;                   // absent: the result is the last block's
     std::vector<std::string> vocabulary;  // a text for each row of the table; may be empty
 };
