@@ -45,32 +45,22 @@ pack() {
 program() { # NAME ARGS...
     local name=$1 lib=$here/lib
     shift
-    if [[ -n $behind ]]; then
-        "$behind" "$programs/$name" "$@"
-        return
-    fi
-    VK_LAYER_PATH=$here/layers VK_LAYER_SETTINGS_PATH=$here/layers/vk_layer_settings.txt FOVEA_TEST_DRIVER=gpu \
-        "$lib/ld-linux-x86-64.so.2" \
+    [[ -z $behind ]] || exec "$behind" "$here/../build/default/bin/$name" "$@"
+    export VK_LAYER_PATH=$here/layers VK_LAYER_SETTINGS_PATH=$here/layers/vk_layer_settings.txt FOVEA_TEST_DRIVER=gpu
+    exec "$lib/ld-linux-x86-64.so.2" \
         --library-path "$lib:/usr/lib/x86_64-linux-gnu:/usr/lib64:/usr/lib:/lib64:/usr/local/lib:${LD_LIBRARY_PATH:-}" \
         "$here/bin/$name" "$@"
 }
 
-# A step has a time of its own: what does not end is stopped, and the next one starts.
+# A step has a time of its own: what does not end is stopped with all that it started, and the next one begins.
 step() { # NAME SECONDS COMMAND...
     local name=$1 limit=$2 began=$SECONDS status
     shift 2
     [[ $quick == no ]] || limit=$((limit / 5 + 20))
     echo "== $name (at most $limit s)"
-    (
-        "$@" >"$out/$name.log" 2>&1 &
-        work=$!
-        (sleep "$limit" && kill -TERM -- -$work) 2>/dev/null &
-        clock=$!
-        wait $work
-        status=$?
-        kill $clock 2>/dev/null
-        exit $status
-    )
+    # A program of this script's runs in a process of its own, which `timeout` can stop.
+    [[ $1 != program ]] || set -- "$here/gpu-day.sh" "$@"
+    timeout --kill-after=5 "$limit" "$@" >"$out/$name.log" 2>&1
     status=$?
     tail -n 3 "$out/$name.log"
     steps+=("{\"step\": \"$name\", \"seconds\": $((SECONDS - began)), \"exit\": $status}")
@@ -102,7 +92,7 @@ run() {
     done
     [[ -n $behind || -d $here/lib ]] || fail "no programs beside this script; see 'pack', or name a --behind"
     mkdir -p "$out" && out=$(realpath "$out") || exit 2
-    programs=$here/../build/default/bin
+    export GPU_DAY_BEHIND=$behind
     local longest=16384
     [[ $quick == no ]] || longest=1024
 
@@ -118,7 +108,7 @@ run() {
     step tune 60 program fovea bench --tune --seconds 2 --out "$out/device.tuning" --json "$out/tune.json"
     if [[ -z $behind ]] && python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
         # The program that the script times must be one file to run.
-        printf '#!/bin/bash\nexec %q program "$@"\n' "$here/gpu-day.sh" >"$out/fovea" && chmod +x "$out/fovea"
+        printf '#!/bin/bash\nexec %q program fovea "$@"\n' "$here/gpu-day.sh" >"$out/fovea" && chmod +x "$out/fovea"
         step sdpa 60 python3 "$here/bench_sdpa.py" --fovea "$out/fovea" --bench --precision f16-products \
             --suite prefill,decode --longest 4096 --seconds "$seconds"
     fi
@@ -146,11 +136,10 @@ run() {
     [[ ${#failed[@]} -eq 0 ]] || { echo "gpu-day: failed: ${failed[*]}" >&2 && exit 1; }
 }
 
-set -m # each step is a group of processes of its own, and is stopped as one
-behind='' quick=no out=gpu-day-results programs='' steps=() failed=()
+behind=${GPU_DAY_BEHIND:-} quick=no out=gpu-day-results steps=() failed=()
 case ${1:-} in
 pack) pack "${2:-}" ;;
 run) shift && run "$@" ;;
-program) shift && program fovea "$@" ;; # for bench_sdpa.py, which runs one program
+program) shift && program "$@" ;; # a step of `run`
 *) sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "$0" >&2 && exit 2 ;;
 esac
