@@ -110,6 +110,7 @@ TEST(Context, DoesNotBelieveInFeaturesThatTheDeviceLacks) {
 TEST(Context, CountsNoFeatureWithoutItsExtensionOrVersion) {
     FakeDevice device;
     device.api_version = VK_API_VERSION_1_1;
+    device.extensions.push_back("VK_KHR_shader_float16_int8");
     FakeHost host(device);
     host.host.api_version = VK_API_VERSION_1_1;
     host.host.enabled_extension_count = 0;

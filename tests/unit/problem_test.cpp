@@ -76,6 +76,8 @@ TEST(Problem, a_window_is_bounded_on_the_sides_that_are_given) {
     desc.window_left = -1, desc.window_right = INT64_MAX;
     EXPECT_EQ(problem_of(desc).window_left, kUnbounded);
     EXPECT_EQ(problem_of(desc).window_right, kUnbounded);
+    desc.window_left = INT64_MAX, desc.window_right = -1;
+    EXPECT_EQ(problem_of(desc).window_left, kUnbounded) << "a position less a wider one would wrap";
 }
 
 // A matrix that counts for every entry, head or row has a stride of zero there, whatever the caller wrote.
