@@ -77,9 +77,13 @@ float sum_of_row(float x) {
 
 const float kLog2E = 1.44269504, kLn2 = 0.69314718;
 
-// Scores of a block become weights relative to the largest logit of their row so far; its sums follow. Logits
-// count powers of two here, so that a weight is exp2, which the hardware computes: its error, about 2^-16 at
-// 2^-126, is far below that of float16 weights.
+// Scores of a block become weights relative to the largest logit of their row so far; its sums follow. Weights
+// are powers of two, which the hardware computes: their error, about 2^-16 at 2^-126, is far below that of
+// float16 weights. Logits count powers of two already, but where a bias may be near the end of float32: there
+// only their differences are scaled, which cannot overflow to the -inf of a hidden key.
+float unit_of_logits() { return kGeneral ? 1.0 : kLog2E; }
+float power(float difference) { return exp2(kGeneral ? kLog2E * difference : difference); }
+vec4 power(vec4 difference) { return exp2(kGeneral ? kLog2E * difference : difference); }
 void weigh_scores(Entry e, Row row, uint r, int j0, const bool inside, inout RowSum sum) {
     const uint first = thread_of_row();
     vec4 logit[kRowQuads];
@@ -92,24 +96,24 @@ void weigh_scores(Entry e, Row row, uint r, int j0, const bool inside, inout Row
     if (!inside || changes_logits()) {
         [[unroll]] for (uint i = 0u; i < kRowQuads; ++i) {
             if (kKeys / 4u % kRowThreads != 0u && i * kRowThreads + first >= kKeys / 4u) break;
-            logit[i] = kLog2E *
+            logit[i] = unit_of_logits() *
                        masked_logits(e, row, j0 + int(4u * (i * kRowThreads + first)), push.scale * logit[i]);
         }
     } else {
-        [[unroll]] for (uint i = 0u; i < kRowQuads; ++i) logit[i] *= kLog2E * push.scale;
+        [[unroll]] for (uint i = 0u; i < kRowQuads; ++i) logit[i] *= unit_of_logits() * push.scale;
     }
     float largest = uintBitsToFloat(kMinusInfinity);
     [[unroll]] for (uint i = 0u; i < kRowQuads; ++i) largest =
         max(largest, max(max(logit[i].x, logit[i].y), max(logit[i].z, logit[i].w)));
     const float raised = max(sum.largest, largest_of_row(largest));
-    // Where nothing is visible yet, every weight is exp2(-inf - 0).
+    // Where nothing is visible yet, every weight is power(-inf - 0).
     const bool none = floatBitsToUint(raised) == kMinusInfinity;
-    const float base = none ? 0.0 : raised, rescale = none ? 1.0 : exp2(sum.largest - raised);
+    const float base = none ? 0.0 : raised, rescale = none ? 1.0 : power(sum.largest - raised);
     float total = 0.0;
     [[unroll]] for (uint i = 0u; i < kRowQuads; ++i) {
         const uint n = i * kRowThreads + first;
         if (kKeys / 4u % kRowThreads != 0u && n >= kKeys / 4u) break;
-        vec4 weight = exp2(logit[i] - base);
+        vec4 weight = power(logit[i] - base);
         total += weight.x + weight.y + (weight.z + weight.w);
         if (kGeneral && has_dropout() && row.exists)
             weight = mix(vec4(0.0), weight, kept_keys(row, j0 + int(4u * n)));
@@ -167,7 +171,7 @@ void main() {
         if (j0 >= keys.end) break;
         add_block(e, row, r, keys, j0, kGeneral && j0 >= inner_begin && j0 <= inner_end, sum);
     }
-    sum.largest *= kLn2;
+    if (!kGeneral) sum.largest *= kLn2;
     barrier();
     [[unroll]] for (uint n = 0u; n < kRowTiles * kColumnTiles; ++n)
         coopMatStore(sums[n], score_tile,
