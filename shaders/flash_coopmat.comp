@@ -77,10 +77,10 @@ float sum_of_row(float x) {
 
 const float kLog2E = 1.44269504, kLn2 = 0.69314718;
 
-// Scores of a block become weights relative to the largest logit of their row so far; its sums follow. Weights
-// are powers of two, which the hardware computes: their error, about 2^-16 at 2^-126, is far below that of
-// float16 weights. Logits count powers of two already, but where a bias may be near the end of float32: there
-// only their differences are scaled, which cannot overflow to the -inf of a hidden key.
+// Scores of a block become weights relative to the largest logit of their row so far; its sums follow.
+// Weights are powers of two, which the hardware computes: their error, about 2^-16 at 2^-126, is far below
+// that of float16 weights. Logits count powers of two already, but where a bias may be near the end of
+// float32: there only their differences are scaled, which cannot overflow to the -inf of a hidden key.
 float unit_of_logits() { return kGeneral ? 1.0 : kLog2E; }
 float power(float difference) { return exp2(kGeneral ? kLog2E * difference : difference); }
 vec4 power(vec4 difference) { return exp2(kGeneral ? kLog2E * difference : difference); }
