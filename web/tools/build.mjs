@@ -2,7 +2,7 @@
 // the level-2 result already in it, computed by the engine itself. FOVEA_WEB_VARIANTS=simd,relaxed builds only those;
 // --page builds everything but the engines, which are taken as they are.
 import { build } from "esbuild";
-import { execFileSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
     copyFileSync,
@@ -29,12 +29,19 @@ const out = join(root, "build", "web");
 const hashOf = (bytes) => createHash("sha256").update(bytes).digest("hex").slice(0, 8);
 const engineFolder = (variant) => join(root, "build", variant === "simd" ? "wasm" : `wasm-${variant}`);
 
+// Shows what a step printed only when it fails: the compiler's words go to standard output under Ninja.
+function quietly(program, args) {
+    const step = spawnSync(program, args, { cwd: root, encoding: "utf8", maxBuffer: 1 << 28 });
+    if (step.status === 0) return;
+    process.stderr.write((step.stdout ?? "").slice(-20000) + (step.stderr ?? ""));
+    throw step.error ?? new Error(`failed: ${program} ${args.join(" ")}`);
+}
+
 function buildEngine(variant) {
     const folder = engineFolder(variant);
-    const quiet = { stdio: ["ignore", "ignore", "inherit"], cwd: root };
-    execFileSync("cmake", ["--preset", "wasm", "-B", folder, `-DFOVEA_WASM_VARIANT=${variant}`], quiet);
     const jobs = process.env.FOVEA_JOBS || String(availableParallelism());
-    execFileSync("cmake", ["--build", folder, "--parallel", jobs, "--target", "fovea_web"], quiet);
+    quietly("cmake", ["--preset", "wasm", "-B", folder, `-DFOVEA_WASM_VARIANT=${variant}`]);
+    quietly("cmake", ["--build", folder, "--parallel", jobs, "--target", "fovea_web"]);
     const built = join(folder, "web");
     const hash = hashOf(readFileSync(join(built, "fovea.wasm")));
     const target = join("engine", `${variant}-${hash}`);

@@ -29,10 +29,14 @@ class ThreadPool {
     ThreadPool(uint32_t workers, uint32_t spins, const Observer& observer)
         : observer_(observer), spins_(spins) {
 #if !defined(__EMSCRIPTEN__) || defined(__EMSCRIPTEN_PTHREADS__)
+#ifdef __cpp_exceptions
         try {
-            for (uint32_t i = 1; i < workers; ++i) threads_.emplace_back([this, i] { work(i); });
+            start_threads(workers);
         } catch (const std::system_error&) {  // those that there are do the work
         }
+#else  // a build without exceptions ends where the system refuses a thread
+        start_threads(workers);
+#endif
 #else
         static_cast<void>(workers);
 #endif
@@ -92,6 +96,10 @@ class ThreadPool {
         void* arg = nullptr;
         uint32_t count = 0, workers = 0;
     };
+
+    void start_threads(uint32_t workers) {
+        for (uint32_t i = 1; i < workers; ++i) threads_.emplace_back([this, i] { work(i); });
+    }
 
     template <class Condition>
     void spin_while(const Condition& condition) const {
