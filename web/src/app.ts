@@ -171,7 +171,7 @@ export class App {
             head: 0,
             i: 0,
             j: 0,
-            mask: "none",
+            mask: this.state.mask === "painted" ? this.state.under : this.state.mask,
             p: 0,
             cmp: -1,
         });

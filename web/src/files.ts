@@ -62,10 +62,30 @@ function guess(tensors: FileTensor[], letter: string): number {
     return best && best.score > 0 ? best.index : -1;
 }
 
+// Models often make q, k and v in one product: [tokens, 3 x width] (c_attn, qkv), a third of each row for each.
+const fusedOrders = ["qkv", "qvk", "kqv", "kvq", "vqk", "vkq"];
+const mayBeFused = ({ shape }: FileTensor) =>
+    (shape.length === 2 || shape.length === 3) && shape.at(-1)! % 3 === 0;
+const looksFused = (tensor: FileTensor) =>
+    mayBeFused(tensor) && /c_attn|qkv|in_proj|fused/i.test(tensor.name);
+
+// The part of a fused tensor that holds `letter`, its first batch, cut into heads.
+function cut(values: Float32Array, shape: number[], order: string, letter: string, heads: number): Heads {
+    const width = shape.at(-1)! / 3,
+        rows = shape.at(-2)!;
+    if (!Number.isInteger(width)) throw new Error(`the tensor is ${shape.at(-1)} wide: no multiple of 3`);
+    if (!Number.isInteger(heads) || heads < 1 || width % heads)
+        throw new Error(`heads is ${heads}; it must divide the width, ${width}`);
+    const first = order.indexOf(letter) * width,
+        part = new Float32Array(rows * width);
+    for (let r = 0; r < rows; ++r)
+        part.set(values.subarray(3 * r * width + first, 3 * r * width + first + width), r * width);
+    return arrange(part, [rows, heads, width / heads], "NHD");
+}
+
 export function connectFiles(app: App): void {
     input("file").addEventListener("change", () => {
-        const [file] = input("file").files ?? [];
-        if (file) void open(app, file);
+        void open(app, [...(input("file").files ?? [])]);
         input("file").value = "";
     });
     let depth = 0;
@@ -93,35 +113,38 @@ export function connectFiles(app: App): void {
         event.preventDefault();
         depth = 0;
         cover(false);
-        const [file] = event.dataTransfer!.files;
-        if (file) void open(app, file);
+        void open(app, [...event.dataTransfer!.files]);
     });
 }
 
-async function open(app: App, file: File): Promise<void> {
-    const sheet = byId("import");
+async function open(app: App, files: File[]): Promise<void> {
+    if (!files.length) return;
+    const sheet = byId("import"),
+        [file] = files,
+        name = files.map((f) => f.name).join(", ");
     const refuse = (text: string) => {
         sheet.hidden = false;
-        sheet.innerHTML = `<p class="notice" role="alert"><b>${escape(file.name)}</b> could not be opened: ${escape(text)}</p>`;
+        sheet.innerHTML = `<p class="notice" role="alert"><b>${escape(name)}</b> could not be opened: ${escape(text)}</p>`;
         sheet.scrollIntoView({ block: "nearest" });
     };
     try {
-        if (file.size > maxBytes)
+        const bytes = files.reduce((sum, { size }) => sum + size, 0);
+        if (bytes > maxBytes)
             throw new Error(
-                `it has ${file.size.toLocaleString("en")} bytes; this page reads up to ${maxBytes.toLocaleString("en")}`,
+                `it has ${bytes.toLocaleString("en")} bytes; this page reads up to ${maxBytes.toLocaleString("en")}`,
             );
-        if (/\.fovea$/i.test(file.name)) {
-            await app.open(utf8.decode(await file.arrayBuffer()), file.name);
+        if (files.length > 1 && !files.every((f) => /\.npy$/i.test(f.name)))
+            throw new Error("several files at once must all be .npy: one tensor each");
+        if (/\.fovea$/i.test(name)) {
+            await app.open(utf8.decode(await file.arrayBuffer()), name);
             sheet.hidden = true;
             return;
         }
-        if (!/\.(safetensors|npy|npz)$/i.test(file.name))
+        if (!/\.(safetensors|npy|npz)$/i.test(name))
             throw new Error("its name must end in .safetensors, .npy, .npz or .fovea");
-        const tensors = await app.engine.ask("openFile", {
-            name: file.name,
-            bytes: new Uint8Array(await file.arrayBuffer()),
-        });
-        showSheet(app, file.name, tensors, refuse);
+        const read = async (f: File) => ({ name: f.name, bytes: new Uint8Array(await f.arrayBuffer()) });
+        const tensors = await app.engine.ask("openFiles", { files: await Promise.all(files.map(read)) });
+        showSheet(app, name, tensors, refuse);
     } catch (error) {
         refuse((error as Error).message);
     }
@@ -137,7 +160,7 @@ function showSheet(app: App, name: string, tensors: FileTensor[], refuse: (text:
     const choices = (letter: string) =>
         `<option value="-1">${letter === "v" ? "none" : "choose"}</option>${tensors.map((t, i) => `<option value="${i}"${guess(tensors, letter) === i ? " selected" : ""}>${escape(t.name)} (${shapeText(t.shape)}, ${t.type})</option>`).join("")}`;
     sheet.hidden = false;
-    sheet.innerHTML = `<div class="sheet"><h3>${escape(name)}</h3><p class="note">${tensors.length} tensor${tensors.length > 1 ? "s" : ""}. Which are which?</p><div class="knobs">${["q", "k", "v"].map((l) => `<label class="field"><span>${{ q: "Queries", k: "Keys", v: "Values" }[l]}</span><select id="own-${l}">${choices(l)}</select></label>`).join("")}<label class="field"><span>Dimensions</span><select id="own-layout"></select></label></div><p class="buttons"><button type="button" class="primary" id="own-show">Show attention</button><button type="button" class="quiet" id="own-close">Close</button><span class="note" id="own-note" role="status"></span></p></div>`;
+    sheet.innerHTML = `<div class="sheet"><h3>${escape(name)}</h3><p class="note">${tensors.length} tensor${tensors.length > 1 ? "s" : ""}. Which are which?</p><div class="knobs">${["q", "k", "v"].map((l) => `<label class="field"><span>${{ q: "Queries", k: "Keys", v: "Values" }[l]}</span><select id="own-${l}">${choices(l)}</select></label>`).join("")}<label class="field"><span>Dimensions</span><select id="own-layout"></select></label><label class="field"><span>q, k and v in one tensor</span><select id="own-fused"><option value="">no, one tensor each</option>${fusedOrders.map((o) => `<option value="${o}">in the order ${[...o].join(", ")}</option>`).join("")}</select></label><label class="field" id="own-heads-box"><span>Heads in it</span><input id="own-heads" type="number" min="1" max="1024" step="1" value="1"></label></div><p class="buttons"><button type="button" class="primary" id="own-show">Show attention</button><button type="button" class="quiet" id="own-close">Close</button><span class="note" id="own-note" role="status"></span></p></div>`;
     const chosen = (letter: string) => Number(byId<HTMLSelectElement>(`own-${letter}`).value);
     const fillLayouts = () => {
         const rank = tensors[chosen("q")]?.shape.length ?? 3;
@@ -145,7 +168,20 @@ function showSheet(app: App, name: string, tensors: FileTensor[], refuse: (text:
             ...layouts.filter((l) => l.length === rank).map((l) => new Option(layoutNames[l], l)),
         );
     };
+    const fused = byId<HTMLSelectElement>("own-fused");
+    const showFused = () => {
+        const on = fused.value !== "";
+        byId("own-heads-box").hidden = !on;
+        for (const id of ["own-k", "own-v", "own-layout"]) byId<HTMLSelectElement>(id).disabled = on;
+    };
+    const whole = tensors.findIndex(looksFused);
+    if (whole >= 0 && chosen("k") < 0) {
+        byId<HTMLSelectElement>("own-q").value = String(whole);
+        fused.value = "qkv";
+    }
     fillLayouts();
+    showFused();
+    fused.addEventListener("change", showFused);
     byId("own-q").addEventListener("change", fillLayouts);
     byId("own-close").addEventListener("click", () => {
         sheet.hidden = true;
@@ -164,9 +200,19 @@ async function show(
     const note = byId("own-note");
     try {
         const layout = byId<HTMLSelectElement>("own-layout").value as Layout;
+        const order = byId<HTMLSelectElement>("own-fused").value;
         const load = async (letter: string): Promise<Heads | null> => {
-            const index = chosen(letter);
+            const index = chosen(order ? "q" : letter);
             if (index < 0) return null;
+            if (order) {
+                const tensor = tensors[index];
+                if (!mayBeFused(tensor))
+                    throw new Error(
+                        `${tensor.name} is ${shapeText(tensor.shape)}: q, k and v in one are [tokens, 3 × width]`,
+                    );
+                const values = await app.engine.ask("fileTensor", { index });
+                return cut(values, tensor.shape, order, letter, input("own-heads").valueAsNumber);
+            }
             const { shape, name: tensorName } = tensors[index];
             if (shape.length !== layout.length)
                 throw new Error(

@@ -440,17 +440,19 @@ export class MatrixView {
         const left = Math.min(labels ? this.widths[0] : 36, available * 0.28) + 14;
         const right = content.sums && content.rows <= 64 && available >= 380 ? 54 : 2; // a phone needs the room for digits
         const columnWidth = Math.min(labels ? this.widths[1] : 36, 120);
+        // The last slanted label leans out to the right; among few columns there is room for it beside the sums.
+        const lean = Math.min(80, columnWidth * 0.72),
+            aside = content.columns > 24 ? Math.max(right, lean) : right;
         const base = Math.min(
             maxCell,
-            (available - left - right) / content.columns,
-            Math.max(6, maxHeight / content.rows, content.rows > 200 ? maxHeight / content.rows : 0),
+            (available - left - aside) / content.columns,
+            Math.max(6, maxHeight / content.rows),
         );
         const cell = base * this.zoom;
         const slanted = columnWidth + 10 > base;
         const top = slanted ? Math.min(110, columnWidth * 0.72 + 18) : 30;
         // Column sums: as digits where they fit, else as bars.
         const bottom = content.sums ? 30 : 0;
-        // The last slanted label leans out to the right.
         this.layout = {
             left,
             top,
@@ -459,12 +461,7 @@ export class MatrixView {
             cell,
             slanted,
             labels: labels && cell >= 11,
-            width: Math.min(
-                available,
-                left +
-                    base * content.columns +
-                    Math.max(right, slanted ? Math.min(80, columnWidth * 0.72) : 0),
-            ),
+            width: Math.min(available, left + base * content.columns + Math.max(right, slanted ? lean : 0)),
             height: top + base * content.rows + 2 + bottom,
         };
         const limit = (origin: number, count: number) =>

@@ -47,6 +47,10 @@ export interface HeadStats {
     first: number;
     previous: number;
 }
+export interface NamedBytes {
+    name: string;
+    bytes: Uint8Array<ArrayBuffer>;
+}
 export interface FileTensor {
     name: string;
     type: string;
@@ -161,7 +165,7 @@ export interface Requests {
     headStages: { ask: { head: number }; answer: Stage[] };
     derive: { ask: { head: number; row: number; column: number }; answer: Steps };
     deriveText: { ask: { head: number; row: number; column: number; format: number }; answer: string };
-    openFile: { ask: { name: string; bytes: Uint8Array }; answer: FileTensor[] };
+    openFiles: { ask: { files: NamedBytes[] }; answer: FileTensor[] };
     fileTensor: { ask: { index: number }; answer: Float32Array };
     lessons: { ask: null; answer: LessonName[] };
     lesson: { ask: { name: string; seed?: number }; answer: LessonResult };

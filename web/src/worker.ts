@@ -1,7 +1,7 @@
 // The engine's thread: picks the module that this browser can run, then answers requests one by one.
 import { EngineSession } from "./engine_session.ts";
 import { loadEngine } from "./load_engine.ts";
-import type { EngineInfo, FileTensor, Reply, Request } from "./protocol.ts";
+import type { EngineInfo, FileTensor, NamedBytes, Reply, Request } from "./protocol.ts";
 import { unzip } from "./unzip.ts";
 
 declare const ENGINE_FOLDERS: Record<string, string>;
@@ -136,23 +136,28 @@ async function start(engine: string, lock: string): Promise<EngineInfo> {
 // Of the file last opened: where each tensor lies. An npz is a set of npy files.
 let held: { npy: Uint8Array<ArrayBuffer> | null; index: number; count: number }[] = [];
 
-async function openFile(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<FileTensor[]> {
+// Several npy files are one set of tensors, as the entries of an npz are.
+async function openFiles(files: NamedBytes[]): Promise<FileTensor[]> {
     const engine = session!;
     const count = (t: FileTensor) => t.shape.reduce((a, b) => a * b, 1);
     held = [];
-    if (!/\.npz$/i.test(name)) {
-        const isNpy = /\.npy$/i.test(name);
-        const tensors = engine.openFile(bytes, isNpy);
+    const [{ name, bytes }] = files;
+    if (!/\.np[yz]$/i.test(name)) {
+        const tensors = engine.openFile(bytes, false);
         held = tensors.map((t, index) => ({ npy: null, index, count: count(t) }));
-        return isNpy ? tensors.map((t) => ({ ...t, name: name.replace(/\.npy$/i, "") })) : tensors;
+        return tensors;
     }
+    const entries = /\.npz$/i.test(name)
+        ? await unzip(bytes)
+        : files.map((file) => ({ name: file.name.replace(/\.npy$/i, ""), bytes: file.bytes }));
     const tensors: FileTensor[] = [];
-    for (const entry of await unzip(bytes)) {
+    for (const entry of entries) {
         let tensor: FileTensor;
         try {
             [tensor] = engine.openFile(entry.bytes, true);
         } catch (error) {
-            throw new Error(`${entry.name}: ${(error as Error).message}`);
+            const { message } = error as Error;
+            throw new Error(entries.length > 1 ? `${entry.name}: ${message}` : message);
         }
         tensors.push({ ...tensor, name: entry.name });
         held.push({ npy: entry.bytes, index: 0, count: count(tensor) });
@@ -187,8 +192,8 @@ async function answer(request: Request): Promise<unknown> {
             return session.derive(ask.head, ask.row, ask.column);
         case "deriveText":
             return session.deriveText(ask.head, ask.row, ask.column, ask.format);
-        case "openFile":
-            return openFile(ask.name, ask.bytes);
+        case "openFiles":
+            return openFiles(ask.files);
         case "fileTensor":
             return fileTensor(ask.index);
         case "lessons":

@@ -246,6 +246,63 @@ describe("files", { skip: missing ?? false }, () => {
     );
 
     test(
+        "own tensors: several npy files are one set, and the mask stays",
+        withPage({ hash: "#v=1&level=3" }, async (page) => {
+            const npy = (name, rows, phase) => ({
+                name: `${name}.npy`,
+                mimeType: "application/octet-stream",
+                buffer: Buffer.from(npyOf([rows, 8], ramp(rows * 8, phase))),
+            });
+            await page.setInputFiles("#file", [npy("query", 4, 0.3), npy("key", 4, 0.9), npy("v", 4, 0.2)]);
+            await page.click("#own-show");
+            await page.waitForFunction(() => globalThis.fovea.app.result?.tokens[0] === "q0");
+            const { values } = await stageValues(page, "weights");
+            assert.deepEqual(values.slice(0, 4), [1, 0, 0, 0]);
+            assert.deepEqual((await stageValues(page, "context")).shape, [4, 8]);
+            await page.setInputFiles("#file", [npy("q", 4, 0.3), { ...npy("k", 4, 0.9), name: "k.npz" }]);
+            await page.waitForSelector("#import .notice");
+            assert.match(await page.textContent("#import"), /several files at once must all be \.npy/);
+        }),
+    );
+
+    test(
+        "own tensors: queries, keys and values in one tensor, in a chosen order",
+        withPage({}, async (page) => {
+            const width = 4,
+                rows = 3,
+                all = ramp(rows * 3 * width, 0.4),
+                part = (n) =>
+                    Array.from({ length: rows }, (_, r) =>
+                        all.slice((3 * r + n) * width, (3 * r + n + 1) * width),
+                    );
+            await page.setInputFiles("#file", {
+                name: "block.safetensors",
+                mimeType: "application/octet-stream",
+                buffer: Buffer.from(
+                    safetensorsOf({ "h.0.c_attn": { shape: [rows, 3 * width], values: all } }),
+                ),
+            });
+            assert.equal(await page.inputValue("#own-fused"), "qkv");
+            await page.fill("#own-heads", "3");
+            await page.click("#own-show");
+            await page.waitForFunction(() =>
+                /must divide the width, 4/.test(document.getElementById("own-note").textContent),
+            );
+            await page.fill("#own-heads", "2");
+            await page.selectOption("#own-fused", "kqv");
+            await page.click("#own-show");
+            await page.waitForFunction(() => globalThis.fovea.app.result?.tokens[0] === "q0");
+            const [k, q] = [part(0), part(1)],
+                dot = (a, b) => a[0] * b[0] + a[1] * b[1]; // the first of two heads
+            near(
+                (await stageValues(page, "scores")).values.slice(0, 9),
+                q.flatMap((a) => k.map((b) => dot(a, b))),
+                1e-5,
+            );
+        }),
+    );
+
+    test(
         "own tensors: a file dropped on the page",
         withPage({}, async (page) => {
             const bytes = [

@@ -299,7 +299,8 @@ describe("words and numbers", { skip: missing ?? false }, () => {
                 await page.fill("#text", text);
                 assert.deepEqual(await hidden(), causal(side), text);
             }
-            // A link keeps it too.
+            // A link keeps it too: the address follows a burst of typing within 0.3 s.
+            await page.waitForFunction(() => location.hash === globalThis.fovea.toHash(fovea.app.state));
             await page.reload();
             assert.deepEqual(await hidden(), causal(6));
         }),
