@@ -37,7 +37,7 @@ endfunction()
 
 _fovea_install_component(core fovea fovea_shared)
 _fovea_install_component(files fovea_files)
-_fovea_install_component(runtime fovea_runtime fovea_vma_code fovea_volk)
+_fovea_install_component(runtime fovea_runtime fovea_runtime_shared fovea_vma_code fovea_volk)
 _fovea_install_component(model fovea_model)
 _fovea_install_component(inspect fovea_inspect)
 
@@ -50,6 +50,10 @@ install(FILES ${_fovea_core_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fov
 foreach(component IN LISTS _fovea_components)
   if(EXISTS ${_fovea_headers}/${component}.hpp)
     install(FILES ${_fovea_headers}/${component}.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fovea
+      COMPONENT ${component})
+  endif()
+  if(EXISTS ${_fovea_headers}/fovea_${component}.h)
+    install(FILES ${_fovea_headers}/fovea_${component}.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fovea
       COMPONENT ${component})
   endif()
   if(IS_DIRECTORY ${_fovea_headers}/${component})

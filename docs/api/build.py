@@ -69,8 +69,10 @@ def main():
         else:
             errors.add(f'{name}:{match["line"]}: {text}')
     pages = ''.join((ROOT / 'build' / 'docs' / 'api' / name).read_text(encoding='utf-8')
-                    for name in ('fovea_8h.html', 'fovea__vulkan_8h.html'))
-    for name in (ROOT / 'engine' / 'api' / 'exported_symbols.txt').read_text(encoding='utf-8').split():
+                    for name in ('fovea_8h.html', 'fovea__vulkan_8h.html', 'fovea__runtime_8h.html'))
+    shown = [line for folder in ('api', 'runtime')
+             for line in (ROOT / 'engine' / folder / 'exported_symbols.txt').read_text(encoding='utf-8').splitlines()]
+    for name in shown:
         if name.startswith('fovea') and not re.search(rf'memItemRight.*\b{name}\b', pages):
             errors.add(f'{name} is on no page')
     print('\n'.join(sorted(errors)) or f'build/docs/api/index.html: every public name is documented, {covered} of them by the comment of their block or type')

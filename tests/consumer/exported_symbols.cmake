@@ -1,8 +1,13 @@
-# The functions that the headers declare, the list that the linker is given and what the shared library shows are the
-# same names. Run as cmake -DNM=... -DLIBRARY=libfovea.so -DLIST=exported_symbols.txt -DHEADERS="a.h|b.h" -P ...
+# The functions that the headers declare, the lists that the linker is given and what the shared library shows are the
+# same names. Run as cmake -DNM=... -DLIBRARY=libfovea.so "-DNAMES=a.txt|b.txt" "-DHEADERS=a.h|b.h" -P ...
 cmake_minimum_required(VERSION 3.25)
 string(REPLACE "|" ";" HEADERS "${HEADERS}")
-file(STRINGS "${LIST}" listed REGEX "^fovea")
+string(REPLACE "|" ";" NAMES "${NAMES}")
+set(listed "")
+foreach(file IN LISTS NAMES)
+  file(STRINGS "${file}" names REGEX "^fovea")
+  list(APPEND listed ${names})
+endforeach()
 set(declared "")
 foreach(header IN LISTS HEADERS)
   file(READ "${header}" text)

@@ -1,0 +1,45 @@
+// What the C functions of the libraries with exceptions have in common: no exception leaves one, and an Error
+// becomes a FoveaResult with its diag.
+#pragma once
+
+#include "problem/status.hpp"
+
+#include <fovea/fovea.hpp>
+
+#include <exception>
+#include <new>
+
+namespace fovea {
+
+inline FoveaResult fail_with(FoveaDiag* diag, const Error& error) {
+    const FoveaResult code = fail(diag, error.code, error.field.c_str(), "%s", error.text.c_str());
+    if (diag && diag->struct_size >= offsetof(FoveaDiag, field)) diag->vk_result = error.vk_result;
+    return code;
+}
+
+// Calls `body`, which returns a FoveaResult. Memory is what these libraries may run out of; anything else
+// that is thrown is a mistake of theirs, which a caller in another language can at least report.
+template <class Body>
+FoveaResult without_exceptions(FoveaDiag* diag, Body body) noexcept {
+    try {
+        return body();
+    } catch (const std::bad_alloc&) {
+        return fail(diag, FOVEA_OUT_OF_HOST_MEMORY, "memory", "no host memory was left for this call");
+    } catch (const std::exception& error) {
+        return fail(diag, FOVEA_UNSUPPORTED, "internal", "the library stopped by itself: %s", error.what());
+    } catch (...) {
+        return fail(diag, FOVEA_UNSUPPORTED, "internal", "the library stopped by itself");
+    }
+}
+
+// A FoveaPlan of the C boundary as the C++ libraries want it: looked at and not owned.
+union BorrowedPlan {
+    Plan plan;
+    explicit BorrowedPlan(FoveaPlan handle) : plan(handle) {}
+    explicit BorrowedPlan(Plan&& made) : plan(std::move(made)) {}
+    BorrowedPlan(const BorrowedPlan&) = delete;
+    BorrowedPlan& operator=(const BorrowedPlan&) = delete;
+    ~BorrowedPlan() {}  // leaves the handle alone: its owner calls foveaDestroyPlan
+};
+
+}  // namespace fovea

@@ -1,0 +1,228 @@
+/* A program in C99 against libfovea_runtime.so: devices, an engine, a call on host and on device memory,
+ * progress, cancelling, a tuning file, and refusals that name the field. */
+#include <fovea/fovea_runtime.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime_examples.inc"
+
+static int failures = 0;
+
+#define EXPECT(condition)                                          \
+    do {                                                           \
+        if (!(condition)) {                                        \
+            printf("line %d: not so: %s\n", __LINE__, #condition); \
+            ++failures;                                            \
+        }                                                          \
+    } while (0)
+
+/* A refusal has the code, names the field, and speaks of it. */
+#define EXPECT_REFUSED(call, expected_code, expected_field)                                                \
+    do {                                                                                                   \
+        diag = foveaDiag();                                                                                \
+        const FoveaResult code = (call);                                                                   \
+        if (code != (expected_code) || diag.code != code || strcmp(diag.field, expected_field) ||          \
+            !diag.text[0]) {                                                                               \
+            printf("line %d: %s gave %d, field '%s': %s\n", __LINE__, #call, code, diag.field, diag.text); \
+            ++failures;                                                                                    \
+        }                                                                                                  \
+    } while (0)
+
+enum { HEADS = 2, TOKENS = 96, DIM = 8, COUNT = HEADS * TOKENS * DIM };
+
+static float q[COUNT], k[COUNT], v[COUNT], o[COUNT], again[COUNT];
+
+static FoveaAttentionDesc make_call(void) {
+    FoveaAttentionDesc call = foveaAttentionDesc();
+    call.batch = 1;
+    call.heads_q = call.heads_kv = HEADS;
+    call.len_q = call.len_kv = TOKENS;
+    call.dim_qk = call.dim_v = DIM;
+    call.flags = FOVEA_FLAG_CAUSAL;
+    return call;
+}
+
+static int32_t count_steps(void* user, double done) {
+    double* last = user;
+    EXPECT(done > *last && done <= 1);
+    *last = done;
+    return 1;
+}
+
+static int32_t stop_at_once(void* user, double done) {
+    (void)done;
+    ++*(int*)user;
+    return 0;
+}
+
+static void test_devices(void) {
+    FoveaDiag diag = foveaDiag();
+    FoveaDeviceList list = NULL;
+    FoveaDeviceInfo info = foveaDeviceInfo();
+    FoveaDeviceFacts facts = foveaDeviceFacts();
+    EXPECT(foveaListDevices(0, &list, &diag) == FOVEA_OK);
+    EXPECT(foveaDeviceCount(list) >= 1);
+    EXPECT(foveaGetDevice(list, 0, &info, &facts, &diag) == FOVEA_OK);
+    EXPECT(info.number == 0 && info.usable == 1 && strncmp(info.name, "CPU", 3) == 0 && info.refusal[0] == 0);
+    EXPECT(facts.cpu_threads >= 1 && facts.backend == FOVEA_BACKEND_CPU);
+    EXPECT_REFUSED(foveaGetDevice(list, 1000, &info, NULL, &diag), FOVEA_INVALID_ARGUMENT, "index");
+    info.struct_size = 0;
+    EXPECT_REFUSED(foveaGetDevice(list, 0, &info, NULL, &diag), FOVEA_ABI_MISMATCH, "struct_size");
+    foveaDestroyDeviceList(list);
+    foveaDestroyDeviceList(NULL);
+    EXPECT(foveaDeviceCount(NULL) == 0);
+}
+
+static void test_options(void) {
+    FoveaDiag diag = foveaDiag();
+    FoveaEngine engine = NULL;
+    FoveaEngineOptions options = foveaEngineOptions();
+    options.backend = (FoveaBackendChoice)9;
+    EXPECT_REFUSED(foveaOpenEngine(&options, &engine, &diag), FOVEA_INVALID_ARGUMENT, "backend");
+    options = foveaEngineOptions();
+    options.device = 1;
+    EXPECT_REFUSED(foveaOpenEngine(&options, &engine, &diag), FOVEA_INVALID_ARGUMENT, "device");
+    options.has_device = 1;
+    options.device = 999;
+    EXPECT_REFUSED(foveaOpenEngine(&options, &engine, &diag), FOVEA_INVALID_ARGUMENT, "device");
+    options = foveaEngineOptions();
+    options.backend = FOVEA_CHOOSE_CPU;
+    options.tuning_file = "there-is-no-such-file.json";
+    diag = foveaDiag();
+    EXPECT(foveaOpenEngine(&options, &engine, &diag) == FOVEA_IO_ERROR && engine == NULL);
+    EXPECT(strstr(diag.text, "there-is-no-such-file.json") != NULL);
+    options.struct_size = 0;
+    EXPECT_REFUSED(foveaOpenEngine(&options, &engine, &diag), FOVEA_ABI_MISMATCH, "struct_size");
+    EXPECT_REFUSED(foveaOpenEngine(NULL, NULL, &diag), FOVEA_INVALID_ARGUMENT, "out");
+}
+
+static void test_buffers(FoveaEngine engine, FoveaPlan plan) {
+    FoveaDiag diag = foveaDiag();
+    const float* const from[] = {q, k, v};
+    FoveaEngineBuffer buffers[FOVEA_BIND_COUNT] = {NULL};
+    FoveaRun run = foveaRunDesc();
+    char byte = 0;
+    for (int i = 0; i < 4; ++i) {
+        EXPECT(foveaCreateBuffer(engine, sizeof q, &buffers[i], &diag) == FOVEA_OK);
+        if (i < 3) EXPECT(foveaUpload(buffers[i], from[i], sizeof q, 0, &diag) == FOVEA_OK);
+    }
+    EXPECT(foveaBufferSize(buffers[0]) == sizeof q && foveaBufferSize(NULL) == 0);
+    run.binding_count = 4;
+    run.buffers = buffers;
+    EXPECT(foveaRun(engine, plan, &run, NULL, &diag) == FOVEA_OK);
+    EXPECT(foveaDownload(buffers[FOVEA_BIND_O], again, sizeof again, 0, &diag) == FOVEA_OK);
+    EXPECT(memcmp(o, again, sizeof o) == 0);
+    EXPECT_REFUSED(foveaUpload(buffers[0], &byte, 1, sizeof q, &diag), FOVEA_INVALID_ARGUMENT, "offset");
+    EXPECT_REFUSED(foveaUpload(buffers[0], NULL, 1, 0, &diag), FOVEA_INVALID_ARGUMENT, "data");
+    for (int i = 0; i < 4; ++i) foveaDestroyBuffer(buffers[i]);
+    foveaDestroyBuffer(NULL);
+}
+
+static void test_runs(void) {
+    FoveaDiag diag = foveaDiag();
+    FoveaEngine engine = NULL;
+    FoveaPlan plan = NULL, other = (FoveaPlan)&plan;
+    FoveaEngineOptions options = foveaEngineOptions();
+    FoveaAttentionDesc call = make_call();
+    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {{q, sizeof q}, {k, sizeof k}, {v, sizeof v}, {o, sizeof o}};
+    FoveaRun run = foveaRunDesc();
+    FoveaRunReport report = foveaRunReport();
+    FoveaPlanInfo info = foveaPlanInfo();
+    double last = 0;
+    int calls = 0;
+    options.backend = FOVEA_CHOOSE_CPU;
+    options.cpu_threads = 2;
+    EXPECT(foveaOpenEngine(&options, &engine, &diag) == FOVEA_OK);
+    EXPECT(strlen(foveaEngineReason(engine)) > 10 && foveaEngineMessages(engine)[0] == 0);
+    call.max_slice_cost = 1; /* as many slices as can be */
+    EXPECT(foveaEnginePlanAttention(engine, &call, &plan, &diag) == FOVEA_OK);
+    EXPECT(foveaGetPlanInfo(plan, &info, &diag) == FOVEA_OK && info.slice_count > 1);
+
+    run.binding_count = FOVEA_BIND_COUNT;
+    run.host = bindings;
+    EXPECT(foveaRun(engine, plan, &run, &report, &diag) == FOVEA_OK);
+    EXPECT(report.slices == info.slice_count && report.seconds > 0 && report.kernel != FOVEA_KERNEL_AUTO);
+    EXPECT(attend(&call, bindings, &diag) ==
+           FOVEA_OK); /* the header's example, whatever device this machine has */
+    EXPECT(foveaRun(engine, plan, &run, NULL, &diag) == FOVEA_OK);
+    test_buffers(engine, plan);
+
+    run.progress = count_steps;
+    run.user = &last;
+    run.slice_shuffle_seed = 7;
+    bindings[FOVEA_BIND_O].data = again;
+    EXPECT(foveaRun(engine, plan, &run, NULL, &diag) == FOVEA_OK && last == 1);
+    EXPECT(memcmp(o, again, sizeof o) == 0);
+    run.progress = stop_at_once;
+    run.user = &calls;
+    EXPECT_REFUSED(foveaRun(engine, plan, &run, NULL, &diag), FOVEA_CANCELLED, "progress");
+    EXPECT(calls == 1);
+    run = foveaRunDesc();
+    run.binding_count = FOVEA_BIND_COUNT;
+    EXPECT_REFUSED(foveaRun(engine, plan, &run, NULL, &diag), FOVEA_INVALID_ARGUMENT, "host");
+    run.host = bindings;
+    EXPECT(foveaRun(engine, plan, &run, NULL, &diag) ==
+           FOVEA_OK); /* usable after it was cancelled and refused */
+    run.binding_count = FOVEA_BIND_COUNT + 1;
+    EXPECT_REFUSED(foveaRun(engine, plan, &run, NULL, &diag), FOVEA_INVALID_ARGUMENT, "binding_count");
+    run.binding_count = 3; /* no output */
+    EXPECT_REFUSED(foveaRun(engine, plan, &run, NULL, &diag), FOVEA_INVALID_ARGUMENT, "bindings[O]");
+    run.binding_count = FOVEA_BIND_COUNT;
+    run.timeout_seconds = -1;
+    EXPECT_REFUSED(foveaRun(engine, plan, &run, NULL, &diag), FOVEA_INVALID_ARGUMENT, "timeout_seconds");
+    EXPECT_REFUSED(foveaRun(engine, NULL, &run, NULL, &diag), FOVEA_INVALID_ARGUMENT, "plan");
+
+    call.dim_qk = 0;
+    EXPECT_REFUSED(foveaEnginePlanAttention(engine, &call, &other, &diag), FOVEA_INVALID_ARGUMENT, "dim_qk");
+    EXPECT(other == NULL);
+    foveaDestroyPlan(plan);
+    foveaCloseEngine(engine);
+    foveaCloseEngine(NULL);
+}
+
+/* Every operation has a plan by the engine's own function. */
+static void test_operations(void) {
+    FoveaDiag diag = foveaDiag();
+    FoveaEngine engine = NULL;
+    FoveaPlan plans[5] = {NULL};
+    FoveaEngineOptions options = foveaEngineOptions();
+    const FoveaAttentionDesc call = make_call();
+    FoveaAttentionBackwardDesc backward = foveaAttentionBackwardDesc();
+    FoveaRopeDesc rope = foveaRopeDesc();
+    FoveaLinearDesc linear = foveaLinearDesc();
+    FoveaAppendDesc append = foveaAppendDesc();
+    FoveaMapTileDesc tile = foveaMapTileDesc();
+    options.backend = FOVEA_CHOOSE_REFERENCE;
+    rope.batch = rope.heads = append.batch = append.heads = 1;
+    rope.dim = append.dim = linear.n_in = linear.n_out = DIM;
+    rope.len = append.len = linear.rows = TOKENS;
+    append.capacity = TOKENS;
+    EXPECT(foveaOpenEngine(&options, &engine, &diag) == FOVEA_OK);
+    EXPECT(foveaEnginePlanAttentionBackward(engine, &call, &backward, &plans[0], &diag) == FOVEA_OK);
+    EXPECT(foveaEnginePlanRope(engine, &rope, &plans[1], &diag) == FOVEA_OK);
+    EXPECT(foveaEnginePlanLinear(engine, &linear, &plans[2], &diag) == FOVEA_OK);
+    EXPECT(foveaEnginePlanAppend(engine, &append, &plans[3], &diag) == FOVEA_OK);
+    EXPECT(foveaEnginePlanMapTile(engine, &call, &tile, &plans[4], &diag) == FOVEA_OK);
+    for (int i = 0; i < 5; ++i) {
+        FoveaPlanInfo info = foveaPlanInfo();
+        EXPECT(foveaGetPlanInfo(plans[i], &info, &diag) == FOVEA_OK);
+        EXPECT(i == 3 || info.kernel == FOVEA_KERNEL_REFERENCE); /* append copies: it has no float64 */
+        foveaDestroyPlan(plans[i]);
+    }
+    foveaCloseEngine(engine);
+}
+
+int main(void) {
+    for (int i = 0; i < COUNT; ++i) {
+        q[i] = (float)(i * 7919 % 1000) / 500 - 1;
+        k[i] = (float)(i * 104729 % 1000) / 500 - 1;
+        v[i] = (float)(i % 97);
+    }
+    test_devices();
+    test_options();
+    test_runs();
+    test_operations();
+    printf("%d failures\n", failures);
+    return failures != 0;
+}
