@@ -1,5 +1,7 @@
 // Every file of the committed corpus: refused with the expected words, in one printable line, at no cost
 // beyond the file's own size.
+#include <fovea/files/checkpoint.hpp>
+
 #include <algorithm>
 #include <map>
 
@@ -31,12 +33,22 @@ std::vector<Case> corpus(const std::string& format) {
     return cases;
 }
 
+// Whether the file loads, by the reader of its format; the error otherwise.
+Result<void> load(const std::string& format, const std::filesystem::path& path) {
+    if (format == "gguf") {
+        const Result<GgufFile> file = load_gguf(path);
+        return file ? Result<void>() : Result<void>(file.error());
+    }
+    const Result<TensorSet> set = load_tensors(path);
+    return set ? Result<void>() : Result<void>(set.error());
+}
+
 class Malformed : public testing::TestWithParam<const char*> {};
 
 TEST_P(Malformed, RefusedInOneLineWithTheReason) {
     size_t refused = 0;
     for (const Case& one : corpus(GetParam())) {
-        const auto loaded = load_tensors(one.path);
+        const Result<void> loaded = load(GetParam(), one.path);
         if (one.expected.empty()) {
             EXPECT_TRUE(loaded) << loaded.error().text;
             continue;
@@ -67,7 +79,7 @@ TEST_P(Malformed, NothingIsAllocatedBeyondTheFilesSize) {
         if (one.expected.empty()) continue;
         const std::string file = read_file(one.path);
         const AllocationPeak peak;
-        const bool loaded = load_tensors(one.path).has_value();
+        const bool loaded = load(GetParam(), one.path).has_value();
         const size_t used = peak.bytes();
         EXPECT_FALSE(loaded);
         EXPECT_LE(used, file.size() + kConstantBytes) << one.path;
@@ -85,6 +97,7 @@ TEST_P(Malformed, EveryBitFlipAndEveryCutOfAValidFileIsSafe) {
         if (format == "safetensors") return parse_safetensors(as_bytes(file)).has_value();
         if (format == "npy") return parse_npy(as_bytes(file)).has_value();
         if (format == "npz") return parse_npz(as_bytes(file)).has_value();
+        if (format == "gguf") return parse_gguf(as_bytes(file)).has_value();
         if (format == "csv") return parse_csv(as_bytes(file)).has_value();
         return parse_png(as_bytes(file)).has_value();
     };
@@ -110,7 +123,8 @@ TEST_P(Malformed, EveryBitFlipAndEveryCutOfAValidFileIsSafe) {
     EXPECT_GT(refused, 100u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Corpus, Malformed, testing::Values("safetensors", "npy", "npz", "csv", "png"),
+INSTANTIATE_TEST_SUITE_P(Corpus, Malformed,
+                         testing::Values("safetensors", "npy", "npz", "csv", "png", "gguf"),
                          [](const auto& format) { return std::string(format.param); });
 
 TEST(MalformedLarge, AHeaderOfTwentyMegabytesCostsLessThanItself) {

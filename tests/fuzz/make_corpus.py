@@ -565,9 +565,112 @@ def make_png():
     folder.close()
 
 
+# ---- GGUF ----------------------------------------------------------------------------------------------------------
+
+U8, U32, F32, BOOL, TEXT, ARRAY, U64 = 0, 4, 6, 7, 8, 9, 10
+
+
+def gguf_text(text):
+    raw = text if isinstance(text, bytes) else text.encode()
+    return struct.pack("<Q", len(raw)) + raw
+
+
+def gguf_key(key, kind, value):
+    return gguf_text(key) + struct.pack("<I", kind) + value
+
+
+def gguf_tensor(name, dims, kind=0, offset=0, rank=None):
+    rank = len(dims) if rank is None else rank
+    return gguf_text(name) + struct.pack(f"<I{len(dims)}QIQ", rank, *dims, kind, offset)
+
+
+def gguf(keys=(), tensors=(), data=b"", version=3, magic=b"GGUF", alignment=32, counts=None):
+    head = magic + struct.pack("<IQQ", version, *(counts or (len(tensors), len(keys)))) + b"".join(keys) + b"".join(tensors)
+    return head + b"\0" * (-len(head) % alignment) + data
+
+
+def make_gguf():
+    folder = Folder("gguf", ".gguf")
+    name_key = gguf_key("general.architecture", TEXT, gguf_text("llama"))
+    words = gguf_key("tokenizer.ggml.tokens", ARRAY, struct.pack("<IQ", TEXT, 3) + gguf_text("a") + gguf_text("") + gguf_text("b"))
+    numbers = gguf_key("scores", ARRAY, struct.pack("<IQ3f", F32, 3, 1, 2, 3))
+    block = bytes(range(34))
+
+    def bad(name, expected, **parts):
+        folder.add(name, gguf(**parts), expected)
+
+    folder.add("valid_empty", gguf())
+    folder.add("valid_version_2", gguf([name_key], version=2))
+    folder.add("valid_keys", gguf([name_key, words, numbers, gguf_key("flag", BOOL, b"\1"), gguf_key("n", U64, bytes(8))]))
+    folder.add("valid_tensors", gguf([name_key], [gguf_tensor("a", (2, 3)), gguf_tensor("b.weight", (32, 1), 8, 32),
+                                                  gguf_tensor("s", (), 0, 96)], bytes(24) + bytes(8) + block + bytes(30) + bytes(4)))
+    folder.add("valid_alignment", gguf([gguf_key("general.alignment", U32, struct.pack("<I", 64))],
+                                       [gguf_tensor("a", (2,)), gguf_tensor("b", (2,), 0, 64)], bytes(72), alignment=64))
+    folder.add("valid_type_of_tomorrow", gguf([], [gguf_tensor("a", (7,), 99)], bytes(32)))
+    folder.add("valid_empty_tensor", gguf([], [gguf_tensor("a", (0, 5))], b""))
+
+    folder.add("file_empty", b"", "0 bytes are too few for a GGUF file")
+    folder.add("file_short", b"GGUF" + bytes(19), "23 bytes are too few")
+    bad("magic", "does not begin with 'GGUF'", magic=b"GGML")
+    bad("version_0", "version 0; versions 2 and 3 are read", version=0)
+    bad("version_1", "version 1; versions 2 and 3 are read", version=1)
+    bad("version_4", "version 4; versions 2 and 3 are read", version=4)
+    bad("big_endian", "a big-endian file", version=3 << 24)
+    bad("tensors_too_many", "1000001 tensors; the limit is 1000000", counts=(1_000_001, 0))
+    bad("tensors_beyond_file", "5 tensors; the limit is 1000000, and the file has room for 0", counts=(5, 0))
+    bad("tensors_max", "18446744073709551615 tensors", counts=(2**64 - 1, 0))
+    bad("keys_too_many", "1000001 keys", counts=(0, 1_000_001))
+    bad("keys_max", "18446744073709551615 keys", counts=(0, 2**64 - 1))
+    bad("keys_cut", "the file ends here", keys=[name_key], counts=(0, 3), alignment=1)
+    bad("key_long", "a text of 65536 bytes; the limit is 65535", keys=[gguf_key("k" * 65536, U8, b"\0")])
+    bad("key_length_max", "a text of 18446744073709551615 bytes", keys=[struct.pack("<Q", 2**64 - 1) + bytes(40)])
+    bad("key_not_utf8", "the key is not valid UTF-8", keys=[gguf_key(b"\xff\xfe", U8, b"\0")])
+    bad("key_twice", "key 'k', byte 38: appears twice", keys=[gguf_key("k", U8, b"\0"), gguf_key("k", U8, b"\1")])
+    bad("key_control", "key '\\x1b[2J'", keys=[gguf_key("\x1b[2J", 13, b"\0" * 9)])
+    bad("type_13", "key 'k', byte 33: type 13 is none of the 13 types of values", keys=[gguf_key("k", 13, bytes(8))])
+    bad("type_max", "type 4294967295 is none", keys=[gguf_key("k", 2**32 - 1, bytes(8))])
+    bad("value_cut", "an array of 1 elements", keys=[gguf_text("key") + struct.pack("<I", U64) + bytes(2)], alignment=1)
+    bad("boolean_2", "a boolean that is not 0 or 1", keys=[gguf_key("k", BOOL, b"\2")])
+    bad("booleans_255", "a boolean that is not 0 or 1", keys=[gguf_key("k", ARRAY, struct.pack("<IQ", BOOL, 2) + b"\1\xff")])
+    bad("text_beyond_file", "a text of 1000 bytes; the limit is", keys=[gguf_key("k", TEXT, struct.pack("<Q", 1000) + bytes(8))])
+    bad("text_max", "a text of 18446744073709551615 bytes", keys=[gguf_key("k", TEXT, struct.pack("<Q", 2**64 - 1) + bytes(8))])
+    bad("array_of_arrays", "an array of arrays", keys=[gguf_key("k", ARRAY, struct.pack("<IQ", ARRAY, 1) + bytes(20))])
+    bad("array_type", "type 77 is none", keys=[gguf_key("k", ARRAY, struct.pack("<IQ", 77, 1) + bytes(20))])
+    bad("array_beyond_file", "an array of 1000 elements", keys=[gguf_key("k", ARRAY, struct.pack("<IQ", U8, 1000) + bytes(20))])
+    bad("array_max_u8", "an array of 18446744073709551615 elements", keys=[gguf_key("k", ARRAY, struct.pack("<IQ", U8, 2**64 - 1))])
+    bad("array_max_u64", "an array of 2305843009213693952 elements", keys=[gguf_key("k", ARRAY, struct.pack("<IQ", U64, 2**61))])
+    bad("array_max_text", "an array of 2305843009213693952 elements", keys=[gguf_key("k", ARRAY, struct.pack("<IQ", TEXT, 2**61) + bytes(64))])
+    bad("array_text_cut", "the file ends here", keys=[gguf_key("k", ARRAY, struct.pack("<IQQ", TEXT, 2, 3) + b"abc" + struct.pack("<Q", 90))])
+    for number in (0, 3, 12, 131072):
+        bad(f"alignment_{number}", "is no power of two up to 65536", keys=[gguf_key("general.alignment", U32, struct.pack("<I", number))])
+    bad("alignment_text", "is no power of two", keys=[gguf_key("general.alignment", TEXT, gguf_text("32"))])
+    bad("alignment_u64", "is no power of two", keys=[gguf_key("general.alignment", U64, struct.pack("<Q", 32))])
+    bad("tensor_cut", "the file ends here", tensors=[gguf_tensor("a", (2,))[:-4] + b""], alignment=1)
+    bad("tensor_name_long", "a text of 65536 bytes; the limit is 65535", tensors=[gguf_tensor("t" * 65536, (1,))])
+    bad("tensor_name_not_utf8", "the name is not valid UTF-8", tensors=[gguf_tensor(b"\xc0\x80", (1,))], data=bytes(4))
+    bad("tensor_twice", "tensor 'a', byte 57: appears twice", tensors=[gguf_tensor("a", (1,)), gguf_tensor("a", (1,), 0, 32)], data=bytes(64))
+    bad("rank_5", "5 dimensions; the limit is 4", tensors=[gguf_tensor("a", (1, 1, 1, 1, 1))], data=bytes(4))
+    bad("rank_max", "4294967295 dimensions", tensors=[gguf_tensor("a", (1,), rank=2**32 - 1)], data=bytes(64))
+    bad("dimension_large", "dimension 0 is 281474976710657, the limit is 281474976710656", tensors=[gguf_tensor("a", (2**48 + 1,))])
+    bad("dimensions_overflow", "the shape needs more than 2^64 - 1 bytes", tensors=[gguf_tensor("a", (2**40, 2**40))])
+    bad("claims_1_tib", "are beyond the data", tensors=[gguf_tensor("a", (2**38,))], data=bytes(64))
+    bad("rows_no_blocks_q8_0", "rows of 33 are no multiple of the blocks of Q8_0, 32", tensors=[gguf_tensor("a", (33,), 8)], data=bytes(64))
+    bad("rows_no_blocks_q4_k", "rows of 32 are no multiple of the blocks of Q4_K, 256", tensors=[gguf_tensor("a", (32, 8), 12)], data=bytes(144))
+    bad("offset_unaligned", "offset 4 is no multiple of the alignment, 32", tensors=[gguf_tensor("a", (1,), 0, 4)], data=bytes(64))
+    bad("offset_beyond", "are beyond the data", tensors=[gguf_tensor("a", (1,), 0, 64)], data=bytes(64))
+    bad("offset_max", "are beyond the data", tensors=[gguf_tensor("a", (1,), 0, 2**64 - 32)], data=bytes(64))
+    bad("data_cut", "bytes 0 to 0 + 16 are beyond the data, which has 15", tensors=[gguf_tensor("a", (4,))], data=bytes(15))
+    bad("data_cut_type_of_tomorrow", "are beyond the data", tensors=[gguf_tensor("a", (4,), 99, 32)], data=bytes(16))
+    bad("overlap", "begins at 32, inside a tensor that ends at 64", tensors=[gguf_tensor("a", (16,)), gguf_tensor("b", (8,), 0, 32)], data=bytes(64))
+    bad("overlap_same", "inside a tensor that ends at", tensors=[gguf_tensor("a", (8,)), gguf_tensor("b", (8,))], data=bytes(64))
+    folder.add("padding_cut", gguf([], [gguf_tensor("a", (0,))], alignment=1), "the file ends before its data begins")
+    folder.close()
+
+
 if __name__ == "__main__":
     make_safetensors()
     make_npy()
     make_npz()
     make_csv()
     make_png()
+    make_gguf()

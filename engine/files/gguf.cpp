@@ -1,0 +1,125 @@
+// GGUF files: their metadata as values, their tensors as stored weights.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include <fovea/files/checkpoint.hpp>
+
+#include "files/gguf_header.hpp"
+#include "files/little_endian.hpp"
+#include "files/mapped_file.hpp"
+#include "files/refusal.hpp"
+
+namespace fovea {
+namespace {
+
+/// Element `index` of a value of numbers.
+std::optional<double> element(const GgufValue& v, uint64_t index) {
+    const auto at = [&](size_t size) { return files::read_le(v.bytes, index * size, size); };
+    switch (v.type) {
+        case GgufType::u8:
+            return double(at(1));
+        case GgufType::i8:
+            return double(int8_t(at(1)));
+        case GgufType::u16:
+            return double(at(2));
+        case GgufType::i16:
+            return double(int16_t(at(2)));
+        case GgufType::u32:
+            return double(at(4));
+        case GgufType::i32:
+            return double(int32_t(at(4)));
+        case GgufType::u64:
+            return double(at(8));
+        case GgufType::i64:
+            return double(int64_t(at(8)));
+        case GgufType::f32:
+            return double(std::bit_cast<float>(uint32_t(at(4))));
+        case GgufType::f64:
+            return std::bit_cast<double>(at(8));
+        case GgufType::boolean:
+            return double(at(1));
+        default:
+            return std::nullopt;
+    }
+}
+
+}  // namespace
+
+std::optional<uint64_t> GgufValue::whole() const {
+    if (is_array || type == GgufType::f32 || type == GgufType::f64 || type == GgufType::boolean)
+        return std::nullopt;
+    if (type == GgufType::u64) return files::read_le(bytes, 0, 8);
+    const auto value = element(*this, 0);
+    return value && *value >= 0 ? std::optional(uint64_t(*value)) : std::nullopt;
+}
+
+std::optional<double> GgufValue::number() const {
+    return is_array || type == GgufType::boolean ? std::nullopt : element(*this, 0);
+}
+
+std::optional<bool> GgufValue::truth() const {
+    if (is_array || type != GgufType::boolean) return std::nullopt;
+    return bytes[0] != std::byte{0};
+}
+
+std::optional<std::string_view> GgufValue::text() const {
+    if (is_array || type != GgufType::text) return std::nullopt;
+    return std::string_view(reinterpret_cast<const char*>(bytes.data()) + 8, bytes.size() - 8);
+}
+
+std::optional<std::vector<std::string_view>> GgufValue::texts() const {
+    if (!is_array || type != GgufType::text) return std::nullopt;
+    std::vector<std::string_view> all;
+    all.reserve(size_t(count));
+    uint64_t at = 0;
+    for (uint64_t i = 0; i < count; ++i) {
+        const uint64_t length = files::read_le(bytes, at, 8);
+        all.emplace_back(reinterpret_cast<const char*>(bytes.data()) + at + 8, size_t(length));
+        at += 8 + length;
+    }
+    return all;
+}
+
+std::optional<std::vector<double>> GgufValue::numbers() const {
+    if (!is_array || type == GgufType::text) return std::nullopt;
+    std::vector<double> all;
+    all.reserve(size_t(count));
+    for (uint64_t i = 0; i < count; ++i) all.push_back(*element(*this, i));
+    return all;
+}
+
+const GgufValue* GgufFile::find(std::string_view key) const noexcept {
+    for (const GgufValue& value : metadata)
+        if (value.key == key) return &value;
+    return nullptr;
+}
+
+Result<GgufFile> parse_gguf(std::span<const std::byte> file, std::shared_ptr<const void> owner) {
+    const Result<files::GgufHeader> header = files::GgufHeader::read(file);
+    if (!header) return header.error();
+    GgufFile out;
+    out.version = header->version();
+    out.metadata = header->values();
+    out.owner = owner;
+    const std::vector<files::GgufTensor> tensors = header->tensors();
+    out.weights.reserve(tensors.size());
+    for (const files::GgufTensor& t : tensors)
+        out.weights.push_back({std::string(t.name), t.weight_type, files::gguf_type_text(t.type),
+                               std::vector<uint64_t>(std::make_reverse_iterator(t.dims + t.rank),
+                                                     std::make_reverse_iterator(t.dims)),
+                               header->data().subspan(size_t(t.offset), size_t(t.size_bytes)), owner});
+    return out;
+}
+
+Result<GgufFile> load_gguf(const std::filesystem::path& path) {
+    auto file = files::MappedFile::open(path);
+    if (!file) return file.error();
+    Result<GgufFile> read = parse_gguf(file.value()->bytes(), file.value());
+    if (!read) return files::in_file(path, read.error());
+    if (!file.value()->intact())
+        return files::in_file(path, files::malformed("file", "the file's size changed while it was read"));
+    return read;
+}
+
+}  // namespace fovea

@@ -1,0 +1,120 @@
+// The weights of a model as they lie in its files: a Hugging Face folder (config.json, safetensors in one or
+// many files) or a GGUF file (versions 2 and 3). Weights stay mapped and in the type that they are stored in;
+// rows become float32 when they are asked for.
+//
+// What the readers of <fovea/files.hpp> promise holds here: the whole header is checked before memory is
+// allocated for what it claims, errors name the tensor or key, the byte, the value found and the limit, and
+// no function throws, prints or keeps state.
+#pragma once
+
+#include <fovea/files.hpp>
+#include <fovea/files/json.hpp>
+
+#include <map>
+
+namespace fovea {
+
+// How a weight is stored. The quantised types are ggml's blocks: `block_elements` numbers of a row share
+// scales. `other` is a type that is known to nobody here, or that no weight has (whole numbers, booleans):
+// its tensor is listed and refused only where its values are asked for.
+enum class WeightType : uint8_t {
+    f32,
+    f16,
+    bf16,
+    f64,
+    q4_0,
+    q4_1,
+    q5_0,
+    q5_1,
+    q8_0,
+    q4_k,
+    q5_k,
+    q6_k,
+    other
+};
+
+// "f32", ... "q4_k"; "other".
+std::string_view weight_type_name(WeightType type) noexcept;
+// Numbers in one block, and the bytes that it takes: 1 and 4 for f32, 32 and 18 for q4_0. 0 of `other`.
+uint64_t weight_block_elements(WeightType type) noexcept;
+uint64_t weight_block_bytes(WeightType type) noexcept;
+
+// One weight. Copying it copies no values.
+struct StoredWeight {
+    std::string name;  // as the file has it: untrusted text, see printable_name()
+    WeightType type = WeightType::other;
+    std::string type_text;              // as the file calls it: "BF16", "Q4_K"
+    std::vector<uint64_t> shape;        // last dimension fastest, whatever order the file counts them in
+    std::span<const std::byte> bytes;   // empty where the size of `other` is not known
+    std::shared_ptr<const void> owner;  // keeps `bytes` alive
+
+    uint64_t columns() const { return shape.empty() ? 1 : shape.back(); }
+    uint64_t rows() const;
+};
+
+// Rows [first, first + out.size() / columns) as float32; out.size() is a multiple of columns. Exact for f16
+// and bf16; of quantised types float32 products of what the block holds, in ggml's order of operations.
+// Refused: type `other`, and rows that the weight does not have.
+Result<void> read_rows(const StoredWeight& weight, uint64_t first, std::span<float> out);
+// Blocks to float32: `blocks.size()` is a multiple of the block's bytes. Not for `other`.
+void dequantise(WeightType type, std::span<const std::byte> blocks, std::span<float> out);
+
+// ---- GGUF ----
+
+enum class GgufType : uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, array, u64, i64, f64 };
+
+// One value of a file's metadata: a view of the mapped file.
+struct GgufValue {
+    std::string_view key;
+    GgufType type = GgufType::u8;  // of an array: that of its elements
+    bool is_array = false;
+    uint64_t count = 1;                // elements
+    std::span<const std::byte> bytes;  // the elements one after the other, as the file has them
+
+    // A whole number of any of the types, not of a negative one; and any number as float64.
+    std::optional<uint64_t> whole() const;
+    std::optional<double> number() const;
+    std::optional<bool> truth() const;
+    std::optional<std::string_view> text() const;
+    // Elements of an array, or nothing where it has another type. They allocate what they return.
+    std::optional<std::vector<std::string_view>> texts() const;
+    std::optional<std::vector<double>> numbers() const;
+};
+
+// A GGUF file that kept every rule: limits are 1,000,000 keys and tensors each, 4 dimensions of up to 2^48,
+// keys and names of 65,535 bytes. Refused besides: other versions, big-endian files, arrays of arrays,
+// duplicate keys or names, tensors that overlap, lie outside the data or off their alignment, rows that are
+// no whole number of blocks.
+struct GgufFile {
+    uint32_t version = 3;
+    std::vector<GgufValue> metadata;  // in file order
+    std::vector<StoredWeight> weights;
+    std::shared_ptr<const void> owner;
+
+    const GgufValue* find(std::string_view key) const noexcept;
+};
+Result<GgufFile> load_gguf(const std::filesystem::path& path);
+// `file` must outlive the result, or `owner` keeps it alive.
+Result<GgufFile> parse_gguf(std::span<const std::byte> file, std::shared_ptr<const void> owner = {});
+
+// ---- a checkpoint of either kind ----
+
+// The weights of a model and what its files say of it.
+struct Checkpoint {
+    std::filesystem::path path;    // as it was given
+    std::filesystem::path folder;  // of config.json and tokenizer.json; empty for GGUF
+    std::vector<StoredWeight> weights;
+    JsonValue config;              // config.json; null's value for GGUF
+    std::optional<GgufFile> gguf;  // its metadata; its weights are moved to `weights`
+
+    // Null when there is none.
+    const StoredWeight* find(std::string_view name) const noexcept;
+    uint64_t stored_bytes() const noexcept;
+
+    std::map<std::string, size_t, std::less<>> by_name;
+};
+// A folder with config.json and safetensors (model.safetensors.index.json says which, else
+// model.safetensors, else all *.safetensors), one of its safetensors files, or a GGUF file.
+Result<Checkpoint> load_checkpoint(const std::filesystem::path& path);
+
+}  // namespace fovea

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Writes tests/files/data/quantised.safetensors: blocks of ggml's types and what they stand for.
+
+    python3 scripts/make_quantised.py [--ggml libggml-base.so.0]
+
+Random blocks of each type (seeded) with their values as float32, computed here with numpy from the definition of the
+blocks. With --ggml the library's own dequantisation is asked for the same blocks, and any bit that differs ends the
+script. Needs numpy. The committed file was made against libggml 0.27.0 (Debian sid).
+"""
+
+import argparse
+import ctypes
+import json
+import struct
+import sys
+from pathlib import Path
+
+import numpy as np
+
+OUT = Path(__file__).resolve().parent.parent / "tests" / "files" / "data" / "quantised.safetensors"
+F = np.float32
+
+
+def halves(blocks, at):
+    return blocks[:, at : at + 2].copy().view(np.float16).astype(F)
+
+
+def nibbles(b):  # numbers j and j + 16 of byte j
+    return np.concatenate([b & 15, b >> 4], axis=1)
+
+
+def fifth(b):  # bit j of a 32-bit word
+    word = b.copy().view(np.uint32)
+    return ((word >> np.arange(32, dtype=np.uint32)) & 1).astype(np.uint8) << 4
+
+
+def q4_0(b):
+    return (nibbles(b[:, 2:18]).astype(np.int32) - 8).astype(F) * halves(b, 0)
+
+
+def q4_1(b):
+    return nibbles(b[:, 4:20]).astype(F) * halves(b, 0) + halves(b, 2)
+
+
+def q5_0(b):
+    return ((nibbles(b[:, 6:22]) | fifth(b[:, 2:6])).astype(np.int32) - 16).astype(F) * halves(b, 0)
+
+
+def q5_1(b):
+    return (nibbles(b[:, 8:24]) | fifth(b[:, 4:8])).astype(F) * halves(b, 0) + halves(b, 2)
+
+
+def q8_0(b):
+    return b[:, 2:34].copy().view(np.int8).astype(F) * halves(b, 0)
+
+
+def group_scales(s):  # 12 bytes -> 8 scales and 8 least values of 6 bits
+    low, mid, high = s[:, 0:4], s[:, 4:8], s[:, 8:12]
+    scale = np.concatenate([low & 63, (high & 15) | (low >> 6) << 4], axis=1)
+    least = np.concatenate([mid & 63, (high >> 4) | (mid >> 6) << 4], axis=1)
+    return scale.astype(F), least.astype(F)
+
+
+def q45_k(b, with_fifth):
+    scale, least = group_scales(b[:, 4:16])
+    q = b[:, -128:].reshape(-1, 4, 1, 32)
+    value = np.concatenate([q & 15, q >> 4], axis=2).reshape(-1, 8, 32)
+    if with_fifth:
+        bits = b[:, 16:48].reshape(-1, 1, 32) >> np.arange(8, dtype=np.uint8).reshape(1, 8, 1)
+        value = value + ((bits & 1) << 4)
+    product = (halves(b, 0) * scale)[:, :, None] * value.astype(F)
+    return (product - (halves(b, 2) * least)[:, :, None]).reshape(len(b), 256)
+
+
+def q6_k(b):
+    low = b[:, :128].reshape(-1, 2, 2, 32)
+    low = np.concatenate([low & 15, low >> 4], axis=2)  # [n, half, quarter, 32]
+    high = b[:, 128:192].reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8).reshape(1, 1, 4, 1)
+    value = (low | (high & 3) << 4).astype(np.int32) - 32
+    scales = b[:, 192:208].copy().view(np.int8).astype(F) * halves(b, 208)
+    return (np.repeat(scales, 16, axis=1) * value.reshape(len(b), 256).astype(F)).reshape(len(b), 256)
+
+
+# name: numbers of a block, bytes, where its halves stand, values, ggml's number
+TYPES = {
+    "q4_0": (32, 18, [0], q4_0, 2),
+    "q4_1": (32, 20, [0, 2], q4_1, 3),
+    "q5_0": (32, 22, [0], q5_0, 6),
+    "q5_1": (32, 24, [0, 2], q5_1, 7),
+    "q8_0": (32, 34, [0], q8_0, 8),
+    "q4_k": (256, 144, [0, 2], lambda b: q45_k(b, False), 12),
+    "q5_k": (256, 176, [0, 2], lambda b: q45_k(b, True), 13),
+    "q6_k": (256, 210, [208], q6_k, 14),
+}
+
+
+def ask_ggml(path, number, blocks, count):
+    class Traits(ctypes.Structure):
+        _fields_ = [
+            ("name", ctypes.c_char_p),
+            ("blck_size", ctypes.c_int64),
+            ("blck_size_interleave", ctypes.c_int64),
+            ("type_size", ctypes.c_size_t),
+            ("is_quantized", ctypes.c_bool),
+            ("to_float", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)),
+        ]
+
+    library = ctypes.CDLL(path)
+    library.ggml_get_type_traits.restype = ctypes.POINTER(Traits)
+    out = np.zeros(count, F)
+    traits = library.ggml_get_type_traits(number).contents
+    assert traits.type_size * len(blocks) == blocks.size, traits.name
+    traits.to_float(blocks.ctypes.data, out.ctypes.data, count)
+    return out
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ggml")
+    options = parser.parse_args()
+    rng = np.random.default_rng(20261122)
+    header, data = {}, b""
+
+    def add(name, dtype, shape, raw):
+        nonlocal data
+        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+
+    for name, (numbers, size, at, values, ggml) in TYPES.items():
+        blocks = rng.integers(0, 256, (2 if numbers == 256 else 6, size), dtype=np.uint8)
+        for place in at:  # scales of usual size, subnormal halves among them
+            half = (rng.standard_normal(len(blocks)) * [0.01, 3e-6, 1, 0.1, 1e-5, 20][: len(blocks)]).astype(np.float16)
+            blocks[:, place : place + 2] = half.view(np.uint8).reshape(-1, 2)
+        made = np.ascontiguousarray(values(blocks), F).reshape(-1)
+        if options.ggml:
+            theirs = ask_ggml(options.ggml, ggml, np.ascontiguousarray(blocks), made.size)
+            if not np.array_equal(made.view(np.uint32), theirs.view(np.uint32)):
+                sys.exit(f"{name}: not ggml's bits: {np.flatnonzero(made != theirs)[:5]}")
+            print(f"{name}: {made.size} numbers, ggml's bits")
+        add(name + ".values", "F32", made.shape, made.tobytes())
+        add(name + ".blocks", "U8", blocks.shape, blocks.tobytes())
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    OUT.parent.mkdir(exist_ok=True)
+    OUT.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+main()

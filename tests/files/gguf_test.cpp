@@ -1,0 +1,89 @@
+// GGUF files and stored weights: values, types, shapes. What is refused, and how: malformed_test.cpp.
+#include <fovea/files/checkpoint.hpp>
+
+#include "scratch.hpp"
+
+namespace fovea {
+namespace {
+
+using namespace test;
+
+WeightType type_of(std::string_view name) {
+    for (int i = 0; i < int(WeightType::other); ++i)
+        if (weight_type_name(WeightType(i)) == name) return WeightType(i);
+    return WeightType::other;
+}
+
+// data/quantised.safetensors holds blocks with the values that ggml itself gave for them, see
+// scripts/make_quantised.py.
+TEST(StoredWeights, every_quantised_type_has_ggmls_bits) {
+    const Result<TensorSet> set =
+        load_safetensors(std::filesystem::path(FOVEA_DATA) / "quantised.safetensors");
+    ASSERT_TRUE(set) << set.error().text;
+    int types = 0;
+    for (const Tensor& blocks : set->tensors) {
+        if (!blocks.name.ends_with(".blocks")) continue;
+        const std::string name = blocks.name.substr(0, blocks.name.size() - 7);
+        const WeightType type = type_of(name);
+        const Tensor& values = *set->find(name + ".values");
+        ASSERT_NE(type, WeightType::other) << name;
+        ASSERT_EQ(blocks.shape[1], weight_block_bytes(type)) << name;
+        std::vector<float> made(element_count(values));
+        dequantise(type, blocks.bytes, made);
+        EXPECT_EQ(0, std::memcmp(made.data(), values.bytes.data(), values.bytes.size())) << name;
+        ++types;
+    }
+    EXPECT_EQ(types, 8);
+}
+
+TEST(StoredWeights, rows_are_those_of_the_last_dimension) {
+    const std::vector<float> numbers = {1, 2, 3, 4, 5, 6};
+    const StoredWeight w{"w", WeightType::f32, "F32", {3, 2}, std::as_bytes(std::span(numbers)), {}};
+    std::vector<float> rows(4);
+    ASSERT_TRUE(read_rows(w, 1, rows));
+    EXPECT_EQ(rows, (std::vector<float>{3, 4, 5, 6}));
+    const Result<void> beyond = read_rows(w, 2, rows);
+    ASSERT_FALSE(beyond);
+    EXPECT_EQ(beyond.error().text, "tensor 'w' has 3 rows; row 4 was asked for");
+}
+
+TEST(StoredWeights, a_type_that_is_not_read_is_refused_by_tensor_and_type) {
+    const StoredWeight w{"blk.0.\x1b", WeightType::other, "IQ2_XS", {1, 256}, {}, {}};
+    std::vector<float> row(256);
+    const Result<void> made = read_rows(w, 0, row);
+    ASSERT_FALSE(made);
+    EXPECT_TRUE(made.error().text.starts_with("tensor 'blk.0.\\x1b' is stored as IQ2_XS, which is not read;"))
+        << made.error().text;
+}
+
+TEST(Gguf, keys_and_tensors_are_given_out_as_the_file_has_them) {
+    const auto folder = std::filesystem::path(FOVEA_CORPUS) / "gguf";
+    const Result<GgufFile> keys = load_gguf(folder / "valid_keys.gguf");
+    ASSERT_TRUE(keys) << keys.error().text;
+    EXPECT_EQ(keys->find("general.architecture")->text(), "llama");
+    EXPECT_EQ(keys->find("flag")->truth(), true);
+    EXPECT_EQ(keys->find("n")->whole(), 0u);
+    EXPECT_EQ(keys->find("scores")->numbers(), (std::vector<double>{1, 2, 3}));
+    EXPECT_EQ(keys->find("tokenizer.ggml.tokens")->texts(), (std::vector<std::string_view>{"a", "", "b"}));
+    // A value of another type than was asked for is none.
+    EXPECT_FALSE(keys->find("flag")->whole());
+    EXPECT_FALSE(keys->find("scores")->number());
+    EXPECT_FALSE(keys->find("general.architecture")->texts());
+    EXPECT_EQ(keys->find("nothing"), nullptr);
+
+    const Result<GgufFile> tensors = load_gguf(folder / "valid_tensors.gguf");
+    ASSERT_TRUE(tensors) << tensors.error().text;
+    ASSERT_EQ(tensors->weights.size(), 3u);
+    const StoredWeight &a = tensors->weights[0], &b = tensors->weights[1];
+    EXPECT_EQ(a.shape, (std::vector<uint64_t>{3, 2}));  // dimensions are stored fastest first
+    EXPECT_EQ(b.type, WeightType::q8_0);
+    EXPECT_EQ(b.type_text, "Q8_0");
+    EXPECT_EQ(b.bytes.size(), 34u);
+    EXPECT_EQ(tensors->weights[2].shape.size(), 0u);
+    std::vector<float> row(32);
+    ASSERT_TRUE(read_rows(b, 0, row));
+    EXPECT_EQ(row[1], row[0] / 2 * 3);  // bytes 2 and 3 of the block
+}
+
+}  // namespace
+}  // namespace fovea
