@@ -13,7 +13,8 @@ import {
 
 const maxCell = 92,
     minDigits = 30,
-    wideDigits = 60,
+    wideDigits = 50,
+    wideSigned = 58, // with room for a minus
     maxHeight = 640;
 const fonts =
     '"Inter", system-ui, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Liberation Sans", Arial, sans-serif';
@@ -90,6 +91,7 @@ export class MatrixView {
     private origin: [number, number] = [0, 0]; // first visible cell: row, column (fractions)
     private frame = 0;
     private available = 0; // pixels, 0 while it is hidden
+    private room = Infinity; // from its upper edge to the end of the first screen, where it begins there
     private widths: [number, number] = [0, 0]; // of the widest row label and column label
     private viewTimer = 0;
     private image: HTMLCanvasElement | null = null;
@@ -113,13 +115,20 @@ export class MatrixView {
         this.grid.setAttribute("aria-label", label);
         host.append(this.canvas, this.grid);
         this.listen();
-        // The width comes from here: reading it while a frame is drawn would force a layout.
+        // Width and room come from here: reading them while a frame is drawn would force a layout.
         new ResizeObserver(([entry]) => {
             const width = Math.floor(entry.contentRect.width);
             if (width === this.available) return;
             this.available = width;
-            this.draw();
+            this.findRoom(host);
         }).observe(host);
+        addEventListener("resize", () => this.findRoom(host));
+    }
+
+    private findRoom(host: HTMLElement): void {
+        const top = host.getBoundingClientRect().top + scrollY;
+        this.room = top < 0.75 * innerHeight ? innerHeight - top : Infinity;
+        this.draw();
     }
 
     set(content: MatrixContent): void {
@@ -433,6 +442,8 @@ export class MatrixView {
         ];
     }
 
+    private digitsFrom = ({ signed }: MatrixContent) => (signed ? wideSigned : wideDigits);
+
     private measure(): void {
         const content = this.content!;
         const available = Math.max(200, this.available);
@@ -443,16 +454,26 @@ export class MatrixView {
         // The last slanted label leans out to the right; among few columns there is room for it beside the sums.
         const lean = Math.min(80, columnWidth * 0.72),
             aside = content.columns > 24 ? Math.max(right, lean) : right;
-        const base = Math.min(
+        // Column sums: as digits where they fit, else as bars.
+        const bottom = content.sums ? 30 : 0;
+        const widest = Math.min(
             maxCell,
             (available - left - aside) / content.columns,
             Math.max(6, maxHeight / content.rows),
         );
-        const cell = base * this.zoom;
-        const slanted = columnWidth + 10 > base;
-        const top = slanted ? Math.min(110, columnWidth * 0.72 + 18) : 30;
-        // Column sums: as digits where they fit, else as bars.
-        const bottom = content.sums ? 30 : 0;
+        // All of it within the first screen, as long as its digits can be read.
+        const lies = (base: number) => columnWidth + 4 <= base;
+        const above = (base: number) => (lies(base) ? 30 : Math.min(110, columnWidth * 0.72 + 18));
+        const within = (top: number) =>
+            Math.min(
+                widest,
+                Math.max(this.digitsFrom(content), (this.room - top - bottom - 12) / content.rows),
+            );
+        const lying = within(30),
+            base = lies(lying) ? lying : within(above(lying));
+        const cell = base * this.zoom,
+            slanted = !lies(base),
+            top = above(base);
         this.layout = {
             left,
             top,
@@ -537,7 +558,7 @@ export class MatrixView {
                 radius = cell >= 30 ? 4 : cell >= 14 ? 2 : 0;
             context.textAlign = "center";
             context.textBaseline = "middle";
-            context.font = `500 ${cell >= 76 ? 14 : cell >= wideDigits ? 13 : 12}px ${fonts}`;
+            context.font = `500 ${cell >= 76 ? 14 : cell >= 58 ? 13 : 12}px ${fonts}`;
             context.fontKerning = "none";
             for (let i = r0; i < r1; ++i)
                 for (let j = c0; j < c1; ++j) {
@@ -563,7 +584,7 @@ export class MatrixView {
                     // An exact 0 is a cell that plays no part: its digits step back.
                     context.fillStyle = value === 0 && !content.signed ? colors.faint : fill;
                     context.fillText(
-                        cell >= wideDigits ? fixed(value) : short(value),
+                        cell >= this.digitsFrom(content) ? fixed(value) : short(value),
                         x + (cell - gap) / 2,
                         y + (cell - gap) / 2 + 0.5,
                     );
@@ -691,7 +712,9 @@ export class MatrixView {
             context.fillStyle = j === this.picked[1] ? colors.accent : colors.soft;
             if (digits)
                 context.fillText(
-                    cell >= wideDigits ? fixed(this.columnSums[j], 3) : short(this.columnSums[j]),
+                    cell >= this.digitsFrom(content)
+                        ? fixed(this.columnSums[j], 3)
+                        : short(this.columnSums[j]),
                     x + cell / 2 - 1,
                     base + 8,
                 );

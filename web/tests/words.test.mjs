@@ -185,6 +185,31 @@ describe("words and numbers", { skip: missing ?? false }, () => {
     for (const [width, height] of [
         [1366, 768],
         [1024, 768],
+        [360, 740],
+    ])
+        test(
+            `the whole matrix and the picked number are in the first screen at ${width} x ${height}`,
+            withPage({ viewport: { width, height } }, async (page) => {
+                const { top, end, sheet, number } = await page.evaluate(() => {
+                    const { layout, element, current } = globalThis.fovea.workbench.matrix,
+                        box = element.getBoundingClientRect(),
+                        of = (name) => document.querySelector(name).getBoundingClientRect();
+                    return {
+                        top: box.top,
+                        end: box.top + layout.top + current.rows * layout.cell,
+                        sheet: innerWidth < 760 ? of("#inspect-box").top : innerHeight,
+                        number: of("#inspector .big").bottom,
+                    };
+                });
+                assert.ok(top > 52 && end <= sheet, `the matrix ends at ${end}, in sight are ${sheet}`);
+                assert.ok(number <= height, `the number ends at ${number}`);
+                assert.ok(await page.isVisible("#text"));
+            }),
+        );
+
+    for (const [width, height] of [
+        [1366, 768],
+        [1024, 768],
         [960, 720],
         [768, 1024],
         [360, 740],
