@@ -1,29 +1,39 @@
 #!/usr/bin/env python3
 """Plants small bugs, one at a time, in a copy of the sources, and sees whether the tests notice.
 
-    mutants.py [NAME...] [--area AREA] [--jobs N] [--list] [--check]
+    mutants.py [NAME...] [--area AREA] [--jobs N] [--resume] [--list] [--check]
 
 NAME is a mutant or a part of its name. Each of them (tests/mutants/AREA.toml) replaces one piece of text; the suites that
-should see it (tests/mutants/suites.toml) run in their order until one fails. A suite fails too where it takes ten times
-as long as it may. Copies and builds stay in build/mutants, so that a second run builds little; the working tree is never
-touched. --check only sees whether every pattern still stands exactly once in its file.
+should see it (tests/mutants/suites.toml) run in their order until one fails, and only what the next suite needs is built.
+A suite fails too where it takes five times as long as without a mutant, and half a minute more. Copies and builds stay in
+build/mutants, so that a second run builds little; the working tree is never touched.
 
-At the end a table, and last `K of N killed, E equivalent`: N counts those that can be seen at all.
+Every outcome is written to build/mutants/results.json as it comes. --resume goes on from there: a mutant that was killed
+is not run again while its file and its entry are what they were; one that survived is, for the tests may be better now.
+--check only sees whether every pattern still stands exactly once in its file.
+
+At the end a table with each area's processor time, and last `K of N killed, E equivalent`: N counts those that can be seen
+at all.
 """
 import argparse
 import concurrent.futures
+import hashlib
+import json
 import os
 import pathlib
 import queue
 import shutil
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LISTS = ROOT / 'tests' / 'mutants'
 WORK = ROOT / 'build' / 'mutants'
+RESULTS = WORK / 'results.json'
 FIELDS = {'name', 'file', 'find', 'replace', 'why', 'suites', 'equivalent'}
 
 
@@ -72,24 +82,35 @@ def sources():
 
 
 class Lane:
-    """A copy of the sources with a build of its own."""
+    """A copy of the sources with a build of its own, and the processor time of all that it ran."""
 
     def __init__(self, number, jobs):
-        self.folder, self.jobs = WORK / str(number), jobs
+        self.folder, self.jobs, self.seconds = WORK / str(number), jobs, 0.0
         self.source, self.build = self.folder / 'source', self.folder / 'build'
-        self.built = set()
 
-    def run(self, command, seconds, cwd=None):
+    def run(self, command, limit, cwd=None):
         """(exit status or None where time ran out, output)"""
-        environment = dict(os.environ, CCACHE_BASEDIR=str(self.folder), CCACHE_NOHASHDIR='1', CI='')
-        process = subprocess.Popen(command, cwd=cwd or self.build, env=environment, text=True, errors='replace',
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
-        try:
-            output, _ = process.communicate(timeout=seconds)
-            return process.returncode, output
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            return None, process.communicate()[0]
+        environment = dict(os.environ, CCACHE_BASEDIR=str(self.folder), CCACHE_NOHASHDIR='1', CI='', GTEST_FAIL_FAST='1',
+                           GTEST_BRIEF='1')
+        with tempfile.TemporaryFile() as text:
+            process = subprocess.Popen(command, cwd=cwd or self.build, env=environment, stdin=subprocess.DEVNULL,
+                                       stdout=text, stderr=subprocess.STDOUT, start_new_session=True)
+            end, status = time.monotonic() + limit, None
+            while True:
+                # Reaped here rather than by Popen, for its processor time and that of the children it waited for.
+                pid, ended, usage = os.wait4(process.pid, os.WNOHANG)
+                if pid:
+                    process.returncode = status = os.waitstatus_to_exitcode(ended)
+                    break
+                if time.monotonic() > end:
+                    os.killpg(process.pid, 9)
+                    _, ended, usage = os.wait4(process.pid, 0)
+                    process.returncode = os.waitstatus_to_exitcode(ended)
+                    break
+                time.sleep(0.02)
+            self.seconds += usage.ru_utime + usage.ru_stime
+            text.seek(0)
+            return status, text.read().decode(errors='replace')
 
     def copy(self):
         """Brings the copy up to date; files that did not change keep their times."""
@@ -113,10 +134,12 @@ class Lane:
     def configure(self):
         self.build.mkdir(parents=True, exist_ok=True)
         tools = os.environ.get('FOVEA_CACHE', str(pathlib.Path.home() / '.cache' / 'fovea'))
-        # Tests are compiled quickly rather than well. One instruction set beside the widest and the scalar one is enough.
+        # Compiled quickly rather than well. Tests are listed by ctest alone, which never runs here: a program that is
+        # linked anew need not be asked for them.
         status, output = self.run(['cmake', '-S', str(self.source), '-B', str(self.build), '-G', 'Ninja',
                                    '-DCMAKE_BUILD_TYPE=Release', '-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG',
-                                   f'-DFOVEA_TOOLS={tools}'], 600, self.folder)
+                                   '-DCMAKE_GTEST_DISCOVER_TESTS_DISCOVERY_MODE=PRE_TEST', f'-DFOVEA_TOOLS={tools}'],
+                                  600, self.folder)
         if status != 0:
             sys.exit(f'cannot configure {self.build}:\n{output[-3000:]}')
 
@@ -132,87 +155,142 @@ class Lane:
         place = {'build': self.build, 'source': self.source}
         return [word.format(**place) for word in suite['command'].split()]
 
+    def try_suite(self, suite, limit):
+        return self.run(self.command(suite), limit, self.source if suite.get('in_source') else None)
 
-def try_mutant(lane, suites, mutant):
-    """(outcome, seconds): the suite that killed it, or why it did not count."""
-    begin = time.monotonic()
+
+def try_mutant(lane, suites, limits, mutant):
+    """The suite that killed it, or why it did not count."""
     path = lane.source / mutant['file']
     text = path.read_text(encoding='utf-8')
     path.write_text(text.replace(mutant['find'], mutant['replace']), encoding='utf-8')
     try:
         for name in mutant['suites']:
-            suite = suites[name]
-            made, output = lane.make([suite.get('target', '')])
+            made, output = lane.make([suites[name].get('target', '')])
             if not made:
                 lines = [line for line in output.splitlines() if 'error' in line or 'FAILED' in line]
-                return 'does not build: ' + (lines[0] if lines else output[-200:]), time.monotonic() - begin
-            status, output = lane.run(lane.command(suite), 10 * suite['seconds'],
-                                      lane.source if suite.get('in_source') else None)
+                return 'does not build: ' + (lines[0] if lines else output[-200:])
+            status, output = lane.try_suite(suites[name], limits[name])
             if status != 0:
                 first = next((line.strip() for line in output.splitlines() if 'FAILED' in line or 'Failure' in line), '')
                 hint = 'time ran out' if status is None else first
-                return f'killed by {name}' + (f' ({hint[:90]})' if hint else ''), time.monotonic() - begin
-        return 'SURVIVED', time.monotonic() - begin
+                return f'killed by {name}' + (f' ({hint[:90]})' if hint else '')
+        return 'SURVIVED'
     finally:
         path.write_text(text, encoding='utf-8')
 
 
-def run(suites, mutants, lane_count):
+class Results:
+    """What is known so far, on the disk after every mutant."""
+
+    def __init__(self, resume):
+        self.lock, self.resume = threading.Lock(), resume
+        self.known = json.loads(RESULTS.read_text(encoding='utf-8')) if RESULTS.is_file() else {}
+
+    @staticmethod
+    def key(mutant):
+        text = (ROOT / mutant['file']).read_text(encoding='utf-8') + mutant['find'] + mutant['replace']
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def killed(self, mutant):
+        """(outcome, processor seconds) of a mutant that need not run again, or None."""
+        known = self.known.get(mutant['name']) if self.resume else None
+        return (known['outcome'], known['seconds']) if known and known['key'] == self.key(mutant) and \
+            known['outcome'].startswith('killed') else None
+
+    def add(self, mutant, outcome, seconds):
+        with self.lock:
+            self.known[mutant['name']] = {'key': self.key(mutant), 'outcome': outcome, 'seconds': round(seconds, 1)}
+            temporary = RESULTS.with_suffix('.new')
+            temporary.write_text(json.dumps(self.known, indent=1), encoding='utf-8')
+            temporary.replace(RESULTS)
+
+
+def run(suites, mutants, lane_count, results):
+    """[(mutant, outcome, processor seconds)] and the processor seconds of what came before the first mutant."""
+    done = [(mutant, *results.killed(mutant)) for mutant in mutants if results.killed(mutant)]
+    mutants = [mutant for mutant in mutants if not results.killed(mutant)]
+    if done:
+        print(f'{len(done)} were killed before and are what they were')
+    if not mutants:
+        return done, 0.0
     used = [name for name in suites if any(name in mutant['suites'] for mutant in mutants)]
-    jobs = max(1, (os.cpu_count() or 1) // lane_count)
-    lanes = queue.Queue()
-    for number in range(lane_count):
-        lane = Lane(number + 1, jobs)
+    lane_count = max(1, min(lane_count, len(mutants)))
+    lanes = [Lane(number + 1, max(1, (os.cpu_count() or 1) // lane_count)) for number in range(lane_count)]
+    print('building what the tests need', flush=True)
+    targets = sorted({suites[name].get('target', '') for name in used} - {''})
+
+    def prepare(lane):
         lane.folder.mkdir(parents=True, exist_ok=True)
         lane.copy()
         lane.configure()
-        lanes.put(lane)
-
-    def prepare(lane):
-        made, output = lane.make(sorted({suites[name].get('target', '') for name in used} - {''}))
+        made, output = lane.make(targets)
         if not made:
             sys.exit(f'the sources do not build:\n{output[-3000:]}')
 
-    print('building what the tests need', flush=True)
-    all_lanes = [lanes.get() for _ in range(lane_count)]
+    # One after another: all lanes but the first find what they compile in ccache, where there is one.
+    for lane in lanes:
+        prepare(lane)
+    limits, free = {}, queue.Queue()
+    for lane in lanes:
+        free.put(lane)
+
+    def without_a_mutant(name):
+        lane = free.get()
+        try:
+            before, begin = lane.seconds, time.monotonic()
+            status, output = lane.try_suite(suites[name], 1200)
+            if status != 0:
+                return f'suite {name} fails without a mutant:\n{output[-3000:]}'
+            limits[name] = 30 + 5 * (time.monotonic() - begin)
+            print(f'suite {name} passes, {lane.seconds - before:.1f} processor seconds', flush=True)
+            return ''
+        finally:
+            free.put(lane)
+
     with concurrent.futures.ThreadPoolExecutor(lane_count) as pool:
-        list(pool.map(prepare, all_lanes))
-    for name in used:
-        begin = time.monotonic()
-        lane = all_lanes[0]
-        status, output = lane.run(lane.command(suites[name]), 20 * suites[name]['seconds'],
-                                  lane.source if suites[name].get('in_source') else None)
-        if status != 0:
-            sys.exit(f'suite {name} fails without a mutant:\n{output[-3000:]}')
-        print(f'suite {name} passes in {time.monotonic() - begin:.0f} s', flush=True)
-    for lane in all_lanes:
-        lanes.put(lane)
+        if faults := [fault for fault in pool.map(without_a_mutant, used) if fault]:
+            sys.exit('\n'.join(faults))
+    overhead = sum(lane.seconds for lane in lanes)
 
     def one(mutant):
-        lane = lanes.get()
+        lane = free.get()
         try:
-            outcome, seconds = try_mutant(lane, suites, mutant)
+            before = lane.seconds
+            outcome = try_mutant(lane, suites, limits, mutant)
+            seconds = lane.seconds - before
         finally:
-            lanes.put(lane)
+            free.put(lane)
+        results.add(mutant, outcome, seconds)
         print(f'{mutant["area"]:9} {mutant["name"]:58} {outcome} ({seconds:.0f} s)', flush=True)
         return mutant, outcome, seconds
 
     # Neighbours in a file follow each other, so that what a mutant leaves to be built again is little.
+    mutants = sorted(mutants, key=lambda mutant: (mutant['area'], mutant['file']))
     with concurrent.futures.ThreadPoolExecutor(lane_count) as pool:
-        return list(pool.map(one, mutants))
+        return done + list(pool.map(one, mutants)), overhead
 
 
-def report(results, equivalent):
+def report(results, overhead, equivalent):
+    results = sorted(results, key=lambda result: (result[0]['area'], result[0]['name']))
     print(f'\n{"area":9} {"mutant":58} {"outcome":44} {"s":>4}')
     for mutant, outcome, seconds in results:
         print(f'{mutant["area"]:9} {mutant["name"]:58} {outcome[:44]:44} {seconds:4.0f}')
     for mutant in equivalent:
         print(f'{mutant["area"]:9} {mutant["name"]:58} equivalent: {mutant["equivalent"]}')
-    print(f'\n{"area":9} {"killed":>6} {"of":>4}')
+    print(f'\n{"area":9} {"killed":>6} {"of":>4} {"equivalent":>11} {"processor s":>12}')
     for area in sorted({mutant['area'] for mutant, _, _ in results}):
-        mine = [outcome for mutant, outcome, _ in results if mutant['area'] == area]
-        print(f'{area:9} {sum(outcome.startswith("killed") for outcome in mine):6} {len(mine):4}')
+        mine = [(outcome, seconds) for mutant, outcome, seconds in results if mutant['area'] == area]
+        same = sum(mutant['area'] == area for mutant in equivalent)
+        print(f'{area:9} {sum(outcome.startswith("killed") for outcome, _ in mine):6} {len(mine):4} {same:11} '
+              f'{sum(seconds for _, seconds in mine):12.0f}')
+    total = sum(seconds for _, _, seconds in results)
+    print(f'processor time: {total:.0f} s for the mutants, {overhead:.0f} s to build and to run the suites without one: '
+          f'{(total + overhead) / 120:.0f} minutes on two cores')
     killed = sum(outcome.startswith('killed') for _, outcome, _ in results)
+    for mutant, outcome, _ in results:
+        if outcome == 'SURVIVED':
+            print(f'survived: {mutant["name"]} ({mutant["file"]}): {mutant["why"]}')
     broken = [mutant['name'] for mutant, outcome, _ in results if outcome.startswith('does not build')]
     for name in broken:
         print(f'error: {name} does not build, so that it says nothing about the tests')
@@ -223,8 +301,9 @@ def report(results, equivalent):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('names', nargs='*', metavar='NAME')
-    parser.add_argument('--area')
+    parser.add_argument('--area', action='append', help='may be given more than once')
     parser.add_argument('--jobs', type=int, default=os.cpu_count() or 1, help='mutants at a time (default: the cores)')
+    parser.add_argument('--resume', action='store_true', help='go on from the results of an earlier run')
     parser.add_argument('--list', action='store_true', help='names and what they are about, nothing is run')
     parser.add_argument('--check', action='store_true', help='whether every pattern stands once in its file')
     asked = parser.parse_args()
@@ -235,10 +314,11 @@ def main():
     if asked.check:
         print(f'{len(mutants)} mutants, every pattern stands once in its file')
         return 0
-    if asked.area and asked.area not in {mutant['area'] for mutant in mutants}:
-        print(f'no area is called {asked.area}; there are: {" ".join(sorted({m["area"] for m in mutants}))}')
+    areas = {mutant['area'] for mutant in mutants}
+    if unknown := set(asked.area or []) - areas:
+        print(f'no area is called {" or ".join(sorted(unknown))}; there are: {" ".join(sorted(areas))}')
         return 2
-    chosen = [mutant for mutant in mutants if (not asked.area or mutant['area'] == asked.area) and
+    chosen = [mutant for mutant in mutants if (not asked.area or mutant['area'] in asked.area) and
               (not asked.names or any(name in mutant['name'] for name in asked.names))]
     if not chosen:
         print(f'no mutant is called {" or ".join(asked.names)}')
@@ -249,8 +329,9 @@ def main():
         return 0
     equivalent = [mutant for mutant in chosen if 'equivalent' in mutant]
     chosen = [mutant for mutant in chosen if 'equivalent' not in mutant]
-    results = run(suites, chosen, max(1, min(asked.jobs, len(chosen)))) if chosen else []
-    return report(results, equivalent)
+    WORK.mkdir(parents=True, exist_ok=True)
+    results, overhead = run(suites, chosen, asked.jobs, Results(asked.resume)) if chosen else ([], 0.0)
+    return report(results, overhead, equivalent)
 
 
 if __name__ == '__main__':
