@@ -1,7 +1,7 @@
 # Installing and packaging.
 #
 #   cmake --install BUILD --prefix P                      everything
-#   cmake --install BUILD --prefix P --component core     one part: core, files, runtime, model, inspect, apps
+#   cmake --install BUILD --prefix P --component core     one part: core, files, runtime, model, train, inspect, apps
 #   cpack --config BUILD/CPackConfig.cmake -G TGZ         an archive; -G DEB a Debian package
 #
 # The parts are the components of find_package(fovea COMPONENTS ...), see packaging/cmake/fovea-config.cmake.in.
@@ -19,7 +19,7 @@ function(_fovea_install_component name)
   foreach(target IN LISTS ARGN)
     if(TARGET ${target})
       list(APPEND targets ${target})
-      string(REGEX REPLACE "^fovea_(runtime|model|files|inspect)$" "\\1" exported ${target})
+      string(REGEX REPLACE "^fovea_(runtime|model|train|files|inspect)$" "\\1" exported ${target})
       set_target_properties(${target} PROPERTIES EXPORT_NAME ${exported})
     endif()
   endforeach()
@@ -39,6 +39,7 @@ _fovea_install_component(core fovea fovea_shared)
 _fovea_install_component(files fovea_files)
 _fovea_install_component(runtime fovea_runtime fovea_runtime_shared fovea_vma_code fovea_volk)
 _fovea_install_component(model fovea_model)
+_fovea_install_component(train fovea_train)
 _fovea_install_component(inspect fovea_inspect)
 
 # Public headers only, each with the library that defines what it declares.

@@ -1,0 +1,136 @@
+// What a small model is trained on. A task is a description: its data are a pure function of it, the seed and
+// the step (Philox4x32-10 of seed, step and row, see fovea.h), so that any batch can be made again without
+// the ones before it.
+//
+// Nothing here keeps state, throws or prints; all functions are safe from any thread.
+#pragma once
+
+#include <fovea/fovea.hpp>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fovea {
+
+enum class TaskKind {
+    induction,  // go on with a word that is repeated: "x q c d a b c d a b" -> "c d"
+    sort,       // numbers, then the same numbers in rising order
+    reverse,    // symbols, then the same symbols from the last to the first
+    recall      // pairs of key and value, then keys in another order: say each one's value
+};
+inline constexpr uint32_t kTaskKinds = 4;
+// "induction", "sort", "reverse", "recall".
+std::string_view task_name(TaskKind kind);
+// The error lists the names that there are.
+Result<TaskKind> task_from_name(std::string_view name);
+
+// How a model knows where a token stands. learned: a vector for each place, added to the token's. rotary:
+// queries and keys are turned by their places (Su et al., RoFormer, 2021).
+enum class Positions { none, learned, rotary };
+std::string_view positions_name(Positions positions);  // "none", "learned", "rotary"
+Result<Positions> positions_from_name(std::string_view name);
+
+// What a reader may change of a task. task_options() has what learns it best; every other choice is a lesson
+// in what a part is for.
+struct TaskOptions {
+    TaskKind kind = TaskKind::induction;
+    bool first_token = true;     // induction: sequences begin with a token that is always the same
+    bool copy_only = false;      // induction: the loss counts only what can be known
+    bool query_key_bias = true;  // queries and keys have biases
+    Positions positions = Positions::rotary;
+    friend bool operator==(const TaskOptions&, const TaskOptions&) = default;
+};
+TaskOptions task_options(TaskKind kind);
+
+// What is known of a head by looking at its weights: the mean weight on the cells that the name says.
+enum class HeadScore : uint8_t {
+    previous,     // the token before
+    induction,    // tokens that came after earlier places of the same token (Olsson et al., 2022)
+    sink,         // the first token, while there is nothing to copy (Xiao et al., 2023)
+    next_larger,  // the number that comes next in the sorted row
+    mirror        // the symbol that comes next in the reversed row
+};
+inline constexpr size_t kHeadScores = 5;
+std::string_view head_score_name(
+    HeadScore score);  // "previous", "induction", "sink", "next_larger", "mirror"
+std::string_view head_score_label(HeadScore score);  // for people: "previous token", "first token", ...
+// A value for each score; NaN where the task does not have it.
+using HeadScores = std::array<float, kHeadScores>;
+
+// Sizes of the model that learns a task: `layers` blocks of causal self-attention with a residual and, where
+// asked, a LayerNorm before; an embedding and an unembedding of its own. No feed-forward part.
+struct TaskModel {
+    uint32_t vocabulary = 0, context = 0;  // tokens that there are; of a sequence
+    uint32_t layers = 0, heads = 0, head_dim = 0;
+    uint32_t width() const { return heads * head_dim; }
+    bool layer_norm = false;
+    bool query_key_bias = false;
+    Positions positions = Positions::none;
+    double rope_theta = 10000;
+    friend bool operator==(const TaskModel&, const TaskModel&) = default;
+};
+
+// How it is trained: Adam (Kingma and Ba, 2014), gradients clipped to a length, the rate raised evenly over
+// the first steps.
+struct TaskRecipe {
+    uint32_t batch = 16;  // sequences of a step
+    double learning_rate = 1e-2;
+    uint32_t warm_up_steps = 20;
+    double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-8;
+    double longest_gradient = 1;
+};
+
+// When a task counts as learned, and by which step it is with every seed that was tried. Scores are those of
+// the best head; 0: not asked for.
+struct TaskGoal {
+    double accuracy = 0;
+    HeadScores scores{};
+    uint32_t within_steps = 0;
+};
+
+// A task with all that follows from its options.
+struct Task {
+    TaskOptions options;
+    TaskModel model;
+    TaskRecipe recipe;
+    TaskGoal goal;
+    std::vector<HeadScore> scores;        // that the task has, the most telling first
+    std::vector<std::string> vocabulary;  // a text for each token
+};
+// Refused: an option of another task, by its name.
+Result<Task> make_task(const TaskOptions& options);
+// The preset.
+Task make_task(TaskKind kind);
+
+// Weights that a score is the mean of: in sequence `row`, of `query` on `key`.
+struct ScoreCell {
+    HeadScore score;
+    uint32_t row, query, key;
+};
+
+// Sequences with what is to be said at each place. Arrays are [rows, context].
+struct Batch {
+    uint32_t rows = 0, context = 0;
+    std::vector<uint32_t> tokens, targets;
+    std::vector<float> loss_weights;  // 0: not trained
+    std::vector<uint8_t> scored;      // 1: can be known, and counts for accuracy and the loss that is shown
+    std::vector<ScoreCell> cells;
+    std::array<uint32_t, kHeadScores> score_rows{};  // query rows that a score's cells lie in: it is the sum
+                                                     // over its cells divided by this
+};
+// Of one step of the training run with this seed.
+Batch training_batch(const Task& task, uint64_t seed, uint32_t step);
+// For judging a model: sequences that no training run sees, the same for every seed; `part` 0, 1, ... are
+// different ones.
+Batch held_out_batch(const Task& task, uint32_t part);
+// The reader's own sequence, at most `context` tokens, in the first row of a batch; behind it stands token 0,
+// which no earlier token sees. Scored and measured is what can be known from the sequence itself, whose
+// targets are then what is right; nothing is trained. Refused: a token that is not in the vocabulary, a
+// sequence that is empty or too long.
+Result<Batch> probe_batch(const Task& task, std::span<const uint32_t> tokens);
+
+}  // namespace fovea

@@ -1,0 +1,81 @@
+#include "train/linear_layer.hpp"
+
+#include <algorithm>
+
+namespace fovea {
+namespace {
+
+FoveaHostBuffer buffer_of(const float* values, uint64_t count) {
+    return {const_cast<float*>(values), count * sizeof(float)};  // inputs are only read
+}
+
+}  // namespace
+
+Result<LinearLayer> LinearLayer::open(TrainDevice& device, uint32_t n_in, uint32_t n_out, uint64_t rows,
+                                      bool has_bias) {
+    LinearLayer layer;
+    layer.device_ = &device;
+    layer.rows_ = rows;
+    layer.n_in_ = n_in;
+    layer.n_out_ = n_out;
+    FoveaLinearDesc desc = foveaLinearDesc();
+    desc.n_in = n_in;
+    desc.n_out = n_out;
+    desc.rows = rows;
+    desc.has_bias = has_bias ? 1 : 0;
+    Result<Plan> forward = device.plan_linear(desc);
+    if (!forward) return forward.error();
+    layer.forward_ = std::move(*forward);
+
+    // W [n_out, n_in] is the weight of the way back as it lies: from n_out to n_in.
+    desc.has_bias = 0;
+    desc.n_in = n_out;
+    desc.n_out = n_in;
+    desc.weight_is_in_out = 1;
+    Result<Plan> input_gradient = device.plan_linear(desc);
+    if (!input_gradient) return input_gradient.error();
+    layer.input_gradient_ = std::move(*input_gradient);
+
+    // dy^T [n_out, rows] times x [rows, n_in].
+    desc.n_in = static_cast<uint32_t>(rows);
+    desc.n_out = n_in;
+    desc.rows = n_out;
+    Result<Plan> weight_gradient = device.plan_linear(desc);
+    if (!weight_gradient) return weight_gradient.error();
+    layer.weight_gradient_ = std::move(*weight_gradient);
+    layer.dy_transposed_.resize(size_t(rows) * n_out);
+    return layer;
+}
+
+Result<void> LinearLayer::run(const Plan& plan, const float* x, uint64_t x_count, const float* weight,
+                              uint64_t weight_count, const float* bias, float* y, uint64_t y_count) {
+    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+    bindings[FOVEA_BIND_X] = buffer_of(x, x_count);
+    bindings[FOVEA_BIND_WEIGHT] = buffer_of(weight, weight_count);
+    if (bias) bindings[FOVEA_BIND_BIAS] = buffer_of(bias, n_out_);
+    bindings[FOVEA_BIND_Y] = buffer_of(y, y_count);
+    return device_->run(plan, bindings);
+}
+
+Result<void> LinearLayer::forward(const float* x, const float* weight, const float* bias, float* y) {
+    return run(forward_, x, rows_ * n_in_, weight, uint64_t{n_in_} * n_out_, bias, y, rows_ * n_out_);
+}
+
+Result<void> LinearLayer::input_gradient(const float* dy, const float* weight, float* dx) {
+    return run(input_gradient_, dy, rows_ * n_out_, weight, uint64_t{n_in_} * n_out_, nullptr, dx,
+               rows_ * n_in_);
+}
+
+Result<void> LinearLayer::weight_gradient(const float* x, const float* dy, float* dweight, float* dbias) {
+    for (uint64_t row = 0; row < rows_; ++row)
+        for (uint32_t n = 0; n < n_out_; ++n) dy_transposed_[n * rows_ + row] = dy[row * n_out_ + n];
+    if (dbias) {
+        std::fill_n(dbias, n_out_, 0.0f);
+        for (uint64_t row = 0; row < rows_; ++row)
+            for (uint32_t n = 0; n < n_out_; ++n) dbias[n] += dy[row * n_out_ + n];
+    }
+    return run(weight_gradient_, dy_transposed_.data(), rows_ * n_out_, x, rows_ * n_in_, nullptr, dweight,
+               uint64_t{n_in_} * n_out_);
+}
+
+}  // namespace fovea

@@ -1,0 +1,212 @@
+#include <fovea/train/state_file.hpp>
+
+#include <charconv>
+#include <cmath>
+
+namespace fovea {
+namespace {
+
+Error bad(std::string field, std::string text) {
+    return Error{FOVEA_INVALID_ARGUMENT, field, field + " " + std::move(text)};
+}
+
+// What a state is, beside its numbers, as the notes of a safetensors file.
+void write_notes(const TrainState& state, TensorSet& set) {
+    const TaskOptions& o = state.options;
+    const auto yes_no = [](bool value) { return std::string(value ? "yes" : "no"); };
+    set.metadata = {{"task", std::string(task_name(o.kind))},
+                    {"first_token", yes_no(o.first_token)},
+                    {"copy_only", yes_no(o.copy_only)},
+                    {"query_key_bias", yes_no(o.query_key_bias)},
+                    {"positions", std::string(positions_name(o.positions))},
+                    {"seed", std::to_string(state.seed)},
+                    {"step", std::to_string(state.step)}};
+}
+
+Result<std::string_view> note(const TensorSet& file, std::string_view key) {
+    const std::string* text = file.find_metadata(key);
+    if (!text) return bad("note '" + std::string(key) + "'", "is not in the file");
+    return std::string_view(*text);
+}
+
+Result<bool> yes_no_note(const TensorSet& file, std::string_view key) {
+    const Result<std::string_view> text = note(file, key);
+    if (!text) return text.error();
+    if (*text != "yes" && *text != "no")
+        return bad("note '" + std::string(key) + "'",
+                   "is '" + printable_name(*text) + "'; it must be yes or no");
+    return *text == "yes";
+}
+
+template <class Number>
+Result<Number> number_note(const TensorSet& file, std::string_view key) {
+    const Result<std::string_view> text = note(file, key);
+    if (!text) return text.error();
+    Number value = 0;
+    const auto [end, code] = std::from_chars(text->data(), text->data() + text->size(), value);
+    if (code != std::errc() || end != text->data() + text->size())
+        return bad("note '" + std::string(key) + "'",
+                   "is '" + printable_name(*text) + "'; it must be a whole number");
+    return value;
+}
+
+Result<TaskOptions> read_options(const TensorSet& file) {
+    const Result<std::string_view> task = note(file, "task"), positions = note(file, "positions");
+    if (!task) return task.error();
+    if (!positions) return positions.error();
+    const Result<TaskKind> kind = task_from_name(*task);
+    if (!kind) return bad("note 'task'", "is '" + printable_name(*task) + "', which is no task");
+    const Result<Positions> places = positions_from_name(*positions);
+    if (!places)
+        return bad("note 'positions'",
+                   "is '" + printable_name(*positions) + "', not none, learned or rotary");
+    const Result<bool> first = yes_no_note(file, "first_token"), copy = yes_no_note(file, "copy_only"),
+                       bias = yes_no_note(file, "query_key_bias");
+    for (const Result<bool>* flag : {&first, &copy, &bias})
+        if (!*flag) return flag->error();
+    return TaskOptions{*kind, *first, *copy, *bias, *places};
+}
+
+Result<void> add_tensors(const TrainState& state, const std::vector<float>& values, const std::string& prefix,
+                         bool half, TensorSet& set) {
+    const Result<Task> task = make_task(state.options);
+    if (!task) return task.error();
+    for (const WeightEntry& entry : weight_entries(task->model)) {
+        if (entry.offset + entry.count > values.size())
+            return bad("state.weights",
+                       "has " + std::to_string(values.size()) + " numbers, too few for its task");
+        const std::span<const float> part(values.data() + entry.offset, entry.count);
+        std::vector<uint16_t> halves;
+        std::span<const std::byte> bytes = std::as_bytes(part);
+        if (half) {
+            for (const float value : part) halves.push_back(foveaFloatToHalf(value));
+            bytes = std::as_bytes(std::span<const uint16_t>(halves));
+        }
+        Result<Tensor> tensor =
+            make_tensor(prefix + entry.name, half ? ElementType::f16 : ElementType::f32, entry.shape, bytes);
+        if (!tensor) return tensor.error();
+        set.tensors.push_back(std::move(*tensor));
+    }
+    return {};
+}
+
+Result<void> read_tensors(const TensorSet& file, const TaskModel& model, const std::string& prefix,
+                          std::vector<float>& values) {
+    for (const WeightEntry& entry : weight_entries(model)) {
+        const Tensor* tensor = file.find(prefix + entry.name);
+        const std::string field = "tensor '" + prefix + entry.name + "'";
+        if (!tensor) return bad(field, "is not in the file");
+        if (tensor->shape != entry.shape) return bad(field, "has another shape than the task's model");
+        const Result<std::vector<float>> numbers = to_f32(*tensor);
+        if (!numbers) return numbers.error();
+        for (const float number : *numbers)
+            if (!std::isfinite(number)) return bad(field, "holds a value that is no number");
+        values.insert(values.end(), numbers->begin(), numbers->end());
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<TensorSet> state_tensors(const TrainState& state) {
+    TensorSet set;
+    write_notes(state, set);
+    Result<void> r = add_tensors(state, state.weights, "", false, set);
+    if (r) r = add_tensors(state, state.mean, "adam.mean.", false, set);
+    if (r) r = add_tensors(state, state.square, "adam.square.", false, set);
+    if (!r) return r.error();
+    return set;
+}
+
+Result<TensorSet> weight_tensors(const TrainState& state) {
+    TensorSet set;
+    write_notes(state, set);
+    if (Result<void> r = add_tensors(state, state.weights, "", true, set); !r) return r.error();
+    return set;
+}
+
+Result<TrainState> read_state(const TensorSet& file) {
+    const Result<TaskOptions> options = read_options(file);
+    if (!options) return options.error();
+    const Result<Task> task = make_task(*options);
+    if (!task) return task.error();
+    const Result<uint64_t> seed = number_note<uint64_t>(file, "seed");
+    if (!seed) return seed.error();
+    const Result<uint32_t> step = number_note<uint32_t>(file, "step");
+    if (!step) return step.error();
+    TrainState state;
+    state.options = *options;
+    state.seed = *seed;
+    state.step = *step;
+    Result<void> r = read_tensors(file, task->model, "", state.weights);
+    const bool has_moments = file.find("adam.mean.embedding.weight") != nullptr;
+    if (r && has_moments) r = read_tensors(file, task->model, "adam.mean.", state.mean);
+    if (r && has_moments) r = read_tensors(file, task->model, "adam.square.", state.square);
+    if (!r) return r.error();
+    if (!has_moments) {
+        state.mean.assign(state.weights.size(), 0);
+        state.square.assign(state.weights.size(), 0);
+    }
+    for (const float square : state.square)
+        if (square < 0) return bad("tensor 'adam.square'", "holds a value below 0");
+    return state;
+}
+
+Result<Model> state_model(const TrainState& state) {
+    const Result<Task> task = make_task(state.options);
+    if (!task) return task.error();
+    const TaskModel& m = task->model;
+    const std::vector<WeightEntry> entries = weight_entries(m);
+    if (state.weights.size() != entries.back().offset + entries.back().count)
+        return bad("state.weights",
+                   "has " + std::to_string(state.weights.size()) + " numbers, not those of its task");
+    const auto tensor = [&](const std::string& name) {
+        for (const WeightEntry& entry : entries)
+            if (entry.name == name)
+                return F32Tensor(entry.shape,
+                                 {state.weights.begin() + ptrdiff_t(entry.offset),
+                                  state.weights.begin() + ptrdiff_t(entry.offset + entry.count)});
+        return F32Tensor(Shape{0});
+    };
+    const auto norm = [&](const std::string& name) {
+        Norm n;
+        if (!m.layer_norm) return n;
+        n.kind = NormKind::layer;
+        n.weight = tensor(name + ".weight");
+        n.bias = tensor(name + ".bias");
+        return n;
+    };
+    Model model;
+    model.name = std::string(task_name(state.options.kind));
+    model.vocabulary = task->vocabulary;
+    model.embedding.table = tensor("embedding.weight");
+    if (m.positions == Positions::learned) model.embedding.positions = tensor("positions.weight");
+    for (uint32_t n = 0; n < m.layers; ++n) {
+        const std::string prefix = "layers." + std::to_string(n) + ".";
+        const auto linear = [&](const std::string& part) {
+            Linear layer;
+            layer.weight = tensor(prefix + part + ".weight");
+            layer.bias = tensor(prefix + part + ".bias");
+            return layer;
+        };
+        Block block;
+        block.residual = true;
+        block.attention_norm = norm(prefix + "norm");
+        block.attention.query = linear("query");
+        block.attention.key = linear("key");
+        block.attention.value = linear("value");
+        block.attention.output = linear("output");
+        block.attention.heads = block.attention.kv_heads = m.heads;
+        block.attention.rules.causal = true;
+        if (m.positions == Positions::rotary) {
+            block.attention.rope.emplace();
+            block.attention.rope->theta = m.rope_theta;
+        }
+        model.blocks.push_back(std::move(block));
+    }
+    model.final_norm = norm("final_norm");
+    model.unembedding.weight = tensor("unembedding.weight");
+    return model;
+}
+
+}  // namespace fovea

@@ -1,0 +1,176 @@
+#include <fovea/train/task.hpp>
+
+#include <utility>
+
+#include "train/task_sizes.hpp"
+
+namespace fovea {
+namespace {
+
+struct TaskRow {
+    TaskKind kind;
+    std::string_view name;
+    TaskOptions preset;
+    uint32_t layers, heads, head_dim;
+    bool layer_norm;
+    double rope_theta;
+    TaskGoal goal;
+    std::vector<HeadScore> scores;
+};
+
+const std::array<TaskRow, kTaskKinds>& task_rows() {
+    static const std::array<TaskRow, kTaskKinds> rows{{
+        {TaskKind::induction,
+         "induction",
+         {TaskKind::induction, true, false, true, Positions::rotary},
+         2,
+         2,
+         16,
+         true,
+         1000,
+         {0.95, {0.65f, 0.9f, 0.6f, 0, 0}, 400},
+         {HeadScore::induction, HeadScore::previous, HeadScore::sink}},
+        {TaskKind::sort,
+         "sort",
+         {TaskKind::sort, true, false, false, Positions::none},
+         1,
+         1,
+         32,
+         false,
+         1000,
+         {0.98, {}, 300},
+         {HeadScore::next_larger}},
+        {TaskKind::reverse,
+         "reverse",
+         {TaskKind::reverse, true, false, false, Positions::learned},
+         1,
+         1,
+         32,
+         false,
+         1000,
+         {0.98, {}, 100},
+         {HeadScore::mirror}},
+        {TaskKind::recall,
+         "recall",
+         {TaskKind::recall, true, false, true, Positions::rotary},
+         2,
+         2,
+         16,
+         false,
+         1000,
+         {0.98, {}, 400},
+         {HeadScore::induction, HeadScore::previous}},
+    }};
+    return rows;
+}
+
+const TaskRow& row_of(TaskKind kind) { return task_rows()[static_cast<size_t>(kind)]; }
+
+constexpr std::array<std::string_view, 3> kPositions{"none", "learned", "rotary"};
+struct ScoreText {
+    std::string_view name, label;
+};
+constexpr std::array<ScoreText, kHeadScores> kScores{{{"previous", "previous token"},
+                                                      {"induction", "induction"},
+                                                      {"sink", "first token"},
+                                                      {"next_larger", "next larger number"},
+                                                      {"mirror", "mirror image"}}};
+
+std::string letter(uint32_t n) { return std::string(1, n < 26 ? char('a' + n) : char('A' + (n - 26))); }
+
+// A text for each token, in the order in which batch.cpp numbers them.
+std::vector<std::string> vocabulary_of(const TaskOptions& options) {
+    std::vector<std::string> words;
+    switch (options.kind) {
+        case TaskKind::induction:
+            for (uint32_t n = 0; n < kInductionLetters; ++n) words.push_back(letter(n));
+            if (options.first_token) words.push_back("<start>");
+            break;
+        case TaskKind::sort:
+            for (uint32_t n = 0; n < kSortNumbers; ++n) words.push_back(std::to_string(n));
+            words.push_back("=");
+            break;
+        case TaskKind::reverse:
+            for (uint32_t n = 0; n < kReverseSymbols; ++n) words.push_back(letter(n));
+            words.push_back("=");
+            break;
+        case TaskKind::recall:
+            for (uint32_t n = 0; n < kRecallKeys; ++n) words.push_back(letter(n));
+            for (uint32_t n = 0; n < kRecallValues; ++n) words.push_back(std::to_string(n));
+            break;
+    }
+    return words;
+}
+
+uint32_t context_of(const TaskOptions& options) {
+    switch (options.kind) {
+        case TaskKind::induction:
+            return kInductionLength + (options.first_token ? 1 : 0);
+        case TaskKind::sort:
+            return 2 * kSortLength;
+        case TaskKind::reverse:
+            return 2 * kReverseLength;
+        case TaskKind::recall:
+            return 4 * kRecallPairs;
+    }
+    return 0;
+}
+
+}  // namespace
+
+std::string_view task_name(TaskKind kind) { return row_of(kind).name; }
+
+Result<TaskKind> task_from_name(std::string_view name) {
+    std::string known;
+    for (const TaskRow& row : task_rows()) {
+        if (row.name == name) return row.kind;
+        known += (known.empty() ? "" : ", ") + std::string(row.name);
+    }
+    return Error{FOVEA_INVALID_ARGUMENT, "task", "'" + std::string(name) + "' is not one of " + known};
+}
+
+std::string_view positions_name(Positions positions) { return kPositions[static_cast<size_t>(positions)]; }
+
+Result<Positions> positions_from_name(std::string_view name) {
+    for (size_t n = 0; n < kPositions.size(); ++n)
+        if (kPositions[n] == name) return static_cast<Positions>(n);
+    return Error{FOVEA_INVALID_ARGUMENT, "positions",
+                 "'" + std::string(name) + "' is not one of none, learned, rotary"};
+}
+
+std::string_view head_score_name(HeadScore score) { return kScores[static_cast<size_t>(score)].name; }
+std::string_view head_score_label(HeadScore score) { return kScores[static_cast<size_t>(score)].label; }
+
+TaskOptions task_options(TaskKind kind) { return row_of(kind).preset; }
+
+Task make_task(TaskKind kind) { return std::move(make_task(task_options(kind)).value()); }
+
+Result<Task> make_task(const TaskOptions& options) {
+    if (static_cast<uint32_t>(options.kind) >= kTaskKinds)
+        return Error{FOVEA_INVALID_ARGUMENT, "kind",
+                     "kind is " + std::to_string(static_cast<uint32_t>(options.kind)) + "; the limit is " +
+                         std::to_string(kTaskKinds - 1)};
+    const TaskRow& row = row_of(options.kind);
+    if (options.kind != TaskKind::induction && (!options.first_token || options.copy_only))
+        return Error{FOVEA_INVALID_ARGUMENT, options.copy_only ? "copy_only" : "first_token",
+                     std::string(options.copy_only ? "copy_only" : "first_token") +
+                         " is a choice of the task induction, not of " + std::string(row.name)};
+    Task task;
+    task.options = options;
+    task.vocabulary = vocabulary_of(options);
+    task.scores = row.scores;
+    if (!options.first_token) std::erase(task.scores, HeadScore::sink);
+    task.model.vocabulary = static_cast<uint32_t>(task.vocabulary.size());
+    task.model.context = context_of(options);
+    task.model.layers = row.layers;
+    task.model.heads = row.heads;
+    task.model.head_dim = row.head_dim;
+    task.model.layer_norm = row.layer_norm;
+    task.model.query_key_bias = options.query_key_bias;
+    task.model.positions = options.positions;
+    task.model.rope_theta = row.rope_theta;
+    task.goal = row.goal;
+    return task;
+}
+
+}  // namespace fovea
