@@ -78,9 +78,10 @@ Result<F32Tensor> EngineExecutor::rope(const F32Tensor& x, const Rope& rope) {
     desc.dim = *dim;
     desc.len = x.shape[2];
     desc.interleaved = rope.interleaved ? 1 : 0;
-    // Without positions the tables are [B, L, dim / 2]: the same for every batch entry.
+    desc.rotary_dim = uint32_t(rope.rotated(x.shape[3]));
+    // Without positions the tables are [B, L, rotary_dim / 2]: the same for every batch entry.
     const RopeTables tables = rope_tables(rope, x.shape[2], x.shape[3]);
-    F32Tensor cos({x.shape[0], x.shape[2], x.shape[3] / 2}), sin = cos;
+    F32Tensor cos({x.shape[0], x.shape[2], desc.rotary_dim / 2}), sin = cos;
     for (size_t i = 0; i < cos.values.size(); ++i) {
         cos.values[i] = tables.cos.values[i % tables.cos.values.size()];
         sin.values[i] = tables.sin.values[i % tables.sin.values.size()];

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <optional>
 
+#include "model/block_run.hpp"
 #include "model/strict_attention.hpp"
 #include "model/transformer_parts.hpp"
 
@@ -26,12 +27,6 @@ F32Tensor matrix_of(const F32Tensor& all, uint64_t index) {
     const uint64_t size = all.shape[1] * all.shape[2];
     const auto first = all.values.begin() + int64_t(index * size);
     return F32Tensor({all.shape[1], all.shape[2]}, {first, first + int64_t(size)});
-}
-
-F32Tensor with_batch(F32Tensor t) {
-    Shape shape = t.shape;
-    shape.insert(shape.begin(), 1);
-    return reshaped(std::move(t), std::move(shape));
 }
 
 F32Tensor without_batch(F32Tensor t) {
@@ -146,7 +141,7 @@ class Trace::Impl {
         std::vector<uint8_t> keep;  // [heads, rows, keys]
         bool kept = false;          // `keep` was drawn, empty or not
         F32Tensor context, lse;     // [rows, heads * width], [heads, rows, 1]
-        F32Tensor output, sum, ff_normed, ff_hidden, ff_output, result;
+        BlockEnd end;
         // The matrices of one head.
         std::optional<uint32_t> head;
         F32Tensor scores, scaled, capped, masked, weights_all, masked_weights, row_sums, weights, dropped;
@@ -199,6 +194,9 @@ class Trace::Impl {
 
     Result<const F32Tensor*> layer_input(uint32_t n);
     Result<F32Tensor> linear(const F32Tensor& x, const Linear& layer);
+    LinearRun linear_run() {
+        return [this](const F32Tensor& x, const Linear& layer) { return linear(x, layer); };
+    }
     Result<void> draw_keep(uint32_t n);
     std::vector<uint8_t> shown_cells(uint32_t n, uint32_t head, bool all_rules) const;
     std::vector<uint8_t> file_cells(uint32_t n, uint32_t head) const;
@@ -230,7 +228,7 @@ class Trace::Impl {
 Result<const F32Tensor*> Trace::Impl::layer_input(uint32_t n) {
     if (n == 0) return &input_.x;
     if (Result<void> r = finish(n - 1); !r) return r.error();
-    return &layers_[n - 1].result;
+    return &layers_[n - 1].end.result;
 }
 
 Result<F32Tensor> Trace::Impl::linear(const F32Tensor& x, const Linear& layer) {
@@ -262,30 +260,12 @@ Result<void> Trace::Impl::project(uint32_t n) {
     } else {
         const Result<const F32Tensor*> x = layer_input(n);
         if (!x) return x.error();
-        l.normed = normalised(block(n).attention_norm, **x);
-        const auto heads = [&](const Linear& layer, uint32_t count) -> Result<F32Tensor> {
-            F32Tensor y = l.normed;
-            if (is_present(layer)) {
-                Result<F32Tensor> made = linear(l.normed, layer);
-                if (!made) return made;
-                y = std::move(*made);
-            }
-            return without_batch(split_heads(with_batch(std::move(y)), count));
-        };
-        for (const auto& [layer, count, to] : {std::tuple{&a.query, a.heads, &l.q},
-                                               {&a.key, a.kv_heads, &l.k},
-                                               {&a.value, a.kv_heads, &l.v}}) {
-            Result<F32Tensor> made = heads(*layer, count);
-            if (!made) return made.error();
-            *to = std::move(*made);
-        }
+        Result<ProjectedHeads> made = project_heads(block(n), **x, linear_run());
+        if (!made) return made.error();
+        l.normed = std::move(made->normed);
+        l.q = std::move(made->q), l.k = std::move(made->k), l.v = std::move(made->v);
     }
-    if (a.rope)
-        for (F32Tensor* t : {&l.q, &l.k}) {
-            Result<F32Tensor> rotated = StrictExecutor().rope(with_batch(std::move(*t)), *a.rope);
-            if (!rotated) return rotated.error();
-            *t = without_batch(std::move(*rotated));
-        }
+    if (Result<void> r = place_heads(a, 0, l.q, l.k); !r) return r;
     if (rules(n).precision != Precision::f32)
         for (const auto& [t, name] : {std::pair{&l.q, "queries"}, {&l.k, "keys"}, {&l.v, "values"}})
             if (Result<void> r = round_to_half(*t, name); !r) return r;
@@ -549,41 +529,15 @@ Result<void> Trace::Impl::finish(uint32_t n) {
     if (l.finished) return {};
     if (Result<void> r = attend(n); !r) return r;
     const Block& b = block(n);
-    const auto through = [&](const Linear& layer, const F32Tensor& x, F32Tensor& y) -> Result<void> {
-        Result<F32Tensor> made = linear(x, layer);
-        if (!made) return made.error();
-        y = std::move(*made);
-        return {};
-    };
-    const auto add = [](F32Tensor& to, const F32Tensor& x) {
-        for (size_t i = 0; i < to.values.size(); ++i) to.values[i] += x.values[i];
-    };
-    l.output = l.context;
-    if (is_present(b.attention.output))
-        if (Result<void> r = through(b.attention.output, l.context, l.output); !r) return r;
-    l.sum = l.output;
+    const F32Tensor* x = nullptr;
     if (b.residual) {
-        const Result<const F32Tensor*> x = layer_input(n);
-        if (!x) return x.error();
-        add(l.sum, **x);
+        const Result<const F32Tensor*> given = layer_input(n);
+        if (!given) return given.error();
+        x = *given;
     }
-    l.result = l.sum;
-    const FeedForward& f = b.feed_forward;
-    if (is_present(f.up)) {
-        l.ff_normed = normalised(b.feed_forward_norm, l.sum);
-        if (Result<void> r = through(f.up, l.ff_normed, l.ff_hidden); !r) return r;
-        if (is_present(f.gate)) {
-            F32Tensor gate;
-            if (Result<void> r = through(f.gate, l.ff_normed, gate); !r) return r;
-            activate(f.activation, gate.values);
-            for (size_t i = 0; i < gate.values.size(); ++i) l.ff_hidden.values[i] *= gate.values[i];
-        } else {
-            activate(f.activation, l.ff_hidden.values);
-        }
-        if (Result<void> r = through(f.down, l.ff_hidden, l.ff_output); !r) return r;
-        l.result = l.ff_output;
-        if (b.residual) add(l.result, l.sum);
-    }
+    Result<BlockEnd> end = finish_block(b, x, l.context, linear_run());
+    if (!end) return end.error();
+    l.end = std::move(*end);
     l.finished = true;
     return {};
 }
@@ -591,9 +545,9 @@ Result<void> Trace::Impl::finish(uint32_t n) {
 Result<F32Tensor> Trace::Impl::behind(std::string_view id) {
     const auto last = uint32_t(layers_.size() - 1);
     if (Result<void> r = finish(last); !r) return r.error();
-    F32Tensor x = normalised(model_->final_norm, layers_[last].result);
+    F32Tensor x = normalised(model_->final_norm, layers_[last].end.result);
     if (id == "final") return x;
-    Result<F32Tensor> logits = linear(x, model_->unembedding);
+    Result<F32Tensor> logits = predict(*model_, std::move(x), linear_run());
     if (logits && id == "probabilities") softmax_rows(*logits);
     return logits;
 }
@@ -612,7 +566,13 @@ std::string Trace::Impl::formula_of(const StageText& text, uint32_t n) const {
     const auto projected = [&](const Linear& layer, bool turned) {
         if (is_given(n)) return text.formula.substr(0, 1);
         std::string formula = by_layout(layer);
-        return turned && a.rope ? formula.substr(0, 4) + "rope(" + formula.substr(4) + ")" : formula;
+        const NormKind kind = id == "queries" ? a.query_norm.kind : a.key_norm.kind;
+        const auto inside = [&](const char* name) {
+            formula = formula.substr(0, 4) + name + "(" + formula.substr(4) + ")";
+        };
+        if (turned && kind != NormKind::none) inside(norm_name(kind));
+        if (turned && a.rope) inside("rope");
+        return formula;
     };
     const bool bare = !projects(n) && !is_given(n);
     if (id == "queries") return projected(a.query, true);
@@ -625,6 +585,14 @@ std::string Trace::Impl::formula_of(const StageText& text, uint32_t n) const {
     if (id == "weights" && masks_after(n)) return "A / Σⱼ";
     if (id == "context" && bare) return "A·X";
     if (id == "output") return by_layout(a.output);
+    const auto summed = [&](const Norm& behind, const Norm& of_sum, const char* part) {
+        const std::string added =
+            behind.kind == NormKind::none ? part : std::string(norm_name(behind.kind)) + "(" + part + ")";
+        return b.order == BlockOrder::post ? std::string(norm_name(of_sum.kind)) + "(x + " + added + ")"
+                                           : "x + " + added;
+    };
+    if (id == "attended") return summed(b.attention_output_norm, b.attention_norm, "output");
+    if (id == "block") return summed(b.feed_forward_output_norm, b.feed_forward_norm, "h·W_down");
     if (id == "normed") return std::string(norm_name(b.attention_norm.kind)) + "(x)";
     if (id == "ff_normed") return std::string(norm_name(b.feed_forward_norm.kind)) + "(x)";
     if (id == "ff_hidden" && is_present(b.feed_forward.gate))
@@ -654,7 +622,7 @@ std::vector<TraceStage> Trace::Impl::stages(uint32_t n) const {
     const uint64_t behind = width_behind(n);
     const Place all[] = {
         {"inputs", n == 0 && !given(), 1, L, width},
-        {"normed", b.attention_norm.kind != NormKind::none, 1, L, width},
+        {"normed", b.attention_norm.kind != NormKind::none && b.order != BlockOrder::post, 1, L, width},
         weight("w_query", projects(n), a.query),
         weight("w_key", projects(n), a.key),
         weight("w_value", projects(n), a.value),
@@ -676,7 +644,8 @@ std::vector<TraceStage> Trace::Impl::stages(uint32_t n) const {
         weight("w_output", out, a.output),
         {"output", out, 1, L, output_width(n)},
         {"attended", b.residual, 1, L, output_width(n)},
-        {"ff_normed", ff && b.feed_forward_norm.kind != NormKind::none, 1, L, output_width(n)},
+        {"ff_normed", ff && b.feed_forward_norm.kind != NormKind::none && b.order != BlockOrder::post, 1, L,
+         output_width(n)},
         {"ff_hidden", ff, 1, L, ff ? f.up.d_out() : 0},
         {"ff_output", ff, 1, L, behind},
         {"block", ff && b.residual, 1, L, behind},
@@ -729,12 +698,12 @@ Result<F32Tensor> Trace::Impl::flow_stage(std::string_view id, uint32_t head, ui
     if (id == "lse") return matrix_of(l.lse, head);
     if (id == "final" || id == "logits" || id == "probabilities") return behind(id);
     if (Result<void> r = finish(n); !r) return r.error();
-    if (id == "output") return l.output;
-    if (id == "attended") return l.sum;
-    if (id == "ff_normed") return l.ff_normed;
-    if (id == "ff_hidden") return l.ff_hidden;
-    if (id == "ff_output") return l.ff_output;
-    return l.result;
+    if (id == "output") return l.end.output;
+    if (id == "attended") return l.end.sum;
+    if (id == "ff_normed") return l.end.ff_normed;
+    if (id == "ff_hidden") return l.end.ff_hidden;
+    if (id == "ff_output") return l.end.ff_output;
+    return l.end.result;
 }
 
 Result<F32Tensor> Trace::Impl::stage(std::string_view id, uint32_t head, uint32_t n) {

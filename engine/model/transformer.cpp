@@ -53,6 +53,9 @@ class Checker {
     explicit Checker(std::string place) : place_(std::move(place)) {}
 
     Result<void> block(const Block& b, uint64_t& width, const ModelInput* given) const {
+        if (!b.residual && b.order != BlockOrder::pre)
+            return wrong(place_ + "order", place_ + "only a block with residual sums has an order of parts");
+        // A norm behind the sum is of the sum's width, which is the block's own.
         if (Result<void> r = norm("attention_norm", b.attention_norm, width); !r) return r;
         uint64_t context = 0;
         if (Result<void> r =
@@ -62,6 +65,7 @@ class Checker {
         uint64_t out = context;
         if (Result<void> r = layer("output", b.attention.output, out); !r) return r;
         if (b.residual && out != width) return refuse("output", out, width, "what it is added to");
+        if (Result<void> r = norm("attention_output_norm", b.attention_output_norm, out); !r) return r;
         if (Result<void> r = norm("feed_forward_norm", b.feed_forward_norm, out); !r) return r;
         width = out;
         return feed_forward(b, width);
@@ -96,9 +100,16 @@ class Checker {
         if (a.heads == 0 || a.kv_heads == 0 || a.heads % a.kv_heads != 0)
             return wrong(place_ + "kv_heads", place_ + "kv_heads is " + std::to_string(a.kv_heads) +
                                                   "; it must divide heads, " + std::to_string(a.heads));
-        if (a.rope && width % 2 != 0)
+        for (const auto& [name, n] : {std::pair{"query_norm", &a.query_norm}, {"key_norm", &a.key_norm}})
+            if (Result<void> r = norm(name, *n, width); !r) return r;
+        if (!a.rope) return {};
+        const uint64_t rotated = a.rope->rotated(width);
+        if (rotated % 2 != 0 || rotated > width)
             return wrong(place_ + "rope", place_ + "heads are " + std::to_string(width) +
-                                              " wide; rotary positions need an even width");
+                                              " wide; rotary positions need an even width" +
+                                              (rotated == width ? "" : " of at most that"));
+        if (!a.rope->divisors.empty() && a.rope->divisors.size() != rotated / 2)
+            return refuse("rope.divisors", a.rope->divisors.size(), rotated / 2, "half of a rotated row");
         return {};
     }
 
@@ -154,7 +165,7 @@ class Checker {
         if (Result<void> r = layer("down", f.down, out); !r) return r;
         if (b.residual && out != width) return refuse("down", out, width, "what it is added to");
         width = out;
-        return {};
+        return norm("feed_forward_output_norm", b.feed_forward_output_norm, out);
     }
 
     std::string place_;
@@ -215,24 +226,39 @@ Result<void> check_model(const Model& model, const ModelInput& input) {
     }
     const Checker checker("");
     if (Result<void> r = checker.norm("final_norm", model.final_norm, width); !r) return r;
+    if (Result<void> r = checker.layer("prediction", model.prediction.dense, width); !r) return r;
+    if (Result<void> r = checker.norm("prediction.norm", model.prediction.norm, width); !r) return r;
     return checker.layer("unembedding", model.unembedding, width);
 }
 
+void cap_logits(double softcap, std::span<float> logits) {
+    if (softcap == 0) return;
+    for (float& logit : logits) logit = float(softcap * std::tanh(double(logit) / softcap));
+}
+
+Result<F32Tensor> embedded(const Embedding& embedding, F32Tensor x, uint64_t first) {
+    if (embedding.scale != 1)
+        for (float& value : x.values) value *= float(embedding.scale);
+    const F32Tensor& places = embedding.positions;
+    for (uint64_t i = 0; i < x.rows() && !places.values.empty(); ++i) {
+        if (first + i >= places.rows())
+            return wrong("ids", "position " + std::to_string(first + i) + " is beyond the " +
+                                    std::to_string(places.rows()) + " that the model has learned");
+        for (size_t c = 0; c < x.columns(); ++c) x.row(i)[c] += places.row(first + i)[c];
+    }
+    return normalised(embedding.norm, std::move(x));
+}
+
 Result<F32Tensor> embed(const Model& model, std::span<const uint32_t> ids, uint64_t first) {
-    const F32Tensor &table = model.embedding.table, &places = model.embedding.positions;
+    const F32Tensor& table = model.embedding.table;
     F32Tensor x({ids.size(), table.columns()});
     for (size_t i = 0; i < ids.size(); ++i) {
         if (ids[i] >= table.rows())
             return wrong("ids", "token " + std::to_string(i) + " is number " + std::to_string(ids[i]) +
                                     "; the table has " + std::to_string(table.rows()));
         std::copy(table.row(ids[i]).begin(), table.row(ids[i]).end(), x.row(i).begin());
-        if (places.values.empty()) continue;
-        if (first + i >= places.rows())
-            return wrong("ids", "position " + std::to_string(first + i) + " is beyond the " +
-                                    std::to_string(places.rows()) + " that the model has learned");
-        for (size_t c = 0; c < x.columns(); ++c) x.row(i)[c] += places.row(first + i)[c];
     }
-    return x;
+    return embedded(model.embedding, std::move(x), first);
 }
 
 Block gpt2_block(Gpt2Attention weights) {
@@ -257,7 +283,7 @@ Block llama_block(LlamaAttention weights, uint64_t first_position) {
     part.value = linear_of(weights.v_proj, weights.v_bias, WeightLayout::out_in);
     part.output = linear_of(weights.o_proj, weights.o_bias, WeightLayout::out_in);
     part.heads = uint32_t(weights.heads), part.kv_heads = uint32_t(weights.kv_heads);
-    part.rope = Rope{weights.rope_theta, false, first_position};
+    part.rope = Rope{.theta = weights.rope_theta, .first_position = first_position};
     part.rules.causal = true;
     return block;
 }

@@ -6,6 +6,10 @@
 namespace fovea {
 
 F32Tensor normalised(const Norm& norm, F32Tensor rows);
+// What the embedding does with rows of its table: scale, positions from `first` on, norm.
+Result<F32Tensor> embedded(const Embedding& embedding, F32Tensor rows, uint64_t first);
+// Logits become c tanh(logit / c); with 0 they stay.
+void cap_logits(double softcap, std::span<float> logits);
 void activate(Activation activation, std::span<float> values);
 // The rows' softmax, in place.
 void softmax_rows(F32Tensor& rows);

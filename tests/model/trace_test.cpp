@@ -194,7 +194,7 @@ Model llama_like(Draw& draw, uint64_t width, bool interleaved) {
         b.feed_forward_norm = drawn_norm(draw, NormKind::rms, width);
         AttentionPart& a = b.attention;
         a.heads = 4, a.kv_heads = 2;
-        a.rope = Rope{500.0, interleaved, 3};
+        a.rope = Rope{.theta = 500.0, .interleaved = interleaved, .first_position = 3};
         a.rules.causal = n == 0;
         a.query = draw.linear(width, 24, true), a.key = draw.linear(width, 12, true);
         a.value = draw.linear(width, 10, false), a.output = draw.linear(20, width, false);

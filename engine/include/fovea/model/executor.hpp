@@ -7,6 +7,7 @@
 #include <fovea/model/f32_tensor.hpp>
 
 #include <string>
+#include <vector>
 
 namespace fovea {
 
@@ -59,14 +60,20 @@ struct Linear {
     bool has_bias() const { return !bias.values.empty(); }
 };
 
-// Rotary embedding. Pair n of a row is (n, n + D/2), or (2n, 2n + 1) when interleaved; row i is rotated by
-// the angles of position first_position + i.
+// Rotary embedding. Of the first R columns of a row, pair n is (n, n + R/2), or (2n, 2n + 1) when
+// interleaved; row i is rotated by the angles of position first_position + i, pair n by the position times
+// theta^(-2n/R) / divisors[n]. Columns from R on stay as they are.
 struct Rope {
     double theta = 10000.0;
     bool interleaved = false;
     uint64_t first_position = 0;
+    uint64_t width = 0;            // R, even; 0: all columns
+    std::vector<double> divisors;  // [R / 2], as longer contexts are reached by; empty: 1
+    double magnitude = 1;          // of the rotated columns (YaRN, Peng et al., 2023)
+
+    uint64_t rotated(uint64_t columns) const { return width == 0 ? columns : width; }
 };
-// Tables of cos and sin, [len, dim / 2] each.
+// Tables of cos and sin of rows of `dim` columns, magnitude included: [len, R / 2] each.
 struct RopeTables {
     F32Tensor cos, sin;
 };

@@ -45,23 +45,44 @@ struct AttentionPart {
     Linear query, key, value;  // all absent: queries, keys and values are the input itself, in one head
     Linear output;             // absent: the heads' contexts side by side are the result
     uint32_t heads = 1, kv_heads = 1;
-    std::optional<Rope> rope;  // of queries and keys
+    Norm query_norm, key_norm;  // of each head's row, before the rotation (Henry et al., 2020); may be absent
+    std::optional<Rope> rope;   // of queries and keys
     AttentionRules rules;
 };
 
+// How the parts of a block with residual sums follow each other. With a for attention, f for the
+// feed-forward part and n for their norms:
+//   pre       y = x + a(n(x)),   z = y + f(n(y))
+//   post      y = n(x + a(x)),   z = n(y + f(y))      the first transformers (Vaswani et al., 2017), BERT
+//   parallel  z = x + a(n(x)) + f(n'(x))              GPT-NeoX
+enum class BlockOrder { pre, post, parallel };
+
 // One layer of a transformer. What is absent is left out.
 struct Block {
-    Norm attention_norm;       // before the attention
-    AttentionPart attention;   // may be absent
-    Norm feed_forward_norm;    // before the feed-forward part
-    FeedForward feed_forward;  // may be absent
-    bool residual = false;     // attention and feed-forward are each added to what they read, before its norm
+    Norm attention_norm;
+    AttentionPart attention;     // may be absent
+    Norm attention_output_norm;  // of what attention gives, before it is added (Gemma 2)
+    Norm feed_forward_norm;
+    FeedForward feed_forward;       // may be absent
+    Norm feed_forward_output_norm;  // of what the feed-forward part gives, before it is added
+    bool residual = false;          // attention and feed-forward are each added to what they read
+    BlockOrder order = BlockOrder::pre;
 };
 
 // From token numbers to vectors.
 struct Embedding {
     F32Tensor table{Shape{0, 0}};      // [vocabulary, width]; empty: the input is given as vectors
     F32Tensor positions{Shape{0, 0}};  // [longest input, width], added; empty: none
+    double scale = 1;                  // of the table's rows, before positions are added (Gemma)
+    Norm norm;                         // of the sums (BERT); may be absent
+};
+
+// What stands between the last block and the unembedding in encoders that guess masked tokens: a layer, its
+// activation and a norm. Absent without `dense`.
+struct PredictionHead {
+    Linear dense;
+    Activation activation = Activation::gelu;
+    Norm norm;
 };
 
 // A transformer as data. Nothing in it runs; a Trace does.
@@ -70,7 +91,9 @@ struct Model {
     Embedding embedding;
     std::vector<Block> blocks;            // in the order in which they run
     Norm final_norm;                      // behind the last block
+    PredictionHead prediction;            // behind the final norm; may be absent
     Linear unembedding;                   // absent: the result is the last block's
+    double logit_softcap = 0;             // c: logits become c tanh(logit / c); 0: they stay
     std::vector<std::string> vocabulary;  // a text for each row of the table; may be empty
 };
 
