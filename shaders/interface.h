@@ -106,7 +106,8 @@ FOVEA_CONST kBlockClear = 2;
 FOVEA_CONST kMaskMapThreads = 64;  // four for each block
 
 FOVEA_CONST kSoftmaxMaxThreads = 128;
-FOVEA_CONST kElementThreads = 64;  // rope, append
+FOVEA_CONST kElementThreads = 64;  // rope, append, merge
+FOVEA_CONST kMergeLevels = 13;     // places of a merge's tree: 2^(n-1) parts
 
 // A visible key has a weight >= +0 in the workspace; a hidden or dropped one these bits, which is -0.
 FOVEA_CONST kHiddenWeight = 0x80000000u;
@@ -374,6 +375,14 @@ struct AppendPush {
     uint has_batch_table;
 };
 
+struct MergePush {
+    RowsView slice;
+    TensorView x, y, lse;  // of part 0; elements are rows in lse
+    uint parts;
+    uint x_part, lse_part;  // elements between parts
+    uint merged_lse_base;
+};
+
 // ==== binding slots ====
 
 #define FOVEA_SLOT_Q 0  // attention kernels
@@ -408,7 +417,7 @@ struct AppendPush {
 #define FOVEA_SLOT_TILE_MASS 21  // results of map tiles
 #define FOVEA_SLOT_TILE_MAX 22
 
-#define FOVEA_SLOT_X 0  // linear, rope, append
+#define FOVEA_SLOT_X 0  // linear, rope, append, merge
 #define FOVEA_SLOT_Y 1
 #define FOVEA_SLOT_W 2  // linear
 #define FOVEA_SLOT_LINEAR_BIAS 3
@@ -417,6 +426,8 @@ struct AppendPush {
 #define FOVEA_SLOT_POSITIONS 4
 #define FOVEA_SLOT_HELD 2  // append: batch table
 #define FOVEA_SLOT_PAGES 3
+#define FOVEA_SLOT_PART_LSE 2  // merge
+#define FOVEA_SLOT_MERGED_LSE 3
 
 #ifdef __cplusplus
 static_assert(sizeof(FlashExtra) == 4 * kExtraWords);

@@ -187,6 +187,13 @@ FoveaResult foveaPlanAppend(const FoveaDeviceFacts* facts, const FoveaAppendDesc
     });
 }
 
+FoveaResult foveaPlanMerge(const FoveaDeviceFacts* facts, const FoveaMergeDesc* desc,
+                           const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
+    return create(facts, allocator, out, diag, [&](FoveaPlan_T& plan) {
+        return fill_operation(plan, Operation::merge, desc, plan.merge, make_merge, diag);
+    });
+}
+
 void foveaDestroyPlan(FoveaPlan plan) {
     if (!plan) return;
     const FoveaHostAllocator allocator = plan->allocator;

@@ -26,7 +26,9 @@ HWY_AFTER_NAMESPACE();
 namespace fovea::cpu {
 
 decltype(Kernels::decode) decode_kernel_of(uint32_t target) { FOVEA_SELECT_TARGET(target, decode_task) }
-decltype(Kernels::merge) merge_kernel_of(uint32_t target) { FOVEA_SELECT_TARGET(target, merge_splits) }
+decltype(Kernels::decode_merge) decode_merge_kernel_of(uint32_t target) {
+    FOVEA_SELECT_TARGET(target, merge_splits)
+}
 
 }  // namespace fovea::cpu
 #endif

@@ -9,10 +9,11 @@ Kernels kernels_of(uint32_t target) {
     if (target >= kTargetCount || !(runnable_targets() >> target & 1u)) return kernels;
     kernels.flash = flash_kernel_of(target);
     kernels.decode = decode_kernel_of(target);
-    kernels.merge = merge_kernel_of(target);
+    kernels.decode_merge = decode_merge_kernel_of(target);
     kernels.linear = linear_kernel_of(target);
     kernels.rope = rope_kernel_of(target);
     kernels.append = append_kernel_of(target);
+    kernels.merge = merge_kernel_of(target);
     kernels.map_tile = map_tile_kernel_of(target);
     kernels.backward = backward_kernel_of(target);
     return kernels;

@@ -21,12 +21,13 @@ struct Kernels {
     // Task `task`: one split of the keys of one group. `partial` is what it leaves for the merge.
     void (*decode)(const AttentionCall& call, uint64_t task, unsigned char* scratch, unsigned char* partial);
     // The results of group `group` from the partials of all its splits.
-    void (*merge)(const AttentionCall& call, uint64_t group, unsigned char* partials);
+    void (*decode_merge)(const AttentionCall& call, uint64_t group, unsigned char* partials);
     void (*linear)(const LinearCall& call, uint64_t task, unsigned char* scratch);
     // Rows [begin, end), numbered b, h, l with l fastest.
     void (*rope)(const FoveaRopeDesc& desc, const FoveaHostBuffer* bindings, uint64_t begin, uint64_t end);
     void (*append)(const FoveaAppendDesc& desc, const FoveaHostBuffer* bindings, uint64_t begin,
                    uint64_t end);
+    void (*merge)(const FoveaMergeDesc& desc, const FoveaHostBuffer* bindings, uint64_t begin, uint64_t end);
     // Task `task` of BackwardCut.
     void (*backward)(const BackwardCall& call, uint64_t task, unsigned char* scratch);
     void (*map_tile)(const AttentionCall& call, const MapTile& tile, uint64_t task, unsigned char* scratch);
@@ -39,10 +40,11 @@ Kernels kernels_of(uint32_t target);
 // Each is defined by the file of its kernel and returns null where the target is not compiled.
 decltype(Kernels::flash) flash_kernel_of(uint32_t target);
 decltype(Kernels::decode) decode_kernel_of(uint32_t target);
-decltype(Kernels::merge) merge_kernel_of(uint32_t target);
+decltype(Kernels::decode_merge) decode_merge_kernel_of(uint32_t target);
 decltype(Kernels::linear) linear_kernel_of(uint32_t target);
 decltype(Kernels::rope) rope_kernel_of(uint32_t target);
 decltype(Kernels::append) append_kernel_of(uint32_t target);
+decltype(Kernels::merge) merge_kernel_of(uint32_t target);
 decltype(Kernels::map_tile) map_tile_kernel_of(uint32_t target);
 decltype(Kernels::backward) backward_kernel_of(uint32_t target);
 

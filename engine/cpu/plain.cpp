@@ -30,5 +30,8 @@ void rope(const FoveaRopeDesc& desc, const reference::RowRun& run) { reference::
 void linear(const FoveaLinearDesc& desc, const reference::RowRun& run) {
     reference::run_linear<float>(desc, run);
 }
+void merge(const FoveaMergeDesc& desc, const reference::RowRun& run) {
+    reference::run_merge<float>(desc, run);
+}
 
 }  // namespace fovea::plain

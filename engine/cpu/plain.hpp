@@ -17,5 +17,6 @@ uint64_t map_tile_scratch_bytes(const Problem& problem, const MapTile& tile);
 void map_tile(const Problem& problem, const MapTile& tile, const reference::RowRun& run);
 void rope(const FoveaRopeDesc& desc, const reference::RowRun& run);
 void linear(const FoveaLinearDesc& desc, const reference::RowRun& run);
+void merge(const FoveaMergeDesc& desc, const reference::RowRun& run);
 
 }  // namespace fovea::plain

@@ -52,8 +52,8 @@ void run_decode_task(void* arg, uint32_t index, uint32_t worker) {
 void run_merge_task(void* arg, uint32_t index, uint32_t) {
     const auto& job = *static_cast<const AttentionJob*>(arg);
     const CpuPlan& cut = job.call.cut;
-    cut.kernels.merge(job.call, job.first_task / cut.splits + index,
-                      job.workspace + index * cut.splits * cut.partial_bytes);
+    cut.kernels.decode_merge(job.call, job.first_task / cut.splits + index,
+                             job.workspace + index * cut.splits * cut.partial_bytes);
 }
 
 void run_decode_slices(const Problem& problem, const CpuPlan& cut, const CpuRun& run) {
@@ -180,6 +180,12 @@ constexpr CpuLoops kLoops[] = {
          plain::backward(call.problem, call.backward, rows);
      },
      run_backward_kernel},
+    // merge
+    {[](const Call& call, const reference::RowRun& rows) { reference::merge(call.merge, rows); },
+     [](const Call& call, const reference::RowRun& rows) { plain::merge(call.merge, rows); },
+     [](const Call& call, const CpuPlan& cut, const CpuRun& run) {
+         run_rows(call.merge, cut.kernels.merge, rows_of(cut, run));
+     }},
 };
 
 }  // namespace

@@ -13,8 +13,8 @@ constexpr const char* kNames[] = {"Q",        "K",      "V",      "O",          
                                   "SCORES",   "CAPPED", "MASKED", "WEIGHTS",     "ROW_STATS",   "X",
                                   "Y",        "WEIGHT", "COS",    "SIN",         "POSITIONS",   "TILE_MASS",
                                   "TILE_MAX", "DO",     "DQ",     "DK",          "DV",          "DBIAS",
-                                  "DALIBI",   "DSINKS", "DLSE"};
-static_assert(std::size(kNames) == FOVEA_BIND_DLSE + 1);
+                                  "DALIBI",   "DSINKS", "DLSE",   "PART_LSE"};
+static_assert(std::size(kNames) == FOVEA_BIND_PART_LSE + 1);
 
 // What a description lacks where it has no such binding. Null: only other operations have it.
 constexpr const char* kMissing[std::size(kNames)] = {

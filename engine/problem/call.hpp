@@ -12,7 +12,7 @@
 namespace fovea {
 
 // The backends' tables of operations are in this order.
-enum class Operation : uint32_t { attention, rope, linear, append, map_tile, backward };
+enum class Operation : uint32_t { attention, rope, linear, append, map_tile, backward, merge };
 
 struct Call {
     Operation operation;
@@ -22,6 +22,7 @@ struct Call {
     FoveaRopeDesc rope;
     FoveaLinearDesc linear;
     FoveaAppendDesc append;
+    FoveaMergeDesc merge;
 };
 
 }  // namespace fovea

@@ -230,4 +230,46 @@ FoveaResult make_append(const FoveaAppendDesc* desc, FoveaAppendDesc& d, Operati
     return FOVEA_OK;
 }
 
+FoveaResult make_merge(const FoveaMergeDesc* desc, FoveaMergeDesc& d, OperationBindings& bindings,
+                       FoveaDiag* diag) {
+    FoveaResult r;
+    if ((r = read_struct(desc, d, "desc", diag))) return r;
+    if ((r = check_float(d.x_type, "x_type", diag))) return r;
+    if ((r = check_float(d.y_type, "y_type", diag))) return r;
+    if ((r = check_counts({{"parts", d.parts}, {"batch", d.batch}, {"heads", d.heads}, {"dim", d.dim}},
+                          diag)))
+        return r;
+    if (d.parts > FOVEA_MERGE_MAX_PARTS)
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "parts", "parts is %u; the limit is %d", d.parts,
+                    int(FOVEA_MERGE_MAX_PARTS));
+    if ((r = check_length(d.len, "len", diag))) return r;
+    if ((r = check_kernel(d.kernel, diag))) return r;
+    const Extents extents{d.batch, d.heads, d.len, d.dim};
+    if ((r = fill_strides(d.x_strides, extents, "x_strides", diag))) return r;
+    if ((r = fill_strides(d.y_strides, extents, "y_strides", diag))) return r;
+    bindings = OperationBindings{};
+    if ((r = bind({FOVEA_BIND_X, d.x_strides, d.batch, d.heads, d.len, d.dim, d.x_type, "x_strides", false},
+                  bindings, diag)))
+        return r;
+    if ((r = bind({FOVEA_BIND_Y, d.y_strides, d.batch, d.heads, d.len, d.dim, d.y_type, "y_strides", true},
+                  bindings, diag)))
+        return r;
+    const uint64_t part_bytes = bindings.bytes[FOVEA_BIND_X];
+    if (d.x_part_stride < 0)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "x_part_stride",
+                    "x_part_stride is %lld; it must not be negative",
+                    static_cast<long long>(d.x_part_stride));
+    if (d.x_part_stride == 0) d.x_part_stride = int64_t(part_bytes / dtype_bytes(d.x_type));
+    const Checked rows = Checked(d.batch) * d.heads * d.len * 4, part_rows = rows * d.parts;
+    const Checked x_bytes =
+        Checked(d.parts - 1) * uint64_t(d.x_part_stride) * dtype_bytes(d.x_type) + Checked(part_bytes);
+    if (x_bytes.overflow || part_rows.overflow)
+        return fail(diag, FOVEA_SIZE_OVERFLOW, "parts", "the size of all parts does not fit 64 bits");
+    if (part_bytes) bindings.bytes[FOVEA_BIND_X] = x_bytes.value;
+    bind_plain(FOVEA_BIND_PART_LSE, part_rows.value, bindings);
+    bind_plain(FOVEA_BIND_LSE, rows.value, bindings);
+    bindings.output_mask |= binding_bit(FOVEA_BIND_LSE);
+    return FOVEA_OK;
+}
+
 }  // namespace fovea

@@ -23,4 +23,7 @@ FoveaResult make_linear(const FoveaLinearDesc* desc, FoveaLinearDesc& out, Opera
 FoveaResult make_append(const FoveaAppendDesc* desc, FoveaAppendDesc& out, OperationBindings& bindings,
                         FoveaDiag* diag);
 
+FoveaResult make_merge(const FoveaMergeDesc* desc, FoveaMergeDesc& out, OperationBindings& bindings,
+                       FoveaDiag* diag);
+
 }  // namespace fovea

@@ -1,5 +1,6 @@
-// Rotary embedding, linear layer and cache append as plain loops over rows, for any type of arithmetic. The
-// descriptions are checked and their strides filled in; rows are numbered b, h, l with l fastest.
+// Rotary embedding, linear layer, cache append and merge as plain loops over rows, for any type of
+// arithmetic. The descriptions are checked and their strides filled in; rows are numbered b, h, l with l
+// fastest.
 #pragma once
 
 #include "reference/element.hpp"
@@ -7,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 namespace fovea::reference {
 
@@ -96,6 +98,107 @@ inline void append_row(const FoveaAppendDesc& d, const FoveaHostBuffer* bindings
     }
     for (uint32_t n = 0; n < d.dim; ++n)
         store<float>(to, d.y_type, y + n, load<float>(from, d.x_type, x + n));
+}
+
+// Factors of two parts' o, a's first, and their lse. A factor is 1 beside a part that saw no key, whose o
+// does not count.
+template <class Real>
+struct MergeFactors {
+    Real a, b, lse;
+};
+template <class Real>
+MergeFactors<Real> merge_factors(Real lse_a, Real lse_b) {
+    const Real nothing = -std::numeric_limits<Real>::infinity();
+    if (lse_b == nothing) return {1, 0, lse_a};
+    if (lse_a == nothing) return {0, 1, lse_b};
+    const Real most = lse_a > lse_b ? lse_a : lse_b;
+    const Real a = std::exp(lse_a - most), b = std::exp(lse_b - most), sum = a + b;
+    return {a / sum, b / sum, most + std::log(sum)};
+}
+
+// b = factors.a * a + factors.b * b; a factor of 1 moves the bits.
+template <class Real>
+void blend_row(const Real* a, Real* b, const MergeFactors<Real>& factors, uint32_t count) {
+    if (factors.a == 0) return;
+    if (factors.b == 0) {
+        std::copy_n(a, count, b);
+        return;
+    }
+    for (uint32_t n = 0; n < count; ++n) b[n] = factors.a * a[n] + factors.b * b[n];
+}
+
+// A merge's tree for up to kMergeColumns columns of one row, kept as a binary counter: held[n] is the result
+// of 2^n neighbouring parts, and a new part moves up past every place that is taken, as a carry does.
+constexpr uint32_t kMergeLevels = 13, kMergeColumns = 64;
+static_assert(1u << (kMergeLevels - 1) == FOVEA_MERGE_MAX_PARTS);
+template <class Real>
+struct MergeTree {
+    Real held[kMergeLevels][kMergeColumns], row[kMergeColumns], held_lse[kMergeLevels], lse;
+
+    // `read(part, out)` widens a part's columns; `blend` is blend_row or does the same.
+    template <class Read, class Blend>
+    void run(const float* part_lse, uint64_t lse_stride, uint32_t parts, uint32_t count, const Read& read,
+             const Blend& blend) {
+        const auto merge_with = [&](uint32_t level) {
+            const MergeFactors<Real> factors = merge_factors(held_lse[level], lse);
+            blend(held[level], row, factors, count);
+            lse = factors.lse;
+        };
+        for (uint32_t part = 0; part < parts; ++part) {
+            lse = Real(part_lse[part * lse_stride]);
+            if (lse == -std::numeric_limits<Real>::infinity())
+                std::fill_n(row, count, Real(0));
+            else
+                read(part, row);
+            uint32_t level = 0;
+            for (; part >> level & 1; ++level) merge_with(level);
+            std::copy_n(row, count, held[level]);
+            held_lse[level] = lse;
+        }
+        bool first = true;
+        for (uint32_t level = 0; level < kMergeLevels; ++level) {
+            if (!(parts >> level & 1)) continue;
+            if (first) {
+                std::copy_n(held[level], count, row);
+                lse = held_lse[level];
+            } else {
+                merge_with(level);
+            }
+            first = false;
+        }
+    }
+};
+
+// Row `flat`: `read(element, count, out)` and `write(element, count, row)` go between memory and Real.
+template <class Real, class Read, class Write, class Blend>
+void merge_row(const FoveaMergeDesc& d, const FoveaHostBuffer* bindings, uint64_t flat, const Read& read,
+               const Write& write, const Blend& blend) {
+    const RowIndex at = split_row(flat, d.heads, d.len);
+    const int64_t x = first_element(d.x_strides, at), y = first_element(d.y_strides, at);
+    const auto* part_lse = static_cast<const float*>(bindings[FOVEA_BIND_PART_LSE].data) + flat;
+    MergeTree<Real> tree;
+    for (uint32_t column = 0; column < d.dim; column += kMergeColumns) {
+        const uint32_t count = std::min(kMergeColumns, d.dim - column);
+        tree.run(
+            part_lse, uint64_t{d.batch} * d.heads * d.len, d.parts, count,
+            [&](uint32_t part, Real* out) { read(part * d.x_part_stride + x + column, count, out); }, blend);
+        write(y + column, count, tree.row);
+    }
+    static_cast<float*>(bindings[FOVEA_BIND_LSE].data)[flat] = float(tree.lse);
+}
+
+template <class Real>
+void merge_row(const FoveaMergeDesc& d, const FoveaHostBuffer* bindings, uint64_t flat) {
+    merge_row<Real>(
+        d, bindings, flat,
+        [&](int64_t first, uint32_t count, Real* out) {
+            load_row<Real>(bindings[FOVEA_BIND_X].data, d.x_type, first, count, out);
+        },
+        [&](int64_t first, uint32_t count, const Real* row) {
+            for (uint32_t n = 0; n < count; ++n)
+                store<Real>(bindings[FOVEA_BIND_Y].data, d.y_type, first + n, row[n]);
+        },
+        blend_row<Real>);
 }
 
 }  // namespace fovea::reference

@@ -24,8 +24,9 @@ void backward(const Problem& problem, const Backward& backward, const RowRun& ru
 uint64_t map_tile_scratch_bytes(const Problem& problem, const MapTile& tile);
 void map_tile(const Problem& problem, const MapTile& tile, const RowRun& run);
 
-// Descriptions as make_rope and make_linear leave them. Rows: (b, h, l), or of X.
+// Descriptions as make_rope, make_linear and make_merge leave them. Rows: (b, h, l), or of X.
 void rope(const FoveaRopeDesc& desc, const RowRun& run);
 void linear(const FoveaLinearDesc& desc, const RowRun& run);
+void merge(const FoveaMergeDesc& desc, const RowRun& run);
 
 }  // namespace fovea::reference

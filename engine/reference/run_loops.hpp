@@ -57,4 +57,9 @@ void run_linear(const FoveaLinearDesc& desc, const RowRun& run) {
     for_each_row(run, [&](uint64_t row, uint32_t) { linear_row<Real>(desc, run.bindings, row); });
 }
 
+template <class Real>
+void run_merge(const FoveaMergeDesc& desc, const RowRun& run) {
+    for_each_row(run, [&](uint64_t row, uint32_t) { merge_row<Real>(desc, run.bindings, row); });
+}
+
 }  // namespace fovea::reference

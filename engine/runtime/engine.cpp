@@ -131,6 +131,11 @@ Result<Plan> Engine::plan_linear(const FoveaLinearDesc& given) {
     return fovea::plan_linear(facts(), desc);
 }
 Result<Plan> Engine::plan_append(const FoveaAppendDesc& desc) { return fovea::plan_append(facts(), desc); }
+Result<Plan> Engine::plan_merge(const FoveaMergeDesc& given) {
+    FoveaMergeDesc desc = given;
+    if (state_->reference) desc.kernel = FOVEA_KERNEL_REFERENCE;
+    return fovea::plan_merge(facts(), desc);
+}
 Result<Plan> Engine::plan_map_tile(const FoveaAttentionDesc& given, const FoveaMapTileDesc& tile) {
     FoveaAttentionDesc attention = given;
     if (state_->reference) attention.kernel = FOVEA_KERNEL_REFERENCE;
@@ -165,6 +170,12 @@ Result<RunReport> Engine::linear(const FoveaLinearDesc& desc, const HostBindings
 Result<RunReport> Engine::append(const FoveaAppendDesc& desc, const HostBindings& bindings,
                                  const RunOptions& options) {
     Result<Plan> plan = plan_append(desc);
+    if (!plan) return plan.error();
+    return run_on_host(*plan, bindings, options);
+}
+Result<RunReport> Engine::merge(const FoveaMergeDesc& desc, const HostBindings& bindings,
+                                const RunOptions& options) {
+    Result<Plan> plan = plan_merge(desc);
     if (!plan) return plan.error();
     return run_on_host(*plan, bindings, options);
 }

@@ -191,6 +191,42 @@ static void test_ring(void) {
     step_through(0, kWindow, kPage, 2 * kRing, kTable, pages, kRing, k_pool, v_pool, "fill_ring_table");
 }
 
+/* Both heads' last query against the first 13 keys, with sinks, and against the rest, without. */
+static void test_merge_two(void) {
+    enum { kPrefix = 13, kLast = kTokens - 1 };
+    const float sinks[kHeads] = {0.5F, -1};
+    float parts[2][kToken], lse[2][kHeads], o[kToken], o_lse[kHeads];
+    for (int h = 0; h < kHeads; ++h) {
+        double expected[kDim] = {0}, sum = exp(sinks[h]);
+        for (int part = 0; part < 2; ++part) {
+            double own[kDim] = {0}, own_sum = part == 0 ? exp(sinks[h]) : 0;
+            for (int j = part ? kPrefix : 0; j < (part ? kTokens : kPrefix); ++j) {
+                double score = 0;
+                for (int d = 0; d < kDim; ++d) score += (double)g_q[0][kLast][h * kDim + d] * g_k[0][j][h * kDim + d];
+                const double weight = exp(score / sqrt(kDim));
+                own_sum += weight;
+                sum += weight;
+                for (int d = 0; d < kDim; ++d) own[d] += weight * g_v[0][j][h * kDim + d];
+                for (int d = 0; d < kDim; ++d) expected[d] += weight * g_v[0][j][h * kDim + d];
+            }
+            lse[part][h] = (float)log(own_sum);
+            for (int d = 0; d < kDim; ++d) parts[part][h * kDim + d] = (float)(own[d] / own_sum);
+        }
+        /* Heads may differ in both: each is a row of its own. */
+        float rows[2 * kDim], head_lse[2], got_lse;
+        for (int part = 0; part < 2; ++part) {
+            memcpy(rows + part * kDim, parts[part] + h * kDim, kDim * sizeof(float));
+            head_lse[part] = lse[part][h];
+        }
+        expect_ok(merge_two(&g_facts, 1, kDim, rows, head_lse, o + h * kDim, &got_lse, &g_diag), "merge_two");
+        expect_near(got_lse, log(sum), "merge_two: lse", h, 0);
+        for (int d = 0; d < kDim; ++d) expect_near(o[h * kDim + d], expected[d] / sum, "merge_two", h, d);
+    }
+    expect_ok(merge_two(&g_facts, kHeads, kDim, parts[0], lse[0], o, o_lse, &g_diag), "merge_two");
+    for (int h = 0; h < kHeads; ++h)
+        expect_near(o_lse[h], log(exp(lse[0][h]) + exp(lse[1][h])), "merge_two of both heads", h, 0);
+}
+
 // C may pass any number as an enum.
 static void test_names(void) {
     if (strcmp(foveaKernelName((FoveaKernel)99), "unknown") == 0 &&
@@ -216,6 +252,7 @@ int main(void) {
     test_past_to_present();
     test_paged_step();
     test_ring();
+    test_merge_two();
     test_names();
     if (g_failures == 0) printf("the examples of fovea.h do what they say\n");
     return g_failures != 0;

@@ -153,7 +153,7 @@ FoveaDeviceFacts facts_of(uint32_t choice) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Bytes bytes{data, size};
-    const uint32_t operation = bytes.next(1) % 6, device = bytes.next(1);
+    const uint32_t operation = bytes.next(1) % 7, device = bytes.next(1);
     uint64_t memory[kRoom / 8];
     const FoveaDeviceFacts& facts = *spoil(facts_of(device % 4), bytes, device / 4 % 8, memory);
     Attention call;
@@ -171,6 +171,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     } else if (operation == 3) {
         run(FoveaAppendDesc{sizeof(FoveaAppendDesc), FOVEA_F32, FOVEA_F32, 1, 3, 4, 2, 10, 6}, bytes, facts,
             foveaPlanAppend);
+    } else if (operation == 6) {
+        run(FoveaMergeDesc{sizeof(FoveaMergeDesc), FOVEA_F32, FOVEA_F32, FOVEA_KERNEL_AUTO, 3, 1, 2, 4, 5},
+            bytes, facts, foveaPlanMerge);
     } else {
         run_map_tile(operation == 4, call.desc, bytes, facts);
     }

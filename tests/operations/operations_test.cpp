@@ -1,5 +1,5 @@
-// Rope, linear and append against the float64 reference, on every CPU target or on the Vulkan device at hand:
-// seeded random descriptions, every byte of the output judged, gaps and margins too.
+// Rope, linear, append and merge against the float64 reference, on every CPU target or on the Vulkan device
+// at hand: seeded random descriptions, every byte of the output judged, gaps and margins too.
 //
 //   fovea_test_operations [--on RUNNER] [--gtest_...]
 //   FOVEA_TEST_SEED=n   runs case n alone
@@ -74,12 +74,17 @@ Bytes random_contents(Random& random, uint32_t binding, FoveaDtype type, uint64_
     return out;
 }
 
+bool is_output(uint32_t binding) { return binding == FOVEA_BIND_Y || binding == FOVEA_BIND_LSE; }
+
 Buffers random_inputs(Random& random, const FoveaPlanInfo& info, const Types& types) {
     Buffers buffers;
-    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
-        if (info.binding_mask >> i & 1 && i != FOVEA_BIND_Y)
+    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
+        if (!(info.binding_mask >> i & 1)) continue;
+        if (is_output(i))
+            buffers[i].assign(info.binding_bytes[i], kUntouched);
+        else
             buffers[i] = random_contents(random, i, types.of(i), info.binding_bytes[i]);
-    buffers[FOVEA_BIND_Y].assign(info.binding_bytes[FOVEA_BIND_Y], kUntouched);
+    }
     return buffers;
 }
 
@@ -164,7 +169,7 @@ Bytes in_plain_loops(Create<Desc> create, Desc desc, FoveaKernel kernel, const B
 
 void expect_inputs_kept(const Buffers& before, const Buffers& after) {
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
-        if (i == FOVEA_BIND_Y) continue;
+        if (is_output(i)) continue;
         EXPECT_TRUE(after[i] == before[i]) << "binding " << i << " is an input and was written";
     }
 }
@@ -174,7 +179,7 @@ int& matrix_plans() {
     return count;
 }
 
-// Runs the description on every runner; the results of the first are what `accept` sees of each.
+// Runs the description on every runner; `accept` sees each one's buffers. Inputs are drawn where Y is empty.
 template <class Desc, class Accept>
 void run_everywhere(Random& random, Create<Desc> create, const Desc& desc, const Types& types,
                     Buffers& inputs, Accept accept) {
@@ -190,7 +195,7 @@ void run_everywhere(Random& random, Create<Desc> create, const Desc& desc, const
         const Result<Buffers> after = runner->run(*plan, inputs, how);
         ASSERT_TRUE(after) << after.error().field << ": " << after.error().text;
         expect_inputs_kept(inputs, *after);
-        accept(*runner, (*after)[FOVEA_BIND_Y]);
+        accept(*runner, *after);
     }
 }
 
@@ -219,7 +224,8 @@ void check_by_rule(Random& random, Create<Desc> create, const Desc& desc, const 
     Buffers inputs;
     Bytes exact, plain, magnitudes;
     std::vector<Bytes> rounded;
-    run_everywhere(random, create, desc, types, inputs, [&](OperationRunner& runner, const Bytes& got) {
+    run_everywhere(random, create, desc, types, inputs, [&](OperationRunner& runner, const Buffers& after) {
+        const Bytes& got = after[FOVEA_BIND_Y];
         if (exact.empty()) {
             exact = in_plain_loops(create, desc, FOVEA_KERNEL_REFERENCE, inputs);
             plain = in_plain_loops(create, desc, FOVEA_KERNEL_PLAIN, inputs);
@@ -339,8 +345,159 @@ TEST(Operations, append) {
         const Types types{d.x_type, FOVEA_F32, d.y_type};
         Buffers inputs;
         run_everywhere(random, foveaPlanAppend, d, types, inputs,
-                       [&](OperationRunner&, const Bytes& got) { EXPECT_TRUE(got == appended(d, inputs)); });
+                       [&](OperationRunner&, const Buffers& after) {
+                           EXPECT_TRUE(after[FOVEA_BIND_Y] == appended(d, inputs));
+                       });
     });
+}
+
+FoveaMergeDesc random_merge(Random& random) {
+    FoveaMergeDesc d{};
+    d.struct_size = sizeof d;
+    d.x_type = random_type(random), d.y_type = random_type(random);
+    d.parts = 1 + uint32_t(random.below(random.chance(0.2) ? 70 : 9));
+    d.batch = 1 + uint32_t(random.below(3)), d.heads = 1 + uint32_t(random.below(4));
+    d.dim = 1 + uint32_t(random.below(random.chance(0.2) ? 200 : 20)), d.len = 1 + random.below(9);
+    d.x_strides = random_strides(random, d.heads, d.len, d.dim);
+    d.y_strides = random_strides(random, d.heads, d.len, d.dim);
+    if (random.chance(0.5)) {
+        const Result<Plan> packed = make_plan(foveaPlanMerge, runners().front()->facts(), d);
+        const uint64_t all = packed ? packed->info().tensor_bytes[FOVEA_BIND_X] : 0;
+        d.x_part_stride = int64_t(all / d.parts / (d.x_type == FOVEA_F16 ? 2 : 4) + random.below(9));
+    }
+    return d;
+}
+
+FoveaStrides packed_unless_given(const FoveaStrides& s, const FoveaMergeDesc& d) {
+    if (s.batch || s.head || s.row) return s;
+    const auto row = int64_t(d.dim), head = int64_t(d.len) * row;
+    return {int64_t(d.heads) * head, head, row};
+}
+
+// Some parts saw nothing, and rows of theirs are NaN: nobody may look there. Others outweigh the rest by far.
+void make_lse(Random& random, const FoveaMergeDesc& d, uint64_t part_elements, Buffers& inputs) {
+    const uint64_t rows = uint64_t{d.batch} * d.heads * d.len;
+    const FoveaStrides s = packed_unless_given(d.x_strides, d);
+    const uint64_t size = d.x_type == FOVEA_F16 ? 2 : 4;
+    const bool nothing_at_all = random.chance(0.1);
+    for (uint64_t n = 0; n < rows * d.parts; ++n) {
+        const bool empty = random.chance(0.25) || (nothing_at_all && n % rows == 0);
+        const float spread = random.chance(0.1) ? 100.0f : 5.0f;
+        const float lse = empty ? -INFINITY : spread * (float(random.below(2001)) / 1000.0f - 1.0f);
+        memcpy(&inputs[FOVEA_BIND_PART_LSE][n * 4], &lse, 4);
+        if (!empty) continue;
+        const uint64_t part = n / rows, l = n % rows % d.len, bh = n % rows / d.len;
+        const uint64_t first = part * part_elements + bh / d.heads * uint64_t(s.batch) +
+                               bh % d.heads * uint64_t(s.head) + l * uint64_t(s.row);
+        std::fill_n(inputs[FOVEA_BIND_X].begin() + ptrdiff_t(first * size), d.dim * size, kUntouched);
+    }
+}
+
+// From the definition, not from the tree; what the tree's roundings may come to is told by the same sums.
+void expect_merged(const FoveaMergeDesc& d, uint64_t part_elements, const Buffers& inputs,
+                   const Buffers& after) {
+    const auto rows = int64_t(d.batch) * d.heads * int64_t(d.len);
+    const FoveaStrides x = packed_unless_given(d.x_strides, d), y = packed_unless_given(d.y_strides, d);
+    std::vector<bool> in_a_row(after[FOVEA_BIND_Y].size());
+    const int64_t y_size = d.y_type == FOVEA_F16 ? 2 : 4;
+    for (int64_t n = 0; n < rows; ++n) {
+        const int64_t l = n % int64_t(d.len), h = n / int64_t(d.len) % d.heads,
+                      b = n / int64_t(d.len) / d.heads;
+        double most = -INFINITY, least = INFINITY, sum = 0;
+        std::vector<double> lse(d.parts);
+        for (int64_t p = 0; p < d.parts; ++p) {
+            lse[size_t(p)] = element_of(inputs[FOVEA_BIND_PART_LSE], FOVEA_F32, p * rows + n);
+            most = std::max(most, lse[size_t(p)]);
+            if (std::isfinite(lse[size_t(p)])) least = std::min(least, lse[size_t(p)]);
+        }
+        for (const double part : lse) sum += std::isfinite(part) ? std::exp(part - most) : 0;
+        const double exact_lse = std::isfinite(most) ? most + std::log(sum) : most;
+        const float got_lse = element_of(after[FOVEA_BIND_LSE], FOVEA_F32, n);
+        const double unit = std::isfinite(most) ? 0x1p-24 * (16 + std::fabs(most) + (most - least)) : 0;
+        if (!std::isfinite(most))
+            EXPECT_EQ(got_lse, -INFINITY) << "row " << n;
+        else
+            EXPECT_NEAR(got_lse, exact_lse, 4 * unit) << "row " << n;
+        for (int64_t c = 0; c < d.dim; ++c) {
+            double exact = 0, magnitude = 0;
+            for (int64_t p = 0; p < d.parts && std::isfinite(most); ++p) {
+                if (!std::isfinite(lse[size_t(p)])) continue;
+                const double o =
+                    element_of(inputs[FOVEA_BIND_X], d.x_type,
+                               p * int64_t(part_elements) + b * x.batch + h * x.head + l * x.row + c);
+                exact += std::exp(lse[size_t(p)] - exact_lse) * o;
+                magnitude += std::exp(lse[size_t(p)] - exact_lse) * std::fabs(o);
+            }
+            const int64_t at = b * y.batch + h * y.head + l * y.row + c;
+            std::fill_n(in_a_row.begin() + at * y_size, y_size, true);
+            const double rounding = d.y_type == FOVEA_F16 ? 0x1p-11 * std::fabs(exact) + 0x1p-25 : 0;
+            constexpr double kFlushed = 0x1p-125;  // subnormal terms, which drivers take for 0
+            EXPECT_NEAR(element_of(after[FOVEA_BIND_Y], d.y_type, at), exact,
+                        4 * unit * magnitude + rounding + kFlushed)
+                << "row " << n << ", column " << c;
+        }
+        if (testing::Test::HasFailure()) return;
+    }
+    for (size_t n = 0; n < in_a_row.size(); ++n)
+        ASSERT_TRUE(in_a_row[n] || after[FOVEA_BIND_Y][n] == kUntouched) << "byte " << n << " is of no row";
+}
+
+TEST(Operations, merge) {
+    for_cases("merge", [](Random& random) {
+        const FoveaMergeDesc d = random_merge(random);
+        const Result<Plan> plan = make_plan(foveaPlanMerge, runners().front()->facts(), d);
+        ASSERT_TRUE(plan) << plan.error().text;
+        FoveaMergeDesc one = d;
+        one.parts = 1;
+        const Result<Plan> part = make_plan(foveaPlanMerge, runners().front()->facts(), one);
+        ASSERT_TRUE(part);
+        const uint64_t size = d.x_type == FOVEA_F16 ? 2 : 4;
+        const uint64_t part_elements =
+            d.x_part_stride ? uint64_t(d.x_part_stride) : part->info().tensor_bytes[FOVEA_BIND_X] / size;
+        Buffers inputs = random_inputs(random, plan->info(), {d.x_type, FOVEA_F32, d.y_type});
+        make_lse(random, d, part_elements, inputs);
+        run_everywhere(
+            random, foveaPlanMerge, d, {d.x_type, FOVEA_F32, d.y_type}, inputs,
+            [&](OperationRunner&, const Buffers& after) { expect_merged(d, part_elements, inputs, after); });
+    });
+}
+
+// What makes a merge safe to repeat: a part that saw nothing changes no bit, wherever it stands.
+TEST(Operations, a_part_without_keys_changes_no_bit) {
+    FoveaMergeDesc d{};
+    d.struct_size = sizeof d;
+    d.batch = 1, d.heads = 2, d.dim = 19, d.len = 7;
+    for (const auto& runner : runners()) {
+        SCOPED_TRACE(runner->name());
+        Random random(3);
+        Buffers last;
+        for (uint32_t part = 0; part < 5; ++part) {
+            d.parts = 1;
+            const Result<Plan> one = make_plan(foveaPlanMerge, runner->facts(), d);
+            d.parts = 5;
+            const Result<Plan> all = make_plan(foveaPlanMerge, runner->facts(), d);
+            ASSERT_TRUE(one && all);
+            if (part == 0) {
+                last = random_inputs(random, one->info(), {FOVEA_F32, FOVEA_F32, FOVEA_F32});
+                const float negative_zero = -0.0f;
+                memcpy(&last[FOVEA_BIND_X][0], &negative_zero, 4);
+            }
+            const Bytes x = last[FOVEA_BIND_X], lse = last[FOVEA_BIND_PART_LSE];
+            Buffers inputs = random_inputs(random, all->info(), {FOVEA_F32, FOVEA_F32, FOVEA_F32});
+            std::fill(inputs[FOVEA_BIND_X].begin(), inputs[FOVEA_BIND_X].end(), kUntouched);
+            for (size_t n = 0; n < inputs[FOVEA_BIND_PART_LSE].size(); n += 4) {
+                const float nothing = -INFINITY;
+                memcpy(&inputs[FOVEA_BIND_PART_LSE][n], &nothing, 4);
+            }
+            std::copy(x.begin(), x.end(), inputs[FOVEA_BIND_X].begin() + ptrdiff_t(part * x.size()));
+            std::copy(lse.begin(), lse.end(),
+                      inputs[FOVEA_BIND_PART_LSE].begin() + ptrdiff_t(part * lse.size()));
+            const Result<Buffers> after = runner->run(*all, inputs, {});
+            ASSERT_TRUE(after) << after.error().text;
+            EXPECT_TRUE((*after)[FOVEA_BIND_Y] == x) << "part " << part;
+            EXPECT_TRUE((*after)[FOVEA_BIND_LSE] == lse) << "part " << part;
+        }
+    }
 }
 
 // y may be x: the same buffer, the same strides.

@@ -151,6 +151,12 @@ class EveryShader {
         append.batch = append.heads = 2, append.dim = 8, append.len = 5, append.capacity = 9;
         EXPECT_EQ(foveaPlanAppend(&facts, &append, nullptr, &plan, nullptr), FOVEA_OK);
         add(plan);
+        FoveaMergeDesc merge{};
+        merge.struct_size = sizeof merge;
+        merge.y_type = type;
+        merge.parts = 3, merge.batch = merge.heads = 2, merge.dim = 8, merge.len = 5;
+        EXPECT_EQ(foveaPlanMerge(&facts, &merge, nullptr, &plan, nullptr), FOVEA_OK);
+        add(plan);
     }
 };
 
@@ -184,10 +190,10 @@ struct Buffers {
     uint32_t bound, declared_again;
 };
 constexpr Buffers kBuffers[] = {
-    {"flash_combine", 5, 0}, {"flash_extra", 1, 0}, {"flash", 14, 3},       {"softmax", 13, 0},
-    {"map_tile", 12, 2},     {"scores", 6, 2},      {"weighted_sum", 6, 1}, {"mask_map", 3, 0},
-    {"linear", 4, 2},        {"rope", 5, 1},        {"append", 4, 1},       {"backward_query", 15, 5},
-    {"backward_key", 16, 5},
+    {"flash_combine", 5, 0},   {"flash_extra", 1, 0},   {"flash", 14, 3},       {"softmax", 13, 0},
+    {"map_tile", 12, 2},       {"scores", 6, 2},        {"weighted_sum", 6, 1}, {"mask_map", 3, 0},
+    {"linear", 4, 2},          {"rope", 5, 1},          {"append", 4, 1},       {"merge", 4, 1},
+    {"backward_query", 15, 5}, {"backward_key", 16, 5},
 };
 
 TEST(Shaders, bind_as_many_storage_buffers_as_the_table_says) {
@@ -225,6 +231,7 @@ TEST(Shaders, push_constants_are_the_structs_of_the_interface) {
         {uint32_t(Shader::linear_direct_f16), sizeof(shader::LinearPush)},
         {uint32_t(Shader::rope), sizeof(shader::RopePush)},
         {uint32_t(Shader::append), sizeof(shader::AppendPush)},
+        {uint32_t(Shader::merge), sizeof(shader::MergePush)},
     };
     for (const auto& [shader, size] : sizes)
         EXPECT_EQ(module_of(shader).push_bytes, size) << foveaShaderName(shader);

@@ -94,6 +94,12 @@ std::vector<Call> calls() {
                        d.batch = 2, d.heads = 3, d.dim = 24, d.len = 31, d.capacity = 400;
                        return made(foveaPlanAppend, facts, d);
                    }});
+    all.push_back({"merge", [](const FoveaDeviceFacts& facts) {
+                       FoveaMergeDesc d{};
+                       d.struct_size = sizeof d;
+                       d.parts = 5, d.batch = 2, d.heads = 3, d.dim = 24, d.len = 31;
+                       return made(foveaPlanMerge, facts, d);
+                   }});
     return all;
 }
 

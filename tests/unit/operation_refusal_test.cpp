@@ -168,6 +168,35 @@ TEST(OperationRefusal, append) {
     expect_refusals(good, foveaPlanAppend, kAppend);
 }
 
+using Merge = FoveaMergeDesc;
+const Bad<Merge> kMerge[] = {
+    {"struct_size not set", [](Merge& d) { d.struct_size = 0; }, FOVEA_ABI_MISMATCH, "struct_size"},
+    {"no parts", [](Merge& d) { d.parts = 0; }, kInvalid, "parts"},
+    {"more parts than the tree has places", [](Merge& d) { d.parts = FOVEA_MERGE_MAX_PARTS + 1; },
+     FOVEA_LIMIT_EXCEEDED, "parts"},
+    {"no batch", [](Merge& d) { d.batch = 0; }, kInvalid, "batch"},
+    {"no heads", [](Merge& d) { d.heads = 0; }, kInvalid, "heads"},
+    {"no head size", [](Merge& d) { d.dim = 0; }, kInvalid, "dim"},
+    {"length of 2^32", [](Merge& d) { d.len = k2_32; }, kOverflow, "len"},
+    {"x of bytes", [](Merge& d) { d.x_type = FOVEA_U8; }, kInvalid, "x_type"},
+    {"y of integers", [](Merge& d) { d.y_type = FOVEA_I32; }, kInvalid, "y_type"},
+    {"a kernel that does not merge", [](Merge& d) { d.kernel = FOVEA_KERNEL_FLASH; }, kInvalid, "kernel"},
+    {"parts running backwards", [](Merge& d) { d.x_part_stride = -1; }, kInvalid, "x_part_stride"},
+    {"parts past 64 bits", [](Merge& d) { d.x_part_stride = INT64_MAX; }, kOverflow, "parts"},
+    {"rows of y overlapping",
+     [](Merge& d) {
+         d.y_strides = {200, 40, 4};
+     },
+     kInvalid, "y_strides"},
+};
+
+TEST(OperationRefusal, merge) {
+    Merge good{};
+    good.struct_size = sizeof good;
+    good.parts = 3, good.batch = 2, good.heads = 3, good.dim = 8, good.len = 5;
+    expect_refusals(good, foveaPlanMerge, kMerge);
+}
+
 using Tile = FoveaMapTileDesc;
 const Bad<Tile> kTile[] = {
     {"struct_size not set", [](Tile& d) { d.struct_size = 0; }, FOVEA_ABI_MISMATCH, "struct_size"},

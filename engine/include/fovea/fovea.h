@@ -16,13 +16,13 @@
  *   versions, results and host memory   FoveaResult, FoveaDiag, FoveaHostAllocator
  *   the problem: one attention call     what is computed; FoveaAttentionDesc and what it is made of
  *   gradients                           of attention: FoveaAttentionBackwardDesc
- *   other operations                    rotary embedding, linear layers, appending to a cache, map tiles
+ *   other operations                    rotary embedding, linear layers, appending to a cache, merging parts, map tiles
  *   devices as facts                    FoveaDeviceFacts
  *   plans                               making one, FoveaPlanInfo
  *   plans as data                       for hosts that dispatch by themselves
  *   the CPU backend                     foveaRunCpu
  *   initialisers                        foveaDiag(), foveaAttentionDesc(), ...: struct_size set, all else zero
- *   examples                            one call, packed sequences, caches: appended, past and present, paged, ring
+ *   examples                            one call, packed sequences, caches: appended, past and present, paged, ring; parts
  *
  * What the library never does: submit, wait, start a thread, allocate device memory, read the environment, print, keep
  * global state, throw, exit. Host memory comes from the allocator that the host gives.
@@ -206,8 +206,8 @@ typedef enum FoveaBinding {
     FOVEA_BIND_WEIGHTS = 15,
     FOVEA_BIND_ROW_STATS = 16,
     /* operations other than attention */
-    FOVEA_BIND_X = 17,         /* rope, linear, append: input */
-    FOVEA_BIND_Y = 18,         /* rope, linear: output; append: the cache */
+    FOVEA_BIND_X = 17,         /* rope, linear, append, merge: input */
+    FOVEA_BIND_Y = 18,         /* rope, linear, merge: output; append: the cache */
     FOVEA_BIND_WEIGHT = 19,    /* linear */
     FOVEA_BIND_COS = 20,       /* rope */
     FOVEA_BIND_SIN = 21,       /* rope */
@@ -223,7 +223,8 @@ typedef enum FoveaBinding {
     FOVEA_BIND_DALIBI = 30,
     FOVEA_BIND_DSINKS = 31,
     FOVEA_BIND_DLSE = 32,      /* of lse: input */
-    /* 33 to 46 are kept for later bindings, so that arrays of FOVEA_BIND_COUNT keep their length */
+    FOVEA_BIND_PART_LSE = 33,  /* merge: F32 [parts, B, H, L], input */
+    /* 34 to 46 are kept for later bindings, so that arrays of FOVEA_BIND_COUNT keep their length */
     FOVEA_BIND_WORKSPACE = 47, /* only a FoveaDispatchBinding::source: runs take the workspace by a field of its own */
     FOVEA_BIND_COUNT = 48
 } FoveaBinding;
@@ -438,6 +439,29 @@ typedef struct FoveaAppendDesc {
     uint64_t block_table_pages;
 } FoveaAppendDesc;
 
+/* One result from the results of the same queries over parts of the keys: shards of a context, a shared prefix and what
+ * follows it, a cache that lies half here and half there. X [parts, B, H, L, D] holds each part's o, PART_LSE its
+ * log-sum-exp (what an attention call writes to binding LSE: the natural logarithm). Y [B, H, L, D] and LSE [B, H, L]
+ * receive what one call over all keys would give, but for rounding; of parts a and b
+ *
+ *   lse = log(exp(lse_a) + exp(lse_b))      y = exp(lse_a - lse) * o_a + exp(lse_b - lse) * o_b
+ *
+ * in float32, always with the larger lse taken out first. Parts are merged by one fixed tree, neighbours first: 0 and 1,
+ * 2 and 3, then their results, an odd one at the end as it is. So the bits depend on the parts alone: not on slices, nor on
+ * threads, nor on who computed which part. A row that saw no key (lse -inf) leaves the other part's bits as they are,
+ * and its o is not read; of none but such rows y is 0 and lse -inf. A NaN in lse makes its row NaN.
+ * Every key must stand in one part alone. A sink counts like a key: give it to one part only. */
+enum { FOVEA_MERGE_MAX_PARTS = 4096 };
+typedef struct FoveaMergeDesc {
+    uint32_t struct_size;
+    FoveaDtype x_type, y_type;
+    FoveaKernel kernel;                /* AUTO; on the CPU also PLAIN and REFERENCE */
+    uint32_t parts, batch, heads, dim; /* dim: of v */
+    uint64_t len;
+    FoveaStrides x_strides, y_strides;
+    int64_t x_part_stride;             /* elements between parts; 0: each follows the last element of the one before */
+} FoveaMergeDesc;
+
 /* A picture of a rectangle of the attention weights, made from q, k and lse without the matrix itself: weights of query
  * rows [first_row, first_row + row_count) and keys [first_key, first_key + key_count), for each of head_count query
  * heads of one batch entry, reduced to height x width pixels. The description of the forward call says what the weights
@@ -585,6 +609,8 @@ FOVEA_API FoveaResult foveaPlanLinear(const FoveaDeviceFacts* facts, const Fovea
                                       const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag);
 FOVEA_API FoveaResult foveaPlanAppend(const FoveaDeviceFacts* facts, const FoveaAppendDesc* desc,
                                       const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag);
+FOVEA_API FoveaResult foveaPlanMerge(const FoveaDeviceFacts* facts, const FoveaMergeDesc* desc,
+                                     const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag);
 /* Gradients of the attention call `forward`. */
 FOVEA_API FoveaResult foveaPlanAttentionBackward(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* forward,
                                                  const FoveaAttentionBackwardDesc* backward,
@@ -710,6 +736,7 @@ FOVEA_INITIALISER(FoveaAttentionBackwardDesc, foveaAttentionBackwardDesc)
 FOVEA_INITIALISER(FoveaRopeDesc, foveaRopeDesc)
 FOVEA_INITIALISER(FoveaLinearDesc, foveaLinearDesc)
 FOVEA_INITIALISER(FoveaAppendDesc, foveaAppendDesc)
+FOVEA_INITIALISER(FoveaMergeDesc, foveaMergeDesc)
 FOVEA_INITIALISER(FoveaMapTileDesc, foveaMapTileDesc)
 FOVEA_INITIALISER(FoveaDeviceFacts, foveaDeviceFacts)
 FOVEA_INITIALISER(FoveaPlanInfo, foveaPlanInfo)
@@ -939,6 +966,28 @@ FOVEA_INITIALISER(FoveaCpuRun, foveaCpuRun)
  *         const uint64_t used = (tokens + page_size - 1) / page_size;  // the newest page is number used - 1
  *         for (uint64_t n = 0; n < table_pages; ++n)
  *             pages[n] = n < used && n + ring_pages >= used ? (int32_t)(n % ring_pages) : -1;
+ *     }
+ */
+
+/* Example: a prefix that many sequences begin with, attended to once for all of them. Part 0 is the queries of all
+ * sequences against the prefix, part 1 each sequence's queries against its own tail; `parts` and `lse` hold both results
+ * one after the other, [2, rows, dim] and [2, rows]. Sinks count once: they went with part 0.
+ *
+ *     static FoveaResult merge_two(const FoveaDeviceFacts* facts, uint32_t rows, uint32_t dim, float* parts, float* lse,
+ *                                  float* o, float* o_lse, FoveaDiag* diag) {
+ *         const uint64_t column = rows * sizeof(float);
+ *         FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {{0}};
+ *         FoveaMergeDesc merge = foveaMergeDesc();
+ *         FoveaPlan plan = NULL;
+ *         merge.parts = 2, merge.batch = merge.heads = 1, merge.dim = dim;
+ *         merge.len = rows;
+ *         const FoveaResult result = foveaPlanMerge(facts, &merge, NULL, &plan, diag);
+ *         if (result != FOVEA_OK) return result;
+ *         bindings[FOVEA_BIND_X] = (FoveaHostBuffer){parts, 2 * column * dim};
+ *         bindings[FOVEA_BIND_PART_LSE] = (FoveaHostBuffer){lse, 2 * column};
+ *         bindings[FOVEA_BIND_Y] = (FoveaHostBuffer){o, column * dim};
+ *         bindings[FOVEA_BIND_LSE] = (FoveaHostBuffer){o_lse, column};
+ *         return run_once(plan, bindings, diag);
  *     }
  */
 

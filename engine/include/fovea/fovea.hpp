@@ -302,6 +302,9 @@ inline Result<Plan> plan_linear(const FoveaDeviceFacts& facts, const FoveaLinear
 inline Result<Plan> plan_append(const FoveaDeviceFacts& facts, const FoveaAppendDesc& desc) {
     return detail::make_plan(foveaPlanAppend, facts, desc);
 }
+inline Result<Plan> plan_merge(const FoveaDeviceFacts& facts, const FoveaMergeDesc& desc) {
+    return detail::make_plan(foveaPlanMerge, facts, desc);
+}
 inline Result<Plan> plan_map_tile(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& attention,
                                   const FoveaMapTileDesc& tile) {
     return detail::make_plan(foveaPlanMapTile, facts, attention, tile);

@@ -131,7 +131,7 @@ FoveaResult make_map_tile_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
     return plain ? cut_cpu_rows(plan, diag) : cut_cpu_map_tile(plan, diag);
 }
 
-// Rope, linear and append, which have one kernel each besides the oracles.
+// Rope, linear, append and merge, which have one kernel each besides the oracles.
 FoveaResult make_by_rows(FoveaPlan_T& plan, FoveaKernel kernel, FoveaDiag* diag) {
     plan.info.kernel = kernel;
     plan.info.flops = operation_of(plan).row_flops(plan) * double(operation_of(plan).rows(plan));
@@ -147,6 +147,9 @@ FoveaResult make_rope_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
 }
 FoveaResult make_append_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
     return make_by_rows(plan, FOVEA_KERNEL_AUTO, diag);
+}
+FoveaResult make_merge_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
+    return make_by_rows(plan, plan.merge.kernel, diag);
 }
 FoveaResult make_linear_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (plan.linear.kernel != FOVEA_KERNEL_AUTO) return make_by_rows(plan, plan.linear.kernel, diag);
@@ -236,6 +239,12 @@ constexpr CpuOperation kOperations[] = {
      [](const FoveaPlan_T& plan) -> double { return flops_of_largest_part(plan.problem, plan.backward) + 1; },
      make_backward_plan, [](const cpu::Kernels& kernels) -> bool { return kernels.backward; },
      explain_backward},
+    // merge
+    {[](const FoveaPlan_T& plan) -> uint64_t {
+         return uint64_t{plan.merge.batch} * plan.merge.heads * plan.merge.len;
+     },
+     [](const FoveaPlan_T& plan) -> double { return 3.0 * plan.merge.parts * plan.merge.dim; },
+     make_merge_plan, [](const cpu::Kernels& kernels) -> bool { return kernels.merge; }, nullptr},
 };
 
 const CpuOperation& operation_of(const FoveaPlan_T& plan) { return kOperations[size_t(plan.operation)]; }

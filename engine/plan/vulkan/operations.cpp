@@ -185,6 +185,72 @@ void fill_append(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out
     builder.groups(ceil_div(block.rows * d.dim, kElementThreads), 1, uint64_t{block.batches} * block.heads);
 }
 
+// ==== merge ====
+
+FoveaStrides lse_strides(const FoveaMergeDesc& d) {
+    return {int64_t(d.heads) * int64_t(d.len), int64_t(d.len), 1};
+}
+
+uint64_t lse_part_rows(const FoveaMergeDesc& d) { return uint64_t{d.batch} * d.heads * d.len; }
+
+// The window of a block in every part, from part 0 on.
+Window with_parts(Window window, const FoveaMergeDesc& d, uint64_t part_elements, uint32_t element_bytes) {
+    window.size += (d.parts - 1) * part_elements * element_bytes;
+    return window;
+}
+
+FoveaResult check_merge_block(const FoveaPlan_T& plan, const BlockGrid& g, const VulkanLimits& limits) {
+    const FoveaMergeDesc& d = plan.merge;
+    const uint64_t a = alignment_of(plan);
+    const auto window = [&](const FoveaStrides& strides, uint64_t columns, uint32_t element_bytes) {
+        return Window{
+            0,
+            largest_window(strides, g.block_batches, g.block_heads, g.block_rows, columns, element_bytes, a),
+            0};
+    };
+    const uint32_t x_bytes = dtype_bytes(d.x_type);
+    const Window lse = window(lse_strides(d), 1, 4);
+    FoveaResult r;
+    if ((r = limits.window(
+             FOVEA_BIND_X,
+             with_parts(window(d.x_strides, d.dim, x_bytes), d, uint64_t(d.x_part_stride), x_bytes).size)))
+        return r;
+    if ((r = limits.window(FOVEA_BIND_PART_LSE, with_parts(lse, d, lse_part_rows(d), 4).size))) return r;
+    if ((r = limits.window(FOVEA_BIND_Y, window(d.y_strides, d.dim, dtype_bytes(d.y_type)).size))) return r;
+    if ((r = limits.window(FOVEA_BIND_LSE, lse.size))) return r;
+    return limits.groups(ceil_div(g.block_rows * d.dim, kElementThreads), 1,
+                         uint64_t{g.block_batches} * g.block_heads);
+}
+
+void fill_merge(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) {
+    static_assert(1u << (shader::kMergeLevels - 1) == FOVEA_MERGE_MAX_PARTS);
+    const FoveaMergeDesc& d = plan.merge;
+    const uint64_t a = alignment_of(plan);
+    const Window first_x = block_window(d.x_strides, block, d.dim, dtype_bytes(d.x_type), a);
+    const Window x = with_parts(first_x, d, uint64_t(d.x_part_stride), dtype_bytes(d.x_type));
+    const Window y = block_window(d.y_strides, block, d.dim, dtype_bytes(d.y_type), a);
+    const Window merged_lse = block_window(lse_strides(d), block, 1, 4, a);
+    const Window part_lse = with_parts(merged_lse, d, lse_part_rows(d), 4);
+    DispatchBuilder builder(out, storing(Shader::merge, d.y_type, plan.facts));
+    shader::MergePush push{};
+    push.slice = rows_view(block, d.dim);
+    push.x = view_of(d.x_strides, x);
+    push.y = view_of(d.y_strides, y);
+    push.lse = view_of(lse_strides(d), part_lse);
+    push.parts = d.parts;
+    push.x_part = uint32_t(d.x_part_stride);
+    push.lse_part = uint32_t(lse_part_rows(d));
+    push.merged_lse_base = merged_lse.base;
+    builder.input(FOVEA_SLOT_X, FOVEA_BIND_X, x);
+    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, plan.facts);
+    builder.input(FOVEA_SLOT_PART_LSE, FOVEA_BIND_PART_LSE, part_lse);
+    builder.output(FOVEA_SLOT_MERGED_LSE, FOVEA_BIND_LSE, merged_lse);
+    builder.spec(FOVEA_SPEC_THREADS, kElementThreads);
+    builder.spec(FOVEA_SPEC_A_TYPE, d.x_type);
+    builder.push(push);
+    builder.groups(ceil_div(block.rows * d.dim, kElementThreads), 1, uint64_t{block.batches} * block.heads);
+}
+
 // ==== linear ====
 // The grid's "heads" are blocks of column_block output columns.
 
@@ -305,6 +371,24 @@ FoveaResult plan_vulkan_append(FoveaPlan_T& plan, FoveaDiag* diag) {
         [&](const BlockGrid& g) { return elements(g, d.dim); });
 }
 
+FoveaResult plan_vulkan_merge(FoveaPlan_T& plan, FoveaDiag* diag) {
+    const FoveaMergeDesc& d = plan.merge;
+    FoveaResult r;
+    if ((r = check_kernel(d.kernel, diag))) return r;
+    if ((r = check_stored_type("y_type", d.y_type, plan.facts, diag))) return r;
+    if ((r = check_length("len", d.len, diag))) return r;
+    // Elements are numbered by 32 bits, from the first part's on.
+    if ((r = check_length("x_part_stride", uint64_t(d.x_part_stride), diag))) return r;
+    if ((r = require_shader(storing(Shader::merge, d.y_type, plan.facts), diag))) return r;
+    begin_operation(plan, "merge: one thread for each element");
+    plan.vulkan.grid = {d.batch, d.heads, d.len, d.batch, d.heads, d.len};
+    plan.info.flops = 3.0 * d.parts * double(d.batch) * d.heads * double(d.len) * d.dim;
+    return cut(
+        plan, 1, diag,
+        [&](const BlockGrid& g, const VulkanLimits& limits) { return check_merge_block(plan, g, limits); },
+        [&](const BlockGrid& g) { return 3.0 * d.parts * elements(g, d.dim); });
+}
+
 FoveaResult plan_vulkan_linear(FoveaPlan_T& plan, FoveaDiag* diag) {
     const FoveaLinearDesc& d = plan.linear;
     VulkanPlan& v = plan.vulkan;
@@ -346,6 +430,13 @@ FoveaResult rope_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* o
 FoveaResult append_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
                          FoveaDiag*) {
     fill_append(plan, plan.vulkan.grid.block(slice), out[0]);
+    count = 1;
+    return FOVEA_OK;
+}
+
+FoveaResult merge_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
+                        FoveaDiag*) {
+    fill_merge(plan, plan.vulkan.grid.block(slice), out[0]);
     count = 1;
     return FOVEA_OK;
 }
