@@ -18,19 +18,24 @@ packages=(
     libglfw3-dev libgtest-dev libhwy-dev libpng-dev libstb-dev zlib1g-dev
     # programs with a window on a virtual display, fonts, and Emscripten's parser
     xvfb xauth x11-utils xdotool fonts-dejavu-core fonts-inter node-acorn
+    # the Python package and its tests; its builder comes below
+    python3-pip python3-venv python3-numpy mypy
 )
-# A software Vulkan driver with Vulkan 1.4. Debian 12's own is too old (Mesa 22), so there it comes from backports.
-mesa_package=mesa-vulkan-drivers
-mesa_minimum=25.0
-mesa_suite=
+# Package and least version of what Debian 12 has too old, or not at all, so that there it comes from backports: a software
+# Vulkan driver with Vulkan 1.4, and the builder of Python wheels with the library that it reads versions by.
+newer=("mesa-vulkan-drivers 25.0" "python3-packaging 23.2" "python3-scikit-build-core 0.8")
+newer_suite=
 # Chromium brings the second Vulkan driver and runs the browser tests.
 case $codename in
 bookworm)
     packages+=(libclang-rt-14-dev chromium)
-    mesa_suite=bookworm-backports
+    newer_suite=bookworm-backports
     ;;
 trixie) packages+=(libclang-rt-19-dev chromium) ;;
-noble) packages+=(libclang-rt-18-dev debian-archive-keyring) ;; # its Chromium is a snap, which has no driver to use
+noble)
+    packages+=(libclang-rt-18-dev debian-archive-keyring) # its Chromium is a snap, which has no driver to use
+    newer=("mesa-vulkan-drivers 25.0") # wheels are built elsewhere: its builder was not tried
+    ;;
 *)
     echo "fovea setup: no list of packages for '$codename'" >&2
     exit 1
@@ -64,11 +69,14 @@ missing_packages() {
     $library || command -v npm >/dev/null || echo npm
 }
 
-mesa_is_new_enough() {
-    local version
+# Names of `newer` that are missing or too old.
+missing_newer() {
+    local package minimum version
     ! $browsers && ! $library || return 0
-    version=$(dpkg-query -W -f '${db:Status-Status} ${Version}' "$mesa_package" 2>/dev/null) || return 1
-    [[ $version == "installed "* ]] && dpkg --compare-versions "${version#installed }" ge "$mesa_minimum"
+    while read -r package minimum; do
+        version=$(dpkg-query -W -f '${db:Status-Status} ${Version}' "$package" 2>/dev/null) || version=
+        [[ $version == "installed "* ]] && dpkg --compare-versions "${version#installed }" ge "$minimum" || echo "$package"
+    done < <(printf '%s\n' "${newer[@]}")
 }
 
 source "$(dirname "$(realpath "$0")")/tools/debian-mirror.sh"
@@ -76,20 +84,20 @@ source "$(dirname "$(realpath "$0")")/tools/debian-mirror.sh"
 has_suite() { apt-get indextargets --format '$(RELEASE)' | grep -qx "$1"; }
 
 mapfile -t missing < <(missing_packages)
-mesa_is_new_enough || missing+=("$mesa_package (>= $mesa_minimum${mesa_suite:+, from $mesa_suite})")
-[[ ${#missing[@]} -gt 0 ]] || exit 0
+mapfile -t old < <(missing_newer)
+[[ ${#missing[@]} -gt 0 || ${#old[@]} -gt 0 ]] || exit 0
 
 if [[ ${*: -1} == --check || $EUID -ne 0 ]]; then
-    echo "fovea setup: missing packages: ${missing[*]}" >&2
+    echo "fovea setup: missing packages: ${missing[*]} ${old[*]}${newer_suite:+ (the last ${#old[@]} from $newer_suite)}" >&2
     echo "fovea setup: this needs root; run:  sudo bash $(realpath "$0")$(! $browsers || echo " --browsers")$(! $library || echo " --library")" >&2
     exit 1
 fi
 
 export DEBIAN_FRONTEND=noninteractive
 dpkg --configure -a # an earlier run may have been interrupted
-if [[ -n $mesa_suite ]] && ! $library && ! has_suite "$mesa_suite"; then
+if [[ -n $newer_suite ]] && ! $library && ! has_suite "$newer_suite"; then
     mirror=$(debian_mirror "$codename")
-    echo "deb $mirror $mesa_suite main" >/etc/apt/sources.list.d/fovea-backports.list
+    echo "deb $mirror $newer_suite main" >/etc/apt/sources.list.d/fovea-backports.list
 fi
 apt_get=(apt-get -y -q --no-install-recommends -o DPkg::Lock::Timeout=300)
 apt-get -q -o DPkg::Lock::Timeout=300 update
@@ -97,8 +105,9 @@ mapfile -t missing < <(missing_packages)
 if [[ ${#missing[@]} -gt 0 ]]; then
     "${apt_get[@]}" install "${missing[@]}"
 fi
-mesa_is_new_enough || "${apt_get[@]}" install ${mesa_suite:+-t "$mesa_suite"} "$mesa_package"
-mesa_is_new_enough || {
-    echo "fovea setup: this system has no $mesa_package >= $mesa_minimum" >&2
+[[ ${#old[@]} -eq 0 ]] || "${apt_get[@]}" install ${newer_suite:+-t "$newer_suite"} "${old[@]}"
+mapfile -t old < <(missing_newer)
+[[ ${#old[@]} -eq 0 ]] || {
+    echo "fovea setup: this system has not new enough: ${old[*]}; wanted: ${newer[*]}" >&2
     exit 1
 }

@@ -49,6 +49,6 @@ build=/fovea/build/engine
 inside cmake -S /fovea -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DFOVEA_TOOLS="$home/.cache/fovea" \
     -DFOVEA_BUILD_APPS=OFF
 # The installed libraries first, by name: `install` would ask for every test program.
-inside cmake --build "$build" --target fovea fovea_shared engine/all readme_example header_examples consumer_old_struct \
+inside cmake --build "$build" --target fovea fovea_shared engine/all readme_example header_examples consumer_old_struct consumer_runtime_c \
     fovea_test_unit fovea_test_kernels
 inside ctest --test-dir "$build" --output-on-failure --no-tests=error -R '^(unit|kernels|consumer)\.'

@@ -1,0 +1,130 @@
+"""Arrays in and out without copies: numpy's own, and whatever has __dlpack__ (PyTorch, JAX, CuPy on the host, ...)."""
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Any
+
+import numpy as np
+
+from ._library import Refused
+
+# ---- DLPack (dmlc/dlpack.h, versions 0.x and their unversioned capsule) ----
+# numpy reads neither bfloat16 nor, in its older versions, bool this way: hence a reader of its own.
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = [('data', ctypes.c_void_p), ('device_type', ctypes.c_int32), ('device_id', ctypes.c_int32),
+                ('ndim', ctypes.c_int32), ('code', ctypes.c_uint8), ('bits', ctypes.c_uint8), ('lanes', ctypes.c_uint16),
+                ('shape', ctypes.POINTER(ctypes.c_int64)), ('strides', ctypes.POINTER(ctypes.c_int64)),
+                ('byte_offset', ctypes.c_uint64)]
+
+
+_HOST_DEVICES = (1, 3, 11, 13)  # kDLCPU, and memory of the host that CUDA, ROCm or CUDA's managed memory pinned
+_CODES = {0: 'i', 1: 'u', 2: 'f', 6: 'b'}
+_BFLOAT16 = 4
+
+_get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_get_pointer.restype, _get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+
+class _Borrowed:
+    """Memory of a capsule. The capsule is never consumed, so that its own destructor frees the tensor once the last array
+    of it is gone."""
+
+    def __init__(self, capsule: Any, interface: dict[str, Any]) -> None:
+        self._capsule = capsule
+        self.__array_interface__ = interface
+
+
+def _from_dlpack(name: str, value: Any) -> tuple[np.ndarray, bool]:
+    """The array that `value` holds, and whether its 16-bit words are bfloat16."""
+    try:
+        capsule = value.__dlpack__()
+    except (BufferError, RuntimeError, TypeError) as error:
+        raise Refused(f'{name}: {type(value).__name__} gives no host memory: {error}', name) from error
+    address = _get_pointer(capsule, b'dltensor')
+    tensor = _DLTensor.from_address(address)
+    if tensor.device_type not in _HOST_DEVICES:
+        raise Refused(f'{name} lies on a device (DLPack device type {tensor.device_type}); move it to the host first', name)
+    code, bits = tensor.code, tensor.bits
+    is_bfloat16 = code == _BFLOAT16 and bits == 16
+    if tensor.lanes != 1 or not (is_bfloat16 or code in _CODES):
+        raise Refused(f'{name} has elements of DLPack type {code} with {bits} bits; float32, float16 and bfloat16 are taken',
+                      name)
+    size = bits // 8
+    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    strides = None
+    if tensor.strides:
+        strides = tuple(tensor.strides[i] * size for i in range(tensor.ndim))
+    kind = 'u' if is_bfloat16 else _CODES[code]
+    if 0 in shape:
+        return np.empty(shape, f'{kind}{size}'), is_bfloat16
+    interface = {'version': 3, 'shape': shape, 'strides': strides, 'typestr': f'{"|" if size == 1 else "<"}{kind}{size}',
+                 'data': ((tensor.data or 0) + tensor.byte_offset, False)}
+    return np.asarray(_Borrowed(capsule, interface)), is_bfloat16
+
+
+def widen_bfloat16(words: np.ndarray) -> np.ndarray:
+    """bfloat16 as uint16 words -> float32, exactly."""
+    wide = np.empty(words.shape, np.uint32)
+    np.left_shift(words, 16, out=wide, dtype=np.uint32, casting='unsafe')
+    return wide.view(np.float32)
+
+
+def as_array(name: str, value: Any) -> np.ndarray:
+    """`value` as a numpy array over the same memory. bfloat16 is the exception: it becomes a float32 copy."""
+    if isinstance(value, np.ndarray):
+        return value
+    if hasattr(value, '__dlpack__'):
+        if getattr(value, 'requires_grad', False):
+            value = value.detach()
+        array, is_bfloat16 = _from_dlpack(name, value)
+        return widen_bfloat16(array) if is_bfloat16 else array
+    array = np.asarray(value)
+    if array.dtype == object:
+        raise Refused(f'{name} is a {type(value).__name__}, not an array', name)
+    return array
+
+
+def like(given: Any, array: np.ndarray) -> Any:
+    """`array` as the kind of array that `given` is, over the same memory where its type allows it."""
+    if isinstance(given, np.ndarray):
+        return array
+    torch = sys.modules.get('torch')
+    if torch is not None and isinstance(given, torch.Tensor):
+        tensor = torch.from_numpy(array)
+        return tensor.to(given.dtype) if given.dtype == torch.bfloat16 else tensor
+    namespace = getattr(given, '__array_namespace__', None)
+    if namespace is not None:
+        return namespace().from_dlpack(array)
+    return array
+
+
+# ---- strides ----
+
+
+def readable(array: np.ndarray, name: str) -> np.ndarray:
+    """The array itself where the engine can read it as it lies (rows contiguous, whole and not negative steps, aligned, the
+    machine's byte order), else a packed copy."""
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder('='))
+    size = array.itemsize
+    strides = array.strides
+    if array.size == 0 or array.flags.c_contiguous and array.flags.aligned:
+        return array
+    rows_whole = strides[-1] == size or array.shape[-1] == 1
+    if rows_whole and array.flags.aligned and all(s >= 0 and s % size == 0 for s in strides[:-1]):
+        return array
+    return np.ascontiguousarray(array)
+
+
+def span_bytes(array: np.ndarray) -> int:
+    """Bytes from the first element to behind the last one."""
+    if array.size == 0:
+        return 0
+    return sum((n - 1) * s for n, s in zip(array.shape, array.strides)) + array.itemsize
+
+
+def address(array: np.ndarray) -> int:
+    return int(array.__array_interface__['data'][0])

@@ -1,0 +1,207 @@
+"""One attention call: what the arguments of fovea.attention mean, as the engine's description and its bindings."""
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Sequence
+
+import numpy as np
+
+from . import _declarations as c
+from ._arrays import address, as_array, readable, span_bytes
+from ._library import Refused
+
+LAYOUTS = {  # axes of a four-dimensional array as [batch, heads, tokens, width]
+    'bhsd': (0, 1, 2, 3),
+    'bshd': (0, 2, 1, 3),
+}
+_TYPES = {'f4': c.FOVEA_F32, 'f2': c.FOVEA_F16, 'u1': c.FOVEA_U8, 'b1': c.FOVEA_U8, 'i4': c.FOVEA_I32}
+_ALIGNS = {'top-left': c.FOVEA_ALIGN_TOP_LEFT, 'bottom-right': c.FOVEA_ALIGN_BOTTOM_RIGHT}
+
+Bindings = c.FoveaHostBuffer * c.FOVEA_BIND_COUNT
+
+
+def type_number(name: str, array: np.ndarray, allowed: Sequence[str]) -> int:
+    kind = array.dtype.str[1:]
+    if kind not in allowed:
+        names = {'f4': 'float32', 'f2': 'float16', 'u1': 'uint8', 'b1': 'bool', 'i4': 'int32'}
+        raise Refused(f'{name} is {array.dtype}; it must be {" or ".join(names[a] for a in allowed)}', name)
+    return _TYPES[kind]
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise Refused(f'{name} is {value!r}; it must be a whole number', name)
+    return int(value)
+
+
+def _unsigned(name: str, value: Any) -> int:
+    value = _whole(name, value)
+    if not 0 <= value < 2**64:
+        raise Refused(f'{name} is {value}; it must be from 0 to 2^64 - 1', name)
+    return value
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.floating, np.integer)):
+        raise Refused(f'{name} is {value!r}; it must be a number', name)
+    return float(value)
+
+
+def as_four(name: str, array: np.ndarray, layout: str) -> np.ndarray:
+    """A view as [batch, heads, tokens, width]. Three dimensions have no batch, two neither batch nor heads."""
+    if array.ndim == 4:
+        return array.transpose(LAYOUTS[layout])
+    if array.ndim == 3:
+        return (array if layout == 'bhsd' else array.transpose(1, 0, 2))[np.newaxis]
+    if array.ndim == 2:
+        return array[np.newaxis, np.newaxis]
+    raise Refused(f'{name} has {array.ndim} dimensions; it must have 4 ({layout}), 3 (without batch) or 2 (one head)', name)
+
+
+def empty_like_call(shape: tuple[int, ...], dtype: Any, layout: str, ndim: int) -> tuple[np.ndarray, np.ndarray]:
+    """A new array of the caller's layout, and its view as [batch, heads, tokens, width]."""
+    batch, heads, tokens, width = shape
+    of_layout = {'bhsd': (batch, heads, tokens, width), 'bshd': (batch, tokens, heads, width)}[layout]
+    array = np.empty(of_layout[4 - ndim:] if ndim != 2 else (tokens, width), dtype)
+    return array, as_four('o', array, layout)
+
+
+def strides_of(view: np.ndarray) -> c.FoveaStrides:
+    """Distances in elements; where an axis repeats one and the same memory, FOVEA_BROADCAST."""
+    if view.size == 0:
+        return c.FoveaStrides()
+    steps = [0 if n == 1 else c.FOVEA_BROADCAST if s == 0 else s // view.itemsize
+             for n, s in zip(view.shape[:3], view.strides[:3])]
+    return c.FoveaStrides(*steps)
+
+
+def whole_words(view: np.ndarray) -> np.ndarray:
+    """Kernels read masks and biases in 32-bit words: where the last one would reach behind the array, a packed copy."""
+    if span_bytes(view) % 4 == 0:
+        return view
+    room = np.zeros((view.nbytes + 3) // 4 * 4, np.uint8)
+    copy = room[:view.nbytes].view(view.dtype).reshape(view.shape)
+    copy[...] = view
+    return copy
+
+
+class Call:
+    """The description, and memory for its inputs. `keep` holds every array that a binding points into."""
+
+    def __init__(self, q: Any, k: Any, v: Any, *, causal: bool = False, align: str | int = 'top-left',
+                 scale: float | None = None, mask: Any = None, bias: Any = None,
+                 window: tuple[int | None, int | None] | None = None, softcap: float = 0, sinks: Any = None,
+                 alibi: Any = None, kv_lengths: Any = None, dropout_p: float = 0, seed: int = 0,
+                 layout: str = 'bhsd') -> None:
+        if layout not in LAYOUTS:
+            raise Refused(f"layout is {layout!r}; it must be one of {', '.join(LAYOUTS)}", 'layout')
+        self.layout = layout
+        self.desc = desc = c.FoveaAttentionDesc(struct_size=ctypes.sizeof(c.FoveaAttentionDesc))
+        self.bindings = Bindings()
+        self.keep: dict[int, np.ndarray] = {}
+        self._take_tensors(q, k, v)
+        if causal:
+            desc.flags |= c.FOVEA_FLAG_CAUSAL
+        if isinstance(align, str):
+            if align not in _ALIGNS:
+                raise Refused(f"align is {align!r}; it must be {', '.join(_ALIGNS)} or the key at which query 0 stands",
+                              'align')
+            desc.align = _ALIGNS[align]
+        else:
+            desc.align, desc.q_offset = c.FOVEA_ALIGN_OFFSET, _whole('align', align)
+        if scale is not None:
+            desc.scale = _number('scale', scale)
+            if desc.scale == 0:
+                raise Refused('scale is 0, which would make all weights of a row the same; None is 1 / sqrt(width of q)', 'scale')
+        desc.softcap = _number('softcap', softcap)
+        if window is not None:
+            if not isinstance(window, (tuple, list)) or len(window) != 2:
+                raise Refused(f'window is {window!r}; it must be (left, right), None for all of a side', 'window')
+            desc.flags |= c.FOVEA_FLAG_WINDOW
+            desc.window_left, desc.window_right = (-1 if n is None else _whole('window', n) for n in window)
+        desc.dropout_p = _number('dropout_p', dropout_p)
+        desc.dropout_seed = _unsigned('seed', seed)
+        self._take_matrix('mask', desc.mask, mask, c.FOVEA_BIND_MASK, ('b1', 'u1'))
+        self._take_matrix('bias', desc.bias, bias, c.FOVEA_BIND_BIAS, ('f4', 'f2'))
+        self._take_vector('sinks', sinks, c.FOVEA_FLAG_SINKS, c.FOVEA_BIND_SINKS)
+        self._take_vector('alibi', alibi, c.FOVEA_FLAG_ALIBI, c.FOVEA_BIND_ALIBI)
+        if kv_lengths is not None:
+            self._take_lengths(kv_lengths)
+
+    def bind(self, binding: int, array: np.ndarray) -> None:
+        self.keep[binding] = array
+        buffer = self.bindings[binding]
+        buffer.data, buffer.size_bytes = address(array), span_bytes(array)
+
+    def _take_tensors(self, q: Any, k: Any, v: Any) -> None:
+        desc, views = self.desc, []
+        self.borrowed = [False] * 3  # by binding: the caller's own memory is read, where it lies
+        for name, value, binding in (('q', q, c.FOVEA_BIND_Q), ('k', k, c.FOVEA_BIND_K), ('v', v, c.FOVEA_BIND_V)):
+            view = as_four(name, as_array(name, value), self.layout)
+            setattr(desc, f'{name}_type', type_number(name, view, ('f4', 'f2')))
+            usable = readable(view, name)
+            self.borrowed[binding] = usable is view and isinstance(value, np.ndarray)
+            setattr(desc, f'{name}_strides', strides_of(usable))
+            self.bind(binding, usable)
+            views.append(usable)
+        self.ndim = len(q.shape) if hasattr(q, 'shape') else np.ndim(q)
+        self.q, self.k, self.v = views
+        batch, heads, rows, dim = self.q.shape
+        for name, view in (('k', self.k), ('v', self.v)):
+            if view.shape[0] != batch:
+                raise Refused(f'{name} has a batch of {view.shape[0]}, and q of {batch}', name)
+        if self.k.shape[1:3] != self.v.shape[1:3]:
+            raise Refused(f'v has {self.v.shape[1]} heads of {self.v.shape[2]} tokens, and k {self.k.shape[1]} of '
+                          f'{self.k.shape[2]}', 'v')
+        if self.k.shape[3] != dim:
+            raise Refused(f'k has rows of {self.k.shape[3]} elements, and q of {dim} (dim_qk)', 'k')
+        desc.batch, desc.heads_q, desc.heads_kv = batch, heads, self.k.shape[1]
+        desc.dim_qk, desc.dim_v = dim, self.v.shape[3]
+        desc.len_q, desc.len_kv = rows, self.k.shape[2]
+        desc.o_type = desc.q_type
+
+    def _take_matrix(self, name: str, desc: c.FoveaMatrixDesc, value: Any, binding: int, allowed: Sequence[str]) -> None:
+        if value is None:
+            return
+        array = as_array(name, value)
+        kind = type_number(name, array, allowed)
+        if not 2 <= array.ndim <= 4:
+            raise Refused(f'{name} has {array.ndim} dimensions; it must have 2 to 4: [batch, heads, queries, keys] or the last '
+                          'of them', name)
+        view = array[(np.newaxis,) * (4 - array.ndim)]
+        once = tuple(slice(0, 1) if s == 0 and n > 1 else slice(None) for n, s in zip(view.shape[:3], view.strides[:3]))
+        view = readable(view[once], name)
+        keys = view.shape[3]
+        if keys == 0 and self.desc.len_kv > 0:
+            raise Refused(f'{name} has no columns; it must have one for each key', name)
+        if 0 in view.shape[:3] and self.desc.len_q > 0:
+            raise Refused(f'{name} has shape {array.shape}; no extent may be 0', name)
+        desc.present, desc.type = 1, kind
+        desc.batch, desc.heads, desc.rows, desc.keys = view.shape
+        view = whole_words(view)
+        desc.strides = strides_of(view)
+        self.bind(binding, view)
+        self.bindings[binding].size_bytes += -span_bytes(view) % 4
+
+    def _take_vector(self, name: str, value: Any, flag: int, binding: int) -> None:
+        if value is None:
+            return
+        array = as_array(name, value)
+        type_number(name, array, ('f4',))
+        if array.shape != (self.desc.heads_q,):
+            raise Refused(f'{name} has shape {array.shape}; it must be [{self.desc.heads_q}], one for each query head', name)
+        self.desc.flags |= flag
+        self.bind(binding, np.ascontiguousarray(array))
+
+    def _take_lengths(self, value: Any) -> None:
+        array = as_array('kv_lengths', value)
+        desc = self.desc
+        if array.dtype.kind not in 'iu' or array.shape != (desc.batch,):
+            raise Refused(f'kv_lengths is {array.dtype} {array.shape}; it must be whole numbers [{desc.batch}], one for each batch '
+                          'entry', 'kv_lengths')
+        if array.size and (array.min() < 0 or array.max() > desc.len_kv):
+            raise Refused(f'kv_lengths has {array.min()} to {array.max()}; each must be 0 to {desc.len_kv}', 'kv_lengths')
+        table = np.zeros((desc.batch, 4), np.int32)  # FoveaBatchEntry
+        table[:, 1], table[:, 3] = desc.len_q, array
+        desc.flags |= c.FOVEA_FLAG_BATCH_TABLE
+        self.bind(c.FOVEA_BIND_BATCH_TABLE, table)

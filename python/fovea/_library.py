@@ -1,0 +1,174 @@
+"""The library behind the package, libfovea_runtime.so, and its errors as Python's."""
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+import weakref
+from typing import Any, NamedTuple
+
+from . import _declarations as c
+
+_NAMES = {'linux': 'libfovea_runtime.so', 'darwin': 'libfovea_runtime.dylib'}
+
+
+def _load() -> Any:
+    path = os.path.join(os.path.dirname(__file__), _NAMES.get(sys.platform, 'libfovea_runtime.so'))
+    loaded = ctypes.CDLL(path)
+    for name, (result, arguments) in c.FUNCTIONS.items():
+        function = getattr(loaded, name)
+        function.restype, function.argtypes = result, arguments
+    found = loaded.foveaAbiVersion()
+    if found != c.FOVEA_ABI_VERSION:
+        raise ImportError(f'{path} has the binary interface {found}, and this package is made for {c.FOVEA_ABI_VERSION}')
+    return loaded
+
+
+lib = _load()
+
+
+class FoveaError(RuntimeError):
+    """A device, driver, file or memory failed. `code` is the number of FoveaResult, `field` what was wrong."""
+
+    def __init__(self, text: str, code: int, field: str) -> None:
+        super().__init__(text)
+        self.code, self.field = code, field
+
+
+class Refused(ValueError):
+    """A call that was refused before anything was written: the line names the field, its value and the limit."""
+
+    def __init__(self, text: str, field: str) -> None:
+        super().__init__(text)
+        self.field = field
+
+
+_REFUSALS = (c.FOVEA_INVALID_ARGUMENT, c.FOVEA_UNSUPPORTED, c.FOVEA_LIMIT_EXCEEDED, c.FOVEA_SIZE_OVERFLOW)
+_MEMORY = (c.FOVEA_OUT_OF_HOST_MEMORY, c.FOVEA_OUT_OF_DEVICE_MEMORY)
+
+
+def new_diag() -> c.FoveaDiag:
+    return c.FoveaDiag(struct_size=ctypes.sizeof(c.FoveaDiag))
+
+
+def error_of(code: int, diag: c.FoveaDiag) -> Exception:
+    """The exception for a call that returned `code`."""
+    field = diag.field.decode()
+    text = diag.text.decode(errors='replace') or lib.foveaResultText(code).decode()
+    if field and field not in text:
+        text = f'{field}: {text}'
+    if code in _REFUSALS:
+        return Refused(text, field)
+    return MemoryError(text) if code in _MEMORY else FoveaError(text, code, field)
+
+
+def check(code: int, diag: c.FoveaDiag) -> None:
+    if code:
+        raise error_of(code, diag)
+
+
+class Device(NamedTuple):
+    """One backend or device of this machine."""
+    number: int    #: what `device=` takes
+    name: str      #: "CPU (AVX2)", "llvmpipe (LLVM 15.0.6, 256 bits)", ...
+    driver: str    #: driver name and version, API version; '' for the CPU
+    usable: bool
+    refusal: str   #: why not usable, or ''
+    notes: tuple[str, ...]  #: features that are missing, and what they would buy
+
+
+def _device(info: c.FoveaDeviceInfo) -> Device:
+    def text(value: bytes | None) -> str:
+        return (value or b'').decode(errors='replace')
+    return Device(info.number, text(info.name), text(info.driver), bool(info.usable), text(info.refusal),
+                  tuple(text(info.notes).splitlines()))
+
+
+def devices() -> list[Device]:
+    """Every backend and device of this machine, usable or not; the CPU first."""
+    handle, diag = ctypes.c_void_p(), new_diag()
+    check(lib.foveaListDevices(0, ctypes.byref(handle), ctypes.byref(diag)), diag)
+    try:
+        found = []
+        for index in range(lib.foveaDeviceCount(handle)):
+            info = c.FoveaDeviceInfo(struct_size=ctypes.sizeof(c.FoveaDeviceInfo))
+            check(lib.foveaGetDevice(handle, index, ctypes.byref(info), None, ctypes.byref(diag)), diag)
+            found.append(_device(info))
+        return found
+    finally:
+        lib.foveaDestroyDeviceList(handle)
+
+
+class Engine:
+    """One open device. Calls on it take turns: the lock is held while one runs."""
+
+    def __init__(self, options: c.FoveaEngineOptions) -> None:
+        handle, diag = ctypes.c_void_p(), new_diag()
+        check(lib.foveaOpenEngine(ctypes.byref(options), ctypes.byref(handle), ctypes.byref(diag)), diag)
+        self.handle = handle
+        self.lock = threading.RLock()
+        self._close = weakref.finalize(self, lib.foveaCloseEngine, handle)
+        self._close.atexit = False  # at its end the process gives everything back, drivers in their own order
+        info = c.FoveaDeviceInfo(struct_size=ctypes.sizeof(c.FoveaDeviceInfo))
+        check(lib.foveaEngineDevice(handle, ctypes.byref(info), None, ctypes.byref(diag)), diag)
+        self.device = _device(info)
+        self.reason: str = lib.foveaEngineReason(handle).decode()
+
+    def abandon(self) -> None:
+        """In a forked child: its threads stayed with the parent, so nothing of it may be used or closed."""
+        self._close.detach()
+
+
+_CHOICES = {'auto': c.FOVEA_CHOOSE_AUTOMATIC, 'cpu': c.FOVEA_CHOOSE_CPU, 'vulkan': c.FOVEA_CHOOSE_VULKAN,
+            'reference': c.FOVEA_CHOOSE_REFERENCE}
+_engines: dict[Any, Engine] = {}
+_engines_lock = threading.Lock()
+
+
+def open_engine(device: str | int = 'auto', *, threads: int | None = None, tuning_file: str | None = None,
+                validation: bool = False) -> Engine:
+    """An engine of its own; see engine_for."""
+    options = c.FoveaEngineOptions(struct_size=ctypes.sizeof(c.FoveaEngineOptions))
+    if isinstance(device, bool) or not isinstance(device, (str, int)):
+        raise Refused(f"device is {device!r}; it must be a name or a number of fovea.devices()", 'device')
+    if isinstance(device, int):
+        if not 0 <= device < 2**32:
+            raise Refused(f'device is {device}; there is no such device', 'device')
+        options.has_device, options.device = 1, device
+    elif device in _CHOICES:
+        options.backend = _CHOICES[device]
+    else:
+        options.device_name = device.encode()
+    if threads is not None:
+        if not 1 <= threads <= 2**16:
+            raise Refused(f'threads is {threads}; it must be 1 to 65536', 'threads')
+        options.cpu_threads = threads
+    if tuning_file is not None:
+        options.tuning_file = os.fsencode(tuning_file)
+    options.validation = int(validation)
+    return Engine(options)
+
+
+def engine_for(device: str | int | Engine = 'auto') -> Engine:
+    """The engine of `device`: 'auto' (Vulkan on a hardware device, else the CPU), 'cpu', 'vulkan', 'reference' (float64 on the
+    CPU), a number of fovea.devices(), or a part of a device's name. Opened at the first call and kept."""
+    if isinstance(device, Engine):
+        return device
+    with _engines_lock:
+        engine = _engines.get((type(device), device))
+        if engine is None:
+            engine = _engines[type(device), device] = open_engine(device)
+        return engine
+
+
+def _after_fork() -> None:
+    global _engines_lock
+    for engine in _engines.values():
+        engine.abandon()
+    _engines.clear()
+    _engines_lock = threading.Lock()
+
+
+if hasattr(os, 'register_at_fork'):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,58 @@
+"""The wheel itself: what is in it, how large it is, what it needs of a system, and that its structs are the C compiler's."""
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+import zipfile
+
+import fovea
+from fovea import _declarations as c
+
+WHEEL = next(pathlib.Path(os.environ['FOVEA_WHEELS']).glob('fovea-*.whl'))
+LARGEST_BYTES = 3 << 20
+LIBRARIES = {'libc.so.6', 'libm.so.6', 'libgcc_s.so.1', 'libpthread.so.0', 'libdl.so.2', 'librt.so.1', 'ld-linux-x86-64.so.2',
+             'ld-linux-aarch64.so.1'}
+
+
+class Wheel(unittest.TestCase):
+    def test_it_is_one_for_every_python_small_and_whole(self):
+        self.assertRegex(WHEEL.name, r'^fovea-[0-9.]+-py3-none-\w+\.whl$')
+        self.assertLessEqual(WHEEL.stat().st_size, LARGEST_BYTES)
+        names = zipfile.ZipFile(WHEEL).namelist()
+        for name in ('__init__.py', '_declarations.py', 'libfovea_runtime.so', 'py.typed'):
+            self.assertIn(f'fovea/{name}', names)
+        self.assertFalse([name for name in names if 'test' in name or name.endswith(('.cmake', '.a', '.h'))])
+        self.assertIn(fovea.__version__, WHEEL.name)
+
+    def test_what_runs_is_the_installed_one(self):
+        self.assertIn(str(pathlib.Path(sys.prefix)), fovea.__file__)
+
+    def test_structs_are_as_the_c_compiler_lays_them_out(self):
+        text = subprocess.run([os.environ['FOVEA_SIZES']], check=True, capture_output=True, text=True).stdout
+        checked = 0
+        for line in text.splitlines():
+            name, number = line.split()
+            struct, _, field = name.partition('.')
+            kind = getattr(c, struct)
+            self.assertEqual(getattr(kind, field).offset if field else ctypes.sizeof(kind), int(number), name)
+            checked += 1
+        self.assertGreater(checked, 200)
+
+    @unittest.skipUnless(sys.platform == 'linux', 'ELF')
+    def test_it_needs_no_library_but_those_of_every_system(self):
+        path = pathlib.Path(fovea.__file__).parent / 'libfovea_runtime.so'
+        needed = subprocess.run(['objdump', '-p', str(path)], check=True, capture_output=True, text=True).stdout
+        self.assertLessEqual(set(re.findall(r'NEEDED +(\S+)', needed)), LIBRARIES)
+        symbols = subprocess.run(['objdump', '-T', str(path)], check=True, capture_output=True, text=True).stdout
+        versions = {tuple(map(int, v.split('.'))) for v in re.findall(r'GLIBC_([0-9.]+)', symbols)}
+        self.assertFalse('GLIBCXX' in symbols or 'CXXABI' in symbols)
+        self.assertLessEqual(max(versions), (2, 34), sorted(versions)[-3:])
+
+
+if __name__ == '__main__':
+    sys.exit(unittest.main(verbosity=1))
