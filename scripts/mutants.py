@@ -115,6 +115,7 @@ class Lane:
     def copy(self):
         """Brings the copy up to date; files that did not change keep their times."""
         wanted = set(sources())
+        self.source.mkdir(parents=True, exist_ok=True)
         for name in wanted:
             text, to = (ROOT / name).read_bytes(), self.source / name
             if not to.is_file() or to.read_bytes() != text:
@@ -221,14 +222,14 @@ def run(suites, mutants, lane_count, results):
     targets = sorted({suites[name].get('target', '') for name in used} - {''})
 
     def prepare(lane):
-        lane.folder.mkdir(parents=True, exist_ok=True)
-        lane.copy()
         lane.configure()
         made, output = lane.make(targets)
         if not made:
             sys.exit(f'the sources do not build:\n{output[-3000:]}')
 
-    # One after another: all lanes but the first find what they compile in ccache, where there is one.
+    # All copies are of one moment. One build after another: all but the first find what they compile in ccache.
+    for lane in lanes:
+        lane.copy()
     for lane in lanes:
         prepare(lane)
     limits, free = {}, queue.Queue()

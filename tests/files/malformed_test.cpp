@@ -7,6 +7,7 @@
 
 #include "allocations.hpp"
 #include "scratch.hpp"
+#include "support/wall.hpp"
 
 namespace fovea {
 namespace {
@@ -90,6 +91,8 @@ TEST_P(Malformed, NothingIsAllocatedBeyondTheFilesSize) {
 }
 
 /// Valid files with every single bit flipped and every length cut: no crash, no promise broken, bounded cost.
+/// The bytes end at a page without access, so that a read past them stops the test. A file that was cut is
+/// refused but for csv, which has no end of its own, and gguf, whose last bytes may be padding.
 TEST_P(Malformed, EveryBitFlipAndEveryCutOfAValidFileIsSafe) {
     if (!can_count_allocations()) GTEST_SKIP() << "no way to count allocations on this system";
     const std::string format = GetParam();
@@ -105,18 +108,23 @@ TEST_P(Malformed, EveryBitFlipAndEveryCutOfAValidFileIsSafe) {
     for (const Case& one : corpus(format)) {
         if (!one.expected.empty()) continue;
         const std::string file = read_file(one.path);
-        const auto check = [&](const std::string& changed) {
+        const WalledMemory memory(file.size());
+        const auto check = [&](const std::string& changed, bool may_load) {
+            char* at = reinterpret_cast<char*>(memory.data() + memory.size() - changed.size());
+            memcpy(at, changed.data(), changed.size());
             const AllocationPeak peak;
-            if (parse(changed)) return;
+            const bool loaded = parse({at, changed.size()});
+            ASSERT_TRUE(may_load || !loaded) << one.path << ", cut to " << changed.size() << " bytes";
+            if (loaded) return;
             ++refused;
             ASSERT_LE(peak.bytes(), changed.size() + kConstantBytes) << one.path;
         };
         for (size_t i = 0; i < file.size(); ++i) {
-            check(file.substr(0, i));
+            check(file.substr(0, i), format == "csv" || format == "gguf");
             for (int bit = 0; bit < 8; ++bit) {
                 std::string flipped = file;
                 flipped[i] = static_cast<char>(flipped[i] ^ 1 << bit);
-                check(flipped);
+                check(flipped, true);
             }
         }
     }

@@ -199,6 +199,23 @@ TEST(Safetensors, DimensionsReachTheirLimit) {
     EXPECT_NE(above.error().text.find("dimension 1 of shape"), std::string::npos) << above.error().text;
 }
 
+TEST(Safetensors, ATensorHasTheBytesOfItsShapeNeitherMoreNorLess) {
+    for (const size_t bytes : {4u, 7u, 8u, 9u, 12u}) {
+        const std::string header =
+            "{\"t\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0," + std::to_string(bytes) + "]}}";
+        const auto set = parse_safetensors(as_bytes(safetensors(header, bytes)));
+        EXPECT_EQ(set.has_value(), bytes == 8) << bytes;
+        if (!set) {
+            EXPECT_EQ(set.error().field, "data_offsets") << set.error().text;
+        }
+    }
+    // One byte more than the file holds, named as such.
+    const auto past = parse_safetensors(
+        as_bytes(safetensors("{\"t\":{\"dtype\":\"U8\",\"shape\":[9],\"data_offsets\":[0,9]}}", 8)));
+    ASSERT_FALSE(past);
+    EXPECT_EQ(past.error().field, "data_offsets") << past.error().text;
+}
+
 TEST(Safetensors, LimitOfMetadata) {
     const auto with_metadata = [](size_t size_bytes) {
         return safetensors("{\"__metadata__\":{\"k\":\"" + std::string(size_bytes - 8, 'x') + "\"}}");

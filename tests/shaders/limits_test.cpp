@@ -76,6 +76,20 @@ std::vector<Call> calls() {
                        d.q_type = d.k_type = FOVEA_F16;
                        return plan_map_tile(facts, d, tile);
                    }});
+    all.push_back({"gradients", [](const FoveaDeviceFacts& facts) {
+                       FoveaAttentionBackwardDesc backward = attention_backward();
+                       backward.has_lse_gradient = 1;
+                       backward.dk_strides = {203 * 7 * 24 * 2, 203 * 7 * 24, 7 * 24};
+                       return plan_attention_backward(facts, attention_desc(2, 6, 2, 77, 203, 24, 200),
+                                                      backward);
+                   }});
+    all.push_back({"gradients of narrow rows", [](const FoveaDeviceFacts& facts) {
+                       FoveaAttentionDesc d = attention_desc(1, 8, 1, 700, 9, 1, 1);
+                       d.q_type = d.k_type = d.v_type = d.o_type = FOVEA_F16;
+                       FoveaAttentionBackwardDesc backward = attention_backward();
+                       backward.do_type = backward.dq_type = FOVEA_F16;
+                       return plan_attention_backward(facts, d, backward);
+                   }});
     all.push_back({"linear", [](const FoveaDeviceFacts& facts) {
                        FoveaLinearDesc d{};
                        d.struct_size = sizeof d;

@@ -20,7 +20,8 @@ constexpr int64_t kCountedTiles = 1 << 16;
 
 // Operations whose description has a budget.
 bool has_attention(const FoveaPlan_T& plan) {
-    return plan.operation == Operation::attention || plan.operation == Operation::map_tile;
+    return plan.operation == Operation::attention || plan.operation == Operation::map_tile ||
+           plan.operation == Operation::backward;
 }
 
 }  // namespace

@@ -1,0 +1,173 @@
+// Gradients as plans on Vulkan: slices cover every query and every key once, stay within their budget and the
+// device's descriptors, and say what keeps them apart.
+#include "shaders/planned.hpp"
+#include "shaders/windows.hpp"
+
+#include "plan/vulkan/shaders.hpp"
+#include "shaders/interface.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace fovea::test {
+namespace {
+
+struct GradientPlanCase {
+    const char* name;
+    FoveaDeviceFacts facts;
+    FoveaAttentionDesc desc;
+    uint32_t gradients = 0;
+};
+
+std::vector<GradientPlanCase> gradient_plan_cases() {
+    const FoveaAttentionDesc small = attention_desc(2, 6, 3, 77, 203, 40, 24);
+    FoveaAttentionDesc tight = small, tightest = small;
+    tight.max_slice_cost = 2e6;
+    tightest.max_slice_cost = 7e5;
+    FoveaAttentionDesc causal = tight;
+    causal.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW;
+    causal.window_left = 20;
+    const FoveaAttentionDesc wide = attention_desc(1, 4, 1, 33, 65, 300, 7);
+    return {{"whole heads", gpu_facts(), small},
+            {"whole heads on the floor", floor_facts(), small},
+            {"cost cuts rows and keys", gpu_facts(), tight},
+            {"cost cuts to a tile", floor_facts(), tightest},
+            {"a window", gpu_facts(), causal},
+            {"columns of several workgroups", gpu_facts(), wide},
+            {"queries alone", gpu_facts(), tight, FOVEA_GRAD_Q},
+            {"keys alone", gpu_facts(), tight, FOVEA_GRAD_K},
+            {"values alone", gpu_facts(), tight, FOVEA_GRAD_V},
+            {"one of each", gpu_facts(), attention_desc(1, 1, 1, 1, 1, 1, 1)}};
+}
+
+TEST(BackwardPlan, covers_every_query_and_every_key_once) {
+    for (const GradientPlanCase& c : gradient_plan_cases()) {
+        SCOPED_TRACE(c.name);
+        const Result<Plan> plan = plan_attention_backward(c.facts, c.desc, attention_backward(c.gradients));
+        ASSERT_TRUE(plan) << plan.error().text;
+        const FoveaPlanInfo info = plan->info();
+        const FoveaAttentionDesc& d = c.desc;
+        const uint32_t group = d.heads_q / d.heads_kv, wanted = c.gradients ? c.gradients : 7;
+        std::vector<uint8_t> queries(d.batch * d.heads_q * d.len_q), keys(d.batch * d.heads_kv * d.len_kv);
+        for (uint64_t slice = 0; slice < info.slice_count; ++slice) {
+            const std::vector<FoveaDispatch> all = dispatches_of(*plan, slice);
+            ASSERT_EQ(all.size(), 3u);
+            for (const FoveaDispatch& dispatch : all) expect_windows_within(dispatch, info, c.facts);
+            const FoveaDispatch& last = all.back();
+            const auto push = push_of<shader::BackwardPush>(last);
+            const bool of_keys = last.shader == uint32_t(Shader::backward_key);
+            EXPECT_TRUE(of_keys || last.shader == uint32_t(Shader::backward_query));
+            EXPECT_EQ(push.heads, group);
+            const uint32_t columns = last.groups[2] * last.spec[FOVEA_SPEC_THREADS] * 4;
+            EXPECT_GE(columns, of_keys ? std::max(d.dim_qk, d.dim_v) : d.dim_qk);
+            if (of_keys) {
+                EXPECT_EQ(push.slice.rows, d.len_q);
+                EXPECT_GE(last.groups[0] * shader::kBackwardKeys, push.key_count);
+                const uint64_t head = push.slice.first_batch * d.heads_kv + push.slice.first_head / group;
+                for (uint32_t j = 0; j < push.key_count; ++j) ++keys[head * d.len_kv + push.first_key + j];
+            } else {
+                EXPECT_GE(last.groups[0] * shader::kBackwardRows, push.slice.rows);
+                EXPECT_EQ(last.groups[1], group);
+                for (uint32_t h = 0; h < group; ++h) {
+                    const uint64_t head = push.slice.first_batch * d.heads_q + push.slice.first_head + h;
+                    for (uint32_t i = 0; i < push.slice.rows; ++i)
+                        ++queries[head * d.len_q + push.slice.first_row + i];
+                }
+            }
+        }
+        const auto all_are = [](const std::vector<uint8_t>& seen, uint8_t times) {
+            return std::all_of(seen.begin(), seen.end(), [&](uint8_t n) { return n == times; });
+        };
+        EXPECT_TRUE(all_are(queries, wanted & FOVEA_GRAD_Q ? 1 : 0));
+        EXPECT_TRUE(all_are(keys, wanted & (FOVEA_GRAD_K | FOVEA_GRAD_V) ? 1 : 0));
+    }
+}
+
+TEST(BackwardPlan, kernels_wait_for_their_parameters_and_slices_for_each_other) {
+    for (const GradientPlanCase& c : gradient_plan_cases()) {
+        SCOPED_TRACE(c.name);
+        const Result<Plan> plan = plan_attention_backward(c.facts, c.desc, attention_backward(c.gradients));
+        ASSERT_TRUE(plan) << plan.error().text;
+        for (const uint64_t slice : {uint64_t{0}, plan->info().slice_count - 1}) {
+            const std::vector<FoveaDispatch> all = dispatches_of(*plan, slice);
+            for (size_t n = 0; n < all.size(); ++n)
+                EXPECT_EQ(all[n].barrier_before, n == 2 ? 1u : 0u) << "dispatch " << n;
+            // The first two write apart from each other, and the kernel reads what both wrote.
+            const FoveaDispatchBinding *extra = binding_at(all[0], FOVEA_SLOT_EXTRA),
+                                       *views = binding_at(all[1], FOVEA_SLOT_EXTRA),
+                                       *read = binding_at(all[2], FOVEA_SLOT_EXTRA);
+            ASSERT_TRUE(extra && views && read);
+            EXPECT_TRUE(extra->written && views->written && !read->written);
+            EXPECT_LE(read->offset, extra->offset);
+            EXPECT_GE(read->offset + read->size, views->offset + views->size);
+        }
+        EXPECT_EQ(plan->info().slices_share_workspace, plan->info().slice_count > 1 ? 1u : 0u);
+    }
+}
+
+// What a slice costs at least is counted here, by the products that each pair of a call without a mask takes.
+TEST(BackwardPlan, stays_within_its_cost) {
+    for (const GradientPlanCase& c : gradient_plan_cases()) {
+        SCOPED_TRACE(c.name);
+        const Result<Plan> plan = plan_attention_backward(c.facts, c.desc, attention_backward(c.gradients));
+        ASSERT_TRUE(plan) << plan.error().text;
+        const FoveaPlanInfo info = plan->info();
+        const double limit = c.desc.max_slice_cost > 0                 ? c.desc.max_slice_cost
+                             : c.facts.device_class == FOVEA_CLASS_CPU ? 2e8
+                                                                       : 1e11;
+        EXPECT_LE(info.max_slice_flops, limit);
+        for (uint64_t slice = 0; slice < info.slice_count && !c.desc.flags; ++slice) {
+            const FoveaDispatch last = dispatches_of(*plan, slice).back();
+            const auto push = push_of<shader::BackwardPush>(last);
+            const bool of_keys = last.shader == uint32_t(Shader::backward_key);
+            const double pairs =
+                double(push.heads) * push.slice.rows * (of_keys ? push.key_count : c.desc.len_kv);
+            EXPECT_LE(pairs * 2 * (c.desc.dim_qk + c.desc.dim_v), info.max_slice_flops) << "slice " << slice;
+        }
+    }
+}
+
+TEST(BackwardPlan, a_budget_below_its_smallest_slice_is_refused) {
+    FoveaAttentionDesc desc = attention_desc(1, 4, 2, 64, 64, 16, 16);
+    for (const uint32_t gradient : {FOVEA_GRAD_Q, FOVEA_GRAD_K}) {
+        desc.max_slice_cost = 2000;
+        const Result<Plan> plan = plan_attention_backward(gpu_facts(), desc, attention_backward(gradient));
+        ASSERT_FALSE(plan);
+        EXPECT_EQ(plan.error().code, FOVEA_LIMIT_EXCEEDED);
+        EXPECT_EQ(plan.error().field, "max_slice_cost");
+    }
+}
+
+TEST(BackwardPlan, a_gpu_gets_the_code_that_its_problem_needs) {
+    const auto general = [](void (*change)(FoveaAttentionDesc&)) {
+        FoveaAttentionDesc desc = attention_desc(1, 2, 2, 16, 16, 8, 8);
+        change(desc);
+        const Result<Plan> plan = plan_attention_backward(gpu_facts(), desc, attention_backward());
+        EXPECT_TRUE(plan) << plan.error().text;
+        return plan ? dispatches_of(*plan, 0).back().spec[FOVEA_SPEC_GENERAL] : 99u;
+    };
+    EXPECT_EQ(general([](FoveaAttentionDesc&) {}), 0u);
+    EXPECT_EQ(general([](FoveaAttentionDesc& d) { d.flags = FOVEA_FLAG_CAUSAL; }), 0u);
+    EXPECT_EQ(general([](FoveaAttentionDesc& d) { d.softcap = 3; }), 1u);
+    EXPECT_EQ(general([](FoveaAttentionDesc& d) { d.flags = FOVEA_FLAG_ALIBI; }), 1u);
+    EXPECT_EQ(general([](FoveaAttentionDesc& d) { d.dropout_p = 0.5f; }), 1u);
+    EXPECT_EQ(general([](FoveaAttentionDesc& d) { d.mask.present = 1, d.mask.type = FOVEA_U8; }), 1u);
+    EXPECT_EQ(general([](FoveaAttentionDesc& d) { d.bias.present = 1; }), 1u);
+}
+
+TEST(BackwardPlan, what_no_shader_computes_is_refused) {
+    FoveaAttentionDesc desc = attention_desc(1, 2, 2, 16, 16, 8, 8);
+    desc.flags = FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS;
+    desc.bias.present = 1;
+    for (const uint32_t gradient : {FOVEA_GRAD_BIAS, FOVEA_GRAD_ALIBI, FOVEA_GRAD_SINKS}) {
+        const Result<Plan> plan =
+            plan_attention_backward(gpu_facts(), desc, attention_backward(FOVEA_GRAD_Q | gradient));
+        ASSERT_FALSE(plan) << gradient;
+        EXPECT_EQ(plan.error().code, FOVEA_UNSUPPORTED);
+        EXPECT_EQ(plan.error().field, "gradients");
+    }
+}
+
+}  // namespace
+}  // namespace fovea::test
