@@ -18,8 +18,7 @@ struct Start {
 
 Start start_of(const WeightEntry& entry, const TaskModel& model) {
     const double width = std::sqrt(double(model.width()));
-    if (entry.name == "embedding.weight" || entry.name == "positions.weight")
-        return {model.layer_norm ? 0.3 : 1 / width, 0};
+    if (entry.name == "embedding.weight" || entry.name == "positions.weight") return {0.3, 0};
     // Small first logits: the loss begins near that of guessing.
     if (entry.name == "unembedding.weight") return {0.5 / width, 0};
     // What is added to the residual 2 * layers times shall not make it grow (Radford et al., GPT-2, 2019).
