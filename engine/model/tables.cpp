@@ -66,8 +66,9 @@ std::vector<SessionKey> read_keys() {
 }  // namespace
 
 const JsonValue& model_table(std::string_view name) {
-    static const std::array<JsonValue, 3> kTables = {parsed("levels"), parsed("session"), parsed("stages")};
-    return kTables[name == "levels" ? 0 : name == "session" ? 1 : 2];
+    static const std::array<JsonValue, 4> kTables = {parsed("levels"), parsed("session"), parsed("stages"),
+                                                     parsed("stories")};
+    return kTables[name == "levels" ? 0 : name == "session" ? 1 : name == "stages" ? 2 : 3];
 }
 
 std::span<const StageText> stage_table() {

@@ -29,7 +29,8 @@ Session full_session() {
     s.precision = Precision::f16;
     s.stage = "context", s.head = 5, s.row = 3, s.column = 4, s.map = "blue-orange", s.logarithmic = true;
     s.low = "-0.5", s.high = "1e3", s.table = true, s.compared_head = 2, s.compare_how = "triangle";
-    s.view = "1,2,3.5", s.zoom = "65536,1,2,8,max", s.theme = "light", s.spread = 3, s.pinned = true;
+    s.view = "1,2,3.5", s.zoom = "65536,1,2,8,max", s.step = 3, s.training = "sort,2,40,0,",
+    s.theme = "light", s.spread = 3, s.pinned = true;
     s.dropout_rate = 0.25, s.import_kind = "fused", s.import_fused = "c_attn", s.import_order = "kqv";
     s.import_tokens_first = s.import_rotates = true, s.import_heads = 4, s.import_layer = 11,
     s.import_divisor = 8;
@@ -75,6 +76,37 @@ TEST(Sessions, the_full_one_differs_in_every_key) {
         const bool differs = a.scalar_text() != b.scalar_text() || a.items().size() != b.items().size();
         EXPECT_EQ(differs, !same.contains(key.key)) << key.key;
     }
+}
+
+// Each step begins undone and ends done, with keys and values that sessions know; the page's test walks them
+// by keyboard and compares every number that a step names with the one that is shown.
+TEST(Stories, every_step_names_keys_that_are_there_and_is_done_only_when_it_was) {
+    for (int level = 1; level <= kLevelCount; ++level) {
+        const std::vector<StoryStep> steps = story(level);
+        EXPECT_GE(steps.size(), 8u);
+        EXPECT_LE(steps.size(), 12u);
+        for (size_t n = 0; n < steps.size(); ++n) {
+            const StoryStep& step = steps[n];
+            SCOPED_TRACE("level " + std::to_string(level) + ", " + step.title);
+            EXPECT_EQ(step.shown.step, n + 1);
+            EXPECT_NE(find_stage_text(step.shown.stage), nullptr);
+            EXPECT_FALSE(step.text.empty() || step.instruction.empty() || step.sight.empty());
+            EXPECT_FALSE(step.done(step.shown));
+            std::string address = write_address(step.shown);
+            for (const StoryCheck& check : step.checks) {
+                const bool differs = check.kind == StoryCheck::Kind::is_not;
+                const std::string value = check.value == "true" ? "1" : check.value;
+                address += "&" + check.key + "=" + (!differs ? value : check.key == "text" ? "x" : "7");
+            }
+            const Result<ReadSession> read = read_address(address);
+            ASSERT_TRUE(read);
+            EXPECT_TRUE(step.done(read->session)) << address;
+            for (const SessionNote& note : read->notes)
+                EXPECT_NE(note.text.find("is given twice"), std::string::npos) << note.text;
+        }
+    }
+    EXPECT_TRUE(story(0).empty());
+    EXPECT_TRUE(story(kLevelCount + 1).empty());
 }
 
 TEST(Sessions, levels_write_short_addresses) {

@@ -155,11 +155,15 @@ export class App {
         this.showLater();
     }
 
-    // A level is found as it was left; the sentence goes along.
-    setLevel(level: number): void {
-        if (!this.own) this.left.set(this.state.level, this.state);
+    // A level is found as it was left; the sentence goes along. A walk goes on only where it is asked to, and leaves
+    // nothing behind.
+    setLevel(level: number, step = 0): void {
+        const { state } = this;
+        if (!this.own && !state.step) this.left.set(state.level, state);
         this.own = null;
-        this.change({ ...(this.left.get(level) ?? presetState(level)), text: this.state.text });
+        const text = state.step ? presetState(level).text : state.text,
+            kept = step ? null : this.left.get(level);
+        this.change({ ...(kept ?? presetState(level)), text, step });
     }
 
     showTensors(tensors: OwnTensors, name: string): void {

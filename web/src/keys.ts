@@ -3,6 +3,7 @@ import type { App } from "./app.ts";
 import { byId, input } from "./dom.ts";
 import type { MaskEditor } from "./mask.ts";
 import type { Workbench } from "./stage.ts";
+import type { Story } from "./story.ts";
 
 interface Binding {
     keys: string[];
@@ -11,7 +12,7 @@ interface Binding {
     run(event: KeyboardEvent): void;
 }
 
-export function connectKeys(app: App, workbench: Workbench, editor: MaskEditor): void {
+export function connectKeys(app: App, workbench: Workbench, editor: MaskEditor, story: Story): void {
     const matrix = workbench.matrix;
     const heads = () => app.result?.heads ?? 1;
     const head = (by: number) => app.change({ head: (app.state.head + by + heads()) % heads() });
@@ -70,6 +71,8 @@ export function connectKeys(app: App, workbench: Workbench, editor: MaskEditor):
                 if (app.state.cmp >= 0) app.change({ head: app.state.cmp, cmp: app.state.head });
             },
         },
+        { keys: ["."], shown: ".", does: "next step of the walk", run: () => story.turn(1) },
+        { keys: [","], shown: ",", does: "previous step of the walk", run: () => story.turn(-1) },
         { keys: ["f"], shown: "F", does: "fit the matrix", run: () => matrix.fit() },
         {
             keys: ["t"],

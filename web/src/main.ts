@@ -12,6 +12,7 @@ import { MaskEditor } from "./mask.ts";
 import { Reshape } from "./reshape.ts";
 import { connectSpeed, showCores } from "./speed.ts";
 import { Workbench } from "./stage.ts";
+import { Story } from "./story.ts";
 import { addressOf, isWhole, longestAddress, toHash } from "./state.ts";
 import { DeepZoom } from "./zoom.ts";
 
@@ -164,6 +165,7 @@ connectTrouble();
 const workbench = new Workbench(app);
 const editor = new MaskEditor(app, workbench);
 connectKnobs(app, editor);
+const story = new Story(app, workbench);
 new Heads(app, workbench);
 new Reshape(app);
 zoom = new DeepZoom(app);
@@ -171,7 +173,7 @@ connectExport(app, workbench);
 connectLessons(app);
 connectSpeed(app);
 connectFiles(app);
-connectKeys(app, workbench, editor);
+connectKeys(app, workbench, editor, story);
 app.onResult.add((result) => showBadge(result.ms));
 byId("share").addEventListener("click", async () => {
     if (app.own) {

@@ -101,6 +101,7 @@ export class MatrixView {
     brush: Brush | null = null;
     visible: Uint8Array | null = null; // the mask while it is edited: what is hidden is hatched
     rectangle: [[number, number], [number, number]] | null = null; // two corners, not yet filled
+    private marked: [number, number, number, number] | null = null; // first row and column, last row and column
     private scaleFor: string | undefined; // the theme that `scale` was made for
 
     constructor(
@@ -161,6 +162,13 @@ export class MatrixView {
     pick(row: number, column: number): void {
         this.picked = [row, column];
         this.reveal();
+    }
+
+    // Frames the cells that are spoken of.
+    mark(cells: [number, number, number, number] | null): void {
+        if (cells === this.marked) return;
+        this.marked = cells;
+        this.draw();
     }
 
     // Draws at once what was set: for whoever draws a frame.
@@ -601,18 +609,31 @@ export class MatrixView {
             if (this.hovered)
                 this.outline(context, this.hovered, gap, radius, colors.ink, colors.surface, false);
         }
-        this.outlineRectangle(context, colors.accent);
+        if (this.marked) {
+            const [r0, c0, r1, c1] = this.marked,
+                within = (at: number, count: number) => Math.min(at, count - 1);
+            const corners: [[number, number], [number, number]] = [
+                [within(r0, content.rows), within(c0, content.columns)],
+                [within(r1, content.rows), within(c1, content.columns)],
+            ];
+            this.outlineRectangle(context, colors.surface, corners, []);
+            this.outlineRectangle(context, colors.ink, corners);
+        }
+        // What the next press fills.
+        if (this.rectangle) this.outlineRectangle(context, colors.accent, this.rectangle);
         context.restore();
     }
 
-    // The rectangle that the next press fills.
-    private outlineRectangle(context: CanvasRenderingContext2D, color: string): void {
-        if (!this.rectangle) return;
-        const { left, top, cell } = this.layout,
-            [[r0, c0], [r1, c1]] = this.rectangle;
+    private outlineRectangle(
+        context: CanvasRenderingContext2D,
+        color: string,
+        [[r0, c0], [r1, c1]]: [[number, number], [number, number]],
+        dashes = [6, 4],
+    ): void {
+        const { left, top, cell } = this.layout;
         context.strokeStyle = color;
-        context.lineWidth = 2;
-        context.setLineDash([6, 4]);
+        context.lineWidth = 2.5;
+        context.setLineDash(dashes);
         context.strokeRect(
             left + (Math.min(c0, c1) - this.origin[1]) * cell - 1,
             top + (Math.min(r0, r1) - this.origin[0]) * cell - 1,

@@ -4,15 +4,7 @@ import { labels, type App, type Derived, type Result } from "./app.ts";
 import { css, histogram, type Rgb, type Scale } from "./colors.ts";
 import { byId, input, select, setHtml, setText } from "./dom.ts";
 import { escape, fixed, formula, number, place, shapeText } from "./format.ts";
-import {
-    arithmeticHtml,
-    inspectorHtml,
-    introHtml,
-    levelsHtml,
-    ownIntroHtml,
-    railHtml,
-    tableHtml,
-} from "./views.ts";
+import { arithmeticHtml, inspectorHtml, levelsHtml, railHtml, tableHtml } from "./views.ts";
 import { MatrixView } from "./matrix.ts";
 import { isHidden, type MatrixContent } from "./matrix_content.ts";
 import type { Stage } from "./protocol.ts";
@@ -231,7 +223,6 @@ export class Workbench {
 
     private showLevel({ state: { level }, own }: Result): void {
         const bar = document.querySelector(".levels")!;
-        setHtml(byId("intro"), own ? ownIntroHtml(this.app.ownName, own.shape) : introHtml(level));
         if (setHtml(bar, levelsHtml(own ? 0 : level))) this.toScroll.add(bar);
         byId("sentence").hidden = own !== null;
     }
@@ -345,12 +336,12 @@ export class Workbench {
         this.say(this.cellText());
     }
 
-    private say(text: string): void {
+    say(text: string): void {
         if (text) setText(byId("announce"), text);
     }
 
     // "query journey, key starts, weight 0.233, second highest of 6"
-    private cellText(): string {
+    cellText(): string {
         const result = this.app.result,
             stage = this.stage();
         if (!result || !stage) return "";

@@ -681,7 +681,13 @@ describe("the page", { skip }, () => {
         }
     });
 
-    const accessible = ["", "#v=1&level=4&table=1", "#v=1&level=1&table=1", "#v=1&level=7&len=16&cmp=2"];
+    const accessible = [
+        "#v=1&level=3&step=2",
+        "",
+        "#v=1&level=4&table=1",
+        "#v=1&level=1&table=1",
+        "#v=1&level=7&len=16&cmp=2",
+    ];
     for (const hash of accessible)
         for (const colorScheme of ["light", "dark"])
             test(

@@ -19,7 +19,7 @@ import { dirname, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { brotliCompressSync, constants } from "node:zlib";
 import { declarationsOf } from "./abi.mjs";
-import { tablesOf } from "./tables.mjs";
+import { storiesOf, tablesOf } from "./tables.mjs";
 import { standalone } from "./standalone.mjs";
 
 const web = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -76,6 +76,8 @@ async function bundle(engines) {
     const workerName = nameOf(worker, "src/worker.ts");
     const main = await build({
         ...common,
+        splitting: true, // what is asked for later comes later
+        chunkNames: "[name]-[hash]",
         entryPoints: [join(web, "src/main.ts")],
         define: { WORKER_FILE: JSON.stringify(workerName), WORKER_TEXT: '""' },
     });
@@ -143,6 +145,7 @@ function report() {
 
 writeFileSync(join(web, "src/engine_abi.ts"), declarationsOf(join(web, "engine/web_engine.h")));
 writeFileSync(join(web, "src/model_tables.ts"), tablesOf(join(root, "engine/model/tables")));
+writeFileSync(join(web, "src/model_stories.ts"), storiesOf(join(root, "engine/model/tables")));
 const onlyPage = process.argv.includes("--page");
 const built = onlyPage
     ? readdirSync(join(out, "engine")).map((name) => [

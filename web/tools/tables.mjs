@@ -5,8 +5,32 @@ import { join } from "node:path";
 
 const types = { integer: "number", number: "number", boolean: "boolean", list: "number[]" };
 
+const reader = (folder) => (name) => JSON.parse(readFileSync(join(folder, `${name}.json`), "utf8"));
+
+/** web/src/model_stories.ts, loaded when a reader asks to be walked through a level. */
+export function storiesOf(folder) {
+    return `// Made from engine/model/tables by web/tools/tables.mjs.
+import type { State } from "./model_tables.ts";
+
+export interface Step {
+    title: string;
+    text: string;
+    show: Partial<State>; // over the level's own
+    mark: [number, number, number, number]; // first row, first column, last row, last column
+    try: string;
+    keys?: string[]; // that do it in the matrix, or in the control \`on\`
+    on?: string;
+    type?: string; // into that control
+    done: Partial<Record<"is" | "not" | "least" | "most", Partial<State>>>;
+    see: string;
+}
+/** Of each level. */
+export const stories: Step[][] = ${JSON.stringify(reader(folder)("stories"))} as Step[][];
+`;
+}
+
 export function tablesOf(folder) {
-    const read = (name) => JSON.parse(readFileSync(join(folder, `${name}.json`), "utf8"));
+    const read = reader(folder);
     const { version, keys } = read("session"),
         stages = read("stages"),
         levels = read("levels");

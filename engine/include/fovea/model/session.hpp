@@ -11,6 +11,7 @@
 #include <fovea/model/f32_tensor.hpp>
 #include <fovea/model/rules.hpp>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -63,6 +64,8 @@ struct Session : AttentionRules {
     int32_t compared_head = -1;
     std::string compare_how = "side";
     std::string view, zoom;
+    uint32_t step = 0;     // of the level's story(), from 1; 0: none
+    std::string training;  // the run in view: task, seed, step, heads that are off, sequence; empty: none
     // The desktop program's own.
     std::string theme = "dark";
     int32_t spread = 0;
@@ -133,6 +136,23 @@ struct LevelText {
     std::vector<std::string> lessons;     // worked examples with these numbers
 };
 const LevelText& level_text(int level);
+
+// What must hold of a session's key.
+struct StoryCheck {
+    enum class Kind { is, is_not, least, most } kind = Kind::is;
+    std::string key, value;
+};
+// A step of the walk through a level: what to read, the cells it is about, one thing to do, and what is seen
+// then.
+struct StoryStep {
+    std::string title, text, instruction, sight;
+    Session shown;                            // the level's own with the keys of the step
+    std::array<uint32_t, 4> mark = {};        // first row, first column, last row, last column
+    std::vector<StoryCheck> checks;           // all of them: it was done
+    bool done(const Session& session) const;  // whatever else the reader has changed
+};
+// In their order. Empty where the library holds no stories: in the page's engine.
+std::vector<StoryStep> story(int level);
 
 // A row of the table of keys.
 struct SessionKey {

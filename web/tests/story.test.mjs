@@ -1,0 +1,125 @@
+// Each level's walk, from its first step to its last, without a mouse: what a step asks for is not done before, it is
+// done by the keys that it names, and the numbers that it then speaks of are on the page.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { Lab, missing, root, settled, withPages } from "./support.mjs";
+
+const stories = JSON.parse(readFileSync(join(root, "engine/model/tables/stories.json"), "utf8"));
+const numbersIn = (text) => text.match(/−?\d+\.\d{3,4}/g) ?? [];
+
+// What the page shows: the numbers of the stage in view and the inspector's, and those of all stages.
+const shown = (page) =>
+    page.evaluate(() => {
+        const { app, workbench } = globalThis.fovea,
+            write = (x) => x.toFixed(4).replace("-", "−"),
+            stage = workbench.stage();
+        return {
+            here: [...workbench.content(stage, app.result).data.slice(0, 4096)].map(write),
+            inspector: document.getElementById("inspector").textContent,
+            all: app.result.stages.flatMap((s) => [...s.data.slice(0, 4096)].map(write)),
+        };
+    });
+
+async function perform(page, step) {
+    if (!step.on) {
+        await page.evaluate(() => globalThis.fovea.workbench.matrix.focus());
+    } else
+        await page.evaluate((id) => {
+            const control =
+                document.querySelector(`input[name="${id}"]:checked`) ?? document.getElementById(id);
+            control.focus();
+            control.select?.();
+        }, step.on);
+    for (const key of step.keys ?? []) await page.keyboard.press(key);
+    if (step.type) await page.keyboard.type(step.type);
+}
+
+describe("walks", { skip: missing ?? false }, () => {
+    let lab;
+    before(async () => {
+        lab = await Lab.open();
+    });
+    after(async () => {
+        await lab?.close();
+    });
+    const withPage = withPages(() => lab);
+
+    for (const [index, steps] of stories.entries())
+        test(
+            `level ${index + 1}: ${steps.length} steps by keyboard`,
+            withPage({ hash: `#v=1&level=${index + 1}` }, async (page) => {
+                await page.focus("#walk");
+                await page.keyboard.press("Enter");
+                let seen = { all: [] };
+                for (const [n, step] of steps.entries()) {
+                    await page.waitForFunction(
+                        (title) => document.querySelector(".walking h2")?.textContent === title,
+                        step.title.replaceAll("_", ""),
+                    );
+                    await settled(page);
+                    const where = `step ${n + 1}, ${step.title}`;
+                    assert.ok(await page.isVisible(".walking .try"), `${where}: done before it was`);
+                    assert.match(await page.evaluate(() => location.hash), new RegExp(`&step=${n + 1}\\b`));
+                    const then = await shown(page);
+                    await perform(page, step);
+                    await page
+                        .waitForSelector(".walking .done", { timeout: 10_000 })
+                        .catch(() => assert.fail(`${where}: its keys do not do it`));
+                    await settled(page);
+                    seen = await shown(page);
+                    const [first, ...others] = numbersIn(step.see),
+                        hidden = (x) => ![...seen.here, ...seen.all, ...then.all].includes(x);
+                    assert.ok(
+                        !first || seen.here.includes(first) || seen.inspector.includes(first),
+                        `${where}: ${first} is not in sight`,
+                    );
+                    assert.deepEqual(
+                        others.filter((x) => hidden(x) && !seen.inspector.includes(x)),
+                        [],
+                        where,
+                    );
+                    // On from the matrix by its own key, and from the words by Space and the arrows.
+                    if (n + 1 === steps.length) break;
+                    if (n % 2 && !step.on) await page.keyboard.press(".");
+                    else {
+                        await page.focus("#intro");
+                        await page.keyboard.press(n % 4 ? "ArrowRight" : "Space");
+                    }
+                }
+                await page.focus("#intro");
+                await page.keyboard.press("Escape");
+                await settled(page);
+                assert.equal(await page.isVisible(".walking"), false);
+                assert.equal(await page.evaluate(() => globalThis.fovea.app.state.step), 0);
+                assert.equal(await page.evaluate(() => document.activeElement.id), "walk");
+            }),
+        );
+
+    test(
+        "a link to a step shows what the step is about; Back, “Show me” and another level",
+        withPage({ hash: "#v=1&level=2&step=6" }, async (page) => {
+            await page.waitForSelector(".walking .try");
+            const place = () =>
+                page.evaluate(() => {
+                    const { level, stage, i, j, step } = globalThis.fovea.app.state;
+                    return { level, stage, i, j, step };
+                });
+            assert.deepEqual(await place(), { level: 2, stage: "scores", i: 1, j: 0, step: 6 });
+            await page.click('[data-step="show"]');
+            await page.waitForSelector(".walking .done");
+            assert.deepEqual(await place(), { level: 2, stage: "scores", i: 0, j: 1, step: 6 });
+            await page.evaluate(() => globalThis.fovea.app.change({ j: 5 }, { numbers: false }));
+            await page.waitForSelector(".walking .try"); // it is done no more
+            await page.click('[data-step="7"]');
+            await page.waitForFunction(() => globalThis.fovea.app.state.step === 7);
+            await page.goBack();
+            await page.waitForFunction(() => globalThis.fovea.app.state.step === 6);
+            await page.click('[data-level="3"]');
+            await settled(page);
+            assert.equal((await place()).step, 0);
+            assert.equal(await page.isVisible(".walking"), false);
+        }),
+    );
+});
