@@ -1,14 +1,12 @@
-// Attention inside a renderer's frame: adopted device, planned once, recorded in slices over as many frames
-// as the budget asks for.
+// The birds' attention to each other: planned once, recorded in slices over as many frames as the budget asks
+// for.
 #pragma once
 
-#include "gpu.hpp"
-
-#include <fovea/fovea_vulkan.h>
-#include <fovea/fovea.hpp>
+#include "guest.hpp"
 
 namespace flock {
 
+using namespace embed;
 constexpr uint32_t kHeads = 2, kDim = 4;
 
 class Attention {
@@ -17,15 +15,12 @@ class Attention {
     ~Attention();
     Attention(const Attention&) = delete;
 
-    // Records the next slices of the round under way, at least one, at most what `budget_seconds` allows by
-    // the times measured so far. Two timestamps each go to `queries`, from `first_query` on. Returns how many
-    // it recorded.
+    // As SlicedPlan::record; a round that is complete is shown from then on, and the next one writes the
+    // other side.
     uint32_t record(VkCommandBuffer cmd, double budget_seconds, VkQueryPool queries, uint32_t first_query,
                     uint32_t frame);
-    // The last round is complete and none is under way.
-    bool between_rounds() const { return next_slice_ == 0; }
-    void measured(double slice_seconds);
-    void forget_times() { slowest_slice_seconds_ = 0; }
+    SlicedPlan& plan() { return plan_; }
+    const SlicedPlan& plan() const { return plan_; }
 
     // What the renderer's own passes read and write.
     const Buffer& q() const { return q_; }
@@ -34,18 +29,12 @@ class Attention {
     const Buffer& means(uint32_t side) const { return means_[side]; }
     const Buffer& log_sums(uint32_t side) const { return log_sums_[side]; }
     uint32_t finished_side() const { return 1 - side_; }  // of the last round that is complete
-    uint32_t slice_count() const { return uint32_t(info_.slice_count); }
-    const char* reason() const { return info_.reason; }
 
   private:
-    const Gpu& gpu_;
-    FoveaContext context_ = nullptr;
-    fovea::Plan plan_;
-    FoveaPlanInfo info_{};
-    Buffer q_, k_, v_, workspace_, means_[2], log_sums_[2];  // results in turns: one is shown, one is written
-    VkDescriptorPool pools_[kFramesInFlight] = {};           // only where the device has no push descriptors
-    uint32_t side_ = 0, next_slice_ = 0;
-    double slowest_slice_seconds_ = 0;
+    Guest guest_;
+    SlicedPlan plan_;
+    Buffer q_, k_, v_, means_[2], log_sums_[2];  // results in turns: one is shown, one is written
+    uint32_t side_ = 0;
 };
 
 }  // namespace flock

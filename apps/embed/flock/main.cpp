@@ -6,8 +6,8 @@
 //     [--frames N] [--birds N] [--size N] [--budget MILLISECONDS]
 // Without a window the first half of the frames runs without attention; the times of both halves are printed.
 #include "attention.hpp"
-#include "canvas.hpp"
 #include "flock_shaders.hpp"
+#include "frames.hpp"
 
 #ifdef FOVEA_EMBED_WINDOW
 #define GLFW_INCLUDE_NONE
@@ -15,12 +15,14 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 
 using namespace flock;
+
+const char* const embed::kProgram = "fovea_embed_flock";
 
 namespace {
 
@@ -56,26 +58,12 @@ Options read_options(int argc, char** argv) {
     return o;
 }
 
-// What one frame in flight owns, and what is asked of its timestamps when it has finished.
-struct Frame {
-    VkCommandPool pool = VK_NULL_HANDLE;
-    VkCommandBuffer cmd = VK_NULL_HANDLE;
-    VkQueryPool times = VK_NULL_HANDLE;  // begin, end, then two for each slice
-    uint64_t number = 0;                 // its value of the timeline semaphore
-    uint32_t slices = 0;
-    bool with_attention = false;
+// The layout of shaders/flock.glsl.
+struct PassPush {
+    uint32_t bird_count;
+    float near_reach, far_reach, seconds, attention_weight;
 };
-
-struct FrameTime {
-    double all_ms, attention_ms;
-    bool with_attention;
-};
-
-double median(std::vector<double> v) {
-    if (v.empty()) return 0;
-    std::nth_element(v.begin(), v.begin() + v.size() / 2, v.end());
-    return v[v.size() / 2];
-}
+constexpr PassLayout kPasses{.buffers = 6, .push_bytes = sizeof(PassPush), .sets = 2};
 
 class Renderer {
   public:
@@ -88,14 +76,13 @@ class Renderer {
     // pipeline when it first runs.
     void warm_up();
     void report() const;
-    VkCommandPool commands() const { return frames_[0].pool; }
+    VkCommandPool commands() { return frames_.next().pool; }
 
   private:
     void place_birds();
     void collect(Frame& frame);
-    void record(Frame& frame);
+    void record(Frame& frame, bool with_attention);
     void cmd_pass(VkCommandBuffer cmd, VkPipeline pipeline, VkDescriptorSet set, float attention_weight);
-    void submit(Frame& frame, uint32_t index);
 
     const Gpu& gpu_;
     Canvas& canvas_;
@@ -104,48 +91,29 @@ class Renderer {
     Buffer birds_;
     VkDescriptorSet sets_[2];  // by which side of attention's results is shown
     VkPipeline features_, steer_, draw_;
-    VkSemaphore timeline_ = VK_NULL_HANDLE;
-    Frame frames_[kFramesInFlight];
-    uint64_t next_number_ = 1;
+    Frames frames_;
     uint32_t rounds_ = 0;
     std::vector<FrameTime> times_;
 };
 
 Renderer::Renderer(const Gpu& gpu, Canvas& canvas, const Options& options)
-    : gpu_(gpu), canvas_(canvas), options_(options), attention_(gpu, options.birds) {
+    : gpu_(gpu),
+      canvas_(canvas),
+      options_(options),
+      attention_(gpu, options.birds),
+      frames_(gpu, attention_.plan().slice_count()) {
     features_ = gpu.compute(kFeatures);
     steer_ = gpu.compute(kSteer);
-    draw_ = gpu.birds(kBirdVertex, kBirdFragment, canvas.format());
+    draw_ = gpu.triangles(kBirdVertex, kBirdFragment, canvas.format());
     birds_ = gpu.buffer(uint64_t{16} * options.birds, true);
     place_birds();
     for (uint32_t side = 0; side < 2; ++side)
-        sets_[side] = gpu.descriptor_set({&birds_, &attention_.q(), &attention_.k(), &attention_.v(),
-                                          &attention_.means(side), &attention_.log_sums(side)});
-    VkSemaphoreTypeCreateInfo timeline{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
-                                       .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
-    const VkSemaphoreCreateInfo semaphore{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &timeline};
-    check(vkCreateSemaphore(gpu.device, &semaphore, nullptr, &timeline_), "no timeline semaphore");
-    for (Frame& frame : frames_) {
-        const VkCommandPoolCreateInfo pool{.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
-                                           .queueFamilyIndex = gpu.queue_family};
-        check(vkCreateCommandPool(gpu.device, &pool, nullptr, &frame.pool), "no command pool");
-        const VkCommandBufferAllocateInfo buffer{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
-                                                 .commandPool = frame.pool,
-                                                 .commandBufferCount = 1};
-        check(vkAllocateCommandBuffers(gpu.device, &buffer, &frame.cmd), "no command buffer");
-        const VkQueryPoolCreateInfo times{.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
-                                          .queryType = VK_QUERY_TYPE_TIMESTAMP,
-                                          .queryCount = 2 + 2 * attention_.slice_count()};
-        check(vkCreateQueryPool(gpu.device, &times, nullptr, &frame.times), "no timestamps");
-    }
+        sets_[side] = gpu.descriptor_set(
+            std::array<const Buffer*, 6>{&birds_, &attention_.q(), &attention_.k(), &attention_.v(),
+                                         &attention_.means(side), &attention_.log_sums(side)});
 }
 
 Renderer::~Renderer() {
-    for (const Frame& frame : frames_) {
-        vkDestroyQueryPool(gpu_.device, frame.times, nullptr);
-        vkDestroyCommandPool(gpu_.device, frame.pool, nullptr);
-    }
-    vkDestroySemaphore(gpu_.device, timeline_, nullptr);
     for (const VkPipeline p : {features_, steer_, draw_}) vkDestroyPipeline(gpu_.device, p, nullptr);
     gpu_.destroy(birds_);
 }
@@ -165,39 +133,19 @@ void Renderer::place_birds() {
     }
 }
 
-// Waits for the frame that used these objects before, and reads its times.
 void Renderer::collect(Frame& frame) {
-    if (frame.number == 0) return;
-    const VkSemaphoreWaitInfo wait{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
-                                   .semaphoreCount = 1,
-                                   .pSemaphores = &timeline_,
-                                   .pValues = &frame.number};
-    require(vkWaitSemaphores(gpu_.device, &wait, 60'000'000'000) == VK_SUCCESS, "a frame did not finish");
-    std::vector<uint64_t> ticks(2 + 2 * frame.slices);
-    check(vkGetQueryPoolResults(gpu_.device, frame.times, 0, uint32_t(ticks.size()), ticks.size() * 8,
-                                ticks.data(), 8, VK_QUERY_RESULT_64_BIT),
-          "no times");
-    const double ms = gpu_.properties.limits.timestampPeriod * 1e-6;
-    FrameTime time{double(ticks[1] - ticks[0]) * ms, 0, frame.with_attention};
-    for (uint32_t i = 2; i < ticks.size(); i += 2) {
-        const double slice_ms = double(ticks[i + 1] - ticks[i]) * ms;
-        attention_.measured(slice_ms / 1000);
-        time.attention_ms += slice_ms;
-    }
-    times_.push_back(time);
-    frame.number = 0;
+    FrameTime time;
+    if (!frames_.collect(frame, time)) return;
+    for (const double ms : time.slice_ms) attention_.plan().measured(ms / 1000);
+    times_.push_back(std::move(time));
 }
 
 void Renderer::cmd_pass(VkCommandBuffer cmd, VkPipeline pipeline, VkDescriptorSet set,
                         float attention_weight) {
     const PassPush push{options_.birds, 0.07f, 0.3f, 1 / 60.0f, attention_weight};
     const bool draws = pipeline == draw_;
-    const VkPipelineBindPoint point =
-        draws ? VK_PIPELINE_BIND_POINT_GRAPHICS : VK_PIPELINE_BIND_POINT_COMPUTE;
-    vkCmdBindPipeline(cmd, point, pipeline);
-    vkCmdBindDescriptorSets(cmd, point, gpu_.layout, 0, 1, &set, 0, nullptr);
-    vkCmdPushConstants(cmd, gpu_.layout, VK_SHADER_STAGE_COMPUTE_BIT | VK_SHADER_STAGE_VERTEX_BIT, 0,
-                       sizeof push, &push);
+    gpu_.cmd_bind(cmd, draws ? VK_PIPELINE_BIND_POINT_GRAPHICS : VK_PIPELINE_BIND_POINT_COMPUTE, pipeline,
+                  set, &push);
     if (draws)
         vkCmdDraw(cmd, 3, options_.birds, 0, 0);
     else
@@ -205,86 +153,53 @@ void Renderer::cmd_pass(VkCommandBuffer cmd, VkPipeline pipeline, VkDescriptorSe
 }
 
 // [frame]
-void Renderer::record(Frame& frame) {
+void Renderer::record(Frame& frame, bool with_attention) {
     constexpr VkPipelineStageFlags2 kCompute = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT;
     constexpr VkPipelineStageFlags2 kVertex = VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT;
     const VkCommandBuffer cmd = frame.cmd;
-    vkCmdResetQueryPool(cmd, frame.times, 0, 2 + 2 * attention_.slice_count());
-    vkCmdWriteTimestamp2(cmd, VK_PIPELINE_STAGE_2_NONE, frame.times, 0);
     cmd_shader_barrier(cmd, kCompute | kVertex, kCompute);  // behind the frame before
 
-    frame.slices = 0;
-    if (frame.with_attention) {
-        if (attention_.between_rounds()) {  // birds as they are now become queries, keys and values
+    if (with_attention) {
+        if (attention_.plan().between_rounds()) {  // birds as they are now become queries, keys and values
             cmd_pass(cmd, features_, sets_[attention_.finished_side()], 0);
             cmd_shader_barrier(cmd, kCompute, kCompute);
         }
-        frame.slices =
-            attention_.record(cmd, options_.budget_ms / 1000, frame.times, 2, uint32_t(&frame - frames_));
-        rounds_ += attention_.between_rounds();
+        frame.slices = attention_.record(cmd, options_.budget_ms / 1000, frame.times, 2, frame.index);
+        rounds_ += attention_.plan().between_rounds();
         cmd_shader_barrier(cmd, kCompute, kCompute);  // what Fovea wrote is read by the next pass
     }
 
     const VkDescriptorSet shown = sets_[attention_.finished_side()];
-    const float weight = frame.with_attention && rounds_ > 0 ? 1 : 0;
+    const float weight = with_attention && rounds_ > 0 ? 1 : 0;
     cmd_pass(cmd, steer_, shown, weight);
     cmd_shader_barrier(cmd, kCompute, kVertex);
     canvas_.cmd_begin_rendering(cmd);
     cmd_pass(cmd, draw_, shown, weight);
     canvas_.cmd_end_rendering(cmd);
-    vkCmdWriteTimestamp2(cmd, VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, frame.times, 1);
 }
 // [end frame]
 
-void Renderer::submit(Frame& frame, uint32_t index) {
-    VkSemaphoreSubmitInfo wait{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SUBMIT_INFO,
-                               .semaphore = canvas_.acquired(index),
-                               .stageMask = VK_PIPELINE_STAGE_2_COLOR_ATTACHMENT_OUTPUT_BIT};
-    const VkSemaphoreSubmitInfo signals[] = {{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SUBMIT_INFO,
-                                              .semaphore = timeline_,
-                                              .value = next_number_,
-                                              .stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT},
-                                             {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SUBMIT_INFO,
-                                              .semaphore = canvas_.drawn(),
-                                              .stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT}};
-    const VkCommandBufferSubmitInfo buffer{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO,
-                                           .commandBuffer = frame.cmd};
-    const VkSubmitInfo2 info{.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO_2,
-                             .waitSemaphoreInfoCount = wait.semaphore ? 1u : 0u,
-                             .pWaitSemaphoreInfos = &wait,
-                             .commandBufferInfoCount = 1,
-                             .pCommandBufferInfos = &buffer,
-                             .signalSemaphoreInfoCount = wait.semaphore ? 2u : 1u,
-                             .pSignalSemaphoreInfos = signals};
-    check(vkQueueSubmit2(gpu_.queue, 1, &info, VK_NULL_HANDLE), "the submission failed");
-    frame.number = next_number_++;
-}
-
 bool Renderer::draw(bool with_attention) {
-    const uint32_t index = next_number_ % kFramesInFlight;
-    Frame& frame = frames_[index];
+    Frame& frame = frames_.next();
     collect(frame);
-    if (!canvas_.begin(index)) return false;
-    vkResetCommandPool(gpu_.device, frame.pool, 0);
-    const VkCommandBufferBeginInfo begin{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
-    vkBeginCommandBuffer(frame.cmd, &begin);
-    frame.with_attention = with_attention;
-    record(frame);
-    check(vkEndCommandBuffer(frame.cmd), "the frame was not recorded");
-    submit(frame, index);
+    if (!canvas_.begin(frame.index)) return false;
+    frames_.begin(frame);
+    record(frame, with_attention);
+    frames_.submit(frame, &canvas_);
     canvas_.present();
     return true;
 }
 
 void Renderer::finish() {
-    for (uint32_t i = 0; i < kFramesInFlight; ++i) collect(frames_[(next_number_ + i) % kFramesInFlight]);
+    check(vkDeviceWaitIdle(gpu_.device), "the device did not finish");
+    for (uint32_t i = 0; i < kFramesInFlight; ++i) collect(frames_.at(i));
 }
 
 void Renderer::warm_up() {
-    for (uint32_t i = 0; i < 2 * attention_.slice_count() && rounds_ == 0; ++i) draw(true);
+    for (uint32_t i = 0; i < 2 * attention_.plan().slice_count() && rounds_ == 0; ++i) draw(true);
     finish();
     place_birds();
-    attention_.forget_times();
+    attention_.plan().forget_times();
     times_.clear();
     rounds_ = 0;
 }
@@ -293,14 +208,14 @@ void Renderer::report() const {
     std::vector<double> off, on, rest, attention;
     uint32_t above = 0;
     for (const FrameTime& t : times_) {
-        (t.with_attention ? on : off).push_back(t.all_ms);
-        if (!t.with_attention) continue;
-        rest.push_back(t.all_ms - t.attention_ms);
-        attention.push_back(t.attention_ms);
-        above += t.attention_ms > options_.budget_ms;
+        (t.slice_ms.empty() ? off : on).push_back(t.all_ms);
+        if (t.slice_ms.empty()) continue;
+        rest.push_back(t.all_ms - t.attention_ms());
+        attention.push_back(t.attention_ms());
+        above += t.attention_ms() > options_.budget_ms;
     }
     std::printf("%s, %u birds, %u slices a round, kernel: %s\n", gpu_.properties.deviceName, options_.birds,
-                attention_.slice_count(), attention_.reason());
+                attention_.plan().slice_count(), attention_.plan().info.reason);
     std::printf("frames without attention: %zu, median %.2f ms\n", off.size(), median(off));
     std::printf(
         "frames with attention:    %zu, median %.2f ms = %.2f ms in slices + %.2f ms for the rest; %u "
@@ -312,7 +227,7 @@ void Renderer::report() const {
 }
 
 void run_headless(const Options& o) {
-    const Gpu gpu({}, false);
+    const Gpu gpu({}, false, kPasses);
     Canvas canvas(gpu, {o.size, o.size});
     Renderer renderer(gpu, canvas, o);
     renderer.warm_up();
@@ -333,7 +248,7 @@ void run_window(const Options& o) {
     const char** extensions = glfwGetRequiredInstanceExtensions(&count);
     require(extensions, "no Vulkan for windows");
     {
-        const Gpu gpu({extensions, count}, true);
+        const Gpu gpu({extensions, count}, true, kPasses);
         VkSurfaceKHR surface = VK_NULL_HANDLE;
         check(glfwCreateWindowSurface(gpu.instance, window, nullptr, &surface), "no surface");
         Canvas canvas(gpu, surface, {o.size, o.size});

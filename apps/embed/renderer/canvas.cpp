@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace flock {
+namespace embed {
 namespace {
 
 void cmd_layout(VkCommandBuffer cmd, VkImage image, VkImageLayout from, VkImageLayout to) {
@@ -202,4 +202,4 @@ void Canvas::save(const std::string& png_file, VkCommandPool commands) const {
     gpu_.destroy(pixels);
 }
 
-}  // namespace flock
+}  // namespace embed

@@ -3,16 +3,17 @@
 #include <cstdio>
 #include <cstdlib>
 
-namespace flock {
+namespace embed {
 
 void require(bool ok, const char* what) {
     if (ok) return;
-    std::fprintf(stderr, "fovea_embed_flock: %s\n", what);
+    std::fprintf(stderr, "%s: %s\n", kProgram, what);
     std::exit(1);
 }
 void check(VkResult result, const char* what) { require(result >= VK_SUCCESS, what); }
 
-Gpu::Gpu(std::span<const char* const> instance_extensions, bool present) {
+Gpu::Gpu(std::span<const char* const> instance_extensions, bool present, const PassLayout& passes)
+    : passes_(passes) {
     require(volkInitialize() == VK_SUCCESS, "no Vulkan loader");
     const VkApplicationInfo app{.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
                                 .apiVersion = VK_API_VERSION_1_3};
@@ -99,34 +100,35 @@ void Gpu::open_allocator() {
 }
 
 void Gpu::make_layouts() {
-    constexpr VkShaderStageFlags kStages = VK_SHADER_STAGE_COMPUTE_BIT | VK_SHADER_STAGE_VERTEX_BIT;
-    VkDescriptorSetLayoutBinding slots[kPassBuffers] = {};
-    for (uint32_t i = 0; i < kPassBuffers; ++i)
-        slots[i] = {i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, kStages, nullptr};
+    require(passes_.buffers <= kMaxPassBuffers, "too many buffers for a pass");
+    VkDescriptorSetLayoutBinding slots[kMaxPassBuffers] = {};
+    for (uint32_t i = 0; i < passes_.buffers; ++i)
+        slots[i] = {i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, kPassStages, nullptr};
     const VkDescriptorSetLayoutCreateInfo set{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
-                                              .bindingCount = kPassBuffers,
+                                              .bindingCount = passes_.buffers,
                                               .pBindings = slots};
     check(vkCreateDescriptorSetLayout(device, &set, nullptr, &set_layout), "no descriptor set layout");
-    const VkPushConstantRange push{kStages, 0, sizeof(PassPush)};
+    const VkPushConstantRange push{kPassStages, 0, passes_.push_bytes};
     const VkPipelineLayoutCreateInfo create{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
                                             .setLayoutCount = 1,
                                             .pSetLayouts = &set_layout,
                                             .pushConstantRangeCount = 1,
                                             .pPushConstantRanges = &push};
     check(vkCreatePipelineLayout(device, &create, nullptr, &layout), "no pipeline layout");
-    const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 2 * kPassBuffers};
+    const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, passes_.sets * passes_.buffers};
     const VkDescriptorPoolCreateInfo pool{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
-                                          .maxSets = 2,
+                                          .maxSets = passes_.sets,
                                           .poolSizeCount = 1,
                                           .pPoolSizes = &size};
     check(vkCreateDescriptorPool(device, &pool, nullptr, &sets_), "no descriptor pool");
 }
 
 Buffer Gpu::buffer(uint64_t size, bool mapped) const {
-    const VkBufferCreateInfo create{
-        .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
-        .size = size,
-        .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT};
+    const VkBufferCreateInfo create{.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+                                    .size = size,
+                                    .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
+                                             VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+                                             VK_BUFFER_USAGE_TRANSFER_SRC_BIT};
     VmaAllocationCreateInfo where{.usage = VMA_MEMORY_USAGE_AUTO};
     if (mapped) where.flags = VMA_ALLOCATION_CREATE_HOST_ACCESS_RANDOM_BIT | VMA_ALLOCATION_CREATE_MAPPED_BIT;
     Buffer b{.size = size};
@@ -194,8 +196,8 @@ VkPipeline Gpu::compute(std::span<const uint32_t> code) const {
     return made;
 }
 
-VkPipeline Gpu::birds(std::span<const uint32_t> vertex, std::span<const uint32_t> fragment,
-                      VkFormat format) const {
+VkPipeline Gpu::triangles(std::span<const uint32_t> vertex, std::span<const uint32_t> fragment,
+                          VkFormat format) const {
     VkPipelineShaderStageCreateInfo stages[2] = {};
     for (int i = 0; i < 2; ++i) {
         stages[i].sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
@@ -250,16 +252,17 @@ VkPipeline Gpu::birds(std::span<const uint32_t> vertex, std::span<const uint32_t
     return made;
 }
 
-VkDescriptorSet Gpu::descriptor_set(const Buffer* const (&buffers)[kPassBuffers]) const {
+VkDescriptorSet Gpu::descriptor_set(std::span<const Buffer* const> buffers) const {
+    require(buffers.size() == passes_.buffers, "a pass has another number of buffers");
     const VkDescriptorSetAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
                                                .descriptorPool = sets_,
                                                .descriptorSetCount = 1,
                                                .pSetLayouts = &set_layout};
     VkDescriptorSet set;
     check(vkAllocateDescriptorSets(device, &allocate, &set), "no descriptor set");
-    VkDescriptorBufferInfo ranges[kPassBuffers];
-    VkWriteDescriptorSet writes[kPassBuffers] = {};
-    for (uint32_t i = 0; i < kPassBuffers; ++i) {
+    VkDescriptorBufferInfo ranges[kMaxPassBuffers];
+    VkWriteDescriptorSet writes[kMaxPassBuffers] = {};
+    for (uint32_t i = 0; i < passes_.buffers; ++i) {
         ranges[i] = {buffers[i]->handle, 0, buffers[i]->size};
         writes[i] = {.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
                      .dstSet = set,
@@ -268,8 +271,15 @@ VkDescriptorSet Gpu::descriptor_set(const Buffer* const (&buffers)[kPassBuffers]
                      .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
                      .pBufferInfo = &ranges[i]};
     }
-    vkUpdateDescriptorSets(device, kPassBuffers, writes, 0, nullptr);
+    vkUpdateDescriptorSets(device, passes_.buffers, writes, 0, nullptr);
     return set;
+}
+
+void Gpu::cmd_bind(VkCommandBuffer cmd, VkPipelineBindPoint point, VkPipeline pipeline, VkDescriptorSet set,
+                   const void* push) const {
+    vkCmdBindPipeline(cmd, point, pipeline);
+    vkCmdBindDescriptorSets(cmd, point, layout, 0, 1, &set, 0, nullptr);
+    vkCmdPushConstants(cmd, layout, kPassStages, 0, passes_.push_bytes, push);
 }
 
 void cmd_shader_barrier(VkCommandBuffer cmd, VkPipelineStageFlags2 from, VkPipelineStageFlags2 to) {
@@ -286,4 +296,4 @@ void cmd_shader_barrier(VkCommandBuffer cmd, VkPipelineStageFlags2 from, VkPipel
     vkCmdPipelineBarrier2(cmd, &info);
 }
 
-}  // namespace flock
+}  // namespace embed

@@ -7,7 +7,7 @@
 
 struct GLFWwindow;
 
-namespace flock {
+namespace embed {
 
 class Canvas {
   public:
@@ -49,4 +49,4 @@ class Canvas {
     uint32_t current_ = 0;
 };
 
-}  // namespace flock
+}  // namespace embed

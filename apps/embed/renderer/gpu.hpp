@@ -1,4 +1,5 @@
-// What a renderer has anyway: a Vulkan 1.3 device with one queue, VMA, buffers, and its own passes.
+// What a renderer has anyway, whether it attends or not: a Vulkan 1.3 device with one queue, VMA, buffers,
+// and passes of its own. Shared by the flock and the denoiser.
 #pragma once
 
 #include <volk.h>
@@ -13,10 +14,13 @@
 #include <span>
 #include <vector>
 
-namespace flock {
+namespace embed {
 
 constexpr uint32_t kFramesInFlight = 2;
 
+extern const char* const kProgram;  // its name, for messages: each program defines it
+
+// Ends the program with a message. A program may, a library must not.
 void require(bool ok, const char* what);
 void check(VkResult result, const char* what);
 
@@ -32,16 +36,18 @@ struct Image {
     VmaAllocation memory = nullptr;
 };
 
-// The renderer's own passes have one layout: buffers 0 to 5 and push constants, see shaders/flock.glsl.
-constexpr uint32_t kPassBuffers = 6;
-struct PassPush {
-    uint32_t bird_count;
-    float near_reach, far_reach, seconds, attention_weight;
+// The passes of one renderer share a layout: storage buffers 0 to buffers - 1 in set 0, and push constants.
+struct PassLayout {
+    uint32_t buffers, push_bytes;
+    uint32_t sets;  // that descriptor_set may make
 };
+constexpr uint32_t kMaxPassBuffers = 8;
+constexpr VkShaderStageFlags kPassStages =
+    VK_SHADER_STAGE_COMPUTE_BIT | VK_SHADER_STAGE_VERTEX_BIT | VK_SHADER_STAGE_FRAGMENT_BIT;
 
 class Gpu {
   public:
-    explicit Gpu(std::span<const char* const> instance_extensions, bool present);
+    Gpu(std::span<const char* const> instance_extensions, bool present, const PassLayout& passes);
     ~Gpu();
     Gpu(const Gpu&) = delete;
 
@@ -61,9 +67,13 @@ class Gpu {
     void destroy(const Image& image) const;
     VkImageView view(VkImage image, VkFormat format) const;
     VkPipeline compute(std::span<const uint32_t> code) const;
-    VkPipeline birds(std::span<const uint32_t> vertex, std::span<const uint32_t> fragment,
-                     VkFormat format) const;
-    VkDescriptorSet descriptor_set(const Buffer* const (&buffers)[kPassBuffers]) const;
+    // Triangles that the vertex shader makes from its index alone.
+    VkPipeline triangles(std::span<const uint32_t> vertex, std::span<const uint32_t> fragment,
+                         VkFormat format) const;
+    VkDescriptorSet descriptor_set(std::span<const Buffer* const> buffers) const;
+    // Binds pipeline, set and push constants of one pass.
+    void cmd_bind(VkCommandBuffer cmd, VkPipelineBindPoint point, VkPipeline pipeline, VkDescriptorSet set,
+                  const void* push) const;
 
   private:
     void open_device(bool present);
@@ -74,6 +84,7 @@ class Gpu {
     VkPhysicalDeviceFeatures2 features_{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
     VkPhysicalDeviceVulkan12Features features12_{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
     VkPhysicalDeviceVulkan13Features features13_{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES};
+    PassLayout passes_;
     VmaAllocator allocator_ = nullptr;
     VkDescriptorPool sets_ = VK_NULL_HANDLE;
 };
@@ -81,4 +92,4 @@ class Gpu {
 // Everything that compute and vertex shaders wrote before is seen by what they do after.
 void cmd_shader_barrier(VkCommandBuffer cmd, VkPipelineStageFlags2 from, VkPipelineStageFlags2 to);
 
-}  // namespace flock
+}  // namespace embed
