@@ -7,7 +7,7 @@
 
 #include <fovea/files.hpp>
 #include <fovea/inspect.hpp>
-#include <fovea/model/engine_executor.hpp>
+#include <fovea/model/device_runner.hpp>
 #include <fovea/model/session.hpp>
 #include <fovea/runtime.hpp>
 
@@ -33,20 +33,18 @@ constexpr OptionSpec kOptions[] = {
 // Lessons before the first level have none.
 const char* level_term(uint32_t level) { return level == 0 ? "" : level_text(int(level)).term.c_str(); }
 
-// An executor and the engine that it borrows.
+// A runner and the engine that it borrows; neither for the strict order.
 struct Backend {
     std::unique_ptr<Engine> engine;
-    std::unique_ptr<Executor> executor;
+    std::unique_ptr<DeviceRunner> runner;
 };
-
-Backend strict_backend() { return {nullptr, std::make_unique<StrictExecutor>()}; }
 
 Result<Backend> open_backend(const EngineOptions& options, FoveaKernel kernel) {
     Result<Engine> engine = Engine::open(options);
     if (!engine) return engine.error();
     Backend backend;
     backend.engine = std::make_unique<Engine>(std::move(*engine));
-    backend.executor = std::make_unique<EngineExecutor>(*backend.engine, kernel);
+    backend.runner = std::make_unique<DeviceRunner>(*backend.engine, kernel);
     return backend;
 }
 
@@ -55,7 +53,7 @@ Result<Backend> choose_backend(const Arguments& arguments) {
     const bool is_strict =
         arguments.text("--backend") == "strict" || (!arguments.has("--backend") && !names_device);
     if (is_strict) {
-        if (!names_device && !arguments.has("--kernel")) return strict_backend();
+        if (!names_device && !arguments.has("--kernel")) return Backend();
         return Error{
             FOVEA_INVALID_ARGUMENT, names_device ? "--device" : "--kernel",
             "the strict backend has neither devices nor kernels to choose from; name another --backend"};
@@ -120,7 +118,7 @@ void print_lesson(const Lesson& lesson, const LessonRun& run) {
 void print_other_backends(const std::vector<Lesson>& lessons, const std::vector<LessonRun>& runs) {
     std::printf("\nlargest difference of the other backends from this run\n");
     std::vector<Backend> others;
-    others.push_back(strict_backend());
+    others.emplace_back();
     for (const DeviceInfo& device : list_devices()) {
         if (!device.usable) continue;
         EngineOptions options;
@@ -135,13 +133,13 @@ void print_other_backends(const std::vector<Lesson>& lessons, const std::vector<
         }
     }
     for (const Backend& other : others) {
-        const std::string name = other.executor->name();
+        const std::string name = other.runner ? other.runner->name() : "strict";
         if (name == runs.front().backend) continue;
         Progress progress("running the lessons on " + name);
         RunDifference largest;
         std::string failure;
         for (size_t i = 0; i < lessons.size() && failure.empty(); ++i) {
-            const Result<LessonRun> run = run_lesson(lessons[i], *other.executor);
+            const Result<LessonRun> run = run_lesson(lessons[i], other.runner.get());
             if (!run) {
                 failure = run.error().text;
                 break;
@@ -283,7 +281,7 @@ Result<int> teach(const Arguments& arguments) {
 
     std::vector<LessonRun> runs;
     for (const Lesson& lesson : *lessons) {
-        Result<LessonRun> run = run_lesson(lesson, *backend->executor);
+        Result<LessonRun> run = run_lesson(lesson, backend->runner.get());
         if (!run) return run.error();
         runs.push_back(std::move(*run));
     }

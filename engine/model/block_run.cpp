@@ -1,5 +1,7 @@
 #include "model/block_run.hpp"
 
+#include <fovea/model/strict.hpp>
+
 namespace fovea {
 namespace {
 
@@ -20,16 +22,18 @@ void add(F32Tensor& to, const F32Tensor& x) {
 
 }  // namespace
 
-Result<ProjectedHeads> project_heads(const Block& block, const F32Tensor& x, const LinearRun& linear) {
+Result<ProjectedHeads> project_heads(const Block& block, const F32Tensor& x, const F32Tensor* memory,
+                                     const LinearRun& linear) {
     const AttentionPart& a = block.attention;
     ProjectedHeads out;
     out.normed = block.order == BlockOrder::post ? x : normalised(block.attention_norm, x);
     for (const auto& [layer, count, to] : {std::tuple{&a.query, a.heads, &out.q},
                                            {&a.key, a.kv_heads, &out.k},
                                            {&a.value, a.kv_heads, &out.v}}) {
-        F32Tensor y = out.normed;
+        const F32Tensor& from = memory && to != &out.q ? *memory : out.normed;
+        F32Tensor y = from;
         if (is_present(*layer)) {
-            Result<F32Tensor> made = linear(out.normed, *layer);
+            Result<F32Tensor> made = linear(from, *layer);
             if (!made) return made.error();
             y = std::move(*made);
         }
@@ -44,11 +48,7 @@ Result<void> place_heads(const AttentionPart& part, uint64_t first, F32Tensor& q
     if (!part.rope) return {};
     Rope rope = *part.rope;
     rope.first_position += first;
-    for (F32Tensor* t : {&q, &k}) {
-        Result<F32Tensor> rotated = StrictExecutor().rope(with_batch(std::move(*t)), rope);
-        if (!rotated) return rotated.error();
-        *t = without_batch(std::move(*rotated));
-    }
+    for (F32Tensor* t : {&q, &k}) *t = strict::rotated(std::move(*t), rope);
     return {};
 }
 

@@ -14,8 +14,10 @@ using LinearRun = std::function<Result<F32Tensor>(const F32Tensor& x, const Line
 struct ProjectedHeads {
     F32Tensor normed, q, k, v;
 };
-// Without positions and norms of heads, which place_heads() adds.
-Result<ProjectedHeads> project_heads(const Block& block, const F32Tensor& x, const LinearRun& linear);
+// Without positions and norms of heads, which place_heads() adds. Keys and values are of `memory` where there
+// is one.
+Result<ProjectedHeads> project_heads(const Block& block, const F32Tensor& x, const F32Tensor* memory,
+                                     const LinearRun& linear);
 // Norms and rotary positions of queries and keys; row 0 stands at position `first` beyond the rope's own.
 Result<void> place_heads(const AttentionPart& part, uint64_t first, F32Tensor& q, F32Tensor& k);
 

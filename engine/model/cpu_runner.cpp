@@ -10,6 +10,7 @@ class CpuRunner final : public EngineRunner {
     CpuRunner(const FoveaParallel* parallel, uint32_t threads)
         : parallel_(parallel), threads_(parallel ? threads : 1) {}
 
+    std::string name() const override { return "CPU"; }
     Result<void> attention(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings) override {
         return run([&](const FoveaDeviceFacts& facts) { return plan_attention(facts, call); }, bindings,
                    true);

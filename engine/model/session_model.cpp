@@ -1,5 +1,5 @@
 // The seven levels: models whose weights come from a seed.
-#include <fovea/model/attention_layers.hpp>
+#include <fovea/model/torch_random.hpp>
 #include <fovea/model/transformer.hpp>
 
 #include <algorithm>

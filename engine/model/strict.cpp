@@ -55,4 +55,57 @@ F32Tensor product_transposed(const F32Tensor& a, const F32Tensor& b) {
 
 F32Tensor product(const F32Tensor& a, const F32Tensor& b) { return product_transposed(a, transposed(b)); }
 
+F32Tensor linear(const F32Tensor& x, const Linear& layer) {
+    F32Tensor y =
+        layer.layout == WeightLayout::out_in ? product_transposed(x, layer.weight) : product(x, layer.weight);
+    for (uint64_t row = 0; layer.has_bias() && row < y.rows(); ++row)
+        for (uint64_t j = 0; j < y.columns(); ++j) y.row(row)[j] += layer.bias.values[j];
+    return y;
+}
+
+F32Tensor rotated(F32Tensor x, const Rope& rope) {
+    const uint64_t tokens = x.shape[x.rank() - 2], pairs = rope.rotated(x.columns()) / 2;
+    const RopeTables tables = rope_tables(rope, tokens, x.columns());
+    for (uint64_t row = 0; row < x.rows(); ++row) {
+        const auto cos = tables.cos.row(row % tokens), sin = tables.sin.row(row % tokens);
+        for (uint64_t n = 0; n < pairs; ++n) {
+            float& a = x.row(row)[rope.interleaved ? 2 * n : n];
+            float& b = x.row(row)[rope.interleaved ? 2 * n + 1 : n + pairs];
+            const float from_a = a;
+            a = cos[n] * from_a - sin[n] * b;
+            b = sin[n] * from_a + cos[n] * b;
+        }
+    }
+    return x;
+}
+
 }  // namespace fovea::strict
+
+namespace fovea {
+
+Linear make_linear(TorchGenerator& generator, uint64_t d_in, uint64_t d_out, bool bias) {
+    Linear layer;
+    layer.weight = F32Tensor({d_out, d_in});
+    generator.linear_weight(layer.weight.values, d_in);
+    if (bias) {
+        layer.bias = F32Tensor(Shape{d_out});
+        generator.linear_bias(layer.bias.values, d_in);
+    }
+    return layer;
+}
+
+RopeTables rope_tables(const Rope& rope, uint64_t len, uint64_t dim) {
+    const uint64_t width = rope.rotated(dim);
+    RopeTables tables{F32Tensor({len, width / 2}), F32Tensor({len, width / 2})};
+    for (uint64_t i = 0; i < len; ++i)
+        for (uint64_t n = 0; n < width / 2; ++n) {
+            double frequency = std::pow(rope.theta, -2.0 * double(n) / double(width));
+            if (!rope.divisors.empty()) frequency /= rope.divisors[n];
+            const double angle = double(rope.first_position + i) * frequency;
+            tables.cos.row(i)[n] = float(std::cos(angle) * rope.magnitude);
+            tables.sin.row(i)[n] = float(std::sin(angle) * rope.magnitude);
+        }
+    return tables;
+}
+
+}  // namespace fovea

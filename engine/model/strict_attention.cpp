@@ -158,19 +158,6 @@ class Row {
     std::vector<float> values_;
 };
 
-// The description counts heads, batch entries and widths in 32 bits.
-Result<void> check_narrow(std::initializer_list<std::pair<const char*, uint64_t>> sizes) {
-    for (const auto& [field, value] : sizes)
-        if (value > std::numeric_limits<uint32_t>::max())
-            return Error{FOVEA_LIMIT_EXCEEDED, field,
-                         std::string(field) + " is " + std::to_string(value) + "; the limit is 4294967295"};
-    return {};
-}
-
-FoveaHostBuffer borrowed(const F32Tensor& tensor) {
-    return {const_cast<float*>(tensor.values.data()), tensor.values.size() * sizeof(float)};
-}
-
 }  // namespace
 
 Result<void> attend_strictly(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings,
@@ -184,51 +171,6 @@ Result<void> attend_strictly(const FoveaAttentionDesc& call, const FoveaHostBuff
     for (uint64_t index = 0; index < uint64_t{call.batch} * call.heads_q * call.len_q; ++index)
         row.run(index);
     return {};
-}
-
-Result<std::unique_ptr<ProblemCall>> problem_call(const AttentionProblem& problem) {
-    const Shape &q = problem.q->shape, &k = problem.k->shape, &v = problem.v->shape;
-    if (Result<void> r = check_narrow(
-            {{"batch", q[0]}, {"heads_q", q[1]}, {"heads_kv", k[1]}, {"dim_qk", q[3]}, {"dim_v", v[3]}});
-        !r)
-        return r.error();
-    auto made = std::make_unique<ProblemCall>();
-    made->call.desc = problem.call;
-    made->call.batch(uint32_t(q[0])).heads(uint32_t(q[1]), uint32_t(k[1])).lengths(q[2], k[2]);
-    made->call.dims(uint32_t(q[3]), uint32_t(v[3])).scale(problem.scale.factor());
-    FoveaAttentionDesc& d = made->call.desc;
-    if (d.outputs == 0) d.outputs = FOVEA_OUTPUT_O;
-    d.dropout_p = float(problem.dropout_p);
-    made->bindings[FOVEA_BIND_Q] = borrowed(*problem.q);
-    made->bindings[FOVEA_BIND_K] = borrowed(*problem.k);
-    made->bindings[FOVEA_BIND_V] = borrowed(*problem.v);
-    if (problem.bias) {
-        d.bias.present = 1, d.bias.type = FOVEA_F32;
-        d.bias.batch = uint32_t(problem.bias->shape[0]), d.bias.heads = uint32_t(problem.bias->shape[1]);
-        made->bindings[FOVEA_BIND_BIAS] = borrowed(*problem.bias);
-    }
-    if (problem.keep) {
-        d.keep.present = 1, d.keep.type = FOVEA_U8, d.keep.batch = d.batch, d.keep.heads = d.heads_q;
-        made->keep.resize((problem.keep->values.size() + 3) / 4 * 4);  // the engine reads whole words
-        for (size_t i = 0; i < problem.keep->values.size(); ++i)
-            made->keep[i] = problem.keep->values[i] != 0.0f;
-        made->bindings[FOVEA_BIND_KEEP] = {made->keep.data(), made->keep.size()};
-    }
-    AttentionResult& to = made->result;
-    const Shape rows = {q[0], q[1], q[2]}, matrix = {q[0], q[1], q[2], k[2]},
-                contexts = {q[0], q[1], q[2], v[3]};
-    for (const auto& [bit, binding, tensor, shape] :
-         {std::tuple{FOVEA_OUTPUT_O, FOVEA_BIND_O, &to.o, &contexts},
-          {FOVEA_OUTPUT_LSE, FOVEA_BIND_LSE, &to.lse, &rows},
-          {FOVEA_OUTPUT_SCORES, FOVEA_BIND_SCORES, &to.scores, &matrix},
-          {FOVEA_OUTPUT_CAPPED, FOVEA_BIND_CAPPED, &to.capped, &matrix},
-          {FOVEA_OUTPUT_MASKED, FOVEA_BIND_MASKED, &to.masked, &matrix},
-          {FOVEA_OUTPUT_WEIGHTS, FOVEA_BIND_WEIGHTS, &to.weights, &matrix}}) {
-        if (!(d.outputs & bit)) continue;
-        *tensor = F32Tensor(*shape);
-        made->bindings[binding] = borrowed(*tensor);
-    }
-    return made;
 }
 
 }  // namespace fovea

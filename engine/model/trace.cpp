@@ -22,6 +22,11 @@ Error wrong(std::string field, std::string text) {
     return {FOVEA_INVALID_ARGUMENT, std::move(field), std::move(text)};
 }
 
+// What a call gave; the rest is left empty. Matrices are [1, heads, rows, keys].
+struct AttentionResult {
+    F32Tensor o, lse, scores, capped, masked, weights;
+};
+
 // One of [heads, rows, columns].
 F32Tensor matrix_of(const F32Tensor& all, uint64_t index) {
     const uint64_t size = all.shape[1] * all.shape[2];
@@ -68,7 +73,9 @@ double products_of(const Model& model, const ModelInput& input) {
         return is_present(l) ? double(l.d_in()) * double(l.d_out()) : 0.0;
     };
     const auto rows = double(input.q.values.empty() ? input.x.rows() : input.q.shape[1]);
-    const auto keys = double(input.q.values.empty() ? input.x.rows() : input.k.shape[1]);
+    const auto keys = double(!input.q.values.empty()        ? input.k.shape[1]
+                             : !input.memory.values.empty() ? input.memory.rows()
+                                                            : input.x.rows());
     double sum = 0, width = double(input.x.columns());
     for (const Block& b : model.blocks) {
         const AttentionPart& a = b.attention;
@@ -129,7 +136,7 @@ class Trace::Impl {
     bool is_strict() const { return strict_; }
     std::string arithmetic() const { return strict_ ? "plain float32" : reason_; }
     uint64_t rows() const { return given() ? input_.q.shape[1] : input_.x.rows(); }
-    uint64_t keys(uint32_t n) const { return given() && n == 0 ? input_.k.shape[1] : rows(); }
+    uint64_t keys(uint32_t n) const { return n > 0 ? rows() : given() ? input_.k.shape[1] : memory().rows(); }
     const Block& block(uint32_t n) const { return model_->blocks[n]; }
     Result<void> project(uint32_t n);
     Result<void> supply(uint32_t n, F32Tensor context);
@@ -148,6 +155,7 @@ class Trace::Impl {
     };
 
     bool given() const { return !input_.q.values.empty(); }
+    const F32Tensor& memory() const { return input_.memory.values.empty() ? input_.x : input_.memory; }
     bool is_given(uint32_t n) const { return given() && n == 0; }
     const AttentionRules& rules(uint32_t n) const { return block(n).attention.rules; }
     const CallExtras& extras(uint32_t n) const {
@@ -232,7 +240,7 @@ Result<const F32Tensor*> Trace::Impl::layer_input(uint32_t n) {
 }
 
 Result<F32Tensor> Trace::Impl::linear(const F32Tensor& x, const Linear& layer) {
-    if (strict_) return StrictExecutor().linear(x, layer);
+    if (strict_) return strict::linear(x, layer);
     FoveaLinearDesc call{};
     call.struct_size = sizeof call;
     call.n_in = uint32_t(layer.d_in()), call.n_out = uint32_t(layer.d_out());
@@ -260,7 +268,9 @@ Result<void> Trace::Impl::project(uint32_t n) {
     } else {
         const Result<const F32Tensor*> x = layer_input(n);
         if (!x) return x.error();
-        Result<ProjectedHeads> made = project_heads(block(n), **x, linear_run());
+        const bool crosses = n == 0 && !input_.memory.values.empty();
+        Result<ProjectedHeads> made =
+            project_heads(block(n), **x, crosses ? &input_.memory : nullptr, linear_run());
         if (!made) return made.error();
         l.normed = std::move(made->normed);
         l.q = std::move(made->q), l.k = std::move(made->k), l.v = std::move(made->v);

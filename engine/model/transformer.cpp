@@ -36,11 +36,14 @@ Linear linear_of(WeightTensor& weight, WeightTensor& bias, WeightLayout layout) 
     return layer;
 }
 
-// Columns [first, first + count) of a Conv1D layer's result, as a layer of their own.
+// Columns [first, first + count) of a layer's result, as a layer of their own.
 Linear columns_of(const Linear& joint, uint64_t first, uint64_t count) {
     Linear layer;
     layer.layout = joint.layout;
-    layer.weight = slice_columns(joint.weight, first, count);
+    const auto from = joint.weight.values.begin() + int64_t(first * joint.d_in());
+    layer.weight = joint.layout == WeightLayout::in_out
+                       ? slice_columns(joint.weight, first, count)
+                       : F32Tensor({count, joint.d_in()}, {from, from + int64_t(count * joint.d_in())});
     if (joint.has_bias())
         layer.bias = F32Tensor(Shape{count}, {joint.bias.values.begin() + int64_t(first),
                                               joint.bias.values.begin() + int64_t(first + count)});
@@ -58,8 +61,11 @@ class Checker {
         // A norm behind the sum is of the sum's width, which is the block's own.
         if (Result<void> r = norm("attention_norm", b.attention_norm, width); !r) return r;
         uint64_t context = 0;
+        const bool has_qkv = given && !given->q.values.empty();
+        const bool crosses = given && !given->memory.values.empty();
         if (Result<void> r =
-                given ? given_heads(b.attention, *given, context) : heads(b.attention, width, context);
+                has_qkv ? given_heads(b.attention, *given, context)
+                        : heads(b.attention, width, crosses ? given->memory.columns() : width, context);
             !r)
             return r;
         uint64_t out = context;
@@ -113,12 +119,12 @@ class Checker {
         return {};
     }
 
-    Result<void> heads(const AttentionPart& a, uint64_t width, uint64_t& context) const {
+    Result<void> heads(const AttentionPart& a, uint64_t width, uint64_t memory, uint64_t& context) const {
         const bool none = !is_present(a.query) && !is_present(a.key) && !is_present(a.value);
         if (none && a.heads != 1)
             return wrong(place_ + "heads",
                          place_ + "without projections there is 1 head, not " + std::to_string(a.heads));
-        uint64_t q = width, k = width, v = width;
+        uint64_t q = width, k = memory, v = memory;
         if (!none && (!is_present(a.query) || !is_present(a.key) || !is_present(a.value)))
             return wrong(place_ + "query", place_ + "query, key and value are given together or not at all");
         for (const auto& [name, projection, columns] :
@@ -218,11 +224,12 @@ Result<void> check_model(const Model& model, const ModelInput& input) {
     const bool given = !input.q.values.empty();
     if (!given && (input.x.rank() != 2 || input.x.values.empty()))
         return wrong("x", "the input must be [tokens, width], both at least 1");
+    if (!input.memory.values.empty() && input.memory.rank() != 2)
+        return wrong("memory", "the memory must be [tokens, width]");
     uint64_t width = given ? 0 : input.x.columns();
     for (size_t n = 0; n < model.blocks.size(); ++n) {
         const Checker checker(model.blocks.size() > 1 ? "block " + std::to_string(n) + ": " : "");
-        if (Result<void> r = checker.block(model.blocks[n], width, given && n == 0 ? &input : nullptr); !r)
-            return r;
+        if (Result<void> r = checker.block(model.blocks[n], width, n == 0 ? &input : nullptr); !r) return r;
     }
     const Checker checker("");
     if (Result<void> r = checker.norm("final_norm", model.final_norm, width); !r) return r;
@@ -261,14 +268,19 @@ Result<F32Tensor> embed(const Model& model, std::span<const uint32_t> ids, uint6
     return embedded(model.embedding, std::move(x), first);
 }
 
-Block gpt2_block(Gpt2Attention weights) {
-    const Linear joint = linear_of(weights.c_attn_weight, weights.c_attn_bias, WeightLayout::in_out);
+AttentionPart joint_projection(const Linear& joint) {
     const uint64_t width = joint.d_out() / 3;
-    Block block;
-    AttentionPart& part = block.attention;
+    AttentionPart part;
     part.query = columns_of(joint, 0, width);
     part.key = columns_of(joint, width, width);
     part.value = columns_of(joint, 2 * width, width);
+    return part;
+}
+
+Block gpt2_block(Gpt2Attention weights) {
+    Block block;
+    AttentionPart& part = block.attention;
+    part = joint_projection(linear_of(weights.c_attn_weight, weights.c_attn_bias, WeightLayout::in_out));
     part.output = linear_of(weights.c_proj_weight, weights.c_proj_bias, WeightLayout::in_out);
     part.heads = part.kv_heads = uint32_t(weights.heads);
     part.rules.causal = true;

@@ -1,4 +1,4 @@
-#include <fovea/model/executor.hpp>
+#include <fovea/model/linear.hpp>
 #include <fovea/train/trainer.hpp>
 
 #include <algorithm>

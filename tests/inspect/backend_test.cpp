@@ -2,7 +2,7 @@
 // tolerance.
 #include <gtest/gtest.h>
 #include <fovea/inspect.hpp>
-#include <fovea/model/engine_executor.hpp>
+#include <fovea/model/device_runner.hpp>
 
 #include <cstdlib>
 #include <string_view>
@@ -12,12 +12,12 @@ namespace {
 
 // Every `step`th lesson; of 1 all of them.
 void expect_lessons(Engine& engine, FoveaKernel kernel, size_t step = 1) {
-    EngineExecutor executor(engine, kernel);
+    DeviceRunner runner(engine, kernel);
     LessonCheck total;
     size_t number = 0;
     for (const Lesson& lesson : list_lessons()) {
         if (number++ % step != 0) continue;
-        const Result<LessonRun> run = run_lesson(lesson, executor);
+        const Result<LessonRun> run = run_lesson(lesson, &runner);
         ASSERT_TRUE(run) << run.error().text;
         total.add(check_lesson(lesson, *run));
     }
@@ -31,7 +31,7 @@ void expect_lessons(Engine& engine, FoveaKernel kernel, size_t step = 1) {
         for (const std::string& failure : total.failures) ADD_FAILURE() << failure;
     }
     std::printf("%s, kernel %s: %u of %u tables digit for digit, %u within one unit; largest difference %s\n",
-                executor.name().c_str(), kernel_name(kernel), total.tables_exact, total.tables,
+                runner.name().c_str(), kernel_name(kernel), total.tables_exact, total.tables,
                 total.tables_within_unit, format_number(total.largest_difference).c_str());
 }
 

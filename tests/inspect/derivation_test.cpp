@@ -259,8 +259,7 @@ TEST(DeriveCell, a_hidden_key_may_hold_anything) {
 
 // The second token of the tutorials against the third, level 2.
 Derivation tutorial_cell() {
-    StrictExecutor strict;
-    const Result<LessonRun> run = run_lesson(*find_lesson("t1-06"), strict);
+    const Result<LessonRun> run = run_lesson(*find_lesson("t1-06"));
     const F32Tensor &q = run->find("queries")->tensor, &k = run->find("keys")->tensor,
                     &v = run->find("values")->tensor;
     Attention call;

@@ -124,7 +124,6 @@ TEST(Heatmap, refuses_what_it_cannot_draw_with_sizes) {
 }
 
 TEST(LessonPicture, every_lesson_with_a_matrix_has_one) {
-    StrictExecutor strict;
     const std::map<std::string, std::vector<std::string>> expected = {
         {"t1-08-causal-weights", {"scores", "masked scores", "causal weights"}},
         {"t2-03-causal-attention-dropout", {"scores", "masked scores", "weights", "dropped native"}},
@@ -134,7 +133,7 @@ TEST(LessonPicture, every_lesson_with_a_matrix_has_one) {
         {"t0-01-embedding", {"X"}},
     };
     for (const Lesson& lesson : list_lessons()) {
-        const Result<LessonRun> run = run_lesson(lesson, strict);
+        const Result<LessonRun> run = run_lesson(lesson);
         ASSERT_TRUE(run);
         std::vector<std::string> titles;
         for (const HeatmapPanel& panel : lesson_panels(lesson, *run)) titles.push_back(panel.title);
@@ -147,14 +146,13 @@ TEST(LessonPicture, every_lesson_with_a_matrix_has_one) {
 }
 
 TEST(LessonPicture, hatches_what_the_mask_hides) {
-    StrictExecutor strict;
     const Lesson lesson = *find_lesson("t4-01");
-    const std::vector<HeatmapPanel> panels = lesson_panels(lesson, *run_lesson(lesson, strict));
+    const std::vector<HeatmapPanel> panels = lesson_panels(lesson, *run_lesson(lesson));
     ASSERT_EQ(panels.size(), 3u);
     for (const HeatmapPanel& panel : panels) {
         for (size_t i = 0; i < 144; ++i) EXPECT_EQ(panel.hidden[i] != 0, i % 12 > i / 12);
     }
-    EXPECT_TRUE(lesson_picture(lesson, *run_lesson(lesson, strict), {.pixel_ratio = 0.5}));
+    EXPECT_TRUE(lesson_picture(lesson, *run_lesson(lesson), {.pixel_ratio = 0.5}));
 }
 
 }  // namespace

@@ -10,8 +10,7 @@ namespace fovea {
 namespace {
 
 LessonRun run_strictly(const Lesson& lesson) {
-    StrictExecutor strict;
-    Result<LessonRun> run = run_lesson(lesson, strict);
+    Result<LessonRun> run = run_lesson(lesson);
     if (!run) {
         ADD_FAILURE() << run.error().text;
         return {};

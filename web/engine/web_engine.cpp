@@ -470,8 +470,7 @@ const char* webLesson(const char* name, double seed) {
     const auto seeded = std::find_if(lesson->draws.begin(), lesson->draws.end(),
                                      [](const Draw& draw) { return draw.kind == Draw::Kind::manual_seed; });
     if (seeded != lesson->draws.end() && seed >= 0) seeded->value = uint64_t(seed);
-    StrictExecutor strict;
-    const Result<LessonRun> run = run_lesson(*lesson, strict);
+    const Result<LessonRun> run = run_lesson(*lesson);
     if (s.failed(run)) return nullptr;
     uint32_t exact = 0, tables = 0;
     const std::string list = array_json(lesson->tables, [&](const PrintedTable& table) {

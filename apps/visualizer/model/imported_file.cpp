@@ -2,8 +2,9 @@
 
 #include "model/file_extras.hpp"
 
+#include <fovea/files/json.hpp>
 #include <fovea/inspect.hpp>
-#include <fovea/model/model_layers.hpp>
+#include <fovea/model.hpp>
 
 #include <algorithm>
 #include <array>
@@ -23,39 +24,15 @@ Error wrong(const std::string& field, const std::string& text) {
 
 std::string shape_text(const Tensor& t) { return format_shape(t.shape); }
 
-// ["The", " cat"]: the texts of a JSON array as the export script writes it.
+// ["The", " cat"], as the export script writes it; characters that would break a line become spaces.
 std::vector<std::string> json_texts(std::string_view json) {
     std::vector<std::string> texts;
-    bool inside = false;
-    for (size_t i = 0; i < json.size() && texts.size() <= kMostLength; ++i) {
-        const char c = json[i];
-        if (!inside) {
-            if (c == '"') {
-                inside = true;
-                texts.emplace_back();
-            }
-        } else if (c == '"') {
-            inside = false;
-        } else if (c != '\\') {
-            texts.back() += c;
-        } else if (++i < json.size()) {
-            const char escaped = json[i];
-            uint32_t code = 0;
-            if (escaped == 'u' && i + 4 < json.size() &&
-                std::from_chars(&json[i + 1], &json[i + 5], code, 16).ec == std::errc{}) {
-                i += 4;
-                if (code < 0x80) {
-                    texts.back() += code < 0x20 ? ' ' : char(code);
-                } else if (code < 0x800) {
-                    texts.back() += {char(0xc0 | code >> 6), char(0x80 | (code & 63))};
-                } else if (code < 0xd800 || code > 0xdfff) {
-                    texts.back() +=
-                        {char(0xe0 | code >> 12), char(0x80 | (code >> 6 & 63)), char(0x80 | (code & 63))};
-                }
-            } else {
-                texts.back() += escaped == 'n' || escaped == 't' || escaped == 'r' ? ' ' : escaped;
-            }
-        }
+    const Result<JsonValue> read = parse_json(json);
+    if (!read) return texts;
+    for (const JsonValue& item : read->items()) {
+        if (texts.size() == kMostLength) break;
+        for (char& c : texts.emplace_back(item.text()))
+            if (static_cast<unsigned char>(c) < 0x20) c = ' ';
     }
     return texts;
 }
@@ -166,12 +143,7 @@ F32Tensor batched(F32Tensor t) { return reshaped(t, {1, t.shape[0], t.shape[1], 
 
 Result<void> rotate(Projected& p) {
     if (p.q.shape[3] % 2 != 0) return wrong("rotate", "rotary embedding needs heads of even width");
-    StrictExecutor strict;
-    for (F32Tensor* t : {&p.q, &p.k}) {
-        Result<F32Tensor> rotated = strict.rope(*t, Rope{});
-        if (!rotated) return rotated.error();
-        *t = std::move(*rotated);
-    }
+    for (F32Tensor* t : {&p.q, &p.k}) *t = strict::rotated(std::move(*t), Rope{});
     return {};
 }
 
@@ -228,65 +200,44 @@ Result<void> take_fused(Projected& p, const ImportedFile& file, const ImportMapp
     return {};
 }
 
-F32Tensor weight(const WeightTensor& t) { return F32Tensor(Shape(t.shape), t.values); }
-
-Linear layer_of(const WeightTensor& w, const WeightTensor& bias, WeightLayout layout) {
-    Linear l;
-    l.layout = layout;
-    l.weight = weight(w);
-    if (bias) l.bias = weight(bias);
-    return l;
-}
-
 // A model's layer on the text: the vectors of its words are drawn from their letters, of the model's width.
 Result<void> run_model_layer(Projected& p, const ImportedFile& file, const Settings& s) {
-    StrictExecutor strict;
-    const auto inputs = [&](uint64_t width) {
-        if (const Tensor* states = file.set.find("hidden_states"))
-            if (states->shape.size() == 3 && states->shape[2] == width)
-                if (const Result<std::vector<float>> values = to_f32(*states))
-                    return F32Tensor(
-                        {states->shape[1], width},
-                        {values->begin(), values->begin() + ptrdiff_t(states->shape[1] * width)});
-        std::vector<Token> words;
-        for (const std::string& text : p.tokens) words.push_back({text, 0, 0});
-        return drawn_vectors(words, width, false);
-    };
-    if (s.mapping.kind == ImportKind::gpt2) {
-        const Result<Gpt2Attention> w = load_gpt2_attention(file.path, s.mapping.layer);
-        if (!w) return w.error();
-        const F32Tensor x = inputs(w->embed_dim);
-        p.stages.push_back({"inputs", "a vector for each token", x});
-        const Linear joint = layer_of(w->c_attn_weight, w->c_attn_bias, WeightLayout::in_out);
-        const Result<F32Tensor> qkv = strict.linear(x, joint);
-        if (!qkv) return qkv.error();
-        p.stages.push_back({"c_attn", "layer " + std::to_string(s.mapping.layer), joint.weight});
-        F32Tensor* parts[3] = {&p.q, &p.k, &p.v};
-        for (uint64_t i = 0; i < 3; ++i) {
-            const F32Tensor part = slice_columns(*qkv, i * w->embed_dim, w->embed_dim);
-            *parts[i] = split_heads(reshaped(part, {1, part.rows(), part.columns()}), w->heads);
-        }
+    const auto model = std::make_shared<Model>();
+    uint64_t width = 0;
+    const auto load = [&](auto loaded, auto make_block) -> Result<void> {
+        if (!loaded) return loaded.error();
+        width = loaded->embed_dim;
+        model->blocks.push_back(make_block(std::move(*loaded)));
         return {};
-    }
-    const Result<LlamaAttention> w = load_llama_attention(file.path, s.mapping.layer);
-    if (!w) return w.error();
-    const F32Tensor x = inputs(w->embed_dim);
-    p.stages.push_back({"inputs", "a vector for each token", x});
-    const std::pair<const WeightTensor*, const WeightTensor*> weights[3] = {
-        {&w->q_proj, &w->q_bias}, {&w->k_proj, &w->k_bias}, {&w->v_proj, &w->v_bias}};
-    F32Tensor* parts[3] = {&p.q, &p.k, &p.v};
-    for (int i = 0; i < 3; ++i) {
-        const Linear l = layer_of(*weights[i].first, *weights[i].second, WeightLayout::out_in);
-        const Result<F32Tensor> made = strict.linear(x, l);
+    };
+    if (Result<void> r = s.mapping.kind == ImportKind::gpt2
+                             ? load(load_gpt2_attention(file.path, s.mapping.layer), gpt2_block)
+                             : load(load_llama_attention(file.path, s.mapping.layer),
+                                    [](LlamaAttention w) { return llama_block(std::move(w)); });
+        !r)
+        return r;
+    ModelInput input;
+    for (const std::string& text : p.tokens) input.tokens.push_back({text, 0, 0});
+    input.x = drawn_vectors(input.tokens, width, false);
+    if (const Tensor* states = file.set.find("hidden_states"))
+        if (states->shape.size() == 3 && states->shape[2] == width)
+            if (const Result<std::vector<float>> values = to_f32(*states))
+                input.x = F32Tensor({states->shape[1], width},
+                                    {values->begin(), values->begin() + ptrdiff_t(states->shape[1] * width)});
+    Result<Trace> trace = Trace::open(model, std::move(input));
+    if (!trace) return trace.error();
+    for (const char* id : {"inputs", "w_query", "w_key", "w_value", "queries", "keys", "values"}) {
+        Result<F32Tensor> made = trace->whole_stage(id);
         if (!made) return made.error();
-        *parts[i] =
-            split_heads(reshaped(*made, {1, made->rows(), made->columns()}), i == 0 ? w->heads : w->kv_heads);
-        if (i == 2) continue;
-        Rope rope;
-        rope.theta = w->rope_theta;
-        Result<F32Tensor> rotated = strict.rope(*parts[i], rope);
-        if (!rotated) return rotated.error();
-        *parts[i] = std::move(*rotated);
+        F32Tensor* const to = id[0] == 'q' ? &p.q : id[0] == 'k' ? &p.k : id[0] == 'v' ? &p.v : nullptr;
+        if (to) {
+            const Shape heads = {1, made->rank() == 3 ? made->shape[0] : 1, made->shape[made->rank() - 2],
+                                 made->columns()};
+            *to = reshaped(std::move(*made), heads);
+            continue;
+        }
+        const std::string layer = "layer " + std::to_string(s.mapping.layer);
+        p.stages.push_back({id, id[0] == 'w' ? layer : "a vector for each token", std::move(*made)});
     }
     return {};
 }

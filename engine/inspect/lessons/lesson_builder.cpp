@@ -51,18 +51,9 @@ std::string with_words(const std::string& formula, const std::map<std::string, s
     return result;
 }
 
-F32Tensor as_one_head(const F32Tensor& matrix) {
-    return reshaped(matrix, {1, 1, matrix.shape[0], matrix.shape[1]});
-}
-
-void drop_batch_and_head(F32Tensor& tensor) {
-    if (tensor.rank() >= 3) tensor.shape.erase(tensor.shape.begin(), tensor.shape.begin() + 2);
-}
-
 }  // namespace
 
-LessonBuilder::LessonBuilder(const Lesson& lesson, Executor& executor)
-    : lesson_(lesson), executor_(executor) {
+LessonBuilder::LessonBuilder(const Lesson& lesson, EngineRunner* engine) : lesson_(lesson), engine_(engine) {
     for (const auto& [name, tensor] : lesson.given) add(name, name + ", given", tensor);
     if (lesson.config.batch != 0 && has("inputs")) {
         const F32Tensor batch = stacked(at("inputs"), lesson.config.batch);
@@ -118,17 +109,21 @@ void LessonBuilder::add(std::string name, std::string formula, F32Tensor tensor)
     stages_.push_back(std::move(stage));
 }
 
-void LessonBuilder::add(LayerTrace& trace, const Rename& rename) {
-    std::vector<LayerStage> stages = trace.take_stages();
+void LessonBuilder::add(LayerStages stages, const Rename& rename) {
     std::vector<std::string> names;
     for (const LayerStage& stage : stages) {
         names.push_back(rename ? rename(stage.name) : stage.name);
         if (!names.back().empty()) say(stage.name, names.back());
     }
-    for (size_t i = 0; i < stages.size(); ++i) {
-        if (names[i].empty()) continue;
-        add(names[i], with_words(stages[i].formula, words_), std::move(stages[i].tensor));
-    }
+    for (size_t i = 0; i < stages.size(); ++i)
+        if (!names[i].empty())
+            add(names[i], with_words(stages[i].formula, words_), std::move(stages[i].tensor));
+}
+
+void LessonBuilder::add(LayerStages stages, std::initializer_list<std::string_view> names) {
+    add(std::move(stages), [&](const std::string& name) {
+        return std::find(names.begin(), names.end(), name) != names.end() ? name : std::string();
+    });
 }
 
 const F32Tensor& LessonBuilder::at(std::string_view name) const {
@@ -152,53 +147,9 @@ Linear LessonBuilder::linear(std::string_view weight, std::string_view bias) con
     return layer;
 }
 
-AttentionOptions LessonBuilder::options(bool causal) const {
-    AttentionOptions options;
-    options.scale = config().scale;
-    options.scale_rule = config().scale_rule;
-    options.order = config().masks_first ? MaskOrder::mask_first : MaskOrder::scale_first;
-    options.causal = causal;
-    options.dropout_p = dropout_draw_ != nullptr ? dropout_draw_->drop_probability : 0.0;
-    return options;
-}
-
-SelfAttention LessonBuilder::self_attention(bool causal, const std::string& prefix) const {
-    return {linear(prefix + "W_query"), linear(prefix + "W_key"), linear(prefix + "W_value"),
-            options(causal)};
-}
-
-Result<AttentionResult> LessonBuilder::attention(const F32Tensor& q, const F32Tensor& k, const F32Tensor& v,
-                                                 ScoreScale scale, uint32_t outputs) {
-    const F32Tensor queries = as_one_head(q), keys = as_one_head(k), values = as_one_head(v);
-    AttentionProblem problem;
-    problem.q = &queries;
-    problem.k = &keys;
-    problem.v = &values;
-    problem.scale = scale;
-    problem.call.outputs = outputs;
-    Result<AttentionResult> result = executor_.attention(problem);
-    if (!result) return result;
-    for (F32Tensor* tensor : {&result->o, &result->scores, &result->masked, &result->weights}) {
-        drop_batch_and_head(*tensor);
-    }
-    return result;
-}
-
-Result<F32Tensor> LessonBuilder::product(const F32Tensor& a, const F32Tensor& b) {
-    Linear layer;
-    layer.weight = b;
-    layer.layout = WeightLayout::in_out;
-    return executor_.linear(a, layer);
-}
-
 F32Tensor row_of(const F32Tensor& matrix, uint64_t index) {
     const auto row = matrix.row(index);
     return F32Tensor({row.size()}, {row.begin(), row.end()});
-}
-
-F32Tensor as_row(F32Tensor vector) {
-    const uint64_t count = vector.values.size();
-    return reshaped(std::move(vector), {1, count});
 }
 
 F32Tensor as_vector(F32Tensor matrix) {

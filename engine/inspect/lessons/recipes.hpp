@@ -38,9 +38,8 @@ Result<void> gpt_attention(LessonBuilder& builder);
 Result<void> dropout_ones(LessonBuilder& builder);
 Result<void> dropout_weights(LessonBuilder& builder);
 Result<void> dropout_causal_weights(LessonBuilder& builder);
-// Adds keep, dropped and, if asked for, context of both kinds of mask; `layer` is causal self-attention over
-// input().
-Result<void> add_dropout_variants(LessonBuilder& builder, const SelfAttention& layer, bool with_context);
+// Adds keep, dropped and, if asked for, context of both kinds of mask for a layer's weights and values.
+void add_dropout_variants(LessonBuilder& builder, const LayerStages& layer, bool with_context);
 
 }  // namespace recipes
 }  // namespace fovea

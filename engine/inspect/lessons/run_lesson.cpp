@@ -34,19 +34,20 @@ Recipe find_recipe(std::string_view name) {
     return nullptr;
 }
 
-Result<LessonRun> run_lesson(const Lesson& lesson, Executor& executor) {
+Result<LessonRun> run_lesson(const Lesson& lesson, EngineRunner* engine) {
     const Recipe recipe = find_recipe(lesson.recipe);
     if (recipe == nullptr) {
         return Error{FOVEA_INVALID_ARGUMENT, "recipe",
                      "lesson " + lesson.name + ": no recipe '" + lesson.recipe + "'"};
     }
-    LessonBuilder builder(lesson, executor);
+    LessonBuilder builder(lesson, engine);
+    const std::string name = engine ? engine->name() : "strict";
     if (Result<void> done = recipe(builder); !done) {
         Error error = done.error();
-        error.text = "lesson " + lesson.name + " on " + executor.name() + ": " + error.text;
+        error.text = "lesson " + lesson.name + " on " + name + ": " + error.text;
         return error;
     }
-    return LessonRun{executor.name(), builder.take_stages()};
+    return LessonRun{name, builder.take_stages()};
 }
 
 }  // namespace fovea

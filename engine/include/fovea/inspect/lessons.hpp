@@ -2,14 +2,13 @@
 // tables, their repetitions counted) and every value in between, computed from seeds and inputs on any
 // backend.
 //
-//   fovea::StrictExecutor strict;
 //   auto lesson = fovea::find_lesson("t1-08-causal-weights");
-//   auto run = fovea::run_lesson(*lesson, strict);
+//   auto run = fovea::run_lesson(*lesson);
 //   for (const auto& stage : run->stages) puts(stage.printed.c_str());
 #pragma once
 
 #include <fovea/inspect/format.hpp>
-#include <fovea/model/executor.hpp>
+#include <fovea/model/trace.hpp>
 
 #include <cstdint>
 #include <string>
@@ -79,7 +78,7 @@ struct LessonStage {      // one result on the way
 };
 
 struct LessonRun {        // a lesson computed
-    std::string backend;  // the executor's name
+    std::string backend;  // "strict", or the runner's name
     std::vector<LessonStage> stages;
 
     const LessonStage* find(std::string_view name) const;
@@ -91,9 +90,9 @@ std::vector<Lesson> list_lessons();
 // error says what is close to it.
 Result<Lesson> find_lesson(std::string_view name_or_level);
 
-// Computes every stage from seeds and inputs; attention and projections run on `executor`, random numbers,
-// masks and plain divisions in strict float32 on the calling thread.
-Result<LessonRun> run_lesson(const Lesson& lesson, Executor& executor);
+// Computes every stage from seeds and inputs: in strict float32, or attention and projections by `engine`
+// where there is one (borrowed for the call); random numbers, masks and plain divisions are strict always.
+Result<LessonRun> run_lesson(const Lesson& lesson, EngineRunner* engine = nullptr);
 
 // Whether a stage prints as the tutorial prints it, digit for digit.
 bool prints_as(const PrintedTable& table, const F32Tensor& tensor);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <fovea/fovea.hpp>
-#include <fovea/model/executor.hpp>
+#include <fovea/model/linear.hpp>
 
 #include <cstdint>
 #include <string>

@@ -4,7 +4,7 @@
 // shapes are the caller's.
 #pragma once
 
-#include <fovea/model/f32_tensor.hpp>
+#include <fovea/model/linear.hpp>
 
 namespace fovea::strict {
 
@@ -27,5 +27,10 @@ void softmax(std::span<const float> scores, std::span<float> weights);
 F32Tensor product(const F32Tensor& a, const F32Tensor& b);
 // [n, k] x [m, k]^T -> [n, m].
 F32Tensor product_transposed(const F32Tensor& a, const F32Tensor& b);
+
+// x [.., d_in] -> [.., d_out].
+F32Tensor linear(const F32Tensor& x, const Linear& layer);
+// x [.., tokens, width], the width even, each row turned by its position's angles.
+F32Tensor rotated(F32Tensor x, const Rope& rope);
 
 }  // namespace fovea::strict

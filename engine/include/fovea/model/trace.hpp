@@ -23,6 +23,7 @@ namespace fovea {
 class EngineRunner {
   public:
     virtual ~EngineRunner() = default;
+    virtual std::string name() const = 0;  // "CPU", a device's name
     // `bindings` has FOVEA_BIND_COUNT entries. Inputs are not written to.
     virtual Result<void> attention(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings) = 0;
     virtual Result<void> linear(const FoveaLinearDesc& call, const FoveaHostBuffer* bindings) = 0;

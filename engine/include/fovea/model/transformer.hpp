@@ -110,7 +110,8 @@ struct CallExtras {
 // projections.
 struct ModelInput {
     std::vector<Token> tokens;
-    F32Tensor x{Shape{0, 0}};             // [tokens, width]
+    F32Tensor x{Shape{0, 0}};  // [tokens, width]
+    F32Tensor memory = x;      // [tokens, width] that the first block's keys and values are of; empty: x
     F32Tensor q{Shape{0}}, k = q, v = q;  // [heads, tokens, width], or all empty; v may be empty alone
     CallExtras extras;                    // of the first block's call
 };
@@ -138,10 +139,19 @@ struct SessionModel {
 };
 Result<SessionModel> session_model(const Session& session, const SessionModel* previous = nullptr);
 
+// Bahdanau's additive attention (Bahdanau et al., 2014) as the input of a block without projections whose
+// rules have the scale "none": score = v . tanh(W q + U k), and the values are the memory itself. The engine
+// adds a bias to its scores: with products of zeros the additive scores are all that is left. `x` and
+// `memory` are [tokens, width], `v` is [hidden].
+Result<ModelInput> additive_input(const Linear& query, const Linear& key, const F32Tensor& v,
+                                  const F32Tensor& x, const F32Tensor& memory);
+
 // Reads the session's tensors that lie in files: [heads, tokens, width], or with a batch of 1 before. Other
 // layouts are what a program's own import is for.
 Result<void> load_session_tensors(Session& session, const std::filesystem::path& folder);
 
+// GPT's one projection as three: its columns are q's, then k's, then v's. d_out is a multiple of 3.
+AttentionPart joint_projection(const Linear& joint);
 // A block with the attention of a checkpoint's layer: no norm, no feed-forward. Scores are divided by the
 // square root of the head's width and later keys hidden; `rules` may say otherwise.
 Block gpt2_block(Gpt2Attention weights);

@@ -1,8 +1,8 @@
 // Blocks of real models' formats: checkpoints that the test writes itself, loaded and run, against float64.
 #include <gtest/gtest.h>
 #include <fovea/inspect/format.hpp>
-#include <fovea/model/engine_executor.hpp>
-#include <fovea/model/model_layers.hpp>
+#include <fovea/model.hpp>
+#include <fovea/model/device_runner.hpp>
 #include "support/peak_memory.hpp"
 
 #include <algorithm>
@@ -103,6 +103,14 @@ void expect_near(const F32Tensor& actual, const Matrix& expected, double toleran
     }
 }
 
+Result<Trace> trace_of(Block block, const F32Tensor& x, const TraceOptions& options) {
+    const auto model = std::make_shared<Model>();
+    model->blocks.push_back(std::move(block));
+    ModelInput input;
+    input.x = x;
+    return Trace::open(model, std::move(input), options);
+}
+
 TEST(Gpt2Layer, runs_a_block_of_a_checkpoint_with_and_without_the_prefix) {
     TorchGenerator generator(3);
     const F32Tensor c_attn = random_tensor(generator, {12, 36}, 0.3f),
@@ -130,13 +138,11 @@ TEST(Gpt2Layer, runs_a_block_of_a_checkpoint_with_and_without_the_prefix) {
         file.add(block + "c_proj.bias", b_proj);
         const Result<Gpt2Attention> loaded = load_gpt2_attention(file.write(), 5, {.heads = 3});
         ASSERT_TRUE(loaded) << loaded.error().text;
-        StrictExecutor strict;
-        LayerTrace trace = LayerTrace::only({"weights"});
-        const Result<F32Tensor> output = gpt2_layer(*loaded, 1024).forward(strict, x, trace);
-        ASSERT_TRUE(output) << output.error().text;
-        expect_near(*output, expected, 1e-5, "output");
-        EXPECT_EQ(trace.find("weights")->shape, (Shape{3, 9, 9}));
-        expect_near(*trace.find("weights"), weights, 1e-6, "weights");
+        Result<Trace> trace = trace_of(gpt2_block(*loaded), x, {});
+        ASSERT_TRUE(trace) << trace.error().text;
+        expect_near(*trace->stage("output"), expected, 1e-5, "output");
+        EXPECT_EQ(trace->whole_stage("weights")->shape, (Shape{3, 9, 9}));
+        expect_near(*trace->whole_stage("weights"), weights, 1e-6, "weights");
     }
 }
 
@@ -180,18 +186,16 @@ TEST(LlamaLayer, runs_a_block_with_grouped_heads_and_rotary_positions) {
     const Result<LlamaAttention> loaded =
         load_llama_attention(file.write(), 0, {.heads = 4, .kv_heads = 2, .rope_theta = 500.0});
     ASSERT_TRUE(loaded) << loaded.error().text;
-    StrictExecutor strict;
-    LayerTrace trace = LayerTrace::nothing();
-    const Result<F32Tensor> output = llama_layer(*loaded, 2).forward(strict, x, trace);
-    ASSERT_TRUE(output) << output.error().text;
-    expect_near(*output, expected, 1e-5, "output");
+    Result<Trace> trace = trace_of(llama_block(*loaded, 2), x, {});
+    ASSERT_TRUE(trace) << trace.error().text;
+    expect_near(*trace->stage("output"), expected, 1e-5, "output");
 }
 
 // ---- at the shape of GPT-2 small
 
 constexpr uint64_t kWidth = 768, kHeads = 12;
 
-GptAttention gpt2_small() {
+Block gpt2_small() {
     TorchGenerator generator(11);
     Gpt2Attention weights;
     weights.embed_dim = kWidth;
@@ -205,15 +209,15 @@ GptAttention gpt2_small() {
     weights.c_attn_bias = weight("c_attn.bias", {3 * kWidth});
     weights.c_proj_weight = weight("c_proj.weight", {kWidth, kWidth});
     weights.c_proj_bias = weight("c_proj.bias", {kWidth});
-    return gpt2_layer(std::move(weights));
+    return gpt2_block(std::move(weights));
 }
 
-F32Tensor run_block(Engine& engine, FoveaKernel kernel, const GptAttention& layer, const F32Tensor& x,
+F32Tensor run_block(Engine& engine, FoveaKernel kernel, const Block& layer, const F32Tensor& x,
                     RunReport& report) {
-    EngineExecutor executor(engine, kernel);
-    LayerTrace trace = LayerTrace::nothing();
-    Result<F32Tensor> output = layer.forward(executor, x, trace);
-    report = executor.last_attention();
+    DeviceRunner runner(engine, kernel);
+    Result<Trace> trace = trace_of(layer, x, {Arithmetic::engine, &runner});
+    Result<F32Tensor> output = trace ? trace->stage("output") : trace.error();
+    report = runner.last_attention();
     if (!output) {
         ADD_FAILURE() << output.error().text;
         return {};
@@ -231,18 +235,18 @@ double largest_error(std::span<const float> a, std::span<const float> b) {
 }
 
 F32Tensor first_tokens(const F32Tensor& x, uint64_t tokens) {
-    return F32Tensor({1, tokens, kWidth},
+    return F32Tensor({tokens, kWidth},
                      {x.values.begin(), x.values.begin() + static_cast<long>(tokens * kWidth)});
 }
 
 F32Tensor small_input() {
     TorchGenerator generator(12);
-    return random_tensor(generator, {1, 1024, kWidth}, 1.0f);
+    return random_tensor(generator, {1024, kWidth}, 1.0f);
 }
 
 // The error rule: in each row at most twice the error of a plain float32 computation, and a small floor. A
 // causal block's first rows do not depend on the tokens after them, so that the oracle need not run over all.
-void expect_rule(const GptAttention& layer, const F32Tensor& x, const F32Tensor& output, uint64_t tokens) {
+void expect_rule(const Block& layer, const F32Tensor& x, const F32Tensor& output, uint64_t tokens) {
     Result<Engine> exact_engine = Engine::open({.backend = BackendChoice::reference, .cpu_threads = 2});
     Result<Engine> plain_engine = Engine::open({.backend = BackendChoice::cpu, .cpu_threads = 2});
     ASSERT_TRUE(exact_engine && plain_engine);
@@ -261,7 +265,7 @@ void expect_rule(const GptAttention& layer, const F32Tensor& x, const F32Tensor&
 }
 
 // Runs the block, says what it took, and looks that no matrix over all tokens was held.
-F32Tensor run_and_report(Engine& engine, const GptAttention& layer, const F32Tensor& x) {
+F32Tensor run_and_report(Engine& engine, const Block& layer, const F32Tensor& x) {
     RunReport report;
     double seconds[2] = {};  // the first run also makes what a device keeps
     F32Tensor output;
@@ -270,7 +274,7 @@ F32Tensor run_and_report(Engine& engine, const GptAttention& layer, const F32Ten
         output = run_block(engine, FOVEA_KERNEL_AUTO, layer, x, report);
         time = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
-    const uint64_t tokens = x.shape[1], matrices = kHeads * tokens * tokens * sizeof(float);
+    const uint64_t tokens = x.shape[0], matrices = kHeads * tokens * tokens * sizeof(float);
     EXPECT_LT(report.workspace_bytes, matrices / 2);
     std::printf(
         "%s, %s: 768 wide, 12 heads, %u tokens: %s the block, then %s, %s of it attention; workspace %s (the "
@@ -285,7 +289,7 @@ F32Tensor run_and_report(Engine& engine, const GptAttention& layer, const F32Ten
 TEST(Gpt2SmallOnCpu, a_block_of_1024_tokens) {
     Result<Engine> engine = Engine::open({.backend = BackendChoice::cpu, .cpu_threads = 2});
     ASSERT_TRUE(engine) << engine.error().text;
-    const GptAttention layer = gpt2_small();
+    const Block layer = gpt2_small();
     const F32Tensor x = small_input();
     expect_rule(layer, x, run_and_report(*engine, layer, x), 1024);
 }
@@ -296,7 +300,7 @@ TEST(Gpt2SmallOnVulkan, a_block) {
     ASSERT_TRUE(engine) << engine.error().text;
     Result<Engine> cpu = Engine::open({.backend = BackendChoice::cpu, .cpu_threads = 2});
     ASSERT_TRUE(cpu) << cpu.error().text;
-    const GptAttention layer = gpt2_small();
+    const Block layer = gpt2_small();
     // SwiftShader takes over a minute for the whole length, and a quarter of it shows the same.
     const char* driver = std::getenv("FOVEA_TEST_DRIVER");
     const bool is_slow = driver != nullptr && std::string_view(driver) == "swiftshader";
