@@ -15,7 +15,9 @@ flock 9
 stamp=$folder/venv/.wheel
 newer=yes
 if [[ -e $stamp ]]; then
-    newer=$(find "$folder/libfovea_runtime.so" "$folder/_declarations.py" "$root/python" "$0" -newer "$stamp" -type f -print -quit)
+    inputs=("$folder/libfovea_runtime.so" "$folder/_declarations.py" "$root/python" "$0")
+    [[ ! -e $root/build/fovea.html ]] || inputs+=("$root/build/fovea.html") # the page, for fovea.view
+    newer=$(find "${inputs[@]}" -newer "$stamp" -type f -print -quit)
 fi
 [[ -n $newer ]] || exit 0
 
@@ -28,7 +30,9 @@ done
         "python3-scikit-build-core; ./dev setup installs them)" >&2
     exit 1
 }
-rm -rf "$folder/wheel" "$folder/venv"
+rm -rf "$folder/wheel" "$folder/venv" "$folder/page.html" "$folder/engine.wasm"
+[[ ! -e $root/build/fovea.html ]] ||
+    "$python" "$root/python/tools/split_page.py" "$root/build/fovea.html" "$folder/page.html" "$folder/engine.wasm"
 "$python" -m pip wheel --quiet --no-index --no-deps --no-build-isolation --wheel-dir "$folder/wheel" \
     --config-settings=cmake.define.FOVEA_BUILD="$(dirname "$folder")" --config-settings=build-dir="$folder/wheel-build" "$root/python"
 "$python" -m venv --system-site-packages --without-pip "$folder/venv" # the system's pip serves it

@@ -260,27 +260,4 @@ Result<SessionModel> session_model(const Session& s, const SessionModel* previou
     return out;
 }
 
-Result<void> load_session_tensors(Session& s, const std::filesystem::path& folder) {
-    if (!s.tensors) return {};
-    auto loaded = std::make_shared<SessionTensors>(*s.tensors);
-    std::map<std::string, TensorSet> files;
-    for (SessionTensor* t : {&loaded->q, &loaded->k, &loaded->v}) {
-        if (t->path.empty()) continue;
-        if (!files.contains(t->path)) {
-            Result<TensorSet> file = load_tensors(folder / std::filesystem::path(t->path));
-            if (!file) return file.error();
-            files[t->path] = std::move(*file);
-        }
-        const Tensor* const tensor = files[t->path].find(t->name);
-        if (!tensor)
-            return refused("tensors", "the file " + printable_name(t->path) + " has no tensor '" +
-                                          printable_name(t->name) + "'");
-        Result<std::vector<float>> values = to_f32(*tensor);
-        if (!values) return values.error();
-        *t = SessionTensor{tensor->shape, std::move(*values), {}, {}, {}};
-    }
-    s.tensors = std::move(loaded);
-    return {};
-}
-
 }  // namespace fovea

@@ -823,14 +823,4 @@ Result<SessionStageText> session_stage_text(ReadSession read, std::string_view s
     return out;
 }
 
-Result<SessionStageText> session_stage_text(std::string_view json, std::string_view stage, uint32_t head,
-                                            const SessionReader& reader, const TraceOptions& options,
-                                            const std::filesystem::path& folder) {
-    Result<ReadSession> read = read_session(json, reader);
-    if (!read) return read.error();
-    if (!folder.empty())
-        if (Result<void> r = load_session_tensors(read->session, folder); !r) return r.error();
-    return session_stage_text(std::move(*read), stage, head, options);
-}
-
 }  // namespace fovea

@@ -21,6 +21,7 @@ inline FoveaResult fail_with(FoveaDiag* diag, const Error& error) {
 // that is thrown is a mistake of theirs, which a caller in another language can at least report.
 template <class Body>
 FoveaResult without_exceptions(FoveaDiag* diag, Body body) noexcept {
+#ifdef __cpp_exceptions
     try {
         return body();
     } catch (const std::bad_alloc&) {
@@ -30,6 +31,10 @@ FoveaResult without_exceptions(FoveaDiag* diag, Body body) noexcept {
     } catch (...) {
         return fail(diag, FOVEA_UNSUPPORTED, "internal", "the library stopped by itself");
     }
+#else  // there is none to stop
+    static_cast<void>(diag);
+    return body();
+#endif
 }
 
 // A FoveaPlan of the C boundary as the C++ libraries want it: looked at and not owned.

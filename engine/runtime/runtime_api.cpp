@@ -224,6 +224,11 @@ FoveaResult foveaEnginePlanAppend(FoveaEngine engine, const FoveaAppendDesc* des
     return make_plan_of(engine, desc, out, diag,
                         [](Engine& e, const FoveaAppendDesc& d) { return e.plan_append(d); });
 }
+FoveaResult foveaEnginePlanMerge(FoveaEngine engine, const FoveaMergeDesc* desc, FoveaPlan* out,
+                                 FoveaDiag* diag) {
+    return make_plan_of(engine, desc, out, diag,
+                        [](Engine& e, const FoveaMergeDesc& d) { return e.plan_merge(d); });
+}
 FoveaResult foveaEnginePlanMapTile(FoveaEngine engine, const FoveaAttentionDesc* attention,
                                    const FoveaMapTileDesc* given, FoveaPlan* out, FoveaDiag* diag) {
     if (out) *out = nullptr;

@@ -1,15 +1,21 @@
 """Attention from arrays, on Vulkan or the CPU, and every weight of it on request.
 
-    o = fovea.attention(q, k, v, causal=True)                    # numpy, or anything with __dlpack__; [B, H, L, D]
-    o, lse = fovea.attention(q, k, v, causal=True, return_lse=True)
-    print(fovea.explain(q, k, v, causal=True))                   # which kernel on which device, and why
+    o, lse = fovea.attention(q, k, v, causal=True, return_lse=True)   # numpy, or anything with __dlpack__; [B, H, L, D]
+    look = fovea.inspect(q, k, v, lse=lse, causal=True)               # weights without the matrix
+    look.weights(rows=7, keys=slice(0, 8), head=1), look.key_mass(last=32), look.top(5)
+    fovea.map(q, k, lse, causal=True)                                 # shows itself in a notebook
+    print(fovea.explain(q, k, v, causal=True))                        # which kernel on which device, and why
 """
 from __future__ import annotations
 
 from . import _declarations as _c
 from ._attention import Gradients, Plan, attention, explain, gradients, merge, plan
+from ._inspection import Inspection, RowStats, inspect
 from ._library import Device, Engine, FoveaError, Refused, devices, open_engine
+from ._map import Map, map
+from ._notebook import Lesson, LessonTable, View, lesson, lessons, view
 
 __version__ = f'{_c.FOVEA_VERSION_MAJOR}.{_c.FOVEA_VERSION_MINOR}.{_c.FOVEA_VERSION_PATCH}'
-__all__ = ['Device', 'Engine', 'FoveaError', 'Gradients', 'Plan', 'Refused', 'attention', 'devices', 'explain', 'gradients',
-           'merge', 'open_engine', 'plan']
+__all__ = ['Device', 'Engine', 'FoveaError', 'Gradients', 'Inspection', 'Lesson', 'LessonTable', 'Map', 'Plan', 'Refused', 'RowStats',
+           'View', 'attention', 'devices', 'explain', 'gradients', 'inspect', 'lesson', 'lessons', 'map', 'merge', 'open_engine', 'plan',
+           'view']

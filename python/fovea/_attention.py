@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Sequence
 import numpy as np
 
 from . import _declarations as c
-from ._arrays import address, as_array, like, readable, span_bytes
-from ._call import Call, as_four, empty_like_call, strides_of, type_number
+from ._arrays import address, as_array, like, readable
+from ._call import Bindings, Call, as_four, empty_like_call, strides_of, type_number
 from ._library import Engine, Refused, engine_for, lib
 from ._run import EnginePlan, plan_attention
 
@@ -194,25 +194,28 @@ def _extents(matrix: c.FoveaMatrixDesc) -> tuple[int, ...]:
     return (matrix.batch, matrix.heads, matrix.rows, matrix.keys)
 
 
-def merge(parts: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
-    """One result of several over different keys: parts are (o, lse) as return_lse=True gives them, o [..., Lq, Dv] and lse
-    [..., Lq] (layout 'bhsd'). A part whose lse is -inf adds nothing. Neighbours are merged in pairs, in the order given, so that
-    the same parts give the same bits. A sink belongs to one part alone."""
+def merge(parts: Sequence[tuple[Any, Any]], *, device: str | int | Engine = 'auto') -> tuple[Any, Any]:
+    """One result of several over different keys: parts are (o, lse) as return_lse=True gives them, o [B, H, L, Dv] and lse [B, H, L]
+    (layout 'bhsd'; without B, or without B and H, as there). A part whose lse is -inf adds nothing. One fixed tree, neighbours
+    first, so that the same parts give the same bits, whoever computed them. A sink belongs to one part alone."""
     if not parts:
         raise Refused('parts is empty; there is nothing to merge', 'parts')
-    given = parts[0]
-    level = [(as_array('o', o), as_array('lse', lse)) for o, lse in parts]
-    for o, lse in level:
-        if o.shape[:-1] != lse.shape or o.shape != level[0][0].shape:
-            raise Refused(f'parts: o has shape {o.shape} and lse {lse.shape}; the first part has {level[0][0].shape}', 'parts')
-    while len(level) > 1:
-        merged = [_merge_two(*level[i], *level[i + 1]) for i in range(0, len(level) - 1, 2)]
-        level = merged + ([level[-1]] if len(level) % 2 else [])
-    return like(given[0], level[0][0]), like(given[1], level[0][1])
-
-
-def _merge_two(o1: np.ndarray, lse1: np.ndarray, o2: np.ndarray, lse2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    lse = np.logaddexp(lse1, lse2)
-    base = np.where(np.isneginf(lse), np.float32(0), lse)  # a row that sees nothing: both shares are exp(-inf)
-    share1, share2 = (np.exp(part - base)[..., np.newaxis] for part in (lse1, lse2))
-    return (o1 * share1 + o2 * share2).astype(o1.dtype), lse
+    arrays = [(as_array('parts', o), as_array('parts', lse)) for o, lse in parts]
+    o, lse = arrays[0]
+    desc = c.FoveaMergeDesc(struct_size=ctypes.sizeof(c.FoveaMergeDesc), parts=len(parts))
+    desc.x_type = desc.y_type = type_number('parts', o, ('f4', 'f2'))
+    type_number('parts', lse, ('f4',))
+    for number, (other, other_lse) in enumerate(arrays):
+        if other.shape != o.shape or other.dtype != o.dtype or other_lse.shape != o.shape[:-1] or other_lse.dtype != lse.dtype:
+            raise Refused(f'parts: part {number} is {other.dtype} {other.shape} with lse {other_lse.shape}; each must be {o.dtype} '
+                          f'{o.shape} with lse {o.shape[:-1]}', 'parts')
+    desc.batch, desc.heads, desc.len, desc.dim = as_four('parts', o, 'bhsd').shape
+    x, part_lse = np.stack([part for part, _ in arrays]), np.stack([part for _, part in arrays])
+    merged, merged_lse = np.empty(o.shape, o.dtype), np.empty(lse.shape, lse.dtype)
+    plan = EnginePlan(engine_for(device), lib.foveaEnginePlanMerge, desc)
+    bindings = Bindings()
+    for binding, array in ((c.FOVEA_BIND_X, x), (c.FOVEA_BIND_PART_LSE, part_lse), (c.FOVEA_BIND_Y, merged),
+                           (c.FOVEA_BIND_LSE, merged_lse)):
+        bindings[binding] = c.FoveaHostBuffer(address(array), array.nbytes)
+    plan.run(bindings)
+    return like(parts[0][0], merged), like(parts[0][1], merged_lse)

@@ -1,5 +1,6 @@
 /* A program in C99 against libfovea_runtime.so: devices, an engine, a call on host and on device memory,
  * progress, cancelling, a tuning file, and refusals that name the field. */
+#include <fovea/fovea_inspect.h>
 #include <fovea/fovea_runtime.h>
 
 #include <stdio.h>
@@ -185,7 +186,7 @@ static void test_runs(void) {
 static void test_operations(void) {
     FoveaDiag diag = foveaDiag();
     FoveaEngine engine = NULL;
-    FoveaPlan plans[5] = {NULL};
+    FoveaPlan plans[6] = {NULL};
     FoveaEngineOptions options = foveaEngineOptions();
     const FoveaAttentionDesc call = make_call();
     FoveaAttentionBackwardDesc backward = foveaAttentionBackwardDesc();
@@ -193,24 +194,114 @@ static void test_operations(void) {
     FoveaLinearDesc linear = foveaLinearDesc();
     FoveaAppendDesc append = foveaAppendDesc();
     FoveaMapTileDesc tile = foveaMapTileDesc();
+    FoveaMergeDesc merge = foveaMergeDesc();
     options.backend = FOVEA_CHOOSE_REFERENCE;
     rope.batch = rope.heads = append.batch = append.heads = 1;
     rope.dim = append.dim = linear.n_in = linear.n_out = DIM;
     rope.len = append.len = linear.rows = TOKENS;
     append.capacity = TOKENS;
+    merge.parts = merge.batch = merge.heads = 1;
+    merge.dim = DIM;
+    merge.len = TOKENS;
     EXPECT(foveaOpenEngine(&options, &engine, &diag) == FOVEA_OK);
     EXPECT(foveaEnginePlanAttentionBackward(engine, &call, &backward, &plans[0], &diag) == FOVEA_OK);
     EXPECT(foveaEnginePlanRope(engine, &rope, &plans[1], &diag) == FOVEA_OK);
     EXPECT(foveaEnginePlanLinear(engine, &linear, &plans[2], &diag) == FOVEA_OK);
     EXPECT(foveaEnginePlanAppend(engine, &append, &plans[3], &diag) == FOVEA_OK);
     EXPECT(foveaEnginePlanMapTile(engine, &call, &tile, &plans[4], &diag) == FOVEA_OK);
-    for (int i = 0; i < 5; ++i) {
+    EXPECT(foveaEnginePlanMerge(engine, &merge, &plans[5], &diag) == FOVEA_OK);
+    for (int i = 0; i < 6; ++i) {
         FoveaPlanInfo info = foveaPlanInfo();
         EXPECT(foveaGetPlanInfo(plans[i], &info, &diag) == FOVEA_OK);
         EXPECT(i == 3 || info.kernel == FOVEA_KERNEL_REFERENCE); /* append copies: it has no float64 */
         foveaDestroyPlan(plans[i]);
     }
     foveaCloseEngine(engine);
+}
+
+/* Whether a text holds `part`; the text is destroyed. */
+static int holds(FoveaText text, const char* part) {
+    const int found = strstr(foveaTextData(text), part) != NULL;
+    EXPECT(foveaTextSize(text) == strlen(foveaTextData(text)));
+    if (!found) printf("'%s' is not in: %.400s\n", part, foveaTextData(text));
+    foveaDestroyText(text);
+    return found;
+}
+
+static void test_inspection(void) {
+    FoveaDiag diag = foveaDiag();
+    FoveaText text = NULL;
+    FoveaCell cell = foveaCell();
+    FoveaAttentionDesc call = make_call();
+    const FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {{q, sizeof q}, {k, sizeof k}, {v, sizeof v}};
+    const char* const said[] = {"exp", "\"weight\":", "weight", "\\", "import"};
+    const uint64_t seed = 7;
+    cell.query = 3;
+    cell.key = 2;
+    for (int form = FOVEA_TEXT_PLAIN; form <= FOVEA_TEXT_PYTHON; ++form) {
+        EXPECT(foveaDeriveCell(&call, bindings, &cell, (FoveaTextForm)form, &text, &diag) == FOVEA_OK);
+        EXPECT(holds(text, said[form]));
+    }
+    EXPECT_REFUSED(foveaDeriveCell(&call, bindings, &cell, (FoveaTextForm)9, &text, &diag),
+                   FOVEA_INVALID_ARGUMENT, "form");
+    cell.key = TOKENS;
+    EXPECT_REFUSED(foveaDeriveCell(&call, bindings, &cell, FOVEA_TEXT_JSON, &text, &diag),
+                   FOVEA_INVALID_ARGUMENT, "cell.key");
+    EXPECT(text == NULL);
+
+    EXPECT(foveaListLessons(&text, &diag) == FOVEA_OK && holds(text, "t1-08-causal-weights"));
+    EXPECT(foveaRunLesson("3", NULL, FOVEA_TEXT_JSON, &text, &diag) == FOVEA_OK &&
+           holds(text, "\"theirs\":"));
+    EXPECT(foveaRunLesson("t1-08", &seed, FOVEA_TEXT_PLAIN, &text, &diag) == FOVEA_OK &&
+           holds(text, "tensor("));
+    EXPECT(foveaRunLesson("no such lesson", NULL, FOVEA_TEXT_JSON, &text, &diag) == FOVEA_INVALID_ARGUMENT &&
+           text == NULL);
+    EXPECT_REFUSED(foveaRunLesson("3", NULL, FOVEA_TEXT_LATEX, &text, &diag), FOVEA_INVALID_ARGUMENT, "form");
+}
+
+static void test_colours(void) {
+    FoveaDiag diag = foveaDiag();
+    FoveaHeadStats stats = foveaHeadStatsDesc();
+    FoveaColours colours = foveaColours();
+    FoveaMapTileDesc tile = foveaMapTileDesc();
+    const float weights[4] = {1, 0, 0.5f, 0.5f}; /* two rows over two keys */
+    const uint64_t mass[2] = {1ull << 40, 3ull << 40};
+    float values[2];
+    uint8_t rgb[12];
+    EXPECT(foveaHeadStats(weights, 2, 2, 0, &stats, &diag) == FOVEA_OK);
+    EXPECT(stats.rows == 2 && stats.first_token_mass == 0.75 && stats.largest_weight == 0.75);
+    tile.row_count = 4;
+    tile.height = 1;
+    tile.width = tile.key_count = 2;
+    EXPECT(foveaMapValues(&tile, 2, mass, values, &diag) == FOVEA_OK); /* two of the four rows are there */
+    EXPECT(values[0] == 0.5f && values[1] == 1.5f);
+    tile.height = 0;
+    EXPECT_REFUSED(foveaMapValues(&tile, 2, mass, values, &diag), FOVEA_INVALID_ARGUMENT, "tile");
+    colours.map = "grey";
+    EXPECT(foveaColourValues(weights, 4, &colours, rgb, &diag) == FOVEA_OK);
+    EXPECT(rgb[0] > rgb[6] && rgb[6] > rgb[3] &&
+           rgb[6] == rgb[9]); /* 1 is lighter than 0.5, and that than 0 */
+    colours.map = "rainbow";
+    EXPECT_REFUSED(foveaColourValues(weights, 4, &colours, rgb, &diag), FOVEA_INVALID_ARGUMENT, "map");
+    colours.map = NULL;
+    colours.scale = FOVEA_SCALE_LOGARITHMIC;
+    EXPECT_REFUSED(foveaColourValues(weights, 4, &colours, rgb, &diag), FOVEA_INVALID_ARGUMENT, "low");
+}
+
+static void test_sessions(void) {
+    FoveaDiag diag = foveaDiag();
+    FoveaText file = NULL, text = NULL;
+    const FoveaSessionTensor tensor = {q, HEADS, TOKENS, DIM}, none = {q, 0, 1, 1};
+    EXPECT(foveaWriteSession("v=1&level=3", &tensor, &tensor, NULL, &file, &diag) == FOVEA_OK);
+    EXPECT(foveaReadSession(foveaTextData(file), &text, &diag) == FOVEA_OK && holds(text, "\"notes\": []"));
+    EXPECT(foveaSessionStage(foveaTextData(file), "weights", 1, &text, &diag) == FOVEA_OK &&
+           holds(text, "."));
+    foveaDestroyText(file);
+    EXPECT_REFUSED(foveaWriteSession("", &tensor, NULL, NULL, &file, &diag), FOVEA_INVALID_ARGUMENT, "k");
+    EXPECT_REFUSED(foveaWriteSession("", &none, &none, NULL, &file, &diag), FOVEA_INVALID_ARGUMENT, "q");
+    EXPECT_REFUSED(foveaWriteSession("colour=7", NULL, NULL, NULL, &file, &diag), FOVEA_INVALID_ARGUMENT,
+                   "address");
+    EXPECT(foveaReadSession("{", &text, &diag) != FOVEA_OK && text == NULL);
 }
 
 int main(void) {
@@ -223,6 +314,9 @@ int main(void) {
     test_options();
     test_runs();
     test_operations();
+    test_inspection();
+    test_colours();
+    test_sessions();
     printf("%d failures\n", failures);
     return failures != 0;
 }

@@ -6,6 +6,12 @@ import math
 import numpy as np
 
 
+def weights(q, k, **options):
+    """float64 [B, Hq, Lq, Lkv]: with an identity in the place of the values, o is the weights."""
+    keys = np.broadcast_to(np.eye(k.shape[2]), (*k.shape[:2], k.shape[2], k.shape[2]))
+    return attention(q, k, keys, **options)[0]
+
+
 def attention(q, k, v, *, causal=False, align='top-left', scale=None, mask=None, bias=None, window=None, softcap=0.0, sinks=None,
               alibi=None, kv_lengths=None):
     """o, lse and, for each row, the largest |logit| that is seen, which bounds what float32 can do; q [B, Hq, Lq, D]."""

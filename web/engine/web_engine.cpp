@@ -6,6 +6,7 @@
 #include <fovea/files.hpp>
 #include <fovea/files/json.hpp>
 #include <fovea/inspect.hpp>
+#include <fovea/inspect/json.hpp>
 #include <fovea/model.hpp>
 
 #include <algorithm>
@@ -59,37 +60,6 @@ State& state() {
 }
 
 // ---- JSON ----
-
-// JSON has no infinities: they are texts.
-std::string number_json(double value) {
-    if (std::isfinite(value)) return json_number(value);
-    return std::isnan(value) ? "\"nan\"" : value < 0 ? "\"-inf\"" : "\"inf\"";
-}
-
-template <class Range, class Write>
-std::string array_json(const Range& range, Write write) {
-    std::string out = "[";
-    for (const auto& item : range) {
-        if (out.size() > 1) out += ',';
-        out += write(item);
-    }
-    return out + "]";
-}
-
-template <class T>
-std::string numbers_json(std::span<const T> values) {
-    return array_json(values, [](T value) { return number_json(double(value)); });
-}
-std::string shape_json(const Shape& shape) { return numbers_json(std::span<const uint64_t>(shape)); }
-std::string texts_json(const std::vector<std::string>& texts) {
-    return array_json(texts, [](const std::string& text) { return json_string(text); });
-}
-
-std::string notes_json(const std::vector<SessionNote>& notes) {
-    return array_json(notes, [](const SessionNote& note) {
-        return JsonObject().text("key", note.key).text("text", note.text).done();
-    });
-}
 
 double address_of(const std::vector<float>& values) {
     return double(reinterpret_cast<uintptr_t>(values.data()));
@@ -170,38 +140,6 @@ std::optional<Derivation> derive(State& s, int32_t head, int32_t query, int32_t 
     return std::move(*found);
 }
 
-template <class T>
-std::string column_json(const std::vector<T>& terms, float T::*member) {
-    return array_json(terms, [member](const T& term) { return number_json(term.*member); });
-}
-
-void add_steps(JsonObject& json, const Derivation& d) {
-    json.text("hiddenBy", d.hidden_by)
-        .raw("q", column_json(d.terms, &DerivationTerm::q))
-        .raw("k", column_json(d.terms, &DerivationTerm::k))
-        .raw("products", column_json(d.terms, &DerivationTerm::product))
-        .raw("running", column_json(d.terms, &DerivationTerm::running_sum))
-        .raw("v", column_json(d.values, &DerivationValue::value))
-        .raw("contributions", column_json(d.values, &DerivationValue::contribution))
-        .raw("context", column_json(d.values, &DerivationValue::context))
-        .boolean("hasDropout", d.has_dropout)
-        .boolean("kept", d.kept)
-        .number("visibleKeys", d.visible_keys);
-    const std::pair<const char*, float> numbers[] = {
-        {"dot", d.dot},
-        {"score", d.score},
-        {"capped", d.capped},
-        {"alibi", d.alibi},
-        {"masked", d.masked},
-        {"rowMax", d.row_max},
-        {"lse", d.lse},
-        {"exponential", d.exponential},
-        {"denominator", d.denominator},
-        {"weight", d.weight},
-        {"finalWeight", d.has_dropout ? d.dropped_weight : d.weight}};
-    for (const auto& [key, value] : numbers) json.raw(key, number_json(value));
-}
-
 // The row's final weights, as the engine computed them, and how many of them are larger than this one.
 void add_row(JsonObject& json, const State& s, uint64_t query, uint64_t key) {
     const uint64_t keys = s.weights.size() / s.page->trace().rows();
@@ -211,26 +149,6 @@ void add_row(JsonObject& json, const State& s, uint64_t query, uint64_t key) {
 }
 
 // ---- lessons, the map ----
-
-std::string table_json(const PrintedTable& table, const LessonRun& run, uint32_t& exact) {
-    const LessonStage* stage = run.find(table.tensor);
-    std::vector<std::string> ours;
-    if (stage)
-        for (const float value : stage->tensor.values) ours.push_back(element_text(value, table.notation));
-    const bool equal = ours == table.elements;
-    exact += equal ? table.times : 0;
-    return JsonObject()
-        .text("label", table.label)
-        .text("tensor", table.tensor)
-        .text("note", table.note)
-        .number("times", table.times)
-        .boolean("exact", equal)
-        .text("formula", stage ? stage->formula : "")
-        .raw("shape", shape_json(stage ? stage->tensor.shape : Shape{}))
-        .raw("theirs", texts_json(table.elements))
-        .raw("ours", texts_json(ours))
-        .done();
-}
 
 std::string piece_json(const MapPiece& piece) {
     const double parts[] = {piece.target.first_row, piece.target.first_key, piece.target.rows,
@@ -397,7 +315,7 @@ const char* webDerive(int32_t head, int32_t query, int32_t key) {
     const std::optional<Derivation> steps = derive(s, head, query, key);
     if (!steps) return nullptr;
     JsonObject json;
-    add_steps(json, *steps);
+    add_derivation(json, *steps);
     add_row(json, s, uint64_t(query), uint64_t(key));
     return s.answer(json.done());
 }
@@ -449,45 +367,16 @@ float* webFileTensor(uint32_t index) {
     return s.array.data();
 }
 
-const char* webLessons(void) {
-    return state().answer(array_json(list_lessons(), [](const Lesson& lesson) {
-        uint32_t tables = 0;
-        for (const PrintedTable& table : lesson.tables) tables += table.times;
-        return JsonObject()
-            .text("name", lesson.name)
-            .text("title", lesson.title)
-            .text("tutorial", lesson.tutorial)
-            .number("level", lesson.level)
-            .number("tables", tables)
-            .done();
-    }));
-}
+const char* webLessons(void) { return state().answer(lessons_json(list_lessons())); }
 
 const char* webLesson(const char* name, double seed) {
     State& s = state();
     Result<Lesson> lesson = find_lesson(name);
     if (s.failed(lesson)) return nullptr;
-    const auto seeded = std::find_if(lesson->draws.begin(), lesson->draws.end(),
-                                     [](const Draw& draw) { return draw.kind == Draw::Kind::manual_seed; });
-    if (seeded != lesson->draws.end() && seed >= 0) seeded->value = uint64_t(seed);
+    if (seed >= 0) lesson = with_seed(std::move(*lesson), uint64_t(seed));
     const Result<LessonRun> run = run_lesson(*lesson);
     if (s.failed(run)) return nullptr;
-    uint32_t exact = 0, tables = 0;
-    const std::string list = array_json(lesson->tables, [&](const PrintedTable& table) {
-        tables += table.times;
-        return table_json(table, *run, exact);
-    });
-    return s.answer(JsonObject()
-                        .text("name", lesson->name)
-                        .text("title", lesson->title)
-                        .text("tutorial", lesson->tutorial)
-                        .text("about", lesson->about)
-                        .number("seed", seeded != lesson->draws.end() ? double(seeded->value) : -1)
-                        .raw("notes", texts_json(lesson->notes))
-                        .raw("list", list)
-                        .number("tables", tables)
-                        .number("exact", exact)
-                        .done());
+    return s.answer(lesson_json(*lesson, *run));
 }
 
 int32_t webMapBegin(uint32_t tokens) {

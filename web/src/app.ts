@@ -115,8 +115,10 @@ export class App {
     private writeAddress(how: "pushState" | "replaceState", state = this.state): void {
         clearTimeout(this.addressTimer);
         this.addressTimer = 0;
+        // Whole, because a frame within a notebook (srcdoc) resolves a part of an address by the notebook's own.
+        const address = location.href.split("#")[0] + addressOf(state);
         try {
-            history[how]({ fovea: state, ...(this.own ? { own: this.ownName } : {}) }, "", addressOf(state));
+            history[how]({ fovea: state, ...(this.own ? { own: this.ownName } : {}) }, "", address);
         } catch {
             /* too many changes for this browser: the next one is written */
         }

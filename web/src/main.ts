@@ -110,6 +110,14 @@ function withoutEngine(failed: boolean): void {
     app.showSoon();
 }
 
+// A session that stands within the file itself (Python's fovea.view) is shown first, unless the address asks for another.
+async function openWithin(): Promise<void> {
+    const within = document.getElementById("session");
+    if (!within) return;
+    within.remove();
+    if (!location.hash.includes("=")) await app.open(within.textContent ?? "", "this file");
+}
+
 async function startEngine(): Promise<void> {
     const wanted = new URLSearchParams(location.search).get("engine") ?? "";
     if (wanted === "static") {
@@ -122,6 +130,7 @@ async function startEngine(): Promise<void> {
         withoutEngine(false);
         showCores(app);
         await app.begin();
+        await openWithin();
     } catch (error) {
         app.engine.stop("not started");
         withoutEngine(true);

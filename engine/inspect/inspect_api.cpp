@@ -1,0 +1,250 @@
+// The C boundary of inspection, <fovea/fovea_inspect.h>, over <fovea/inspect.hpp> and <fovea/model.hpp>.
+#include "problem/abi_struct.hpp"
+#include "runtime/c_boundary.hpp"
+
+#include <fovea/fovea_inspect.h>
+#include <fovea/inspect.hpp>
+#include <fovea/inspect/json.hpp>
+#include <fovea/model.hpp>
+
+#include <string>
+
+using namespace fovea;
+
+struct FoveaText_T {
+    std::string bytes;
+};
+
+namespace {
+
+FoveaResult null_refused(FoveaDiag* diag, const char* name) {
+    return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is null", name);
+}
+
+// Of a function that makes a text: `body` returns Result<std::string>.
+template <class Body>
+FoveaResult make_text(FoveaText* out, FoveaDiag* diag, Body body) {
+    if (!out) return null_refused(diag, "out");
+    *out = nullptr;
+    return without_exceptions(diag, [&]() -> FoveaResult {
+        Result<std::string> made = body();
+        if (!made) return fail_with(diag, made.error());
+        *out = new FoveaText_T{std::move(*made)};
+        return FOVEA_OK;
+    });
+}
+
+Error refused(const char* field, std::string text) {
+    return Error{FOVEA_INVALID_ARGUMENT, field, std::move(text)};
+}
+
+Error no_such_form(FoveaTextForm form, const char* what) {
+    return refused("form", "form is " + std::to_string(enum_number(form)) + ", which " + what + " has not");
+}
+
+Result<std::string> derivation_as(const Derivation& derivation, FoveaTextForm form) {
+    switch (enum_number(form)) {
+        case FOVEA_TEXT_PLAIN:
+            return derivation_text(derivation);
+        case FOVEA_TEXT_JSON: {
+            JsonObject json;
+            add_derivation(json, derivation);
+            return json.done();
+        }
+        case FOVEA_TEXT_CSV:
+            return derivation_csv(derivation);
+        case FOVEA_TEXT_LATEX:
+            return derivation_latex(derivation);
+        case FOVEA_TEXT_PYTHON:
+            return derivation_python(derivation);
+        default:
+            return no_such_form(form, "a derivation");
+    }
+}
+
+std::string printed_stages(const Lesson& lesson, const LessonRun& run) {
+    std::string text = lesson.name + ": " + lesson.title + "\n";
+    for (const LessonStage& stage : run.stages)
+        text += "\n" + stage.name + " " + format_shape(stage.tensor.shape) + "\n  " + stage.formula + "\n" +
+                stage.printed + "\n";
+    return text;
+}
+
+// A tensor of a session; the same of `data` null where it is left out.
+Result<SessionTensor> session_tensor(const char* name, const FoveaSessionTensor& from) {
+    if (!from.data) return refused(name, std::string(name) + ".data is null");
+    constexpr uint64_t kMostElements = uint64_t{1} << 28;  // 1 GiB of float32, and a third more as text
+    if (from.heads == 0 || from.tokens == 0 || from.width == 0 || from.heads > kMostElements ||
+        from.tokens > kMostElements / from.heads || from.width > kMostElements / (from.heads * from.tokens))
+        return refused(name, std::string(name) + " is " + std::to_string(from.heads) + " x " +
+                                 std::to_string(from.tokens) + " x " + std::to_string(from.width) +
+                                 "; each must be at least 1, and all together at most 2^28 elements");
+    SessionTensor tensor;
+    tensor.shape = {from.heads, from.tokens, from.width};
+    tensor.values.assign(from.data, from.data + from.heads * from.tokens * from.width);
+    return tensor;
+}
+
+}  // namespace
+
+const char* foveaTextData(FoveaText text) { return text ? text->bytes.c_str() : ""; }
+size_t foveaTextSize(FoveaText text) { return text ? text->bytes.size() : 0; }
+void foveaDestroyText(FoveaText text) { delete text; }
+
+FoveaResult foveaDeriveCell(const FoveaAttentionDesc* given, const FoveaHostBuffer* bindings,
+                            const FoveaCell* given_cell, FoveaTextForm form, FoveaText* out,
+                            FoveaDiag* diag) {
+    if (out) *out = nullptr;
+    if (!bindings) return null_refused(diag, "bindings");
+    FoveaAttentionDesc desc{};
+    FoveaCell cell{};
+    if (FoveaResult r = read_struct(given, desc, "desc", diag); r != FOVEA_OK) return r;
+    if (FoveaResult r = read_struct(given_cell, cell, "cell", diag); r != FOVEA_OK) return r;
+    return make_text(out, diag, [&]() -> Result<std::string> {
+        const Result<Derivation> found =
+            derive_cell(desc, bindings, Cell{cell.batch, cell.head, cell.query, cell.key});
+        if (!found) return found.error();
+        return derivation_as(*found, form);
+    });
+}
+
+FoveaResult foveaHeadStats(const float* weights, uint64_t rows, uint64_t keys, int64_t offset,
+                           FoveaHeadStats* out, FoveaDiag* diag) {
+    if (!weights && rows > 0 && keys > 0) return null_refused(diag, "weights");
+    return without_exceptions(diag, [&] {
+        HeadStatsCollector collector;
+        for (uint64_t row = 0; row < rows; ++row)
+            collector.add_row(int64_t(row) + offset, std::span(weights + row * keys, size_t(keys)));
+        const HeadStats stats = collector.result();
+        FoveaHeadStats made = foveaHeadStatsDesc();
+        made.entropy = stats.entropy;
+        made.relative_entropy = stats.relative_entropy;
+        made.mean_distance = stats.mean_distance;
+        made.first_token_mass = stats.first_token_mass;
+        made.previous_token = stats.previous_token;
+        made.largest_weight = stats.largest_weight;
+        made.rows = stats.rows;
+        return write_struct(made, out, "out", diag);
+    });
+}
+
+FoveaResult foveaMapValues(const FoveaMapTileDesc* given, uint64_t len_q, const uint64_t* mass, float* values,
+                           FoveaDiag* diag) {
+    if (!mass) return null_refused(diag, "mass");
+    if (!values) return null_refused(diag, "values");
+    FoveaMapTileDesc tile{};
+    if (FoveaResult r = read_struct(given, tile, "tile", diag); r != FOVEA_OK) return r;
+    if (tile.width == 0 || tile.height == 0 || tile.row_count < tile.height)
+        return fail(
+            diag, FOVEA_INVALID_ARGUMENT, "tile",
+            "tile.width is %u, tile.height %u and tile.row_count %llu; they must be given, with a row for "
+            "each pixel",
+            tile.width, tile.height, static_cast<unsigned long long>(tile.row_count));
+    return without_exceptions(diag, [&] {
+        const std::vector<float> made =
+            map_values(tile, len_q, std::span(mass, size_t{tile.width} * tile.height));
+        std::copy(made.begin(), made.end(), values);
+        return FOVEA_OK;
+    });
+}
+
+FoveaResult foveaColourValues(const float* values, uint64_t count, const FoveaColours* given, uint8_t* rgb,
+                              FoveaDiag* diag) {
+    if (!values) return null_refused(diag, "values");
+    if (!rgb) return null_refused(diag, "rgb");
+    FoveaColours colours{};
+    if (FoveaResult r = read_struct(given, colours, "colours", diag); r != FOVEA_OK) return r;
+    const char* const name = colours.map ? colours.map : "viridis";
+    const std::optional<ColourMap> map = colour_map_from_name(name);
+    if (!map)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "map",
+                    "map is '%.40s'; it must be viridis, magma, cividis, grey or blue-orange", name);
+    const int scale = enum_number(colours.scale);
+    if (scale < FOVEA_SCALE_LINEAR || scale > FOVEA_SCALE_SYMMETRIC)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "scale", "scale is %d; it must be 0 to 2", scale);
+    ColourRange range{colours.low, colours.high, static_cast<ColourScale>(scale)};
+    if (scale == FOVEA_SCALE_LOGARITHMIC && !(colours.low > 0 && colours.high >= colours.low))
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "low",
+                    "low is %g and high %g; a logarithmic scale goes from above 0 upwards", colours.low,
+                    colours.high);
+    if (colours.low == 0 && colours.high == 0) range = fitted_range(std::span(values, size_t(count)));
+    const ColourTable table = colour_table(*map);
+    for (uint64_t i = 0; i < count; ++i) {
+        const Rgb colour = colour_of(values[i], table, range);
+        rgb[3 * i] = colour.r, rgb[3 * i + 1] = colour.g, rgb[3 * i + 2] = colour.b;
+    }
+    return FOVEA_OK;
+}
+
+FoveaResult foveaListLessons(FoveaText* out, FoveaDiag* diag) {
+    return make_text(out, diag, []() -> Result<std::string> { return lessons_json(list_lessons()); });
+}
+
+FoveaResult foveaRunLesson(const char* name, const uint64_t* seed, FoveaTextForm form, FoveaText* out,
+                           FoveaDiag* diag) {
+    if (out) *out = nullptr;
+    if (!name) return null_refused(diag, "name");
+    return make_text(out, diag, [&]() -> Result<std::string> {
+        const int number = enum_number(form);
+        if (number != FOVEA_TEXT_PLAIN && number != FOVEA_TEXT_JSON) return no_such_form(form, "a lesson");
+        Result<Lesson> lesson = find_lesson(name);
+        if (!lesson) return lesson.error();
+        if (seed) lesson = with_seed(std::move(*lesson), *seed);
+        const Result<LessonRun> run = run_lesson(*lesson);
+        if (!run) return run.error();
+        return number == FOVEA_TEXT_JSON ? lesson_json(*lesson, *run) : printed_stages(*lesson, *run);
+    });
+}
+
+FoveaResult foveaWriteSession(const char* address, const FoveaSessionTensor* q, const FoveaSessionTensor* k,
+                              const FoveaSessionTensor* v, FoveaText* out, FoveaDiag* diag) {
+    if (out) *out = nullptr;
+    if (!address) return null_refused(diag, "address");
+    if (!q != !k || (v && !q))
+        return fail(diag, FOVEA_INVALID_ARGUMENT, q ? "k" : "q", "q and k stand together, with or without v");
+    return make_text(out, diag, [&]() -> Result<std::string> {
+        Result<ReadSession> read = read_address(address);
+        if (!read) return read.error();
+        if (!read->notes.empty()) return refused("address", read->notes[0].text);
+        if (q) {
+            auto tensors = std::make_shared<SessionTensors>();
+            const std::tuple<const char*, const FoveaSessionTensor*, SessionTensor*> parts[] = {
+                {"q", q, &tensors->q}, {"k", k, &tensors->k}, {"v", v, &tensors->v}};
+            for (const auto& [name, from, to] : parts) {
+                if (!from) continue;
+                Result<SessionTensor> made = session_tensor(name, *from);
+                if (!made) return made.error();
+                *to = std::move(*made);
+            }
+            read->session.tensors = std::move(tensors);
+        }
+        return write_session(read->session);
+    });
+}
+
+FoveaResult foveaReadSession(const char* text, FoveaText* out, FoveaDiag* diag) {
+    if (out) *out = nullptr;
+    if (!text) return null_refused(diag, "text");
+    return make_text(out, diag, [&]() -> Result<std::string> {
+        const Result<ReadSession> read = read_session(text);
+        if (!read) return read.error();
+        return JsonObject()
+            .raw("session", write_session(read->session))
+            .raw("notes", notes_json(read->notes))
+            .done();
+    });
+}
+
+FoveaResult foveaSessionStage(const char* session, const char* stage, uint32_t head, FoveaText* out,
+                              FoveaDiag* diag) {
+    if (out) *out = nullptr;
+    if (!session) return null_refused(diag, "session");
+    if (!stage) return null_refused(diag, "stage");
+    return make_text(out, diag, [&]() -> Result<std::string> {
+        Result<ReadSession> read = read_session(session);
+        if (!read) return read.error();
+        Result<SessionStageText> made = session_stage_text(std::move(*read), stage, head);
+        if (!made) return made.error();
+        return std::move(made->text);
+    });
+}

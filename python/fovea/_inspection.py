@@ -1,0 +1,236 @@
+"""Looking into a call: any weight, from q, k and lse, in tiles and never as the whole matrix."""
+from __future__ import annotations
+
+import ctypes
+import json
+from typing import Any, Iterator, NamedTuple
+
+import numpy as np
+
+from . import _declarations as c
+from ._arrays import as_array, like
+from ._attention import shaped_lse
+from ._call import Call, type_number
+from ._library import Engine, Refused, engine_for, lib
+from ._run import EnginePlan
+from ._text import CSV, JSON, LATEX, PLAIN, PYTHON, made_text
+
+# Cells of one tile that is computed at once, at four bytes each; and of what weights() gives in all.
+_TILE_CELLS = 1 << 22
+_MOST_CELLS = 1 << 28
+
+Range = tuple[int, int]
+
+
+class RowStats(NamedTuple):
+    """Of each row's weights before dropout; arrays [B, Hq, Lq] (without the axes that q has not)."""
+    max_weight: Any    #: float32: the largest weight; 0 in a row that sees no key
+    entropy: Any       #: float32: -sum w ln w, in nats
+    argmax_key: Any    #: int64: the first key with the largest weight; -1 in a row that sees none
+    visible_keys: Any  #: int64
+
+
+class Inspection:
+    """One call, looked into. Made by fovea.inspect; holds q, k and lse, O(N) in all.
+
+    Rows and keys are numbers, slices or ranges without steps (None: all). `head` is a query head, `batch` an entry."""
+
+    def __init__(self, q: Any, k: Any, v: Any = None, *, lse: Any = None, device: str | int | Engine = 'auto',
+                 **options: Any) -> None:
+        self._engine = engine_for(device)
+        self._given = q
+        # Weights hang on q and k alone; the engine's description wants values of some width, and k serves.
+        self._call = call = Call(q, k, k if v is None else v, **options)
+        if lse is None:
+            array = self._forward_lse()
+        else:
+            array = np.ascontiguousarray(as_array('lse', lse))
+            type_number('lse', array, ('f4',))
+            if array.size != self.batch * self.heads * self.rows:
+                raise Refused(f'lse has shape {array.shape}; it must be [{self.batch}, {self.heads}, {self.rows}]', 'lse')
+        self._lse = array.reshape(call.q.shape[:3])
+        call.bind(c.FOVEA_BIND_LSE, self._lse)
+
+    @property
+    def batch(self) -> int:
+        return self._call.q.shape[0]
+
+    @property
+    def heads(self) -> int:
+        return self._call.q.shape[1]
+
+    @property
+    def rows(self) -> int:
+        return self._call.q.shape[2]
+
+    @property
+    def keys(self) -> int:
+        return self._call.k.shape[2]
+
+    @property
+    def lse(self) -> Any:
+        """float32 [B, Hq, Lq]: the log-sum-exp of each row."""
+        return like(self._given, shaped_lse(self._lse, self._call.ndim))
+
+    def _forward(self, outputs: int, binding: int, array: np.ndarray) -> np.ndarray:
+        call = self._call
+        desc = c.FoveaAttentionDesc.from_buffer_copy(call.desc)
+        desc.outputs = outputs
+        bindings = type(call.bindings).from_buffer_copy(call.bindings)
+        bindings[c.FOVEA_BIND_LSE] = c.FoveaHostBuffer()
+        bindings[binding] = c.FoveaHostBuffer(array.__array_interface__['data'][0], array.nbytes)
+        plan = EnginePlan(self._engine, lib.foveaEnginePlanAttention, desc)
+        if not plan.info.binding_mask >> c.FOVEA_BIND_V & 1:
+            bindings[c.FOVEA_BIND_V] = c.FoveaHostBuffer()
+        plan.run(bindings)
+        return array
+
+    def _forward_lse(self) -> np.ndarray:
+        return self._forward(c.FOVEA_OUTPUT_LSE, c.FOVEA_BIND_LSE, np.empty(self._call.q.shape[:3], np.float32))
+
+    def _range(self, name: str, given: Any, count: int) -> Range:
+        if given is None:
+            return 0, count
+        if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
+            at = int(given) + count if given < 0 else int(given)
+            if not 0 <= at < count:
+                raise Refused(f'{name} is {given}; there are {count}', name)
+            return at, at + 1
+        if isinstance(given, slice):
+            given = range(*given.indices(count))
+        if not isinstance(given, range) or given.step != 1:
+            raise Refused(f'{name} is {given!r}; it must be a number, a slice or a range without steps', name)
+        if len(given) == 0 or given.start < 0 or given.stop > count:
+            raise Refused(f'{name} is {given!r}; it must hold at least one of 0 to {count - 1}', name)
+        return given.start, given.stop
+
+    def _check_head(self, head: int, batch: int) -> None:
+        self._range('head', head, self.heads)
+        self._range('batch', batch, self.batch)
+
+    def _tile(self, batch: int, heads: Range, rows: Range, keys: Range, size: tuple[int, int], outputs: int,
+              sampled: bool = False) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Mass in units and the largest weights, [heads, height, width]."""
+        tile = c.FoveaMapTileDesc(struct_size=ctypes.sizeof(c.FoveaMapTileDesc), batch=batch, first_head=heads[0],
+                                  head_count=heads[1] - heads[0], first_row=rows[0], row_count=rows[1] - rows[0],
+                                  first_key=keys[0], key_count=keys[1] - keys[0], height=size[0], width=size[1], outputs=outputs,
+                                  sampled=int(sampled))
+        call = self._call
+        plan = EnginePlan(self._engine, lib.foveaEnginePlanMapTile, call.desc, tile)
+        shape = (heads[1] - heads[0], *size)
+        mass = np.empty(shape, np.uint64) if outputs & c.FOVEA_TILE_MASS else None
+        largest = np.empty(shape, np.float32) if outputs & c.FOVEA_TILE_MAX else None
+        bindings = type(call.bindings).from_buffer_copy(call.bindings)
+        for binding, array in ((c.FOVEA_BIND_TILE_MASS, mass), (c.FOVEA_BIND_TILE_MAX, largest)):
+            if array is not None:
+                bindings[binding] = c.FoveaHostBuffer(array.__array_interface__['data'][0], array.nbytes)
+        plan.run(bindings)
+        return mass, largest
+
+    def weights(self, rows: Any = None, keys: Any = None, head: int = 0, batch: int = 0) -> np.ndarray:
+        """float32 [rows, keys]: weights of one head as they multiply the values (after dropout, if there is any). Each is
+        computed again from q, k and lse; its relative error is that of the kernels and |lse| * 2^-24."""
+        self._check_head(head, batch)
+        row_range, key_range = self._range('rows', rows, self.rows), self._range('keys', keys, self.keys)
+        out_rows, out_keys = row_range[1] - row_range[0], key_range[1] - key_range[0]
+        if out_rows * out_keys > _MOST_CELLS:
+            raise Refused(f'rows and keys are {out_rows} x {out_keys} weights; at most {_MOST_CELLS} are given at once: ask for a '
+                          'part, or for a map', 'rows')
+        out = np.empty((out_rows, out_keys), np.float32)
+        head, batch = head % self.heads, batch % self.batch
+        for (r0, r1), (k0, k1) in _tiles(row_range, key_range):
+            _, largest = self._tile(batch, (head, head + 1), (r0, r1), (k0, k1), (r1 - r0, k1 - k0), c.FOVEA_TILE_MAX)
+            assert largest is not None
+            out[r0 - row_range[0]:r1 - row_range[0], k0 - key_range[0]:k1 - key_range[0]] = largest[0]
+        return out
+
+    def key_mass(self, last: int | None = None, rows: Any = None) -> Any:
+        """float64 [B, Hq, Lkv]: what each key receives from the last `last` queries (None: from all), or from `rows`: the score by
+        which H2O (Zhang et al., 2023) and SnapKV (Li et al., 2024) choose what a cache keeps."""
+        if last is not None:
+            if rows is not None:
+                raise Refused('last and rows are both given; one of them says which queries count', 'last')
+            if isinstance(last, bool) or not isinstance(last, (int, np.integer)) or not 1 <= last <= self.rows:
+                raise Refused(f'last is {last!r}; it must be 1 to {self.rows}', 'last')
+            rows = range(self.rows - int(last), self.rows)
+        row_range = self._range('rows', rows, self.rows)
+        out = np.empty((self.batch, self.heads, self.keys), np.float64)
+        for batch in range(self.batch):
+            for k0 in range(0, self.keys, c.FOVEA_TILE_MAX_SIDE):
+                k1 = min(self.keys, k0 + c.FOVEA_TILE_MAX_SIDE)
+                mass, _ = self._tile(batch, (0, self.heads), row_range, (k0, k1), (1, k1 - k0), c.FOVEA_TILE_MASS)
+                assert mass is not None
+                out[batch, :, k0:k1] = _mass_values(mass[:, 0])
+        return like(self._given, shaped_lse(out, self._call.ndim))
+
+    def row_stats(self) -> RowStats:
+        """How sure each row is: its largest weight and where, its entropy, and how many keys it sees."""
+        kind = np.dtype([('max_weight', np.float32), ('entropy', np.float32), ('argmax_key', np.uint32), ('visible_keys', np.uint32)])
+        stats = self._forward(c.FOVEA_OUTPUT_ROW_STATS, c.FOVEA_BIND_ROW_STATS, np.empty(self._call.q.shape[:3], kind))
+        where = stats['argmax_key'].astype(np.int64)
+        where[where == 0xffffffff] = -1
+        parts = (stats['max_weight'].copy(), stats['entropy'].copy(), where, stats['visible_keys'].astype(np.int64))
+        return RowStats(*(like(self._given, shaped_lse(part, self._call.ndim)) for part in parts))
+
+    def derive(self, row: int, key: int, head: int = 0, batch: int = 0) -> dict[str, Any]:
+        """Every number between q, k and one weight, and what it adds to the row of o (where v was given): "q", "k", "products", "dot",
+        "score", "masked", "rowMax", "exponential", "denominator", "weight", "hiddenBy", ... (fovea_inspect.h says all)."""
+        made: dict[str, Any] = json.loads(self._derivation(row, key, head, batch, JSON))
+        return made
+
+    def derivation(self, row: int, key: int, head: int = 0, batch: int = 0, form: str = 'plain') -> str:
+        """The same in words: 'plain', 'csv', 'latex', or 'python', a script that computes the weight again by itself."""
+        forms = {'plain': PLAIN, 'csv': CSV, 'latex': LATEX, 'python': PYTHON}
+        if form not in forms:
+            raise Refused(f"form is {form!r}; it must be one of {', '.join(forms)}", 'form')
+        return self._derivation(row, key, head, batch, forms[form])
+
+    def _derivation(self, row: int, key: int, head: int, batch: int, form: int) -> str:
+        cell = c.FoveaCell(struct_size=ctypes.sizeof(c.FoveaCell))
+        for name, field, given, count in (('row', 'query', row, self.rows), ('key', 'key', key, self.keys),
+                                          ('head', 'head', head, self.heads), ('batch', 'batch', batch, self.batch)):
+            setattr(cell, field, self._range(name, given, count)[0])
+        bindings = type(self._call.bindings).from_buffer_copy(self._call.bindings)
+        bindings[c.FOVEA_BIND_LSE] = c.FoveaHostBuffer()
+        return made_text(lib.foveaDeriveCell, ctypes.byref(self._call.desc), bindings, ctypes.byref(cell), form)
+
+    def map(self, size: tuple[int, int] = (512, 512), **how: Any) -> Any:
+        """fovea.map of this call: size (width, height), head, batch, rows, keys, reducer, colours, scale_of_colours."""
+        from ._map import map_of
+        return map_of(self, size, **how)
+
+    def top(self, k: int, rows: Any = None, head: int = 0, batch: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """int64 and float32 [rows, k]: of each row the k keys with the largest weights, the largest first and of equal ones the
+        first, and those weights. -1 and 0 where a row sees fewer keys."""
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= self.keys:
+            raise Refused(f'k is {k!r}; it must be 1 to {self.keys}', 'k')
+        self._check_head(head, batch)
+        first, end = self._range('rows', rows, self.rows)
+        found, values = np.empty((end - first, k), np.int64), np.empty((end - first, k), np.float32)
+        step = max(1, _TILE_CELLS // self.keys)
+        for r0 in range(first, end, step):
+            weights = self.weights(range(r0, min(end, r0 + step)), None, head, batch)
+            best = np.argsort(-weights, axis=1, kind='stable')[:, :k]
+            chosen = np.take_along_axis(weights, best, 1)
+            at = slice(r0 - first, r0 - first + len(weights))
+            found[at], values[at] = np.where(chosen > 0, best, -1), chosen
+        return found, values
+
+
+def _tiles(rows: Range, keys: Range) -> Iterator[tuple[Range, Range]]:
+    width = min(keys[1] - keys[0], c.FOVEA_TILE_MAX_SIDE)
+    height = min(c.FOVEA_TILE_MAX_SIDE, max(1, _TILE_CELLS // width))
+    for r0 in range(rows[0], rows[1], height):
+        for k0 in range(keys[0], keys[1], width):
+            yield (r0, min(rows[1], r0 + height)), (k0, min(keys[1], k0 + width))
+
+
+def _mass_values(units: np.ndarray) -> np.ndarray:
+    """Sums of weights from whole units of 2^-40; NaN where a weight was no number."""
+    return np.where(units == np.uint64(c.FOVEA_TILE_INVALID), np.nan, units.astype(np.float64) * c.FOVEA_TILE_UNIT)
+
+
+def inspect(q: Any, k: Any, v: Any = None, *, lse: Any = None, device: str | int | Engine = 'auto', **options: Any) -> Inspection:
+    """Looks into fovea.attention(q, k, v, **options): its weights without the matrix. With lse, the result of that call
+    (return_lse=True), nothing is computed yet; without, lse alone is. v is not needed."""
+    return Inspection(q, k, v, lse=lse, device=device, **options)

@@ -1,0 +1,131 @@
+"""Models of Hugging Face's transformers (4.48 and newer) with Fovea's attention, and a look into chosen layers in O(N).
+
+    import fovea.transformers
+    kept = fovea.transformers.register(layers=[0, 5])
+    model = AutoModel.from_pretrained(name, attn_implementation="fovea").eval()
+    with torch.no_grad():
+        model(**tokenizer(text, return_tensors="pt"))
+    kept[5].inspect().top(5, head=3)          # the layer's weights, without the matrix
+    kept[5].inspect().map()
+
+For inference: calls that autograd would have to follow are refused."""
+from __future__ import annotations
+
+import sys
+from typing import Any, Collection, Iterator, Mapping, NamedTuple
+
+import numpy as np
+
+from ._arrays import as_array, like
+from ._attention import attention
+from ._inspection import Inspection, inspect
+from ._library import Refused
+
+
+class Kept(NamedTuple):
+    """One layer's call: arrays [B, H, L, D] over the model's own memory, and lse [B, Hq, Lq]."""
+    q: np.ndarray
+    k: np.ndarray
+    lse: np.ndarray
+    options: dict[str, Any]  #: what was said beside them: causal, align, window, ...
+
+    def inspect(self, device: Any = 'auto') -> Inspection:
+        """The layer's weights, without the matrix."""
+        return inspect(self.q, self.k, lse=self.lse, device=device, **self.options)
+
+
+class Capture(Mapping[int, Kept]):
+    """Of each chosen layer its last call, by the layer's number."""
+
+    def __init__(self, layers: Collection[int] | None) -> None:
+        self._wanted, self._kept = layers, dict[int, Kept]()
+
+    def wants(self, layer: int) -> bool:
+        return self._wanted is None or layer in self._wanted
+
+    def keep(self, layer: int, kept: Kept) -> None:
+        self._kept[layer] = kept
+
+    def clear(self) -> None:
+        self._kept.clear()
+
+    def __getitem__(self, layer: int) -> Kept:
+        return self._kept[layer]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(sorted(self._kept))
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+def call_options(module: Any, query: np.ndarray, key: np.ndarray, mask: np.ndarray | None, scaling: float | None = None,
+                 is_causal: bool | None = None, sliding_window: int | None = None, softcap: float | None = None, s_aux: Any = None,
+                 position_bias: Any = None) -> dict[str, Any]:
+    """What a model says of a call, in the words of fovea.attention."""
+    batch, keys = query.shape[0], key.shape[2]
+    causal = getattr(module, 'is_causal', True) if is_causal is None else is_causal
+    options: dict[str, Any] = {'scale': scaling, 'softcap': softcap or 0, 'sinks': None if s_aux is None else as_array('s_aux', s_aux)}
+    if position_bias is not None:
+        options['bias'] = as_array('position_bias', position_bias)
+    if mask is not None and mask.ndim == 4:  # made for another implementation: it says everything itself
+        mask = mask[..., :keys]
+        if mask.dtype == bool:
+            options['mask'] = mask
+        elif 'bias' in options:
+            options['bias'] = options['bias'] + mask
+        else:
+            options['bias'] = mask
+        return options
+    if causal or sliding_window is not None:
+        options['align'] = 'bottom-right'  # the last query is the last key's token, whether a cache came before it or not
+    options['causal'] = bool(causal)
+    if sliding_window is not None:
+        options['window'] = (sliding_window - 1, None if causal else sliding_window - 1)
+    if mask is not None:  # [B, Lkv]: 0 where the text was padded
+        if mask.shape != (batch, keys):
+            raise Refused(f'attention_mask has shape {mask.shape}; it must be [{batch}, {keys}]', 'attention_mask')
+        options['mask'] = (mask != 0)[:, np.newaxis, np.newaxis, :]
+    return options
+
+
+def attention_function(capture: Capture, device: Any = 'auto') -> Any:
+    """The function that transformers calls for each layer."""
+
+    def forward(module: Any, query: Any, key: Any, value: Any, attention_mask: Any = None, scaling: float | None = None,
+                dropout: float = 0.0, **given: Any) -> tuple[Any, None]:
+        torch = sys.modules.get('torch')
+        if torch is not None and torch.is_grad_enabled() and any(getattr(t, 'requires_grad', False) for t in (query, key, value)):
+            raise Refused("query: attention 'fovea' is for inference: run the model under torch.no_grad()", 'query')
+        if dropout:
+            raise Refused(f"dropout is {dropout}: attention 'fovea' is for inference: call model.eval()", 'dropout')
+        q, k, v = as_array('query', query), as_array('key', key), as_array('value', value)
+        mask = None if attention_mask is None else as_array('attention_mask', attention_mask)
+        named = ('is_causal', 'sliding_window', 'softcap', 's_aux', 'position_bias')
+        options = call_options(module, q, k, mask, scaling, **{name: given[name] for name in named if name in given})
+        layer = getattr(module, 'layer_idx', None)
+        tokens_first = tuple(a.transpose(0, 2, 1, 3) for a in (q, k, v))
+        if layer is None or not capture.wants(layer):
+            return like(query, attention(*tokens_first, layout='bshd', device=device, **options)), None
+        o, lse = attention(*tokens_first, layout='bshd', return_lse=True, device=device, **options)
+        capture.keep(layer, Kept(q, k, lse, options))
+        return like(query, o), None
+
+    return forward
+
+
+def register(name: str = 'fovea', layers: Collection[int] | None = None, device: Any = 'auto') -> Capture:
+    """Makes attn_implementation=`name` known to transformers, and returns what keeps q, k and lse of `layers` (None: of all; an
+    empty list: of none)."""
+    from transformers import AttentionInterface  # type: ignore[import]
+
+    capture = Capture(layers)
+    AttentionInterface.register(name, attention_function(capture, device))
+    try:
+        from transformers import AttentionMaskInterface
+        from transformers.masking_utils import flash_attention_mask  # type: ignore[import]
+    except ImportError:  # before 4.53 masks are made by the model itself
+        return capture
+    # The padding alone, [B, Lkv], instead of a mask of Lq x Lkv: causal and windows are said by the call.
+    AttentionMaskInterface.register(name, flash_attention_mask)
+    return capture

@@ -1,0 +1,273 @@
+"""What is seen of a call: weights, key masses, statistics, maps, derivations, lessons, sessions, and layers of a model."""
+from __future__ import annotations
+
+import base64
+import html
+import os
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+import zlib
+from unittest import mock
+
+import fovea
+import fovea.transformers
+import numpy as np
+
+import oracle
+from test_calls import Foreign, write_safetensors
+
+COMMAND = os.environ['FOVEA_COMMAND']
+
+
+def tensors(batch, heads, kv_heads, rows, keys, dim, seed=1):
+    generator = np.random.default_rng(seed)
+    return tuple(generator.standard_normal(shape).astype(np.float32)
+                 for shape in ((batch, heads, rows, dim), (batch, kv_heads, keys, dim), (batch, kv_heads, keys, dim)))
+
+
+class Weights(unittest.TestCase):
+    def setUp(self):
+        self.q, self.k, self.v = tensors(2, 4, 2, 40, 60, 16)
+        self.options = {'causal': True, 'align': 'bottom-right', 'window': (30, None), 'softcap': 9.0,
+                        'sinks': np.linspace(-1, 1, 4, dtype=np.float32)}
+        self.expected = oracle.weights(self.q, self.k, **self.options)
+        self.look = fovea.inspect(self.q, self.k, **self.options)
+
+    def test_any_rectangle_is_that_of_the_whole_matrix(self):
+        for rows, keys in ((None, None), (3, slice(10, 50)), (range(7, 20), 4), (slice(-5, None), slice(None, -3)), (-1, -1)):
+            at = [slice(a, a + 1 or None) if isinstance(a, int) else slice(None) if a is None else slice(a.start, a.stop)
+                  for a in (rows, keys)]
+            for batch, head in ((0, 0), (1, 3)):
+                np.testing.assert_allclose(self.look.weights(rows, keys, head, batch), self.expected[batch, head][at[0], at[1]], rtol=2e-5,
+                                           atol=1e-9)
+
+    def test_tiles_of_a_wide_context_meet_without_a_seam(self):
+        q, k, _ = tensors(1, 1, 1, 3, 20000, 4)
+        got = fovea.inspect(q, k).weights()
+        scores = (q[0, 0].astype(np.float64) @ k[0, 0].T) / 2
+        exact = np.exp(scores - scores.max(1, keepdims=True))
+        np.testing.assert_allclose(got, exact / exact.sum(1, keepdims=True), rtol=2e-5)
+
+    def test_key_mass_is_the_sum_of_the_last_rows(self):
+        for last in (1, 32, 40, None):
+            expected = self.expected[:, :, -(last or 40):].sum(2)
+            np.testing.assert_allclose(self.look.key_mass(last), expected, rtol=2e-5, atol=1e-9)
+        np.testing.assert_allclose(self.look.key_mass(rows=slice(3, 9)), self.expected[:, :, 3:9].sum(2), rtol=2e-5, atol=1e-9)
+
+    def test_row_statistics_and_the_largest_weights(self):
+        stats = self.look.row_stats()
+        np.testing.assert_allclose(stats.max_weight, self.expected.max(-1), rtol=2e-5)
+        self.assertTrue((stats.visible_keys == (self.expected > 0).sum(-1)).all())
+        with np.errstate(divide='ignore', invalid='ignore'):
+            entropy = -np.nansum(self.expected * np.log(self.expected), -1)
+        np.testing.assert_allclose(stats.entropy, entropy, rtol=1e-4, atol=1e-6)
+        found, values = self.look.top(5, head=2, batch=1)
+        order = np.argsort(-self.expected[1, 2], axis=-1, kind='stable')[:, :5]
+        self.assertTrue((found == order).all())
+        self.assertTrue((found[:, 0] == stats.argmax_key[1, 2]).all())
+        np.testing.assert_allclose(values, np.take_along_axis(self.expected[1, 2], order, 1), rtol=2e-5)
+
+    def test_a_given_lse_and_a_row_that_sees_nothing(self):
+        _, lse = fovea.attention(self.q, self.k, self.v, return_lse=True, **self.options)
+        given = fovea.inspect(self.q, self.k, lse=lse, **self.options)
+        self.assertEqual(given.weights(5).tobytes(), self.look.weights(5).tobytes())
+        nothing = fovea.inspect(self.q, self.k, mask=np.zeros((1, 60), bool))
+        self.assertEqual(nothing.weights(0).max(), 0)
+        self.assertEqual(nothing.row_stats().argmax_key.max(), -1)
+        self.assertEqual(nothing.top(2)[0].max(), -1)
+        self.assertEqual(nothing.lse.max(), -np.inf)
+
+    def test_a_derivation_ends_in_the_weight(self):
+        steps = self.look.derive(12, 20, head=1, batch=1)
+        self.assertAlmostEqual(steps['weight'], self.expected[1, 1, 12, 20], places=6)
+        self.assertAlmostEqual(sum(steps['products']), steps['dot'], places=4)
+        self.assertIn('causal', self.look.derive(0, 59)['hiddenBy'])
+        script = self.look.derivation(12, 20, head=1, batch=1, form='python')
+        printed = subprocess.run([sys.executable, '-I', '-c', script], check=True, capture_output=True, text=True).stdout
+        self.assertIn(f"{steps['weight']:.4f}"[:6], printed)
+
+    def test_refusals_name_the_field(self):
+        for field, call in (('rows', lambda: self.look.weights(40)), ('keys', lambda: self.look.weights(0, 60)),
+                            ('head', lambda: self.look.weights(head=4)), ('batch', lambda: self.look.weights(batch=2)),
+                            ('rows', lambda: self.look.weights(slice(0, 9, 2))), ('rows', lambda: self.look.weights(slice(5, 5))),
+                            ('last', lambda: self.look.key_mass(41)), ('last', lambda: self.look.key_mass(3, rows=2)),
+                            ('k', lambda: self.look.top(61)), ('lse', lambda: fovea.inspect(self.q, self.k, lse=np.zeros(3, np.float32))),
+                            ('form', lambda: self.look.derivation(0, 0, form='prose')), ('key', lambda: self.look.derive(0, 60)),
+                            ('size', lambda: self.look.map((0, 4))), ('reducer', lambda: self.look.map(reducer='mean')),
+                            ('map', lambda: self.look.map(colours='rainbow')), ('scale_of_colours', lambda: self.look.map(scale_of_colours='x')),
+                            ('path', lambda: self.look.map().save('map.jpeg'))):
+            with self.assertRaisesRegex(ValueError, field):
+                call()
+
+
+class Maps(unittest.TestCase):
+    def test_the_picture_is_that_of_fovea_map(self):
+        q, k, v = tensors(1, 2, 2, 300, 300, 8, seed=4)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder)
+            write_safetensors(path / 'in.safetensors', {'q': q, 'k': k, 'v': v})
+            subprocess.run([COMMAND, 'map', str(path / 'in.safetensors'), '--causal', 'top-left', '--head', '1', '--size', '64x48',
+                            '--backend', 'cpu', '--png', str(path / 'out.png')], check=True, capture_output=True)
+            _, lse = fovea.attention(q, k, v, causal=True, return_lse=True, device='cpu')
+            made = fovea.map(q, k, lse, size=(64, 48), head=1, causal=True, device='cpu')
+            made.save(path / 'mine.png')
+            self.assertTrue((png_pixels(path / 'out.png') == made.rgb).all())
+            self.assertTrue((png_pixels(path / 'mine.png') == made.rgb).all())
+            made.save(path / 'mine.svg')
+            self.assertEqual((path / 'mine.svg').read_text().count('<rect '), 64 * 48)
+        self.assertEqual(made.array.shape, (48, 64))
+        expected = oracle.weights(q, k, causal=True)[0, 1]
+        pixel = expected[25 * 300 // 48:26 * 300 // 48, 7 * 300 // 64:8 * 300 // 64]
+        self.assertAlmostEqual(float(made.array[25, 7]), pixel.sum() / len(pixel), places=6)
+        self.assertEqual(made._repr_png_()[:8], b'\x89PNG\r\n\x1a\n')
+
+    def test_a_small_map_is_the_weights(self):
+        q, k, _ = tensors(1, 1, 1, 6, 6, 4)
+        look = fovea.inspect(q, k)
+        self.assertEqual(look.map(reducer='max').array.tobytes(), look.weights().tobytes())
+
+
+def png_pixels(path):
+    """uint8 [height, width, 3] of an RGB file (PNG, 2nd edition, section 9: filters)."""
+    data, at, packed = path.read_bytes(), 8, b''
+    while at < len(data):
+        size, kind = struct.unpack('>I4s', data[at:at + 8])
+        body = data[at + 8:at + 8 + size]
+        assert struct.unpack('>I', data[at + 8 + size:at + 12 + size])[0] == zlib.crc32(kind + body)
+        if kind == b'IHDR':
+            width, height = struct.unpack('>II', body[:8])
+        packed += body if kind == b'IDAT' else b''
+        at += 12 + size
+    lines = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(height, 1 + 3 * width)
+    out = np.zeros((height + 1, 3 * width + 3), np.int64)  # with a line above and a pixel to the left, both 0
+    for y, line in enumerate(lines, 1):
+        for x, byte in enumerate(line[1:], 3):
+            a, b, c = out[y, x - 3], out[y - 1, x], out[y - 1, x - 3]
+            nearest = min((a, b, c), key=lambda n: abs(a + b - c - n))
+            out[y, x] = (int(byte) + (0, a, b, (a + b) // 2, nearest)[line[0]]) % 256
+    return out[1:, 3:].reshape(height, width, 3)
+
+
+class Notebook(unittest.TestCase):
+    def test_a_lesson_comes_out_digit_for_digit(self):
+        shown = fovea.lesson(3)
+        self.assertTrue(shown.tables and all(table.exact for table in shown.tables))
+        self.assertIn(html.escape(shown.tables[0].ours[0]), shown._repr_html_())
+        self.assertEqual(fovea.lesson('t1-08').name, 't1-08-causal-weights')
+        self.assertIn('tensor(', str(shown))
+        seeded = fovea.lesson(2, seed=7)
+        self.assertEqual(seeded.seed, 7)
+        self.assertFalse(all(table.exact for table in seeded.tables))
+        self.assertEqual(len(fovea.lessons()), 44)
+        with self.assertRaisesRegex(ValueError, 'no such'):
+            fovea.lesson('no such lesson')
+
+    def test_a_view_holds_the_session_whose_numbers_are_the_calls(self):
+        q, k, v = tensors(1, 2, 2, 6, 6, 4)
+        view = fovea.view(q, k, v, causal=True, head=1)
+        numbers = [float(n) for n in view.stage('weights', head=1).split()]
+        expected = oracle.weights(q, k, causal=True)[0, 1]
+        self.assertEqual(len(numbers), 36)
+        np.testing.assert_allclose(numbers, expected.ravel(), atol=6e-5)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / 'a.fovea'
+            view.save(path)
+            printed = subprocess.run([COMMAND, 'session', str(path), '--stage', 'weights', '--head', '1'], check=True, capture_output=True,
+                                     text=True).stdout
+            self.assertEqual(printed, view.stage('weights', head=1))
+        self.assertIn('cat', fovea.view(text='The cat sat', level=1).session)
+        for field, call in (('k', lambda: fovea.view(q)), ('text', lambda: fovea.view(q, k, text='a')), ('v', lambda: fovea.view(v=v)),
+                            ('colour', lambda: fovea.view(text='a', colour=3)), ('level', lambda: fovea.view(text='a', level=99))):
+            with self.assertRaisesRegex(ValueError, field):
+                call()
+
+    def test_the_session_stands_within_the_page_and_its_frame(self):
+        view = fovea.view(text='</script><b>')
+        with tempfile.TemporaryDirectory() as folder:
+            engine = b'\0asm' + bytes(range(256)) * 300
+            whole = f'<html><head><title>x</title></head><body>"{base64.b64encode(engine).decode()}"</body></html>'
+            paths = [pathlib.Path(folder) / name for name in ('whole.html', 'page.html', 'engine.wasm')]
+            paths[0].write_text(whole)
+            split = pathlib.Path(__file__).resolve().parents[2] / 'python' / 'tools' / 'split_page.py'
+            subprocess.run([sys.executable, str(split), *map(str, paths)], check=True)
+            self.assertEqual(paths[2].read_bytes(), engine)
+            with mock.patch('fovea._notebook._FOLDER', folder):
+                made, frame = view.page(), view._repr_html_()
+        self.assertEqual(re.sub('(?s)<script.*</script>', '', made), whole)
+        inside = re.search('<script type="application/json" id="session">(.*?)</script></head>', made, re.DOTALL)
+        self.assertNotIn('<', inside[1])
+        self.assertEqual(inside[1].replace('\\u003c', '<'), view.session)
+        self.assertIn(html.escape(made), frame)
+
+
+class Model:
+    """As much of a layer as transformers' interface looks at."""
+    is_causal = True
+
+    def __init__(self, layer):
+        self.layer_idx = layer
+
+
+class Transformers(unittest.TestCase):
+    """transformers itself is not needed: its interface is a table of functions."""
+
+    def setUp(self):
+        self.registered = {}
+        attention = types.SimpleNamespace(register=lambda name, function: self.registered.__setitem__(name, function))
+        masks = types.SimpleNamespace(register=lambda name, function: self.registered.__setitem__(name + '-mask', function))
+        stand_in = types.ModuleType('transformers')
+        stand_in.AttentionInterface, stand_in.AttentionMaskInterface = attention, masks
+        utilities = types.ModuleType('transformers.masking_utils')
+        utilities.flash_attention_mask = lambda *arguments: None
+        patch = mock.patch.dict(sys.modules, {'transformers': stand_in, 'transformers.masking_utils': utilities})
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.kept = fovea.transformers.register(layers=[1])
+        self.q, self.k, self.v = tensors(2, 4, 2, 9, 9, 8)
+
+    def run_layer(self, layer=1, q=None, **given):
+        output, weights = self.registered['fovea'](Model(layer), Foreign(self.q if q is None else q), Foreign(self.k), Foreign(self.v),
+                                                   given.pop('mask', None), scaling=0.3, dropout=0.0, **given)
+        self.assertIsNone(weights)
+        return output.transpose(0, 2, 1, 3)  # the interface wants [B, L, H, D]
+
+    def test_causal_layers_windows_and_caches(self):
+        self.assertIn('fovea-mask', self.registered)
+        for given, options in (({}, {}), ({'sliding_window': 3}, {'window': (2, None)}), ({'softcap': 4.0}, {'softcap': 4.0}),
+                               ({'s_aux': np.arange(4, dtype=np.float32)}, {'sinks': np.arange(4, dtype=np.float32)})):
+            expected = oracle.attention(self.q, self.k, self.v, causal=True, scale=0.3, **options)[0]
+            np.testing.assert_allclose(self.run_layer(**given), expected, atol=2e-6)
+        last = self.q[:, :, -2:]
+        expected = oracle.attention(last, self.k, self.v, causal=True, align='bottom-right', scale=0.3)[0]
+        np.testing.assert_allclose(self.run_layer(q=np.ascontiguousarray(last)), expected, atol=2e-6)
+
+    def test_padding_and_masks_of_the_model(self):
+        padding = np.ones((2, 9), np.int64)
+        padding[1, :4] = 0
+        expected = oracle.attention(self.q, self.k, self.v, causal=True, scale=0.3, mask=padding[:, None, None, :] != 0)[0]
+        np.testing.assert_allclose(self.run_layer(mask=padding), expected, atol=2e-6)
+        added = np.where(np.tri(9, dtype=bool), 0, -np.inf).astype(np.float32)[None, None]
+        expected = oracle.attention(self.q, self.k, self.v, causal=True, scale=0.3)[0]
+        np.testing.assert_allclose(self.run_layer(mask=added), expected, atol=2e-6)
+
+    def test_chosen_layers_are_kept_without_a_matrix(self):
+        self.run_layer(layer=0)
+        self.assertEqual(list(self.kept), [])
+        self.run_layer(layer=1)
+        self.assertEqual(list(self.kept), [1])
+        kept = self.kept[1]
+        self.assertEqual(kept.q.__array_interface__['data'][0], self.q.__array_interface__['data'][0])
+        np.testing.assert_allclose(kept.inspect().weights(head=3, batch=1), oracle.weights(self.q, self.k, causal=True, scale=0.3)[1, 3],
+                                   rtol=2e-5)
+        with self.assertRaisesRegex(ValueError, 'dropout'):
+            self.registered['fovea'](Model(1), self.q, self.k, self.v, None, dropout=0.1)
+
+
+if __name__ == '__main__':
+    sys.exit(unittest.main(verbosity=1))
