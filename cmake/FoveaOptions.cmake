@@ -23,6 +23,12 @@ set_property(CACHE FOVEA_VULKAN PROPERTY STRINGS AUTO ON OFF)
 if(NOT FOVEA_VULKAN MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "FOVEA_VULKAN is '${FOVEA_VULKAN}'; it must be AUTO, ON or OFF")
 endif()
+# The fast kernels are compiled once for each instruction set of the processor's kind; most of the library's size is theirs.
+set(FOVEA_CPU ALL CACHE STRING "CPU kernels: ALL (each instruction set, chosen at run time) or BASELINE (the compiler's own alone)")
+set_property(CACHE FOVEA_CPU PROPERTY STRINGS ALL BASELINE)
+if(NOT FOVEA_CPU MATCHES "^(ALL|BASELINE)$")
+  message(FATAL_ERROR "FOVEA_CPU is '${FOVEA_CPU}'; it must be ALL or BASELINE")
+endif()
 set(FOVEA_SANITIZE "" CACHE STRING "Sanitizers for every target, as -fsanitize takes them (address,undefined)")
 set(FOVEA_TOOLS "" CACHE PATH "Prefix with newer Vulkan headers and tools than the system's")
 

@@ -2,8 +2,9 @@
 #
 #   fovea_embed_shaders(TARGET)   adds that file to TARGET
 #
-# Without glslang, with one that is too old for a module, and in WebAssembly the module has no code (foveaShaderCode gives null) and
-# plans that need it are refused. spirv-opt and spirv-val are used where they lie beside the compiler.
+# Without glslang, and with one that is too old for a module, the SPIR-V of a release's source archive is taken (shaders/spirv). Where
+# that is missing too, and in WebAssembly, the module has no code (foveaShaderCode gives null) and plans that need it are
+# refused. spirv-opt and spirv-val are used where they lie beside the compiler.
 include_guard(GLOBAL)
 include(FoveaTools)
 
@@ -48,6 +49,19 @@ function(_fovea_compile_shader name source defines out)
   set(${out} ${stem}.inc PARENT_SCOPE)
 endfunction()
 
+# The same for a module that a release brings along as SPIR-V.
+function(_fovea_take_shader name out)
+  set(stem ${CMAKE_CURRENT_BINARY_DIR}/shaders/${name})
+  set(code ${_fovea_shader_folder}/spirv/${name}.spv)
+  add_custom_command(
+    OUTPUT ${stem}.inc
+    COMMAND ${CMAKE_COMMAND} -DINPUT=${code} -DOUTPUT=${stem}.inc -P ${_fovea_embed_script}
+    DEPENDS ${code} ${_fovea_embed_script}
+    COMMENT "SPIR-V ${name}, as released"
+    VERBATIM)
+  set(${out} ${stem}.inc PARENT_SCOPE)
+endfunction()
+
 function(fovea_embed_shaders target)
   get_filename_component(beside "${FOVEA_GLSLANG}" DIRECTORY)
   find_program(FOVEA_SPIRV_OPT spirv-opt HINTS "${beside}" NO_CACHE)
@@ -67,9 +81,17 @@ function(fovea_embed_shaders target)
     endif()
     set(name ${CMAKE_MATCH_1})
     set(source ${CMAKE_MATCH_2})
+    set(least ${CMAKE_MATCH_4})
     separate_arguments(defines UNIX_COMMAND "${CMAKE_MATCH_3}")
-    if(FOVEA_GLSLANG AND NOT EMSCRIPTEN AND FOVEA_GLSLANG_VERSION GREATER_EQUAL CMAKE_MATCH_4)
+    set(include "")
+    if(EMSCRIPTEN)
+      # The page has WGSL instead.
+    elseif(FOVEA_GLSLANG AND FOVEA_GLSLANG_VERSION GREATER_EQUAL least)
       _fovea_compile_shader(${name} ${source} "${defines}" include)
+    elseif(EXISTS ${_fovea_shader_folder}/spirv/${name}.spv)
+      _fovea_take_shader(${name} include)
+    endif()
+    if(include)
       list(APPEND includes ${include})
       string(APPEND arrays "const uint32_t ${name}[] = {\n#include \"shaders/${name}.inc\"\n};\n")
       string(APPEND entries "    {${name}, sizeof ${name} / 4},\n")

@@ -1,0 +1,86 @@
+#!/bin/bash
+# Makes the archives of a release: the sources with every shader as SPIR-V, and headers, libraries, static and shared, programs, CMake
+# and pkg-config files, licence and bill of materials for this machine's kind. The same sources, compiler and tools give the
+# same bytes: nothing in an archive tells a folder, a user or a time but the commit's.
+#   scripts/release.sh [--core] [--check] [--out FOLDER] [--build FOLDER]
+#     --core           the component core alone, by the preset of that name
+#     --check          makes all a second time, from a copy in another folder and without a compiler cache, and compares
+#     --out FOLDER     where the archives go, out/release
+#     --build FOLDER   packs this build as it is, instead of making one
+set -euo pipefail
+root=$(realpath "$(dirname "$0")/..")
+cache=${FOVEA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/fovea}
+core='' check='' given='' out=$root/out/release
+fail() { echo "fovea: error: $*" >&2 && exit 2; }
+while [[ $# -gt 0 ]]; do
+    case $1 in
+    --core) core=core ;;
+    --check) check=1 ;;
+    --out | --build)
+        [[ $# -gt 1 ]] || fail "$1 wants a folder"
+        [[ $1 == --out ]] && out=$(realpath -m "$2") || given=$(realpath "$2")
+        shift
+        ;;
+    *) fail "$1: the options are --core, --check, --out FOLDER and --build FOLDER" ;;
+    esac
+    shift
+done
+[[ -z $check || -z $given ]] || fail "--check makes its own builds; it cannot go with --build"
+version=$(sed -n 's/^project(fovea VERSION \([0-9.]*\) .*/\1/p' "$root/CMakeLists.txt")
+[[ -n $version ]] || fail "no version in CMakeLists.txt"
+if [[ -z ${SOURCE_DATE_EPOCH:-} ]]; then
+    SOURCE_DATE_EPOCH=$(git -c safe.directory='*' -C "$root" log -1 --format=%ct 2>/dev/null) ||
+        fail "not in a repository: set SOURCE_DATE_EPOCH, the time of the release in seconds since 1970"
+fi
+export SOURCE_DATE_EPOCH LC_ALL=C TZ=UTC
+umask 022
+
+# What the repository holds; of sources from an archive all but what builds leave behind.
+copy_sources() { # FROM TO
+    mkdir -p "$2"
+    if [[ -e $1/.git ]]; then
+        git -c safe.directory='*' -C "$1" ls-files -z | tar -C "$1" --null -T - -cf - | tar -C "$2" -xf -
+    else
+        tar -C "$1" --exclude=./build --exclude=./out --exclude=node_modules --exclude=__pycache__ --exclude=./shaders/spirv \
+            --exclude=./web/src/engine_abi.ts --exclude=./web/src/model_tables.ts -cf - . | tar -C "$2" -xf -
+    fi
+}
+
+pack() { # FOLDER NAME: FOLDER/NAME becomes FOLDER/NAME.tar.gz
+    tar -C "$1" --sort=name --format=gnu --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
+        --mode=u+rw,go=rX -cf - "$2" | gzip -n9 >"$1/$2.tar.gz"
+    rm -r "${1:?}/$2"
+}
+
+make_build() { # SOURCES
+    cmake -S "$1" --preset "${core:-release}" -B "$1/build/release" -DFOVEA_TOOLS="$cache" \
+        -DFOVEA_WARNINGS_AS_ERRORS="$([[ ${CI:-} == true ]] && echo ON || echo OFF)" >&2
+    cmake --build "$1/build/release" --parallel "${FOVEA_JOBS:-$(nproc)}" >&2
+}
+
+pack_build() { # SOURCES BUILD FOLDER
+    local binary=fovea-$version-linux-$(uname -m)${core:+-core} sources=fovea-$version-source
+    rm -rf "$3" && mkdir -p "$3"
+    cmake --install "$2" --prefix "$3/$binary" --strip ${core:+--component core} >/dev/null
+    python3 "$root/scripts/bill_of_materials.py" --version "$version" --tools "$cache" "$3/$binary" >"$3/fovea.spdx.json"
+    mv "$3/fovea.spdx.json" "$(dirname "$(find "$3/$binary" -name CHANGELOG.md)")"
+    pack "$3" "$binary"
+    copy_sources "$1" "$3/$sources"
+    mkdir -p "$3/$sources/shaders/spirv"
+    find "$2/engine/plan/vulkan/shaders" -name '*.spv' -not -name '*.raw.spv' -exec cp {} "$3/$sources/shaders/spirv/" \;
+    pack "$3" "$sources"
+    (cd "$3" && sha256sum -- *.tar.gz >SHA256SUMS)
+}
+
+[[ -n $given ]] || make_build "$root"
+pack_build "$root" "${given:-$root/build/release}" "$out"
+if [[ -n $check ]]; then
+    again=$(mktemp -d)
+    trap 'rm -rf "$again"' EXIT
+    copy_sources "$root" "$again/fovea"
+    (export CCACHE_DISABLE=1 && make_build "$again/fovea")
+    pack_build "$again/fovea" "$again/fovea/build/release" "$again/out"
+    diff "$out/SHA256SUMS" "$again/out/SHA256SUMS" || fail "the second time other bytes"
+    echo "fovea: made twice, equal bytes" >&2
+fi
+cat "$out/SHA256SUMS"

@@ -1,0 +1,27 @@
+#!/bin/bash
+# Packs the component core of a build twice: as it stands, and from a copy of the sources in another folder. The archives must be equal, byte by byte. Then
+# configures the source archive where there is no glslang: its shaders must be those that the build compiled.
+#   release.sh SOURCES BUILD FOLDER CMAKE TOOLS       FOLDER is emptied; TOOLS: the private tools, for Vulkan headers
+set -euo pipefail
+sources=$1 build=$2 folder=$3 cmake=$4 tools=$5
+rm -rf "$folder" && mkdir -p "$folder/tools/stamps"
+export SOURCE_DATE_EPOCH=1700000000
+"$sources/scripts/release.sh" --core --build "$build" --out "$folder/first" >/dev/null
+tar -C "$folder" -xzf "$folder"/first/fovea-*-source.tar.gz
+unpacked=$(echo "$folder"/fovea-*-source)
+(umask 077 && "$unpacked/scripts/release.sh" --core --build "$build" --out "$folder/second" >/dev/null)
+diff "$folder/first/SHA256SUMS" "$folder/second/SHA256SUMS"
+for wanted in include/fovea/fovea_vulkan.h /libfovea.a /libfovea.so /fovea-config.cmake /fovea.pc doc/fovea/LICENSE doc/fovea/fovea.spdx.json; do
+    # Not `grep -q`, which closes the pipe early.
+    tar -tzf "$(ls "$folder"/first/fovea-*-linux-*.tar.gz)" | grep -F "$wanted" >/dev/null || { echo "no $wanted"; exit 1; }
+done
+
+ln -s "$tools/include" "$folder/tools/include"
+touch "$folder/tools/stamps/vulkan"
+"$cmake" -S "$unpacked" -B "$folder/build" -G Ninja -DCMAKE_MAKE_PROGRAM="$(command -v ninja)" -DCMAKE_C_COMPILER="$(command -v cc)" \
+    -DCMAKE_CXX_COMPILER="$(command -v c++)" -DCMAKE_IGNORE_PATH="/usr/bin;/bin;/usr/local/bin" -DFOVEA_TOOLS="$folder/tools" \
+    -DFOVEA_VULKAN=ON -DFOVEA_CORE_ONLY=ON -DFOVEA_BUILD_TESTS=OFF -DFOVEA_BUILD_APPS=OFF -DFOVEA_INSTALL=OFF |
+    grep -F "no glslang found, so shaders are those of the release"
+"$cmake" --build "$folder/build" --target fovea_shaders >/dev/null
+diff -r --exclude='*.spv' --exclude='*.d' "$build/engine/plan/vulkan/shaders" "$folder/build/engine/plan/vulkan/shaders"
+echo "equal bytes, and no shader compiler needed"
