@@ -80,30 +80,15 @@ Result<int> attend(const Arguments& a) {
     if (Result<void> r = allocate_outputs(call); !r) return r.error();
     if (Result<void> r = check_writable(out); !r) return r.error();
 
-    Result<Engine> engine = Engine::open(*options);
+    Result<Engine> engine = open_engine(*options);
     if (!engine) return engine.error();
-    if (options->validation && !engine->is_vulkan())
-        return Error{FOVEA_INVALID_ARGUMENT, "--validation",
-                     "is of Vulkan; the device is " + engine->device().name};
     Progress progress("attention");
     RunOptions run;
     run.progress = [&](double done) { return progress(done); };
     const Result<RunReport> report = engine->attention(call.desc, call.bindings, run);
     if (!report) return report.error();
-    const std::vector<std::string> messages = engine->take_messages();
-    if (!messages.empty())
-        return Error{FOVEA_VULKAN_ERROR, "validation",
-                     std::to_string(messages.size()) + " messages, the first: " + messages[0]};
-
-    const Result<TensorSet> outputs = output_tensors(call);
-    if (!outputs) return outputs.error();
-    {
-        const HeldInterrupts held;
-        if (const Result<uint64_t> written = save_safetensors(out, *outputs); !written)
-            return written.error();
-    }
-    print_run(*report, call, out, a.has("--json"));
-    return 0;
+    if (Result<void> r = refuse_messages(*engine); !r) return r.error();
+    return finish_run(*report, call, output_tensors(call), out, a.has("--json"));
 }
 
 }  // namespace

@@ -202,30 +202,16 @@ Result<int> gradients(const Arguments& a) {
     if (Result<void> r = allocate_gradients(call, backward); !r) return r.error();
     if (Result<void> r = check_writable(out); !r) return r.error();
 
-    Result<Engine> engine = Engine::open(*options);
+    Result<Engine> engine = open_engine(*options);
     if (!engine) return engine.error();
-    if (options->validation && !engine->is_vulkan())
-        return bad("--validation", "is of Vulkan; the device is " + engine->device().name);
     if (Result<void> r = run_forward(*engine, call, backward.kernel); !r) return r.error();
     Progress progress("gradients");
     RunOptions run;
     run.progress = [&](double done) { return progress(done); };
     const Result<RunReport> report = engine->attention_backward(call.desc, backward, call.bindings, run);
     if (!report) return report.error();
-    const std::vector<std::string> messages = engine->take_messages();
-    if (!messages.empty())
-        return Error{FOVEA_VULKAN_ERROR, "validation",
-                     std::to_string(messages.size()) + " messages, the first: " + messages[0]};
-
-    const Result<TensorSet> outputs = gradient_tensors(*file, call, backward.gradients);
-    if (!outputs) return outputs.error();
-    {
-        const HeldInterrupts held;
-        if (const Result<uint64_t> written = save_safetensors(out, *outputs); !written)
-            return written.error();
-    }
-    print_run(*report, call, out, a.has("--json"));
-    return 0;
+    if (Result<void> r = refuse_messages(*engine); !r) return r.error();
+    return finish_run(*report, call, gradient_tensors(*file, call, backward.gradients), out, a.has("--json"));
 }
 
 }  // namespace

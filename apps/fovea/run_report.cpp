@@ -1,4 +1,5 @@
 #include "run_report.hpp"
+#include "output_file.hpp"
 
 #include <fovea/files/json.hpp>
 
@@ -34,11 +35,34 @@ void print_json(const RunReport& report, const AttentionCall& call, const std::s
 
 }  // namespace
 
-void print_run(const RunReport& report, const AttentionCall& call, const std::string& out, bool as_json) {
+Result<Engine> open_engine(const EngineOptions& options) {
+    Result<Engine> engine = Engine::open(options);
+    if (engine && options.validation && !engine->is_vulkan())
+        return Error{FOVEA_INVALID_ARGUMENT, "--validation",
+                     "is of Vulkan; the device is " + engine->device().name};
+    return engine;
+}
+
+Result<void> refuse_messages(Engine& engine) {
+    const std::vector<std::string> messages = engine.take_messages();
+    if (messages.empty()) return {};
+    return Error{FOVEA_VULKAN_ERROR, "validation",
+                 std::to_string(messages.size()) + " messages, the first: " + messages[0]};
+}
+
+Result<int> finish_run(const RunReport& report, const AttentionCall& call, const Result<TensorSet>& outputs,
+                       const std::string& out, bool as_json) {
+    if (!outputs) return outputs.error();
+    {
+        const HeldInterrupts held;
+        if (const Result<uint64_t> written = save_safetensors(out, *outputs); !written)
+            return written.error();
+    }
     if (as_json)
         print_json(report, call, out);
     else
         print_report(report, call, out);
+    return 0;
 }
 
 }  // namespace fovea::app

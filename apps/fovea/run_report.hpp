@@ -1,4 +1,4 @@
-// What a command that ran one call on a file says at its end.
+// What commands that run one call on a file have in common: where it runs, and what is said at the end.
 #pragma once
 
 #include "attention_tensors.hpp"
@@ -7,7 +7,13 @@
 
 namespace fovea::app {
 
-// Device, kernel, slices, time, notes and the file that was written; as one line of JSON where asked.
-void print_run(const RunReport& report, const AttentionCall& call, const std::string& out, bool as_json);
+// Refuses validation of what is no Vulkan device.
+Result<Engine> open_engine(const EngineOptions& options);
+// The first message of the validation layer as an error.
+Result<void> refuse_messages(Engine& engine);
+// Writes the outputs, whole or not at all, and prints device, kernel, slices, time, notes and the file that
+// was written; as one line of JSON where asked. The result is the command's exit code.
+Result<int> finish_run(const RunReport& report, const AttentionCall& call, const Result<TensorSet>& outputs,
+                       const std::string& out, bool as_json);
 
 }  // namespace fovea::app

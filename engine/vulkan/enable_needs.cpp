@@ -19,65 +19,45 @@ struct Switch {
 };
 constexpr VkStructureType kNone = VK_STRUCTURE_TYPE_MAX_ENUM;
 
-constexpr Switch kSwitches[] = {
-    {"storageBuffer16BitAccess", VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES,
-     sizeof(VkPhysicalDevice16BitStorageFeatures),
-     offsetof(VkPhysicalDevice16BitStorageFeatures, storageBuffer16BitAccess),
-     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
-     offsetof(VkPhysicalDeviceVulkan11Features, storageBuffer16BitAccess)},
-    {"shaderFloat16", VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES,
-     sizeof(VkPhysicalDeviceShaderFloat16Int8Features),
-     offsetof(VkPhysicalDeviceShaderFloat16Int8Features, shaderFloat16),
-     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
-     offsetof(VkPhysicalDeviceVulkan12Features, shaderFloat16)},
-    {"subgroupSizeControl", VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES,
-     sizeof(VkPhysicalDeviceSubgroupSizeControlFeatures),
-     offsetof(VkPhysicalDeviceSubgroupSizeControlFeatures, subgroupSizeControl),
-     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
-     offsetof(VkPhysicalDeviceVulkan13Features, subgroupSizeControl)},
-    {"computeFullSubgroups", VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES,
-     sizeof(VkPhysicalDeviceSubgroupSizeControlFeatures),
-     offsetof(VkPhysicalDeviceSubgroupSizeControlFeatures, computeFullSubgroups),
-     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
-     offsetof(VkPhysicalDeviceVulkan13Features, computeFullSubgroups)},
-    {"vulkanMemoryModel", VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES,
-     sizeof(VkPhysicalDeviceVulkanMemoryModelFeatures),
-     offsetof(VkPhysicalDeviceVulkanMemoryModelFeatures, vulkanMemoryModel),
-     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
-     offsetof(VkPhysicalDeviceVulkan12Features, vulkanMemoryModel)},
-    {"vulkanMemoryModelDeviceScope", VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES,
-     sizeof(VkPhysicalDeviceVulkanMemoryModelFeatures),
-     offsetof(VkPhysicalDeviceVulkanMemoryModelFeatures, vulkanMemoryModelDeviceScope),
-     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
-     offsetof(VkPhysicalDeviceVulkan12Features, vulkanMemoryModelDeviceScope)},
-    {"cooperativeMatrix", VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR,
-     sizeof(VkPhysicalDeviceCooperativeMatrixFeaturesKHR),
-     offsetof(VkPhysicalDeviceCooperativeMatrixFeaturesKHR, cooperativeMatrix), kNone, 0},
-    {"maintenance4", VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES,
-     sizeof(VkPhysicalDeviceMaintenance4Features),
-     offsetof(VkPhysicalDeviceMaintenance4Features, maintenance4),
-     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
-     offsetof(VkPhysicalDeviceVulkan13Features, maintenance4)},
-    {"deviceFault", VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT,
-     sizeof(VkPhysicalDeviceFaultFeaturesEXT), offsetof(VkPhysicalDeviceFaultFeaturesEXT, deviceFault), kNone,
-     0},
-    {"pushDescriptor", VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_4_FEATURES,
-     sizeof(VkPhysicalDeviceVulkan14Features), offsetof(VkPhysicalDeviceVulkan14Features, pushDescriptor),
-     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_4_FEATURES,
-     offsetof(VkPhysicalDeviceVulkan14Features, pushDescriptor)},
-#define FOVEA_MATRIX2_SWITCH(name)                                                 \
-    {                                                                              \
-#name, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV, \
-            sizeof(VkPhysicalDeviceCooperativeMatrix2FeaturesNV),                  \
-            offsetof(VkPhysicalDeviceCooperativeMatrix2FeaturesNV, name), kNone, 0 \
+// A feature of a struct of an extension's, and where it is one of a core version's struct, too.
+#define FOVEA_SWITCH(name, TYPE, Struct) \
+    { #name, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_##TYPE, sizeof(Struct), offsetof(Struct, name), kNone, 0 }
+#define FOVEA_CORE_SWITCH(name, TYPE, Struct, VERSION, Core)                                     \
+    {                                                                                            \
+#name, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_##TYPE, sizeof(Struct), offsetof(Struct, name), \
+            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_##VERSION##_FEATURES, offsetof(Core, name)  \
     }
-    FOVEA_MATRIX2_SWITCH(cooperativeMatrixFlexibleDimensions),
-    FOVEA_MATRIX2_SWITCH(cooperativeMatrixReductions),
-    FOVEA_MATRIX2_SWITCH(cooperativeMatrixConversions),
-    FOVEA_MATRIX2_SWITCH(cooperativeMatrixPerElementOperations),
-    FOVEA_MATRIX2_SWITCH(cooperativeMatrixWorkgroupScope),
-#undef FOVEA_MATRIX2_SWITCH
+using Storage16 = VkPhysicalDevice16BitStorageFeatures;
+using Float16 = VkPhysicalDeviceShaderFloat16Int8Features;
+using SubgroupSizes = VkPhysicalDeviceSubgroupSizeControlFeatures;
+using MemoryModel = VkPhysicalDeviceVulkanMemoryModelFeatures;
+using Matrix2 = VkPhysicalDeviceCooperativeMatrix2FeaturesNV;
+using Core11 = VkPhysicalDeviceVulkan11Features;
+using Core12 = VkPhysicalDeviceVulkan12Features;
+using Core13 = VkPhysicalDeviceVulkan13Features;
+using Core14 = VkPhysicalDeviceVulkan14Features;
+
+constexpr Switch kSwitches[] = {
+    FOVEA_CORE_SWITCH(storageBuffer16BitAccess, 16BIT_STORAGE_FEATURES, Storage16, 1_1, Core11),
+    FOVEA_CORE_SWITCH(shaderFloat16, SHADER_FLOAT16_INT8_FEATURES, Float16, 1_2, Core12),
+    FOVEA_CORE_SWITCH(subgroupSizeControl, SUBGROUP_SIZE_CONTROL_FEATURES, SubgroupSizes, 1_3, Core13),
+    FOVEA_CORE_SWITCH(computeFullSubgroups, SUBGROUP_SIZE_CONTROL_FEATURES, SubgroupSizes, 1_3, Core13),
+    FOVEA_CORE_SWITCH(vulkanMemoryModel, VULKAN_MEMORY_MODEL_FEATURES, MemoryModel, 1_2, Core12),
+    FOVEA_CORE_SWITCH(vulkanMemoryModelDeviceScope, VULKAN_MEMORY_MODEL_FEATURES, MemoryModel, 1_2, Core12),
+    FOVEA_SWITCH(cooperativeMatrix, COOPERATIVE_MATRIX_FEATURES_KHR,
+                 VkPhysicalDeviceCooperativeMatrixFeaturesKHR),
+    FOVEA_CORE_SWITCH(maintenance4, MAINTENANCE_4_FEATURES, VkPhysicalDeviceMaintenance4Features, 1_3,
+                      Core13),
+    FOVEA_SWITCH(deviceFault, FAULT_FEATURES_EXT, VkPhysicalDeviceFaultFeaturesEXT),
+    FOVEA_CORE_SWITCH(pushDescriptor, VULKAN_1_4_FEATURES, Core14, 1_4, Core14),
+    FOVEA_SWITCH(cooperativeMatrixFlexibleDimensions, COOPERATIVE_MATRIX_2_FEATURES_NV, Matrix2),
+    FOVEA_SWITCH(cooperativeMatrixReductions, COOPERATIVE_MATRIX_2_FEATURES_NV, Matrix2),
+    FOVEA_SWITCH(cooperativeMatrixConversions, COOPERATIVE_MATRIX_2_FEATURES_NV, Matrix2),
+    FOVEA_SWITCH(cooperativeMatrixPerElementOperations, COOPERATIVE_MATRIX_2_FEATURES_NV, Matrix2),
+    FOVEA_SWITCH(cooperativeMatrixWorkgroupScope, COOPERATIVE_MATRIX_2_FEATURES_NV, Matrix2),
 };
+#undef FOVEA_SWITCH
+#undef FOVEA_CORE_SWITCH
 
 const Switch* find_switch(const char* feature) {
     for (const Switch& s : kSwitches)
