@@ -6,6 +6,7 @@
 #include "conformance_command.hpp"
 #include "lesson_command.hpp"
 #include "map_command.hpp"
+#include "model_command.hpp"
 #include "session_command.hpp"
 #include "standard_streams.hpp"
 
@@ -36,6 +37,7 @@ constexpr Command kCommands[] = {
      "the plan of an attention call: kernel, reasons, slices, workspace"},
     {"map", fovea::app::map_command, "a picture of any rectangle of the weights, of contexts of any length"},
     {"lesson", fovea::app::lesson_command, "a worked example, every stage printed as its tutorial prints it"},
+    {"model", fovea::app::model_command, "what a model's files hold, and what it computes for given tokens"},
     {"session", fovea::app::session_command, "the numbers of a session file (.fovea), stage by stage"},
     {"conformance", fovea::app::conformance_command,
      "runs ONNX node test cases (Attention, RotaryEmbedding)"},

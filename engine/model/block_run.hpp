@@ -3,12 +3,16 @@
 
 #include <functional>
 
+#include <fovea/model/trace.hpp>
+
 #include "model/transformer_parts.hpp"
 
 namespace fovea {
 
 // Runs a linear layer in whichever arithmetic its owner computes.
 using LinearRun = std::function<Result<F32Tensor>(const F32Tensor& x, const Linear& layer)>;
+// By the engine's kernels.
+Result<F32Tensor> run_linear(EngineRunner& engine, const F32Tensor& x, const Linear& layer);
 
 // What comes before attention. Heads are [heads, rows, width].
 struct ProjectedHeads {

@@ -240,22 +240,7 @@ Result<const F32Tensor*> Trace::Impl::layer_input(uint32_t n) {
 }
 
 Result<F32Tensor> Trace::Impl::linear(const F32Tensor& x, const Linear& layer) {
-    if (strict_) return strict::linear(x, layer);
-    FoveaLinearDesc call{};
-    call.struct_size = sizeof call;
-    call.n_in = uint32_t(layer.d_in()), call.n_out = uint32_t(layer.d_out());
-    call.rows = x.rows();
-    call.has_bias = layer.has_bias();
-    call.weight_is_in_out = layer.layout == WeightLayout::in_out;
-    F32Tensor y({x.rows(), layer.d_out()});
-    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
-    const auto bind = [&](FoveaBinding binding, const F32Tensor& t) {
-        bindings[binding] = {const_cast<float*>(t.values.data()), t.values.size() * 4};
-    };
-    bind(FOVEA_BIND_X, x), bind(FOVEA_BIND_WEIGHT, layer.weight), bind(FOVEA_BIND_Y, y);
-    if (layer.has_bias()) bind(FOVEA_BIND_BIAS, layer.bias);
-    if (Result<void> r = engine().linear(call, bindings); !r) return r.error();
-    return y;
+    return strict_ ? strict::linear(x, layer) : run_linear(engine(), x, layer);
 }
 
 Result<void> Trace::Impl::project(uint32_t n) {

@@ -2,6 +2,7 @@
 // with.
 #pragma once
 
+#include <fovea/model/checkpoint_model.hpp>
 #include <fovea/model/f32_tensor.hpp>
 #include <fovea/model/linear.hpp>
 #include <fovea/model/rules.hpp>

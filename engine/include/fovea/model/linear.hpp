@@ -48,8 +48,8 @@ struct Rope {
 
     uint64_t rotated(uint64_t columns) const { return width == 0 ? columns : width; }
 };
-// Tables of cos and sin of rows of `dim` columns, magnitude included: [len, R / 2] each. Angles are taken in float64, their cosines and sines rounded
-// once.
+// Tables of cos and sin of rows of `dim` columns, magnitude included: [len, R / 2] each. Angles are taken in
+// float64, their cosines and sines rounded once.
 struct RopeTables {
     F32Tensor cos, sin;
 };

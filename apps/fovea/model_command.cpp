@@ -1,0 +1,155 @@
+// fovea model: a checkpoint's family and sizes; with tokens its logits, hidden states and weights.
+#include "model_command.hpp"
+
+#include "arguments.hpp"
+#include "model_report.hpp"
+#include "output_file.hpp"
+#include "progress.hpp"
+
+#include <fovea/model/checkpoint_model.hpp>
+#include <fovea/thread_pool.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <thread>
+
+namespace fovea::app {
+namespace {
+
+constexpr OptionSpec kOptions[] = {
+    {"--tokens", "N,N,...", "token numbers to run the model on"},
+    {"--out", "FILE",
+     "with --tokens: a safetensors file with logits [L, V], hidden.N [L, E] and layers.N.weights [H, L, L]"},
+    {"--top", "N", "likely next tokens to list (default 10)"},
+    {"--threads", "N", "threads to compute on (default: all of the machine)"},
+    {"--json", "", "one line of JSON instead of text"},
+    {"--help", "", "this text"}};
+
+constexpr uint64_t kMostTokens = 1'000'000;
+
+Error bad(std::string field, std::string text) {
+    return {FOVEA_INVALID_ARGUMENT, std::move(field), std::move(text)};
+}
+
+Result<std::vector<uint32_t>> token_numbers(std::string_view list) {
+    std::vector<uint32_t> ids;
+    for (const std::string_view word : split(list, ',')) {
+        const Result<int64_t> id = parse_integer(word, "--tokens");
+        if (!id) return id.error();
+        if (*id < 0 || *id > int64_t(UINT32_MAX))
+            return bad("--tokens", std::string(word) + " is no token number: they are whole numbers from 0");
+        ids.push_back(uint32_t(*id));
+    }
+    if (ids.size() > kMostTokens)
+        return bad("--tokens",
+                   std::to_string(ids.size()) + " tokens; the limit is " + std::to_string(kMostTokens));
+    return ids;
+}
+
+Result<Tensor> named(std::string name, F32Tensor t) {
+    return make_tensor(std::move(name), std::move(t.shape), std::move(t.values));
+}
+
+Result<void> write_run(ModelRun run, std::string_view path) {
+    TensorSet set;
+    const auto add = [&](std::string name, F32Tensor t) -> Result<void> {
+        Result<Tensor> made = named(std::move(name), std::move(t));
+        if (!made) return made.error();
+        set.tensors.push_back(std::move(*made));
+        return {};
+    };
+    if (run.logits.rank() == 2)
+        if (Result<void> r = add("logits", std::move(run.logits)); !r) return r;
+    for (size_t n = 0; n < run.hidden.size(); ++n)
+        if (Result<void> r = add("hidden." + std::to_string(n), std::move(run.hidden[n])); !r) return r;
+    for (size_t n = 0; n < run.weights.size(); ++n)
+        if (Result<void> r = add("layers." + std::to_string(n) + ".weights", std::move(run.weights[n])); !r)
+            return r;
+    const HeldInterrupts held;
+    const Result<uint64_t> written = save_safetensors(std::string(path), set);
+    return written ? Result<void>() : Result<void>(written.error());
+}
+
+void print_next(const std::vector<NextToken>& next, bool as_json) {
+    if (as_json) {
+        std::string list = "[";
+        for (const NextToken& t : next)
+            list += (list.size() > 1 ? ", " : "") + JsonObject()
+                                                        .number("token", double(t.id))
+                                                        .number("logit", double(t.logit))
+                                                        .number("probability", t.probability)
+                                                        .done();
+        std::printf("%s\n", JsonObject().raw("next", list + "]").done().c_str());
+        return;
+    }
+    std::printf("%8s  %-10s  %s\n", "next", "logit", "probability");
+    for (const NextToken& t : next) std::printf("%8u  %-10.5g  %.4f\n", t.id, double(t.logit), t.probability);
+}
+
+Result<int> run_tokens(const CheckpointModel& model, const Arguments& a) {
+    const Result<std::vector<uint32_t>> ids = token_numbers(a.text("--tokens"));
+    if (!ids) return ids.error();
+    const Result<uint64_t> top = a.unsigned_integer("--top", 10);
+    if (!top) return top.error();
+    const Result<uint64_t> threads =
+        a.unsigned_integer("--threads", std::max(1u, std::thread::hardware_concurrency()));
+    if (!threads) return threads.error();
+    if (*threads < 1 || *threads > 1024) return bad("--threads", "give a number of threads from 1 to 1024");
+    const std::string_view out = a.text("--out");
+    if (!out.empty())
+        if (Result<void> r = check_writable(out); !r) return r.error();
+    ThreadPool pool{uint32_t(*threads)};
+    const FoveaParallel parallel = pool.parallel();
+    const std::unique_ptr<EngineRunner> engine = make_cpu_runner(&parallel, parallel.worker_count);
+    Progress progress("running the model");
+    ModelRunOptions options;
+    options.trace.engine = engine.get();
+    options.with_hidden = options.with_weights = !out.empty();
+    options.progress = [&](double done) { return progress(done); };
+    const uint64_t bytes = run_model_bytes(model, ids->size(), options);
+    if (bytes > uint64_t{1} << 30)
+        std::fprintf(stderr, "fovea: note: this takes about %s of memory\n", bytes_text(bytes).c_str());
+    Result<ModelRun> run = run_model(model, *ids, options);
+    if (!run) return run.error();
+    std::vector<NextToken> next;
+    if (run->logits.rank() == 2) next = next_tokens(run->logits.row(run->logits.rows() - 1), size_t(*top));
+    if (!out.empty())
+        if (Result<void> r = write_run(std::move(*run), out); !r) return r.error();
+    if (!model.has_unembedding())
+        std::fprintf(stderr, "fovea: note: the files hold no unembedding, so that there are no logits\n");
+    else
+        print_next(next, a.has("--json"));
+    return 0;
+}
+
+Result<int> run(const Arguments& a) {
+    if (a.positional().size() != 1)
+        return bad("PATH", "give one model: a folder with config.json and safetensors, or a .gguf file");
+    for (const std::string_view option : {"--out", "--top", "--threads"})
+        if (a.has(option) && !a.has("--tokens"))
+            return bad(std::string(option),
+                       std::string(option) + " needs --tokens: without them the model does not run");
+    const Result<CheckpointModel> model = CheckpointModel::open(std::string(a.positional()[0]));
+    if (!model) return model.error();
+    if (a.has("--tokens")) return run_tokens(*model, a);
+    const std::string text = a.has("--json") ? model_json(*model) + "\n" : model_text(*model);
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return 0;
+}
+
+void print_help() {
+    std::printf(
+        "fovea model PATH [OPTIONS]\n\nWhat a model is: family, sizes, types of its weights, what is "
+        "missing. PATH is a "
+        "folder with config.json and\nsafetensors (Hugging Face), or a .gguf file. With --tokens it runs on "
+        "the CPU and "
+        "lists the likely next tokens.\n\nFamilies: %s.\n\n",
+        known_families().c_str());
+    print_options(kOptions);
+}
+
+}  // namespace
+
+int model_command(Words words) { return run_command(words, kOptions, print_help, run); }
+
+}  // namespace fovea::app

@@ -1,0 +1,167 @@
+#include "model_report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <numeric>
+
+namespace fovea::app {
+namespace {
+
+std::string number(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.6g", value);
+    return text;
+}
+
+// "bf16 18, f32 3": types by how many weights have them, in the order of their names.
+std::map<std::string, uint64_t> types_of(const Checkpoint& files) {
+    std::map<std::string, uint64_t> counts;
+    for (const StoredWeight& weight : files.weights)
+        ++counts[weight.type == WeightType::other ? weight.type_text
+                                                  : std::string(weight_type_name(weight.type))];
+    return counts;
+}
+
+uint64_t numbers_of(const Checkpoint& files) {
+    uint64_t sum = 0;
+    for (const StoredWeight& weight : files.weights) sum += weight.rows() * weight.columns();
+    return sum;
+}
+
+const char* activation_text(Activation activation) {
+    constexpr const char* kNames[] = {"gelu", "gelu (tanh)", "silu", "relu"};
+    return kNames[size_t(activation)];
+}
+
+std::string rope_text(const RopeFacts& facts, uint64_t head_width) {
+    std::string text = "rotary, theta " + number(facts.rope.theta);
+    if (facts.rope.width != head_width)
+        text += ", " + std::to_string(facts.rope.width) + " of " + std::to_string(head_width) + " columns";
+    if (!facts.rope.divisors.empty()) text += ", stretched";
+    return text;
+}
+
+// "0, 2, 4" up to a limit.
+std::string windowed_layers(const ModelFacts& f) {
+    const auto count = size_t(std::count(f.windowed.begin(), f.windowed.end(), true));
+    if (count == f.layers) return "every layer";
+    std::string text = std::to_string(count) + " of " + std::to_string(f.layers) + " layers (";
+    size_t shown = 0;
+    for (uint64_t n = 0; n < f.layers && shown < 8; ++n)
+        if (f.windowed[n]) text += (shown++ ? ", " : "") + std::to_string(n);
+    return text + (shown < count ? ", ...)" : ")");
+}
+
+// Up to three names, and how many more there are.
+std::string some(const std::vector<std::string>& names) {
+    std::string text;
+    for (size_t i = 0; i < names.size() && i < 3; ++i) text += (i ? ", " : "") + printable_name(names[i], 80);
+    return names.size() > 3 ? text + " and " + std::to_string(names.size() - 3) + " more" : text;
+}
+
+std::string json_list(const std::vector<std::string>& names) {
+    std::string text = "[";
+    for (const std::string& name : names)
+        text += (text.size() > 1 ? ", " : "") + json_string(printable_name(name, 400));
+    return text + "]";
+}
+
+}  // namespace
+
+std::string bytes_text(uint64_t bytes) {
+    constexpr const char* kUnits[] = {"bytes", "KB", "MB", "GB", "TB"};
+    auto value = double(bytes);
+    size_t unit = 0;
+    for (; value >= 1000 && unit < 4; ++unit) value /= 1000;
+    char text[32];
+    std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+    return text;
+}
+
+std::string model_text(const CheckpointModel& model) {
+    const ModelFacts& f = model.facts();
+    const auto n = [](uint64_t value) { return std::to_string(value); };
+    std::string text;
+    const auto line = [&](const char* name, const std::string& value) {
+        char label[16];
+        std::snprintf(label, sizeof label, "%-12s", name);
+        text += label + value + "\n";
+    };
+    line("family", f.family + " (" + f.architecture + ")" +
+                       (f.causal ? "" : ", an encoder: every token sees every other"));
+    line("layers", n(f.layers) + ", width " + n(f.width) + ", feed-forward " + n(f.hidden) + " (" +
+                       activation_text(f.activation) + ")");
+    line("heads", n(f.heads) + " of width " + n(f.head_width) +
+                      (f.kv_heads == f.heads ? "" : ", " + n(f.kv_heads) + " for keys and values") +
+                      (f.softcap > 0 ? ", scores capped at " + number(f.softcap) : ""));
+    line("vocabulary", n(f.vocabulary) + " tokens" + (f.context ? ", context of " + n(f.context) : "") +
+                           (f.logit_softcap > 0 ? ", logits capped at " + number(f.logit_softcap) : ""));
+    line("positions", f.rope
+                          ? rope_text(*f.rope, f.head_width) +
+                                (f.local_rope ? "; in windows " + rope_text(*f.local_rope, f.head_width) : "")
+                          : "learned");
+    if (std::count(f.windowed.begin(), f.windowed.end(), true) > 0)
+        line("window", n(f.causal ? f.window + 1 : 2 * f.window + 1) + " keys in " + windowed_layers(f));
+    std::string types;
+    for (const auto& [type, count] : types_of(model.files())) types += ", " + type + " " + n(count);
+    line("weights", n(model.files().weights.size()) + " tensors, " + n(numbers_of(model.files())) +
+                        " numbers, " + bytes_text(model.files().stored_bytes()) + types);
+    line("memory",
+         "weights stay in their files; one layer at a time as float32, " + bytes_text(model.block_bytes()));
+    if (!model.missing().empty()) line("missing", some(model.missing()));
+    if (!model.has_unembedding()) line("", "without an unembedding there are no logits");
+    if (!model.unread().empty()) line("not read", some(model.unread()));
+    return text;
+}
+
+std::string model_json(const CheckpointModel& model) {
+    const ModelFacts& f = model.facts();
+    JsonObject json, types;
+    for (const auto& [type, count] : types_of(model.files())) types.number(type, double(count));
+    json.text("family", f.family).text("architecture", f.architecture).boolean("causal", f.causal);
+    for (const auto& [key, value] : {std::pair{"layers", f.layers},
+                                     {"width", f.width},
+                                     {"heads", f.heads},
+                                     {"kv_heads", f.kv_heads},
+                                     {"head_dim", f.head_width},
+                                     {"feed_forward", f.hidden},
+                                     {"vocabulary", f.vocabulary},
+                                     {"context", f.context}})
+        json.number(key, double(value));
+    std::string windowed = "[";
+    for (uint64_t n = 0; n < f.layers; ++n)
+        if (f.windowed[n]) windowed += (windowed.size() > 1 ? ", " : "") + std::to_string(n);
+    const bool any = windowed.size() > 1;
+    json.raw("window", any ? std::to_string(f.causal ? f.window + 1 : 2 * f.window + 1) : "null");
+    json.raw("windowed_layers", windowed + "]");
+    json.raw("rope_theta", f.rope ? json_number(f.rope->rope.theta) : "null");
+    json.number("tensors", double(model.files().weights.size()))
+        .number("numbers", double(numbers_of(model.files())));
+    json.number("stored_bytes", double(model.files().stored_bytes())).raw("types", types.done());
+    json.number("layer_bytes_f32", double(model.block_bytes()))
+        .boolean("has_logits", model.has_unembedding());
+    json.raw("missing", json_list(model.missing())).raw("not_read", json_list(model.unread()));
+    return json.done();
+}
+
+std::vector<NextToken> next_tokens(std::span<const float> logits, size_t most) {
+    std::vector<uint32_t> order(logits.size());
+    std::iota(order.begin(), order.end(), 0u);
+    const size_t count = std::min(most, order.size());
+    std::partial_sort(
+        order.begin(), order.begin() + int64_t(count), order.end(),
+        [&](uint32_t a, uint32_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
+    std::vector<NextToken> all;
+    if (count == 0) return all;
+    double sum = 0;
+    for (const float logit : logits) sum += std::exp(double(logit) - double(logits[order[0]]));
+    for (size_t i = 0; i < count; ++i) {
+        const float logit = logits[order[i]];
+        all.push_back({order[i], logit, std::exp(double(logit) - double(logits[order[0]])) / sum});
+    }
+    return all;
+}
+
+}  // namespace fovea::app

@@ -1,0 +1,109 @@
+// Models as their files hold them: which family a checkpoint is of, and its blocks as data for a Trace.
+//
+// Weights stay mapped and in their stored types. One block at a time becomes float32 when it is asked for, so
+// that running a model layer by layer takes the memory of its largest block beside the file's own pages.
+#pragma once
+
+#include <fovea/files/checkpoint.hpp>
+#include <fovea/model/trace.hpp>
+#include <fovea/model/transformer.hpp>
+
+#include <functional>
+
+namespace fovea {
+
+// Rotary positions as a file describes them. Which divisors hold may depend on the number of tokens.
+struct RopeFacts {
+    Rope rope;
+    std::vector<double> long_divisors;  // in place of the rope's from `original_length` + 1 tokens on
+    uint64_t original_length = 0;       // 0: the rope's divisors hold for any length
+};
+
+// What a model is, by its files.
+struct ModelFacts {
+    std::string family;        // "Llama"
+    std::string architecture;  // as the files call it: "mistral"
+    uint64_t layers = 0, width = 0, heads = 0, kv_heads = 0;
+    uint64_t head_width = 0, hidden = 0;   // columns of a head; of the feed-forward part's middle
+    uint64_t vocabulary = 0, context = 0;  // tokens; the longest input, 0 where the files do not say
+    bool causal = true;
+    double epsilon = 1e-5;                     // of all norms
+    Activation activation = Activation::gelu;  // of the feed-forward part
+    double score_divisor = 0;                  // 0: the square root of the head's width
+    bool divide_by_layer = false;              // scores of layer n are also divided by n + 1
+    double softcap = 0, logit_softcap = 0;     // 0: none
+    double embedding_scale = 1;
+    uint64_t window = 0;                        // keys on each side, the own one apart; with `windowed`
+    std::vector<bool> windowed;                 // by layer
+    std::optional<RopeFacts> rope, local_rope;  // the second: of windowed layers, where it differs
+    BlockOrder order = BlockOrder::pre;
+    bool tied = false;  // the unembedding is the embedding's table
+};
+
+// A checkpoint whose family is known. Copying it copies no weight. Safe from any thread: nothing is changed
+// by reading.
+class CheckpointModel {
+  public:
+    // Refuses what load_checkpoint() refuses; a family that is not known (its text lists those that are);
+    // numbers that are missing, out of range or do not fit each other; weights of another shape than these
+    // numbers ask for; settings that would change the numbers and are not known.
+    static Result<CheckpointModel> open(const std::filesystem::path& path);
+
+    const ModelFacts& facts() const { return *facts_; }
+    const Checkpoint& files() const { return *files_; }
+    // Names of weights that the family needs and the files lack; those of the files that nothing reads.
+    const std::vector<std::string>& missing() const { return missing_; }
+    const std::vector<std::string>& unread() const { return unread_; }
+    // Whether rows of the last block can become logits.
+    bool has_unembedding() const { return has_unembedding_; }
+    // Bytes of the largest block as float32, and of all blocks.
+    uint64_t block_bytes() const { return block_bytes_; }
+    uint64_t all_block_bytes() const { return all_block_bytes_; }
+
+    // Vectors for token numbers, positions from `first` on added: what enters the first block.
+    Result<F32Tensor> embed(std::span<const uint32_t> ids, uint64_t first = 0) const;
+    // Layer n for an input of `tokens` in all.
+    Result<Block> block(uint64_t layer, uint64_t tokens) const;
+    // Rows behind the last block to logits [rows, vocabulary], the table read a stretch at a time. Null: this
+    // thread's CPU kernels.
+    Result<F32Tensor> logits(F32Tensor rows, EngineRunner* engine = nullptr) const;
+    // The whole model in float32, for a Trace.
+    Result<Model> whole(uint64_t tokens) const;
+
+  private:
+    CheckpointModel() = default;
+    class Loader;
+
+    std::shared_ptr<const Checkpoint> files_;
+    std::shared_ptr<const ModelFacts> facts_;
+    const struct Family* family_ = nullptr;
+    std::string root_;  // before the names of the body's weights
+    std::vector<std::string> missing_, unread_;
+    bool has_unembedding_ = false;
+    uint64_t block_bytes_ = 0, all_block_bytes_ = 0;
+};
+
+// What run_model() keeps, and by whose loops it computes.
+struct ModelRunOptions {
+    TraceOptions trace;                    // of each layer
+    bool with_hidden = false;              // keep what stands between the blocks
+    bool with_weights = false;             // keep every head's weights
+    std::function<bool(double)> progress;  // told the share that is done; false cancels the run
+};
+struct ModelRun {
+    F32Tensor logits{Shape{0}};  // [tokens, vocabulary]; empty where the files hold no unembedding
+    std::vector<F32Tensor>
+        hidden;  // layers + 1 of [tokens, width]: what enters block n, what leaves the last
+    std::vector<F32Tensor> weights;  // layers of [heads, tokens, tokens]
+};
+// The whole model on token numbers, one layer in memory at a time. Refused: no token, numbers beyond the
+// vocabulary, more tokens than the model has positions for.
+Result<ModelRun> run_model(const CheckpointModel& model, std::span<const uint32_t> ids,
+                           const ModelRunOptions& options = {});
+// Bytes that it will take at most: a block, what it keeps, and the widest rows.
+uint64_t run_model_bytes(const CheckpointModel& model, uint64_t tokens, const ModelRunOptions& options);
+
+// "GPT-2, Llama, ...": the families that open() knows.
+std::string known_families();
+
+}  // namespace fovea

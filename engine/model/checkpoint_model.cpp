@@ -1,0 +1,472 @@
+#include <fovea/model/checkpoint_model.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <set>
+
+#include "model/block_run.hpp"
+#include "model/families.hpp"
+
+namespace fovea {
+namespace {
+
+// Rows of the vocabulary that become float32 at a time.
+constexpr uint64_t kLogitBytes = uint64_t{32} << 20;
+
+Error bad(std::string field, std::string text) {
+    return {FOVEA_INVALID_ARGUMENT, std::move(field), std::move(text)};
+}
+
+std::string shape_text(std::span<const uint64_t> shape) {
+    std::string text = "[";
+    for (const uint64_t side : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(side);
+    return text + "]";
+}
+
+// The name of a layer's part.
+std::string of_layer(std::string_view name, uint64_t layer) {
+    std::string text(name);
+    if (const size_t at = text.find("{}"); at != std::string::npos)
+        text.replace(at, 2, std::to_string(layer));
+    return text;
+}
+
+std::string exact(double value) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%.17g", value);
+    return text;
+}
+
+// Rows (or, of a Conv1D layer, columns) from..from + count of a joint layer.
+Linear part_of(const Linear& joint, uint64_t first, uint64_t count) {
+    Linear part;
+    part.layout = joint.layout;
+    if (joint.layout == WeightLayout::in_out) {
+        part.weight = slice_columns(joint.weight, first, count);
+    } else {
+        const uint64_t wide = joint.weight.columns();
+        const auto from = joint.weight.values.begin() + int64_t(first * wide);
+        part.weight = F32Tensor({count, wide}, {from, from + int64_t(count * wide)});
+    }
+    if (joint.has_bias())
+        part.bias = F32Tensor(Shape{count}, {joint.bias.values.begin() + int64_t(first),
+                                             joint.bias.values.begin() + int64_t(first + count)});
+    return part;
+}
+
+// Rows `first`, `first` + 1, ... of each of `heads` groups of `step` rows, `count` of them.
+Linear rows_by_head(const Linear& joint, uint64_t heads, uint64_t step, uint64_t first, uint64_t count) {
+    const uint64_t wide = joint.weight.columns();
+    Linear part;
+    part.weight = F32Tensor({heads * count, wide});
+    if (joint.has_bias()) part.bias = F32Tensor(Shape{heads * count});
+    for (uint64_t h = 0; h < heads; ++h)
+        for (uint64_t i = 0; i < count; ++i) {
+            const uint64_t from = h * step + first + i, to = h * count + i;
+            std::copy_n(joint.weight.row(from).begin(), wide, part.weight.row(to).begin());
+            if (joint.has_bias()) part.bias.values[to] = joint.bias.values[from];
+        }
+    return part;
+}
+
+}  // namespace
+
+// Fetches parts by name. The first error is kept; with `survey` nothing is read, only names and shapes are
+// looked at.
+class CheckpointModel::Loader {
+  public:
+    Loader(const Checkpoint& files, const Family& family, const ModelFacts& facts, std::string root)
+        : files_(files),
+          family_(family),
+          facts_(facts),
+          names_(files.gguf ? gguf_names() : *family.names),
+          root_(std::move(root)) {}
+
+    struct Survey {
+        std::vector<std::string> missing;
+        std::set<std::string, std::less<>> read;
+        uint64_t numbers = 0;
+    };
+    Survey* survey = nullptr;
+
+    const WeightNames& names() const { return names_; }
+    const std::optional<Error>& error() const { return error_; }
+    std::string rooted(std::string_view name) const { return root_ + std::string(name); }
+    bool has(const std::string& name) const { return files_.find(name) != nullptr; }
+
+    F32Tensor tensor(const std::string& name, Shape shape, bool needed) {
+        const StoredWeight* weight = files_.find(name);
+        if (!weight) {
+            if (needed && survey)
+                survey->missing.push_back(name);
+            else if (needed)
+                fail(bad("tensor", "no tensor '" + name + "'"));
+            return F32Tensor(Shape{0});
+        }
+        if (weight->shape != shape) {
+            fail(bad("shape", "tensor '" + printable_name(name) + "' has shape " + shape_text(weight->shape) +
+                                  ", expected " + shape_text(shape)));
+            return F32Tensor(Shape{0});
+        }
+        if (survey) {
+            survey->read.insert(name);
+            survey->numbers += element_count(shape);
+            if (weight->type != WeightType::other) return F32Tensor(Shape{0});
+        }
+        F32Tensor out(std::move(shape));
+        if (Result<void> r = read_rows(*weight, 0, out.values); !r) fail(r.error());
+        return out;
+    }
+
+    Linear linear(std::string_view name, uint64_t in, uint64_t out, bool needed = true) {
+        Linear layer;
+        layer.layout = files_.gguf ? WeightLayout::out_in : family_.layout;
+        const std::string full = rooted(name);
+        const Shape shape = layer.layout == WeightLayout::in_out ? Shape{in, out} : Shape{out, in};
+        F32Tensor weight = tensor(full + ".weight", shape, needed);
+        layer.bias = tensor(full + ".bias", {out}, false);
+        if (weight.rank() == 2) layer.weight = std::move(weight);
+        return layer;
+    }
+
+    // `kind` none where the family has no such norm or the file no such weight.
+    Norm norm(std::string_view name, uint64_t width, bool needed = true) {
+        Norm n;
+        if (name.empty()) return n;
+        const std::string full = rooted(name);
+        if (!needed && !has(full + ".weight")) return n;
+        n.kind = family_.norm;
+        n.epsilon = facts_.epsilon;
+        n.weight = tensor(full + ".weight", {width}, needed);
+        n.bias = tensor(full + ".bias", {width}, false);
+        if (family_.norm_plus_one && !files_.gguf)
+            for (float& w : n.weight.values) w += 1.0f;
+        return n;
+    }
+
+    Block block(uint64_t layer, uint64_t tokens);
+    Embedding embedding();
+    void prediction(Model& out);
+    void fail(Error error) {
+        if (!error_) error_ = std::move(error);
+    }
+
+  private:
+    void heads(uint64_t layer, AttentionPart& part);
+    void feed_forward(uint64_t layer, FeedForward& part);
+
+    const Checkpoint& files_;
+    const Family& family_;
+    const ModelFacts& facts_;
+    const WeightNames& names_;
+    std::string root_;
+    std::optional<Error> error_;
+};
+
+void CheckpointModel::Loader::heads(uint64_t layer, AttentionPart& part) {
+    const uint64_t width = facts_.width, head = facts_.head_width;
+    const uint64_t q = facts_.heads * head, kv = facts_.kv_heads * head;
+    // GGUF files of families with a joint layer may have it in parts, and the other way round.
+    const std::string joint_name = of_layer(names_.joint, layer);
+    const bool is_joint =
+        names_.query.empty() || (!names_.joint.empty() && has(rooted(joint_name) + ".weight"));
+    if (!is_joint) {
+        part.query = linear(of_layer(names_.query, layer), width, q);
+        part.key = linear(of_layer(names_.key, layer), width, kv);
+        part.value = linear(of_layer(names_.value, layer), width, kv);
+    } else {
+        const Linear joint = linear(joint_name, width, q + 2 * kv);
+        if (error_ || !is_present(joint)) return;
+        if (family_.joint == JointRows::by_head && !files_.gguf) {
+            part.query = rows_by_head(joint, facts_.heads, 3 * head, 0, head);
+            part.key = rows_by_head(joint, facts_.heads, 3 * head, head, head);
+            part.value = rows_by_head(joint, facts_.heads, 3 * head, 2 * head, head);
+        } else {
+            part.query = part_of(joint, 0, q);
+            part.key = part_of(joint, q, kv);
+            part.value = part_of(joint, q + kv, kv);
+        }
+    }
+}
+
+void CheckpointModel::Loader::feed_forward(uint64_t layer, FeedForward& part) {
+    const uint64_t width = facts_.width, hidden = facts_.hidden;
+    part.activation = facts_.activation;
+    part.down = linear(of_layer(names_.down, layer), hidden, width);
+    // Where GGUF has no gate of its own, a family whose safetensors join the two has them joined there, too.
+    const bool joined = !family_.names->gate_up.empty();
+    if (joined && !(files_.gguf && has(rooted(of_layer(names_.gate, layer)) + ".weight"))) {
+        const Linear joint = linear(of_layer(names_.gate_up, layer), width, 2 * hidden);
+        if (error_ || !is_present(joint)) return;
+        part.gate = part_of(joint, 0, hidden);
+        part.up = part_of(joint, hidden, hidden);
+        return;
+    }
+    part.up = linear(of_layer(names_.up, layer), width, hidden);
+    if (!family_.names->gate.empty()) part.gate = linear(of_layer(names_.gate, layer), width, hidden);
+}
+
+Block CheckpointModel::Loader::block(uint64_t layer, uint64_t tokens) {
+    Block b;
+    b.residual = true;
+    b.order = facts_.order;
+    const auto name = [&](std::string_view part) { return of_layer(part, layer); };
+    const bool extra = !family_.names->attention_output_norm.empty();
+    const bool head_norms = !family_.names->query_norm.empty();
+    const bool first_without = family_.first_without_norm && layer == 0;
+    b.attention_norm = norm(name(names_.attention_norm), facts_.width, !first_without);
+    heads(layer, b.attention);
+    b.attention.output =
+        linear(name(names_.attention_output), facts_.heads * facts_.head_width, facts_.width);
+    b.attention.heads = uint32_t(facts_.heads), b.attention.kv_heads = uint32_t(facts_.kv_heads);
+    if (head_norms) {
+        b.attention.query_norm = norm(name(names_.query_norm), facts_.head_width);
+        b.attention.key_norm = norm(name(names_.key_norm), facts_.head_width);
+    }
+    if (extra) b.attention_output_norm = norm(name(names_.attention_output_norm), facts_.width);
+    b.feed_forward_norm = norm(name(names_.feed_forward_norm), facts_.width);
+    feed_forward(layer, b.feed_forward);
+    if (extra) b.feed_forward_output_norm = norm(name(names_.feed_forward_output_norm), facts_.width);
+
+    const bool windowed = facts_.windowed[layer];
+    const auto& rope = windowed && facts_.local_rope ? facts_.local_rope : facts_.rope;
+    if (rope) {
+        b.attention.rope = rope->rope;
+        if (rope->original_length != 0 && tokens > rope->original_length && !rope->long_divisors.empty())
+            b.attention.rope->divisors = rope->long_divisors;
+    }
+    AttentionRules& rules = b.attention.rules;
+    rules.causal = facts_.causal;
+    rules.softcap = facts_.softcap;
+    double divisor = facts_.score_divisor;
+    if (facts_.divide_by_layer) divisor = std::sqrt(double(facts_.head_width)) * double(layer + 1);
+    if (divisor != 0) rules.scale = exact(divisor);
+    if (windowed) {
+        rules.windowed = true;
+        rules.window_left = int32_t(facts_.window);
+        rules.window_right = facts_.causal ? -1 : int32_t(facts_.window);
+    }
+    return b;
+}
+
+// Without the table, of which rows are read as they are needed.
+Embedding CheckpointModel::Loader::embedding() {
+    Embedding e;
+    e.scale = facts_.embedding_scale;
+    e.norm = norm(names_.table_norm, facts_.width, !files_.gguf);
+    if (family_.names->positions.empty()) return e;
+    const StoredWeight* places = files_.find(rooted(names_.positions) + ".weight");
+    if (places && places->shape.size() != 2)
+        fail(bad("shape", "tensor '" + printable_name(places->name) + "' is no matrix"));
+    F32Tensor all = tensor(rooted(names_.positions) + ".weight",
+                           {places && places->shape.size() == 2 ? places->shape[0] : 0, facts_.width}, true);
+    const StoredWeight* types =
+        family_.names->types.empty() ? nullptr : files_.find(rooted(names_.types) + ".weight");
+    F32Tensor kinds(Shape{0});
+    if (types) kinds = tensor(types->name, {types->shape.empty() ? 0 : types->shape[0], facts_.width}, true);
+    if (error_ || all.rank() != 2) return e;
+    const uint64_t first = std::min(family_.first_position, all.rows());
+    e.positions = F32Tensor({all.rows() - first, facts_.width},
+                            {all.values.begin() + int64_t(first * facts_.width), all.values.end()});
+    // All tokens are of type 0: one sentence.
+    if (kinds.rank() != 2 || kinds.rows() == 0) return e;
+    for (uint64_t i = 0; i < e.positions.rows(); ++i)
+        for (uint64_t c = 0; c < facts_.width; ++c) e.positions.row(i)[c] += kinds.row(0)[c];
+    return e;
+}
+
+// What stands behind the blocks, without the unembedding's matrix.
+void CheckpointModel::Loader::prediction(Model& out) {
+    out.final_norm = norm(names_.final_norm, facts_.width);
+    out.logit_softcap = facts_.logit_softcap;
+    if (names_.head_dense.empty() || !has(std::string(names_.head_dense) + ".weight")) return;
+    const std::string root = std::move(root_);
+    root_.clear();
+    out.prediction.dense = linear(names_.head_dense, facts_.width, facts_.width);
+    out.prediction.norm = norm(names_.head_norm, facts_.width);
+    out.prediction.activation = facts_.activation;
+    root_ = root;
+}
+
+namespace {
+
+// The matrix from rows to logits and its bias; null where there is none.
+const StoredWeight* unembedding_of(const Checkpoint& files, const Family& family, const ModelFacts& facts,
+                                   const std::string& root) {
+    const WeightNames& names = files.gguf ? gguf_names() : *family.names;
+    const StoredWeight* own = files.find(std::string(names.unembedding) + ".weight");
+    const StoredWeight* table = files.find(root + std::string(names.table) + ".weight");
+    if (facts.tied)
+        return names.head_dense.empty() || files.find(std::string(names.head_dense) + ".weight") ? table
+                                                                                                 : nullptr;
+    if (own) return own;
+    if (files.gguf) return table;  // the format leaves out a matrix that is tied
+    return nullptr;
+}
+
+}  // namespace
+
+Result<CheckpointModel> CheckpointModel::open(const std::filesystem::path& path) {
+    Result<Checkpoint> files = load_checkpoint(path);
+    if (!files) return files.error();
+    const auto in_path = [&](Error error) {
+        error.text = printable_name(path.string(), 400) + ": " + error.text;
+        return error;
+    };
+    Result<KnownModel> known = read_facts(*files);
+    if (!known) return in_path(known.error());
+    CheckpointModel model;
+    model.family_ = known->family;
+    const WeightNames& names = files->gguf ? gguf_names() : *known->family->names;
+    const std::string table_name = std::string(names.table) + ".weight";
+    for (const std::string_view root : names.roots)
+        if (files->find(std::string(root) + table_name)) {
+            model.root_ = std::string(root);
+            break;
+        }
+    // Bare names and a root both fit where a file holds the table under no name: the first root is then told.
+    const StoredWeight* table = files->find(model.root_ + table_name);
+    if (!table)
+        return in_path(bad("tensor", "no tensor '" + std::string(names.roots[0]) + table_name +
+                                         "': the embedding of a " + known->facts.family + " model"));
+    if (table->shape.size() != 2 || table->shape[1] != known->facts.width || table->shape[0] == 0 ||
+        table->shape[0] > (1u << 28))
+        return in_path(bad("shape", "tensor '" + printable_name(table->name) + "' has shape " +
+                                        shape_text(table->shape) + ", expected [tokens, " +
+                                        std::to_string(known->facts.width) + "]"));
+    known->facts.vocabulary = table->shape[0];
+    if (!known->facts.tied && !files->gguf && !files->config.find("tie_word_embeddings") &&
+        !files->find(std::string(names.unembedding) + ".weight")) {
+        // The configuration leaves out what is usual in the family: tied, where the file has a head but no
+        // matrix of its own. A body that was saved alone has no head at all.
+        const std::string_view kind = files->config["architectures"].items().empty()
+                                          ? std::string_view()
+                                          : files->config["architectures"].items()[0].text();
+        known->facts.tied = !kind.ends_with("Model");
+    }
+
+    Loader loader(*files, *known->family, known->facts, model.root_);
+    Loader::Survey survey;
+    loader.survey = &survey;
+    survey.read.insert(table->name);
+    loader.embedding();
+    for (uint64_t n = 0; n < known->facts.layers && !loader.error(); ++n) {
+        const uint64_t before = survey.numbers;
+        loader.block(n, 1);
+        const uint64_t bytes = (survey.numbers - before) * 4;
+        model.block_bytes_ = std::max(model.block_bytes_, bytes);
+        model.all_block_bytes_ += bytes;
+    }
+    Model ends;
+    loader.prediction(ends);
+    if (loader.error()) return in_path(*loader.error());
+    const StoredWeight* out = unembedding_of(*files, *known->family, known->facts, model.root_);
+    if (out && (out->shape.size() != 2 || out->shape[1] != known->facts.width))
+        return in_path(bad("shape", "tensor '" + printable_name(out->name) + "' has shape " +
+                                        shape_text(out->shape) + ", expected [tokens, " +
+                                        std::to_string(known->facts.width) + "]"));
+    model.has_unembedding_ = out != nullptr;
+    if (!out && known->facts.causal) survey.missing.push_back(std::string(names.unembedding) + ".weight");
+    if (out) survey.read.insert(out->name);
+    for (const std::string& more : {std::string(names.unembedding) + ".weight",
+                                    std::string(names.unembedding) + ".bias", std::string(names.head_bias)})
+        survey.read.insert(more);
+    for (const StoredWeight& weight : files->weights) {
+        const bool ignored =
+            std::any_of(names.ignored.begin(), names.ignored.end(),
+                        [&](std::string_view end) { return !end.empty() && weight.name.ends_with(end); });
+        if (!ignored && survey.read.count(weight.name) == 0) model.unread_.push_back(weight.name);
+    }
+    model.missing_ = std::move(survey.missing);
+    model.files_ = std::make_shared<const Checkpoint>(std::move(*files));
+    model.facts_ = std::make_shared<const ModelFacts>(std::move(known->facts));
+    return model;
+}
+
+Result<F32Tensor> CheckpointModel::embed(std::span<const uint32_t> ids, uint64_t first) const {
+    Loader loader(*files_, *family_, *facts_, root_);
+    const Embedding embedding = loader.embedding();
+    if (loader.error()) return *loader.error();
+    const StoredWeight& table = *files_->find(loader.rooted(loader.names().table) + ".weight");
+    F32Tensor x({ids.size(), facts_->width});
+    for (size_t i = 0; i < ids.size(); ++i) {
+        if (ids[i] >= facts_->vocabulary)
+            return bad("tokens", "token " + std::to_string(i) + " is number " + std::to_string(ids[i]) +
+                                     "; the model has " + std::to_string(facts_->vocabulary));
+        if (Result<void> r = read_rows(table, ids[i], x.row(i)); !r) return r.error();
+    }
+    return embedded(embedding, std::move(x), first);
+}
+
+Result<Block> CheckpointModel::block(uint64_t layer, uint64_t tokens) const {
+    if (layer >= facts_->layers)
+        return bad("layer", "layer is " + std::to_string(layer) + "; the model has layers 0 to " +
+                                std::to_string(facts_->layers - 1));
+    Loader loader(*files_, *family_, *facts_, root_);
+    Block made = loader.block(layer, tokens);
+    if (loader.error()) return *loader.error();
+    return made;
+}
+
+Result<F32Tensor> CheckpointModel::logits(F32Tensor rows, EngineRunner* engine) const {
+    Loader loader(*files_, *family_, *facts_, root_);
+    Model ends;
+    loader.prediction(ends);
+    const StoredWeight* matrix = unembedding_of(*files_, *family_, *facts_, root_);
+    if (!matrix) return bad("unembedding", "the files hold no unembedding, so that there are no logits");
+    const std::string bias_name = std::string(loader.names().head_bias);
+    const uint64_t count = matrix->shape[0];
+    F32Tensor bias(Shape{0});
+    if (!bias_name.empty()) bias = loader.tensor(bias_name, {count}, false);
+    if (bias.values.empty())
+        bias = loader.tensor(std::string(loader.names().unembedding) + ".bias", {count}, false);
+    if (loader.error()) return *loader.error();
+    std::unique_ptr<EngineRunner> own;
+    if (!engine) {
+        own = make_cpu_runner();
+        engine = own.get();
+    }
+    const LinearRun linear = [&](const F32Tensor& x, const Linear& layer) {
+        return run_linear(*engine, x, layer);
+    };
+    rows = normalised(ends.final_norm, std::move(rows));
+    Result<F32Tensor> read = predict(ends, std::move(rows), linear);
+    if (!read) return read;
+    F32Tensor out({read->rows(), count});
+    const uint64_t step = std::max<uint64_t>(1, kLogitBytes / (4 * facts_->width));
+    for (uint64_t first = 0; first < count; first += step) {
+        Linear part;
+        part.weight = F32Tensor({std::min(step, count - first), facts_->width});
+        if (Result<void> r = read_rows(*matrix, first, part.weight.values); !r) return r.error();
+        Result<F32Tensor> some = linear(*read, part);
+        if (!some) return some;
+        for (uint64_t i = 0; i < out.rows(); ++i)
+            std::copy(some->row(i).begin(), some->row(i).end(), out.row(i).begin() + int64_t(first));
+    }
+    for (uint64_t i = 0; i < out.rows() && !bias.values.empty(); ++i)
+        for (uint64_t c = 0; c < count; ++c) out.row(i)[c] += bias.values[c];
+    cap_logits(facts_->logit_softcap, out.values);
+    return out;
+}
+
+Result<Model> CheckpointModel::whole(uint64_t tokens) const {
+    Loader loader(*files_, *family_, *facts_, root_);
+    Model model;
+    model.name = facts_->family;
+    model.embedding = loader.embedding();
+    model.embedding.table = loader.tensor(loader.rooted(loader.names().table) + ".weight",
+                                          {facts_->vocabulary, facts_->width}, true);
+    for (uint64_t n = 0; n < facts_->layers && !loader.error(); ++n)
+        model.blocks.push_back(loader.block(n, tokens));
+    loader.prediction(model);
+    if (const StoredWeight* matrix = unembedding_of(*files_, *family_, *facts_, root_)) {
+        model.unembedding.weight = loader.tensor(matrix->name, {matrix->shape[0], facts_->width}, true);
+        const std::string bias(loader.names().head_bias);
+        if (!bias.empty()) model.unembedding.bias = loader.tensor(bias, {matrix->shape[0]}, false);
+    }
+    if (loader.error()) return *loader.error();
+    return model;
+}
+
+}  // namespace fovea

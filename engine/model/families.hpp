@@ -1,0 +1,78 @@
+// The families of models: how each is put together and what its weights are called. A family is added by a
+// row of the table in families.cpp (docs/models.md says how).
+#pragma once
+
+#include <fovea/model/checkpoint_model.hpp>
+
+namespace fovea {
+
+// Weights' names without ".weight" and ".bias"; {} is the layer's number. Empty: the family has no such part.
+struct WeightNames {
+    // What may stand before the names of embedding, blocks and final norm: the first for which the table is
+    // there.
+    std::array<std::string_view, 4> roots;
+    std::string_view table, positions, types, table_norm;
+    std::string_view attention_norm;
+    std::string_view query, key, value, joint;  // `joint` in place of the three
+    std::string_view attention_output, query_norm, key_norm, attention_output_norm;
+    std::string_view feed_forward_norm;
+    std::string_view up, gate, gate_up, down;  // `gate_up`: the rows of gate, then of up
+    std::string_view feed_forward_output_norm;
+    std::string_view final_norm;
+    // Without a root:
+    std::string_view unembedding, head_dense, head_norm, head_bias;
+    // Ends of names that hold no weight: masks and tables that older versions saved.
+    std::array<std::string_view, 4> ignored;
+};
+
+// How the rows of a joint query, key and value layer lie.
+enum class JointRows { stacked, by_head };  // all queries, all keys, all values; q, k, v of head 0, of head 1
+
+enum class WindowRule {
+    none,
+    all,            // every layer, where the configuration has a window
+    even,           // layers 0, 2, ... (Gemma 2)
+    five_of_six,    // all but layers 5, 11, ... (Gemma 3)
+    two_of_three,   // all but layers 0, 3, ... (ModernBERT)
+    by_use_sliding  // from max_window_layers on, where use_sliding_window is true (Qwen)
+};
+
+struct Family {
+    std::string_view name;
+    std::array<std::string_view, 4> types;  // config.json's model_type
+    std::array<std::string_view, 2> ggufs;  // GGUF's general.architecture
+    const WeightNames* names;               // of safetensors
+    bool causal = true;
+    NormKind norm = NormKind::rms;
+    bool norm_plus_one = false;  // safetensors hold the norms' weights less 1 (Gemma)
+    BlockOrder order = BlockOrder::pre;
+    WeightLayout layout = WeightLayout::out_in;  // of safetensors
+    JointRows joint = JointRows::stacked;
+    Activation activation = Activation::silu;  // where the configuration says none
+    double epsilon = 1e-6;
+    std::optional<double> theta;         // rotary positions; where the configuration says none
+    double local_theta = 0;              // of windowed layers, where they have their own
+    double rotated = 1;                  // share of a head's columns, where the configuration says none
+    bool gguf_pairs_neighbours = false;  // GGUF files hold rows reordered for pairs (2n, 2n + 1)
+    uint64_t head_width = 0;             // where the configuration says none; 0: width / heads
+    WindowRule window = WindowRule::none;
+    uint64_t window_keys = 0;         // where the configuration says none
+    bool scale_by_width = false;      // the table's rows are multiplied by the square root of the width
+    bool first_without_norm = false;  // layer 0 reads the embedding's norm and has none of its own
+    uint64_t first_position = 0;      // row of the positions' table for token 0
+};
+
+// Null where it is none of the table's.
+const Family* family_of_type(std::string_view model_type);
+const Family* family_of_gguf(std::string_view architecture);
+// GGUF has one set of names for all families.
+const WeightNames& gguf_names();
+
+// Family and numbers of a checkpoint. The error names the key.
+struct KnownModel {
+    const Family* family = nullptr;
+    ModelFacts facts;
+};
+Result<KnownModel> read_facts(const Checkpoint& files);
+
+}  // namespace fovea

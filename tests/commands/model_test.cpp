@@ -1,0 +1,129 @@
+// fovea model: what it says of a model, what it writes, what it refuses.
+#include "command_run.hpp"
+
+namespace fovea {
+namespace {
+
+using namespace test;
+
+const std::string kFamilies = std::string(FOVEA_SOURCES) + "/tests/model/families/";
+
+TEST(ModelCommand, tells_family_sizes_and_types) {
+    const Scratch scratch;
+    const CommandRun run = run_command(scratch, "model " + kFamilies + "gemma2");
+    EXPECT_EQ(run.exit_code, 0) << run.error;
+    for (const char* part :
+         {"Gemma 2 (gemma2)", "2, width 16, feed-forward 24", "4 of width 8, 2 for keys and values",
+          "scores capped at 5", "logits capped at 3", "4 keys in 1 of 2 layers (0)", "f32 24"})
+        EXPECT_NE(run.output.find(part), std::string::npos) << part << "\n" << run.output;
+    const CommandRun json = run_command(scratch, "model " + kFamilies + "llama_q8/model.gguf --json");
+    EXPECT_EQ(json.exit_code, 0) << json.error;
+    EXPECT_NE(json.output.find("\"family\": \"Llama\""), std::string::npos) << json.output;
+    EXPECT_NE(json.output.find("\"q8_0\": 16"), std::string::npos) << json.output;
+}
+
+TEST(ModelCommand, writes_logits_hidden_states_and_weights) {
+    const Scratch scratch;
+    const CommandRun run =
+        run_command(scratch, "model " + kFamilies + "qwen3 --tokens 3,4,5,6 --top 2 --out OUT");
+    EXPECT_EQ(run.exit_code, 0) << run.error;
+    EXPECT_EQ(std::count(run.output.begin(), run.output.end(), '\n'), 3) << run.output;
+    const Result<TensorSet> set = load_safetensors(scratch / "out.safetensors");
+    ASSERT_TRUE(set) << set.error().text;
+    using Shape = std::vector<uint64_t>;
+    const std::pair<const char*, Shape> all[] = {
+        {"logits", {4, 24}},   {"hidden.0", {4, 16}},           {"hidden.1", {4, 16}},
+        {"hidden.2", {4, 16}}, {"layers.0.weights", {4, 4, 4}}, {"layers.1.weights", {4, 4, 4}}};
+    EXPECT_EQ(set->tensors.size(), std::size(all));
+    for (const auto& [name, shape] : all) {
+        const Tensor* tensor = set->find(name);
+        ASSERT_NE(tensor, nullptr) << name;
+        EXPECT_EQ(tensor->type, ElementType::f32) << name;
+        EXPECT_EQ(tensor->shape, shape) << name;
+    }
+}
+
+TEST(ModelCommand, refuses_what_it_cannot_open_or_run) {
+    const Scratch scratch;
+    const std::string model = "model " + kFamilies + "llama2";
+    expect_refused(run_command(scratch, "model"), "PATH: give one model");
+    expect_refused(run_command(scratch, "model /nowhere/at/all"), "cannot open");
+    expect_refused(run_command(scratch, "model " + kFamilies),
+                   "no config.json; it says what the weights are of");
+    expect_refused(run_command(scratch, model + " --out OUT"), "--out needs --tokens");
+    expect_refused(run_command(scratch, model + " --tokens 3,x"), "--tokens");
+    expect_refused(run_command(scratch, model + " --tokens 3,-1"), "-1 is no token number");
+    expect_refused(run_command(scratch, model + " --tokens 3,24 --out OUT"),
+                   "token 1 is number 24; the model has 24");
+    EXPECT_FALSE(std::filesystem::exists(scratch / "out.safetensors"));
+    std::string many = "1";
+    for (int i = 0; i < 32; ++i) many += ",1";
+    expect_refused(run_command(scratch, "model " + kFamilies + "gpt2 --tokens " + many),
+                   "position 32 is beyond the 32 that the model has learned");
+}
+
+// A copy of a small model with one thing wrong with it, each refused by what is wrong.
+TEST(ModelCommand, refuses_a_model_whose_files_do_not_fit_by_name_and_reason) {
+    const Scratch scratch;
+    const std::string config = read_file(kFamilies + "llama2/config.json");
+    std::filesystem::copy(kFamilies + "llama2/model.safetensors", scratch / "model.safetensors");
+    const std::tuple<const char*, const char*, const char*> cases[] = {
+        {"\"model_type\": \"llama\"", "\"model_type\": \"mamba\"",
+         "the family 'mamba', which is not known; GPT-2, Llama,"},
+        {"\"num_attention_heads\": 4", "\"num_attention_heads\": 3", "num_key_value_heads 4 does not divide"},
+        {"\"num_attention_heads\": 4", "\"num_attention_heads\": 4.5",
+         "num_attention_heads is not a whole number"},
+        {"\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3",
+         "no tensor 'model.layers.2.input_layernorm.weight'"},
+        {"\"hidden_size\": 16", "\"hidden_size\": 32",
+         "'model.embed_tokens.weight' has shape [24, 16], expected [tokens, 32]"},
+        {"\"intermediate_size\": 24", "\"intermediate_size\": 25",
+         "mlp.down_proj.weight' has shape [16, 24], expected [16, 25]"},
+        {"\"hidden_act\": \"silu\"", "\"hidden_act\": \"xielu\"", "the activation is 'xielu'"},
+        {"\"rope_type\": \"default\"", "\"rope_type\": \"dynamic\"",
+         "rotary positions are scaled by 'dynamic'"},
+        {"\"hidden_size\": 16,", "", "hidden_size is missing"},
+        {"{", "[", "is not a JSON object"},
+        {"\"hidden_size\"", "hidden_size", "config.json: byte"}};
+    for (const auto& [from, to, reason] : cases) {
+        std::string changed = config;
+        ASSERT_NE(changed.find(from), std::string::npos) << from;
+        changed.replace(changed.find(from), std::string(from).size(), to);
+        if (*to == '[') changed = "[]";
+        write_file(scratch / "config.json", changed);
+        expect_refused(run_command(scratch, "model " + scratch.folder().string() + " --tokens 3"), reason);
+    }
+}
+
+TEST(ModelCommand, reads_weights_in_many_files_by_their_index) {
+    const Scratch scratch;
+    const std::filesystem::path folder = scratch.folder();
+    std::filesystem::copy(kFamilies + "llama2/config.json", folder / "config.json");
+    const Result<TensorSet> all = load_safetensors(kFamilies + "llama2/model.safetensors");
+    ASSERT_TRUE(all);
+    TensorSet parts[2];
+    std::string map;
+    for (size_t i = 0; i < all->tensors.size(); ++i) {
+        parts[i % 2].tensors.push_back(all->tensors[i]);
+        map += (i ? ", \"" : "\"") + all->tensors[i].name + "\": \"part-" + std::to_string(i % 2) +
+               ".safetensors\"";
+    }
+    for (int i = 0; i < 2; ++i)
+        ASSERT_TRUE(save_safetensors(folder / ("part-" + std::to_string(i) + ".safetensors"), parts[i]));
+    const auto index = [&](const std::string& text) {
+        write_file(folder / "model.safetensors.index.json", "{\"weight_map\": {" + text + "}}");
+        return run_command(scratch, "model " + folder.string() + " --tokens 3,4,5");
+    };
+    const CommandRun one = run_command(scratch, "model " + kFamilies + "llama2 --tokens 3,4,5");
+    EXPECT_EQ(index(map).output, one.output);
+    EXPECT_EQ(one.exit_code, 0);
+    expect_refused(index(map + ", \"more\": \"part-0.safetensors\""),
+                   "tensor 'more' is not in 'part-0.safetensors'");
+    expect_refused(index(map + ", \"more\": \"../part-0.safetensors\""),
+                   "which is no file name in this folder");
+    expect_refused(index(map + ", \"more\": \"part-2.safetensors\""), "part-2.safetensors");
+    expect_refused(index(""), "weight_map is not an object with at least one tensor");
+}
+
+}  // namespace
+}  // namespace fovea

@@ -1,0 +1,105 @@
+// Every family of models against transformers in float64: families/NAME holds a random model and what it
+// computes, see scripts/make_models.py.
+#include <fovea/model/checkpoint_model.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace fovea {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<float> expected(const TensorSet& set, const std::string& name) {
+    const Tensor* tensor = set.find(name);
+    if (tensor == nullptr) return {};
+    return to_f32(*tensor).value();
+}
+
+std::vector<uint32_t> tokens_of(const TensorSet& set) {
+    const std::vector<float> numbers = expected(set, "tokens");
+    return {numbers.begin(), numbers.end()};
+}
+
+double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+    EXPECT_EQ(a.size(), b.size());
+    double most = 0;
+    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+        most = std::max(most, std::abs(double(a[i]) - double(b[i])));
+    return most;
+}
+
+// Token numbers by falling logit: what a reader of the next-token table sees.
+std::vector<size_t> order_of(std::span<const float> logits) {
+    std::vector<size_t> order(logits.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return logits[a] > logits[b]; });
+    return order;
+}
+
+void expect_like_transformers(const fs::path& model_path, const TensorSet& reference, Arithmetic arithmetic) {
+    const Result<CheckpointModel> model = CheckpointModel::open(model_path);
+    ASSERT_TRUE(model) << model.error().text;
+    EXPECT_TRUE(model->missing().empty()) << model->missing()[0];
+    EXPECT_TRUE(model->unread().empty()) << model->unread()[0];
+    ModelRunOptions options;
+    options.trace.arithmetic = arithmetic;
+    options.with_hidden = options.with_weights = true;
+    const std::vector<uint32_t> tokens = tokens_of(reference);
+    const Result<ModelRun> run = run_model(*model, tokens, options);
+    ASSERT_TRUE(run) << run.error().text;
+    ASSERT_EQ(run->hidden.size(), model->facts().layers + 1);
+    for (size_t n = 0; n < run->hidden.size(); ++n)
+        EXPECT_LE(
+            largest_difference(run->hidden[n].values, expected(reference, "hidden." + std::to_string(n))),
+            2e-5)
+            << "hidden." << n;
+    for (size_t n = 0; n < run->weights.size(); ++n) {
+        EXPECT_EQ(run->weights[n].shape, (Shape{model->facts().heads, tokens.size(), tokens.size()}));
+        EXPECT_LE(largest_difference(run->weights[n].values,
+                                     expected(reference, "layers." + std::to_string(n) + ".weights")),
+                  2e-6)
+            << "layer " << n;
+    }
+    const std::vector<float> logits = expected(reference, "logits");
+    EXPECT_LE(largest_difference(run->logits.values, logits), 2e-5);
+    const uint64_t vocabulary = run->logits.columns();
+    for (size_t i = 0; i < tokens.size(); ++i)
+        EXPECT_EQ(order_of(run->logits.row(i)),
+                  order_of(std::span(logits).subspan(i * vocabulary, vocabulary)))
+            << i;
+}
+
+class Families : public testing::TestWithParam<const char*> {};
+
+TEST_P(Families, compute_what_transformers_computes_in_float64) {
+    const fs::path folder = fs::path(FOVEA_FAMILIES) / GetParam();
+    const Result<TensorSet> reference = load_safetensors(folder / "expected.safetensors");
+    ASSERT_TRUE(reference) << reference.error().text;
+    const fs::path gguf = folder / "model.gguf";
+    ASSERT_TRUE(fs::exists(folder / "config.json") || fs::exists(gguf));
+    for (const Arithmetic arithmetic : {Arithmetic::strict, Arithmetic::engine}) {
+        SCOPED_TRACE(arithmetic == Arithmetic::strict ? "strict" : "engine");
+        if (fs::exists(folder / "config.json")) {
+            SCOPED_TRACE("safetensors");
+            expect_like_transformers(folder / "model.safetensors", *reference, arithmetic);
+        }
+        if (fs::exists(gguf)) {
+            SCOPED_TRACE("GGUF");
+            expect_like_transformers(gguf, *reference, arithmetic);
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, Families,
+                         testing::Values("gpt2", "llama2", "llama3", "llama_q8", "mistral", "qwen2",
+                                         "qwen2_gguf", "qwen3", "qwen3_gguf", "gemma", "gemma2", "gemma3",
+                                         "phi3", "phi3_gguf", "pythia", "neox_serial", "bert", "roberta",
+                                         "modernbert"),
+                         [](const auto& name) { return std::string(name.param); });
+
+}  // namespace
+}  // namespace fovea
