@@ -196,6 +196,36 @@ TEST(EnableNeeds, RefusesByNameAndChangesNothing) {
     EXPECT_EQ(on.features, nullptr);
 }
 
+// The last word of the host's room serves, and one word less is refused with nothing written.
+TEST(EnableNeeds, FillsItsRoomToTheLastWord) {
+    FakeHost host(rich_device());
+    const FoveaDeviceNeeds needs = needs_of(host);
+    VkPhysicalDeviceFeatures2 own{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+    for (VkPhysicalDeviceFeatures2* features : {static_cast<VkPhysicalDeviceFeatures2*>(nullptr), &own}) {
+        own.pNext = nullptr;
+        FoveaDeviceEnables on = foveaDeviceEnables();
+        on.features = features;
+        ASSERT_EQ(foveaEnableNeeds(&needs, &on, nullptr), FOVEA_OK);
+        const uint32_t words = on.room_used;
+        for (const uint32_t less : {0u, 1u}) {
+            own.pNext = nullptr;
+            FoveaDeviceEnables tight = foveaDeviceEnables();
+            tight.features = features;
+            tight.room_used = FOVEA_ENABLE_ROOM_WORDS - words + less;
+            const FoveaDeviceEnables before = tight;
+            Diag diag;
+            EXPECT_EQ(foveaEnableNeeds(&needs, &tight, &diag), less ? FOVEA_LIMIT_EXCEEDED : FOVEA_OK)
+                << diag.text;
+            if (less) {
+                EXPECT_EQ(memcmp(&tight, &before, sizeof tight), 0);
+                EXPECT_EQ(own.pNext, nullptr);
+            } else {
+                EXPECT_EQ(tight.room_used, FOVEA_ENABLE_ROOM_WORDS);
+            }
+        }
+    }
+}
+
 // The reason is the host where it is the host, and the device where it is the device.
 TEST(EnableNeeds, ReasonsSayWhoLacksWhat) {
     const auto reason = [](const FoveaDeviceFacts& facts, FoveaKernel kernel) {
