@@ -4,10 +4,11 @@
     mutants.py [NAME...] [--area AREA] [--jobs N] [--resume] [--list] [--check]
 
 NAME is a mutant or a part of its name. Each of them (tests/mutants/AREA.toml) replaces one piece of text; the suites that
-should see it (tests/mutants/suites.toml) run in their order until one fails. A suite fails too where it takes five times as
-long as without a mutant, and half a minute more. A copy of the sources is built once, in build/mutants/base; of a mutant only
-the files that it is part of are compiled, to objects of its own that are linked instead, so that mutants are tried side by
-side. What is no C++ source is built in the copy, one mutant at a time. The working tree is never touched.
+should see it (tests/mutants/suites.toml) run in their order until one fails. A suite fails too where it takes five times the
+processor time that it takes without a mutant, and ten seconds more. A copy of the sources is built once, in
+build/mutants/base; of a mutant only the files that it is part of are compiled, to objects of its own that are linked
+instead, so that mutants are tried side by side. What is no C++ source is built in the copy, one mutant at a time. The
+working tree is never touched.
 
 Every outcome is written to build/mutants/results.json as it comes. --resume goes on from there: a mutant that was killed
 is not run again while its file and its entry are what they were; one that survived is, for the tests may be better now.
@@ -23,7 +24,9 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -80,6 +83,15 @@ def sources():
     output = subprocess.run(['git', '-C', str(ROOT), 'ls-files', '-co', '--exclude-standard', '-z'], check=True,
                             capture_output=True, text=True).stdout
     return [name for name in output.split('\0') if name and (ROOT / name).is_file()]
+
+
+def looks_at_the_copy(suite):
+    return bool(suite.get('in_source') or suite.get('in_build'))
+
+
+def in_place(mutant, suites):
+    """Whether it cannot be made beside the base: it is no C++ source, or a suite looks at the copy itself."""
+    return not mutant['file'].endswith(('.cpp', '.hpp')) or any(looks_at_the_copy(suites[name]) for name in mutant['suites'])
 
 
 class Base:
@@ -160,18 +172,24 @@ class Work:
         self.compiled = {}  # object file of the base: the mutant's
 
     def run(self, command, limit, cwd=None):
-        """(exit status or None where time ran out, output)"""
+        """(exit status or None where time ran out, output)
+
+        `limit` is in processor seconds of each process, so that a busy machine kills no mutant; what waits for ever ends
+        after as many minutes as these are seconds, half an hour at most.
+        """
         environment = dict(os.environ, CCACHE_BASEDIR=str(self.base.folder), CCACHE_NOHASHDIR='1', CI='',
                            GTEST_FAIL_FAST='1', GTEST_BRIEF='1')
         with tempfile.TemporaryFile() as text:
             process = subprocess.Popen(command, cwd=cwd or self.base.build, env=environment, stdin=subprocess.DEVNULL,
-                                       stdout=text, stderr=subprocess.STDOUT, start_new_session=True)
-            end, status = time.monotonic() + limit, None
+                                       stdout=text, stderr=subprocess.STDOUT, start_new_session=True,
+                                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit))))
+            end, status = time.monotonic() + min(60 * limit, 1800), None
             while True:
                 # Reaped here rather than by Popen, for its processor time and that of the children it waited for.
                 pid, ended, usage = os.wait4(process.pid, os.WNOHANG)
                 if pid:
-                    process.returncode = status = os.waitstatus_to_exitcode(ended)
+                    process.returncode = os.waitstatus_to_exitcode(ended)
+                    status = None if process.returncode in (-signal.SIGXCPU, -signal.SIGKILL) else process.returncode
                     break
                 if time.monotonic() > end:
                     os.killpg(process.pid, 9)
@@ -235,7 +253,7 @@ class Work:
         return '' if status == 0 else output[-200:]
 
     def make_in_place(self):
-        """For what is no C++ source: the mutated text stands in the copy while all is built and taken out of it.
+        """The mutated text stands in the copy while all is built and taken out of it.
 
         (what went wrong or nothing, what suites found that look at the copy or the build itself)
         """
@@ -252,7 +270,7 @@ class Work:
                         lines = [line for line in output.splitlines() if 'error' in line or 'FAILED' in line]
                         return (lines[0] if lines else output[-200:]), ''
                 for name in self.mutant['suites']:
-                    if self.suites[name].get('in_source') or self.suites[name].get('in_build'):
+                    if looks_at_the_copy(self.suites[name]):
                         status, _ = self.try_suite(name, 600)
                         found = found or (f'killed by {name}' if status != 0 else '')
                 self.bin.mkdir(parents=True, exist_ok=True)
@@ -267,22 +285,16 @@ class Work:
 
     def outcome(self, limits):
         """The suite that killed it, or why it did not count."""
-        in_place = not self.mutant['file'].endswith(('.cpp', '.hpp'))
         try:
-            if in_place:
+            if in_place(self.mutant, self.suites):
                 error, found = self.make_in_place()
                 if error or found:
                     return f'does not build: {error}' if error else found
             for name in self.mutant['suites']:
                 suite = self.suites[name]
-                if suite.get('in_source') or suite.get('in_build'):
-                    if in_place:
-                        continue
-                    error, found = self.make_in_place()
-                    if error or found:
-                        return f'does not build: {error}' if error else found
+                if looks_at_the_copy(suite):
                     continue
-                if not in_place and (error := self.link(suite['target'])):
+                if not in_place(self.mutant, self.suites) and (error := self.link(suite['target'])):
                     return f'does not build: {error}'
                 status, output = self.try_suite(name, limits[name])
                 if status != 0:
@@ -345,12 +357,12 @@ def run(suites, mutants, jobs, results):
     limits = {}
 
     def without_a_mutant(name):
-        work, begin = Work(base, suites), time.monotonic()
+        work = Work(base, suites)
         status, output = work.try_suite(name, 1800)
         first.seconds += work.seconds
         if status != 0:
             return f'suite {name} fails without a mutant:\n{output[-3000:]}'
-        limits[name] = 30 + 5 * (time.monotonic() - begin)
+        limits[name] = 10 + 5 * work.seconds
         print(f'suite {name} passes, {work.seconds:.1f} processor seconds', flush=True)
         return ''
 
@@ -365,10 +377,13 @@ def run(suites, mutants, jobs, results):
         print(f'{mutant["area"]:9} {mutant["name"]:58} {outcome} ({work.seconds:.0f} s)', flush=True)
         return mutant, outcome, work.seconds
 
-    # What is built in place comes last, one at a time, with neighbours in a file behind each other.
-    mutants = sorted(mutants, key=lambda mutant: (not mutant['file'].endswith(('.cpp', '.hpp')), mutant['file']))
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        return done + list(pool.map(one, mutants)), first.seconds
+    # What is built in place comes when nothing else links the base any more, neighbours in a file behind each other.
+    outcomes = []
+    for last in (False, True):
+        phase = [mutant for mutant in mutants if in_place(mutant, suites) == last]
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            outcomes += pool.map(one, sorted(phase, key=lambda mutant: mutant['file']))
+    return done + outcomes, first.seconds
 
 
 def report(results, overhead, equivalent):

@@ -353,6 +353,8 @@ TEST(HeadStats, of_known_patterns) {
     EXPECT_NEAR(head_stats(even, 2).entropy, std::log(2.0), 1e-7);
     EXPECT_NEAR(head_stats(even, 2).relative_entropy, 1.0, 1e-7);
     EXPECT_EQ(head_stats(even, 2).largest_weight, 0.5);
+    // A key to the right is as far as one to the left.
+    EXPECT_NEAR(head_stats(even, 2).mean_distance, 0.5, 1e-12);
 }
 
 TEST(HeadStats, rows_without_a_key_do_not_count) {

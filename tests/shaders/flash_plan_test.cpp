@@ -322,6 +322,13 @@ TEST(FlashPlan, slices_that_share_workspace_or_packed_rows_say_so) {
     ASSERT_TRUE(rows) << rows.error().text;
     EXPECT_GT(rows->info().slice_count, 1u);
     EXPECT_EQ(rows->info().slices_share_workspace, 1u);
+    // Where its rows begin only the table knows: slices of one entry show all packed rows, too.
+    packed.batch = 1;
+    packed.max_slice_cost = 2e7;
+    const Result<Plan> one = plan_attention(gpu_facts(), packed);
+    ASSERT_TRUE(one) << one.error().text;
+    EXPECT_GT(one->info().slice_count, 4u);
+    EXPECT_EQ(one->info().slices_share_workspace, 1u);
 }
 
 // Loads of four elements need every row to begin at a multiple of four.

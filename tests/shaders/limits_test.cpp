@@ -4,6 +4,9 @@
 #include "shaders/planned.hpp"
 #include "shaders/windows.hpp"
 
+#include "plan/vulkan/shaders.hpp"
+#include "shaders/interface.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,6 +50,12 @@ std::vector<Call> calls() {
     all.push_back(attention_call(
         "many rows in splits", attention_desc(1, 2, 2, 600, 2048, 8, 8),
         [](FoveaAttentionDesc& d) { d.kernel = FOVEA_KERNEL_FLASH, d.flags = FOVEA_FLAG_FIXED_SPLITS; }));
+    // Partial results in float32 are more than all that is bound in float16.
+    all.push_back(attention_call("many rows of halves in splits", attention_desc(1, 2, 2, 1200, 2048, 8, 8),
+                                 [](FoveaAttentionDesc& d) {
+                                     d.kernel = FOVEA_KERNEL_FLASH, d.flags = FOVEA_FLAG_FIXED_SPLITS;
+                                     d.q_type = d.k_type = d.v_type = d.o_type = FOVEA_F16;
+                                 }));
     all.push_back(
         attention_call("flash", attention_desc(2, 4, 2, 130, 200, 24, 40), named(FOVEA_KERNEL_FLASH)));
     all.push_back(
@@ -189,6 +198,22 @@ TEST(Limits, of_descriptors_are_kept_to_the_last_byte) {
     }
 }
 
+// All keys of a head stand in one descriptor: its rows, and room to begin at an offset that is allowed.
+TEST(Limits, of_a_descriptor_serve_what_fits_exactly) {
+    for (const FoveaKernel kernel : {FOVEA_KERNEL_FLASH, FOVEA_KERNEL_STAGED}) {
+        FoveaAttentionDesc desc = attention_desc(1, 1, 1, 4, 1000, 16, 8);
+        desc.kernel = kernel;
+        FoveaDeviceFacts facts = gpu_facts();
+        facts.max_storage_range = 1000 * 16 * 4 + 16;
+        const Result<Plan> plan = plan_attention(facts, desc);
+        EXPECT_TRUE(plan) << plan.error().text;
+        --facts.max_storage_range;
+        const Result<Plan> less = plan_attention(facts, desc);
+        ASSERT_FALSE(less);
+        EXPECT_EQ(less.error().field, "K");
+    }
+}
+
 TEST(Limits, of_a_workspace_are_kept_to_the_last_byte) {
     for (const FoveaKernel kernel : {FOVEA_KERNEL_FLASH, FOVEA_KERNEL_STAGED}) {
         for (const uint32_t flags : {0u, uint32_t{FOVEA_FLAG_FIXED_SPLITS}}) {
@@ -210,6 +235,64 @@ TEST(Limits, of_a_workspace_are_kept_to_the_last_byte) {
                 EXPECT_LE(plan->info().workspace_bytes, limit);
                 use_of(*plan, gpu_facts());
             }
+        }
+    }
+}
+
+// What the first dispatch's workgroups keep in shared memory, by the formulas that the modules are held to
+// (interface_test.cpp); 0 of a kernel without matrices.
+uint64_t shared_bytes(const FoveaDispatch& d) {
+    using shader::kMatrixDepth, shader::kMatrixPad;
+    const auto spec = [&](uint32_t id) { return uint64_t{d.spec[id]}; };
+    const uint64_t rows = spec(FOVEA_SPEC_ROWS), m = spec(FOVEA_SPEC_MATRIX_M), n = spec(FOVEA_SPEC_MATRIX_N);
+    if (d.shader == uint32_t(Shader::flash_coopmat)) {
+        const uint64_t columns = spec(FOVEA_SPEC_COLUMN_QUADS) * n * spec(FOVEA_SPEC_SUBGROUPS);
+        return FOVEA_MATRIX_SHARED_BYTES(rows, spec(FOVEA_SPEC_KEYS), spec(FOVEA_SPEC_DEPTH), columns, n);
+    }
+    if (d.shader == uint32_t(Shader::linear_coopmat))
+        return FOVEA_LINEAR_SHARED_BYTES(rows, spec(FOVEA_SPEC_COLUMNS), spec(FOVEA_SPEC_SUBGROUPS), m, n);
+    return 0;
+}
+
+TEST(Limits, of_shared_memory_are_kept_to_the_last_byte) {
+    FOVEA_NEEDS_SHADER(Shader::flash_coopmat);
+    FOVEA_NEEDS_SHADER(Shader::linear_coopmat);
+    const Call matrix_calls[] = {
+        attention_call("flash_coopmat", attention_desc(1, 8, 2, 512, 512, 128, 128),
+                       [](FoveaAttentionDesc& d) { d.precision = FOVEA_PRECISION_F16_PRODUCTS; }),
+        attention_call("flash_coopmat of wide heads", attention_desc(1, 2, 2, 64, 512, 40, 256),
+                       [](FoveaAttentionDesc& d) { d.precision = FOVEA_PRECISION_F16_PRODUCTS; }),
+        {"linear_coopmat", [](const FoveaDeviceFacts& facts) {
+             FoveaLinearDesc d{};
+             d.struct_size = sizeof d;
+             d.n_in = 512, d.n_out = 512, d.rows = 512, d.precision = FOVEA_PRECISION_F16_PRODUCTS;
+             return made(foveaPlanLinear, facts, d);
+         }}};
+    for (const Call& call : matrix_calls) {
+        SCOPED_TRACE(call.name);
+        FoveaDeviceFacts facts = gpu_facts();
+        add_matrices(facts);
+        std::set<uint64_t> used;
+        for (uint64_t limit = 65536; limit >= 16384; limit -= 256) {
+            facts.max_shared_bytes = uint32_t(limit);
+            const Result<Plan> plan = call.plan(facts);
+            ASSERT_TRUE(plan) << plan.error().text;
+            const uint64_t bytes = shared_bytes(dispatches_of(*plan, 0)[0]);
+            ASSERT_LE(bytes, limit);
+            if (bytes) used.insert(bytes);
+        }
+        EXPECT_GE(used.size(), 1u) << "no plan took matrices";
+        // What a tile takes is enough for it.
+        for (const uint64_t bytes : used) {
+            if (bytes <= floor_facts().max_shared_bytes) continue;
+            facts.max_shared_bytes = uint32_t(bytes);
+            const Result<Plan> plan = call.plan(facts);
+            ASSERT_TRUE(plan);
+            EXPECT_EQ(shared_bytes(dispatches_of(*plan, 0)[0]), bytes);
+            facts.max_shared_bytes = uint32_t(bytes - 1);
+            const Result<Plan> less = call.plan(facts);
+            ASSERT_TRUE(less);
+            EXPECT_LT(shared_bytes(dispatches_of(*less, 0)[0]), bytes);
         }
     }
 }

@@ -132,5 +132,24 @@ TEST(Explain, says_why_not_a_faster_kernel) {
         << staged->info().reason;
 }
 
+// A measured tile has 1 to 8 rows, 8, 16 or 32 threads, 1 or 2 quads of columns, or nothing at all.
+TEST(Refusals, of_tiles_that_no_shader_has) {
+    const auto plan_with = [](const FoveaFlashTile& tile) {
+        FoveaDeviceFacts facts = gpu_facts();
+        facts.flash_tiles[2] = tile;
+        return plan_attention(facts, attention_desc(1, 2, 2, 64, 64, 16, 16));
+    };
+    const FoveaFlashTile served[] = {{0, 0, 0}, {1, 8, 1}, {8, 32, 2}, {3, 16, 2}};
+    for (const FoveaFlashTile& tile : served) EXPECT_TRUE(plan_with(tile)) << tile.rows;
+    const FoveaFlashTile refused[] = {{0, 8, 1},  {9, 8, 1}, {4, 0, 1}, {4, 12, 1},
+                                      {4, 64, 1}, {4, 8, 0}, {4, 8, 3}};
+    for (const FoveaFlashTile& tile : refused) {
+        const Result<Plan> plan = plan_with(tile);
+        ASSERT_FALSE(plan) << tile.rows << ", " << tile.threads << ", " << tile.column_quads;
+        EXPECT_EQ(plan.error().code, FOVEA_INVALID_ARGUMENT);
+        EXPECT_EQ(plan.error().field, "facts.flash_tiles[2]");
+    }
+}
+
 }  // namespace
 }  // namespace fovea::test

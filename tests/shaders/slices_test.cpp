@@ -151,41 +151,44 @@ uint64_t address(const FoveaDispatchBinding& window, const shader::TensorView& v
 
 // Tensors whose sizes cross 2^27, 2^31 and 2^32 bytes and elements: first and last row of sampled slices.
 TEST(Slices, lead_to_64_bit_addresses) {
-    for (const uint64_t range : {uint64_t{1} << 27, uint64_t{UINT32_MAX}}) {
-        for (const uint64_t len : {uint64_t{65536}, uint64_t{131072}}) {
-            for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16}) {
-                FoveaDeviceFacts facts = gpu_facts();
-                facts.max_storage_range = range;
-                FoveaAttentionDesc desc = attention_desc(3, 64, 16, len, len, 128, 64);
-                desc.q_type = desc.k_type = desc.v_type = desc.o_type = type;
-                desc.kernel = FOVEA_KERNEL_STAGED;
-                const uint32_t bytes = type == FOVEA_F16 ? 2 : 4;
-                const Result<Plan> plan = plan_attention(facts, desc);
-                ASSERT_TRUE(plan) << plan.error().text;
-                const FoveaPlanInfo info = plan->info();
-                const PlanCase c{"", facts, desc};
-                for (uint64_t n = 0; n <= 64; ++n) {
-                    const uint64_t slice = (info.slice_count - 1) * n / 64;
-                    const std::vector<FoveaDispatch> all = dispatches_of(*plan, slice);
-                    for (const FoveaDispatch& d : all) expect_windows_within(d, info, c.facts);
-                    const auto scores = push_of<shader::ScoresPush>(all[0]);
-                    const shader::SliceView& v = scores.slice;
-                    const uint64_t b = all[0].groups[2] / v.heads - 1, h = v.heads - 1, i = v.rows - 1;
-                    const uint64_t q_row =
-                        ((v.first_batch + b) * 64 + v.first_head + h) * len + v.first_row + i;
-                    EXPECT_EQ(address(*binding_at(all[0], FOVEA_SLOT_Q), scores.q, b, h, i, bytes),
-                              q_row * 128 * bytes);
-                    const uint64_t kv_head = (v.first_head + h) / 4, kv_local = kv_head - v.first_head / 4;
-                    const uint64_t k_row = ((v.first_batch + b) * 16 + kv_head) * len + len - 1;
-                    EXPECT_EQ(
-                        address(*binding_at(all[0], FOVEA_SLOT_K), scores.k, b, kv_local, len - 1, bytes),
-                        k_row * 128 * bytes);
-                    const auto sum = push_of<shader::WeightedSumPush>(all[2]);
-                    EXPECT_EQ(address(*binding_at(all[2], FOVEA_SLOT_O), sum.o, b, h, i, bytes),
-                              q_row * 64 * bytes);
-                    EXPECT_EQ(address(*binding_at(all[2], FOVEA_SLOT_V), sum.v, b, kv_local, len - 1, bytes),
-                              k_row * 64 * bytes);
-                }
+    struct Sizes {
+        uint64_t range, len;
+        uint32_t dim_qk, dim_v;  // rows of odd lengths begin beside the offsets that a descriptor may have
+    };
+    const uint64_t least = uint64_t{1} << 27, most = UINT32_MAX;
+    for (const auto& [range, len, dim_qk, dim_v] :
+         {Sizes{least, 65536, 128, 64}, Sizes{most, 65536, 128, 64}, Sizes{least, 131072, 128, 64},
+          Sizes{most, 131072, 128, 64}, Sizes{least, 65537, 125, 63}, Sizes{most, 131071, 125, 63}}) {
+        for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16}) {
+            FoveaDeviceFacts facts = gpu_facts();
+            facts.max_storage_range = range;
+            FoveaAttentionDesc desc = attention_desc(3, 64, 16, len, len, dim_qk, dim_v);
+            desc.q_type = desc.k_type = desc.v_type = desc.o_type = type;
+            desc.kernel = FOVEA_KERNEL_STAGED;
+            const uint32_t bytes = type == FOVEA_F16 ? 2 : 4;
+            const Result<Plan> plan = plan_attention(facts, desc);
+            ASSERT_TRUE(plan) << plan.error().text;
+            const FoveaPlanInfo info = plan->info();
+            const PlanCase c{"", facts, desc};
+            for (uint64_t n = 0; n <= 64; ++n) {
+                const uint64_t slice = (info.slice_count - 1) * n / 64;
+                const std::vector<FoveaDispatch> all = dispatches_of(*plan, slice);
+                for (const FoveaDispatch& d : all) expect_windows_within(d, info, c.facts);
+                const auto scores = push_of<shader::ScoresPush>(all[0]);
+                const shader::SliceView& v = scores.slice;
+                const uint64_t b = all[0].groups[2] / v.heads - 1, h = v.heads - 1, i = v.rows - 1;
+                const uint64_t q_row = ((v.first_batch + b) * 64 + v.first_head + h) * len + v.first_row + i;
+                EXPECT_EQ(address(*binding_at(all[0], FOVEA_SLOT_Q), scores.q, b, h, i, bytes),
+                          q_row * dim_qk * bytes);
+                const uint64_t kv_head = (v.first_head + h) / 4, kv_local = kv_head - v.first_head / 4;
+                const uint64_t k_row = ((v.first_batch + b) * 16 + kv_head) * len + len - 1;
+                EXPECT_EQ(address(*binding_at(all[0], FOVEA_SLOT_K), scores.k, b, kv_local, len - 1, bytes),
+                          k_row * dim_qk * bytes);
+                const auto sum = push_of<shader::WeightedSumPush>(all[2]);
+                EXPECT_EQ(address(*binding_at(all[2], FOVEA_SLOT_O), sum.o, b, h, i, bytes),
+                          q_row * dim_v * bytes);
+                EXPECT_EQ(address(*binding_at(all[2], FOVEA_SLOT_V), sum.v, b, kv_local, len - 1, bytes),
+                          k_row * dim_v * bytes);
             }
         }
     }

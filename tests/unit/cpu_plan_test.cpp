@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -249,6 +250,37 @@ TEST(CpuPlan, workspace_grows_with_the_length_at_most_and_stays_small) {
             ASSERT_TRUE(plan);
             EXPECT_LE(plan->info().workspace_bytes, uint64_t{threads} * (4u << 20));
         }
+    }
+}
+
+// Small calls run on one worker, so that sweeps of them do not see a workspace that has scratch for one
+// alone.
+TEST(CpuPlan, a_workspace_has_scratch_for_every_worker) {
+    FoveaAttentionDesc desc = Shape{2, 8, 4, 2048, 2048, 64}.desc();
+    desc.workspace_limit = uint64_t{1} << 30;
+    FoveaAttentionDesc plain = desc;
+    plain.kernel = FOVEA_KERNEL_PLAIN;
+    FoveaLinearDesc linear{};
+    linear.struct_size = sizeof linear;
+    linear.n_in = 256, linear.n_out = 512, linear.rows = 4096;
+    FoveaMapTileDesc tile{};
+    tile.struct_size = sizeof tile;
+    tile.height = tile.width = 64;
+    tile.outputs = FOVEA_TILE_MASS;
+    const std::function<Result<Plan>(const FoveaDeviceFacts&)> calls[] = {
+        [&](const FoveaDeviceFacts& facts) { return plan_attention(facts, desc); },
+        [&](const FoveaDeviceFacts& facts) { return plan_attention(facts, plain); },
+        [&](const FoveaDeviceFacts& facts) { return plan_linear(facts, linear); },
+        [&](const FoveaDeviceFacts& facts) { return plan_map_tile(facts, desc, tile); },
+        [&](const FoveaDeviceFacts& facts) {
+            return plan_attention_backward(facts, desc, attention_backward());
+        }};
+    for (const auto& call : calls) {
+        const Result<Plan> one = call(facts_of(1, kAvx2)), four = call(facts_of(4, kAvx2));
+        ASSERT_TRUE(one && four);
+        SCOPED_TRACE(one->info().reason);
+        EXPECT_GT(one->info().workspace_bytes, 0u);
+        EXPECT_EQ(four->info().workspace_bytes, 4 * one->info().workspace_bytes);
     }
 }
 
