@@ -29,6 +29,13 @@ set_property(CACHE FOVEA_CPU PROPERTY STRINGS ALL BASELINE)
 if(NOT FOVEA_CPU MATCHES "^(ALL|BASELINE)$")
   message(FATAL_ERROR "FOVEA_CPU is '${FOVEA_CPU}'; it must be ALL or BASELINE")
 endif()
+# Shards over ranks (fovea::mpi, `fovea attend --shards`).
+set(_fovea_mpi OFF)
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CROSSCOMPILING AND NOT FOVEA_SANITIZE)
+  set(_fovea_mpi AUTO)
+endif()
+set(FOVEA_MPI ${_fovea_mpi} CACHE STRING "Shards of a context over MPI's ranks: AUTO (where MPI is found), ON or OFF")
+set_property(CACHE FOVEA_MPI PROPERTY STRINGS AUTO ON OFF)
 set(FOVEA_SANITIZE "" CACHE STRING "Sanitizers for every target, as -fsanitize takes them (address,undefined)")
 set(FOVEA_TOOLS "" CACHE PATH "Prefix with newer Vulkan headers and tools than the system's")
 

@@ -3,10 +3,13 @@
 #include "commands.hpp"
 #include "output_file.hpp"
 #include "progress.hpp"
+#include "ranks.hpp"
 #include "run_report.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <thread>
 
 namespace fovea::app {
 namespace {
@@ -59,36 +62,81 @@ void print_help(std::span<const OptionSpec> specs) {
     print_refusals();
 }
 
-Result<int> attend(const Arguments& a) {
+struct Attend {
+    std::string out;
+    EngineOptions options;
+    AttentionCall call;
+    uint64_t chunk = 0;
+};
+
+// `writes`: this process writes the file.
+Result<void> prepare(const Arguments& a, bool writes, Attend& to) {
     if (a.positional().size() != 1)
         return Error{FOVEA_INVALID_ARGUMENT, "IN.safetensors",
                      "attend takes one input file; `fovea attend --help` says more"};
-    const std::string out(a.text("--out"));
-    if (out.empty()) return Error{FOVEA_INVALID_ARGUMENT, "--out", "is needed: where the outputs go"};
+    to.out = a.text("--out");
+    if (to.out.empty()) return Error{FOVEA_INVALID_ARGUMENT, "--out", "is needed: where the outputs go"};
     const Result<bool> rows_first = rows_first_option(a);
     if (!rows_first) return rows_first.error();
     Result<EngineOptions> options = engine_options(a);
     if (!options) return options.error();
-    options->validation = a.has("--validation");
+    to.options = *options;
+    to.options.validation = a.has("--validation");
+    const Result<uint64_t> chunk = a.unsigned_integer("--chunk", 512);
+    if (!chunk) return chunk.error();
+    if (a.has("--chunk") && !a.has("--shards"))
+        return Error{FOVEA_INVALID_ARGUMENT, "--chunk", "is of --shards, which is not given"};
+    to.chunk = *chunk;
 
     const Result<TensorSet> file = load_tensors(std::filesystem::path(a.positional()[0]));
     if (!file) return file.error();
-    AttentionCall call;
-    if (Result<void> r = read_attention_tensors(*file, *rows_first, call); !r) return r.error();
-    note_unused_tensors(*file, call);
-    if (Result<void> r = apply_attention_options(a, call.desc); !r) return r.error();
-    if (Result<void> r = allocate_outputs(call); !r) return r.error();
-    if (Result<void> r = check_writable(out); !r) return r.error();
+    if (Result<void> r = read_attention_tensors(*file, *rows_first, to.call); !r) return r.error();
+    note_unused_tensors(*file, to.call);
+    if (Result<void> r = apply_attention_options(a, to.call.desc); !r) return r.error();
+    if (Result<void> r = allocate_outputs(to.call); !r) return r.error();
+    return writes ? check_writable(to.out) : Result<void>();
+}
 
-    Result<Engine> engine = open_engine(*options);
+Result<int> write(Attend& attend, Engine& engine, const RunReport& report, bool as_json) {
+    if (Result<void> r = refuse_messages(engine); !r) return r.error();
+    return finish_run(report, attend.call, output_tensors(attend.call), attend.out, as_json);
+}
+
+Result<int> attend_alone(const Arguments& a) {
+    Attend to;
+    if (Result<void> r = prepare(a, true, to); !r) return r.error();
+    Result<Engine> engine = open_engine(to.options);
     if (!engine) return engine.error();
     Progress progress("attention");
     RunOptions run;
     run.progress = [&](double done) { return progress(done); };
-    const Result<RunReport> report = engine->attention(call.desc, call.bindings, run);
+    const Result<RunReport> report = engine->attention(to.call.desc, to.call.bindings, run);
     if (!report) return report.error();
-    if (Result<void> r = refuse_messages(*engine); !r) return r.error();
-    return finish_run(*report, call, output_tensors(call), out, a.has("--json"));
+    return write(to, *engine, *report, a.has("--json"));
+}
+
+// Every rank returns the same error, so that none waits for another; the first one says it.
+Result<int> attend_on(Ranks& ranks, const Arguments& a) {
+    Attend to;
+    if (Result<void> r = ranks.agree(prepare(a, ranks.first(), to)); !r) return r.error();
+    if (to.options.cpu_threads == 0)
+        to.options.cpu_threads = std::max(1u, std::thread::hardware_concurrency() / ranks.beside());
+    Result<Engine> engine = open_engine(to.options);
+    if (Result<void> r = ranks.agree(engine ? Result<void>() : engine.error()); !r) return r.error();
+    Progress progress("attention");
+    RunOptions run;
+    if (ranks.first()) run.progress = [&](double done) { return progress(done); };
+    const Result<RunReport> report = ranks.attention(*engine, to.call, to.chunk, run);
+    if (!report) return report.error();
+    return ranks.first() ? write(to, *engine, *report, a.has("--json")) : 0;
+}
+
+Result<int> attend(const Arguments& a) {
+    if (!a.has("--shards")) return attend_alone(a);
+    Result<Ranks> ranks = Ranks::start();
+    if (!ranks) return ranks.error();
+    const Result<int> code = attend_on(*ranks, a);
+    return code || ranks->first() ? code : Result<int>(2);
 }
 
 }  // namespace

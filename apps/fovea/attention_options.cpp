@@ -46,6 +46,11 @@ constexpr AttentionOption kAttentionOptions[] = {
      {"--slice-cost", "FLOPS",
       "most that one slice may cost (the CPU has a smallest slice); default by device"}},
 };
+constexpr AttentionOption kShardOptions[] = {
+    {kAttend,
+     {"--shards", "", "under mpirun: its processes share the call; any number of them gives the same bits"}},
+    {kAttend, {"--chunk", "ROWS", "with --shards: rows of queries and keys of one engine call; default 512"}},
+};
 constexpr OptionSpec kHelp{"--help", "", "this text"};
 
 constexpr OptionSpec kEngineOptions[] = {
@@ -148,6 +153,8 @@ Result<void> apply_numbers(const Arguments& a, FoveaAttentionDesc& desc) {
 std::vector<OptionSpec> attention_command_options(AttentionCommand command) {
     std::vector<OptionSpec> specs;
     for (const AttentionOption& option : kAttentionOptions)
+        if (option.commands >> unsigned(command) & 1) specs.push_back(option.spec);
+    for (const AttentionOption& option : kShardOptions)
         if (option.commands >> unsigned(command) & 1) specs.push_back(option.spec);
     specs.insert(specs.end(), std::begin(kEngineOptions), std::end(kEngineOptions));
     specs.push_back(kHelp);

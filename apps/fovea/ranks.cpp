@@ -1,0 +1,189 @@
+#include "ranks.hpp"
+
+#ifdef FOVEA_HAS_MPI
+#include "mpi/agreement.hpp"
+
+#include <fovea/mpi.hpp>
+
+#include <cstring>
+#endif
+
+namespace fovea::app {
+
+#ifdef FOVEA_HAS_MPI
+
+struct Ranks::State {
+    int rank = 0, size = 1, beside = 1;
+    ~State() { MPI_Finalize(); }
+};
+
+namespace {
+
+// Few queries stay where they are, and the keys too.
+constexpr uint64_t kQueriesEverywhere = 64;
+
+// Rows [first, first + rows) of every batch entry and head, from a strided tensor into one packed [B, H,
+// rows, D], or back.
+struct Rows {
+    std::byte* tensor;
+    FoveaStrides strides;
+    uint64_t batch, heads, whole_rows, dim, size;
+
+    template <class Move>
+    void each(uint64_t first, uint64_t rows, std::byte* packed, const Move& move) const {
+        FoveaStrides s = strides;
+        if (s.batch == 0 && s.head == 0 && s.row == 0)
+            s = {int64_t(heads * whole_rows * dim), int64_t(whole_rows * dim), int64_t(dim)};
+        for (uint64_t b = 0; b < batch; ++b)
+            for (uint64_t h = 0; h < heads; ++h)
+                for (uint64_t n = 0; n < rows; ++n, packed += dim * size) {
+                    const int64_t at =
+                        int64_t(b) * s.batch + int64_t(h) * s.head + int64_t(first + n) * s.row;
+                    move(tensor + at * int64_t(size), packed, dim * size);
+                }
+    }
+    uint64_t bytes(uint64_t rows) const { return batch * heads * rows * dim * size; }
+};
+
+std::vector<std::byte> take(const Rows& rows, const mpi::Shards& shards, uint32_t rank) {
+    std::vector<std::byte> packed(rows.bytes(shards.rows_of_rank(rank)));
+    std::byte* to = packed.data();
+    for (const uint64_t chunk : shards.chunks_of(rank)) {
+        rows.each(shards.first_row(chunk), shards.rows_of(chunk), to,
+                  [](const std::byte* from, std::byte* into, uint64_t size) { memcpy(into, from, size); });
+        to += rows.bytes(shards.rows_of(chunk));
+    }
+    return packed;
+}
+
+// Chunk after chunk to rank 0, which puts it where it belongs.
+Result<void> give(const Rows& rows, const mpi::Shards& shards, std::vector<std::byte>& packed, int rank) {
+    uint64_t at = 0;
+    std::vector<std::byte> received;
+    for (uint64_t chunk = 0; chunk < shards.count(); ++chunk) {
+        const uint64_t size = rows.bytes(shards.rows_of(chunk));
+        const int owner = int(shards.owner(chunk));
+        std::byte* from = packed.data() + at;
+        if (owner == rank) at += size;
+        int code = MPI_SUCCESS;
+        if (owner == rank && rank != 0) code = MPI_Send(from, int(size), MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+        if (owner != 0 && rank == 0) {
+            received.resize(size);
+            code =
+                MPI_Recv(received.data(), int(size), MPI_BYTE, owner, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            from = received.data();
+        }
+        if (auto error = mpi::mpi_error(code, "the gathering of outputs")) return *error;
+        if (rank == 0)
+            rows.each(shards.first_row(chunk), shards.rows_of(chunk), from,
+                      [](std::byte* to, const std::byte* data, uint64_t n) { memcpy(to, data, n); });
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<Ranks> Ranks::start() {
+    int level = 0;
+    if (auto error =
+            mpi::mpi_error(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level), "MPI_Init"))
+        return *error;
+    auto state = std::make_unique<State>();
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(MPI_COMM_WORLD, &state->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &state->size);
+    MPI_Comm beside = MPI_COMM_NULL;
+    if (MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &beside) == MPI_SUCCESS) {
+        MPI_Comm_size(beside, &state->beside);
+        MPI_Comm_free(&beside);
+    }
+    return Ranks(std::move(state));
+}
+
+bool Ranks::first() const { return state_->rank == 0; }
+uint32_t Ranks::size() const { return uint32_t(state_->size); }
+uint32_t Ranks::beside() const { return uint32_t(state_->beside); }
+
+Result<void> Ranks::agree(const Result<void>& own) {
+    return mpi::agree(MPI_COMM_WORLD, own ? std::nullopt : std::optional<Error>(own.error()));
+}
+
+Result<RunReport> Ranks::attention(Engine& engine, AttentionCall& call, uint64_t chunk,
+                                   const RunOptions& options) {
+    const FoveaAttentionDesc& d = call.desc;
+    const auto rank = uint32_t(state_->rank), ranks = uint32_t(state_->size);
+    mpi::ShardedCall sharded;
+    sharded.desc = d;
+    sharded.chunk = chunk;
+    sharded.queries_everywhere = d.len_q <= std::min(chunk, kQueriesEverywhere);
+    sharded.whole = call.bindings;
+    const mpi::Shards queries(d.len_q, chunk, sharded.queries_everywhere ? 1 : ranks),
+        keys(d.len_kv, chunk, ranks);
+    const uint32_t query_rank = sharded.queries_everywhere ? 0 : rank;
+    const auto size = [](FoveaDtype type) { return uint64_t{type == FOVEA_F16 ? 2u : 4u}; };
+    const auto rows = [&](FoveaBinding binding, const FoveaStrides& strides, uint32_t heads, uint64_t length,
+                          uint32_t dim, FoveaDtype type) {
+        return Rows{static_cast<std::byte*>(call.bindings[binding].data),
+                    strides,
+                    d.batch,
+                    heads,
+                    length,
+                    dim,
+                    size(type)};
+    };
+    const Rows o_rows = rows(FOVEA_BIND_O, d.o_strides, d.heads_q, d.len_q, d.dim_v, d.o_type),
+               lse_rows = rows(FOVEA_BIND_LSE, {}, d.heads_q, d.len_q, 1, FOVEA_F32);
+    const bool wants_lse = d.outputs & FOVEA_OUTPUT_LSE, wants_o = !d.outputs || d.outputs & FOVEA_OUTPUT_O;
+    const std::vector<std::byte>
+        q = take(rows(FOVEA_BIND_Q, d.q_strides, d.heads_q, d.len_q, d.dim_qk, d.q_type), queries,
+                 query_rank),
+        k = take(rows(FOVEA_BIND_K, d.k_strides, d.heads_kv, d.len_kv, d.dim_qk, d.k_type), keys, rank),
+        v = take(rows(FOVEA_BIND_V, d.v_strides, d.heads_kv, d.len_kv, d.dim_v, d.v_type), keys, rank);
+    std::vector<std::byte> o(o_rows.bytes(queries.rows_of_rank(query_rank))),
+        lse(lse_rows.bytes(queries.rows_of_rank(query_rank)));
+    sharded.q = q.data(), sharded.k = k.data(), sharded.v = v.data();
+    sharded.o = o.data();
+    if (wants_lse) sharded.lse = reinterpret_cast<float*>(lse.data());
+    const Result<mpi::ShardReport> done = mpi::attention(MPI_COMM_WORLD, engine, sharded, options);
+    if (!done) return done.error();
+    const int giver = sharded.queries_everywhere ? 0 : state_->rank;
+    if (giver == state_->rank) {
+        if (wants_o)
+            if (Result<void> r = give(o_rows, queries, o, giver); !r) return r.error();
+        if (wants_lse)
+            if (Result<void> r = give(lse_rows, queries, lse, giver); !r) return r.error();
+    }
+    RunReport report;
+    report.backend = engine.is_vulkan() ? FOVEA_BACKEND_VULKAN : FOVEA_BACKEND_CPU;
+    report.kernel = done->kernel;
+    report.device = engine.device().name;
+    report.reason = done->reason + "; chunks of " + std::to_string(chunk) + " rows on " +
+                    std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
+    report.slices = done->calls;
+    report.seconds = done->seconds;
+    return report;
+}
+
+#else
+
+struct Ranks::State {};
+Result<Ranks> Ranks::start() {
+    return Error{FOVEA_UNSUPPORTED, "--shards",
+                 "this build has no MPI: install it (Debian: libopenmpi-dev openmpi-bin) and build with "
+                 "-D FOVEA_MPI=ON"};
+}
+bool Ranks::first() const { return true; }
+uint32_t Ranks::size() const { return 1; }
+uint32_t Ranks::beside() const { return 1; }
+Result<void> Ranks::agree(const Result<void>& own) { return own; }
+Result<RunReport> Ranks::attention(Engine& engine, AttentionCall& call, uint64_t, const RunOptions& options) {
+    return engine.attention(call.desc, call.bindings, options);
+}
+
+#endif
+
+Ranks::Ranks(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Ranks::Ranks(Ranks&&) noexcept = default;
+Ranks::~Ranks() = default;
+
+}  // namespace fovea::app

@@ -1,0 +1,99 @@
+// One attention call over the memory of many machines: keys and values are cut into chunks whose size does
+// not depend on the number of ranks, each pair of a chunk of queries and a chunk of keys is one call of the
+// engine, and their results are merged by log-sum-exp in one fixed tree (fovea.h, FoveaMergeDesc). So every
+// number of ranks gives the same bits, where all ranks compute on like devices. C++20; needs MPI 3 and links
+// fovea::mpi.
+//
+// Chunks are dealt in zigzag (0, 1, .., R-1, R-1, .., 1, 0, 0, ..), which gives each rank a like share of a
+// causal call (Brandon et al., "Striped Attention", 2023, and the zigzag order of context-parallel training).
+// Keys and values come straight from their owner, one pass for each other rank, while slices of the present
+// pass run; chunks that no query of the receiver sees are not sent.
+#pragma once
+
+#include <fovea/runtime.hpp>
+
+#ifndef OMPI_SKIP_MPICXX
+#define OMPI_SKIP_MPICXX 1
+#endif
+#ifndef MPICH_SKIP_MPICXX
+#define MPICH_SKIP_MPICXX 1
+#endif
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace fovea::mpi {
+
+// Rows [0, rows) in chunks of `chunk` rows, the last one shorter, and who holds which. No rows: no chunks.
+class Shards {
+  public:
+    Shards(uint64_t rows, uint64_t chunk, uint32_t ranks)
+        : rows_(rows), chunk_(std::max<uint64_t>(chunk, 1)), ranks_(std::max(ranks, 1u)) {}
+
+    uint64_t count() const { return rows_ / chunk_ + (rows_ % chunk_ != 0); }
+    uint64_t first_row(uint64_t index) const { return index * chunk_; }
+    uint64_t rows_of(uint64_t index) const { return std::min(chunk_, rows_ - first_row(index)); }
+    uint32_t owner(uint64_t index) const {
+        const auto turn = uint32_t(index % (2 * uint64_t{ranks_}));
+        return turn < ranks_ ? turn : 2 * ranks_ - 1 - turn;
+    }
+    // In ascending order.
+    std::vector<uint64_t> chunks_of(uint32_t rank) const {
+        std::vector<uint64_t> chunks;
+        for (uint64_t n = 0; n < count(); ++n)
+            if (owner(n) == rank) chunks.push_back(n);
+        return chunks;
+    }
+    uint64_t rows_of_rank(uint32_t rank) const {
+        uint64_t rows = 0;
+        for (const uint64_t n : chunks_of(rank)) rows += rows_of(n);
+        return rows;
+    }
+
+  private:
+    uint64_t rows_, chunk_;
+    uint32_t ranks_;
+};
+
+// What one rank brings to a call. All pointers are the caller's and must stay until the call returns.
+struct ShardedCall {
+    // Of the whole context and the same on every rank: lengths, masks, dropout and types as for one device.
+    // Strides of q, k, v and o do not count; outputs may be O and LSE. No packed rows, no pages.
+    FoveaAttentionDesc desc = foveaAttentionDesc();
+    uint64_t chunk =
+        512;  // rows of queries, and of keys, that one call of the engine takes; the same on every rank
+    // This rank's chunks one after the other in ascending order, each [B, H, rows, D] packed: of q and o by
+    // Shards(len_q, chunk, ranks), of k and v by Shards(len_kv, chunk, ranks). Null where the rank has none.
+    const void *q = nullptr, *k = nullptr, *v = nullptr;
+    void* o = nullptr;
+    float* lse = nullptr;  // [B, Hq, rows] of each chunk; null: not wanted
+    // A few queries against a long cache: every rank holds all of q, which are one chunk, and receives all of
+    // o and lse; keys stay where they are, and only results travel.
+    bool queries_everywhere = false;
+    // MASK, BIAS, KEEP, ALIBI, SINKS and BATCH_TABLE of the whole call, as its description says; the rest is
+    // not read.
+    const FoveaHostBuffer* whole = nullptr;
+};
+
+struct ShardReport {                         // of one rank
+    FoveaKernel kernel = FOVEA_KERNEL_AUTO;  // of the last engine call
+    std::string device, reason;
+    uint32_t passes = 0;                          // in which keys and values were received
+    uint64_t calls = 0;                           // of the engine
+    double visited_pairs = 0;                     // of query and key, in those calls
+    uint64_t bytes_sent = 0, bytes_received = 0;  // of keys and values, or of results with queries_everywhere
+    uint64_t bytes_in_flight = 0;                 // most that was under way while a slice ran
+    double seconds = 0;
+};
+
+// Collective: every rank of `comm` calls it with the same description. MPI must be initialised with
+// MPI_THREAD_FUNNELED or more, and the calling thread is the one that talks to it. An error of any rank is
+// returned on every rank, with that rank's number in front of the text, once the passes are through: no rank
+// waits for ever, and outputs are then undefined. Errors of MPI itself are FOVEA_IO_ERROR. Nothing here
+// aborts the job.
+Result<ShardReport> attention(MPI_Comm comm, Engine& engine, const ShardedCall& call,
+                              const RunOptions& options = {});
+
+}  // namespace fovea::mpi

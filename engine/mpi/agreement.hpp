@@ -1,0 +1,40 @@
+// What all ranks must know together: whether one of them failed.
+#pragma once
+
+#include <fovea/mpi.hpp>
+
+#include <optional>
+
+namespace fovea::mpi {
+
+// MPI's own failure, named by what was tried; nothing where `code` is MPI_SUCCESS.
+std::optional<Error> mpi_error(int code, const char* what);
+
+// Collective. The error of the lowest rank that has one, with that rank's number; the same on every rank.
+Result<void> agree(MPI_Comm comm, const std::optional<Error>& own);
+
+// Collective: refuses, on every rank, bytes that differ from rank 0's.
+Result<void> agree_on(MPI_Comm comm, const void* bytes, size_t size, const char* field);
+
+// A communicator of our own: no message of the host's meets ours, and failures come back as codes.
+class OwnComm {
+  public:
+    static Result<OwnComm> of(MPI_Comm comm);
+    OwnComm(OwnComm&& other) noexcept : comm_(other.comm_), rank_(other.rank_), size_(other.size_) {
+        other.comm_ = MPI_COMM_NULL;
+    }
+    OwnComm& operator=(OwnComm&&) = delete;
+    ~OwnComm() {
+        if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
+    }
+    MPI_Comm get() const { return comm_; }
+    int rank() const { return rank_; }
+    int size() const { return size_; }
+
+  private:
+    explicit OwnComm(MPI_Comm comm) : comm_(comm) {}
+    MPI_Comm comm_;
+    int rank_ = 0, size_ = 1;
+};
+
+}  // namespace fovea::mpi

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""`mpirun -n N fovea attend IN --out OUT --shards` writes the same bytes for N of 1 to 4, and the numbers of one process.
+
+    attend_shards.py MPIEXEC NUMPROC_FLAG FOVEA
+"""
+import json
+import math
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+MPIEXEC, FLAG, FOVEA = sys.argv[1:4]
+CALLS = [
+    ('q,k,v', []),
+    ('q,k,v', ['--causal', 'bottom-right', '--outputs', 'o,lse']),
+    ('q,k,v,alibi,sinks', ['--causal', 'top-left', '--window', '20,0', '--softcap', '5', '--outputs', 'lse,o']),
+    ('q,k,v,mask,kv_lengths', ['--dropout', '0.25', '--seed', '9']),
+    ('q,k,v,bias', ['--layout', 'blhd', '--scale', '0.5']),
+    ('one,k,v', ['--causal', 'bottom-right', '--outputs', 'o,lse']),
+]
+SHAPE = {'batch': 2, 'heads': 4, 'kv': 2, 'queries': 45, 'keys': 53, 'dim': 7, 'value': 5}
+
+
+def numbers(name, count):
+    """Anything between -1 and 1 that is the same everywhere."""
+    return [math.sin(12.9898 * (n + 1) + len(name) * 78.233 + ord(name[0])) for n in range(count)]
+
+
+def tensor(name, rows_first):
+    s = SHAPE
+    queries = 1 if name == 'one' else s['queries']
+    shapes = {'q': (s['heads'], queries, s['dim']), 'one': (s['heads'], queries, s['dim']),
+              'k': (s['kv'], s['keys'], s['dim']), 'v': (s['kv'], s['keys'], s['value'])}
+    if name in shapes:
+        heads, rows, columns = shapes[name]
+        shape = [s['batch'], rows, heads, columns] if rows_first else [s['batch'], heads, rows, columns]
+        return 'F32', shape, struct.pack(f'<{math.prod(shape)}f', *numbers(name, math.prod(shape)))
+    if name in ('alibi', 'sinks'):
+        return 'F32', [s['heads']], struct.pack(f'<{s["heads"]}f', *numbers(name, s['heads']))
+    if name == 'kv_lengths':
+        return 'I32', [s['batch']], struct.pack('<2i', 31, s['keys'])
+    shape = [s['queries'], s['keys']]
+    if name == 'mask':
+        return 'U8', shape, bytes(x > -0.7 for x in numbers(name, math.prod(shape)))
+    return 'F32', shape, struct.pack(f'<{math.prod(shape)}f', *numbers(name, math.prod(shape)))
+
+
+def write(path, names, rows_first):
+    header, data = {}, b''
+    for name in names:
+        kind, shape, body = tensor(name, rows_first)
+        header['q' if name == 'one' else name] = {'dtype': kind, 'shape': shape,
+                                                  'data_offsets': [len(data), len(data) + len(body)]}
+        data += body
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack('<Q', len(text)) + text + data)
+
+
+def read(path):
+    body = path.read_bytes()
+    size = struct.unpack('<Q', body[:8])[0]
+    header = json.loads(body[8:8 + size])
+    result = {}
+    for name, entry in header.items():
+        if name == '__metadata__':
+            continue
+        begin, end = entry['data_offsets']
+        result[name] = struct.unpack(f'<{(end - begin) // 4}f', body[8 + size + begin:8 + size + end])
+    return result
+
+
+def run(ranks, words):
+    command = ([MPIEXEC, FLAG, str(ranks)] if ranks else []) + [FOVEA, 'attend', *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def check(what, good):
+    if not good:
+        print(f'failed: {what}')
+        sys.exit(1)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    folder = pathlib.Path(folder)
+    for names, options in CALLS:
+        source, out = folder / 'in.safetensors', folder / 'out.safetensors'
+        write(source, names.split(','), 'blhd' in options)
+        alone = run(0, [source, '--out', out, '--backend', 'cpu', *options])
+        check(f'{options}: {alone.stderr}', alone.returncode == 0)
+        expected = read(out)
+        first = None
+        for ranks in (1, 2, 3, 4):
+            out.unlink()
+            done = run(ranks, [source, '--out', out, '--backend', 'cpu', '--shards', '--chunk', '8', *options])
+            check(f'{options} on {ranks} ranks: {done.stderr}', done.returncode == 0)
+            check(f'{ranks} ranks say what ran once', done.stdout.count('wrote: ') == 1)
+            first = first or out.read_bytes()
+            check(f'{options}: {ranks} ranks give other bytes than one', out.read_bytes() == first)
+        got = read(out)
+        check(f'{options}: other tensors', got.keys() == expected.keys())
+        for name, values in expected.items():
+            for a, b in zip(values, got[name]):
+                check(f'{options}: {name} {b}, expected {a}', a == b or abs(a - b) <= 1e-5 * (1 + abs(a)))
+    write(folder / 'in.safetensors', ['q', 'k', 'v'], False)
+    for words, text in ((['--shards', '--outputs', 'weights'], 'outputs'), (['--shards', '--chunk', '0'], 'chunk'),
+                        (['--chunk', '8'], '--chunk')):
+        refused = run(3 if '--shards' in words else 0,
+                      [folder / 'in.safetensors', '--out', folder / 'no.safetensors', *words])
+        check(f'{words} was accepted', refused.returncode != 0 and not (folder / 'no.safetensors').exists())
+        said = [line for line in refused.stderr.splitlines() if line.startswith('fovea: error')]
+        check(f'{words}: {refused.stderr}', len(said) == 1 and text in said[0])
+print('the same bytes on 1 to 4 ranks')

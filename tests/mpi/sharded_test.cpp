@@ -1,0 +1,389 @@
+// A sharded call gives the same bits on 1, 2, 3 and 4 ranks, and what one call over all keys gives within the
+// rule for partial sums. Run by mpirun with 4 processes: each count is a communicator of the first ranks.
+//
+//   mpirun -n 4 fovea_test_mpi [SEED]
+#include "support/cpu_device.hpp"
+#include "support/random.hpp"
+
+#include <fovea/mpi.hpp>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace fovea::test {
+namespace {
+
+int g_failures = 0, g_rank = 0;
+
+void fail(const std::string& text) {
+    ++g_failures;
+    printf("rank %d: %s\n", g_rank, text.c_str());
+}
+
+// A call with all its tensors, the same on every rank.
+struct Whole {
+    FoveaAttentionDesc desc = foveaAttentionDesc();
+    uint64_t chunk = 0;
+    std::vector<float> q, k, v, bias, slopes, sinks;
+    std::vector<uint16_t> k_half;
+    std::vector<uint8_t> mask;
+    std::vector<FoveaBatchEntry> table;
+
+    FoveaHostBuffer bind(FoveaBinding binding) const {
+        const auto of = [](const auto& values) {
+            return FoveaHostBuffer{const_cast<void*>(static_cast<const void*>(values.data())),
+                                   values.size() * sizeof values[0]};
+        };
+        switch (binding) {
+            case FOVEA_BIND_Q:
+                return of(q);
+            case FOVEA_BIND_K:
+                return desc.k_type == FOVEA_F16 ? of(k_half) : of(k);
+            case FOVEA_BIND_V:
+                return of(v);
+            case FOVEA_BIND_MASK:
+                return of(mask);
+            case FOVEA_BIND_BIAS:
+                return of(bias);
+            case FOVEA_BIND_ALIBI:
+                return of(slopes);
+            case FOVEA_BIND_SINKS:
+                return of(sinks);
+            case FOVEA_BIND_BATCH_TABLE:
+                return of(table);
+            default:
+                return {};
+        }
+    }
+};
+
+std::vector<float> numbers(Random& random, uint64_t count) {
+    std::vector<float> values(count);
+    for (float& value : values) value = bell(random.next());
+    return values;
+}
+
+Whole draw(uint64_t seed) {
+    Random random(seed);
+    Whole w;
+    FoveaAttentionDesc& d = w.desc;
+    d.batch = 1 + uint32_t(random.below(2));
+    d.heads_kv = 1 + uint32_t(random.below(2));
+    d.heads_q = d.heads_kv * (1 + uint32_t(random.below(2)));
+    d.dim_qk = 1 + uint32_t(random.below(20)), d.dim_v = 1 + uint32_t(random.below(20));
+    d.len_q = random.chance(0.1) ? 0 : 1 + random.below(random.chance(0.3) ? 5 : 70);
+    d.len_kv = random.chance(0.1) ? 0 : 1 + random.below(90);
+    d.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;
+    w.chunk = 1 + random.below(random.chance(0.2) ? 100 : 20);
+    w.q = numbers(random, d.batch * d.heads_q * d.len_q * d.dim_qk);
+    w.k = numbers(random, d.batch * d.heads_kv * d.len_kv * d.dim_qk);
+    w.v = numbers(random, d.batch * d.heads_kv * d.len_kv * d.dim_v);
+    if (random.chance(0.3)) {
+        d.k_type = FOVEA_F16;
+        for (const float value : w.k) w.k_half.push_back(foveaFloatToHalf(value));
+    }
+    if (random.chance(0.5)) d.flags |= FOVEA_FLAG_CAUSAL;
+    d.align = FoveaAlign(random.below(3));
+    if (d.align == FOVEA_ALIGN_OFFSET) d.q_offset = int64_t(random.below(40)) - 10;
+    if (random.chance(0.3)) {
+        d.flags |= FOVEA_FLAG_WINDOW;
+        d.window_left = int64_t(random.below(30)) - 1;
+        d.window_right = int64_t(random.below(10)) - 1;
+    }
+    if (random.chance(0.3)) d.softcap = 3;
+    if (random.chance(0.3)) d.flags |= FOVEA_FLAG_ALIBI, w.slopes = numbers(random, d.heads_q);
+    if (random.chance(0.3)) d.flags |= FOVEA_FLAG_SINKS, w.sinks = numbers(random, d.heads_q);
+    if (random.chance(0.3)) d.dropout_p = 0.3f, d.dropout_seed = seed, d.dropout_offset = 7;
+    const auto matrix = [&](FoveaMatrixDesc& m, FoveaDtype type) {
+        m.present = 1, m.type = type;
+        m.batch = random.chance(0.5) ? d.batch : 1, m.heads = random.chance(0.5) ? d.heads_q : 1;
+        m.rows = random.chance(0.7) ? d.len_q : 1;
+        m.keys = random.chance(0.7) ? d.len_kv : 1 + random.below(d.len_kv);
+        return m.batch * m.heads * m.rows * m.keys;
+    };
+    if (d.len_q && d.len_kv && random.chance(0.3)) {
+        w.mask.resize((matrix(d.mask, FOVEA_U8) + 3) / 4 * 4);
+        for (uint8_t& byte : w.mask) byte = random.chance(0.7);
+    }
+    if (d.len_q && d.len_kv && random.chance(0.3)) w.bias = numbers(random, matrix(d.bias, FOVEA_F32));
+    if (random.chance(0.3)) {
+        d.flags |= FOVEA_FLAG_BATCH_TABLE;
+        for (uint32_t b = 0; b < d.batch; ++b)
+            w.table.push_back(
+                {0, int32_t(random.below(d.len_q + 1)), 0, int32_t(random.below(d.len_kv + 1))});
+    }
+    return w;
+}
+
+struct Outputs {
+    std::vector<float> o, lse;
+};
+
+std::string in_words(const Error& error) { return error.field + ": " + error.text; }
+
+// The float64 loops over all keys.
+Outputs exact(const Whole& w) {
+    FoveaAttentionDesc d = w.desc;
+    d.kernel = FOVEA_KERNEL_REFERENCE;
+    Outputs out{std::vector<float>(d.batch * d.heads_q * d.len_q * d.dim_v),
+                std::vector<float>(d.batch * d.heads_q * d.len_q)};
+    const FoveaDeviceFacts facts = cpu_device(1);
+    const Result<Plan> plan = plan_attention(facts, d);
+    if (!plan) return fail(in_words(plan.error())), out;
+    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+    for (uint32_t n = 0; n < FOVEA_BIND_COUNT; ++n) bindings[n] = w.bind(FoveaBinding(n));
+    bindings[FOVEA_BIND_O] = {out.o.data(), out.o.size() * 4};
+    bindings[FOVEA_BIND_LSE] = {out.lse.data(), out.lse.size() * 4};
+    Workspace workspace;
+    if (Result<void> r = run_on_host(*plan, bindings, workspace); !r) fail(in_words(r.error()));
+    return out;
+}
+
+// A rank's chunks of a packed tensor [B, H, L, D], each [B, H, rows, D].
+template <class T>
+std::vector<T> cut(const std::vector<T>& whole, uint64_t outer, uint64_t length, uint64_t dim,
+                   const mpi::Shards& shards, uint32_t rank) {
+    std::vector<T> part;
+    for (const uint64_t chunk : shards.chunks_of(rank))
+        for (uint64_t n = 0; n < outer; ++n) {
+            const auto first = whole.begin() + ptrdiff_t((n * length + shards.first_row(chunk)) * dim);
+            part.insert(part.end(), first, first + ptrdiff_t(shards.rows_of(chunk) * dim));
+        }
+    return part;
+}
+
+void put_back(const std::vector<float>& part, std::vector<float>& whole, uint64_t outer, uint64_t length,
+              uint64_t dim, const mpi::Shards& shards, uint32_t rank) {
+    auto from = part.begin();
+    for (const uint64_t chunk : shards.chunks_of(rank))
+        for (uint64_t n = 0; n < outer; ++n) {
+            const auto count = ptrdiff_t(shards.rows_of(chunk) * dim);
+            std::copy(from, from + count,
+                      whole.begin() + ptrdiff_t((n * length + shards.first_row(chunk)) * dim));
+            from += count;
+        }
+}
+
+// On rank 0 the whole outputs, elsewhere this rank's chunks and zeros.
+Result<Outputs> sharded(MPI_Comm comm, Engine& engine, const Whole& w, bool everywhere) {
+    const FoveaAttentionDesc& d = w.desc;
+    int rank = 0, ranks = 0;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &ranks);
+    const mpi::Shards queries(d.len_q, w.chunk, everywhere ? 1 : uint32_t(ranks)),
+        keys(d.len_kv, w.chunk, uint32_t(ranks));
+    const uint32_t at = everywhere ? 0 : uint32_t(rank), key_rank = uint32_t(rank);
+    const uint64_t q_outer = d.batch * d.heads_q, kv_outer = d.batch * d.heads_kv;
+    const auto q = cut(w.q, q_outer, d.len_q, d.dim_qk, queries, at);
+    const auto k = cut(w.k, kv_outer, d.len_kv, d.dim_qk, keys, key_rank);
+    const auto v = cut(w.v, kv_outer, d.len_kv, d.dim_v, keys, key_rank);
+    std::vector<uint16_t> k_half;
+    if (d.k_type == FOVEA_F16) k_half = cut(w.k_half, kv_outer, d.len_kv, d.dim_qk, keys, key_rank);
+    std::vector<float> o(queries.rows_of_rank(at) * q_outer * d.dim_v, NAN),
+        lse(queries.rows_of_rank(at) * q_outer, NAN);
+    FoveaHostBuffer shared[FOVEA_BIND_COUNT] = {};
+    for (const FoveaBinding binding :
+         {FOVEA_BIND_MASK, FOVEA_BIND_BIAS, FOVEA_BIND_ALIBI, FOVEA_BIND_SINKS, FOVEA_BIND_BATCH_TABLE})
+        shared[binding] = w.bind(binding);
+    mpi::ShardedCall call;
+    call.desc = d;
+    call.chunk = w.chunk;
+    call.q = q.data(), call.v = v.data();
+    call.k = d.k_type == FOVEA_F16 ? static_cast<const void*>(k_half.data()) : k.data();
+    call.o = o.data(), call.lse = lse.data();
+    call.queries_everywhere = everywhere;
+    call.whole = shared;
+    const Result<mpi::ShardReport> report = mpi::attention(comm, engine, call);
+    if (!report) return report.error();
+    Outputs whole{std::vector<float>(q_outer * d.len_q * d.dim_v), std::vector<float>(q_outer * d.len_q)};
+    put_back(o, whole.o, q_outer, d.len_q, d.dim_v, queries, at);
+    put_back(lse, whole.lse, q_outer, d.len_q, 1, queries, at);
+    if (everywhere) return whole;
+    Outputs sum{std::vector<float>(whole.o.size()), std::vector<float>(whole.lse.size())};
+    // Each row is some rank's and 0 elsewhere, so that bits travel as whole numbers and add up to themselves.
+    MPI_Allreduce(whole.o.data(), sum.o.data(), int(sum.o.size()), MPI_UINT32_T, MPI_BOR, comm);
+    MPI_Allreduce(whole.lse.data(), sum.lse.data(), int(sum.lse.size()), MPI_UINT32_T, MPI_BOR, comm);
+    return sum;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+    return a.size() == b.size() && memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+void expect_near(const Outputs& got, const Outputs& exact, const Whole& w) {
+    for (size_t row = 0; row < exact.lse.size(); ++row) {
+        const float lse = exact.lse[row];
+        if (std::isinf(lse) ? got.lse[row] != lse
+                            : !(std::fabs(got.lse[row] - lse) <= 2e-5f * (1 + std::fabs(lse))))
+            return fail("lse of row " + std::to_string(row) + " is " + std::to_string(got.lse[row]) +
+                        ", expected " + std::to_string(lse));
+        for (size_t c = 0; c < w.desc.dim_v; ++c) {
+            const size_t n = row * w.desc.dim_v + c;
+            if (!(std::fabs(got.o[n] - exact.o[n]) <= 5e-5f * (1 + std::fabs(exact.o[n]))))
+                return fail("o " + std::to_string(n) + " is " + std::to_string(got.o[n]) + ", expected " +
+                            std::to_string(exact.o[n]));
+        }
+    }
+}
+
+MPI_Comm first_ranks(int count) {
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, g_rank < count ? 0 : MPI_UNDEFINED, g_rank, &comm);
+    return comm;
+}
+
+void same_bits_on_every_number_of_ranks(Engine& engine, uint64_t seed) {
+    const Whole w = draw(seed);
+    Outputs alone;
+    int size = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int count = 1; count <= size; ++count) {
+        MPI_Comm comm = first_ranks(count);
+        if (comm == MPI_COMM_NULL) continue;
+        for (const bool everywhere : {false, true}) {
+            if (everywhere && w.desc.len_q > w.chunk) continue;
+            const Result<Outputs> got = sharded(comm, engine, w, everywhere);
+            const int before = g_failures;
+            if (!got) {
+                fail(in_words(got.error()));
+            } else if (g_rank == 0 && count == 1 && !everywhere) {
+                alone = *got;
+                expect_near(*got, exact(w), w);
+            } else if (g_rank == 0 && !(same_bits(got->o, alone.o) && same_bits(got->lse, alone.lse))) {
+                fail("other bits than on one rank");
+            }
+            if (g_failures != before)
+                printf("replay: mpirun -n 4 fovea_test_mpi %llu (%d ranks, queries %s)\n",
+                       static_cast<unsigned long long>(seed), count, everywhere ? "everywhere" : "in shards");
+        }
+        MPI_Comm_free(&comm);
+    }
+}
+
+// Whatever one rank lacks, every rank hears of it, and none waits for ever.
+void trouble_of_one_rank_is_told_to_all(Engine& engine) {
+    Whole w = draw(1);
+    w.desc = foveaAttentionDesc();
+    w.desc.batch = 1, w.desc.heads_q = w.desc.heads_kv = 1, w.desc.dim_qk = w.desc.dim_v = 4;
+    w.desc.len_q = w.desc.len_kv = 64;
+    w.chunk = 4;
+    std::vector<float> rows(64 * 4, 1.0f), o(64 * 4);
+    int size = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const auto expect = [&](const char* what, const char* field, FoveaResult code, auto change) {
+        mpi::ShardedCall call;
+        call.desc = w.desc;
+        call.chunk = w.chunk;
+        call.q = call.k = call.v = rows.data();
+        call.o = o.data();
+        RunOptions options;
+        change(call, options);
+        const Result<mpi::ShardReport> got = mpi::attention(MPI_COMM_WORLD, engine, call, options);
+        if (got) return fail(std::string(what) + " was accepted");
+        if (got.error().field.find(field) == std::string::npos || got.error().code != code)
+            fail(std::string(what) + ": " + in_words(got.error()));
+    };
+    const bool last = g_rank == size - 1;
+    expect("a rank without keys", "k", FOVEA_INVALID_ARGUMENT, [&](mpi::ShardedCall& call, RunOptions&) {
+        if (last) call.k = nullptr;
+    });
+    expect("a rank with another description", "desc", FOVEA_INVALID_ARGUMENT,
+           [&](mpi::ShardedCall& call, RunOptions&) {
+               if (last) call.desc.len_q = 63;
+           });
+    expect("a rank with other chunks", "chunk", FOVEA_INVALID_ARGUMENT,
+           [&](mpi::ShardedCall& call, RunOptions&) {
+               if (last) call.chunk = 5;
+           });
+    expect("a rank that is cancelled", "", FOVEA_CANCELLED, [&](mpi::ShardedCall&, RunOptions& options) {
+        if (last) options.progress = [](double) { return false; };
+    });
+    expect("no rows to a chunk", "chunk", FOVEA_INVALID_ARGUMENT,
+           [&](mpi::ShardedCall& call, RunOptions&) { call.chunk = 0; });
+    expect("paged keys", "page_size", FOVEA_INVALID_ARGUMENT,
+           [&](mpi::ShardedCall& call, RunOptions&) { call.desc.page_size = 4; });
+    expect("weights", "outputs", FOVEA_INVALID_ARGUMENT,
+           [&](mpi::ShardedCall& call, RunOptions&) { call.desc.outputs = FOVEA_OUTPUT_WEIGHTS; });
+    expect("a mask that is not there", "MASK", FOVEA_INVALID_ARGUMENT,
+           [&](mpi::ShardedCall& call, RunOptions&) {
+               call.desc.mask.present = 1, call.desc.mask.type = FOVEA_U8;
+           });
+    expect("many queries everywhere", "queries_everywhere", FOVEA_INVALID_ARGUMENT,
+           [&](mpi::ShardedCall& call, RunOptions&) { call.queries_everywhere = true; });
+}
+
+// Zigzag: of a causal call every rank computes as much, and messages are under way while slices run.
+void ranks_share_the_work_and_overlap_it(Engine& engine) {
+    Whole w;
+    FoveaAttentionDesc& d = w.desc;
+    d.batch = 1, d.heads_q = d.heads_kv = 2, d.dim_qk = d.dim_v = 16;
+    d.len_q = d.len_kv = 1024;
+    d.flags = FOVEA_FLAG_CAUSAL;
+    w.chunk = 16;
+    int size = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const mpi::Shards shards(d.len_q, w.chunk, uint32_t(size));
+    std::vector<float> rows(shards.rows_of_rank(uint32_t(g_rank)) * 2 * 16, 0.25f), o(rows.size());
+    mpi::ShardedCall call;
+    call.desc = d;
+    call.chunk = w.chunk;
+    call.q = call.k = call.v = rows.data();
+    call.o = o.data();
+    const Result<mpi::ShardReport> got = mpi::attention(MPI_COMM_WORLD, engine, call);
+    if (!got) return fail(in_words(got.error()));
+    double pairs = got->visited_pairs, all = 0, most = 0;
+    uint64_t flying = got->bytes_in_flight, most_flying = 0;
+    MPI_Allreduce(&pairs, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(&pairs, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    MPI_Allreduce(&flying, &most_flying, 1, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
+    if (g_rank == 0)
+        printf("work: most / mean %.4f on %d ranks; %llu bytes under way while a slice ran\n",
+               most * size / all, size, static_cast<unsigned long long>(most_flying));
+    if (most * size / all > 1.02) fail("the work of ranks differs by more than 2%");
+    if (size > 1 && most_flying == 0) fail("no byte was under way while a slice ran");
+    for (const float value : o)
+        if (std::fabs(value - 0.25f) > 1e-6f) return fail("equal rows of v do not give themselves");
+    // A window that ends within the chunk before: nobody needs keys of far away.
+    call.desc.flags |= FOVEA_FLAG_WINDOW;
+    call.desc.window_left = 3, call.desc.window_right = 0;
+    const Result<mpi::ShardReport> near = mpi::attention(MPI_COMM_WORLD, engine, call);
+    if (!near) return fail(in_words(near.error()));
+    if (size > 2 && near->bytes_received * 2 > got->bytes_received)
+        fail("keys that no query sees were sent: " + std::to_string(near->bytes_received) + " bytes");
+}
+
+}  // namespace
+}  // namespace fovea::test
+
+int main(int argc, char** argv) {
+    using namespace fovea;
+    using namespace fovea::test;
+    int level = 0;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
+    MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+    int failures = 1;
+    {
+        EngineOptions options;
+        options.backend = BackendChoice::cpu;
+        options.cpu_threads = 1 + uint32_t(g_rank % 2);
+        Result<Engine> engine = Engine::open(options);
+        if (engine) {
+            if (argc > 1) {
+                same_bits_on_every_number_of_ranks(*engine, strtoull(argv[1], nullptr, 0));
+            } else {
+                for (uint64_t seed = 0; seed < 150; ++seed) same_bits_on_every_number_of_ranks(*engine, seed);
+                trouble_of_one_rank_is_told_to_all(*engine);
+                ranks_share_the_work_and_overlap_it(*engine);
+            }
+        } else {
+            fail(engine.error().text);
+        }
+        MPI_Allreduce(&g_failures, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    }
+    if (g_rank == 0) printf("%s\n", failures ? "FAILED" : "every number of ranks gives the same bits");
+    MPI_Finalize();
+    return failures != 0;
+}
