@@ -19,7 +19,7 @@ function(_fovea_install_component name)
   foreach(target IN LISTS ARGN)
     if(TARGET ${target})
       list(APPEND targets ${target})
-      string(REGEX REPLACE "^fovea_(runtime|model|train|files|inspect)$" "\\1" exported ${target})
+      string(REGEX REPLACE "^fovea_(runtime|model|train|files|inspect|mpi)$" "\\1" exported ${target})
       set_target_properties(${target} PROPERTIES EXPORT_NAME ${exported})
     endif()
   endforeach()
@@ -41,6 +41,7 @@ _fovea_install_component(runtime fovea_runtime fovea_runtime_shared fovea_vma_co
 _fovea_install_component(model fovea_model)
 _fovea_install_component(train fovea_train)
 _fovea_install_component(inspect fovea_inspect)
+_fovea_install_component(mpi fovea_mpi)
 
 # Public headers only, each with the library that defines what it declares.
 set(_fovea_core_headers ${_fovea_headers}/fovea.h ${_fovea_headers}/fovea.hpp ${_fovea_headers}/thread_pool.hpp)

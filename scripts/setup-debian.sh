@@ -3,6 +3,7 @@
 # Needs root only when something is missing.
 #   scripts/setup-debian.sh           install what is missing
 #   scripts/setup-debian.sh --check   install nothing; exit 1 and name the packages when some are missing
+#   scripts/setup-debian.sh --tests      what only tests and the Python package need: its builder, MPI
 #   scripts/setup-debian.sh --browsers   Firefox and WebKit, for the browser tests only
 #   scripts/setup-debian.sh --library    what a host needs that builds the library alone (preset core)
 # Everything newer than Debian 12 comes from scripts/get-vulkan-tools.sh, without root.
@@ -18,12 +19,11 @@ packages=(
     libglfw3-dev libgtest-dev libhwy-dev libpng-dev libstb-dev zlib1g-dev
     # programs with a window on a virtual display, fonts, and Emscripten's parser
     xvfb xauth x11-utils xdotool fonts-dejavu-core fonts-inter node-acorn
-    # the Python package and its tests; its builder comes below
-    python3-pip python3-venv python3-numpy mypy
 )
 # Package and least version of what Debian 12 has too old, or not at all, so that there it comes from backports: a software
-# Vulkan driver with Vulkan 1.4, and the builder of Python wheels with the library that it reads versions by.
-newer=("mesa-vulkan-drivers 25.0" "python3-packaging 23.2" "python3-scikit-build-core 0.8")
+# Vulkan driver with Vulkan 1.4; --tests: the builder of Python wheels with the library that it reads versions by.
+newer=("mesa-vulkan-drivers 25.0")
+wheels=("python3-packaging 23.2" "python3-scikit-build-core 0.8")
 newer_suite=
 # Chromium brings the second Vulkan driver and runs the browser tests.
 case $codename in
@@ -34,7 +34,7 @@ bookworm)
 trixie) packages+=(libclang-rt-19-dev chromium) ;;
 noble)
     packages+=(libclang-rt-18-dev debian-archive-keyring) # its Chromium is a snap, which has no driver to use
-    newer=("mesa-vulkan-drivers 25.0") # wheels are built elsewhere: its builder was not tried
+    wheels=() # built elsewhere: its builder was not tried
     ;;
 *)
     echo "fovea setup: no list of packages for '$codename'" >&2
@@ -42,20 +42,27 @@ noble)
     ;;
 esac
 
-browsers=false
-if [[ ${1:-} == --browsers ]]; then
-    browsers=true
+part=
+case ${1:-} in
+--tests)
+    part=$1
+    packages=(python3-pip python3-venv python3-numpy mypy libopenmpi-dev openmpi-bin)
+    newer=("${wheels[@]}")
+    ;;
+--browsers)
+    part=$1
     packages=(firefox-esr webkit2gtk-driver)
     [[ $codename != noble ]] || packages=(webkit2gtk-driver) # its Firefox is a snap
-fi
-
-library=false
-if [[ ${1:-} == --library ]]; then
-    library=true
+    newer=()
+    ;;
+--library)
+    part=$1
     packages=(build-essential cmake ninja-build libhwy-dev)
     # Elsewhere headers and glslang are too old: get-vulkan-tools.sh --library.
     if [[ $codename == trixie ]]; then packages+=(libvulkan-dev glslang-tools); else packages+=(ca-certificates); fi
-fi
+    newer=()
+    ;;
+esac
 
 # dpkg-query leaves out unknown packages (exit 1, which is expected here).
 installed_packages() { dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null || true; }
@@ -65,14 +72,14 @@ missing_packages() {
         BEGIN { for (i = 1; i < ARGC; ++i) { wanted[++n] = ARGV[i]; delete ARGV[i] } }
         $1 == "installed" { have[$2] = 1 }
         END { for (i = 1; i <= n; ++i) if (!(wanted[i] in have)) print wanted[i] }' "${packages[@]}"
-    $library || command -v node >/dev/null || echo nodejs
-    $library || command -v npm >/dev/null || echo npm
+    [[ $part == --library ]] || command -v node >/dev/null || echo nodejs
+    [[ $part == --library ]] || command -v npm >/dev/null || echo npm
 }
 
 # Names of `newer` that are missing or too old.
 missing_newer() {
     local package minimum version
-    ! $browsers && ! $library || return 0
+    [[ ${#newer[@]} -gt 0 ]] || return 0
     while read -r package minimum; do
         version=$(dpkg-query -W -f '${db:Status-Status} ${Version}' "$package" 2>/dev/null) || version=
         [[ $version == "installed "* ]] && dpkg --compare-versions "${version#installed }" ge "$minimum" || echo "$package"
@@ -89,13 +96,13 @@ mapfile -t old < <(missing_newer)
 
 if [[ ${*: -1} == --check || $EUID -ne 0 ]]; then
     echo "fovea setup: missing packages: ${missing[*]} ${old[*]}${newer_suite:+ (the last ${#old[@]} from $newer_suite)}" >&2
-    echo "fovea setup: this needs root; run:  sudo bash $(realpath "$0")$(! $browsers || echo " --browsers")$(! $library || echo " --library")" >&2
+    echo "fovea setup: this needs root; run:  sudo bash $(realpath "$0")${part:+ $part}" >&2
     exit 1
 fi
 
 export DEBIAN_FRONTEND=noninteractive
 dpkg --configure -a # an earlier run may have been interrupted
-if [[ -n $newer_suite ]] && ! $library && ! has_suite "$newer_suite"; then
+if [[ -n $newer_suite && ${#newer[@]} -gt 0 ]] && ! has_suite "$newer_suite"; then
     mirror=$(debian_mirror "$codename")
     echo "deb $mirror $newer_suite main" >/etc/apt/sources.list.d/fovea-backports.list
 fi

@@ -127,7 +127,8 @@ Result<Partial> ChunkCalls::run(Engine& engine, uint32_t b, const ChunkRows& all
     const ChunkRows queries = cut_to(all_queries, e.len_q);
     ChunkRows keys = cut_to(all_keys, e.len_kv);
     if (!visible(e, queries, keys)) keys.rows = 0;
-    if (queries.rows == 0 || (keys.rows == 0 && !with_sinks)) return Partial{};
+    if (!with_sinks && (queries.rows == 0 || keys.rows == 0)) return Partial{};
+    if (queries.rows == 0) return rows_past_the_end(all_queries.rows, {}, 0, true);
 
     FoveaAttentionDesc d = desc_;
     d.batch = 1;
@@ -201,15 +202,20 @@ Result<Partial> ChunkCalls::run(Engine& engine, uint32_t b, const ChunkRows& all
     report.device = done->device;
     report.reason = done->reason;
     if (queries.rows == all_queries.rows) return small;
-    // Rows past the entry's length saw nothing.
-    Partial partial{
-        std::vector<float>(d.heads_q * all_queries.rows * d.dim_v),
-        std::vector<float>(d.heads_q * all_queries.rows, -std::numeric_limits<float>::infinity())};
-    for (uint64_t h = 0; h < d.heads_q; ++h) {
-        std::copy_n(small.o.data() + h * queries.rows * d.dim_v, queries.rows * d.dim_v,
-                    partial.o.data() + h * all_queries.rows * d.dim_v);
-        std::copy_n(small.lse.data() + h * queries.rows, queries.rows,
-                    partial.lse.data() + h * all_queries.rows);
+    return rows_past_the_end(all_queries.rows, small, queries.rows, with_sinks);
+}
+
+Partial ChunkCalls::rows_past_the_end(uint64_t all_rows, const Partial& first, uint64_t rows,
+                                      bool with_sinks) const {
+    const auto* sinks = with_sinks ? static_cast<const float*>(call_.whole[FOVEA_BIND_SINKS].data) : nullptr;
+    const uint64_t dim = desc_.dim_v;
+    Partial partial{std::vector<float>(desc_.heads_q * all_rows * dim),
+                    std::vector<float>(desc_.heads_q * all_rows)};
+    for (uint64_t h = 0; h < desc_.heads_q; ++h) {
+        std::copy_n(first.o.data() + h * rows * dim, rows * dim, partial.o.data() + h * all_rows * dim);
+        std::copy_n(first.lse.data() + h * rows, rows, partial.lse.data() + h * all_rows);
+        std::fill_n(partial.lse.data() + h * all_rows + rows, all_rows - rows,
+                    sinks ? sinks[h] : -std::numeric_limits<float>::infinity());
     }
     return partial;
 }

@@ -35,6 +35,10 @@ class ChunkCalls {
     Entry entry(uint32_t b) const;
     bool visible(const Entry& entry, const ChunkRows& queries, const ChunkRows& keys) const;
 
+    // `first`, of the first `rows` rows of each head, with the rows behind an entry's length, which see no
+    // key.
+    Partial rows_past_the_end(uint64_t all_rows, const Partial& first, uint64_t rows, bool with_sinks) const;
+
     const ShardedCall& call_;
     const FoveaAttentionDesc& desc_;
 };

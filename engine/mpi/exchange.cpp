@@ -22,7 +22,7 @@ Result<void> Exchange::start(MPI_Comm comm, int to, const std::vector<Span>& sen
         first_.push_back(at);
         requests_.push_back(request);
         sizes_.push_back(size);
-        at += size;
+        at += (size + kAlignment - 1) / kAlignment * kAlignment;
     }
     for (const Span& block : sent) {
         MPI_Request request;

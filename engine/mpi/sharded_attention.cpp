@@ -87,10 +87,13 @@ class Run {
             return bad("k", "k or v is null, and this rank has rows");
         parts_ = has_sinks_ ? std::max<uint64_t>(keys_.count(), 1) : keys_.count();
         if (!call_.queries_everywhere) {
-            uint64_t most = 0;
-            for (uint32_t rank = 0; rank < ranks_; ++rank)
-                if (rank != rank_) most = std::max(most, keys_.rows_of_rank(rank));
-            for (Exchange& exchange : exchanges_) exchange.reserve(ranks_ > 1 ? most * (k_row_ + v_row_) : 0);
+            uint64_t most = 0, blocks = 0;
+            for (uint32_t rank = 0; rank < ranks_; ++rank) {
+                if (rank == rank_) continue;
+                most = std::max(most, keys_.rows_of_rank(rank));
+                blocks = std::max<uint64_t>(blocks, 2 * keys_.chunks_of(rank).size());
+            }
+            for (Exchange& exchange : exchanges_) exchange.reserve(most * (k_row_ + v_row_), blocks);
         }
         for (const uint64_t chunk : own_queries_)
             for (uint32_t b = 0; b < call_.desc.batch; ++b)

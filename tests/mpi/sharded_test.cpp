@@ -374,7 +374,7 @@ int main(int argc, char** argv) {
             if (argc > 1) {
                 same_bits_on_every_number_of_ranks(*engine, strtoull(argv[1], nullptr, 0));
             } else {
-                for (uint64_t seed = 0; seed < 150; ++seed) same_bits_on_every_number_of_ranks(*engine, seed);
+                for (uint64_t seed = 0; seed < 80; ++seed) same_bits_on_every_number_of_ranks(*engine, seed);
                 trouble_of_one_rank_is_told_to_all(*engine);
                 ranks_share_the_work_and_overlap_it(*engine);
             }
