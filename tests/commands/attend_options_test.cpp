@@ -38,7 +38,8 @@ const std::map<std::string, Values> kCommon = {
 std::map<std::string, Values> options_of_attend() {
     std::map<std::string, Values> options = kCommon;
     options["--out"] = {"OUT", "", ""};
-    options["--validation"] = options["--json"] = options["--help"] = {};
+    options["--validation"] = options["--json"] = options["--help"] = options["--shards"] = {};
+    options["--chunk"] = {"4", "0", "chunk"};
     return options;
 }
 std::map<std::string, Values> options_of_explain() {
@@ -110,6 +111,11 @@ TEST(Attend, every_option_works_and_refuses_by_name) {
         }
         if (name == "--tuning") {  // a good one needs a Vulkan device
             expect_refused(run_command(scratch, line + " --tuning no-such-file"), "tuning_file");
+            continue;
+        }
+        if (name == "--shards") continue;  // tests/mpi runs it, under mpirun
+        if (name == "--chunk") {           // of --shards alone
+            expect_refused(run_command(scratch, line + " --chunk 4"), "--chunk");
             continue;
         }
         const CommandRun run = run_command(scratch, line + with(name, values.good));
