@@ -1,5 +1,6 @@
 // What the page shows where something is missing, refused or slow.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -157,6 +158,36 @@ describe("states", { skip: missing ?? false }, () => {
         assert.deepEqual((await stageValues(page, "weights")).shape, [2, 2]);
         assert.match(page.url(), /text=one\+step/);
         assert.ok(await page.isHidden("#offline"));
+        assert.deepEqual(faults, []);
+        await page.close();
+    });
+
+    test("a session within the file, in a frame of a notebook: its numbers, and the way back", async () => {
+        const page = await lab.context.newPage(),
+            faults = [],
+            file = join(root, "build", "fovea.html");
+        page.on("pageerror", (e) => faults.push(e.message));
+        await page.goto(`${pathToFileURL(file).href}#v=1&level=3&text=a+cat+%3C%2Fscript%3E+sat`);
+        await settled(page);
+        const expected = await stageValues(page, "weights");
+        const session = await page.evaluate(() => globalThis.fovea.sessionText());
+        // As Python's fovea.view puts them together.
+        const within = `<script type="application/json" id="session">${session.replaceAll("<", "\\u003c")}</script>`;
+        const whole = readFileSync(file, "utf8").replace("</head>", () => `${within}</head>`);
+        const escaped = whole.replaceAll("&", "&amp;").replaceAll('"', "&quot;");
+        await page.goto("about:blank");
+        await page.setContent(
+            `<iframe width="1200" height="800" sandbox="allow-scripts allow-same-origin" srcdoc="${escaped}"></iframe>`,
+        );
+        const frame = page.frames()[1];
+        await frame.waitForFunction(() => globalThis.fovea?.app.state.text === "a cat </script> sat");
+        await settled(frame);
+        assert.deepEqual(await stageValues(frame, "weights"), expected);
+        await frame.fill("#text", "one step");
+        await settled(frame);
+        assert.deepEqual((await stageValues(frame, "weights")).shape, [2, 2]);
+        await frame.evaluate(() => history.back());
+        await frame.waitForFunction(() => globalThis.fovea.app.state.text === "a cat </script> sat");
         assert.deepEqual(faults, []);
         await page.close();
     });
