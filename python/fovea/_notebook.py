@@ -148,12 +148,15 @@ def view(q: Any = None, k: Any = None, v: Any = None, *, text: str | None = None
     """The page of this project on q, k and v of your own, or, with `text`, on a sentence: any weight, its derivation, every stage.
 
     q, k, v  [B, H, L, D] as in fovea.attention (one batch entry is shown), float16 or float32; v may be left out
+    level    1 to 7, of the page's; None: 3 where causal, else the page's own
     keys     of a session, as docs/files.md lists them: head=1, i=3, j=2, stage='scores', mask='causal', ..."""
     if (q is None) != (k is None) or q is None and v is not None:
         raise Refused('q and k stand together, with or without v', 'k' if k is None else 'q')
     if q is not None and text is not None:
         raise Refused('text and q are both given; a session shows one of them', 'text')
     fields: dict[str, Any] = {'v': 1}
+    if level is None and causal:
+        level = 3  # the one whose own mask is causal, so that the page has nothing to remark on it
     if level is not None:
         fields['level'] = level
     if causal:

@@ -181,6 +181,7 @@ class Notebook(unittest.TestCase):
             printed = subprocess.run([COMMAND, 'session', str(path), '--stage', 'weights', '--head', '1'], check=True, capture_output=True,
                                      text=True).stdout
             self.assertEqual(printed, view.stage('weights', head=1))
+        self.assertIn('"level": 3', view.session)
         self.assertIn('cat', fovea.view(text='The cat sat', level=1).session)
         for field, call in (('k', lambda: fovea.view(q)), ('text', lambda: fovea.view(q, k, text='a')), ('v', lambda: fovea.view(v=v)),
                             ('colour', lambda: fovea.view(text='a', colour=3)), ('level', lambda: fovea.view(text='a', level=99))):
