@@ -12,6 +12,7 @@ using Words = std::span<const std::string_view>;
 int devices_command(Words words);
 int attend_command(Words words);
 int gradients_command(Words words);
+int train_command(Words words);
 int explain_command(Words words);
 
 }  // namespace fovea::app

@@ -2,6 +2,7 @@
 
 #include "arguments.hpp"
 #include "attention_options.hpp"
+#include "learned_lesson.hpp"
 #include "output_file.hpp"
 #include "progress.hpp"
 
@@ -68,23 +69,6 @@ Result<Backend> choose_backend(const Arguments& arguments) {
 
 std::string times_text(uint32_t times) {
     return times == 1 ? "once" : times == 2 ? "twice" : std::to_string(times) + " times";
-}
-
-void print_wrapped(const char* indent, const std::string& text) {
-    constexpr size_t kColumns = 100;
-    size_t column = 0;
-    for (size_t at = 0; at < text.size();) {
-        const size_t end = std::min(text.find(' ', at), text.size());
-        const std::string word = text.substr(at, end - at);
-        if (column != 0 && column + 1 + word.size() > kColumns) {
-            std::printf("\n");
-            column = 0;
-        }
-        std::printf("%s%s", column == 0 ? indent : " ", word.c_str());
-        column += word.size() + 1;
-        at = end + 1;
-    }
-    std::printf("\n");
 }
 
 void print_stage(const Lesson& lesson, const LessonStage& stage) {
@@ -187,17 +171,7 @@ Result<void> write_picture(const Lesson& lesson, const LessonRun& run, const Arg
     style.dark = arguments.has("--dark");
     const Result<RgbaImage> image = lesson_picture(lesson, run, style);
     if (!image) return image.error();
-    const Result<Tensor> pixels = make_tensor("picture", ElementType::u8, {image->height, image->width, 4},
-                                              std::as_bytes(std::span(image->rgba)));
-    if (!pixels) return pixels.error();
-    const std::string path(arguments.text("--png"));
-    {
-        const HeldInterrupts held;
-        const Result<uint64_t> written = save_png(path, *pixels);
-        if (!written) return written.error();
-    }
-    std::printf("wrote: %s (%u by %u)\n", path.c_str(), image->width, image->height);
-    return {};
+    return write_picture_file(*image, arguments.text("--png"));
 }
 
 void print_list() {
@@ -211,15 +185,18 @@ void print_list() {
                     lesson.title.c_str());
     }
     std::printf("%zu lessons, %u printed tables\n", lessons.size(), tables);
+    list_learned_tasks();
 }
 
 void print_help() {
     std::printf(
-        "usage: fovea lesson [NAME|LEVEL|all] [options]\n\n"
+        "usage: fovea lesson [NAME|LEVEL|TASK|all] [options]\n\n"
         "The worked examples of five attention tutorials, computed from their seeds and inputs, every stage "
         "printed as\n"
         "the tutorial prints it. Without a name: the walk from scores without weights to trainable weights "
         "(t3-01 to t3-06).\n"
+        "TASK is one that a small model learned (induction, recall, reverse, sort): what its heads do; see "
+        "`fovea train`.\n"
         "NAME as in the list that --list prints (t1-08 is enough); LEVEL 1 to 7:\n");
     for (int level = 1; level <= 7; ++level) {
         const Result<Lesson> lesson = find_lesson(std::to_string(level));
@@ -274,6 +251,8 @@ Result<void> check_words(const Arguments& a) {
 Result<int> teach(const Arguments& arguments) {
     if (Result<void> ok = check_words(arguments); !ok) return ok.error();
     if (arguments.has("--list")) return print_list(), 0;
+    if (!arguments.positional().empty() && is_learned_task(arguments.positional()[0]))
+        return teach_task(arguments.positional()[0], arguments);
     const Result<std::vector<Lesson>> lessons = choose_lessons(arguments);
     if (!lessons) return lessons.error();
     const Result<Backend> backend = choose_backend(arguments);

@@ -10,8 +10,9 @@ class Progress {
   public:
     explicit Progress(std::string what);
     ~Progress();
-    // Returns true: a command line is cancelled by its signal, not by this.
-    bool operator()(double done);
+    // `detail` stands behind the share that is done. Returns true: a command line is cancelled by its signal,
+    // not by this.
+    bool operator()(double done, const std::string& detail = {});
 
   private:
     std::string what_;

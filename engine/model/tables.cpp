@@ -66,9 +66,13 @@ std::vector<SessionKey> read_keys() {
 }  // namespace
 
 const JsonValue& model_table(std::string_view name) {
-    static const std::array<JsonValue, 4> kTables = {parsed("levels"), parsed("session"), parsed("stages"),
-                                                     parsed("stories")};
-    return kTables[name == "levels" ? 0 : name == "session" ? 1 : name == "stages" ? 2 : 3];
+    static const std::array<JsonValue, 5> kTables = {parsed("levels"), parsed("session"), parsed("stages"),
+                                                     parsed("stories"), parsed("learned")};
+    return kTables[name == "levels"    ? 0
+                   : name == "session" ? 1
+                   : name == "stages"  ? 2
+                   : name == "stories" ? 3
+                                       : 4];
 }
 
 std::span<const StageText> stage_table() {

@@ -5,7 +5,8 @@
 
 namespace fovea {
 
-// "levels", "session", "stages" or "stories". The page's engine has no stories: the page itself does.
+// "levels", "session", "stages", "stories" or "learned". The page's engine has neither of the last two: the
+// page itself does.
 //
 // A story is a list of steps for a level, each with what to read (`title`, `text`), session keys over the
 // level's own (`show`), the cells it is about (`mark`: first row, first column, last row, last column), one

@@ -36,7 +36,7 @@ BestHead best_head(const StepReport& report, HeadScore score) {
 }
 
 HeadLabel head_label(const HeadScores& scores) {
-    constexpr float kLeast = 0.25f;
+    constexpr float kLeast = 0.4f;
     HeadLabel label;
     for (size_t n = 0; n < kHeadScores; ++n)
         if (scores[n] >= kLeast && scores[n] > label.value)

@@ -10,17 +10,25 @@ Error bad(std::string field, std::string text) {
     return Error{FOVEA_INVALID_ARGUMENT, field, field + " " + std::move(text)};
 }
 
-// What a state is, beside its numbers, as the notes of a safetensors file.
-void write_notes(const TrainState& state, TensorSet& set) {
+// What a state is, beside its numbers, as the notes of a safetensors file: the task's options, and what
+// read_learned_model() makes a model of.
+void write_notes(const TrainState& state, const Task& task, TensorSet& set) {
     const TaskOptions& o = state.options;
     const auto yes_no = [](bool value) { return std::string(value ? "yes" : "no"); };
+    std::string vocabulary, sample;
+    for (const std::string& word : task.vocabulary) vocabulary += (vocabulary.empty() ? "" : " ") + word;
+    for (const uint32_t token : task.sample) sample += (sample.empty() ? "" : " ") + task.vocabulary[token];
     set.metadata = {{"task", std::string(task_name(o.kind))},
                     {"first_token", yes_no(o.first_token)},
                     {"copy_only", yes_no(o.copy_only)},
                     {"query_key_bias", yes_no(o.query_key_bias)},
                     {"positions", std::string(positions_name(o.positions))},
                     {"seed", std::to_string(state.seed)},
-                    {"step", std::to_string(state.step)}};
+                    {"step", std::to_string(state.step)},
+                    {"heads", std::to_string(task.model.heads)},
+                    {"rope_theta", std::to_string(task.model.rope_theta)},
+                    {"vocabulary", vocabulary},
+                    {"sample", sample}};
 }
 
 Result<std::string_view> note(const TensorSet& file, std::string_view key) {
@@ -67,11 +75,9 @@ Result<TaskOptions> read_options(const TensorSet& file) {
     return TaskOptions{*kind, *first, *copy, *bias, *places};
 }
 
-Result<void> add_tensors(const TrainState& state, const std::vector<float>& values, const std::string& prefix,
+Result<void> add_tensors(const Task& task, const std::vector<float>& values, const std::string& prefix,
                          bool half, TensorSet& set) {
-    const Result<Task> task = make_task(state.options);
-    if (!task) return task.error();
-    for (const WeightEntry& entry : weight_entries(task->model)) {
+    for (const WeightEntry& entry : weight_entries(task.model)) {
         if (entry.offset + entry.count > values.size())
             return bad("state.weights",
                        "has " + std::to_string(values.size()) + " numbers, too few for its task");
@@ -109,19 +115,23 @@ Result<void> read_tensors(const TensorSet& file, const TaskModel& model, const s
 }  // namespace
 
 Result<TensorSet> state_tensors(const TrainState& state) {
+    const Result<Task> task = make_task(state.options);
+    if (!task) return task.error();
     TensorSet set;
-    write_notes(state, set);
-    Result<void> r = add_tensors(state, state.weights, "", false, set);
-    if (r) r = add_tensors(state, state.mean, "adam.mean.", false, set);
-    if (r) r = add_tensors(state, state.square, "adam.square.", false, set);
+    write_notes(state, *task, set);
+    Result<void> r = add_tensors(*task, state.weights, "", false, set);
+    if (r) r = add_tensors(*task, state.mean, "adam.mean.", false, set);
+    if (r) r = add_tensors(*task, state.square, "adam.square.", false, set);
     if (!r) return r.error();
     return set;
 }
 
 Result<TensorSet> weight_tensors(const TrainState& state) {
+    const Result<Task> task = make_task(state.options);
+    if (!task) return task.error();
     TensorSet set;
-    write_notes(state, set);
-    if (Result<void> r = add_tensors(state, state.weights, "", true, set); !r) return r.error();
+    write_notes(state, *task, set);
+    if (Result<void> r = add_tensors(*task, state.weights, "", true, set); !r) return r.error();
     return set;
 }
 
@@ -152,61 +162,10 @@ Result<TrainState> read_state(const TensorSet& file) {
     return state;
 }
 
-Result<Model> state_model(const TrainState& state) {
-    const Result<Task> task = make_task(state.options);
-    if (!task) return task.error();
-    const TaskModel& m = task->model;
-    const std::vector<WeightEntry> entries = weight_entries(m);
-    if (state.weights.size() != entries.back().offset + entries.back().count)
-        return bad("state.weights",
-                   "has " + std::to_string(state.weights.size()) + " numbers, not those of its task");
-    const auto tensor = [&](const std::string& name) {
-        for (const WeightEntry& entry : entries)
-            if (entry.name == name)
-                return F32Tensor(entry.shape,
-                                 {state.weights.begin() + ptrdiff_t(entry.offset),
-                                  state.weights.begin() + ptrdiff_t(entry.offset + entry.count)});
-        return F32Tensor(Shape{0});
-    };
-    const auto norm = [&](const std::string& name) {
-        Norm n;
-        if (!m.layer_norm) return n;
-        n.kind = NormKind::layer;
-        n.weight = tensor(name + ".weight");
-        n.bias = tensor(name + ".bias");
-        return n;
-    };
-    Model model;
-    model.name = std::string(task_name(state.options.kind));
-    model.vocabulary = task->vocabulary;
-    model.embedding.table = tensor("embedding.weight");
-    if (m.positions == Positions::learned) model.embedding.positions = tensor("positions.weight");
-    for (uint32_t n = 0; n < m.layers; ++n) {
-        const std::string prefix = "layers." + std::to_string(n) + ".";
-        const auto linear = [&](const std::string& part) {
-            Linear layer;
-            layer.weight = tensor(prefix + part + ".weight");
-            layer.bias = tensor(prefix + part + ".bias");
-            return layer;
-        };
-        Block block;
-        block.residual = true;
-        block.attention_norm = norm(prefix + "norm");
-        block.attention.query = linear("query");
-        block.attention.key = linear("key");
-        block.attention.value = linear("value");
-        block.attention.output = linear("output");
-        block.attention.heads = block.attention.kv_heads = m.heads;
-        block.attention.rules.causal = true;
-        if (m.positions == Positions::rotary) {
-            block.attention.rope.emplace();
-            block.attention.rope->theta = m.rope_theta;
-        }
-        model.blocks.push_back(std::move(block));
-    }
-    model.final_norm = norm("final_norm");
-    model.unembedding.weight = tensor("unembedding.weight");
-    return model;
+Result<LearnedModel> state_model(const TrainState& state) {
+    const Result<TensorSet> set = state_tensors(state);
+    if (!set) return set.error();
+    return read_learned_model(*set);
 }
 
 }  // namespace fovea

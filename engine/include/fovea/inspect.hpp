@@ -7,6 +7,7 @@
 #include <fovea/inspect/format.hpp>
 #include <fovea/inspect/head_stats.hpp>
 #include <fovea/inspect/heatmap.hpp>
+#include <fovea/inspect/learned_lesson.hpp>
 #include <fovea/inspect/lesson_picture.hpp>
 #include <fovea/inspect/lessons.hpp>
 #include <fovea/inspect/long_context.hpp>

@@ -4,6 +4,7 @@
 
 #include <fovea/model/checkpoint_model.hpp>
 #include <fovea/model/f32_tensor.hpp>
+#include <fovea/model/learned.hpp>
 #include <fovea/model/linear.hpp>
 #include <fovea/model/rules.hpp>
 #include <fovea/model/session.hpp>

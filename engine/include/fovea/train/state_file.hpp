@@ -2,7 +2,7 @@
 #pragma once
 
 #include <fovea/files.hpp>
-#include <fovea/model/transformer.hpp>
+#include <fovea/model/learned.hpp>
 #include <fovea/train/trainer.hpp>
 
 namespace fovea {
@@ -15,8 +15,7 @@ Result<TensorSet> weight_tensors(const TrainState& state);
 // missing, of another shape or type, or not numbers.
 Result<TrainState> read_state(const TensorSet& file);
 
-// The state's model as every program takes one, named after the task; its vocabulary has a text for each
-// token.
-Result<Model> state_model(const TrainState& state);
+// The state's model as every program takes one.
+Result<LearnedModel> state_model(const TrainState& state);
 
 }  // namespace fovea

@@ -70,7 +70,7 @@ struct TaskModel {
     bool layer_norm = false;
     bool query_key_bias = false;
     Positions positions = Positions::none;
-    double rope_theta = 10000;
+    uint32_t rope_theta = 10000;
     friend bool operator==(const TaskModel&, const TaskModel&) = default;
 };
 
@@ -100,6 +100,7 @@ struct Task {
     TaskGoal goal;
     std::vector<HeadScore> scores;        // that the task has, the most telling first
     std::vector<std::string> vocabulary;  // a text for each token
+    std::vector<uint32_t> sample;         // a sequence that shows what the task is, at most `context` tokens
 };
 // Refused: an option of another task, by its name.
 Result<Task> make_task(const TaskOptions& options);

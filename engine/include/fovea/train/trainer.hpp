@@ -54,7 +54,7 @@ struct BestHead {
     float value = 0;
 };
 BestHead best_head(const StepReport& report, HeadScore score);
-// What a head is best called: the score that it has most of. Below a quarter it has no name.
+// What a head is best called: the score that it has most of. Below 0.4 it has no name.
 struct HeadLabel {
     bool named = false;
     HeadScore score = HeadScore::previous;

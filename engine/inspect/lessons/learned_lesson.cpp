@@ -1,0 +1,79 @@
+#include <fovea/inspect/learned_lesson.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <fovea/model/trace.hpp>
+
+namespace fovea {
+namespace {
+
+const std::string kUnnamed = "no single job";
+
+HeatmapPanel panel_of(const LearnedLesson& lesson, const LearnedHead& head) {
+    HeatmapPanel panel;
+    panel.values = head.weights;
+    panel.title =
+        head.label + " (layer " + std::to_string(head.layer) + ", head " + std::to_string(head.head) + ")";
+    panel.row_labels = panel.column_labels = lesson.tokens;
+    const size_t length = lesson.tokens.size();
+    for (size_t i = 0; i < length; ++i)
+        for (size_t j = 0; j < length; ++j) panel.hidden.push_back(j > i ? 1 : 0);
+    panel.range = ColourRange{0, 1};
+    return panel;
+}
+
+}  // namespace
+
+Result<LearnedLesson> learned_lesson(LearnedModel learned, std::span<const uint32_t> tokens) {
+    LearnedLesson lesson;
+    lesson.learned = std::move(learned);
+    const std::span<const uint32_t> shown = tokens.empty() ? std::span(lesson.learned.sample) : tokens;
+    if (shown.empty())
+        return Error{FOVEA_INVALID_ARGUMENT, "tokens", "tokens: there are none, and the model has no sample"};
+    Result<ModelInput> input = learned_input(lesson.learned, shown);
+    if (!input) return input.error();
+    for (const Token& token : input->tokens) lesson.tokens.push_back(token.text);
+    Result<Trace> trace = Trace::open(lesson.learned.model, std::move(*input));
+    if (!trace) return trace.error();
+    for (uint32_t layer = 0; layer < trace->layers(); ++layer)
+        for (uint32_t head = 0; head < trace->heads(layer); ++head) {
+            Result<F32Tensor> weights = trace->stage("weights", head, layer);
+            if (!weights) return weights.error();
+            const size_t n = lesson.heads.size();
+            const std::vector<std::string>& labels = lesson.learned.head_labels;
+            lesson.heads.push_back(
+                {layer, head, n < labels.size() ? labels[n] : kUnnamed, std::move(*weights)});
+        }
+    const Result<F32Tensor> logits = trace->stage("logits", 0, trace->layers() - 1);
+    if (!logits) return logits.error();
+    for (uint64_t row = 0; row < logits->rows(); ++row) {
+        const std::span<const float> values = logits->row(row);
+        const auto likeliest = std::max_element(values.begin(), values.end());
+        double sum = 0;
+        for (const float value : values) sum += std::exp(double(value) - double(*likeliest));
+        lesson.said.push_back(lesson.learned.model->vocabulary[size_t(likeliest - values.begin())]);
+        lesson.probabilities.push_back(float(1 / sum));
+    }
+    return lesson;
+}
+
+std::vector<HeatmapPanel> learned_panels(const LearnedLesson& lesson) {
+    std::vector<HeatmapPanel> named, all;
+    for (const LearnedHead& head : lesson.heads) {
+        all.push_back(panel_of(lesson, head));
+        if (head.label != kUnnamed) named.push_back(all.back());
+    }
+    return named.empty() ? all : named;
+}
+
+Result<RgbaImage> learned_picture(const LearnedLesson& lesson, HeatmapStyle style) {
+    const std::vector<HeatmapPanel> panels = learned_panels(lesson);
+    if (style.title.empty())
+        style.title = lesson.learned.title.empty() ? lesson.learned.task : lesson.learned.title;
+    if (style.subtitle.empty()) style.subtitle = "heads that learned it, by what they look at most";
+    if (panels.size() == 4) style.panels_per_row = 2;
+    return render_heatmaps(panels, style);
+}
+
+}  // namespace fovea

@@ -1,0 +1,212 @@
+#include <fovea/model/learned.hpp>
+
+#include <charconv>
+#include <cmath>
+
+#include "files/embedded.hpp"
+#include "model/tables.hpp"
+
+namespace fovea {
+
+std::span<const EmbeddedFile> learned_files();
+
+namespace {
+
+constexpr uint32_t kMostLayers = 64;
+
+Error bad(std::string field, std::string text) {
+    return Error{FOVEA_INVALID_ARGUMENT, field, field + " " + std::move(text)};
+}
+
+// Pieces between separators; none of an empty text.
+std::vector<std::string> pieces(std::string_view text, std::string_view separator) {
+    std::vector<std::string> all;
+    while (!text.empty()) {
+        const size_t end = std::min(text.find(separator), text.size());
+        all.emplace_back(text.substr(0, end));
+        text.remove_prefix(std::min(end + separator.size(), text.size()));
+    }
+    return all;
+}
+
+std::string note_or_nothing(const TensorSet& file, std::string_view key) {
+    const std::string* text = file.find_metadata(key);
+    return text ? *text : std::string();
+}
+
+Result<uint32_t> number_note(const TensorSet& file, std::string_view key) {
+    const std::string field = "note '" + std::string(key) + "'";
+    const std::string* text = file.find_metadata(key);
+    if (!text) return bad(field, "is not in the file");
+    uint32_t value = 0;
+    const auto [end, code] = std::from_chars(text->data(), text->data() + text->size(), value);
+    if (code != std::errc() || end != text->data() + text->size())
+        return bad(field, "is '" + printable_name(*text) + "', which is no whole number");
+    return value;
+}
+
+// Tensors by name, checked and made float32 as they are asked for; the first fault stays.
+class Weights {
+  public:
+    explicit Weights(const TensorSet& file) : file_(file) {}
+
+    // Empty where there is none.
+    F32Tensor take(const std::string& name, size_t rank) {
+        const Tensor* tensor = file_.find(name);
+        if (!tensor || fault_) return F32Tensor(Shape(rank, 0));
+        const std::string field = "tensor '" + name + "'";
+        if (tensor->shape.size() != rank) {
+            fault_ = bad(field, "has " + std::to_string(tensor->shape.size()) + " dimensions; it must have " +
+                                    std::to_string(rank));
+            return F32Tensor(Shape(rank, 0));
+        }
+        Result<std::vector<float>> values = to_f32(*tensor);
+        if (!values) {
+            fault_ = values.error();
+            return F32Tensor(Shape(rank, 0));
+        }
+        for (const float value : *values)
+            if (!std::isfinite(value)) fault_ = bad(field, "holds a value that is no number");
+        return F32Tensor(tensor->shape, std::move(*values));
+    }
+    Linear linear(const std::string& name) {
+        Linear layer;
+        layer.weight = take(name + ".weight", 2);
+        layer.bias = take(name + ".bias", 1);
+        return layer;
+    }
+    Norm norm(const std::string& name) {
+        Norm norm;
+        if (!has(name + ".weight")) return norm;
+        norm.kind = NormKind::layer;
+        norm.weight = take(name + ".weight", 1);
+        norm.bias = take(name + ".bias", 1);
+        return norm;
+    }
+    bool has(const std::string& name) const { return file_.find(name) != nullptr; }
+    const std::optional<Error>& fault() const { return fault_; }
+
+  private:
+    const TensorSet& file_;
+    std::optional<Error> fault_;
+};
+
+Block read_block(Weights& weights, const std::string& prefix, uint32_t heads,
+                 std::optional<double> rope_theta) {
+    Block block;
+    block.residual = true;
+    block.attention_norm = weights.norm(prefix + "norm");
+    block.attention.query = weights.linear(prefix + "query");
+    block.attention.key = weights.linear(prefix + "key");
+    block.attention.value = weights.linear(prefix + "value");
+    block.attention.output = weights.linear(prefix + "output");
+    block.attention.heads = block.attention.kv_heads = heads;
+    block.attention.rules.causal = true;
+    if (rope_theta) {
+        block.attention.rope.emplace();
+        block.attention.rope->theta = *rope_theta;
+    }
+    return block;
+}
+
+}  // namespace
+
+std::vector<std::string> learned_tasks() {
+    std::vector<std::string> names;
+    for (const EmbeddedFile& file : learned_files()) names.emplace_back(file.name);
+    return names;
+}
+
+std::span<const std::byte> learned_weights(std::string_view task) {
+    for (const EmbeddedFile& file : learned_files())
+        if (file.name == task) return std::as_bytes(std::span(file.bytes, file.size_bytes));
+    return {};
+}
+
+Result<LearnedModel> learned_model(std::string_view task) {
+    const std::span<const std::byte> bytes = learned_weights(task);
+    if (bytes.empty()) {
+        std::string known;
+        for (const std::string& name : learned_tasks()) known += (known.empty() ? "" : ", ") + name;
+        return Error{FOVEA_INVALID_ARGUMENT, "task", "'" + std::string(task) + "' is not one of " + known};
+    }
+    const Result<TensorSet> file = parse_safetensors(bytes);
+    if (!file) return file.error();
+    return read_learned_model(*file);
+}
+
+Result<LearnedModel> read_learned_model(const TensorSet& file) {
+    LearnedModel learned;
+    learned.task = note_or_nothing(file, "task");
+    if (learned.task.empty()) return bad("note 'task'", "is not in the file");
+    for (const JsonValue& text : model_table("learned").items()) {
+        if (text["task"].text() != learned.task) continue;
+        learned.title = text["title"].text();
+        learned.about = text["about"].text();
+        for (const JsonValue& paragraph : text["look_at"].items())
+            learned.look_at.emplace_back(paragraph.text());
+    }
+    learned.made_by = note_or_nothing(file, "made_by");
+    learned.head_labels = pieces(note_or_nothing(file, "head_labels"), ", ");
+    const Result<uint32_t> heads = number_note(file, "heads");
+    if (!heads) return heads.error();
+    const std::string positions = note_or_nothing(file, "positions");
+    std::optional<double> rope_theta;
+    if (positions == "rotary") {
+        const Result<uint32_t> theta = number_note(file, "rope_theta");
+        if (!theta) return theta.error();
+        rope_theta = *theta;
+    }
+
+    Weights weights(file);
+    auto model = std::make_shared<Model>();
+    model->name = learned.task;
+    model->vocabulary = pieces(note_or_nothing(file, "vocabulary"), " ");
+    model->embedding.table = weights.take("embedding.weight", 2);
+    if (positions == "learned") model->embedding.positions = weights.take("positions.weight", 2);
+    for (uint32_t n = 0; n < kMostLayers && weights.has("layers." + std::to_string(n) + ".query.weight"); ++n)
+        model->blocks.push_back(read_block(weights, "layers." + std::to_string(n) + ".", *heads, rope_theta));
+    model->final_norm = weights.norm("final_norm");
+    model->unembedding = weights.linear("unembedding");
+    if (weights.fault()) return *weights.fault();
+    if (model->blocks.empty()) return bad("tensor 'layers.0.query.weight'", "is not in the file");
+    const uint64_t tokens = model->embedding.table.shape[0];
+    if (tokens == 0 || model->vocabulary.size() != tokens)
+        return bad("note 'vocabulary'", "has " + std::to_string(model->vocabulary.size()) +
+                                            " words; the embedding has " + std::to_string(tokens) + " rows");
+    learned.model = std::move(model);
+    const Result<std::vector<uint32_t>> sample = learned_tokens(learned, note_or_nothing(file, "sample"));
+    if (!sample) return bad("note 'sample'", sample.error().text);
+    learned.sample = *sample;
+    return learned;
+}
+
+Result<std::vector<uint32_t>> learned_tokens(const LearnedModel& learned, std::string_view text) {
+    std::vector<uint32_t> tokens;
+    const std::vector<std::string>& words = learned.model->vocabulary;
+    for (const std::string& word : pieces(text, " ")) {
+        if (word.empty()) continue;
+        size_t n = 0;
+        while (n < words.size() && words[n] != word) ++n;
+        if (n == words.size())
+            return Error{FOVEA_INVALID_ARGUMENT, "tokens",
+                         "'" + printable_name(word) + "' is no token of the task " + learned.task};
+        tokens.push_back(static_cast<uint32_t>(n));
+    }
+    return tokens;
+}
+
+Result<ModelInput> learned_input(const LearnedModel& learned, std::span<const uint32_t> tokens) {
+    Result<F32Tensor> x = embed(*learned.model, tokens);
+    if (!x) return x.error();
+    ModelInput input;
+    input.x = std::move(*x);
+    for (const uint32_t token : tokens) {
+        Token word;
+        word.text = learned.model->vocabulary[token];
+        input.tokens.push_back(std::move(word));
+    }
+    return input;
+}
+
+}  // namespace fovea

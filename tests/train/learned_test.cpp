@@ -1,0 +1,177 @@
+// The weights that the library carries: that they are good, that their command makes them again, and that
+// every way to run them says the same.
+#include <fovea/model/learned.hpp>
+#include <fovea/model/trace.hpp>
+#include <fovea/train.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+namespace fovea {
+namespace {
+
+struct Carried {
+    TensorSet file;
+    TrainState state;
+};
+
+Carried carried(std::string_view task) {
+    Result<TensorSet> file = parse_safetensors(learned_weights(task));
+    EXPECT_TRUE(file) << file.error().text;
+    Result<TrainState> state = read_state(*file);
+    EXPECT_TRUE(state) << state.error().text;
+    return {std::move(*file), std::move(*state)};
+}
+
+Trainer trainer_of(const TrainState& state) {
+    Result<Trainer> trainer = Trainer::open(*make_task(state.options));
+    EXPECT_TRUE(trainer) << trainer.error().text;
+    return std::move(*trainer);
+}
+
+TEST(Learned, there_is_a_model_for_every_task) {
+    EXPECT_EQ(learned_tasks(), (std::vector<std::string>{"induction", "recall", "reverse", "sort"}));
+    for (const std::string& task : learned_tasks()) {
+        const Result<LearnedModel> learned = learned_model(task);
+        ASSERT_TRUE(learned) << learned.error().text;
+        EXPECT_FALSE(learned->title.empty()) << task;
+        EXPECT_FALSE(learned->look_at.empty()) << task;
+        EXPECT_FALSE(learned->sample.empty()) << task;
+        EXPECT_EQ(learned->head_labels.size(),
+                  learned->model->blocks.size() * learned->model->blocks[0].attention.heads);
+    }
+    const Result<LearnedModel> none = learned_model("juggle");
+    ASSERT_FALSE(none);
+    EXPECT_EQ(none.error().text, "'juggle' is not one of induction, recall, reverse, sort");
+}
+
+TEST(Learned, the_weights_pass_the_gates_of_their_tasks) {
+    for (const std::string& name : learned_tasks()) {
+        const Carried model = carried(name);
+        Trainer trainer = trainer_of(model.state);
+        const Result<StepReport> report = trainer.evaluate(model.state);
+        ASSERT_TRUE(report) << report.error().text;
+        EXPECT_TRUE(reaches(*report, trainer.task().goal)) << name << ": accuracy " << report->accuracy;
+        std::string labels;
+        for (const HeadScores& head : report->heads)
+            labels += (labels.empty() ? "" : ", ") + head_label(head).text;
+        EXPECT_EQ(labels, *model.file.find_metadata("head_labels")) << name;
+    }
+}
+
+// Kernels of another instruction set add in another order: there the run must only pass the gates.
+TEST(Learned, the_same_command_on_the_same_processor_makes_the_same_bits) {
+    for (const std::string& name : learned_tasks()) {
+        const Carried model = carried(name);
+        Trainer trainer = trainer_of(model.state);
+        TrainState state = start_training(trainer.task(), model.state.seed);
+        while (state.step < model.state.step) ASSERT_TRUE(trainer.step(state));
+        const Result<TensorSet> again = weight_tensors(state);
+        ASSERT_TRUE(again) << again.error().text;
+        if (make_cpu_train_device()->name() == *model.file.find_metadata("device")) {
+            for (const Tensor& tensor : again->tensors) {
+                const Tensor* committed = model.file.find(tensor.name);
+                ASSERT_TRUE(committed) << tensor.name;
+                EXPECT_TRUE(std::equal(tensor.bytes.begin(), tensor.bytes.end(), committed->bytes.begin(),
+                                       committed->bytes.end()))
+                    << name << ", " << tensor.name;
+            }
+        }
+        const Result<StepReport> report = trainer.evaluate(state);
+        ASSERT_TRUE(report) << report.error().text;
+        EXPECT_TRUE(reaches(*report, trainer.task().goal)) << name << ": accuracy " << report->accuracy;
+    }
+}
+
+TEST(Learned, without_its_previous_token_head_induction_fails) {
+    const Carried model = carried("induction");
+    Trainer trainer = trainer_of(model.state);
+    const StepReport whole = *trainer.evaluate(model.state);
+    const BestHead previous = best_head(whole, HeadScore::previous);
+    ForwardOptions without;
+    without.heads_off = uint64_t{1} << previous.head;
+    const Result<StepReport> lesioned = trainer.evaluate(model.state, without);
+    ASSERT_TRUE(lesioned) << lesioned.error().text;
+    EXPECT_GE(whole.accuracy, 0.99);
+    EXPECT_LE(lesioned->accuracy, 0.5);
+}
+
+// The trainer's own forward pass and the trace of the model that every program shows.
+TEST(Learned, the_trace_shows_the_weights_and_probabilities_that_the_trainer_computes) {
+    for (const std::string& name : learned_tasks()) {
+        const Carried file = carried(name);
+        const LearnedModel learned = *learned_model(name);
+        Trainer trainer = trainer_of(file.state);
+        const Result<Probe> probe = trainer.probe(file.state, learned.sample);
+        ASSERT_TRUE(probe) << probe.error().text;
+        Result<ModelInput> input = learned_input(learned, learned.sample);
+        ASSERT_TRUE(input) << input.error().text;
+        Result<Trace> trace = Trace::open(learned.model, std::move(*input));
+        ASSERT_TRUE(trace) << trace.error().text;
+        const size_t length = learned.sample.size();
+        size_t head_number = 0;
+        for (uint32_t layer = 0; layer < trace->layers(); ++layer)
+            for (uint32_t head = 0; head < trace->heads(layer); ++head, ++head_number) {
+                const Result<F32Tensor> weights = trace->stage("weights", head, layer);
+                ASSERT_TRUE(weights) << weights.error().text;
+                for (size_t n = 0; n < length * length; ++n)
+                    ASSERT_NEAR(weights->values[n], probe->weights[head_number * length * length + n], 1e-4)
+                        << name << ", layer " << layer << ", head " << head << ", cell " << n;
+            }
+        const Result<F32Tensor> next = trace->stage("probabilities", 0, trace->layers() - 1);
+        ASSERT_TRUE(next) << next.error().text;
+        for (size_t n = 0; n < next->values.size(); ++n)
+            ASSERT_NEAR(next->values[n], probe->probabilities[n], 1e-4) << name << ", number " << n;
+        EXPECT_GE(probe->accuracy, 0.9) << name;
+    }
+}
+
+TEST(Learned, a_file_that_is_not_one_is_refused_by_name) {
+    const Result<TensorSet> good = parse_safetensors(learned_weights("reverse"));
+    ASSERT_TRUE(good);
+    const auto refusal = [&](auto change) {
+        TensorSet bad = *good;
+        change(bad);
+        const Result<LearnedModel> model = read_learned_model(bad);
+        const Result<TrainState> state = read_state(bad);
+        return (model ? std::string("read") : model.error().text) + " / " +
+               (state ? std::string("read") : state.error().text);
+    };
+    const auto without_note = [](const char* key) {
+        return [key](TensorSet& set) {
+            std::erase_if(set.metadata, [&](const auto& note) { return note.first == key; });
+        };
+    };
+    EXPECT_NE(refusal(without_note("heads")).find("note 'heads'"), std::string::npos);
+    EXPECT_NE(refusal(without_note("vocabulary")).find("note 'vocabulary'"), std::string::npos);
+    EXPECT_NE(refusal(without_note("seed")).find("note 'seed'"), std::string::npos);
+    EXPECT_NE(refusal(without_note("task")).find("note 'task'"), std::string::npos);
+    const auto lost = [](TensorSet& set) {
+        std::erase_if(set.tensors, [](const Tensor& t) { return t.name == "layers.0.query.weight"; });
+    };
+    EXPECT_EQ(refusal(lost),
+              "tensor 'layers.0.query.weight' is not in the file / tensor 'layers.0.query.weight' is not "
+              "in the file");
+    const auto not_a_number = [](TensorSet& set) {
+        std::vector<float> values(512 + 32, 0.0f);
+        values[7] = std::nanf("");
+        for (Tensor& tensor : set.tensors)
+            if (tensor.name == "embedding.weight") tensor = *make_tensor(tensor.name, {17, 32}, values);
+    };
+    EXPECT_EQ(refusal(not_a_number),
+              "tensor 'embedding.weight' holds a value that is no number / tensor "
+              "'embedding.weight' holds a value that is no number");
+}
+
+TEST(Learned, words_become_tokens_and_an_unknown_one_is_named) {
+    const LearnedModel learned = *learned_model("sort");
+    EXPECT_EQ(*learned_tokens(learned, "3 31  ="), (std::vector<uint32_t>{3, 31, 32}));
+    const Result<std::vector<uint32_t>> unknown = learned_tokens(learned, "3 bananas");
+    ASSERT_FALSE(unknown);
+    EXPECT_EQ(unknown.error().text, "'bananas' is no token of the task sort");
+}
+
+}  // namespace
+}  // namespace fovea
