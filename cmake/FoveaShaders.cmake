@@ -3,8 +3,8 @@
 #   fovea_embed_shaders(TARGET)   adds that file to TARGET
 #
 # Without glslang, and with one that is too old for a module, the SPIR-V of a release's source archive is taken (shaders/spirv). Where
-# that is missing too, and in WebAssembly, the module has no code (foveaShaderCode gives null) and plans that need it are
-# refused. spirv-opt and spirv-val are used where they lie beside the compiler.
+# that is missing too, with FOVEA_VULKAN=OFF and in WebAssembly, the module has no code (foveaShaderCode gives null) and plans
+# that need it are refused. spirv-opt and spirv-val are used where they lie beside the compiler.
 include_guard(GLOBAL)
 include(FoveaTools)
 
@@ -84,8 +84,8 @@ function(fovea_embed_shaders target)
     set(least ${CMAKE_MATCH_4})
     separate_arguments(defines UNIX_COMMAND "${CMAKE_MATCH_3}")
     set(include "")
-    if(EMSCRIPTEN)
-      # The page has WGSL instead.
+    if(EMSCRIPTEN OR FOVEA_VULKAN STREQUAL "OFF")
+      # The page has WGSL instead, and who wants no Vulkan shall not carry its shaders.
     elseif(FOVEA_GLSLANG AND FOVEA_GLSLANG_VERSION GREATER_EQUAL least)
       _fovea_compile_shader(${name} ${source} "${defines}" include)
     elseif(EXISTS ${_fovea_shader_folder}/spirv/${name}.spv)

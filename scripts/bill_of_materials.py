@@ -50,7 +50,8 @@ def main():
     parser.add_argument('tree', type=pathlib.Path)
     arguments = parser.parse_args()
     files = sorted(p for p in arguments.tree.rglob('*') if p.is_file() and not p.is_symlink())
-    sums = {p: hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
+    sums = {p: {'SHA1': hashlib.sha1(p.read_bytes()).hexdigest(), 'SHA256': hashlib.sha256(p.read_bytes()).hexdigest()}
+            for p in files}
     own = {p.name for p in arguments.tree.rglob('*.so*')}
     needed = sorted({name for p in files for name in loaded(p)} - own)
     parts = compiled_in(arguments.tools, arguments.tree)
@@ -61,6 +62,10 @@ def main():
                 'copyrightText': 'NOASSERTION'}
 
     packages = [package(0, 'fovea', arguments.version, 'Apache-2.0')]
+    # As the specification makes it of the files: the sum of their sorted sums.
+    code = hashlib.sha1(''.join(sorted(s['SHA1'] for s in sums.values())).encode()).hexdigest()
+    packages[0].update(filesAnalyzed=True, packageVerificationCode={'packageVerificationCodeValue': code},
+                       licenseInfoFromFiles=['Apache-2.0'])
     relations = [{'spdxElementId': 'SPDXRef-DOCUMENT', 'relationshipType': 'DESCRIBES',
                   'relatedSpdxElement': 'SPDXRef-Package-0'}]
     for name, version, licence, _ in parts:
@@ -71,16 +76,18 @@ def main():
         relations.append({'spdxElementId': 'SPDXRef-Package-0', 'relationshipType': 'DYNAMIC_LINK',
                           'relatedSpdxElement': f'SPDXRef-Package-{len(packages)}'})
         packages.append(package(len(packages), name, 'NOASSERTION', 'NOASSERTION'))
-    whole = hashlib.sha256(''.join(sums[p] for p in files).encode()).hexdigest()
+    relations += [{'spdxElementId': 'SPDXRef-Package-0', 'relationshipType': 'CONTAINS', 'relatedSpdxElement': f'SPDXRef-File-{n}'}
+                  for n in range(len(files))]
     created = datetime.datetime.fromtimestamp(int(os.environ['SOURCE_DATE_EPOCH']), datetime.timezone.utc)
     print(json.dumps({
         'spdxVersion': 'SPDX-2.3', 'dataLicense': 'CC0-1.0', 'SPDXID': 'SPDXRef-DOCUMENT',
-        'name': f'fovea-{arguments.version}', 'documentNamespace': f'urn:fovea:{whole}',
+        'name': f'fovea-{arguments.version}', 'documentNamespace': f'urn:fovea:{arguments.version}:{code}',
         'creationInfo': {'created': created.strftime('%Y-%m-%dT%H:%M:%SZ'), 'creators': ['Organization: The Fovea authors']},
         'packages': packages,
         'files': [{'SPDXID': f'SPDXRef-File-{n}', 'fileName': './' + str(p.relative_to(arguments.tree)),
-                   'checksums': [{'algorithm': 'SHA256', 'checksumValue': sums[p]}],
-                   'licenseConcluded': 'Apache-2.0', 'copyrightText': 'NOASSERTION'} for n, p in enumerate(files)],
+                   'checksums': [{'algorithm': name, 'checksumValue': value} for name, value in sums[p].items()],
+                   'licenseConcluded': 'Apache-2.0', 'licenseInfoInFiles': ['Apache-2.0'],
+                   'copyrightText': 'NOASSERTION'} for n, p in enumerate(files)],
         'relationships': relations}, indent=1))
 
 

@@ -55,6 +55,7 @@ int main(int argc, char** argv) {
     FoveaDeviceFacts facts = foveaDeviceFacts();
     foveaContextFacts(context, &facts, &diag);
 
+    /* q, k, v and o are [1, kHeads, kRows, kDim], float32, packed; a row sees itself and those before it. */
     FoveaAttentionDesc desc = foveaAttentionDesc();
     desc.batch = 1;
     desc.heads_q = desc.heads_kv = kHeads;

@@ -58,6 +58,9 @@ FrameTime run_now(Frames& frames, const std::function<void(Frame&)>& record) {
 
 // [call]
 fovea::Attention Denoiser::call(uint32_t pages) const {
+    // q is [tiles, 1, 64, kDim]; k and v are pools of pages, [2 tiles, 1, 64, kDim] and [2 tiles, 1, 64,
+    // kLightDim]: this frame's tiles, then the last one's. o is [tiles, 1, 64, kLightDim], lse [tiles, 1,
+    // 64]. All float32.
     fovea::Attention call;
     call.batch(tiles_).heads(1, 1).lengths(kTilePixels, pages * kTilePixels).dims(kDim, kLightDim).scale(1);
     call.outputs(FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE);

@@ -7,8 +7,8 @@
 #include "gpu.hpp"
 #include "headless.hpp"
 
+#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 const char* const embed::kProgram = "fovea_embed_denoise";
 
@@ -58,7 +58,10 @@ Options read_options(int argc, char** argv) {
             whole(o.reference_samples, 1, 65536);
         else if (name == "--slices")
             whole(o.slices, 1, 256);
-        else if (name == "--speed" && number >= 0 && number <= 10)
+        else if (name == "--click") {
+            o.clicks = std::sscanf(text, "%u,%u", &o.click_x, &o.click_y) == 2;
+            embed::require(o.clicks, ("--click X,Y: cannot use " + std::string(text)).c_str());
+        } else if (name == "--speed" && number >= 0 && number <= 10)
             o.seconds_per_frame *= number;
         else if (name == "--budget" && number > 0)
             o.budget_ms = number;
@@ -67,6 +70,8 @@ Options read_options(int argc, char** argv) {
         else
             embed::require(false, ("cannot use " + name + " " + text).c_str());
     }
+    embed::require(!o.clicks || (o.click_x < o.width && o.click_y < o.height),
+                   "--click is outside the picture");
     embed::require(o.width % 8 == 0 && o.height % 8 == 0, "width and height are multiples of 8");
     return o;
 }

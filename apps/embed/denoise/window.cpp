@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstdio>
 #include <deque>
+#include <string>
 
 namespace denoise {
 namespace {
@@ -88,12 +89,13 @@ class Window {
     ~Window() { vkDestroyPipeline(gpu_.device, show_, nullptr); }
 
     bool draw();
+    void look_at(uint32_t x, uint32_t y);
+    std::string what_was_seen() const;  // of the pixel looked at
 
   private:
     Panel panel(uint32_t which) const;
     void controls();
     void overlays();
-    void look_at(uint32_t x, uint32_t y);
     void record(Frame& frame);
 
     const Gpu& gpu_;
@@ -135,12 +137,23 @@ void Window::look_at(uint32_t x, uint32_t y) {
               [](const Contribution& a, const Contribution& b) { return a.weight > b.weight; });
 }
 
+std::string Window::what_was_seen() const {
+    double old = 0, all = 0;
+    for (const Contribution& c : contributions_) all += c.weight, old += c.history ? c.weight : 0;
+    char text[128];
+    std::snprintf(text, sizeof text,
+                  "pixel %u, %u averaged %zu pixels, %.0f%% of the weight from the last frame", look_x_,
+                  look_y_, contributions_.size(), 100 * old / all);
+    return text;
+}
+
 void Window::controls() {
     const float top = panel(0).height + kGap;
     ImGui::SetNextWindowPos({0, top});
     ImGui::SetNextWindowSize({float(canvas_.extent().width), float(canvas_.extent().height) - top});
     ImGui::Begin("controls", nullptr, ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove);
     ImGui::Columns(3);
+    ImGui::PushItemWidth(130);  // leaves room for the words beside the sliders
     if (ImGui::Checkbox("pause (the reference converges)", &paused_) && !paused_) look_ = false;
     ImGui::SliderFloat("budget, ms a frame", &budget_ms_, 0.5f, 200, "%.1f", ImGuiSliderFlags_Logarithmic);
     ImGui::SliderFloat("speed", &speed_, 0, 4);
@@ -150,22 +163,21 @@ void Window::controls() {
                 denoiser_.plan().slice_count(), frames_of_last_round_);
     ImGui::Text("reference: %u samples", denoiser_.reference_samples());
     ImGui::NextColumn();
-    for (const Knob& knob : kKnobs)
+    for (const Knob& knob : kKnobs) {
+        ImGui::SetNextItemWidth(130);
         ImGui::SliderFloat(knob.label, &(denoiser_.settings.*knob.value), knob.least, knob.most);
+    }
     ImGui::NextColumn();
     const auto plot = [](const char* name, const std::deque<float>& ms) {
         const std::vector<float> values(ms.begin(), ms.end());
         char now[32];
         std::snprintf(now, sizeof now, "%.2f ms", values.empty() ? 0.0 : double(values.back()));
-        ImGui::PlotLines(name, values.data(), int(values.size()), 0, now, 0, FLT_MAX, {0, 40});
+        ImGui::PlotLines(name, values.data(), int(values.size()), 0, now, 0, FLT_MAX, {280, 40});
     };
     plot("frame", frame_ms_);
     plot("slices", attention_ms_);
     if (look_) {
-        float old = 0, all = 0;
-        for (const Contribution& c : contributions_) all += c.weight, old += c.history ? c.weight : 0;
-        ImGui::Text("pixel %u, %u averaged %zu pixels, %.0f%% of the weight from the last frame", look_x_,
-                    look_y_, contributions_.size(), double(100 * old / all));
+        ImGui::TextWrapped("%s", what_was_seen().c_str());
         for (size_t i = 0; i < std::min<size_t>(4, contributions_.size()); ++i) {
             const Contribution& c = contributions_[i];
             ImGui::Text("  %.4f of %u, %u%s", double(c.weight), c.x, c.y, c.history ? ", last frame" : "");
@@ -173,6 +185,7 @@ void Window::controls() {
     } else {
         ImGui::TextUnformatted("click a pixel: which pixels were averaged for it?");
     }
+    ImGui::PopItemWidth();
     ImGui::End();
 }
 
@@ -289,9 +302,11 @@ void run_window(const Options& o) {
         Window view(gpu, canvas, window, o);
         for (uint32_t drawn = 0; !glfwWindowShouldClose(window) && drawn < o.frames;) {
             glfwPollEvents();
+            if (o.clicks && drawn == o.frames / 2) view.look_at(o.click_x, o.click_y);
             drawn += view.draw() && o.frames != Options{}.frames;  // --frames N ends by itself
         }
         vkDeviceWaitIdle(gpu.device);
+        if (o.clicks) std::printf("%s\n", view.what_was_seen().c_str());
     }
     glfwDestroyWindow(window);
     glfwTerminate();

@@ -5,6 +5,8 @@ namespace {
 
 // [plan]
 fovea::Result<fovea::Plan> plan_attention(const Guest& guest, uint32_t birds) {
+    // q is [1, kHeads, birds, kDim], k and v [1, 1, birds, kDim]: both heads look at the same keys. All
+    // float32.
     fovea::Attention call;
     call.batch(1).heads(kHeads, 1).lengths(birds, birds).dims(kDim).scale(1);
     call.outputs(FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE);
