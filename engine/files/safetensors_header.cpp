@@ -81,6 +81,11 @@ std::optional<Error> SafetensorsHeader::check_length(std::span<const std::byte> 
         return malformed("header_length", cat("byte 0: header length ", length, rule, limit));
     };
     if (length < 2) return refuse(" is below the least, ", 2);
+    // Eight letters where the length should be: a file of text, or of another format under this name.
+    const std::string_view begin(reinterpret_cast<const char*>(file.data()), kLengthBytes);
+    const auto is_letter = [](char c) { return c >= ' ' && c <= '~'; };
+    if (length > kMaxHeaderBytes && std::all_of(begin.begin(), begin.end(), is_letter))
+        return malformed("file", cat("byte 0: this is not a safetensors file: it begins with '", begin, "'"));
     if (length > kMaxHeaderBytes) return refuse(" is above the limit, ", kMaxHeaderBytes);
     if (length > file.size() - kLengthBytes)
         return refuse(" is more than the bytes that follow, ", file.size() - kLengthBytes);
@@ -224,7 +229,8 @@ std::optional<Error> SafetensorsHeader::check_extent(const TensorEntry& entry) c
                      cat("data_offsets begin at ", entry.begin, ", after their end ", entry.end));
     if (entry.end > data_.size())
         return fault("data_offsets", entry, entry.name_offset,
-                     cat("data_offsets end at ", entry.end, ", the data has ", data_.size(), " bytes"));
+                     cat("the file ends early or was cut: data_offsets end at ", entry.end, ", the data has ",
+                         data_.size(), " bytes"));
     const auto needed = checked_size_bytes(entry.type, entry.shape());
     if (!needed) return fault(needed.error().field, entry, entry.name_offset, needed.error().text);
     if (needed.value() != entry.end - entry.begin)

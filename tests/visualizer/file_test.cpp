@@ -5,12 +5,14 @@
 #include "data/sha256.hpp"
 #include "data/text_file.hpp"
 #include "model/imported_file.hpp"
+#include "panels/panels.hpp"
 #include "visualizer_fixture.hpp"
 
 #include <fovea/files.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 
 namespace fovea::visualizer {
 namespace {
@@ -192,6 +194,23 @@ TEST_F(FileTest, a_refused_files_name_is_not_over_anothers_numbers) {
     bench->document.undo();
     compute();
     EXPECT_EQ(file_title(*bench), file_name(good));
+}
+
+TEST_F(FileTest, a_folder_s_name_enters_it) {
+    WindowState window;
+    window.file_name = "sub";
+    std::filesystem::create_directories(folder / "sub");
+    EXPECT_TRUE(enter_folder(window, folder / "sub"));
+    EXPECT_EQ(window.folder, (folder / "sub").string());
+    EXPECT_EQ(window.file_name, "");
+    EXPECT_FALSE(enter_folder(window, folder / "nothing.npy"));
+}
+
+TEST_F(FileTest, text_under_a_wrong_name_is_told_as_such) {
+    std::ofstream(folder / "hello.safetensors") << "hello, this is no tensor\n";
+    EXPECT_FALSE(bench->open_file((folder / "hello.safetensors").string()));
+    ASSERT_EQ(bench->problems.size(), 1u);
+    EXPECT_NE((*bench->problems.begin()).text.find("it begins with 'hello, t'"), std::string::npos);
 }
 
 TEST_F(FileTest, sessions_come_back_as_they_were) {

@@ -41,6 +41,18 @@ TEST_F(PictureTest, both_themes_and_scales_show_the_matrix) {
     }
 }
 
+// Six words keep their digits, which need cells of 46 units, in a small window and with large type.
+TEST_F(PictureTest, small_windows_and_large_type_keep_the_cells) {
+    const Rgb brightest = colour_table(ColourMap::viridis)[255];
+    for (const auto& [width, height, scale] : {std::tuple{1024u, 640u, 1.0f}, {800u, 480u, 2.0f}}) {
+        Options o;
+        o.scale = scale;
+        o.width = width, o.height = height;
+        const Tensor image = picture_of(o, folder);
+        EXPECT_GT(count_of(image, brightest), uint64_t(40 * 40 * scale * scale)) << width << " x " << height;
+    }
+}
+
 uint8_t alpha_at(const Tensor& image, uint64_t y, uint64_t x) {
     return uint8_t(image.bytes[(y * image.shape[1] + x) * 4 + 3]);
 }

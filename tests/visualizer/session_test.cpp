@@ -3,8 +3,10 @@
 #include "data/motion.hpp"
 #include "describe.hpp"
 #include "glfw_keys.hpp"
+#include "model/comparison.hpp"
 #include "model/workbench.hpp"
 #include "panels/keys.hpp"
+#include "panels/panels.hpp"
 #include "visualizer_fixture.hpp"
 
 #define GLFW_INCLUDE_NONE
@@ -76,6 +78,92 @@ TEST_F(SessionTest, derivations_end_in_the_number_that_is_drawn) {
             EXPECT_EQ(drawn, derived) << name << " cell " << n;
         else
             EXPECT_NEAR(drawn, derived, 2e-6 * std::max(1.0f, std::abs(derived))) << name << " cell " << n;
+    }
+}
+
+// Beside queries x keys a cell is a row times a column: the panel's terms add up to the drawn number.
+TEST_F(SessionTest, every_other_cell_is_the_sum_of_its_terms) {
+    for (int level = 1; level <= 7; ++level) {
+        Settings settings = level_settings(level);
+        settings.rope = level == 7;
+        bench->document.change(settings);
+        compute();
+        std::set<std::string> summed;
+        for (size_t i = 0; i < bench->computation.stages().size(); ++i) {
+            const Stage& stage = bench->computation.stages()[i];
+            if (stage.over_keys) continue;
+            show(stage.name);
+            for (uint32_t head = 0; head < stage.heads; ++head)
+                for (uint64_t cell = 0; cell < stage.rows * stage.columns; cell += 5) {
+                    bench->view.head = head;
+                    bench->view.picked_row = int(cell / stage.columns);
+                    bench->view.picked_column = int(cell % stage.columns);
+                    const std::optional<CellSum> sum = bench->picked_sum();
+                    if (!sum) continue;
+                    summed.insert(stage.name);
+                    ASSERT_FALSE(sum->terms.empty());
+                    const float drawn = stage.head_values(head)[cell];
+                    EXPECT_NEAR(sum->result, drawn, 2e-5 * std::max(1.0f, std::abs(drawn)))
+                        << "level " << level << ", " << stage.name << " head " << head << " cell " << cell;
+                }
+        }
+        std::set<std::string> expected = {"context", "lse"};
+        if (level >= 2) expected.insert({"queries", "keys", "values"});
+        if (level >= 6) expected.insert("output");
+        EXPECT_EQ(summed, expected) << "level " << level;
+    }
+}
+
+TEST_F(SessionTest, sums_of_rows_and_shares_of_dropped_weights_add_up) {
+    Settings settings = level_settings(4);
+    settings.route = MaskRoute::after;
+    bench->document.change(settings);
+    compute();
+    for (const char* name : {"row_sums", "context"}) {
+        show(name);
+        bench->view.picked_row = 3, bench->view.picked_column = 0;
+        const std::optional<CellSum> sum = bench->picked_sum();
+        ASSERT_TRUE(sum) << name;
+        EXPECT_NEAR(sum->result, value(name, 3, 0), 2e-6) << name;
+        EXPECT_EQ(sum->terms[1].name, "journey");
+    }
+    EXPECT_NE(describe(*bench).find("context[3, 0] = "), std::string::npos);
+}
+
+TEST_F(SessionTest, a_row_with_one_key_does_not_stretch_the_colours) {
+    bench->document.change(level_settings(3));
+    compute();
+    show("weights");
+    const ColourRange& range = bench->stage().ranges[0];
+    EXPECT_NEAR(range.high, 0.5517, 1e-4);  // not the first row's 1
+    double least = 1;
+    for (const float w : bench->stage().head_values(0))
+        if (w > 0) least = std::min(least, double(w));
+    EXPECT_EQ(range.least, least);
+    ColourChoice logarithmic;
+    logarithmic.spread = Spread::logarithmic;
+    EXPECT_EQ(colouring_of(logarithmic, range).low, least);
+}
+
+TEST(Comparison, names_what_differs) {
+    Settings a = level_settings(2), b = a;
+    EXPECT_EQ(differing_settings(a, b), (std::pair<std::string, std::string>()));
+    b.causal = true;
+    EXPECT_EQ(differing_settings(a, b).first, "no mask");
+    EXPECT_EQ(differing_settings(a, b).second, "causal mask");
+    b.temperature = 2;
+    EXPECT_EQ(differing_settings(a, b).second, "causal mask, temperature 2");
+}
+
+TEST(Words, every_control_and_level_has_a_sentence) {
+    for (const char* label : {"scale", "temperature", "softcap", "causal mask", "window", "ALiBi", "RoPE",
+                              "pattern", "dropout", "mask behind the softmax"}) {
+        ASSERT_NE(parameter_hint(label), nullptr) << label;
+        EXPECT_EQ(std::string(parameter_hint(label)).back(), *parameter_hint(label) ? '.' : ' ') << label;
+    }
+    for (int level = 1; level <= 7; ++level) {
+        EXPECT_GT(level_lead(level).size(), 60u);
+        EXPECT_EQ(level_lead(level).find('<'), std::string::npos);
     }
 }
 

@@ -6,7 +6,7 @@
 namespace fovea::visualizer {
 namespace {
 
-// Logarithms span so many decades below the largest number.
+// Logarithms span so many decades below the largest number where the smallest is not known.
 constexpr double kDecades = 4;
 
 double signed_log(double value, double linear_within) {
@@ -52,7 +52,8 @@ Colouring colouring_of(const ColourChoice& choice, const ColourRange& fitted) {
     if (c.spread == Spread::logarithmic)
         c.low = std::clamp(c.low, c.high * std::pow(10, -2 * kDecades), c.high);
     if (c.spread == Spread::logarithmic && !std::isfinite(choice.range_low))
-        c.low = c.high * std::pow(10, -kDecades);
+        c.low = fitted.least > 0 ? std::clamp(fitted.least, c.high * std::pow(10, -2 * kDecades), c.high)
+                                 : c.high * std::pow(10, -kDecades);
     if (c.spread == Spread::symmetric_log) {
         c.high = std::max(std::abs(c.low), std::abs(c.high));
         c.low = -c.high;

@@ -316,12 +316,31 @@ Result<void> fill_traced_stages(AttentionResult& result) {
     return {};
 }
 
+// The range of weights without rows that see one key: their weight is 1 whatever the scores are, and would
+// make all others one colour. Logarithms begin at the smallest weight that is shown.
+static void fit_weights(ColourRange& range, const Stage& stage, uint32_t head) {
+    const std::span<const float> values = stage.head_values(head);
+    double high = 0, least = 0;
+    for (uint64_t row = 0; row < stage.rows; ++row) {
+        const std::span<const float> weights = values.subspan(row * stage.columns, stage.columns);
+        const bool alone = std::count_if(weights.begin(), weights.end(), [](float w) { return w != 0; }) < 2;
+        for (const float weight : weights) {
+            if (!(weight > 0) || !std::isfinite(weight)) continue;
+            if (!alone) high = std::max(high, double(weight));
+            least = least == 0 ? double(weight) : std::min(least, double(weight));
+        }
+    }
+    if (high > 0) range.high = high;
+    range.least = least;
+}
+
 void measure_stages(AttentionResult& result) {
     for (Stage& stage : result.stages) {
         std::vector<Summed> heads;
         for (uint32_t head = 0; head < stage.heads; ++head) {
             heads.push_back(summed(stage.head_values(head)));
             stage.ranges.push_back(range_of(heads.back()));
+            if (stage.is_sum) fit_weights(stage.ranges.back(), stage, head);
         }
         stage.stats = stats_of(heads);
     }

@@ -78,4 +78,38 @@ Comparison comparison_of(const Workbench& bench) {
     return c;
 }
 
+std::pair<std::string, std::string> differing_settings(const Settings& a, const Settings& b) {
+    std::pair<std::string, std::string> words;
+    const auto tell = [&](const std::string& of_a, const std::string& of_b) {
+        if (of_a == of_b) return;
+        words.first += (words.first.empty() ? "" : ", ") + of_a;
+        words.second += (words.second.empty() ? "" : ", ") + of_b;
+    };
+    const auto both = [&](const auto& words_of) { tell(words_of(a), words_of(b)); };
+    const auto is = [](bool on, const std::string& name) { return (on ? "" : "no ") + name; };
+    both([](const Settings& s) { return "level " + std::to_string(s.level); });
+    both([](const Settings& s) {
+        return "\xe2\x80\x9c" + s.text.substr(0, s.text.find(' ', 16)) + "\xe2\x80\x9d";
+    });
+    both([](const Settings& s) {
+        const std::string key(mask_key(s));
+        return key == "none" ? "no mask" : key + " mask";
+    });
+    both([&](const Settings& s) { return is(is_scaled(s), "scale"); });
+    both([](const Settings& s) { return "temperature " + format_number(s.temperature, 3); });
+    both([](const Settings& s) {
+        return s.softcap > 0 ? "softcap " + format_number(s.softcap, 3) : std::string("no softcap");
+    });
+    both([&](const Settings& s) { return is(s.alibi, "ALiBi"); });
+    both([&](const Settings& s) { return is(s.rope, "RoPE"); });
+    both([](const Settings& s) {
+        return s.dropout_p > 0 ? "dropout " + format_number(s.dropout_p, 3) : std::string("no dropout");
+    });
+    both([](const Settings& s) { return "seed " + std::to_string(s.seed); });
+    both([](const Settings& s) { return "layer " + std::to_string(s.mapping.layer); });
+    both([](const Settings& s) { return std::to_string(s.heads) + " heads"; });
+    both([](const Settings& s) { return std::string(precision_name(s.precision)); });
+    return words;
+}
+
 }  // namespace fovea::visualizer

@@ -26,4 +26,8 @@ struct Comparison {
 };
 Comparison comparison_of(const Workbench& bench);
 
+// What the settings of A and B differ in, each side in words: {"no mask", "causal mask"}. Empty where nothing
+// that is computed differs.
+std::pair<std::string, std::string> differing_settings(const Settings& a, const Settings& b);
+
 }  // namespace fovea::visualizer

@@ -135,6 +135,15 @@ const std::optional<Derivation>& Workbench::derivation() {
                                   {0, now.head, uint64_t(view.picked_row), uint64_t(view.picked_column)});
 }
 
+std::optional<CellSum> Workbench::picked_sum() const {
+    const Shown now = shown();
+    const AttentionResult& of = window.locked_tab < 0
+                                    ? *computation.result()
+                                    : *computation.locked()[size_t(window.locked_tab)].result;
+    if (now.stage->over_keys || view.picked_row < 0 || view.picked_column < 0) return {};
+    return cell_sum(of, *now.stage, now.head, uint64_t(view.picked_row), uint64_t(view.picked_column));
+}
+
 const HeadSummary& Workbench::head_summary() {
     const Shown now = shown();
     const Stage& s = *now.stage;

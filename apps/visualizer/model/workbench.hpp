@@ -3,6 +3,7 @@
 // frame.
 #pragma once
 
+#include "model/cell_sum.hpp"
 #include "model/computation.hpp"
 #include "model/document.hpp"
 #include "model/problems.hpp"
@@ -88,6 +89,8 @@ class Workbench {
     std::function<std::chrono::steady_clock::time_point()> clock = std::chrono::steady_clock::now;
     // The derivation of the picked cell, recomputed from q, k, v; none where the stage is not over keys.
     const std::optional<Derivation>& derivation();
+    // The picked cell of any other stage as a sum.
+    std::optional<CellSum> picked_sum() const;
     const HeadSummary& head_summary();
     const HeadGrid* head_grid() { return computation.head_grid(document.settings()); }
     // Shows a head of a layer, as A; or compares the shown or kept A with it, as B.

@@ -8,7 +8,7 @@ namespace fovea::visualizer {
 namespace {
 
 constexpr float kMostCell = 104, kMostZoomedCell = 400, kDigitsFrom = 46, kLabelsFrom = 12, kGridFrom = 8,
-                kMinimap = 104, kDragFrom = 4;
+                kMinimap = 104, kDragFrom = 4, kWordsFrom = 40, kSlantedRow = 74;
 
 // The n-th label is shown where labels have room; otherwise every 2nd, 5th, 10th ... index.
 int label_step(float cell, float needed) {
@@ -91,6 +91,12 @@ static void follow_pick(ViewState& view, const Canvas& c) {
     };
     pan(view.pan_x, view.picked_column, c.cell_width, c.stage->columns, c.size.x);
     pan(view.pan_y, view.picked_row, c.cell_height, c.stage->rows, c.size.y);
+}
+
+float label_row(const PanelContext& ui, const Stage& stage, ImVec2 size) {
+    const float cell = std::min(size.x / float(stage.columns), size.y / float(stage.rows)) / ui.scale;
+    const bool narrow = stage.over_keys && cell < kWordsFrom && cell >= kLabelsFrom;
+    return narrow ? kSlantedRow : kLabelRow;
 }
 
 Canvas lay_out_canvas(PanelContext& ui, const Stage& stage, uint32_t head, ImVec2 at, ImVec2 size) {
@@ -297,27 +303,61 @@ void label_rows(PanelContext& ui, const Canvas& c, ImFont* font) {
     draw.PopClipRect();
 }
 
+// A text that rises to the right from its first letter's foot; its end is cut where there is no room.
+void draw_slanted(ImFont* font, ImVec2 foot, ImU32 ink, std::string text, float room) {
+    constexpr float kSlant = 0.7071068f;
+    const auto length = [&] { return font->CalcTextSizeA(font->FontSize, 1e6f, 0, text.c_str()).x; };
+    while (text.size() > 1 && length() * kSlant > room) {
+        while (text.size() > 1 && (text.back() & 0xc0) == 0x80) text.pop_back();
+        text.pop_back();
+    }
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    draw.PushClipRectFullScreen();  // of the text before it is turned
+    const int first = draw.VtxBuffer.Size;
+    draw.AddText(font, font->FontSize, {foot.x, foot.y - font->FontSize}, ink, text.c_str());
+    for (int i = first; i < draw.VtxBuffer.Size; ++i) {
+        ImVec2& at = draw.VtxBuffer[i].pos;
+        const ImVec2 from = {at.x - foot.x, at.y - foot.y};
+        at = {foot.x + (from.x + from.y) * kSlant, foot.y + (from.y - from.x) * kSlant};
+    }
+    draw.PopClipRect();
+}
+
 void label_columns(PanelContext& ui, const Canvas& c, ImFont* font) {
     const Workbench& bench = ui.bench;
     const Palette& colours = palette(bench.window.theme);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const VisibleCells cells = visible_cells(c);
     const float line = font->FontSize;
-    const bool words = c.stage->over_keys && c.cell_width >= 40 * ui.scale;
-    const int step = label_step(c.cell_width, words ? 0 : 3 * line);
+    const bool words = c.stage->over_keys && (c.slanted || c.cell_width >= kWordsFrom * ui.scale);
+    const bool slanted = c.slanted && c.cell_width < kWordsFrom * ui.scale;
+    const int step = label_step(c.cell_width, slanted ? line : words ? 0 : 3 * line);
     const float top = std::max(c.origin.y, c.at.y) - line - 8 * ui.scale;
     for (int column = cells.column_begin; column < cells.column_end; ++column) {
         if (column % step != 0) continue;
         const float middle = c.origin.x + (float(column) + 0.5f) * c.cell_width;
         if (middle < c.at.x || middle > c.at.x + c.size.x) continue;
         const std::string label = words ? column_name(bench, c, uint64_t(column)) : std::to_string(column);
+        const ImU32 ink = column == bench.view.picked_column ? colours.accent : colours.text;
+        if (slanted) {
+            draw_slanted(font, {middle, top + line + 2 * ui.scale}, ink, label,
+                         (kSlantedRow - 14) * ui.scale);
+            continue;
+        }
         const float room = c.cell_width * float(step);
         const float width = std::min(font->CalcTextSizeA(line, 1e6f, 0, label.c_str()).x, room - 4);
         const ImVec4 clip{middle - room / 2, top, middle + room / 2, top + 2 * line};
-        draw.AddText(font, line, {std::floor(middle - width / 2), top},
-                     column == bench.view.picked_column ? colours.accent : colours.text, label.c_str(),
-                     nullptr, 0, &clip);
+        draw.AddText(font, line, {std::floor(middle - width / 2), top}, ink, label.c_str(), nullptr, 0,
+                     &clip);
     }
+    if (!c.stage->over_keys) return;
+    // Which side is which.
+    const char* const sides = "query \xe2\x86\x93  key \xe2\x86\x92";
+    ImFont* small = ui.fonts.small;
+    const float width = small->CalcTextSizeA(small->FontSize, 1e6f, 0, sides).x;
+    draw.AddText(small, small->FontSize,
+                 {std::max(c.origin.x, c.at.x) - width - 10 * ui.scale, top + line - small->FontSize},
+                 colours.text_soft, sides);
 }
 
 }  // namespace

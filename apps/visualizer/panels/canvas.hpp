@@ -19,7 +19,8 @@ struct Canvas {
     bool upper_only = false;                           // draws only above the diagonal
     ImVec2 at, size;                                   // of the cells' area
     float cell_width = 1, cell_height = 1;
-    ImVec2 origin;  // of cell (0, 0)
+    ImVec2 origin;         // of cell (0, 0)
+    bool slanted = false;  // words above the columns
     Colouring colouring;
 
     float value(uint64_t row, uint64_t column) const;
@@ -32,6 +33,9 @@ struct VisibleCells {
 
 inline constexpr float kHatchPeriod = float(MATRIX_HATCH_PERIOD);
 inline constexpr float kLabelColumn = 92, kLabelRow = 34;  // units of the layout
+// The room above a stage's cells in an area of this size, in units of the layout: more where words stand
+// slanted, because the cells are too narrow for them.
+float label_row(const PanelContext& ui, const Stage& stage, ImVec2 size);
 
 // `at` and `size` are of the cells' area; labels stand outside of it, to the left and above.
 Canvas lay_out_canvas(PanelContext& ui, const Stage& stage, uint32_t head, ImVec2 at, ImVec2 size);

@@ -38,9 +38,9 @@ void choose_heads(PanelContext& ui, const Comparison& c) {
         view.head = swap ? b : a;
         view.compared_head = int(swap ? a : b);
     }
-    ImGui::SameLine(0, 20 * ui.scale);
     int how = int(view.how);
     constexpr const char* kHow[] = {"side by side", "halves", "difference A \xe2\x88\x92 B"};
+    same_line_if_room(button_width(kHow[0]), 20 * ui.scale);
     if (tabs(ui, kHow, how)) view.how = CompareHow(how);
     if (view.how == CompareHow::difference) return;
     const float right = ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x;
@@ -120,10 +120,10 @@ void draw_one(PanelContext& ui, Canvas canvas, const char* id, const char* title
     if (labels) canvas_labels(ui, canvas);
     canvas_minimap(ui, canvas);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
-    draw.AddText(
-        ui.fonts.strong, ui.fonts.strong->FontSize,
-        {std::max(canvas.origin.x, canvas.at.x), std::max(canvas.origin.y, canvas.at.y) - 56 * ui.scale},
-        palette(ui.bench.window.theme).text, title);
+    draw.AddText(ui.fonts.strong, ui.fonts.strong->FontSize,
+                 {std::max(canvas.origin.x, canvas.at.x),
+                  std::max(canvas.origin.y, canvas.at.y) - (canvas.slanted ? 96 : 56) * ui.scale},
+                 palette(ui.bench.window.theme).text, title);
 }
 
 void colour_difference(Canvas& canvas, const Comparison& c) {
@@ -147,20 +147,29 @@ void draw_pictures(PanelContext& ui, const Comparison& c) {
     const float s = ui.scale;
     const ImVec2 cursor = ImGui::GetCursorScreenPos(),
                  room = {ImGui::GetContentRegionAvail().x - kLegend * s, ImGui::GetContentRegionAvail().y};
-    const float top = cursor.y + 62 * s, height = room.y - 70 * s;
+    const ImVec2 each = {bench.view.how == CompareHow::side ? (room.x - (2 * kLabelColumn + 16) * s) / 2
+                                                            : room.x - (kLabelColumn + 16) * s,
+                         room.y - 70 * s};
+    const float labels = (label_row(ui, *c.a, each) - kLabelRow) * s;
+    const float top = cursor.y + 62 * s + labels, height = room.y - 70 * s - labels;
     const KeptResult* kept = bench.computation.kept();
-    const auto name = [&](const char* letter, int level, uint32_t head) {
-        return letter + (kept ? "level " + std::to_string(level) + ", " : std::string()) + "head " +
-               std::to_string(head);
+    // What differs is what the names say.
+    const auto name = [&](const char* letter, uint32_t head, const std::string& differing) {
+        const bool says_head = differing.empty() || c.head_a != c.head_b;
+        return letter + (says_head ? "head " + std::to_string(head) : std::string()) +
+               (says_head && !differing.empty() ? ", " : "") + differing;
     };
-    const std::string name_a = name("A: ", kept ? kept->result->settings.level : 0, c.head_a),
-                      name_b = name("B: ", bench.document.settings().level, c.head_b);
+    const auto [differs_a, differs_b] =
+        kept ? differing_settings(kept->result->settings, bench.document.settings())
+             : std::pair<std::string, std::string>();
+    const std::string name_a = name("A: ", c.head_a, differs_a), name_b = name("B: ", c.head_b, differs_b);
     const ColourRange &range_a = c.a->ranges.at(c.head_a), &range_b = c.b->ranges.at(c.head_b);
     ColourRange both = range_a;
     both.low = std::min(range_a.low, range_b.low), both.high = std::max(range_a.high, range_b.high);
     if (range_b.scale == ColourScale::symmetric) both.scale = range_b.scale;
     const auto lay_out = [&](bool is_a, ImVec2 at, ImVec2 size) {
         Canvas canvas = lay_out_canvas(ui, is_a ? *c.a : *c.b, is_a ? c.head_a : c.head_b, at, size);
+        canvas.slanted = labels > 0;
         if (is_a && kept) canvas.tokens = &kept->result->tokens();
         if (bench.view.same_range) canvas.colouring = colouring_of(bench.view.colours, both);
         return canvas;

@@ -43,6 +43,7 @@ std::vector<FolderEntry> list(const fs::path& folder, std::error_code& error) {
 
 void finish(PanelContext& ui, const fs::path& path) {
     Workbench& bench = ui.bench;
+    if (enter_folder(bench.window, path)) return;
     if (bench.window.dialog == Dialog::save) {
         bench.window.dialog = Dialog::none;
         save_shown(bench, path.string());
@@ -69,13 +70,12 @@ void draw_entries(PanelContext& ui, const fs::path& folder) {
         ImGui::TextDisabled("nothing here that Fovea reads");
     for (const FolderEntry& entry : state.listing) {
         const std::string label = entry.folder ? entry.name + "/" : entry.name;
-        if (ImGui::Selectable(printable_name(label).c_str(), !entry.folder && entry.name == state.file_name,
+        if (ImGui::Selectable(printable_name(label).c_str(), label == state.file_name,
                               ImGuiSelectableFlags_AllowDoubleClick)) {
-            if (entry.folder)
-                state.folder = (folder / entry.name).string();
-            else
-                state.file_name = entry.name;
-            if (!entry.folder && state.dialog == Dialog::open && ImGui::IsMouseDoubleClicked(0))
+            // One click names, two enter or open: the second click of a pair never falls on another folder's
+            // entry.
+            state.file_name = label;
+            if (ImGui::IsMouseDoubleClicked(0) && (entry.folder || state.dialog == Dialog::open))
                 finish(ui, folder / entry.name);
         }
         if (entry.folder) continue;
@@ -108,6 +108,14 @@ void draw_picture_look(PanelContext& ui) {
 }
 
 }  // namespace
+
+bool enter_folder(WindowState& window, const fs::path& path) {
+    std::error_code error;
+    if (!fs::is_directory(path, error)) return false;
+    window.folder = (path / "").lexically_normal().parent_path().string();
+    window.file_name.clear();
+    return true;
+}
 
 void draw_file_browser(PanelContext& ui) {
     WindowState& state = ui.bench.window;

@@ -115,7 +115,8 @@ void draw_import_sheet(PanelContext& ui) {
         if (const Stage* masked = bench.computation.find_stage("masked"))
             ImGui::TextDisabled("masked: %s", masked->formula.c_str());
     }
-    if (ImGui::Button("Done")) bench.window.dialog = Dialog::none;
+    if (ImGui::Button("Done") || (ImGui::IsKeyPressed(ImGuiKey_Enter, false) && !ImGui::IsAnyItemActive()))
+        bench.window.dialog = Dialog::none;
     ImGui::SameLine();
     if (ImGui::Button("Undo")) bench.document.undo();
 }

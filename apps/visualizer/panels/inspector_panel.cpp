@@ -58,7 +58,7 @@ void draw_numbers(const PanelContext& ui, const std::vector<float>& values, size
 void draw_terms(const PanelContext& ui, const Derivation& d) {
     if (!ImGui::BeginTable("terms", 4, ImGuiTableFlags_SizingStretchSame | ImGuiTableFlags_BordersInnerH))
         return;
-    for (const char* title : {"q", "k", "q k", "sum"}) ImGui::TableSetupColumn(title);
+    for (const char* title : {"q", "k", "q \xc2\xb7 k", "sum"}) ImGui::TableSetupColumn(title);
     ImGui::TableHeadersRow();
     // Of a long head the largest products; the sum is the whole one all the same.
     std::vector<size_t> order(d.terms.size());
@@ -82,6 +82,51 @@ void draw_terms(const PanelContext& ui, const Derivation& d) {
     ImGui::EndTable();
     if (order.size() < d.terms.size())
         ImGui::TextDisabled("the %zu largest of %zu products", order.size(), d.terms.size());
+}
+
+// The terms in their order or the largest first; of very many the largest.
+std::vector<size_t> shown_terms(const CellSum& sum, bool by_size) {
+    std::vector<size_t> order(sum.terms.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    const auto larger = [&](size_t a, size_t b) {
+        return std::abs(sum.terms[a].product) > std::abs(sum.terms[b].product);
+    };
+    if (by_size || order.size() > kMostTerms) std::stable_sort(order.begin(), order.end(), larger);
+    if (order.size() > kMostTerms) order.resize(kMostTerms);
+    if (!by_size) std::sort(order.begin(), order.end());
+    return order;
+}
+
+void draw_sum_terms(const PanelContext& ui, const CellSum& sum) {
+    const bool products = !sum.b.empty();
+    if (!ImGui::BeginTable("terms", products ? 4 : 2,
+                           ImGuiTableFlags_SizingStretchSame | ImGuiTableFlags_BordersInnerH))
+        return;
+    ImGui::TableSetupColumn("");
+    for (const char* title : {sum.a.c_str(), sum.b.c_str(), "product"})
+        if (products || title == sum.a.c_str()) ImGui::TableSetupColumn(title);
+    ImGui::TableHeadersRow();
+    const std::vector<size_t> order = shown_terms(sum, ui.bench.window.sort_by_size);
+    for (const size_t i : order) {
+        const CellSum::Term& term = sum.terms[i];
+        ImGui::TableNextRow();
+        ImGui::TableNextColumn();
+        ImGui::TextUnformatted(term.name.c_str());
+        ImGui::PushFont(ui.fonts.mono);
+        for (const float value : {term.a, term.b, term.product}) {
+            if (!products && ImGui::TableGetColumnIndex() == 1) break;
+            ImGui::TableNextColumn();
+            const std::string text = number(value);
+            ImGui::SetCursorPosX(
+                ImGui::GetCursorPosX() +
+                std::max(ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(text.c_str()).x, 0.0f));
+            ImGui::TextUnformatted(text.c_str());
+        }
+        ImGui::PopFont();
+    }
+    ImGui::EndTable();
+    if (order.size() < sum.terms.size())
+        ImGui::TextDisabled("the %zu largest of %zu terms", order.size(), sum.terms.size());
 }
 
 size_t cell_index(const PanelContext& ui) {
@@ -175,6 +220,37 @@ void draw_map_cell(PanelContext& ui) {
     ImGui::EndChild();
 }
 
+// A cell of a stage beside queries x keys: the number, and the products that it is the sum of.
+void draw_other_cell(PanelContext& ui, const Stage& stage) {
+    Workbench& bench = ui.bench;
+    const std::optional<CellSum> sum = bench.picked_sum();
+    if (!sum) {
+        const StageText* text = find_stage_text(stage.name);
+        ImGui::PushTextWrapPos();
+        ImGui::TextDisabled("%s", stage.over_keys ? "computing" : text ? text->about.c_str() : "given");
+        ImGui::PopTextWrapPos();
+        return;
+    }
+    ImGui::BeginChild("sum");
+    if (ImGui::BeginTable("steps", 3, ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_BordersInnerH)) {
+        ImGui::TableSetupColumn("name");
+        ImGui::TableSetupColumn("how", ImGuiTableColumnFlags_WidthStretch);
+        ImGui::TableSetupColumn("value");
+        step(ui, bench.shown().run->on_cpu() ? "processor" : "device", "the number that is drawn",
+             number(stage.head_values(bench.shown().head)[cell_index(ui)]), true);
+        if (!sum->added_name.empty()) step(ui, sum->added_name.c_str(), "added", number(sum->added));
+        step(ui, "sum", sum->b.empty() ? "of the row" : "of the products", number(sum->sum));
+        ImGui::EndTable();
+    }
+    ImGui::PushTextWrapPos();
+    ImGui::TextDisabled("%s", sum->how.c_str());
+    if (!sum->ending.empty()) ImGui::TextDisabled("%s", sum->ending.c_str());
+    ImGui::PopTextWrapPos();
+    check_box(ui, "largest products first", &bench.window.sort_by_size);
+    draw_sum_terms(ui, *sum);
+    ImGui::EndChild();
+}
+
 }  // namespace
 
 void draw_inspector_panel(PanelContext& ui) {
@@ -191,14 +267,7 @@ void draw_inspector_panel(PanelContext& ui) {
                                                : std::to_string(view.picked_column);
     heading(ui, view.pinned ? "Cell, pinned" : "Cell", (row + " \xe2\x86\x92 " + column).c_str());
     const std::optional<Derivation>& d = bench.derivation();
-    if (!d) {
-        ImGui::PushTextWrapPos();
-        ImGui::TextDisabled("%s", stage.over_keys ? "computing"
-                                                  : "Scores, masked scores and weights can be taken apart: "
-                                                    "choose one of them in the pipeline.");
-        ImGui::PopTextWrapPos();
-        return;
-    }
+    if (!d) return draw_other_cell(ui, stage);
     draw_copy(ui, *d);
     ImGui::BeginChild("derivation");
     draw_steps(ui, *d, true);

@@ -8,6 +8,8 @@ namespace fovea::visualizer {
 namespace {
 
 constexpr float kTopHeight = 46, kStatusHeight = 30, kNoticeHeight = 38, kGap = 1;
+constexpr float kNarrowWindow = 1040;                    // its width
+constexpr float kLeastForStrip = 420, kLowWindow = 600;  // heights of the panels together
 
 void panel(const char* name, ImVec2 at, ImVec2 size, PanelContext& ui, void (*draw)(PanelContext&),
            ImGuiWindowFlags flags = 0) {
@@ -194,12 +196,18 @@ void draw_panels(PanelContext& ui, float top, float bottom) {
     const float s = ui.scale, gap = kGap * s, tall = bottom - top;
     Layout& layout = ui.bench.window.layout;
     const bool mirrored = layout.mirrored, map = ui.bench.window.centre == CentreTab::map;
-    const float text_width = layout.left_shown ? std::min(layout.left * s, size.x * 0.28f) : 0,
-                cell_width = layout.right_shown ? std::min(layout.right * s, size.x * 0.32f) : 0;
+    const bool narrow = size.x < kNarrowWindow * s;
+    const float text_width =
+                    layout.left_shown ? std::min(layout.left * s, size.x * (narrow ? 0.21f : 0.28f)) : 0,
+                cell_width =
+                    layout.right_shown ? std::min(layout.right * s, size.x * (narrow ? 0.25f : 0.32f)) : 0;
     const float left = mirrored ? cell_width : text_width,
                 right = size.x - (mirrored ? text_width : cell_width);
     const float text_x = mirrored ? right : 0, cell_x = mirrored ? 0 : right;
-    const float strip = layout.bottom_shown ? bottom - std::min(layout.bottom * s, tall * 0.4f) : bottom;
+    // In a low window, or with large type, the matrix comes before the strip below it.
+    const bool strip_shown = layout.bottom_shown && tall >= kLeastForStrip * s;
+    const float share = tall >= kLowWindow * s ? 0.4f : 0.25f;
+    const float strip = strip_shown ? bottom - std::min(layout.bottom * s, tall * share) : bottom;
     const float tokens_share = ui.bench.window.token_lines ? std::max(layout.tokens, 0.5f) : layout.tokens;
     const float tokens_bottom = top + gap + tall * tokens_share;
     const float inspector_bottom = top + gap + tall * layout.inspector;
@@ -211,11 +219,11 @@ void draw_panels(PanelContext& ui, float top, float bottom) {
               map ? draw_map_pipeline : draw_pipeline_panel);
     }
     const float from = left > 0 ? left + gap : 0, to = right < size.x ? right - gap : size.x;
-    const float middle_bottom = layout.bottom_shown ? strip : bottom + gap;
+    const float middle_bottom = strip_shown ? strip : bottom + gap;
     ui.centre = {from, top + gap, to - from, middle_bottom - top - gap};
     panel("matrix", {from, top + gap}, {to - from, middle_bottom - top - gap}, ui, draw_centre,
           ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
-    if (layout.bottom_shown)
+    if (strip_shown)
         panel("bottom", {from, strip + gap}, {to - from, bottom - strip - gap}, ui, draw_bottom,
               ImGuiWindowFlags_HorizontalScrollbar);
     if (layout.right_shown) {
@@ -232,7 +240,7 @@ void draw_panels(PanelContext& ui, float top, float bottom) {
     };
     if (const float d = edge(ui, "left", {left, top}, tall, true)) widen(!mirrored, left, d);
     if (const float d = edge(ui, "right", {right, top}, tall, true)) widen(mirrored, size.x - right, -d);
-    if (const float d = edge(ui, "strip", {from, strip}, to - from, false); layout.bottom_shown && d != 0)
+    if (const float d = edge(ui, "strip", {from, strip}, to - from, false); strip_shown && d != 0)
         layout.bottom = kept((bottom - strip) / s - d, 90, 420);
     if (layout.left_shown)
         if (const float d = edge(ui, "column", {text_x, tokens_bottom}, text_width, false))
@@ -244,11 +252,20 @@ void draw_panels(PanelContext& ui, float top, float bottom) {
 
 }  // namespace
 
+float button_width(const char* label) {
+    return ImGui::CalcTextSize(label).x + 2 * ImGui::GetStyle().FramePadding.x;
+}
+
+void same_line_if_room(float width, float gap) {
+    const float right = ImGui::GetItemRectMax().x + gap + width;
+    if (right <= ImGui::GetWindowPos().x + ImGui::GetContentRegionMax().x) ImGui::SameLine(0, gap);
+}
+
 bool tabs(const PanelContext& ui, std::span<const char* const> names, int& chosen) {
     const Palette& colours = palette(ui.bench.window.theme);
     bool changed = false;
     for (int i = 0; i < int(names.size()); ++i) {
-        if (i > 0) ImGui::SameLine(0, 2 * ui.scale);
+        if (i > 0) same_line_if_room(button_width(names[size_t(i)]), 2 * ui.scale);
         const bool current = i == chosen;
         ImGui::PushStyleColor(ImGuiCol_Button, current ? colours.raised : ImU32{0});
         ImGui::PushStyleColor(ImGuiCol_Text, current ? colours.text : colours.text_soft);

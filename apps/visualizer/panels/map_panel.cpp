@@ -10,7 +10,8 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr float kAxis = 74, kLegend = 74, kMost = 40;  // axes' room; pixels for a cell at most
+constexpr float kAxis = 74, kLegend = 74, kMost = 72;  // axes' room; pixels for a cell at most
+constexpr float kDigitsFrom = 46;                      // a cell's pixels
 
 struct MapFrame {
     ImVec2 at, size;
@@ -127,6 +128,48 @@ void draw_piece(PanelContext& ui, const MapFrame& f, const MapPiece& piece) {
         uint32_t(std::find(kColourMaps.begin(), kColourMaps.end(), colouring.map) - kColourMaps.begin());
     v.picked_row = v.picked_column = -1;
     ui.matrices.add(*ImGui::GetWindowDrawList(), *buffer, v);
+}
+
+// The weight of each cell that is large enough for digits; what the causal mask hides is hatched.
+void draw_digits(PanelContext& ui, const MapFrame& f) {
+    const float cell = float(1 / f.cells_a_pixel);
+    if (cell < kDigitsFrom * ui.scale) return;
+    Workbench& bench = ui.bench;
+    MapTiles& tiles = bench.map.head()->tiles();
+    const FoveaAttentionDesc& call = bench.map.head()->head().call;
+    const bool causal = (call.flags & FOVEA_FLAG_CAUSAL) && call.len_q == call.len_kv;
+    const Palette& colours = palette(bench.window.theme);
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    ImFont* font = ui.fonts.small;
+    draw.PushClipRect(f.at, {f.at.x + f.size.x, f.at.y + f.size.y}, true);
+    for (const MapPiece& piece : tiles.pieces()) {
+        if (piece.id.level != 0 || !piece.pixels) continue;
+        const std::vector<float> values = map_values(tiles, piece.id, *piece.pixels, MapReducer::mass);
+        const Colouring colouring = colours_of(0, bench.map.head()->tokens(), MapReducer::mass);
+        const ColourTable table = colour_table(colouring.map);
+        const MapRect cells = tiles.cells_of(piece.id), &seen = piece.target;
+        const auto end_row = std::min(seen.first_row + seen.rows, double(bench.map.head()->rows())),
+                   end_key = std::min(seen.first_key + seen.keys, double(bench.map.head()->tokens()));
+        for (double row = std::floor(seen.first_row); row < end_row; ++row)
+            for (double key = std::floor(seen.first_key); key < end_key; ++key) {
+                const auto at = size_t((row - cells.first_row) * kMapTileSide + key - cells.first_key);
+                if (at >= values.size()) continue;
+                const ImVec2 low = {f.at.x + float((key - f.first_key) / f.cells_a_pixel),
+                                    f.at.y + float((row - f.first_row) / f.cells_a_pixel)};
+                if (causal && key > row) {
+                    draw.AddLine({low.x, low.y + cell}, {low.x + cell, low.y}, colours.hatch, ui.scale);
+                    continue;
+                }
+                const std::string text = format_value(values[at], 3);
+                const Rgb ink = text_colour_on(colour_for(colouring, table, values[at]));
+                const ImVec2 size = font->CalcTextSizeA(font->FontSize, 1e6f, 0, text.c_str());
+                draw.AddText(
+                    font, font->FontSize,
+                    {std::floor(low.x + (cell - size.x) / 2), std::floor(low.y + (cell - size.y) / 2)},
+                    IM_COL32(ink.r, ink.g, ink.b, 255), text.c_str());
+            }
+    }
+    draw.PopClipRect();
 }
 
 void draw_axes(PanelContext& ui, const MapFrame& f) {
@@ -371,6 +414,7 @@ void draw_map_panel(PanelContext& ui) {
         bench.map.buffers()->adopt(fresh.id, std::move(fresh.mass), std::move(fresh.max));
     for (const MapPiece& piece : bench.map.head()->tiles().pieces()) draw_piece(ui, f, piece);
     draw_axes(ui, f);
+    draw_digits(ui, f);
     draw_pick(ui, f);
     draw_legend(ui, f);
     const bool hovered = mouse_over(f) && ImGui::IsWindowHovered();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace fovea::visualizer {
 namespace {
@@ -42,7 +43,9 @@ Settings as_painted(const Settings& s, const Grid& grid) {
 void draw_patterns(PanelContext& ui, const Grid& grid) {
     Workbench& bench = ui.bench;
     const Settings& s = bench.document.settings();
+    bool first = true;
     const auto button = [&](const char* label, bool current, auto change) {
+        if (!std::exchange(first, false)) same_line_if_room(button_width(label), 4 * ui.scale);
         const Palette& colours = palette(bench.window.theme);
         if (current) ImGui::PushStyleColor(ImGuiCol_Text, colours.accent);
         if (ImGui::Button(label)) {
@@ -53,7 +56,6 @@ void draw_patterns(PanelContext& ui, const Grid& grid) {
             bench.document.change(next);
         }
         if (current) ImGui::PopStyleColor();
-        ImGui::SameLine(0, 4 * ui.scale);
     };
     const bool plain = s.pattern == MaskPattern::none;
     button("none", plain && !s.causal && !s.windowed, [](Settings&) {});
@@ -65,13 +67,13 @@ void draw_patterns(PanelContext& ui, const Grid& grid) {
     for (int i = 1; i < int(MaskPattern::painted); ++i)
         button(std::string(mask_pattern_name(MaskPattern(i))).c_str(), s.pattern == MaskPattern(i),
                [&](Settings& n) { n.pattern = MaskPattern(i); });
-    ImGui::SameLine(0, 16 * ui.scale);
+    same_line_if_room(button_width("Invert"), 16 * ui.scale);
     if (ImGui::Button("Invert")) {
         Settings next = as_painted(s, grid);
         for (uint8_t& cell : next.painted.cells) cell = !cell;
         bench.document.change(next);
     }
-    ImGui::SameLine(0, 4 * ui.scale);
+    same_line_if_room(button_width("Symmetric"), 4 * ui.scale);
     ImGui::BeginDisabled(grid.rows != grid.keys);
     if (ImGui::Button("Symmetric")) {
         Settings next = as_painted(s, grid);
@@ -95,7 +97,7 @@ void draw_brushes(PanelContext& ui, const Grid& grid) {
     for (uint64_t i = 0; i < grid.rows; ++i)
         empty += std::find(&grid.cells[i * grid.keys], &grid.cells[i * grid.keys] + grid.keys, 1) ==
                  &grid.cells[i * grid.keys] + grid.keys;
-    ImGui::SameLine(0, 20 * ui.scale);
+    same_line_if_room(120 * ui.scale, 20 * ui.scale);
     ImGui::TextDisabled(
         "%.1f%% visible%s", 100 * double(visible) / double(grid.cells.size()),
         empty ? (", " + std::to_string(empty) + " rows see nothing: their context is 0").c_str() : "");

@@ -10,7 +10,7 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr float kBarArea = 128, kMarginal = 46, kHistogram = 30;
+constexpr float kBarArea = 128, kMarginal = 46, kHistogram = 30, kCellWithDigits = 46;
 
 void draw_map_combo(PanelContext& ui) {
     ViewState& view = ui.bench.view;
@@ -180,12 +180,25 @@ void draw_matrix_panel(PanelContext& ui) {
         draw_controls(ui);
         ImGui::SetCursorPos(below);
     }
-    const bool marginals = stage.over_keys && stage.name == "weights";
-    const float side = marginals ? kMarginal * s : 8 * s;
+    const bool has_marginals = stage.over_keys && stage.name == "weights";
     const ImVec2 cursor = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
+    // Cells come before what stands beside them: first the marginals give way, then the colour bar.
+    const auto area = [&](float beside, float bar) {
+        return ImVec2(room.x - (kLabelColumn + bar) * s - beside, room.y - kLabelRow * s - beside);
+    };
+    const auto has_digits = [&](ImVec2 size) {
+        return std::min(size.x / float(stage.columns), size.y / float(stage.rows)) >= kCellWithDigits * s;
+    };
+    const bool few = has_digits(area(8 * s, 0));  // cells enough to have digits at all
+    const bool marginals = has_marginals && (!few || has_digits(area(kMarginal * s, kBarArea)));
+    const float side = marginals ? kMarginal * s : 8 * s;
+    const bool bar = !few || has_digits(area(side, kBarArea));
+    const ImVec2 size = area(side, bar ? kBarArea : 0);
+    const float labels = label_row(ui, stage, size) - kLabelRow;
     Canvas canvas =
-        lay_out_canvas(ui, stage, head, {cursor.x + kLabelColumn * s, cursor.y + kLabelRow * s},
-                       {room.x - (kLabelColumn + kBarArea) * s - side, room.y - kLabelRow * s - side});
+        lay_out_canvas(ui, stage, head, {cursor.x + kLabelColumn * s, cursor.y + (kLabelRow + labels) * s},
+                       {size.x, size.y - labels * s});
+    canvas.slanted = labels > 0;
     if (kept) canvas.tokens = &bench.computation.kept()->result->tokens();
     canvas_mouse(ui, canvas, "cells");
     canvas_cells(ui, canvas);
@@ -196,7 +209,7 @@ void draw_matrix_panel(PanelContext& ui) {
     if (marginals && !other) draw_marginals(ui, canvas);
     const float right =
         std::min(canvas.origin.x + canvas.cell_width * float(stage.columns), canvas.at.x + canvas.size.x);
-    canvas_range_bar(ui, canvas, right + side + 8 * s);
+    if (bar) canvas_range_bar(ui, canvas, right + side + 8 * s);
     // From the stage before to this one: the first goes into the ground, the second comes out of it.
     if (fade >= 1) return;
     const float cover = fade < 0.5f ? 2 * fade : 2 - 2 * fade;

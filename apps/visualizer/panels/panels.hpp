@@ -26,6 +26,8 @@ struct PanelContext {
 
 void draw_top_bar(PanelContext& ui);
 void draw_tokens_panel(PanelContext& ui);
+// What a level is about, in plain text.
+std::string level_lead(int level);
 void draw_pipeline_panel(PanelContext& ui);
 // The same two beside a map.
 void draw_map_tokens(PanelContext& ui);
@@ -36,6 +38,8 @@ void draw_compare_panel(PanelContext& ui);
 void draw_mask_panel(PanelContext& ui);
 void draw_map_panel(PanelContext& ui);
 void draw_inspector_panel(PanelContext& ui);
+// What a control of the parameters does; null for a label that there is not.
+const char* parameter_hint(std::string_view label);
 void draw_parameters_panel(PanelContext& ui);
 void draw_heads_panel(PanelContext& ui);
 void draw_layer_grid(PanelContext& ui);
@@ -50,6 +54,8 @@ const char* tour_text(int step);
 
 // Over everything: file browser, import sheet, keys, palette, go to.
 void draw_dialogs(PanelContext& ui);
+// Whether the path is a folder; the dialog then stands in it, with no name chosen.
+bool enter_folder(WindowState& window, const std::filesystem::path& path);
 void draw_file_browser(PanelContext& ui);
 void draw_import_sheet(PanelContext& ui);
 
@@ -67,6 +73,9 @@ void heading(const PanelContext& ui, const char* title, const char* note = "");
 // With an edge that shows an empty one.
 bool check_box(const PanelContext& ui, const char* label, bool* value);
 // A row of words, one of them chosen; true when another was.
+float button_width(const char* label);
+// The next item stands beside the last one where there is room for its width, else on a new line.
+void same_line_if_room(float width, float gap);
 bool tabs(const PanelContext& ui, std::span<const char* const> names, int& chosen);
 
 }  // namespace fovea::visualizer

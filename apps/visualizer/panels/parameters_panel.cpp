@@ -2,9 +2,56 @@
 #include "panels/panels.hpp"
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 namespace fovea::visualizer {
 namespace {
+
+// What each control does, in a sentence.
+constexpr std::pair<std::string_view, const char*> kHints[] = {
+    {"scale",
+     "Scores are divided by this, so that wide heads do not make the softmax sharp (Vaswani et al., 2017)."},
+    {"temperature",
+     "Scores are divided by it: above 1 the weights even out, below 1 the largest takes more."},
+    {"softcap",
+     "Keeps scores within \xc2\xb1"
+     "c by c\xc2\xb7tanh(s / c), as Gemma 2 does. 0: off."},
+    {"causal mask",
+     "A token sees itself and what stands before it, as in a model that predicts the next word."},
+    {"window", "A token sees only so many keys before and after itself."},
+    {"keys before", "How many keys before itself a token sees."},
+    {"keys after", "How many keys after itself a token sees."},
+    {"ALiBi",
+     "Scores fall with the distance of query and key, by a slope for each head (Press et al., 2022)."},
+    {"RoPE",
+     "Queries and keys are turned by angles of their positions, so that their product knows the distance "
+     "(Su et al., 2021)."},
+    {"pattern",
+     "Which keys a query sees beside causal and window: padding, prefix, stripes, blocks, or painted."},
+    {"dropout",
+     "In training some weights become 0 at random, and the others grow by 1 / (1 \xe2\x88\x92 p)."},
+    {"probability", "p, the share of weights that are dropped."},
+    {"dropout seed", "Where the random numbers of the dropout mask begin."},
+    {"weight seed", "Where the random numbers of W_query, W_key and W_value begin."},
+    {"heads", "Each head attends by itself; their contexts stand side by side."},
+    {"KV heads", "Several query heads share one key and value head (Ainslie et al., 2023)."},
+    {"tokens", "Repeats the tokens up to this length."},
+    {"mask behind the softmax",
+     "Hides weights after the softmax and divides each row by what is left of it."},
+};
+
+// Of the control drawn last.
+void hint(std::string_view label) {
+    if (!ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal | ImGuiHoveredFlags_AllowWhenDisabled)) return;
+    if (const char* text = parameter_hint(label)) {
+        ImGui::BeginTooltip();
+        ImGui::PushTextWrapPos(ImGui::GetFontSize() * 24);
+        ImGui::TextUnformatted(text);
+        ImGui::PopTextWrapPos();
+        ImGui::EndTooltip();
+    }
+}
 
 struct Knobs {
     PanelContext& ui;
@@ -12,19 +59,23 @@ struct Knobs {
 
     void toggle(const char* label, bool& value) {
         if (check_box(ui, label, &value)) ui.bench.document.change(next);
+        hint(label);
     }
     void slider(const char* label, float& value, float low, float high, const char* format) {
         ImGui::SetNextItemWidth(150 * ui.scale);
         if (ImGui::SliderFloat(label, &value, low, high, format, ImGuiSliderFlags_AlwaysClamp))
             ui.bench.document.change(next, ImGui::GetID(label));
+        hint(label);
     }
     // A number of the session, drawn as a float.
     void slider(const char* label, double& value, float low, float high, const char* format) {
         auto shown = float(value);
         ImGui::SetNextItemWidth(150 * ui.scale);
-        if (!ImGui::SliderFloat(label, &shown, low, high, format, ImGuiSliderFlags_AlwaysClamp)) return;
-        value = double(shown);
-        ui.bench.document.change(next, ImGui::GetID(label));
+        if (ImGui::SliderFloat(label, &shown, low, high, format, ImGuiSliderFlags_AlwaysClamp)) {
+            value = double(shown);
+            ui.bench.document.change(next, ImGui::GetID(label));
+        }
+        hint(label);
     }
     void slider(const char* label, int& value, int low, int high, const char* format = nullptr) {
         ImGui::SetNextItemWidth(150 * ui.scale);
@@ -34,6 +85,7 @@ struct Knobs {
                                          : "%d",
                              ImGuiSliderFlags_AlwaysClamp))
             ui.bench.document.change(next, ImGui::GetID(label));
+        hint(label);
     }
     void seed(const char* label, uint64_t& value) {
         ImGui::SetNextItemWidth(150 * ui.scale);
@@ -42,12 +94,14 @@ struct Knobs {
             value = uint64_t(std::max(number, 0));
             ui.bench.document.change(next, ImGui::GetID(label));
         }
+        hint(label);
     }
 };
 
 void draw_pattern(Knobs& knobs, Settings& s) {
     ImGui::SetNextItemWidth(150 * knobs.ui.scale);
-    if (!ImGui::BeginCombo("pattern", std::string(mask_pattern_name(s.pattern)).c_str())) return;
+    const bool open = ImGui::BeginCombo("pattern", std::string(mask_pattern_name(s.pattern)).c_str());
+    if (!open) return hint("pattern");
     for (int i = 0; i < kMaskPatternCount; ++i) {
         if (!ImGui::Selectable(std::string(mask_pattern_name(MaskPattern(i))).c_str(),
                                s.pattern == MaskPattern(i)))
@@ -70,7 +124,7 @@ void draw_causal(Knobs& knobs, const LongMap* map) {
 // A number of heads from 1 to 12, or the divisors of `of` where key/value heads share query heads.
 void choose_heads(Knobs& knobs, const char* label, uint32_t& heads, uint32_t of) {
     ImGui::SetNextItemWidth(150 * knobs.ui.scale);
-    if (!ImGui::BeginCombo(label, std::to_string(heads).c_str())) return;
+    if (!ImGui::BeginCombo(label, std::to_string(heads).c_str())) return hint(label);
     for (uint32_t count = of; count >= 1; --count) {
         if (of % count != 0 || !ImGui::Selectable(std::to_string(count).c_str(), count == heads)) continue;
         heads = count;
@@ -99,6 +153,12 @@ void draw_reset(PanelContext& ui) {
 
 }  // namespace
 
+const char* parameter_hint(std::string_view label) {
+    const auto at = std::find_if(std::begin(kHints), std::end(kHints),
+                                 [&](const auto& hint) { return hint.first == label; });
+    return at == std::end(kHints) ? nullptr : at->second;
+}
+
 void draw_parameters_panel(PanelContext& ui) {
     heading(ui, "Parameters");
     draw_reset(ui);
@@ -116,6 +176,7 @@ void draw_parameters_panel(PanelContext& ui) {
         s.scale = scaled ? "auto" : "none";
         ui.bench.document.change(s);
     }
+    hint("scale");
     knobs.slider("temperature", s.temperature, 0.05f, 10, "%.2f");
     knobs.slider("softcap", s.softcap, 0, 10, s.softcap == 0 ? "off" : "%.2f");
     ImGui::Dummy({0, 3 * ui.scale});
@@ -140,6 +201,7 @@ void draw_parameters_panel(PanelContext& ui) {
         switch_dropout(s);
         ui.bench.document.change(s);
     }
+    hint("dropout");
     if (s.dropout_p > 0) {
         knobs.slider("probability", s.dropout_p, 0, 0.9f, "%.2f");
         knobs.seed("dropout seed", s.dropout_seed);
@@ -164,6 +226,7 @@ void draw_parameters_panel(PanelContext& ui) {
         s.route = after ? MaskRoute::after : MaskRoute::before;
         ui.bench.document.change(s);
     }
+    hint("mask behind the softmax");
     ImGui::EndChild();
 }
 

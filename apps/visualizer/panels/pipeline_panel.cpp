@@ -2,6 +2,23 @@
 #include "panels/panels.hpp"
 
 namespace fovea::visualizer {
+namespace {
+
+constexpr float kRoomForWords = 460;  // height from which the level's words stand above its stages
+
+}  // namespace
+
+// The table's text is HTML for the page.
+std::string level_lead(int level) {
+    std::string plain;
+    bool tag = false;
+    for (const char c : level_text(level).lead) {
+        if (c == '<') tag = true;
+        if (!tag) plain += c;
+        if (c == '>') tag = false;
+    }
+    return plain;
+}
 
 void draw_pipeline_panel(PanelContext& ui) {
     Workbench& bench = ui.bench;
@@ -10,6 +27,14 @@ void draw_pipeline_panel(PanelContext& ui) {
     heading(ui, "Pipeline",
             from_file ? ("layer " + std::to_string(settings.mapping.layer) + " of the file").c_str()
                       : std::string(level_name(settings.level)).c_str());
+    if (!from_file && ImGui::GetContentRegionAvail().y > kRoomForWords * ui.scale) {
+        ImGui::PushFont(ui.fonts.small);
+        ImGui::PushTextWrapPos();
+        ImGui::TextDisabled("%s", level_lead(settings.level).c_str());
+        ImGui::PopTextWrapPos();
+        ImGui::PopFont();
+        ImGui::Dummy({0, 3 * ui.scale});
+    }
     ImGui::BeginChild("stages");
     const Palette& colours = palette(bench.window.theme);
     const float line = ImGui::GetTextLineHeight();

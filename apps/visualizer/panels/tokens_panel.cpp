@@ -38,7 +38,8 @@ void draw_bar(PanelContext& ui, uint64_t key, float weight, float largest) {
         toggle_key(next, uint32_t(key));
         bench.document.change(next);
     }
-    const bool strong = ImGui::IsItemHovered() || bench.view.picked_column == int(key);
+    const bool strong =
+        ImGui::IsItemHovered() || (bench.shown().stage->over_keys && bench.view.picked_column == int(key));
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float label = width * 0.42f, number = 58 * ui.scale, room = width - label - number;
     const float length = largest > 0 ? room * weight / largest : 0;

@@ -10,7 +10,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kTutorial
     {"t0", "[Handcrafted Large Model] Writing GPT2 from Scratch - Attention"},
     {"t1", "Coding Attention Mechanisms"},
     {"t2", "Build a LLM from scratch: Attention Mechanism"},
-    {"t3", "【从零开始构建大语言模型】【3】【Coding attention mechanisms】"},
+    {"t3", "Build a large language model from scratch, 3: Coding attention mechanisms (in Chinese)"},
     {"t4", "a text on causal multi-head attention in GPT, theory and code (shapes only)"},
 }};
 

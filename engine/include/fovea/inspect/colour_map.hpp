@@ -49,6 +49,7 @@ enum class ColourScale {
 struct ColourRange {
     double low = 0.0, high = 1.0;
     ColourScale scale = ColourScale::linear;
+    double least = 0.0;  // the smallest number above 0, where logarithms begin; 0: not known
 
     // Place on the map, 0 to 1, clamped. NaN for NaN. A range without width puts everything in the middle.
     double place(double value) const;

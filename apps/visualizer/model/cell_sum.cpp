@@ -1,0 +1,129 @@
+#include "model/cell_sum.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fovea::visualizer {
+namespace {
+
+// Adds the products in their order, each rounded to float32.
+void add_up(CellSum& sum) {
+    for (CellSum::Term& term : sum.terms) {
+        term.product = term.a * term.b;
+        sum.sum += term.product;
+    }
+    sum.sum += sum.added;
+    sum.result = sum.sum;
+}
+
+std::string place(const char* what, uint64_t index, const std::string& of) {
+    return std::string(what) + " " + std::to_string(index) + " of " + of;
+}
+
+// x W, a row of `from` times what the layer has for one of its outputs.
+std::optional<CellSum> projection(const AttentionResult& of, const char* from, const char* weight,
+                                  const Linear& layer, uint64_t row, uint64_t column) {
+    const Stage *const x = of.find_stage(from), *const w = of.find_stage(weight);
+    if (!x || !w || !is_present(layer)) return {};
+    const bool by_output = layer.layout == WeightLayout::out_in;
+    CellSum sum;
+    sum.a = x->name, sum.b = w->name;
+    sum.how = place("row", row, x->name) + " times " + place(by_output ? "row" : "column", column, w->name);
+    for (uint64_t c = 0; c < x->columns; ++c) {
+        const uint64_t at = by_output ? column * w->columns + c : c * w->columns + column;
+        sum.terms.push_back({std::to_string(c), x->values[row * x->columns + c], w->values[at]});
+    }
+    if (layer.has_bias()) sum.added_name = "bias", sum.added = layer.bias.values[column];
+    add_up(sum);
+    return sum;
+}
+
+// A row of weights times a column of the values: what each key's token has a share in.
+std::optional<CellSum> context(const AttentionResult& of, uint64_t row, uint64_t all_columns) {
+    const Stage* weights = of.find_stage("dropped");
+    if (!weights) weights = of.find_stage("weights");
+    const Stage* values = of.find_stage("values");
+    if (!values) values = of.find_stage("inputs");
+    if (!weights || !values) return {};
+    const uint64_t head = all_columns / values->columns, column = all_columns % values->columns;
+    if (head >= weights->heads) return {};
+    const uint64_t value_head = head / (weights->heads / values->heads);
+    CellSum sum;
+    sum.a = weights->name, sum.b = values->name;
+    sum.how = place("row", row, weights->name) + " times " + place("column", column, values->name);
+    if (weights->heads > 1) sum.how += ", head " + std::to_string(head);
+    const std::span<const float> w = weights->head_values(uint32_t(head)),
+                                 v = values->head_values(uint32_t(value_head));
+    for (uint64_t j = 0; j < weights->columns; ++j) {
+        const float weight = w[row * weights->columns + j];
+        // A key without weight has no say, whatever its value holds.
+        const float value = weight == 0 ? 0 : v[j * values->columns + column];
+        sum.terms.push_back({j < of.tokens().size() ? of.tokens()[j] : std::to_string(j), weight, value});
+    }
+    add_up(sum);
+    return sum;
+}
+
+// One row's numbers summed: exp(score - largest) for log-sum-exp, weights for the sums of rows.
+std::optional<CellSum> of_a_row(const AttentionResult& of, const char* from, uint32_t head, uint64_t row,
+                                bool exponentials) {
+    const Stage* const stage = of.find_stage(from);
+    if (!stage || head >= stage->heads) return {};
+    const std::span<const float> all = stage->head_values(head).subspan(row * stage->columns, stage->columns);
+    const float largest = exponentials ? *std::max_element(all.begin(), all.end()) : 0;
+    CellSum sum;
+    sum.a = exponentials ? "exp(" + stage->name + " \xe2\x88\x92 max)" : stage->name;
+    sum.how = "the sum of " + place("row", row, exponentials ? sum.a : stage->name);
+    if (std::isinf(largest)) return {};
+    for (uint64_t j = 0; j < stage->columns; ++j)
+        sum.terms.push_back({j < of.tokens().size() ? of.tokens()[j] : std::to_string(j),
+                             exponentials ? float(std::exp(double(all[j]) - double(largest))) : all[j], 1});
+    add_up(sum);
+    if (exponentials) {
+        sum.ending = "max " + format_value(largest) + " + log(sum)";
+        sum.result = float(double(largest) + std::log(double(sum.sum)));
+    }
+    return sum;
+}
+
+}  // namespace
+
+std::optional<CellSum> cell_sum(const AttentionResult& of, const Stage& stage, uint32_t head, uint64_t row,
+                                uint64_t column) {
+    if (row >= stage.rows || column >= stage.columns) return {};
+    if (stage.name == "context") return context(of, row, column);
+    if (stage.name == "row_sums") return of_a_row(of, "masked_weights", head, row, false);
+    if (stage.name == "lse")
+        for (const char* from : {"masked", "capped", "scaled", "scores"})
+            if (of.find_stage(from)) return of_a_row(of, from, head, row, true);
+    if (!of.projected.source) return {};  // a file's queries, keys and values are as they are
+    const AttentionPart& part = of.projected.source->model->blocks[0].attention;
+    const char* const x = of.find_stage("normed") ? "normed" : "inputs";
+    for (const auto& [name, weight, layer] : {std::tuple{"queries", "w_query", &part.query},
+                                              {"keys", "w_key", &part.key},
+                                              {"values", "w_value", &part.value}}) {
+        if (stage.name != name) continue;
+        std::optional<CellSum> sum =
+            projection(of, x, weight, *layer, row, uint64_t(head) * stage.columns + column);
+        if (sum && part.rope && layer != &part.value)
+            sum->ending = "then turned by the position's angles",
+            sum->result = stage.head_values(head)[row * stage.columns + column];
+        return sum;
+    }
+    if (stage.name == "output") return projection(of, "context", "w_output", part.output, row, column);
+    return {};
+}
+
+std::string cell_sum_text(const CellSum& sum, const Stage& stage, uint64_t row, uint64_t column) {
+    std::string text = stage.name + "[" + std::to_string(row) + ", " + std::to_string(column) +
+                       "] = " + format_value(sum.result) + ": " + sum.how + "\n";
+    for (const CellSum::Term& term : sum.terms)
+        text += "  " + term.name + ": " + format_value(term.a) +
+                (sum.b.empty() ? "" : " x " + format_value(term.b) + " = " + format_value(term.product)) +
+                "\n";
+    if (!sum.added_name.empty()) text += "  " + sum.added_name + ": " + format_value(sum.added) + "\n";
+    text += "  sum: " + format_value(sum.sum) + "\n";
+    return sum.ending.empty() ? text : text + "  " + sum.ending + ": " + format_value(sum.result) + "\n";
+}
+
+}  // namespace fovea::visualizer
