@@ -107,7 +107,7 @@ class Counter {
         for (const Instruction& i : listing.code) dual_ |= starts(i.op, "v_dual_") || starts(i.op, "v_wmma");
     }
 
-    // Of a kernel on matrices the smallest loop with products and a barrier: blocks at the ragged ends of the
+    // A kernel on matrices: the smallest loop with products and a barrier, as blocks at the ragged ends of the
     // keys have another. Else the outermost loop with the most products.
     const Loop* main_loop() const {
         const Loop* best = nullptr;
@@ -189,7 +189,7 @@ class Counter {
     bool dual_ = false;
 
   public:
-    // Of a kernel without matrices: two multiply-adds a cycle and lane where instructions are dual.
+    // A kernel without matrices does two multiply-adds a cycle and lane where instructions are dual.
     void judge(LoopMix& mix) const {
         if (mix.matrix > 0) return;
         const bool old = lanes_ == 64 && !dual_;

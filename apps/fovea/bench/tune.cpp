@@ -186,7 +186,7 @@ class Tuner {
         return {};
     }
 
-    // Of a software driver processor time, else what the device's clock says where it has one.
+    // A software driver's processor time, else what the device's clock says where it has one.
     Result<double> time(const Plan& plan, bool software) {
         const double begin = bench_now(software);
         const Result<RunReport> report = engine_.run(plan, buffers_);

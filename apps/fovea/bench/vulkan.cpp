@@ -160,7 +160,7 @@ class Bench {
         options.timeout_seconds = 300;
         if (Result<RunReport> warm = engine_.run(*plan, buffers, options); !warm) return warm.error();
         std::vector<double> times, ceilings;
-        // Of a call that takes no time (a GPU that is not there) the limits beside it would take all of it.
+        // Where a call takes no time (a GPU that is not there) the limits beside it would take all of it.
         const double began = bench_now(false);
         const auto is_late = [&] { return bench_now(false) - began > kMostLimits * seconds_; };
         for (double spent = 0; (spent < seconds_ && !is_late()) || times.size() < kFewestRounds;) {

@@ -5,7 +5,7 @@
 
 namespace fovea::visualizer {
 
-// Of the text of a GTK settings.ini or of KDE's kdeglobals: animations are switched off.
+// Whether a GTK settings.ini or KDE's kdeglobals, given as text, switches animations off.
 bool says_no_motion(std::string_view settings);
 // FOVEA_REDUCED_MOTION other than "" and "0", or one of those files in the reader's configuration.
 bool wants_reduced_motion();

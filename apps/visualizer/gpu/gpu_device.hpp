@@ -26,7 +26,7 @@ struct GpuWishes {
     uint64_t memory_limit_bytes = 0;               // of each heap; 0: the driver's own
 };
 
-// Of all heaps together, as the driver tells it.
+// The memory of all heaps together, as the driver tells it.
 struct DeviceMemory {
     uint64_t used_bytes = 0, budget_bytes = 0;
 };

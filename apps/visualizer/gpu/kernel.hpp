@@ -15,7 +15,7 @@ struct Kernel {
     friend auto operator<=>(const Kernel&, const Kernel&) = default;
 };
 
-// Of all slices of a Vulkan plan, each once.
+// The kernels of all slices of a Vulkan plan, each once.
 std::vector<Kernel> kernels_of(const Plan& plan);
 
 }  // namespace fovea::visualizer

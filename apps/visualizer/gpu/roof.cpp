@@ -31,7 +31,7 @@ class Bench {
     Result<double> time(Kind kind, uint32_t rounds, uint32_t groups);
 
   private:
-    // Of its own: the device's one command buffer may be recording while this runs.
+    // Has a command buffer of its own, because the device's one may be recording meanwhile.
     template <class Record>
     Result<void> submit(Record record) {
         if (VkResult r = vkResetCommandPool(device_.device(), commands_, 0))

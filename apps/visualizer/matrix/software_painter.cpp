@@ -50,7 +50,7 @@ int64_t edge(const Corner& a, const Corner& b, int64_t x, int64_t y) {
     return (b.x - a.x) * (y - a.y) - (b.y - a.y) * (x - a.x);
 }
 
-// Of a pixel on the edge between two triangles only one is painted.
+// A pixel on the edge between two triangles is painted by only one of them.
 bool owns_edge(const Corner& a, const Corner& b) { return a.y == b.y ? b.x > a.x : b.y < a.y; }
 
 void blend(uint32_t& pixel, const float (&colour)[4], float alpha) {

@@ -262,7 +262,7 @@ const RunTimes& AttentionRun::times() const {
         times_.slices.push_back(slice);
         times_.busy_s += slice.end_s - slice.begin_s;
     }
-    // Of a longer run the first slices stand for all.
+    // In a longer run the first slices stand for all.
     times_.busy_s *= double(slice_count()) / double(timed);
     return times_;
 }

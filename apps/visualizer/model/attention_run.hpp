@@ -47,7 +47,7 @@ class AttentionRun {
 
     const FoveaAttentionDesc& desc() const { return desc_; }
     bool on_cpu() const { return on_cpu_; }
-    // Of the kernel that gives every stage, and of the one that gives the context alone where the precision
+    // The kernel that gives every stage, and the one that gives the context alone where the precision
     // asks for products of float16 factors; else null.
     const FoveaPlanInfo& info() const { return calls_[0].info; }
     const FoveaPlanInfo* products_info() const { return calls_.size() > 1 ? &calls_[1].info : nullptr; }
@@ -59,9 +59,9 @@ class AttentionRun {
     std::span<const float> values(FoveaBinding binding) const;
     // Puts these numbers in the place of an output's, on the processor.
     void replace(FoveaBinding binding, std::span<const float> values);
-    // Of the device, or of this thread on the CPU. Valid like values().
+    // The device's times, or this thread's on the CPU. Valid like values().
     const RunTimes& times() const;
-    // Of the whole matrix, masked cells too; and of inputs and outputs, each once.
+    // Operations of the whole matrix, masked cells too; and the bytes of inputs and outputs, each once.
     double useful_flops() const;
     uint64_t bytes_moved() const { return input_bytes() + output_bytes(); }
     uint64_t input_bytes() const;

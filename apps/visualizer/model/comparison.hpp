@@ -9,7 +9,7 @@ namespace fovea::visualizer {
 struct HeadDifference {
     double largest = 0, mean = 0;  // of |A - B|, where both are finite
     uint64_t row = 0, column = 0;  // of the largest
-    // Of a row of weights: 0 the same, ln 2 nothing in common.
+    // How a row of weights differs: 0 is the same, ln 2 nothing in common.
     double jensen_shannon = 0;
 };
 HeadDifference difference_of(const Stage& a, uint32_t head_a, const Stage& b, uint32_t head_b, uint64_t row);

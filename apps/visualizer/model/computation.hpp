@@ -31,7 +31,7 @@ class Computation {
     const std::vector<Stage>& stages() const { return result_->stages; }
     const Stage* find_stage(std::string_view name) const { return result_->find_stage(name); }
     const AttentionRun& run() const { return *result_->run; }
-    // Of the weights of each head; empty until complete.
+    // Statistics of each head's weights; empty until complete.
     const std::vector<HeadStats>& head_stats();
     // The derivation of a cell of a result, recomputed from q, k, v; none where the stage is not over keys.
     const std::optional<Derivation>& derivation(const AttentionRun& of, const Stage& stage, const Cell& cell);

@@ -28,7 +28,7 @@ struct Cells {
     std::vector<float> values;
 };
 
-// Of [.., heads or 1, rows or 1, keys]; of several batch entries the first.
+// Reads [.., heads or 1, rows or 1, keys]; where there are several batch entries, the first.
 Cells cells_of(const Tensor& t, const Wanted& w) {
     std::vector<uint64_t> shape = t.shape;
     if (shape.size() == 4) shape.erase(shape.begin());

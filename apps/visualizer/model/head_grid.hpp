@@ -25,7 +25,7 @@ struct GridHead {
 // "L3H5", layers and heads counted from 0, as files and other tools count them.
 std::string head_name(uint32_t layer, uint32_t head);
 
-// Of one layer: the largest weight of the cells of each pixel; -inf where all of them are masked.
+// One layer as thumbnails: the largest weight of the cells of each pixel; -inf where all of them are masked.
 struct GridLayer {
     uint32_t layer = 0, rows = 0, columns = 0;  // of a thumbnail
     std::vector<GridHead> heads;

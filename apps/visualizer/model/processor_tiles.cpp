@@ -64,7 +64,7 @@ class ProcessorTiles final : public TileMaker {
     uint32_t workers_;
     ThreadPool pool_;
 
-    // Of the working thread alone.
+    // Only the working thread touches these.
     std::vector<float> lse_;
     std::vector<uint8_t> known_;
     std::atomic<uint64_t> known_count_{0}, finished_{0};
@@ -258,7 +258,7 @@ Result<void> ProcessorTiles::compute_group(std::span<const uint64_t> rows, bool 
         if (causal && rows[i] + 1 > common) {
             float rest = 0;
             if (Result<void> r = run(common, rows[i] + 1 - common, &queries[i * dim], &rest); !r) return r;
-            // Of two parts' sums of exponentials, the logarithm of their sum.
+            // The logarithm of the sum of two parts' exponentials.
             const double high = double(std::max(sums[i], rest)), low = double(std::min(sums[i], rest));
             if (std::isfinite(high)) sums[i] = float(high + std::log1p(std::exp(low - high)));
         }

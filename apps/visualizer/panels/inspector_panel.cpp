@@ -60,7 +60,7 @@ void draw_terms(const PanelContext& ui, const Derivation& d) {
         return;
     for (const char* title : {"q", "k", "q \xc2\xb7 k", "sum"}) ImGui::TableSetupColumn(title);
     ImGui::TableHeadersRow();
-    // Of a long head the largest products; the sum is the whole one all the same.
+    // A long head shows its largest products; the sum is the whole one all the same.
     std::vector<size_t> order(d.terms.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     if (order.size() > kMostTerms) {
@@ -198,7 +198,7 @@ void draw_copy(PanelContext& ui, const Derivation& d) {
     ImGui::SetCursorPos(below);
 }
 
-// Of the map's picked cell: from q and k in float32, whatever its tile says.
+// The map's picked cell, computed from q and k in float32, whatever its tile says.
 void draw_map_cell(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const MapPlace& place = bench.map.place;

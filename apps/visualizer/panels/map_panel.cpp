@@ -230,7 +230,7 @@ void draw_pick(PanelContext& ui, const MapFrame& f) {
     draw.PopClipRect();
 }
 
-// Of a file with several heads.
+// Chooses a head where the file has several.
 void draw_head_combo(PanelContext& ui) {
     const LongHead& shown = ui.bench.map.head()->head();
     if (shown.heads < 2) return;

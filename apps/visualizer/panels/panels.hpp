@@ -20,7 +20,7 @@ struct PanelContext {
     ImU32 ground = 0;
     float controls_top = 0;  // of the matrix panel's controls
     ScreenRect centre = {};  // of the middle panel, once it is drawn
-    // Of what the tour points at; without width where it is hidden.
+    // Where the tour's targets stand; without width where one is hidden.
     ScreenRect inspector = {}, pipeline = {}, levels = {}, help = {};
 };
 

@@ -41,7 +41,7 @@ constexpr std::pair<std::string_view, const char*> kHints[] = {
      "Hides weights after the softmax and divides each row by what is left of it."},
 };
 
-// Of the control drawn last.
+// Shows the sentence of the control that was drawn last.
 void hint(std::string_view label) {
     if (!ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal | ImGuiHoveredFlags_AllowWhenDisabled)) return;
     if (const char* text = parameter_hint(label)) {

@@ -7,7 +7,7 @@
 namespace fovea::visualizer {
 namespace {
 
-// Of one picture; what is left out is said.
+// The most lines of one picture; what is left out is said.
 constexpr size_t kMostLines = 20000;
 constexpr float kLabels = 0.36f;  // of the width, on either side
 

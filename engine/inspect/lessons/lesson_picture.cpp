@@ -131,7 +131,7 @@ std::vector<HeatmapPanel> lesson_panels(const Lesson& lesson, const LessonRun& r
     panels.add_first({{"weights_by_sum", false}});
     panels.add_first({{"weights_naive", false}});
     panels.add_first({{"causal_weights", true}, {"weights", true}, {"weights_2", false}, {"input", false}});
-    // Of the two kinds of dropout mask, the one that the tutorial's machine drew.
+    // Shows, from the two kinds of dropout mask, the one that the tutorial's machine drew.
     panels.add_first({{lesson.config.printed_variant == "mkl" ? "dropped_mkl" : "dropped_native", true}});
     if (panels.panels.empty()) panels.add_last_stages(3);
     return std::move(panels.panels);

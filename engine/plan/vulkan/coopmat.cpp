@@ -11,8 +11,8 @@
 namespace fovea {
 namespace {
 
-// Of a tile: rows, more of them where the call has them, as each loads keys and values but once for all its
-// rows.
+// A tile's rows: more of them where the call has them, as each tile loads keys and values but once for all
+// its rows.
 constexpr uint32_t kFewMatrixRows = 16, kManyMatrixRows = 32;
 constexpr uint32_t kMostMatrixKeys = 64, kLeastMatrixKeys = 32;
 constexpr uint32_t kMostSubgroups = 4, kMostNarrowSubgroups = 8, kMostColumnTiles = 4, kFewColumnTiles = 1;

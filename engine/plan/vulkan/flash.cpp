@@ -25,7 +25,7 @@ constexpr uint32_t kHalfWord = 0xffff;  // what fits the packed words of FlashPu
 constexpr uint32_t kSoftwareThreads = 16;
 constexpr uint32_t kMostSplits = 128;
 constexpr uint32_t kFewestRows = 2;  // of a tile whose sums fill few registers
-// Of a subgroup that is a workgroup. SwiftShader with its four takes 1.3 times as long with them as without.
+// The least lanes of a subgroup that is a workgroup: SwiftShader with its 4 takes 1.3 times as long that way.
 constexpr uint32_t kFewestLanes = 4, kFewestSoftwareLanes = 8;
 
 // Pairs of rows and keys of a key/value head from which on a driver of software takes tiles of 32 rows: they
@@ -53,7 +53,7 @@ uint32_t parts_for(const FlashPlan& f, uint32_t dim_v) {
     return parts;
 }
 
-// Of a window a block of keys should span no more than half, so that its ragged ends cost no more than half
+// A block of keys should span no more than half of a window, so that its ragged ends cost no more than half
 // again; as long as the threads still hold all columns, or every score would be computed twice.
 uint32_t threads_for(const FoveaPlan_T& plan, bool software) {
     constexpr uint32_t most = shader::kFlashMaxThreads, wide = shader::kFlashWideThreads;
@@ -61,7 +61,7 @@ uint32_t threads_for(const FoveaPlan_T& plan, bool software) {
     const bool is_wide = !software && !plan.problem.fixed_splits && plan.facts.min_subgroup_size >= wide;
     if (is_wide && FOVEA_FLASH_SHARED_BYTES(shader::kFlashMaxRows, wide) <= plan.facts.max_shared_bytes)
         return wide;
-    // Of wide values fewer threads would take another workgroup, which computes the scores again.
+    // With wide values fewer threads would need a second workgroup, which computes the scores again.
     if (software)
         return plan.problem.dim_v <= 4 * kSoftwareThreads * shader::kFlashMaxColumnQuads ? kSoftwareThreads
                                                                                          : most;
@@ -89,7 +89,7 @@ SubgroupChoice subgroup_for(const FoveaPlan_T& plan, uint32_t threads, bool exac
     return choice;
 }
 
-// Of a driver of software, whose loads are dear: tiles of more rows, which share what they load by shuffles.
+// Loads are dear on a software driver: its tiles have more rows, which share what they load by shuffles.
 // Mesa's older ones, known by their lack of matrices, take 10 to 30 seconds for such a pipeline.
 bool choose_shuffles(const FoveaPlan_T& plan, FlashPlan& f) {
     const Problem& p = plan.problem;
@@ -122,7 +122,7 @@ void choose_loads(const FoveaPlan_T& plan, FlashPlan& f, const FoveaFlashTile& t
     f.column_quads = column_quads_for(f.threads, p.dim_v);
     if (has_few_registers(plan.facts) && f.column_quads > 1) f.rows = std::min(f.rows, kFewestRows);
     if (f.measured) f.rows = tile.rows, f.column_quads = tile.column_quads;
-    // Of a driver of software each number of parts would be a pipeline more, which takes it a second.
+    // On a software driver each number of parts would be one more pipeline, which takes it a second.
     if (!is_software(plan) || f.measured) f.parts = parts_for(f, p.dim_v);
 }
 
