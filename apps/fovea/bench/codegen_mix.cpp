@@ -107,8 +107,8 @@ class Counter {
         for (const Instruction& i : listing.code) dual_ |= starts(i.op, "v_dual_") || starts(i.op, "v_wmma");
     }
 
-    // A kernel on matrices: the smallest loop with products and a barrier, as blocks at the ragged ends of the
-    // keys have another. Else the outermost loop with the most products.
+    // A kernel on matrices: the smallest loop with products and a barrier, as blocks at the ragged ends of
+    // the keys have another. Else the outermost loop with the most products.
     const Loop* main_loop() const {
         const Loop* best = nullptr;
         for (const Loop& loop : loops_) {
