@@ -60,7 +60,7 @@ Result<void> read_rows(const StoredWeight& weight, uint64_t first, std::span<flo
 void dequantise(WeightType type, std::span<const std::byte> blocks, std::span<float> out);
 
 // ---- GGUF ----
-
+/// Types of the values of a file's metadata, numbered as in the format.
 enum class GgufType : uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, array, u64, i64, f64 };
 
 // One value of a file's metadata: a view of the mapped file.
@@ -93,6 +93,7 @@ struct GgufFile {
 
     const GgufValue* find(std::string_view key) const noexcept;
 };
+/// Maps a file into memory and reads its header; the result keeps the mapping alive.
 Result<GgufFile> load_gguf(const std::filesystem::path& path);
 // `file` must outlive the result, or `owner` keeps it alive.
 Result<GgufFile> parse_gguf(std::span<const std::byte> file, std::shared_ptr<const void> owner = {});

@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace fovea {
-
+/// A small model that was trained for a task, and what there is to see in it.
 struct LearnedModel {
     std::string task;                    // "induction"
     std::string title, about;            // for people; empty for a task that has no text

@@ -15,7 +15,7 @@
 #include <vector>
 
 namespace fovea {
-
+/// What a small model is to learn.
 enum class TaskKind {
     induction,  // go on with a word that is repeated: "x q c d a b c d a b" -> "c d"
     sort,       // numbers, then the same numbers in rising order
