@@ -10,7 +10,7 @@
 namespace fovea {
 /// One head that is worth a look: where it is in the model, and its weights on the lesson's tokens.
 struct LearnedHead {
-    uint32_t layer = 0, head = 0;  // from 0
+    uint32_t layer = 0, head = 0;
     std::string label;  // "previous token"
     F32Tensor weights;  // [tokens, tokens]
 };
