@@ -84,5 +84,21 @@ TEST(Train, writes_nothing_where_it_refuses) {
     EXPECT_EQ(read_file(scratch / "out.safetensors"), "");
 }
 
+TEST(Lesson, of_a_task_names_the_heads_of_the_model_in_the_library_and_draws_them) {
+    const Scratch scratch;
+    const std::string picture = "\"" + (scratch / "heads.png").string() + "\"";
+    const CommandRun run = run_command(scratch, "lesson induction --png " + picture);
+    ASSERT_EQ(run.exit_code, 0) << run.error;
+    for (const char* part : {"induction: Going on with a word that is repeated", "what to look at",
+                             "previous token", "induction", "fovea train induction --steps"})
+        EXPECT_NE(run.output.find(part), std::string::npos) << part;
+    const Result<Tensor> image = load_png(scratch / "heads.png");
+    ASSERT_TRUE(image) << image.error().text;
+    EXPECT_GT(image->shape[1], 1000u);
+    expect_refused(run_command(scratch, "lesson sort --check"), "--check");
+    EXPECT_NE(run_command(scratch, "lesson --list").output.find("learned Sorting numbers"),
+              std::string::npos);
+}
+
 }  // namespace
 }  // namespace fovea::test
