@@ -4,6 +4,7 @@
 #include "arguments.hpp"
 #include "bench/command.hpp"
 #include "conformance_command.hpp"
+#include "generate_command.hpp"
 #include "lesson_command.hpp"
 #include "map_command.hpp"
 #include "model_command.hpp"
@@ -39,6 +40,7 @@ constexpr Command kCommands[] = {
     {"map", fovea::app::map_command, "a picture of any rectangle of the weights, of contexts of any length"},
     {"lesson", fovea::app::lesson_command, "a worked example, every stage printed as its tutorial prints it"},
     {"model", fovea::app::model_command, "what a model's files hold, and what it computes for given tokens"},
+    {"generate", fovea::app::generate_command, "the tokens that a model goes on with"},
     {"session", fovea::app::session_command, "the numbers of a session file (.fovea), stage by stage"},
     {"conformance", fovea::app::conformance_command,
      "runs ONNX node test cases (Attention, RotaryEmbedding)"},

@@ -9,9 +9,7 @@
 #include <fovea/model/checkpoint_model.hpp>
 #include <fovea/thread_pool.hpp>
 
-#include <algorithm>
 #include <cstdio>
-#include <thread>
 
 namespace fovea::app {
 namespace {
@@ -25,25 +23,8 @@ constexpr OptionSpec kOptions[] = {
     {"--json", "", "one line of JSON instead of text"},
     {"--help", "", "this text"}};
 
-constexpr uint64_t kMostTokens = 1'000'000;
-
 Error bad(std::string field, std::string text) {
     return {FOVEA_INVALID_ARGUMENT, std::move(field), std::move(text)};
-}
-
-Result<std::vector<uint32_t>> token_numbers(std::string_view list) {
-    std::vector<uint32_t> ids;
-    for (const std::string_view word : split(list, ',')) {
-        const Result<int64_t> id = parse_integer(word, "--tokens");
-        if (!id) return id.error();
-        if (*id < 0 || *id > int64_t(UINT32_MAX))
-            return bad("--tokens", std::string(word) + " is no token number: they are whole numbers from 0");
-        ids.push_back(uint32_t(*id));
-    }
-    if (ids.size() > kMostTokens)
-        return bad("--tokens",
-                   std::to_string(ids.size()) + " tokens; the limit is " + std::to_string(kMostTokens));
-    return ids;
 }
 
 Result<Tensor> named(std::string name, F32Tensor t) {
@@ -91,14 +72,12 @@ Result<int> run_tokens(const CheckpointModel& model, const Arguments& a) {
     if (!ids) return ids.error();
     const Result<uint64_t> top = a.unsigned_integer("--top", 10);
     if (!top) return top.error();
-    const Result<uint64_t> threads =
-        a.unsigned_integer("--threads", std::max(1u, std::thread::hardware_concurrency()));
+    const Result<uint32_t> threads = thread_count(a);
     if (!threads) return threads.error();
-    if (*threads < 1 || *threads > 1024) return bad("--threads", "give a number of threads from 1 to 1024");
     const std::string_view out = a.text("--out");
     if (!out.empty())
         if (Result<void> r = check_writable(out); !r) return r.error();
-    ThreadPool pool{uint32_t(*threads)};
+    ThreadPool pool(*threads);
     const FoveaParallel parallel = pool.parallel();
     const std::unique_ptr<EngineRunner> engine = make_cpu_runner(&parallel, parallel.worker_count);
     Progress progress("running the model");

@@ -5,9 +5,12 @@
 #include <cstdio>
 #include <map>
 #include <numeric>
+#include <thread>
 
 namespace fovea::app {
 namespace {
+
+constexpr uint64_t kMostTokens = 1'000'000;
 
 std::string number(double value) {
     char text[32];
@@ -162,6 +165,31 @@ std::vector<NextToken> next_tokens(std::span<const float> logits, size_t most) {
         all.push_back({order[i], logit, std::exp(double(logit) - double(logits[order[0]])) / sum});
     }
     return all;
+}
+
+Result<std::vector<uint32_t>> token_numbers(std::string_view list) {
+    std::vector<uint32_t> ids;
+    for (const std::string_view word : split(list, ',')) {
+        const Result<int64_t> id = parse_integer(word, "--tokens");
+        if (!id) return id.error();
+        if (*id < 0 || *id > int64_t(UINT32_MAX))
+            return Error{FOVEA_INVALID_ARGUMENT, "--tokens",
+                         std::string(word) + " is no token number: they are whole numbers from 0"};
+        ids.push_back(uint32_t(*id));
+    }
+    if (ids.size() > kMostTokens)
+        return Error{FOVEA_INVALID_ARGUMENT, "--tokens",
+                     std::to_string(ids.size()) + " tokens; the limit is " + std::to_string(kMostTokens)};
+    return ids;
+}
+
+Result<uint32_t> thread_count(const Arguments& arguments) {
+    const Result<uint64_t> threads =
+        arguments.unsigned_integer("--threads", std::max(1u, std::thread::hardware_concurrency()));
+    if (!threads) return threads.error();
+    if (*threads < 1 || *threads > 1024)
+        return Error{FOVEA_INVALID_ARGUMENT, "--threads", "give a number of threads from 1 to 1024"};
+    return uint32_t(*threads);
 }
 
 }  // namespace fovea::app

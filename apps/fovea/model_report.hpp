@@ -1,6 +1,8 @@
 // A checkpoint in words and as JSON.
 #pragma once
 
+#include "arguments.hpp"
+
 #include <fovea/model/checkpoint_model.hpp>
 
 #include <string>
@@ -21,5 +23,10 @@ struct NextToken {
     double probability;
 };
 std::vector<NextToken> next_tokens(std::span<const float> logits, size_t most);
+
+// --tokens: numbers by comma.
+Result<std::vector<uint32_t>> token_numbers(std::string_view list);
+// --threads: from 1 to 1024, or all of the machine.
+Result<uint32_t> thread_count(const Arguments& arguments);
 
 }  // namespace fovea::app

@@ -138,8 +138,10 @@ class CheckpointModel::Loader {
         if (!needed && !has(full + ".weight")) return n;
         n.kind = family_.norm;
         n.epsilon = facts_.epsilon;
-        n.weight = tensor(full + ".weight", {width}, needed);
-        n.bias = tensor(full + ".bias", {width}, false);
+        // The first BERT checkpoints were saved with TensorFlow's names of the two.
+        const bool old_names = !has(full + ".weight") && has(full + ".gamma");
+        n.weight = tensor(full + (old_names ? ".gamma" : ".weight"), {width}, needed);
+        n.bias = tensor(full + (old_names ? ".beta" : ".bias"), {width}, false);
         if (family_.norm_plus_one && !files_.gguf)
             for (float& w : n.weight.values) w += 1.0f;
         return n;
@@ -343,7 +345,7 @@ Result<CheckpointModel> CheckpointModel::open(const std::filesystem::path& path)
         const std::string_view kind = files->config["architectures"].items().empty()
                                           ? std::string_view()
                                           : files->config["architectures"].items()[0].text();
-        known->facts.tied = !kind.ends_with("Model");
+        known->facts.tied = !kind.ends_with("Model") || kind.ends_with("HeadModel");  // GPT2LMHeadModel
     }
 
     Loader loader(*files, *known->family, known->facts, model.root_);

@@ -62,6 +62,27 @@ TEST(ModelCommand, refuses_what_it_cannot_open_or_run) {
                    "position 32 is beyond the 32 that the model has learned");
 }
 
+TEST(GenerateCommand, goes_on_with_the_same_tokens_for_the_same_seed) {
+    const Scratch scratch;
+    const std::string start = "generate " + kFamilies + "llama3 --tokens 5,3 ";
+    const CommandRun greedy = run_command(scratch, start + "--count 6");
+    EXPECT_EQ(greedy.exit_code, 0) << greedy.error;
+    EXPECT_EQ(std::count(greedy.output.begin(), greedy.output.end(), ','), 5) << greedy.output;
+    const CommandRun one = run_command(scratch, start + "--count 20 --temperature 1 --seed 3");
+    EXPECT_EQ(one.output,
+              run_command(scratch, start + "--count 20 --temperature 1 --seed 3 --threads 1").output);
+    EXPECT_NE(one.output, run_command(scratch, start + "--count 20 --temperature 1 --seed 4").output);
+    const CommandRun json = run_command(scratch, start + "--count 1 --json");
+    EXPECT_TRUE(json.output.starts_with("{\"tokens\": [")) << json.output;
+    expect_refused(run_command(scratch, "generate " + kFamilies + "llama3"),
+                   "--tokens: give the token numbers");
+    expect_refused(run_command(scratch, start + "--count 0"), "--count: give a number of tokens from 1");
+    expect_refused(run_command(scratch, start + "--temperature -1"), "--temperature");
+    expect_refused(run_command(scratch, "generate " + kFamilies + "modernbert --tokens 3"), "is an encoder");
+    expect_refused(run_command(scratch, "generate " + kFamilies + "gpt2 --tokens 3 --count 33"),
+                   "learned 32 positions");
+}
+
 // A copy of a small model with one thing wrong with it, each refused by what is wrong.
 TEST(ModelCommand, refuses_a_model_whose_files_do_not_fit_by_name_and_reason) {
     const Scratch scratch;

@@ -101,5 +101,27 @@ INSTANTIATE_TEST_SUITE_P(Each, Families,
                                          "modernbert"),
                          [](const auto& name) { return std::string(name.param); });
 
+// families/older has configurations as older versions of transformers wrote them: NAME-WHAT.json goes with
+// the weights of NAME.
+TEST(OlderConfigurations, mean_what_the_newer_ones_mean) {
+    const fs::path families = FOVEA_FAMILIES;
+    const fs::path scratch = fs::path(testing::TempDir()) / "fovea_older_configurations";
+    int count = 0;
+    for (const fs::directory_entry& older : fs::directory_iterator(families / "older")) {
+        const std::string stem = older.path().stem().string(), name = stem.substr(0, stem.find('-'));
+        SCOPED_TRACE(stem);
+        fs::remove_all(scratch);
+        fs::create_directories(scratch);
+        fs::copy_file(older.path(), scratch / "config.json");
+        fs::copy_file(families / name / "model.safetensors", scratch / "model.safetensors");
+        const Result<TensorSet> reference = load_safetensors(families / name / "expected.safetensors");
+        ASSERT_TRUE(reference) << reference.error().text;
+        expect_like_transformers(scratch, *reference, Arithmetic::strict);
+        ++count;
+    }
+    fs::remove_all(scratch);
+    EXPECT_EQ(count, 11);
+}
+
 }  // namespace
 }  // namespace fovea

@@ -1,0 +1,53 @@
+// Token after token: a checkpoint with caches of keys and values, so that each new token costs one row of
+// every layer and not the whole text again.
+#pragma once
+
+#include <fovea/model/checkpoint_model.hpp>
+
+namespace fovea {
+
+struct DecoderOptions {
+    EngineRunner* engine = nullptr;  // borrowed, must outlive the decoder; null: this thread's CPU kernels
+    // Blocks stay in memory as float32 as long as all of them take no more than this; else each is made anew
+    // from its file for every call of run().
+    uint64_t keep_bytes = uint64_t{8} << 30;
+};
+
+// One text. Not thread-safe: one decoder, one thread.
+class Decoder {
+  public:
+    // Caches for `capacity` tokens in all. Refused: encoders, models with missing weights or without an
+    // unembedding, a capacity of 0 or beyond the positions that the model has learned.
+    static Result<Decoder> open(const CheckpointModel& model, uint64_t capacity,
+                                const DecoderOptions& options = {});
+    // What open() will take at most: caches, and blocks where they are kept.
+    static uint64_t bytes(const CheckpointModel& model, uint64_t capacity,
+                          const DecoderOptions& options = {});
+
+    // Runs the tokens behind those that were run before: logits [vocabulary] behind the last of them. On an
+    // error the decoder holds what it held before.
+    Result<std::vector<float>> run(std::span<const uint32_t> ids);
+    uint64_t held() const;       // tokens that were run
+    uint64_t capacity() const;   // tokens that there is room for
+    std::string reason() const;  // which kernel ran attention last, and why
+
+  private:
+    class Impl;
+    explicit Decoder(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+    std::shared_ptr<Impl> impl_;
+};
+
+// How the next token is chosen: the one with the largest logit (the first of equals), or drawn by the softmax
+// of logits / temperature.
+class Sampler {
+  public:
+    // Temperature 0: always the largest. The same seed draws the same tokens on every machine.
+    Sampler(double temperature, uint64_t seed) : temperature_(temperature), seed_(seed) {}
+    uint32_t choose(std::span<const float> logits);
+
+  private:
+    double temperature_;
+    uint64_t seed_, drawn_ = 0;
+};
+
+}  // namespace fovea

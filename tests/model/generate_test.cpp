@@ -1,0 +1,109 @@
+// Generation with caches: the same tokens as the whole text run anew for each of them.
+#include <fovea/model/generate.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace fovea {
+namespace {
+
+CheckpointModel open_model(const std::string& name) {
+    Result<CheckpointModel> model = CheckpointModel::open(std::filesystem::path(FOVEA_FAMILIES) / name);
+    EXPECT_TRUE(model) << model.error().text;
+    return *model;
+}
+
+// Logits behind the last token, without a cache.
+std::vector<float> uncached(const CheckpointModel& model, std::span<const uint32_t> ids) {
+    const Result<ModelRun> run = run_model(model, ids);
+    EXPECT_TRUE(run) << run.error().text;
+    const auto last = run->logits.row(run->logits.rows() - 1);
+    return {last.begin(), last.end()};
+}
+
+class Cached : public testing::TestWithParam<const char*> {};
+
+TEST_P(Cached, decoding_goes_on_as_the_uncached_run_does) {
+    const CheckpointModel model = open_model(GetParam());
+    std::vector<uint32_t> text = {5, 3, 8, 20};
+    const uint64_t length = 30;
+    for (const uint64_t keep_bytes : {uint64_t{1} << 30, uint64_t{0}}) {
+        SCOPED_TRACE(keep_bytes);
+        DecoderOptions options;
+        options.keep_bytes = keep_bytes;
+        Result<Decoder> decoder = Decoder::open(model, length, options);
+        ASSERT_TRUE(decoder) << decoder.error().text;
+        Sampler greedy(0, 0);
+        std::vector<uint32_t> all = text, next = text;
+        while (all.size() < length) {
+            const Result<std::vector<float>> logits = decoder->run(next);
+            ASSERT_TRUE(logits) << logits.error().text;
+            const std::vector<float> expected = uncached(model, all);
+            for (size_t i = 0; i < expected.size(); ++i)
+                ASSERT_NEAR((*logits)[i], expected[i], 1e-5) << all.size();
+            const uint32_t chosen = greedy.choose(*logits);
+            ASSERT_EQ(chosen, Sampler(0, 0).choose(expected)) << all.size();
+            all.push_back(chosen);
+            next = {chosen};
+        }
+        EXPECT_EQ(decoder->held(), length - 1);
+    }
+}
+
+// Learned positions; grouped heads with stretched angles; windows of 4 keys that the text outgrows; windows,
+// softcaps and norms on both sides.
+INSTANTIATE_TEST_SUITE_P(Each, Cached, testing::Values("gpt2", "llama3", "mistral", "gemma2", "neox_serial"),
+                         [](const auto& name) { return std::string(name.param); });
+
+TEST(Decoder, several_tokens_behind_a_cache_see_what_they_should) {
+    const CheckpointModel model = open_model("llama3");
+    Result<Decoder> decoder = Decoder::open(model, 8);
+    ASSERT_TRUE(decoder);
+    const std::vector<uint32_t> all = {5, 3, 8, 20, 11, 4, 17, 9};
+    ASSERT_TRUE(decoder->run(std::span(all).first(3)));
+    const Result<std::vector<float>> logits = decoder->run(std::span(all).subspan(3));
+    ASSERT_TRUE(logits);
+    const std::vector<float> expected = uncached(model, all);
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR((*logits)[i], expected[i], 1e-5);
+}
+
+TEST(Decoder, refuses_encoders_and_texts_beyond_its_room) {
+    const Result<Decoder> encoder = Decoder::open(open_model("bert"), 4);
+    ASSERT_FALSE(encoder);
+    EXPECT_EQ(encoder.error().text, "a BERT model is an encoder: it generates no text");
+    const Result<Decoder> wide = Decoder::open(open_model("gpt2"), 33);
+    ASSERT_FALSE(wide);
+    EXPECT_EQ(wide.error().text, "33 tokens; the model has learned 32 positions");
+    Result<Decoder> decoder = Decoder::open(open_model("gpt2"), 4);
+    ASSERT_TRUE(decoder);
+    const std::vector<uint32_t> ids = {1, 2, 3};
+    ASSERT_TRUE(decoder->run(ids));
+    const Result<std::vector<float>> more = decoder->run(ids);
+    ASSERT_FALSE(more);
+    EXPECT_EQ(more.error().text, "3 tokens do not fit behind 3; there is room for 4");
+    EXPECT_EQ(decoder->held(), 3u);
+    const uint32_t beyond = 24;
+    EXPECT_FALSE(decoder->run({&beyond, 1}));
+    EXPECT_EQ(decoder->held(), 3u);
+}
+
+TEST(Sampler, draws_by_the_softmax_and_the_same_for_the_same_seed) {
+    const std::vector<float> logits = {0.0f, 1.0f, 2.0f, -1.0f};
+    EXPECT_EQ(Sampler(0, 1).choose(logits), 2u);
+    std::vector<double> counts(4);
+    Sampler one(2.0, 7), other(2.0, 7);
+    constexpr int kDraws = 20000;
+    for (int i = 0; i < kDraws; ++i) {
+        const uint32_t chosen = one.choose(logits);
+        ASSERT_EQ(chosen, other.choose(logits));
+        counts[chosen] += 1.0 / kDraws;
+    }
+    double sum = 0;
+    for (const float logit : logits) sum += std::exp(logit / 2.0);
+    for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(counts[i], std::exp(logits[i] / 2.0) / sum, 0.015) << i;
+}
+
+}  // namespace
+}  // namespace fovea
