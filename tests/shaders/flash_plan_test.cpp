@@ -325,10 +325,13 @@ TEST(FlashPlan, slices_that_share_workspace_or_packed_rows_say_so) {
     // Where its rows begin only the table knows: slices of one entry show all packed rows, too.
     packed.batch = 1;
     packed.max_slice_cost = 2e7;
-    const Result<Plan> one = plan_attention(gpu_facts(), packed);
-    ASSERT_TRUE(one) << one.error().text;
-    EXPECT_GT(one->info().slice_count, 4u);
-    EXPECT_EQ(one->info().slices_share_workspace, 1u);
+    for (const FoveaStrides& strides : {FoveaStrides{}, FoveaStrides{0, 1500 * 64, 64}}) {
+        packed.o_strides = strides;
+        const Result<Plan> one = plan_attention(gpu_facts(), packed);
+        ASSERT_TRUE(one) << one.error().text;
+        EXPECT_GT(one->info().slice_count, 4u);
+        EXPECT_EQ(one->info().slices_share_workspace, 1u);
+    }
 }
 
 // Loads of four elements need every row to begin at a multiple of four.

@@ -88,7 +88,8 @@ std::vector<Call> calls() {
     all.push_back({"gradients", [](const FoveaDeviceFacts& facts) {
                        FoveaAttentionBackwardDesc backward = attention_backward();
                        backward.has_lse_gradient = 1;
-                       backward.dk_strides = {203 * 7 * 24 * 2, 203 * 7 * 24, 7 * 24};
+                       // The widest window is that of dk.
+                       backward.dk_strides = {203 * 480 * 2, 203 * 480, 480};
                        return plan_attention_backward(facts, attention_desc(2, 6, 2, 77, 203, 24, 200),
                                                       backward);
                    }});

@@ -21,6 +21,7 @@ DeviceInfo some_gpu() {
 Tuning some_tuning() {
     Tuning tuning{some_gpu().name, some_gpu().driver, {}, FOVEA_MASK_MAP_NEVER};
     tuning.flash_tiles[0] = {1, 32, 2};
+    tuning.flash_tiles[1] = {2, 16, 1};  // one row, heads of the middle width: not the other way round
     tuning.flash_tiles[4] = {3, 8, 1};
     tuning.flash_tiles[8] = {8, 16, 2};
     return tuning;
@@ -90,8 +91,10 @@ TEST(Tuning, is_for_the_device_and_driver_that_it_was_made_on) {
     other.device = "Another GPU";
     refused(other, some_gpu(), "tuning.device", "Another GPU");
     other = some_tuning();
-    other.driver = "some driver: 1.3";
-    refused(other, some_gpu(), "tuning.driver", "some driver: 1.3");
+    for (const char* driver : {"some driver: 1.3", "some driver: 1.3, Vulkan 1.3.4"}) {
+        other.driver = driver;
+        refused(other, some_gpu(), "tuning.driver", driver);
+    }
     other = some_tuning();
     other.flash_tiles[2] = {9, 16, 1};
     refused(other, some_gpu(), "facts.flash_tiles[2]", "9 rows, 16 threads");
