@@ -259,9 +259,9 @@ class Work:
         """
         base, found = self.base, ''
         path = base.source / self.mutant['file']
-        text = path.read_text(encoding='utf-8')
         targets = sorted({self.suites[name].get('target', '') for name in self.mutant['suites']} - {''})
         with base.lock:
+            text = path.read_text(encoding='utf-8')
             path.write_text(text.replace(self.mutant['find'], self.mutant['replace']), encoding='utf-8')
             try:
                 if targets:

@@ -249,6 +249,63 @@ TEST(Gradients, a_nan_in_a_key_reaches_the_rows_that_see_it_and_their_keys_alone
     });
 }
 
+// Keys along the lanes, rows that stream by: a row that is no number must not reach the keys that it does not
+// see, whether they lie before them, behind them or on both sides.
+TEST(Gradients, a_nan_in_a_query_reaches_its_row_and_the_keys_that_it_sees_alone) {
+    struct Window {
+        int64_t left, right;  // -1: without an end
+    };
+    for (const auto& [left, right] : {Window{2, 0}, Window{2, -1}, Window{-1, 1}}) {
+        Case c = plain_case(12, 1, 1, 1, 12, 12, 5, 5);
+        c.desc.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;
+        c.desc.flags = FOVEA_FLAG_WINDOW;
+        c.desc.window_left = left, c.desc.window_right = right;
+        settle(c);
+        const GradientCase g = prepared(std::move(c), attention_backward());
+        on_each_executor([&](Executor& executor) {
+            Tensors inputs = g.clean;
+            constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+            constexpr int64_t kRow = 6;
+            write_float(inputs[FOVEA_BIND_Q], FOVEA_F32, kRow * 5 + 1, kNan);
+            write_float(inputs[FOVEA_BIND_LSE], FOVEA_F32, kRow, kNan);
+            for (int64_t n = 0; n < 5; ++n) write_float(inputs[FOVEA_BIND_O], FOVEA_F32, kRow * 5 + n, kNan);
+            const Tensors t = run(executor, g.c.desc, g.backward, inputs);
+            for (int64_t n = 0; n < 12; ++n) {
+                const bool seen = (left < 0 || n >= kRow - left) && (right < 0 || n <= kRow + right);
+                for (int64_t x = 0; x < 5; ++x) {
+                    EXPECT_EQ(std::isnan(read_float(t[FOVEA_BIND_DQ], FOVEA_F32, n * 5 + x)), n == kRow) << n;
+                    EXPECT_EQ(std::isnan(read_float(t[FOVEA_BIND_DK], FOVEA_F32, n * 5 + x)), seen) << n;
+                    EXPECT_EQ(std::isnan(read_float(t[FOVEA_BIND_DV], FOVEA_F32, n * 5 + x)), seen) << n;
+                }
+            }
+        });
+    }
+}
+
+// An lse of minus infinity says that its row sees nothing, whatever the masks say and o and its gradient
+// hold.
+TEST(Gradients, a_row_whose_lse_is_minus_infinity_has_no_gradient) {
+    const GradientCase g = prepared(call_of(16), attention_backward());
+    std::string error;
+    const std::unique_ptr<Executor> reference = make_executor("reference", error);
+    ASSERT_TRUE(reference) << error;
+    Tensors inputs = g.clean;
+    constexpr int64_t kRow = 4;
+    write_float(inputs[FOVEA_BIND_LSE], FOVEA_F32, kRow, -std::numeric_limits<float>::infinity());
+    for (int64_t n = 0; n < 7; ++n)
+        write_float(inputs[FOVEA_BIND_O], FOVEA_F32, kRow * 7 + n, std::numeric_limits<float>::quiet_NaN());
+    const Tensors expected = run(*reference, g.c.desc, g.backward, inputs);
+    on_each_executor([&](Executor& executor) {
+        const Tensors t = run(executor, g.c.desc, g.backward, inputs);
+        for (int64_t n = 0; n < 10; ++n)
+            EXPECT_EQ(read_float(t[FOVEA_BIND_DQ], FOVEA_F32, kRow * 10 + n), 0.0f);
+        for (const FoveaBinding binding : {FOVEA_BIND_DQ, FOVEA_BIND_DK, FOVEA_BIND_DV}) {
+            const std::vector<float> a = floats(expected[binding]), b = floats(t[binding]);
+            for (size_t n = 0; n < a.size(); ++n) ASSERT_NEAR(a[n], b[n], 1e-4) << binding << " " << n;
+        }
+    });
+}
+
 TEST(Gradients, a_batch_entry_alone_has_the_bits_that_it_has_in_its_batch) {
     const GradientCase g = prepared(
         call_of(13, [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_FIXED_SPLITS; }), attention_backward());

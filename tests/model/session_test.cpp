@@ -156,11 +156,21 @@ TEST(Sessions, what_cannot_be_taken_is_told_with_what_is_taken) {
          "heads is 5, which does not divide the width 768 of level 7: 12 is taken"},
     };
     for (const auto& [json, text] : told) {
-        std::vector<SessionNote> notes;
-        read(state(json), &notes);
+        std::vector<SessionNote> notes, again;
+        const Session taken = read(state(json), &notes);
         ASSERT_EQ(notes.size(), 1u) << json;
         EXPECT_EQ(notes[0].text, text);
+        // What is taken instead is beyond reproach.
+        EXPECT_EQ(read(write_session(taken), &again), taken) << json;
+        EXPECT_TRUE(again.empty()) << again[0].text;
     }
+}
+
+TEST(Sessions, of_a_key_given_twice_the_second_counts) {
+    std::vector<SessionNote> notes;
+    EXPECT_EQ(read(state(R"("seed": 4)", R"(, "desktop": {"seed": 5})"), &notes).seed, 5u);
+    ASSERT_EQ(notes.size(), 1u);
+    EXPECT_EQ(notes[0].text, "seed is given twice: the second counts");
 }
 
 TEST(Sessions, a_program_names_what_it_does_not_show) {
@@ -198,6 +208,22 @@ TEST(SessionTables, every_stage_points_to_stages_that_there_are) {
     for (int level = 1; level <= kLevelCount; ++level) {
         EXPECT_FALSE(level_text(level).lead.empty());
         EXPECT_NE(find_stage_text(level_session(level).stage), nullptr);
+    }
+}
+
+TEST(Rules, patterns_show_what_their_names_say) {
+    for (uint64_t n = 1; n <= 8; ++n) {
+        AttentionRules rules;
+        rules.pattern = MaskPattern::prefix;
+        const std::vector<uint8_t> prefix = visible_cells(rules, n, n);
+        rules.pattern = MaskPattern::padding;
+        const std::vector<uint8_t> padding = visible_cells(rules, n, n);
+        const uint64_t third = (n + 2) / 3;  // of a prefix rounded up
+        for (uint64_t i = 0; i < n; ++i)
+            for (uint64_t j = 0; j < n; ++j) {
+                EXPECT_EQ(prefix[i * n + j] != 0, j <= i || j < third) << n << " " << i << " " << j;
+                EXPECT_EQ(padding[i * n + j] != 0, j < n - std::max<uint64_t>(n / 3, 1)) << n << " " << j;
+            }
     }
 }
 
