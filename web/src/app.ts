@@ -8,6 +8,9 @@ const thumbnailSize = 48;
 const burstMs = 900;
 // Browsers refuse an address that changes too often: within a burst it follows this much later.
 const addressMs = 300;
+// Keys of an address that are of the frame around the layer, not of the session: `bare` for a page within another
+// (1, or what of the page to keep, by comma), `big` for a projector.
+const frameKeys = /&(?:bare|big)=[^&]*/g;
 // How long a change waits for the numbers behind it, so that both are drawn in one frame.
 const patienceMs = 40;
 // What another of these changes makes a place in the matrix meaningless.
@@ -57,6 +60,7 @@ export class App {
     private left = new Map<number, State>(); // how each level was left
     private told: Note[] = []; // of what was read last, until the reader changes something
     private unread = !held()?.fovea; // the address that the page was opened with
+    readonly framing = (location.hash.match(frameKeys) ?? []).join("");
 
     constructor() {
         addEventListener("popstate", () => this.follow());
@@ -83,7 +87,7 @@ export class App {
     }
 
     private async readAddress(): Promise<void> {
-        const hash = location.hash.includes("=") ? location.hash : "";
+        const hash = location.hash.includes("=") ? location.hash.replace(frameKeys, "") : "";
         try {
             const { state } = await this.read(hash, false);
             this.unread = false;
@@ -116,7 +120,7 @@ export class App {
         clearTimeout(this.addressTimer);
         this.addressTimer = 0;
         // Whole, because a frame within a notebook (srcdoc) resolves a part of an address by the notebook's own.
-        const address = location.href.split("#")[0] + addressOf(state);
+        const address = location.href.split("#")[0] + addressOf(state) + this.framing;
         try {
             history[how]({ fovea: state, ...(this.own ? { own: this.ownName } : {}) }, "", address);
         } catch {

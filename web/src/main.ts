@@ -4,6 +4,7 @@ import { byId, setHtml, setText } from "./dom.ts";
 import { duration } from "./format.ts";
 import { connectExport, sessionText } from "./exporting.ts";
 import { connectFiles } from "./files.ts";
+import { Flow } from "./flow.ts";
 import { Heads } from "./heads.ts";
 import { connectKeys } from "./keys.ts";
 import { connectKnobs } from "./knobs.ts";
@@ -13,6 +14,7 @@ import { Reshape } from "./reshape.ts";
 import { connectSpeed, showCores } from "./speed.ts";
 import { Workbench } from "./stage.ts";
 import { Story } from "./story.ts";
+import { connectPlayground } from "./play.ts";
 import { addressOf, isWhole, longestAddress, toHash } from "./state.ts";
 import { DeepZoom } from "./zoom.ts";
 
@@ -169,18 +171,36 @@ app.engine.onDeath = (reason) => {
     app.onTrouble(`The engine stopped: ${reason}.`, true);
 };
 
+// Classes of the root by the address: what a page within another keeps, and larger type.
+function connectFrame(): void {
+    const keys = new URLSearchParams(app.framing),
+        bare = keys.get("bare"),
+        root = document.documentElement.classList;
+    if (bare !== null && bare !== "0")
+        root.add(
+            "bare",
+            ...["text", "stages", "tools", "knobs", "walk"]
+                .filter((part) => bare.split(",").includes(part))
+                .map((part) => `with-${part}`),
+        );
+    root.toggle("projector", (keys.get("big") ?? "0") !== "0");
+}
+
+connectFrame();
 connectTheme();
 connectTrouble();
 const workbench = new Workbench(app);
 const editor = new MaskEditor(app, workbench);
 connectKnobs(app, editor);
 const story = new Story(app, workbench);
+new Flow(app, workbench);
 new Heads(app, workbench);
 new Reshape(app);
 zoom = new DeepZoom(app);
 connectExport(app, workbench);
 connectLessons(app);
 connectSpeed(app);
+connectPlayground(app);
 connectFiles(app);
 connectKeys(app, workbench, editor, story);
 app.onResult.add((result) => showBadge(result.ms));
@@ -216,7 +236,7 @@ app.onShow.add(() =>
         byId("embed-code"),
         app.own
             ? "Your own tensors cannot be in an address."
-            : `<iframe src="${location.origin}${location.pathname}${addressOf(app.state)}" width="960" height="720"></iframe>`,
+            : `<iframe src="${location.origin}${location.pathname}${addressOf(app.state)}&bare=1" width="640" height="480"></iframe>`,
     ),
 );
 // Tensors do not outlive the page that read them.

@@ -90,6 +90,7 @@ export class MatrixView {
     private zoom = 1;
     private origin: [number, number] = [0, 0]; // first visible cell: row, column (fractions)
     private frame = 0;
+    private readonly type = document.documentElement.classList.contains("projector") ? 1.4 : 1; // how large
     private available = 0; // pixels, 0 while it is hidden
     private room = Infinity; // from its upper edge to the end of the first screen, where it begins there
     private widths: [number, number] = [0, 0]; // of the widest row label and column label
@@ -143,7 +144,10 @@ export class MatrixView {
             sameNumbers(this.content, content) &&
             this.scaleFor === document.documentElement.dataset.theme;
         this.content = content;
-        if (relabelled) this.widths = [widest(content.rowLabels), widest(content.columnLabels)];
+        if (relabelled)
+            this.widths = [content.rowLabels, content.columnLabels].map(
+                (labels) => widest(labels) * this.type,
+            ) as [number, number];
         if (same) return;
         this.scaleFor = document.documentElement.dataset.theme;
         if (resized) {
@@ -450,7 +454,7 @@ export class MatrixView {
         ];
     }
 
-    private digitsFrom = ({ signed }: MatrixContent) => (signed ? wideSigned : wideDigits);
+    private digitsFrom = ({ signed }: MatrixContent) => (signed ? wideSigned : wideDigits) * this.type;
 
     private measure(): void {
         const content = this.content!;
@@ -465,7 +469,7 @@ export class MatrixView {
         // Column sums: as digits where they fit, else as bars.
         const bottom = content.sums ? 30 : 0;
         const widest = Math.min(
-            maxCell,
+            maxCell * this.type,
             (available - left - aside) / content.columns,
             Math.max(6, maxHeight / content.rows),
         );
@@ -566,7 +570,7 @@ export class MatrixView {
                 radius = cell >= 30 ? 4 : cell >= 14 ? 2 : 0;
             context.textAlign = "center";
             context.textBaseline = "middle";
-            context.font = `500 ${cell >= 76 ? 14 : cell >= 58 ? 13 : 12}px ${fonts}`;
+            context.font = `500 ${(cell >= 76 ? 14 : cell >= 58 ? 13 : 12) * this.type}px ${fonts}`;
             context.fontKerning = "none";
             for (let i = r0; i < r1; ++i)
                 for (let j = c0; j < c1; ++j) {
@@ -789,7 +793,7 @@ export class MatrixView {
             const on = strong(index, axis);
             if (!on && (index % stride || (stride > 1 && Math.abs(index - this.picked[axis]) * cell < 12)))
                 return false;
-            context.font = `${on ? 600 : 450} ${cell >= 14 ? 13 : 11}px ${fonts}`;
+            context.font = `${on ? 600 : 450} ${(cell >= 14 ? 13 : 11) * this.type}px ${fonts}`;
             context.fillStyle = on ? (index === this.picked[axis] ? colors.accent : colors.ink) : colors.soft;
             return true;
         };

@@ -10,6 +10,7 @@ export function levelsHtml(current: number): string {
             `<li><a href="#v=1&amp;level=${i + 1}" data-level="${i + 1}"${i + 1 === current ? ' aria-current="true"' : ""}><b>${i + 1}</b> <span>${level.name}</span></a></li>`,
     );
     const more = [
+        ["play", "Training"],
         ["zoom", "Deep zoom"],
         ["own", "Your tensors"],
         ["embed", "Embed"],

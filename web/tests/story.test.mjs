@@ -122,4 +122,78 @@ describe("walks", { skip: missing ?? false }, () => {
             assert.equal(await page.isVisible(".walking"), false);
         }),
     );
+
+    test(
+        "the flow: every matrix on the way, the picked number's parts framed, a click leads to the stage",
+        withPage({ hash: "#v=1&level=2&stage=context&i=1&j=1" }, async (page) => {
+            const names = () =>
+                page.$$eval("#flow-body [data-stage]", (all) => all.map((e) => e.dataset.stage));
+            assert.deepEqual(await names(), [
+                "inputs",
+                "queries",
+                "keys",
+                "values",
+                "scores",
+                "scaled",
+                "weights",
+                "context",
+            ]);
+            // Rows and columns whose edge is drawn in ink: the row of weights, and column 1 of the values.
+            const framed = (id) =>
+                page.evaluate((stage) => {
+                    const canvas = document.querySelector(`#flow-body [data-stage="${stage}"] canvas`),
+                        { data, width, height } = canvas
+                            .getContext("2d")
+                            .getImageData(0, 0, canvas.width, canvas.height);
+                    let [left, top, right, bottom] = [width, height, 0, 0];
+                    for (let n = 0; n < width * height; ++n)
+                        if (data[4 * n] === 27 && data[4 * n + 1] === 27 && data[4 * n + 2] === 31) {
+                            const [x, y] = [n % width, Math.floor(n / width)];
+                            [left, top] = [Math.min(left, x), Math.min(top, y)];
+                            [right, bottom] = [Math.max(right, x), Math.max(bottom, y)];
+                        }
+                    return right ? [(right - left) / width > 0.7, (bottom - top) / height > 0.7] : null;
+                }, id);
+            assert.deepEqual(await framed("weights"), [true, false]);
+            assert.deepEqual(await framed("values"), [false, true]);
+            assert.equal(await framed("keys"), null);
+            await page.click('#flow-body [data-stage="scores"]');
+            await settled(page);
+            assert.equal(await page.evaluate(() => globalThis.fovea.app.state.stage), "scores");
+            await page.click("#flow-play"); // reduced motion: all at once, and it says so
+            assert.match(await page.textContent("#flow-note"), /All of its way/);
+        }),
+    );
+
+    test(
+        "bare=1: the matrix with its digits and the number at 640 x 480, the key stays in the address; big=1",
+        withPage({ hash: "#v=1&level=3&bare=1", viewport: { width: 640, height: 480 } }, async (page) => {
+            for (const part of [".top", "h1", ".levels", "#rail", "#knobs", ".foot", "#text"])
+                assert.ok(await page.isHidden(part), part);
+            const { end, cell, number, wide } = await page.evaluate(() => {
+                const { layout, element, current } = globalThis.fovea.workbench.matrix,
+                    box = element.getBoundingClientRect();
+                return {
+                    end: box.top + layout.top + current.rows * layout.cell,
+                    cell: layout.cell,
+                    number: document.querySelector("#inspector .big").getBoundingClientRect().bottom,
+                    wide: document.documentElement.scrollWidth,
+                };
+            });
+            assert.ok(end <= 480 && number <= 480 && wide <= 640, `${end}, ${number}, ${wide}`);
+            assert.ok(cell >= 50, `cells of ${cell} show no digits`);
+            await page.evaluate(() => globalThis.fovea.workbench.pick(2, 1));
+            await page.waitForFunction(() => /&i=2.*&bare=1$/.test(location.hash));
+            await page.evaluate(() => {
+                location.hash = "#v=1&level=2&bare=text,stages&big=1";
+            });
+            await page.reload();
+            await settled(page);
+            assert.ok((await page.isVisible("#text")) && (await page.isVisible("#rail")));
+            assert.equal(
+                await page.evaluate(() => getComputedStyle(document.documentElement).fontSize),
+                "20px",
+            );
+        }),
+    );
 });

@@ -1,5 +1,6 @@
-// Makes the TypeScript declarations of the engine's C functions from web_engine.h, so that both cannot drift apart.
+// Makes the TypeScript declarations of the engine's C functions from their headers, so that both cannot drift apart.
 import { readFileSync } from "node:fs";
+import { basename } from "node:path";
 
 const types = { int32_t: "number", uint32_t: "number", double: "number", void: "void" };
 
@@ -27,16 +28,16 @@ export function functionsOf(headerPath) {
     }));
 }
 
-export function declarationsOf(headerPath) {
+export function declarationsOf(headerPath, name) {
     const lines = functionsOf(headerPath).map(
         ({ name, result, parameters }) =>
             `    _${name}(${parameters.map((p) => `${p.name}: ${p.type}`).join(", ")}): ${result};`,
     );
-    return `// Made from web/engine/web_engine.h by web/tools/abi.mjs.
+    return `// Made from web/engine/${basename(headerPath)} by web/tools/abi.mjs.
 /** An address in the engine's memory; 0 is null. */
 export type Pointer = number;
 
-export interface EngineModule {
+export interface ${name} {
     HEAPU8: Uint8Array;
     HEAPF32: Float32Array;
     stringToNewUTF8(text: string): Pointer;

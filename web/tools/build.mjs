@@ -50,7 +50,22 @@ function buildEngine(variant) {
     return target;
 }
 
-async function bundle(engines) {
+// Training, from the engine that it was built with: one for all browsers.
+function buildTrainer() {
+    const variant =
+        variants.find((name) => name === "simd") ?? variants.find((name) => !name.endsWith("-threads"));
+    if (!variant) return "";
+    const folder = engineFolder(variant),
+        jobs = process.env.FOVEA_JOBS || String(availableParallelism());
+    quietly("cmake", ["--build", folder, "--parallel", jobs, "--target", "fovea_web_train"]);
+    const target = join("train", hashOf(readFileSync(join(folder, "web", "train.wasm"))));
+    mkdirSync(join(out, target), { recursive: true });
+    for (const file of ["train.mjs", "train.wasm"])
+        copyFileSync(join(folder, "web", file), join(out, target, file));
+    return target;
+}
+
+async function bundle(engines, trainer) {
     const common = {
         bundle: true,
         minify: true,
@@ -74,12 +89,27 @@ async function bundle(engines) {
         define: { ENGINE_FOLDERS: JSON.stringify(engines) },
     });
     const workerName = nameOf(worker, "src/worker.ts");
+    const trainWorker = await build({
+        ...common,
+        entryPoints: [join(web, "src/train_worker.ts")],
+        define: { TRAIN_FOLDER: JSON.stringify(trainer) },
+    });
+    // Not a part of the page's own bundle: what both need would become a third file that the first view waits for.
+    const playground = await build({
+        ...common,
+        entryPoints: [join(web, "src/playground.ts")],
+        define: { TRAIN_WORKER_FILE: JSON.stringify(nameOf(trainWorker, "src/train_worker.ts")) },
+    });
     const main = await build({
         ...common,
         splitting: true, // what is asked for later comes later
         chunkNames: "[name]-[hash]",
         entryPoints: [join(web, "src/main.ts")],
-        define: { WORKER_FILE: JSON.stringify(workerName), WORKER_TEXT: '""' },
+        define: {
+            WORKER_FILE: JSON.stringify(workerName),
+            WORKER_TEXT: '""',
+            PLAYGROUND_FILE: JSON.stringify(trainer && nameOf(playground, "src/playground.ts")),
+        },
     });
     const style = await build({ ...common, entryPoints: [join(web, "src/style.css")] });
     return { main: nameOf(main, "src/main.ts"), style: nameOf(style, "src/style.css"), worker: workerName };
@@ -134,16 +164,27 @@ function report() {
             .filter(([f]) => test(f))
             .reduce((a, [, n]) => a + n, 0);
     const kb = (n) => `${(n / 1000).toFixed(1)} KB`;
-    const page = sum((f) => f === "index.html" || f.startsWith("assets/"));
-    console.log(`page (HTML, CSS, JS): ${kb(page)} after brotli`);
+    const later = sum((f) => /^assets\/(model_stories|playground|train_worker)-/.test(f)),
+        page = sum((f) => f === "index.html" || f.startsWith("assets/")) - later;
+    console.log(
+        `page (HTML, CSS, JS): ${kb(page)} after brotli; stories and playground, when asked for: ${kb(later)}`,
+    );
     for (const variant of variants)
         console.log(
             `engine ${variant}: ${kb(sum((f) => f.startsWith(`engine/${variant}-`) && f.split("/")[1].match(/^(.*)-[0-9a-f]+$/)[1] === variant))}`,
         );
+    if (trainer) console.log(`trainer: ${kb(sum((f) => f.startsWith("train/")))}`);
     writeFileSync(join(root, "build", "web-sizes.json"), JSON.stringify(sizes, null, 1));
 }
 
-writeFileSync(join(web, "src/engine_abi.ts"), declarationsOf(join(web, "engine/web_engine.h")));
+writeFileSync(
+    join(web, "src/engine_abi.ts"),
+    declarationsOf(join(web, "engine/web_engine.h"), "EngineModule"),
+);
+writeFileSync(
+    join(web, "src/train_abi.ts"),
+    declarationsOf(join(web, "engine/train_engine.h"), "TrainModule"),
+);
 writeFileSync(join(web, "src/model_tables.ts"), tablesOf(join(root, "engine/model/tables")));
 writeFileSync(join(web, "src/model_stories.ts"), storiesOf(join(root, "engine/model/tables")));
 const onlyPage = process.argv.includes("--page");
@@ -156,13 +197,15 @@ const built = onlyPage
 const variants = onlyPage
     ? built.map(([variant]) => variant)
     : (process.env.FOVEA_WEB_VARIANTS?.split(",") ?? ["simd", "simd-threads", "relaxed", "relaxed-threads"]);
-for (const old of onlyPage ? readdirSync(out).filter((name) => name !== "engine") : [""])
+for (const old of onlyPage ? readdirSync(out).filter((name) => !/^(engine|train)$/.test(name)) : [""])
     rmSync(join(out, old), { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 const engines = Object.fromEntries(
     onlyPage ? built : variants.map((variant) => [variant, buildEngine(variant)]),
 );
-const names = await bundle(engines);
+const trained = join(out, "train"),
+    trainer = !onlyPage ? buildTrainer() : existsSync(trained) ? join("train", readdirSync(trained)[0]) : "";
+const names = await bundle(engines, trainer);
 let html = readFileSync(join(web, "src/index.html"), "utf8");
 for (const [name, text] of Object.entries({
     ...(await staticParts(engines[variants.find((v) => v === "simd") ?? variants[0]])),
@@ -179,7 +222,7 @@ const precache = filesUnder(out)
     .map((f) => relative(out, f).replaceAll("\\", "/"))
     .filter((f) => !f.endsWith(".br"));
 const worker = readFileSync(join(web, "src/sw.js"), "utf8")
-    .replace("__FILES__", JSON.stringify(precache.filter((f) => !f.startsWith("engine/"))))
+    .replace("__FILES__", JSON.stringify(precache.filter((f) => !/^(engine|train)\//.test(f))))
     .replace("__VERSION__", hashOf(precache.join() + html));
 writeFileSync(join(out, "sw.js"), worker);
 // For hosts that read it (Netlify, Cloudflare Pages): threads at once, and names with a hash for ever.
@@ -191,6 +234,8 @@ writeFileSync(
 /assets/*
   Cache-Control: public, max-age=31536000, immutable
 /engine/*
+  Cache-Control: public, max-age=31536000, immutable
+/train/*
   Cache-Control: public, max-age=31536000, immutable
 `,
 );

@@ -50,7 +50,11 @@ export async function standalone({ web, engine, html, styleFile, mainFile, out }
         await build({
             ...options,
             entryPoints: [join(web, "src/main.ts")],
-            define: { WORKER_FILE: '""', WORKER_TEXT: JSON.stringify(worker) },
+            define: {
+                WORKER_FILE: '""',
+                WORKER_TEXT: JSON.stringify(worker),
+                PLAYGROUND_FILE: '""', // a page of one file has no trainer, and says so
+            },
         }),
     )
         .replaceAll("</script", "<\\/script")

@@ -1,0 +1,179 @@
+// The flow on one screen: from the words' vectors to what leaves the layer, as small matrices. What the picked number is made
+// of is framed in each of them, and a token's way through can be played.
+import { arithmeticOf } from "./arithmetic.ts";
+import type { App, Result } from "./app.ts";
+import { autoRange, colorAt, colorTable, isDark } from "./colors.ts";
+import { byId, setHtml, setText } from "./dom.ts";
+import { escape, shapeText } from "./format.ts";
+import type { Stage } from "./protocol.ts";
+import type { Workbench } from "./stage.ts";
+import { stageTexts } from "./state.ts";
+
+// In columns from left to right; of two weights the later one multiplies the values.
+const columns = [
+    ["inputs"],
+    ["queries", "keys", "values"],
+    ["scores"],
+    ["masked", "scaled"],
+    ["dropped", "weights"],
+    ["context"],
+    ["output"],
+];
+const either = new Set(["masked", "dropped"]); // the first of a column that the layer has stands for all of it
+const mostSide = 104,
+    mostCell = 16,
+    stepMs = 200;
+
+interface Frame {
+    row?: number;
+    column?: number;
+}
+
+export class Flow {
+    private lit = Infinity; // columns up to this one are framed: all, or as the token has come
+    private timer = 0;
+    private drawn = "";
+
+    constructor(
+        private readonly app: App,
+        private readonly workbench: Workbench,
+    ) {
+        byId("flow-body").addEventListener("click", (event) => {
+            const id = (event.target as Element).closest<HTMLElement>("[data-stage]")?.dataset.stage;
+            if (!id) return;
+            app.change({ stage: id, lo: "", hi: "" }, { numbers: false });
+            byId("work").scrollIntoView();
+        });
+        byId("flow-play").addEventListener("click", () => this.play());
+        app.onShow.add(() => this.show());
+    }
+
+    private shown(result: Result): Stage[][] {
+        const find = (id: string) => result.stages.find((s) => s.id === id);
+        return columns
+            .map((ids) => {
+                const found = ids.flatMap((id) => find(id) ?? []);
+                return either.has(ids[0]) ? found.slice(0, 1) : found;
+            })
+            .filter((stages) => stages.length > 0);
+    }
+
+    // What of a stage the picked number comes from, or becomes.
+    private framesOf(result: Result, id: string): Frame[] {
+        const { state } = this.app,
+            stage = this.workbench.stage()!,
+            rows = result.tokens.length,
+            i = Math.min(state.i, rows - 1);
+        if (stageTexts[stage.id].pairs) {
+            const j = Math.min(state.j, result.keyTokens.length - 1);
+            if (id === "inputs") return [{ row: i }, { row: j }];
+            if (id === "queries") return [{ row: i }];
+            if (id === "keys" || id === "values") return [{ row: j }];
+            return stageTexts[id].pairs ? [{ row: i, column: j }] : [{ row: i }];
+        }
+        if (id === stage.id) return [{ row: i, column: state.j }];
+        const made = arithmeticOf(result, stage.id, i, state.j);
+        return (made?.uses ?? [])
+            .filter(([from]) => from === id || (from === "weights" && id === "dropped"))
+            .map(([, axis, at]) => (axis === "row" ? { row: at } : { column: at }));
+    }
+
+    private show(): void {
+        const { app } = this,
+            { result } = app;
+        if (!result || (app.stale && app.engine.info)) return;
+        const all = this.shown(result),
+            token = result.tokens[Math.min(app.state.i, result.tokens.length - 1)];
+        const fresh = setHtml(
+            byId("flow-body"),
+            all
+                .map(
+                    (stages) =>
+                        `<li>${stages.map(({ id, shape }) => `<button type="button" class="flow-stage" data-stage="${id}"><span>${stageTexts[id].label}</span><canvas aria-hidden="true"></canvas><small>${shapeText(shape.slice(-2))}</small></button>`).join("")}</li>`,
+                )
+                .join(""),
+        );
+        setHtml(
+            byId("flow-about"),
+            `Framed is what the picked number is made of. <b><bdi>${escape(token)}</bdi></b> asks with its query, is answered by keys, and takes its share of the values.`,
+        );
+        const { i, j, stage, head } = app.state,
+            key = [i, j, stage, head, this.lit, isDark()].join();
+        if (!fresh && key === this.drawn && this.of === result) return;
+        this.drawn = key;
+        this.of = result;
+        all.forEach((stages, column) =>
+            stages.forEach((stage) => this.paint(result, stage, column <= this.lit)),
+        );
+        for (const button of byId("flow-body").querySelectorAll<HTMLElement>("[data-stage]"))
+            button.setAttribute("aria-pressed", String(button.dataset.stage === this.workbench.stage()!.id));
+    }
+    private of: Result | null = null;
+
+    private paint(result: Result, stage: Stage, lit: boolean): void {
+        const canvas = byId("flow-body").querySelector<HTMLCanvasElement>(
+                `[data-stage="${stage.id}"] canvas`,
+            )!,
+            content = this.workbench.content(stage, result),
+            { rows, columns: wide, data } = content;
+        const cell = Math.min(mostCell, mostSide / rows, mostSide / Math.min(wide, 64)),
+            width = Math.min(wide, 64) * cell,
+            height = rows * cell,
+            ratio = Math.min(2, devicePixelRatio || 1);
+        canvas.width = Math.round((width + 4) * ratio);
+        canvas.height = Math.round((height + 4) * ratio);
+        canvas.style.width = `${width + 4}px`;
+        canvas.style.height = `${height + 4}px`;
+        const context = canvas.getContext("2d")!,
+            [low, high] = autoRange(data, content.signed),
+            scale = { table: colorTable(content.signed ? "balance" : "ink"), low, high, log: false };
+        context.setTransform(ratio, 0, 0, ratio, 2 * ratio, 2 * ratio);
+        const gap = cell >= 8 ? 1 : 0;
+        for (let r = 0; r < rows; ++r)
+            for (let c = 0; c < Math.min(wide, 64); ++c) {
+                const value = data[r * wide + c];
+                if (!Number.isFinite(value)) continue;
+                const [red, green, blue] = colorAt(scale, value);
+                context.fillStyle = `rgb(${red} ${green} ${blue})`;
+                context.fillRect(c * cell, r * cell, cell - gap, cell - gap);
+            }
+        if (!lit) return;
+        const style = getComputedStyle(document.documentElement);
+        for (const [color, line] of [
+            [style.getPropertyValue("--surface"), 4],
+            [style.getPropertyValue("--ink"), 2],
+        ] as const)
+            for (const { row, column } of this.framesOf(result, stage.id)) {
+                context.strokeStyle = color;
+                context.lineWidth = line;
+                const x = (column ?? 0) * cell,
+                    y = (row ?? 0) * cell;
+                if (x < width && y < height)
+                    context.strokeRect(
+                        x,
+                        y,
+                        (column === undefined ? width : cell) - gap,
+                        (row === undefined ? height : cell) - gap,
+                    );
+            }
+    }
+
+    // The picked token on its way, a column after the other; with reduced motion all at once.
+    private play(): void {
+        clearInterval(this.timer);
+        if (matchMedia("(prefers-reduced-motion: reduce)").matches || !this.app.result) {
+            setText(byId("flow-note"), "All of its way is framed.");
+            return;
+        }
+        const end = this.shown(this.app.result).length;
+        this.lit = 0;
+        this.app.showSoon();
+        this.timer = window.setInterval(() => {
+            if (++this.lit >= end) {
+                clearInterval(this.timer);
+                this.lit = Infinity;
+            }
+            this.app.showSoon();
+        }, stepMs);
+    }
+}
