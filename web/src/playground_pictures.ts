@@ -59,7 +59,8 @@ export function drawCurves(
         context.globalAlpha = 1;
     }
     context.textAlign = "center";
-    for (const n of [0, Math.round(last / 2), last]) context.fillText(String(n), x(n), height - 7);
+    for (const n of [0, Math.round(last / 2), last])
+        context.fillText(String(n), Math.min(x(n), width - 14), height - 7);
     if (dashed !== undefined) {
         context.setLineDash([5, 4]);
         context.beginPath();

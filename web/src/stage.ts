@@ -1,5 +1,6 @@
 // The workbench: rail, matrix, colour scale and inspector.
 import { arithmeticOf } from "./arithmetic.ts";
+import { csvOf, latexOf } from "./copies.ts";
 import { labels, type App, type Derived, type Result } from "./app.ts";
 import { css, histogram, type Rgb, type Scale } from "./colors.ts";
 import { byId, input, select, setHtml, setText } from "./dom.ts";
@@ -426,8 +427,9 @@ export class Workbench {
         try {
             const result = app.result!,
                 format = Number(button.dataset.copy);
+            const whole: Record<string, typeof pythonOf> = { Python: pythonOf, LaTeX: latexOf, CSV: csvOf };
             const text =
-                (name === "Python" && pythonOf(result, row, column)) ||
+                whole[name ?? ""]?.(result, row, column) ??
                 (await app.engine.ask("deriveText", { head: result.headIndex, row, column, format }));
             await navigator.clipboard.writeText(text);
             button.textContent = "Copied";

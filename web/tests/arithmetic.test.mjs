@@ -17,7 +17,7 @@ before(async () => {
     await build({
         stdin: {
             contents:
-                'export * from "./arithmetic.ts"; export * from "./python_copy.ts"; export * from "./state.ts"; export * from "./engine_session.ts";',
+                'export * from "./arithmetic.ts"; export * from "./python_copy.ts"; export * from "./copies.ts"; export * from "./state.ts"; export * from "./engine_session.ts";',
             resolveDir: join(root, "web", "src"),
             loader: "ts",
         },
@@ -119,6 +119,35 @@ for (const [name, [fields, tensors]] of Object.entries(states))
         },
     );
 
+// From X and the weights: what is copied can be multiplied again and comes to the page's number.
+for (const [name, [fields, tensors]] of Object.entries(states))
+    test(`the CSV and LaTeX copies hold every number on the way: ${name}`, () => {
+        const result = compute(fields, tensors?.() ?? null),
+            [i, j] = [2, 1],
+            csv = page.csvOf(result, i, j),
+            latex = page.latexOf(result, i, j),
+            at = (id, r, c) => Number(new RegExp(`^${id},${r},${c},(.*)$`, "m").exec(csv)?.[1]);
+        const end =
+                result.stages.find((s) => s.id === "dropped") ??
+                result.stages.find((s) => s.id === "weights"),
+            columns = end.shape.at(-1),
+            whole = end.data[i * columns + j];
+        assert.ok(Math.abs(at("result", i, j) - whole) < 1e-7);
+        assert.ok(latex.includes(String(Number(whole.toPrecision(5)))));
+        const queries = result.stages.find((s) => s.id === "queries");
+        const a = queries ? "queries" : "inputs",
+            b = queries ? "keys" : "inputs",
+            wide = (queries ?? result.stages.find((s) => s.id === "inputs")).shape.at(-1);
+        let dot = 0;
+        for (let d = 0; d < wide; ++d) dot += at(a, i, d) * at(b, j, d);
+        assert.ok(Math.abs(dot - at("scores", i, j)) < 1e-5, `${dot}, copied ${at("scores", i, j)}`);
+        if (!tensors && fields.level !== 1) {
+            assert.match(csv, /^w_query,0,0,/m);
+            assert.match(latex, /W_q/);
+        }
+    });
+
 test("a script too long to be read is left to the engine", () => {
-    assert.equal(page.pythonOf(compute({ level: 7 }), 1, 0), null);
+    for (const copy of [page.pythonOf, page.latexOf, page.csvOf])
+        assert.equal(copy(compute({ level: 7 }), 1, 0), null);
 });
