@@ -1,6 +1,6 @@
-// Kernels that the page's own calls never take: gradients are the trainer's, results are merged nowhere, caches are not
-// appended to. Defined here, they stay out of a module that travels; a plan that wants one finds none and takes the plain
-// loops, which are slow and right.
+// Kernels that the page's own calls never take: gradients are the trainer's, results are merged nowhere,
+// caches are not appended to. Defined here, they stay out of a module that travels; a plan that wants one
+// finds none and takes the plain loops, which are slow and right.
 #include "cpu/kernels.hpp"
 
 namespace fovea::cpu {
