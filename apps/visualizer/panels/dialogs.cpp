@@ -124,7 +124,7 @@ void draw_go_to(PanelContext& ui) {
 void draw_dialogs(PanelContext& ui) {
     WindowState& state = ui.bench.window;
     constexpr const char* kTitles[] = {"",     "Open a file", "Export", "How the file is read",
-                                       "Keys", "Do",          "Go to"};
+                                       "Keys", "Commands",    "Go to"};
     const ImVec2 screen = ImGui::GetIO().DisplaySize;
     const char* title = kTitles[size_t(state.dialog)];
     // The others are about a result that is still being prepared.

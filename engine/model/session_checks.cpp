@@ -1,30 +1,23 @@
+// The keys of a session: how each is taken from a text, checked, settled with the others, and written.
 #include <fovea/model/session.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <optional>
 
 #include <fovea/files.hpp>
 
-#include "files/utf8.hpp"
+#include "model/session_checks.hpp"
 #include "model/tables.hpp"
 
 namespace fovea {
 namespace {
 
-constexpr size_t kMostDepth = 16;
 constexpr uint64_t kMostPaintedSide = 4096;
 
 // ---- a key's value as text, and back ----
-
-// A value as it was given: scalars as text, a list's items by comma.
-struct Given {
-    std::string key, text;
-    bool scalar = true;  // false: an object, or null
-};
 
 std::optional<double> number_of(const std::string& text) {
     if (text.empty() || std::string_view("+ \t").find(text[0]) != std::string_view::npos) return std::nullopt;
@@ -138,7 +131,7 @@ bool is_unsigned(const std::string& text, bool fraction) {
 bool set_view(Session& s, const std::string& text, const SessionKey&) {
     const std::vector<std::string> parts = split(text);
     const bool numbers = parts.size() == 3 && std::all_of(parts.begin(), parts.end(),
-                                                          [](const auto& p) { return is_unsigned(p, true); });
+                                                         [](const auto& p) { return is_unsigned(p, true); });
     if (!text.empty() && !numbers) return false;
     s.view = text;
     return true;
@@ -320,31 +313,31 @@ class Reading {
         notes.push_back({std::string(key), place_ + std::move(text)});
     }
 
-    Session take(const std::vector<Given>& all) {
+    Session take(const std::vector<GivenKey>& all) {
         Session s = level_session(level_of(all));
         for (const SessionKey& key : session_keys())
-            for (const Given& given : all)
+            for (const GivenKey& given : all)
                 if (given.key == key.key && key.key != "level") set(s, given, key);
-        for (const Given& given : all) take_former(s, given);
+        for (const GivenKey& given : all) take_former(s, given);
         settle_paint(s);
         settle(s, all);
-        for (const Given& given : all) tell_unseen(s, given);
+        for (const GivenKey& given : all) tell_unseen(s, given);
         return s;
     }
 
   private:
-    static bool has(const std::vector<Given>& all, std::string_view key) {
-        return std::any_of(all.begin(), all.end(), [&](const Given& g) { return g.key == key; });
+    static bool has(const std::vector<GivenKey>& all, std::string_view key) {
+        return std::any_of(all.begin(), all.end(), [&](const GivenKey& g) { return g.key == key; });
     }
 
-    int level_of(const std::vector<Given>& all) {
+    int level_of(const std::vector<GivenKey>& all) {
         Session s;
-        for (const Given& given : all)
+        for (const GivenKey& given : all)
             if (given.key == "level") set(s, given, key_named("level"));
         return s.level;
     }
 
-    void set(Session& s, const Given& given, const SessionKey& key) {
+    void set(Session& s, const GivenKey& given, const SessionKey& key) {
         const Field& field = field_of(key.key);
         if (given.scalar && field.set(s, given.text, key)) return;
         const std::string taken = field.get(s, key);
@@ -354,7 +347,7 @@ class Reading {
                             " is taken");
     }
 
-    void take_former(Session& s, const Given& given) {
+    void take_former(Session& s, const GivenKey& given) {
         for (const auto& [former, now] : kFormerNames)
             if (given.key == former && !now.empty()) set(s, given, key_named(now));
     }
@@ -371,7 +364,7 @@ class Reading {
     }
 
     // What holds between keys.
-    void settle(Session& s, const std::vector<Given>& all) {
+    void settle(Session& s, const std::vector<GivenKey>& all) {
         const std::string level = "level " + std::to_string(s.level);
         const JsonValue& shape = model_table("levels").items()[size_t(s.level - 1)]["shape"];
         const bool normal = shape.find("spread") != nullptr;
@@ -407,7 +400,7 @@ class Reading {
         }
     }
 
-    void tell_unseen(const Session& s, const Given& given) {
+    void tell_unseen(const Session& s, const GivenKey& given) {
         const std::span<const SessionKey> keys = session_keys();
         const auto key =
             std::find_if(keys.begin(), keys.end(), [&](const SessionKey& k) { return k.key == given.key; });
@@ -430,213 +423,32 @@ class Reading {
     std::string place_;  // of a part: "kept: "
 };
 
-Error refused(std::string text) { return {FOVEA_INVALID_ARGUMENT, "session", std::move(text)}; }
+}  // namespace
 
-Given given_of(const std::string& key, const JsonValue& value) {
-    Given given{key, std::string(value.scalar_text())};
-    given.scalar = value.kind() != JsonValue::Kind::object && value.kind() != JsonValue::Kind::null;
-    for (size_t i = 0; i < value.items().size(); ++i) {
-        const JsonValue& item = value.items()[i];
-        given.scalar = given.scalar && item.kind() == JsonValue::Kind::number;
-        given.text += (i == 0 ? "" : ",") + std::string(item.scalar_text());
-    }
-    return given;
+Error refused_session(std::string text) { return {FOVEA_INVALID_ARGUMENT, "session", std::move(text)}; }
+
+void SessionReading::note(std::string_view key, std::string text) {
+    notes.push_back({std::string(key), place + std::move(text)});
 }
 
-// Every key once; of one that stands twice the last counts, as in every reader of JSON that does not refuse.
-void add_given(std::vector<Given>& all, Given given, Reading& reading) {
+void SessionReading::add(GivenKey given) {
     const auto same =
-        std::find_if(all.begin(), all.end(), [&](const Given& g) { return g.key == given.key; });
+        std::find_if(all.begin(), all.end(), [&](const GivenKey& g) { return g.key == given.key; });
     if (same == all.end()) return void(all.push_back(std::move(given)));
-    reading.note(given.key, given.key + " is given twice: the second counts");
+    note(given.key, given.key + " is given twice: the second counts");
     *same = std::move(given);
 }
 
-Result<void> read_values(const std::string& name, const JsonValue& json, SessionTensor& out) {
-    constexpr double kMostSide = 1 << 24, kMostElements = 1 << 28;
-    double count = 1;
-    for (const JsonValue& side : json["shape"].items()) {
-        const double n = side.number();
-        count *= n;
-        if (!(n >= 1 && n <= kMostSide && n == std::floor(n) && count <= kMostElements))
-            return refused("the shape of " + name +
-                           " is not [heads, tokens, width] of numbers from 1 to 16777216");
-        out.shape.push_back(uint64_t(n));
-    }
-    if (out.shape.size() < 2 || out.shape.size() > 4)
-        return refused("the shape of " + name + " is not [heads, tokens, width]");
-    if (json["f32"].kind() != JsonValue::Kind::text) return refused(name + " has no data");
-    const std::optional<std::vector<uint8_t>> bytes = from_base64(json["f32"].text());
-    if (!bytes) return refused(name + ": its data are not base64");
-    if (double(bytes->size()) != count * 4)
-        return refused(name + " has " + std::to_string(bytes->size()) + " bytes; its shape asks for " +
-                       json_number(count * 4));
-    out.values.resize(bytes->size() / 4);
-    for (size_t i = 0; i < out.values.size(); ++i) {
-        uint32_t bits = 0;
-        for (size_t b = 0; b < 4; ++b) bits |= uint32_t((*bytes)[4 * i + b]) << (8 * b);
-        std::memcpy(&out.values[i], &bits, 4);
-    }
-    return {};
-}
-
-Result<void> read_tensor(const std::string& name, const JsonValue& json, SessionTensor& out) {
-    if (json.kind() != JsonValue::Kind::object) return refused("tensor " + name + " is no object");
-    if (json.find("path") == nullptr) return read_values(name, json, out);
-    out.path = json["path"].text();
-    out.name = json["name"].text();
-    out.sha256 = json["sha256"].text();
-    if (out.path.empty()) return refused("the path of " + name + " is empty");
-    return {};
-}
-
-Result<std::shared_ptr<const SessionTensors>> read_tensors(const JsonValue& json, const Session* parent,
-                                                           Reading& reading) {
-    if (parent && json.text() == "same") return parent->tensors;
-    if (json.kind() == JsonValue::Kind::null) return std::shared_ptr<const SessionTensors>();
-    if (json.kind() != JsonValue::Kind::object) return refused("its tensors are no object");
-    auto tensors = std::make_shared<SessionTensors>();
-    for (const auto& [name, value] : json.members()) {
-        SessionTensor* const tensor = name == "q"   ? &tensors->q
-                                      : name == "k" ? &tensors->k
-                                      : name == "v" ? &tensors->v
-                                                    : nullptr;
-        if (!tensor) {
-            reading.note("tensors",
-                         "there is no tensor " + printable_name(name, 40) + " in a session: it is left out");
-            continue;
-        }
-        if (Result<void> r = read_tensor(name, value, *tensor); !r) return r.error();
-    }
-    const auto missing = [](const SessionTensor& t) { return t.values.empty() && t.path.empty(); };
-    if (missing(tensors->q) || missing(tensors->k)) return refused("its tensors lack q or k");
-    return std::shared_ptr<const SessionTensors>(std::move(tensors));
-}
-
-// A session, or a part of one: `kept`, or an item of `locked`.
-Result<ReadSession> read_part(const JsonValue& json, const SessionReader& reader, const Session* parent,
-                              const std::string& place) {
+Session SessionReading::take() {
     Reading reading(reader, place);
-    if (json["state"].kind() != JsonValue::Kind::object) return refused(place + "its state is no object");
-    std::vector<Given> all;
-    for (const char* group : {"state", "desktop"})
-        for (const auto& [key, value] : json[group].members()) add_given(all, given_of(key, value), reading);
-    ReadSession read{reading.take(all), {}};
-    Result<std::shared_ptr<const SessionTensors>> tensors = read_tensors(json["tensors"], parent, reading);
-    if (!tensors) return tensors.error();
-    read.session.tensors = std::move(*tensors);
-    for (const auto& [name, value] : json.members()) {
-        constexpr std::string_view kParts[] = {"format",  "version", "state", "desktop",
-                                               "tensors", "kept",    "locked"};
-        const bool known = std::find(std::begin(kParts), std::end(kParts), name) != std::end(kParts);
-        if (!known)
-            reading.note(name, "a session has no part " + printable_name(name, 40) + ": it is left out");
-    }
-    read.notes = std::move(reading.notes);
-    return read;
+    Session s = reading.take(all);
+    notes.insert(notes.end(), reading.notes.begin(), reading.notes.end());
+    return s;
 }
 
-int hex_value(char c) {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
+std::string session_key_text(const Session& s, const SessionKey& key) {
+    return field_of(key.key).get(s, key);
 }
-
-// Bytes that are no UTF-8 become U+FFFD, as a browser has it.
-std::string valid_utf8(std::string_view text) {
-    std::string out;
-    while (!text.empty()) {
-        const size_t length = files::utf8_length(text);
-        out += length ? text.substr(0, length) : "\xef\xbf\xbd";
-        text.remove_prefix(std::max<size_t>(length, 1));
-    }
-    return out;
-}
-
-// application/x-www-form-urlencoded, as URLSearchParams reads it.
-std::string decoded(std::string_view text) {
-    std::string out;
-    for (size_t i = 0; i < text.size(); ++i) {
-        const bool escape = text[i] == '%' && i + 2 < text.size() && hex_value(text[i + 1]) >= 0 &&
-                            hex_value(text[i + 2]) >= 0;
-        if (escape) {
-            out += char(hex_value(text[i + 1]) * 16 + hex_value(text[i + 2]));
-            i += 2;
-        } else {
-            out += text[i] == '+' ? ' ' : text[i];
-        }
-    }
-    return valid_utf8(out);
-}
-
-std::string encoded(std::string_view text) {
-    constexpr char kHex[] = "0123456789ABCDEF";
-    constexpr std::string_view kPlain = "-_.!~*'(),";
-    std::string out;
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        if (letter || kPlain.find(c) != std::string_view::npos)
-            out += c;
-        else if (c == ' ')
-            out += '+';
-        else
-            out += {'%', kHex[byte >> 4], kHex[byte & 15u]};
-    }
-    return out;
-}
-
-// ---- writing ----
-
-std::string key_json(const Session& s, const SessionKey& key) {
-    const std::string text = field_of(key.key).get(s, key);
-    if (key.type == "integer" || key.type == "number" || key.type == "boolean") return text;
-    if (key.type == "list") return "[" + text + "]";
-    return json_string(text);
-}
-
-std::string group_json(const Session& s, std::string_view group) {
-    JsonObject object;
-    for (const SessionKey& key : session_keys())
-        if (key.group == group) object.raw(key.key, key_json(s, key));
-    return object.done();
-}
-
-std::string tensor_json(const SessionTensor& t) {
-    JsonObject object;
-    if (!t.path.empty()) {
-        object.text("path", t.path).text("name", t.name);
-        if (!t.sha256.empty()) object.text("sha256", t.sha256);
-        return object.done();
-    }
-    std::string shape;
-    for (const uint64_t side : t.shape) shape += (shape.empty() ? "" : ", ") + std::to_string(side);
-    std::vector<std::byte> bytes(t.values.size() * 4);
-    for (size_t i = 0; i < t.values.size(); ++i) {
-        uint32_t bits = 0;
-        std::memcpy(&bits, &t.values[i], 4);
-        for (size_t b = 0; b < 4; ++b) bytes[4 * i + b] = std::byte(bits >> (8 * b));
-    }
-    return object.raw("shape", "[" + shape + "]").text("f32", to_base64(bytes, false)).done();
-}
-
-std::string tensors_json(const SessionTensors& tensors) {
-    JsonObject object;
-    object.raw("q", tensor_json(tensors.q)).raw("k", tensor_json(tensors.k));
-    if (!tensors.v.values.empty() || !tensors.v.path.empty()) object.raw("v", tensor_json(tensors.v));
-    return object.done();
-}
-
-std::string part_json(const Session& part, const Session& whole) {
-    JsonObject object;
-    object.raw("state", group_json(part, "state")).raw("desktop", group_json(part, "desktop"));
-    if (part.tensors)
-        object.raw("tensors", part.tensors == whole.tensors ? "\"same\"" : tensors_json(*part.tensors));
-    return object.done();
-}
-
-}  // namespace
 
 Session level_session(int level) {
     Session s;
@@ -650,86 +462,6 @@ Session level_session(int level) {
         set(key, value);
     s.under = mask_key(s);
     return s;
-}
-
-Result<ReadSession> read_session(std::string_view text, const SessionReader& reader) {
-    const Result<JsonValue> json = parse_json(text, kMostDepth);
-    if (!json) return refused("it is not a session file: " + json.error().text);
-    const JsonValue& table = model_table("session");
-    if ((*json)["format"].text() != table["format"].text())
-        return refused("it is not a session file of this program");
-    const JsonValue& version = (*json)["version"];
-    const std::string known(table["version"].number_text());
-    if (version.kind() != JsonValue::Kind::number || version.number() != table["version"].number())
-        return refused("it is of version " +
-                       (version.scalar_text().empty() ? "none" : printable_name(version.scalar_text(), 20)) +
-                       "; this program reads version " + known);
-    Result<ReadSession> read = read_part(*json, reader, nullptr, "");
-    if (!read) return read;
-    const auto add = [&](const JsonValue& part, const std::string& place, std::vector<Session>& to) {
-        Result<ReadSession> one = read_part(part, reader, &read->session, place);
-        if (!one) return read->notes.push_back({place, "this part is left out: " + one.error().text});
-        to.push_back(std::move(one->session));
-        read->notes.insert(read->notes.end(), one->notes.begin(), one->notes.end());
-    };
-    if (const JsonValue* kept = json->find("kept")) add(*kept, "kept: ", read->session.kept);
-    const std::vector<JsonValue>& locked = (*json)["locked"].items();
-    for (size_t i = 0; i < locked.size(); ++i)
-        add(locked[i], "locked " + std::to_string(i + 1) + ": ", read->session.locked);
-    return read;
-}
-
-Result<ReadSession> read_address(std::string_view fragment, const SessionReader& reader) {
-    Reading reading(reader, "");
-    if (fragment.starts_with('#')) fragment.remove_prefix(1);
-    std::vector<Given> all;
-    while (!fragment.empty()) {
-        const size_t end = std::min(fragment.find('&'), fragment.size());
-        const std::string_view pair = fragment.substr(0, end);
-        const size_t equals = std::min(pair.find('='), pair.size());
-        Given given{decoded(pair.substr(0, equals)), decoded(pair.substr(std::min(equals + 1, pair.size())))};
-        fragment.remove_prefix(std::min(end + 1, fragment.size()));
-        if (given.key == "v") {
-            if (given.text != model_table("session")["version"].number_text())
-                return refused("the address is of version " + printable_name(given.text, 20) +
-                               "; this program reads version 1");
-        } else if (!given.key.empty()) {
-            add_given(all, std::move(given), reading);
-        }
-    }
-    ReadSession read{reading.take(all), {}};
-    read.notes = std::move(reading.notes);
-    return read;
-}
-
-std::string write_session(const Session& s) {
-    JsonObject head;
-    head.text("format", model_table("session")["format"].text())
-        .raw("version", model_table("session")["version"].number_text());
-    std::string text = head.done();
-    text.pop_back();
-    text += ",\n \"state\": " + group_json(s, "state") + ",\n \"desktop\": " + group_json(s, "desktop");
-    if (s.tensors) text += ",\n \"tensors\": " + tensors_json(*s.tensors);
-    if (!s.kept.empty()) text += ",\n \"kept\": " + part_json(s.kept[0], s);
-    for (size_t i = 0; i < s.locked.size(); ++i)
-        text += (i == 0 ? ",\n \"locked\": [\n  " : ",\n  ") + part_json(s.locked[i], s);
-    if (!s.locked.empty()) text += "]";
-    return text + "}\n";
-}
-
-std::string write_address(const Session& s) {
-    Session own = level_session(s.level);
-    std::string text = "v=1&level=" + std::to_string(s.level);
-    for (const SessionKey& key : session_keys()) {
-        const Field& field = field_of(key.key);
-        std::string value = field.get(s, key);
-        if (key.key == "level" || value == field.get(own, key)) continue;
-        // What follows from the mask, such as causal, is not written beside it.
-        if (key.key == "mask") set_mask_key(own, value);
-        if (key.type == "boolean") value = value == "true" ? "1" : "0";
-        text += "&" + key.key + "=" + encoded(value);
-    }
-    return text;
 }
 
 }  // namespace fovea

@@ -1,0 +1,37 @@
+// What reading a file and reading an address have in common: keys as they were given become a session.
+#pragma once
+
+#include <fovea/model/session.hpp>
+
+#include <string>
+#include <vector>
+
+namespace fovea {
+
+// A value as it was given: scalars as text, a list's items by comma.
+struct GivenKey {
+    std::string key, text;
+    bool scalar = true;  // false: an object, or null
+};
+
+// Collects keys and what the reader is to be told. Borrows the reader.
+struct SessionReading {
+    const SessionReader& reader;
+    std::string place;  // of a part: "kept: "
+    std::vector<SessionNote> notes;
+
+    void note(std::string_view key, std::string text);
+    // Every key once; where one stands twice the last counts, as in every reader of JSON that does not
+    // refuse.
+    void add(GivenKey given);
+    // The session of all keys; what could not be taken is in the notes.
+    Session take();
+
+    std::vector<GivenKey> all = {};
+};
+
+// A key's value as the text that it is read from.
+std::string session_key_text(const Session& session, const SessionKey& key);
+Error refused_session(std::string text);
+
+}  // namespace fovea
