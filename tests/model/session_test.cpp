@@ -166,6 +166,28 @@ TEST(Sessions, what_cannot_be_taken_is_told_with_what_is_taken) {
     }
 }
 
+TEST(Sessions, nothing_is_no_scale_and_no_map) {
+    for (const char* json : {R"("scale": "0")", R"("scale": "-1")", R"("zoom": "0,1,1,1,mass")"}) {
+        std::vector<SessionNote> notes;
+        EXPECT_EQ(read(state(json), &notes), level_session(2)) << json;
+        EXPECT_EQ(notes.size(), 1u) << json;
+    }
+}
+
+TEST(Sessions, a_painted_mask_fills_its_side_to_the_limit) {
+    const PaintedMask few = read(state(R"("side": "3x3", "bits": "AQ==")")).painted;
+    EXPECT_EQ(few.rows, 3u);
+    EXPECT_EQ(few.cells, (std::vector<uint8_t>{1, 0, 0, 0, 0, 0, 0, 0, 1})) << "what has no bit is visible";
+    EXPECT_EQ(read(state(R"("side": "4096x1")")).painted.rows, 4096u);
+    EXPECT_EQ(read(state(R"("side": "1x4096")")).painted.keys, 4096u);
+    for (const char* side :
+         {R"("side": "4097x1")", R"("side": "1x4097")", R"("side": "0x1")", R"("side": "1x0")"}) {
+        std::vector<SessionNote> notes;
+        EXPECT_EQ(read(state(side), &notes).painted.rows, 0u) << side;
+        EXPECT_EQ(notes.size(), 1u) << side;
+    }
+}
+
 TEST(Sessions, of_a_key_given_twice_the_second_counts) {
     std::vector<SessionNote> notes;
     EXPECT_EQ(read(state(R"("seed": 4)", R"(, "desktop": {"seed": 5})"), &notes).seed, 5u);

@@ -291,6 +291,11 @@ struct FakeVulkan::Functions {
         f.expect("PipelineCache", "vkCreateComputePipelines", id_of(cache));
         f.expect("ShaderModule", "vkCreateComputePipelines", id_of(infos->stage.module));
         f.expect("PipelineLayout", "vkCreateComputePipelines", id_of(infos->layout));
+        // Kernels that ask for a size of subgroups count on every lane of each.
+        for (auto* next = static_cast<const VkBaseInStructure*>(infos->stage.pNext); next; next = next->pNext)
+            if (next->sType == VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO &&
+                !(infos->stage.flags & VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT))
+                f.mistake("vkCreateComputePipelines: a size of subgroups, but not full ones");
         return create_object("Pipeline", "vkCreateComputePipelines", device, infos, callbacks, out);
     }
     static VKAPI_ATTR void VKAPI_CALL vkDestroyPipeline(VkDevice device, VkPipeline object,
