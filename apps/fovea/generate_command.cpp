@@ -13,7 +13,8 @@ namespace fovea::app {
 namespace {
 
 constexpr OptionSpec kOptions[] = {
-    {"--tokens", "N,N,...", "token numbers to begin with"},
+    {"--text", "TEXT", "a text to begin with, split by the tokenizer.json of the model's folder"},
+    {"--tokens", "N,N,...", "token numbers to begin with instead"},
     {"--count", "N", "tokens to generate (default 32)"},
     {"--temperature", "T",
      "0 takes the likeliest token (default); above, one is drawn by softmax(logits / T)"},
@@ -31,9 +32,8 @@ Error bad(std::string field, std::string text) {
 Result<int> run(const Arguments& a) {
     if (a.positional().size() != 1)
         return bad("PATH", "give one model: a folder with config.json and safetensors, or a .gguf file");
-    if (!a.has("--tokens")) return bad("--tokens", "give the token numbers to begin with");
-    const Result<std::vector<uint32_t>> ids = token_numbers(a.text("--tokens"));
-    if (!ids) return ids.error();
+    if (!a.has("--tokens") && !a.has("--text"))
+        return bad("--text", "give a text, or token numbers with --tokens, to begin with");
     const Result<uint64_t> count = a.unsigned_integer("--count", 32), seed = a.unsigned_integer("--seed", 0);
     if (!count) return count.error();
     if (!seed) return seed.error();
@@ -47,6 +47,8 @@ Result<int> run(const Arguments& a) {
     if (!threads) return threads.error();
     const Result<CheckpointModel> model = CheckpointModel::open(std::string(a.positional()[0]));
     if (!model) return model.error();
+    const Result<ModelTokens> input = input_tokens(a, *model);
+    if (!input) return input.error();
 
     ThreadPool pool(*threads);
     const FoveaParallel parallel = pool.parallel();
@@ -54,7 +56,7 @@ Result<int> run(const Arguments& a) {
     DecoderOptions options;
     options.engine = engine.get();
     // The last token is only chosen, and not run.
-    const uint64_t capacity = ids->size() + *count - 1;
+    const uint64_t capacity = input->ids.size() + *count - 1;
     const uint64_t bytes = Decoder::bytes(*model, capacity, options);
     if (bytes > uint64_t{1} << 30)
         std::fprintf(stderr, "fovea: note: this takes about %s of memory\n", bytes_text(bytes).c_str());
@@ -62,25 +64,34 @@ Result<int> run(const Arguments& a) {
     if (!decoder) return decoder.error();
     Sampler sampler(*temperature, *seed);
     std::string list;
-    std::vector<uint32_t> next = *ids;
+    size_t told = 0;  // bytes of text that are printed
+    std::vector<uint32_t> next = input->ids, made;
     for (uint64_t n = 0; n < *count; ++n) {
         const Result<std::vector<float>> logits = decoder->run(next);
         if (!logits) return logits.error();
         next = {sampler.choose(*logits)};
+        made.push_back(next[0]);
         const std::string number = std::to_string(next[0]);
-        if (a.has("--json")) {
-            list += (n ? ", " : "") + number;
-            continue;
+        list += (n ? ", " : "") + number;
+        if (a.has("--json")) continue;
+        if (input->tokenizer) {
+            // A character may take several tokens: what the new one adds to the bytes of all.
+            const std::string all = input->tokenizer->decode(made);
+            std::fwrite(all.data() + told, 1, all.size() - told, stdout);
+            told = all.size();
+        } else {
+            std::printf(n ? ",%s" : "%s", number.c_str());
         }
-        std::printf(n ? ",%s" : "%s", number.c_str());
         std::fflush(stdout);
     }
-    if (a.has("--json"))
-        std::printf(
-            "%s\n",
-            JsonObject().raw("tokens", "[" + list + "]").text("attention", decoder->reason()).done().c_str());
-    else
+    if (a.has("--json")) {
+        JsonObject json;
+        json.raw("tokens", "[" + list + "]").text("attention", decoder->reason());
+        if (input->tokenizer) json.text("text", printable_name(input->tokenizer->decode(made), 1u << 20));
+        std::printf("%s\n", json.done().c_str());
+    } else {
         std::printf("\n");
+    }
     return 0;
 }
 

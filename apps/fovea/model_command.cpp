@@ -15,7 +15,8 @@ namespace fovea::app {
 namespace {
 
 constexpr OptionSpec kOptions[] = {
-    {"--tokens", "N,N,...", "token numbers to run the model on"},
+    {"--text", "TEXT", "a text to run the model on, split by the tokenizer.json of its folder"},
+    {"--tokens", "N,N,...", "token numbers to run the model on instead"},
     {"--out", "FILE",
      "with --tokens: a safetensors file with logits [L, V], hidden.N [L, E] and layers.N.weights [H, L, L]"},
     {"--top", "N", "likely next tokens to list (default 10)"},
@@ -51,25 +52,42 @@ Result<void> write_run(ModelRun run, std::string_view path) {
     return written ? Result<void>() : Result<void>(written.error());
 }
 
-void print_next(const std::vector<NextToken>& next, bool as_json) {
+// The text of a token, safe to print; empty without a tokenizer.
+std::string piece_of(const TextTokenizer* tokenizer, uint32_t id) {
+    return tokenizer ? printable_name(tokenizer->piece(id), 60) : std::string();
+}
+
+void print_next(const std::vector<uint32_t>& ids, const std::vector<NextToken>& next,
+                const TextTokenizer* tokenizer, bool as_json) {
     if (as_json) {
-        std::string list = "[";
-        for (const NextToken& t : next)
-            list += (list.size() > 1 ? ", " : "") + JsonObject()
-                                                        .number("token", double(t.id))
-                                                        .number("logit", double(t.logit))
-                                                        .number("probability", t.probability)
-                                                        .done();
-        std::printf("%s\n", JsonObject().raw("next", list + "]").done().c_str());
+        std::string list = "[", tokens = "[";
+        for (const NextToken& t : next) {
+            JsonObject one;
+            one.number("token", double(t.id));
+            if (tokenizer) one.text("text", piece_of(tokenizer, t.id));
+            one.number("logit", double(t.logit)).number("probability", t.probability);
+            list += (list.size() > 1 ? ", " : "") + one.done();
+        }
+        for (const uint32_t id : ids) tokens += (tokens.size() > 1 ? ", " : "") + std::to_string(id);
+        std::printf("%s\n", JsonObject().raw("tokens", tokens + "]").raw("next", list + "]").done().c_str());
         return;
     }
+    if (tokenizer) {
+        std::printf("%zu tokens:", ids.size());
+        for (const uint32_t id : ids) std::printf(" %u '%s'", id, piece_of(tokenizer, id).c_str());
+        std::printf("\n");
+    }
     std::printf("%8s  %-10s  %s\n", "next", "logit", "probability");
-    for (const NextToken& t : next) std::printf("%8u  %-10.5g  %.4f\n", t.id, double(t.logit), t.probability);
+    for (const NextToken& t : next)
+        std::printf("%8u  %-10.5g  %.4f%s%s\n", t.id, double(t.logit), t.probability, tokenizer ? "  " : "",
+                    piece_of(tokenizer, t.id).c_str());
 }
 
 Result<int> run_tokens(const CheckpointModel& model, const Arguments& a) {
-    const Result<std::vector<uint32_t>> ids = token_numbers(a.text("--tokens"));
-    if (!ids) return ids.error();
+    const Result<ModelTokens> input = input_tokens(a, model);
+    if (!input) return input.error();
+    const std::vector<uint32_t>& ids = input->ids;
+    const TextTokenizer* const tokenizer = input->tokenizer ? &*input->tokenizer : nullptr;
     const Result<uint64_t> top = a.unsigned_integer("--top", 10);
     if (!top) return top.error();
     const Result<uint32_t> threads = thread_count(a);
@@ -85,10 +103,10 @@ Result<int> run_tokens(const CheckpointModel& model, const Arguments& a) {
     options.trace.engine = engine.get();
     options.with_hidden = options.with_weights = !out.empty();
     options.progress = [&](double done) { return progress(done); };
-    const uint64_t bytes = run_model_bytes(model, ids->size(), options);
+    const uint64_t bytes = run_model_bytes(model, ids.size(), options);
     if (bytes > uint64_t{1} << 30)
         std::fprintf(stderr, "fovea: note: this takes about %s of memory\n", bytes_text(bytes).c_str());
-    Result<ModelRun> run = run_model(model, *ids, options);
+    Result<ModelRun> run = run_model(model, ids, options);
     if (!run) return run.error();
     std::vector<NextToken> next;
     if (run->logits.rank() == 2) next = next_tokens(run->logits.row(run->logits.rows() - 1), size_t(*top));
@@ -97,7 +115,7 @@ Result<int> run_tokens(const CheckpointModel& model, const Arguments& a) {
     if (!model.has_unembedding())
         std::fprintf(stderr, "fovea: note: the files hold no unembedding, so that there are no logits\n");
     else
-        print_next(next, a.has("--json"));
+        print_next(ids, next, tokenizer, a.has("--json"));
     return 0;
 }
 
@@ -105,12 +123,13 @@ Result<int> run(const Arguments& a) {
     if (a.positional().size() != 1)
         return bad("PATH", "give one model: a folder with config.json and safetensors, or a .gguf file");
     for (const std::string_view option : {"--out", "--top", "--threads"})
-        if (a.has(option) && !a.has("--tokens"))
-            return bad(std::string(option),
-                       std::string(option) + " needs --tokens: without them the model does not run");
+        if (a.has(option) && !a.has("--tokens") && !a.has("--text"))
+            return bad(
+                std::string(option),
+                std::string(option) + " needs --tokens or --text: without them the model does not run");
     const Result<CheckpointModel> model = CheckpointModel::open(std::string(a.positional()[0]));
     if (!model) return model.error();
-    if (a.has("--tokens")) return run_tokens(*model, a);
+    if (a.has("--tokens") || a.has("--text")) return run_tokens(*model, a);
     const std::string text = a.has("--json") ? model_json(*model) + "\n" : model_text(*model);
     std::fwrite(text.data(), 1, text.size(), stdout);
     return 0;
@@ -120,7 +139,8 @@ void print_help() {
     std::printf(
         "fovea model PATH [OPTIONS]\n\nWhat a model is: family, sizes, types of its weights, what is "
         "missing. PATH is a "
-        "folder with config.json and\nsafetensors (Hugging Face), or a .gguf file. With --tokens it runs on "
+        "folder with config.json and\nsafetensors (Hugging Face), or a .gguf file. With --text or --tokens "
+        "it runs on "
         "the CPU and "
         "lists the likely next tokens.\n\nFamilies: %s.\n\n",
         known_families().c_str());

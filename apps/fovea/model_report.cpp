@@ -167,6 +167,8 @@ std::vector<NextToken> next_tokens(std::span<const float> logits, size_t most) {
     return all;
 }
 
+namespace {
+
 Result<std::vector<uint32_t>> token_numbers(std::string_view list) {
     std::vector<uint32_t> ids;
     for (const std::string_view word : split(list, ',')) {
@@ -181,6 +183,31 @@ Result<std::vector<uint32_t>> token_numbers(std::string_view list) {
         return Error{FOVEA_INVALID_ARGUMENT, "--tokens",
                      std::to_string(ids.size()) + " tokens; the limit is " + std::to_string(kMostTokens)};
     return ids;
+}
+
+}  // namespace
+
+Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointModel& model) {
+    if (arguments.has("--tokens") && arguments.has("--text"))
+        return Error{FOVEA_INVALID_ARGUMENT, "--text", "give --text or --tokens, not both"};
+    ModelTokens out;
+    if (arguments.has("--tokens")) {
+        Result<std::vector<uint32_t>> ids = token_numbers(arguments.text("--tokens"));
+        if (!ids) return ids.error();
+        out.ids = std::move(*ids);
+        return out;
+    }
+    if (model.files().gguf)
+        return Error{FOVEA_UNSUPPORTED, "--text",
+                     "the tokenizer inside a GGUF file is not read: give token numbers with --tokens"};
+    Result<TextTokenizer> tokenizer = TextTokenizer::open(model.files().folder);
+    if (!tokenizer) return tokenizer.error();
+    Result<std::vector<uint32_t>> ids = tokenizer->encode(arguments.text("--text"));
+    if (!ids) return ids.error();
+    if (ids->empty()) return Error{FOVEA_INVALID_ARGUMENT, "--text", "the text has no token"};
+    out.ids = std::move(*ids);
+    out.tokenizer = std::move(*tokenizer);
+    return out;
 }
 
 Result<uint32_t> thread_count(const Arguments& arguments) {

@@ -3,8 +3,11 @@
 
 #include "arguments.hpp"
 
+#include "model/tokenizer.hpp"
+
 #include <fovea/model/checkpoint_model.hpp>
 
+#include <optional>
 #include <string>
 
 namespace fovea::app {
@@ -24,8 +27,13 @@ struct NextToken {
 };
 std::vector<NextToken> next_tokens(std::span<const float> logits, size_t most);
 
-// --tokens: numbers by comma.
-Result<std::vector<uint32_t>> token_numbers(std::string_view list);
+// What the model is run on: --tokens, numbers by comma, or --text with the tokenizer of the model's folder,
+// which is then there.
+struct ModelTokens {
+    std::vector<uint32_t> ids;
+    std::optional<TextTokenizer> tokenizer;
+};
+Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointModel& model);
 // --threads: from 1 to 1024, or all of the machine.
 Result<uint32_t> thread_count(const Arguments& arguments);
 

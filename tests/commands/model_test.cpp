@@ -50,7 +50,7 @@ TEST(ModelCommand, refuses_what_it_cannot_open_or_run) {
     expect_refused(run_command(scratch, "model /nowhere/at/all"), "cannot open");
     expect_refused(run_command(scratch, "model " + kFamilies),
                    "no config.json; it says what the weights are of");
-    expect_refused(run_command(scratch, model + " --out OUT"), "--out needs --tokens");
+    expect_refused(run_command(scratch, model + " --out OUT"), "--out needs --tokens or --text");
     expect_refused(run_command(scratch, model + " --tokens 3,x"), "--tokens");
     expect_refused(run_command(scratch, model + " --tokens 3,-1"), "-1 is no token number");
     expect_refused(run_command(scratch, model + " --tokens 3,24 --out OUT"),
@@ -60,6 +60,27 @@ TEST(ModelCommand, refuses_what_it_cannot_open_or_run) {
     for (int i = 0; i < 32; ++i) many += ",1";
     expect_refused(run_command(scratch, "model " + kFamilies + "gpt2 --tokens " + many),
                    "position 32 is beyond the 32 that the model has learned");
+}
+
+TEST(ModelCommand, splits_a_text_by_the_tokenizer_of_the_models_folder) {
+    const Scratch scratch;
+    for (const char* file : {"config.json", "model.safetensors"})
+        std::filesystem::copy(kFamilies + "llama2/" + file, scratch / file);
+    const std::string model = "model " + scratch.folder().string();
+    expect_refused(run_command(scratch, model + " --text abab"), "tokenizer.json is not there");
+    write_file(scratch / "tokenizer.json",
+               R"({"model": {"type": "BPE", "vocab": {"a": 3, "b": 4, "ab": 5}, "merges": ["a b"]}})");
+    const CommandRun text = run_command(scratch, model + " --text ababa");
+    if (text.error.find("no PCRE2") != std::string::npos) GTEST_SKIP() << text.error;
+    EXPECT_EQ(text.exit_code, 0) << text.error;
+    EXPECT_TRUE(text.output.starts_with("3 tokens: 5 'ab' 5 'ab' 3 'a'\n")) << text.output;
+    const std::string start = "generate " + scratch.folder().string() + " --count 3 --json ";
+    const CommandRun by_text = run_command(scratch, start + "--text ababa");
+    const std::string by_numbers = run_command(scratch, start + "--tokens 5,5,3").output;
+    EXPECT_EQ(by_text.output.substr(0, by_text.output.find(']')), by_numbers.substr(0, by_numbers.find(']')));
+    expect_refused(run_command(scratch, model + " --text a --tokens 3"), "give --text or --tokens, not both");
+    expect_refused(run_command(scratch, "model " + kFamilies + "llama_q8/model.gguf --text a"),
+                   "the tokenizer inside a GGUF file is not read");
 }
 
 TEST(GenerateCommand, goes_on_with_the_same_tokens_for_the_same_seed) {
@@ -75,7 +96,7 @@ TEST(GenerateCommand, goes_on_with_the_same_tokens_for_the_same_seed) {
     const CommandRun json = run_command(scratch, start + "--count 1 --json");
     EXPECT_TRUE(json.output.starts_with("{\"tokens\": [")) << json.output;
     expect_refused(run_command(scratch, "generate " + kFamilies + "llama3"),
-                   "--tokens: give the token numbers");
+                   "--text: give a text, or token numbers with --tokens");
     expect_refused(run_command(scratch, start + "--count 0"), "--count: give a number of tokens from 1");
     expect_refused(run_command(scratch, start + "--temperature -1"), "--temperature");
     expect_refused(run_command(scratch, "generate " + kFamilies + "modernbert --tokens 3"), "is an encoder");
