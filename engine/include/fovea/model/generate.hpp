@@ -6,6 +6,7 @@
 
 namespace fovea {
 
+// Where a decoder computes, and what it may keep.
 struct DecoderOptions {
     EngineRunner* engine = nullptr;  // borrowed, must outlive the decoder; null: this thread's CPU kernels
     // Blocks stay in memory as float32 as long as all of them take no more than this; else each is made anew
