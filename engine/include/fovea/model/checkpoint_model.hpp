@@ -90,6 +90,7 @@ struct ModelRunOptions {
     bool with_weights = false;             // keep every head's weights
     std::function<bool(double)> progress;  // told the share that is done; false cancels the run
 };
+// What a run gives.
 struct ModelRun {
     F32Tensor logits{Shape{0}};  // [tokens, vocabulary]; empty where the files hold no unembedding
     std::vector<F32Tensor>
