@@ -131,7 +131,7 @@ bool is_unsigned(const std::string& text, bool fraction) {
 bool set_view(Session& s, const std::string& text, const SessionKey&) {
     const std::vector<std::string> parts = split(text);
     const bool numbers = parts.size() == 3 && std::all_of(parts.begin(), parts.end(),
-                                                         [](const auto& p) { return is_unsigned(p, true); });
+                                                          [](const auto& p) { return is_unsigned(p, true); });
     if (!text.empty() && !numbers) return false;
     s.view = text;
     return true;
