@@ -98,7 +98,7 @@ describe("the page", { skip }, () => {
         "level 3: both routes to a causal mask give the same weights",
         withPage({ hash: "#v=1&level=3" }, async (page) => {
             const before_ = (await stageValues(page, "weights")).values;
-            await page.check('input[name="route"][value="after"]', { force: true });
+            await page.click('label:has(input[name="route"][value="after"])');
             await settled(page);
             near((await stageValues(page, "weights")).values, before_, 1e-6);
             assert.ok(await stageValues(page, "row_sums"));
@@ -315,7 +315,7 @@ describe("the page", { skip }, () => {
             await page.selectOption("#mask", "none");
             await drag([0, 0], [0, 3]);
             assert.deepEqual(await hidden(), [0, 1, 2, 3]);
-            await page.check('input[name="brush"][value="rectangle"]', { force: true });
+            await page.click('label:has(input[name="brush"][value="rectangle"])');
             await drag([3, 5], [2, 4]);
             assert.deepEqual(await hidden(), [0, 1, 2, 3, 16, 17, 22, 23]);
             await page.goBack();
