@@ -81,6 +81,21 @@ FoveaResult bind(const Tensor& t, OperationBindings& out, FoveaDiag* diag) {
     return FOVEA_OK;
 }
 
+// X and Y, both [B, H, L, D] of a description that has them so.
+template <class Desc>
+FoveaResult bind_rows_of_x_and_y(Desc& d, OperationBindings& out, FoveaDiag* diag) {
+    const Extents extents{d.batch, d.heads, d.len, d.dim};
+    FoveaResult r;
+    if ((r = fill_strides(d.x_strides, extents, "x_strides", diag))) return r;
+    if ((r = fill_strides(d.y_strides, extents, "y_strides", diag))) return r;
+    out = OperationBindings{};
+    if ((r = bind({FOVEA_BIND_X, d.x_strides, d.batch, d.heads, d.len, d.dim, d.x_type, "x_strides", false},
+                  out, diag)))
+        return r;
+    return bind({FOVEA_BIND_Y, d.y_strides, d.batch, d.heads, d.len, d.dim, d.y_type, "y_strides", true}, out,
+                diag);
+}
+
 void bind_plain(FoveaBinding binding, uint64_t bytes, OperationBindings& out) {
     out.binding_mask |= binding_bit(binding);
     out.bytes[binding] = bytes;
@@ -115,16 +130,7 @@ FoveaResult make_rope(const FoveaRopeDesc* desc, FoveaRopeDesc& d, OperationBind
         return fail(diag, FOVEA_INVALID_ARGUMENT, "rotary_dim",
                     "rotary_dim is %u; it must be even and at most dim, %u", d.rotary_dim, d.dim);
     if ((r = check_switch(d.interleaved, "interleaved", diag))) return r;
-    const Extents extents{d.batch, d.heads, d.len, d.dim};
-    if ((r = fill_strides(d.x_strides, extents, "x_strides", diag))) return r;
-    if ((r = fill_strides(d.y_strides, extents, "y_strides", diag))) return r;
-    bindings = OperationBindings{};
-    if ((r = bind({FOVEA_BIND_X, d.x_strides, d.batch, d.heads, d.len, d.dim, d.x_type, "x_strides", false},
-                  bindings, diag)))
-        return r;
-    if ((r = bind({FOVEA_BIND_Y, d.y_strides, d.batch, d.heads, d.len, d.dim, d.y_type, "y_strides", true},
-                  bindings, diag)))
-        return r;
+    if ((r = bind_rows_of_x_and_y(d, bindings, diag))) return r;
     const Checked rows = d.table_rows ? Checked(d.table_rows) : Checked(d.batch) * d.len;
     const Checked table = rows * (d.rotary_dim / 2) * 4, positions = Checked(d.batch) * d.len * 4;
     if (table.overflow || positions.overflow)
@@ -244,16 +250,7 @@ FoveaResult make_merge(const FoveaMergeDesc* desc, FoveaMergeDesc& d, OperationB
                     int(FOVEA_MERGE_MAX_PARTS));
     if ((r = check_length(d.len, "len", diag))) return r;
     if ((r = check_kernel(d.kernel, diag))) return r;
-    const Extents extents{d.batch, d.heads, d.len, d.dim};
-    if ((r = fill_strides(d.x_strides, extents, "x_strides", diag))) return r;
-    if ((r = fill_strides(d.y_strides, extents, "y_strides", diag))) return r;
-    bindings = OperationBindings{};
-    if ((r = bind({FOVEA_BIND_X, d.x_strides, d.batch, d.heads, d.len, d.dim, d.x_type, "x_strides", false},
-                  bindings, diag)))
-        return r;
-    if ((r = bind({FOVEA_BIND_Y, d.y_strides, d.batch, d.heads, d.len, d.dim, d.y_type, "y_strides", true},
-                  bindings, diag)))
-        return r;
+    if ((r = bind_rows_of_x_and_y(d, bindings, diag))) return r;
     const uint64_t part_bytes = bindings.bytes[FOVEA_BIND_X];
     if (d.x_part_stride < 0)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "x_part_stride",

@@ -55,6 +55,19 @@ function partsOf(source: Copied): Part[] | null {
 
 const text = (x: number) => (x === -Infinity ? "-\\infty" : String(Number(x.toPrecision(5))));
 
+// Stages of one number for each query and key, in the order of the computation.
+const pairStages = [
+    "scores",
+    "scaled",
+    "capped",
+    "masked",
+    "weights_all",
+    "masked_weights",
+    "weights",
+    "keep",
+    "dropped",
+];
+
 export function latexOf(source: Copied, i: number, j: number): string | null {
     const parts = partsOf(source);
     if (!parts) return null;
@@ -84,17 +97,7 @@ export function latexOf(source: Copied, i: number, j: number): string | null {
         );
     }
     if (!find("queries") && x) lines.push(`X &= ${matrix(x)}`);
-    for (const id of [
-        "scores",
-        "scaled",
-        "capped",
-        "masked",
-        "weights_all",
-        "masked_weights",
-        "weights",
-        "keep",
-        "dropped",
-    ]) {
+    for (const id of pairStages) {
         const p = find(id);
         if (!p) continue;
         const name =
@@ -114,20 +117,9 @@ export function csvOf(source: Copied, i: number, j: number): string | null {
     const parts = partsOf(source);
     if (!parts) return null;
     const lines = ["stage,row,column,value"];
-    const pairs = new Set([
-        "scores",
-        "scaled",
-        "capped",
-        "masked",
-        "weights_all",
-        "masked_weights",
-        "weights",
-        "keep",
-        "dropped",
-    ]);
     for (const p of parts)
         for (let r = 0; r < p.rows; ++r) {
-            if ((pairs.has(p.id) || p.id === "queries") && r !== i) continue; // one query's way
+            if ((pairStages.includes(p.id) || p.id === "queries") && r !== i) continue; // one query's way
             for (let c = 0; c < p.columns; ++c) {
                 const value = p.at(r, c);
                 lines.push(
