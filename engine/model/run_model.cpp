@@ -1,11 +1,76 @@
 // A checkpoint on token numbers, layer by layer: each is a model of one block for a Trace.
 #include <fovea/model/checkpoint_model.hpp>
 
+#include <algorithm>
+
 namespace fovea {
 namespace {
 
 Error wrong(std::string field, std::string text) {
     return {FOVEA_INVALID_ARGUMENT, std::move(field), std::move(text)};
+}
+
+std::string limit_text(const char* what, uint64_t value, uint64_t limit) {
+    return std::string(what) + " is " + std::to_string(value) + "; the limit is " + std::to_string(limit - 1);
+}
+
+// Whether everything that the options name is there.
+Result<void> check_options(const ModelFacts& f, uint64_t tokens, const ModelRunOptions& options) {
+    const RunChanges& c = options.changes;
+    if (c.head_scales.size() > f.layers)
+        return wrong("head_scales", limit_text("the last layer", c.head_scales.size() - 1, f.layers));
+    for (const std::vector<float>& scales : c.head_scales)
+        if (scales.size() > f.heads)
+            return wrong("head_scales", limit_text("the last head", scales.size() - 1, f.heads));
+    for (size_t i = 0; i < c.hidden_tokens.size(); ++i) {
+        if (c.hidden_tokens[i] >= tokens)
+            return wrong("hidden_tokens", limit_text("a hidden token", c.hidden_tokens[i], tokens));
+        if (i > 0 && c.hidden_tokens[i] <= c.hidden_tokens[i - 1])
+            return wrong("hidden_tokens", "hidden tokens must rise");
+    }
+    for (const HeadPatch& patch : c.patches) {
+        if (patch.layer >= f.layers)
+            return wrong("patches", limit_text("a patch's layer", patch.layer, f.layers));
+        if (patch.head >= f.heads) return wrong("patches", limit_text("a patch's head", patch.head, f.heads));
+        if (patch.context.shape != Shape{tokens, f.head_width})
+            return wrong("patches", "a patch's context has another shape than [" + std::to_string(tokens) +
+                                        ", " + std::to_string(f.head_width) + "]");
+    }
+    if (options.lens_token && *options.lens_token >= tokens)
+        return wrong("lens_token", limit_text("the lens' token", *options.lens_token, tokens));
+    if (options.first_layer >= f.layers)
+        return wrong("first_layer", limit_text("the first layer", options.first_layer, f.layers));
+    const bool enters = options.first_layer > 0 || !options.entering.values.empty();
+    if (enters && options.entering.shape != Shape{tokens, f.width})
+        return wrong("entering", "what enters layer " + std::to_string(options.first_layer) +
+                                     " has another shape than [" + std::to_string(tokens) + ", " +
+                                     std::to_string(f.width) + "]");
+    return {};
+}
+
+// Scales and patches of one layer's contexts.
+Result<void> change_context(const ModelFacts& f, const RunChanges& changes, uint64_t layer, Trace& trace) {
+    std::vector<float> scales(f.heads, 1.0f);
+    if (layer < changes.head_scales.size())
+        std::copy(changes.head_scales[layer].begin(), changes.head_scales[layer].end(), scales.begin());
+    const bool scaled = std::any_of(scales.begin(), scales.end(), [](float s) { return s != 1.0f; });
+    const bool patched = std::any_of(changes.patches.begin(), changes.patches.end(),
+                                     [&](const HeadPatch& p) { return p.layer == layer; });
+    if (!scaled && !patched) return {};
+    Result<F32Tensor> context = trace.stage("context");
+    if (!context) return context.error();
+    for (uint64_t i = 0; i < context->rows(); ++i) {
+        const auto row = context->row(i);
+        for (uint64_t h = 0; h < f.heads; ++h)
+            for (float& value : row.subspan(h * f.head_width, f.head_width))
+                // A head that is off adds nothing, whatever its context holds.
+                value = scales[h] == 0.0f ? 0.0f : value * scales[h];
+        for (const HeadPatch& patch : changes.patches)
+            if (patch.layer == layer)
+                std::copy_n(patch.context.row(i).begin(), f.head_width,
+                            row.begin() + int64_t(patch.head * f.head_width));
+    }
+    return trace.supply_context(0, std::move(*context));
 }
 
 }  // namespace
@@ -17,6 +82,7 @@ uint64_t run_model_bytes(const CheckpointModel& model, uint64_t tokens, const Mo
     // A trace computes the scores of one head at a time, in five matrices.
     if (options.with_weights) floats += tokens * tokens * (f.layers * f.heads + 5);
     if (options.with_hidden) floats += tokens * f.width * (f.layers + 1);
+    if (options.with_lens) floats += (f.layers + 1) * (f.width + f.vocabulary);
     return model.block_bytes() + 4 * floats;
 }
 
@@ -28,15 +94,25 @@ Result<ModelRun> run_model(const CheckpointModel& model, std::span<const uint32_
         if (!name.starts_with("lm_head") && !name.starts_with("embed_out"))
             return wrong("tensor",
                          "no tensor '" + name + "' in " + printable_name(model.files().path.string(), 400));
-    Result<F32Tensor> x = model.embed(ids);
+    if (Result<void> r = check_options(f, ids.size(), options); !r) return r.error();
+    Result<F32Tensor> x =
+        options.entering.values.empty() ? model.embed(ids) : Result<F32Tensor>(options.entering);
     if (!x) return x.error();
     ModelRun run;
-    for (uint64_t n = 0; n < f.layers; ++n) {
+    std::vector<float> seen;  // the lens' token, behind the layers so far
+    const auto look = [&](const F32Tensor& hidden) {
+        if (!options.with_lens) return;
+        const auto row = hidden.row(options.lens_token.value_or(ids.size() - 1));
+        seen.insert(seen.end(), row.begin(), row.end());
+    };
+    for (uint64_t n = options.first_layer; n < f.layers; ++n) {
         if (options.progress && !options.progress(double(n) / double(f.layers + 1)))
             return Error{FOVEA_CANCELLED, "run", "the run was cancelled"};
         if (options.with_hidden) run.hidden.push_back(*x);
+        look(*x);
         Result<Block> block = model.block(n, ids.size());
         if (!block) return block.error();
+        block->attention.rules.hidden_keys = options.changes.hidden_tokens;
         auto one = std::make_shared<Model>();
         one->blocks.push_back(std::move(*block));
         ModelInput input;
@@ -47,6 +123,7 @@ Result<ModelRun> run_model(const CheckpointModel& model, std::span<const uint32_
             error.text = "layer " + std::to_string(n) + ": " + error.text;
             return error;
         }
+        if (Result<void> r = change_context(f, options.changes, n, *trace); !r) return r.error();
         if (options.with_weights) {
             Result<F32Tensor> weights = trace->whole_stage("weights");
             if (!weights) return weights.error();
@@ -54,9 +131,18 @@ Result<ModelRun> run_model(const CheckpointModel& model, std::span<const uint32_
         }
         x = trace->stage("block");
         if (!x) return x.error();
+        if (options.on_layer)
+            if (Result<void> r = options.on_layer(n, *trace); !r) return r.error();
     }
+    look(*x);
     if (options.with_hidden) run.hidden.push_back(*x);
     if (model.has_unembedding()) {
+        if (options.with_lens) {
+            F32Tensor rows({seen.size() / f.width, f.width}, std::move(seen));
+            Result<F32Tensor> lens = model.logits(std::move(rows), options.trace.engine);
+            if (!lens) return lens.error();
+            run.lens = std::move(*lens);
+        }
         Result<F32Tensor> logits = model.logits(std::move(*x), options.trace.engine);
         if (!logits) return logits.error();
         run.logits = std::move(*logits);

@@ -83,12 +83,38 @@ class CheckpointModel {
     uint64_t block_bytes_ = 0, all_block_bytes_ = 0;
 };
 
+// What one head gives in place of its own: the context of another run, see ModelRunOptions::on_layer.
+struct HeadPatch {
+    uint64_t layer = 0;
+    uint32_t head = 0;
+    F32Tensor context{Shape{0, 0}};  // [tokens, head's width]: what the trace's "context" has in its columns
+};
+
+// How a run departs from the model. Nothing is changed that is not named.
+struct RunChanges {
+    // By layer and head: what the head's context is multiplied by before it is projected. 0 switches the head
+    // off, 1 leaves its bits as they are. Layers and heads behind the end of a list have 1.
+    std::vector<std::vector<float>> head_scales;
+    std::vector<uint32_t> hidden_tokens;  // that no query sees, in any layer; rising
+    std::vector<HeadPatch> patches;       // put in after the scales
+};
+
 // What run_model() keeps, and by whose loops it computes.
 struct ModelRunOptions {
     TraceOptions trace;                    // of each layer
     bool with_hidden = false;              // keep what stands between the blocks
     bool with_weights = false;             // keep every head's weights
+    bool with_lens = false;                // logits behind every layer, for one token
+    std::optional<uint64_t> lens_token;    // which; none: the last
     std::function<bool(double)> progress;  // told the share that is done; false cancels the run
+    RunChanges changes;
+    // Called when a layer is done and its result is there, with the layer as the only block of a trace: any
+    // of its stages can be asked for, and is dropped with it afterwards. An error ends the run.
+    std::function<Result<void>(uint64_t layer, Trace& trace)> on_layer;
+    // The run begins at `first_layer` with `entering`, [tokens, width], in place of the embedding: the
+    // layers before are as they were in the run whose hidden state that is.
+    uint64_t first_layer = 0;
+    F32Tensor entering{Shape{0, 0}};
 };
 // What a run gives.
 struct ModelRun {
@@ -96,9 +122,13 @@ struct ModelRun {
     std::vector<F32Tensor>
         hidden;  // layers + 1 of [tokens, width]: what enters block n, what leaves the last
     std::vector<F32Tensor> weights;  // layers of [heads, tokens, tokens]
+    // The logit lens: [layers + 1, vocabulary], the final norm and the unembedding of what enters block n;
+    // the last row is the model's own logits.
+    F32Tensor lens{Shape{0}};
 };
 // The whole model on token numbers, one layer in memory at a time. Refused: no token, numbers beyond the
-// vocabulary, more tokens than the model has positions for.
+// vocabulary, more tokens than the model has positions for, changes of layers, heads and tokens that there
+// are not, an `entering` of another shape. With `first_layer` what is kept begins there.
 Result<ModelRun> run_model(const CheckpointModel& model, std::span<const uint32_t> ids,
                            const ModelRunOptions& options = {});
 // Bytes that it will take at most: a block, what it keeps, and the widest rows.

@@ -1,0 +1,20 @@
+// What a head of a language model does, read off its weights on one text.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace fovea {
+
+// Means over the text's tokens of the weight that a token's row gives to the named keys; NaN where no token
+// of the text has such a key. Of several keys the sum counts.
+struct TokenScores {
+    float previous = 0;   // the token before; of all tokens but the first
+    float induction = 0;  // tokens behind earlier places of the same token (Olsson et al., 2022)
+    float first = 0;      // the first token; of all others (Xiao et al., 2023)
+    float same = 0;       // earlier places of the same token
+};
+// `weights` is [tokens, tokens] of one head, row-major; `ids` the text's token numbers, as many.
+TokenScores token_scores(std::span<const float> weights, std::span<const uint32_t> ids);
+
+}  // namespace fovea
