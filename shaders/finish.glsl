@@ -13,7 +13,7 @@ struct RowSum {
     float largest, total;
 };
 
-RowSum empty_sum() { return RowSum(uintBitsToFloat(kMinusInfinity), 0.0); }
+RowSum empty_sum() { return RowSum(FOVEA_MINUS_INFINITY, 0.0); }
 
 // Row of a split's partial results: largest, total, then the sums of the columns.
 uint partial_row(uint split, uint heads, uint head, uint r) {

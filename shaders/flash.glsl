@@ -80,7 +80,7 @@ vec4 masked_logits(Entry e, Row row, int j, vec4 score) {
             }
         }
     }
-    return mix(logit, vec4(uintBitsToFloat(kMinusInfinity)), hidden);
+    return mix(logit, vec4(FOVEA_MINUS_INFINITY), hidden);
 }
 
 // Which of keys j .. j+3 (j a multiple of 4) dropout keeps.

@@ -35,7 +35,7 @@ void share_row(uint turn, uint i, vec4 values) {
 
 void begin_rows() {
     [[unroll]] for (uint i = 0u; i < kRows; ++i) totals[i] = 0.0;
-    [[unroll]] for (uint g = 0u; g < kLaneRows; ++g) maximum[g] = uintBitsToFloat(kMinusInfinity);
+    [[unroll]] for (uint g = 0u; g < kLaneRows; ++g) maximum[g] = FOVEA_MINUS_INFINITY;
 }
 
 void share_weights() {

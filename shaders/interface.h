@@ -137,6 +137,7 @@ FOVEA_CONST kMinusInfinity = 0xff800000u;
 #define FOVEA_SPEC_DEPTH 12       // dim_qk with zeros behind it
 #define FOVEA_SPEC_SUBGROUPS 13   // of a workgroup
 #define FOVEA_SPEC_ROW_THREADS 1  // softmax: threads for each row
+#define FOVEA_SPEC_FLAGS 15       // for WGSL alone: the flags that a pipeline's dispatches may have
 
 FOVEA_CONST kScopeWorkgroup = 2;  // as SPIR-V numbers them
 FOVEA_CONST kScopeSubgroup = 3;

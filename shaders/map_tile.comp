@@ -67,7 +67,7 @@ void add_weight(float weight, float keep, inout Sum sum) {
     const uint whole = uint(halves);
     precise const float rest = (halves - float(whole)) * 1048576.0;
     uint carry;
-    sum.low = uaddCarry(sum.low, whole << 20 | uint(rest), carry);
+    sum.low = fovea_add_carry(sum.low, whole << 20 | uint(rest), carry);
     sum.high = min(sum.high + (whole >> 12) + carry, kMassLimit);
     precise const float scaled = weight * keep;
     sum.largest = max(sum.largest, floatBitsToUint(scaled));
@@ -130,7 +130,7 @@ void add_quad(Entry e, Row row, int j, vec4 score, uvec4 pixel, inout Sum sum) {
             add_to_pixel(sum);
             sum = Sum(pixel[c], 0u, 0u, 0u);
         }
-        if (isnan(below[c]) || below[c] > 0.693147181)
+        if (FOVEA_IS_NAN(below[c]) || below[c] > 0.693147181)
             sum.largest = kNan;
         else
             add_weight(exp_of_negative(below[c]), keep, sum);

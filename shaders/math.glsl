@@ -3,6 +3,8 @@
 #ifndef FOVEA_MATH_GLSL
 #define FOVEA_MATH_GLSL
 
+#include "wgsl.glsl"
+
 // Added to an integral number below 2^22 it leaves that in the sum's last bits. A driver of software turns a
 // conversion into a dozen instructions for each lane, because the language wants it saturated.
 const float kIntegerInBits = 12582912.0;
@@ -39,7 +41,7 @@ float log_of_positive(float x) {
     const float s = (m - 1.0) / (m + 1.0), u = s * s;
     const float tail = fma(u, fma(u, fma(u, 0.23332168, 0.285507583), 0.400001224), 0.666666666);
     const float result = float(exponent) * 0.693147181 + fma(s * u, tail, 2.0 * s);
-    return isnan(x) || isinf(x) ? x : result;
+    return FOVEA_IS_SPECIAL(x) ? x : result;
 }
 
 vec4 tanh_of(vec4 x) {

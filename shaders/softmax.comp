@@ -95,7 +95,7 @@ vec4 masked_quad(Row r, int j, vec4 score, out uint shown) {
             hidden = floatBitsToUint(bias) == kMinusInfinity;
             value[c] += bias;
         }
-        if (hidden) value[c] = uintBitsToFloat(kMinusInfinity);
+        if (hidden) value[c] = FOVEA_MINUS_INFINITY;
         shown += hidden ? 0u : 1u;
         if (has_flag(kFlagMasked) && key < int(push.slice.len_kv))
             masked[result + uint(c)] = floatBitsToUint(value[c]);
@@ -106,7 +106,7 @@ vec4 masked_quad(Row r, int j, vec4 score, out uint shown) {
 // First pass: logits into the workspace; the largest, its first key and the number of visible keys of this
 // thread's part into shared memory.
 void mask_row(Row r) {
-    float largest = uintBitsToFloat(kMinusInfinity);
+    float largest = FOVEA_MINUS_INFINITY;
     uint argmax = kNoKey, count = 0u;
     const bool whole = has_flag(kFlagCapped | kFlagMasked) && r.exists;
     const int begin = whole ? 0 : r.keys.begin, end = whole ? int(push.slice.len_kv) : r.keys.end;
@@ -131,13 +131,20 @@ void mask_row(Row r) {
     const uint t = gl_LocalInvocationIndex;
     for (uint step = kRowThreads / 2u; step > 0u; step /= 2u) {
         barrier();
+#ifdef FOVEA_WGSL  // takes no barrier in a loop whose turn some threads end early
+        if (r.lane < step)
+#else
         if (r.lane >= step) continue;
-        const float other = shared_max[t + step];
-        if (other > shared_max[t] || (other == shared_max[t] && shared_argmax[t + step] < shared_argmax[t])) {
-            shared_max[t] = other;
-            shared_argmax[t] = shared_argmax[t + step];
+#endif
+        {
+            const float other = shared_max[t + step];
+            if (other > shared_max[t] ||
+                (other == shared_max[t] && shared_argmax[t + step] < shared_argmax[t])) {
+                shared_max[t] = other;
+                shared_argmax[t] = shared_argmax[t + step];
+            }
+            shared_count[t] += shared_count[t + step];
         }
-        shared_count[t] += shared_count[t + step];
     }
     barrier();
 }
@@ -212,7 +219,7 @@ void main() {
     if (has_flag(kFlagWeights) && r.exists) write_weights(r, scale);
     if (!r.exists || r.lane != 0u) return;
     row_scale[r.entry.index * push.slice.rows + r.row] = scale;
-    const float log_total = total == 0.0 ? uintBitsToFloat(kMinusInfinity) : log_of_positive(total);
+    const float log_total = total == 0.0 ? FOVEA_MINUS_INFINITY : log_of_positive(total);
     if (has_flag(kFlagLse)) {
         const uint empty = has_sink ? floatBitsToUint(sink) : kMinusInfinity;
         lse_bits[r.result] = count == 0u ? empty : floatBitsToUint(largest + log_total);

@@ -10,7 +10,7 @@ float largest[kRows], totals[kRows], maximum[kRows], rescales[kRows];
 shared float shared_totals[kRows][kThreads], rescale[kRows];
 
 void begin_rows() {
-    for (uint i = 0u; i < kRows; ++i) totals[i] = 0.0, maximum[i] = uintBitsToFloat(kMinusInfinity);
+    for (uint i = 0u; i < kRows; ++i) totals[i] = 0.0, maximum[i] = FOVEA_MINUS_INFINITY;
 }
 
 void set_largest(uint i, float logit) { largest[i] = logit; }

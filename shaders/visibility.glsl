@@ -4,7 +4,14 @@
 
 layout(set = 0, binding = FOVEA_SLOT_BATCH_TABLE, std430) readonly buffer BatchTable { ivec4 batch_table[]; };
 
+#ifdef FOVEA_WGSL
+// Flags that dispatches of this pipeline may have. What only the others need is not in its code, and so no
+// buffer is bound for it: browsers give a kernel 8 or 10.
+layout(constant_id = FOVEA_SPEC_FLAGS) const uint kFlags = 0xffffffffu;
+bool has_flag(uint flag) { return (push.slice.flags & (flag & kFlags)) != 0u; }
+#else
 bool has_flag(uint flag) { return (push.slice.flags & flag) != 0u; }
+#endif
 
 // One batch entry with its lengths clamped, and one of its heads.
 struct Entry {

@@ -1,0 +1,58 @@
+// The kernels as WGSL: what web/tools/wgsl.mjs makes of the shaders is valid by naga's own front end, binds what a browser
+// has room for, and what it does not know it refuses.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { join } from "node:path";
+import { Translator, flagsConstant, slotsOf } from "../tools/wgsl.mjs";
+import { root } from "./support.mjs";
+
+let translator;
+before(() => {
+    translator = new Translator();
+});
+after(() => translator.close());
+
+const number = (name) => {
+    const line = readFileSync(join(root, "shaders/interface.h"), "utf8").match(
+        new RegExp(`${name} = 1u << (\\d+)`),
+    );
+    return 1 << Number(line[1]);
+};
+const flags = (...names) => names.reduce((all, name) => all | number(`kFlag${name}`), 0);
+
+// Constants: threads, types, whole quads, rows, column quads, general, parts.
+const flash = (general, whole, may) => ({
+    0: 32,
+    3: whole,
+    4: 8,
+    6: 1,
+    7: general,
+    8: 2,
+    [flagsConstant]: may,
+});
+const kernels = [
+    ["flash", flash(0, 1, flags("Output", "Lse")), 6],
+    ["flash", flash(1, 0, flags("Output", "Lse", "Mask", "Sparse")), 8],
+    ["flash_combine", { 0: 64, [flagsConstant]: flags("Output", "Lse") }, 3],
+    ["map_tile", { 0: 32, 3: 1, [flagsConstant]: flags("TileMass", "TileMax", "Sampled") }, 5],
+    ["softmax", { 0: 128, 1: 32, [flagsConstant]: flags("Mask", "Lse", "Weights", "Philox") }, 5],
+    ["linear_shared", { 0: 128, 3: 1 }, 4],
+];
+
+for (const [module, constants, most] of kernels)
+    test(`${module} becomes WGSL that binds ${most} buffers at most`, () => {
+        const { text, small } = translator.translate(module, constants);
+        assert.match(text, new RegExp(`@workgroup_size\\(${constants[0]}, 1, 1\\)`));
+        assert.equal(text.match(/var<uniform>/g).length, 1, "push constants are one uniform buffer");
+        assert.ok(slotsOf(text).length <= most, `${slotsOf(text)}`);
+        assert.ok(small.length < 0.6 * text.length);
+    });
+
+test("an unknown module and one that WGSL cannot say are refused by name", () => {
+    assert.throws(() => translator.translate("flash2", { 0: 32 }), /flash2 with 0=32: .*no module flash2/);
+    assert.throws(
+        () => translator.translate("flash_f16", flash(0, 1, flags("Output"))),
+        /flash_f16 with 0=32 .*enable wgpu_int16/,
+    );
+});
