@@ -195,6 +195,27 @@ TEST(Sessions, of_a_key_given_twice_the_second_counts) {
     EXPECT_EQ(notes[0].text, "seed is given twice: the second counts");
 }
 
+TEST(Sessions, hidden_keys_are_kept_once) {
+    const Session s = read(state(R"("hidden": [3, 1, 3, 1])"));
+    EXPECT_EQ(s.hidden_keys, (std::vector<uint32_t>{1, 3}));
+}
+
+TEST(Sessions, tensors_are_whole_or_refused) {
+    const auto error = [](const std::string& tensors) {
+        const Result<ReadSession> result = read_session(state("", ", \"tensors\": {" + tensors + "}"));
+        return result ? std::string() : result.error().text;
+    };
+    const std::string one = R"({"shape": [1, 1, 2], "f32": "AACAPwAAgD8="})", q = "\"q\": " + one;
+    EXPECT_EQ(error(q + ", \"k\": " + one), "");
+    EXPECT_NE(error(q).find("its tensors lack q or k"), std::string::npos) << error(q);
+    EXPECT_NE(error("\"k\": " + one).find("its tensors lack q or k"), std::string::npos);
+    for (const char* data : {"AACAPw==", "AACAPwAAgA==", "AACAPwAAgD8AAIA/"}) {
+        const std::string text =
+            error(q + R"(, "k": {"shape": [1, 1, 2], "f32": ")" + std::string(data) + "\"}");
+        EXPECT_NE(text.find("bytes; its shape asks for 8"), std::string::npos) << data << ": " << text;
+    }
+}
+
 TEST(Sessions, a_program_names_what_it_does_not_show) {
     constexpr std::string_view kUnseen[] = {"zoom", "rope", "view"};
     std::vector<SessionNote> notes;

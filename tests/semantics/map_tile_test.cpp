@@ -274,10 +274,16 @@ TEST(MapTile, invalid_weights_are_marked) {
     });
 }
 
-// One pixel over `rows` x `keys` cells, every logit 0, so that every weight is exp(-lse).
-Picture even_pixel(Executor& executor, uint64_t rows, uint64_t keys, float lse) {
+// One pixel over `rows` x `keys` cells, every logit 0, so that every weight is exp(-lse); with a dropout that
+// keeps everything, and scales it.
+Picture even_pixel(Executor& executor, uint64_t rows, uint64_t keys, float lse, float dropout_p = 0) {
     Case c = plain_case(7, 1, 1, 1, rows, keys, 4, 4);
     Tensors inputs;
+    if (dropout_p > 0) {
+        c.desc.dropout_p = dropout_p;
+        c.desc.keep = {1, FOVEA_U8, 1, 1, 1, 0, {}};
+        inputs[FOVEA_BIND_KEEP].assign(keys, std::byte{1});
+    }
     inputs[FOVEA_BIND_Q].assign(rows * 16, std::byte{0});
     inputs[FOVEA_BIND_K].assign(keys * 16, std::byte{0});
     inputs[FOVEA_BIND_LSE].resize(rows * 4);
@@ -311,6 +317,9 @@ TEST(MapTile, sums_of_the_largest_weights_do_not_wrap) {
             const double expected = std::exp(double(0.69314f)) * double(rows) * 5000;
             EXPECT_NEAR(double(picture.mass[0]) * FOVEA_TILE_UNIT, expected, expected * 1e-5);
             EXPECT_NEAR(picture.max[0], std::exp(0.69314f), 1e-5);
+            const Picture scaled = even_pixel(executor, rows, 5000, -0.69314f, 0.9f);
+            if (!scaled.ran) return;
+            EXPECT_NEAR(double(scaled.mass[0]) * FOVEA_TILE_UNIT, 10 * expected, expected * 1e-4);
         }
     });
 }

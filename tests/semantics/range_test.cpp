@@ -74,6 +74,16 @@ TEST(Range, rows_of_the_lowest_bias_are_not_masked) {
     expect_right(c);
 }
 
+TEST(Range, scores_far_beyond_the_softcap) {
+    // A thousand times the cap: the hyperbolic tangent's exponential must not leave its range.
+    for (const float scale : {0.5f, 40.0f}) {
+        Case c = plain_case(65, 1, 2, 1, 20, 70, 16, 8);
+        c.desc.scale = scale;
+        c.desc.softcap = 0.25f;
+        expect_right(c);
+    }
+}
+
 TEST(Range, grouped_heads_bottom_right_with_uneven_sizes) {
     for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16}) {
         Case c = plain_case(63, 2, 8, 2, 77, 301, 80, 48);

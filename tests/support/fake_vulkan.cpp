@@ -114,6 +114,9 @@ struct FakeVulkan::Functions {
                     f->cooperativeMatrixWorkgroupScope = d.workgroup_matrices;
                     break;
                 }
+                case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_4_FEATURES:
+                    reinterpret_cast<VkPhysicalDeviceVulkan14Features*>(item)->pushDescriptor = d.core_push;
+                    break;
                 case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT:
                     reinterpret_cast<VkPhysicalDeviceFaultFeaturesEXT*>(item)->deviceFault = d.device_fault;
                     break;
@@ -158,21 +161,15 @@ struct FakeVulkan::Functions {
         VkPhysicalDevice physical_device, uint32_t* count, VkCooperativeMatrixPropertiesKHR* out) {
         FakeVulkan& f = of(physical_device);
         if (const VkResult r = f.failable("vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR")) return r;
-        struct Shape {
-            uint32_t m, n, k;
-            VkComponentTypeKHR sum;
-        };
-        static constexpr Shape kShapes[] = {{8, 8, 8, VK_COMPONENT_TYPE_FLOAT32_KHR},
-                                            {16, 16, 16, VK_COMPONENT_TYPE_FLOAT16_KHR},
-                                            {16, 16, 16, VK_COMPONENT_TYPE_FLOAT32_KHR},
-                                            {32, 32, 32, VK_COMPONENT_TYPE_FLOAT32_KHR}};
+        const std::vector<FakeDevice::MatrixShape>& shapes = f.played_.matrix_shapes;
+        const auto total = uint32_t(shapes.size());
         if (!out) {
-            *count = 4;
+            *count = total;
             return VK_SUCCESS;
         }
-        *count = std::min(*count, 4u);
+        *count = std::min(*count, total);
         for (uint32_t i = 0; i < *count; ++i) {
-            const Shape& s = kShapes[i];
+            const FakeDevice::MatrixShape& s = shapes[i];
             out[i].MSize = s.m;
             out[i].NSize = s.n;
             out[i].KSize = s.k;
@@ -265,7 +262,7 @@ struct FakeVulkan::Functions {
         VkPipelineCacheHeaderVersionOne header{sizeof header,
                                                VK_PIPELINE_CACHE_HEADER_VERSION_ONE,
                                                f.played_.vendor_id,
-                                               f.played_.device_id,
+                                               f.played_.device_id + f.cache_header_device_,
                                                {}};
         memcpy(header.pipelineCacheUUID, f.played_.cache_uuid, VK_UUID_SIZE);
         std::string all(reinterpret_cast<const char*>(&header), sizeof header);

@@ -37,9 +37,19 @@ struct FakeDevice {
     uint32_t subgroup_size = 32, min_subgroup_size = 16, max_subgroup_size = 64;
     bool storage_16bit = true, float16 = true, subgroup_size_control = true, memory_model = true,
          memory_model_device_scope = false, coopmat = true;
+    // Cooperative matrices, in the order in which the driver lists them; factors are float16.
+    struct MatrixShape {
+        uint32_t m, n, k;
+        VkComponentTypeKHR sum;
+    };
+    std::vector<MatrixShape> matrix_shapes = {{8, 8, 8, VK_COMPONENT_TYPE_FLOAT32_KHR},
+                                              {16, 16, 16, VK_COMPONENT_TYPE_FLOAT16_KHR},
+                                              {16, 16, 16, VK_COMPONENT_TYPE_FLOAT32_KHR},
+                                              {32, 32, 32, VK_COMPONENT_TYPE_FLOAT32_KHR}};
     bool coopmat2 = false, workgroup_matrices = false;  // of VK_NV_cooperative_matrix2
     std::vector<std::string> extensions = {"VK_KHR_push_descriptor", "VK_KHR_cooperative_matrix",
                                            "VK_NV_shader_sm_builtins"};
+    bool core_push = false;    // push descriptors of Vulkan 1.4, which need no extension
     bool debug_utils = false;  // an instance extension
     bool device_fault = false;
 };
@@ -66,6 +76,8 @@ class FakeVulkan {
     void fail_call(uint32_t n, VkResult result);
     // What vkGetPipelineCacheData hands out behind its header.
     void set_cache_payload(std::string payload) { cache_payload_ = std::move(payload); }
+    // The header that Vulkan defines then names another device than the one whose cache it is.
+    void misname_cache_header() { cache_header_device_ = 1; }
     // Grows the cache between the two calls of vkGetPipelineCacheData.
     void grow_cache_between_calls() { cache_grows_ = true; }
 
@@ -113,6 +125,7 @@ class FakeVulkan {
     VkResult fail_with_ = VK_SUCCESS;
     std::string cache_payload_ = "payload", initial_cache_data_;
     bool cache_grows_ = false;
+    uint32_t cache_header_device_ = 0;  // added to the device's number
 };
 
 }  // namespace fovea::test

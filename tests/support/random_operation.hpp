@@ -49,6 +49,11 @@ inline FoveaAppendDesc random_append(Random& random, uint32_t most_dim) {
     d.first_row = std::min(d.first_row, d.capacity - d.len);
     d.x_strides = random_strides(random, d.heads, d.len, d.dim);
     d.y_strides = random_strides(random, d.heads, rows, d.dim);
+    // Pages inside heads: what lies behind a head's last page is another head's first.
+    if (d.page_size && random.chance(0.3)) {
+        const auto row = int64_t(d.dim), page = int64_t(rows) * row;
+        d.y_strides = {page, int64_t(d.page_count) * page, row};
+    }
     return d;
 }
 

@@ -92,6 +92,17 @@ TEST(PipelineCache, IgnoresAnotherDeviceOrDriver) {
     EXPECT_FALSE(accepted(blob, other));
 }
 
+// Ours says that nothing was changed since it was written; the driver's own says whose cache it is.
+TEST(PipelineCache, IgnoresWhatTheDriversOwnHeaderDoesNotFit) {
+    FakeHost host;
+    host.vulkan.misname_cache_header();
+    FoveaContext context = nullptr;
+    ASSERT_EQ(foveaCreateContext(&host.host, &context, nullptr), FOVEA_OK);
+    const std::string blob = cache_of(context);
+    foveaDestroyContext(context);
+    EXPECT_FALSE(accepted(blob));
+}
+
 TEST(PipelineCache, SaysWhatRoomItNeeds) {
     FakeHost host;
     FoveaContext context = nullptr;

@@ -46,6 +46,17 @@ TEST(Context, ReportsWhatTheHostEnabled) {
     EXPECT_EQ(host.vulkan.mistakes(), std::vector<std::string>{});
 }
 
+TEST(Context, TakesNoMatricesWhoseSumsAreRounded) {
+    FakeDevice device;
+    device.matrix_shapes = {{8, 8, 8, VK_COMPONENT_TYPE_FLOAT32_KHR},
+                            {16, 16, 16, VK_COMPONENT_TYPE_FLOAT16_KHR}};
+    FakeHost host(device);
+    FoveaContext context = nullptr;
+    ASSERT_EQ(foveaCreateContext(&host.host, &context, nullptr), FOVEA_OK);
+    EXPECT_EQ(host.facts(context).coopmat_m, 8u);
+    foveaDestroyContext(context);
+}
+
 TEST(Context, TakesTheFlexibleMatricesOfTheSmallestWorkgroup) {
     FakeDevice device;
     device.extensions.push_back("VK_NV_cooperative_matrix2");
@@ -372,6 +383,31 @@ TEST(DeviceNeeds, ListsWhatIsThereAndWhatItBuys) {
     }
     EXPECT_TRUE(push);
     EXPECT_FALSE(coopmat2);
+}
+
+TEST(DeviceNeeds, PushDescriptorsOfTheCoreNeedNoExtension) {
+    for (const bool extension : {true, false}) {
+        FakeDevice device;
+        device.api_version = device.instance_version = VK_API_VERSION_1_4;
+        device.core_push = true;
+        if (!extension) device.extensions.erase(device.extensions.begin());
+        FakeHost host(device);
+        FoveaDeviceNeeds needs = foveaDeviceNeeds();
+        Diag diag;
+        ASSERT_EQ(
+            foveaQueryDeviceNeeds(FakeVulkan::instance_getter(), host.vulkan.instance(), VK_API_VERSION_1_4,
+                                  host.vulkan.physical_device(), host.allocator(), &needs, &diag),
+            FOVEA_OK)
+            << diag.text;
+        const auto names = [&](const char* name) {
+            return std::count_if(needs.items, needs.items + needs.count, [&](const FoveaDeviceNeed& need) {
+                const char* own = need.extension ? need.extension : need.feature;
+                return strcmp(own, name) == 0 && need.available;
+            });
+        };
+        EXPECT_EQ(names("VK_KHR_push_descriptor"), extension);
+        EXPECT_EQ(names("pushDescriptor"), !extension);
+    }
 }
 
 TEST(DeviceNeeds, RefusesBelowTheFloorAndNulls) {
