@@ -177,8 +177,11 @@ class Work:
         `limit` is in processor seconds of each process, so that a busy machine kills no mutant; what waits for ever ends
         after as many minutes as these are seconds, half an hour at most.
         """
+        # A folder of its own for what tests write: those that run side by side give their files the same names.
+        own = self.folder / 'written'
+        own.mkdir(parents=True, exist_ok=True)
         environment = dict(os.environ, CCACHE_BASEDIR=str(self.base.folder), CCACHE_NOHASHDIR='1', CI='',
-                           GTEST_FAIL_FAST='1', GTEST_BRIEF='1')
+                           GTEST_FAIL_FAST='1', GTEST_BRIEF='1', TMPDIR=str(own), TEST_TMPDIR=str(own))
         with tempfile.TemporaryFile() as text:
             process = subprocess.Popen(command, cwd=cwd or self.base.build, env=environment, stdin=subprocess.DEVNULL,
                                        stdout=text, stderr=subprocess.STDOUT, start_new_session=True,

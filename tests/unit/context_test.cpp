@@ -276,6 +276,7 @@ TEST(Context, AsksTheInstanceForTheDeviceGetter) {
 TEST(Context, CompilesAPlanForALesserDeviceAndNoPlanForAGreaterOne) {
     FakeDevice lenient;
     lenient.offset_alignment = 64;
+    lenient.max_group_counts[0] += 2, lenient.max_group_counts[1] += 1;  // each axis has its own
     FakeHost host(lenient);
     const Created made = create(host);
     ASSERT_EQ(made.code, FOVEA_OK) << made.diag.text;
