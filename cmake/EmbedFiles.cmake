@@ -14,13 +14,15 @@ if(CMAKE_SCRIPT_MODE_FILE)
     math(EXPR index "${index} + 1")
   endforeach()
   file(WRITE "${OUTPUT}" "// Written by cmake/EmbedFiles.cmake.
+#include <array>
+
 #include \"files/embedded.hpp\"
 
 namespace fovea {
 namespace {
 ${arrays}
-constexpr EmbeddedFile kFiles[] = {
-${rows}};
+constexpr std::array<EmbeddedFile, ${index}> kFiles = {{
+${rows}}};
 }  // namespace
 std::span<const EmbeddedFile> ${SYMBOL}();  // declared where it is used, too
 std::span<const EmbeddedFile> ${SYMBOL}() { return kFiles; }

@@ -89,7 +89,8 @@ Result<ReadSession> read_address(std::string_view fragment, const SessionReader&
 }
 
 std::string write_address(const Session& s) {
-    Session own = level_session(s.level);
+    Session own = level_session(s.level, s.task);
+    own.task.clear();  // written, so that the other keys are read as that task's
     std::string text = "v=1&level=" + std::to_string(s.level);
     for (const SessionKey& key : session_keys()) {
         std::string value = session_key_text(s, key);

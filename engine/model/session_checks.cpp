@@ -216,6 +216,8 @@ std::string get_hidden(const Session& s, const SessionKey&) {
 using S = Session;
 constexpr Field kFields[] = {member<&S::level>("level"),
                              member<&S::text>("text"),
+                             member<&S::task>("task"),
+                             member<&S::heads_off>("off"),
                              member<&S::length>("len"),
                              {"stage", set_stage, get_member<&S::stage>},
                              member<&S::head>("head"),
@@ -314,7 +316,7 @@ class Reading {
     }
 
     Session take(const std::vector<GivenKey>& all) {
-        Session s = level_session(level_of(all));
+        Session s = level_session(level_of(all), task_of(all));
         for (const SessionKey& key : session_keys())
             for (const GivenKey& given : all)
                 if (given.key == key.key && key.key != "level") set(s, given, key);
@@ -335,6 +337,12 @@ class Reading {
         for (const GivenKey& given : all)
             if (given.key == "level") set(s, given, key_named("level"));
         return s.level;
+    }
+
+    static std::string task_of(const std::vector<GivenKey>& all) {
+        for (const GivenKey& given : all)
+            if (given.key == "task") return given.text;
+        return {};
     }
 
     void set(Session& s, const GivenKey& given, const SessionKey& key) {
@@ -414,7 +422,7 @@ class Reading {
         if (std::find(reader_.unseen.begin(), reader_.unseen.end(), given.key) == reader_.unseen.end())
             return;
         const Field& field = field_of(given.key);
-        if (field.get(s, *key) != field.get(level_session(s.level), *key))
+        if (field.get(s, *key) != field.get(level_session(s.level, s.task), *key))
             note(given.key,
                  std::string(reader_.program) + " does not show " + given.key + " (" + key->about + ")");
     }
@@ -450,7 +458,7 @@ std::string session_key_text(const Session& s, const SessionKey& key) {
     return field_of(key.key).get(s, key);
 }
 
-Session level_session(int level) {
+Session level_session(int level, std::string_view task) {
     Session s;
     const auto set = [&](std::string_view key, const JsonValue& value) {
         field_of(key).set(s, default_text(value), key_named(key));
@@ -460,6 +468,11 @@ Session level_session(int level) {
     s.level = level;
     for (const auto& [key, value] : model_table("levels").items()[size_t(level - 1)]["session"].members())
         set(key, value);
+    for (const JsonValue& row : model_table("learned").items()) {
+        if (task.empty() || row["task"].text() != task) continue;
+        s.task = task;
+        for (const auto& [key, value] : row["session"].members()) set(key, value);
+    }
     s.under = mask_key(s);
     return s;
 }

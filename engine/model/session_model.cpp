@@ -1,4 +1,5 @@
 // The seven levels: models whose weights come from a seed.
+#include <fovea/model/learned.hpp>
 #include <fovea/model/torch_random.hpp>
 #include <fovea/model/transformer.hpp>
 
@@ -228,7 +229,17 @@ F32Tensor drawn_vectors(std::span<const Token> tokens, uint64_t width, bool posi
     return x;
 }
 
-Result<SessionModel> session_model(const Session& s, const SessionModel* previous) {
+Result<SessionModel> session_model(const Session& s, const SessionModel* previous,
+                                   std::shared_ptr<const LearnedModel> learned) {
+    if (!s.task.empty() && !s.tensors) {
+        if (!learned || learned->task != s.task) learned = previous ? previous->learned : nullptr;
+        if (!learned || learned->task != s.task) {
+            Result<LearnedModel> read = learned_model(s.task);
+            if (!read) return read.error();
+            learned = std::make_shared<const LearnedModel>(std::move(*read));
+        }
+        return learned_session(s, std::move(learned));
+    }
     SessionModel out;
     out.session = s;
     Model model;

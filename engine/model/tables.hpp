@@ -5,8 +5,9 @@
 
 namespace fovea {
 
-// "levels", "session", "stages", "stories" or "learned". The page's engine has neither of the last two: the
-// page itself does.
+// "levels", "session", "stages", "learned" or "stories". The page's engine has not the last one: the page
+// itself does. A row of "learned" has session keys over the level's own (`session`), as a level's row has
+// them over the defaults.
 //
 // A story is a list of steps for a level, each with what to read (`title`, `text`), session keys over the
 // level's own (`show`), the cells it is about (`mark`: first row, first column, last row, last column), one

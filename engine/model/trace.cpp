@@ -296,8 +296,14 @@ Result<SessionStageText> session_stage_text(ReadSession read, std::string_view s
     if (!made) return made.error();
     Result<Trace> trace = Trace::open(made->model, std::move(made->input), options);
     if (!trace) return trace.error();
-    const std::string id = stage.empty() ? trace->nearest_stage(read.session.stage) : std::string(stage);
-    const Result<F32Tensor> matrix = trace->stage(id, head);
+    // A session counts the heads of all layers.
+    const uint32_t layer = trace->layers() > 1 ? head / trace->heads() : 0;
+    if (layer >= trace->layers())
+        return wrong("head", "head is " + std::to_string(head) + "; the model has heads 0 to " +
+                                 std::to_string(trace->layers() * trace->heads() - 1));
+    const std::string id =
+        stage.empty() ? trace->nearest_stage(read.session.stage, layer) : std::string(stage);
+    const Result<F32Tensor> matrix = trace->stage(id, head - layer * trace->heads(), layer);
     if (!matrix) return matrix.error();
     SessionStageText out{matrix_text(*matrix), std::move(read.notes)};
     out.notes.insert(out.notes.end(), made->notes.begin(), made->notes.end());

@@ -15,6 +15,7 @@ Session full_session() {
     Session s = level_session(5);
     s.text = "Ein \"Satz\" & mehr + Ähnliches, 100%\n\t我";
     s.tokenizer = Tokenizer::characters;
+    s.task = "sort", s.heads_off = 2;
     s.seed = 4294967295u;
     s.heads = 6, s.kv_heads = 3;
     s.scale = "2.5", s.temperature = 0.1;

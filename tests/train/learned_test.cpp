@@ -173,5 +173,84 @@ TEST(Learned, words_become_tokens_and_an_unknown_one_is_named) {
     EXPECT_EQ(unknown.error().text, "'bananas' is no token of the task sort");
 }
 
+// What a session with a task shows in layer `layer`, head `head`.
+F32Tensor shown(const Session& session, std::string_view stage, uint32_t head, uint32_t layer) {
+    Result<SessionModel> made = session_model(session);
+    EXPECT_TRUE(made) << made.error().text;
+    Result<Trace> trace = Trace::open(made->model, std::move(made->input));
+    EXPECT_TRUE(trace) << trace.error().text;
+    Result<F32Tensor> values = trace->stage(stage, head, layer);
+    EXPECT_TRUE(values) << values.error().text;
+    return std::move(*values);
+}
+
+TEST(Learned, a_session_with_a_task_shows_the_model_that_learned_it_under_the_sessions_rules) {
+    for (const std::string& task : learned_tasks()) {
+        const Session s = level_session(2, task);
+        EXPECT_EQ(s.task, task);
+        const LearnedModel learned = *learned_model(task);
+        Result<SessionModel> made = session_model(s);
+        ASSERT_TRUE(made) << made.error().text;
+        EXPECT_TRUE(made->notes.empty()) << task << ": " << made->notes[0].text;
+        EXPECT_EQ(made->learned->head_labels, learned.head_labels);
+        const Result<ModelInput> input = learned_input(learned, learned_text(learned, s.text).tokens);
+        Result<Trace> plain = Trace::open(learned.model, *input);
+        ASSERT_TRUE(plain);
+        const uint32_t heads = plain->heads(), layer = s.head / heads;
+        const F32Tensor weights = shown(s, "weights", s.head % heads, layer);
+        EXPECT_EQ(weights.values, plain->stage("weights", s.head % heads, layer)->values) << task;
+        EXPECT_GT(weights.row(s.row)[s.column], 0.5f)
+            << task << ": its first picture picks what is to be seen";
+    }
+    Session hot = level_session(2, "induction");
+    hot.temperature = 10;
+    EXPECT_LT(shown(hot, "weights", 0, 1).row(hot.row)[hot.column], 0.3f);
+    hot.causal = false;
+    EXPECT_GT(shown(hot, "weights", 0, 0).row(0)[5], 0.0f)
+        << "without a mask the first token sees the others";
+}
+
+TEST(Learned, a_head_that_is_off_gives_nothing_and_the_model_forgets) {
+    Session s = level_session(2, "induction");
+    const LearnedModel learned = *learned_model("induction");
+    const auto sure_of_f = [&] { return shown(s, "probabilities", 0, 1).row(14)[5]; };
+    EXPECT_GT(sure_of_f(), 0.85f);
+    s.heads_off = 1;  // the head for the previous token
+    EXPECT_LT(sure_of_f(), 0.5f);
+    s.heads_off = 16;
+    const Result<SessionModel> made = session_model(s);
+    ASSERT_TRUE(made);
+    ASSERT_EQ(made->notes.size(), 1u);
+    EXPECT_EQ(made->notes[0].text, "off is 16; the model has 4 heads, and the other bits say nothing");
+}
+
+TEST(Learned, a_text_is_taken_apart_into_tokens_and_what_is_none_is_told) {
+    const LearnedModel letters = *learned_model("induction"), pairs = *learned_model("recall"),
+                       places = *learned_model("reverse");
+    const auto of = [](const LearnedModel& learned, std::string_view text) {
+        std::string words;
+        for (const uint32_t token : learned_text(learned, text).tokens)
+            words += (words.empty() ? "" : " ") + learned.model->vocabulary[token];
+        return words;
+    };
+    EXPECT_EQ(of(letters, "fox fo"), "<start> f o x f o");
+    EXPECT_EQ(of(letters, "<start> f"), "<start> f");
+    EXPECT_EQ(of(letters, "FOX"), "<start> F o x");  // F is a token, O and X are not
+    EXPECT_EQ(of(pairs, "i10 a2"), "i 10 a 2");
+    EXPECT_EQ(learned_text(letters, "f\xc3\xb6x!").left_out, "\xc3\xb6!");
+    Session s = level_session(2, "reverse");
+    s.text = "abcdefghijklabcdefghijklabcdefghijkl?";
+    const Result<SessionModel> cut = session_model(s);
+    ASSERT_TRUE(cut) << cut.error().text;
+    EXPECT_EQ(cut->input.tokens.size(), most_learned_tokens(places));
+    ASSERT_EQ(cut->notes.size(), 2u);
+    EXPECT_EQ(cut->notes[0].text, "left out, as it is no token of the task reverse: ?");
+    s.text = "??";
+    const Result<SessionModel> none = session_model(s);
+    ASSERT_FALSE(none);
+    EXPECT_EQ(none.error().text,
+              "there is no token of the task reverse in the text; its tokens are a, b and so on");
+}
+
 }  // namespace
 }  // namespace fovea

@@ -44,4 +44,20 @@ Result<ModelInput> learned_input(const LearnedModel& learned, std::span<const ui
 // Token numbers of words with spaces between, as the vocabulary writes them; the error names the word.
 Result<std::vector<uint32_t>> learned_tokens(const LearnedModel& learned, std::string_view text);
 
+// A text as a reader types it. Words that are no token are taken apart into tokens, the longest first, so
+// that "fovea" is five letters; a capital stands for its small letter where it is no token itself. A sequence
+// begins with the token "<start>" where the vocabulary has one.
+struct LearnedText {
+    std::vector<uint32_t> tokens;
+    std::string left_out;  // what is no token, in its order
+};
+LearnedText learned_text(const LearnedModel& learned, std::string_view text);
+// The longest sequence that is taken: that of the learned positions, or as many tokens as a level shows.
+size_t most_learned_tokens(const LearnedModel& learned);
+
+// What a session shows whose `task` is this model's: its rules count in every layer, so that a mask or a
+// temperature shows what it does to heads that learned; heads that are off give nothing. Its notes say what
+// of the text was left out. Refused: a text without a token.
+Result<SessionModel> learned_session(const Session& session, std::shared_ptr<const LearnedModel> learned);
+
 }  // namespace fovea

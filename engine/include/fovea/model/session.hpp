@@ -52,11 +52,15 @@ struct Session : AttentionRules {
     uint32_t heads = 1, kv_heads = 1;
     bool rope = false;
     std::shared_ptr<const SessionTensors> tensors;  // shown in place of the text; null: none
+    // A model that learned a task stands in for the level's layer: of what follows from a level only the
+    // rules count. Empty: none.
+    std::string task;
+    uint32_t heads_off = 0;  // its heads that give nothing, a bit each, layer by layer
 
     // How it is looked at. None of it changes a number.
     std::string stage = "weights";  // an id of stage_table()
-    uint32_t head = 0;
-    uint32_t row = 1, column = 2;  // the picked cell
+    uint32_t head = 0;              // of a model with several layers counted layer by layer
+    uint32_t row = 1, column = 2;   // the picked cell
     std::string map = "auto";
     bool logarithmic = false;
     std::string low, high;  // numbers; empty: those of the values
@@ -82,8 +86,9 @@ struct Session : AttentionRules {
     friend bool operator==(const Session&, const Session&) = default;
 };
 
-// A level's own session. `level` is 1 to kLevelCount.
-Session level_session(int level);
+// A level's own session. `level` is 1 to kLevelCount. With a task what is shown of that one first; a name
+// that the table has not changes nothing.
+Session level_session(int level, std::string_view task = {});
 
 // What a key's value could not be taken for, or who does not show it. `text` is a whole sentence for a
 // person.

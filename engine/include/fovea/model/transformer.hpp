@@ -131,13 +131,19 @@ F32Tensor drawn_vectors(std::span<const Token> tokens, uint64_t width, bool posi
 // same: those of level 7 are millions. Notes say what of the session could not be done. Refused: a text
 // without a token, tensors that do not fit each other or lie in files (a program loads those first, see
 // load_session_tensors).
+//
+// A session with a task is that of a model that learned it: `learned` where it is of that task, else the
+// library's own (see learned_model() of <fovea/model/learned.hpp>).
+struct LearnedModel;
 struct SessionModel {
     std::shared_ptr<const Model> model;
     ModelInput input;
     std::vector<SessionNote> notes;
-    Session session;  // that this is of
+    Session session;                              // that this is of
+    std::shared_ptr<const LearnedModel> learned;  // of a session with a task; null: none
 };
-Result<SessionModel> session_model(const Session& session, const SessionModel* previous = nullptr);
+Result<SessionModel> session_model(const Session& session, const SessionModel* previous = nullptr,
+                                   std::shared_ptr<const LearnedModel> learned = nullptr);
 
 // Bahdanau's additive attention (Bahdanau et al., 2014) as the input of a block without projections whose
 // rules have the scale "none": score = v . tanh(W q + U k), and the values are the memory itself. The engine
