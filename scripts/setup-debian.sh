@@ -16,7 +16,7 @@ packages=(
     clang clang-format clang-19 lld-19 llvm-19
     # Vulkan and the libraries linked
     libvulkan-dev vulkan-tools vulkan-validationlayers spirv-tools glslang-tools
-    libglfw3-dev libgtest-dev libhwy-dev libpcre2-dev libpng-dev libstb-dev zlib1g-dev
+    libglfw3-dev libgtest-dev libhwy-dev libpcre2-dev libpng-dev libstb-dev libutf8proc-dev zlib1g-dev
     # programs with a window on a virtual display, fonts, and Emscripten's parser
     xvfb xauth x11-utils xdotool fonts-dejavu-core fonts-inter node-acorn
 )

@@ -13,7 +13,7 @@ namespace fovea::app {
 namespace {
 
 constexpr OptionSpec kOptions[] = {
-    {"--text", "TEXT", "a text to begin with, split by the tokenizer.json of the model's folder"},
+    {"--text", "TEXT", "a text to begin with, split by the model's own tokenizer"},
     {"--tokens", "N,N,...", "token numbers to begin with instead"},
     {"--count", "N", "tokens to generate (default 32)"},
     {"--temperature", "T",

@@ -15,7 +15,7 @@ namespace fovea::app {
 namespace {
 
 constexpr OptionSpec kOptions[] = {
-    {"--text", "TEXT", "a text to run the model on, split by the tokenizer.json of its folder"},
+    {"--text", "TEXT", "a text to run the model on, split by its own tokenizer"},
     {"--tokens", "N,N,...", "token numbers to run the model on instead"},
     {"--out", "FILE",
      "with --tokens: a safetensors file with logits [L, V], hidden.N [L, E] and layers.N.weights [H, L, L]"},

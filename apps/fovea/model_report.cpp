@@ -197,10 +197,7 @@ Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointMod
         out.ids = std::move(*ids);
         return out;
     }
-    if (model.files().gguf)
-        return Error{FOVEA_UNSUPPORTED, "--text",
-                     "the tokenizer inside a GGUF file is not read: give token numbers with --tokens"};
-    Result<TextTokenizer> tokenizer = TextTokenizer::open(model.files().folder);
+    Result<TextTokenizer> tokenizer = TextTokenizer::open(model.files());
     if (!tokenizer) return tokenizer.error();
     Result<std::vector<uint32_t>> ids = tokenizer->encode(arguments.text("--text"));
     if (!ids) return ids.error();

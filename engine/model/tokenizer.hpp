@@ -1,7 +1,7 @@
-// Text to token numbers and back, as a model's tokenizer.json says.
+// Text to token numbers and back, as a model's files say.
 #pragma once
 
-#include <fovea/fovea.hpp>
+#include <fovea/files/checkpoint.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -13,28 +13,48 @@
 
 namespace fovea {
 
+// One token and its bytes in the text: [begin, end). Tokens that the text does not hold (those that a model's
+// inputs begin or end with, marks for a space before the text) have begin == end, the place where they stand.
+// Where a tokenizer rewrites the text (lower case, composition), the bytes are those that the token was made
+// from; two tokens of one rewritten character have the same bytes.
+struct TextToken {
+    uint32_t id = 0;
+    size_t begin = 0, end = 0;
+    friend bool operator==(const TextToken&, const TextToken&) = default;
+};
+
 // Byte-pair encoding (Sennrich et al., 2016) over bytes (GPT-2, Llama 3, Qwen, NeoX) or over characters with
-// bytes to fall back on (Llama 2, Mistral, Gemma), with added and special tokens. Copies share the tables;
-// safe from any thread.
+// bytes to fall back on (Llama 2, Mistral, Gemma), Unigram (Kudo, 2018: T5, XLM-R), WordPiece (Schuster and
+// Nakajima, 2012: BERT) and whole words, with added and special tokens. Copies share the tables; safe from
+// any thread.
 class TextTokenizer {
   public:
-    // Whether this build has PCRE2, which splits text by the patterns of tokenizer.json. Without it open()
-    // refuses.
+    // Whether this build has PCRE2, which splits text by patterns, and utf8proc, which knows the classes,
+    // cases and compositions of characters. Without PCRE2 tokenizers that need a pattern are refused, without
+    // utf8proc texts beyond ASCII where they would have to be rewritten.
     static bool available();
     // `folder` is a model's, or the path of a tokenizer.json. Refused by name: kinds of models, patterns and
     // steps that are not computed.
     static Result<TextTokenizer> open(const std::filesystem::path& folder);
+    // The tokenizer of a checkpoint: tokenizer.json in its folder, or the tables inside its GGUF file.
+    static Result<TextTokenizer> open(const Checkpoint& files);
+    // The text of a tokenizer.json; the metadata of a GGUF file.
+    static Result<TextTokenizer> parse(std::string_view json);
+    static Result<TextTokenizer> parse(const GgufFile& file);
 
     // `text` must be UTF-8. With `special` the tokens that the model's inputs begin or end with are added.
+    Result<std::vector<TextToken>> tokens(std::string_view text, bool special = true) const;
+    // Their numbers alone.
     Result<std::vector<uint32_t>> encode(std::string_view text, bool special = true) const;
     // The bytes that the tokens stand for; special ones stand for nothing. Numbers beyond the table stand for
-    // nothing, too.
+    // nothing, too. Of WordPiece the words with single spaces between.
     std::string decode(std::span<const uint32_t> ids) const;
     // The token as its table has it, for people; empty beyond the table.
     std::string_view piece(uint32_t id) const;
 
+    class Impl;  // in tokenizer_impl.hpp
+
   private:
-    class Impl;
     explicit TextTokenizer(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
     std::shared_ptr<const Impl> impl_;
 };

@@ -1,11 +1,12 @@
-// Tokenizers against the library `tokenizers`: tokenizers/NAME.json with what it gave for many texts, see
-// scripts/make_tokenizers.py.
+// Tokenizers against reference libraries: tokenizers/NAME.json and NAME.gguf with what they gave for many
+// texts, see scripts/make_tokenizers.py.
 #include "model/tokenizer.hpp"
 
 #include <fovea/files/json.hpp>
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
@@ -19,66 +20,188 @@ std::string text_of(const fs::path& path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-class Tokenizers : public testing::TestWithParam<const char*> {};
+Result<TextTokenizer> open_file(const fs::path& path) {
+    if (path.extension() != ".gguf") return TextTokenizer::open(path);
+    const Result<GgufFile> file = load_gguf(path);
+    if (!file) return file.error();
+    return TextTokenizer::parse(*file);
+}
 
-TEST_P(Tokenizers, give_the_numbers_and_texts_of_the_library_tokenizers) {
-    if (!TextTokenizer::available()) GTEST_SKIP() << "this build has no PCRE2";
+// The characters that [begin, end) touches: the references count characters.
+std::pair<size_t, size_t> whole_characters(std::string_view text, size_t begin, size_t end) {
+    const auto inside = [&](size_t at) {
+        return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0u) == 0x80u;
+    };
+    while (inside(begin)) --begin;
+    while (inside(end)) ++end;
+    return {begin, end};
+}
+
+// What a tokenizer is compared in beside its numbers.
+struct Compared {
+    const char* file;
+    const char* expected;
+    // The library gives what it composes or joins the place of its first or last character alone.
+    bool same_places = true;
+    bool texts = true;
+};
+
+void PrintTo(const Compared& c, std::ostream* out) { *out << c.file; }
+
+class Tokenizers : public testing::TestWithParam<Compared> {};
+
+TEST_P(Tokenizers, give_the_tokens_places_and_texts_of_the_reference) {
+    if (!TextTokenizer::available()) GTEST_SKIP() << "this build has no PCRE2, or no utf8proc";
     const fs::path folder = FOVEA_TOKENIZERS;
-    const Result<TextTokenizer> tokenizer = TextTokenizer::open(folder / (std::string(GetParam()) + ".json"));
+    const Result<TextTokenizer> tokenizer = open_file(folder / GetParam().file);
     ASSERT_TRUE(tokenizer) << tokenizer.error().text;
     const Result<JsonValue> expected =
-        parse_json(text_of(folder / (std::string(GetParam()) + ".expected.json")));
+        parse_json(text_of(folder / (std::string(GetParam().expected) + ".expected.json")));
     ASSERT_TRUE(expected) << expected.error().text;
     size_t compared = 0;
     for (const JsonValue& row : (*expected)["texts"].items()) {
         const std::string_view text = row.items()[0].text();
+        const std::string shown = json_string(text);
         std::vector<uint32_t> numbers;
         for (const JsonValue& number : row.items()[1].items()) numbers.push_back(uint32_t(number.number()));
-        const Result<std::vector<uint32_t>> ids = tokenizer->encode(text);
-        ASSERT_TRUE(ids) << ids.error().text;
-        EXPECT_EQ(*ids, numbers) << json_string(text);
+        const Result<std::vector<TextToken>> tokens = tokenizer->tokens(text);
+        ASSERT_TRUE(tokens) << tokens.error().text;
+        std::vector<uint32_t> ids;
+        for (const TextToken& token : *tokens) ids.push_back(token.id);
+        EXPECT_EQ(ids, numbers) << shown;
+        const auto& places = row.items()[3].items();
+        for (size_t i = 0; ids == numbers && i < ids.size() && !places.empty(); ++i) {
+            const TextToken& token = (*tokens)[i];
+            const auto first = size_t(places[2 * i].number()), last = size_t(places[2 * i + 1].number());
+            // What stands for no byte here is given its neighbour there.
+            if (token.begin == token.end) continue;
+            const auto [begin, end] = whole_characters(text, token.begin, token.end);
+            if (GetParam().same_places) {
+                EXPECT_EQ(std::pair(begin, end), std::pair(first, last)) << shown << ", token " << i;
+            } else {
+                EXPECT_LE(begin, first) << shown << ", token " << i;
+                EXPECT_GE(end, last) << shown << ", token " << i;
+            }
+        }
+        size_t before = 0;
+        for (const TextToken& token : *tokens) {
+            EXPECT_LE(token.begin, token.end) << shown;
+            EXPECT_LE(token.end, text.size()) << shown;
+            EXPECT_GE(token.end, before) << shown;
+            before = token.end;
+        }
         // Tokens that end inside a character are the same bytes here, and U+FFFD there.
         const std::string_view decoded = row.items()[2].text();
-        if (decoded.find("\xef\xbf\xbd") == std::string_view::npos) {
-            EXPECT_EQ(tokenizer->decode(numbers), decoded) << json_string(text);
+        if (GetParam().texts && decoded.find("\xef\xbf\xbd") == std::string_view::npos) {
+            EXPECT_EQ(tokenizer->decode(numbers), decoded) << shown;
         }
         ++compared;
     }
     EXPECT_GE(compared, 150u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, Tokenizers, testing::Values("gpt2", "llama3", "llama2"),
-                         [](const auto& name) { return std::string(name.param); });
+INSTANTIATE_TEST_SUITE_P(
+    Each, Tokenizers,
+    testing::Values(Compared{"gpt2.json", "gpt2"}, Compared{"llama3.json", "llama3"},
+                    Compared{"qwen2.json", "qwen2", false}, Compared{"llama2.json", "llama2"},
+                    Compared{"gemma.json", "gemma"}, Compared{"bert.json", "bert"},
+                    Compared{"bert_cased.json", "bert_cased"}, Compared{"unigram.json", "unigram", false},
+                    Compared{"unigram_first.json", "unigram_first", false}, Compared{"pieces.json", "pieces"},
+                    Compared{"gpt2.gguf", "gpt2"}, Compared{"llama3.gguf", "llama3"},
+                    Compared{"bert.gguf", "bert", true, false},
+                    Compared{"llama_spm.gguf", "llama_spm", false, false}),
+    [](const auto& one) {
+        std::string name = one.param.file;
+        std::replace(name.begin(), name.end(), '.', '_');
+        return name;
+    });
+
+// Those whose tokens hold every byte of the text.
+class RoundTrip : public testing::TestWithParam<const char*> {};
+
+TEST_P(RoundTrip, every_text_comes_back_and_its_tokens_follow_each_other_without_a_gap) {
+    if (!TextTokenizer::available()) GTEST_SKIP() << "this build has no PCRE2, or no utf8proc";
+    const fs::path folder = FOVEA_TOKENIZERS;
+    const Result<TextTokenizer> tokenizer = open_file(folder / GetParam());
+    ASSERT_TRUE(tokenizer) << tokenizer.error().text;
+    const Result<JsonValue> expected = parse_json(text_of(folder / "gpt2.expected.json"));
+    ASSERT_TRUE(expected);
+    for (const JsonValue& row : (*expected)["texts"].items()) {
+        const std::string_view text = row.items()[0].text();
+        if (text.find('<') != std::string_view::npos) continue;  // special tokens decode to nothing
+        const Result<std::vector<TextToken>> tokens = tokenizer->tokens(text);
+        ASSERT_TRUE(tokens) << tokens.error().text;
+        std::vector<uint32_t> ids;
+        size_t done = 0;
+        for (const TextToken& token : *tokens) {
+            ids.push_back(token.id);
+            EXPECT_EQ(token.begin, done) << json_string(text);
+            done = token.end;
+        }
+        EXPECT_EQ(done, text.size()) << json_string(text);
+        EXPECT_EQ(tokenizer->decode(ids), text);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, RoundTrip,
+                         testing::Values("gpt2.json", "llama3.json", "llama2.json", "gemma.json", "gpt2.gguf",
+                                         "llama3.gguf", "llama_spm.gguf"),
+                         [](const auto& one) {
+                             std::string name = one.param;
+                             std::replace(name.begin(), name.end(), '.', '_');
+                             return name;
+                         });
+
+TEST(TextTokenizer, tells_the_bytes_of_each_token) {
+    if (!TextTokenizer::available()) GTEST_SKIP() << "this build has no PCRE2, or no utf8proc";
+    const Result<TextTokenizer> bert = TextTokenizer::open(fs::path(FOVEA_TOKENIZERS) / "bert.json");
+    ASSERT_TRUE(bert);
+    const std::string text = "The CAFÉ 東x";
+    const Result<std::vector<TextToken>> tokens = bert->tokens(text);
+    ASSERT_TRUE(tokens);
+    std::string pieces;
+    for (const TextToken& t : *tokens)
+        pieces += std::string(bert->piece(t.id)) + "=" + text.substr(t.begin, t.end - t.begin) + "|";
+    EXPECT_EQ(pieces, "[CLS]=|the=The|cafe=CAFÉ|[UNK]=東|x=x|[SEP]=|");
+}
+
+TEST(TextTokenizer, refuses_texts_that_are_no_utf8_and_says_where) {
+    if (!TextTokenizer::available()) GTEST_SKIP() << "this build has no PCRE2, or no utf8proc";
+    const Result<TextTokenizer> gpt2 = TextTokenizer::open(fs::path(FOVEA_TOKENIZERS) / "gpt2.json");
+    ASSERT_TRUE(gpt2);
+    for (const char* text : {"ab\xff", "ab\xc0\x80", "ab\xed\xa0\x80", "ab\xf4\x90\x80\x80", "ab\xe6\x9d"}) {
+        const Result<std::vector<uint32_t>> ids = gpt2->encode(text);
+        ASSERT_FALSE(ids);
+        EXPECT_EQ(ids.error().text, "the text is not valid UTF-8 from its byte 2 on");
+    }
+}
 
 TEST(TextTokenizer, refuses_what_it_cannot_compute_by_name) {
-    if (!TextTokenizer::available()) GTEST_SKIP() << "this build has no PCRE2";
-    const fs::path path = fs::path(testing::TempDir()) / "fovea_tokenizer.json";
+    if (!TextTokenizer::available()) GTEST_SKIP() << "this build has no PCRE2, or no utf8proc";
     const auto refused = [&](const std::string& json) {
-        std::ofstream(path, std::ios::binary) << json;
-        const Result<TextTokenizer> made = TextTokenizer::open(path);
-        return made ? std::string("nothing") : made.error().text.substr(path.string().size());
+        const Result<TextTokenizer> made = TextTokenizer::parse(json);
+        return made ? std::string("nothing") : made.error().text;
     };
     const std::string model =
         R"("model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]})";
     EXPECT_EQ(refused("{" + model + "}"), "nothing");
-    EXPECT_EQ(refused("{"), ": byte 1: a key in quotes expected");
-    EXPECT_EQ(refused(R"({"model": {"type": "WordPiece"}})"),
-              ": the tokenizer is of the kind 'WordPiece'; BPE is computed");
-    EXPECT_EQ(refused(R"({"model": {"type": "BPE", "vocab": {}}})"), ": the tokenizer has no vocabulary");
+    EXPECT_EQ(refused("{"), "byte 1: a key in quotes expected");
+    EXPECT_EQ(refused(R"({"model": {"type": "Odd"}})"),
+              "the tokenizer is of the kind 'Odd'; BPE, Unigram, WordPiece and WordLevel are computed");
+    EXPECT_EQ(refused(R"({"model": {"type": "BPE", "vocab": {}}})"), "the tokenizer has no vocabulary");
     EXPECT_EQ(refused(R"({"model": {"type": "BPE", "vocab": {"a": -1}}})"),
-              ": token 'a' has no number of its own from 0 to 268435455");
+              "token 'a' has no number of its own from 0 to 268435455");
     EXPECT_EQ(refused(R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}})"),
-              ": merge 0 is of tokens that the vocabulary lacks");
-    EXPECT_EQ(refused("{" + model + R"(, "normalizer": {"type": "NFKC"}})"),
-              ": the step 'NFKC' is not computed");
+              "merge 0 is of tokens that the vocabulary lacks");
+    EXPECT_EQ(refused("{" + model + R"(, "normalizer": {"type": "Nmt"}})"), "the step 'Nmt' is not computed");
     EXPECT_EQ(
         refused(
             "{" + model +
             R"(, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated"}})"),
-        ": the pattern cannot be read from its byte 2 on");
+        "the pattern cannot be read from its byte 2 on");
     EXPECT_EQ(refused("{" + model + R"(, "post_processor": {"type": "Odd"}})"),
-              ": the post-processor 'Odd' is not computed");
-    fs::remove(path);
+              "the post-processor 'Odd' is not computed");
+    const fs::path path = fs::path(testing::TempDir()) / "fovea_no_tokenizer.json";
     const Result<TextTokenizer> none = TextTokenizer::open(path);
     ASSERT_FALSE(none);
     EXPECT_NE(none.error().text.find("is not there: give token numbers with --tokens"), std::string::npos);

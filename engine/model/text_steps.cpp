@@ -1,0 +1,590 @@
+#include "model/text_steps.hpp"
+
+#include <fovea/files.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "files/little_endian.hpp"
+#include "model/characters.hpp"
+#include "model/split_pattern.hpp"
+
+namespace fovea {
+namespace {
+
+Error unknown(std::string what) { return {FOVEA_UNSUPPORTED, "tokenizer", std::move(what)}; }
+Error broken(std::string what) { return {FOVEA_INVALID_ARGUMENT, "tokenizer", std::move(what)}; }
+
+// ---- rewriting ----
+
+// A step that rewrites each piece by itself; what becomes empty is dropped.
+template <class Rewrite>  // AlignedText(const AlignedText&)
+TextStep each_piece(Rewrite rewrite, bool only_ascii_without_tables = true) {
+    return [rewrite, only_ascii_without_tables](TextPieces& pieces) -> Result<void> {
+        for (AlignedText& piece : pieces) {
+            if (only_ascii_without_tables && !has_character_tables() && !is_ascii(piece.text))
+                return unknown(
+                    "this build has no utf8proc, which rewrites texts beyond ASCII; give token numbers");
+            piece = rewrite(piece);
+        }
+        std::erase_if(pieces, [](const AlignedText& piece) { return piece.empty(); });
+        return {};
+    };
+}
+
+// `change(c, out)` appends what a character becomes.
+template <class Change>
+AlignedText by_character(const AlignedText& piece, Change change) {
+    AlignedText out;
+    std::string made;
+    for (size_t at = 0; at < piece.text.size();) {
+        const Character c = character_at(piece.text, at);
+        made.clear();
+        change(c.value, made);
+        if (std::string_view(piece.text).substr(at, c.bytes) == made)
+            out.append(piece, at, at + c.bytes);
+        else
+            out.append(made, piece.source(at, at + c.bytes));
+        at += c.bytes;
+    }
+    return out;
+}
+
+// `made` has the characters of `alone` in another order (marks are sorted), or else is of `whole`.
+AlignedText put_in_order(const AlignedText& alone, const std::string& made, ByteRange whole) {
+    AlignedText out;
+    std::vector<bool> used(alone.text.size());
+    // Nobody writes hundreds of marks on one letter but to make this slow.
+    for (size_t at = 0; at < made.size() && made.size() <= 256;) {
+        const size_t bytes = character_at(made, at).bytes;
+        const std::string_view one = std::string_view(made).substr(at, bytes);
+        size_t from = alone.text.find(one);
+        while (from != std::string::npos && used[from]) from = alone.text.find(one, from + 1);
+        if (from == std::string::npos) break;
+        used[from] = true;
+        out.append(alone, from, from + bytes);
+        at += bytes;
+    }
+    if (out.text != made || made.size() != alone.text.size()) {
+        out = {};
+        out.append(made, whole);
+    }
+    return out;
+}
+
+AlignedText in_form(const AlignedText& piece, NormalForm form) {
+    AlignedText out;
+    size_t begin = 0;
+    for (const size_t end : grapheme_ends(piece.text)) {
+        const std::string_view before = std::string_view(piece.text).substr(begin, end - begin);
+        const std::string made = normal_form(before, form);
+        // Where characters do not act on each other, each knows its own bytes.
+        AlignedText alone;
+        for (size_t at = begin; at < end;) {
+            const size_t next = at + character_at(piece.text, at).bytes;
+            const std::string_view one = std::string_view(piece.text).substr(at, next - at);
+            const std::string changed = normal_form(one, form);
+            if (changed == one)
+                alone.append(piece, at, next);
+            else
+                alone.append(changed, piece.source(at, next));
+            at = next;
+        }
+        out.append(alone.text == made ? alone : put_in_order(alone, made, piece.source(begin, end)), 0,
+                   made.size());
+        begin = end;
+    }
+    return out;
+}
+
+AlignedText without(const AlignedText& piece, bool (*is_dropped)(uint32_t)) {
+    return by_character(piece, [&](uint32_t c, std::string& made) {
+        if (!is_dropped(c)) append_utf8(made, c);
+    });
+}
+
+AlignedText lowered(const AlignedText& piece) {
+    return by_character(piece, [](uint32_t c, std::string& made) { append_lower(made, c); });
+}
+
+AlignedText with_replaced(const AlignedText& piece, std::string_view from, std::string_view to) {
+    AlignedText out;
+    for (size_t at = 0; at < piece.text.size();) {
+        const size_t found = from.empty() ? std::string::npos : piece.text.find(from, at);
+        if (found == std::string::npos) {
+            out.append(piece, at, piece.text.size());
+            break;
+        }
+        out.append(piece, at, found);
+        out.append(to, piece.source(found, found + from.size()));
+        at = found + from.size();
+    }
+    return out;
+}
+
+AlignedText with_before(const AlignedText& piece, std::string_view text) {
+    AlignedText out;
+    const uint32_t at = piece.from.empty() ? 0 : piece.from[0].begin;
+    out.append(text, {at, at});
+    out.append(piece, 0, piece.text.size());
+    return out;
+}
+
+AlignedText stripped(const AlignedText& piece, bool left, bool right) {
+    size_t begin = 0, end = piece.text.size();
+    while (left && begin < end) {
+        const Character c = character_at(piece.text, begin);
+        if (!is_space(c.value)) break;
+        begin += c.bytes;
+    }
+    while (right && end > begin) {
+        size_t start = end - 1;
+        while (start > begin && (static_cast<unsigned char>(piece.text[start]) & 0xc0u) == 0x80u) --start;
+        if (!is_space(character_at(piece.text, start).value)) break;
+        end = start;
+    }
+    return piece.part(begin, end);
+}
+
+bool is_ideograph(uint32_t c) {
+    return (c >= 0x4e00 && c <= 0x9fff) || (c >= 0x3400 && c <= 0x4dbf) || (c >= 0x20000 && c <= 0x2a6df) ||
+           (c >= 0x2a700 && c <= 0x2b73f) || (c >= 0x2b740 && c <= 0x2b81f) ||
+           (c >= 0x2b920 && c <= 0x2ceaf) || (c >= 0xf900 && c <= 0xfaff) || (c >= 0x2f800 && c <= 0x2fa1f);
+}
+
+// ---- cutting ----
+
+struct Cut {
+    size_t begin, end;
+    bool is_match;
+};
+using Finder = std::function<bool(const std::string&, std::vector<Cut>&)>;  // false: beyond limits
+
+enum class Behaviour { isolated, removed, with_previous, with_next, contiguous };
+
+// A step that cuts each piece at what `find` gives, which covers the whole piece in order.
+TextStep cutter(Finder find, Behaviour behaviour) {
+    return [find = std::move(find), behaviour](TextPieces& pieces) -> Result<void> {
+        TextPieces out;
+        std::vector<Cut> cuts, joined;
+        for (const AlignedText& piece : pieces) {
+            cuts.clear(), joined.clear();
+            if (!find(piece.text, cuts)) return unknown("the text takes the pattern beyond PCRE2's limits");
+            bool before = false;
+            for (size_t n = 0; n < cuts.size(); ++n) {
+                const Cut& cut = cuts[behaviour == Behaviour::with_next ? cuts.size() - 1 - n : n];
+                const bool joins =
+                    behaviour == Behaviour::contiguous
+                        ? !joined.empty() && cut.is_match == before
+                        : (behaviour == Behaviour::with_previous || behaviour == Behaviour::with_next) &&
+                              cut.is_match && !before && !joined.empty();
+                if (joins) {
+                    joined.back().begin = std::min(joined.back().begin, cut.begin);
+                    joined.back().end = std::max(joined.back().end, cut.end);
+                } else if (behaviour != Behaviour::removed || !cut.is_match) {
+                    joined.push_back(cut);
+                }
+                before = cut.is_match;
+            }
+            if (behaviour == Behaviour::with_next) std::reverse(joined.begin(), joined.end());
+            for (const Cut& cut : joined) out.push_back(piece.part(cut.begin, cut.end));
+        }
+        pieces = std::move(out);
+        return {};
+    };
+}
+
+Finder by_pattern(SplitPattern pattern, bool invert) {
+    return [pattern = std::move(pattern), invert](const std::string& text, std::vector<Cut>& cuts) {
+        return pattern.split(text, [&](size_t begin, size_t end, bool match) {
+            cuts.push_back({begin, end, match != invert});
+        });
+    };
+}
+
+Finder by_text(std::string needle, bool invert) {
+    return [needle = std::move(needle), invert](const std::string& text, std::vector<Cut>& cuts) {
+        for (size_t at = 0; at < text.size();) {
+            const size_t found = needle.empty() ? std::string::npos : text.find(needle, at);
+            if (found != at) cuts.push_back({at, std::min(found, text.size()), invert});
+            if (found == std::string::npos) break;
+            cuts.push_back({found, found + needle.size(), !invert});
+            at = found + needle.size();
+        }
+        return true;
+    };
+}
+
+// Each character of the class by itself is a match.
+Finder by_class(bool (*is_in)(uint32_t)) {
+    return [is_in](const std::string& text, std::vector<Cut>& cuts) {
+        size_t begin = 0;
+        for (size_t at = 0; at < text.size();) {
+            const Character c = character_at(text, at);
+            if (is_in(c.value)) {
+                if (at > begin) cuts.push_back({begin, at, false});
+                cuts.push_back({at, at + c.bytes, true});
+                begin = at + c.bytes;
+            }
+            at += c.bytes;
+        }
+        if (begin < text.size()) cuts.push_back({begin, text.size(), false});
+        return true;
+    };
+}
+
+// What Rust's regular expressions take for \w+ and [^\w\s]+; PCRE2's \w has no marks.
+constexpr std::string_view kWords =
+    R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+|[^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}\s]+)";
+
+bool is_bert_punctuation(uint32_t c) {
+    return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') ||
+           (c >= '{' && c <= '~') || is_punctuation(c);
+}
+
+// Steps one after the other, in builds that know the characters; others take ASCII.
+TextStep in_order(std::vector<TextStep> steps, bool needs_tables) {
+    return [steps = std::move(steps), needs_tables](TextPieces& pieces) -> Result<void> {
+        for (const AlignedText& piece : pieces)
+            if (needs_tables && !has_character_tables() && !is_ascii(piece.text))
+                return unknown(
+                    "this build has no utf8proc, which knows characters beyond ASCII; give token numbers");
+        for (const TextStep& step : steps)
+            if (Result<void> r = step(pieces); !r) return r;
+        return {};
+    };
+}
+
+Result<Behaviour> behaviour_of(const JsonValue& step) {
+    const std::string_view name = step["behavior"].text();
+    constexpr std::pair<std::string_view, Behaviour> kNames[] = {
+        {"Isolated", Behaviour::isolated},
+        {"Removed", Behaviour::removed},
+        {"MergedWithPrevious", Behaviour::with_previous},
+        {"MergedWithNext", Behaviour::with_next},
+        {"Contiguous", Behaviour::contiguous}};
+    for (const auto& [known, behaviour] : kNames)
+        if (name == known) return behaviour;
+    return unknown("a split of the kind '" + printable_name(name, 40) + "' is not computed");
+}
+
+Result<Finder> finder_of(const JsonValue& pattern, bool invert) {
+    if (const JsonValue* text = pattern.find("String")) return by_text(std::string(text->text()), invert);
+    const JsonValue* regex = pattern.find("Regex");
+    if (!regex) return broken("a pattern is neither a Regex nor a String");
+    Result<SplitPattern> compiled = SplitPattern::compile(regex->text());
+    if (!compiled) return compiled.error();
+    return by_pattern(std::move(*compiled), invert);
+}
+
+// ---- SentencePiece's table of normalisations ----
+
+// A double array (Aoe, 1989) in Darts' layout: units of 32 bits, and the texts that their values lead to.
+class PrecompiledTable {
+  public:
+    // Empty where the table's sizes do not fit.
+    static std::shared_ptr<const PrecompiledTable> read(const std::vector<uint8_t>& bytes) {
+        const auto data = std::as_bytes(std::span(bytes));
+        if (data.size() < 4) return nullptr;
+        const uint64_t size = files::read_le(data, 0, 4);
+        if (size == 0 || size % 4 != 0 || size > data.size() - 4) return nullptr;
+        auto table = std::make_shared<PrecompiledTable>();
+        for (uint64_t at = 0; at < size; at += 4)
+            table->units_.push_back(uint32_t(files::read_le(data, 4 + at, 4)));
+        table->texts_.assign(reinterpret_cast<const char*>(bytes.data()) + 4 + size, bytes.size() - 4 - size);
+        return table;
+    }
+
+    // What the shortest beginning of `text` that the table has becomes.
+    const char* find(std::string_view text) const {
+        uint64_t at = 0;
+        uint32_t unit = units_[0];
+        at ^= offset(unit);
+        for (const char c : text) {
+            at ^= static_cast<unsigned char>(c);
+            if (c == '\0' || at >= units_.size()) return nullptr;
+            unit = units_[at];
+            if ((unit & 0x800000ffu) != static_cast<unsigned char>(c)) return nullptr;
+            at ^= offset(unit);
+            if ((unit >> 8 & 1u) == 0) continue;
+            const uint64_t value = at < units_.size() ? units_[at] & 0x7fffffffu : UINT64_MAX;
+            return value < texts_.size() ? texts_.c_str() + value : nullptr;
+        }
+        return nullptr;
+    }
+
+  private:
+    static uint32_t offset(uint32_t unit) { return (unit >> 10) << ((unit & (1u << 9)) >> 6); }
+    std::vector<uint32_t> units_;
+    std::string texts_;
+};
+
+AlignedText precompiled(const PrecompiledTable& table, const AlignedText& piece) {
+    AlignedText out;
+    const auto put = [&](size_t begin, size_t end) {
+        const char* made = table.find(std::string_view(piece.text).substr(begin, end - begin));
+        if (made) out.append(made, piece.source(begin, end));
+        return made != nullptr;
+    };
+    size_t begin = 0;
+    for (const size_t end : grapheme_ends(piece.text)) {
+        // As the library has it: a short grapheme is looked up as a whole first, then by character.
+        if (!(end - begin < 6 && put(begin, end)))
+            for (size_t at = begin; at < end;) {
+                const size_t next = at + character_at(piece.text, at).bytes;
+                if (!put(at, next)) out.append(piece, at, next);
+                at = next;
+            }
+        begin = end;
+    }
+    return out;
+}
+
+}  // namespace
+
+std::string_view byte_character(unsigned char byte) {
+    // Bytes that can be printed stand for themselves, the others for U+0100 on.
+    static const std::array<std::string, 256> kTable = [] {
+        std::array<std::string, 256> table;
+        uint32_t next = 256;
+        for (uint32_t b = 0; b < 256; ++b) {
+            const bool itself = (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174;
+            append_utf8(table[b], itself ? b : next++);
+        }
+        return table;
+    }();
+    return kTable[byte];
+}
+
+TextStep byte_writer() {
+    return each_piece(
+        [](const AlignedText& piece) {
+            AlignedText out;
+            for (size_t i = 0; i < piece.text.size(); ++i)
+                out.append(byte_character(static_cast<unsigned char>(piece.text[i])), piece.from[i]);
+            return out;
+        },
+        false);
+}
+
+TextStep replacer(std::string from, std::string to) {
+    return each_piece([from = std::move(from), to = std::move(to)](
+                          const AlignedText& piece) { return with_replaced(piece, from, to); },
+                      false);
+}
+
+TextStep prepender(std::string text) {
+    return [text = std::move(text)](TextPieces& pieces) -> Result<void> {
+        if (!pieces.empty()) pieces[0] = with_before(pieces[0], text);
+        return {};
+    };
+}
+
+Result<TextStep> pattern_splitter(std::string_view pattern) {
+    Result<SplitPattern> compiled = SplitPattern::compile(pattern);
+    if (!compiled) return compiled.error();
+    return cutter(by_pattern(std::move(*compiled), false), Behaviour::isolated);
+}
+
+TextStep bert_normalizer(const BertNormalizer& options) {
+    std::vector<TextStep> steps;
+    if (options.clean)
+        steps.push_back(each_piece([](const AlignedText& piece) {
+            return by_character(piece, [](uint32_t c, std::string& made) {
+                const bool kept = c == '\t' || c == '\n' || c == '\r';
+                if (c == 0 || c == 0xfffd || (!kept && is_other(c))) return;
+                if (is_space(c))
+                    made += ' ';
+                else
+                    append_utf8(made, c);
+            });
+        }));
+    if (options.ideographs)
+        steps.push_back(each_piece([](const AlignedText& piece) {
+            return by_character(piece, [](uint32_t c, std::string& made) {
+                if (is_ideograph(c)) made += ' ';
+                append_utf8(made, c);
+                if (is_ideograph(c)) made += ' ';
+            });
+        }));
+    if (options.strip_marks) {
+        steps.push_back(each_piece([](const AlignedText& piece) { return in_form(piece, NormalForm::nfd); }));
+        steps.push_back(
+            each_piece([](const AlignedText& piece) { return without(piece, is_nonspacing_mark); }));
+    }
+    if (options.lower) steps.push_back(each_piece(lowered));
+    return in_order(std::move(steps), false);
+}
+
+TextStep bert_splitter() {
+    return in_order({cutter(by_class(is_space), Behaviour::removed),
+                     cutter(by_class(is_bert_punctuation), Behaviour::isolated)},
+                    true);
+}
+
+Result<TextStep> precompiled_normalizer(std::vector<uint8_t> bytes) {
+    const auto table = PrecompiledTable::read(bytes);
+    if (!table) return broken("the table of normalisations leads beyond its end");
+    return each_piece([table](const AlignedText& piece) { return precompiled(*table, piece); });
+}
+
+Result<void> read_normalizer(const JsonValue& step, std::vector<TextStep>& to, StepFacts& facts) {
+    if (step.kind() == JsonValue::Kind::null) return {};
+    const std::string_view type = step["type"].text();
+    constexpr std::pair<std::string_view, NormalForm> kForms[] = {{"NFC", NormalForm::nfc},
+                                                                  {"NFD", NormalForm::nfd},
+                                                                  {"NFKC", NormalForm::nfkc},
+                                                                  {"NFKD", NormalForm::nfkd}};
+    for (const auto& [name, form] : kForms)
+        if (type == name) {
+            to.push_back(
+                each_piece([form = form](const AlignedText& piece) { return in_form(piece, form); }));
+            return {};
+        }
+    if (type == "Sequence") {
+        for (const JsonValue& one : step["normalizers"].items())
+            if (Result<void> r = read_normalizer(one, to, facts); !r) return r;
+    } else if (type == "Lowercase") {
+        to.push_back(each_piece(lowered));
+    } else if (type == "StripAccents") {
+        to.push_back(each_piece([](const AlignedText& piece) { return without(piece, is_mark); }));
+    } else if (type == "BertNormalizer") {
+        BertNormalizer options;
+        options.clean = step["clean_text"].boolean();
+        options.ideographs = step["handle_chinese_chars"].boolean();
+        options.lower = step["lowercase"].boolean();
+        const JsonValue& marks = step["strip_accents"];
+        options.strip_marks = marks.kind() == JsonValue::Kind::null ? options.lower : marks.boolean();
+        to.push_back(bert_normalizer(options));
+    } else if (type == "Strip") {
+        const bool left = step["strip_left"].boolean(), right = step["strip_right"].boolean();
+        to.push_back(
+            each_piece([left, right](const AlignedText& piece) { return stripped(piece, left, right); }));
+    } else if (type == "Prepend") {
+        facts.space_before = true;
+        to.push_back(prepender(std::string(step["prepend"].text())));
+    } else if (type == "Replace" && step["pattern"].find("String")) {
+        to.push_back(
+            replacer(std::string(step["pattern"]["String"].text()), std::string(step["content"].text())));
+    } else if (type == "Replace") {
+        const Result<Finder> find = finder_of(step["pattern"], false);
+        if (!find) return find.error();
+        to.push_back(
+            [find = *find, text = std::string(step["content"].text())](TextPieces& pieces) -> Result<void> {
+                std::vector<Cut> cuts;
+                for (AlignedText& piece : pieces) {
+                    AlignedText out;
+                    cuts.clear();
+                    if (!find(piece.text, cuts))
+                        return unknown("the text takes the pattern beyond PCRE2's limits");
+                    for (const Cut& cut : cuts)
+                        if (cut.is_match)
+                            out.append(text, piece.source(cut.begin, cut.end));
+                        else
+                            out.append(piece, cut.begin, cut.end);
+                    piece = std::move(out);
+                }
+                std::erase_if(pieces, [](const AlignedText& piece) { return piece.empty(); });
+                return {};
+            });
+    } else if (type == "Precompiled") {
+        const auto bytes = from_base64(step["precompiled_charsmap"].text());
+        if (!bytes) return broken("the table of normalisations is not base64");
+        Result<TextStep> made = precompiled_normalizer(std::move(*bytes));
+        if (!made) return made.error();
+        to.push_back(std::move(*made));
+    } else {
+        return unknown("the step '" + printable_name(type, 40) + "' is not computed");
+    }
+    return {};
+}
+
+namespace {
+
+// Spaces as marks, one more before the text, words at the marks.
+Result<void> read_metaspace(const JsonValue& step, std::vector<TextStep>& to, StepFacts& facts) {
+    const std::string mark(step["replacement"].text());
+    if (mark.empty()) return broken("Metaspace has no replacement");
+    // Versions before 0.15 of the library say true or false.
+    std::string_view scheme = step["prepend_scheme"].text();
+    if (scheme.empty()) scheme = step["add_prefix_space"].boolean() ? "always" : "never";
+    to.push_back(replacer(" ", mark));
+    if (scheme != "never") {
+        facts.space_before = true;
+        to.push_back([mark, only_first = scheme == "first"](TextPieces& pieces) -> Result<void> {
+            for (AlignedText& piece : pieces)
+                if (!piece.text.starts_with(mark) && !(only_first && piece.from[0].begin != 0))
+                    piece = with_before(piece, mark);
+            return {};
+        });
+    }
+    const JsonValue& split = step["split"];
+    if (split.kind() == JsonValue::Kind::null || split.boolean())
+        to.push_back(cutter(by_text(mark, false), Behaviour::with_next));
+    return {};
+}
+
+Result<void> read_byte_level(const JsonValue& step, std::vector<TextStep>& to, StepFacts& facts) {
+    if (step["add_prefix_space"].boolean())
+        to.push_back([](TextPieces& pieces) -> Result<void> {
+            for (AlignedText& piece : pieces)
+                if (!piece.text.starts_with(' ')) piece = with_before(piece, " ");
+            return {};
+        });
+    const JsonValue& regex = step["use_regex"];
+    if (regex.kind() == JsonValue::Kind::null || regex.boolean()) {
+        Result<TextStep> made = pattern_splitter(kGpt2Pattern);
+        if (!made) return made.error();
+        to.push_back(std::move(*made));
+    }
+    facts.bytes = true;
+    to.push_back(byte_writer());
+    return {};
+}
+
+}  // namespace
+
+Result<void> read_splitter(const JsonValue& step, std::vector<TextStep>& to, StepFacts& facts) {
+    if (step.kind() == JsonValue::Kind::null) return {};
+    const std::string_view type = step["type"].text();
+    if (type == "Sequence") {
+        for (const JsonValue& one : step["pretokenizers"].items())
+            if (Result<void> r = read_splitter(one, to, facts); !r) return r;
+    } else if (type == "ByteLevel") {
+        return read_byte_level(step, to, facts);
+    } else if (type == "Metaspace") {
+        return read_metaspace(step, to, facts);
+    } else if (type == "BertPreTokenizer") {
+        to.push_back(bert_splitter());
+    } else if (type == "WhitespaceSplit") {
+        to.push_back(in_order({cutter(by_class(is_space), Behaviour::removed)}, true));
+    } else if (type == "Whitespace") {
+        Result<SplitPattern> words = SplitPattern::compile(kWords);
+        if (!words) return words.error();
+        to.push_back(cutter(by_pattern(std::move(*words), true), Behaviour::removed));
+    } else if (type == "Digits") {
+        to.push_back(in_order(
+            {cutter(by_class(is_number),
+                    step["individual_digits"].boolean() ? Behaviour::isolated : Behaviour::contiguous)},
+            true));
+    } else if (type == "CharDelimiterSplit") {
+        to.push_back(cutter(by_text(std::string(step["delimiter"].text()), false), Behaviour::removed));
+    } else if (type == "Punctuation" || type == "Split") {
+        const bool marks = type == "Punctuation" && step["behavior"].text().empty();
+        const Result<Behaviour> behaviour = marks ? Behaviour::isolated : behaviour_of(step);
+        if (!behaviour) return behaviour.error();
+        if (type == "Punctuation") {
+            to.push_back(in_order({cutter(by_class(is_bert_punctuation), *behaviour)}, true));
+            return {};
+        }
+        Result<Finder> find = finder_of(step["pattern"], step["invert"].boolean());
+        if (!find) return find.error();
+        to.push_back(cutter(std::move(*find), *behaviour));
+    } else {
+        return unknown("the step '" + printable_name(type, 40) + "' is not computed");
+    }
+    return {};
+}
+
+}  // namespace fovea

@@ -1,0 +1,57 @@
+// What a tokenizer does to a text before its words become tokens: normalisers rewrite it, splitters cut it.
+// Both are read from the parts `normalizer` and `pre_tokenizer` of tokenizer.json, and give what the library
+// `tokenizers` gives for them.
+#pragma once
+
+#include <fovea/files/json.hpp>
+
+#include <functional>
+#include <vector>
+
+#include "model/aligned_text.hpp"
+
+namespace fovea {
+
+using TextPieces = std::vector<AlignedText>;  // of one text, in order; none is empty
+// Changes the pieces in place. Refused: texts that this build cannot rewrite.
+using TextStep = std::function<Result<void>(TextPieces&)>;
+
+// What reading steps tells besides the steps.
+struct StepFacts {
+    bool bytes = false;         // words are written in characters for bytes (GPT-2)
+    bool space_before = false;  // a space is put before the text, which a decoder takes away
+};
+
+// Appends the steps of a normalizer or a pre_tokenizer, null's value for none. Errors name the step.
+Result<void> read_normalizer(const JsonValue& json, std::vector<TextStep>& to, StepFacts& facts);
+Result<void> read_splitter(const JsonValue& json, std::vector<TextStep>& to, StepFacts& facts);
+
+// BERT's normaliser: control characters go, white space becomes spaces, ideographs stand alone; marks and
+// case go where asked (Devlin et al., 2018).
+struct BertNormalizer {
+    bool clean = true, ideographs = true, strip_marks = true, lower = true;
+};
+TextStep bert_normalizer(const BertNormalizer& options);
+// Words at white space, punctuation marks by themselves.
+TextStep bert_splitter();
+
+// Words at the places where a pattern matches: each match and each stretch between two is a piece.
+Result<TextStep> pattern_splitter(std::string_view pattern);
+// Each byte becomes GPT-2's character for it.
+TextStep byte_writer();
+// Every `from` becomes `to`; `text` before the first piece.
+TextStep replacer(std::string from, std::string to);
+TextStep prepender(std::string text);
+// The normalisation table that SentencePiece makes (a Darts double array and its texts). Refused: a table
+// that leads beyond itself.
+Result<TextStep> precompiled_normalizer(std::vector<uint8_t> table);
+
+// GPT-2's character for a byte.
+std::string_view byte_character(unsigned char byte);
+// GPT-2's own split into words (Radford et al., 2019).
+inline constexpr std::string_view kGpt2Pattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+// SentencePiece's mark for a space, U+2581.
+inline constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
+
+}  // namespace fovea
