@@ -2,6 +2,7 @@
 
 #include "support/cpu_executor.hpp"
 #include "support/vulkan_executor.hpp"
+#include "support/webgpu_executor.hpp"
 
 #include <fovea/runtime.hpp>
 
@@ -38,6 +39,7 @@ std::unique_ptr<Executor> make_executor(std::string_view name, std::string& erro
         }
         choice.kernel = *found;
     }
+    if (rest == "webgpu") return make_webgpu_executor(std::string(name), choice.kernel, target, error);
     if (rest == "vulkan") return make_vulkan_executor(std::string(name), choice.kernel, target, error);
     if (!target.empty() && !(choice.force_target = target_of(target, choice.target))) {
         error = "no instruction set is called " + std::string(target);

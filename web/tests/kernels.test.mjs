@@ -1,25 +1,14 @@
 // The kernels as WGSL: what web/tools/wgsl.mjs makes of the shaders is valid by naga's own front end, binds what a browser
 // has room for, and what it does not know it refuses.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { join } from "node:path";
-import { Translator, flagsConstant, slotsOf } from "../tools/wgsl.mjs";
-import { root } from "./support.mjs";
+import { Translator, flags, flagsConstant, slotsOf } from "../tools/wgsl.mjs";
 
 let translator;
 before(() => {
     translator = new Translator();
 });
 after(() => translator.close());
-
-const number = (name) => {
-    const line = readFileSync(join(root, "shaders/interface.h"), "utf8").match(
-        new RegExp(`${name} = 1u << (\\d+)`),
-    );
-    return 1 << Number(line[1]);
-};
-const flags = (...names) => names.reduce((all, name) => all | number(`kFlag${name}`), 0);
 
 // Constants: threads, types, whole quads, rows, column quads, general, parts.
 const flash = (general, whole, may) => ({

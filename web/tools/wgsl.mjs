@@ -22,8 +22,19 @@ const shaders = join(dirname(dirname(dirname(fileURLToPath(import.meta.url)))), 
 
 // A workgroup's size is the constant with this number (FOVEA_SPEC_THREADS).
 const threadsConstant = 0;
-export const flagsConstant = Number(
-    readFileSync(join(shaders, "interface.h"), "utf8").match(/#define FOVEA_SPEC_FLAGS (\d+)/)[1],
+const shared = readFileSync(join(shaders, "interface.h"), "utf8");
+export const flagsConstant = Number(shared.match(/#define FOVEA_SPEC_FLAGS (\d+)/)[1]);
+// kFlagA | kFlagB of interface.h.
+export const flags = (...names) =>
+    names.reduce((all, name) => {
+        const bit = shared.match(new RegExp(`\\bkFlag${name} = 1u << (\\d+)`));
+        if (!bit) throw new Error(`shaders/interface.h has no kFlag${name}`);
+        return all | (1 << Number(bit[1]));
+    }, 0);
+// What needs no buffer: kernels may always be asked for it, so that fewer of them serve all calls.
+export const freeFlags = flags(
+    ...["BottomRight", "PackedQ", "PackedKv", "AllKeys", "BiasF16", "Sparse"],
+    ...["Output", "Lse", "Sampled"],
 );
 
 // spirv-opt's own -O makes a form that naga does not take (a value used in a block before the one that makes it), so these
@@ -115,6 +126,9 @@ function withKnownEdges(assembly) {
         })
         .join("\n");
 }
+
+// Their names; the place in it is the number that plans call a module by.
+export const moduleNames = () => Object.keys(modules());
 
 // SPIR-V of one module with `constants` ({ id: value }) baked in, as bytes.
 function frozen(folder, module, constants) {
@@ -244,6 +258,19 @@ function minified(wgsl) {
 // Slots of group 0 that the kernel declares.
 export const slotsOf = (wgsl) =>
     [...wgsl.matchAll(/@group\(0\) ?@binding\((\d+)\)/g)].map((m) => Number(m[1]));
+
+// What web/src/gpu.ts takes: a kernel for dispatches with these constants and at most these flags.
+export function kernelFrom(translator, name, constants, flags) {
+    const { small } = translator.translate(name, { ...constants, [flagsConstant]: flags });
+    return {
+        shader: moduleNames().indexOf(name),
+        name,
+        constants,
+        flags,
+        slots: slotsOf(small),
+        code: small,
+    };
+}
 
 export class Translator {
     constructor() {
