@@ -13,7 +13,9 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <limits>
+#include <sstream>
 
 namespace fovea::app {
 namespace {
@@ -24,6 +26,7 @@ constexpr OptionSpec kTrainOptions[] = {
     {"--out", "FILE", "where the state goes: weights, moments and step, safetensors"},
     {"--resume", "FILE", "goes on from a state that --out wrote, as if never stopped"},
     {"--half", "", "--out holds the weights alone, in float16"},
+    {"--text", "FILE", "text: what to learn from, UTF-8, a verse or paragraph a line"},
     {"--positions", "P", "none, learned or rotary (default: what learns the task best)"},
     {"--no-bias", "", "queries and keys have no biases"},
     {"--no-first-token", "", "induction: sequences do not begin with a token of their own"},
@@ -62,15 +65,55 @@ Result<TaskOptions> options_of(const Arguments& a, TaskKind kind) {
     return options;
 }
 
-Result<TrainState> starting_state(const Arguments& a, TaskKind kind) {
+// The words that a text model learns from.
+Result<std::shared_ptr<const TrainingText>> training_text(const Arguments& a) {
+    if (!a.has("--text"))
+        return bad("--text",
+                   "is missing: text learns from a file (scripts/get-training-text.sh makes the one that the "
+                   "weights of the repository were trained on)");
+    const std::string path(a.text("--text"));
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream words;
+    if (file) words << file.rdbuf();
+    if (!file || file.bad()) return bad("--text", path + " cannot be read");
+    Result<std::shared_ptr<const TrainingText>> text =
+        TrainingText::make(std::move(words).str(), kTextVocabulary);
+    if (!text) return bad("--text", path + ": " + text.error().text);
+    return text;
+}
+
+// A task as the options ask for it, before any state.
+Result<Task> task_of(const Arguments& a, TaskKind kind) {
+    const std::string_view other =
+        a.first_of({"--positions", "--no-bias", "--no-first-token", "--copy-only"});
+    if (kind == TaskKind::text && !other.empty())
+        return bad(other, "is a choice of the other tasks; text has one model");
+    if (kind == TaskKind::text) {
+        const Result<std::shared_ptr<const TrainingText>> text = training_text(a);
+        if (!text) return text.error();
+        return make_text_task(*text);
+    }
+    if (a.has("--text")) return bad("--text", "is what the task text learns from");
+    const Result<TaskOptions> options = options_of(a, kind);
+    if (!options) return options.error();
+    Result<Task> task = make_task(*options);
+    if (!task) return bad(options->copy_only ? "--copy-only" : "--no-first-token", task.error().text);
+    return task;
+}
+
+struct Start {
+    Task task;
+    TrainState state;
+};
+
+Result<Start> starting_state(const Arguments& a, TaskKind kind) {
     if (!a.has("--resume")) {
-        const Result<TaskOptions> options = options_of(a, kind);
-        if (!options) return options.error();
-        const Result<Task> task = make_task(*options);
-        if (!task) return bad(options->copy_only ? "--copy-only" : "--no-first-token", task.error().text);
+        Result<Task> task = task_of(a, kind);
+        if (!task) return task.error();
         const Result<uint64_t> seed = a.unsigned_integer("--seed", 1);
         if (!seed) return seed.error();
-        return start_training(*task, *seed);
+        TrainState state = start_training(*task, *seed);
+        return Start{std::move(*task), std::move(state)};
     }
     const std::string_view twice =
         a.first_of({"--seed", "--positions", "--no-bias", "--no-first-token", "--copy-only"});
@@ -84,7 +127,12 @@ Result<TrainState> starting_state(const Arguments& a, TaskKind kind) {
         return bad("--resume", path.string() + " is of the task " +
                                    std::string(task_name(state->options.kind)) + ", not of " +
                                    std::string(task_name(kind)));
-    return state;
+    // A text is not in its state: it is given again, and must be the one that gave the state its vocabulary.
+    Result<Task> task = kind == TaskKind::text ? task_of(a, kind) : make_task(state->options);
+    if (!task) return task.error();
+    if (kind == TaskKind::text && task->vocabulary != read_task(*file)->vocabulary)
+        return bad("--text", "is not the text that the state of --resume was trained on: it has other words");
+    return Start{std::move(*task), std::move(*state)};
 }
 
 // One head in words: "layer 1, head 0".
@@ -103,6 +151,7 @@ std::string made_by(const Arguments& a, const TrainState& state) {
     if (o.query_key_bias != preset.query_key_bias) text += " --no-bias";
     if (!o.first_token) text += " --no-first-token";
     if (o.copy_only) text += " --copy-only";
+    if (a.has("--text")) text += " --text " + std::filesystem::path(a.text("--text")).filename().string();
     if (a.has("--half")) text += " --half";
     return text;
 }
@@ -167,7 +216,8 @@ void print_json(const Finished& f) {
 }
 
 Result<void> write_state(const Arguments& a, const Finished& f) {
-    Result<TensorSet> set = a.has("--half") ? weight_tensors(f.state) : state_tensors(f.state);
+    Result<TensorSet> set =
+        a.has("--half") ? weight_tensors(f.task, f.state) : state_tensors(f.task, f.state);
     if (!set) return set.error();
     std::string labels;
     for (const HeadScores& scores : f.report.heads)
@@ -188,14 +238,14 @@ Result<int> train(const Arguments& a) {
     if (!kind) return kind.error();
     const std::string out(a.text("--out"));
     if (a.has("--half") && out.empty()) return bad("--half", "says what --out holds; there is no --out");
-    Result<TrainState> state = starting_state(a, *kind);
-    if (!state) return state.error();
-    const Result<Task> task = make_task(state->options);
-    if (!task) return task.error();
-    const Result<uint64_t> steps = a.unsigned_integer("--steps", task->goal.within_steps);
+    Result<Start> begun = starting_state(a, *kind);
+    if (!begun) return begun.error();
+    const Task& task = begun->task;
+    TrainState& state = begun->state;
+    const Result<uint64_t> steps = a.unsigned_integer("--steps", task.goal.within_steps);
     if (!steps) return steps.error();
-    if (*steps > std::numeric_limits<uint32_t>::max() - state->step)
-        return bad("--steps", std::to_string(*steps) + " from step " + std::to_string(state->step) +
+    if (*steps > std::numeric_limits<uint32_t>::max() - state.step)
+        return bad("--steps", std::to_string(*steps) + " from step " + std::to_string(state.step) +
                                   " on is above the limit, 4294967295 in all");
     Result<EngineOptions> options = engine_options(a);
     if (!options) return options.error();
@@ -207,23 +257,22 @@ Result<int> train(const Arguments& a) {
     Result<Engine> engine = Engine::open(*options);
     if (!engine) return engine.error();
     const std::unique_ptr<TrainDevice> device = make_engine_train_device(*engine);
-    Result<Trainer> trainer = Trainer::open(*task, device.get());
+    Result<Trainer> trainer = Trainer::open(task, device.get());
     if (!trainer) return trainer.error();
     Progress progress("training " + std::string(task_name(*kind)));
     const auto start = std::chrono::steady_clock::now();
     for (uint64_t n = 0; n < *steps; ++n) {
-        const Result<StepReport> report = trainer->step(*state);
+        const Result<StepReport> report = trainer->step(state);
         if (!report) return report.error();
-        progress(double(n) / double(*steps), "step " + std::to_string(state->step) + ", loss " +
+        progress(double(n) / double(*steps), "step " + std::to_string(state.step) + ", loss " +
                                                  std::to_string(report->loss).substr(0, 5) + ", accuracy " +
                                                  std::to_string(report->accuracy).substr(0, 5));
     }
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    const Result<StepReport> report = trainer->evaluate(*state);
+    const Result<StepReport> report = trainer->evaluate(state);
     if (!report) return report.error();
     const Finished finished{
-        *task,        *state, *report, engine->device().name, out, made_by(a, *state), uint32_t(*steps),
-        taken.count()};
+        task, state, *report, engine->device().name, out, made_by(a, state), uint32_t(*steps), taken.count()};
     if (!out.empty())
         if (Result<void> r = write_state(a, finished); !r) return r.error();
     a.has("--json") ? print_json(finished) : print_text(finished);

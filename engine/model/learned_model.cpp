@@ -174,6 +174,11 @@ Result<LearnedModel> read_learned_model(const TensorSet& file) {
     if (tokens == 0 || model->vocabulary.size() != tokens)
         return bad("note 'vocabulary'", "has " + std::to_string(model->vocabulary.size()) +
                                             " words; the embedding has " + std::to_string(tokens) + " rows");
+    if (note_or_nothing(file, "tokenizer") == "text") {
+        Result<LearnedTokenizer> tokenizer = LearnedTokenizer::open(model->vocabulary);
+        if (!tokenizer) return bad("note 'vocabulary'", tokenizer.error().text);
+        learned.tokenizer = std::make_shared<const LearnedTokenizer>(std::move(*tokenizer));
+    }
     learned.model = std::move(model);
     const Result<std::vector<uint32_t>> sample = learned_tokens(learned, note_or_nothing(file, "sample"));
     if (!sample) return bad("note 'sample'", sample.error().text);
@@ -183,6 +188,11 @@ Result<LearnedModel> read_learned_model(const TensorSet& file) {
 
 Result<std::vector<uint32_t>> learned_tokens(const LearnedModel& learned, std::string_view text) {
     std::vector<uint32_t> tokens;
+    if (learned.tokenizer) {
+        tokens.push_back(LearnedTokenizer::kStart);
+        for (const TextToken& token : learned.tokenizer->encode(text)) tokens.push_back(token.token);
+        return tokens;
+    }
     const std::vector<std::string>& words = learned.model->vocabulary;
     for (const std::string& word : pieces(text, " ")) {
         if (word.empty()) continue;

@@ -50,6 +50,10 @@ void switch_off(AttentionPart& part, uint32_t head) {
 
 LearnedText learned_text(const LearnedModel& learned, std::string_view text) {
     LearnedText out;
+    if (learned.tokenizer) {
+        out.tokens = *learned_tokens(learned, text);
+        return out;
+    }
     const std::vector<std::string>& vocabulary = learned.model->vocabulary;
     const auto first = std::find(vocabulary.begin(), vocabulary.end(), kFirstToken);
     if (first != vocabulary.end()) out.tokens.push_back(static_cast<uint32_t>(first - vocabulary.begin()));
@@ -103,6 +107,13 @@ Result<SessionModel> learned_session(const Session& s, std::shared_ptr<const Lea
     Result<ModelInput> input = learned_input(*learned, text.tokens);
     if (!input) return input.error();
     out.input = std::move(*input);
+    if (learned->tokenizer) {  // token n + 1 stands where the text's token n does
+        const std::vector<TextToken> places = learned->tokenizer->encode(s.text);
+        for (size_t n = 0; n + 1 < out.input.tokens.size(); ++n) {
+            out.input.tokens[n + 1].first_byte = places[n].first_byte;
+            out.input.tokens[n + 1].bytes = places[n].bytes;
+        }
+    }
     auto model = std::make_shared<Model>(*learned->model);
     uint32_t head = 0;
     for (Block& block : model->blocks) {

@@ -1,6 +1,5 @@
 #include "train/adam.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace fovea {
@@ -24,7 +23,7 @@ bool adam_step(const TaskRecipe& recipe, std::vector<float>& gradient, TrainStat
     const float shorten = length > recipe.longest_gradient ? float(recipe.longest_gradient / length) : 1.0f;
 
     const uint32_t t = ++state.step;
-    const double rate = recipe.learning_rate * std::min(1.0, double(t) / double(recipe.warm_up_steps));
+    const double rate = recipe.rate(t);
     const float keep_mean = float(recipe.beta1), keep_square = float(recipe.beta2);
     const float take_mean = float(1 - recipe.beta1), take_square = float(1 - recipe.beta2);
     // Both corrections of the moments' start at zero in one factor, as the paper's section 2 has it.

@@ -1,5 +1,5 @@
 // Sequences of the tasks, and which of their weights each score looks at.
-#include <fovea/train/task.hpp>
+#include <fovea/train/training_text.hpp>
 
 #include <algorithm>
 
@@ -140,6 +140,45 @@ void recall_row(CounterStream& random, RowWriter& row) {
     write_tokens(row, tokens);
 }
 
+// Heads are measured on this many rows of a batch of text: each has some thousand cells.
+constexpr uint32_t kMeasuredTextRows = 2;
+// Of so many tokens of training one is shown as <unknown>, which by that gets a vector of its own and teaches
+// the model not to hang on single tokens. What is to be said stays.
+constexpr uint32_t kUnknownOneOf = 64;
+
+// Where each head of a text model may look that has a name.
+void measure_reading(const Task& task, RowWriter& row, const std::vector<uint32_t>& tokens, uint32_t length) {
+    measure_copying(task, row, tokens, length);
+    for (uint32_t i = 1; i < length; ++i) {
+        row.only_cell(HeadScore::current, i, i);
+        if (i >= 2) row.only_cell(HeadScore::two_back, i, i - 2);
+        bool repeated = false;
+        for (uint32_t j = 1; j < i; ++j) {
+            if (tokens[j] != tokens[i]) continue;
+            row.cell(HeadScore::duplicate, i, j);
+            repeated = true;
+        }
+        if (repeated) row.counted_row(HeadScore::duplicate);
+    }
+}
+
+void text_row(const Task& task, bool training, CounterStream& random, RowWriter& row, bool measured) {
+    const TrainingText& text = *task.text;
+    const std::vector<size_t>& lines = training ? text.training_lines() : text.held_out_lines();
+    const size_t line = lines[random.below(uint32_t(lines.size()))];
+    std::vector<uint32_t> tokens{LearnedTokenizer::kStart};
+    const auto first = text.tokens().begin() + ptrdiff_t(line);
+    tokens.insert(tokens.end(), first, first + task.model.context);
+    write_tokens(row, tokens);
+    for (uint32_t i = 0; i < task.model.context; ++i) {
+        row.train(i);
+        row.score(i);
+        if (training && i > 0 && random.below(kUnknownOneOf) == 0)
+            row.tokens()[i] = tokens[i] = LearnedTokenizer::kUnknown;
+    }
+    if (measured) measure_reading(task, row, tokens, task.model.context);
+}
+
 Batch drawn_batch(const Task& task, StreamPurpose purpose, uint64_t seed, uint32_t step) {
     Batch batch = empty_batch(task);
     for (uint32_t r = 0; r < batch.rows; ++r) {
@@ -157,6 +196,9 @@ Batch drawn_batch(const Task& task, StreamPurpose purpose, uint64_t seed, uint32
                 break;
             case TaskKind::recall:
                 recall_row(random, row);
+                break;
+            case TaskKind::text:
+                text_row(task, purpose == StreamPurpose::training_data, random, row, r < kMeasuredTextRows);
                 break;
         }
     }
@@ -195,7 +237,7 @@ void read_copying(const Task& task, RowWriter& row, const std::vector<uint32_t>&
     if (!recall) measure_copying(task, row, tokens, length);
 }
 
-// The same of a sequence with a separator: what is due from there on.
+// What a sequence with a separator says of itself: what is due from there on.
 void read_answer(const Task& task, RowWriter& row, const std::vector<uint32_t>& tokens) {
     const bool sorts = task.options.kind == TaskKind::sort;
     const auto separator = std::find(tokens.begin(), tokens.end(), sorts ? kSortNumbers : kReverseSymbols);
@@ -232,6 +274,11 @@ Result<Batch> probe_batch(const Task& task, std::span<const uint32_t> tokens) {
     RowWriter row(batch, 0);
     std::copy(sequence.begin(), sequence.end(), row.tokens());
     std::copy(sequence.begin() + 1, sequence.end(), row.targets());
+    if (task.options.kind == TaskKind::text) {
+        for (uint32_t i = 0; i + 1 < sequence.size(); ++i) row.score(i);
+        measure_reading(task, row, sequence, uint32_t(sequence.size()));
+        return batch;
+    }
     const bool copies = task.options.kind == TaskKind::induction || task.options.kind == TaskKind::recall;
     copies ? read_copying(task, row, sequence) : read_answer(task, row, sequence);
     return batch;

@@ -9,6 +9,17 @@ FoveaHostBuffer buffer_of(const float* values, uint64_t count) {
     return {const_cast<float*>(values), count * sizeof(float)};  // inputs are only read
 }
 
+// [rows, columns] -> [columns, rows], tile by tile: a column of a large matrix has each of its numbers in
+// another line of the cache.
+void transpose(const float* from, uint64_t rows, uint64_t columns, float* to) {
+    constexpr uint64_t kTile = 16;  // a line of the cache
+    for (uint64_t row = 0; row < rows; row += kTile)
+        for (uint64_t column = 0; column < columns; column += kTile)
+            for (uint64_t n = column; n < std::min(column + kTile, columns); ++n)
+                for (uint64_t r = row; r < std::min(row + kTile, rows); ++r)
+                    to[n * rows + r] = from[r * columns + n];
+}
+
 }  // namespace
 
 Result<LinearLayer> LinearLayer::open(TrainDevice& device, uint32_t n_in, uint32_t n_out, uint64_t rows,
@@ -67,8 +78,7 @@ Result<void> LinearLayer::input_gradient(const float* dy, const float* weight, f
 }
 
 Result<void> LinearLayer::weight_gradient(const float* x, const float* dy, float* dweight, float* dbias) {
-    for (uint64_t row = 0; row < rows_; ++row)
-        for (uint32_t n = 0; n < n_out_; ++n) dy_transposed_[n * rows_ + row] = dy[row * n_out_ + n];
+    transpose(dy, rows_, n_out_, dy_transposed_.data());
     if (dbias) {
         std::fill_n(dbias, n_out_, 0.0f);
         for (uint64_t row = 0; row < rows_; ++row)

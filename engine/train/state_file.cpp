@@ -1,4 +1,5 @@
 #include <fovea/train/state_file.hpp>
+#include <fovea/train/training_text.hpp>
 
 #include <charconv>
 #include <cmath>
@@ -18,6 +19,7 @@ void write_notes(const TrainState& state, const Task& task, TensorSet& set) {
     std::string vocabulary, sample;
     for (const std::string& word : task.vocabulary) vocabulary += (vocabulary.empty() ? "" : " ") + word;
     for (const uint32_t token : task.sample) sample += (sample.empty() ? "" : " ") + task.vocabulary[token];
+    if (task.text) sample = task.text->tokenizer().decode(task.sample);
     set.metadata = {{"task", std::string(task_name(o.kind))},
                     {"first_token", yes_no(o.first_token)},
                     {"copy_only", yes_no(o.copy_only)},
@@ -29,6 +31,7 @@ void write_notes(const TrainState& state, const Task& task, TensorSet& set) {
                     {"rope_theta", std::to_string(task.model.rope_theta)},
                     {"vocabulary", vocabulary},
                     {"sample", sample}};
+    if (task.text) set.metadata.emplace_back("tokenizer", "text");
 }
 
 Result<std::string_view> note(const TensorSet& file, std::string_view key) {
@@ -114,38 +117,62 @@ Result<void> read_tensors(const TensorSet& file, const TaskModel& model, const s
 
 }  // namespace
 
+Result<TensorSet> state_tensors(const Task& task, const TrainState& state) {
+    TensorSet set;
+    write_notes(state, task, set);
+    Result<void> r = add_tensors(task, state.weights, "", false, set);
+    if (r) r = add_tensors(task, state.mean, "adam.mean.", false, set);
+    if (r) r = add_tensors(task, state.square, "adam.square.", false, set);
+    if (!r) return r.error();
+    return set;
+}
+
+Result<TensorSet> weight_tensors(const Task& task, const TrainState& state) {
+    TensorSet set;
+    write_notes(state, task, set);
+    if (Result<void> r = add_tensors(task, state.weights, "", true, set); !r) return r.error();
+    return set;
+}
+
 Result<TensorSet> state_tensors(const TrainState& state) {
     const Result<Task> task = make_task(state.options);
     if (!task) return task.error();
-    TensorSet set;
-    write_notes(state, *task, set);
-    Result<void> r = add_tensors(*task, state.weights, "", false, set);
-    if (r) r = add_tensors(*task, state.mean, "adam.mean.", false, set);
-    if (r) r = add_tensors(*task, state.square, "adam.square.", false, set);
-    if (!r) return r.error();
-    return set;
+    return state_tensors(*task, state);
 }
 
 Result<TensorSet> weight_tensors(const TrainState& state) {
     const Result<Task> task = make_task(state.options);
     if (!task) return task.error();
-    TensorSet set;
-    write_notes(state, *task, set);
-    if (Result<void> r = add_tensors(*task, state.weights, "", true, set); !r) return r.error();
-    return set;
+    return weight_tensors(*task, state);
+}
+
+Result<Task> read_task(const TensorSet& file) {
+    const Result<TaskOptions> options = read_options(file);
+    if (!options) return options.error();
+    if (options->kind != TaskKind::text) return make_task(*options);
+    const Result<std::string_view> words = note(file, "vocabulary");
+    if (!words) return words.error();
+    std::vector<std::string> vocabulary;
+    for (size_t at = 0; at <= words->size();) {
+        const size_t end = std::min(words->find(' ', at), words->size());
+        vocabulary.emplace_back(words->substr(at, end - at));
+        at = end + 1;
+    }
+    const Result<std::shared_ptr<const TrainingText>> text =
+        TrainingText::of_vocabulary(std::move(vocabulary));
+    if (!text) return bad("note 'vocabulary'", text.error().text);
+    return make_text_task(*text);
 }
 
 Result<TrainState> read_state(const TensorSet& file) {
-    const Result<TaskOptions> options = read_options(file);
-    if (!options) return options.error();
-    const Result<Task> task = make_task(*options);
+    const Result<Task> task = read_task(file);
     if (!task) return task.error();
     const Result<uint64_t> seed = number_note<uint64_t>(file, "seed");
     if (!seed) return seed.error();
     const Result<uint32_t> step = number_note<uint32_t>(file, "step");
     if (!step) return step.error();
     TrainState state;
-    state.options = *options;
+    state.options = task->options;
     state.seed = *seed;
     state.step = *step;
     Result<void> r = read_tensors(file, task->model, "", state.weights);
@@ -163,7 +190,13 @@ Result<TrainState> read_state(const TensorSet& file) {
 }
 
 Result<LearnedModel> state_model(const TrainState& state) {
-    const Result<TensorSet> set = state_tensors(state);
+    const Result<Task> task = make_task(state.options);
+    if (!task) return task.error();
+    return state_model(*task, state);
+}
+
+Result<LearnedModel> state_model(const Task& task, const TrainState& state) {
+    const Result<TensorSet> set = state_tensors(task, state);
     if (!set) return set.error();
     return read_learned_model(*set);
 }

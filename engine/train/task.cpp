@@ -1,5 +1,6 @@
-#include <fovea/train/task.hpp>
+#include <fovea/train/training_text.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include "train/task_sizes.hpp"
@@ -50,6 +51,12 @@ const std::array<TaskRow, kTaskKinds>& task_rows() {
          1e-2,
          {0.98, {}, 400},
          {induction, previous}},
+        {"text",
+         {TaskKind::text, true, false, true, Positions::rotary},
+         {3, 4, 32, true, 1000},
+         3e-3,
+         {0.3, {}, 4000},
+         {previous, two_back, induction, duplicate, current, sink}},
     }};
     return rows;
 }
@@ -64,7 +71,15 @@ constexpr std::array<ScoreText, kHeadScores> kScores{{{"previous", "previous tok
                                                       {"induction", "induction"},
                                                       {"sink", "first token"},
                                                       {"next_larger", "next larger number"},
-                                                      {"mirror", "mirror image"}}};
+                                                      {"mirror", "mirror image"},
+                                                      {"current", "the token itself"},
+                                                      {"duplicate", "same token before"},
+                                                      {"two_back", "two tokens back"}}};
+
+// A sentence that is not in the text, of words that are.
+constexpr std::string_view kTextSample =
+    "The king said unto his son, Go into the house of the king, and bring the gold unto the king of the "
+    "land.";
 
 std::string letter(uint32_t n) { return std::string(1, n < 26 ? char('a' + n) : char('A' + (n - 26))); }
 
@@ -87,6 +102,8 @@ std::vector<std::string> vocabulary_of(const TaskOptions& options) {
         case TaskKind::recall:
             for (uint32_t n = 0; n < kRecallKeys; ++n) words.push_back(letter(n));
             for (uint32_t n = 0; n < kRecallValues; ++n) words.push_back(std::to_string(n));
+            break;
+        case TaskKind::text:  // its text has it
             break;
     }
     return words;
@@ -123,6 +140,8 @@ std::vector<uint32_t> sample_of(const TaskOptions& options) {
                 tokens.push_back(kRecallKeys + (5 * key + 2) % kRecallValues);
             }
             break;
+        case TaskKind::text:
+            break;
     }
     return tokens;
 }
@@ -137,6 +156,8 @@ uint32_t context_of(const TaskOptions& options) {
             return 2 * kReverseLength;
         case TaskKind::recall:
             return 4 * kRecallPairs;
+        case TaskKind::text:
+            return kTextContext;
     }
     return 0;
 }
@@ -170,7 +191,10 @@ TaskOptions task_options(TaskKind kind) { return row_of(kind).preset; }
 
 Task make_task(TaskKind kind) { return std::move(make_task(task_options(kind)).value()); }
 
-Result<Task> make_task(const TaskOptions& options) {
+namespace {
+
+Result<Task> task_with(const TaskOptions& options, std::vector<std::string> vocabulary,
+                       std::vector<uint32_t> sample) {
     if (static_cast<uint32_t>(options.kind) >= kTaskKinds)
         return Error{FOVEA_INVALID_ARGUMENT, "kind",
                      "kind is " + std::to_string(static_cast<uint32_t>(options.kind)) + "; the limit is " +
@@ -182,9 +206,9 @@ Result<Task> make_task(const TaskOptions& options) {
                          " is a choice of the task induction, not of " + std::string(row.name)};
     Task task;
     task.options = options;
-    task.vocabulary = vocabulary_of(options);
+    task.vocabulary = std::move(vocabulary);
     task.scores = row.scores;
-    task.sample = sample_of(options);
+    task.sample = std::move(sample);
     if (!options.first_token) std::erase(task.scores, HeadScore::sink);
     task.model.vocabulary = static_cast<uint32_t>(task.vocabulary.size());
     task.model.context = context_of(options);
@@ -198,6 +222,39 @@ Result<Task> make_task(const TaskOptions& options) {
     task.recipe.learning_rate = row.learning_rate;
     task.goal = row.goal;
     return task;
+}
+
+}  // namespace
+
+Result<Task> make_task(const TaskOptions& options) {
+    if (options.kind == TaskKind::text)
+        return Error{FOVEA_INVALID_ARGUMENT, "kind", "text is a task of its text: it is made of one"};
+    return task_with(options, vocabulary_of(options), sample_of(options));
+}
+
+Result<Task> make_text_task(std::shared_ptr<const TrainingText> text) {
+    const LearnedTokenizer& tokenizer = text->tokenizer();
+    std::vector<uint32_t> sample{LearnedTokenizer::kStart};
+    for (const TextToken& token : tokenizer.encode(kTextSample)) sample.push_back(token.token);
+    if (sample.size() > kTextContext) sample.resize(kTextContext);  // a small vocabulary spells it out
+    Result<Task> task = task_with(task_options(TaskKind::text), tokenizer.vocabulary(), std::move(sample));
+    if (!task) return task;
+    task->text = std::move(text);
+    // Half of the run at one rate, then down: it ends where a constant rate would still wander.
+    task->recipe.warm_up_steps = 200;
+    task->recipe.cooling_from = task->goal.within_steps / 2;
+    task->recipe.cooling_to = task->goal.within_steps;
+    return task;
+}
+
+double TaskRecipe::rate(uint32_t step) const {
+    constexpr double kLeast = 0.02;
+    double share = std::min(1.0, double(step) / double(warm_up_steps));
+    if (cooling_to > cooling_from && step > cooling_from) {
+        const double left = double(cooling_to) - double(std::min(step, cooling_to));
+        share *= std::max(kLeast, left / double(cooling_to - cooling_from));
+    }
+    return learning_rate * share;
 }
 
 }  // namespace fovea

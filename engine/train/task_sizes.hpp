@@ -11,5 +11,6 @@ inline constexpr uint32_t kInductionShortestWord = 5, kInductionLongestWord = 14
 inline constexpr uint32_t kSortNumbers = 32, kSortLength = 12;
 inline constexpr uint32_t kReverseSymbols = 16, kReverseLength = 12;
 inline constexpr uint32_t kRecallKeys = 16, kRecallValues = 16, kRecallPairs = 8;
+inline constexpr uint32_t kTextContext = 128;  // <start> and 127 tokens of the text
 
 }  // namespace fovea

@@ -1,5 +1,6 @@
 #include <fovea/model/linear.hpp>
 #include <fovea/train/trainer.hpp>
+#include <fovea/train/training_text.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -79,6 +80,8 @@ class Trainer::Impl {
     // From logits_, which hold the gradient of the logits by now.
     Result<void> backward(const float* weights, const Batch& batch);
     Result<void> check(const TrainState& state) const;
+    // Whether there are batches to draw.
+    Result<void> check_data() const;
     // Sums over the cells become means over the rows.
     void add_scores_of(const Batch& batch);
     StepReport report(const LossReport& loss, uint32_t step,
@@ -354,6 +357,12 @@ Result<void> Trainer::Impl::check(const TrainState& state) const {
     return {};
 }
 
+Result<void> Trainer::Impl::check_data() const {
+    if (task_.options.kind != TaskKind::text || (task_.text && task_.text->has_text())) return {};
+    return Error{FOVEA_INVALID_ARGUMENT, "task.text",
+                 "task.text has a vocabulary alone; training and judging need the text it was learned from"};
+}
+
 void Trainer::Impl::add_scores_of(const Batch& batch) {
     const TaskModel& m = task_.model;
     for (uint32_t n = 0; n < m.layers; ++n)
@@ -391,6 +400,7 @@ Result<Trainer> Trainer::open(const Task& task, TrainDevice* device) {
 Result<StepReport> Trainer::step(TrainState& state) {
     Impl& t = *impl_;
     if (Result<void> r = t.check(state); !r) return r.error();
+    if (Result<void> r = t.check_data(); !r) return r.error();
     const Batch batch = training_batch(t.task_, state.seed, state.step);
     if (Result<void> r = t.forward(state.weights.data(), batch, 0); !r) return r.error();
     t.clear_scores();
@@ -411,6 +421,7 @@ Result<StepReport> Trainer::step(TrainState& state) {
 Result<std::vector<float>> Trainer::gradient(const TrainState& state) {
     Impl& t = *impl_;
     if (Result<void> r = t.check(state); !r) return r.error();
+    if (Result<void> r = t.check_data(); !r) return r.error();
     const Batch batch = training_batch(t.task_, state.seed, state.step);
     if (Result<void> r = t.forward(state.weights.data(), batch, 0); !r) return r.error();
     cross_entropy(batch, t.task_.model.vocabulary, t.logits_.data(), t.logits_.data(), nullptr, nullptr);
@@ -421,6 +432,7 @@ Result<std::vector<float>> Trainer::gradient(const TrainState& state) {
 Result<StepReport> Trainer::evaluate(const TrainState& state, const ForwardOptions& options) {
     Impl& t = *impl_;
     if (Result<void> r = t.check(state); !r) return r.error();
+    if (Result<void> r = t.check_data(); !r) return r.error();
     t.clear_scores();
     LossReport sum;
     double scored = 0;

@@ -68,6 +68,10 @@ TEST(Train, refuses_by_name_what_it_cannot_do) {
     expect_refused(run_command(scratch, "train juggle"),
                    "'juggle' is not one of induction, sort, reverse, recall");
     expect_refused(run_command(scratch, "train sort --copy-only"), "--copy-only");
+    expect_refused(run_command(scratch, "train sort --text IN"), "--text");
+    expect_refused(run_command(scratch, "train text"), "--text: is missing");
+    expect_refused(run_command(scratch, "train text --text IN"), "cannot be read");
+    expect_refused(run_command(scratch, "train text --text IN --no-bias"), "--no-bias");
     expect_refused(run_command(scratch, "train sort --positions up"), "--positions");
     expect_refused(run_command(scratch, "train sort --steps -1"), "--steps");
     expect_refused(run_command(scratch, "train sort --half"), "--half");

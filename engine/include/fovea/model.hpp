@@ -6,6 +6,7 @@
 #include <fovea/model/f32_tensor.hpp>
 #include <fovea/model/generate.hpp>
 #include <fovea/model/learned.hpp>
+#include <fovea/model/learned_tokenizer.hpp>
 #include <fovea/model/linear.hpp>
 #include <fovea/model/rules.hpp>
 #include <fovea/model/session.hpp>

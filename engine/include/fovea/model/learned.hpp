@@ -5,6 +5,7 @@
 #pragma once
 
 #include <fovea/files.hpp>
+#include <fovea/model/learned_tokenizer.hpp>
 #include <fovea/model/transformer.hpp>
 
 #include <memory>
@@ -24,6 +25,8 @@ struct LearnedModel {
     // What each head does, [layers * heads], layer by layer: "previous token", "induction", ...; or empty.
     std::vector<std::string> head_labels;
     std::string made_by;  // command and seed; may be empty
+    // How a text becomes this model's tokens; null for tasks whose tokens are written with spaces between.
+    std::shared_ptr<const LearnedTokenizer> tokenizer;
 };
 
 // The tasks whose weights the library carries, by name.
@@ -41,12 +44,15 @@ Result<LearnedModel> read_learned_model(const TensorSet& file);
 // What a trace runs such a model on: tokens and their embedded vectors. Refused: a token that the vocabulary
 // has not, more of them than the model has positions for.
 Result<ModelInput> learned_input(const LearnedModel& learned, std::span<const uint32_t> tokens);
-// Token numbers of words with spaces between, as the vocabulary writes them; the error names the word.
+// Token numbers of a text. With a tokenizer: LearnedTokenizer::kStart, then what encode() gives, so that
+// token n + 1 lies where encode()'s token n does. Without: of words with spaces between, as the vocabulary
+// writes them; the error names the word.
 Result<std::vector<uint32_t>> learned_tokens(const LearnedModel& learned, std::string_view text);
 
 // A text as a reader types it. Words that are no token are taken apart into tokens, the longest first, so
 // that "fovea" is five letters; a capital stands for its small letter where it is no token itself. A sequence
-// begins with the token "<start>" where the vocabulary has one.
+// begins with the token "<start>" where the vocabulary has one. A model with a tokenizer reads the text by
+// that alone, and nothing is left out: what it never saw is its token "<unknown>".
 struct LearnedText {
     std::vector<uint32_t> tokens;
     std::string left_out;  // what is no token, in its order

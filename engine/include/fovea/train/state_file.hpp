@@ -7,15 +7,22 @@
 
 namespace fovea {
 
+// Of a text task, whose vocabulary is its text's, the forms that take the task.
+
 // The whole state, moments included, in float32: taking it up again gives the bits of never having stopped.
 Result<TensorSet> state_tensors(const TrainState& state);
+Result<TensorSet> state_tensors(const Task& task, const TrainState& state);
 // The weights alone, in float16: half the size of float32 and as good to look at.
 Result<TensorSet> weight_tensors(const TrainState& state);
+Result<TensorSet> weight_tensors(const Task& task, const TrainState& state);
 // Either of both. Weights alone make a state whose moments are zero. Refused: tensors or notes that are
 // missing, of another shape or type, or not numbers.
 Result<TrainState> read_state(const TensorSet& file);
+// The task that such a file is of; a text task without its text, so that its model can be probed.
+Result<Task> read_task(const TensorSet& file);
 
 // The state's model as every program takes one.
 Result<LearnedModel> state_model(const TrainState& state);
+Result<LearnedModel> state_model(const Task& task, const TrainState& state);
 
 }  // namespace fovea

@@ -9,21 +9,26 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace fovea {
+
+class TrainingText;  // <fovea/train/training_text.hpp>
+
 /// What a small model is to learn.
 enum class TaskKind {
     induction,  // go on with a word that is repeated: "x q c d a b c d a b" -> "c d"
     sort,       // numbers, then the same numbers in rising order
     reverse,    // symbols, then the same symbols from the last to the first
-    recall      // pairs of key and value, then keys in another order: say each one's value
+    recall,     // pairs of key and value, then keys in another order: say each one's value
+    text        // go on with a text, token by token
 };
-inline constexpr uint32_t kTaskKinds = 4;
-// "induction", "sort", "reverse", "recall".
+inline constexpr uint32_t kTaskKinds = 5;
+// "induction", "sort", "reverse", "recall", "text".
 std::string_view task_name(TaskKind kind);
 // The error lists the names that there are.
 Result<TaskKind> task_from_name(std::string_view name);
@@ -52,11 +57,13 @@ enum class HeadScore : uint8_t {
     induction,    // tokens that came after earlier places of the same token (Olsson et al., 2022)
     sink,         // the first token, while there is nothing to copy (Xiao et al., 2023)
     next_larger,  // the number that comes next in the sorted row
-    mirror        // the symbol that comes next in the reversed row
+    mirror,       // the symbol that comes next in the reversed row
+    current,      // the token itself
+    duplicate,    // earlier places of the same token
+    two_back      // the token before the one before
 };
-inline constexpr size_t kHeadScores = 5;
-std::string_view head_score_name(
-    HeadScore score);  // "previous", "induction", "sink", "next_larger", "mirror"
+inline constexpr size_t kHeadScores = 8;
+std::string_view head_score_name(HeadScore score);   // as it is written above
 std::string_view head_score_label(HeadScore score);  // for people: "previous token", "first token", ...
 // A value for each score; NaN where the task does not have it.
 using HeadScores = std::array<float, kHeadScores>;
@@ -75,13 +82,17 @@ struct TaskModel {
 };
 
 // How it is trained: Adam (Kingma and Ba, 2014), gradients clipped to a length, the rate raised evenly over
-// the first steps.
+// the first steps and, where asked, lowered evenly over the last ones.
 struct TaskRecipe {
     uint32_t batch = 16;  // sequences of a step
     double learning_rate = 1e-2;
     uint32_t warm_up_steps = 20;
     double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-8;
     double longest_gradient = 1;
+    // The rate falls between these steps, to a fiftieth; equal: it does not fall.
+    uint32_t cooling_from = 0, cooling_to = 0;
+    // The rate of step `step`, the first being 1.
+    double rate(uint32_t step) const;
 };
 
 // When a task counts as learned, and by which step it is with every seed that was tried. Scores are those of
@@ -101,10 +112,11 @@ struct Task {
     std::vector<HeadScore> scores;        // that the task has, the most telling first
     std::vector<std::string> vocabulary;  // a text for each token
     std::vector<uint32_t> sample;         // a sequence that shows what the task is, at most `context` tokens
+    std::shared_ptr<const TrainingText> text;  // of TaskKind::text alone
 };
-// Refused: an option of another task, by its name.
+// Refused: an option of another task, by its name; TaskKind::text, which make_text_task() makes of a text.
 Result<Task> make_task(const TaskOptions& options);
-// The preset.
+// The preset; not of TaskKind::text.
 Task make_task(TaskKind kind);
 
 // Weights that a score is the mean of: in sequence `row`, of `query` on `key`.
@@ -123,7 +135,8 @@ struct Batch {
     std::array<uint32_t, kHeadScores> score_rows{};  // query rows that a score's cells lie in: it is the sum
                                                      // over its cells divided by this
 };
-// Of one step of the training run with this seed.
+// Of one step of the training run with this seed. A text task must have its text (TrainingText::has_text), as
+// it must for held_out_batch().
 Batch training_batch(const Task& task, uint64_t seed, uint32_t step);
 // For judging a model: sequences that no training run sees, the same for every seed; `part` 0, 1, ... are
 // different ones.

@@ -92,7 +92,8 @@ class Trainer {
 
     const Task& task() const;
     // One step further. The report is of the state as it was, on the step's own sequences. Refused, by name:
-    // a state of another task, a loss that is no number (the state is then as it was).
+    // a state of another task, a text task without its text, a loss that is no number (the state is then as
+    // it was).
     Result<StepReport> step(TrainState& state);
     // On sequences that were kept back, 4 batches of them.
     Result<StepReport> evaluate(const TrainState& state, const ForwardOptions& options = {});
