@@ -55,7 +55,7 @@ const std::array<TaskRow, kTaskKinds>& task_rows() {
          {TaskKind::text, true, false, true, Positions::rotary},
          {3, 4, 32, true, 1000},
          3e-3,
-         {0.3, {}, 4000},
+         {0.3, {}, 2500},
          {previous, two_back, induction, duplicate, current, sink}},
     }};
     return rows;
@@ -240,9 +240,9 @@ Result<Task> make_text_task(std::shared_ptr<const TrainingText> text) {
     Result<Task> task = task_with(task_options(TaskKind::text), tokenizer.vocabulary(), std::move(sample));
     if (!task) return task;
     task->text = std::move(text);
-    // Half of the run at one rate, then down: it ends where a constant rate would still wander.
+    // Three fifths of the run at one rate, then down: it ends where a constant rate would still wander.
     task->recipe.warm_up_steps = 200;
-    task->recipe.cooling_from = task->goal.within_steps / 2;
+    task->recipe.cooling_from = task->goal.within_steps / 5 * 3;
     task->recipe.cooling_to = task->goal.within_steps;
     return task;
 }
