@@ -51,25 +51,31 @@ AlignedText by_character(const AlignedText& piece, Change change) {
     return out;
 }
 
-// `made` has the characters of `alone` in another order (marks are sorted), or else is of `whole`.
-AlignedText put_in_order(const AlignedText& alone, const std::string& made, ByteRange whole) {
+// `made` is what characters became that act on each other, `alone` what each of them becomes by itself. What
+// both begin and end with knows its own bytes; what composed or changed places between has those of all of
+// it.
+AlignedText joined(const AlignedText& alone, const std::string& made) {
+    const size_t most = std::min(made.size(), alone.text.size());
+    size_t front = 0, back = 0;
+    while (front < most) {
+        const size_t bytes = character_at(made, front).bytes;
+        if (alone.text.compare(front, bytes, made, front, bytes) != 0) break;
+        front += bytes;
+    }
+    while (front + back < most) {
+        const size_t at = made.size() - back;
+        size_t start = at - 1;
+        while (start > 0 && (static_cast<unsigned char>(made[start]) & 0xc0u) == 0x80u) --start;
+        const size_t bytes = at - start;
+        if (front + back + bytes > most) break;
+        if (alone.text.compare(alone.text.size() - back - bytes, bytes, made, start, bytes) != 0) break;
+        back += bytes;
+    }
     AlignedText out;
-    std::vector<bool> used(alone.text.size());
-    // Nobody writes hundreds of marks on one letter but to make this slow.
-    for (size_t at = 0; at < made.size() && made.size() <= 256;) {
-        const size_t bytes = character_at(made, at).bytes;
-        const std::string_view one = std::string_view(made).substr(at, bytes);
-        size_t from = alone.text.find(one);
-        while (from != std::string::npos && used[from]) from = alone.text.find(one, from + 1);
-        if (from == std::string::npos) break;
-        used[from] = true;
-        out.append(alone, from, from + bytes);
-        at += bytes;
-    }
-    if (out.text != made || made.size() != alone.text.size()) {
-        out = {};
-        out.append(made, whole);
-    }
+    out.append(alone, 0, front);
+    out.append(std::string_view(made).substr(front, made.size() - front - back),
+               alone.source(front, alone.text.size() - back));
+    out.append(alone, alone.text.size() - back, alone.text.size());
     return out;
 }
 
@@ -91,8 +97,7 @@ AlignedText in_form(const AlignedText& piece, NormalForm form) {
                 alone.append(changed, piece.source(at, next));
             at = next;
         }
-        out.append(alone.text == made ? alone : put_in_order(alone, made, piece.source(begin, end)), 0,
-                   made.size());
+        out.append(alone.text == made ? alone : joined(alone, made), 0, made.size());
         begin = end;
     }
     return out;

@@ -83,12 +83,13 @@ TEST_P(Tokenizers, give_the_tokens_places_and_texts_of_the_reference) {
                 EXPECT_GE(end, last) << shown << ", token " << i;
             }
         }
-        size_t before = 0;
+        size_t before = 0, began = 0;
         for (const TextToken& token : *tokens) {
             EXPECT_LE(token.begin, token.end) << shown;
             EXPECT_LE(token.end, text.size()) << shown;
             EXPECT_GE(token.end, before) << shown;
-            before = token.end;
+            EXPECT_GE(token.begin, began) << shown;
+            before = token.end, began = token.begin;
         }
         // Tokens that end inside a character are the same bytes here, and U+FFFD there.
         const std::string_view decoded = row.items()[2].text();
