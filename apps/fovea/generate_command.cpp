@@ -3,11 +3,14 @@
 
 #include "arguments.hpp"
 #include "model_report.hpp"
+#include "output_file.hpp"
 
 #include <fovea/model/generate.hpp>
-#include <fovea/thread_pool.hpp>
 
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
 namespace fovea::app {
 namespace {
@@ -19,21 +22,64 @@ constexpr OptionSpec kOptions[] = {
     {"--temperature", "T",
      "0 takes the likeliest token (default); above, one is drawn by softmax(logits / T)"},
     {"--seed", "N", "of the drawing (default 0)"},
+    {"--session", "FILE",
+     "keeps the tokens in FILE, those of Ctrl-C too; where it is there, the text goes on behind them"},
+    {"--backend", "auto|cpu|vulkan|reference", "where to compute (default: cpu)"},
+    {"--device", "N|NAME", "a device by its number in `fovea devices`, or by a part of its name"},
     {"--threads", "N", "threads to compute on (default: all of the machine)"},
     {"--json", "", "one line of JSON instead of text"},
     {"--help", "", "this text"}};
 
 constexpr uint64_t kMostCount = 1'000'000;
+constexpr uint64_t kMostSession = uint64_t{64} << 20;  // bytes
 
 Error bad(std::string field, std::string text) {
     return {FOVEA_INVALID_ARGUMENT, std::move(field), std::move(text)};
 }
 
-Result<int> run(const Arguments& a) {
-    if (a.positional().size() != 1)
-        return bad("PATH", "give one model: a folder with config.json and safetensors, or a .gguf file");
-    if (!a.has("--tokens") && !a.has("--text"))
-        return bad("--text", "give a text, or token numbers with --tokens, to begin with");
+// What --session keeps: {"model": "llama", "vocabulary": N, "tokens": [...]}.
+Result<std::vector<uint32_t>> read_session(const std::string& path, const CheckpointModel& model) {
+    std::vector<uint32_t> ids;
+    std::error_code code;
+    if (!std::filesystem::exists(path, code)) return ids;
+    const auto refuse = [&](const std::string& why) {
+        return bad("--session", printable_name(path, 400) + ": " + why);
+    };
+    const uint64_t size = std::filesystem::file_size(path, code);
+    if (code || size > kMostSession) return refuse("a session has up to 64 MB");
+    std::ifstream file(path, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const Result<JsonValue> json = parse_json(text);
+    if (!json) return refuse(json.error().text);
+    const ModelFacts& f = model.facts();
+    if ((*json)["model"].text() != f.architecture || (*json)["vocabulary"].number() != double(f.vocabulary))
+        return refuse("it is of another model than this " + f.architecture + " of " +
+                      std::to_string(f.vocabulary) + " tokens");
+    for (const JsonValue& token : (*json)["tokens"].items()) {
+        const double id = token.number();
+        if (!(id >= 0) || id >= double(f.vocabulary) || id != double(uint32_t(id)))
+            return refuse(printable_name(token.scalar_text(), 40) + " is no token number of the model");
+        ids.push_back(uint32_t(id));
+    }
+    if (ids.empty()) return refuse("it has no tokens");
+    return ids;
+}
+
+Result<void> write_session(const std::string& path, const CheckpointModel& model,
+                           const std::vector<uint32_t>& ids) {
+    std::string list = "[";
+    for (const uint32_t id : ids) list += (list.size() > 1 ? ", " : "") + std::to_string(id);
+    JsonObject json;
+    json.text("model", model.facts().architecture).number("vocabulary", double(model.facts().vocabulary));
+    return write_text_file(path, json.raw("tokens", list + "]").done() + "\n");
+}
+
+struct Wanted {
+    uint64_t count = 0, seed = 0;
+    double temperature = 0;
+};
+
+Result<Wanted> wanted(const Arguments& a) {
     const Result<uint64_t> count = a.unsigned_integer("--count", 32), seed = a.unsigned_integer("--seed", 0);
     if (!count) return count.error();
     if (!seed) return seed.error();
@@ -43,63 +89,95 @@ Result<int> run(const Arguments& a) {
     if (!temperature) return temperature.error();
     if (!(*temperature >= 0) || *temperature > 1000)
         return bad("--temperature", "give a temperature from 0 to 1000");
-    const Result<uint32_t> threads = thread_count(a);
-    if (!threads) return threads.error();
+    return Wanted{*count, *seed, *temperature};
+}
+
+Result<int> run(const Arguments& a) {
+    if (a.positional().size() != 1)
+        return bad("PATH", "give one model: a folder with config.json and safetensors, or a .gguf file");
+    const std::string session(a.text("--session"));
+    if (!a.has("--tokens") && !a.has("--text") && session.empty())
+        return bad("--text", "give a text, or token numbers with --tokens, to begin with");
+    const Result<Wanted> want = wanted(a);
+    if (!want) return want.error();
     const Result<CheckpointModel> model = CheckpointModel::open(std::string(a.positional()[0]));
     if (!model) return model.error();
-    const Result<ModelTokens> input = input_tokens(a, *model);
-    if (!input) return input.error();
+    std::vector<uint32_t> all;
+    if (!session.empty()) {
+        if (Result<void> r = check_writable(session); !r) return r.error();
+        Result<std::vector<uint32_t>> kept = read_session(session, *model);
+        if (!kept) return kept.error();
+        all = std::move(*kept);
+    }
+    std::optional<TextTokenizer> tokenizer;
+    if (a.has("--tokens") || a.has("--text")) {
+        // What a text begins with stands once, at the beginning of all.
+        Result<ModelTokens> input = input_tokens(a, *model, all.empty());
+        if (!input) return input.error();
+        all.insert(all.end(), input->ids.begin(), input->ids.end());
+        tokenizer = std::move(input->tokenizer);
+    } else if (Result<TextTokenizer> own = TextTokenizer::open(model->files())) {
+        tokenizer = std::move(*own);
+    }
+    if (all.empty()) return bad("--session", "there is no such file: give a text to begin with");
 
-    ThreadPool pool(*threads);
-    const FoveaParallel parallel = pool.parallel();
-    const std::unique_ptr<EngineRunner> engine = make_cpu_runner(&parallel, parallel.worker_count);
+    const Result<std::unique_ptr<ModelDevice>> device = open_model_device(a);
+    if (!device) return device.error();
     DecoderOptions options;
-    options.engine = engine.get();
+    options.engine = (*device)->runner.get();
     // The last token is only chosen, and not run.
-    const uint64_t capacity = input->ids.size() + *count - 1;
-    const uint64_t bytes = Decoder::bytes(*model, capacity, options);
-    if (bytes > uint64_t{1} << 30)
-        std::fprintf(stderr, "fovea: note: this takes about %s of memory\n", bytes_text(bytes).c_str());
+    const uint64_t capacity = all.size() + want->count - 1;
+    if (Result<void> r = tell_memory(Decoder::bytes(*model, capacity, options)); !r) return r.error();
     Result<Decoder> decoder = Decoder::open(*model, capacity, options);
     if (!decoder) return decoder.error();
-    Sampler sampler(*temperature, *seed);
-    std::string list;
+    Sampler sampler(want->temperature, want->seed);
+    std::vector<uint32_t> next = all, made;
     size_t told = 0;  // bytes of text that are printed
-    std::vector<uint32_t> next = input->ids, made;
-    for (uint64_t n = 0; n < *count; ++n) {
+    // An interrupt waits for the token that is under way: what was made is whole, and kept.
+    const HeldInterrupts held;
+    Result<void> result;
+    for (uint64_t n = 0; n < want->count && !held.arrived(); ++n) {
         const Result<std::vector<float>> logits = decoder->run(next);
-        if (!logits) return logits.error();
+        if (!logits) {
+            result = logits.error();
+            break;
+        }
         next = {sampler.choose(*logits)};
         made.push_back(next[0]);
-        const std::string number = std::to_string(next[0]);
-        list += (n ? ", " : "") + number;
         if (a.has("--json")) continue;
-        if (input->tokenizer) {
+        if (tokenizer) {
             // A character may take several tokens: what the new one adds to the bytes of all.
-            const std::string all = input->tokenizer->decode(made);
-            std::fwrite(all.data() + told, 1, all.size() - told, stdout);
-            told = all.size();
+            const std::string text = tokenizer->decode(made);
+            std::fwrite(text.data() + told, 1, text.size() - told, stdout);
+            told = text.size();
         } else {
-            std::printf(n ? ",%s" : "%s", number.c_str());
+            std::printf(n ? ",%u" : "%u", next[0]);
         }
         std::fflush(stdout);
     }
+    all.insert(all.end(), made.begin(), made.end());
+    if (!session.empty() && !made.empty())
+        if (Result<void> r = write_session(session, *model, all); !r) return r.error();
+    if (!result) return result.error();
     if (a.has("--json")) {
+        std::string list;
+        for (const uint32_t id : made) list += (list.empty() ? "" : ", ") + std::to_string(id);
         JsonObject json;
         json.raw("tokens", "[" + list + "]").text("attention", decoder->reason());
-        if (input->tokenizer) json.text("text", printable_name(input->tokenizer->decode(made), 1u << 20));
-        std::printf("%s\n", json.done().c_str());
-    } else {
-        std::printf("\n");
+        json.text("device", printable_name((*device)->runner->name(), 200));
+        if (held.arrived()) json.boolean("interrupted", true);
+        if (tokenizer) json.text("text", printable_name(tokenizer->decode(made), 1u << 20));
+        std::printf("%s", json.done().c_str());
     }
+    std::printf("\n");
+    std::fflush(stdout);
     return 0;
 }
 
 void print_help() {
     std::printf(
-        "fovea generate PATH --tokens N,N,... [OPTIONS]\n\nThe tokens that a model goes on with, by comma as "
-        "they come, "
-        "on the CPU with a cache of keys and values. PATH is as\nfor fovea model.\n\n");
+        "fovea generate PATH --text TEXT [OPTIONS]\n\nThe text that a model goes on with as it comes, or its "
+        "tokens by comma, with a cache of keys and values. PATH is as\nfor fovea model.\n\n");
     print_options(kOptions);
 }
 

@@ -7,7 +7,6 @@
 #include "progress.hpp"
 
 #include <fovea/model/checkpoint_model.hpp>
-#include <fovea/thread_pool.hpp>
 
 #include <cstdio>
 
@@ -19,7 +18,10 @@ constexpr OptionSpec kOptions[] = {
     {"--tokens", "N,N,...", "token numbers to run the model on instead"},
     {"--out", "FILE",
      "with --tokens: a safetensors file with logits [L, V], hidden.N [L, E] and layers.N.weights [H, L, L]"},
-    {"--top", "N", "likely next tokens to list (default 10)"},
+    {"--top", "N", "likely next tokens to list, and heads for each score (default 10)"},
+    {"--no-scores", "", "no scores of heads, which take the time of every head's weights"},
+    {"--backend", "auto|cpu|vulkan|reference", "where to compute (default: cpu)"},
+    {"--device", "N|NAME", "a device by its number in `fovea devices`, or by a part of its name"},
     {"--threads", "N", "threads to compute on (default: all of the machine)"},
     {"--json", "", "one line of JSON instead of text"},
     {"--help", "", "this text"}};
@@ -58,6 +60,7 @@ std::string piece_of(const TextTokenizer* tokenizer, uint32_t id) {
 }
 
 void print_next(const std::vector<uint32_t>& ids, const std::vector<NextToken>& next,
+                const std::vector<ScoredHead>& heads, const std::string& device,
                 const TextTokenizer* tokenizer, bool as_json) {
     if (as_json) {
         std::string list = "[", tokens = "[";
@@ -69,7 +72,10 @@ void print_next(const std::vector<uint32_t>& ids, const std::vector<NextToken>& 
             list += (list.size() > 1 ? ", " : "") + one.done();
         }
         for (const uint32_t id : ids) tokens += (tokens.size() > 1 ? ", " : "") + std::to_string(id);
-        std::printf("%s\n", JsonObject().raw("tokens", tokens + "]").raw("next", list + "]").done().c_str());
+        JsonObject all;
+        all.raw("tokens", tokens + "]").raw("next", list + "]").text("device", printable_name(device, 200));
+        if (!heads.empty()) all.raw("heads", scores_json(heads));
+        std::printf("%s\n", all.done().c_str());
         return;
     }
     if (tokenizer) {
@@ -90,22 +96,34 @@ Result<int> run_tokens(const CheckpointModel& model, const Arguments& a) {
     const TextTokenizer* const tokenizer = input->tokenizer ? &*input->tokenizer : nullptr;
     const Result<uint64_t> top = a.unsigned_integer("--top", 10);
     if (!top) return top.error();
-    const Result<uint32_t> threads = thread_count(a);
-    if (!threads) return threads.error();
     const std::string_view out = a.text("--out");
     if (!out.empty())
         if (Result<void> r = check_writable(out); !r) return r.error();
-    ThreadPool pool(*threads);
-    const FoveaParallel parallel = pool.parallel();
-    const std::unique_ptr<EngineRunner> engine = make_cpu_runner(&parallel, parallel.worker_count);
+    const Result<std::unique_ptr<ModelDevice>> device = open_model_device(a);
+    if (!device) return device.error();
+    EngineRunner& engine = *(*device)->runner;
     Progress progress("running the model");
     ModelRunOptions options;
-    options.trace.engine = engine.get();
+    options.trace.engine = &engine;
+    // Whoever names a device wants its kernels, not this thread's loops for small models.
+    if ((*device)->engine) options.trace.arithmetic = Arithmetic::engine;
     options.with_hidden = options.with_weights = !out.empty();
     options.progress = [&](double done) { return progress(done); };
-    const uint64_t bytes = run_model_bytes(model, ids.size(), options);
-    if (bytes > uint64_t{1} << 30)
-        std::fprintf(stderr, "fovea: note: this takes about %s of memory\n", bytes_text(bytes).c_str());
+    std::vector<ScoredHead> heads;
+    const bool scores = !a.has("--no-scores");
+    if (scores)
+        options.on_layer = [&](uint64_t layer, Trace& trace) -> Result<void> {
+            for (uint32_t head = 0; head < trace.heads(); ++head) {
+                const Result<F32Tensor> weights = trace.stage("weights", head);
+                if (!weights) return weights.error();
+                heads.push_back({layer, head, token_scores(weights->values, ids)});
+            }
+            return {};
+        };
+    // A trace computes the scores of one head at a time, in five matrices.
+    const uint64_t bytes = run_model_bytes(model, ids.size(), options) +
+                           (scores && out.empty() ? ids.size() * ids.size() * 20 : 0);
+    if (Result<void> r = tell_memory(bytes); !r) return r.error();
     Result<ModelRun> run = run_model(model, ids, options);
     if (!run) return run.error();
     std::vector<NextToken> next;
@@ -115,14 +133,18 @@ Result<int> run_tokens(const CheckpointModel& model, const Arguments& a) {
     if (!model.has_unembedding())
         std::fprintf(stderr, "fovea: note: the files hold no unembedding, so that there are no logits\n");
     else
-        print_next(ids, next, tokenizer, a.has("--json"));
+        print_next(ids, next, heads, engine.name(), tokenizer, a.has("--json"));
+    if (!heads.empty() && !a.has("--json"))
+        std::printf("\nheads, as layer.head and the mean weight on\n%s",
+                    scores_text(heads, size_t(*top)).c_str());
     return 0;
 }
 
 Result<int> run(const Arguments& a) {
     if (a.positional().size() != 1)
         return bad("PATH", "give one model: a folder with config.json and safetensors, or a .gguf file");
-    for (const std::string_view option : {"--out", "--top", "--threads"})
+    for (const std::string_view option :
+         {"--out", "--top", "--threads", "--backend", "--device", "--no-scores"})
         if (a.has(option) && !a.has("--tokens") && !a.has("--text"))
             return bad(
                 std::string(option),
@@ -140,9 +162,9 @@ void print_help() {
         "fovea model PATH [OPTIONS]\n\nWhat a model is: family, sizes, types of its weights, what is "
         "missing. PATH is a "
         "folder with config.json and\nsafetensors (Hugging Face), or a .gguf file. With --text or --tokens "
-        "it runs on "
-        "the CPU and "
-        "lists the likely next tokens.\n\nFamilies: %s.\n\n",
+        "it runs and "
+        "lists the likely next tokens, and\nwhich heads look at the token before, at the first one, at "
+        "earlier places of the same token, and behind those.\n\nFamilies: %s.\n\n",
         known_families().c_str());
     print_options(kOptions);
 }

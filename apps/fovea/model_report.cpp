@@ -1,8 +1,11 @@
 #include "model_report.hpp"
 
+#include "attention_options.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <map>
 #include <numeric>
 #include <thread>
@@ -187,7 +190,7 @@ Result<std::vector<uint32_t>> token_numbers(std::string_view list) {
 
 }  // namespace
 
-Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointModel& model) {
+Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointModel& model, bool special) {
     if (arguments.has("--tokens") && arguments.has("--text"))
         return Error{FOVEA_INVALID_ARGUMENT, "--text", "give --text or --tokens, not both"};
     ModelTokens out;
@@ -199,7 +202,7 @@ Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointMod
     }
     Result<TextTokenizer> tokenizer = TextTokenizer::open(model.files());
     if (!tokenizer) return tokenizer.error();
-    Result<std::vector<uint32_t>> ids = tokenizer->encode(arguments.text("--text"));
+    Result<std::vector<uint32_t>> ids = tokenizer->encode(arguments.text("--text"), special);
     if (!ids) return ids.error();
     if (ids->empty()) return Error{FOVEA_INVALID_ARGUMENT, "--text", "the text has no token"};
     out.ids = std::move(*ids);
@@ -207,13 +210,104 @@ Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointMod
     return out;
 }
 
-Result<uint32_t> thread_count(const Arguments& arguments) {
+Result<std::unique_ptr<ModelDevice>> open_model_device(const Arguments& arguments) {
+    auto device = std::make_unique<ModelDevice>();
+    if (arguments.has("--backend") || arguments.has("--device")) {
+        const Result<EngineOptions> options = engine_options(arguments);
+        if (!options) return options.error();
+        Result<Engine> engine = Engine::open(*options);
+        if (!engine) return engine.error();
+        device->engine = std::make_unique<Engine>(std::move(*engine));
+        device->runner = std::make_unique<DeviceRunner>(*device->engine);
+        return device;
+    }
     const Result<uint64_t> threads =
         arguments.unsigned_integer("--threads", std::max(1u, std::thread::hardware_concurrency()));
     if (!threads) return threads.error();
     if (*threads < 1 || *threads > 1024)
         return Error{FOVEA_INVALID_ARGUMENT, "--threads", "give a number of threads from 1 to 1024"};
-    return uint32_t(*threads);
+    device->pool = std::make_unique<ThreadPool>(uint32_t(*threads));
+    device->parallel = device->pool->parallel();
+    device->runner = make_cpu_runner(&device->parallel, device->parallel.worker_count);
+    return device;
+}
+
+namespace {
+
+// What Linux says can be taken without swapping; 0 where it says nothing.
+uint64_t free_memory() {
+    std::ifstream file("/proc/meminfo");
+    std::string key, unit;
+    for (uint64_t value = 0; file >> key >> value; std::getline(file, unit))
+        if (key == "MemAvailable:") return value * 1024;
+    return 0;
+}
+
+}  // namespace
+
+Result<void> tell_memory(uint64_t bytes) {
+    const uint64_t free = free_memory();
+    if (free > 0 && bytes > free)
+        return Error{FOVEA_LIMIT_EXCEEDED, "memory",
+                     "this takes about " + bytes_text(bytes) + " of memory, and " + bytes_text(free) +
+                         " are free: give fewer tokens, or ask for less with --out or --no-scores"};
+    if (bytes > uint64_t{1} << 30)
+        std::fprintf(stderr, "fovea: note: this takes about %s of memory\n", bytes_text(bytes).c_str());
+    return {};
+}
+
+namespace {
+
+struct ScoreColumn {
+    const char *key, *label;
+    float TokenScores::*value;
+};
+constexpr ScoreColumn kScores[] = {{"previous", "previous token", &TokenScores::previous},
+                                   {"induction", "induction", &TokenScores::induction},
+                                   {"first", "first token", &TokenScores::first},
+                                   {"same", "same token", &TokenScores::same}};
+
+}  // namespace
+
+std::string scores_text(const std::vector<ScoredHead>& heads, size_t most) {
+    std::string text;
+    for (const ScoreColumn& column : kScores) {
+        std::vector<const ScoredHead*> order;
+        for (const ScoredHead& head : heads)
+            if (!std::isnan(head.scores.*column.value)) order.push_back(&head);
+        char label[32];
+        std::snprintf(label, sizeof label, "%-15s", column.label);
+        text += label;
+        if (order.empty()) {
+            text += "  the text has no token for it\n";
+            continue;
+        }
+        const size_t count = std::min(most, order.size());
+        std::partial_sort(order.begin(), order.begin() + int64_t(count), order.end(),
+                          [&](const ScoredHead* a, const ScoredHead* b) {
+                              const float x = a->scores.*column.value, y = b->scores.*column.value;
+                              return x != y ? x > y : a < b;
+                          });
+        for (size_t i = 0; i < count; ++i) {
+            char one[64];
+            std::snprintf(one, sizeof one, "  %llu.%llu %.3f", (unsigned long long)order[i]->layer,
+                          (unsigned long long)order[i]->head, double(order[i]->scores.*column.value));
+            text += one;
+        }
+        text += "\n";
+    }
+    return text;
+}
+
+std::string scores_json(const std::vector<ScoredHead>& heads) {
+    std::string text = "[";
+    for (const ScoredHead& head : heads) {
+        JsonObject one;
+        one.number("layer", double(head.layer)).number("head", double(head.head));
+        for (const ScoreColumn& column : kScores) one.number(column.key, double(head.scores.*column.value));
+        text += (text.size() > 1 ? ", " : "") + one.done();
+    }
+    return text + "]";
 }
 
 }  // namespace fovea::app

@@ -6,7 +6,11 @@
 #include "model/tokenizer.hpp"
 
 #include <fovea/model/checkpoint_model.hpp>
+#include <fovea/model/device_runner.hpp>
+#include <fovea/model/token_scores.hpp>
+#include <fovea/thread_pool.hpp>
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -27,14 +31,34 @@ struct NextToken {
 };
 std::vector<NextToken> next_tokens(std::span<const float> logits, size_t most);
 
-// What the model is run on: --tokens, numbers by comma, or --text with the tokenizer of the model's folder,
+// What the model is run on: --tokens, numbers by comma, or --text with the model's own tokenizer,
 // which is then there.
 struct ModelTokens {
     std::vector<uint32_t> ids;
     std::optional<TextTokenizer> tokenizer;
 };
-Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointModel& model);
-// --threads: from 1 to 1024, or all of the machine.
-Result<uint32_t> thread_count(const Arguments& arguments);
+// Without `special` nothing is put around the text.
+Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointModel& model,
+                                 bool special = true);
+// Where a model runs: the CPU's kernels on --threads threads (all of the machine), or the device that
+// --backend and --device choose.
+struct ModelDevice {
+    std::unique_ptr<ThreadPool> pool;  // of the CPU
+    FoveaParallel parallel{};
+    std::unique_ptr<Engine> engine;  // of another device
+    std::unique_ptr<EngineRunner> runner;
+};
+Result<std::unique_ptr<ModelDevice>> open_model_device(const Arguments& arguments);
+// Tells on standard error what is taken where it is much; refuses what is more than this machine has free.
+Result<void> tell_memory(uint64_t bytes);
+
+// A head of a model on one text.
+struct ScoredHead {
+    uint64_t layer, head;
+    TokenScores scores;
+};
+// The heads with most of each score; JSON has all of them, layer by layer.
+std::string scores_text(const std::vector<ScoredHead>& heads, size_t most);
+std::string scores_json(const std::vector<ScoredHead>& heads);
 
 }  // namespace fovea::app

@@ -22,6 +22,7 @@ constexpr std::array kHeldSignals = {
 using Handler = void (*)(int);
 std::array<Handler, kHeldSignals.size()> g_previous_handlers;
 volatile std::sig_atomic_t g_arrived;
+int g_held = 0;
 
 void remember(int signal) { g_arrived = signal; }
 
@@ -37,7 +38,10 @@ std::string temporary_name(std::string_view path) {
 
 }  // namespace
 
+bool HeldInterrupts::arrived() const { return g_arrived != 0; }
+
 HeldInterrupts::HeldInterrupts() {
+    if (g_held++ > 0) return;
     g_arrived = 0;
     for (size_t i = 0; i < kHeldSignals.size(); ++i) {
         g_previous_handlers[i] = std::signal(kHeldSignals[i], remember);
@@ -47,6 +51,7 @@ HeldInterrupts::HeldInterrupts() {
 }
 
 HeldInterrupts::~HeldInterrupts() {
+    if (--g_held > 0) return;
     for (size_t i = 0; i < kHeldSignals.size(); ++i)
         if (g_previous_handlers[i] != SIG_ERR) std::signal(kHeldSignals[i], g_previous_handlers[i]);
     if (g_arrived) std::raise(g_arrived);

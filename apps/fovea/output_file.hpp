@@ -15,11 +15,12 @@ Result<void> check_writable(std::string_view path);
 Result<void> write_text_file(std::string_view path, std::string_view text);
 
 // While it lives, an interrupt (Ctrl-C, a termination) waits: around the writing of a file, so that neither a
-// part of it nor its temporary file stays. One at a time.
+// part of it nor its temporary file stays. The outermost of several counts.
 class HeldInterrupts {
   public:
     HeldInterrupts();
     ~HeldInterrupts();
+    bool arrived() const;  // whether one waits
     HeldInterrupts(const HeldInterrupts&) = delete;
     HeldInterrupts& operator=(const HeldInterrupts&) = delete;
 };

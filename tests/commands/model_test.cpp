@@ -1,6 +1,10 @@
 // fovea model: what it says of a model, what it writes, what it refuses.
 #include "command_run.hpp"
 
+#include <fovea/files/json.hpp>
+
+#include <csignal>
+
 namespace fovea {
 namespace {
 
@@ -25,7 +29,7 @@ TEST(ModelCommand, tells_family_sizes_and_types) {
 TEST(ModelCommand, writes_logits_hidden_states_and_weights) {
     const Scratch scratch;
     const CommandRun run =
-        run_command(scratch, "model " + kFamilies + "qwen3 --tokens 3,4,5,6 --top 2 --out OUT");
+        run_command(scratch, "model " + kFamilies + "qwen3 --tokens 3,4,5,6 --top 2 --no-scores --out OUT");
     EXPECT_EQ(run.exit_code, 0) << run.error;
     EXPECT_EQ(std::count(run.output.begin(), run.output.end(), '\n'), 3) << run.output;
     const Result<TensorSet> set = load_safetensors(scratch / "out.safetensors");
@@ -80,7 +84,7 @@ TEST(ModelCommand, splits_a_text_by_the_tokenizer_of_the_models_folder) {
     EXPECT_EQ(by_text.output.substr(0, by_text.output.find(']')), by_numbers.substr(0, by_numbers.find(']')));
     expect_refused(run_command(scratch, model + " --text a --tokens 3"), "give --text or --tokens, not both");
     expect_refused(run_command(scratch, "model " + kFamilies + "llama_q8/model.gguf --text a"),
-                   "the tokenizer inside a GGUF file is not read");
+                   "the file holds no tokenizer");
 }
 
 TEST(GenerateCommand, goes_on_with_the_same_tokens_for_the_same_seed) {
@@ -165,6 +169,69 @@ TEST(ModelCommand, reads_weights_in_many_files_by_their_index) {
                    "which is no file name in this folder");
     expect_refused(index(map + ", \"more\": \"part-2.safetensors\""), "part-2.safetensors");
     expect_refused(index(""), "weight_map is not an object with at least one tensor");
+}
+
+TEST(ModelCommand, scores_heads_by_what_they_look_at) {
+    const Scratch scratch;
+    const std::string start = "model " + kFamilies + "llama2 --tokens 3,5,3,5,7";
+    const CommandRun text = run_command(scratch, start + " --top 2");
+    EXPECT_EQ(text.exit_code, 0) << text.error;
+    for (const char* label : {"previous token", "induction", "first token", "same token"})
+        EXPECT_NE(text.output.find(label), std::string::npos) << text.output;
+    const CommandRun json = run_command(scratch, start + " --json");
+    const Result<JsonValue> all = parse_json(json.output);
+    ASSERT_TRUE(all) << json.output;
+    ASSERT_EQ((*all)["heads"].items().size(), 8u);
+    // The scores are those of the weights that --out writes.
+    EXPECT_EQ(run_command(scratch, start + " --out OUT").exit_code, 0);
+    const Result<TensorSet> set = load_safetensors(scratch / "out.safetensors");
+    ASSERT_TRUE(set);
+    const std::vector<float> weights = to_f32(*set->find("layers.1.weights")).value();
+    const JsonValue& last = (*all)["heads"].items()[7];
+    EXPECT_EQ(last["layer"].number(), 1);
+    EXPECT_EQ(last["head"].number(), 3);
+    double previous = 0;
+    for (size_t i = 1; i < 5; ++i) previous += double(weights[3 * 25 + i * 5 + i - 1]) / 4;
+    EXPECT_NEAR(last["previous"].number(), previous, 1e-6);
+    EXPECT_EQ(run_command(scratch, start + " --no-scores --json").output.find("heads"), std::string::npos);
+}
+
+TEST(GenerateCommand, goes_on_behind_a_session_as_one_run_would) {
+    const Scratch scratch;
+    const std::string start = "generate " + kFamilies + "llama2 ";
+    const std::string session = " --session " + (scratch / "s.json").string();
+    const CommandRun whole = run_command(scratch, start + "--tokens 3,5,3 --count 8");
+    const CommandRun first = run_command(scratch, start + "--tokens 3,5,3 --count 4" + session);
+    EXPECT_EQ(first.exit_code, 0) << first.error;
+    const CommandRun rest = run_command(scratch, start + "--count 4" + session);
+    EXPECT_EQ(first.output.substr(0, first.output.size() - 1) + "," + rest.output, whole.output);
+    expect_refused(run_command(scratch, "generate " + kFamilies + "gpt2 --count 1" + session),
+                   "it is of another model than this gpt2 of 24 tokens");
+    write_file(scratch / "s.json", R"({"model": "llama", "vocabulary": 24, "tokens": [3, 24]})");
+    expect_refused(run_command(scratch, start + "--count 1" + session), "24 is no token number of the model");
+    std::filesystem::remove(scratch / "s.json");
+    expect_refused(run_command(scratch, start + "--count 1" + session), "there is no such file");
+    EXPECT_FALSE(std::filesystem::exists(scratch / "s.json"));
+}
+
+TEST(GenerateCommand, keeps_what_was_made_when_it_is_interrupted) {
+    const Scratch scratch;
+    const std::string file = (scratch / "s.json").string();
+    // Started by a shell in the background it ignores SIGINT, as is the custom: SIGTERM takes the same way.
+    const CommandRun run =
+        run_shell(scratch, "FOVEA generate " + kFamilies + "llama2 --tokens 3,5,3 --count 100000 --session " +
+                               file + " & pid=$!; sleep 1; kill -TERM $pid; wait $pid");
+    EXPECT_EQ(run.exit_code, 128 + SIGTERM) << run.error;
+    const std::string kept = read_file(scratch / "s.json");
+    const Result<JsonValue> json = parse_json(kept);
+    ASSERT_TRUE(json) << kept;
+    const size_t printed = size_t(std::count(run.output.begin(), run.output.end(), ',')) + 1;
+    EXPECT_EQ((*json)["tokens"].items().size(), 3 + printed);
+    EXPECT_TRUE(run.output.ends_with('\n'));
+    size_t others = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(scratch.folder()))
+        others += entry.path().string().find("unfinished") != std::string::npos;
+    EXPECT_EQ(others, 0u);
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 // Every family of models against transformers in float64: families/NAME holds a random model and what it
 // computes, see scripts/make_models.py.
 #include <fovea/model/checkpoint_model.hpp>
+#ifdef FOVEA_WITH_RUNTIME
+#include <fovea/model/device_runner.hpp>
+#endif
 
 #include <gtest/gtest.h>
 
@@ -40,13 +43,15 @@ std::vector<size_t> order_of(std::span<const float> logits) {
     return order;
 }
 
-void expect_like_transformers(const fs::path& model_path, const TensorSet& reference, Arithmetic arithmetic) {
+void expect_like_transformers(const fs::path& model_path, const TensorSet& reference, Arithmetic arithmetic,
+                              EngineRunner* engine = nullptr) {
     const Result<CheckpointModel> model = CheckpointModel::open(model_path);
     ASSERT_TRUE(model) << model.error().text;
     EXPECT_TRUE(model->missing().empty()) << model->missing()[0];
     EXPECT_TRUE(model->unread().empty()) << model->unread()[0];
     ModelRunOptions options;
     options.trace.arithmetic = arithmetic;
+    options.trace.engine = engine;
     options.with_hidden = options.with_weights = true;
     const std::vector<uint32_t> tokens = tokens_of(reference);
     const Result<ModelRun> run = run_model(*model, tokens, options);
@@ -122,6 +127,27 @@ TEST(OlderConfigurations, mean_what_the_newer_ones_mean) {
     fs::remove_all(scratch);
     EXPECT_EQ(count, 11);
 }
+
+#ifdef FOVEA_WITH_RUNTIME
+// The verdict of Families, on the device that the test runs behind: learned and rotary positions, grouped
+// heads, windows, softcaps, an encoder.
+TEST(FamiliesOnVulkan, compute_what_transformers_computes_in_float64) {
+    EngineOptions options;
+    options.backend = BackendChoice::vulkan;
+    options.validation = true;
+    Result<Engine> engine = Engine::open(options);
+    ASSERT_TRUE(engine) << engine.error().text;
+    DeviceRunner runner(*engine);
+    for (const char* name : {"gpt2", "mistral", "gemma2", "modernbert"}) {
+        SCOPED_TRACE(name);
+        const fs::path folder = fs::path(FOVEA_FAMILIES) / name;
+        const Result<TensorSet> reference = load_safetensors(folder / "expected.safetensors");
+        ASSERT_TRUE(reference) << reference.error().text;
+        expect_like_transformers(folder, *reference, Arithmetic::engine, &runner);
+    }
+    for (const std::string& message : engine->take_messages()) ADD_FAILURE() << message;
+}
+#endif
 
 }  // namespace
 }  // namespace fovea
