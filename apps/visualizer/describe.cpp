@@ -48,8 +48,12 @@ std::string describe_comparison(const Workbench& bench) {
 
 std::string describe_matrix(Workbench& bench) {
     const Stage& stage = bench.stage();
-    std::string text = "level " + std::to_string(bench.document.settings().level) + ", " +
-                       std::string(level_name(bench.document.settings().level)) + "; " +
+    const Settings& s = bench.document.settings();
+    const HeadPlace head{s.mapping.layer, bench.view.head};
+    const std::string about = shows_model(s) ? head_name(head.layer, head.head) + " " + head_label(s, head) +
+                                                   (is_off(s, head) ? ", off" : "")
+                                             : level_name(s.level);
+    std::string text = subject_name(s) + ", " + about + "; " +
                        std::to_string(bench.computation.tokens().size()) + " tokens:";
     for (const std::string& token : bench.computation.tokens()) text += " " + token;
     text += "\n" + stage.name + " = " + stage.formula + ", " + std::to_string(stage.heads) +

@@ -4,6 +4,7 @@
 #include "panels/panel_table.hpp"
 
 #include <arguments.hpp>
+#include <fovea/model/learned.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -37,9 +38,12 @@ Result<void> read_choice(std::string_view option, std::string_view value, int co
 }
 
 Result<void> read_preset(Options& o, std::string_view name, std::string_view value) {
+    const std::vector<std::string> tasks = learned_tasks();
+    if (std::find(tasks.begin(), tasks.end(), value) != tasks.end())
+        return o.task = std::string(value), Result<void>{};
     if (!value.starts_with("long-")) {
         if (read_number(value, o.level) && o.level >= 1 && o.level <= kLevelCount) return {};
-        return is_not(name, value, "a level from 1 to 7");
+        return is_not(name, value, "a level from 1 to 7 or a task: induction, recall, reverse or sort");
     }
     o.long_map = std::string(value.substr(5));
     for (const LongContextPreset& preset : long_context_presets())
@@ -90,8 +94,9 @@ struct Option {
 };
 constexpr Option kOptions[] = {
     {{"--preset", "LEVEL",
-      "1 without weights, 2 trainable (default), 3 causal, 4 dropout, 5 stacked heads, 6 "
-      "split heads, 7 GPT block; long-4k to long-1m: a long head as a map"},
+      "a model that learned a task: induction (default), recall, reverse or sort; 1 without weights, 2 "
+      "trainable (default where a text is given), 3 causal, 4 dropout, 5 stacked heads, 6 split heads, 7 GPT "
+      "block; long-4k to long-1m: a long head as a map"},
      read_preset},
     {{"--text", "TEXT", "instead of the tutorials' sentence"},
      [](Options& o, std::string_view, std::string_view v) {
@@ -261,18 +266,20 @@ Result<void> apply_options(Workbench& bench, const Options& o) {
     if (o.theme) bench.window.theme = *o.theme;
     bench.view.how = o.how;
     bench.map.compute_tiles_on(o.tiles_on);
-    Settings settings = level_settings(o.level);
+    Settings settings = o.task.empty() ? level_settings(o.level) : task_settings(o.task);
     if (o.text) settings.text = *o.text;
     settings.tokenizer = o.tokenizer;
     settings.precision = o.precision;
     bench.document.change(settings);
-    bench.view.wanted_stage = level_session(o.level).stage;
+    const Session first = level_session(o.level, o.task);
+    bench.view.wanted_stage = first.stage;
+    if (!o.task.empty()) bench.show_first_sight(first);
     for (const std::string& file : o.files)
         if (!open_any(bench, file) && bench.preparing().empty())
             return Error{FOVEA_INVALID_ARGUMENT, "", bench.problems.back().text};
     if (!o.long_map.empty()) bench.map.want_preset(o.long_map);
     if (!o.stage.empty()) bench.view.wanted_stage = o.stage;
-    if (o.head) bench.view.head = *o.head;
+    if (o.head) bench.show_head_number(*o.head);
     for (const std::string& word : o.show) (void)show_by_word(bench.window, word);
     return {};
 }
@@ -284,6 +291,11 @@ Result<Options> parse_options(int argc, char** argv) {
     if (!arguments) return arguments.error();
     Options o;
     for (const std::string_view file : arguments->positional()) o.files.emplace_back(file);
+    // What learned is seen first, unless something else was asked for.
+    const std::string_view others[] = {"--preset", "--text", "--open", "--tokens", "--against"};
+    const bool asked = std::any_of(std::begin(others), std::end(others),
+                                   [&](std::string_view name) { return arguments->has(name); });
+    if (o.files.empty() && !asked) o.task = "induction";
     for (const auto& [name, value] : arguments->given()) {
         const Option* option =
             std::find_if(std::begin(kOptions), std::end(kOptions),

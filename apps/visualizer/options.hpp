@@ -13,6 +13,7 @@ namespace fovea::visualizer {
 
 struct Options {
     int level = 2;
+    std::string task;  // a model that learned it, in the place of the level
     std::optional<std::string> text;
     Tokenizer tokenizer = Tokenizer::words;
     Precision precision = Precision::f32;

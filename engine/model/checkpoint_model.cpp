@@ -411,6 +411,30 @@ Result<Block> CheckpointModel::block(uint64_t layer, uint64_t tokens) const {
     return made;
 }
 
+std::string CheckpointModel::origin(uint64_t layer, std::string_view part, uint64_t output) const {
+    Loader loader(*files_, *family_, *facts_, root_);
+    const WeightNames& names = loader.names();
+    const uint64_t head = facts_->head_width, q = facts_->heads * head, kv = facts_->kv_heads * head;
+    const bool is_query = part == "query", is_key = part == "key", is_value = part == "value";
+    std::string_view name = is_query   ? names.query
+                            : is_key   ? names.key
+                            : is_value ? names.value
+                                       : names.attention_output;
+    const std::string joint = loader.rooted(of_layer(names.joint, layer)) + ".weight";
+    if ((is_query || is_key || is_value) && (name.empty() || (!names.joint.empty() && loader.has(joint)))) {
+        name = names.joint;
+        const uint64_t third = is_query ? 0 : is_key ? 1 : 2;
+        output = family_->joint == JointRows::by_head && !files_->gguf
+                     ? output / head * 3 * head + third * head + output % head
+                     : output + (is_query ? 0
+                                 : is_key ? q
+                                          : q + kv);
+    }
+    const bool by_column = !files_->gguf && family_->layout == WeightLayout::in_out;
+    return loader.rooted(of_layer(name, layer)) + ".weight, " + (by_column ? "column " : "row ") +
+           std::to_string(output);
+}
+
 Result<F32Tensor> CheckpointModel::logits(F32Tensor rows, EngineRunner* engine) const {
     Loader loader(*files_, *family_, *facts_, root_);
     Model ends;

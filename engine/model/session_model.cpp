@@ -127,7 +127,7 @@ class Drawing {
 
 bool draws_the_same(const Session& a, const Session& b) {
     const auto key = [](const Session& s) {
-        return std::tuple(s.level, s.init, s.seed, s.heads, s.kv_heads, s.tensors == nullptr);
+        return std::tuple(s.level, s.task, s.init, s.seed, s.heads, s.kv_heads, s.tensors == nullptr);
     };
     return key(a) == key(b);
 }

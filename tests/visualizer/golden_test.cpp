@@ -53,6 +53,7 @@ TEST_F(GoldenTest, pictures_look_like_the_kept_ones) {
         float scale = 1;
         std::vector<std::string> show = {};
         std::string long_map = {};
+        std::string task = {};
     };
     std::vector<Case> cases;
     for (int level = 1; level <= 7; ++level) cases.push_back({"level" + std::to_string(level), level});
@@ -68,6 +69,7 @@ TEST_F(GoldenTest, pictures_look_like_the_kept_ones) {
     for (const Case& c : cases) {
         Options o;
         o.level = c.level, o.theme = c.theme, o.scale = c.scale, o.show = c.show, o.long_map = c.long_map;
+        o.task = c.task;
         o.width = 1200, o.height = 720;
         o.exact = true;
         const Tensor image = picture_of(o, folder);

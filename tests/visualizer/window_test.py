@@ -160,6 +160,28 @@ def first_tour(display, folder):
         end(program)
 
 
+def learned_heads(display, folder):
+    """Without an option the window shows heads that learned; layers, tasks, levels and a head that is off are keys away."""
+    program = Program(sys.argv[1:], display, folder, options=["--validation"])
+    try:
+        program.wait("the induction head", lambda text: "\ninduction, L1H0 induction; 20 tokens: <start> w i t h" in text)
+        program.wait("its number", lambda text: re.search(r"^weight\s+0\.74", text, re.MULTILINE))
+        for key, shown in [("braceleft", "L0H0 previous token;"), ("shift+Delete", "L0H0 previous token, off;"),
+                           ("braceright", "L1H0 induction;")]:
+            program.input("key", key)
+            program.wait(shown, lambda text: "\ninduction, " + shown in text)
+        # The induction head needs the head that is off.
+        program.wait("another number", lambda text: re.search(r"^weight\s+0\.[0-4]", text, re.MULTILINE))
+        program.input("key", "alt+3")
+        program.wait("a level", lambda text: "\nlevel 3, Causal mask; 6 tokens: Your journey" in text)
+        for task in ["induction", "recall", "reverse", "sort"]:
+            program.input("key", "alt+0")
+            program.wait(task, lambda text: f"\n{task}, L" in text)
+        quit_in_order(program)
+    finally:
+        end(program)
+
+
 def keys_beside_tab(program):
     """While ImGui walks over the panels, begun with Tab, the program's own keys still do what they do."""
     program.input("mousemove", 700, 22, "click", 1, "key", "Tab", "Down", "Tab")
@@ -229,6 +251,7 @@ def end(program):
 
 def walk(display, folder):
     first_tour(display, folder)
+    learned_heads(display, folder)
     program = Program(sys.argv[1:], display, folder)
     try:
         program.wait("the first picture", lambda text: program.picked(text) == (1, 1))

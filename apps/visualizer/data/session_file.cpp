@@ -72,7 +72,7 @@ Session session_of(const Settings& settings, const ViewState& view, const std::s
                    TensorWriter& tensors) {
     Session s = settings;
     s.stage = find_stage_text(stage) ? stage : "weights";
-    s.head = view.head;
+    s.head = view.head + (shows_model(settings) ? settings.mapping.layer * heads_of_layer(settings) : 0);
     s.row = uint32_t(view.picked_row), s.column = uint32_t(view.picked_column);
     s.map = view.colours.automatic_map ? "auto" : std::string(colour_map_name(view.colours.map));
     s.logarithmic = view.colours.spread == Spread::logarithmic;
@@ -158,6 +158,8 @@ Result<Settings> settings_of(const Session& session, TensorReader& reader) {
     s.theme = none.theme, s.table = none.table, s.view = none.view, s.zoom = none.zoom;
     s.kept.clear(), s.locked.clear();
     s.tensors = nullptr;
+    if (shows_model(s))
+        s.mapping.layer = std::min(session.head / heads_of_layer(s), uint32_t(shown_layers(s).size() - 1));
     if (!session.tensors) return s;
     Result<std::shared_ptr<const ImportedFile>> file = reader.open(session.tensors);
     if (!file) return file.error();
@@ -257,6 +259,7 @@ Result<void> read_session(Workbench& bench, std::string_view text, const std::fi
     bench.restore({});  // of a session before this one
     bench.document.change(*settings);
     take_view(read->session, bench.view);
+    if (shows_model(*settings)) bench.view.head = read->session.head % heads_of_layer(*settings);
     bench.window.theme = read->session.theme == "light" ? Theme::light : Theme::dark;
     for (const SessionNote& note : read->notes) bench.problems.report("session", note.text, false);
     if (reader.changed)

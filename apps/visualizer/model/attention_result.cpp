@@ -234,7 +234,7 @@ size_t AttentionResult::stage_index(const std::string& name) const {
 std::string AttentionResult::title() const {
     const std::string from =
         settings.file ? std::filesystem::path(settings.file->path).filename().string() : settings.text;
-    return "level " + std::to_string(settings.level) + ", \xe2\x80\x9c" + from + "\xe2\x80\x9d, " +
+    return subject_name(settings) + ", \xe2\x80\x9c" + from + "\xe2\x80\x9d, " +
            std::string(precision_name(settings.precision)) + " on the " +
            (run->on_cpu() ? "processor" : "device");
 }
@@ -255,7 +255,7 @@ Result<std::shared_ptr<AttentionResult>> make_result(GpuDevice& device, Projecte
                          " weights are too many to be kept as matrices"};
     Result<CallTrace> call = trace_of(projected, settings);
     if (!call) return call.error();
-    const Result<PreparedAttention> prepared = call->trace->prepare();
+    const Result<PreparedAttention> prepared = call->trace->prepare(projected.layer);
     if (!prepared) return prepared.error();
     Precision precision = settings.precision;
     if (place == ComputeOn::processor && precision == Precision::f16_products) {
@@ -277,7 +277,8 @@ Result<std::shared_ptr<AttentionResult>> make_result(GpuDevice& device, Projecte
         // As they are stored.
         if (settings.precision != Precision::f32 &&
             (stage.name == "queries" || stage.name == "keys" || stage.name == "values"))
-            if (Result<F32Tensor> rounded = result->call.trace->whole_stage(stage.name))
+            if (Result<F32Tensor> rounded =
+                    result->call.trace->whole_stage(stage.name, result->projected.layer))
                 shown.tensor = std::move(*rounded);
         if (Result<GpuBuffer*> r = add_host_stage(device, *result, shown); !r) return r.error();
     }
@@ -290,6 +291,7 @@ Result<std::shared_ptr<AttentionResult>> make_result(GpuDevice& device, Projecte
 
 Result<void> fill_traced_stages(AttentionResult& result) {
     Trace& trace = *result.call.trace;
+    const uint32_t layer = result.projected.layer;
     AttentionRun& run = *result.run;
     const FoveaAttentionDesc& d = run.desc();
     const bool small = d.heads_q * d.len_q * d.len_kv <= kMostTracedCells;
@@ -298,7 +300,7 @@ Result<void> fill_traced_stages(AttentionResult& result) {
     // What follows the contexts is computed from those that the call wrote.
     const bool supplied = !by_trace && !after;
     if (supplied && result.find_stage("output"))
-        if (Result<void> r = trace.supply_context(0, side_by_side(run)); !r) return r;
+        if (Result<void> r = trace.supply_context(layer, side_by_side(run)); !r) return r;
     for (Stage& stage : result.stages) {
         const StageText* text = find_stage_text(stage.name);
         const std::optional<FoveaBinding> binding =
@@ -306,7 +308,7 @@ Result<void> fill_traced_stages(AttentionResult& result) {
         if (!stage.traced && !(by_trace && binding)) continue;
         const Result<F32Tensor> values = supplied && stage.name == "context"
                                              ? Result<F32Tensor>(side_by_side(run))
-                                             : trace.whole_stage(stage.name);
+                                             : trace.whole_stage(stage.name, layer);
         if (!values) return values.error();
         if (stage.traced)
             fill(*stage.traced, values->values);

@@ -97,7 +97,7 @@ std::optional<CellSum> cell_sum(const AttentionResult& of, const Stage& stage, u
         for (const char* from : {"masked", "capped", "scaled", "scores"})
             if (of.find_stage(from)) return of_a_row(of, from, head, row, true);
     if (!of.projected.source) return {};  // a file's queries, keys and values are as they are
-    const AttentionPart& part = of.projected.source->model->blocks[0].attention;
+    const AttentionPart& part = of.projected.block().attention;
     const char* const x = of.find_stage("normed") ? "normed" : "inputs";
     for (const auto& [name, weight, layer] : {std::tuple{"queries", "w_query", &part.query},
                                               {"keys", "w_key", &part.key},

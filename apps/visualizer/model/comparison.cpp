@@ -87,7 +87,7 @@ std::pair<std::string, std::string> differing_settings(const Settings& a, const 
     };
     const auto both = [&](const auto& words_of) { tell(words_of(a), words_of(b)); };
     const auto is = [](bool on, const std::string& name) { return (on ? "" : "no ") + name; };
-    both([](const Settings& s) { return "level " + std::to_string(s.level); });
+    both([](const Settings& s) { return subject_name(s); });
     both([](const Settings& s) {
         return "\xe2\x80\x9c" + s.text.substr(0, s.text.find(' ', 16)) + "\xe2\x80\x9d";
     });

@@ -22,7 +22,12 @@ bool same_projection(const Settings& a, const Settings& b) {
         return std::tie(s.file, s.text, s.tokenizer, s.level, s.length, s.init, s.seed, s.heads, s.kv_heads,
                         s.rope);
     };
-    return key(a) == key(b) && (!a.file || a.mapping == b.mapping);
+    if (key(a) != key(b)) return false;
+    // In a model the rules count in every layer, those before the shown one, too.
+    const auto of_model = [](const Settings& s) { return std::tie(s.task, s.heads_off, s.mapping.layer); };
+    const auto rules = [](const Settings& s) -> const AttentionRules& { return s; };
+    if (shows_model(a) || shows_model(b)) return of_model(a) == of_model(b) && rules(a) == rules(b);
+    return !a.file || a.mapping == b.mapping;
 }
 
 uint64_t size_of(const ImportedFile& file) {
@@ -77,7 +82,7 @@ std::optional<Result<Projected>> Computation::projection(const Settings& by) {
         return s.file ? project_import(s) : project(s, before ? &before->projected : nullptr);
     };
     const bool heavy = by.file ? size_of(*by.file) >= kLargeFileBytes
-                               : by.level == 7 && text_tokens(by).size() >= kManyTokens;
+                               : by.level == 7 && !shows_model(by) && text_tokens(by).size() >= kManyTokens;
     if (!background_.has_frames() || !heavy) return project_all(by);
     if (projecting_) return {};  // another's, not ended yet
     projecting_ =
@@ -216,7 +221,7 @@ void Computation::unlock(size_t tab) {
 const HeadGrid* Computation::head_grid(const Settings& settings) {
     if (grid_ && !grid_->serves(settings)) drop_grid();
     if (!grid_) {
-        if (!problem_.empty() || layers_of(settings).size() < 2) return nullptr;
+        if (!problem_.empty() || shown_layers(settings).size() < 2) return nullptr;
         grid_ = std::make_unique<HeadGrid>(settings, background_.wake());
     }
     if (Result<void> r = grid_->take(device_); !r) problems_.report("layers", r.error().text, true);

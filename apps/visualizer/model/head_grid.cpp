@@ -18,11 +18,11 @@ struct LayerWeights {
 };
 
 Result<LayerWeights> weights_of(const Settings& settings) {
-    const Result<Projected> projected = project_import(settings);
+    const Result<Projected> projected = shows_model(settings) ? project(settings) : project_import(settings);
     if (!projected) return projected.error();
     const Result<CallTrace> call = trace_of(*projected, settings);
     if (!call) return call.error();
-    const Result<PreparedAttention> prepared = call->trace->prepare();
+    const Result<PreparedAttention> prepared = call->trace->prepare(projected->layer);
     if (!prepared) return prepared.error();
     LayerWeights out{prepared->call, {}, {}};
     out.desc.outputs = FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_MASKED;
@@ -68,7 +68,7 @@ std::string head_name(uint32_t layer, uint32_t head) {
 
 HeadGrid::HeadGrid(const Settings& settings, std::function<void()> wake)
     : settings_(settings),
-      wanted_(layers_of(settings)),
+      wanted_(shown_layers(settings)),
       wake_(std::move(wake)),
       thread_([this] { work(); }) {}
 

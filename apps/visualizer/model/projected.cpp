@@ -1,5 +1,6 @@
 #include "model/projected.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace fovea::visualizer {
@@ -29,6 +30,15 @@ std::vector<std::string> texts_of(const std::vector<SessionNote>& notes) {
     return texts;
 }
 
+// What a layer hands on: the last of its stages that does.
+Result<F32Tensor> what_leaves(Trace& trace, uint32_t layer) {
+    const std::vector<TraceStage> stages = trace.stages(layer);
+    for (const char* id : {"block", "ff_output", "attended", "output"})
+        for (const TraceStage& stage : stages)
+            if (stage.id == id) return trace.stage(id, 0, layer);
+    return trace.stage("context", 0, layer);
+}
+
 // A stage that stands before the scores.
 bool is_before_call(const std::string& id) { return id != "scores"; }
 
@@ -39,9 +49,10 @@ std::vector<std::string> text_tokens(const Settings& settings) {
 }
 
 Result<Projected> project(const Settings& settings, const Projected* previous) {
+    const bool whole = shows_model(settings);
     Session session = settings;
     session.tensors = nullptr;
-    session.precision = Precision::f32;  // rounded by the call
+    if (!whole) session.precision = Precision::f32;  // rounded by the call
     Result<SessionModel> made =
         session_model(session, previous && previous->source ? previous->source.get() : nullptr);
     if (!made) return made.error();
@@ -50,9 +61,16 @@ Result<Projected> project(const Settings& settings, const Projected* previous) {
     p.warnings = texts_of(made->notes);
     Result<Trace> trace = Trace::open(made->model, made->input);
     if (!trace) return trace.error();
-    for (const TraceStage& stage : trace->stages()) {
+    const auto last = uint32_t(made->model->blocks.size() - 1);
+    p.layer = whole ? std::min(settings.mapping.layer, last) : 0;
+    if (p.layer > 0) {
+        Result<F32Tensor> x = what_leaves(*trace, p.layer - 1);
+        if (!x) return x.error();
+        p.stages.push_back({"inputs", "x, what leaves layer " + std::to_string(p.layer - 1), std::move(*x)});
+    }
+    for (const TraceStage& stage : trace->stages(p.layer)) {
         if (!is_before_call(stage.id)) break;
-        Result<F32Tensor> values = trace->whole_stage(stage.id);
+        Result<F32Tensor> values = trace->whole_stage(stage.id, p.layer);
         if (!values) return values.error();
         const std::pair<const char*, F32Tensor*> taken[] = {
             {"queries", &p.q}, {"keys", &p.k}, {"values", &p.v}};
@@ -65,16 +83,18 @@ Result<Projected> project(const Settings& settings, const Projected* previous) {
     // Without weights the vectors are queries, keys and values themselves.
     if (p.q.values.empty()) p.q = p.k = p.v = with_batch(made->input.x);
     p.source = std::make_shared<const SessionModel>(std::move(*made));
+    if (whole) p.trace = std::make_shared<Trace>(std::move(*trace));
     return p;
 }
 
 Result<CallTrace> trace_of(const Projected& p, const Settings& settings) {
+    if (p.trace) return CallTrace{p.trace, p.trace->stages(p.layer), {}};
     const AttentionRules rules = rules_of(settings);
     Model model;
     AttentionPart& part = model.blocks.emplace_back().attention;
     part.heads = uint32_t(p.q.shape[1]), part.kv_heads = uint32_t(p.k.shape[1]);
     part.rules = rules;
-    if (p.source) part.output = p.source->model->blocks[0].attention.output;
+    if (p.source) part.output = p.block().attention.output;
     ModelInput input;
     for (const std::string& token : p.tokens) input.tokens.push_back({token, 0, 0});
     input.q = without_batch(p.q), input.k = without_batch(p.k), input.v = without_batch(p.v);

@@ -1,8 +1,15 @@
 #include "model/settings.hpp"
 
+#include "model/imported_file.hpp"
+
+#include <fovea/model/learned.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
+#include <mutex>
+#include <numeric>
 #include <utility>
 
 namespace fovea::visualizer {
@@ -13,6 +20,17 @@ std::string_view choice(std::string_view key, size_t n) {
     for (const SessionKey& known : session_keys())
         if (known.key == key && n < known.choices.size()) return known.choices[n];
     return "";
+}
+
+// The library's model of the settings' task; parsed once for each.
+const LearnedModel& learned_of(const Settings& s) {
+    static std::mutex mutex;
+    static std::map<std::string, LearnedModel> known;
+    const std::lock_guard lock(mutex);
+    const auto at = known.find(s.task);
+    if (at != known.end()) return at->second;
+    // Sessions name only tasks that the library carries.
+    return known.emplace(s.task, std::move(*learned_model(s.task))).first->second;
 }
 
 }  // namespace
@@ -41,6 +59,32 @@ AttentionRules rules_of(const Settings& s) {
     return rules;
 }
 
+std::vector<uint32_t> shown_layers(const Settings& s) {
+    if (!shows_model(s)) return layers_of(s);
+    std::vector<uint32_t> layers(learned_of(s).model->blocks.size());
+    std::iota(layers.begin(), layers.end(), 0u);
+    return layers;
+}
+
+uint32_t heads_of_layer(const Settings& s) { return learned_of(s).model->blocks[0].attention.heads; }
+
+std::string head_label(const Settings& s, HeadPlace head) {
+    if (!shows_model(s)) return {};
+    const std::vector<std::string>& labels = learned_of(s).head_labels;
+    const size_t index = size_t(head.layer) * heads_of_layer(s) + head.head;
+    return index < labels.size() ? labels[index] : "";
+}
+
+bool is_off(const Settings& s, HeadPlace head) {
+    const uint32_t bit = shows_model(s) ? head.layer * heads_of_layer(s) + head.head : 32;
+    return bit < 32 && (s.heads_off >> bit & 1u);
+}
+
+void toggle_head(Settings& s, HeadPlace head) {
+    const uint32_t bit = head.layer * heads_of_layer(s) + head.head;
+    if (bit < 32) s.heads_off ^= 1u << bit;
+}
+
 Settings level_settings(int level) {
     Settings s;
     static_cast<Session&>(s) = level_session(level);
@@ -49,9 +93,30 @@ Settings level_settings(int level) {
     return s;
 }
 
+Settings task_settings(std::string_view task, const Settings& before) {
+    Settings s;
+    static_cast<Session&>(s) = level_session(before.level, task);
+    const Session none;
+    s.mapping.layer = s.head / heads_of_layer(s);
+    s.stage = none.stage, s.head = none.head, s.row = none.row, s.column = none.column;
+    s.precision = before.precision;
+    return s;
+}
+
+std::string model_lead(const Settings& s) {
+    const LearnedModel& learned = learned_of(s);
+    if (learned.look_at.empty()) return learned.about;
+    return learned.look_at[std::min<size_t>(s.mapping.layer, learned.look_at.size() - 1)];
+}
+
+std::string subject_name(const Settings& s) {
+    return shows_model(s) ? s.task : "level " + std::to_string(s.level);
+}
+
 Settings level_settings(int level, const Settings& before) {
     Settings s = level_settings(level);
-    s.text = before.text;
+    // A task's sequence is no sentence.
+    if (!shows_model(before)) s.text = before.text;
     s.tokenizer = before.tokenizer;
     s.precision = before.precision;
     return s;

@@ -35,6 +35,11 @@ struct ImportMapping {
     friend bool operator==(const ImportMapping&, const ImportMapping&) = default;
 };
 
+struct HeadPlace {
+    uint32_t layer = 0, head = 0;
+    friend bool operator==(const HeadPlace&, const HeadPlace&) = default;
+};
+
 // A session and the file that its tensors come from. The session's keys of a view stay at their defaults
 // here: they are ViewState's.
 struct Settings : Session {
@@ -53,6 +58,16 @@ inline constexpr int kMaskPatternCount = 6, kPrecisionCount = 3, kTokenizerCount
 
 // Queries, keys and values come from the settings' file, not from the level's text.
 inline bool reads_tensors(const Settings& s) { return s.file && s.mapping.kind != ImportKind::tables; }
+// A model of several layers stands in for the level's; `mapping.layer` is the one that is shown.
+inline bool shows_model(const Settings& s) { return !s.task.empty() && !reads_tensors(s); }
+// The layers that can be shown, in rising order: of a model, or of a file that has some; else empty.
+std::vector<uint32_t> shown_layers(const Settings& s);
+// Of a model: how many heads each layer has; what the head is called ("induction", empty: nothing is known of
+// it), and whether it is switched off.
+uint32_t heads_of_layer(const Settings& s);
+std::string head_label(const Settings& s, HeadPlace head);
+bool is_off(const Settings& s, HeadPlace head);
+void toggle_head(Settings& s, HeadPlace head);
 // The rules of the call: the settings', with the divisor of the file's scores.
 AttentionRules rules_of(const Settings& s);
 inline bool is_scaled(const Settings& s) { return s.scale != "none"; }
@@ -62,6 +77,12 @@ Settings level_settings(int level);
 Settings level_settings(int level, const Settings& before);
 // "Causal mask"
 std::string level_name(int level);
+// A model that learned a task, with what is to be seen of it first; theme and precision stay.
+Settings task_settings(std::string_view task, const Settings& before = {});
+// What is to be seen in the shown layer of the model, in a sentence or two.
+std::string model_lead(const Settings& s);
+// "level 2" or "induction"
+std::string subject_name(const Settings& s);
 
 // Switches dropout off, and on at the rate that it had.
 void switch_dropout(Settings& s);

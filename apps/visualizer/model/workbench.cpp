@@ -156,6 +156,32 @@ const HeadSummary& Workbench::head_summary() {
     return summary_;
 }
 
+void Workbench::show_task(const std::string& task) {
+    document.change(task_settings(task, document.settings()));
+    view.compared_head = -1;
+    view.zoom = 0;
+    show_first_sight(level_session(document.settings().level, task));
+    const size_t weights = computation.ready() ? computation.result()->stage_index("weights") : 0;
+    if (computation.ready()) view.stage = weights;
+    if (window.centre == CentreTab::map) window.centre = CentreTab::matrix;
+}
+
+void Workbench::show_first_sight(const Session& session) {
+    view.picked_row = int(session.row), view.picked_column = int(session.column);
+    show_head_number(session.head);
+}
+
+void Workbench::show_head_number(uint32_t number) {
+    Settings next = document.settings();
+    view.head = number;
+    if (!shows_model(next)) return;
+    const uint32_t heads = heads_of_layer(next);
+    if (number / heads >= shown_layers(next).size()) return;
+    next.mapping.layer = number / heads;
+    view.head = number % heads;
+    document.change(next);
+}
+
 void Workbench::show_head(uint32_t layer, uint32_t head) {
     computation.drop_kept();
     view.compared_head = -1;
@@ -260,8 +286,8 @@ void Workbench::lock_matrix() {
 void Workbench::lock_present(size_t stage, uint32_t head) {
     const AttentionResult& result = *computation.result();
     const Settings& s = result.settings;
-    std::string name = reads_tensors(s) ? head_name(s.mapping.layer, head)
-                                        : "level " + std::to_string(s.level) + " H" + std::to_string(head);
+    std::string name = reads_tensors(s) || shows_model(s) ? head_name(s.mapping.layer, head)
+                                                          : subject_name(s) + " H" + std::to_string(head);
     if (result.stages[stage].name != "weights") name += " " + result.stages[stage].name;
     computation.lock(std::move(name), stage, head);
 }

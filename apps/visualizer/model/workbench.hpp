@@ -93,6 +93,12 @@ class Workbench {
     std::optional<CellSum> picked_sum() const;
     const HeadSummary& head_summary();
     const HeadGrid* head_grid() { return computation.head_grid(document.settings()); }
+    // A model that learned a task, with the head and the cell that it is about.
+    void show_task(const std::string& task);
+    // The head and the cell that a session is about; of a model with several layers its heads are counted
+    // layer by layer.
+    void show_first_sight(const Session& session);
+    void show_head_number(uint32_t number);
     // Shows a head of a layer, as A; or compares the shown or kept A with it, as B.
     void show_head(uint32_t layer, uint32_t head);
     void compare_with_head(uint32_t layer, uint32_t head);

@@ -42,13 +42,13 @@ void draw_thumbnail(PanelContext& ui, const Thumbnail& of, ImVec2 at, float side
     ui.matrices.add(*ImGui::GetWindowDrawList(), *of.values, v, of.hiding);
 }
 
-void head_tooltip(const std::string& name, const HeadStats& s) {
+void head_tooltip(const std::string& name, const HeadStats& s, bool of_model) {
     ImGui::SetTooltip(
         "%s\nentropy %.3f nats (%.0f%% of even)\nmean distance %.2f tokens\n"
         "first token %.1f%%, previous token %.1f%%\nlargest weight %.3f on average\n\n"
-        "click: show, Shift + click: compare with",
+        "click: show, Shift + click: compare with%s",
         name.c_str(), s.entropy, 100 * s.relative_entropy, s.mean_distance, 100 * s.first_token_mass,
-        100 * s.previous_token, s.largest_weight);
+        100 * s.previous_token, s.largest_weight, of_model ? ", right click: switch off or on" : "");
 }
 
 }  // namespace fovea::visualizer

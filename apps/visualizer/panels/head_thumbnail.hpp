@@ -17,6 +17,7 @@ struct Thumbnail {
     ColourRange range;
 };
 void draw_thumbnail(PanelContext& ui, const Thumbnail& of, ImVec2 at, float side);
-void head_tooltip(const std::string& name, const HeadStats& stats);
+// `of_model`: a right click switches it off.
+void head_tooltip(const std::string& name, const HeadStats& stats, bool of_model = false);
 
 }  // namespace fovea::visualizer

@@ -1,6 +1,5 @@
 // All heads of the shown stage, small, with their figures; a click shows one, Shift and a click compares with
 // it.
-#include "model/imported_file.hpp"
 #include "panels/head_thumbnail.hpp"
 
 #include <algorithm>
@@ -88,7 +87,7 @@ void draw_heads_panel(PanelContext& ui) {
         return;
     }
     // Beside the grid in the middle the shown layer is enough.
-    const size_t layers = layers_of(bench.document.settings()).size();
+    const size_t layers = shown_layers(bench.document.settings()).size();
     if (layers > 1 && bench.window.centre != CentreTab::layers) {
         int which = bench.window.all_layers ? 1 : 0;
         const std::string all = "all " + std::to_string(layers) + " layers";

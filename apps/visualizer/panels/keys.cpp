@@ -1,7 +1,8 @@
 #include "panels/keys.hpp"
 
-#include "model/imported_file.hpp"
 #include "panels/panel_table.hpp"
+
+#include <fovea/model/learned.hpp>
 
 #include <algorithm>
 #include <string>
@@ -61,8 +62,15 @@ void show_level(Workbench& s) {
     s.document.change(level_settings(level, s.document.settings()));
 }
 
+// From a level the first of them; from the last one on the first again.
+void show_next_task(Workbench& s) {
+    const std::vector<std::string> tasks = learned_tasks();
+    const auto at = std::find(tasks.begin(), tasks.end(), s.document.settings().task);
+    s.show_task(at == tasks.end() || at + 1 == tasks.end() ? tasks.front() : *(at + 1));
+}
+
 void step_layer(Workbench& s, int step) {
-    const std::vector<uint32_t> layers = layers_of(s.document.settings());
+    const std::vector<uint32_t> layers = shown_layers(s.document.settings());
     const auto at = std::find(layers.begin(), layers.end(), s.document.settings().mapping.layer);
     const auto place = (at - layers.begin()) + step;
     if (at == layers.end() || place < 0 || place >= ptrdiff_t(layers.size())) return;
@@ -159,6 +167,13 @@ constexpr KeyCommand kCommands[] = {
     {ImGuiKey_LeftBracket, plain, "[", "head before", [](Workbench& s) { step_head(s, -1); }},
     {ImGuiKey_RightBracket, shift, "}", "next layer of the model", [](Workbench& s) { step_layer(s, 1); }},
     {ImGuiKey_LeftBracket, shift, "{", "layer before", [](Workbench& s) { step_layer(s, -1); }},
+    {ImGuiKey_0, alt, "Alt+0", "the next model that learned a task", show_next_task},
+    {ImGuiKey_Delete, shift, "Shift+Delete", "switch the shown head of a model off or on",
+     [](Workbench& s) {
+         const Settings& now = s.document.settings();
+         if (shows_model(now))
+             edit(s, [&](Settings& t) { toggle_head(t, {now.mapping.layer, s.view.head}); });
+     }},
     {ImGuiKey_1, alt, "Alt+1", "level 1: attention without weights", show_level<1>},
     {ImGuiKey_2, alt, "Alt+2", "level 2: trainable weights", show_level<2>},
     {ImGuiKey_3, alt, "Alt+3", "level 3: causal mask", show_level<3>},

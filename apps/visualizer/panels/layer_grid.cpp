@@ -9,6 +9,7 @@
 namespace fovea::visualizer {
 namespace {
 
+constexpr size_t kMostSideBySide = 8;
 constexpr float kLayerColumn = 40, kHeads = 12, kGap = 8, kSmallest = 34, kLargest = 132;
 
 struct Place {  // of a head in the grid's buffers
@@ -71,7 +72,16 @@ void draw_one(PanelContext& ui, const Place& place, float side) {
                                             : mark == 'B' ? colours.warning
                                                           : colours.text_soft,
                                             3 * ui.scale, 0, gap);
-    if (hovered) head_tooltip(head_name(head.layer, head.head), head.stats);
+    const Settings& settings = bench.document.settings();
+    const std::string label = head_label(settings, {head.layer, head.head});
+    if (hovered)
+        head_tooltip(head_name(head.layer, head.head) + (label.empty() ? "" : ", " + label), head.stats,
+                     shows_model(settings));
+    if (shows_model(settings) && ImGui::IsItemClicked(ImGuiMouseButton_Right)) {
+        Settings next = settings;
+        toggle_head(next, {head.layer, head.head});
+        bench.document.change(next);
+    }
     if (!chosen) return;
     if (ImGui::GetIO().KeyShift)
         bench.compare_with_head(head.layer, head.head);
@@ -117,6 +127,40 @@ void draw_rows(PanelContext& ui, const HeadGrid& grid, float side) {
             ImGui::Dummy({side, side + kGap * s - ImGui::GetStyle().ItemSpacing.y});
         }
     }
+}
+
+// The few heads of a small model, as high as the strip is, each with what it does.
+void draw_side_by_side(PanelContext& ui, const std::vector<Place>& places) {
+    const float s = ui.scale, label = 20 * s;
+    ImGui::BeginChild("heads", {0, 0}, false, ImGuiWindowFlags_HorizontalScrollbar);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const ImVec2 room = ImGui::GetContentRegionAvail();
+    const float least = 34 * s;
+    const float side = std::max(
+        std::min(room.y - label, room.x / float(std::max<size_t>(places.size(), 1)) - 24 * s), least);
+    const float step = std::max(side + 24 * s, 140 * s);
+    const Settings& settings = ui.bench.document.settings();
+    const Palette& colours = palette(ui.bench.window.theme);
+    for (size_t i = 0; i < places.size(); ++i) {
+        const HeadPlace head{places[i].head->layer, places[i].head->head};
+        const float x = at.x + 4 * s + float(i) * step;
+        ImGui::SetCursorScreenPos({x, at.y + 3 * s});
+        draw_one(ui, places[i], side);
+        const bool off = is_off(settings, head);
+        ImDrawList& draw = *ImGui::GetWindowDrawList();
+        if (off) {
+            draw.AddLine({x, at.y + 3 * s}, {x + side, at.y + 3 * s + side}, colours.warning, 2 * s);
+            draw.AddLine({x + side, at.y + 3 * s}, {x, at.y + 3 * s + side}, colours.warning, 2 * s);
+        }
+        const std::string name = head_name(head.layer, head.head) + (off ? ", off " : " ");
+        ImFont& font = *ui.fonts.small;
+        draw.AddText(&font, font.FontSize, {x, at.y + side + 6 * s}, colours.text_soft, name.c_str());
+        draw.AddText(&font, font.FontSize,
+                     {x + font.CalcTextSizeA(font.FontSize, 1e6f, 0, name.c_str()).x, at.y + side + 6 * s},
+                     colours.text, head_label(settings, head).c_str());
+    }
+    ImGui::Dummy({4 * s, side + label});
+    ImGui::EndChild();
 }
 
 void draw_ordered(PanelContext& ui, const std::vector<Place>& places, float side) {
@@ -173,17 +217,24 @@ void draw_controls(PanelContext& ui, const HeadGrid& grid, const std::vector<Pla
 void draw_layer_grid(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const HeadGrid* grid = bench.head_grid();
+    const bool in_strip = bench.window.centre != CentreTab::layers;
     if (!grid) {
         ImGui::PushTextWrapPos();
         ImGui::TextDisabled(
-            "A model's layers and heads stand here: open a checkpoint of GPT-2 or Llama, or a file that "
-            "scripts/export_attention.py wrote with --layer all.");
+            "All layers and heads of a model stand here: of one that learned (above, beside the levels; "
+            "Alt+0), of a "
+            "checkpoint of GPT-2 or Llama, or of a file that scripts/export_attention.py wrote with --layer "
+            "all.");
         ImGui::PopTextWrapPos();
         return;
     }
     std::vector<Place> places = all_heads(*grid);
     draw_controls(ui, *grid, places);
     size_t most = 1;
+    if (in_strip && places.size() <= kMostSideBySide && bench.window.head_order == 0) {
+        draw_side_by_side(ui, places);
+        return;
+    }
     for (const GridLayer& layer : grid->layers()) most = std::max(most, layer.heads.size());
     const float s = ui.scale;
     ImGui::BeginChild("grid", {0, 0}, false, ImGuiWindowFlags_HorizontalScrollbar);

@@ -128,7 +128,13 @@ void draw_stage_title(PanelContext& ui) {
     ImGui::AlignTextToFramePadding();
     ImGui::PushFont(ui.fonts.strong);
     const Stage& stage = *bench.shown().stage;
-    ImGui::TextUnformatted(stage.name.c_str());
+    const Settings& settings = bench.document.settings();
+    // Which head of a model it is, and what that one does.
+    std::string name = stage.name;
+    if (shows_model(settings) && bench.window.locked_tab < 0 && stage.heads > 1)
+        name = head_name(settings.mapping.layer, bench.view.head) + " " +
+               head_label(settings, {settings.mapping.layer, bench.view.head}) + ": " + name;
+    ImGui::TextUnformatted(name.c_str());
     ImGui::PopFont();
     ImGui::SameLine(0, 8 * ui.scale);
     // The controls at the right end have their room.

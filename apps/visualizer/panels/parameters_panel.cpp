@@ -142,12 +142,13 @@ void draw_reset(PanelContext& ui) {
         {ImGui::GetContentRegionMax().x - width, ImGui::GetCursorStartPos().y - 4 * ui.scale});
     const Settings& s = ui.bench.document.settings();
     if (ImGui::Button("Reset")) {
-        Settings reset = level_settings(s.level, s);
+        Settings reset = shows_model(s) ? task_settings(s.task, s) : level_settings(s.level, s);
+        reset.text = s.text;
         reset.file = s.file;
         reset.mapping = s.mapping;
         ui.bench.document.change(reset);
     }
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("The level's own parameters");
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("The level's or model's own parameters");
     ImGui::SetCursorPos(below);
 }
 
@@ -188,7 +189,8 @@ void draw_parameters_panel(PanelContext& ui) {
         knobs.slider("keys after", s.window_right, -1, last);
     }
     knobs.toggle("ALiBi", s.alibi);
-    if (s.level >= 2) {
+    const bool of_level = !shows_model(s);  // a model has its own weights, heads and positions
+    if (s.level >= 2 && of_level) {
         ImGui::SameLine(130 * ui.scale);
         ImGui::BeginDisabled(map);  // its q and k are as they are
         knobs.toggle("RoPE", s.rope);
@@ -206,13 +208,13 @@ void draw_parameters_panel(PanelContext& ui) {
         knobs.slider("probability", s.dropout_p, 0, 0.9f, "%.2f");
         knobs.seed("dropout seed", s.dropout_seed);
     }
-    if (s.level > 1 && !map) knobs.seed("weight seed", s.seed);
-    if (s.level >= 5 && !map) {
+    if (s.level > 1 && of_level && !map) knobs.seed("weight seed", s.seed);
+    if (s.level >= 5 && of_level && !map) {
         constexpr uint32_t kMostHeads = 12;
         choose_heads(knobs, "heads", s.heads, kMostHeads);
         choose_heads(knobs, "KV heads", s.kv_heads, s.heads);
     }
-    if (s.level == 7 && !map) {
+    if (s.level == 7 && of_level && !map) {
         auto length = int(s.length);
         ImGui::SetNextItemWidth(150 * ui.scale);
         if (ImGui::SliderInt("tokens", &length, 0, 1024, length == 0 ? "as typed" : "%d",

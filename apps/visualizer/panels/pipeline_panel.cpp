@@ -24,13 +24,17 @@ void draw_pipeline_panel(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const Settings& settings = bench.document.settings();
     const bool from_file = settings.file && settings.mapping.kind != ImportKind::tables;
+    const std::string layer = "layer " + std::to_string(settings.mapping.layer) + " of ";
     heading(ui, "Pipeline",
-            from_file ? ("layer " + std::to_string(settings.mapping.layer) + " of the file").c_str()
-                      : std::string(level_name(settings.level)).c_str());
+            (from_file               ? layer + "the file"
+             : shows_model(settings) ? layer + "0 to " + std::to_string(shown_layers(settings).size() - 1)
+                                     : level_name(settings.level))
+                .c_str());
     if (!from_file && ImGui::GetContentRegionAvail().y > kRoomForWords * ui.scale) {
         ImGui::PushFont(ui.fonts.small);
         ImGui::PushTextWrapPos();
-        ImGui::TextDisabled("%s", level_lead(settings.level).c_str());
+        ImGui::TextDisabled(
+            "%s", (shows_model(settings) ? model_lead(settings) : level_lead(settings.level)).c_str());
         ImGui::PopTextWrapPos();
         ImGui::PopFont();
         ImGui::Dummy({0, 3 * ui.scale});

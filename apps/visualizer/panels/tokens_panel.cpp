@@ -70,7 +70,7 @@ void draw_tokenizer(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const Settings& s = bench.document.settings();
     const std::string count = std::to_string(bench.computation.tokens().size()) + " ";
-    if (has_own_tokens(s)) {
+    if (has_own_tokens(s) || shows_model(s)) {
         heading(ui, "Text", (count + "tokens").c_str());
         return;
     }
@@ -112,7 +112,8 @@ void draw_tokens_panel(PanelContext& ui) {
     ImGui::SetNextItemWidth(-1);
     if (has_own_tokens(next))
         ImGui::TextDisabled("the file's own tokens");
-    else if (ImGui::InputTextWithHint("##text", "type a sentence", &next.text))
+    else if (ImGui::InputTextWithHint("##text", shows_model(next) ? "type a sequence" : "type a sentence",
+                                      &next.text))
         bench.document.change(next, ImGui::GetID("##text"));
     ImGui::Dummy({0, 4 * ui.scale});
     if (!bench.computation.complete()) return;

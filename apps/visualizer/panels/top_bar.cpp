@@ -3,6 +3,8 @@
 #include "data/exporting.hpp"
 #include "model/imported_file.hpp"
 
+#include <fovea/model/learned.hpp>
+
 #include <utility>
 
 namespace fovea::visualizer {
@@ -14,7 +16,8 @@ void draw_levels(PanelContext& ui) {
     const bool wide = ImGui::GetWindowWidth() >= 1100 * ui.scale;
     const ImVec2 first = ImGui::GetCursorScreenPos();
     for (int level = 1; level <= kLevelCount; ++level) {
-        const bool current = !bench.document.settings().file && bench.document.settings().level == level;
+        const Settings& s = bench.document.settings();
+        const bool current = !s.file && !shows_model(s) && s.level == level;
         if (level > 1) ImGui::SameLine(0, 4 * ui.scale);
         if (current) {
             ImGui::PushStyleColor(ImGuiCol_Button, colours.accent);
@@ -31,6 +34,32 @@ void draw_levels(PanelContext& ui) {
     }
     const ImVec2 last = ImGui::GetItemRectMax();
     ui.levels = {first.x, first.y, last.x - first.x, last.y - first.y};
+}
+
+// The models that learned, beside the levels.
+void draw_tasks(PanelContext& ui) {
+    Workbench& bench = ui.bench;
+    const Settings& s = bench.document.settings();
+    const bool current = shows_model(s);
+    const Palette& colours = palette(bench.window.theme);
+    const std::string name = current ? s.task : "learned";
+    ImGui::SetNextItemWidth(ImGui::CalcTextSize("induction").x + 44 * ui.scale);
+    if (current) {
+        ImGui::PushStyleColor(ImGuiCol_FrameBg, colours.accent);
+        ImGui::PushStyleColor(ImGuiCol_FrameBgHovered, colours.accent);
+        ImGui::PushStyleColor(ImGuiCol_Button, colours.accent);
+        ImGui::PushStyleColor(ImGuiCol_Text, colours.accent_text);
+    }
+    const bool open = ImGui::BeginCombo("##task", name.c_str());
+    if (current) ImGui::PopStyleColor(4);
+    if (!open && ImGui::IsItemHovered())
+        ImGui::SetTooltip(
+            "Small models whose heads learned something (Alt+0); the levels beside them have weights "
+            "from a seed");
+    if (!open) return;
+    for (const std::string& task : learned_tasks())
+        if (ImGui::Selectable((task + "  ").c_str(), current && s.task == task)) bench.show_task(task);
+    ImGui::EndCombo();
 }
 
 void draw_file(PanelContext& ui) {
@@ -104,6 +133,8 @@ void draw_top_bar(PanelContext& ui) {
     if (ImGui::IsItemHovered())
         ImGui::SetTooltip("A picture, the matrix's numbers or the session (Ctrl+E, Ctrl+S)");
     ImGui::SameLine(0, 18 * ui.scale);
+    draw_tasks(ui);
+    ImGui::SameLine(0, 8 * ui.scale);
     draw_levels(ui);
     draw_file(ui);
     if (!bench.window.restorable.empty()) {

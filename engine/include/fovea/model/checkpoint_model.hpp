@@ -64,6 +64,9 @@ class CheckpointModel {
     Result<F32Tensor> embed(std::span<const uint32_t> ids, uint64_t first = 0) const;
     // Layer n for an input of `tokens` in all.
     Result<Block> block(uint64_t layer, uint64_t tokens) const;
+    // Where what a projection of a layer ("query", "key", "value", "output") has for one of its outputs lies:
+    // "model.layers.0.self_attn.q_proj.weight, row 5"; a column of a Conv1D layer.
+    std::string origin(uint64_t layer, std::string_view part, uint64_t output) const;
     // Rows behind the last block to logits [rows, vocabulary], the table read a stretch at a time. Null: this
     // thread's CPU kernels.
     Result<F32Tensor> logits(F32Tensor rows, EngineRunner* engine = nullptr) const;
