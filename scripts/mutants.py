@@ -145,6 +145,22 @@ class Base:
         return subprocess.run(['ninja', '-C', str(self.build), *arguments], check=True, capture_output=True,
                               text=True).stdout.splitlines()
 
+    def linked(self, target):
+        """The object files that the linker takes. Of an archive those that something asks for: another of its objects, put
+        beside them, would ask for what the program is not linked with."""
+        command = self.links[target].split(' && ')
+        if len(command) < 2:  # a library: all of them
+            return set(self.objects[target])
+        traced = subprocess.run(['sh', '-c', re.sub(r' -o bin/\S+', ' -o /dev/null -Wl,-t,-t', command[1])], check=True,
+                                cwd=self.build, capture_output=True, text=True).stdout
+        members = {(os.path.dirname(archive), member) for archive, member in re.findall(r'\((\S+)\.a\)(\S+)', traced)}
+
+        def taken(name):
+            folder = name.split('CMakeFiles/')[0].rstrip('/')
+            return f' {name} ' in command[1] or (folder, os.path.basename(name)) in members
+
+        return {name for name in self.objects[target] if taken(name)}
+
     def learn(self, targets):
         """How objects and programs are made, and of what."""
         for target in targets:
@@ -152,6 +168,8 @@ class Base:
             self.links[target] = next((line for line in reversed(commands) if ' -o bin/' in line), '')  # none: a library
             found = (re.search(r' -o (\S+\.o) ', line) for line in commands)
             self.objects[target] = {match[1]: line for match, line in zip(found, commands) if match}
+            taken = self.linked(target)
+            self.objects[target] = {name: line for name, line in self.objects[target].items() if name in taken}
         item = ''
         for line in self.ninja('-t', 'deps'):
             if not line.startswith(' '):

@@ -176,6 +176,7 @@ void draw_normals(TorchGenerator& generator) {
 TEST(TorchGenerator, every_rule_takes_its_number_of_words) {
     const WordCount counts[] = {
         {"20 normals", draw_normals<20>, 36},
+        {"16 normals", draw_normals<16>, 16},
         {"32 normals", draw_normals<32>, 32},
         {"15 normals", draw_normals<15>, 32},
         {"1 normal", draw_normals<1>, 4},
@@ -210,12 +211,21 @@ TEST(TorchGenerator, seeding_forgets_the_spare_normal) {
     EXPECT_EQ(first, again);
 }
 
-TEST(TorchGenerator, linear_weight_and_bias_have_one_range_for_every_usual_width) {
-    for (size_t fan_in = 1; fan_in <= 4999; ++fan_in) {
-        std::vector<float> weight(4), bias(4);
-        TorchGenerator(123).linear_weight(weight, fan_in);
-        TorchGenerator(123).linear_bias(bias, fan_in);
-        ASSERT_EQ(weight, bias) << "fan_in " << fan_in;
+// The bound as PyTorch writes it down (Kaiming's, with a = sqrt(5)), where the generator draws by
+// 1/sqrt(fan_in).
+TEST(TorchGenerator, linear_weights_have_kaimings_bound) {
+    const double gain = std::sqrt(2.0 / (1.0 + std::sqrt(5.0) * std::sqrt(5.0)));
+    for (size_t fan_in = 1; fan_in <= 20000; ++fan_in) {
+        const double bound = std::sqrt(3.0) * (gain / std::sqrt(double(fan_in)));
+        ASSERT_EQ(float(bound), float(1.0 / std::sqrt(double(fan_in)))) << "fan_in " << fan_in;
+    }
+    std::vector<float> drawn(1000), weight(1000);
+    TorchGenerator(123).rand(drawn);
+    TorchGenerator(123).linear_weight(weight, 7);
+    const float bound = float(1.0 / std::sqrt(7.0));
+    for (size_t n = 0; n < drawn.size(); ++n) {
+        const float product = drawn[n] * (bound + bound);
+        ASSERT_EQ(weight[n], product - bound) << n;
     }
 }
 

@@ -210,6 +210,9 @@ TEST(Sessions, tensors_are_whole_or_refused) {
     EXPECT_EQ(error(q + ", \"k\": " + one), "");
     EXPECT_NE(error(q).find("its tensors lack q or k"), std::string::npos) << error(q);
     EXPECT_NE(error("\"k\": " + one).find("its tensors lack q or k"), std::string::npos);
+    EXPECT_NE(
+        error(q + R"(, "k": {"shape": [2], "f32": "AACAPwAAgD8="})").find("is not [heads, tokens, width]"),
+        std::string::npos);
     for (const char* data : {"AACAPw==", "AACAPwAAgA==", "AACAPwAAgD8AAIA/"}) {
         const std::string text =
             error(q + R"(, "k": {"shape": [1, 1, 2], "f32": ")" + std::string(data) + "\"}");

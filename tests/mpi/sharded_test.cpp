@@ -2,6 +2,7 @@
 // rule for partial sums. Run by mpirun with 4 processes: each count is a communicator of the first ranks.
 //
 //   mpirun -n 4 fovea_test_mpi [SEED]
+#include "mpi/merge_tree.hpp"
 #include "support/cpu_device.hpp"
 #include "support/random.hpp"
 
@@ -11,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <string>
 
 namespace fovea::test {
@@ -294,6 +296,10 @@ void trouble_of_one_rank_is_told_to_all(Engine& engine) {
            [&](mpi::ShardedCall& call, RunOptions&) {
                if (last) call.desc.len_q = 63;
            });
+    expect("a rank that draws another dropout", "desc", FOVEA_INVALID_ARGUMENT,
+           [&](mpi::ShardedCall& call, RunOptions&) {
+               if (last) call.desc.dropout_offset = 1;
+           });
     expect("a rank with other chunks", "chunk", FOVEA_INVALID_ARGUMENT,
            [&](mpi::ShardedCall& call, RunOptions&) {
                if (last) call.chunk = 5;
@@ -313,6 +319,47 @@ void trouble_of_one_rank_is_told_to_all(Engine& engine) {
            });
     expect("many queries everywhere", "queries_everywhere", FOVEA_INVALID_ARGUMENT,
            [&](mpi::ShardedCall& call, RunOptions&) { call.queries_everywhere = true; });
+}
+
+// Parts that are merged as they come have the bits of one foveaPlanMerge over all of them.
+void parts_in_any_order_are_one_merge() {
+    constexpr uint32_t kHeads = 2, kDim = 3;
+    constexpr uint64_t kRows = 4, kSums = kHeads * kRows;
+    for (uint32_t parts = 1; parts <= 13; ++parts) {
+        Random random(parts);
+        std::vector<float> x(parts * kSums * kDim), lse(parts * kSums), y(kSums * kDim), merged_lse(kSums);
+        for (float& value : x) value = float(random.uniform(-1, 1));
+        for (float& value : lse) value = float(random.uniform(-3, 3));
+        FoveaMergeDesc desc = foveaMergeDesc();
+        desc.parts = parts, desc.batch = 1, desc.heads = kHeads, desc.len = kRows, desc.dim = kDim;
+        const Result<FoveaDeviceFacts> facts = cpu_facts(1);
+        const Result<Plan> plan = plan_merge(*facts, desc);
+        if (!plan) return fail(in_words(plan.error()));
+        FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+        const auto bind = [&](FoveaBinding binding, std::vector<float>& numbers) {
+            bindings[binding] = {numbers.data(), numbers.size() * sizeof(float)};
+        };
+        bind(FOVEA_BIND_X, x), bind(FOVEA_BIND_PART_LSE, lse);
+        bind(FOVEA_BIND_Y, y), bind(FOVEA_BIND_LSE, merged_lse);
+        Workspace workspace;
+        if (const Result<void> done = run_on_host(*plan, bindings, workspace); !done)
+            return fail(in_words(done.error()));
+
+        mpi::MergeTree tree(kHeads, kRows, kDim, parts);
+        std::vector<uint32_t> order(parts);
+        std::iota(order.begin(), order.end(), 0u);
+        for (uint32_t n = parts; n > 1; --n) std::swap(order[n - 1], order[random.below(n)]);
+        for (const uint32_t part : order) {
+            const float *o = x.data() + part * kSums * kDim, *sums = lse.data() + part * kSums;
+            if (const Result<void> added = tree.add(part, {{o, o + kSums * kDim}, {sums, sums + kSums}});
+                !added)
+                return fail(in_words(added.error()));
+        }
+        const Result<mpi::Partial> whole = tree.finish();
+        if (!whole) return fail(in_words(whole.error()));
+        if (whole->o != y || whole->lse != merged_lse)
+            fail(std::to_string(parts) + " parts are merged to other bits than by one plan");
+    }
 }
 
 // Zigzag: of a causal call every rank computes as much, and messages are under way while slices run.
@@ -375,6 +422,7 @@ int main(int argc, char** argv) {
                 same_bits_on_every_number_of_ranks(*engine, strtoull(argv[1], nullptr, 0));
             } else {
                 for (uint64_t seed = 0; seed < 80; ++seed) same_bits_on_every_number_of_ranks(*engine, seed);
+                parts_in_any_order_are_one_merge();
                 trouble_of_one_rank_is_told_to_all(*engine);
                 ranks_share_the_work_and_overlap_it(*engine);
             }
