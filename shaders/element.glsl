@@ -1,6 +1,6 @@
-// Elementwise kernels read and write single elements. float16 is read in 16-bit words where there are any: Y
-// may be X, and another thread may own the other half of a 32-bit word. (Without them that half is only ever
-// replaced by atomics, which leave this thread's half as it is.)
+// Elementwise kernels read and write single elements. What has 16 bits is read in 16-bit words where there
+// are any: Y may be X, and another thread may own the other half of a 32-bit word. (Without them that half is
+// only ever replaced by atomics, which leave this thread's half as it is.)
 #ifndef FOVEA_ELEMENT_GLSL
 #define FOVEA_ELEMENT_GLSL
 
@@ -16,9 +16,9 @@ uint x_half(uint e) { return uint(x_halves[e]); }
 uint x_half(uint e) { return x_words[e >> 1] >> ((e & 1u) << 4) & 0xffffu; }
 #endif
 
-uint x_bits(uint e) { return kXType == kTypeF16 ? x_half(e) : x_words[e]; }
+uint x_bits(uint e) { return kXType == kTypeF32 ? x_words[e] : x_half(e); }
 float x_value(uint e) {
-    return kXType == kTypeF16 ? unpackHalf2x16(x_half(e)).x : uintBitsToFloat(x_words[e]);
+    return kXType == kTypeF32 ? uintBitsToFloat(x_words[e]) : value_of_half(x_half(e), kXType == kTypeBf16);
 }
 
 // A copy of equal types moves the bits, NaN payloads included.

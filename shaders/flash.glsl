@@ -52,7 +52,7 @@ bool enter_block(Entry e, uint block) {
 }
 
 bool reads_mask() { return has_flag(kFlagMask) && !matrices_are_clear; }
-bool reads_bias() { return has_flag(kFlagBias) && !matrices_are_clear; }
+bool reads_bias() { return has_flag(kBiasMask) && !matrices_are_clear; }
 
 // More than bounds decides about a logit.
 bool changes_logits() {

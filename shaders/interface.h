@@ -132,17 +132,19 @@ FOVEA_CONST kMinusInfinity = 0xff800000u;
 #define FOVEA_SPEC_O_TYPE 8  // gradients
 #define FOVEA_SPEC_DO_TYPE 9
 #define FOVEA_SPEC_MATRIX_K 10
-#define FOVEA_SPEC_KEYS 11        // of a block
-#define FOVEA_SPEC_COLUMNS 11     // linear_coopmat: of a tile
-#define FOVEA_SPEC_DEPTH 12       // dim_qk with zeros behind it
-#define FOVEA_SPEC_SUBGROUPS 13   // of a workgroup
-#define FOVEA_SPEC_ROW_THREADS 1  // softmax: threads for each row
-#define FOVEA_SPEC_FLAGS 15       // for WGSL alone: the flags that a pipeline's dispatches may have
+#define FOVEA_SPEC_KEYS 11         // of a block
+#define FOVEA_SPEC_COLUMNS 11      // linear_coopmat: of a tile
+#define FOVEA_SPEC_DEPTH 12        // dim_qk with zeros behind it
+#define FOVEA_SPEC_SUBGROUPS 13    // of a workgroup
+#define FOVEA_SPEC_STORED_TYPE 14  // forms that write halves of words: kTypeF16 or kTypeBf16
+#define FOVEA_SPEC_FLAGS 15        // for WGSL alone: the flags that a pipeline's dispatches may have
+#define FOVEA_SPEC_ROW_THREADS 1   // softmax: threads for each row
 
 FOVEA_CONST kScopeWorkgroup = 2;  // as SPIR-V numbers them
 FOVEA_CONST kScopeSubgroup = 3;
 FOVEA_CONST kTypeF32 = 0;  // FoveaDtype
 FOVEA_CONST kTypeF16 = 1;
+FOVEA_CONST kTypeBf16 = 4;
 
 // ==== flags of one dispatch ====
 
@@ -153,8 +155,10 @@ FOVEA_CONST kFlagPackedKv = 1u << 3;
 FOVEA_CONST kFlagAllKeys = 1u << 4;  // scores of hidden keys are wanted too
 FOVEA_CONST kFlagPaged = 1u << 5;
 FOVEA_CONST kFlagMask = 1u << 6;
-FOVEA_CONST kFlagBias = 1u << 7;
-FOVEA_CONST kFlagBiasF16 = 1u << 8;
+FOVEA_CONST kBiasMask = 3u << 7;  // one of these, or 0: no bias
+FOVEA_CONST kBiasF32 = 1u << 7;
+FOVEA_CONST kBiasF16 = 2u << 7;
+FOVEA_CONST kBiasBf16 = 3u << 7;
 FOVEA_CONST kFlagAlibi = 1u << 9;
 FOVEA_CONST kFlagSinks = 1u << 10;
 FOVEA_CONST kFlagKeepMatrix = 1u << 11;
@@ -302,6 +306,7 @@ FOVEA_CONST kViewFirst = 2;
 FOVEA_CONST kViewSecond = 3;
 FOVEA_CONST kStoreF16 = 1u << 0;   // the first result; the second: the next bit
 FOVEA_CONST kStoreAdds = 1u << 2;  // the same
+FOVEA_CONST kStoreBf16 = 1u << 7;  // the same
 FOVEA_CONST kStoreDk = 1u << 4;
 FOVEA_CONST kStoreDv = 1u << 5;
 FOVEA_CONST kStoreHasDLse = 1u << 6;

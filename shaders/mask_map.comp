@@ -33,11 +33,15 @@ uint look_at_mask(uint begin, uint end, uint lane) {
 }
 
 uint look_at_bias(uint begin, uint end, uint lane) {
-    const bool f16 = (push.flags & kFlagBiasF16) != 0u;
+    const uint type = push.flags & kBiasMask;
+    const bool half_words = type != kBiasF32;
     uint saw = 0u;
     for (uint at = begin + lane; at < end; at += kLanes) {
-        const uint bits = f16 ? bias_words[at >> 1] >> ((at & 1u) << 4) & 0xffffu : bias_words[at];
-        const uint sign = f16 ? 0x8000u : 0x80000000u, minus_infinity = f16 ? 0xfc00u : kMinusInfinity;
+        const uint bits = half_words ? bias_words[at >> 1] >> ((at & 1u) << 4) & 0xffffu : bias_words[at];
+        const uint sign = half_words ? 0x8000u : 0x80000000u;
+        const uint minus_infinity = type == kBiasF32   ? kMinusInfinity
+                                    : type == kBiasF16 ? 0xfc00u
+                                                       : kMinusInfinity >> 16;
         saw |= bits == minus_infinity ? kSawHidden : (bits & ~sign) != 0u ? kSawChanged : kSawClear;
     }
     return saw;
@@ -62,7 +66,7 @@ void main() {
         const uint mask_row = push.mask.base + h * push.mask.head + i * push.mask.row;
         const uint bias_row = push.bias.base + h * push.bias.head + i * push.bias.row;
         if ((push.flags & kFlagMask) != 0u) saw.x |= look_at_mask(mask_row + j0, mask_row + j1, lane);
-        if ((push.flags & kFlagBias) != 0u) saw.y |= look_at_bias(bias_row + j0, bias_row + j1, lane);
+        if ((push.flags & kBiasMask) != 0u) saw.y |= look_at_bias(bias_row + j0, bias_row + j1, lane);
     }
     seen[t] = saw;
     barrier();

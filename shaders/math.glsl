@@ -71,4 +71,19 @@ uint float16_bits(float value) {
     return sign | (rounded - 0x38000000u >> 13);
 }
 
+// The nearest bfloat16, ties to even, as bits. A NaN stays one.
+uint bfloat16_bits(float value) {
+    const uint bits = floatBitsToUint(value);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return bits >> 16 | 0x40u;
+    return bits + 0x7fffu + (bits >> 16 & 1u) >> 16;
+}
+
+// 16 bits of a float16 or a bfloat16, which is the upper half of a float32; above them `half` holds zeros.
+float value_of_half(uint half_bits, bool is_bfloat) {
+    return is_bfloat ? uintBitsToFloat(half_bits << 16) : unpackHalf2x16(half_bits).x;
+}
+uint half_of_value(float value, bool is_bfloat) {
+    return is_bfloat ? bfloat16_bits(value) : float16_bits(value);
+}
+
 #endif

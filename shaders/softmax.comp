@@ -90,7 +90,7 @@ vec4 masked_quad(Row r, int j, vec4 score, out uint shown) {
         bool hidden = key < r.keys.begin || key >= r.keys.end || !found;
         if (!hidden && has_flag(kFlagMask)) hidden = !mask_shows(mask_at + uint(c));
         if (has_flag(kFlagAlibi)) value[c] += slope * float(key - (r.i + r.entry.offset));
-        if (!hidden && has_flag(kFlagBias)) {
+        if (!hidden && has_flag(kBiasMask)) {
             const float bias = bias_at(bias_at0 + uint(c));
             hidden = floatBitsToUint(bias) == kMinusInfinity;
             value[c] += bias;

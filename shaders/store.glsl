@@ -1,11 +1,13 @@
-// Writing a tensor element by element; what reads it needs no other float16 code.
+// Writing a tensor element by element.
 //   (default)              float32
-//   FOVEA_STORE_F16        float16, on devices with 16-bit storage
-//   FOVEA_STORE_F16_WORDS  float16 on any device: two atomics replace one half of a 32-bit word,
+//   FOVEA_STORE_F16        float16 or bfloat16, as kStoredType says, on devices with 16-bit storage
+//   FOVEA_STORE_F16_WORDS  the same on any device: two atomics replace one half of a 32-bit word,
 //                          because another thread, or a gap between rows, may own the other half
 // Defines NAME_store_bits(e, bits) and stored_bits(value).
 #ifndef FOVEA_STORE_GLSL
 #define FOVEA_STORE_GLSL
+
+#include "math.glsl"
 
 #if defined(FOVEA_STORE_F16)
 #define FOVEA_OUTPUT_TENSOR(NAME, SLOT)                                                                \
@@ -29,8 +31,8 @@
 #endif
 
 #if defined(FOVEA_STORE_F16) || defined(FOVEA_STORE_F16_WORDS)
-const uint kStoredType = kTypeF16;
-uint stored_bits(float value) { return float16_bits(value); }
+layout(constant_id = FOVEA_SPEC_STORED_TYPE) const uint kStoredType = kTypeF16;
+uint stored_bits(float value) { return half_of_value(value, kStoredType == kTypeBf16); }
 #else
 const uint kStoredType = kTypeF32;
 uint stored_bits(float value) { return floatBitsToUint(value); }

@@ -1,9 +1,10 @@
-// Reading tensors of float32 or float16 through 32-bit words: one binary serves both types and drivers
-// without 16-bit storage. Writing float16 needs 16-bit storage, see store.glsl.
+// Reading tensors of float32, float16 or bfloat16 through 32-bit words: one binary serves all types and
+// drivers without 16-bit storage. For writing see store.glsl.
 #ifndef FOVEA_TENSOR_GLSL
 #define FOVEA_TENSOR_GLSL
 
-// TYPE: kTypeF32 or kTypeF16. With ALIGNED every row starts at, and is as long as, a multiple of 4 elements.
+// TYPE: kTypeF32, kTypeF16 or kTypeBf16 (the upper half of a float32). With ALIGNED every row starts at, and
+// is as long as, a multiple of 4 elements.
 //   NAME_at(e)               element e
 //   NAME_at4(e)              elements e .. e+3
 //   NAME_depth4(row, n, length)    elements n .. n+3 of a row, those past its end as 0
@@ -15,6 +16,8 @@
     layout(set = 0, binding = SLOT, std430) readonly buffer NAME##_4 { uvec4 NAME##_words4[]; };          \
     float NAME##_at(uint e) {                                                                             \
         if (TYPE == kTypeF16) return unpackHalf2x16(NAME##_words[e >> 1] >> ((e & 1u) << 4)).x;           \
+        if (TYPE == kTypeBf16)                                                                            \
+            return uintBitsToFloat(NAME##_words[e >> 1] << (16u - ((e & 1u) << 4)) & 0xffff0000u);        \
         return uintBitsToFloat(NAME##_words[e]);                                                          \
     }                                                                                                     \
     vec4 NAME##_at4(uint e) {                                                                             \
@@ -22,6 +25,10 @@
         if (TYPE == kTypeF16) {                                                                           \
             const uvec2 w = NAME##_words2[e >> 2];                                                        \
             return vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y));                                        \
+        }                                                                                                 \
+        if (TYPE == kTypeBf16) {                                                                          \
+            const uvec2 w = NAME##_words2[e >> 2];                                                        \
+            return uintBitsToFloat(uvec4(w.x << 16, w.x & 0xffff0000u, w.y << 16, w.y & 0xffff0000u));    \
         }                                                                                                 \
         return uintBitsToFloat(NAME##_words4[e >> 2]);                                                    \
     }                                                                                                     \

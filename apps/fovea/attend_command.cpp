@@ -23,7 +23,7 @@ constexpr Refusal kRefusals[] = {
     {"batch, heads_q, heads_kv", "from the shapes: 1 or more, heads_q a multiple of heads_kv, 2^30 in all"},
     {"dim_qk, dim_v", "from the shapes: 1 to 65536"},
     {"len_q, len_kv", "from the shapes: 0 to 2^30"},
-    {"q_type, k_type, v_type, o_type", "f32 or f16; bf16 and f64 are converted"},
+    {"q_type, k_type, v_type, o_type", "f32, f16 or bf16; f64 is converted to f32"},
     {"q_strides, k_strides, v_strides, o_strides", "from shapes and --layout: at most 2^62 bytes each"},
     {"mask, bias, keep", "mask and keep of booleans; axes of 1 or of full extent; at most len_kv keys"},
     {"align, q_offset", "--causal, --q-offset: within +-2^30"},
@@ -45,13 +45,13 @@ void print_refusals() {
 void print_help(std::span<const OptionSpec> specs) {
     std::printf(
         "usage: fovea attend IN.safetensors --out OUT.safetensors [options]\n\n"
-        "Attention of the tensors q [B, Hq, Lq, D], k [B, Hkv, Lkv, D], v [B, Hkv, Lkv, Dv] (f32 or f16; "
-        "rank 3 has no batch\n"
+        "Attention of the tensors q [B, Hq, Lq, D], k [B, Hkv, Lkv, D], v [B, Hkv, Lkv, Dv] (f32, f16 or "
+        "bf16; rank 3 has no batch\n"
         "axis, rank 2 neither batch nor heads) and, where present:\n"
-        "  mask        bool or u8: visible where not zero; f32 or f16: added to the scores. Rank 2 to 4, "
+        "  mask        bool or u8: visible where not zero; a float type: added to the scores. Rank 2 to 4, "
         "axes of 1 broadcast,\n"
         "              the last axis may be shorter than Lkv (the tail is hidden)\n"
-        "  bias        f32 or f16, added to the scores, beside a boolean mask\n"
+        "  bias        f32, f16 or bf16, added to the scores, beside a boolean mask\n"
         "  keep        bool or u8: the dropout mask, instead of the one by counters\n"
         "  sinks       [Hq]: one more logit for each row, that carries no value\n"
         "  alibi       [Hq]: slopes; slope * (key - position of the query) is added\n"

@@ -22,7 +22,7 @@ constexpr AttentionOption kAttentionOptions[] = {
     {kExplain, {"--heads", "HQ[,HKV]", "query heads and key/value heads; default 1"}},
     {kExplain, {"--lengths", "LQ[,LKV]", "queries and keys"}},
     {kExplain, {"--dims", "D[,DV]", "head sizes"}},
-    {kExplain, {"--type", "f32|f16", "storage of q, k, v, o"}},
+    {kExplain, {"--type", "f32|f16|bf16", "storage of q, k, v, o"}},
     {kAll, {"--layout", "bhld|blhd", "axes of q, k, v in the file; default bhld"}},
     {kFiles, {"--validation", "", "Vulkan: run under the validation layer and fail on any message"}},
     {kFiles, {"--json", "", "say what ran as JSON"}},

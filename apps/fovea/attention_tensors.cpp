@@ -48,12 +48,16 @@ Result<void> keep_as_f32(AttentionCall& call, FoveaBinding binding, const Tensor
     return {};
 }
 
+ElementType element_type_of(FoveaDtype type) {
+    return type == FOVEA_F16 ? ElementType::f16 : type == FOVEA_BF16 ? ElementType::bf16 : ElementType::f32;
+}
+
 Result<FoveaDtype> keep_float(AttentionCall& call, FoveaBinding binding, const Tensor& t) {
-    if (t.type == ElementType::f16) {
+    if (t.type == ElementType::f16 || t.type == ElementType::bf16) {
         keep(call, binding, t.bytes);
-        return FOVEA_F16;
+        return t.type == ElementType::f16 ? FOVEA_F16 : FOVEA_BF16;
     }
-    if (t.type != ElementType::f32 && t.type != ElementType::bf16 && t.type != ElementType::f64)
+    if (t.type != ElementType::f32 && t.type != ElementType::f64)
         return bad(t.name, "is " + std::string(element_type_name(t.type)) + "; a float type is needed");
     if (Result<void> r = keep_as_f32(call, binding, t); !r) return r.error();
     return FOVEA_F32;
@@ -323,10 +327,9 @@ Result<TensorSet> output_tensors(const AttentionCall& call) {
         std::span<const std::byte> bytes(static_cast<const std::byte*>(buffer.data), buffer.size_bytes);
         std::vector<std::byte> stats;
         if (output.binding == FOVEA_BIND_ROW_STATS) bytes = stats = row_stats_as_floats(bytes);
-        const bool half = output.binding == FOVEA_BIND_O && call.desc.o_type == FOVEA_F16;
-        Result<Tensor> tensor =
-            make_tensor(std::string(output.name), half ? ElementType::f16 : ElementType::f32,
-                        output_shape(call, output.binding), bytes);
+        const FoveaDtype type = output.binding == FOVEA_BIND_O ? call.desc.o_type : FOVEA_F32;
+        Result<Tensor> tensor = make_tensor(std::string(output.name), element_type_of(type),
+                                            output_shape(call, output.binding), bytes);
         if (!tensor) return tensor.error();
         set.tensors.push_back(std::move(*tensor));
     }

@@ -28,8 +28,11 @@ struct AttentionCall {
 // batch nor heads.
 Result<void> read_attention_tensors(const TensorSet& file, bool rows_first, AttentionCall& call);
 
-// Copies a tensor into the call's storage and points a binding at it. Float16 stays float16, other float
-// types become float32, which a note says; keep_as_f32 does so with float16 too.
+// The element type of a file that holds numbers of the engine's `type`.
+ElementType element_type_of(FoveaDtype type);
+
+// Copies a tensor into the call's storage and points a binding at it. Float16 and bfloat16 stay what they
+// are, float64 becomes float32, which a note says; keep_as_f32 makes float32 of them all.
 Result<FoveaDtype> keep_float(AttentionCall& call, FoveaBinding binding, const Tensor& tensor);
 Result<void> keep_as_f32(AttentionCall& call, FoveaBinding binding, const Tensor& tensor);
 

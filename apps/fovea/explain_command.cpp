@@ -50,8 +50,10 @@ Result<void> shapes_from_options(const Arguments& a, FoveaAttentionDesc& d) {
     const std::string_view type = a.text("--type");
     if (type == "f16")
         d.q_type = d.k_type = d.v_type = d.o_type = FOVEA_F16;
+    else if (type == "bf16")
+        d.q_type = d.k_type = d.v_type = d.o_type = FOVEA_BF16;
     else if (!type.empty() && type != "f32")
-        return Error{FOVEA_INVALID_ARGUMENT, "--type", "'" + std::string(type) + "' is not f32 or f16"};
+        return Error{FOVEA_INVALID_ARGUMENT, "--type", "'" + std::string(type) + "' is not f32, f16 or bf16"};
     return {};
 }
 

@@ -134,19 +134,19 @@ Result<TensorSet> gradient_tensors(const TensorSet& file, const AttentionCall& c
     for (const GradientName& g : kGradients) {
         if (!(gradients & g.gradient)) continue;
         const FoveaAttentionDesc& d = call.desc;
-        bool half = false;
+        FoveaDtype type = FOVEA_F32;
         std::vector<uint64_t> shape{d.heads_q};
         if (g.gradient & kAlways) {
             const FoveaDtype types[] = {d.q_type, d.k_type, d.v_type};
             const size_t n = g.gradient == FOVEA_GRAD_Q ? 0 : g.gradient == FOVEA_GRAD_K ? 1 : 2;
-            half = types[n] == FOVEA_F16;
+            type = types[n];
             shape = file.find(g.name.substr(1))->shape;
         } else if (g.gradient == FOVEA_GRAD_BIAS) {
             shape = bias_tensor(file)->shape;
         }
         const FoveaHostBuffer& buffer = call.bindings[g.binding];
         Result<Tensor> tensor =
-            make_tensor(std::string(g.name), half ? ElementType::f16 : ElementType::f32, shape,
+            make_tensor(std::string(g.name), element_type_of(type), shape,
                         {static_cast<const std::byte*>(buffer.data), size_t(buffer.size_bytes)});
         if (!tensor) return tensor.error();
         set.tensors.push_back(std::move(*tensor));

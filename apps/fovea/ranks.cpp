@@ -120,7 +120,7 @@ Result<RunReport> Ranks::attention(Engine& engine, AttentionCall& call, uint64_t
     const mpi::Shards queries(d.len_q, chunk, sharded.queries_everywhere ? 1 : ranks),
         keys(d.len_kv, chunk, ranks);
     const uint32_t query_rank = sharded.queries_everywhere ? 0 : rank;
-    const auto size = [](FoveaDtype type) { return uint64_t{type == FOVEA_F16 ? 2u : 4u}; };
+    const auto size = [](FoveaDtype type) { return uint64_t{type == FOVEA_F32 ? 4u : 2u}; };
     const auto rows = [&](FoveaBinding binding, const FoveaStrides& strides, uint32_t heads, uint64_t length,
                           uint32_t dim, FoveaDtype type) {
         return Rows{static_cast<std::byte*>(call.bindings[binding].data),

@@ -11,6 +11,8 @@ const char* type_name(FoveaDtype type) {
             return "f32";
         case FOVEA_F16:
             return "f16";
+        case FOVEA_BF16:
+            return "bf16";
         case FOVEA_U8:
             return "u8";
         case FOVEA_I32:

@@ -73,3 +73,5 @@ uint32_t foveaDropoutKeeps(float dropout_p, uint64_t seed, uint64_t offset, uint
 
 uint16_t foveaFloatToHalf(float value) { return float_to_half(value); }
 float foveaHalfToFloat(uint16_t half) { return half_to_float(half); }
+uint16_t foveaFloatToBfloat(float value) { return float_to_bfloat(value); }
+float foveaBfloatToFloat(uint16_t bfloat) { return bfloat_to_float(bfloat); }

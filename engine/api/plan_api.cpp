@@ -76,13 +76,13 @@ FoveaResult create(const FoveaDeviceFacts* facts, const FoveaHostAllocator* allo
 
 void begin_attention_info(FoveaPlan_T& plan) {
     const Problem& p = plan.problem;
-    const auto f16 = [&](FoveaDtype type, FoveaBinding binding) {
-        if (type == FOVEA_F16) plan.f16_mask |= binding_bit(binding);
+    const auto note_type = [&](FoveaDtype type, FoveaBinding binding) {
+        if (is_16_bit(type)) plan.two_byte_mask |= binding_bit(binding);
     };
-    f16(p.q_type, FOVEA_BIND_Q);
-    f16(p.k_type, FOVEA_BIND_K);
-    f16(p.v_type, FOVEA_BIND_V);
-    f16(p.o_type, FOVEA_BIND_O);
+    note_type(p.q_type, FOVEA_BIND_Q);
+    note_type(p.k_type, FOVEA_BIND_K);
+    note_type(p.v_type, FOVEA_BIND_V);
+    note_type(p.o_type, FOVEA_BIND_O);
     begin_info(plan, p.binding_mask, p.output_mask, p.binding_bytes);
     plan.info.ignored_mask = p.ignored_mask;
 }
@@ -109,13 +109,13 @@ FoveaResult fill_backward(FoveaPlan_T& plan, const FoveaAttentionDesc* forward,
     if (FoveaResult r = make_problem(forward, plan.problem, diag)) return r;
     if (FoveaResult r = make_backward(backward, plan.problem, plan.backward, diag)) return r;
     const Backward& w = plan.backward;
-    const auto f16 = [&](FoveaDtype type, FoveaBinding binding) {
-        if (type == FOVEA_F16) plan.f16_mask |= binding_bit(binding);
+    const auto note_type = [&](FoveaDtype type, FoveaBinding binding) {
+        if (is_16_bit(type)) plan.two_byte_mask |= binding_bit(binding);
     };
-    f16(w.do_type, FOVEA_BIND_DO);
-    f16(w.dq_type, FOVEA_BIND_DQ);
-    f16(w.dk_type, FOVEA_BIND_DK);
-    f16(w.dv_type, FOVEA_BIND_DV);
+    note_type(w.do_type, FOVEA_BIND_DO);
+    note_type(w.dq_type, FOVEA_BIND_DQ);
+    note_type(w.dk_type, FOVEA_BIND_DK);
+    note_type(w.dv_type, FOVEA_BIND_DV);
     begin_attention_info(plan);
     return FOVEA_OK;
 }
@@ -126,7 +126,7 @@ FoveaResult fill_operation(FoveaPlan_T& plan, Operation operation, const Desc* d
     plan.operation = operation;
     OperationBindings bindings;
     if (FoveaResult r = make(desc, member, bindings, diag)) return r;
-    plan.f16_mask = bindings.f16_mask;
+    plan.two_byte_mask = bindings.two_byte_mask;
     begin_info(plan, bindings.binding_mask, bindings.output_mask, bindings.bytes);
     return FOVEA_OK;
 }

@@ -26,11 +26,12 @@ void append_rows_of(const FoveaAppendDesc& d, const FoveaHostBuffer* bindings, u
 void append_rows(const FoveaAppendDesc& d, const FoveaHostBuffer* bindings, uint64_t begin, uint64_t end) {
     if (d.x_type == d.y_type) {
         for (uint64_t row = begin; row < end; ++row) reference::append_row(d, bindings, row);
-    } else if (d.x_type == FOVEA_F16) {
-        append_rows_of<uint16_t, float>(d, bindings, begin, end);
-    } else {
-        append_rows_of<float, uint16_t>(d, bindings, begin, end);
+        return;
     }
+    with_type(d.x_type, [&](auto x) {
+        with_type(d.y_type,
+                  [&](auto y) { append_rows_of<decltype(x), decltype(y)>(d, bindings, begin, end); });
+    });
 }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE

@@ -170,14 +170,18 @@ inline hn::Mask<F> KeyPanel::set_bytes(FoveaBinding binding, int64_t row, int64_
 
 inline V KeyPanel::bias_of(const RowNumbers& row, size_t vector) const {
     const int64_t j = key_begin_ + int64_t(vector * kLanes), count = p_.bias.keys - j;
-    const auto from = [&](auto* data) {
-        if (count >= int64_t(kLanes)) return load_row(data);
+    V numbers;
+    with_type(p_.bias.type, [&](auto bias) {
+        const auto* data = a_.at<const decltype(bias)>(FOVEA_BIND_BIAS, row.bias + j);
+        if (count >= int64_t(kLanes)) {
+            numbers = load_row(data);
+            return;
+        }
         HWY_ALIGN float part[kLanes];
         for (int64_t n = 0; n < int64_t(kLanes); ++n) part[n] = n < count ? load_one(data + n) : kHidden;
-        return hn::Load(F(), part);
-    };
-    return p_.bias.type == FOVEA_F16 ? from(a_.at<const uint16_t>(FOVEA_BIND_BIAS, row.bias + j))
-                                     : from(a_.at<const float>(FOVEA_BIND_BIAS, row.bias + j));
+        numbers = hn::Load(F(), part);
+    });
+    return numbers;
 }
 
 // The masked logit less its row's lse; `cap` becomes the softcap's slope, and `seen` false where the bias

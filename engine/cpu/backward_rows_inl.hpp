@@ -30,17 +30,16 @@ struct RowBlock {
     }
 };
 
-// `count` rows from element `first` on, `row` elements apart, copied to `room` where they are halves, or one
-// and the same row again and again.
+// `count` rows from element `first` on, `row` elements apart, copied to `room` where they are of 16 bits, or
+// one and the same row again and again.
 inline RowBlock fetch_rows(const AttentionCall& call, FoveaBinding binding, FoveaDtype type, int64_t first,
                            int64_t row, size_t count, size_t dim, float* room) {
     if (type == FOVEA_F32 && row > 0) return {call.at<const float>(binding, first), size_t(row), -1};
     for (size_t n = 0; n < count; ++n) {
         const int64_t from = first + int64_t(n) * row;
-        if (type == FOVEA_F16)
-            copy_row(call.at<const uint16_t>(binding, from), dim, room + n * dim);
-        else
-            copy_row(call.at<const float>(binding, from), dim, room + n * dim);
+        with_type(type, [&](auto number) {
+            copy_row(call.at<const decltype(number)>(binding, from), dim, room + n * dim);
+        });
     }
     return {room, dim, -1};
 }
@@ -73,13 +72,12 @@ inline float delta_of_row(const BackwardCall& call, const QueryRows& rows, int64
     const AttentionCall& a = call.attention;
     const Problem& p = a.p;
     const int64_t o = query_offset(p, p.o, rows, i, h), d_o = query_offset(p, call.w.d_o, rows, i, h);
-    const auto with = [&](auto* from) {
-        return call.w.do_type == FOVEA_F16
-                   ? row_product(from, a.at<const uint16_t>(FOVEA_BIND_DO, d_o), p.dim_v)
-                   : row_product(from, a.at<const float>(FOVEA_BIND_DO, d_o), p.dim_v);
-    };
-    const float product = p.o_type == FOVEA_F16 ? with(a.at<const uint16_t>(FOVEA_BIND_O, o))
-                                                : with(a.at<const float>(FOVEA_BIND_O, o));
+    const float product = with_type(p.o_type, [&](auto o_number) {
+        return with_type(call.w.do_type, [&](auto do_number) {
+            return row_product(a.at<const decltype(o_number)>(FOVEA_BIND_O, o),
+                               a.at<const decltype(do_number)>(FOVEA_BIND_DO, d_o), p.dim_v);
+        });
+    });
     if (!call.w.lse_gradient) return product;
     return product - *a.at<const float>(FOVEA_BIND_DLSE, flat_row(p, rows.b, h, i));
 }
@@ -92,10 +90,7 @@ inline void load_panel(const AttentionCall& call, FoveaBinding binding, FoveaDty
         for (size_t lane = 0; lane < vectors * kLanes; ++lane) from[lane] = base + first[lane];
         pack_panel(from, dim, vectors, panel);
     };
-    if (type == FOVEA_F16)
-        pack(call.at<const uint16_t>(binding));
-    else
-        pack(call.at<const float>(binding));
+    with_type(type, [&](auto number) { pack(call.at<const decltype(number)>(binding)); });
 }
 
 template <class T>
@@ -120,10 +115,9 @@ void store_sums(T* base, const int64_t* first, const float* panel, float factor,
 inline void store_panel(const AttentionCall& call, FoveaBinding binding, FoveaDtype type,
                         const int64_t* first, const float* panel, float factor, size_t dim, size_t rows,
                         bool add) {
-    if (type == FOVEA_F16)
-        store_sums(call.at<uint16_t>(binding), first, panel, factor, dim, rows, add);
-    else
-        store_sums(call.at<float>(binding), first, panel, factor, dim, rows, add);
+    with_type(type, [&](auto number) {
+        store_sums(call.at<decltype(number)>(binding), first, panel, factor, dim, rows, add);
+    });
 }
 
 // The gradient of a row that nothing reaches: zeros, unless it is added to.

@@ -62,10 +62,7 @@ class DecodeTask {
     Lanes& lanes() const { return *place<Lanes>(layout_.lanes); }
 
     void start() {
-        if (p_.q_type == FOVEA_F16)
-            load_queries<uint16_t>();
-        else
-            load_queries<float>();
+        with_type(p_.q_type, [&](auto q) { load_queries<decltype(q)>(); });
         set_lanes(call_, rows_, 0, lanes());
         for (size_t lane = 0; lane < kPanel; ++lane) partial_.maxima[lane] = kFloor, partial_.sums[lane] = 0;
         memset(partial_.outputs, 0, most_rows_ * layout_.width * sizeof(float));
@@ -85,8 +82,10 @@ class DecodeTask {
     void products(const DecodeBlock& block, const DecodeBlock& next) const {
         const RowQueue keys{blocks_.keys_of(block),
                             wants(p_, FOVEA_OUTPUT_O) ? blocks_.values_of(block) : blocks_.keys_of(next)};
-        const auto dot = p_.k_type == FOVEA_F16 ? &dot_rows<kOrder, uint16_t> : &dot_rows<kOrder, float>;
-        dot(keys, place<float>(layout_.queries), layout_.depth, row_count_, p_.dim_qk, logits());
+        with_type(p_.k_type, [&](auto k) {
+            dot_rows<kOrder, decltype(k)>(keys, place<float>(layout_.queries), layout_.depth, row_count_,
+                                          p_.dim_qk, logits());
+        });
     }
 
     void add_block(const DecodeBlock& block, const DecodeBlock& next) {
@@ -168,9 +167,10 @@ class DecodeTask {
     void add_values(const DecodeBlock& block, const DecodeBlock& next) const {
         scale_outputs(lane_row(1));
         const RowQueue values{blocks_.values_of(block), blocks_.keys_of(next)};
-        const auto sum =
-            p_.v_type == FOVEA_F16 ? &sum_rows<kOrder, kSeen, uint16_t> : &sum_rows<kOrder, kSeen, float>;
-        sum(values, logits(), row_count_, p_.dim_v, partial_.outputs, layout_.width);
+        with_type(p_.v_type, [&](auto v) {
+            sum_rows<kOrder, kSeen, decltype(v)>(values, logits(), row_count_, p_.dim_v, partial_.outputs,
+                                                 layout_.width);
+        });
     }
 
     const AttentionCall& call_;

@@ -89,10 +89,8 @@ class DecodeMerge {
         if (!wants(p_, FOVEA_OUTPUT_O)) return;
         const float factor = p_.dropout ? end.factor * p_.keep_scale : end.factor;
         const int64_t at = query_offset(p_, p_.o, rows_, i, h);
-        if (p_.o_type == FOVEA_F16)
-            store_output(n, factor, call_.at<uint16_t>(FOVEA_BIND_O, at));
-        else
-            store_output(n, factor, call_.at<float>(FOVEA_BIND_O, at));
+        with_type(p_.o_type,
+                  [&](auto o) { store_output(n, factor, call_.at<decltype(o)>(FOVEA_BIND_O, at)); });
     }
 
     template <class T>

@@ -170,10 +170,7 @@ void FlashTask::load_queries(size_t panel) {
 }
 
 inline void FlashTask::start_panel(size_t panel) {
-    if (p_.q_type == FOVEA_F16)
-        load_queries<uint16_t>(panel);
-    else
-        load_queries<float>(panel);
+    with_type(p_.q_type, [&](auto q) { load_queries<decltype(q)>(panel); });
     set_lanes(call_, rows_, panel * kPanel, lanes(panel));
     for (size_t lane = 0; lane < kPanel; ++lane) {
         maxima(panel)[lane] = kFloor;
@@ -303,10 +300,7 @@ inline void FlashTask::finish_panel(size_t panel) {
     }
     for (size_t lane = rows_in(panel); lane < kPanel; ++lane) factor[lane] = 0;
     if (!wants_o()) return;
-    if (p_.o_type == FOVEA_F16)
-        store_outputs<uint16_t>(panel, factor);
-    else
-        store_outputs<float>(panel, factor);
+    with_type(p_.o_type, [&](auto o) { store_outputs<decltype(o)>(panel, factor); });
 }
 
 inline void FlashTask::write_matrices(size_t panel, const KeyScratch& scratch) {

@@ -106,16 +106,14 @@ inline KeyBlock fetch_keys(const AttentionCall& call, const QueryRows& rows, int
         block.k = call.at<const float>(FOVEA_BIND_K, offset(p.k));
         block.k_stride = size_t(p.k.row);
     } else {
-        block.hidden_keys = p.k_type == FOVEA_F16 ? copy_keys<uint16_t>(call, rows, block, scratch)
-                                                  : copy_keys<float>(call, rows, block, scratch);
+        block.hidden_keys =
+            with_type(p.k_type, [&](auto k) { return copy_keys<decltype(k)>(call, rows, block, scratch); });
     }
     if (!with_values) return block;
     if (p.v_type == FOVEA_F32 && !p.page_size && few && p.v.row > 0) {
         block.v = {call.at<const float>(FOVEA_BIND_V, offset(p.v)), size_t(p.v.row), 0};
-    } else if (p.v_type == FOVEA_F16) {
-        copy_values<uint16_t>(call, rows, block, scratch);
     } else {
-        copy_values<float>(call, rows, block, scratch);
+        with_type(p.v_type, [&](auto v) { copy_values<decltype(v)>(call, rows, block, scratch); });
     }
     return block;
 }

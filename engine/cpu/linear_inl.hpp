@@ -61,24 +61,14 @@ inline LinearTask::LinearTask(const LinearCall& call, uint64_t task, unsigned ch
 inline void LinearTask::run() {
     for (size_t e = 0; e < d_.n_in; e += call_.cut.depth_block) {
         const Depth depth{e, HWY_MIN(size_t{call_.cut.depth_block}, d_.n_in - e)};
-        if (d_.x_type == FOVEA_F16)
-            copy_x<uint16_t>(depth);
-        else
-            copy_x<float>(depth);
+        with_type(d_.x_type, [&](auto x) { copy_x<decltype(x)>(depth); });
         for (size_t panel = 0; panel < panels_; ++panel) {
-            if (d_.w_type == FOVEA_F16)
-                pack_weights<uint16_t>(panel, depth);
-            else
-                pack_weights<float>(panel, depth);
+            with_type(d_.w_type, [&](auto w) { pack_weights<decltype(w)>(panel, depth); });
             add_products(panel, depth);
         }
     }
-    for (size_t panel = 0; panel < panels_; ++panel) {
-        if (d_.y_type == FOVEA_F16)
-            store<uint16_t>(panel);
-        else
-            store<float>(panel);
-    }
+    for (size_t panel = 0; panel < panels_; ++panel)
+        with_type(d_.y_type, [&](auto y) { store<decltype(y)>(panel); });
 }
 
 // Once for all panels of the task: rows as far apart as those of X may fall on the same few places of a

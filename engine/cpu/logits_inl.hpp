@@ -110,8 +110,9 @@ class Adjustments {
 
   private:
     V bias_row(size_t lane, int64_t j, int64_t count) const {
-        return call_->p.bias.type == FOVEA_F16 ? bias_row_of<uint16_t>(lane, j, count)
-                                               : bias_row_of<float>(lane, j, count);
+        V row;
+        with_type(call_->p.bias.type, [&](auto bias) { row = bias_row_of<decltype(bias)>(lane, j, count); });
+        return row;
     }
     template <class T>
     V bias_row_of(size_t lane, int64_t j, int64_t count) const {

@@ -125,10 +125,7 @@ inline void MapTileTask::run_panel(int64_t first) {
     const int64_t begin = std::max(seen.begin, tile_.keys.begin(x0_)),
                   end = std::min(seen.end, tile_.keys.begin(x1_));
     if (begin >= end) return;
-    if (p_.q_type == FOVEA_F16)
-        load_queries<uint16_t>();
-    else
-        load_queries<float>();
+    with_type(p_.q_type, [&](auto q) { load_queries<decltype(q)>(); });
     if (tile_.sampled) {
         for (int64_t x = x0_; x < x1_; ++x) {
             const int64_t j = tile_.keys.middle(x);

@@ -10,11 +10,9 @@ HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
 void rope_rows(const FoveaRopeDesc& d, const FoveaHostBuffer* bindings, uint64_t begin, uint64_t end) {
-    const bool x16 = d.x_type == FOVEA_F16, y16 = d.y_type == FOVEA_F16;
-    if (x16 && y16) return rope_rows_of<uint16_t, uint16_t>(d, bindings, begin, end);
-    if (x16) return rope_rows_of<uint16_t, float>(d, bindings, begin, end);
-    if (y16) return rope_rows_of<float, uint16_t>(d, bindings, begin, end);
-    rope_rows_of<float, float>(d, bindings, begin, end);
+    with_type(d.x_type, [&](auto x) {
+        with_type(d.y_type, [&](auto y) { rope_rows_of<decltype(x), decltype(y)>(d, bindings, begin, end); });
+    });
 }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE

@@ -59,7 +59,7 @@ HWY_INLINE V sum_each(const V* v) {
 // where memory cannot be fetched ahead, many loads at a time are quicker than those of the products.
 template <class T>
 HWY_INLINE bool may_load_finite(const void* const* rows, size_t count, size_t n) {
-    if constexpr (!kLoadsFinite || sizeof(T) != 2) return false;
+    if constexpr (!kLoadsFinite<T>) return false;
     const hn::ScalableTag<int16_t> h;
     const size_t step = hn::Lanes(h);
     const auto magnitude = hn::Set(h, 0x7fff);
@@ -83,7 +83,8 @@ constexpr size_t kKeyTile = kLanes == 8 && R == 4 ? 3 : HWY_MAX(kLanes, kLanes =
 // Vectors of V that one pass over a run of rows sums, at most.
 constexpr size_t kColumnTile = kLanes == 16 ? 4 : kLanes == 8 ? 3 : 2;
 // Keys that are looked through at a time.
-constexpr size_t kKeyRun = kLoadsFinite ? 32 : kDecodeBlock;
+template <class T>
+constexpr size_t kKeyRun = kLoadsFinite<T> ? 32 : kDecodeBlock;
 // Where the numbers of a tile of R rows stand in a block of logits or weights.
 enum class LogitOrder {
     by_key,  // of key j from j * kPanel on, as in a panel
@@ -190,9 +191,9 @@ HWY_INLINE void dot_rows_tile(const RowQueue& keys, size_t first, const float* q
 template <size_t R, LogitOrder kOrder, bool kFetch, class T>
 HWY_NOINLINE void dot_rows_of(const RowQueue& keys, const float* q, size_t depth, float* s) {
     constexpr size_t kKeys = kKeyTile<R>;
-    static_assert(kKeyRun % kKeys == 0 || kKeyRun == kDecodeBlock);
-    for (size_t first = 0; first < keys.now.count; first += kKeyRun) {
-        const size_t end = HWY_MIN(first + kKeyRun, keys.now.count);
+    static_assert(kKeyRun<T> % kKeys == 0 || kKeyRun<T> == kDecodeBlock);
+    for (size_t first = 0; first < keys.now.count; first += kKeyRun<T>) {
+        const size_t end = HWY_MIN(first + kKeyRun<T>, keys.now.count);
         if (may_load_finite<T>(keys.now.rows + first, end - first, depth)) {
             for (size_t j = first; j < end; j += kKeys)
                 dot_rows_tile<R, kOrder, kFetch, true, T>(keys, j, q, depth, s + logit_at<kOrder, R>(j, 0));
@@ -317,8 +318,8 @@ void sum_rows(const RowQueue& values, const float* weights, size_t rows, size_t 
         for_row_tiles(rows, [&](auto tile, size_t r) {
             const float* from = weights + logit_at<kOrder, tile()>(j, r);
             float* to = o + r * o_stride;
-            if (kLoadsFinite && finite)
-                sum_rows_of<tile(), kOrder, kSeen, kLoadsFinite, T>(run, from, columns, to, o_stride);
+            if (kLoadsFinite<T> && finite)
+                sum_rows_of<tile(), kOrder, kSeen, kLoadsFinite<T>, T>(run, from, columns, to, o_stride);
             else
                 sum_rows_of<tile(), kOrder, kSeen, false, T>(run, from, columns, to, o_stride);
         });

@@ -8,13 +8,14 @@
 #endif
 
 #include "cpu/target.hpp"
-#include "problem/half.hpp"
+#include "problem/elements.hpp"
 
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 // Loops over accumulators must be unrolled whole, or the compiler keeps them in memory.
 #undef FOVEA_UNROLL
@@ -147,12 +148,28 @@ HWY_INLINE V load_row(const uint16_t* from) {
 #endif
 }
 
+HWY_INLINE V load_row(const Bfloat16* from) {
+    const F f;
+    const auto* bits = reinterpret_cast<const uint16_t*>(from);
+#if HWY_TARGET == HWY_SCALAR
+    return hn::Set(f, bfloat_to_float(*bits));
+#elif HWY_ARCH_WASM
+    (void)f;
+    return V{
+        wasm_i16x8_shuffle(wasm_i32x4_const_splat(0), wasm_v128_load64_zero(bits), 0, 8, 1, 9, 2, 10, 3, 11)};
+#else
+    const hn::Rebind<uint16_t, F> h;
+    return hn::BitCast(f, hn::ShiftLeft<16>(hn::PromoteTo(U(), hn::LoadU(h, bits))));
+#endif
+}
+
 // The same for numbers of which none is infinite or NaN, where knowing that makes it cheaper.
-constexpr bool kLoadsFinite = HWY_TARGET == HWY_SSE4 || HWY_ARCH_WASM;
+template <class T>
+constexpr bool kLoadsFinite = (HWY_TARGET == HWY_SSE4 || HWY_ARCH_WASM) && std::is_same_v<T, uint16_t>;
 template <class T>
 HWY_INLINE V load_finite(const T* from) {
 #if HWY_TARGET == HWY_SSE4 || HWY_ARCH_WASM
-    if constexpr (sizeof(T) == 2) {
+    if constexpr (kLoadsFinite<T>) {
         const F f;
         const I i;
         const hn::Rebind<int16_t, F> h;
@@ -167,8 +184,10 @@ HWY_INLINE V load_finite(const T* from) {
     return load_row(from);
 }
 
-HWY_INLINE float load_one(const float* from) { return *from; }
-HWY_INLINE float load_one(const uint16_t* from) { return half_to_float(*from); }
+template <class T>
+HWY_INLINE float load_one(const T* from) {
+    return widened(*from);
+}
 
 // Rounded to nearest even.
 HWY_INLINE void store_row(V v, float* to) { hn::StoreU(v, F(), to); }
@@ -183,8 +202,26 @@ HWY_INLINE void store_row(V v, uint16_t* to) {
     for (size_t n = 0; n < kLanes; ++n) to[n] = float_to_half(lanes[n]);
 #endif
 }
-HWY_INLINE void store_one(float v, float* to) { *to = v; }
-HWY_INLINE void store_one(float v, uint16_t* to) { *to = float_to_half(v); }
+HWY_INLINE void store_row(V v, Bfloat16* to) {
+    auto* halves = reinterpret_cast<uint16_t*>(to);
+#if HWY_TARGET == HWY_SCALAR
+    *halves = float_to_bfloat(hn::GetLane(v));
+#else
+    // As float_to_bfloat: a carry of the rounding may run into the exponent, and a NaN stays one. (The
+    // instruction of AVX512-BF16 would take subnormal numbers for zero.)
+    const U u;
+    const VU bits = hn::BitCast(u, v), odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(u, 1u));
+    const VU rounded = hn::Add(bits, hn::Add(odd, hn::Set(u, 0x7fffu)));
+    const VU quiet = hn::Or(bits, hn::Set(u, 0x400000u));
+    const VU kept = hn::IfThenElse(hn::RebindMask(u, hn::IsNaN(v)), quiet, rounded);
+    const hn::Rebind<uint16_t, F> h;
+    hn::StoreU(hn::DemoteTo(h, hn::BitCast(I(), hn::ShiftRight<16>(kept))), h, halves);
+#endif
+}
+template <class T>
+HWY_INLINE void store_one(float v, T* to) {
+    narrow(v, *to);
+}
 
 #if HWY_TARGET != HWY_SCALAR
 using Wide = hn::Repartition<double, F>;  // pairs of lanes as one

@@ -8,7 +8,7 @@
 namespace fovea::mpi {
 namespace {
 
-uint64_t bytes_of(FoveaDtype type) { return type == FOVEA_F32 ? 4 : type == FOVEA_F16 ? 2 : 1; }
+uint64_t bytes_of(FoveaDtype type) { return type == FOVEA_U8 ? 1 : type == FOVEA_F32 ? 4 : 2; }
 
 const std::byte* entry_of(const void* chunk, uint32_t b, uint64_t heads, uint64_t held, uint64_t dim,
                           FoveaDtype type) {

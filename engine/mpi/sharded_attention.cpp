@@ -43,7 +43,7 @@ std::optional<Error> refusal(const ShardedCall& call) {
     return std::nullopt;
 }
 
-uint64_t element(FoveaDtype type) { return type == FOVEA_F16 ? 2 : 4; }
+uint64_t element(FoveaDtype type) { return type == FOVEA_F32 ? 4 : 2; }
 
 // Memory that the system does not give is an error like any other: it must not pass the messages of other
 // ranks by.
@@ -191,10 +191,11 @@ class Run {
                 Result<Partial> whole = trees_[n * d.batch + b].finish();
                 if (!whole) return whole.error();
                 for (const float value : whole->o) {
-                    if (d.o_type == FOVEA_F16)
-                        static_cast<uint16_t*>(call_.o)[o_at++] = foveaFloatToHalf(value);
-                    else
+                    if (d.o_type == FOVEA_F32)
                         static_cast<float*>(call_.o)[o_at++] = value;
+                    else
+                        static_cast<uint16_t*>(call_.o)[o_at++] =
+                            d.o_type == FOVEA_F16 ? foveaFloatToHalf(value) : foveaFloatToBfloat(value);
                 }
                 if (call_.lse)
                     memcpy(call_.lse + lse_at, whole->lse.data(), whole->lse.size() * sizeof(float));

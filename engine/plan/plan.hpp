@@ -24,8 +24,8 @@ constexpr uint32_t kMaxDispatchesPerSlice = 16;
 struct FoveaPlan_T : fovea::Call {
     FoveaHostAllocator allocator;  // all members set
     FoveaDeviceFacts facts;
-    fovea::BindingMask f16_mask;  // bindings of f16 elements
-    FoveaPlanInfo info;           // struct_size, backend, binding_* are set before the backend's planner runs
+    fovea::BindingMask two_byte_mask;  // bindings of 16-bit elements
+    FoveaPlanInfo info;  // struct_size, backend, binding_* are set before the backend's planner runs
     fovea::CpuPlan cpu;
     fovea::VulkanPlan vulkan;
     fovea::CompiledPlan* compiled;  // null until foveaCompilePlan

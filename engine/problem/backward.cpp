@@ -56,9 +56,9 @@ FoveaResult check_types(const Desc& d, FoveaDiag* diag) {
                  {"dk_type", enum_number(d.dk_type)},
                  {"dv_type", enum_number(d.dv_type)}};
     for (const auto& [name, type] : types)
-        if (type != FOVEA_F32 && type != FOVEA_F16)
-            return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is %d; it must be FOVEA_F32 or FOVEA_F16",
-                        name, type);
+        if (!is_float(type))
+            return fail(diag, FOVEA_INVALID_ARGUMENT, name,
+                        "%s is %d; it must be FOVEA_F32, FOVEA_F16 or FOVEA_BF16", name, type);
     return FOVEA_OK;
 }
 

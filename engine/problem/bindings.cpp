@@ -58,7 +58,7 @@ uint64_t alignment_of(const BindingRules& rules, uint32_t binding, const FoveaPl
     if (binding == FOVEA_BIND_WORKSPACE && info.workspace_alignment > rules.alignment)
         return info.workspace_alignment;
     if (rules.alignment) return rules.alignment;
-    return rules.f16_mask >> binding & 1 ? 2 : 4;
+    return rules.two_byte_mask >> binding & 1 ? 2 : 4;
 }
 
 bool overlap(const BindingRange& a, const BindingRange& b) {

@@ -25,10 +25,10 @@ struct BindingRange {
 };
 
 struct BindingRules {
-    uint64_t alignment;    // every range begins at a multiple; 0: by element, at least 4 (2 for f16 tensors)
-    bool in_place;         // Y may be exactly X
-    BindingMask f16_mask;  // bindings that hold f16 (only for alignment 0)
-    bool host_memory;      // ranges are FoveaHostBuffers: messages name `data` and `size_bytes`
+    uint64_t alignment;  // every range begins at a multiple; 0: by element, at least 4 (2 for f16 tensors)
+    bool in_place;       // Y may be exactly X
+    BindingMask two_byte_mask;  // bindings of 16-bit elements (only for alignment 0)
+    bool host_memory;           // ranges are FoveaHostBuffers: messages name `data` and `size_bytes`
 };
 
 // The slices that one run asks for, [first, first + count) or all from `first` on where count is 0, as

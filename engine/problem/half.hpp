@@ -43,6 +43,10 @@ constexpr uint16_t float_to_half(float value) noexcept {
     return static_cast<uint16_t>(sign | (kept + (up ? 1u : 0u)));
 }
 
+/// Elements of bfloat16 in memory, a type of their own so that templates and overloads tell them from
+/// uint16_t, which stands for binary16.
+enum class Bfloat16 : uint16_t {};
+
 /// bfloat16 (the upper half of a float32) to float32. Exact for every input.
 constexpr float bfloat_to_float(uint16_t bfloat) noexcept {
     return std::bit_cast<float>(static_cast<uint32_t>(bfloat) << 16);

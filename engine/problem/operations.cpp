@@ -29,9 +29,9 @@ FoveaResult check_length(uint64_t len, const char* name, FoveaDiag* diag) {
 
 FoveaResult check_float(const FoveaDtype& field, const char* name, FoveaDiag* diag) {
     const int type = enum_number(field);
-    if (type != FOVEA_F32 && type != FOVEA_F16)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is %d; it must be FOVEA_F32 or FOVEA_F16", name,
-                    type);
+    if (!is_float(type))
+        return fail(diag, FOVEA_INVALID_ARGUMENT, name,
+                    "%s is %d; it must be FOVEA_F32, FOVEA_F16 or FOVEA_BF16", name, type);
     return FOVEA_OK;
 }
 
@@ -76,7 +76,7 @@ FoveaResult bind(const Tensor& t, OperationBindings& out, FoveaDiag* diag) {
                     static_cast<long long>(t.strides.row));
     out.binding_mask |= binding_bit(t.binding);
     if (t.output) out.output_mask |= binding_bit(t.binding);
-    if (t.type == FOVEA_F16) out.f16_mask |= binding_bit(t.binding);
+    if (is_16_bit(t.type)) out.two_byte_mask |= binding_bit(t.binding);
     out.bytes[t.binding] = bytes;
     return FOVEA_OK;
 }

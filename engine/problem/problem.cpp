@@ -21,8 +21,6 @@ constexpr uint32_t kKnownOutputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE | FOVEA_OUT
 constexpr uint32_t kMaxDim = 1u << 16;
 constexpr uint64_t kMaxHeads = uint64_t{1} << 30;  // batch * heads, an index in kernels
 
-bool is_float(int type) { return type == FOVEA_F32 || type == FOVEA_F16; }
-
 FoveaResult check_types(const Desc& d, FoveaDiag* diag) {
     const std::pair<const char*, int> types[] = {{"q_type", enum_number(d.q_type)},
                                                  {"k_type", enum_number(d.k_type)},
@@ -30,8 +28,8 @@ FoveaResult check_types(const Desc& d, FoveaDiag* diag) {
                                                  {"o_type", enum_number(d.o_type)}};
     for (const auto& [name, type] : types) {
         if (!is_float(type))
-            return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is %d; it must be FOVEA_F32 or FOVEA_F16",
-                        name, type);
+            return fail(diag, FOVEA_INVALID_ARGUMENT, name,
+                        "%s is %d; it must be FOVEA_F32, FOVEA_F16 or FOVEA_BF16", name, type);
     }
     return FOVEA_OK;
 }
@@ -224,7 +222,7 @@ FoveaResult make_matrix(const FoveaMatrixDesc& m, const Desc& d, bool boolean, c
     const int type = enum_number(m.type);
     if (boolean ? type != FOVEA_U8 : !is_float(type))
         return fail(diag, FOVEA_INVALID_ARGUMENT, names.type, "%s is %d; it must be %s", names.type, type,
-                    boolean ? "FOVEA_U8" : "FOVEA_F32 or FOVEA_F16");
+                    boolean ? "FOVEA_U8" : "FOVEA_F32, FOVEA_F16 or FOVEA_BF16");
     uint64_t batch = m.batch, heads = m.heads, rows = m.rows, keys = m.keys ? m.keys : d.len_kv;
     FoveaResult r;
     if ((r = broadcast_extent(batch, 1, d.batch, names.batch, diag))) return r;

@@ -62,9 +62,10 @@ struct Problem {
     uint64_t binding_bytes[FOVEA_BIND_COUNT];  // smallest size of each
 };
 
-constexpr uint32_t dtype_bytes(FoveaDtype type) {
-    return type == FOVEA_F16 ? 2u : type == FOVEA_U8 ? 1u : 4u;
-}
+constexpr bool is_16_bit(FoveaDtype type) { return type == FOVEA_F16 || type == FOVEA_BF16; }
+// The types of tensors that hold numbers; by its value, which may be any.
+constexpr bool is_float(int type) { return type == FOVEA_F32 || type == FOVEA_F16 || type == FOVEA_BF16; }
+constexpr uint32_t dtype_bytes(FoveaDtype type) { return is_16_bit(type) ? 2u : type == FOVEA_U8 ? 1u : 4u; }
 
 inline bool wants(const Problem& p, uint32_t output) { return (p.outputs & output) != 0; }
 inline bool wants_matrix(const Problem& p) {

@@ -3,7 +3,7 @@
 
 #include <fovea/fovea.h>
 
-#include "problem/half.hpp"
+#include "problem/elements.hpp"
 
 #include <bit>
 #include <cmath>
@@ -11,24 +11,23 @@
 
 namespace fovea::reference {
 
-// float64 to binary16 in one rounding (nearest even). Rounding to float32 first would round twice; rounding
-// to odd in between keeps the information that the second rounding needs.
-inline uint16_t round_to_half(double value) {
+// float64 to float32, rounded to odd: rounding to the nearest, and then again to fewer bits, would round
+// twice; this keeps the information that the second rounding needs.
+inline float round_to_odd(double value) {
     float narrow = static_cast<float>(value);
     if (std::isfinite(narrow) && static_cast<double>(narrow) != value) {
         uint32_t bits = std::bit_cast<uint32_t>(narrow);
         if (std::fabs(static_cast<double>(narrow)) > std::fabs(value)) --bits;
         narrow = std::bit_cast<float>(bits | 1u);
     }
-    return float_to_half(narrow);
+    return narrow;
 }
-inline uint16_t round_to_half(float value) { return float_to_half(value); }
+inline float round_to_odd(float value) { return value; }
 
-// `type` is FOVEA_F32 or FOVEA_F16; `index` counts elements.
+// `type` is one of numbers, see is_float; `index` counts elements.
 template <class Real>
 Real load(const void* data, FoveaDtype type, int64_t index) {
-    if (type == FOVEA_F16) return Real(half_to_float(static_cast<const uint16_t*>(data)[index]));
-    return Real(static_cast<const float*>(data)[index]);
+    return with_elements(type, data, [=](const auto* from) { return Real(widened(from[index])); });
 }
 
 template <class Real>
@@ -38,10 +37,12 @@ void load_row(const void* data, FoveaDtype type, int64_t first, uint32_t count, 
 
 template <class Real>
 void store(void* data, FoveaDtype type, int64_t index, Real value) {
-    if (type == FOVEA_F16)
-        static_cast<uint16_t*>(data)[index] = round_to_half(value);
-    else
-        static_cast<float*>(data)[index] = static_cast<float>(value);
+    with_elements(type, data, [=](auto* to) {
+        if constexpr (sizeof *to == sizeof(float))
+            to[index] = static_cast<float>(value);
+        else
+            narrow(round_to_odd(value), to[index]);
+    });
 }
 
 // sums[r] = sum_n a[n] * row_r[n] in ascending order of n, for rows that begin at elements first[r]. Four at
@@ -63,25 +64,18 @@ void dot_rows(const Real* a, const int64_t (&first)[kDotRows], uint32_t count, R
 template <class Real>
 void dot_rows(const Real* a, const void* data, FoveaDtype type, const int64_t (&first)[kDotRows],
               uint32_t count, Real (&sums)[kDotRows]) {
-    if (type == FOVEA_F16) {
-        const auto* halves = static_cast<const uint16_t*>(data);
-        dot_rows(a, first, count, sums, [=](int64_t n) { return Real(half_to_float(halves[n])); });
-    } else {
-        const auto* floats = static_cast<const float*>(data);
-        dot_rows(a, first, count, sums, [=](int64_t n) { return Real(floats[n]); });
-    }
+    with_elements(type, data, [&](const auto* from) {
+        dot_rows(a, first, count, sums, [=](int64_t n) { return Real(widened(from[n])); });
+    });
 }
 
 // sums[n] += factor * row[n].
 template <class Real>
 void add_scaled(Real* sums, Real factor, const void* data, FoveaDtype type, int64_t first, uint32_t count) {
-    if (type == FOVEA_F16) {
-        const auto* row = static_cast<const uint16_t*>(data) + first;
-        for (uint32_t n = 0; n < count; ++n) sums[n] += factor * Real(half_to_float(row[n]));
-    } else {
-        const auto* row = static_cast<const float*>(data) + first;
-        for (uint32_t n = 0; n < count; ++n) sums[n] += factor * Real(row[n]);
-    }
+    with_elements(type, data, [&](const auto* from) {
+        const auto* row = from + first;
+        for (uint32_t n = 0; n < count; ++n) sums[n] += factor * Real(widened(row[n]));
+    });
 }
 
 }  // namespace fovea::reference

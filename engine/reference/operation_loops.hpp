@@ -3,6 +3,7 @@
 // fastest.
 #pragma once
 
+#include "problem/problem.hpp"
 #include "reference/element.hpp"
 
 #include <algorithm>
@@ -92,7 +93,7 @@ inline void append_row(const FoveaAppendDesc& d, const FoveaHostBuffer* bindings
     const auto* from = static_cast<const unsigned char*>(bindings[FOVEA_BIND_X].data);
     auto* to = static_cast<unsigned char*>(bindings[FOVEA_BIND_Y].data);
     if (d.x_type == d.y_type) {
-        const int64_t size = d.x_type == FOVEA_F16 ? 2 : 4;
+        const int64_t size = dtype_bytes(d.x_type);
         memcpy(to + y * size, from + x * size, size_t(d.dim) * size_t(size));
         return;
     }

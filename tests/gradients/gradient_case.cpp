@@ -3,6 +3,7 @@
 #include "support/case_generator.hpp"
 #include "support/cpu_device.hpp"
 #include "support/cpu_executor.hpp"
+#include "support/number_types.hpp"
 #include "support/random.hpp"
 
 #include <algorithm>
@@ -65,7 +66,7 @@ class Inputs {
             if (!(info.output_mask >> i & 1) || !adds(FoveaBinding(i))) continue;
             t[i].resize(size_t(info.binding_bytes[i]));
             const FoveaDtype type = type_of(FoveaBinding(i));
-            for (size_t n = 0; n < t[i].size() / (type == FOVEA_F16 ? 2 : 4); ++n)
+            for (size_t n = 0; n < t[i].size() / dtype_bytes(type); ++n)
                 write_float(t[i], type, int64_t(n), bell(hash(c_.seed, old_stream, i, n)));
         }
         return t;
@@ -103,8 +104,8 @@ class Inputs {
     }
     void spoil(Bytes& bytes, FoveaDtype type, FoveaBinding binding) {
         if (unused_ == Unused::zero) return;
-        for (size_t n = 0; n < bytes.size() / (type == FOVEA_F16 ? 2 : 4); ++n) {
-            const float poisons[] = {NAN, INFINITY, -INFINITY, type == FOVEA_F16 ? 65504.0f : FLT_MAX};
+        for (size_t n = 0; n < bytes.size() / dtype_bytes(type); ++n) {
+            const float poisons[] = {NAN, INFINITY, -INFINITY, largest_number(type)};
             write_float(bytes, type, int64_t(n), poisons[hash(c_.seed, poison_stream, binding, n) % 4]);
         }
     }
@@ -169,7 +170,10 @@ FoveaAttentionBackwardDesc draw_backward(const Case& c) {
     if (random.chance(0.2)) backward.gradients &= uint32_t(random.next()) | FOVEA_GRAD_Q;
     if (random.chance(0.3)) backward.accumulate = backward.gradients & uint32_t(random.next());
     backward.has_lse_gradient = random.chance(0.5);
-    const auto type = [&] { return random.chance(0.3) ? FOVEA_F16 : FOVEA_F32; };
+    const auto type = [&] {
+        const bool narrow = random.chance(0.3);
+        return !narrow ? FOVEA_F32 : random.chance(0.5) ? FOVEA_F16 : FOVEA_BF16;
+    };
     backward.do_type = type(), backward.dq_type = type(), backward.dk_type = type(),
     backward.dv_type = type();
     backward.do_strides = draw_strides(random, d, true, d.dim_v, true);
@@ -210,10 +214,10 @@ Result<GradientCase> prepare_gradients(Case c, const FoveaAttentionBackwardDesc&
                   {FOVEA_BIND_DK, backward.dk_type},
                   {FOVEA_BIND_DV, backward.dv_type}};
     for (const auto& [binding, type] : halves) {
-        if (type != FOVEA_F16 || inputs[binding].empty()) continue;
+        if (type == FOVEA_F32 || inputs[binding].empty()) continue;
         Bytes wide(inputs[binding].size() * 2);
         for (size_t n = 0; n < wide.size() / 4; ++n)
-            write_float(wide, FOVEA_F32, int64_t(n), read_float(inputs[binding], FOVEA_F16, int64_t(n)));
+            write_float(wide, FOVEA_F32, int64_t(n), read_float(inputs[binding], type, int64_t(n)));
         inputs[binding] = std::move(wide);
     }
     outcome = reference->run_backward(whole, sizes, inputs);

@@ -6,6 +6,7 @@
 #include "problem/backward.hpp"
 #include "problem/philox.hpp"
 #include "problem/problem.hpp"
+#include "support/number_types.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +15,7 @@
 namespace fovea::test {
 namespace {
 
-constexpr double kRounding = 0x1p-24, kHalfRounding = 0x1p-11, kSmallest = 0x1p-126;
+constexpr double kRounding = 0x1p-24, kSmallest = 0x1p-126;
 constexpr double kFlushed = 0x1p-125;  // below it a kernel's exp may be zero
 
 // Sums of magnitudes by row of each gradient: relative error 2^-24 of them is one unit.
@@ -159,7 +160,7 @@ class Judge {
         const FoveaAttentionDesc& d = g_.c.desc;
         const uint32_t heads = queries ? d.heads_q : d.heads_kv;
         const auto rows = int64_t(queries ? d.len_q : d.len_kv);
-        const size_t element = type == FOVEA_F16 ? 2 : 4;
+        const size_t element = dtype_bytes(type);
         std::vector<bool> written(got_[binding].size(), false);
         for (uint32_t b = 0; b < d.batch; ++b) {
             const Entry e = entry_of(g_.c, b);
@@ -208,7 +209,7 @@ class Judge {
             const float exact = read_float(g_.exact[binding], FOVEA_F32, first + n);
             const float got = read_float(got_[binding], type, first + n),
                         plain = read_float(g_.plain[binding], type, first + n);
-            const bool may_overflow = type == FOVEA_F16 && std::fabs(exact) > 65472;
+            const bool may_overflow = may_round_to_infinity(type, exact);
             if (std::isnan(exact) != std::isnan(got)) return report(n, 0);
             if (std::isinf(exact) && got != exact) return report(n, 0);
             if (std::isinf(got) && !std::isinf(exact) && !may_overflow) return report(n, 0);
@@ -218,7 +219,7 @@ class Judge {
             if (const double off = std::fabs(double(got) - exact); off > error) error = off, worst = n;
         }
         double tolerance = 2 * plain_error + kRounding * (magnitude + 2 * most) + 4 * kSmallest;
-        if (type == FOVEA_F16) tolerance += kHalfRounding * most + 0x1p-25;
+        tolerance += storing_error(type, most);
         if (!(error <= tolerance)) report(worst, tolerance);
         verdict_.worst_share = std::max(verdict_.worst_share, error / tolerance);
     }

@@ -1,6 +1,6 @@
 #include "operations/operation_verdict.hpp"
 
-#include "problem/half.hpp"
+#include "support/number_types.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,24 +10,17 @@
 namespace fovea::test {
 namespace {
 
-constexpr double kRounding = 0x1p-24, kHalfRounding = 0x1p-11, kHalfSmallest = 0x1p-25;
+constexpr double kRounding = 0x1p-24, kHalfRounding = 0x1p-11;
 constexpr double kFloorRoundings = 8;
 
 }  // namespace
 
 float element_of(const Bytes& bytes, FoveaDtype type, int64_t element) {
-    if (type == FOVEA_F16) {
-        uint16_t half = 0;
-        memcpy(&half, &bytes[size_t(element) * 2], 2);
-        return half_to_float(half);
-    }
-    float value = 0;
-    memcpy(&value, &bytes[size_t(element) * 4], 4);
-    return value;
+    return load_number(bytes.data(), type, element);
 }
 
 std::string judge_operation(const OperationResults& r, double& worst_share) {
-    const size_t size = r.y_type == FOVEA_F16 ? 2 : 4;
+    const size_t size = dtype_bytes(r.y_type);
     std::vector<bool> in_a_row(r.got->size() / size, false);
     char text[200];
     for (const int64_t first : r.rows) {
@@ -46,7 +39,7 @@ std::string judge_operation(const OperationResults& r, double& worst_share) {
         }
         double tolerance = 2 * plain_error + kFloorRoundings * kRounding * magnitude;
         tolerance += std::min(2 * rounding, (2 + kHalfRounding) * kHalfRounding * magnitude);
-        if (r.y_type == FOVEA_F16) tolerance += kHalfRounding * largest + kHalfSmallest;
+        tolerance += storing_error(r.y_type, largest);
         if (tolerance > 0) worst_share = std::max(worst_share, error / tolerance);
         if (error <= tolerance) continue;
         snprintf(text, sizeof text, "element %lld: expected %.9g, got %.9g, tolerance %.3g",

@@ -30,7 +30,7 @@ bool uses(const Case& c, const Planted& planted, uint32_t b, uint32_t h, int64_t
 
 void expect_contained(const Case& c, const Planted& planted, const Bytes& clean, const Bytes& got) {
     const FoveaAttentionDesc& d = c.desc;
-    const size_t row_bytes = d.dim_v * (d.o_type == FOVEA_F16 ? 2 : 4);
+    const size_t row_bytes = d.dim_v * (d.o_type == FOVEA_F32 ? 4 : 2);
     size_t users = 0, others = 0;
     for (uint32_t b = 0; b < d.batch; ++b) {
         for (uint32_t h = 0; h < d.heads_q; ++h) {
@@ -55,7 +55,7 @@ void expect_contained(const Case& c, const Planted& planted, const Bytes& clean,
 }
 
 void expect_containment(const std::function<void(Case&)>& edit) {
-    for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16}) {
+    for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16, FOVEA_BF16}) {
         Case c = plain_case(41, 2, 4, 2, 66, 140, 24, 16);
         c.desc.q_type = c.desc.k_type = c.desc.v_type = c.desc.o_type = type;
         edit(c);
@@ -138,7 +138,7 @@ size_t poisoned_bytes(const PreparedCase& prepared, FoveaBinding binding) {
 
 void expect_no_bit_changes(std::initializer_list<FoveaBinding> poisoned,
                            const std::function<void(Case&)>& edit) {
-    for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16}) {
+    for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16, FOVEA_BF16}) {
         Case c = plain_case(43, 2, 4, 2, 33, 150, 24, 16);
         c.desc.q_type = c.desc.k_type = c.desc.v_type = c.desc.o_type = type;
         c.desc.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE | FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_ROW_STATS;

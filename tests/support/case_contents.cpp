@@ -1,6 +1,6 @@
 // The numbers of a case: which slots of the inputs are used, and what stands in them.
-#include "problem/half.hpp"
 #include "support/case.hpp"
+#include "support/number_types.hpp"
 #include "support/random.hpp"
 
 #include <algorithm>
@@ -20,8 +20,6 @@ enum Stream : uint64_t {
     keep_stream,
     poison_stream
 };
-
-uint32_t element_bytes(FoveaDtype type) { return type == FOVEA_F16 ? 2 : type == FOVEA_U8 ? 1 : 4; }
 
 class Contents {
   public:
@@ -66,14 +64,14 @@ class Contents {
         Bytes& bytes = tensors_[binding];
         if (unused_ == Unused::zero) return;
         const FoveaDtype type = type_of(binding);
-        const int64_t elements = int64_t(bytes.size() / element_bytes(type));
+        const int64_t elements = int64_t(bytes.size() / dtype_bytes(type));
         for (int64_t n = 0; n < elements; ++n) {
             const uint64_t bits = hash(c_.seed, poison_stream, binding, n);
             if (type == FOVEA_U8) {
                 bytes[size_t(n)] = std::byte(bits);
                 continue;
             }
-            const float poisons[] = {NAN, INFINITY, -INFINITY, type == FOVEA_F16 ? 65504.0f : FLT_MAX};
+            const float poisons[] = {NAN, INFINITY, -INFINITY, largest_number(type)};
             write_float(bytes, type, n, poisons[bits % 4]);
         }
     }
@@ -216,23 +214,11 @@ class Contents {
 }  // namespace
 
 float read_float(const Bytes& bytes, FoveaDtype type, int64_t element) {
-    if (type == FOVEA_F16) {
-        uint16_t half = 0;
-        memcpy(&half, bytes.data() + element * 2, 2);
-        return half_to_float(half);
-    }
-    float value = 0;
-    memcpy(&value, bytes.data() + element * 4, 4);
-    return value;
+    return load_number(bytes.data(), type, element);
 }
 
 void write_float(Bytes& bytes, FoveaDtype type, int64_t element, float value) {
-    if (type == FOVEA_F16) {
-        const uint16_t half = float_to_half(value);
-        memcpy(bytes.data() + element * 2, &half, 2);
-    } else {
-        memcpy(bytes.data() + element * 4, &value, 4);
-    }
+    store_number(bytes.data(), type, element, value);
 }
 
 Tensors make_inputs(const Case& c, const uint64_t (&bytes)[FOVEA_BIND_COUNT], Unused unused) {

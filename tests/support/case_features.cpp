@@ -6,14 +6,14 @@ namespace fovea::test {
 namespace {
 
 constexpr const char* kNo[] = {"no", "yes", nullptr};
-constexpr const char* kTypes[] = {"f32", "f16", "mixed", nullptr};
+constexpr const char* kTypes[] = {"f32", "f16", "mixed", "bf16", nullptr};
 constexpr const char* kHeads[] = {"one", "equal", "grouped", "shared", nullptr};
 constexpr const char* kLengths[] = {"small", "one-query", "tile-edge", "long", "empty", nullptr};
 constexpr const char* kDims[] = {"eights", "odd", "tiny", "different", nullptr};
 constexpr const char* kAlign[] = {"top-left", "bottom-right", "offset", nullptr};
 constexpr const char* kWindow[] = {"none", "left", "right", "both", nullptr};
 constexpr const char* kMask[] = {"none", "full", "broadcast", "short", "strided", nullptr};
-constexpr const char* kBias[] = {"none", "f32", "f16", "broadcast", "short", nullptr};
+constexpr const char* kBias[] = {"none", "f32", "f16", "broadcast", "short", "bf16", nullptr};
 constexpr const char* kStorage[] = {"dense",       "lengths", "packed-q",       "packed-kv",
                                     "packed-both", "paged",   "paged-packed-q", nullptr};
 constexpr const char* kScale[] = {"default", "positive", "negative", nullptr};

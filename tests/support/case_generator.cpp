@@ -12,7 +12,8 @@ namespace {
 // drawn.
 class Generator {
   public:
-    Generator(uint64_t seed, const CaseLimits& limits) : random_(seed), limits_(limits) {
+    Generator(uint64_t seed, const CaseLimits& limits)
+        : random_(seed), formats_(seed ^ 0xbf16), limits_(limits) {
         c_.seed = seed;
         d_ = foveaAttentionDesc();
         for (uint32_t f = 0; f < kFeatureCount; ++f) c_.levels[f] = uint8_t(draw_level(Feature(f)));
@@ -46,6 +47,12 @@ class Generator {
         if (f == Feature::bias || f == Feature::storage) share_of_none = 0.4;
         if (f == Feature::precision) share_of_none = 0.6;  // its tolerance hides more
         if (random_.chance(share_of_none)) return 0;
+        if (f == Feature::types || f == Feature::bias) {
+            // The last level is a share of float16's, drawn apart: other draws are what they were without it.
+            const uint32_t bf16 = level_count(f) - 1, f16 = f == Feature::types ? 1 : 2;
+            const auto drawn = uint32_t(random_.below(bf16));
+            return drawn == f16 && formats_.chance(0.5) ? bf16 : drawn;
+        }
         return uint32_t(random_.below(level_count(f)));
     }
     uint8_t level(Feature f) const { return c_.level(f); }
@@ -53,11 +60,14 @@ class Generator {
 
     void draw_types() {
         const auto half = [&] { return random_.chance(0.5) ? FOVEA_F16 : FOVEA_F32; };
-        d_.q_type = d_.k_type = d_.v_type = d_.o_type = level(Feature::types) == 1 ? FOVEA_F16 : FOVEA_F32;
+        constexpr FoveaDtype kOfLevel[] = {FOVEA_F32, FOVEA_F16, FOVEA_F32, FOVEA_BF16};
+        d_.q_type = d_.k_type = d_.v_type = d_.o_type = kOfLevel[level(Feature::types)];
         if (level(Feature::types) != 2) return;
         d_.q_type = half(), d_.k_type = half(), d_.v_type = half();
         const bool same = d_.q_type == d_.k_type && d_.k_type == d_.v_type;
         d_.o_type = same ? (d_.q_type == FOVEA_F16 ? FOVEA_F32 : FOVEA_F16) : half();
+        for (FoveaDtype* type : {&d_.q_type, &d_.k_type, &d_.v_type, &d_.o_type})
+            if (*type == FOVEA_F16 && formats_.chance(0.5)) *type = FOVEA_BF16;
     }
 
     void draw_heads() {
@@ -246,11 +256,14 @@ class Generator {
         FoveaMatrixDesc& m = d_.bias;
         if (!level(Feature::bias)) return;
         m.present = 1;
-        m.type = level(Feature::bias) == 2 || (level(Feature::bias) > 2 && random_.chance(0.4)) ? FOVEA_F16
-                                                                                                : FOVEA_F32;
+        constexpr uint8_t kBroadcast = 3, kShort = 4, kBf16 = 5;
+        const bool other = level(Feature::bias) == kBroadcast || level(Feature::bias) == kShort;
+        m.type = level(Feature::bias) == 2 || (other && random_.chance(0.4)) ? FOVEA_F16 : FOVEA_F32;
+        if (level(Feature::bias) == kBf16 || (m.type == FOVEA_F16 && other && formats_.chance(0.5)))
+            m.type = FOVEA_BF16;
         m.batch = d_.batch, m.heads = d_.heads_q;
-        if (level(Feature::bias) >= 3) broadcast(m);
-        if (level(Feature::bias) == 4) m.keys = fewer_keys();
+        if (other) broadcast(m);
+        if (level(Feature::bias) == kShort) m.keys = fewer_keys();
         if (random_.chance(0.3)) spread(m);
     }
 
@@ -339,6 +352,7 @@ class Generator {
     }
 
     Random random_;
+    Random formats_;  // which of the two formats of 16 bits
     CaseLimits limits_;
     Case c_;
     FoveaAttentionDesc& d_ = c_.desc;

@@ -1,6 +1,7 @@
 // Who sees whom, worked out from the text of fovea.h pair by pair: slow, obvious, and sharing nothing with
 // the engine's own bounds.
 #include "support/case.hpp"
+#include "support/number_types.hpp"
 #include "support/random.hpp"
 
 #include <algorithm>
@@ -80,7 +81,7 @@ float bias_at(const Case& c, uint32_t b, uint32_t h, int64_t i, int64_t j) {
     const MatrixPlace at = place(c.desc.bias, b, h, i);
     const uint64_t bits = hash(c.seed, bias_stream, at.b, at.h, at.i, j);
     const double row = unit(hash(c.seed, bias_row_stream, at.b, at.h, at.i));
-    const float lowest = c.desc.bias.type == FOVEA_F16 ? -65504.0f : -FLT_MAX;
+    const float lowest = -largest_number(c.desc.bias.type);
     if (c.values == Values::low_bias && row < 0.5) return lowest;
     if (c.bias_pattern == BiasPattern::rows_of_infinity && row < 0.2) return -INFINITY;
     if (c.bias_pattern != BiasPattern::finite && unit(mix(bits)) < 0.15) return -INFINITY;

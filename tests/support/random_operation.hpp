@@ -9,7 +9,9 @@
 
 namespace fovea::test {
 
-inline FoveaDtype random_type(Random& random) { return random.chance(0.5) ? FOVEA_F16 : FOVEA_F32; }
+inline FoveaDtype random_type(Random& random) {
+    return random.pick<FoveaDtype>({FOVEA_F32, FOVEA_F16, FOVEA_BF16});
+}
 
 // [B, H, L, D] packed, as [B, L, H, D], or with gaps.
 inline FoveaStrides random_strides(Random& random, uint64_t h, uint64_t l, uint64_t d) {

@@ -1,6 +1,7 @@
 #include "support/verdict.hpp"
 
 #include "support/cpu_executor.hpp"
+#include "support/number_types.hpp"
 #include "support/random.hpp"
 
 #include <algorithm>
@@ -127,7 +128,7 @@ class Judge {
         load(view, FOVEA_BIND_O, query_element(c_, o_strides(c_), b, h, i), d_.dim_v, d_.o_type);
         // The weights and the values are the factors of the second product.
         double floor = (units + 2 * half_rounding() + kSmallest) * keep_scale() * oracle_.value_max[row];
-        if (d_.o_type == FOVEA_F16) floor += kHalfRounding * largest(view.exact) + 0x1p-25;
+        floor += storing_error(d_.o_type, largest(view.exact));
         compare(view, floor, empty);
     }
 
@@ -150,13 +151,12 @@ class Judge {
         if (tolerance > 0) verdict_.worst_share = std::max(verdict_.worst_share, error / tolerance);
     }
 
-    // Equal infinities, NaN with NaN, finite with finite. A float16 result may round to infinity where the
+    // Equal infinities, NaN with NaN, finite with finite. A result of 16 bits may round to infinity where the
     // exact one is within a rounding of its range.
     bool comparable(float exact, float got) const {
         if (std::isnan(exact)) return std::isnan(got);
         if (std::isinf(exact)) return got == exact;
-        if (std::isinf(got))
-            return d_.o_type == FOVEA_F16 && std::fabs(exact) > 65472 && (got > 0) == (exact > 0);
+        if (std::isinf(got)) return may_round_to_infinity(d_.o_type, exact) && (got > 0) == (exact > 0);
         return !std::isnan(got);
     }
 
@@ -205,7 +205,7 @@ class Judge {
     void judge_gaps() {
         if (!wants(FOVEA_OUTPUT_O)) return;
         const Bytes& o = got_[FOVEA_BIND_O];
-        const size_t element = d_.o_type == FOVEA_F16 ? 2 : 4;
+        const size_t element = dtype_bytes(d_.o_type);
         std::vector<bool> written(o.size(), false);
         for (uint32_t b = 0; b < d_.batch; ++b)
             for (uint32_t h = 0; h < d_.heads_q; ++h)

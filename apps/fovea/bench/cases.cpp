@@ -25,14 +25,9 @@ void fill_normal(void* to, FoveaDtype type, uint64_t bytes, uint32_t seed) {
         for (uint64_t n = 0; n < bytes / 4; ++n) static_cast<float*>(to)[n] = draw();
         return;
     }
-    // Truncated to float16: good enough for a benchmark's inputs.
     for (uint64_t n = 0; n < bytes / 2; ++n) {
         const float x = draw();
-        uint32_t bits;
-        memcpy(&bits, &x, sizeof bits);
-        const uint32_t exponent = bits >> 23 & 255;
-        const uint32_t half = exponent < 113 ? 0 : ((exponent - 112) << 10 | (bits >> 13 & 1023));
-        static_cast<uint16_t*>(to)[n] = uint16_t(half | (bits >> 16 & 0x8000));
+        static_cast<uint16_t*>(to)[n] = type == FOVEA_F16 ? foveaFloatToHalf(x) : foveaFloatToBfloat(x);
     }
 }
 
@@ -109,6 +104,8 @@ std::vector<BenchCase> cpu_bench_cases() {
          any},
         {"d-decode-f16", "the same, K and V in f16", BenchUnit::read, 1, 32, 8, 1, 8192, 128, f16, false,
          any},
+        {"d-decode-bf16", "the same, K and V in bf16", BenchUnit::read, 1, 32, 8, 1, 8192, 128, FOVEA_BF16,
+         false, any},
         {"e-tiny", "2 x 2 heads, 6 tokens, D 2", BenchUnit::call, 2, 2, 2, 6, 6, 2, f32, false, any},
         {"f-full", "1 head, 16384, D 64", BenchUnit::memory, 1, 1, 1, 16384, 16384, 64, f32, false, any},
         {"f-causal", "1 head, 16384, D 64, causal", BenchUnit::memory, 1, 1, 1, 16384, 16384, 64, f32, true,
@@ -135,7 +132,7 @@ double bench_flops(const BenchCase& c) {
 }
 
 double bench_kv_bytes(const BenchCase& c) {
-    return 2.0 * c.batch * c.heads_kv * double(c.len_kv) * c.dim * (c.kv_type == FOVEA_F16 ? 2 : 4);
+    return 2.0 * c.batch * c.heads_kv * double(c.len_kv) * c.dim * (c.kv_type == FOVEA_F32 ? 4 : 2);
 }
 
 void BenchRun::Free::operator()(void* p) const { ::operator delete(p, kPage); }

@@ -59,7 +59,7 @@ uint64_t number_of(const VkPipelineExecutableStatisticKHR& s) {
 // turns the listing does not show.
 std::vector<double> expected_products(const FoveaDispatch& d, std::string_view kernel, uint32_t dim) {
     if (kernel.substr(0, 5) != "flash" || kernel.find("coopmat") != kernel.npos ||
-        d.spec_count <= FOVEA_SPEC_PARTS)
+        d.spec[FOVEA_SPEC_PARTS] == 0)
         return {};
     const double threads = d.spec[FOVEA_SPEC_THREADS], rows = d.spec[FOVEA_SPEC_ROWS];
     const double sums = rows / d.spec[FOVEA_SPEC_PARTS] * 4 * d.spec[FOVEA_SPEC_COLUMN_QUADS];

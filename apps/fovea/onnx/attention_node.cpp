@@ -3,6 +3,7 @@
 // disagree, the specification is followed: see docs/numerics.md.
 #include "onnx/node_runner.hpp"
 #include "onnx/tensor_values.hpp"
+#include "problem/problem.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -281,8 +282,8 @@ class AttentionNode {
             mask_ = to_host_boolean(mask);
             return {};
         }
-        Result<HostTensor> bias =
-            mask.type == ElementType::float16 ? to_host(mask, "attn_mask") : to_host_float(mask, "attn_mask");
+        const bool stays = mask.type == ElementType::float16 || mask.type == ElementType::bfloat16;
+        Result<HostTensor> bias = stays ? to_host(mask, "attn_mask") : to_host_float(mask, "attn_mask");
         if (!bias) return bias.error();
         mask_ = std::move(*bias);
         return {};
@@ -290,7 +291,7 @@ class AttentionNode {
 
     // A last axis of 1 is broadcast; the engine takes it for a mask of one column.
     void repeat_column(int64_t columns) {
-        const size_t size = mask_.type == FOVEA_U8 ? 1 : mask_.type == FOVEA_F16 ? 2 : 4;
+        const size_t size = dtype_bytes(mask_.type);
         const HostTensor column = mask_;
         const size_t rows = size_t(input(mask_in)->elements());
         mask_ = make_host(column.type, rows * uint64_t(columns));

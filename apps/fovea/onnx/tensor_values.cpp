@@ -1,11 +1,13 @@
 #include "onnx/tensor_values.hpp"
 
-#include "problem/half.hpp"
+#include "problem/elements.hpp"
+#include "problem/problem.hpp"
 
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 namespace fovea::onnx {
 namespace {
@@ -27,6 +29,13 @@ Error unsupported(std::string_view name, ElementType type) {
                  "element type " + type_name(type) + " is not one the engine has"};
 }
 
+std::optional<FoveaDtype> engine_type(ElementType type) {
+    if (type == ElementType::float32) return FOVEA_F32;
+    if (type == ElementType::float16) return FOVEA_F16;
+    if (type == ElementType::bfloat16) return FOVEA_BF16;
+    return std::nullopt;
+}
+
 float narrowed(double value) {
     if (!std::isfinite(value)) return float(value);
     return float(std::clamp(value, -double(FLT_MAX), double(FLT_MAX)));
@@ -35,7 +44,7 @@ float narrowed(double value) {
 }  // namespace
 
 HostTensor make_host(FoveaDtype type, uint64_t elements) {
-    const uint64_t size = type == FOVEA_F16 ? 2 : type == FOVEA_U8 ? 1 : 4;
+    const uint64_t size = dtype_bytes(type);
     HostTensor host;
     host.type = type;
     host.bytes.resize(size_t((elements * size + 3) / 4 * 4));
@@ -43,16 +52,14 @@ HostTensor make_host(FoveaDtype type, uint64_t elements) {
 }
 
 float host_float(const HostTensor& tensor, uint64_t index) {
-    return tensor.type == FOVEA_F16 ? half_to_float(element<uint16_t>(tensor.bytes, index))
-                                    : element<float>(tensor.bytes, index);
+    return with_type(tensor.type,
+                     [&](auto number) { return widened(element<decltype(number)>(tensor.bytes, index)); });
 }
 
 Result<HostTensor> to_host(const Tensor& tensor, std::string_view name) {
-    if (tensor.type == ElementType::bfloat16) return to_host_float(tensor, name);
-    if (tensor.type != ElementType::float32 && tensor.type != ElementType::float16)
-        return unsupported(name, tensor.type);
-    HostTensor host =
-        make_host(tensor.type == ElementType::float16 ? FOVEA_F16 : FOVEA_F32, tensor.elements());
+    const std::optional<FoveaDtype> type = engine_type(tensor.type);
+    if (!type) return unsupported(name, tensor.type);
+    HostTensor host = make_host(*type, tensor.elements());
     std::copy(tensor.data.begin(), tensor.data.end(), host.bytes.begin());
     return host;
 }
@@ -93,9 +100,7 @@ Tensor from_host(const HostTensor& host, ElementType type, std::vector<int64_t> 
     tensor.dims = std::move(dims);
     const uint64_t elements = tensor.elements();
     tensor.data.resize(size_t(elements * size_of(type)));
-    const bool same = (type == ElementType::float16 && host.type == FOVEA_F16) ||
-                      (type == ElementType::float32 && host.type == FOVEA_F32);
-    if (same) {
+    if (engine_type(type) == host.type) {
         std::copy_n(host.bytes.begin(), tensor.data.size(), tensor.data.begin());
         return tensor;
     }

@@ -17,7 +17,7 @@ struct HostTensor {
 HostTensor make_host(FoveaDtype type, uint64_t elements);
 float host_float(const HostTensor& tensor, uint64_t index);
 
-// float32 and float16 stay what they are, bfloat16 becomes float32 (exactly). FOVEA_UNSUPPORTED for others.
+// float32, float16 and bfloat16 stay what they are. FOVEA_UNSUPPORTED for others.
 Result<HostTensor> to_host(const Tensor& tensor, std::string_view name);
 
 // As float32 whatever the type: for tables, and for masks, where integers count as their value and a finite

@@ -29,8 +29,7 @@
  *
  * Conventions
  * - Every struct that can grow starts with `struct_size`: set it to sizeof the struct. A smaller (older) struct is
- *   accepted and its missing tail counts as zero; a larger one is accepted only while the unknown tail is zero, and up to
- *   4096 bytes.
+ *   accepted and its missing tail counts as zero; a larger one (up to 4096 bytes) only while the unknown tail is zero.
  *   Zero means "the default" in every field. A field that does not count (a window without its flag, page_count without
  *   page_size, a mask whose `present` is 0) must be left zero: it is refused, so that a forgotten flag does not pass in
  *   silence. So must what is reserved. For the same reason a run refuses a binding that its plan does not have
@@ -147,7 +146,8 @@ typedef enum FoveaDtype { /* of a tensor's elements */
     FOVEA_F32 = 0,
     FOVEA_F16 = 1,
     FOVEA_U8 = 2,  /* boolean: zero is false */
-    FOVEA_I32 = 3
+    FOVEA_I32 = 3,
+    FOVEA_BF16 = 4 /* bfloat16: the upper half of a float32 */
 } FoveaDtype;
 
 /* Where query 0 stands among the keys; used by causal, window and ALiBi. Two queries over five keys, causal (x: seen):
@@ -243,11 +243,11 @@ typedef struct FoveaStrides {
 /* A matrix over queries and keys: mask, bias or keep. batch, heads and rows are B, Hq and Lq, or 1, which broadcasts the
  * axis. keys is at most Lkv and never broadcast: the missing tail is hidden (mask, bias) or dropped (keep). Zero extents
  * mean: batch 1, heads 1, rows Lq, keys Lkv. Strides all zero: packed [batch, heads, rows, keys]. Row i is query i of
- * its batch entry, also where entries lie end to end. U8 and F16 matrices are read in 32-bit words: round the size of
- * their buffer up to a multiple of 4. */
+ * its batch entry, also where entries lie end to end. U8, F16 and BF16 matrices are read in 32-bit words: round the size
+ * of their buffer up to a multiple of 4. */
 typedef struct FoveaMatrixDesc {
     uint32_t present; /* 0 or 1. 0: there is none, and all else in this struct must be zero */
-    FoveaDtype type;  /* mask, keep: FOVEA_U8. bias: FOVEA_F32 or FOVEA_F16 */
+    FoveaDtype type;  /* mask, keep: FOVEA_U8. bias: FOVEA_F32, FOVEA_F16 or FOVEA_BF16 */
     uint32_t batch, heads;
     uint64_t rows, keys;
     FoveaStrides strides;
@@ -292,7 +292,7 @@ typedef enum FoveaPrecision { /* what products may be rounded to */
 typedef struct FoveaAttentionDesc { /* one attention call */
     uint32_t struct_size;
     uint32_t flags;                    /* FOVEA_FLAG_* */
-    FoveaDtype q_type, k_type, v_type, o_type; /* FOVEA_F32 or FOVEA_F16 each */
+    FoveaDtype q_type, k_type, v_type, o_type; /* FOVEA_F32, FOVEA_F16 or FOVEA_BF16 each */
     uint32_t batch;                    /* B >= 1 */
     uint32_t heads_q, heads_kv;        /* Hq a multiple of Hkv */
     uint32_t dim_qk, dim_v;            /* D and Dv >= 1; any value, not only multiples of 8 */
@@ -337,6 +337,9 @@ FOVEA_API uint32_t foveaDropoutKeeps(float dropout_p, uint64_t seed, uint64_t of
 /* IEEE 754 binary16, as the engine stores it: to the nearest, ties to even; beyond 65519 to infinity. And back, exactly. */
 FOVEA_API uint16_t foveaFloatToHalf(float value);
 FOVEA_API float foveaHalfToFloat(uint16_t half);
+/* The same for bfloat16, which has the range of float32 and 8 significant bits. */
+FOVEA_API uint16_t foveaFloatToBfloat(float value);
+FOVEA_API float foveaBfloatToFloat(uint16_t bfloat);
 
 /* ---- gradients ------------------------------------------------------------------------------------------------------
  *
@@ -381,7 +384,7 @@ typedef struct FoveaAttentionBackwardDesc {
     uint32_t gradients;           /* FOVEA_GRAD_*; 0 means Q, K and V */
     uint32_t accumulate;          /* FOVEA_GRAD_*, of `gradients`: added to what the buffer holds, then rounded */
     uint32_t has_lse_gradient;    /* 0 or 1. 1: binding DLSE: f32 [B, Hq, Lq], the gradient of lse; 0: it is zero */
-    FoveaDtype do_type, dq_type, dk_type, dv_type; /* FOVEA_F32 or FOVEA_F16 each */
+    FoveaDtype do_type, dq_type, dk_type, dv_type; /* FOVEA_F32, FOVEA_F16 or FOVEA_BF16 each */
     FoveaStrides do_strides, dq_strides, dk_strides, dv_strides; /* all zero: packed. do may be broadcast */
     FoveaKernel kernel;           /* AUTO, FLASH; on the CPU also PLAIN and REFERENCE */
     uint32_t reserved0;           /* must be 0 */
@@ -698,7 +701,7 @@ typedef struct FoveaParallel {
 } FoveaParallel;
 
 typedef struct FoveaHostBuffer { /* memory of the host */
-    void* data;        /* aligned to 4 bytes (float16 tensors, but for a bias: 2). Inputs are only read */
+    void* data;        /* aligned to 4 bytes (tensors of 16 bits, but for a bias: 2). Inputs are only read */
     uint64_t size_bytes;
 } FoveaHostBuffer;
 
@@ -783,9 +786,8 @@ FOVEA_INITIALISER(FoveaCpuRun, foveaCpuRun)
  */
 
 /* Example: one call. q and o are [heads, queries, dim], k and v [heads_kv, keys, dim], heads a multiple of heads_kv.
- * `align` is FOVEA_ALIGN_BOTTOM_RIGHT where the queries are the last of the tokens, FOVEA_ALIGN_TOP_LEFT for PyTorch's
- * is_causal. sinks [heads]: one logit more for each head, which takes its share of the weights and carries no value;
- * null: none.
+ * `align` is FOVEA_ALIGN_BOTTOM_RIGHT where the queries are the last tokens, FOVEA_ALIGN_TOP_LEFT for PyTorch's is_causal.
+ * sinks [heads]: one logit more for each head, which takes its share of the weights and carries no value; null: none.
  *
  *     static FoveaResult attend_once(const FoveaDeviceFacts* facts, uint32_t heads, uint32_t heads_kv, uint32_t dim,
  *                                    uint64_t queries, uint64_t keys, FoveaAlign align, float* sinks, float* q,
@@ -847,9 +849,8 @@ FOVEA_INITIALISER(FoveaCpuRun, foveaCpuRun)
  */
 
 /* Example: append and attend. One sequence, whose caches [heads, capacity, dim] hold `held` tokens; the `fresh` new ones
- * q, k, v [heads, fresh, dim] go behind them and attend to everything up to themselves. Give o as q is given. Its three
- * plans are of one length of the cache: where many tokens come one by one, plan once with lengths in a table instead, as
- * in `paged_step` below and samples/paged_decode.c.
+ * q, k, v [heads, fresh, dim] go behind them and attend to everything up to themselves; o is like q. Its three plans are
+ * of one length: for many tokens one by one, plan once with lengths in a table (`paged_step`, samples/paged_decode.c).
  *
  *     static FoveaResult append_and_attend(const FoveaDeviceFacts* facts, uint32_t heads, uint32_t dim, uint64_t held,
  *                                          uint64_t fresh, uint64_t capacity, float* q, float* k, float* v,
@@ -885,9 +886,8 @@ FOVEA_INITIALISER(FoveaCpuRun, foveaCpuRun)
  *     }
  */
 
-/* Example: past and present, as ONNX has them. past [batch, heads, past_len, dim] stays as it is; present
- * [batch, heads, past_len + fresh, dim] gets the past and then x [batch, heads, fresh, dim]. Once for keys and once for
- * values; then attend to `present` with FOVEA_ALIGN_OFFSET and q_offset = past_len.
+/* Example: past and present, as ONNX has them. past [batch, heads, past_len, dim] stays; present [.., past_len + fresh, ..]
+ * gets it and then x [.., fresh, ..]. Once each for keys and values; then attend with FOVEA_ALIGN_OFFSET, q_offset past_len.
  *
  *     static FoveaResult past_to_present(const FoveaDeviceFacts* facts, uint32_t batch, uint32_t heads, uint32_t dim,
  *                                        uint64_t past_len, uint64_t fresh, float* past, float* x, float* present,

@@ -21,8 +21,9 @@ uint32_t flags_of(const Problem& p) {
     set(wants(p, FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED), shader::kFlagAllKeys);
     set(p.page_size != 0, shader::kFlagPaged);
     set(p.mask.present, shader::kFlagMask);
-    set(p.bias.present, shader::kFlagBias);
-    set(p.bias.present && p.bias.type == FOVEA_F16, shader::kFlagBiasF16);
+    set(p.bias.present, p.bias.type == FOVEA_F16    ? shader::kBiasF16
+                        : p.bias.type == FOVEA_BF16 ? shader::kBiasBf16
+                                                    : shader::kBiasF32);
     set(p.alibi, shader::kFlagAlibi);
     set(p.sinks, shader::kFlagSinks);
     set(p.keep.present, shader::kFlagKeepMatrix);

@@ -212,7 +212,7 @@ class SliceMaker {
     Window dk(const BlockWindows& windows) const { return windows.keys(w.dk, p.dim_qk, w.dk_type); }
     Window dv(const BlockWindows& windows) const { return windows.keys(w.dv, p.dim_v, w.dv_type); }
 
-    // Written in words, float16 too.
+    // Written in words, types of 16 bits too.
     static void result(DispatchBuilder& d, bool used, uint32_t slot, uint32_t source, Window window) {
         round_for_words(window);
         d.output_if(used, slot, source, window);
@@ -224,6 +224,7 @@ class SliceMaker {
             if (!w.wants(gradient)) return;
             bits |= present;
             if (type == FOVEA_F16) bits |= shader::kStoreF16 << place;
+            if (type == FOVEA_BF16) bits |= shader::kStoreBf16 << place;
             if (w.adds(gradient)) bits |= shader::kStoreAdds << place;
         };
         if (of_keys_) {

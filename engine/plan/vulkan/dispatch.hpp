@@ -3,6 +3,8 @@
 
 #include "plan/vulkan/shaders.hpp"
 #include "plan/vulkan/window.hpp"
+#include "problem/problem.hpp"
+#include "shaders/interface.h"
 
 #include <fovea/fovea.h>
 
@@ -29,9 +31,11 @@ class DispatchBuilder {
         bind(slot, source, window, false);
     }
     void output(uint32_t slot, uint32_t source, const Window& window) { bind(slot, source, window, true); }
-    // An output that is a tensor of either float type.
-    void tensor(uint32_t slot, uint32_t source, Window window, const FoveaDeviceFacts& facts) {
+    // An output that is a tensor of any float type, written by the form that `storing` chose.
+    void tensor(uint32_t slot, uint32_t source, Window window, FoveaDtype type,
+                const FoveaDeviceFacts& facts) {
         if (!(facts.features & FOVEA_FEATURE_F16_STORAGE)) round_for_words(window);
+        if (is_16_bit(type)) spec(FOVEA_SPEC_STORED_TYPE, type);
         bind(slot, source, window, true);
     }
     void input_if(bool used, uint32_t slot, uint32_t source, const Window& window) {

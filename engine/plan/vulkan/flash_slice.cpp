@@ -138,13 +138,13 @@ class SliceMaker {
     void unused(DispatchBuilder& d, uint32_t slot, bool finishes) const {
         if (!finishes) return d.output(slot, FOVEA_BIND_WORKSPACE, partial_);
         if (!wants(p, FOVEA_OUTPUT_O)) return d.output(slot, FOVEA_BIND_LSE, windows_.lse);
-        d.tensor(slot, FOVEA_BIND_O, windows_.query(p.o, p.dim_v, p.o_type), plan_.facts);
+        d.tensor(slot, FOVEA_BIND_O, windows_.query(p.o, p.dim_v, p.o_type), p.o_type, plan_.facts);
     }
 
     // What both kernels may finish rows with.
     void bind_results(DispatchBuilder& d, bool has_output, const Window& o, bool finishes) const {
         if (has_output)
-            d.tensor(FOVEA_SLOT_O, FOVEA_BIND_O, o, plan_.facts);
+            d.tensor(FOVEA_SLOT_O, FOVEA_BIND_O, o, p.o_type, plan_.facts);
         else
             unused(d, FOVEA_SLOT_O, finishes);
         bind_whole(d, p, p.sinks, FOVEA_SLOT_SINKS, FOVEA_BIND_SINKS);

@@ -113,7 +113,7 @@ void fill_rope(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) 
     push.table_rows = uint32_t(d.table_rows);
     push.angle_base = angles.base;
     builder.input(FOVEA_SLOT_X, FOVEA_BIND_X, x);
-    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, plan.facts);
+    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, d.y_type, plan.facts);
     // A slot that is not used shows X, and no thread looks at it.
     const auto angle_input = [&](uint32_t slot, uint32_t source) {
         builder.input(slot, pairs ? source : uint32_t{FOVEA_BIND_X}, pairs ? angles : x);
@@ -172,7 +172,7 @@ void fill_append(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out
     push.held = uint32_t(std::min(d.first_row, d.capacity));
     push.has_batch_table = d.has_batch_table;
     builder.input(FOVEA_SLOT_X, FOVEA_BIND_X, x);
-    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, plan.facts);
+    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, d.y_type, plan.facts);
     const auto table = [&](bool used, uint32_t slot, uint32_t source) {
         builder.input(slot, used ? source : uint32_t{FOVEA_BIND_X},
                       used ? Window{0, plan.info.binding_bytes[source], 0} : x);
@@ -242,7 +242,7 @@ void fill_merge(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out)
     push.lse_part = uint32_t(lse_part_rows(d));
     push.merged_lse_base = merged_lse.base;
     builder.input(FOVEA_SLOT_X, FOVEA_BIND_X, x);
-    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, plan.facts);
+    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, d.y_type, plan.facts);
     builder.input(FOVEA_SLOT_PART_LSE, FOVEA_BIND_PART_LSE, part_lse);
     builder.output(FOVEA_SLOT_MERGED_LSE, FOVEA_BIND_LSE, merged_lse);
     builder.spec(FOVEA_SPEC_THREADS, kElementThreads);
@@ -315,7 +315,7 @@ void fill_linear(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out
     push.bias_base = d.has_bias ? bias.base : 0;
     push.has_bias = d.has_bias;
     builder.input(FOVEA_SLOT_X, FOVEA_BIND_X, x);
-    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, plan.facts);
+    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, d.y_type, plan.facts);
     builder.input(FOVEA_SLOT_W, FOVEA_BIND_WEIGHT, w);
     builder.input(FOVEA_SLOT_LINEAR_BIAS, d.has_bias ? FOVEA_BIND_BIAS : FOVEA_BIND_X, d.has_bias ? bias : x);
     builder.spec(FOVEA_SPEC_THREADS, v.tile.threads);

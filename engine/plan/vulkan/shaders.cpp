@@ -1,23 +1,23 @@
 #include "plan/vulkan/shaders.hpp"
 
+#include "problem/problem.hpp"
 #include "problem/status.hpp"
 
 namespace fovea {
 
 Shader storing(Shader f32_form, FoveaDtype type, const FoveaDeviceFacts& facts) {
-    if (type != FOVEA_F16) return f32_form;
+    if (!is_16_bit(type)) return f32_form;
     return Shader(uint32_t(f32_form) + (facts.features & FOVEA_FEATURE_F16_STORAGE ? 1 : 2));
 }
 
 FoveaResult check_stored_type(const char* field, FoveaDtype type, const FoveaDeviceFacts& facts,
                               FoveaDiag* diag) {
-    if (type != FOVEA_F16 || (facts.features & (FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_DEVICE_ATOMICS)))
+    if (!is_16_bit(type) || (facts.features & (FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_DEVICE_ATOMICS)))
         return FOVEA_OK;
-    return fail(
-        diag, FOVEA_UNSUPPORTED, field,
-        "%s is FOVEA_F16; to write it the device needs storageBuffer16BitAccess (FOVEA_FEATURE_F16_STORAGE) "
-        "or atomics of device scope (FOVEA_FEATURE_DEVICE_ATOMICS)",
-        field);
+    return fail(diag, FOVEA_UNSUPPORTED, field,
+                "%s is %s; to write it the device needs storageBuffer16BitAccess (FOVEA_FEATURE_F16_STORAGE) "
+                "or atomics of device scope (FOVEA_FEATURE_DEVICE_ATOMICS)",
+                field, type == FOVEA_F16 ? "FOVEA_F16" : "FOVEA_BF16");
 }
 
 FoveaResult require_shader(Shader shader, FoveaDiag* diag) {

@@ -89,7 +89,7 @@ class SliceMaker {
         push.slice = slice_view();
         const Window o = windows_.query(p.o, p.dim_v, p.o_type);
         push.o = tensor_view(p.o, o);
-        d.tensor(FOVEA_SLOT_O, FOVEA_BIND_O, o, plan_.facts);
+        d.tensor(FOVEA_SLOT_O, FOVEA_BIND_O, o, p.o_type, plan_.facts);
         const Window v = has_keys_ ? windows_.keys(p.v, p.dim_v, p.v_type) : Window{};
         push.v = tensor_view(p.v, v);
         d.input_if(has_keys_, FOVEA_SLOT_V, FOVEA_BIND_V, v);

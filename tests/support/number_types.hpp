@@ -1,0 +1,52 @@
+// The types that tensors of numbers have in memory, as tests need them: single elements of buffers, and what
+// storing a result in a type may cost it.
+#pragma once
+
+#include "problem/elements.hpp"
+#include "problem/problem.hpp"
+
+#include <fovea/fovea.h>
+
+#include <cfloat>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace fovea::test {
+
+// Element `index` of numbers that begin at `data`, which need not be aligned.
+inline float load_number(const void* data, FoveaDtype type, int64_t index) {
+    return with_type(type, [&](auto number) {
+        memcpy(&number, static_cast<const unsigned char*>(data) + index * int64_t(sizeof number),
+               sizeof number);
+        return widened(number);
+    });
+}
+inline void store_number(void* data, FoveaDtype type, int64_t index, float value) {
+    with_type(type, [&](auto number) {
+        narrow(value, number);
+        memcpy(static_cast<unsigned char*>(data) + index * int64_t(sizeof number), &number, sizeof number);
+    });
+}
+
+inline float largest_number(FoveaDtype type) {
+    return type == FOVEA_F16 ? 65504.0f : type == FOVEA_BF16 ? 0x1.fep127f : FLT_MAX;
+}
+
+// What rounding a float32 result whose magnitude is at most `largest` to `type` may add to its error: half a
+// unit in the last place, of subnormal results too.
+inline double storing_error(FoveaDtype type, double largest) {
+    if (type == FOVEA_F16) return 0x1p-11 * largest + 0x1p-25;
+    if (type == FOVEA_BF16)
+        return 0x1p-8 * largest + 0x1p-126;  // a device may take subnormal numbers for zero
+    return 0;
+}
+
+// Whether a result in `type` may be infinite where the exact one is not: within a unit of the largest number.
+inline bool may_round_to_infinity(FoveaDtype type, double exact) {
+    if (type == FOVEA_F16) return std::fabs(exact) > 65472;
+    return type == FOVEA_BF16 && std::fabs(exact) > 0x1.fcp127;
+}
+
+}  // namespace fovea::test
