@@ -103,7 +103,7 @@ void TextTokenizer::Impl::split_added(const AddedSet& set, const AlignedText& pi
 }
 
 // A stretch of text between the tokens that were added as they are.
-Result<void> TextTokenizer::Impl::words(AlignedText piece, std::vector<TextToken>& out) const {
+Result<void> TextTokenizer::Impl::words(AlignedText piece, std::vector<SplitToken>& out) const {
     TextPieces pieces;
     pieces.push_back(std::move(piece));
     for (const TextStep& step : normalizers)
@@ -133,13 +133,13 @@ Result<void> TextTokenizer::Impl::words(AlignedText piece, std::vector<TextToken
     return {};
 }
 
-Result<std::vector<TextToken>> TextTokenizer::Impl::tokens(std::string_view given, bool special) const {
+Result<std::vector<SplitToken>> TextTokenizer::Impl::tokens(std::string_view given, bool special) const {
     if (given.size() > kMostText)
         return broken_tokenizer("a text has up to 1 GiB; this one has " + std::to_string(given.size()) +
                                 " bytes");
     if (const size_t fault = files::utf8_fault(given); fault != given.size())
         return broken_tokenizer("the text is not valid UTF-8 from its byte " + std::to_string(fault) + " on");
-    std::vector<TextToken> out;
+    std::vector<SplitToken> out;
     if (special)
         for (const uint32_t id : begin) out.push_back({id, 0, 0});
     std::vector<Segment> segments;
@@ -241,14 +241,14 @@ Result<TextTokenizer> TextTokenizer::open(const Checkpoint& files) {
     return error;
 }
 
-Result<std::vector<TextToken>> TextTokenizer::tokens(std::string_view text, bool special) const {
+Result<std::vector<SplitToken>> TextTokenizer::tokens(std::string_view text, bool special) const {
     return impl_->tokens(text, special);
 }
 Result<std::vector<uint32_t>> TextTokenizer::encode(std::string_view text, bool special) const {
-    const Result<std::vector<TextToken>> all = impl_->tokens(text, special);
+    const Result<std::vector<SplitToken>> all = impl_->tokens(text, special);
     if (!all) return all.error();
     std::vector<uint32_t> ids;
-    for (const TextToken& token : *all) ids.push_back(token.id);
+    for (const SplitToken& token : *all) ids.push_back(token.id);
     return ids;
 }
 std::string TextTokenizer::decode(std::span<const uint32_t> ids) const { return impl_->decode(ids); }

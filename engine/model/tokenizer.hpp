@@ -17,10 +17,10 @@ namespace fovea {
 // inputs begin or end with, marks for a space before the text) have begin == end, the place where they stand.
 // Where a tokenizer rewrites the text (lower case, composition), the bytes are those that the token was made
 // from; two tokens of one rewritten character have the same bytes.
-struct TextToken {
+struct SplitToken {
     uint32_t id = 0;
     size_t begin = 0, end = 0;
-    friend bool operator==(const TextToken&, const TextToken&) = default;
+    friend bool operator==(const SplitToken&, const SplitToken&) = default;
 };
 
 // Byte-pair encoding (Sennrich et al., 2016) over bytes (GPT-2, Llama 3, Qwen, NeoX) or over characters with
@@ -43,7 +43,7 @@ class TextTokenizer {
     static Result<TextTokenizer> parse(const GgufFile& file);
 
     // `text` must be UTF-8. With `special` the tokens that the model's inputs begin or end with are added.
-    Result<std::vector<TextToken>> tokens(std::string_view text, bool special = true) const;
+    Result<std::vector<SplitToken>> tokens(std::string_view text, bool special = true) const;
     // Their numbers alone.
     Result<std::vector<uint32_t>> encode(std::string_view text, bool special = true) const;
     // The bytes that the tokens stand for; special ones stand for nothing. Numbers beyond the table stand for

@@ -28,7 +28,7 @@ enum class TokenText {
 
 class TextTokenizer::Impl {
   public:
-    Result<std::vector<TextToken>> tokens(std::string_view text, bool special) const;
+    Result<std::vector<SplitToken>> tokens(std::string_view text, bool special) const;
     std::string decode(std::span<const uint32_t> ids) const;
     std::string_view piece(uint32_t id) const { return table->piece(id); }
 
@@ -59,7 +59,7 @@ class TextTokenizer::Impl {
         ByteRange place;
     };
     void split_added(const AddedSet& set, const AlignedText& piece, std::vector<Segment>& out) const;
-    Result<void> words(AlignedText piece, std::vector<TextToken>& out) const;
+    Result<void> words(AlignedText piece, std::vector<SplitToken>& out) const;
 
     std::vector<AddedToken> added_;
     AddedSet raw_, normalized_;

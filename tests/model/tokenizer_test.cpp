@@ -64,14 +64,14 @@ TEST_P(Tokenizers, give_the_tokens_places_and_texts_of_the_reference) {
         const std::string shown = json_string(text);
         std::vector<uint32_t> numbers;
         for (const JsonValue& number : row.items()[1].items()) numbers.push_back(uint32_t(number.number()));
-        const Result<std::vector<TextToken>> tokens = tokenizer->tokens(text);
+        const Result<std::vector<SplitToken>> tokens = tokenizer->tokens(text);
         ASSERT_TRUE(tokens) << tokens.error().text;
         std::vector<uint32_t> ids;
-        for (const TextToken& token : *tokens) ids.push_back(token.id);
+        for (const SplitToken& token : *tokens) ids.push_back(token.id);
         EXPECT_EQ(ids, numbers) << shown;
         const auto& places = row.items()[3].items();
         for (size_t i = 0; ids == numbers && i < ids.size() && !places.empty(); ++i) {
-            const TextToken& token = (*tokens)[i];
+            const SplitToken& token = (*tokens)[i];
             const auto first = size_t(places[2 * i].number()), last = size_t(places[2 * i + 1].number());
             // What stands for no byte here is given its neighbour there.
             if (token.begin == token.end) continue;
@@ -84,7 +84,7 @@ TEST_P(Tokenizers, give_the_tokens_places_and_texts_of_the_reference) {
             }
         }
         size_t before = 0, began = 0;
-        for (const TextToken& token : *tokens) {
+        for (const SplitToken& token : *tokens) {
             EXPECT_LE(token.begin, token.end) << shown;
             EXPECT_LE(token.end, text.size()) << shown;
             EXPECT_GE(token.end, before) << shown;
@@ -130,11 +130,11 @@ TEST_P(RoundTrip, every_text_comes_back_and_its_tokens_follow_each_other_without
     for (const JsonValue& row : (*expected)["texts"].items()) {
         const std::string_view text = row.items()[0].text();
         if (text.find('<') != std::string_view::npos) continue;  // special tokens decode to nothing
-        const Result<std::vector<TextToken>> tokens = tokenizer->tokens(text);
+        const Result<std::vector<SplitToken>> tokens = tokenizer->tokens(text);
         ASSERT_TRUE(tokens) << tokens.error().text;
         std::vector<uint32_t> ids;
         size_t done = 0;
-        for (const TextToken& token : *tokens) {
+        for (const SplitToken& token : *tokens) {
             ids.push_back(token.id);
             EXPECT_EQ(token.begin, done) << json_string(text);
             done = token.end;
@@ -158,10 +158,10 @@ TEST(TextTokenizer, tells_the_bytes_of_each_token) {
     const Result<TextTokenizer> bert = TextTokenizer::open(fs::path(FOVEA_TOKENIZERS) / "bert.json");
     ASSERT_TRUE(bert);
     const std::string text = "The CAFÉ 東x";
-    const Result<std::vector<TextToken>> tokens = bert->tokens(text);
+    const Result<std::vector<SplitToken>> tokens = bert->tokens(text);
     ASSERT_TRUE(tokens);
     std::string pieces;
-    for (const TextToken& t : *tokens)
+    for (const SplitToken& t : *tokens)
         pieces += std::string(bert->piece(t.id)) + "=" + text.substr(t.begin, t.end - t.begin) + "|";
     EXPECT_EQ(pieces, "[CLS]=|the=The|cafe=CAFÉ|[UNK]=東|x=x|[SEP]=|");
 }
