@@ -1,4 +1,4 @@
-// The walks through the levels, from the table `stories`.
+// The walks through the levels and the learned tasks, from the table `stories`.
 #include <fovea/files/json.hpp>
 #include <fovea/model/session.hpp>
 
@@ -22,13 +22,14 @@ std::string in_address(const JsonValue& value) {
 // As write_session writes it.
 std::string in_session(const JsonValue& value) { return std::string(value.scalar_text()); }
 
-StoryStep read_step(const JsonValue& row, int level, size_t number) {
+StoryStep read_step(const JsonValue& row, int level, std::string_view task, size_t number) {
     StoryStep step;
     step.title = row["title"].text();
     step.text = row["text"].text();
     step.instruction = row["try"].text();
     step.sight = row["see"].text();
-    std::string address = "v=1&level=" + std::to_string(level) + "&step=" + std::to_string(number);
+    std::string address = "v=1&level=" + std::to_string(level) + "&task=" + std::string(task) +
+                          "&step=" + std::to_string(number);
     for (const auto& [key, value] : row["show"].members()) address += "&" + key + "=" + in_address(value);
     if (Result<ReadSession> read = read_address(address)) step.shown = std::move(read->session);
     const std::vector<JsonValue>& mark = row["mark"].items();
@@ -58,12 +59,12 @@ bool StoryStep::done(const Session& session) const {
                                [&](const StoryCheck& check) { return holds(check, *file); });
 }
 
-std::vector<StoryStep> story(int level) {
-    const std::vector<JsonValue>& levels = model_table("stories").items();
+std::vector<StoryStep> story(int level, std::string_view task) {
+    const std::vector<JsonValue>& levels = model_table("stories")["levels"].items();
     std::vector<StoryStep> steps;
     if (level < 1 || size_t(level) > levels.size()) return steps;
-    for (const JsonValue& row : levels[size_t(level - 1)].items())
-        steps.push_back(read_step(row, level, steps.size() + 1));
+    const JsonValue& rows = task.empty() ? levels[size_t(level - 1)] : model_table("stories")["tasks"][task];
+    for (const JsonValue& row : rows.items()) steps.push_back(read_step(row, level, task, steps.size() + 1));
     return steps;
 }
 

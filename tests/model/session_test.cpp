@@ -82,13 +82,16 @@ TEST(Sessions, the_full_one_differs_in_every_key) {
 // Each step begins undone and ends done, with keys and values that sessions know; the page's test walks them
 // by keyboard and compares every number that a step names with the one that is shown.
 TEST(Stories, every_step_names_keys_that_are_there_and_is_done_only_when_it_was) {
-    for (int level = 1; level <= kLevelCount; ++level) {
-        const std::vector<StoryStep> steps = story(level);
+    std::vector<std::pair<int, std::string>> walks;
+    for (int level = 1; level <= kLevelCount; ++level) walks.emplace_back(level, "");
+    for (const char* const task : {"induction", "recall", "reverse", "sort"}) walks.emplace_back(2, task);
+    for (const auto& [level, task] : walks) {
+        const std::vector<StoryStep> steps = story(level, task);
         EXPECT_GE(steps.size(), 8u);
         EXPECT_LE(steps.size(), 12u);
         for (size_t n = 0; n < steps.size(); ++n) {
             const StoryStep& step = steps[n];
-            SCOPED_TRACE("level " + std::to_string(level) + ", " + step.title);
+            SCOPED_TRACE("level " + std::to_string(level) + ", task '" + task + "', " + step.title);
             EXPECT_EQ(step.shown.step, n + 1);
             EXPECT_NE(find_stage_text(step.shown.stage), nullptr);
             EXPECT_FALSE(step.text.empty() || step.instruction.empty() || step.sight.empty());
@@ -107,6 +110,7 @@ TEST(Stories, every_step_names_keys_that_are_there_and_is_done_only_when_it_was)
         }
     }
     EXPECT_TRUE(story(0).empty());
+    EXPECT_TRUE(story(2, "no such task").empty());
     EXPECT_TRUE(story(kLevelCount + 1).empty());
 }
 

@@ -25,11 +25,13 @@ SessionReader page_reader() {
 }
 
 Result<Page> Page::open(std::string_view address, std::shared_ptr<const SessionTensors> tensors,
-                        EngineRunner& runner, const Page* previous) {
+                        std::shared_ptr<const LearnedModel> learned, EngineRunner& runner,
+                        const Page* previous) {
     Result<ReadSession> read = read_address(address, page_reader());
     if (!read) return read.error();
     read->session.tensors = std::move(tensors);
-    Result<SessionModel> model = session_model(read->session, previous ? &previous->model_ : nullptr);
+    Result<SessionModel> model =
+        session_model(read->session, previous ? &previous->model_ : nullptr, std::move(learned));
     if (!model) return model.error();
     TraceOptions options;
     options.engine = &runner;
@@ -43,9 +45,9 @@ Result<Page> Page::open(std::string_view address, std::shared_ptr<const SessionT
 
 Result<std::vector<PageStage>> Page::shared_stages() {
     std::vector<PageStage> all;
-    for (TraceStage& stage : trace_.stages()) {
+    for (TraceStage& stage : trace_.stages(layer())) {
         if (shows_one_head(stage)) continue;
-        Result<F32Tensor> values = trace_.whole_stage(stage.id);
+        Result<F32Tensor> values = trace_.whole_stage(stage.id, layer());
         if (!values) return values.error();
         all.push_back({std::move(stage), std::move(*values)});
     }
@@ -54,9 +56,10 @@ Result<std::vector<PageStage>> Page::shared_stages() {
 
 Result<std::vector<PageStage>> Page::head_stages(uint32_t head) {
     std::vector<PageStage> all;
-    for (TraceStage& stage : trace_.stages()) {
+    const uint32_t of = head / trace_.heads();
+    for (TraceStage& stage : trace_.stages(of)) {
         if (!shows_one_head(stage)) continue;
-        Result<F32Tensor> values = trace_.stage(stage.id, head);
+        Result<F32Tensor> values = trace_.stage(stage.id, head % trace_.heads(), of);
         if (!values) return values.error();
         all.push_back({std::move(stage), std::move(*values)});
     }
@@ -64,26 +67,44 @@ Result<std::vector<PageStage>> Page::head_stages(uint32_t head) {
 }
 
 Result<F32Tensor> Page::final_weights(uint32_t head) {
-    return trace_.stage(session().dropout_p > 0 ? "dropped" : "weights", head);
+    return trace_.stage(session().dropout_p > 0 ? "dropped" : "weights", head % trace_.heads(),
+                        head / trace_.heads());
+}
+
+Result<std::vector<std::pair<uint32_t, float>>> Page::said() {
+    std::vector<std::pair<uint32_t, float>> all;
+    if (!is_present(trace_.model().unembedding)) return all;
+    const Result<F32Tensor> next = trace_.stage("probabilities", 0, trace_.layers() - 1);
+    if (!next) return next.error();
+    for (uint64_t row = 0; row < next->rows(); ++row) {
+        const auto values = next->row(row);
+        const auto likeliest = std::max_element(values.begin(), values.end());
+        all.emplace_back(uint32_t(likeliest - values.begin()), *likeliest);
+    }
+    return all;
 }
 
 Result<Derivation> Page::derive(const Cell& cell) {
-    if (!prepared_) {
+    const uint32_t layer = cell.head / trace_.heads();
+    if (!prepared_ || prepared_layer_ != layer) {
+        prepared_layer_ = layer;
         if (session().route == MaskRoute::before) {
-            Result<PreparedAttention> made = trace_.prepare();
+            Result<PreparedAttention> made = trace_.prepare(layer);
             if (!made) return made.error();
             prepared_ = std::move(*made);
         } else {
             auto model = std::make_shared<Model>(trace_.model());
-            model->blocks[0].attention.rules.route = MaskRoute::before;
+            for (Block& block : model->blocks) block.attention.rules.route = MaskRoute::before;
             Result<Trace> other = Trace::open(std::move(model), trace_.input());
             if (!other) return other.error();
-            Result<PreparedAttention> made = other->prepare();
+            Result<PreparedAttention> made = other->prepare(layer);
             if (!made) return made.error();
             prepared_ = std::move(*made);
         }
     }
-    return derive_cell(prepared_->call, prepared_->bindings().data(), cell);
+    Cell within = cell;
+    within.head = cell.head % trace_.heads();
+    return derive_cell(prepared_->call, prepared_->bindings().data(), within);
 }
 
 }  // namespace fovea::web

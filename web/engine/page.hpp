@@ -2,12 +2,15 @@
 #pragma once
 
 #include <fovea/inspect.hpp>
+#include <fovea/model/learned.hpp>
 #include <fovea/model/trace.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fovea::web {
@@ -24,8 +27,10 @@ class Page {
   public:
     // `address` is a session as read_address reads it; `tensors`, or null, stand in for its text. What was
     // drawn for `previous` (or null) is used again. `runner` is borrowed.
+    // A session with a task shows `learned`.
     static Result<Page> open(std::string_view address, std::shared_ptr<const SessionTensors> tensors,
-                             EngineRunner& runner, const Page* previous);
+                             std::shared_ptr<const LearnedModel> learned, EngineRunner& runner,
+                             const Page* previous);
 
     const Session& session() const { return model_.session; }
     const std::vector<Token>& tokens() const { return model_.input.tokens; }
@@ -33,8 +38,17 @@ class Page {
         return notes_;
     }  // what was read or done otherwise than asked
     const Trace& trace() const { return trace_; }
+    const LearnedModel* learned() const { return model_.learned.get(); }  // of a session with a task
+    // Of all layers: heads are counted layer by layer.
+    uint32_t heads() const { return trace_.layers() * trace_.heads(); }
+    // The layer whose stages are shown: that of the session's head.
+    uint32_t layer() const { return std::min(session().head, heads() - 1) / trace_.heads(); }
+    // What the model says comes next behind each token: its vocabulary's index and how likely. Empty without
+    // an unembedding.
+    Result<std::vector<std::pair<uint32_t, float>>> said();
 
-    // The stages that all heads share, or that show one head: computed now, and of one head only.
+    // The stages that all heads of the layer share, or that show one head: computed now, and of one head
+    // only.
     Result<std::vector<PageStage>> shared_stages();
     Result<std::vector<PageStage>> head_stages(uint32_t head);
     // The weights of one head as they multiply the values.
@@ -50,6 +64,7 @@ class Page {
     Trace trace_;
     std::vector<SessionNote> notes_;
     std::optional<PreparedAttention> prepared_;
+    uint32_t prepared_layer_ = 0;
 };
 
 }  // namespace fovea::web

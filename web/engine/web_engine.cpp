@@ -31,6 +31,8 @@ struct State {
     int32_t head = kNoHead;         // whose they are
     std::vector<float> weights;     // of that head, as they multiply the values
     SessionTensors given;           // tensors of the session that was read last
+    // Of the task that was shown last: the page fetches one and gives it.
+    std::shared_ptr<const LearnedModel> learned;
     std::optional<DeepZoom> map;
     TensorSet file;
     std::vector<float> array;
@@ -82,10 +84,33 @@ constexpr uint64_t kMostEditedSide = 128;
 // Entropy, mean distance, weight on the first and on the previous token, behind the thumbnails.
 constexpr size_t kHeadFacts = 4;
 
+// What a session with a task has beside its stages; null without one.
+Result<std::string> learned_json(Page& page) {
+    if (!page.learned()) return std::string("null");
+    const auto said = page.said();
+    if (!said) return said.error();
+    const std::vector<std::string>& words = page.trace().model().vocabulary;
+    const AttentionPart& part = page.trace().model().blocks[page.layer()].attention;
+    const auto bias = [](const Linear& layer) { return numbers_json(std::span(layer.bias.values)); };
+    return JsonObject()
+        .raw("queryBias", bias(part.query))
+        .raw("keyBias", bias(part.key))
+        .raw("valueBias", bias(part.value))
+        .boolean("rotates", part.rope.has_value())
+        .number("layers", page.trace().layers())
+        .raw("labels", array_json(page.learned()->head_labels, json_string))
+        .raw("vocabulary", array_json(words, json_string))
+        .raw("said", array_json(*said, [&](const auto& next) { return json_string(words[next.first]); }))
+        .raw("sure", array_json(*said, [](const auto& next) { return json_number(double(next.second)); }))
+        .done();
+}
+
 const char* page_json(State& s) {
     Page& page = *s.page;
+    const Result<std::string> learned = learned_json(page);
+    if (s.failed(learned)) return nullptr;
     const uint64_t rows = page.trace().rows(), keys = page.trace().keys();
-    const Linear& output = page.trace().model().blocks[0].attention.output;
+    const Linear& output = page.trace().model().blocks[page.layer()].attention.output;
     std::string visible;
     if (std::max(rows, keys) <= kMostEditedSide) {
         const std::vector<uint8_t> cells = visible_cells(page.session(), rows, keys);
@@ -100,15 +125,17 @@ const char* page_json(State& s) {
             .raw("tokens", array_json(page.tokens(), [](const Token& t) { return json_string(t.text); }))
             .number("rows", double(rows))
             .number("keys", double(keys))
-            .number("heads", page.trace().heads())
+            .number("heads", page.heads())
             .raw("outputBias", numbers_json(std::span<const float>(output.bias.values)))
             .text("visible", visible)
             .text("arithmetic", page.trace().arithmetic())
+            .raw("learned", *learned)
             .done());
 }
 
 const char* open_page(State& s, std::string_view address, std::shared_ptr<const SessionTensors> tensors) {
-    Result<Page> page = Page::open(address, std::move(tensors), *s.runner, s.page ? &*s.page : nullptr);
+    Result<Page> page =
+        Page::open(address, std::move(tensors), s.learned, *s.runner, s.page ? &*s.page : nullptr);
     if (s.failed(page)) return nullptr;
     s.page.emplace(std::move(*page));
     s.stages.clear();
@@ -258,6 +285,16 @@ const char* webSessionStage(const char* session, const char* stage, uint32_t hea
     return s.answer(JsonObject().text("text", made->text).raw("notes", notes_json(made->notes)).done());
 }
 
+int32_t webLearned(const void* bytes, uint32_t size_bytes) {
+    State& s = state();
+    Result<TensorSet> file = parse_safetensors({static_cast<const std::byte*>(bytes), size_bytes});
+    if (s.failed(file)) return 0;
+    Result<LearnedModel> model = read_learned_model(*file);
+    if (s.failed(model)) return 0;
+    s.learned = std::make_shared<const LearnedModel>(std::move(*model));
+    return 1;
+}
+
 const char* webCompute(const char* address) { return open_page(state(), address, nullptr); }
 
 const char* webComputeTensors(const char* address, uint32_t heads, uint32_t kv_heads, uint32_t rows,
@@ -285,7 +322,7 @@ float* webThumbnails(int32_t size) {
     if (!s.page) return s.refuse("nothing has been computed yet"), nullptr;
     const uint64_t rows = s.page->trace().rows(), keys = s.page->trace().keys(),
                    side = uint64_t(std::max(1, size));
-    const uint32_t heads = s.page->trace().heads();
+    const uint32_t heads = s.page->heads();
     s.array.assign(heads * (side * side + kHeadFacts), 0.0f);
     for (uint32_t h = 0; h < heads; ++h) {
         const Result<F32Tensor> weights = s.page->final_weights(h);

@@ -42,9 +42,16 @@ WEB_API const char* webWriteAddress(const char* address);
  * "notes". */
 WEB_API const char* webSessionStage(const char* session, const char* stage, uint32_t head);
 
+/* The model that sessions of its task show from now on: a file of `fovea train` (engine/model/learned).
+ * Borrowed for the call. 0: it is none. */
+WEB_API int32_t webLearned(const void* bytes, uint32_t size_bytes);
 /* Computes the session of an address. JSON: "notes" as above; "tokens"; "rows", "keys", "heads";
- * "outputBias"; "visible", the whole mask as the key "bits" of a session has it ("" beyond 128 tokens);
- * "arithmetic", what computes and why. */
+ * "outputBias" of the layer; "visible", the whole mask as the key "bits" of a session has it ("" beyond 128
+ * tokens); "arithmetic", what computes and why; "learned", of a session with a task: layers, labels (what
+ * each head is called, layer by layer), vocabulary, said (what comes next behind each token, by the model)
+ * and sure (how likely), of the layer queryBias, keyBias, valueBias and whether rotary positions turn queries
+ * and keys ("rotates"), else null. Heads are those of all layers, and stages those of the layer of the
+ * session's head. */
 WEB_API const char* webCompute(const char* address);
 /* The same for tensors given by the reader in the place of the text: float32 q [heads, rows, dim], k
  * [kv_heads, keys, dim], v [kv_heads, keys, dim_v] (v may be 0). */

@@ -1,7 +1,7 @@
 // The state, the engine's latest results, and who wants to hear of changes.
 import { Engine } from "./engine.ts";
 import type { Computed, Note, OwnTensors, Stage, Steps } from "./protocol.ts";
-import { addressOf, inOrder, ofMask, presetState, toHash, type State } from "./state.ts";
+import { addressOf, firstState, inOrder, ofMask, presetState, toHash, type State } from "./state.ts";
 
 const thumbnailSize = 48;
 // Slider drags and typing within this time are one step for the Back button.
@@ -14,7 +14,7 @@ const frameKeys = /&(?:bare|big)=[^&]*/g;
 // How long a change waits for the numbers behind it, so that both are drawn in one frame.
 const patienceMs = 40;
 // What another of these changes makes a place in the matrix meaningless.
-const moving: (keyof State)[] = ["level", "text", "len", "stage", "heads"];
+const moving: (keyof State)[] = ["level", "task", "text", "len", "stage", "heads"];
 
 // Numbers with what they were computed from: nothing beside them may speak of another state.
 export interface Result extends Omit<Computed, "steps"> {
@@ -34,7 +34,7 @@ export interface Derived {
 
 export class App {
     readonly engine = new Engine();
-    state: State = held()?.fovea ?? presetState(2);
+    state: State = held()?.fovea ?? (location.hash.includes("=") ? presetState(2) : firstState());
     result: Result | null = null;
     derived: Derived | null = null;
     own: OwnTensors | null = null;
@@ -57,7 +57,7 @@ export class App {
     private patience = 0;
     private lastBurst = { field: "", time: 0 };
     private addressTimer = 0;
-    private left = new Map<number, State>(); // how each level was left
+    private left = new Map<number | string, State>(); // how each level and task was left
     private told: Note[] = []; // of what was read last, until the reader changes something
     private unread = !held()?.fovea; // the address that the page was opened with
     readonly framing = (location.hash.match(frameKeys) ?? []).join("");
@@ -89,7 +89,7 @@ export class App {
     private async readAddress(): Promise<void> {
         const hash = location.hash.includes("=") ? location.hash.replace(frameKeys, "") : "";
         try {
-            const { state } = await this.read(hash, false);
+            const { state } = hash ? await this.read(hash, false) : { state: firstState() };
             this.unread = false;
             history.replaceState({ ...held(), fovea: state }, "");
             this.apply(state, null);
@@ -164,19 +164,31 @@ export class App {
     // A level is found as it was left; the sentence goes along. A walk goes on only where it is asked to, and leaves
     // nothing behind.
     setLevel(level: number, step = 0): void {
-        const { state } = this;
-        if (!this.own && !state.step) this.left.set(state.level, state);
-        this.own = null;
-        const text = state.step ? presetState(level).text : state.text,
+        const { state } = this,
+            own = presetState(level);
+        this.leave();
+        const text = state.step || state.task ? (this.left.get(level) ?? own).text : state.text,
             kept = step ? null : this.left.get(level);
-        this.change({ ...(kept ?? presetState(level)), text, step });
+        this.change({ ...(kept ?? own), text, step });
+    }
+    // A model that learned a task in the place of the level's layer.
+    setTask(task: string, step = 0): void {
+        this.leave();
+        const kept = step ? null : this.left.get(task);
+        this.change({ ...(kept ?? presetState(this.state.level, task)), step });
+    }
+    private leave(): void {
+        const { state } = this;
+        if (!this.own && !state.step) this.left.set(state.task || state.level, state);
+        this.own = null;
     }
 
     showTensors(tensors: OwnTensors, name: string): void {
-        if (!this.own) this.left.set(this.state.level, this.state);
+        this.leave();
         this.own = tensors;
         this.ownName = name;
         this.change({
+            task: "",
             stage: "weights",
             head: 0,
             i: 0,
@@ -257,7 +269,7 @@ export class App {
                 own,
             });
             const { rows, keys } = computed,
-                tokens = own ? labels(rows, "q") : computed.tokens;
+                tokens = own ? labels(rows, "q") : shownTokens(computed.tokens);
             const result = {
                 ...computed,
                 tokens,
@@ -288,6 +300,9 @@ export interface Held {
     own?: string;
 }
 const held = () => history.state as Held | null;
+
+// The token that a learned model's sequences begin with takes no more room than a letter.
+export const shownTokens = (tokens: string[]) => tokens.map((text) => (text === "<start>" ? "⊢" : text));
 
 export const labels = (count: number, prefix: string) =>
     Array.from({ length: count }, (_, i) => `${prefix}${i}`);

@@ -1,6 +1,6 @@
 // The arithmetic of one number of any stage that is no matrix of queries and keys: where it comes from, from the stages that
 // the engine computed. Sums are made in float32 and in the plain order, as the engine's strict arithmetic makes them.
-import type { Stage } from "./protocol.ts";
+import type { Learned, Stage } from "./protocol.ts";
 
 export interface Term {
     label: string | number;
@@ -26,6 +26,7 @@ export interface Source {
     heads: number;
     headIndex: number;
     outputBias: number[];
+    learned?: Learned | null;
 }
 
 const { fround } = Math;
@@ -45,7 +46,8 @@ function matrix(source: Source, id: string, head = source.headIndex) {
     if (!stage) return null;
     const [rows, columns] = stage.shape.slice(-2),
         heads = stage.shape.length > 2 ? stage.shape[0] : 1,
-        own = heads === 1 ? 0 : Math.floor(head / (source.heads / heads)),
+        all = source.heads / (source.learned?.layers ?? 1),
+        own = heads === 1 ? 0 : Math.floor((head % all) / (all / heads)),
         data = stage.data.subarray(own * rows * columns, (own + 1) * rows * columns);
     return {
         rows,
@@ -75,7 +77,7 @@ function projected(
     const terms = sumOf(range(x.columns), x.row(i), transposed ? w.row(column) : w.column(column));
     return {
         what: `row of ${token} × ${transposed ? "row" : "column"} ${column} of ${name}`,
-        names: [from === "inputs" ? "x" : "context", "w", "product"],
+        names: [from === "context" ? from : "x", "w", "product"],
         terms,
         steps: [],
         value: terms.at(-1)?.running ?? 0,
@@ -93,6 +95,8 @@ const projections: Record<string, [string, string, string]> = {
     output: ["context", "w_output", "W_o"],
 };
 
+const biasOf = { queries: "queryBias", keys: "keyBias", values: "valueBias" } as const;
+
 // Null where the number was given or drawn, or where its arithmetic is that of a pair.
 export function arithmeticOf(source: Source, id: string, i: number, column: number): Arithmetic | null {
     const stage = source.stages.find((s) => s.id === id);
@@ -102,19 +106,35 @@ export function arithmeticOf(source: Source, id: string, i: number, column: numb
         const here = matrix(source, id)!,
             wide = here.heads > 1 ? here.own * here.columns + column : column;
         const name = id === "keys" || id === "values" ? (source.keyTokens[i] ?? String(i)) : token;
-        const found = projected(source, projections[id], i, wide, name, stage.formula.includes("ᵀ"));
-        const bias = id === "output" ? source.outputBias[column] : undefined;
+        const [from, ...rest] = projections[id],
+            normed = from === "inputs" && matrix(source, "normed") !== null;
+        const found = projected(
+            source,
+            [normed ? "normed" : from, ...rest],
+            i,
+            wide,
+            name,
+            stage.formula.includes("ᵀ"),
+        );
+        const biases =
+                id === "output" ? source.outputBias : source.learned?.[biasOf[id as keyof typeof biasOf]],
+            bias = biases?.[wide];
         if (found && bias !== undefined) {
             found.value = fround(found.value + bias);
             found.steps.push([`+ b, ${column}`, found.value]);
         }
+        if (found && source.learned?.rotates && (id === "queries" || id === "keys")) {
+            found.value = here.at(i, column);
+            found.steps.push([`turned by its place, ${i}`, found.value]);
+        }
         return found;
     }
     if (id === "context") {
-        const wide = stage.shape.at(-1)! / source.heads,
+        const all = source.heads / (source.learned?.layers ?? 1),
+            wide = stage.shape.at(-1)! / all,
             head = Math.floor(column / wide);
         // The matrices in sight are of one head.
-        if (head !== source.headIndex) return null;
+        if (head !== source.headIndex % all) return null;
         const weights = matrix(source, "dropped") ?? matrix(source, "weights")!,
             values = matrix(source, "values") ?? matrix(source, "inputs");
         if (!values) return null;

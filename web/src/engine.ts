@@ -18,7 +18,7 @@ export class Engine {
     info: EngineInfo | null = null;
     onDeath: (reason: string) => void = () => {};
 
-    async start(engine: string): Promise<EngineInfo> {
+    async start(engine: string, task: string): Promise<EngineInfo> {
         this.stop("restarted");
         const worker = openWorker();
         this.worker = worker;
@@ -28,7 +28,7 @@ export class Engine {
             this.died(worker, event.message || "the Worker could not be loaded");
         });
         const lock = `fovea-${Date.now()}-${Math.random()}`;
-        this.info = await this.ask("start", { engine, lock });
+        this.info = await this.ask("start", { engine, lock, task });
         setTables(this.info.tables);
         navigator.locks?.request(lock, () => this.died(worker, "the Worker ended"));
         return this.info;

@@ -131,15 +131,28 @@ export class EngineSession {
         }));
     }
 
+    // The model that sessions of its task show.
+    takeLearned(bytes: Uint8Array): void {
+        const address = this.module._webAllocate(bytes.length);
+        if (!address) throw new Error("the browser has no memory for a learned model");
+        this.module.HEAPU8.set(bytes, address);
+        try {
+            if (!this.module._webLearned(address, bytes.length)) this.fail();
+        } finally {
+            this.module._webRelease(address);
+        }
+    }
+
     // The head and the cell that are asked for, or the last that there are.
     compute(ask: Requests["compute"]["ask"]): Computed {
-        const { own, thumbnails: thumbnailSize } = ask,
+        const { own } = ask,
             begin = performance.now();
         const page = this.withText(ask.address, (t) =>
             this.json<Omit<Computed, "head">>(own ? this.computeOwn(t, own) : this.module._webCompute(t)),
         );
         const { rows, keys, heads } = page,
-            head = Math.min(ask.head, heads - 1);
+            head = Math.min(ask.head, heads - 1),
+            thumbnailSize = Math.min(ask.thumbnails, rows, keys); // of a few tokens each weight
         const shared = this.stages(-1),
             stages = this.stages(head),
             steps = this.derive(head, Math.min(ask.row, rows - 1), Math.min(ask.column, keys - 1));

@@ -11,13 +11,14 @@ import { stageTexts } from "./state.ts";
 
 // In columns from left to right; of two weights the later one multiplies the values.
 const columns = [
-    ["inputs"],
+    ["inputs", "normed"],
     ["queries", "keys", "values"],
     ["scores"],
     ["masked", "scaled"],
     ["dropped", "weights"],
     ["context"],
     ["output"],
+    ["probabilities"],
 ];
 const either = new Set(["masked", "dropped"]); // the first of a column that the layer has stands for all of it
 const mostSide = 104,
@@ -66,7 +67,7 @@ export class Flow {
             i = Math.min(state.i, rows - 1);
         if (stageTexts[stage.id].pairs) {
             const j = Math.min(state.j, result.keyTokens.length - 1);
-            if (id === "inputs") return [{ row: i }, { row: j }];
+            if (id === "inputs" || id === "normed") return [{ row: i }, { row: j }];
             if (id === "queries") return [{ row: i }];
             if (id === "keys" || id === "values") return [{ row: j }];
             return stageTexts[id].pairs ? [{ row: i, column: j }] : [{ row: i }];

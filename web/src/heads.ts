@@ -68,17 +68,22 @@ export class Heads {
             list.innerHTML = Array.from(
                 { length: count },
                 (_, i) =>
-                    `<button type="button" class="thumb" data-head="${i}"><canvas width="48" height="48" aria-hidden="true"></canvas><span>${headName(i)}</span><small></small></button>`,
+                    `<button type="button" class="thumb" data-head="${i}"><canvas width="48" height="48" aria-hidden="true"></canvas><span></span><small></small></button>`,
             ).join("");
         const current = Math.min(state.head, count - 1),
             other = select("compare-with"),
             wanted = [-1, ...Array.from({ length: count }, (_, i) => i).filter((i) => i !== current)];
-        if ([...other.options].map((o) => o.value).join() !== wanted.join())
-            other.replaceChildren(...wanted.map((i) => new Option(i < 0 ? "none" : headName(i), String(i))));
+        const heads = `${wanted.join()} ${result.state.task}`;
+        if (other.dataset.heads !== heads)
+            other.replaceChildren(
+                ...wanted.map((i) => new Option(i < 0 ? "none" : headName(i, result.learned), String(i))),
+            );
+        other.dataset.heads = heads;
         other.value = String(wanted.includes(state.cmp) ? state.cmp : -1);
         [...list.children].forEach((button, i) => {
             button.setAttribute("aria-pressed", String(i === Math.min(state.head, count - 1)));
             button.classList.toggle("b", i === state.cmp);
+            setText(button.querySelector("span")!, headName(i, result.learned));
             const stats = result.stats[i];
             setText(button.querySelector("small")!, stats ? `entropy ${stats.entropy.toFixed(2)}` : "");
             (button as HTMLElement).title = stats
@@ -102,6 +107,7 @@ export class Heads {
             high: part.reduce((a, b) => Math.max(a, b), 1e-9),
             log: false,
         };
+        canvas.width = canvas.height = size;
         const image = new ImageData(size, size);
         part.forEach((value, i) => {
             image.data.set(colorAt(scale, value), 4 * i);
@@ -143,7 +149,10 @@ export class Heads {
         }
         const row = Math.min(state.i, a.rows - 1),
             rowOf = (data: Float32Array) => data.subarray(row * a.columns, (row + 1) * a.columns);
-        setText(byId("compare-title"), `${headName(state.head)} and ${headName(other)}`);
+        setText(
+            byId("compare-title"),
+            `${headName(state.head, result.learned)} and ${headName(other, result.learned)}`,
+        );
         setText(
             byId("compare-note"),
             `Largest difference ${number(largest)} at ${a.rowLabels[Math.floor(where / a.columns)]} → ${a.columnLabels[where % a.columns]}, mean absolute difference ${number(sum / Math.max(1, count))}.` +
@@ -151,9 +160,11 @@ export class Heads {
                     ? ` Jensen–Shannon divergence of the row of ${a.rowLabels[row]}: ${number(jensenShannon(rowOf(a.data), rowOf(there.data)))} (0 the same, 0.6931 nothing in common).`
                     : "") +
                 (state.how === "triangle"
-                    ? ` Below the diagonal ${headName(state.head)}, above it ${headName(other)}.`
+                    ? ` Below the diagonal ${headName(state.head, result.learned)}, above it ${headName(other, result.learned)}.`
                     : "") +
-                (state.how === "difference" ? ` ${headName(state.head)} minus ${headName(other)}.` : ""),
+                (state.how === "difference"
+                    ? ` ${headName(state.head, result.learned)} minus ${headName(other, result.learned)}.`
+                    : ""),
         );
         byId("compare-b").hidden = state.how !== "side";
         this.a.set(

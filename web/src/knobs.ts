@@ -1,7 +1,7 @@
 // Controls on one side, the state on the other.
 import type { App } from "./app.ts";
 import { byId, input, select, setText } from "./dom.ts";
-import { levels, limits, presetState, type State } from "./state.ts";
+import { firstState, levels, limits, presetState, type State } from "./state.ts";
 import type { MaskEditor } from "./mask.ts";
 
 const temperatureOf = (slider: number) => Number((10 ** (slider / 100)).toFixed(2));
@@ -68,7 +68,7 @@ export function connectKnobs(app: App, editor: MaskEditor): void {
         });
     input("alibi").addEventListener("change", () => app.change({ alibi: input("alibi").checked }));
     byId("reset").addEventListener("click", () =>
-        app.change({ ...presetState(app.state.level), text: app.state.text }),
+        app.change({ ...presetState(app.state.level, app.state.task), text: app.state.text }),
     );
     document.querySelector(".levels")!.addEventListener("click", (event) => {
         const link = (event.target as Element).closest<HTMLElement>("[data-level]");
@@ -91,10 +91,11 @@ function options(list: HTMLSelectElement, values: number[], current: number): vo
 }
 
 function show(app: App): void {
-    const { state } = app.engine.info || !app.failed ? app : (app.result ?? { state: presetState(2) }),
-        preset = presetState(state.level),
+    const { state } = app.engine.info || !app.failed ? app : (app.result ?? { state: firstState() }),
+        preset = presetState(state.level, state.task),
         { shape } = levels[state.level - 1],
-        own = app.own !== null;
+        own = app.own !== null,
+        given = own || state.task !== ""; // no weights are drawn
     const free = (field: HTMLInputElement) => app.following || document.activeElement !== field;
     if (free(input("text")) && input("text").value !== state.text) input("text").value = state.text;
     for (const [id, key] of seeds) if (free(input(id))) input(id).value = String(state[key]);
@@ -118,12 +119,13 @@ function show(app: App): void {
     check("init", state.init);
     check("route", state.route);
     for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="init"]'))
-        radio.disabled = own || preset.init === "none" || shape.spread !== undefined;
-    input("seed").disabled = own || preset.init === "none";
+        radio.disabled = given || preset.init === "none" || shape.spread !== undefined;
+    input("seed").disabled = given || preset.init === "none";
     for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="route"]'))
         radio.disabled = state.mask === "none" && !state.alibi;
-    const many = shape.heads > 1 && !own;
+    const many = shape.heads > 1 && !given;
     byId("head-knobs").hidden = !many;
+    byId("weight-knobs").hidden = state.task !== "";
     byId("length-box").hidden = state.level !== 7;
     select("length").value = String(state.len);
     const heads = [1, 2, 3, 4, 6, 8, 12].filter(

@@ -8,6 +8,7 @@ import { Flow } from "./flow.ts";
 import { Heads } from "./heads.ts";
 import { connectKeys } from "./keys.ts";
 import { connectKnobs } from "./knobs.ts";
+import { connectLearned } from "./learned.ts";
 import { connectLessons } from "./lessons.ts";
 import { MaskEditor } from "./mask.ts";
 import { Reshape } from "./reshape.ts";
@@ -128,7 +129,7 @@ async function startEngine(): Promise<void> {
         return;
     }
     try {
-        await app.engine.start(wanted);
+        await app.engine.start(wanted, app.state.task || (/[#&]task=(\w+)/.exec(location.hash)?.[1] ?? ""));
         withoutEngine(false);
         showCores(app);
         await app.begin();
@@ -192,6 +193,7 @@ connectTrouble();
 const workbench = new Workbench(app);
 const editor = new MaskEditor(app, workbench);
 connectKnobs(app, editor);
+connectLearned(app);
 const story = new Story(app, workbench);
 new Flow(app, workbench);
 new Heads(app, workbench);

@@ -15,7 +15,9 @@ const maxCell = 92,
     minDigits = 30,
     wideDigits = 50,
     wideSigned = 58, // with room for a minus
-    maxHeight = 640;
+    maxHeight = 640,
+    mostWithDigits = 12, // rows that fit a screen with digits in their cells
+    leastPicture = 17;
 const fonts =
     '"Inter", system-ui, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Liberation Sans", Arial, sans-serif';
 
@@ -473,14 +475,12 @@ export class MatrixView {
             (available - left - aside) / content.columns,
             Math.max(6, maxHeight / content.rows),
         );
-        // All of it within the first screen, as long as its digits can be read.
+        // All of it within the first screen, as long as its digits can be read; of many rows, the picture.
+        const least = content.rows > mostWithDigits ? leastPicture : this.digitsFrom(content);
         const lies = (base: number) => columnWidth + 4 <= base;
         const above = (base: number) => (lies(base) ? 30 : Math.min(110, columnWidth * 0.72 + 18));
         const within = (top: number) =>
-            Math.min(
-                widest,
-                Math.max(this.digitsFrom(content), (this.room - top - bottom - 12) / content.rows),
-            );
+            Math.min(widest, Math.max(least, (this.room - top - bottom - 12) / content.rows));
         const lying = within(30),
             base = lies(lying) ? lying : within(above(lying));
         const cell = base * this.zoom,

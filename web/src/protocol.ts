@@ -86,6 +86,18 @@ export interface LessonResult {
     exact: number;
 }
 
+// What a session with a task has beside its stages; biases are of the layer in view.
+export interface Learned {
+    layers: number;
+    labels: string[]; // what each head is called, layer by layer
+    vocabulary: string[];
+    said: string[]; // what comes next behind each token, by the model
+    sure: number[]; // and how likely
+    queryBias: number[];
+    keyBias: number[];
+    valueBias: number[];
+    rotates: boolean; // queries and keys are turned by their places
+}
 export interface Computed {
     notes: Note[];
     tokens: string[]; // none where tensors stand in for a text
@@ -95,6 +107,7 @@ export interface Computed {
     outputBias: number[];
     visible: string; // the whole mask as the key `bits`, "" where it is too large to be edited
     arithmetic: string;
+    learned: Learned | null;
     shared: Stage[];
     head: Stage[];
     headIndex: number;
@@ -148,7 +161,7 @@ export interface ReadSession {
 }
 
 export interface Requests {
-    start: { ask: { engine: string; lock: string }; answer: EngineInfo };
+    start: { ask: { engine: string; lock: string; task: string }; answer: EngineInfo };
     compute: {
         ask: {
             address: string;

@@ -74,7 +74,8 @@ export class Reshape {
 
     private show(result: Result): void {
         const queries = result.stages.find((s) => s.id === "queries");
-        const on = result.own === null && result.state.level >= 6 && queries?.shape.length === 3;
+        const on =
+            result.own === null && !result.learned && result.state.level >= 6 && queries?.shape.length === 3;
         byId("reshape").hidden = !on;
         if (!on) return;
         const [heads, rows, dim] = queries.shape;

@@ -117,7 +117,7 @@ async function keepOffline(app: App, isolate: boolean): Promise<void> {
                       once: true,
                   }),
         );
-        await app.engine.start(variant ?? "");
+        await app.engine.start(variant ?? "", app.state.task);
         app.recompute();
         byId("offline").textContent = "Kept offline";
         byId<HTMLButtonElement>("offline").disabled = true;

@@ -5,14 +5,15 @@ import { labels, type App, type Derived, type Result } from "./app.ts";
 import { css, histogram, type Rgb, type Scale } from "./colors.ts";
 import { byId, input, select, setHtml, setText } from "./dom.ts";
 import { escape, fixed, formula, number, place, shapeText } from "./format.ts";
-import { arithmeticHtml, inspectorHtml, levelsHtml, railHtml, tableHtml } from "./views.ts";
+import { arithmeticHtml, headName, inspectorHtml, levelsHtml, railHtml, tableHtml } from "./views.ts";
 import { MatrixView } from "./matrix.ts";
 import { isHidden, type MatrixContent } from "./matrix_content.ts";
 import type { Stage } from "./protocol.ts";
 import { pythonOf } from "./python_copy.ts";
-import { defaultText, levels, stageTexts, type State } from "./state.ts";
+import { levels, presetState, stageTexts, tasks, type State } from "./state.ts";
 
 const largestTable = 64;
+const ofVocabulary = new Set(["logits", "probabilities"]); // a column for each word
 const railIsRow = matchMedia("(max-width: 1199px)");
 const copyButtons = `<p class="copies"><span class="label">Copy these steps as</span> ${["Text", "CSV", "LaTeX", "Python"].map((name, i) => `<button type="button" class="quiet" data-copy="${i}">${name}</button>`).join(" ")}</p>`;
 
@@ -21,7 +22,12 @@ function spokenFacts(state: State, stage: Stage): Record<string, string> {
     const mask = select("mask").querySelector<HTMLOptionElement>(`option[value="${state.mask}"]`)?.text ?? "";
     return {
         typed: `${state.text} ${state.bits}`,
-        level: `Level ${state.level}: ${levels[state.level - 1].name}`,
+        level: state.task
+            ? `Heads that learned: ${tasks.find(({ task }) => task === state.task)?.name}`
+            : `Level ${state.level}: ${levels[state.level - 1].name}`,
+        off: state.off
+            ? `Heads that are off: ${state.off.toString(2).split("1").length - 1}`
+            : "All heads on",
         stage: stageTexts[stage.id].label,
         head: `Head ${state.head + 1}`,
         heads: `${state.heads} query heads, ${state.kv} key/value heads`,
@@ -143,7 +149,11 @@ export class Workbench {
             rows,
             columns,
             rowLabels: keyRows ? result.keyTokens : tokenRows ? result.tokens : labels(rows, ""),
-            columnLabels: pairs ? result.keyTokens : labels(columns, ""),
+            columnLabels: pairs
+                ? result.keyTokens
+                : ofVocabulary.has(stage.id) && result.learned
+                  ? result.learned.vocabulary
+                  : labels(columns, ""),
             name: stageTexts[stage.id].label,
             map: state.map,
             signed: stageTexts[stage.id].signed,
@@ -159,8 +169,11 @@ export class Workbench {
     private headOf(stage: Stage): Float32Array {
         const heads = stage.shape.length > 2 ? stage.shape[0] : 1,
             size = stage.data.length / heads;
-        const all = this.app.result?.heads ?? 1,
-            head = heads === 1 ? 0 : Math.floor(Math.min(this.app.state.head, all - 1) / (all / heads));
+        // Heads of a model that learned are counted over its layers.
+        const { result } = this.app,
+            all = (result?.heads ?? 1) / (result?.learned?.layers ?? 1),
+            own = Math.min(this.app.state.head, (result?.heads ?? 1) - 1) % all,
+            head = heads === 1 ? 0 : Math.floor(own / (all / heads));
         return stage.data.subarray(head * size, (head + 1) * size);
     }
 
@@ -172,7 +185,10 @@ export class Workbench {
         if (!result || !stage || (app.stale && app.engine.info)) return;
         this.showLevel(result);
         const rail = byId("rail");
-        if (setHtml(rail, railHtml(result.stages, stage.id, result.heads)) && railIsRow.matches)
+        if (
+            setHtml(rail, railHtml(result.stages, stage.id, result.learned ? 1 : result.heads)) &&
+            railIsRow.matches
+        )
             this.toScroll.add(rail);
         const text = stageTexts[stage.id];
         setHtml(
@@ -186,9 +202,9 @@ export class Workbench {
             .join("");
         setHtml(
             byId("stage-about"),
-            `${text.about}; ${shapeText(stage.shape)}.${cut}${cut ? ' <a href="#zoom">Deep zoom</a> shows tens of thousands.' : ""}`,
+            `${result.learned ? "" : `${text.about}; ${shapeText(stage.shape)}.`}${cut}${cut && !result.learned ? ' <a href="#zoom">Deep zoom</a> shows tens of thousands.' : ""}`,
         );
-        this.showHeads(result.heads);
+        this.showHeads(result);
         const asTable = app.state.table && content.rows <= largestTable && content.columns <= largestTable;
         byId("as-table").setAttribute("aria-pressed", String(asTable));
         byId<HTMLButtonElement>("as-table").disabled =
@@ -222,9 +238,9 @@ export class Workbench {
         return given ? "from your file" : stage.formula;
     }
 
-    private showLevel({ state: { level }, own }: Result): void {
+    private showLevel({ state: { level, task }, own }: Result): void {
         const bar = document.querySelector(".levels")!;
-        if (setHtml(bar, levelsHtml(own ? 0 : level))) this.toScroll.add(bar);
+        if (setHtml(bar, levelsHtml(own ? 0 : task || level))) this.toScroll.add(bar);
         byId("sentence").hidden = own !== null;
     }
 
@@ -241,13 +257,12 @@ export class Workbench {
         this.toScroll.clear();
     }
 
-    private showHeads(count: number): void {
+    private showHeads({ heads: count, learned }: Result): void {
         byId("head-box").hidden = count < 2;
-        const list = select("head");
-        if (list.length !== count)
-            list.replaceChildren(
-                ...Array.from({ length: count }, (_, i) => new Option(String(i + 1), String(i))),
-            );
+        const list = select("head"),
+            names = Array.from({ length: count }, (_, i) => (learned ? headName(i, learned) : String(i + 1)));
+        if ([...list.options].map(({ text }) => text).join() !== names.join())
+            list.replaceChildren(...names.map((name, i) => new Option(name, String(i))));
         list.value = String(Math.min(this.app.state.head, count - 1));
     }
 
@@ -326,7 +341,8 @@ export class Workbench {
     private invite(): void {
         if (this.invited) return;
         this.invited = true;
-        byId("invite").hidden = this.app.own !== null || this.app.state.text !== defaultText;
+        const { own, state } = this.app;
+        byId("invite").hidden = own !== null || state.text !== presetState(state.level, state.task).text;
     }
 
     pick(row: number, column: number): void {
@@ -429,7 +445,7 @@ export class Workbench {
                 format = Number(button.dataset.copy);
             const whole: Record<string, typeof pythonOf> = { Python: pythonOf, LaTeX: latexOf, CSV: csvOf };
             const text =
-                whole[name ?? ""]?.(result, row, column) ??
+                (result.learned ? null : whole[name ?? ""]?.(result, row, column)) ??
                 (await app.engine.ask("deriveText", { head: result.headIndex, row, column, format }));
             await navigator.clipboard.writeText(text);
             button.textContent = "Copied";
@@ -457,7 +473,9 @@ export class Workbench {
             : elsewhere
               ? ` Another head computes it: choose head ${Math.floor(column / (content.columns / result.heads)) + 1}.`
               : stage.id.startsWith("w_")
-                ? " Drawn from the seed."
+                ? result.learned
+                    ? " Learned."
+                    : " Drawn from the seed."
                 : "";
         setHtml(
             byId("inspector"),

@@ -1,8 +1,8 @@
 // The page's state: a session without its tensors. What a session is stands in engine/model/tables; reading and checking
 // one is the engine's (webReadSession). Here a state becomes an address, as <fovea/model/session.hpp> writes it.
-import { defaults, levels, stageTable, version, type StageText, type State } from "./model_tables.ts";
+import { defaults, levels, stageTable, tasks, version, type StageText, type State } from "./model_tables.ts";
 
-export { levels, limits, type State } from "./model_tables.ts";
+export { levels, limits, tasks, type State } from "./model_tables.ts";
 export const defaultText = defaults.text;
 export const stageTexts: Record<string, StageText> = Object.fromEntries(
     stageTable.map((text) => [text.id, text]),
@@ -19,10 +19,15 @@ export const ofMask = (mask: string) => ({
     windowed: mask === "window",
 });
 
-export function presetState(level: number): State {
-    const state = { ...defaults, ...levels[level - 1].session, level };
+// A level's own session, or that of a task, for which the level is where one comes back to.
+export function presetState(level: number, task = ""): State {
+    const own = tasks.find((one) => one.task === task)?.session ?? {},
+        state = { ...defaults, ...levels[level - 1].session, ...own, level, task };
     return { ...state, ...ofMask(state.mask), under: state.mask };
 }
+
+// What a reader sees who comes without a wish: heads that learned.
+export const firstState = () => presetState(2, tasks[0].task);
 
 const encode = (value: State[keyof State]) =>
     encodeURIComponent(typeof value === "boolean" ? String(Number(value)) : String(value))
@@ -30,7 +35,7 @@ const encode = (value: State[keyof State]) =>
         .replaceAll("%2C", ",");
 
 export function toHash(state: State): string {
-    const own = presetState(state.level),
+    const own = { ...presetState(state.level, state.task), task: "" },
         parts = [`v=${version}`, `level=${state.level}`];
     for (const key of Object.keys(defaults) as (keyof State)[]) {
         if (key === "level" || String(state[key]) === String(own[key])) continue;
@@ -47,9 +52,9 @@ export const isWhole = (state: State) => toHash(state).length <= longestAddress;
 // What of a state an address can hold: without the mask that was painted, then without the sentence.
 export function addressOf(state: State): string {
     if (isWhole(state)) return toHash(state);
-    const { mask, causal, windowed, bits, side, under } = presetState(state.level);
+    const { mask, causal, windowed, bits, side, under, text } = presetState(state.level, state.task);
     const unpainted = { ...state, mask, causal, windowed, bits, side, under };
-    return toHash(isWhole(unpainted) ? unpainted : { ...unpainted, text: defaultText });
+    return toHash(isWhole(unpainted) ? unpainted : { ...unpainted, text });
 }
 
 export interface TensorShape {

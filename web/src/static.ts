@@ -1,32 +1,53 @@
 // The page's first state, computed at build time: what is readable before any script runs.
 import type { EngineModule } from "./engine_abi.ts";
 import { EngineSession } from "./engine_session.ts";
-import { formula } from "./format.ts";
-import { inOrder, levels, presetState, stageTexts, toHash } from "./state.ts";
+import { formula, short } from "./format.ts";
+import { firstState, inOrder, levels, stageTexts, toHash } from "./state.ts";
 import {
     inspectorHtml,
     introHtml,
+    learnedHtml,
     lessonHtml,
     lessonOptions,
     levelsHtml,
     railHtml,
+    saidHtml,
     tableHtml,
 } from "./views.ts";
 
 const level2Lesson = levels[1].lessons[0];
 
-export function renderStatic(module: EngineModule): Record<string, string> {
+export function renderStatic(
+    module: EngineModule,
+    weightsOf: (task: string) => Uint8Array,
+): Record<string, string> {
     const session = new EngineSession(module);
     session.start(1);
-    const state = presetState(2);
-    const { shared, head, steps, tokens } = session.compute({
+    const state = firstState();
+    session.takeLearned(weightsOf(state.task));
+    const {
+        shared,
+        head,
+        steps,
+        tokens: words,
+        learned,
+        thumbnails,
+        stats,
+    } = session.compute({
         address: toHash(state),
-        head: 0,
+        head: state.head,
         row: state.i,
         column: state.j,
-        thumbnails: 0,
+        thumbnails: 48,
         own: null,
     });
+    const tokens = words.map((text) => (text === "<start>" ? "⊢" : text)),
+        count = tokens.length ** 2,
+        heads = {
+            ...learned!,
+            weights: stats.map((_, n) => thumbnails!.subarray(n * count, (n + 1) * count)),
+            first: stats.map(({ first }) => first),
+        };
     const stages = inOrder([...shared, ...head]);
     const weights = head.find((s) => s.id === "weights")!;
     const context = {
@@ -34,7 +55,7 @@ export function renderStatic(module: EngineModule): Record<string, string> {
         tokensColumn: tokens,
         row: state.i,
         column: state.j,
-        divisor: "√2",
+        divisor: `√${steps.q.length}`,
         dividend: true,
         softcap: 0,
         p: 0,
@@ -44,12 +65,22 @@ export function renderStatic(module: EngineModule): Record<string, string> {
     };
     const text = stageTexts.weights;
     return {
-        levels: levelsHtml(2),
-        intro: introHtml(2),
+        levels: levelsHtml(state.task),
+        intro: introHtml(2, state.task),
+        learned: learnedHtml(heads, state.head, 0),
+        said: saidHtml(tokens, learned!, state.i),
+        text: state.text,
         rail: railHtml(stages, "weights", 1),
         stageName: `${text.label} <span class="formula">${formula(text.formula)}</span>`,
-        stageAbout: text.about,
-        table: tableHtml(weights, tokens, tokens, [state.i, state.j]),
+        stageAbout: "",
+        table: tableHtml(
+            weights,
+            tokens,
+            tokens,
+            [state.i, state.j],
+            (cell) => cell % tokens.length > cell / tokens.length,
+            (x) => (x < 0.005 ? "" : short(x)),
+        ),
         inspector: inspectorHtml(steps, context),
         lessonNames: lessonOptions(session.lessons(), level2Lesson),
         lesson: lessonHtml(session.lesson(level2Lesson)),

@@ -3,8 +3,8 @@
 import type { App } from "./app.ts";
 import { byId, setHtml } from "./dom.ts";
 import { formula } from "./format.ts";
-import type { Step } from "./model_stories.ts";
-import { levels, presetState, type State } from "./state.ts";
+import type { Step, stories } from "./model_stories.ts";
+import { levels, presetState, tasks, type State } from "./state.ts";
 import { ownIntroHtml, introHtml } from "./views.ts";
 import type { Workbench } from "./stage.ts";
 
@@ -20,7 +20,7 @@ const keyNames: Record<string, string> = {
 };
 
 export class Story {
-    private stories: Step[][] | null = null;
+    private stories: typeof stories | null = null;
     private before: State | null = null; // what the reader had before the walk
     private told = ""; // the step that was last announced, and whether it was done
     private reading = false;
@@ -37,7 +37,7 @@ export class Story {
             const to = (event.target as Element).closest<HTMLElement>("[data-step]")?.dataset.step;
             if (to === "show") this.showIt();
             else if (to === "leave") this.leave();
-            else if (to === "level") app.setLevel(app.state.level + 1, 1);
+            else if (to === "next") this.next();
             else if (to) void this.go(Number(to));
             if (to) byId("intro").focus({ preventScroll: true });
         });
@@ -62,32 +62,55 @@ export class Story {
         this.stories ??= (await import("./model_stories.ts")).stories;
     }
 
+    // Of the task in view, or of the level.
+    private get steps(): Step[] {
+        const { level, task } = this.app.state;
+        return (task ? this.stories?.tasks[task] : this.stories?.levels[level - 1]) ?? [];
+    }
     private get step(): Step | null {
-        const { level, step } = this.app.state;
-        return this.stories?.[level - 1][step - 1] ?? null;
+        return this.steps[this.app.state.step - 1] ?? null;
     }
 
-    private stateOf(level: number, number: number): State {
-        const own = presetState(level),
-            { show } = this.stories![level - 1][number - 1];
-        return { ...own, ...show, step: number };
+    private stateOf(number: number): State {
+        const { level, task } = this.app.state;
+        return { ...presetState(level, task), ...this.steps[number - 1].show, step: number };
+    }
+
+    // The walk behind this one: the next level, the next task, and behind the last task level 1.
+    private get following(): { name: string; go: () => void } | null {
+        const { app } = this,
+            { level, task } = app.state,
+            after = tasks[tasks.findIndex((one) => one.task === task) + 1];
+        if (task)
+            return after
+                ? { name: after.name, go: () => app.setTask(after.task, 1) }
+                : { name: "Level 1", go: () => app.setLevel(1, 1) };
+        return level < levels.length
+            ? { name: `Level ${level + 1}`, go: () => app.setLevel(level + 1, 1) }
+            : null;
+    }
+    private next(): void {
+        this.following?.go();
     }
 
     async go(number: number): Promise<void> {
         await this.load();
         const { app } = this,
-            { level } = app.state,
-            count = this.stories![level - 1].length;
+            count = this.steps.length;
         if (number > count || number < 1) return;
         if (!app.state.step) this.before = app.own ? null : app.state;
         app.own = null;
-        app.change(this.stateOf(level, number));
+        app.change(this.stateOf(number));
     }
 
     private leave(): void {
         const { before } = this,
             { state } = this.app;
-        this.app.change(before?.level === state.level ? { ...before, step: 0 } : { step: 0 });
+        this.app.change(
+            before?.level === state.level && before.task === state.task
+                ? { ...before, step: 0 }
+                : { step: 0 },
+        );
         byId("walk").focus({ preventScroll: true });
     }
 
@@ -124,7 +147,7 @@ export class Story {
         const { app } = this,
             { result } = app;
         if (!result || (app.stale && app.engine.info)) return;
-        const { level } = result.state,
+        const { level, task } = result.state,
             number = app.own ? 0 : app.state.step;
         if (number && !this.stories) {
             if (!this.reading) {
@@ -140,16 +163,17 @@ export class Story {
         if (!step) {
             setHtml(
                 byId("intro"),
-                result.own ? ownIntroHtml(app.ownName, result.own.shape) : introHtml(level),
+                result.own ? ownIntroHtml(app.ownName, result.own.shape) : introHtml(level, task),
             );
             this.told = "";
             return;
         }
         const done = this.isDone(step);
         setHtml(byId("intro"), this.html(step, number, done));
-        const told = `${level} ${number} ${done}`;
+        const place = `${task || level} ${number}`,
+            told = `${place} ${done}`;
         if (told === this.told) return;
-        const isNew = !this.told.startsWith(`${level} ${number} `);
+        const isNew = !this.told.startsWith(`${place} `);
         this.told = told;
         // Beside the number that a pick announces, not over it.
         if (isNew) this.workbench.say(`${step.title}. ${step.text} Try it: ${step.try}`);
@@ -160,23 +184,23 @@ export class Story {
     // A link to a step alone: what the step shows. A longer link shows what it says.
     private begin(): void {
         const { app } = this,
-            { level, step } = app.state;
-        const bare = JSON.stringify({ ...app.state, step: 0 }) === JSON.stringify(presetState(level));
-        if (bare && this.step) app.change(this.stateOf(level, step));
+            { level, task, step } = app.state;
+        const bare = JSON.stringify({ ...app.state, step: 0 }) === JSON.stringify(presetState(level, task));
+        if (bare && this.step) app.change(this.stateOf(step));
         else app.showSoon();
     }
 
     private html(step: Step, number: number, done: boolean): string {
-        const { level } = this.app.state,
-            count = this.stories![level - 1].length,
+        const count = this.steps.length,
+            { following } = this,
             last = number === count;
         const keys = (step.keys ?? []).map((key) => `<kbd>${keyNames[key] ?? key}</kbd>`).join(" ");
         const how = step.on
             ? ""
             : ` <span class="by-key">${step.keys ? `In the matrix: ${keys}` : ""}</span>`;
         const next = last
-            ? level < levels.length
-                ? `<button type="button" class="primary" data-step="level">Level ${level + 1}</button>`
+            ? following
+                ? `<button type="button" class="primary" data-step="next">${following.name}</button>`
                 : ""
             : `<button type="button" class="${done ? "primary" : "quiet"}" data-step="${number + 1}">Next</button>`;
         return (

@@ -1,10 +1,13 @@
 // Pieces of the page as HTML text. The build draws the first state with them, the live page every other.
 import { escape, fixed, formula, number, place, shapeText, short, valueOf } from "./format.ts";
 import type { Arithmetic } from "./arithmetic.ts";
-import type { LessonName, LessonResult, Stage, Steps } from "./protocol.ts";
-import { levels, stageTexts, type TensorShape } from "./state.ts";
+import type { Learned, LessonName, LessonResult, Stage, Steps } from "./protocol.ts";
+import { levels, stageTexts, tasks, type TensorShape } from "./state.ts";
 
-export function levelsHtml(current: number): string {
+// `current`: a level, 0 for none of them; or a task.
+export function levelsHtml(current: number | string): string {
+    const isTask = typeof current === "string",
+        first = `<li><a href="#v=1&amp;task=${tasks[0].task}" data-task="${tasks[0].task}"${isTask ? ' aria-current="true"' : ""}><b>0</b> <span>Learned heads</span></a></li>`;
     const items = levels.map(
         (level, i) =>
             `<li><a href="#v=1&amp;level=${i + 1}" data-level="${i + 1}"${i + 1 === current ? ' aria-current="true"' : ""}><b>${i + 1}</b> <span>${level.name}</span></a></li>`,
@@ -18,10 +21,19 @@ export function levelsHtml(current: number): string {
         ([id, name], i) =>
             `<li class="more"><a href="#${id}" data-section="${id}"><b>${i + 8}</b> <span>${name}</span></a></li>`,
     );
-    return `<ol>${items.join("")}${more.join("")}</ol>`;
+    return `<ol>${first}${items.join("")}${more.join("")}</ol>`;
 }
 
-export function introHtml(level: number): string {
+export function introHtml(level: number, task = ""): string {
+    const learned = tasks.find((one) => one.task === task);
+    if (learned) {
+        const others = tasks.map(({ task: other, name }) =>
+            other === task
+                ? `<b aria-current="true">${name}</b>`
+                : `<a href="#v=1&amp;task=${other}" data-task="${other}">${name}</a>`,
+        );
+        return `<h2>Heads that learned</h2><p class="prose">${learned.lead} <span class="tasks">${others.join(" ")}</span></p>`;
+    }
     const { title, lead } = levels[level - 1];
     return `<h2>${title}</h2><p class="prose">${lead.replace(/\s+/g, " ")}</p>`;
 }
@@ -44,7 +56,55 @@ export function railHtml(stages: Stage[], current: string, heads: number): strin
         .join("")}</ol>`;
 }
 
-export const headName = (index: number) => `Head ${index + 1}`;
+export const headName = (index: number, learned: Learned | null = null) => {
+    if (!learned) return `Head ${index + 1}`;
+    const each = learned.labels.length / learned.layers,
+        place = `layer ${Math.floor(index / each) + 1}${each > 1 ? `, head ${(index % each) + 1}` : ""}`;
+    return `${learned.labels[index]} (${place})`;
+};
+
+// A head's weights as shades of a drawing, a path for each shade: most cells of a head that learned are empty.
+function weightsSvg(weights: Float32Array): string {
+    const side = Math.round(Math.sqrt(weights.length)),
+        paths = Array.from({ length: 11 }, () => "");
+    weights.forEach((weight, cell) => {
+        const shade = Math.min(10, Math.round(weight * 10));
+        if (shade > 0) paths[shade] += `M${cell % side} ${Math.floor(cell / side)}h1v1h-1z`;
+    });
+    const stairs = Array.from({ length: side }, (_, row) => `M0 ${row}h${row + 1}v1H0z`).join("");
+    return `<svg viewBox="0 0 ${side} ${side}" aria-hidden="true" shape-rendering="crispEdges"><path d="${stairs}"/>${paths.map((d, shade) => (d ? `<path class="s${shade}" d="${d}"/>` : "")).join("")}</svg>`;
+}
+
+export interface NamedHeads extends Pick<Learned, "layers" | "labels"> {
+    weights: Float32Array[]; // of each head, [side, side]
+    first: number[]; // the mean weight on the first token
+}
+const leastRest = 0.25;
+export function learnedHtml(heads: NamedHeads, current: number, off: number): string {
+    const each = heads.labels.length / heads.layers;
+    const list = heads.labels.map((label, n) => {
+        const place = `layer ${Math.floor(n / each) + 1}${each > 1 ? `, head ${(n % each) + 1}` : ""}`,
+            rests = heads.first[n] >= leastRest && label !== "first token",
+            isOff = ((off >>> n) & 1) === 1;
+        return `<button type="button" data-head="${n}" aria-pressed="${n === current}"${isOff ? ' class="off"' : ""}>${weightsSvg(heads.weights[n])}<b>${label}</b>${rests ? "<span>else first token</span>" : ""}<small>${place}${isOff ? ", off" : ""}</small></button>`;
+    });
+    return `<h2 class="label">Heads, by what they look at</h2><div class="learned-heads n${heads.labels.length}">${list.join("")}</div>`;
+}
+
+// The sequence, and below each token what the model says comes next.
+export function saidHtml(
+    tokens: string[],
+    { said, sure }: Pick<Learned, "said" | "sure">,
+    row: number,
+): string {
+    const cell = (text: string, n: number, more = "") =>
+        `<td class="${n === row ? "here" : ""}${more}">${escape(text)}</td>`;
+    return (
+        `<p class="note">Behind <b><bdi>${escape(tokens[row])}</bdi></b> the model says <b><bdi>${escape(said[row])}</bdi></b>, and is ${(100 * sure[row]).toFixed(0)}% sure.</p>` +
+        `<div class="said-scroll" tabindex="0" role="region" aria-label="What the model says comes next"><table class="said"><tbody><tr><th scope="row">sequence</th>${tokens.map((t, n) => cell(t, n)).join("")}</tr>` +
+        `<tr><th scope="row">next, it says</th>${said.map((t, n) => cell(t, n, tokens[n + 1] === t ? " hit" : sure[n] < 0.5 ? " unsure" : "")).join("")}</tr></tbody></table></div>`
+    );
+}
 
 // A matrix as a table. Shades are classes, so that no inline style is needed.
 export function tableHtml(
@@ -53,6 +113,7 @@ export function tableHtml(
     columns: string[],
     picked: [number, number] | null,
     hidden: (cell: number) => boolean = () => false,
+    text: (value: number) => string = fixed,
 ): string {
     const [height, width] = [stage.shape.at(-2) ?? 1, stage.shape.at(-1) ?? 1];
     const signed = stageTexts[stage.id].signed;
@@ -67,11 +128,11 @@ export function tableHtml(
     const body = Array.from({ length: height }, (_, i) => {
         const cells = stage.data.subarray(i * width, (i + 1) * width);
         const sum = cells.reduce((a, b) => a + b, 0);
-        return `<tr><th scope="row"><bdi>${escape(rows[i])}</bdi></th>${Array.from(cells, (x, j) => `<td class="${shade(x, i * width + j)}${picked && picked[0] === i && picked[1] === j ? " picked" : ""}">${fixed(x)}</td>`).join("")}${sums ? `<td class="sum">${fixed(sum)}</td>` : ""}</tr>`;
+        return `<tr><th scope="row"><bdi>${escape(rows[i])}</bdi></th>${Array.from(cells, (x, j) => `<td class="${shade(x, i * width + j)}${picked && picked[0] === i && picked[1] === j ? " picked" : ""}">${text(x)}</td>`).join("")}${sums ? `<td class="sum">${fixed(sum)}</td>` : ""}</tr>`;
     });
-    const text = stageTexts[stage.id];
+    const about = stageTexts[stage.id];
     const corner = stageTexts[stage.id].pairs ? "query ↓ key →" : "token";
-    return `<table class="numbers"><caption class="unseen">${text.label}: ${text.about}</caption><thead><tr><th scope="col" class="corner">${corner}</th>${head}${sums ? '<th scope="col" class="sum">sum</th>' : ""}</tr></thead><tbody>${body.join("")}</tbody></table>`;
+    return `<table class="numbers"><caption class="unseen">${about.label}: ${about.about}</caption><thead><tr><th scope="col" class="corner">${corner}</th>${head}${sums ? '<th scope="col" class="sum">sum</th>' : ""}</tr></thead><tbody>${body.join("")}</tbody></table>`;
 }
 
 export interface InspectorContext {

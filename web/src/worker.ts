@@ -1,6 +1,6 @@
 // The engine's thread: picks the module that this browser can run, then answers requests one by one.
 import { EngineSession } from "./engine_session.ts";
-import { loadEngine } from "./load_engine.ts";
+import { loadEngine, loadLearned } from "./load_engine.ts";
 import type { EngineInfo, FileTensor, NamedBytes, Reply, Request } from "./protocol.ts";
 import { unzip } from "./unzip.ts";
 
@@ -172,15 +172,33 @@ function fileTensor(index: number): Float32Array {
     return session!.fileTensor(tensor.index, tensor.count);
 }
 
+// The weights of a task come when a session first wants them, beside the engine if the page begins with them.
+let shownTask = "";
+const fetched = new Map<string, Promise<Uint8Array>>();
+function fetchLearned(task: string): Promise<Uint8Array> {
+    const known = fetched.get(task) ?? loadLearned(task);
+    fetched.set(task, known);
+    known.catch(() => fetched.delete(task));
+    return known;
+}
+async function wantTask(text: string): Promise<void> {
+    const task = /[#&]task=(\w+)/.exec(text)?.[1] ?? "";
+    if (!task || task === shownTask) return;
+    session!.takeLearned(await fetchLearned(task));
+    shownTask = task;
+}
+
 async function answer(request: Request): Promise<unknown> {
     if (request.kind === "start") {
-        const { engine, lock } = (request as Request<"start">).ask;
+        const { engine, lock, task } = (request as Request<"start">).ask;
+        if (task) void fetchLearned(task).catch(() => {}); // it is asked for again, and told, when it is wanted
         return start(engine, lock);
     }
     if (!session) throw new Error("the engine has not started");
     const ask = (request.ask ?? {}) as never as Record<string, never>;
     switch (request.kind) {
         case "compute":
+            if (!(ask as { own?: object }).own) await wantTask(ask.address);
             return session.compute(ask as never);
         case "readSession":
             return session.readSession(ask as never);

@@ -40,22 +40,30 @@ describe("the page", { skip }, () => {
 
     const withPage = withPages(() => lab);
 
-    test("shows level 2 with true numbers before any script", async () => {
+    test("shows heads that learned, with true numbers, before any script", async () => {
         const context = await lab.context.browser().newContext({ javaScriptEnabled: false });
         const html = readFileSync(join(site, "index.html"), "utf8");
-        assert.match(html, /<td[^>]*>0\.2264<\/td>/);
+        assert.match(html, /<b>previous token<\/b>/);
         const page = await context.newPage();
         await page.goto(lab.host.url);
-        const row = await page.$$eval("#table-box tbody tr:nth-child(2) td", (cells) =>
+        const row = await page.$$eval("#table-box tbody tr:nth-child(14) td", (cells) =>
             cells.map((c) => c.textContent),
         );
-        assert.deepEqual(row, ["0.1500", "0.2264", "0.2199", "0.1311", "0.0906", "0.1820", "1.0000"]);
-        assert.match(await page.textContent("#inspector"), /0\.2199/);
+        assert.deepEqual(
+            row.flatMap((text, key) => (text ? [[key, text]] : [])),
+            [
+                [0, ".02"],
+                [9, ".98"],
+                [20, "1.0000"],
+            ],
+        );
+        assert.match(await page.textContent("#inspector"), /0\.7438/);
+        assert.match(await page.textContent("#said"), /the model says f/);
         await context.close();
     });
 
     test(
-        "goes live and answers with the same numbers as the static page",
+        "level 2 answers with the tutorials' numbers",
         withPage({}, async (page) => {
             assert.match(await page.textContent("#badge-text"), /^live: WASM/);
             const { values, shape } = await stageValues(page, "weights");
@@ -757,7 +765,7 @@ describe("the page", { skip }, () => {
         ))
             assert.ok(sum(`engine/${folder}/`) <= 250_000, `${folder} over 250 KB after brotli`);
         const first = Object.entries(sizes)
-            .filter(([f]) => !/^(engine|train)\//.test(f))
+            .filter(([f]) => !/^(engine|train|learned\/(?!induction))/.test(f))
             .reduce((a, [, n]) => a + n, -later);
         assert.ok(first <= 150_000, "the first view over 150 KB after brotli");
         const engines = Object.keys(sizes)

@@ -1,4 +1,4 @@
-// Each level's walk, from its first step to its last, without a mouse: what a step asks for is not done before, it is
+// The walk of each level and each task, from its first step to its last, without a mouse: what a step asks for is not done before, it is
 // done by the keys that it names, and the numbers that it then speaks of are on the page.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -46,10 +46,14 @@ describe("walks", { skip: missing ?? false }, () => {
     });
     const withPage = withPages(() => lab);
 
-    for (const [index, steps] of stories.entries())
+    const walks = [
+        ...stories.levels.map((steps, n) => [`level=${n + 1}`, steps]),
+        ...Object.entries(stories.tasks).map(([task, steps]) => [`task=${task}`, steps]),
+    ];
+    for (const [where, steps] of walks)
         test(
-            `level ${index + 1}: ${steps.length} steps by keyboard`,
-            withPage({ hash: `#v=1&level=${index + 1}` }, async (page) => {
+            `${where}: ${steps.length} steps by keyboard`,
+            withPage({ hash: `#v=1&${where}` }, async (page) => {
                 await page.focus("#walk");
                 await page.keyboard.press("Enter");
                 let seen = { all: [] };
@@ -59,26 +63,26 @@ describe("walks", { skip: missing ?? false }, () => {
                         step.title.replaceAll("_", ""),
                     );
                     await settled(page);
-                    const where = `step ${n + 1}, ${step.title}`;
-                    assert.ok(await page.isVisible(".walking .try"), `${where}: done before it was`);
+                    const at = `step ${n + 1}, ${step.title}`;
+                    assert.ok(await page.isVisible(".walking .try"), `${at}: done before it was`);
                     assert.match(await page.evaluate(() => location.hash), new RegExp(`&step=${n + 1}\\b`));
                     const then = await shown(page);
                     await perform(page, step);
                     await page
                         .waitForSelector(".walking .done", { timeout: 10_000 })
-                        .catch(() => assert.fail(`${where}: its keys do not do it`));
+                        .catch(() => assert.fail(`${at}: its keys do not do it`));
                     await settled(page);
                     seen = await shown(page);
                     const [first, ...others] = numbersIn(step.see),
                         hidden = (x) => ![...seen.here, ...seen.all, ...then.all].includes(x);
                     assert.ok(
                         !first || seen.here.includes(first) || seen.inspector.includes(first),
-                        `${where}: ${first} is not in sight`,
+                        `${at}: ${first} is not in sight`,
                     );
                     assert.deepEqual(
                         others.filter((x) => hidden(x) && !seen.inspector.includes(x)),
                         [],
-                        where,
+                        at,
                     );
                     // On from the matrix by its own key, and from the words by Space and the arrows.
                     if (n + 1 === steps.length) break;

@@ -56,8 +56,8 @@ export class Lab {
         return lab;
     }
 
-    // A page on the demo; its console errors, uncaught exceptions and requests elsewhere are kept in `faults`.
-    async page(hash = "", { query = "", live = true, viewport, colorScheme } = {}) {
+    // A page on the demo, at level 2 unless `hash` says otherwise ("": the first visit); its console errors, uncaught exceptions and requests elsewhere are kept in `faults`.
+    async page(hash = "#v=1&level=2", { query = "", live = true, viewport, colorScheme } = {}) {
         const page = await this.context.newPage();
         page.faults = [];
         page.on("console", (m) => {
@@ -120,7 +120,7 @@ export const near = (actual, expected, tolerance = 1e-6) => {
 
 // A test's body with a page of its own, in which nothing may go wrong.
 export const withPages = (lab) => (options, use) => async () => {
-    const { hash = "", ...rest } = options;
+    const { hash = "#v=1&level=2", ...rest } = options;
     const page = await lab().page(hash, rest);
     try {
         await use(page);

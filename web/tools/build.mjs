@@ -65,7 +65,28 @@ function buildTrainer() {
     return target;
 }
 
-async function bundle(engines, trainer) {
+// The weights of each task's model, by name and hash.
+const learnedFolder = join(root, "engine", "model", "learned");
+const learned = readdirSync(learnedFolder)
+    .filter((name) => name.endsWith(".safetensors"))
+    .map((name) => ({ task: name.slice(0, -".safetensors".length), path: join(learnedFolder, name) }))
+    .filter(({ task }) =>
+        JSON.parse(readFileSync(join(root, "engine/model/tables/learned.json"))).some(
+            (row) => row.task === task && row.lead,
+        ),
+    );
+function copyLearned() {
+    mkdirSync(join(out, "learned"), { recursive: true });
+    return Object.fromEntries(
+        learned.map(({ task, path }) => {
+            const file = `learned/${task}-${hashOf(readFileSync(path))}.safetensors`;
+            copyFileSync(path, join(out, file));
+            return [task, file];
+        }),
+    );
+}
+
+async function bundle(engines, trainer, models) {
     const common = {
         bundle: true,
         minify: true,
@@ -86,7 +107,7 @@ async function bundle(engines, trainer) {
     const worker = await build({
         ...common,
         entryPoints: [join(web, "src/worker.ts")],
-        define: { ENGINE_FOLDERS: JSON.stringify(engines) },
+        define: { ENGINE_FOLDERS: JSON.stringify(engines), LEARNED_FILES: JSON.stringify(models) },
     });
     const workerName = nameOf(worker, "src/worker.ts");
     const trainWorker = await build({
@@ -129,7 +150,8 @@ async function staticParts(engineTarget) {
     });
     const { renderStatic } = await import(`${pathToFileURL(file)}?${Date.now()}`);
     const { default: create } = await import(pathToFileURL(join(out, engineTarget, "fovea.mjs")));
-    return renderStatic(await create({ wasmBinary: readFileSync(join(out, engineTarget, "fovea.wasm")) }));
+    const engine = await create({ wasmBinary: readFileSync(join(out, engineTarget, "fovea.wasm")) });
+    return renderStatic(engine, (task) => readFileSync(learned.find((one) => one.task === task).path));
 }
 
 function filesUnder(folder) {
@@ -173,6 +195,7 @@ function report() {
         console.log(
             `engine ${variant}: ${kb(sum((f) => f.startsWith(`engine/${variant}-`) && f.split("/")[1].match(/^(.*)-[0-9a-f]+$/)[1] === variant))}`,
         );
+    console.log(`learned models, one when it is shown: ${kb(sum((f) => f.startsWith("learned/")))}`);
     if (trainer) console.log(`trainer: ${kb(sum((f) => f.startsWith("train/")))}`);
     writeFileSync(join(root, "build", "web-sizes.json"), JSON.stringify(sizes, null, 1));
 }
@@ -205,7 +228,7 @@ const engines = Object.fromEntries(
 );
 const trained = join(out, "train"),
     trainer = !onlyPage ? buildTrainer() : existsSync(trained) ? join("train", readdirSync(trained)[0]) : "";
-const names = await bundle(engines, trainer);
+const names = await bundle(engines, trainer, copyLearned());
 let html = readFileSync(join(web, "src/index.html"), "utf8");
 for (const [name, text] of Object.entries({
     ...(await staticParts(engines[variants.find((v) => v === "simd") ?? variants[0]])),
@@ -235,6 +258,8 @@ writeFileSync(
   Cache-Control: public, max-age=31536000, immutable
 /engine/*
   Cache-Control: public, max-age=31536000, immutable
+/learned/*
+  Cache-Control: public, max-age=31536000, immutable
 /train/*
   Cache-Control: public, max-age=31536000, immutable
 `,
@@ -243,6 +268,7 @@ report();
 const single = await standalone({
     web,
     engine: join(out, engines.simd ?? engines[variants[0]]),
+    learned,
     html,
     styleFile: `assets/${names.style}`,
     mainFile: `assets/${names.main}`,

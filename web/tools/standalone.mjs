@@ -6,8 +6,8 @@ import { join } from "node:path";
 
 const hashOf = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-// `html` is the site's page; `engine` the folder of the built engine.
-export async function standalone({ web, engine, html, styleFile, mainFile, out }) {
+// `html` is the site's page; `engine` the folder of the built engine; `learned` tasks and the files of their weights.
+export async function standalone({ web, engine, learned, html, styleFile, mainFile, out }) {
     const options = {
         bundle: true,
         minify: true,
@@ -29,7 +29,9 @@ export async function standalone({ web, engine, html, styleFile, mainFile, out }
             builder.onLoad({ filter: /.*/, namespace: "engine" }, () => ({
                 resolveDir: engine,
                 contents:
-                    'import create from "./fovea.mjs"; import wasmBinary from "./fovea.wasm"; export const loadEngine = () => create({ wasmBinary, locateFile: (name) => name });',
+                    'import create from "./fovea.mjs"; import wasmBinary from "./fovea.wasm"; export const loadEngine = () => create({ wasmBinary, locateFile: (name) => name });' +
+                    [...learned.keys()].map((n) => `import model${n} from "${learned[n].path}";`).join("") +
+                    `const models = {${learned.map(({ task }, n) => `${task}: model${n}`).join()}};export const loadLearned = async (task) => models[task];`,
             }));
         },
     };
@@ -40,7 +42,7 @@ export async function standalone({ web, engine, html, styleFile, mainFile, out }
             logOverride: { "empty-import-meta": "silent" },
             entryPoints: [join(web, "src/worker.ts")],
             plugins: [within],
-            loader: { ".wasm": "binary" },
+            loader: { ".wasm": "binary", ".safetensors": "binary" },
             platform: "browser",
             external: ["module"],
             define: { ENGINE_FOLDERS: '{"simd":""}' },

@@ -24,8 +24,11 @@ export interface Step {
     done: Partial<Record<"is" | "not" | "least" | "most", Partial<State>>>;
     see: string;
 }
-/** Of each level. */
-export const stories: Step[][] = ${JSON.stringify(reader(folder)("stories"))} as Step[][];
+/** Of each level in its order, and of each task by name. */
+export const stories = ${JSON.stringify(reader(folder)("stories"))} as {
+    levels: Step[][];
+    tasks: Record<string, Step[]>;
+};
 `;
 }
 
@@ -33,7 +36,8 @@ export function tablesOf(folder) {
     const read = reader(folder);
     const { version, keys } = read("session"),
         stages = read("stages"),
-        levels = read("levels");
+        levels = read("levels"),
+        tasks = read("learned").filter(({ lead }) => lead); // what the page has words for
     const fields = keys.map(
         ({ key, type, about }) => `    /** ${about} */\n    ${key}: ${types[type] ?? "string"};`,
     );
@@ -64,6 +68,15 @@ export interface Level {
     session: Partial<State>; // what differs from the defaults
 }
 export const levels: Level[] = ${shown(levels.map(({ shape: { heads, all_heads_width, spread }, ...row }) => ({ ...row, shape: { heads, all_heads_width, spread } })))};
+export interface Task {
+    task: string;
+    name: string;
+    title: string;
+    lead: string; // HTML
+    session: Partial<State>; // what differs from the level's own
+}
+/** What the library has a trained model for; the first is what a new reader sees. */
+export const tasks: Task[] = ${shown(tasks.map(({ task, name, title, lead, session }) => ({ task, name, title, lead, session })))};
 export interface StageText {
     id: string;
     label: string;

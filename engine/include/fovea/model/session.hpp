@@ -156,8 +156,9 @@ struct StoryStep {
     std::vector<StoryCheck> checks;           // all of them: it was done
     bool done(const Session& session) const;  // whatever else the reader has changed
 };
-// In their order. Empty where the library holds no stories: in the page's engine.
-std::vector<StoryStep> story(int level);
+// In their order: the walk through a level, or through a task, for which the level is where one comes back
+// to. Empty where there is none, and where the library holds no stories: in the page's engine.
+std::vector<StoryStep> story(int level, std::string_view task = {});
 
 // A row of the table of keys.
 struct SessionKey {

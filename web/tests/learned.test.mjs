@@ -1,0 +1,149 @@
+// Heads that learned: the first picture, its names, what the model says, heads that are off, the other tasks.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, describe, test } from "node:test";
+import { Lab, missing, settled, stageValues, withPages } from "./support.mjs";
+
+const axeFile = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+
+describe("heads that learned", { skip: missing ?? false }, () => {
+    let lab;
+    before(async () => {
+        lab = await Lab.open();
+    });
+    after(async () => {
+        await lab?.close();
+    });
+    const withPage = withPages(() => lab);
+    const names = (page) => page.$$eval("#learned b", (all) => all.map((e) => e.textContent));
+    const state = (page) => page.evaluate(() => globalThis.fovea.app.state);
+
+    test(
+        "a first visit shows heads by what they do, computed for the reader's own sequence; one click leads to the levels and back",
+        withPage({ hash: "" }, async (page) => {
+            assert.deepEqual(await names(page), [
+                "previous token",
+                "no single job",
+                "induction",
+                "induction",
+            ]);
+            assert.match(await page.textContent("#learned"), /else first token/);
+            // The picked weight is the one of "a" looking at what came after "a" last time.
+            const { shape, values } = await stageValues(page, "weights");
+            assert.deepEqual(shape, [20, 20]);
+            assert.ok(values[14 * 20 + 10] > 0.5);
+            assert.match(
+                await page.textContent("#inspector .big"),
+                new RegExp(values[14 * 20 + 10].toFixed(4)),
+            );
+            assert.match(
+                await page.textContent("#said .note"),
+                /Behind a the model says f, and is 8\d% sure/,
+            );
+            assert.equal(await page.evaluate(() => location.hash), "");
+            // Letters that the model never saw in this order: the head finds them all the same.
+            await page.fill("#text", "quartz quartz");
+            await settled(page);
+            const typed = (await stageValues(page, "weights")).values;
+            assert.equal(typed.length, 13 * 13);
+            assert.ok(typed[8 * 13 + 3] > 0.5, "the second u looks at what came after the first");
+            await page.click('.levels [data-level="3"]');
+            await settled(page);
+            assert.ok(await page.isHidden("#learned"));
+            assert.equal((await state(page)).text, "Your journey starts with one step");
+            await page.click(".levels [data-task]");
+            await settled(page);
+            assert.equal((await state(page)).text, "quartz quartz");
+            assert.match(
+                await page.evaluate(() => location.hash),
+                /^#v=1&level=2&text=quartz\+quartz&task=induction$/,
+            );
+        }),
+    );
+
+    test(
+        "a head that is off: the model no longer knows; a link keeps it; what is no token is told; the sums add up",
+        withPage({ hash: "#v=1&task=induction&head=0&off=1" }, async (page) => {
+            assert.match(await page.textContent("#learned .off"), /previous token/);
+            const sure = () => page.evaluate(() => globalThis.fovea.app.result.learned.sure[14]);
+            const without = await sure();
+            await page.click("#head-off");
+            await settled(page);
+            assert.ok((await sure()) > 0.8 && without < 0.6, `${await sure()}, ${without}`);
+            assert.equal((await state(page)).off, 0);
+            await page.fill("#text", "fovea, fovea!");
+            await settled(page);
+            await page.waitForFunction(() =>
+                /Left out, as it is no token of the task induction: ,!/.test(
+                    document.getElementById("stage-about").textContent,
+                ),
+            );
+            // Every projection of both layers comes to its number, bias and all.
+            for (const head of [0, 1, 2, 3]) {
+                await page.evaluate(
+                    (h) => globalThis.fovea.app.change({ head: h, stage: "values", i: 3, j: 5 }),
+                    head,
+                );
+                await settled(page);
+                const [steps, shown] = await page.evaluate(() => [
+                    document.querySelector("#inspector .steps > li:last-child output").textContent,
+                    document.querySelector("#inspector .big").textContent,
+                ]);
+                assert.equal(steps, shown, `values of head ${head}`);
+            }
+        }),
+    );
+
+    test(
+        "sort, reverse and recall show what is due; logits have the vocabulary's words; axe finds nothing",
+        withPage({ hash: "#v=1&task=sort" }, async (page) => {
+            for (const [task, label] of [
+                ["sort", "next larger number"],
+                ["reverse", "mirror image"],
+                ["recall", "previous token"],
+            ]) {
+                await page.evaluate((t) => globalThis.fovea.app.setTask(t), task);
+                await settled(page);
+                assert.equal((await names(page))[0], label);
+                const { i, j } = await state(page),
+                    { shape, values } = await stageValues(page, "weights");
+                assert.ok(values[i * shape[1] + j] > 0.5, task);
+            }
+            await page.evaluate(() => globalThis.fovea.app.change({ stage: "probabilities" }));
+            await settled(page);
+            assert.match(await page.textContent(".unseen-grid"), /g, d: 0\.0000/);
+            await page.evaluate(readFileSync(axeFile, "utf8"));
+            const { violations } = await page.evaluate(() => globalThis.axe.run());
+            assert.deepEqual(
+                violations.map((v) => `${v.id}: ${v.nodes[0].html}`),
+                [],
+            );
+        }),
+    );
+
+    for (const [width, height] of [
+        [1440, 900],
+        [1366, 768],
+        [1024, 768],
+        [360, 740],
+    ])
+        test(
+            `the first screen of ${width} x ${height} has the heads' pictures and the picked number`,
+            withPage({ hash: "", viewport: { width, height } }, async (page) => {
+                const { heads, number, rows, wide } = await page.evaluate(() => {
+                    const { layout, element } = globalThis.fovea.workbench.matrix;
+                    return {
+                        heads: document.querySelector(".learned-heads").getBoundingClientRect().bottom,
+                        number: document.querySelector("#inspector .big, #sheet").getBoundingClientRect()
+                            .bottom,
+                        rows: (innerHeight - element.getBoundingClientRect().top - layout.top) / layout.cell,
+                        wide: document.documentElement.scrollWidth,
+                    };
+                });
+                assert.ok(heads <= height && wide <= width, `${heads}, ${wide}`);
+                assert.ok(width < 760 || number <= height, `the number ends at ${number}`);
+                assert.ok(rows >= (width < 760 ? 8 : width < 1200 ? 11 : 19.9), `${rows} rows`);
+            }),
+        );
+});
