@@ -765,7 +765,7 @@ describe("the page", { skip }, () => {
         ))
             assert.ok(sum(`engine/${folder}/`) <= 250_000, `${folder} over 250 KB after brotli`);
         const first = Object.entries(sizes)
-            .filter(([f]) => !/^(engine|train|learned\/(?!induction))/.test(f))
+            .filter(([f]) => !/^(engine|train|level|task|learned\/(?!induction))/.test(f))
             .reduce((a, [, n]) => a + n, -later);
         assert.ok(first <= 150_000, "the first view over 150 KB after brotli");
         const engines = Object.keys(sizes)

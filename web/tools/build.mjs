@@ -20,6 +20,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { brotliCompressSync, constants } from "node:zlib";
 import { declarationsOf } from "./abi.mjs";
 import { storiesOf, tablesOf } from "./tables.mjs";
+import { writeClassPages } from "./class_pages.mjs";
 import { standalone } from "./standalone.mjs";
 
 const web = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -137,21 +138,22 @@ async function bundle(engines, trainer, models) {
 }
 
 // The same functions that draw the live page draw its first state here.
-async function staticParts(engineTarget) {
-    const file = join(root, "build", "web-static.mjs");
+async function staticParts(engineTarget, entry) {
+    const file = join(root, "build", `web-${entry}.mjs`);
     await build({
         bundle: true,
         format: "esm",
         platform: "node",
         target: "es2022",
         outfile: file,
-        entryPoints: [join(web, "src/static.ts")],
+        entryPoints: [join(web, `src/${entry}.ts`)],
         logLevel: "warning",
     });
-    const { renderStatic } = await import(`${pathToFileURL(file)}?${Date.now()}`);
+    const made = await import(`${pathToFileURL(file)}?${Date.now()}`);
     const { default: create } = await import(pathToFileURL(join(out, engineTarget, "fovea.mjs")));
-    const engine = await create({ wasmBinary: readFileSync(join(out, engineTarget, "fovea.wasm")) });
-    return renderStatic(engine, (task) => readFileSync(learned.find((one) => one.task === task).path));
+    const engine = await create({ wasmBinary: readFileSync(join(out, engineTarget, "fovea.wasm")) }),
+        weightsOf = (task) => readFileSync(learned.find((one) => one.task === task).path);
+    return (made.renderStatic ?? made.renderClassPages)(engine, weightsOf);
 }
 
 function filesUnder(folder) {
@@ -164,7 +166,7 @@ function filesUnder(folder) {
 function compress() {
     const sizes = {};
     for (const file of filesUnder(out)) {
-        if (/\.br$|_headers$/.test(file)) continue;
+        if (/\.(br|png)$|_headers$/.test(file)) continue;
         const from = statSync(file),
             to = `${file}.br`;
         if (!existsSync(to) || statSync(to).mtimeMs < from.mtimeMs)
@@ -229,9 +231,10 @@ const engines = Object.fromEntries(
 const trained = join(out, "train"),
     trainer = !onlyPage ? buildTrainer() : existsSync(trained) ? join("train", readdirSync(trained)[0]) : "";
 const names = await bundle(engines, trainer, copyLearned());
+const drawing = engines[variants.find((v) => v === "simd") ?? variants[0]];
 let html = readFileSync(join(web, "src/index.html"), "utf8");
 for (const [name, text] of Object.entries({
-    ...(await staticParts(engines[variants.find((v) => v === "simd") ?? variants[0]])),
+    ...(await staticParts(drawing, "static")),
     mainFile: `assets/${names.main}`,
     styleFile: `assets/${names.style}`,
     version: JSON.parse(readFileSync(join(web, "package.json"), "utf8")).version,
@@ -240,12 +243,13 @@ for (const [name, text] of Object.entries({
 const missing = html.match(/\{\{\w+\}\}/);
 if (missing) throw new Error(`index.html: nothing fills ${missing[0]}`);
 writeFileSync(join(out, "index.html"), html);
+writeClassPages(await staticParts(drawing, "class_pages"), { out, styleFile: `assets/${names.style}` });
 for (const file of ["icon.svg", "app.webmanifest"]) copyFileSync(join(web, "src", file), join(out, file));
 const precache = filesUnder(out)
     .map((f) => relative(out, f).replaceAll("\\", "/"))
     .filter((f) => !f.endsWith(".br"));
 const worker = readFileSync(join(web, "src/sw.js"), "utf8")
-    .replace("__FILES__", JSON.stringify(precache.filter((f) => !/^(engine|train)\//.test(f))))
+    .replace("__FILES__", JSON.stringify(precache.filter((f) => !/^(engine|train|level|task)\//.test(f))))
     .replace("__VERSION__", hashOf(precache.join() + html));
 writeFileSync(join(out, "sw.js"), worker);
 // For hosts that read it (Netlify, Cloudflare Pages): threads at once, and names with a hash for ever.
