@@ -3,6 +3,7 @@
 #include <fovea/fovea_inspect.h>
 #include <fovea/fovea_runtime.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -67,7 +68,8 @@ static void test_devices(void) {
     EXPECT(foveaGetDevice(list, 0, &info, &facts, &diag) == FOVEA_OK);
     EXPECT(info.number == 0 && info.usable == 1 && strncmp(info.name, "CPU", 3) == 0 && info.refusal[0] == 0);
     EXPECT(facts.cpu_threads >= 1 && facts.backend == FOVEA_BACKEND_CPU);
-    EXPECT_REFUSED(foveaGetDevice(list, 1000, &info, NULL, &diag), FOVEA_INVALID_ARGUMENT, "index");
+    EXPECT_REFUSED(foveaGetDevice(list, foveaDeviceCount(list), &info, NULL, &diag), FOVEA_INVALID_ARGUMENT,
+                   "index");
     info.struct_size = 0;
     EXPECT_REFUSED(foveaGetDevice(list, 0, &info, NULL, &diag), FOVEA_ABI_MISMATCH, "struct_size");
     foveaDestroyDeviceList(list);
@@ -79,7 +81,7 @@ static void test_options(void) {
     FoveaDiag diag = foveaDiag();
     FoveaEngine engine = NULL;
     FoveaEngineOptions options = foveaEngineOptions();
-    options.backend = (FoveaBackendChoice)9;
+    options.backend = (FoveaBackendChoice)(FOVEA_CHOOSE_REFERENCE + 1);
     EXPECT_REFUSED(foveaOpenEngine(&options, &engine, &diag), FOVEA_INVALID_ARGUMENT, "backend");
     options = foveaEngineOptions();
     options.device = 1;
@@ -114,6 +116,11 @@ static void test_buffers(FoveaEngine engine, FoveaPlan plan) {
     EXPECT(foveaRun(engine, plan, &run, NULL, &diag) == FOVEA_OK);
     EXPECT(foveaDownload(buffers[FOVEA_BIND_O], again, sizeof again, 0, &diag) == FOVEA_OK);
     EXPECT(memcmp(o, again, sizeof o) == 0);
+    EXPECT(foveaDownload(buffers[FOVEA_BIND_O], again, 12, 20, &diag) == FOVEA_OK);
+    EXPECT(memcmp(o + 5, again, 12) == 0);
+    EXPECT(foveaUpload(buffers[FOVEA_BIND_O], q, 12, 20, &diag) == FOVEA_OK &&
+           foveaDownload(buffers[FOVEA_BIND_O], again, sizeof again, 0, &diag) == FOVEA_OK);
+    EXPECT(memcmp(o, again, 20) == 0 && memcmp(q, again + 5, 12) == 0 && memcmp(o + 8, again + 8, 12) == 0);
     EXPECT_REFUSED(foveaUpload(buffers[0], &byte, 1, sizeof q, &diag), FOVEA_INVALID_ARGUMENT, "offset");
     EXPECT_REFUSED(foveaUpload(buffers[0], NULL, 1, 0, &diag), FOVEA_INVALID_ARGUMENT, "data");
     for (int i = 0; i < 4; ++i) foveaDestroyBuffer(buffers[i]);
@@ -162,7 +169,13 @@ static void test_runs(void) {
     run = foveaRunDesc();
     run.binding_count = FOVEA_BIND_COUNT;
     EXPECT_REFUSED(foveaRun(engine, plan, &run, NULL, &diag), FOVEA_INVALID_ARGUMENT, "host");
-    run.host = bindings;
+    {
+        const FoveaEngineBuffer none[FOVEA_BIND_COUNT] = {NULL};
+        run.host = bindings;
+        run.buffers = none;
+        EXPECT_REFUSED(foveaRun(engine, plan, &run, NULL, &diag), FOVEA_INVALID_ARGUMENT, "host");
+        run.buffers = NULL;
+    }
     EXPECT(foveaRun(engine, plan, &run, NULL, &diag) ==
            FOVEA_OK); /* usable after it was cancelled and refused */
     run.binding_count = FOVEA_BIND_COUNT + 1;
@@ -172,10 +185,17 @@ static void test_runs(void) {
     run.binding_count = FOVEA_BIND_COUNT;
     run.timeout_seconds = -1;
     EXPECT_REFUSED(foveaRun(engine, plan, &run, NULL, &diag), FOVEA_INVALID_ARGUMENT, "timeout_seconds");
+    run.timeout_seconds = NAN;
+    EXPECT_REFUSED(foveaRun(engine, plan, &run, NULL, &diag), FOVEA_INVALID_ARGUMENT, "timeout_seconds");
     EXPECT_REFUSED(foveaRun(engine, NULL, &run, NULL, &diag), FOVEA_INVALID_ARGUMENT, "plan");
 
     call.dim_qk = 0;
     EXPECT_REFUSED(foveaEnginePlanAttention(engine, &call, &other, &diag), FOVEA_INVALID_ARGUMENT, "dim_qk");
+    EXPECT(other == NULL);
+    call = make_call();
+    call.struct_size = 0;
+    other = (FoveaPlan)&plan; /* whatever stood there before */
+    EXPECT_REFUSED(foveaEnginePlanAttention(engine, &call, &other, &diag), FOVEA_ABI_MISMATCH, "struct_size");
     EXPECT(other == NULL);
     foveaDestroyPlan(plan);
     foveaCloseEngine(engine);
