@@ -255,4 +255,11 @@ if (lost)
 Object.assign(globalThis, {
     fovea: { app, workbench, zoom, sessionText: () => sessionText(app), toHash },
 });
+// The plane of queries and keys comes behind the first numbers. The page that is one file goes without.
+declare const VECTORS_FILE: string;
+if (VECTORS_FILE)
+    app.onResult.add(function load() {
+        app.onResult.delete(load);
+        void import(new URL(VECTORS_FILE, import.meta.url).href).then(({ begin }) => begin(app));
+    });
 void startEngine();

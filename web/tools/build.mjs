@@ -122,6 +122,7 @@ async function bundle(engines, trainer, models) {
         entryPoints: [join(web, "src/playground.ts")],
         define: { TRAIN_WORKER_FILE: JSON.stringify(nameOf(trainWorker, "src/train_worker.ts")) },
     });
+    const vectors = await build({ ...common, entryPoints: [join(web, "src/vectors.ts")] });
     const main = await build({
         ...common,
         splitting: true, // what is asked for later comes later
@@ -130,6 +131,7 @@ async function bundle(engines, trainer, models) {
         define: {
             WORKER_FILE: JSON.stringify(workerName),
             WORKER_TEXT: '""',
+            VECTORS_FILE: JSON.stringify(nameOf(vectors, "src/vectors.ts")),
             PLAYGROUND_FILE: JSON.stringify(trainer && nameOf(playground, "src/playground.ts")),
         },
     });
@@ -188,10 +190,10 @@ function report() {
             .filter(([f]) => test(f))
             .reduce((a, [, n]) => a + n, 0);
     const kb = (n) => `${(n / 1000).toFixed(1)} KB`;
-    const later = sum((f) => /^assets\/(model_stories|playground|train_worker)-/.test(f)),
+    const later = sum((f) => /^assets\/(model_stories|playground|train_worker|vectors)-/.test(f)),
         page = sum((f) => f === "index.html" || f.startsWith("assets/")) - later;
     console.log(
-        `page (HTML, CSS, JS): ${kb(page)} after brotli; stories and playground, when asked for: ${kb(later)}`,
+        `page (HTML, CSS, JS): ${kb(page)} after brotli; stories, playground and plane, behind the first view: ${kb(later)}`,
     );
     for (const variant of variants)
         console.log(

@@ -55,6 +55,7 @@ export async function standalone({ web, engine, learned, html, styleFile, mainFi
             define: {
                 WORKER_FILE: '""',
                 WORKER_TEXT: JSON.stringify(worker),
+                VECTORS_FILE: '""',
                 PLAYGROUND_FILE: '""', // a page of one file has no trainer, and says so
             },
         }),
