@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <new>
 
 namespace fovea::app {
@@ -35,6 +36,7 @@ FoveaAttentionDesc describe(const BenchCase& c) {
     Attention call;
     call.batch(c.batch).heads(c.heads_q, c.heads_kv).lengths(c.len_q, c.len_kv).dims(c.dim).kernel(c.kernel);
     if (c.causal) call.causal();
+    if (c.backward) call.outputs(FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE);
     call.desc.k_type = call.desc.v_type = c.kv_type;
     return call.desc;
 }
@@ -63,6 +65,7 @@ FoveaMapTileDesc describe(const BenchTile& t, uint64_t len_q) {
 }
 
 Result<Plan> plan_case(const BenchCase& c, const FoveaDeviceFacts& facts) {
+    if (c.backward) return plan_attention_backward(facts, describe(c), attention_backward());
     if (c.tile.cells) return plan_map_tile(facts, describe(c), describe(c.tile, c.len_q));
     if (c.linear.rows == 0) return plan_attention(facts, describe(c));
     return plan_linear(facts, describe(c.linear));
@@ -84,6 +87,12 @@ BenchCase tile_case(const char* name, const char* what, const BenchTile& tile) {
     c.name = name, c.what = what, c.unit = BenchUnit::peak;
     c.batch = c.heads_q = c.heads_kv = 1, c.len_q = c.len_kv = 131072, c.dim = 64, c.causal = true;
     c.tile = tile;
+    return c;
+}
+
+BenchCase backward_of(const BenchCase& call, const char* name) {
+    BenchCase c = call;
+    c.name = name, c.backward = true;
     return c;
 }
 
@@ -119,6 +128,10 @@ std::vector<BenchCase> cpu_bench_cases() {
     cases.push_back(tile_case("m-8", "map of 128k: 8 x 8 cells a pixel", {8, false}));
     cases.push_back(tile_case("m-32", "map of 128k: 32 x 32 cells", {32, false}));
     cases.push_back(tile_case("m-sampled", "map of 128k: 1 of 512 x 512 cells", {512, true}));
+    // Of the first five: a, b and c.
+    constexpr const char* kBackward[] = {"g-a-full", "g-a-causal", "g-b-full", "g-b-causal", "g-c-grouped"};
+    for (size_t n = 0; n < std::size(kBackward); ++n)
+        cases.push_back(backward_of(BenchCase(cases[n]), kBackward[n]));
     return cases;
 }
 
@@ -128,7 +141,8 @@ double bench_flops(const BenchCase& c) {
         const double cells = c.tile.sampled ? 1.0 : double(c.tile.cells) * c.tile.cells;
         return 2.0 * c.dim * cells * kTileSide * kTileSide;
     }
-    return 4.0 * c.batch * c.heads_q * double(c.len_q) * double(c.len_kv) * c.dim * (c.causal ? 0.5 : 1.0);
+    const double pair = c.backward ? 14.0 * c.dim : 4.0 * c.dim;
+    return pair * c.batch * c.heads_q * double(c.len_q) * double(c.len_kv) * (c.causal ? 0.5 : 1.0);
 }
 
 double bench_kv_bytes(const BenchCase& c) {
@@ -145,7 +159,14 @@ Result<BenchRun> BenchRun::make(const BenchCase& c, uint32_t cpu_target, uint32_
     if (!plan) return plan.error();
     BenchRun run;
     run.plan_ = std::move(*plan);
-    const FoveaPlanInfo info = run.plan_.info();
+    FoveaPlanInfo info = run.plan_.info();
+    if (c.backward) {
+        // Its o and lse are what the gradients take: the first call of time_forward() makes them.
+        Result<Plan> forward = plan_attention(*facts, describe(c));
+        if (!forward) return forward.error();
+        run.forward_ = std::move(*forward);
+        info.workspace_bytes = std::max(info.workspace_bytes, run.forward_.info().workspace_bytes);
+    }
     for (uint32_t n = 0; n < FOVEA_BIND_COUNT; ++n) {
         const uint64_t bytes = n == FOVEA_BIND_WORKSPACE ? info.workspace_bytes : info.binding_bytes[n];
         if (bytes == 0) continue;
@@ -167,18 +188,30 @@ Result<BenchRun> BenchRun::make(const BenchCase& c, uint32_t cpu_target, uint32_
     return run;
 }
 
-Result<double> BenchRun::time(BenchPool& pool, uint64_t count) {
-    run_.bindings = bindings_;  // the object may have moved
+Result<double> BenchRun::time(BenchPool& pool, uint64_t count) { return time_plan(plan_, pool, count); }
+
+Result<double> BenchRun::time_forward(BenchPool& pool, uint64_t count) {
+    return time_plan(forward_ ? forward_ : plan_, pool, count);
+}
+
+Result<double> BenchRun::time_plan(const Plan& plan, BenchPool& pool, uint64_t count) {
+    // A plan refuses buffers that it has no use for.
+    const FoveaPlanInfo info = plan.info();
+    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+    for (uint32_t n = 0; n < FOVEA_BIND_COUNT; ++n)
+        if (info.binding_bytes[n]) bindings[n] = bindings_[n];
+    run_.bindings = bindings;
     run_.parallel = pool.parallel();
     struct Job {
-        BenchRun& run;
+        const Plan& plan;
+        FoveaCpuRun& run;
         uint64_t count;
         Result<void> result;
-    } job{*this, count, {}};
+    } job{plan, run_, count, {}};
     const double seconds = pool.busy_seconds(
         [](void* arg) {
             auto& j = *static_cast<Job*>(arg);
-            for (uint64_t n = 0; n < j.count && j.result; ++n) j.result = j.run.plan_.run_cpu(j.run.run_);
+            for (uint64_t n = 0; n < j.count && j.result; ++n) j.result = j.plan.run_cpu(j.run);
         },
         &job);
     if (!job.result) return job.result.error();

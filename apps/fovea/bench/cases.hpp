@@ -44,13 +44,15 @@ struct BenchCase {
     FoveaKernel kernel;
     BenchLinear linear;
     BenchTile tile;
+    bool backward;  // the call's gradients of q, k and v instead of the call
 };
 
-// Cases a to f, then linear layers, then map tiles.
+// Cases a to f, then linear layers, map tiles and gradients.
 std::vector<BenchCase> cpu_bench_cases();
 
 // 4 * B * Hq * Lq * Lkv * D, half of it for a causal call; 2 * rows * n_in * n_out for a linear layer,
-// 2 * D for each cell of a map tile. Bytes of K and V.
+// 2 * D for each cell of a map tile; gradients 14 * D a pair (8 * D + 6 * Dv: two passes, seven products)
+// where the call itself has 4. Bytes of K and V.
 double bench_flops(const BenchCase& c);
 double bench_kv_bytes(const BenchCase& c);
 
@@ -60,6 +62,8 @@ class BenchRun {
     static Result<BenchRun> make(const BenchCase& c, uint32_t cpu_target, uint32_t threads);
     // `count` calls behind each other: processor time of the busiest worker, for one of them.
     Result<double> time(BenchPool& pool, uint64_t count);
+    // The same of the call that the gradients are of; of a case without gradients, the call.
+    Result<double> time_forward(BenchPool& pool, uint64_t count);
     FoveaPlanInfo info() const { return plan_.info(); }
     uint64_t buffer_bytes() const;
     FoveaHostBuffer binding(uint32_t index) const { return bindings_[index]; }
@@ -72,7 +76,8 @@ class BenchRun {
         std::unique_ptr<void, Free> data;
         uint64_t size_bytes = 0;
     };
-    Plan plan_;
+    Result<double> time_plan(const Plan& plan, BenchPool& pool, uint64_t count);
+    Plan plan_, forward_;  // the second is empty without gradients
     Buffer buffers_[FOVEA_BIND_COUNT];
     FoveaHostBuffer bindings_[FOVEA_BIND_COUNT] = {};
     FoveaCpuRun run_{};

@@ -48,6 +48,7 @@ struct Row {
     double extra_bytes = 0;   // what the process grew by beyond its buffers
     double memory_bytes = 0;  // with them
     uint64_t workspace_bytes = 0;
+    double forward_ratio = 0;  // of gradients: their time by that of the call itself, in the same rounds
 };
 
 // A decode case reads at least so much at a time: shorter than a turn of the scheduler, a call would be one
@@ -75,6 +76,8 @@ class Bench {
         if (!made) return made.error();
         BenchRun& run = *made;
         Row row = describe(c, run, target, threads);
+        if (c.backward)
+            if (Result<double> first = run.time_forward(pool, 1); !first) return first.error();
         // A browser's engine compiles what runs often a second time, better, while the first calls run.
         for (double warm_seconds = 0; warm_seconds < seconds_ / 4;) {
             const Result<double> warm = run.time(pool, 1);
@@ -85,18 +88,25 @@ class Bench {
         if (c.unit == BenchUnit::read) calls = uint64_t(std::ceil(kReadBytes / bench_kv_bytes(c)));
         row.memory_bytes = std::max(0.0, peak_resident_bytes() - before);
         row.extra_bytes = std::max(0.0, row.memory_bytes - double(run.buffer_bytes()));
-        std::vector<double> times, rates;
+        std::vector<double> times, rates, ratios;
         Ceilings ceilings(c.unit == BenchUnit::read ? kReadWayCount : 1);
         double spent = 0;
         while ((spent < seconds_ && times.size() < 200) || times.size() < 5) {
             measure_ceilings(c, pool, target, run, calls, ceilings);
             Result<double> time = run.time(pool, calls);
             if (!time) return time.error();
+            if (c.backward) {
+                Result<double> forward = run.time_forward(pool, calls);
+                if (!forward) return forward.error();
+                ratios.push_back(*time / *forward);
+                spent += *forward;
+            }
             const double work = c.unit == BenchUnit::read ? bench_kv_bytes(c) : bench_flops(c);
             times.push_back(*time), rates.push_back(work / *time * 1e-9);
             spent += *time * double(calls);
         }
         finish(row, times, rates, ceilings);
+        if (!ratios.empty()) row.forward_ratio = median(ratios);
         return row;
     }
 
@@ -176,9 +186,11 @@ void print_row(const Row& r) {
         std::snprintf(time, sizeof time, "%.3f us", r.seconds * 1e6);
     else
         std::snprintf(time, sizeof time, "%.3f ms", r.seconds * 1e3);
-    std::printf("%-13s %-32s %-8s %-7s %3u %11s %9.2f %-7s %6.1f%% %6.1f%% %6.1f MiB\n", r.name.c_str(),
+    std::printf("%-13s %-32s %-8s %-7s %3u %11s %9.2f %-7s %6.1f%% %6.1f%% %6.1f MiB", r.name.c_str(),
                 r.what.c_str(), r.target.c_str(), r.kernel.c_str(), r.threads, time, r.rate,
                 unit_name(r.unit), r.share * 100, r.best * 100, r.memory_bytes / (1 << 20));
+    if (r.forward_ratio > 0) std::printf("  gradients: %.2f x the call", r.forward_ratio);
+    std::printf("\n");
     std::fflush(stdout);
 }
 
@@ -195,7 +207,9 @@ std::string to_json(const std::vector<Row>& rows) {
             << ", \"ceiling_way\": " << json_string(r.ceiling_way) << ", \"share\": " << json_number(r.share)
             << ", \"best_share\": " << json_number(r.best) << ", \"workspace_bytes\": " << r.workspace_bytes
             << ", \"extra_bytes\": " << json_number(r.extra_bytes)
-            << ", \"memory_bytes\": " << json_number(r.memory_bytes) << "}";
+            << ", \"memory_bytes\": " << json_number(r.memory_bytes);
+        if (r.forward_ratio > 0) out << ", \"forward_ratio\": " << json_number(r.forward_ratio);
+        out << "}";
     }
     out << "\n]}\n";
     return out.str();
