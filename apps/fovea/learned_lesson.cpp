@@ -29,6 +29,14 @@ std::string strongest(const LearnedLesson& lesson, const LearnedHead& head, size
     return text;
 }
 
+// A token in a column, whose width counts characters, not bytes.
+std::string padded(std::string text, size_t width) {
+    const auto characters =
+        std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; });
+    if (size_t(characters) < width) text.append(width - size_t(characters), ' ');
+    return text;
+}
+
 void print_task(const LearnedLesson& lesson) {
     const LearnedModel& learned = lesson.learned;
     std::printf("%s: %s\n", learned.task.c_str(), learned.title.c_str());
@@ -46,8 +54,8 @@ void print_task(const LearnedLesson& lesson) {
                     strongest(lesson, head, last).c_str());
     std::printf("\nwhat the model says behind each token\n");
     for (size_t i = 0; i <= last; ++i)
-        std::printf("  %-8s -> %-8s %.3f\n", lesson.tokens[i].c_str(), lesson.said[i].c_str(),
-                    double(lesson.probabilities[i]));
+        std::printf("  %s -> %s %.3f\n", padded(lesson.tokens[i], 8).c_str(),
+                    padded(lesson.said[i], 8).c_str(), double(lesson.probabilities[i]));
 }
 
 }  // namespace

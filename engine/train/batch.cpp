@@ -142,6 +142,9 @@ void recall_row(CounterStream& random, RowWriter& row) {
 
 // Heads are measured on this many rows of a batch of text: each has some thousand cells.
 constexpr uint32_t kMeasuredTextRows = 2;
+// How far back a token is near, and of how many queries one is asked where it looks beyond the token before:
+// there the cells are the whole row.
+constexpr uint32_t kNearTokens = 8, kFarRowOneOf = 4;
 // Of so many tokens of training one is shown as <unknown>, which by that gets a vector of its own and teaches
 // the model not to hang on single tokens. What is to be said stays.
 constexpr uint32_t kUnknownOneOf = 64;
@@ -151,7 +154,12 @@ void measure_reading(const Task& task, RowWriter& row, const std::vector<uint32_
     measure_copying(task, row, tokens, length);
     for (uint32_t i = 1; i < length; ++i) {
         row.only_cell(HeadScore::current, i, i);
-        if (i >= 2) row.only_cell(HeadScore::two_back, i, i - 2);
+        if (i % kFarRowOneOf == kFarRowOneOf - 1) {
+            for (uint32_t j = 1; j + 1 < i; ++j)
+                row.cell(i - j <= kNearTokens ? HeadScore::near : HeadScore::far, i, j);
+            row.counted_row(HeadScore::near);
+            row.counted_row(HeadScore::far);
+        }
         bool repeated = false;
         for (uint32_t j = 1; j < i; ++j) {
             if (tokens[j] != tokens[i]) continue;

@@ -56,7 +56,7 @@ const std::array<TaskRow, kTaskKinds>& task_rows() {
          {3, 4, 32, true, 1000},
          3e-3,
          {0.3, {}, 2500},
-         {previous, two_back, induction, duplicate, current, sink}},
+         {previous, near, far, current, duplicate, induction, sink}},
     }};
     return rows;
 }
@@ -74,7 +74,8 @@ constexpr std::array<ScoreText, kHeadScores> kScores{{{"previous", "previous tok
                                                       {"mirror", "mirror image"},
                                                       {"current", "the token itself"},
                                                       {"duplicate", "same token before"},
-                                                      {"two_back", "two tokens back"}}};
+                                                      {"near", "last few tokens"},
+                                                      {"far", "far back"}}};
 
 // A sentence that is not in the text, of words that are.
 constexpr std::string_view kTextSample =

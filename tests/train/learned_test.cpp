@@ -14,6 +14,7 @@ namespace {
 
 struct Carried {
     TensorSet file;
+    Task task;
     TrainState state;
 };
 
@@ -22,17 +23,27 @@ Carried carried(std::string_view task) {
     EXPECT_TRUE(file) << file.error().text;
     Result<TrainState> state = read_state(*file);
     EXPECT_TRUE(state) << state.error().text;
-    return {std::move(*file), std::move(*state)};
+    Result<Task> read = read_task(*file);
+    EXPECT_TRUE(read) << read.error().text;
+    return {std::move(*file), std::move(*read), std::move(*state)};
 }
 
-Trainer trainer_of(const TrainState& state) {
-    Result<Trainer> trainer = Trainer::open(*make_task(state.options));
+// Those whose sequences are drawn. The one that reads was judged on its text, which tests do without:
+// text_test.cpp has its steps, and below is what can be seen of its weights alone.
+std::vector<std::string> tasks_that_draw() {
+    std::vector<std::string> tasks = learned_tasks();
+    std::erase(tasks, "text");
+    return tasks;
+}
+
+Trainer trainer_of(const Carried& model) {
+    Result<Trainer> trainer = Trainer::open(model.task);
     EXPECT_TRUE(trainer) << trainer.error().text;
     return std::move(*trainer);
 }
 
 TEST(Learned, there_is_a_model_for_every_task) {
-    EXPECT_EQ(learned_tasks(), (std::vector<std::string>{"induction", "recall", "reverse", "sort"}));
+    EXPECT_EQ(learned_tasks(), (std::vector<std::string>{"induction", "recall", "reverse", "sort", "text"}));
     for (const std::string& task : learned_tasks()) {
         const Result<LearnedModel> learned = learned_model(task);
         ASSERT_TRUE(learned) << learned.error().text;
@@ -44,13 +55,13 @@ TEST(Learned, there_is_a_model_for_every_task) {
     }
     const Result<LearnedModel> none = learned_model("juggle");
     ASSERT_FALSE(none);
-    EXPECT_EQ(none.error().text, "'juggle' is not one of induction, recall, reverse, sort");
+    EXPECT_EQ(none.error().text, "'juggle' is not one of induction, recall, reverse, sort, text");
 }
 
 TEST(Learned, the_weights_pass_the_gates_of_their_tasks) {
-    for (const std::string& name : learned_tasks()) {
+    for (const std::string& name : tasks_that_draw()) {
         const Carried model = carried(name);
-        Trainer trainer = trainer_of(model.state);
+        Trainer trainer = trainer_of(model);
         const Result<StepReport> report = trainer.evaluate(model.state);
         ASSERT_TRUE(report) << report.error().text;
         EXPECT_TRUE(reaches(*report, trainer.task().goal)) << name << ": accuracy " << report->accuracy;
@@ -63,9 +74,9 @@ TEST(Learned, the_weights_pass_the_gates_of_their_tasks) {
 
 // Kernels of another instruction set add in another order: there the run must only pass the gates.
 TEST(Learned, the_same_command_on_the_same_processor_makes_the_same_bits) {
-    for (const std::string& name : learned_tasks()) {
+    for (const std::string& name : tasks_that_draw()) {
         const Carried model = carried(name);
-        Trainer trainer = trainer_of(model.state);
+        Trainer trainer = trainer_of(model);
         TrainState state = start_training(trainer.task(), model.state.seed);
         while (state.step < model.state.step) ASSERT_TRUE(trainer.step(state));
         const Result<TensorSet> again = weight_tensors(state);
@@ -87,7 +98,7 @@ TEST(Learned, the_same_command_on_the_same_processor_makes_the_same_bits) {
 
 TEST(Learned, without_its_previous_token_head_induction_fails) {
     const Carried model = carried("induction");
-    Trainer trainer = trainer_of(model.state);
+    Trainer trainer = trainer_of(model);
     const StepReport whole = *trainer.evaluate(model.state);
     const BestHead previous = best_head(whole, HeadScore::previous);
     ForwardOptions without;
@@ -103,7 +114,7 @@ TEST(Learned, the_trace_shows_the_weights_and_probabilities_that_the_trainer_com
     for (const std::string& name : learned_tasks()) {
         const Carried file = carried(name);
         const LearnedModel learned = *learned_model(name);
-        Trainer trainer = trainer_of(file.state);
+        Trainer trainer = trainer_of(file);
         const Result<Probe> probe = trainer.probe(file.state, learned.sample);
         ASSERT_TRUE(probe) << probe.error().text;
         Result<ModelInput> input = learned_input(learned, learned.sample);
@@ -124,8 +135,64 @@ TEST(Learned, the_trace_shows_the_weights_and_probabilities_that_the_trainer_com
         ASSERT_TRUE(next) << next.error().text;
         for (size_t n = 0; n < next->values.size(); ++n)
             ASSERT_NEAR(next->values[n], probe->probabilities[n], 1e-4) << name << ", number " << n;
-        EXPECT_GE(probe->accuracy, 0.9) << name;
+        EXPECT_GE(probe->accuracy, name == "text" ? 0.2 : 0.9) << name;
     }
+}
+
+// Nats a token that the model of text needs for a sentence.
+double surprise(Trainer& trainer, const TrainState& state, const LearnedModel& learned,
+                std::string_view text) {
+    const Result<std::vector<uint32_t>> tokens = learned_tokens(learned, text);
+    EXPECT_TRUE(tokens) << tokens.error().text;
+    const Result<Probe> probe = trainer.probe(state, *tokens);
+    EXPECT_TRUE(probe) << probe.error().text;
+    return probe->loss;
+}
+
+TEST(Learned, the_model_of_text_reads_english) {
+    EXPECT_LT(learned_weights("text").size(), 2'000'000u);
+    const Carried model = carried("text");
+    EXPECT_GE(model.state.weights.size(), 400'000u);
+    const LearnedModel learned = *learned_model("text");
+    Trainer trainer = trainer_of(model);
+    // Sentences that are in no Bible, and their words in another order. Guessing costs 7.6.
+    const struct {
+        const char *sentence, *shuffled;
+    } pairs[] = {{"And the woman said unto the king, My son is in the city.",
+                  "And woman the king unto the said, in city is the My son."},
+                 {"He went out of the house and took his brother with him.",
+                  "He of and house went him brother out the took with his."}};
+    for (const auto& p : pairs) {
+        const double sense = surprise(trainer, model.state, learned, p.sentence);
+        EXPECT_LT(sense, 4) << p.sentence;
+        EXPECT_GT(surprise(trainer, model.state, learned, p.shuffled), sense + 1) << p.sentence;
+    }
+}
+
+TEST(Learned, words_of_one_kind_are_near_each_other_in_the_model_of_text) {
+    const LearnedModel learned = *learned_model("text");
+    const F32Tensor& rows = learned.model->unembedding.weight;
+    const auto token = [&](const std::string& word) {
+        return learned.tokenizer->encode(" " + word).at(0).token;
+    };
+    const auto cosine = [&](uint32_t a, uint32_t b) {
+        double product = 0, aa = 0, bb = 0;
+        for (size_t n = 0; n < rows.columns(); ++n) {
+            const double x = rows.row(a)[n], y = rows.row(b)[n];
+            product += x * y, aa += x * x, bb += y * y;
+        }
+        return product / std::sqrt(aa * bb);
+    };
+    const struct {
+        const char *word, *near, *other;
+    } triples[] = {{"three", "seven", "king"},
+                   {"north", "south", "said"},
+                   {"father", "brother", "silver"},
+                   {"David", "Saul", "water"},
+                   {"went", "came", "three"}};
+    for (const auto& t : triples)
+        EXPECT_GT(cosine(token(t.word), token(t.near)), cosine(token(t.word), token(t.other)) + 0.2)
+            << t.word;
 }
 
 TEST(Learned, a_file_that_is_not_one_is_refused_by_name) {

@@ -60,9 +60,10 @@ enum class HeadScore : uint8_t {
     mirror,       // the symbol that comes next in the reversed row
     current,      // the token itself
     duplicate,    // earlier places of the same token
-    two_back      // the token before the one before
+    near,         // the second to the eighth token back
+    far           // what is further back, but for the first token
 };
-inline constexpr size_t kHeadScores = 8;
+inline constexpr size_t kHeadScores = 9;
 std::string_view head_score_name(HeadScore score);   // as it is written above
 std::string_view head_score_label(HeadScore score);  // for people: "previous token", "first token", ...
 // A value for each score; NaN where the task does not have it.
