@@ -23,13 +23,17 @@ void add(F32Tensor& to, const F32Tensor& x) {
 }  // namespace
 
 Result<F32Tensor> run_linear(EngineRunner& engine, const F32Tensor& x, const Linear& layer) {
+    F32Tensor y({x.rows(), layer.d_out()});
+    if (layer.stored) {
+        if (Result<void> r = engine.stored_linear(*layer.stored, layer.bias, x, y); !r) return r.error();
+        return y;
+    }
     FoveaLinearDesc call{};
     call.struct_size = sizeof call;
     call.n_in = uint32_t(layer.d_in()), call.n_out = uint32_t(layer.d_out());
     call.rows = x.rows();
     call.has_bias = layer.has_bias();
     call.weight_is_in_out = layer.layout == WeightLayout::in_out;
-    F32Tensor y({x.rows(), layer.d_out()});
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     const auto bind = [&](FoveaBinding binding, const F32Tensor& t) {
         bindings[binding] = {const_cast<float*>(t.values.data()), t.values.size() * 4};

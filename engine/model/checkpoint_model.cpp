@@ -11,8 +11,8 @@
 namespace fovea {
 namespace {
 
-// Rows of the vocabulary that become float32 at a time.
-constexpr uint64_t kLogitBytes = uint64_t{32} << 20;
+// Names of weights that are told to be missing.
+constexpr size_t kMostMissing = 1000;
 
 Error bad(std::string field, std::string text) {
     return {FOVEA_INVALID_ARGUMENT, std::move(field), std::move(text)};
@@ -42,7 +42,14 @@ std::string exact(double value) {
 Linear part_of(const Linear& joint, uint64_t first, uint64_t count) {
     Linear part;
     part.layout = joint.layout;
-    if (joint.layout == WeightLayout::in_out) {
+    if (joint.stored) {
+        const uint64_t row_bytes = joint.stored->bytes.size() / joint.d_out();
+        StoredWeight rows = *joint.stored;
+        rows.shape[0] = count;
+        rows.bytes = rows.bytes.subspan(first * row_bytes, count * row_bytes);
+        part.weight = {{count, joint.d_in()}, {}};
+        part.stored = std::make_shared<const StoredWeight>(std::move(rows));
+    } else if (joint.layout == WeightLayout::in_out) {
         part.weight = slice_columns(joint.weight, first, count);
     } else {
         const uint64_t wide = joint.weight.columns();
@@ -89,6 +96,7 @@ class CheckpointModel::Loader {
         uint64_t numbers = 0;
     };
     Survey* survey = nullptr;
+    bool as_stored = false;  // matrices stay as they are where they can
 
     const WeightNames& names() const { return names_; }
     const std::optional<Error>& error() const { return error_; }
@@ -124,6 +132,14 @@ class CheckpointModel::Loader {
         layer.layout = files_.gguf ? WeightLayout::out_in : family_.layout;
         const std::string full = rooted(name);
         const Shape shape = layer.layout == WeightLayout::in_out ? Shape{in, out} : Shape{out, in};
+        const StoredWeight* stored = as_stored ? files_.find(full + ".weight") : nullptr;
+        if (stored && layer.layout == WeightLayout::out_in && stored->shape == shape &&
+            stored->type != WeightType::other) {
+            layer.stored = std::make_shared<const StoredWeight>(*stored);
+            layer.weight = {shape, {}};
+            layer.bias = tensor(full + ".bias", {out}, false);
+            return layer;
+        }
         F32Tensor weight = tensor(full + ".weight", shape, needed);
         layer.bias = tensor(full + ".bias", {out}, false);
         if (weight.rank() == 2) layer.weight = std::move(weight);
@@ -178,9 +194,13 @@ void CheckpointModel::Loader::heads(uint64_t layer, AttentionPart& part) {
         part.key = linear(of_layer(names_.key, layer), width, kv);
         part.value = linear(of_layer(names_.value, layer), width, kv);
     } else {
+        const bool by_head = family_.joint == JointRows::by_head && !files_.gguf;
+        const bool stored = as_stored;
+        as_stored = stored && !by_head;  // those rows are put in order
         const Linear joint = linear(joint_name, width, q + 2 * kv);
+        as_stored = stored;
         if (error_ || !is_present(joint)) return;
-        if (family_.joint == JointRows::by_head && !files_.gguf) {
+        if (by_head) {
             part.query = rows_by_head(joint, facts_.heads, 3 * head, 0, head);
             part.key = rows_by_head(joint, facts_.heads, 3 * head, head, head);
             part.value = rows_by_head(joint, facts_.heads, 3 * head, 2 * head, head);
@@ -353,12 +373,21 @@ Result<CheckpointModel> CheckpointModel::open(const std::filesystem::path& path)
     loader.survey = &survey;
     survey.read.insert(table->name);
     loader.embedding();
-    for (uint64_t n = 0; n < known->facts.layers && !loader.error(); ++n) {
+    // A configuration may claim thousands of layers that no file holds.
+    for (uint64_t n = 0;
+         n < known->facts.layers && !loader.error() && survey.missing.size() < kMostMissing; ++n) {
         const uint64_t before = survey.numbers;
         loader.block(n, 1);
         const uint64_t bytes = (survey.numbers - before) * 4;
         model.block_bytes_ = std::max(model.block_bytes_, bytes);
         model.all_block_bytes_ += bytes;
+        if (loader.error()) break;
+        Loader rest(*files, *known->family, known->facts, model.root_);
+        Loader::Survey of_rest;
+        rest.survey = &of_rest, rest.as_stored = true;
+        rest.block(n, 1);
+        model.stored_block_bytes_ = std::max(model.stored_block_bytes_, of_rest.numbers * 4);
+        model.all_stored_block_bytes_ += of_rest.numbers * 4;
     }
     Model ends;
     loader.prediction(ends);
@@ -401,11 +430,12 @@ Result<F32Tensor> CheckpointModel::embed(std::span<const uint32_t> ids, uint64_t
     return embedded(embedding, std::move(x), first);
 }
 
-Result<Block> CheckpointModel::block(uint64_t layer, uint64_t tokens) const {
+Result<Block> CheckpointModel::block(uint64_t layer, uint64_t tokens, bool stored) const {
     if (layer >= facts_->layers)
         return bad("layer", "layer is " + std::to_string(layer) + "; the model has layers 0 to " +
                                 std::to_string(facts_->layers - 1));
     Loader loader(*files_, *family_, *facts_, root_);
+    loader.as_stored = stored;
     Block made = loader.block(layer, tokens);
     if (loader.error()) return *loader.error();
     return made;
@@ -460,18 +490,7 @@ Result<F32Tensor> CheckpointModel::logits(F32Tensor rows, EngineRunner* engine) 
     Result<F32Tensor> read = predict(ends, std::move(rows), linear);
     if (!read) return read;
     F32Tensor out({read->rows(), count});
-    const uint64_t step = std::max<uint64_t>(1, kLogitBytes / (4 * facts_->width));
-    for (uint64_t first = 0; first < count; first += step) {
-        Linear part;
-        part.weight = F32Tensor({std::min(step, count - first), facts_->width});
-        if (Result<void> r = read_rows(*matrix, first, part.weight.values); !r) return r.error();
-        Result<F32Tensor> some = linear(*read, part);
-        if (!some) return some;
-        for (uint64_t i = 0; i < out.rows(); ++i)
-            std::copy(some->row(i).begin(), some->row(i).end(), out.row(i).begin() + int64_t(first));
-    }
-    for (uint64_t i = 0; i < out.rows() && !bias.values.empty(); ++i)
-        for (uint64_t c = 0; c < count; ++c) out.row(i)[c] += bias.values[c];
+    if (Result<void> r = engine->stored_linear(*matrix, bias, *read, out); !r) return r.error();
     cap_logits(facts_->logit_softcap, out.values);
     return out;
 }

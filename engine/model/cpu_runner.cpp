@@ -2,8 +2,13 @@
 
 #include <cstdint>
 
+#include "cpu/target.hpp"
+#include "model/stored_linear.hpp"
+
 namespace fovea {
 namespace {
+
+constexpr uint64_t kFewRows = 4;
 
 class CpuRunner final : public EngineRunner {
   public:
@@ -17,6 +22,15 @@ class CpuRunner final : public EngineRunner {
     }
     Result<void> linear(const FoveaLinearDesc& call, const FoveaHostBuffer* bindings) override {
         return run([&](const FoveaDeviceFacts& facts) { return plan_linear(facts, call); }, bindings, false);
+    }
+    Result<void> stored_linear(const StoredWeight& weight, const F32Tensor& bias, const F32Tensor& x,
+                               F32Tensor& y) override {
+        // With more rows the float32 copy of a stretch is used often enough to be worth its writing.
+        if (x.rows() > kFewRows || !has_stored_rows(weight))
+            return EngineRunner::stored_linear(weight, bias, x, y);
+        stored_rows_on_cpu(cpu::best_target(), weight, bias.values.empty() ? nullptr : bias.values.data(), x,
+                           y, parallel_);
+        return {};
     }
     std::string reason() const override { return reason_; }
 

@@ -33,7 +33,7 @@ class Decoder::Impl {
         const ModelFacts& f = model_.facts();
         const F32Tensor empty({f.kv_heads, capacity_, f.head_width});
         caches_.assign(f.layers, Cache{empty, empty});
-        keep_ = model_.all_block_bytes() <= options.keep_bytes;
+        keep_ = model_.all_stored_block_bytes() <= options.keep_bytes;
         blocks_.resize(f.layers);
     }
 
@@ -51,7 +51,7 @@ class Decoder::Impl {
         if (blocks_[layer]) return blocks_[layer];
         // Rows that lie in a cache were turned by the angles of the text's whole length, not of the tokens so
         // far: a text that outgrows what short angles are for must not mix the two.
-        Result<Block> made = model_.block(layer, capacity_);
+        Result<Block> made = model_.block(layer, capacity_, true);
         if (!made) return made.error();
         std::shared_ptr<const Block> shared = std::make_shared<const Block>(std::move(*made));
         if (keep_) blocks_[layer] = shared;
@@ -156,8 +156,8 @@ Result<std::vector<float>> Decoder::Impl::run(std::span<const uint32_t> ids) {
 uint64_t Decoder::bytes(const CheckpointModel& model, uint64_t capacity, const DecoderOptions& options) {
     const ModelFacts& f = model.facts();
     const uint64_t caches = 2 * f.layers * f.kv_heads * f.head_width * capacity * 4;
-    return caches +
-           (model.all_block_bytes() <= options.keep_bytes ? model.all_block_bytes() : model.block_bytes());
+    const bool kept = model.all_stored_block_bytes() <= options.keep_bytes;
+    return caches + (kept ? model.all_stored_block_bytes() : model.stored_block_bytes());
 }
 
 Result<Decoder> Decoder::open(const CheckpointModel& model, uint64_t capacity,

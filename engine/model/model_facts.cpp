@@ -248,6 +248,9 @@ uint64_t rotated_columns(double share, uint64_t head_width) { return uint64_t(do
 void read_rope_json(const Family& family, Settings& s, ModelFacts& f) {
     const JsonValue* parameters = s.member({"rope_parameters"});
     const JsonValue* scaling = s.member({"rope_scaling"});
+    for (const auto& [key, value] : {std::pair{"rope_parameters", parameters}, {"rope_scaling", scaling}})
+        if (value && value->kind() != JsonValue::Kind::object)
+            s.fail(wrong(key, std::string(key) + " is not an object"));
     static const JsonValue kNone;
     // Newer versions write one object for each kind of layer where kinds differ.
     const auto part = [&](std::string_view kind) -> const JsonValue& {
@@ -261,6 +264,8 @@ void read_rope_json(const Family& family, Settings& s, ModelFacts& f) {
                           const JsonValue* scaled) {
         RopeFacts rope;
         const JsonValue& own = object["rope_theta"];
+        if (own.kind() != JsonValue::Kind::null && own.kind() != JsonValue::Kind::number)
+            s.fail(wrong("rope_theta", "rope_theta is not a number"));
         rope.rope.theta = own.kind() == JsonValue::Kind::number
                               ? own.number()
                               : s.number(theta_keys, "").value_or(theta_default);
@@ -269,6 +274,11 @@ void read_rope_json(const Family& family, Settings& s, ModelFacts& f) {
             share.kind() == JsonValue::Kind::number
                 ? share.number()
                 : s.number({"partial_rotary_factor", "rotary_pct"}, "").value_or(family.rotated);
+        if (!(rotated > 0 && rotated <= 1)) {
+            s.fail(wrong("partial_rotary_factor",
+                         "the share of a head's columns that is rotated is not above 0 and up to 1"));
+            return rope;
+        }
         rope.rope.width = rotated_columns(rotated, f.head_width);
         RopeObject(scaled ? *scaled : object, f, s).apply(rope);
         return rope;
@@ -299,6 +309,10 @@ void read_rope_gguf(const Family& family, const Checkpoint& files, Settings& s, 
     rope.rope.interleaved = family.gguf_pairs_neighbours;
     const uint64_t rotated = s.whole({"rope.dimension_count"}, "rope.dimension_count");
     rope.rope.width = rotated != 0 ? rotated : f.head_width;
+    if (rope.rope.width > f.head_width)
+        return s.fail(wrong("rope.dimension_count", "rope.dimension_count " + std::to_string(rotated) +
+                                                        " is more than the heads' width, " +
+                                                        std::to_string(f.head_width)));
     if (family.local_theta != 0) {
         f.local_rope = rope;
         f.local_rope->rope.theta = family.local_theta;
@@ -511,9 +525,11 @@ Result<KnownModel> read_facts(const Checkpoint& files) {
         s.is_gguf() ? read_rope_gguf(*family, files, s, f) : read_rope_json(*family, s, f);
     if (!s.error()) read_windows(*family, s, f);
     for (const auto* rope : {&f.rope, &f.local_rope})
+        if (!s.error() && *rope && !((*rope)->rope.theta > 0))
+            s.fail(wrong("rope_theta", "rope_theta is not above 0"));
+    for (const auto* rope : {&f.rope, &f.local_rope})
         if (!s.error() && *rope &&
-            ((*rope)->rope.width % 2 != 0 || (*rope)->rope.width > f.head_width || (*rope)->rope.width == 0 ||
-             !((*rope)->rope.theta > 0)))
+            ((*rope)->rope.width % 2 != 0 || (*rope)->rope.width > f.head_width || (*rope)->rope.width == 0))
             s.fail(wrong("rope", "rotary positions of " + std::to_string((*rope)->rope.width) +
                                      " columns do not fit heads of " + std::to_string(f.head_width)));
     if (s.error()) return *s.error();

@@ -59,11 +59,15 @@ class CheckpointModel {
     // Bytes of the largest block as float32, and of all blocks.
     uint64_t block_bytes() const { return block_bytes_; }
     uint64_t all_block_bytes() const { return all_block_bytes_; }
+    // The same of what stored blocks still have in float32.
+    uint64_t stored_block_bytes() const { return stored_block_bytes_; }
+    uint64_t all_stored_block_bytes() const { return all_stored_block_bytes_; }
 
     // Vectors for token numbers, positions from `first` on added: what enters the first block.
     Result<F32Tensor> embed(std::span<const uint32_t> ids, uint64_t first = 0) const;
-    // Layer n for an input of `tokens` in all.
-    Result<Block> block(uint64_t layer, uint64_t tokens) const;
+    // Layer n for an input of `tokens` in all. With `stored` its matrices stay as the files hold them
+    // (Linear::stored), but for those whose rows the files hold in another order.
+    Result<Block> block(uint64_t layer, uint64_t tokens, bool stored = false) const;
     // Where what a projection of a layer ("query", "key", "value", "output") has for one of its outputs lies:
     // "model.layers.0.self_attn.q_proj.weight, row 5"; a column of a Conv1D layer.
     std::string origin(uint64_t layer, std::string_view part, uint64_t output) const;
@@ -83,7 +87,7 @@ class CheckpointModel {
     std::string root_;  // before the names of the body's weights
     std::vector<std::string> missing_, unread_;
     bool has_unembedding_ = false;
-    uint64_t block_bytes_ = 0, all_block_bytes_ = 0;
+    uint64_t block_bytes_ = 0, all_block_bytes_ = 0, stored_block_bytes_ = 0, all_stored_block_bytes_ = 0;
 };
 
 // What one head gives in place of its own: the context of another run, see ModelRunOptions::on_layer.

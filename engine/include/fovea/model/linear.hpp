@@ -1,9 +1,11 @@
 // The parts that projections are made of: linear layers, rotary positions, the scale of scores.
 #pragma once
 
+#include <fovea/files/checkpoint.hpp>
 #include <fovea/model/f32_tensor.hpp>
 #include <fovea/model/torch_random.hpp>
 
+#include <memory>
 #include <vector>
 
 namespace fovea {
@@ -26,6 +28,9 @@ struct Linear {
     F32Tensor weight;
     WeightLayout layout = WeightLayout::out_in;
     F32Tensor bias{Shape{0}};  // [d_out], or empty
+    // In place of the weight's values, which are then empty: the matrix as its file stores it, out_in. Runs
+    // of a Decoder take such layers; traces do not.
+    std::shared_ptr<const StoredWeight> stored;
 
     uint64_t d_in() const { return weight.shape[layout == WeightLayout::out_in ? 1 : 0]; }
     uint64_t d_out() const { return weight.shape[layout == WeightLayout::out_in ? 0 : 1]; }

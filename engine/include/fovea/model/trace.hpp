@@ -27,6 +27,11 @@ class EngineRunner {
     // `bindings` has FOVEA_BIND_COUNT entries. Inputs are not written to.
     virtual Result<void> attention(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings) = 0;
     virtual Result<void> linear(const FoveaLinearDesc& call, const FoveaHostBuffer* bindings) = 0;
+    // y [rows, n] = x W^T + bias for a matrix of n rows that stays as its file stores it; `bias` is [n] or
+    // empty, y has its size already. Unless a runner has kernels for it, a stretch of the matrix at a time
+    // becomes float32 for linear().
+    virtual Result<void> stored_linear(const StoredWeight& weight, const F32Tensor& bias, const F32Tensor& x,
+                                       F32Tensor& y);
     // What ran last and why: "flash: ...".
     virtual std::string reason() const = 0;
 };

@@ -1,0 +1,43 @@
+#include "cpu/simd_targets.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/block_rows.cpp"
+#include <hwy/foreach_target.h>
+
+#include "cpu/block_rows_inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu::HWY_NAMESPACE {
+
+void stored_rows(const BlockRows& call, uint64_t first, uint64_t end) {
+    switch (call.format) {
+        case BlockFormat::f32:
+            return float_rows<Widen32>(call, first, end);
+        case BlockFormat::f16:
+            return float_rows<Widen16>(call, first, end);
+        case BlockFormat::bf16:
+            return float_rows<WidenBrain>(call, first, end);
+        case BlockFormat::q4_0:
+            return block_rows<BlockQ4>(call, first, end);
+        case BlockFormat::q8_0:
+            return block_rows<BlockQ8>(call, first, end);
+        case BlockFormat::q4_k:
+            return block_rows<BlockQ45K<false>>(call, first, end);
+        case BlockFormat::q5_k:
+            return block_rows<BlockQ45K<true>>(call, first, end);
+        case BlockFormat::q6_k:
+            return block_rows<BlockQ6K>(call, first, end);
+    }
+}
+
+}  // namespace fovea::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+
+namespace fovea::cpu {
+
+BlockRowsKernel block_rows_kernel_of(uint32_t target) { FOVEA_SELECT_TARGET(target, stored_rows) }
+
+}  // namespace fovea::cpu
+#endif

@@ -1,0 +1,107 @@
+#include "model/stored_linear.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "cpu/block_rows.hpp"
+
+namespace fovea {
+namespace {
+
+// Bytes of weights that one task reads: enough that handing it out costs little.
+constexpr uint64_t kTaskBytes = uint64_t{64} << 10;
+// Rows of weights that become float32 at a time, in bytes of float32.
+constexpr uint64_t kStretchBytes = uint64_t{16} << 20;
+
+std::optional<cpu::BlockFormat> format_of(WeightType type) {
+    switch (type) {
+        case WeightType::f32:
+            return cpu::BlockFormat::f32;
+        case WeightType::f16:
+            return cpu::BlockFormat::f16;
+        case WeightType::bf16:
+            return cpu::BlockFormat::bf16;
+        case WeightType::q4_0:
+            return cpu::BlockFormat::q4_0;
+        case WeightType::q8_0:
+            return cpu::BlockFormat::q8_0;
+        case WeightType::q4_k:
+            return cpu::BlockFormat::q4_k;
+        case WeightType::q5_k:
+            return cpu::BlockFormat::q5_k;
+        case WeightType::q6_k:
+            return cpu::BlockFormat::q6_k;
+        default:
+            return std::nullopt;
+    }
+}
+
+uint64_t row_bytes(const StoredWeight& weight) {
+    return weight.columns() / weight_block_elements(weight.type) * weight_block_bytes(weight.type);
+}
+
+}  // namespace
+
+bool has_stored_rows(const StoredWeight& weight) {
+    if (!format_of(weight.type) || weight.rows() == 0 || weight.columns() == 0) return false;
+    // Blocks are read byte by byte, numbers as what they are.
+    const uint64_t alignment = weight_block_elements(weight.type) == 1 ? weight_block_bytes(weight.type) : 1;
+    return reinterpret_cast<uintptr_t>(weight.bytes.data()) % alignment == 0;
+}
+
+void stored_rows_on_cpu(uint32_t target, const StoredWeight& weight, const float* bias, const F32Tensor& x,
+                        F32Tensor& y, const FoveaParallel* parallel) {
+    struct Job {
+        cpu::BlockRowsKernel kernel;
+        cpu::BlockRows call;
+        uint64_t rows, step;
+    } job{cpu::block_rows_kernel_of(target), {}, weight.rows(), 0};
+    job.call.format = *format_of(weight.type);
+    job.call.weights = reinterpret_cast<const unsigned char*>(weight.bytes.data());
+    job.call.columns = weight.columns(), job.call.row_bytes = row_bytes(weight);
+    job.call.bias = bias;
+    job.step = std::max<uint64_t>(1, kTaskBytes / std::max<uint64_t>(1, job.call.row_bytes));
+    const auto tasks = uint32_t((job.rows + job.step - 1) / job.step);
+    for (uint64_t i = 0; i < x.rows(); ++i) {
+        job.call.x = x.row(i).data(), job.call.y = y.row(i).data();
+        if (!parallel || tasks == 1) {
+            job.kernel(job.call, 0, job.rows);
+            continue;
+        }
+        parallel->run(
+            parallel->user, tasks,
+            [](void* arg, uint32_t index, uint32_t) {
+                const Job& j = *static_cast<const Job*>(arg);
+                j.kernel(j.call, index * j.step, std::min(j.rows, (index + 1) * j.step));
+            },
+            &job);
+    }
+}
+
+Result<void> EngineRunner::stored_linear(const StoredWeight& weight, const F32Tensor& bias,
+                                         const F32Tensor& x, F32Tensor& y) {
+    const uint64_t columns = weight.columns(), count = weight.rows();
+    const uint64_t step = std::max<uint64_t>(1, kStretchBytes / (4 * std::max<uint64_t>(1, columns)));
+    for (uint64_t first = 0; first < count; first += step) {
+        const uint64_t rows = std::min(step, count - first);
+        std::vector<float> part(rows * columns);
+        if (Result<void> r = read_rows(weight, first, part); !r) return r;
+        FoveaLinearDesc call{};
+        call.struct_size = sizeof call;
+        call.n_in = uint32_t(columns), call.n_out = uint32_t(rows), call.rows = x.rows();
+        call.has_bias = !bias.values.empty();
+        F32Tensor some({x.rows(), rows});
+        FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+        bindings[FOVEA_BIND_X] = {const_cast<float*>(x.values.data()), x.values.size() * 4};
+        bindings[FOVEA_BIND_WEIGHT] = {part.data(), part.size() * 4};
+        if (call.has_bias)
+            bindings[FOVEA_BIND_BIAS] = {const_cast<float*>(bias.values.data()) + first, rows * 4};
+        bindings[FOVEA_BIND_Y] = {some.values.data(), some.values.size() * 4};
+        if (Result<void> r = linear(call, bindings); !r) return r;
+        for (uint64_t i = 0; i < x.rows(); ++i)
+            std::copy(some.row(i).begin(), some.row(i).end(), y.row(i).begin() + int64_t(first));
+    }
+    return {};
+}
+
+}  // namespace fovea

@@ -1,0 +1,15 @@
+// Linear layers on weights as their files store them.
+#pragma once
+
+#include <fovea/model/trace.hpp>
+
+namespace fovea {
+
+// Whether stored_rows_on_cpu() takes this weight: its type has a kernel, and its bytes lie as that needs.
+bool has_stored_rows(const StoredWeight& weight);
+// y [rows, weight rows] = x W^T + bias by the kernels of `target`, one row of x at a time; `bias` may be
+// null.
+void stored_rows_on_cpu(uint32_t target, const StoredWeight& weight, const float* bias, const F32Tensor& x,
+                        F32Tensor& y, const FoveaParallel* parallel);
+
+}  // namespace fovea
