@@ -1,10 +1,13 @@
 // Generation with caches: the same tokens as the whole text run anew for each of them.
 #include <fovea/model/generate.hpp>
+#include <fovea/model/torch_random.hpp>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 
 namespace fovea {
 namespace {
@@ -56,6 +59,62 @@ TEST_P(Cached, decoding_goes_on_as_the_uncached_run_does) {
 // softcaps and norms on both sides.
 INSTANTIATE_TEST_SUITE_P(Each, Cached, testing::Values("gpt2", "llama3", "mistral", "gemma2", "neox_serial"),
                          [](const auto& name) { return std::string(name.param); });
+
+// GPT-2's small model with room for more tokens: rows of its positions drawn anew.
+CheckpointModel long_gpt2(const std::filesystem::path& folder, uint64_t positions) {
+    const std::filesystem::path from = std::filesystem::path(FOVEA_FAMILIES) / "gpt2";
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+    Result<TensorSet> set = load_safetensors(from / "model.safetensors");
+    EXPECT_TRUE(set);
+    for (Tensor& tensor : set->tensors) {
+        if (!tensor.name.ends_with("wpe.weight")) continue;
+        TorchGenerator generator(7);
+        std::vector<float> values(positions * tensor.shape[1]);
+        generator.randn(values);
+        for (float& value : values) value *= 0.4f;
+        Result<Tensor> made = make_tensor(tensor.name, {positions, tensor.shape[1]}, std::move(values));
+        EXPECT_TRUE(made);
+        tensor = std::move(*made);
+    }
+    EXPECT_TRUE(save_safetensors(folder / "model.safetensors", *set));
+    std::ifstream file(from / "config.json");
+    std::string config{std::istreambuf_iterator<char>(file), {}};
+    // The first of two members of one name counts.
+    config.insert(config.find('{') + 1, "\"n_positions\": " + std::to_string(positions) + ",");
+    std::ofstream(folder / "config.json") << config;
+    Result<CheckpointModel> model = CheckpointModel::open(folder);
+    EXPECT_TRUE(model) << model.error().text;
+    return *model;
+}
+
+// One run of the whole text tells what each of its tokens would have been chosen by without a cache: behind a
+// causal mask a row knows nothing of later ones.
+void expect_generated_as_uncached(const CheckpointModel& model) {
+    constexpr uint64_t kCount = 500;
+    std::vector<uint32_t> all = {5, 3, 8, 20}, next = all;
+    Result<Decoder> decoder = Decoder::open(model, all.size() + kCount);
+    ASSERT_TRUE(decoder) << decoder.error().text;
+    Sampler greedy(0, 0);
+    for (uint64_t n = 0; n < kCount; ++n) {
+        const Result<std::vector<float>> logits = decoder->run(next);
+        ASSERT_TRUE(logits) << logits.error().text;
+        next = {greedy.choose(*logits)};
+        all.push_back(next[0]);
+    }
+    const Result<ModelRun> run = run_model(model, std::span(all).first(all.size() - 1));
+    ASSERT_TRUE(run) << run.error().text;
+    for (size_t i = 4; i < all.size(); ++i)
+        ASSERT_EQ(all[i], Sampler(0, 0).choose(run->logits.row(i - 1))) << "token " << i;
+}
+
+TEST(Decoder, five_hundred_tokens_are_those_of_the_uncached_run) {
+    const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "fovea_long_gpt2";
+    expect_generated_as_uncached(long_gpt2(folder, 504));
+    std::filesystem::remove_all(folder);
+    expect_generated_as_uncached(open_model("llama3"));
+    expect_generated_as_uncached(open_model("mistral"));
+}
 
 TEST(Decoder, several_tokens_behind_a_cache_see_what_they_should) {
     const CheckpointModel model = open_model("llama3");
