@@ -9,6 +9,30 @@ import numpy as np
 
 from ._library import Refused
 
+# ---- bfloat16 ----
+# numpy has none of its own. Arrays of it are those of the package ml_dtypes (JAX's), or, within this package, words of 16 bits
+# under a type that says so.
+
+BFLOAT16 = np.dtype([('bfloat16', '<u2')])
+
+
+def is_bfloat16(array: np.ndarray) -> bool:
+    return array.dtype.kind == 'V' and (array.dtype == BFLOAT16 or array.dtype.name == 'bfloat16')
+
+
+def type_name(array: np.ndarray) -> str:
+    return 'bfloat16' if is_bfloat16(array) else str(array.dtype)
+
+
+def widened(array: np.ndarray) -> np.ndarray:
+    """float32 as it is, float16 and bfloat16 widened to it, exactly."""
+    if not is_bfloat16(array):
+        return np.asarray(array, np.float32)
+    wide = np.empty(array.shape, np.uint32)
+    np.left_shift(array.view(np.uint16), 16, out=wide, dtype=np.uint32, casting='unsafe')
+    return wide.view(np.float32)
+
+
 # ---- DLPack (dmlc/dlpack.h, versions 0.x and their unversioned capsule) ----
 # numpy reads neither bfloat16 nor, in its older versions, bool this way: hence a reader of its own.
 
@@ -37,8 +61,8 @@ class _Borrowed:
         self.__array_interface__ = interface
 
 
-def _from_dlpack(name: str, value: Any) -> tuple[np.ndarray, bool]:
-    """The array that `value` holds, and whether its 16-bit words are bfloat16."""
+def _from_dlpack(name: str, value: Any) -> np.ndarray:
+    """The array that `value` holds."""
     try:
         capsule = value.__dlpack__()
     except (BufferError, RuntimeError, TypeError) as error:
@@ -48,8 +72,8 @@ def _from_dlpack(name: str, value: Any) -> tuple[np.ndarray, bool]:
     if tensor.device_type not in _HOST_DEVICES:
         raise Refused(f'{name} lies on a device (DLPack device type {tensor.device_type}); move it to the host first', name)
     code, bits = tensor.code, tensor.bits
-    is_bfloat16 = code == _BFLOAT16 and bits == 16
-    if tensor.lanes != 1 or not (is_bfloat16 or code in _CODES):
+    is_words = code == _BFLOAT16 and bits == 16
+    if tensor.lanes != 1 or not (is_words or code in _CODES):
         raise Refused(f'{name} has elements of DLPack type {code} with {bits} bits; float32, float16 and bfloat16 are taken',
                       name)
     size = bits // 8
@@ -57,30 +81,23 @@ def _from_dlpack(name: str, value: Any) -> tuple[np.ndarray, bool]:
     strides = None
     if tensor.strides:
         strides = tuple(tensor.strides[i] * size for i in range(tensor.ndim))
-    kind = 'u' if is_bfloat16 else _CODES[code]
+    kind = 'u' if is_words else _CODES[code]
     if 0 in shape:
-        return np.empty(shape, f'{kind}{size}'), is_bfloat16
+        return np.empty(shape, BFLOAT16 if is_words else f'{kind}{size}')
     interface = {'version': 3, 'shape': shape, 'strides': strides, 'typestr': f'{"|" if size == 1 else "<"}{kind}{size}',
                  'data': ((tensor.data or 0) + tensor.byte_offset, False)}
-    return np.asarray(_Borrowed(capsule, interface)), is_bfloat16
+    array = np.asarray(_Borrowed(capsule, interface))
+    return array.view(BFLOAT16) if is_words else array
 
 
-def widen_bfloat16(words: np.ndarray) -> np.ndarray:
-    """bfloat16 as uint16 words -> float32, exactly."""
-    wide = np.empty(words.shape, np.uint32)
-    np.left_shift(words, 16, out=wide, dtype=np.uint32, casting='unsafe')
-    return wide.view(np.float32)
-
-
-def as_array(name: str, value: Any) -> np.ndarray:
-    """`value` as a numpy array over the same memory. bfloat16 is the exception: it becomes a float32 copy."""
+def as_array(name: str, value: Any, words: bool = False) -> np.ndarray:
+    """`value` as a numpy array over the same memory. words: an array of uint16 is one of bfloat16."""
     if isinstance(value, np.ndarray):
-        return value
+        return value.view(BFLOAT16) if words and value.dtype == np.uint16 else value
     if hasattr(value, '__dlpack__'):
         if getattr(value, 'requires_grad', False):
             value = value.detach()
-        array, is_bfloat16 = _from_dlpack(name, value)
-        return widen_bfloat16(array) if is_bfloat16 else array
+        return _from_dlpack(name, value)
     array = np.asarray(value)
     if array.dtype == object:
         raise Refused(f'{name} is a {type(value).__name__}, not an array', name)
@@ -89,13 +106,17 @@ def as_array(name: str, value: Any) -> np.ndarray:
 
 def like(given: Any, array: np.ndarray) -> Any:
     """`array` as the kind of array that `given` is, over the same memory where its type allows it."""
+    words = is_bfloat16(array)
     if isinstance(given, np.ndarray):
-        return array
+        return array.view(given.dtype) if words and given.itemsize == 2 else array
     torch = sys.modules.get('torch')
     if torch is not None and isinstance(given, torch.Tensor):
-        tensor = torch.from_numpy(array)
-        return tensor.to(given.dtype) if given.dtype == torch.bfloat16 else tensor
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16) if words else torch.from_numpy(array)
     namespace = getattr(given, '__array_namespace__', None)
+    if words:  # numpy's own exports know no bfloat16
+        ml_dtypes = sys.modules.get('ml_dtypes')
+        of_words = array.view(np.uint16 if ml_dtypes is None else ml_dtypes.bfloat16)
+        return of_words if namespace is None or ml_dtypes is None else namespace().asarray(of_words)
     if namespace is not None:
         return namespace().from_dlpack(array)
     return array

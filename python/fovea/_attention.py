@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Sequence
 import numpy as np
 
 from . import _declarations as c
-from ._arrays import address, as_array, like, readable
-from ._call import Bindings, Call, as_four, empty_like_call, strides_of, type_number
+from ._arrays import address, as_array, like, readable, type_name
+from ._call import FLOATS, Bindings, Call, as_four, empty_like_call, strides_of, type_number
 from ._library import Engine, Refused, engine_for, lib
 from ._run import EnginePlan, plan_attention
 
@@ -27,7 +27,7 @@ class Plan:
         if return_lse:
             call.desc.outputs = c.FOVEA_OUTPUT_O | c.FOVEA_OUTPUT_LSE
         self._shape = (*call.q.shape[:3], call.v.shape[3])
-        self._dtype = call.q.dtype
+        self._dtype = q.dtype if isinstance(q, np.ndarray) and q.itemsize == call.q.itemsize else call.q.dtype
         sample, view = empty_like_call(self._shape, self._dtype, call.layout, call.ndim)
         self._o_shape = sample.shape
         call.desc.o_strides = strides_of(view)
@@ -52,10 +52,11 @@ class Plan:
             self._call.bindings[number].data = value.__array_interface__['data'][0]
             return value
         call = self._call
-        view = readable(as_four(name, as_array(name, value), call.layout), name)
+        view = readable(as_four(name, as_array(name, value, call.words), call.layout), name)
         of_plan = getattr(call, name)
         if view.shape != of_plan.shape or view.dtype != of_plan.dtype:
-            raise Refused(f'{name} is {view.dtype} {view.shape}, and the plan was made for {of_plan.dtype} {of_plan.shape}', name)
+            raise Refused(f'{name} is {type_name(view)} {view.shape}, and the plan was made for {type_name(of_plan)} '
+                          f'{of_plan.shape}', name)
         if bytes(strides_of(view)) != bytes(strides_of(of_plan)):
             raise Refused(f'{name} has other strides than the array that the plan was made with: make a plan for it', name)
         call.bindings[number].data = address(view)
@@ -91,31 +92,33 @@ def plan(q: Any, k: Any, v: Any, **options: Any) -> Plan:
 def attention(q: Any, k: Any, v: Any, *, causal: bool = False, align: str | int = 'top-left', scale: float | None = None,
               mask: Any = None, bias: Any = None, window: tuple[int | None, int | None] | None = None, softcap: float = 0,
               sinks: Any = None, alibi: Any = None, kv_lengths: Any = None, dropout_p: float = 0, seed: int = 0,
-              layout: str = 'bhsd', return_lse: bool = False, device: str | int | Engine = 'auto') -> Any:
+              layout: str = 'bhsd', dtype: str | None = None, return_lse: bool = False,
+              device: str | int | Engine = 'auto') -> Any:
     """softmax(scale q k^T + bias, masked) v, on the GPU where there is one, else on the CPU.
 
-    q           [B, Hq, Lq, D], float32 or float16 (bfloat16 is widened to float32, and its result rounded back); without B, or
-                without B and Hq. layout='bshd': [B, L, H, D]. Strides are honoured: views cost nothing.
+    q           [B, Hq, Lq, D], float32, float16 or bfloat16 (PyTorch's, JAX's, ml_dtypes'); without B, or without B and Hq.
+                layout='bshd': [B, L, H, D]. Strides are honoured: views cost nothing. Sums are float32 whatever the type.
     k, v        [B, Hkv, Lkv, D] and [B, Hkv, Lkv, Dv]; Hq is a multiple of Hkv, query head h reads head h // (Hq // Hkv).
     causal      hides the keys behind a query's position. As PyTorch's is_causal, query 0 stands at key 0 ('top-left').
     align       where query 0 stands among the keys, for causal, window and alibi: 'top-left', 'bottom-right' (the last query at
                 the last key, as for new tokens behind a cache), or a key's number, which may be negative.
     scale       None: 1 / sqrt(D).
     mask        bool or uint8 [B or 1, Hq or 1, Lq or 1, Lkv], or the last three or two of these; True is seen.
-    bias        float32 or float16 of such a shape, added to the scaled scores; -inf hides.
+    bias        float32, float16 or bfloat16 of such a shape, added to the scaled scores; -inf hides.
     window      (left, right): keys from `left` before to `right` behind the query's position are seen; None: all of a side.
     softcap     scores become softcap * tanh(score / softcap); 0: none.
     sinks       float32 [Hq]: one more logit for each row, which carries no value.
     alibi       float32 [Hq]: slopes; adds slope * (key - position).
     kv_lengths  whole numbers [B]: keys at or past it are not there.
     dropout_p   drops weights by a counter of `seed`, the same on every device; 0: none.
+    dtype       'bfloat16': arrays of uint16 hold bfloat16, for numpy without ml_dtypes; the result is then uint16 too.
     return_lse  also returns the log-sum-exp of each row, float32 [B, Hq, Lq], from which any weight can be had again.
     device      'auto', 'cpu', 'vulkan', 'reference' (float64), a number of fovea.devices(), or a part of a name.
 
     Returns o [B, Hq, Lq, Dv] as the kind of array that q is, in q's layout; a row that sees no key is 0. A call that cannot be is a
     ValueError whose line names the argument, and has written nothing."""
     return Plan(q, k, v, causal=causal, align=align, scale=scale, mask=mask, bias=bias, window=window, softcap=softcap,
-                sinks=sinks, alibi=alibi, kv_lengths=kv_lengths, dropout_p=dropout_p, seed=seed, layout=layout,
+                sinks=sinks, alibi=alibi, kv_lengths=kv_lengths, dropout_p=dropout_p, seed=seed, layout=layout, dtype=dtype,
                 return_lse=return_lse, device=device)(q, k, v)
 
 
@@ -158,10 +161,10 @@ def gradients(q: Any, k: Any, v: Any, do: Any, *, o: Any = None, lse: Any = None
     batch, heads, rows, _ = call.q.shape
     expected = (batch, heads, rows, call.v.shape[3])
     for name, value, binding in (('o', o, c.FOVEA_BIND_O), ('do', do, c.FOVEA_BIND_DO)):
-        view = readable(as_four(name, as_array(name, value), call.layout), name)
+        view = readable(as_four(name, as_array(name, value, call.words), call.layout), name)
         if view.shape != expected:
             raise Refused(f'{name} has shape {view.shape}, and the result {expected}', name)
-        setattr(call.desc if name == 'o' else backward, f'{name}_type', type_number(name, view, ('f4', 'f2')))
+        setattr(call.desc if name == 'o' else backward, f'{name}_type', type_number(name, view, FLOATS))
         setattr(call.desc if name == 'o' else backward, f'{name}_strides', strides_of(view))
         call.bind(binding, view)
     backward.has_lse_gradient = int(dlse is not None)
@@ -176,7 +179,7 @@ def gradients(q: Any, k: Any, v: Any, do: Any, *, o: Any = None, lse: Any = None
     for name, source, binding in (('q', call.q, c.FOVEA_BIND_DQ), ('k', call.k, c.FOVEA_BIND_DK), ('v', call.v, c.FOVEA_BIND_DV)):
         if name in wrt:
             array, view = empty_like_call(source.shape, source.dtype, call.layout, call.ndim)
-            setattr(backward, f'd{name}_type', type_number(f'd{name}', view, ('f4', 'f2')))
+            setattr(backward, f'd{name}_type', type_number(f'd{name}', view, FLOATS))
             setattr(backward, f'd{name}_strides', strides_of(view))
             call.bind(binding, view)
             made[name] = like({'q': q, 'k': k, 'v': v}[name], array)
@@ -194,20 +197,22 @@ def _extents(matrix: c.FoveaMatrixDesc) -> tuple[int, ...]:
     return (matrix.batch, matrix.heads, matrix.rows, matrix.keys)
 
 
-def merge(parts: Sequence[tuple[Any, Any]], *, device: str | int | Engine = 'auto') -> tuple[Any, Any]:
+def merge(parts: Sequence[tuple[Any, Any]], *, dtype: str | None = None, device: str | int | Engine = 'auto') -> tuple[Any, Any]:
     """One result of several over different keys: parts are (o, lse) as return_lse=True gives them, o [B, H, L, Dv] and lse [B, H, L]
-    (layout 'bhsd'; without B, or without B and H, as there). A part whose lse is -inf adds nothing. One fixed tree, neighbours
+    (layout 'bhsd'; without B, or without B and H, as there; dtype as there). A part whose lse is -inf adds nothing. One fixed tree, neighbours
     first, so that the same parts give the same bits, whoever computed them. A sink belongs to one part alone."""
     if not parts:
         raise Refused('parts is empty; there is nothing to merge', 'parts')
-    arrays = [(as_array('parts', o), as_array('parts', lse)) for o, lse in parts]
+    if dtype not in (None, 'bfloat16'):
+        raise Refused(f"dtype is {dtype!r}; it must be 'bfloat16' or None", 'dtype')
+    arrays = [(as_array('parts', o, dtype is not None), as_array('parts', lse)) for o, lse in parts]
     o, lse = arrays[0]
     desc = c.FoveaMergeDesc(struct_size=ctypes.sizeof(c.FoveaMergeDesc), parts=len(parts))
-    desc.x_type = desc.y_type = type_number('parts', o, ('f4', 'f2'))
+    desc.x_type = desc.y_type = type_number('parts', o, FLOATS)
     type_number('parts', lse, ('f4',))
     for number, (other, other_lse) in enumerate(arrays):
         if other.shape != o.shape or other.dtype != o.dtype or other_lse.shape != o.shape[:-1] or other_lse.dtype != lse.dtype:
-            raise Refused(f'parts: part {number} is {other.dtype} {other.shape} with lse {other_lse.shape}; each must be {o.dtype} '
+            raise Refused(f'parts: part {number} is {type_name(other)} {other.shape} with lse {other_lse.shape}; each must be {type_name(o)} '
                           f'{o.shape} with lse {o.shape[:-1]}', 'parts')
     desc.batch, desc.heads, desc.len, desc.dim = as_four('parts', o, 'bhsd').shape
     x, part_lse = np.stack([part for part, _ in arrays]), np.stack([part for _, part in arrays])

@@ -7,24 +7,28 @@ from typing import Any, Sequence
 import numpy as np
 
 from . import _declarations as c
-from ._arrays import address, as_array, readable, span_bytes
+from ._arrays import address, as_array, is_bfloat16, readable, span_bytes, type_name
 from ._library import Refused
 
 LAYOUTS = {  # axes of a four-dimensional array as [batch, heads, tokens, width]
     'bhsd': (0, 1, 2, 3),
     'bshd': (0, 2, 1, 3),
 }
-_TYPES = {'f4': c.FOVEA_F32, 'f2': c.FOVEA_F16, 'u1': c.FOVEA_U8, 'b1': c.FOVEA_U8, 'i4': c.FOVEA_I32}
+_TYPES = {'f4': c.FOVEA_F32, 'f2': c.FOVEA_F16, 'bf16': c.FOVEA_BF16, 'u1': c.FOVEA_U8, 'b1': c.FOVEA_U8, 'i4': c.FOVEA_I32}
+FLOATS = ('f4', 'f2', 'bf16')
 _ALIGNS = {'top-left': c.FOVEA_ALIGN_TOP_LEFT, 'bottom-right': c.FOVEA_ALIGN_BOTTOM_RIGHT}
 
 Bindings = c.FoveaHostBuffer * c.FOVEA_BIND_COUNT
 
 
 def type_number(name: str, array: np.ndarray, allowed: Sequence[str]) -> int:
-    kind = array.dtype.str[1:]
+    kind = 'bf16' if is_bfloat16(array) else array.dtype.str[1:]
     if kind not in allowed:
-        names = {'f4': 'float32', 'f2': 'float16', 'u1': 'uint8', 'b1': 'bool', 'i4': 'int32'}
-        raise Refused(f'{name} is {array.dtype}; it must be {" or ".join(names[a] for a in allowed)}', name)
+        names = {'f4': 'float32', 'f2': 'float16', 'bf16': 'bfloat16', 'u1': 'uint8', 'b1': 'bool', 'i4': 'int32'}
+        taken = [names[a] for a in allowed]
+        listed = ' or '.join(filter(None, (', '.join(taken[:-1]), taken[-1])))
+        words = "; words of bfloat16 need dtype='bfloat16'" if kind == 'u2' and 'bf16' in allowed else ''
+        raise Refused(f'{name} is {type_name(array)}; it must be {listed}{words}', name)
     return _TYPES[kind]
 
 
@@ -92,10 +96,13 @@ class Call:
                  scale: float | None = None, mask: Any = None, bias: Any = None,
                  window: tuple[int | None, int | None] | None = None, softcap: float = 0, sinks: Any = None,
                  alibi: Any = None, kv_lengths: Any = None, dropout_p: float = 0, seed: int = 0,
-                 layout: str = 'bhsd') -> None:
+                 layout: str = 'bhsd', dtype: str | None = None) -> None:
         if layout not in LAYOUTS:
             raise Refused(f"layout is {layout!r}; it must be one of {', '.join(LAYOUTS)}", 'layout')
+        if dtype not in (None, 'bfloat16'):
+            raise Refused(f"dtype is {dtype!r}; it must be 'bfloat16', which arrays of uint16 then hold, or None", 'dtype')
         self.layout = layout
+        self.words = dtype is not None
         self.desc = desc = c.FoveaAttentionDesc(struct_size=ctypes.sizeof(c.FoveaAttentionDesc))
         self.bindings = Bindings()
         self.keep: dict[int, np.ndarray] = {}
@@ -122,7 +129,7 @@ class Call:
         desc.dropout_p = _number('dropout_p', dropout_p)
         desc.dropout_seed = _unsigned('seed', seed)
         self._take_matrix('mask', desc.mask, mask, c.FOVEA_BIND_MASK, ('b1', 'u1'))
-        self._take_matrix('bias', desc.bias, bias, c.FOVEA_BIND_BIAS, ('f4', 'f2'))
+        self._take_matrix('bias', desc.bias, bias, c.FOVEA_BIND_BIAS, FLOATS)
         self._take_vector('sinks', sinks, c.FOVEA_FLAG_SINKS, c.FOVEA_BIND_SINKS)
         self._take_vector('alibi', alibi, c.FOVEA_FLAG_ALIBI, c.FOVEA_BIND_ALIBI)
         if kv_lengths is not None:
@@ -137,8 +144,8 @@ class Call:
         desc, views = self.desc, []
         self.borrowed = [False] * 3  # by binding: the caller's own memory is read, where it lies
         for name, value, binding in (('q', q, c.FOVEA_BIND_Q), ('k', k, c.FOVEA_BIND_K), ('v', v, c.FOVEA_BIND_V)):
-            view = as_four(name, as_array(name, value), self.layout)
-            setattr(desc, f'{name}_type', type_number(name, view, ('f4', 'f2')))
+            view = as_four(name, as_array(name, value, self.words), self.layout)
+            setattr(desc, f'{name}_type', type_number(name, view, FLOATS))
             usable = readable(view, name)
             self.borrowed[binding] = usable is view and isinstance(value, np.ndarray)
             setattr(desc, f'{name}_strides', strides_of(usable))
@@ -163,7 +170,7 @@ class Call:
     def _take_matrix(self, name: str, desc: c.FoveaMatrixDesc, value: Any, binding: int, allowed: Sequence[str]) -> None:
         if value is None:
             return
-        array = as_array(name, value)
+        array = as_array(name, value, self.words)
         kind = type_number(name, array, allowed)
         if not 2 <= array.ndim <= 4:
             raise Refused(f'{name} has {array.ndim} dimensions; it must have 2 to 4: [batch, heads, queries, keys] or the last '

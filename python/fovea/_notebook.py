@@ -12,7 +12,7 @@ from urllib.parse import quote_plus
 import numpy as np
 
 from . import _declarations as c
-from ._arrays import as_array
+from ._arrays import as_array, is_bfloat16, widened
 from ._call import as_four
 from ._library import FoveaError, Refused, lib
 from ._text import JSON, PLAIN, made_text
@@ -135,9 +135,9 @@ def _session_tensor(name: str, value: Any, layout: str, batch: int, keep: list[n
     view = as_four(name, as_array(name, value), layout)
     if not 0 <= batch < view.shape[0]:
         raise Refused(f'batch is {batch}; {name} has {view.shape[0]}', 'batch')
-    if view.dtype.kind != 'f':
+    if view.dtype.kind != 'f' and not is_bfloat16(view):
         raise Refused(f'{name} is {view.dtype}; it must be of floating-point numbers', name)
-    array = np.ascontiguousarray(view[batch], np.float32)
+    array = np.ascontiguousarray(widened(view[batch]))
     keep.append(array)
     tensor = c.FoveaSessionTensor(array.ctypes.data, *array.shape)
     return ctypes.byref(tensor)
@@ -147,7 +147,7 @@ def view(q: Any = None, k: Any = None, v: Any = None, *, text: str | None = None
          layout: str = 'bhsd', batch: int = 0, height: int = 720, **keys: Any) -> View:
     """The page of this project on q, k and v of your own, or, with `text`, on a sentence: any weight, its derivation, every stage.
 
-    q, k, v  [B, H, L, D] as in fovea.attention (one batch entry is shown), float16 or float32; v may be left out
+    q, k, v  [B, H, L, D] as in fovea.attention (one batch entry is shown), float32, float16 or bfloat16; v may be left out
     level    1 to 7, of the page's; None: 3 where causal, else the page's own
     keys     of a session, as docs/files.md lists them: head=1, i=3, j=2, stage='scores', mask='causal', ..."""
     if (q is None) != (k is None) or q is None and v is not None:

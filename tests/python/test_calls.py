@@ -146,11 +146,34 @@ class Arrays(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, '^k lies on a device'):
             fovea.attention(q, Foreign(k, device=2), v)
 
-    def test_bfloat16_is_widened_exactly(self):
-        words = np.array([0x3F80, 0xC000, 0x7F80, 0x0001, 0x4049], np.uint16)
-        wide = _arrays.as_array('q', Foreign(words, code=4))
-        self.assertEqual(wide.dtype, np.float32)
-        self.assertEqual(wide.tolist(), [1, -2, np.inf, struct.unpack('<f', b'\0\0\x01\0')[0], 3.140625])
+    def test_bfloat16_is_read_where_it_lies_and_written_as_it_came(self):
+        words = [(t.view(np.uint32) >> 16).astype(np.uint16) for t in tensors(2, 3, 17, 8)]
+        wide = [(w.astype(np.uint32) << 16).view(np.float32) for w in words]
+        array = _arrays.as_array('q', Foreign(words[0], code=4))
+        self.assertEqual(array.__array_interface__['data'][0], words[0].__array_interface__['data'][0])
+        self.assertTrue((_arrays.widened(array) == wide[0]).all())
+        exact, lse = fovea.attention(*wide, causal=True, return_lse=True)
+        o, its_lse = fovea.attention(*words, causal=True, return_lse=True, dtype='bfloat16')
+        self.assertEqual(o.dtype, np.uint16)
+        self.assertTrue(np.array_equal(lse, its_lse))
+        near = (o.astype(np.uint32) << 16).view(np.float32)
+        self.assertLessEqual(float((abs(near - exact) / abs(exact)).max()), 2**-8)
+        self.assertEqual(fovea.attention(*(Foreign(w, code=4) for w in words), causal=True).tobytes(), o.tobytes())
+        self.assertEqual(fovea.plan(*words, causal=True, dtype='bfloat16')(*words).tobytes(), o.tobytes())
+        halves = [fovea.attention(words[0], words[1][:, :, part], words[2][:, :, part], return_lse=True, dtype='bfloat16')
+                  for part in (slice(0, 9), slice(9, 17))]
+        merged, _ = fovea.merge(halves, dtype='bfloat16')
+        whole = fovea.attention(*wide)
+        self.assertEqual(merged.dtype, np.uint16)
+        self.assertLess(float(abs((merged.astype(np.uint32) << 16).view(np.float32) - whole).max()), 2**-6)
+        dq = fovea.gradients(*words, o, dtype='bfloat16', causal=True).dq
+        wide_dq = fovea.gradients(*wide, near, causal=True).dq
+        self.assertEqual(dq.dtype, np.uint16)
+        self.assertLess(float(abs((dq.astype(np.uint32) << 16).view(np.float32) - wide_dq).max()), 0.03 * float(abs(wide_dq).max()))
+        with self.assertRaisesRegex(ValueError, "^q is uint16; it must be float32, float16 or bfloat16; words of bfloat16 need dtype"):
+            fovea.attention(*words)
+        with self.assertRaisesRegex(ValueError, "^dtype is 'bf16'; it must be 'bfloat16'"):
+            fovea.attention(*words, dtype='bf16')
 
     def test_kept_plans_read_new_arrays_and_refuse_other_shapes(self):
         q, k, v = tensors(2, 2, 6, 8)
