@@ -10,28 +10,33 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-template <class X, class Y>
-void append_rows_of(const FoveaAppendDesc& d, const FoveaHostBuffer* bindings, uint64_t begin, uint64_t end) {
-    for (uint64_t row = begin; row < end; ++row) {
-        const reference::RowIndex at = reference::split_row(row, d.heads, d.len);
-        const int64_t x = reference::first_element(d.x_strides, at),
-                      y = reference::cache_row(d, bindings, at);
-        if (y < 0) continue;
-        convert_row(static_cast<const X*>(bindings[FOVEA_BIND_X].data) + x, d.dim,
-                    static_cast<Y*>(bindings[FOVEA_BIND_Y].data) + y);
+// A row from one type to another goes through float32 a piece at a time, which stays in the first cache: code
+// for each type, not for each pair of them.
+inline void convert_any_row(const FoveaAppendDesc& d, const void* x_data, int64_t x, void* y_data,
+                            int64_t y) {
+    constexpr size_t kPiece = 256;
+    HWY_ALIGN float room[kPiece];
+    for (size_t n = 0; n < d.dim; n += kPiece) {
+        const size_t count = HWY_MIN(kPiece, d.dim - n);
+        with_elements(d.x_type, x_data,
+                      [&](const auto* from) { convert_row(from + x + int64_t(n), count, room); });
+        with_elements(d.y_type, y_data, [&](auto* to) { convert_row(room, count, to + y + int64_t(n)); });
     }
 }
 
 // Rows of equal types move their bits, NaN payloads included.
 void append_rows(const FoveaAppendDesc& d, const FoveaHostBuffer* bindings, uint64_t begin, uint64_t end) {
-    if (d.x_type == d.y_type) {
-        for (uint64_t row = begin; row < end; ++row) reference::append_row(d, bindings, row);
-        return;
+    for (uint64_t row = begin; row < end; ++row) {
+        if (d.x_type == d.y_type) {
+            reference::append_row(d, bindings, row);
+            continue;
+        }
+        const reference::RowIndex at = reference::split_row(row, d.heads, d.len);
+        const int64_t y = reference::cache_row(d, bindings, at);
+        if (y >= 0)
+            convert_any_row(d, bindings[FOVEA_BIND_X].data, reference::first_element(d.x_strides, at),
+                            bindings[FOVEA_BIND_Y].data, y);
     }
-    with_type(d.x_type, [&](auto x) {
-        with_type(d.y_type,
-                  [&](auto y) { append_rows_of<decltype(x), decltype(y)>(d, bindings, begin, end); });
-    });
 }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE

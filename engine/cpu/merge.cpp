@@ -21,23 +21,17 @@ inline void blend_vectors(const float* a, float* b, const reference::MergeFactor
         hn::StoreU(mul_add(of_a, hn::LoadU(f, a + n), hn::Mul(of_b, hn::LoadU(f, b + n))), f, b + n);
 }
 
-template <class X, class Y>
-void merge_rows_of(const FoveaMergeDesc& d, const FoveaHostBuffer* bindings, uint64_t begin, uint64_t end) {
-    const auto* x = static_cast<const X*>(bindings[FOVEA_BIND_X].data);
-    auto* y = static_cast<Y*>(bindings[FOVEA_BIND_Y].data);
-    for (uint64_t flat = begin; flat < end; ++flat)
-        reference::merge_row<float>(
-            d, bindings, flat,
-            [&](int64_t first, uint32_t count, float* out) { convert_row(x + first, count, out); },
-            [&](int64_t first, uint32_t count, const float* row) { convert_row(row, count, y + first); },
-            blend_vectors);
-}
-
 void merge_rows(const FoveaMergeDesc& d, const FoveaHostBuffer* bindings, uint64_t begin, uint64_t end) {
-    with_type(d.x_type, [&](auto x) {
-        with_type(d.y_type,
-                  [&](auto y) { merge_rows_of<decltype(x), decltype(y)>(d, bindings, begin, end); });
-    });
+    const void* x = bindings[FOVEA_BIND_X].data;
+    const auto load = [&](int64_t first, uint32_t count, float* out) {
+        with_elements(d.x_type, x, [&](const auto* from) { convert_row(from + first, count, out); });
+    };
+    const auto store = [&](int64_t first, uint32_t count, const float* row) {
+        with_elements(d.y_type, bindings[FOVEA_BIND_Y].data,
+                      [&](auto* to) { convert_row(row, count, to + first); });
+    };
+    for (uint64_t flat = begin; flat < end; ++flat)
+        reference::merge_row<float>(d, bindings, flat, load, store, blend_vectors);
 }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE
