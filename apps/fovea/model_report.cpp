@@ -152,24 +152,6 @@ std::string model_json(const CheckpointModel& model) {
     return json.done();
 }
 
-std::vector<NextToken> next_tokens(std::span<const float> logits, size_t most) {
-    std::vector<uint32_t> order(logits.size());
-    std::iota(order.begin(), order.end(), 0u);
-    const size_t count = std::min(most, order.size());
-    std::partial_sort(
-        order.begin(), order.begin() + int64_t(count), order.end(),
-        [&](uint32_t a, uint32_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
-    std::vector<NextToken> all;
-    if (count == 0) return all;
-    double sum = 0;
-    for (const float logit : logits) sum += std::exp(double(logit) - double(logits[order[0]]));
-    for (size_t i = 0; i < count; ++i) {
-        const float logit = logits[order[i]];
-        all.push_back({order[i], logit, std::exp(double(logit) - double(logits[order[0]])) / sum});
-    }
-    return all;
-}
-
 namespace {
 
 Result<std::vector<uint32_t>> token_numbers(std::string_view list) {

@@ -7,6 +7,7 @@
 
 #include <fovea/model/checkpoint_model.hpp>
 #include <fovea/model/device_runner.hpp>
+#include <fovea/model/next_tokens.hpp>
 #include <fovea/model/token_scores.hpp>
 #include <fovea/thread_pool.hpp>
 
@@ -21,15 +22,6 @@ std::string model_json(const CheckpointModel& model);
 
 // "12.3 MB"
 std::string bytes_text(uint64_t bytes);
-
-// The tokens with the largest logits of one row, with their probabilities, largest first; of equal ones the
-// first.
-struct NextToken {
-    uint32_t id;
-    float logit;
-    double probability;
-};
-std::vector<NextToken> next_tokens(std::span<const float> logits, size_t most);
 
 // What the model is run on: --tokens, numbers by comma, or --text with the model's own tokenizer,
 // which is then there.

@@ -2,6 +2,7 @@
 
 #include "model/comparison.hpp"
 #include "panels/panels.hpp"
+#include "panels/story.hpp"
 
 namespace fovea::visualizer {
 
@@ -83,11 +84,13 @@ std::string describe(Workbench& bench) {
     std::string tour = step > 0 ? "tour, step " + std::to_string(step) + " of " + std::to_string(kTourSteps) +
                                       ": " + tour_text(step) + "\n"
                                 : "";
-    std::string problems = tour + (bench.window.notice ? "notice: " + bench.window.notice->text + "\n" : "");
+    std::string problems = tour + describe_story(bench) +
+                           (bench.window.notice ? "notice: " + bench.window.notice->text + "\n" : "");
     for (const Problem& problem : bench.problems)
         problems += "problem: " + problem.where + ": " + problem.text + "\n";
     if (!bench.preparing().empty()) problems += bench.preparing() + "\n";
     if (bench.window.centre == CentreTab::map && bench.map) return problems + describe_map(bench);
+    if (bench.window.centre == CentreTab::train) problems += describe_training(bench);
     const bool compares = bench.computation.complete() &&
                           (bench.computation.kept() || bench.window.centre == CentreTab::compare);
     return problems + describe_matrix(bench) + (compares ? describe_comparison(bench) : "");

@@ -144,7 +144,8 @@ constexpr Option kOptions[] = {
      [](Options& o, std::string_view, std::string_view) {
          return o.look.transparent = true, Result<void>{};
      }},
-    {{"--open", "FILE", "safetensors, npz, npy, csv, png or a session (.fovea); or just FILE", true},
+    {{"--open", "FILE",
+      "safetensors, npz, npy, csv, png, a session (.fovea), a model's folder or .gguf; or just FILE", true},
      [](Options& o, std::string_view, std::string_view v) {
          return o.files.emplace_back(v), Result<void>{};
      }},

@@ -62,6 +62,7 @@ TEST_F(GoldenTest, pictures_look_like_the_kept_ones) {
     cases.push_back({"compare", 5, Theme::dark, 1, {"compare", "problems"}});
     cases.push_back({"mask", 4, Theme::dark, 1, {"mask"}});
     cases.push_back({"map", 2, Theme::dark, 1, {}, "4k"});
+    cases.push_back({"learned", 2, Theme::dark, 1, {}, {}, "induction"});
     const std::map<std::string, std::vector<int>> kept = kept_grids();
     const char* write = std::getenv("FOVEA_WRITE_GOLDEN");
     std::ofstream out;

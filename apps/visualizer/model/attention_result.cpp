@@ -114,7 +114,7 @@ Result<GpuBuffer*> add_host_stage(GpuDevice& device, AttentionResult& result, co
 
 // Where the call writes a stage of the model; none: the trace computes it.
 std::optional<FoveaBinding> written_by_call(const AttentionResult& result, const std::string& id) {
-    const AttentionRules rules = rules_of(result.settings);
+    const AttentionRules& rules = result.call.rules;
     const bool after = rules.route == MaskRoute::after && hides(rules), drops = rules.dropout_p > 0;
     if (id == "scaled") return FOVEA_BIND_SCORES;
     if (id == "scores" && score_scale(rules, result.run->desc().dim_qk).value == 1.0)

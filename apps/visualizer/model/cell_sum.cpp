@@ -1,5 +1,7 @@
 #include "model/cell_sum.hpp"
 
+#include "model/opened_model.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -36,6 +38,12 @@ std::optional<CellSum> projection(const AttentionResult& of, const char* from, c
     if (layer.has_bias()) sum.added_name = "bias", sum.added = layer.bias.values[column];
     add_up(sum);
     return sum;
+}
+
+// Of a published model: the tensor of its files that the weights are of, and where in it.
+void tell_origin(const AttentionResult& of, std::string_view part, uint64_t output, CellSum& sum) {
+    const Settings& s = of.settings;
+    if (s.model && shows_model(s)) sum.how += "; " + s.model->weights.origin(s.mapping.layer, part, output);
 }
 
 // A row of weights times a column of the values: what each key's token has a share in.
@@ -105,13 +113,18 @@ std::optional<CellSum> cell_sum(const AttentionResult& of, const Stage& stage, u
         if (stage.name != name) continue;
         std::optional<CellSum> sum =
             projection(of, x, weight, *layer, row, uint64_t(head) * stage.columns + column);
+        if (sum)
+            tell_origin(of, std::string_view(weight).substr(2), uint64_t(head) * stage.columns + column,
+                        *sum);
         if (sum && part.rope && layer != &part.value)
             sum->ending = "then turned by the position's angles",
             sum->result = stage.head_values(head)[row * stage.columns + column];
         return sum;
     }
-    if (stage.name == "output") return projection(of, "context", "w_output", part.output, row, column);
-    return {};
+    if (stage.name != "output") return {};
+    std::optional<CellSum> sum = projection(of, "context", "w_output", part.output, row, column);
+    if (sum) tell_origin(of, "output", column, *sum);
+    return sum;
 }
 
 std::string cell_sum_text(const CellSum& sum, const Stage& stage, uint64_t row, uint64_t column) {

@@ -3,6 +3,7 @@
 #include "model/document.hpp"
 
 #include <algorithm>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -26,7 +27,9 @@ bool same_projection(const Settings& a, const Settings& b) {
     // In a model the rules count in every layer, those before the shown one, too.
     const auto of_model = [](const Settings& s) { return std::tie(s.task, s.heads_off, s.mapping.layer); };
     const auto rules = [](const Settings& s) -> const AttentionRules& { return s; };
-    if (shows_model(a) || shows_model(b)) return of_model(a) == of_model(b) && rules(a) == rules(b);
+    if (shows_model(a) || shows_model(b))
+        return of_model(a) == of_model(b) && rules(a) == rules(b) && a.model == b.model && a.off == b.off &&
+               a.learned == b.learned;
     return !a.file || a.mapping == b.mapping;
 }
 
@@ -64,13 +67,18 @@ void Computation::measure_wanted_roof() {
 }
 
 std::string Computation::preparing() const {
+    if (waits_for_)
+        return "running the model, layer " + std::to_string(grid_ ? grid_->finished_layers() : 0) + " of " +
+               std::to_string(grid_ ? grid_->layer_count() : 0);
     if (!projecting_) return "";
     const Settings& s = projecting_->settings;
     return s.file ? "reading " + file_name(s.file->path) : "projecting the tokens";
 }
 
 std::optional<Result<Projected>> Computation::projection(const Settings& by) {
+    waits_for_.reset();
     if (result_ && same_projection(result_->projected_by, by)) return Result<Projected>(result_->projected);
+    if (by.model && shows_model(by)) return layer_projection(by);
     if (projection_has_come()) {
         Projecting ended = std::move(*projecting_);
         projecting_.reset();
@@ -218,12 +226,40 @@ void Computation::unlock(size_t tab) {
     locked_.erase(locked_.begin() + ptrdiff_t(tab));
 }
 
-const HeadGrid* Computation::head_grid(const Settings& settings) {
-    if (grid_ && !grid_->serves(settings)) drop_grid();
-    if (!grid_) {
-        if (!problem_.empty() || shown_layers(settings).size() < 2) return nullptr;
-        grid_ = std::make_unique<HeadGrid>(settings, background_.wake());
+void Computation::begin_grid(const Settings& settings) {
+    if (grid_ && grid_->serves(settings)) return;
+    std::unique_ptr<HeadGrid> next =
+        std::make_unique<HeadGrid>(settings, background_.wake(), grid_ ? grid_.get() : nullptr);
+    if (grid_) drop_grid();
+    grid_ = std::move(next);
+}
+
+bool Computation::layer_has_come(uint32_t layer) const {
+    return grid_ && (grid_->entering(layer) || grid_->ended());
+}
+
+// The thread that fills the grid of heads comes to the layer; the last result stays until then.
+std::optional<Result<Projected>> Computation::layer_projection(const Settings& by) {
+    begin_grid(by);
+    while (!background_.has_frames() && !layer_has_come(by.mapping.layer)) std::this_thread::yield();
+    const std::shared_ptr<const F32Tensor> x = grid_->entering(by.mapping.layer);
+    if (x) return project_layer(by, {x, grid_->ids()});
+    if (grid_->ended()) {
+        const std::string why = grid_->problem();
+        return Result<Projected>(
+            Error{FOVEA_INVALID_ARGUMENT, "model", why.empty() ? "it was not run" : why});
     }
+    waits_for_ = by.mapping.layer;
+    return {};
+}
+
+const HeadGrid* Computation::head_grid(const Settings& settings) {
+    const bool serves = grid_ && grid_->serves(settings);
+    if (!serves && (!problem_.empty() || shown_layers(settings).size() < (shows_model(settings) ? 1u : 2u))) {
+        if (grid_) drop_grid();
+        return nullptr;
+    }
+    begin_grid(settings);
     if (Result<void> r = grid_->take(device_); !r) problems_.report("layers", r.error().text, true);
     return grid_.get();
 }
@@ -233,9 +269,47 @@ Result<void> Computation::finish_wanted_grid() {
     return {};
 }
 
+const NextTable* Computation::next_table(const Settings& settings, uint64_t row) {
+    const HeadGrid* const grid = head_grid(settings);
+    if (!grid || !complete()) return nullptr;
+    Stream stream;
+    for (size_t n = 0; n <= grid->layer_count(); ++n)
+        if (std::shared_ptr<const F32Tensor> x = grid->entering(n)) stream.push_back(std::move(x));
+    if (stream.size() <= grid->layer_count()) return nullptr;
+    const auto text_of = [](Settings s) { return std::tuple(s.model, s.learned, s.task, s.text); };
+    if (!changes_model(settings)) unchanged_settings_ = settings, unchanged_ = stream;
+    const bool knows = text_of(unchanged_settings_) == text_of(settings) && changes_model(settings);
+    if (has_come(coming_next_)) {
+        Result<NextTable> made = coming_next_.get();
+        next_of_ = next_wanted_;
+        next_.reset();
+        next_problem_ = made ? "" : made.error().text;
+        if (made) next_ = std::move(*made);
+    }
+    const NextWanted wanted{grid, row};
+    if (next_of_ == wanted || coming_next_.valid()) return next_ ? &*next_ : nullptr;
+    next_wanted_ = wanted;
+    coming_next_ = std::async(
+        background_.has_frames() ? std::launch::async : std::launch::deferred,
+        [settings, stream, unchanged = knows ? unchanged_ : Stream(), row, done = background_.end_of_step()] {
+            Result<NextTable> made = visualizer::next_table(settings, stream, unchanged, row);
+            done();
+            return made;
+        });
+    if (background_.has_frames()) return next_ ? &*next_ : nullptr;
+    coming_next_.wait();
+    Result<NextTable> made = coming_next_.get();
+    next_of_ = wanted;
+    next_problem_ = made ? "" : made.error().text;
+    next_.reset();
+    if (made) next_ = std::move(*made);
+    return next_ ? &*next_ : nullptr;
+}
+
 void Computation::drop_grid() {
     for (const GridLayer& layer : grid_->layers())
         if (layer.pixels.handle()) released_.push_back(layer.pixels.handle());
+    grid_->cancel();
     retired_grids_.push_back(std::move(grid_));
 }
 
@@ -250,7 +324,8 @@ void Computation::retire(std::shared_ptr<const AttentionResult> result) {
 
 void Computation::free_retired() {
     retired_.clear();
-    retired_grids_.clear();
+    // One whose thread is still in a layer of a large model goes later.
+    std::erase_if(retired_grids_, [](const std::unique_ptr<HeadGrid>& grid) { return grid->ended(); });
 }
 
 }  // namespace fovea::visualizer

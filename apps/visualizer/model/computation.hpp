@@ -6,8 +6,10 @@
 #include "model/attention_result.hpp"
 #include "model/background.hpp"
 #include "model/head_grid.hpp"
+#include "model/next_table.hpp"
 #include "model/problems.hpp"
 
+#include <algorithm>
 #include <future>
 
 namespace fovea::visualizer {
@@ -50,8 +52,17 @@ class Computation {
     Result<bool> advance(VkCommandBuffer cmd, double flops);
     // What a thread prepares for the next result: "projecting the tokens"; empty: nothing.
     std::string preparing() const;
-    bool projecting() const { return projecting_.has_value(); }
-    bool projection_has_come() const { return projecting_ && has_come(projecting_->future); }
+    bool projecting() const { return projecting_.has_value() || waits_for_.has_value(); }
+    bool projection_has_come() const {
+        return (projecting_ && has_come(projecting_->future)) || (waits_for_ && layer_has_come(*waits_for_));
+    }
+    // Of a published model: the layers that are to come are not run. The next change of the text runs it
+    // anew.
+    void cancel_run() {
+        if (grid_) grid_->cancel();
+    }
+    bool next_has_come() const { return has_come(coming_next_); }
+    bool runs_model() const { return waits_for_.has_value(); }
     // The processor stood in for the device, and need no longer.
     bool moves_on() const { return result_ && run().moves_on(); }
 
@@ -90,13 +101,20 @@ class Computation {
     // Null where the file has one layer or none. Begun by the first call for these settings, and finished
     // some frames later.
     const HeadGrid* head_grid(const Settings& settings);
+    // What a model says next behind a token; null while a thread computes it, and where next_problem() says
+    // why.
+    const NextTable* next_table(const Settings& settings, uint64_t row);
+    const std::string& next_problem() const { return next_problem_; }
     uint64_t grid_bytes() const { return grid_ ? grid_->size_bytes() : 0; }
     uint64_t finished_layers() const { return grid_ ? grid_->finished_layers() : 0; }
     // Waits for it, if it was begun.
     Result<void> finish_wanted_grid();
 
     // What was let go is freed at the next frame's begin, when nothing is in flight.
-    bool has_retired() const { return !retired_.empty() || !retired_grids_.empty(); }
+    bool has_retired() const {
+        return !retired_.empty() || std::any_of(retired_grids_.begin(), retired_grids_.end(),
+                                                [](const auto& grid) { return grid->ended(); });
+    }
     void free_retired();
 
   private:
@@ -104,6 +122,9 @@ class Computation {
         Settings settings;
         std::future<Result<Projected>> future;
     };
+    std::optional<Result<Projected>> layer_projection(const Settings& by);
+    void begin_grid(const Settings& settings);
+    bool layer_has_come(uint32_t layer) const;
     ComputeOn place() const;
     void measure();
     void release(const AttentionResult& result);
@@ -122,6 +143,7 @@ class Computation {
     bool measured_ = false, wants_roof_ = false, wants_begin_ = false;
     std::string problem_;
     std::optional<Projecting> projecting_;
+    std::optional<uint32_t> waits_for_;  // the layer of a published model that a thread comes to
     std::vector<HeadStats> head_stats_;
     std::optional<Derivation> derivation_;
     std::optional<Cell> derived_cell_;
@@ -131,6 +153,18 @@ class Computation {
     std::optional<KeptResult> kept_;
     std::vector<LockedMatrix> locked_;
     std::unique_ptr<HeadGrid> grid_;
+    struct NextWanted {
+        const HeadGrid* of = nullptr;
+        uint64_t row = 0;
+        friend bool operator==(const NextWanted&, const NextWanted&) = default;
+    };
+    std::future<Result<NextTable>> coming_next_;
+    NextWanted next_wanted_, next_of_;
+    std::optional<NextTable> next_;
+    std::string next_problem_;
+    // The model as it is, on the text that was shown last.
+    Settings unchanged_settings_;
+    Stream unchanged_;
     std::vector<std::shared_ptr<const AttentionResult>> retired_;
     std::vector<std::unique_ptr<HeadGrid>> retired_grids_;
 };

@@ -57,7 +57,34 @@ Document::Opened Document::open_file(const std::string& path) {
     return Opened::later;
 }
 
-Document::Opened Document::take_read_file() { return take(coming_file_.get()); }
+Document::Opened Document::take_read_file() {
+    return has_come(coming_file_) ? take(coming_file_.get()) : take(coming_model_.get());
+}
+
+Document::Opened Document::open_model(const std::string& path) {
+    if (!background_.has_frames()) return take(visualizer::open_model(path));
+    if (reads_file()) {
+        problems_.report("file", file_name(path) + ": " + coming_file() + " is still being read", false);
+        return Opened::no;
+    }
+    coming_path_ = path;
+    coming_model_ = std::async(std::launch::async, [path, done = background_.end_of_step()] {
+        Result<std::shared_ptr<const OpenedModel>> model = visualizer::open_model(path);
+        done();
+        return model;
+    });
+    return Opened::later;
+}
+
+Document::Opened Document::take(Result<std::shared_ptr<const OpenedModel>> model) {
+    if (!model) {
+        problems_.report(model.error().field.empty() ? "model" : model.error().field, model.error().text,
+                         true);
+        return Opened::no;
+    }
+    change(model_settings(std::move(*model), settings_));
+    return Opened::yes;
+}
 
 Document::Opened Document::take(Result<std::shared_ptr<const ImportedFile>> file) {
     if (!file) {

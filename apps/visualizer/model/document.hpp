@@ -4,6 +4,7 @@
 
 #include "model/background.hpp"
 #include "model/imported_file.hpp"
+#include "model/opened_model.hpp"
 #include "model/problems.hpp"
 #include "model/settings.hpp"
 
@@ -45,8 +46,10 @@ class Document {
     // is read by a thread: then the answer is `later`, and take_read_file() opens it once file_has_come().
     enum class Opened { yes, no, later };
     Opened open_file(const std::string& path);
-    bool reads_file() const { return coming_file_.valid(); }
-    bool file_has_come() const { return has_come(coming_file_); }
+    // The same of a published model, which a thread always opens: its tokenizer takes a moment.
+    Opened open_model(const std::string& path);
+    bool reads_file() const { return coming_file_.valid() || coming_model_.valid(); }
+    bool file_has_come() const { return has_come(coming_file_) || has_come(coming_model_); }
     Opened take_read_file();
     // The name of the file that a thread reads; empty: none.
     std::string coming_file() const { return reads_file() ? file_name(coming_path_) : ""; }
@@ -54,6 +57,7 @@ class Document {
   private:
     void step(std::vector<Settings>& from, std::vector<Settings>& to);
     Opened take(Result<std::shared_ptr<const ImportedFile>> file);
+    Opened take(Result<std::shared_ptr<const OpenedModel>> model);
 
     const Background& background_;
     Problems& problems_;
@@ -61,6 +65,7 @@ class Document {
     std::vector<Settings> undo_, redo_;
     uint64_t last_gesture_ = 0, revision_ = 0;
     std::future<Result<std::shared_ptr<const ImportedFile>>> coming_file_;
+    std::future<Result<std::shared_ptr<const OpenedModel>>> coming_model_;
     std::string coming_path_;
 };
 

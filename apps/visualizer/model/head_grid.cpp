@@ -2,29 +2,28 @@
 
 #include "model/host_call.hpp"
 #include "model/imported_file.hpp"
+#include "model/opened_model.hpp"
+
+#include <fovea/thread_pool.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 namespace fovea::visualizer {
 namespace {
 
+// Every head's weights and masked scores, [heads, rows, keys].
 struct LayerWeights {
     FoveaAttentionDesc desc;
-    std::vector<float> weights, masked;  // [heads, rows, keys]
+    std::vector<float> weights, masked;
 };
 
-Result<LayerWeights> weights_of(const Settings& settings) {
-    const Result<Projected> projected = shows_model(settings) ? project(settings) : project_import(settings);
-    if (!projected) return projected.error();
-    const Result<CallTrace> call = trace_of(*projected, settings);
-    if (!call) return call.error();
-    const Result<PreparedAttention> prepared = call->trace->prepare(projected->layer);
-    if (!prepared) return prepared.error();
-    LayerWeights out{prepared->call, {}, {}};
+Result<LayerWeights> weights_of(const PreparedAttention& prepared) {
+    LayerWeights out{prepared.call, {}, {}};
     out.desc.outputs = FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_MASKED;
     const size_t cells = size_t(out.desc.heads_q * out.desc.len_q * out.desc.len_kv);
     out.weights.resize(cells), out.masked.resize(cells);
@@ -32,11 +31,18 @@ Result<LayerWeights> weights_of(const Settings& settings) {
     if (!facts) return facts.error();
     const Result<Plan> plan = plan_attention(*facts, out.desc);
     if (!plan) return plan.error();
-    std::array<FoveaHostBuffer, FOVEA_BIND_COUNT> bindings = prepared->bindings();
+    std::array<FoveaHostBuffer, FOVEA_BIND_COUNT> bindings = prepared.bindings();
     bindings[FOVEA_BIND_WEIGHTS] = {out.weights.data(), cells * 4};
     bindings[FOVEA_BIND_MASKED] = {out.masked.data(), cells * 4};
     if (Result<void> r = run_on_host(*plan, bindings.data()); !r) return r.error();
     return out;
+}
+
+Result<LayerWeights> weights_of(const Projected& projected, const Settings& settings) {
+    const Result<CallTrace> call = trace_of(projected, settings);
+    if (!call) return call.error();
+    const Result<PreparedAttention> prepared = call->trace->prepare(projected.layer);
+    return prepared ? weights_of(*prepared) : Result<LayerWeights>(prepared.error());
 }
 
 // The largest weight of the cells that each of rows x columns pixels holds.
@@ -57,7 +63,35 @@ void reduce(const LayerWeights& of, uint64_t head, uint32_t rows, uint32_t colum
 
 Settings without_layer(Settings settings) {
     settings.mapping.layer = 0;
+    // What the reader sets beside a published model counts in the shown layer alone, but for hidden keys.
+    if (settings.model) {
+        const std::vector<uint32_t> hidden = settings.hidden_keys;
+        static_cast<AttentionRules&>(settings) = {};
+        settings.hidden_keys = hidden;
+    }
     return settings;
+}
+
+// One layer as thumbnails with figures. `ids` may be empty.
+void fill(GridLayer& layer, std::vector<float>& pixels, const LayerWeights& of,
+          std::span<const uint32_t> ids) {
+    const uint64_t len_q = of.desc.len_q, len_kv = of.desc.len_kv;
+    constexpr uint64_t kSide = HeadGrid::kSide;
+    layer.rows = uint32_t(std::min(len_q, kSide)), layer.columns = uint32_t(std::min(len_kv, kSide));
+    const size_t size = size_t(layer.rows) * layer.columns;
+    pixels.resize(of.desc.heads_q * size);
+    constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+    for (uint32_t head = 0; head < of.desc.heads_q; ++head) {
+        const std::span<const float> weights =
+            std::span(of.weights).subspan(size_t(head * len_q * len_kv), size_t(len_q * len_kv));
+        float* const own = &pixels[head * size];
+        reduce(of, head, layer.rows, layer.columns, own);
+        const TokenScores scores = ids.size() == len_q && len_q == len_kv
+                                       ? token_scores(weights, ids)
+                                       : TokenScores{kNone, kNone, kNone, kNone};
+        layer.heads.push_back({layer.layer, head, fovea::head_stats(weights, len_kv), scores,
+                               fitted_range(std::span(own, size))});
+    }
 }
 
 }  // namespace
@@ -66,11 +100,29 @@ std::string head_name(uint32_t layer, uint32_t head) {
     return "L" + std::to_string(layer) + "H" + std::to_string(head);
 }
 
-HeadGrid::HeadGrid(const Settings& settings, std::function<void()> wake)
-    : settings_(settings),
-      wanted_(shown_layers(settings)),
-      wake_(std::move(wake)),
-      thread_([this] { work(); }) {}
+HeadGrid::HeadGrid(const Settings& settings, std::function<void()> wake, const HeadGrid* before)
+    : settings_(settings), wanted_(shown_layers(settings)), wake_(std::move(wake)) {
+    if (before && settings.model && before->settings_.model == settings.model &&
+        before->settings_.text == settings.text && before->settings_.hidden_keys == settings.hidden_keys) {
+        // The same up to the first layer whose heads differ, and what enters that one.
+        const std::vector<HeadPlace>&a = before->settings_.off, &b = settings.off;
+        const auto [x, y] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+        size_t same = wanted_.size();
+        if (x != a.end()) same = std::min<size_t>(same, x->layer);
+        if (y != b.end()) same = std::min<size_t>(same, y->layer);
+        const std::lock_guard lock(before->mutex_);
+        same = std::min({same, before->made_.size(), before->entering_.size()});
+        made_.assign(before->made_.begin(), before->made_.begin() + ptrdiff_t(same));
+        entering_.assign(before->entering_.begin(),
+                         before->entering_.begin() + ptrdiff_t(std::min(same + 1, before->entering_.size())));
+        finished_ = same;
+    }
+    thread_ = std::thread([this] {
+        work();
+        ended_ = true;
+        if (wake_) wake_();
+    });
+}
 
 HeadGrid::~HeadGrid() {
     ending_ = true;
@@ -81,58 +133,145 @@ bool HeadGrid::serves(const Settings& settings) const {
     return without_layer(settings) == without_layer(settings_);
 }
 
+std::shared_ptr<const F32Tensor> HeadGrid::entering(size_t n) const {
+    const std::lock_guard lock(mutex_);
+    return n < entering_.size() ? entering_[n] : nullptr;
+}
+
+std::string HeadGrid::problem() const {
+    const std::lock_guard lock(mutex_);
+    return problem_;
+}
+
+void HeadGrid::keep(Made made) {
+    {
+        const std::lock_guard lock(mutex_);
+        made_.push_back(std::make_shared<const Made>(std::move(made)));
+    }
+    ++finished_;
+    if (wake_) wake_();
+}
+
+void HeadGrid::keep_entering(size_t n, F32Tensor x) {
+    const std::lock_guard lock(mutex_);
+    if (n == entering_.size()) entering_.push_back(std::make_shared<const F32Tensor>(std::move(x)));
+}
+
 void HeadGrid::work() {
+    if (settings_.model) return run_model();
     for (const uint32_t layer : wanted_) {
         if (ending_) return;
-        Made made = make(layer);
-        {
-            const std::lock_guard lock(mutex_);
-            made_.push_back(std::move(made));
-        }
-        ++finished_;
-        if (wake_) wake_();
+        keep(make(layer));
     }
 }
 
-HeadGrid::Made HeadGrid::make(uint32_t layer) const {
+// The engine runs the model; each layer is looked at while it is in memory.
+void HeadGrid::run_model() {
+    const auto refuse = [&](const Error& error) {
+        const std::lock_guard lock(mutex_);
+        problem_ = error.field + ": " + error.text;
+    };
+    const OpenedModel& model = *settings_.model;
+    Result<std::vector<uint32_t>> ids = tokens_of(model, settings_.text);
+    if (!ids) return refuse(ids.error());
+    {
+        const std::lock_guard lock(mutex_);
+        ids_ = *ids;
+    }
+    if (entering_.empty()) {
+        Result<F32Tensor> x = model.weights.embed(*ids);
+        if (!x) return refuse(x.error());
+        keep_entering(0, std::move(*x));
+        if (wake_) wake_();
+    }
+    ModelRunOptions options;
+    options.with_hidden = true;
+    const uint64_t need = run_model_bytes(model.weights, ids->size(), options), has = machine_memory();
+    if (has > 0 && need > has)
+        return refuse({FOVEA_OUT_OF_HOST_MEMORY, "text",
+                       std::to_string(ids->size()) + " tokens take " + format_bytes(need) +
+                           "; this machine has " + format_bytes(has)});
+    options.with_hidden = false;
+    ThreadPool pool(std::max(1u, std::thread::hardware_concurrency()));
+    const FoveaParallel parallel = pool.parallel();
+    const std::unique_ptr<EngineRunner> engine = make_cpu_runner(&parallel, parallel.worker_count);
+    options.trace.engine = engine.get();
+    options.changes.hidden_tokens = settings_.hidden_keys;
+    for (const HeadPlace& head : settings_.off) {
+        std::vector<std::vector<float>>& scales = options.changes.head_scales;
+        scales.resize(std::max<size_t>(scales.size(), head.layer + 1));
+        std::vector<float>& layer = scales[head.layer];
+        layer.resize(std::max<size_t>(layer.size(), head.head + 1), 1.0f);
+        layer[head.head] = 0;
+    }
+    // Hidden tokens that the text has not.
+    std::erase_if(options.changes.hidden_tokens, [&](uint32_t key) { return key >= ids->size(); });
+    options.first_layer = finished_;
+    if (options.first_layer >= wanted_.size()) return;
+    options.entering = *entering(options.first_layer);
+    options.progress = [&](double) { return !ending_; };
+    options.on_layer = [&](uint64_t n, Trace& trace) -> Result<void> {
+        Made made;
+        made.layer.layer = uint32_t(n);
+        const Result<PreparedAttention> prepared = trace.prepare();
+        if (!prepared) return prepared.error();
+        const Result<LayerWeights> weights = weights_of(*prepared);
+        if (!weights) return weights.error();
+        fill(made.layer, made.pixels, *weights, *ids);
+        Result<F32Tensor> leaves = trace.stage("block");
+        if (!leaves) return leaves.error();
+        keep_entering(size_t(n) + 1, std::move(*leaves));
+        keep(std::move(made));
+        return {};
+    };
+    const Result<ModelRun> run = fovea::run_model(model.weights, *ids, options);
+    if (!run) refuse(run.error());
+}
+
+HeadGrid::Made HeadGrid::make(uint32_t layer) {
     Made made;
     made.layer.layer = layer;
     Settings settings = settings_;
     settings.mapping.layer = layer;
-    const Result<LayerWeights> of = weights_of(settings);
+    const Result<Projected> projected = shows_model(settings) ? project(settings) : project_import(settings);
+    const Result<LayerWeights> of =
+        projected ? weights_of(*projected, settings) : Result<LayerWeights>(projected.error());
     if (!of) {
         made.layer.problem = of.error().field + ": " + of.error().text;
         return made;
     }
-    const uint64_t len_q = of->desc.len_q, len_kv = of->desc.len_kv;
-    const auto rows = uint32_t(std::min<uint64_t>(len_q, kSide)),
-               columns = uint32_t(std::min<uint64_t>(len_kv, kSide));
-    made.layer.rows = rows, made.layer.columns = columns;
-    made.pixels.resize(size_t(of->desc.heads_q) * rows * columns);
-    for (uint32_t head = 0; head < of->desc.heads_q && !ending_; ++head) {
-        const std::span<const float> weights =
-            std::span(of->weights).subspan(size_t(head * len_q * len_kv), size_t(len_q * len_kv));
-        float* pixels = &made.pixels[size_t(head) * rows * columns];
-        reduce(*of, head, rows, columns, pixels);
-        made.layer.heads.push_back({layer, head, fovea::head_stats(weights, len_kv),
-                                    fitted_range(std::span(pixels, size_t(rows) * columns))});
+    std::vector<uint32_t> ids;
+    if (shows_model(settings)) {
+        // Equal tokens have equal numbers.
+        for (const std::string& token : projected->tokens)
+            ids.push_back(uint32_t(std::find(projected->tokens.begin(), projected->tokens.end(), token) -
+                                   projected->tokens.begin()));
+        for (const HostStage& stage : projected->stages)
+            if (stage.name == "inputs") keep_entering(layer, stage.tensor);
+        if (layer + 1 == wanted_.size())
+            if (Result<F32Tensor> x = what_leaves(*projected->trace, layer); x)
+                keep_entering(layer + 1, std::move(*x));
     }
+    fill(made.layer, made.pixels, *of, ids);
     return made;
 }
 
 Result<void> HeadGrid::take(const GpuDevice& device) {
-    std::vector<Made> made;
+    std::vector<MadeLayer> made;
     {
         const std::lock_guard lock(mutex_);
-        made.swap(made_);
+        made.assign(made_.begin() + ptrdiff_t(taken_), made_.end());
+        taken_ = made_.size();
     }
-    for (Made& one : made) {
-        GridLayer layer = std::move(one.layer);
-        if (!one.pixels.empty()) {
-            Result<GpuBuffer> buffer = GpuBuffer::create(device, one.pixels.size() * 4, "thumbnails");
+    for (const MadeLayer& one : made) {
+        GridLayer layer;
+        layer.layer = one->layer.layer, layer.rows = one->layer.rows, layer.columns = one->layer.columns;
+        layer.heads = one->layer.heads, layer.problem = one->layer.problem;
+        if (!one->pixels.empty()) {
+            Result<GpuBuffer> buffer = GpuBuffer::create(device, one->pixels.size() * 4, "thumbnails");
             if (!buffer) return buffer.error();
             layer.pixels = std::move(*buffer);
-            std::memcpy(layer.pixels.data(), one.pixels.data(), one.pixels.size() * 4);
+            std::memcpy(layer.pixels.data(), one->pixels.data(), one->pixels.size() * 4);
             layer.pixels.flush();
         }
         layers_.push_back(std::move(layer));

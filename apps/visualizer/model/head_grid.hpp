@@ -6,6 +6,7 @@
 #include "model/settings.hpp"
 
 #include <fovea/inspect.hpp>
+#include <fovea/model/token_scores.hpp>
 
 #include <atomic>
 #include <functional>
@@ -19,7 +20,8 @@ namespace fovea::visualizer {
 
 struct GridHead {
     uint32_t layer = 0, head = 0;
-    HeadStats stats;  // of the weights
+    HeadStats stats;     // of the weights
+    TokenScores scores;  // of a model's heads on the text; NaN where there is no text
     ColourRange range;
 };
 // "L3H5", layers and heads counted from 0, as files and other tools count them.
@@ -37,8 +39,9 @@ class HeadGrid {
   public:
     static constexpr uint32_t kSide = 64;  // cells of a thumbnail, at most
 
-    // `wake` is called from the thread whenever a layer is there.
-    HeadGrid(const Settings& settings, std::function<void()> wake);
+    // `wake` is called from the thread whenever a layer is there. Of a published model `before` may know the
+    // layers up to the first one that the settings change: these are not computed again.
+    HeadGrid(const Settings& settings, std::function<void()> wake, const HeadGrid* before = nullptr);
     ~HeadGrid();
     HeadGrid(const HeadGrid&) = delete;
     HeadGrid& operator=(const HeadGrid&) = delete;
@@ -53,6 +56,14 @@ class HeadGrid {
     const std::vector<GridLayer>& layers() const { return layers_; }  // finished ones, in order
     size_t layer_count() const { return wanted_.size(); }
     uint64_t finished_layers() const { return finished_; }
+    // What enters a layer of a model, for n = layer_count() what leaves the last; null: not known yet.
+    std::shared_ptr<const F32Tensor> entering(size_t n) const;
+    const std::vector<uint32_t>& ids() const { return ids_; }  // of a published model's text
+    // Why the model cannot be run; empty: it can.
+    std::string problem() const;
+    // Ends after the layer that is computed now.
+    void cancel() { ending_ = true; }
+    bool ended() const { return ended_; }
     bool complete() const { return layers_.size() == wanted_.size(); }
     uint64_t size_bytes() const;
 
@@ -61,16 +72,25 @@ class HeadGrid {
         GridLayer layer;
         std::vector<float> pixels;
     };
+    using MadeLayer = std::shared_ptr<const Made>;
     void work();
-    Made make(uint32_t layer) const;
+    void run_model();
+    Made make(uint32_t layer);
+    void keep(Made made);
+    void keep_entering(size_t n, F32Tensor x);
 
     const Settings settings_;
     const std::vector<uint32_t> wanted_;
     std::function<void()> wake_;
     std::vector<GridLayer> layers_;
-    std::mutex mutex_;
-    std::vector<Made> made_;  // guarded by mutex_
-    std::atomic<bool> ending_{false};
+    mutable std::mutex mutex_;
+    // Guarded by mutex_: finished layers, those of them that take() has taken, what enters each layer.
+    std::vector<MadeLayer> made_;
+    size_t taken_ = 0;
+    std::vector<std::shared_ptr<const F32Tensor>> entering_;
+    std::string problem_;
+    std::vector<uint32_t> ids_;
+    std::atomic<bool> ending_{false}, ended_{false};
     std::atomic<uint64_t> finished_{0};
     std::thread thread_;
 };

@@ -1,5 +1,7 @@
 #include "model/projected.hpp"
 
+#include "model/opened_model.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -30,7 +32,11 @@ std::vector<std::string> texts_of(const std::vector<SessionNote>& notes) {
     return texts;
 }
 
-// What a layer hands on: the last of its stages that does.
+// A stage that stands before the scores.
+bool is_before_call(const std::string& id) { return id != "scores"; }
+
+}  // namespace
+
 Result<F32Tensor> what_leaves(Trace& trace, uint32_t layer) {
     const std::vector<TraceStage> stages = trace.stages(layer);
     for (const char* id : {"block", "ff_output", "attended", "output"})
@@ -39,38 +45,28 @@ Result<F32Tensor> what_leaves(Trace& trace, uint32_t layer) {
     return trace.stage("context", 0, layer);
 }
 
-// A stage that stands before the scores.
-bool is_before_call(const std::string& id) { return id != "scores"; }
-
-}  // namespace
-
 std::vector<std::string> text_tokens(const Settings& settings) {
     return texts_of(session_tokens(settings).tokens);
 }
 
-Result<Projected> project(const Settings& settings, const Projected* previous) {
-    const bool whole = shows_model(settings);
-    Session session = settings;
-    session.tensors = nullptr;
-    if (!whole) session.precision = Precision::f32;  // rounded by the call
-    Result<SessionModel> made =
-        session_model(session, previous && previous->source ? previous->source.get() : nullptr);
-    if (!made) return made.error();
+namespace {
+
+// What is there before the call, and the call's queries, keys and values.
+Result<Projected> seen_of(SessionModel made, uint32_t layer, bool whole) {
     Projected p;
-    p.tokens = texts_of(made->input.tokens);
-    p.warnings = texts_of(made->notes);
-    Result<Trace> trace = Trace::open(made->model, made->input);
+    p.tokens = texts_of(made.input.tokens);
+    p.warnings = texts_of(made.notes);
+    p.layer = layer;
+    Result<Trace> trace = Trace::open(made.model, made.input);
     if (!trace) return trace.error();
-    const auto last = uint32_t(made->model->blocks.size() - 1);
-    p.layer = whole ? std::min(settings.mapping.layer, last) : 0;
-    if (p.layer > 0) {
-        Result<F32Tensor> x = what_leaves(*trace, p.layer - 1);
+    if (layer > 0) {
+        Result<F32Tensor> x = what_leaves(*trace, layer - 1);
         if (!x) return x.error();
-        p.stages.push_back({"inputs", "x, what leaves layer " + std::to_string(p.layer - 1), std::move(*x)});
+        p.stages.push_back({"inputs", "x, what leaves layer " + std::to_string(layer - 1), std::move(*x)});
     }
-    for (const TraceStage& stage : trace->stages(p.layer)) {
+    for (const TraceStage& stage : trace->stages(layer)) {
         if (!is_before_call(stage.id)) break;
-        Result<F32Tensor> values = trace->whole_stage(stage.id, p.layer);
+        Result<F32Tensor> values = trace->whole_stage(stage.id, layer);
         if (!values) return values.error();
         const std::pair<const char*, F32Tensor*> taken[] = {
             {"queries", &p.q}, {"keys", &p.k}, {"values", &p.v}};
@@ -81,14 +77,72 @@ Result<Projected> project(const Settings& settings, const Projected* previous) {
         p.stages.push_back({stage.id, stage.formula, std::move(*values)});
     }
     // Without weights the vectors are queries, keys and values themselves.
-    if (p.q.values.empty()) p.q = p.k = p.v = with_batch(made->input.x);
-    p.source = std::make_shared<const SessionModel>(std::move(*made));
+    if (p.q.values.empty()) p.q = p.k = p.v = with_batch(made.input.x);
+    p.source = std::make_shared<const SessionModel>(std::move(made));
     if (whole) p.trace = std::make_shared<Trace>(std::move(*trace));
     return p;
 }
 
+// A layer's own rules with what a reader sets beside them.
+AttentionRules rules_beside(const AttentionRules& own, const AttentionRules& reader) {
+    const AttentionRules none;
+    AttentionRules both = reader;
+    if (reader.scale == none.scale) both.scale = own.scale;
+    if (reader.softcap == none.softcap) both.softcap = own.softcap;
+    both.causal = own.causal || reader.causal;
+    if (!reader.windowed)
+        both.windowed = own.windowed, both.window_left = own.window_left,
+        both.window_right = own.window_right;
+    return both;
+}
+
+// The output projection without a head: its part of the rows is 0.
+void leave_out(Linear& output, uint64_t head, uint64_t heads) {
+    const uint64_t width = output.d_in() / heads;
+    F32Tensor& w = output.weight;
+    if (output.layout == WeightLayout::in_out)
+        std::fill_n(w.values.begin() + int64_t(head * width * w.columns()), width * w.columns(), 0.0f);
+    else
+        for (uint64_t row = 0; row < w.rows(); ++row)
+            std::fill_n(w.row(row).begin() + int64_t(head * width), width, 0.0f);
+}
+
+}  // namespace
+
+Result<Projected> project_layer(const Settings& s, const EnteredLayer& entered) {
+    const uint32_t layer = s.mapping.layer;
+    Result<Block> block = s.model->weights.block(layer, entered.ids.size());
+    if (!block) return block.error();
+    AttentionPart& part = block->attention;
+    part.rules = rules_beside(part.rules, s);
+    for (const HeadPlace& head : s.off)
+        if (head.layer == layer) leave_out(part.output, head.head, part.heads);
+    auto one = std::make_shared<Model>();
+    one->name = s.model->name;
+    one->blocks.push_back(std::move(*block));
+    SessionModel made;
+    made.session = s;
+    made.model = std::move(one);
+    made.input.x = *entered.x;
+    for (const uint32_t id : entered.ids) made.input.tokens.push_back({token_text(*s.model, id), 0, 0});
+    return seen_of(std::move(made), 0, true);
+}
+
+Result<Projected> project(const Settings& settings, const Projected* previous) {
+    const bool whole = shows_model(settings);
+    Session session = settings;
+    session.tensors = nullptr;
+    if (!whole) session.precision = Precision::f32;  // rounded by the call
+    Result<SessionModel> made =
+        whole ? session_model(session, nullptr, {std::shared_ptr<void>(), &learned_of(settings)})
+              : session_model(session, previous && previous->source ? previous->source.get() : nullptr);
+    if (!made) return made.error();
+    const auto last = uint32_t(made->model->blocks.size() - 1);
+    return seen_of(std::move(*made), whole ? std::min(settings.mapping.layer, last) : 0, whole);
+}
+
 Result<CallTrace> trace_of(const Projected& p, const Settings& settings) {
-    if (p.trace) return CallTrace{p.trace, p.trace->stages(p.layer), {}};
+    if (p.trace) return CallTrace{p.trace, p.trace->stages(p.layer), {}, p.block().attention.rules};
     const AttentionRules rules = rules_of(settings);
     Model model;
     AttentionPart& part = model.blocks.emplace_back().attention;
@@ -100,6 +154,7 @@ Result<CallTrace> trace_of(const Projected& p, const Settings& settings) {
     input.q = without_batch(p.q), input.k = without_batch(p.k), input.v = without_batch(p.v);
     input.extras = p.extras;
     CallTrace out;
+    out.rules = rules;
     TraceOptions options;
     if (p.source) {
         // What a reader sees is the whole model's, by the same rules and in its arithmetic.

@@ -36,6 +36,16 @@ struct Projected {
 
 // The session's model on its text; weights that `previous` has are used again.
 Result<Projected> project(const Settings& settings, const Projected* previous = nullptr);
+// A published model on a text: what enters a layer, which is all that the layers before have to say.
+struct EnteredLayer {
+    std::shared_ptr<const F32Tensor> x;  // [tokens, width]
+    std::vector<uint32_t> ids;
+};
+// The layer of settings with a model. What the reader sets beside the model's own rules counts in this layer;
+// hidden keys count in all of them.
+Result<Projected> project_layer(const Settings& settings, const EnteredLayer& entered);
+// What a layer of a trace hands on to the next.
+Result<F32Tensor> what_leaves(Trace& trace, uint32_t layer);
 // The texts of the session's tokens.
 std::vector<std::string> text_tokens(const Settings& settings);
 
@@ -45,6 +55,7 @@ struct CallTrace {
     std::shared_ptr<Trace> trace;
     std::vector<TraceStage> stages;
     std::vector<std::string> warnings;
+    AttentionRules rules;  // of the call
 };
 Result<CallTrace> trace_of(const Projected& projected, const Settings& settings);
 

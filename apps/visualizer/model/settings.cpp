@@ -1,6 +1,7 @@
 #include "model/settings.hpp"
 
 #include "model/imported_file.hpp"
+#include "model/opened_model.hpp"
 
 #include <fovea/model/learned.hpp>
 
@@ -22,8 +23,11 @@ std::string_view choice(std::string_view key, size_t n) {
     return "";
 }
 
+}  // namespace
+
 // The library's model of the settings' task; parsed once for each.
 const LearnedModel& learned_of(const Settings& s) {
+    if (s.learned) return *s.learned;
     static std::mutex mutex;
     static std::map<std::string, LearnedModel> known;
     const std::lock_guard lock(mutex);
@@ -32,8 +36,6 @@ const LearnedModel& learned_of(const Settings& s) {
     // Sessions name only tasks that the library carries.
     return known.emplace(s.task, std::move(*learned_model(s.task))).first->second;
 }
-
-}  // namespace
 
 std::string_view mask_pattern_name(MaskPattern pattern) {
     AttentionRules rules;
@@ -61,26 +63,36 @@ AttentionRules rules_of(const Settings& s) {
 
 std::vector<uint32_t> shown_layers(const Settings& s) {
     if (!shows_model(s)) return layers_of(s);
-    std::vector<uint32_t> layers(learned_of(s).model->blocks.size());
+    std::vector<uint32_t> layers(s.model ? size_t(s.model->weights.facts().layers)
+                                         : learned_of(s).model->blocks.size());
     std::iota(layers.begin(), layers.end(), 0u);
     return layers;
 }
 
-uint32_t heads_of_layer(const Settings& s) { return learned_of(s).model->blocks[0].attention.heads; }
+uint32_t heads_of_layer(const Settings& s) {
+    return s.model ? uint32_t(s.model->weights.facts().heads)
+                   : learned_of(s).model->blocks[0].attention.heads;
+}
 
 std::string head_label(const Settings& s, HeadPlace head) {
-    if (!shows_model(s)) return {};
+    if (!shows_model(s) || s.model) return {};
     const std::vector<std::string>& labels = learned_of(s).head_labels;
     const size_t index = size_t(head.layer) * heads_of_layer(s) + head.head;
     return index < labels.size() ? labels[index] : "";
 }
 
 bool is_off(const Settings& s, HeadPlace head) {
+    if (s.model) return std::binary_search(s.off.begin(), s.off.end(), head);
     const uint32_t bit = shows_model(s) ? head.layer * heads_of_layer(s) + head.head : 32;
     return bit < 32 && (s.heads_off >> bit & 1u);
 }
 
 void toggle_head(Settings& s, HeadPlace head) {
+    if (s.model) {
+        const auto at = std::lower_bound(s.off.begin(), s.off.end(), head);
+        at != s.off.end() && *at == head ? void(s.off.erase(at)) : void(s.off.insert(at, head));
+        return;
+    }
     const uint32_t bit = head.layer * heads_of_layer(s) + head.head;
     if (bit < 32) s.heads_off ^= 1u << bit;
 }
@@ -103,13 +115,30 @@ Settings task_settings(std::string_view task, const Settings& before) {
     return s;
 }
 
+Settings model_settings(std::shared_ptr<const OpenedModel> model, const Settings& before) {
+    Settings s = level_settings(1);
+    // A sentence stays where the model can read it.
+    s.text = model->tokenizer && !shows_model(before) ? before.text : first_text(*model);
+    s.scale = "auto";
+    s.model = std::move(model);
+    return s;
+}
+
 std::string model_lead(const Settings& s) {
+    if (s.model) {
+        const ModelFacts& f = s.model->weights.facts();
+        return f.family + ": " + std::to_string(f.layers) + " layers of " + std::to_string(f.heads) +
+               " heads, width " + std::to_string(f.width) + ", " + std::to_string(f.vocabulary) + " tokens" +
+               (f.causal ? "" : "; an encoder, every token sees every other") +
+               ". Every layer and head stands in Layers (Shift+H); a right click on a head switches it off.";
+    }
     const LearnedModel& learned = learned_of(s);
     if (learned.look_at.empty()) return learned.about;
     return learned.look_at[std::min<size_t>(s.mapping.layer, learned.look_at.size() - 1)];
 }
 
 std::string subject_name(const Settings& s) {
+    if (s.model) return s.model->name;
     return shows_model(s) ? s.task : "level " + std::to_string(s.level);
 }
 

@@ -3,6 +3,7 @@
 
 #include <fovea/model/session.hpp>
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,6 +13,12 @@
 namespace fovea::visualizer {
 
 struct ImportedFile;
+struct OpenedModel;
+}  // namespace fovea::visualizer
+namespace fovea {
+struct LearnedModel;
+}
+namespace fovea::visualizer {
 
 // How a file's tensors become queries, keys and values. Names are those in the file.
 enum class TensorLayout { heads_first, tokens_first };  // [(B,) H, L, D] or [(B,) L, H, D]
@@ -37,7 +44,7 @@ struct ImportMapping {
 
 struct HeadPlace {
     uint32_t layer = 0, head = 0;
-    friend bool operator==(const HeadPlace&, const HeadPlace&) = default;
+    friend auto operator<=>(const HeadPlace&, const HeadPlace&) = default;
 };
 
 // A session and the file that its tensors come from. The session's keys of a view stay at their defaults
@@ -45,6 +52,9 @@ struct HeadPlace {
 struct Settings : Session {
     std::shared_ptr<const ImportedFile> file;  // null: the level's own text
     ImportMapping mapping;
+    std::shared_ptr<const OpenedModel> model;     // a published model in the place of the level's; null: none
+    std::vector<HeadPlace> off;                   // its heads that are switched off, rising
+    std::shared_ptr<const LearnedModel> learned;  // of the task, trained here; null: the library's
 
     friend bool operator==(const Settings&, const Settings&) = default;
 };
@@ -59,11 +69,12 @@ inline constexpr int kMaskPatternCount = 6, kPrecisionCount = 3, kTokenizerCount
 // Queries, keys and values come from the settings' file, not from the level's text.
 inline bool reads_tensors(const Settings& s) { return s.file && s.mapping.kind != ImportKind::tables; }
 // A model of several layers stands in for the level's; `mapping.layer` is the one that is shown.
-inline bool shows_model(const Settings& s) { return !s.task.empty() && !reads_tensors(s); }
+inline bool shows_model(const Settings& s) { return (s.model || !s.task.empty()) && !reads_tensors(s); }
 // The layers that can be shown, in rising order: of a model, or of a file that has some; else empty.
 std::vector<uint32_t> shown_layers(const Settings& s);
 // Of a model: how many heads each layer has; what the head is called ("induction", empty: nothing is known of
 // it), and whether it is switched off.
+const LearnedModel& learned_of(const Settings& s);  // of settings with a task
 uint32_t heads_of_layer(const Settings& s);
 std::string head_label(const Settings& s, HeadPlace head);
 bool is_off(const Settings& s, HeadPlace head);
@@ -79,6 +90,8 @@ Settings level_settings(int level, const Settings& before);
 std::string level_name(int level);
 // A model that learned a task, with what is to be seen of it first; theme and precision stay.
 Settings task_settings(std::string_view task, const Settings& before = {});
+// A published model on a text of its own, or on the text before where that is a sentence.
+Settings model_settings(std::shared_ptr<const OpenedModel> model, const Settings& before);
 // What is to be seen in the shown layer of the model, in a sentence or two.
 std::string model_lead(const Settings& s);
 // "level 2" or "induction"

@@ -12,8 +12,8 @@
 
 namespace fovea::visualizer {
 
-enum class CentreTab { matrix, compare, mask, map, layers };
-enum class BottomTab { heads, gpu, memory, problems };
+enum class CentreTab { matrix, compare, mask, map, layers, train };
+enum class BottomTab { heads, next, gpu, memory, problems };
 enum class Dialog { none, open, save, import_sheet, help, palette, go_to };
 
 // Where the panels meet; dragged by their edges and kept between runs.
@@ -65,6 +65,7 @@ struct WindowState {
     // What is in `listed_folder`, as it was when the dialog came to it.
     std::string listed_folder, unlisted;
     std::vector<FolderEntry> listing;
+    int training_speed = 1;     // of the panel that trains
     std::string search;         // of palette and go to
     float scale_factor = 1;     // over the display's own
     bool sort_by_size = false;  // the inspector's products

@@ -211,6 +211,9 @@ std::string token_label(const Workbench& bench, uint64_t index) {
 }
 
 std::string file_title(const Workbench& bench) {
+    if (const std::shared_ptr<const OpenedModel>& model = bench.document.settings().model)
+        return model->name +
+               (bench.computation.problem().empty() ? "" : " (refused: the numbers are of before)");
     const std::shared_ptr<const ImportedFile>& file = bench.document.settings().file;
     if (!file) return "";
     const std::string name =
@@ -229,17 +232,48 @@ std::string column_label(const Workbench& bench, uint64_t column) {
     return bench.shown().stage->over_keys ? token_label(bench, column) : std::to_string(column);
 }
 
+// ---- training ----
+
+Playground& Workbench::playground() {
+    if (!playground_) playground_ = std::make_unique<Playground>(background_.end_of_step());
+    return *playground_;
+}
+
+const TrainingView& Workbench::training() {
+    const uint64_t now = playground().changes() + 1;
+    if (std::exchange(seen_training_, now) != now) training_ = playground_->view();
+    training_.running = playground_->runs();
+    return training_;
+}
+
+void Workbench::show_trained() {
+    Result<LearnedModel> model = playground().model();
+    if (!model) return problems.report(model.error().field, model.error().text, true);
+    Settings next = task_settings(model->task, document.settings());
+    next.learned = std::make_shared<const LearnedModel>(std::move(*model));
+    document.change(next);
+    show_first_sight(level_session(next.level, next.task));
+    window.centre = CentreTab::matrix;
+}
+
 // ---- files ----
 
 void Workbench::file_was_read(Document::Opened opened, bool with_sheet) {
     if (opened == Document::Opened::no) window.show(BottomTab::problems);
     if (opened != Document::Opened::yes) return;
+    if (document.settings().model) {
+        // All of its heads first.
+        window.centre = CentreTab::layers;
+        view.head = 0;
+        return;
+    }
     window.centre = CentreTab::matrix;
     if (with_sheet) window.open_dialog(Dialog::import_sheet);
 }
 
 bool Workbench::open_file(const std::string& path) {
-    const Document::Opened opened = document.open_file(path);
+    const Document::Opened opened =
+        is_model_path(path) ? document.open_model(path) : document.open_file(path);
     file_was_read(opened, false);
     return opened == Document::Opened::yes;
 }

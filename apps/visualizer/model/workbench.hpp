@@ -6,11 +6,13 @@
 #include "model/cell_sum.hpp"
 #include "model/computation.hpp"
 #include "model/document.hpp"
+#include "model/playground.hpp"
 #include "model/problems.hpp"
 #include "model/shown_map.hpp"
 #include "model/view_state.hpp"
 #include "model/window_state.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 
@@ -99,9 +101,22 @@ class Workbench {
     // layer by layer.
     void show_first_sight(const Session& session);
     void show_head_number(uint32_t number);
+    // What the model says next behind the picked query.
+    const NextTable* next_table() {
+        return computation.next_table(document.settings(), uint64_t(std::max(view.picked_row, 0)));
+    }
+    const std::string& next_problem() const { return computation.next_problem(); }
     // Shows a head of a layer, as A; or compares the shown or kept A with it, as B.
     void show_head(uint32_t layer, uint32_t head);
     void compare_with_head(uint32_t layer, uint32_t head);
+
+    // ---- training ----
+    // Begun with the first call.
+    Playground& playground();
+    // As of the last change.
+    const TrainingView& training();
+    // The trained state in every panel: a step of undo.
+    void show_trained();
 
     // ---- files ----
     // Opens a file of tensors; a refusal becomes a line of the Problems panel. In a window a large file is
@@ -140,11 +155,13 @@ class Workbench {
         return document.reads_file() || computation.projecting() || map.threads_work();
     }
     bool threads_ended() const {
-        return document.file_has_come() || computation.projection_has_come() || map.threads_ended();
+        return document.file_has_come() || computation.projection_has_come() || computation.next_has_come() ||
+               map.threads_ended();
     }
     // Steps that threads behind the window have finished: another number is a reason to draw.
     uint64_t background_steps() const {
-        return (map ? map.head()->finished_tiles() : 0) + computation.finished_layers() + background_.steps();
+        return (map ? map.head()->finished_tiles() : 0) + computation.finished_layers() +
+               background_.steps() + (playground_ ? playground_->changes() : 0);
     }
 
   private:
@@ -174,6 +191,9 @@ class Workbench {
     bool go_on_restoring();
 
     const int frames_in_flight_;
+    std::unique_ptr<Playground> playground_;
+    uint64_t seen_training_ = 0;
+    TrainingView training_;
     bool anew_ = true;
     uint64_t seen_revision_ = 0;
     std::optional<Restoring> restoring_;

@@ -1,6 +1,7 @@
 // Opening and saving without a toolkit's dialog: folders, files of the known kinds, a name to type.
 #include "data/exporting.hpp"
 #include "data/session_file.hpp"
+#include "model/opened_model.hpp"
 #include "panels/panels.hpp"
 
 #include <imgui_stdlib.h>
@@ -15,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostEntries = 5000;
-constexpr const char* kReadable[] = {".safetensors", ".npz", ".npy", ".csv", ".png", ".fovea"};
+constexpr const char* kReadable[] = {".safetensors", ".npz", ".npy", ".csv", ".png", ".fovea", ".gguf"};
 
 bool readable(const fs::path& path) {
     const std::string extension = path.extension().string();
@@ -139,10 +140,19 @@ void draw_file_browser(PanelContext& ui) {
     ImGui::EndDisabled();
     ImGui::SameLine();
     if (ImGui::Button("Cancel")) state.dialog = Dialog::none;
+    if (!saving && is_model_path(state.folder)) {
+        ImGui::SameLine();
+        if (ImGui::Button("Open this folder's model")) {
+            state.dialog = Dialog::none;
+            open_any(ui.bench, state.folder);
+            return;
+        }
+    }
     if (saving && state.file_name.ends_with(".png")) draw_picture_look(ui);
     ImGui::TextDisabled(
         "%s", saving ? ".png a picture, .svg the matrix, .csv and .npy its numbers, .fovea the session"
-                     : "safetensors, npz, npy, csv, png, and sessions (.fovea)");
+                     : "safetensors, npz, npy, csv, png, sessions (.fovea), models (a folder with "
+                       "config.json, .gguf)");
     const fs::path path = fs::path(state.folder) / state.file_name;
     if (saving && !state.file_name.empty() && fs::is_regular_file(path, error)) {
         ImGui::PushStyleColor(ImGuiCol_Text, palette(ui.bench.window.theme).warning);

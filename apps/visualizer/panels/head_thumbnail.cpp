@@ -3,10 +3,12 @@
 #include "panels/canvas.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace fovea::visualizer {
 
-double head_figure(const HeadStats& stats, int order) {
+double head_figure(const HeadStats& stats, const TokenScores& scores, int order) {
+    const auto known = [](float score) { return std::isnan(score) ? 0.0 : double(score); };
     switch (order) {
         case 1:
             return stats.entropy;
@@ -14,9 +16,42 @@ double head_figure(const HeadStats& stats, int order) {
             return stats.mean_distance;
         case 3:
             return stats.first_token_mass;
-        default:
+        case 4:
             return stats.previous_token;
+        case 5:
+            return known(scores.induction);
+        default:
+            return known(scores.same);
     }
+}
+
+namespace {
+
+struct NamedScore {
+    const char* name;
+    float TokenScores::*score;
+};
+constexpr NamedScore kScores[] = {{"previous token", &TokenScores::previous},
+                                  {"induction", &TokenScores::induction},
+                                  {"first token", &TokenScores::first},
+                                  {"same token", &TokenScores::same}};
+constexpr float kLeastJob = 0.4f;  // as head_label() of <fovea/train.hpp>
+
+}  // namespace
+
+std::string scores_text(const TokenScores& scores) {
+    std::string text;
+    for (const NamedScore& one : kScores)
+        if (const float score = scores.*one.score; !std::isnan(score))
+            text += (text.empty() ? "" : ", ") + std::string(one.name) + " " + format_fixed(double(score), 2);
+    return text;
+}
+
+std::string job_of(const TokenScores& scores) {
+    const NamedScore* best = nullptr;
+    for (const NamedScore& one : kScores)
+        if (scores.*one.score >= kLeastJob && (!best || scores.*one.score > scores.*best->score)) best = &one;
+    return best ? best->name : "";
 }
 
 void draw_thumbnail(PanelContext& ui, const Thumbnail& of, ImVec2 at, float side) {
@@ -42,13 +77,15 @@ void draw_thumbnail(PanelContext& ui, const Thumbnail& of, ImVec2 at, float side
     ui.matrices.add(*ImGui::GetWindowDrawList(), *of.values, v, of.hiding);
 }
 
-void head_tooltip(const std::string& name, const HeadStats& s, bool of_model) {
+void head_tooltip(const std::string& name, const HeadStats& s, const TokenScores& scores, bool of_model) {
+    const std::string of_text = scores_text(scores);
     ImGui::SetTooltip(
         "%s\nentropy %.3f nats (%.0f%% of even)\nmean distance %.2f tokens\n"
-        "first token %.1f%%, previous token %.1f%%\nlargest weight %.3f on average\n\n"
+        "first token %.1f%%, previous token %.1f%%\nlargest weight %.3f on average%s%s\n\n"
         "click: show, Shift + click: compare with%s",
         name.c_str(), s.entropy, 100 * s.relative_entropy, s.mean_distance, 100 * s.first_token_mass,
-        100 * s.previous_token, s.largest_weight, of_model ? ", right click: switch off or on" : "");
+        100 * s.previous_token, s.largest_weight, of_text.empty() ? "" : "\non this text: ", of_text.c_str(),
+        of_model ? ", right click: switch off or on" : "");
 }
 
 }  // namespace fovea::visualizer

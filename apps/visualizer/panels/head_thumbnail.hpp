@@ -3,12 +3,18 @@
 
 #include "panels/panels.hpp"
 
+#include <fovea/model/token_scores.hpp>
+
 namespace fovea::visualizer {
 
-inline constexpr const char* kHeadOrders[] = {"number", "entropy", "distance", "first token",
-                                              "previous token"};
-// The figure of an order above, from 1 on.
-double head_figure(const HeadStats& stats, int order);
+inline constexpr const char* kHeadOrders[] = {"number",         "entropy",   "distance",  "first token",
+                                              "previous token", "induction", "same token"};
+// The figure of an order above, from 1 on; 0 where the text has no such cell.
+double head_figure(const HeadStats& stats, const TokenScores& scores, int order);
+// A head's figures in a line: "previous token 0.93, induction 0.02, ..."; empty without a text.
+std::string scores_text(const TokenScores& scores);
+// What a head does, by its largest score from 0.4 on: "induction"; else empty.
+std::string job_of(const TokenScores& scores);
 
 struct Thumbnail {
     const GpuBuffer* values;
@@ -18,6 +24,7 @@ struct Thumbnail {
 };
 void draw_thumbnail(PanelContext& ui, const Thumbnail& of, ImVec2 at, float side);
 // `of_model`: a right click switches it off.
-void head_tooltip(const std::string& name, const HeadStats& stats, bool of_model = false);
+void head_tooltip(const std::string& name, const HeadStats& stats, const TokenScores& scores,
+                  bool of_model = false);
 
 }  // namespace fovea::visualizer

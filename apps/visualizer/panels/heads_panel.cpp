@@ -9,14 +9,16 @@
 namespace fovea::visualizer {
 namespace {
 
+constexpr int kOrdersWithoutText = 5;  // of kHeadOrders
+
 std::vector<uint32_t> ordered_heads(Workbench& bench) {
     std::vector<uint32_t> order(bench.stage().heads);
     std::iota(order.begin(), order.end(), 0);
     const std::vector<HeadStats>& stats = bench.computation.head_stats();
     if (bench.window.head_order > 0 && stats.size() == order.size())
         std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-            return head_figure(stats[a], bench.window.head_order) >
-                   head_figure(stats[b], bench.window.head_order);
+            return head_figure(stats[a], {}, bench.window.head_order) >
+                   head_figure(stats[b], {}, bench.window.head_order);
         });
     return order;
 }
@@ -51,12 +53,12 @@ void draw_head(PanelContext& ui, uint32_t head, float side) {
     const std::vector<HeadStats>& stats = bench.computation.head_stats();
     std::string label = std::to_string(head) + (is_a && view.compared_head >= 0 ? " A" : is_b ? " B" : "");
     if (bench.window.head_order > 0 && head < stats.size())
-        label += "  " + format_number(head_figure(stats[head], bench.window.head_order), 3);
+        label += "  " + format_number(head_figure(stats[head], {}, bench.window.head_order), 3);
     ImGui::PushFont(ui.fonts.small);
     ImGui::TextDisabled("%s", label.c_str());
     ImGui::PopFont();
     if (!hovered || head >= stats.size()) return;
-    head_tooltip("head " + std::to_string(head), stats[head]);
+    head_tooltip("head " + std::to_string(head), stats[head], {NAN, NAN, NAN, NAN});
 }
 
 // As high as the strip allows, above a scroll bar where there must be one: by the window's own height, as the
@@ -105,7 +107,7 @@ void draw_heads_panel(PanelContext& ui) {
                         heads == 1 ? "head" : "heads", bench.stage().name.c_str());
     ImGui::SameLine(0, 8 * ui.scale);
     ImGui::SetNextItemWidth(128 * ui.scale);
-    ImGui::Combo("##order", &bench.window.head_order, kHeadOrders, int(std::size(kHeadOrders)));
+    ImGui::Combo("##order", &bench.window.head_order, kHeadOrders, kOrdersWithoutText);
     const float gap = 14 * ui.scale, side = thumbnail_side(ui, heads, gap);
     bool first = true;
     for (const uint32_t head : ordered_heads(bench)) {

@@ -1,6 +1,7 @@
 #include "panels/keys.hpp"
 
 #include "panels/panel_table.hpp"
+#include "panels/story.hpp"
 
 #include <fovea/model/learned.hpp>
 
@@ -13,6 +14,7 @@ namespace fovea::visualizer {
 namespace {
 
 constexpr float kKeyZoom = 1.5f;
+constexpr int kFar = 1 << 20;  // beyond any row
 
 void step_stage(Workbench& s, int step) {
     s.show_stage(size_t(std::clamp(int(s.view.stage) + step, 0, int(s.computation.stages().size()) - 1)));
@@ -145,6 +147,53 @@ void scale_type(Workbench& s, float by) {
     s.window.scale_factor = std::clamp(s.window.scale_factor + by, 0.75f, 3.0f);
 }
 
+// What is about levels, models, training and walks.
+constexpr KeyCommand kModelCommands[] = {
+    {ImGuiKey_H, plain, "H", "heads", [](Workbench& s) { s.window.show(BottomTab::heads); }},
+    {ImGuiKey_0, alt, "Alt+0", "the next model that learned a task", show_next_task},
+    {ImGuiKey_Delete, shift, "Shift+Delete", "switch the shown head of a model off or on",
+     [](Workbench& s) {
+         const Settings& now = s.document.settings();
+         if (shows_model(now))
+             edit(s, [&](Settings& t) { toggle_head(t, {now.mapping.layer, s.view.head}); });
+     }},
+    {ImGuiKey_Home, plain, "Home", "pick the first key", [](Workbench& s) { move_pick(s, 0, -kFar); }},
+    {ImGuiKey_End, plain, "End", "pick the last key", [](Workbench& s) { move_pick(s, 0, kFar); }},
+    {ImGuiKey_N, shift, "Shift+N", "train a small model",
+     [](Workbench& s) { s.window.centre = CentreTab::train; }},
+    {ImGuiKey_Space, control, "Ctrl+Space", "train or pause",
+     [](Workbench& s) {
+         s.window.centre = CentreTab::train;
+         s.playground().run(!s.training().running);
+     }},
+    {ImGuiKey_Period, plain, ".", "one training step",
+     [](Workbench& s) {
+         if (s.window.centre == CentreTab::train) s.playground().step_once();
+     }},
+    {ImGuiKey_Comma, plain, ",", "the training step before",
+     [](Workbench& s) {
+         if (s.window.centre == CentreTab::train && s.training().step > 0)
+             s.playground().seek(s.training().step - 1);
+     }},
+    {ImGuiKey_Z, plain, "Z", "what the model says next",
+     [](Workbench& s) { s.window.show(BottomTab::next); }},
+    {ImGuiKey_F3, plain, "F3", "walk through the level: begin, next step",
+     [](Workbench& s) { step_story(s, 1); }},
+    {ImGuiKey_F3, shift, "Shift+F3", "the walk's step before", [](Workbench& s) { step_story(s, -1); }},
+    {ImGuiKey_F3, control, "Ctrl+F3", "end the walk", end_story},
+    {ImGuiKey_RightBracket, shift, "}", "next layer of the model", [](Workbench& s) { step_layer(s, 1); }},
+    {ImGuiKey_LeftBracket, shift, "{", "layer before", [](Workbench& s) { step_layer(s, -1); }},
+    {ImGuiKey_1, alt, "Alt+1", "level 1: attention without weights", show_level<1>},
+    {ImGuiKey_2, alt, "Alt+2", "level 2: trainable weights", show_level<2>},
+    {ImGuiKey_3, alt, "Alt+3", "level 3: causal mask", show_level<3>},
+    {ImGuiKey_4, alt, "Alt+4", "level 4: dropout", show_level<4>},
+    {ImGuiKey_5, alt, "Alt+5", "level 5: stacked heads", show_level<5>},
+    {ImGuiKey_6, alt, "Alt+6", "level 6: split heads", show_level<6>},
+    {ImGuiKey_7, alt, "Alt+7", "level 7: GPT block", show_level<7>},
+    {ImGuiKey_H, shift, "Shift+H", "all layers and heads of the model",
+     [](Workbench& s) { s.window.centre = CentreTab::layers; }},
+};
+
 void pin_pick(Workbench& s) {
     if (s.window.centre == CentreTab::map && s.map)
         pick_behind_pixel(s, double(s.map.place.picked_row), double(s.map.place.picked_key));
@@ -165,22 +214,6 @@ constexpr KeyCommand kCommands[] = {
     {ImGuiKey_PageUp, plain, "PgUp", "stage before", [](Workbench& s) { step_stage(s, -1); }},
     {ImGuiKey_RightBracket, plain, "]", "next head", [](Workbench& s) { step_head(s, 1); }},
     {ImGuiKey_LeftBracket, plain, "[", "head before", [](Workbench& s) { step_head(s, -1); }},
-    {ImGuiKey_RightBracket, shift, "}", "next layer of the model", [](Workbench& s) { step_layer(s, 1); }},
-    {ImGuiKey_LeftBracket, shift, "{", "layer before", [](Workbench& s) { step_layer(s, -1); }},
-    {ImGuiKey_0, alt, "Alt+0", "the next model that learned a task", show_next_task},
-    {ImGuiKey_Delete, shift, "Shift+Delete", "switch the shown head of a model off or on",
-     [](Workbench& s) {
-         const Settings& now = s.document.settings();
-         if (shows_model(now))
-             edit(s, [&](Settings& t) { toggle_head(t, {now.mapping.layer, s.view.head}); });
-     }},
-    {ImGuiKey_1, alt, "Alt+1", "level 1: attention without weights", show_level<1>},
-    {ImGuiKey_2, alt, "Alt+2", "level 2: trainable weights", show_level<2>},
-    {ImGuiKey_3, alt, "Alt+3", "level 3: causal mask", show_level<3>},
-    {ImGuiKey_4, alt, "Alt+4", "level 4: dropout", show_level<4>},
-    {ImGuiKey_5, alt, "Alt+5", "level 5: stacked heads", show_level<5>},
-    {ImGuiKey_6, alt, "Alt+6", "level 6: split heads", show_level<6>},
-    {ImGuiKey_7, alt, "Alt+7", "level 7: GPT block", show_level<7>},
     {ImGuiKey_LeftArrow, plain, "Left", "pick the key before", [](Workbench& s) { move_pick(s, 0, -1); }},
     {ImGuiKey_RightArrow, plain, "Right", "pick the next key", [](Workbench& s) { move_pick(s, 0, 1); }},
     {ImGuiKey_UpArrow, plain, "Up", "pick the query before", [](Workbench& s) { move_pick(s, -1, 0); }},
@@ -252,9 +285,6 @@ constexpr KeyCommand kCommands[] = {
     {ImGuiKey_V, plain, "V", "compare A and B", [](Workbench& s) { s.window.centre = CentreTab::compare; }},
     {ImGuiKey_B, plain, "B", "mask editor", [](Workbench& s) { s.window.centre = CentreTab::mask; }},
     {ImGuiKey_K, plain, "K", "map of a long head", [](Workbench& s) { s.window.centre = CentreTab::map; }},
-    {ImGuiKey_H, shift, "Shift+H", "all layers and heads of the model",
-     [](Workbench& s) { s.window.centre = CentreTab::layers; }},
-    {ImGuiKey_H, plain, "H", "heads", [](Workbench& s) { s.window.show(BottomTab::heads); }},
     {ImGuiKey_G, plain, "G", "GPU times", [](Workbench& s) { s.window.show(BottomTab::gpu); }},
     {ImGuiKey_U, plain, "U", "measure the device's roof",
      [](Workbench& s) {
@@ -317,13 +347,20 @@ std::string KeyCommand::text() const {
     return group < 0 ? what : in_a_sentence(panel_groups()[size_t(group)].title) + ": " + what;
 }
 
-std::span<const KeyCommand> key_commands() { return kCommands; }
+std::span<const KeyCommand> key_commands() {
+    static const std::vector<KeyCommand> kAll = [] {
+        std::vector<KeyCommand> all(std::begin(kCommands), std::end(kCommands));
+        all.insert(all.end(), std::begin(kModelCommands), std::end(kModelCommands));
+        return all;
+    }();
+    return kAll;
+}
 
 bool run_key(Workbench& bench, const KeyPress& press) {
     if (!bench.computation.ready()) return false;
     // Under a dialog only the program's end.
     const bool all = bench.window.dialog == Dialog::none;
-    for (const KeyCommand& command : kCommands) {
+    for (const KeyCommand& command : key_commands()) {
         if (press.key != command.key || press.modifiers != command.modifiers) continue;
         if (!all && !(command.key == ImGuiKey_Q && command.modifiers == control)) continue;
         command.run(bench);

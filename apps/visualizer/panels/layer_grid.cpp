@@ -17,6 +17,10 @@ struct Place {  // of a head in the grid's buffers
     const GridHead* head;
 };
 
+double figure_of(const Place& place, int order) {
+    return head_figure(place.head->stats, place.head->scores, order);
+}
+
 std::vector<Place> all_heads(const HeadGrid& grid) {
     std::vector<Place> places;
     for (const GridLayer& layer : grid.layers())
@@ -26,14 +30,14 @@ std::vector<Place> all_heads(const HeadGrid& grid) {
 
 double largest_figure(const std::vector<Place>& places, int order) {
     double largest = 0;
-    for (const Place& place : places) largest = std::max(largest, head_figure(place.head->stats, order));
+    for (const Place& place : places) largest = std::max(largest, figure_of(place, order));
     return largest;
 }
 
 // By the chosen figure, the largest first, without those below the filter.
 std::vector<Place> ordered(std::vector<Place> places, const WindowState& state) {
     const double least = double(state.head_least) * largest_figure(places, state.head_order);
-    const auto figure = [&](const Place& place) { return head_figure(place.head->stats, state.head_order); };
+    const auto figure = [&](const Place& place) { return figure_of(place, state.head_order); };
     std::erase_if(places, [&](const Place& place) { return figure(place) < least; });
     std::stable_sort(places.begin(), places.end(),
                      [&](const Place& a, const Place& b) { return figure(a) > figure(b); });
@@ -73,10 +77,11 @@ void draw_one(PanelContext& ui, const Place& place, float side) {
                                                           : colours.text_soft,
                                             3 * ui.scale, 0, gap);
     const Settings& settings = bench.document.settings();
-    const std::string label = head_label(settings, {head.layer, head.head});
+    const std::string known = head_label(settings, {head.layer, head.head});
+    const std::string label = known.empty() && settings.model ? job_of(head.scores) : known;
     if (hovered)
         head_tooltip(head_name(head.layer, head.head) + (label.empty() ? "" : ", " + label), head.stats,
-                     shows_model(settings));
+                     head.scores, shows_model(settings));
     if (shows_model(settings) && ImGui::IsItemClicked(ImGuiMouseButton_Right)) {
         Settings next = settings;
         toggle_head(next, {head.layer, head.head});
@@ -178,9 +183,8 @@ void draw_ordered(PanelContext& ui, const std::vector<Place>& places, float side
                 const float x = at.x + 4 * s + float(column) * step_x;
                 ImGui::SetCursorScreenPos({x, at.y + 3 * s});
                 draw_one(ui, place, side);
-                const std::string label =
-                    head_name(place.head->layer, place.head->head) + "  " +
-                    format_number(head_figure(place.head->stats, ui.bench.window.head_order), 3);
+                const std::string label = head_name(place.head->layer, place.head->head) + "  " +
+                                          format_number(figure_of(place, ui.bench.window.head_order), 3);
                 ImGui::GetWindowDrawList()->AddText({x, at.y + side + 6 * s},
                                                     palette(ui.bench.window.theme).text_soft, label.c_str());
             }

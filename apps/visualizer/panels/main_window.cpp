@@ -1,4 +1,5 @@
 #include "panels/panel_table.hpp"
+#include "panels/story.hpp"
 
 #include <imgui_internal.h>
 
@@ -329,6 +330,7 @@ void draw_main_window(PanelContext& ui) {
           ImGuiWindowFlags_NoScrollbar);
     ImGui::PopStyleColor();
     draw_tour(ui);
+    draw_story(ui);
     draw_dialogs(ui);
 }
 

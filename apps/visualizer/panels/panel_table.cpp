@@ -12,10 +12,12 @@ constexpr CentrePanel kCentre[] = {
     {CentreTab::mask, "mask", "Mask", draw_mask_panel, true},
     {CentreTab::map, "map", "Map", draw_map_panel, false},
     {CentreTab::layers, "layers", "Layers", draw_layer_grid, false},
+    {CentreTab::train, "train", "Train", draw_train_panel, false},
 };
 
 constexpr BottomPanel kBottom[] = {
     {BottomTab::heads, "heads", "Heads", draw_heads_panel},
+    {BottomTab::next, "next", "Next", draw_next_panel},
     {BottomTab::gpu, "gpu", "GPU", draw_gpu_panel},
     {BottomTab::memory, "memory", "Memory", draw_memory_panel},
     {BottomTab::problems, "problems", "Problems", draw_problems_panel},

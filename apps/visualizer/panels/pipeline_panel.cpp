@@ -27,7 +27,8 @@ void draw_pipeline_panel(PanelContext& ui) {
     const std::string layer = "layer " + std::to_string(settings.mapping.layer) + " of ";
     heading(ui, "Pipeline",
             (from_file               ? layer + "the file"
-             : shows_model(settings) ? layer + "0 to " + std::to_string(shown_layers(settings).size() - 1)
+             : shows_model(settings) ? "layer " + std::to_string(settings.mapping.layer) + ", the last is " +
+                                           std::to_string(shown_layers(settings).size() - 1)
                                      : level_name(settings.level))
                 .c_str());
     if (!from_file && ImGui::GetContentRegionAvail().y > kRoomForWords * ui.scale) {

@@ -36,6 +36,10 @@ void draw_status_bar(PanelContext& ui) {
         ImGui::PopStyleColor();
     } else if (!bench.preparing().empty()) {
         ImGui::TextUnformatted((bench.preparing() + " \xe2\x80\xa6").c_str());
+        if (bench.computation.runs_model()) {
+            ImGui::SameLine(0, 10 * ui.scale);
+            if (ImGui::SmallButton("Cancel")) bench.computation.cancel_run();
+        }
     } else if (bench.window.centre == CentreTab::map && bench.map) {
         draw_map_status(bench);
     } else if (bench.computation.ready()) {

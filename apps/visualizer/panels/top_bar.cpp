@@ -40,7 +40,7 @@ void draw_levels(PanelContext& ui) {
 void draw_tasks(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const Settings& s = bench.document.settings();
-    const bool current = shows_model(s);
+    const bool current = shows_model(s) && !s.model;
     const Palette& colours = palette(bench.window.theme);
     const std::string name = current ? s.task : "learned";
     ImGui::SetNextItemWidth(ImGui::CalcTextSize("induction").x + 44 * ui.scale);
@@ -64,11 +64,17 @@ void draw_tasks(PanelContext& ui) {
 
 void draw_file(PanelContext& ui) {
     Workbench& bench = ui.bench;
-    if (!bench.document.settings().file) return;
+    const bool model = bench.document.settings().model != nullptr;
+    if (!bench.document.settings().file && !model) return;
     ImGui::SameLine(0, 10 * ui.scale);
-    if (ImGui::Button((file_title(bench) + "  \xe2\x80\xa6").c_str()))
-        bench.window.open_dialog(Dialog::import_sheet);
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("How its tensors are read");
+    if (ImGui::Button((file_title(bench) + (model ? "" : "  \xe2\x80\xa6")).c_str())) {
+        if (model)
+            bench.window.centre = CentreTab::layers;
+        else
+            bench.window.open_dialog(Dialog::import_sheet);
+    }
+    if (ImGui::IsItemHovered())
+        ImGui::SetTooltip("%s", model ? "All of its layers and heads (Shift+H)" : "How its tensors are read");
     ImGui::SameLine(0, 4 * ui.scale);
     if (ImGui::Button("\xc3\x97"))
         bench.document.change(level_settings(bench.document.settings().level, bench.document.settings()));

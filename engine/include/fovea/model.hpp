@@ -8,6 +8,7 @@
 #include <fovea/model/learned.hpp>
 #include <fovea/model/learned_tokenizer.hpp>
 #include <fovea/model/linear.hpp>
+#include <fovea/model/next_tokens.hpp>
 #include <fovea/model/rules.hpp>
 #include <fovea/model/session.hpp>
 #include <fovea/model/strict.hpp>

@@ -1,0 +1,114 @@
+// A small model that learns while the reader watches: the steps of <fovea/train.hpp> on a thread of their
+// own. A step is a function of the state alone, so that any step that was taken can be shown again.
+#pragma once
+
+#include <fovea/train/state_file.hpp>
+#include <fovea/train/trainer.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace fovea::visualizer {
+
+// One run's reports, a point for each step: of the state before it, on the step's own sequences.
+struct TrainingCurve {
+    uint64_t seed = 1;
+    std::vector<StepReport> points;
+};
+
+// What the panel shows of a playground; a copy, so that the thread goes on.
+struct TrainingView {
+    Task task;
+    bool running = false;
+    std::string problem;  // why training stopped; empty: it did not
+    uint32_t step = 0;    // of the state that is shown
+    uint32_t last = 0;    // the latest that the run has come to
+    uint64_t heads_off = 0;
+    std::vector<uint32_t> sequence;    // the reader's, or the task's sample
+    Probe probe;                       // of the shown state on the sequence
+    std::optional<StepReport> judged;  // of the shown state on sequences that no run sees; none while it runs
+    TrainingCurve curve;
+    std::vector<TrainingCurve> others;  // runs before, to compare
+};
+
+class Playground {
+  public:
+    static constexpr size_t kMostRuns = 4;  // beside the present one
+
+    // `wake` is called from the thread when there is something new to draw.
+    explicit Playground(std::function<void()> wake);
+    ~Playground();
+    Playground(const Playground&) = delete;
+    Playground& operator=(const Playground&) = delete;
+
+    // All of these return at once; the thread follows.
+    void choose(TaskKind kind);
+    void run(bool on);
+    void step_once();
+    void set_speed(double steps_a_second);  // 0: as fast as it goes
+    void rewind();                          // to step 0 of the same seed
+    void new_seed();                        // the next one; the run so far is kept to compare
+    void seek(uint32_t step);               // shows a step that was taken, and stops there
+    void switch_head(uint32_t head);        // layer * heads + head: off or on
+    void set_sequence(std::vector<uint32_t> tokens);
+
+    TrainingView view() const;
+    // Another number whenever the view has become another one.
+    uint64_t changes() const { return changes_; }
+    bool runs() const {
+        const std::lock_guard lock(mutex_);
+        return run_;
+    }
+    // What was asked for has been done, and nothing runs.
+    bool idle() const;
+
+    // The shown state as a model that every panel takes, and as a file that `fovea train --resume` takes.
+    Result<LearnedModel> model() const;
+    Result<void> save_state(const std::filesystem::path& path) const;
+    // Each run's loss, accuracy and best score of each kind, a row for each step.
+    Result<void> save_curves(const std::filesystem::path& path) const;
+
+  private:
+    struct Wanted {
+        std::optional<TaskKind> kind;
+        std::optional<uint64_t> seed;
+        std::optional<uint32_t> seek;
+        std::optional<std::vector<uint32_t>> sequence;
+        uint32_t steps = 0;
+        bool probe = false;
+        bool any() const { return kind || seed || seek || sequence || steps > 0 || probe; }
+    };
+    void work();
+    bool follow(Wanted wanted, Trainer& trainer);
+    void begin(uint64_t seed);
+    bool take_step(Trainer& trainer);
+    void look(Trainer& trainer, bool judge);
+    void keep_state();
+    void ask(const std::function<void(Wanted&)>& what);
+
+    const std::function<void()> wake_;
+    mutable std::mutex mutex_;  // of all that follows, but for the thread's own
+    std::condition_variable asked_;
+    Wanted wanted_;
+    bool run_ = false, busy_ = false, ending_ = false;
+    double speed_ = 20;
+    TrainingView view_;
+    TrainState shown_;
+    std::atomic<uint64_t> changes_{0};
+    // The thread's own: the state it has come to, and those it can go on from.
+    TrainState state_;
+    std::map<uint32_t, TrainState> kept_;
+    uint32_t stride_ = 1;
+    std::thread thread_;
+};
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,113 @@
+// What a model says next behind the picked token: its likeliest tokens, beside those without the reader's
+// changes, and what each layer would say if it were the last.
+#include "panels/panels.hpp"
+
+#include <algorithm>
+
+namespace fovea::visualizer {
+namespace {
+
+std::string percent(double probability) { return format_fixed(100 * probability, 1) + " %"; }
+
+void draw_likeliest(PanelContext& ui, const NextTable& table) {
+    const bool changed = !table.said_before.empty();
+    const Palette& colours = palette(ui.bench.window.theme);
+    ImGui::BeginChild("likeliest", {(changed ? 430 : 300) * ui.scale, 0});
+    if (ImGui::BeginTable("next", changed ? 4 : 2,
+                          ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_BordersInnerH)) {
+        ImGui::TableSetupColumn("next", 0, 110 * ui.scale);
+        ImGui::TableSetupColumn(changed ? "with the changes" : "probability", 0, 150 * ui.scale);
+        if (changed) {
+            ImGui::TableSetupColumn("without", 0, 60 * ui.scale);
+            ImGui::TableSetupColumn("said without", 0, 90 * ui.scale);
+        }
+        ImGui::TableHeadersRow();
+        const std::vector<NextTable::Entry>& entries = table.behind.back();
+        for (size_t i = 0; i < entries.size(); ++i) {
+            ImGui::TableNextRow();
+            ImGui::TableNextColumn();
+            ImGui::TextUnformatted(entries[i].text.c_str());
+            ImGui::TableNextColumn();
+            const ImVec2 at = ImGui::GetCursorScreenPos();
+            const float line = ImGui::GetTextLineHeight();
+            ImGui::GetWindowDrawList()->AddRectFilled(
+                {at.x, at.y + 2 * ui.scale},
+                {at.x + std::max(float(entries[i].token.probability) * 84 * ui.scale, 1.0f),
+                 at.y + line - 2 * ui.scale},
+                i == 0 ? colours.accent : colours.mark, 2 * ui.scale);
+            ImGui::SetCursorPosX(ImGui::GetCursorPosX() + 90 * ui.scale);
+            ImGui::TextUnformatted(percent(entries[i].token.probability).c_str());
+            if (!changed) continue;
+            ImGui::TableNextColumn();
+            ImGui::TextDisabled("%s", percent(table.unchanged[i]).c_str());
+            ImGui::TableNextColumn();
+            ImGui::TextDisabled("%s", table.said_before[i].text.c_str());
+        }
+        ImGui::EndTable();
+    }
+    ImGui::EndChild();
+}
+
+void draw_lens(PanelContext& ui, const NextTable& table) {
+    const Palette& colours = palette(ui.bench.window.theme);
+    ImGui::BeginChild("lens", {0, 0}, false, ImGuiWindowFlags_HorizontalScrollbar);
+    ImGui::TextDisabled("if the model ended behind layer ...");
+    if (ImGui::IsItemHovered())
+        ImGui::SetTooltip(
+            "The logit lens: final norm and unembedding of what leaves each layer (nostalgebraist, 2020)");
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float width = 86 * ui.scale, line = ImGui::GetTextLineHeight();
+    constexpr size_t kShown = 4;
+    const auto left = float(table.behind.size());
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    for (size_t n = 0; n < table.behind.size(); ++n) {
+        const float x = at.x + float(n) * width;
+        const std::string name = n == 0 ? "none" : "L" + std::to_string(n - 1);
+        draw.AddText(ui.fonts.small, ui.fonts.small->FontSize, {x, at.y}, colours.text_soft, name.c_str());
+        for (size_t i = 0; i < std::min(kShown, table.behind[n].size()); ++i) {
+            const NextTable::Entry& entry = table.behind[n][i];
+            const float y = at.y + line + float(i) * (line + 3 * ui.scale);
+            const bool final_one = entry.token.id == table.behind.back()[0].token.id;
+            draw.AddRectFilled(
+                {x, y},
+                {x + std::max(float(entry.token.probability) * (width - 8 * ui.scale), 1.0f), y + line},
+                final_one ? colours.accent : colours.mark, 2 * ui.scale);
+            const ImVec4 clip{x, y, x + width - 6 * ui.scale, y + line};
+            draw.AddText(ui.fonts.small, ui.fonts.small->FontSize, {x + 3 * ui.scale, y + ui.scale},
+                         final_one ? colours.accent_text : colours.text,
+                         (entry.text + "  " + format_fixed(100 * entry.token.probability, 0)).c_str(),
+                         nullptr, 0, &clip);
+        }
+    }
+    ImGui::Dummy({left * width, float(kShown + 1) * (line + 3 * ui.scale)});
+    ImGui::EndChild();
+}
+
+}  // namespace
+
+void draw_next_panel(PanelContext& ui) {
+    Workbench& bench = ui.bench;
+    const Settings& s = bench.document.settings();
+    if (!shows_model(s)) {
+        ImGui::PushTextWrapPos();
+        ImGui::TextDisabled(
+            "What a model says next stands here: of one that learned (Alt+0) or of one that was opened.");
+        ImGui::PopTextWrapPos();
+        return;
+    }
+    const NextTable* table = bench.next_table();
+    if (!table) {
+        ImGui::TextDisabled("%s", bench.next_problem().empty() ? "computing" : bench.next_problem().c_str());
+        return;
+    }
+    const std::vector<std::string>& tokens = bench.computation.tokens();
+    std::string behind;
+    for (uint64_t i = table->row > 3 ? table->row - 3 : 0; i <= table->row && i < tokens.size(); ++i)
+        behind += (behind.empty() ? "" : " ") + tokens[i];
+    ImGui::TextDisabled("behind \xe2\x80\x9c%s\xe2\x80\x9d, the picked query", behind.c_str());
+    draw_likeliest(ui, *table);
+    ImGui::SameLine(0, 18 * ui.scale);
+    draw_lens(ui, *table);
+}
+
+}  // namespace fovea::visualizer

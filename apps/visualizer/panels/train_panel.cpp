@@ -1,0 +1,283 @@
+// A model that learns: controls, curves, a scrubber over the steps that were taken, and every head's map,
+// which moves while it trains. A click on a map switches its head off.
+#include "model/playground.hpp"
+#include "panels/panels.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace fovea::visualizer {
+namespace {
+
+constexpr float kPlotHeight = 150, kLabel = 34;
+constexpr std::array<double, 4> kSpeeds = {5, 20, 200, 0};
+constexpr std::array<const char*, 4> kSpeedNames = {"5 steps a second", "20 steps a second",
+                                                    "200 steps a second", "as fast as it goes"};
+
+struct Plot {
+    ImVec2 at, size;
+    uint32_t steps;  // at the right end
+    float low, high;
+    ImVec2 place(uint32_t step, float value) const {
+        const float x = float(step) / float(std::max(steps, 1u));
+        const float y = std::clamp((value - low) / (high - low), 0.0f, 1.0f);
+        return {at.x + x * size.x, at.y + (1 - y) * size.y};
+    }
+};
+
+// What of a report a curve is of.
+using Figure = float (*)(const StepReport& report, HeadScore score);
+float loss_of(const StepReport& report, HeadScore) { return float(report.loss); }
+float accuracy_of(const StepReport& report, HeadScore) { return float(report.accuracy); }
+float score_of(const StepReport& report, HeadScore score) { return best_head(report, score).value; }
+
+void draw_curve(const Plot& plot, const TrainingCurve& curve, Figure figure, HeadScore score, ImU32 colour,
+                float thickness) {
+    std::vector<ImVec2> points;
+    // As many as can be told apart.
+    const size_t step = std::max<size_t>(1, curve.points.size() / size_t(std::max(plot.size.x, 1.0f)));
+    for (size_t i = 0; i < curve.points.size(); i += step) {
+        const float value = figure(curve.points[i], score);
+        if (!std::isnan(value)) points.push_back(plot.place(curve.points[i].step, value));
+    }
+    ImGui::GetWindowDrawList()->AddPolyline(points.data(), int(points.size()), colour, 0, thickness);
+}
+
+// Frame, name, the ends of its axis, and where the scrubber stands.
+Plot begin_plot(PanelContext& ui, const TrainingView& v, float width, const char* title, float low,
+                float high, const char* unit) {
+    const Palette& colours = palette(ui.bench.window.theme);
+    const float line = ImGui::GetTextLineHeight();
+    ImGui::TextUnformatted(title);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    Plot plot{{at.x + 34 * ui.scale, at.y},
+              {width - 42 * ui.scale, kPlotHeight * ui.scale - 2 * line},
+              0,
+              low,
+              high};
+    plot.steps = std::max(v.last, 1u);
+    for (const TrainingCurve& other : v.others)
+        if (!other.points.empty()) plot.steps = std::max(plot.steps, other.points.back().step + 1);
+    plot.steps = std::max(plot.steps, v.task.goal.within_steps);
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    draw.AddRectFilled(plot.at, {plot.at.x + plot.size.x, plot.at.y + plot.size.y}, colours.matrix_ground);
+    for (const float value : {low, high})
+        draw.AddText(ui.fonts.small, ui.fonts.small->FontSize,
+                     {at.x, plot.place(0, value).y - (value == low ? ui.fonts.small->FontSize : 0)},
+                     colours.text_soft, format_number(double(value), 2).c_str());
+    const float x = plot.place(v.step, low).x;
+    draw.AddLine({x, plot.at.y}, {x, plot.at.y + plot.size.y}, colours.text_soft, ui.scale);
+    draw.AddText(
+        ui.fonts.small, ui.fonts.small->FontSize, {plot.at.x, plot.at.y + plot.size.y + 2 * ui.scale},
+        colours.text_soft,
+        ("step 0 to " + std::to_string(plot.steps) + (unit[0] ? std::string(", ") + unit : "")).c_str());
+    ImGui::Dummy({width, plot.size.y + line + 4 * ui.scale});
+    return plot;
+}
+
+void draw_loss(PanelContext& ui, const TrainingView& v, float width) {
+    const Palette& colours = palette(ui.bench.window.theme);
+    const float guess = float(std::log(double(v.task.model.vocabulary)));
+    const Plot plot = begin_plot(ui, v, width, "loss", 0, guess * 1.15f, "nats");
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    const float y = plot.place(0, guess).y;
+    for (float x = plot.at.x; x < plot.at.x + plot.size.x; x += 8 * ui.scale)
+        draw.AddLine({x, y}, {std::min(x + 4 * ui.scale, plot.at.x + plot.size.x), y}, colours.text_soft,
+                     ui.scale);
+    const std::string words = "guessing, ln " + std::to_string(v.task.model.vocabulary);
+    draw.AddText(
+        ui.fonts.small, ui.fonts.small->FontSize,
+        {plot.at.x + plot.size.x -
+             ui.fonts.small->CalcTextSizeA(ui.fonts.small->FontSize, 1e6f, 0, words.c_str()).x - 4 * ui.scale,
+         y + 2 * ui.scale},
+        colours.text_soft, words.c_str());
+    for (const TrainingCurve& other : v.others)
+        draw_curve(plot, other, loss_of, HeadScore::previous, colours.mark, ui.scale);
+    draw_curve(plot, v.curve, loss_of, HeadScore::previous, colours.accent, 2 * ui.scale);
+}
+
+void draw_scores(PanelContext& ui, const TrainingView& v, float width) {
+    const Palette& colours = palette(ui.bench.window.theme);
+    const Plot plot = begin_plot(ui, v, width, "accuracy and heads' scores", 0, 1, "");
+    for (const TrainingCurve& other : v.others)
+        draw_curve(plot, other, accuracy_of, HeadScore::previous, colours.mark, ui.scale);
+    draw_curve(plot, v.curve, accuracy_of, HeadScore::previous, colours.accent, 2 * ui.scale);
+    const ColourTable table = colour_table(ColourMap::viridis);
+    float y = plot.at.y + 3 * ui.scale;
+    const auto name = [&](const std::string& text, ImU32 colour) {
+        ImGui::GetWindowDrawList()->AddText(ui.fonts.small, ui.fonts.small->FontSize,
+                                            {plot.at.x + 6 * ui.scale, y}, colour, text.c_str());
+        y += ui.fonts.small->FontSize + ui.scale;
+    };
+    name("accuracy", colours.accent);
+    for (size_t i = 0; i < v.task.scores.size(); ++i) {
+        const Rgb c = table[size_t(
+            255 * (0.35 + 0.6 * double(i) / double(std::max<size_t>(v.task.scores.size(), 2) - 1)))];
+        const ImU32 colour = IM_COL32(c.r, c.g, c.b, 255);
+        draw_curve(plot, v.curve, score_of, v.task.scores[i], colour, 1.5f * ui.scale);
+        name(std::string(head_score_label(v.task.scores[i])), colour);
+    }
+}
+
+// A head's weights on the sequence, and what it is called by its scores there.
+void draw_map(PanelContext& ui, Playground& play, const TrainingView& v, uint32_t head, float side) {
+    const Palette& colours = palette(ui.bench.window.theme);
+    static const ColourTable kTable = colour_table(ColourMap::viridis);
+    ImGui::PushID(int(head));
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    if (ImGui::InvisibleButton("map", {side, side})) play.switch_head(head);
+    const bool hovered = ImGui::IsItemHovered();
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    draw.AddRectFilled(at, {at.x + side, at.y + side}, colours.matrix_ground);
+    const uint32_t n = v.probe.length;
+    const float cell = n ? side / float(n) : side;
+    for (uint32_t i = 0; i < n; ++i)
+        for (uint32_t j = 0; j <= i; ++j) {
+            const Rgb c =
+                kTable[size_t(255 * std::clamp(v.probe.weights[(size_t(head) * n + i) * n + j], 0.0f, 1.0f))];
+            draw.AddRectFilled({at.x + float(j) * cell, at.y + float(i) * cell},
+                               {at.x + float(j + 1) * cell, at.y + float(i + 1) * cell},
+                               IM_COL32(c.r, c.g, c.b, 255));
+        }
+    const bool off = v.heads_off >> head & 1u;
+    if (off)
+        for (const float from : {0.0f, side})
+            draw.AddLine({at.x + from, at.y}, {at.x + side - from, at.y + side}, colours.warning,
+                         2 * ui.scale);
+    if (hovered) draw.AddRect(at, {at.x + side, at.y + side}, colours.text_soft, 0, 0, 2 * ui.scale);
+    const HeadLabel label =
+        head < v.probe.scores.size() ? fovea::head_label(v.probe.scores[head]) : HeadLabel{};
+    const std::string name =
+        head_name(head / v.task.model.heads, head % v.task.model.heads) + (off ? ", off" : "");
+    draw.AddText(ui.fonts.small, ui.fonts.small->FontSize, {at.x, at.y + side + 3 * ui.scale},
+                 colours.text_soft, name.c_str());
+    draw.AddText(ui.fonts.small, ui.fonts.small->FontSize,
+                 {at.x, at.y + side + 5 * ui.scale + ui.fonts.small->FontSize}, colours.text,
+                 label.named ? (label.text + " " + format_fixed(double(label.value), 2)).c_str() : "");
+    const ImVec2 mouse = ImGui::GetMousePos();
+    const auto i = uint32_t((mouse.y - at.y) / cell), j = uint32_t((mouse.x - at.x) / cell);
+    if (hovered && i < n && j < n)
+        ImGui::SetTooltip("from %s, %u, to %s, %u: %.4f\nclick: switch the head %s",
+                          v.task.vocabulary[v.sequence[i]].c_str(), i,
+                          v.task.vocabulary[v.sequence[j]].c_str(), j,
+                          double(v.probe.weights[(size_t(head) * n + i) * n + j]), off ? "on" : "off");
+    ImGui::PopID();
+}
+
+void save(Workbench& bench, const Result<void>& saved, const char* path) {
+    if (saved) return bench.window.tell_done(std::string("Written: ") + path);
+    bench.problems.report(saved.error().field, saved.error().text, true);
+    bench.window.show(BottomTab::problems);
+}
+
+void draw_controls(PanelContext& ui, Playground& play, const TrainingView& v) {
+    Workbench& bench = ui.bench;
+    const float gap = 6 * ui.scale;
+    ImGui::SetNextItemWidth(110 * ui.scale);
+    if (ImGui::BeginCombo("##task", std::string(task_name(v.task.options.kind)).c_str())) {
+        for (uint32_t kind = 0; kind < kTaskKinds; ++kind) {
+            if (TaskKind(kind) == TaskKind::text) continue;  // hours, and a text that is not here
+            if (ImGui::Selectable(std::string(task_name(TaskKind(kind))).c_str(),
+                                  v.task.options.kind == TaskKind(kind)))
+                play.choose(TaskKind(kind));
+        }
+        ImGui::EndCombo();
+    }
+    const auto button = [&](const char* label, const char* what) {
+        same_line_if_room(button_width(label), gap);
+        const bool pressed = ImGui::Button(label);
+        if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", what);
+        return pressed;
+    };
+    if (button(v.running ? "Pause" : "Train", "Steps of the engine's own attention and its gradients"))
+        play.run(!v.running);
+    if (button("Step", "One step")) play.step_once();
+    if (button("Rewind", "To step 0 of the same seed: the same steps come again, bit for bit")) play.rewind();
+    if (button("New seed", "Another run; the one so far stays as a faint curve")) play.new_seed();
+    same_line_if_room(150 * ui.scale, gap);
+    ImGui::SetNextItemWidth(150 * ui.scale);
+    int& speed = bench.window.training_speed;
+    if (ImGui::Combo("##speed", &speed, kSpeedNames.data(), int(kSpeedNames.size())))
+        play.set_speed(kSpeeds[size_t(speed)]);
+    if (button("Show its heads", "This state in every panel: numbers, sums, what it says next"))
+        bench.show_trained();
+    const std::string name = std::string(task_name(v.task.options.kind)) + "-" + std::to_string(v.curve.seed);
+    if (button("Save state", "As `fovea train --resume` takes it, beside the program"))
+        save(bench, play.save_state(name + ".safetensors"), (name + ".safetensors").c_str());
+    if (button("Save curves", "Every step's loss, accuracy and scores as CSV, of all runs"))
+        save(bench, play.save_curves(name + ".csv"), (name + ".csv").c_str());
+    int step = int(v.step);
+    ImGui::SetNextItemWidth(-1);
+    const std::string where =
+        "seed " + std::to_string(v.curve.seed) + ", step %d of " + std::to_string(v.last);
+    if (ImGui::SliderInt("##step", &step, 0, int(std::max(v.last, 1u)), where.c_str(),
+                         ImGuiSliderFlags_AlwaysClamp) &&
+        step != int(v.step))
+        play.seek(uint32_t(step));
+}
+
+std::string standing(const TrainingView& v) {
+    std::string text = "on this sequence ";
+    text += std::isnan(v.probe.accuracy) ? "nothing can be known"
+                                         : format_fixed(100 * v.probe.accuracy, 0) + " % right";
+    if (v.judged)
+        text += "; on 64 sequences that it has not seen " + format_fixed(100 * v.judged->accuracy, 1) +
+                " %, loss " + format_fixed(v.judged->loss, 3);
+    return text;
+}
+
+}  // namespace
+
+std::string describe_training(Workbench& bench) {
+    const TrainingView& v = bench.training();
+    std::string text = "training " + std::string(task_name(v.task.options.kind)) + ", seed " +
+                       std::to_string(v.curve.seed) + ", step " + std::to_string(v.step) + " of " +
+                       std::to_string(v.last) + (v.running ? ", running" : "") + "; " + standing(v) + "\n";
+    for (size_t head = 0; head < v.probe.scores.size(); ++head)
+        text += head_name(uint32_t(head) / v.task.model.heads, uint32_t(head) % v.task.model.heads) + " " +
+                fovea::head_label(v.probe.scores[head]).text + (v.heads_off >> head & 1u ? ", off" : "") +
+                "\n";
+    return text + std::to_string(v.others.size()) + " runs beside it\n" +
+           (v.problem.empty() ? "" : v.problem + "\n");
+}
+
+void draw_train_panel(PanelContext& ui) {
+    Workbench& bench = ui.bench;
+    Playground& play = bench.playground();
+    const TrainingView& v = bench.training();
+    draw_controls(ui, play, v);
+    ImGui::BeginChild("training");
+    const float width = ImGui::GetContentRegionAvail().x, half = (width - 12 * ui.scale) / 2;
+    ImGui::BeginGroup();
+    draw_loss(ui, v, half);
+    ImGui::EndGroup();
+    ImGui::SameLine(0, 12 * ui.scale);
+    ImGui::BeginGroup();
+    draw_scores(ui, v, half);
+    ImGui::EndGroup();
+    ImGui::PushTextWrapPos();
+    if (v.problem.empty())
+        ImGui::TextDisabled("%s", standing(v).c_str());
+    else
+        ImGui::TextUnformatted(v.problem.c_str());
+    ImGui::PopTextWrapPos();
+    const uint32_t heads = v.probe.heads;
+    if (heads > 0) {
+        const float room = ImGui::GetContentRegionAvail().y - kLabel * ui.scale;
+        const float side =
+            std::clamp(std::min(room, width / float(heads) - 14 * ui.scale), 90 * ui.scale, 320 * ui.scale);
+        const ImVec2 at = ImGui::GetCursorScreenPos();
+        const int columns = std::max(int(width / (side + 14 * ui.scale)), 1);
+        for (uint32_t head = 0; head < heads; ++head) {
+            const auto column = float(int(head) % columns), row = float(int(head) / columns);
+            ImGui::SetCursorScreenPos(
+                {at.x + column * (side + 14 * ui.scale), at.y + row * (side + kLabel * ui.scale)});
+            draw_map(ui, play, v, head, side);
+        }
+        ImGui::Dummy({1, kLabel * ui.scale});
+    }
+    ImGui::EndChild();
+}
+
+}  // namespace fovea::visualizer

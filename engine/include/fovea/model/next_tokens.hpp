@@ -1,0 +1,26 @@
+// What a model says next: rows of its residual stream as logits, and the likeliest tokens of a row.
+#pragma once
+
+#include <fovea/model/transformer.hpp>
+
+#include <span>
+#include <vector>
+
+namespace fovea {
+
+// A token that may come next.
+struct NextToken {
+    uint32_t id = 0;
+    float logit = 0;
+    double probability = 0;  // by the softmax of all logits, in float64
+};
+// The tokens with the largest logits of one row, largest first; of equal ones the first.
+std::vector<NextToken> next_tokens(std::span<const float> logits, size_t most);
+
+// Rows [rows, width] behind any block of a model to logits [rows, vocabulary]: final norm, prediction head
+// and unembedding, in plain float32. Behind the last block it is what the model says; behind an earlier one
+// the logit lens (nostalgebraist, 2020). Refused: a model without an unembedding, rows of another width. Of a
+// checkpoint, see CheckpointModel::logits().
+Result<F32Tensor> logits_of(const Model& model, F32Tensor rows);
+
+}  // namespace fovea

@@ -1,0 +1,45 @@
+#include <fovea/model/next_tokens.hpp>
+
+#include <fovea/model/strict.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "model/block_run.hpp"
+
+namespace fovea {
+
+std::vector<NextToken> next_tokens(std::span<const float> logits, size_t most) {
+    most = std::min(most, logits.size());
+    if (most == 0) return {};
+    std::vector<uint32_t> order(logits.size());
+    std::iota(order.begin(), order.end(), 0u);
+    const auto larger = [&](uint32_t a, uint32_t b) {
+        return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+    };
+    std::partial_sort(order.begin(), order.begin() + int64_t(most), order.end(), larger);
+    const double largest = double(logits[order[0]]);
+    double sum = 0;
+    for (const float logit : logits) sum += std::exp(double(logit) - largest);
+    std::vector<NextToken> next;
+    for (size_t i = 0; i < most; ++i)
+        next.push_back({order[i], logits[order[i]], std::exp(double(logits[order[i]]) - largest) / sum});
+    return next;
+}
+
+Result<F32Tensor> logits_of(const Model& model, F32Tensor rows) {
+    if (!is_present(model.unembedding))
+        return Error{FOVEA_INVALID_ARGUMENT, "unembedding", "the model has no unembedding"};
+    if (rows.columns() != model.unembedding.d_in())
+        return Error{FOVEA_INVALID_ARGUMENT, "rows",
+                     "rows are " + std::to_string(rows.columns()) + " wide; the unembedding takes " +
+                         std::to_string(model.unembedding.d_in())};
+    return predict(model, normalised(model.final_norm, std::move(rows)),
+                   [](const F32Tensor& x, const Linear& layer) -> Result<F32Tensor> {
+                       return strict::linear(x, layer);
+                   });
+}
+
+}  // namespace fovea
