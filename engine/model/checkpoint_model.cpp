@@ -374,8 +374,8 @@ Result<CheckpointModel> CheckpointModel::open(const std::filesystem::path& path)
     survey.read.insert(table->name);
     loader.embedding();
     // A configuration may claim thousands of layers that no file holds.
-    for (uint64_t n = 0;
-         n < known->facts.layers && !loader.error() && survey.missing.size() < kMostMissing; ++n) {
+    for (uint64_t n = 0; n < known->facts.layers && !loader.error() && survey.missing.size() < kMostMissing;
+         ++n) {
         const uint64_t before = survey.numbers;
         loader.block(n, 1);
         const uint64_t bytes = (survey.numbers - before) * 4;

@@ -3,7 +3,9 @@
 import type { App, Result } from "./app.ts";
 import { byId, setHtml, setText } from "./dom.ts";
 import { escape, fixed, short } from "./format.ts";
+import { connectLines } from "./lines.ts";
 import type { Stage } from "./protocol.ts";
+import type { Workbench } from "./stage.ts";
 
 type Point = [number, number];
 const side = 320,
@@ -179,7 +181,8 @@ export class Vectors {
     }
 }
 
-export function begin(app: App): void {
+export function begin(app: App, workbench: Workbench): void {
+    connectLines(app, (row) => workbench.pick(row, app.state.j));
     Object.assign((globalThis as unknown as { fovea: object }).fovea, { vectors: new Vectors(app) }); // for tests and the curious
     app.showSoon();
 }

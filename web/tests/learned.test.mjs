@@ -122,6 +122,27 @@ describe("heads that learned", { skip: missing ?? false }, () => {
         }),
     );
 
+    test(
+        "lines between words: a line for each weight of the picked row, said in words, a word picks its row",
+        withPage({ hash: "#v=1&level=3&i=2&j=0" }, async (page) => {
+            await page.click("#lines-on");
+            await page.waitForSelector("#lines svg");
+            assert.equal(await page.locator("#lines .own").count(), 3);
+            const weights = (await stageValues(page, "weights")).values,
+                row = [0, 1, 2].map((j) => weights[12 + j]).sort((a, b) => b - a);
+            assert.ok(
+                (await page.getAttribute("#lines svg", "aria-label")).includes(row[0].toFixed(4)),
+                await page.getAttribute("#lines svg", "aria-label"),
+            );
+            await page.locator("#lines text").nth(4).click();
+            await settled(page);
+            assert.equal((await state(page)).i, 4);
+            assert.equal(await page.locator("#lines .own").count(), 5);
+            await page.click("#lines-on");
+            await page.waitForFunction(() => document.getElementById("lines").hidden);
+        }),
+    );
+
     for (const [width, height] of [
         [1440, 900],
         [1366, 768],
