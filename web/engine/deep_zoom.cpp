@@ -22,15 +22,19 @@ DeepZoom::DeepZoom(LongContext context)
       tiles_({context_.call.len_q, context_.call.len_kv}, kTileBytes),
       lse_(context_.call.len_q) {}
 
+Result<Plan> DeepZoom::plan_forward(const FoveaDeviceFacts& facts, uint32_t dim_v, double max_flops) const {
+    FoveaAttentionDesc call = context_.call;
+    call.outputs = FOVEA_OUTPUT_LSE;
+    call.dim_v = dim_v;
+    call.max_slice_cost = max_flops;
+    return plan_attention(facts, call);
+}
+
 Result<double> DeepZoom::prepare(Engine& engine, double max_flops) {
     if (!forward_) {
         Result<FoveaDeviceFacts> facts = engine.facts(engine.worker_count());
         if (!facts) return facts.error();
-        FoveaAttentionDesc call = context_.call;
-        call.outputs = FOVEA_OUTPUT_LSE;
-        call.dim_v = 1;
-        call.max_slice_cost = max_flops * engine.worker_count();
-        Result<Plan> plan = plan_attention(*facts, call);
+        Result<Plan> plan = plan_forward(*facts, 1, max_flops * engine.worker_count());
         if (!plan) return plan.error();
         forward_ = std::move(*plan);
     }
@@ -51,28 +55,42 @@ Result<double> DeepZoom::prepare(Engine& engine, double max_flops) {
 
 void DeepZoom::set_view(const MapView& view) {
     tiles_.set_view(view);
-    if (!running_ || tiles_.wanted(*running_)) return;
-    tiles_.give_back(*running_);
+    if (running_ && !tiles_.wanted(*running_)) give_up_tile();
+}
+
+Result<Plan> DeepZoom::plan_tile(const FoveaDeviceFacts& facts, double max_flops) {
+    running_ = tiles_.next();
+    if (!running_) return Plan{};
+    FoveaAttentionDesc call = context_.call;
+    call.max_slice_cost = max_flops;
+    Result<Plan> plan = plan_map_tile(facts, call, tiles_.description(*running_));
+    if (!plan) {
+        give_up_tile();
+        return plan;
+    }
+    pixels_.mass.assign(size_t{kMapTileSide} * kMapTileSide, 0);
+    pixels_.max.assign(pixels_.mass.size(), 0.0f);
+    return plan;
+}
+
+void DeepZoom::store_tile() {
+    if (running_) tiles_.store(*running_, std::move(pixels_));
+    running_.reset();
+}
+
+void DeepZoom::give_up_tile() {
+    if (running_) tiles_.give_back(*running_);
     running_.reset();
 }
 
 Result<bool> DeepZoom::begin_tile(Engine& engine, double max_flops) {
-    running_ = tiles_.next();
-    if (!running_) return false;
-    FoveaAttentionDesc call = context_.call;
-    call.max_slice_cost = max_flops * engine.worker_count();
     Result<FoveaDeviceFacts> facts = engine.facts(engine.worker_count());
-    Result<Plan> plan =
-        facts ? plan_map_tile(*facts, call, tiles_.description(*running_)) : Result<Plan>(facts.error());
-    if (!plan) {
-        tiles_.give_back(*running_);
-        running_.reset();
-        return plan.error();
-    }
+    if (!facts) return facts.error();
+    Result<Plan> plan = plan_tile(*facts, max_flops * engine.worker_count());
+    if (!plan) return plan.error();
+    if (!*plan) return false;
     tile_plan_ = std::move(*plan);
     next_tile_slice_ = 0;
-    pixels_.mass.assign(size_t{kMapTileSide} * kMapTileSide, 0);
-    pixels_.max.assign(pixels_.mass.size(), 0.0f);
     return true;
 }
 
@@ -94,8 +112,7 @@ Result<bool> DeepZoom::step(Engine& engine, double max_flops) {
         ++next_tile_slice_;
     }
     if (next_tile_slice_ < slices) return false;
-    tiles_.store(*running_, std::move(pixels_));
-    running_.reset();
+    store_tile();
     return true;
 }
 

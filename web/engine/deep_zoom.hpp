@@ -31,6 +31,20 @@ class DeepZoom {
     // finished.
     Result<bool> step(Engine& engine, double max_flops);
 
+    // For another device, which computes in the place of prepare and step. The plan of the forward pass,
+    // whose result goes into `lse`; `dim_v` is the width of the values, which play no part in it but must be
+    // bound.
+    Result<Plan> plan_forward(const FoveaDeviceFacts& facts, uint32_t dim_v, double max_flops) const;
+    const LongContext& context() const { return context_; }
+    std::vector<float>& lse() { return lse_; }
+    // The plan of the tile that the view needs next, an empty one where it needs none; its pixels go into
+    // `pixels`. It is stored or given up before the next one is taken.
+    Result<Plan> plan_tile(const FoveaDeviceFacts& facts, double max_flops);
+    bool has_tile() const { return running_.has_value(); }  // set_view gives up one that is out of view
+    MapPixels& pixels() { return pixels_; }
+    void store_tile();
+    void give_up_tile();
+
     // 0 above the diagonal.
     double weight(uint64_t query, uint64_t key) const;
 

@@ -1,6 +1,7 @@
 #include "web_engine.h"
 
 #include "deep_zoom.hpp"
+#include "engine_state.hpp"
 #include "page.hpp"
 
 #include <fovea/files.hpp>
@@ -204,6 +205,16 @@ std::string map_json(DeepZoom& map, bool with_pieces) {
 }
 
 }  // namespace
+
+namespace fovea::web {
+
+Engine& open_engine() { return *state().engine; }
+DeepZoom* open_map() { return state().map ? &*state().map : nullptr; }
+const char* answer_text(std::string text) { return state().answer(std::move(text)); }
+int32_t refuse_call(std::string reason) { return state().refuse(std::move(reason)); }
+std::string map_state_json(bool with_pieces) { return map_json(*state().map, with_pieces); }
+
+}  // namespace fovea::web
 
 int32_t webStart(int32_t threads) {
     State& s = state();

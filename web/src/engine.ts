@@ -17,6 +17,7 @@ export class Engine {
     private waiting = new Map<number, { resolve: (value: never) => void; reject: (error: Error) => void }>();
     info: EngineInfo | null = null;
     onDeath: (reason: string) => void = () => {};
+    onGpu: () => void = () => {};
 
     async start(engine: string, task: string): Promise<EngineInfo> {
         this.stop("restarted");
@@ -44,6 +45,14 @@ export class Engine {
             this.waiting.set(request.id, { resolve, reject });
             this.worker.postMessage(request);
         });
+    }
+
+    // Whether a GPU computes may have changed: after what one is used for.
+    async lookAtGpu(): Promise<void> {
+        const gpu = await this.ask("gpu", null);
+        if (!this.info) return;
+        this.info.gpu = gpu;
+        this.onGpu();
     }
 
     stop(reason: string): void {

@@ -93,9 +93,17 @@ function showBadge(ms?: number): void {
         setHtml(byId("badge-text"), "static page");
         return;
     }
-    const threads = `${info.threads} thread${info.threads > 1 ? "s" : ""}`;
-    setHtml(byId("badge-text"), `live<span class="more">: ${engineNames[info.variant]}, ${threads}</span>`);
-    byId("badge").title = [info.reason, ms === undefined ? "" : `last result in ${duration(ms)}`]
+    const threads = `${info.threads} thread${info.threads > 1 ? "s" : ""}`,
+        gpu = info.gpu.name ? ", WebGPU" : /^(this GPU|the GPU was)/.test(info.gpu.reason) ? ", no GPU" : "";
+    setHtml(
+        byId("badge-text"),
+        `live<span class="more">: ${engineNames[info.variant]}, ${threads}${gpu}</span>`,
+    );
+    byId("badge").title = [
+        info.reason,
+        info.gpu.name ? `deep zoom on ${info.gpu.name}` : info.gpu.reason && `no GPU: ${info.gpu.reason}`,
+        ms === undefined ? "" : `last result in ${duration(ms)}`,
+    ]
         .filter(Boolean)
         .join("; ");
 }
@@ -144,6 +152,7 @@ async function startEngine(): Promise<void> {
     }
 }
 
+app.engine.onGpu = () => showBadge();
 app.engine.onDeath = (reason) => {
     showBadge();
     zoom.restart(); // and its tiles are free

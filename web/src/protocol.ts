@@ -1,5 +1,6 @@
 // What the page and its Worker say to each other. Every request has an id; a reply carries it.
 import type { Tables } from "./colors.ts";
+import type { GpuState } from "./gpu_host.ts";
 import type { State, TensorShape } from "./state.ts";
 
 // What of a session could not be taken as it stands, in words.
@@ -124,6 +125,7 @@ export interface EngineInfo {
     reason: string;
     abi: number;
     tables: Tables;
+    gpu: GpuState; // as it was when the engine started
 }
 export interface TileId {
     level: number;
@@ -197,11 +199,12 @@ export interface Requests {
             tokens: number;
             dim: number;
             causal: boolean;
-            threads: number;
+            threads: number; // 0: on the GPU
             repeats: number;
         };
-        answer: number;
+        answer: number | null; // null: there is no GPU that does it
     };
+    gpu: { ask: null; answer: GpuState };
     facts: { ask: null; answer: { bytes: number } };
 }
 export type Kind = keyof Requests;

@@ -8,6 +8,8 @@ const sizes = [
     { name: "256 tokens, 12 heads of 64", heads: 12, tokens: 256, dim: 64, repeats: 5 },
     { name: "1,024 tokens, 12 heads of 64", heads: 12, tokens: 1024, dim: 64, repeats: 3 },
 ];
+// Where a GPU is worth its way, if anywhere.
+const largest = { name: "4,096 tokens, 12 heads of 64", heads: 12, tokens: 4096, dim: 64, repeats: 2 };
 // Multiplications and additions of q·k and weights·v over the visible half.
 const flops = (s: { heads: number; tokens: number; dim: number }) =>
     (4 * s.dim * s.heads * (s.tokens * (s.tokens + 1))) / 2;
@@ -53,28 +55,48 @@ async function measure(app: App): Promise<void> {
     const threads = [...new Set([1, 2, most])].filter((n) => n <= most);
     const rows: string[] = [];
     let gain = 1; // of the largest size
-    for (const size of sizes) {
+    const gpuSizes = sizes.slice(1); // heads of 64
+    byId("bench-body").innerHTML = `<p class="note" role="status">Looking for a GPU…</p>`;
+    const hasGpu = (await onGpu(app, gpuSizes[0])) !== null;
+    await app.engine.lookAtGpu();
+    let crossing = "";
+    for (const size of hasGpu ? [...sizes, largest] : sizes) {
         const cells: string[] = [],
             times: number[] = [];
         for (const count of threads) {
             byId("bench-body").innerHTML =
                 `<p class="note" role="status">Measuring ${size.name}, ${count} thread${count > 1 ? "s" : ""}…</p>`;
-            const seconds = await app.engine.ask("bench", { ...size, causal: true, threads: count });
+            const seconds = (await app.engine.ask("bench", { ...size, causal: true, threads: count }))!;
             times.push(seconds);
             cells.push(`<td>${duration(seconds * 1000)}</td><td>${rate(flops(size) / seconds / 1e9)}</td>`);
         }
         gain = times[0] / times.at(-1)!;
+        if (hasGpu) {
+            const seconds = size.dim === 64 ? await onGpu(app, size) : null;
+            cells.push(
+                seconds === null
+                    ? "<td>–</td><td>–</td>"
+                    : `<td>${duration(seconds * 1000)}</td><td>${rate(flops(size) / seconds / 1e9)}</td>`,
+            );
+            if (seconds !== null && seconds < Math.min(...times))
+                crossing ||= size.name.split(",").slice(0, -1).join(",");
+            else crossing = "";
+        }
         rows.push(`<tr><th scope="row">${size.name}</th>${cells.join("")}</tr>`);
     }
     const head = threads
         .map((n) => `<th scope="col">${n} thread${n > 1 ? "s" : ""}</th><th scope="col">GFLOP/s</th>`)
-        .join("");
+        .join("")
+        .concat(hasGpu ? `<th scope="col">GPU</th><th scope="col">GFLOP/s</th>` : "");
     byId("bench-body").innerHTML =
-        `<div class="scroll" tabindex="0" role="region" aria-label="Timings"><table class="plain"><thead><tr><th scope="col">Causal attention</th>${head}</tr></thead><tbody>${rows.join("")}</tbody></table></div><dl class="facts">${(await limits(app, gain)).map(([name, text]) => `<dt>${name}</dt><dd>${text}</dd>`).join("")}</dl>`;
+        `<div class="scroll" tabindex="0" role="region" aria-label="Timings"><table class="plain"><thead><tr><th scope="col">Causal attention</th>${head}</tr></thead><tbody>${rows.join("")}</tbody></table></div><dl class="facts">${(await limits(app, gain, crossing)).map(([name, text]) => `<dt>${name}</dt><dd>${text}</dd>`).join("")}</dl>`;
 }
 
+const onGpu = (app: App, size: typeof largest) =>
+    app.engine.ask("bench", { ...size, causal: true, threads: 0 });
+
 // What the machine gives, and what keeps attention from being faster.
-async function limits(app: App, gain: number): Promise<[string, string][]> {
+async function limits(app: App, gain: number, crossing: string): Promise<[string, string][]> {
     const info = app.engine.info!,
         cores = navigator.hardwareConcurrency || 1;
     const { bytes } = await app.engine.ask("facts", null);
@@ -97,6 +119,14 @@ async function limits(app: App, gain: number): Promise<[string, string][]> {
         ["What limits it", limit],
         ["Memory", `${Math.round(bytes / 1048576)} MiB held by the engine`],
         ["Engine", `${info.variant}, target ${info.target}`],
+        [
+            "GPU",
+            !info.gpu.name
+                ? `none: ${info.gpu.reason || "WebGPU was not asked for one"}`
+                : crossing
+                  ? `${info.gpu.name}, faster from ${crossing} on`
+                  : `${info.gpu.name}, slower at all of these sizes`,
+        ],
     ];
 }
 

@@ -1,5 +1,6 @@
 // The engine's thread: picks the module that this browser can run, then answers requests one by one.
 import { EngineSession } from "./engine_session.ts";
+import { GpuHost, gpuEngines } from "./gpu_host.ts";
 import { loadEngine, loadLearned } from "./load_engine.ts";
 import type { EngineInfo, FileTensor, NamedBytes, Reply, Request } from "./protocol.ts";
 import { unzip } from "./unzip.ts";
@@ -66,6 +67,7 @@ const relaxedProbe = bytes(
 
 const maxThreads = 8;
 let session: EngineSession | null = null;
+let gpu: GpuHost | null = null;
 let memoryRefused = false;
 
 // The engine's C library turns a refusal into a null pointer or an abort; this keeps the reason.
@@ -96,9 +98,10 @@ function choose(wanted: string): { variant: string; reason: string } {
         : self.crossOriginIsolated
           ? "this browser shares no memory between threads"
           : "this site is not cross-origin isolated";
+    if (wanted === "wasm" || gpuEngines.includes(wanted)) wanted = ""; // the processor's part is chosen as ever
     if (wanted && !(wanted in ENGINE_FOLDERS))
         throw new Error(
-            `engine=${wanted}: this site has ${Object.keys(ENGINE_FOLDERS).join(", ")} and static`,
+            `engine=${wanted}: this site has ${Object.keys(ENGINE_FOLDERS).join(", ")}, webgpu, wasm and static`,
         );
     if (wanted) {
         if (wanted.endsWith("-threads") && !threads) throw new Error(`engine=${wanted}: ${reason}`);
@@ -121,8 +124,11 @@ async function start(engine: string, lock: string): Promise<EngineInfo> {
     navigator.locks?.request(lock, () => new Promise(() => {}));
     const { variant, reason } = choose(engine);
     const threads = variant.endsWith("-threads") ? Math.min(maxThreads, navigator.hardwareConcurrency) : 1;
-    session = new EngineSession(await loadEngine(ENGINE_FOLDERS[variant], threads));
+    const module = await loadEngine(ENGINE_FOLDERS[variant], threads);
+    session = new EngineSession(module);
     const info = session.start(threads);
+    gpu = new GpuHost(module, engine);
+    await gpu.require();
     return {
         variant,
         threads: info.threads,
@@ -130,6 +136,7 @@ async function start(engine: string, lock: string): Promise<EngineInfo> {
         abi: info.abi,
         reason,
         tables: session.colorTables(),
+        gpu: gpu.state,
     };
 }
 
@@ -219,20 +226,29 @@ async function answer(request: Request): Promise<unknown> {
         case "lesson":
             return session.lesson(ask.name, ask.seed);
         case "mapBegin":
-            return session.mapBegin(ask.tokens);
+            session.mapBegin(ask.tokens);
+            await gpu!.use(async (page) => page.mapBegin());
+            return null;
         case "mapPrepare":
-            return session.mapPrepare(ask.maxFlops);
+            return (await gpu!.use((page) => page.mapPrepare())) ?? session.mapPrepare(ask.maxFlops);
         case "mapView":
             return session.mapView(ask.row, ask.key, ask.rows, ask.keys, ask.width, ask.height);
         case "mapStep":
-            return session.mapStep(ask.maxFlops);
+            return (await gpu!.use((page) => page.mapStep())) ?? session.mapStep(ask.maxFlops);
         case "mapPixels":
             return session.mapPixels(ask as never);
         case "mapCell":
             return session.mapCell(ask.query, ask.key);
         case "facts":
             return session.facts();
+        case "gpu":
+            return gpu!.state;
         case "bench":
+            if (ask.threads === 0)
+                return (
+                    (await gpu!.use((page) => page.bench(ask.heads, ask.tokens, ask.dim, ask.repeats))) ??
+                    null
+                );
             return session.bench(ask.heads, ask.tokens, ask.dim, ask.causal, ask.threads, ask.repeats);
     }
 }

@@ -107,6 +107,7 @@ export class DeepZoom {
             );
             this.started = true;
             this.fit();
+            void engine.lookAtGpu().catch(() => {});
         } catch (error) {
             this.restart();
             this.app.onTrouble((error as Error).message, false);

@@ -19,6 +19,7 @@ import { dirname, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { brotliCompressSync, constants } from "node:zlib";
 import { declarationsOf } from "./abi.mjs";
+import { kernelTable, pageKernels } from "./kernels.mjs";
 import { storiesOf, tablesOf } from "./tables.mjs";
 import { writeClassPages } from "./class_pages.mjs";
 import { standalone } from "./standalone.mjs";
@@ -87,6 +88,15 @@ function copyLearned() {
     );
 }
 
+// The GPU's kernels, named by their content.
+function writeKernels() {
+    const text = JSON.stringify(kernelTable(pageKernels, join(root, "build")));
+    const name = `kernels-${hashOf(text)}.json`;
+    mkdirSync(join(out, "assets"), { recursive: true });
+    writeFileSync(join(out, "assets", name), text);
+    return name;
+}
+
 async function bundle(engines, trainer, models) {
     const common = {
         bundle: true,
@@ -105,10 +115,17 @@ async function bundle(engines, trainer, models) {
             .find(([, o]) => o.entryPoint?.endsWith(entry))[0]
             .split("/")
             .pop();
+    // What only a reader with a GPU loads.
+    const gpu = await build({ ...common, entryPoints: [join(web, "src/gpu_page.ts")] });
     const worker = await build({
         ...common,
         entryPoints: [join(web, "src/worker.ts")],
-        define: { ENGINE_FOLDERS: JSON.stringify(engines), LEARNED_FILES: JSON.stringify(models) },
+        define: {
+            ENGINE_FOLDERS: JSON.stringify(engines),
+            LEARNED_FILES: JSON.stringify(models),
+            GPU_FILE: JSON.stringify(nameOf(gpu, "src/gpu_page.ts")),
+            KERNELS_FILE: JSON.stringify(writeKernels()),
+        },
     });
     const workerName = nameOf(worker, "src/worker.ts");
     const trainWorker = await build({
@@ -191,10 +208,12 @@ function report() {
             .reduce((a, [, n]) => a + n, 0);
     const kb = (n) => `${(n / 1000).toFixed(1)} KB`;
     const later = sum((f) => /^assets\/(model_stories|playground|train_worker|vectors)-/.test(f)),
-        page = sum((f) => f === "index.html" || f.startsWith("assets/")) - later;
+        gpu = sum((f) => /^assets\/(gpu_page|kernels)-/.test(f)),
+        page = sum((f) => f === "index.html" || f.startsWith("assets/")) - later - gpu;
     console.log(
         `page (HTML, CSS, JS): ${kb(page)} after brotli; stories, playground and plane, behind the first view: ${kb(later)}`,
     );
+    console.log(`the GPU's script and kernels, where there is one: ${kb(gpu)}`);
     for (const variant of variants)
         console.log(
             `engine ${variant}: ${kb(sum((f) => f.startsWith(`engine/${variant}-`) && f.split("/")[1].match(/^(.*)-[0-9a-f]+$/)[1] === variant))}`,
@@ -208,6 +227,7 @@ writeFileSync(
     join(web, "src/engine_abi.ts"),
     declarationsOf(join(web, "engine/web_engine.h"), "EngineModule"),
 );
+writeFileSync(join(web, "src/call_abi.ts"), declarationsOf(join(web, "engine/call_engine.h"), "CallModule"));
 writeFileSync(
     join(web, "src/train_abi.ts"),
     declarationsOf(join(web, "engine/train_engine.h"), "TrainModule"),

@@ -45,7 +45,7 @@ export async function standalone({ web, engine, learned, html, styleFile, mainFi
             loader: { ".wasm": "binary", ".safetensors": "binary" },
             platform: "browser",
             external: ["module"],
-            define: { ENGINE_FOLDERS: '{"simd":""}' },
+            define: { ENGINE_FOLDERS: '{"simd":""}', GPU_FILE: '""', KERNELS_FILE: '""' },
         }),
     );
     const main = textOf(

@@ -1,0 +1,19 @@
+// What the C functions of web_engine.h and call_engine.h share: the engine, the map, the text that was
+// returned last.
+#pragma once
+
+#include "deep_zoom.hpp"
+#include "engine_call.hpp"
+
+#include <string>
+
+namespace fovea::web {
+
+Engine& open_engine();
+DeepZoom* open_map();  // null before webMapBegin
+// Keeps a text until the next one, and returns it; keeps the reason for webError, and returns 0.
+const char* answer_text(std::string text);
+int32_t refuse_call(std::string reason);
+std::string map_state_json(bool with_pieces);
+
+}  // namespace fovea::web
