@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { build } from "esbuild";
 import { chromium } from "playwright-core";
-import { Translator, freeFlags, kernelFrom, moduleNames } from "../tools/wgsl.mjs";
+import { Translator, allowed, kernelFrom, moduleNames } from "../tools/wgsl.mjs";
 import { args, executablePath, root } from "./support.mjs";
 
 export const gpuArgs = [
@@ -55,7 +55,7 @@ export async function openPlayer({ buffers, translator }) {
     const names = moduleNames(),
         made = new Map();
     await page.exposeFunction("makeKernel", (shader, constants, flags) => {
-        const may = flags | freeFlags,
+        const may = allowed(flags),
             key = `${shader} ${constants} ${may}`;
         if (!made.has(key)) made.set(key, kernelFrom(translator, names[shader], constants, may));
         return made.get(key);

@@ -33,7 +33,7 @@ export const flags = (...names) =>
     }, 0);
 // What needs no buffer: kernels may always be asked for it, so that fewer of them serve all calls.
 export const freeFlags = flags(
-    ...["BottomRight", "PackedQ", "PackedKv", "AllKeys", "BiasF16", "Sparse"],
+    ...["BottomRight", "PackedQ", "PackedKv", "AllKeys", "Sparse"],
     ...["Output", "Lse", "Sampled"],
 );
 
@@ -69,6 +69,15 @@ const cleanup = [
     "--eliminate-dead-variables",
     "--eliminate-dead-const",
 ];
+
+// A bias's type is a number of two bits in them, and a kernel that reads one type reads all.
+const biasMask = shared
+    .match(/kBiasMask = (\d)u << (\d+)/)
+    .slice(1)
+    .map(Number);
+export const biasFlags = biasMask[0] << biasMask[1];
+// What a kernel for dispatches with `flags` may be asked for without another buffer.
+export const allowed = (flags) => flags | freeFlags | (flags & biasFlags ? biasFlags : 0);
 
 // Where ./dev setup puts the compilers, else wherever the shell finds them.
 function tool(name) {
