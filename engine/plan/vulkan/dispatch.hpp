@@ -31,11 +31,15 @@ class DispatchBuilder {
         bind(slot, source, window, false);
     }
     void output(uint32_t slot, uint32_t source, const Window& window) { bind(slot, source, window, true); }
+    // Which of the formats of 16 bits the form that `storing` chose writes, or would write.
+    void stored_type(FoveaDtype type) {
+        if (is_16_bit(type)) spec(FOVEA_SPEC_STORED_TYPE, type);
+    }
     // An output that is a tensor of any float type, written by the form that `storing` chose.
     void tensor(uint32_t slot, uint32_t source, Window window, FoveaDtype type,
                 const FoveaDeviceFacts& facts) {
         if (!(facts.features & FOVEA_FEATURE_F16_STORAGE)) round_for_words(window);
-        if (is_16_bit(type)) spec(FOVEA_SPEC_STORED_TYPE, type);
+        stored_type(type);
         bind(slot, source, window, true);
     }
     void input_if(bool used, uint32_t slot, uint32_t source, const Window& window) {
