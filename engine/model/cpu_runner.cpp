@@ -28,8 +28,8 @@ class CpuRunner final : public EngineRunner {
         // With more rows the float32 copy of a stretch is used often enough to be worth its writing.
         if (x.rows() > kFewRows || !has_stored_rows(weight))
             return EngineRunner::stored_linear(weight, bias, x, y);
-        stored_rows_on_cpu(cpu::best_target(), weight, bias.values.empty() ? nullptr : bias.values.data(), x,
-                           y, parallel_);
+        stored_rows_on_cpu(target_, weight, bias.values.empty() ? nullptr : bias.values.data(), x, y,
+                           parallel_);
         return {};
     }
     std::string reason() const override { return reason_; }
@@ -37,9 +37,8 @@ class CpuRunner final : public EngineRunner {
   private:
     template <class MakePlan>
     Result<void> run(MakePlan make_plan, const FoveaHostBuffer* bindings, bool tells) {
-        const Result<FoveaDeviceFacts> facts = cpu_facts(threads_);
-        if (!facts) return facts.error();
-        const Result<Plan> plan = make_plan(*facts);
+        if (!facts_) return facts_.error();
+        const Result<Plan> plan = make_plan(*facts_);
         if (!plan) return plan.error();
         if (tells) reason_ = plan->info().reason;
         return run_on_host(*plan, bindings, workspace_, parallel_);
@@ -47,6 +46,9 @@ class CpuRunner final : public EngineRunner {
 
     const FoveaParallel* parallel_;
     uint32_t threads_;
+    // Asked once: virtual machines answer questions about the processor slowly.
+    uint32_t target_ = cpu::best_target();
+    Result<FoveaDeviceFacts> facts_ = cpu_facts(threads_);
     std::string reason_;
     Workspace workspace_;
 };

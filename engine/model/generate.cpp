@@ -69,18 +69,18 @@ class Decoder::Impl {
     std::vector<Cache> caches_;
     bool keep_ = true;
     std::vector<std::shared_ptr<const Block>> blocks_;
+    Result<FoveaDeviceFacts> facts_ = cpu_facts(1);
     Workspace workspace_;
 };
 
 // New rows behind those that the cache holds, by the engine's own copy.
 Result<void> Decoder::Impl::append(const F32Tensor& rows, F32Tensor& cache) {
-    const Result<FoveaDeviceFacts> facts = cpu_facts(1);
-    if (!facts) return facts.error();
+    if (!facts_) return facts_.error();
     FoveaAppendDesc call{};
     call.struct_size = sizeof call;
     call.batch = 1, call.heads = uint32_t(rows.shape[0]), call.dim = uint32_t(rows.shape[2]);
     call.len = rows.shape[1], call.capacity = capacity_, call.first_row = held_;
-    const Result<Plan> plan = plan_append(*facts, call);
+    const Result<Plan> plan = plan_append(*facts_, call);
     if (!plan) return plan.error();
     Bindings bindings{};
     give(bindings, FOVEA_BIND_X, rows), give(bindings, FOVEA_BIND_Y, cache);
