@@ -167,6 +167,7 @@ int32_t webCallPlan(int32_t operation, const double* values, const double* limit
         case kMapTile:
             return kept(plan_map_tile(*facts, d.call, d.tile), limits);
         case kMerge:
+            if (!limits) d.merge.kernel = FOVEA_KERNEL_PLAIN;  // the other one is left out, see left_out.cpp
             return kept(plan_merge(*facts, d.merge), limits);
     }
     return refuse_call("there is no operation " + std::to_string(operation));

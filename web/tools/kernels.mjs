@@ -27,6 +27,12 @@ const extra = { name: "flash_extra", constants: [32], flags: 0 };
 // The page: heads of 64, causal or not; and what the check of a GPU asks for beside (gpu_check.ts).
 export const pageKernels = [flash(0, 2), flash(1, 2, flags("Mask")), combine, extra, tile(0)];
 
+// The package `fovea`: values of up to 16, 32, 64 and 128 columns, with a mask or without.
+export const packageKernels = [
+    ...[8, 4, 2, 1].flatMap((parts) => [flash(0, parts), flash(1, parts, flags("Mask"))]),
+    ...[combine, extra, tile(0), tile(1, flags("Mask"))],
+];
+
 // The kernels of a table, translated; kept in `folder` as long as neither the shaders nor these tools change.
 export function kernelTable(table, folder) {
     const sources = [
