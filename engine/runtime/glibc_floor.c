@@ -18,6 +18,9 @@ OLD_NAME(pthread_once);
 OLD_NAME(pthread_rwlock_rdlock);
 OLD_NAME(pthread_rwlock_unlock);
 OLD_NAME(pthread_rwlock_wrlock);
+__asm__(".symver old_xstat,__xstat@" OLDEST_OF_X86_64);
+__asm__(".symver old_lxstat,__lxstat@" OLDEST_OF_X86_64);
+__asm__(".symver old_fxstat,__fxstat@" OLDEST_OF_X86_64);
 __asm__(".symver old_fxstat64,__fxstat64@" OLDEST_OF_X86_64);
 
 void* old_dlopen(const char* file, int mode);
@@ -30,6 +33,9 @@ int old_pthread_once(pthread_once_t* control, void (*routine)(void));
 int old_pthread_rwlock_rdlock(pthread_rwlock_t* lock);
 int old_pthread_rwlock_unlock(pthread_rwlock_t* lock);
 int old_pthread_rwlock_wrlock(pthread_rwlock_t* lock);
+int old_xstat(int version, const char* path, struct stat* out);
+int old_lxstat(int version, const char* path, struct stat* out);
+int old_fxstat(int version, int file, struct stat* out);
 int old_fxstat64(int version, int file, struct stat* out);
 
 void* __wrap_dlopen(const char* file, int mode) { return old_dlopen(file, mode); }
@@ -47,7 +53,10 @@ int __wrap_pthread_rwlock_rdlock(pthread_rwlock_t* lock) { return old_pthread_rw
 int __wrap_pthread_rwlock_unlock(pthread_rwlock_t* lock) { return old_pthread_rwlock_unlock(lock); }
 int __wrap_pthread_rwlock_wrlock(pthread_rwlock_t* lock) { return old_pthread_rwlock_wrlock(lock); }
 
-/* Of 2.33; before, a header's own function called this one with the layout's number. */
+/* Of 2.33; before, a header's own functions called these with the layout's number. */
+int __wrap_stat(const char* path, struct stat* out) { return old_xstat(1, path, out); }
+int __wrap_lstat(const char* path, struct stat* out) { return old_lxstat(1, path, out); }
+int __wrap_fstat(int file, struct stat* out) { return old_fxstat(1, file, out); }
 int __wrap_fstat64(int file, struct stat* out) { return old_fxstat64(1, file, out); }
 
 /* Of 2.32: whether locks may be left out. False is always right. */
