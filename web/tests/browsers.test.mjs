@@ -235,7 +235,9 @@ for (const browser of browsers)
             });
             assert.deepEqual(
                 await page.evaluate(async () =>
-                    (await globalThis.axe.run()).violations.map(
+                    // The row of levels scrolls, and axe takes each link in front of the first one to another page
+                    // for a way to skip to the content, which must not be out of sight.
+                    (await globalThis.axe.run({ rules: { "skip-link": { enabled: false } } })).violations.map(
                         (v) =>
                             `${v.id}: ${v.nodes
                                 .slice(0, 3)
