@@ -32,7 +32,7 @@ FoveaLinearDesc random_linear(Random& random) {
 }
 
 Bytes magnitudes(Bytes bytes, FoveaDtype type) {
-    const size_t size = type == FOVEA_F16 ? 2 : 4;
+    const size_t size = type == FOVEA_F32 ? 4 : 2;
     for (size_t n = size - 1; n < bytes.size(); n += size) bytes[n] &= std::byte{0x7f};
     return bytes;
 }
@@ -66,6 +66,7 @@ struct Oracle {
                 const double expected = element(exact, FOVEA_F32, index);
                 double most = (d.n_in + 3) * 0x1p-24 * element(bound, FOVEA_F32, index) + 1e-40;
                 if (y_type == FOVEA_F16) most += std::abs(expected) * 0x1p-11 + 0x1p-25;
+                if (y_type == FOVEA_BF16) most += std::abs(expected) * 0x1p-8;
                 const double share = std::abs(element(got, y_type, index) - expected) / most;
                 if (!(share <= worst)) worst = share;
             }
@@ -76,7 +77,7 @@ struct Oracle {
 
 // The gaps between rows of Y stay as they were.
 void expect_gaps(const FoveaLinearDesc& d, const Bytes& got) {
-    const uint64_t size = d.y_type == FOVEA_F16 ? 2 : 4,
+    const uint64_t size = d.y_type == FOVEA_F32 ? 4 : 2,
                    stride = uint64_t(d.y_row_stride ? d.y_row_stride : d.n_out);
     for (uint64_t row = 0; row + 1 < d.rows; ++row)
         for (uint64_t at = (row * stride + d.n_out) * size; at < (row + 1) * stride * size; ++at)

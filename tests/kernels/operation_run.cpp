@@ -31,11 +31,11 @@ void fill_whole_numbers(Random& random, uint32_t binding, Bytes& out) {
 }
 
 void fill_numbers(Random& random, FoveaDtype type, Bytes& out) {
-    const uint64_t size = type == FOVEA_F16 ? 2 : 4;
+    const uint64_t size = type == FOVEA_F32 ? 4 : 2;
     for (uint64_t n = 0; n + size <= out.size(); n += size) {
         const float value = bell(random.next());
-        const uint16_t half = float_to_half(value);
-        memcpy(&out[n], type == FOVEA_F16 ? static_cast<const void*>(&half) : &value, size);
+        const uint16_t half = type == FOVEA_BF16 ? foveaFloatToBfloat(value) : float_to_half(value);
+        memcpy(&out[n], size == 2 ? static_cast<const void*>(&half) : &value, size);
     }
 }
 
@@ -133,10 +133,10 @@ Bytes run(const Plan& plan, const Buffers& given, uint32_t workers, uint64_t shu
 }
 
 double element(const Bytes& bytes, FoveaDtype type, uint64_t index) {
-    if (type == FOVEA_F16) {
+    if (type != FOVEA_F32) {
         uint16_t half;
         memcpy(&half, &bytes[index * 2], 2);
-        return half_to_float(half);
+        return type == FOVEA_BF16 ? foveaBfloatToFloat(half) : half_to_float(half);
     }
     float value;
     memcpy(&value, &bytes[index * 4], 4);

@@ -23,10 +23,12 @@ FoveaRopeDesc random_rope(Random& random) {
 // Two products of numbers below 4 and a sum: three roundings. Untouched bytes are NaN on both sides.
 void compare(const Bytes& got, const Bytes& expected, FoveaDtype type) {
     ASSERT_EQ(got.size(), expected.size());
-    for (uint64_t n = 0; n < got.size() / (type == FOVEA_F16 ? 2 : 4); ++n) {
+    for (uint64_t n = 0; n < got.size() / (type == FOVEA_F32 ? 4 : 2); ++n) {
         const double a = element(got, type, n), b = element(expected, type, n);
         if (std::isnan(a) && std::isnan(b)) continue;
-        const double rounding = type == FOVEA_F16 ? std::abs(b) * 0x1p-10 + 0x1p-24 : 0;
+        const double rounding = type == FOVEA_F16    ? std::abs(b) * 0x1p-10 + 0x1p-24
+                                : type == FOVEA_BF16 ? std::abs(b) * 0x1p-7
+                                                     : 0;
         ASSERT_NEAR(a, b, 32 * 0x1p-23 + rounding) << "element " << n;
     }
 }

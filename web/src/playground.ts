@@ -118,6 +118,7 @@ export class Playground {
     constructor(private readonly kit: Kit) {
         const { app } = kit;
         this.place = readPlace(app.state.train);
+        this.written = app.state.train;
         this.build();
         addEventListener("visibilitychange", () => {
             if (document.hidden) this.pause();
@@ -139,6 +140,7 @@ export class Playground {
         const same = ["task", "flags", "seed"].every(
             (key) => String(before[key as "task"]) === String(after[key as "task"]),
         );
+        if (same) place.tokens ||= before.tokens;
         this.fields();
         if (same) void this.seek(to);
         else void this.open(to);

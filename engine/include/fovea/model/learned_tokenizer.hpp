@@ -24,6 +24,8 @@ struct TextToken {
     friend bool operator==(const TextToken&, const TextToken&) = default;
 };
 
+// Splits texts into byte pairs that were learned from a text (Sennrich et al., 2016). Immutable: any number
+// of threads may use one.
 class LearnedTokenizer {
   public:
     // Tokens that every vocabulary begins with: what a sequence starts with, and what stands for a code point
@@ -36,6 +38,7 @@ class LearnedTokenizer {
     // is empty or there twice.
     static Result<LearnedTokenizer> open(std::vector<std::string> vocabulary);
 
+    // The text of each token, by its number.
     const std::vector<std::string>& vocabulary() const { return vocabulary_; }
     // Tokens in the order of the text, which they cover without gaps; kStart is not among them. Bytes that
     // are not UTF-8 are kUnknown, one for each.

@@ -15,6 +15,7 @@ namespace fovea {
 // Tokens of the vocabulary that `fovea train text` learns.
 inline constexpr uint32_t kTextVocabulary = 2048;
 
+// What a text model is trained on: a text as tokens, cut into what is learned and what is kept back for judging.
 class TrainingText {
   public:
     // A text, one verse or paragraph a line, and a vocabulary of at most `tokens` learned from all of it: a
@@ -24,8 +25,11 @@ class TrainingText {
     // A vocabulary without a text: enough to open trained weights and to probe them, not to train or judge.
     static Result<std::shared_ptr<const TrainingText>> of_vocabulary(std::vector<std::string> vocabulary);
 
+    // The tokenizer of the vocabulary.
     const LearnedTokenizer& tokenizer() const { return tokenizer_; }
+    // False where there is a vocabulary alone.
     bool has_text() const { return !training_lines_.empty(); }
+    // All tokens of the text, in its order.
     const std::vector<uint32_t>& tokens() const { return tokens_; }
     // Where lines begin that a sequence may start with, as places in tokens(): sequences of training and of
     // judging share no token.
