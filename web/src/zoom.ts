@@ -52,7 +52,12 @@ export class DeepZoom {
             if (this.opened) return;
             this.opened = true;
             this.goTo(app.state.zoom);
-            if (app.state.zoom) byId("zoom").scrollIntoView(); // who follows a link into the map wants to see it
+            if (!app.state.zoom) return;
+            // Who follows a link into the map wants to see it, whatever is still loaded above it.
+            const stay = new ResizeObserver(() => byId("zoom").scrollIntoView());
+            stay.observe(document.body);
+            for (const act of ["wheel", "touchstart", "pointerdown", "keydown"])
+                addEventListener(act, () => stay.disconnect(), { once: true });
         }); // a link into the map
         for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="reducer"]'))
             radio.addEventListener("change", () => {
