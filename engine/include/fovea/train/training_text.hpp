@@ -15,7 +15,8 @@ namespace fovea {
 // Tokens of the vocabulary that `fovea train text` learns.
 inline constexpr uint32_t kTextVocabulary = 2048;
 
-// What a text model is trained on: a text as tokens, cut into what is learned and what is kept back for judging.
+// What a text model is trained on: a text as tokens, cut into what is learned and what is kept back for
+// judging.
 class TrainingText {
   public:
     // A text, one verse or paragraph a line, and a vocabulary of at most `tokens` learned from all of it: a
