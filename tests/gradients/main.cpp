@@ -4,40 +4,25 @@
 //   fovea_test_gradients --case SEED --on EXECUTOR
 //   fovea_test_gradients --sweep SEED --on EXECUTOR [--count N]
 #include "gradients/gradient_sweep.hpp"
+#include "support/by_hand.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 namespace fovea::test {
 namespace {
 
-const char* option(int argc, char** argv, const char* name) {
-    for (int n = 1; n + 1 < argc; ++n)
-        if (strcmp(argv[n], name) == 0) return argv[n + 1];
-    return nullptr;
-}
-
 int run_by_hand(int argc, char** argv) {
-    const char* name = option(argc, argv, "--on");
-    std::string error;
-    const std::unique_ptr<Executor> executor = make_executor(name ? name : "plain", error);
-    if (!executor) {
-        fprintf(stderr, "%s\n", error.c_str());
-        return 2;
-    }
+    const std::unique_ptr<Executor> executor = executor_asked_for(argc, argv);
+    if (!executor) return 2;
     if (const char* text = option(argc, argv, "--case")) {
         const uint64_t seed = strtoull(text, nullptr, 0);
         const Result<GradientCase> g = prepare_gradients(seed);
         if (!g) return fprintf(stderr, "no oracle: %s\n", g.error().text.c_str()), 1;
-        const CaseReport report = run_gradients(*executor, *g, gradient_replay(seed, executor->name()));
-        const char* const kinds[] = {"passed", "refused", "FAILED"};
-        printf("%s\n%s on %s (%.0f%% of the tolerance) %s\n", describe_gradients(*g).c_str(),
-               kinds[int(report.kind)], executor->name().c_str(), 100 * report.worst_share,
-               report.text.c_str());
-        return report.kind == CaseReport::Kind::failed;
+        return print_report(describe_gradients(*g), *executor,
+                            run_gradients(*executor, *g, gradient_replay(seed, executor->name())));
     }
     const char* count = option(argc, argv, "--count");
     const GradientSweep result =

@@ -6,6 +6,7 @@
 //                        [--precision f16-products]
 #include "semantics/sweep.hpp"
 #include "semantics/under_test.hpp"
+#include "support/by_hand.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -14,24 +15,13 @@
 namespace fovea::test {
 namespace {
 
-const char* option(int argc, char** argv, const char* name) {
-    for (int n = 1; n + 1 < argc; ++n)
-        if (strcmp(argv[n], name) == 0) return argv[n + 1];
-    return nullptr;
-}
-
 int run_one(Executor& executor, uint64_t seed, const CaseLimits& limits) {
     Result<PreparedCase> prepared = prepare(generate_case(seed, limits));
     if (!prepared) {
         printf("no oracle: %s\n", prepared.error().text.c_str());
         return 1;
     }
-    printf("%s\n", describe(prepared->c).c_str());
-    const CaseReport report = run_case(executor, *prepared);
-    const char* const kinds[] = {"passed", "refused", "FAILED"};
-    printf("%s on %s (%.0f%% of the tolerance) %s\n", kinds[int(report.kind)], executor.name().c_str(),
-           100 * report.worst_share, report.text.c_str());
-    return report.kind == CaseReport::Kind::failed ? 1 : 0;
+    return print_report(describe(prepared->c), executor, run_case(executor, *prepared));
 }
 
 // One-pass kernels by name: a case that asks for what they never hold would be refused and prove nothing.
@@ -40,13 +30,8 @@ bool refuses_matrices(const std::string& executor) {
 }
 
 int run_by_hand(int argc, char** argv, const char* seed, bool whole_sweep) {
-    const char* name = option(argc, argv, "--on");
-    std::string error;
-    const std::unique_ptr<Executor> executor = make_executor(name ? name : "plain", error);
-    if (!executor) {
-        fprintf(stderr, "%s\n", error.c_str());
-        return 2;
-    }
+    const std::unique_ptr<Executor> executor = executor_asked_for(argc, argv);
+    if (!executor) return 2;
     SweepOptions options;
     options.limits.results_only = refuses_matrices(executor->name());
     if (const char* flops = option(argc, argv, "--flops")) options.limits.flops = strtod(flops, nullptr);
