@@ -51,6 +51,7 @@ export class App {
     failed = false;
     // The numbers are of an earlier state, and newer ones are on their way.
     stale = true;
+    private loading = 0; // files and scripts on their way
     private running = false;
     private again = false;
     private frame = 0;
@@ -68,6 +69,20 @@ export class App {
         addEventListener("pagehide", () => {
             if (this.addressTimer) this.writeAddress("replaceState");
         });
+    }
+
+    // For what is read or loaded beside the engine: `settled` waits for it.
+    during<T>(work: Promise<T>): Promise<T> {
+        ++this.loading;
+        return work.finally(() => --this.loading);
+    }
+
+    // Nothing is on its way: an engine runs, or none can; it has answered all that it was asked; and what it answered is
+    // written. Tests wait for this, as may any program that takes a picture of the page.
+    get settled(): boolean {
+        const { engine } = this,
+            ready = engine.info ? !this.unread && !this.again : this.failed;
+        return ready && !(this.loading || engine.busy || this.running || this.frame || this.patience);
     }
 
     // The engine runs: it reads the address, if nothing is known of it yet, and computes.

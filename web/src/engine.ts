@@ -19,6 +19,11 @@ export class Engine {
     onDeath: (reason: string) => void = () => {};
     onGpu: () => void = () => {};
 
+    // Something was asked that is not answered yet.
+    get busy(): boolean {
+        return this.waiting.size > 0;
+    }
+
     async start(engine: string, task: string): Promise<EngineInfo> {
         this.stop("restarted");
         const worker = openWorker();

@@ -85,7 +85,7 @@ function cut(values: Float32Array, shape: number[], order: string, letter: strin
 
 export function connectFiles(app: App): void {
     input("file").addEventListener("change", () => {
-        void open(app, [...(input("file").files ?? [])]);
+        void app.during(open(app, [...(input("file").files ?? [])]));
         input("file").value = "";
     });
     let depth = 0;
@@ -113,7 +113,7 @@ export function connectFiles(app: App): void {
         event.preventDefault();
         depth = 0;
         cover(false);
-        void open(app, [...event.dataTransfer!.files]);
+        void app.during(open(app, [...event.dataTransfer!.files]));
     });
 }
 
@@ -122,6 +122,9 @@ async function open(app: App, files: File[]): Promise<void> {
     const sheet = byId("import"),
         [file] = files,
         name = files.map((f) => f.name).join(", ");
+    // The engine holds one file: the sheet of the last one must not name tensors of this one.
+    sheet.hidden = true;
+    sheet.replaceChildren();
     const refuse = (text: string) => {
         sheet.hidden = false;
         sheet.innerHTML = `<p class="notice" role="alert"><b>${escape(name)}</b> could not be opened: ${escape(text)}</p>`;
@@ -187,7 +190,7 @@ function showSheet(app: App, name: string, tensors: FileTensor[], refuse: (text:
         sheet.hidden = true;
         if (app.own) app.setLevel(app.state.level);
     });
-    byId("own-show").addEventListener("click", () => void show(app, name, tensors, chosen));
+    byId("own-show").addEventListener("click", () => void app.during(show(app, name, tensors, chosen)));
     sheet.scrollIntoView({ block: "nearest" });
 }
 

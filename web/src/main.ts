@@ -269,6 +269,8 @@ declare const VECTORS_FILE: string;
 if (VECTORS_FILE)
     app.onResult.add(function load() {
         app.onResult.delete(load);
-        void import(new URL(VECTORS_FILE, import.meta.url).href).then(({ begin }) => begin(app, workbench));
+        void app.during(
+            import(new URL(VECTORS_FILE, import.meta.url).href).then(({ begin }) => begin(app, workbench)),
+        );
     });
 void startEngine();

@@ -18,9 +18,9 @@ export function connectPlayground(app: App): void {
         }
         try {
             setText(note, "Loading the trainer …");
-            const { begin: open } = (await import(new URL(PLAYGROUND_FILE, import.meta.url).href)) as {
-                begin: (kit: Kit) => void;
-            };
+            const { begin: open } = (await app.during(
+                import(new URL(PLAYGROUND_FILE, import.meta.url).href),
+            )) as { begin: (kit: Kit) => void };
             byId("play-begin").hidden = true;
             byId("play-body").hidden = false;
             open({ app, colorAt, colorTable });

@@ -59,7 +59,7 @@ export class Story {
     }
 
     private async load(): Promise<void> {
-        this.stories ??= (await import("./model_stories.ts")).stories;
+        this.stories ??= (await this.app.during(import("./model_stories.ts"))).stories;
     }
 
     // Of the task in view, or of the level.

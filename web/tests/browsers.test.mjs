@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 import { after, before, describe, test } from "node:test";
 import { serve } from "../tools/serve.mjs";
 import { npyOf, npzOf } from "./numpy_files.mjs";
-import { missing, root, site } from "./support.mjs";
+import { isSettled, missing, root, site } from "./support.mjs";
 import { browsers, Driven } from "./webdriver.mjs";
 
 // Neither protocol tells what a page wrote to its console, so a script of the page's own origin listens, before all others.
@@ -51,15 +51,10 @@ for (const browser of browsers)
         });
 
         const open = async (hash = "#v=1&level=2") => {
-            await page.goto("about:blank");
             await page.goto(host.url + hash);
             await settled();
         };
-        const settled = () =>
-            page.wait("the engine's answer", () => {
-                const app = globalThis.fovea?.app;
-                return !!app?.result && app.result.state === app.state;
-            });
+        const settled = () => page.wait("the settled page", isSettled);
         const stage = (id) =>
             page.evaluate((id) => {
                 const found = globalThis.fovea.app.result.stages.find((s) => s.id === id);

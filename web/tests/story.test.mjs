@@ -69,7 +69,7 @@ describe("walks", { skip: missing ?? false }, () => {
                     const then = await shown(page);
                     await perform(page, step);
                     await page
-                        .waitForSelector(".walking .done", { timeout: 10_000 })
+                        .waitForSelector(".walking .done", { timeout: 60_000 })
                         .catch(() => assert.fail(`${at}: its keys do not do it`));
                     await settled(page);
                     seen = await shown(page);

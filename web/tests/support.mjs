@@ -71,7 +71,10 @@ export class Lab {
         if (viewport) await page.setViewportSize(viewport);
         if (colorScheme) await page.emulateMedia({ colorScheme });
         await page.goto(`${this.host.url}${query}${hash}`);
-        if (live) await settled(page);
+        if (live) {
+            await settled(page);
+            lookWhenSettled(page);
+        }
         return page;
     }
 
@@ -83,29 +86,52 @@ export class Lab {
     }
 }
 
-// The engine runs and has answered the state that the page shows.
+// Runs in the page: nothing is on its way, in its own words (App.settled), nor two frames later, when canvases are painted
+// and what waits for a size has been told.
+export const isSettled = async () => {
+    const quiet = () =>
+        document.readyState === "complete" &&
+        document.fonts.status === "loaded" &&
+        globalThis.fovea?.app.settled === true;
+    for (let frame = 0; frame < 2; ++frame) {
+        if (!quiet()) return false;
+        await new Promise((done) => requestAnimationFrame(done));
+    }
+    return quiet();
+};
+
+// The page, or a frame of it, shows what it was last asked for, whole. Each test waits with this before it looks.
 export async function settled(page) {
-    await page.waitForFunction(
-        () => {
-            const app = globalThis.fovea?.app;
-            return (
-                (app?.result && app.result.state === app.state) || (app?.result && !app.running && !app.again)
-            );
-        },
-        undefined,
-        { timeout: 60000 },
-    );
-    await page.evaluate(
-        () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
-    );
+    // What a page answers that is just being left counts as no.
+    const answer = () => page.evaluate(isSettled).catch((error) => error);
+    let last;
+    for (const end = Date.now() + 60_000; (last = await answer()) !== true;) {
+        if (page.isClosed?.()) throw last;
+        if (Date.now() > end) throw new Error("the page did not settle within 60 s", last && { cause: last });
+        await new Promise((done) => setTimeout(done, 20));
+    }
+}
+
+// Looking at words or controls waits until they are those of the last action.
+const looks = ["textContent", "inputValue", "isVisible", "isHidden", "isDisabled", "getAttribute", "$$eval"];
+function lookWhenSettled(page) {
+    for (const name of looks) {
+        const look = page[name].bind(page);
+        page[name] = async (...given) => {
+            await settled(page);
+            return look(...given);
+        };
+    }
 }
 
 // The float32 values of a stage as the page holds them.
-export const stageValues = (page, id) =>
-    page.evaluate((wanted) => {
+export async function stageValues(page, id) {
+    await settled(page);
+    return page.evaluate((wanted) => {
         const stage = globalThis.fovea.app.result.stages.find((s) => s.id === wanted);
         return stage && { shape: stage.shape, values: Array.from(stage.data) };
     }, id);
+}
 
 export const near = (actual, expected, tolerance = 1e-6) => {
     assert.equal(actual.length, expected.length);

@@ -237,8 +237,17 @@ export class Driven {
         await self.driver.send("SetTimeouts", { script: 60_000, pageLoad: 60_000 });
         return self;
     }
-    goto(url) {
-        return this.driver.send("Navigate", { url });
+    // Leaves the page that is shown even where only what is behind the # differs. A browser may answer before the
+    // new page is there, and then still speaks of the old one.
+    async goto(url) {
+        for (const to of ["about:blank", url]) {
+            await this.driver.send("Navigate", { url: to });
+            await this.wait(
+                to,
+                (to) => location.href.split("#")[0] === to && document.readyState === "complete",
+                to.split("#")[0],
+            );
+        }
     }
     back() {
         return this.driver.send("Back", {});
@@ -250,8 +259,16 @@ export class Driven {
         if (value.error) throw new Error(value.error);
         return value.value;
     }
+    // What a page answers that is just being left counts as no.
     wait(what, test, ...args) {
-        return until(what, () => this.evaluate(test, ...args));
+        let last;
+        return until(what, () =>
+            this.evaluate(test, ...args).catch((error) => {
+                last = error;
+            }),
+        ).catch((error) => {
+            throw last ? new Error(`${error.message} (${last.message})`) : error;
+        });
     }
     async element(selector) {
         const found = await this.driver.send("FindElement", { using: "css selector", value: selector });

@@ -228,7 +228,7 @@ describe("words and numbers", { skip: missing ?? false }, () => {
                         return box.top >= 58 && box.bottom <= height;
                     },
                     height,
-                    { timeout: 5000 },
+                    { timeout: 60_000 },
                 );
             }),
         );
