@@ -317,9 +317,13 @@ TEST(MapTile, sums_of_the_largest_weights_do_not_wrap) {
             const double expected = std::exp(double(0.69314f)) * double(rows) * 5000;
             EXPECT_NEAR(double(picture.mass[0]) * FOVEA_TILE_UNIT, expected, expected * 1e-5);
             EXPECT_NEAR(picture.max[0], std::exp(0.69314f), 1e-5);
-            const Picture scaled = even_pixel(executor, rows, 5000, -0.69314f, 0.9f);
+            // Dropout's factor of 250, where a word of the kernel holds few keys, or of 10, where the mass of
+            // all rows stays below its limit.
+            const float dropout_p = rows == 1 ? 0.996f : 0.9f;
+            const double kept = expected / (1 - double(dropout_p));
+            const Picture scaled = even_pixel(executor, rows, 5000, -0.69314f, dropout_p);
             if (!scaled.ran) return;
-            EXPECT_NEAR(double(scaled.mass[0]) * FOVEA_TILE_UNIT, 10 * expected, expected * 1e-4);
+            EXPECT_NEAR(double(scaled.mass[0]) * FOVEA_TILE_UNIT, kept, kept * 1e-5);
         }
     });
 }
