@@ -12,12 +12,24 @@ namespace {
 
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
+bool has_strides(const FoveaStrides& s) { return s.batch || s.head || s.row; }
+
+bool is_whole(const FoveaMatrixDesc& m, uint64_t keys) {
+    return !m.present || (!has_strides(m.strides) && (m.keys == 0 || m.keys == keys));
+}
+
 // What the strict order does not have.
 const char* refusal(const FoveaAttentionDesc& d) {
     if (d.q_type != FOVEA_F32 || d.k_type != FOVEA_F32 || d.v_type != FOVEA_F32 || d.o_type != FOVEA_F32)
-        return "float16";
+        return "another type than float32";
     if (d.packed_rows_q || d.packed_rows_kv || d.page_size) return "packed and paged rows";
-    if (d.bias.present && d.bias.type != FOVEA_F32) return "a bias in float16";
+    if (d.flags & FOVEA_FLAG_BATCH_TABLE) return "lengths of entries";
+    if (has_strides(d.q_strides) || has_strides(d.k_strides) || has_strides(d.v_strides) ||
+        has_strides(d.o_strides))
+        return "strides";
+    if (!is_whole(d.mask, d.len_kv) || !is_whole(d.bias, d.len_kv) || !is_whole(d.keep, d.len_kv))
+        return "matrices with strides or fewer columns than keys";
+    if (d.bias.present && d.bias.type != FOVEA_F32) return "a bias in another type than float32";
     if (d.outputs & FOVEA_OUTPUT_ROW_STATS) return "statistics of rows";
     return nullptr;
 }
