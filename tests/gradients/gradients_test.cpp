@@ -343,6 +343,14 @@ TEST(Gradients, what_cannot_be_computed_is_refused_by_name) {
          [](auto&, auto& w) {
              w.dq_strides = {130, 130, 9};
          }},
+        {"dk_strides",
+         [](auto&, auto& w) {
+             w.dk_strides = {300, 100, 9};
+         }},
+        {"dv_strides",
+         [](auto&, auto& w) {
+             w.dv_strides = {300, 100, 6};
+         }},
         {"dk_strides.batch",
          [](auto&, auto& w) {
              w.dk_strides = {-2, 0, 0};
@@ -350,6 +358,12 @@ TEST(Gradients, what_cannot_be_computed_is_refused_by_name) {
         {"kernel", [](auto&, auto& w) { w.kernel = FoveaKernel(0x7fff); }},
         {"kernel", [](auto&, auto& w) { w.kernel = FOVEA_KERNEL_STAGED; }, FOVEA_UNSUPPORTED},
         {"page_size", [](auto& d, auto&) { d.page_size = 8, d.page_count = 9, d.block_table_pages = 3; },
+         FOVEA_UNSUPPORTED},
+        {"page_size",
+         [](auto& d, auto&) {
+             d.flags |= FOVEA_FLAG_BATCH_TABLE;
+             d.page_size = 8, d.page_count = 9, d.block_table_pages = 3;
+         },
          FOVEA_UNSUPPORTED},
         {"do_strides",
          [](auto& d, auto& w) {
@@ -379,6 +393,14 @@ TEST(Gradients, a_plan_says_what_it_computes) {
     const FoveaPlanInfo info = plan->info();
     EXPECT_EQ(info.visited_pairs, 2.0 * 6 * 13 * 21);
     EXPECT_EQ(info.flops, info.visited_pairs * ((4 * 10 + 2 * 7) + 4 * (10 + 7)));
+    const auto flops_of_a_pair = [&](uint32_t gradients) {
+        const Result<Plan> part =
+            plan_attention_backward(cpu_device(1), call_of(15).desc, attention_backward(gradients));
+        return part ? part->info().flops / info.visited_pairs : 0;
+    };
+    EXPECT_EQ(flops_of_a_pair(FOVEA_GRAD_Q), 4 * 10 + 2 * 7);
+    EXPECT_EQ(flops_of_a_pair(FOVEA_GRAD_K), 4 * 10 + 2 * 7);
+    EXPECT_EQ(flops_of_a_pair(FOVEA_GRAD_V), 2 * 10 + 2 * 7);
     const std::string text = plan->explain();
     for (const char* line :
          {"gradients", "reads DO", "reads O", "reads LSE", "writes DQ", "writes DK", "writes DV"})

@@ -313,6 +313,46 @@ TEST(CpuPlan, a_slice_budget_is_kept_down_to_the_smallest_slice_and_refuses_noth
     }
 }
 
+TEST(CpuPlan, slices_of_gradients_hold_all_work_and_keep_their_budget) {
+    for (const uint32_t gradients : {uint32_t(FOVEA_GRAD_Q), uint32_t(FOVEA_GRAD_K | FOVEA_GRAD_V), 0u}) {
+        FoveaAttentionDesc desc = Shape{2, 8, 2, 300, 500, 64}.desc();
+        FoveaAttentionBackwardDesc backward = attention_backward(gradients);
+        backward.kernel = FOVEA_KERNEL_FLASH;
+        double smallest = 0;
+        for (const double budget : {1.0, 1e6, 1e7, 1e8, 1e12}) {
+            SCOPED_TRACE("gradients " + std::to_string(gradients) + ", budget " + std::to_string(budget));
+            desc.max_slice_cost = budget;
+            const Result<Plan> plan = plan_attention_backward(facts_of(2, kAvx2), desc, backward);
+            ASSERT_TRUE(plan) << plan.error().text;
+            const FoveaPlanInfo info = plan->info();
+            if (smallest == 0) smallest = info.max_slice_flops;
+            EXPECT_LE(info.max_slice_flops, std::max(budget, smallest));
+            EXPECT_GE(info.max_slice_flops * double(info.slice_count), info.flops);
+        }
+    }
+}
+
+TEST(CpuPlan, gradients_keep_the_limit_of_the_workspace) {
+    FoveaAttentionDesc desc = Shape{2, 8, 4, 512, 512, 64}.desc();
+    FoveaAttentionBackwardDesc backward = attention_backward();
+    const Result<Plan> plan = plan_attention_backward(facts_of(4, kAvx2), desc, backward);
+    ASSERT_TRUE(plan) << plan.error().text;
+    ASSERT_EQ(plan->info().kernel, FOVEA_KERNEL_FLASH);
+    desc.workspace_limit = plan->info().workspace_bytes;
+    const Result<Plan> just = plan_attention_backward(facts_of(4, kAvx2), desc, backward);
+    ASSERT_TRUE(just) << just.error().text;
+    EXPECT_EQ(just->info().kernel, FOVEA_KERNEL_FLASH);
+    --desc.workspace_limit;
+    const Result<Plan> less = plan_attention_backward(facts_of(4, kAvx2), desc, backward);
+    ASSERT_TRUE(less) << less.error().text;
+    EXPECT_EQ(less->info().kernel, FOVEA_KERNEL_PLAIN);
+    EXPECT_LE(less->info().workspace_bytes, desc.workspace_limit);
+    backward.kernel = FOVEA_KERNEL_FLASH;
+    const Result<Plan> refused = plan_attention_backward(facts_of(4, kAvx2), desc, backward);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().field, "workspace_limit");
+}
+
 // Buffers filled by a fixed rule, and the bytes of o and lse after a run.
 std::vector<std::byte> run_with(const Shape& shape, uint32_t target, uint32_t threads) {
     FoveaAttentionDesc desc = shape.desc();
