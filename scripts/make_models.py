@@ -62,8 +62,9 @@ MODELS = {
                                         tie_word_embeddings=False), torch.float16, ("gptneox", "F16")),
     "neox_serial": ("gpt_neox", SMALL | dict(num_attention_heads=2, rotary_pct=0.5, use_parallel_residual=False,
                                              tie_word_embeddings=False), torch.float16, None),
-    "bert": ("bert", SMALL | dict(type_vocab_size=2), torch.float32, None),
-    "roberta": ("roberta", SMALL | dict(type_vocab_size=1, pad_token_id=1), torch.float16, None),
+    "bert": ("bert", SMALL | dict(type_vocab_size=2), torch.float32, ("bert", "F32")),
+    "roberta": ("roberta", SMALL | dict(type_vocab_size=1, pad_token_id=1), torch.float16,
+                ("bert", "F16")),
     "modernbert": ("modernbert", SMALL | dict(num_hidden_layers=3, local_attention=6, pad_token_id=2), torch.float16,
                    None),
 }
@@ -160,7 +161,9 @@ def gguf_tensors(architecture, weights, c):
     names = {
         "wte": "token_embd", "wpe": "position_embd", "ln_f": "output_norm", "embed_tokens": "token_embd",
         "norm": "output_norm", "lm_head": "output", "embed_in": "token_embd", "final_layer_norm": "output_norm",
-        "embed_out": "output",
+        "embed_out": "output", "embeddings.word_embeddings": "token_embd",
+        "embeddings.position_embeddings": "position_embd", "embeddings.token_type_embeddings": "token_types",
+        "embeddings.LayerNorm": "token_embd_norm",
     }
     gemma = "gemma" in architecture
     parts = {
@@ -172,20 +175,27 @@ def gguf_tensors(architecture, weights, c):
         "pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm", "mlp.up_proj": "ffn_up",
         "mlp.gate_proj": "ffn_gate", "mlp.down_proj": "ffn_down", "self_attn.qkv_proj": "attn_qkv",
         "mlp.gate_up_proj": "ffn_up", "attention.query_key_value": "attn_qkv", "attention.dense": "attn_output",
-        "mlp.dense_h_to_4h": "ffn_up", "mlp.dense_4h_to_h": "ffn_down",
+        "mlp.dense_h_to_4h": "ffn_up", "mlp.dense_4h_to_h": "ffn_down", "attention.self.query": "attn_q",
+        "attention.self.key": "attn_k", "attention.self.value": "attn_v", "attention.output.dense": "attn_output",
+        "attention.output.LayerNorm": "attn_output_norm", "intermediate.dense": "ffn_up", "output.dense": "ffn_down",
+        "output.LayerNorm": "layer_output_norm",
     }
     out = {}
     for name, w in weights.items():
         body, _, end = name.rpartition(".")
-        for root in ("transformer.", "model.", "gpt_neox."):
+        if architecture == "bert" and body.startswith(("cls.", "lm_head.")):  # the format has no heads of encoders
+            continue
+        for root in ("transformer.", "model.", "gpt_neox.", "bert.", "roberta.", "encoder."):
             body = body.removeprefix(root)
-        if body.startswith(("h.", "layers.")):
+        if body.startswith(("h.", "layers.", "layer.")):
             _, n, part = body.split(".", 2)
             new = f"blk.{n}.{parts[part]}"
         else:
             part, new = body, names[body]
         if architecture == "gpt2" and w.ndim == 2 and part.startswith(("attn.", "mlp.")):
             w = w.T
+        if new == "position_embd" and c.model_type == "roberta":
+            w = w[c.pad_token_id + 1:]
         if gemma and w.ndim == 1 and "norm" in new:
             w = w + 1
         if architecture == "llama" and part in ("self_attn.q_proj", "self_attn.k_proj"):
@@ -204,7 +214,7 @@ def write_gguf(path, architecture, kind, weights, model):
     rope = getattr(c, "rope_parameters", None) or {}
     head = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
     keys = {"general.architecture": a, f"{a}.block_count": c.num_hidden_layers, f"{a}.embedding_length": c.hidden_size,
-            f"{a}.context_length": c.max_position_embeddings, f"{a}.feed_forward_length": hidden,
+            f"{a}.context_length": c.max_position_embeddings - (2 if c.model_type == "roberta" else 0), f"{a}.feed_forward_length": hidden,
             f"{a}.attention.head_count": c.num_attention_heads}
     if hasattr(c, "num_key_value_heads"):
         keys[f"{a}.attention.head_count_kv"] = c.num_key_value_heads
@@ -220,6 +230,8 @@ def write_gguf(path, architecture, kind, weights, model):
     if a == "gemma2":
         keys |= {f"{a}.attention.sliding_window": c.sliding_window, f"{a}.attn_logit_softcapping": c.attn_logit_softcapping,
                  f"{a}.final_logit_softcapping": c.final_logit_softcapping}
+    if a == "bert":
+        keys |= {"bert.attention.causal": False, "tokenizer.ggml.token_type_count": c.type_vocab_size}
     if a == "gptneox":
         keys[f"{a}.use_parallel_residual"] = c.use_parallel_residual
     tensors = gguf_tensors(a, weights, c)

@@ -87,7 +87,7 @@ class CheckpointModel::Loader {
         : files_(files),
           family_(family),
           facts_(facts),
-          names_(files.gguf ? gguf_names() : *family.names),
+          names_(names_of(family, files.gguf.has_value())),
           root_(std::move(root)) {}
 
     struct Survey {
@@ -316,14 +316,15 @@ namespace {
 // The matrix from rows to logits and its bias; null where there is none.
 const StoredWeight* unembedding_of(const Checkpoint& files, const Family& family, const ModelFacts& facts,
                                    const std::string& root) {
-    const WeightNames& names = files.gguf ? gguf_names() : *family.names;
+    const WeightNames& names = names_of(family, files.gguf.has_value());
     const StoredWeight* own = files.find(std::string(names.unembedding) + ".weight");
     const StoredWeight* table = files.find(root + std::string(names.table) + ".weight");
     if (facts.tied)
         return names.head_dense.empty() || files.find(std::string(names.head_dense) + ".weight") ? table
                                                                                                  : nullptr;
     if (own) return own;
-    if (files.gguf) return table;  // the format leaves out a matrix that is tied
+    // The format leaves out a matrix that is tied, and the heads of encoders.
+    if (files.gguf && facts.causal) return table;
     return nullptr;
 }
 
@@ -340,7 +341,7 @@ Result<CheckpointModel> CheckpointModel::open(const std::filesystem::path& path)
     if (!known) return in_path(known.error());
     CheckpointModel model;
     model.family_ = known->family;
-    const WeightNames& names = files->gguf ? gguf_names() : *known->family->names;
+    const WeightNames& names = names_of(*known->family, files->gguf.has_value());
     const std::string table_name = std::string(names.table) + ".weight";
     for (const std::string_view root : names.roots)
         if (files->find(std::string(root) + table_name)) {

@@ -94,7 +94,9 @@ const Family kFamilies[] = {{.name = "GPT-2",
                              .rotated = 0.25},
                             {.name = "BERT",
                              .types = {"bert"},
+                             .ggufs = {"bert"},
                              .names = &kBert,
+                             .gguf_names = &kGgufBert,
                              .causal = false,
                              .norm = NormKind::layer,
                              .order = BlockOrder::post,
@@ -141,7 +143,10 @@ const Family* family_of_gguf(std::string_view architecture) {
     return nullptr;
 }
 
-const WeightNames& gguf_names() { return kGguf; }
+const WeightNames& names_of(const Family& family, bool gguf) {
+    if (!gguf) return *family.names;
+    return family.gguf_names ? *family.gguf_names : kGguf;
+}
 
 std::string known_families() {
     std::string all;

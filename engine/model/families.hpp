@@ -39,9 +39,10 @@ enum class WindowRule {
 
 struct Family {
     std::string_view name;
-    std::array<std::string_view, 4> types;  // config.json's model_type
-    std::array<std::string_view, 2> ggufs;  // GGUF's general.architecture
-    const WeightNames* names;               // of safetensors
+    std::array<std::string_view, 4> types;    // config.json's model_type
+    std::array<std::string_view, 2> ggufs;    // GGUF's general.architecture
+    const WeightNames* names;                 // of safetensors
+    const WeightNames* gguf_names = nullptr;  // of GGUF; null: those of nearly all families
     bool causal = true;
     NormKind norm = NormKind::rms;
     bool norm_plus_one = false;  // safetensors hold the norms' weights less 1 (Gemma)
@@ -65,8 +66,8 @@ struct Family {
 // Null where it is none of the table's.
 const Family* family_of_type(std::string_view model_type);
 const Family* family_of_gguf(std::string_view architecture);
-// GGUF has one set of names for all families.
-const WeightNames& gguf_names();
+// What a family's weights are called in a GGUF file, or in safetensors.
+const WeightNames& names_of(const Family& family, bool gguf);
 
 // Family and numbers of a checkpoint. The error names the key.
 struct KnownModel {

@@ -134,6 +134,15 @@ constexpr WeightNames kGguf = {.roots = {""},
                                .ignored = {"rope_freqs.weight", "rope_factors_long.weight",
                                            "rope_factors_short.weight", ".attn_rot_embd.weight"}};
 
+// Encoders with norms behind the sums have those under names of their own.
+constexpr WeightNames with_norms_behind(WeightNames names) {
+    names.attention_norm = "blk.{}.attn_output_norm";
+    names.feed_forward_norm = "blk.{}.layer_output_norm";
+    names.final_norm = {};
+    return names;
+}
+constexpr WeightNames kGgufBert = with_norms_behind(kGguf);
+
 constexpr WeightNames kRoberta = {with_roberta_head(kBert)};
 
 }  // namespace fovea

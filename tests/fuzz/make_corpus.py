@@ -667,6 +667,68 @@ def make_gguf():
     folder.close()
 
 
+# ---- Configurations and tokenizers -----------------------------------------------------------------------------------
+# Places for the fuzzers to start from, cut from the models that the tests run (tests/model); what strangers' files are
+# refused with is told by tests/model/strangers.json.
+
+MODELS = CORPUS.parent.parent / "model"
+GGUF_SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+
+
+def gguf_value_end(data, at, kind):
+    """Where a value ends that begins at `at`."""
+    if kind == TEXT:
+        return at + 8 + struct.unpack_from("<Q", data, at)[0]
+    if kind != ARRAY:
+        return at + GGUF_SIZES[kind]
+    element, count = struct.unpack_from("<IQ", data, at)
+    at += 12
+    if element != TEXT:
+        return at + count * GGUF_SIZES[element]
+    for _ in range(count):
+        at = gguf_value_end(data, at, TEXT)
+    return at
+
+
+def without_tensors(path, keep):
+    """A GGUF file of the same keys, those that `keep` takes."""
+    data = path.read_bytes()
+    at, keys = 24, []
+    for _ in range(struct.unpack_from("<Q", data, 16)[0]):
+        begin, at = at, gguf_value_end(data, at, TEXT)
+        name = data[begin + 8:at].decode()
+        at = gguf_value_end(data, at + 4, struct.unpack_from("<I", data, at)[0])
+        if keep(name):
+            keys.append(data[begin:at])
+    return gguf(keys)
+
+
+def make_config():
+    folder = Folder("config", "")
+    # What no reader of configurations asks for.
+    idle = ("architectures", "dropout", "initializer", "_token_id", "transformers_version", "use_cache", "dtype", "chunk_size")
+    for path in sorted(MODELS.glob("families/*/config.json")) + sorted(MODELS.glob("families/older/*.json")):
+        values = {k: v for k, v in json.loads(path.read_text()).items() if not any(word in k for word in idle)}
+        name = path.parent.name if path.name == "config.json" else path.stem
+        (folder.path / f"{name}.json").write_text(json.dumps(values, separators=(",", ":")))
+    for path in sorted(MODELS.glob("families/*/model.gguf")):
+        (folder.path / f"{path.parent.name}.gguf").write_bytes(without_tensors(path, lambda name: "tokenizer" not in name))
+    print("config:", len(list(folder.path.iterdir())))
+
+
+def make_tokenizer():
+    folder = Folder("tokenizer", "")
+    for path in sorted(MODELS.glob("tokenizers/*.json")):
+        if "expected" not in path.name:
+            (folder.path / path.name).write_bytes(path.read_bytes())
+    for path in sorted(MODELS.glob("tokenizers/*.gguf")):
+        (folder.path / path.name).write_bytes(without_tensors(path, lambda name: True))
+    for number, (text, _) in enumerate(json.loads((MODELS / "strangers.json").read_text())["tokenizer"]):
+        if len(text) > 100 and number % 3 == 0:
+            (folder.path / f"stranger_{number}.json").write_text(text)
+    print("tokenizer:", len(list(folder.path.iterdir())))
+
+
 if __name__ == "__main__":
     make_safetensors()
     make_npy()
@@ -674,3 +736,5 @@ if __name__ == "__main__":
     make_csv()
     make_png()
     make_gguf()
+    make_config()
+    make_tokenizer()

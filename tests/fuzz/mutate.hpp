@@ -1,6 +1,7 @@
 #pragma once
-// Mutators for formats with checksums: a changed byte would otherwise always stop at the checksum, and the
-// code behind it would never be fuzzed. Only in the fuzzers, where libFuzzer brings LLVMFuzzerMutate.
+// Mutators for formats with checksums, and for JSON: a changed byte would otherwise nearly always stop at the
+// checksum or at the syntax, and the code behind it would never be fuzzed. Only in the fuzzers, where
+// libFuzzer brings LLVMFuzzerMutate.
 #if defined(FOVEA_WITH_MUTATOR)
 #include <cstddef>
 #include <cstdint>

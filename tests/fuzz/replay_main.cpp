@@ -67,10 +67,11 @@ fovea::test::Random changes(1);
 void change(Input& input) {
 #if defined(FOVEA_WITH_MUTATOR)
     if (LLVMFuzzerCustomMutator) {
-        Input room(kMostBytes);
-        std::copy_n(input.begin(), std::min(input.size(), kMostBytes), room.begin());
-        const size_t size = LLVMFuzzerCustomMutator(room.data(), std::min(input.size(), kMostBytes),
-                                                    kMostBytes, unsigned(changes.next()));
+        const size_t most = std::max(kMostBytes, input.size());
+        Input room(most);
+        std::copy(input.begin(), input.end(), room.begin());
+        const size_t size =
+            LLVMFuzzerCustomMutator(room.data(), input.size(), most, unsigned(changes.next()));
         room.resize(size);
         input = std::move(room);
         return;
