@@ -39,7 +39,8 @@ std::unique_ptr<Executor> make_executor(std::string_view name, std::string& erro
         }
         choice.kernel = *found;
     }
-    if (rest == "webgpu") return make_webgpu_executor(std::string(name), choice.kernel, target, error);
+    if (rest == "webgpu" || rest == "dawn")
+        return make_webgpu_executor(std::string(name), rest == "dawn", choice.kernel, target, error);
     if (rest == "vulkan") return make_vulkan_executor(std::string(name), choice.kernel, target, error);
     if (!target.empty() && !(choice.force_target = target_of(target, choice.target))) {
         error = "no instruction set is called " + std::string(target);

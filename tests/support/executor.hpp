@@ -1,9 +1,11 @@
 // Runs a description on some backend, kernel and instruction set, through the public API, with guards around
 // every buffer. What is behind it is chosen by a name, so that a failure can name it in its replay command:
 //
-//   reference | plain | cpu[:KERNEL][@TARGET] | vulkan[:KERNEL][@KIND,KIND] | webgpu[:KERNEL][@BUFFERS]
+//   reference | plain | cpu[:KERNEL][@TARGET] | vulkan[:KERNEL][@KIND,KIND] | webgpu[:KERNEL][@BUFFERS] |
+//   dawn[:KERNEL][@BUFFERS]
 //
 // KIND: discrete, planned for as a GPU; nosubgroup, as a device without subgroup operations.
+// webgpu is Chromium's, dawn npm's package `webgpu` in node, from the folder FOVEA_DAWN.
 // BUFFERS: storage buffers that a kernel may bind, 8 or 10.
 #pragma once
 

@@ -25,7 +25,7 @@ using Words = std::vector<uint32_t>;
 
 class Player {
   public:
-    static std::unique_ptr<Player> start(std::string_view, std::string& error) {
+    static std::unique_ptr<Player> start(bool, std::string_view, std::string& error) {
         error = "the player of web/tests is started by POSIX calls alone";
         return nullptr;
     }
@@ -38,7 +38,7 @@ class Player {
 // The node program, and frames to and from it. See gpu_player.mjs.
 class Player {
   public:
-    static std::unique_ptr<Player> start(std::string_view buffers, std::string& error) {
+    static std::unique_ptr<Player> start(bool dawn, std::string_view buffers, std::string& error) {
         int to[2], from[2];
         if (pipe(to) != 0 || pipe(from) != 0) {
             error = "no pipe could be opened";
@@ -49,12 +49,14 @@ class Player {
         posix_spawn_file_actions_adddup2(&files, to[0], 0);
         posix_spawn_file_actions_adddup2(&files, from[1], 1);
         for (const int end : {to[0], to[1], from[0], from[1]}) posix_spawn_file_actions_addclose(&files, end);
-        std::string program = "node", script = FOVEA_GPU_PLAYER, option = "--buffers", count(buffers);
-        char* const all[] = {program.data(), script.data(), option.data(), count.data(), nullptr};
-        char* const none[] = {program.data(), script.data(), nullptr};
+        std::vector<std::string> words{"node", FOVEA_GPU_PLAYER};
+        if (dawn) words.push_back("--dawn");
+        if (!buffers.empty()) words.insert(words.end(), {"--buffers", std::string(buffers)});
+        std::vector<char*> arguments;
+        for (std::string& word : words) arguments.push_back(word.data());
+        arguments.push_back(nullptr);
         pid_t process = 0;
-        const int failed =
-            posix_spawnp(&process, "node", &files, nullptr, buffers.empty() ? none : all, environ);
+        const int failed = posix_spawnp(&process, "node", &files, nullptr, arguments.data(), environ);
         posix_spawn_file_actions_destroy(&files);
         close(to[0]);
         close(from[1]);
@@ -236,9 +238,9 @@ class WebGpuExecutor : public Executor {
 
 }  // namespace
 
-std::unique_ptr<Executor> make_webgpu_executor(std::string name, FoveaKernel kernel, std::string_view buffers,
-                                               std::string& error) {
-    std::unique_ptr<Player> player = Player::start(buffers, error);
+std::unique_ptr<Executor> make_webgpu_executor(std::string name, bool dawn, FoveaKernel kernel,
+                                               std::string_view buffers, std::string& error) {
+    std::unique_ptr<Player> player = Player::start(dawn, buffers, error);
     if (!player) return nullptr;
     const std::optional<Words> limits = player->receive();
     if (!limits || limits->size() != 5) {

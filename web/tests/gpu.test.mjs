@@ -2,6 +2,9 @@
 // float64 reference, as every backend is (tests/semantics). Longer sweeps by hand:
 //
 //   build/default/bin/fovea_test_semantics --sweep SEED --on webgpu:flash --count 300
+//
+// The same on Dawn in node, a second implementation with a compiler of its own for WGSL, where FOVEA_DAWN names a folder
+// with npm's package `webgpu`; it is 130 MB, so that no set-up fetches it unasked.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -17,16 +20,22 @@ const missing = !executablePath
       ? "fovea_test_semantics is not built: ./dev build"
       : null;
 
-for (const [kernel, seed, count] of [
-    ["staged", 1, 4],
-    ["flash", 1, 3],
+const noDawn = process.env.FOVEA_DAWN
+    ? missing
+    : "FOVEA_DAWN is not set (npm install --prefix FOLDER webgpu)";
+
+for (const [implementation, kernel, seed, count, lack] of [
+    ["webgpu", "staged", 1, 4, missing],
+    ["webgpu", "flash", 1, 3, missing],
+    ["dawn", "staged", 1, 4, noDawn],
+    ["dawn", "flash", 1, 3, noDawn],
 ])
     test(
-        `random calls of ${kernel} on WebGPU are within the tolerance of every row`,
-        { skip: missing ?? false },
+        `random calls of ${kernel} on ${implementation} are within the tolerance of every row`,
+        { skip: lack ?? false },
         async () => {
             const { stdout } = await promisify(execFile)(program, [
-                ...["--sweep", String(seed), "--on", `webgpu:${kernel}`, "--count", String(count)],
+                ...["--sweep", String(seed), "--on", `${implementation}:${kernel}`, "--count", String(count)],
             ]);
             assert.ok(Number(stdout.match(/(\d+) passed, 0 failed/)?.[1]) > 0, stdout);
         },

@@ -1,0 +1,20 @@
+// What gpu_player.mjs bundles for a page or for node: one plan on an open device, through the page's own script.
+import { Gpu } from "../src/gpu.ts";
+
+export const openGpu = (makeKernel, options) => Gpu.open(makeKernel, { fallback: true, ...options });
+
+// `slices`: the words of each (web/engine/gpu_plan.hpp). `bindings`: number, wanted, bytes. The contents, behind the plan,
+// of those that are wanted.
+export async function playPlan(gpu, slices, bindings) {
+    const buffers = new Map();
+    try {
+        for (const { number, bytes } of bindings) buffers.set(number, gpu.buffer(bytes.length, bytes));
+        await gpu.run({ slices: slices.length, words: (slice) => slices[slice] }, buffers);
+        const results = [];
+        for (const { number, wanted, bytes } of bindings)
+            if (wanted) results.push(new Uint8Array(await gpu.read(buffers.get(number), bytes.length)));
+        return results;
+    } finally {
+        for (const buffer of buffers.values()) buffer.destroy();
+    }
+}
