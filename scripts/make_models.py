@@ -19,7 +19,7 @@ import numpy as np
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageClassification, AutoModelForMaskedLM
 
 FAMILIES = Path(__file__).resolve().parent.parent / "tests" / "model" / "families"
 SMALL = dict(vocab_size=24, hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4,
@@ -65,6 +65,8 @@ MODELS = {
     "bert": ("bert", SMALL | dict(type_vocab_size=2), torch.float32, ("bert", "F32")),
     "roberta": ("roberta", SMALL | dict(type_vocab_size=1, pad_token_id=1), torch.float16,
                 ("bert", "F16")),
+    "vit": ("vit", dict(hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, image_size=12,
+                        patch_size=4, num_channels=3, num_labels=7), torch.float16, None),
     "modernbert": ("modernbert", SMALL | dict(num_hidden_layers=3, local_attention=6, pad_token_id=2), torch.float16,
                    None),
 }
@@ -97,7 +99,14 @@ def blocks_of(model):
     raise SystemExit("no blocks")
 
 
-def run(model, tokens):
+def cut(pictures, side):
+    """Patches [count, channels x side x side] of one picture [1, channels, rows, columns]."""
+    channels, rows, columns = pictures.shape[1:]
+    cut_up = pictures.reshape(channels, rows // side, side, columns // side, side)
+    return cut_up.permute(1, 3, 0, 2, 4).reshape(-1, channels * side * side)
+
+
+def run(model, tokens=None, picture=None):
     hidden = []
     blocks = blocks_of(model)
     hooks = [b.register_forward_pre_hook(lambda m, a, k: hidden.append((a[0] if a else k["hidden_states"]).clone()),
@@ -105,11 +114,16 @@ def run(model, tokens):
     last = []
     hooks.append(blocks[-1].register_forward_hook(lambda m, a, out: last.append(out[0] if isinstance(out, tuple) else out)))
     with torch.no_grad():
-        out = model(torch.tensor([tokens]), output_attentions=True)
+        out = (model(torch.tensor([tokens]), output_attentions=True) if picture is None
+               else model(pixel_values=picture, output_attentions=True))
     for hook in hooks:
         hook.remove()
     hidden.append(last[0])
-    made = {"logits": out.logits[0], "tokens": torch.tensor(tokens, dtype=torch.int32)}
+    if picture is None:
+        made = {"logits": out.logits[0], "tokens": torch.tensor(tokens, dtype=torch.int32)}
+    else:
+        made = {"logits": out.logits, "patches": cut(picture, model.config.patch_size)}
+        tokens = [0] * hidden[0].shape[-2]
     for n, h in enumerate(hidden):
         made[f"hidden.{n}"] = h.reshape(len(tokens), -1)
     for n, w in enumerate(out.attentions):
@@ -268,7 +282,9 @@ def make(name, folder):
     config._attn_implementation = "eager"
     masked = model_type in ("bert", "roberta", "modernbert")
     in_float64(True)
-    model = (AutoModelForMaskedLM if masked else AutoModelForCausalLM).from_config(config, attn_implementation="eager")
+    sees = model_type == "vit"
+    kind = AutoModelForImageClassification if sees else AutoModelForMaskedLM if masked else AutoModelForCausalLM
+    model = kind.from_config(config, attn_implementation="eager")
     model.eval()
     model.to(torch.float64)
     randomise(model, rng, storage)
@@ -277,8 +293,12 @@ def make(name, folder):
         for p in model.parameters():
             if p.ndim == 2:
                 p.data = torch.from_numpy(q8_0(p.data.numpy())[1]).to(torch.float64)
-    tokens = [int(t) for t in rng.integers(3, 24, 12)]
-    expected = run(model, tokens)
+    if sees:
+        # As float32, which is what a file of patches holds.
+        picture = rng.standard_normal((1, config.num_channels, config.image_size, config.image_size)).astype(np.float32)
+        expected = run(model, picture=torch.from_numpy(picture).to(torch.float64))
+    else:
+        expected = run(model, [int(t) for t in rng.integers(3, 24, 12)])
     weights = {k: v.detach().numpy().copy() for k, v in model.state_dict().items()
                if not k.endswith((".attn.bias", "masked_bias", "inv_freq"))}
     if getattr(config, "tie_word_embeddings", False) or model_type.startswith("gemma"):

@@ -9,6 +9,7 @@
 #include <fovea/model/checkpoint_model.hpp>
 
 #include <cstdio>
+#include <numeric>
 
 namespace fovea::app {
 namespace {
@@ -16,8 +17,11 @@ namespace {
 constexpr OptionSpec kOptions[] = {
     {"--text", "TEXT", "a text to run the model on, split by its own tokenizer"},
     {"--tokens", "N,N,...", "token numbers to run the model on instead"},
+    {"--patches", "FILE",
+     "a model that reads pictures: a tensor [patches, numbers of a patch] (safetensors, npy), normalised"},
     {"--out", "FILE",
-     "with --tokens: a safetensors file with logits [L, V], hidden.N [L, E] and layers.N.weights [H, L, L]"},
+     "with one of these: a safetensors file with logits [L, V], hidden.N [L, E] and layers.N.weights [H, L, "
+     "L]"},
     {"--top", "N", "likely next tokens to list, and heads for each score (default 10)"},
     {"--no-scores", "", "no scores of heads, which take the time of every head's weights"},
     {"--backend", "auto|cpu|vulkan|reference", "where to compute (default: cpu)"},
@@ -59,21 +63,23 @@ std::string piece_of(const TextTokenizer* tokenizer, uint32_t id) {
     return tokenizer ? printable_name(tokenizer->piece(id), 60) : std::string();
 }
 
+// Of a model that reads pictures what is listed are its classes.
 void print_next(const std::vector<uint32_t>& ids, const std::vector<NextToken>& next,
                 const std::vector<ScoredHead>& heads, const std::string& device,
-                const TextTokenizer* tokenizer, bool as_json) {
+                const TextTokenizer* tokenizer, bool classes, bool as_json) {
     if (as_json) {
         std::string list = "[", tokens = "[";
         for (const NextToken& t : next) {
             JsonObject one;
-            one.number("token", double(t.id));
+            one.number(classes ? "class" : "token", double(t.id));
             if (tokenizer) one.text("text", piece_of(tokenizer, t.id));
             one.number("logit", double(t.logit)).number("probability", t.probability);
             list += (list.size() > 1 ? ", " : "") + one.done();
         }
         for (const uint32_t id : ids) tokens += (tokens.size() > 1 ? ", " : "") + std::to_string(id);
         JsonObject all;
-        all.raw("tokens", tokens + "]").raw("next", list + "]").text("device", printable_name(device, 200));
+        if (!classes) all.raw("tokens", tokens + "]");
+        all.raw(classes ? "classes" : "next", list + "]").text("device", printable_name(device, 200));
         if (!heads.empty()) all.raw("heads", scores_json(heads));
         std::printf("%s\n", all.done().c_str());
         return;
@@ -83,14 +89,41 @@ void print_next(const std::vector<uint32_t>& ids, const std::vector<NextToken>& 
         for (const uint32_t id : ids) std::printf(" %u '%s'", id, piece_of(tokenizer, id).c_str());
         std::printf("\n");
     }
-    std::printf("%8s  %-10s  %s\n", "next", "logit", "probability");
+    std::printf("%8s  %-10s  %s\n", classes ? "class" : "next", "logit", "probability");
     for (const NextToken& t : next)
         std::printf("%8u  %-10.5g  %.4f%s%s\n", t.id, double(t.logit), t.probability, tokenizer ? "  " : "",
                     piece_of(tokenizer, t.id).c_str());
 }
 
-Result<int> run_tokens(const CheckpointModel& model, const Arguments& a) {
-    const Result<ModelTokens> input = input_tokens(a, model);
+// The one tensor of a file, or the one that is called so: what enters the model's first block.
+Result<F32Tensor> embedded_patches(const CheckpointModel& model, std::string_view path) {
+    const Result<TensorSet> file = load_tensors(std::filesystem::path(path));
+    if (!file) return file.error();
+    const Tensor* tensor = file->tensors.size() == 1 ? &file->tensors[0] : file->find("patches");
+    if (!tensor)
+        return bad("--patches", printable_name(path, 400) + " has " + std::to_string(file->tensors.size()) +
+                                    " tensors, none of which is called 'patches'");
+    Result<std::vector<float>> values = to_f32(*tensor);
+    if (!values) return values.error();
+    return model.embed_patches(F32Tensor(tensor->shape, std::move(*values)));
+}
+
+Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
+    const bool classes = a.has("--patches");
+    if (classes && (a.has("--tokens") || a.has("--text")))
+        return bad("--patches", "give one of --text, --tokens and --patches");
+    ModelRunOptions options;
+    Result<ModelTokens> input = ModelTokens();
+    if (classes) {
+        Result<F32Tensor> entering = embedded_patches(model, a.text("--patches"));
+        if (!entering) return entering.error();
+        options.entering = std::move(*entering);
+        // Each is something of its own: no head can look at another of the same kind.
+        input->ids.resize(options.entering.rows());
+        std::iota(input->ids.begin(), input->ids.end(), 0u);
+    } else {
+        input = input_tokens(a, model);
+    }
     if (!input) return input.error();
     const std::vector<uint32_t>& ids = input->ids;
     const TextTokenizer* const tokenizer = input->tokenizer ? &*input->tokenizer : nullptr;
@@ -103,7 +136,6 @@ Result<int> run_tokens(const CheckpointModel& model, const Arguments& a) {
     if (!device) return device.error();
     EngineRunner& engine = *(*device)->runner;
     Progress progress("running the model");
-    ModelRunOptions options;
     options.trace.engine = &engine;
     // Whoever names a device wants its kernels, not this thread's loops for small models.
     if ((*device)->engine) options.trace.arithmetic = Arithmetic::engine;
@@ -127,13 +159,15 @@ Result<int> run_tokens(const CheckpointModel& model, const Arguments& a) {
     Result<ModelRun> run = run_model(model, ids, options);
     if (!run) return run.error();
     std::vector<NextToken> next;
-    if (run->logits.rank() == 2) next = next_tokens(run->logits.row(run->logits.rows() - 1), size_t(*top));
+    // The picture's own row comes first, the token that says the next one last.
+    if (run->logits.rank() == 2)
+        next = next_tokens(run->logits.row(classes ? 0 : run->logits.rows() - 1), size_t(*top));
     if (!out.empty())
         if (Result<void> r = write_run(std::move(*run), out); !r) return r.error();
     if (!model.has_unembedding())
         std::fprintf(stderr, "fovea: note: the files hold no unembedding, so that there are no logits\n");
     else
-        print_next(ids, next, heads, engine.name(), tokenizer, a.has("--json"));
+        print_next(ids, next, heads, engine.name(), tokenizer, classes, a.has("--json"));
     if (!heads.empty() && !a.has("--json"))
         std::printf("\nheads, as layer.head and the mean weight on\n%s",
                     scores_text(heads, size_t(*top)).c_str());
@@ -145,13 +179,13 @@ Result<int> run(const Arguments& a) {
         return bad("PATH", "give one model: a folder with config.json and safetensors, or a .gguf file");
     for (const std::string_view option :
          {"--out", "--top", "--threads", "--backend", "--device", "--no-scores"})
-        if (a.has(option) && !a.has("--tokens") && !a.has("--text"))
+        if (a.has(option) && !a.has("--tokens") && !a.has("--text") && !a.has("--patches"))
             return bad(
                 std::string(option),
                 std::string(option) + " needs --tokens or --text: without them the model does not run");
     const Result<CheckpointModel> model = CheckpointModel::open(std::string(a.positional()[0]));
     if (!model) return model.error();
-    if (a.has("--tokens") || a.has("--text")) return run_tokens(*model, a);
+    if (a.has("--tokens") || a.has("--text") || a.has("--patches")) return run_input(*model, a);
     const std::string text = a.has("--json") ? model_json(*model) + "\n" : model_text(*model);
     std::fwrite(text.data(), 1, text.size(), stdout);
     return 0;

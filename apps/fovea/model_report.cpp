@@ -102,8 +102,12 @@ std::string model_text(const CheckpointModel& model) {
     line("heads", n(f.heads) + " of width " + n(f.head_width) +
                       (f.kv_heads == f.heads ? "" : ", " + n(f.kv_heads) + " for keys and values") +
                       (f.softcap > 0 ? ", scores capped at " + number(f.softcap) : ""));
-    line("vocabulary", n(f.vocabulary) + " tokens" + (f.context ? ", context of " + n(f.context) : "") +
-                           (f.logit_softcap > 0 ? ", logits capped at " + number(f.logit_softcap) : ""));
+    if (f.patches != 0)
+        line("pictures",
+             n(f.patches) + " patches of " + n(f.patch_width) + " numbers, behind a row of their own");
+    else
+        line("vocabulary", n(f.vocabulary) + " tokens" + (f.context ? ", context of " + n(f.context) : "") +
+                               (f.logit_softcap > 0 ? ", logits capped at " + number(f.logit_softcap) : ""));
     line("positions", f.rope
                           ? rope_text(*f.rope, f.head_width) +
                                 (f.local_rope ? "; in windows " + rope_text(*f.local_rope, f.head_width) : "")
@@ -134,6 +138,8 @@ std::string model_json(const CheckpointModel& model) {
                                      {"head_dim", f.head_width},
                                      {"feed_forward", f.hidden},
                                      {"vocabulary", f.vocabulary},
+                                     {"patches", f.patches},
+                                     {"patch_width", f.patch_width},
                                      {"context", f.context}})
         json.number(key, double(value));
     std::string windowed = "[";

@@ -79,6 +79,12 @@ Linear rows_by_head(const Linear& joint, uint64_t heads, uint64_t step, uint64_t
 
 }  // namespace
 
+// How a picture enters: a linear layer for each patch, the picture's own row, positions.
+struct PatchEmbedding {
+    Linear patch;
+    F32Tensor picture{Shape{0}}, positions{Shape{0}};  // [1, 1, width], [1, 1 + patches, width]
+};
+
 // Fetches parts by name. The first error is kept; with `survey` nothing is read, only names and shapes are
 // looked at.
 class CheckpointModel::Loader {
@@ -165,6 +171,7 @@ class CheckpointModel::Loader {
 
     Block block(uint64_t layer, uint64_t tokens);
     Embedding embedding();
+    PatchEmbedding patch_embedding();
     void prediction(Model& out);
     void fail(Error error) {
         if (!error_) error_ = std::move(error);
@@ -298,6 +305,20 @@ Embedding CheckpointModel::Loader::embedding() {
     return e;
 }
 
+PatchEmbedding CheckpointModel::Loader::patch_embedding() {
+    PatchEmbedding e;
+    const std::string name = rooted(names_.patches);
+    const StoredWeight* filter = files_.find(name + ".weight");
+    if (!filter) return e;
+    F32Tensor weight = tensor(name + ".weight", filter->shape, true);
+    if (!weight.values.empty())
+        e.patch.weight = reshaped(std::move(weight), {facts_.width, facts_.patch_width});
+    e.patch.bias = tensor(name + ".bias", {facts_.width}, false);
+    e.picture = tensor(rooted(names_.picture_row), {1, 1, facts_.width}, true);
+    e.positions = tensor(rooted(names_.patch_positions), {1, facts_.patches + 1, facts_.width}, true);
+    return e;
+}
+
 // What stands behind the blocks, without the unembedding's matrix.
 void CheckpointModel::Loader::prediction(Model& out) {
     out.final_norm = norm(names_.final_norm, facts_.width);
@@ -319,13 +340,37 @@ const StoredWeight* unembedding_of(const Checkpoint& files, const Family& family
     const WeightNames& names = names_of(family, files.gguf.has_value());
     const StoredWeight* own = files.find(std::string(names.unembedding) + ".weight");
     const StoredWeight* table = files.find(root + std::string(names.table) + ".weight");
-    if (facts.tied)
+    if (facts.tied && !names.table.empty())
         return names.head_dense.empty() || files.find(std::string(names.head_dense) + ".weight") ? table
                                                                                                  : nullptr;
     if (own) return own;
     // The format leaves out a matrix that is tied, and the heads of encoders.
     if (files.gguf && facts.causal) return table;
     return nullptr;
+}
+
+}  // namespace
+
+namespace {
+
+// What a picture is cut into, by the shapes of the convolution [width, channels, rows, columns] and of the
+// positions [1, 1 + patches, width].
+Result<void> read_patches(const StoredWeight& filter, const StoredWeight* positions, ModelFacts& f) {
+    constexpr uint64_t kMost = 1u << 24;
+    f.patch_width = 1;
+    for (size_t i = 1; i < filter.shape.size() && f.patch_width <= kMost; ++i)
+        f.patch_width *= filter.shape[i];
+    if (filter.shape.size() != 4 || filter.shape[0] != f.width || f.patch_width == 0 || f.patch_width > kMost)
+        return bad("shape", "tensor '" + printable_name(filter.name) + "' has shape " +
+                                shape_text(filter.shape) + ", expected [" + std::to_string(f.width) +
+                                ", channels, rows, columns]");
+    if (!positions) return bad("tensor", "no tensor of the positions of patches");
+    if (positions->shape.size() != 3 || positions->shape[1] < 2 || positions->shape[1] > kMost)
+        return bad("shape", "tensor '" + printable_name(positions->name) + "' has shape " +
+                                shape_text(positions->shape) + ", expected [1, 1 + patches, " +
+                                std::to_string(f.width) + "]");
+    f.patches = positions->shape[1] - 1;
+    return {};
 }
 
 }  // namespace
@@ -342,7 +387,8 @@ Result<CheckpointModel> CheckpointModel::open(const std::filesystem::path& path)
     CheckpointModel model;
     model.family_ = known->family;
     const WeightNames& names = names_of(*known->family, files->gguf.has_value());
-    const std::string table_name = std::string(names.table) + ".weight";
+    const bool sees = !names.patches.empty();
+    const std::string table_name = std::string(sees ? names.patches : names.table) + ".weight";
     for (const std::string_view root : names.roots)
         if (files->find(std::string(root) + table_name)) {
             model.root_ = std::string(root);
@@ -353,12 +399,17 @@ Result<CheckpointModel> CheckpointModel::open(const std::filesystem::path& path)
     if (!table)
         return in_path(bad("tensor", "no tensor '" + std::string(names.roots[0]) + table_name +
                                          "': the embedding of a " + known->facts.family + " model"));
-    if (table->shape.size() != 2 || table->shape[1] != known->facts.width || table->shape[0] == 0 ||
-        table->shape[0] > (1u << 28))
+    if (sees) {
+        if (Result<void> r = read_patches(
+                *table, files->find(model.root_ + std::string(names.patch_positions)), known->facts);
+            !r)
+            return in_path(r.error());
+    } else if (table->shape.size() != 2 || table->shape[1] != known->facts.width || table->shape[0] == 0 ||
+               table->shape[0] > (1u << 28))
         return in_path(bad("shape", "tensor '" + printable_name(table->name) + "' has shape " +
                                         shape_text(table->shape) + ", expected [tokens, " +
                                         std::to_string(known->facts.width) + "]"));
-    known->facts.vocabulary = table->shape[0];
+    if (!sees) known->facts.vocabulary = table->shape[0];
     if (!known->facts.tied && !files->gguf && !files->config.find("tie_word_embeddings") &&
         !files->find(std::string(names.unembedding) + ".weight")) {
         // The configuration leaves out what is usual in the family: tied, where the file has a head but no
@@ -373,7 +424,10 @@ Result<CheckpointModel> CheckpointModel::open(const std::filesystem::path& path)
     Loader::Survey survey;
     loader.survey = &survey;
     survey.read.insert(table->name);
-    loader.embedding();
+    if (sees)
+        loader.patch_embedding();
+    else
+        loader.embedding();
     // A configuration may claim thousands of layers that no file holds.
     for (uint64_t n = 0; n < known->facts.layers && !loader.error() && survey.missing.size() < kMostMissing;
          ++n) {
@@ -416,7 +470,31 @@ Result<CheckpointModel> CheckpointModel::open(const std::filesystem::path& path)
     return model;
 }
 
+Result<F32Tensor> CheckpointModel::embed_patches(const F32Tensor& patches) const {
+    const ModelFacts& f = *facts_;
+    if (f.patches == 0)
+        return bad("patches", "a " + f.family + " model reads tokens, not patches of pictures");
+    if (patches.shape != Shape{f.patches, f.patch_width})
+        return bad("patches", "the patches have shape " + shape_text(patches.shape) + ", expected " +
+                                  shape_text(Shape{f.patches, f.patch_width}));
+    Loader loader(*files_, *family_, f, root_);
+    const PatchEmbedding e = loader.patch_embedding();
+    if (loader.error()) return *loader.error();
+    F32Tensor x({f.patches + 1, f.width});
+    for (uint64_t i = 0; i < x.rows(); ++i)
+        for (uint64_t c = 0; c < f.width; ++c) {
+            double sum = i == 0 ? double(e.picture.values[c]) : 0.0;
+            if (i > 0 && e.patch.has_bias()) sum = double(e.patch.bias.values[c]);
+            for (uint64_t k = 0; i > 0 && k < f.patch_width; ++k)
+                sum += double(patches.row(i - 1)[k]) * double(e.patch.weight.row(c)[k]);
+            x.row(i)[c] = float(sum + double(e.positions.values[i * f.width + c]));
+        }
+    return x;
+}
+
 Result<F32Tensor> CheckpointModel::embed(std::span<const uint32_t> ids, uint64_t first) const {
+    if (facts_->patches != 0)
+        return bad("tokens", "a " + facts_->family + " model reads patches of pictures, not tokens");
     Loader loader(*files_, *family_, *facts_, root_);
     const Embedding embedding = loader.embedding();
     if (loader.error()) return *loader.error();
@@ -497,6 +575,8 @@ Result<F32Tensor> CheckpointModel::logits(F32Tensor rows, EngineRunner* engine) 
 }
 
 Result<Model> CheckpointModel::whole(uint64_t tokens) const {
+    if (facts_->patches != 0)
+        return bad("model", "a " + facts_->family + " model reads patches of pictures, not tokens");
     Loader loader(*files_, *family_, *facts_, root_);
     Model model;
     model.name = facts_->family;

@@ -122,7 +122,14 @@ const Family kFamilies[] = {{.name = "GPT-2",
                              .local_theta = 10000.0,
                              .window = WindowRule::two_of_three,
                              .window_keys = 128,
-                             .first_without_norm = true}};
+                             .first_without_norm = true},
+                            {.name = "ViT",
+                             .types = {"vit"},
+                             .names = &kVit,
+                             .causal = false,
+                             .norm = NormKind::layer,
+                             .activation = Activation::gelu,
+                             .epsilon = 1e-12}};
 
 template <size_t N>
 bool has(const std::array<std::string_view, N>& names, std::string_view name) {

@@ -66,6 +66,36 @@ TEST(ModelCommand, refuses_what_it_cannot_open_or_run) {
                    "position 32 is beyond the 32 that the model has learned");
 }
 
+TEST(ModelCommand, lists_the_classes_of_a_picture_that_is_given_as_patches) {
+    const Scratch scratch;
+    const std::string model = "model " + kFamilies + "vit", expected = kFamilies + "vit/expected.safetensors";
+    const Result<TensorSet> set = load_safetensors(expected);
+    ASSERT_TRUE(set) << set.error().text;
+    const std::vector<float> logits = to_f32(*set->find("logits")).value();
+    const CommandRun run =
+        run_command(scratch, model + " --patches " + expected + " --top 2 --json --out OUT");
+    ASSERT_EQ(run.exit_code, 0) << run.error;
+    const Result<JsonValue> json = parse_json(run.output);
+    ASSERT_TRUE(json) << run.output;
+    ASSERT_EQ((*json)["classes"].items().size(), 2u) << run.output;
+    const JsonValue& best = (*json)["classes"].items()[0];
+    EXPECT_EQ(best["class"].number(),
+              double(std::max_element(logits.begin(), logits.end()) - logits.begin()));
+    EXPECT_NEAR(best["logit"].number(), *std::max_element(logits.begin(), logits.end()), 2e-5);
+    const Result<TensorSet> out = load_safetensors(scratch / "out.safetensors");
+    ASSERT_TRUE(out) << out.error().text;
+    EXPECT_EQ(out->find("layers.1.weights")->shape, (std::vector<uint64_t>{4, 10, 10}));
+    const CommandRun facts = run_command(scratch, model);
+    EXPECT_NE(facts.output.find("9 patches of 48 numbers"), std::string::npos) << facts.output;
+    expect_refused(run_command(scratch, model + " --tokens 1,2"), "reads patches of pictures, not tokens");
+    expect_refused(run_command(scratch, model + " --patches " + kFamilies + "vit/model.safetensors"),
+                   "none of which is called 'patches'");
+    expect_refused(run_command(scratch, model + " --tokens 1 --patches " + expected),
+                   "give one of --text, --tokens and --patches");
+    expect_refused(run_command(scratch, "model " + kFamilies + "gpt2 --patches " + expected),
+                   "a GPT-2 model reads tokens");
+}
+
 TEST(ModelCommand, splits_a_text_by_the_tokenizer_of_the_models_folder) {
     const Scratch scratch;
     for (const char* file : {"config.json", "model.safetensors"})

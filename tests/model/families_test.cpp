@@ -27,6 +27,10 @@ std::vector<uint32_t> tokens_of(const TensorSet& set) {
     return {numbers.begin(), numbers.end()};
 }
 
+F32Tensor patches_of(const TensorSet& set, const ModelFacts& facts) {
+    return F32Tensor({facts.patches, facts.patch_width}, expected(set, "patches"));
+}
+
 double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
     EXPECT_EQ(a.size(), b.size());
     double most = 0;
@@ -53,8 +57,14 @@ void expect_like_transformers(const fs::path& model_path, const TensorSet& refer
     options.trace.arithmetic = arithmetic;
     options.trace.engine = engine;
     options.with_hidden = options.with_weights = true;
-    const std::vector<uint32_t> tokens = tokens_of(reference);
-    const Result<ModelRun> run = run_model(*model, tokens, options);
+    std::vector<uint32_t> tokens = tokens_of(reference);
+    if (model->facts().patches != 0) {
+        const Result<F32Tensor> entering = model->embed_patches(patches_of(reference, model->facts()));
+        ASSERT_TRUE(entering) << entering.error().text;
+        options.entering = *entering;
+        tokens.resize(entering->rows());
+    }
+    Result<ModelRun> run = run_model(*model, tokens, options);
     ASSERT_TRUE(run) << run.error().text;
     ASSERT_EQ(run->hidden.size(), model->facts().layers + 1);
     for (size_t n = 0; n < run->hidden.size(); ++n)
@@ -75,9 +85,11 @@ void expect_like_transformers(const fs::path& model_path, const TensorSet& refer
         return;
     }
     const std::vector<float> logits = expected(reference, "logits");
+    // transformers gives the classes of a picture by the picture's own row alone.
+    if (model->facts().patches != 0) run->logits.values.resize(logits.size());
     EXPECT_LE(largest_difference(run->logits.values, logits), 2e-5);
     const uint64_t vocabulary = run->logits.columns();
-    for (size_t i = 0; i < tokens.size(); ++i)
+    for (size_t i = 0; i < logits.size() / vocabulary; ++i)
         EXPECT_EQ(order_of(run->logits.row(i)),
                   order_of(std::span(logits).subspan(i * vocabulary, vocabulary)))
             << i;
@@ -108,8 +120,24 @@ INSTANTIATE_TEST_SUITE_P(Each, Families,
                          testing::Values("gpt2", "llama2", "llama3", "llama_q8", "mistral", "qwen2",
                                          "qwen2_gguf", "qwen3", "qwen3_gguf", "gemma", "gemma2", "gemma3",
                                          "phi3", "phi3_gguf", "pythia", "neox_serial", "bert", "roberta",
-                                         "modernbert"),
+                                         "modernbert", "vit"),
                          [](const auto& name) { return std::string(name.param); });
+
+TEST(Pictures, go_with_models_that_read_them_and_tokens_with_the_others) {
+    const fs::path families = FOVEA_FAMILIES;
+    const Result<CheckpointModel> vit = CheckpointModel::open(families / "vit");
+    const Result<CheckpointModel> gpt2 = CheckpointModel::open(families / "gpt2");
+    ASSERT_TRUE(vit && gpt2);
+    EXPECT_EQ(vit->facts().patches, 9u);
+    EXPECT_EQ(vit->facts().patch_width, 48u);
+    const std::vector<uint32_t> ids = {0, 1};
+    EXPECT_EQ(run_model(*vit, ids).error().text, "a ViT model reads patches of pictures, not tokens");
+    EXPECT_EQ(gpt2->embed_patches(F32Tensor({9, 48})).error().text,
+              "a GPT-2 model reads tokens, not patches of pictures");
+    EXPECT_EQ(vit->embed_patches(F32Tensor({8, 48})).error().text,
+              "the patches have shape [8, 48], expected [9, 48]");
+    EXPECT_FALSE(vit->whole(10));
+}
 
 // families/older has configurations as older versions of transformers wrote them: NAME-WHAT.json goes with
 // the weights of NAME.

@@ -27,6 +27,11 @@ bool is_model_path(const std::filesystem::path& path) {
 Result<std::shared_ptr<const OpenedModel>> open_model(const std::filesystem::path& path) {
     Result<CheckpointModel> weights = CheckpointModel::open(path);
     if (!weights) return weights.error();
+    if (weights->facts().patches != 0)
+        return Error{
+            FOVEA_UNSUPPORTED, "model",
+            printable_name(path.string(), 400) + ": a " + weights->facts().family +
+                " model reads pictures; the window shows models of text (fovea model --patches runs it)"};
     // A head that is missing leaves what is to be seen of the heads as it is.
     for (const std::string& name : weights->missing())
         if (!name.starts_with("lm_head") && !name.starts_with("embed_out") && !name.starts_with("output."))

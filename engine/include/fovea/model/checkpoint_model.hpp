@@ -38,6 +38,9 @@ struct ModelFacts {
     std::optional<RopeFacts> rope, local_rope;  // the second: of windowed layers, where it differs
     BlockOrder order = BlockOrder::pre;
     bool tied = false;  // the unembedding is the embedding's table
+    // Of models that read pictures: the numbers of a patch, and how many patches a picture has. 0: the model
+    // reads tokens. `vocabulary` is then 0, and logits are those of classes.
+    uint64_t patch_width = 0, patches = 0;
 };
 
 // A checkpoint whose family is known. Copying it copies no weight. Safe from any thread: nothing is changed
@@ -65,6 +68,11 @@ class CheckpointModel {
 
     // Vectors for token numbers, positions from `first` on added: what enters the first block.
     Result<F32Tensor> embed(std::span<const uint32_t> ids, uint64_t first = 0) const;
+    // The same of a model that reads pictures (Dosovitskiy et al., 2021): the row of the whole picture, then
+    // one for each patch. `patches` is [facts().patches, facts().patch_width], row by row of the picture,
+    // each patch its channels, of each the rows of pixels, normalised as the model was trained. The result
+    // goes to run_model() as `entering`.
+    Result<F32Tensor> embed_patches(const F32Tensor& patches) const;
     // Layer n for an input of `tokens` in all. With `stored` its matrices stay as the files hold them
     // (Linear::stored), but for those whose rows the files hold in another order.
     Result<Block> block(uint64_t layer, uint64_t tokens, bool stored = false) const;
@@ -133,9 +141,10 @@ struct ModelRun {
     // the last row is the model's own logits.
     F32Tensor lens{Shape{0}};
 };
-// The whole model on token numbers, one layer in memory at a time. Refused: no token, numbers beyond the
-// vocabulary, more tokens than the model has positions for, changes of layers, heads and tokens that there
-// are not, an `entering` of another shape. With `first_layer` what is kept begins there.
+// The whole model on token numbers, one layer in memory at a time. With `entering` only their count is read.
+// Refused: no token, numbers beyond the vocabulary, more tokens than the model has positions for, changes of
+// layers, heads and tokens that there are not, an `entering` of another shape. With `first_layer` what is
+// kept begins there.
 Result<ModelRun> run_model(const CheckpointModel& model, std::span<const uint32_t> ids,
                            const ModelRunOptions& options = {});
 // Bytes that it will take at most: a block, what it keeps, and the widest rows.
