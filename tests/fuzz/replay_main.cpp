@@ -1,6 +1,7 @@
 // Runs a fuzz target without libFuzzer: over files and folders, then over inputs made from them.
-//   fovea_fuzz_NAME_replay [--made COUNT] [--keep FILE] PATH...
+//   fovea_fuzz_NAME_replay [--made COUNT] [--seed N] [--keep FILE] PATH...
 //   --made COUNT  inputs to make; the same ones every time and on every machine
+//   --seed N      others than those of seed 1, which is what is made without it
 //   --keep FILE   where the input goes that ended the program, by a broken promise or by a sanitizer
 // Prints the number of inputs.
 #include <algorithm>
@@ -120,15 +121,19 @@ int main(int argc, char** argv) {
     std::vector<std::filesystem::path> paths;
     for (int i = 1; i < argc; ++i) {
         const std::string option = argv[i];
-        if ((option == "--made" || option == "--keep") && i + 1 == argc)
+        if ((option == "--made" || option == "--seed" || option == "--keep") && i + 1 == argc)
             return fail("a value is missing", option);
         if (option == "--keep") {
             keep = argv[++i];
-        } else if (option == "--made") {
+        } else if (option == "--made" || option == "--seed") {
             char* end = nullptr;
             errno = 0;
-            made = std::strtoull(argv[++i], &end, 10);
-            if (errno || end == argv[i] || *end) return fail("--made is not a number", argv[i]);
+            const uint64_t number = std::strtoull(argv[++i], &end, 10);
+            if (errno || end == argv[i] || *end) return fail("not a number", option + " " + argv[i]);
+            if (option == "--made")
+                made = number;
+            else
+                changes = fovea::test::Random(number);
         } else if (std::filesystem::is_directory(option)) {
             for (const auto& entry : std::filesystem::recursive_directory_iterator(option))
                 if (entry.is_regular_file()) paths.push_back(entry.path());
