@@ -14,6 +14,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <random>
 #include <thread>
 
 namespace fovea::visualizer {
@@ -198,6 +199,79 @@ TEST_F(ModelTest, a_published_model_shows_every_layer_and_head) {
             EXPECT_NEAR(next->behind.back()[i].token.probability, expected[i].probability, 1e-5) << name;
         }
     }
+}
+
+// A model of GPT-2's family with a row of its table for each token of a real tokenizer,
+// and places for a sentence.
+void write_model_that_reads_text(const std::filesystem::path& folder) {
+    const std::filesystem::path families = FOVEA_FAMILIES;
+    std::filesystem::create_directories(folder);
+    std::filesystem::copy_file(families / "gpt2/config.json", folder / "config.json");
+    std::filesystem::copy_file(families.parent_path() / "tokenizers/gpt2.json", folder / "tokenizer.json");
+    Result<TensorSet> set = load_safetensors(families / "gpt2/model.safetensors");
+    ASSERT_TRUE(set) << set.error().text;
+    std::mt19937 random(11);
+    for (Tensor& tensor : set->tensors) {
+        const uint64_t rows = tensor.name.ends_with("wte.weight")   ? 330
+                              : tensor.name.ends_with("wpe.weight") ? 64
+                                                                    : 0;
+        if (rows == 0) continue;
+        std::vector<float> values(rows * tensor.shape[1]);
+        for (float& value : values) value = float(random()) * 0x1p-31f - 1.0f;
+        tensor = make_tensor(tensor.name, {rows, tensor.shape[1]}, std::move(values)).value();
+    }
+    ASSERT_TRUE(save_safetensors(folder / "model.safetensors", *set));
+}
+
+TEST_F(ModelTest, a_sentence_is_typed_into_a_published_model_and_every_head_follows) {
+    if (!TextTokenizer::available()) GTEST_SKIP() << "this build has no PCRE2, or no utf8proc";
+    const std::filesystem::path path = std::filesystem::path(folder) / "reads-text";
+    write_model_that_reads_text(path);
+    ASSERT_TRUE(open_any(*bench, path.string())) << bench->problems.back().text;
+    compute();
+    // Texts and their tokens by the library tokenizers, as tests/model/tokenizers has them.
+    const std::pair<const char*, std::vector<uint32_t>> typed[] = {
+        {"caf\xc3\xa9 na\xc3\xafve", {287, 318, 269, 263, 315}},
+        {"Hello, world!", {41, 70, 297, 80, 13, 222, 88, 80, 83, 77, 69, 2}},
+        {"it's we'll I'D", {74, 85, 8, 84, 222, 313, 8, 297, 222, 42, 8, 37}}};
+    for (const auto& [text, ids] : typed) {
+        Settings settings = bench->document.settings();
+        ASSERT_TRUE(settings.model->tokenizer) << settings.model->why_no_text;
+        settings.text = text;
+        bench->document.change(settings);
+        compute();
+        ASSERT_EQ(bench->computation.tokens().size(), ids.size()) << text;
+        for (size_t i = 0; i < ids.size(); ++i)
+            EXPECT_EQ(bench->computation.tokens()[i], token_text(*settings.model, ids[i])) << text;
+        ModelRunOptions options;
+        options.with_weights = true;
+        const Result<ModelRun> run = run_model(settings.model->weights, ids, options);
+        ASSERT_TRUE(run) << run.error().text;
+        for (const uint32_t layer : shown_layers(settings)) {
+            bench->show_head(layer, 2);
+            compute();
+            show("weights");
+            const std::vector<float>& expected = run->weights[layer].values;
+            ASSERT_EQ(bench->stage().values.size(), expected.size()) << text;
+            for (size_t i = 0; i < expected.size(); ++i)
+                ASSERT_NEAR(bench->stage().values[i], expected[i], 2e-5f) << text << ", layer " << layer;
+        }
+        ASSERT_TRUE(bench->head_grid());
+        ASSERT_TRUE(bench->computation.finish_wanted_grid());
+        EXPECT_TRUE(bench->head_grid()->complete()) << bench->head_grid()->problem();
+        bench->view.picked_row = int(ids.size()) - 1;
+        const NextTable* next = bench->next_table();
+        ASSERT_TRUE(next) << bench->next_problem();
+        EXPECT_EQ(next->behind.back()[0].token.id, next_tokens(run->logits.row(ids.size() - 1), 1)[0].id);
+    }
+    // What is no text leaves the picture as it is and is told.
+    const size_t tokens = bench->computation.tokens().size();
+    Settings settings = bench->document.settings();
+    settings.text = "\xff\xfe";
+    bench->document.change(settings);
+    EXPECT_FALSE(update());
+    EXPECT_NE(bench->computation.problem().find("UTF-8"), std::string::npos) << bench->computation.problem();
+    EXPECT_EQ(bench->computation.tokens().size(), tokens);
 }
 
 TEST_F(ModelTest, a_head_of_a_published_model_is_off_in_all_that_follows) {
