@@ -291,8 +291,9 @@ std::string matrix_text(const F32Tensor& matrix) {
 }
 
 Result<SessionStageText> session_stage_text(ReadSession read, std::string_view stage, uint32_t head,
-                                            const TraceOptions& options) {
-    Result<SessionModel> made = session_model(read.session);
+                                            const TraceOptions& options,
+                                            std::shared_ptr<const LearnedModel> learned) {
+    Result<SessionModel> made = session_model(read.session, nullptr, std::move(learned));
     if (!made) return made.error();
     Result<Trace> trace = Trace::open(made->model, std::move(made->input), options);
     if (!trace) return trace.error();

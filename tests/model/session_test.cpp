@@ -84,7 +84,8 @@ TEST(Sessions, the_full_one_differs_in_every_key) {
 TEST(Stories, every_step_names_keys_that_are_there_and_is_done_only_when_it_was) {
     std::vector<std::pair<int, std::string>> walks;
     for (int level = 1; level <= kLevelCount; ++level) walks.emplace_back(level, "");
-    for (const char* const task : {"induction", "recall", "reverse", "sort"}) walks.emplace_back(2, task);
+    for (const char* const task : {"induction", "recall", "reverse", "sort", "text"})
+        walks.emplace_back(2, task);
     for (const auto& [level, task] : walks) {
         const std::vector<StoryStep> steps = story(level, task);
         EXPECT_GE(steps.size(), 8u);

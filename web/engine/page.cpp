@@ -6,6 +6,9 @@
 namespace fovea::web {
 namespace {
 
+// Of what may come next, a reader sees so many.
+constexpr size_t kMostSaid = 5;
+
 // Matrices of queries and keys, and what belongs to one of them.
 bool shows_one_head(const TraceStage& stage) {
     const StageText* const text = find_stage_text(stage.id);
@@ -71,16 +74,13 @@ Result<F32Tensor> Page::final_weights(uint32_t head) {
                         head / trace_.heads());
 }
 
-Result<std::vector<std::pair<uint32_t, float>>> Page::said() {
-    std::vector<std::pair<uint32_t, float>> all;
+Result<std::vector<std::vector<NextToken>>> Page::said() {
+    std::vector<std::vector<NextToken>> all;
     if (!is_present(trace_.model().unembedding)) return all;
-    const Result<F32Tensor> next = trace_.stage("probabilities", 0, trace_.layers() - 1);
-    if (!next) return next.error();
-    for (uint64_t row = 0; row < next->rows(); ++row) {
-        const auto values = next->row(row);
-        const auto likeliest = std::max_element(values.begin(), values.end());
-        all.emplace_back(uint32_t(likeliest - values.begin()), *likeliest);
-    }
+    const Result<F32Tensor> logits = trace_.stage("logits", 0, trace_.layers() - 1);
+    if (!logits) return logits.error();
+    for (uint64_t row = 0; row < logits->rows(); ++row)
+        all.push_back(next_tokens(logits->row(row), kMostSaid));
     return all;
 }
 

@@ -3,6 +3,7 @@
 
 #include <fovea/inspect.hpp>
 #include <fovea/model/learned.hpp>
+#include <fovea/model/next_tokens.hpp>
 #include <fovea/model/trace.hpp>
 
 #include <algorithm>
@@ -43,9 +44,9 @@ class Page {
     uint32_t heads() const { return trace_.layers() * trace_.heads(); }
     // The layer whose stages are shown: that of the session's head.
     uint32_t layer() const { return std::min(session().head, heads() - 1) / trace_.heads(); }
-    // What the model says comes next behind each token: its vocabulary's index and how likely. Empty without
-    // an unembedding.
-    Result<std::vector<std::pair<uint32_t, float>>> said();
+    // What the model says comes next behind each token: the likeliest of its vocabulary, likeliest first.
+    // Empty without an unembedding.
+    Result<std::vector<std::vector<NextToken>>> said();
 
     // The stages that all heads of the layer share, or that show one head: computed now, and of one head
     // only.

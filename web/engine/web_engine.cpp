@@ -101,8 +101,18 @@ Result<std::string> learned_json(Page& page) {
         .number("layers", page.trace().layers())
         .raw("labels", array_json(page.learned()->head_labels, json_string))
         .raw("vocabulary", array_json(words, json_string))
-        .raw("said", array_json(*said, [&](const auto& next) { return json_string(words[next.first]); }))
-        .raw("sure", array_json(*said, [](const auto& next) { return json_number(double(next.second)); }))
+        .raw("said", array_json(*said,
+                                [&](const auto& row) {
+                                    return array_json(row, [&](const NextToken& next) {
+                                        return json_string(words[next.id]);
+                                    });
+                                }))
+        .raw("sure", array_json(*said,
+                                [](const auto& row) {
+                                    return array_json(row, [](const NextToken& next) {
+                                        return json_number(next.probability);
+                                    });
+                                }))
         .done();
 }
 
@@ -291,7 +301,8 @@ const char* webSessionStage(const char* session, const char* stage, uint32_t hea
     options.engine = s.runner.get();
     Result<ReadSession> read = read_session(session);
     if (s.failed(read)) return nullptr;
-    const Result<SessionStageText> made = session_stage_text(std::move(*read), stage, head, options);
+    const Result<SessionStageText> made =
+        session_stage_text(std::move(*read), stage, head, options, s.learned);
     if (s.failed(made)) return nullptr;
     return s.answer(JsonObject().text("text", made->text).raw("notes", notes_json(made->notes)).done());
 }

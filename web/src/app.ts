@@ -1,7 +1,8 @@
 // The state, the engine's latest results, and who wants to hear of changes.
 import { Engine } from "./engine.ts";
 import type { Computed, Note, OwnTensors, Stage, Steps } from "./protocol.ts";
-import { addressOf, firstState, inOrder, ofMask, presetState, toHash, type State } from "./state.ts";
+import { addressOf, firstState, inOrder, ofMask, presetState, tasks, toHash, type State } from "./state.ts";
+import { largeModel, megabytes } from "./views.ts";
 
 const thumbnailSize = 48;
 // Slider drags and typing within this time are one step for the Back button.
@@ -275,6 +276,9 @@ export class App {
         try {
             if (!own && !state.text.trim())
                 throw new Error("Type at least one word: the last result is still shown.");
+            const model = own ? undefined : tasks.find(({ task }) => task === state.task);
+            if (model && model.bytes >= largeModel && this.result?.state.task !== model.task)
+                this.onTrouble(`${model.name}: ${megabytes(model.bytes)} are loaded once.`, false);
             const { steps, ...computed } = await this.engine.ask("compute", {
                 address: toHash(state),
                 head: state.head,

@@ -2,6 +2,8 @@
 // web/engine/gpu_plan.hpp), with the kernels that web/tools/wgsl.mjs made of Fovea's shaders. It knows nothing of
 // attention. Used by the page's Worker, by the package in web/npm and by the tests, so it touches no page.
 
+import { FOVEA_BIND_WORKSPACE } from "./fovea_abi.ts";
+
 // One kernel: a module (its number in shaders/variants.def), constants, and the flags that its dispatches may have.
 export interface Kernel {
     shader: number;
@@ -41,7 +43,6 @@ export interface GpuRunOptions {
     signal?: AbortSignal; // ends the call between two slices
 }
 
-const workspaceSource = 47; // FOVEA_BIND_WORKSPACE
 const writtenBit = 1,
     unusedBit = 2;
 const recordBytes = 256; // of one dispatch's push constants, where uniform buffers may begin
@@ -347,7 +348,7 @@ export class Gpu {
     private regionsOf(dispatches: Dispatch[]): { begin: number; end: number; buffer: GPUBuffer }[] {
         const ranges = dispatches
             .flatMap((dispatch) => dispatch.bindings)
-            .filter((binding) => binding.source === workspaceSource && !binding.unused)
+            .filter((binding) => binding.source === FOVEA_BIND_WORKSPACE && !binding.unused)
             .map(({ offset, size }) => ({ begin: offset, end: offset + size }))
             .sort((a, b) => a.begin - b.begin);
         const merged: { begin: number; end: number }[] = [];
@@ -378,7 +379,7 @@ export class Gpu {
             if (!buffer) this.placeholders.set(binding.slot, (buffer = this.buffer(256)));
             return { buffer };
         }
-        if (binding.source === workspaceSource) {
+        if (binding.source === FOVEA_BIND_WORKSPACE) {
             const region = regions.find(({ begin, end }) => binding.offset >= begin && binding.offset < end)!;
             return {
                 buffer: region.buffer,

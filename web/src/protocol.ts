@@ -92,8 +92,8 @@ export interface Learned {
     layers: number;
     labels: string[]; // what each head is called, layer by layer
     vocabulary: string[];
-    said: string[]; // what comes next behind each token, by the model
-    sure: number[]; // and how likely
+    said: string[][]; // what may come next behind each token, by the model, the likeliest first
+    sure: number[][]; // and how likely
     queryBias: number[];
     keyBias: number[];
     valueBias: number[];

@@ -24,13 +24,17 @@ export function levelsHtml(current: number | string): string {
     return `<ol>${first}${items.join("")}${more.join("")}</ol>`;
 }
 
+// A model that a reader is told the size of before it is fetched.
+export const largeModel = 200_000;
+export const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
+
 export function introHtml(level: number, task = ""): string {
     const learned = tasks.find((one) => one.task === task);
     if (learned) {
-        const others = tasks.map(({ task: other, name }) =>
+        const others = tasks.map(({ task: other, name, bytes }) =>
             other === task
                 ? `<b aria-current="true">${name}</b>`
-                : `<a href="#v=1&amp;task=${other}" data-task="${other}">${name}</a>`,
+                : `<a href="#v=1&amp;task=${other}" data-task="${other}">${name}${bytes >= largeModel ? ` (${megabytes(bytes)})` : ""}</a>`,
         );
         return `<h2>Heads that learned</h2><p class="prose">${learned.lead} <span class="tasks">${others.join(" ")}</span></p>`;
     }
@@ -91,18 +95,27 @@ export function learnedHtml(heads: NamedHeads, current: number, off: number): st
     return `<h2 class="label">Heads, by what they look at</h2><div class="learned-heads n${heads.labels.length}">${list.join("")}</div>`;
 }
 
-// The sequence, and below each token what the model says comes next.
+// The sequence, and below each token what the model says comes next; of a model that knows many words, the likeliest.
+const fewWords = 100;
 export function saidHtml(
     tokens: string[],
-    { said, sure }: Pick<Learned, "said" | "sure">,
+    { said, sure, vocabulary }: Pick<Learned, "said" | "sure" | "vocabulary">,
     row: number,
 ): string {
-    const cell = (text: string, n: number, more = "") =>
-        `<td class="${n === row ? "here" : ""}${more}">${escape(text)}</td>`;
+    const percent = (share: number) => `${(100 * share).toFixed(0)}%`,
+        cell = (text: string, n: number, more = "") =>
+            `<td class="${n === row ? "here" : ""}${more}">${escape(text)}</td>`,
+        others = said[row]
+            .map(
+                (text, n) =>
+                    `<li><b><bdi>${escape(text)}</bdi></b> <meter min="0" max="1" value="${sure[row][n]}" aria-label="${escape(text)}"></meter> ${percent(sure[row][n])}</li>`,
+            )
+            .join("");
     return (
-        `<p class="note">Behind <b><bdi>${escape(tokens[row])}</bdi></b> the model says <b><bdi>${escape(said[row])}</bdi></b>, and is ${(100 * sure[row]).toFixed(0)}% sure.</p>` +
+        `<p class="note">Behind <b><bdi>${escape(tokens[row])}</bdi></b> the model says <b><bdi>${escape(said[row][0])}</bdi></b>, and is ${percent(sure[row][0])} sure.</p>` +
+        (vocabulary.length > fewWords ? `<ol class="next">${others}</ol>` : "") +
         `<div class="said-scroll" tabindex="0" role="region" aria-label="What the model says comes next"><table class="said"><tbody><tr><th scope="row">sequence</th>${tokens.map((t, n) => cell(t, n)).join("")}</tr>` +
-        `<tr><th scope="row">next, it says</th>${said.map((t, n) => cell(t, n, tokens[n + 1] === t ? " hit" : sure[n] < 0.5 ? " unsure" : "")).join("")}</tr></tbody></table></div>`
+        `<tr><th scope="row">next, it says</th>${said.map(([t], n) => cell(t, n, tokens[n + 1] === t ? " hit" : sure[n][0] < 0.5 ? " unsure" : "")).join("")}</tr></tbody></table></div>`
     );
 }
 

@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 import { after, before, describe, test } from "node:test";
 import { serve } from "../tools/serve.mjs";
 import { npyOf, npzOf } from "./numpy_files.mjs";
-import { isSettled, missing, root, site } from "./support.mjs";
+import { isQuiet, missing, root, site, twoFrames } from "./support.mjs";
 import { browsers, Driven } from "./webdriver.mjs";
 
 // Neither protocol tells what a page wrote to its console, so a script of the page's own origin listens, before all others.
@@ -54,7 +54,10 @@ for (const browser of browsers)
             await page.goto(host.url + hash);
             await settled();
         };
-        const settled = () => page.wait("the settled page", isSettled);
+        const settled = async () => {
+            do await page.wait("the settled page", isQuiet);
+            while (!(await page.evaluate(twoFrames)) || !(await page.evaluate(isQuiet)));
+        };
         const stage = (id) =>
             page.evaluate((id) => {
                 const found = globalThis.fovea.app.result.stages.find((s) => s.id === id);

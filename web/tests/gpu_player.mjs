@@ -18,6 +18,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { build } from "esbuild";
 import { chromium } from "playwright-core";
+import { writeConstants } from "../tools/abi.mjs";
 import { Translator, allowed, kernelFrom, moduleNames } from "../tools/wgsl.mjs";
 import { args, executablePath, root } from "./support.mjs";
 
@@ -28,6 +29,7 @@ export const gpuArgs = [
 ];
 
 async function scriptOf() {
+    writeConstants();
     const { outputFiles } = await build({
         bundle: true,
         format: "esm",

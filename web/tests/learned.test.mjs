@@ -66,7 +66,7 @@ describe("heads that learned", { skip: missing ?? false }, () => {
         "a head that is off: the model no longer knows; a link keeps it; what is no token is told; the sums add up",
         withPage({ hash: "#v=1&task=induction&head=0&off=1" }, async (page) => {
             assert.match(await page.textContent("#learned .off"), /previous token/);
-            const sure = () => page.evaluate(() => globalThis.fovea.app.result.learned.sure[14]);
+            const sure = () => page.evaluate(() => globalThis.fovea.app.result.learned.sure[14][0]);
             const without = await sure();
             await page.click("#head-off");
             await settled(page);
@@ -119,6 +119,45 @@ describe("heads that learned", { skip: missing ?? false }, () => {
                 violations.map((v) => `${v.id}: ${v.nodes[0].html}`),
                 [],
             );
+        }),
+    );
+
+    test(
+        "a model that read a book: fetched when it is chosen, its size said before; all heads, what comes next, axe",
+        withPage({ hash: "" }, async (page) => {
+            const fetched = [];
+            page.on("request", (r) => {
+                if (/learned\/text-/.test(r.url())) fetched.push(r.url());
+            });
+            assert.match(await page.textContent('#intro [data-task="text"]'), /^Read English \(1\.5 MB\)$/);
+            assert.deepEqual(fetched, []);
+            await page.click('#intro [data-task="text"]');
+            await settled(page);
+            assert.equal((await names(page)).length, 12);
+            assert.equal(fetched.length, 1);
+            const { shape, values } = await stageValues(page, "weights");
+            assert.deepEqual(shape, [24, 24]);
+            assert.ok(values[19 * 24 + 17] > 0.9, "gold looks at bring");
+            await page.fill("#text", "And the children of");
+            await settled(page);
+            await page.evaluate(() => globalThis.fovea.workbench.pick(4, 3));
+            const next = await page.$$eval("#said .next li", (all) => all.map((e) => e.textContent));
+            assert.equal(next.length, 5);
+            assert.match(next[0], /^␣Israel +5\d%$/);
+            const shares = next.map((text) => Number(/(\d+)%/.exec(text)[1]));
+            assert.deepEqual(
+                shares,
+                shares.toSorted((a, b) => b - a),
+            );
+            await page.evaluate(readFileSync(axeFile, "utf8"));
+            const { violations } = await page.evaluate(() => globalThis.axe.run());
+            assert.deepEqual(
+                violations.map((v) => `${v.id}: ${v.nodes[0].html}`),
+                [],
+            );
+            await page.reload();
+            await settled(page);
+            assert.equal(await page.inputValue("#text"), "And the children of");
         }),
     );
 

@@ -86,30 +86,26 @@ export class Lab {
     }
 }
 
-// Runs in the page: nothing is on its way, in its own words (App.settled), nor two frames later, when canvases are painted
-// and what waits for a size has been told.
-export const isSettled = async () => {
-    const quiet = () =>
-        document.readyState === "complete" &&
-        document.fonts.status === "loaded" &&
-        globalThis.fovea?.app.settled === true;
-    for (let frame = 0; frame < 2; ++frame) {
-        if (!quiet()) return false;
-        await new Promise((done) => requestAnimationFrame(done));
-    }
-    return quiet();
-};
+// These two run in the page. Nothing is on its way, in its own words (App.settled); and canvases are painted, and what
+// waits for a size has been told.
+export const isQuiet = () =>
+    document.readyState === "complete" &&
+    document.fonts.status === "loaded" &&
+    globalThis.fovea?.app.settled === true;
+export const twoFrames = () =>
+    new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))));
 
 // The page, or a frame of it, shows what it was last asked for, whole. Each test waits with this before it looks.
 export async function settled(page) {
-    // What a page answers that is just being left counts as no.
-    const answer = () => page.evaluate(isSettled).catch((error) => error);
     let last;
-    for (const end = Date.now() + 60_000; (last = await answer()) !== true;) {
-        if (page.isClosed?.()) throw last;
-        if (Date.now() > end) throw new Error("the page did not settle within 60 s", last && { cause: last });
+    // What a page answers that is just being left counts as no.
+    const answer = (use) => page.evaluate(use).catch((error) => ((last = error), false));
+    for (const end = Date.now() + 60_000; Date.now() < end;) {
+        if ((await answer(isQuiet)) && (await answer(twoFrames)) && (await answer(isQuiet))) return;
+        if (page.isClosed?.()) break;
         await new Promise((done) => setTimeout(done, 20));
     }
+    throw new Error("the page did not settle within 60 s", last && { cause: last });
 }
 
 // Looking at words or controls waits until they are those of the last action.

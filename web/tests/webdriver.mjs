@@ -43,6 +43,9 @@ const freePort = () =>
         });
     });
 
+const refusal = (ms) =>
+    new Promise((_, fail) => setTimeout(fail, ms, new Error(`no answer for ${ms / 1000} s`)).unref());
+
 async function until(what, test) {
     for (const end = Date.now() + 90_000; Date.now() < end; await pause(50)) {
         const found = await test();
@@ -237,17 +240,15 @@ export class Driven {
         await self.driver.send("SetTimeouts", { script: 60_000, pageLoad: 60_000 });
         return self;
     }
-    // Leaves the page that is shown even where only what is behind the # differs. A browser may answer before the
-    // new page is there, and then still speaks of the old one.
+    // By way of an empty page, because another word behind the # alone loads nothing. A browser may answer before the new
+    // page is there, and then still speaks of the old one.
     async goto(url) {
-        for (const to of ["about:blank", url]) {
-            await this.driver.send("Navigate", { url: to });
-            await this.wait(
-                to,
-                (to) => location.href.split("#")[0] === to && document.readyState === "complete",
-                to.split("#")[0],
-            );
-        }
+        for (const to of ["about:blank", url]) await this.driver.send("Navigate", { url: to });
+        await this.wait(
+            url,
+            (to) => location.href.split("#")[0] === to && document.readyState === "complete",
+            url.split("#")[0],
+        );
     }
     back() {
         return this.driver.send("Back", {});
@@ -259,11 +260,11 @@ export class Driven {
         if (value.error) throw new Error(value.error);
         return value.value;
     }
-    // What a page answers that is just being left counts as no.
+    // What a page answers that is just being left counts as no, and so does its silence.
     wait(what, test, ...args) {
         let last;
         return until(what, () =>
-            this.evaluate(test, ...args).catch((error) => {
+            Promise.race([this.evaluate(test, ...args), refusal(10_000)]).catch((error) => {
                 last = error;
             }),
         ).catch((error) => {

@@ -1,6 +1,7 @@
 // Makes the TypeScript declarations of the engine's C functions from their headers, so that both cannot drift apart.
-import { readFileSync } from "node:fs";
-import { basename } from "node:path";
+import { readFileSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 
 const types = { int32_t: "number", uint32_t: "number", double: "number", void: "void" };
 
@@ -47,4 +48,22 @@ export interface ${name} {
 ${lines.join("\n")}
 }
 `;
+}
+
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+// Numbers of the C boundary that scripts compare with.
+const constants = ["FOVEA_BIND_WORKSPACE"];
+
+/** Writes web/src/fovea_abi.ts, which whoever bundles web/src/gpu.ts needs. */
+export function writeConstants() {
+    const header = readFileSync(join(root, "engine/include/fovea/fovea.h"), "utf8");
+    const lines = constants.map((name) => {
+        const value = new RegExp(`^\\s*${name} = (\\d+)`, "m").exec(header)?.[1];
+        if (!value) throw new Error(`fovea.h: nothing gives ${name} a number`);
+        return `export const ${name} = ${value};\n`;
+    });
+    writeFileSync(
+        join(root, "web/src/fovea_abi.ts"),
+        `// Made from engine/include/fovea/fovea.h by web/tools/abi.mjs.\n${lines.join("")}`,
+    );
 }

@@ -18,7 +18,7 @@ import { availableParallelism } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { brotliCompressSync, constants } from "node:zlib";
-import { declarationsOf } from "./abi.mjs";
+import { declarationsOf, writeConstants } from "./abi.mjs";
 import { kernelTable, pageKernels } from "./kernels.mjs";
 import { storiesOf, tablesOf } from "./tables.mjs";
 import { writeClassPages } from "./class_pages.mjs";
@@ -223,6 +223,7 @@ function report() {
     writeFileSync(join(root, "build", "web-sizes.json"), JSON.stringify(sizes, null, 1));
 }
 
+writeConstants();
 writeFileSync(
     join(web, "src/engine_abi.ts"),
     declarationsOf(join(web, "engine/web_engine.h"), "EngineModule"),
@@ -270,8 +271,13 @@ for (const file of ["icon.svg", "app.webmanifest"]) copyFileSync(join(web, "src"
 const precache = filesUnder(out)
     .map((f) => relative(out, f).replaceAll("\\", "/"))
     .filter((f) => !f.endsWith(".br"));
+// A large model is kept offline by who looked at it.
+const large = /^learned\/text-/;
 const worker = readFileSync(join(web, "src/sw.js"), "utf8")
-    .replace("__FILES__", JSON.stringify(precache.filter((f) => !/^(engine|train|level|task)\//.test(f))))
+    .replace(
+        "__FILES__",
+        JSON.stringify(precache.filter((f) => !/^(engine|train|level|task)\//.test(f) && !large.test(f))),
+    )
     .replace("__VERSION__", hashOf(precache.join() + html));
 writeFileSync(join(out, "sw.js"), worker);
 // For hosts that read it (Netlify, Cloudflare Pages): threads at once, and names with a hash for ever.
@@ -294,7 +300,7 @@ report();
 const single = await standalone({
     web,
     engine: join(out, engines.simd ?? engines[variants[0]]),
-    learned,
+    learned: learned.filter(({ task }) => task !== "text"), // which is as large as all else
     html,
     styleFile: `assets/${names.style}`,
     mainFile: `assets/${names.main}`,

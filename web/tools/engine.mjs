@@ -37,3 +37,12 @@ export function askText(engine, name, ...given) {
         for (const address of texts) if (address) engine._free(address);
     }
 }
+
+// The weights of the task that sessions show from now on.
+export function giveLearned(engine, bytes) {
+    const address = engine._webAllocate(bytes.length);
+    engine.HEAPU8.set(bytes, address);
+    const taken = engine._webLearned(address, bytes.length);
+    engine._webRelease(address);
+    if (!taken) throw new Error(engine.UTF8ToString(engine._webError()));
+}

@@ -1,8 +1,22 @@
 // Prints one stage of what a session file shows, as `fovea session` does, computed by the page's engine in node:
 //   node web/tools/session.mjs FILE.fovea [--stage NAME] [--head N]
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { askText, openEngine } from "./engine.mjs";
+import { askText, giveLearned, openEngine } from "./engine.mjs";
+
+const learned = join(dirname(fileURLToPath(import.meta.url)), "../../engine/model/learned");
+
+// The task that a session file names, "" where it names none, or is none: the engine says what is wrong with it.
+function taskOf(session) {
+    try {
+        const { task } = JSON.parse(session).state;
+        return /^\w+$/.test(task) ? task : "";
+    } catch {
+        return "";
+    }
+}
 
 try {
     const { values, positionals } = parseArgs({
@@ -13,6 +27,8 @@ try {
     if (!/^\d{1,9}$/.test(values.head)) throw new Error(`--head: ${values.head} is no whole number`);
     const session = readFileSync(positionals[0]),
         engine = await openEngine();
+    const weights = join(learned, `${taskOf(session)}.safetensors`);
+    if (existsSync(weights)) giveLearned(engine, readFileSync(weights)); // the page fetches them
     const { text, notes } = JSON.parse(
         askText(engine, "webSessionStage", session, values.stage, Number(values.head)),
     );

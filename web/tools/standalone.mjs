@@ -31,7 +31,7 @@ export async function standalone({ web, engine, learned, html, styleFile, mainFi
                 contents:
                     'import create from "./fovea.mjs"; import wasmBinary from "./fovea.wasm"; export const loadEngine = () => create({ wasmBinary, locateFile: (name) => name });' +
                     [...learned.keys()].map((n) => `import model${n} from "${learned[n].path}";`).join("") +
-                    `const models = {${learned.map(({ task }, n) => `${task}: model${n}`).join()}};export const loadLearned = async (task) => models[task];`,
+                    `const models = {${learned.map(({ task }, n) => `${task}: model${n}`).join()}};export const loadLearned = async (task) => { if (!models[task]) throw new Error("this page is a single file without the model of the task " + task + ": the site has it"); return models[task]; };`,
             }));
         },
     };

@@ -1,6 +1,6 @@
 // Makes web/src/model_tables.ts from the tables of engine/model/tables: what a session is, the levels and the stages, for
 // TypeScript. C++ reads the same files.
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 const types = { integer: "number", number: "number", boolean: "boolean", list: "number[]" };
@@ -37,7 +37,12 @@ export function tablesOf(folder) {
     const { version, keys } = read("session"),
         stages = read("stages"),
         levels = read("levels"),
-        tasks = read("learned").filter(({ lead }) => lead); // what the page has words for
+        tasks = read("learned")
+            .filter(({ lead }) => lead) // what the page has words for
+            .map(({ task, name, title, lead, session }) => ({
+                ...{ task, name, title, lead, session },
+                bytes: statSync(join(folder, "..", "learned", `${task}.safetensors`)).size,
+            }));
     const fields = keys.map(
         ({ key, type, about }) => `    /** ${about} */\n    ${key}: ${types[type] ?? "string"};`,
     );
@@ -74,9 +79,10 @@ export interface Task {
     title: string;
     lead: string; // HTML
     session: Partial<State>; // what differs from the level's own
+    bytes: number; // of its weights
 }
 /** What the library has a trained model for; the first is what a new reader sees. */
-export const tasks: Task[] = ${shown(tasks.map(({ task, name, title, lead, session }) => ({ task, name, title, lead, session })))};
+export const tasks: Task[] = ${shown(tasks)};
 export interface StageText {
     id: string;
     label: string;

@@ -124,8 +124,11 @@ struct SessionStageText {
     std::string text;
     std::vector<SessionNote> notes;
 };
+// `learned`: the model of the session's task, for programs that do not carry those of the library; null: the
+// library's.
 Result<SessionStageText> session_stage_text(ReadSession read, std::string_view stage, uint32_t head,
-                                            const TraceOptions& options = {});
+                                            const TraceOptions& options = {},
+                                            std::shared_ptr<const LearnedModel> learned = nullptr);
 // The same of a session file's text. Tensors that lie in files are looked for from `folder`; refused where
 // that is empty.
 Result<SessionStageText> session_stage_text(std::string_view json, std::string_view stage, uint32_t head,
