@@ -9,7 +9,7 @@ namespace {
 
 // Whether AUTO may go on to the next kernel: this one's limits are its own.
 bool is_no_fit(FoveaResult result) {
-    return result == FOVEA_UNSUPPORTED || result == FOVEA_LIMIT_EXCEEDED || result == FOVEA_SIZE_OVERFLOW;
+    return result == FOVEA_UNSUPPORTED || result == FOVEA_LIMIT_EXCEEDED;
 }
 
 struct PassedOver {

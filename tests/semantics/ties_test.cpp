@@ -1,9 +1,11 @@
 // Row statistics name the first key with the largest weight: keys of equal logits that different threads and
-// vector lanes look at must not change which one that is.
+// vector lanes look at must not change which one that is. And a weight that is nothing adds nothing to
+// entropy, however far below the others its logit lies.
 #include "semantics/under_test.hpp"
 #include "support/case_generator.hpp"
 
 #include <cstring>
+#include <limits>
 
 namespace fovea::test {
 namespace {
@@ -62,6 +64,32 @@ TEST(Ties, of_two_keys_go_to_the_earlier_one) {
             for (int64_t i = 0; i < 40; ++i) EXPECT_EQ(argmax_of(outcome, size_t(i)), early) << "row " << i;
         });
     }
+}
+
+// A logit further below the largest than the largest float: their difference is minus infinity, which times a
+// weight of 0 must be 0.
+TEST(Ties, a_logit_infinitely_far_below_adds_no_entropy) {
+    Case c = plain_case(62, 1, 1, 1, 4, kKeys, kDim, kDim);
+    c.desc.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_ROW_STATS;
+    c.desc.bias = {1, FOVEA_F32, 1, 1, 1, 0, {}};
+    settle(c);
+    Result<PreparedCase> prepared = prepare(c);
+    ASSERT_TRUE(prepared) << prepared.error().text;
+    Tensors inputs = prepared->clean;
+    for (uint32_t n = 0; n < 4 * kDim; ++n) write_float(inputs[FOVEA_BIND_Q], FOVEA_F32, n, 0);
+    for (uint32_t j = 0; j < kKeys; ++j)
+        write_float(inputs[FOVEA_BIND_BIAS], FOVEA_F32, j,
+                    j == 7 ? 1e33f : std::numeric_limits<float>::lowest());
+    on_each_executor([&](Executor& executor) {
+        const Outcome outcome = run_or_fail(executor, c.desc, inputs);
+        if (!outcome.ran()) return;
+        for (size_t i = 0; i < 4; ++i) {
+            FoveaRowStats stats;
+            memcpy(&stats, outcome.outputs[FOVEA_BIND_ROW_STATS].data() + i * sizeof stats, sizeof stats);
+            EXPECT_EQ(stats.argmax_key, 7u);
+            EXPECT_NEAR(stats.entropy, 0.0f, 1e-6f) << "row " << i;
+        }
+    });
 }
 
 }  // namespace

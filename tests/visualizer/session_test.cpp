@@ -155,6 +155,26 @@ TEST(Comparison, names_what_differs) {
     EXPECT_EQ(differing_settings(a, b).second, "causal mask, temperature 2");
 }
 
+TEST(HeadOrder, goes_by_a_figure_from_either_end_and_filters_there) {
+    const std::vector<double> figures{1.5, 0.25, 2, 0.25, 1};
+    using Heads = std::vector<size_t>;
+    HeadOrder order;
+    order.edge = 0.6f;
+    EXPECT_EQ(ordered_heads(figures, order), (Heads{0, 1, 2, 3, 4}));
+    order.figure = 1;
+    EXPECT_EQ(ordered_heads(figures, order), (Heads{2, 0}));
+    order.turn();
+    EXPECT_EQ(ordered_heads(figures, order), (Heads{1, 3, 4, 0, 2}));
+    order.edge = 0.6f;
+    EXPECT_EQ(ordered_heads(figures, order), (Heads{1, 3, 4}));
+    order.edge = 0;
+    EXPECT_EQ(ordered_heads(figures, order), Heads{});
+    order.turn();
+    EXPECT_EQ(ordered_heads(figures, order), (Heads{2, 0, 4, 1, 3}));
+    EXPECT_EQ(figure_text(6, 1), "6.00 nats");
+    EXPECT_EQ(figure_text(4.78e-07, 4), "0.00");
+}
+
 TEST(Words, every_control_and_level_has_a_sentence) {
     for (const char* label : {"scale", "temperature", "softcap", "causal mask", "window", "ALiBi", "RoPE",
                               "pattern", "dropout", "mask behind the softmax"}) {

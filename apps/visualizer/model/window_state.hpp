@@ -2,6 +2,7 @@
 // result.
 #pragma once
 
+#include "model/head_order.hpp"
 #include "theme/theme.hpp"
 
 #include <cstdint>
@@ -75,11 +76,9 @@ struct WindowState {
     uint32_t strokes = 0;
     bool token_lines = false, lines_of_all = true;
     int lines_top = 8;
-    int brush = 0;  // of the mask editor: 0 cell, 1 rectangle, 2 row, 3 column
-    int head_order =
-        0;  // of the heads grid: 0 number, 1 entropy, 2 distance, 3 first token, 4 previous token
+    int brush = 0;               // of the mask editor: 0 cell, 1 rectangle, 2 row, 3 column
+    HeadOrder head_order;        // of the heads panel and of the grid of all layers
     bool all_layers = true;      // in the heads panel, where there are several
-    float head_least = 0;        // the share of the largest figure below which a head is left out
     PictureLook picture;         // of exports
     int tour_step = 0;           // of kTourSteps; 0: no tour is shown
     std::string stage_in_sight;  // to which the pipeline has scrolled

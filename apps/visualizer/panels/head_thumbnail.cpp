@@ -7,24 +7,6 @@
 
 namespace fovea::visualizer {
 
-double head_figure(const HeadStats& stats, const TokenScores& scores, int order) {
-    const auto known = [](float score) { return std::isnan(score) ? 0.0 : double(score); };
-    switch (order) {
-        case 1:
-            return stats.entropy;
-        case 2:
-            return stats.mean_distance;
-        case 3:
-            return stats.first_token_mass;
-        case 4:
-            return stats.previous_token;
-        case 5:
-            return known(scores.induction);
-        default:
-            return known(scores.same);
-    }
-}
-
 namespace {
 
 struct NamedScore {
@@ -52,6 +34,18 @@ std::string job_of(const TokenScores& scores) {
     for (const NamedScore& one : kScores)
         if (scores.*one.score >= kLeastJob && (!best || scores.*one.score > scores.*best->score)) best = &one;
     return best ? best->name : "";
+}
+
+void order_controls(PanelContext& ui, int count) {
+    HeadOrder& order = ui.bench.window.head_order;
+    ImGui::AlignTextToFramePadding();
+    ImGui::TextDisabled("ordered by");
+    ImGui::SameLine(0, 8 * ui.scale);
+    ImGui::SetNextItemWidth(132 * ui.scale);
+    ImGui::Combo("##order", &order.figure, kHeadOrders, count);
+    if (order.figure == 0) return;
+    ImGui::SameLine(0, 8 * ui.scale);
+    if (ImGui::Button(order.rising ? "smallest first" : "largest first")) order.turn();
 }
 
 void draw_thumbnail(PanelContext& ui, const Thumbnail& of, ImVec2 at, float side) {

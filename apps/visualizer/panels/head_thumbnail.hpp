@@ -1,20 +1,20 @@
 // A head as a small picture with its figures: what the heads panel and the grid of all layers have in common.
 #pragma once
 
+#include "model/head_order.hpp"
 #include "panels/panels.hpp"
 
 #include <fovea/model/token_scores.hpp>
 
 namespace fovea::visualizer {
 
-inline constexpr const char* kHeadOrders[] = {"number",         "entropy",   "distance",  "first token",
-                                              "previous token", "induction", "same token"};
-// The figure of an order above, from 1 on; 0 where the text has no such cell.
-double head_figure(const HeadStats& stats, const TokenScores& scores, int order);
 // A head's figures in a line: "previous token 0.93, induction 0.02, ..."; empty without a text.
 std::string scores_text(const TokenScores& scores);
 // What a head does, by its largest score from 0.4 on: "induction"; else empty.
 std::string job_of(const TokenScores& scores);
+
+// The combo of orders, its first `count`, and which end comes first.
+void order_controls(PanelContext& ui, int count);
 
 struct Thumbnail {
     const GpuBuffer* values;

@@ -4,23 +4,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace fovea::visualizer {
 namespace {
 
 constexpr int kOrdersWithoutText = 5;  // of kHeadOrders
 
-std::vector<uint32_t> ordered_heads(Workbench& bench) {
-    std::vector<uint32_t> order(bench.stage().heads);
-    std::iota(order.begin(), order.end(), 0);
+std::vector<size_t> heads_in_order(Workbench& bench) {
     const std::vector<HeadStats>& stats = bench.computation.head_stats();
-    if (bench.window.head_order > 0 && stats.size() == order.size())
-        std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-            return head_figure(stats[a], {}, bench.window.head_order) >
-                   head_figure(stats[b], {}, bench.window.head_order);
-        });
-    return order;
+    HeadOrder order = bench.window.head_order;
+    order.edge = order.rising ? 1.0f : 0.0f;  // one layer's heads are all shown
+    std::vector<double> figures(bench.stage().heads);
+    if (stats.size() != figures.size()) order.figure = 0;
+    for (size_t head = 0; order.figure > 0 && head < figures.size(); ++head)
+        figures[head] = head_figure(stats[head], {}, order.figure);
+    return ordered_heads(figures, order);
 }
 
 void draw_head(PanelContext& ui, uint32_t head, float side) {
@@ -52,8 +50,8 @@ void draw_head(PanelContext& ui, uint32_t head, float side) {
                      3 * ui.scale, 0, gap);
     const std::vector<HeadStats>& stats = bench.computation.head_stats();
     std::string label = std::to_string(head) + (is_a && view.compared_head >= 0 ? " A" : is_b ? " B" : "");
-    if (bench.window.head_order > 0 && head < stats.size())
-        label += "  " + format_number(head_figure(stats[head], {}, bench.window.head_order), 3);
+    if (const int figure = bench.window.head_order.figure; figure > 0 && head < stats.size())
+        label += "  " + figure_text(head_figure(stats[head], {}, figure), figure);
     ImGui::PushFont(ui.fonts.small);
     ImGui::TextDisabled("%s", label.c_str());
     ImGui::PopFont();
@@ -103,14 +101,13 @@ void draw_heads_panel(PanelContext& ui) {
     }
     ImGui::AlignTextToFramePadding();
     const uint64_t heads = bench.stage().heads;
-    ImGui::TextDisabled("%llu %s of %s, ordered by", static_cast<unsigned long long>(heads),
+    ImGui::TextDisabled("%llu %s of %s,", static_cast<unsigned long long>(heads),
                         heads == 1 ? "head" : "heads", bench.stage().name.c_str());
-    ImGui::SameLine(0, 8 * ui.scale);
-    ImGui::SetNextItemWidth(128 * ui.scale);
-    ImGui::Combo("##order", &bench.window.head_order, kHeadOrders, kOrdersWithoutText);
+    ImGui::SameLine(0, 4 * ui.scale);
+    order_controls(ui, kOrdersWithoutText);
     const float gap = 14 * ui.scale, side = thumbnail_side(ui, heads, gap);
     bool first = true;
-    for (const uint32_t head : ordered_heads(bench)) {
+    for (const size_t head : heads_in_order(bench)) {
         if (!first) ImGui::SameLine(0, gap);
         first = false;
         ImGui::BeginGroup();
@@ -120,7 +117,7 @@ void draw_heads_panel(PanelContext& ui) {
         if (x + side < begin || x > begin + ImGui::GetWindowWidth())
             ImGui::Dummy({side, side});
         else
-            draw_head(ui, head, side);
+            draw_head(ui, uint32_t(head), side);
         ImGui::PopID();
         ImGui::EndGroup();
     }

@@ -17,10 +17,6 @@ struct Place {  // of a head in the grid's buffers
     const GridHead* head;
 };
 
-double figure_of(const Place& place, int order) {
-    return head_figure(place.head->stats, place.head->scores, order);
-}
-
 std::vector<Place> all_heads(const HeadGrid& grid) {
     std::vector<Place> places;
     for (const GridLayer& layer : grid.layers())
@@ -28,20 +24,11 @@ std::vector<Place> all_heads(const HeadGrid& grid) {
     return places;
 }
 
-double largest_figure(const std::vector<Place>& places, int order) {
-    double largest = 0;
-    for (const Place& place : places) largest = std::max(largest, figure_of(place, order));
-    return largest;
-}
-
-// By the chosen figure, the largest first, without those below the filter.
-std::vector<Place> ordered(std::vector<Place> places, const WindowState& state) {
-    const double least = double(state.head_least) * largest_figure(places, state.head_order);
-    const auto figure = [&](const Place& place) { return figure_of(place, state.head_order); };
-    std::erase_if(places, [&](const Place& place) { return figure(place) < least; });
-    std::stable_sort(places.begin(), places.end(),
-                     [&](const Place& a, const Place& b) { return figure(a) > figure(b); });
-    return places;
+std::vector<double> figures_of(const std::vector<Place>& places, int figure) {
+    std::vector<double> figures;
+    for (const Place& place : places)
+        figures.push_back(head_figure(place.head->stats, place.head->scores, figure));
+    return figures;
 }
 
 // 'A', 'B' or ' ': which of both a head is in the comparison of now.
@@ -169,22 +156,26 @@ void draw_side_by_side(PanelContext& ui, const std::vector<Place>& places) {
 }
 
 void draw_ordered(PanelContext& ui, const std::vector<Place>& places, float side) {
+    const HeadOrder& by = ui.bench.window.head_order;
+    const std::vector<double> figures = figures_of(places, by.figure);
+    const std::vector<size_t> order = ordered_heads(figures, by);
     const float s = ui.scale, step_x = side + (kGap + 30) * s, step_y = side + 24 * s;
     const int columns = std::max(int((ImGui::GetContentRegionAvail().x - 4 * s) / step_x), 1);
-    const int rows = (int(places.size()) + columns - 1) / columns;
+    const int rows = (int(order.size()) + columns - 1) / columns;
     ImGui::PushFont(ui.fonts.small);
     ImGuiListClipper clipper;
     clipper.Begin(rows, step_y);
     while (clipper.Step()) {
         for (int row = clipper.DisplayStart; row < clipper.DisplayEnd; ++row) {
             const ImVec2 at = ImGui::GetCursorScreenPos();
-            for (int column = 0; column < columns && row * columns + column < int(places.size()); ++column) {
-                const Place& place = places[size_t(row * columns + column)];
+            for (int column = 0; column < columns && row * columns + column < int(order.size()); ++column) {
+                const size_t n = order[size_t(row * columns + column)];
+                const Place& place = places[n];
                 const float x = at.x + 4 * s + float(column) * step_x;
                 ImGui::SetCursorScreenPos({x, at.y + 3 * s});
                 draw_one(ui, place, side);
                 const std::string label = head_name(place.head->layer, place.head->head) + "  " +
-                                          format_number(figure_of(place, ui.bench.window.head_order), 3);
+                                          figure_text(figures[n], by.figure);
                 ImGui::GetWindowDrawList()->AddText({x, at.y + side + 6 * s},
                                                     palette(ui.bench.window.theme).text_soft, label.c_str());
             }
@@ -197,18 +188,16 @@ void draw_ordered(PanelContext& ui, const std::vector<Place>& places, float side
 
 void draw_controls(PanelContext& ui, const HeadGrid& grid, const std::vector<Place>& places) {
     WindowState& state = ui.bench.window;
-    ImGui::AlignTextToFramePadding();
-    ImGui::TextDisabled("ordered by");
-    ImGui::SameLine(0, 8 * ui.scale);
-    ImGui::SetNextItemWidth(132 * ui.scale);
-    ImGui::Combo("##grid order", &state.head_order, kHeadOrders, int(std::size(kHeadOrders)));
-    if (state.head_order > 0) {
+    order_controls(ui, int(std::size(kHeadOrders)));
+    if (HeadOrder& order = state.head_order; order.figure > 0) {
         ImGui::SameLine(0, 8 * ui.scale);
         ImGui::SetNextItemWidth(150 * ui.scale);
-        const double largest = largest_figure(places, state.head_order);
-        const std::string shown = "from " + format_number(double(state.head_least) * largest, 3) + " on";
-        ImGui::SliderFloat("##least", &state.head_least, 0, 1, shown.c_str(), ImGuiSliderFlags_AlwaysClamp);
-        if (ImGui::IsItemHovered()) ImGui::SetTooltip("Leaves out the heads below");
+        const double edge = double(order.edge) * largest_figure(figures_of(places, order.figure));
+        const std::string shown = (order.rising ? "up to " : "from ") + figure_text(edge, order.figure) +
+                                  (order.rising ? "" : " on");
+        ImGui::SliderFloat("##edge", &order.edge, 0, 1, shown.c_str(), ImGuiSliderFlags_AlwaysClamp);
+        if (ImGui::IsItemHovered())
+            ImGui::SetTooltip("Leaves out the heads %s", order.rising ? "above" : "below");
     }
     if (!grid.complete()) {
         ImGui::SameLine(0, 12 * ui.scale);
@@ -232,10 +221,10 @@ void draw_layer_grid(PanelContext& ui) {
         ImGui::PopTextWrapPos();
         return;
     }
-    std::vector<Place> places = all_heads(*grid);
+    const std::vector<Place> places = all_heads(*grid);
     draw_controls(ui, *grid, places);
     size_t most = 1;
-    if (in_strip && places.size() <= kMostSideBySide && bench.window.head_order == 0) {
+    if (in_strip && places.size() <= kMostSideBySide && bench.window.head_order.figure == 0) {
         draw_side_by_side(ui, places);
         return;
     }
@@ -249,10 +238,10 @@ void draw_layer_grid(PanelContext& ui) {
     const float side = std::floor(
         std::clamp(std::max(std::min(fit_x, fit_y), std::min(fit_x, 36 * s)), kSmallest * s, kLargest * s));
     ImGui::Dummy({0, 1 * s});
-    if (bench.window.head_order == 0)
+    if (bench.window.head_order.figure == 0)
         draw_rows(ui, *grid, side);
     else
-        draw_ordered(ui, ordered(std::move(places), bench.window), std::clamp(side, 64 * s, 96 * s));
+        draw_ordered(ui, places, std::clamp(side, 64 * s, 96 * s));
     ImGui::EndChild();
 }
 

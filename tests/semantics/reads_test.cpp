@@ -1,0 +1,24 @@
+// Packed entries whose last one is shorter than a kernel's tile: what a tile reads for the rows that are not
+// there must lie within the buffers. Walls behind the inputs see it on the processor, instrumented shaders on
+// a device (semantics.gpu_av).
+#include "semantics/under_test.hpp"
+#include "support/case_generator.hpp"
+
+namespace fovea::test {
+namespace {
+
+Case packed_case(uint32_t heads_q) {
+    Case c = plain_case(81, 3, heads_q, 1, 40, 24, 8, 8);
+    c.desc.flags |= FOVEA_FLAG_BATCH_TABLE;
+    c.table = {{0, 40, 0, 24}, {40, 3, 24, 5}, {43, 1, 29, 1}};
+    c.desc.packed_rows_q = 44, c.desc.packed_rows_kv = 30;
+    settle(c);
+    return c;
+}
+
+TEST(Reads, rows_of_a_short_last_entry_stay_within_the_buffers) {
+    for (const uint32_t heads_q : {1u, 3u}) expect_right(packed_case(heads_q));
+}
+
+}  // namespace
+}  // namespace fovea::test
