@@ -5,6 +5,8 @@
 
 #include <fovea/fovea.h>
 
+#include <atomic>
+
 #if HWY_ARCH_X86 && defined(_MSC_VER)
 #include <intrin.h>
 #elif HWY_ARCH_X86
@@ -113,7 +115,17 @@ const char* target_name(uint32_t target) {
     }
 }
 
-uint32_t runnable_targets() { return processor_targets() & kCompiledTargets; }
+uint32_t runnable_targets() {
+    // A virtual machine answers slowly, longer than a plan for one token takes. Every thread finds the same,
+    // so that whoever asks first may write it down.
+    static constinit std::atomic<uint32_t> known = 0;
+    uint32_t targets = known.load(std::memory_order_relaxed);
+    if (targets == 0) {
+        targets = processor_targets() & kCompiledTargets;
+        known.store(targets, std::memory_order_relaxed);
+    }
+    return targets;
+}
 
 uint32_t best_target() {
     const uint32_t targets = runnable_targets();
