@@ -5,6 +5,7 @@
 #include "panels/keys.hpp"
 #include "picture.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <thread>
 
@@ -36,11 +37,14 @@ Result<void> check_view(Workbench& bench, const Options& o) {
                      "there is no stage '" + o.stage + "' here; there are " + known};
     }
     // A stage that has one matrix for all heads shows it whatever the head.
-    const uint64_t heads = bench.stage().heads;
-    if (o.head && heads > 1 && *o.head >= heads)
+    // Heads of a model are counted over its layers.
+    const Settings& s = bench.document.settings();
+    const uint64_t heads = bench.stage().heads,
+                   layers = shows_model(s) ? std::max<size_t>(1, shown_layers(s).size()) : 1;
+    if (o.head && heads > 1 && *o.head >= heads * layers)
         return Error{FOVEA_INVALID_ARGUMENT, "--head",
                      "head is " + std::to_string(*o.head) + "; " + bench.stage().name + " has heads 0 to " +
-                         std::to_string(heads - 1)};
+                         std::to_string(heads * layers - 1)};
     if (!o.select.empty()) {
         CellRect r;
         int end = 0;
