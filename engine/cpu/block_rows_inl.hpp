@@ -54,13 +54,23 @@ struct BlockQ8 {
 struct BlockQ4 {
     static constexpr size_t kNumbers = 32, kBytes = 18;
     static HWY_INLINE void add(const unsigned char* block, const float* x, V& sum) {
-        const VI eight = hn::Set(I(), 8);
         V part = hn::Zero(F());
+#if HWY_TARGET == HWY_AVX3
+        // A register holds a float for each of the 16 numbers, and the lookup reads four bits of its index.
+        const V numbers = hn::Iota(F(), -8.0f);
+        const VI bytes = bytes_of(block + 2);
+        const V low{_mm512_permutexvar_ps(bytes.raw, numbers.raw)};
+        const V high{_mm512_permutexvar_ps(high_of(bytes).raw, numbers.raw)};
+        part = mul_add(low, hn::LoadU(F(), x), part);
+        part = mul_add(high, hn::LoadU(F(), x + 16), part);
+#else
+        const VI eight = hn::Set(I(), 8);
         for (size_t j = 0; j < 16; j += kLanes) {
             const VI bytes = bytes_of(block + 2 + j);
             part = product(hn::Sub(low_of(bytes), eight), x + j, part);
             part = product(hn::Sub(high_of(bytes), eight), x + 16 + j, part);
         }
+#endif
         sum = mul_add(hn::Set(F(), half_of(block)), part, sum);
     }
 };
