@@ -163,7 +163,7 @@ TEST(OlderConfigurations, mean_what_the_newer_ones_mean) {
 
 #ifdef FOVEA_WITH_RUNTIME
 // The verdict of Families, on the device that the test runs behind: learned and rotary positions, grouped
-// heads, windows, softcaps, an encoder.
+// heads, windows, softcaps, encoders of texts and pictures, quantised weights.
 TEST(FamiliesOnVulkan, compute_what_transformers_computes_in_float64) {
     EngineOptions options;
     options.backend = BackendChoice::vulkan;
@@ -171,12 +171,13 @@ TEST(FamiliesOnVulkan, compute_what_transformers_computes_in_float64) {
     Result<Engine> engine = Engine::open(options);
     ASSERT_TRUE(engine) << engine.error().text;
     DeviceRunner runner(*engine);
-    for (const char* name : {"gpt2", "mistral", "gemma2", "modernbert"}) {
+    for (const char* name : {"gpt2", "mistral", "gemma2", "modernbert", "vit", "llama_q8/model.gguf"}) {
         SCOPED_TRACE(name);
-        const fs::path folder = fs::path(FOVEA_FAMILIES) / name;
+        const fs::path model = fs::path(FOVEA_FAMILIES) / name;
+        const fs::path folder = model.extension() == ".gguf" ? model.parent_path() : model;
         const Result<TensorSet> reference = load_safetensors(folder / "expected.safetensors");
         ASSERT_TRUE(reference) << reference.error().text;
-        expect_like_transformers(folder, *reference, Arithmetic::engine, &runner);
+        expect_like_transformers(model, *reference, Arithmetic::engine, &runner);
     }
     for (const std::string& message : engine->take_messages()) ADD_FAILURE() << message;
 }
