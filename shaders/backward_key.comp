@@ -118,7 +118,7 @@ void main() {
             barrier();
         }
     }
-    // Of keys past the length, zeros; where entries lie end to end they belong to another one.
+    // Keys past the length get zeros; where entries lie end to end they belong to another one.
     [[dont_unroll]] for (uint c = 0u; c < kBackwardKeys; ++c) {
         const int j = j0 + int(c);
         if (j >= j1 || (j > last && has_flag(kFlagPackedKv))) continue;

@@ -87,7 +87,7 @@ void main() {
         }
         barrier();
     }
-    // Of rows past the length, zeros; where entries lie end to end they belong to another one.
+    // Rows past the length get zeros; where entries lie end to end they belong to another one.
     for (uint r = 0u; r < kBackwardRows; ++r) {
         const Row row = slice_row(head, r0 + r);
         if (!row.exists || column >= dim_qk()) continue;

@@ -9,11 +9,11 @@
 const uint kStep = 8u;  // numbers that are handed round at a time; there must be as many lanes
 const uint kLaneRows = (kRows + kThreads - 1u) / kThreads;
 
-// Of this thread's four keys: scores, logits, weights of each row. And the sum of its weights so far.
+// This thread's four keys: scores, logits, weights of each row. And the sum of its weights so far.
 vec4 logit[kRows];
 float totals[kRows];
 uint q_row[kRows];  // where the tile's rows lie in q
-// Of rows t, t + kThreads, ...: the largest logit so far, and what the sums must be multiplied by.
+// For rows t, t + kThreads, ...: the largest logit so far, and what the sums must be multiplied by.
 float maximum[kLaneRows], rescales[kLaneRows];
 // Weights of the block's keys. Two, by turns: a block writes one while slower threads still read the other.
 const uint kTurns = 2u;

@@ -255,7 +255,7 @@ struct FlashSlice {
     uint packed_rows_q, packed_rows_kv;
 };
 
-// Of a single batch entry: element (h, i, 0) is at base + h*head + i*row.
+// In a single batch entry: element (h, i, 0) is at base + h*head + i*row.
 struct HeadView {
     uint base, head, row;
 };
@@ -355,7 +355,7 @@ struct LinearPush {
     uint has_bias;
 };
 
-// Of rows [b, h, l]: what a slice binds.
+// The rows [b, h, l] that a slice binds.
 struct RowsView {
     uint heads, rows;  // workgroup z counts entries * heads
     uint dim;

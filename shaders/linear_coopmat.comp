@@ -36,7 +36,7 @@ FOVEA_INPUT_FACTORS(w, kWType)
 const uint kThreads = gl_WorkGroupSize.x;
 // Rows of the factors, in elements of four.
 const uint kStride = (kMatrixDepth + kMatrixPad) / 4u;
-// Of a subgroup: its part of the tile, in matrices.
+// A subgroup's part of the tile, in matrices.
 const uint kPartColumns = kTileColumns / (kSubgroups > 1u ? 2u : 1u);
 const uint kPartRows = kRows / (kSubgroups > 2u ? kSubgroups / 2u : 1u);
 const uint kRowTiles = kPartRows / kM, kColumnTiles = kPartColumns / kN;

@@ -29,13 +29,13 @@ const uint kNan = 0x7fc00000u;
 const uint kMassLimit = 0x80000000u;  // of the upper word
 
 shared vec4 scores[kMapRows][kThreads];
-// Of each pixel of the block: the sum of units, the largest weight as bits (which order like the numbers, NaN
+// For each pixel: the sum of units, the largest weight as bits (which order like the numbers, NaN
 // on top), and whether the sum has reached its limit.
 shared uint low[kMapPixels], high[kMapPixels], largest[kMapPixels], full[kMapPixels / 32u];
 
 // ==== sums ====
 
-// Of one thread, for one pixel of the block.
+// One thread's share of one pixel of the block.
 struct Sum {
     uint pixel, low, high, largest;
 };

@@ -3,9 +3,9 @@
 #ifndef FOVEA_SOFTMAX_BY_MEMORY_GLSL
 #define FOVEA_SOFTMAX_BY_MEMORY_GLSL
 
-// Of each thread's keys: the largest logit, and the sum of weights so far.
+// For each thread's keys: the largest logit, and the sum of weights so far.
 shared float largest[kRows][kThreads], totals[kRows][kThreads];
-// Of each row: the largest logit so far, and what its sums must be multiplied by.
+// For each row: the largest logit so far, and what its sums must be multiplied by.
 shared float maximum[kRows], rescale[kRows];
 
 float row_largest = FOVEA_MINUS_INFINITY;  // of row t, for the threads t that have one

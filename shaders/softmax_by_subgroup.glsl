@@ -3,7 +3,7 @@
 #ifndef FOVEA_SOFTMAX_BY_SUBGROUP_GLSL
 #define FOVEA_SOFTMAX_BY_SUBGROUP_GLSL
 
-// Of each row: this thread's largest logit of the block and sum of weights so far; the largest logit so far,
+// For each row: this thread's largest logit of the block and sum of weights so far; the largest logit so far,
 // and what the row's sums must be multiplied by.
 float largest[kRows], totals[kRows], maximum[kRows], rescales[kRows];
 // The sums of all threads; what each row's columns are multiplied by in the end.
@@ -25,7 +25,7 @@ void raise_maxima() {
 }
 
 float maximum_of(uint i) { return maximum[i]; }
-// Of row i of this thread's part. The rows are registers, so that one is selected and not indexed.
+// Picks row i of this thread's part. The rows are registers, so that one is selected and not indexed.
 float rescale_of_part(uint i) {
     float found = rescales[i];
     for (uint p = 1u; p < kParts; ++p) found = part() == p ? rescales[p * kPartRows + i] : found;

@@ -63,7 +63,7 @@ std::string piece_of(const TextTokenizer* tokenizer, uint32_t id) {
     return tokenizer ? printable_name(tokenizer->piece(id), 60) : std::string();
 }
 
-// Of a model that reads pictures what is listed are its classes.
+// For a model that reads pictures its classes are listed.
 void print_next(const std::vector<uint32_t>& ids, const std::vector<NextToken>& next,
                 const std::vector<ScoredHead>& heads, const std::string& device,
                 const TextTokenizer* tokenizer, bool classes, bool as_json) {

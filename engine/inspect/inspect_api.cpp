@@ -21,7 +21,7 @@ FoveaResult null_refused(FoveaDiag* diag, const char* name) {
     return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is null", name);
 }
 
-// Of a function that makes a text: `body` returns Result<std::string>.
+// The boundary of a function that makes a text: `body` returns Result<std::string>.
 template <class Body>
 FoveaResult make_text(FoveaText* out, FoveaDiag* diag, Body body) {
     if (!out) return null_refused(diag, "out");

@@ -19,7 +19,7 @@ struct WeightNames {
     std::string_view up, gate, gate_up, down;  // `gate_up`: the rows of gate, then of up
     std::string_view feed_forward_output_norm;
     std::string_view final_norm;
-    // Of models that read pictures, in place of the table: the convolution that reads a patch, and the whole
+    // For models that read pictures, in place of the table: the convolution that reads a patch, and the whole
     // names of the picture's own row and of the positions.
     std::string_view patches, picture_row, patch_positions;
     // Without a root:

@@ -87,7 +87,7 @@ std::vector<TextToken> LearnedTokenizer::encode(std::string_view text) const {
             tokens.push_back({number == kNone ? kUnknown : number, place, piece.bytes[n]});
             place += piece.bytes[n];
         }
-        // Of the neighbours that join to a token, the one that was learned first, until none does.
+        // Joins the neighbours whose token was learned first, until none join.
         while (true) {
             uint32_t joined = kNone;
             size_t at = 0;

@@ -138,7 +138,7 @@ Result<void> Reader::read_tokens() {
     return {};
 }
 
-// Of tokens with one text the first counts, as in llama.cpp; the others are there for decoding.
+// Where several tokens have one text the first counts, as in llama.cpp; the others are there for decoding.
 Result<void> Reader::put_tokens() {
     for (size_t i = 0; i < texts_.size(); ++i) out_.table->put(texts_[i], uint32_t(i));
     return {};

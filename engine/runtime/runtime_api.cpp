@@ -90,7 +90,7 @@ FoveaResult read_options(const FoveaEngineOptions* given, EngineOptions& to, Fov
     return FOVEA_OK;
 }
 
-// Of one of Engine::plan_*.
+// The result of one of Engine::plan_*.
 template <class Make>
 FoveaResult make_plan(FoveaEngine engine, FoveaPlan* out, FoveaDiag* diag, Make make) {
     if (!out) return null_refused(diag, "out");

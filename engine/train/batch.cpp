@@ -145,7 +145,7 @@ constexpr uint32_t kMeasuredTextRows = 2;
 // How far back a token is near, and of how many queries one is asked where it looks beyond the token before:
 // there the cells are the whole row.
 constexpr uint32_t kNearTokens = 8, kFarRowOneOf = 4;
-// Of so many tokens of training one is shown as <unknown>, which by that gets a vector of its own and teaches
+// One of so many tokens of training is shown as <unknown>, which by that gets a vector of its own and teaches
 // the model not to hang on single tokens. What is to be said stays.
 constexpr uint32_t kUnknownOneOf = 64;
 

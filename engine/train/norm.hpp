@@ -10,8 +10,8 @@ class NormLayer {
   public:
     NormLayer(uint64_t rows, uint32_t width);
     void forward(const float* x, const float* weight, const float* bias, float* y);
-    // Of the last forward pass. dx is added to; dweight and dbias are written, summed over the rows from the
-    // first to the last.
+    // Gradients of the last forward pass. dx is added to; dweight and dbias are written, summed over the rows
+    // from the first to the last.
     void backward(const float* dy, const float* weight, float* dx, float* dweight, float* dbias);
 
   private:

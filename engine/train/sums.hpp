@@ -6,7 +6,7 @@
 
 namespace fovea {
 
-// Of term(0) .. term(count - 1).
+// The sum of term(0) .. term(count - 1).
 template <class Term>
 inline float sum_of(uint32_t count, Term term) {
     float part[8] = {};

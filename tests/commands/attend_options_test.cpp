@@ -14,7 +14,7 @@ struct Values {
     std::string field;      // what the refusal names; empty: the option
 };
 
-// Of the options that both commands have.
+// The options that both commands have.
 const std::map<std::string, Values> kCommon = {
     {"--layout", {"blhd", "lbhd", ""}},
     {"--kernel", {"plain", "quick", "kernel"}},

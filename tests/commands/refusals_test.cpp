@@ -35,7 +35,7 @@ TEST(Refusals, each_field_is_in_the_help_and_in_the_table_of_refusals) {
     const Scratch scratch;
     const std::string help = run_command(scratch, "attend --help").output;
     const std::string table = source("tests/unit/refusal_test.cpp");
-    // Of these every value means something.
+    // Every value of these means something.
     const std::set<std::string> never_refused = {"dropout_seed", "dropout_offset"};
     const std::vector<std::string> fields = fields_of_the_description();
     EXPECT_GE(fields.size(), 40u);

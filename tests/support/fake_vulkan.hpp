@@ -25,7 +25,7 @@ struct FakeDevice {
     uint32_t max_invocations = 256, max_shared_bytes = 32768, max_push_bytes = 128;
     uint32_t offset_alignment = 256, max_storage_range = 1u << 27;
     uint32_t max_bound_sets = 4;
-    // Of storage buffers: of a stage, of a stage's resources of all kinds, of a set, of a push.
+    // Limits of storage buffers: of a stage, of a stage's resources of all kinds, of a set, of a push.
     uint32_t max_stage_buffers = 16, max_stage_resources = 128, max_set_buffers = 24,
              max_push_descriptors = 32;
     uint32_t max_group_counts[3] = {65535, 65535, 65535}, max_group_sizes[3] = {256, 128, 64};

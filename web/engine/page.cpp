@@ -6,7 +6,7 @@
 namespace fovea::web {
 namespace {
 
-// Of what may come next, a reader sees so many.
+// How many of the tokens that may come next a reader sees.
 constexpr size_t kMostSaid = 5;
 
 // Matrices of queries and keys, and what belongs to one of them.

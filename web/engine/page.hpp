@@ -40,7 +40,7 @@ class Page {
     }  // what was read or done otherwise than asked
     const Trace& trace() const { return trace_; }
     const LearnedModel* learned() const { return model_.learned.get(); }  // of a session with a task
-    // Of all layers: heads are counted layer by layer.
+    // Over all layers: heads are counted layer by layer.
     uint32_t heads() const { return trace_.layers() * trace_.heads(); }
     // The layer whose stages are shown: that of the session's head.
     uint32_t layer() const { return std::min(session().head, heads() - 1) / trace_.heads(); }

@@ -32,7 +32,7 @@ struct State {
     int32_t head = kNoHead;         // whose they are
     std::vector<float> weights;     // of that head, as they multiply the values
     SessionTensors given;           // tensors of the session that was read last
-    // Of the task that was shown last: the page fetches one and gives it.
+    // The model of the task that was shown last: the page fetches one and gives it.
     std::shared_ptr<const LearnedModel> learned;
     std::optional<DeepZoom> map;
     TensorSet file;

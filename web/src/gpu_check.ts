@@ -14,7 +14,7 @@ import {
     type Tensors,
 } from "./gpu_calls.ts";
 
-// Of numbers of about 1, computed in another order. Real faults are larger by far.
+// For numbers of about 1, computed in another order. Real faults are larger by far.
 const tolerance = 2e-5;
 const dim = 64;
 

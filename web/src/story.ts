@@ -62,7 +62,7 @@ export class Story {
         this.stories ??= (await this.app.during(import("./model_stories.ts"))).stories;
     }
 
-    // Of the task in view, or of the level.
+    // The story of the task in view, or of the level.
     private get steps(): Step[] {
         const { level, task } = this.app.state;
         return (task ? this.stories?.tasks[task] : this.stories?.levels[level - 1]) ?? [];

@@ -1,6 +1,6 @@
 // What the playground and its Worker say to each other.
 
-// Of each head, a number for each score; null where the task has no such score.
+// For each head a number for each score; null where the task has no such score.
 export type HeadScores = (number | null)[];
 export interface Report {
     step: number; // of the state that was looked at

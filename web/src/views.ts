@@ -46,7 +46,7 @@ export function introHtml(level: number, task = ""): string {
 export const ownIntroHtml = (name: string, { heads, kv, rows, keys, dim }: TensorShape) =>
     `<h2>Your tensors</h2><p class="prose"><em>${escape(name)}</em>: ${heads} query and ${kv} key heads, ${rows.toLocaleString("en")} queries, ${keys.toLocaleString("en")} keys, ${dim.toLocaleString("en")} numbers each. <button type="button" class="quiet" data-back>Back to the sentence</button></p>`;
 
-// Of stages with a matrix for each head the layer has that of the head in view; the rail tells of all.
+// Where a stage has a matrix for each head, the one in view is shown; the rail tells of all.
 export function railHtml(stages: Stage[], current: string, heads: number): string {
     return `<ol class="rail">${stages
         .map((stage) => {
@@ -219,7 +219,7 @@ function barsHtml(steps: Steps, context: InspectorContext): string {
         (j) =>
             `<li${j === context.column ? ' class="here"' : ""}><button type="button" data-column="${j}"><bdi>${escape(context.tokensColumn[j])}</bdi><meter min="0" max="1000" value="${Math.round((weights[j] / top) * 1000)}">${number(weights[j])}</meter><span>${short(weights[j])}</span></button></li>`,
     );
-    // Of the shares of the sum, which dropout takes from 1.
+    // The shares of the sum, which dropout takes from 1.
     const sum = weights.reduce((a, w) => a + w, 0),
         entropy = sum > 0 ? -weights.reduce((a, w) => a + (w > 0 ? (w / sum) * Math.log(w / sum) : 0), 0) : 0;
     return `<h3 class="label">The whole row</h3><p class="row-facts">sum ${fixed(sum, 3)}, entropy ${fixed(Math.abs(entropy), 2)} of ${fixed(Math.log(Math.max(1, steps.visibleKeys)), 2)} nats</p><ol class="bars">${bars.join("")}</ol>`;

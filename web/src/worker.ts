@@ -140,7 +140,7 @@ async function start(engine: string, lock: string): Promise<EngineInfo> {
     };
 }
 
-// Of the file last opened: where each tensor lies. An npz is a set of npy files.
+// Where each tensor of the file last opened lies. An npz is a set of npy files.
 let held: { npy: Uint8Array<ArrayBuffer> | null; index: number; count: number }[] = [];
 
 // Several npy files are one set of tensors, as the entries of an npz are.

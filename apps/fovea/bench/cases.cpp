@@ -128,7 +128,7 @@ std::vector<BenchCase> cpu_bench_cases() {
     cases.push_back(tile_case("m-8", "map of 128k: 8 x 8 cells a pixel", {8, false}));
     cases.push_back(tile_case("m-32", "map of 128k: 32 x 32 cells", {32, false}));
     cases.push_back(tile_case("m-sampled", "map of 128k: 1 of 512 x 512 cells", {512, true}));
-    // Of the first five: a, b and c.
+    // Gradients of the first five cases, which are a, b and c.
     constexpr const char* kBackward[] = {"g-a-full", "g-a-causal", "g-b-full", "g-b-causal", "g-c-grouped"};
     for (size_t n = 0; n < std::size(kBackward); ++n)
         cases.push_back(backward_of(BenchCase(cases[n]), kBackward[n]));

@@ -40,7 +40,7 @@ std::optional<CellSum> projection(const AttentionResult& of, const char* from, c
     return sum;
 }
 
-// Of a published model: the tensor of its files that the weights are of, and where in it.
+// For a published model: the tensor of its files that the weights are of, and where in it.
 void tell_origin(const AttentionResult& of, std::string_view part, uint64_t output, CellSum& sum) {
     const Settings& s = of.settings;
     if (s.model && shows_model(s)) sum.how += "; " + s.model->weights.origin(s.mapping.layer, part, output);

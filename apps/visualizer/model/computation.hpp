@@ -56,7 +56,7 @@ class Computation {
     bool projection_has_come() const {
         return (projecting_ && has_come(projecting_->future)) || (waits_for_ && layer_has_come(*waits_for_));
     }
-    // Of a published model: the layers that are to come are not run. The next change of the text runs it
+    // For a published model: the layers that are to come are not run. The next change of the text runs it
     // anew.
     void cancel_run() {
         if (grid_) grid_->cancel();

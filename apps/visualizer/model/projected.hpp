@@ -25,7 +25,7 @@ struct Projected {
     F32Tensor q{Shape{0}}, k = q, v = q;  // [1, heads, tokens, width]; k and v may have fewer heads
     CallExtras extras;
     std::vector<std::string> warnings;
-    // Of a model: all of it under the settings' rules, and the layer whose call this is. Null: trace_of()
+    // For a model: all of it under the settings' rules, and the layer whose call this is. Null: trace_of()
     // makes the call's own.
     std::shared_ptr<Trace> trace;
     uint32_t layer = 0;

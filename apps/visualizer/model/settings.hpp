@@ -72,8 +72,8 @@ inline bool reads_tensors(const Settings& s) { return s.file && s.mapping.kind !
 inline bool shows_model(const Settings& s) { return (s.model || !s.task.empty()) && !reads_tensors(s); }
 // The layers that can be shown, in rising order: of a model, or of a file that has some; else empty.
 std::vector<uint32_t> shown_layers(const Settings& s);
-// Of a model: how many heads each layer has; what the head is called ("induction", empty: nothing is known of
-// it), and whether it is switched off.
+// For a model: how many heads each layer has; what the head is called ("induction", empty: nothing is known
+// of it), and whether it is switched off.
 const LearnedModel& learned_of(const Settings& s);  // of settings with a task
 uint32_t heads_of_layer(const Settings& s);
 std::string head_label(const Settings& s, HeadPlace head);

@@ -275,7 +275,7 @@ inline Result<FoveaDeviceFacts> cpu_facts(uint32_t threads = 1) {
 }
 
 namespace detail {
-// Of one of the foveaPlan* functions and the descriptions that it takes.
+// The plan that one of the foveaPlan* functions makes of the descriptions that it takes.
 template <class Make, class... Desc>
 Result<Plan> make_plan(Make make, const FoveaDeviceFacts& facts, const Desc&... desc) {
     FoveaPlan handle = nullptr;

@@ -59,8 +59,8 @@ class Shards {
 
 // What one rank brings to a call. All pointers are the caller's and must stay until the call returns.
 struct ShardedCall {
-    // Of the whole context and the same on every rank: lengths, masks, dropout and types as for one device.
-    // Strides of q, k, v and o do not count; outputs may be O and LSE. No packed rows, no pages.
+    // Describes the whole context and is the same on every rank: lengths, masks, dropout and types as for one
+    // device. Strides of q, k, v and o do not count; outputs may be O and LSE. No packed rows, no pages.
     FoveaAttentionDesc desc = foveaAttentionDesc();
     uint64_t chunk =
         512;  // rows of queries, and of keys, that one call of the engine takes; the same on every rank

@@ -33,7 +33,7 @@ class JsonValue {
     // A text as it is, a number and a boolean as they stand in the source; empty for the other kinds.
     std::string_view scalar_text() const { return text_; }
     const std::vector<JsonValue>& items() const { return items_; }
-    // Of an object, in source order; a name that stands twice is there twice.
+    // The members of an object, in source order; a name that stands twice is there twice.
     const std::vector<std::pair<std::string, JsonValue>>& members() const { return members_; }
     const JsonValue* find(std::string_view name) const;  // the first of that name
     // The member, or null's value.

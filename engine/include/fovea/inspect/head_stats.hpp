@@ -30,7 +30,7 @@ class HeadStatsCollector {
     uint64_t rows_with_previous_ = 0;
 };
 
-// Of one head's matrix [queries, keys], row-major; query i stands at key position i + offset.
+// The statistics of one head's matrix [queries, keys], row-major; query i stands at key position i + offset.
 HeadStats head_stats(std::span<const float> weights, uint64_t keys, int64_t offset = 0);
 
 }  // namespace fovea

@@ -38,7 +38,7 @@ struct ModelFacts {
     std::optional<RopeFacts> rope, local_rope;  // the second: of windowed layers, where it differs
     BlockOrder order = BlockOrder::pre;
     bool tied = false;  // the unembedding is the embedding's table
-    // Of models that read pictures: the numbers of a patch, and how many patches a picture has. 0: the model
+    // For models that read pictures: the numbers of a patch, and how many patches a picture has. 0: the model
     // reads tokens. `vocabulary` is then 0, and logits are those of classes.
     uint64_t patch_width = 0, patches = 0;
 };

@@ -7,7 +7,7 @@
 
 namespace fovea {
 
-// Of a text task, whose vocabulary is its text's, the forms that take the task.
+// A text task, whose vocabulary is that of its text, is given to the forms that take a task.
 
 // The whole state, moments included, in float32: taking it up again gives the bits of never having stopped.
 Result<TensorSet> state_tensors(const TrainState& state);

@@ -136,8 +136,8 @@ struct Batch {
     std::array<uint32_t, kHeadScores> score_rows{};  // query rows that a score's cells lie in: it is the sum
                                                      // over its cells divided by this
 };
-// Of one step of the training run with this seed. A text task must have its text (TrainingText::has_text), as
-// it must for held_out_batch().
+// The batch of one step of the training run with this seed. A text task must have its text
+// (TrainingText::has_text), as it must for held_out_batch().
 Batch training_batch(const Task& task, uint64_t seed, uint32_t step);
 // For judging a model: sequences that no training run sees, the same for every seed; `part` 0, 1, ... are
 // different ones.

@@ -97,7 +97,7 @@ class Trainer {
     Result<StepReport> step(TrainState& state);
     // On sequences that were kept back, 4 batches of them.
     Result<StepReport> evaluate(const TrainState& state, const ForwardOptions& options = {});
-    // Of at most `context` tokens.
+    // Takes at most `context` tokens.
     Result<Probe> probe(const TrainState& state, std::span<const uint32_t> tokens,
                         const ForwardOptions& options = {});
     // Gradient of the objective for the batch of the state's step, in the layout of the weights; the state
