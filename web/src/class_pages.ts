@@ -22,13 +22,19 @@ const pictureWidth = 1200,
 const paper: Rgb = [251, 250, 247],
     hiddenCell: Rgb = [244, 243, 238];
 
-// Squares of weights side by side, as previews of links are cut.
+// Squares of weights side by side, many of them in three rows, as previews of links are cut.
+const mostInRow = 6;
 function picture(maps: Float32Array[], side: number, table: Uint8Array): ClassPage["picture"] {
     const rgb = new Uint8Array(3 * pictureWidth * pictureHeight),
         gap = 40,
-        size = Math.min(pictureHeight - 2 * gap, (pictureWidth - (maps.length + 1) * gap) / maps.length),
-        left = (pictureWidth - maps.length * size - (maps.length - 1) * gap) / 2,
-        top = (pictureHeight - size) / 2;
+        lines = maps.length > mostInRow ? 3 : 1,
+        inRow = Math.ceil(maps.length / lines),
+        size = Math.min(
+            (pictureHeight - (lines + 1) * gap) / lines,
+            (pictureWidth - (inRow + 1) * gap) / inRow,
+        ),
+        left = (pictureWidth - inRow * size - (inRow - 1) * gap) / 2,
+        top = (pictureHeight - lines * size - (lines - 1) * gap) / 2;
     for (let pixel = 0; pixel < pictureWidth * pictureHeight; ++pixel) rgb.set(paper, 3 * pixel);
     const cell = size / side,
         line = cell >= 8 ? 1 : 0;
@@ -40,7 +46,8 @@ function picture(maps: Float32Array[], side: number, table: Uint8Array): ClassPa
                 const [i, j] = [Math.floor(y / cell), Math.floor(x / cell)];
                 if (y - i * cell < line || x - j * cell < line) continue;
                 const weight = weights[i * side + j],
-                    at = Math.round(top + y) * pictureWidth + Math.round(left + n * (size + gap) + x);
+                    row = Math.round(top + Math.floor(n / inRow) * (size + gap) + y),
+                    at = row * pictureWidth + Math.round(left + (n % inRow) * (size + gap) + x);
                 rgb.set(weight > 0 ? colorAt(scale, weight) : hiddenCell, 3 * at);
             }
     });
