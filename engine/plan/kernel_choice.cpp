@@ -8,9 +8,7 @@ namespace fovea {
 namespace {
 
 // Whether AUTO may go on to the next kernel: this one's limits are its own.
-bool is_no_fit(FoveaResult result) {
-    return result == FOVEA_UNSUPPORTED || result == FOVEA_LIMIT_EXCEEDED;
-}
+bool is_no_fit(FoveaResult result) { return result == FOVEA_UNSUPPORTED || result == FOVEA_LIMIT_EXCEEDED; }
 
 struct PassedOver {
     const Candidate* candidate = nullptr;
