@@ -195,8 +195,8 @@ void print_help() {
         "printed as\n"
         "the tutorial prints it. Without a name: the walk from scores without weights to trainable weights "
         "(t3-01 to t3-06).\n"
-        "TASK is one that a small model learned (induction, recall, reverse, sort): what its heads do; see "
-        "`fovea train`.\n"
+        "TASK is one that a small model learned (induction, recall, reverse, sort, text): what its heads do; "
+        "see `fovea train`.\n"
         "NAME as in the list that --list prints (t1-08 is enough); LEVEL 1 to 7:\n");
     for (int level = 1; level <= 7; ++level) {
         const Result<Lesson> lesson = find_lesson(std::to_string(level));

@@ -43,7 +43,7 @@ Result<void> read_preset(Options& o, std::string_view name, std::string_view val
         return o.task = std::string(value), Result<void>{};
     if (!value.starts_with("long-")) {
         if (read_number(value, o.level) && o.level >= 1 && o.level <= kLevelCount) return {};
-        return is_not(name, value, "a level from 1 to 7 or a task: induction, recall, reverse or sort");
+        return is_not(name, value, "a level from 1 to 7 or a task: induction, recall, reverse, sort or text");
     }
     o.long_map = std::string(value.substr(5));
     for (const LongContextPreset& preset : long_context_presets())
