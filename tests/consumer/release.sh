@@ -6,10 +6,13 @@ set -euo pipefail
 sources=$1 build=$2 folder=$3 cmake=$4 tools=$5
 rm -rf "$folder" && mkdir -p "$folder/tools/stamps"
 export SOURCE_DATE_EPOCH=1700000000
-"$sources/scripts/release.sh" --core --build "$build" --out "$folder/first" >/dev/null
+# A command whose output matters only when it fails; a step that ends silently says which one it was.
+trap 'echo "release.sh: line $LINENO failed" >&2' ERR
+quietly() { "$@" >"$folder/log" 2>&1 || { cat "$folder/log" && return 1; }; }
+quietly "$sources/scripts/release.sh" --core --build "$build" --out "$folder/first"
 tar -C "$folder" -xzf "$folder"/first/fovea-*-source.tar.gz
 unpacked=$(echo "$folder"/fovea-*-source)
-(umask 077 && "$unpacked/scripts/release.sh" --core --build "$build" --out "$folder/second" >/dev/null)
+(umask 077 && quietly "$unpacked/scripts/release.sh" --core --build "$build" --out "$folder/second")
 diff "$folder/first/SHA256SUMS" "$folder/second/SHA256SUMS"
 for wanted in include/fovea/fovea_vulkan.h /libfovea.a /libfovea.so /fovea-config.cmake /fovea.pc doc/fovea/LICENSE doc/fovea/fovea.spdx.json; do
     # Not `grep -q`, which closes the pipe early.
@@ -18,10 +21,10 @@ done
 
 ln -s "$tools/include" "$folder/tools/include"
 touch "$folder/tools/stamps/vulkan"
-"$cmake" -S "$unpacked" -B "$folder/build" -G Ninja -DCMAKE_MAKE_PROGRAM="$(command -v ninja)" -DCMAKE_C_COMPILER="$(command -v cc)" \
+quietly "$cmake" -S "$unpacked" -B "$folder/build" -G Ninja -DCMAKE_MAKE_PROGRAM="$(command -v ninja)" -DCMAKE_C_COMPILER="$(command -v cc)" \
     -DCMAKE_CXX_COMPILER="$(command -v c++)" -DCMAKE_IGNORE_PATH="/usr/bin;/bin;/usr/local/bin" -DFOVEA_TOOLS="$folder/tools" \
-    -DFOVEA_VULKAN=ON -DFOVEA_CORE_ONLY=ON -DFOVEA_BUILD_TESTS=OFF -DFOVEA_BUILD_APPS=OFF -DFOVEA_INSTALL=OFF |
-    grep -F "no glslang found, so shaders are those of the release"
-"$cmake" --build "$folder/build" --target fovea_shaders >/dev/null
+    -DFOVEA_VULKAN=ON -DFOVEA_CORE_ONLY=ON -DFOVEA_BUILD_TESTS=OFF -DFOVEA_BUILD_APPS=OFF -DFOVEA_INSTALL=OFF
+grep -F "no glslang found, so shaders are those of the release" "$folder/log" || { cat "$folder/log" && exit 1; }
+quietly "$cmake" --build "$folder/build" --target fovea_shaders
 diff -r --exclude='*.spv' --exclude='*.d' "$build/engine/plan/vulkan/shaders" "$folder/build/engine/plan/vulkan/shaders"
 echo "equal bytes, and no shader compiler needed"
