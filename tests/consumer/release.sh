@@ -22,7 +22,7 @@ done
 ln -s "$tools/include" "$folder/tools/include"
 touch "$folder/tools/stamps/vulkan"
 quietly "$cmake" -S "$unpacked" -B "$folder/build" -G Ninja -DCMAKE_MAKE_PROGRAM="$(command -v ninja)" -DCMAKE_C_COMPILER="$(command -v cc)" \
-    -DCMAKE_CXX_COMPILER="$(command -v c++)" -DCMAKE_IGNORE_PATH="/usr/bin;/bin;/usr/local/bin" -DFOVEA_TOOLS="$folder/tools" \
+    -DCMAKE_CXX_COMPILER="$(command -v c++)" -DCMAKE_IGNORE_PATH="/usr/bin;/bin;/usr/local/bin" -DCMAKE_FIND_USE_SYSTEM_ENVIRONMENT_PATH=OFF -DFOVEA_TOOLS="$folder/tools" \
     -DFOVEA_VULKAN=ON -DFOVEA_CORE_ONLY=ON -DFOVEA_BUILD_TESTS=OFF -DFOVEA_BUILD_APPS=OFF -DFOVEA_INSTALL=OFF
 grep -F "no glslang found, so shaders are those of the release" "$folder/log" || { cat "$folder/log" && exit 1; }
 quietly "$cmake" --build "$folder/build" --target fovea_shaders
