@@ -65,7 +65,8 @@ Result<bool> Workbench::update(VkCommandBuffer cmd, double flops) {
     const Result<bool> more = computation.advance(cmd, flops);
     if (!more) return more.error();
     if (computation.run().finished() && go_on_restoring()) return true;
-    return *map_moves || *more;
+    grant_wish();
+    return *map_moves || *more || is_behind();
 }
 
 Result<void> Workbench::begin() {
@@ -197,12 +198,17 @@ void Workbench::compare_with_head(uint32_t layer, uint32_t head) {
         return;
     }
     // Another layer's head is another result: A is kept, and the other layer becomes the present one.
-    if (!computation.kept()) keep_result();
-    if (!computation.kept()) return;
-    view.head = head;
-    Settings next = document.settings();
-    next.mapping.layer = layer;
-    document.change(next);
+    const auto show_other = [this, layer, head] {
+        view.head = head;
+        Settings next = document.settings();
+        next.mapping.layer = layer;
+        document.change(next);
+    };
+    if (computation.kept()) return show_other();
+    when_settled("comparing", [this, show_other] {
+        computation.keep(view.head);
+        show_other();
+    });
 }
 
 std::string token_label(const Workbench& bench, uint64_t index) {
@@ -295,26 +301,47 @@ std::string Workbench::preparing() const {
 
 // ---- results that stay ----
 
+void Workbench::when_settled(std::string what, std::function<void()> act) {
+    if (is_settled()) return act();
+    wish_ = Wish{std::move(what), document.revision(), std::move(act)};
+}
+
+void Workbench::grant_wish() {
+    if (!wish_) return;
+    const bool void_now = wish_->revision != document.revision();
+    if (!void_now && !is_settled()) return;
+    const Wish wish = std::move(*wish_);
+    wish_.reset();
+    if (void_now)
+        problems.report(wish.what, "the result was not there yet when its settings were changed", false);
+    else
+        wish.act();
+}
+
 void Workbench::keep_result() {
-    if (is_settled()) computation.keep(view.head);
+    when_settled("keeping as A", [this] { computation.keep(view.head); });
 }
 
 void Workbench::swap_kept() {
-    if (!computation.kept() || !is_settled()) return;
-    const Settings kept = computation.kept()->result->settings;
-    const uint32_t head = computation.kept()->head;
-    computation.keep(view.head);
-    view.head = head;
-    document.change(kept);
+    if (!computation.kept()) return;
+    when_settled("swapping A and B", [this] {
+        if (!computation.kept()) return;
+        const Settings kept = computation.kept()->result->settings;
+        const uint32_t head = computation.kept()->head;
+        computation.keep(view.head);
+        view.head = head;
+        document.change(kept);
+    });
 }
 
 void Workbench::lock_matrix() {
-    if (!is_settled()) return;
-    if (computation.locked().size() == Computation::kMostLocked)
-        return problems.report("tabs", "six matrices are locked: unlock one first", false);
-    lock_present(view.stage, view.head);
-    window.locked_tab = int(computation.locked().size()) - 1;
-    window.centre = CentreTab::matrix;
+    when_settled("locking", [this] {
+        if (computation.locked().size() == Computation::kMostLocked)
+            return problems.report("tabs", "six matrices are locked: unlock one first", false);
+        lock_present(view.stage, view.head);
+        window.locked_tab = int(computation.locked().size()) - 1;
+        window.centre = CentreTab::matrix;
+    });
 }
 
 void Workbench::lock_present(size_t stage, uint32_t head) {

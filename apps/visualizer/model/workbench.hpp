@@ -127,7 +127,9 @@ class Workbench {
     void show_refused_as_map();
 
     // ---- results that stay: no part of what undo takes back ----
-    // Keeps the present result, once complete, as A of the comparison, while undo, redo and changes go on.
+    // What is asked of a result that is still being computed is done once it is there; the Problems panel
+    // says so where the settings have changed before. The last wish counts.
+    // Keeps the present result as A of the comparison, while undo, redo and changes go on.
     void keep_result();
     // The kept settings become the present ones, a step of undo, and the present result the kept one.
     void swap_kept();
@@ -184,6 +186,9 @@ class Workbench {
         return computation.measured() && !is_behind() && !computation.projecting() && !restoring_;
     }
     Result<void> begin();
+    // Acts on the settings' result: now, or at the end of the update with which it is complete.
+    void when_settled(std::string what, std::function<void()> act);
+    void grant_wish();
     void keep_pick_in_range();
     void file_was_read(Document::Opened opened, bool with_sheet);
     void lock_present(size_t stage, uint32_t head);
@@ -197,6 +202,12 @@ class Workbench {
     bool anew_ = true;
     uint64_t seen_revision_ = 0;
     std::optional<Restoring> restoring_;
+    struct Wish {
+        std::string what;       // "keeping as A"
+        uint64_t revision = 0;  // of the document whose result is meant
+        std::function<void()> act;
+    };
+    std::optional<Wish> wish_;
     size_t fade_from_ = 0;
     std::optional<std::chrono::steady_clock::time_point> fade_begin_;
     HeadSummary summary_;
