@@ -50,7 +50,6 @@ export function linesHtml(result: Result, row: number): string {
 export function connectLines(app: App, pick: (row: number) => void): void {
     let on = false;
     const button = byId("lines-on");
-    button.hidden = false;
     button.addEventListener("click", () => {
         on = !on;
         button.setAttribute("aria-pressed", String(on));

@@ -67,6 +67,7 @@ export class Workbench {
             },
             "Matrix of the stage",
         );
+        this.matrix.element.hidden = true; // until the first table makes room for it
         byId("rail").addEventListener("click", (event) => {
             const id = (event.target as Element).closest<HTMLElement>("[data-stage]")?.dataset.stage;
             if (id) app.change({ stage: id, lo: "", hi: "" }, { numbers: false });
@@ -210,6 +211,7 @@ export class Workbench {
         byId<HTMLButtonElement>("as-table").disabled =
             content.rows > largestTable || content.columns > largestTable;
         byId("table-box").hidden = !asTable;
+        byId("table-box").classList.remove("first-table");
         this.matrix.element.hidden = asTable;
         const row = Math.min(app.state.i, content.rows - 1),
             column = Math.min(app.state.j, content.columns - 1);

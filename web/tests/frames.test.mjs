@@ -1,7 +1,7 @@
-// What a keystroke costs: one layout beyond the field's own.
+// What a frame costs and shows: a keystroke takes one layout beyond the field's own, and nothing moves while the page loads.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { Lab, missing } from "./support.mjs";
+import { Lab, missing, settled } from "./support.mjs";
 import { keyCosts } from "./key_costs.mjs";
 
 describe("frames", { skip: missing ?? false }, () => {
@@ -24,6 +24,36 @@ describe("frames", { skip: missing ?? false }, () => {
                 t.diagnostic(`${what}: ${layouts} layouts, ${ms.toFixed(1)} ms of the main thread (medians)`);
             assert.ok(costs.letter.layouts <= costs.field.layouts + 1, "a letter's numbers take one layout");
             assert.ok(costs.arrow.layouts <= 1, "a pick takes one layout");
+            await page.close();
+        });
+
+    // The measure of Core Web Vitals, https://web.dev/articles/cls: from 0.1 on a page is called unsteady.
+    for (const [width, height] of [
+        [1366, 768],
+        [1350, 940],
+        [1024, 768],
+        [360, 740],
+    ])
+        test(`nothing moves while the page loads: ${width} x ${height}`, async () => {
+            const page = await lab.context.newPage();
+            await page.setViewportSize({ width, height });
+            await page.addInitScript(() => {
+                globalThis.moved = [];
+                new PerformanceObserver((list) =>
+                    globalThis.moved.push(
+                        ...list.getEntries().map(({ value, sources }) => ({
+                            value,
+                            what: sources.map(({ node }) => node?.id || node?.className || node?.nodeName),
+                        })),
+                    ),
+                ).observe({ type: "layout-shift", buffered: true });
+            });
+            await page.goto(lab.host.url);
+            await settled(page);
+            const moved = await page.evaluate(() => globalThis.moved),
+                sum = moved.reduce((all, { value }) => all + value, 0);
+            assert.ok(await page.evaluate(() => document.documentElement.classList.contains("is-live")));
+            assert.ok(sum < 0.02, `layout shift ${sum.toFixed(3)}: ${JSON.stringify(moved)}`);
             await page.close();
         });
 });
