@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Saves what one attention layer of a Hugging Face model computed for a text, as one safetensors file.
 
-    python3 scripts/export_attention.py gpt2 --layer 5 --text "The cat sat on the mat" --out cat.safetensors
-    python3 scripts/export_attention.py gpt2 --layer all --text "The cat sat on the mat" --out cat.safetensors
+    ./dev python scripts/export_attention.py gpt2 --layer 5 --text "The cat sat on the mat" --out cat.safetensors
+    ./dev python scripts/export_attention.py gpt2 --layer all --text "The cat sat on the mat" --out cat.safetensors
     python3 scripts/export_attention.py --check cat.safetensors
 
-The file (docs/files.md) holds q, k, v as the layer multiplies them (after rotary embedding), its weights and output,
-the tokens, and with --parameters the layer's projections and input. `fovea attend` and the visualizer open it.
+The file (docs/files.md) holds q, k, v as the layer multiplies them (after rotary embedding), its output and log-sum-exp,
+the tokens, with --weights the weights, and with --parameters the layer's projections and input. `fovea attend` and the
+visualizer open it.
 
-Needs torch, transformers >= 4.53 and safetensors; --check needs nothing but Python. The model runs in float32 on the
-CPU, through its own plain ("eager") attention code, so every model that has one works.
+Needs the package fovea (docs/python.md), torch, transformers >= 4.53 and safetensors; --check needs nothing but Python.
+The model runs in float32 on the CPU with Fovea's attention (fovea.transformers), so that a text of N tokens takes O(N);
+only --weights takes N * N.
 """
 
 import argparse
@@ -21,7 +23,6 @@ from pathlib import Path
 
 FORMAT = "attention"
 VERSION = "1"
-ATTENTION_NAME = "fovea_export"
 SIZES = {"BOOL": 1, "U8": 1, "F16": 2, "F32": 4, "I32": 4, "I64": 8}
 
 
@@ -32,191 +33,130 @@ def fail(message):
 # ---- running the model ---------------------------------------------------------------------------------------------
 
 
-class Capture:
-    """Stands in for the attention function of every layer and keeps what the wanted layer's call got and gave; those of
-    all layers where `layer` is None."""
-
-    def __init__(self, layer):
-        self.layer = layer
-        self.calls = []
-        self.any_ran = False
-        self.hidden_states = None
-
-    def __call__(self, module, query, key, value, attention_mask, **options):
-        # Each modeling file has its own eager function; it knows the model's soft cap, sinks and scale.
-        eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
-        if eager is None:
-            fail(f"{type(module).__name__} has no eager_attention_forward to run")
-        self.any_ran = True
-        output, weights = eager(module, query, key, value, attention_mask, **options)
-        if self.layer is None or getattr(module, "layer_idx", None) == self.layer:
-            self.calls.append((module, query, key, value, attention_mask, options, output, weights))
-        return output, weights
-
-    def keep_input(self, _module, args, keyword_args):
-        self.hidden_states = args[0] if args else keyword_args["hidden_states"]
-
-    def expect_any(self):
-        if not self.any_ran:
-            fail("the model computes attention by itself, not through the interface of transformers")
-
-    def only_call(self, layers):
-        self.expect_any()
-        if not self.calls:
-            fail(f"no attention layer {self.layer} was run; the model has layers 0 to {layers - 1}")
-        if len(self.calls) > 1:
-            fail(f"layer {self.layer} ran {len(self.calls)} times (encoder and decoder?): which is which cannot be told")
-        return self.calls[0]
-
-    def calls_by_layer(self):
-        self.expect_any()
-        calls = {}
-        for call in self.calls:
-            index = getattr(call[0], "layer_idx", None)
-            if index is None or index in calls:
-                fail("a layer ran twice or has no number (encoder and decoder?): which is which cannot be told")
-            calls[index] = call
-        return dict(sorted(calls.items()))
-
-
 def first_line(error):
     return (str(error).strip() or type(error).__name__).split("\n")[0]
 
 
-def load_model(name, capture):
-    from transformers import AttentionInterface, AttentionMaskInterface, AutoModel, AutoTokenizer
-    from transformers.masking_utils import eager_mask
-
-    AttentionInterface.register(ATTENTION_NAME, capture)
-    # Without a mask function of the same name the model would run without any mask.
-    AttentionMaskInterface.register(ATTENTION_NAME, eager_mask)
-    tokenizer = AutoTokenizer.from_pretrained(name)
-    model = AutoModel.from_pretrained(name, attn_implementation=ATTENTION_NAME)
-    return tokenizer, model.float().eval()
+def attention_module(model, layer):
+    """Path and module of a layer's attention: the innermost that has the layer's number and parameters."""
+    found = [(path, module) for path, module in model.named_modules()
+             if getattr(module, "layer_idx", None) == layer and next(module.parameters(), None) is not None]
+    if not found:
+        fail(f"the model has no attention layer {layer}")
+    return found[-1]
 
 
 def run_model(name, layer, text, with_input):
-    """The model, its calls by layer (one, or with `layer` None all), ids, tokens, and the one layer's input."""
-    import torch
+    """The model, what fovea.transformers.read keeps of its layers (one, or with `layer` None all), and the one's input."""
+    import fovea.transformers
 
-    capture = Capture(layer)
+    hidden_states, hook = [], None
+
+    def keep_input(_module, args, keyword_args):
+        hidden_states.append(args[0] if args else keyword_args["hidden_states"])
+
     try:
-        tokenizer, model = load_model(name, capture)
+        model, tokenizer = fovea.transformers.load(name)
+        model = model.float()
     except (OSError, ValueError, KeyError, ImportError) as error:
         fail(f"{name}: {first_line(error)}")
-    ids = tokenizer(text, return_tensors="pt")["input_ids"]
-    if ids.shape[1] == 0:
-        fail("the text has no tokens")
-    layers = getattr(model.config, "num_hidden_layers", None) or getattr(model.config, "n_layer", 0)
-    with torch.no_grad():
-        try:
-            model(input_ids=ids, use_cache=False)
-        except (TypeError, ValueError) as error:
-            fail(f"{name} does not run on a text alone: {first_line(error)}")
-        calls = capture.calls_by_layer() if layer is None else {layer: capture.only_call(layers)}
-        if with_input:
-            # Only now it is known which module is the layer; its input comes from a second run.
-            hook = calls[layer][0].register_forward_pre_hook(capture.keep_input, with_kwargs=True)
-            model(input_ids=ids, use_cache=False)
-            hook.remove()
-    tokens = [tokenizer.decode([token]) for token in ids[0].tolist()]
-    return model, calls, ids[0], tokens, capture.hidden_states
+    if with_input:
+        hook = attention_module(model, layer)[1].register_forward_pre_hook(keep_input, with_kwargs=True)
+    try:
+        read = fovea.transformers.read(model, text, layers=None if layer is None else [layer], tokenizer=tokenizer)
+    except (TypeError, ValueError) as error:
+        fail(f"{name}: {first_line(error)}")
+    if hook:
+        hook.remove()
+    if layer is not None and layer not in read.layers:
+        layers = getattr(model.config, "num_hidden_layers", None) or getattr(model.config, "n_layer", 0)
+        fail(f"no attention layer {layer} was run; the model has layers 0 to {layers - 1}")
+    return model, read, hidden_states
 
 
 # ---- from the call to tensors --------------------------------------------------------------------------------------
 
 
-def split_mask(mask, rows, columns):
-    """A mask of the model as (visible or None, added or None), bool and float [B or 1, H or 1, rows, columns]."""
-    import torch
+def visible_and_added(kept):
+    """What of a layer's mask the file says by tensors: (visible or None, added or None), bool and float [1, 1 or H, L, L]."""
+    import numpy as np
 
-    if mask is None:
-        return None, None
-    mask = mask[..., :rows, :columns]
-    if mask.dtype == torch.bool:
-        return mask, None
-    hidden = mask <= torch.finfo(mask.dtype).min / 2
-    added = mask.masked_fill(hidden, 0.0)
-    return ~hidden, (added if bool((added != 0).any()) else None)
-
-
-def recomputed_weights(query, key, scale, softcap, visible, added, sinks):
-    """The layer's weights once more, in float64: shows that the file says all there is to say."""
-    import torch
-
-    key = key.double().repeat_interleave(query.shape[1] // key.shape[1], dim=1)
-    scores = scale * (query.double() @ key.transpose(-1, -2))
-    if softcap:
-        scores = softcap * torch.tanh(scores / softcap)
-    if added is not None:
-        scores = scores + added.double()
+    visible, added = kept.options.get("mask"), kept.options.get("bias")
     if visible is not None:
-        scores = scores.masked_fill(~visible, -math.inf)
-    if sinks is not None:
-        column = sinks.double().reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
-        scores = torch.cat([scores, column], dim=-1)
-    return torch.nan_to_num(torch.softmax(scores, dim=-1))[..., : key.shape[2]]
+        rows, columns = kept.q.shape[2], kept.k.shape[2]
+        visible = np.ascontiguousarray(np.broadcast_to(visible, (*visible.shape[:2], rows, columns)))
+        visible = None if visible.all() else visible
+    if added is not None:
+        hidden = added <= np.finfo(added.dtype).min / 2
+        if hidden.any():
+            visible = ~hidden if visible is None else visible & ~hidden
+        added = np.where(hidden, 0, added).astype(np.float32)
+        added = added if added.any() else None
+    return visible, added
 
 
-def collect(call, ids, tokens, model_name, layer):
-    """Tensors and metadata of the file, without the optional parts."""
-    import torch
+def collect(kept, read, model_name, layer, with_weights):
+    """Tensors and metadata of one layer."""
+    import numpy as np
 
-    module, query, key, value, mask, options, output, weights = call
-    rows, columns = query.shape[2], key.shape[2]
-    scale = options.get("scaling")
-    scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
-    softcap = options.get("softcap") or 0.0
-    sinks = options.get("s_aux")
-    sinks = None if sinks is None else sinks.detach()  # a parameter of the model
-    visible, added = split_mask(mask, rows, columns)
-
-    below = torch.ones(rows, columns, dtype=torch.bool).tril()
-    causal = rows == columns and rows > 1 and bool((weights.masked_fill(below, 0.0) == 0).all())
-    seen = below if visible is None and causal else visible
-    error = float((recomputed_weights(query, key, scale, softcap, seen, added, sinks) - weights).abs().max())
-    if error > 1e-4:
-        print(f"export_attention: warning: the layer's weights differ by {error:.3g} from softmax(scale q k + mask): it "
-              "does more than this file can say; q, k, v and weights are the layer's own", file=sys.stderr)
-
-    # The model's output is [B, L, H, D]; everything in the file is [B, H, L, D].
-    tensors = {"q": query, "k": key, "v": value, "o": output.transpose(1, 2), "weights": weights, "tokens": ids}
-    if visible is not None and not (causal and bool(visible[..., below].all())):
+    options, rows = kept.options, kept.q.shape[2]
+    scale = options.get("scale")
+    scale = 1.0 / math.sqrt(kept.q.shape[-1]) if scale is None else float(scale)
+    tensors = {"q": kept.q, "k": kept.k, "v": kept.v, "o": kept.o, "lse": kept.lse, "tokens": read.ids}
+    if with_weights:
+        look = kept.inspect()
+        tensors["weights"] = np.stack([look.weights(head=head) for head in range(kept.q.shape[1])])[np.newaxis]
+    visible, added = visible_and_added(kept)
+    if visible is not None:
         tensors["mask"] = visible
     if added is not None:
         tensors["bias"] = added
-    if sinks is not None:
-        tensors["sinks"] = sinks
+    if options.get("sinks") is not None:
+        tensors["sinks"] = np.asarray(options["sinks"], np.float32)
     metadata = {"fovea": FORMAT, "version": VERSION, "model": model_name, "layer": str(layer), "layout": "bhld",
-                "scale": repr(scale), "causal": "top-left" if causal else "none", "weights_error": f"{error:.3g}",
-                "tokens": json.dumps(tokens, ensure_ascii=False)}
-    if softcap:
-        metadata["softcap"] = repr(float(softcap))
+                "scale": repr(scale), "causal": "top-left" if options.get("causal") and rows > 1 else "none",
+                "tokens": json.dumps(read.tokens, ensure_ascii=False)}
+    if options.get("softcap"):
+        metadata["softcap"] = repr(float(options["softcap"]))
+    if options.get("window"):
+        metadata["window"] = ",".join("-1" if side is None else str(side) for side in options["window"])
     return tensors, metadata
 
 
-def collect_all(calls, ids, tokens, model_name):
+def window_as_mask(tensors, metadata):
+    """Says a layer's window by the tensor `mask`, where a file has layers with and without one."""
+    import numpy as np
+
+    before, after = (int(side) for side in metadata.pop("window").split(","))
+    count = tensors["q"].shape[2]
+    behind = np.arange(count)[:, None] - np.arange(count)
+    seen = (behind <= (before if before >= 0 else count)) & (-behind <= (after if after >= 0 else count))
+    tensors["mask"] = tensors["mask"] & seen if "mask" in tensors else seen[np.newaxis, np.newaxis]
+
+
+def collect_all(read, model_name, with_weights):
     """The layers' tensors as layers.N.q and so on; what the metadata says must be so in every layer."""
-    tensors, metadata, errors = {"tokens": ids}, None, []
-    for layer, call in calls.items():
-        of_layer, said = collect(call, ids, tokens, model_name, layer)
-        errors.append(float(said.pop("weights_error")))
-        said["layer"] = "all"
-        if metadata not in (None, said):
+    layers = {layer: collect(kept, read, model_name, "all", with_weights) for layer, kept in read.layers.items()}
+    if len({metadata.get("window") for _, metadata in layers.values()}) > 1:
+        for of_layer, metadata in layers.values():
+            if "window" in metadata:
+                window_as_mask(of_layer, metadata)
+    tensors, said = {"tokens": read.ids}, None
+    for layer, (of_layer, metadata) in layers.items():
+        if said not in (None, metadata):
             fail(f"layer {layer} has another scale, soft cap or kind of mask than the ones before: export it alone")
-        metadata = said
+        said = metadata
         del of_layer["tokens"]
         tensors.update({f"layers.{layer}.{name}": tensor for name, tensor in of_layer.items()})
-    metadata["weights_error"] = f"{max(errors):.3g}"
-    return tensors, metadata
+    return tensors, said
 
 
-def add_parameters(model, module, hidden_states, tensors, metadata):
+def add_parameters(model, layer, hidden_states, tensors, metadata):
     """The layer's projections under their usual names, and the numbers that the weights do not tell."""
-    path = next(name for name, candidate in model.named_modules() if candidate is module)
+    path, module = attention_module(model, layer)
     for name, parameter in module.named_parameters():
-        tensors[f"{path}.{name}"] = parameter
-    tensors["hidden_states"] = hidden_states
+        tensors[f"{path}.{name}"] = parameter.detach().numpy()
+    tensors["hidden_states"] = hidden_states[-1].detach().numpy()
     config = model.config
     for key in ("n_head", "num_attention_heads", "num_key_value_heads", "head_dim", "rope_theta"):
         value = getattr(config, key, None)
@@ -227,15 +167,14 @@ def add_parameters(model, module, hidden_states, tensors, metadata):
 
 
 def save(path, tensors, metadata, half):
-    import torch
-    from safetensors.torch import save_file
+    import numpy as np
+    from safetensors.numpy import save_file
 
     stored = {}
     for name, tensor in tensors.items():
-        tensor = tensor.detach().cpu()
-        if half and tensor.is_floating_point():
-            tensor = tensor.to(torch.float16)
-        stored[name] = tensor.contiguous().clone()
+        if half and tensor.dtype.kind == "f" and name.split(".")[-1] != "lse":
+            tensor = tensor.astype(np.float16)
+        stored[name] = np.array(tensor, order="C")  # a copy: two layers may share memory
     save_file(stored, str(path), metadata=metadata)
 
 
@@ -269,7 +208,7 @@ def check_layer(prefix, metadata, tensors, data):
     value_dim = tensors[prefix + "v"]["shape"][3]
     assert heads % kv_heads == 0, "the heads of q are no multiple of those of k"
     expected = {"k": [batch, kv_heads, columns, dim], "v": [batch, kv_heads, columns, value_dim],
-                "o": [batch, heads, rows, value_dim], "weights": [batch, heads, rows, columns], "sinks": [heads]}
+                "o": [batch, heads, rows, value_dim], "weights": [batch, heads, rows, columns], "lse": [batch, heads, rows], "sinks": [heads]}
     expected = {prefix + name: shape for name, shape in expected.items()}
     expected["tokens"] = [columns]
     for name, shape in expected.items():
@@ -319,7 +258,7 @@ def main():
     parser.add_argument("--text-file", type=Path, help="the same from a file")
     parser.add_argument("--out", type=Path, help="the safetensors file to write")
     parser.add_argument("--half", action="store_true", help="store floats as float16")
-    parser.add_argument("--no-weights", action="store_true", help="leave the weights out (they grow with L * L)")
+    parser.add_argument("--weights", action="store_true", help="add the weights (they grow with L * L)")
     parser.add_argument("--parameters", action="store_true", help="add the layer's projections and input")
     parser.add_argument("--check", type=Path, metavar="FILE", help="only check a file against the format")
     args = parser.parse_args()
@@ -346,25 +285,24 @@ def main():
     if not args.out.resolve().parent.is_dir() or args.out.is_dir():
         fail(f"--out {args.out}: no file can be written there")
     try:
-        import safetensors.torch, torch, transformers  # noqa: F401
+        import fovea, safetensors.numpy, torch, transformers  # noqa: F401
     except ImportError as error:
-        fail(f"torch, transformers 4.53 or newer and safetensors are needed: {error}")
-    model, calls, ids, tokens, hidden_states = run_model(args.model, layer, text, args.parameters)
+        fail(f"fovea, torch, transformers 4.53 or newer and safetensors are needed: {error}")
+    model, read, hidden_states = run_model(args.model, layer, text, args.parameters)
     if layer is None:
-        tensors, metadata = collect_all(calls, ids, tokens, args.model)
+        tensors, metadata = collect_all(read, args.model, args.weights)
     else:
-        tensors, metadata = collect(calls[layer], ids, tokens, args.model, layer)
-    if args.no_weights:
-        tensors = {name: tensor for name, tensor in tensors.items() if name.split(".")[-1] != "weights"}
+        tensors, metadata = collect(read.layers[layer], read, args.model, layer, args.weights)
     if args.parameters:
-        add_parameters(model, calls[layer][0], hidden_states, tensors, metadata)
+        add_parameters(model, layer, hidden_states, tensors, metadata)
     save(args.out, tensors, metadata, args.half)
     print(check(args.out))
     if layer is None:
         print(f"fovea-visualizer {args.out} --show layers")
         return
     print(f"fovea attend {args.out} --out out.safetensors --causal {metadata['causal']} --scale {metadata['scale']}"
-          + (f" --softcap {metadata['softcap']}" if "softcap" in metadata else "") + " --outputs o,weights")
+          + (f" --softcap {metadata['softcap']}" if "softcap" in metadata else "")
+          + (f" --window {metadata['window']}" if "window" in metadata else "") + " --outputs o,weights")
 
 
 if __name__ == "__main__":

@@ -65,6 +65,15 @@ Result<void> read_tensor(const std::string& name, const JsonValue& json, Session
     return {};
 }
 
+Result<void> read_tokens(const JsonValue& json, std::vector<std::string>& out) {
+    const auto is_text = [](const JsonValue& token) { return token.kind() == JsonValue::Kind::text; };
+    if (json.kind() != JsonValue::Kind::array ||
+        !std::all_of(json.items().begin(), json.items().end(), is_text))
+        return refused_session("the tokens of its tensors are no list of texts");
+    for (const JsonValue& token : json.items()) out.emplace_back(token.text());
+    return {};
+}
+
 Result<std::shared_ptr<const SessionTensors>> read_tensors(const JsonValue& json, const Session* parent,
                                                            SessionReading& reading) {
     if (parent && json.text() == "same") return parent->tensors;
@@ -72,6 +81,10 @@ Result<std::shared_ptr<const SessionTensors>> read_tensors(const JsonValue& json
     if (json.kind() != JsonValue::Kind::object) return refused_session("its tensors are no object");
     auto tensors = std::make_shared<SessionTensors>();
     for (const auto& [name, value] : json.members()) {
+        if (name == "tokens") {
+            if (Result<void> r = read_tokens(value, tensors->tokens); !r) return r.error();
+            continue;
+        }
         SessionTensor* const tensor = name == "q"   ? &tensors->q
                                       : name == "k" ? &tensors->k
                                       : name == "v" ? &tensors->v
@@ -149,6 +162,10 @@ std::string tensors_json(const SessionTensors& tensors) {
     JsonObject object;
     object.raw("q", tensor_json(tensors.q)).raw("k", tensor_json(tensors.k));
     if (!tensors.v.values.empty() || !tensors.v.path.empty()) object.raw("v", tensor_json(tensors.v));
+    std::string tokens;
+    for (const std::string& token : tensors.tokens)
+        tokens += (tokens.empty() ? "" : ", ") + json_string(token);
+    if (!tokens.empty()) object.raw("tokens", "[" + tokens + "]");
     return object.done();
 }
 

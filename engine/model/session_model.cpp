@@ -186,6 +186,12 @@ Result<void> take_tensors(const SessionTensors& tensors, SessionModel& out) {
         if (!taken) return taken.error();
         *to = std::move(*taken);
     }
+    const uint64_t rows = out.input.q.shape[1], keys = out.input.k.shape[1], count = tensors.tokens.size();
+    if (count != 0 && (count != rows || count != keys))
+        return refused("tensors", "there are " + std::to_string(count) + " tokens for " +
+                                      std::to_string(rows) + " queries and " + std::to_string(keys) +
+                                      " keys");
+    for (const std::string& text : tensors.tokens) out.input.tokens.push_back({text, 0, 0});
     return {};
 }
 

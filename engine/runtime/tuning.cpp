@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
+#include <cstdio>
 #include <iterator>
+#include <memory>
 
 // The file, one field on each line; "#" begins a comment:
 //
@@ -158,12 +159,13 @@ Result<void> tune_from_file(const std::string& file, DeviceInfo& device) {
         error.text = file + ": " + error.text;
         return error;
     };
-    std::ifstream in(file, std::ios::binary);
+    // No stream of C++, because libfovea_runtime.so holds its own C++ library: every locale would come with
+    // it.
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> in(std::fopen(file.c_str(), "rb"), std::fclose);
     std::string text(kMostBytes + 1, '\0');
-    if (in) in.read(text.data(), std::streamsize(text.size()));
-    if (in.bad() || (!in && in.gcount() == 0 && !in.eof()))
+    if (in) text.resize(std::fread(text.data(), 1, text.size(), in.get()));
+    if (!in || std::ferror(in.get()) != 0)
         return Error{FOVEA_IO_ERROR, "tuning_file", file + " cannot be read"};
-    text.resize(size_t(in.gcount()));
     if (text.size() > kMostBytes)
         return Error{FOVEA_IO_ERROR, "tuning_file", file + " is longer than any tuning"};
     const Result<Tuning> tuning = read_tuning(text);

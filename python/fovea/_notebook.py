@@ -143,18 +143,41 @@ def _session_tensor(name: str, value: Any, layout: str, batch: int, keep: list[n
     return ctypes.byref(tensor)
 
 
-def view(q: Any = None, k: Any = None, v: Any = None, *, text: str | None = None, level: int | None = None, causal: bool = False,
-         layout: str = 'bhsd', batch: int = 0, height: int = 720, **keys: Any) -> View:
-    """The page of this project on q, k and v of your own, or, with `text`, on a sentence: any weight, its derivation, every stage.
+def view(q: Any = None, k: Any = None, v: Any = None, *, text: str | None = None, tokens: Sequence[str] | None = None, layer: int = 0,
+         tokenizer: Any = None, level: int | None = None, causal: bool = False, layout: str = 'bhsd', batch: int = 0, height: int = 720,
+         **keys: Any) -> View:
+    """The page of this project on q, k and v of your own, on a layer of a model (`view(model, text)`), or, with `text` alone, on a
+    sentence: any weight, its derivation, every stage.
 
-    q, k, v  [B, H, L, D] as in fovea.attention (one batch entry is shown), float32, float16 or bfloat16; v may be left out
+    q, k, v  [B, Hq, L, D], [B, Hkv, L, D], [B, Hkv, L, Dv] as in fovea.attention (one batch entry is shown), float32, float16 or
+             bfloat16; v may be left out
+    tokens   what queries and keys stand for, as many texts as there are of each
+    q, k     or in their place `model, text`. A model is the name of a small one that learned a task ("induction", "recall",
+             "reverse", "sort": a sequence of its tokens, None its own example), and the page shows all of it; or
+             what fovea.transformers.read takes: a folder, a .gguf file, a name or a transformers model, of which `layer` is shown
     level    1 to 7, of the page's; None: 3 where causal, else the page's own
     keys     of a session, as docs/files.md lists them: head=1, i=3, j=2, stage='scores', mask='causal', ..."""
+    fields: dict[str, Any] = {}
+    if isinstance(q, (str, os.PathLike)) or hasattr(q, 'config'):
+        if v is not None or text is not None and k is not None:
+            raise Refused('v and text stand beside no model: it is view(model, text)', 'text' if v is None else 'v')
+        text = k if text is None else text
+        if text is not None and not isinstance(text, str):
+            raise Refused(f'text is {type(text).__name__}; it must be a str', 'text')
+        if isinstance(q, str) and q in TASKS:
+            fields['task'], q, k = q, None, None
+        else:
+            if text is None:
+                raise Refused('text is missing: a model shows what it does with one', 'text')
+            q, k, v, tokens, rules = _layer_of(q, text, layer, tokenizer)
+            causal, text, layout, batch = rules.get('mask') == 'causal', None, 'bhsd', 0
+            fields.update(rules)
     if (q is None) != (k is None) or q is None and v is not None:
         raise Refused('q and k stand together, with or without v', 'k' if k is None else 'q')
     if q is not None and text is not None:
         raise Refused('text and q are both given; a session shows one of them', 'text')
-    fields: dict[str, Any] = {'v': 1}
+    if tokens is not None and q is None:
+        raise Refused('tokens are names of the rows of q and k, which are missing', 'tokens')
     if level is None and causal:
         level = 3  # the one whose own mask is causal, so that the page has nothing to remark on it
     if level is not None:
@@ -164,11 +187,53 @@ def view(q: Any = None, k: Any = None, v: Any = None, *, text: str | None = None
     if text is not None:
         fields['text'] = text
     fields.update(keys)
-    address = '&'.join(f'{quote_plus(str(key))}={quote_plus(_written(value))}' for key, value in fields.items())
+    address = '&'.join(f'{quote_plus(str(key))}={quote_plus(_written(value))}' for key, value in {'v': 1, **fields}.items())
     keep: list[np.ndarray] = []
     tensors = [None if value is None else _session_tensor(name, value, layout, batch, keep)
                for name, value in (('q', q), ('k', k), ('v', v))]
-    return View(made_text(lib.foveaWriteSession, address.encode(), *tensors), height)
+    session = made_text(lib.foveaWriteSession, address.encode(), *tensors)
+    if tokens is not None:
+        tokens, rows, count = [str(token) for token in tokens], keep[0].shape[1], keep[1].shape[1]
+        if not len(tokens) == rows == count:
+            raise Refused(f'tokens are {len(tokens)} texts; there are {rows} queries and {count} keys', 'tokens')
+        file = json.loads(session)
+        file['tensors']['tokens'] = tokens
+        checked = json.loads(made_text(lib.foveaReadSession, json.dumps(file).encode()))['session']
+        session = json.dumps(checked, ensure_ascii=False) + '\n'
+    return View(session, height)
+
+
+TASKS = ('induction', 'recall', 'reverse', 'sort')
+
+
+def _layer_of(model: Any, text: str, layer: int, tokenizer: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str], dict[str, Any]]:
+    """A layer's q, k, v, the text's tokens, and the rules of its attention as keys of a session."""
+    try:
+        from . import transformers
+        read = transformers.read(model, text, layers=[layer], tokenizer=tokenizer)
+    except ImportError as error:
+        raise Refused(f'model: torch and transformers (4.48 or newer) are needed to run one: {error}', 'model') from error
+    if layer not in read.layers:
+        raise Refused(f'layer is {layer}; the model has no attention layer of that number', 'layer')
+    kept = read.layers[layer]
+    said = dict(kept.options)
+    for name in ('mask', 'bias', 'sinks'):
+        if said.get(name) is not None and not (name == 'mask' and said[name].all()):
+            raise Refused(f'layer {layer} of this model has {name}, which a session cannot say: use fovea.inspect', 'layer')
+    width, scale = kept.q.shape[-1], said.get('scale')
+    rules: dict[str, Any] = {'scale': 'auto'}
+    if scale is not None and abs(scale * width**0.5 - 1) > 1e-6:
+        rules['scale'] = repr(1 / scale)  # a session's is what scores are divided by
+    if said.get('softcap'):
+        rules['cap'] = said['softcap']
+    if said.get('causal'):
+        rules['mask'] = 'causal'
+    if said.get('window'):
+        before, after = said['window']
+        if not said.get('causal') or after not in (None, 0):
+            raise Refused(f'layer {layer} of this model has a window on both sides, which a session cannot say: use fovea.inspect', 'layer')
+        rules.update(mask='window', win=before)
+    return kept.q, kept.k, kept.v, read.tokens, rules
 
 
 def _written(value: Any) -> str:

@@ -8,25 +8,33 @@
     kept[5].inspect().top(5, head=3)          # the layer's weights, without the matrix
     kept[5].inspect().map()
 
+or, of a model that is not there yet, in one step:
+
+    read = fovea.transformers.read(name, "The cat sat on the mat", layers=[5])
+    read.tokens, read.layers[5].o
+
 For inference: calls that autograd would have to follow are refused."""
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any, Collection, Iterator, Mapping, NamedTuple
 
 import numpy as np
 
-from ._arrays import as_array, like
+from ._arrays import as_array, like, widened
 from ._attention import attention
 from ._inspection import Inspection, inspect
 from ._library import Refused
 
 
 class Kept(NamedTuple):
-    """One layer's call: arrays [B, H, L, D] over the model's own memory, and lse [B, Hq, Lq]."""
-    q: np.ndarray
-    k: np.ndarray
-    lse: np.ndarray
+    """One layer's call: O(N), as there is no matrix in it."""
+    q: np.ndarray  #: [B, Hq, Lq, D] over the model's own memory, behind rotary positions, before the scale
+    k: np.ndarray  #: [B, Hkv, Lkv, D], likewise
+    v: np.ndarray  #: [B, Hkv, Lkv, Dv], likewise
+    o: np.ndarray  #: [B, Hq, Lq, Dv]: what the heads gave, before the output projection
+    lse: np.ndarray  #: float32 [B, Hq, Lq]
     options: dict[str, Any]  #: what was said beside them: causal, align, window, ...
 
     def inspect(self, device: Any = 'auto') -> Inspection:
@@ -39,15 +47,21 @@ class Capture(Mapping[int, Kept]):
 
     def __init__(self, layers: Collection[int] | None) -> None:
         self._wanted, self._kept = layers, dict[int, Kept]()
+        self.calls = 0       #: attention calls since clear(), of whichever layer
+        self.repeated = set[int]()  #: layers that ran more than once since then, as those of encoder and decoder do
 
     def wants(self, layer: int) -> bool:
         return self._wanted is None or layer in self._wanted
 
     def keep(self, layer: int, kept: Kept) -> None:
+        if layer in self._kept:
+            self.repeated.add(layer)
         self._kept[layer] = kept
 
     def clear(self) -> None:
         self._kept.clear()
+        self.calls = 0
+        self.repeated.clear()
 
     def __getitem__(self, layer: int) -> Kept:
         return self._kept[layer]
@@ -65,7 +79,8 @@ def call_options(module: Any, query: np.ndarray, key: np.ndarray, mask: np.ndarr
     """What a model says of a call, in the words of fovea.attention."""
     batch, keys = query.shape[0], key.shape[2]
     causal = getattr(module, 'is_causal', True) if is_causal is None else is_causal
-    options: dict[str, Any] = {'scale': scaling, 'softcap': softcap or 0, 'sinks': None if s_aux is None else as_array('s_aux', s_aux)}
+    options: dict[str, Any] = {'scale': scaling, 'softcap': softcap or 0,
+                               'sinks': None if s_aux is None else widened(as_array('s_aux', s_aux))}
     if position_bias is not None:
         options['bias'] = as_array('position_bias', position_bias)
     if mask is not None and mask.ndim == 4:  # made for another implementation: it says everything itself
@@ -104,11 +119,12 @@ def attention_function(capture: Capture, device: Any = 'auto') -> Any:
         named = ('is_causal', 'sliding_window', 'softcap', 's_aux', 'position_bias')
         options = call_options(module, q, k, mask, scaling, **{name: given[name] for name in named if name in given})
         layer = getattr(module, 'layer_idx', None)
+        capture.calls += 1
         tokens_first = tuple(a.transpose(0, 2, 1, 3) for a in (q, k, v))
         if layer is None or not capture.wants(layer):
             return like(query, attention(*tokens_first, layout='bshd', device=device, **options)), None
         o, lse = attention(*tokens_first, layout='bshd', return_lse=True, device=device, **options)
-        capture.keep(layer, Kept(q, k, lse, options))
+        capture.keep(layer, Kept(q, k, v, as_array('o', o).transpose(0, 2, 1, 3), lse, options))
         return like(query, o), None
 
     return forward
@@ -129,3 +145,62 @@ def register(name: str = 'fovea', layers: Collection[int] | None = None, device:
     # The padding alone, [B, Lkv], instead of a mask of Lq x Lkv: causal and windows are said by the call.
     AttentionMaskInterface.register(name, flash_attention_mask)
     return capture
+
+
+class Read(NamedTuple):
+    """What a model's layers did with a text."""
+    model: Any               #: the transformers model
+    ids: np.ndarray          #: int64 [L]
+    tokens: list[str]        #: of each number its text
+    layers: Capture
+
+
+_READ = 'fovea-read'  # under this name, so that a register() of the user's stays as it is
+
+
+def load(name: str | os.PathLike[str]) -> tuple[Any, Any]:
+    """The model and the tokenizer of a name on the hub, of a folder, or of a file that ends in .gguf (which transformers reads
+    where the package `gguf` is), in the type of their weights, ready for inference."""
+    from transformers import AutoModel, AutoTokenizer
+
+    where = os.fspath(name)
+    given: dict[str, Any] = {}
+    if where.lower().endswith('.gguf'):
+        if not os.path.isfile(where):
+            raise Refused(f'model is {where!r}: there is no such file', 'model')
+        where, given['gguf_file'] = os.path.split(os.path.abspath(where))
+    return AutoModel.from_pretrained(where, **given).eval(), AutoTokenizer.from_pretrained(where, **given)
+
+
+def read(model: Any, text: str, *, layers: Collection[int] | None = None, tokenizer: Any = None, device: Any = 'auto') -> Read:
+    """Runs a model on a text with Fovea's attention and keeps q, k, v, o and lse of `layers` (None: of all), without a matrix.
+
+    model      what load() takes, or a transformers model, whose own attention is given back afterwards
+    tokenizer  text to numbers, as transformers' are; None: the one of the model's name"""
+    import torch  # type: ignore[import]
+
+    if isinstance(model, (str, os.PathLike)):
+        model, own = load(model)
+        tokenizer = tokenizer or own
+    elif tokenizer is None:
+        from transformers import AutoTokenizer
+        tokenizer = AutoTokenizer.from_pretrained(model.config.name_or_path)
+    ids = tokenizer(text, return_tensors='pt')['input_ids']
+    if ids.shape[1] == 0:
+        raise Refused('text has no tokens', 'text')
+    capture = register(_READ, layers, device)
+    before, training = model.config._attn_implementation, model.training
+    model.set_attn_implementation(_READ)
+    try:
+        with torch.no_grad():
+            model.eval()(input_ids=ids.to(model.device), use_cache=False)
+    finally:
+        model.set_attn_implementation(before)
+        model.train(training)
+    if not capture.calls:
+        raise Refused("model computes attention by itself, not through transformers' interface of it", 'model')
+    if capture.repeated:
+        raise Refused(f'model runs layer {min(capture.repeated)} more than once (encoder and decoder?): which is which cannot be told',
+                      'model')
+    numbers = ids[0].cpu().numpy()
+    return Read(model, numbers, [tokenizer.decode([number]) for number in numbers.tolist()], capture)

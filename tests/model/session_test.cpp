@@ -129,6 +129,7 @@ TEST(Sessions, tensors_kept_and_locked_survive) {
     auto tensors = std::make_shared<SessionTensors>();
     tensors->q = {{1, 2, 2}, {1.0f, -2.5f, 1e-30f, 3.0f}, {}, {}, {}};
     tensors->k = {{}, {}, "folder/k.npy", "k", "ab12"};
+    tensors->tokens = {"The", " \"cat\" \xc3\xa9"};
     s.tensors = tensors;
     s.kept = {level_session(4)};
     s.kept[0].tensors = tensors;

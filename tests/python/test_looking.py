@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import html
+import json
 import os
 import pathlib
 import re
@@ -186,6 +188,38 @@ class Notebook(unittest.TestCase):
         for field, call in (('k', lambda: fovea.view(q)), ('text', lambda: fovea.view(q, k, text='a')), ('v', lambda: fovea.view(v=v)),
                             ('colour', lambda: fovea.view(text='a', colour=3)), ('level', lambda: fovea.view(text='a', level=99))):
             with self.assertRaisesRegex(ValueError, field):
+                call()
+
+    def test_a_view_of_a_model_and_a_text_shows_a_task_or_a_layer_with_its_tokens(self):
+        task = fovea.view('induction', 'with fovea fovea fovea', head=2)
+        self.assertIn('"task": "induction"', task.session)
+        rows = [[float(n) for n in line.split()] for line in task.stage('weights', head=2).splitlines()]
+        np.testing.assert_allclose(np.sum(rows, 1), 1, atol=1e-5)
+        q, k, v = tensors(1, 4, 2, 5, 5, 8, seed=3)
+        options = {'causal': True, 'align': 'bottom-right', 'window': (2, None), 'scale': 0.3, 'softcap': 5.0, 'sinks': None}
+        o, lse = fovea.attention(q, k, v, return_lse=True, **options)
+        words = ['The', ' cat', ' "sat"', '</script>', ' Größe']
+        kept = {3: fovea.transformers.Kept(q, k, v, o, lse, options)}
+        read = fovea.transformers.Read(None, np.arange(5), words, kept)
+        with mock.patch('fovea.transformers.read', return_value=read) as reading:
+            view = fovea.view('some/folder', 'The cat', layer=3, head=1)
+        self.assertEqual(reading.call_args.args, ('some/folder', 'The cat'))
+        numbers = [float(n) for n in view.stage('weights', head=1).split()]
+        np.testing.assert_allclose(numbers, oracle.weights(q, k, **options)[0, 1].ravel(), atol=1e-6)
+        self.assertEqual(json.loads(view.session)['tensors']['tokens'], words)
+        self.assertNotIn('</script>', view.session.replace('<', '\\u003c'))
+        refused = dict(options, sinks=np.zeros(4, np.float32))
+        for field, call in (('layer', lambda: fovea.view('some/folder', 'a', layer=1)),
+                            ('layer', lambda: fovea.view('some/folder', 'a', layer=4)), ('text', lambda: fovea.view('some/folder')),
+                            ('text', lambda: fovea.view('induction', 3)),
+                            ('tokens', lambda: fovea.view(q, k, v, tokens=['a'])), ('tokens', lambda: fovea.view(text='a', tokens=['a'])),
+                            ('model', lambda: fovea.view('no/such/folder', 'a'))):
+            kept[4] = kept[3]._replace(options=refused)
+            with self.assertRaisesRegex(ValueError, field), contextlib.ExitStack() as stack:
+                if field == 'layer':
+                    stack.enter_context(mock.patch('fovea.transformers.read', return_value=read))
+                elif field == 'model':
+                    stack.enter_context(mock.patch.dict(sys.modules, {'torch': None}))
                 call()
 
     def test_the_session_stands_within_the_page_and_its_frame(self):

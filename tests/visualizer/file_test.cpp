@@ -453,6 +453,21 @@ TEST_F(FileTest, a_layer_s_own_mask_hides_what_it_hid) {
     EXPECT_EQ(value("weights", 0, 2, 1), 0);
 }
 
+// What scripts/export_attention.py writes of a layer with a sliding window.
+TEST_F(FileTest, a_file_says_its_window) {
+    const uint64_t length = 6;
+    metadata = {{"causal", "top-left"}, {"window", "2,-1"}};
+    std::vector<Tensor> tensors;
+    for (const char* name : {"q", "k", "v"})
+        tensors.push_back(tensor(name, {1, 1, length, 4}, uint32_t(name[0])));
+    ASSERT_TRUE(bench->open_file(save(tensors)));
+    compute();
+    EXPECT_TRUE(bench->problems.empty());
+    for (uint64_t row = 0; row < length; ++row)
+        for (uint64_t key = 0; key < length; ++key)
+            EXPECT_EQ(value("weights", row, key, 0) == 0, key > row || key + 2 < row);
+}
+
 // Tensors of several layers: the grid has every head, a click shows one as A, another layer's becomes B.
 TEST_F(FileTest, layers_and_heads_of_a_model_stand_in_a_grid) {
     const uint64_t heads = 3, length = 5, dim = 4;

@@ -277,6 +277,7 @@ const char* webReadSession(const char* text, int32_t is_file) {
             .raw("session", write_session(session))
             .raw("notes", notes_json(read->notes))
             .raw("tensors", "[" + tensor(s.given.q) + "," + tensor(s.given.k) + "," + tensor(s.given.v) + "]")
+            .raw("tokens", array_json(s.given.tokens, json_string))
             .done());
 }
 
@@ -321,7 +322,7 @@ const char* webCompute(const char* address) { return open_page(state(), address,
 
 const char* webComputeTensors(const char* address, uint32_t heads, uint32_t kv_heads, uint32_t rows,
                               uint32_t keys, uint32_t dim, uint32_t dim_v, const float* q, const float* k,
-                              const float* v) {
+                              const float* v, const char* tokens) {
     auto tensors = std::make_shared<SessionTensors>();
     const auto take = [](SessionTensor& to, Shape shape, const float* from) {
         to.shape = std::move(shape);
@@ -330,6 +331,11 @@ const char* webComputeTensors(const char* address, uint32_t heads, uint32_t kv_h
     take(tensors->q, {heads, rows, dim}, q);
     take(tensors->k, {kv_heads, keys, dim}, k);
     if (v) take(tensors->v, {kv_heads, keys, dim_v}, v);
+    if (*tokens) {
+        const Result<JsonValue> list = parse_json(tokens, 2);
+        if (state().failed(list)) return nullptr;
+        for (const JsonValue& token : list->items()) tensors->tokens.emplace_back(token.text());
+    }
     return open_page(state(), address, std::move(tensors));
 }
 

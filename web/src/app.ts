@@ -288,11 +288,12 @@ export class App {
                 own,
             });
             const { rows, keys } = computed,
-                tokens = own ? labels(rows, "q") : shownTokens(computed.tokens);
+                named = !own || computed.tokens.length > 0,
+                tokens = named ? shownTokens(computed.tokens) : labels(rows, "q");
             const result = {
                 ...computed,
                 tokens,
-                keyTokens: own ? labels(keys, "k") : tokens,
+                keyTokens: named ? tokens : labels(keys, "k"),
                 state,
                 own,
                 stages: inOrder([...computed.shared, ...computed.head]),

@@ -62,8 +62,8 @@ export class EngineSession {
     }
 
     readSession({ text, isFile }: Requests["readSession"]["ask"]): ReadSession {
-        const { session, notes, tensors } = this.withText(text, (t) =>
-            this.json<{ session: ReadSession["session"]; notes: Note[]; tensors: Held[] }>(
+        const { session, notes, tensors, tokens } = this.withText(text, (t) =>
+            this.json<{ session: ReadSession["session"]; notes: Note[]; tensors: Held[]; tokens: string[] }>(
                 this.module._webReadSession(t, isFile ? 1 : 0),
             ),
         );
@@ -94,6 +94,7 @@ export class EngineSession {
             q: q.data,
             k: k.data,
             v: dimV ? v.data : null,
+            tokens,
         };
         return { session, notes, own };
     }
@@ -190,7 +191,9 @@ export class EngineSession {
             parts.forEach((part, i) => this.module.HEAPF32.set(part, addresses[i] >> 2));
             const [q, k, v] = addresses,
                 { heads, kv, rows, keys, dim, dimV } = own.shape;
-            return this.module._webComputeTensors(address, heads, kv, rows, keys, dim, dimV, q, k, v);
+            return this.withText(own.tokens?.length ? JSON.stringify(own.tokens) : "", (tokens) =>
+                this.module._webComputeTensors(address, heads, kv, rows, keys, dim, dimV, q, k, v, tokens),
+            );
         } finally {
             for (const held of addresses) if (held) this.module._webRelease(held);
         }

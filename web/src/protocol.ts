@@ -101,7 +101,7 @@ export interface Learned {
 }
 export interface Computed {
     notes: Note[];
-    tokens: string[]; // none where tensors stand in for a text
+    tokens: string[]; // none where tensors without names stand in for a text
     rows: number;
     keys: number;
     heads: number;
@@ -154,6 +154,7 @@ export interface OwnTensors {
     q: Float32Array;
     k: Float32Array;
     v: Float32Array | null;
+    tokens?: string[]; // what queries and keys stand for; missing: they have numbers
 }
 
 export interface ReadSession {

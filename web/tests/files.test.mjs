@@ -126,6 +126,33 @@ describe("files", { skip: missing ?? false }, () => {
         }),
     );
 
+    test(
+        "a session's tensors bring the names of their tokens, and an exported one keeps them",
+        withPage({}, async (page) => {
+            const rows = { shape: [1, 2, 1], f32: "AACAPwAAAEA=" },
+                tokens = ["The", ' "cat" <b>'];
+            await page.setInputFiles("#file", {
+                name: "s.fovea",
+                mimeType: "application/json",
+                buffer: Buffer.from(
+                    JSON.stringify({
+                        format: "fovea-session",
+                        version: 1,
+                        state: {},
+                        tensors: { q: rows, k: rows, tokens },
+                    }),
+                ),
+            });
+            await page.waitForFunction(() => globalThis.fovea.app.result?.own);
+            const [named, keys, kept] = await page.evaluate(async () => {
+                const { app } = globalThis.fovea,
+                    text = await app.engine.ask("writeSession", { address: "v=1" });
+                return [app.result.tokens, app.result.keyTokens, JSON.parse(text).tensors.tokens];
+            });
+            assert.deepEqual([named, keys, kept], [tokens, tokens, tokens]);
+        }),
+    );
+
     for (const [name, session, reason] of [
         [
             "version",

@@ -353,6 +353,12 @@ Settings settings_for(std::shared_ptr<const ImportedFile> file, const Settings& 
         if (const std::string* causal = file->set.find_metadata("causal")) s.causal = *causal == "top-left";
         if (const std::string* cap = file->set.find_metadata("softcap"))
             std::from_chars(cap->data(), cap->data() + cap->size(), s.softcap);
+        if (const std::string* window = file->set.find_metadata("window")) {
+            const char* const end = window->data() + window->size();
+            const auto [comma, error] = std::from_chars(window->data(), end, s.window_left);
+            s.windowed = error == std::errc{} && comma != end && *comma == ',' &&
+                         std::from_chars(comma + 1, end, s.window_right).ec == std::errc{};
+        }
     }
     s.file = std::move(file);
     return s;

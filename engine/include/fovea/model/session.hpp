@@ -37,6 +37,8 @@ struct SessionTensor {
 };
 struct SessionTensors {
     SessionTensor q, k, v;  // v may be missing: neither values nor path
+    // What queries and keys stand for, as many as there are of each; empty: they have numbers.
+    std::vector<std::string> tokens;
     friend bool operator==(const SessionTensors&, const SessionTensors&) = default;
 };
 
