@@ -33,8 +33,7 @@ WEB_API void webRelease(void* memory);
 /* A session (<fovea/model/session.hpp>) as text: a .fovea file, or the part of an address behind '#'. JSON:
  * "session", as write_session writes it but without its tensors; "notes", a key and a sentence each: what
  * could not be taken as it stands, and which keys the page does not show; "tensors", q, k and v with shape,
- * address and count of their float32 values (count 0: none); "tokens", the texts that their rows stand for.
- */
+ * address and count of their float32 values (count 0: none); "tokens", the texts of the rows. */
 WEB_API const char* webReadSession(const char* text, int32_t is_file);
 /* A .fovea file of an address and the tensors that are shown; an address as the model writes it. */
 WEB_API const char* webWriteSession(const char* address);
@@ -56,8 +55,7 @@ WEB_API int32_t webLearned(const void* bytes, uint32_t size_bytes);
 WEB_API const char* webCompute(const char* address);
 /* The same for tensors given by the reader in the place of the text: float32 q [heads, rows, dim], k
  * [kv_heads, keys, dim], v [kv_heads, keys, dim_v] (v may be 0). `tokens`: JSON, a list of the texts that
- * queries and keys stand for, or
- * "": they have numbers. */
+ * queries and keys stand for, or "": they have numbers. */
 WEB_API const char* webComputeTensors(const char* address, uint32_t heads, uint32_t kv_heads, uint32_t rows,
                                       uint32_t keys, uint32_t dim, uint32_t dim_v, const float* q,
                                       const float* k, const float* v, const char* tokens);
