@@ -43,6 +43,49 @@ export function colorAt(scale: Scale, value: number): Rgb {
     return [scale.table[i], scale.table[i + 1], scale.table[i + 2]];
 }
 
+// One pixel for each number of a matrix, the first row at the top: infinite and undefined ones are grey, and of minus infinity,
+// which is what a mask makes, hardly to be seen.
+export function picture(
+    rows: number,
+    columns: number,
+    { table, low, high, log }: Scale,
+    value: (row: number, column: number) => number,
+    canvas = document.createElement("canvas"), // one that is used again costs less than a new one
+): HTMLCanvasElement {
+    const image = new ImageData(columns, rows),
+        pixels = image.data;
+    if (canvas.width !== columns) canvas.width = columns;
+    if (canvas.height !== rows) canvas.height = rows;
+    for (let row = 0, at = 0; row < rows; ++row)
+        for (let column = 0; column < columns; ++column, at += 4) {
+            const x = value(row, column),
+                i = 3 * Math.round(placeOf(low, high, log, x) * 255),
+                finite = Number.isFinite(x);
+            for (let c = 0; c < 3; ++c) pixels[at + c] = finite ? table[i + c] : 128;
+            pixels[at + 3] = x === -Infinity ? 24 : 255;
+        }
+    canvas.getContext("2d", { willReadFrequently: true })!.putImageData(image, 0, 0); // no GPU is asked for a few pixels
+    return canvas;
+}
+
+// The theme's colours, asked of the style sheet once: asking makes the browser compute styles at once.
+let colorsOf = "",
+    colors: Record<string, string> = {};
+export function themeColors(): Record<string, string> {
+    const wanted = `${document.documentElement.dataset.theme} ${matchMedia("(prefers-contrast: more)").matches}`;
+    if (colorsOf !== wanted) {
+        const style = getComputedStyle(document.documentElement);
+        colorsOf = wanted;
+        colors = Object.fromEntries(
+            ["ink", "soft", "accent", "surface", "line", "faint", "strong-line"].map((name) => [
+                name,
+                style.getPropertyValue(`--${name}`),
+            ]),
+        );
+    }
+    return colors;
+}
+
 export const css = ([r, g, b]: Rgb) => `rgb(${r} ${g} ${b})`;
 
 function luminance(rgb: Rgb): number {

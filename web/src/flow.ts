@@ -2,7 +2,7 @@
 // of is framed in each of them, and a token's way through can be played.
 import { arithmeticOf } from "./arithmetic.ts";
 import type { App, Result } from "./app.ts";
-import { autoRange, colorAt, colorTable, isDark } from "./colors.ts";
+import { autoRange, colorTable, isDark, picture, themeColors } from "./colors.ts";
 import { byId, setHtml, setText } from "./dom.ts";
 import { escape, shapeText } from "./format.ts";
 import type { Stage } from "./protocol.ts";
@@ -33,7 +33,11 @@ interface Frame {
 export class Flow {
     private lit = Infinity; // columns up to this one are framed: all, or as the token has come
     private timer = 0;
-    private drawn = "";
+    private drawn = ""; // which cell of which stage is framed
+    private of: Result | null = null;
+    private numbers = ""; // which head, in which theme
+    private readonly pictures = new Map<string, HTMLCanvasElement>(); // by stage
+    private readonly current = new Set<string>(); // stages whose picture is of these numbers: a pick moves frames only
 
     constructor(
         private readonly app: App,
@@ -99,9 +103,12 @@ export class Flow {
             `Framed is what the picked number is made of. <b><bdi>${escape(token)}</bdi></b> asks with its query, is answered by keys, and takes its share of the values.`,
         );
         const { i, j, stage, head } = app.state,
-            key = [i, j, stage, head, this.lit, isDark()].join();
-        if (!fresh && key === this.drawn && this.of === result) return;
+            numbers = [head, isDark()].join(),
+            key = [i, j, stage, this.lit].join();
+        if (fresh || numbers !== this.numbers || this.of !== result) this.current.clear();
+        else if (key === this.drawn) return;
         this.drawn = key;
+        this.numbers = numbers;
         this.of = result;
         all.forEach((stages, column) =>
             stages.forEach((stage) => this.paint(result, stage, column <= this.lit)),
@@ -109,7 +116,6 @@ export class Flow {
         for (const button of byId("flow-body").querySelectorAll<HTMLElement>("[data-stage]"))
             button.setAttribute("aria-pressed", String(button.dataset.stage === this.workbench.stage()!.id));
     }
-    private of: Result | null = null;
 
     private paint(result: Result, stage: Stage, lit: boolean): void {
         const canvas = byId("flow-body").querySelector<HTMLCanvasElement>(
@@ -120,29 +126,35 @@ export class Flow {
         const cell = Math.min(mostCell, mostSide / rows, mostSide / Math.min(wide, 64)),
             width = Math.min(wide, 64) * cell,
             height = rows * cell,
-            ratio = Math.min(2, devicePixelRatio || 1);
-        canvas.width = Math.round((width + 4) * ratio);
-        canvas.height = Math.round((height + 4) * ratio);
-        canvas.style.width = `${width + 4}px`;
-        canvas.style.height = `${height + 4}px`;
-        const context = canvas.getContext("2d")!,
-            [low, high] = autoRange(data, content.signed),
-            scale = { table: colorTable(content.signed ? "balance" : "ink"), low, high, log: false };
+            ratio = Math.min(2, devicePixelRatio || 1),
+            side = (length: number) => Math.round((length + 4) * ratio);
+        if (canvas.width !== side(width) || canvas.height !== side(height)) {
+            canvas.width = side(width);
+            canvas.height = side(height);
+            canvas.style.width = `${width + 4}px`;
+            canvas.style.height = `${height + 4}px`;
+        }
+        const context = canvas.getContext("2d")!;
+        let cells = this.pictures.get(stage.id);
+        if (!cells || !this.current.has(stage.id)) {
+            const [low, high] = autoRange(data, content.signed),
+                scale = { table: colorTable(content.signed ? "balance" : "ink"), low, high, log: false };
+            cells = picture(rows, Math.min(wide, 64), scale, (r, c) => data[r * wide + c], cells);
+            this.pictures.set(stage.id, cells);
+            this.current.add(stage.id);
+        }
         context.setTransform(ratio, 0, 0, ratio, 2 * ratio, 2 * ratio);
+        context.clearRect(-2, -2, width + 4, height + 4);
+        context.imageSmoothingEnabled = cell < 1;
+        context.drawImage(cells, 0, 0, width, height);
         const gap = cell >= 8 ? 1 : 0;
-        for (let r = 0; r < rows; ++r)
-            for (let c = 0; c < Math.min(wide, 64); ++c) {
-                const value = data[r * wide + c];
-                if (!Number.isFinite(value)) continue;
-                const [red, green, blue] = colorAt(scale, value);
-                context.fillStyle = `rgb(${red} ${green} ${blue})`;
-                context.fillRect(c * cell, r * cell, cell - gap, cell - gap);
-            }
+        for (let c = 1; gap && c * cell < width + 1; ++c) context.clearRect(c * cell - gap, 0, gap, height);
+        for (let r = 1; gap && r * cell < height + 1; ++r) context.clearRect(0, r * cell - gap, width, gap);
         if (!lit) return;
-        const style = getComputedStyle(document.documentElement);
+        const colors = themeColors();
         for (const [color, line] of [
-            [style.getPropertyValue("--surface"), 4],
-            [style.getPropertyValue("--ink"), 2],
+            [colors.surface, 4],
+            [colors.ink, 2],
         ] as const)
             for (const { row, column } of this.framesOf(result, stage.id)) {
                 context.strokeStyle = color;

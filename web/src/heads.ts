@@ -1,6 +1,6 @@
 // Thumbnails of all heads, and one head against another.
 import type { App, Result } from "./app.ts";
-import { colorAt, colorTable, isDark } from "./colors.ts";
+import { colorTable, isDark, picture } from "./colors.ts";
 import { byId, select, setText } from "./dom.ts";
 import { number } from "./format.ts";
 import { stageTexts } from "./state.ts";
@@ -108,12 +108,11 @@ export class Heads {
             log: false,
         };
         canvas.width = canvas.height = size;
-        const image = new ImageData(size, size);
-        part.forEach((value, i) => {
-            image.data.set(colorAt(scale, value), 4 * i);
-            image.data[4 * i + 3] = 255;
-        });
-        canvas.getContext("2d")!.putImageData(image, 0, 0);
+        canvas.getContext("2d")!.drawImage(
+            picture(size, size, scale, (i, j) => part[i * size + j]),
+            0,
+            0,
+        );
     }
 
     private async showComparison(result: Result): Promise<void> {

@@ -1,6 +1,6 @@
 // A matrix on a canvas, with a grid for keyboards and screen readers beside it.
 import { hatch, paintCell } from "./cells.ts";
-import { autoRange, colorAt, colorTable, logFloor, type Scale } from "./colors.ts";
+import { autoRange, colorTable, logFloor, picture, themeColors, type Scale } from "./colors.ts";
 import { setText } from "./dom.ts";
 import { fixed, short } from "./format.ts";
 import {
@@ -41,25 +41,6 @@ function widest(labels: string[]): number {
     return labels.slice(0, 200).reduce((w, t) => Math.max(w, ruler.measureText(t).width), 0);
 }
 
-// The theme's colours, asked of the style sheet once: asking makes the browser compute styles at once.
-const contrast = matchMedia("(prefers-contrast: more)");
-let colorsOf = "",
-    colors: Record<string, string> = {};
-function themeColors(): Record<string, string> {
-    const wanted = `${document.documentElement.dataset.theme} ${contrast.matches}`;
-    if (colorsOf !== wanted) {
-        const style = getComputedStyle(document.documentElement);
-        colorsOf = wanted;
-        colors = Object.fromEntries(
-            ["ink", "soft", "accent", "surface", "line", "faint"].map((name) => [
-                name,
-                style.getPropertyValue(`--${name}`),
-            ]),
-        );
-    }
-    return colors;
-}
-
 interface Layout {
     left: number;
     top: number;
@@ -97,7 +78,8 @@ export class MatrixView {
     private room = Infinity; // from its upper edge to the end of the first screen, where it begins there
     private widths: [number, number] = [0, 0]; // of the widest row label and column label
     private viewTimer = 0;
-    private image: HTMLCanvasElement | null = null;
+    private readonly pixels = document.createElement("canvas");
+    private image: HTMLCanvasElement | null = null; // `pixels`, when they are of these numbers
     private columnSums: Float32Array | null = null;
     scale: Scale = { table: new Uint8Array(768), low: 0, high: 1, log: false };
     painting = false;
@@ -674,19 +656,14 @@ export class MatrixView {
     cellPicture(): HTMLCanvasElement | null {
         const content = this.content;
         if (!content || this.image) return this.image;
-        this.image = document.createElement("canvas");
-        this.image.width = content.columns;
-        this.image.height = content.rows;
-        const pixels = new ImageData(content.columns, content.rows);
-        for (let i = 0; i < content.rows; ++i)
-            for (let j = 0; j < content.columns; ++j) {
-                const hidden = isHidden(content, i * content.columns + j),
-                    at = 4 * (i * content.columns + j);
-                const value = hidden ? -Infinity : this.value(i, j);
-                pixels.data.set(Number.isFinite(value) ? colorAt(this.scale, value) : [128, 128, 128], at);
-                pixels.data[at + 3] = value === -Infinity ? 24 : 255;
-            }
-        this.image.getContext("2d")!.putImageData(pixels, 0, 0);
+        this.image = picture(
+            content.rows,
+            content.columns,
+            this.scale,
+            (row, column) =>
+                isHidden(content, row * content.columns + column) ? -Infinity : this.value(row, column),
+            this.pixels,
+        );
         return this.image;
     }
 

@@ -2,7 +2,7 @@
 import { arithmeticOf } from "./arithmetic.ts";
 import { csvOf, latexOf } from "./copies.ts";
 import { labels, type App, type Derived, type Result } from "./app.ts";
-import { css, histogram, type Rgb, type Scale } from "./colors.ts";
+import { histogram, picture, themeColors, type Scale } from "./colors.ts";
 import { byId, input, select, setHtml, setText } from "./dom.ts";
 import { escape, fixed, formula, number, place, shapeText } from "./format.ts";
 import { arithmeticHtml, headName, inspectorHtml, levelsHtml, railHtml, tableHtml } from "./views.ts";
@@ -271,34 +271,39 @@ export class Workbench {
     private showScale(content: MatrixContent): void {
         const { scale } = this.matrix,
             { state } = this.app;
-        const canvas = byId<HTMLCanvasElement>("bar"),
-            context = canvas.getContext("2d")!;
+        const canvas = byId<HTMLCanvasElement>("bar");
         if (this.barScale !== scale) {
             // one for each set of numbers and range
+            const context = canvas.getContext("2d")!;
             this.barScale = scale;
             context.clearRect(0, 0, 256, 28);
             const bins = histogram(content.data, scale, 64),
                 top = Math.log1p(bins.reduce((a, b) => Math.max(a, b), 1));
-            context.fillStyle = getComputedStyle(canvas).getPropertyValue("--strong-line");
+            context.fillStyle = themeColors()["strong-line"];
             bins.forEach((count, i) => {
                 const tall = count ? Math.max(1, Math.round((16 * Math.log1p(count)) / top)) : 0;
                 context.fillRect(4 * i, 17 - tall, 3, tall);
             });
-            for (let i = 0; i < 256; ++i) {
-                context.fillStyle = css([...scale.table.subarray(3 * i, 3 * i + 3)] as Rgb);
-                context.fillRect(i, 18, 1, 10);
-            }
+            const whole = { table: scale.table, low: 0, high: 255, log: false };
+            context.drawImage(
+                picture(1, 256, whole, (_, i) => i),
+                0,
+                18,
+                256,
+                10,
+            );
         }
-        canvas.setAttribute(
-            "aria-label",
-            `Colour scale of ${content.name} from ${number(scale.low)} to ${number(scale.high)}`,
-        );
+        // Writing what is there already would cost a layout.
+        const about = `Colour scale of ${content.name} from ${number(scale.low)} to ${number(scale.high)}`;
+        if (canvas.ariaLabel !== about) canvas.ariaLabel = about;
         for (const [id, value] of [
             ["low", scale.low],
             ["high", scale.high],
         ] as const) {
-            input(id).placeholder = number(value);
-            if (document.activeElement !== input(id)) input(id).value = id === "low" ? state.lo : state.hi;
+            const field = input(id),
+                own = id === "low" ? state.lo : state.hi;
+            if (field.placeholder !== number(value)) field.placeholder = number(value);
+            if (field.value !== own && document.activeElement !== field) field.value = own;
         }
         input("log").checked = state.log;
         select("map").value = state.map;
