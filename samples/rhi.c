@@ -1,11 +1,12 @@
 /* Attention by an engine's own interface: no FoveaContext, no Vulkan call. Fovea plans; the engine makes the shaders from
- * foveaShaderCode and dispatches what foveaGetDispatches lists. rhi_vulkan.c plays the engine. */
+ * foveaDispatchCode and dispatches what foveaGetDispatches lists. rhi_vulkan.c plays the engine. */
 #include "rhi.h"
 
 #include "rhi_main.h"
 
 #include <fovea/fovea.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { kMostShaders = 16 };
@@ -15,21 +16,33 @@ typedef struct Made { /* a shader, by what it was made of */
     RhiShader* shader;
 } Made;
 
+static uint32_t slots_of(const FoveaDispatch* d) {
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < d->binding_count; ++i) mask |= 1u << d->bindings[i].slot;
+    return mask;
+}
+
 static int same_shader(const FoveaDispatch* a, const FoveaDispatch* b) {
     return a->shader == b->shader && a->subgroup_size == b->subgroup_size && a->spec_count == b->spec_count &&
-           memcmp(a->spec, b->spec, a->spec_count * sizeof *a->spec) == 0;
+           slots_of(a) == slots_of(b) && memcmp(a->spec, b->spec, a->spec_count * sizeof *a->spec) == 0;
 }
 
 static RhiShader* shader_of(Rhi* rhi, const FoveaDispatch* d, Made* made, uint32_t* count) {
     for (uint32_t i = 0; i < *count; ++i)
         if (same_shader(&made[i].of, d)) return made[i].shader;
-    RhiShaderDesc desc = {.constants = d->spec,
-                          .constant_count = d->spec_count,
-                          .push_bytes = d->push_words * 4,
-                          .subgroup_size = d->subgroup_size};
-    desc.spirv = foveaShaderCode(d->shader, &desc.word_count);
-    for (uint32_t i = 0; i < d->binding_count; ++i) desc.slot_mask |= 1u << d->bindings[i].slot;
+    size_t words = 0;
+    if (foveaDispatchCode(d, NULL, &words, NULL) != FOVEA_OK) return NULL;
+    uint32_t* spirv = malloc(words * sizeof *spirv);
+    if (!spirv || foveaDispatchCode(d, spirv, &words, NULL) != FOVEA_OK) return NULL;
+    const RhiShaderDesc desc = {.constants = d->spec,
+                                .constant_count = d->spec_count,
+                                .push_bytes = d->push_words * 4,
+                                .subgroup_size = d->subgroup_size,
+                                .slot_mask = slots_of(d),
+                                .spirv = spirv,
+                                .word_count = words};
     made[*count] = (Made){*d, rhi_shader(rhi, &desc)};
+    free(spirv);
     return made[(*count)++].shader;
 }
 
@@ -51,6 +64,7 @@ FoveaResult play_plan(Rhi* rhi, FoveaPlan plan, RhiBuffer* const* buffers, Fovea
                 bindings[n] = (RhiBinding){d->bindings[n].slot, buffers[d->bindings[n].source], d->bindings[n].offset,
                                            d->bindings[n].size};
             RhiShader* shader = shader_of(rhi, d, made, &made_count);
+            if (!shader) return FOVEA_UNSUPPORTED;
             if (d->barrier_before) rhi_barrier(rhi);
             rhi_constants(rhi, shader, d->push, d->push_words * 4);
             rhi_dispatch(rhi, shader, bindings, d->binding_count, d->groups);

@@ -10,9 +10,9 @@ layout(constant_id = FOVEA_SPEC_V_TYPE) const uint kVType = 0;
 layout(constant_id = FOVEA_SPEC_O_TYPE) const uint kOType = 0;
 layout(constant_id = FOVEA_SPEC_DO_TYPE) const uint kDoType = 0;
 layout(constant_id = FOVEA_SPEC_ALIGNED) const bool kAligned = false;
-layout(constant_id = FOVEA_SPEC_GENERAL) const bool kGeneral = true;
 layout(push_constant, std430) uniform Push { BackwardPush push; };
 
+#define FOVEA_GATHERS
 #include "flash.glsl"
 #include "tensor.glsl"
 
@@ -21,8 +21,8 @@ FOVEA_INPUT_TENSOR(k, FOVEA_SLOT_K, kKType, kAligned)
 FOVEA_INPUT_TENSOR(v, FOVEA_SLOT_V, kVType, kAligned)
 FOVEA_INPUT_TENSOR(o, FOVEA_SLOT_O, kOType, kAligned)
 FOVEA_INPUT_TENSOR(d_o, FOVEA_SLOT_DO, kDoType, kAligned)
-layout(set = 0, binding = FOVEA_SLOT_LSE, std430) readonly buffer Lse { float lse[]; };
-layout(set = 0, binding = FOVEA_SLOT_DLSE, std430) readonly buffer DLse { float d_lse[]; };
+FOVEA_WORDS(lse_bits, FOVEA_SLOT_LSE, kGatherLse, extra.at.lse)
+FOVEA_WORDS(d_lse_bits, FOVEA_SLOT_DLSE, kGatherDLse, extra.at.d_lse)
 
 const uint kThreads = gl_WorkGroupSize.x;
 
@@ -48,6 +48,7 @@ Row slice_row(uint head, uint query) {
 }
 // Its place in lse.
 uint flat_row(Row row) { return push.lse_base + row.head * push.slice.len_q + row.query; }
+float lse_of(Row row) { return uintBitsToFloat(lse_bits(flat_row(row))); }
 
 bool is_number(vec4 x) {
     const uvec4 bits = floatBitsToUint(x) & uvec4(0x7f800000u);
@@ -88,7 +89,7 @@ Pairs pairs_of(Entry e, Row row, int j, vec4 score, vec4 value, float row_lse, f
 // no key beside its sink: its gradient must reach nothing.
 float delta_of(Row row, bool zero, float product) {
     const float sum = zero ? 0.0 : product;
-    return (push.store & kStoreHasDLse) != 0u ? sum - d_lse[flat_row(row)] : sum;
+    return (push.store & kStoreHasDLse) != 0u ? sum - uintBitsToFloat(d_lse_bits(flat_row(row))) : sum;
 }
 
 #endif

@@ -64,8 +64,8 @@ void weigh_rows(Entry e, uint head, int block, int end, int j0, uint k_at0[kBack
         }
         const float delta = delta_of(row, zero, product);
         for (uint c = 0u; c < kQuads; ++c) {
-            const Pairs pairs = pairs_of(e, row, j0 + int(4u * c), push.scale * score[c], value[c],
-                                         lse[flat_row(row)], delta);
+            const Pairs pairs =
+                pairs_of(e, row, j0 + int(4u * c), push.scale * score[c], value[c], lse_of(row), delta);
             d_scores[t * 4u + n][c] = pairs.d_score;
             weights[t * 4u + n][c] = pairs.weight;
         }

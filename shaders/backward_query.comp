@@ -41,7 +41,7 @@ void main() {
             zero = zero && value == 0.0;
             product = fma(value, d_o_at(do_at0[t] + n), product);
         }
-        row_lse[t] = lse[flat_row(row)];
+        row_lse[t] = lse_of(row);
         row_delta[t] = delta_of(row, zero, product);
     }
     barrier();

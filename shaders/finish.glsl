@@ -5,7 +5,7 @@
 #include "flash_rows.glsl"
 #include "math.glsl"
 
-layout(set = 0, binding = FOVEA_SLOT_SINKS, std430) readonly buffer Sinks { float sink_logits[]; };
+FOVEA_SINKS
 layout(set = 0, binding = FOVEA_SLOT_LSE, std430) writeonly buffer Lse { uint lse_bits[]; };
 
 // Running maximum and sum of exp(logit - maximum) of a row; -inf and 0 where nothing is visible.
@@ -25,7 +25,7 @@ float finish_row(inout RowSum sum, Row row, float keep_scale) {
     const bool empty = sum.total == 0.0;
     float rescale = 1.0;
     if (has_flag(kFlagSinks)) {
-        const float sink = sink_logits[global_head(row)];
+        const float sink = uintBitsToFloat(sink_bits(global_head(row)));
         const float largest = sink <= sum.largest ? sum.largest : sink;
         rescale = empty ? 0.0 : exp_of_negative(sum.largest - largest);
         sum.total = empty ? 1.0 : sum.total * rescale + exp_of_negative(sink - largest);

@@ -33,10 +33,10 @@ layout(constant_id = FOVEA_SPEC_ROWS) const uint kRows = kFlashMaxRows;
 #endif
 layout(constant_id = FOVEA_SPEC_V_TYPE) const uint kVType = 0;
 layout(constant_id = FOVEA_SPEC_COLUMN_QUADS) const uint kColumnQuads = 1;
-layout(constant_id = FOVEA_SPEC_GENERAL) const bool kGeneral = true;
 layout(constant_id = FOVEA_SPEC_PARTS) const uint kParts = 1;
 layout(push_constant, std430) uniform Push { FlashPush push; };
 
+#define FOVEA_GATHERS
 #include "flash.glsl"
 #include "finish.glsl"
 #include "store.glsl"

@@ -8,11 +8,7 @@
 #include "logit.glsl"
 #include "mask.glsl"
 
-layout(set = 0, binding = FOVEA_SLOT_BLOCK_TABLE, std430) readonly buffer BlockTable { int block_table[]; };
-layout(set = 0, binding = FOVEA_SLOT_EXTRA, std430) readonly buffer Extra {
-    FlashExtra extra;
-    uint behind_extra[];
-};
+FOVEA_WORDS(page_bits, FOVEA_SLOT_BLOCK_TABLE, kGatherBlockTable, extra.at.block_table)
 
 const uint kNoRow = 0xffffffffu;
 
@@ -20,7 +16,7 @@ const uint kNoRow = 0xffffffffu;
 uint key_row(HeadView t, uint page_stride, Entry e, int j) {
     const uint base = t.base + e.head * t.head;
     if (!kGeneral || !has_flag(kFlagPaged)) return base + uint(e.kv_start + j) * t.row;
-    const int page = block_table[push.slice.first_batch * extra.table_pages + uint(j) / extra.page_size];
+    const int page = int(page_bits(push.slice.first_batch * extra.table_pages + uint(j) / extra.page_size));
     if (page < 0 || page >= int(extra.page_count)) return kNoRow;
     return base + uint(page) * page_stride + uint(j) % extra.page_size * t.row;
 }
@@ -69,7 +65,7 @@ vec4 masked_logits(Entry e, Row row, int j, vec4 score) {
         uvec4(greaterThanEqual(key, ivec4(keys.begin))) * uvec4(lessThan(key, ivec4(keys.end))), uvec4(0u));
     if (kGeneral) {
         logit = capped_score(push.logit, score);
-        if (has_flag(kFlagAlibi)) logit += alibi_slopes[global_head(row)] * vec4(key - (row.i + e.offset));
+        if (has_flag(kFlagAlibi)) logit += alibi_slope(global_head(row)) * vec4(key - (row.i + e.offset));
         [[dont_unroll]] for (int c = 0; c < 4; ++c) {
             if (!hidden[c] && has_flag(kFlagPaged)) hidden[c] = k_row(e, key[c]) == kNoRow;
             if (!hidden[c] && reads_mask()) hidden[c] = !mask_shows(matrix_at(extra.mask, row, key[c]));

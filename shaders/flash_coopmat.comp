@@ -21,7 +21,6 @@ layout(constant_id = FOVEA_SPEC_ALIGNED) const bool kAligned = false;
 layout(constant_id = FOVEA_SPEC_ROWS) const uint kRows = 16;
 layout(constant_id = FOVEA_SPEC_V_TYPE) const uint kVType = 0;
 layout(constant_id = FOVEA_SPEC_COLUMN_QUADS) const uint kColumnTiles = 1;  // of a subgroup
-layout(constant_id = FOVEA_SPEC_GENERAL) const bool kGeneral = true;
 layout(constant_id = FOVEA_SPEC_MATRIX_M) const uint kM = 8;
 layout(constant_id = FOVEA_SPEC_MATRIX_N) const uint kN = 8;
 layout(constant_id = FOVEA_SPEC_MATRIX_K) const uint kK = 8;
@@ -30,6 +29,7 @@ layout(constant_id = FOVEA_SPEC_DEPTH) const uint kDepth = 32;
 layout(constant_id = FOVEA_SPEC_SUBGROUPS) const uint kSubgroups = 4;
 layout(push_constant, std430) uniform Push { FlashPush push; };
 
+#define FOVEA_GATHERS
 #include "flash.glsl"
 #include "finish.glsl"
 #include "store.glsl"

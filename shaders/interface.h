@@ -123,11 +123,10 @@ FOVEA_CONST kMinusInfinity = 0xff800000u;
 #define FOVEA_SPEC_IN_OUT 5        // linear: 1: the weight is [n_in, n_out]
 #define FOVEA_SPEC_V_TYPE 5        // flash
 #define FOVEA_SPEC_COLUMN_QUADS 6  // value columns of a thread, in fours
-#define FOVEA_SPEC_GENERAL \
-    7                       // more than causal, window and lengths: softcap, ALiBi, matrices, pages, dropout
-#define FOVEA_SPEC_PARTS 8  // flash: parts of a workgroup, which share out its rows
-#define FOVEA_SPEC_MATRIX_M 8  // cooperative matrices: shape of one
-#define FOVEA_SPEC_SCOPE 8     // flash_coopmat2: whose matrices they are, kScope*
+#define FOVEA_SPEC_CALL 7          // bits: kGeneralCall, kGather*
+#define FOVEA_SPEC_PARTS 8         // flash: parts of a workgroup, which share out its rows
+#define FOVEA_SPEC_MATRIX_M 8      // cooperative matrices: shape of one
+#define FOVEA_SPEC_SCOPE 8         // flash_coopmat2: whose matrices they are, kScope*
 #define FOVEA_SPEC_MATRIX_N 9
 #define FOVEA_SPEC_O_TYPE 8  // gradients
 #define FOVEA_SPEC_DO_TYPE 9
@@ -139,6 +138,19 @@ FOVEA_CONST kMinusInfinity = 0xff800000u;
 #define FOVEA_SPEC_STORED_TYPE 14  // forms that write halves of words: kTypeF16 or kTypeBf16
 #define FOVEA_SPEC_FLAGS 15        // for WGSL alone: the flags that a pipeline's dispatches may have
 #define FOVEA_SPEC_ROW_THREADS 1   // softmax: threads for each row
+
+// More than causal, window and lengths: softcap, ALiBi, matrices, pages, dropout.
+FOVEA_CONST kGeneralCall = 1u << 0;
+// The input is not bound: gather.comp has put it into the workspace, at its place of GatheredAt.
+FOVEA_CONST kGatherBatchTable = 1u << 1;
+FOVEA_CONST kGatherBlockTable = 1u << 2;
+FOVEA_CONST kGatherAlibi = 1u << 3;
+FOVEA_CONST kGatherSinks = 1u << 4;
+FOVEA_CONST kGatherLse = 1u << 5;
+FOVEA_CONST kGatherDLse = 1u << 6;
+FOVEA_CONST kGatherKeep = 1u << 7;
+FOVEA_CONST kGatherMask = 1u << 8;
+FOVEA_CONST kGatherBias = 1u << 9;
 
 FOVEA_CONST kScopeWorkgroup = 2;  // as SPIR-V numbers them
 FOVEA_CONST kScopeSubgroup = 3;
@@ -271,6 +283,18 @@ struct FlashPush {
     LogitView logit;
 };
 
+// Where the inputs are that gather.comp put behind FlashExtra, in words from its end.
+struct GatheredAt {
+    uint batch_table, block_table;
+    uint heads;  // ALiBi slopes, then sinks, each in room for heads_q words that ends at a kGatherStep
+    uint lse, d_lse, keep, mask, bias;
+};
+FOVEA_CONST kGatherStep = 64;
+FOVEA_CONST kGatherThreads = 64;
+struct GatherPush {
+    uint words;
+};
+
 // What flash needs only for matrices, pages and dropout; a dispatch of its own puts it into the workspace.
 struct FlashExtra {
     HeadView mask, bias, keep;
@@ -282,8 +306,9 @@ struct FlashExtra {
     uint map_words;       // of the mask's map: words of a tile of rows
     uint map_heads;       // 1: one map for all heads, else one for each key/value head
     uint heads_q;
+    GatheredAt at;
 };
-FOVEA_CONST kExtraWords = 24;
+FOVEA_CONST kExtraWords = 32;
 
 // Gradients of the heads of one key/value head. Views that do not fit stand behind FlashExtra from word
 // kMaskMapWord on: of o, of its gradient, and of one or two results. Heads are query heads: group_splits
@@ -422,6 +447,8 @@ struct MergePush {
 
 #define FOVEA_SLOT_TILE_MASS 21  // results of map tiles
 #define FOVEA_SLOT_TILE_MAX 22
+
+#define FOVEA_SLOT_UNGATHERED 0  // gather; what it writes is FOVEA_SLOT_EXTRA
 
 #define FOVEA_SLOT_X 0  // linear, rope, append, merge
 #define FOVEA_SLOT_Y 1

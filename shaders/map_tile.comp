@@ -10,17 +10,17 @@ layout(local_size_x_id = FOVEA_SPEC_THREADS) in;
 layout(constant_id = FOVEA_SPEC_A_TYPE) const uint kQType = 0;
 layout(constant_id = FOVEA_SPEC_B_TYPE) const uint kKType = 0;
 layout(constant_id = FOVEA_SPEC_ALIGNED) const bool kAligned = false;
-layout(constant_id = FOVEA_SPEC_GENERAL) const bool kGeneral = true;
 layout(push_constant, std430) uniform Push { MapPush push; };
 
 #define FOVEA_WITHOUT_VALUES
+#define FOVEA_GATHERS
 #include "flash.glsl"
 #include "map_pixels.glsl"
 #include "tensor.glsl"
 
 FOVEA_INPUT_TENSOR(q, FOVEA_SLOT_Q, kQType, kAligned)
 FOVEA_INPUT_TENSOR(k, FOVEA_SLOT_K, kKType, kAligned)
-layout(set = 0, binding = FOVEA_SLOT_LSE, std430) readonly buffer Lse { float lse[]; };
+FOVEA_WORDS(lse_bits, FOVEA_SLOT_LSE, kGatherLse, extra.at.lse)
 layout(set = 0, binding = FOVEA_SLOT_TILE_MASS, std430) writeonly buffer Mass { uvec2 tile_mass[]; };
 layout(set = 0, binding = FOVEA_SLOT_TILE_MAX, std430) writeonly buffer Largest { uint tile_max[]; };
 
@@ -117,7 +117,7 @@ Row row_of(int i) {
 // not of this block.
 void add_quad(Entry e, Row row, int j, vec4 score, uvec4 pixel, inout Sum sum) {
     const vec4 logit = masked_logits(e, row, j, score);
-    const vec4 below = logit - lse[push.lse_base + row.query];
+    const vec4 below = logit - uintBitsToFloat(lse_bits(push.lse_base + row.query));
     bvec4 kept = bvec4(true);
     float keep = 1.0;
     if (kGeneral && has_dropout()) {

@@ -10,6 +10,7 @@ layout(local_size_x_id = FOVEA_SPEC_THREADS) in;
 layout(constant_id = FOVEA_SPEC_ROW_THREADS) const uint kRowThreads = 32;  // a power of two
 layout(push_constant, std430) uniform Push { SoftmaxPush push; };
 
+#define FOVEA_GATHERS
 #include "slice.glsl"
 #include "mask.glsl"
 #include "dropout.glsl"
@@ -17,7 +18,7 @@ layout(push_constant, std430) uniform Push { SoftmaxPush push; };
 
 layout(set = 0, binding = FOVEA_SLOT_SCORES, std430) buffer Scores { uvec4 score_quads[]; };
 layout(set = 0, binding = FOVEA_SLOT_ROW_SCALE, std430) writeonly buffer RowScale { float row_scale[]; };
-layout(set = 0, binding = FOVEA_SLOT_SINKS, std430) readonly buffer Sinks { float sink_logits[]; };
+FOVEA_SINKS
 layout(set = 0, binding = FOVEA_SLOT_LSE, std430) writeonly buffer Lse { uint lse_bits[]; };
 layout(set = 0, binding = FOVEA_SLOT_ROW_STATS, std430) writeonly buffer RowStats { uvec4 row_stats[]; };
 layout(set = 0, binding = FOVEA_SLOT_CAPPED, std430) writeonly buffer Capped { float capped[]; };
@@ -77,7 +78,7 @@ int first_key_of_thread(Row r, int begin) {
 vec4 masked_quad(Row r, int j, vec4 score, out uint shown) {
     vec4 value = capped_score(push.logit, score);
     const uint head = push.slice.first_head + r.entry.head;
-    const float slope = has_flag(kFlagAlibi) ? alibi_slopes[head] : 0.0;
+    const float slope = has_flag(kFlagAlibi) ? alibi_slope(head) : 0.0;
     const uint mask_at = matrix_row(push.mask, r.entry, r.row) + uint(j);
     const uint bias_at0 = matrix_row(push.bias, r.entry, r.row) + uint(j);
     const uint result = r.matrix + uint(j);
@@ -211,7 +212,7 @@ void main() {
     const float largest_visible = shared_max[first];
     const uint argmax = shared_argmax[first], count = shared_count[first];
     const bool has_sink = has_flag(kFlagSinks);
-    const float sink = has_sink ? sink_logits[push.slice.first_head + r.entry.head] : 0.0;
+    const float sink = has_sink ? uintBitsToFloat(sink_bits(push.slice.first_head + r.entry.head)) : 0.0;
     const float largest = has_sink && !(sink <= largest_visible) ? sink : largest_visible;
     const vec2 sums = sum_over_row(r, exponentiate_row(r, largest));
     const float total = sums.x + (has_sink ? exp_of_negative(sink - largest) : 0.0);

@@ -9,16 +9,19 @@
 //   NAME_at4(e)              elements e .. e+3
 //   NAME_depth4(row, n, length)    elements n .. n+3 of a row, those past its end as 0
 //   NAME_columns4(row, n, length)  the same where what is past the end does not matter
-// No branches: a clamped load is cheaper than a skipped one.
+// No branches: a clamped load is cheaper than a skipped one. Of the binding's three views only that of TYPE
+// and ALIGNED is ever read, so that a pipeline needs a single variable.
 #define FOVEA_INPUT_TENSOR(NAME, SLOT, TYPE, ALIGNED)                                                     \
     layout(set = 0, binding = SLOT, std430) readonly buffer NAME##_1 { uint NAME##_words[]; };            \
     layout(set = 0, binding = SLOT, std430) readonly buffer NAME##_2 { uvec2 NAME##_words2[]; };          \
     layout(set = 0, binding = SLOT, std430) readonly buffer NAME##_4 { uvec4 NAME##_words4[]; };          \
     float NAME##_at(uint e) {                                                                             \
-        if (TYPE == kTypeF16) return unpackHalf2x16(NAME##_words[e >> 1] >> ((e & 1u) << 4)).x;           \
-        if (TYPE == kTypeBf16)                                                                            \
-            return uintBitsToFloat(NAME##_words[e >> 1] << (16u - ((e & 1u) << 4)) & 0xffff0000u);        \
-        return uintBitsToFloat(NAME##_words[e]);                                                          \
+        if (TYPE != kTypeF32) {                                                                           \
+            const uint word = ALIGNED ? NAME##_words2[e >> 2][e >> 1 & 1u] : NAME##_words[e >> 1];        \
+            if (TYPE == kTypeBf16) return uintBitsToFloat(word << (16u - ((e & 1u) << 4)) & 0xffff0000u); \
+            return unpackHalf2x16(word >> ((e & 1u) << 4)).x;                                             \
+        }                                                                                                 \
+        return uintBitsToFloat(ALIGNED ? NAME##_words4[e >> 2][e & 3u] : NAME##_words[e]);                \
     }                                                                                                     \
     vec4 NAME##_at4(uint e) {                                                                             \
         if (!ALIGNED) return vec4(NAME##_at(e), NAME##_at(e + 1u), NAME##_at(e + 2u), NAME##_at(e + 3u)); \

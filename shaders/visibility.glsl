@@ -2,7 +2,19 @@
 #ifndef FOVEA_VISIBILITY_GLSL
 #define FOVEA_VISIBILITY_GLSL
 
+#include "gathered.glsl"
+
 layout(set = 0, binding = FOVEA_SLOT_BATCH_TABLE, std430) readonly buffer BatchTable { ivec4 batch_table[]; };
+
+ivec4 batch_row(uint batch) {
+#ifdef FOVEA_GATHERS
+    if ((kCall & kGatherBatchTable) != 0u) {
+        const uint n = extra.at.batch_table + 4u * batch;
+        return ivec4(behind_extra[n], behind_extra[n + 1u], behind_extra[n + 2u], behind_extra[n + 3u]);
+    }
+#endif
+    return batch_table[batch];
+}
 
 #ifdef FOVEA_WGSL
 // Flags that dispatches of this pipeline may have. What only the others need is not in its code, and so no
@@ -31,7 +43,7 @@ Entry entry_of(uint batch, uint head, uint index) {
     e.kv_start = 0;
     e.kv_length = int(push.slice.len_kv);
     if (has_flag(kFlagBatchTable)) {
-        const ivec4 row = batch_table[push.slice.first_batch + e.batch];
+        const ivec4 row = batch_row(push.slice.first_batch + e.batch);
         e.q_length = clamp(row.y, 0, e.q_length);
         e.kv_length = clamp(row.w, 0, e.kv_length);
         if (has_flag(kFlagPackedQ)) {

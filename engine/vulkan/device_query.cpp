@@ -1,6 +1,5 @@
 #include "vulkan/device_query.hpp"
 
-#include "plan/vulkan/dispatch.hpp"
 #include "plan/vulkan/limits.hpp"
 #include "problem/host_memory.hpp"
 #include "problem/status.hpp"
@@ -35,7 +34,7 @@ FoveaResult check_limits(const char* device, const VkPhysicalDeviceLimits& l, Fo
         const char* field;
         uint32_t has, needs;
     } floor[] = {
-        {"maxStorageBufferRange", l.maxStorageBufferRange, kUnusedBytes},
+        {"maxStorageBufferRange", l.maxStorageBufferRange, kLeastStorageRange},
         {"maxPushConstantsSize", l.maxPushConstantsSize, kMinPushBytes},
         {"maxBoundDescriptorSets", l.maxBoundDescriptorSets, 1},  // set 0
         {"maxPerStageDescriptorStorageBuffers", l.maxPerStageDescriptorStorageBuffers, kMinStorageBuffers},

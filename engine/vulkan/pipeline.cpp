@@ -1,4 +1,6 @@
 // Building one pipeline, and all that a plan needs.
+#include "plan/vulkan/dispatch_code.hpp"
+#include "plan/vulkan/shaders.hpp"
 #include "problem/abi_struct.hpp"
 #include "vulkan/context.hpp"
 
@@ -38,13 +40,42 @@ FoveaResult create_layout(FoveaContext_T& context, Pipeline& out, FoveaDiag* dia
     return result == VK_SUCCESS ? FOVEA_OK : call_failed(context, result, "vkCreatePipelineLayout", diag);
 }
 
-FoveaResult create_module(FoveaContext_T& context, uint32_t shader, VkShaderModule& out, FoveaDiag* diag) {
+// The words of the shader for this pipeline, in the host's memory while the module is made of them.
+class PipelineCode {
+  public:
+    PipelineCode(const FoveaHostAllocator& allocator, const PipelineKey& key) : allocator_(allocator) {
+        const ShaderWords& module = kShaderWords[key.shader];
+        if (!module.words) return;
+        room_bytes_ = dispatch_code_room(module.words, module.count) * sizeof *words_;
+        words_ = static_cast<uint32_t*>(allocator.allocate(allocator.user, room_bytes_, alignof(uint32_t)));
+        if (!words_) return;
+        const CodeChoice choice{key.slot_mask, key.spec, key.spec_count};
+        count_ = write_dispatch_code(choice, module.words, module.count, words_);
+    }
+    ~PipelineCode() {
+        if (words_) allocator_.release(allocator_.user, words_, room_bytes_);
+    }
+    PipelineCode(const PipelineCode&) = delete;
+    PipelineCode& operator=(const PipelineCode&) = delete;
+
+    const uint32_t* words() const { return words_; }  // null: there was no memory
+    size_t size_bytes() const { return count_ * sizeof *words_; }
+
+  private:
+    const FoveaHostAllocator& allocator_;
+    uint32_t* words_ = nullptr;
+    size_t room_bytes_ = 0, count_ = 0;
+};
+
+FoveaResult create_module(FoveaContext_T& context, const PipelineKey& key, VkShaderModule& out,
+                          FoveaDiag* diag) {
+    if (FoveaResult r = require_shader(Shader(key.shader), diag)) return r;
+    const PipelineCode code(context.allocator, key);
+    if (!code.words())
+        return fail(diag, FOVEA_OUT_OF_HOST_MEMORY, "host_allocator", "no host memory for a shader's code");
     VkShaderModuleCreateInfo create{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
-    size_t words = 0;
-    create.pCode = foveaShaderCode(shader, &words);
-    create.codeSize = words * 4;
-    if (!create.pCode)
-        return fail(diag, FOVEA_UNSUPPORTED, "shader", "this build has no code for shader %u", shader);
+    create.pCode = code.words();
+    create.codeSize = code.size_bytes();
     const VkResult result =
         context.vk.vkCreateShaderModule(context.device, &create, context.callbacks(), &out);
     return result == VK_SUCCESS ? FOVEA_OK : call_failed(context, result, "vkCreateShaderModule", diag);
@@ -91,7 +122,7 @@ FoveaResult build_pipeline(FoveaContext_T& context, Pipeline& out, FoveaDiag* di
     if (FoveaResult r = create_set_layout(context, out, diag)) return r;
     if (FoveaResult r = create_layout(context, out, diag)) return r;
     VkShaderModule module = VK_NULL_HANDLE;
-    if (FoveaResult r = create_module(context, out.key.shader, module, diag)) return r;
+    if (FoveaResult r = create_module(context, out.key, module, diag)) return r;
     const FoveaResult r = create_compute_pipeline(context, module, out, diag);
     context.vk.vkDestroyShaderModule(context.device, module, context.callbacks());
     if (r == FOVEA_OK) name_pipeline(context, out);

@@ -396,7 +396,7 @@ TEST(FlashPlan, plain_calls_alone_take_the_plain_pipeline) {
         ASSERT_TRUE(plan) << plan.error().text;
         for (const FoveaDispatch& d : dispatches_of(*plan, 0)) {
             if (d.shader != uint32_t(Shader::flash)) continue;
-            EXPECT_EQ(d.spec[FOVEA_SPEC_GENERAL], c.general ? 1u : 0u);
+            EXPECT_EQ(d.spec[FOVEA_SPEC_CALL], c.general ? 1u : 0u);
         }
     }
 }

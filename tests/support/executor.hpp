@@ -4,7 +4,8 @@
 //   reference | plain | cpu[:KERNEL][@TARGET] | vulkan[:KERNEL][@KIND,KIND] | webgpu[:KERNEL][@BUFFERS] |
 //   dawn[:KERNEL][@BUFFERS]
 //
-// KIND: discrete, planned for as a GPU; nosubgroup, as a device without subgroup operations.
+// KIND: discrete, planned for as a GPU; nosubgroup, as a device without subgroup operations; six-buffers, as
+// one that lets a kernel bind six, so that most inputs are gathered.
 // webgpu is Chromium's, dawn npm's package `webgpu` in node, from the folder FOVEA_DAWN.
 // BUFFERS: storage buffers that a kernel may bind, 8 or 10.
 #pragma once

@@ -181,6 +181,8 @@ std::unique_ptr<Executor> make_vulkan_executor(std::string name, FoveaKernel ker
             facts.device_class = FOVEA_CLASS_DISCRETE;
         } else if (kind == "nosubgroup") {
             facts.features &= ~uint32_t{FOVEA_FEATURE_SUBGROUP_ARITHMETIC};
+        } else if (kind == "six-buffers") {  // so that most inputs are gathered
+            facts.max_storage_buffers = 6;
         } else {
             error = "no kind of device is called " + std::string(kind);
             return nullptr;

@@ -166,7 +166,7 @@ class WebGpuExecutor : public Executor {
                         order.end());
         for (const uint64_t slice : order) {
             Words words;
-            if (Result<void> done = web::append_gpu_slice(*plan, slice, limits_, words); !done)
+            if (Result<void> done = web::append_gpu_slice(*plan, slice, words); !done)
                 return refused(done.error());
             request.push_back(uint32_t(words.size()));
             request.insert(request.end(), words.begin(), words.end());

@@ -92,10 +92,21 @@ TEST(DeviceLimits, EveryLimitOfStorageBuffersCounts) {
     }
 }
 
+// A call that has every optional input at once.
+FoveaAttentionDesc everything(FoveaKernel kernel) {
+    FoveaAttentionDesc call = Attention().batch(2).heads(2).lengths(40, 50).dims(32).kernel(kernel).desc;
+    call.flags |= FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS | FOVEA_FLAG_BATCH_TABLE;
+    call.mask.present = call.bias.present = call.keep.present = 1;
+    call.mask.type = call.keep.type = FOVEA_U8;
+    call.dropout_p = 0.5f;
+    call.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;
+    return call;
+}
+
 // One limit after another, from the specification's minimum up: each plan is refused by the limit's name, or
 // made of shaders that keep to it and compiled.
 TEST(DeviceLimits, PlansKeepToTheNumberOfStorageBuffersOrAreRefusedByName) {
-    uint32_t served_at_most = 0, refused_at_least = 0;
+    uint32_t served[2][FOVEA_KERNEL_FLASH + 1] = {};  // the least number of buffers that was enough
     for (uint32_t buffers = 4; buffers <= 16; ++buffers) {
         FakeDevice device;
         device.max_stage_buffers = buffers;
@@ -103,50 +114,55 @@ TEST(DeviceLimits, PlansKeepToTheNumberOfStorageBuffersOrAreRefusedByName) {
         FoveaContext context = nullptr;
         const FoveaDeviceFacts facts = facts_of(host, context);
         for (const FoveaKernel kernel : {FOVEA_KERNEL_AUTO, FOVEA_KERNEL_FLASH, FOVEA_KERNEL_STAGED}) {
-            const FoveaAttentionDesc call =
-                Attention().batch(1).heads(2).lengths(40, 50).dims(32).kernel(kernel).desc;
-            FoveaPlan handle = nullptr;
-            Diag diag;
-            const FoveaResult code = foveaPlanAttention(&facts, &call, nullptr, &handle, &diag);
-            const Plan plan(handle);
-            if (code != FOVEA_OK) {
-                EXPECT_EQ(code, FOVEA_LIMIT_EXCEEDED) << diag.text;
-                EXPECT_STREQ(diag.field, "facts.max_storage_buffers");
-                EXPECT_NE(std::string(diag.text).find("is " + std::to_string(buffers)), std::string::npos)
-                    << diag.text;
-                refused_at_least = buffers;
-                continue;
+            for (const bool all : {false, true}) {
+                const FoveaAttentionDesc call =
+                    all ? everything(kernel)
+                        : Attention().batch(1).heads(2).lengths(40, 50).dims(32).kernel(kernel).desc;
+                FoveaPlan handle = nullptr;
+                Diag diag;
+                const FoveaResult code = foveaPlanAttention(&facts, &call, nullptr, &handle, &diag);
+                const Plan plan(handle);
+                uint32_t& least = served[all][kernel];
+                if (code != FOVEA_OK) {
+                    EXPECT_EQ(least, 0u) << "fewer buffers were enough";
+                    EXPECT_EQ(code, FOVEA_LIMIT_EXCEEDED) << diag.text;
+                    EXPECT_STREQ(diag.field, "facts.max_storage_buffers");
+                    EXPECT_NE(std::string(diag.text).find("is " + std::to_string(buffers)), std::string::npos)
+                        << diag.text;
+                    continue;
+                }
+                least = least ? least : buffers;
+                FoveaDispatch dispatches[16];
+                uint32_t count = 16;
+                ASSERT_EQ(foveaGetDispatches(handle, 0, dispatches, &count, &diag), FOVEA_OK);
+                for (uint32_t i = 0; i < count; ++i) EXPECT_LE(dispatches[i].binding_count, buffers);
+                EXPECT_EQ(foveaCompilePlan(context, handle, &diag), FOVEA_OK) << diag.text;
             }
-            served_at_most = served_at_most ? served_at_most : buffers;
-            FoveaDispatch dispatches[16];
-            uint32_t count = 16;
-            ASSERT_EQ(foveaGetDispatches(handle, 0, dispatches, &count, &diag), FOVEA_OK);
-            for (uint32_t i = 0; i < count; ++i) EXPECT_LE(dispatches[i].binding_count, buffers);
-            EXPECT_EQ(foveaCompilePlan(context, handle, &diag), FOVEA_OK) << diag.text;
         }
         foveaDestroyContext(context);
     }
-    EXPECT_GT(served_at_most, 0u);
-    EXPECT_GE(refused_at_least, 4u);
+    for (const FoveaKernel kernel : {FOVEA_KERNEL_AUTO, FOVEA_KERNEL_FLASH, FOVEA_KERNEL_STAGED})
+        EXPECT_EQ(served[false][kernel], 4u) << foveaKernelName(kernel);
+    EXPECT_EQ(served[true][FOVEA_KERNEL_FLASH], 6u);  // what cannot be gathered: q, k, v, o, lse, parameters
+    EXPECT_EQ(served[true][FOVEA_KERNEL_STAGED], 5u);
+    EXPECT_EQ(served[true][FOVEA_KERNEL_AUTO], 5u);
 }
 
 // A kernel that was planned and found to bind too much leaves nothing behind in the plan of the next.
 TEST(DeviceLimits, TheNextKernelIsPlannedAsIfItHadBeenAskedFor) {
     FakeDevice device;
-    device.max_stage_buffers = 13;  // one fewer than flash binds
+    device.max_stage_buffers = 5;  // one fewer than flash binds
     const FakeHost host(device);
     FoveaContext context = nullptr;
     const FoveaDeviceFacts facts = facts_of(host, context);
     const auto plan_of = [&](FoveaKernel kernel) {
-        Result<Plan> plan =
-            plan_attention(facts, Attention().batch(1).heads(2).lengths(40, 50).dims(32).kernel(kernel));
+        Result<Plan> plan = plan_attention(facts, everything(kernel));
         EXPECT_TRUE(plan) << plan.error().text;
         return std::move(*plan);
     };
     const Plan chosen = plan_of(FOVEA_KERNEL_AUTO), named = plan_of(FOVEA_KERNEL_STAGED);
     ASSERT_EQ(chosen.info().kernel, FOVEA_KERNEL_STAGED);
-    EXPECT_NE(chosen.explain().find("facts.max_storage_buffers is 13"), std::string::npos)
-        << chosen.explain();
+    EXPECT_NE(chosen.explain().find("facts.max_storage_buffers is 5"), std::string::npos) << chosen.explain();
     EXPECT_EQ(chosen.info().workspace_bytes, named.info().workspace_bytes);
     EXPECT_EQ(chosen.info().slice_count, named.info().slice_count);
     FoveaDispatch a[16] = {}, b[16] = {};
@@ -167,8 +183,13 @@ TEST(DeviceLimits, CompilingRefusesMoreBuffersThanTheDeviceTakes) {
     FoveaContext context = nullptr;
     FoveaDeviceFacts facts = facts_of(host, context);
     facts.max_storage_buffers = 0;
-    const Result<Plan> plan = plan_attention(
-        facts, Attention().batch(1).heads(2).lengths(40, 50).dims(32).kernel(FOVEA_KERNEL_FLASH));
+    const Result<Plan> plan = plan_attention(facts, Attention()
+                                                        .batch(1)
+                                                        .heads(2)
+                                                        .lengths(40, 50)
+                                                        .dims(32)
+                                                        .kernel(FOVEA_KERNEL_FLASH)
+                                                        .outputs(FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE));
     ASSERT_TRUE(plan) << plan.error().text;
     Diag diag;
     EXPECT_EQ(foveaCompilePlan(context, plan->get(), &diag), FOVEA_LIMIT_EXCEEDED);

@@ -77,7 +77,7 @@ class DispatchPlayer {
                                                nullptr, 0, nullptr);
     }
 
-    // Found by shader and constants: the slots follow from the shader.
+    // Found by shader and constants: in one plan the slots follow from the shader.
     Made make(const FoveaDispatch& d) {
         const std::vector<uint32_t> values(d.spec, d.spec + d.spec_count);
         for (const Made& m : made_) {
@@ -105,10 +105,10 @@ class DispatchPlayer {
         EXPECT_EQ(
             call<PFN_vkCreatePipelineLayout>("vkCreatePipelineLayout")(device, &layout, nullptr, &m.layout),
             VK_SUCCESS);
-        size_t words = 0;
-        const uint32_t* code = foveaShaderCode(d.shader, &words);
+        const Result<std::vector<uint32_t>> code = dispatch_code(d);
+        if (!code) ADD_FAILURE() << code.error().text;
         const VkShaderModuleCreateInfo shader{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, nullptr, 0,
-                                              words * 4, code};
+                                              code->size() * 4, code->data()};
         VkShaderModule module = VK_NULL_HANDLE;
         EXPECT_EQ(call<PFN_vkCreateShaderModule>("vkCreateShaderModule")(device, &shader, nullptr, &module),
                   VK_SUCCESS);

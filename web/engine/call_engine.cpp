@@ -97,7 +97,6 @@ std::vector<std::pair<std::string, Field>> fields_of(int32_t operation) {
 struct Planned {
     Plan plan;
     bool on_gpu = false;
-    GpuLimits limits;
     std::vector<uint32_t> words;  // of the slice that was asked for last
 };
 
@@ -117,14 +116,13 @@ GpuLimits limits_of(const double* n) {
     return {uint32_t(n[0]), uint32_t(n[1]), uint32_t(n[2]), uint32_t(n[3]), uint64_t(n[4])};
 }
 
-int32_t kept(Result<Plan> plan, const double* limits) {
+int32_t kept(Result<Plan> plan, bool on_gpu) {
     static int32_t last = 0;
     if (!plan) return refuse_call(plan.error().text);
     if (!*plan) return refuse_call("");
     Planned made;
     made.plan = std::move(*plan);
-    made.on_gpu = limits != nullptr;
-    if (limits) made.limits = limits_of(limits);
+    made.on_gpu = on_gpu;
     plans().insert_or_assign(++last, std::move(made));
     return last;
 }
@@ -163,12 +161,12 @@ int32_t webCallPlan(int32_t operation, const double* values, const double* limit
     if (!facts) return refuse_call(facts.error().text);
     switch (operation) {
         case kAttention:
-            return kept(plan_attention(*facts, d.call), limits);
+            return kept(plan_attention(*facts, d.call), limits != nullptr);
         case kMapTile:
-            return kept(plan_map_tile(*facts, d.call, d.tile), limits);
+            return kept(plan_map_tile(*facts, d.call, d.tile), limits != nullptr);
         case kMerge:
             if (!limits) d.merge.kernel = FOVEA_KERNEL_PLAIN;  // the other one is left out, see left_out.cpp
-            return kept(plan_merge(*facts, d.merge), limits);
+            return kept(plan_merge(*facts, d.merge), limits != nullptr);
     }
     return refuse_call("there is no operation " + std::to_string(operation));
 }
@@ -201,7 +199,7 @@ const uint32_t* webCallSlice(int32_t number, double slice) {
     if (!p) return nullptr;
     if (!p->on_gpu) return refuse_call("the plan is one for the CPU"), nullptr;
     p->words.assign(1, 0);
-    if (Result<void> done = append_gpu_slice(p->plan, uint64_t(slice), p->limits, p->words); !done)
+    if (Result<void> done = append_gpu_slice(p->plan, uint64_t(slice), p->words); !done)
         return refuse_call(done.error().text), nullptr;
     p->words[0] = uint32_t(p->words.size() - 1);
     return p->words.data();
@@ -226,7 +224,7 @@ void webCallEnd(int32_t number) { plans().erase(number); }
 int32_t webGpuMapForward(const double* limits, double max_flops) {
     DeepZoom* map = map_or_refusal();
     if (!map) return 0;
-    return kept(map->plan_forward(gpu_facts(limits_of(limits)), kLongContextDim, max_flops), limits);
+    return kept(map->plan_forward(gpu_facts(limits_of(limits)), kLongContextDim, max_flops), true);
 }
 
 const char* webGpuMapTensors(void) {
@@ -241,7 +239,7 @@ const char* webGpuMapTensors(void) {
 
 int32_t webGpuMapPlan(const double* limits, double max_flops) {
     DeepZoom* map = map_or_refusal();
-    return map ? kept(map->plan_tile(gpu_facts(limits_of(limits)), max_flops), limits) : 0;
+    return map ? kept(map->plan_tile(gpu_facts(limits_of(limits)), max_flops), true) : 0;
 }
 
 const char* webGpuMapTile(void) {

@@ -25,11 +25,9 @@ FoveaDeviceFacts gpu_facts(const GpuLimits& limits);
 // The dispatches of one slice behind `words`, for each:
 //   shader; flags that its kernel must know (FOVEA_SPEC_FLAGS); workgroups x, y, z; a count, then constants 0
 //   ..; a count, then words of push constants; a count, then of each binding its slot, its source
-//   (FoveaBinding), kGpu* bits, offset and size in bytes
-// Refuses a dispatch that needs more storage buffers than `limits` has, or buffers beyond 4 GiB.
-constexpr uint32_t kGpuWritten = 1,
-                   kGpuUnused = 2;  // unused: the kernel may have the slot and does not touch it
-Result<void> append_gpu_slice(const Plan& plan, uint64_t slice, const GpuLimits& limits,
-                              std::vector<uint32_t>& words);
+//   (FoveaBinding), 1 if it is written, offset and size in bytes
+// A slot that the kernel declares and no binding shows is one that the dispatch never touches. Refuses
+// buffers beyond 4 GiB.
+Result<void> append_gpu_slice(const Plan& plan, uint64_t slice, std::vector<uint32_t>& words);
 
 }  // namespace fovea::web

@@ -43,8 +43,6 @@ export interface GpuRunOptions {
     signal?: AbortSignal; // ends the call between two slices
 }
 
-const writtenBit = 1,
-    unusedBit = 2;
 const recordBytes = 256; // of one dispatch's push constants, where uniform buffers may begin
 const slicesAhead = 2; // submitted and not yet known to be done: the device never waits for the script
 
@@ -52,7 +50,6 @@ interface Binding {
     slot: number;
     source: number;
     written: boolean;
-    unused: boolean;
     offset: number;
     size: number;
 }
@@ -81,15 +78,8 @@ function dispatchesOf(words: Uint32Array): Dispatch[] {
         const constants = [...counted()],
             push = counted();
         const bindings = Array.from({ length: next() }, () => {
-            const [slot, source, bits, offset, size] = [next(), next(), next(), next(), next()];
-            return {
-                slot,
-                source,
-                written: !!(bits & writtenBit),
-                unused: !!(bits & unusedBit),
-                offset,
-                size,
-            };
+            const [slot, source, written, offset, size] = [next(), next(), next(), next(), next()];
+            return { slot, source, written: written !== 0, offset, size };
         });
         dispatches.push({ shader, flags, groups, constants, push, bindings });
     }
@@ -314,9 +304,8 @@ export class Gpu {
             const { pipeline, kernel, hasPush } = pipelines[n];
             const entries = kernel.slots.map((slot) => {
                 const binding = dispatch.bindings.find((b) => b.slot === slot);
-                if (!binding)
-                    throw new Error(`${kernel.name} has slot ${slot}, which the plan does not bind`);
-                return { binding: slot, resource: this.resource(binding, regions, buffers) };
+                const resource = binding ? this.resource(binding, regions, buffers) : this.placeholder(slot);
+                return { binding: slot, resource };
             });
             pass.setPipeline(pipeline);
             pass.setBindGroup(0, device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries }));
@@ -348,7 +337,7 @@ export class Gpu {
     private regionsOf(dispatches: Dispatch[]): { begin: number; end: number; buffer: GPUBuffer }[] {
         const ranges = dispatches
             .flatMap((dispatch) => dispatch.bindings)
-            .filter((binding) => binding.source === FOVEA_BIND_WORKSPACE && !binding.unused)
+            .filter((binding) => binding.source === FOVEA_BIND_WORKSPACE)
             .map(({ offset, size }) => ({ begin: offset, end: offset + size }))
             .sort((a, b) => a.begin - b.begin);
         const merged: { begin: number; end: number }[] = [];
@@ -369,16 +358,18 @@ export class Gpu {
         });
     }
 
+    // What a kernel declares and this dispatch does not touch.
+    private placeholder(slot: number): GPUBufferBinding {
+        let buffer = this.placeholders.get(slot);
+        if (!buffer) this.placeholders.set(slot, (buffer = this.buffer(256)));
+        return { buffer };
+    }
+
     private resource(
         binding: Binding,
         regions: { begin: number; end: number; buffer: GPUBuffer }[],
         buffers: Map<number, GPUBuffer>,
     ): GPUBufferBinding {
-        if (binding.unused) {
-            let buffer = this.placeholders.get(binding.slot);
-            if (!buffer) this.placeholders.set(binding.slot, (buffer = this.buffer(256)));
-            return { buffer };
-        }
         if (binding.source === FOVEA_BIND_WORKSPACE) {
             const region = regions.find(({ begin, end }) => binding.offset >= begin && binding.offset < end)!;
             return {

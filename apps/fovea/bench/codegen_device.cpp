@@ -139,10 +139,10 @@ struct CodegenDevice::State {
     Result<VkPipeline> create(const FoveaDispatch& d, VkPipelineLayout layout, bool mix) {
         const VkDevice handle = device->handle();
         VkShaderModuleCreateInfo code{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
-        size_t words = 0;
-        code.pCode = foveaShaderCode(d.shader, &words);
-        code.codeSize = words * 4;
-        if (!code.pCode) return Error{FOVEA_UNSUPPORTED, "shader", "this build has no code for it"};
+        const Result<std::vector<uint32_t>> words = dispatch_code(d);
+        if (!words) return words.error();
+        code.pCode = words->data();
+        code.codeSize = words->size() * 4;
         VkShaderModule module = VK_NULL_HANDLE;
         VkResult r = call<PFN_vkCreateShaderModule>("vkCreateShaderModule")(handle, &code, nullptr, &module);
         if (r != VK_SUCCESS) return runtime::vk_error(r, "vkCreateShaderModule");

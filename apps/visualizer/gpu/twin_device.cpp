@@ -2,6 +2,10 @@
 
 #include "gpu/gpu_device.hpp"
 
+#include <fovea/fovea.hpp>
+
+#include <algorithm>
+
 namespace fovea::visualizer {
 namespace {
 
@@ -67,12 +71,19 @@ bool TwinDevice::create_layouts(const Kernel& kernel, Pipeline& out) {
 }
 
 bool TwinDevice::create_pipeline(const Kernel& kernel, Pipeline& out) {
-    size_t words = 0;
+    FoveaDispatch dispatch{};
+    dispatch.shader = kernel.shader;
+    dispatch.spec_count = uint32_t(kernel.spec.size());
+    std::copy(kernel.spec.begin(), kernel.spec.end(), dispatch.spec);
+    for (uint32_t slot = 0; slot < 32; ++slot)
+        if (kernel.slot_mask >> slot & 1) dispatch.bindings[dispatch.binding_count++].slot = slot;
+    const Result<std::vector<uint32_t>> words = dispatch_code(dispatch);
+    if (!words) return false;
     VkShaderModuleCreateInfo code{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
-    code.pCode = foveaShaderCode(kernel.shader, &words);
-    code.codeSize = words * 4;
+    code.pCode = words->data();
+    code.codeSize = words->size() * 4;
     VkShaderModule module = VK_NULL_HANDLE;
-    if (!code.pCode || vk_.vkCreateShaderModule(device_, &code, nullptr, &module) != VK_SUCCESS) return false;
+    if (vk_.vkCreateShaderModule(device_, &code, nullptr, &module) != VK_SUCCESS) return false;
     std::vector<VkSpecializationMapEntry> entries;
     for (uint32_t i = 0; i < kernel.spec.size(); ++i) entries.push_back({i, i * 4, 4});
     const VkSpecializationInfo constants{uint32_t(entries.size()), entries.data(), kernel.spec.size() * 4,

@@ -586,7 +586,7 @@ typedef struct FoveaDeviceFacts {
     uint32_t features_not_enabled;    /* FOVEA_FEATURE_*: the device has them, its host did not enable them. For the words */
                                       /*   of reasons alone */
     uint32_t max_storage_buffers;     /* that one shader may bind, by every limit of the device that bounds them (of the */
-                                      /*   stage, its resources, a set, a push); 0: unknown, and not checked */
+                                      /*   stage, its resources, a set, a push); 0: unknown; no plan binds more than 8 */
     uint32_t max_workgroup_subgroups; /* of a pinned size, maxComputeWorkgroupSubgroups; 0: unknown, and not checked */
 } FoveaDeviceFacts;
 
@@ -660,7 +660,7 @@ FOVEA_API size_t foveaExplainPlan(FoveaPlan plan, char* text, size_t capacity);
 enum { FOVEA_MAX_DISPATCH_BINDINGS = 16, FOVEA_MAX_SPEC_CONSTANTS = 16, FOVEA_MAX_PUSH_WORDS = 32 }; /* of FoveaDispatch */
 
 typedef struct FoveaDispatchBinding { /* a range of a buffer that a shader sees */
-    uint32_t slot;    /* binding number in set 0 of the shader */
+    uint32_t slot;    /* binding number in set 0 of the shader; each stands once in a dispatch */
     uint32_t source;  /* FoveaBinding; FOVEA_BIND_WORKSPACE for the workspace */
     uint32_t written; /* 0: only read */
     uint32_t reserved0;
@@ -668,7 +668,7 @@ typedef struct FoveaDispatchBinding { /* a range of a buffer that a shader sees 
 } FoveaDispatchBinding;
 
 typedef struct FoveaDispatch { /* one vkCmdDispatch and all that it needs */
-    uint32_t shader;           /* index for foveaShaderCode */
+    uint32_t shader;           /* index for foveaShaderName and foveaShaderCode */
     uint32_t subgroup_size;    /* to be required of the pipeline, with full subgroups; 0: leave it free */
     uint32_t spec_count, push_words, binding_count;
     uint32_t barrier_before;   /* 1: needs the writes of the dispatches before it in this slice */
@@ -680,12 +680,12 @@ typedef struct FoveaDispatch { /* one vkCmdDispatch and all that it needs */
 
 /* The dispatches of one slice of a Vulkan plan, in order. *count: in the room of `out`, out the number written.
  * FOVEA_LIMIT_EXCEEDED if there is too little room (PlanInfo::dispatches_per_slice is enough). */
-FOVEA_API FoveaResult foveaGetDispatches(FoveaPlan plan, uint64_t slice, FoveaDispatch* out, uint32_t* count,
-                                         FoveaDiag* diag);
-/* SPIR-V words of a shader, null past the last one or when this build has no shader compiler for it; they live as long
- * as the library. A compute shader: entry point `main`, storage buffers in set 0, push constants from byte 0. */
+FOVEA_API FoveaResult foveaGetDispatches(FoveaPlan plan, uint64_t slice, FoveaDispatch* out, uint32_t* count, FoveaDiag* diag);
+/* Writes a dispatch's SPIR-V, with the buffers of its slots and no others, by `shader`, `spec` and slots alone: `main`, set 0,
+ * push constants from byte 0. *word_count: in the room, out the words; `words` null: the room needed, more than the words. */
+FOVEA_API FoveaResult foveaDispatchCode(const FoveaDispatch* dispatch, uint32_t* words, size_t* word_count, FoveaDiag* diag);
+/* For tools: a module as compiled, with every call's buffers, and for logs its name; null and "unknown" past the last. */
 FOVEA_API const uint32_t* foveaShaderCode(uint32_t shader, size_t* word_count);
-/* For logs and debuggers: "flash_f16", ...; "unknown" past the last one. Never null; lives as long as the library. */
 FOVEA_API const char* foveaShaderName(uint32_t shader);
 
 /* ---- the CPU backend --------------------------------------------------------------------------------------------------- */

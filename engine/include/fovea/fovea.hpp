@@ -20,6 +20,7 @@
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace fovea {
 
@@ -213,6 +214,17 @@ class Plan {
   private:
     FoveaPlan handle_ = nullptr;
 };
+
+// The SPIR-V of a dispatch with the storage buffers that it binds, see foveaDispatchCode.
+inline Result<std::vector<uint32_t>> dispatch_code(const FoveaDispatch& dispatch) {
+    Diag diag;
+    size_t count = 0;
+    if (foveaDispatchCode(&dispatch, nullptr, &count, &diag) != FOVEA_OK) return diag.error();
+    std::vector<uint32_t> words(count);
+    if (foveaDispatchCode(&dispatch, words.data(), &count, &diag) != FOVEA_OK) return diag.error();
+    words.resize(count);
+    return words;
+}
 
 // Memory that plans for the CPU work in, kept from run to run; grows, never shrinks. For one run at a time.
 class Workspace {

@@ -18,7 +18,7 @@ constexpr uint32_t kHalfWord = 0xffff;  // what fits the packed words of Backwar
 // In the workspace, behind FlashExtra: the views that do not fit the push constants.
 constexpr uint64_t kViewsOffset = 4 * shader::kMaskMapWord, kViewWords = 12;
 static_assert(kViewWords <= shader::kExtraWords);
-constexpr uint32_t kDispatches = 3;
+constexpr uint32_t kDispatches = 3;  // beside those that gather
 
 bool wants_keys(const Backward& w) { return w.wants(FOVEA_GRAD_K | FOVEA_GRAD_V); }
 
@@ -114,11 +114,26 @@ uint64_t key_slices(const FoveaPlan_T& plan) {
     return groups_of(plan.problem) * ceil_div(uint64_t(plan.problem.len_kv), plan.vulkan.backward.slice_keys);
 }
 
+// Slices of keys take all rows, those of queries some.
+Gathering gathering_of(const FoveaPlan_T& plan) {
+    const Problem& p = plan.problem;
+    const BackwardPlan& m = plan.vulkan.backward;
+    const uint64_t rows = wants_keys(plan.backward) ? uint64_t(p.len_q) : m.slice_rows;
+    return {plan,
+            {1, p.group, 1, rows},
+            m.extra_offset,
+            m.extra_offset + kViewsOffset + sizeof(shader::FlashExtra)};
+}
+
 // The dispatches of one slice: parameters, views, gradients.
 class SliceMaker {
   public:
     SliceMaker(const FoveaPlan_T& plan, uint64_t slice)
-        : plan_(plan), p(plan.problem), w(plan.backward), m(plan.vulkan.backward) {
+        : plan_(plan),
+          p(plan.problem),
+          w(plan.backward),
+          m(plan.vulkan.backward),
+          gathering_(gathering_of(plan)) {
         of_keys_ = slice >= query_slices(plan);
         if (of_keys_) slice -= query_slices(plan);
         const uint64_t length = uint64_t(of_keys_ ? p.len_kv : p.len_q),
@@ -135,7 +150,10 @@ class SliceMaker {
     }
 
     void extra(FoveaDispatch& out) const {
-        fill_extra(plan_, BlockWindows(plan_, block_), {m.extra_offset, sizeof(shader::FlashExtra), 0}, out);
+        fill_extra(plan_, BlockWindows(plan_, block_), m.extra_offset, gathering_, out);
+    }
+    void gather(FoveaDispatch* out, uint32_t& count) const {
+        gathering_.fill(BlockWindows(plan_, block_), out, count);
     }
 
     void views(FoveaDispatch& out) const {
@@ -161,7 +179,8 @@ class SliceMaker {
     }
 
     void gradients(FoveaDispatch& out) const {
-        DispatchBuilder d(out, of_keys_ ? Shader::backward_key : Shader::backward_query);
+        DispatchBuilder d(out, of_keys_ ? Shader::backward_key : Shader::backward_query,
+                          plan_.vulkan.gathered);
         const BlockWindows windows(plan_, block_);
         const Window q = windows.query(p.q, p.dim_qk, p.q_type), k = windows.keys(p.k, p.dim_qk, p.k_type),
                      v = windows.keys(p.v, p.dim_v, p.v_type);
@@ -175,28 +194,26 @@ class SliceMaker {
         d.input_if(p.len_q > 0, FOVEA_SLOT_DO, FOVEA_BIND_DO, d_o(windows));
         d.input_if(p.len_q > 0, FOVEA_SLOT_LSE, FOVEA_BIND_LSE, windows.lse);
         d.input_if(p.len_q > 0 && w.lse_gradient, FOVEA_SLOT_DLSE, FOVEA_BIND_DLSE, windows.lse);
-        if (pairs) {
+        if (pairs)
             bind_visibility(d, p, windows);
-        } else {
-            for (const uint32_t slot : {FOVEA_SLOT_MASK, FOVEA_SLOT_BIAS, FOVEA_SLOT_KEEP, FOVEA_SLOT_ALIBI,
-                                        FOVEA_SLOT_BLOCK_TABLE})
-                d.unused_input(slot);
+        else
             bind_whole(d, p, p.batch_table, FOVEA_SLOT_BATCH_TABLE, FOVEA_BIND_BATCH_TABLE);
-        }
         d.input(FOVEA_SLOT_EXTRA, FOVEA_BIND_WORKSPACE,
-                {m.extra_offset, kViewsOffset + sizeof(shader::FlashExtra), 0});
+                {m.extra_offset, gathering_.end() - m.extra_offset, 0});
         if (of_keys_) {
             result(d, w.wants(FOVEA_GRAD_K), FOVEA_SLOT_DK, FOVEA_BIND_DK, dk(windows));
             result(d, w.wants(FOVEA_GRAD_V), FOVEA_SLOT_DV, FOVEA_BIND_DV, dv(windows));
         } else {
             result(d, true, FOVEA_SLOT_DQ, FOVEA_BIND_DQ, dq(windows));
         }
+        if (is_software(plan_.facts) && of_keys_)
+            d.stand_in(storage_buffer_limit(plan_.facts), {}, {FOVEA_SLOT_DK, FOVEA_SLOT_DV});
         d.spec(FOVEA_SPEC_THREADS, m.threads);
         d.spec(FOVEA_SPEC_A_TYPE, p.q_type);
         d.spec(FOVEA_SPEC_B_TYPE, p.k_type);
         d.spec(FOVEA_SPEC_ALIGNED, 0);
         d.spec(FOVEA_SPEC_V_TYPE, p.v_type);
-        d.spec(FOVEA_SPEC_GENERAL, m.general);
+        d.call(m.general);
         d.spec(FOVEA_SPEC_O_TYPE, p.o_type);
         d.spec(FOVEA_SPEC_DO_TYPE, w.do_type);
         const uint64_t tile = of_keys_ ? shader::kBackwardKeys : shader::kBackwardRows;
@@ -257,6 +274,7 @@ class SliceMaker {
     const Problem& p;
     const Backward& w;
     const BackwardPlan& m;
+    const Gathering gathering_;
     bool of_keys_;
     uint64_t first_, count_;  // rows or keys
     Block block_;
@@ -279,7 +297,8 @@ FoveaResult plan_vulkan_backward(FoveaPlan_T& plan, FoveaDiag* diag) {
         return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %s has no gradients on Vulkan",
                     foveaKernelName(p.kernel));
     if ((r = check_attention(plan, diag))) return r;
-    for (const Shader shader : {Shader::backward_query, Shader::backward_key, Shader::flash_extra})
+    for (const Shader shader :
+         {Shader::backward_query, Shader::backward_key, Shader::flash_extra, Shader::gather})
         if ((r = require_shader(shader, diag))) return r;
     for (const auto& [name, dim] : {std::pair{"dim_qk", p.dim_qk}, std::pair{"dim_v", p.dim_v}})
         if (dim > kHalfWord)
@@ -290,11 +309,7 @@ FoveaResult plan_vulkan_backward(FoveaPlan_T& plan, FoveaDiag* diag) {
     m.threads = software ? kSoftwareThreads : kThreads;
     // Drivers of software take a second or more for a pipeline: one serves all problems there.
     m.general = software || needs_extra(p) || has_logit_steps(p);
-    m.extra_offset = kWorkspaceHeadBytes;
-    info.workspace_bytes =
-        align_up(m.extra_offset + kViewsOffset + sizeof(shader::FlashExtra), kWorkspaceAlignment);
-    info.workspace_alignment = kWorkspaceAlignment;
-    if ((r = VulkanLimits(plan.facts, diag).workspace(info.workspace_bytes, p.workspace_limit))) return r;
+    m.extra_offset = workspace_head_bytes(plan.facts);
     m.slice_rows = m.slice_keys = 1;
     if (w.wants(FOVEA_GRAD_Q) && (r = choose_slice(plan, uint64_t(p.len_q), shader::kBackwardRows,
                                                    m.slice_rows, diag, check_query_slice)))
@@ -302,8 +317,13 @@ FoveaResult plan_vulkan_backward(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (wants_keys(w) && (r = choose_slice(plan, uint64_t(p.len_kv), shader::kBackwardKeys, m.slice_keys,
                                            diag, check_key_slice)))
         return r;
+    info.workspace_bytes = align_up(gathering_of(plan).end(), kWorkspaceAlignment);
+    info.workspace_alignment = kWorkspaceAlignment;
+    const VulkanLimits limits(plan.facts, diag);
+    if ((r = limits.workspace(info.workspace_bytes, p.workspace_limit))) return r;
+    if ((r = limits.window(FOVEA_BIND_WORKSPACE, info.workspace_bytes))) return r;
     info.kernel = FOVEA_KERNEL_FLASH;
-    info.dispatches_per_slice = kDispatches;
+    info.dispatches_per_slice = kDispatches + gathered_count(plan);
     info.slice_count = query_slices(plan) + key_slices(plan);
     // The views, and descriptors of neighbouring slices that show some of the same words.
     info.slices_share_workspace = info.slice_count > 1;
@@ -324,10 +344,11 @@ FoveaResult plan_vulkan_backward(FoveaPlan_T& plan, FoveaDiag* diag) {
 FoveaResult backward_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
                            FoveaDiag*) {
     const SliceMaker make(plan, slice);
-    make.extra(out[0]);
-    make.views(out[1]);
-    make.gradients(out[2]);
-    count = kDispatches;
+    count = 0;
+    make.extra(out[count++]);
+    make.views(out[count++]);
+    make.gather(out, count);
+    make.gradients(out[count++]);
     return FOVEA_OK;
 }
 

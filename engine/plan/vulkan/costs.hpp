@@ -10,6 +10,8 @@ double slice_cost(const FoveaPlan_T& plan);
 // The budget that refuses a problem whose smallest slice is above it: the caller's, never the planner's own.
 double refusing_slice_cost(const FoveaPlan_T& plan);
 
+inline bool is_software(const FoveaPlan_T& plan) { return plan.facts.device_class == FOVEA_CLASS_CPU; }
+
 struct TileWish {
     uint64_t rows, columns;
     FoveaDeviceClass device_class;

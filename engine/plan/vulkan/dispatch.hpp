@@ -9,24 +9,58 @@
 #include <fovea/fovea.h>
 
 #include <cstring>
+#include <initializer_list>
 
 namespace fovea {
 
-// Every slot that a module declares must be bound, used or not. Unused ones show these parts of the
-// workspace, which are never accessed; inputs and outputs apart, so that no layer sees a hazard between them.
-constexpr uint64_t kUnusedInputOffset = 0;
-constexpr uint64_t kUnusedOutputOffset = 256;
-constexpr uint64_t kUnusedBytes = 256;
-constexpr uint64_t kWorkspaceHeadBytes = 512;
+// The kGather* bit of an input, by its slot in the attention kernels.
+constexpr uint32_t gather_bit(uint32_t slot) {
+    switch (slot) {
+        case FOVEA_SLOT_BATCH_TABLE:
+            return shader::kGatherBatchTable;
+        case FOVEA_SLOT_BLOCK_TABLE:
+            return shader::kGatherBlockTable;
+        case FOVEA_SLOT_ALIBI:
+            return shader::kGatherAlibi;
+        case FOVEA_SLOT_SINKS:
+            return shader::kGatherSinks;
+        case FOVEA_SLOT_LSE:
+            return shader::kGatherLse;
+        case FOVEA_SLOT_DLSE:
+            return shader::kGatherDLse;
+        case FOVEA_SLOT_KEEP:
+            return shader::kGatherKeep;
+        case FOVEA_SLOT_MASK:
+            return shader::kGatherMask;
+        case FOVEA_SLOT_BIAS:
+            return shader::kGatherBias;
+        default:
+            return 0;
+    }
+}
 
+// Drivers of software take a second or more for a pipeline, and each set of slots is one: there a kernel's
+// slots are the same for every call. Those that a call does not use show the start of the workspace, inputs
+// and outputs apart, so that no layer sees a hazard between them.
+constexpr uint64_t kStandInBytes = 256;
+inline bool is_software(const FoveaDeviceFacts& facts) { return facts.device_class == FOVEA_CLASS_CPU; }
+inline uint64_t workspace_head_bytes(const FoveaDeviceFacts& facts) {
+    return is_software(facts) ? 2 * kStandInBytes : 0;
+}
+
+// A dispatch binds what it reads and writes, and foveaDispatchCode takes the other buffers out of the shader.
 class DispatchBuilder {
   public:
-    DispatchBuilder(FoveaDispatch& out, Shader shader) : out_(out) {
+    // `gathered`: kGather* bits of inputs that this kernel reads from the workspace, so that they are not
+    // bound.
+    DispatchBuilder(FoveaDispatch& out, Shader shader, uint32_t gathered = 0)
+        : out_(out), gathered_(gathered) {
         memset(&out_, 0, sizeof out_);
         out_.shader = uint32_t(shader);
     }
 
     void input(uint32_t slot, uint32_t source, Window window) {
+        if (gathered_ & gather_bit(slot)) return;
         round_for_words(window);
         bind(slot, source, window, false);
     }
@@ -43,17 +77,28 @@ class DispatchBuilder {
         bind(slot, source, window, true);
     }
     void input_if(bool used, uint32_t slot, uint32_t source, const Window& window) {
-        used ? input(slot, source, window) : unused_input(slot);
+        if (used) input(slot, source, window);
     }
     void output_if(bool used, uint32_t slot, uint32_t source, const Window& window) {
-        used ? output(slot, source, window) : unused_output(slot);
+        if (used) output(slot, source, window);
     }
-    void unused_input(uint32_t slot) {
-        bind(slot, FOVEA_BIND_WORKSPACE, {kUnusedInputOffset, kUnusedBytes, 0}, false);
+    bool binds(uint32_t slot) const {
+        for (uint32_t i = 0; i < out_.binding_count; ++i)
+            if (out_.bindings[i].slot == slot) return true;
+        return false;
     }
-    void unused_output(uint32_t slot) {
-        bind(slot, FOVEA_BIND_WORKSPACE, {kUnusedOutputOffset, kUnusedBytes, 0}, true);
+    // For drivers of software: the slots that are not bound yet, as far as `limit` buffers allow.
+    void stand_in(uint32_t limit, std::initializer_list<uint32_t> inputs,
+                  std::initializer_list<uint32_t> outputs) {
+        for (const uint32_t slot : inputs)
+            if (!binds(slot) && out_.binding_count < limit)
+                bind(slot, FOVEA_BIND_WORKSPACE, {0, kStandInBytes, 0}, false);
+        for (const uint32_t slot : outputs)
+            if (!binds(slot) && out_.binding_count < limit)
+                bind(slot, FOVEA_BIND_WORKSPACE, {kStandInBytes, kStandInBytes, 0}, true);
     }
+    uint32_t binding_count() const { return out_.binding_count; }
+    void call(bool general) { spec(FOVEA_SPEC_CALL, (general ? shader::kGeneralCall : 0u) | gathered_); }
     void spec(uint32_t id, uint32_t value) {
         out_.spec[id] = value;
         if (id >= out_.spec_count) out_.spec_count = id + 1;
@@ -77,6 +122,7 @@ class DispatchBuilder {
     }
 
     FoveaDispatch& out_;
+    const uint32_t gathered_;
 };
 
 }  // namespace fovea

@@ -32,8 +32,6 @@ constexpr uint32_t kFewestLanes = 4, kFewestSoftwareLanes = 8;
 // are a tenth faster, and their pipeline takes it two seconds more.
 constexpr double kMuchWork = 512.0 * 512;
 
-bool is_software(const FoveaPlan_T& plan) { return plan.facts.device_class == FOVEA_CLASS_CPU; }
-
 // Few shapes, because each is a pipeline of its own.
 uint32_t rows_for(const FoveaPlan_T& plan) {
     const uint64_t packed_rows = uint64_t(plan.problem.len_q) * plan.problem.group;
@@ -172,7 +170,7 @@ void set_splits(const FoveaPlan_T& plan, FlashPlan& f, uint32_t splits) {
 
 struct FlashNeeds {
     uint64_t rows;  // of all query heads of a block
-    uint64_t map_bytes, partial_offset, workspace;
+    uint64_t map_bytes, extra_end, partial_offset, workspace;
     double cost;
 };
 
@@ -181,7 +179,8 @@ FlashNeeds needs_of(const FoveaPlan_T& plan, const FlashPlan& f, const BlockGrid
     FlashNeeds needs{};
     needs.rows = uint64_t{g.block_heads} * p.group * g.block_rows;
     needs.map_bytes = mask_map_bytes(plan, f, g.block_heads, g.block_rows);
-    needs.partial_offset = align_up(f.mask_map.offset + needs.map_bytes, kWorkspaceAlignment);
+    needs.extra_end = flash_gathering(plan, f, g).end();
+    needs.partial_offset = align_up(needs.extra_end, kWorkspaceAlignment);
     needs.workspace = needs.partial_offset;
     if (f.splits > 1) needs.workspace += needs.rows * f.splits * (uint64_t{p.dim_v} + 2) * 4;
     const double keys = double(std::max<uint64_t>(keys_of_rows(p, plan.vulkan.visible, g.block_rows), 1));
@@ -206,10 +205,9 @@ FoveaResult check_block(const FoveaPlan_T& plan, const FlashPlan& f, const Block
         if ((r = limits.groups(rows, ceil_div(p.dim_v, shader::kElementThreads), g.block_heads))) return r;
         if ((r = limits.window(FOVEA_BIND_WORKSPACE, needs.workspace - needs.partial_offset))) return r;
     }
-    if (!f.mask_map.obstacle) {
-        if ((r = limits.groups(ceil_div(rows, f.rows), f.mask_map.words, g.block_heads))) return r;
-        if ((r = limits.window(FOVEA_BIND_WORKSPACE, needs.map_bytes + 4 * shader::kMaskMapWord))) return r;
-    }
+    if (!f.mask_map.obstacle && (r = limits.groups(ceil_div(rows, f.rows), f.mask_map.words, g.block_heads)))
+        return r;
+    if ((r = limits.window(FOVEA_BIND_WORKSPACE, needs.extra_end - f.extra_offset))) return r;
     if ((r = limits.workspace(needs.workspace, p.workspace_limit))) return r;
     return limits.cost(needs.cost, max_cost);
 }
@@ -232,8 +230,8 @@ void fill_costs(FoveaPlan_T& plan) {
     const FlashPlan& f = plan.vulkan.flash;
     const FlashNeeds needs = needs_of(plan, f, plan.vulkan.grid);
     FoveaPlanInfo& info = plan.info;
-    info.dispatches_per_slice =
-        1 + (f.has_extra ? 1 : 0) + (f.mask_map.obstacle ? 0 : 1) + (f.splits > 1 ? 1 : 0);
+    info.dispatches_per_slice = 1 + gathered_count(plan) + (f.has_extra ? 1 : 0) +
+                                (f.mask_map.obstacle ? 0 : 1) + (f.splits > 1 ? 1 : 0);
     info.workspace_bytes = needs.workspace;
     info.workspace_alignment = kWorkspaceAlignment;
     info.slice_count = plan.vulkan.grid.count();
@@ -252,12 +250,13 @@ FoveaResult plan_one_pass(FoveaPlan_T& plan, FoveaDiag* diag) {
     FlashPlan& f = plan.vulkan.flash;
     BlockGrid& grid = plan.vulkan.grid;
     FoveaResult r;
-    for (const Shader shader : {Shader::flash_extra, storing(Shader::flash_combine, p.o_type, plan.facts)})
+    for (const Shader shader :
+         {Shader::flash_extra, Shader::gather, storing(Shader::flash_combine, p.o_type, plan.facts)})
         if ((r = require_shader(shader, diag))) return r;
     f.quads = score_rows_are_quads(p) && value_rows_are_quads(p);
-    f.has_extra = needs_extra(p);
-    f.extra_offset = kWorkspaceHeadBytes;
-    f.mask_map.offset = f.extra_offset + 4 * shader::kMaskMapWord;
+    f.has_extra = gathered_count(plan) || needs_extra(p);
+    f.extra_offset = workspace_head_bytes(plan.facts);
+    f.mask_map.offset = f.extra_offset + (f.has_extra ? 4 * shader::kMaskMapWord : 0);
     grid = BlockGrid{p.batch, p.heads_kv, uint64_t(p.len_q), p.batch, p.heads_kv, uint64_t(p.len_q)};
     if (p.len_q == 0) return FOVEA_OK;
     const uint64_t heads = uint64_t{p.batch} * p.heads_kv;
@@ -275,6 +274,13 @@ FoveaResult plan_one_pass(FoveaPlan_T& plan, FoveaDiag* diag) {
 }
 
 }  // namespace
+
+Gathering flash_gathering(const FoveaPlan_T& plan, const FlashPlan& f, const BlockGrid& grid) {
+    const BlockShape shape{1, uint64_t{grid.block_heads} * plan.problem.group, grid.block_heads,
+                           grid.block_rows};
+    const uint64_t map_bytes = mask_map_bytes(plan, f, grid.block_heads, grid.block_rows);
+    return {plan, shape, f.extra_offset, f.mask_map.offset + map_bytes};
+}
 
 bool flash_is_general(const FoveaPlan_T& plan) {
     const Problem& p = plan.problem;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "plan/plan.hpp"
+#include "plan/vulkan/gather.hpp"
 #include "plan/vulkan/shaders.hpp"
 
 namespace fovea {
@@ -24,6 +25,9 @@ Shader flash_shader(const FlashPlan& f);
 // Whether more than causal, window and lengths decides what is visible and what weighs: the code for it is
 // half of a kernel, and costs it registers where nothing needs it.
 bool flash_is_general(const FoveaPlan_T& plan);
+
+// Where the slices of a grid of key/value heads gather inputs.
+Gathering flash_gathering(const FoveaPlan_T& plan, const FlashPlan& f, const BlockGrid& grid);
 
 // Workgroups for all value columns.
 uint32_t flash_column_blocks(const FoveaPlan_T& plan);

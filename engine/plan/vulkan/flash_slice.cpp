@@ -1,3 +1,4 @@
+#include "plan/vulkan/costs.hpp"
 #include "plan/vulkan/flash.hpp"
 #include "plan/vulkan/mask_map.hpp"
 #include "plan/vulkan/rows.hpp"
@@ -23,20 +24,20 @@ class SliceMaker {
           p(plan.problem),
           f(plan.vulkan.flash),
           block_(block),
-          windows_(plan, in_query_heads(block, plan.problem.group)) {
+          windows_(plan, in_query_heads(block, plan.problem.group)),
+          gathering_(flash_gathering(plan, f, plan.vulkan.grid)) {
         rows_ = block.rows * p.group;
         extra_ = {f.extra_offset, sizeof(shader::FlashExtra), 0};
         if (!f.mask_map.obstacle) {
             map_ = {f.mask_map.offset, mask_map_bytes(plan, f, block.heads, block.rows), 0};
             extra_.size = map_.offset + map_.size - extra_.offset;
         }
+        if (gathered_count(plan)) extra_.size = gathering_.end() - extra_.offset;
         partial_ = {f.partial_offset, rows_ * block.heads * f.splits * (uint64_t{p.dim_v} + 2) * 4, 0};
     }
 
-    void extra(FoveaDispatch& out) const {
-        const Window parameters{f.extra_offset, sizeof(shader::FlashExtra), 0};
-        fill_extra(plan_, windows_, parameters, out);
-    }
+    void extra(FoveaDispatch& out) const { fill_extra(plan_, windows_, f.extra_offset, gathering_, out); }
+    void gather(FoveaDispatch* out, uint32_t& count) const { gathering_.fill(windows_, out, count); }
 
     void mask_map(FoveaDispatch& out) const {
         DispatchBuilder d(out, Shader::mask_map);
@@ -56,7 +57,7 @@ class SliceMaker {
     }
 
     void flash(FoveaDispatch& out) const {
-        DispatchBuilder d(out, storing(flash_shader(f), p.o_type, plan_.facts));
+        DispatchBuilder d(out, storing(flash_shader(f), p.o_type, plan_.facts), plan_.vulkan.gathered);
         out.subgroup_size = f.subgroup_size;
         d.stored_type(p.o_type);
         const bool has_keys = p.len_kv > 0, has_output = wants(p, FOVEA_OUTPUT_O);
@@ -80,8 +81,8 @@ class SliceMaker {
         bind_visibility(d, p, windows_);
         bind_results(d, has_output && f.splits == 1, o, f.splits == 1);
         d.input_if(f.has_extra, FOVEA_SLOT_EXTRA, FOVEA_BIND_WORKSPACE, extra_);
-        f.splits > 1 ? d.output(FOVEA_SLOT_PARTIAL, FOVEA_BIND_WORKSPACE, partial_)
-                     : unused(d, FOVEA_SLOT_PARTIAL, true);
+        d.output_if(f.splits > 1, FOVEA_SLOT_PARTIAL, FOVEA_BIND_WORKSPACE, partial_);
+        if (is_software(plan_)) fill_up(d);
         d.spec(FOVEA_SPEC_THREADS, f.threads);
         d.spec(FOVEA_SPEC_A_TYPE, p.q_type);
         d.spec(FOVEA_SPEC_B_TYPE, p.k_type);
@@ -89,7 +90,7 @@ class SliceMaker {
         d.spec(FOVEA_SPEC_ROWS, f.rows);
         d.spec(FOVEA_SPEC_V_TYPE, p.v_type);
         d.spec(FOVEA_SPEC_COLUMN_QUADS, f.column_quads);
-        d.spec(FOVEA_SPEC_GENERAL, f.general);
+        d.call(f.general);
         if (f.form == FlashForm::coopmat) matrix_constants(d);
         if (f.form == FlashForm::coopmat2) flexible_constants(d);
         if (f.form != FlashForm::coopmat && f.form != FlashForm::coopmat2) d.spec(FOVEA_SPEC_PARTS, f.parts);
@@ -135,25 +136,28 @@ class SliceMaker {
         d.spec(FOVEA_SPEC_SUBGROUPS, f.subgroups);
     }
 
-    // An output that is not written shows one that is: were it a part of the workspace, a validation layer
-    // would take it for one that slices without a barrier between them write in turn.
-    void unused(DispatchBuilder& d, uint32_t slot, bool finishes) const {
-        if (!finishes) return d.output(slot, FOVEA_BIND_WORKSPACE, partial_);
-        if (!wants(p, FOVEA_OUTPUT_O)) return d.output(slot, FOVEA_BIND_LSE, windows_.lse);
-        d.tensor(slot, FOVEA_BIND_O, windows_.query(p.o, p.dim_v, p.o_type), p.o_type, plan_.facts);
+    // Drivers of software take a second or more for a pipeline, and each set of slots is one: common calls
+    // share theirs, whose other slots show what the dispatch has or never touches. An output shows one that
+    // is written: were it a part of the workspace, a validation layer would take it for one that slices
+    // without a barrier between them write in turn.
+    void fill_up(DispatchBuilder& d) const {
+        d.stand_in(storage_buffer_limit(plan_.facts), {FOVEA_SLOT_K, FOVEA_SLOT_V, FOVEA_SLOT_EXTRA}, {});
+        for (const uint32_t slot : {FOVEA_SLOT_O, FOVEA_SLOT_LSE, FOVEA_SLOT_PARTIAL}) {
+            if (d.binds(slot) || d.binding_count() >= storage_buffer_limit(plan_.facts)) continue;
+            if (f.splits > 1)
+                d.output(slot, FOVEA_BIND_WORKSPACE, partial_);
+            else if (wants(p, FOVEA_OUTPUT_O))
+                d.tensor(slot, FOVEA_BIND_O, windows_.query(p.o, p.dim_v, p.o_type), p.o_type, plan_.facts);
+            else
+                d.output(slot, FOVEA_BIND_LSE, windows_.lse);
+        }
     }
 
     // What both kernels may finish rows with.
     void bind_results(DispatchBuilder& d, bool has_output, const Window& o, bool finishes) const {
-        if (has_output)
-            d.tensor(FOVEA_SLOT_O, FOVEA_BIND_O, o, p.o_type, plan_.facts);
-        else
-            unused(d, FOVEA_SLOT_O, finishes);
-        bind_whole(d, p, p.sinks, FOVEA_SLOT_SINKS, FOVEA_BIND_SINKS);
-        if (finishes && wants(p, FOVEA_OUTPUT_LSE))
-            d.output(FOVEA_SLOT_LSE, FOVEA_BIND_LSE, windows_.lse);
-        else
-            unused(d, FOVEA_SLOT_LSE, finishes);
+        if (has_output) d.tensor(FOVEA_SLOT_O, FOVEA_BIND_O, o, p.o_type, plan_.facts);
+        bind_whole(d, p, p.sinks && finishes, FOVEA_SLOT_SINKS, FOVEA_BIND_SINKS);
+        d.output_if(finishes && wants(p, FOVEA_OUTPUT_LSE), FOVEA_SLOT_LSE, FOVEA_BIND_LSE, windows_.lse);
     }
 
     const FoveaPlan_T& plan_;
@@ -162,6 +166,7 @@ class SliceMaker {
     Block block_;
     BlockWindows windows_;
     uint64_t rows_;
+    Gathering gathering_;
     Window extra_, map_{}, partial_;
 };
 
@@ -173,6 +178,7 @@ FoveaResult flash_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* 
     const SliceMaker make(plan, plan.vulkan.grid.block(slice));
     count = 0;
     if (f.has_extra) make.extra(out[count++]);
+    make.gather(out, count);
     if (!f.mask_map.obstacle) make.mask_map(out[count++]);
     make.flash(out[count++]);
     if (f.splits > 1) make.combine(out[count++]);

@@ -10,13 +10,11 @@
 namespace fovea {
 namespace {
 
-// Plans with a kernel, and holds the plan against the number of storage buffers that the device lets a shader
-// bind.
+// Plans with a kernel, and the number of storage buffers that the device lets a shader bind.
 template <FoveaKernel kernel, FoveaResult (*make)(FoveaPlan_T& plan, FoveaDiag* diag)>
 FoveaResult within_buffers(FoveaPlan_T& plan, FoveaDiag* diag) {
-    if (FoveaResult r = make(plan, diag)) return r;
     plan.info.kernel = kernel;  // by which its slices are made
-    return check_storage_buffers(plan, diag);
+    return plan_within_buffers(plan, make, diag);
 }
 
 // The best first.

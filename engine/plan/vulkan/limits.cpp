@@ -3,6 +3,7 @@
 #include "plan/plan.hpp"
 #include "plan/vulkan/dispatch.hpp"
 #include "plan/vulkan/features.hpp"
+#include "plan/vulkan/gather.hpp"
 #include "problem/abi_struct.hpp"
 #include "problem/bindings.hpp"
 #include "problem/status.hpp"
@@ -56,6 +57,26 @@ FoveaResult check_subgroups(const FoveaDeviceFacts& f, FoveaDiag* diag) {
     return FOVEA_OK;
 }
 
+// Every dispatch of a made plan.
+FoveaResult check_storage_buffers(const FoveaPlan_T& plan, FoveaDiag* diag) {
+    const uint32_t most = storage_buffer_limit(plan.facts);
+    if (plan.info.slice_count == 0) return FOVEA_OK;
+    FoveaDispatch dispatches[kMaxDispatchesPerSlice];
+    // The first slice has every shader of a plan, and the last those of a shorter one.
+    for (const uint64_t slice : {uint64_t{0}, plan.info.slice_count - 1}) {
+        uint32_t count = kMaxDispatchesPerSlice;
+        if (FoveaResult r = vulkan_slice(plan, slice, dispatches, count, diag)) return r;
+        for (uint32_t i = 0; i < count; ++i)
+            if (dispatches[i].binding_count > most)
+                return fail(
+                    diag, FOVEA_LIMIT_EXCEEDED, "facts.max_storage_buffers",
+                    "facts.max_storage_buffers is %u (maxPerStageDescriptorStorageBuffers and its like); "
+                    "shader %s binds %u",
+                    most, foveaShaderName(dispatches[i].shader), dispatches[i].binding_count);
+    }
+    return FOVEA_OK;
+}
+
 }  // namespace
 
 FoveaResult check_vulkan_facts(const FoveaDeviceFacts& f, FoveaDiag* diag) {
@@ -70,7 +91,7 @@ FoveaResult check_vulkan_facts(const FoveaDeviceFacts& f, FoveaDiag* diag) {
         {"facts.max_workgroup_count[0]", f.max_workgroup_count[0], 1},
         {"facts.max_workgroup_count[1]", f.max_workgroup_count[1], 1},
         {"facts.max_workgroup_count[2]", f.max_workgroup_count[2], 1},
-        {"facts.max_storage_range", f.max_storage_range, kUnusedBytes},  // a slot that is not used shows them
+        {"facts.max_storage_range", f.max_storage_range, kLeastStorageRange},
     };
     for (const Limit& limit : limits)
         if (limit.value < limit.least)
@@ -91,23 +112,25 @@ FoveaResult check_vulkan_facts(const FoveaDeviceFacts& f, FoveaDiag* diag) {
     return check_mask_map(f, diag);
 }
 
-FoveaResult check_storage_buffers(const FoveaPlan_T& plan, FoveaDiag* diag) {
-    const uint32_t most = plan.facts.max_storage_buffers;
-    if (most == 0 || plan.info.slice_count == 0) return FOVEA_OK;
-    FoveaDispatch dispatches[kMaxDispatchesPerSlice];
-    // The first slice has every shader of a plan, and the last those of a shorter one.
-    for (const uint64_t slice : {uint64_t{0}, plan.info.slice_count - 1}) {
-        uint32_t count = kMaxDispatchesPerSlice;
-        if (FoveaResult r = vulkan_slice(plan, slice, dispatches, count, diag)) return r;
-        for (uint32_t i = 0; i < count; ++i)
-            if (dispatches[i].binding_count > most)
-                return fail(
-                    diag, FOVEA_LIMIT_EXCEEDED, "facts.max_storage_buffers",
-                    "facts.max_storage_buffers is %u (maxPerStageDescriptorStorageBuffers and its like); "
-                    "shader %s binds %u",
-                    most, foveaShaderName(dispatches[i].shader), dispatches[i].binding_count);
+FoveaResult plan_within_buffers(FoveaPlan_T& plan, FoveaResult (*make)(FoveaPlan_T& plan, FoveaDiag* diag),
+                                FoveaDiag* diag) {
+    const FoveaPlan_T before = plan;
+    // What a driver of software gathers for the sake of its pipelines may be too large for one range of the
+    // workspace: then it is bound, as on any other device.
+    if ((plan.vulkan.gathered = always_gathered(plan.facts))) {
+        if (make(plan, nullptr) == FOVEA_OK && check_storage_buffers(plan, nullptr) == FOVEA_OK)
+            return FOVEA_OK;
+        plan = before;
     }
-    return FOVEA_OK;
+    for (uint32_t gathered = 0;;) {
+        plan.vulkan.gathered = gathered;
+        if (FoveaResult r = make(plan, diag)) return r;
+        if (check_storage_buffers(plan, nullptr) == FOVEA_OK) return FOVEA_OK;
+        const uint32_t next = next_to_gather(plan);
+        if (!next) return check_storage_buffers(plan, diag);
+        gathered |= next;
+        plan = before;
+    }
 }
 
 uint64_t window_alignment(const FoveaDeviceFacts& facts) {

@@ -7,6 +7,7 @@
 
 namespace fovea {
 
+constexpr uint64_t kLeastStorageRange = 256;   // of a descriptor: parameters, and rows at any alignment
 constexpr uint64_t kWorkspaceAlignment = 256;  // the largest storage offset alignment that Vulkan allows
 
 // Windows start at a multiple of this: of the device's alignment, and of 16 bytes for loads of four words.
@@ -17,8 +18,10 @@ constexpr uint32_t kMostSubgroup = 128;  // the largest subgroup that Vulkan all
 // The floor that every kernel stands on, see fovea_vulkan.h, and what no device can be.
 FoveaResult check_vulkan_facts(const FoveaDeviceFacts& facts, FoveaDiag* diag);
 
-// A made plan against the number of storage buffers that the device lets one shader bind.
-FoveaResult check_storage_buffers(const FoveaPlan_T& plan, FoveaDiag* diag);
+// Plans with `make` and holds the plan against the number of storage buffers that one shader may bind: as
+// long as some dispatch has more, one input more is gathered in the workspace, see gather.hpp.
+FoveaResult plan_within_buffers(FoveaPlan_T& plan, FoveaResult (*make)(FoveaPlan_T& plan, FoveaDiag* diag),
+                                FoveaDiag* diag);
 
 class VulkanLimits {
   public:

@@ -16,8 +16,6 @@ constexpr uint32_t kSoftwareThreads = 16;
 constexpr uint32_t kHalfWord = 0xffff;  // what fits the packed words of MapPush
 constexpr uint64_t kMassBytes = 8, kMaxBytes = 4;
 
-bool is_software(const FoveaPlan_T& plan) { return plan.facts.device_class == FOVEA_CLASS_CPU; }
-
 uint32_t log2_up(uint64_t n) {
     uint32_t log2 = 0;
     while ((uint64_t{1} << log2) < n) ++log2;
@@ -59,6 +57,14 @@ uint64_t most_rows_of_slice(const FoveaPlan_T& plan, const MapTilePlan& m) {
     return uint64_t(std::min(rows, double(plan.problem.len_q)));
 }
 
+Gathering gathering_of(const FoveaPlan_T& plan) {
+    const MapTilePlan& m = plan.vulkan.map;
+    return {plan,
+            {1, 1, 1, most_rows_of_slice(plan, m)},
+            m.extra_offset,
+            m.extra_offset + (m.has_extra ? sizeof(shader::FlashExtra) : 0)};
+}
+
 FoveaResult check_slice(const FoveaPlan_T& plan, const MapTilePlan& m, double max_cost, FoveaDiag* diag) {
     const Problem& p = plan.problem;
     const VulkanLimits limits(plan.facts, diag);
@@ -72,7 +78,9 @@ FoveaResult check_slice(const FoveaPlan_T& plan, const MapTilePlan& m, double ma
     if ((r = limits.groups(ceil_div(m.slice_columns, uint64_t{1} << m.columns_log2),
                            ceil_div(m.slice_rows, uint64_t{1} << m.rows_log2), 1)))
         return r;
-    if ((r = limits.workspace(m.workspace_bytes, p.workspace_limit))) return r;
+    const Gathering gathering = gathering_of(plan);
+    if ((r = limits.window(FOVEA_BIND_WORKSPACE, gathering.end() - m.extra_offset))) return r;
+    if ((r = limits.workspace(gathering.end(), p.workspace_limit))) return r;
     return limits.cost(slice_flops(plan, m), max_cost);
 }
 
@@ -104,8 +112,8 @@ void fill_costs(FoveaPlan_T& plan) {
     const MapTilePlan& m = plan.vulkan.map;
     FoveaPlanInfo& info = plan.info;
     info.kernel = FOVEA_KERNEL_AUTO;
-    info.dispatches_per_slice = m.has_extra ? 2 : 1;
-    info.workspace_bytes = m.workspace_bytes;
+    info.dispatches_per_slice = (m.has_extra ? 2 : 1) + gathered_count(plan);
+    info.workspace_bytes = align_up(gathering_of(plan).end(), kWorkspaceAlignment);
     info.workspace_alignment = kWorkspaceAlignment;
     info.slice_count = tile.head_count * slices_down(plan) * slices_across(plan);
     // Descriptors of neighbouring slices show some of the same pixels, too.
@@ -123,7 +131,7 @@ void fill_costs(FoveaPlan_T& plan) {
 class SliceMaker {
   public:
     SliceMaker(const FoveaPlan_T& plan, uint64_t slice)
-        : plan_(plan), p(plan.problem), tile_(plan.tile), m(plan.vulkan.map) {
+        : plan_(plan), p(plan.problem), tile_(plan.tile), m(plan.vulkan.map), gathering_(gathering_of(plan)) {
         const uint64_t across = slices_across(plan), down = slices_down(plan);
         x_ = slice % across * m.slice_columns;
         y_ = slice / across % down * m.slice_rows;
@@ -136,11 +144,14 @@ class SliceMaker {
     }
 
     void extra(FoveaDispatch& out) const {
-        fill_extra(plan_, BlockWindows(plan_, block_), {m.extra_offset, sizeof(shader::FlashExtra), 0}, out);
+        fill_extra(plan_, BlockWindows(plan_, block_), m.extra_offset, gathering_, out);
+    }
+    void gather(FoveaDispatch* out, uint32_t& count) const {
+        gathering_.fill(BlockWindows(plan_, block_), out, count);
     }
 
     void pixels(FoveaDispatch& out) const {
-        DispatchBuilder d(out, Shader::map_tile);
+        DispatchBuilder d(out, Shader::map_tile, plan_.vulkan.gathered);
         const BlockWindows windows(plan_, block_);
         const Window q = windows.query(p.q, p.dim_qk, p.q_type), k = windows.keys(p.k, p.dim_qk, p.k_type);
         d.push(push_of(windows, q, k));
@@ -149,14 +160,17 @@ class SliceMaker {
         d.input(FOVEA_SLOT_LSE, FOVEA_BIND_LSE, windows.lse);
         bind_visibility(d, p, windows);
         d.input_if(m.has_extra, FOVEA_SLOT_EXTRA, FOVEA_BIND_WORKSPACE,
-                   {m.extra_offset, sizeof(shader::FlashExtra), 0});
+                   {m.extra_offset, gathering_.end() - m.extra_offset, 0});
         bind_pixels(d, tile_.mass, FOVEA_SLOT_TILE_MASS, FOVEA_BIND_TILE_MASS, kMassBytes);
         bind_pixels(d, tile_.max, FOVEA_SLOT_TILE_MAX, FOVEA_BIND_TILE_MAX, kMaxBytes);
+        if (is_software(plan_))
+            d.stand_in(storage_buffer_limit(plan_.facts), {FOVEA_SLOT_EXTRA},
+                       {FOVEA_SLOT_TILE_MASS, FOVEA_SLOT_TILE_MAX});
         d.spec(FOVEA_SPEC_THREADS, m.threads);
         d.spec(FOVEA_SPEC_A_TYPE, p.q_type);
         d.spec(FOVEA_SPEC_B_TYPE, p.k_type);
         d.spec(FOVEA_SPEC_ALIGNED, m.quads);
-        d.spec(FOVEA_SPEC_GENERAL, m.general);
+        d.call(m.general);
         d.groups(ceil_div(columns_, uint64_t{1} << m.columns_log2),
                  ceil_div(rows_, uint64_t{1} << m.rows_log2), 1);
         if (m.has_extra) d.after_earlier_ones();
@@ -190,7 +204,7 @@ class SliceMaker {
 
     // The slice's rows of pixels, whole. The window starts at any device's alignment.
     void bind_pixels(DispatchBuilder& d, bool used, uint32_t slot, uint32_t source, uint64_t bytes) const {
-        if (!used) return d.unused_output(slot);
+        if (!used) return;
         const uint64_t before = pixels_before() % (kWorkspaceAlignment / bytes);
         const uint64_t count = before + rows_ * uint64_t(tile_.keys.pixels);
         d.output(slot, source, {(first_pixel() - before) * bytes, count * bytes, 0});
@@ -200,6 +214,7 @@ class SliceMaker {
     const Problem& p;
     const MapTile& tile_;
     const MapTilePlan& m;
+    const Gathering gathering_;
     uint64_t x_, y_, columns_, rows_, head_;  // pixels
     Block block_;
 };
@@ -211,18 +226,17 @@ FoveaResult plan_vulkan_map_tile(FoveaPlan_T& plan, FoveaDiag* diag) {
     MapTilePlan& m = plan.vulkan.map;
     FoveaResult r;
     if ((r = check_attention(plan, diag))) return r;
-    for (const Shader shader : {Shader::map_tile, Shader::flash_extra})
+    for (const Shader shader : {Shader::map_tile, Shader::flash_extra, Shader::gather})
         if ((r = require_shader(shader, diag))) return r;
     if (p.dim_qk > kHalfWord)
         return fail(diag, FOVEA_UNSUPPORTED, "dim_qk", "dim_qk is %u; the limit of map tiles on Vulkan is %u",
                     p.dim_qk, kHalfWord);
     plan.vulkan.visible = visibility_of(p);
     m.quads = score_rows_are_quads(p);
-    m.has_extra = needs_extra(p);
+    m.has_extra = gathered_count(plan) || needs_extra(p);
     // Drivers of software take a second or more for a pipeline: one serves all problems there.
-    m.general = is_software(plan) || m.has_extra || has_logit_steps(p);
-    m.extra_offset = kWorkspaceHeadBytes;
-    m.workspace_bytes = align_up(m.extra_offset + sizeof(shader::FlashExtra), kWorkspaceAlignment);
+    m.general = is_software(plan) || needs_extra(p) || has_logit_steps(p);
+    m.extra_offset = workspace_head_bytes(plan.facts);
     choose_workgroup(plan, m);
     m.slice_rows = uint64_t(plan.tile.rows.pixels), m.slice_columns = uint64_t(plan.tile.keys.pixels);
     while (check_slice(plan, m, slice_cost(plan), nullptr) != FOVEA_OK) {
@@ -239,6 +253,7 @@ FoveaResult map_tile_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatc
     const SliceMaker make(plan, slice);
     count = 0;
     if (plan.vulkan.map.has_extra) make.extra(out[count++]);
+    make.gather(out, count);
     make.pixels(out[count++]);
     return FOVEA_OK;
 }

@@ -1,9 +1,11 @@
 #include "plan/vulkan/plan.hpp"
 
 #include "plan/plan.hpp"
+#include "plan/text_sink.hpp"
 #include "plan/vulkan/attention.hpp"
 #include "plan/vulkan/backward.hpp"
 #include "plan/vulkan/flash.hpp"
+#include "plan/vulkan/gather.hpp"
 #include "plan/vulkan/limits.hpp"
 #include "plan/vulkan/map_tile.hpp"
 #include "plan/vulkan/operations.hpp"
@@ -60,8 +62,7 @@ const VulkanOperation& operation_of(const FoveaPlan_T& plan) { return kOperation
 FoveaResult plan_vulkan(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (FoveaResult r = check_vulkan_facts(plan.facts, diag)) return r;
     round_to_words(plan, plan.info);
-    if (FoveaResult r = operation_of(plan).make(plan, diag)) return r;
-    return check_storage_buffers(plan, diag);
+    return plan_within_buffers(plan, operation_of(plan).make, diag);
 }
 
 FoveaResult vulkan_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
@@ -72,6 +73,11 @@ FoveaResult vulkan_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch*
     return operation_of(plan).slice(plan, slice, out, count, diag);
 }
 
-void explain_vulkan(const FoveaPlan_T& plan, TextSink& text) { operation_of(plan).explain(plan, text); }
+void explain_vulkan(const FoveaPlan_T& plan, TextSink& text) {
+    operation_of(plan).explain(plan, text);
+    if (gathered_count(plan))
+        text.line("%u inputs are copied into the workspace first: a kernel binds %u storage buffers at most",
+                  gathered_count(plan), storage_buffer_limit(plan.facts));
+}
 
 }  // namespace fovea

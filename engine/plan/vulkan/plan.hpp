@@ -30,7 +30,7 @@ struct StagedPlan {
     uint32_t softmax_threads, row_threads;
     uint64_t score_columns;  // keys that a slice's score rows hold
     uint32_t score_stride;
-    uint64_t row_scale_offset, scores_offset;  // in the workspace
+    uint64_t row_scale_offset, scores_offset, extra_offset;  // in the workspace
 };
 
 // The map of which blocks of mask and bias are hidden or clear; see shaders/mask_map.comp.
@@ -73,10 +73,10 @@ struct FlashPlan {
 // A map tile: workgroups of 2^rows_log2 x 2^columns_log2 pixels, slices of workgroups of one head.
 struct MapTilePlan {
     uint32_t threads, rows_log2, columns_log2;
-    bool quads;      // rows of q and k: multiples of 4 elements
-    bool general;    // more than causal, window and lengths decide what is visible and what weighs
-    bool has_extra;  // parameters in the workspace
-    uint64_t extra_offset, workspace_bytes;
+    bool quads;             // rows of q and k: multiples of 4 elements
+    bool general;           // more than causal, window and lengths decide what is visible and what weighs
+    bool has_extra;         // parameters in the workspace
+    uint64_t extra_offset;  // in the workspace
     uint64_t slice_rows, slice_columns;  // pixels
 };
 
@@ -92,6 +92,7 @@ struct VulkanPlan {
     BlockGrid
         grid;  // slices: [B, Hq, Lq]; flash: [B, Hkv, Lq]; linear: [1, column blocks of W as heads, rows]
     VulkanVisibility visible;  // attention
+    uint32_t gathered;         // kGather* of shaders/interface.h, see gather.hpp
     StagedPlan staged;
     FlashPlan flash;
     MapTilePlan map;

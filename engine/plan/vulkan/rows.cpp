@@ -29,8 +29,8 @@ bool needs_extra(const Problem& p) {
     return p.mask.present || p.bias.present || p.dropout || p.page_size != 0;
 }
 
-void fill_extra(const FoveaPlan_T& plan, const BlockWindows& windows, const Window& extra,
-                FoveaDispatch& out) {
+void fill_extra(const FoveaPlan_T& plan, const BlockWindows& windows, uint64_t offset,
+                const Gathering& gathering, FoveaDispatch& out) {
     const Problem& p = plan.problem;
     DispatchBuilder d(out, Shader::flash_extra);
     shader::FlashExtra push{};
@@ -48,7 +48,8 @@ void fill_extra(const FoveaPlan_T& plan, const BlockWindows& windows, const Wind
     push.map_words = plan.vulkan.flash.mask_map.words;
     push.map_heads = plan.vulkan.flash.mask_map.for_all_heads;
     push.heads_q = p.heads_q;
-    d.output(FOVEA_SLOT_EXTRA, FOVEA_BIND_WORKSPACE, extra);
+    push.at = gathering.places();
+    d.output(FOVEA_SLOT_EXTRA, FOVEA_BIND_WORKSPACE, {offset, sizeof push, 0});
     d.spec(FOVEA_SPEC_THREADS, shader::kFlashMaxThreads);
     d.push(push);
     d.groups(1, 1, 1);

@@ -4,6 +4,7 @@
 
 #include "plan/vulkan/attention.hpp"
 #include "plan/vulkan/dispatch.hpp"
+#include "plan/vulkan/gather.hpp"
 #include "shaders/interface.h"
 
 namespace fovea {
@@ -35,11 +36,11 @@ void set_rows(View& view, const FoveaPlan_T& plan, const Block& block) {
 // `block` counts heads as the kernel does.
 shader::FlashSlice rows_view(const FoveaPlan_T& plan, const Block& block);
 
-// Whether the kernels need FlashExtra at all.
+// Whether the call needs FlashExtra, all its inputs being bound.
 bool needs_extra(const Problem& p);
 // The dispatch that puts FlashExtra into the workspace.
-void fill_extra(const FoveaPlan_T& plan, const BlockWindows& windows, const Window& extra,
-                FoveaDispatch& out);
+void fill_extra(const FoveaPlan_T& plan, const BlockWindows& windows, uint64_t offset,
+                const Gathering& gathering, FoveaDispatch& out);
 
 // A binding as a whole, if it is used.
 void bind_whole(DispatchBuilder& d, const Problem& p, bool used, uint32_t slot, FoveaBinding binding);

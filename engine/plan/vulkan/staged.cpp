@@ -54,7 +54,7 @@ uint64_t score_stride_of(const Problem& p, const VulkanVisibility& visible, uint
 class BlockNeeds {
   public:
     BlockNeeds(const FoveaPlan_T& plan, const BlockGrid& grid, FoveaDiag* diag)
-        : p(plan.problem), s(plan.vulkan.staged), g(grid), limits_(plan.facts, diag) {
+        : plan_(plan), p(plan.problem), s(plan.vulkan.staged), g(grid), limits_(plan.facts, diag) {
         rows_ = uint64_t{g.block_batches} * g.block_heads * g.block_rows;
         const VulkanVisibility& visible = plan.vulkan.visible;
         stride_ = score_stride_of(p, visible, g.block_rows);
@@ -73,8 +73,15 @@ class BlockNeeds {
 
     uint64_t rows() const { return rows_; }
     double cost() const { return cost_; }
-    uint64_t scores_offset() const { return align_up(kWorkspaceHeadBytes + rows_ * 4, kWorkspaceAlignment); }
-    uint64_t workspace_bytes() const { return scores_offset() + rows_ * stride_ * 4; }
+    uint64_t scores_offset() const {
+        return align_up(workspace_head_bytes(plan_.facts) + rows_ * 4, kWorkspaceAlignment);
+    }
+    uint64_t workspace_bytes() const { return staged_gathering(plan_, g, extra_offset()).end(); }
+    // Behind the scores, if there is anything to gather.
+    uint64_t extra_offset() const {
+        const uint64_t end = scores_offset() + rows_ * stride_ * 4;
+        return gathered_count(plan_) ? align_up(end, kWorkspaceAlignment) : end;
+    }
 
   private:
     // Results that are packed by (b, h, i) rows: a block's rows lie next to each other.
@@ -94,6 +101,7 @@ class BlockNeeds {
             if (wants(p, output) &&
                 (r = limits_.window(binding, result_rows() * row_bytes + limits_.alignment())))
                 return r;
+        if ((r = limits_.window(FOVEA_BIND_WORKSPACE, workspace_bytes() - extra_offset()))) return r;
         return limits_.window(FOVEA_BIND_WORKSPACE, std::max(rows_ * stride_ * 4, rows_ * 4));
     }
 
@@ -109,6 +117,7 @@ class BlockNeeds {
                               entries);
     }
 
+    const FoveaPlan_T& plan_;
     const Problem& p;
     const StagedPlan& s;
     const BlockGrid& g;
@@ -121,7 +130,8 @@ FoveaResult check_shaders(const FoveaPlan_T& plan, FoveaDiag* diag) {
     const bool shared = plan.vulkan.staged.score_tile.shared;
     FoveaResult r;
     if ((r = require_shader(shared ? Shader::scores_shared : Shader::scores_direct, diag))) return r;
-    if ((r = require_shader(Shader::softmax, diag))) return r;
+    for (const Shader shader : {Shader::softmax, Shader::flash_extra, Shader::gather})
+        if ((r = require_shader(shader, diag))) return r;
     return require_shader(staged_sum_shader(plan), diag);
 }
 
@@ -129,8 +139,9 @@ void fill_costs(FoveaPlan_T& plan, const BlockNeeds& needs) {
     const Problem& p = plan.problem;
     const StagedPlan& s = plan.vulkan.staged;
     FoveaPlanInfo& info = plan.info;
-    info.dispatches_per_slice =
-        (p.len_kv > 0 ? 1 : 0) + (s.has_softmax ? 1 : 0) + (wants(p, FOVEA_OUTPUT_O) ? 1 : 0);
+    info.dispatches_per_slice = gathered_count(plan) + (gathered_count(plan) ? 1 : 0) +
+                                (p.len_kv > 0 ? 1 : 0) + (s.has_softmax ? 1 : 0) +
+                                (wants(p, FOVEA_OUTPUT_O) ? 1 : 0);
     info.workspace_bytes = needs.workspace_bytes();
     info.workspace_alignment = kWorkspaceAlignment;
     info.slice_count = plan.vulkan.grid.count();
@@ -145,6 +156,14 @@ void fill_costs(FoveaPlan_T& plan, const BlockNeeds& needs) {
 }
 
 }  // namespace
+
+Gathering staged_gathering(const FoveaPlan_T& plan, const BlockGrid& g, uint64_t extra_offset) {
+    const uint64_t extra_bytes = gathered_count(plan) ? sizeof(shader::FlashExtra) : 0;
+    return {plan,
+            {g.block_batches, g.block_heads, kv_heads_of(plan.problem, g.block_heads), g.block_rows},
+            extra_offset,
+            extra_offset + extra_bytes};
+}
 
 Shader staged_sum_shader(const FoveaPlan_T& plan) {
     const Shader form =
@@ -169,8 +188,9 @@ FoveaResult plan_staged(FoveaPlan_T& plan, FoveaDiag* diag) {
         if (FoveaResult r = BlockNeeds(plan, grid, diag).check(refusing_slice_cost(plan))) return r;
     const BlockNeeds needs(plan, grid, nullptr);
     s.score_stride = uint32_t(score_stride_of(p, plan.vulkan.visible, grid.block_rows));
-    s.row_scale_offset = kWorkspaceHeadBytes;
+    s.row_scale_offset = workspace_head_bytes(plan.facts);
     s.scores_offset = needs.scores_offset();
+    s.extra_offset = needs.extra_offset();
     fill_costs(plan, needs);
     return FOVEA_OK;
 }

@@ -13,12 +13,23 @@ namespace {
 class SliceMaker {
   public:
     SliceMaker(const FoveaPlan_T& plan, const Block& block)
-        : plan_(plan), p(plan.problem), s(plan.vulkan.staged), block_(block), windows_(plan, block) {
+        : plan_(plan),
+          p(plan.problem),
+          s(plan.vulkan.staged),
+          block_(block),
+          windows_(plan, block),
+          gathering_(staged_gathering(plan, plan.vulkan.grid, plan.vulkan.staged.extra_offset)) {
         entries_ = uint64_t{block.batches} * block.heads;
         const uint64_t rows = entries_ * block.rows;
         has_keys_ = p.len_kv > 0;
         row_scale_ = {s.row_scale_offset, rows * 4, 0};
         scores_ = {s.scores_offset, rows * s.score_stride * 4, 0};
+    }
+
+    void gather(FoveaDispatch* out, uint32_t& count) const {
+        if (gathered_count(plan_) == 0) return;
+        fill_extra(plan_, windows_, s.extra_offset, gathering_, out[count++]);
+        gathering_.fill(windows_, out, count);
     }
 
     void scores(FoveaDispatch& out) const {
@@ -39,6 +50,7 @@ class SliceMaker {
         d.output(FOVEA_SLOT_SCORES, FOVEA_BIND_WORKSPACE, scores_);
         d.output_if(wants(p, FOVEA_OUTPUT_SCORES), FOVEA_SLOT_OUT_SCORES, FOVEA_BIND_SCORES,
                     windows_.matrices);
+        stand_in(d, {FOVEA_SLOT_BATCH_TABLE, FOVEA_SLOT_BLOCK_TABLE}, {FOVEA_SLOT_OUT_SCORES});
         d.spec(FOVEA_SPEC_THREADS, s.score_tile.threads);
         d.spec(FOVEA_SPEC_A_TYPE, p.q_type);
         d.spec(FOVEA_SPEC_B_TYPE, p.k_type);
@@ -50,7 +62,7 @@ class SliceMaker {
     }
 
     void softmax(FoveaDispatch& out) const {
-        DispatchBuilder d(out, Shader::softmax);
+        DispatchBuilder d(out, Shader::softmax, plan_.vulkan.gathered);
         shader::SoftmaxPush push{};
         push.slice = slice_view();
         push.heads_q = p.heads_q;
@@ -68,6 +80,8 @@ class SliceMaker {
         bind_whole(d, p.alibi, FOVEA_SLOT_ALIBI, FOVEA_BIND_ALIBI);
         bind_whole(d, p.sinks, FOVEA_SLOT_SINKS, FOVEA_BIND_SINKS);
         bind_tables(d, false);
+        d.input_if(gathered_count(plan_) != 0, FOVEA_SLOT_EXTRA, FOVEA_BIND_WORKSPACE,
+                   {s.extra_offset, gathering_.end() - s.extra_offset, 0});
         d.output(FOVEA_SLOT_ROW_SCALE, FOVEA_BIND_WORKSPACE, row_scale_);
         d.output_if(has_keys_, FOVEA_SLOT_SCORES, FOVEA_BIND_WORKSPACE, scores_);
         d.output_if(wants(p, FOVEA_OUTPUT_LSE), FOVEA_SLOT_LSE, FOVEA_BIND_LSE, windows_.lse);
@@ -76,11 +90,15 @@ class SliceMaker {
         bind_result_matrix(d, FOVEA_OUTPUT_CAPPED, FOVEA_SLOT_CAPPED, FOVEA_BIND_CAPPED);
         bind_result_matrix(d, FOVEA_OUTPUT_MASKED, FOVEA_SLOT_MASKED, FOVEA_BIND_MASKED);
         bind_result_matrix(d, FOVEA_OUTPUT_WEIGHTS, FOVEA_SLOT_WEIGHTS, FOVEA_BIND_WEIGHTS);
+        stand_in(d, {FOVEA_SLOT_EXTRA},
+                 {FOVEA_SLOT_SCORES, FOVEA_SLOT_LSE, FOVEA_SLOT_ROW_STATS, FOVEA_SLOT_CAPPED,
+                  FOVEA_SLOT_MASKED, FOVEA_SLOT_WEIGHTS});
         d.spec(FOVEA_SPEC_THREADS, s.softmax_threads);
         d.spec(FOVEA_SPEC_ROW_THREADS, s.row_threads);
+        d.call(true);
         d.push(push);
         d.groups(ceil_div(block_.rows, s.softmax_threads / s.row_threads), entries_, 1);
-        if (has_keys_) d.after_earlier_ones();
+        if (has_keys_ || gathered_count(plan_)) d.after_earlier_ones();
     }
 
     void weighted_sum(FoveaDispatch& out) const {
@@ -99,6 +117,7 @@ class SliceMaker {
         bind_tables(d, true);
         d.input_if(has_keys_, FOVEA_SLOT_SCORES, FOVEA_BIND_WORKSPACE, scores_);
         d.input(FOVEA_SLOT_ROW_SCALE, FOVEA_BIND_WORKSPACE, row_scale_);
+        stand_in(d, {FOVEA_SLOT_V, FOVEA_SLOT_SCORES, FOVEA_SLOT_BATCH_TABLE, FOVEA_SLOT_BLOCK_TABLE}, {});
         d.spec(FOVEA_SPEC_THREADS, s.sum_tile.threads);
         d.spec(FOVEA_SPEC_A_TYPE, FOVEA_F32);
         d.spec(FOVEA_SPEC_B_TYPE, p.v_type);
@@ -112,6 +131,11 @@ class SliceMaker {
     bool has_keys() const { return has_keys_; }
 
   private:
+    void stand_in(DispatchBuilder& d, std::initializer_list<uint32_t> inputs,
+                  std::initializer_list<uint32_t> outputs) const {
+        if (is_software(plan_.facts)) d.stand_in(storage_buffer_limit(plan_.facts), inputs, outputs);
+    }
+
     shader::SliceView slice_view() const {
         shader::SliceView view{};
         set_rows(view, plan_, block_);
@@ -131,7 +155,7 @@ class SliceMaker {
 
     void bind_matrix(DispatchBuilder& d, uint32_t slot, uint32_t source, const MatrixView& m,
                      shader::TensorView& view) const {
-        if (!m.present || m.keys == 0) return d.unused_input(slot);
+        if (!m.present || m.keys == 0) return;
         const Window window = windows_.matrix(m);
         view = tensor_view(m.strides, window);
         d.input(slot, source, window);
@@ -155,6 +179,7 @@ class SliceMaker {
     const StagedPlan& s;
     Block block_;
     BlockWindows windows_;
+    Gathering gathering_;
     uint64_t entries_;
     bool has_keys_;
     Window row_scale_, scores_;
@@ -167,6 +192,7 @@ FoveaResult staged_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch*
     const SliceMaker make(plan, plan.vulkan.grid.block(slice));
     const bool has_output = wants(plan.problem, FOVEA_OUTPUT_O), has_softmax = plan.vulkan.staged.has_softmax;
     count = 0;
+    make.gather(out, count);
     if (make.has_keys()) make.scores(out[count++]);
     if (has_softmax) make.softmax(out[count++]);
     if (has_output) make.weighted_sum(out[count++]);

@@ -1,0 +1,31 @@
+// The SPIR-V of one dispatch: a module without the storage buffers that the dispatch does not bind.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fovea {
+
+// A module declares every buffer that some call may need; a device may let a shader bind as few as four. So
+// the module is fitted to the dispatch:
+//   - where the constants of the dispatch decide a branch, what lies behind the other way is not reached;
+//   - a variable whose slot is not bound, or that nothing reached touches, goes. Loads from it become
+//     undefined values and stores to it nothing: the flags of the dispatch keep the shader from both.
+// What is left has one variable for each slot, because a slot that is declared as words and as vectors is
+// read as one of them only. Control flow, ids and specialization constants stay as they are.
+
+// What a dispatch fixes: the slots that it binds, and values for the first specialization constants.
+struct CodeChoice {
+    uint32_t slot_mask;  // bit i: slot i
+    const uint32_t* spec;
+    uint32_t spec_count;
+};
+
+// Words that write_dispatch_code needs room for: those of the module, and notes about its ids.
+size_t dispatch_code_room(const uint32_t* module, size_t module_words);
+
+// Writes the module for `choice` to `out`, which has that much room, and returns how many words it has.
+size_t write_dispatch_code(const CodeChoice& choice, const uint32_t* module, size_t module_words,
+                           uint32_t* out);
+
+}  // namespace fovea

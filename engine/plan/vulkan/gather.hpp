@@ -1,0 +1,43 @@
+// Inputs that a plan gathers in the workspace because its kernels would bind more storage buffers than they
+// may: for each a small dispatch copies its window there, see shaders/gather.comp.
+#pragma once
+
+#include "plan/vulkan/attention.hpp"
+#include "shaders/interface.h"
+
+namespace fovea {
+
+// No kernel binds more buffers than this, however many the device takes: it is what WebGPU promises.
+constexpr uint32_t kMostStorageBuffers = 8;
+uint32_t storage_buffer_limit(const FoveaDeviceFacts& facts);
+
+// The kGather* bit of the next input to gather, the small ones first; 0: the call has no other.
+uint32_t next_to_gather(const FoveaPlan_T& plan);
+
+// Where the gathered inputs of a plan's slices lie: one place for all slices, with room for the largest.
+class Gathering {
+  public:
+    // `extra_offset`: of FlashExtra in the workspace; `begin`: of what is free behind it.
+    Gathering(const FoveaPlan_T& plan, const BlockShape& largest, uint64_t extra_offset, uint64_t begin);
+
+    uint64_t end() const { return end_; }  // in the workspace
+    shader::GatheredAt places() const;
+    // The dispatches that copy, behind the first `count` of `out`.
+    void fill(const BlockWindows& windows, FoveaDispatch* out, uint32_t& count) const;
+
+  private:
+    static constexpr uint32_t kInputs = 9;
+
+    const FoveaPlan_T& plan_;
+    uint64_t extra_offset_, end_;
+    uint64_t place_[kInputs] = {};
+};
+
+// What a plan gathers whatever it binds: on a driver of software everything, so that one pipeline serves all
+// calls.
+uint32_t always_gathered(const FoveaDeviceFacts& facts);
+
+// How many dispatches gather; 0: the call has none of the inputs of plan.vulkan.gathered.
+uint32_t gathered_count(const FoveaPlan_T& plan);
+
+}  // namespace fovea

@@ -1,0 +1,254 @@
+// foveaDispatchCode: of the buffers that a shader declares for all calls together, those that one dispatch
+// binds, one variable for each.
+#include "shaders/planned.hpp"
+#include "shaders/spirv_module.hpp"
+
+#include "plan/vulkan/gather.hpp"
+#include "plan/vulkan/shaders.hpp"
+#include "shaders/interface.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <set>
+
+namespace fovea::test {
+namespace {
+
+// Devices that take different kernels, or different modules of one.
+std::vector<FoveaDeviceFacts> devices() {
+    std::vector<FoveaDeviceFacts> all;
+    all.push_back(gpu_facts());
+    all.push_back(floor_facts());
+    all.back().features = FOVEA_FEATURE_DEVICE_ATOMICS;
+    all.push_back(gpu_facts());
+    add_subgroups(all.back(), 32, 32);
+    all.push_back(gpu_facts());
+    add_shuffles(all.back(), 8);
+    all.push_back(gpu_facts());
+    add_matrices(all.back());
+    all.push_back(gpu_facts());
+    add_flexible_matrices(all.back(), 128);
+    return all;
+}
+
+// What a call may ask for besides q, k, v and o; each a bit of a set.
+using Option = void (*)(FoveaAttentionDesc&);
+constexpr Option kOptions[] = {
+    [](FoveaAttentionDesc& d) {
+        d.mask.present = 1;
+        d.mask.type = FOVEA_U8;
+    },
+    [](FoveaAttentionDesc& d) { d.bias.present = 1; },
+    [](FoveaAttentionDesc& d) {
+        d.keep.present = 1;
+        d.keep.type = FOVEA_U8;
+        d.dropout_p = 0.25f;
+    },
+    [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_ALIBI; },
+    [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_SINKS; },
+    [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_BATCH_TABLE; },
+    [](FoveaAttentionDesc& d) {
+        d.page_size = 16;
+        d.page_count = 400;
+        d.block_table_pages = (d.len_kv + 15) / 16;
+    },
+    [](FoveaAttentionDesc& d) { d.outputs |= FOVEA_OUTPUT_LSE; },
+};
+constexpr uint32_t kAll = (1u << std::size(kOptions)) - 1;
+
+// None of them, one, two, all but one and all.
+std::vector<uint32_t> sets() {
+    std::vector<uint32_t> chosen;
+    for (uint32_t set = 0; set <= kAll; ++set)
+        if (std::popcount(set) <= 2 || std::popcount(kAll & ~set) <= 1) chosen.push_back(set);
+    return chosen;
+}
+
+FoveaAttentionDesc call_of(uint32_t set) {
+    FoveaAttentionDesc d = attention_desc(2, 4, 2, 70, 2 * shader::kFixedSplitKeys, 40, 24);
+    d.outputs = FOVEA_OUTPUT_O;
+    for (size_t i = 0; i < std::size(kOptions); ++i)
+        if (set >> i & 1) kOptions[i](d);
+    return d;
+}
+
+uint32_t slots_of(const FoveaDispatch& d) {
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < d.binding_count; ++i) mask |= 1u << d.bindings[i].slot;
+    return mask;
+}
+
+// The most buffers that a dispatch of each shader binds.
+using Most = std::map<std::string, uint32_t>;
+
+// What the module of a dispatch declares is bound, once each, and written only where the dispatch says so.
+void expect_fits(const FoveaDispatch& d) {
+    const Result<std::vector<uint32_t>> words = dispatch_code(d);
+    ASSERT_TRUE(words) << words.error().text;
+    const SpirvModule m = SpirvModule::read(*words);
+    EXPECT_EQ(m.push_bytes, d.push_words * 4);
+    EXPECT_FALSE(m.bindings.empty());
+    for (const auto& [slot, declared] : m.bindings) {
+        const FoveaDispatchBinding* bound = binding_at(d, slot);
+        ASSERT_NE(bound, nullptr) << "slot " << slot << " is declared and not bound";
+        EXPECT_EQ(declared.variables, 1u) << "slot " << slot;
+        EXPECT_EQ(declared.read_only, bound->written == 0) << "slot " << slot;
+    }
+    for (uint32_t i = 0; i < d.binding_count; ++i)
+        EXPECT_TRUE(!d.bindings[i].written || m.bindings.contains(d.bindings[i].slot))
+            << "slot " << d.bindings[i].slot;
+}
+
+void expect_plan_fits(const Plan& plan, std::set<std::vector<uint32_t>>& seen, Most& most,
+                      uint64_t slice = 0) {
+    for (const FoveaDispatch& d : dispatches_of(plan, slice)) {
+        std::vector<uint32_t> key{d.shader, slots_of(d)};
+        key.insert(key.end(), d.spec, d.spec + d.spec_count);
+        uint32_t& count = most[foveaShaderName(d.shader)];
+        count = std::max(count, d.binding_count);
+        EXPECT_LE(d.binding_count, kMostStorageBuffers) << foveaShaderName(d.shader);
+        if (!seen.insert(key).second) continue;
+        SCOPED_TRACE(testing::Message()
+                     << foveaShaderName(d.shader) << ", slots " << std::hex << slots_of(d));
+        expect_fits(d);
+        if (testing::Test::HasFailure()) return;
+    }
+}
+
+TEST(DispatchCode, declares_what_is_bound_once_in_every_call) {
+    std::set<std::vector<uint32_t>> seen;
+    Most most;
+    for (const FoveaDeviceFacts& facts : devices()) {
+        for (const uint32_t set : sets()) {
+            for (const FoveaKernel kernel :
+                 {FOVEA_KERNEL_AUTO, FOVEA_KERNEL_STAGED, FOVEA_KERNEL_FLASH, FOVEA_KERNEL_FLASH_COOPMAT2}) {
+                if (kernel == FOVEA_KERNEL_FLASH_COOPMAT2 && !(facts.features & FOVEA_FEATURE_COOPMAT2))
+                    continue;
+                for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16, FOVEA_BF16}) {
+                    const bool half = type != FOVEA_F32;
+                    SCOPED_TRACE(testing::Message() << "set " << std::hex << set << ", kernel " << kernel);
+                    FoveaAttentionDesc d = call_of(set);
+                    d.kernel = kernel;
+                    d.precision = FOVEA_PRECISION_F16_PRODUCTS;
+                    if (half) d.q_type = d.k_type = d.v_type = d.o_type = type;
+                    if (set & 1) d.dim_qk = 41;
+                    if (set & 2) d.flags |= FOVEA_FLAG_FIXED_SPLITS;
+                    if (kernel == FOVEA_KERNEL_STAGED && half)
+                        d.outputs |= FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED | FOVEA_OUTPUT_MASKED |
+                                     FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_ROW_STATS;
+                    const Result<Plan> plan = plan_attention(facts, d);
+                    ASSERT_TRUE(plan) << plan.error().text;
+                    expect_plan_fits(*plan, seen, most);
+                    if (testing::Test::HasFailure()) return;
+                }
+            }
+        }
+    }
+    // The floor as data: what a device must let each shader bind for every call there is.
+    const Most expected = {{"flash", 8},          {"flash_combine", 5},       {"flash_coopmat", 8},
+                           {"flash_coopmat2", 8}, {"flash_extra", 1},         {"gather", 2},
+                           {"mask_map", 3},       {"scores_direct", 6},       {"scores_shared", 6},
+                           {"softmax", 8},        {"weighted_sum_direct", 6}, {"weighted_sum_shared", 6}};
+    for (const auto& [name, count] : expected) EXPECT_EQ(most[name], count) << name;
+}
+
+TEST(DispatchCode, map_tiles_and_gradients_bind_eight_buffers_at_most) {
+    std::set<std::vector<uint32_t>> seen;
+    Most most;
+    FoveaMapTileDesc tile{};
+    tile.struct_size = sizeof tile;
+    tile.outputs = FOVEA_TILE_MASS | FOVEA_TILE_MAX;
+    for (const FoveaDeviceFacts& facts : {gpu_facts(), floor_facts()}) {
+        for (const uint32_t set : sets()) {
+            SCOPED_TRACE(testing::Message() << "set " << std::hex << set);
+            const FoveaAttentionDesc d = call_of(set);
+            const Result<Plan> map = plan_map_tile(facts, d, tile);
+            ASSERT_TRUE(map) << map.error().text;
+            expect_plan_fits(*map, seen, most);
+            if (d.page_size) continue;  // has no gradients
+            for (const bool lse_gradient : {false, true}) {
+                FoveaAttentionBackwardDesc backward =
+                    attention_backward(FOVEA_GRAD_Q | FOVEA_GRAD_K | FOVEA_GRAD_V);
+                backward.has_lse_gradient = lse_gradient;
+                const Result<Plan> plan = plan_attention_backward(facts, d, backward);
+                ASSERT_TRUE(plan) << plan.error().text;
+                expect_plan_fits(*plan, seen, most, 0);
+                expect_plan_fits(*plan, seen, most, plan->info().slice_count - 1);
+            }
+            if (testing::Test::HasFailure()) return;
+        }
+    }
+    EXPECT_EQ(most["map_tile"], 8u);
+    EXPECT_EQ(most["backward_query"], 7u);  // the passes over keys need lse gathered already
+    EXPECT_EQ(most["backward_key"], 8u);
+}
+
+// A mask and a bias that fit a descriptor each, and not one together.
+TEST(DispatchCode, a_driver_of_software_binds_what_is_too_large_to_be_gathered) {
+    const FoveaAttentionDesc d = call_of(3);
+    const uint64_t pairs = uint64_t(d.len_q * d.len_kv);  // a byte each of the mask, four of the bias
+    FoveaDeviceFacts facts = floor_facts();
+    const FoveaAttentionBackwardDesc backward = attention_backward(FOVEA_GRAD_K);
+    for (const bool together : {true, false}) {
+        facts.max_storage_range = (together ? 6 : 4) * pairs + 1024;
+        const Result<Plan> plan = plan_attention_backward(facts, d, backward);
+        ASSERT_TRUE(plan) << plan.error().text;
+        const std::vector<FoveaDispatch> dispatches = dispatches_of(*plan, plan->info().slice_count - 1);
+        const auto gathers =
+            std::count_if(dispatches.begin(), dispatches.end(),
+                          [](const FoveaDispatch& one) { return one.shader == uint32_t(Shader::gather); });
+        EXPECT_EQ(gathers, together ? 3 : 2);  // lse is the first that goes to keep within 8 buffers
+        for (const FoveaDispatch& one : dispatches) EXPECT_LE(one.binding_count, kMostStorageBuffers);
+    }
+}
+
+// Its pipelines are dear: common calls share one.
+TEST(DispatchCode, a_driver_of_software_binds_the_same_slots_for_common_calls) {
+    std::set<uint32_t> slots;
+    for (const uint32_t set : {0u, 32u, 128u, 160u}) {
+        const Result<Plan> plan = plan_attention(floor_facts(), call_of(set));
+        ASSERT_TRUE(plan) << plan.error().text;
+        for (const FoveaDispatch& d : dispatches_of(*plan, 0)) {
+            if (d.shader != uint32_t(Shader::flash)) continue;
+            slots.insert(slots_of(d));
+            expect_fits(d);
+        }
+    }
+    EXPECT_EQ(slots.size(), 1u);
+}
+
+TEST(DispatchCode, refuses_what_is_no_dispatch) {
+    const Result<Plan> plan = plan_attention(gpu_facts(), call_of(0));
+    ASSERT_TRUE(plan);
+    const FoveaDispatch good = dispatches_of(*plan, 0)[0];
+    const struct {
+        const char* field;
+        void (*edit)(FoveaDispatch&);
+    } cases[] = {{"dispatch.shader", [](FoveaDispatch& d) { d.shader = kShaderCount; }},
+                 {"dispatch.spec_count", [](FoveaDispatch& d) { d.spec_count = 17; }},
+                 {"dispatch.binding_count", [](FoveaDispatch& d) { d.binding_count = 17; }},
+                 {"dispatch.bindings", [](FoveaDispatch& d) { d.bindings[0].slot = 32; }}};
+    for (const auto& c : cases) {
+        FoveaDispatch bad = good;
+        c.edit(bad);
+        const Result<std::vector<uint32_t>> code = dispatch_code(bad);
+        ASSERT_FALSE(code);
+        EXPECT_EQ(code.error().field, c.field);
+    }
+    Diag diag;
+    size_t room = 0;
+    ASSERT_EQ(foveaDispatchCode(&good, nullptr, &room, &diag), FOVEA_OK);
+    std::vector<uint32_t> words(room);
+    size_t count = room - 1;
+    EXPECT_EQ(foveaDispatchCode(&good, words.data(), &count, &diag), FOVEA_LIMIT_EXCEEDED);
+    EXPECT_STREQ(diag.field, "word_count");
+    EXPECT_EQ(words, std::vector<uint32_t>(room)) << "a refused call wrote something";
+    EXPECT_EQ(foveaDispatchCode(nullptr, nullptr, &count, &diag), FOVEA_INVALID_ARGUMENT);
+    EXPECT_EQ(foveaDispatchCode(&good, nullptr, nullptr, &diag), FOVEA_INVALID_ARGUMENT);
+}
+
+}  // namespace
+}  // namespace fovea::test
