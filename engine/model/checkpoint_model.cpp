@@ -525,10 +525,13 @@ std::string CheckpointModel::origin(uint64_t layer, std::string_view part, uint6
     const WeightNames& names = loader.names();
     const uint64_t head = facts_->head_width, q = facts_->heads * head, kv = facts_->kv_heads * head;
     const bool is_query = part == "query", is_key = part == "key", is_value = part == "value";
-    std::string_view name = is_query   ? names.query
-                            : is_key   ? names.key
-                            : is_value ? names.value
-                                       : names.attention_output;
+    std::string_view name = is_query         ? names.query
+                            : is_key         ? names.key
+                            : is_value       ? names.value
+                            : part == "up"   ? names.up
+                            : part == "gate" ? names.gate
+                            : part == "down" ? names.down
+                                             : names.attention_output;
     const std::string joint = loader.rooted(of_layer(names.joint, layer)) + ".weight";
     if ((is_query || is_key || is_value) && (name.empty() || (!names.joint.empty() && loader.has(joint)))) {
         name = names.joint;
@@ -538,6 +541,13 @@ std::string CheckpointModel::origin(uint64_t layer, std::string_view part, uint6
                      : output + (is_query ? 0
                                  : is_key ? q
                                           : q + kv);
+    }
+    // As Loader::feed_forward() splits them: the gate's rows first.
+    const bool is_up = part == "up";
+    if ((is_up || part == "gate") && !names.gate_up.empty() &&
+        !(files_->gguf && loader.has(loader.rooted(of_layer(names.gate, layer)) + ".weight"))) {
+        name = names.gate_up;
+        output += is_up ? facts_->hidden : 0;
     }
     const bool by_column = !files_->gguf && family_->layout == WeightLayout::in_out;
     return loader.rooted(of_layer(name, layer)) + ".weight, " + (by_column ? "column " : "row ") +

@@ -82,21 +82,72 @@ TEST_F(ModelTest, every_layer_and_head_has_the_traces_numbers) {
     }
 }
 
+// Every fifth cell of each stage that is a sum: the terms come to the number that is drawn, each term is the
+// product of its factors, and the stages that have sums are those that are not given or of queries and keys.
+void expect_sums(Workbench& bench, const std::string& where) {
+    for (size_t i = 0; i < bench.computation.stages().size(); ++i) {
+        const Stage& stage = bench.computation.stages()[i];
+        if (stage.over_keys || stage.name == "inputs" || stage.name.starts_with("w_")) continue;
+        bench.view.stage = i;
+        for (uint32_t head = 0; head < stage.heads; ++head)
+            for (uint64_t cell = 0; cell < stage.rows * stage.columns; cell += 5 + stage.columns / 7) {
+                bench.view.head = head;
+                bench.view.picked_row = int(cell / stage.columns);
+                bench.view.picked_column = int(cell % stage.columns);
+                const std::optional<CellSum> sum = bench.picked_sum();
+                ASSERT_TRUE(sum) << where << " " << stage.name;
+                const float drawn = stage.head_values(head)[cell];
+                ASSERT_NEAR(sum->result, drawn, 2e-5 * std::max(1.0f, std::abs(drawn)))
+                    << where << " " << stage.name << " head " << head << " cell " << cell;
+                double again = double(sum->added);
+                for (const CellSum::Term& term : sum->terms) {
+                    ASSERT_EQ(term.product, term.a * term.b);
+                    again += double(term.product);
+                }
+                ASSERT_NEAR(sum->sum, again, 2e-5 * std::max(1.0, std::abs(again)));
+                ASSERT_TRUE(!sum->ending.empty() || sum->result == sum->sum) << where << " " << stage.name;
+            }
+    }
+}
+
 TEST_F(ModelTest, sums_of_every_layer_end_in_the_drawn_number) {
-    bench->show_task("induction");
-    for (const uint32_t layer : {0u, 1u}) {
-        Settings settings = bench->document.settings();
-        settings.mapping.layer = layer;
-        bench->document.change(settings);
-        compute();
-        for (const char* name : {"queries", "keys", "values", "context", "output"}) {
-            show(name);
-            bench->view.head = 1 % uint32_t(bench->stage().heads);
-            bench->view.picked_row = 7, bench->view.picked_column = 3;
-            const std::optional<CellSum> sum = bench->picked_sum();
-            ASSERT_TRUE(sum) << "layer " << layer << " " << name;
-            EXPECT_NEAR(sum->result, value(name, 7, 3, bench->view.head), 2e-5) << layer << " " << name;
+    for (const std::string& task : learned_tasks()) {
+        bench->show_task(task);
+        for (const uint32_t layer : shown_layers(bench->document.settings())) {
+            Settings settings = bench->document.settings();
+            settings.mapping.layer = layer;
+            bench->document.change(settings);
+            compute();
+            expect_sums(*bench, task + ", layer " + std::to_string(layer));
         }
+    }
+}
+
+// Parts in each order, with and without gates, norms behind the parts, and joint matrices.
+TEST_F(ModelTest, sums_of_published_models_end_in_the_drawn_number_and_name_their_tensors) {
+    const std::tuple<const char*, const char*, const char*> all[] = {
+        {"gpt2", "W_down", "h.1.mlp.c_proj.weight, column 3"},
+        {"qwen3", "W_up", "layers.1.mlp.up_proj.weight, row 3"},
+        {"gemma2", "W_gate", "layers.1.mlp.gate_proj.weight, row 3"},
+        {"phi3", "W_up", "layers.1.mlp.gate_up_proj.weight, row "},
+        {"pythia", "W_down", "layers.1.mlp.dense_4h_to_h.weight, row 3"},
+        {"bert", "W_up", "layer.1.intermediate.dense.weight, row 3"}};
+    for (const auto& [family, matrix, origin] : all) {
+        ASSERT_TRUE(open_any(*bench, std::string(FOVEA_FAMILIES "/") + family)) << family;
+        for (const uint32_t layer : {0u, 1u}) {
+            Settings settings = bench->document.settings();
+            settings.mapping.layer = layer;
+            bench->document.change(settings);
+            compute();
+            expect_sums(*bench, std::string(family) + ", layer " + std::to_string(layer));
+        }
+        show(std::string(matrix) == "W_down" ? "ff_output" : "ff_hidden");
+        bench->view.picked_row = 2, bench->view.picked_column = 3;
+        const std::optional<CellSum> sum = bench->picked_sum();
+        ASSERT_TRUE(sum) << family;
+        const std::string told = cell_sum_text(*sum, bench->stage(), 2, 3);
+        EXPECT_NE(told.find(matrix), std::string::npos) << told;
+        EXPECT_NE(told.find(origin), std::string::npos) << told;
     }
 }
 

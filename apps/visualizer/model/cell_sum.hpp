@@ -19,6 +19,7 @@ struct CellSum {
     float sum = 0;       // in float32, term by term
     std::string ending;  // what becomes of the sum: "the rows' largest score and the sum's logarithm"
     float result = 0;    // of the ending; the sum where there is none
+    std::vector<CellSum> factors;  // sums of their own that the ending takes in: a gate's
 };
 
 // None for stages that are no sums: inputs and matrices of weights.

@@ -97,9 +97,9 @@ std::vector<size_t> shown_terms(const CellSum& sum, bool by_size) {
     return order;
 }
 
-void draw_sum_terms(const PanelContext& ui, const CellSum& sum) {
+void draw_sum_terms(const PanelContext& ui, const CellSum& sum, const char* id) {
     const bool products = !sum.b.empty();
-    if (!ImGui::BeginTable("terms", products ? 4 : 2,
+    if (!ImGui::BeginTable(id, products ? 4 : 2,
                            ImGuiTableFlags_SizingStretchSame | ImGuiTableFlags_BordersInnerH))
         return;
     ImGui::TableSetupColumn("");
@@ -247,7 +247,15 @@ void draw_other_cell(PanelContext& ui, const Stage& stage) {
     if (!sum->ending.empty()) ImGui::TextDisabled("%s", sum->ending.c_str());
     ImGui::PopTextWrapPos();
     check_box(ui, "largest products first", &bench.window.sort_by_size);
-    draw_sum_terms(ui, *sum);
+    draw_sum_terms(ui, *sum, "terms");
+    for (const CellSum& factor : sum->factors) {
+        ImGui::Dummy({0, 4 * ui.scale});
+        ImGui::PushTextWrapPos();
+        ImGui::TextDisabled("%s", factor.how.c_str());
+        ImGui::TextDisabled("%s: %s", factor.ending.c_str(), number(factor.result).c_str());
+        ImGui::PopTextWrapPos();
+        draw_sum_terms(ui, factor, factor.b.c_str());
+    }
     ImGui::EndChild();
 }
 

@@ -76,8 +76,8 @@ class CheckpointModel {
     // Layer n for an input of `tokens` in all. With `stored` its matrices stay as the files hold them
     // (Linear::stored), but for those whose rows the files hold in another order.
     Result<Block> block(uint64_t layer, uint64_t tokens, bool stored = false) const;
-    // Where what a projection of a layer ("query", "key", "value", "output") has for one of its outputs lies:
-    // "model.layers.0.self_attn.q_proj.weight, row 5"; a column of a Conv1D layer.
+    // Where what a part of a layer ("query", "key", "value", "output", "up", "gate", "down") has for one of
+    // its outputs lies: "model.layers.0.self_attn.q_proj.weight, row 5"; a column of a Conv1D layer.
     std::string origin(uint64_t layer, std::string_view part, uint64_t output) const;
     // Rows behind the last block to logits [rows, vocabulary], the table read a stretch at a time. Null: this
     // thread's CPU kernels.
