@@ -22,6 +22,9 @@ from fovea import _arrays
 
 import oracle
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'python' / 'tools'))
+import bench  # noqa: E402
+
 SEED = int(os.environ.get('FOVEA_TEST_SEED', '20261122'))
 COMMAND = os.environ['FOVEA_COMMAND']  # the command line's program
 
@@ -320,6 +323,26 @@ class Lasting(unittest.TestCase):
         self.assertIs(signal.getsignal(signal.SIGINT), handler)
         small = fovea.attention(q[:, :, :8], k, v, device='cpu')
         self.assertTrue(np.isfinite(small).all())
+
+
+class Costs(unittest.TestCase):
+    """Each limit is tried until it is met, many times, because a loaded machine makes single calls slow, but none fast."""
+
+    def test_six_tokens_cost_at_most_25_us_with_a_kept_plan_and_130_without(self):
+        for kept, without, _ in bench.six_tokens(400):
+            if kept <= 25e-6 and without <= 130e-6:
+                break
+        self.assertLessEqual(kept, 25e-6)
+        self.assertLessEqual(without, 130e-6)
+
+    def test_large_calls_cost_within_2_percent_of_the_c_function(self):
+        for tokens, is_long in ((1024, False), (1536, True)):  # the second looks for Ctrl+C between its slices
+            call = bench.LargeCall(8, tokens)
+            self.assertEqual(call.plan._plan._is_long, is_long)
+            for number, (_, ratio) in enumerate(call.ratios(60)):
+                if number >= 4 and ratio <= 1.02:
+                    break
+            self.assertLessEqual(ratio, 1.02, tokens)
 
 
 def resident_bytes():
