@@ -17,6 +17,7 @@ from ._library import Refused, check, lib, new_diag
 
 _DECADES = 6  # a logarithmic range spans at most so many below the largest number, as in `fovea map`
 _MOST_SVG_CELLS = 4096
+_LEAST_SHOWN = 256  # dots along the longer side in a notebook, where the six pixels of six tokens would be a speck
 
 
 class Map:
@@ -57,8 +58,9 @@ class Map:
         check(lib.foveaColourValues(values.ctypes.data, values.size, ctypes.byref(colours), out.ctypes.data, ctypes.byref(diag)), diag)
         return out
 
-    def _repr_png_(self) -> bytes:
-        rgb = self.rgb
+    def _png(self, side: int = 1) -> bytes:
+        """The picture with `side` x `side` dots for each pixel."""
+        rgb = self.rgb.repeat(side, axis=0).repeat(side, axis=1)
         height, width, _ = rgb.shape
         lines = np.zeros((height, 1 + 3 * width), np.uint8)  # a line begins with its filter; 0: none
         lines[:, 1:] = rgb.reshape(height, -1)
@@ -67,6 +69,9 @@ class Map:
                            (b'IEND', b'')):
             parts.append(struct.pack('>I', len(data)) + kind + data + struct.pack('>I', zlib.crc32(kind + data)))
         return b''.join(parts)
+
+    def _repr_png_(self) -> bytes:
+        return self._png(max(1, _LEAST_SHOWN // max(self.array.shape)))
 
     def svg(self) -> str:
         """A drawing: a rectangle with its number for each pixel of a small map, else the picture, with its axes."""
@@ -82,7 +87,7 @@ class Map:
                 parts.append(f'<rect x="{margin + x * side}" y="{margin + y * side}" width="{side}" height="{side}" '
                              f'fill="#{red:02x}{green:02x}{blue:02x}"><title>{value:.4g}</title></rect>')
         else:
-            data = base64.b64encode(self._repr_png_()).decode()
+            data = base64.b64encode(self._png()).decode()
             parts.append(f'<image x="{margin}" y="{margin}" width="{w}" height="{h}" href="data:image/png;base64,{data}"/>')
         (r0, r1), (k0, k1) = self.rows, self.keys
         for text, x, y, anchor in ((f'key {k0}', margin, margin - 6, 'start'), (f'{k1 - 1}', margin + w, margin - 6, 'end'),
@@ -96,7 +101,7 @@ class Map:
         kind = os.path.splitext(name)[1].lower()
         if kind not in ('.png', '.svg'):
             raise Refused(f'path is {name!r}; it must end in .png or .svg', 'path')
-        content = self._repr_png_() if kind == '.png' else self.svg().encode()
+        content = self._png() if kind == '.png' else self.svg().encode()
         with open(name, 'wb') as file:
             file.write(content)
 

@@ -132,7 +132,12 @@ class Maps(unittest.TestCase):
     def test_a_small_map_is_the_weights(self):
         q, k, _ = tensors(1, 1, 1, 6, 6, 4)
         look = fovea.inspect(q, k)
-        self.assertEqual(look.map(reducer='max').array.tobytes(), look.weights().tobytes())
+        small = look.map(reducer='max')
+        self.assertEqual(small.array.tobytes(), look.weights().tobytes())
+        with tempfile.TemporaryDirectory() as folder:
+            shown = pathlib.Path(folder) / 'shown.png'
+            shown.write_bytes(small._repr_png_())  # large enough to be seen: 42 x 42 dots for each weight
+            self.assertTrue((png_pixels(shown) == small.rgb.repeat(42, 0).repeat(42, 1)).all())
 
 
 def png_pixels(path):
