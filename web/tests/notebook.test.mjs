@@ -90,7 +90,9 @@ describe("notebook", { skip: lack ?? false }, () => {
     });
 
     test("the lesson's tables have its digits", async () => {
-        const cells = await page.$$eval("table:last-of-type td", (all) => all.map((cell) => cell.textContent));
+        const cells = await page.$$eval("table:last-of-type td", (all) =>
+            all.map((cell) => cell.textContent),
+        );
         assert.deepEqual(cells.slice(-told.lesson.length), told.lesson);
     });
 
