@@ -2,7 +2,7 @@
 #
 #   cmake --install BUILD --prefix P                      everything
 #   cmake --install BUILD --prefix P --component core     one part: core, files, runtime, model, train, inspect, apps
-#   cpack --config BUILD/CPackConfig.cmake -G TGZ         an archive; -G DEB a Debian package
+#   cpack --config BUILD/CPackConfig.cmake -G TGZ         an archive; -G DEB Debian packages: libraries, programs
 #
 # The parts are the components of find_package(fovea COMPONENTS ...), see packaging/cmake/fovea-config.cmake.in.
 include_guard(GLOBAL)
@@ -118,6 +118,8 @@ foreach(program IN ITEMS fovea_cli fovea_visualizer)
 endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md
   DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT core)
+# A project of its own: it is copied from there and builds against what is installed.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/samples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT core)
 
 if(PROJECT_IS_TOP_LEVEL)
   set(CPACK_PACKAGE_NAME fovea)
@@ -128,10 +130,22 @@ if(PROJECT_IS_TOP_LEVEL)
   set(CPACK_STRIP_FILES ON)
   set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
   set(CPACK_DEBIAN_PACKAGE_MAINTAINER "The Fovea authors <fovea@localhost>")
-  set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON) # asks dpkg-shlibdeps for what the programs need
-  set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libvulkan-dev, mesa-vulkan-drivers")
+  # Two packages, so that who links the library gets no window system with it.
+  set(CPACK_DEB_COMPONENT_INSTALL ON)
+  set(CPACK_DEBIAN_LIBRARIES_PACKAGE_NAME libfovea-dev)
+  set(CPACK_DEBIAN_LIBRARIES_PACKAGE_SECTION libdevel)
+  set(CPACK_DEBIAN_LIBRARIES_PACKAGE_SUGGESTS libvulkan-dev)
+  set(CPACK_DEBIAN_PROGRAMS_PACKAGE_NAME fovea-tools)
+  set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SECTION science)
+  set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SUGGESTS mesa-vulkan-drivers)
   set(CPACK_GENERATOR TGZ)
   set(CPACK_SOURCE_GENERATOR "")
   include(CPack)
+  cpack_add_component_group(libraries DESCRIPTION "Libraries, headers and samples of Fovea, an attention engine")
+  cpack_add_component_group(programs DESCRIPTION "The command line and the visualizer of Fovea, an attention engine")
+  foreach(component IN LISTS _fovea_components)
+    cpack_add_component(${component} GROUP libraries)
+  endforeach()
+  cpack_add_component(apps GROUP programs)
 endif()
