@@ -51,9 +51,9 @@ std::string describe_matrix(Workbench& bench) {
     const Stage& stage = bench.stage();
     const Settings& s = bench.document.settings();
     const HeadPlace head{s.mapping.layer, bench.view.head};
-    const std::string about = shows_model(s) ? head_name(head.layer, head.head) + " " + head_label(s, head) +
-                                                   (is_off(s, head) ? ", off" : "")
-                                             : level_name(s.level);
+    const std::string about =
+        shows_model(s) ? head_name(head.layer, head.head) + " " + head_label(s, head) + change_text(s, head)
+                       : level_name(s.level);
     std::string text = subject_name(s) + ", " + about + "; " +
                        std::to_string(bench.computation.tokens().size()) + " tokens:";
     for (const std::string& token : bench.computation.tokens()) text += " " + token;

@@ -86,6 +86,39 @@ uint64_t run_model_bytes(const CheckpointModel& model, uint64_t tokens, const Mo
     return model.block_bytes() + 4 * floats;
 }
 
+Result<std::vector<HeadPatch>> head_contexts(const CheckpointModel& model, std::span<const uint32_t> ids,
+                                             std::vector<HeadPatch> heads, const ModelRunOptions& options) {
+    const ModelFacts& f = model.facts();
+    uint64_t last = 0;
+    for (const HeadPatch& one : heads) {
+        if (one.layer >= f.layers) return wrong("heads", limit_text("a head's layer", one.layer, f.layers));
+        if (one.head >= f.heads) return wrong("heads", limit_text("a head", one.head, f.heads));
+        last = std::max(last, one.layer);
+    }
+    if (heads.empty()) return heads;
+    ModelRunOptions run;
+    run.trace = options.trace;
+    run.progress = options.progress;
+    bool ended = false;
+    run.on_layer = [&](uint64_t layer, Trace& trace) -> Result<void> {
+        const bool wanted =
+            std::any_of(heads.begin(), heads.end(), [&](const HeadPatch& one) { return one.layer == layer; });
+        if (wanted) {
+            const Result<F32Tensor> all = trace.stage("context");
+            if (!all) return all.error();
+            for (HeadPatch& one : heads)
+                if (one.layer == layer)
+                    one.context = slice_columns(*all, one.head * f.head_width, f.head_width);
+        }
+        ended = layer == last;
+        return ended ? Result<void>(Error{FOVEA_CANCELLED, "run", "no further layer is needed"})
+                     : Result<void>();
+    };
+    const Result<ModelRun> ran = run_model(model, ids, run);
+    if (!ended) return ran.error();
+    return heads;
+}
+
 Result<ModelRun> run_model(const CheckpointModel& model, std::span<const uint32_t> ids,
                            const ModelRunOptions& options) {
     const ModelFacts& f = model.facts();

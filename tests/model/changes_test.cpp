@@ -86,6 +86,72 @@ TEST_P(Changed, a_patch_carries_one_heads_context_from_another_run) {
     EXPECT_NE(run_of(model, o).logits.values, plain.logits.values);
 }
 
+// A head scaled and another one patched from another text: what leaves attention is the float64 sum of the
+// projected contexts, the patched head's being those of the other run.
+TEST_P(Changed, scaled_and_patched_heads_add_what_float64_says) {
+    for (const char* family : {"llama3", "gpt2"}) {
+        const CheckpointModel model = open_model(family);
+        const ModelFacts& f = model.facts();
+        std::vector<uint32_t> others(kIds.begin(), kIds.end());
+        std::rotate(others.begin(), others.begin() + 3, others.end());
+        for (const uint64_t at : {0u, 1u}) {
+            ModelRunOptions o = options();
+            const Result<std::vector<HeadPatch>> made =
+                head_contexts(model, others, {{at, 1, {}}, {0, 2, {}}}, o);
+            ASSERT_TRUE(made) << made.error().text;
+            const HeadPatch& patch = made->front();
+            // The other run's own context, and this run's.
+            F32Tensor other, own, entering, attended;
+            const auto look = [&](F32Tensor& context) {
+                return [&, at](uint64_t layer, Trace& trace) -> Result<void> {
+                    if (layer != at) return {};
+                    context = *trace.stage("context");
+                    entering = trace.input().x;
+                    attended = *trace.stage("attended");
+                    return {};
+                };
+            };
+            o.on_layer = look(other);
+            ASSERT_TRUE(run_model(model, others, o));
+            EXPECT_EQ(patch.context.values, slice_columns(other, f.head_width, f.head_width).values);
+            o.on_layer = look(own);
+            ASSERT_TRUE(run_model(model, kIds, o));
+            F32Tensor changed;
+            o.changes.patches = {patch};
+            o.changes.head_scales.assign(at + 1, {});
+            o.changes.head_scales[at] = {1, 1, 0.25f};
+            o.on_layer = look(changed);
+            ASSERT_TRUE(run_model(model, kIds, o));
+            const Result<Block> block = model.block(at, kIds.size());
+            ASSERT_TRUE(block);
+            const Linear& out = block->attention.output;
+            for (uint64_t i = 0; i < kIds.size(); ++i) {
+                double worst = 0, size = 1;
+                for (uint64_t c = 0; c < f.width; ++c) {
+                    double expected = double(entering.row(i)[c]);
+                    if (out.has_bias()) expected += double(out.bias.values[c]);
+                    for (uint64_t k = 0; k < out.d_in(); ++k) {
+                        const uint64_t head = k / f.head_width;
+                        const double context = head == 1   ? double(other.row(i)[k])
+                                               : head == 2 ? 0.25 * double(own.row(i)[k])
+                                                           : double(own.row(i)[k]);
+                        const double weight = out.layout == WeightLayout::out_in
+                                                  ? double(out.weight.row(c)[k])
+                                                  : double(out.weight.row(k)[c]);
+                        expected += context * weight;
+                    }
+                    worst = std::max(worst, std::abs(expected - double(attended.row(i)[c])));
+                    size = std::max(size, std::abs(expected));
+                }
+                EXPECT_LE(worst, 2e-6 * size) << family << ", layer " << at << ", row " << i;
+            }
+        }
+        EXPECT_EQ(head_contexts(model, others, {{f.layers, 0, {}}}).error().field, "heads");
+        EXPECT_EQ(head_contexts(model, others, {{0, uint32_t(f.heads), {}}}).error().field, "heads");
+        EXPECT_EQ(head_contexts(model, {}, {{0, 0, {}}}).error().field, "tokens");
+    }
+}
+
 TEST_P(Changed, hidden_tokens_have_no_weight_and_scales_of_one_change_no_bit) {
     const CheckpointModel model = open_model("llama2");
     ModelRunOptions o = options();

@@ -365,6 +365,67 @@ TEST_F(ModelTest, a_head_of_a_published_model_is_off_in_all_that_follows) {
     EXPECT_NE(sum->how.find("self_attn.o_proj.weight, row 2"), std::string::npos) << sum->how;
 }
 
+// What the window shows is run_model()'s with the same changes, in the table of next tokens and in the shown
+// layer's numbers; the model as it is stands beside it.
+TEST_F(ModelTest, a_head_of_a_published_model_is_scaled_and_another_is_patched) {
+    for (const char* family : {"llama3", "gpt2"}) {
+        ASSERT_TRUE(open_any(*bench, std::string(FOVEA_FAMILIES "/") + family));
+        Settings settings = bench->document.settings();
+        settings.text = "3 1 4 1 5 9";
+        bench->document.change(settings);
+        compute();
+        bench->view.picked_row = 5;
+        ASSERT_TRUE(bench->next_table()) << bench->next_problem();
+        const std::string other = "2 7 1 8 2 8";
+        const Result<std::vector<uint32_t>> ids = tokens_of(*settings.model, settings.text),
+                                            others = tokens_of(*settings.model, other);
+        for (const bool patched : {false, true}) {
+            change_head(settings, {{1, 1}, 0.25f, ""});
+            if (patched) change_head(settings, {{0, 2}, 1, other});
+            bench->document.change(settings);
+            compute();
+            ModelRunOptions options;
+            options.with_hidden = true;
+            options.changes.head_scales = {{}, {1, 0.25f}};
+            if (patched)
+                options.changes.patches = *head_contexts(settings.model->weights, *others, {{0, 2, {}}});
+            const Result<ModelRun> run = run_model(settings.model->weights, *ids, options);
+            ASSERT_TRUE(run) << run.error().text;
+            const std::vector<NextToken> expected = next_tokens(run->logits.row(5), 1);
+            const NextTable* now = bench->next_table();
+            ASSERT_TRUE(now) << bench->next_problem();
+            EXPECT_EQ(now->behind.back()[0].token.id, expected[0].id) << family;
+            EXPECT_NEAR(now->behind.back()[0].token.probability, expected[0].probability, 1e-5) << family;
+            ASSERT_FALSE(now->said_before.empty());
+            for (const uint32_t layer : {0u, 1u}) {
+                settings.mapping.layer = layer;
+                bench->document.change(settings);
+                compute();
+                show("block");
+                const std::vector<float>& leaves = run->hidden[layer + 1].values;
+                ASSERT_EQ(bench->stage().values.size(), leaves.size());
+                for (size_t i = 0; i < leaves.size(); ++i)
+                    ASSERT_NEAR(bench->stage().values[i], leaves[i], 2e-5f)
+                        << family << ", layer " << layer << (patched ? ", patched" : ", scaled");
+            }
+            settings.mapping.layer = 0;
+        }
+        EXPECT_EQ(change_text(settings, {1, 1}), ", \xc3\x97 0.25");
+        EXPECT_NE(change_text(settings, {0, 2}).find(other), std::string::npos);
+        // Of another length it is refused in words; as the heads were, the numbers are the model's own.
+        change_head(settings, {{0, 2}, 1, "1 2 3"});
+        bench->document.change(settings);
+        EXPECT_FALSE(update());
+        EXPECT_NE(bench->computation.problem().find("has 3 tokens"), std::string::npos)
+            << bench->computation.problem();
+        settings.changed.clear();
+        bench->document.change(settings);
+        compute();
+        const Result<ModelRun> plain = run_model(settings.model->weights, *ids);
+        EXPECT_EQ(bench->next_table()->behind.back()[0].token.id, next_tokens(plain->logits.row(5), 1)[0].id);
+    }
+}
+
 TEST_F(ModelTest, a_wrong_model_is_refused_in_one_line_and_the_picture_stays) {
     compute();
     const std::filesystem::path empty = std::filesystem::path(folder) / "model";

@@ -182,6 +182,15 @@ F32Tensor side_by_side(const AttentionRun& run) {
     return joined;
 }
 
+// The contexts of patched heads are those of another sentence.
+void put_patches(const std::vector<HeadPatch>& patches, F32Tensor& context) {
+    for (const HeadPatch& patch : patches)
+        for (uint64_t row = 0; row < context.rows(); ++row) {
+            const auto from = patch.context.row(row);
+            std::copy(from.begin(), from.end(), context.row(row).begin() + int64_t(patch.head * from.size()));
+        }
+}
+
 }  // namespace
 
 std::string mask_text(const Settings& s, const CallExtras& extras) {
@@ -298,16 +307,26 @@ Result<void> fill_traced_stages(AttentionResult& result) {
     const bool by_trace = run.on_cpu() && !run.stands_in() && small;
     const bool after = !result.stages.empty() && result.find_stage("weights_all");
     // What follows the contexts is computed from those that the call wrote.
-    const bool supplied = !by_trace && !after;
+    const std::vector<HeadPatch>& patches = result.projected.patches;
+    const bool supplied = (!by_trace && !after) || !patches.empty();
+    F32Tensor context;
+    if (supplied) {
+        Result<F32Tensor> made =
+            by_trace || after ? trace.whole_stage("context", layer) : Result<F32Tensor>(side_by_side(run));
+        if (!made) return made.error();
+        context = std::move(*made);
+        put_patches(patches, context);
+    }
     if (supplied && result.find_stage("output"))
-        if (Result<void> r = trace.supply_context(layer, side_by_side(run)); !r) return r;
+        if (Result<void> r = trace.supply_context(layer, context); !r) return r;
     for (Stage& stage : result.stages) {
         const StageText* text = find_stage_text(stage.name);
         const std::optional<FoveaBinding> binding =
             text ? written_by_call(result, stage.name) : std::optional<FoveaBinding>();
-        if (!stage.traced && !(by_trace && binding)) continue;
+        const bool patched = !patches.empty() && stage.name == "context";
+        if (!stage.traced && !(by_trace && binding) && !patched) continue;
         const Result<F32Tensor> values = supplied && stage.name == "context"
-                                             ? Result<F32Tensor>(side_by_side(run))
+                                             ? Result<F32Tensor>(context)
                                              : trace.whole_stage(stage.name, layer);
         if (!values) return values.error();
         if (stage.traced)

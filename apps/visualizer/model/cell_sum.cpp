@@ -64,6 +64,8 @@ std::optional<CellSum> context(const AttentionResult& of, uint64_t row, uint64_t
     if (!weights || !values) return {};
     const uint64_t head = all_columns / values->columns, column = all_columns % values->columns;
     if (head >= weights->heads) return {};
+    for (const HeadPatch& patch : of.projected.patches)
+        if (patch.head == head) return {};  // another sentence's weights and values made it
     const uint64_t value_head = head / (weights->heads / values->heads);
     CellSum sum;
     sum.a = weights->name, sum.b = values->name;

@@ -28,8 +28,8 @@ bool same_projection(const Settings& a, const Settings& b) {
     const auto of_model = [](const Settings& s) { return std::tie(s.task, s.heads_off, s.mapping.layer); };
     const auto rules = [](const Settings& s) -> const AttentionRules& { return s; };
     if (shows_model(a) || shows_model(b))
-        return of_model(a) == of_model(b) && rules(a) == rules(b) && a.model == b.model && a.off == b.off &&
-               a.learned == b.learned;
+        return of_model(a) == of_model(b) && rules(a) == rules(b) && a.model == b.model &&
+               a.changed == b.changed && a.learned == b.learned;
     return !a.file || a.mapping == b.mapping;
 }
 
@@ -235,7 +235,7 @@ void Computation::begin_grid(const Settings& settings) {
 }
 
 bool Computation::layer_has_come(uint32_t layer) const {
-    return grid_ && (grid_->entering(layer) || grid_->ended());
+    return grid_ && ((grid_->entering(layer) && grid_->knows_patches()) || grid_->ended());
 }
 
 // The thread that fills the grid of heads comes to the layer; the last result stays until then.
@@ -243,7 +243,8 @@ std::optional<Result<Projected>> Computation::layer_projection(const Settings& b
     begin_grid(by);
     while (!background_.has_frames() && !layer_has_come(by.mapping.layer)) std::this_thread::yield();
     const std::shared_ptr<const F32Tensor> x = grid_->entering(by.mapping.layer);
-    if (x) return project_layer(by, {x, grid_->ids()});
+    if (x && grid_->knows_patches())
+        return project_layer(by, {x, grid_->ids(), grid_->patches(by.mapping.layer)});
     if (grid_->ended()) {
         const std::string why = grid_->problem();
         return Result<Projected>(

@@ -94,6 +94,14 @@ void fill(GridLayer& layer, std::vector<float>& pixels, const LayerWeights& of,
     }
 }
 
+// The heads that are patched, and from what.
+std::vector<std::pair<HeadPlace, std::string>> patched_heads(const Settings& s) {
+    std::vector<std::pair<HeadPlace, std::string>> all;
+    for (const HeadChange& change : s.changed)
+        if (!change.patch.empty()) all.push_back({change.at, change.patch});
+    return all;
+}
+
 }  // namespace
 
 std::string head_name(uint32_t layer, uint32_t head) {
@@ -105,18 +113,23 @@ HeadGrid::HeadGrid(const Settings& settings, std::function<void()> wake, const H
     if (before && settings.model && before->settings_.model == settings.model &&
         before->settings_.text == settings.text && before->settings_.hidden_keys == settings.hidden_keys) {
         // The same up to the first layer whose heads differ, and what enters that one.
-        const std::vector<HeadPlace>&a = before->settings_.off, &b = settings.off;
+        const std::vector<HeadChange>&a = before->settings_.changed, &b = settings.changed;
         const auto [x, y] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
         size_t same = wanted_.size();
-        if (x != a.end()) same = std::min<size_t>(same, x->layer);
-        if (y != b.end()) same = std::min<size_t>(same, y->layer);
+        if (x != a.end()) same = std::min<size_t>(same, x->at.layer);
+        if (y != b.end()) same = std::min<size_t>(same, y->at.layer);
         const std::lock_guard lock(before->mutex_);
         same = std::min({same, before->made_.size(), before->entering_.size()});
         made_.assign(before->made_.begin(), before->made_.begin() + ptrdiff_t(same));
         entering_.assign(before->entering_.begin(),
                          before->entering_.begin() + ptrdiff_t(std::min(same + 1, before->entering_.size())));
         finished_ = same;
+        if (before->knows_patches_ && patched_heads(before->settings_) == patched_heads(settings)) {
+            patches_ = before->patches_;
+            knows_patches_ = true;
+        }
     }
+    if (patched_heads(settings).empty()) knows_patches_ = true;
     thread_ = std::thread([this] {
         work();
         ended_ = true;
@@ -197,19 +210,21 @@ void HeadGrid::run_model() {
     const std::unique_ptr<EngineRunner> engine = make_cpu_runner(&parallel, parallel.worker_count);
     options.trace.engine = engine.get();
     options.changes.hidden_tokens = settings_.hidden_keys;
-    for (const HeadPlace& head : settings_.off) {
+    for (const HeadChange& change : settings_.changed) {
         std::vector<std::vector<float>>& scales = options.changes.head_scales;
-        scales.resize(std::max<size_t>(scales.size(), head.layer + 1));
-        std::vector<float>& layer = scales[head.layer];
-        layer.resize(std::max<size_t>(layer.size(), head.head + 1), 1.0f);
-        layer[head.head] = 0;
+        scales.resize(std::max<size_t>(scales.size(), change.at.layer + 1));
+        std::vector<float>& layer = scales[change.at.layer];
+        layer.resize(std::max<size_t>(layer.size(), change.at.head + 1), 1.0f);
+        layer[change.at.head] = change.scale;
     }
+    options.progress = [&](double) { return !ending_; };
+    if (Result<void> r = run_patches(options); !r) return refuse(r.error());
+    options.changes.patches = patches_;
     // Hidden tokens that the text has not.
     std::erase_if(options.changes.hidden_tokens, [&](uint32_t key) { return key >= ids->size(); });
     options.first_layer = finished_;
     if (options.first_layer >= wanted_.size()) return;
     options.entering = *entering(options.first_layer);
-    options.progress = [&](double) { return !ending_; };
     options.on_layer = [&](uint64_t n, Trace& trace) -> Result<void> {
         Made made;
         made.layer.layer = uint32_t(n);
@@ -226,6 +241,48 @@ void HeadGrid::run_model() {
     };
     const Result<ModelRun> run = fovea::run_model(model.weights, *ids, options);
     if (!run) refuse(run.error());
+}
+
+// Each of the other sentences is run as far as its heads; only this thread writes what it gives.
+Result<void> HeadGrid::run_patches(const ModelRunOptions& options) {
+    if (knows_patches_) return {};
+    const OpenedModel& model = *settings_.model;
+    const std::vector<std::pair<HeadPlace, std::string>> wanted = patched_heads(settings_);
+    std::vector<HeadPatch> made;
+    for (size_t i = 0; i < wanted.size(); ++i) {
+        const std::string& text = wanted[i].second;
+        const auto same = [&](const auto& one) { return one.second == text; };
+        if (std::any_of(wanted.begin(), wanted.begin() + ptrdiff_t(i), same)) continue;
+        const Result<std::vector<uint32_t>> ids = tokens_of(model, text);
+        if (!ids) return Error{ids.error().code, "patch", ids.error().text};
+        if (ids->size() != ids_.size())
+            return Error{FOVEA_INVALID_ARGUMENT, "patch",
+                         "\xe2\x80\x9c" + text + "\xe2\x80\x9d has " + std::to_string(ids->size()) +
+                             " tokens; a head is patched token by token, and the text has " +
+                             std::to_string(ids_.size())};
+        std::vector<HeadPatch> heads;
+        for (const auto& [at, of] : wanted)
+            if (of == text) heads.push_back({at.layer, at.head, {}});
+        Result<std::vector<HeadPatch>> contexts =
+            head_contexts(model.weights, *ids, std::move(heads), options);
+        if (!contexts) return contexts.error();
+        for (HeadPatch& one : *contexts) made.push_back(std::move(one));
+    }
+    {
+        const std::lock_guard lock(mutex_);
+        patches_ = std::move(made);
+    }
+    knows_patches_ = true;
+    if (wake_) wake_();
+    return {};
+}
+
+std::vector<HeadPatch> HeadGrid::patches(uint64_t layer) const {
+    const std::lock_guard lock(mutex_);
+    std::vector<HeadPatch> of_layer;
+    for (const HeadPatch& one : patches_)
+        if (one.layer == layer) of_layer.push_back(one);
+    return of_layer;
 }
 
 HeadGrid::Made HeadGrid::make(uint32_t layer) {

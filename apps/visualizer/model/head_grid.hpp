@@ -6,6 +6,7 @@
 #include "model/settings.hpp"
 
 #include <fovea/inspect.hpp>
+#include <fovea/model/checkpoint_model.hpp>
 #include <fovea/model/token_scores.hpp>
 
 #include <atomic>
@@ -58,6 +59,9 @@ class HeadGrid {
     uint64_t finished_layers() const { return finished_; }
     // What enters a layer of a model, for n = layer_count() what leaves the last; null: not known yet.
     std::shared_ptr<const F32Tensor> entering(size_t n) const;
+    // Contexts that the settings put in the place of a layer's heads, once the other sentences have been run.
+    bool knows_patches() const { return knows_patches_; }
+    std::vector<HeadPatch> patches(uint64_t layer) const;
     const std::vector<uint32_t>& ids() const { return ids_; }  // of a published model's text
     // Why the model cannot be run; empty: it can.
     std::string problem() const;
@@ -75,6 +79,7 @@ class HeadGrid {
     using MadeLayer = std::shared_ptr<const Made>;
     void work();
     void run_model();
+    Result<void> run_patches(const ModelRunOptions& options);
     Made make(uint32_t layer);
     void keep(Made made);
     void keep_entering(size_t n, F32Tensor x);
@@ -90,7 +95,8 @@ class HeadGrid {
     std::vector<std::shared_ptr<const F32Tensor>> entering_;
     std::string problem_;
     std::vector<uint32_t> ids_;
-    std::atomic<bool> ending_{false}, ended_{false};
+    std::vector<HeadPatch> patches_;
+    std::atomic<bool> ending_{false}, ended_{false}, knows_patches_{false};
     std::atomic<uint64_t> finished_{0};
     std::thread thread_;
 };

@@ -26,7 +26,7 @@ Result<F32Tensor> logits_of_rows(const Settings& s, const Stream& stream, uint64
 }  // namespace
 
 bool changes_model(const Settings& s) {
-    if (!s.off.empty() || s.heads_off != 0 || !s.hidden_keys.empty()) return true;
+    if (!s.changed.empty() || s.heads_off != 0 || !s.hidden_keys.empty()) return true;
     if (s.model) return false;  // what else a reader sets counts in the shown layer alone
     const Session own = level_session(s.level, s.task);
     return static_cast<const AttentionRules&>(own) != static_cast<const AttentionRules&>(s);

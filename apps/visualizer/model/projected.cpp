@@ -96,15 +96,18 @@ AttentionRules rules_beside(const AttentionRules& own, const AttentionRules& rea
     return both;
 }
 
-// The output projection without a head: its part of the rows is 0.
-void leave_out(Linear& output, uint64_t head, uint64_t heads) {
+// The output projection of a head's context that is multiplied: its part of the matrix is. With 0 the head
+// adds nothing, whatever its part holds.
+void scale_head(Linear& output, uint64_t head, uint64_t heads, float scale) {
     const uint64_t width = output.d_in() / heads;
     F32Tensor& w = output.weight;
+    const auto multiply = [scale](std::span<float> part) {
+        for (float& value : part) value = scale == 0 ? 0 : value * scale;
+    };
     if (output.layout == WeightLayout::in_out)
-        std::fill_n(w.values.begin() + int64_t(head * width * w.columns()), width * w.columns(), 0.0f);
+        multiply(std::span(w.values).subspan(head * width * w.columns(), width * w.columns()));
     else
-        for (uint64_t row = 0; row < w.rows(); ++row)
-            std::fill_n(w.row(row).begin() + int64_t(head * width), width, 0.0f);
+        for (uint64_t row = 0; row < w.rows(); ++row) multiply(w.row(row).subspan(head * width, width));
 }
 
 }  // namespace
@@ -115,8 +118,9 @@ Result<Projected> project_layer(const Settings& s, const EnteredLayer& entered) 
     if (!block) return block.error();
     AttentionPart& part = block->attention;
     part.rules = rules_beside(part.rules, s);
-    for (const HeadPlace& head : s.off)
-        if (head.layer == layer) leave_out(part.output, head.head, part.heads);
+    for (const HeadChange& change : s.changed)
+        if (change.at.layer == layer && change.patch.empty())
+            scale_head(part.output, change.at.head, part.heads, change.scale);
     auto one = std::make_shared<Model>();
     one->name = s.model->name;
     one->blocks.push_back(std::move(*block));
@@ -125,7 +129,9 @@ Result<Projected> project_layer(const Settings& s, const EnteredLayer& entered) 
     made.model = std::move(one);
     made.input.x = *entered.x;
     for (const uint32_t id : entered.ids) made.input.tokens.push_back({token_text(*s.model, id), 0, 0});
-    return seen_of(std::move(made), 0, true);
+    Result<Projected> projected = seen_of(std::move(made), 0, true);
+    if (projected) projected->patches = entered.patches;
+    return projected;
 }
 
 Result<Projected> project(const Settings& settings, const Projected* previous) {

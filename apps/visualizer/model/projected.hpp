@@ -4,6 +4,7 @@
 
 #include "model/settings.hpp"
 
+#include <fovea/model/checkpoint_model.hpp>
 #include <fovea/model/trace.hpp>
 
 #include <memory>
@@ -30,6 +31,9 @@ struct Projected {
     std::shared_ptr<Trace> trace;
     uint32_t layer = 0;
 
+    // Contexts that stand in the place of heads' own, behind the call.
+    std::vector<HeadPatch> patches;
+
     // The layer's block; there is one where there is a source.
     const Block& block() const { return source->model->blocks[layer]; }
 };
@@ -40,6 +44,7 @@ Result<Projected> project(const Settings& settings, const Projected* previous = 
 struct EnteredLayer {
     std::shared_ptr<const F32Tensor> x;  // [tokens, width]
     std::vector<uint32_t> ids;
+    std::vector<HeadPatch> patches;  // of this layer
 };
 // The layer of settings with a model. What the reader sets beside the model's own rules counts in this layer;
 // hidden keys count in all of them.

@@ -3,6 +3,7 @@
 #include "model/imported_file.hpp"
 #include "model/opened_model.hpp"
 
+#include <fovea/inspect.hpp>
 #include <fovea/model/learned.hpp>
 
 #include <algorithm>
@@ -81,18 +82,43 @@ std::string head_label(const Settings& s, HeadPlace head) {
     return index < labels.size() ? labels[index] : "";
 }
 
+HeadChange change_of(const Settings& s, HeadPlace head) {
+    const auto at = std::find_if(s.changed.begin(), s.changed.end(),
+                                 [&](const HeadChange& one) { return one.at == head; });
+    return at == s.changed.end() ? HeadChange{head, 1, ""} : *at;
+}
+
+void change_head(Settings& s, HeadChange change) {
+    const auto at = std::find_if(s.changed.begin(), s.changed.end(),
+                                 [&](const HeadChange& one) { return !(one.at < change.at); });
+    const bool known = at != s.changed.end() && at->at == change.at;
+    const bool as_it_is = change.scale == 1 && change.patch.empty();
+    if (as_it_is)
+        known ? void(s.changed.erase(at)) : void();
+    else if (known)
+        *at = std::move(change);
+    else
+        s.changed.insert(at, std::move(change));
+}
+
+std::string change_text(const Settings& s, HeadPlace head) {
+    if (is_off(s, head)) return ", off";
+    const HeadChange change = change_of(s, head);
+    if (!change.patch.empty()) return ", patched from \xe2\x80\x9c" + change.patch + "\xe2\x80\x9d";
+    return change.scale == 1 ? "" : ", \xc3\x97 " + format_number(double(change.scale), 4);
+}
+
 bool is_off(const Settings& s, HeadPlace head) {
-    if (s.model) return std::binary_search(s.off.begin(), s.off.end(), head);
+    if (s.model) {
+        const HeadChange change = change_of(s, head);
+        return change.scale == 0 && change.patch.empty();
+    }
     const uint32_t bit = shows_model(s) ? head.layer * heads_of_layer(s) + head.head : 32;
     return bit < 32 && (s.heads_off >> bit & 1u);
 }
 
 void toggle_head(Settings& s, HeadPlace head) {
-    if (s.model) {
-        const auto at = std::lower_bound(s.off.begin(), s.off.end(), head);
-        at != s.off.end() && *at == head ? void(s.off.erase(at)) : void(s.off.insert(at, head));
-        return;
-    }
+    if (s.model) return change_head(s, {head, is_off(s, head) ? 1.0f : 0.0f, ""});
     const uint32_t bit = head.layer * heads_of_layer(s) + head.head;
     if (bit < 32) s.heads_off ^= 1u << bit;
 }

@@ -47,13 +47,22 @@ struct HeadPlace {
     friend auto operator<=>(const HeadPlace&, const HeadPlace&) = default;
 };
 
+// How a head of a published model departs from its own: its context is multiplied, by 0 where it is off, or
+// the head's context on another sentence of as many tokens stands in its place.
+struct HeadChange {
+    HeadPlace at;
+    float scale = 1;
+    std::string patch;  // the other sentence; empty: none
+    friend bool operator==(const HeadChange&, const HeadChange&) = default;
+};
+
 // A session and the file that its tensors come from. The session's keys of a view stay at their defaults
 // here: they are ViewState's.
 struct Settings : Session {
     std::shared_ptr<const ImportedFile> file;  // null: the level's own text
     ImportMapping mapping;
     std::shared_ptr<const OpenedModel> model;     // a published model in the place of the level's; null: none
-    std::vector<HeadPlace> off;                   // its heads that are switched off, rising
+    std::vector<HeadChange> changed;              // of its heads, those that are not as they are; rising
     std::shared_ptr<const LearnedModel> learned;  // of the task, trained here; null: the library's
 
     friend bool operator==(const Settings&, const Settings&) = default;
@@ -79,6 +88,11 @@ uint32_t heads_of_layer(const Settings& s);
 std::string head_label(const Settings& s, HeadPlace head);
 bool is_off(const Settings& s, HeadPlace head);
 void toggle_head(Settings& s, HeadPlace head);
+// Of a published model: what is changed of a head, and another change in its place.
+HeadChange change_of(const Settings& s, HeadPlace head);
+void change_head(Settings& s, HeadChange change);
+// ", off", ", × 0.5", ", patched from “...”"; empty: the head is as it is.
+std::string change_text(const Settings& s, HeadPlace head);
 // The rules of the call: the settings', with the divisor of the file's scores.
 AttentionRules rules_of(const Settings& s);
 inline bool is_scaled(const Settings& s) { return s.scale != "none"; }

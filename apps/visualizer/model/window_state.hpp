@@ -68,6 +68,7 @@ struct WindowState {
     std::vector<FolderEntry> listing;
     int training_speed = 1;     // of the panel that trains
     std::string search;         // of palette and go to
+    std::string patch_text;     // the sentence that a head is to be patched from
     float scale_factor = 1;     // over the display's own
     bool sort_by_size = false;  // the inspector's products
     bool full_screen = false;

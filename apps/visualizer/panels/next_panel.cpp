@@ -2,6 +2,8 @@
 // changes, and what each layer would say if it were the last.
 #include "panels/panels.hpp"
 
+#include <imgui_stdlib.h>
+
 #include <algorithm>
 
 namespace fovea::visualizer {
@@ -83,6 +85,60 @@ void draw_lens(PanelContext& ui, const NextTable& table) {
     ImGui::EndChild();
 }
 
+// The shown head of a published model: how much of it counts, and what stands in its place.
+void draw_head_change(PanelContext& ui) {
+    Workbench& bench = ui.bench;
+    const Settings& s = bench.document.settings();
+    const HeadPlace place{s.mapping.layer, bench.view.head};
+    HeadChange change = change_of(s, place);
+    const auto commit = [&](uint64_t gesture) {
+        Settings next = s;
+        change_head(next, change);
+        bench.document.change(next, gesture);
+    };
+    ImGui::AlignTextToFramePadding();
+    ImGui::TextUnformatted(head_name(place.layer, place.head).c_str());
+    ImGui::SameLine(0, 8 * ui.scale);
+    ImGui::SetNextItemWidth(130 * ui.scale);
+    if (ImGui::SliderFloat("##scale", &change.scale, 0, 2,
+                           change.scale == 0   ? "off"
+                           : change.scale == 1 ? "as it is"
+                                               : "\xc3\x97 %.2f",
+                           ImGuiSliderFlags_AlwaysClamp)) {
+        change.patch.clear();
+        commit(ImGui::GetID("##scale"));
+    }
+    if (ImGui::IsItemHovered())
+        ImGui::SetTooltip("What the head adds is multiplied by this; 0 switches it off");
+    ImGui::SameLine(0, 8 * ui.scale);
+    ImGui::SetNextItemWidth(260 * ui.scale);
+    std::string& typed = bench.window.patch_text;
+    const bool entered = ImGui::InputTextWithHint("##patch", "patch from a sentence of as many tokens",
+                                                  &typed, ImGuiInputTextFlags_EnterReturnsTrue);
+    if (ImGui::IsItemHovered())
+        ImGui::SetTooltip(
+            "Enter: what the head gives for that sentence, token by token, stands in the place of what it "
+            "gives\nhere (activation patching, Vig et al., 2020)");
+    if (entered && !typed.empty()) {
+        change.patch = typed;
+        change.scale = 1;
+        commit(0);
+    }
+    if (!change.patch.empty()) {
+        ImGui::SameLine(0, 8 * ui.scale);
+        ImGui::TextDisabled("from \xe2\x80\x9c%s\xe2\x80\x9d", change.patch.c_str());
+    }
+    if (s.changed.empty()) return;
+    ImGui::SameLine(0, 8 * ui.scale);
+    if (ImGui::Button(s.changed.size() == 1
+                          ? "As it was"
+                          : ("All " + std::to_string(s.changed.size()) + " as they were").c_str())) {
+        Settings next = s;
+        next.changed.clear();
+        bench.document.change(next);
+    }
+}
+
 }  // namespace
 
 void draw_next_panel(PanelContext& ui) {
@@ -95,6 +151,7 @@ void draw_next_panel(PanelContext& ui) {
         ImGui::PopTextWrapPos();
         return;
     }
+    if (s.model) draw_head_change(ui);
     const NextTable* table = bench.next_table();
     if (!table) {
         ImGui::TextDisabled("%s", bench.next_problem().empty() ? "computing" : bench.next_problem().c_str());

@@ -147,6 +147,13 @@ struct ModelRun {
 // kept begins there.
 Result<ModelRun> run_model(const CheckpointModel& model, std::span<const uint32_t> ids,
                            const ModelRunOptions& options = {});
+// What these heads have as contexts in a run on token numbers, for the patches of another run of as many
+// tokens; contexts that `heads` brings are not read. No layer behind the last of the heads is run, and of the
+// options only the trace's and the progress count. Refused: what run_model() refuses, heads that there are
+// not.
+Result<std::vector<HeadPatch>> head_contexts(const CheckpointModel& model, std::span<const uint32_t> ids,
+                                             std::vector<HeadPatch> heads,
+                                             const ModelRunOptions& options = {});
 // Bytes that it will take at most: a block, what it keeps, and the widest rows.
 uint64_t run_model_bytes(const CheckpointModel& model, uint64_t tokens, const ModelRunOptions& options);
 
