@@ -1,7 +1,8 @@
 // One weight as LaTeX and as CSV, from the words' vectors and the weight matrices to the number: the same numbers that the
-// Python copy computes with.
+// Python copy computes with. Loaded when a reader first copies.
 import type { Copied } from "./python_copy.ts";
 import type { Stage } from "./protocol.ts";
+export { pythonOf } from "./python_copy.ts";
 
 // Wider or longer matrices are data, not arithmetic: the engine's derivation is copied then.
 const mostWide = 8,

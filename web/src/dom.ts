@@ -20,6 +20,25 @@ export function setHtml(element: Element, html: string): boolean {
     return true;
 }
 
+// Drawing that waits until its part of the page is about to be seen: what is returned asks for it, at once where it is, and
+// paper shows all.
+export function drawnInSight(part: Element, draw: () => void): () => void {
+    let inSight = false,
+        wanted = false;
+    const come = (seen: boolean) => {
+        inSight = seen;
+        if (!seen || !wanted) return;
+        wanted = false;
+        draw();
+    };
+    new IntersectionObserver(([entry]) => come(entry.isIntersecting), { rootMargin: "50%" }).observe(part);
+    addEventListener("beforeprint", () => come(true));
+    return () => {
+        wanted = true;
+        come(inSight);
+    };
+}
+
 export function saveFile(name: string, type: string, content: BlobPart): void {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([content], { type }));

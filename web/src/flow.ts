@@ -3,7 +3,7 @@
 import { arithmeticOf } from "./arithmetic.ts";
 import type { App, Result } from "./app.ts";
 import { autoRange, colorTable, isDark, picture, themeColors } from "./colors.ts";
-import { byId, setHtml, setText } from "./dom.ts";
+import { byId, drawnInSight, setHtml, setText } from "./dom.ts";
 import { escape, shapeText } from "./format.ts";
 import type { Stage } from "./protocol.ts";
 import type { Workbench } from "./stage.ts";
@@ -110,12 +110,17 @@ export class Flow {
         this.drawn = key;
         this.numbers = numbers;
         this.of = result;
-        all.forEach((stages, column) =>
-            stages.forEach((stage) => this.paint(result, stage, column <= this.lit)),
-        );
+        this.draw();
         for (const button of byId("flow-body").querySelectorAll<HTMLElement>("[data-stage]"))
             button.setAttribute("aria-pressed", String(button.dataset.stage === this.workbench.stage()!.id));
     }
+
+    private readonly draw = drawnInSight(byId("flow-body"), () => {
+        const result = this.of!;
+        this.shown(result).forEach((stages, column) =>
+            stages.forEach((stage) => this.paint(result, stage, column <= this.lit)),
+        );
+    });
 
     private paint(result: Result, stage: Stage, lit: boolean): void {
         const canvas = byId("flow-body").querySelector<HTMLCanvasElement>(

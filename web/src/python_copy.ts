@@ -1,13 +1,13 @@
 // One weight as a Python script that begins with the words' vectors and the weight matrices, and asserts the page's number.
 import type { Source } from "./arithmetic.ts";
-import { decodeBits, type State } from "./state.ts";
+import type { State } from "./state.ts";
 
 // Longer scripts would be data, not arithmetic.
 const mostNumbers = 4000;
 
 export interface Copied extends Source {
     state: State;
-    visible: string;
+    visible: Uint8Array; // 1 for each query and key that the mask lets see each other; empty where that is not known
     own: unknown; // the reader's tensors, or null
 }
 
@@ -18,7 +18,7 @@ export function pythonOf(source: Copied, i: number, j: number): string | null {
     const [x, wq, wk, q, k] = ["inputs", "w_query", "w_key", "queries", "keys"].map(find);
     const given = source.own ? [q, k] : [x, wq, wk];
     const numbers = given.reduce((sum, stage) => sum + (stage?.data.length ?? 0), 0);
-    if (numbers > mostNumbers || state.rope || state.precision !== "f32" || source.visible === "")
+    if (numbers > mostNumbers || state.rope || state.precision !== "f32" || !source.visible.length)
         return null;
 
     const list = (values: ArrayLike<number>) =>
@@ -67,7 +67,7 @@ export function pythonOf(source: Copied, i: number, j: number): string | null {
         lines.push(
             `scores = [s + ${2 ** ((-8 * (head + 1)) / heads)} * (key - ${i}) for key, s in enumerate(scores)]`,
         );
-    const seen = decodeBits(source.visible, rows * keys).subarray(i * keys, (i + 1) * keys);
+    const seen = source.visible.subarray(i * keys, (i + 1) * keys);
     lines.push(
         `visible = ${list(seen)}`,
         "highest = max([s for s, v in zip(scores, visible) if v], default=0)",

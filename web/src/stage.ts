@@ -1,6 +1,5 @@
 // The workbench: rail, matrix, colour scale and inspector.
 import { arithmeticOf } from "./arithmetic.ts";
-import { csvOf, latexOf } from "./copies.ts";
 import { labels, type App, type Derived, type Result } from "./app.ts";
 import { histogram, picture, themeColors, type Scale } from "./colors.ts";
 import { byId, input, select, setHtml, setText } from "./dom.ts";
@@ -9,8 +8,7 @@ import { arithmeticHtml, headName, inspectorHtml, levelsHtml, railHtml, tableHtm
 import { MatrixView } from "./matrix.ts";
 import { isHidden, type MatrixContent } from "./matrix_content.ts";
 import type { Stage } from "./protocol.ts";
-import { pythonOf } from "./python_copy.ts";
-import { levels, presetState, stageTexts, tasks, type State } from "./state.ts";
+import { decodeBits, levels, presetState, stageTexts, tasks, type State } from "./state.ts";
 
 const largestTable = 64;
 const ofVocabulary = new Set(["logits", "probabilities"]); // a column for each word
@@ -52,6 +50,7 @@ export class Workbench {
     private invited = false;
     private readonly toScroll = new Set<Element>();
     private barScale: Scale | null = null;
+    private readonly ramp = document.createElement("canvas");
     private dragFrom: Scale | null = null;
 
     constructor(private readonly app: App) {
@@ -286,7 +285,7 @@ export class Workbench {
             });
             const whole = { table: scale.table, low: 0, high: 255, log: false };
             context.drawImage(
-                picture(1, 256, whole, (_, i) => i),
+                picture(1, 256, whole, (_, i) => i, this.ramp),
                 0,
                 18,
                 256,
@@ -450,9 +449,13 @@ export class Workbench {
         try {
             const result = app.result!,
                 format = Number(button.dataset.copy);
-            const whole: Record<string, typeof pythonOf> = { Python: pythonOf, LaTeX: latexOf, CSV: csvOf };
+            const { pythonOf, latexOf, csvOf } = await app.during(import("./copies.ts"));
+            const whole: Record<string, typeof pythonOf> = { Python: pythonOf, LaTeX: latexOf, CSV: csvOf },
+                visible = result.visible
+                    ? decodeBits(result.visible, result.rows * result.keys)
+                    : new Uint8Array();
             const text =
-                (result.learned ? null : whole[name ?? ""]?.(result, row, column)) ??
+                (result.learned ? null : whole[name ?? ""]?.({ ...result, visible }, row, column)) ??
                 (await app.engine.ask("deriveText", { head: result.headIndex, row, column, format }));
             await navigator.clipboard.writeText(text);
             button.textContent = "Copied";

@@ -17,7 +17,7 @@ before(async () => {
     await build({
         stdin: {
             contents:
-                'export * from "./arithmetic.ts"; export * from "./python_copy.ts"; export * from "./copies.ts"; export * from "./state.ts"; export * from "./engine_session.ts";',
+                'export * from "./arithmetic.ts"; export * from "./copies.ts"; export * from "./state.ts"; export * from "./engine_session.ts";',
             resolveDir: join(root, "web", "src"),
             loader: "ts",
         },
@@ -44,7 +44,10 @@ function compute(fields, own = null) {
     });
     const tokens = own ? Array.from({ length: made.rows }, (_, i) => `q${i}`) : made.tokens;
     const keyTokens = own ? Array.from({ length: made.keys }, (_, i) => `k${i}`) : tokens;
-    return { ...made, state, own, tokens, keyTokens, stages: [...made.shared, ...made.head] };
+    const visible = made.visible
+        ? page.decodeBits(made.visible, tokens.length * keyTokens.length)
+        : new Uint8Array();
+    return { ...made, state, own, tokens, keyTokens, visible, stages: [...made.shared, ...made.head] };
 }
 const ramp = (count, step) => Float32Array.from({ length: count }, (_, i) => Math.sin(i * step));
 const own = () => ({

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { join } from "node:path";
-import { Lab, missing, root } from "./support.mjs";
+import { Lab, missing, root, settled } from "./support.mjs";
 
 const accept = process.env.FOVEA_ACCEPT === "1";
 const folder = join(root, "web", "tests", "screens"),
@@ -112,7 +112,10 @@ describe("the page's look", { skip: missing ?? false }, () => {
                         for (const id of ["cores", "cores-note"]) document.getElementById(id).hidden = true;
                         for (const panel of document.querySelectorAll(".panel"))
                             panel.style.contentVisibility = "visible";
+                        document.getElementById("flow").scrollIntoView(); // drawn when it is seen
                     });
+                    await settled(page);
+                    await page.evaluate(() => scrollTo(0, 0));
                     const shot = await page.screenshot({ fullPage: true, animations: "disabled" });
                     await page.close();
                     const name = `${view}-${width}-${colorScheme}`,

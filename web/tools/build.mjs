@@ -207,11 +207,11 @@ function report() {
             .filter(([f]) => test(f))
             .reduce((a, [, n]) => a + n, 0);
     const kb = (n) => `${(n / 1000).toFixed(1)} KB`;
-    const later = sum((f) => /^assets\/(model_stories|playground|train_worker|vectors)-/.test(f)),
+    const later = sum((f) => /^assets\/(copies|model_stories|playground|train_worker|vectors)-/.test(f)),
         gpu = sum((f) => /^assets\/(gpu_page|kernels)-/.test(f)),
         page = sum((f) => f === "index.html" || f.startsWith("assets/")) - later - gpu;
     console.log(
-        `page (HTML, CSS, JS): ${kb(page)} after brotli; stories, playground and plane, behind the first view: ${kb(later)}`,
+        `page (HTML, CSS, JS): ${kb(page)} after brotli; stories, copies, playground and plane, behind the first view: ${kb(later)}`,
     );
     console.log(`the GPU's script and kernels, where there is one: ${kb(gpu)}`);
     for (const variant of variants)
