@@ -58,9 +58,10 @@ bool is_number(vec4 x) {
 // exp for the logarithm of a weight, which lies at 0 or little above.
 vec4 exp_of_weight(vec4 x) { return exp_of_negative(mix(x, vec4(80.0), greaterThan(x, vec4(80.0)))); }
 
-// Weights after dropout and gradients of scores of the pairs of one row with keys j .. j+3.
+// Weights after dropout, gradients of masked logits and of scores of the pairs of one row with keys
+// j .. j+3.
 struct Pairs {
-    vec4 weight, d_score;
+    vec4 weight, d_masked, d_score;
 };
 
 // `score`: scaled products of q and k; `value`: products of v and the gradient of o.
@@ -80,7 +81,8 @@ Pairs pairs_of(Entry e, Row row, int j, vec4 score, vec4 value, float row_lse, f
     for (int c = 0; c < 4; ++c) {
         const bool hidden = empty || floatBitsToUint(logit[c]) == kMinusInfinity;
         pairs.weight[c] = hidden || factor[c] == 0.0 ? 0.0 : weight[c] * factor[c];
-        pairs.d_score[c] = hidden ? 0.0 : weight[c] * (kept_value[c] - delta) * slope[c];
+        pairs.d_masked[c] = hidden ? 0.0 : weight[c] * (kept_value[c] - delta);
+        pairs.d_score[c] = hidden ? 0.0 : pairs.d_masked[c] * slope[c];
     }
     return pairs;
 }

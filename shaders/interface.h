@@ -335,6 +335,17 @@ FOVEA_CONST kStoreBf16 = 1u << 7;  // the same
 FOVEA_CONST kStoreDk = 1u << 4;
 FOVEA_CONST kStoreDv = 1u << 5;
 FOVEA_CONST kStoreHasDLse = 1u << 6;
+FOVEA_CONST kStoreSlope = 1u << 9;  // what backward_row and backward_sum sum up for a head
+FOVEA_CONST kStoreSink = 1u << 10;
+FOVEA_CONST kStoreEachRow = 1u << 11;   // the bias has a row of its own for each query,
+FOVEA_CONST kStoreEachHead = 1u << 12;  // for each head
+
+// Sums over the rows of one head: backward_row writes those of slopes, then those of sinks.
+struct RowSumPush {
+    uint rows;
+    uint head;   // where the results go
+    uint store;  // kStore*
+};
 
 // What mask_map needs of a slice of flash.
 struct MaskMapPush {
@@ -444,6 +455,9 @@ struct MergePush {
 #define FOVEA_SLOT_DQ 26
 #define FOVEA_SLOT_DK 26
 #define FOVEA_SLOT_DV 27
+#define FOVEA_SLOT_DBIAS 26
+#define FOVEA_SLOT_DALIBI 26
+#define FOVEA_SLOT_DSINKS 27
 
 #define FOVEA_SLOT_TILE_MASS 21  // results of map tiles
 #define FOVEA_SLOT_TILE_MAX 22

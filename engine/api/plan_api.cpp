@@ -241,5 +241,8 @@ FoveaResult foveaGetDispatches(FoveaPlan plan, uint64_t slice, FoveaDispatch* ou
         return fail(diag, FOVEA_INVALID_ARGUMENT, "slice", "slice is %llu; the plan has %llu",
                     static_cast<unsigned long long>(slice),
                     static_cast<unsigned long long>(plan->info.slice_count));
-    return vulkan_slice(*plan, slice, out, *count, diag);
+    if (*count < plan->info.dispatches_per_slice)
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "count", "count is %u; this slice has %u dispatches", *count,
+                    plan->info.dispatches_per_slice);
+    return vulkan_slice(*plan, slice, 0, out, *count, diag);
 }

@@ -16,7 +16,7 @@ struct CompiledPlan {
     uint64_t size_bytes;  // of the whole
 };
 
-// A slice of a Vulkan plan has at most this many dispatches, so that recording keeps them on the stack.
+// The dispatches of a slice of a Vulkan plan are visited in parts of at most so many, which fit the stack.
 constexpr uint32_t kMaxDispatchesPerSlice = 16;
 
 }  // namespace fovea
@@ -38,9 +38,11 @@ namespace fovea {
 FoveaResult plan_cpu(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult plan_vulkan(FoveaPlan_T& plan, FoveaDiag* diag);
 
-// The dispatches of one slice; see foveaGetDispatches.
-FoveaResult vulkan_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
-                         FoveaDiag* diag);
+// Dispatches of one slice from number `first` on, which is 0 or where the part before ended: `count` is the
+// room of `out`, at least min(kMaxDispatchesPerSlice, info.dispatches_per_slice), then how many were written,
+// 0 behind the last.
+FoveaResult vulkan_slice(const FoveaPlan_T& plan, uint64_t slice, uint64_t first, FoveaDispatch* out,
+                         uint32_t& count, FoveaDiag* diag);
 
 // Text of foveaExplainPlan behind the common lines. Appends to a fixed buffer that may run out.
 class TextSink;

@@ -105,17 +105,22 @@ FoveaResult visit_slices(FoveaContext_T& context, const FoveaPlan_T& plan, PlanP
     FoveaDispatch dispatches[kMaxDispatchesPerSlice];
     out.slices_alike = true;
     for (uint64_t slice = 0; slice < plan.info.slice_count; ++slice) {
-        uint32_t count = kMaxDispatchesPerSlice;
-        if (FoveaResult r = vulkan_slice(plan, slice, dispatches, count, diag)) return r;
-        for (uint32_t i = 0; i < count; ++i) {
-            if (FoveaResult r = check_dispatch(context, plan.info, dispatches[i], diag)) return r;
-            if (FoveaResult r = add_dispatch(context, dispatches[i], out, diag)) return r;
-            const uint32_t index = uint32_t(out.find(dispatches[i]) - out.pipelines);
-            if (slice == 0) out.of_dispatch[i] = index;
-            if (out.of_dispatch[i] != index) out.slices_alike = false;
+        uint32_t total = 0;
+        for (uint32_t count; true; total += count) {
+            count = kMaxDispatchesPerSlice;
+            if (FoveaResult r = vulkan_slice(plan, slice, total, dispatches, count, diag)) return r;
+            if (count == 0) break;
+            if (total > 0) out.slices_alike = false;
+            for (uint32_t i = 0; i < count; ++i) {
+                if (FoveaResult r = check_dispatch(context, plan.info, dispatches[i], diag)) return r;
+                if (FoveaResult r = add_dispatch(context, dispatches[i], out, diag)) return r;
+                const uint32_t index = uint32_t(out.find(dispatches[i]) - out.pipelines);
+                if (slice == 0 && total == 0) out.of_dispatch[i] = index;
+                if (out.of_dispatch[i] != index) out.slices_alike = false;
+            }
         }
-        if (slice == 0) out.dispatches_per_slice = count;
-        if (count != out.dispatches_per_slice) out.slices_alike = false;
+        if (slice == 0) out.dispatches_per_slice = total;
+        if (total != out.dispatches_per_slice) out.slices_alike = false;
     }
     return FOVEA_OK;
 }

@@ -37,8 +37,8 @@ struct PlanPipelines : CompiledPlan {
     FoveaContext context;
     uint32_t count;
     Pipeline pipelines[kMaxPipelinesOfPlan];
-    // True where every slice runs the same pipelines in the same order, which is this, as indices of
-    // `pipelines`.
+    // True where every slice runs the same pipelines in the same order, few enough for this, which are
+    // indices of `pipelines`.
     bool slices_alike;
     uint32_t dispatches_per_slice;
     uint32_t of_dispatch[kMaxDispatchesPerSlice];

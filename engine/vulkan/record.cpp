@@ -9,7 +9,7 @@
 namespace fovea::vulkan {
 namespace {
 
-struct SliceDispatches {
+struct SlicePart {
     uint32_t count = 0;
     FoveaDispatch items[kMaxDispatchesPerSlice];
 };
@@ -29,10 +29,12 @@ struct Recording {
     VkDescriptorSet sets[FOVEA_MAX_ARENA_SETS];
 };
 
-// The dispatches of a slice. It cannot fail: compiling the plan visited every slice.
-void load_slice(const Recording& r, uint64_t slice, SliceDispatches& out) {
+// The dispatches of a slice from number `first` on, as many as fit; false behind the last. It cannot fail:
+// compiling the plan visited every slice.
+bool load_part(const Recording& r, uint64_t slice, uint32_t first, SlicePart& out) {
     out.count = kMaxDispatchesPerSlice;
-    static_cast<void>(vulkan_slice(r.plan, slice, out.items, out.count, nullptr));
+    static_cast<void>(vulkan_slice(r.plan, slice, first, out.items, out.count, nullptr));
+    return out.count > 0;
 }
 
 // ---- checks ----
@@ -122,15 +124,13 @@ FoveaResult allocate_set(Recording& r, const Pipeline& pipeline, FoveaDiag* diag
 // host's pool only when nothing else can be refused any more.
 FoveaResult allocate_sets(Recording& r, FoveaDiag* diag) {
     const PlanPipelines& p = r.pipelines;
-    SliceDispatches slice;
+    SlicePart part;
     for (uint64_t s = r.first_slice; s < r.end_slice; ++s) {
-        if (!p.slices_alike) load_slice(r, s, slice);
-        const uint32_t count = p.slices_alike ? p.dispatches_per_slice : slice.count;
-        for (uint32_t i = 0; i < count; ++i) {
-            const Pipeline& pipeline =
-                p.slices_alike ? p.pipelines[p.of_dispatch[i]] : *p.find(slice.items[i]);
-            if (FoveaResult code = allocate_set(r, pipeline, diag)) return code;
-        }
+        for (uint32_t i = 0; p.slices_alike && i < p.dispatches_per_slice; ++i)
+            if (FoveaResult code = allocate_set(r, p.pipelines[p.of_dispatch[i]], diag)) return code;
+        for (uint32_t first = 0; !p.slices_alike && load_part(r, s, first, part); first += part.count)
+            for (uint32_t i = 0; i < part.count; ++i)
+                if (FoveaResult code = allocate_set(r, *p.find(part.items[i]), diag)) return code;
     }
     return FOVEA_OK;
 }
@@ -183,17 +183,17 @@ void cmd_timestamp(const Recording& r, VkPipelineStageFlagBits stage, uint32_t& 
 }
 
 void cmd_slices(const Recording& r) {
-    SliceDispatches slice;
+    SlicePart part;
     uint32_t set = 0, query = r.first_query;
     begin_label(r);
     for (uint64_t s = r.first_slice; s < r.end_slice; ++s) {
-        load_slice(r, s, slice);
         if (s > r.first_slice && r.plan.info.slices_share_workspace) cmd_barrier(r.context.vk, r.cmd);
         cmd_timestamp(r, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, query);
-        for (uint32_t i = 0; i < slice.count; ++i) {
-            if (i > 0 && slice.items[i].barrier_before) cmd_barrier(r.context.vk, r.cmd);
-            cmd_dispatch(r, slice.items[i], r.pool ? r.sets[set++] : VK_NULL_HANDLE);
-        }
+        for (uint32_t first = 0; load_part(r, s, first, part); first += part.count)
+            for (uint32_t i = 0; i < part.count; ++i) {
+                if (first + i > 0 && part.items[i].barrier_before) cmd_barrier(r.context.vk, r.cmd);
+                cmd_dispatch(r, part.items[i], r.pool ? r.sets[set++] : VK_NULL_HANDLE);
+            }
         cmd_timestamp(r, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, query);
     }
     end_label(r);

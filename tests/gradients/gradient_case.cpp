@@ -247,8 +247,7 @@ std::string gradient_replay(uint64_t seed, const std::string& executor) {
     return text;
 }
 
-CaseReport run_gradients(Executor& executor, const GradientCase& given, const std::string& replay) {
-    GradientCase g = given;
+CaseReport run_gradients(Executor& executor, const GradientCase& g, const std::string& replay) {
     CaseReport report;
     const auto failed = [&](const std::string& text) {
         report.kind = CaseReport::Kind::failed;
@@ -260,13 +259,6 @@ CaseReport run_gradients(Executor& executor, const GradientCase& given, const st
     FoveaAttentionDesc whole = g.c.desc;
     whole.max_slice_cost = 0;
     Outcome outcome = executor.run_backward(whole, g.backward, g.poisoned, options);
-    constexpr uint32_t kRows = FOVEA_GRAD_Q | FOVEA_GRAD_K | FOVEA_GRAD_V;
-    if (outcome.code == FOVEA_UNSUPPORTED && outcome.text.rfind("gradients", 0) == 0) {
-        // Vulkan leaves those of bias, slopes and sinks to the CPU: the rest of the case all the same.
-        g.backward.gradients &= kRows;
-        g.backward.accumulate &= kRows;
-        outcome = executor.run_backward(whole, g.backward, g.poisoned, options);
-    }
     report.kernel = outcome.kernel;
     if (outcome.kind == Outcome::Kind::refused) {
         report.kind = CaseReport::Kind::refused;

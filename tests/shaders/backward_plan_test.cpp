@@ -160,17 +160,90 @@ TEST(BackwardPlan, a_gpu_gets_the_code_that_its_problem_needs) {
     EXPECT_EQ(general([](FoveaAttentionDesc& d) { d.bias.present = 1; }), 1u);
 }
 
-TEST(BackwardPlan, what_no_shader_computes_is_refused) {
-    FoveaAttentionDesc desc = attention_desc(1, 2, 2, 16, 16, 8, 8);
-    desc.flags = FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS;
-    desc.bias.present = 1;
-    for (const uint32_t gradient : {FOVEA_GRAD_BIAS, FOVEA_GRAD_ALIBI, FOVEA_GRAD_SINKS}) {
-        const Result<Plan> plan =
-            plan_attention_backward(gpu_facts(), desc, attention_backward(FOVEA_GRAD_Q | gradient));
-        ASSERT_FALSE(plan) << gradient;
-        EXPECT_EQ(plan.error().code, FOVEA_UNSUPPORTED);
-        EXPECT_EQ(plan.error().field, "gradients");
+struct SharedBias {
+    uint32_t batch, heads;
+    int64_t rows;
+};
+
+// How often each number of the gradients of a bias, of slopes and of sinks is written afresh (once) and how
+// often it is added to, by the dispatches of all slices.
+TEST(BackwardPlan, numbers_that_entries_and_heads_share_are_written_once_and_added_to_by_the_others) {
+    constexpr uint32_t kBatch = 3, kHeads = 4, kKvHeads = 2, kQueries = 9, kKeys = 150;
+    for (const SharedBias& own :
+         {SharedBias{1, 1, 1}, SharedBias{1, 4, 9}, SharedBias{3, 1, 9}, SharedBias{3, 4, 1}}) {
+        for (const double cost : {0.0, 1.2e6}) {
+            SCOPED_TRACE(testing::Message()
+                         << own.batch << " x " << own.heads << " x " << own.rows << ", cost " << cost);
+            FoveaAttentionDesc desc = attention_desc(kBatch, kHeads, kKvHeads, kQueries, kKeys, 16, 16);
+            desc.flags = FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS;
+            desc.max_slice_cost = cost;
+            desc.bias.present = 1;
+            desc.bias.batch = own.batch, desc.bias.heads = own.heads, desc.bias.rows = own.rows;
+            const Result<Plan> plan = plan_attention_backward(
+                gpu_facts(), desc, attention_backward(FOVEA_GRAD_BIAS | FOVEA_GRAD_ALIBI | FOVEA_GRAD_SINKS));
+            ASSERT_TRUE(plan) << plan.error().text;
+            std::vector<uint32_t> fresh(own.batch * own.heads * uint64_t(own.rows) * kKeys), added = fresh;
+            std::vector<uint32_t> slopes(kHeads), slopes_added(kHeads);
+            for (uint64_t slice = 0; slice < plan->info().slice_count; ++slice) {
+                const std::vector<FoveaDispatch> all = dispatches_of(*plan, slice);
+                EXPECT_LE(all.size(), plan->info().dispatches_per_slice);
+                for (size_t n = 0; n < all.size(); ++n) {
+                    const FoveaDispatch& d = all[n];
+                    expect_windows_within(d, plan->info(), gpu_facts());
+                    // Parameters are written over those that the share before has read.
+                    if (n > 0 && binding_at(all[n - 1], FOVEA_SLOT_DBIAS)) {
+                        EXPECT_EQ(d.barrier_before, 1u);
+                    }
+                    if (d.shader == uint32_t(Shader::backward_sum)) {
+                        const auto push = push_of<shader::RowSumPush>(d);
+                        ++(push.store & shader::kStoreAdds ? slopes_added : slopes)[push.head];
+                        EXPECT_EQ((push.store & shader::kStoreAdds) != 0,
+                                  (push.store & shader::kStoreAdds << 1) != 0);
+                    }
+                    if (d.shader != uint32_t(Shader::backward_bias)) continue;
+                    const auto push = push_of<shader::BackwardPush>(d);
+                    const FoveaDispatchBinding* out = binding_at(d, FOVEA_SLOT_DBIAS);
+                    ASSERT_TRUE(out && out->written);
+                    const uint64_t batch = own.batch > 1 ? push.slice.first_batch : 0;
+                    const uint64_t rows = own.rows > 1 ? push.slice.rows : 1,
+                                   heads = own.heads > 1 ? push.heads : 1;
+                    EXPECT_EQ(d.groups[1], rows);
+                    EXPECT_EQ(d.groups[2], heads);
+                    EXPECT_GE(d.groups[0] * d.spec[FOVEA_SPEC_THREADS] * 4, push.key_count);
+                    for (uint64_t h = 0; h < heads; ++h)
+                        for (uint64_t r = 0; r < rows; ++r)
+                            for (uint64_t j = 0; j < push.key_count; ++j) {
+                                const uint64_t head = own.heads > 1 ? push.slice.first_head + h : 0;
+                                const uint64_t row = own.rows > 1 ? push.slice.first_row + r : 0;
+                                const uint64_t at =
+                                    ((batch * own.heads + head) * uint64_t(own.rows) + row) * kKeys +
+                                    push.first_key + j;
+                                ++(push.store & shader::kStoreAdds ? added : fresh)[at];
+                            }
+                }
+            }
+            const auto all_are = [](const std::vector<uint32_t>& seen, uint32_t times) {
+                return std::all_of(seen.begin(), seen.end(), [&](uint32_t n) { return n == times; });
+            };
+            const uint32_t sharing = (own.batch > 1 ? 1 : kBatch) * (own.heads > 1 ? 1 : kKvHeads);
+            EXPECT_TRUE(all_are(fresh, 1));
+            EXPECT_TRUE(all_are(added, sharing - 1));
+            EXPECT_TRUE(all_are(slopes, 1));
+            EXPECT_TRUE(all_are(slopes_added, kBatch - 1));
+        }
     }
+}
+
+TEST(BackwardPlan, a_bias_that_too_many_share_is_left_to_the_cpu) {
+    FoveaAttentionDesc desc = attention_desc(32, 32, 32, 16, 16, 8, 8);
+    desc.bias.present = 1;
+    desc.bias.batch = desc.bias.heads = 1;
+    const Result<Plan> plan = plan_attention_backward(gpu_facts(), desc, attention_backward(FOVEA_GRAD_BIAS));
+    ASSERT_FALSE(plan);
+    EXPECT_EQ(plan.error().code, FOVEA_UNSUPPORTED);
+    EXPECT_EQ(plan.error().field, "gradients");
+    desc.bias.batch = 32;
+    EXPECT_TRUE(plan_attention_backward(gpu_facts(), desc, attention_backward(FOVEA_GRAD_BIAS)));
 }
 
 }  // namespace

@@ -172,11 +172,14 @@ TEST(DispatchCode, map_tiles_and_gradients_bind_eight_buffers_at_most) {
             for (const bool lse_gradient : {false, true}) {
                 FoveaAttentionBackwardDesc backward =
                     attention_backward(FOVEA_GRAD_Q | FOVEA_GRAD_K | FOVEA_GRAD_V);
+                if (d.bias.present) backward.gradients |= FOVEA_GRAD_BIAS;
+                if (d.flags & FOVEA_FLAG_ALIBI) backward.gradients |= FOVEA_GRAD_ALIBI;
+                if (d.flags & FOVEA_FLAG_SINKS) backward.gradients |= FOVEA_GRAD_SINKS;
                 backward.has_lse_gradient = lse_gradient;
                 const Result<Plan> plan = plan_attention_backward(facts, d, backward);
                 ASSERT_TRUE(plan) << plan.error().text;
-                expect_plan_fits(*plan, seen, most, 0);
-                expect_plan_fits(*plan, seen, most, plan->info().slice_count - 1);
+                for (uint64_t slice = 0; slice < plan->info().slice_count; ++slice)
+                    expect_plan_fits(*plan, seen, most, slice);
             }
             if (testing::Test::HasFailure()) return;
         }
@@ -184,6 +187,9 @@ TEST(DispatchCode, map_tiles_and_gradients_bind_eight_buffers_at_most) {
     EXPECT_EQ(most["map_tile"], 8u);
     EXPECT_EQ(most["backward_query"], 7u);  // the passes over keys need lse gathered already
     EXPECT_EQ(most["backward_key"], 8u);
+    EXPECT_EQ(most["backward_bias"], 7u);  // as these do
+    EXPECT_EQ(most["backward_row"], 7u);
+    EXPECT_EQ(most["backward_sum"], 3u);
 }
 
 // A mask and a bias that fit a descriptor each, and not one together.

@@ -117,8 +117,12 @@ class EveryShader {
         add(plan);
     }
     void add_backward(const FoveaDeviceFacts& facts) {
-        const FoveaAttentionDesc desc = attention_desc(1, 1, 1, 7, 9, 8, 8);
-        for (const uint32_t gradients : {uint32_t{FOVEA_GRAD_Q}, uint32_t{FOVEA_GRAD_K | FOVEA_GRAD_V}}) {
+        FoveaAttentionDesc desc = attention_desc(1, 1, 1, 7, 9, 8, 8);
+        desc.flags = FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS;
+        desc.bias.present = 1;
+        for (const uint32_t gradients :
+             {uint32_t{FOVEA_GRAD_Q}, uint32_t{FOVEA_GRAD_K | FOVEA_GRAD_V}, uint32_t{FOVEA_GRAD_BIAS},
+              uint32_t{FOVEA_GRAD_ALIBI | FOVEA_GRAD_SINKS}}) {
             const FoveaAttentionBackwardDesc backward = attention_backward(gradients);
             FoveaPlan plan = nullptr;
             EXPECT_EQ(foveaPlanAttentionBackward(&facts, &desc, &backward, nullptr, &plan, nullptr),
@@ -191,6 +195,9 @@ TEST(Shaders, push_constants_are_the_structs_of_the_interface) {
         {uint32_t(Shader::map_tile), sizeof(shader::MapPush)},
         {uint32_t(Shader::backward_query), sizeof(shader::BackwardPush)},
         {uint32_t(Shader::backward_key), sizeof(shader::BackwardPush)},
+        {uint32_t(Shader::backward_bias), sizeof(shader::BackwardPush)},
+        {uint32_t(Shader::backward_row), sizeof(shader::BackwardPush)},
+        {uint32_t(Shader::backward_sum), sizeof(shader::RowSumPush)},
         {uint32_t(Shader::weighted_sum_direct), sizeof(shader::WeightedSumPush)},
         {uint32_t(Shader::weighted_sum_shared_f16), sizeof(shader::WeightedSumPush)},
         {uint32_t(Shader::linear_shared), sizeof(shader::LinearPush)},

@@ -11,8 +11,6 @@
 namespace fovea::web {
 namespace {
 
-constexpr uint32_t kMostDispatches = kMaxDispatchesPerSlice;  // of a slice
-
 // The flags by which a kernel asks what a dispatch needs, see has_flag in shaders/visibility.glsl.
 uint32_t flags_of(const FoveaDispatch& d) {
     const auto word = [&](size_t offset) { return d.push[offset / 4]; };
@@ -79,10 +77,11 @@ FoveaDeviceFacts gpu_facts(const GpuLimits& limits) {
 }
 
 Result<void> append_gpu_slice(const Plan& plan, uint64_t slice, std::vector<uint32_t>& words) {
-    FoveaDispatch dispatches[kMostDispatches];
-    uint32_t count = kMostDispatches;
+    uint32_t count = plan.info().dispatches_per_slice;
+    std::vector<FoveaDispatch> dispatches(count);
     Diag diag;
-    if (foveaGetDispatches(plan.get(), slice, dispatches, &count, &diag) != FOVEA_OK) return diag.error();
+    if (foveaGetDispatches(plan.get(), slice, dispatches.data(), &count, &diag) != FOVEA_OK)
+        return diag.error();
     for (uint32_t i = 0; i < count; ++i)
         if (Result<void> done = append(dispatches[i], words); !done) return done;
     return {};

@@ -1,5 +1,6 @@
 // Gradients of attention on Vulkan: slices of dq by query rows, then of dk and dv by keys, of the query heads
-// of one key/value head each. No slice needs another one.
+// of one key/value head each; then of dbias by its own rows or keys, and of dalibi and dsinks by heads, each
+// summed over all that shares it. No slice needs another one.
 #pragma once
 
 #include "plan/plan.hpp"
@@ -10,9 +11,14 @@ class TextSink;
 
 FoveaResult plan_vulkan_backward(FoveaPlan_T& plan, FoveaDiag* diag);
 
-// See foveaGetDispatches.
-FoveaResult backward_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
-                           FoveaDiag* diag);
+// See vulkan_slice.
+FoveaResult backward_slice(const FoveaPlan_T& plan, uint64_t slice, uint64_t first, FoveaDispatch* out,
+                           uint32_t& count, FoveaDiag* diag);
+
+// Where the slices of dq, of dk and dv, of dbias, and of dalibi and dsinks begin: each kind has a kernel of
+// its own. One that is not asked for begins where the next does, the last perhaps past the end.
+constexpr uint32_t kBackwardParts = 4;
+void first_slices_of_backward(const FoveaPlan_T& plan, uint64_t* first);
 
 void explain_vulkan_backward(const FoveaPlan_T& plan, TextSink& text);
 

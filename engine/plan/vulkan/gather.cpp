@@ -44,13 +44,14 @@ bool is_input(const FoveaPlan_T& plan, FoveaBinding source) {
         case FOVEA_BIND_ALIBI:
             return p.alibi;
         case FOVEA_BIND_SINKS:
-            return p.sinks && plan.operation == Operation::attention;
+            return p.sinks;
         case FOVEA_BIND_LSE:
-            return plan.operation == Operation::map_tile || plan.operation == Operation::backward;
+            return p.len_q > 0 &&
+                   (plan.operation == Operation::map_tile || plan.operation == Operation::backward);
         case FOVEA_BIND_DLSE:
-            return plan.operation == Operation::backward && plan.backward.lse_gradient;
+            return p.len_q > 0 && plan.operation == Operation::backward && plan.backward.lse_gradient;
         default:
-            return matrix_of(p, source).present && matrix_of(p, source).keys > 0;
+            return p.len_q > 0 && matrix_of(p, source).present && matrix_of(p, source).keys > 0;
     }
 }
 

@@ -1,6 +1,7 @@
 #include "plan/vulkan/limits.hpp"
 
 #include "plan/plan.hpp"
+#include "plan/vulkan/backward.hpp"
 #include "plan/vulkan/dispatch.hpp"
 #include "plan/vulkan/features.hpp"
 #include "plan/vulkan/gather.hpp"
@@ -62,10 +63,14 @@ FoveaResult check_storage_buffers(const FoveaPlan_T& plan, FoveaDiag* diag) {
     const uint32_t most = storage_buffer_limit(plan.facts);
     if (plan.info.slice_count == 0) return FOVEA_OK;
     FoveaDispatch dispatches[kMaxDispatchesPerSlice];
-    // The first slice has every shader of a plan, and the last those of a shorter one.
-    for (const uint64_t slice : {uint64_t{0}, plan.info.slice_count - 1}) {
+    // The first slice, of gradients the first of each kind, has every shader of a plan, and the last those of
+    // a shorter one.
+    uint64_t slices[2 + kBackwardParts] = {0, plan.info.slice_count - 1};
+    if (plan.operation == Operation::backward) first_slices_of_backward(plan, slices + 2);
+    for (const uint64_t slice : slices) {
+        if (slice >= plan.info.slice_count) continue;
         uint32_t count = kMaxDispatchesPerSlice;
-        if (FoveaResult r = vulkan_slice(plan, slice, dispatches, count, diag)) return r;
+        if (FoveaResult r = vulkan_slice(plan, slice, 0, dispatches, count, diag)) return r;
         for (uint32_t i = 0; i < count; ++i)
             if (dispatches[i].binding_count > most)
                 return fail(

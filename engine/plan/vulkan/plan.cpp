@@ -37,22 +37,31 @@ void explain_attention(const FoveaPlan_T& plan, TextSink& text) {
     plan.info.kernel == FOVEA_KERNEL_STAGED ? explain_staged(plan, text) : explain_flash(plan, text);
 }
 
+// Slices that fit kMaxDispatchesPerSlice have all their dispatches in the first part.
+template <FoveaResult (*Slice)(const FoveaPlan_T&, uint64_t, FoveaDispatch*, uint32_t&, FoveaDiag*)>
+FoveaResult in_one(const FoveaPlan_T& plan, uint64_t slice, uint64_t first, FoveaDispatch* out,
+                   uint32_t& count, FoveaDiag* diag) {
+    if (first == 0) return Slice(plan, slice, out, count, diag);
+    count = 0;
+    return FOVEA_OK;
+}
+
 struct VulkanOperation {
     FoveaResult (*make)(FoveaPlan_T& plan, FoveaDiag* diag);
-    FoveaResult (*slice)(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
-                         FoveaDiag* diag);
+    FoveaResult (*slice)(const FoveaPlan_T& plan, uint64_t slice, uint64_t first, FoveaDispatch* out,
+                         uint32_t& count, FoveaDiag* diag);
     void (*explain)(const FoveaPlan_T& plan, TextSink& text);
 };
 
 // By Operation.
 constexpr VulkanOperation kOperations[] = {
-    {plan_vulkan_attention, attention_slice, explain_attention},
-    {plan_vulkan_rope, rope_slice, explain_rows},
-    {plan_vulkan_linear, linear_slice, explain_linear},
-    {plan_vulkan_append, append_slice, explain_rows},
-    {plan_vulkan_map_tile, map_tile_slice, explain_vulkan_map_tile},
+    {plan_vulkan_attention, in_one<attention_slice>, explain_attention},
+    {plan_vulkan_rope, in_one<rope_slice>, explain_rows},
+    {plan_vulkan_linear, in_one<linear_slice>, explain_linear},
+    {plan_vulkan_append, in_one<append_slice>, explain_rows},
+    {plan_vulkan_map_tile, in_one<map_tile_slice>, explain_vulkan_map_tile},
     {plan_vulkan_backward, backward_slice, explain_vulkan_backward},
-    {plan_vulkan_merge, merge_slice, explain_rows},
+    {plan_vulkan_merge, in_one<merge_slice>, explain_rows},
 };
 
 const VulkanOperation& operation_of(const FoveaPlan_T& plan) { return kOperations[size_t(plan.operation)]; }
@@ -65,12 +74,9 @@ FoveaResult plan_vulkan(FoveaPlan_T& plan, FoveaDiag* diag) {
     return plan_within_buffers(plan, operation_of(plan).make, diag);
 }
 
-FoveaResult vulkan_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
-                         FoveaDiag* diag) {
-    if (count < plan.info.dispatches_per_slice)
-        return fail(diag, FOVEA_LIMIT_EXCEEDED, "count", "count is %u; this slice has %u dispatches", count,
-                    plan.info.dispatches_per_slice);
-    return operation_of(plan).slice(plan, slice, out, count, diag);
+FoveaResult vulkan_slice(const FoveaPlan_T& plan, uint64_t slice, uint64_t first, FoveaDispatch* out,
+                         uint32_t& count, FoveaDiag* diag) {
+    return operation_of(plan).slice(plan, slice, first, out, count, diag);
 }
 
 void explain_vulkan(const FoveaPlan_T& plan, TextSink& text) {

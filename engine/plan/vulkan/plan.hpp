@@ -86,6 +86,8 @@ struct BackwardPlan {
     bool general;           // more than causal, window and lengths decide what is visible and what weighs
     uint64_t extra_offset;  // in the workspace
     uint64_t slice_rows, slice_keys;  // of dq; of dk and dv
+    uint64_t slice_bias;              // rows of dbias, or keys where all queries share one row
+    uint64_t row_sums_offset;         // in the workspace: what each row adds to dalibi and dsinks
 };
 
 struct VulkanPlan {

@@ -1,0 +1,69 @@
+// kBackwardRows rows of one query head that a workgroup holds, and their products with four keys of a thread.
+#ifndef FOVEA_BACKWARD_ROWS_GLSL
+#define FOVEA_BACKWARD_ROWS_GLSL
+
+shared float row_lse[kBackwardRows], row_delta[kBackwardRows];
+
+struct RowBlock {
+    Row rows[kBackwardRows];
+    uint q_at0[kBackwardRows], do_at0[kBackwardRows];
+    int first, last;  // queries; last lies below first where none exists
+};
+
+// All threads of the workgroup; a barrier stands behind what they share.
+RowBlock take_rows(Entry e, uint head, uint r0) {
+    const HeadView o_view = view_of(kViewO), do_view = view_of(kViewDo);
+    const uint t = gl_LocalInvocationIndex;
+    RowBlock block;
+    block.last = end_of_rows(e, int(push.slice.first_row + r0 + kBackwardRows)) - 1;
+    block.first = int(push.slice.first_row + r0);
+    // Rows past the end stand in for by the last one and are not stored.
+    for (uint r = 0u; r < kBackwardRows; ++r) {
+        const int i = max(min(block.first + int(r), block.last), block.first);
+        block.rows[r] = slice_row(head, uint(i) - push.slice.first_row);
+        block.q_at0[r] = query_row(push.q, e, block.rows[r]);
+        block.do_at0[r] = query_row(do_view, e, block.rows[r]);
+    }
+    if (block.last >= block.first && t < kBackwardRows) {
+        const Row row = block.rows[t];
+        const uint o_at0 = query_row(o_view, e, row);
+        float product = 0.0;
+        bool zero = true;
+        for (uint n = 0u; n < dim_v(); ++n) {
+            const float value = o_at(o_at0 + n);
+            zero = zero && value == 0.0;
+            product = fma(value, d_o_at(block.do_at0[t] + n), product);
+        }
+        row_lse[t] = lse_of(row);
+        row_delta[t] = delta_of(row, zero, product);
+    }
+    barrier();
+    return block;
+}
+
+// Products of each row with keys j .. j+3: q with k, and the gradient of o with v. Keys outside `keys` stand
+// in for by those at its ends.
+void multiply_rows(Entry e, RowBlock block, Keys keys, int j, out vec4 score[kBackwardRows],
+                   out vec4 value[kBackwardRows]) {
+    uint k_at0[4], v_at0[4];
+    for (int c = 0; c < 4; ++c) {
+        const int key = clamp(j + c, keys.begin, keys.end - 1);
+        k_at0[c] = k_row(e, key);
+        v_at0[c] = v_row(e, key);
+    }
+    for (uint r = 0u; r < kBackwardRows; ++r) score[r] = vec4(0.0), value[r] = vec4(0.0);
+    for (uint n = 0u; n < dim_qk(); ++n) {
+        const vec4 key =
+            vec4(k_at(k_at0[0] + n), k_at(k_at0[1] + n), k_at(k_at0[2] + n), k_at(k_at0[3] + n));
+        for (uint r = 0u; r < kBackwardRows; ++r)
+            score[r] = fma(vec4(q_at(block.q_at0[r] + n)), key, score[r]);
+    }
+    for (uint n = 0u; n < dim_v(); ++n) {
+        const vec4 key =
+            vec4(v_at(v_at0[0] + n), v_at(v_at0[1] + n), v_at(v_at0[2] + n), v_at(v_at0[3] + n));
+        for (uint r = 0u; r < kBackwardRows; ++r)
+            value[r] = fma(vec4(d_o_at(block.do_at0[r] + n)), key, value[r]);
+    }
+}
+
+#endif
