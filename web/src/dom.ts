@@ -12,12 +12,33 @@ export function setText(element: Element, text: string): void {
     if (element.textContent !== text) element.textContent = text;
 }
 const written = new WeakMap<Element, string>();
-// True where it was another text before.
+// True where it was another text before. What is there is changed in place: a part that were replaced between a press and its
+// release would lose the click, and a button its focus.
 export function setHtml(element: Element, html: string): boolean {
     if (written.get(element) === html) return false;
-    element.innerHTML = html;
+    const wanted = element.cloneNode(false) as Element;
+    wanted.innerHTML = html;
+    become(element, wanted);
     written.set(element, html);
     return true;
+}
+// A press on one thing must not end as a click on another.
+const whatIs = (node: Node) => node.nodeName + JSON.stringify((node as HTMLElement).dataset);
+function become(there: Element, wanted: Element): void {
+    const children = [...wanted.childNodes];
+    children.forEach((next, i) => {
+        const now = there.childNodes[i];
+        if (!now) there.append(next);
+        else if (whatIs(now) !== whatIs(next)) now.replaceWith(next);
+        else if (now instanceof Element && next instanceof Element) {
+            for (const { name } of [...now.attributes])
+                if (!next.hasAttribute(name)) now.removeAttribute(name);
+            for (const { name, value } of next.attributes)
+                if (now.getAttribute(name) !== value) now.setAttribute(name, value);
+            become(now, next);
+        } else if (now.nodeValue !== next.nodeValue) now.nodeValue = next.nodeValue;
+    });
+    while (there.childNodes.length > children.length) there.lastChild!.remove();
 }
 
 // Drawing that waits until its part of the page is about to be seen: what is returned asks for it, at once where it is, and

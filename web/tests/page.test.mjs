@@ -771,6 +771,47 @@ describe("the page", { skip }, () => {
         }),
     );
 
+    // The page is drawn again while the button is down: by another state, whose numbers come before it is released.
+    const clicksWhileDrawn = async (page, target) => {
+        await page.locator(target).scrollIntoViewIfNeeded();
+        const box = await page.locator(target).boundingBox();
+        await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+        await page.mouse.down();
+        await page.evaluate(() =>
+            globalThis.fovea.app.change({ temp: globalThis.fovea.app.state.temp + 0.5 }),
+        );
+        await settled(page);
+        await page.mouse.up();
+        await settled(page);
+    };
+    test(
+        "a click is not lost where the page is drawn again before the button is released, and keeps its focus",
+        withPage({ hash: "" }, async (page) => {
+            const picked = () =>
+                page.evaluate(() => {
+                    const { head, j, stage } = globalThis.fovea.app.state;
+                    return { head, j, stage, focus: document.activeElement.textContent };
+                });
+            await clicksWhileDrawn(page, '#learned [data-head="0"]');
+            assert.equal((await picked()).head, 0, "a head");
+            await clicksWhileDrawn(page, '#rail [data-stage="scores"]');
+            const { stage, focus } = await picked();
+            assert.equal(stage, "scores");
+            assert.match(focus, /Scores/);
+            await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+            await page.evaluate(() => globalThis.fovea.app.setLevel(2));
+            await settled(page);
+            await clicksWhileDrawn(page, '#inspector [data-column="0"]');
+            assert.equal((await picked()).j, 0, "a word of the row");
+            await clicksWhileDrawn(page, '[data-copy="3"]');
+            assert.match(
+                await page.evaluate(() => navigator.clipboard.readText()),
+                /^# "\w+" looks at [^]*assert abs/,
+                "a copy",
+            );
+        }),
+    );
+
     test("no inline style or script, and no address but its own", () => {
         const html = readFileSync(join(site, "index.html"), "utf8");
         assert.doesNotMatch(html, /\sstyle="|<style|\son\w+="|<script>/);
