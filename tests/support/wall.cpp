@@ -14,7 +14,8 @@
 #include <unistd.h>
 #else
 #define FOVEA_TEST_WALLS 0
-#include <cstdlib>
+#include <cstring>
+#include <new>
 #endif
 
 namespace fovea::test {
@@ -81,11 +82,16 @@ Running::~Running() { running = before_; }
 
 #else
 
+// Pages begin on multiples that plain allocations do not, and workspaces ask for 64.
+constexpr std::align_val_t kPage{4096};
+
 WalledMemory::WalledMemory(size_t size_bytes) : size_(std::max<size_t>(size_bytes, 1)) {
-    data_ = static_cast<std::byte*>(calloc(1, size_));
-    if (!data_) abort();
+    data_ = static_cast<std::byte*>(operator new(size_, kPage));
+    memset(data_, 0, size_);
 }
-WalledMemory::~WalledMemory() { free(data_); }
+WalledMemory::~WalledMemory() {
+    if (data_) operator delete(data_, kPage);
+}
 void WalledMemory::forbid(size_t, size_t) const {}
 Running::Running(const std::string& what) : before_(nullptr), text_(what) {}
 Running::~Running() = default;

@@ -8,7 +8,14 @@
 #include <optional>
 #include <utility>
 
-#ifndef _WIN32
+// Neither Windows nor a program in WebAssembly has POSIX's processes.
+#if defined(_WIN32) || defined(__EMSCRIPTEN__)
+#define FOVEA_HAS_PROCESSES 0
+#else
+#define FOVEA_HAS_PROCESSES 1
+#endif
+
+#if FOVEA_HAS_PROCESSES
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,7 +28,7 @@ namespace {
 
 using Words = std::vector<uint32_t>;
 
-#ifdef _WIN32
+#if !FOVEA_HAS_PROCESSES
 
 class Player {
   public:
