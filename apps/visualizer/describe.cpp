@@ -89,6 +89,8 @@ std::string describe(Workbench& bench) {
     for (const Problem& problem : bench.problems)
         problems += "problem: " + problem.where + ": " + problem.text + "\n";
     if (!bench.preparing().empty()) problems += bench.preparing() + "\n";
+    if (bench.window.dialog == Dialog::palette)
+        problems += "commands, typed: \xe2\x80\x9c" + bench.window.search + "\xe2\x80\x9d\n";
     if (bench.window.centre == CentreTab::map && bench.map) return problems + describe_map(bench);
     if (bench.window.centre == CentreTab::train) problems += describe_training(bench);
     const bool compares = bench.computation.complete() &&

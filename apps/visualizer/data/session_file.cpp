@@ -271,6 +271,33 @@ Result<void> read_session(Workbench& bench, std::string_view text, const std::fi
     return {};
 }
 
+Result<void> set_session_key(Workbench& bench, std::string_view key, std::string_view value) {
+    const Settings before = bench.document.settings();
+    TensorWriter tensors(".");
+    Session now = session_of(before, bench.own_view(), bench.own_stage(), bench.window.theme, tensors);
+    now.tensors = nullptr;
+    std::string address = write_address(now);
+    const std::string name = "&" + std::string(key) + "=";
+    if (const size_t at = address.find(name); at != std::string::npos)
+        address.erase(at, std::min(address.find('&', at + 1), address.size()) - at);
+    address += name;
+    for (const char c : value)
+        address += c == '&' ? "%26" : c == '+' ? "%2B" : c == '%' ? "%25" : std::string(1, c);
+    const Result<ReadSession> read = read_address(address, {"the window", kUnseen});
+    if (!read) return read.error();
+    TensorReader reader(".");
+    Result<Settings> next = settings_of(read->session, reader);
+    if (!next) return next.error();
+    next->file = before.file, next->model = before.model, next->changed = before.changed;
+    if (next->task == before.task) next->learned = before.learned;
+    if (before.file || before.model) next->mapping = before.mapping;
+    bench.document.change(*next);
+    take_view(read->session, bench.view);
+    if (shows_model(*next)) bench.view.head = read->session.head % heads_of_layer(*next);
+    for (const SessionNote& note : read->notes) bench.problems.report("session", note.text, false);
+    return {};
+}
+
 Result<void> open_session(Workbench& bench, const std::filesystem::path& path) {
     const Result<std::string> text = read_text_file(path);
     if (!text) return text.error();

@@ -15,6 +15,9 @@ Result<void> save_session(const Workbench& bench, const std::filesystem::path& p
 // Changes settings (one step of undo), view and theme to the session's; refused, nothing is changed. Values
 // out of their range count as absent, unknown keys are skipped.
 Result<void> read_session(Workbench& bench, std::string_view text, const std::filesystem::path& folder);
+// Sets one key of session files as an address writes it: ("temp", "5"), ("mask", "window"). Files and models
+// stay; a step of undo. What the key does not take is refused, or told among the problems.
+Result<void> set_session_key(Workbench& bench, std::string_view key, std::string_view value);
 Result<void> open_session(Workbench& bench, const std::filesystem::path& path);
 
 }  // namespace fovea::visualizer

@@ -232,6 +232,8 @@ void Computation::begin_grid(const Settings& settings) {
         std::make_unique<HeadGrid>(settings, background_.wake(), grid_ ? grid_.get() : nullptr);
     if (grid_) drop_grid();
     grid_ = std::move(next);
+    // The new grid may lie where one before it lay: its table is another one all the same.
+    next_of_ = next_wanted_ = {};
 }
 
 bool Computation::layer_has_come(uint32_t layer) const {

@@ -90,6 +90,9 @@ Result<void> Workbench::begin() {
     summary_of_.clear();
     view.stage = computation.result()->stage_index(shown);
     if (view.stage == computation.stages().size()) view.stage = computation.result()->stage_index("weights");
+    // A stage that this result has not, such as what dropout leaves without dropout, is shown with the next
+    // that has it.
+    if (stage().name != shown && find_stage_text(shown)) view.wanted_stage = shown;
     keep_pick_in_range();
     return {};
 }
@@ -123,6 +126,7 @@ float Workbench::fade() const {
 void Workbench::show_stage(size_t index) {
     fade_from_ = view.stage;
     fade_begin_ = clock();
+    view.wanted_stage.clear();
     view.stage = std::min(index, computation.stages().size() - 1);
     if (view.stage == fade_from_ || !computation.complete()) fade_begin_.reset();
     view.zoom = view.pan_x = view.pan_y = 0;

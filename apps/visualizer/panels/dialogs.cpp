@@ -1,4 +1,5 @@
 // What lies over the panels for a moment: keys, palette, go to.
+#include "data/session_file.hpp"
 #include "panels/keys.hpp"
 
 #include <imgui_stdlib.h>
@@ -45,11 +46,66 @@ void draw_help(PanelContext& ui) {
         "what is shown, and the web page is accessible.");
 }
 
+// What the panels call some keys of sessions.
+constexpr std::pair<std::string_view, std::string_view> kPlainNames[] = {
+    {"temperature", "temp"}, {"softcap", "cap"}, {"dropout", "p"},
+    {"tokens", "len"},       {"compare", "cmp"}, {"random", "rng"}};
+// Keys of sessions that are no parameters of what is shown.
+constexpr std::string_view kNoParameters[] = {
+    "table",  "view",  "zoom",  "train", "step",   "theme",   "spread",       "pinned",
+    "import", "fused", "order", "layer", "rotate", "divisor", "import_heads", "tokens_first"};
+
+// "0.05 to 10", "none, causal, ...": what a key takes.
+std::string takes(const SessionKey& key) {
+    if (key.type == "boolean") return "1 or 0";
+    if (!key.choices.empty()) {
+        std::string all;
+        for (const std::string& choice : key.choices) all += (all.empty() ? "" : ", ") + choice;
+        return all;
+    }
+    return key.high > key.low ? format_number(key.low, 10) + " to " + format_number(key.high, 10) : key.type;
+}
+
+// Parameters by name and value, "temperature 5"; with the name alone what it takes. True if Enter was theirs.
+bool draw_parameters_by_name(PanelContext& ui, bool enter, bool& first) {
+    WindowState& state = ui.bench.window;
+    const size_t space = std::min(state.search.find(' '), state.search.size());
+    const std::string word = state.search.substr(0, space);
+    const std::string value = state.search.substr(std::min(space + 1, state.search.size()));
+    if (word.empty()) return false;
+    for (const SessionKey& key : session_keys()) {
+        if (std::find(std::begin(kNoParameters), std::end(kNoParameters), key.key) != std::end(kNoParameters))
+            continue;
+        std::string name = key.key;
+        for (const auto& [plain, of] : kPlainNames)
+            if (of == key.key) name = plain;
+        const bool named = word == name || word == key.key;
+        if (!named && (!value.empty() || !name.starts_with(word))) continue;
+        const bool sets = named && !value.empty();
+        const std::string text = sets ? name + ": " + value : name + ": " + takes(key);
+        const bool chosen = ImGui::Selectable((text + "##" + key.key).c_str(), first) || (enter && first);
+        first = false;
+        if (!chosen) continue;
+        if (!sets) {
+            state.search = name + " ";
+            state.dialog_opened = true;  // the field goes on being typed into
+            return true;
+        }
+        state.dialog = Dialog::none;
+        state.search.clear();
+        if (const Result<void> r = set_session_key(ui.bench, key.key, value); !r)
+            ui.bench.problems.report(r.error().field, r.error().text, true);
+        return true;
+    }
+    return false;
+}
+
 void draw_palette(PanelContext& ui) {
-    const bool enter = search_field(ui, "what to do");
+    const bool enter = search_field(ui, "what to do, or a parameter and its value: temperature 5");
     ImGui::BeginChild("commands", {0, 320 * ui.scale});
     const KeyCommand* chosen = nullptr;
     bool first = true;
+    if (draw_parameters_by_name(ui, enter, first)) return ImGui::EndChild();
     for (const KeyCommand& command : key_commands()) {
         const std::string what = command.text();
         if (!contains(what, ui.bench.window.search)) continue;
