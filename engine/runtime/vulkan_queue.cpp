@@ -5,8 +5,8 @@
 namespace fovea::runtime {
 namespace {
 
-// Room for the dispatches of one slice.
-constexpr uint32_t kSetsPerSubmission = 16;
+// Room for the dispatches of one slice, for gradients of what many entries share as well.
+constexpr uint32_t kSetsPerSubmission = FOVEA_MAX_ARENA_SETS;
 
 uint64_t nanoseconds(double seconds) {
     return static_cast<uint64_t>(std::clamp(seconds, 0.0, 1e6) * 1e9);  // never UINT64_MAX: a wait must end
