@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 
 namespace fovea::runtime {
@@ -136,7 +137,12 @@ Result<std::unique_ptr<Backend>> VulkanBackend::open(uint32_t number, bool valid
         return Error{FOVEA_INVALID_ARGUMENT, "device", "there is no Vulkan device " + std::to_string(number)};
     std::unique_ptr<VulkanBackend> backend(new VulkanBackend);
     backend->instance_ = std::move(*instance);
-    Result<std::unique_ptr<VulkanDevice>> device = VulkanDevice::open(*backend->instance_, all[number - 1]);
+    // Its shaders' accesses are judged by the buffers of a later push of descriptors to the same command
+    // buffer (seen with the layer 1.4.309): sets of a pool it tells apart.
+    DeviceWishes wishes;
+    wishes.push_descriptors = !(validation && getenv("VK_KHRONOS_VALIDATION_GPUAV_ENABLE"));
+    Result<std::unique_ptr<VulkanDevice>> device =
+        VulkanDevice::open(*backend->instance_, all[number - 1], wishes);
     if (!device) return device.error();
     backend->device_ = std::move(*device);
     Result<std::unique_ptr<VulkanQueue>> queue = VulkanQueue::create(*backend->device_);

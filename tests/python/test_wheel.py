@@ -15,7 +15,9 @@ import fovea
 from fovea import _declarations as c
 
 WHEEL = next(pathlib.Path(os.environ['FOVEA_WHEELS']).glob('fovea-*.whl'))
-LARGEST_BYTES = 3_000_000  # with every Vulkan kernel; the page comes on top where it was built
+# With every Vulkan kernel; the page comes on top where it was built. The aim is 3 MB: one variable for each form of a
+# binding, by which no kernel binds more than 8 buffers, made the kernels' code a quarter larger.
+LARGEST_BYTES = 3_200_000
 PAGE = ('fovea/page.html', 'fovea/engine.wasm')
 LIBRARIES = {'libc.so.6', 'libm.so.6', 'libgcc_s.so.1', 'libpthread.so.0', 'libdl.so.2', 'librt.so.1', 'ld-linux-x86-64.so.2',
              'ld-linux-aarch64.so.1'}
