@@ -87,6 +87,31 @@ Pairs pairs_of(Entry e, Row row, int j, vec4 score, vec4 value, float row_lse, f
     return pairs;
 }
 
+// Where four keys of a thread stand in k and v. Outside of `keys` those at its ends are taken.
+struct FourKeys {
+    uint k_at0[4], v_at0[4];
+};
+
+FourKeys four_keys(Entry e, Keys keys, int j) {
+    FourKeys four;
+    for (int c = 0; c < 4; ++c) {
+        const int key = clamp(j + c, keys.begin, keys.end - 1);
+        four.k_at0[c] = k_row(e, key);
+        four.v_at0[c] = v_row(e, key);
+    }
+    return four;
+}
+
+// Element n of each of them.
+vec4 k_of(FourKeys four, uint n) {
+    return vec4(k_at(four.k_at0[0] + n), k_at(four.k_at0[1] + n), k_at(four.k_at0[2] + n),
+                k_at(four.k_at0[3] + n));
+}
+vec4 v_of(FourKeys four, uint n) {
+    return vec4(v_at(four.v_at0[0] + n), v_at(four.v_at0[1] + n), v_at(four.v_at0[2] + n),
+                v_at(four.v_at0[3] + n));
+}
+
 // The sum of a row's o times its gradient, less the gradient of its lse. A row of zeros may be one that sees
 // no key beside its sink: its gradient must reach nothing.
 float delta_of(Row row, bool zero, float product) {

@@ -17,26 +17,17 @@ vec4 gradient_of_row(Entry e, Row row, int j) {
     if (j + 3 < keys.begin || j >= keys.end) return vec4(0.0);
     const uint q_at0 = query_row(push.q, e, row), do_at0 = query_row(view_of(kViewDo), e, row);
     const uint o_at0 = query_row(view_of(kViewO), e, row);
-    uint k_at0[4], v_at0[4];
-    for (int c = 0; c < 4; ++c) {
-        const int key = clamp(j + c, keys.begin, keys.end - 1);
-        k_at0[c] = k_row(e, key);
-        v_at0[c] = v_row(e, key);
-    }
+    const FourKeys four = four_keys(e, keys, j);
     vec4 score = vec4(0.0), value = vec4(0.0);
     for (uint n = 0u; n < dim_qk(); ++n)
-        score = fma(vec4(q_at(q_at0 + n)),
-                    vec4(k_at(k_at0[0] + n), k_at(k_at0[1] + n), k_at(k_at0[2] + n), k_at(k_at0[3] + n)),
-                    score);
+        score = fma(vec4(q_at(q_at0 + n)), k_of(four, n), score);
     float product = 0.0;
     bool zero = true;
     for (uint n = 0u; n < dim_v(); ++n) {
         const float upstream = d_o_at(do_at0 + n), result = o_at(o_at0 + n);
         zero = zero && result == 0.0;
         product = fma(result, upstream, product);
-        value = fma(vec4(upstream),
-                    vec4(v_at(v_at0[0] + n), v_at(v_at0[1] + n), v_at(v_at0[2] + n), v_at(v_at0[3] + n)),
-                    value);
+        value = fma(vec4(upstream), v_of(four, n), value);
     }
     return pairs_of(e, row, j, push.scale * score, value, lse_of(row), delta_of(row, zero, product)).d_masked;
 }

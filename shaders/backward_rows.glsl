@@ -41,26 +41,18 @@ RowBlock take_rows(Entry e, uint head, uint r0) {
     return block;
 }
 
-// Products of each row with keys j .. j+3: q with k, and the gradient of o with v. Keys outside `keys` stand
-// in for by those at its ends.
+// Products of each row with keys j .. j+3: q with k, and the gradient of o with v.
 void multiply_rows(Entry e, RowBlock block, Keys keys, int j, out vec4 score[kBackwardRows],
                    out vec4 value[kBackwardRows]) {
-    uint k_at0[4], v_at0[4];
-    for (int c = 0; c < 4; ++c) {
-        const int key = clamp(j + c, keys.begin, keys.end - 1);
-        k_at0[c] = k_row(e, key);
-        v_at0[c] = v_row(e, key);
-    }
+    const FourKeys four = four_keys(e, keys, j);
     for (uint r = 0u; r < kBackwardRows; ++r) score[r] = vec4(0.0), value[r] = vec4(0.0);
     for (uint n = 0u; n < dim_qk(); ++n) {
-        const vec4 key =
-            vec4(k_at(k_at0[0] + n), k_at(k_at0[1] + n), k_at(k_at0[2] + n), k_at(k_at0[3] + n));
+        const vec4 key = k_of(four, n);
         for (uint r = 0u; r < kBackwardRows; ++r)
             score[r] = fma(vec4(q_at(block.q_at0[r] + n)), key, score[r]);
     }
     for (uint n = 0u; n < dim_v(); ++n) {
-        const vec4 key =
-            vec4(v_at(v_at0[0] + n), v_at(v_at0[1] + n), v_at(v_at0[2] + n), v_at(v_at0[3] + n));
+        const vec4 key = v_of(four, n);
         for (uint r = 0u; r < kBackwardRows; ++r)
             value[r] = fma(vec4(d_o_at(block.do_at0[r] + n)), key, value[r]);
     }

@@ -18,6 +18,9 @@ struct CompiledPlan {
 
 // The dispatches of a slice of a Vulkan plan are visited in parts of at most so many, which fit the stack.
 constexpr uint32_t kMaxDispatchesPerSlice = 16;
+// And has at most so many: gradients of what several entries or key/value heads share take some for each of
+// them.
+constexpr uint32_t kMostDispatchesOfSlice = 512;
 
 }  // namespace fovea
 

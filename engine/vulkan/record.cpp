@@ -9,6 +9,8 @@
 namespace fovea::vulkan {
 namespace {
 
+static_assert(kMostDispatchesOfSlice <= FOVEA_MAX_ARENA_SETS, "every slice can be recorded by itself");
+
 struct SlicePart {
     uint32_t count = 0;
     FoveaDispatch items[kMaxDispatchesPerSlice];

@@ -19,8 +19,6 @@ constexpr uint32_t kHalfWord = 0xffff;  // what fits the packed words of Backwar
 constexpr uint64_t kViewsOffset = 4 * shader::kMaskMapWord, kViewWords = 12;
 static_assert(kViewWords <= shader::kExtraWords);
 constexpr uint32_t kDispatches = 3;  // beside those that gather
-// A bias, slope or sink that several entries or key/value heads share takes dispatches for each of them.
-constexpr uint64_t kMostDispatches = 512;  // what one call records everywhere, see FOVEA_MAX_ARENA_SETS
 
 bool wants_keys(const Backward& w) { return w.wants(FOVEA_GRAD_K | FOVEA_GRAD_V); }
 bool wants_bias(const Backward& w) { return w.wants(FOVEA_GRAD_BIAS) && w.bias_keys > 0; }
@@ -539,13 +537,13 @@ FoveaResult plan_vulkan_backward(FoveaPlan_T& plan, FoveaDiag* diag) {
     m.general = software || needs_extra(p) || has_logit_steps(p);
     m.extra_offset = workspace_head_bytes(plan.facts);
     m.slice_rows = m.slice_keys = m.slice_bias = 1;
-    if (const uint64_t most = most_dispatches(plan); most > kMostDispatches)
+    if (const uint64_t most = most_dispatches(plan); most > kMostDispatchesOfSlice)
         return fail(
             diag, FOVEA_UNSUPPORTED, "gradients",
             "gradients is 0x%x: so many entries and heads share a bias, slope or sink that a slice needs "
             "%llu dispatches; the limit on Vulkan is %llu",
             w.gradients, static_cast<unsigned long long>(most),
-            static_cast<unsigned long long>(kMostDispatches));
+            static_cast<unsigned long long>(kMostDispatchesOfSlice));
     if (w.wants(FOVEA_GRAD_Q) && (r = choose_slice(plan, uint64_t(p.len_q), shader::kBackwardRows,
                                                    m.slice_rows, diag, check_query_slice)))
         return r;

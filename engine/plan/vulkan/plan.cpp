@@ -76,6 +76,10 @@ FoveaResult plan_vulkan(FoveaPlan_T& plan, FoveaDiag* diag) {
 
 FoveaResult vulkan_slice(const FoveaPlan_T& plan, uint64_t slice, uint64_t first, FoveaDispatch* out,
                          uint32_t& count, FoveaDiag* diag) {
+    if (first >= plan.info.dispatches_per_slice) {
+        count = 0;
+        return FOVEA_OK;
+    }
     return operation_of(plan).slice(plan, slice, first, out, count, diag);
 }
 
