@@ -11,6 +11,21 @@ include(FoveaTools)
 set(_fovea_embed_script ${CMAKE_CURRENT_LIST_DIR}/EmbedWords.cmake)
 set(_fovea_shader_folder ${PROJECT_SOURCE_DIR}/shaders)
 
+# spirv-opt's -O without loop-unroll: drivers unroll the loops that ask for it, and know the constants that say how far. Here only
+# loops of a few literal turns would be, and those of the matrix kernels made their modules twice as large. Small ids compress better.
+set(_fovea_passes
+    wrap-opkill eliminate-dead-branches merge-return inline-entry-points-exhaustive eliminate-dead-functions
+    eliminate-dead-code-aggressive private-to-local eliminate-local-single-block eliminate-local-single-store
+    eliminate-dead-code-aggressive scalar-replacement=100 convert-local-access-chains eliminate-local-single-block
+    eliminate-local-single-store eliminate-dead-code-aggressive ssa-rewrite eliminate-dead-code-aggressive ccp
+    eliminate-dead-code-aggressive eliminate-dead-branches redundancy-elimination combine-access-chains simplify-instructions
+    scalar-replacement=100 convert-local-access-chains eliminate-local-single-block eliminate-local-single-store
+    eliminate-dead-code-aggressive ssa-rewrite eliminate-dead-code-aggressive vector-dce eliminate-dead-inserts
+    eliminate-dead-branches simplify-instructions if-conversion copy-propagate-arrays reduce-load-size
+    eliminate-dead-code-aggressive merge-blocks redundancy-elimination eliminate-dead-branches merge-blocks
+    simplify-instructions compact-ids)
+list(TRANSFORM _fovea_passes PREPEND "--")
+
 # Adds the rules that turn one module into NAME.inc, its words as C++ text.
 function(_fovea_compile_shader name source defines out)
   set(stem ${CMAKE_CURRENT_BINARY_DIR}/shaders/${name})
@@ -32,7 +47,7 @@ function(_fovea_compile_shader name source defines out)
     VERBATIM)
   set(optimize ${CMAKE_COMMAND} -E copy ${stem}.raw.spv ${stem}.spv)
   if(FOVEA_SPIRV_OPT)
-    set(optimize ${FOVEA_SPIRV_OPT} --target-env=${environment} -O ${stem}.raw.spv -o ${stem}.spv)
+    set(optimize ${FOVEA_SPIRV_OPT} --target-env=${environment} ${_fovea_passes} ${stem}.raw.spv -o ${stem}.spv)
   endif()
   set(validate "")
   if(FOVEA_SPIRV_VAL)

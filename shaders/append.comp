@@ -1,9 +1,8 @@
 // Copies new rows behind the rows that a key/value cache holds; each thread one element. Rows past the
 // capacity and of pages outside the pool are not written.
-// Y is float16 by the macros of store.glsl.
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#ifdef FOVEA_STORE_F16
+#ifndef FOVEA_WGSL
 #extension GL_EXT_shader_16bit_storage : require
 #endif
 #include "interface.h"

@@ -9,11 +9,15 @@
 
 FOVEA_OUTPUT_TENSOR(y, FOVEA_SLOT_Y)
 layout(set = 0, binding = FOVEA_SLOT_X, std430) readonly buffer XWords { uint x_words[]; };
-#ifdef FOVEA_STORE_F16
-layout(set = 0, binding = FOVEA_SLOT_X, std430) readonly buffer XHalves { uint16_t x_halves[]; };
-uint x_half(uint e) { return uint(x_halves[e]); }
+uint x_half_of_word(uint e) { return x_words[e >> 1] >> ((e & 1u) << 4) & 0xffffu; }
+#ifdef FOVEA_WGSL
+uint x_half(uint e) { return x_half_of_word(e); }
 #else
-uint x_half(uint e) { return x_words[e >> 1] >> ((e & 1u) << 4) & 0xffffu; }
+layout(set = 0, binding = FOVEA_SLOT_X, std430) readonly buffer XHalves { uint16_t x_halves[]; };
+uint x_half(uint e) {
+    if (kStoresHalves) return uint(x_halves[e]);
+    return x_half_of_word(e);
+}
 #endif
 
 uint x_bits(uint e) { return kXType == kTypeF32 ? x_words[e] : x_half(e); }

@@ -5,11 +5,10 @@
 // uniform. With key splits it leaves partial sums to flash_combine.
 //   FOVEA_SUBGROUP  the workgroup is one whole subgroup; else no subgroup operation is needed
 //   FOVEA_SHUFFLE   with it: what all lanes need comes by shuffles, see flash_by_shuffle.glsl
-//   and the macros of store.glsl
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-#ifdef FOVEA_STORE_F16
+#ifndef FOVEA_WGSL
 #extension GL_EXT_shader_16bit_storage : require
 #endif
 #ifdef FOVEA_SUBGROUP

@@ -1,10 +1,9 @@
 // Merges the partial results that flash left for each key split (Flash-Decoding: Dao, Haziza, Massa, Sizov
 // 2023): one workgroup for a row and a block of its value columns. The order of the splits is fixed, so the
 // result does not depend on who finished first.
-//   macros of store.glsl
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#ifdef FOVEA_STORE_F16
+#ifndef FOVEA_WGSL
 #extension GL_EXT_shader_16bit_storage : require
 #endif
 #include "interface.h"

@@ -1,6 +1,5 @@
 // flash on cooperative matrices: factors in float16, sums in float32. A workgroup of whole subgroups takes
 // kRows rows; blocks of keys and values go through shared memory, the sums stay in the subgroups' matrices.
-//   macros of store.glsl
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -9,9 +8,8 @@
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
-#ifdef FOVEA_STORE_F16
 #extension GL_EXT_shader_16bit_storage : require
-#endif
+#define FOVEA_NEEDS_16_BIT_STORAGE
 #include "interface.h"
 
 layout(local_size_x_id = FOVEA_SPEC_THREADS) in;
@@ -123,9 +121,11 @@ void weigh_scores(Entry e, Row row, uint r, int j0, const bool inside, inout Row
     for (uint n = first; n < kN; n += kRowThreads) scale_tile[r * kN + n] = rescale;
 }
 
-// One block of keys. `inside`: every row sees all of it, as far as bounds go.
-void add_block(Entry e, Row row, uint r, Keys keys, int j0, const bool inside, inout RowSum sum) {
-    if (inside && !kGeneral)
+// One block of keys. `inside`: every row sees all of it, as far as bounds go. `inner`: the same, of a call
+// without pages or dropout; callers write it out, so that no code for the other case is made.
+void add_block(Entry e, Row row, uint r, Keys keys, int j0, const bool inner, const bool inside,
+               inout RowSum sum) {
+    if (inner)
         load_inner_keys(e, keys, j0);
     else
         load_keys(e, keys, j0);
@@ -134,7 +134,7 @@ void add_block(Entry e, Row row, uint r, Keys keys, int j0, const bool inside, i
     barrier();
     weigh_scores(e, row, r, j0, inside, sum);
     if (has_flag(kFlagOutput)) {
-        if (inside && !kGeneral)
+        if (inner)
             load_inner_values(e, keys, j0);
         else
             load_values(e, keys, j0);
@@ -167,9 +167,9 @@ void main() {
     for (int j0 = keys.begin - keys.begin % int(kKeys); j0 < keys.end; j0 += int(kKeys)) {
         // Nearly all work of a long call: a loop of its own, without the code for bounds.
         for (; !kGeneral && j0 >= inner_begin && j0 <= inner_end; j0 += int(kKeys))
-            add_block(e, row, r, keys, j0, true, sum);
+            add_block(e, row, r, keys, j0, true, true, sum);
         if (j0 >= keys.end) break;
-        add_block(e, row, r, keys, j0, kGeneral && j0 >= inner_begin && j0 <= inner_end, sum);
+        add_block(e, row, r, keys, j0, false, kGeneral && j0 >= inner_begin && j0 <= inner_end, sum);
     }
     if (!kGeneral) sum.largest *= kLn2;
     barrier();

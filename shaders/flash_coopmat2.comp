@@ -3,7 +3,6 @@
 // Maxima and sums of rows are reductions of matrices, weights functions of their elements. Factors go through
 // shared memory in float16; so do logits where bounds or more decide about them: a function of elements is
 // copied for each element that a thread has, which masks are too long for. Needs Vulkan 1.3.
-//   macros of store.glsl
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -11,9 +10,8 @@
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_NV_cooperative_matrix2 : require
-#ifdef FOVEA_STORE_F16
 #extension GL_EXT_shader_16bit_storage : require
-#endif
+#define FOVEA_NEEDS_16_BIT_STORAGE
 #include "interface.h"
 
 layout(local_size_x_id = FOVEA_SPEC_THREADS) in;

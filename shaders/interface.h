@@ -135,7 +135,7 @@ FOVEA_CONST kMinusInfinity = 0xff800000u;
 #define FOVEA_SPEC_COLUMNS 11      // linear_coopmat: of a tile
 #define FOVEA_SPEC_DEPTH 12        // dim_qk with zeros behind it
 #define FOVEA_SPEC_SUBGROUPS 13    // of a workgroup
-#define FOVEA_SPEC_STORED_TYPE 14  // forms that write halves of words: kTypeF16 or kTypeBf16
+#define FOVEA_SPEC_STORED_TYPE 14  // of the tensor that is written, see store.glsl
 #define FOVEA_SPEC_FLAGS 15        // for WGSL alone: the flags that a pipeline's dispatches may have
 #define FOVEA_SPEC_ROW_THREADS 1   // softmax: threads for each row
 
@@ -157,6 +157,7 @@ FOVEA_CONST kScopeSubgroup = 3;
 FOVEA_CONST kTypeF32 = 0;  // FoveaDtype
 FOVEA_CONST kTypeF16 = 1;
 FOVEA_CONST kTypeBf16 = 4;
+FOVEA_CONST kStoredByWords = 8;  // beside a type of 16 bits: the device has no 16-bit storage
 
 // ==== flags of one dispatch ====
 

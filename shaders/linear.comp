@@ -1,9 +1,8 @@
 // Y = X * W + bias in tiles of rows x columns. W is [n_out, n_in], or [n_in, n_out] with kInOut.
 //   FOVEA_TILE_SHARED  tiles in shared memory instead of straight from the buffers
-//   and the macros of store.glsl
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#ifdef FOVEA_STORE_F16
+#ifndef FOVEA_WGSL
 #extension GL_EXT_shader_16bit_storage : require
 #endif
 #include "interface.h"

@@ -1,7 +1,6 @@
 // Y = X * W + bias on cooperative matrices: factors in float16, sums in float32. A workgroup of whole
 // subgroups takes a tile of kRows x kTileColumns results; its subgroups share it out in two columns of
 // subgroups, or one. Blocks of X and W go through shared memory, the sums stay in the matrices.
-//   macros of store.glsl
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -9,9 +8,8 @@
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
-#ifdef FOVEA_STORE_F16
 #extension GL_EXT_shader_16bit_storage : require
-#endif
+#define FOVEA_NEEDS_16_BIT_STORAGE
 #include "interface.h"
 
 layout(local_size_x_id = FOVEA_SPEC_THREADS) in;

@@ -42,22 +42,24 @@ void load_keys(Entry e, Keys keys, int j0) {
     }
 }
 
+// Four numbers of a value, without NaN and infinities, see value_factors4.
+f16vec4 healthy_factors(uvec2 words) {
+    // An exponent of all ones overflows into the sign's bit, and into no other number.
+    const uvec2 sick = ((words & 0x7c007c00u) + 0x04000400u) & 0x80008000u;
+    if ((sick.x | sick.y) != 0u) {
+        has_poison = 1u;
+        words &= ~((sick >> 15) * 0xffffu);
+    }
+    return factors_of_words(words);
+}
+
 // Columns c .. c+3 of the value of key j. A hidden key's weight of 0 does not undo a NaN or an infinity: they
 // are left out here, see poison_of.
 f16vec4 value_factors4(Entry e, Keys keys, int j, uint c) {
     const uint dim_v = push.dims >> 16;
     if (j < keys.begin || j >= keys.end) return f16vec4(0.0);
     const uint row = value_row(e, j);
-    if (kAligned && kVType == kTypeF16) {
-        uvec2 words = v_quad_words(row, c, dim_v);
-        // An exponent of all ones overflows into the sign's bit, and into no other number.
-        const uvec2 sick = ((words & 0x7c007c00u) + 0x04000400u) & 0x80008000u;
-        if ((sick.x | sick.y) != 0u) {
-            has_poison = 1u;
-            words &= ~((sick >> 15) * 0xffffu);
-        }
-        return factors_of_words(words);
-    }
+    if (kAligned && kVType == kTypeF16) return healthy_factors(v_quad_words(row, c, dim_v));
     vec4 x = v_depth4(row, c, dim_v);
     const bvec4 sick = greaterThanEqual(floatBitsToUint(x) & 0x7fffffffu, uvec4(0x7f800000u));
     if (any(sick)) {
@@ -124,14 +126,12 @@ void load_inner_values(Entry e, Keys keys, int j0) {
         uint sick = 0u;
         [[unroll]] for (uint u = 0u; u < 4u; ++u) {
             words[u] = v_words2[at + u * push.v.row >> 2] & present;
-            // An exponent of all ones overflows into the sign's bit, and into no other number.
-            const uvec2 carried = (words[u] & 0x7c007c00u) + 0x04000400u;
+            const uvec2 carried = (words[u] & 0x7c007c00u) + 0x04000400u;  // as in healthy_factors
             sick |= carried.x | carried.y;
         }
         f16vec4 value[4];
         if ((sick & 0x80008000u) != 0u) {
-            [[unroll]] for (uint u = 0u; u < 4u; ++u) value[u] =
-                value_factors4(e, keys, j0 + int(4u * (n + n0) + u), column);
+            [[unroll]] for (uint u = 0u; u < 4u; ++u) value[u] = healthy_factors(words[u]);
         } else {
             [[unroll]] for (uint u = 0u; u < 4u; ++u) value[u] = factors_of_words(words[u]);
         }

@@ -1,10 +1,9 @@
 // Merges partial results by their log-sum-exp (fovea.h, FoveaMergeDesc): each thread one element, through the
 // same tree as reference/operation_loops.hpp, kept as a binary counter. Its places lie in shared memory, each
 // thread's own: an array whose index the compiler does not know would go to memory on a GPU.
-// Y is float16 by the macros of store.glsl.
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#ifdef FOVEA_STORE_F16
+#ifndef FOVEA_WGSL
 #extension GL_EXT_shader_16bit_storage : require
 #endif
 #include "interface.h"

@@ -1,9 +1,8 @@
 // Rotary embedding: each thread turns one pair of a row, or copies one element behind the rotated ones. Y may
 // be X: a thread reads its elements before it writes them, and no other thread reads them.
-// Y is float16 by the macros of store.glsl.
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#ifdef FOVEA_STORE_F16
+#ifndef FOVEA_WGSL
 #extension GL_EXT_shader_16bit_storage : require
 #endif
 #include "interface.h"

@@ -1,41 +1,65 @@
-// Writing a tensor element by element.
-//   (default)              float32
-//   FOVEA_STORE_F16        float16 or bfloat16, as kStoredType says, on devices with 16-bit storage
-//   FOVEA_STORE_F16_WORDS  the same on any device: two atomics replace one half of a 32-bit word,
-//                          because another thread, or a gap between rows, may own the other half
+// Writing a tensor element by element. FOVEA_SPEC_STORED_TYPE says of which type:
+//   kTypeF32               float32
+//   kTypeF16, kTypeBf16    numbers of 16 bits, on devices with 16-bit storage
+//   with kStoredByWords    the same on any device: two atomics replace one half of a 32-bit word, because
+//                          another thread, or a gap between rows, may own the other half
+// One module has all three, and foveaDispatchCode takes out the variables, and the capability, that a
+// dispatch does not use. Two have less: with FOVEA_NEEDS_16_BIT_STORAGE, of kernels whose devices all have
+// it, words are not replaced; with FOVEA_WGSL, which has no such storage, they always are.
 // Defines NAME_store_bits(e, bits) and stored_bits(value).
 #ifndef FOVEA_STORE_GLSL
 #define FOVEA_STORE_GLSL
 
 #include "math.glsl"
 
-#if defined(FOVEA_STORE_F16)
-#define FOVEA_OUTPUT_TENSOR(NAME, SLOT)                                                                \
-    layout(set = 0, binding = SLOT, std430) writeonly buffer NAME##_out { uint16_t NAME##_halves[]; }; \
-    void NAME##_store_bits(uint e, uint bits) { NAME##_halves[e] = uint16_t(bits); }
+layout(constant_id = FOVEA_SPEC_STORED_TYPE) const uint kStored = kTypeF32;
+const uint kStoredType = kStored & ~kStoredByWords;
+const bool kStoresHalves = kStored == kTypeF16 || kStored == kTypeBf16;
 
-#elif defined(FOVEA_STORE_F16_WORDS)
-#define FOVEA_OUTPUT_TENSOR(NAME, SLOT)                                                     \
-    layout(set = 0, binding = SLOT, std430) buffer NAME##_out { uint NAME##_out_words[]; }; \
-    void NAME##_store_bits(uint e, uint bits) {                                             \
-        const uint shift = (e & 1u) << 4;                                                   \
-        atomicAnd(NAME##_out_words[e >> 1], 0xffff0000u >> shift);                          \
-        atomicOr(NAME##_out_words[e >> 1], bits << shift);                                  \
+#define FOVEA_OUTPUT_HALVES(NAME, SLOT)                                                               \
+    layout(set = 0, binding = SLOT, std430) writeonly buffer NAME##_16 { uint16_t NAME##_halves[]; }; \
+    void NAME##_write_half(uint e, uint bits) { NAME##_halves[e] = uint16_t(bits); }
+
+#define FOVEA_OUTPUT_PAIRS(NAME, SLOT)                                                     \
+    layout(set = 0, binding = SLOT, std430) buffer NAME##_shared { uint NAME##_pairs[]; }; \
+    void NAME##_replace_half(uint e, uint bits) {                                          \
+        const uint shift = (e & 1u) << 4;                                                  \
+        atomicAnd(NAME##_pairs[e >> 1], 0xffff0000u >> shift);                             \
+        atomicOr(NAME##_pairs[e >> 1], bits << shift);                                     \
     }
 
+#if defined(FOVEA_NEEDS_16_BIT_STORAGE)
+#define FOVEA_OUTPUT_16_BITS(NAME, SLOT) \
+    FOVEA_OUTPUT_HALVES(NAME, SLOT)      \
+    void NAME##_store_half(uint e, uint bits) { NAME##_write_half(e, bits); }
+#elif defined(FOVEA_WGSL)
+#define FOVEA_OUTPUT_16_BITS(NAME, SLOT) \
+    FOVEA_OUTPUT_PAIRS(NAME, SLOT)       \
+    void NAME##_store_half(uint e, uint bits) { NAME##_replace_half(e, bits); }
 #else
+#define FOVEA_OUTPUT_16_BITS(NAME, SLOT)        \
+    FOVEA_OUTPUT_HALVES(NAME, SLOT)             \
+    FOVEA_OUTPUT_PAIRS(NAME, SLOT)              \
+    void NAME##_store_half(uint e, uint bits) { \
+        if (kStoresHalves)                      \
+            NAME##_write_half(e, bits);         \
+        else                                    \
+            NAME##_replace_half(e, bits);       \
+    }
+#endif
+
 #define FOVEA_OUTPUT_TENSOR(NAME, SLOT)                                                               \
+    FOVEA_OUTPUT_16_BITS(NAME, SLOT)                                                                  \
     layout(set = 0, binding = SLOT, std430) writeonly buffer NAME##_out { uint NAME##_out_words[]; }; \
-    void NAME##_store_bits(uint e, uint bits) { NAME##_out_words[e] = bits; }
+    void NAME##_store_bits(uint e, uint bits) {                                                       \
+        if (kStored == kTypeF32)                                                                      \
+            NAME##_out_words[e] = bits;                                                               \
+        else                                                                                          \
+            NAME##_store_half(e, bits);                                                               \
+    }
 
-#endif
-
-#if defined(FOVEA_STORE_F16) || defined(FOVEA_STORE_F16_WORDS)
-layout(constant_id = FOVEA_SPEC_STORED_TYPE) const uint kStoredType = kTypeF16;
-uint stored_bits(float value) { return half_of_value(value, kStoredType == kTypeBf16); }
-#else
-const uint kStoredType = kTypeF32;
-uint stored_bits(float value) { return floatBitsToUint(value); }
-#endif
+uint stored_bits(float value) {
+    return kStored == kTypeF32 ? floatBitsToUint(value) : half_of_value(value, kStoredType == kTypeBf16);
+}
 
 #endif

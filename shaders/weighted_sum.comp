@@ -1,10 +1,9 @@
 // Staged attention, third stage: o_i = scale_i * sum_j w_ij * v_j from the workspace's weights. One workgroup
 // computes a tile of rows x value columns over the keys that its rows may see.
 //   FOVEA_TILE_SHARED  tiles in shared memory instead of straight from the buffers
-//   and the macros of store.glsl
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#ifdef FOVEA_STORE_F16
+#ifndef FOVEA_WGSL
 #extension GL_EXT_shader_16bit_storage : require
 #endif
 #include "interface.h"

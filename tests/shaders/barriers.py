@@ -14,6 +14,7 @@ barrier that could go: "barrier N may go".
 """
 import collections
 import pathlib
+import re
 import struct
 import sys
 
@@ -251,10 +252,10 @@ def main(arguments):
     if len(paths) != 2 or mode not in ('--check', '--update', '--self-test'):
         print(__doc__)
         return 2
-    found = sorted(path for path in paths[1].glob('*.spv') if not path.name.endswith('.raw.spv'))
-    # A kernel that stores another type uses its shared memory alike.
-    twins = {path.stem + suffix for path in found for suffix in ('_f16', '_f16_words')}
-    modules = [(path.stem, path.read_bytes()) for path in found if path.stem not in twins]
+    # A build folder keeps modules that there are no more.
+    variants = pathlib.Path(__file__).parents[2] / 'shaders/variants.def'
+    names = set(re.findall(r'^FOVEA_SHADER\((\w+),', variants.read_text(encoding='utf-8'), re.M))
+    modules = [(path.stem, path.read_bytes()) for path in sorted(paths[1].glob('*.spv')) if path.stem in names]
     if not modules:
         print(f'{paths[1]} holds no modules')
         return 1

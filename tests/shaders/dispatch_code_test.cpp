@@ -17,6 +17,8 @@
 namespace fovea::test {
 namespace {
 
+constexpr uint32_t kStorageBuffer16BitAccess = 4433;  // the SPIR-V specification's number of the capability
+
 // Devices that take different kernels, or different modules of one.
 std::vector<FoveaDeviceFacts> devices() {
     std::vector<FoveaDeviceFacts> all;
@@ -84,13 +86,24 @@ uint32_t slots_of(const FoveaDispatch& d) {
 // The most buffers that a dispatch of each shader binds.
 using Most = std::map<std::string, uint32_t>;
 
-// What the module of a dispatch declares is bound, once each, and written only where the dispatch says so.
-void expect_fits(const FoveaDispatch& d) {
+// Numbers of 16 bits are in memory where the tensor that is written has them, and the device a way to store
+// one.
+bool stores_16_bits(const FoveaDispatch& d, uint32_t output_slot) {
+    if (d.spec_count <= FOVEA_SPEC_STORED_TYPE) return false;
+    const uint32_t stored = d.spec[FOVEA_SPEC_STORED_TYPE];
+    if (stored != shader::kTypeF16 && stored != shader::kTypeBf16) return false;
+    return binding_at(d, output_slot) != nullptr;
+}
+
+// What the module of a dispatch declares is bound, once each, and written only where the dispatch says so. It
+// asks the device for 16-bit storage only where it stores such numbers.
+void expect_fits(const FoveaDispatch& d, uint32_t output_slot = FOVEA_SLOT_O) {
     const Result<std::vector<uint32_t>> words = dispatch_code(d);
     ASSERT_TRUE(words) << words.error().text;
     const SpirvModule m = SpirvModule::read(*words);
     EXPECT_EQ(m.push_bytes, d.push_words * 4);
     EXPECT_FALSE(m.bindings.empty());
+    EXPECT_EQ(m.capabilities.contains(kStorageBuffer16BitAccess), stores_16_bits(d, output_slot));
     for (const auto& [slot, declared] : m.bindings) {
         const FoveaDispatchBinding* bound = binding_at(d, slot);
         ASSERT_NE(bound, nullptr) << "slot " << slot << " is declared and not bound";
@@ -190,6 +203,34 @@ TEST(DispatchCode, map_tiles_and_gradients_bind_eight_buffers_at_most) {
     EXPECT_EQ(most["backward_bias"], 7u);  // as these do
     EXPECT_EQ(most["backward_row"], 7u);
     EXPECT_EQ(most["backward_sum"], 3u);
+}
+
+TEST(DispatchCode, elementwise_operations_and_linear_ask_for_16_bit_storage_where_they_use_it) {
+    FoveaRopeDesc rope = foveaRopeDesc();
+    FoveaAppendDesc append = foveaAppendDesc();
+    FoveaMergeDesc merge = foveaMergeDesc();
+    FoveaLinearDesc linear = foveaLinearDesc();
+    rope.batch = rope.heads = append.batch = append.heads = merge.batch = merge.heads = 2;
+    rope.dim = append.dim = merge.dim = 8;
+    rope.len = append.len = append.capacity = merge.len = 5;
+    merge.parts = 3;
+    linear.n_in = 12, linear.n_out = 20, linear.rows = 33;
+    for (const FoveaDeviceFacts& facts : devices()) {
+        for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16, FOVEA_BF16}) {
+            rope.y_type = append.y_type = merge.y_type = linear.y_type = type;
+            const Result<Plan> plans[] = {plan_rope(facts, rope), plan_append(facts, append),
+                                          plan_merge(facts, merge), plan_linear(facts, linear)};
+            for (const Result<Plan>& plan : plans) {
+                ASSERT_TRUE(plan) << plan.error().text;
+                for (const FoveaDispatch& d : dispatches_of(*plan, 0)) {
+                    SCOPED_TRACE(testing::Message() << foveaShaderName(d.shader) << ", type " << type);
+                    expect_fits(d, FOVEA_SLOT_Y);
+                    EXPECT_EQ(stores_16_bits(d, FOVEA_SLOT_Y),
+                              type != FOVEA_F32 && (facts.features & FOVEA_FEATURE_F16_STORAGE) != 0);
+                }
+            }
+        }
+    }
 }
 
 // A mask and a bias that fit a descriptor each, and not one together.

@@ -21,16 +21,12 @@ uint32_t flags_of(const FoveaDispatch& d) {
         case Shader::softmax:
             return word(offsetof(shader::SoftmaxPush, slice.flags)) & ((1u << shader::kResultRowShift) - 1);
         case Shader::weighted_sum_direct:
-        case Shader::weighted_sum_direct_f16_words:
         case Shader::weighted_sum_shared:
-        case Shader::weighted_sum_shared_f16_words:
             return word(offsetof(shader::WeightedSumPush, slice.flags)) &
                    ((1u << shader::kResultRowShift) - 1);
         case Shader::flash:
-        case Shader::flash_f16_words:
             return word(offsetof(shader::FlashPush, slice.flags));
         case Shader::flash_combine:
-        case Shader::flash_combine_f16_words:
             return word(offsetof(shader::CombinePush, slice.flags));
         case Shader::map_tile:
             return word(offsetof(shader::MapPush, slice.flags));

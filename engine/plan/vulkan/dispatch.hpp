@@ -65,15 +65,17 @@ class DispatchBuilder {
         bind(slot, source, window, false);
     }
     void output(uint32_t slot, uint32_t source, const Window& window) { bind(slot, source, window, true); }
-    // Which of the formats of 16 bits the form that `storing` chose writes, or would write.
-    void stored_type(FoveaDtype type) {
-        if (is_16_bit(type)) spec(FOVEA_SPEC_STORED_TYPE, type);
+    // What the shader writes, or would write, see shaders/store.glsl.
+    void stored_type(FoveaDtype type, const FoveaDeviceFacts& facts) {
+        if (!is_16_bit(type)) return;
+        const bool by_words = !(facts.features & FOVEA_FEATURE_F16_STORAGE);
+        spec(FOVEA_SPEC_STORED_TYPE, uint32_t(type) | (by_words ? shader::kStoredByWords : 0u));
     }
-    // An output that is a tensor of any float type, written by the form that `storing` chose.
+    // An output that is a tensor of any float type.
     void tensor(uint32_t slot, uint32_t source, Window window, FoveaDtype type,
                 const FoveaDeviceFacts& facts) {
         if (!(facts.features & FOVEA_FEATURE_F16_STORAGE)) round_for_words(window);
-        stored_type(type);
+        stored_type(type, facts);
         bind(slot, source, window, true);
     }
     void input_if(bool used, uint32_t slot, uint32_t source, const Window& window) {

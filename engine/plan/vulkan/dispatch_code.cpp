@@ -21,6 +21,11 @@ enum Op : uint32_t {
     kCapability = 17,
     kTypeInt = 21,
     kTypeFloat = 22,
+    kTypeVector = 23,
+    kTypeArray = 28,
+    kTypeRuntimeArray = 29,
+    kTypeStruct = 30,
+    kTypePointer = 32,
     kConstantTrue = 41,
     kConstantFalse = 42,
     kConstant = 43,
@@ -36,6 +41,7 @@ enum Op : uint32_t {
     kInBoundsAccessChain = 66,
     kArrayLength = 68,
     kDecorate = 71,
+    kMemberDecorate = 72,
     kUConvert = 113,
     kSConvert = 114,
     kFConvert = 115,
@@ -59,6 +65,7 @@ enum Op : uint32_t {
 constexpr uint32_t kSpecId = 1, kBinding = 33;  // decorations
 constexpr uint32_t kStorageBuffer = 12;         // storage class
 constexpr uint32_t kFloat16 = 9, kInt16 = 22;   // capabilities: arithmetic, not storage alone
+constexpr uint32_t kStorageBuffer16BitAccess = 4433;
 
 struct Instruction {
     uint32_t op, length;
@@ -73,7 +80,7 @@ enum Note : uint32_t {
     kIsBuffer = 1u << 3,   // a storage buffer: the value is its slot
     kIsTouched = 1u << 4,  // a storage buffer that a reached block reads or writes
     kIsLeftOut = 1u << 5,  // a variable that goes, a pointer into one, or a value that was stored there
-    kIsStored = 1u << 6,   // a type that the module loads, stores and converts, and has no values of
+    kIsStored = 1u << 6,   // a type that the module loads, stores and converts, or one that is made of it
 };
 
 class CodeWriter {
@@ -140,6 +147,13 @@ class CodeWriter {
             case kTypeFloat:
                 if (o[1] < 32 && !computes_float16_) notes_[o[0]] |= kIsStored;
                 break;
+            case kTypeVector:
+            case kTypeArray:
+            case kTypeRuntimeArray:
+            case kTypeStruct:
+            case kTypePointer:
+                note_type(i);
+                break;
             case kDecorate:
                 if (o[1] == kSpecId) notes_[o[0]] |= kHasSpecId;
                 if (o[1] == kSpecId || o[1] == kBinding) values_[o[0]] = o[2];
@@ -168,6 +182,14 @@ class CodeWriter {
             default:
                 break;
         }
+    }
+
+    // Vectors and arrays name their element's type first; structs list all members'; pointers name a storage
+    // class first.
+    void note_type(const Instruction& i) {
+        const uint32_t first = i.op == kTypePointer ? 2 : 1;
+        const uint32_t end = i.op == kTypeStruct ? i.length - 1 : first + 1;
+        for (uint32_t n = first; n < end; ++n) notes_[i.operands[0]] |= notes_[i.operands[n]] & kIsStored;
     }
 
     // What decides branches: comparisons of types, and flags that belong together.
@@ -285,13 +307,19 @@ class CodeWriter {
         const uint32_t* o = i.operands;
         if (i.op == kVariable && has(o[1], kIsBuffer)) {
             const bool is_bound = (choice_.slot_mask >> values_[o[1]] & 1) != 0;
-            if (!is_bound || !has(o[1], kIsTouched)) notes_[o[1]] |= kIsLeftOut;
+            if (!is_bound || !has(o[1], kIsTouched))
+                notes_[o[1]] |= kIsLeftOut;
+            else
+                stores_16_bits_ |= has(o[0], kIsStored);
         }
         const bool is_pointer = i.op == kAccessChain || i.op == kInBoundsAccessChain;
         // Of a type that is only stored there may be no undefined value: what it is converted to becomes one.
         const bool is_stored = i.op == kLoad && has(o[0], kIsStored);
         if ((is_pointer || is_stored) && has(o[2], kIsLeftOut)) notes_[o[1]] |= kIsLeftOut;
     }
+
+    // Without a buffer of 16-bit numbers the capability goes, and with it all that needs it.
+    bool is_left_out_type(uint32_t id) const { return has(id, kIsStored) && !stores_16_bits_; }
 
     void copy(const Instruction& i) {
         memcpy(out_ + written_, i.operands - 1, i.length * sizeof *out_);
@@ -309,9 +337,24 @@ class CodeWriter {
         switch (i.op) {
             case kEntryPoint:
                 return emit_entry_point(i);
+            case kCapability:
+                if (o[0] == kStorageBuffer16BitAccess && !stores_16_bits_) return;
+                break;
+            case kTypeInt:
+            case kTypeFloat:
+            case kTypeVector:
+            case kTypeArray:
+            case kTypeRuntimeArray:
+            case kTypeStruct:
+            case kTypePointer:
+                if (is_left_out_type(o[0])) return;
+                break;
             case kName:
             case kMemberName:
             case kDecorate:
+            case kMemberDecorate:
+                if (has(o[0], kIsLeftOut) || is_left_out_type(o[0])) return;
+                break;
             case kAtomicStore:
                 if (has(o[0], kIsLeftOut)) return;
                 break;
@@ -331,6 +374,7 @@ class CodeWriter {
             case kSConvert:
             case kFConvert:
             case kBitcast:
+                if (is_left_out_type(o[0])) return;
                 if (has(o[2], kIsLeftOut)) return undefined(o[0], o[1]);
                 break;
             default:
@@ -360,7 +404,7 @@ class CodeWriter {
     uint32_t* out_;
     uint32_t *notes_, *values_;  // by id, behind the room for the words
     size_t written_ = 0;
-    bool computes_float16_ = false, computes_int16_ = false;
+    bool computes_float16_ = false, computes_int16_ = false, stores_16_bits_ = false;
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The SPIR-V of one dispatch: a module without the storage buffers that the dispatch does not bind.
+// The SPIR-V of one dispatch: a module without the storage buffers that the dispatch does not bind, and the
+// capability that it does not use.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,8 @@ namespace fovea {
 // the module is fitted to the dispatch:
 //   - where the constants of the dispatch decide a branch, what lies behind the other way is not reached;
 //   - a variable whose slot is not bound, or that nothing reached touches, goes. Loads from it become
-//     undefined values and stores to it nothing: the flags of the dispatch keep the shader from both.
+//     undefined values and stores to it nothing: the flags of the dispatch keep the shader from both;
+//   - where no variable of 16-bit numbers is left, the capability to store them goes too, with their types.
 // What is left has one variable for each slot, because a slot that is declared as words and as vectors is
 // read as one of them only. Control flow, ids and specialization constants stay as they are.
 

@@ -250,8 +250,7 @@ FoveaResult plan_one_pass(FoveaPlan_T& plan, FoveaDiag* diag) {
     FlashPlan& f = plan.vulkan.flash;
     BlockGrid& grid = plan.vulkan.grid;
     FoveaResult r;
-    for (const Shader shader :
-         {Shader::flash_extra, Shader::gather, storing(Shader::flash_combine, p.o_type, plan.facts)})
+    for (const Shader shader : {Shader::flash_extra, Shader::gather, Shader::flash_combine})
         if ((r = require_shader(shader, diag))) return r;
     f.quads = score_rows_are_quads(p) && value_rows_are_quads(p);
     f.has_extra = gathered_count(plan) || needs_extra(p);
@@ -321,15 +320,13 @@ const char* flash_obstacle(const FoveaPlan_T& plan) {
 FoveaResult plan_flash(FoveaPlan_T& plan, FoveaDiag* diag) {
     FlashPlan& f = plan.vulkan.flash;
     choose_shape(plan, f);
-    if (FoveaResult r = require_shader(storing(flash_shader(f), plan.problem.o_type, plan.facts), diag))
-        return r;
+    if (FoveaResult r = require_shader(flash_shader(f), diag)) return r;
     choose_mask_map(plan, f);
     return plan_one_pass(plan, diag);
 }
 
 FoveaResult plan_flash_coopmat(FoveaPlan_T& plan, FoveaDiag* diag) {
-    if (FoveaResult r = require_shader(storing(Shader::flash_coopmat, plan.problem.o_type, plan.facts), diag))
-        return r;
+    if (FoveaResult r = require_shader(Shader::flash_coopmat, diag)) return r;
     if (!choose_matrix_shape(plan, plan.vulkan.flash))
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "facts.max_shared_bytes",
                     "facts.max_shared_bytes is %u; flash_coopmat needs more for dim_qk %u, or its workgroups "
@@ -340,9 +337,7 @@ FoveaResult plan_flash_coopmat(FoveaPlan_T& plan, FoveaDiag* diag) {
 }
 
 FoveaResult plan_flash_coopmat2(FoveaPlan_T& plan, FoveaDiag* diag) {
-    if (FoveaResult r =
-            require_shader(storing(Shader::flash_coopmat2, plan.problem.o_type, plan.facts), diag))
-        return r;
+    if (FoveaResult r = require_shader(Shader::flash_coopmat2, diag)) return r;
     if (!choose_flexible_shape(plan, plan.vulkan.flash))
         return fail(
             diag, FOVEA_LIMIT_EXCEEDED, "facts.max_shared_bytes",

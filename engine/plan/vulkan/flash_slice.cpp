@@ -57,9 +57,9 @@ class SliceMaker {
     }
 
     void flash(FoveaDispatch& out) const {
-        DispatchBuilder d(out, storing(flash_shader(f), p.o_type, plan_.facts), plan_.vulkan.gathered);
+        DispatchBuilder d(out, flash_shader(f), plan_.vulkan.gathered);
         out.subgroup_size = f.subgroup_size;
-        d.stored_type(p.o_type);
+        d.stored_type(p.o_type, plan_.facts);
         const bool has_keys = p.len_kv > 0, has_output = wants(p, FOVEA_OUTPUT_O);
         const Window q = windows_.query(p.q, p.dim_qk, p.q_type), o = windows_.query(p.o, p.dim_v, p.o_type);
         const Window k = has_keys ? windows_.keys(p.k, p.dim_qk, p.k_type) : Window{};
@@ -100,7 +100,7 @@ class SliceMaker {
     }
 
     void combine(FoveaDispatch& out) const {
-        DispatchBuilder d(out, storing(Shader::flash_combine, p.o_type, plan_.facts));
+        DispatchBuilder d(out, Shader::flash_combine);
         const Window o = windows_.query(p.o, p.dim_v, p.o_type);
         shader::CombinePush push{};
         push.slice = rows_view(plan_, block_);
@@ -113,7 +113,7 @@ class SliceMaker {
         bind_whole(d, p, p.batch_table, FOVEA_SLOT_BATCH_TABLE, FOVEA_BIND_BATCH_TABLE);
         bind_results(d, wants(p, FOVEA_OUTPUT_O), o, true);
         d.input(FOVEA_SLOT_PARTIAL, FOVEA_BIND_WORKSPACE, partial_);
-        d.stored_type(p.o_type);
+        d.stored_type(p.o_type, plan_.facts);
         d.spec(FOVEA_SPEC_THREADS, shader::kElementThreads);
         d.push(push);
         d.groups(rows_, ceil_div(p.dim_v, shader::kElementThreads), block_.heads);

@@ -101,7 +101,7 @@ void fill_rope(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) 
     const Window positions = element_window(first, last, 4, a);
     const Window angles = d.table_rows ? element_window(0, d.table_rows * pairs, 4, a)
                                        : element_window(first * pairs, last * pairs, 4, a);
-    DispatchBuilder builder(out, storing(Shader::rope, d.y_type, plan.facts));
+    DispatchBuilder builder(out, Shader::rope);
     shader::RopePush push{};
     push.slice = rows_view(block, d.dim);
     push.x = view_of(d.x_strides, x);
@@ -162,7 +162,7 @@ void fill_append(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out
     const uint64_t a = alignment_of(plan);
     const Window x = block_window(d.x_strides, block, d.dim, dtype_bytes(d.x_type), a);
     const Window y = block_window(d.y_strides, cache_block(d, block), d.dim, dtype_bytes(d.y_type), a);
-    DispatchBuilder builder(out, storing(Shader::append, d.y_type, plan.facts));
+    DispatchBuilder builder(out, Shader::append);
     shader::AppendPush push{};
     push.slice = rows_view(block, d.dim);
     push.x = view_of(d.x_strides, x);
@@ -231,7 +231,7 @@ void fill_merge(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out)
     const Window y = block_window(d.y_strides, block, d.dim, dtype_bytes(d.y_type), a);
     const Window merged_lse = block_window(lse_strides(d), block, 1, 4, a);
     const Window part_lse = with_parts(merged_lse, d, lse_part_rows(d), 4);
-    DispatchBuilder builder(out, storing(Shader::merge, d.y_type, plan.facts));
+    DispatchBuilder builder(out, Shader::merge);
     shader::MergePush push{};
     push.slice = rows_view(block, d.dim);
     push.x = view_of(d.x_strides, x);
@@ -267,10 +267,9 @@ Window weight_window(const FoveaLinearDesc& d, uint64_t first, uint64_t columns,
 
 Shader linear_shader(const FoveaPlan_T& plan) {
     const TileChoice& tile = plan.vulkan.tile;
-    const Shader form = tile.subgroups ? Shader::linear_coopmat
-                        : tile.shared  ? Shader::linear_shared
-                                       : Shader::linear_direct;
-    return storing(form, plan.linear.y_type, plan.facts);
+    return tile.subgroups ? Shader::linear_coopmat
+           : tile.shared  ? Shader::linear_shared
+                          : Shader::linear_direct;
 }
 
 uint64_t linear_columns(const FoveaPlan_T& plan, const BlockGrid& g) {
@@ -345,7 +344,7 @@ FoveaResult plan_vulkan_rope(FoveaPlan_T& plan, FoveaDiag* diag) {
     if ((r = check_stored_type("y_type", d.y_type, plan.facts, diag))) return r;
     if ((r = check_length("len", d.len, diag))) return r;
     if ((r = check_length("table_rows", d.table_rows, diag))) return r;
-    if ((r = require_shader(storing(Shader::rope, d.y_type, plan.facts), diag))) return r;
+    if ((r = require_shader(Shader::rope, diag))) return r;
     begin_operation(plan, "rope: one thread for each pair of a row");
     plan.vulkan.grid = {d.batch, d.heads, d.len, d.batch, d.heads, d.len};
     plan.info.flops = 3.0 * d.rotary_dim * double(d.batch) * d.heads * double(d.len);
@@ -361,7 +360,7 @@ FoveaResult plan_vulkan_append(FoveaPlan_T& plan, FoveaDiag* diag) {
     if ((r = check_stored_type("y_type", d.y_type, plan.facts, diag))) return r;
     if ((r = check_length("len", d.len, diag))) return r;
     if ((r = check_length("capacity", d.capacity, diag))) return r;
-    if ((r = require_shader(storing(Shader::append, d.y_type, plan.facts), diag))) return r;
+    if ((r = require_shader(Shader::append, diag))) return r;
     begin_operation(plan, "append: one thread for each element");
     plan.vulkan.grid = {d.batch, d.heads, d.len, d.batch, d.heads, d.len};
     plan.info.flops = double(d.batch) * d.heads * double(d.len) * d.dim;
@@ -379,7 +378,7 @@ FoveaResult plan_vulkan_merge(FoveaPlan_T& plan, FoveaDiag* diag) {
     if ((r = check_length("len", d.len, diag))) return r;
     // Elements are numbered by 32 bits, from the first part's on.
     if ((r = check_length("x_part_stride", uint64_t(d.x_part_stride), diag))) return r;
-    if ((r = require_shader(storing(Shader::merge, d.y_type, plan.facts), diag))) return r;
+    if ((r = require_shader(Shader::merge, diag))) return r;
     begin_operation(plan, "merge: one thread for each element");
     plan.vulkan.grid = {d.batch, d.heads, d.len, d.batch, d.heads, d.len};
     plan.info.flops = 3.0 * d.parts * double(d.batch) * d.heads * double(d.len) * d.dim;

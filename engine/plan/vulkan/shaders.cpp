@@ -5,11 +5,6 @@
 
 namespace fovea {
 
-Shader storing(Shader f32_form, FoveaDtype type, const FoveaDeviceFacts& facts) {
-    if (!is_16_bit(type)) return f32_form;
-    return Shader(uint32_t(f32_form) + (facts.features & FOVEA_FEATURE_F16_STORAGE ? 1 : 2));
-}
-
 FoveaResult check_stored_type(const char* field, FoveaDtype type, const FoveaDeviceFacts& facts,
                               FoveaDiag* diag) {
     if (!is_16_bit(type) || (facts.features & (FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_DEVICE_ATOMICS)))

@@ -23,9 +23,6 @@ struct ShaderWords {
 };
 extern const ShaderWords kShaderWords[kShaderCount];
 
-// The form of a module that writes a tensor of `type`: `f32_form` itself, or one of the two behind it.
-Shader storing(Shader f32_form, FoveaDtype type, const FoveaDeviceFacts& facts);
-
 // Refuses an output of 16 bits, by the name of its field, where the device has no way to write it.
 FoveaResult check_stored_type(const char* field, FoveaDtype type, const FoveaDeviceFacts& facts,
                               FoveaDiag* diag);

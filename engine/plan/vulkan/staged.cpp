@@ -166,9 +166,7 @@ Gathering staged_gathering(const FoveaPlan_T& plan, const BlockGrid& g, uint64_t
 }
 
 Shader staged_sum_shader(const FoveaPlan_T& plan) {
-    const Shader form =
-        plan.vulkan.staged.sum_tile.shared ? Shader::weighted_sum_shared : Shader::weighted_sum_direct;
-    return storing(form, plan.problem.o_type, plan.facts);
+    return plan.vulkan.staged.sum_tile.shared ? Shader::weighted_sum_shared : Shader::weighted_sum_direct;
 }
 
 FoveaResult plan_staged(FoveaPlan_T& plan, FoveaDiag* diag) {
