@@ -234,6 +234,18 @@ TEST(BackwardPlan, numbers_that_entries_and_heads_share_are_written_once_and_add
     }
 }
 
+TEST(BackwardPlan, a_bias_without_rows_has_no_gradient_to_write) {
+    FoveaAttentionDesc desc = attention_desc(2, 3, 3, 0, 6, 6, 6);
+    desc.bias.present = 1;
+    desc.bias.batch = 2, desc.bias.heads = 3, desc.bias.rows = 0;
+    const Result<Plan> plan =
+        plan_attention_backward(gpu_facts(), desc, attention_backward(FOVEA_GRAD_K | FOVEA_GRAD_BIAS));
+    ASSERT_TRUE(plan) << plan.error().text;
+    for (uint64_t slice = 0; slice < plan->info().slice_count; ++slice)
+        for (const FoveaDispatch& dispatch : dispatches_of(*plan, slice))
+            EXPECT_NE(dispatch.shader, uint32_t(Shader::backward_bias)) << "slice " << slice;
+}
+
 TEST(BackwardPlan, a_bias_that_too_many_share_is_left_to_the_cpu) {
     FoveaAttentionDesc desc = attention_desc(32, 32, 32, 16, 16, 8, 8);
     desc.bias.present = 1;
