@@ -21,9 +21,7 @@ static_assert(kViewWords <= shader::kExtraWords);
 constexpr uint32_t kDispatches = 3;  // beside those that gather
 
 bool wants_keys(const Backward& w) { return w.wants(FOVEA_GRAD_K | FOVEA_GRAD_V); }
-bool wants_bias(const Backward& w) {
-    return w.wants(FOVEA_GRAD_BIAS) && w.bias_rows > 0 && w.bias_keys > 0;
-}
+bool wants_bias(const Backward& w) { return w.wants(FOVEA_GRAD_BIAS) && w.bias_rows > 0 && w.bias_keys > 0; }
 bool wants_heads(const Backward& w) { return w.wants(FOVEA_GRAD_ALIBI | FOVEA_GRAD_SINKS); }
 
 // How the bias's own rows lie among entries, heads and queries: slices cut its rows or, where all queries
