@@ -41,7 +41,7 @@ uint dim_v() { return high_half(push.dims); }
 Row slice_row(uint head, uint query) {
     Row row;
     row.query = query;
-    row.head = head;
+    row.head = row.place = head;
     row.i = int(push.slice.first_row + query);
     row.exists = query < push.slice.rows;
     return row;

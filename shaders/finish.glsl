@@ -35,7 +35,7 @@ float finish_row(inout RowSum sum, Row row, float keep_scale) {
 }
 
 void store_lse(Row row, RowSum sum) {
-    const uint at = push.result_base + row.head * push.slice.len_q + row.query;
+    const uint at = push.result_base + row.place * push.slice.len_q + row.query;
     const bool bare = sum.total == 0.0 || sum.total == 1.0;  // an empty row, perhaps with a sink: its bits
     lse_bits[at] = floatBitsToUint(bare ? sum.largest : sum.largest + log_of_positive(sum.total));
 }

@@ -14,9 +14,10 @@ const uint kNoRow = 0xffffffffu;
 
 // Start of row j of k or v; kNoRow if its page is not in the pool.
 uint key_row(HeadView t, uint page_stride, Entry e, int j) {
-    const uint base = t.base + e.head * t.head;
+    const uint base = t.base + key_head(e) * t.head;
     if (!kGeneral || !has_flag(kFlagPaged)) return base + uint(e.kv_start + j) * t.row;
-    const int page = int(page_bits(push.slice.first_batch * extra.table_pages + uint(j) / extra.page_size));
+    const uint entry = (push.slice.first_batch + e.batch) * extra.table_pages;
+    const int page = int(page_bits(entry + uint(j) / extra.page_size));
     if (page < 0 || page >= int(extra.page_count)) return kNoRow;
     return base + uint(page) * page_stride + uint(j) % extra.page_size * t.row;
 }
@@ -82,8 +83,8 @@ vec4 masked_logits(Entry e, Row row, int j, vec4 score) {
 // Which of keys j .. j+3 (j a multiple of 4) dropout keeps.
 bvec4 kept_keys(Row row, int j) {
     if (has_flag(kFlagPhilox)) {
-        const uint bh = push.slice.first_batch * extra.heads_q + global_head(row);
-        return philox_keeps(bh, uint(row.i), uint(j), uvec2(extra.seed_low, extra.seed_high),
+        const uint first = push.slice.first_head * group_size() + push.slice.first_batch * extra.heads_q;
+        return philox_keeps(first + row.place, uint(row.i), uint(j), uvec2(extra.seed_low, extra.seed_high),
                             uvec2(extra.offset_low, extra.offset_high), extra.threshold);
     }
     bvec4 kept;

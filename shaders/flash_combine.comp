@@ -20,7 +20,7 @@ layout(set = 0, binding = FOVEA_SLOT_PARTIAL, std430) readonly buffer Partial { 
 void main() {
     const uint head = gl_WorkGroupID.z, heads = gl_NumWorkGroups.z, r = gl_WorkGroupID.x;
     const uint column = gl_WorkGroupID.y * gl_WorkGroupSize.x + gl_LocalInvocationIndex;
-    const Entry e = entry_of(0u, head, 0u);
+    const Entry e = entry_of(0u, head, head);
     const Row row = row_at(e, r);
     const uint stride = push.dim + 2u;
     RowSum sum = empty_sum();

@@ -147,8 +147,9 @@ void add_block(Entry e, Row row, uint r, Keys keys, int j0, const bool inner, co
 void main() {
     // By subgroups, whatever order the driver numbers the workgroup's threads in.
     const uint t = gl_SubgroupID * kLanes + gl_SubgroupInvocationID, r = t / kRowThreads;
-    const uint split = gl_WorkGroupID.z % split_count();
-    const Entry e = entry_of(0u, gl_WorkGroupID.z / split_count(), 0u);
+    const Place place = place_of_workgroup();
+    const Entry e = place.e;
+    const uint split = place.split;
     const uint first_row = gl_WorkGroupID.x * kRows, dim_v = push.dims >> 16;
     const int i0 = first_query(first_row), i1 = end_of_queries(first_row + kRows);
     const Row row = row_at(e, first_row + r);

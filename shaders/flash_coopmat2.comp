@@ -129,8 +129,9 @@ void store_sums(Entry e, uint first_row, uint split, Keys keys) {
 }
 
 void main() {
-    const uint t = gl_LocalInvocationIndex, split = gl_WorkGroupID.z % split_count();
-    const Entry e = entry_of(0u, gl_WorkGroupID.z / split_count(), 0u);
+    const Place place = place_of_workgroup();
+    const Entry e = place.e;
+    const uint t = gl_LocalInvocationIndex, split = place.split;
     const uint first_row = gl_WorkGroupID.x * kRows;
     const int i0 = first_query(first_row), i1 = end_of_queries(first_row + kRows);
     Keys keys = visible_keys(e, i0, i1);

@@ -123,7 +123,7 @@ FOVEA_CONST kMinusInfinity = 0xff800000u;
 #define FOVEA_SPEC_IN_OUT 5        // linear: 1: the weight is [n_in, n_out]
 #define FOVEA_SPEC_V_TYPE 5        // flash
 #define FOVEA_SPEC_COLUMN_QUADS 6  // value columns of a thread, in fours
-#define FOVEA_SPEC_CALL 7          // bits: kGeneralCall, kGather*
+#define FOVEA_SPEC_CALL 7          // bits: kGeneralCall, kGather*, kEntriesCall
 #define FOVEA_SPEC_PARTS 8         // flash: parts of a workgroup, which share out its rows
 #define FOVEA_SPEC_MATRIX_M 8      // cooperative matrices: shape of one
 #define FOVEA_SPEC_SCOPE 8         // flash_coopmat2: whose matrices they are, kScope*
@@ -151,6 +151,10 @@ FOVEA_CONST kGatherDLse = 1u << 6;
 FOVEA_CONST kGatherKeep = 1u << 7;
 FOVEA_CONST kGatherMask = 1u << 8;
 FOVEA_CONST kGatherBias = 1u << 9;
+
+// Dispatches of the pipeline may have kFlagEntries. The others' do without the few instructions that it
+// takes.
+FOVEA_CONST kEntriesCall = 1u << 10;
 
 FOVEA_CONST kScopeWorkgroup = 2;  // as SPIR-V numbers them
 FOVEA_CONST kScopeSubgroup = 3;
@@ -187,6 +191,7 @@ FOVEA_CONST kFlagTileMass = 1u << 21;
 FOVEA_CONST kFlagTileMax = 1u << 22;
 FOVEA_CONST kFlagSampled = 1u << 23;  // one cell stands for a pixel
 FOVEA_CONST kFlagMaskMap = 1u << 24;  // flash: there is a map of the blocks of mask and bias
+FOVEA_CONST kFlagEntries = 1u << 25;  // flash: a slice of several batch entries, all heads of each
 FOVEA_CONST kFlagSparse = 1u << 19;   // a key between the bounds of a row may be hidden or dropped
 
 // ==== push constants ====
@@ -256,8 +261,8 @@ struct WeightedSumPush {
     uint dim;
 };
 
-// Rows of one batch entry for flash. Row r of a key/value head is query r / group of its query head r %
-// group.
+// Rows of one batch entry for flash, or of several (kFlagEntries). Row r of a key/value head is query r /
+// group of its query head r % group.
 struct FlashSlice {
     uint rows;                                // queries
     uint first_batch, first_head, first_row;  // first_head: key/value head
@@ -268,7 +273,8 @@ struct FlashSlice {
     uint packed_rows_q, packed_rows_kv;
 };
 
-// In a single batch entry: element (h, i, 0) is at base + h*head + i*row.
+// Element (h, i, 0) of the first entry is at base + h*head + i*row. With kFlagEntries `h` goes on counting
+// through the entries, unless their rows are packed or in pages.
 struct HeadView {
     uint base, head, row;
 };
@@ -276,7 +282,8 @@ struct HeadView {
 struct FlashPush {
     FlashSlice slice;
     HeadView q, k, v, o;
-    uint group_splits;  // low half: query heads for each key/value head; high half: key splits
+    uint group_splits;  // low half: query heads for each key/value head; high half: key splits, or with
+                        // kFlagEntries, which has none, key/value heads of an entry
     uint split_keys;    // keys of a split, a multiple of 64
     uint dims;          // low half: dim_qk, high half: dim_v
     uint result_base;   // row of the slice's first (b, h, i) in the window of lse

@@ -108,7 +108,7 @@ Row row_of(int i) {
     Row row;
     row.i = i;
     row.query = uint(i) - push.slice.first_row;
-    row.head = 0u;
+    row.head = row.place = 0u;
     row.exists = true;
     return row;
 }

@@ -101,7 +101,7 @@ void load_inner_keys(Entry e, Keys keys, int j0) {
     const uint t = gl_LocalInvocationIndex, d = t % (kDepth / 4u), n0 = t / (kDepth / 4u),
                dim = push.dims & 0xffffu;
     const uint step = kThreads / (kDepth / 4u), present = 4u * d < dim ? 0xffffffffu : 0u;
-    uint at = push.k.base + e.head * push.k.head + (uint(e.kv_start + j0) + n0) * push.k.row +
+    uint at = push.k.base + key_head(e) * push.k.head + (uint(e.kv_start + j0) + n0) * push.k.row +
               min(4u * d, dim - 4u);
     [[unroll]] for (uint n = 0u; n < kKeys; n += step) {
         if (kKeys % step != 0u && n + n0 >= kKeys) break;
@@ -118,7 +118,7 @@ void load_inner_values(Entry e, Keys keys, int j0) {
     const uint t = gl_LocalInvocationIndex, c0 = t % (kColumns / 4u) * 4u, n0 = t / (kColumns / 4u);
     const uint dim_v = push.dims >> 16, column = gl_WorkGroupID.y * kColumns + c0;
     const uint step = kThreads / (kColumns / 4u), present = column < dim_v ? 0xffffffffu : 0u;
-    uint at = push.v.base + e.head * push.v.head + (uint(e.kv_start + j0) + 4u * n0) * push.v.row +
+    uint at = push.v.base + key_head(e) * push.v.head + (uint(e.kv_start + j0) + 4u * n0) * push.v.row +
               min(column, dim_v - 4u);
     [[unroll]] for (uint n = 0u; n < kKeys / 4u; n += step) {
         if (kKeys / 4u % step != 0u && n + n0 >= kKeys / 4u) break;

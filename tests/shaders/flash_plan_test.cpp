@@ -25,6 +25,7 @@ TEST(FlashPlan, covers_every_row_once) {
     for (const double cost : {0.0, 3e5, 4e4}) {
         for (const uint32_t heads_kv : {1u, 3u, 6u}) {
             FoveaAttentionDesc desc = flash_desc(3, 6, heads_kv, 77, 90, 16);
+            bool several = false;
             desc.max_slice_cost = cost;
             const Result<Plan> plan = plan_attention(gpu_facts(), desc);
             ASSERT_TRUE(plan) << plan.error().text;
@@ -34,7 +35,11 @@ TEST(FlashPlan, covers_every_row_once) {
                 const std::vector<FoveaDispatch> all = dispatches_of(*plan, slice);
                 ASSERT_EQ(all.size(), 1u);
                 const auto push = push_of<shader::FlashPush>(all[0]);
-                EXPECT_EQ(push.group_splits, group | 1u << 16);
+                const bool entries = (push.slice.flags & shader::kFlagEntries) != 0;
+                several |= entries;
+                EXPECT_EQ((all[0].spec[FOVEA_SPEC_CALL] & shader::kEntriesCall) != 0, entries);
+                EXPECT_EQ(push.group_splits, group | (entries ? heads_kv : 1u) << 16);
+                EXPECT_TRUE(!entries || (push.slice.first_head == 0 && push.slice.rows == 77));
                 EXPECT_GE(all[0].groups[0] * all[0].spec[FOVEA_SPEC_ROWS], push.slice.rows * group);
                 for (uint32_t h = 0; h < all[0].groups[2] * group; ++h)
                     for (uint32_t i = 0; i < push.slice.rows; ++i)
@@ -43,6 +48,7 @@ TEST(FlashPlan, covers_every_row_once) {
             }
             EXPECT_TRUE(std::all_of(seen.begin(), seen.end(), [](uint8_t n) { return n == 1; }));
             EXPECT_LE(plan->info().max_slice_flops, cost > 0 ? cost : 1e11);
+            EXPECT_EQ(several, cost == 0.0) << "the whole batch costs 8e6 FLOP";
         }
     }
 }
@@ -320,8 +326,10 @@ TEST(FlashPlan, slices_that_share_workspace_or_packed_rows_say_so) {
     packed.packed_rows_q = 1500;
     const Result<Plan> rows = plan_attention(gpu_facts(), packed);
     ASSERT_TRUE(rows) << rows.error().text;
-    EXPECT_GT(rows->info().slice_count, 1u);
-    EXPECT_EQ(rows->info().slices_share_workspace, 1u);
+    EXPECT_EQ(rows->info().slice_count, 1u) << "a budget for all three entries";
+    packed.max_slice_cost = rows->info().max_slice_flops / 3;
+    EXPECT_EQ(plan_attention(gpu_facts(), packed)->info().slice_count, 3u);
+    EXPECT_EQ(plan_attention(gpu_facts(), packed)->info().slices_share_workspace, 1u);
     // Where its rows begin only the table knows: slices of one entry show all packed rows, too.
     packed.batch = 1;
     packed.max_slice_cost = 2e7;
@@ -331,6 +339,54 @@ TEST(FlashPlan, slices_that_share_workspace_or_packed_rows_say_so) {
         ASSERT_TRUE(one) << one.error().text;
         EXPECT_GT(one->info().slice_count, 4u);
         EXPECT_EQ(one->info().slices_share_workspace, 1u);
+    }
+}
+
+// What a single entry's dispatch says of its own, or strides that no push constant has room for, keep a slice
+// to one entry; packed rows and pages have no such strides.
+TEST(FlashPlan, a_slice_has_several_entries_where_one_dispatch_can_say_it) {
+    struct Case {
+        const char* name;
+        void (*edit)(FoveaAttentionDesc&);
+        uint64_t slices;
+    };
+    const Case cases[] = {
+        {"heads follow each other", [](FoveaAttentionDesc&) {}, 1},
+        {"one head, entries anywhere",
+         [](FoveaAttentionDesc& d) {
+             d.heads_q = d.heads_kv = 1;
+             d.q_strides = {5000, 0, 16};
+         },
+         1},
+        {"rows of all heads side by side",
+         [](FoveaAttentionDesc& d) {
+             d.k_strides = {90 * 3 * 16, 16, 3 * 16};
+         },
+         4},
+        {"a mask", [](FoveaAttentionDesc& d) { d.mask.present = 1, d.mask.type = FOVEA_U8; }, 4},
+        {"dropout by Philox", [](FoveaAttentionDesc& d) { d.dropout_p = 0.5f; }, 1},
+        {"pages and packed queries",
+         [](FoveaAttentionDesc& d) {
+             d.flags |= FOVEA_FLAG_BATCH_TABLE;
+             d.packed_rows_q = 200;
+             d.page_size = 16, d.page_count = 30, d.block_table_pages = 6;
+         },
+         1},
+    };
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.name);
+        FoveaAttentionDesc desc = flash_desc(4, 6, 3, 77, 90, 16);
+        c.edit(desc);
+        const Result<Plan> plan = plan_attention(gpu_facts(), desc);
+        ASSERT_TRUE(plan) << plan.error().text;
+        EXPECT_EQ(plan->info().slice_count, c.slices);
+        const FoveaDispatch d = dispatches_of(*plan, 0).back();
+        EXPECT_EQ(d.groups[2], c.slices == 1 ? 4 * desc.heads_kv : desc.heads_kv);
+        desc.max_slice_cost = plan->info().max_slice_flops / 3;
+        const Result<Plan> cut = plan_attention(gpu_facts(), desc);
+        ASSERT_TRUE(cut) << cut.error().text;
+        EXPECT_LE(cut->info().max_slice_flops, desc.max_slice_cost);
+        EXPECT_GE(cut->info().slice_count, 4u);
     }
 }
 
@@ -473,7 +529,8 @@ TEST(FlashPlan, parameters_without_room_go_through_the_workspace) {
                                *read = binding_at(all[1], FOVEA_SLOT_EXTRA);
     ASSERT_TRUE(written && read);
     EXPECT_EQ(written->offset, read->offset);
-    EXPECT_EQ(plan->info().slices_share_workspace, 1u);
+    desc.max_slice_cost = plan->info().max_slice_flops / 2;
+    EXPECT_EQ(plan_attention(gpu_facts(), desc)->info().slices_share_workspace, 1u);
 }
 
 }  // namespace

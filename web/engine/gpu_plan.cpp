@@ -35,6 +35,12 @@ uint32_t flags_of(const FoveaDispatch& d) {
     }
 }
 
+// A page's kernels serve slices of one entry and of several (web/tools/kernels.mjs).
+FoveaDispatch for_page(FoveaDispatch d) {
+    if (Shader(d.shader) == Shader::flash) d.spec[FOVEA_SPEC_CALL] |= shader::kEntriesCall;
+    return d;
+}
+
 Result<void> append(const FoveaDispatch& d, std::vector<uint32_t>& words) {
     words.push_back(d.shader);
     words.push_back(flags_of(d));
@@ -79,7 +85,7 @@ Result<void> append_gpu_slice(const Plan& plan, uint64_t slice, std::vector<uint
     if (foveaGetDispatches(plan.get(), slice, dispatches.data(), &count, &diag) != FOVEA_OK)
         return diag.error();
     for (uint32_t i = 0; i < count; ++i)
-        if (Result<void> done = append(dispatches[i], words); !done) return done;
+        if (Result<void> done = append(for_page(dispatches[i]), words); !done) return done;
     return {};
 }
 

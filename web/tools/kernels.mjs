@@ -4,16 +4,17 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Translator, flags, freeFlags, kernelFrom } from "./wgsl.mjs";
+import { Translator, entriesCall, flags, freeFlags, kernelFrom } from "./wgsl.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url)),
     shaders = join(here, "..", "..", "shaders");
 
 // Constants as the planner sets them (FOVEA_SPEC_* of shaders/interface.h), with tiles of 8 rows, float32 and rows of whole
-// quads. `parts` follows the width of the values: 8, 4, 2, 1 for up to 16, 32, 64, 128 of them.
+// quads, for slices of one batch entry or several. `parts` follows the width of the values: 8, 4, 2, 1 for up to 16, 32, 64,
+// 128 of them.
 const flash = (general, parts, may = 0) => ({
     name: "flash",
-    constants: [32, 0, 0, 1, 8, 0, 1, general, parts],
+    constants: [32, 0, 0, 1, 8, 0, 1, general | entriesCall, parts],
     flags: may | freeFlags,
 });
 const tile = (general, may = 0) => ({

@@ -31,10 +31,12 @@ export const flags = (...names) =>
         if (!bit) throw new Error(`shaders/interface.h has no kFlag${name}`);
         return all | (1 << Number(bit[1]));
     }, 0);
+// The bit of FOVEA_SPEC_CALL by which a kernel takes slices of several batch entries.
+export const entriesCall = 1 << Number(shared.match(/\bkEntriesCall = 1u << (\d+)/)[1]);
 // What needs no buffer: kernels may always be asked for it, so that fewer of them serve all calls.
 export const freeFlags = flags(
     ...["BottomRight", "PackedQ", "PackedKv", "AllKeys", "Sparse"],
-    ...["Output", "Lse", "Sampled"],
+    ...["Output", "Lse", "Sampled", "Entries"],
 );
 
 // spirv-opt's own -O makes a form that naga does not take (a value used in a block before the one that makes it), so these

@@ -177,7 +177,7 @@ struct FlashNeeds {
 FlashNeeds needs_of(const FoveaPlan_T& plan, const FlashPlan& f, const BlockGrid& g) {
     const Problem& p = plan.problem;
     FlashNeeds needs{};
-    needs.rows = uint64_t{g.block_heads} * p.group * g.block_rows;
+    needs.rows = uint64_t{g.block_batches} * g.block_heads * p.group * g.block_rows;
     needs.map_bytes = mask_map_bytes(plan, f, g.block_heads, g.block_rows);
     needs.extra_end = flash_gathering(plan, f, g).end();
     needs.partial_offset = align_up(needs.extra_end, kWorkspaceAlignment);
@@ -188,18 +188,34 @@ FlashNeeds needs_of(const FoveaPlan_T& plan, const FlashPlan& f, const BlockGrid
     return needs;
 }
 
+// The push constants have no room for strides between batch entries: the heads of one must follow those of
+// the one before it, or the batch table or pages say where an entry's rows lie.
+bool heads_go_on(const FoveaStrides& strides, uint32_t heads, bool is_placed_by_table) {
+    return is_placed_by_table || heads == 1 || strides.batch == int64_t{heads} * strides.head;
+}
+
+// Whether a slice may hold several batch entries. What the workspace holds for a slice, a mask's map, partial
+// results of splits, gathered inputs, and the views of matrices are of a single one.
+bool entries_may_share(const FoveaPlan_T& plan, const FlashPlan& f) {
+    const Problem& p = plan.problem;
+    if (f.splits > 1 || !f.mask_map.obstacle || gathered_count(plan)) return false;
+    if (p.mask.present || p.bias.present || p.keep.present || p.heads_kv > kHalfWord) return false;
+    const bool keys_by_table = p.packed_rows_kv || p.page_size;
+    return heads_go_on(p.q, p.heads_q, p.packed_rows_q) && heads_go_on(p.o, p.heads_q, p.packed_rows_q) &&
+           heads_go_on(p.k, p.heads_kv, keys_by_table) && heads_go_on(p.v, p.heads_kv, keys_by_table);
+}
+
 FoveaResult check_block(const FoveaPlan_T& plan, const FlashPlan& f, const BlockGrid& g, double max_cost,
                         FoveaDiag* diag) {
     const Problem& p = plan.problem;
     const VulkanLimits limits(plan.facts, diag);
-    // The kernel's push constants have no room for strides between batch entries.
-    if (g.block_batches > 1) return FOVEA_LIMIT_EXCEEDED;
+    if (g.block_batches > 1 && !entries_may_share(plan, f)) return FOVEA_LIMIT_EXCEEDED;
     const uint64_t heads_q = uint64_t{g.block_heads} * p.group, rows = g.block_rows * p.group;
     const FlashNeeds needs = needs_of(plan, f, g);
     FoveaResult r;
-    if ((r = check_windows(p, {1, heads_q, g.block_heads, g.block_rows}, limits))) return r;
+    if ((r = check_windows(p, {g.block_batches, heads_q, g.block_heads, g.block_rows}, limits))) return r;
     if ((r = limits.groups(ceil_div(rows, f.rows), flash_column_blocks(plan),
-                           uint64_t{g.block_heads} * f.splits)))
+                           uint64_t{g.block_batches} * g.block_heads * f.splits)))
         return r;
     if (f.splits > 1) {
         if ((r = limits.groups(rows, ceil_div(p.dim_v, shader::kElementThreads), g.block_heads))) return r;
@@ -375,7 +391,8 @@ void explain_flash(const FoveaPlan_T& plan, TextSink& text) {
     if (f.splits > 1) text.line("keys in %u splits of %u, merged by lse", f.splits, f.split_keys);
     if (plan.problem.mask.present || plan.problem.bias.present) explain_mask_map(f.mask_map, text);
     if (f.has_extra) text.line("parameters of masks, pages and dropout go through the workspace");
-    text.line("a slice: 1 batch entry x %u key/value heads x %llu queries", g.block_heads,
+    text.line("a slice: %u batch %s x %u key/value heads x %llu queries", g.block_batches,
+              g.block_batches == 1 ? "entry" : "entries", g.block_heads,
               static_cast<unsigned long long>(g.block_rows));
 }
 

@@ -67,9 +67,14 @@ class SliceMaker {
         shader::FlashPush push{};
         push.slice = rows_view(plan_, block_);
         if (!f.mask_map.obstacle) push.slice.flags |= shader::kFlagMaskMap;
-        push.q = head_view(p.q, q), push.k = head_view(p.k, k);
-        push.v = head_view(p.v, v), push.o = head_view(p.o, o);
-        push.group_splits = p.group | f.splits << 16;
+        const bool keys_by_table = p.packed_rows_kv || p.page_size;
+        push.q = entry_view(p.q, q, p.heads_q, p.packed_rows_q);
+        push.o = entry_view(p.o, o, p.heads_q, p.packed_rows_q);
+        push.k = entry_view(p.k, k, p.heads_kv, keys_by_table);
+        push.v = entry_view(p.v, v, p.heads_kv, keys_by_table);
+        const bool has_entries = plan_.vulkan.grid.block_batches > 1;
+        if (has_entries) push.slice.flags |= shader::kFlagEntries;
+        push.group_splits = p.group | (has_entries ? p.heads_kv : f.splits) << 16;
         push.split_keys = f.split_keys;
         push.dims = p.dim_qk | p.dim_v << 16;
         push.result_base = windows_.row_base;
@@ -90,12 +95,13 @@ class SliceMaker {
         d.spec(FOVEA_SPEC_ROWS, f.rows);
         d.spec(FOVEA_SPEC_V_TYPE, p.v_type);
         d.spec(FOVEA_SPEC_COLUMN_QUADS, f.column_quads);
-        d.call(f.general);
+        d.call(f.general, has_entries || (is_software(plan_) && !p.fixed_splits));
         if (f.form == FlashForm::coopmat) matrix_constants(d);
         if (f.form == FlashForm::coopmat2) flexible_constants(d);
         if (f.form != FlashForm::coopmat && f.form != FlashForm::coopmat2) d.spec(FOVEA_SPEC_PARTS, f.parts);
         d.push(push);
-        d.groups(ceil_div(rows_, f.rows), flash_column_blocks(plan_), uint64_t{block_.heads} * f.splits);
+        d.groups(ceil_div(rows_, f.rows), flash_column_blocks(plan_),
+                 uint64_t{block_.batches} * block_.heads * f.splits);
         if (f.has_extra) d.after_earlier_ones();
     }
 
@@ -121,6 +127,14 @@ class SliceMaker {
     }
 
   private:
+    // Heads are counted through the slice's entries: an entry's only head is as far from the next one's as
+    // the entries are.
+    static shader::HeadView entry_view(FoveaStrides strides, const Window& window, uint32_t heads,
+                                       bool is_placed_by_table) {
+        if (heads == 1 && !is_placed_by_table) strides.head = strides.batch;
+        return head_view(strides, window);
+    }
+
     void flexible_constants(DispatchBuilder& d) const {
         d.spec(FOVEA_SPEC_SCOPE, f.subgroup_size ? shader::kScopeSubgroup : shader::kScopeWorkgroup);
         d.spec(FOVEA_SPEC_KEYS, f.block_keys);
