@@ -408,9 +408,10 @@ Result<void> Window::draw_frame() {
         if (!rebuilt) return rebuilt.error();
         return {};
     }
-    for (const KeyPress& press : events_.keys)
-        if (!ImGui::GetIO().NavVisible || !walks(press.key)) run_key(*bench_, press);
-    events_.keys.clear();
+    if (ImGui::GetIO().NavVisible)
+        std::erase_if(events_.keys, [](const KeyPress& press) { return walks(press.key); });
+    if (!events_.keys.empty()) settle_ = kSettleFrames;
+    run_keys(*bench_, events_.keys);
     for (const std::string& path : events_.dropped)
         if (open_any(*bench_, path) && bench_->document.settings().file)
             bench_->window.open_dialog(Dialog::import_sheet);

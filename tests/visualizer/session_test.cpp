@@ -219,6 +219,29 @@ TEST_F(SessionTest, every_key_runs_and_undo_restores_the_settings) {
     }
 }
 
+TEST_F(SessionTest, keys_before_the_first_result_wait_for_it) {
+    bench->document.change(level_settings(2));
+    const auto of = [](ImGuiKey key, int modifiers) { return KeyPress{key, modifiers}; };
+    std::vector<KeyPress> early = {of(ImGuiKey_Space, plain), of(ImGuiKey_PageUp, plain),
+                                   of(ImGuiKey_N, plain)};
+    run_keys(*bench, early);
+    EXPECT_EQ(early.size(), 3u);
+    EXPECT_FALSE(bench->document.settings().causal);
+    std::vector<KeyPress> end = {of(ImGuiKey_Q, control)};
+    run_keys(*bench, end);
+    EXPECT_TRUE(end.empty());
+    EXPECT_TRUE(bench->window.wants_to_quit);
+    compute();
+    const size_t stage = bench->view.stage;
+    run_keys(*bench, early);
+    EXPECT_TRUE(early.empty());
+    EXPECT_TRUE(bench->document.settings().causal);
+    EXPECT_EQ(bench->view.stage, stage - 1);
+    // The range is that of the result with the mask, or a line says why it is not.
+    compute();
+    EXPECT_FALSE(std::isnan(bench->view.colours.range_high));
+}
+
 // A key that no event can stand for is a key that does not work.
 TEST(GlfwKeysTest, every_bound_key_is_on_a_keyboard) {
     std::set<ImGuiKey> reached;

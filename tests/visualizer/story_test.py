@@ -49,7 +49,9 @@ def walk(program, name, steps):
     for number, step in enumerate(steps, 1):
         where = f"story, step {number} of {len(steps)}: "
         program.input("key", "F3")
-        program.wait(f"{name}, {where}to do", lambda text: where in text and "; to do: " in text)
+        # Until the words are projected a key would act on the matrix before.
+        program.wait(f"{name}, {where}to do",
+                     lambda text: where in text and "; to do: " in text and "\nprojecting the tokens\n" not in text)
         perform(program, step)
         program.wait(f"{name}, {where}done", lambda text: where in text and "; done: " in text)
     program.input("key", "F3")

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The visualizer's window on a virtual display, driven by real input events.
 
-    window_test.py DRIVER_SCRIPT PROGRAM
+    window_test.py DRIVER_SCRIPT PROGRAM [--only-cells]
 
 Picks cells with the mouse and with keys and compares what the window says it shows (--follow) with attention computed
-here in double precision; resizes, idles, quits. Any validation message makes the program end with an error.
+here in double precision; resizes, idles, quits. Without --only-cells also the tour, models that learned and what is
+remembered from run to run, which no driver does differently. Any validation message makes the program end with an error.
 """
 
 import math
@@ -20,6 +21,7 @@ from pathlib import Path
 TOKENS = ["Your", "journey", "starts", "with", "one", "step"]
 INPUTS = [[0.43, 0.15, 0.89], [0.55, 0.87, 0.66], [0.57, 0.85, 0.64], [0.22, 0.58, 0.33], [0.77, 0.25, 0.10],
           [0.05, 0.80, 0.55]]
+COMMAND = sys.argv[1:3]
 PATIENCE_S = 120  # for a busy machine: nothing that goes well waits so long
 
 
@@ -63,7 +65,7 @@ class Program:
             found = condition(self.text())
             if found:
                 return found
-            time.sleep(0.05)
+            time.sleep(0.02)
         raise SystemExit(f"waited {PATIENCE_S} s for {what}; the window shows:\n{self.text()}")
 
     def picked(self, text):
@@ -144,7 +146,7 @@ def idle(program):
 
 def first_tour(display, folder):
     """A first run shows the tour, in nobody's way; once ended it stays off."""
-    program = Program(sys.argv[1:], display, folder, tour=True)
+    program = Program(COMMAND, display, folder, tour=True)
     try:
         program.wait("the tour", lambda text: "tour, step 1 of 5" in text)
         check_cell(program, (1, 1))
@@ -162,7 +164,7 @@ def first_tour(display, folder):
 
 def learned_heads(display, folder):
     """Without an option the window shows heads that learned; layers, tasks, levels and a head that is off are keys away."""
-    program = Program(sys.argv[1:], display, folder, options=["--validation"])
+    program = Program(COMMAND, display, folder, options=["--validation"])
     try:
         program.wait("the induction head", lambda text: "\ninduction, L1H0 induction; 20 tokens: <start> w i t h" in text)
         program.wait("its number", lambda text: re.search(r"^weight\s+0\.74", text, re.MULTILINE))
@@ -210,7 +212,7 @@ def remembers(display, folder):
     for shown, keys, then, damage in steps:
         if damage:
             kept.write_text(kept.read_text() + damage)
-        program = Program(sys.argv[1:], display, folder)
+        program = Program(COMMAND, display, folder)
         try:
             program.wait(f"the window as kept: {shown}", lambda text: shown in text)
             assert ("notice: The window's settings" in program.text()) == bool(damage), program.text()
@@ -250,9 +252,11 @@ def end(program):
 
 
 def walk(display, folder):
-    first_tour(display, folder)
-    learned_heads(display, folder)
-    program = Program(sys.argv[1:], display, folder)
+    only_cells = "--only-cells" in sys.argv[3:]
+    if not only_cells:
+        first_tour(display, folder)
+        learned_heads(display, folder)
+    program = Program(COMMAND, display, folder)
     try:
         program.wait("the first picture", lambda text: program.picked(text) == (1, 1))
         started = time.monotonic() - program.begin
@@ -266,14 +270,16 @@ def walk(display, folder):
         used = idle(program)
         kept = Path(folder) / "fovea" / "autosave.fovea"
         assert kept.exists(), "the session was not kept aside"
-        keys_beside_tab(program)
+        if not only_cells:
+            keys_beside_tab(program)
         quit_in_order(program)
         assert not kept.exists(), "the kept session outlived the end in order"
         print(f"first description after {started:.2f} s, {len(cells)} cells under the mouse, "
               f"{used:.2f} s of processor time in 2 s of idling")
     finally:
         end(program)
-    remembers(display, folder)
+    if not only_cells:
+        remembers(display, folder)
 
 
 if __name__ == "__main__":

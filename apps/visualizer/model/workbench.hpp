@@ -77,6 +77,11 @@ class Workbench {
         return is_behind() || computation.has_retired() || map.needs_idle() || document.file_has_come();
     }
 
+    // The shown result is that of the settings, with its statistics.
+    bool is_settled() const {
+        return computation.measured() && !is_behind() && !computation.projecting() && !restoring_;
+    }
+
     // ---- what is shown ----
     const Stage& stage() const { return computation.stages()[view.stage]; }
     Shown shown() const;
@@ -129,6 +134,8 @@ class Workbench {
     // ---- results that stay: no part of what undo takes back ----
     // What is asked of a result that is still being computed is done once it is there; the Problems panel
     // says so where the settings have changed before. The last wish counts.
+    // Acts on the settings' result: now, or at the end of the update with which it is complete.
+    void when_settled(std::string what, std::function<void()> act);
     // Keeps the present result as A of the comparison, while undo, redo and changes go on.
     void keep_result();
     // The kept settings become the present ones, a step of undo, and the present result the kept one.
@@ -181,13 +188,7 @@ class Workbench {
         return anew_ || (!restoring_ && seen_revision_ != document.revision()) || computation.wants_begin() ||
                map.wants_update();
     }
-    // The shown result is not yet that of the settings.
-    bool is_settled() const {
-        return computation.measured() && !is_behind() && !computation.projecting() && !restoring_;
-    }
     Result<void> begin();
-    // Acts on the settings' result: now, or at the end of the update with which it is complete.
-    void when_settled(std::string what, std::function<void()> act);
     void grant_wish();
     void keep_pick_in_range();
     void file_was_read(Document::Opened opened, bool with_sheet);

@@ -116,14 +116,15 @@ void swap_heads(Workbench& s) {
 
 // The range between the 1st and the 99th hundredth of the shown values: what outliers hide.
 void narrow_range(Workbench& s) {
-    if (!s.computation.complete()) return;
-    std::vector<float> values;
-    for (const float v : s.stage().head_values(s.view.head))
-        if (std::isfinite(v)) values.push_back(v);
-    if (values.size() < 2) return;
-    std::sort(values.begin(), values.end());
-    s.view.colours.range_low = values[values.size() / 100];
-    s.view.colours.range_high = values[values.size() - 1 - values.size() / 100];
+    s.when_settled("narrowing the range", [&s] {
+        std::vector<float> values;
+        for (const float v : s.stage().head_values(s.view.head))
+            if (std::isfinite(v)) values.push_back(v);
+        if (values.size() < 2) return;
+        std::sort(values.begin(), values.end());
+        s.view.colours.range_low = values[values.size() / 100];
+        s.view.colours.range_high = values[values.size() - 1 - values.size() / 100];
+    });
 }
 
 template <size_t group>
@@ -356,17 +357,32 @@ std::span<const KeyCommand> key_commands() {
     return kAll;
 }
 
+static bool ends_the_program(const KeyPress& press) {
+    return press.key == ImGuiKey_Q && press.modifiers == control;
+}
+
 bool run_key(Workbench& bench, const KeyPress& press) {
-    if (!bench.computation.ready()) return false;
-    // Under a dialog only the program's end.
-    const bool all = bench.window.dialog == Dialog::none;
+    // Before the first result and under a dialog only the program's end.
+    const bool all = bench.computation.ready() && bench.window.dialog == Dialog::none;
     for (const KeyCommand& command : key_commands()) {
         if (press.key != command.key || press.modifiers != command.modifiers) continue;
-        if (!all && !(command.key == ImGuiKey_Q && command.modifiers == control)) continue;
+        if (!all && !ends_the_program(press)) continue;
         command.run(bench);
         return true;
     }
     return false;
+}
+
+void run_keys(Workbench& bench, std::vector<KeyPress>& presses) {
+    const bool ready = bench.computation.ready();
+    std::vector<KeyPress> later;
+    for (const KeyPress& press : presses) {
+        if (ready || ends_the_program(press))
+            run_key(bench, press);
+        else
+            later.push_back(press);
+    }
+    presses = std::move(later);
 }
 
 }  // namespace fovea::visualizer

@@ -5,6 +5,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 namespace fovea::visualizer {
 
@@ -31,6 +32,9 @@ struct KeyPress {
 };
 // Runs the command that the table has for it; false if it has none.
 bool run_key(Workbench& bench, const KeyPress& press);
+// Runs these in their order and takes them out. Before the very first result they stay where they are and
+// wait for it; only the program's end needs none.
+void run_keys(Workbench& bench, std::vector<KeyPress>& presses);
 
 // "3, 5" or "journey, step": picks and pins; false where there is no such cell.
 bool go_to(Workbench& bench, std::string_view text);
