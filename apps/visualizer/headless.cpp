@@ -36,9 +36,8 @@ Result<void> check_view(Workbench& bench, const Options& o) {
         return Error{FOVEA_INVALID_ARGUMENT, "--stage",
                      "there is no stage '" + o.stage + "' here; there are " + known};
     }
-    // A picture of a stage that has one matrix for all heads shows it whatever the head. Its numbers are refused as
-    // `fovea session` refuses them.
-    // Heads of a model are counted over its layers.
+    // A picture of a stage that has one matrix for all heads shows it whatever the head. Its numbers are
+    // refused as `fovea session` refuses them. Heads of a model are counted over its layers.
     const Settings& s = bench.document.settings();
     const uint64_t heads = bench.stage().heads,
                    layers = shows_model(s) ? std::max<size_t>(1, shown_layers(s).size()) : 1;

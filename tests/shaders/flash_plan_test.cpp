@@ -373,20 +373,23 @@ TEST(FlashPlan, a_slice_has_several_entries_where_one_dispatch_can_say_it) {
          },
          1},
     };
-    for (const Case& c : cases) {
-        SCOPED_TRACE(c.name);
-        FoveaAttentionDesc desc = flash_desc(4, 6, 3, 77, 90, 16);
-        c.edit(desc);
-        const Result<Plan> plan = plan_attention(gpu_facts(), desc);
-        ASSERT_TRUE(plan) << plan.error().text;
-        EXPECT_EQ(plan->info().slice_count, c.slices);
-        const FoveaDispatch d = dispatches_of(*plan, 0).back();
-        EXPECT_EQ(d.groups[2], c.slices == 1 ? 4 * desc.heads_kv : desc.heads_kv);
-        desc.max_slice_cost = plan->info().max_slice_flops / 3;
-        const Result<Plan> cut = plan_attention(gpu_facts(), desc);
-        ASSERT_TRUE(cut) << cut.error().text;
-        EXPECT_LE(cut->info().max_slice_flops, desc.max_slice_cost);
-        EXPECT_GE(cut->info().slice_count, 4u);
+    // A driver of software gathers tables.
+    for (const FoveaDeviceFacts& facts : {gpu_facts(), floor_facts()}) {
+        for (const Case& c : cases) {
+            SCOPED_TRACE(c.name);
+            FoveaAttentionDesc desc = flash_desc(4, 6, 3, 77, 90, 16);
+            c.edit(desc);
+            const Result<Plan> plan = plan_attention(facts, desc);
+            ASSERT_TRUE(plan) << plan.error().text;
+            EXPECT_EQ(plan->info().slice_count, c.slices);
+            const FoveaDispatch d = dispatches_of(*plan, 0).back();
+            EXPECT_EQ(d.groups[2], c.slices == 1 ? 4 * desc.heads_kv : desc.heads_kv);
+            desc.max_slice_cost = plan->info().max_slice_flops / 3;
+            const Result<Plan> cut = plan_attention(facts, desc);
+            ASSERT_TRUE(cut) << cut.error().text;
+            EXPECT_LE(cut->info().max_slice_flops, desc.max_slice_cost);
+            EXPECT_GE(cut->info().slice_count, 4u);
+        }
     }
 }
 

@@ -194,11 +194,11 @@ bool heads_go_on(const FoveaStrides& strides, uint32_t heads, bool is_placed_by_
     return is_placed_by_table || heads == 1 || strides.batch == int64_t{heads} * strides.head;
 }
 
-// Whether a slice may hold several batch entries. What the workspace holds for a slice, a mask's map, partial
-// results of splits, gathered inputs, and the views of matrices are of a single one.
+// Whether a slice may hold several batch entries. A mask's map, partial results of splits and the views of
+// matrices are of a single one; tables, slopes and sinks are gathered as a whole.
 bool entries_may_share(const FoveaPlan_T& plan, const FlashPlan& f) {
     const Problem& p = plan.problem;
-    if (f.splits > 1 || !f.mask_map.obstacle || gathered_count(plan)) return false;
+    if (f.splits > 1 || !f.mask_map.obstacle) return false;
     if (p.mask.present || p.bias.present || p.keep.present || p.heads_kv > kHalfWord) return false;
     const bool keys_by_table = p.packed_rows_kv || p.page_size;
     return heads_go_on(p.q, p.heads_q, p.packed_rows_q) && heads_go_on(p.o, p.heads_q, p.packed_rows_q) &&
