@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <optional>
+#include <tuple>
 
 #include <fovea/files.hpp>
 
@@ -16,6 +17,9 @@ namespace fovea {
 namespace {
 
 constexpr uint64_t kMostPaintedSide = 4096;
+constexpr size_t kMostEdits = 256;
+constexpr double kMostEditedPlace = 4095;
+constexpr std::string_view kEditedStages[] = {"inputs", "w_query", "w_key", "w_value", "w_output"};
 
 // ---- a key's value as text, and back ----
 
@@ -113,9 +117,9 @@ bool set_limit(Session& s, const std::string& text, const SessionKey&) {
     return true;
 }
 
-std::vector<std::string> split(const std::string& text) {
+std::vector<std::string> split(const std::string& text, char at = ',') {
     std::vector<std::string> parts(1);
-    for (const char c : text) c == ',' ? void(parts.emplace_back()) : void(parts.back() += c);
+    for (const char c : text) c == at ? void(parts.emplace_back()) : void(parts.back() += c);
     return parts;
 }
 
@@ -213,6 +217,47 @@ std::string get_hidden(const Session& s, const SessionKey&) {
     return text;
 }
 
+// "w_query 0 1 -0.25"
+std::optional<CellEdit> edit_of(const std::string& text, const SessionKey& key) {
+    const std::vector<std::string> parts = split(text, ' ');
+    if (parts.size() != 4 || !is_unsigned(parts[1], false) || !is_unsigned(parts[2], false))
+        return std::nullopt;
+    const auto stage = std::find(std::begin(kEditedStages), std::end(kEditedStages), parts[0]);
+    const double row = *number_of(parts[1]), column = *number_of(parts[2]);
+    const std::optional<double> value = in_limits(parts[3], key, false);
+    if (stage == std::end(kEditedStages) || row > kMostEditedPlace || column > kMostEditedPlace || !value)
+        return std::nullopt;
+    return CellEdit{EditedMatrix(stage - std::begin(kEditedStages)), uint32_t(row), uint32_t(column), *value};
+}
+
+// In the order of their cells; of two edits of one cell the later counts.
+bool set_edits(Session& s, const std::string& text, const SessionKey& key) {
+    const auto cell = [](const CellEdit& e) { return std::tie(e.matrix, e.row, e.column); };
+    std::vector<CellEdit> edits;
+    for (const std::string& part : text.empty() ? std::vector<std::string>() : split(text)) {
+        const std::optional<CellEdit> edit = edit_of(part, key);
+        if (!edit) return false;
+        auto at = edits.begin();
+        while (at != edits.end() && cell(*at) < cell(*edit)) ++at;
+        if (at != edits.end() && cell(*at) == cell(*edit))
+            *at = *edit;
+        else if (edits.size() == kMostEdits)
+            return false;
+        else
+            edits.insert(at, *edit);
+    }
+    s.edits = std::move(edits);
+    return true;
+}
+
+std::string get_edits(const Session& s, const SessionKey&) {
+    std::string text;
+    for (const CellEdit& edit : s.edits)
+        text += (text.empty() ? "" : ",") + std::string(stage_of(edit.matrix)) + " " +
+                std::to_string(edit.row) + " " + std::to_string(edit.column) + " " + json_number(edit.value);
+    return text;
+}
+
 using S = Session;
 constexpr Field kFields[] = {member<&S::level>("level"),
                              member<&S::text>("text"),
@@ -240,6 +285,7 @@ constexpr Field kFields[] = {member<&S::level>("level"),
                              member<&S::dropout_random>("rng"),
                              member<&S::heads>("heads"),
                              member<&S::kv_heads>("kv"),
+                             {"edits", set_edits, get_edits},
                              member<&S::map>("map"),
                              member<&S::logarithmic>("log"),
                              {"lo", set_limit<&S::low>, get_member<&S::low>},
@@ -302,6 +348,10 @@ std::string limits_text(const SessionKey& key) {
     if (key.type == "scale") return "auto, none or a number above 0";
     if (key.type == "stage") return "the name of a stage";
     if (key.type == "text") return "a text";
+    if (key.type == "edits")
+        return "at most " + std::to_string(kMostEdits) +
+               " cells as inputs 1 2 0.9,w_query 0 1 -0.25, numbers from " + json_number(key.low) + " to " +
+               json_number(key.high);
     return "as docs/files.md says";
 }
 
@@ -432,6 +482,8 @@ class Reading {
 };
 
 }  // namespace
+
+std::string_view stage_of(EditedMatrix matrix) { return kEditedStages[size_t(matrix)]; }
 
 Error refused_session(std::string text) { return {FOVEA_INVALID_ARGUMENT, "session", std::move(text)}; }
 

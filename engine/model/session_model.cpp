@@ -127,7 +127,8 @@ class Drawing {
 
 bool draws_the_same(const Session& a, const Session& b) {
     const auto key = [](const Session& s) {
-        return std::tuple(s.level, s.task, s.init, s.seed, s.heads, s.kv_heads, s.tensors == nullptr);
+        return std::tuple(s.level, s.task, s.init, s.seed, s.heads, s.kv_heads, s.tensors == nullptr,
+                          s.edits);
     };
     return key(a) == key(b);
 }
@@ -140,6 +141,32 @@ void settle_rope(const Session& s, uint64_t width, AttentionPart& part, std::vec
     else
         notes.push_back({"rope", "heads are " + std::to_string(width) +
                                      " wide; rotary positions need an even width and are left out"});
+}
+
+// The reader's own numbers take the places of what was drawn; one without a place is told and kept, for the
+// matrix may grow again.
+void take_edits(const Session& s, F32Tensor& inputs, AttentionPart& part, std::vector<SessionNote>& notes) {
+    Linear* const layers[] = {nullptr, &part.query, &part.key, &part.value, &part.output};
+    for (const CellEdit& edit : s.edits) {
+        Linear* const layer = layers[size_t(edit.matrix)];
+        const std::string name(stage_of(edit.matrix));
+        const std::string told =
+            "edits has " + name + " " + std::to_string(edit.row) + " " + std::to_string(edit.column) + "; ";
+        if (layer && !is_present(*layer)) {
+            notes.push_back({"edits", told + "there is no " + name + " here: it is not used"});
+            continue;
+        }
+        F32Tensor& matrix = layer ? layer->weight : inputs;
+        if (edit.row < matrix.rows() && edit.column < matrix.columns())
+            matrix.row(edit.row)[edit.column] = float(edit.value);
+        else
+            notes.push_back({"edits", told + name + " is " + std::to_string(matrix.rows()) + " x " +
+                                          std::to_string(matrix.columns()) + ": it is not used"});
+    }
+}
+
+void tell_unused_edits(const Session& s, const char* why, std::vector<SessionNote>& notes) {
+    if (!s.edits.empty()) notes.push_back({"edits", std::string("edits are of a level's own layer: ") + why});
 }
 
 Model level_model(const Session& s, const SessionModel* previous) {
@@ -244,7 +271,9 @@ Result<SessionModel> session_model(const Session& s, const SessionModel* previou
             if (!read) return read.error();
             learned = std::make_shared<const LearnedModel>(std::move(*read));
         }
-        return learned_session(s, std::move(learned));
+        Result<SessionModel> made = learned_session(s, std::move(learned));
+        if (made) tell_unused_edits(s, "what a task has learned stays as it is", made->notes);
+        return made;
     }
     SessionModel out;
     out.session = s;
@@ -252,6 +281,7 @@ Result<SessionModel> session_model(const Session& s, const SessionModel* previou
     if (s.tensors) {
         if (Result<void> r = take_tensors(*s.tensors, out); !r) return r.error();
         model.name = "tensors";
+        tell_unused_edits(s, "tensors of one's own stay as they are", out.notes);
         AttentionPart& part = model.blocks.emplace_back().attention;
         part.heads = uint32_t(out.input.q.shape[0]), part.kv_heads = uint32_t(out.input.k.shape[0]);
         settle_rope(s, out.input.q.shape[2], part, out.notes);
@@ -264,6 +294,7 @@ Result<SessionModel> session_model(const Session& s, const SessionModel* previou
         out.input.x = shape.positions ? drawn_vectors(out.input.tokens, shape.width, true)
                                       : word_vectors(out.input.tokens, shape.width);
         model = level_model(s, previous);
+        take_edits(s, out.input.x, model.blocks[0].attention, out.notes);
         const bool projects = s.init != WeightInit::none;
         settle_rope(s, projects ? head_width(shape, s.heads) : shape.width, model.blocks[0].attention,
                     out.notes);

@@ -18,6 +18,7 @@ Session full_session() {
     s.task = "sort", s.heads_off = 2;
     s.seed = 4294967295u;
     s.heads = 6, s.kv_heads = 3;
+    s.edits = {{EditedMatrix::inputs, 1, 2, 0.9}, {EditedMatrix::w_query, 0, 1, -0.25}};
     s.scale = "2.5", s.temperature = 0.1;
     s.pattern = MaskPattern::painted;
     s.painted = {{1, 0, 1, 1, 0, 1}, 2, 3};
@@ -154,6 +155,9 @@ TEST(Sessions, what_cannot_be_taken_is_told_with_what_is_taken) {
         {R"("text": {})",
          "text is no single value; it must be a text: Your journey starts with one step is taken"},
         {R"("hue": 1)", "there is no key hue: it is left out"},
+        {R"("edits": "inputs 1 2 2e4")",
+         "edits is inputs 1 2 2e4; it must be at most 256 cells as inputs 1 2 0.9,w_query 0 1 -0.25, numbers "
+         "from -10000 to 10000: nothing is taken"},
         {R"("heads": 2)", "level 2 has one head; heads 2 is not used"},
         {R"("len": 7)", "the tokens are repeated on level 7 only; len 7 is not used"},
         {R"("level": 7, "init": "rand")",

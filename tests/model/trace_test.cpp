@@ -395,6 +395,22 @@ TEST(Traces, weights_are_drawn_once_for_settings_that_share_them) {
     EXPECT_EQ(second->input.x, anew->input.x);
 }
 
+TEST(Traces, edited_cells_stand_in_the_stages_and_leave_again) {
+    Session s = level_session(3);
+    const Result<SessionModel> plain = session_model(s);
+    s.edits = {{EditedMatrix::inputs, 5, 2, 0.75}, {EditedMatrix::w_value, 1, 0, -2}};
+    const Result<SessionModel> edited = session_model(s, &*plain);
+    F32Tensor x = plain->input.x, value = plain->model->blocks[0].attention.value.weight;
+    x.row(5)[2] = 0.75f, value.row(1)[0] = -2.0f;
+    EXPECT_EQ(edited->input.x, x);
+    EXPECT_EQ(edited->model->blocks[0].attention.value.weight, value);
+    EXPECT_TRUE(edited->notes.empty());
+    s.edits.clear();
+    const Result<SessionModel> again = session_model(s, &*edited);
+    EXPECT_EQ(again->input.x, plain->input.x);
+    EXPECT_EQ(again->model->blocks[0].attention.value.weight, plain->model->blocks[0].attention.value.weight);
+}
+
 TEST(Traces, a_files_masks_biases_and_sinks_are_part_of_its_call) {
     Draw draw(11);
     auto model = std::make_shared<Model>();

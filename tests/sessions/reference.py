@@ -29,6 +29,7 @@ BASE = {
     "level": 2, "text": TEXT, "len": 0, "init": "linear", "seed": 123, "scale": "auto", "temp": 1, "mask": "none", "win": 2,
     "bits": "", "side": "", "route": "before", "alibi": False, "cap": 0, "p": 0, "dseed": 123, "rng": "native", "heads": 1,
     "kv": 1, "tokenizer": "words", "rope": False, "right": 0, "hidden": [], "precision": "f32",
+    "edits": "",
 }
 
 
@@ -155,6 +156,20 @@ def vector(token):
     return [f32(math.floor(u * 100 + 0.5) / 100) for u in Twister(value).rand(3)]
 
 
+def edited(s, stage, matrix, transposed=False):
+    """The matrix with the reader's own numbers, which are written for [out, in] where nn.Linear drew it."""
+    for edit in s["edits"].split(",") if len(s["edits"].split(" ")) > 3 else []:
+        name, row, column, value = edit.split(" ")
+        i, j = (int(column), int(row)) if transposed else (int(row), int(column))
+        if name == stage and i < len(matrix) and j < len(matrix[0]):
+            matrix[i][j] = f32(float(value))
+    return matrix
+
+
+def input_vectors(s):
+    return edited(s, "inputs", [vector(token) for token in tokens_of(s)])
+
+
 def product(x, w):  # [n, k] x [k, m]
     return [[math.fsum(a * b[j] for a, b in zip(row, w)) for j in range(len(w[0]))] for row in x]
 
@@ -260,13 +275,15 @@ def queries_and_keys(doc, s):
     if "tensors" in doc:
         t = doc["tensors"]
         return [embedded(t[name]) if name in t else None for name in "qkv"]
-    x = [vector(token) for token in tokens_of(s)]
+    x = input_vectors(s)
     if s["init"] == "none":
         return [[x], [x], [x]]
     width = 2
     if s["level"] == 6:
         width = 2 // s["heads"] if 2 % s["heads"] == 0 else 1
-    all_heads = [heads_of(x, w, width) for w in drawn(s, width)]
+    stages = ("w_query", "w_key", "w_value")
+    weights = [edited(s, stage, w, s["init"] != "rand") for stage, w in zip(stages, drawn(s, width))]
+    all_heads = [heads_of(x, w, width) for w in weights]
     if s["rope"] and width % 2 == 0:
         all_heads[:2] = [[rotated(head) for head in heads] for heads in all_heads[:2]]
     if s["precision"] != "f32":
@@ -303,7 +320,7 @@ def stage(doc, name, head):
     if s["level"] == 7 or "tensors" in doc and name == "context":
         return None
     if name == "inputs":
-        return [vector(token) for token in tokens_of(s)]
+        return input_vectors(s)
     q, k, v = queries_and_keys(doc, s)
     heads, n, keys = len(q), len(q[0]), len(k[0])
     if any(math.isnan(x) or math.isinf(x) for m in q + k for row in m for x in row):

@@ -21,7 +21,7 @@ constexpr size_t kMostStatsValues = 16u << 20;
 bool same_projection(const Settings& a, const Settings& b) {
     const auto key = [](const Settings& s) {
         return std::tie(s.file, s.text, s.tokenizer, s.level, s.length, s.init, s.seed, s.heads, s.kv_heads,
-                        s.rope);
+                        s.rope, s.edits);
     };
     if (key(a) != key(b)) return false;
     // In a model the rules count in every layer, those before the shown one, too.

@@ -143,6 +143,9 @@ Result<Projected> project(const Settings& settings, const Projected* previous) {
         whole ? session_model(session, nullptr, {std::shared_ptr<void>(), &learned_of(settings)})
               : session_model(session, previous && previous->source ? previous->source.get() : nullptr);
     if (!made) return made.error();
+    if (const size_t count = session.edits.size(); count != 0)
+        made->notes.push_back({"edits", std::to_string(count) + (count == 1 ? " cell is" : " cells are") +
+                                            " set by hand in the session: its edits"});
     const auto last = uint32_t(made->model->blocks.size() - 1);
     return seen_of(std::move(*made), whole ? std::min(settings.mapping.layer, last) : 0, whole);
 }

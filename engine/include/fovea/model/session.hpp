@@ -42,6 +42,17 @@ struct SessionTensors {
     friend bool operator==(const SessionTensors&, const SessionTensors&) = default;
 };
 
+// A matrix whose cells a reader can set, by its stage's name.
+enum class EditedMatrix { inputs, w_query, w_key, w_value, w_output };
+std::string_view stage_of(EditedMatrix matrix);
+// A cell that holds the reader's own number, in place of a word's or of a weight's.
+struct CellEdit {
+    EditedMatrix matrix = EditedMatrix::inputs;
+    uint32_t row = 0, column = 0;  // of the stage as it is shown
+    double value = 0;
+    friend bool operator==(const CellEdit&, const CellEdit&) = default;
+};
+
 // Everything that a reader can set.
 struct Session : AttentionRules {
     // What is computed, beside the rules.
@@ -53,6 +64,7 @@ struct Session : AttentionRules {
     uint64_t seed = 123;
     uint32_t heads = 1, kv_heads = 1;
     bool rope = false;
+    std::vector<CellEdit> edits;                    // by matrix, row and column; one for a cell
     std::shared_ptr<const SessionTensors> tensors;  // shown in place of the text; null: none
     // A model that learned a task stands in for the level's layer: of what follows from a level only the
     // rules count. Empty: none.
