@@ -112,7 +112,7 @@ Result<int> run(const Arguments& a) {
     std::optional<TextTokenizer> tokenizer;
     if (a.has("--tokens") || a.has("--text")) {
         // What a text begins with stands once, at the beginning of all.
-        Result<ModelTokens> input = input_tokens(a, *model, all.empty());
+        Result<ModelTokens> input = input_tokens(a, *model, {.special = all.empty()});
         if (!input) return input.error();
         all.insert(all.end(), input->ids.begin(), input->ids.end());
         tokenizer = std::move(input->tokenizer);

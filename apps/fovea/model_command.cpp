@@ -2,12 +2,14 @@
 #include "model_command.hpp"
 
 #include "arguments.hpp"
+#include "model_changes.hpp"
 #include "model_report.hpp"
 #include "output_file.hpp"
 #include "progress.hpp"
 
 #include <fovea/model/checkpoint_model.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <numeric>
 
@@ -23,6 +25,12 @@ constexpr OptionSpec kOptions[] = {
      "with one of these: a safetensors file with logits [L, V], hidden.N [L, E] and layers.N.weights [H, L, "
      "L]"},
     {"--top", "N", "likely next tokens to list, and heads for each score (default 10)"},
+    {"--off", "L.H,...", "heads that give nothing, as layer and head counted from 0"},
+    {"--scale", "L.H=S,...", "heads whose contexts are multiplied by numbers"},
+    {"--hide", "N,...", "tokens, counted from 0, that no query sees in any layer"},
+    {"--patch", "L.H,...", "heads that give what they give in another text of as many tokens"},
+    {"--from-text", "TEXT", "that other text"},
+    {"--from-tokens", "N,N,...", "or its token numbers"},
     {"--no-scores", "", "no scores of heads, which take the time of every head's weights"},
     {"--backend", "auto|cpu|vulkan|reference", "where to compute (default: cpu)"},
     {"--device", "N|NAME", "a device by its number in `fovea devices`, or by a part of its name"},
@@ -63,24 +71,44 @@ std::string piece_of(const TextTokenizer* tokenizer, uint32_t id) {
     return tokenizer ? printable_name(tokenizer->piece(id), 60) : std::string();
 }
 
-// For a model that reads pictures its classes are listed.
-void print_next(const std::vector<uint32_t>& ids, const std::vector<NextToken>& next,
-                const std::vector<ScoredHead>& heads, const std::string& device,
-                const TextTokenizer* tokenizer, bool classes, bool as_json) {
+// What a model says of one input.
+struct Said {
+    std::vector<uint32_t> ids;
+    std::vector<NextToken> next;  // of a model that reads pictures: classes
+    // With changes: what the model says without them, every token in the order of its number, and the
+    // likeliest.
+    std::vector<NextToken> unchanged, unchanged_next;
+    std::vector<ScoredHead> heads;
+    bool classes = false;
+};
+
+std::string next_json(const std::vector<NextToken>& next, const Said& said, const TextTokenizer* tokenizer) {
+    std::string list = "[";
+    for (const NextToken& t : next) {
+        JsonObject one;
+        one.number(said.classes ? "class" : "token", double(t.id));
+        if (tokenizer) one.text("text", piece_of(tokenizer, t.id));
+        one.number("logit", double(t.logit)).number("probability", t.probability);
+        if (!said.unchanged.empty() && &next == &said.next)
+            one.number("unchanged_logit", double(said.unchanged[t.id].logit))
+                .number("unchanged_probability", said.unchanged[t.id].probability);
+        list += (list.size() > 1 ? ", " : "") + one.done();
+    }
+    return list + "]";
+}
+
+void print_said(const Said& said, const std::string& device, const TextTokenizer* tokenizer, bool as_json) {
+    const std::vector<uint32_t>& ids = said.ids;
+    const bool classes = said.classes;
     if (as_json) {
-        std::string list = "[", tokens = "[";
-        for (const NextToken& t : next) {
-            JsonObject one;
-            one.number(classes ? "class" : "token", double(t.id));
-            if (tokenizer) one.text("text", piece_of(tokenizer, t.id));
-            one.number("logit", double(t.logit)).number("probability", t.probability);
-            list += (list.size() > 1 ? ", " : "") + one.done();
-        }
+        std::string tokens = "[";
         for (const uint32_t id : ids) tokens += (tokens.size() > 1 ? ", " : "") + std::to_string(id);
         JsonObject all;
         if (!classes) all.raw("tokens", tokens + "]");
-        all.raw(classes ? "classes" : "next", list + "]").text("device", printable_name(device, 200));
-        if (!heads.empty()) all.raw("heads", scores_json(heads));
+        all.raw(classes ? "classes" : "next", next_json(said.next, said, tokenizer));
+        if (!said.unchanged.empty()) all.raw("unchanged", next_json(said.unchanged_next, said, tokenizer));
+        all.text("device", printable_name(device, 200));
+        if (!said.heads.empty()) all.raw("heads", scores_json(said.heads));
         std::printf("%s\n", all.done().c_str());
         return;
     }
@@ -89,10 +117,14 @@ void print_next(const std::vector<uint32_t>& ids, const std::vector<NextToken>& 
         for (const uint32_t id : ids) std::printf(" %u '%s'", id, piece_of(tokenizer, id).c_str());
         std::printf("\n");
     }
-    std::printf("%8s  %-10s  %s\n", classes ? "class" : "next", "logit", "probability");
-    for (const NextToken& t : next)
-        std::printf("%8u  %-10.5g  %.4f%s%s\n", t.id, double(t.logit), t.probability, tokenizer ? "  " : "",
-                    piece_of(tokenizer, t.id).c_str());
+    const bool changed = !said.unchanged.empty();
+    std::printf("%8s  %-10s  %s%s\n", classes ? "class" : "next", "logit", "probability",
+                changed ? "  unchanged" : "");
+    for (const NextToken& t : said.next) {
+        std::printf("%8u  %-10.5g  %.4f", t.id, double(t.logit), t.probability);
+        if (changed) std::printf("       %.4f%s", said.unchanged[t.id].probability, tokenizer ? "   " : "");
+        std::printf("%s%s\n", tokenizer ? "  " : "", piece_of(tokenizer, t.id).c_str());
+    }
 }
 
 // The one tensor of a file, or the one that is called so: what enters the model's first block.
@@ -141,14 +173,15 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
     if ((*device)->engine) options.trace.arithmetic = Arithmetic::engine;
     options.with_hidden = options.with_weights = !out.empty();
     options.progress = [&](double done) { return progress(done); };
-    std::vector<ScoredHead> heads;
+    Said said;
+    said.classes = classes;
     const bool scores = !a.has("--no-scores");
     if (scores)
         options.on_layer = [&](uint64_t layer, Trace& trace) -> Result<void> {
             for (uint32_t head = 0; head < trace.heads(); ++head) {
                 const Result<F32Tensor> weights = trace.stage("weights", head);
                 if (!weights) return weights.error();
-                heads.push_back({layer, head, token_scores(weights->values, ids)});
+                said.heads.push_back({layer, head, token_scores(weights->values, ids)});
             }
             return {};
         };
@@ -156,21 +189,39 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
     const uint64_t bytes = run_model_bytes(model, ids.size(), options) +
                            (scores && out.empty() ? ids.size() * ids.size() * 20 : 0);
     if (Result<void> r = tell_memory(bytes); !r) return r.error();
+    // The picture's own row comes first, the token that says the next one last.
+    const auto tokens_of = [&](const ModelRun& run, size_t most) {
+        return run.logits.rank() == 2 ? next_tokens(run.logits.row(classes ? 0 : run.logits.rows() - 1), most)
+                                      : std::vector<NextToken>();
+    };
+    if (has_changes(a)) {
+        if (classes) return bad("--patches", "with changes of the model a text or token numbers are needed");
+        Result<RunChanges> changes = model_changes(a, model, ids.size(), options);
+        if (!changes) return changes.error();
+        ModelRunOptions plain;
+        plain.trace = options.trace, plain.progress = options.progress;
+        const Result<ModelRun> unchanged = run_model(model, ids, plain);
+        if (!unchanged) return unchanged.error();
+        said.unchanged = tokens_of(*unchanged, SIZE_MAX);
+        said.unchanged_next = said.unchanged;
+        said.unchanged_next.resize(std::min(said.unchanged.size(), size_t(*top)));
+        std::sort(said.unchanged.begin(), said.unchanged.end(),
+                  [](const NextToken& one, const NextToken& other) { return one.id < other.id; });
+        options.changes = std::move(*changes);
+    }
     Result<ModelRun> run = run_model(model, ids, options);
     if (!run) return run.error();
-    std::vector<NextToken> next;
-    // The picture's own row comes first, the token that says the next one last.
-    if (run->logits.rank() == 2)
-        next = next_tokens(run->logits.row(classes ? 0 : run->logits.rows() - 1), size_t(*top));
+    said.next = tokens_of(*run, size_t(*top));
+    said.ids = ids;
     if (!out.empty())
         if (Result<void> r = write_run(std::move(*run), out); !r) return r.error();
     if (!model.has_unembedding())
         std::fprintf(stderr, "fovea: note: the files hold no unembedding, so that there are no logits\n");
     else
-        print_next(ids, next, heads, engine.name(), tokenizer, classes, a.has("--json"));
-    if (!heads.empty() && !a.has("--json"))
+        print_said(said, engine.name(), tokenizer, a.has("--json"));
+    if (!said.heads.empty() && !a.has("--json"))
         std::printf("\nheads, as layer.head and the mean weight on\n%s",
-                    scores_text(heads, size_t(*top)).c_str());
+                    scores_text(said.heads, size_t(*top)).c_str());
     return 0;
 }
 
@@ -178,7 +229,8 @@ Result<int> run(const Arguments& a) {
     if (a.positional().size() != 1)
         return bad("PATH", "give one model: a folder with config.json and safetensors, or a .gguf file");
     for (const std::string_view option :
-         {"--out", "--top", "--threads", "--backend", "--device", "--no-scores"})
+         {"--out", "--top", "--threads", "--backend", "--device", "--no-scores", "--off", "--scale", "--hide",
+          "--patch", "--from-text", "--from-tokens"})
         if (a.has(option) && !a.has("--tokens") && !a.has("--text") && !a.has("--patches"))
             return bad(
                 std::string(option),

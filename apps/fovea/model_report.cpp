@@ -160,39 +160,43 @@ std::string model_json(const CheckpointModel& model) {
 
 namespace {
 
-Result<std::vector<uint32_t>> token_numbers(std::string_view list) {
+Result<std::vector<uint32_t>> token_numbers(std::string_view list, std::string_view option) {
     std::vector<uint32_t> ids;
     for (const std::string_view word : split(list, ',')) {
-        const Result<int64_t> id = parse_integer(word, "--tokens");
+        const Result<int64_t> id = parse_integer(word, option);
         if (!id) return id.error();
         if (*id < 0 || *id > int64_t(UINT32_MAX))
-            return Error{FOVEA_INVALID_ARGUMENT, "--tokens",
+            return Error{FOVEA_INVALID_ARGUMENT, std::string(option),
                          std::string(word) + " is no token number: they are whole numbers from 0"};
         ids.push_back(uint32_t(*id));
     }
     if (ids.size() > kMostTokens)
-        return Error{FOVEA_INVALID_ARGUMENT, "--tokens",
+        return Error{FOVEA_INVALID_ARGUMENT, std::string(option),
                      std::to_string(ids.size()) + " tokens; the limit is " + std::to_string(kMostTokens)};
     return ids;
 }
 
 }  // namespace
 
-Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointModel& model, bool special) {
-    if (arguments.has("--tokens") && arguments.has("--text"))
-        return Error{FOVEA_INVALID_ARGUMENT, "--text", "give --text or --tokens, not both"};
+Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointModel& model,
+                                 const TokenOptions& options) {
+    if (arguments.has(options.tokens) && arguments.has(options.text))
+        return Error{
+            FOVEA_INVALID_ARGUMENT, std::string(options.text),
+            "give " + std::string(options.text) + " or " + std::string(options.tokens) + ", not both"};
     ModelTokens out;
-    if (arguments.has("--tokens")) {
-        Result<std::vector<uint32_t>> ids = token_numbers(arguments.text("--tokens"));
+    if (arguments.has(options.tokens)) {
+        Result<std::vector<uint32_t>> ids = token_numbers(arguments.text(options.tokens), options.tokens);
         if (!ids) return ids.error();
         out.ids = std::move(*ids);
         return out;
     }
     Result<TextTokenizer> tokenizer = TextTokenizer::open(model.files());
     if (!tokenizer) return tokenizer.error();
-    Result<std::vector<uint32_t>> ids = tokenizer->encode(arguments.text("--text"), special);
+    Result<std::vector<uint32_t>> ids = tokenizer->encode(arguments.text(options.text), options.special);
     if (!ids) return ids.error();
-    if (ids->empty()) return Error{FOVEA_INVALID_ARGUMENT, "--text", "the text has no token"};
+    if (ids->empty())
+        return Error{FOVEA_INVALID_ARGUMENT, std::string(options.text), "the text has no token"};
     out.ids = std::move(*ids);
     out.tokenizer = std::move(*tokenizer);
     return out;

@@ -29,9 +29,13 @@ struct ModelTokens {
     std::vector<uint32_t> ids;
     std::optional<TextTokenizer> tokenizer;
 };
-// Without `special` nothing is put around the text.
+// The options that say it.
+struct TokenOptions {
+    std::string_view text = "--text", tokens = "--tokens";
+    bool special = true;  // the tokenizer puts around a text what the model learned with
+};
 Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointModel& model,
-                                 bool special = true);
+                                 const TokenOptions& options = {});
 // Where a model runs: the CPU's kernels on --threads threads (all of the machine), or the device that
 // --backend and --device choose.
 struct ModelDevice {

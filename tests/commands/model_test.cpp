@@ -226,6 +226,67 @@ TEST(ModelCommand, scores_heads_by_what_they_look_at) {
     EXPECT_EQ(run_command(scratch, start + " --no-scores --json").output.find("heads"), std::string::npos);
 }
 
+TEST(ModelCommand, shows_a_changed_model_beside_the_unchanged_one) {
+    const Scratch scratch;
+    const std::string start = "model " + kFamilies + "gpt2 --tokens 5,3,8,20 --no-scores --json --top 24";
+    const auto said = [&](const std::string& changes) {
+        const CommandRun run = run_command(scratch, start + " " + changes);
+        EXPECT_EQ(run.exit_code, 0) << run.error;
+        const Result<JsonValue> all = parse_json(run.output);
+        EXPECT_TRUE(all) << run.output;
+        return *all;
+    };
+    // By token: what the run says, and what it says of the unchanged model.
+    const auto logits = [](const JsonValue& all, const char* key) {
+        std::vector<double> by_token(24);
+        for (const JsonValue& one : all["next"].items())
+            by_token[size_t(one["token"].number())] = one[key].number();
+        return by_token;
+    };
+    const std::vector<double> plain = logits(said(""), "logit");
+    EXPECT_EQ(said("")["unchanged"].items().size(), 0u);
+    for (const char* nothing : {"--scale 1.2=1", "--patch 0.1,1.3 --from-tokens 5,3,8,20"}) {
+        SCOPED_TRACE(nothing);
+        EXPECT_EQ(logits(said(nothing), "logit"), plain);
+    }
+    const JsonValue off = said("--off 1.2,0.3 --hide 1");
+    EXPECT_EQ(logits(off, "unchanged_logit"), plain);
+    EXPECT_NE(logits(off, "logit"), plain);
+    EXPECT_EQ(logits(said("--scale 1.2=0,0.3=0 --hide 1"), "logit"), logits(off, "logit"));
+    EXPECT_NE(logits(said("--patch 0.1 --from-tokens 6,3,8,20"), "logit"), plain);
+    EXPECT_EQ(off["unchanged"].items().size(), 24u);
+    EXPECT_GE(off["unchanged"].items()[0]["logit"].number(), off["unchanged"].items()[1]["logit"].number());
+    // The table on the screen, and the weights of a hidden token.
+    const CommandRun text =
+        run_command(scratch, "model " + kFamilies + "gpt2 --tokens 5,3,8,20 --hide 1 --out OUT --top 2");
+    EXPECT_NE(text.output.find("probability  unchanged"), std::string::npos) << text.output;
+    const Result<TensorSet> set = load_safetensors(scratch / "out.safetensors");
+    ASSERT_TRUE(set);
+    const std::vector<float> weights = to_f32(*set->find("layers.1.weights")).value();
+    for (size_t row = 0; row < 4 * 4; ++row) EXPECT_EQ(weights[row * 4 + 1], 0.0f) << row;
+}
+
+TEST(ModelCommand, refuses_changes_by_their_option) {
+    const Scratch scratch;
+    const std::string start = "model " + kFamilies + "gpt2 --tokens 5,3,8,20 ";
+    for (const auto& [words, why] :
+         {std::pair{"--off 1.4", "--off: head 4 is not there; there are 0 to 3"},
+          {"--off 2.0", "--off: layer 2 is not there"},
+          {"--off 1", "--off: '1' is no head"},
+          {"--scale 1.0", "--scale: '1.0' is no head with a number"},
+          {"--scale 1.0=1e99", "--scale: 1e99 is no finite float32 number"},
+          {"--off 1.0 --scale 1.0=2", "--scale: head 1.0 is named twice"},
+          {"--hide 4", "--hide: token 4 is not there; there are 0 to 3"},
+          {"--hide 1,1", "--hide: token 1 is named twice"},
+          {"--patch 0.1", "--patch: needs the other text"},
+          {"--from-tokens 1,2", "--from-tokens: is what --patch takes heads from"},
+          {"--patch 0.1 --from-tokens 1,2", "--from-tokens: has 2 tokens"},
+          {"--patch 0.1 --from-tokens 99,1,1,1", "--from-tokens: token 0 is number 99"}})
+        expect_refused(run_command(scratch, start + words), why);
+    expect_refused(run_command(scratch, "model " + kFamilies + "gpt2 --off 1.0"),
+                   "--off needs --tokens or --text");
+}
+
 TEST(GenerateCommand, goes_on_behind_a_session_as_one_run_would) {
     const Scratch scratch;
     const std::string start = "generate " + kFamilies + "llama2 ";

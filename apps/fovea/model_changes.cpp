@@ -1,0 +1,163 @@
+#include "model_changes.hpp"
+
+#include "model_report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace fovea::app {
+namespace {
+
+Error bad(std::string_view option, std::string text) {
+    return {FOVEA_INVALID_ARGUMENT, std::string(option), std::move(text)};
+}
+
+// A whole number of an option's list, below `limit`.
+Result<uint64_t> number_below(std::string_view word, std::string_view option, const char* what,
+                              uint64_t limit) {
+    const Result<int64_t> number = parse_integer(word, option);
+    if (!number) return number.error();
+    if (*number < 0 || uint64_t(*number) >= limit)
+        return bad(option, std::string(what) + " " + std::string(word) + " is not there; there are 0 to " +
+                               std::to_string(limit - 1));
+    return uint64_t(*number);
+}
+
+struct Head {
+    uint64_t layer, head;
+    bool operator<(const Head& other) const {
+        return layer != other.layer ? layer < other.layer : head < other.head;
+    }
+};
+
+// "1.2": layer 1, head 2.
+Result<Head> parse_head(std::string_view word, std::string_view option, const ModelFacts& facts) {
+    const std::vector<std::string_view> parts = split(word, '.');
+    if (parts.size() != 2)
+        return bad(option, "'" + std::string(word) + "' is no head; write layer and head as 1.2");
+    const Result<uint64_t> layer = number_below(parts[0], option, "layer", facts.layers);
+    if (!layer) return layer.error();
+    const Result<uint64_t> head = number_below(parts[1], option, "head", facts.heads);
+    if (!head) return head.error();
+    return Head{*layer, *head};
+}
+
+class ChangesReader {
+  public:
+    ChangesReader(const Arguments& arguments, const CheckpointModel& model, uint64_t tokens)
+        : a_(arguments), model_(model), tokens_(tokens) {}
+
+    Result<RunChanges> read(const ModelRunOptions& options) {
+        if (Result<void> r = read_off(); !r) return r.error();
+        if (Result<void> r = read_scales(); !r) return r.error();
+        if (Result<void> r = read_hidden(); !r) return r.error();
+        if (Result<void> r = read_patches(options); !r) return r.error();
+        return std::move(changes_);
+    }
+
+  private:
+    std::vector<std::string_view> words_of(std::string_view option) const {
+        return a_.has(option) ? split(a_.text(option), ',') : std::vector<std::string_view>();
+    }
+
+    Result<Head> new_head(std::string_view word, std::string_view option) {
+        const Result<Head> head = parse_head(word, option, model_.facts());
+        if (head && !named_.insert(*head).second)
+            return bad(option, "head " + std::string(word) + " is named twice");
+        return head;
+    }
+
+    void scale(Head head, float factor) {
+        std::vector<std::vector<float>>& scales = changes_.head_scales;
+        scales.resize(std::max<size_t>(scales.size(), head.layer + 1));
+        std::vector<float>& layer = scales[head.layer];
+        layer.resize(std::max<size_t>(layer.size(), head.head + 1), 1.0f);
+        layer[head.head] = factor;
+    }
+
+    Result<void> read_off() {
+        for (const std::string_view word : words_of("--off")) {
+            const Result<Head> head = new_head(word, "--off");
+            if (!head) return head.error();
+            scale(*head, 0.0f);
+        }
+        return {};
+    }
+
+    Result<void> read_scales() {
+        for (const std::string_view word : words_of("--scale")) {
+            const std::vector<std::string_view> parts = split(word, '=');
+            if (parts.size() != 2)
+                return bad("--scale",
+                           "'" + std::string(word) + "' is no head with a number; write them as 1.2=0.5");
+            const Result<Head> head = new_head(parts[0], "--scale");
+            if (!head) return head.error();
+            const Result<double> factor = parse_number(parts[1], "--scale");
+            if (!factor) return factor.error();
+            if (!std::isfinite(float(*factor)))
+                return bad("--scale", std::string(parts[1]) + " is no finite float32 number");
+            scale(*head, float(*factor));
+        }
+        return {};
+    }
+
+    Result<void> read_hidden() {
+        for (const std::string_view word : words_of("--hide")) {
+            const Result<uint64_t> token = number_below(word, "--hide", "token", tokens_);
+            if (!token) return token.error();
+            changes_.hidden_tokens.push_back(uint32_t(*token));
+        }
+        std::sort(changes_.hidden_tokens.begin(), changes_.hidden_tokens.end());
+        const auto twice = std::adjacent_find(changes_.hidden_tokens.begin(), changes_.hidden_tokens.end());
+        if (twice != changes_.hidden_tokens.end())
+            return bad("--hide", "token " + std::to_string(*twice) + " is named twice");
+        return {};
+    }
+
+    Result<void> read_patches(const ModelRunOptions& options) {
+        const std::string_view from = a_.first_of({"--from-text", "--from-tokens"});
+        if (!from.empty() && !a_.has("--patch"))
+            return bad(from, "is what --patch takes heads from, which is not given");
+        if (!a_.has("--patch")) return {};
+        if (from.empty()) return bad("--patch", "needs the other text: --from-text or --from-tokens");
+        std::vector<HeadPatch> heads;
+        for (const std::string_view word : words_of("--patch")) {
+            const Result<Head> head = new_head(word, "--patch");
+            if (!head) return head.error();
+            heads.push_back({head->layer, uint32_t(head->head)});
+        }
+        const Result<ModelTokens> other =
+            input_tokens(a_, model_, {.text = "--from-text", .tokens = "--from-tokens"});
+        if (!other) return other.error();
+        if (other->ids.size() != tokens_)
+            return bad(from, "has " + std::to_string(other->ids.size()) + " tokens, the text itself " +
+                                 std::to_string(tokens_) + "; --patch needs as many");
+        ModelRunOptions quiet;
+        quiet.trace = options.trace;
+        Result<std::vector<HeadPatch>> contexts = head_contexts(model_, other->ids, std::move(heads), quiet);
+        if (!contexts) return bad(from, contexts.error().text);
+        changes_.patches = std::move(*contexts);
+        return {};
+    }
+
+    const Arguments& a_;
+    const CheckpointModel& model_;
+    uint64_t tokens_;
+    std::set<Head> named_;
+    RunChanges changes_;
+};
+
+}  // namespace
+
+bool has_changes(const Arguments& arguments) {
+    return !arguments.first_of({"--off", "--scale", "--hide", "--patch", "--from-text", "--from-tokens"})
+                .empty();
+}
+
+Result<RunChanges> model_changes(const Arguments& arguments, const CheckpointModel& model, uint64_t tokens,
+                                 const ModelRunOptions& options) {
+    return ChangesReader(arguments, model, tokens).read(options);
+}
+
+}  // namespace fovea::app
