@@ -65,6 +65,9 @@ std::string describe_matrix(Workbench& bench) {
         text += "computed by the processor until the device's kernels are compiled\n";
     const std::span<const float> values = stage.head_values(bench.view.head);
     text += print_tensor(F32Tensor({stage.rows, stage.columns}, {values.begin(), values.end()})) + "\n";
+    std::string lit;
+    for (const CellInput& input : bench.picked_inputs()) lit += (lit.empty() ? "" : "; ") + input_text(input);
+    if (!lit.empty()) text += "lit: " + lit + "\n";
     if (const std::optional<CellSum> sum = bench.picked_sum())
         return text + cell_sum_text(*sum, stage, uint64_t(bench.view.picked_row),
                                     uint64_t(bench.view.picked_column));

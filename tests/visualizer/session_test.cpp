@@ -102,10 +102,43 @@ TEST_F(SessionTest, every_other_cell_is_the_sum_of_its_terms) {
                     if (!sum) continue;
                     summed.insert(stage.name);
                     ASSERT_FALSE(sum->terms.empty());
+                    // The cells that are lit are the factors, in their order.
+                    const std::vector<CellInput> lit = bench->picked_inputs();
+                    ASSERT_FALSE(lit.empty()) << stage.name;
+                    for (size_t n = 0; n < lit.size() && !sum->b.empty(); ++n) {
+                        const CellRect& r = lit[n].cells;
+                        ASSERT_EQ(lit.size(), 2u) << stage.name;
+                        ASSERT_EQ(r.rows() * r.columns(), sum->terms.size()) << stage.name;
+                        const uint64_t term = (cell * 7 + n) % sum->terms.size();
+                        const uint64_t at =
+                            (uint64_t(r.row_begin) + (r.rows() > 1 ? term : 0)) * lit[n].stage->columns +
+                            uint64_t(r.column_begin) + (r.rows() > 1 ? 0 : term);
+                        const float factor = n == 0 ? sum->terms[term].a : sum->terms[term].b;
+                        const bool unread = stage.name == "context" && sum->terms[term].a == 0;
+                        if (!unread) {
+                            EXPECT_EQ(lit[n].stage->head_values(lit[n].head)[at], factor) << stage.name;
+                        }
+                    }
                     const float drawn = stage.head_values(head)[cell];
                     EXPECT_NEAR(sum->result, drawn, 2e-5 * std::max(1.0f, std::abs(drawn)))
                         << "level " << level << ", " << stage.name << " head " << head << " cell " << cell;
                 }
+        }
+        // Scores light the rows whose product they are, what follows the score or row that it reads.
+        for (const Stage& stage : bench->computation.stages()) {
+            if (!stage.over_keys || stage.name == "keep") continue;
+            const uint32_t head = uint32_t(stage.heads) - 1;
+            const std::vector<CellInput> lit =
+                cell_inputs(*bench->computation.result(), stage, head, stage.rows - 1, 2);
+            ASSERT_FALSE(lit.empty()) << stage.name;
+            if (stage.name != "scores") continue;
+            double dot = 0;
+            for (uint64_t d = 0; d < lit[0].stage->columns; ++d)
+                dot += double(lit[0].stage->head_values(
+                           lit[0].head)[(stage.rows - 1) * lit[0].stage->columns + d]) *
+                       double(lit[1].stage->head_values(lit[1].head)[2 * lit[1].stage->columns + d]);
+            EXPECT_NEAR(dot, double(stage.head_values(head)[(stage.rows - 1) * stage.columns + 2]), 1e-4)
+                << "level " << level;
         }
         std::set<std::string> expected = {"context", "lse"};
         if (level >= 2) expected.insert({"queries", "keys", "values"});

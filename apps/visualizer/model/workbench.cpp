@@ -140,13 +140,35 @@ const std::optional<Derivation>& Workbench::derivation() {
                                   {0, now.head, uint64_t(view.picked_row), uint64_t(view.picked_column)});
 }
 
+const AttentionResult& Workbench::shown_result() const {
+    const bool locked = window.centre == CentreTab::matrix && window.locked_tab >= 0 &&
+                        size_t(window.locked_tab) < computation.locked().size();
+    return locked ? *computation.locked()[size_t(window.locked_tab)].result : *computation.result();
+}
+
 std::optional<CellSum> Workbench::picked_sum() const {
     const Shown now = shown();
-    const AttentionResult& of = window.locked_tab < 0
-                                    ? *computation.result()
-                                    : *computation.locked()[size_t(window.locked_tab)].result;
     if (now.stage->over_keys || view.picked_row < 0 || view.picked_column < 0) return {};
-    return cell_sum(of, *now.stage, now.head, uint64_t(view.picked_row), uint64_t(view.picked_column));
+    return cell_sum(shown_result(), *now.stage, now.head, uint64_t(view.picked_row),
+                    uint64_t(view.picked_column));
+}
+
+std::vector<CellInput> Workbench::picked_inputs() const {
+    const Shown now = shown();
+    if (view.picked_row < 0 || view.picked_column < 0) return {};
+    return cell_inputs(shown_result(), *now.stage, now.head, uint64_t(view.picked_row),
+                       uint64_t(view.picked_column));
+}
+
+void Workbench::show_input(const CellInput& input) {
+    if (&shown_result() != computation.result().get()) return;
+    const CellInput to = input;  // the stages stay where they are, the pick does not
+    show_stage(size_t(to.stage - computation.stages().data()));
+    if (to.stage->heads > 1) view.head = to.head;
+    view.picked_row = to.cells.row_begin, view.picked_column = to.cells.column_begin;
+    view.pinned = true;
+    view.selection = to.cells;
+    window.centre = CentreTab::matrix;
 }
 
 const HeadSummary& Workbench::head_summary() {

@@ -3,6 +3,7 @@
 // frame.
 #pragma once
 
+#include "model/cell_inputs.hpp"
 #include "model/cell_sum.hpp"
 #include "model/computation.hpp"
 #include "model/document.hpp"
@@ -98,6 +99,10 @@ class Workbench {
     const std::optional<Derivation>& derivation();
     // The picked cell of any other stage as a sum.
     std::optional<CellSum> picked_sum() const;
+    // What the picked cell is computed from; of the result that is shown.
+    std::vector<CellInput> picked_inputs() const;
+    // Goes to the matrix of an input, where its cells are framed; not from a locked tab.
+    void show_input(const CellInput& input);
     const HeadSummary& head_summary();
     const HeadGrid* head_grid() { return computation.head_grid(document.settings()); }
     // A model that learned a task, with the head and the cell that it is about.
@@ -189,6 +194,7 @@ class Workbench {
                map.wants_update();
     }
     Result<void> begin();
+    const AttentionResult& shown_result() const;
     void grant_wish();
     void keep_pick_in_range();
     void file_was_read(Document::Opened opened, bool with_sheet);

@@ -1,4 +1,5 @@
 // The picked cell: every number between q, k and what the cell adds to the context.
+#include "panels/head_thumbnail.hpp"
 #include "panels/panels.hpp"
 
 #include <algorithm>
@@ -134,15 +135,84 @@ size_t cell_index(const PanelContext& ui) {
     return size_t(view.picked_row) * ui.bench.shown().stage->columns + size_t(view.picked_column);
 }
 
-void draw_steps(const PanelContext& ui, const Derivation& d, bool drawn) {
+// The number that is drawn, and the matrices that it comes from with the cells lit that go into it; a click
+// goes there.
+void draw_number_and_inputs(PanelContext& ui) {
+    Workbench& bench = ui.bench;
+    const Palette& colours = palette(bench.window.theme);
+    const float s = ui.scale, gap = 10 * s, side = 72 * s;
+    const Stage& stage = *bench.shown().stage;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    const bool hidden = stage.hidden(bench.shown().head, uint64_t(bench.view.picked_row),
+                                     uint64_t(bench.view.picked_column)) &&
+                        !stage.hiding;
+    const std::string drawn =
+        hidden ? "\xe2\x88\x92\xe2\x88\x9e" : number(stage.head_values(bench.shown().head)[cell_index(ui)]);
+    ImGui::PushFont(ui.fonts.large);
+    ImGui::PushStyleColor(ImGuiCol_Text, colours.accent);
+    ImGui::TextUnformatted(drawn.c_str());
+    ImGui::PopStyleColor();
+    ImGui::PopFont();
+    const float below = ImGui::GetCursorScreenPos().y;
+    // What it is, beside it.
+    const float number_width = ImGui::GetItemRectSize().x;
+    const std::string what = stage.name + " by the " + (bench.shown().run->on_cpu() ? "processor" : "device");
+    draw.AddText(
+        ui.fonts.small, ui.fonts.small->FontSize,
+        {at.x + number_width + gap, at.y + ui.fonts.large->FontSize - 1.4f * ui.fonts.small->FontSize},
+        colours.text_soft, what.c_str());
+    ImGui::SetCursorScreenPos({at.x, below});
+    const std::vector<CellInput> inputs = bench.picked_inputs();
+    if (inputs.empty()) return;
+    float x = at.x;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        const CellInput& input = inputs[i];
+        const Stage& from = *input.stage;
+        if (input.head >= from.ranges.size()) continue;  // not measured yet
+        ImGui::PushID(int(i));
+        ImGui::SetCursorScreenPos({x, below});
+        const bool clicked = ImGui::InvisibleButton("input", {side, side});
+        const bool hovered = ImGui::IsItemHovered();
+        draw_thumbnail(ui,
+                       {from.buffer, from.hiding, uint32_t(input.head * from.rows * from.columns),
+                        uint32_t(from.rows), uint32_t(from.columns), from.ranges[input.head]},
+                       {x, below}, side);
+        // At least as large as can be seen.
+        const auto span = [&](int begin, uint64_t count, uint64_t of, float origin, float& low, float& high) {
+            const float cell = side / float(of), least = 4 * s;
+            low = origin + float(begin) * cell, high = low + float(count) * cell;
+            if (high - low < least) {
+                low = std::clamp((low + high - least) / 2, origin, origin + side - least);
+                high = low + least;
+            }
+        };
+        ImVec2 low, high;
+        span(input.cells.column_begin, input.cells.columns(), from.columns, x, low.x, high.x);
+        span(input.cells.row_begin, input.cells.rows(), from.rows, below, low.y, high.y);
+        draw.AddRect({low.x - s, low.y - s}, {high.x + s, high.y + s}, colours.matrix_ground, 0, 0, 4 * s);
+        draw.AddRect({low.x - s, low.y - s}, {high.x + s, high.y + s}, colours.accent, 0, 0, 2 * s);
+        if (hovered) draw.AddRect({x, below}, {x + side, below + side}, colours.text_soft, 0, 0, 2 * s);
+        const std::string text = input_text(input);
+        if (hovered) ImGui::SetTooltip("%s\nclick: go there", text.c_str());
+        ImFont* const small = ui.fonts.small;
+        draw.AddText(small, small->FontSize, {x, below + side + 3 * s}, colours.text_soft, text.c_str());
+        ImGui::PopID();
+        const float width = small->CalcTextSizeA(small->FontSize, 1e6f, 0, text.c_str()).x;
+        if (clicked) bench.show_input(input);
+        x += std::max(side, width) + gap + 4 * s;
+        if (clicked) break;
+    }
+    ImGui::SetCursorScreenPos({at.x, below});
+    ImGui::Dummy({side, side + ui.fonts.small->FontSize + 8 * s});
+}
+
+void draw_steps(const PanelContext& ui, const Derivation& d) {
     if (!ImGui::BeginTable("steps", 3, ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_BordersInnerH))
         return;
     ImGui::TableSetupColumn("name");
     ImGui::TableSetupColumn("how", ImGuiTableColumnFlags_WidthStretch);
     ImGui::TableSetupColumn("value");
-    if (drawn)
-        step(ui, ui.bench.shown().run->on_cpu() ? "processor" : "device", "the number that is drawn",
-             number(ui.bench.shown().stage->head_values(ui.bench.shown().head)[cell_index(ui)]), true);
     step(ui, "q \xc2\xb7 k", "sum of the products", number(d.dot));
     step(ui, "score", "\xc3\x97 " + format_number(d.scale, 5), number(d.score));
     if (d.softcap > 0)
@@ -150,7 +220,7 @@ void draw_steps(const PanelContext& ui, const Derivation& d, bool drawn) {
              number(d.capped));
     if (d.has_alibi) step(ui, "ALiBi", "slope " + format_number(d.alibi_slope, 4), number(d.alibi));
     if (d.has_bias) step(ui, "bias", "added", number(d.bias));
-    step(ui, "masked", d.hidden_by.empty() ? "the query sees the key" : d.hidden_by, number(d.masked));
+    step(ui, "masked", d.hidden_by.empty() ? "the query sees it" : d.hidden_by, number(d.masked));
     step(ui, "row max", format_count(d.visible_keys) + (d.visible_keys == 1 ? " key seen" : " keys seen"),
          number(d.row_max));
     step(ui, "exp", "exp(masked \xe2\x88\x92 max)", number(d.exponential));
@@ -213,7 +283,7 @@ void draw_map_cell(PanelContext& ui) {
     }
     draw_copy(ui, *d);
     ImGui::BeginChild("derivation");
-    draw_steps(ui, *d, false);
+    draw_steps(ui, *d);
     ImGui::TextDisabled("computed now from q and k, not read from a tile");
     check_box(ui, "largest products first", &bench.window.sort_by_size);
     draw_terms(ui, *d);
@@ -225,6 +295,7 @@ void draw_other_cell(PanelContext& ui, const Stage& stage) {
     Workbench& bench = ui.bench;
     const std::optional<CellSum> sum = bench.picked_sum();
     if (!sum) {
+        if (bench.computation.measured()) draw_number_and_inputs(ui);
         const StageText* text = find_stage_text(stage.name);
         ImGui::PushTextWrapPos();
         ImGui::TextDisabled("%s", stage.over_keys ? "computing" : text ? text->about.c_str() : "given");
@@ -232,12 +303,11 @@ void draw_other_cell(PanelContext& ui, const Stage& stage) {
         return;
     }
     ImGui::BeginChild("sum");
+    draw_number_and_inputs(ui);
     if (ImGui::BeginTable("steps", 3, ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_BordersInnerH)) {
         ImGui::TableSetupColumn("name");
         ImGui::TableSetupColumn("how", ImGuiTableColumnFlags_WidthStretch);
         ImGui::TableSetupColumn("value");
-        step(ui, bench.shown().run->on_cpu() ? "processor" : "device", "the number that is drawn",
-             number(stage.head_values(bench.shown().head)[cell_index(ui)]), true);
         if (!sum->added_name.empty()) step(ui, sum->added_name.c_str(), "added", number(sum->added));
         step(ui, "sum", sum->b.empty() ? "of the row" : "of the products", number(sum->sum));
         ImGui::EndTable();
@@ -278,7 +348,8 @@ void draw_inspector_panel(PanelContext& ui) {
     if (!d) return draw_other_cell(ui, stage);
     draw_copy(ui, *d);
     ImGui::BeginChild("derivation");
-    draw_steps(ui, *d, true);
+    draw_number_and_inputs(ui);
+    draw_steps(ui, *d);
     ImGui::Dummy({0, 4 * ui.scale});
     check_box(ui, "largest products first", &bench.window.sort_by_size);
     draw_terms(ui, *d);

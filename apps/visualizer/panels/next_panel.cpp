@@ -58,7 +58,7 @@ void draw_lens(PanelContext& ui, const NextTable& table) {
         ImGui::SetTooltip(
             "The logit lens: final norm and unembedding of what leaves each layer (nostalgebraist, 2020)");
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    const float width = 86 * ui.scale, line = ImGui::GetTextLineHeight();
+    const float width = 104 * ui.scale, line = ImGui::GetTextLineHeight();
     constexpr size_t kShown = 4;
     const auto left = float(table.behind.size());
     ImDrawList& draw = *ImGui::GetWindowDrawList();
@@ -70,15 +70,18 @@ void draw_lens(PanelContext& ui, const NextTable& table) {
             const NextTable::Entry& entry = table.behind[n][i];
             const float y = at.y + line + float(i) * (line + 3 * ui.scale);
             const bool final_one = entry.token.id == table.behind.back()[0].token.id;
-            draw.AddRectFilled(
-                {x, y},
-                {x + std::max(float(entry.token.probability) * (width - 8 * ui.scale), 1.0f), y + line},
-                final_one ? colours.accent : colours.mark, 2 * ui.scale);
-            const ImVec4 clip{x, y, x + width - 6 * ui.scale, y + line};
-            draw.AddText(ui.fonts.small, ui.fonts.small->FontSize, {x + 3 * ui.scale, y + ui.scale},
-                         final_one ? colours.accent_text : colours.text,
-                         (entry.text + "  " + format_fixed(100 * entry.token.probability, 0)).c_str(),
-                         nullptr, 0, &clip);
+            const float right = x + width - 10 * ui.scale;
+            // The bar under the words: a short one leaves them on their own ground.
+            draw.AddRectFilled({x, y + line - 2 * ui.scale},
+                               {x + std::max(float(entry.token.probability) * (right - x), 1.0f), y + line},
+                               final_one ? colours.accent : colours.mark);
+            ImFont* const small = ui.fonts.small;
+            const std::string share = format_fixed(100 * entry.token.probability, 0) + " %";
+            const float taken = small->CalcTextSizeA(small->FontSize, 1e6f, 0, share.c_str()).x;
+            const ImVec4 clip{x, y, right - taken - 4 * ui.scale, y + line};
+            draw.AddText(small, small->FontSize, {x, y}, final_one ? colours.accent : colours.text,
+                         entry.text.c_str(), nullptr, 0, &clip);
+            draw.AddText(small, small->FontSize, {right - taken, y}, colours.text_soft, share.c_str());
         }
     }
     ImGui::Dummy({left * width, float(kShown + 1) * (line + 3 * ui.scale)});

@@ -53,6 +53,11 @@ void hint(std::string_view label) {
     }
 }
 
+// Narrow panels keep the names of their knobs.
+float knob_width(const PanelContext& ui) {
+    return std::clamp(ImGui::GetContentRegionAvail().x - 96 * ui.scale, 80 * ui.scale, 150 * ui.scale);
+}
+
 struct Knobs {
     PanelContext& ui;
     Settings next;
@@ -62,7 +67,7 @@ struct Knobs {
         hint(label);
     }
     void slider(const char* label, float& value, float low, float high, const char* format) {
-        ImGui::SetNextItemWidth(150 * ui.scale);
+        ImGui::SetNextItemWidth(knob_width(ui));
         if (ImGui::SliderFloat(label, &value, low, high, format, ImGuiSliderFlags_AlwaysClamp))
             ui.bench.document.change(next, ImGui::GetID(label));
         hint(label);
@@ -70,7 +75,7 @@ struct Knobs {
     // A number of the session, drawn as a float.
     void slider(const char* label, double& value, float low, float high, const char* format) {
         auto shown = float(value);
-        ImGui::SetNextItemWidth(150 * ui.scale);
+        ImGui::SetNextItemWidth(knob_width(ui));
         if (ImGui::SliderFloat(label, &shown, low, high, format, ImGuiSliderFlags_AlwaysClamp)) {
             value = double(shown);
             ui.bench.document.change(next, ImGui::GetID(label));
@@ -78,7 +83,7 @@ struct Knobs {
         hint(label);
     }
     void slider(const char* label, int& value, int low, int high, const char* format = nullptr) {
-        ImGui::SetNextItemWidth(150 * ui.scale);
+        ImGui::SetNextItemWidth(knob_width(ui));
         if (ImGui::SliderInt(label, &value, low, high,
                              format      ? format
                              : value < 0 ? "unbounded"
@@ -88,7 +93,7 @@ struct Knobs {
         hint(label);
     }
     void seed(const char* label, uint64_t& value) {
-        ImGui::SetNextItemWidth(150 * ui.scale);
+        ImGui::SetNextItemWidth(knob_width(ui));
         int number = int(std::min<uint64_t>(value, INT32_MAX));
         if (ImGui::InputInt(label, &number)) {
             value = uint64_t(std::max(number, 0));
@@ -99,7 +104,7 @@ struct Knobs {
 };
 
 void draw_pattern(Knobs& knobs, Settings& s) {
-    ImGui::SetNextItemWidth(150 * knobs.ui.scale);
+    ImGui::SetNextItemWidth(knob_width(knobs.ui));
     const bool open = ImGui::BeginCombo("pattern", std::string(mask_pattern_name(s.pattern)).c_str());
     if (!open) return hint("pattern");
     for (int i = 0; i < kMaskPatternCount; ++i) {
@@ -123,7 +128,7 @@ void draw_causal(Knobs& knobs, const LongMap* map) {
 
 // A number of heads from 1 to 12, or the divisors of `of` where key/value heads share query heads.
 void choose_heads(Knobs& knobs, const char* label, uint32_t& heads, uint32_t of) {
-    ImGui::SetNextItemWidth(150 * knobs.ui.scale);
+    ImGui::SetNextItemWidth(knob_width(knobs.ui));
     if (!ImGui::BeginCombo(label, std::to_string(heads).c_str())) return hint(label);
     for (uint32_t count = of; count >= 1; --count) {
         if (of % count != 0 || !ImGui::Selectable(std::to_string(count).c_str(), count == heads)) continue;
@@ -216,7 +221,7 @@ void draw_parameters_panel(PanelContext& ui) {
     }
     if (s.level == 7 && of_level && !map) {
         auto length = int(s.length);
-        ImGui::SetNextItemWidth(150 * ui.scale);
+        ImGui::SetNextItemWidth(knob_width(ui));
         if (ImGui::SliderInt("tokens", &length, 0, 1024, length == 0 ? "as typed" : "%d",
                              ImGuiSliderFlags_AlwaysClamp)) {
             s.length = uint32_t(length);

@@ -1,6 +1,8 @@
 // The stages from tokens to contexts: formula and live shape; a click shows the tensor.
 #include "panels/panels.hpp"
 
+#include <algorithm>
+
 namespace fovea::visualizer {
 namespace {
 
@@ -43,6 +45,9 @@ void draw_pipeline_panel(PanelContext& ui) {
     ImGui::BeginChild("stages");
     const Palette& colours = palette(bench.window.theme);
     const float line = ImGui::GetTextLineHeight();
+    // Stages that the picked cell is computed from have a softer bar than its own.
+    const std::vector<CellInput> inputs =
+        bench.computation.complete() ? bench.picked_inputs() : std::vector<CellInput>();
     for (size_t i = 0; i < bench.computation.stages().size(); ++i) {
         const Stage& stage = bench.computation.stages()[i];
         const bool current = bench.view.stage == i;
@@ -61,6 +66,9 @@ void draw_pipeline_panel(PanelContext& ui) {
             draw.AddRectFilled(at, {at.x + width, at.y + height}, colours.raised, 5 * ui.scale);
         if (current)
             draw.AddRectFilled(at, {at.x + 3 * ui.scale, at.y + height}, colours.accent, 2 * ui.scale);
+        else if (std::any_of(inputs.begin(), inputs.end(),
+                             [&](const CellInput& input) { return input.stage == &stage; }))
+            draw.AddRectFilled(at, {at.x + 3 * ui.scale, at.y + height}, colours.mark, 2 * ui.scale);
         const std::string shape = stage.heads > 1 ? format_shape({stage.heads, stage.rows, stage.columns})
                                                   : format_shape({stage.rows, stage.columns});
         const float x = at.x + 12 * ui.scale, y = at.y + 4 * ui.scale;

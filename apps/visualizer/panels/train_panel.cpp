@@ -112,8 +112,10 @@ void draw_scores(PanelContext& ui, const TrainingView& v, float width) {
     };
     name("accuracy", colours.accent);
     for (size_t i = 0; i < v.task.scores.size(); ++i) {
+        // Lines and their names stand out from the ground: lighter ones from a dark one.
+        const double from = ui.bench.window.theme == Theme::dark ? 0.5 : 0.05;
         const Rgb c = table[size_t(
-            255 * (0.35 + 0.6 * double(i) / double(std::max<size_t>(v.task.scores.size(), 2) - 1)))];
+            255 * (from + 0.45 * double(i) / double(std::max<size_t>(v.task.scores.size(), 2) - 1)))];
         const ImU32 colour = IM_COL32(c.r, c.g, c.b, 255);
         draw_curve(plot, v.curve, score_of, v.task.scores[i], colour, 1.5f * ui.scale);
         name(std::string(head_score_label(v.task.scores[i])), colour);
@@ -207,14 +209,16 @@ void draw_controls(PanelContext& ui, Playground& play, const TrainingView& v) {
         save(bench, play.save_state(name + ".safetensors"), (name + ".safetensors").c_str());
     if (button("Save curves", "Every step's loss, accuracy and scores as CSV, of all runs"))
         save(bench, play.save_curves(name + ".csv"), (name + ".csv").c_str());
-    int step = int(v.step);
+    // A scrubber of numbers of its own: that of integers has a grip of half its length where there is one
+    // step.
+    auto step = float(v.step);
     ImGui::SetNextItemWidth(-1);
-    const std::string where =
-        "seed " + std::to_string(v.curve.seed) + ", step %d of " + std::to_string(v.last);
-    if (ImGui::SliderInt("##step", &step, 0, int(std::max(v.last, 1u)), where.c_str(),
-                         ImGuiSliderFlags_AlwaysClamp) &&
-        step != int(v.step))
-        play.seek(uint32_t(step));
+    const std::string where = "seed " + std::to_string(v.curve.seed) + ", step " + std::to_string(v.step) +
+                              " of " + std::to_string(v.last);
+    if (ImGui::SliderFloat(
+            "##step", &step, 0, float(std::max(v.last, 1u)), where.c_str(),
+            ImGuiSliderFlags_AlwaysClamp | ImGuiSliderFlags_NoInput | ImGuiSliderFlags_NoRoundToFormat))
+        if (const auto to = uint32_t(std::lround(step)); to != v.step && to <= v.last) play.seek(to);
 }
 
 std::string standing(const TrainingView& v) {

@@ -94,6 +94,11 @@ Fonts load_fonts(float scale, const std::string& rare) {
     fonts.mono = load_first({"/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf",
                              "/System/Library/Fonts/Menlo.ttc", "C:/Windows/Fonts/consola.ttf"},
                             pixels(13));
+    fonts.large =
+        load_first({"/usr/share/fonts/opentype/inter/Inter-SemiBold.otf",
+                    "/usr/share/fonts/truetype/dejavu/DejaVuSans-Bold.ttf",
+                    "/System/Library/Fonts/Supplemental/Arial Bold.ttf", "C:/Windows/Fonts/segoeuib.ttf"},
+                   pixels(26));
     ImGui::GetIO().Fonts->Build();
     return fonts;
 }
