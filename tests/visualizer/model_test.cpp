@@ -446,9 +446,16 @@ TEST_F(ModelTest, a_wrong_model_is_refused_in_one_line_and_the_picture_stays) {
     EXPECT_EQ(bench->problems.back().text.find('\n'), std::string::npos);
     compute();
     EXPECT_EQ(bench->computation.tokens()[1], "journey");
-    // A text that the model cannot read is told, too.
+    // A model without a tokenizer says what is typed instead, and keeps numbers that were typed already.
+    Settings typed = bench->document.settings();
+    typed.text = "3 1 2";
+    bench->document.change(typed);
     ASSERT_TRUE(open_any(*bench, FOVEA_FAMILIES "/gpt2"));
+    EXPECT_NE(bench->problems.back().text.find("token numbers from 0 to"), std::string::npos)
+        << bench->problems.back().text;
     compute();
+    EXPECT_EQ(bench->computation.tokens().size(), 3u);
+    // A text that the model cannot read is told, too.
     Settings settings = bench->document.settings();
     settings.text = "1 2 three";
     bench->document.change(settings);
