@@ -3,6 +3,8 @@
 
 #include "shaders/planned.hpp"
 
+#include "shaders/interface.h"
+
 #include <gtest/gtest.h>
 
 #include <set>
@@ -50,7 +52,9 @@ std::string way_of_computing(const Plan& plan) {
     std::string way = foveaKernelName(plan.info().kernel);
     for (const FoveaDispatch& d : test::dispatches_of(plan, 0)) {
         way += std::string("; ") + foveaShaderName(d.shader) + " " + std::to_string(d.subgroup_size);
-        for (uint32_t i = 0; i < d.spec_count; ++i) way += " " + std::to_string(d.spec[i]);
+        // Whether a slice may have several entries is the cost's to say, and changes no number.
+        for (uint32_t i = 0; i < d.spec_count; ++i)
+            way += " " + std::to_string(i == FOVEA_SPEC_CALL ? d.spec[i] & ~shader::kEntriesCall : d.spec[i]);
     }
     return way;
 }
