@@ -3,6 +3,7 @@
 #ifndef FOVEA_DROPOUT_GLSL
 #define FOVEA_DROPOUT_GLSL
 
+#include "interface.h"
 #include "wgsl.glsl"
 
 uvec4 philox4x32_10(uvec4 counter, uvec2 key) {
@@ -16,10 +17,12 @@ uvec4 philox4x32_10(uvec4 counter, uvec2 key) {
     return counter;
 }
 
-// Which of keys j .. j+3 of query i are kept; j is a multiple of 4, bh = batch entry * query heads + head.
-bvec4 philox_keeps(uint bh, uint i, uint j, uvec2 seed, uvec2 offset, uint threshold) {
-    const uvec4 words = philox4x32_10(uvec4(j / 4u, i, bh, offset.x), uvec2(seed.x, seed.y ^ offset.y));
-    return greaterThanEqual(words, uvec4(threshold));
+// Which of keys j .. j+3 of query i are kept, as the whole call counts them; j is a multiple of 4, bh = batch
+// entry * query heads + head.
+bvec4 philox_keeps(uint bh, uint i, uint j, PhiloxView philox) {
+    const uvec4 words =
+        philox4x32_10(uvec4(j / 4u, i, bh, philox.counter), uvec2(philox.key_low, philox.key_high));
+    return greaterThanEqual(words, uvec4(philox.threshold));
 }
 
 #endif

@@ -84,8 +84,8 @@ vec4 masked_logits(Entry e, Row row, int j, vec4 score) {
 bvec4 kept_keys(Row row, int j) {
     if (has_flag(kFlagPhilox)) {
         const uint first = push.slice.first_head * group_size() + push.slice.first_batch * extra.heads_q;
-        return philox_keeps(first + row.place, uint(row.i), uint(j), uvec2(extra.seed_low, extra.seed_high),
-                            uvec2(extra.offset_low, extra.offset_high), extra.threshold);
+        return philox_keeps(extra.keep.row + first + row.place, extra.keep.base + uint(row.i),
+                            extra.keep.head + uint(j), extra.philox);
     }
     bvec4 kept;
     for (int c = 0; c < 4; ++c)

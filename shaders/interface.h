@@ -232,25 +232,29 @@ FOVEA_CONST kResultRowShift = 20;
 FOVEA_CONST kResultElementShift = 26;
 FOVEA_CONST kResultMask = 63;
 
+// How Philox draws: the key, the counter's last word, and below which word a weight is dropped.
+struct PhiloxView {
+    uint key_low, key_high, counter, threshold;
+};
+
 struct ScoresPush {
     SliceView slice;
     TensorView q, k;
     PageView pages;
     uint group;  // query heads for each key/value head
     uint dim;
-    uint heads_q;
     float scale;
 };
 
-// Without dropout by matrix the words of `keep` and `keep_keys` are Philox's: seed low, seed high, offset
-// low, offset high, threshold.
+// Without dropout by matrix the words of `keep` are a PhiloxView and `keep_keys` is the query that it counts
+// from.
 struct SoftmaxPush {
     SliceView slice;
-    uint heads_q;
     LogitView logit;
     float keep_scale;
     TensorView mask, bias, keep;
     uint keep_keys;
+    uint first_key, first_batch_head;  // Philox's for key 0 and the slice's first head
 };
 
 struct WeightedSumPush {
@@ -305,10 +309,11 @@ struct GatherPush {
 
 // What flash needs only for matrices, pages and dropout; a dispatch of its own puts it into the workspace.
 struct FlashExtra {
-    HeadView mask, bias, keep;
+    HeadView mask, bias;
+    HeadView keep;  // without dropout by matrix: the query, key and batch * head that Philox counts from
     uint keep_keys;
     float keep_scale;
-    uint seed_low, seed_high, offset_low, offset_high, threshold;
+    PhiloxView philox;
     uint page_size, page_count, table_pages;
     uint k_page, v_page;  // elements between pages
     uint map_words;       // of the mask's map: words of a tile of rows
@@ -316,7 +321,7 @@ struct FlashExtra {
     uint heads_q;
     GatheredAt at;
 };
-FOVEA_CONST kExtraWords = 32;
+FOVEA_CONST kExtraWords = 31;
 
 // Gradients of the heads of one key/value head. Views that do not fit stand behind FlashExtra from word
 // kMaskMapWord on: of o, of its gradient, and of one or two results. Heads are query heads: group_splits

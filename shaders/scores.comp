@@ -33,7 +33,7 @@ void store_score(Entry e, int first_key, Keys keys, uint row, int j, float value
         scores[score_row(e, row) + uint(j - first_key)] = found ? floatBitsToUint(score) : kMinusInfinity;
     if (has_flag(kFlagScores))
         out_scores[(push.slice.flags >> kResultElementShift & kResultMask) +
-                   result_row(e, row, push.heads_q) * push.slice.len_kv + uint(j)] =
+                   result_row(e, row) * push.slice.len_kv + uint(j)] =
             inside && found ? score : 0.0;
 }
 

@@ -34,9 +34,8 @@ uint query_row(TensorView t, Entry e, uint row) {
     return t.base + e.batch * t.batch + e.head * t.head + i * t.row;
 }
 
-// Row (b, h, i) of the slice in results that are packed by rows, counted from the slice's first row.
-uint result_row(Entry e, uint row, uint heads_q) {
-    return (e.batch * heads_q + e.head) * push.slice.len_q + row;
-}
+// Row (b, h, i) of the slice in results that are packed by rows, counted from the slice's first row. A slice
+// of several entries has all heads of each.
+uint result_row(Entry e, uint row) { return e.index * push.slice.len_q + row; }
 
 #endif

@@ -56,7 +56,7 @@ Row find_row() {
     r.keys = r.exists ? visible_keys(r.entry, r.i, r.i + 1) : Keys(0, 0);
     r.scored_end = has_flag(kFlagAllKeys) && r.exists && r.i < r.entry.q_length ? r.entry.kv_length : 0;
     r.quads = score_row(r.entry, r.row) / 4u - uint(first_scored_key(r.entry)) / 4u;
-    const uint result = result_row(r.entry, r.row, push.heads_q);
+    const uint result = result_row(r.entry, r.row);
     r.result = (push.slice.flags >> kResultRowShift & kResultMask) + result;
     r.matrix = (push.slice.flags >> kResultElementShift & kResultMask) + result * push.slice.len_kv;
     return r;
@@ -152,10 +152,10 @@ void mask_row(Row r) {
 
 bvec4 kept_keys(Row r, int j) {
     if (has_flag(kFlagPhilox)) {
-        const uint bh =
-            (push.slice.first_batch + r.entry.batch) * push.heads_q + push.slice.first_head + r.entry.head;
-        return philox_keeps(bh, uint(r.i), uint(j), uvec2(push.keep.base, push.keep.batch),
-                            uvec2(push.keep.head, push.keep.row), push.keep_keys);
+        const PhiloxView philox =
+            PhiloxView(push.keep.base, push.keep.batch, push.keep.head, push.keep.row);
+        return philox_keeps(push.first_batch_head + r.entry.index, push.keep_keys + uint(r.i),
+                            push.first_key + uint(j), philox);
     }
     bvec4 kept = bvec4(true);
     if (!has_flag(kFlagKeepMatrix)) return kept;

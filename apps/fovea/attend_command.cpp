@@ -34,7 +34,9 @@ constexpr Refusal kRefusals[] = {
     {"max_slice_cost", "--slice-cost: finite; on Vulkan enough for the smallest slice"},
     {"workspace_limit", "--workspace: enough for the smallest slice"},
     {"in the library only", "struct_size, flags, dropout_offset, packed_rows_q, packed_rows_kv, page_size,"},
-    {"", "page_count, block_table_pages; reserved0 and reserved1 must be 0"},
+    {"",
+     "page_count, block_table_pages, first_query, first_key, first_batch_head; reserved0 and reserved1 must "
+     "be 0"},
 };
 
 void print_refusals() {

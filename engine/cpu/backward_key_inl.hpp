@@ -212,11 +212,12 @@ inline hn::Mask<F> KeyPanel::kept(const RowNumbers& row, size_t vector, VI key, 
     const I i;
     const U u;
     if (p_.keep.present) return set_bytes(FOVEA_BIND_KEEP, row.keep, p_.keep.keys, vector);
-    const uint64_t seed = p_.dropout_seed ^ (p_.dropout_offset >> 32 << 32);
-    const VU j = hn::BitCast(u, key);
-    const PhiloxWords words = philox({{hn::ShiftRight<2>(j), hn::Set(u, uint32_t(row.query)), hn::Set(u, bh),
-                                       hn::Set(u, uint32_t(p_.dropout_offset))}},
-                                     uint32_t(seed), uint32_t(seed >> 32));
+    const uint64_t drop_key = dropout_key(p_);
+    const VU j = hn::Add(hn::BitCast(u, key), hn::Set(u, p_.first_key));
+    const PhiloxWords words =
+        philox({{hn::ShiftRight<2>(j), hn::Set(u, p_.first_query + uint32_t(row.query)),
+                 hn::Set(u, p_.first_batch_head + bh), hn::Set(u, uint32_t(p_.dropout_offset))}},
+               uint32_t(drop_key), uint32_t(drop_key >> 32));
     const VI which = hn::And(key, hn::Set(i, 3));
     VI word = hn::BitCast(i, words.word[0]);
     for (int n = 1; n < 4; ++n)

@@ -55,16 +55,17 @@ inline void drop_by_philox(const Problem& p, const Lanes& lanes, const Segment& 
     const F f;
     const U u;
     const I i;
-    const uint64_t key = p.dropout_seed ^ (p.dropout_offset >> 32 << 32);
+    const uint64_t key = dropout_key(p);
     // Words are compared as signed numbers: both sides are moved by 2^31.
     const VI flip = hn::Set(i, std::numeric_limits<int32_t>::min());
     const VI threshold = hn::Xor(hn::Set(i, int32_t(p.drop_threshold)), flip);
     for (size_t v = part.first_vector; v < part.last_vector; ++v) {
-        const VU query = hn::Load(u, lanes.query + v * kLanes), bh = hn::Load(u, lanes.bh + v * kLanes);
+        const VU query = hn::Add(hn::Load(u, lanes.query + v * kLanes), hn::Set(u, p.first_query));
+        const VU bh = hn::Add(hn::Load(u, lanes.bh + v * kLanes), hn::Set(u, p.first_batch_head));
         for (int64_t j = part.first_key / 4 * 4; j < part.last_key; j += 4) {
-            const PhiloxWords words =
-                philox({{hn::Set(u, uint32_t(j / 4)), query, bh, hn::Set(u, uint32_t(p.dropout_offset))}},
-                       uint32_t(key), uint32_t(key >> 32));
+            const PhiloxWords words = philox({{hn::Set(u, (p.first_key + uint32_t(j)) / 4), query, bh,
+                                               hn::Set(u, uint32_t(p.dropout_offset))}},
+                                             uint32_t(key), uint32_t(key >> 32));
             for (int64_t n = 0; n < 4; ++n) {
                 if (j + n < part.first_key || j + n >= part.last_key) continue;
                 float* at = weights + size_t(j + n - block_begin) * kPanel + v * kLanes;

@@ -50,27 +50,6 @@ MatrixPart cut(const FoveaMatrixDesc& whole, const FoveaHostBuffer& buffer, uint
     return part;
 }
 
-// The dropout mask by counters, which count rows and keys of the whole call.
-MatrixPart dropout(const FoveaAttentionDesc& desc, uint32_t b, const ChunkRows& queries,
-                   const ChunkRows& keys) {
-    MatrixPart part;
-    part.desc.present = 1;
-    part.desc.type = FOVEA_U8;
-    part.desc.batch = 1;
-    part.desc.heads = desc.heads_q;
-    part.desc.rows = queries.rows;
-    part.desc.keys = keys.rows;
-    part.bytes.resize((desc.heads_q * queries.rows * keys.rows + 3) / 4 * 4);
-    size_t at = 0;
-    for (uint64_t h = 0; h < desc.heads_q; ++h)
-        for (uint64_t i = 0; i < queries.rows; ++i)
-            for (uint64_t j = 0; j < keys.rows; ++j)
-                part.bytes[at++] = std::byte(
-                    foveaDropoutKeeps(desc.dropout_p, desc.dropout_seed, desc.dropout_offset,
-                                      uint64_t{b} * desc.heads_q + h, queries.first + i, keys.first + j));
-    return part;
-}
-
 }  // namespace
 
 ChunkCalls::ChunkCalls(const ShardedCall& call) : call_(call), desc_(call.desc) {}
@@ -179,12 +158,14 @@ Result<Partial> ChunkCalls::run(Engine& engine, uint32_t b, const ChunkRows& all
     matrix(desc_.mask, FOVEA_BIND_MASK, mask, d.mask);
     matrix(desc_.bias, FOVEA_BIND_BIAS, bias, d.bias);
     matrix(desc_.keep, FOVEA_BIND_KEEP, keep, d.keep);
-    if (desc_.dropout_p > 0 && !desc_.keep.present && keys.rows > 0) {
-        keep = dropout(desc_, b, queries, keys);
-        d.keep = keep.desc;
-        input(FOVEA_BIND_KEEP, keep.bytes.data(), keep.bytes.size());
+    if (keys.rows == 0) {
+        d.dropout_p = 0;
+        d.first_query = d.first_key = d.first_batch_head = 0;
+    } else if (draws_by_counters(d)) {  // which count through the whole call
+        d.first_query += queries.first;
+        d.first_key += keys.first;
+        d.first_batch_head += uint64_t{b} * d.heads_q;
     }
-    if (keys.rows == 0) d.dropout_p = 0;
     if (d.flags & FOVEA_FLAG_ALIBI) bindings[FOVEA_BIND_ALIBI] = call_.whole[FOVEA_BIND_ALIBI];
     if (with_sinks) bindings[FOVEA_BIND_SINKS] = call_.whole[FOVEA_BIND_SINKS];
 

@@ -9,6 +9,10 @@
 
 namespace fovea::mpi {
 
+inline bool draws_by_counters(const FoveaAttentionDesc& desc) {
+    return desc.dropout_p > 0 && !desc.keep.present;
+}
+
 // Rows [first, first + rows) of a batch entry; `data` is the chunk, [B, H, held, D].
 struct ChunkRows {
     uint64_t first = 0, rows = 0, held = 0;

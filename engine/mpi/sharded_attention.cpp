@@ -18,6 +18,10 @@ Error bad(const char* field, const char* text) { return Error{FOVEA_INVALID_ARGU
 std::optional<Error> refusal(const ShardedCall& call) {
     const FoveaAttentionDesc& d = call.desc;
     if (call.chunk == 0 || call.chunk > 1u << 20) return bad("chunk", "chunk must be 1 to 2^20 rows");
+    if (draws_by_counters(d) && call.chunk % 4 != 0)
+        return Error{FOVEA_INVALID_ARGUMENT, "chunk",
+                     "chunk is " + std::to_string(call.chunk) +
+                         "; with dropout by counters it must be a multiple of 4"};
     if (d.packed_rows_q || d.packed_rows_kv) return bad("packed_rows_q", "packed rows cannot be sharded");
     if (d.page_size) return bad("page_size", "paged caches cannot be sharded");
     if (d.outputs & ~uint32_t(FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE))

@@ -24,10 +24,15 @@ inline Philox4 philox4x32_10(Philox4 counter, uint32_t key0, uint32_t key1) {
     return counter;
 }
 
+// Philox's key. The lower half of the offset is the counter's last word.
+inline uint64_t dropout_key(const Problem& p) { return p.dropout_seed ^ (p.dropout_offset >> 32 << 32); }
+
 // The four words that decide keys 4*(j/4) .. 4*(j/4)+3 of query i; bh = b * Hq + h. See FoveaAttentionDesc.
 inline Philox4 dropout_words(const Problem& p, uint32_t bh, uint32_t i, uint32_t j) {
-    const uint64_t key = p.dropout_seed ^ (p.dropout_offset >> 32 << 32);
-    return philox4x32_10({{j / 4, i, bh, uint32_t(p.dropout_offset)}}, uint32_t(key), uint32_t(key >> 32));
+    const uint64_t key = dropout_key(p);
+    return philox4x32_10(
+        {{(p.first_key + j) / 4, p.first_query + i, p.first_batch_head + bh, uint32_t(p.dropout_offset)}},
+        uint32_t(key), uint32_t(key >> 32));
 }
 
 inline bool dropout_keeps(const Problem& p, uint32_t bh, uint32_t i, uint32_t j) {

@@ -100,6 +100,32 @@ FoveaResult check_scalars(const Desc& d, FoveaDiag* diag) {
     return FOVEA_OK;
 }
 
+// Where dropout's counters begin.
+FoveaResult check_firsts(const Desc& d, FoveaDiag* diag) {
+    const struct {
+        const char *name, *extent;
+        uint64_t first, length;
+    } axes[] = {{"first_query", "len_q", d.first_query, d.len_q},
+                {"first_key", "len_kv", d.first_key, d.len_kv},
+                {"first_batch_head", "batch * heads_q", d.first_batch_head, uint64_t{d.batch} * d.heads_q}};
+    const bool counts = d.dropout_p > 0 && !d.keep.present;
+    for (const auto& axis : axes) {
+        const auto first = static_cast<unsigned long long>(axis.first);
+        if (first != 0 && !counts)
+            return fail(diag, FOVEA_INVALID_ARGUMENT, axis.name, "%s is %llu but %s", axis.name, first,
+                        d.keep.present ? "the keep mask is given" : "dropout_p is 0");
+        if (first > uint64_t(kMaxLength) - axis.length)
+            return fail(diag, FOVEA_SIZE_OVERFLOW, axis.name,
+                        "%s is %llu; its sum with %s, %llu, is at most 2^30", axis.name, first, axis.extent,
+                        static_cast<unsigned long long>(axis.length));
+    }
+    if (d.first_key % 4 != 0)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "first_key",
+                    "first_key is %llu; it must be a multiple of 4",
+                    static_cast<unsigned long long>(d.first_key));
+    return FOVEA_OK;
+}
+
 FoveaResult check_positions(const Desc& d, FoveaDiag* diag) {
     if (d.align == FOVEA_ALIGN_OFFSET && (d.q_offset > kMaxLength || d.q_offset < -kMaxLength))
         return fail(diag, FOVEA_SIZE_OVERFLOW, "q_offset", "q_offset is %lld; the limit is +-2^30",
@@ -368,6 +394,8 @@ void fill_meaning(Problem& p, const Desc& d) {
     p.drop_threshold = uint32_t(double(d.dropout_p) * 4294967296.0);
     p.keep_scale = 1.0f / (1.0f - d.dropout_p);
     p.dropout_seed = d.dropout_seed, p.dropout_offset = d.dropout_offset;
+    p.first_query = uint32_t(d.first_query), p.first_key = uint32_t(d.first_key);
+    p.first_batch_head = uint32_t(d.first_batch_head);
     p.packed_rows_q = int64_t(d.packed_rows_q), p.packed_rows_kv = int64_t(d.packed_rows_kv);
     p.page_size = d.page_size, p.page_count = d.page_count;
     p.block_table_pages = int64_t(d.block_table_pages);
@@ -453,6 +481,7 @@ FoveaResult make_problem(const FoveaAttentionDesc* desc, Problem& p, FoveaDiag* 
     if ((r = check_types(d, diag))) return r;
     if ((r = check_shape(d, diag))) return r;
     if ((r = check_scalars(d, diag))) return r;
+    if ((r = check_firsts(d, diag))) return r;
     if ((r = check_positions(d, diag))) return r;
     if ((r = check_packing(d, diag))) return r;
     p = Problem{};

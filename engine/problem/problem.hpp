@@ -46,6 +46,7 @@ struct Problem {
     uint32_t drop_threshold;  // Philox words below it are dropped
     float keep_scale;         // 1 / (1 - p)
     uint64_t dropout_seed, dropout_offset;
+    uint32_t first_query, first_key, first_batch_head;  // Philox counts from them; keys by fours
 
     int64_t packed_rows_q, packed_rows_kv;  // 0: not packed
     uint32_t page_size, page_count;         // page_size 0: not paged

@@ -3,7 +3,8 @@
 #   cmake -DHEADER=fovea.h -DOUT=folder -P older_header.cmake
 cmake_minimum_required(VERSION 3.25)
 file(READ "${HEADER}" text)
-foreach(member IN ITEMS "double max_slice_cost" "uint64_t workspace_limit" "char reason[256]" "uint64_t l1_bytes, l2_bytes"
+foreach(member IN ITEMS "double max_slice_cost" "uint64_t workspace_limit"
+                        "uint64_t first_query, first_key, first_batch_head" "char reason[256]" "uint64_t l1_bytes, l2_bytes"
                         "uint64_t first_slice, slice_count")
   string(FIND "${text}" "    ${member};" at)
   string(FIND "${text}" "    ${member};" last REVERSE)

@@ -98,7 +98,10 @@ Whole draw(uint64_t seed) {
     if (random.chance(0.3)) d.softcap = 3;
     if (random.chance(0.3)) d.flags |= FOVEA_FLAG_ALIBI, w.slopes = numbers(random, d.heads_q);
     if (random.chance(0.3)) d.flags |= FOVEA_FLAG_SINKS, w.sinks = numbers(random, d.heads_q);
-    if (random.chance(0.3)) d.dropout_p = 0.3f, d.dropout_seed = seed, d.dropout_offset = 7;
+    if (random.chance(0.3)) {
+        d.dropout_p = 0.3f, d.dropout_seed = seed, d.dropout_offset = 7;
+        w.chunk = (w.chunk + 3) / 4 * 4;
+    }
     const auto matrix = [&](FoveaMatrixDesc& m, FoveaDtype type) {
         m.present = 1, m.type = type;
         m.batch = random.chance(0.5) ? d.batch : 1, m.heads = random.chance(0.5) ? d.heads_q : 1;

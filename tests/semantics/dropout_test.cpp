@@ -31,6 +31,7 @@ TEST(Dropout, philox_gives_the_published_numbers) {
 
 bool keeps(const FoveaAttentionDesc& d, uint32_t bh, uint32_t i, uint32_t j) {
     const uint64_t key = d.dropout_seed ^ (d.dropout_offset & 0xffffffff00000000ull);
+    i += uint32_t(d.first_query), j += uint32_t(d.first_key), bh += uint32_t(d.first_batch_head);
     const auto words = philox({j / 4, i, bh, uint32_t(d.dropout_offset)}, uint32_t(key), uint32_t(key >> 32));
     return words[j % 4] >= uint32_t(double(d.dropout_p) * 4294967296.0);
 }
@@ -44,8 +45,13 @@ Case dropout_case() {
     return c;
 }
 
-TEST(Dropout, drops_the_keys_that_the_header_says) {
+Case part_of_a_longer_call() {
     Case c = dropout_case();
+    c.desc.first_query = 1000003, c.desc.first_key = 70004, c.desc.first_batch_head = 77;
+    return c;
+}
+
+void expect_the_headers_mask(Case c) {
     settle(c);
     Result<PreparedCase> prepared = prepare(c);
     ASSERT_TRUE(prepared) << prepared.error().text;
@@ -65,6 +71,12 @@ TEST(Dropout, drops_the_keys_that_the_header_says) {
     });
 }
 
+TEST(Dropout, drops_the_keys_that_the_header_says) { expect_the_headers_mask(dropout_case()); }
+
+TEST(Dropout, of_a_part_is_the_whole_calls_from_where_the_part_begins) {
+    expect_the_headers_mask(part_of_a_longer_call());
+}
+
 TEST(Dropout, is_the_same_in_slices_of_any_order_and_on_any_number_of_workers) {
     Case c = dropout_case();
     settle(c);
@@ -81,7 +93,7 @@ TEST(Dropout, is_the_same_in_slices_of_any_order_and_on_any_number_of_workers) {
 
 // Tiles of one cell to a pixel, cut anywhere: what the whole call drops is what they drop.
 TEST(Dropout, is_the_same_in_map_tiles) {
-    Case c = dropout_case();
+    Case c = part_of_a_longer_call();
     settle(c);
     Result<PreparedCase> prepared = prepare(c);
     ASSERT_TRUE(prepared) << prepared.error().text;

@@ -267,12 +267,21 @@ class Generator {
         if (random_.chance(0.3)) spread(m);
     }
 
+    // Half of the calls are parts of longer ones. Drawn apart, so that the other numbers of a seed stay.
+    void draw_firsts() {
+        Random random(d_.dropout_seed);
+        if (random.chance(0.5)) return;
+        d_.first_query = random.chance(0.5) ? random.below(100) : random.below(1000000000);
+        d_.first_key = 4 * (random.chance(0.5) ? random.below(100) : random.below(250000000));
+        d_.first_batch_head = random.chance(0.5) ? random.below(100) : random.below(1000000000);
+    }
+
     void draw_dropout() {
         if (!level(Feature::dropout)) return;
         d_.dropout_p = float(random_.pick<double>({0.1, 0.25, 0.5, 0.9}));
         d_.dropout_seed = random_.next();
         d_.dropout_offset = random_.chance(0.5) ? random_.next() : random_.below(1000);
-        if (level(Feature::dropout) == 1) return;
+        if (level(Feature::dropout) == 1) return draw_firsts();
         FoveaMatrixDesc& m = d_.keep;
         m.present = 1;
         m.type = FOVEA_U8;

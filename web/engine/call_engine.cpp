@@ -70,7 +70,10 @@ constexpr Field kCallFields[] = {FIELD(call, flags),
                                  FIELD(call, block_table_pages),
                                  FIELD(call, kernel),
                                  FIELD(call, max_slice_cost),
-                                 FIELD(call, workspace_limit)};
+                                 FIELD(call, workspace_limit),
+                                 FIELD(call, first_query),
+                                 FIELD(call, first_key),
+                                 FIELD(call, first_batch_head)};
 constexpr Field kTileFields[] = {FIELD(tile, batch),     FIELD(tile, first_head), FIELD(tile, head_count),
                                  FIELD(tile, first_row), FIELD(tile, row_count),  FIELD(tile, first_key),
                                  FIELD(tile, key_count), FIELD(tile, width),      FIELD(tile, height),

@@ -318,6 +318,7 @@ typedef struct FoveaAttentionDesc { /* one attention call */
     FoveaKernel kernel;                /* AUTO: chosen, with reasons */
     double max_slice_cost;             /* FLOPs that one slice may cost, see below. 0: from the device's class */
     uint64_t workspace_limit;          /* bytes. 0: 64 MiB */
+    uint64_t first_query, first_key, first_batch_head; /* of the whole call whose dropout this part draws, see below */
 } FoveaAttentionDesc;
 
 /* max_slice_cost bounds FoveaPlanInfo::max_slice_flops, and that every slice of the plan. On Vulkan, where a watchdog may
@@ -326,9 +327,11 @@ typedef struct FoveaAttentionDesc { /* one attention call */
  * max_slice_flops says how much that is. */
 
 /* Dropout without an explicit keep mask: key j of query i in head h of batch entry b is kept if
- *   philox4x32_10(counter = {j / 4, i, b * Hq + h, low32(offset)}, key = seed ^ (high32(offset) << 32))[j % 4]
- *     >= uint32(dropout_p * 2^32, rounded down)
- * so any backend, tile or order gives the same mask. */
+ *   philox4x32_10(counter = {(first_key + j) / 4, first_query + i, first_batch_head + b * Hq + h, low32(offset)},
+ *                 key = seed ^ (high32(offset) << 32))[j % 4] >= uint32(dropout_p * 2^32, rounded down)
+ * so any backend, tile or order gives the same mask, and a call over a part of another's queries, keys, heads or entries
+ * its share of it: the three say where the part begins (first_key a multiple of 4; sums up to 2^30; refused where nothing
+ * is drawn). Causal, window and ALiBi of a part: FOVEA_ALIGN_OFFSET, q_offset = the whole's + first_query - first_key. */
 
 /* 1 where that mask keeps the weight, 0 where it drops it; batch_head is b * Hq + h. For a program that shows the mask. */
 FOVEA_API uint32_t foveaDropoutKeeps(float dropout_p, uint64_t seed, uint64_t offset, uint64_t batch_head, uint64_t query,
@@ -526,8 +529,7 @@ enum {
     FOVEA_FEATURE_SUBGROUP_SHUFFLE = 1u << 3,
     FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL = 1u << 4, /* with computeFullSubgroups */
     FOVEA_FEATURE_COOPMAT = 1u << 5,
-    FOVEA_FEATURE_COOPMAT2 = 1u << 6, /* VK_NV_cooperative_matrix2: flexible dimensions, reductions, conversions and
-                                         per-element operations */
+    FOVEA_FEATURE_COOPMAT2 = 1u << 6, /* VK_NV_cooperative_matrix2: flexible sizes, reductions, conversions, per-element */
     FOVEA_FEATURE_PUSH_DESCRIPTORS = 1u << 7,
     FOVEA_FEATURE_TIMESTAMPS = 1u << 8,
     FOVEA_FEATURE_DEVICE_ATOMICS = 1u << 9   /* atomics of device scope: always, unless vulkanMemoryModel was enabled
@@ -583,8 +585,7 @@ typedef struct FoveaDeviceFacts {
     FoveaFlashTile flash_tiles[FOVEA_TILE_CLASS_COUNT];
     FoveaMaskMap mask_map;
     /* Vulkan */
-    uint32_t features_not_enabled;    /* FOVEA_FEATURE_*: the device has them, its host did not enable them. For the words */
-                                      /*   of reasons alone */
+    uint32_t features_not_enabled;    /* FOVEA_FEATURE_* that the device has and its host left off: for words of reasons */
     uint32_t max_storage_buffers;     /* that one shader may bind, by every limit of the device that bounds them (of the */
                                       /*   stage, its resources, a set, a push); 0: unknown; no plan binds more than 8 */
     uint32_t max_workgroup_subgroups; /* of a pinned size, maxComputeWorkgroupSubgroups; 0: unknown, and not checked */
@@ -630,8 +631,7 @@ typedef struct FoveaPlanInfo { /* what a host must know to run a plan */
     FoveaBackend backend;
     FoveaKernel kernel;
     uint32_t dispatches_per_slice;       /* at most */
-    uint64_t binding_mask;               /* bit i: binding i must be given; any other must be null or of size 0, but see */
-                                         /*   ignored_mask */
+    uint64_t binding_mask;               /* bit i: binding i must be given; others: null or size 0, but see ignored_mask */
     uint64_t output_mask;                /* bit i: binding i is written */
     uint64_t binding_bytes[FOVEA_BIND_COUNT]; /* smallest size of each buffer that is needed */
     uint64_t workspace_bytes, workspace_alignment;

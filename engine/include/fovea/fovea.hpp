@@ -159,6 +159,13 @@ class Attention {
         desc.dropout_offset = offset;
         return *this;
     }
+    // Call it after dropout(): this call is a part of another, whose mask it draws; `key` is a multiple of 4.
+    Attention& dropout_from(uint64_t query, uint64_t key, uint64_t batch_head = 0) {
+        desc.first_query = query;
+        desc.first_key = key;
+        desc.first_batch_head = batch_head;
+        return *this;
+    }
     // FOVEA_OUTPUT_* bits; 0: o alone.
     Attention& outputs(uint32_t output_bits) { return desc.outputs = output_bits, *this; }
     Attention& kernel(FoveaKernel which) { return desc.kernel = which, *this; }

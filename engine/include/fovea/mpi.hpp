@@ -62,8 +62,8 @@ struct ShardedCall {
     // Describes the whole context and is the same on every rank: lengths, masks, dropout and types as for one
     // device. Strides of q, k, v and o do not count; outputs may be O and LSE. No packed rows, no pages.
     FoveaAttentionDesc desc = foveaAttentionDesc();
-    uint64_t chunk =
-        512;  // rows of queries, and of keys, that one call of the engine takes; the same on every rank
+    uint64_t chunk = 512;  // rows of queries, and of keys, that one call of the engine takes; the same on
+                           // every rank; with dropout by counters a multiple of 4
     // This rank's chunks one after the other in ascending order, each [B, H, rows, D] packed: of q and o by
     // Shards(len_q, chunk, ranks), of k and v by Shards(len_kv, chunk, ranks). Null where the rank has none.
     const void *q = nullptr, *k = nullptr, *v = nullptr;

@@ -1,8 +1,15 @@
 #include "plan/vulkan/rows.hpp"
 
+#include "problem/philox.hpp"
+
 namespace fovea {
 
 shader::LogitView logit_view(const Problem& p) { return {p.softcap}; }
+
+shader::PhiloxView philox_view(const Problem& p) {
+    const uint64_t key = dropout_key(p);
+    return {uint32_t(key), uint32_t(key >> 32), uint32_t(p.dropout_offset), p.drop_threshold};
+}
 
 shader::HeadView matrix_view(const MatrixView& m, const BlockWindows& windows) {
     if (!m.present || m.keys == 0) return {};
@@ -36,12 +43,13 @@ void fill_extra(const FoveaPlan_T& plan, const BlockWindows& windows, uint64_t o
     shader::FlashExtra push{};
     push.mask = matrix_view(p.mask, windows);
     push.bias = matrix_view(p.bias, windows);
-    push.keep = matrix_view(p.keep, windows);
+    if (p.keep.present)
+        push.keep = matrix_view(p.keep, windows);
+    else
+        push.keep = {p.first_query, p.first_key, p.first_batch_head};
     push.keep_keys = uint32_t(p.keep.keys);
     push.keep_scale = p.keep_scale;
-    push.seed_low = uint32_t(p.dropout_seed), push.seed_high = uint32_t(p.dropout_seed >> 32);
-    push.offset_low = uint32_t(p.dropout_offset), push.offset_high = uint32_t(p.dropout_offset >> 32);
-    push.threshold = p.drop_threshold;
+    push.philox = philox_view(p);
     push.page_size = p.page_size, push.page_count = p.page_count;
     push.table_pages = uint32_t(p.block_table_pages);
     push.k_page = uint32_t(p.k.batch), push.v_page = uint32_t(p.v.batch);

@@ -10,6 +10,7 @@
 namespace fovea {
 
 shader::LogitView logit_view(const Problem& p);
+shader::PhiloxView philox_view(const Problem& p);
 
 shader::HeadView head_view(const FoveaStrides& strides, const Window& window);
 

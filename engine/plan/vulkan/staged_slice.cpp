@@ -42,7 +42,6 @@ class SliceMaker {
         push.pages = page_view();
         push.group = p.group;
         push.dim = p.dim_qk;
-        push.heads_q = p.heads_q;
         push.scale = p.scale;
         d.input(FOVEA_SLOT_Q, FOVEA_BIND_Q, q);
         d.input(FOVEA_SLOT_K, FOVEA_BIND_K, k);
@@ -65,7 +64,6 @@ class SliceMaker {
         DispatchBuilder d(out, Shader::softmax, plan_.vulkan.gathered);
         shader::SoftmaxPush push{};
         push.slice = slice_view();
-        push.heads_q = p.heads_q;
         push.logit = logit_view(p);
         push.keep_scale = p.dropout ? p.keep_scale : 1.0f;
         bind_matrix(d, FOVEA_SLOT_MASK, FOVEA_BIND_MASK, p.mask, push.mask);
@@ -73,9 +71,10 @@ class SliceMaker {
         bind_matrix(d, FOVEA_SLOT_KEEP, FOVEA_BIND_KEEP, p.keep, push.keep);
         push.keep_keys = uint32_t(p.keep.keys);
         if (plan_.vulkan.visible.flags & shader::kFlagPhilox) {
-            push.keep = {uint32_t(p.dropout_seed), uint32_t(p.dropout_seed >> 32), uint32_t(p.dropout_offset),
-                         uint32_t(p.dropout_offset >> 32)};
-            push.keep_keys = p.drop_threshold;
+            const shader::PhiloxView philox = philox_view(p);
+            push.keep = {philox.key_low, philox.key_high, philox.counter, philox.threshold};
+            push.keep_keys = p.first_query, push.first_key = p.first_key;
+            push.first_batch_head = p.first_batch_head + block_.first_batch * p.heads_q + block_.first_head;
         }
         bind_whole(d, p.alibi, FOVEA_SLOT_ALIBI, FOVEA_BIND_ALIBI);
         bind_whole(d, p.sinks, FOVEA_SLOT_SINKS, FOVEA_BIND_SINKS);
