@@ -26,5 +26,8 @@ quietly "$cmake" -S "$unpacked" -B "$folder/build" -G Ninja -DCMAKE_MAKE_PROGRAM
     -DFOVEA_VULKAN=ON -DFOVEA_CORE_ONLY=ON -DFOVEA_BUILD_TESTS=OFF -DFOVEA_BUILD_APPS=OFF -DFOVEA_INSTALL=OFF
 grep -F "no glslang found, so shaders are those of the release" "$folder/log" || { cat "$folder/log" && exit 1; }
 quietly "$cmake" --build "$folder/build" --target fovea_shaders
-diff -r --exclude='*.spv' --exclude='*.d' "$build/engine/plan/vulkan/shaders" "$folder/build/engine/plan/vulkan/shaders"
+# A build folder that is older than a change of the modules holds more files than these.
+for words in "$folder"/build/engine/plan/vulkan/shaders/*.inc; do
+    cmp "$build/engine/plan/vulkan/shaders/$(basename "$words")" "$words"
+done
 echo "equal bytes, and no shader compiler needed"

@@ -64,7 +64,7 @@ Case strict_case(uint64_t seed) {
     d.page_size = d.page_count = 0, d.block_table_pages = 0;
     d.outputs &= ~uint32_t(FOVEA_OUTPUT_ROW_STATS);
     without_strides(d.mask, FOVEA_U8), without_strides(d.bias, FOVEA_F32), without_strides(d.keep, FOVEA_U8);
-    if (!d.keep.present) d.dropout_p = 0;
+    if (!d.keep.present) d.dropout_p = 0, d.first_query = d.first_key = d.first_batch_head = 0;
     c.table.clear(), c.block_table.clear();
     settle(c);
     return c;
