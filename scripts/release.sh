@@ -67,7 +67,10 @@ pack_build() { # SOURCES BUILD FOLDER
     pack "$3" "$binary"
     copy_sources "$1" "$3/$sources"
     mkdir -p "$3/$sources/shaders/spirv"
-    find "$2/engine/plan/vulkan/shaders" -name '*.spv' -not -name '*.raw.spv' -exec cp {} "$3/$sources/shaders/spirv/" \;
+    # By name: a build folder keeps modules that there are no more.
+    sed -n 's/^FOVEA_SHADER(\([a-z0-9_]*\),.*/\1/p' "$1/shaders/variants.def" | while read -r name; do
+        cp "$2/engine/plan/vulkan/shaders/$name.spv" "$3/$sources/shaders/spirv/"
+    done
     pack "$3" "$sources"
     (cd "$3" && sha256sum -- *.tar.gz >SHA256SUMS)
 }

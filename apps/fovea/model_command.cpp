@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <numeric>
+#include <span>
 
 namespace fovea::app {
 namespace {
@@ -74,24 +75,32 @@ std::string piece_of(const TextTokenizer* tokenizer, uint32_t id) {
 // What a model says of one input.
 struct Said {
     std::vector<uint32_t> ids;
-    std::vector<NextToken> next;  // of a model that reads pictures: classes
-    // With changes: what the model says without them, every token in the order of its number, and the
-    // likeliest.
-    std::vector<NextToken> unchanged, unchanged_next;
+    std::vector<NextToken> next;  // the likeliest; of a model that reads pictures classes
+    std::vector<NextToken>
+        unchanged;  // every token, likeliest first, without the changes; empty: there are none
     std::vector<ScoredHead> heads;
     bool classes = false;
+
+    const NextToken& unchanged_of(uint32_t id) const {
+        return *std::find_if(unchanged.begin(), unchanged.end(),
+                             [&](const NextToken& t) { return t.id == id; });
+    }
 };
 
-std::string next_json(const std::vector<NextToken>& next, const Said& said, const TextTokenizer* tokenizer) {
+// With `beside` also what its unchanged model gives each token.
+std::string next_json(std::span<const NextToken> next, bool classes, const Said* beside,
+                      const TextTokenizer* tokenizer) {
     std::string list = "[";
     for (const NextToken& t : next) {
         JsonObject one;
-        one.number(said.classes ? "class" : "token", double(t.id));
+        one.number(classes ? "class" : "token", double(t.id));
         if (tokenizer) one.text("text", piece_of(tokenizer, t.id));
         one.number("logit", double(t.logit)).number("probability", t.probability);
-        if (!said.unchanged.empty() && &next == &said.next)
-            one.number("unchanged_logit", double(said.unchanged[t.id].logit))
-                .number("unchanged_probability", said.unchanged[t.id].probability);
+        if (beside) {
+            const NextToken& before = beside->unchanged_of(t.id);
+            one.number("unchanged_logit", double(before.logit))
+                .number("unchanged_probability", before.probability);
+        }
         list += (list.size() > 1 ? ", " : "") + one.done();
     }
     return list + "]";
@@ -99,14 +108,17 @@ std::string next_json(const std::vector<NextToken>& next, const Said& said, cons
 
 void print_said(const Said& said, const std::string& device, const TextTokenizer* tokenizer, bool as_json) {
     const std::vector<uint32_t>& ids = said.ids;
-    const bool classes = said.classes;
+    const bool classes = said.classes, changed = !said.unchanged.empty();
     if (as_json) {
         std::string tokens = "[";
         for (const uint32_t id : ids) tokens += (tokens.size() > 1 ? ", " : "") + std::to_string(id);
         JsonObject all;
         if (!classes) all.raw("tokens", tokens + "]");
-        all.raw(classes ? "classes" : "next", next_json(said.next, said, tokenizer));
-        if (!said.unchanged.empty()) all.raw("unchanged", next_json(said.unchanged_next, said, tokenizer));
+        all.raw(classes ? "classes" : "next",
+                next_json(said.next, classes, changed ? &said : nullptr, tokenizer));
+        if (changed)
+            all.raw("unchanged", next_json(std::span(said.unchanged).first(said.next.size()), classes,
+                                           nullptr, tokenizer));
         all.text("device", printable_name(device, 200));
         if (!said.heads.empty()) all.raw("heads", scores_json(said.heads));
         std::printf("%s\n", all.done().c_str());
@@ -117,12 +129,12 @@ void print_said(const Said& said, const std::string& device, const TextTokenizer
         for (const uint32_t id : ids) std::printf(" %u '%s'", id, piece_of(tokenizer, id).c_str());
         std::printf("\n");
     }
-    const bool changed = !said.unchanged.empty();
     std::printf("%8s  %-10s  %s%s\n", classes ? "class" : "next", "logit", "probability",
                 changed ? "  unchanged" : "");
     for (const NextToken& t : said.next) {
         std::printf("%8u  %-10.5g  %.4f", t.id, double(t.logit), t.probability);
-        if (changed) std::printf("       %.4f%s", said.unchanged[t.id].probability, tokenizer ? "   " : "");
+        if (changed)
+            std::printf("       %.4f%s", said.unchanged_of(t.id).probability, tokenizer ? "   " : "");
         std::printf("%s%s\n", tokenizer ? "  " : "", piece_of(tokenizer, t.id).c_str());
     }
 }
@@ -203,10 +215,6 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
         const Result<ModelRun> unchanged = run_model(model, ids, plain);
         if (!unchanged) return unchanged.error();
         said.unchanged = tokens_of(*unchanged, SIZE_MAX);
-        said.unchanged_next = said.unchanged;
-        said.unchanged_next.resize(std::min(said.unchanged.size(), size_t(*top)));
-        std::sort(said.unchanged.begin(), said.unchanged.end(),
-                  [](const NextToken& one, const NextToken& other) { return one.id < other.id; });
         options.changes = std::move(*changes);
     }
     Result<ModelRun> run = run_model(model, ids, options);

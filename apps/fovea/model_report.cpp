@@ -191,10 +191,15 @@ Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointMod
         out.ids = std::move(*ids);
         return out;
     }
+    // Who has no tokenizer for a text can still give what it would have made.
+    const auto refused = [&](const Error& why) {
+        return Error{why.code, std::string(options.text),
+                     why.text + "; give token numbers with " + std::string(options.tokens)};
+    };
     Result<TextTokenizer> tokenizer = TextTokenizer::open(model.files());
-    if (!tokenizer) return tokenizer.error();
+    if (!tokenizer) return refused(tokenizer.error());
     Result<std::vector<uint32_t>> ids = tokenizer->encode(arguments.text(options.text), options.special);
-    if (!ids) return ids.error();
+    if (!ids) return refused(ids.error());
     if (ids->empty())
         return Error{FOVEA_INVALID_ARGUMENT, std::string(options.text), "the text has no token"};
     out.ids = std::move(*ids);

@@ -55,8 +55,7 @@ bool SplitPattern::split(std::string_view text,
 
 bool SplitPattern::available() { return false; }
 Result<SplitPattern> SplitPattern::compile(std::string_view) {
-    return Error{FOVEA_UNSUPPORTED, "tokenizer",
-                 "this build has no PCRE2, which splits text into words; give token numbers"};
+    return Error{FOVEA_UNSUPPORTED, "tokenizer", "this build has no PCRE2, which splits text into words"};
 }
 bool SplitPattern::split(std::string_view, const std::function<void(size_t, size_t, bool)>&) const {
     return false;

@@ -24,8 +24,7 @@ TextStep each_piece(Rewrite rewrite, bool only_ascii_without_tables = true) {
     return [rewrite, only_ascii_without_tables](TextPieces& pieces) -> Result<void> {
         for (AlignedText& piece : pieces) {
             if (only_ascii_without_tables && !has_character_tables() && !is_ascii(piece.text))
-                return unknown(
-                    "this build has no utf8proc, which rewrites texts beyond ASCII; give token numbers");
+                return unknown("this build has no utf8proc, which rewrites texts beyond ASCII");
             piece = rewrite(piece);
         }
         std::erase_if(pieces, [](const AlignedText& piece) { return piece.empty(); });
@@ -253,8 +252,7 @@ TextStep in_order(std::vector<TextStep> steps, bool needs_tables) {
     return [steps = std::move(steps), needs_tables](TextPieces& pieces) -> Result<void> {
         for (const AlignedText& piece : pieces)
             if (needs_tables && !has_character_tables() && !is_ascii(piece.text))
-                return unknown(
-                    "this build has no utf8proc, which knows characters beyond ASCII; give token numbers");
+                return unknown("this build has no utf8proc, which knows characters beyond ASCII");
         for (const TextStep& step : steps)
             if (Result<void> r = step(pieces); !r) return r;
         return {};

@@ -220,8 +220,7 @@ Result<TextTokenizer> TextTokenizer::open(const std::filesystem::path& given) {
     const std::filesystem::path path =
         std::filesystem::is_directory(given, ignored) ? given / "tokenizer.json" : given;
     if (!std::filesystem::exists(path, ignored))
-        return broken_tokenizer(printable_name(path.string(), 400) +
-                                " is not there: give token numbers with --tokens");
+        return broken_tokenizer(printable_name(path.string(), 400) + " is not there");
     const auto file = files::MappedFile::open(path);
     if (!file) return file.error();
     const auto bytes = (*file)->bytes();

@@ -47,8 +47,7 @@ class Reader {
 
     Result<void> read() {
         const std::string_view model = text("model");
-        if (model.empty())
-            return broken_tokenizer("the file holds no tokenizer: give token numbers with --tokens");
+        if (model.empty()) return broken_tokenizer("the file holds no tokenizer");
         if (Result<void> r = read_tokens(); !r) return r;
         Result<void> made;
         if (model == "gpt2")

@@ -312,6 +312,8 @@ void trouble_of_one_rank_is_told_to_all(Engine& engine) {
     });
     expect("no rows to a chunk", "chunk", FOVEA_INVALID_ARGUMENT,
            [&](mpi::ShardedCall& call, RunOptions&) { call.chunk = 0; });
+    expect("dropout that counts from within four keys", "chunk", FOVEA_INVALID_ARGUMENT,
+           [&](mpi::ShardedCall& call, RunOptions&) { call.desc.dropout_p = 0.5f, call.chunk = 6; });
     expect("paged keys", "page_size", FOVEA_INVALID_ARGUMENT,
            [&](mpi::ShardedCall& call, RunOptions&) { call.desc.page_size = 4; });
     expect("weights", "outputs", FOVEA_INVALID_ARGUMENT,

@@ -48,9 +48,8 @@ Result<std::shared_ptr<const OpenedModel>> open_model(const std::filesystem::pat
     Result<TextTokenizer> tokenizer = TextTokenizer::open(model->weights.files());
     if (tokenizer)
         model->tokenizer = std::move(*tokenizer);
-    else  // without what it tells the command line to do about it
-        model->why_no_text =
-            tokenizer.error().text.substr(0, tokenizer.error().text.find(": give token numbers"));
+    else
+        model->why_no_text = tokenizer.error().text;
     return std::shared_ptr<const OpenedModel>(std::move(model));
 }
 

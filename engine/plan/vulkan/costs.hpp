@@ -11,6 +11,11 @@ double slice_cost(const FoveaPlan_T& plan);
 double refusing_slice_cost(const FoveaPlan_T& plan);
 
 inline bool is_software(const FoveaPlan_T& plan) { return plan.facts.device_class == FOVEA_CLASS_CPU; }
+// Drivers of software take a second or more for a pipeline: one serves all calls there, but for fixed splits,
+// whose bits must not depend on the device.
+inline bool shares_pipelines(const FoveaPlan_T& plan) {
+    return is_software(plan) && !plan.problem.fixed_splits;
+}
 
 struct TileWish {
     uint64_t rows, columns;

@@ -91,7 +91,7 @@ SubgroupChoice subgroup_for(const FoveaPlan_T& plan, uint32_t threads, bool exac
 // Mesa's older ones, known by their lack of matrices, take 10 to 30 seconds for such a pipeline.
 bool choose_shuffles(const FoveaPlan_T& plan, FlashPlan& f) {
     const Problem& p = plan.problem;
-    if (!is_software(plan) || p.fixed_splits || f.measured) return false;
+    if (!shares_pipelines(plan) || f.measured) return false;
     constexpr uint32_t kNeeded = FOVEA_FEATURE_SUBGROUP_SHUFFLE | FOVEA_FEATURE_COOPMAT;
     if ((plan.facts.features & kNeeded) != kNeeded) return false;
     const uint32_t lanes = choose_subgroup(plan.facts, kSoftwareThreads, kFewestSoftwareLanes).size;
@@ -126,7 +126,7 @@ void choose_loads(const FoveaPlan_T& plan, FlashPlan& f, const FoveaFlashTile& t
 
 void choose_shape(const FoveaPlan_T& plan, FlashPlan& f) {
     const Problem& p = plan.problem;
-    const bool software = is_software(plan) && !p.fixed_splits;
+    const bool software = shares_pipelines(plan);
     const FoveaFlashTile& tile = plan.facts.flash_tiles[tile_class(p)];
     f.measured = tile.rows != 0 && !p.fixed_splits;
     f.parts = 1;
@@ -299,9 +299,7 @@ Gathering flash_gathering(const FoveaPlan_T& plan, const FlashPlan& f, const Blo
 
 bool flash_is_general(const FoveaPlan_T& plan) {
     const Problem& p = plan.problem;
-    // Drivers of software take a second or more for a pipeline: one serves all problems there.
-    return (is_software(plan) && !p.fixed_splits) || has_logit_steps(p) ||
-           (plan.vulkan.visible.flags & shader::kFlagSparse);
+    return shares_pipelines(plan) || has_logit_steps(p) || (plan.vulkan.visible.flags & shader::kFlagSparse);
 }
 
 Shader flash_shader(const FlashPlan& f) {

@@ -95,7 +95,7 @@ class SliceMaker {
         d.spec(FOVEA_SPEC_ROWS, f.rows);
         d.spec(FOVEA_SPEC_V_TYPE, p.v_type);
         d.spec(FOVEA_SPEC_COLUMN_QUADS, f.column_quads);
-        d.call(f.general, has_entries || (is_software(plan_) && !p.fixed_splits));
+        d.call(f.general, has_entries || shares_pipelines(plan_));
         if (f.form == FlashForm::coopmat) matrix_constants(d);
         if (f.form == FlashForm::coopmat2) flexible_constants(d);
         if (f.form != FlashForm::coopmat && f.form != FlashForm::coopmat2) d.spec(FOVEA_SPEC_PARTS, f.parts);
