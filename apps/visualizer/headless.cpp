@@ -20,8 +20,8 @@ Result<void> compute(GpuDevice& device, Workbench& bench) {
             return r;
         if (!updated) return updated.error();
         // A window's session leaves some of it to threads.
-        more = *updated || !bench.preparing().empty();
-        if (bench.threads_work()) std::this_thread::yield();
+        more = *updated || !bench.preparing().empty() || bench.training_is_behind();
+        if (bench.threads_work() || bench.training_is_behind()) std::this_thread::yield();
     }
     if (!bench.computation.problem().empty())
         return Error{FOVEA_INVALID_ARGUMENT, "", bench.computation.problem()};

@@ -264,7 +264,6 @@ Result<void> apply_options_of_a(Workbench& bench, const Options& o) {
 }
 
 Result<void> apply_options(Workbench& bench, const Options& o) {
-    if (o.theme) bench.window.theme = *o.theme;
     bench.view.how = o.how;
     bench.map.compute_tiles_on(o.tiles_on);
     Settings settings = o.task.empty() ? level_settings(o.level) : task_settings(o.task);
@@ -278,6 +277,7 @@ Result<void> apply_options(Workbench& bench, const Options& o) {
     for (const std::string& file : o.files)
         if (!open_any(bench, file) && bench.preparing().empty())
             return Error{FOVEA_INVALID_ARGUMENT, "", bench.problems.back().text};
+    if (o.theme) bench.window.theme = *o.theme;  // also where a session has its own
     if (!o.long_map.empty()) bench.map.want_preset(o.long_map);
     if (!o.stage.empty()) bench.view.wanted_stage = o.stage;
     if (o.head) bench.show_head_number(*o.head);

@@ -114,5 +114,66 @@ TEST(State, taken_up_again_from_a_file_goes_on_as_if_never_stopped) {
     EXPECT_TRUE(*read == state);
 }
 
+// ---- places in a run ----
+
+TEST(TrainingPlace, what_is_written_is_read_again) {
+    for (const char* text : {"induction,1,0,0,", "induction+nostart+copy,7,150,2,q c d q",
+                             "induction+nobias+learned,0,99999,15,", "reverse+rotary,4294967295,1,1,c b a",
+                             "sort+rotary,3,300,0,", "recall,2,20,3,"}) {
+        const Result<TrainingPlace> place = read_training_place(text);
+        ASSERT_TRUE(place) << text << ": " << place.error().text;
+        EXPECT_EQ(write_training_place(*place), text);
+    }
+    // What is left out is as it was at the beginning.
+    EXPECT_EQ(write_training_place(*read_training_place("sort")), "sort,1,0,0,");
+    const TrainingPlace place = *read_training_place("induction+nostart,9,40,2,q, c");
+    EXPECT_FALSE(place.options.first_token);
+    EXPECT_EQ(place.seed, 9u);
+    EXPECT_EQ(place.step, 40u);
+    EXPECT_EQ(place.heads_off, 2u);
+    EXPECT_EQ(place.tokens, "q, c");
+}
+
+TEST(TrainingPlace, what_cannot_be_one_is_refused_by_name) {
+    const std::pair<const char*, const char*> bad[] = {{"", "one of"},
+                                                       {"juggling,1", "juggling"},
+                                                       {"text,1", "text"},
+                                                       {"sort+nostart", "first_token"},
+                                                       {"induction+quickly", "quickly"},
+                                                       {"sort,-1", "seed"},
+                                                       {"sort,4294967296", "seed"},
+                                                       {"sort,1,100001", "step"},
+                                                       {"sort,1,1.5", "step"},
+                                                       {"sort,1,1,x", "heads off"}};
+    for (const auto& [text, word] : bad) {
+        const Result<TrainingPlace> place = read_training_place(text);
+        ASSERT_FALSE(place) << text;
+        EXPECT_NE(place.error().text.find(word), std::string::npos) << text << ": " << place.error().text;
+    }
+}
+
+// More states than are kept: forward, back over dropped ones, and forward to where the run was.
+TEST(TrainingRun, any_step_is_reached_with_the_bits_of_the_first_time) {
+    Result<TrainingRun> run = TrainingRun::open(make_task(TaskKind::reverse), 5);
+    ASSERT_TRUE(run) << run.error().text;
+    std::vector<TrainState> states = {run->state()};
+    std::vector<uint32_t> told;
+    const auto tell = [&](const StepReport& report) { return told.push_back(report.step), true; };
+    for (uint32_t n = 0; n < 300; ++n) {
+        ASSERT_TRUE(run->seek(n + 1, tell));
+        states.push_back(run->state());
+    }
+    EXPECT_EQ(told.size(), 300u);
+    for (const uint32_t step : {300u, 151u, 152u, 7u, 0u, 299u, 300u}) {
+        ASSERT_TRUE(run->seek(step, tell));
+        EXPECT_TRUE(run->state() == states[step]) << step;
+    }
+    // Whoever is told may end it.
+    ASSERT_TRUE(run->seek(350, [](const StepReport& report) { return report.step < 309; }));
+    EXPECT_EQ(run->state().step, 310u);
+    run->begin(6);
+    EXPECT_TRUE(run->state() == start_training(run->task(), 6));
+}
+
 }  // namespace
 }  // namespace fovea

@@ -608,6 +608,41 @@ TEST_F(ModelTest, a_model_learns_in_the_window_and_any_step_can_be_shown_again) 
     EXPECT_NE(shown, std::vector<float>(bench->stage().values.begin(), bench->stage().values.end()));
 }
 
+// The run of a session, and a session of the run: the key `train`, as the page's address has it.
+TEST_F(ModelTest, a_session_brings_back_the_step_that_a_model_was_at) {
+    ASSERT_TRUE(apply_options(*bench, options_of({})));
+    compute();
+    const auto settle = [&] {
+        while (bench->training_is_behind()) std::this_thread::yield();
+    };
+    const std::string json =
+        R"({"format":"fovea-session","version":1,"state":{"task":"reverse","train":"reverse+rotary,4,30,1,c b a"}})";
+    ASSERT_TRUE(read_session(*bench, json, "."));
+    EXPECT_EQ(bench->window.centre, CentreTab::train);
+    settle();
+    TaskOptions options = task_options(TaskKind::reverse);
+    options.positions = Positions::rotary;
+    const Task task = *make_task(options);
+    TrainState state = start_training(task, 4);
+    Result<Trainer> trainer = Trainer::open(task);
+    ASSERT_TRUE(trainer);
+    for (int n = 0; n < 30; ++n) ASSERT_TRUE(trainer->step(state));
+    const std::vector<uint32_t> tokens = *task_tokens(task, "c b a");
+    EXPECT_EQ(bench->training().step, 30u);
+    EXPECT_EQ(bench->training().curve.points.size(), 30u);
+    EXPECT_EQ(bench->training().probe.weights, trainer->probe(state, tokens, {1})->weights);
+    EXPECT_NE(session_text(*bench, ".").find(R"("train": "reverse+rotary,4,30,1,c b a")"), std::string::npos)
+        << session_text(*bench, ".");
+    // By the palette; one that is none is told, and the run stays.
+    ASSERT_TRUE(set_session_key(*bench, "train", "sort,2,3"));
+    settle();
+    EXPECT_EQ(write_training_place(bench->playground().place()), "sort,2,3,0,");
+    ASSERT_TRUE(set_session_key(*bench, "train", "sort,2,-3"));
+    settle();
+    EXPECT_EQ(write_training_place(bench->playground().place()), "sort,2,3,0,");
+    EXPECT_NE(bench->problems.back().text.find("step is '-3'"), std::string::npos);
+}
+
 TEST_F(ModelTest, the_levels_are_one_key_away_and_have_their_own_sentence) {
     ASSERT_TRUE(apply_options(*bench, options_of({})));
     compute();

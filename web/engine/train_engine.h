@@ -22,11 +22,11 @@ extern "C" {
 
 WEB_API const char* webTrainError(void);
 
-/* Begins a run at step 0. `task`: "induction", "sort", "reverse" or "recall". `options`: as in JSON, of those
- * that differ from the preset: first_token, copy_only, query_key_bias, positions; "" for none. JSON:
+/* Begins a run at step 0. `place`: task, changes and seed of the session key `train` (read_training_place of
+ * <fovea/train/training_run.hpp>); what it says behind them is not followed. JSON:
  * vocabulary (texts), context, layers, heads, scores (name and label of those that the task has), goal
  * (accuracy, within), weights (their number), example (a sequence to look at). */
-WEB_API const char* webTrainOpen(const char* task, const char* options, double seed);
+WEB_API const char* webTrainOpen(const char* place);
 /* `count` steps further. JSON: a list with step, loss, accuracy and heads (the scores of each, null where the
  * task has no such score), of the state before each step, on the step's own sequences. */
 WEB_API const char* webTrainStep(uint32_t count);
@@ -38,7 +38,8 @@ WEB_API const char* webTrainSeek(uint32_t step);
 WEB_API const char* webTrainEvaluate(double heads_off);
 /* A forward pass over a reader's sequence, tokens with spaces between. JSON: tokens, weights (address and
  * count of [heads of all layers, length, length]), said (texts), sure (its probability), labels (what each
- * head is called, and how much of it), loss and accuracy over what can be known (null where that is nothing).
+ * head is called, how much of it, and which score that is), cells (score, query and key of each weight that a
+ * score is the mean of), loss and accuracy over what can be known (null where that is nothing).
  */
 WEB_API const char* webTrainProbe(const char* tokens, double heads_off);
 

@@ -45,22 +45,13 @@ interface Place {
     off: number;
     tokens: string;
 }
-const flagsOf: Record<string, object> = {
-    nostart: { first_token: false },
-    copy: { copy_only: true },
-    nobias: { query_key_bias: false },
-    nopositions: { positions: "none" },
-    learned: { positions: "learned" },
-    rotary: { positions: "rotary" },
-};
-
 function readPlace(text: string): Place {
     const [what = "", seed = "", step = "", off = "", ...tokens] = text.split(","),
         [task, ...flags] = what.split("+"),
         whole = (value: string, most: number) => Math.min(most, Math.max(0, Math.floor(Number(value)) || 0));
     return {
         task: task in tasks ? task : "induction",
-        flags: flags.filter((flag) => flag in flagsOf),
+        flags, // what the engine does not know it refuses in words
         seed: seed === "" ? 1 : whole(seed, newest - 1),
         step: whole(step, 5000),
         off: whole(off, 255),
@@ -270,9 +261,7 @@ export class Playground {
             this.probe = this.judged = this.picked = null;
             place.step = 0;
             this.task = await this.trainer.ask("open", {
-                task: place.task,
-                options: JSON.stringify(Object.assign({}, ...place.flags.map((flag) => flagsOf[flag]))),
-                seed: place.seed,
+                place: [[place.task, ...place.flags].join("+"), place.seed].join(),
             });
             place.tokens ||= this.task.example;
             this.fields();
@@ -420,7 +409,7 @@ export class Playground {
         setHtml(
             byId("play-score-about"),
             task.scores.map(({ label }, n) => `<span class="key ${"abcde"[n]}">${label}</span>`).join(" ") +
-                " <span>of the head that has most of it</span>",
+                " <span>of the head that has most of it; a map frames the cells whose mean names it</span>",
         );
         this.showHeads();
         if (probe)

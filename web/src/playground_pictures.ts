@@ -130,6 +130,15 @@ export function drawHead(
                 Math.max(0.5, cell - gap),
             );
         }
+    // What the head is called by: the cells whose weights its score is the mean of.
+    const label = probe.labels[head];
+    if (label?.named && cell >= 5) {
+        context.strokeStyle = style.getPropertyValue("--warm");
+        context.lineWidth = 1.5;
+        for (const [score, row, column] of probe.cells)
+            if (score === label.score)
+                context.strokeRect(edge + column * cell, edge + row * cell, cell - gap, cell - gap);
+    }
     context.font = `450 ${Math.max(8, Math.min(12, cell))}px ${style.fontFamily}`;
     context.fillStyle = style.getPropertyValue("--soft");
     context.textBaseline = "middle";

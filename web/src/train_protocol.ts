@@ -26,13 +26,14 @@ export interface Probe {
     sure: number[]; // and how likely
     weights: Float32Array; // [heads of all layers, length, length]
     heads: number;
-    labels: { text: string; named: boolean; value: number }[];
+    labels: { text: string; named: boolean; value: number; score: number }[];
+    cells: [score: number, query: number, key: number][]; // whose weights a score is the mean of
     loss: number | null;
     accuracy: number | null;
 }
 
 export interface TrainRequests {
-    open: { ask: { task: string; options: string; seed: number }; answer: TrainTask };
+    open: { ask: { place: string }; answer: TrainTask };
     step: { ask: { count: number }; answer: Report[] };
     seek: { ask: { step: number }; answer: Report[] };
     evaluate: { ask: { off: number }; answer: Report };

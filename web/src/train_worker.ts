@@ -23,7 +23,7 @@ async function answer({ kind, ask }: TrainRequest): Promise<unknown> {
     const call = () => {
         switch (kind) {
             case "open":
-                return engine._webTrainOpen(text(given.task), text(given.options), given.seed);
+                return engine._webTrainOpen(text(given.place));
             case "step":
                 return engine._webTrainStep(given.count);
             case "seek":

@@ -32,7 +32,7 @@ const newest = (folder) => {
 
 // The first step, of every twentieth one, at which the task is learned; one more than allowed where it never is.
 function stepsToGoal(call, task, seed) {
-    const run = call("Open", task, "", seed);
+    const run = call("Open", `${task},${seed}`);
     const best = (report, name) => {
         const { index } = run.scores.find((s) => s.name === name);
         return Math.max(...report.heads.map((head) => head[index]));

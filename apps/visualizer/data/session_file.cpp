@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kImportKinds = {"qkv", "fused", "gpt2", "llama", "tables"};
 constexpr std::array<std::string_view, 3> kCompareHow = {"side", "triangle", "difference"};
 // What the window has no place for; a file that says it is told so.
-constexpr std::string_view kUnseen[] = {"table", "view", "zoom", "train"};
+constexpr std::string_view kUnseen[] = {"table", "view", "zoom"};
 
 template <size_t N>
 size_t index_of(const std::array<std::string_view, N>& names, std::string_view name, size_t otherwise) {
@@ -155,7 +155,8 @@ Result<Settings> settings_of(const Session& session, TensorReader& reader) {
     s.stage = none.stage, s.head = none.head, s.row = none.row, s.column = none.column, s.map = none.map;
     s.logarithmic = none.logarithmic, s.spread = none.spread, s.low = none.low, s.high = none.high;
     s.compared_head = none.compared_head, s.compare_how = none.compare_how, s.pinned = none.pinned;
-    s.theme = none.theme, s.table = none.table, s.view = none.view, s.zoom = none.zoom;
+    s.theme = none.theme, s.table = none.table, s.view = none.view, s.zoom = none.zoom,
+    s.training = none.training;
     s.kept.clear(), s.locked.clear();
     s.tensors = nullptr;
     if (shows_model(s))
@@ -196,6 +197,15 @@ void take_view(const Session& s, ViewState& view) {
     view.wanted_stage = s.stage;
 }
 
+// The run of the key `train`, in the panel that shows it; a text that is none becomes a line of the problems.
+void go_to_training(Workbench& bench, std::string_view train) {
+    if (train.empty()) return;
+    const Result<TrainingPlace> place = read_training_place(train);
+    if (!place) return bench.problems.report("train", place.error().text, false);
+    bench.playground().go_to(*place);
+    bench.window.centre = CentreTab::train;
+}
+
 // A and the locked tabs; one that cannot be read is left out, and a line of the problems says why.
 std::vector<PastResult> past_of(const Session& session, TensorReader& reader, Problems& problems) {
     std::vector<PastResult> all;
@@ -219,6 +229,8 @@ std::string session_text(const Workbench& bench, const std::filesystem::path& fo
     const Theme theme = bench.window.theme;
     const std::string stage = bench.own_stage();
     Session s = session_of(bench.document.settings(), bench.own_view(), stage, theme, tensors);
+    if (const std::optional<TrainingPlace> place = bench.training_place())
+        s.training = write_training_place(*place);
     for (const PastResult& past : bench.past()) {
         ViewState view;
         view.head = past.head;
@@ -261,6 +273,7 @@ Result<void> read_session(Workbench& bench, std::string_view text, const std::fi
     take_view(read->session, bench.view);
     if (shows_model(*settings)) bench.view.head = read->session.head % heads_of_layer(*settings);
     bench.window.theme = read->session.theme == "light" ? Theme::light : Theme::dark;
+    go_to_training(bench, read->session.training);
     for (const SessionNote& note : read->notes) bench.problems.report("session", note.text, false);
     if (reader.changed)
         bench.problems.report(
@@ -293,6 +306,7 @@ Result<void> set_session_key(Workbench& bench, std::string_view key, std::string
     if (before.file || before.model) next->mapping = before.mapping;
     bench.document.change(*next);
     take_view(read->session, bench.view);
+    if (key == "train") go_to_training(bench, read->session.training);
     if (shows_model(*next)) bench.view.head = read->session.head % heads_of_layer(*next);
     for (const SessionNote& note : read->notes) bench.problems.report("session", note.text, false);
     return {};

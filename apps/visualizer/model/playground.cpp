@@ -10,14 +10,15 @@
 namespace fovea::visualizer {
 namespace {
 
-// States that are kept; beyond them every other one goes and the stride doubles.
-constexpr size_t kMostStates = 128;
+using Clock = std::chrono::steady_clock;
+// On a long way to a step the state is shown so often.
+constexpr auto kGlimpse = std::chrono::milliseconds(100);
 
 }  // namespace
 
 Playground::Playground(std::function<void()> wake) : wake_(std::move(wake)) {
     view_.task = make_task(TaskKind::induction);
-    wanted_.kind = TaskKind::induction;
+    wanted_.place.emplace();
     thread_ = std::thread([this] { work(); });
 }
 
@@ -39,7 +40,12 @@ void Playground::ask(const std::function<void(Wanted&)>& what) {
 }
 
 void Playground::choose(TaskKind kind) {
-    ask([&](Wanted& w) { w = {}, w.kind = kind, run_ = false; });
+    TrainingPlace place;
+    place.options = task_options(kind);
+    go_to(place);
+}
+void Playground::go_to(const TrainingPlace& place) {
+    ask([&](Wanted& w) { w = {}, w.place = place, run_ = false; });
 }
 void Playground::run(bool on) {
     ask([&](Wanted& w) { run_ = on, w.probe = w.probe || !on; });
@@ -78,42 +84,32 @@ bool Playground::idle() const {
     return !run_ && !busy_ && !wanted_.any();
 }
 
+TrainingPlace Playground::place() const {
+    const std::lock_guard lock(mutex_);
+    if (wanted_.place) return *wanted_.place;
+    const bool own = view_.sequence != view_.task.sample;
+    return {view_.task.options, view_.curve.seed, view_.step, view_.heads_off,
+            own ? task_text(view_.task, view_.sequence) : ""};
+}
+
 // ---- the thread ----
 
-void Playground::begin(uint64_t seed) {
+void Playground::fail(const Error& why) {
     const std::lock_guard lock(mutex_);
-    state_ = start_training(view_.task, seed);
-    kept_.clear();
-    stride_ = 1;
-    view_.curve = {seed, {}};
-    view_.last = 0;
-    view_.problem.clear();
+    view_.problem = why.text;
+    run_ = false;
 }
 
-void Playground::keep_state() {
-    if (state_.step % stride_ != 0) return;
-    kept_[state_.step] = state_;
-    if (kept_.size() <= kMostStates) return;
-    stride_ *= 2;
-    std::erase_if(kept_, [&](const auto& one) { return one.first % stride_ != 0; });
-}
-
-bool Playground::take_step(Trainer& trainer) {
-    keep_state();
-    const Result<StepReport> report = trainer.step(state_);
+// False: the program ends.
+bool Playground::note(const StepReport& report) {
     const std::lock_guard lock(mutex_);
-    if (!report) {
-        view_.problem = report.error().text;
-        run_ = false;
-        return false;
-    }
     // Steps that are taken again give the same report.
-    if (report->step == view_.curve.points.size()) view_.curve.points.push_back(*report);
-    view_.last = std::max(view_.last, state_.step);
-    return true;
+    if (report.step == view_.curve.points.size()) view_.curve.points.push_back(report);
+    view_.last = std::max(view_.last, report.step + 1);
+    return !ending_;
 }
 
-void Playground::look(Trainer& trainer, bool judge) {
+void Playground::look(bool judge) {
     ForwardOptions options;
     std::vector<uint32_t> sequence;
     {
@@ -121,58 +117,80 @@ void Playground::look(Trainer& trainer, bool judge) {
         options.heads_off = view_.heads_off;
         sequence = view_.sequence;
     }
-    Result<Probe> probe = trainer.probe(state_, sequence, options);
+    const TrainState& state = training_->state();
+    Result<Probe> probe = training_->trainer().probe(state, sequence, options);
+    const Result<Batch> batch = probe_batch(training_->task(), sequence);
     std::optional<StepReport> judged;
     if (judge)
-        if (Result<StepReport> report = trainer.evaluate(state_, options)) judged = std::move(*report);
+        if (Result<StepReport> report = training_->trainer().evaluate(state, options))
+            judged = std::move(*report);
     {
         const std::lock_guard lock(mutex_);
-        view_.step = state_.step;
-        shown_ = state_;
+        view_.step = state.step;
+        shown_ = state;
         if (probe)
             view_.probe = std::move(*probe);
         else
             view_.problem = probe.error().text;
+        if (batch) view_.cells = batch->cells;
         view_.judged = std::move(judged);
     }
     ++changes_;
     if (wake_) wake_();
 }
 
-bool Playground::follow(Wanted wanted, Trainer& trainer) {
-    if (wanted.seed) {
-        {
-            const std::lock_guard lock(mutex_);
-            if (!view_.curve.points.empty()) view_.others.push_back(view_.curve);
-            if (view_.others.size() > kMostRuns) view_.others.erase(view_.others.begin());
+void Playground::open(const TrainingPlace& place) {
+    training_.reset();
+    Result<Task> task = make_task(place.options);
+    Result<std::vector<uint32_t>> tokens = task ? task_tokens(*task, place.tokens) : task.error();
+    Result<TrainingRun> run = task ? TrainingRun::open(*task, place.seed) : task.error();
+    {
+        const std::lock_guard lock(mutex_);
+        view_ = TrainingView{};
+        if (task) {
+            view_.task = std::move(*task);
+            view_.sequence = tokens && !tokens->empty() ? std::move(*tokens) : view_.task.sample;
         }
-        begin(*wanted.seed);
+        view_.curve = {place.seed, {}};
+        view_.heads_off = place.heads_off;
+        // The task's own sequence stands in for one that cannot be read.
+        if (!tokens) view_.problem = tokens.error().text;
+    }
+    if (!run) return fail(run.error());
+    training_.emplace(std::move(*run));
+}
+
+void Playground::follow(Wanted wanted) {
+    if (wanted.seed) {
+        const std::lock_guard lock(mutex_);
+        if (!view_.curve.points.empty()) view_.others.push_back(view_.curve);
+        if (view_.others.size() > kMostRuns) view_.others.erase(view_.others.begin());
+        training_->begin(*wanted.seed);
+        view_.curve = {*wanted.seed, {}};
+        view_.last = 0;
+        view_.problem.clear();
     }
     if (wanted.sequence) {
         const std::lock_guard lock(mutex_);
         view_.sequence = std::move(*wanted.sequence);
     }
+    uint32_t to = training_->state().step + wanted.steps;
     if (wanted.seek) {
-        const uint32_t last = [&] {
-            const std::lock_guard lock(mutex_);
-            return view_.last;
-        }();
-        const uint32_t target = std::min(*wanted.seek, last);
-        keep_state();
-        auto at = kept_.upper_bound(target);
-        if (at != kept_.begin()) state_ = std::prev(at)->second;
-        while (state_.step < target && take_step(trainer)) {
-        }
+        const std::lock_guard lock(mutex_);
+        to = std::min(*wanted.seek, view_.last) + wanted.steps;
     }
-    for (uint32_t n = 0; n < wanted.steps && take_step(trainer); ++n) {
-    }
-    look(trainer, true);
-    return true;
+    if (wanted.place) to = wanted.place->step;
+    Clock::time_point glimpse = Clock::now() + kGlimpse;
+    const Result<void> there = training_->seek(to, [&](const StepReport& report) {
+        if (!note(report)) return false;
+        if (Clock::now() >= glimpse) look(false), glimpse = Clock::now() + kGlimpse;
+        return true;
+    });
+    if (!there) fail(there.error());
+    look(true);
 }
 
 void Playground::work() {
-    std::optional<Trainer> trainer;
-    using Clock = std::chrono::steady_clock;
     Clock::time_point due = Clock::now();
     while (true) {
         Wanted wanted;
@@ -185,28 +203,24 @@ void Playground::work() {
             if (ending_) return;
             wanted = std::exchange(wanted_, {});
             runs = run_, speed = speed_, busy_ = true;
-            if (wanted.kind) {
-                view_ = TrainingView{};
-                view_.task = make_task(*wanted.kind);
-                view_.sequence = view_.task.sample;
-            }
         }
-        if (wanted.kind) {
-            Result<Trainer> opened = Trainer::open(view_.task);
-            if (!opened) {
-                const std::lock_guard lock(mutex_);
-                view_.problem = opened.error().text;
-                run_ = false;
-                continue;
-            }
-            trainer.emplace(std::move(*opened));
-            begin(1);
+        if (wanted.place) open(*wanted.place);
+        if (!training_) {
+            ++changes_;
+            if (wake_) wake_();
+            const std::lock_guard lock(mutex_);
+            run_ = false;
+            continue;
         }
-        if (!trainer) continue;
-        if (wanted.any()) follow(std::move(wanted), *trainer);
+        if (wanted.any()) follow(std::move(wanted));
         if (!runs) continue;
-        if (!take_step(*trainer)) continue;
-        look(*trainer, false);
+        const Result<StepReport> report = training_->step();
+        if (!report) {
+            fail(report.error());
+            continue;
+        }
+        note(*report);
+        look(false);
         if (speed <= 0) continue;
         due = std::max(
             due + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(1 / speed)),

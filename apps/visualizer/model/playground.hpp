@@ -3,13 +3,12 @@
 #pragma once
 
 #include <fovea/train/state_file.hpp>
-#include <fovea/train/trainer.hpp>
+#include <fovea/train/training_run.hpp>
 
 #include <atomic>
 #include <condition_variable>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -35,6 +34,7 @@ struct TrainingView {
     uint64_t heads_off = 0;
     std::vector<uint32_t> sequence;    // the reader's, or the task's sample
     Probe probe;                       // of the shown state on the sequence
+    std::vector<ScoreCell> cells;      // of the sequence: whose weights a score is the mean of
     std::optional<StepReport> judged;  // of the shown state on sequences that no run sees; none while it runs
     TrainingCurve curve;
     std::vector<TrainingCurve> others;  // runs before, to compare
@@ -52,6 +52,7 @@ class Playground {
 
     // All of these return at once; the thread follows.
     void choose(TaskKind kind);
+    void go_to(const TrainingPlace& place);  // its steps are taken now, and shown while they are
     void run(bool on);
     void step_once();
     void set_speed(double steps_a_second);  // 0: as fast as it goes
@@ -70,6 +71,8 @@ class Playground {
     }
     // What was asked for has been done, and nothing runs.
     bool idle() const;
+    // What go_to() shows again.
+    TrainingPlace place() const;
 
     // The shown state as a model that every panel takes, and as a file that `fovea train --resume` takes.
     Result<LearnedModel> model() const;
@@ -79,20 +82,20 @@ class Playground {
 
   private:
     struct Wanted {
-        std::optional<TaskKind> kind;
+        std::optional<TrainingPlace> place;
         std::optional<uint64_t> seed;
         std::optional<uint32_t> seek;
         std::optional<std::vector<uint32_t>> sequence;
         uint32_t steps = 0;
         bool probe = false;
-        bool any() const { return kind || seed || seek || sequence || steps > 0 || probe; }
+        bool any() const { return place || seed || seek || sequence || steps > 0 || probe; }
     };
     void work();
-    bool follow(Wanted wanted, Trainer& trainer);
-    void begin(uint64_t seed);
-    bool take_step(Trainer& trainer);
-    void look(Trainer& trainer, bool judge);
-    void keep_state();
+    void open(const TrainingPlace& place);
+    void follow(Wanted wanted);
+    bool note(const StepReport& report);
+    void fail(const Error& why);
+    void look(bool judge);
     void ask(const std::function<void(Wanted&)>& what);
 
     const std::function<void()> wake_;
@@ -104,10 +107,7 @@ class Playground {
     TrainingView view_;
     TrainState shown_;
     std::atomic<uint64_t> changes_{0};
-    // The thread's own: the state it has come to, and those it can go on from.
-    TrainState state_;
-    std::map<uint32_t, TrainState> kept_;
-    uint32_t stride_ = 1;
+    std::optional<TrainingRun> training_;  // the thread's own
     std::thread thread_;
 };
 

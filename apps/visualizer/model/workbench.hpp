@@ -125,6 +125,12 @@ class Workbench {
     Playground& playground();
     // As of the last change.
     const TrainingView& training();
+    // Where the reader stands in it; none where nothing was begun.
+    std::optional<TrainingPlace> training_place() const {
+        return playground_ ? std::optional(playground_->place()) : std::nullopt;
+    }
+    // It is at work on what it was asked for; a run that goes on by itself is not waited for.
+    bool training_is_behind() const { return playground_ && !playground_->runs() && !playground_->idle(); }
     // The trained state in every panel: a step of undo.
     void show_trained();
 

@@ -32,6 +32,12 @@ float loss_of(const StepReport& report, HeadScore) { return float(report.loss); 
 float accuracy_of(const StepReport& report, HeadScore) { return float(report.accuracy); }
 float score_of(const StepReport& report, HeadScore score) { return best_head(report, score).value; }
 
+// Of the step that is shown: a report is of the state before its step.
+const StepReport* report_at(const TrainingView& v) {
+    const auto& points = v.curve.points;
+    return points.empty() ? nullptr : &points[std::min<size_t>(v.step, points.size() - 1)];
+}
+
 void draw_curve(const Plot& plot, const TrainingCurve& curve, Figure figure, HeadScore score, ImU32 colour,
                 float thickness) {
     std::vector<ImVec2> points;
@@ -92,6 +98,10 @@ void draw_loss(PanelContext& ui, const TrainingView& v, float width) {
              ui.fonts.small->CalcTextSizeA(ui.fonts.small->FontSize, 1e6f, 0, words.c_str()).x - 4 * ui.scale,
          y + 2 * ui.scale},
         colours.text_soft, words.c_str());
+    if (const StepReport* report = report_at(v))
+        draw.AddText(ui.fonts.small, ui.fonts.small->FontSize,
+                     {plot.at.x + 6 * ui.scale, plot.at.y + plot.size.y - 2 * ui.fonts.small->FontSize},
+                     colours.accent, ("loss " + format_fixed(report->loss, 3)).c_str());
     for (const TrainingCurve& other : v.others)
         draw_curve(plot, other, loss_of, HeadScore::previous, colours.mark, ui.scale);
     draw_curve(plot, v.curve, loss_of, HeadScore::previous, colours.accent, 2 * ui.scale);
@@ -105,12 +115,16 @@ void draw_scores(PanelContext& ui, const TrainingView& v, float width) {
     draw_curve(plot, v.curve, accuracy_of, HeadScore::previous, colours.accent, 2 * ui.scale);
     const ColourTable table = colour_table(ColourMap::viridis);
     float y = plot.at.y + 3 * ui.scale;
-    const auto name = [&](const std::string& text, ImU32 colour) {
+    // A name, and the curve's value at the scrubber.
+    const auto name = [&](std::string text, ImU32 colour, Figure figure, HeadScore score) {
+        if (const StepReport* report = report_at(v))
+            if (const float value = figure(*report, score); !std::isnan(value))
+                text += " " + format_fixed(double(value), 2);
         ImGui::GetWindowDrawList()->AddText(ui.fonts.small, ui.fonts.small->FontSize,
                                             {plot.at.x + 6 * ui.scale, y}, colour, text.c_str());
         y += ui.fonts.small->FontSize + ui.scale;
     };
-    name("accuracy", colours.accent);
+    name("accuracy", colours.accent, accuracy_of, HeadScore::previous);
     for (size_t i = 0; i < v.task.scores.size(); ++i) {
         // Lines and their names stand out from the ground: lighter ones from a dark one.
         const double from = ui.bench.window.theme == Theme::dark ? 0.5 : 0.05;
@@ -118,7 +132,7 @@ void draw_scores(PanelContext& ui, const TrainingView& v, float width) {
             255 * (from + 0.45 * double(i) / double(std::max<size_t>(v.task.scores.size(), 2) - 1)))];
         const ImU32 colour = IM_COL32(c.r, c.g, c.b, 255);
         draw_curve(plot, v.curve, score_of, v.task.scores[i], colour, 1.5f * ui.scale);
-        name(std::string(head_score_label(v.task.scores[i])), colour);
+        name(std::string(head_score_label(v.task.scores[i])), colour, score_of, v.task.scores[i]);
     }
 }
 
@@ -142,14 +156,21 @@ void draw_map(PanelContext& ui, Playground& play, const TrainingView& v, uint32_
                                {at.x + float(j + 1) * cell, at.y + float(i + 1) * cell},
                                IM_COL32(c.r, c.g, c.b, 255));
         }
+    const HeadLabel label =
+        head < v.probe.scores.size() ? fovea::head_label(v.probe.scores[head]) : HeadLabel{};
+    // The cells whose weights the score is the mean of that the head is called by.
+    if (label.named && cell >= 3 * ui.scale)
+        for (const ScoreCell& one : v.cells)
+            if (one.score == label.score)
+                draw.AddRect({at.x + float(one.key) * cell, at.y + float(one.query) * cell},
+                             {at.x + float(one.key + 1) * cell, at.y + float(one.query + 1) * cell},
+                             colours.warning, 0, 0, ui.scale);
     const bool off = v.heads_off >> head & 1u;
     if (off)
         for (const float from : {0.0f, side})
             draw.AddLine({at.x + from, at.y}, {at.x + side - from, at.y + side}, colours.warning,
                          2 * ui.scale);
     if (hovered) draw.AddRect(at, {at.x + side, at.y + side}, colours.text_soft, 0, 0, 2 * ui.scale);
-    const HeadLabel label =
-        head < v.probe.scores.size() ? fovea::head_label(v.probe.scores[head]) : HeadLabel{};
     const std::string name =
         head_name(head / v.task.model.heads, head % v.task.model.heads) + (off ? ", off" : "");
     draw.AddText(ui.fonts.small, ui.fonts.small->FontSize, {at.x, at.y + side + 3 * ui.scale},

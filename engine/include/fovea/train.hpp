@@ -6,4 +6,5 @@
 #include <fovea/train/state_file.hpp>
 #include <fovea/train/task.hpp>
 #include <fovea/train/trainer.hpp>
+#include <fovea/train/training_run.hpp>
 #include <fovea/train/training_text.hpp>
