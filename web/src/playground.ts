@@ -409,7 +409,7 @@ export class Playground {
         setHtml(
             byId("play-score-about"),
             task.scores.map(({ label }, n) => `<span class="key ${"abcde"[n]}">${label}</span>`).join(" ") +
-                " <span>of the head that has most of it; a map frames the cells whose mean names it</span>",
+                " <span>of the head that has most of it; a map frames the cells whose weights name it</span>",
         );
         this.showHeads();
         if (probe)
