@@ -38,7 +38,10 @@ static double largest_difference(const float* o, uint32_t sequence, uint32_t tok
             total += weight;
             for (uint32_t c = 0; c < kDim; ++c) sum[c] += weight * number(2, sequence, j, kv, c);
         }
-        for (uint32_t c = 0; c < kDim; ++c) largest = fmax(largest, fabs(sum[c] / total - o[h * kDim + c]));
+        for (uint32_t c = 0; c < kDim; ++c) {
+            const double difference = fabs(sum[c] / total - o[h * kDim + c]);
+            if (!(difference <= largest)) largest = difference; /* NaN counts */
+        }
     }
     return largest;
 }

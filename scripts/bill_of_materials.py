@@ -39,8 +39,11 @@ def compiled_in(tools, tree):
 
 def loaded(path):
     """What the dynamic linker loads for a file, and what it is called itself."""
-    text = subprocess.run(['readelf', '-d', path], capture_output=True, text=True, check=False).stdout
-    return re.findall(r'\(NEEDED\).*\[(.*?)\]', text)
+    with open(path, 'rb') as file:
+        is_windows = file.read(2) == b'MZ'
+    command, pattern = (['objdump', '-p'], r'DLL Name: (\S+)') if is_windows else (['readelf', '-d'], r'\(NEEDED\).*\[(.*?)\]')
+    text = subprocess.run([*command, path], capture_output=True, text=True, check=False).stdout
+    return re.findall(pattern, text)
 
 
 def main():
@@ -52,7 +55,7 @@ def main():
     files = sorted(p for p in arguments.tree.rglob('*') if p.is_file() and not p.is_symlink())
     sums = {p: {'SHA1': hashlib.sha1(p.read_bytes()).hexdigest(), 'SHA256': hashlib.sha256(p.read_bytes()).hexdigest()}
             for p in files}
-    own = {p.name for p in arguments.tree.rglob('*.so*')}
+    own = {p.name for pattern in ('*.so*', '*.dll') for p in arguments.tree.rglob(pattern)}
     needed = sorted({name for p in files for name in loaded(p)} - own)
     parts = compiled_in(arguments.tools, arguments.tree)
 

@@ -2,30 +2,45 @@
 # Makes the archives of a release: the sources with every shader as SPIR-V, and headers, libraries, static and shared, programs, CMake
 # and pkg-config files, licence and bill of materials for this machine's kind. The same sources, compiler and tools give the
 # same bytes: nothing in an archive tells a folder, a user or a time but the commit's.
-#   scripts/release.sh [--core] [--check] [--out FOLDER] [--build FOLDER]
+#   scripts/release.sh [--core] [--target NAME]... [--check] [--out FOLDER] [--build FOLDER]
 #     --core           the component core alone, by the preset of that name
+#     --target NAME    the component core for another kind of machine, too: aarch64 (Linux) or windows (x86-64, MinGW-w64)
 #     --check          makes all a second time, from a copy in another folder and without a compiler cache, and compares
 #     --out FOLDER     where the archives go, out/release
 #     --build FOLDER   packs this build as it is, instead of making one
 set -euo pipefail
 root=$(realpath "$(dirname "$0")/..")
 cache=${FOVEA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/fovea}
-core='' check='' given='' out=$root/out/release
+core='' check='' given='' out=$root/out/release targets=()
 fail() { echo "fovea: error: $*" >&2 && exit 2; }
 while [[ $# -gt 0 ]]; do
     case $1 in
     --core) core=core ;;
     --check) check=1 ;;
+    --target)
+        case ${2-} in
+        aarch64 | windows) targets+=("$2") ;;
+        *) fail "--target is '${2-}'; there are aarch64 and windows" ;;
+        esac
+        shift
+        ;;
     --out | --build)
         [[ $# -gt 1 ]] || fail "$1 wants a folder"
         [[ $1 == --out ]] && out=$(realpath -m "$2") || given=$(realpath "$2")
         shift
         ;;
-    *) fail "$1: the options are --core, --check, --out FOLDER and --build FOLDER" ;;
+    *) fail "$1: the options are --core, --target NAME, --check, --out FOLDER and --build FOLDER" ;;
     esac
     shift
 done
-[[ -z $check || -z $given ]] || fail "--check makes its own builds; it cannot go with --build"
+[[ -z $given || -z $check$targets ]] || fail "--check and --target make their own builds; they cannot go with --build"
+source "$root/scripts/install-packages.sh"
+for target in "${targets[@]}"; do
+    case $target in
+    aarch64) install_packages g++-aarch64-linux-gnu libhwy-dev ;;
+    windows) install_packages g++-mingw-w64-x86-64-posix libhwy-dev ;;
+    esac
+done
 version=$(sed -n 's/^project(fovea VERSION \([0-9.]*\) .*/\1/p' "$root/CMakeLists.txt")
 [[ -n $version ]] || fail "no version in CMakeLists.txt"
 if [[ -z ${SOURCE_DATE_EPOCH:-} ]]; then
@@ -52,19 +67,35 @@ pack() { # FOLDER NAME: FOLDER/NAME becomes FOLDER/NAME.tar.gz
     rm -r "${1:?}/$2"
 }
 
-make_build() { # SOURCES
-    cmake -S "$1" --preset "${core:-release}" -B "$1/build/release" -DFOVEA_TOOLS="$cache" \
+# One for each kind of build, so that none finds another's settings. For this machine where no TARGET is given.
+build_folder() { # SOURCES [TARGET]
+    local kind=${2-$core}
+    echo "$1/build/release${kind:+-$kind}"
+}
+
+make_build() { # SOURCES [TARGET]
+    local preset=${core:-release} toolchain=()
+    case ${2-} in
+    aarch64) preset=core toolchain=(--toolchain "$1/cmake/Aarch64Toolchain.cmake") ;;
+    windows) preset=core toolchain=(--toolchain "$1/cmake/MingwToolchain.cmake") ;;
+    esac
+    local build; build=$(build_folder "$@")
+    cmake -S "$1" --preset "$preset" -B "$build" "${toolchain[@]}" -DFOVEA_TOOLS="$cache" \
         -DFOVEA_WARNINGS_AS_ERRORS="$([[ ${CI:-} == true ]] && echo ON || echo OFF)" >&2
-    cmake --build "$1/build/release" --parallel "${FOVEA_JOBS:-$(nproc)}" >&2
+    cmake --build "$build" --parallel "${FOVEA_JOBS:-$(nproc)}" >&2
+}
+
+pack_binary() { # BUILD FOLDER NAME COMPONENT
+    cmake --install "$1" --prefix "$2/$3" --strip ${4:+--component "$4"} >/dev/null
+    python3 "$root/scripts/bill_of_materials.py" --version "$version" --tools "$cache" "$2/$3" >"$2/fovea.spdx.json"
+    mv "$2/fovea.spdx.json" "$(dirname "$(find "$2/$3" -name CHANGELOG.md)")"
+    pack "$2" "$3"
 }
 
 pack_build() { # SOURCES BUILD FOLDER
-    local binary=fovea-$version-linux-$(uname -m)${core:+-core} sources=fovea-$version-source
+    local sources=fovea-$version-source
     rm -rf "$3" && mkdir -p "$3"
-    cmake --install "$2" --prefix "$3/$binary" --strip ${core:+--component core} >/dev/null
-    python3 "$root/scripts/bill_of_materials.py" --version "$version" --tools "$cache" "$3/$binary" >"$3/fovea.spdx.json"
-    mv "$3/fovea.spdx.json" "$(dirname "$(find "$3/$binary" -name CHANGELOG.md)")"
-    pack "$3" "$binary"
+    pack_binary "$2" "$3" "fovea-$version-linux-$(uname -m)${core:+-core}" "$core"
     copy_sources "$1" "$3/$sources"
     mkdir -p "$3/$sources/shaders/spirv"
     # By name: a build folder keeps modules that there are no more.
@@ -72,17 +103,28 @@ pack_build() { # SOURCES BUILD FOLDER
         cp "$2/engine/plan/vulkan/shaders/$name.spv" "$3/$sources/shaders/spirv/"
     done
     pack "$3" "$sources"
+    for target in "${targets[@]}"; do
+        case $target in
+        aarch64) pack_binary "$(build_folder "$1" "$target")" "$3" "fovea-$version-linux-aarch64-core" core ;;
+        windows) pack_binary "$(build_folder "$1" "$target")" "$3" "fovea-$version-windows-x86_64-core" core ;;
+        esac
+    done
     (cd "$3" && sha256sum -- *.tar.gz >SHA256SUMS)
 }
 
-[[ -n $given ]] || make_build "$root"
-pack_build "$root" "${given:-$root/build/release}" "$out"
+make_builds() { # SOURCES
+    make_build "$1"
+    for target in "${targets[@]}"; do make_build "$1" "$target"; done
+}
+
+[[ -n $given ]] || make_builds "$root"
+pack_build "$root" "${given:-$(build_folder "$root")}" "$out"
 if [[ -n $check ]]; then
     again=$(mktemp -d)
     trap 'rm -rf "$again"' EXIT
     copy_sources "$root" "$again/fovea"
-    (export CCACHE_DISABLE=1 && make_build "$again/fovea")
-    pack_build "$again/fovea" "$again/fovea/build/release" "$again/out"
+    (export CCACHE_DISABLE=1 && make_builds "$again/fovea")
+    pack_build "$again/fovea" "$(build_folder "$again/fovea")" "$again/out"
     diff "$out/SHA256SUMS" "$again/out/SHA256SUMS" || fail "the second time other bytes"
     echo "fovea: made twice, equal bytes" >&2
 fi
