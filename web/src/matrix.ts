@@ -235,6 +235,18 @@ export class MatrixView {
             : null;
     }
 
+    // Where a cell stands, in pixels of the window.
+    cellBox(row: number, column: number): DOMRect {
+        const { x, y } = this.canvas.getBoundingClientRect(),
+            { left, top, cell } = this.layout;
+        return new DOMRect(
+            x + left + (column - this.origin[1]) * cell,
+            y + top + (row - this.origin[0]) * cell,
+            cell,
+            cell,
+        );
+    }
+
     private listen(): void {
         const pointers = new Map<number, PointerEvent>();
         let dragged = 0,
@@ -291,6 +303,10 @@ export class MatrixView {
         };
         this.canvas.addEventListener("pointerup", end);
         this.canvas.addEventListener("pointercancel", end);
+        this.canvas.addEventListener("dblclick", (event) => {
+            const cell = this.at(event);
+            if (cell && !this.painting) this.handlers.open?.(...cell);
+        });
         this.canvas.addEventListener("pointerleave", () => this.hover(null));
         this.canvas.addEventListener(
             "wheel",
@@ -357,10 +373,10 @@ export class MatrixView {
                 return;
             case "Enter":
             case " ":
-                if (this.painting) {
-                    this.brush?.press([row, column]);
-                    event.preventDefault();
-                }
+                if (this.painting) this.brush?.press([row, column]);
+                else if (event.key === "Enter") this.handlers.open?.(row, column);
+                else return;
+                event.preventDefault();
                 return;
             case "Escape":
                 if (this.painting) {
@@ -417,7 +433,7 @@ export class MatrixView {
                     : "";
                 setText(
                     cell,
-                    `${content.rowLabels[i]}, ${content.columnLabels[j]}: ${fixed(content.data[i * content.columns + j])}${seen}`,
+                    `${content.rowLabels[i]}, ${content.columnLabels[j]}: ${fixed(content.data[i * content.columns + j])}${content.edited?.has(i * content.columns + j) ? ", edited" : ""}${seen}`,
                 );
             }
         }
@@ -574,6 +590,14 @@ export class MatrixView {
                         hatch(context, x, y, cell - gap, radius, colors.ink);
                     if (cell < minDigits || (this.visible && !this.visible[i * content.columns + j]))
                         continue;
+                    if (content.edited?.has(i * content.columns + j)) {
+                        context.fillStyle = fill;
+                        context.beginPath();
+                        context.moveTo(x + cell - gap - 12, y);
+                        context.lineTo(x + cell - gap, y);
+                        context.lineTo(x + cell - gap, y + 12);
+                        context.fill();
+                    }
                     if (hidden) continue; // its hatching says so: a 0 would look like a small weight
                     // An exact 0 is a cell that plays no part: its digits step back.
                     context.fillStyle = value === 0 && !content.signed ? colors.faint : fill;

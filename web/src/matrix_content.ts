@@ -16,6 +16,7 @@ export interface MatrixContent {
     upper?: Float32Array;
     // The scores as the softmax saw them: minus infinity where a mask hides the cell, whose 0 is then no weight.
     masked?: Float32Array;
+    edited?: Set<number>; // cells with the reader's own numbers
 }
 
 export const isHidden = (content: MatrixContent, cell: number): boolean =>
@@ -43,6 +44,7 @@ export interface MatrixHandlers {
     pick(row: number, column: number): void;
     hover?(row: number, column: number): void;
     moved?(view: string): void; // zoomed or panned by the reader
+    open?(row: number, column: number): void; // a double click, or Enter
 }
 
 // What the mask editor wants to hear while it is open: a pointer's stroke, and the same by keyboard.

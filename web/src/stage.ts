@@ -8,7 +8,18 @@ import { arithmeticHtml, headName, inspectorHtml, levelsHtml, railHtml, tableHtm
 import { MatrixView } from "./matrix.ts";
 import { isHidden, type MatrixContent } from "./matrix_content.ts";
 import type { Stage } from "./protocol.ts";
-import { decodeBits, levels, presetState, stageTexts, tasks, type State } from "./state.ts";
+import {
+    decodeBits,
+    editsOf,
+    isEditable,
+    levels,
+    limits,
+    mostEdits,
+    presetState,
+    stageTexts,
+    tasks,
+    type State,
+} from "./state.ts";
 
 const largestTable = 64;
 const ofVocabulary = new Set(["logits", "probabilities"]); // a column for each word
@@ -37,6 +48,7 @@ function spokenFacts(state: State, stage: Stage): Record<string, string> {
         softcap: state.cap ? `Softcap ${state.cap.toFixed(2)}` : "No softcap",
         alibi: state.alibi ? "Distance bias on" : "Distance bias off",
         weights: `Weights of seed ${state.seed}, ${state.init}`,
+        edits: state.edits ? `${editsOf(state.edits).length} numbers of your own` : "All numbers as drawn",
         length: state.len ? `${state.len} tokens` : "Tokens as typed",
         log: state.log ? "Logarithmic colours" : "Linear colours",
         table: state.table ? "Table" : "Picture",
@@ -62,6 +74,7 @@ export class Workbench {
                     void this.inspect(row, column);
                     this.invite();
                 },
+                open: (row, column) => void this.edit(row, column),
                 moved: (view) => app.change({ view }, { numbers: false, burst: "view" }),
             },
             "Matrix of the stage",
@@ -74,8 +87,17 @@ export class Workbench {
         byId("inspector").addEventListener("click", (event) => {
             const column = (event.target as Element).closest<HTMLElement>("[data-column]")?.dataset.column;
             if (column) this.pick(app.state.i, Number(column));
+            if ((event.target as Element).closest("[data-edit]")) void this.edit(app.state.i, app.state.j);
             const copy = (event.target as Element).closest<HTMLElement>("[data-copy]");
             if (copy) void this.copy(copy);
+        });
+        byId("table-box").addEventListener("dblclick", (event) => {
+            const cell = (event.target as Element).closest("td");
+            if (cell)
+                void this.edit((cell.parentElement as HTMLTableRowElement).rowIndex - 1, cell.cellIndex - 1);
+        });
+        byId("stage-about").addEventListener("click", (event) => {
+            if ((event.target as Element).closest("[data-unedit]")) app.change({ edits: "" });
         });
         byId("matrix").addEventListener("pointerleave", () => void this.inspect(app.state.i, app.state.j));
         for (const [id, key] of [
@@ -127,6 +149,16 @@ export class Workbench {
         return null;
     }
 
+    // A number of the reader's own into a cell of X or of the weights.
+    private async edit(row: number, column: number): Promise<void> {
+        const { app } = this,
+            stage = this.stage();
+        if (!stage || app.failed || !isEditable(stage.id, app.state.task, app.own)) return;
+        const { openCell } = await app.during(import("./edit.ts")),
+            [least, most] = limits.edits!;
+        openCell(app, this, { least, most, cells: mostEdits }, row, column);
+    }
+
     stepStage(by: number): void {
         const stages = this.app.result?.stages ?? [];
         const at = stages.findIndex((s) => s.id === this.stage()?.id);
@@ -159,6 +191,11 @@ export class Workbench {
             signed: stageTexts[stage.id].signed,
             sums: stageTexts[stage.id].sums ?? false,
             masked: masked && this.headOf(masked),
+            edited: new Set(
+                editsOf(result.state.edits)
+                    .filter(([id]) => id === stage.id)
+                    .map(([, row, column]) => Number(row) * columns + Number(column)),
+            ),
             log: state.log,
             low: state.lo === "" ? null : Number(state.lo),
             high: state.hi === "" ? null : Number(state.hi),
@@ -202,7 +239,7 @@ export class Workbench {
             .join("");
         setHtml(
             byId("stage-about"),
-            `${result.learned ? "" : `${text.about}; ${shapeText(stage.shape)}.`}${cut}${cut && !result.learned ? ' <a href="#zoom">Deep zoom</a> shows tens of thousands.' : ""}`,
+            `${result.learned ? "" : `${text.about}; ${shapeText(stage.shape)}.`}${cut}${cut && !result.learned ? ' <a href="#zoom">Deep zoom</a> shows tens of thousands.' : ""}${result.state.edits && !result.own && !result.learned ? ` <b>${editsOf(result.state.edits).length} edited</b> <button type="button" class="quiet" data-unedit>Undo edits</button>` : ""}`,
         );
         this.showHeads(result);
         const asTable = app.state.table && content.rows <= largestTable && content.columns <= largestTable;
@@ -479,17 +516,20 @@ export class Workbench {
         const made = arithmeticOf(result, stage.id, row, column),
             elsewhere = stage.id === "context" && !made && !result.own;
         const why = made
-            ? ""
-            : elsewhere
-              ? ` Another head computes it: choose head ${Math.floor(column / (content.columns / result.heads)) + 1}.`
-              : stage.id.startsWith("w_")
-                ? result.learned
-                    ? " Learned."
-                    : " Drawn from the seed."
+                ? ""
+                : elsewhere
+                  ? ` Another head computes it: choose head ${Math.floor(column / (content.columns / result.heads)) + 1}.`
+                  : stage.id.startsWith("w_")
+                    ? result.learned
+                        ? " Learned."
+                        : " Drawn from the seed."
+                    : "",
+            change = isEditable(stage.id, result.state.task, result.own)
+                ? '<p><button type="button" class="quiet live" data-edit>Change this number</button></p>'
                 : "";
         setHtml(
             byId("inspector"),
-            `<div><p class="label">${text.label}: <b><bdi>${escape(content.rowLabels[row])}</bdi></b>, column <b>${column}</b></p><p class="big">${number(content.data[row * content.columns + column])}</p><p class="note">${formula(this.formulaOf(stage, result))}: ${text.about}.${why}</p>${made ? arithmeticHtml(made) : ""}</div>`,
+            `<div><p class="label">${text.label}: <b><bdi>${escape(content.rowLabels[row])}</bdi></b>, column <b>${column}</b></p><p class="big">${number(content.data[row * content.columns + column])}</p><p class="note">${formula(this.formulaOf(stage, result))}: ${text.about}.${why}</p>${change}${made ? arithmeticHtml(made) : ""}</div>`,
         );
     }
 }

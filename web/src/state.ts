@@ -45,6 +45,15 @@ export function toHash(state: State): string {
     return `#${parts.join("&")}`;
 }
 
+// The key `edits`: stage, row, column and number of each cell that holds the reader's own number.
+export const editsOf = (edits: string): string[][] =>
+    edits ? edits.split(",").map((edit) => edit.split(" ")) : [];
+export const mostEdits = 256;
+// Another matrix is computed, or learned.
+const editable = new Set(["inputs", "w_query", "w_key", "w_value", "w_output"]);
+export const isEditable = (stage: string, task: string, own: unknown): boolean =>
+    editable.has(stage) && !task && !own;
+
 // Addresses longer than this are cut or refused on their way.
 export const longestAddress = 2000;
 export const isWhole = (state: State) => toHash(state).length <= longestAddress;

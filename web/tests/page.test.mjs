@@ -824,7 +824,7 @@ describe("the page", { skip }, () => {
             Object.entries(sizes)
                 .filter(([f]) => f.startsWith(prefix))
                 .reduce((a, [, n]) => a + n, 0);
-        const later = ["copies", "model_stories", "playground", "train_worker", "vectors"].reduce(
+        const later = ["copies", "edit", "model_stories", "playground", "train_worker", "vectors"].reduce(
             (a, name) => a + sum(`assets/${name}-`),
             0,
         );

@@ -293,6 +293,71 @@ describe("words and numbers", { skip: missing ?? false }, () => {
         );
 
     test(
+        "a cell of X and of a weight matrix takes a typed number, everything follows, and Back takes it away",
+        withPage({ hash: "#v=1&level=3&stage=w_query&i=0&j=1" }, async (page) => {
+            const stage = async (id) => {
+                await settled(page);
+                return page.evaluate(
+                    (name) => [...globalThis.fovea.app.result.stages.find((s) => s.id === name).data],
+                    id,
+                );
+            };
+            const weights = await stage("weights"),
+                matrix = await stage("w_query");
+            // By keyboard: Enter opens the cell, Escape leaves it, Enter takes the number.
+            const type = async (text, key) => {
+                await page.evaluate(() => globalThis.fovea.workbench.matrix.focus());
+                await page.keyboard.press("Enter");
+                await page.waitForSelector(".cell-field:focus");
+                await page.keyboard.type(text);
+                await page.keyboard.press(key);
+            };
+            await type("7", "Escape");
+            assert.equal(await page.locator(".cell-field").count(), 0);
+            assert.deepEqual(await stage("w_query"), matrix);
+            await type("1e9", "Enter");
+            assert.equal(await page.locator(".cell-field").getAttribute("aria-invalid"), "true");
+            await page.keyboard.press("Escape");
+            await type("1.5", "Enter");
+            const changed = await stage("w_query"),
+                followed = await stage("weights");
+            assert.equal(changed[1], 1.5);
+            assert.deepEqual(changed.with(1, matrix[1]), matrix, "no other weight");
+            assert.notDeepEqual(followed, weights);
+            assert.match(page.url(), /edits=w_query\+0\+1\+1\.5/);
+            assert.match(await page.textContent("#stage-about"), /1 edited/);
+            assert.match(await page.textContent('.grid [aria-selected="true"]'), /1\.5000, edited/);
+            // By pointer, in X.
+            await page.evaluate(() => globalThis.fovea.app.change({ stage: "inputs" }, { numbers: false }));
+            await settled(page);
+            const box = await page.evaluate(() => {
+                const { x, y, width } = globalThis.fovea.workbench.matrix.cellBox(1, 2);
+                return { x: x + width / 2, y: y + width / 2 };
+            });
+            await page.mouse.dblclick(box.x, box.y);
+            await page.waitForSelector(".cell-field:focus");
+            await page.keyboard.type("-0.5");
+            await page.keyboard.press("Enter");
+            assert.equal((await stage("inputs"))[5], -0.5);
+            // A link shows the same; Back takes one number after the other.
+            const link = page.url(),
+                both = await stage("weights");
+            await page.goBack();
+            await page.waitForFunction(() => !globalThis.fovea.app.state.edits.includes("inputs"));
+            assert.deepEqual(await stage("weights"), followed);
+            await page.evaluate((hash) => (location.hash = hash), new URL(link).hash);
+            await page.waitForFunction(() => globalThis.fovea.app.state.edits.includes("inputs"));
+            assert.deepEqual(await stage("weights"), both);
+            await page.click("[data-unedit]");
+            assert.deepEqual(await stage("weights"), weights);
+            // A model that learned stays as it is.
+            await page.evaluate(() => globalThis.fovea.app.setTask("sort"));
+            await settled(page);
+            assert.equal(await page.locator("[data-edit]").count(), 0);
+        }),
+    );
+
+    test(
         "a painted mask stays with its words when others come and go",
         withPage({ hash: "#v=1&level=3" }, async (page) => {
             const hidden = async () => {

@@ -207,7 +207,7 @@ function report() {
             .filter(([f]) => test(f))
             .reduce((a, [, n]) => a + n, 0);
     const kb = (n) => `${(n / 1000).toFixed(1)} KB`;
-    const later = sum((f) => /^assets\/(copies|model_stories|playground|train_worker|vectors)-/.test(f)),
+    const later = sum((f) => /^assets\/(copies|edit|model_stories|playground|train_worker|vectors)-/.test(f)),
         gpu = sum((f) => /^assets\/(gpu_page|kernels)-/.test(f)),
         page = sum((f) => f === "index.html" || f.startsWith("assets/")) - later - gpu;
     console.log(
