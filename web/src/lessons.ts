@@ -2,15 +2,17 @@
 import type { App } from "./app.ts";
 import { byId, input, select } from "./dom.ts";
 import { levels } from "./state.ts";
-import { lessonHtml } from "./views.ts";
+import { lessonHtml, lessonOptions } from "./views.ts";
 
 export function connectLessons(app: App): void {
-    let shownLevel = 2,
+    let shownLevel = 0,
         shown = levels[1].lessons[0],
         ownSeed = 123;
     // Without a seed: the tutorial's own.
     const show = async (name: string, seed?: number) => {
         try {
+            if (!select("lesson-name").length)
+                select("lesson-name").innerHTML = lessonOptions(await app.engine.ask("lessons", null));
             const lesson = await app.engine.ask("lesson", { name, seed });
             byId("lesson-body").innerHTML = lessonHtml(lesson);
             if (seed === undefined) {

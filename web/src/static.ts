@@ -8,7 +8,6 @@ import {
     introHtml,
     learnedHtml,
     lessonHtml,
-    lessonOptions,
     levelsHtml,
     railHtml,
     saidHtml,
@@ -82,7 +81,6 @@ export function renderStatic(
             (x) => (x < 0.005 ? "" : short(x)),
         ),
         inspector: inspectorHtml(steps, context),
-        lessonNames: lessonOptions(session.lessons(), level2Lesson),
         lesson: lessonHtml(session.lesson(level2Lesson)),
     };
 }

@@ -296,7 +296,7 @@ export function lessonHtml(lesson: LessonResult): string {
     return `<p class="note">${about} ${lesson.tables ? `<b>${lesson.exact} of ${lesson.tables}</b> printed tables are the same, digit for digit.` : "It prints no numbers to compare with."}</p>${tables.join("")}`;
 }
 
-export function lessonOptions(lessons: LessonName[], current: string): string {
+export function lessonOptions(lessons: LessonName[]): string {
     const tutorials = [...new Set(lessons.filter((l) => l.tables > 0).map((l) => l.tutorial))];
     return tutorials
         .map(
@@ -305,7 +305,7 @@ export function lessonOptions(lessons: LessonName[], current: string): string {
                     .filter((l) => l.tutorial === tutorial && l.tables > 0)
                     .map(
                         (l) =>
-                            `<option value="${l.name}"${l.name === current ? " selected" : ""}>${escape(l.name.slice(0, 5))} ${escape(l.title)}</option>`,
+                            `<option value="${l.name}">${escape(l.name.slice(0, 5))} ${escape(l.title)}</option>`,
                     )
                     .join("")}</optgroup>`,
         )
