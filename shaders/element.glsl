@@ -26,9 +26,8 @@ float x_value(uint e) {
 }
 
 // A copy of equal types moves the bits, NaN payloads included.
-void copy_element(uint from, uint to) {
-    y_store_bits(to, kXType == kStoredType ? x_bits(from) : stored_bits(x_value(from)));
-}
+uint copied_bits(uint from) { return kXType == kStoredType ? x_bits(from) : stored_bits(x_value(from)); }
+void copy_element(uint from, uint to) { y_store_bits(to, copied_bits(from)); }
 
 // Start of row `row` of the slice's entry z.
 uint row_of(TensorView t, uint z, uint row) {

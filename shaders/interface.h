@@ -106,7 +106,7 @@ FOVEA_CONST kBlockClear = 2;
 FOVEA_CONST kMaskMapThreads = 64;  // four for each block
 
 FOVEA_CONST kSoftmaxMaxThreads = 128;
-FOVEA_CONST kElementThreads = 64;  // rope, append, merge
+FOVEA_CONST kElementThreads = 64;  // rope, append, gather, merge
 FOVEA_CONST kMergeLevels = 13;     // places of a merge's tree: 2^(n-1) parts
 
 // A visible key has a weight >= +0 in the workspace; a hidden or dropped one these bits, which is -0.
@@ -430,6 +430,13 @@ struct AppendPush {
     uint has_batch_table;
 };
 
+struct CacheGatherPush {
+    RowsView slice;
+    TensorView x, y, positions;  // x: the cache; elements are rows in positions
+    PageView pages;
+    uint capacity;
+};
+
 struct MergePush {
     RowsView slice;
     TensorView x, y, lse;  // of part 0; elements are rows in lse
@@ -477,15 +484,16 @@ struct MergePush {
 
 #define FOVEA_SLOT_UNGATHERED 0  // gather; what it writes is FOVEA_SLOT_EXTRA
 
-#define FOVEA_SLOT_X 0  // linear, rope, append, merge
+#define FOVEA_SLOT_X 0  // linear, rope, append, cache_gather, merge
 #define FOVEA_SLOT_Y 1
 #define FOVEA_SLOT_W 2  // linear
 #define FOVEA_SLOT_LINEAR_BIAS 3
 #define FOVEA_SLOT_COS 2  // rope
 #define FOVEA_SLOT_SIN 3
 #define FOVEA_SLOT_POSITIONS 4
-#define FOVEA_SLOT_HELD 2  // append: batch table
-#define FOVEA_SLOT_PAGES 3
+#define FOVEA_SLOT_HELD 2      // append: batch table
+#define FOVEA_SLOT_PAGES 3     // append, cache_gather
+#define FOVEA_SLOT_LISTED 2    // cache_gather: POSITIONS
 #define FOVEA_SLOT_PART_LSE 2  // merge
 #define FOVEA_SLOT_MERGED_LSE 3
 

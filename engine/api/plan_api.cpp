@@ -185,6 +185,13 @@ FoveaResult foveaPlanAppend(const FoveaDeviceFacts* facts, const FoveaAppendDesc
     });
 }
 
+FoveaResult foveaPlanGather(const FoveaDeviceFacts* facts, const FoveaGatherDesc* desc,
+                            const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
+    return create(facts, allocator, out, diag, [&](FoveaPlan_T& plan) {
+        return fill_operation(plan, Operation::gather, desc, plan.gather, make_gather, diag);
+    });
+}
+
 FoveaResult foveaPlanMerge(const FoveaDeviceFacts* facts, const FoveaMergeDesc* desc,
                            const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
     return create(facts, allocator, out, diag, [&](FoveaPlan_T& plan) {

@@ -14,6 +14,7 @@ Kernels kernels_of(uint32_t target) {
     kernels.rope = rope_kernel_of(target);
     kernels.append = append_kernel_of(target);
     kernels.merge = merge_kernel_of(target);
+    kernels.gather = gather_kernel_of(target);
     kernels.map_tile = map_tile_kernel_of(target);
     kernels.backward = backward_kernel_of(target);
     return kernels;

@@ -28,6 +28,8 @@ struct Kernels {
     void (*append)(const FoveaAppendDesc& desc, const FoveaHostBuffer* bindings, uint64_t begin,
                    uint64_t end);
     void (*merge)(const FoveaMergeDesc& desc, const FoveaHostBuffer* bindings, uint64_t begin, uint64_t end);
+    void (*gather)(const FoveaGatherDesc& desc, const FoveaHostBuffer* bindings, uint64_t begin,
+                   uint64_t end);
     // Task `task` of BackwardCut.
     void (*backward)(const BackwardCall& call, uint64_t task, unsigned char* scratch);
     void (*map_tile)(const AttentionCall& call, const MapTile& tile, uint64_t task, unsigned char* scratch);
@@ -45,6 +47,7 @@ decltype(Kernels::linear) linear_kernel_of(uint32_t target);
 decltype(Kernels::rope) rope_kernel_of(uint32_t target);
 decltype(Kernels::append) append_kernel_of(uint32_t target);
 decltype(Kernels::merge) merge_kernel_of(uint32_t target);
+decltype(Kernels::gather) gather_kernel_of(uint32_t target);
 decltype(Kernels::map_tile) map_tile_kernel_of(uint32_t target);
 decltype(Kernels::backward) backward_kernel_of(uint32_t target);
 

@@ -145,7 +145,7 @@ void run_backward_kernel(const Call& call, const CpuPlan& cut, const CpuRun& run
         BackwardJob{{{call.problem, cut, run.bindings}, call.backward, cut.backward}, cut, run.workspace, 0});
 }
 
-// By Operation. Append moves bits and has no arithmetic to be exact in.
+// By Operation. Append and gather move bits and have no arithmetic to be exact in.
 constexpr CpuLoops kLoops[] = {
     // attention
     {[](const Call& call, const reference::RowRun& rows) { reference::attention(call.problem, rows); },
@@ -185,6 +185,11 @@ constexpr CpuLoops kLoops[] = {
      [](const Call& call, const reference::RowRun& rows) { plain::merge(call.merge, rows); },
      [](const Call& call, const CpuPlan& cut, const CpuRun& run) {
          run_rows(call.merge, cut.kernels.merge, rows_of(cut, run));
+     }},
+    // gather
+    {nullptr, nullptr,
+     [](const Call& call, const CpuPlan& cut, const CpuRun& run) {
+         run_rows(call.gather, cut.kernels.gather, rows_of(cut, run));
      }},
 };
 

@@ -12,7 +12,7 @@
 namespace fovea {
 
 // The backends' tables of operations are in this order.
-enum class Operation : uint32_t { attention, rope, linear, append, map_tile, backward, merge };
+enum class Operation : uint32_t { attention, rope, linear, append, map_tile, backward, merge, gather };
 
 struct Call {
     Operation operation;
@@ -23,6 +23,7 @@ struct Call {
     FoveaLinearDesc linear;
     FoveaAppendDesc append;
     FoveaMergeDesc merge;
+    FoveaGatherDesc gather;
 };
 
 }  // namespace fovea

@@ -112,6 +112,35 @@ FoveaResult fill_row_stride(int64_t& stride, uint64_t rows, uint64_t columns, co
     return FOVEA_OK;
 }
 
+// A cache that lies in pages or not, of append and gather.
+template <class Desc>
+FoveaResult check_pages(const Desc& d, FoveaDiag* diag) {
+    if (d.page_size && (!d.page_count || d.block_table_pages * d.page_size < d.capacity))
+        return fail(diag, FOVEA_INVALID_ARGUMENT, d.page_count ? "block_table_pages" : "page_count",
+                    "page_size %u with page_count %u and block_table_pages %llu does not hold capacity, %llu",
+                    d.page_size, d.page_count, static_cast<unsigned long long>(d.block_table_pages),
+                    static_cast<unsigned long long>(d.capacity));
+    if (!d.page_size && (d.page_count || d.block_table_pages))
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "page_size",
+                    "page_size is 0 but page_count or block_table_pages is set");
+    return FOVEA_OK;
+}
+template <class Desc>
+Extents cache_extents(const Desc& d) {
+    if (d.page_size) return {d.page_count, d.heads, d.page_size, d.dim};
+    return {d.batch, d.heads, d.capacity, d.dim};
+}
+template <class Desc>
+FoveaResult bind_pages(const Desc& d, OperationBindings& bindings, FoveaDiag* diag) {
+    if (!d.page_size) return FOVEA_OK;
+    const Checked table = Checked(d.batch) * d.block_table_pages * 4;
+    if (table.overflow)
+        return fail(diag, FOVEA_SIZE_OVERFLOW, "block_table_pages",
+                    "the block table's size does not fit 64 bits");
+    bind_plain(FOVEA_BIND_BLOCK_TABLE, table.value, bindings);
+    return FOVEA_OK;
+}
+
 }  // namespace
 
 FoveaResult make_rope(const FoveaRopeDesc* desc, FoveaRopeDesc& d, OperationBindings& bindings,
@@ -205,35 +234,56 @@ FoveaResult make_append(const FoveaAppendDesc* desc, FoveaAppendDesc& d, Operati
     if ((r = check_switch(d.has_batch_table, "has_batch_table", diag))) return r;
     if ((r = check_reserved(d.reserved0, diag))) return r;
     if ((r = check_room(d, diag))) return r;
-    if (d.page_size && (!d.page_count || d.block_table_pages * d.page_size < d.capacity))
-        return fail(diag, FOVEA_INVALID_ARGUMENT, d.page_count ? "block_table_pages" : "page_count",
-                    "page_size %u with page_count %u and block_table_pages %llu does not hold capacity, %llu",
-                    d.page_size, d.page_count, static_cast<unsigned long long>(d.block_table_pages),
-                    static_cast<unsigned long long>(d.capacity));
-    if (!d.page_size && (d.page_count || d.block_table_pages))
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "page_size",
-                    "page_size is 0 but page_count or block_table_pages is set");
-    const uint64_t y_batch = d.page_size ? d.page_count : d.batch,
-                   y_rows = d.page_size ? d.page_size : d.capacity;
+    if ((r = check_pages(d, diag))) return r;
+    const Extents cache = cache_extents(d);
     if ((r = fill_strides(d.x_strides, {d.batch, d.heads, d.len, d.dim}, "x_strides", diag))) return r;
-    if ((r = fill_strides(d.y_strides, {y_batch, d.heads, y_rows, d.dim}, "y_strides", diag))) return r;
+    if ((r = fill_strides(d.y_strides, cache, "y_strides", diag))) return r;
     bindings = OperationBindings{};
     if ((r = bind({FOVEA_BIND_X, d.x_strides, d.batch, d.heads, d.len, d.dim, d.x_type, "x_strides", false},
                   bindings, diag)))
         return r;
-    if ((r = bind({FOVEA_BIND_Y, d.y_strides, y_batch, d.heads, y_rows, d.dim, d.y_type, "y_strides", true},
+    if ((r = bind({FOVEA_BIND_Y, d.y_strides, cache.batch, cache.heads, cache.rows, d.dim, d.y_type,
+                   "y_strides", true},
                   bindings, diag)))
         return r;
     if (d.has_batch_table)
         bind_plain(FOVEA_BIND_BATCH_TABLE, uint64_t{d.batch} * sizeof(FoveaBatchEntry), bindings);
-    if (d.page_size) {
-        const Checked table = Checked(d.batch) * d.block_table_pages * 4;
-        if (table.overflow)
-            return fail(diag, FOVEA_SIZE_OVERFLOW, "block_table_pages",
-                        "the block table's size does not fit 64 bits");
-        bind_plain(FOVEA_BIND_BLOCK_TABLE, table.value, bindings);
-    }
-    return FOVEA_OK;
+    return bind_pages(d, bindings, diag);
+}
+
+FoveaResult make_gather(const FoveaGatherDesc* desc, FoveaGatherDesc& d, OperationBindings& bindings,
+                        FoveaDiag* diag) {
+    FoveaResult r;
+    if ((r = read_struct(desc, d, "desc", diag))) return r;
+    if ((r = check_float(d.x_type, "x_type", diag))) return r;
+    if ((r = check_float(d.y_type, "y_type", diag))) return r;
+    if ((r = check_counts({{"batch", d.batch}, {"heads", d.heads}, {"dim", d.dim}, {"capacity", d.capacity}},
+                          diag)))
+        return r;
+    if ((r = check_length(d.len, "len", diag))) return r;
+    if ((r = check_length(d.block_table_pages, "block_table_pages", diag))) return r;
+    if ((r = check_reserved(d.reserved0, diag))) return r;
+    if (d.position_heads == 0) d.position_heads = 1;
+    if (d.position_heads != 1 && d.position_heads != d.heads)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "position_heads",
+                    "position_heads is %u; it must be 0, 1 or heads, %u", d.position_heads, d.heads);
+    if ((r = check_pages(d, diag))) return r;
+    const Extents cache = cache_extents(d);
+    if ((r = fill_strides(d.x_strides, cache, "x_strides", diag))) return r;
+    if ((r = fill_strides(d.y_strides, {d.batch, d.heads, d.len, d.dim}, "y_strides", diag))) return r;
+    const Checked positions = Checked(d.batch) * d.position_heads * d.len * 4;
+    if (positions.overflow)
+        return fail(diag, FOVEA_SIZE_OVERFLOW, "len", "the size of the lists does not fit 64 bits");
+    bindings = OperationBindings{};
+    if ((r = bind({FOVEA_BIND_X, d.x_strides, cache.batch, cache.heads, cache.rows, d.dim, d.x_type,
+                   "x_strides", false},
+                  bindings, diag)))
+        return r;
+    if ((r = bind({FOVEA_BIND_Y, d.y_strides, d.batch, d.heads, d.len, d.dim, d.y_type, "y_strides", true},
+                  bindings, diag)))
+        return r;
+    bind_plain(FOVEA_BIND_POSITIONS, positions.value, bindings);
+    return bind_pages(d, bindings, diag);
 }
 
 FoveaResult make_merge(const FoveaMergeDesc* desc, FoveaMergeDesc& d, OperationBindings& bindings,

@@ -22,6 +22,8 @@ FoveaResult make_linear(const FoveaLinearDesc* desc, FoveaLinearDesc& out, Opera
                         FoveaDiag* diag);
 FoveaResult make_append(const FoveaAppendDesc* desc, FoveaAppendDesc& out, OperationBindings& bindings,
                         FoveaDiag* diag);
+FoveaResult make_gather(const FoveaGatherDesc* desc, FoveaGatherDesc& out, OperationBindings& bindings,
+                        FoveaDiag* diag);
 
 FoveaResult make_merge(const FoveaMergeDesc* desc, FoveaMergeDesc& out, OperationBindings& bindings,
                        FoveaDiag* diag);

@@ -1,4 +1,4 @@
-// Rotary embedding, linear layer, cache append and merge as plain loops over rows, for any type of
+// Rotary embedding, linear layer, cache append, gather and merge as plain loops over rows, for any type of
 // arithmetic. The descriptions are checked and their strides filled in; rows are numbered b, h, l with l
 // fastest.
 #pragma once
@@ -70,6 +70,18 @@ void linear_row(const FoveaLinearDesc& d, const FoveaHostBuffer* bindings, uint6
     }
 }
 
+// First element of row `row` of a cache that is append's Y or gather's X; -1 where it lies on no page of the
+// pool.
+template <class Desc>
+int64_t first_of_cache_row(const Desc& d, const FoveaStrides& strides, const FoveaHostBuffer* bindings,
+                           const RowIndex& at, int64_t row) {
+    if (!d.page_size) return first_element(strides, {at.b, at.h, row});
+    const auto* pages = static_cast<const int32_t*>(bindings[FOVEA_BIND_BLOCK_TABLE].data);
+    const int32_t page = pages[at.b * int64_t(d.block_table_pages) + row / d.page_size];
+    if (page < 0 || uint32_t(page) >= d.page_count) return -1;
+    return first_element(strides, {page, at.h, row % d.page_size});
+}
+
 // First element of the cache row that takes new row at.l; -1 where there is no room for it.
 inline int64_t cache_row(const FoveaAppendDesc& d, const FoveaHostBuffer* bindings, const RowIndex& at) {
     int64_t held = int64_t(d.first_row);
@@ -78,18 +90,21 @@ inline int64_t cache_row(const FoveaAppendDesc& d, const FoveaHostBuffer* bindin
     held = std::clamp<int64_t>(held, 0, int64_t(d.capacity));
     const int64_t row = held + at.l;
     if (row >= int64_t(d.capacity)) return -1;
-    if (!d.page_size) return first_element(d.y_strides, {at.b, at.h, row});
-    const auto* pages = static_cast<const int32_t*>(bindings[FOVEA_BIND_BLOCK_TABLE].data);
-    const int32_t page = pages[at.b * int64_t(d.block_table_pages) + row / d.page_size];
-    if (page < 0 || uint32_t(page) >= d.page_count) return -1;
-    return first_element(d.y_strides, {page, at.h, row % d.page_size});
+    return first_of_cache_row(d, d.y_strides, bindings, at, row);
 }
 
-// A copy of equal types moves the bits, NaN payloads included.
-inline void append_row(const FoveaAppendDesc& d, const FoveaHostBuffer* bindings, uint64_t flat) {
-    const RowIndex at = split_row(flat, d.heads, d.len);
-    const int64_t x = first_element(d.x_strides, at), y = cache_row(d, bindings, at);
-    if (y < 0) return;
+// First element of the cache row that a list names for row at.l; -1 where it names none.
+inline int64_t listed_row(const FoveaGatherDesc& d, const FoveaHostBuffer* bindings, const RowIndex& at) {
+    const int64_t list = at.b * d.position_heads + (d.position_heads > 1 ? at.h : 0);
+    const int64_t row =
+        static_cast<const int32_t*>(bindings[FOVEA_BIND_POSITIONS].data)[list * int64_t(d.len) + at.l];
+    if (row < 0 || row >= int64_t(d.capacity)) return -1;
+    return first_of_cache_row(d, d.x_strides, bindings, at, row);
+}
+
+// A copy of equal types moves the bits, NaN payloads included. `d` is append's or gather's.
+template <class Desc>
+void copy_row(const Desc& d, const FoveaHostBuffer* bindings, int64_t x, int64_t y) {
     const auto* from = static_cast<const unsigned char*>(bindings[FOVEA_BIND_X].data);
     auto* to = static_cast<unsigned char*>(bindings[FOVEA_BIND_Y].data);
     if (d.x_type == d.y_type) {
@@ -99,6 +114,21 @@ inline void append_row(const FoveaAppendDesc& d, const FoveaHostBuffer* bindings
     }
     for (uint32_t n = 0; n < d.dim; ++n)
         store<float>(to, d.y_type, y + n, load<float>(from, d.x_type, x + n));
+}
+
+inline void append_row(const FoveaAppendDesc& d, const FoveaHostBuffer* bindings, uint64_t flat) {
+    const RowIndex at = split_row(flat, d.heads, d.len);
+    const int64_t y = cache_row(d, bindings, at);
+    if (y >= 0) copy_row(d, bindings, first_element(d.x_strides, at), y);
+}
+
+inline void gather_row(const FoveaGatherDesc& d, const FoveaHostBuffer* bindings, uint64_t flat) {
+    const RowIndex at = split_row(flat, d.heads, d.len);
+    const int64_t x = listed_row(d, bindings, at), y = first_element(d.y_strides, at),
+                  size = dtype_bytes(d.y_type);
+    if (x >= 0) return copy_row(d, bindings, x, y);
+    memset(static_cast<unsigned char*>(bindings[FOVEA_BIND_Y].data) + y * size, 0,
+           size_t(d.dim) * size_t(size));
 }
 
 // Factors of two parts' o, a's first, and their lse. A factor is 1 beside a part that saw no key, whose o

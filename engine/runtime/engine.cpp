@@ -131,6 +131,7 @@ Result<Plan> Engine::plan_linear(const FoveaLinearDesc& given) {
     return fovea::plan_linear(facts(), desc);
 }
 Result<Plan> Engine::plan_append(const FoveaAppendDesc& desc) { return fovea::plan_append(facts(), desc); }
+Result<Plan> Engine::plan_gather(const FoveaGatherDesc& desc) { return fovea::plan_gather(facts(), desc); }
 Result<Plan> Engine::plan_merge(const FoveaMergeDesc& given) {
     FoveaMergeDesc desc = given;
     if (state_->reference) desc.kernel = FOVEA_KERNEL_REFERENCE;
@@ -170,6 +171,12 @@ Result<RunReport> Engine::linear(const FoveaLinearDesc& desc, const HostBindings
 Result<RunReport> Engine::append(const FoveaAppendDesc& desc, const HostBindings& bindings,
                                  const RunOptions& options) {
     Result<Plan> plan = plan_append(desc);
+    if (!plan) return plan.error();
+    return run_on_host(*plan, bindings, options);
+}
+Result<RunReport> Engine::gather(const FoveaGatherDesc& desc, const HostBindings& bindings,
+                                 const RunOptions& options) {
+    Result<Plan> plan = plan_gather(desc);
     if (!plan) return plan.error();
     return run_on_host(*plan, bindings, options);
 }

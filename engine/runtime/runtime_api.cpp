@@ -224,6 +224,11 @@ FoveaResult foveaEnginePlanAppend(FoveaEngine engine, const FoveaAppendDesc* des
     return make_plan_of(engine, desc, out, diag,
                         [](Engine& e, const FoveaAppendDesc& d) { return e.plan_append(d); });
 }
+FoveaResult foveaEnginePlanGather(FoveaEngine engine, const FoveaGatherDesc* desc, FoveaPlan* out,
+                                  FoveaDiag* diag) {
+    return make_plan_of(engine, desc, out, diag,
+                        [](Engine& e, const FoveaGatherDesc& d) { return e.plan_gather(d); });
+}
 FoveaResult foveaEnginePlanMerge(FoveaEngine engine, const FoveaMergeDesc* desc, FoveaPlan* out,
                                  FoveaDiag* diag) {
     return make_plan_of(engine, desc, out, diag,

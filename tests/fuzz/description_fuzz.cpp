@@ -153,7 +153,7 @@ FoveaDeviceFacts facts_of(uint32_t choice) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Bytes bytes{data, size};
-    const uint32_t operation = bytes.next(1) % 7, device = bytes.next(1);
+    const uint32_t operation = bytes.next(1) % 8, device = bytes.next(1);
     uint64_t memory[kRoom / 8];
     const FoveaDeviceFacts& facts = *spoil(facts_of(device % 4), bytes, device / 4 % 8, memory);
     Attention call;
@@ -174,6 +174,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     } else if (operation == 6) {
         run(FoveaMergeDesc{sizeof(FoveaMergeDesc), FOVEA_F32, FOVEA_F32, FOVEA_KERNEL_AUTO, 3, 1, 2, 4, 5},
             bytes, facts, foveaPlanMerge);
+    } else if (operation == 7) {
+        run(FoveaGatherDesc{sizeof(FoveaGatherDesc), FOVEA_F32, FOVEA_F16, 2, 3, 8, 5, 20}, bytes, facts,
+            foveaPlanGather);
     } else {
         run_map_tile(operation == 4, call.desc, bytes, facts);
     }

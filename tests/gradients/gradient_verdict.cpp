@@ -81,7 +81,8 @@ class Measure {
                                number(FOVEA_BIND_DO, w_.do_type, d_o + n));
         if (std::isfinite(lse) && p_.sinks)
             m_.dsinks[h] +=
-                (units * std::exp(number(FOVEA_BIND_SINKS, FOVEA_F32, h) - lse) + kFlushed / kRounding) * delta;
+                (units * std::exp(number(FOVEA_BIND_SINKS, FOVEA_F32, h) - lse) + kFlushed / kRounding) *
+                delta;
         if (sees_nothing(c_, b, h, i)) return;
         const double q_most = largest(FOVEA_BIND_Q, p_.q_type, q, d.dim_qk),
                      do_most = largest(FOVEA_BIND_DO, w_.do_type, d_o, d.dim_v),
@@ -211,8 +212,8 @@ class Judge {
             float got = read_float(got_[binding], type, first + n),
                   plain = read_float(g_.plain[binding], type, first + n);
             const bool may_overflow = may_round_to_infinity(type, exact);
-            // A sum that is off by less than the rule allows may lie beyond what its 16 bits hold: the infinity that is
-            // stored then stands for their end.
+            // A sum that is off by less than the rule allows may lie beyond what its 16 bits hold: the
+            // infinity that is stored then stands for their end.
             if (type == FOVEA_F16 && std::isfinite(exact))
                 for (float* sum : {&got, &plain})
                     if (std::isinf(*sum)) *sum = std::copysign(65520.0f, *sum);

@@ -1,5 +1,5 @@
-// Rope, linear, append and merge against the float64 reference, on every CPU target or on the Vulkan device
-// at hand: seeded random descriptions, every byte of the output judged, gaps and margins too.
+// Rope, linear, append, gather and merge against the float64 reference, on every CPU target or on the Vulkan
+// device at hand: seeded random descriptions, every byte of the output judged, gaps and margins too.
 //
 //   fovea_test_operations [--on RUNNER] [--gtest_...]
 //   FOVEA_TEST_SEED=n   runs case n alone
@@ -340,6 +340,54 @@ TEST(Operations, append) {
         run_everywhere(random, foveaPlanAppend, d, types, inputs,
                        [&](OperationRunner&, const Buffers& after) {
                            EXPECT_TRUE(after[FOVEA_BIND_Y] == appended(d, inputs));
+                       });
+    });
+}
+
+// What Y must hold after a gather, bit for bit; written from fovea.h.
+Bytes gathered(const FoveaGatherDesc& d, const Buffers& inputs) {
+    const auto filled = [&](FoveaStrides s, uint64_t rows) {
+        const auto row = int64_t(d.dim), head = int64_t(rows) * row;
+        return s.batch == 0 && s.head == 0 && s.row == 0 ? FoveaStrides{int64_t(d.heads) * head, head, row}
+                                                         : s;
+    };
+    const FoveaStrides x = filled(d.x_strides, d.page_size ? d.page_size : d.capacity),
+                       y = filled(d.y_strides, d.len);
+    const auto number = [&](uint32_t binding, uint64_t index) {
+        int32_t value = 0;
+        memcpy(&value, &inputs[binding][index * 4], 4);
+        return int64_t(value);
+    };
+    const uint64_t lists = std::max(1u, d.position_heads);
+    Bytes out = inputs[FOVEA_BIND_Y];
+    for (uint64_t b = 0; b < d.batch; ++b)
+        for (uint64_t h = 0; h < d.heads; ++h)
+            for (uint64_t l = 0; l < d.len; ++l) {
+                const int64_t row =
+                    number(FOVEA_BIND_POSITIONS, (b * lists + (lists > 1 ? h : 0)) * d.len + l);
+                bool is_row = row >= 0 && row < int64_t(d.capacity);
+                int64_t from = int64_t(b) * x.batch + int64_t(h) * x.head + row * x.row;
+                if (is_row && d.page_size) {
+                    const int64_t page =
+                        number(FOVEA_BIND_BLOCK_TABLE, b * d.block_table_pages + uint64_t(row) / d.page_size);
+                    is_row = page >= 0 && page < int64_t(d.page_count);
+                    from = page * x.batch + int64_t(h) * x.head + row % d.page_size * x.row;
+                }
+                const int64_t to = int64_t(b) * y.batch + int64_t(h) * y.head + int64_t(l) * y.row;
+                for (int64_t n = 0; n < d.dim; ++n)
+                    store_number(out.data(), d.y_type, to + n,
+                                 is_row ? element_of(inputs[FOVEA_BIND_X], d.x_type, from + n) : 0.0f);
+            }
+    return out;
+}
+
+TEST(Operations, gather) {
+    for_cases("gather", [](Random& random) {
+        const FoveaGatherDesc d = random_gather(random, 20);
+        Buffers inputs;
+        run_everywhere(random, foveaPlanGather, d, {d.x_type, FOVEA_F32, d.y_type}, inputs,
+                       [&](OperationRunner&, const Buffers& after) {
+                           EXPECT_TRUE(after[FOVEA_BIND_Y] == gathered(d, inputs));
                        });
     });
 }

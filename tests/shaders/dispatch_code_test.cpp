@@ -208,18 +208,21 @@ TEST(DispatchCode, map_tiles_and_gradients_bind_eight_buffers_at_most) {
 TEST(DispatchCode, elementwise_operations_and_linear_ask_for_16_bit_storage_where_they_use_it) {
     FoveaRopeDesc rope = foveaRopeDesc();
     FoveaAppendDesc append = foveaAppendDesc();
+    FoveaGatherDesc gather = foveaGatherDesc();
     FoveaMergeDesc merge = foveaMergeDesc();
     FoveaLinearDesc linear = foveaLinearDesc();
     rope.batch = rope.heads = append.batch = append.heads = merge.batch = merge.heads = 2;
-    rope.dim = append.dim = merge.dim = 8;
-    rope.len = append.len = append.capacity = merge.len = 5;
+    gather.batch = gather.heads = 2;
+    rope.dim = append.dim = gather.dim = merge.dim = 8;
+    rope.len = append.len = append.capacity = gather.len = gather.capacity = merge.len = 5;
     merge.parts = 3;
     linear.n_in = 12, linear.n_out = 20, linear.rows = 33;
     for (const FoveaDeviceFacts& facts : devices()) {
         for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16, FOVEA_BF16}) {
-            rope.y_type = append.y_type = merge.y_type = linear.y_type = type;
+            rope.y_type = append.y_type = gather.y_type = merge.y_type = linear.y_type = type;
             const Result<Plan> plans[] = {plan_rope(facts, rope), plan_append(facts, append),
-                                          plan_merge(facts, merge), plan_linear(facts, linear)};
+                                          plan_gather(facts, gather), plan_merge(facts, merge),
+                                          plan_linear(facts, linear)};
             for (const Result<Plan>& plan : plans) {
                 ASSERT_TRUE(plan) << plan.error().text;
                 for (const FoveaDispatch& d : dispatches_of(*plan, 0)) {

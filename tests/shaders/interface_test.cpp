@@ -158,6 +158,12 @@ class EveryShader {
         append.batch = append.heads = 2, append.dim = 8, append.len = 5, append.capacity = 9;
         EXPECT_EQ(foveaPlanAppend(&facts, &append, nullptr, &plan, nullptr), FOVEA_OK);
         add(plan);
+        FoveaGatherDesc gather{};
+        gather.struct_size = sizeof gather;
+        gather.y_type = type;
+        gather.batch = gather.heads = 2, gather.dim = 8, gather.len = 5, gather.capacity = 9;
+        EXPECT_EQ(foveaPlanGather(&facts, &gather, nullptr, &plan, nullptr), FOVEA_OK);
+        add(plan);
         FoveaMergeDesc merge{};
         merge.struct_size = sizeof merge;
         merge.y_type = type;
@@ -207,6 +213,7 @@ TEST(Shaders, push_constants_are_the_structs_of_the_interface) {
         {uint32_t(Shader::linear_direct), sizeof(shader::LinearPush)},
         {uint32_t(Shader::rope), sizeof(shader::RopePush)},
         {uint32_t(Shader::append), sizeof(shader::AppendPush)},
+        {uint32_t(Shader::cache_gather), sizeof(shader::CacheGatherPush)},
         {uint32_t(Shader::merge), sizeof(shader::MergePush)},
     };
     for (const auto& [shader, size] : sizes)

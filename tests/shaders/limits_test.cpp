@@ -118,6 +118,13 @@ std::vector<Call> calls() {
                        d.batch = 2, d.heads = 3, d.dim = 24, d.len = 31, d.capacity = 400;
                        return made(foveaPlanAppend, facts, d);
                    }});
+    all.push_back({"gather", [](const FoveaDeviceFacts& facts) {
+                       FoveaGatherDesc d{};
+                       d.struct_size = sizeof d;
+                       d.batch = 2, d.heads = 3, d.dim = 24, d.len = 31, d.capacity = 400,
+                       d.position_heads = 3;
+                       return made(foveaPlanGather, facts, d);
+                   }});
     all.push_back({"merge", [](const FoveaDeviceFacts& facts) {
                        FoveaMergeDesc d{};
                        d.struct_size = sizeof d;

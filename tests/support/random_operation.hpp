@@ -59,4 +59,21 @@ inline FoveaAppendDesc random_append(Random& random, uint32_t most_dim) {
     return d;
 }
 
+// From such a cache: a list for each head, or one for all.
+inline FoveaGatherDesc random_gather(Random& random, uint32_t most_dim) {
+    const FoveaAppendDesc cache = random_append(random, most_dim);
+    FoveaGatherDesc d{};
+    d.struct_size = sizeof d;
+    d.x_type = cache.y_type, d.y_type = cache.x_type;
+    d.batch = cache.batch, d.heads = cache.heads, d.dim = cache.dim;
+    d.len = 1 + random.below(24);
+    d.capacity = cache.capacity;
+    d.position_heads = random.chance(0.5) ? d.heads : uint32_t(random.below(2));
+    d.page_size = cache.page_size, d.page_count = cache.page_count;
+    d.block_table_pages = cache.block_table_pages;
+    d.x_strides = cache.y_strides;
+    d.y_strides = random_strides(random, d.heads, d.len, d.dim);
+    return d;
+}
+
 }  // namespace fovea::test

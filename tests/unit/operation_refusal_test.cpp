@@ -1,4 +1,4 @@
-// Bad descriptions of rope, linear and append.
+// Bad descriptions of rope, linear, append, gather and merge.
 #include <fovea/fovea.hpp>
 
 #include <gtest/gtest.h>
@@ -166,6 +166,37 @@ TEST(OperationRefusal, append) {
     good.struct_size = sizeof good;
     good.batch = 2, good.heads = 3, good.dim = 8, good.len = 5, good.capacity = 20;
     expect_refusals(good, foveaPlanAppend, kAppend);
+}
+
+using Gather = FoveaGatherDesc;
+void pages(Gather& d) { d.page_size = 4, d.page_count = 9, d.block_table_pages = 5; }
+const Bad<Gather> kGather[] = {
+    {"struct_size not set", [](Gather& d) { d.struct_size = 0; }, FOVEA_ABI_MISMATCH, "struct_size"},
+    {"no batch", [](Gather& d) { d.batch = 0; }, kInvalid, "batch"},
+    {"no heads", [](Gather& d) { d.heads = 0; }, kInvalid, "heads"},
+    {"no head size", [](Gather& d) { d.dim = 0; }, kInvalid, "dim"},
+    {"no cache", [](Gather& d) { d.capacity = 0; }, kInvalid, "capacity"},
+    {"length of 2^32", [](Gather& d) { d.len = k2_32; }, kOverflow, "len"},
+    {"x of bytes", [](Gather& d) { d.x_type = FOVEA_U8; }, kInvalid, "x_type"},
+    {"y of integers", [](Gather& d) { d.y_type = FOVEA_I32; }, kInvalid, "y_type"},
+    {"lists for some of the heads", [](Gather& d) { d.position_heads = 2; }, kInvalid, "position_heads"},
+    {"reserved0", [](Gather& d) { d.reserved0 = 1; }, kInvalid, "reserved0"},
+    {"pages of no size", [](Gather& d) { d.page_count = 3; }, kInvalid, "page_size"},
+    {"a pool without pages", [](Gather& d) { pages(d), d.page_count = 0; }, kInvalid, "page_count"},
+    {"a block table that is too short", [](Gather& d) { pages(d), d.block_table_pages = 4; }, kInvalid,
+     "block_table_pages"},
+    {"rows of y overlapping",
+     [](Gather& d) {
+         d.y_strides = {200, 40, 4};
+     },
+     kInvalid, "y_strides"},
+};
+
+TEST(OperationRefusal, gather) {
+    Gather good{};
+    good.struct_size = sizeof good;
+    good.batch = 2, good.heads = 3, good.dim = 8, good.len = 5, good.capacity = 20;
+    expect_refusals(good, foveaPlanGather, kGather);
 }
 
 using Merge = FoveaMergeDesc;

@@ -16,7 +16,7 @@
  *   versions, results and host memory   FoveaResult, FoveaDiag, FoveaHostAllocator
  *   the problem: one attention call     what is computed; FoveaAttentionDesc and what it is made of
  *   gradients                           of attention: FoveaAttentionBackwardDesc
- *   other operations                    rotary embedding, linear layers, appending to a cache, merging parts, map tiles
+ *   other operations                    rotary embedding, linear layers, caches (append, gather), merging, map tiles
  *   devices as facts                    FoveaDeviceFacts
  *   plans                               making one, FoveaPlanInfo
  *   plans as data                       for hosts that dispatch by themselves
@@ -206,12 +206,12 @@ typedef enum FoveaBinding {
     FOVEA_BIND_WEIGHTS = 15,
     FOVEA_BIND_ROW_STATS = 16,
     /* operations other than attention */
-    FOVEA_BIND_X = 17,         /* rope, linear, append, merge: input */
-    FOVEA_BIND_Y = 18,         /* rope, linear, merge: output; append: the cache */
+    FOVEA_BIND_X = 17,         /* rope, linear, append, merge: input; gather: the cache */
+    FOVEA_BIND_Y = 18,         /* rope, linear, gather, merge: output; append: the cache */
     FOVEA_BIND_WEIGHT = 19,    /* linear */
     FOVEA_BIND_COS = 20,       /* rope */
     FOVEA_BIND_SIN = 21,       /* rope */
-    FOVEA_BIND_POSITIONS = 22, /* rope: I32 [B, L] */
+    FOVEA_BIND_POSITIONS = 22, /* rope: I32 [B, L]; gather: I32 [B, position_heads, L] */
     FOVEA_BIND_TILE_MASS = 23, /* map tile: two 32-bit words, low first, [head_count, height, width] */
     FOVEA_BIND_TILE_MAX = 24,  /* map tile: F32 [head_count, height, width] */
     /* gradients of attention */
@@ -445,6 +445,22 @@ typedef struct FoveaAppendDesc {
     uint64_t block_table_pages;
 } FoveaAppendDesc;
 
+/* Compacts a cache by a list of what stays (H2O, SnapKV): row i of Y [B, H, L, D] becomes row POSITIONS[b, h, i] of the
+ * cache X, [B, H, capacity, D] by strides or paged as in FoveaAppendDesc. A number that is no row, and one on a page outside
+ * the pool, makes a row of zeros: -1 fills shorter lists up. Y must not overlap X. Equal types move their bits. */
+typedef struct FoveaGatherDesc {
+    uint32_t struct_size;
+    FoveaDtype x_type, y_type;
+    uint32_t batch, heads, dim;
+    uint64_t len;                 /* rows of Y for each entry and head */
+    uint64_t capacity;            /* rows of X for each entry; paged: at most block_table_pages * page_size */
+    FoveaStrides x_strides, y_strides;
+    uint32_t position_heads;      /* heads: a list for each; 0 or 1: one for all heads of an entry */
+    uint32_t page_size, page_count;
+    uint32_t reserved0;           /* must be 0 */
+    uint64_t block_table_pages;
+} FoveaGatherDesc;
+
 /* One result from the results of the same queries over parts of the keys: shards of a context, a shared prefix and what
  * follows it, a cache that lies half here and half there. X [parts, B, H, L, D] holds each part's o, PART_LSE its
  * log-sum-exp (what an attention call writes to binding LSE: the natural logarithm). Y [B, H, L, D] and LSE [B, H, L]
@@ -613,6 +629,8 @@ FOVEA_API FoveaResult foveaPlanLinear(const FoveaDeviceFacts* facts, const Fovea
                                       const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag);
 FOVEA_API FoveaResult foveaPlanAppend(const FoveaDeviceFacts* facts, const FoveaAppendDesc* desc,
                                       const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag);
+FOVEA_API FoveaResult foveaPlanGather(const FoveaDeviceFacts* facts, const FoveaGatherDesc* desc,
+                                      const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag);
 FOVEA_API FoveaResult foveaPlanMerge(const FoveaDeviceFacts* facts, const FoveaMergeDesc* desc,
                                      const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag);
 /* Gradients of the attention call `forward`. */
@@ -739,6 +757,7 @@ FOVEA_INITIALISER(FoveaAttentionBackwardDesc, foveaAttentionBackwardDesc)
 FOVEA_INITIALISER(FoveaRopeDesc, foveaRopeDesc)
 FOVEA_INITIALISER(FoveaLinearDesc, foveaLinearDesc)
 FOVEA_INITIALISER(FoveaAppendDesc, foveaAppendDesc)
+FOVEA_INITIALISER(FoveaGatherDesc, foveaGatherDesc)
 FOVEA_INITIALISER(FoveaMergeDesc, foveaMergeDesc)
 FOVEA_INITIALISER(FoveaMapTileDesc, foveaMapTileDesc)
 FOVEA_INITIALISER(FoveaDeviceFacts, foveaDeviceFacts)
@@ -795,17 +814,11 @@ FOVEA_INITIALISER(FoveaCpuRun, foveaCpuRun)
  *         const uint64_t row = dim * sizeof(float);
  *         FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {{0}};
  *         FoveaPlan plan = NULL;
- *         FoveaResult result;
- *         FoveaAttentionDesc attend = foveaAttentionDesc();
- *         attend.batch = 1;
- *         attend.heads_q = heads;
- *         attend.heads_kv = heads_kv;
- *         attend.dim_qk = attend.dim_v = dim;
- *         attend.len_q = queries;
- *         attend.len_kv = keys;
- *         attend.flags = FOVEA_FLAG_CAUSAL | (sinks ? FOVEA_FLAG_SINKS : 0);
- *         attend.align = align;
- *         result = foveaPlanAttention(facts, &attend, NULL, &plan, diag);
+ *         const FoveaAttentionDesc attend = {.struct_size = sizeof attend, .batch = 1, .heads_q = heads,
+ *                                            .heads_kv = heads_kv, .dim_qk = dim, .dim_v = dim, .len_q = queries,
+ *                                            .len_kv = keys, .align = align,
+ *                                            .flags = FOVEA_FLAG_CAUSAL | (sinks ? FOVEA_FLAG_SINKS : 0)};
+ *         const FoveaResult result = foveaPlanAttention(facts, &attend, NULL, &plan, diag);
  *         if (result != FOVEA_OK) return result;
  *         bindings[FOVEA_BIND_Q] = (FoveaHostBuffer){q, heads * queries * row};
  *         bindings[FOVEA_BIND_K] = (FoveaHostBuffer){k, heads_kv * keys * row};
@@ -863,20 +876,14 @@ FOVEA_INITIALISER(FoveaCpuRun, foveaCpuRun)
  *         FoveaResult result = FOVEA_OK;
  *         FoveaAppendDesc append = {.struct_size = sizeof append, .batch = 1, .heads = heads, .dim = dim,
  *                                   .len = fresh, .capacity = capacity, .first_row = held};
- *         FoveaAttentionDesc attend = foveaAttentionDesc();
+ *         const FoveaStrides cache = {0, (int64_t)(capacity * dim), dim};  // they are longer than len_kv
+ *         const FoveaAttentionDesc attend = {.struct_size = sizeof attend, .batch = 1, .heads_q = heads, .heads_kv = heads,
+ *                                            .dim_qk = dim, .dim_v = dim, .len_q = fresh, .len_kv = held + fresh,
+ *                                            .k_strides = cache, .v_strides = cache, .flags = FOVEA_FLAG_CAUSAL,
+ *                                            .align = FOVEA_ALIGN_BOTTOM_RIGHT};  // the last query, the last key
  *         for (int n = 0; n < 2 && result == FOVEA_OK; ++n)
  *             result = append_rows(facts, &append, x[n], caches[n], none, none, diag);
- *         if (result != FOVEA_OK) return result;
- *         attend.batch = 1;
- *         attend.heads_q = attend.heads_kv = heads;
- *         attend.dim_qk = attend.dim_v = dim;
- *         attend.len_q = fresh;
- *         attend.len_kv = held + fresh;
- *         attend.k_strides.head = attend.v_strides.head = (int64_t)(capacity * dim);  // the caches are longer than len_kv
- *         attend.k_strides.row = attend.v_strides.row = dim;
- *         attend.flags = FOVEA_FLAG_CAUSAL;
- *         attend.align = FOVEA_ALIGN_BOTTOM_RIGHT;  // the last query is the last key's token
- *         result = foveaPlanAttention(facts, &attend, NULL, &plan, diag);
+ *         if (result == FOVEA_OK) result = foveaPlanAttention(facts, &attend, NULL, &plan, diag);
  *         if (result != FOVEA_OK) return result;
  *         bindings[FOVEA_BIND_Q] = (FoveaHostBuffer){q, fresh * column};
  *         bindings[FOVEA_BIND_K] = caches[0];
@@ -925,26 +932,20 @@ FOVEA_INITIALISER(FoveaCpuRun, foveaCpuRun)
  *         FoveaAppendDesc append = {.struct_size = sizeof append, .batch = 2, .heads = heads, .dim = dim, .len = 1,
  *                                   .capacity = table_pages * page_size, .has_batch_table = 1, .page_size = page_size,
  *                                   .page_count = page_count, .block_table_pages = table_pages};
- *         FoveaAttentionDesc attend = foveaAttentionDesc();
+ *         // len_kv: the longest that there can be; the lengths are in the table.
+ *         FoveaAttentionDesc attend = {.struct_size = sizeof attend, .batch = 2, .heads_q = heads, .heads_kv = heads,
+ *                                      .dim_qk = dim, .dim_v = dim, .len_q = 1, .len_kv = table_pages * page_size,
+ *                                      .page_size = page_size, .page_count = page_count,
+ *                                      .block_table_pages = table_pages, .flags = FOVEA_FLAG_BATCH_TABLE};
  *         for (int n = 0; n < 2 && result == FOVEA_OK; ++n)
  *             result = append_rows(facts, &append, x[n], pools[n], (FoveaHostBuffer){before, sizeof before}, table,
  *                                  diag);
- *         if (result != FOVEA_OK) return result;
- *         attend.batch = 2;
- *         attend.heads_q = attend.heads_kv = heads;
- *         attend.dim_qk = attend.dim_v = dim;
- *         attend.len_q = 1;
- *         attend.len_kv = table_pages * page_size;  // the longest that there can be; the lengths are in the table
- *         attend.page_size = page_size;
- *         attend.page_count = page_count;
- *         attend.block_table_pages = table_pages;
- *         attend.flags = FOVEA_FLAG_BATCH_TABLE;
  *         if (window > 0) {
  *             attend.flags |= FOVEA_FLAG_WINDOW;
  *             attend.align = FOVEA_ALIGN_BOTTOM_RIGHT;  // the query is the last key's token
  *             attend.window_left = (int64_t)window - 1;
  *         }
- *         result = foveaPlanAttention(facts, &attend, NULL, &plan, diag);
+ *         if (result == FOVEA_OK) result = foveaPlanAttention(facts, &attend, NULL, &plan, diag);
  *         if (result != FOVEA_OK) return result;
  *         bindings[FOVEA_BIND_Q] = (FoveaHostBuffer){q, token};
  *         bindings[FOVEA_BIND_K] = pools[0];
@@ -977,10 +978,9 @@ FOVEA_INITIALISER(FoveaCpuRun, foveaCpuRun)
  *                                  float* o, float* o_lse, FoveaDiag* diag) {
  *         const uint64_t column = rows * sizeof(float);
  *         FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {{0}};
- *         FoveaMergeDesc merge = foveaMergeDesc();
  *         FoveaPlan plan = NULL;
- *         merge.parts = 2, merge.batch = merge.heads = 1, merge.dim = dim;
- *         merge.len = rows;
+ *         const FoveaMergeDesc merge = {
+ *             .struct_size = sizeof merge, .parts = 2, .batch = 1, .heads = 1, .dim = dim, .len = rows};
  *         const FoveaResult result = foveaPlanMerge(facts, &merge, NULL, &plan, diag);
  *         if (result != FOVEA_OK) return result;
  *         bindings[FOVEA_BIND_X] = (FoveaHostBuffer){parts, 2 * column * dim};

@@ -321,6 +321,9 @@ inline Result<Plan> plan_linear(const FoveaDeviceFacts& facts, const FoveaLinear
 inline Result<Plan> plan_append(const FoveaDeviceFacts& facts, const FoveaAppendDesc& desc) {
     return detail::make_plan(foveaPlanAppend, facts, desc);
 }
+inline Result<Plan> plan_gather(const FoveaDeviceFacts& facts, const FoveaGatherDesc& desc) {
+    return detail::make_plan(foveaPlanGather, facts, desc);
+}
 inline Result<Plan> plan_merge(const FoveaDeviceFacts& facts, const FoveaMergeDesc& desc) {
     return detail::make_plan(foveaPlanMerge, facts, desc);
 }

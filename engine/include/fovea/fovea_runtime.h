@@ -104,6 +104,8 @@ FOVEA_API FoveaResult foveaEnginePlanLinear(FoveaEngine engine, const FoveaLinea
                                             FoveaDiag* diag);
 FOVEA_API FoveaResult foveaEnginePlanAppend(FoveaEngine engine, const FoveaAppendDesc* desc, FoveaPlan* out,
                                             FoveaDiag* diag);
+FOVEA_API FoveaResult foveaEnginePlanGather(FoveaEngine engine, const FoveaGatherDesc* desc, FoveaPlan* out,
+                                            FoveaDiag* diag);
 FOVEA_API FoveaResult foveaEnginePlanMerge(FoveaEngine engine, const FoveaMergeDesc* desc, FoveaPlan* out, FoveaDiag* diag);
 FOVEA_API FoveaResult foveaEnginePlanMapTile(FoveaEngine engine, const FoveaAttentionDesc* attention,
                                              const FoveaMapTileDesc* tile, FoveaPlan* out, FoveaDiag* diag);

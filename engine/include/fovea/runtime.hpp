@@ -128,6 +128,8 @@ class Engine {  // one device with its memory and threads
                              const RunOptions& options = {});
     Result<RunReport> append(const FoveaAppendDesc& desc, const HostBindings& bindings,
                              const RunOptions& options = {});
+    Result<RunReport> gather(const FoveaGatherDesc& desc, const HostBindings& bindings,
+                             const RunOptions& options = {});
     Result<RunReport> merge(const FoveaMergeDesc& desc, const HostBindings& bindings,
                             const RunOptions& options = {});
 
@@ -142,6 +144,7 @@ class Engine {  // one device with its memory and threads
     Result<Plan> plan_rope(const FoveaRopeDesc& desc);
     Result<Plan> plan_linear(const FoveaLinearDesc& desc);
     Result<Plan> plan_append(const FoveaAppendDesc& desc);
+    Result<Plan> plan_gather(const FoveaGatherDesc& desc);
     Result<Plan> plan_merge(const FoveaMergeDesc& desc);
     Result<Plan> plan_map_tile(const FoveaAttentionDesc& attention, const FoveaMapTileDesc& tile);
     // Device memory (plain memory on the CPU), zero-filled. Refused with the numbers when the budget does not

@@ -131,7 +131,7 @@ FoveaResult make_map_tile_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
     return plain ? cut_cpu_rows(plan, diag) : cut_cpu_map_tile(plan, diag);
 }
 
-// Rope, linear, append and merge, which have one kernel each besides the oracles.
+// Rope, linear, append, gather and merge, which have one kernel each besides the oracles.
 FoveaResult make_by_rows(FoveaPlan_T& plan, FoveaKernel kernel, FoveaDiag* diag) {
     plan.info.kernel = kernel;
     plan.info.flops = operation_of(plan).row_flops(plan) * double(operation_of(plan).rows(plan));
@@ -146,6 +146,9 @@ FoveaResult make_rope_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
     return make_by_rows(plan, plan.rope.kernel, diag);
 }
 FoveaResult make_append_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
+    return make_by_rows(plan, FOVEA_KERNEL_AUTO, diag);
+}
+FoveaResult make_gather_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
     return make_by_rows(plan, FOVEA_KERNEL_AUTO, diag);
 }
 FoveaResult make_merge_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
@@ -245,6 +248,12 @@ constexpr CpuOperation kOperations[] = {
      },
      [](const FoveaPlan_T& plan) -> double { return 3.0 * plan.merge.parts * plan.merge.dim; },
      make_merge_plan, [](const cpu::Kernels& kernels) -> bool { return kernels.merge; }, nullptr},
+    // gather
+    {[](const FoveaPlan_T& plan) -> uint64_t {
+         return uint64_t{plan.gather.batch} * plan.gather.heads * plan.gather.len;
+     },
+     [](const FoveaPlan_T& plan) -> double { return plan.gather.dim; }, make_gather_plan,
+     [](const cpu::Kernels& kernels) -> bool { return kernels.gather; }, nullptr},
 };
 
 const CpuOperation& operation_of(const FoveaPlan_T& plan) { return kOperations[size_t(plan.operation)]; }

@@ -131,7 +131,9 @@ void fill_rope(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) 
 
 // ==== append ====
 
-Block cache_block(const FoveaAppendDesc& d, Block block) {
+// The whole cache that a block of append's or gather's rows may reach.
+template <class Desc>
+Block cache_block(const Desc& d, Block block) {
     block.first_row = 0;
     block.rows = d.capacity;
     if (d.page_size) block.first_batch = 0, block.batches = d.page_count, block.rows = d.page_size;
@@ -179,6 +181,58 @@ void fill_append(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out
     };
     table(d.has_batch_table, FOVEA_SLOT_HELD, FOVEA_BIND_BATCH_TABLE);
     table(d.page_size != 0, FOVEA_SLOT_PAGES, FOVEA_BIND_BLOCK_TABLE);
+    builder.spec(FOVEA_SPEC_THREADS, kElementThreads);
+    builder.spec(FOVEA_SPEC_A_TYPE, d.x_type);
+    builder.push(push);
+    builder.groups(ceil_div(block.rows * d.dim, kElementThreads), 1, uint64_t{block.batches} * block.heads);
+}
+
+// ==== gather ====
+
+FoveaStrides list_strides(const FoveaGatherDesc& d) {
+    return {int64_t(d.position_heads * d.len), d.position_heads > 1 ? int64_t(d.len) : 0, 1};
+}
+
+FoveaResult check_gather_block(const FoveaPlan_T& plan, const BlockGrid& g, const VulkanLimits& limits) {
+    const FoveaGatherDesc& d = plan.gather;
+    const uint64_t a = alignment_of(plan);
+    const Block x = cache_block(d, {0, g.block_batches, 0, g.block_heads, 0, g.block_rows});
+    FoveaResult r;
+    if ((r = limits.window(FOVEA_BIND_X, largest_window(d.x_strides, x.batches, x.heads, x.rows, d.dim,
+                                                        dtype_bytes(d.x_type), a))))
+        return r;
+    if ((r = limits.window(FOVEA_BIND_Y, largest_window(d.y_strides, g.block_batches, g.block_heads,
+                                                        g.block_rows, d.dim, dtype_bytes(d.y_type), a))))
+        return r;
+    if ((r = limits.window(FOVEA_BIND_POSITIONS, largest_window(list_strides(d), g.block_batches,
+                                                                g.block_heads, g.block_rows, 1, 4, a))))
+        return r;
+    if ((r = limits.window(FOVEA_BIND_BLOCK_TABLE, plan.info.binding_bytes[FOVEA_BIND_BLOCK_TABLE])))
+        return r;
+    return limits.groups(ceil_div(g.block_rows * d.dim, kElementThreads), 1,
+                         uint64_t{g.block_batches} * g.block_heads);
+}
+
+void fill_gather(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) {
+    const FoveaGatherDesc& d = plan.gather;
+    const uint64_t a = alignment_of(plan);
+    const Window x = block_window(d.x_strides, cache_block(d, block), d.dim, dtype_bytes(d.x_type), a);
+    const Window y = block_window(d.y_strides, block, d.dim, dtype_bytes(d.y_type), a);
+    const Window positions = block_window(list_strides(d), block, 1, 4, a);
+    DispatchBuilder builder(out, Shader::cache_gather);
+    shader::CacheGatherPush push{};
+    push.slice = rows_view(block, d.dim);
+    push.x = view_of(d.x_strides, x);
+    push.y = view_of(d.y_strides, y);
+    push.positions = view_of(list_strides(d), positions);
+    push.pages = {d.page_size, d.page_count, uint32_t(d.block_table_pages)};
+    push.capacity = uint32_t(d.capacity);
+    builder.input(FOVEA_SLOT_X, FOVEA_BIND_X, x);
+    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, d.y_type, plan.facts);
+    builder.input(FOVEA_SLOT_LISTED, FOVEA_BIND_POSITIONS, positions);
+    // A slot that is not used shows X, and no thread looks at it.
+    builder.input(FOVEA_SLOT_PAGES, d.page_size ? FOVEA_BIND_BLOCK_TABLE : FOVEA_BIND_X,
+                  d.page_size ? Window{0, plan.info.binding_bytes[FOVEA_BIND_BLOCK_TABLE], 0} : x);
     builder.spec(FOVEA_SPEC_THREADS, kElementThreads);
     builder.spec(FOVEA_SPEC_A_TYPE, d.x_type);
     builder.push(push);
@@ -370,6 +424,22 @@ FoveaResult plan_vulkan_append(FoveaPlan_T& plan, FoveaDiag* diag) {
         [&](const BlockGrid& g) { return elements(g, d.dim); });
 }
 
+FoveaResult plan_vulkan_gather(FoveaPlan_T& plan, FoveaDiag* diag) {
+    const FoveaGatherDesc& d = plan.gather;
+    FoveaResult r;
+    if ((r = check_stored_type("y_type", d.y_type, plan.facts, diag))) return r;
+    if ((r = check_length("len", d.len, diag))) return r;
+    if ((r = check_length("capacity", d.capacity, diag))) return r;
+    if ((r = require_shader(Shader::cache_gather, diag))) return r;
+    begin_operation(plan, "gather: one thread for each element");
+    plan.vulkan.grid = {d.batch, d.heads, d.len, d.batch, d.heads, d.len};
+    plan.info.flops = double(d.batch) * d.heads * double(d.len) * d.dim;
+    return cut(
+        plan, 1, diag,
+        [&](const BlockGrid& g, const VulkanLimits& limits) { return check_gather_block(plan, g, limits); },
+        [&](const BlockGrid& g) { return elements(g, d.dim); });
+}
+
 FoveaResult plan_vulkan_merge(FoveaPlan_T& plan, FoveaDiag* diag) {
     const FoveaMergeDesc& d = plan.merge;
     FoveaResult r;
@@ -429,6 +499,13 @@ FoveaResult rope_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* o
 FoveaResult append_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
                          FoveaDiag*) {
     fill_append(plan, plan.vulkan.grid.block(slice), out[0]);
+    count = 1;
+    return FOVEA_OK;
+}
+
+FoveaResult cache_gather_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
+                               FoveaDiag*) {
+    fill_gather(plan, plan.vulkan.grid.block(slice), out[0]);
     count = 1;
     return FOVEA_OK;
 }

@@ -1,4 +1,4 @@
-// Rope, linear, append and merge on Vulkan: one dispatch for each slice.
+// Rope, linear, append, gather and merge on Vulkan: one dispatch for each slice.
 #pragma once
 
 #include "plan/plan.hpp"
@@ -8,6 +8,7 @@ namespace fovea {
 FoveaResult plan_vulkan_rope(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult plan_vulkan_linear(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult plan_vulkan_append(FoveaPlan_T& plan, FoveaDiag* diag);
+FoveaResult plan_vulkan_gather(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult plan_vulkan_merge(FoveaPlan_T& plan, FoveaDiag* diag);
 
 // `count`, at least 1, becomes the number of dispatches that the slice has. They never fail.
@@ -17,10 +18,12 @@ FoveaResult linear_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch*
                          FoveaDiag* diag);
 FoveaResult append_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
                          FoveaDiag* diag);
+FoveaResult cache_gather_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
+                               FoveaDiag* diag);
 FoveaResult merge_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
                         FoveaDiag* diag);
 
 void explain_linear(const FoveaPlan_T& plan, TextSink& text);
-void explain_rows(const FoveaPlan_T& plan, TextSink& text);  // rope, append, merge
+void explain_rows(const FoveaPlan_T& plan, TextSink& text);  // rope, append, gather, merge
 
 }  // namespace fovea

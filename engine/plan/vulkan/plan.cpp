@@ -62,6 +62,7 @@ constexpr VulkanOperation kOperations[] = {
     {plan_vulkan_map_tile, in_one<map_tile_slice>, explain_vulkan_map_tile},
     {plan_vulkan_backward, backward_slice, explain_vulkan_backward},
     {plan_vulkan_merge, in_one<merge_slice>, explain_rows},
+    {plan_vulkan_gather, in_one<cache_gather_slice>, explain_rows},
 };
 
 const VulkanOperation& operation_of(const FoveaPlan_T& plan) { return kOperations[size_t(plan.operation)]; }
