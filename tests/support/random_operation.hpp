@@ -72,6 +72,11 @@ inline FoveaGatherDesc random_gather(Random& random, uint32_t most_dim) {
     d.page_size = cache.page_size, d.page_count = cache.page_count;
     d.block_table_pages = cache.block_table_pages;
     d.x_strides = cache.y_strides;
+    // A page behind the pool must be seen to be one: where pages lie inside heads it is the next head's.
+    if (d.page_size && random.chance(0.5)) {
+        const auto row = int64_t(d.dim), page = int64_t(d.page_size) * row;
+        d.x_strides = {page, int64_t(d.page_count) * page, row};
+    }
     d.y_strides = random_strides(random, d.heads, d.len, d.dim);
     return d;
 }

@@ -23,8 +23,14 @@ export function setHtml(element: Element, html: string): boolean {
     return true;
 }
 // A press on one thing must not end as a click on another.
-const whatIs = (node: Node) => node.nodeName + JSON.stringify((node as HTMLElement).dataset);
+function whatIs(node: Node): string {
+    let what = node.nodeName;
+    if (node instanceof Element)
+        for (const { name, value } of node.attributes) if (name.startsWith("data-")) what += name + value;
+    return what;
+}
 function become(there: Element, wanted: Element): void {
+    if (there.isEqualNode(wanted)) return;
     const children = [...wanted.childNodes];
     children.forEach((next, i) => {
         const now = there.childNodes[i];
@@ -39,6 +45,18 @@ function become(there: Element, wanted: Element): void {
         } else if (now.nodeValue !== next.nodeValue) now.nodeValue = next.nodeValue;
     });
     while (there.childNodes.length > children.length) there.lastChild!.remove();
+}
+
+const filled = new WeakMap<HTMLSelectElement, string>(); // asking the options is slow
+export function fillOptions(
+    list: HTMLSelectElement,
+    names: string[],
+    valueOf = (i: number) => names[i],
+): void {
+    const wanted = names.join("\n");
+    if (filled.get(list) === wanted) return;
+    filled.set(list, wanted);
+    list.replaceChildren(...names.map((name, i) => new Option(name, valueOf(i))));
 }
 
 // Drawing that waits until its part of the page is about to be seen: what is returned asks for it, at once where it is, and

@@ -50,7 +50,8 @@ export function number(value: number | string, decimals = 4): string {
 
 export const short = (value: number) => fixed(value, 2).replace(/^(−?)0\./, "$1.");
 
-export const shapeText = (shape: number[]) => shape.map((n) => n.toLocaleString("en")).join(" × ");
+const whole = new Intl.NumberFormat("en"); // toLocaleString makes one each time
+export const shapeText = (shape: number[]) => shape.map((n) => whole.format(n)).join(" × ");
 
 export function duration(ms: number): string {
     if (ms < 0.001) return `${Number((ms * 1e6).toPrecision(3))} ns`;

@@ -1,6 +1,6 @@
 // Controls on one side, the state on the other.
 import type { App } from "./app.ts";
-import { byId, input, select, setText } from "./dom.ts";
+import { byId, fillOptions, input, select, setText } from "./dom.ts";
 import { firstState, levels, limits, presetState, type State } from "./state.ts";
 import type { MaskEditor } from "./mask.ts";
 
@@ -84,10 +84,8 @@ export function connectKnobs(app: App, editor: MaskEditor): void {
 }
 
 function options(list: HTMLSelectElement, values: number[], current: number): void {
-    if ([...list.options].map((o) => o.value).join() !== values.join())
-        list.replaceChildren(...values.map((v) => new Option(String(v), String(v))));
+    fillOptions(list, (values.includes(current) ? values : [...values, current]).map(String));
     list.value = String(current);
-    if (list.selectedIndex < 0) list.add(new Option(String(current), String(current), true, true));
 }
 
 function show(app: App): void {

@@ -40,6 +40,11 @@ function widest(labels: string[]): number {
     ruler.font = `600 13px ${fonts}`;
     return labels.slice(0, 200).reduce((w, t) => Math.max(w, ruler.measureText(t).width), 0);
 }
+// The same words on both sides are measured once.
+function widestOf({ rowLabels, columnLabels }: MatrixContent): [number, number] {
+    const rows = widest(rowLabels);
+    return [rows, rowLabels.join("\n") === columnLabels.join("\n") ? rows : widest(columnLabels)];
+}
 
 interface Layout {
     left: number;
@@ -128,10 +133,7 @@ export class MatrixView {
             sameNumbers(this.content, content) &&
             this.scaleFor === document.documentElement.dataset.theme;
         this.content = content;
-        if (relabelled)
-            this.widths = [content.rowLabels, content.columnLabels].map(
-                (labels) => widest(labels) * this.type,
-            ) as [number, number];
+        if (relabelled) this.widths = widestOf(content).map((width) => width * this.type) as [number, number];
         if (same) return;
         this.scaleFor = document.documentElement.dataset.theme;
         if (resized) {

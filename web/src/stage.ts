@@ -2,7 +2,7 @@
 import { arithmeticOf } from "./arithmetic.ts";
 import { labels, type App, type Derived, type Result } from "./app.ts";
 import { histogram, picture, themeColors, type Scale } from "./colors.ts";
-import { byId, input, select, setHtml, setText } from "./dom.ts";
+import { byId, fillOptions, input, select, setHtml, setText } from "./dom.ts";
 import { escape, fixed, formula, number, place, shapeText } from "./format.ts";
 import { arithmeticHtml, headName, inspectorHtml, levelsHtml, railHtml, tableHtml } from "./views.ts";
 import { MatrixView } from "./matrix.ts";
@@ -299,8 +299,7 @@ export class Workbench {
         byId("head-box").hidden = count < 2;
         const list = select("head"),
             names = Array.from({ length: count }, (_, i) => (learned ? headName(i, learned) : String(i + 1)));
-        if ([...list.options].map(({ text }) => text).join() !== names.join())
-            list.replaceChildren(...names.map((name, i) => new Option(name, String(i))));
+        fillOptions(list, names, (i) => String(i));
         list.value = String(Math.min(this.app.state.head, count - 1));
     }
 
