@@ -225,6 +225,9 @@ export class App {
         for (const tell of this.onShow) tell();
         for (const tell of this.onShown) tell();
         this.following = false;
+        // What the address asks for stands there, in the place of the page's first state.
+        if (this.failed || (this.result && !this.stale))
+            document.documentElement.classList.remove("is-addressed");
     }
     // When the numbers have come, or have kept the reader waiting.
     private showLater(): void {

@@ -28,13 +28,16 @@ describe("frames", { skip: missing ?? false }, () => {
         });
 
     // The measure of Core Web Vitals, https://web.dev/articles/cls: from 0.1 on a page is called unsteady.
-    for (const [width, height] of [
-        [1366, 768],
-        [1350, 940],
-        [1024, 768],
-        [360, 740],
+    for (const [width, height, address] of [
+        [1366, 768, ""],
+        [1350, 940, ""],
+        [1024, 768, ""],
+        [360, 740, ""],
+        [1366, 768, "#v=1&level=4"],
+        [360, 740, "#v=1&level=6&text=a+b+c+d"],
+        [1024, 768, "#v=1&task=sort"],
     ])
-        test(`nothing moves while the page loads: ${width} x ${height}`, async () => {
+        test(`nothing moves while the page loads: ${width} x ${height}, address '${address}'`, async () => {
             const page = await lab.context.newPage();
             await page.setViewportSize({ width, height });
             await page.addInitScript(() => {
@@ -48,8 +51,9 @@ describe("frames", { skip: missing ?? false }, () => {
                     ),
                 ).observe({ type: "layout-shift", buffered: true });
             });
-            await page.goto(lab.host.url);
+            await page.goto(lab.host.url + address);
             await settled(page);
+            assert.ok(await page.isVisible("#matrix"));
             const moved = await page.evaluate(() => globalThis.moved),
                 sum = moved.reduce((all, { value }) => all + value, 0);
             assert.ok(await page.evaluate(() => document.documentElement.classList.contains("is-live")));

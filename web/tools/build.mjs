@@ -22,7 +22,7 @@ import { declarationsOf, writeConstants } from "./abi.mjs";
 import { kernelTable, pageKernels } from "./kernels.mjs";
 import { storiesOf, tablesOf } from "./tables.mjs";
 import { writeClassPages } from "./class_pages.mjs";
-import { standalone } from "./standalone.mjs";
+import { sourceHash, standalone } from "./standalone.mjs";
 
 const web = dirname(dirname(fileURLToPath(import.meta.url)));
 const root = dirname(web);
@@ -260,6 +260,7 @@ for (const [name, text] of Object.entries({
     ...(await staticParts(drawing, "static")),
     mainFile: `assets/${names.main}`,
     styleFile: `assets/${names.style}`,
+    early: sourceHash(html.match(/<script>(.*?)<\/script>/)[1]),
     version: JSON.parse(readFileSync(join(web, "package.json"), "utf8")).version,
 }))
     html = html.replaceAll(`{{${name}}}`, () => text);

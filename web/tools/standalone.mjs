@@ -4,7 +4,8 @@ import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-const hashOf = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+// As a Content-Security-Policy names a script or a style that stands in the page.
+export const sourceHash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
 // `html` is the site's page; `engine` the folder of the built engine; `learned` tasks and the files of their weights.
 export async function standalone({ web, engine, learned, html, styleFile, mainFile, out }) {
@@ -70,10 +71,8 @@ export async function standalone({ web, engine, learned, html, styleFile, mainFi
         ["</body>", `<script type="module">${main}</script></body>`],
         ['<link rel="manifest" href="app.webmanifest">', ""],
         ['href="icon.svg"', `href="${icon}"`],
-        [
-            "script-src 'self' 'wasm-unsafe-eval'; style-src 'self'",
-            `script-src ${hashOf(main)} 'wasm-unsafe-eval'; style-src ${hashOf(style)}`,
-        ],
+        ["script-src 'self'", `script-src ${sourceHash(main)}`],
+        ["style-src 'self'", `style-src ${sourceHash(style)}`],
         ["connect-src 'self'; worker-src 'self'; manifest-src 'self'", "worker-src blob:"],
     ];
     let page = html;
