@@ -33,7 +33,7 @@ while [[ $# -gt 0 ]]; do
     esac
     shift
 done
-[[ -z $given || -z $check$targets ]] || fail "--check and --target make their own builds; they cannot go with --build"
+[[ -z $given || -z $check${targets[*]:-} ]] || fail "--check and --target make their own builds; they cannot go with --build"
 source "$root/scripts/install-packages.sh"
 for target in "${targets[@]}"; do
     case $target in

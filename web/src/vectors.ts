@@ -1,16 +1,19 @@
-// Queries and keys of two numbers as arrows in a plane: the picked word's query can be dragged, and the weights follow. What is
-// dragged is tried out here alone; the numbers of the layer stay.
+// Queries and keys of two numbers as arrows in a plane: the picked word's query and any key can be dragged, and the weights follow.
+// What is dragged is tried out here alone; the numbers of the layer stay. Below, the words' own vectors.
 import type { App, Result } from "./app.ts";
-import { byId, setHtml, setText } from "./dom.ts";
+import { byId, drawnInSight, setHtml, setText } from "./dom.ts";
 import { escape, fixed, short } from "./format.ts";
 import { connectLines } from "./lines.ts";
 import type { Stage } from "./protocol.ts";
+import { planeOf } from "./principal.ts";
 import type { Workbench } from "./stage.ts";
 
 type Point = [number, number];
 const side = 320,
     margin = 30,
-    nudge = 0.05; // of the largest number, by an arrow key
+    nudge = 0.05, // of the largest number, by an arrow key
+    reach = 12, // how near to its end an arrow is taken
+    theQuery = -1; // beside the keys' numbers
 
 // A row of weights for any query, by the rules of the layer: what the mask and a distance bias add is kept.
 export function weightsOf(
@@ -32,7 +35,8 @@ export function weightsOf(
 }
 
 export class Vectors {
-    private dragged: Point | null = null;
+    private readonly moved = new Map<number, Point>(); // by key, or theQuery
+    private held = theQuery;
     private of = ""; // what is drawn: a result, its picked row and its head
     private result: Result | null = null;
 
@@ -41,6 +45,7 @@ export class Vectors {
         plot.addEventListener("pointerdown", (event) => {
             if (!this.result) return;
             plot.setPointerCapture(event.pointerId);
+            this.held = this.nearest(this.place(event));
             this.drag(event);
         });
         plot.addEventListener("pointermove", (event) => {
@@ -55,13 +60,13 @@ export class Vectors {
             }[event.key];
             if (!step || !this.result) return;
             event.preventDefault();
-            const [x, y] = this.query(),
+            this.held = Number((event.target as HTMLElement).dataset.end ?? theQuery);
+            const [x, y] = this.end(this.held),
                 by = nudge * this.extent();
-            this.dragged = [x + by * step[0], y + by * step[1]];
-            this.draw();
+            this.move([x + by * step[0], y + by * step[1]]);
         });
         byId("vectors-back").addEventListener("click", () => {
-            this.dragged = null;
+            this.moved.clear();
             this.draw();
         });
         app.onShow.add(() => this.show());
@@ -79,7 +84,8 @@ export class Vectors {
         if (!on || (now === this.of && this.drawnOf === result)) return;
         this.of = now;
         this.drawnOf = result;
-        this.dragged = null;
+        this.moved.clear();
+        this.held = theQuery;
         this.draw();
     }
     private drawnOf: Result | null = null;
@@ -93,7 +99,25 @@ export class Vectors {
         return Array.from({ length: size / 2 }, (_, n) => [data[2 * n], data[2 * n + 1]]);
     }
     private row = () => Math.min(this.app.state.i, this.result!.tokens.length - 1);
-    private query = (): Point => this.dragged ?? this.points("queries")[this.row()];
+    private query = (): Point => this.moved.get(theQuery) ?? this.points("queries")[this.row()];
+    private keys = (): Point[] => this.points("keys").map((key, n) => this.moved.get(n) ?? key);
+    private end = (n: number): Point => (n === theQuery ? this.query() : this.keys()[n]);
+    // The key whose end is there, if it is not the query's.
+    private nearest([x, y]: Point): number {
+        const far = reach * this.unit(),
+            distance = (n: number) => Math.hypot(this.end(n)[0] - x, this.end(n)[1] - y),
+            keys = this.keys().map((_, n) => n);
+        if (distance(theQuery) < far) return theQuery;
+        return keys.reduce((best, n) => (distance(n) < Math.min(far, distance(best)) ? n : best), theQuery);
+    }
+    // Equal words have one key, which moves as one.
+    private move(to: Point): void {
+        const keys = this.points("keys"),
+            held = keys[this.held]?.join();
+        if (this.held === theQuery) this.moved.set(theQuery, to);
+        else keys.forEach((key, n) => key.join() === held && this.moved.set(n, to));
+        this.draw();
+    }
     // The largest number of a query or key: the plane ends a little beyond it.
     private extent = () =>
         Math.max(1e-6, ...[...this.points("queries"), ...this.points("keys")].flat().map(Math.abs));
@@ -112,34 +136,40 @@ export class Vectors {
             root = state.scale === "auto" ? Math.SQRT2 : state.scale === "none" ? 1 : Number(state.scale);
         return weightsOf(
             this.query(),
-            this.points("keys"),
+            this.keys(),
             root * state.temp,
             state.cap,
             keyTokens.map((_, n) => (masked ? masked[n] - before[n] : 0)),
         );
     }
 
-    private drag(event: PointerEvent): void {
+    private unit = () => (this.extent() * 1.25) / (side / 2 - margin); // of the picture, in the plane
+    private place(event: PointerEvent): Point {
         const box = byId("vectors-plot").getBoundingClientRect(),
-            scale = (this.extent() * 1.25) / (side / 2 - margin),
-            at = (value: number, size: number) => ((value / size) * side - side / 2) * scale;
-        this.dragged = [at(event.clientX - box.left, box.width), -at(event.clientY - box.top, box.height)];
-        this.draw();
+            at = (value: number, size: number) => ((value / size) * side - side / 2) * this.unit();
+        return [at(event.clientX - box.left, box.width), -at(event.clientY - box.top, box.height)];
     }
+    private drag = (event: PointerEvent) => this.move(this.place(event));
 
     private draw(): void {
         const { result } = this;
         if (!result) return;
         const token = result.tokens[this.row()],
             query = this.query(),
-            keys = this.points("keys"),
+            keys = this.keys(),
             weights = this.weights(),
-            scale = (side / 2 - margin) / (this.extent() * 1.25),
-            at = ([x, y]: Point): Point => [side / 2 + x * scale, side / 2 - y * scale],
+            unit = this.unit(),
+            at = ([x, y]: Point): Point => [side / 2 + x / unit, side / 2 - y / unit],
+            round = (point: Point) => point.map((x) => fixed(x, 2)).join(", "),
             text = (n: number) => n.toFixed(1);
         const arrow = (to: Point, name: string, width: number) => {
             const [x, y] = at(to);
             return `<line class="${name}" x1="${side / 2}" y1="${side / 2}" x2="${text(x)}" y2="${text(y)}" stroke-width="${width.toFixed(2)}"/>`;
+        };
+        const slider = (n: number, point: Point, label: string, r: number) => {
+            const [x, y] = at(point),
+                name = n === theQuery ? "query" : "key";
+            return `<circle id="vectors-${name}${n === theQuery ? "" : n}" data-end="${n}" class="${name}" cx="${text(x)}" cy="${text(y)}" r="${r.toFixed(1)}" tabindex="0" role="slider" aria-label="${label}" aria-valuemin="-180" aria-valuemax="180" aria-valuenow="${Math.round((Math.atan2(point[1], point[0]) * 180) / Math.PI)}" aria-valuetext="${round(point)}"/>`;
         };
         // Equal words have one label.
         const seen = new Set<string>(),
@@ -148,20 +178,18 @@ export class Vectors {
                     place = `${result.keyTokens[n]} ${text(x)} ${text(y)}`;
                 if (seen.has(place)) return "";
                 seen.add(place);
-                return `<circle class="key" cx="${text(x)}" cy="${text(y)}" r="${(3 + 7 * weights[n]).toFixed(1)}"/><text x="${text(x + 8)}" y="${text(y + 4)}">${escape(result.keyTokens[n])}</text>`;
+                return `${slider(n, key, `Key of ${escape(result.keyTokens[n])}`, 3 + 7 * weights[n])}<text x="${text(x + 8)}" y="${text(y + 4)}">${escape(result.keyTokens[n])}</text>`;
             });
-        const [x, y] = at(query),
-            angle = Math.round((Math.atan2(query[1], query[0]) * 180) / Math.PI),
-            focused = document.activeElement?.id === "vectors-query";
+        const focused = document.activeElement?.id;
         setHtml(
             byId("vectors-plot"),
             `<line class="axis" x1="0" y1="${side / 2}" x2="${side}" y2="${side / 2}"/><line class="axis" x1="${side / 2}" y1="0" x2="${side / 2}" y2="${side}"/>` +
                 keys.map((key, n) => arrow(key, "key", 1 + 5 * weights[n])).join("") +
                 labels.join("") +
                 arrow(query, "query", 3) +
-                `<circle id="vectors-query" class="query" cx="${text(x)}" cy="${text(y)}" r="9" tabindex="0" role="slider" aria-label="Query of ${escape(token)}" aria-valuemin="-180" aria-valuemax="180" aria-valuenow="${angle}" aria-valuetext="${fixed(query[0], 2)}, ${fixed(query[1], 2)}"/>`,
+                slider(theQuery, query, `Query of ${escape(token)}`, 9),
         );
-        if (focused) byId("vectors-query").focus({ preventScroll: true });
+        if (focused?.startsWith("vectors-")) document.getElementById(focused)?.focus({ preventScroll: true });
         setHtml(
             byId("vectors-row"),
             weights
@@ -171,17 +199,91 @@ export class Vectors {
                 )
                 .join(""),
         );
-        byId("vectors-back").hidden = this.dragged === null;
+        byId("vectors-back").hidden = this.moved.size === 0;
         setText(
             byId("vectors-about"),
-            this.dragged
-                ? `The query is now ${fixed(query[0], 2)}, ${fixed(query[1], 2)}: keys that point its way win, the more the longer it is.`
-                : `The query of “${token}” is ${fixed(query[0], 4)}, ${fixed(query[1], 4)}. Drag its end, or move it with the arrow keys: keys that point its way win.`,
+            this.held !== theQuery && this.moved.has(this.held)
+                ? `The key of “${result.keyTokens[this.held]}” is now ${round(keys[this.held])}: the more it points the query’s way, and the longer it is, the more it gets.`
+                : this.moved.has(theQuery)
+                  ? `The query is now ${round(query)}: keys that point its way win, the more the longer it is.`
+                  : `The query of “${token}” is ${fixed(query[0], 4)}, ${fixed(query[1], 4)}. Drag its end or a key’s, or move them with the arrow keys: keys that point its way win.`,
         );
     }
 }
 
+const mostWords = 64,
+    letter = 7; // of a label, in pixels
+
+// The words' vectors as they enter the layer, along the two directions in which they differ most: near words are alike.
+function connectWords(app: App, workbench: Workbench): void {
+    const panel = document.createElement("section");
+    panel.className = "wrap panel";
+    panel.id = "words";
+    panel.setAttribute("aria-labelledby", "words-title");
+    panel.hidden = true;
+    panel.innerHTML =
+        '<h2 id="words-title">The words’ own vectors</h2><p class="prose" id="words-about"></p><svg id="words-plot" class="plane" role="group" aria-label="Words as points"></svg>';
+    byId("vectors").after(panel);
+    const inputsOf = (result: Result) =>
+        result.stages.find(({ id }) => id === "inputs") ?? result.stages.find(({ id }) => id === "normed");
+    let drawn = "";
+    const draw = () => {
+        const { result, state } = app,
+            inputs = result && inputsOf(result);
+        if (!result || !inputs) return;
+        const picked = Math.min(state.i, result.tokens.length - 1),
+            wide = Math.min(960, Math.max(280, panel.clientWidth)), // a pixel is a pixel, so that words can be read
+            now = `${picked} ${wide} ${result.tokens.join()} ${inputs.data.join()}`;
+        if (now === drawn) return;
+        drawn = now;
+        const { points, share } = planeOf(inputs.data, inputs.shape.at(-1)!),
+            most = (axis: 0 | 1) => Math.max(1e-6, ...points.map((point) => Math.abs(point[axis]))),
+            unit = Math.max(most(0) / (wide / 2 - 90), most(1) / (side / 2 - margin)),
+            taken: { x: number; y: number; long: number }[] = [],
+            seen = new Set<string>();
+        const dots = points.map(([right, up], n) => {
+            const x = wide / 2 + right / unit,
+                y = side / 2 - up / unit,
+                token = result.tokens[n],
+                name = `${token} ${x.toFixed()} ${y.toFixed()}`,
+                circle = `<circle class="${n === picked ? "query" : "key"}" cx="${x.toFixed(1)}" cy="${y.toFixed(1)}" r="${n === picked ? 6 : 4}"/>`;
+            if (seen.has(name)) return n === picked ? circle : "";
+            seen.add(name);
+            // The first place beside its point where a label lies on no other.
+            const label = { x: x + 9, y: 0, long: token.length * letter },
+                free = (at: number) =>
+                    taken.every(
+                        (other) =>
+                            Math.abs(other.y - at) > 13 ||
+                            other.x > label.x + label.long ||
+                            label.x > other.x + other.long,
+                    );
+            label.y = [4, -9, 17, -22, 30].map((by) => y + by).find(free) ?? y + 4;
+            taken.push(label);
+            return `<g data-word="${n}">${circle}<text x="${label.x.toFixed(1)}" y="${label.y.toFixed(1)}">${escape(token)}</text></g>`;
+        });
+        byId("words-plot").setAttribute("viewBox", `0 0 ${wide} ${side}`);
+        setHtml(byId("words-plot"), dots.join(""));
+        setText(
+            byId("words-about"),
+            `Each word is a row of ${inputs.shape.at(-1)} numbers. Here they lie along the two directions in which these words differ most, which hold ${(100 * share).toFixed(0)}% of what there is between them. Press a word to pick its row.`,
+        );
+    };
+    const wish = drawnInSight(panel, draw);
+    byId("words-plot").addEventListener("click", (event) => {
+        const word = (event.target as Element).closest<SVGElement>("[data-word]")?.dataset.word;
+        if (word) workbench.pick(Number(word), app.state.j);
+    });
+    app.onShow.add(() => {
+        const { result } = app;
+        if (!result || (app.stale && app.engine.info)) return;
+        panel.hidden = result.tokens.length < 3 || result.tokens.length > mostWords || !inputsOf(result);
+        if (!panel.hidden) wish();
+    });
+}
+
 export function begin(app: App, workbench: Workbench): void {
+    connectWords(app, workbench);
     connectLines(app, (row) => workbench.pick(row, app.state.j));
     Object.assign((globalThis as unknown as { fovea: object }).fovea, { vectors: new Vectors(app) }); // for tests and the curious
     app.showSoon();

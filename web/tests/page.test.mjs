@@ -763,11 +763,51 @@ describe("the page", { skip }, () => {
             await page.locator("#vectors-plot").click({ position: { x: 60, y: 60 } });
             assert.notDeepEqual(await row(), before);
             assert.match(await page.textContent("#vectors-about"), /The query is now −[\d.]+, [\d.]+:/);
+            // A key is dragged by its end, or moved by the arrow keys: the query's weight on it follows.
+            await page.click("#vectors-back");
+            const place = await page.locator("#vectors-key1").boundingBox();
+            await page.mouse.move(place.x + place.width / 2, place.y + place.height / 2);
+            await page.mouse.down();
+            await page.mouse.move(place.x + 60, place.y - 40, { steps: 4 });
+            await page.mouse.up();
+            assert.match(await page.textContent("#vectors-about"), /The key of “journey” is now/);
+            assert.ok(Math.abs((await row())[1] - before[1]) > 0.01);
+            await page.focus("#vectors-key3");
+            await page.keyboard.press("ArrowUp");
+            assert.match(await page.textContent("#vectors-about"), /The key of “with” is now/);
+            assert.equal(await page.evaluate(() => document.activeElement.id), "vectors-key3");
             // The layer's own numbers stay, and another row begins anew.
             near([...(await stageValues(page, "weights")).values.slice(24, 30)], computed, 0);
             await page.evaluate(() => globalThis.fovea.workbench.pick(2, 0));
             await settled(page);
             assert.ok(await page.isHidden("#vectors-back"));
+        }),
+    );
+
+    test(
+        "the words' own vectors: near words near, a pressed word is picked, and the plane follows an edited cell",
+        withPage({ hash: "#v=1&level=2&i=0" }, async (page) => {
+            await page.locator("#words").scrollIntoViewIfNeeded();
+            await page.waitForSelector("#words-plot [data-word]");
+            const points = () =>
+                page.$$eval("#words-plot [data-word] circle", (all) =>
+                    all.map((e) => [Number(e.getAttribute("cx")), Number(e.getAttribute("cy"))]),
+                );
+            const before = await points(),
+                apart = (a, b) => Math.hypot(a[0] - b[0], a[1] - b[1]);
+            assert.equal(before.length, 6);
+            // "journey" and "starts" have almost one row; "one" lies far from both.
+            assert.ok(
+                apart(before[1], before[2]) < 0.2 * apart(before[1], before[4]),
+                JSON.stringify(before),
+            );
+            assert.match(await page.textContent("#words-about"), /row of 3 numbers.*hold \d+%/);
+            await page.click('#words-plot [data-word="4"] circle');
+            await settled(page);
+            assert.equal(await page.evaluate(() => globalThis.fovea.app.state.i), 4);
+            await page.evaluate(() => globalThis.fovea.app.change({ edits: "inputs 1 0 5" }));
+            await settled(page);
+            assert.notDeepEqual(await points(), before);
         }),
     );
 
@@ -834,7 +874,7 @@ describe("the page", { skip }, () => {
             "HTML, CSS and JS over 60 KB after brotli",
         );
         assert.ok(gpu <= 20_000, "what only a reader with a GPU loads over 20 KB after brotli");
-        assert.ok(later <= 22_000, "what comes behind the first view over 22 KB after brotli");
+        assert.ok(later <= 23_000, "what comes behind the first view over 23 KB after brotli");
         assert.ok(sum("train/") <= 200_000, "the trainer over 200 KB after brotli");
         for (const folder of new Set(
             Object.keys(sizes)
