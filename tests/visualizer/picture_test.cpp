@@ -54,6 +54,23 @@ TEST_F(PictureTest, small_windows_and_large_type_keep_the_cells) {
     }
 }
 
+// Half of a causal map is no weight of 0: it has the ground's colour, in both themes, and cells do at any
+// zoom.
+TEST_F(PictureTest, what_a_causal_map_hides_is_not_coloured_as_a_weight) {
+    for (const Theme theme : {Theme::dark, Theme::light}) {
+        Options o;
+        o.theme = theme;
+        o.long_map = "4k";
+        o.width = 1280, o.height = 800;
+        const Tensor image = picture_of(o, folder);
+        const ImU32 hidden = palette(theme).matrix_ground;
+        const Rgb ground{uint8_t(hidden), uint8_t(hidden >> 8), uint8_t(hidden >> 16)};
+        const uint64_t half = 400 * 400 / 2;
+        EXPECT_GT(count_of(image, ground), half * 9 / 10);
+        EXPECT_LT(count_of(image, colour_table(ColourMap::magma)[0]), half * 12 / 10);
+    }
+}
+
 uint8_t alpha_at(const Tensor& image, uint64_t y, uint64_t x) {
     return uint8_t(image.bytes[(y * image.shape[1] + x) * 4 + 3]);
 }

@@ -130,14 +130,43 @@ void draw_piece(PanelContext& ui, const MapFrame& f, const MapPiece& piece) {
     ui.matrices.add(*ImGui::GetWindowDrawList(), *buffer, v);
 }
 
+// Query i stands at key i, and sees no key behind it.
+bool is_causal(const LongMap& map) {
+    const FoveaAttentionDesc& call = map.head().call;
+    return (call.flags & FOVEA_FLAG_CAUSAL) && call.len_q == call.len_kv;
+}
+
+// What the causal mask hides is no weight of 0: it is not coloured by the map. Where a pixel holds several
+// cells it stays as soon as one of them is seen.
+void draw_hidden(PanelContext& ui, const MapFrame& f) {
+    const LongMap& map = *ui.bench.map.head();
+    if (!is_causal(map)) return;
+    const ImU32 ground = palette(ui.bench.window.theme).matrix_ground;
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    const auto place = [&f](double row, double key) {
+        return ImVec2(f.at.x + float((key - f.first_key) / f.cells_a_pixel),
+                      f.at.y + float((row - f.first_row) / f.cells_a_pixel));
+    };
+    const double end = double(map.tokens());
+    draw.PushClipRect(f.at, {f.at.x + f.size.x, f.at.y + f.size.y}, true);
+    if (f.cells_a_pixel < 0.5) {
+        const double last = std::min(f.first_row + double(f.size.y) * f.cells_a_pixel, double(map.rows()));
+        for (double row = std::max(0.0, std::floor(f.first_row)); row < last; ++row)
+            draw.AddRectFilled(place(row, row + 1), place(row + 1, end), ground);
+    } else {
+        const double pixel = 2 * std::exp2(std::ceil(std::log2(f.cells_a_pixel)));
+        draw.AddTriangleFilled(place(0, pixel), place(0, end), place(end - pixel, end), ground);
+    }
+    draw.PopClipRect();
+}
+
 // The weight of each cell that is large enough for digits; what the causal mask hides is hatched.
 void draw_digits(PanelContext& ui, const MapFrame& f) {
     const float cell = float(1 / f.cells_a_pixel);
     if (cell < kDigitsFrom * ui.scale) return;
     Workbench& bench = ui.bench;
     MapTiles& tiles = bench.map.head()->tiles();
-    const FoveaAttentionDesc& call = bench.map.head()->head().call;
-    const bool causal = (call.flags & FOVEA_FLAG_CAUSAL) && call.len_q == call.len_kv;
+    const bool causal = is_causal(*bench.map.head());
     const Palette& colours = palette(bench.window.theme);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     ImFont* font = ui.fonts.small;
@@ -413,6 +442,7 @@ void draw_map_panel(PanelContext& ui) {
     for (LongMap::Fresh& fresh : bench.map.head()->take_fresh())
         bench.map.buffers()->adopt(fresh.id, std::move(fresh.mass), std::move(fresh.max));
     for (const MapPiece& piece : bench.map.head()->tiles().pieces()) draw_piece(ui, f, piece);
+    draw_hidden(ui, f);
     draw_axes(ui, f);
     draw_digits(ui, f);
     draw_pick(ui, f);
