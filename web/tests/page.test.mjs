@@ -1,5 +1,6 @@
 // The page in a real Chromium. Run through `npm test`; needs `npm run build` first.
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, before, describe, test } from "node:test";
@@ -852,9 +853,18 @@ describe("the page", { skip }, () => {
         }),
     );
 
-    test("no inline style or script, and no address but its own", () => {
-        const html = readFileSync(join(site, "index.html"), "utf8");
-        assert.doesNotMatch(html, /\sstyle="|<style|\son\w+="|<script>/);
+    test("no inline style, no script but the one that the policy names by its hash, and no address but its own", () => {
+        const html = readFileSync(join(site, "index.html"), "utf8"),
+            [, policy] = /Content-Security-Policy" content="([^"]*)"/.exec(html),
+            inline = [...html.matchAll(/<script>(.*?)<\/script>/gs)].map(([, text]) => text);
+        assert.equal(inline.length, 1);
+        assert.ok(inline[0].length < 300, "what keeps the first picture waiting is short");
+        assert.ok(
+            policy.includes(`'sha256-${createHash("sha256").update(inline[0]).digest("base64")}'`),
+            policy,
+        );
+        assert.doesNotMatch(html, /\sstyle="|<style|\son\w+="/);
+        assert.doesNotMatch(policy, /unsafe-inline/);
         assert.doesNotMatch(html.replace(/http:\/\/www\.w3\.org[^"]*/g, ""), /https?:\/\//);
     });
 
