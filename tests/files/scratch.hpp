@@ -1,11 +1,12 @@
 #pragma once
-// Folders and bytes for the tests of the file readers.
+// Files as bytes, for the tests of the file readers.
+#include "support/scratch.hpp"
+
 #include <gtest/gtest.h>
 
 #include <fovea/files.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -14,35 +15,6 @@
 #include <vector>
 
 namespace fovea::test {
-
-/// A folder of the running test, empty at the start, removed at the end.
-class Scratch {
-  public:
-    Scratch() {
-        const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-        // The clock keeps two runs of the same test apart; names of parametrised tests hold slashes.
-        std::string name = std::string("fovea_files_") + info->test_suite_name() + "_" + info->name() + "_" +
-                           std::to_string(std::chrono::steady_clock::now().time_since_epoch().count());
-        std::replace(name.begin(), name.end(), '/', '_');
-        folder_ = std::filesystem::path(testing::TempDir()) / name;
-        std::filesystem::create_directories(folder_);
-    }
-    ~Scratch() {
-        std::error_code ignored;
-        std::filesystem::remove_all(folder_, ignored);
-    }
-    Scratch(const Scratch&) = delete;
-    Scratch& operator=(const Scratch&) = delete;
-
-    std::filesystem::path operator/(std::string_view name) const { return folder_ / name; }
-    const std::filesystem::path& folder() const { return folder_; }
-    size_t file_count() const {
-        return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder_), {}));
-    }
-
-  private:
-    std::filesystem::path folder_;
-};
 
 inline std::string read_file(const std::filesystem::path& path) {
     std::ifstream file(path, std::ios::binary);

@@ -1,5 +1,7 @@
 // Every family of models against transformers in float64: families/NAME holds a random model and what it
 // computes, see scripts/make_models.py.
+#include "support/scratch.hpp"
+
 #include <fovea/model/checkpoint_model.hpp>
 #ifdef FOVEA_WITH_RUNTIME
 #include <fovea/model/device_runner.hpp>
@@ -143,12 +145,12 @@ TEST(Pictures, go_with_models_that_read_them_and_tokens_with_the_others) {
 // the weights of NAME.
 TEST(OlderConfigurations, mean_what_the_newer_ones_mean) {
     const fs::path families = FOVEA_FAMILIES;
-    const fs::path scratch = fs::path(testing::TempDir()) / "fovea_older_configurations";
+    const test::Scratch folder;
     int count = 0;
     for (const fs::directory_entry& older : fs::directory_iterator(families / "older")) {
         const std::string stem = older.path().stem().string(), name = stem.substr(0, stem.find('-'));
         SCOPED_TRACE(stem);
-        fs::remove_all(scratch);
+        const fs::path scratch = folder / stem;
         fs::create_directories(scratch);
         fs::copy_file(older.path(), scratch / "config.json");
         fs::copy_file(families / name / "model.safetensors", scratch / "model.safetensors");
@@ -157,7 +159,6 @@ TEST(OlderConfigurations, mean_what_the_newer_ones_mean) {
         expect_like_transformers(scratch, *reference, Arithmetic::strict);
         ++count;
     }
-    fs::remove_all(scratch);
     EXPECT_EQ(count, 11);
 }
 

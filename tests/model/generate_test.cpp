@@ -1,4 +1,6 @@
 // Generation with caches: the same tokens as the whole text run anew for each of them.
+#include "support/scratch.hpp"
+
 #include <fovea/model/generate.hpp>
 #include <fovea/model/torch_random.hpp>
 
@@ -109,9 +111,8 @@ void expect_generated_as_uncached(const CheckpointModel& model) {
 }
 
 TEST(Decoder, five_hundred_tokens_are_those_of_the_uncached_run) {
-    const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "fovea_long_gpt2";
-    expect_generated_as_uncached(long_gpt2(folder, 504));
-    std::filesystem::remove_all(folder);
+    const test::Scratch scratch;
+    expect_generated_as_uncached(long_gpt2(scratch / "long_gpt2", 504));
     expect_generated_as_uncached(open_model("llama3"));
     expect_generated_as_uncached(open_model("mistral"));
 }

@@ -2,6 +2,8 @@
 // is refused with. GGUF files have a corpus of their own (tests/fuzz/corpus/gguf).
 #include "model/tokenizer.hpp"
 
+#include "support/scratch.hpp"
+
 #include <fovea/model/checkpoint_model.hpp>
 
 #include <gtest/gtest.h>
@@ -23,15 +25,11 @@ std::string text_of(const fs::path& path) {
 class Strangers : public testing::Test {
   protected:
     void SetUp() override {
-        fs::remove_all(folder_);
-        fs::create_directories(folder_);
         fs::copy_file(model() / "model.safetensors", folder_ / "model.safetensors");
         Result<JsonValue> read = parse_json(text_of(fs::path(FOVEA_STRANGERS)), 64);
         ASSERT_TRUE(read) << read.error().text;
         cases_ = std::move(*read);
     }
-    void TearDown() override { fs::remove_all(folder_); }
-
     static fs::path model() { return fs::path(FOVEA_FAMILIES) / "llama2"; }
     void write(const char* name, std::string_view text) const {
         std::ofstream(folder_ / name, std::ios::binary) << text;
@@ -60,7 +58,8 @@ class Strangers : public testing::Test {
         return rows.size();
     }
 
-    fs::path folder_ = fs::path(testing::TempDir()) / "fovea_strangers";
+    const test::Scratch scratch_;
+    const fs::path folder_ = scratch_.folder();
     JsonValue cases_;
 };
 
