@@ -36,11 +36,13 @@ Result<void> check_view(Workbench& bench, const Options& o) {
         return Error{FOVEA_INVALID_ARGUMENT, "--stage",
                      "there is no stage '" + o.stage + "' here; there are " + known};
     }
-    // A picture of a stage that has one matrix for all heads shows it whatever the head. Its numbers are
-    // refused as `fovea session` refuses them. Heads of a model are counted over its layers.
+    // A stage that has one matrix for all heads shows it whatever the head, and prints it for those that
+    // there are, as `fovea session` does. Heads of a model are counted over its layers.
     const Settings& s = bench.document.settings();
-    const uint64_t heads = bench.stage().heads,
-                   layers = shows_model(s) ? std::max<size_t>(1, shown_layers(s).size()) : 1;
+    uint64_t heads = bench.stage().heads;
+    if (o.print && heads == 1)
+        for (const Stage& stage : bench.computation.stages()) heads = std::max<uint64_t>(heads, stage.heads);
+    const uint64_t layers = shows_model(s) ? std::max<size_t>(1, shown_layers(s).size()) : 1;
     if (o.head && (heads > 1 || o.print) && *o.head >= heads * layers)
         return Error{FOVEA_INVALID_ARGUMENT, "--head",
                      "head is " + std::to_string(*o.head) + "; " + bench.stage().name + " has heads 0 to " +
