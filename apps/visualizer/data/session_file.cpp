@@ -60,6 +60,8 @@ class TensorWriter {
                 }
             }
         }
+        // A file has its own.
+        if (s.file->path.empty()) all.tokens = s.file->tokens;
         return known = std::make_shared<const SessionTensors>(std::move(all));
     }
 
@@ -140,6 +142,16 @@ class TensorReader {
             if (!t) return t.error();
             made->set.tensors.push_back(std::move(*t));
         }
+        const auto tokens_of = [](const SessionTensor& t) {
+            return t.shape.size() < 2 ? 0 : t.shape[t.shape.size() - 2];
+        };
+        const uint64_t rows = tokens_of(tensors->q), keys = tokens_of(tensors->k),
+                       count = tensors->tokens.size();
+        if (count != 0 && (count != rows || count != keys))
+            return Error{FOVEA_INVALID_ARGUMENT, "tensors",
+                         "there are " + std::to_string(count) + " tokens for " + std::to_string(rows) +
+                             " queries and " + std::to_string(keys) + " keys"};
+        made->tokens = tensors->tokens;
         return file = std::move(made);
     }
 
