@@ -12,8 +12,8 @@ namespace fovea::cpu::HWY_NAMESPACE {
 
 // A row from one type to another goes through float32 a piece at a time, which stays in the first cache: code
 // for each type, not for each pair of them.
-template <class Desc>
-void convert_any_row(const Desc& d, const void* x_data, int64_t x, void* y_data, int64_t y) {
+inline void convert_any_row(const FoveaAppendDesc& d, const void* x_data, int64_t x, void* y_data,
+                            int64_t y) {
     constexpr size_t kPiece = 256;
     HWY_ALIGN float room[kPiece];
     for (size_t n = 0; n < d.dim; n += kPiece) {
@@ -39,19 +39,6 @@ void append_rows(const FoveaAppendDesc& d, const FoveaHostBuffer* bindings, uint
     }
 }
 
-// Rows that a list does not name become zeros.
-void gather_rows(const FoveaGatherDesc& d, const FoveaHostBuffer* bindings, uint64_t begin, uint64_t end) {
-    for (uint64_t row = begin; row < end; ++row) {
-        const reference::RowIndex at = reference::split_row(row, d.heads, d.len);
-        const int64_t x = d.x_type == d.y_type ? -1 : reference::listed_row(d, bindings, at);
-        if (x < 0)
-            reference::gather_row(d, bindings, row);
-        else
-            convert_any_row(d, bindings[FOVEA_BIND_X].data, x, bindings[FOVEA_BIND_Y].data,
-                            reference::first_element(d.y_strides, at));
-    }
-}
-
 }  // namespace fovea::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -59,9 +46,20 @@ HWY_AFTER_NAMESPACE();
 #include "cpu/kernels.hpp"
 
 namespace fovea::cpu {
+namespace {
+
+// A gather copies bits wherever types are equal, as caches have them: what a copy is made of is the same on
+// every instruction set.
+void gather_rows(const FoveaGatherDesc& d, const FoveaHostBuffer* bindings, uint64_t begin, uint64_t end) {
+    for (uint64_t row = begin; row < end; ++row) reference::gather_row(d, bindings, row);
+}
+
+}  // namespace
 
 decltype(Kernels::append) append_kernel_of(uint32_t target) { FOVEA_SELECT_TARGET(target, append_rows) }
-decltype(Kernels::gather) gather_kernel_of(uint32_t target) { FOVEA_SELECT_TARGET(target, gather_rows) }
+decltype(Kernels::gather) gather_kernel_of(uint32_t target) {
+    return append_kernel_of(target) ? gather_rows : nullptr;
+}
 
 }  // namespace fovea::cpu
 #endif
