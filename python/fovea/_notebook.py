@@ -6,6 +6,7 @@ import ctypes
 import html
 import json
 import os
+import re
 from typing import Any, NamedTuple, Sequence
 from urllib.parse import quote_plus
 
@@ -83,7 +84,7 @@ def lessons() -> list[dict[str, Any]]:
 # ---- the page ----
 
 _FOLDER = os.path.dirname(__file__)
-_MARK = '@engine@'  # where engine.wasm stands in page.html, in base64 (python/tools/split_page.py)
+_MARK = re.compile('@data:([0-9]+):([0-9]+)@')  # a part of page.bin, which stands in the page in base64 (python/tools/split_page.py)
 
 
 class View:
@@ -101,17 +102,18 @@ class View:
     def page(self) -> str:
         """The file."""
         try:
-            with open(os.path.join(_FOLDER, 'page.html'), encoding='utf-8') as file, open(os.path.join(_FOLDER, 'engine.wasm'), 'rb') as engine:
-                page = file.read().replace(_MARK, base64.b64encode(engine.read()).decode())
+            with open(os.path.join(_FOLDER, 'page.html'), encoding='utf-8') as file, open(os.path.join(_FOLDER, 'page.bin'), 'rb') as parts:
+                data = parts.read()
+                page = _MARK.sub(lambda m: base64.b64encode(data[int(m[1]):int(m[1]) + int(m[2])]).decode(), file.read())
         except FileNotFoundError as error:
             raise FoveaError('page.html: this installation was built without the page: build it (./dev build web) before the wheel',
                              c.FOVEA_IO_ERROR, 'page.html') from error
         # In a script element only its end tag and comments mean something; JSON may write < as an escape.
-        data = self.session.replace('<', '\\u003c')
+        session = self.session.replace('<', '\\u003c')
         before, head, after = page.partition('</head>')
         if not head:
             raise FoveaError('the page that came with this installation has no head', c.FOVEA_IO_ERROR, 'page.html')
-        return f'{before}<script type="application/json" id="session">{data}</script></head>{after}'
+        return f'{before}<script type="application/json" id="session">{session}</script></head>{after}'
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """To a file: .html is the page, .fovea the session alone."""

@@ -1,29 +1,38 @@
 #!/usr/bin/env python3
-"""Takes the engine out of the page that is one file, so that a wheel compresses it as the bytes that it is, a third of the size:
+"""Takes the engine and the weights out of the page that is one file, so that a wheel compresses them as the bytes that they are, a third
+of the size:
 
-    split_page.py fovea.html page.html engine.wasm
+    split_page.py fovea.html page.html page.bin
 
-page.html holds the page with fovea/_notebook.py's mark where the base64 text of engine.wasm stood."""
+page.bin has the bytes, one part behind the other; page.html the page with '@data:OFFSET:SIZE@' where the base64 text of each stood
+(fovea/_notebook.py puts them back)."""
 import base64
 import pathlib
 import re
 import sys
 
-MARK = '@engine@'
-LEAST = 100000  # characters: nothing else in the page comes near
+PARTS = re.compile(r'[A-Za-z0-9+/]{8000,}={0,2}')  # characters: nothing else in the page is so long
 
 
 def main():
-    page, out, engine = (pathlib.Path(name) for name in sys.argv[1:])
-    text = page.read_text(encoding='utf-8')
-    found = max(re.finditer(r'[A-Za-z0-9+/]{%d,}={0,2}' % LEAST, text), key=lambda match: len(match[0]), default=None)
-    if found is None or MARK in text:
+    page, out, data = (pathlib.Path(name) for name in sys.argv[1:])
+    text, parts = page.read_text(encoding='utf-8'), b''
+
+    def take(found):
+        nonlocal parts
+        part = base64.b64decode(found[0], validate=True)
+        if base64.b64encode(part).decode() != found[0]:
+            raise SystemExit(f'split_page.py: {page} has {len(found[0])} characters in a row that are no base64')
+        parts += part
+        return f'@data:{len(parts) - len(part)}:{len(part)}@'
+
+    if '@data:' in text:
+        raise SystemExit(f'split_page.py: {page} has @data: in its text')
+    text = PARTS.sub(take, text)
+    if b'\0asm' not in parts:
         raise SystemExit(f'split_page.py: {page} has no engine in it')
-    data = base64.b64decode(found[0], validate=True)
-    if data[:4] != b'\0asm' or base64.b64encode(data).decode() != found[0]:
-        raise SystemExit(f'split_page.py: what {page} has in base64 is no engine')
-    engine.write_bytes(data)
-    out.write_text(text[:found.start()] + MARK + text[found.end():], encoding='utf-8')
+    data.write_bytes(parts)
+    out.write_text(text, encoding='utf-8')
 
 
 if __name__ == '__main__':

@@ -230,13 +230,14 @@ class Notebook(unittest.TestCase):
     def test_the_session_stands_within_the_page_and_its_frame(self):
         view = fovea.view(text='</script><b>')
         with tempfile.TemporaryDirectory() as folder:
-            engine = b'\0asm' + bytes(range(256)) * 300
-            whole = f'<html><head><title>x</title></head><body>"{base64.b64encode(engine).decode()}"</body></html>'
-            paths = [pathlib.Path(folder) / name for name in ('whole.html', 'page.html', 'engine.wasm')]
+            parts = [b'\0asm' + bytes(range(256)) * 300, bytes(range(255, 0, -1)) * 40]
+            whole = '<html><head><title>x</title></head><body>"{}" "{}"</body></html>'.format(
+                *(base64.b64encode(part).decode() for part in parts))
+            paths = [pathlib.Path(folder) / name for name in ('whole.html', 'page.html', 'page.bin')]
             paths[0].write_text(whole)
             split = pathlib.Path(__file__).resolve().parents[2] / 'python' / 'tools' / 'split_page.py'
             subprocess.run([sys.executable, str(split), *map(str, paths)], check=True)
-            self.assertEqual(paths[2].read_bytes(), engine)
+            self.assertEqual(paths[2].read_bytes(), b''.join(parts))
             with mock.patch('fovea._notebook._FOLDER', folder):
                 made, frame = view.page(), view._repr_html_()
         self.assertEqual(re.sub('(?s)<script.*</script>', '', made), whole)
