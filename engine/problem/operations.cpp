@@ -114,6 +114,18 @@ FoveaResult fill_row_stride(int64_t& stride, uint64_t rows, uint64_t columns, co
 
 // A cache that lies in pages or not, of append and gather.
 template <class Desc>
+FoveaResult check_cache(const Desc& d, FoveaDiag* diag) {
+    FoveaResult r;
+    if ((r = check_float(d.x_type, "x_type", diag))) return r;
+    if ((r = check_float(d.y_type, "y_type", diag))) return r;
+    if ((r = check_counts({{"batch", d.batch}, {"heads", d.heads}, {"dim", d.dim}, {"capacity", d.capacity}},
+                          diag)))
+        return r;
+    if ((r = check_length(d.len, "len", diag))) return r;
+    if ((r = check_length(d.block_table_pages, "block_table_pages", diag))) return r;
+    return check_reserved(d.reserved0, diag);
+}
+template <class Desc>
 FoveaResult check_pages(const Desc& d, FoveaDiag* diag) {
     if (d.page_size && (!d.page_count || d.block_table_pages * d.page_size < d.capacity))
         return fail(diag, FOVEA_INVALID_ARGUMENT, d.page_count ? "block_table_pages" : "page_count",
@@ -223,16 +235,9 @@ FoveaResult make_append(const FoveaAppendDesc* desc, FoveaAppendDesc& d, Operati
                         FoveaDiag* diag) {
     FoveaResult r;
     if ((r = read_struct(desc, d, "desc", diag))) return r;
-    if ((r = check_float(d.x_type, "x_type", diag))) return r;
-    if ((r = check_float(d.y_type, "y_type", diag))) return r;
-    if ((r = check_counts({{"batch", d.batch}, {"heads", d.heads}, {"dim", d.dim}, {"capacity", d.capacity}},
-                          diag)))
-        return r;
-    if ((r = check_length(d.len, "len", diag))) return r;
+    if ((r = check_cache(d, diag))) return r;
     if ((r = check_length(d.first_row, "first_row", diag))) return r;
-    if ((r = check_length(d.block_table_pages, "block_table_pages", diag))) return r;
     if ((r = check_switch(d.has_batch_table, "has_batch_table", diag))) return r;
-    if ((r = check_reserved(d.reserved0, diag))) return r;
     if ((r = check_room(d, diag))) return r;
     if ((r = check_pages(d, diag))) return r;
     const Extents cache = cache_extents(d);
@@ -255,14 +260,7 @@ FoveaResult make_gather(const FoveaGatherDesc* desc, FoveaGatherDesc& d, Operati
                         FoveaDiag* diag) {
     FoveaResult r;
     if ((r = read_struct(desc, d, "desc", diag))) return r;
-    if ((r = check_float(d.x_type, "x_type", diag))) return r;
-    if ((r = check_float(d.y_type, "y_type", diag))) return r;
-    if ((r = check_counts({{"batch", d.batch}, {"heads", d.heads}, {"dim", d.dim}, {"capacity", d.capacity}},
-                          diag)))
-        return r;
-    if ((r = check_length(d.len, "len", diag))) return r;
-    if ((r = check_length(d.block_table_pages, "block_table_pages", diag))) return r;
-    if ((r = check_reserved(d.reserved0, diag))) return r;
+    if ((r = check_cache(d, diag))) return r;
     if (d.position_heads == 0) d.position_heads = 1;
     if (d.position_heads != 1 && d.position_heads != d.heads)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "position_heads",

@@ -30,6 +30,7 @@ class Strangers : public testing::Test {
         ASSERT_TRUE(read) << read.error().text;
         cases_ = std::move(*read);
     }
+
     static fs::path model() { return fs::path(FOVEA_FAMILIES) / "llama2"; }
     void write(const char* name, std::string_view text) const {
         std::ofstream(folder_ / name, std::ios::binary) << text;

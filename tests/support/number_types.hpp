@@ -43,6 +43,9 @@ inline double storing_error(FoveaDtype type, double largest) {
     return 0;
 }
 
+// The least number that float16 rounds to infinity.
+inline constexpr float kHalfOverflow = 65520.0f;
+
 // Whether a result in `type` may be infinite where the exact one is not: within a unit of the largest number.
 inline bool may_round_to_infinity(FoveaDtype type, double exact) {
     if (type == FOVEA_F16) return std::fabs(exact) > 65472;

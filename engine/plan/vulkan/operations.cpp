@@ -389,6 +389,13 @@ void fill_linear(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out
     builder.groups(ceil_div(columns, v.tile.columns), ceil_div(block.rows, v.tile.rows), 1);
 }
 
+FoveaResult one_dispatch(void (*fill)(const FoveaPlan_T&, const Block&, FoveaDispatch&),
+                         const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count) {
+    fill(plan, plan.vulkan.grid.block(slice), out[0]);
+    count = 1;
+    return FOVEA_OK;
+}
+
 }  // namespace
 
 FoveaResult plan_vulkan_rope(FoveaPlan_T& plan, FoveaDiag* diag) {
@@ -491,37 +498,27 @@ FoveaResult plan_vulkan_linear(FoveaPlan_T& plan, FoveaDiag* diag) {
 
 FoveaResult rope_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
                        FoveaDiag*) {
-    fill_rope(plan, plan.vulkan.grid.block(slice), out[0]);
-    count = 1;
-    return FOVEA_OK;
+    return one_dispatch(fill_rope, plan, slice, out, count);
 }
 
 FoveaResult append_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
                          FoveaDiag*) {
-    fill_append(plan, plan.vulkan.grid.block(slice), out[0]);
-    count = 1;
-    return FOVEA_OK;
+    return one_dispatch(fill_append, plan, slice, out, count);
 }
 
 FoveaResult cache_gather_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
                                FoveaDiag*) {
-    fill_gather(plan, plan.vulkan.grid.block(slice), out[0]);
-    count = 1;
-    return FOVEA_OK;
+    return one_dispatch(fill_gather, plan, slice, out, count);
 }
 
 FoveaResult merge_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
                         FoveaDiag*) {
-    fill_merge(plan, plan.vulkan.grid.block(slice), out[0]);
-    count = 1;
-    return FOVEA_OK;
+    return one_dispatch(fill_merge, plan, slice, out, count);
 }
 
 FoveaResult linear_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
                          FoveaDiag*) {
-    fill_linear(plan, plan.vulkan.grid.block(slice), out[0]);
-    count = 1;
-    return FOVEA_OK;
+    return one_dispatch(fill_linear, plan, slice, out, count);
 }
 
 void explain_linear(const FoveaPlan_T& plan, TextSink& text) {
