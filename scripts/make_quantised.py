@@ -4,8 +4,8 @@
     python3 scripts/make_quantised.py [--ggml libggml-base.so.0]
 
 Random blocks of each type (seeded) with their values as float32, computed here with numpy from the definition of the
-blocks. With --ggml the library's own dequantisation is asked for the same blocks, and any bit that differs ends the
-script. Needs numpy. The committed file was made against libggml 0.27.0 (Debian sid).
+blocks; and of q8_0 and q4_0 rows of numbers with the blocks that they become. With --ggml the library's own
+dequantisation and quantize_row_*_ref are asked for the same, and any bit that differs ends the script. Needs numpy. The committed file was made against libggml 0.27.0 (Debian sid).
 """
 
 import argparse
@@ -114,6 +114,45 @@ def ask_ggml(path, number, blocks, count):
     return out
 
 
+def half_of(scale):
+    return scale.astype(np.float16).reshape(-1, 1).view(np.uint8)
+
+
+def to_q8_0(x):
+    scale = np.abs(x).max(axis=1) / F(127)
+    inverse = np.divide(F(1), scale, out=np.zeros_like(scale), where=scale != 0)
+    y = x * inverse[:, None]
+    return np.concatenate([half_of(scale), np.trunc(y + np.copysign(F(0.5), y)).astype(np.int8).view(np.uint8)], axis=1)
+
+
+def to_q4_0(x):
+    scale = x[np.arange(len(x)), np.abs(x).argmax(axis=1)] / F(-8)
+    inverse = np.divide(F(1), scale, out=np.zeros_like(scale), where=scale != 0)
+    y = np.minimum((x * inverse[:, None] + F(8.5)).astype(np.int8), 15).astype(np.uint8)
+    return np.concatenate([half_of(scale), y[:, :16] | y[:, 16:] << 4], axis=1)
+
+
+def ask_ggml_to_quantise(path, name, x, size):
+    out = np.zeros((len(x), size), np.uint8)
+    function = getattr(ctypes.CDLL(path), f"quantize_row_{name}_ref")
+    function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
+    function(x.ctypes.data, out.ctypes.data, x.size)
+    return out
+
+
+# 32 numbers to a row: of several sizes, one largest number twice with both signs, whole and half steps, zeros.
+def rows_to_quantise(rng):
+    x = (rng.standard_normal((24, 32)) * 10.0 ** rng.integers(-6, 6, (24, 1))).astype(F)
+    x[3, [4, 20]] = [9, -9]
+    x[5, [20, 4]] = [9, -9]
+    x[7] = np.arange(-16, 16) / 2
+    x[8] = np.arange(32) * 4.0 + 3.0
+    x[9], x[10] = 0, -1
+    x[11] *= 1e-30
+    x[12, 7:] = 0
+    return x
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--ggml")
@@ -139,6 +178,16 @@ def main():
             print(f"{name}: {made.size} numbers, ggml's bits")
         add(name + ".values", "F32", made.shape, made.tobytes())
         add(name + ".blocks", "U8", blocks.shape, blocks.tobytes())
+    x = rows_to_quantise(rng)
+    add("quantise.rows", "F32", x.shape, x.tobytes())
+    for name, quantise, size in (("q8_0", to_q8_0, 34), ("q4_0", to_q4_0, 18)):
+        blocks = quantise(x)
+        if options.ggml:
+            theirs = ask_ggml_to_quantise(options.ggml, name, x, size)
+            if not np.array_equal(blocks, theirs):
+                sys.exit(f"{name}: not ggml's blocks: rows {np.flatnonzero((blocks != theirs).any(axis=1))}")
+            print(f"{name}: {len(x)} rows quantised, ggml's bits")
+        add(f"quantise.{name}", "U8", blocks.shape, blocks.tobytes())
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     OUT.parent.mkdir(exist_ok=True)

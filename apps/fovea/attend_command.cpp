@@ -23,7 +23,7 @@ constexpr Refusal kRefusals[] = {
     {"batch, heads_q, heads_kv", "from the shapes: 1 or more, heads_q a multiple of heads_kv, 2^30 in all"},
     {"dim_qk, dim_v", "from the shapes: 1 to 65536"},
     {"len_q, len_kv", "from the shapes: 0 to 2^30"},
-    {"q_type, k_type, v_type, o_type", "f32, f16 or bf16; f64 is converted to f32"},
+    {"q_type, k_type, v_type, o_type", "f32, f16 or bf16; f64 is converted to f32; k and v: --cache-type"},
     {"q_strides, k_strides, v_strides, o_strides", "from shapes and --layout: at most 2^62 bytes each"},
     {"mask, bias, keep", "mask and keep of booleans; axes of 1 or of full extent; at most len_kv keys"},
     {"align, q_offset", "--causal, --q-offset: within +-2^30"},
@@ -89,6 +89,9 @@ Result<void> prepare(const Arguments& a, bool writes, Attend& to) {
     if (a.has("--chunk") && !a.has("--shards"))
         return Error{FOVEA_INVALID_ARGUMENT, "--chunk", "is of --shards, which is not given"};
     to.chunk = *chunk;
+    if (a.has("--cache-type") && a.has("--shards"))
+        return Error{FOVEA_INVALID_ARGUMENT, "--cache-type",
+                     "is not of --shards: shards take k and v as they are"};
 
     const Result<TensorSet> file = load_tensors(std::filesystem::path(a.positional()[0]));
     if (!file) return file.error();
@@ -109,6 +112,10 @@ Result<int> attend_alone(const Arguments& a) {
     if (Result<void> r = prepare(a, true, to); !r) return r.error();
     Result<Engine> engine = open_engine(to.options);
     if (!engine) return engine.error();
+    const Result<std::optional<FoveaDtype>> cache = cache_type_option(a);
+    if (!cache) return cache.error();
+    if (*cache)
+        if (Result<void> r = cache_keys_and_values(to.call, **cache, *engine); !r) return r.error();
     Progress progress("attention");
     RunOptions run;
     run.progress = [&](double done) { return progress(done); };

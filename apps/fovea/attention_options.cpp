@@ -23,6 +23,9 @@ constexpr AttentionOption kAttentionOptions[] = {
     {kExplain, {"--lengths", "LQ[,LKV]", "queries and keys"}},
     {kExplain, {"--dims", "D[,DV]", "head sizes"}},
     {kExplain, {"--type", "f32|f16|bf16", "storage of q, k, v, o"}},
+    {kBoth,
+     {"--cache-type", "f32|f16|bf16|f8_e4m3|f8_e5m2|q8_0|q4_0",
+      "k and v as a cache of this type holds them (the last four: on the CPU)"}},
     {kAll, {"--layout", "bhld|blhd", "axes of q, k, v in the file; default bhld"}},
     {kFiles, {"--validation", "", "Vulkan: run under the validation layer and fail on any message"}},
     {kFiles, {"--json", "", "say what ran as JSON"}},
@@ -58,6 +61,11 @@ constexpr OptionSpec kEngineOptions[] = {
     {"--device", "N|NAME", "a device by its number in `fovea devices`, or by a part of its name"},
     {"--threads", "N", "CPU threads; default one for each processor"},
     {"--tuning", "FILE", "what `fovea bench --tune` measured on this Vulkan device"},
+};
+
+constexpr std::pair<std::string_view, FoveaDtype> kCacheTypes[] = {
+    {"f32", FOVEA_F32},         {"f16", FOVEA_F16},   {"bf16", FOVEA_BF16}, {"f8_e4m3", FOVEA_F8_E4M3},
+    {"f8_e5m2", FOVEA_F8_E5M2}, {"q8_0", FOVEA_Q8_0}, {"q4_0", FOVEA_Q4_0},
 };
 
 constexpr OutputName kOutputs[] = {
@@ -179,6 +187,15 @@ Result<void> apply_attention_options(const Arguments& a, FoveaAttentionDesc& des
     else if (!precision.empty() && precision != "f32")
         return bad("--precision", "'" + std::string(precision) + "' is not f32 or f16-products");
     return {};
+}
+
+Result<std::optional<FoveaDtype>> cache_type_option(const Arguments& a) {
+    const std::string_view name = a.text("--cache-type");
+    if (name.empty()) return std::optional<FoveaDtype>();
+    for (const auto& [known, type] : kCacheTypes)
+        if (known == name) return std::optional(type);
+    return bad("--cache-type",
+               "'" + std::string(name) + "' is not f32, f16, bf16, f8_e4m3, f8_e5m2, q8_0 or q4_0");
 }
 
 Result<bool> rows_first_option(const Arguments& a) {

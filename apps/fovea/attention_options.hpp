@@ -6,6 +6,7 @@
 
 #include <fovea/runtime.hpp>
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,9 @@ Result<void> apply_attention_options(const Arguments& arguments, FoveaAttentionD
 // --backend, --device and --threads, for the commands that describe no attention call.
 std::span<const OptionSpec> engine_option_specs();
 Result<EngineOptions> engine_options(const Arguments& arguments);
+
+// --cache-type: that of cached keys and values, or nothing.
+Result<std::optional<FoveaDtype>> cache_type_option(const Arguments& arguments);
 
 // --layout: true for blhd.
 Result<bool> rows_first_option(const Arguments& arguments);

@@ -63,6 +63,39 @@ Result<FoveaDtype> keep_float(AttentionCall& call, FoveaBinding binding, const T
     return FOVEA_F32;
 }
 
+Result<void> cache_keys_and_values(AttentionCall& call, FoveaDtype type, Engine& engine) {
+    FoveaAttentionDesc& d = call.desc;
+    const struct {
+        FoveaBinding binding;
+        FoveaDtype& type;
+        const FoveaStrides& strides;
+        uint32_t dim;
+    } tensors[] = {{FOVEA_BIND_K, d.k_type, d.k_strides, d.dim_qk},
+                   {FOVEA_BIND_V, d.v_type, d.v_strides, d.dim_v}};
+    uint64_t bytes = 0;
+    for (const auto& t : tensors) {
+        FoveaAppendDesc append{};
+        append.struct_size = sizeof append;
+        append.x_type = t.type, append.y_type = type;
+        append.batch = d.batch, append.heads = d.heads_kv, append.dim = t.dim;
+        append.len = d.len_kv, append.capacity = std::max<uint64_t>(d.len_kv, 1);
+        append.x_strides = append.y_strides = t.strides;
+        const Result<Plan> plan = engine.plan_append(append);
+        if (!plan) return plan.error();
+        std::vector<std::byte>& cache = call.storage.emplace_back(plan->info().binding_bytes[FOVEA_BIND_Y]);
+        HostBindings bindings{};
+        bindings[FOVEA_BIND_X] = call.bindings[t.binding];
+        bindings[FOVEA_BIND_Y] = {cache.data(), cache.size()};
+        const Result<RunReport> report = engine.run_on_host(*plan, bindings);
+        if (!report) return report.error();
+        call.bindings[t.binding] = bindings[FOVEA_BIND_Y];
+        t.type = type;
+        bytes += cache.size();
+    }
+    call.notes.push_back("k and v: a cache of " + std::to_string(bytes) + " bytes");
+    return {};
+}
+
 namespace {
 
 struct Axes {

@@ -78,6 +78,9 @@ Result<int> explain(const Arguments& a) {
         return r.error();
     }
     if (Result<void> r = apply_attention_options(a, desc); !r) return r.error();
+    const Result<std::optional<FoveaDtype>> cache = cache_type_option(a);
+    if (!cache) return cache.error();
+    if (*cache) desc.k_type = desc.v_type = **cache;
     const Result<EngineOptions> options = engine_options(a);
     if (!options) return options.error();
     Result<Engine> engine = Engine::open(*options);

@@ -17,6 +17,14 @@ const char* type_name(FoveaDtype type) {
             return "u8";
         case FOVEA_I32:
             return "i32";
+        case FOVEA_F8_E4M3:
+            return "f8_e4m3";
+        case FOVEA_F8_E5M2:
+            return "f8_e5m2";
+        case FOVEA_Q8_0:
+            return "q8_0";
+        case FOVEA_Q4_0:
+            return "q4_0";
     }
     return "?";
 }

@@ -74,16 +74,12 @@ FoveaResult create(const FoveaDeviceFacts* facts, const FoveaHostAllocator* allo
     return FOVEA_OK;
 }
 
-void note_type(FoveaPlan_T& plan, FoveaDtype type, FoveaBinding binding) {
-    if (is_16_bit(type)) plan.two_byte_mask |= binding_bit(binding);
-}
-
 void begin_attention_info(FoveaPlan_T& plan) {
     const Problem& p = plan.problem;
-    note_type(plan, p.q_type, FOVEA_BIND_Q);
-    note_type(plan, p.k_type, FOVEA_BIND_K);
-    note_type(plan, p.v_type, FOVEA_BIND_V);
-    note_type(plan, p.o_type, FOVEA_BIND_O);
+    note_narrow(plan.narrow, p.q_type, FOVEA_BIND_Q);
+    note_narrow(plan.narrow, p.k_type, FOVEA_BIND_K);
+    note_narrow(plan.narrow, p.v_type, FOVEA_BIND_V);
+    note_narrow(plan.narrow, p.o_type, FOVEA_BIND_O);
     begin_info(plan, p.binding_mask, p.output_mask, p.binding_bytes);
     plan.info.ignored_mask = p.ignored_mask;
 }
@@ -110,10 +106,10 @@ FoveaResult fill_backward(FoveaPlan_T& plan, const FoveaAttentionDesc* forward,
     if (FoveaResult r = make_problem(forward, plan.problem, diag)) return r;
     if (FoveaResult r = make_backward(backward, plan.problem, plan.backward, diag)) return r;
     const Backward& w = plan.backward;
-    note_type(plan, w.do_type, FOVEA_BIND_DO);
-    note_type(plan, w.dq_type, FOVEA_BIND_DQ);
-    note_type(plan, w.dk_type, FOVEA_BIND_DK);
-    note_type(plan, w.dv_type, FOVEA_BIND_DV);
+    note_narrow(plan.narrow, w.do_type, FOVEA_BIND_DO);
+    note_narrow(plan.narrow, w.dq_type, FOVEA_BIND_DQ);
+    note_narrow(plan.narrow, w.dk_type, FOVEA_BIND_DK);
+    note_narrow(plan.narrow, w.dv_type, FOVEA_BIND_DV);
     begin_attention_info(plan);
     return FOVEA_OK;
 }
@@ -124,7 +120,7 @@ FoveaResult fill_operation(FoveaPlan_T& plan, Operation operation, const Desc* d
     plan.operation = operation;
     OperationBindings bindings;
     if (FoveaResult r = make(desc, member, bindings, diag)) return r;
-    plan.two_byte_mask = bindings.two_byte_mask;
+    plan.narrow = bindings.narrow;
     begin_info(plan, bindings.binding_mask, bindings.output_mask, bindings.bytes);
     return FOVEA_OK;
 }

@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "cpu/append.cpp"
 #include <hwy/foreach_target.h>
 
+#include "cpu/compressed_row_inl.hpp"
 #include "cpu/convert_row_inl.hpp"
 #include "reference/operation_loops.hpp"
 
@@ -18,9 +19,17 @@ inline void convert_any_row(const FoveaAppendDesc& d, const void* x_data, int64_
     HWY_ALIGN float room[kPiece];
     for (size_t n = 0; n < d.dim; n += kPiece) {
         const size_t count = HWY_MIN(kPiece, d.dim - n);
-        with_elements(d.x_type, x_data,
-                      [&](const auto* from) { convert_row(from + x + int64_t(n), count, room); });
-        with_elements(d.y_type, y_data, [&](auto* to) { convert_row(room, count, to + y + int64_t(n)); });
+        if (is_compressed(d.x_type))
+            widen_row(d.x_type,
+                      static_cast<const unsigned char*>(x_data) + stored_bytes(d.x_type, x + int64_t(n)),
+                      count, room);
+        else
+            with_elements(d.x_type, x_data,
+                          [&](const auto* from) { convert_row(from + x + int64_t(n), count, room); });
+        if (is_compressed(d.y_type))
+            compress_row(d.y_type, room, count, static_cast<unsigned char*>(y_data), y + int64_t(n));
+        else
+            with_elements(d.y_type, y_data, [&](auto* to) { convert_row(room, count, to + y + int64_t(n)); });
     }
 }
 

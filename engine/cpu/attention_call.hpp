@@ -24,6 +24,10 @@ struct AttentionCall {
         T* data = static_cast<T*>(bindings[binding].data);
         return data ? data + index : nullptr;
     }
+    // Where number `index` of a tensor of any type stands, the first of a block.
+    const unsigned char* stored(FoveaBinding binding, FoveaDtype type, int64_t index) const {
+        return at<const unsigned char>(binding, stored_bytes(type, index));
+    }
     BatchView view(uint32_t b) const {
         return batch_view(p, at<const FoveaBatchEntry>(FOVEA_BIND_BATCH_TABLE), b);
     }

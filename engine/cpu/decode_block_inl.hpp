@@ -54,10 +54,10 @@ class DecodeBlocks {
     }
 
     RowQueue::Block keys_of(const DecodeBlock& block) const {
-        return {block.k, block.keys(), p_.dim_qk * dtype_bytes(p_.k_type)};
+        return {block.k, block.keys(), size_t(stored_bytes(p_.k_type, p_.dim_qk))};
     }
     RowQueue::Block values_of(const DecodeBlock& block) const {
-        return {block.v, block.keys(), p_.dim_v * dtype_bytes(p_.v_type)};
+        return {block.v, block.keys(), size_t(stored_bytes(p_.v_type, p_.dim_v))};
     }
 
   private:
@@ -97,13 +97,12 @@ class DecodeBlocks {
 
     void find_rows(FoveaBinding binding, const FoveaStrides& s, FoveaDtype type, const DecodeBlock& block,
                    const void** to) const {
-        const int64_t element = dtype_bytes(type);
         const bool in_turn = block.plain && block.keys() == kDecodeBlock;
         for (int64_t j = block.begin; j < block.end;) {
             const KeyRun run = run_of(s, j, block);
-            const char* row = run.inside ? call_.at<const char>(binding) + run.first * element
+            const char* row = run.inside ? call_.at<const char>(binding) + stored_bytes(type, run.first)
                                          : place<const char>(layout_.zeros);
-            const int64_t step = run.inside ? s.row * element : 0;
+            const int64_t step = run.inside ? stored_bytes(type, s.row) : 0;
             if (in_turn && run.count == int64_t(kDecodeBlock)) return find_in_turn(row, step, to);
             for (const int64_t end = j + run.count; j < end; ++j, row += step) {
                 const size_t n = size_t(j - block.begin);

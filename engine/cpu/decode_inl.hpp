@@ -28,7 +28,7 @@ class DecodeTask {
           rows_(decode_rows(call, task / call.cut.splits)),
           row_count_(rows_.count(p_)),
           most_rows_(size_t(p_.len_q) * p_.group),
-          layout_(decode_layout(kShape, most_rows_, p_.dim_qk, p_.dim_v)),
+          layout_(decode_layout(kShape, most_rows_, p_.dim_qk, p_.dim_v, has_compressed(p_))),
           base_(scratch),
           partial_(partial_layout(kShape, most_rows_, p_.dim_v), partial),
           form_(p_),
@@ -58,6 +58,7 @@ class DecodeTask {
     }
     size_t vectors() const { return (row_count_ + kLanes - 1) / kLanes; }
     float* logits() const { return place<float>(layout_.logits); }
+    float* widened() const { return place<float>(layout_.widened); }
     float* lane_row(size_t n) const { return place<float>(layout_.lane_rows) + n * kPanel; }
     Lanes& lanes() const { return *place<Lanes>(layout_.lanes); }
 
@@ -66,7 +67,7 @@ class DecodeTask {
         set_lanes(call_, rows_, 0, lanes());
         for (size_t lane = 0; lane < kPanel; ++lane) partial_.maxima[lane] = kFloor, partial_.sums[lane] = 0;
         memset(partial_.outputs, 0, most_rows_ * layout_.width * sizeof(float));
-        if (p_.page_size) memset(base_ + layout_.zeros, 0, layout_.size_bytes - layout_.zeros);
+        if (p_.page_size) memset(base_ + layout_.zeros, 0, layout_.widened - layout_.zeros);
     }
 
     template <class T>
@@ -82,6 +83,13 @@ class DecodeTask {
     void products(const DecodeBlock& block, const DecodeBlock& next) const {
         const RowQueue keys{blocks_.keys_of(block),
                             wants(p_, FOVEA_OUTPUT_O) ? blocks_.values_of(block) : blocks_.keys_of(next)};
+        if (is_compressed(p_.k_type)) {
+            for_widened_rows(keys, p_.k_type, p_.dim_qk, widened(), [&](const RowQueue& some, size_t first) {
+                dot_rows<kOrder, float>(some, place<float>(layout_.queries), layout_.depth, row_count_,
+                                        p_.dim_qk, logits(), first);
+            });
+            return;
+        }
         with_type(p_.k_type, [&](auto k) {
             dot_rows<kOrder, decltype(k)>(keys, place<float>(layout_.queries), layout_.depth, row_count_,
                                           p_.dim_qk, logits());
@@ -167,6 +175,13 @@ class DecodeTask {
     void add_values(const DecodeBlock& block, const DecodeBlock& next) const {
         scale_outputs(lane_row(1));
         const RowQueue values{blocks_.values_of(block), blocks_.keys_of(next)};
+        if (is_compressed(p_.v_type)) {
+            for_widened_rows(values, p_.v_type, p_.dim_v, widened(), [&](const RowQueue& some, size_t first) {
+                sum_rows<kOrder, kSeen, float>(some, logits(), row_count_, p_.dim_v, partial_.outputs,
+                                               layout_.width, first);
+            });
+            return;
+        }
         with_type(p_.v_type, [&](auto v) {
             sum_rows<kOrder, kSeen, decltype(v)>(values, logits(), row_count_, p_.dim_v, partial_.outputs,
                                                  layout_.width);

@@ -7,6 +7,8 @@ namespace fovea::cpu {
 
 // Keys that a decode task works on at a time; splits of the keys are whole blocks.
 constexpr uint64_t kDecodeBlock = 256;
+// Rows of a compressed type that are widened at a time: they stay in the first cache until they are used.
+constexpr uint64_t kWidenedRows = 32;
 
 // Scratch of one worker: byte offsets, each a multiple of 64.
 struct DecodeLayout {
@@ -17,12 +19,13 @@ struct DecodeLayout {
     uint64_t keys, values;  // [2][kDecodeBlock] pointers to rows
     uint64_t hidden;        // [2][kDecodeBlock] bytes, from the block table
     uint64_t zeros;         // a row that stands for those of hidden pages
+    uint64_t widened;       // [kWidenedRows][most of dim_qk, dim_v] floats, for compressed keys and values
     uint64_t depth, width;  // floats of a query and of an output
     uint64_t size_bytes;
 };
 
-constexpr DecodeLayout decode_layout(const TargetShape& shape, uint64_t rows, uint64_t dim_qk,
-                                     uint64_t dim_v) {
+constexpr DecodeLayout decode_layout(const TargetShape& shape, uint64_t rows, uint64_t dim_qk, uint64_t dim_v,
+                                     bool compressed) {
     DecodeLayout layout{};
     uint64_t end = 0;
     const auto place = [&end](uint64_t& offset, uint64_t bytes) {
@@ -40,6 +43,8 @@ constexpr DecodeLayout decode_layout(const TargetShape& shape, uint64_t rows, ui
     place(layout.values, 2 * kDecodeBlock * sizeof(void*));
     place(layout.hidden, 2 * kDecodeBlock);
     place(layout.zeros, (layout.depth > layout.width ? layout.depth : layout.width) * 4);
+    const uint64_t widest = dim_qk > dim_v ? dim_qk : dim_v;
+    place(layout.widened, compressed ? kWidenedRows * widest * 4 : 0);
     layout.size_bytes = end;
     return layout;
 }

@@ -89,8 +89,12 @@ inline FlashTask::FlashTask(const AttentionCall& call, uint64_t task, unsigned c
 inline void FlashTask::run() {
     const KeyRange seen = visible_keys_of_rows(p_, rows_.view, rows_.begin, rows_.end);
     const int64_t step = call_.cut.key_block;
-    const KeyScratch scratch{floats(layout_.keys), floats(layout_.values), base_ + layout_.hidden,
-                             size_t(step), kKeyRows ? floats(layout_.packed) : nullptr};
+    const KeyScratch scratch{floats(layout_.keys),
+                             floats(layout_.values),
+                             base_ + layout_.hidden,
+                             size_t(step),
+                             kKeyRows ? floats(layout_.packed) : nullptr,
+                             floats(layout_.row)};
     // A panel is packed at its first block and written after the last one that it sees, so that memory is
     // read and written beside the products of other panels. Ranges grow with the rows: panels end in order.
     size_t open = 0, started = 0;
@@ -128,11 +132,10 @@ inline void FlashTask::look_ahead(int64_t begin, int64_t end) {
     if (begin >= end || p_.page_size) return;
     const auto lines = [&](Ahead& ahead, FoveaBinding binding, const FoveaStrides& s, FoveaDtype type,
                            uint32_t dim) {
-        const size_t element = dtype_bytes(type);
         const int64_t first = rows_.b * s.batch + rows_.h_kv * s.head + (rows_.view.kv_start + begin) * s.row;
-        ahead.row = call_.at<const char>(binding) + first * int64_t(element);
-        ahead.stride_bytes = size_t(s.row) * element;
-        ahead.row_bytes = dim * element;
+        ahead.row = call_.at<const char>(binding) + stored_bytes(type, first);
+        ahead.stride_bytes = size_t(stored_bytes(type, s.row));
+        ahead.row_bytes = size_t(stored_bytes(type, dim));
         ahead.rows = size_t(end - begin);
         return ahead.rows * ((ahead.row_bytes + 63) / 64);
     };

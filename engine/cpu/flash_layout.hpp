@@ -20,6 +20,7 @@ struct FlashLayout {
     uint64_t keys;     // [key_block][dim_qk], copied where K cannot be read in place
     uint64_t packed;   // the same in tiles of key_rows, if that is not 0
     uint64_t values;   // [key_block + 1][dim_v] in the order of Columns
+    uint64_t row;      // [dim_v], one value of a compressed type at a time
     uint64_t hidden;   // [key_block] bytes, from the block table
     uint64_t size_bytes;
 };
@@ -45,6 +46,7 @@ constexpr FlashLayout flash_layout(const TargetShape& shape, uint64_t panels, ui
     place(layout.keys, key_block * dim_qk * 4);
     if (shape.key_rows) place(layout.packed, (key_block * dim_qk + shape.lanes) * 4);
     place(layout.values, ((key_block + 1) * dim_v + shape.lanes) * 4);
+    place(layout.row, dim_v * 4);
     place(layout.hidden, key_block);
     layout.size_bytes = end;
     return layout;

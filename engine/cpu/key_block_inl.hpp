@@ -7,6 +7,7 @@
 #endif
 
 #include "cpu/attention_call.hpp"
+#include "cpu/compressed_row_inl.hpp"
 #include "cpu/panel_inl.hpp"
 
 #include <cstring>
@@ -34,7 +35,8 @@ struct KeyScratch {
     float* v;  // capacity + 1 rows
     uint8_t* hidden;
     size_t capacity;
-    float* packed_k = nullptr;  // capacity rows and kLanes numbers
+    float* packed_k = nullptr;   // capacity rows and kLanes numbers
+    float* value_row = nullptr;  // [dim_v] for compressed values
 };
 
 // Copying pays where several panels read the block: the tiles then find their numbers one behind the other,
@@ -43,9 +45,10 @@ constexpr size_t kPanelsWorthCopying = 3;
 // A packed tile of keys saves 5% of its products and costs as much as those of half a panel.
 constexpr size_t kPanelsWorthPacking = 12;
 
-template <class T>
+// `copy(n, row)`: the key that begins at number n of K as a row of float32.
+template <class Copy>
 const uint8_t* copy_keys(const AttentionCall& call, const QueryRows& rows, KeyBlock& block,
-                         const KeyScratch& to) {
+                         const KeyScratch& to, const Copy& copy) {
     const Problem& p = call.p;
     bool hidden = false;
     for (int64_t j = block.begin; j < block.end;) {
@@ -54,7 +57,7 @@ const uint8_t* copy_keys(const AttentionCall& call, const QueryRows& rows, KeyBl
         for (int64_t n = 0; n < run.count; ++n, row += p.dim_qk) {
             to.hidden[j - block.begin + n] = run.inside ? 0 : 1;
             if (run.inside)
-                copy_row(call.at<const T>(FOVEA_BIND_K, run.first + n * p.k.row), p.dim_qk, row);
+                copy(run.first + n * p.k.row, row);
             else
                 memset(row, 0, p.dim_qk * sizeof(float));
         }
@@ -66,16 +69,17 @@ const uint8_t* copy_keys(const AttentionCall& call, const QueryRows& rows, KeyBl
     return hidden ? to.hidden : nullptr;
 }
 
-template <class T>
-void copy_values(const AttentionCall& call, const QueryRows& rows, KeyBlock& block, const KeyScratch& to) {
+// `pack(n, first, count)`: the values that begin at number n of V as rows [first, first + count) of to.v.
+template <class Pack>
+void copy_values(const AttentionCall& call, const QueryRows& rows, KeyBlock& block, const KeyScratch& to,
+                 const Pack& pack) {
     const Problem& p = call.p;
     for (int64_t j = block.begin; j < block.end;) {
         const KeyRun run = key_run(call, p.v, rows.b, rows.h_kv, rows.view, j, block.end);
         // A hidden key's row is multiplied by zeros: any finite numbers will do.
-        const T* from = run.inside ? call.at<const T>(FOVEA_BIND_V, run.first) : nullptr;
         const size_t first = size_t(j - block.begin), count = size_t(run.count);
-        if (from)
-            pack_columns(from, size_t(p.v.row), first, count, p.dim_v, to.capacity + 1, to.v);
+        if (run.inside)
+            pack(run.first, first, count);
         else
             clear_columns(first, count, p.dim_v, to.capacity + 1, to.v);
         j += run.count;
@@ -105,15 +109,34 @@ inline KeyBlock fetch_keys(const AttentionCall& call, const QueryRows& rows, int
     if (p.k_type == FOVEA_F32 && !p.page_size && (few || p.k.row == p.dim_qk)) {
         block.k = call.at<const float>(FOVEA_BIND_K, offset(p.k));
         block.k_stride = size_t(p.k.row);
+    } else if (is_compressed(p.k_type)) {
+        block.hidden_keys = copy_keys(call, rows, block, scratch, [&](int64_t n, float* row) HWY_ATTR {
+            widen_row(p.k_type, call.stored(FOVEA_BIND_K, p.k_type, n), p.dim_qk, row);
+        });
     } else {
-        block.hidden_keys =
-            with_type(p.k_type, [&](auto k) { return copy_keys<decltype(k)>(call, rows, block, scratch); });
+        block.hidden_keys = with_type(p.k_type, [&](auto k) {
+            return copy_keys(call, rows, block, scratch, [&](int64_t n, float* row) HWY_ATTR {
+                copy_row(call.at<const decltype(k)>(FOVEA_BIND_K, n), p.dim_qk, row);
+            });
+        });
     }
     if (!with_values) return block;
     if (p.v_type == FOVEA_F32 && !p.page_size && few && p.v.row > 0) {
         block.v = {call.at<const float>(FOVEA_BIND_V, offset(p.v)), size_t(p.v.row), 0};
+    } else if (is_compressed(p.v_type)) {
+        copy_values(call, rows, block, scratch, [&](int64_t n, size_t first, size_t count) HWY_ATTR {
+            for (size_t row = first; row < first + count; ++row, n += p.v.row) {
+                widen_row(p.v_type, call.stored(FOVEA_BIND_V, p.v_type, n), p.dim_v, scratch.value_row);
+                pack_columns(scratch.value_row, 0, row, 1, p.dim_v, scratch.capacity + 1, scratch.v);
+            }
+        });
     } else {
-        with_type(p.v_type, [&](auto v) { copy_values<decltype(v)>(call, rows, block, scratch); });
+        with_type(p.v_type, [&](auto v) {
+            copy_values(call, rows, block, scratch, [&](int64_t n, size_t first, size_t count) HWY_ATTR {
+                pack_columns(call.at<const decltype(v)>(FOVEA_BIND_V, n), size_t(p.v.row), first, count,
+                             p.dim_v, scratch.capacity + 1, scratch.v);
+            });
+        });
     }
     return block;
 }

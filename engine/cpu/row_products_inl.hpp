@@ -231,12 +231,13 @@ void pack_queries(const Row& row, size_t rows, size_t dim, size_t depth, float* 
 }
 
 // The products of all keys of the block, whose elements are T, with `rows` rows of q as pack_queries left
-// them.
+// them. The block's first row is key `first` of the block of logits.
 template <LogitOrder kOrder, class T>
-void dot_rows(const RowQueue& keys, const float* q, size_t q_stride, size_t rows, size_t depth, float* s) {
+void dot_rows(const RowQueue& keys, const float* q, size_t q_stride, size_t rows, size_t depth, float* s,
+              size_t first = 0) {
     for_row_tiles(rows, [&](auto tile, size_t r) {
         const float* from = q + r * q_stride;
-        float* to = s + logit_at<kOrder, tile()>(0, r);
+        float* to = s + logit_at<kOrder, tile()>(first, r);
         if (r == 0)
             dot_rows_of<tile(), kOrder, true, T>(keys, from, depth, to);
         else
@@ -306,17 +307,17 @@ HWY_NOINLINE void sum_rows_of(const ValueRun& values, const float* weights, size
 }
 
 // o[r][c] += sum over j of weight (j, r) * values[j][c] for all keys of the block, whose elements are T, and
-// `rows` rows.
+// `rows` rows. The block's first row is key `first` of the block of weights.
 template <LogitOrder kOrder, bool kSeen, class T>
 void sum_rows(const RowQueue& values, const float* weights, size_t rows, size_t columns, float* o,
-              size_t o_stride) {
+              size_t o_stride, size_t first = 0) {
     const void* mixed[kValueRun];
     for (size_t j = 0; j < values.now.count;) {
         const size_t count = HWY_MIN(kValueRun, values.now.count - j);
         const ValueRun run{values.now.rows + j, values.ahead(j, count, mixed), count};
         const bool finite = may_load_finite<T>(run.rows, count, columns);
         for_row_tiles(rows, [&](auto tile, size_t r) {
-            const float* from = weights + logit_at<kOrder, tile()>(j, r);
+            const float* from = weights + logit_at<kOrder, tile()>(first + j, r);
             float* to = o + r * o_stride;
             if (kLoadsFinite<T> && finite)
                 sum_rows_of<tile(), kOrder, kSeen, kLoadsFinite<T>, T>(run, from, columns, to, o_stride);

@@ -6,7 +6,8 @@
 #define FOVEA_CPU_ROW_QUEUE_INL_HPP
 #endif
 
-#include "cpu/simd_inl.hpp"
+#include "cpu/compressed_row_inl.hpp"
+#include "cpu/decode_layout.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
@@ -53,6 +54,26 @@ struct RowQueue {
                 fetch_line(static_cast<const char*>(now.rows[j]) + at);
     }
 };
+
+// Calls body(rows as float32, number of the first) for `columns` numbers of a compressed block's rows, some
+// of them at a time; `room` holds kWidenedRows rows.
+template <class Body>
+HWY_INLINE void for_widened_rows(const RowQueue& rows, FoveaDtype type, size_t columns, float* room,
+                                 const Body& body) {
+    const void *widened[kWidenedRows], *mixed[kWidenedRows];
+    for (size_t first = 0; first < rows.now.count; first += kWidenedRows) {
+        const size_t count = HWY_MIN(kWidenedRows, rows.now.count - first);
+        const void* const* ahead = rows.ahead(first, count, mixed);
+        for (size_t n = 0; n < count; ++n) {
+            for (size_t at = 0; at < rows.now.row_bytes; at += 64)
+                fetch_line(static_cast<const char*>(ahead[n]) + at);
+            widened[n] = room + n * columns;
+            widen_row(type, static_cast<const unsigned char*>(rows.now.rows[first + n]), columns,
+                      room + n * columns);
+        }
+        body(RowQueue{{widened, count, columns * sizeof(float)}, {}}, first);
+    }
+}
 
 }  // namespace fovea::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

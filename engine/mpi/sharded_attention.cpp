@@ -23,6 +23,8 @@ std::optional<Error> refusal(const ShardedCall& call) {
                      "chunk is " + std::to_string(call.chunk) +
                          "; with dropout by counters it must be a multiple of 4"};
     if (d.packed_rows_q || d.packed_rows_kv) return bad("packed_rows_q", "packed rows cannot be sharded");
+    if (d.k_type > FOVEA_BF16 || d.v_type > FOVEA_BF16)
+        return bad(d.k_type > FOVEA_BF16 ? "k_type" : "v_type", "8-bit floats and blocks cannot be sharded");
     if (d.page_size) return bad("page_size", "paged caches cannot be sharded");
     if (d.outputs & ~uint32_t(FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE))
         return bad("outputs", "outputs of a sharded call are O and LSE");

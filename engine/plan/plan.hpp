@@ -27,7 +27,7 @@ constexpr uint32_t kMostDispatchesOfSlice = 512;
 struct FoveaPlan_T : fovea::Call {
     FoveaHostAllocator allocator;  // all members set
     FoveaDeviceFacts facts;
-    fovea::BindingMask two_byte_mask;  // bindings of 16-bit elements
+    fovea::NarrowBindings narrow;
     FoveaPlanInfo info;  // struct_size, backend, binding_* are set before the backend's planner runs
     fovea::CpuPlan cpu;
     fovea::VulkanPlan vulkan;

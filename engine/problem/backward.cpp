@@ -41,6 +41,9 @@ FoveaResult check_choices(const Desc& d, const Problem& p, FoveaDiag* diag) {
     const int kernel = enum_number(d.kernel);
     if (kernel < FOVEA_KERNEL_AUTO || kernel > FOVEA_KERNEL_REFERENCE)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "kernel", "kernel is %d; it must be a FoveaKernel", kernel);
+    if (is_compressed(p.k_type) || is_compressed(p.v_type))
+        return fail(diag, FOVEA_UNSUPPORTED, is_compressed(p.k_type) ? "k_type" : "v_type",
+                    "gradients of compressed keys and values are not computed");
     if (p.page_size)
         return fail(diag, FOVEA_UNSUPPORTED, "page_size",
                     "page_size is %u: gradients of paged keys and values are not computed", p.page_size);
@@ -93,7 +96,7 @@ FoveaResult bind_rows(Problem& p, const Rows& t, FoveaDiag* diag) {
         s = FoveaStrides{0, int64_t(t.dim), int64_t(heads) * int64_t(t.dim)};
     if (FoveaResult r = fill_strides(s, {batch, heads, rows, t.dim}, t.name, diag)) return r;
     uint64_t bytes = 0;
-    if (!spanned_bytes(s, batch, heads, rows, t.dim, dtype_bytes(t.type), bytes))
+    if (!spanned_bytes(s, batch, heads, rows, t.dim, t.type, bytes))
         return fail(diag, FOVEA_SIZE_OVERFLOW, t.name,
                     "the size of the tensor that %s describes does not fit 64 bits", t.name);
     if (t.output && !rows_are_disjoint(s, batch, heads, rows, t.dim))

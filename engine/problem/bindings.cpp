@@ -58,7 +58,8 @@ uint64_t alignment_of(const BindingRules& rules, uint32_t binding, const FoveaPl
     if (binding == FOVEA_BIND_WORKSPACE && info.workspace_alignment > rules.alignment)
         return info.workspace_alignment;
     if (rules.alignment) return rules.alignment;
-    return rules.two_byte_mask >> binding & 1 ? 2 : 4;
+    if (rules.narrow.one_byte >> binding & 1) return 1;
+    return rules.narrow.two_bytes >> binding & 1 ? 2 : 4;
 }
 
 bool overlap(const BindingRange& a, const BindingRange& b) {

@@ -24,11 +24,17 @@ struct BindingRange {
     uint64_t size = 0;    // bytes
 };
 
+// Bindings whose elements are not read in words of four bytes.
+struct NarrowBindings {
+    BindingMask two_bytes = 0;  // floats of 16 bits
+    BindingMask one_byte = 0;   // compressed keys and values
+};
+
 struct BindingRules {
-    uint64_t alignment;  // every range begins at a multiple; 0: by element, at least 4 (2 for f16 tensors)
-    bool in_place;       // Y may be exactly X
-    BindingMask two_byte_mask;  // bindings of 16-bit elements (only for alignment 0)
-    bool host_memory;           // ranges are FoveaHostBuffers: messages name `data` and `size_bytes`
+    uint64_t alignment;     // every range begins at a multiple; 0: by element, 4 bytes where it is not narrow
+    bool in_place;          // Y may be exactly X
+    NarrowBindings narrow;  // only for alignment 0
+    bool host_memory;       // ranges are FoveaHostBuffers: messages name `data` and `size_bytes`
 };
 
 // The slices that one run asks for, [first, first + count) or all from `first` on where count is 0, as

@@ -28,11 +28,7 @@ FoveaResult check_length(uint64_t len, const char* name, FoveaDiag* diag) {
 }
 
 FoveaResult check_float(const FoveaDtype& field, const char* name, FoveaDiag* diag) {
-    const int type = enum_number(field);
-    if (!is_float(type))
-        return fail(diag, FOVEA_INVALID_ARGUMENT, name,
-                    "%s is %d; it must be FOVEA_F32, FOVEA_F16 or FOVEA_BF16", name, type);
-    return FOVEA_OK;
+    return check_type(field, false, name, diag);
 }
 
 FoveaResult check_switch(uint32_t field, const char* name, FoveaDiag* diag) {
@@ -66,7 +62,7 @@ struct Tensor {
 
 FoveaResult bind(const Tensor& t, OperationBindings& out, FoveaDiag* diag) {
     uint64_t bytes = 0;
-    if (!spanned_bytes(t.strides, t.b, t.h, t.l, t.d, dtype_bytes(t.type), bytes))
+    if (!spanned_bytes(t.strides, t.b, t.h, t.l, t.d, t.type, bytes))
         return fail(diag, FOVEA_SIZE_OVERFLOW, t.name,
                     "the size of the tensor that %s describes does not fit 64 bits", t.name);
     if (t.output && !rows_are_disjoint(t.strides, t.b, t.h, t.l, t.d))
@@ -76,7 +72,7 @@ FoveaResult bind(const Tensor& t, OperationBindings& out, FoveaDiag* diag) {
                     static_cast<long long>(t.strides.row));
     out.binding_mask |= binding_bit(t.binding);
     if (t.output) out.output_mask |= binding_bit(t.binding);
-    if (is_16_bit(t.type)) out.two_byte_mask |= binding_bit(t.binding);
+    note_narrow(out.narrow, t.type, t.binding);
     out.bytes[t.binding] = bytes;
     return FOVEA_OK;
 }
@@ -116,8 +112,8 @@ FoveaResult fill_row_stride(int64_t& stride, uint64_t rows, uint64_t columns, co
 template <class Desc>
 FoveaResult check_cache(const Desc& d, FoveaDiag* diag) {
     FoveaResult r;
-    if ((r = check_float(d.x_type, "x_type", diag))) return r;
-    if ((r = check_float(d.y_type, "y_type", diag))) return r;
+    if ((r = check_type(d.x_type, true, "x_type", diag))) return r;
+    if ((r = check_type(d.y_type, true, "y_type", diag))) return r;
     if ((r = check_counts({{"batch", d.batch}, {"heads", d.heads}, {"dim", d.dim}, {"capacity", d.capacity}},
                           diag)))
         return r;
@@ -243,6 +239,8 @@ FoveaResult make_append(const FoveaAppendDesc* desc, FoveaAppendDesc& d, Operati
     const Extents cache = cache_extents(d);
     if ((r = fill_strides(d.x_strides, {d.batch, d.heads, d.len, d.dim}, "x_strides", diag))) return r;
     if ((r = fill_strides(d.y_strides, cache, "y_strides", diag))) return r;
+    if ((r = check_blocks(d.x_type, d.x_strides, d.dim, "dim", "x_strides", diag))) return r;
+    if ((r = check_blocks(d.y_type, d.y_strides, d.dim, "dim", "y_strides", diag))) return r;
     bindings = OperationBindings{};
     if ((r = bind({FOVEA_BIND_X, d.x_strides, d.batch, d.heads, d.len, d.dim, d.x_type, "x_strides", false},
                   bindings, diag)))
@@ -269,6 +267,8 @@ FoveaResult make_gather(const FoveaGatherDesc* desc, FoveaGatherDesc& d, Operati
     const Extents cache = cache_extents(d);
     if ((r = fill_strides(d.x_strides, cache, "x_strides", diag))) return r;
     if ((r = fill_strides(d.y_strides, {d.batch, d.heads, d.len, d.dim}, "y_strides", diag))) return r;
+    if ((r = check_blocks(d.x_type, d.x_strides, d.dim, "dim", "x_strides", diag))) return r;
+    if ((r = check_blocks(d.y_type, d.y_strides, d.dim, "dim", "y_strides", diag))) return r;
     const Checked positions = Checked(d.batch) * d.position_heads * d.len * 4;
     if (positions.overflow)
         return fail(diag, FOVEA_SIZE_OVERFLOW, "len", "the size of the lists does not fit 64 bits");

@@ -11,7 +11,8 @@ namespace fovea {
 
 // Filled by the make_* functions beside the description itself.
 struct OperationBindings {
-    BindingMask binding_mask = 0, output_mask = 0, two_byte_mask = 0;
+    BindingMask binding_mask = 0, output_mask = 0;
+    NarrowBindings narrow;
     uint64_t bytes[FOVEA_BIND_COUNT] = {};
 };
 

@@ -22,16 +22,11 @@ constexpr uint32_t kMaxDim = 1u << 16;
 constexpr uint64_t kMaxHeads = uint64_t{1} << 30;  // batch * heads, an index in kernels
 
 FoveaResult check_types(const Desc& d, FoveaDiag* diag) {
-    const std::pair<const char*, int> types[] = {{"q_type", enum_number(d.q_type)},
-                                                 {"k_type", enum_number(d.k_type)},
-                                                 {"v_type", enum_number(d.v_type)},
-                                                 {"o_type", enum_number(d.o_type)}};
-    for (const auto& [name, type] : types) {
-        if (!is_float(type))
-            return fail(diag, FOVEA_INVALID_ARGUMENT, name,
-                        "%s is %d; it must be FOVEA_F32, FOVEA_F16 or FOVEA_BF16", name, type);
-    }
-    return FOVEA_OK;
+    FoveaResult r;
+    if ((r = check_type(d.q_type, false, "q_type", diag))) return r;
+    if ((r = check_type(d.k_type, true, "k_type", diag))) return r;
+    if ((r = check_type(d.v_type, true, "v_type", diag))) return r;
+    return check_type(d.o_type, false, "o_type", diag);
 }
 
 FoveaResult check_shape(const Desc& d, FoveaDiag* diag) {
@@ -260,7 +255,7 @@ FoveaResult make_matrix(const FoveaMatrixDesc& m, const Desc& d, bool boolean, c
                     static_cast<unsigned long long>(d.len_kv));
     FoveaStrides s = m.strides;
     if ((r = fill_strides(s, {batch, heads, rows, keys}, names.strides, diag))) return r;
-    if (!spanned_bytes(s, batch, heads, rows, keys, dtype_bytes(m.type), bytes))
+    if (!spanned_bytes(s, batch, heads, rows, keys, m.type, bytes))
         return fail(diag, FOVEA_SIZE_OVERFLOW, names.strides, "the size of %s does not fit 64 bits",
                     names.strides);
     bytes = align_up(bytes, 4);  // kernels read booleans and halves in 32-bit words
@@ -280,7 +275,7 @@ void set_binding(Problem& p, FoveaBinding binding, uint64_t bytes, bool output =
 FoveaResult bind_tensor(Problem& p, FoveaBinding binding, const FoveaStrides& s, uint64_t b, uint64_t h,
                         uint64_t l, uint64_t d, FoveaDtype type, const char* name, FoveaDiag* diag) {
     uint64_t bytes = 0;
-    if (!spanned_bytes(s, b, h, l, d, dtype_bytes(type), bytes))
+    if (!spanned_bytes(s, b, h, l, d, type, bytes))
         return fail(diag, FOVEA_SIZE_OVERFLOW, name,
                     "the size of the tensor that %s describes does not fit 64 bits", name);
     set_binding(p, binding, bytes, binding == FOVEA_BIND_O);
@@ -310,6 +305,8 @@ FoveaResult bind_qkvo(Problem& p, const Desc& d, FoveaDiag* diag) {
     if ((r = fill_strides(p.k, {batch_kv, d.heads_kv, rows_kv, d.dim_qk}, "k_strides", diag))) return r;
     if ((r = fill_strides(p.v, {batch_kv, d.heads_kv, rows_kv, d.dim_v}, "v_strides", diag))) return r;
     if ((r = fill_strides(p.o, {batch_q, d.heads_q, rows_q, d.dim_v}, "o_strides", diag))) return r;
+    if ((r = check_blocks(d.k_type, p.k, d.dim_qk, "dim_qk", "k_strides", diag))) return r;
+    if ((r = check_blocks(d.v_type, p.v, d.dim_v, "dim_v", "v_strides", diag))) return r;
     if ((r = bind_tensor(p, FOVEA_BIND_Q, p.q, batch_q, d.heads_q, rows_q, d.dim_qk, d.q_type, "q_strides",
                          diag)))
         return r;
@@ -408,16 +405,43 @@ void fill_meaning(Problem& p, const Desc& d) {
 
 }  // namespace
 
-bool spanned_bytes(const FoveaStrides& s, uint64_t b, uint64_t h, uint64_t l, uint64_t d,
-                   uint32_t element_bytes, uint64_t& bytes) {
+bool spanned_bytes(const FoveaStrides& s, uint64_t b, uint64_t h, uint64_t l, uint64_t d, FoveaDtype type,
+                   uint64_t& bytes) {
     bytes = 0;
     if (b == 0 || h == 0 || l == 0 || d == 0) return true;
-    const Checked span = (Checked(b - 1) * uint64_t(s.batch) + Checked(h - 1) * uint64_t(s.head) +
-                          Checked(l - 1) * uint64_t(s.row) + d) *
-                         element_bytes;
+    const StorageBlock block = storage_block(type);
+    const Checked numbers = Checked(b - 1) * uint64_t(s.batch) + Checked(h - 1) * uint64_t(s.head) +
+                            Checked(l - 1) * uint64_t(s.row) + d;
+    const Checked span = Checked(numbers.value / block.numbers) * block.bytes;
     bytes = span.value;
     // One bit is kept free so that sums of an offset and a size, and signed index arithmetic, stay exact.
-    return !span.overflow && span.value <= uint64_t(INT64_MAX) / 2;
+    return !numbers.overflow && !span.overflow && numbers.value <= uint64_t(INT64_MAX) / 2 &&
+           span.value <= uint64_t(INT64_MAX) / 2;
+}
+
+FoveaResult check_blocks(FoveaDtype type, const FoveaStrides& strides, uint64_t columns,
+                         const char* columns_name, const char* strides_name, FoveaDiag* diag) {
+    const uint32_t block = storage_block(type).numbers;
+    if (columns % block != 0)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, columns_name,
+                    "%s is %llu; rows in blocks of %u numbers need a multiple of it", columns_name,
+                    static_cast<unsigned long long>(columns), block);
+    for (const int64_t stride : {strides.batch, strides.head, strides.row}) {
+        if (stride % block != 0)
+            return fail(diag, FOVEA_INVALID_ARGUMENT, strides_name,
+                        "%s has %lld; blocks of %u numbers need multiples of it", strides_name,
+                        static_cast<long long>(stride), block);
+    }
+    return FOVEA_OK;
+}
+
+FoveaResult check_type(const FoveaDtype& field, bool cached, const char* name, FoveaDiag* diag) {
+    const int type = enum_number(field);
+    if (is_float(type) || (cached && is_compressed(type))) return FOVEA_OK;
+    return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is %d; it must be FOVEA_F32, FOVEA_F16%s", name, type,
+                cached
+                    ? ", FOVEA_BF16 or a type of caches: FOVEA_F8_E4M3, FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0"
+                    : " or FOVEA_BF16");
 }
 
 bool rows_are_disjoint(const FoveaStrides& s, uint64_t b, uint64_t h, uint64_t l, uint64_t d) {

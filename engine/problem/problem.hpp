@@ -68,10 +68,42 @@ constexpr bool is_16_bit(FoveaDtype type) { return type == FOVEA_F16 || type == 
 constexpr bool is_float(int type) { return type == FOVEA_F32 || type == FOVEA_F16 || type == FOVEA_BF16; }
 constexpr uint32_t dtype_bytes(FoveaDtype type) { return is_16_bit(type) ? 2u : type == FOVEA_U8 ? 1u : 4u; }
 
+// What stands for the numbers of cached keys and values in fewer bits: problem/compressed.hpp reads and makes
+// it.
+constexpr bool is_compressed(int type) { return type >= FOVEA_F8_E4M3 && type <= FOVEA_Q4_0; }
+inline void note_narrow(NarrowBindings& narrow, FoveaDtype type, FoveaBinding binding) {
+    if (is_16_bit(type)) narrow.two_bytes |= binding_bit(binding);
+    if (is_compressed(type)) narrow.one_byte |= binding_bit(binding);
+}
+// Numbers of a row that stand in the same bytes, and how many bytes: for every type but these, one element.
+struct StorageBlock {
+    uint32_t numbers, bytes;
+};
+constexpr StorageBlock storage_block(FoveaDtype type) {
+    switch (type) {
+        case FOVEA_Q8_0:
+            return {32, 34};
+        case FOVEA_Q4_0:
+            return {32, 18};
+        case FOVEA_F8_E4M3:
+        case FOVEA_F8_E5M2:
+            return {1, 1};
+        default:
+            return {1, dtype_bytes(type)};
+    }
+}
+// Of `count` numbers in whole blocks.
+constexpr int64_t stored_bytes(FoveaDtype type, int64_t count) {
+    const StorageBlock block = storage_block(type);
+    return count / block.numbers * block.bytes;
+}
+
 inline bool wants(const Problem& p, uint32_t output) { return (p.outputs & output) != 0; }
 inline bool wants_matrix(const Problem& p) {
     return wants(p, FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED | FOVEA_OUTPUT_MASKED | FOVEA_OUTPUT_WEIGHTS);
 }
+
+inline bool has_compressed(const Problem& p) { return is_compressed(p.k_type) || is_compressed(p.v_type); }
 
 // Whether more than the scale stands between a product of q and k and the logit that masks and biases are
 // applied to. Kernels have a faster form without.
@@ -83,7 +115,14 @@ FoveaResult make_problem(const FoveaAttentionDesc* desc, Problem& out, FoveaDiag
 // Bytes that a strided tensor [b, h, l, d] spans, counted from its first element; 0 if it is empty. False on
 // overflow.
 bool spanned_bytes(const FoveaStrides& strides, uint64_t b, uint64_t h, uint64_t l, uint64_t d,
-                   uint32_t element_bytes, uint64_t& bytes);
+                   FoveaDtype type, uint64_t& bytes);
+
+// Rows of `columns` numbers at these distances must consist of whole blocks of the type. `columns_name` is
+// the field that has the columns, "dim_qk".
+FoveaResult check_blocks(FoveaDtype type, const FoveaStrides& strides, uint64_t columns,
+                         const char* columns_name, const char* strides_name, FoveaDiag* diag);
+// Refuses a type that is none of numbers, or, where `cached`, none of cached ones either.
+FoveaResult check_type(const FoveaDtype& field, bool cached, const char* name, FoveaDiag* diag);
 
 // True if no two rows of a tensor can overlap, judged by strides alone.
 bool rows_are_disjoint(const FoveaStrides& strides, uint64_t b, uint64_t h, uint64_t l, uint64_t d);

@@ -3,7 +3,7 @@
 
 #include <fovea/fovea.h>
 
-#include "problem/elements.hpp"
+#include "problem/compressed.hpp"
 
 #include <bit>
 #include <cmath>
@@ -24,10 +24,10 @@ inline float round_to_odd(double value) {
 }
 inline float round_to_odd(float value) { return value; }
 
-// `type` is one of numbers, see is_float; `index` counts elements.
+// `type` is one of numbers or of compressed ones; `index` counts numbers.
 template <class Real>
 Real load(const void* data, FoveaDtype type, int64_t index) {
-    return with_elements(type, data, [=](const auto* from) { return Real(widened(from[index])); });
+    return with_numbers(type, data, [=](const auto from) { return Real(widened(from[index])); });
 }
 
 template <class Real>
@@ -64,7 +64,7 @@ void dot_rows(const Real* a, const int64_t (&first)[kDotRows], uint32_t count, R
 template <class Real>
 void dot_rows(const Real* a, const void* data, FoveaDtype type, const int64_t (&first)[kDotRows],
               uint32_t count, Real (&sums)[kDotRows]) {
-    with_elements(type, data, [&](const auto* from) {
+    with_numbers(type, data, [&](const auto from) {
         dot_rows(a, first, count, sums, [=](int64_t n) { return Real(widened(from[n])); });
     });
 }
@@ -72,9 +72,8 @@ void dot_rows(const Real* a, const void* data, FoveaDtype type, const int64_t (&
 // sums[n] += factor * row[n].
 template <class Real>
 void add_scaled(Real* sums, Real factor, const void* data, FoveaDtype type, int64_t first, uint32_t count) {
-    with_elements(type, data, [&](const auto* from) {
-        const auto* row = from + first;
-        for (uint32_t n = 0; n < count; ++n) sums[n] += factor * Real(widened(row[n]));
+    with_numbers(type, data, [&](const auto from) {
+        for (uint32_t n = 0; n < count; ++n) sums[n] += factor * Real(widened(from[first + n]));
     });
 }
 

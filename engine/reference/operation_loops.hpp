@@ -108,12 +108,22 @@ void copy_row(const Desc& d, const FoveaHostBuffer* bindings, int64_t x, int64_t
     const auto* from = static_cast<const unsigned char*>(bindings[FOVEA_BIND_X].data);
     auto* to = static_cast<unsigned char*>(bindings[FOVEA_BIND_Y].data);
     if (d.x_type == d.y_type) {
-        const int64_t size = dtype_bytes(d.x_type);
-        memcpy(to + y * size, from + x * size, size_t(d.dim) * size_t(size));
+        memcpy(to + stored_bytes(d.y_type, y), from + stored_bytes(d.x_type, x),
+               size_t(stored_bytes(d.x_type, d.dim)));
         return;
     }
-    for (uint32_t n = 0; n < d.dim; ++n)
-        store<float>(to, d.y_type, y + n, load<float>(from, d.x_type, x + n));
+    // In pieces of whole blocks.
+    constexpr uint32_t kPiece = 32;
+    float room[kPiece];
+    for (uint32_t first = 0; first < d.dim; first += kPiece) {
+        const uint32_t count = std::min(kPiece, d.dim - first);
+        load_row<float>(from, d.x_type, x + first, count, room);
+        if (is_compressed(d.y_type)) {
+            compress_row(d.y_type, room, count, to, y + first);
+        } else {
+            for (uint32_t n = 0; n < count; ++n) store<float>(to, d.y_type, y + first + n, room[n]);
+        }
+    }
 }
 
 inline void append_row(const FoveaAppendDesc& d, const FoveaHostBuffer* bindings, uint64_t flat) {
@@ -124,11 +134,10 @@ inline void append_row(const FoveaAppendDesc& d, const FoveaHostBuffer* bindings
 
 inline void gather_row(const FoveaGatherDesc& d, const FoveaHostBuffer* bindings, uint64_t flat) {
     const RowIndex at = split_row(flat, d.heads, d.len);
-    const int64_t x = listed_row(d, bindings, at), y = first_element(d.y_strides, at),
-                  size = dtype_bytes(d.y_type);
+    const int64_t x = listed_row(d, bindings, at), y = first_element(d.y_strides, at);
     if (x >= 0) return copy_row(d, bindings, x, y);
-    memset(static_cast<unsigned char*>(bindings[FOVEA_BIND_Y].data) + y * size, 0,
-           size_t(d.dim) * size_t(size));
+    memset(static_cast<unsigned char*>(bindings[FOVEA_BIND_Y].data) + stored_bytes(d.y_type, y), 0,
+           size_t(stored_bytes(d.y_type, d.dim)));
 }
 
 // Factors of two parts' o, a's first, and their lse. A factor is 1 beside a part that saw no key, whose o

@@ -17,6 +17,7 @@ struct Values {
 // The options that both commands have.
 const std::map<std::string, Values> kCommon = {
     {"--layout", {"blhd", "lbhd", ""}},
+    {"--cache-type", {"f8_e4m3", "q9", ""}},
     {"--kernel", {"plain", "quick", "kernel"}},
     {"--scale", {"-0.5", "0", ""}},
     {"--causal", {"bottom-right", "diagonal", ""}},

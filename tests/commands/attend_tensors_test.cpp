@@ -117,5 +117,39 @@ TEST(AttendTensors, lengths_sinks_slopes_and_keep_bear_on_the_result) {
     EXPECT_NE(attend({keep}), attend({}, "--causal top-left"));  // dropped, not hidden: the sum keeps them
 }
 
+// The cache's numbers are k and v as its type holds them: the same as if the file had held those.
+TEST(AttendTensors, a_cache_type_rounds_keys_and_values_alone) {
+    EXPECT_TRUE(attend({}) == attend({}, "--cache-type f32"));
+    const auto rounded = [](const char* name) {
+        const TensorSet set = qkv();
+        const Tensor& t = *set.find(name);
+        std::vector<uint16_t> halves(element_count(t));
+        const auto* values = reinterpret_cast<const float*>(t.bytes.data());
+        for (size_t n = 0; n < halves.size(); ++n) halves[n] = foveaFloatToHalf(values[n]);
+        return halves;
+    };
+    const Scratch scratch;
+    TensorSet set = qkv();
+    for (const char* name : {"k", "v"}) {
+        const std::vector<uint16_t> halves = rounded(name);
+        for (Tensor& t : set.tensors)
+            if (t.name == name)
+                t = make_tensor(name, ElementType::f16, {kBatch, kHeads, kLength, kDim},
+                                std::as_bytes(std::span(halves)))
+                        .value();
+    }
+    ASSERT_TRUE(save_safetensors(scratch / "in.safetensors", set));
+    const CommandRun run = run_command(scratch, "attend IN --out OUT --backend cpu --kernel plain");
+    ASSERT_EQ(run.exit_code, 0) << run.error;
+    const auto bytes = load_tensors(scratch / "out.safetensors")->find("o")->bytes;
+    const std::vector<std::byte> cached = attend({}, "--cache-type f16");
+    ASSERT_EQ(cached.size(), bytes.size());
+    EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), cached.begin()));
+    EXPECT_FALSE(attend({}, "--cache-type f8_e5m2") == cached);
+    // Rows of four numbers are no whole blocks.
+    expect_refused(run_command(scratch, "attend IN --out OUT --backend cpu --cache-type q8_0"),
+                   "error: dim: ");
+}
+
 }  // namespace
 }  // namespace fovea::test

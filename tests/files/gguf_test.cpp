@@ -1,6 +1,7 @@
 // GGUF files and stored weights: values, types, shapes. What is refused, and how: malformed_test.cpp.
 #include <fovea/files/checkpoint.hpp>
 
+#include "problem/compressed.hpp"
 #include "scratch.hpp"
 
 namespace fovea {
@@ -34,6 +35,31 @@ TEST(StoredWeights, every_quantised_type_has_ggmls_bits) {
         ++types;
     }
     EXPECT_EQ(types, 8);
+}
+
+// What a cache holds after an append, and what is read of it.
+TEST(StoredWeights, blocks_of_caches_have_ggmls_bits) {
+    const Result<TensorSet> set =
+        load_safetensors(std::filesystem::path(FOVEA_DATA) / "quantised.safetensors");
+    ASSERT_TRUE(set) << set.error().text;
+    const Tensor& rows = *set->find("quantise.rows");
+    for (const auto& [name, type] : {std::pair("q8_0", FOVEA_Q8_0), std::pair("q4_0", FOVEA_Q4_0)}) {
+        const Tensor& theirs = *set->find(std::string("quantise.") + name);
+        std::vector<unsigned char> made(theirs.bytes.size());
+        compress_row(type, reinterpret_cast<const float*>(rows.bytes.data()), element_count(rows),
+                     made.data(), 0);
+        EXPECT_EQ(0, std::memcmp(made.data(), theirs.bytes.data(), made.size())) << name;
+        const Tensor &blocks = *set->find(name + std::string(".blocks")),
+                     &values = *set->find(name + std::string(".values"));
+        for (uint64_t n = 0; n < element_count(values); ++n) {
+            float value = 0;
+            std::memcpy(&value, values.bytes.data() + 4 * n, sizeof value);
+            EXPECT_EQ(compressed_number(reinterpret_cast<const unsigned char*>(blocks.bytes.data()), type,
+                                        int64_t(n)),
+                      value)
+                << name << ", " << n;
+        }
+    }
 }
 
 TEST(StoredWeights, rows_are_those_of_the_last_dimension) {

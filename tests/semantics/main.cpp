@@ -34,6 +34,7 @@ int run_by_hand(int argc, char** argv, const char* seed, bool whole_sweep) {
     if (!executor) return 2;
     SweepOptions options;
     options.limits.results_only = refuses_matrices(executor->name());
+    options.limits.compressed = reads_compressed(executor->name());
     if (const char* flops = option(argc, argv, "--flops")) options.limits.flops = strtod(flops, nullptr);
     if (const char* precision = option(argc, argv, "--precision")) {
         options.limits.f16_products = strcmp(precision, "f16-products") == 0;

@@ -35,4 +35,7 @@ struct SweepResult {
 
 SweepResult sweep(Executor& executor, const SweepOptions& options);
 
+// Whether 8-bit floats and blocks for keys and values are drawn for the executor of this name.
+inline bool reads_compressed(const std::string& executor) { return !executor.starts_with("vulkan"); }
+
 }  // namespace fovea::test

@@ -15,6 +15,7 @@ void print_summary(const Executor& executor, const SweepResult& result) {
 TEST(Sweep, every_feature_against_the_reference) {
     on_each_executor([](Executor& executor) {
         SweepOptions options;
+        options.limits.compressed = reads_compressed(executor.name());
         if (executor.name() == "reference")
             options.count = 500;  // against itself: poison, slices and workers only
         else if (cpu_names().back() != executor.name())

@@ -64,6 +64,7 @@ class Contents {
         Bytes& bytes = tensors_[binding];
         if (unused_ == Unused::zero) return;
         const FoveaDtype type = type_of(binding);
+        if (is_compressed(type)) return poison_blocks(binding, bytes, storage_block(type));
         const int64_t elements = int64_t(bytes.size() / dtype_bytes(type));
         for (int64_t n = 0; n < elements; ++n) {
             const uint64_t bits = hash(c_.seed, poison_stream, binding, n);
@@ -74,6 +75,18 @@ class Contents {
             const float poisons[] = {NAN, INFINITY, -INFINITY, largest_number(type)};
             write_float(bytes, type, n, poisons[bits % 4]);
         }
+    }
+
+    // Bytes of any value (NaN, infinities and the largest numbers of 8-bit floats among them), and scales
+    // that are no finite numbers.
+    void poison_blocks(FoveaBinding binding, Bytes& bytes, StorageBlock block) const {
+        constexpr uint16_t scales[] = {0x7e00, 0x7c00, 0xfc00, 0x7bff};
+        for (size_t n = 0; n < bytes.size(); ++n) {
+            const uint64_t bits = hash(c_.seed, poison_stream, binding, n);
+            bytes[n] = std::byte(bits % 3 == 0 ? 0x7f - bits / 3 % 4 : bits >> 32);
+        }
+        for (size_t at = 0; block.numbers > 1 && at + block.bytes <= bytes.size(); at += block.bytes)
+            memcpy(&bytes[at], &scales[hash(c_.seed, poison_stream, at) % 4], sizeof scales[0]);
     }
 
     void write_tables() {
@@ -153,13 +166,17 @@ class Contents {
     void write_key(uint32_t b, uint32_t h_kv, int64_t j, bool with_value) {
         const int64_t k = key_element(c_, k_strides_, b, h_kv, j);
         if (k < 0) return;
-        if (is_new(keys_done_, k))
-            for (uint32_t n = 0; n < d_.dim_qk; ++n)
-                write_float(tensors_[FOVEA_BIND_K], d_.k_type, k + n, key_value(k, n));
+        if (is_new(keys_done_, k)) {
+            row_.resize(d_.dim_qk);
+            for (uint32_t n = 0; n < d_.dim_qk; ++n) row_[n] = key_value(k, n);
+            store_numbers(tensors_[FOVEA_BIND_K].data(), d_.k_type, k, row_.data(), d_.dim_qk);
+        }
         const int64_t v = key_element(c_, v_strides_, b, h_kv, j);
-        if (with_value && is_new(values_done_, v))
-            for (uint32_t n = 0; n < d_.dim_v; ++n)
-                write_float(tensors_[FOVEA_BIND_V], d_.v_type, v + n, value_value(v, n));
+        if (with_value && is_new(values_done_, v)) {
+            row_.resize(d_.dim_v);
+            for (uint32_t n = 0; n < d_.dim_v; ++n) row_[n] = value_value(v, n);
+            store_numbers(tensors_[FOVEA_BIND_V].data(), d_.v_type, v, row_.data(), d_.dim_v);
+        }
     }
 
     // Rows are written at first use; most keys are used by many queries.
@@ -208,6 +225,7 @@ class Contents {
     Unused unused_;
     const FoveaStrides k_strides_ = k_strides(c_), v_strides_ = v_strides(c_);
     std::vector<bool> keys_done_, values_done_;  // by first element
+    std::vector<float> row_;
     Tensors tensors_;
 };
 

@@ -57,6 +57,10 @@ std::string describe(const Case& c) {
         if (c.levels[f] == 0) continue;
         text += std::string(" ") + kFeatures[f].name + "=" + kFeatures[f].levels[c.levels[f]];
     }
+    const std::pair<const char*, FoveaDtype> types[] = {{" k_type=", c.desc.k_type},
+                                                        {" v_type=", c.desc.v_type}};
+    for (const auto& [name, type] : types)
+        if (type > FOVEA_BF16) text += name + std::to_string(type);
     return text;
 }
 

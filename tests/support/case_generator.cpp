@@ -1,5 +1,6 @@
 #include "support/case_generator.hpp"
 
+#include "problem/problem.hpp"
 #include "support/random.hpp"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace {
 class Generator {
   public:
     Generator(uint64_t seed, const CaseLimits& limits)
-        : random_(seed), formats_(seed ^ 0xbf16), limits_(limits) {
+        : random_(seed), formats_(seed ^ 0xbf16), compressed_(seed ^ 0xc0), limits_(limits) {
         c_.seed = seed;
         d_ = foveaAttentionDesc();
         for (uint32_t f = 0; f < kFeatureCount; ++f) c_.levels[f] = uint8_t(draw_level(Feature(f)));
@@ -25,6 +26,7 @@ class Generator {
         draw_lengths();
         draw_dims();
         shrink();
+        if (limits_.compressed) draw_compressed();
         draw_positions();
         draw_storage();
         draw_scalars();
@@ -133,6 +135,20 @@ class Generator {
             d_.dim_qk = std::max(1u, d_.dim_qk / 2), d_.dim_v = std::max(1u, d_.dim_v / 2);
         }
         while (flops() > limits_.flops && d_.len_q > 1) d_.len_q = (d_.len_q + 1) / 2;
+    }
+
+    // Rows of blocks are whole blocks. Drawn apart, so that the other numbers of a seed stay.
+    void draw_compressed() {
+        if (!compressed_.chance(0.25)) return;
+        const auto draw = [&](FoveaDtype& type, uint32_t& dim) {
+            type = compressed_.pick<FoveaDtype>(
+                {FOVEA_Q8_0, FOVEA_Q8_0, FOVEA_Q4_0, FOVEA_F8_E4M3, FOVEA_F8_E5M2});
+            const uint32_t block = storage_block(type).numbers;
+            dim = (dim + block - 1) / block * block;
+        };
+        const bool both = compressed_.chance(0.7), keys = compressed_.chance(0.5);
+        if (both || keys) draw(d_.k_type, d_.dim_qk);
+        if (both || !keys) draw(d_.v_type, d_.dim_v);
     }
 
     void draw_positions() {
@@ -324,18 +340,20 @@ class Generator {
     }
 
     // Strides of a tensor [batch, heads, rows, columns] in the layout of the case. `batch` 0: no batch axis.
-    FoveaStrides draw_tensor_strides(bool batch, uint32_t heads, uint64_t rows, uint32_t columns) {
-        const int64_t h = heads, l = int64_t(rows), d = columns;
+    // What lies between rows are whole blocks of the type.
+    FoveaStrides draw_tensor_strides(bool batch, uint32_t heads, uint64_t rows, uint32_t columns,
+                                     FoveaDtype type) {
+        const int64_t h = heads, l = int64_t(rows), d = columns, unit = storage_block(type).numbers;
         FoveaStrides s{};
         if (level(Feature::layout) == 1) s = {l * h * d, d, h * d};
         if (level(Feature::layout) >= 2) {
-            const int64_t row = d + random_.between(0, 5);
+            const int64_t row = d + unit * random_.between(0, 5);
             if (random_.chance(0.5)) {
-                const int64_t head = l * row + random_.between(0, 9);
-                s = {h * head + random_.between(0, 9), head, row};
+                const int64_t head = l * row + unit * random_.between(0, 9);
+                s = {h * head + unit * random_.between(0, 9), head, row};
             } else {
-                const int64_t head = row, token = h * row + random_.between(0, 4);
-                s = {l * token + random_.between(0, 9), head, token};
+                const int64_t head = row, token = h * row + unit * random_.between(0, 4);
+                s = {l * token + unit * random_.between(0, 9), head, token};
             }
         }
         if (!batch) s.batch = 0;
@@ -348,20 +366,23 @@ class Generator {
                                  : d_.packed_rows_kv ? d_.packed_rows_kv
                                                      : d_.len_kv;
         const bool batch_q = !d_.packed_rows_q, batch_kv = !d_.packed_rows_kv;
-        d_.q_strides = draw_tensor_strides(batch_q, d_.heads_q, rows_q, d_.dim_qk);
-        d_.o_strides = draw_tensor_strides(batch_q, d_.heads_q, rows_q, d_.dim_v);
+        d_.q_strides = draw_tensor_strides(batch_q, d_.heads_q, rows_q, d_.dim_qk, d_.q_type);
+        d_.o_strides = draw_tensor_strides(batch_q, d_.heads_q, rows_q, d_.dim_v, d_.o_type);
         if (level(Feature::layout) == 3 && !d_.page_size) {  // one key and value head for all
             const int64_t batch = batch_kv ? FOVEA_BROADCAST : 0;
-            d_.k_strides = {batch, FOVEA_BROADCAST, d_.dim_qk + random_.between(0, 3)};
-            d_.v_strides = {batch, FOVEA_BROADCAST, d_.dim_v + random_.between(0, 3)};
+            const int64_t k_unit = storage_block(d_.k_type).numbers,
+                          v_unit = storage_block(d_.v_type).numbers;
+            d_.k_strides = {batch, FOVEA_BROADCAST, d_.dim_qk + k_unit * random_.between(0, 3)};
+            d_.v_strides = {batch, FOVEA_BROADCAST, d_.dim_v + v_unit * random_.between(0, 3)};
             return;
         }
-        d_.k_strides = draw_tensor_strides(batch_kv, d_.heads_kv, rows_kv, d_.dim_qk);
-        d_.v_strides = draw_tensor_strides(batch_kv, d_.heads_kv, rows_kv, d_.dim_v);
+        d_.k_strides = draw_tensor_strides(batch_kv, d_.heads_kv, rows_kv, d_.dim_qk, d_.k_type);
+        d_.v_strides = draw_tensor_strides(batch_kv, d_.heads_kv, rows_kv, d_.dim_v, d_.v_type);
     }
 
     Random random_;
-    Random formats_;  // which of the two formats of 16 bits
+    Random formats_;     // which of the two formats of 16 bits
+    Random compressed_;  // whether k and v are in fewer
     CaseLimits limits_;
     Case c_;
     FoveaAttentionDesc& d_ = c_.desc;

@@ -2,8 +2,7 @@
 // storing a result in a type may cost it.
 #pragma once
 
-#include "problem/elements.hpp"
-#include "problem/problem.hpp"
+#include "problem/compressed.hpp"
 
 #include <fovea/fovea.h>
 
@@ -17,6 +16,7 @@ namespace fovea::test {
 
 // Element `index` of numbers that begin at `data`, which need not be aligned.
 inline float load_number(const void* data, FoveaDtype type, int64_t index) {
+    if (is_compressed(type)) return compressed_number(static_cast<const unsigned char*>(data), type, index);
     return with_type(type, [&](auto number) {
         memcpy(&number, static_cast<const unsigned char*>(data) + index * int64_t(sizeof number),
                sizeof number);
@@ -28,6 +28,13 @@ inline void store_number(void* data, FoveaDtype type, int64_t index, float value
         narrow(value, number);
         memcpy(static_cast<unsigned char*>(data) + index * int64_t(sizeof number), &number, sizeof number);
     });
+}
+
+// `count` numbers of any type, whole blocks of them, from number `first` on.
+inline void store_numbers(void* data, FoveaDtype type, int64_t first, const float* values, size_t count) {
+    if (is_compressed(type))
+        return compress_row(type, values, count, static_cast<unsigned char*>(data), first);
+    for (size_t n = 0; n < count; ++n) store_number(data, type, first + int64_t(n), values[n]);
 }
 
 inline float largest_number(FoveaDtype type) {

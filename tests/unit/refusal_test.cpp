@@ -73,7 +73,7 @@ const BadAttention kShapes[] = {
      "outputs"},
     {"q of bytes", [](D& d) { d.q_type = FOVEA_U8; }, kInvalid, "q_type"},
     {"k of integers", [](D& d) { d.k_type = FOVEA_I32; }, kInvalid, "k_type"},
-    {"v of an unknown type", [](D& d) { d.v_type = FoveaDtype(7); }, kInvalid, "v_type"},
+    {"v of an unknown type", [](D& d) { d.v_type = FoveaDtype(9); }, kInvalid, "v_type"},
     {"o of a negative type", [](D& d) { d.o_type = FoveaDtype(-1); }, kInvalid, "o_type"},
 };
 

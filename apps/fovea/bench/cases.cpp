@@ -1,5 +1,7 @@
 #include "bench/cases.hpp"
 
+#include "problem/problem.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -24,6 +26,18 @@ void fill_normal(void* to, FoveaDtype type, uint64_t bytes, uint32_t seed) {
     };
     if (type == FOVEA_F32) {
         for (uint64_t n = 0; n < bytes / 4; ++n) static_cast<float*>(to)[n] = draw();
+        return;
+    }
+    // Small numbers of any bits: codes of 8-bit floats far from the largest, blocks under one scale.
+    const uint64_t block = type == FOVEA_Q8_0 ? 34 : type == FOVEA_Q4_0 ? 18 : 0;
+    if (block || type == FOVEA_F8_E4M3 || type == FOVEA_F8_E5M2) {
+        auto* codes = static_cast<uint8_t*>(to);
+        for (uint64_t n = 0; n < bytes; ++n) {
+            state = state * 1664525u + 1013904223u;
+            codes[n] = uint8_t(state >> 24) & (block ? 0xffu : 0xbfu);
+        }
+        const uint16_t scale = foveaFloatToHalf(block == 34 ? 0.02f : 0.3f);
+        for (uint64_t at = 0; block && at < bytes; at += block) memcpy(codes + at, &scale, sizeof scale);
         return;
     }
     for (uint64_t n = 0; n < bytes / 2; ++n) {
@@ -115,6 +129,12 @@ std::vector<BenchCase> cpu_bench_cases() {
          any},
         {"d-decode-bf16", "the same, K and V in bf16", BenchUnit::read, 1, 32, 8, 1, 8192, 128, FOVEA_BF16,
          false, any},
+        {"d-decode-e4m3", "the same, in 8-bit floats", BenchUnit::read, 1, 32, 8, 1, 8192, 128, FOVEA_F8_E4M3,
+         false, any},
+        {"d-decode-q8_0", "the same, in q8_0", BenchUnit::read, 1, 32, 8, 1, 8192, 128, FOVEA_Q8_0, false,
+         any},
+        {"d-decode-q4_0", "the same, in q4_0", BenchUnit::read, 1, 32, 8, 1, 8192, 128, FOVEA_Q4_0, false,
+         any},
         {"e-tiny", "2 x 2 heads, 6 tokens, D 2", BenchUnit::call, 2, 2, 2, 6, 6, 2, f32, false, any},
         {"f-full", "1 head, 16384, D 64", BenchUnit::memory, 1, 1, 1, 16384, 16384, 64, f32, false, any},
         {"f-causal", "1 head, 16384, D 64, causal", BenchUnit::memory, 1, 1, 1, 16384, 16384, 64, f32, true,
@@ -146,7 +166,7 @@ double bench_flops(const BenchCase& c) {
 }
 
 double bench_kv_bytes(const BenchCase& c) {
-    return 2.0 * c.batch * c.heads_kv * double(c.len_kv) * c.dim * (c.kv_type == FOVEA_F32 ? 4 : 2);
+    return double(stored_bytes(c.kv_type, 2 * int64_t(c.batch) * c.heads_kv * int64_t(c.len_kv) * c.dim));
 }
 
 void BenchRun::Free::operator()(void* p) const { ::operator delete(p, kPage); }

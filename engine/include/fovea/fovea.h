@@ -147,7 +147,12 @@ typedef enum FoveaDtype { /* of a tensor's elements */
     FOVEA_F16 = 1,
     FOVEA_U8 = 2,  /* boolean: zero is false */
     FOVEA_I32 = 3,
-    FOVEA_BF16 = 4 /* bfloat16: the upper half of a float32 */
+    FOVEA_BF16 = 4, /* bfloat16: the upper half of a float32 */
+    /* Cached k and v alone (attention, append, gather), on the CPU. Append rounds to nearest; see FoveaAppendDesc. */
+    FOVEA_F8_E4M3 = 5, /* 8-bit float of the OCP: up to 448, NaN, no infinity */
+    FOVEA_F8_E5M2 = 6, /* 8-bit float of the OCP: up to 57344, the upper half of a float16 */
+    FOVEA_Q8_0 = 7,    /* ggml's blocks of 32 numbers of a row: a float16 scale, 32 int8: 34 bytes */
+    FOVEA_Q4_0 = 8     /* the same with 4 bits: 18 bytes. Rows and strides are whole blocks; strides count numbers */
 } FoveaDtype;
 
 /* Where query 0 stands among the keys; used by causal, window and ALiBi. Two queries over five keys, causal (x: seen):
@@ -292,7 +297,7 @@ typedef enum FoveaPrecision { /* what products may be rounded to */
 typedef struct FoveaAttentionDesc { /* one attention call */
     uint32_t struct_size;
     uint32_t flags;                    /* FOVEA_FLAG_* */
-    FoveaDtype q_type, k_type, v_type, o_type; /* FOVEA_F32, FOVEA_F16 or FOVEA_BF16 each */
+    FoveaDtype q_type, k_type, v_type, o_type; /* FOVEA_F32, FOVEA_F16 or FOVEA_BF16 each; k and v: cached types too */
     uint32_t batch;                    /* B >= 1 */
     uint32_t heads_q, heads_kv;        /* Hq a multiple of Hkv */
     uint32_t dim_qk, dim_v;            /* D and Dv >= 1; any value, not only multiples of 8 */
@@ -322,9 +327,8 @@ typedef struct FoveaAttentionDesc { /* one attention call */
 } FoveaAttentionDesc;
 
 /* max_slice_cost bounds FoveaPlanInfo::max_slice_flops, and that every slice of the plan. On Vulkan, where a watchdog may
- * wait, a call whose smallest slice costs more is refused (FOVEA_LIMIT_EXCEEDED). On the CPU no call is refused for it:
- * slices are then as small as the kernel can cut them (a row, a few rows, the queries of one key/value head), and
- * max_slice_flops says how much that is. */
+ * wait, a call whose smallest slice costs more is refused (FOVEA_LIMIT_EXCEEDED). On the CPU slices are then as small as
+ * the kernel can cut them (rows, or the queries of one key/value head), and max_slice_flops says how much that is. */
 
 /* Dropout without an explicit keep mask: key j of query i in head h of batch entry b is kept if
  *   philox4x32_10(counter = {(first_key + j) / 4, first_query + i, first_batch_head + b * Hq + h, low32(offset)},
@@ -380,8 +384,8 @@ enum {
 /* The description of the forward call comes beside it and says what it says there; its outputs and its kernel are
  * ignored, and max_slice_cost and workspace_limit are of this plan. Bindings O and LSE are results of that call and
  * inputs here, as are Q, K, V and what its masks need; SINKS is needed for dsinks alone, since lse has the sinks in it.
- * Refused by name: paged keys and values (FOVEA_UNSUPPORTED); a gradient of a bias, of slopes or of sinks that the call
- * has not; rows of a gradient that overlap. */
+ * Refused by name: paged or compressed keys and values (FOVEA_UNSUPPORTED); a gradient of a bias, of slopes or of sinks
+ * that the call has not; rows of a gradient that overlap. */
 typedef struct FoveaAttentionBackwardDesc {
     uint32_t struct_size;
     uint32_t gradients;           /* FOVEA_GRAD_*; 0 means Q, K and V */
@@ -430,7 +434,8 @@ typedef struct FoveaLinearDesc {
  * kv_length(b) + i, where kv_length comes from BATCH_TABLE and counts the rows held *before* the call (without a table:
  * `first_row`, and first_row + len must be within the capacity). The cache is [B, H, capacity, D] by strides, or paged as
  * in FoveaAttentionDesc. Rows that a table places past the capacity, and those of pages outside the pool, are not
- * written. */
+ * written. 8-bit floats saturate; a block that holds no finite number or more than 127 * 65504 (8 * 65504) reads as NaN,
+ * as do infinities in E4M3. */
 typedef struct FoveaAppendDesc {
     uint32_t struct_size;
     FoveaDtype x_type, y_type;
@@ -496,8 +501,7 @@ typedef struct FoveaMergeDesc {
  *   first_row + [y * row_count / height, (y + 1) * row_count / height)
  *   first_key + [x * key_count / width,  (x + 1) * key_count / width)        (whole-numbered division, never empty)
  * lse is rounded to float32, which is a relative error of |lse| * 2^-24 in every weight of its row.
- * The rectangle may reach past Lq and Lkv: cells out there weigh 0. So a pyramid of tiles needs no odd sizes at its
- * edges.
+ * The rectangle may reach past Lq and Lkv: cells out there weigh 0, so that a pyramid's tiles are all of one size.
  *
  * TILE_MASS is the sum of the pixel's weights in units of FOVEA_TILE_UNIT, an unsigned 64-bit whole number: each weight
  * is rounded down to whole units, and whole numbers add up to the same in any order. On one backend and device a cell
@@ -533,9 +537,7 @@ typedef enum FoveaBackend { FOVEA_BACKEND_CPU = 0, FOVEA_BACKEND_VULKAN = 1 } Fo
 
 typedef enum FoveaDeviceClass { /* decides tiles, and a slice's budget where none is given */
     FOVEA_CLASS_CPU = 0, /* a software Vulkan driver, or no Vulkan */
-    FOVEA_CLASS_INTEGRATED = 1,
-    FOVEA_CLASS_DISCRETE = 2,
-    FOVEA_CLASS_VIRTUAL = 3
+    FOVEA_CLASS_INTEGRATED = 1, FOVEA_CLASS_DISCRETE = 2, FOVEA_CLASS_VIRTUAL = 3
 } FoveaDeviceClass;
 
 enum {
@@ -548,8 +550,7 @@ enum {
     FOVEA_FEATURE_COOPMAT2 = 1u << 6, /* VK_NV_cooperative_matrix2: flexible sizes, reductions, conversions, per-element */
     FOVEA_FEATURE_PUSH_DESCRIPTORS = 1u << 7,
     FOVEA_FEATURE_TIMESTAMPS = 1u << 8,
-    FOVEA_FEATURE_DEVICE_ATOMICS = 1u << 9   /* atomics of device scope: always, unless vulkanMemoryModel was enabled
-                                                without vulkanMemoryModelDeviceScope */
+    FOVEA_FEATURE_DEVICE_ATOMICS = 1u << 9   /* always, unless vulkanMemoryModel was enabled without its DeviceScope */
 };
 
 /* How the Vulkan kernel `flash` cuts its work: a choice that was measured on the device. All zero: the planner's own. */
@@ -560,8 +561,7 @@ typedef struct FoveaFlashTile {
 } FoveaFlashTile;
 
 /* Calls that tiles are measured for: 3 * rows + columns, where rows is 0 for a single query row of a key/value head
- * (queries times heads of the group), 1 for up to four and 2 for more, and columns 0 for dim_v up to 64, 1 up to 128 and
- * 2 above. */
+ * (queries times heads of the group), 1 for up to four, 2 for more, and columns 0 for dim_v up to 64, 1 to 128, 2 above. */
 enum { FOVEA_TILE_CLASS_COUNT = 9 };
 
 /* Whether `flash` first makes a map of which blocks of a mask or bias are hidden and which clear. Never changes a result. */

@@ -39,7 +39,7 @@ FoveaResult cut_cpu_decode(FoveaPlan_T& plan, FoveaDiag* diag) {
     cpu.split_keys = align_up(std::max(least, ceil_div(keys, kMostSplits)), cpu::kDecodeBlock);
     cpu.splits = ceil_div(keys, cpu.split_keys);
     cpu.partial_bytes = cpu::partial_layout(shape, rows, p.dim_v).size_bytes;
-    cpu.scratch_bytes = cpu::decode_layout(shape, rows, p.dim_qk, p.dim_v).size_bytes;
+    cpu.scratch_bytes = cpu::decode_layout(shape, rows, p.dim_qk, p.dim_v, has_compressed(p)).size_bytes;
     cpu.tasks = groups * cpu.splits;
     const double group_flops = 2.0 * (p.dim_qk + p.dim_v) * double(rows) * double(keys);
     const uint64_t group_bytes = cpu.splits * cpu.partial_bytes, scratch = cpu.scratch_bytes * threads;
