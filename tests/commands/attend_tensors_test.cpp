@@ -141,7 +141,9 @@ TEST(AttendTensors, a_cache_type_rounds_keys_and_values_alone) {
     ASSERT_TRUE(save_safetensors(scratch / "in.safetensors", set));
     const CommandRun run = run_command(scratch, "attend IN --out OUT --backend cpu --kernel plain");
     ASSERT_EQ(run.exit_code, 0) << run.error;
-    const auto bytes = load_tensors(scratch / "out.safetensors")->find("o")->bytes;
+    const Result<TensorSet> out = load_tensors(scratch / "out.safetensors");
+    ASSERT_TRUE(out) << out.error().text;
+    const auto bytes = out->find("o")->bytes;
     const std::vector<std::byte> cached = attend({}, "--cache-type f16");
     ASSERT_EQ(cached.size(), bytes.size());
     EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), cached.begin()));
