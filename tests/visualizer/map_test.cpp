@@ -1,13 +1,18 @@
 // The map of a long head: numbers against double precision, exact tiles against each other, settings
 // followed.
+#include "data/session_file.hpp"
 #include "model/long_map.hpp"
+#include "panels/keys.hpp"
+#include "picture.hpp"
 #include "visualizer_fixture.hpp"
 
 #include <fovea/files.hpp>
+#include <fovea/model/session.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
 
 namespace fovea::visualizer {
 namespace {
@@ -226,6 +231,152 @@ TEST_F(MapTest, a_file_too_large_for_matrices_opens_as_a_map) {
     EXPECT_EQ(bench->window.centre, CentreTab::map);
     bench->map.place.picked_row = 4000, bench->map.place.picked_key = 17;
     EXPECT_TRUE(bench->map.derivation());
+}
+
+// A session comes back where it was looked at: at a part of a matrix, of a synthetic map, of a file's own.
+class PlaceTest : public VisualizerTest {
+  protected:
+    void draw() {
+        PictureSize size;
+        size.width = 1000, size.height = 700;
+        const Result<Tensor> drawn = draw_picture(*bench, size);
+        ASSERT_TRUE(drawn) << drawn.error().text;
+    }
+    // Saves, and opens it in a session that has seen nothing else.
+    void come_back() {
+        const std::filesystem::path path = folder / "place.fovea";
+        ASSERT_TRUE(save_session(*bench, path));
+        bench = std::make_unique<Workbench>(*device, false);
+        const Result<void> opened = open_session(*bench, path);
+        ASSERT_TRUE(opened) << opened.error().text;
+        compute();
+        EXPECT_TRUE(bench->problems.empty()) << bench->problems.back().text;
+        draw();
+    }
+    void expect_map(uint64_t tokens, const MapPlace& place) {
+        ASSERT_TRUE(bench->map);
+        EXPECT_EQ(bench->window.centre, CentreTab::map);
+        EXPECT_EQ(bench->map.head()->tokens(), tokens);
+        EXPECT_NEAR(bench->map.place.row, place.row, 1);
+        EXPECT_NEAR(bench->map.place.key, place.key, 1);
+        EXPECT_NEAR(bench->map.place.cells_a_pixel, place.cells_a_pixel, 1e-3);
+        EXPECT_EQ(bench->map.place.largest, place.largest);
+        EXPECT_EQ(bench->map.place.picked_row, uint64_t(place.row));
+    }
+};
+
+TEST_F(PlaceTest, of_a_matrix) {
+    Settings s = level_settings(7);
+    s.length = 120;
+    bench->document.change(s);
+    compute();
+    bench->view.picked_row = 100, bench->view.picked_column = 30;
+    ASSERT_TRUE(run_key(*bench, {ImGuiKey_I, shift}));
+    draw();
+    const ViewState before = bench->view;
+    ASSERT_GT(before.zoom, 2);
+    ASSERT_LT(before.pan_y, -0.5f);
+    come_back();
+    EXPECT_NEAR(bench->view.zoom, before.zoom, 0.01);
+    EXPECT_NEAR(bench->view.pan_x, before.pan_x, 1e-3);
+    EXPECT_NEAR(bench->view.pan_y, before.pan_y, 1e-3);
+    // The whole is the whole.
+    ASSERT_TRUE(run_key(*bench, {ImGuiKey_F, plain}));
+    come_back();
+    EXPECT_EQ(bench->view.zoom, 0);
+    EXPECT_EQ(bench->window.centre, CentreTab::matrix);
+}
+
+TEST_F(PlaceTest, of_a_synthetic_map) {
+    bench->map.want_preset("4k");
+    compute();
+    draw();
+    bench->map.place.row = 3000, bench->map.place.key = 1000, bench->map.place.cells_a_pixel = 0.25;
+    bench->map.place.largest = true;
+    draw();
+    const MapPlace before = bench->map.place;
+    come_back();
+    expect_map(4096, before);
+    // One that is of no map that there is leaves a line.
+    Session session;
+    session.zoom = "5000,1,1,1,mass";
+    const std::filesystem::path& here = folder;
+    ASSERT_TRUE(read_session(*bench, write_session(session), here));
+    ASSERT_FALSE(bench->problems.empty());
+    EXPECT_NE(bench->problems.back().text.find("5,000"), std::string::npos) << bench->problems.back().text;
+}
+
+TEST_F(PlaceTest, of_a_file) {
+    constexpr uint64_t kLength = 5200, kDim = 4;
+    std::mt19937 random(3);
+    std::vector<float> q(kLength * kDim);
+    for (float& v : q) v = float(random() % 2000) / 1000 - 1;
+    TensorSet set;
+    set.tensors = {*make_tensor("q", {1, 1, kLength, kDim}, q), *make_tensor("k", {1, 1, kLength, kDim}, q)};
+    const std::string path = (folder / "own.safetensors").string();
+    ASSERT_TRUE(save_safetensors(path, set));
+    ASSERT_TRUE(bench->open_file(path));
+    compute();
+    draw();
+    bench->map.place.row = 4000, bench->map.place.key = 1000, bench->map.place.cells_a_pixel = 0.02;
+    draw();
+    const MapPlace before = bench->map.place;
+    const std::filesystem::path kept = folder / "place.fovea";
+    ASSERT_TRUE(save_session(*bench, kept));
+    bench = std::make_unique<Workbench>(*device, false);
+    ASSERT_TRUE(open_session(*bench, kept));
+    compute();
+    draw();
+    expect_map(kLength, before);
+}
+
+// From anywhere the largest weight of the row is one key away, then the next below it, down to their digits.
+TEST_F(PlaceTest, jumps_go_down_the_peaks_of_a_row) {
+    Settings s = level_settings(7);
+    s.length = 60;
+    bench->document.change(s);
+    compute();
+    show("weights");
+    bench->view.picked_row = 40, bench->view.picked_column = 3, bench->view.head = 2;
+    const Stage& weights = bench->stage();
+    const std::span<const float> row = weights.head_values(2).subspan(40 * weights.columns, 41);
+    ASSERT_TRUE(run_key(*bench, {ImGuiKey_M, shift}));
+    float last = row[size_t(bench->view.picked_column)];
+    EXPECT_EQ(last, *std::max_element(row.begin(), row.end()));
+    std::set<int> seen{bench->view.picked_column};
+    for (int i = 1; i < 41; ++i) {
+        ASSERT_TRUE(run_key(*bench, {ImGuiKey_P, shift}));
+        const float now = row[size_t(bench->view.picked_column)];
+        EXPECT_LE(now, last);
+        last = now;
+        EXPECT_TRUE(seen.insert(bench->view.picked_column).second);
+    }
+    ASSERT_TRUE(run_key(*bench, {ImGuiKey_P, shift}));  // behind the last the first again
+    EXPECT_EQ(row[size_t(bench->view.picked_column)], *std::max_element(row.begin(), row.end()));
+    EXPECT_TRUE(bench->view.pinned);
+
+    bench->map.want_preset("4k");
+    compute();
+    draw();
+    MapPlace& place = bench->map.place;
+    place.picked_row = 3000, place.picked_key = 2000;
+    ASSERT_TRUE(bench->map.pick());
+    const std::vector<std::pair<uint64_t, float>> largest = bench->map.pick()->largest;
+    ASSERT_GT(largest.size(), 3u);
+    ASSERT_TRUE(run_key(*bench, {ImGuiKey_M, shift}));
+    EXPECT_EQ(place.picked_key, largest[0].first);
+    ASSERT_TRUE(run_key(*bench, {ImGuiKey_I, shift}));
+    draw();
+    EXPECT_LE(place.cells_a_pixel, 1.0 / 46);  // cells with digits
+    for (size_t i = 1; i < 3; ++i) {
+        ASSERT_TRUE(run_key(*bench, {ImGuiKey_P, shift}));
+        EXPECT_EQ(place.picked_key, largest[i].first);
+        draw();
+        // The view has gone there.
+        const MapRect& seen_cells = bench->map.head()->tiles().view().rect;
+        EXPECT_GE(double(place.picked_key), seen_cells.first_key);
+        EXPECT_LT(double(place.picked_key), seen_cells.first_key + seen_cells.keys);
+    }
 }
 
 }  // namespace

@@ -218,6 +218,7 @@ TEST_F(ModelTest, a_published_model_shows_every_layer_and_head) {
         EXPECT_EQ(bench->window.centre, CentreTab::layers);
         compute();
         const Settings settings = bench->document.settings();
+        EXPECT_TRUE(is_causal_model(settings));  // its own mask, whatever the box says
         const CheckpointModel& weights = settings.model->weights;
         const Result<std::vector<uint32_t>> ids = tokens_of(*settings.model, settings.text);
         ASSERT_TRUE(ids) << ids.error().text;
@@ -315,6 +316,10 @@ TEST_F(ModelTest, a_sentence_is_typed_into_a_published_model_and_every_head_foll
         ASSERT_TRUE(next) << bench->next_problem();
         EXPECT_EQ(next->behind.back()[0].token.id, next_tokens(run->logits.row(ids.size() - 1), 1)[0].id);
     }
+    // A token of nothing but a space is shown as one, not by the letter that the vocabulary has for it.
+    EXPECT_EQ(token_text(*bench->document.settings().model, 222), "\xe2\x90\xa3");
+    EXPECT_EQ(token_text(*bench->document.settings().model, 297), "ll");
+    EXPECT_FALSE(is_causal_model(level_settings(3)));
     // What is no text leaves the picture as it is and is told.
     const size_t tokens = bench->computation.tokens().size();
     Settings settings = bench->document.settings();

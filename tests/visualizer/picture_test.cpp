@@ -71,6 +71,38 @@ TEST_F(PictureTest, what_a_causal_map_hides_is_not_coloured_as_a_weight) {
     }
 }
 
+// A synthetic map is of no level: none of the buttons above it is lit.
+TEST_F(PictureTest, no_level_is_lit_above_a_synthetic_map) {
+    const auto lit = [&](const std::string& map) {
+        Options o;
+        o.level = 2;
+        o.long_map = map;
+        o.width = 1280, o.height = 800;
+        Tensor bar = picture_of(o, folder);
+        bar.bytes = bar.bytes.first(size_t(1280) * 40 * 4);
+        const ImU32 accent = palette(Theme::dark).accent;
+        return count_of(bar, {uint8_t(accent), uint8_t(accent >> 8), uint8_t(accent >> 16)});
+    };
+    EXPECT_GT(lit(""), 1000u);
+    EXPECT_EQ(lit("4k"), 0u);
+}
+
+// The frame of a picked cell leaves most of a small one to its colour: cells are 12 pixels and more here.
+TEST_F(PictureTest, the_picked_cell_keeps_its_colour_when_it_is_small) {
+    const auto bright = [&](const char* pick) {
+        Options o;
+        o.task = "induction";
+        o.width = 1024, o.height = 768;
+        o.pick = pick;
+        return count_of(picture_of(o, folder), colour_table(ColourMap::viridis)[255]);
+    };
+    // Both leave the same column's lines; the first is a weight of 1, in the brightest colour, the second is
+    // not.
+    const uint64_t framed = bright("0,0"), plain = bright("19,0");
+    EXPECT_LT(framed, plain);
+    EXPECT_LT(plain - framed, 60u);
+}
+
 uint8_t alpha_at(const Tensor& image, uint64_t y, uint64_t x) {
     return uint8_t(image.bytes[(y * image.shape[1] + x) * 4 + 3]);
 }

@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kImportKinds = {"qkv", "fused", "gpt2", "llama", "tables"};
 constexpr std::array<std::string_view, 3> kCompareHow = {"side", "triangle", "difference"};
 // What the window has no place for; a file that says it is told so.
-constexpr std::string_view kUnseen[] = {"table", "view", "zoom"};
+constexpr std::string_view kUnseen[] = {"table"};
 
 template <size_t N>
 size_t index_of(const std::array<std::string_view, N>& names, std::string_view name, size_t otherwise) {
@@ -29,7 +29,61 @@ float limit_of(const std::string& text) {
 }
 std::string text_of(float limit) { return std::isnan(limit) ? "" : format_number(double(limit), 9); }
 
+// At most so many digits behind the point, none that is a 0 at the end.
+std::string plain_number(double value, int digits) {
+    char text[64];
+    const auto [end, code] =
+        std::to_chars(text, text + sizeof text, std::max(value, 0.0), std::chars_format::fixed, digits);
+    std::string out(text, code == std::errc() ? end : text);
+    if (out.find('.') == std::string::npos) return out;
+    out.erase(out.find_last_not_of('0') + 1);
+    if (out.ends_with('.')) out.pop_back();
+    return out;
+}
+
+// The parts between the commas as numbers; what is none is 0.
+std::vector<double> numbers_of(std::string_view text) {
+    std::vector<double> all;
+    while (!text.empty()) {
+        const std::string_view part = text.substr(0, text.find(','));
+        text.remove_prefix(std::min(part.size() + 1, text.size()));
+        std::from_chars(part.data(), part.data() + part.size(), all.emplace_back(0));
+    }
+    return all;
+}
+
+// A map that is seen whole has this many pixels where a reader says a place in cells for each.
+constexpr double kWholeMap = 512;
+constexpr uint64_t kMostZoomed = 1u << 20;  // tokens that a session knows a place in
+
 // ---- to a session ----
+
+// The matrix's first row and column in sight and its zoom; empty: all of it.
+std::string view_text(const Workbench& bench) {
+    const ViewState& view = bench.own_view();
+    if (!(view.zoom > 1)) return "";
+    ViewState::FirstCell first;
+    if (view.first_cell) {
+        first = *view.first_cell;
+    } else {
+        if (bench.restoring() || !bench.computation.ready()) return "";
+        first = {-view.pan_y * float(bench.stage().rows), -view.pan_x * float(bench.stage().columns)};
+    }
+    return plain_number(double(first.row), 2) + "," + plain_number(double(first.column), 2) + "," +
+           plain_number(double(view.zoom), 2);
+}
+
+// Where the map in front is looked at; empty: no map is.
+std::string zoom_text(const Workbench& bench) {
+    if (bench.window.centre != CentreTab::map || !bench.map) return "";
+    const uint64_t tokens = bench.map.head()->tokens();
+    if (tokens > kMostZoomed) return "";
+    const MapPlace& place = bench.map.place;
+    const double cells = place.cells_a_pixel > 0 ? place.cells_a_pixel : double(tokens) / kWholeMap;
+    return std::to_string(tokens) + "," + plain_number(std::floor(place.row), 0) + "," +
+           plain_number(std::floor(place.key), 0) + "," + plain_number(cells, 4) + "," +
+           (place.largest ? "max" : "mass");
+}
 
 // Tensors of a file as a session names or holds them; one value for each file, so that results which share
 // one are written once.
@@ -206,7 +260,39 @@ void take_view(const Session& s, ViewState& view) {
     view.how = CompareHow(index_of(kCompareHow, s.compare_how, 0));
     view.pinned = s.pinned;
     view.zoom = view.pan_x = view.pan_y = 0;
+    view.first_cell.reset();
+    if (const std::vector<double> place = numbers_of(s.view); place.size() == 3 && place[2] > 1) {
+        view.first_cell = ViewState::FirstCell{float(place[0]), float(place[1])};
+        view.zoom = float(place[2]);
+    }
     view.wanted_stage = s.stage;
+}
+
+// The map of the key `zoom`, at its place: of the session's own tensors, or a synthetic one of that length.
+void go_to_map(Workbench& bench, const Session& session, bool own) {
+    if (session.zoom.empty()) {
+        if (bench.window.centre == CentreTab::map) bench.window.centre = CentreTab::matrix;
+        return;
+    }
+    const std::vector<double> numbers = numbers_of(session.zoom);
+    const auto tokens = uint64_t(numbers[0]);
+    const double last = double(tokens) - 1;
+    MapPlace place;
+    place.picked_row = uint64_t(std::min(numbers[1], last)),
+    place.picked_key = uint64_t(std::min(numbers[2], last));
+    place.row = double(place.picked_row), place.key = double(place.picked_key);
+    place.cells_a_pixel = numbers[3] >= double(tokens) / kWholeMap ? 0 : numbers[3];
+    place.largest = session.zoom.ends_with(",max");
+    if (own) return bench.map.want_place(tokens, place);
+    for (const LongContextPreset& preset : long_context_presets()) {
+        if (preset.tokens != tokens) continue;
+        bench.map.want_place(tokens, place);
+        bench.map.want_preset(preset.name);
+        bench.window.centre = CentreTab::map;
+        return;
+    }
+    bench.problems.report("session", "there is no map of " + format_count(tokens) + " tokens to go to",
+                          false);
 }
 
 // The run of the key `train`, in the panel that shows it; a text that is none becomes a line of the problems.
@@ -241,6 +327,7 @@ std::string session_text(const Workbench& bench, const std::filesystem::path& fo
     const Theme theme = bench.window.theme;
     const std::string stage = bench.own_stage();
     Session s = session_of(bench.document.settings(), bench.own_view(), stage, theme, tensors);
+    s.view = view_text(bench), s.zoom = zoom_text(bench);
     if (const std::optional<TrainingPlace> place = bench.training_place())
         s.training = write_training_place(*place);
     for (const PastResult& past : bench.past()) {
@@ -285,6 +372,7 @@ Result<void> read_session(Workbench& bench, std::string_view text, const std::fi
     take_view(read->session, bench.view);
     if (shows_model(*settings)) bench.view.head = read->session.head % heads_of_layer(*settings);
     bench.window.theme = read->session.theme == "light" ? Theme::light : Theme::dark;
+    go_to_map(bench, read->session, settings->file != nullptr);
     go_to_training(bench, read->session.training);
     for (const SessionNote& note : read->notes) bench.problems.report("session", note.text, false);
     if (reader.changed)

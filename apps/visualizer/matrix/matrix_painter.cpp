@@ -111,7 +111,8 @@ bool Painter::pixel(float x, float y, uint32_t& colour) const {
         const float stripe = (x + y) / v.hatch_period;
         if (stripe - std::floor(stripe) < 0.18f) colour = v.hatch;
     }
-    const float edge = gap + (in_row && in_column ? 3.0f : 1.0f) * unit;
+    const float edge =
+        gap + (in_row && in_column ? std::min(3.0f * unit, float(MATRIX_FRAME_SHARE) * side) : unit);
     const bool at_row_edge = in_row && (inside_y < edge || inside_y > v.cell_height - edge);
     const bool at_column_edge = in_column && (inside_x < edge || inside_x > v.cell_width - edge);
     const bool at_side = in_row && in_column && (inside_x < edge || inside_x > v.cell_width - edge);

@@ -83,6 +83,12 @@ std::string token_text(const OpenedModel& model, uint32_t id) {
     if (!model.tokenizer) return std::to_string(id);
     const uint32_t one[] = {id};
     std::string text = model.tokenizer->decode(one);
+    if (const size_t spaces = text.size(); spaces > 0 && text.find_first_not_of(' ') == std::string::npos) {
+        // Nothing but spaces is shown as so many open boxes, not as the letters that a vocabulary has for it.
+        text.clear();
+        for (size_t i = 0; i < spaces; ++i) text += "\xe2\x90\xa3";
+        return text;
+    }
     if (text.size() > 1 && text[0] == ' ') text.erase(0, 1);
     const bool plain = !text.empty() && printable_name(text, 40) == text && text != " ";
     return plain ? text : printable_name(model.tokenizer->piece(id), 40);

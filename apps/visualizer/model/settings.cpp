@@ -199,4 +199,8 @@ void toggle_key(Settings& s, uint32_t key) {
         s.hidden_keys.insert(at, key);
 }
 
+bool is_causal_model(const Settings& s) {
+    return s.model && shows_model(s) && s.model->weights.facts().causal;
+}
+
 }  // namespace fovea::visualizer

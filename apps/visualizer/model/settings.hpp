@@ -79,6 +79,8 @@ inline constexpr int kMaskPatternCount = 6, kPrecisionCount = 3, kTokenizerCount
 inline bool reads_tensors(const Settings& s) { return s.file && s.mapping.kind != ImportKind::tables; }
 // A model of several layers stands in for the level's; `mapping.layer` is the one that is shown.
 inline bool shows_model(const Settings& s) { return (s.model || !s.task.empty()) && !reads_tensors(s); }
+// A published model whose own rules hide later keys: the settings' causal mask changes nothing of it.
+bool is_causal_model(const Settings& s);
 // The layers that can be shown, in rising order: of a model, or of a file that has some; else empty.
 std::vector<uint32_t> shown_layers(const Settings& s);
 // For a model: how many heads each layer has; what the head is called ("induction", empty: nothing is known

@@ -44,6 +44,11 @@ void ShownMap::open(LongHead head, const Settings& settings, bool on_cpu) {
     head_ = std::make_unique<LongMap>(std::move(head), settings, tiles_device(on_cpu), background_.wake());
     place = MapPlace{};
     place.picked_row = rows / 2, place.picked_key = std::min(rows, keys) / 2;
+    const auto wanted = std::exchange(wanted_place_, std::nullopt);
+    if (!wanted || wanted->first != keys) return;
+    place = wanted->second;
+    place.picked_row = std::min(place.picked_row, rows - 1);
+    place.picked_key = std::min(place.picked_key, keys - 1);
 }
 
 bool ShownMap::update(const Settings& settings, bool on_cpu) {

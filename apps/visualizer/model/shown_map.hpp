@@ -9,6 +9,8 @@
 #include "model/problems.hpp"
 
 #include <future>
+#include <optional>
+#include <utility>
 
 namespace fovea::visualizer {
 
@@ -48,6 +50,8 @@ class ShownMap {
     // frames meanwhile.
     void want_preset(std::string_view name) { wanted_preset_ = name; }
     void want(LongHead head) { wanted_head_ = std::move(head); }
+    // Where the next map is looked at, if it has so many keys.
+    void want_place(uint64_t tokens, const MapPlace& wanted) { wanted_place_ = {tokens, wanted}; }
     // Another head of the file whose map is shown.
     void show_head(uint32_t head);
     void compute_tiles_on(TilesOn where);
@@ -111,6 +115,7 @@ class ShownMap {
     bool wants_update_ = false;
     std::string wanted_preset_;
     std::optional<LongHead> wanted_head_;
+    std::optional<std::pair<uint64_t, MapPlace>> wanted_place_;
     std::future<Result<LongHead>> coming_map_;
     std::optional<MapSource> source_;
     uint32_t wanted_file_head_ = 0;

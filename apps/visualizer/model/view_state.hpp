@@ -31,12 +31,18 @@ struct ViewState {
     ColourChoice colours;
     float zoom = 0;  // pixels for a cell; 0: fit
     float pan_x = 0, pan_y = 0;
+    // The first row and column in sight, fractions of a cell too, until a matrix is laid out by them.
+    struct FirstCell {
+        float row = 0, column = 0;
+    };
+    std::optional<FirstCell> first_cell;
     int compared_head = -1;  // B; -1: none
     CompareHow how = CompareHow::side;
     bool same_range = true;  // A and B side by side
     std::optional<CellRect> selection;
-    // The view goes to a pick that keys moved: none, so that it is in sight, into the middle. For one frame.
-    enum class Follow { none, in_sight, middle } follow = Follow::none;
+    // The view goes to a pick that keys moved: none, so that it is in sight, into the middle, so near that it
+    // has digits. For one frame.
+    enum class Follow { none, in_sight, middle, digits } follow = Follow::none;
     bool show_other = false;  // while Shift is held: B in the place of A
 };
 

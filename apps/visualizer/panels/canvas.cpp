@@ -7,8 +7,8 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr float kMostCell = 104, kMostZoomedCell = 400, kDigitsFrom = 46, kLabelsFrom = 12, kGridFrom = 8,
-                kMinimap = 104, kDragFrom = 4, kWordsFrom = 40, kSlantedRow = 74;
+constexpr float kMostCell = 104, kMostZoomedCell = 400, kDigitsFrom = 46, kDigitsCell = 56, kLabelsFrom = 12,
+                kGridFrom = 8, kMinimap = 104, kDragFrom = 4, kWordsFrom = 40, kSlantedRow = 74;
 
 // The n-th label is shown where labels have room; otherwise every 2nd, 5th, 10th ... index.
 int label_step(float cell, float needed) {
@@ -107,12 +107,19 @@ Canvas lay_out_canvas(PanelContext& ui, const Stage& stage, uint32_t head, ImVec
     c.at = at;
     c.size = {std::max(size.x, 24.0f), std::max(size.y, 24.0f)};
     fit_cells(c, ui.scale);
+    if (view.follow == ViewState::Follow::digits) {
+        const float wanted = kDigitsCell * ui.scale / std::min(c.cell_width, c.cell_height);
+        view.zoom = std::max(view.zoom, wanted > 1 ? wanted : 0);
+        view.follow = ViewState::Follow::middle;
+    }
     if (view.zoom > 0) {
         view.zoom = std::min(view.zoom, kMostZoomedCell * ui.scale / std::min(c.cell_width, c.cell_height));
         c.cell_width *= view.zoom, c.cell_height *= view.zoom;
     }
     // What is smaller than the room is centred; what is larger is panned.
     const float width = c.cell_width * float(stage.columns), height = c.cell_height * float(stage.rows);
+    if (const auto first = std::exchange(view.first_cell, std::nullopt))
+        view.pan_x = -first->column / float(stage.columns), view.pan_y = -first->row / float(stage.rows);
     follow_pick(view, c);
     const float pan_x = std::clamp(view.pan_x * width, std::min(c.size.x - width, 0.0f), 0.0f);
     const float pan_y = std::clamp(view.pan_y * height, std::min(c.size.y - height, 0.0f), 0.0f);
@@ -331,6 +338,15 @@ void label_columns(PanelContext& ui, const Canvas& c, ImFont* font) {
     const float line = font->FontSize;
     const bool words = c.stage->over_keys && (c.slanted || c.cell_width >= kWordsFrom * ui.scale);
     const bool slanted = c.slanted && c.cell_width < kWordsFrom * ui.scale;
+    // A few long words among letters are slanted alone.
+    const auto is_wide = [&](int column) {
+        return font->CalcTextSizeA(line, 1e6f, 0, column_name(bench, c, uint64_t(column)).c_str()).x >
+               c.cell_width;
+    };
+    int wide = 0;
+    for (int column = cells.column_begin; slanted && column < cells.column_end; ++column)
+        wide += is_wide(column);
+    const bool few_wide = 4 * wide <= cells.column_end - cells.column_begin;
     const int step = label_step(c.cell_width, slanted ? line : words ? 0 : 3 * line);
     const float top = std::max(c.origin.y, c.at.y) - line - 8 * ui.scale;
     for (int column = cells.column_begin; column < cells.column_end; ++column) {
@@ -339,9 +355,10 @@ void label_columns(PanelContext& ui, const Canvas& c, ImFont* font) {
         if (middle < c.at.x || middle > c.at.x + c.size.x) continue;
         const std::string label = words ? column_name(bench, c, uint64_t(column)) : std::to_string(column);
         const ImU32 ink = column == bench.view.picked_column ? colours.accent : colours.text;
-        if (slanted) {
-            draw_slanted(font, {middle, top + line + 2 * ui.scale}, ink, label,
-                         (kSlantedRow - 14) * ui.scale);
+        if (slanted && !(few_wide && !is_wide(column))) {
+            const float above = few_wide ? line : 0;  // the letters beside it
+            draw_slanted(font, {middle, top + line - above + 2 * ui.scale}, ink, label,
+                         (kSlantedRow - 14) * ui.scale - above);
             continue;
         }
         const float room = c.cell_width * float(step);

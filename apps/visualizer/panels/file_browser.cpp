@@ -136,7 +136,9 @@ void draw_file_browser(PanelContext& ui) {
                                                 &state.file_name, ImGuiInputTextFlags_EnterReturnsTrue);
     ImGui::SameLine();
     ImGui::BeginDisabled(state.file_name.empty());
-    const bool pressed = ImGui::Button(saving ? "Save" : "Open");
+    const bool replaces = saving && !state.file_name.empty() &&
+                          fs::is_regular_file(fs::path(state.folder) / state.file_name, error);
+    const bool pressed = ImGui::Button(replaces ? "Replace" : saving ? "Save" : "Open");
     ImGui::EndDisabled();
     ImGui::SameLine();
     if (ImGui::Button("Cancel")) state.dialog = Dialog::none;
@@ -154,7 +156,7 @@ void draw_file_browser(PanelContext& ui) {
                      : "safetensors, npz, npy, csv, png, sessions (.fovea), models (a folder with "
                        "config.json, .gguf)");
     const fs::path path = fs::path(state.folder) / state.file_name;
-    if (saving && !state.file_name.empty() && fs::is_regular_file(path, error)) {
+    if (replaces) {
         ImGui::PushStyleColor(ImGuiCol_Text, palette(ui.bench.window.theme).warning);
         ImGui::TextUnformatted("A file of this name is there: it will be replaced.");
         ImGui::PopStyleColor();

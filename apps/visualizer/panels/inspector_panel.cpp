@@ -3,7 +3,9 @@
 #include "panels/panels.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <span>
 
 namespace fovea::visualizer {
 namespace {
@@ -38,20 +40,42 @@ void step(const PanelContext& ui, const char* name, const std::string& how, cons
 
 std::string number(float value) { return format_value(value); }
 
+// The next text of so many units ends where its column does.
+void right_align(float width) {
+    ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(ImGui::GetContentRegionAvail().x - width, 0.0f));
+}
+
+// A table's heads, each above the end of its numbers; of those before `first` above the begin of its words.
+void draw_heads(std::span<const char* const> titles, size_t first = 0) {
+    for (const char* title : titles) ImGui::TableSetupColumn(title);
+    ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
+    for (size_t i = 0; i < titles.size(); ++i) {
+        ImGui::TableNextColumn();
+        if (i >= first) right_align(ImGui::CalcTextSize(titles[i]).x);
+        ImGui::PushID(int(i));
+        ImGui::TableHeader(titles[i]);
+        ImGui::PopID();
+    }
+}
+
 // A table's numbers, row by row, with the points of a column under each other.
 void draw_numbers(const PanelContext& ui, const std::vector<float>& values, size_t columns) {
     const auto before_point = [](const std::string& text) { return std::min(text.find('.'), text.size()); };
     std::vector<std::string> texts;
     for (const float value : values) texts.push_back(number(value));
-    std::vector<size_t> widths(columns, 0);
-    for (size_t i = 0; i < texts.size(); ++i)
-        widths[i % columns] = std::max(widths[i % columns], before_point(texts[i]));
-    ImGui::PushFont(ui.fonts.mono);
+    std::vector<size_t> before(columns, 0), behind(columns, 0);
     for (size_t i = 0; i < texts.size(); ++i) {
-        if (i % columns == 0) ImGui::TableNextRow();
+        before[i % columns] = std::max(before[i % columns], before_point(texts[i]));
+        behind[i % columns] = std::max(behind[i % columns], texts[i].size() - before_point(texts[i]));
+    }
+    ImGui::PushFont(ui.fonts.mono);
+    const float letter = ImGui::CalcTextSize("0").x;
+    for (size_t i = 0; i < texts.size(); ++i) {
+        const size_t c = i % columns;
+        if (c == 0) ImGui::TableNextRow();
         ImGui::TableNextColumn();
-        ImGui::TextUnformatted(
-            (std::string(widths[i % columns] - before_point(texts[i]), ' ') + texts[i]).c_str());
+        right_align(letter * float(before_point(texts[i]) + behind[c]));
+        ImGui::TextUnformatted(texts[i].c_str());
     }
     ImGui::PopFont();
 }
@@ -59,8 +83,7 @@ void draw_numbers(const PanelContext& ui, const std::vector<float>& values, size
 void draw_terms(const PanelContext& ui, const Derivation& d) {
     if (!ImGui::BeginTable("terms", 4, ImGuiTableFlags_SizingStretchSame | ImGuiTableFlags_BordersInnerH))
         return;
-    for (const char* title : {"q", "k", "q \xc2\xb7 k", "sum"}) ImGui::TableSetupColumn(title);
-    ImGui::TableHeadersRow();
+    draw_heads(std::array{"q", "k", "q \xc2\xb7 k", "sum"});
     // A long head shows its largest products; the sum is the whole one all the same.
     std::vector<size_t> order(d.terms.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -103,10 +126,8 @@ void draw_sum_terms(const PanelContext& ui, const CellSum& sum, const char* id) 
     if (!ImGui::BeginTable(id, products ? 4 : 2,
                            ImGuiTableFlags_SizingStretchSame | ImGuiTableFlags_BordersInnerH))
         return;
-    ImGui::TableSetupColumn("");
-    for (const char* title : {sum.a.c_str(), sum.b.c_str(), "product"})
-        if (products || title == sum.a.c_str()) ImGui::TableSetupColumn(title);
-    ImGui::TableHeadersRow();
+    const std::array titles{"", sum.a.c_str(), sum.b.c_str(), "product"};
+    draw_heads(std::span(titles).first(products ? 4 : 2), 1);
     const std::vector<size_t> order = shown_terms(sum, ui.bench.window.sort_by_size);
     for (const size_t i : order) {
         const CellSum::Term& term = sum.terms[i];
@@ -239,8 +260,7 @@ void draw_contribution(const PanelContext& ui, const Derivation& d) {
     ImGui::TextDisabled("what it adds to the context");
     if (!ImGui::BeginTable("values", 3, ImGuiTableFlags_SizingStretchSame | ImGuiTableFlags_BordersInnerH))
         return;
-    for (const char* title : {"v", "weight v", "context"}) ImGui::TableSetupColumn(title);
-    ImGui::TableHeadersRow();
+    draw_heads(std::array{"v", "weight \xc2\xb7 v", "context"});
     std::vector<float> numbers;
     for (size_t i = 0; i < std::min(d.values.size(), kMostTerms); ++i)
         for (const float value : {d.values[i].value, d.values[i].contribution, d.values[i].context})
@@ -284,7 +304,9 @@ void draw_map_cell(PanelContext& ui) {
     draw_copy(ui, *d);
     ImGui::BeginChild("derivation");
     draw_steps(ui, *d);
+    ImGui::PushTextWrapPos();
     ImGui::TextDisabled("computed now from q and k, not read from a tile");
+    ImGui::PopTextWrapPos();
     check_box(ui, "largest products first", &bench.window.sort_by_size);
     draw_terms(ui, *d);
     ImGui::EndChild();

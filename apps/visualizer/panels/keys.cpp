@@ -6,6 +6,8 @@
 #include <fovea/model/learned.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,19 +39,58 @@ void move_pick(Workbench& s, int rows, int columns) {
         const auto moved = [pixel](uint64_t at, int step, uint64_t count) {
             return uint64_t(std::clamp(int64_t(at) + step * pixel, int64_t(0), int64_t(count) - 1));
         };
-        MapPlace& place = s.map.place;
-        place.picked_row = moved(place.picked_row, rows, s.map.head()->rows());
-        place.picked_key = moved(place.picked_key, columns, s.map.head()->tokens());
-        // The view goes with a pick that leaves it.
-        const MapRect& seen = s.map.head()->tiles().view().rect;
-        const double row = double(place.picked_row), key = double(place.picked_key);
-        if (row < seen.first_row || row >= seen.first_row + seen.rows) place.row = row;
-        if (key < seen.first_key || key >= seen.first_key + seen.keys) place.key = key;
+        const MapPlace& place = s.map.place;
+        pick_on_map(s, moved(place.picked_row, rows, s.map.head()->rows()),
+                    moved(place.picked_key, columns, s.map.head()->tokens()));
         return;
     }
     s.view.picked_row = std::clamp(s.view.picked_row + rows, 0, int(s.stage().rows) - 1);
     s.view.picked_column = std::clamp(s.view.picked_column + columns, 0, int(s.stage().columns) - 1);
     s.view.follow = ViewState::Follow::in_sight;
+}
+
+// The largest of the picked row, or with `next` the one that comes behind the picked one by size; behind the
+// last the largest again.
+void pick_peak(Workbench& s, bool next) {
+    const auto behind = [next](const auto& order, uint64_t picked) {
+        const auto at = std::find(order.begin(), order.end(), picked);
+        return next && at != order.end() && at + 1 != order.end() ? *(at + 1) : order.front();
+    };
+    if (s.window.centre == CentreTab::map && s.map) {
+        std::vector<uint64_t> order;
+        const MapPick* pick = s.map.pick();
+        if (!pick) return;  // a thread is still at its row
+        for (const auto& [key, weight] : pick->largest)
+            if (weight > 0) order.push_back(key);
+        if (!order.empty()) pick_on_map(s, pick->row, behind(order, s.map.place.picked_key));
+        return;
+    }
+    s.when_settled("picking a peak", [&s, behind] {
+        const Stage& stage = s.stage();
+        const auto row = uint64_t(s.view.picked_row);
+        const std::span<const float> values =
+            stage.head_values(s.view.head).subspan(row * stage.columns, stage.columns);
+        std::vector<uint64_t> order;
+        for (uint64_t i = 0; i < stage.columns; ++i)
+            if (std::isfinite(values[i]) && !stage.hidden(s.view.head, row, i)) order.push_back(i);
+        if (order.empty()) return;
+        // Of what is over keys the largest counts, of vectors what is farthest from 0.
+        const auto size = [&](uint64_t i) { return stage.over_keys ? values[i] : std::abs(values[i]); };
+        std::stable_sort(order.begin(), order.end(),
+                         [&](uint64_t a, uint64_t b) { return size(a) > size(b); });
+        s.view.picked_column = int(behind(order, uint64_t(s.view.picked_column)));
+        s.view.pinned = true;
+        s.view.follow = ViewState::Follow::in_sight;
+    });
+}
+
+// So near to the pick that its cell has digits.
+void zoom_to_digits(Workbench& s) {
+    s.view.follow = ViewState::Follow::digits;
+    if (s.window.centre != CentreTab::map || !s.map) return;
+    MapPlace& place = s.map.place;
+    place.row = double(place.picked_row) + 0.5, place.key = double(place.picked_key) + 0.5;
+    place.cells_a_pixel = 1e-6;  // the largest cells that a map has
 }
 
 template <class Edit>
@@ -160,6 +201,11 @@ constexpr KeyCommand kModelCommands[] = {
      }},
     {ImGuiKey_Home, plain, "Home", "pick the first key", [](Workbench& s) { move_pick(s, 0, -kFar); }},
     {ImGuiKey_End, plain, "End", "pick the last key", [](Workbench& s) { move_pick(s, 0, kFar); }},
+    {ImGuiKey_M, shift, "Shift+M", "pick the row's largest number",
+     [](Workbench& s) { pick_peak(s, false); }},
+    {ImGuiKey_P, shift, "Shift+P", "pick the row's next peak: the largest below the picked one",
+     [](Workbench& s) { pick_peak(s, true); }},
+    {ImGuiKey_I, shift, "Shift+I", "zoom in until the picked cell has digits", zoom_to_digits},
     {ImGuiKey_N, shift, "Shift+N", "train a small model",
      [](Workbench& s) { s.window.centre = CentreTab::train; }},
     {ImGuiKey_Space, control, "Ctrl+Space", "train or pause",

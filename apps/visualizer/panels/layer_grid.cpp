@@ -10,7 +10,7 @@ namespace fovea::visualizer {
 namespace {
 
 constexpr size_t kMostSideBySide = 8;
-constexpr float kLayerColumn = 40, kHeads = 12, kGap = 8, kSmallest = 34, kLargest = 132;
+constexpr float kLayerColumn = 40, kHeads = 12, kGap = 8, kSmallest = 34, kLargest = 240;
 
 struct Place {  // of a head in the grid's buffers
     const GridLayer* layer;

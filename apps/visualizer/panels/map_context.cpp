@@ -40,14 +40,16 @@ void draw_keys(PanelContext& ui) {
     const MapPick* pick = bench.map.pick();
     if (!pick) return ImGui::TextDisabled("computing");
     if (pick->largest.empty()) return;
+    ImGui::PushTextWrapPos();
     ImGui::TextDisabled("query %s: %zu keys have %.1f%%", format_count(pick->row).c_str(),
                         pick->largest.size(), 100 * pick->share);
+    ImGui::PopTextWrapPos();
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 1 * ui.scale});
     const float largest = std::max(pick->largest[0].second, 1e-30f);
     uint64_t clicked = bench.map.place.picked_key;
     for (const auto& [key, weight] : pick->largest)
         if (weight > 0 && draw_key(ui, key, weight, largest)) clicked = key;
-    bench.map.place.picked_key = clicked;
+    if (clicked != bench.map.place.picked_key) pick_on_map(bench, pick->row, clicked);
     ImGui::PopStyleVar();
     if (bench.map.head()->call().dropout_p > 0) ImGui::TextDisabled("before dropout");
 }

@@ -1,5 +1,6 @@
 // A long head as a map: wheel zooms, drag pans, each tile sampled at once and exact soon after.
 #include "panels/colour_bar.hpp"
+#include "panels/keys.hpp"
 
 #include <fovea/runtime.hpp>
 
@@ -10,7 +11,7 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr float kAxis = 74, kLegend = 74, kMost = 72;  // axes' room; pixels for a cell at most
+constexpr float kAxis = 96, kLegend = 74, kMost = 72;  // axes' room; pixels for a cell at most
 constexpr float kDigitsFrom = 46;                      // a cell's pixels
 
 struct MapFrame {
@@ -237,6 +238,11 @@ void draw_axes(PanelContext& ui, const MapFrame& f) {
                      colours.text_soft, label.c_str());
         draw.AddLine({left - 5 * ui.scale, y}, {left, y}, colours.mark);
     }
+    // Which side is which.
+    const char* const sides = "query \xe2\x86\x93  key \xe2\x86\x92";
+    const float width = font->CalcTextSizeA(font->FontSize, 1e6f, 0, sides).x;
+    draw.AddText(font, font->FontSize, {left - width - 9 * ui.scale, top - font->FontSize - 8 * ui.scale},
+                 colours.text_soft, sides);
 }
 
 void draw_pick(PanelContext& ui, const MapFrame& f) {
@@ -251,8 +257,14 @@ void draw_pick(PanelContext& ui, const MapFrame& f) {
     const auto at_row = [&f](double row) { return f.at.y + float((row - f.first_row) / f.cells_a_pixel); };
     const float x = at_key(double(place.picked_key)), y = at_row(double(place.picked_row));
     const ImU32 soft = (colours.accent & 0x00ffffff) | 0x70000000;
-    draw.AddLine({at_key(0), y + side / 2}, {at_key(double(map.tokens())), y + side / 2}, soft, ui.scale);
-    draw.AddLine({x + side / 2, at_row(0)}, {x + side / 2, at_row(double(map.rows()))}, soft, ui.scale);
+    // Through the middle of what is small; on both sides of cells that have digits.
+    const bool beside = side >= kDigitsFrom * ui.scale;
+    for (const float share : {beside ? 0.0f : 0.5f, beside ? 1.0f : 0.5f}) {
+        const float across = y + share * side, down = x + share * side;
+        draw.AddLine({at_key(0), across}, {at_key(double(map.tokens())), across}, soft, ui.scale);
+        draw.AddLine({down, at_row(0)}, {down, at_row(double(map.rows()))}, soft, ui.scale);
+        if (!beside) break;
+    }
     const float gap = 3 * ui.scale;
     draw.AddRect({x - gap, y - gap}, {x + side + gap, y + side + gap}, colours.accent, 2 * ui.scale, 0,
                  2 * ui.scale);
@@ -290,6 +302,17 @@ void draw_controls(PanelContext& ui) {
     if (tabs(ui, kReducers, reducer)) bench.map.place.largest = reducer == 1;
     ImGui::SameLine(0, 8 * ui.scale);
     if (ImGui::Button("Fit")) bench.map.place.cells_a_pixel = 0;
+    constexpr float kRoomForJumps = 740;
+    if (ImGui::GetWindowWidth() >= kRoomForJumps * ui.scale) {
+        const auto jump = [&](const char* label, ImGuiKey key, const char* hint) {
+            ImGui::SameLine(0, 6 * ui.scale);
+            if (ImGui::Button(label)) run_key(bench, {key, shift});
+            if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", hint);
+        };
+        jump("Digits", ImGuiKey_I, "As near to the pick as there is (Shift+I)");
+        jump("Peak", ImGuiKey_M, "The largest weight of the picked query (Shift+M)");
+        jump("Next", ImGuiKey_P, "The largest below the picked one (Shift+P)");
+    }
     ImGui::SameLine(0, 16 * ui.scale);
     int place = bench.map.head()->on_device() ? 0 : 1;
     constexpr const char* kPlaces[] = {"device", "processor"};
@@ -324,7 +347,9 @@ void draw_reading(PanelContext& ui, double row, double key) {
 // What the colours of the view's own level mean.
 void draw_legend(PanelContext& ui, const MapFrame& f) {
     Workbench& bench = ui.bench;
-    const float s = ui.scale, x = f.at.x + f.size.x + 14 * s, width = 12 * s;
+    // Beside the cells, which may be narrower than their room.
+    const float end = f.at.x + float((double(bench.map.head()->tokens()) - f.first_key) / f.cells_a_pixel);
+    const float s = ui.scale, x = std::min(f.at.x + f.size.x, end) + 14 * s, width = 12 * s;
     const float height = std::min(f.size.y, 320 * s), y = f.at.y + (f.size.y - height) / 2;
     const bool largest = bench.map.place.largest;
     const uint32_t level = bench.map.head()->tiles().progress().level;
@@ -401,6 +426,15 @@ void pick_behind_pixel(Workbench& bench, double row, double key) {
         key = double(p->block.first_key + p->block.keys / 2);
     }
     place.picked_row = uint64_t(row), place.picked_key = uint64_t(key);
+}
+
+void pick_on_map(Workbench& bench, uint64_t row, uint64_t key) {
+    MapPlace& place = bench.map.place;
+    place.picked_row = row, place.picked_key = key;
+    const MapRect& seen = bench.map.head()->tiles().view().rect;
+    const auto y = double(row), x = double(key);
+    if (y < seen.first_row || y >= seen.first_row + seen.rows) place.row = y;
+    if (x < seen.first_key || x >= seen.first_key + seen.keys) place.key = x;
 }
 
 void draw_map_panel(PanelContext& ui) {

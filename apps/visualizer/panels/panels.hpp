@@ -68,6 +68,8 @@ std::string map_pixel_text(Workbench& bench, double row, double key);
 // Picks the weight behind a pixel: the one that a preview sampled, or the largest of an exact pixel.
 void pick_behind_pixel(Workbench& bench, double row, double key);
 
+// Picks a cell of the map; the view goes with a pick that leaves it.
+void pick_on_map(Workbench& bench, uint64_t row, uint64_t key);
 // The whole window: top bar, columns, bottom strip, status bar.
 void draw_main_window(PanelContext& ui);
 

@@ -117,13 +117,15 @@ void draw_pattern(Knobs& knobs, Settings& s) {
     ImGui::EndCombo();
 }
 
-// A synthetic context sees no later key, whatever is chosen here.
+// A synthetic context and a model that predicts the next token see no later key, whatever is chosen here.
 void draw_causal(Knobs& knobs, const LongMap* map) {
-    if (!map || !map->head().always_causal) return knobs.toggle("causal mask", knobs.next.causal);
+    if (map ? !map->head().always_causal : !is_causal_model(knobs.next))
+        return knobs.toggle("causal mask", knobs.next.causal);
     bool on = true;
     ImGui::BeginDisabled();
-    check_box(knobs.ui, "causal mask, always", &on);
+    check_box(knobs.ui, "always causal", &on);
     ImGui::EndDisabled();
+    hint("causal mask");
 }
 
 // A number of heads from 1 to 12, or the divisors of `of` where key/value heads share query heads.

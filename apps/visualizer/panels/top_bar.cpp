@@ -10,6 +10,11 @@
 namespace fovea::visualizer {
 namespace {
 
+// A synthetic map is of no level and of no model, whatever the settings behind it say.
+bool shows_synthetic_map(const Workbench& bench) {
+    return bench.window.centre == CentreTab::map && bench.map && bench.map.head()->head().always_causal;
+}
+
 void draw_levels(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const Palette& colours = palette(bench.window.theme);
@@ -17,7 +22,7 @@ void draw_levels(PanelContext& ui) {
     const ImVec2 first = ImGui::GetCursorScreenPos();
     for (int level = 1; level <= kLevelCount; ++level) {
         const Settings& s = bench.document.settings();
-        const bool current = !s.file && !shows_model(s) && s.level == level;
+        const bool current = !s.file && !shows_model(s) && s.level == level && !shows_synthetic_map(bench);
         if (level > 1) ImGui::SameLine(0, 4 * ui.scale);
         if (current) {
             ImGui::PushStyleColor(ImGuiCol_Button, colours.accent);
@@ -40,7 +45,7 @@ void draw_levels(PanelContext& ui) {
 void draw_tasks(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const Settings& s = bench.document.settings();
-    const bool current = shows_model(s) && !s.model;
+    const bool current = shows_model(s) && !s.model && !shows_synthetic_map(bench);
     const Palette& colours = palette(bench.window.theme);
     const std::string name = current ? s.task : "learned";
     ImGui::SetNextItemWidth(ImGui::CalcTextSize("induction").x + 44 * ui.scale);

@@ -102,7 +102,7 @@ void main() {
     }
 
     // The picked cell has a frame of its own; its row and column a thin line on each side.
-    float edge = (in_row && in_column ? 3.0 : 1.0) * unit;
+    float edge = in_row && in_column ? min(3.0 * unit, MATRIX_FRAME_SHARE * min(cell_size.x, cell_size.y)) : unit;
     bool at_row_edge = in_row && (inside.y < gap + edge || inside.y > cell_size.y - gap - edge);
     bool at_column_edge = in_column && (inside.x < gap + edge || inside.x > cell_size.x - gap - edge);
     if (min(cell_size.x, cell_size.y) >= 8.0 * unit && (at_row_edge || at_column_edge || (in_row && in_column &&

@@ -16,6 +16,7 @@ using uint = uint32_t;
 #define MATRIX_BINDING_COUNT 4
 #define MATRIX_COLOURS_PER_MAP 256
 #define MATRIX_HATCH_PERIOD 7.0      // units of the layout: says how many pixels one unit is
+#define MATRIX_FRAME_SHARE 0.125     // of a small cell that the picked one's frame may take on each side
 #define MATRIX_MOST_CELLS_A_SIDE 16  // of a pixel that holds several
 
 #define MATRIX_FLAG_LOG 1u     // colour by the logarithm, between range_low and range_high
