@@ -199,6 +199,7 @@ def make_npy():
     folder.add("length_missing_v1", b"\x93NUMPY\x01\x00\x10", "ends before the header length")
     folder.add("length_missing_v2", b"\x93NUMPY\x02\x00\x10\x00\x00", "ends before the header length")
     folder.add("length_past_file", npy(length=200), "header length 200 is more than the bytes that follow, 65")
+    folder.add("length_past_file_by_less_than_the_prefix", npy(length=70), "header length 70 is more than the bytes that follow, 65")
     folder.add("length_above_limit", npy(version=(2, 0), length=70_000), "header length 70000 is above the limit, 65536")
     folder.add("length_max", npy(version=(3, 0), length=2**32 - 1), "header length 4294967295 is above the limit")
     folder.add("length_zero", npy("", b""), "does not begin with '{'")
@@ -380,6 +381,8 @@ def make_npz():
     bad("local_signature", "no local header at byte 0", local_signature=b"PK\3\5")
     bad("local_size_differs", "the local header has other sizes or another checksum",
         local_fields=struct.pack("<HHHHHIII", 20, 0, 0, 0, 0x21, zlib.crc32(npy()), len(npy()), 5))
+    over = len(npy()) + 3
+    bad("packed_into_directory", "packed bytes reach past the central directory", packed_bytes=over, size_bytes=over)
     bad("packed_past_directory", "packed bytes reach past the central directory", packed_bytes=5000, size_bytes=5000)
     bad("stored_sizes_differ", "is stored, yet 75 bytes become 80", size_bytes=80)
     folder.add("overlap_same_data", Zip().add().add("b.npy", offset=0, local_name=b"a.npy").end(), "the local header has another name")

@@ -41,6 +41,20 @@ std::vector<GradientPlanCase> gradient_plan_cases() {
             {"one of each", gpu_facts(), attention_desc(1, 1, 1, 1, 1, 1, 1)}};
 }
 
+// The rows of q of a group's heads lie token by token, so that their window is small; those of lse never do.
+TEST(BackwardPlan, the_window_of_lse_spans_the_heads_of_a_group) {
+    FoveaAttentionDesc d = attention_desc(1, 4, 1, 1 << 18, 4, 1, 1);
+    d.q_strides = d.o_strides = {4 << 18, 1, 4};
+    FoveaDeviceFacts facts = gpu_facts();
+    FoveaAttentionBackwardDesc backward = attention_backward(FOVEA_GRAD_Q);
+    backward.do_strides = backward.dq_strides = d.q_strides;
+    ASSERT_TRUE(plan_attention_backward(facts, d, backward));
+    facts.max_storage_range = 1 << 20;
+    const Result<Plan> plan = plan_attention_backward(facts, d, backward);
+    ASSERT_FALSE(plan) << "the window of lse has 3 MiB";
+    EXPECT_NE(plan.error().text.find("LSE"), std::string::npos) << plan.error().text;
+}
+
 TEST(BackwardPlan, covers_every_query_and_every_key_once) {
     for (const GradientPlanCase& c : gradient_plan_cases()) {
         SCOPED_TRACE(c.name);
