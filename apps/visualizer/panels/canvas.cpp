@@ -294,7 +294,7 @@ void label_rows(PanelContext& ui, const Canvas& c, ImFont* font) {
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const VisibleCells cells = visible_cells(c);
     const float line = font->FontSize, room = (kLabelColumn - 12) * ui.scale;
-    const bool words = c.cell_height >= kLabelsFrom * ui.scale;
+    const bool words = c.slanted || c.cell_height >= kLabelsFrom * ui.scale;  // as the columns have
     const int step = label_step(c.cell_height, line);
     const float right = std::max(c.origin.x, c.at.x) - 10 * ui.scale;
     draw.PushClipRect({right - room, c.at.y}, {right, c.at.y + c.size.y}, true);

@@ -189,7 +189,10 @@ void draw_dialogs(PanelContext& ui) {
     if (state.dialog == Dialog::none) return;
     if (!ImGui::IsPopupOpen(title)) ImGui::OpenPopup(title);
     ImGui::SetNextWindowPos({screen.x / 2, screen.y / 2}, ImGuiCond_Always, {0.5f, 0.5f});
-    ImGui::SetNextWindowSizeConstraints({420 * ui.scale, 0}, {screen.x * 0.94f, screen.y * 0.94f});
+    // The longest command stands beside its keys.
+    const float least = state.dialog == Dialog::palette ? 640 : 420;
+    ImGui::SetNextWindowSizeConstraints({std::min(least * ui.scale, screen.x * 0.94f), 0},
+                                        {screen.x * 0.94f, screen.y * 0.94f});
     bool open = true;
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {18 * ui.scale, 16 * ui.scale});
     ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, std::max(ui.scale, 1.0f));

@@ -115,25 +115,33 @@ void draw_scores(PanelContext& ui, const TrainingView& v, float width) {
     draw_curve(plot, v.curve, accuracy_of, HeadScore::previous, colours.accent, 2 * ui.scale);
     const ColourTable table = colour_table(ColourMap::viridis);
     float y = plot.at.y + 3 * ui.scale;
-    // A name, and the curve's value at the scrubber.
+    // Lines and their names stand out from the ground: lighter ones from a dark one.
+    const auto colour_of = [&](size_t i) {
+        const double from = ui.bench.window.theme == Theme::dark ? 0.5 : 0.05;
+        const Rgb c = table[size_t(
+            255 * (from + 0.45 * double(i) / double(std::max<size_t>(v.task.scores.size(), 2) - 1)))];
+        return IM_COL32(c.r, c.g, c.b, 255);
+    };
+    for (size_t i = 0; i < v.task.scores.size(); ++i)
+        draw_curve(plot, v.curve, score_of, v.task.scores[i], colour_of(i), 1.5f * ui.scale);
+    // A name, and the curve's value at the scrubber; over the curves, on a ground of its own.
     const auto name = [&](std::string text, ImU32 colour, Figure figure, HeadScore score) {
         if (const StepReport* report = report_at(v))
             if (const float value = figure(*report, score); !std::isnan(value))
                 text += " " + format_fixed(double(value), 2);
-        ImGui::GetWindowDrawList()->AddText(ui.fonts.small, ui.fonts.small->FontSize,
-                                            {plot.at.x + 6 * ui.scale, y}, colour, text.c_str());
+        ImFont* const font = ui.fonts.small;
+        const ImVec2 at{plot.at.x + 6 * ui.scale, y};
+        const float wide = font->CalcTextSizeA(font->FontSize, 1e6f, 0, text.c_str()).x;
+        ImDrawList& draw = *ImGui::GetWindowDrawList();
+        draw.AddRectFilled({at.x - 3 * ui.scale, at.y},
+                           {at.x + wide + 3 * ui.scale, at.y + font->FontSize + ui.scale},
+                           (colours.matrix_ground & 0x00ffffff) | 0xd0000000);
+        draw.AddText(font, font->FontSize, at, colour, text.c_str());
         y += ui.fonts.small->FontSize + ui.scale;
     };
     name("accuracy", colours.accent, accuracy_of, HeadScore::previous);
-    for (size_t i = 0; i < v.task.scores.size(); ++i) {
-        // Lines and their names stand out from the ground: lighter ones from a dark one.
-        const double from = ui.bench.window.theme == Theme::dark ? 0.5 : 0.05;
-        const Rgb c = table[size_t(
-            255 * (from + 0.45 * double(i) / double(std::max<size_t>(v.task.scores.size(), 2) - 1)))];
-        const ImU32 colour = IM_COL32(c.r, c.g, c.b, 255);
-        draw_curve(plot, v.curve, score_of, v.task.scores[i], colour, 1.5f * ui.scale);
-        name(std::string(head_score_label(v.task.scores[i])), colour, score_of, v.task.scores[i]);
-    }
+    for (size_t i = 0; i < v.task.scores.size(); ++i)
+        name(std::string(head_score_label(v.task.scores[i])), colour_of(i), score_of, v.task.scores[i]);
 }
 
 // A head's weights on the sequence, and what it is called by its scores there.
