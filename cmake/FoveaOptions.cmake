@@ -52,7 +52,11 @@ endif()
 add_library(fovea_flags INTERFACE)
 target_compile_features(fovea_flags INTERFACE cxx_std_20)
 if(MSVC)
-  target_compile_options(fovea_flags INTERFACE /W4 $<$<BOOL:${FOVEA_WARNINGS_AS_ERRORS}>:/WX>)
+  # As below, products and sums are rounded apart; clang-cl fuses them by default.
+  target_compile_options(fovea_flags INTERFACE /W4 /utf-8 /fp:precise $<$<BOOL:${FOVEA_WARNINGS_AS_ERRORS}>:/WX>)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    target_compile_options(fovea_flags INTERFACE /clang:-ffp-contract=off)
+  endif()
 else()
   # -ffp-contract=off: a product and a sum are two roundings unless a kernel asks for a fused multiply-add by
   # name. The tutorials' digits and the equality of all CPU targets stand on it.

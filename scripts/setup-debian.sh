@@ -60,6 +60,8 @@ case ${1:-} in
     packages=(build-essential cmake ninja-build libhwy-dev)
     # Elsewhere headers and glslang are too old: get-vulkan-tools.sh --library.
     if [[ $codename == trixie ]]; then packages+=(libvulkan-dev glslang-tools); else packages+=(ca-certificates); fi
+    # By which Ubuntu's apt believes Debian's packages.
+    [[ $codename != noble ]] || packages+=(debian-archive-keyring)
     newer=()
     ;;
 esac

@@ -20,7 +20,7 @@ namespace fovea::cpu {
 namespace {
 
 #if HWY_ARCH_X86
-#if defined(_MSC_VER) && !defined(__clang__)
+#if defined(_MSC_VER)
 struct Features {
     bool sse4, avx2, avx512;
 };
