@@ -17,10 +17,10 @@ import { Workbench } from "./stage.ts";
 import { Story } from "./story.ts";
 import { connectPlayground } from "./play.ts";
 import { addressOf, isWhole, longestAddress, toHash } from "./state.ts";
-import { DeepZoom } from "./zoom.ts";
+import { ZoomDoor } from "./zoom_door.ts";
 
 const app = new App();
-let zoom: DeepZoom;
+let door: ZoomDoor;
 let restarts = 0,
     refusals = 0; // of memory
 
@@ -155,7 +155,7 @@ async function startEngine(): Promise<void> {
 app.engine.onGpu = () => showBadge();
 app.engine.onDeath = (reason) => {
     showBadge();
-    zoom.restart(); // and its tiles are free
+    door.zoom?.restart(); // and its tiles are free
     if (/memory/.test(reason) && ++refusals > 1) {
         if (app.state.level !== 7 || app.state.len <= 16) {
             withoutEngine(true);
@@ -207,7 +207,7 @@ const story = new Story(app, workbench);
 new Flow(app, workbench);
 new Heads(app, workbench);
 new Reshape(app);
-zoom = new DeepZoom(app);
+door = new ZoomDoor(app);
 connectExport(app, workbench);
 connectLessons(app);
 connectSpeed(app);
@@ -262,7 +262,15 @@ if (lost)
     });
 // For tests and the curious: what the page knows.
 Object.assign(globalThis, {
-    fovea: { app, workbench, zoom, sessionText: () => sessionText(app), toHash },
+    fovea: {
+        app,
+        workbench,
+        get zoom() {
+            return door.zoom;
+        },
+        sessionText: () => sessionText(app),
+        toHash,
+    },
 });
 // The plane of queries and keys comes behind the first numbers. The page that is one file goes without.
 declare const VECTORS_FILE: string;

@@ -1,15 +1,17 @@
 // Deep zoom: a map that is never stored. The engine's scheduler says which tiles a view needs and what to draw until they
 // are exact; here they are coloured, drawn and moved.
 import type { App } from "./app.ts";
-import { colorTable, css, isDark, logFloor, type Rgb, type Scale } from "./colors.ts";
-import { byId, select } from "./dom.ts";
-import { duration, number } from "./format.ts";
+import type { Rgb, Scale } from "./colors.ts";
 import type { MapPiece, MapShown, TileId, TilePixels } from "./protocol.ts";
+import { sightsOf } from "./sights.ts";
+import type { ZoomKit } from "./zoom_door.ts";
 
 const side = 256; // pixels of a tile's edge
 const maxTiles = 160;
 const stepMs = 10; // how long the engine's thread may be deaf to a pick or a new view
 const samplesKept = 600;
+const mostZoomed = 1 / 24; // cells in a pixel: room for a weight's digits
+const patienceMs = 1000; // until a forward pass says how long it will take
 
 interface Held {
     pixels: TilePixels;
@@ -19,7 +21,7 @@ interface Held {
 const keyOf = (id: TileId) => `${id.level}/${id.y}/${id.x}${id.sampled ? "s" : ""}`;
 
 export class DeepZoom {
-    private readonly canvas = byId<HTMLCanvasElement>("zoom-canvas");
+    private readonly canvas: HTMLCanvasElement;
     private tokens = 16384;
     private held = new Map<string, Held>(); // the longest unused first
     private pieces: MapPiece[] = [];
@@ -29,7 +31,8 @@ export class DeepZoom {
     private reducer: keyof TilePixels = "mass";
     private picked: [number, number] | null = null;
     private started = false;
-    private opened = false;
+    private run = 0; // counts forward passes: who finds another number has been given up
+    private seen = false; // the whole map was exact once, and what stands out in it is offered
     private stateTimer = 0;
     private moved = false; // the engine does not know the view yet
     private working = false;
@@ -40,25 +43,31 @@ export class DeepZoom {
     readonly drawTimes: number[] = [];
     readonly frameTimes: number[] = [];
 
-    constructor(private readonly app: App) {
-        byId("zoom-start").addEventListener("click", () => void this.begin());
+    constructor(
+        private readonly app: App,
+        private readonly kit: ZoomKit,
+    ) {
+        const { byId, select } = kit;
+        this.canvas = byId<HTMLCanvasElement>("zoom-canvas");
+        byId("zoom-stop").addEventListener("click", () => {
+            this.restart();
+            void app.engine.ask("mapBegin", { tokens: 1 }).catch(() => {}); // lets the memory go
+        });
         byId("zoom-in").addEventListener("click", () => this.zoom(0.5));
         byId("zoom-out").addEventListener("click", () => this.zoom(2));
         byId("zoom-fit").addEventListener("click", () => this.fit());
-        select("zoom-tokens").addEventListener("change", () => {
-            if (this.started) void this.begin();
+        byId("zoom-sights").addEventListener("click", (event) => {
+            const at = (event.target as HTMLElement).dataset.at;
+            if (!at) return;
+            const [row, key, cells] = at.split(",").map(Number);
+            this.center = [row, key];
+            this.cellsPerPixel = cells;
+            this.view();
+            this.canvas.focus({ preventScroll: true });
         });
-        app.onResult.add(() => {
-            if (this.opened) return;
-            this.opened = true;
-            this.goTo(app.state.zoom);
-            if (!app.state.zoom) return;
-            // Who follows a link into the map wants to see it, whatever is still loaded above it.
-            const stay = new ResizeObserver(() => byId("zoom").scrollIntoView());
-            stay.observe(document.body);
-            for (const act of ["wheel", "touchstart", "pointerdown", "keydown"])
-                addEventListener(act, () => stay.disconnect(), { once: true });
-        }); // a link into the map
+        select("zoom-tokens").addEventListener("change", () => {
+            if (this.started || !byId("zoom-stop").hidden) void this.begin();
+        });
         for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="reducer"]'))
             radio.addEventListener("change", () => {
                 this.reducer = radio.value as keyof TilePixels;
@@ -67,57 +76,70 @@ export class DeepZoom {
             });
         this.listen();
         new ResizeObserver(() => this.view(false)).observe(this.canvas);
-        app.onShow.add(() => {
-            if (app.following) this.goTo(app.state.zoom);
-            this.draw();
-        });
     }
 
-    // The engine was started anew: what it held is gone.
+    // The engine was started anew, or the reader stopped it: there is no map.
     restart(): void {
+        ++this.run;
         this.started = false;
         this.forget();
-        byId("zoom-body").hidden = true;
-        byId("zoom-start").hidden = false;
+        this.kit.byId("zoom-body").hidden = this.kit.byId("zoom-stop").hidden = true;
+        this.kit.byId("zoom-start").hidden = false;
     }
 
     private forget(): void {
         this.held.clear();
         this.pieces = [];
         this.shown = this.picked = null;
-        byId("zoom-tag").textContent = "";
+        for (const part of ["tag", "pick", "progress", "status"])
+            this.kit.byId(`zoom-${part}`).textContent = "";
+        this.seen = false;
+        this.kit.byId("zoom-sights").hidden = true;
     }
 
-    private async begin(): Promise<void> {
-        const { engine } = this.app;
-        byId<HTMLButtonElement>("zoom-start").disabled = true;
+    async begin(): Promise<void> {
+        const { engine } = this.app,
+            { byId, select, setText, duration } = this.kit,
+            run = ++this.run;
         this.started = false;
         this.forget();
         const start = performance.now(),
-            tokens = Number(select("zoom-tokens").value);
+            tokens = Number(select("zoom-tokens").value),
+            whole = tokens.toLocaleString("en"),
+            said = byId("zoom-progress");
         try {
-            await engine.ask("mapBegin", { tokens });
-            this.tokens = tokens;
             byId("zoom-start").hidden = true;
-            byId("zoom-body").hidden = false;
+            this.canvas.width = 0; // of another map
+            byId("zoom-stop").hidden = false;
+            await engine.ask("mapBegin", { tokens });
             for (let progress = 0; progress < 1;) {
+                if (run !== this.run) return;
                 progress = await engine.ask("mapPrepare", { maxFlops: 1e8 });
-                byId("zoom-pick").textContent = `Forward pass: ${Math.floor(progress * 100)}%`;
+                const passed = performance.now() - start,
+                    left =
+                        passed > patienceMs && progress < 1
+                            ? `, about ${timeLeft((passed / progress) * (1 - progress))} left`
+                            : "";
+                if (run === this.run)
+                    setText(said, `Forward pass: ${(100 * progress).toFixed(tokens > 1e5 ? 2 : 0)}%${left}`);
             }
-            byId("zoom-pick").textContent =
-                `Forward pass of ${tokens.toLocaleString("en")} tokens: ${duration(performance.now() - start)}`;
-            this.canvas.setAttribute(
-                "aria-label",
-                `Map of the attention weights of ${tokens.toLocaleString("en")} tokens`,
+            if (run !== this.run) return;
+            this.tokens = tokens;
+            setText(said, "");
+            byId("zoom-stop").hidden = true;
+            byId("zoom-body").hidden = false;
+            setText(
+                byId("zoom-pick"),
+                `Forward pass of ${whole} tokens: ${duration(performance.now() - start)}`,
             );
+            this.canvas.setAttribute("aria-label", `Map of the attention weights of ${whole} tokens`);
             this.started = true;
             this.fit();
             void engine.lookAtGpu().catch(() => {});
         } catch (error) {
+            if (run !== this.run) return;
             this.restart();
             this.app.onTrouble((error as Error).message, false);
-        } finally {
-            byId<HTMLButtonElement>("zoom-start").disabled = false;
         }
     }
 
@@ -138,7 +160,7 @@ export class DeepZoom {
         }, 400);
     }
 
-    private goTo(place: string): void {
+    goTo(place: string): void {
         if (!place || (place === this.place && this.started)) return;
         const [tokens, row, key, cells, reducer] = place.split(",");
         const look = () => {
@@ -146,14 +168,18 @@ export class DeepZoom {
             for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="reducer"]'))
                 radio.checked = radio.value === reducer;
             this.center = [Math.min(Number(row), this.tokens), Math.min(Number(key), this.tokens)];
-            this.cellsPerPixel = Math.min(this.tokens / 64, Math.max(1 / 24, Number(cells)));
+            this.cellsPerPixel = Math.min(this.tokens / 64, Math.max(mostZoomed, Number(cells)));
             this.view(false);
         };
         if (this.started && Number(tokens) === this.tokens) {
             look();
             return;
         }
-        select("zoom-tokens").value = tokens;
+        const list = this.kit.select("zoom-tokens");
+        list.value = tokens;
+        // A link may ask for any length.
+        if (list.value !== tokens)
+            list.add(new Option(`${Number(tokens).toLocaleString("en")} tokens`, tokens, true, true));
         void this.begin().then(() => {
             if (this.started) look();
         });
@@ -171,7 +197,7 @@ export class DeepZoom {
 
     private zoom(factor: number, x = this.size[0] / 2, y = this.size[1] / 2): void {
         const [width, height] = this.size;
-        const next = Math.min(this.tokens / 64, Math.max(1 / 24, this.cellsPerPixel * factor));
+        const next = Math.min(this.tokens / 64, Math.max(mostZoomed, this.cellsPerPixel * factor));
         const move = (at: number, pixel: number, extent: number) =>
             Math.max(0, Math.min(this.tokens, at + (pixel - extent / 2) * (this.cellsPerPixel - next)));
         this.center = [move(this.center[0], y, height), move(this.center[1], x, width)];
@@ -276,11 +302,11 @@ export class DeepZoom {
     private async describe([query, key]: [number, number]): Promise<void> {
         if (!this.started) return;
         const weight = await this.app.engine.ask("mapCell", { query, key }).catch(() => NaN);
-        byId("zoom-pick").textContent =
-            `query ${query.toLocaleString("en")}, key ${key.toLocaleString("en")}: weight ${key > query ? "0, hidden by the causal mask" : number(weight)}`;
+        this.kit.byId("zoom-pick").textContent =
+            `query ${query.toLocaleString("en")}, key ${key.toLocaleString("en")}: weight ${key > query ? "0, hidden by the causal mask" : this.kit.number(weight)}`;
     }
 
-    private draw(): void {
+    draw(): void {
         if (!this.started || this.frame) return;
         this.frame = requestAnimationFrame((now) => {
             this.frame = 0;
@@ -295,11 +321,11 @@ export class DeepZoom {
     // Mass grows with the number of cells in a pixel; the colours follow a logarithm.
     private scaleFor(level: number): Scale {
         const high = this.reducer === "mass" ? Math.min(1, 0.05 * 2 ** level + 0.05) : 0.5;
-        return { table: colorTable("ink"), low: logFloor(0, high), high, log: true };
+        return { table: this.kit.colorTable("ink"), low: this.kit.logFloor(0, high), high, log: true };
     }
 
     private imageOf(held: Held, level: number): HTMLCanvasElement {
-        const wanted = `${this.reducer} ${isDark()}`;
+        const wanted = `${this.reducer} ${this.kit.isDark()}`;
         if (held.paintedFor === wanted) return held.image;
         const scale = this.scaleFor(level),
             pixels = new ImageData(side, side),
@@ -370,6 +396,7 @@ export class DeepZoom {
             );
         }
         context.restore();
+        if (this.cellsPerPixel <= mostZoomed) this.paintDigits(context, toX, toY);
         this.paintAxes(context, toX, toY);
         if (!this.picked) return;
         const style = getComputedStyle(this.canvas),
@@ -384,6 +411,70 @@ export class DeepZoom {
             context.lineWidth = line;
             context.strokeRect(x - half, y - half, 2 * half, 2 * half);
         }
+    }
+
+    // The weights themselves, where a pixel is less than a cell and each is exact.
+    private paintDigits(
+        context: CanvasRenderingContext2D,
+        toX: (key: number) => number,
+        toY: (row: number) => number,
+    ): void {
+        const { colorAt, inkOn, short } = this.kit,
+            [width, height] = this.size,
+            scale = this.scaleFor(0);
+        context.font = `500 10px ${getComputedStyle(this.canvas).fontFamily}`;
+        context.textAlign = "center";
+        context.textBaseline = "middle";
+        const [top, left] =
+            this.cellAt(0, 0) ??
+            [0, 0].map((_, n) =>
+                Math.max(0, Math.floor(this.center[n] - (this.size[1 - n] / 2) * this.cellsPerPixel)),
+            );
+        for (let row = top; row < this.tokens && toY(row) < height; ++row)
+            for (let key = left; key <= row && toX(key) < width; ++key) {
+                const held = this.held.get(`0/${Math.floor(row / side)}/${Math.floor(key / side)}`);
+                if (!held) continue;
+                const value = held.pixels.max[side * (row % side) + (key % side)];
+                context.fillStyle = inkOn(colorAt(scale, value));
+                context.fillText(short(value), toX(key + 0.5), toY(row + 0.5));
+            }
+    }
+
+    // Once the whole map is exact: where its rows look most, as places to go to.
+    private offerSights(): void {
+        const { shown, tokens } = this;
+        if (this.seen || !shown || shown.exact < shown.needed) return;
+        const cells = 2 ** shown.level,
+            pixels = Math.ceil(tokens / cells);
+        for (let y = 0; y * side < pixels; ++y)
+            for (let x = 0; x <= y; ++x) if (!this.held.has(`${shown.level}/${y}/${x}`)) return;
+        this.seen = true;
+        const sights = sightsOf(pixels, (row, key) => {
+            const tile = this.held.get(`${shown.level}/${Math.floor(row / side)}/${Math.floor(key / side)}`)!;
+            return tile.pixels.mass[side * (row % side) + (key % side)];
+        });
+        const box = this.kit.byId("zoom-sights");
+        box.hidden = !sights.length;
+        box.replaceChildren(
+            "Worth a look: ",
+            ...sights.map(({ kind, at, row, share }) => {
+                const button = document.createElement("button"),
+                    middle = (n: number) => (n + 0.5) * cells,
+                    key = kind === "key" ? at : row - at,
+                    about = cells > 1 && at ? "about " : "",
+                    name =
+                        kind === "distance"
+                            ? `${about}${(at * cells).toLocaleString("en")} tokens back`
+                            : at
+                              ? `key ${about}${Math.round(middle(at)).toLocaleString("en")}`
+                              : "the first keys";
+                button.type = "button";
+                button.className = "quiet";
+                button.dataset.at = `${middle(row)},${middle(key)},${Math.max(mostZoomed, cells / 64)}`;
+                button.textContent = `${name}: ${(100 * share).toPrecision(2)}% of a row`;
+                return button;
+            }),
+        );
     }
 
     // Numbers of keys along the upper edge and of queries along the left one, and what the colours mean.
@@ -420,11 +511,11 @@ export class DeepZoom {
             wide = 128,
             left = width - wide - 70;
         for (let i = 0; i < wide; ++i) {
-            context.fillStyle = css([...table.subarray(6 * i, 6 * i + 3)] as Rgb);
+            context.fillStyle = this.kit.css([...table.subarray(6 * i, 6 * i + 3)] as Rgb);
             context.fillRect(left + i, height - 20, 1, 10);
         }
-        write(number(low), left - 6, height - 15, "right");
-        write(`${number(high)} or more`, width - 4, height - 30, "right");
+        write(this.kit.number(low), left - 6, height - 15, "right");
+        write(`${this.kit.number(high)} or more`, width - 4, height - 30, "right");
     }
 
     // One request at a time: the newest view, the pixels that its pieces lack, then the tile that comes next.
@@ -476,11 +567,11 @@ export class DeepZoom {
         if (shown.pieces) this.pieces = shown.pieces;
         const done = shown.exact >= shown.needed,
             cells = 2 ** shown.level;
-        byId("zoom-tag").textContent = done
+        this.kit.byId("zoom-tag").textContent = done
             ? "exact"
             : `sampled: ${shown.exact} of ${shown.needed} tiles exact`;
-        byId("zoom-tag").dataset.exact = String(done);
-        byId("zoom-status").textContent =
+        this.kit.byId("zoom-tag").dataset.exact = String(done);
+        this.kit.byId("zoom-status").textContent =
             cells === 1 ? "a pixel is at most one weight" : `a pixel is ${cells} × ${cells} weights`;
     }
 
@@ -508,6 +599,7 @@ export class DeepZoom {
             if (this.held.size <= maxTiles) break;
             if (!wanted.has(key)) this.held.delete(key);
         }
+        this.offerSights();
         this.draw();
     }
 }
@@ -515,4 +607,13 @@ export class DeepZoom {
 function keep(list: number[], value: number): void {
     list.push(value);
     if (list.length > samplesKept) list.shift();
+}
+
+function timeLeft(ms: number): string {
+    const [n, unit] = [
+        [ms / 1000, "second"] as const,
+        [ms / 60_000, "minute"] as const,
+        [ms / 3_600_000, "hour"] as const,
+    ].findLast(([n]) => n >= 1.5) ?? [1, "second"];
+    return `${Math.round(n)} ${unit}${Math.round(n) > 1 ? "s" : ""}`;
 }

@@ -878,9 +878,11 @@ describe("the page", { skip }, () => {
             (a, name) => a + sum(`assets/${name}-`),
             0,
         );
-        const gpu = sum("assets/gpu_page-") + sum("assets/kernels-");
+        const gpu = sum("assets/gpu_page-") + sum("assets/kernels-"),
+            zoom = sum("assets/zoom-");
+        assert.ok(zoom > 0 && zoom <= 7_000, "deep zoom's script over 7 KB after brotli");
         assert.ok(
-            sum("assets/") - later - gpu + sizes["index.html"] <= 60_000,
+            sum("assets/") - later - gpu - zoom + sizes["index.html"] <= 60_000,
             "HTML, CSS and JS over 60 KB after brotli",
         );
         assert.ok(gpu <= 20_000, "what only a reader with a GPU loads over 20 KB after brotli");

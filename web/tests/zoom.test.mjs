@@ -1,8 +1,34 @@
 // Deep zoom in a real Chromium: previews, exact tiles, numbers, and how smoothly it moves.
 import assert from "node:assert/strict";
+import { build } from "esbuild";
 import { after, before, describe, test } from "node:test";
-import { Lab, missing } from "./support.mjs";
+import { join } from "node:path";
+import { Lab, missing, root, settled } from "./support.mjs";
 import { panning, percentile, waitForExact } from "./zoom_panning.mjs";
+
+test("what stands out in a map is found where it was planted, and nothing in an even one", async () => {
+    const { outputFiles } = await build({
+        bundle: true,
+        format: "esm",
+        write: false,
+        entryPoints: [join(root, "web/src/sights.ts")],
+    });
+    const { sightsOf } = await import(`data:text/javascript,${encodeURIComponent(outputFiles[0].text)}`);
+    const even = (row) => 1 / (row + 1);
+    assert.deepEqual(sightsOf(64, even), []);
+    // Every row has a fifth of its weight on key 0, a tenth on key 9, and three tenths 20 back, most of all in row 50.
+    const planted = (row, key) =>
+        0.2 * (key === 0) + 0.1 * (key === 9) + (row === 50 ? 0.6 : 0.3) * (row - key === 20) + 0.001;
+    assert.deepEqual(
+        sightsOf(64, planted).map(({ kind, at, share }) => [kind, at, Number(share.toFixed(2))]),
+        [
+            ["key", 0, 0.21],
+            ["key", 9, 0.11],
+            ["distance", 20, 0.31], // and key 9 lies 20 back once
+        ],
+    );
+    assert.equal(sightsOf(64, planted).at(-1).row, 50);
+});
 
 describe("deep zoom", { skip: missing ?? false }, () => {
     let lab;
@@ -130,6 +156,99 @@ describe("deep zoom", { skip: missing ?? false }, () => {
             `half of the drawings take longer than 16 ms: ${told(draws)}`,
         );
         await waitForExact(page);
+        assert.deepEqual(page.faults, []);
+        await page.close();
+    });
+
+    test("its script comes when a map is asked for; what stands out is offered, leads there, and has its digits", async () => {
+        const page = await lab.context.newPage(),
+            fetched = [];
+        page.on("request", (r) => {
+            if (/assets\/zoom-/.test(r.url())) fetched.push(r.url());
+        });
+        await page.goto(lab.host.url);
+        await settled(page);
+        assert.deepEqual(fetched, []);
+        await page.selectOption("#zoom-tokens", "4096");
+        await page.click("#zoom-start");
+        await waitForExact(page);
+        assert.equal(fetched.length, 1);
+        const chips = page.locator("#zoom-sights button");
+        await chips.first().waitFor();
+        const names = await chips.allTextContents();
+        assert.ok(
+            names.some((name) => /^the first keys: [\d.]+% of a row$/.test(name)),
+            names.join("; "),
+        );
+        assert.ok(
+            names.some((name) => /tokens back: /.test(name)),
+            names.join("; "),
+        );
+        for (let n = 0; n < names.length; ++n) {
+            await chips.nth(n).click();
+            await waitForExact(page);
+            // What the chip tells of is in the middle: far more than an even row would have there.
+            const share = await page.evaluate(async () => {
+                const { app, zoom } = globalThis.fovea,
+                    [row, key] = zoom.center.map(Math.floor);
+                let most = 0;
+                for (let i = -8; i < 8; ++i)
+                    for (let j = -8; j < 8; ++j)
+                        if (key + j >= 0)
+                            most = Math.max(
+                                most,
+                                (row + i) *
+                                    (await app.engine.ask("mapCell", { query: row + i, key: key + j })),
+                            );
+                return most;
+            });
+            assert.ok(share > 20, `${names[n]}: at most ${share} times an even share`);
+        }
+        // As near as it goes, each weight has its digits: their ink is neither the ground's nor the cell's.
+        const inks = () =>
+            page.evaluate(() => {
+                const { canvas } = globalThis.fovea.zoom,
+                    { data } = canvas
+                        .getContext("2d")
+                        .getImageData(
+                            0.3 * canvas.width,
+                            0.3 * canvas.height,
+                            0.2 * canvas.width,
+                            0.2 * canvas.height,
+                        );
+                return new Set(new Uint32Array(data.buffer)).size;
+            });
+        await chips.first().click();
+        for (let n = 0; n < 9; ++n) await page.click("#zoom-in");
+        await waitForExact(page);
+        await page.waitForTimeout(200);
+        const near = await inks();
+        await page.click("#zoom-out");
+        await page.waitForTimeout(200);
+        assert.ok(near > 2 * (await inks()), "no digits");
+        await page.close();
+    });
+
+    test("long texts say how long they take, and can be stopped", async () => {
+        const page = await lab.page();
+        await page.selectOption("#zoom-tokens", "262144");
+        await page.click("#zoom-start");
+        await page.waitForFunction(
+            () =>
+                /^Forward pass: [\d.]+%, about \d+ (minute|hour)s? left$/.test(
+                    document.getElementById("zoom-progress").textContent,
+                ),
+            undefined,
+            { timeout: 60_000 },
+        );
+        await page.click("#zoom-stop");
+        assert.ok(await page.isVisible("#zoom-start"));
+        assert.equal(await page.textContent("#zoom-progress"), "");
+        // The engine is free for other work, and a shorter map comes in its place.
+        await page.selectOption("#zoom-tokens", "4096");
+        await page.click("#zoom-start");
+        await waitForExact(page);
+        assert.ok(await page.isHidden("#zoom-stop"));
         assert.deepEqual(page.faults, []);
         await page.close();
     });

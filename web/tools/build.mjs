@@ -209,10 +209,12 @@ function report() {
     const kb = (n) => `${(n / 1000).toFixed(1)} KB`;
     const later = sum((f) => /^assets\/(copies|edit|model_stories|playground|train_worker|vectors)-/.test(f)),
         gpu = sum((f) => /^assets\/(gpu_page|kernels)-/.test(f)),
-        page = sum((f) => f === "index.html" || f.startsWith("assets/")) - later - gpu;
+        zoom = sum((f) => /^assets\/zoom-/.test(f)),
+        page = sum((f) => f === "index.html" || f.startsWith("assets/")) - later - gpu - zoom;
     console.log(
         `page (HTML, CSS, JS): ${kb(page)} after brotli; stories, copies, playground and plane, behind the first view: ${kb(later)}`,
     );
+    console.log(`deep zoom's script, when a map is asked for: ${kb(zoom)}`);
     console.log(`the GPU's script and kernels, where there is one: ${kb(gpu)}`);
     for (const variant of variants)
         console.log(
