@@ -70,7 +70,11 @@ constexpr uint32_t dtype_bytes(FoveaDtype type) { return is_16_bit(type) ? 2u : 
 
 // What stands for the numbers of cached keys and values in fewer bits: problem/compressed.hpp reads and makes
 // it.
+#ifdef FOVEA_NO_COMPRESSED_CACHES  // a module that travels to a page and has no such calls of its own
+constexpr bool is_compressed(int) { return false; }
+#else
 constexpr bool is_compressed(int type) { return type >= FOVEA_F8_E4M3 && type <= FOVEA_Q4_0; }
+#endif
 inline void note_narrow(NarrowBindings& narrow, FoveaDtype type, FoveaBinding binding) {
     if (is_16_bit(type)) narrow.two_bytes |= binding_bit(binding);
     if (is_compressed(type)) narrow.one_byte |= binding_bit(binding);
@@ -80,16 +84,14 @@ struct StorageBlock {
     uint32_t numbers, bytes;
 };
 constexpr StorageBlock storage_block(FoveaDtype type) {
+    if (!is_compressed(type)) return {1, dtype_bytes(type)};
     switch (type) {
         case FOVEA_Q8_0:
             return {32, 34};
         case FOVEA_Q4_0:
             return {32, 18};
-        case FOVEA_F8_E4M3:
-        case FOVEA_F8_E5M2:
-            return {1, 1};
         default:
-            return {1, dtype_bytes(type)};
+            return {1, 1};
     }
 }
 // Of `count` numbers in whole blocks.

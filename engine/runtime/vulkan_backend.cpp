@@ -252,7 +252,7 @@ Result<void> VulkanBackend::check_host(const FoveaPlanInfo& info, const HostBind
     on_host.workspace_bytes = 0;  // it is not the host's
     memcpy(on_host.binding_bytes, info.tensor_bytes, sizeof info.tensor_bytes);
     Diag diag;
-    const BindingRules rules{1, true, 0, true};
+    const BindingRules rules{1, true, {}, true};
     if (check_bindings(on_host, rules, ranges, &diag) != FOVEA_OK) return diag.error();
     return {};
 }

@@ -63,8 +63,8 @@ FoveaResult check_buffers(const FoveaRecord& given, Recording& r, FoveaDiag* dia
         }
         ranges[i] = {b.buffer != VK_NULL_HANDLE, (uint64_t)b.buffer, b.offset, b.size};
     }
-    const BindingRules rules{r.context.facts.storage_offset_alignment, r.plan.operation == Operation::rope, 0,
-                             false};
+    const BindingRules rules{
+        r.context.facts.storage_offset_alignment, r.plan.operation == Operation::rope, {}, false};
     return check_bindings(r.plan.info, rules, ranges, diag);
 }
 
