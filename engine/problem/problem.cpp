@@ -421,6 +421,7 @@ bool spanned_bytes(const FoveaStrides& s, uint64_t b, uint64_t h, uint64_t l, ui
 
 FoveaResult check_blocks(FoveaDtype type, const FoveaStrides& strides, uint64_t columns,
                          const char* columns_name, const char* strides_name, FoveaDiag* diag) {
+    if (!is_compressed(type)) return FOVEA_OK;
     const uint32_t block = storage_block(type).numbers;
     if (columns % block != 0)
         return fail(diag, FOVEA_INVALID_ARGUMENT, columns_name,
@@ -438,6 +439,7 @@ FoveaResult check_blocks(FoveaDtype type, const FoveaStrides& strides, uint64_t 
 FoveaResult check_type(const FoveaDtype& field, bool cached, const char* name, FoveaDiag* diag) {
     const int type = enum_number(field);
     if (is_float(type) || (cached && is_compressed(type))) return FOVEA_OK;
+    cached = cached && is_compressed(FOVEA_Q8_0);
     return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is %d; it must be FOVEA_F32, FOVEA_F16%s", name, type,
                 cached
                     ? ", FOVEA_BF16 or a type of caches: FOVEA_F8_E4M3, FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0"
