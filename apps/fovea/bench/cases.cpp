@@ -29,15 +29,17 @@ void fill_normal(void* to, FoveaDtype type, uint64_t bytes, uint32_t seed) {
         return;
     }
     // Small numbers of any bits: codes of 8-bit floats far from the largest, blocks under one scale.
-    const uint64_t block = type == FOVEA_Q8_0 ? 34 : type == FOVEA_Q4_0 ? 18 : 0;
-    if (block || type == FOVEA_F8_E4M3 || type == FOVEA_F8_E5M2) {
+    if (is_compressed(type)) {
+        const StorageBlock block = storage_block(type);
+        const bool blocks = block.numbers > 1;
         auto* codes = static_cast<uint8_t*>(to);
         for (uint64_t n = 0; n < bytes; ++n) {
             state = state * 1664525u + 1013904223u;
-            codes[n] = uint8_t(state >> 24) & (block ? 0xffu : 0xbfu);
+            codes[n] = uint8_t(state >> 24) & (blocks ? 0xffu : 0xbfu);
         }
-        const uint16_t scale = foveaFloatToHalf(block == 34 ? 0.02f : 0.3f);
-        for (uint64_t at = 0; block && at < bytes; at += block) memcpy(codes + at, &scale, sizeof scale);
+        const uint16_t scale = foveaFloatToHalf(type == FOVEA_Q8_0 ? 0.02f : 0.3f);
+        for (uint64_t at = 0; blocks && at < bytes; at += block.bytes)
+            memcpy(codes + at, &scale, sizeof scale);
         return;
     }
     for (uint64_t n = 0; n < bytes / 2; ++n) {
