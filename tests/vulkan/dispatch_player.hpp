@@ -118,10 +118,12 @@ class DispatchPlayer {
         VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup{
             VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO, nullptr,
             d.subgroup_size};
+        const FoveaDeviceFacts facts = gpu_.device->facts();
+        const bool required = d.subgroup_size && facts.min_subgroup_size != facts.max_subgroup_size;
         VkComputePipelineCreateInfo create{VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
         create.stage = {
             VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
-            d.subgroup_size ? &subgroup : nullptr,
+            required ? &subgroup : nullptr,
             d.subgroup_size
                 ? VkPipelineShaderStageCreateFlags{VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT}
                 : 0,

@@ -18,6 +18,7 @@ std::unique_ptr<TwinDevice> TwinDevice::open(const GpuDevice& device) {
     std::unique_ptr<TwinDevice> twin(new TwinDevice());
     if (device.create_like(twin->device_) != VK_SUCCESS) return nullptr;
     volkLoadDeviceTable(&twin->vk_, twin->device_);
+    twin->chooses_subgroup_size_ = device.facts().min_subgroup_size != device.facts().max_subgroup_size;
     return twin->create_objects(device) ? std::move(twin) : nullptr;
 }
 
@@ -94,7 +95,7 @@ bool TwinDevice::create_pipeline(const Kernel& kernel, Pipeline& out) {
     VkComputePipelineCreateInfo info{VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
     info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
     if (kernel.subgroup_size) {
-        info.stage.pNext = &subgroup;
+        if (chooses_subgroup_size_) info.stage.pNext = &subgroup;
         info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
     }
     info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;

@@ -38,6 +38,7 @@ class TwinDevice {
     void submit(const Kernel& kernel, const Pipeline& pipeline);
 
     VolkDeviceTable vk_{};
+    bool chooses_subgroup_size_ = false;  // a device with one may not allow to require it
     VkDevice device_ = VK_NULL_HANDLE;
     VkQueue queue_ = VK_NULL_HANDLE;
     VkCommandPool commands_ = VK_NULL_HANDLE;

@@ -687,7 +687,7 @@ typedef struct FoveaDispatchBinding { /* a range of a buffer that a shader sees 
 
 typedef struct FoveaDispatch { /* one vkCmdDispatch and all that it needs */
     uint32_t shader;           /* index for foveaShaderName and foveaShaderCode */
-    uint32_t subgroup_size;    /* to be required of the pipeline, with full subgroups; 0: leave it free */
+    uint32_t subgroup_size;    /* full subgroups of so many, required where min and max of the facts differ; 0: any */
     uint32_t spec_count, push_words, binding_count;
     uint32_t barrier_before;   /* 1: needs the writes of the dispatches before it in this slice */
     uint32_t groups[3];
