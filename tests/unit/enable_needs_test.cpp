@@ -242,12 +242,23 @@ TEST(EnableNeeds, ReasonsSayWhoLacksWhat) {
     EXPECT_NE(reason(off, FOVEA_KERNEL_FLASH_COOPMAT).find(host_did_not), std::string::npos);
     EXPECT_NE(reason(off, FOVEA_KERNEL_FLASH).find(host_did_not + " subgroupSizeControl"), std::string::npos)
         << reason(off, FOVEA_KERNEL_FLASH);
+    // Types that a device without 16-bit stores writes by atomics, and one without either refuses.
+    const auto refusal_of_f16 = [](FoveaDeviceFacts facts) {
+        facts.features &= ~FOVEA_FEATURE_DEVICE_ATOMICS;
+        const Result<Plan> plan = plan_attention(
+            facts, Attention().batch(1).heads(2).lengths(64, 64).dims(64).types(FOVEA_F16).desc);
+        return plan ? std::string("accepted") : plan.error().text;
+    };
+    EXPECT_NE(refusal_of_f16(off).find(host_did_not + " storageBuffer16BitAccess"), std::string::npos)
+        << refusal_of_f16(off);
     FakeDevice poor;
-    poor.coopmat = poor.subgroup_size_control = false;
+    poor.coopmat = poor.subgroup_size_control = poor.storage_16bit = false;
     FakeHost lacking(poor);
     const FoveaDeviceFacts none = facts_with(lacking, nothing);
     EXPECT_NE(reason(none, FOVEA_KERNEL_FLASH_COOPMAT).find("the device lacks"), std::string::npos);
     EXPECT_NE(reason(none, FOVEA_KERNEL_FLASH).find("the device lacks"), std::string::npos);
+    EXPECT_NE(refusal_of_f16(none).find("the device needs storageBuffer16BitAccess"), std::string::npos);
+    EXPECT_EQ(refusal_of_f16(none).find(host_did_not), std::string::npos) << refusal_of_f16(none);
 }
 
 }  // namespace

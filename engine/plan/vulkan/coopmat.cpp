@@ -159,9 +159,11 @@ const char* flash_coopmat2_obstacle(const FoveaPlan_T& plan) {
         "storage";
     if (const char* why = missing_features(facts, kNeeded, kLacks)) return why;
     if (!facts.coopmat2_m || !facts.coopmat2_n || !facts.coopmat2_k) return kLacks;
-    if (!facts.coopmat2_threads && !(facts.features & FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL))
-        return "the device's flexible matrices are of subgroups, and it lacks full subgroups of a chosen "
-               "size";
+    constexpr const char* kNoSize =
+        "the device's flexible matrices are of subgroups, and it lacks full subgroups of a chosen size";
+    if (!facts.coopmat2_threads)
+        if (const char* why = missing_features(facts, FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL, kNoSize))
+            return why;
     if (p.kernel == FOVEA_KERNEL_AUTO) return "no GPU has measured it: it is taken by name only";
     return nullptr;
 }

@@ -1,5 +1,6 @@
 #include "plan/vulkan/shaders.hpp"
 
+#include "plan/vulkan/features.hpp"
 #include "problem/problem.hpp"
 #include "problem/status.hpp"
 
@@ -9,10 +10,13 @@ FoveaResult check_stored_type(const char* field, FoveaDtype type, const FoveaDev
                               FoveaDiag* diag) {
     if (!is_16_bit(type) || (facts.features & (FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_DEVICE_ATOMICS)))
         return FOVEA_OK;
+    const char* left_off = missing_features(facts, FOVEA_FEATURE_F16_STORAGE, nullptr);
+    if (!left_off) left_off = missing_features(facts, FOVEA_FEATURE_DEVICE_ATOMICS, nullptr);
     return fail(diag, FOVEA_UNSUPPORTED, field,
                 "%s is %s; to write it the device needs storageBuffer16BitAccess (FOVEA_FEATURE_F16_STORAGE) "
-                "or atomics of device scope (FOVEA_FEATURE_DEVICE_ATOMICS)",
-                field, type == FOVEA_F16 ? "FOVEA_F16" : "FOVEA_BF16");
+                "or atomics of device scope (FOVEA_FEATURE_DEVICE_ATOMICS)%s%s",
+                field, type == FOVEA_F16 ? "FOVEA_F16" : "FOVEA_BF16", left_off ? ": " : "",
+                left_off ? left_off : "");
 }
 
 FoveaResult require_shader(Shader shader, FoveaDiag* diag) {
