@@ -4,6 +4,8 @@
 #include "panels/panels.hpp"
 #include "panels/story.hpp"
 
+#include <algorithm>
+
 namespace fovea::visualizer {
 
 namespace {
@@ -56,7 +58,11 @@ std::string describe_matrix(Workbench& bench) {
                        : level_name(s.level);
     std::string text = subject_name(s) + ", " + about + "; " +
                        std::to_string(bench.computation.tokens().size()) + " tokens:";
-    for (const std::string& token : bench.computation.tokens()) text += " " + token;
+    // A line is read to its end by a screen reader: of a long text its beginning.
+    constexpr size_t kMostTokens = 32;
+    const std::vector<std::string>& tokens = bench.computation.tokens();
+    for (size_t i = 0; i < std::min(tokens.size(), kMostTokens); ++i) text += " " + tokens[i];
+    if (tokens.size() > kMostTokens) text += " and " + std::to_string(tokens.size() - kMostTokens) + " more";
     text += "\n" + stage.name + " = " + stage.formula + ", " + std::to_string(stage.heads) +
             (stage.heads == 1 ? " head of " : " heads of ") + std::to_string(stage.rows) + " x " +
             std::to_string(stage.columns) + "\n";

@@ -3,6 +3,7 @@
 #include "data/session_file.hpp"
 #include "model/long_map.hpp"
 #include "panels/keys.hpp"
+#include "panels/panels.hpp"
 #include "picture.hpp"
 #include "visualizer_fixture.hpp"
 
@@ -46,6 +47,33 @@ MapView view_of(MapRect rect, uint32_t side) {
     view.rect = rect;
     view.width = view.height = side;
     return view;
+}
+
+TEST_F(MapTest, exact_tiles_among_previews_are_framed_and_the_share_grows) {
+    const Result<LongContext> made = long_context(kTokens);
+    ASSERT_TRUE(made);
+    LongMap map(head_of(*made), level_settings(2), nullptr, {});
+    map.tiles().set_view(view_of({0, 0, 512, 512}, 256));
+    EXPECT_EQ(map_share(map), 0);
+    EXPECT_TRUE(exact_among_previews(map.tiles()).empty());
+    ASSERT_TRUE(map.finish(true));
+    EXPECT_EQ(map_share(map), 1);
+    EXPECT_TRUE(exact_among_previews(map.tiles()).empty()) << "all of it is exact: nothing to tell apart";
+    // One tile of four (one of them hidden) is there from before.
+    map.tiles().set_view(view_of({0, 0, kTokens, kTokens}, 512));
+    ASSERT_TRUE(map.finish(false));
+    ASSERT_EQ(map.tiles().progress().quality, MapQuality::sampled);
+    const std::vector<MapRect> framed = exact_among_previews(map.tiles());
+    ASSERT_EQ(framed.size(), map.tiles().progress().exact);
+    ASSERT_GE(framed.size(), 1u);
+    EXPECT_EQ(framed[0].first_row, 0);
+    EXPECT_EQ(framed[0].rows, 512);
+    const double share = map_share(map);
+    EXPECT_GT(share, 0.5);
+    EXPECT_LT(share, 1);
+    ASSERT_TRUE(map.finish(true));
+    EXPECT_EQ(map_share(map), 1);
+    EXPECT_TRUE(exact_among_previews(map.tiles()).empty());
 }
 
 TEST_P(TilesTest, tiles_and_picks_hold_the_weights) {

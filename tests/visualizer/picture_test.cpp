@@ -1,5 +1,6 @@
 // Pictures without a window: right size, right colours in the right place, both themes and two scales, silent
 // validation.
+#include "panels/canvas.hpp"
 #include "visualizer_fixture.hpp"
 
 #include <fovea/inspect/colour_map.hpp>
@@ -51,6 +52,51 @@ TEST_F(PictureTest, small_windows_and_large_type_keep_the_cells) {
         o.width = width, o.height = height;
         const Tensor image = picture_of(o, folder);
         EXPECT_GT(count_of(image, brightest), uint64_t(36 * 36 * scale * scale)) << width << " x " << height;
+    }
+}
+
+// Entropies of many rows that are nearly equal would be one block; bars of other values begin at 0.
+TEST(BarsTest, begin_below_what_is_nearly_equal) {
+    std::vector<float> even(512, 6.0f);
+    even[7] = 6.2f, even[9] = 5.8f;
+    EXPECT_GT(bars_begin(even), 5.5f);
+    EXPECT_LT(bars_begin(even), 5.8f);
+    even[9] = 0.1f;
+    EXPECT_EQ(bars_begin(even), 0);
+    EXPECT_EQ(bars_begin({6.0f, 6.1f}), 0) << "a few bars are read from 0";
+    EXPECT_EQ(bars_begin({}), 0);
+}
+
+// In a narrow window the roof's picture stood over the words beside it: left of its frame there is nothing
+// but ground.
+TEST_F(PictureTest, words_of_the_gpu_panel_end_before_the_roofs_picture) {
+    for (const uint32_t width : {1280u, 1600u}) {
+        Options o;
+        o.theme = Theme::light;
+        o.width = width, o.height = 800;
+        o.show = {"gpu"};
+        o.roof = true;
+        const Tensor image = picture_of(o, folder);
+        ASSERT_FALSE(image.bytes.empty());
+        const auto is = [&](uint64_t x, uint64_t y, ImU32 colour) {
+            const std::byte* p = &image.bytes[(y * width + x) * 4];
+            return uint8_t(p[0]) == uint8_t(colour) && uint8_t(p[1]) == uint8_t(colour >> 8) &&
+                   uint8_t(p[2]) == uint8_t(colour >> 16);
+        };
+        const ImU32 raised = palette(Theme::light).raised, panel = palette(Theme::light).panel;
+        // The frame's left edge is the first column with so high a run of its colour; bar and buttons are
+        // lower.
+        constexpr uint64_t kFrameHeight = 70;
+        uint64_t left = 0, top = 0;
+        for (uint64_t x = 320; x + 320 < width && !left; ++x)
+            for (uint64_t y = 590, run = 0; y < 765 && !left; ++y) {
+                run = is(x, y, raised) ? run + 1 : 0;
+                if (run == kFrameHeight) left = x, top = y + 1 - run;
+            }
+        if (!left) GTEST_SKIP() << "this device has no timestamps: there is no roof";
+        for (uint64_t y = top; y < top + kFrameHeight; ++y)
+            for (uint64_t x = left - 12; x + 4 < left; ++x)
+                ASSERT_TRUE(is(x, y, panel)) << width << ": " << x << ", " << y;
     }
 }
 

@@ -130,6 +130,14 @@ Canvas lay_out_canvas(PanelContext& ui, const Stage& stage, uint32_t head, ImVec
     return c;
 }
 
+float bars_begin(const std::vector<float>& values) {
+    constexpr size_t kMany = 24;
+    if (values.size() < kMany) return 0;
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    if (!(*low > *high / 2)) return 0;
+    return std::max(*low - (*high - *low) / 4, 0.0f);
+}
+
 VisibleCells visible_cells(const Canvas& c) {
     const auto first = [](float at, float origin, float cell) {
         return std::max(int(std::floor((at - origin) / cell)), 0);
@@ -297,7 +305,8 @@ void label_rows(PanelContext& ui, const Canvas& c, ImFont* font) {
     const bool words = c.slanted || c.cell_height >= kLabelsFrom * ui.scale;  // as the columns have
     const int step = label_step(c.cell_height, line);
     const float right = std::max(c.origin.x, c.at.x) - 10 * ui.scale;
-    draw.PushClipRect({right - room, c.at.y}, {right, c.at.y + c.size.y}, true);
+    // The first and the last row's number is higher than a row of one pixel.
+    draw.PushClipRect({right - room, c.at.y - line / 2}, {right, c.at.y + c.size.y + line / 2}, true);
     for (int row = cells.row_begin; row < cells.row_end; ++row) {
         if (row % step != 0) continue;
         const std::string label = words ? row_name(bench, c, uint64_t(row)) : std::to_string(row);

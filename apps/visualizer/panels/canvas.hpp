@@ -40,6 +40,9 @@ float label_row(const PanelContext& ui, const Stage& stage, ImVec2 size);
 // `at` and `size` are of the cells' area; labels stand outside of it, to the left and above.
 Canvas lay_out_canvas(PanelContext& ui, const Stage& stage, uint32_t head, ImVec2 at, ImVec2 size);
 VisibleCells visible_cells(const Canvas& canvas);
+// Where bars of these values begin: at 0, or below the smallest of many that are nearly equal, which would be
+// one block.
+float bars_begin(const std::vector<float>& values);
 // The cell under the mouse, if it is over one.
 bool cell_under_mouse(const Canvas& canvas, int& row, int& column);
 

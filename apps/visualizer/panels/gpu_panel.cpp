@@ -10,11 +10,18 @@
 namespace fovea::visualizer {
 namespace {
 
+constexpr float kPlotWidth = 232, kPlotHeight = 112, kPlotGap = 20;
+
+// What the roof's picture leaves of the panel's width to the words.
+float words_width(const PanelContext& ui) {
+    const float all = ImGui::GetWindowWidth() - 14 * ui.scale;
+    return ui.bench.computation.roof ? all - (kPlotWidth + 2 * kPlotGap) * ui.scale : all;
+}
+
 void draw_slices(PanelContext& ui, const RunTimes& times) {
     const Palette& colours = palette(ui.bench.window.theme);
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    const float width = ImGui::GetContentRegionAvail().x - (ui.bench.computation.roof ? 224 : 0) * ui.scale,
-                height = 26 * ui.scale;
+    const float width = words_width(ui) - ImGui::GetCursorPosX(), height = 26 * ui.scale;
     ImGui::InvisibleButton("slices", {std::max(width, 1.0f), height});
     const bool hovered = ImGui::IsItemHovered();
     ImDrawList& draw = *ImGui::GetWindowDrawList();
@@ -37,6 +44,63 @@ void draw_slices(PanelContext& ui, const RunTimes& times) {
 
 // Both axes by the logarithm: FLOP for each byte, FLOP/s. Under the slope memory is the limit, under the flat
 // part arithmetic.
+void draw_roof_plot(PanelContext& ui, const Roof& roof, double intensity, double rate, double reach) {
+    const Palette& colours = palette(ui.bench.window.theme);
+    const float s = ui.scale;
+    ImFont* font = ui.fonts.small;
+    const double knee = roof.flops_per_s / roof.bytes_per_s;
+    const ImVec2 frame{ImGui::GetWindowPos().x + ImGui::GetWindowWidth() - (kPlotWidth + kPlotGap) * s,
+                       ImGui::GetWindowPos().y + 46 * s};
+    // It stays where it is while the words are scrolled, and is as high as the panel.
+    const float tall = std::clamp(ImGui::GetWindowHeight() - 54 * s, 72 * s, kPlotHeight * s);
+    const ImVec2 at{frame.x + 38 * s, frame.y + 6 * s};
+    const float width = (kPlotWidth - 44) * s, height = tall - font->FontSize - 12 * s;
+    const double low_x = std::min(knee, intensity) / 8, high_x = std::max(knee, intensity) * 8;
+    const double high_y = roof.flops_per_s * 2, low_y = std::min(rate / 4, roof.flops_per_s / 100);
+    const auto place = [&](double x, double y) {
+        return ImVec2{at.x + width * float(std::log(x / low_x) / std::log(high_x / low_x)),
+                      at.y + height * (1 - float(std::log(y / low_y) / std::log(high_y / low_y)))};
+    };
+    const auto write = [&](ImVec2 where, const std::string& text) {
+        ImGui::GetWindowDrawList()->AddText(font, font->FontSize, where, colours.text_soft, text.c_str());
+    };
+    const auto width_of = [&](const std::string& text) {
+        return font->CalcTextSizeA(font->FontSize, 1e6f, 0, text.c_str()).x;
+    };
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    draw.AddRectFilled(frame, {frame.x + kPlotWidth * s, frame.y + tall}, colours.raised, 4 * s);
+    // Powers of ten, of which those have numbers that have room.
+    float free_from = -1e9f;
+    for (double x = std::pow(10, std::ceil(std::log10(low_x))); x < high_x; x *= 10) {
+        const float across = place(x, low_y).x;
+        const std::string label = format_scaled(x, "");
+        const float half = width_of(label) / 2;
+        draw.AddLine({across, at.y}, {across, at.y + height}, colours.line, s);
+        if (across - half < std::max(free_from, at.x - 8 * s) || across + half > at.x + width) continue;
+        write({across - half, at.y + height + 2 * s}, label);
+        free_from = across + half + 6 * s;
+    }
+    float free_to = 1e9f;
+    for (double y = std::pow(10, std::ceil(std::log10(low_y))); y < high_y; y *= 10) {
+        const float down = place(low_x, y).y;
+        const std::string label = format_scaled(y, "");
+        draw.AddLine({at.x, down}, {at.x + width, down}, colours.line, s);
+        if (down + font->FontSize / 2 > free_to) continue;
+        write({at.x - 6 * s - width_of(label), down - font->FontSize / 2}, label);
+        free_to = down - font->FontSize / 2;
+    }
+    write({at.x + 5 * s, at.y + 2 * s}, "FLOP/s");
+    const std::string below = "FLOP a byte";
+    write({at.x + width - width_of(below) - 3 * s, at.y + height - font->FontSize - 2 * s}, below);
+    draw.PushClipRect(at, {at.x + width, at.y + height}, true);
+    const ImVec2 roof_line[3] = {place(low_x, low_x * roof.bytes_per_s), place(knee, roof.flops_per_s),
+                                 place(high_x, roof.flops_per_s)};
+    draw.AddPolyline(roof_line, 3, colours.text_soft, 0, 2 * s);
+    draw.AddLine(place(intensity, rate), place(intensity, reach), colours.mark, s);
+    draw.AddCircleFilled(place(intensity, rate), 4.5f * s, colours.accent);
+    draw.PopClipRect();
+}
+
 void draw_roof(PanelContext& ui, double intensity, double rate) {
     Workbench& bench = ui.bench;
     if (bench.computation.on_cpu() || !bench.computation.device().has_vulkan()) return;
@@ -46,31 +110,11 @@ void draw_roof(PanelContext& ui, double intensity, double rate) {
         return;
     }
     const Roof& roof = *bench.computation.roof;
-    const Palette& colours = palette(bench.window.theme);
-    const double knee = roof.flops_per_s / roof.bytes_per_s;
     const double reach = std::min(intensity * roof.bytes_per_s, roof.flops_per_s);
     ImGui::TextDisabled("measured roof %s and %s: %.0f%% of what %.1f FLOP for each byte allow",
                         format_scaled(roof.flops_per_s, "FLOP/s").c_str(),
                         format_scaled(roof.bytes_per_s, "B/s").c_str(), 100 * rate / reach, intensity);
-    const float width = 190 * ui.scale, height = 92 * ui.scale;
-    const ImVec2 at{ImGui::GetWindowPos().x + ImGui::GetWindowWidth() - width - 20 * ui.scale,
-                    ImGui::GetWindowPos().y + 52 * ui.scale};
-    const double low_x = std::min(knee, intensity) / 8, high_x = std::max(knee, intensity) * 8;
-    const double high_y = roof.flops_per_s * 2, low_y = std::min(rate / 4, roof.flops_per_s / 100);
-    const auto place = [&](double x, double y) {
-        return ImVec2{at.x + width * float(std::log(x / low_x) / std::log(high_x / low_x)),
-                      at.y + height * (1 - float(std::log(y / low_y) / std::log(high_y / low_y)))};
-    };
-    ImDrawList& draw = *ImGui::GetWindowDrawList();
-    draw.AddRectFilled(at, {at.x + width, at.y + height}, colours.raised, 4 * ui.scale);
-    draw.PushClipRect(at, {at.x + width, at.y + height}, true);
-    const ImVec2 roof_line[3] = {place(low_x, low_x * roof.bytes_per_s), place(knee, roof.flops_per_s),
-                                 place(high_x, roof.flops_per_s)};
-    draw.AddPolyline(roof_line, 3, colours.text_soft, 0, 2 * ui.scale);
-    const ImVec2 here = place(intensity, rate), above = place(intensity, reach);
-    draw.AddLine(here, above, colours.mark, ui.scale);
-    draw.AddCircleFilled(here, 4.5f * ui.scale, colours.accent);
-    draw.PopClipRect();
+    draw_roof_plot(ui, roof, intensity, rate, reach);
 }
 
 double quantile(std::vector<double> values, double place) {
@@ -78,9 +122,7 @@ double quantile(std::vector<double> values, double place) {
     return values[std::min(values.size() - 1, size_t(place * double(values.size())))];
 }
 
-}  // namespace
-
-void draw_gpu_panel(PanelContext& ui) {
+void draw_figures(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const AttentionRun& run = bench.computation.run();
     if (bench.window.centre == CentreTab::map && bench.map)
@@ -98,19 +140,28 @@ void draw_gpu_panel(PanelContext& ui) {
     }
     if (!times.slices.empty()) draw_slices(ui, times);
     const double flops = run.useful_flops(), bytes = double(run.bytes_moved());
-    ImGui::Text("%s busy   %s   %s   %.1f FLOP for each byte", format_seconds(times.busy_s).c_str(),
+    // FLOP for each byte stand with the roof once there is one.
+    const std::string intensity =
+        bench.computation.roof ? "" : "   " + format_fixed(flops / bytes, 1) + " FLOP for each byte";
+    ImGui::Text("%s busy   %s   %s%s", format_seconds(times.busy_s).c_str(),
                 format_scaled(flops / times.busy_s, "FLOP/s").c_str(),
-                format_scaled(bytes / times.busy_s, "B/s").c_str(), flops / bytes);
+                format_scaled(bytes / times.busy_s, "B/s").c_str(), intensity.c_str());
     draw_roof(ui, flops / bytes, flops / times.busy_s);
     const std::vector<double>& history = bench.computation.run_seconds();
     if (history.size() > 1)
         ImGui::TextDisabled("last %zu runs: median %s, 95%% below %s", history.size(),
                             format_seconds(quantile(history, 0.5)).c_str(),
                             format_seconds(quantile(history, 0.95)).c_str());
-    ImGui::PushTextWrapPos(ImGui::GetWindowWidth() - 14 * ui.scale);
     ImGui::TextDisabled(
         "Work is that of the whole matrix, traffic each tensor once. The first run after a change "
         "warms caches and clocks up.");
+}
+
+}  // namespace
+
+void draw_gpu_panel(PanelContext& ui) {
+    ImGui::PushTextWrapPos(words_width(ui));
+    draw_figures(ui);
     ImGui::PopTextWrapPos();
 }
 

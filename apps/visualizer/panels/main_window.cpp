@@ -61,6 +61,7 @@ float edge(PanelContext& ui, const char* name, ImVec2 at, float length, bool upr
                  ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoBackground |
                      ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoNav |
                      ImGuiWindowFlags_NoFocusOnAppearing);
+    ImGui::PopStyleVar(2);  // of the grip alone: its tooltip has the padding of every other
     ImGui::InvisibleButton("grip", {std::max(size.x, 1.0f), std::max(size.y, 1.0f)});
     const bool active = ImGui::IsItemActive();
     if (active || ImGui::IsItemHovered()) {
@@ -75,7 +76,6 @@ float edge(PanelContext& ui, const char* name, ImVec2 at, float length, bool upr
         ImGui::SetTooltip("Drag. Double click: panels as at first. Right click: more");
     const bool reset = ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left);
     const bool asked = ImGui::IsItemClicked(ImGuiMouseButton_Right);
-    ImGui::PopStyleVar(2);
     if (asked) ImGui::OpenPopup("panels");
     draw_panels_menu(ui);
     ImGui::End();

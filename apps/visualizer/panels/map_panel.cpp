@@ -131,6 +131,32 @@ void draw_piece(PanelContext& ui, const MapFrame& f, const MapPiece& piece) {
     ui.matrices.add(*ImGui::GetWindowDrawList(), *buffer, v);
 }
 
+// Exact tiles are brighter than previews, which know one cell of each pixel: an edge between them is no
+// structure of the head.
+void draw_tile_frames(PanelContext& ui, const MapFrame& f) {
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    draw.PushClipRect(f.at, {f.at.x + f.size.x, f.at.y + f.size.y}, true);
+    for (const MapRect& r : exact_among_previews(ui.bench.map.head()->tiles())) {
+        const ImVec2 low{f.at.x + float((r.first_key - f.first_key) / f.cells_a_pixel),
+                         f.at.y + float((r.first_row - f.first_row) / f.cells_a_pixel)};
+        const ImVec2 high{low.x + float(r.keys / f.cells_a_pixel), low.y + float(r.rows / f.cells_a_pixel)};
+        draw.AddRect(low, high, palette(ui.bench.window.theme).accent, 0, 0, ui.scale);
+    }
+    draw.PopClipRect();
+}
+
+// A line below the reading: how much of what the view needs is there.
+void draw_share(PanelContext& ui, ImVec2 at, float width) {
+    const double share = map_share(*ui.bench.map.head());
+    if (share >= 1) return;
+    const Palette& colours = palette(ui.bench.window.theme);
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    const float height = 3 * ui.scale;
+    draw.AddRectFilled(at, {at.x + width, at.y + height}, colours.raised, height / 2);
+    if (share > 0)
+        draw.AddRectFilled(at, {at.x + width * float(share), at.y + height}, colours.warning, height / 2);
+}
+
 // Query i stands at key i, and sees no key behind it.
 bool is_causal(const LongMap& map) {
     const FoveaAttentionDesc& call = map.head().call;
@@ -331,7 +357,7 @@ void draw_reading(PanelContext& ui, double row, double key) {
         exact ? "exact"
               : std::string(progress.quality == MapQuality::empty ? "computing" : "sampled") +
                     ", exact tiles " + std::to_string(progress.exact) + " of " +
-                    std::to_string(progress.needed) +
+                    std::to_string(progress.needed) + (progress.exact ? " (framed)" : "") +
                     (bench.map.head()->waits() ? "; the device compiles its kernels" : "");
     ImGui::PushFont(ui.fonts.small);
     ImGui::PushStyleColor(ImGuiCol_Text, exact ? colours.accent : colours.warning);
@@ -395,6 +421,25 @@ std::optional<PixelFound> pixel_at(Workbench& bench, double row, double key) {
 }
 
 }  // namespace
+
+std::vector<MapRect> exact_among_previews(MapTiles& tiles) {
+    std::vector<MapRect> exact;
+    if (tiles.progress().quality == MapQuality::exact) return exact;
+    for (const MapPiece& piece : tiles.pieces())
+        if (piece.exact) exact.push_back(piece.target);
+    return exact;
+}
+
+double map_share(LongMap& map) {
+    const MapProgress progress = map.tiles().progress();
+    if (progress.quality == MapQuality::exact) return 1;
+    // A preview waits for the sums of the rows in the middle of its pixels.
+    const double side = std::exp2(double(progress.level));
+    const double previewed = std::ceil(std::min(map.tiles().view().rect.rows, double(map.rows())) / side);
+    const double sums = std::min(map.rows_known() * double(map.rows()) / std::max(previewed, 1.0), 1.0);
+    const double tiles = progress.needed ? double(progress.exact) / progress.needed : 0;
+    return progress.quality == MapQuality::empty ? sums / 2 : (1 + tiles) / 2;
+}
 
 std::string map_pixel_text(Workbench& bench, double row, double key) {
     const std::optional<PixelFound> p = pixel_at(bench, row, key);
@@ -460,8 +505,9 @@ void draw_map_panel(PanelContext& ui) {
     }
     const float s = ui.scale;
     const ImVec2 line = ImGui::GetCursorPos();
-    ImGui::Dummy({0, ui.fonts.small->FontSize});
+    ImGui::Dummy({0, ui.fonts.small->FontSize + 5 * s});
     const ImVec2 cursor = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
+    draw_share(ui, {cursor.x, cursor.y - 5 * s}, room.x);
     const MapFrame f =
         lay_out(ui, {cursor.x + kAxis * s, cursor.y + 26 * s},
                 {std::max(room.x - (kAxis + kLegend) * s, 64.0f), std::max(room.y - 30 * s, 64.0f)});
@@ -477,6 +523,7 @@ void draw_map_panel(PanelContext& ui) {
         bench.map.buffers()->adopt(fresh.id, std::move(fresh.mass), std::move(fresh.max));
     for (const MapPiece& piece : bench.map.head()->tiles().pieces()) draw_piece(ui, f, piece);
     draw_hidden(ui, f);
+    draw_tile_frames(ui, f);
     draw_axes(ui, f);
     draw_digits(ui, f);
     draw_pick(ui, f);

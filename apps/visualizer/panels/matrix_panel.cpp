@@ -67,6 +67,8 @@ void draw_marginals(PanelContext& ui, const Canvas& c) {
         return std::max(*std::max_element(of.begin(), of.end()), 1e-20f);
     };
     const float most_entropy = largest(summary.row_entropies), most_mass = largest(summary.column_sums);
+    const float entropy_from = bars_begin(summary.row_entropies);
+    const float entropy_span = std::max(most_entropy - entropy_from, 1e-20f);
     const float x = std::min(c.origin.x + c.cell_width * float(c.stage->columns), c.at.x + c.size.x) + 10 * s;
     const float y = std::min(c.origin.y + c.cell_height * float(c.stage->rows), c.at.y + c.size.y) + 10 * s;
     const auto thickness = [&](float cell) { return cell >= 6 * s ? std::min(cell * 0.5f, 14 * s) : cell; };
@@ -74,9 +76,10 @@ void draw_marginals(PanelContext& ui, const Canvas& c) {
     for (int row = cells.row_begin; row < cells.row_end; ++row) {
         const float middle = c.origin.y + (float(row) + 0.5f) * c.cell_height,
                     half = thickness(c.cell_height) / 2;
-        draw.AddRectFilled({x, middle - half},
-                           {x + room * summary.row_entropies[size_t(row)] / most_entropy, middle + half},
-                           row == ui.bench.view.picked_row ? colours.accent : colours.mark);
+        draw.AddRectFilled(
+            {x, middle - half},
+            {x + room * (summary.row_entropies[size_t(row)] - entropy_from) / entropy_span, middle + half},
+            row == ui.bench.view.picked_row ? colours.accent : colours.mark);
     }
     draw.PopClipRect();
     draw.PushClipRect({c.at.x, y}, {c.at.x + c.size.x, y + room}, true);
@@ -90,7 +93,10 @@ void draw_marginals(PanelContext& ui, const Canvas& c) {
     draw.PopClipRect();
     ImFont* small = ui.fonts.small;
     const float top = std::max(c.origin.y, c.at.y), left = std::max(c.origin.x, c.at.x);
-    draw.AddText(small, small->FontSize, {x, top - small->FontSize - 6 * s}, colours.text_soft, "entropy");
+    const std::string entropy =
+        entropy_from > 0 ? "entropy from " + format_number(double(entropy_from), 3) : "entropy";
+    draw.AddText(small, small->FontSize, {x, top - small->FontSize - 6 * s}, colours.text_soft,
+                 entropy.c_str());
     const float width = small->CalcTextSizeA(small->FontSize, 1e6f, 0, "mass").x;
     draw.AddText(small, small->FontSize, {left - width - 10 * s, y + 2 * s}, colours.text_soft, "mass");
 }

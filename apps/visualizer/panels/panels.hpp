@@ -65,6 +65,11 @@ void draw_import_sheet(PanelContext& ui);
 // What the map says at a place, in cells: "pixel of queries 64 to 95, keys 0 to 31: mass 0.0312, exact".
 // Empty where nothing is drawn yet.
 std::string map_pixel_text(Workbench& bench, double row, double key);
+// What is exact in a view that is not yet: drawn with frames. In cells.
+std::vector<MapRect> exact_among_previews(MapTiles& tiles);
+// How much of what the view needs is there: row sums up to the half, exact tiles from there on; 1: all is
+// exact.
+double map_share(LongMap& map);
 // Picks the weight behind a pixel: the one that a preview sampled, or the largest of an exact pixel.
 void pick_behind_pixel(Workbench& bench, double row, double key);
 
