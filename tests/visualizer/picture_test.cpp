@@ -100,6 +100,28 @@ TEST_F(PictureTest, words_of_the_gpu_panel_end_before_the_roofs_picture) {
     }
 }
 
+// Beside a number with an exponent "weights by the processor" was cut at the panel's edge.
+TEST_F(PictureTest, what_the_picked_number_is_ends_within_the_panel) {
+    Options o;
+    o.theme = Theme::light;
+    o.width = 1024, o.height = 640;
+    o.on_cpu = true;
+    std::string text = "w0";
+    for (int n = 1; n < 128; ++n) text += " w" + std::to_string(n);
+    o.text = text;
+    const Tensor image = picture_of(o, folder);
+    ASSERT_FALSE(image.bytes.empty());
+    const ImU32 panel = palette(Theme::light).panel;
+    uint64_t ink = 0, cut = 0;
+    for (uint64_t y = 94; y < 114; ++y)
+        for (uint64_t x = 782; x < 1000; ++x) {
+            const bool ground = uint8_t(image.bytes[(y * 1024 + x) * 4]) == uint8_t(panel);
+            (x < 990 ? ink : cut) += !ground;
+        }
+    EXPECT_GT(ink, 300u) << "the number is not where it was";
+    EXPECT_EQ(cut, 0u);
+}
+
 // Half of a causal map is no weight of 0: it has the ground's colour, in both themes, and cells do at any
 // zoom.
 TEST_F(PictureTest, what_a_causal_map_hides_is_not_coloured_as_a_weight) {

@@ -178,7 +178,11 @@ void draw_number_and_inputs(PanelContext& ui) {
     const float below = ImGui::GetCursorScreenPos().y;
     // What it is, beside it.
     const float number_width = ImGui::GetItemRectSize().x;
-    const std::string what = stage.name + " by the " + (bench.shown().run->on_cpu() ? "processor" : "device");
+    std::string what = stage.name + " by the " + (bench.shown().run->on_cpu() ? "processor" : "device");
+    // Whole or without the place, which the status bar says, too: never cut.
+    const float room = ImGui::GetContentRegionAvail().x - number_width - gap;
+    const float length = ui.fonts.small->CalcTextSizeA(ui.fonts.small->FontSize, 1e6f, 0, what.c_str()).x;
+    if (length > room) what = stage.name;
     draw.AddText(
         ui.fonts.small, ui.fonts.small->FontSize,
         {at.x + number_width + gap, at.y + ui.fonts.large->FontSize - 1.4f * ui.fonts.small->FontSize},

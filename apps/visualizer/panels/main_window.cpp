@@ -132,19 +132,22 @@ void draw_stage_title(PanelContext& ui) {
     const Settings& settings = bench.document.settings();
     // Which head of a model it is, and what that one does.
     std::string name = stage.name;
-    if (shows_model(settings) && bench.window.locked_tab < 0 && stage.heads > 1)
+    const bool named = shows_model(settings) && bench.window.locked_tab < 0 && stage.heads > 1;
+    if (named)
         name = head_name(settings.mapping.layer, bench.view.head) + " " +
                head_label(settings, {settings.mapping.layer, bench.view.head}) + ": " + name;
-    ImGui::TextUnformatted(name.c_str());
-    ImGui::PopFont();
-    ImGui::SameLine(0, 8 * ui.scale);
     // The controls at the right end have their room.
     const bool controls = bench.window.centre == CentreTab::matrix && width >= 640 * ui.scale;
     const bool keeps = bench.window.centre == CentreTab::compare;
-    const float room = ImGui::GetContentRegionAvail().x - (controls ? 384.0f
-                                                           : keeps  ? 108.0f
-                                                                    : 8.0f) *
-                                                              ui.scale;
+    const float taken = (controls ? 384.0f : keeps ? 108.0f : 8.0f) * ui.scale;
+    // Without what the head is called where both have no room: the stage is what the digits are of.
+    const float room_for_name = ImGui::GetContentRegionAvail().x - taken;
+    if (named && ImGui::CalcTextSize(name.c_str()).x > room_for_name)
+        name = head_name(settings.mapping.layer, bench.view.head) + ": " + stage.name;
+    ImGui::TextUnformatted(elided(*ImGui::GetFont(), name, room_for_name).c_str());
+    ImGui::PopFont();
+    ImGui::SameLine(0, 8 * ui.scale);
+    const float room = ImGui::GetContentRegionAvail().x - taken;
     const ImVec2 line = ImGui::GetCursorScreenPos(), at = {line.x, line.y + ImGui::GetStyle().FramePadding.y};
     ImGui::GetWindowDrawList()->AddText(ui.fonts.body, ui.fonts.body->FontSize, at,
                                         palette(bench.window.theme).text_soft,
