@@ -196,6 +196,31 @@ def keys_beside_tab(program):
     # The walk is not ended: quitting has to work from here.
 
 
+FRAMES_SO_FAR = re.compile(r"last (\d+) frames")
+
+
+def types(display, folder):
+    """A typed sentence is there after a few frames, not after some for each letter."""
+    program = Program(COMMAND, display, folder, options=["--validation", "--preset", "2", "--text", "one two"])
+    try:
+        program.wait("the first result", lambda text: "; 2 tokens: one two" in text and "\nweight" in text)
+        program.wait("the device's kernels", lambda text: "until the device's kernels" not in text)
+        sentence = "the quick brown fox jumps over a lazy dog"
+        program.input("mousemove", 150, 106, "click", 1, "key", "ctrl+a")
+        time.sleep(0.5)
+        before = int(FRAMES_SO_FAR.search(program.text())[1])
+        program.input("type", "--delay", "2", sentence)
+        program.wait("the sentence", lambda text: f"9 tokens: {sentence}\n" in text)
+        frames = int(FRAMES_SO_FAR.search(program.text())[1]) - before
+        assert frames < len(sentence) + 20, f"{frames} frames for {len(sentence)} letters"
+        program.input("key", "Return")
+        time.sleep(0.5)
+        quit_in_order(program)
+        return frames
+    finally:
+        end(program)
+
+
 def quit_in_order(program):
     program.input("key", "ctrl+q")
     _, errors = program.process.communicate(timeout=PATIENCE_S)
@@ -256,6 +281,7 @@ def walk(display, folder):
     if not only_cells:
         first_tour(display, folder)
         learned_heads(display, folder)
+        print(f"{types(display, folder)} frames for a sentence of 41 letters")
     program = Program(COMMAND, display, folder)
     try:
         program.wait("the first picture", lambda text: program.picked(text) == (1, 1))
