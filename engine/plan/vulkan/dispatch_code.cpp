@@ -4,6 +4,7 @@
 #include "problem/status.hpp"
 
 #include <cstring>
+#include <initializer_list>
 
 namespace fovea {
 namespace {
@@ -34,9 +35,11 @@ enum Op : uint32_t {
     kSpecConstant = 50,
     kSpecConstantOp = 52,
     kFunction = 54,
+    kFunctionEnd = 56,
     kVariable = 59,
     kLoad = 61,
     kStore = 62,
+    kCopyMemorySized = 64,
     kAccessChain = 65,
     kInBoundsAccessChain = 66,
     kArrayLength = 68,
@@ -53,14 +56,20 @@ enum Op : uint32_t {
     kIEqual = 170,
     kINotEqual = 171,
     kBitwiseAnd = 199,
+    kControlBarrier = 224,
+    kMemoryBarrier = 225,
     kAtomicLoad = 227,
     kAtomicStore = 228,
     kAtomicXor = 242,  // the last of the atomic operations
     kPhi = 245,
+    kLoopMerge = 246,
+    kSelectionMerge = 247,
     kLabel = 248,
     kBranch = 249,
     kBranchConditional = 250,
     kSwitch = 251,
+    kUnreachable = 255,
+    kCooperativeMatrixStore = 4458,
 };
 constexpr uint32_t kSpecId = 1, kBinding = 33;  // decorations
 constexpr uint32_t kStorageBuffer = 12;         // storage class
@@ -76,12 +85,22 @@ struct Instruction {
 enum Note : uint32_t {
     kIsKnown = 1u << 0,    // a scalar: the value is its number
     kHasSpecId = 1u << 1,  // the value is the number of the specialization constant
-    kIsReached = 1u << 2,  // a block
+    kIsReached = 1u << 2,  // a block: the value is the place of its last instruction
     kIsBuffer = 1u << 3,   // a storage buffer: the value is its slot
     kIsTouched = 1u << 4,  // a storage buffer that a reached block reads or writes
     kIsLeftOut = 1u << 5,  // a variable that goes, a pointer into one, or a value that was stored there
     kIsStored = 1u << 6,   // a type that the module loads, stores and converts, or one that is made of it
+    kIsNamed = 1u << 7,    // a block where a construct of reached blocks ends or goes on
+    kIsContinue =
+        1u << 8,        // such a block that is not reached, of a loop: the value is the loop's first block
+    kIsGone = 1u << 9,  // defined in a block that is not reached
 };
+
+// Instructions of a block that define nothing; of the others the second operand is what they define.
+bool defines_nothing(uint32_t op) {
+    return (op >= kStore && op <= kCopyMemorySized) || op == kControlBarrier || op == kMemoryBarrier ||
+           op == kAtomicStore || (op >= kLoopMerge && op <= kUnreachable) || op == kCooperativeMatrixStore;
+}
 
 class CodeWriter {
   public:
@@ -99,9 +118,10 @@ class CodeWriter {
         }
         visit_reached([this](const Instruction& i) { touch(i); });
         visit([this](const Instruction& i) { leave_out(i); });
+        note_blocks();
         memcpy(out_, in_, kHeaderWords * sizeof *out_);
         written_ = kHeaderWords;
-        visit([this](const Instruction& i) { emit(i); });
+        visit([this](const Instruction& i) { emit_of_block(i); });
         return written_;
     }
 
@@ -318,6 +338,112 @@ class CodeWriter {
         if ((is_pointer || is_stored) && has(o[2], kIsLeftOut)) notes_[o[1]] |= kIsLeftOut;
     }
 
+    // ==== blocks ====
+
+    Instruction instruction_at(size_t at) const {
+        return Instruction{in_[at] & 0xffffu, in_[at] >> 16, in_ + at + 1};
+    }
+    size_t place_of(const Instruction& i) const { return size_t(i.operands - 1 - in_); }
+    Instruction after(const Instruction& i) const { return instruction_at(place_of(i) + i.length); }
+
+    // A branch that goes one way, whichever.
+    bool is_decided(const Instruction& i) const {
+        return (i.op == kBranchConditional || i.op == kSwitch) && has(i.operands[0], kIsKnown);
+    }
+    uint32_t way_of_decided(const Instruction& i) const {
+        const uint32_t* o = i.operands;
+        if (i.op == kBranchConditional) return values_[o[0]] ? o[1] : o[2];
+        for (uint32_t n = 2; n + 1 < i.length; n += 2)
+            if (values_[o[0]] == o[n]) return o[n + 1];
+        return o[1];
+    }
+    bool leads_to(const Instruction& last, uint32_t block) const {
+        const uint32_t* o = last.operands;
+        if (is_decided(last)) return way_of_decided(last) == block;
+        if (last.op == kBranch) return o[0] == block;
+        if (last.op == kBranchConditional) return o[1] == block || o[2] == block;
+        if (last.op != kSwitch) return false;
+        for (uint32_t n = 1; n + 1 < last.length; n += 2)
+            if (o[n] == block) return true;
+        return false;
+    }
+
+    // Where the last instruction of each reached block stands, which other blocks constructs name, and what
+    // is defined nowhere any more.
+    void note_blocks() {
+        uint32_t block = 0;
+        visit([&](const Instruction& i) {
+            const uint32_t* o = i.operands;
+            if (i.op == kFunction) block = 0;
+            if (i.op == kLabel) block = o[0];
+            if (!block || !has(block, kIsReached)) return;
+            if (i.op >= kBranch && i.op <= kUnreachable) values_[block] = uint32_t(place_of(i));
+            if (i.op == kLoopMerge || (i.op == kSelectionMerge && !loses_its_merge(i)))
+                notes_[o[0]] |= kIsNamed;
+            if (i.op == kLoopMerge) {
+                notes_[o[1]] |= kIsNamed;
+                if (!has(o[1], kIsReached)) notes_[o[1]] |= kIsContinue, values_[o[1]] = block;
+            }
+        });
+        bool reached = true;
+        visit([&](const Instruction& i) {
+            if (i.op == kFunction) reached = true;
+            if (i.op == kLabel) {
+                reached = has(i.operands[0], kIsReached);
+                if (!reached && !has(i.operands[0], kIsNamed)) notes_[i.operands[0]] |= kIsGone;
+            } else if (!reached && i.op != kFunctionEnd && !defines_nothing(i.op)) {
+                notes_[i.operands[1]] |= kIsGone;
+            }
+        });
+    }
+
+    // A selection of one way is none. That of a switch stays: its blocks may leave it from anywhere.
+    bool loses_its_merge(const Instruction& selection) const {
+        const Instruction last = after(selection);
+        return last.op == kBranchConditional && is_decided(last);
+    }
+
+    // Of blocks that are not reached those stay that a construct must have, empty.
+    void emit_of_block(const Instruction& i) {
+        const uint32_t* o = i.operands;
+        if (i.op == kFunction || i.op == kFunctionEnd) block_ = 0;
+        if (i.op == kLabel) {
+            block_ = o[0];
+            if (has(block_, kIsReached)) return copy(i);
+            if (!has(block_, kIsNamed)) return;
+            copy(i);
+            return has(block_, kIsContinue) ? branch_to(values_[block_]) : put({1u << 16 | kUnreachable});
+        }
+        if (block_ && !has(block_, kIsReached)) return;
+        if (i.op == kSelectionMerge && loses_its_merge(i)) return;
+        if (i.op == kPhi) return emit_phi(i);
+        if (!is_decided(i)) return emit(i);
+        if (i.op == kBranchConditional) return branch_to(way_of_decided(i));
+        put({3u << 16 | kSwitch, o[0], way_of_decided(i)});
+    }
+
+    // The values of the ways that are left. An empty end of a loop comes from nowhere and brings any value.
+    void emit_phi(const Instruction& i) {
+        const uint32_t* o = i.operands;
+        const size_t start = written_;
+        put({0, o[0], o[1]});
+        for (uint32_t n = 2; n + 2 < i.length; n += 2)
+            if (has(o[n + 1], kIsReached) && leads_to(instruction_at(values_[o[n + 1]]), block_))
+                put({o[n], o[n + 1]});
+        Instruction next = after(i);
+        while (next.op != kLoopMerge && (next.op < kBranch || next.op > kUnreachable)) next = after(next);
+        if (next.op == kLoopMerge && has(next.operands[1], kIsContinue))
+            put({out_[start + 3], next.operands[1]});
+        out_[start] = uint32_t(written_ - start) << 16 | kPhi;
+    }
+
+    void put(std::initializer_list<uint32_t> words) {
+        for (const uint32_t word : words) out_[written_++] = word;
+    }
+    void branch_to(uint32_t block) { put({2u << 16 | kBranch, block}); }
+
+    // ==== what is written ====
+
     // Without a buffer of 16-bit numbers the capability goes, and with it all that needs it.
     bool is_left_out_type(uint32_t id) const { return has(id, kIsStored) && !stores_16_bits_; }
 
@@ -326,11 +452,7 @@ class CodeWriter {
         written_ += i.length;
     }
 
-    void undefined(uint32_t type, uint32_t result) {
-        out_[written_++] = 3u << 16 | kUndef;
-        out_[written_++] = type;
-        out_[written_++] = result;
-    }
+    void undefined(uint32_t type, uint32_t result) { put({3u << 16 | kUndef, type, result}); }
 
     void emit(const Instruction& i) {
         const uint32_t* o = i.operands;
@@ -353,7 +475,7 @@ class CodeWriter {
             case kMemberName:
             case kDecorate:
             case kMemberDecorate:
-                if (has(o[0], kIsLeftOut) || is_left_out_type(o[0])) return;
+                if (has(o[0], kIsLeftOut) || has(o[0], kIsGone) || is_left_out_type(o[0])) return;
                 break;
             case kAtomicStore:
                 if (has(o[0], kIsLeftOut)) return;
@@ -404,6 +526,7 @@ class CodeWriter {
     uint32_t* out_;
     uint32_t *notes_, *values_;  // by id, behind the room for the words
     size_t written_ = 0;
+    uint32_t block_ = 0;  // that is being written; 0: outside of all
     bool computes_float16_ = false, computes_int16_ = false, stores_16_bits_ = false;
 };
 
