@@ -1,6 +1,7 @@
 // foveaDispatchCode: of the buffers that a shader declares for all calls together, those that one dispatch
 // binds, one variable for each.
 #include "shaders/planned.hpp"
+#include "shaders/spirv_blocks.hpp"
 #include "shaders/spirv_module.hpp"
 
 #include "plan/vulkan/gather.hpp"
@@ -100,6 +101,7 @@ bool stores_16_bits(const FoveaDispatch& d, uint32_t output_slot) {
 void expect_fits(const FoveaDispatch& d, uint32_t output_slot = FOVEA_SLOT_O) {
     const Result<std::vector<uint32_t>> words = dispatch_code(d);
     ASSERT_TRUE(words) << words.error().text;
+    EXPECT_EQ(SpirvBlocks::read(*words).trouble, "");
     const SpirvModule m = SpirvModule::read(*words);
     EXPECT_EQ(m.push_bytes, d.push_words * 4);
     EXPECT_FALSE(m.bindings.empty());
@@ -231,6 +233,32 @@ TEST(DispatchCode, elementwise_operations_and_linear_ask_for_16_bit_storage_wher
                     EXPECT_EQ(stores_16_bits(d, FOVEA_SLOT_Y),
                               type != FOVEA_F32 && (facts.features & FOVEA_FEATURE_F16_STORAGE) != 0);
                 }
+            }
+        }
+    }
+}
+
+// A driver may compute both ways of a branch that its constants decide, at the price of both.
+TEST(DispatchCode, has_no_blocks_that_the_constants_do_not_reach) {
+    FoveaAttentionDesc d = call_of(0);
+    for (const FoveaKernel kernel : {FOVEA_KERNEL_FLASH, FOVEA_KERNEL_STAGED}) {
+        d.kernel = kernel;
+        for (const FoveaDeviceFacts& facts : devices()) {
+            const Result<Plan> plan = plan_attention(facts, d);
+            ASSERT_TRUE(plan) << plan.error().text;
+            for (const FoveaDispatch& one : dispatches_of(*plan, 0)) {
+                SCOPED_TRACE(foveaShaderName(one.shader));
+                size_t count = 0;
+                const uint32_t* module = foveaShaderCode(one.shader, &count);
+                const SpirvBlocks whole = SpirvBlocks::read({module, count});
+                const Result<std::vector<uint32_t>> code = dispatch_code(one);
+                ASSERT_TRUE(code) << code.error().text;
+                const SpirvBlocks fitted = SpirvBlocks::read(*code);
+                EXPECT_EQ(whole.trouble, "");
+                EXPECT_EQ(fitted.trouble, "");
+                EXPECT_LT(fitted.count, whole.count);
+                // What is left besides are the empty ends of constructs that are left another way.
+                EXPECT_LE(fitted.count - fitted.reached, fitted.count / 16);
             }
         }
     }
