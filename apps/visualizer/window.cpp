@@ -173,6 +173,14 @@ bool only_text_waits() {
            std::all_of(waiting.begin(), waiting.end(), types);
 }
 
+// A text field has every key but those that mean nothing there: a sentence may be saved while the cursor
+// stands in it.
+bool passes_a_text_field(ImGuiKey key, int modifiers) {
+    static constexpr ImGuiKey kOfTheProgram[] = {ImGuiKey_E, ImGuiKey_F, ImGuiKey_G, ImGuiKey_O,
+                                                 ImGuiKey_P, ImGuiKey_Q, ImGuiKey_S};
+    return modifiers == GLFW_MOD_CONTROL && std::ranges::find(kOfTheProgram, key) != std::end(kOfTheProgram);
+}
+
 // Something for the reader's eyes has happened. Other messages of the window system are no reason to draw: a
 // driver's own presenting sends some after each frame.
 void watch_events(GLFWwindow* window, WindowEvents* events) {
@@ -194,9 +202,7 @@ void watch_events(GLFWwindow* window, WindowEvents* events) {
         kNote(w);
         const ImGuiKey found = imgui_key(key, scancode);
         if (action == GLFW_RELEASE || found == ImGuiKey_None) return;
-        // A text field has every other key.
-        const bool quits = found == ImGuiKey_Q && modifiers == GLFW_MOD_CONTROL;
-        if (ImGui::GetIO().WantTextInput && !quits) return;
+        if (ImGui::GetIO().WantTextInput && !passes_a_text_field(found, modifiers)) return;
         const int pressed = (modifiers & (GLFW_MOD_CONTROL | GLFW_MOD_SUPER) ? control : 0) |
                             (modifiers & GLFW_MOD_SHIFT ? shift : 0) | (modifiers & GLFW_MOD_ALT ? alt : 0);
         static_cast<WindowEvents*>(glfwGetWindowUserPointer(w))->keys.push_back({found, pressed});

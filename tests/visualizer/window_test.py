@@ -213,8 +213,10 @@ def types(display, folder):
         program.wait("the sentence", lambda text: f"9 tokens: {sentence}\n" in text)
         frames = int(FRAMES_SO_FAR.search(program.text())[1]) - before
         assert frames < len(sentence) + 20, f"{frames} frames for {len(sentence)} letters"
-        program.input("key", "Return")
-        time.sleep(0.5)
+        program.input("key", "ctrl+p")
+        program.wait("the palette over the text field", lambda text: "commands, typed" in text)
+        program.input("key", "Escape")
+        program.wait("no palette", lambda text: "commands, typed" not in text)
         quit_in_order(program)
         return frames
     finally:
