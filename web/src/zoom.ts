@@ -497,6 +497,12 @@ export class DeepZoom {
             context.fillStyle = style.getPropertyValue("--ink");
             context.fillText(text, x, y);
         };
+        // Beside digits the numbers of the axes have a margin of their own.
+        if (this.cellsPerPixel <= mostZoomed) {
+            context.fillStyle = style.getPropertyValue("--surface");
+            context.fillRect(0, 0, width, 20);
+            context.fillRect(0, 20, 70, height - 20);
+        }
         write("key →", 8, 10, "left");
         write("query ↓", 8, 28, "left");
         for (let at = 0; at <= this.tokens; at += step) {

@@ -128,9 +128,15 @@ describe("deep zoom", { skip: missing ?? false }, () => {
                 subtree: true,
             });
         });
+        await page.setViewportSize({ width: 1366, height: 768 });
         await page.selectOption("#zoom-tokens", "4096");
         await page.click("#zoom-start");
         await waitForExact(page);
+        // The map and the line of its picked cell are on a laptop's screen together.
+        const [map, pick] = await Promise.all(
+            ["#zoom-canvas", "#zoom-pick"].map((part) => page.locator(part).boundingBox()),
+        );
+        assert.ok(pick.y + pick.height - map.y <= 768 - 100, "the map is higher than the screen");
         const tags = await page.evaluate(() => globalThis.tags);
         assert.match(tags[0], /^sampled: 0 of \d+ tiles exact$/);
         assert.equal(tags.at(-1), "exact");
