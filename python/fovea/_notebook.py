@@ -84,7 +84,7 @@ def lessons() -> list[dict[str, Any]]:
 # ---- the page ----
 
 _FOLDER = os.path.dirname(__file__)
-_MARK = re.compile('@data:([0-9]+):([0-9]+)@')  # a part of page.bin, which stands in the page in base64 (python/tools/split_page.py)
+_MARK = re.compile('@data:([0-9]+):([0-9]+)@')  # a part of page.xz, which stands in the page in base64 (python/tools/split_page.py)
 
 
 class View:
@@ -102,7 +102,12 @@ class View:
     def page(self) -> str:
         """The file."""
         try:
-            with open(os.path.join(_FOLDER, 'page.html'), encoding='utf-8') as file, open(os.path.join(_FOLDER, 'page.bin'), 'rb') as parts:
+            import lzma
+        except ImportError as error:
+            raise FoveaError('page.xz: this Python was built without the module lzma, which unpacks the page', c.FOVEA_IO_ERROR,
+                             'page.xz') from error
+        try:
+            with open(os.path.join(_FOLDER, 'page.html'), encoding='utf-8') as file, lzma.open(os.path.join(_FOLDER, 'page.xz')) as parts:
                 data = parts.read()
                 page = _MARK.sub(lambda m: base64.b64encode(data[int(m[1]):int(m[1]) + int(m[2])]).decode(), file.read())
         except FileNotFoundError as error:

@@ -5,6 +5,7 @@ import base64
 import contextlib
 import html
 import json
+import lzma
 import os
 import pathlib
 import re
@@ -233,14 +234,16 @@ class Notebook(unittest.TestCase):
             parts = [b'\0asm' + bytes(range(256)) * 300, bytes(range(255, 0, -1)) * 40]
             whole = '<html><head><title>x</title></head><body>"{}" "{}"</body></html>'.format(
                 *(base64.b64encode(part).decode() for part in parts))
-            paths = [pathlib.Path(folder) / name for name in ('whole.html', 'page.html', 'page.bin')]
+            paths = [pathlib.Path(folder) / name for name in ('whole.html', 'page.html', 'page.xz')]
             paths[0].write_text(whole)
             split = pathlib.Path(__file__).resolve().parents[2] / 'python' / 'tools' / 'split_page.py'
             subprocess.run([sys.executable, str(split), *map(str, paths)], check=True)
-            self.assertEqual(paths[2].read_bytes(), b''.join(parts))
+            self.assertEqual(lzma.decompress(paths[2].read_bytes()), b''.join(parts))
             with mock.patch('fovea._notebook._FOLDER', folder):
                 made, frame = view.page(), view._repr_html_()
         self.assertEqual(re.sub('(?s)<script.*</script>', '', made), whole)
+        with mock.patch.dict(sys.modules, {'lzma': None}), self.assertRaisesRegex(fovea.FoveaError, 'without the module lzma'):
+            view.page()
         inside = re.search('<script type="application/json" id="session">(.*?)</script></head>', made, re.DOTALL)
         self.assertNotIn('<', inside[1])
         self.assertEqual(inside[1].replace('\\u003c', '<'), view.session)

@@ -56,7 +56,7 @@ describe("notebook", { skip: lack ?? false }, () => {
         for (const name of parts) cpSync(join(built, name), join(package_, name));
         execFileSync(python, [
             ...[splitPage, join(root, "build", "fovea.html")],
-            ...["page.html", "page.bin"].map((name) => join(package_, name)),
+            ...["page.html", "page.xz"].map((name) => join(package_, name)),
         ]);
         told = JSON.parse(
             execFileSync(python, ["-c", notebook, file], {
