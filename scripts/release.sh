@@ -79,10 +79,24 @@ make_build() { # SOURCES [TARGET]
     aarch64) preset=core toolchain=(--toolchain "$1/cmake/Aarch64Toolchain.cmake") ;;
     windows) preset=core toolchain=(--toolchain "$1/cmake/MingwToolchain.cmake") ;;
     esac
+    # The programs start on any distribution: packages whose libraries have other names from one to the next are
+    # linked in, and shards over MPI, whose libraries must be the machine's own, are for builds there.
+    local settings=() name
+    if [[ $preset == release ]]; then
+        settings=(-DFOVEA_MPI=OFF)
+        for name in FOVEA_PCRE2_LIBRARY=pcre2-8 FOVEA_UTF8PROC_LIBRARY=utf8proc PNG_LIBRARY=png16 ZLIB_LIBRARY=z; do
+            settings+=("-D${name%=*}=$(cc -print-file-name="lib${name#*=}.a")")
+        done
+    fi
     local build; build=$(build_folder "$@")
-    cmake -S "$1" --preset "$preset" -B "$build" "${toolchain[@]}" -DFOVEA_TOOLS="$cache" \
+    cmake -S "$1" --preset "$preset" -B "$build" "${toolchain[@]}" "${settings[@]}" -DFOVEA_TOOLS="$cache" \
         -DFOVEA_WARNINGS_AS_ERRORS="$([[ ${CI:-} == true ]] && echo ON || echo OFF)" >&2
     cmake --build "$build" --parallel "${FOVEA_JOBS:-$(nproc)}" >&2
+    [[ $preset == release ]] || return 0
+    local foreign
+    foreign=$(readelf -d "$build/bin/fovea" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
+        grep -vxE 'lib(c|m|stdc\+\+|gcc_s|dl|pthread)\.so\.[0-9]+|ld-linux-x86-64\.so\.2' || true)
+    [[ -z $foreign ]] || fail "the program fovea needs ${foreign//$'\n'/, }, which not every machine has by that name"
 }
 
 pack_binary() { # BUILD FOLDER NAME COMPONENT
