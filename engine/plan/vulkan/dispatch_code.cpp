@@ -298,24 +298,14 @@ class CodeWriter {
             if (!reached) return;
             found |= revise(i);
             if (i.op == kBranch) found |= reach(o[0]);
-            if (i.op == kBranchConditional) {
-                if (!is(o[0], 0)) found |= reach(o[1]);
-                if (!is(o[0], 1)) found |= reach(o[2]);
+            if (is_decided(i)) {
+                found |= reach(way_of_decided(i));
+            } else if (i.op == kBranchConditional || i.op == kSwitch) {
+                const uint32_t step = i.op == kSwitch ? 2 : 1;  // of a case the number stands between
+                for (uint32_t n = 1; n < (step == 2 ? i.length - 1 : 3); n += step) found |= reach(o[n]);
             }
-            if (i.op == kSwitch) found |= reach_cases(i);
         });
         return found;
-    }
-
-    bool reach_cases(const Instruction& i) {
-        const uint32_t* o = i.operands;
-        bool found = false, taken = false;
-        for (uint32_t n = 2; n + 1 < i.length; n += 2) {
-            if (has(o[0], kIsKnown) && values_[o[0]] != o[n]) continue;
-            taken = has(o[0], kIsKnown);
-            found |= reach(o[n + 1]);
-        }
-        return taken ? found : reach(o[1]) || found;
     }
 
     void touch(const Instruction& i) {

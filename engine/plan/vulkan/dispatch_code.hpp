@@ -10,7 +10,7 @@ namespace fovea {
 // A module declares every buffer that some call may need; a device may let a shader bind as few as four. So
 // the module is fitted to the dispatch:
 //   - where the constants of the dispatch decide a branch, what lies behind the other way goes: not every
-//     driver removes it by itself (SwiftShader computed both ways: 45 to 90% slower);
+//     driver removes it by itself (SwiftShader computed both ways and took twice as long);
 //   - a variable whose slot is not bound, or that nothing reached touches, goes. Loads from it become
 //     undefined values and stores to it nothing: the flags of the dispatch keep the shader from both;
 //   - where no variable of 16-bit numbers is left, the capability to store them goes too, with their types.
