@@ -10,6 +10,7 @@
 #
 #   lavapipe    Mesa of the system (Debian 12: from backports)      no cooperative matrices, subgroups of 8
 #   lavapipe26  Mesa 26 in the private tools folder                 cooperative matrices
+#   lavapipe26-wide  the same with subgroups of 16, for the tests that name it
 #   swiftshader comes with Chromium                                 no 16-bit storage, subgroups of 4, the smallest limits
 #
 # BUILD/gpus/DEVICE does the same on a GPU that is not there: a hardware driver of the private tools folder, which
@@ -136,6 +137,13 @@ ${old_layer_setting}" @ONLY)
     endif()
   endforeach()
   _fovea_write_driver_script("${_fovea_driver_folder}" all "${all}")
+  # Run where DRIVERS names it.
+  if(NOT lavapipe26 IN_LIST present)
+    set(FOVEA_DRIVER_MISSING_lavapipe26-wide "${hint_lavapipe26}" PARENT_SCOPE)
+  else()
+    _fovea_write_driver_script("${_fovea_driver_folder}" lavapipe26-wide "${_fovea_driver_folder}/lavapipe26.json"
+                               "export LP_NATIVE_VECTOR_WIDTH=512")
+  endif()
   message(STATUS "Fovea: the Vulkan tests run on: ${present}")
   set(FOVEA_DRIVER_NAMES "${names}" PARENT_SCOPE)
 endfunction()

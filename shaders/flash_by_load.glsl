@@ -5,13 +5,18 @@
 // Scores, logits, weights of each thread's four keys. Sized by the tile in use: what shared memory a
 // workgroup takes decides how many of them a core runs at a time.
 #ifdef FOVEA_SUBGROUP
-// A barrier of the subgroup at the end of a block costs less than a second buffer would.
+// Quads of each of a block's keys that the buffer holds before there are scores, if it has rows enough.
+const uint kStagedQuads = 2u, kStagedRows = 4u * kStagedQuads;
+const bool kStaged = kAligned && kRows >= kStagedRows && kThreads >= kStagedRows;
+// A barrier of the subgroup at the end of a block costs less than a second buffer would. With keys in it a
+// place more to a row spreads what eight lanes write to eight rows over the banks.
 const uint kTurns = 1u;
+shared vec4 weights[kTurns][kRows][kStaged ? kThreads + 1u : kThreads];
 #else
 // Two, by turns: a block writes one while slower threads still read the other.
 const uint kTurns = 2u;
-#endif
 shared vec4 weights[kTurns][kRows][kThreads];
+#endif
 
 #ifdef FOVEA_SUBGROUP
 #include "softmax_by_subgroup.glsl"
@@ -27,32 +32,80 @@ void find_query_rows(Entry e, uint first_row) {
     for (uint i = 0u; i < kRows; ++i) q_row[i] = query_row_at(e, first_row, i);
 }
 
-// Scores of this thread's keys j .. j+3, clamped into `keys`, against every row.
-void score_block(Entry e, Keys keys, int j, uint turn) {
-    uint k_at0[4];
-    for (int c = 0; c < 4; ++c) {
-        const uint row = k_row(e, clamp(j + c, keys.begin, keys.end - 1));
-        k_at0[c] = row == kNoRow ? push.k.base : row;
+// Adds the products of quad d of the rows of q with a quad of this thread's four keys.
+void add_products(uint d, vec4 key[4], inout vec4 score[kRows]) {
+    for (uint i = 0u; i < kRows; ++i) {
+        const vec4 query = q_at4(q_row[i] + d);
+        for (int c = 0; c < 4; ++c)
+            score[i][c] =
+                fma(query.w, key[c].w,
+                    fma(query.z, key[c].z, fma(query.y, key[c].y, fma(query.x, key[c].x, score[i][c]))));
     }
-    vec4 score[kRows];
-    for (uint i = 0u; i < kRows; ++i) score[i] = vec4(0.0);
+}
+
+// Where key j, clamped into `keys`, begins in k.
+uint clamped_k_row(Entry e, Keys keys, int j) {
+    const uint row = k_row(e, clamp(j, keys.begin, keys.end - 1));
+    return row == kNoRow ? push.k.base : row;
+}
+
+#ifdef FOVEA_SUBGROUP
+// A thread's four keys are four rows of k, so a load by all lanes would touch a line of the cache for each
+// lane. Instead eight lanes that are neighbours load two quads of four keys, all the keys of one thread, and
+// each thread finds its keys in the buffer of weights.
+void add_staged_products(Entry e, Keys keys, int j0, inout vec4 score[kRows]) {
+    const uint t = gl_LocalInvocationIndex, dim = push.dims & 0xffffu;
+    const uint place = t % kStagedRows, key = place / kStagedQuads, quad = place % kStagedQuads;
+    uint from[kStagedRows];  // quads
+    for (uint n = 0u; n < kStagedRows; ++n) {
+        const uint thread = n * (kThreads / kStagedRows) + t / kStagedRows;
+        from[n] = clamped_k_row(e, keys, j0 + int(4u * thread + key)) >> 2;
+    }
+    const uint quads = dim >> 2;
+    [[dont_unroll]] for (uint d = 0u; d < quads; d += kStagedQuads) {
+        const uint at = min(d + quad, quads - 1u);
+        vec4 loaded[kStagedRows];
+        for (uint n = 0u; n < kStagedRows; ++n) loaded[n] = k_at4((from[n] + at) << 2);
+        for (uint n = 0u; n < kStagedRows; ++n)
+            weights[0][place][n * (kThreads / kStagedRows) + t / kStagedRows] = loaded[n];
+        share_weights();
+        for (uint q = 0u; q < kStagedQuads && d + q < quads; ++q) {
+            vec4 own[4];
+            for (uint c = 0u; c < 4u; ++c) own[c] = weights[0][c * kStagedQuads + q][t];
+            add_products(4u * (d + q), own, score);
+        }
+        share_weights();
+    }
+}
+#endif
+
+// The same by loads of this thread's keys j .. j+3 alone.
+void add_direct_products(Entry e, Keys keys, int j, inout vec4 score[kRows]) {
+    uint k_at0[4];
+    for (int c = 0; c < 4; ++c) k_at0[c] = clamped_k_row(e, keys, j + c);
     const uint dim = push.dims & 0xffffu, quads_end = kAligned ? dim : 0u;
     for (uint d = 0u; d < quads_end; d += 4u) {
         vec4 key[4];
         for (int c = 0; c < 4; ++c) key[c] = k_at4(k_at0[c] + d);
-        for (uint i = 0u; i < kRows; ++i) {
-            const vec4 query = q_at4(q_row[i] + d);
-            for (int c = 0; c < 4; ++c)
-                score[i][c] =
-                    fma(query.w, key[c].w,
-                        fma(query.z, key[c].z, fma(query.y, key[c].y, fma(query.x, key[c].x, score[i][c]))));
-        }
+        add_products(d, key, score);
     }
     for (uint d = quads_end; !kAligned && d < dim; ++d) {
         vec4 key;
         for (int c = 0; c < 4; ++c) key[c] = k_at(k_at0[c] + d);
         for (uint i = 0u; i < kRows; ++i) score[i] = fma(vec4(q_at(q_row[i] + d)), key, score[i]);
     }
+}
+
+// Scores of this thread's keys j .. j+3, clamped into `keys`, against every row.
+void score_block(Entry e, Keys keys, int j, uint turn) {
+    vec4 score[kRows];
+    for (uint i = 0u; i < kRows; ++i) score[i] = vec4(0.0);
+#ifdef FOVEA_SUBGROUP
+    if (kStaged)
+        add_staged_products(e, keys, j - int(4u * gl_LocalInvocationIndex), score);
+    else
+#endif
+        add_direct_products(e, keys, j, score);
     for (uint i = 0u; i < kRows; ++i) weights[turn][i][gl_LocalInvocationIndex] = push.scale * score[i];
 }
 

@@ -55,7 +55,7 @@ FOVEA_CONST kFlashShuffleColumnQuads = 4;
 // Gradients: query rows and keys that a workgroup holds.
 FOVEA_CONST kBackwardRows = 8;
 FOVEA_CONST kBackwardKeys = 8;
-// Map tiles: rows that a workgroup takes at a time, and pixels that it may hold.
+// Map tiles: rows that a workgroup takes at a time, and pixels that it may hold, at most.
 FOVEA_CONST kMapRows = 8;
 FOVEA_CONST kMapPixels = 512;
 
@@ -123,6 +123,7 @@ FOVEA_CONST kMinusInfinity = 0xff800000u;
 #define FOVEA_SPEC_IN_OUT 5        // linear: 1: the weight is [n_in, n_out]
 #define FOVEA_SPEC_V_TYPE 5        // flash
 #define FOVEA_SPEC_COLUMN_QUADS 6  // value columns of a thread, in fours
+#define FOVEA_SPEC_PIXELS 6        // map tiles: pixels that a workgroup has room for, a multiple of 32
 #define FOVEA_SPEC_CALL 7          // bits: kGeneralCall, kGather*, kEntriesCall
 #define FOVEA_SPEC_PARTS 8         // flash: parts of a workgroup, which share out its rows
 #define FOVEA_SPEC_MATRIX_M 8      // cooperative matrices: shape of one

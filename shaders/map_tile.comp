@@ -1,5 +1,5 @@
 // A map tile: pixels of the weights of one head, from q, k and lse. A workgroup takes a block of pixels and
-// walks over their cells, kMapRows rows at a time and four keys to a thread. Weights are added up as whole
+// walks over their cells, kRows rows at a time and four keys to a thread. Weights are added up as whole
 // numbers, which no order changes.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -10,6 +10,8 @@ layout(local_size_x_id = FOVEA_SPEC_THREADS) in;
 layout(constant_id = FOVEA_SPEC_A_TYPE) const uint kQType = 0;
 layout(constant_id = FOVEA_SPEC_B_TYPE) const uint kKType = 0;
 layout(constant_id = FOVEA_SPEC_ALIGNED) const bool kAligned = false;
+layout(constant_id = FOVEA_SPEC_ROWS) const uint kRows = kMapRows;
+layout(constant_id = FOVEA_SPEC_PIXELS) const uint kPixels = kMapPixels;
 layout(push_constant, std430) uniform Push { MapPush push; };
 
 #define FOVEA_WITHOUT_VALUES
@@ -28,10 +30,10 @@ const uint kThreads = gl_WorkGroupSize.x;
 const uint kNan = 0x7fc00000u;
 const uint kMassLimit = 0x80000000u;  // of the upper word
 
-shared vec4 scores[kMapRows][kThreads];
+shared vec4 scores[kRows][kThreads];
 // For each pixel: the sum of units, the largest weight as bits (which order like the numbers, NaN
 // on top), and whether the sum has reached its limit.
-shared uint low[kMapPixels], high[kMapPixels], largest[kMapPixels], full[kMapPixels / 32u];
+shared uint low[kPixels], high[kPixels], largest[kPixels], full[kPixels / 32u];
 
 // ==== sums ====
 
@@ -41,11 +43,11 @@ struct Sum {
 };
 
 void clear_pixels() {
-    for (uint n = gl_LocalInvocationIndex; n < kMapPixels; n += kThreads) {
+    for (uint n = gl_LocalInvocationIndex; n < kPixels; n += kThreads) {
         low[n] = 0u;
         high[n] = 0u;
         largest[n] = 0u;
-        if (n < kMapPixels / 32u) full[n] = 0u;
+        if (n < kPixels / 32u) full[n] = 0u;
     }
 }
 
@@ -76,19 +78,19 @@ void add_weight(float weight, float keep, inout Sum sum) {
 // ==== cells ====
 
 // Scores of this thread's keys j .. j+3, clamped into `keys`, against rows `query` of the slice.
-void score_quad(Entry e, Keys keys, uint q_row[kMapRows], int j) {
+void score_quad(Entry e, Keys keys, uint q_row[kRows], int j) {
     uint k_at0[4];
     for (int c = 0; c < 4; ++c) {
         const uint row = k_row(e, clamp(j + c, keys.begin, keys.end - 1));
         k_at0[c] = row == kNoRow ? push.k.base : row;
     }
-    vec4 score[kMapRows];
-    for (uint i = 0u; i < kMapRows; ++i) score[i] = vec4(0.0);
+    vec4 score[kRows];
+    for (uint i = 0u; i < kRows; ++i) score[i] = vec4(0.0);
     const uint dim = low_half(push.dims), quads_end = kAligned ? dim : 0u;
     for (uint d = 0u; d < quads_end; d += 4u) {
         vec4 key[4];
         for (int c = 0; c < 4; ++c) key[c] = k_at4(k_at0[c] + d);
-        for (uint i = 0u; i < kMapRows; ++i) {
+        for (uint i = 0u; i < kRows; ++i) {
             const vec4 query = q_at4(q_row[i] + d);
             for (int c = 0; c < 4; ++c)
                 score[i][c] =
@@ -99,9 +101,9 @@ void score_quad(Entry e, Keys keys, uint q_row[kMapRows], int j) {
     for (uint d = quads_end; !kAligned && d < dim; ++d) {
         vec4 key;
         for (int c = 0; c < 4; ++c) key[c] = k_at(k_at0[c] + d);
-        for (uint i = 0u; i < kMapRows; ++i) score[i] = fma(vec4(q_at(q_row[i] + d)), key, score[i]);
+        for (uint i = 0u; i < kRows; ++i) score[i] = fma(vec4(q_at(q_row[i] + d)), key, score[i]);
     }
-    for (uint i = 0u; i < kMapRows; ++i) scores[i][gl_LocalInvocationIndex] = push.scale * score[i];
+    for (uint i = 0u; i < kRows; ++i) scores[i][gl_LocalInvocationIndex] = push.scale * score[i];
 }
 
 Row row_of(int i) {
@@ -113,7 +115,7 @@ Row row_of(int i) {
     return row;
 }
 
-// The weights of one row's four keys join the thread's sum; `pixel` of each, kMapPixels for those that are
+// The weights of one row's four keys join the thread's sum; `pixel` of each, kPixels for those that are
 // not of this block.
 void add_quad(Entry e, Row row, int j, vec4 score, uvec4 pixel, inout Sum sum) {
     const vec4 logit = masked_logits(e, row, j, score);
@@ -125,7 +127,7 @@ void add_quad(Entry e, Row row, int j, vec4 score, uvec4 pixel, inout Sum sum) {
         keep = extra.keep_scale;
     }
     [[dont_unroll]] for (int c = 0; c < 4; ++c) {
-        if (pixel[c] >= kMapPixels || !kept[c] || floatBitsToUint(logit[c]) == kMinusInfinity) continue;
+        if (pixel[c] >= kPixels || !kept[c] || floatBitsToUint(logit[c]) == kMinusInfinity) continue;
         if (pixel[c] != sum.pixel) {
             add_to_pixel(sum);
             sum = Sum(pixel[c], 0u, 0u, 0u);
@@ -140,7 +142,7 @@ void add_quad(Entry e, Row row, int j, vec4 score, uvec4 pixel, inout Sum sum) {
 // Which pixel column, from x0 on, each of keys j .. j+3 belongs to. `held` keeps the column of the last key
 // and where that column ends, because divisions are slow.
 uvec4 columns_of(Axis axis, PixelBlock block, Keys keys, int j, inout uvec2 held) {
-    uvec4 column = uvec4(kMapPixels);
+    uvec4 column = uvec4(kPixels);
     for (int c = 0; c < 4; ++c) {
         if (j + c < keys.begin || j + c >= keys.end) continue;
         if (uint(j + c) >= held.y) {
@@ -152,15 +154,15 @@ uvec4 columns_of(Axis axis, PixelBlock block, Keys keys, int j, inout uvec2 held
     return column;
 }
 
-// kMapRows rows of cells against all keys of the block. row_i: their numbers; row_y: their pixel rows.
-void add_rows(Entry e, Axis axis, PixelBlock block, uint count, int row_i[kMapRows], uint row_y[kMapRows]) {
+// kRows rows of cells against all keys of the block. row_i: their numbers; row_y: their pixel rows.
+void add_rows(Entry e, Axis axis, PixelBlock block, uint count, int row_i[kRows], uint row_y[kRows]) {
     const uint t = gl_LocalInvocationIndex;
     const Keys seen = visible_keys(e, row_i[0], row_i[count - 1u] + 1);
     const Keys keys = Keys(max(seen.begin, int(pixel_begin(axis, block.x0))),
                            min(seen.end, int(pixel_begin(axis, block.x1))));
     if (keys.begin >= keys.end) return;
-    uint q_row[kMapRows];
-    for (uint i = 0u; i < kMapRows; ++i) q_row[i] = query_row(push.q, e, row_of(row_i[min(i, count - 1u)]));
+    uint q_row[kRows];
+    for (uint i = 0u; i < kRows; ++i) q_row[i] = query_row(push.q, e, row_of(row_i[min(i, count - 1u)]));
     const bool sampled = has_flag(kFlagSampled);
     const int first = keys.begin & ~3;
     const uint steps = sampled ? block.x1 - block.x0 : uint(keys.end - first + 3) / 4u;
@@ -173,7 +175,7 @@ void add_rows(Entry e, Axis axis, PixelBlock block, uint count, int row_i[kMapRo
             const int middle = int(pixel_middle(axis, block.x0 + step));
             if (middle < keys.begin || middle >= keys.end) continue;
             j = middle & ~3;
-            column = mix(uvec4(kMapPixels), uvec4(step), equal(ivec4(j, j + 1, j + 2, j + 3), ivec4(middle)));
+            column = mix(uvec4(kPixels), uvec4(step), equal(ivec4(j, j + 1, j + 2, j + 3), ivec4(middle)));
         } else {
             column = columns_of(axis, block, keys, j, held);
         }
@@ -195,10 +197,10 @@ void main() {
     barrier();
     const bool sampled = has_flag(kFlagSampled);
     const uint last = sampled ? block.y1 : min(pixel_begin(rows, block.y1), uint(e.q_length));
-    for (uint n = sampled ? block.y0 : pixel_begin(rows, block.y0); n < last; n += kMapRows) {
-        int row_i[kMapRows];
-        uint row_y[kMapRows], count = 0u;
-        for (uint i = 0u; i < kMapRows && n + i < last; ++i) {
+    for (uint n = sampled ? block.y0 : pixel_begin(rows, block.y0); n < last; n += kRows) {
+        int row_i[kRows];
+        uint row_y[kRows], count = 0u;
+        for (uint i = 0u; i < kRows && n + i < last; ++i) {
             const uint row = sampled ? pixel_middle(rows, n + i) : n + i;
             if (row >= uint(e.q_length)) break;
             row_i[i] = int(row);

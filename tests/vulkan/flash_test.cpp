@@ -68,6 +68,42 @@ TEST(FlashOnDevice, fixed_splits_give_the_same_bits_in_any_batch_and_on_any_devi
     }
 }
 
+// A tile of eight rows that is a subgroup's finds its keys in shared memory, one of four loads them itself;
+// both add the same products in the same order. Odd numbers of quads, keys that end within a block, windows.
+TEST(FlashOnDevice, keys_through_shared_memory_give_the_bits_of_keys_loaded_directly) {
+    EngineOptions options;
+    options.backend = BackendChoice::vulkan;
+    options.validation = true;
+    Result<Engine> engine = Engine::open(options);
+    ASSERT_TRUE(engine) << engine.error().text;
+    constexpr uint64_t kLength = 150;
+    FoveaDeviceFacts facts = engine->facts();
+    facts.device_class = FOVEA_CLASS_DISCRETE;
+    const uint32_t threads = std::max(facts.subgroup_size, 8u);
+    for (const uint32_t dim : {4u, 12u, 40u, 64u}) {
+        const std::vector<float> inputs[3] = {random_floats(kLength * dim, 1),
+                                              random_floats(kLength * dim, 2),
+                                              random_floats(kLength * dim, 3)};
+        Attention call;
+        call.batch(1).heads(1).lengths(kLength, kLength).dims(dim).causal(Align::top_left);
+        call.window(70, 0).kernel(FOVEA_KERNEL_FLASH);
+        std::vector<float> results[2];
+        for (const uint32_t rows : {4u, 8u}) {
+            for (FoveaFlashTile& tile : facts.flash_tiles) tile = {rows, threads, 1};
+            const Result<Plan> plan = plan_attention(facts, call.desc);
+            ASSERT_TRUE(plan) << plan.error().text;
+            FoveaDispatch dispatch = {};
+            uint32_t count = 1;
+            ASSERT_EQ(foveaGetDispatches(plan->get(), 0, &dispatch, &count, nullptr), FOVEA_OK);
+            EXPECT_EQ(std::string(foveaShaderName(dispatch.shader)) == "flash_subgroup",
+                      facts.subgroup_size >= 8);
+            results[rows / 8] = run(*engine, call, facts, inputs);
+        }
+        EXPECT_TRUE(same_bits(results[0], results[1])) << "dim " << dim;
+    }
+    for (const std::string& message : engine->take_messages()) ADD_FAILURE() << message;
+}
+
 // Matrices multiply hidden values by 0, which does not undo a NaN: the kernel leaves them out.
 TEST(FlashOnDevice, matrices_keep_what_is_no_number_to_the_rows_that_see_it) {
     EngineOptions options;

@@ -35,9 +35,11 @@ uint32_t flags_of(const FoveaDispatch& d) {
     }
 }
 
-// A page's kernels serve slices of one entry and of several (web/tools/kernels.mjs).
+// A page's kernels serve slices of one entry and of several, and blocks of any pixels
+// (web/tools/kernels.mjs).
 FoveaDispatch for_page(FoveaDispatch d) {
     if (Shader(d.shader) == Shader::flash) d.spec[FOVEA_SPEC_CALL] |= shader::kEntriesCall;
+    if (Shader(d.shader) == Shader::map_tile) d.spec[FOVEA_SPEC_PIXELS] = shader::kMapPixels;
     return d;
 }
 

@@ -10,7 +10,7 @@ const here = dirname(fileURLToPath(import.meta.url)),
     shaders = join(here, "..", "..", "shaders");
 
 // Constants as the planner sets them (FOVEA_SPEC_* of shaders/interface.h), with tiles of 8 rows, float32 and rows of whole
-// quads, for slices of one batch entry or several. `parts` follows the width of the values: 8, 4, 2, 1 for up to 16, 32, 64,
+// quads, for slices of one batch entry or several and blocks of as many pixels as there may be. `parts` follows the width of the values: 8, 4, 2, 1 for up to 16, 32, 64,
 // 128 of them.
 const flash = (general, parts, may = 0) => ({
     name: "flash",
@@ -19,7 +19,7 @@ const flash = (general, parts, may = 0) => ({
 });
 const tile = (general, may = 0) => ({
     name: "map_tile",
-    constants: [32, 0, 0, 1, 0, 0, 0, general],
+    constants: [32, 0, 0, 1, 8, 0, 512, general],
     flags: may | freeFlags | flags("TileMass", "TileMax"),
 });
 const combine = { name: "flash_combine", constants: [64], flags: freeFlags };

@@ -3,6 +3,7 @@
 #include "plan/text_sink.hpp"
 #include "plan/vulkan/costs.hpp"
 #include "plan/vulkan/rows.hpp"
+#include "plan/vulkan/vendors.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
 
@@ -12,7 +13,9 @@
 namespace fovea {
 namespace {
 
-constexpr uint32_t kSoftwareThreads = 16;
+constexpr uint32_t kSoftwareThreads = 16, kThreads = 32, kMostThreads = 64;
+constexpr uint32_t kFewestRows = 4;
+constexpr uint32_t kFewestPixels = 32;
 constexpr uint32_t kHalfWord = 0xffff;  // what fits the packed words of MapPush
 constexpr uint64_t kMassBytes = 8, kMaxBytes = 4;
 
@@ -25,15 +28,20 @@ uint32_t log2_up(uint64_t n) {
 // Pixels of a workgroup: enough for one step of its threads, as far as their sums fit shared memory.
 void choose_workgroup(const FoveaPlan_T& plan, MapTilePlan& m) {
     const MapTile& tile = plan.tile;
-    m.threads = is_software(plan) ? kSoftwareThreads : shader::kFlashMaxThreads;
+    // No lane of a wide subgroup is idle.
+    m.threads = is_software(plan) ? kSoftwareThreads
+                                  : std::clamp(plan.facts.min_subgroup_size, kThreads, kMostThreads);
+    m.rows = has_few_registers(plan.facts) ? kFewestRows : shader::kMapRows;
     const uint64_t step_keys = 4 * m.threads;
     const uint64_t columns = tile.sampled ? step_keys : ceil_div(step_keys, uint64_t(tile.keys.largest()));
-    const uint64_t rows =
-        tile.sampled ? shader::kMapRows : ceil_div(shader::kMapRows, uint64_t(tile.rows.largest()));
+    const uint64_t rows = tile.sampled ? m.rows : ceil_div(uint64_t{m.rows}, uint64_t(tile.rows.largest()));
     m.columns_log2 = std::min(log2_up(columns), log2_up(uint64_t(tile.keys.pixels)));
     m.rows_log2 = std::min(log2_up(rows), log2_up(uint64_t(tile.rows.pixels)));
     while ((1u << (m.columns_log2 + m.rows_log2)) > shader::kMapPixels)
         --(m.rows_log2 > 0 ? m.rows_log2 : m.columns_log2);
+    // Shared memory decides how many workgroups a core runs at a time.
+    const uint32_t used = std::max(1u << (m.columns_log2 + m.rows_log2), kFewestPixels);
+    m.pixels = is_software(plan) ? shader::kMapPixels : used;
 }
 
 double slice_flops(const FoveaPlan_T& plan, const MapTilePlan& m) {
@@ -123,8 +131,8 @@ void fill_costs(FoveaPlan_T& plan) {
     info.flops = 2.0 * plan.problem.dim_qk * info.visited_pairs;
     info.max_slice_flops = slice_flops(plan, m);
     snprintf(info.reason, sizeof info.reason,
-             "map tile: blocks of pixels, %u rows by %u keys at a time, no subgroup operations",
-             shader::kMapRows, 4 * m.threads);
+             "map tile: blocks of pixels, %u rows by %u keys at a time, no subgroup operations", m.rows,
+             4 * m.threads);
 }
 
 // The dispatches of one slice: parameters, pixels.
@@ -170,6 +178,8 @@ class SliceMaker {
         d.spec(FOVEA_SPEC_A_TYPE, p.q_type);
         d.spec(FOVEA_SPEC_B_TYPE, p.k_type);
         d.spec(FOVEA_SPEC_ALIGNED, m.quads);
+        d.spec(FOVEA_SPEC_ROWS, m.rows);
+        d.spec(FOVEA_SPEC_PIXELS, m.pixels);
         d.call(m.general);
         d.groups(ceil_div(columns_, uint64_t{1} << m.columns_log2),
                  ceil_div(rows_, uint64_t{1} << m.rows_log2), 1);

@@ -73,6 +73,7 @@ struct FlashPlan {
 // A map tile: workgroups of 2^rows_log2 x 2^columns_log2 pixels, slices of workgroups of one head.
 struct MapTilePlan {
     uint32_t threads, rows_log2, columns_log2;
+    uint32_t rows, pixels;  // of cells, that a workgroup takes at a time; that it has room for
     bool quads;             // rows of q and k: multiples of 4 elements
     bool general;           // more than causal, window and lengths decide what is visible and what weighs
     bool has_extra;         // parameters in the workspace
