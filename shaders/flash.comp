@@ -37,7 +37,7 @@ layout(push_constant, std430) uniform Push { FlashPush push; };
 
 #define FOVEA_GATHERS
 #include "flash.glsl"
-#include "finish.glsl"
+#include "row_stats.glsl"
 #include "store.glsl"
 #include "tensor.glsl"
 
@@ -63,10 +63,10 @@ uint first_column() {
     return (gl_WorkGroupID.y * kColumnQuads * kPartThreads + gl_LocalInvocationIndex % kPartThreads) * 4u;
 }
 
-// Partial results of a row of a split: largest, total, then the sums of the columns.
+// Partial results of a row of a split, see kPartialWords.
 uint partial_at(Entry e, uint split, uint r) {
     const uint heads = gl_NumWorkGroups.z / split_count();
-    return partial_row(split, heads, e.head, r) * ((push.dims >> 16) + 2u);
+    return partial_row(split, heads, e.head, r) * partial_stride(push.dims >> 16);
 }
 
 // Where row i of the tile lies in q; a row that does not exist is read from the last one that does.
@@ -78,6 +78,7 @@ uint query_row_at(Entry e, uint first_row, uint i) {
     return query_row(push.q, e, row);
 }
 
+#include "flash_stats.glsl"
 #ifdef FOVEA_SHUFFLE
 #include "flash_by_shuffle.glsl"
 #else
@@ -89,7 +90,8 @@ void store_columns4(Entry e, uint first_row, uint split, uint r, uint n, vec4 su
     const Row row = row_at(e, first_row + r);
     // Where entries are packed end to end, a row past the length belongs to another entry.
     if (!row.exists || (has_flag(kFlagPackedQ) && row.i >= e.q_length)) return;
-    const uint at = is_split() ? partial_at(e, split, first_row + r) + 2u : query_row(push.o, e, row);
+    const uint at =
+        is_split() ? partial_at(e, split, first_row + r) + kPartialWords : query_row(push.o, e, row);
     const float scale = is_split() ? 1.0 : rescale[r];
     for (uint c = 0u; c < 4u; ++c) {
         const float value = scale == 0.0 ? 0.0 : sums[c] * scale;
@@ -107,16 +109,26 @@ void finish(Entry e, uint first_row, uint split, uint r) {
     const Row row = row_at(e, first_row + r);
     if (!row.exists) return;
     RowSum sum = sum_of_row(r);
+    RowStats stats = no_stats();
+    if (kStats) stats = stats_of_row(r);
     if (row.i >= e.q_length) sum = empty_sum();
     if (is_split()) {
         if (gl_WorkGroupID.y != 0u) return;
         const uint at = partial_at(e, split, first_row + r);
         partial[at] = sum.largest;
         partial[at + 1u] = sum.total;
+        if (kStats) {
+            const uint end = at + kPartialWords + (push.dims >> 16);
+            partial[end] = stats.moment;
+            partial[end + 1u] = partial_key(stats.argmax);
+            partial[end + 2u] = partial_key(stats.count);
+        }
         return;
     }
+    const RowSum keys = sum;
     rescale[r] = finish_row(sum, row, kGeneral && has_dropout() ? extra.keep_scale : 1.0);
     if (gl_WorkGroupID.y == 0u && has_flag(kFlagLse)) store_lse(row, sum);
+    if (kStats && gl_WorkGroupID.y == 0u) store_stats(row, keys, sum, stats);
 }
 
 void main() {
@@ -135,6 +147,7 @@ void main() {
     for (uint i = 0u; i < kPartRows; ++i)
         for (uint c = 0u; c < kColumnQuads; ++c) acc[i][c] = vec4(0.0);
     begin_rows();
+    if (kStats) begin_stats();
     find_query_rows(e, first_row);
     uint turn = 0u;
     // Blocks lie on one grid whatever the tile's rows see, so that no row's sums depend on its neighbours.

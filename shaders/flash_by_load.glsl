@@ -131,6 +131,8 @@ void weigh_block(Entry e, uint first_row, int j, uint turn) {
         const bvec4 hidden = equal(bits, uvec4(kMinusInfinity));
         const vec4 below = mix(uintBitsToFloat(bits) - maximum_of(i), vec4(0.0), hidden);
         const vec4 weight = mix(exp_of_negative(below), vec4(0.0), hidden);
+        if (kStats)
+            add_stats(i, j, hidden, below, weight, maximum_of(i), total_of(i), rescale_of(i));
         add_total(i, weight.x + weight.y + (weight.z + weight.w));
         weights[turn][i][t] = uintBitsToFloat(mix(floatBitsToUint(weight), uvec4(kHiddenWeight), hidden));
     }

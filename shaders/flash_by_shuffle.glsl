@@ -124,6 +124,8 @@ void weigh_block(Entry e, uint first_row, int j, uint turn) {
         const bvec4 hidden = equal(bits, uvec4(kMinusInfinity));
         const vec4 below = mix(uintBitsToFloat(bits) - largest, vec4(0.0), hidden);
         const vec4 weight = mix(exp_of_negative(below), vec4(0.0), hidden);
+        if (kStats)
+            add_stats(i, j, hidden, below, weight, largest, totals[i], rescale_of_part(i));
         totals[i] = fma(totals[i], rescale_of_part(i), weight.x + weight.y + (weight.z + weight.w));
         share_row(turn, i, uintBitsToFloat(mix(floatBitsToUint(weight), uvec4(kHiddenWeight), hidden)));
     }

@@ -11,7 +11,7 @@
 layout(local_size_x_id = FOVEA_SPEC_THREADS) in;
 layout(push_constant, std430) uniform Push { CombinePush push; };
 
-#include "finish.glsl"
+#include "row_stats.glsl"
 #include "store.glsl"
 
 FOVEA_OUTPUT_TENSOR(o, FOVEA_SLOT_O)
@@ -22,10 +22,11 @@ void main() {
     const uint column = gl_WorkGroupID.y * gl_WorkGroupSize.x + gl_LocalInvocationIndex;
     const Entry e = entry_of(0u, head, head);
     const Row row = row_at(e, r);
-    const uint stride = push.dim + 2u;
+    const uint stride = partial_stride(push.dim);
     RowSum sum = empty_sum();
     for (uint s = 0u; s < split_count(); ++s)
         sum.largest = max(sum.largest, partial[partial_row(s, heads, head, r) * stride]);
+    RowStats stats = no_stats();
     float value = 0.0;
     for (uint s = 0u; s < split_count(); ++s) {
         const uint at = partial_row(s, heads, head, r) * stride;
@@ -33,10 +34,19 @@ void main() {
         if (total == 0.0) continue;
         const float rescale = exp_of_negative(partial[at] - sum.largest);
         sum.total += total * rescale;
-        if (column < push.dim) value += partial[at + 2u + column] * rescale;
+        if (kStats) {
+            const uint end = at + kPartialWords + push.dim;
+            stats.moment += raised_moment(partial[end], total, sum.largest - partial[at], rescale);
+            if (partial[at] == sum.largest)
+                stats.argmax = min(stats.argmax, key_of_partial(partial[end + 1u]));
+            stats.count += key_of_partial(partial[end + 2u]);
+        }
+        if (column < push.dim) value += partial[at + kPartialWords + column] * rescale;
     }
+    const RowSum keys = sum;
     const float scale = finish_row(sum, row, push.keep_scale);
     if (column == 0u && has_flag(kFlagLse)) store_lse(row, sum);
+    if (kStats && column == 0u) store_stats(row, keys, sum, stats);
     if (!has_flag(kFlagOutput) || column >= push.dim) return;
     if (has_flag(kFlagPackedQ) && row.i >= e.q_length) return;
     o_store_bits(query_row(push.o, e, row) + column, stored_bits(scale == 0.0 ? 0.0 : value * scale));

@@ -188,14 +188,15 @@ void main() {
     const bool first = thread_of_row() == 0u && gl_WorkGroupID.y == 0u;
     float scale = 1.0;
     if (is_split()) {
-        if (first) partial[head_of_rows * (dim_v + 2u)] = sum.largest;
-        if (first) partial[head_of_rows * (dim_v + 2u) + 1u] = sum.total;
+        if (first) partial[head_of_rows * (dim_v + kPartialWords)] = sum.largest;
+        if (first) partial[head_of_rows * (dim_v + kPartialWords) + 1u] = sum.total;
     } else {
         scale = finish_row(sum, row, kGeneral && has_dropout() ? extra.keep_scale : 1.0);
         if (first && has_flag(kFlagLse)) store_lse(row, sum);
     }
     if (!has_flag(kFlagOutput) || (has_flag(kFlagPackedQ) && row.i >= e.q_length)) return;
-    const uint at = is_split() ? head_of_rows * (dim_v + 2u) + 2u : query_row(push.o, e, row);
+    const uint at =
+        is_split() ? head_of_rows * (dim_v + kPartialWords) + kPartialWords : query_row(push.o, e, row);
     for (uint c = thread_of_row(); c < kColumns; c += kRowThreads) {
         const uint column = gl_WorkGroupID.y * kColumns + c;
         if (column >= dim_v) return;

@@ -91,7 +91,8 @@ void drop_weights(Entry e, uint first_row, int j0) {
 }
 
 uint partial_at(Entry e, uint split, uint r) {
-    return partial_row(split, gl_NumWorkGroups.z / split_count(), e.head, r) * ((push.dims >> 16) + 2u);
+    return partial_row(split, gl_NumWorkGroups.z / split_count(), e.head, r) *
+           ((push.dims >> 16) + kPartialWords);
 }
 
 // Ends row r of the tile; `row_totals` becomes what its columns must be multiplied by.
@@ -122,7 +123,7 @@ void store_sums(Entry e, uint first_row, uint split, Keys keys) {
             value += poison_of(e, row, first_row + r, column, keys, row_maxima[r]);
         value = row_totals[r] == 0.0 ? 0.0 : value * row_totals[r];
         if (is_split())
-            partial[partial_at(e, split, first_row + r) + 2u + column] = value;
+            partial[partial_at(e, split, first_row + r) + kPartialWords + column] = value;
         else
             o_store_bits(query_row(push.o, e, row) + column, stored_bits(value));
     }

@@ -52,6 +52,12 @@ FOVEA_CONST kFlashShuffleColumnQuads = 4;
 // and totals, two numbers for each row.
 #define FOVEA_FLASH_SHARED_BYTES(rows, threads) (4u * (rows) * (10u * (threads) + 2u))
 #define FOVEA_SHUFFLE_SHARED_BYTES(rows, threads) (4u * (rows) * (9u * (threads) + 2u))
+// And where row statistics are wanted, each thread's part of each row.
+#define FOVEA_STATS_SHARED_BYTES(rows, threads) (16u * (rows) * (threads))
+// A row's partial result of a key split: largest logit and total before the sums of the value columns, and
+// what row statistics are made of behind them.
+FOVEA_CONST kPartialWords = 2;
+FOVEA_CONST kPartialStatsWords = 3;
 // Gradients: query rows and keys that a workgroup holds.
 FOVEA_CONST kBackwardRows = 8;
 FOVEA_CONST kBackwardKeys = 8;
@@ -124,7 +130,7 @@ FOVEA_CONST kMinusInfinity = 0xff800000u;
 #define FOVEA_SPEC_V_TYPE 5        // flash
 #define FOVEA_SPEC_COLUMN_QUADS 6  // value columns of a thread, in fours
 #define FOVEA_SPEC_PIXELS 6        // map tiles: pixels that a workgroup has room for, a multiple of 32
-#define FOVEA_SPEC_CALL 7          // bits: kGeneralCall, kGather*, kEntriesCall
+#define FOVEA_SPEC_CALL 7          // bits: kGeneralCall, kGather*, kEntriesCall, kStatsCall
 #define FOVEA_SPEC_PARTS 8         // flash: parts of a workgroup, which share out its rows
 #define FOVEA_SPEC_MATRIX_M 8      // cooperative matrices: shape of one
 #define FOVEA_SPEC_SCOPE 8         // flash_coopmat2: whose matrices they are, kScope*
@@ -156,6 +162,8 @@ FOVEA_CONST kGatherBias = 1u << 9;
 // Dispatches of the pipeline may have kFlagEntries. The others' do without the few instructions that it
 // takes.
 FOVEA_CONST kEntriesCall = 1u << 10;
+// Of flash and flash_combine: row statistics are wanted.
+FOVEA_CONST kStatsCall = 1u << 11;
 
 FOVEA_CONST kScopeWorkgroup = 2;  // as SPIR-V numbers them
 FOVEA_CONST kScopeSubgroup = 3;
@@ -291,7 +299,7 @@ struct FlashPush {
                         // kFlagEntries, which has none, key/value heads of an entry
     uint split_keys;    // keys of a split, a multiple of 64
     uint dims;          // low half: dim_qk, high half: dim_v
-    uint result_base;   // row of the slice's first (b, h, i) in the window of lse
+    uint result_base;   // row of the slice's first (b, h, i) in the windows of lse and row statistics
     float scale;
     LogitView logit;
 };

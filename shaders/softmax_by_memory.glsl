@@ -33,6 +33,8 @@ void raise_maxima() {
 
 float maximum_of(uint i) { return maximum[i]; }
 float rescale_of_part(uint i) { return rescale[first_part_row() + i]; }
+float rescale_of(uint i) { return rescale[i]; }
+float total_of(uint i) { return totals[i][gl_LocalInvocationIndex]; }
 void add_total(uint i, float sum) {
     const uint t = gl_LocalInvocationIndex;
     totals[i][t] = fma(totals[i][t], rescale[i], sum);

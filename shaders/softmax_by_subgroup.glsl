@@ -31,6 +31,8 @@ float rescale_of_part(uint i) {
     for (uint p = 1u; p < kParts; ++p) found = part() == p ? rescales[p * kPartRows + i] : found;
     return found;
 }
+float rescale_of(uint i) { return rescales[i]; }
+float total_of(uint i) { return totals[i]; }
 void add_total(uint i, float sum) { totals[i] = fma(totals[i], rescales[i], sum); }
 
 void share_weights() {

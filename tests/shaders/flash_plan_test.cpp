@@ -166,7 +166,8 @@ TEST(FlashPlan, shuffles_go_by_this_table) {
         EXPECT_EQ(d.spec[FOVEA_SPEC_THREADS], c.lanes);
         EXPECT_EQ(d.spec[FOVEA_SPEC_ROWS], c.rows);
         EXPECT_EQ(d.spec[FOVEA_SPEC_COLUMN_QUADS], c.column_quads);
-        EXPECT_LE(FOVEA_SHUFFLE_SHARED_BYTES(c.rows, c.lanes), shader::kFloorSharedBytes);
+        EXPECT_LE(FOVEA_SHUFFLE_SHARED_BYTES(c.rows, c.lanes) + FOVEA_STATS_SHARED_BYTES(c.rows, c.lanes),
+                  shader::kFloorSharedBytes);
 
         FoveaDeviceFacts gpu = facts, without = facts, older = facts, measured = facts;
         gpu.device_class = FOVEA_CLASS_DISCRETE;

@@ -42,7 +42,13 @@ TEST(KernelChoice, goes_by_this_table) {
     const Choice table[] = {
         {"any device", floor_facts(), {}, FOVEA_KERNEL_FLASH, "not flash_coopmat: it rounds factors"},
         {"a matrix wanted", gpu_facts(), [](auto& d) { d.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_WEIGHTS; },
-         FOVEA_KERNEL_STAGED, "not flash: a matrix or row statistics are wanted"},
+         FOVEA_KERNEL_STAGED, "not flash: a matrix is wanted"},
+        {"row statistics wanted", matrix_facts(),
+         [&](auto& d) {
+             f16(d);
+             d.outputs = FOVEA_OUTPUT_ROW_STATS;
+         },
+         FOVEA_KERNEL_FLASH, "not flash_coopmat: row statistics are wanted"},
         {"a budget below one row", gpu_facts(), [](auto& d) { d.max_slice_cost = 2e5; }, FOVEA_KERNEL_STAGED,
          "not flash: max_slice_cost is 200000 FLOP"},
         {"matrix units", matrix_facts(), f16, has_coopmat ? FOVEA_KERNEL_FLASH_COOPMAT : FOVEA_KERNEL_FLASH,

@@ -310,8 +310,8 @@ class Generator {
     }
 
     void draw_outputs() {
-        if (limits_.results_only && level(Feature::outputs) >= 2)
-            set(Feature::outputs, level(Feature::outputs) == 4 ? 4 : 1);
+        if (limits_.results_only && (level(Feature::outputs) == 2 || level(Feature::outputs) == 3))
+            set(Feature::outputs, limits_.row_stats ? 2 : 1);
         constexpr uint32_t matrices =
             FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED | FOVEA_OUTPUT_MASKED | FOVEA_OUTPUT_WEIGHTS;
         switch (level(Feature::outputs)) {
@@ -327,7 +327,8 @@ class Generator {
                 return;
             case 4:
                 if (limits_.results_only) {
-                    d_.outputs = FOVEA_OUTPUT_LSE;
+                    const bool stats = limits_.row_stats && random_.chance(0.5);
+                    d_.outputs = stats ? FOVEA_OUTPUT_ROW_STATS : FOVEA_OUTPUT_LSE;
                     return;
                 }
                 d_.outputs =

@@ -39,6 +39,7 @@ const char* device_obstacle(const FoveaDeviceFacts& facts) {
     return nullptr;
 }
 
+constexpr const char* kNoStats = "row statistics are wanted, which the matrix kernels do not keep";
 constexpr const char* kNotAllowed =
     "it rounds factors to float16, which FOVEA_PRECISION_F16_PRODUCTS must allow";
 // With subgroups of 8 a tile's matrices fill the registers of its few lanes, and the compiler spills them to
@@ -101,6 +102,7 @@ const char* flash_coopmat_obstacle(const FoveaPlan_T& plan) {
     const Problem& p = plan.problem;
     const FoveaDeviceFacts& facts = plan.facts;
     if (const char* why = flash_obstacle(plan)) return why;
+    if (wants(p, FOVEA_OUTPUT_ROW_STATS)) return kNoStats;
     if (p.precision != FOVEA_PRECISION_F16_PRODUCTS) return kNotAllowed;
     if (const char* why = device_obstacle(facts)) return why;
     if (p.kernel != FOVEA_KERNEL_AUTO) return nullptr;
@@ -153,6 +155,7 @@ const char* flash_coopmat2_obstacle(const FoveaPlan_T& plan) {
     constexpr uint32_t kNeeded =
         FOVEA_FEATURE_COOPMAT2 | FOVEA_FEATURE_F16_ARITHMETIC | FOVEA_FEATURE_F16_STORAGE;
     if (const char* why = flash_obstacle(plan)) return why;
+    if (wants(p, FOVEA_OUTPUT_ROW_STATS)) return kNoStats;
     if (p.precision != FOVEA_PRECISION_F16_PRODUCTS) return kNotAllowed;
     constexpr const char* kLacks =
         "the device lacks VK_NV_cooperative_matrix2 with flexible dimensions, or float16 arithmetic and "

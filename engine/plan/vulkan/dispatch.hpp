@@ -100,9 +100,9 @@ class DispatchBuilder {
                 bind(slot, FOVEA_BIND_WORKSPACE, {kStandInBytes, kStandInBytes, 0}, true);
     }
     uint32_t binding_count() const { return out_.binding_count; }
-    void call(bool general, bool entries = false) {
-        spec(FOVEA_SPEC_CALL,
-             (general ? shader::kGeneralCall : 0u) | (entries ? shader::kEntriesCall : 0u) | gathered_);
+    void call(bool general, bool entries = false, bool stats = false) {
+        spec(FOVEA_SPEC_CALL, (general ? shader::kGeneralCall : 0u) | (entries ? shader::kEntriesCall : 0u) |
+                                  (stats ? shader::kStatsCall : 0u) | gathered_);
     }
     void spec(uint32_t id, uint32_t value) {
         out_.spec[id] = value;

@@ -18,8 +18,8 @@
 namespace fovea {
 namespace {
 
-constexpr uint32_t kMatrixOutputs = FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED | FOVEA_OUTPUT_MASKED |
-                                    FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_ROW_STATS;
+constexpr uint32_t kMatrixOutputs =
+    FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED | FOVEA_OUTPUT_MASKED | FOVEA_OUTPUT_WEIGHTS;
 constexpr uint32_t kHalfWord = 0xffff;  // what fits the packed words of FlashPush
 
 constexpr uint32_t kSoftwareThreads = 16;
@@ -51,13 +51,18 @@ uint32_t parts_for(const FlashPlan& f, uint32_t dim_v) {
     return parts;
 }
 
+uint32_t shared_bytes(const Problem& p, uint32_t rows, uint32_t threads) {
+    return FOVEA_FLASH_SHARED_BYTES(rows, threads) +
+           (wants(p, FOVEA_OUTPUT_ROW_STATS) ? FOVEA_STATS_SHARED_BYTES(rows, threads) : 0);
+}
+
 // A block of keys should span no more than half of a window, so that its ragged ends cost no more than half
 // again; as long as the threads still hold all columns, or every score would be computed twice.
 uint32_t threads_for(const FoveaPlan_T& plan, bool software) {
     constexpr uint32_t most = shader::kFlashMaxThreads, wide = shader::kFlashWideThreads;
     // Fewer threads than the narrowest subgroup has would leave the rest of its lanes idle.
     const bool is_wide = !software && !plan.problem.fixed_splits && plan.facts.min_subgroup_size >= wide;
-    if (is_wide && FOVEA_FLASH_SHARED_BYTES(shader::kFlashMaxRows, wide) <= plan.facts.max_shared_bytes)
+    if (is_wide && shared_bytes(plan.problem, shader::kFlashMaxRows, wide) <= plan.facts.max_shared_bytes)
         return wide;
     // With wide values fewer threads would need a second workgroup, which computes the scores again.
     if (software)
@@ -182,7 +187,7 @@ FlashNeeds needs_of(const FoveaPlan_T& plan, const FlashPlan& f, const BlockGrid
     needs.extra_end = flash_gathering(plan, f, g).end();
     needs.partial_offset = align_up(needs.extra_end, kWorkspaceAlignment);
     needs.workspace = needs.partial_offset;
-    if (f.splits > 1) needs.workspace += needs.rows * f.splits * (uint64_t{p.dim_v} + 2) * 4;
+    if (f.splits > 1) needs.workspace += needs.rows * f.splits * partial_row_bytes(p);
     const double keys = double(std::max<uint64_t>(keys_of_rows(p, plan.vulkan.visible, g.block_rows), 1));
     needs.cost = 2.0 * (double(p.dim_qk) * flash_column_blocks(plan) + p.dim_v) * double(needs.rows) * keys;
     return needs;
@@ -238,7 +243,8 @@ bool results_are_apart(const FoveaPlan_T& plan) {
     const FoveaStrides lse{int64_t(p.heads_q * rows), int64_t(rows), 1};
     return (!wants(p, FOVEA_OUTPUT_O) ||
             windows_are_apart(p.o, grid, p.dim_v, dtype_bytes(p.o_type), alignment)) &&
-           (!wants(p, FOVEA_OUTPUT_LSE) || windows_are_apart(lse, grid, 1, 4, alignment));
+           (!wants(p, FOVEA_OUTPUT_LSE | FOVEA_OUTPUT_ROW_STATS) ||
+            windows_are_apart(lse, grid, 1, 4, alignment));
 }
 
 void fill_costs(FoveaPlan_T& plan) {
@@ -318,16 +324,22 @@ Shader flash_shader(const FlashPlan& f) {
     return Shader::flash_coopmat2;
 }
 
+uint64_t partial_row_bytes(const Problem& p) {
+    const uint32_t stats = wants(p, FOVEA_OUTPUT_ROW_STATS) ? shader::kPartialStatsWords : 0;
+    return 4 * (uint64_t{shader::kPartialWords} + p.dim_v + stats);
+}
+
 uint32_t flash_column_blocks(const FoveaPlan_T& plan) {
     return uint32_t(ceil_div(plan.problem.dim_v, plan.vulkan.flash.columns));
 }
 
 const char* flash_obstacle(const FoveaPlan_T& plan) {
     const Problem& p = plan.problem;
-    if (p.outputs & kMatrixOutputs) return "a matrix or row statistics are wanted";
+    if (p.outputs & kMatrixOutputs) return "a matrix is wanted";
     if (p.group > kHalfWord) return "more than 65535 query heads share a key/value head";
     if (p.dim_qk > kHalfWord || p.dim_v > kHalfWord) return "dim_qk or dim_v is above 65535";
-    if (!wants(p, FOVEA_OUTPUT_O) && !wants(p, FOVEA_OUTPUT_LSE)) return "neither o nor lse is wanted";
+    if (!wants(p, FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE | FOVEA_OUTPUT_ROW_STATS))
+        return "neither o nor lse nor row statistics are wanted";
     return nullptr;
 }
 

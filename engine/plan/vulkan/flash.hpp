@@ -29,6 +29,9 @@ bool flash_is_general(const FoveaPlan_T& plan);
 // Where the slices of a grid of key/value heads gather inputs.
 Gathering flash_gathering(const FoveaPlan_T& plan, const FlashPlan& f, const BlockGrid& grid);
 
+// Bytes of a row's partial result of a key split.
+uint64_t partial_row_bytes(const Problem& p);
+
 // Workgroups for all value columns.
 uint32_t flash_column_blocks(const FoveaPlan_T& plan);
 

@@ -33,7 +33,7 @@ class SliceMaker {
             extra_.size = map_.offset + map_.size - extra_.offset;
         }
         if (gathered_count(plan)) extra_.size = gathering_.end() - extra_.offset;
-        partial_ = {f.partial_offset, rows_ * block.heads * f.splits * (uint64_t{p.dim_v} + 2) * 4, 0};
+        partial_ = {f.partial_offset, rows_ * block.heads * f.splits * partial_row_bytes(p), 0};
     }
 
     void extra(FoveaDispatch& out) const { fill_extra(plan_, windows_, f.extra_offset, gathering_, out); }
@@ -95,7 +95,7 @@ class SliceMaker {
         d.spec(FOVEA_SPEC_ROWS, f.rows);
         d.spec(FOVEA_SPEC_V_TYPE, p.v_type);
         d.spec(FOVEA_SPEC_COLUMN_QUADS, f.column_quads);
-        d.call(f.general, has_entries || shares_pipelines(plan_));
+        d.call(f.general, has_entries || shares_pipelines(plan_), wants(p, FOVEA_OUTPUT_ROW_STATS));
         if (f.form == FlashForm::coopmat) matrix_constants(d);
         if (f.form == FlashForm::coopmat2) flexible_constants(d);
         if (f.form != FlashForm::coopmat && f.form != FlashForm::coopmat2) d.spec(FOVEA_SPEC_PARTS, f.parts);
@@ -121,6 +121,7 @@ class SliceMaker {
         d.input(FOVEA_SLOT_PARTIAL, FOVEA_BIND_WORKSPACE, partial_);
         d.stored_type(p.o_type, plan_.facts);
         d.spec(FOVEA_SPEC_THREADS, shader::kElementThreads);
+        if (wants(p, FOVEA_OUTPUT_ROW_STATS)) d.spec(FOVEA_SPEC_CALL, shader::kStatsCall);
         d.push(push);
         d.groups(rows_, ceil_div(p.dim_v, shader::kElementThreads), block_.heads);
         d.after_earlier_ones();
@@ -162,8 +163,10 @@ class SliceMaker {
                 d.output(slot, FOVEA_BIND_WORKSPACE, partial_);
             else if (wants(p, FOVEA_OUTPUT_O))
                 d.tensor(slot, FOVEA_BIND_O, windows_.query(p.o, p.dim_v, p.o_type), p.o_type, plan_.facts);
-            else
+            else if (wants(p, FOVEA_OUTPUT_LSE))
                 d.output(slot, FOVEA_BIND_LSE, windows_.lse);
+            else
+                d.output(slot, FOVEA_BIND_ROW_STATS, windows_.stats);
         }
     }
 
@@ -172,6 +175,8 @@ class SliceMaker {
         if (has_output) d.tensor(FOVEA_SLOT_O, FOVEA_BIND_O, o, p.o_type, plan_.facts);
         bind_whole(d, p, p.sinks && finishes, FOVEA_SLOT_SINKS, FOVEA_BIND_SINKS);
         d.output_if(finishes && wants(p, FOVEA_OUTPUT_LSE), FOVEA_SLOT_LSE, FOVEA_BIND_LSE, windows_.lse);
+        d.output_if(finishes && wants(p, FOVEA_OUTPUT_ROW_STATS), FOVEA_SLOT_ROW_STATS, FOVEA_BIND_ROW_STATS,
+                    windows_.stats);
     }
 
     const FoveaPlan_T& plan_;

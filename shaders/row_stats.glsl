@@ -1,0 +1,56 @@
+// FoveaRowStats of a row of flash: what its splits leave, and how the row ends. kStats is a constant of the
+// pipeline, so that calls which want none do without the code.
+#ifndef FOVEA_ROW_STATS_GLSL
+#define FOVEA_ROW_STATS_GLSL
+
+#include "finish.glsl"
+
+#ifndef FOVEA_GATHERS
+layout(constant_id = FOVEA_SPEC_CALL) const uint kCall = 0u;
+#endif
+const bool kStats = (kCall & kStatsCall) != 0u;
+
+layout(set = 0, binding = FOVEA_SLOT_ROW_STATS, std430) writeonly buffer Stats { uvec4 row_stats[]; };
+
+const uint kNoKey = 0xffffffffu;
+// A partial result's words may pass through float registers: a key or a count, below 2^29, becomes a normal
+// number. The largest stands for no key.
+const uint kNormal = 0x40000000u, kMostPartialKey = 0x1fffffffu;
+
+// Of the visible keys before dropout: the sum of weight * (logit - maximum), the first key with the largest
+// logit, and how many there are.
+struct RowStats {
+    float moment;
+    uint argmax, count;
+};
+
+uint partial_stride(uint dim_v) { return dim_v + kPartialWords + (kStats ? kPartialStatsWords : 0u); }
+
+RowStats no_stats() { return RowStats(0.0, kNoKey, 0u); }
+
+// The moment where the maximum that weights and logits count from becomes `rise` larger: `total` is the sum
+// of weights till then, `rescale` exp(-rise). From 88 on nothing is left, and infinity must not become NaN.
+float raised_moment(float moment, float total, float rise, float rescale) {
+    return rescale * (moment - min(rise, 88.0) * total);
+}
+
+float partial_key(uint key) { return uintBitsToFloat(kNormal | (key & kMostPartialKey)); }
+uint key_of_partial(float stored) {
+    const uint key = floatBitsToUint(stored) & kMostPartialKey;
+    return key == kMostPartialKey ? kNoKey : key;
+}
+
+// `keys`: sums of the visible keys alone; `all`: with the sink, which has a weight but is no key.
+void store_stats(Row row, RowSum keys, RowSum all, RowStats stats) {
+    uvec4 result = uvec4(0u, 0u, kNoKey, 0u);
+    if (keys.total != 0.0) {
+        const float rise = all.largest - keys.largest, rescale = exp_of_negative(-rise);
+        const float moment = raised_moment(stats.moment, keys.total, rise, rescale);
+        const float entropy = (log_of_positive(all.total) * keys.total * rescale - moment) / all.total;
+        result = uvec4(floatBitsToUint(rescale / all.total), floatBitsToUint(entropy), stats.argmax,
+                       stats.count);
+    }
+    row_stats[push.result_base + row.place * push.slice.len_q + row.query] = result;
+}
+
+#endif
