@@ -25,6 +25,8 @@ class Exchange {
     uint64_t in_flight();
     Result<void> wait();
 
+    uint64_t bytes() const { return received_.size(); }
+
     // After wait(): block n, in the order in which its owner sent it.
     const std::byte* block(size_t n) const { return received_.data() + first_[n]; }
 

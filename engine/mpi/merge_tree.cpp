@@ -34,10 +34,12 @@ Result<void> MergeTree::add(uint64_t part, Partial partial) {
     for (uint64_t index = part;; index >>= 1, ++level) {
         const auto sibling = waiting_.find({level, index ^ 1});
         if (sibling == waiting_.end()) {
+            bytes_waiting_ += partial.bytes();
             waiting_[{level, index}] = std::move(partial);
             return {};
         }
         Partial other = std::move(sibling->second);
+        bytes_waiting_ -= other.bytes();
         waiting_.erase(sibling);
         Result<Partial> both = index & 1 ? merged(std::move(other), std::move(partial))
                                          : merged(std::move(partial), std::move(other));

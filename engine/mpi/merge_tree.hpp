@@ -1,5 +1,5 @@
-// Partial results of one chunk of queries, merged as soon as neighbours are there: at most one for each level
-// of foveaPlanMerge's tree waits, whatever the order in which chunks of keys are done.
+// Partial results of one chunk of queries, merged as soon as neighbours are there. Of a run of neighbouring
+// chunks of keys, done from either end, at most two for each level of foveaPlanMerge's tree wait.
 #pragma once
 
 #include <fovea/fovea.hpp>
@@ -13,6 +13,8 @@ namespace fovea::mpi {
 
 struct Partial {
     std::vector<float> o, lse;  // [H, rows, Dv] and [H, rows]; both empty: no query saw a key
+
+    uint64_t bytes() const { return (o.size() + lse.size()) * sizeof(float); }
 };
 
 class MergeTree {
@@ -24,6 +26,8 @@ class MergeTree {
     Result<void> add(uint64_t part, Partial partial);
     // When all parts were added: of no part o is 0 and lse -inf.
     Result<Partial> finish();
+    // Of the results that wait for a neighbour.
+    uint64_t bytes_waiting() const { return bytes_waiting_; }
 
   private:
     Result<Partial> merged(Partial a, Partial b);
@@ -33,6 +37,7 @@ class MergeTree {
     uint32_t dim_;
     uint64_t parts_;
     std::map<std::pair<uint32_t, uint64_t>, Partial> waiting_;  // by level and index of 2^level parts
+    uint64_t bytes_waiting_ = 0;
     Workspace workspace_;
 };
 

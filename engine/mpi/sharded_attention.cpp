@@ -175,6 +175,7 @@ class Run {
             return *error;
         report_.bytes_sent = mine.size() * sizeof(float) * (ranks_ - 1);
         report_.bytes_received = (all.size() - mine.size()) * sizeof(float);
+        report_.bytes_held = (all.size() + mine.size()) * sizeof(float);
         for (uint32_t rank = 0; rank < ranks_; ++rank)
             for (size_t n = 0; n < chunks[rank].size(); ++n)
                 for (uint32_t b = 0; b < d.batch; ++b) {
@@ -307,11 +308,15 @@ class Run {
             for (uint32_t b = 0; b < call_.desc.batch; ++b) {
                 Result<Partial> partial = one(b, n, key_chunk, query_row, k, v);
                 if (!partial) return partial.error();
-                if (Result<void> r = trees_[n * call_.desc.batch + b].add(key_chunk, std::move(*partial)); !r)
-                    return r.error();
+                MergeTree& tree = trees_[n * call_.desc.batch + b];
+                const uint64_t before = tree.bytes_waiting();
+                if (Result<void> r = tree.add(key_chunk, std::move(*partial)); !r) return r.error();
+                bytes_waiting_ += tree.bytes_waiting() - before;
             }
             query_row += queries_.rows_of(own_queries_[n]);
         }
+        const uint64_t held = bytes_waiting_ + exchanges_[0].bytes() + exchanges_[1].bytes();
+        report_.bytes_held = std::max(report_.bytes_held, held);
         return std::nullopt;
     }
 
@@ -341,6 +346,7 @@ class Run {
     std::vector<MergeTree> trees_;  // by own query chunk, then batch entry
     Exchange exchanges_[2];
     Exchange* flying_ = nullptr;
+    uint64_t bytes_waiting_ = 0;  // of results in all trees
     ShardReport report_;
 };
 

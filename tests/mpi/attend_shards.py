@@ -5,11 +5,14 @@
 """
 import json
 import math
+import os
 import pathlib
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 MPIEXEC, FLAG, FOVEA = sys.argv[1:4]
 CALLS = [
@@ -82,6 +85,47 @@ def check(what, good):
         sys.exit(1)
 
 
+def children_of(pid):
+    listed = pathlib.Path(f'/proc/{pid}/task/{pid}/children').read_text()
+    return [int(child) for child in listed.split()]
+
+
+def a_killed_rank_ends_all(folder):
+    """A rank that is killed while it computes: the job ends with an error, and no output stands half written."""
+    source, out, length = folder / 'long.safetensors', folder / 'long.out', 24576
+    size = 4 * length * 64 * 4
+    header = {name: {'dtype': 'F32', 'shape': [4, length, 64], 'data_offsets': [n * size, (n + 1) * size]}
+              for n, name in enumerate('qkv')}
+    text = json.dumps(header).encode()
+    with open(source, 'wb') as file:
+        file.write(struct.pack('<Q', len(text)) + text)
+        for _ in range(3 * size // 65536):
+            file.write(struct.pack('<f', 0.25) * 16384)
+    job = subprocess.Popen([MPIEXEC, FLAG, '3', FOVEA, 'attend', str(source), '--out', str(out), '--backend', 'cpu',
+                            '--threads', '1', '--shards'], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+
+    def computes(pid):  # more than it takes to start and to read its rows
+        fields = pathlib.Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1].split()
+        return int(fields[11]) > 100  # hundredths of a second of processor time
+    try:
+        ranks = []
+        while len(ranks) < 3 or not computes(ranks[2]):
+            check('the ranks did not start', job.poll() is None and time.monotonic() < deadline)
+            time.sleep(0.05)
+            found = [pid for launcher in [job.pid, *children_of(job.pid)] for pid in children_of(launcher)]
+            ranks = [pid for pid in found if 'attend' in pathlib.Path(f'/proc/{pid}/cmdline').read_text()]
+        os.kill(ranks[2], signal.SIGKILL)
+        check('the job ended as if all were well', job.wait(timeout=30) != 0)
+    finally:
+        job.kill()
+    check('an output stands that was not finished', not out.exists() and not list(folder.glob('long.out*')))
+    deadline = time.monotonic() + 30
+    while any(pathlib.Path(f'/proc/{pid}').exists() for pid in ranks):
+        check('a rank goes on', time.monotonic() < deadline)
+        time.sleep(0.05)
+
+
 with tempfile.TemporaryDirectory() as folder:
     folder = pathlib.Path(folder)
     for names, options in CALLS:
@@ -111,4 +155,5 @@ with tempfile.TemporaryDirectory() as folder:
         check(f'{words} was accepted', refused.returncode != 0 and not (folder / 'no.safetensors').exists())
         said = [line for line in refused.stderr.splitlines() if line.startswith('fovea: error')]
         check(f'{words}: {refused.stderr}', len(said) == 1 and text in said[0])
+    a_killed_rank_ends_all(folder)
 print('the same bytes on 1 to 4 ranks')

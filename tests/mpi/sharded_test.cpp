@@ -2,18 +2,27 @@
 // rule for partial sums. Run by mpirun with 4 processes: each count is a communicator of the first ranks.
 //
 //   mpirun -n 4 fovea_test_mpi [SEED]
+//   mpirun -n 3 build/default/drivers/lavapipe26 fovea_test_mpi --mixed [SEED]
+//
+// --mixed: every second rank computes on a Vulkan device.
 #include "mpi/merge_tree.hpp"
 #include "support/cpu_device.hpp"
 #include "support/random.hpp"
 
 #include <fovea/mpi.hpp>
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <climits>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <numeric>
 #include <string>
+#include <string_view>
 
 namespace fovea::test {
 namespace {
@@ -240,6 +249,25 @@ MPI_Comm first_ranks(int count) {
     return comm;
 }
 
+// Ranks with devices of different kinds: numbers within the rule, not the same bits.
+void near_on_ranks_of_different_devices(Engine& engine, uint64_t seed) {
+    const Whole w = draw(seed);
+    MPI_Comm comm = first_ranks(INT_MAX);
+    for (const bool everywhere : {false, true}) {
+        if (everywhere && w.desc.len_q > w.chunk) continue;
+        const Result<Outputs> got = sharded(comm, engine, w, everywhere);
+        const int before = g_failures;
+        if (!got)
+            fail(in_words(got.error()));
+        else if (g_rank == 0)
+            expect_near(*got, exact(w), w);
+        if (g_failures != before)
+            printf("replay: mpirun -n 3 fovea_test_mpi --mixed %llu\n",
+                   static_cast<unsigned long long>(seed));
+    }
+    MPI_Comm_free(&comm);
+}
+
 void same_bits_on_every_number_of_ranks(Engine& engine, uint64_t seed) {
     const Whole w = draw(seed);
     Outputs alone;
@@ -326,6 +354,35 @@ void trouble_of_one_rank_is_told_to_all(Engine& engine) {
            [&](mpi::ShardedCall& call, RunOptions&) { call.queries_everywhere = true; });
 }
 
+// A rank without memory for the keys of others: its address space may grow by less than they take.
+void a_rank_out_of_memory_is_told_to_all(Engine& engine) {
+    int size = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (size < 2) return;
+    constexpr uint64_t kLength = 1 << 16, kRow = 4 * 64;
+    mpi::ShardedCall call;
+    FoveaAttentionDesc& d = call.desc;
+    d.batch = 1, d.heads_q = d.heads_kv = 4, d.dim_qk = d.dim_v = 64;
+    d.len_q = d.len_kv = kLength;
+    const mpi::Shards shards(kLength, call.chunk, uint32_t(size));
+    std::vector<float> rows(shards.rows_of_rank(uint32_t(g_rank)) * kRow, 1.0f), o(rows.size());
+    call.q = call.k = call.v = rows.data();
+    call.o = o.data();
+    rlimit before{};
+    getrlimit(RLIMIT_AS, &before);
+    uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit small = before;
+    small.rlim_cur = pages * uint64_t(sysconf(_SC_PAGESIZE)) + (uint64_t{16} << 20);
+    if (g_rank == size - 1) setrlimit(RLIMIT_AS, &small);
+    const Result<mpi::ShardReport> got = mpi::attention(MPI_COMM_WORLD, engine, call);
+    setrlimit(RLIMIT_AS, &before);
+    const std::string rank = "rank " + std::to_string(size - 1);
+    if (got) return fail("a rank without memory was not missed");
+    if (got.error().code != FOVEA_OUT_OF_HOST_MEMORY || got.error().text.find(rank) == std::string::npos)
+        fail("a rank without memory: " + in_words(got.error()));
+}
+
 // Parts that are merged as they come have the bits of one foveaPlanMerge over all of them.
 void parts_in_any_order_are_one_merge() {
     constexpr uint32_t kHeads = 2, kDim = 3;
@@ -398,6 +455,13 @@ void ranks_share_the_work_and_overlap_it(Engine& engine) {
     if (size > 1 && most_flying == 0) fail("no byte was under way while a slice ran");
     for (const float value : o)
         if (std::fabs(value - 0.25f) > 1e-6f) return fail("equal rows of v do not give themselves");
+    // Each of a rank's query chunks holds a few results, not one for every second chunk of keys.
+    const uint64_t result = 2 * w.chunk * (16 + 1) * sizeof(float),
+                   own = shards.chunks_of(uint32_t(g_rank)).size();
+    const uint64_t keys = 2 * 2 * 16 * sizeof(float) * d.len_kv / uint64_t(size);  // k and v of a rank
+    const uint64_t most_held = own * result * 8 + 2 * (keys + 64 * 2 * w.chunk);
+    if (got->bytes_held == 0 || got->bytes_held > most_held)
+        fail(std::to_string(got->bytes_held) + " bytes were held, at most " + std::to_string(most_held));
     // A window that ends within the chunk before: nobody needs keys of far away.
     call.desc.flags |= FOVEA_FLAG_WINDOW;
     call.desc.window_left = 3, call.desc.window_right = 0;
@@ -419,24 +483,32 @@ int main(int argc, char** argv) {
     int failures = 1;
     {
         EngineOptions options;
-        options.backend = BackendChoice::cpu;
+        const bool mixed = argc > 1 && std::string_view(argv[1]) == "--mixed";
+        options.backend = mixed && g_rank % 2 ? BackendChoice::vulkan : BackendChoice::cpu;
         options.cpu_threads = 1 + uint32_t(g_rank % 2);
         Result<Engine> engine = Engine::open(options);
-        if (engine) {
-            if (argc > 1) {
+        int opened = engine ? 1 : 0;  // on every rank: no other one waits for it
+        MPI_Allreduce(MPI_IN_PLACE, &opened, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+        if (opened) {
+            if (mixed) {
+                const uint64_t first = argc > 2 ? strtoull(argv[2], nullptr, 0) : 0;
+                for (uint64_t seed = first; seed < (argc > 2 ? first + 1 : 24); ++seed)
+                    near_on_ranks_of_different_devices(*engine, seed);
+            } else if (argc > 1) {
                 same_bits_on_every_number_of_ranks(*engine, strtoull(argv[1], nullptr, 0));
             } else {
                 for (uint64_t seed = 0; seed < 80; ++seed) same_bits_on_every_number_of_ranks(*engine, seed);
                 parts_in_any_order_are_one_merge();
                 trouble_of_one_rank_is_told_to_all(*engine);
+                a_rank_out_of_memory_is_told_to_all(*engine);
                 ranks_share_the_work_and_overlap_it(*engine);
             }
         } else {
-            fail(engine.error().text);
+            fail(engine ? "another rank has no engine" : engine.error().text);
         }
         MPI_Allreduce(&g_failures, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     }
-    if (g_rank == 0) printf("%s\n", failures ? "FAILED" : "every number of ranks gives the same bits");
+    if (g_rank == 0) printf("%s\n", failures ? "FAILED" : "every rank gives what it should");
     MPI_Finalize();
     return failures != 0;
 }

@@ -4,10 +4,10 @@
 // number of ranks gives the same bits, where all ranks compute on like devices. C++20; needs MPI 3 and links
 // fovea::mpi.
 //
-// Chunks are dealt in zigzag (0, 1, .., R-1, R-1, .., 1, 0, 0, ..), which gives each rank a like share of a
-// causal call (Brandon et al., "Striped Attention", 2023, and the zigzag order of context-parallel training).
-// Keys and values come straight from their owner, one pass for each other rank, while slices of the present
-// pass run; chunks that no query of the receiver sees are not sent.
+// The chunks are cut into 2R runs of neighbours, dealt in zigzag (0, 1, .., R-1, R-1, .., 1, 0): each rank
+// gets a like share of a causal call (the zigzag order of context-parallel training), and results of
+// neighbours merge while they are there. Keys and values come straight from their owner, one pass for each
+// other rank, while slices of the present pass run; chunks that no query of the receiver sees are not sent.
 #pragma once
 
 #include <fovea/runtime.hpp>
@@ -36,14 +36,15 @@ class Shards {
     uint64_t first_row(uint64_t index) const { return index * chunk_; }
     uint64_t rows_of(uint64_t index) const { return std::min(chunk_, rows_ - first_row(index)); }
     uint32_t owner(uint64_t index) const {
-        const auto turn = uint32_t(index % (2 * uint64_t{ranks_}));
-        return turn < ranks_ ? turn : 2 * ranks_ - 1 - turn;
+        uint32_t rank = 0;
+        while (!is_of(rank, index)) ++rank;
+        return rank;
     }
     // In ascending order.
     std::vector<uint64_t> chunks_of(uint32_t rank) const {
         std::vector<uint64_t> chunks;
-        for (uint64_t n = 0; n < count(); ++n)
-            if (owner(n) == rank) chunks.push_back(n);
+        for (const uint64_t run : {uint64_t{rank}, 2 * uint64_t{ranks_} - 1 - rank})
+            for (uint64_t n = run_begin(run); n < run_begin(run + 1); ++n) chunks.push_back(n);
         return chunks;
     }
     uint64_t rows_of_rank(uint32_t rank) const {
@@ -53,6 +54,18 @@ class Shards {
     }
 
   private:
+    // Runs 0 .. 2R-1; the quotient and the rest apart, so that no product passes 64 bits.
+    uint64_t run_begin(uint64_t run) const {
+        const uint64_t runs = 2 * uint64_t{ranks_};
+        return count() / runs * run + count() % runs * run / runs;
+    }
+    bool is_of(uint32_t rank, uint64_t index) const {
+        const auto holds = [&](uint64_t run) {
+            return index >= run_begin(run) && index < run_begin(run + 1);
+        };
+        return holds(rank) || holds(2 * uint64_t{ranks_} - 1 - rank);
+    }
+
     uint64_t rows_, chunk_;
     uint32_t ranks_;
 };
@@ -85,6 +98,7 @@ struct ShardReport {                         // of one rank
     double visited_pairs = 0;                     // of query and key, in those calls
     uint64_t bytes_sent = 0, bytes_received = 0;  // of keys and values, or of results with queries_everywhere
     uint64_t bytes_in_flight = 0;                 // most that was under way while a slice ran
+    uint64_t bytes_held = 0;  // most that results without their neighbours and the keys of others took
     double seconds = 0;
 };
 
