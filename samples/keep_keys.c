@@ -3,34 +3,15 @@
  * come back from q, k and lse as a map of height 1, the whole matrix is never held. No Vulkan.
  *
  * q is [heads, tokens, dim], k and v [heads_kv, tokens, dim]; what is kept [heads_kv, kept, dim]. */
-#include <fovea/fovea.h>
+#include "cpu.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { kHeads = 4, kHeadsKv = 2, kDim = 32, kTokens = 600, kLast = 32, kKept = 150 };
 enum { kGroup = kHeads / kHeadsKv, kRow = kTokens * kDim };
 
-static void require(int ok, const char* what) {
-    if (ok) return;
-    fprintf(stderr, "%s\n", what);
-    exit(1);
-}
-
 static void run(FoveaPlan plan, const FoveaHostBuffer* bindings) {
-    FoveaDiag diag = foveaDiag();
-    FoveaPlanInfo info = foveaPlanInfo();
-    require(foveaGetPlanInfo(plan, &info, &diag) == FOVEA_OK, diag.text);
-    char* workspace = malloc(info.workspace_bytes + info.workspace_alignment);
-    require(workspace != NULL, "out of memory");
-    FoveaCpuRun call = foveaCpuRun();
-    call.bindings = bindings;
-    call.binding_count = FOVEA_BIND_COUNT;
-    call.workspace.data = workspace + (info.workspace_alignment - (uintptr_t)workspace % info.workspace_alignment);
-    call.workspace.size_bytes = info.workspace_bytes;
-    require(foveaRunCpu(plan, &call, &diag) == FOVEA_OK, diag.text);
-    free(workspace);
+    run_plan(plan, bindings);
     foveaDestroyPlan(plan);
 }
 
@@ -102,22 +83,14 @@ static void gather(const FoveaDeviceFacts* facts, int32_t kept[kHeadsKv][kKept],
     run(plan, call);
 }
 
-/* A prompt of which the next queries want some keys much more than others. */
-static float number(uint32_t what, uint32_t index) {
-    uint32_t x = (what * 977 + index) * 2654435761u;
-    x ^= x >> 15;
-    return (float)(x * 2246822519u >> 8) / 8388608.0f - 1.0f;
-}
-
 int main(void) {
     static float q[kHeads * kRow], k[kHeadsKv * kRow], v[kHeadsKv * kRow], o[kHeads * kRow], lse[kHeads * kTokens];
     static float small_k[kHeadsKv * kKept * kDim], small_v[kHeadsKv * kKept * kDim];
     static uint64_t mass[kHeads][kTokens];
+    /* A prompt of which the next queries want some keys much more than others. */
     for (uint32_t n = 0; n < kHeads * kRow; ++n) q[n] = number(0, n % kDim) * 9 + number(1, n) * 0.2f;
     for (uint32_t n = 0; n < kHeadsKv * kRow; ++n) k[n] = number(2, n), v[n] = number(3, n);
-    FoveaDiag diag = foveaDiag();
-    FoveaDeviceFacts facts = foveaDeviceFacts();
-    require(foveaCpuFacts(1, &facts, &diag) == FOVEA_OK, diag.text);
+    const FoveaDeviceFacts facts = processor(1);
 
     const FoveaAttentionDesc prompt = attention(kTokens, kTokens, 1, 1);
     attend(&facts, &prompt, q, k, v, o, lse);
