@@ -40,10 +40,16 @@ layout(push_constant, std430) uniform Push { FlashPush push; };
 #include "row_stats.glsl"
 #include "store.glsl"
 #include "tensor.glsl"
+// Only the form that every device has reads compressed caches: the others' code would grow by half.
+#if defined(FOVEA_SUBGROUP) || defined(FOVEA_WGSL)
+#define FOVEA_CACHE_TENSOR FOVEA_INPUT_TENSOR
+#else
+#include "cache_tensor.glsl"
+#endif
 
 FOVEA_INPUT_TENSOR(q, FOVEA_SLOT_Q, kQType, kAligned)
-FOVEA_INPUT_TENSOR(k, FOVEA_SLOT_K, kKType, kAligned)
-FOVEA_INPUT_TENSOR(v, FOVEA_SLOT_V, kVType, kAligned)
+FOVEA_CACHE_TENSOR(k, FOVEA_SLOT_K, kKType, kAligned)
+FOVEA_CACHE_TENSOR(v, FOVEA_SLOT_V, kVType, kAligned)
 FOVEA_OUTPUT_TENSOR(o, FOVEA_SLOT_O)
 layout(set = 0, binding = FOVEA_SLOT_PARTIAL, std430) writeonly buffer Partial { float partial[]; };
 

@@ -170,6 +170,10 @@ FOVEA_CONST kScopeSubgroup = 3;
 FOVEA_CONST kTypeF32 = 0;  // FoveaDtype
 FOVEA_CONST kTypeF16 = 1;
 FOVEA_CONST kTypeBf16 = 4;
+FOVEA_CONST kTypeF8E4m3 = 5;
+FOVEA_CONST kTypeF8E5m2 = 6;
+FOVEA_CONST kTypeQ80 = 7;
+FOVEA_CONST kTypeQ40 = 8;
 FOVEA_CONST kStoredByWords = 8;  // beside a type of 16 bits: the device has no 16-bit storage
 
 // ==== flags of one dispatch ====

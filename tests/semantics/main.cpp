@@ -29,18 +29,13 @@ bool refuses_matrices(const std::string& executor) {
     return executor.find(":flash") != executor.npos || executor.find(":decode") != executor.npos;
 }
 
-// Those that have row statistics: the ones of Vulkan that use no matrix units.
-bool has_row_stats(const std::string& executor) {
-    return executor.find("vulkan:flash") != executor.npos && executor.find("coopmat") == executor.npos;
-}
-
 int run_by_hand(int argc, char** argv, const char* seed, bool whole_sweep) {
     const std::unique_ptr<Executor> executor = executor_asked_for(argc, argv);
     if (!executor) return 2;
     SweepOptions options;
     options.limits.results_only = refuses_matrices(executor->name());
     options.limits.compressed = reads_compressed(executor->name());
-    options.limits.row_stats = has_row_stats(executor->name());
+    options.limits.row_stats = is_vulkan_flash(executor->name());
     if (const char* flops = option(argc, argv, "--flops")) options.limits.flops = strtod(flops, nullptr);
     if (const char* precision = option(argc, argv, "--precision")) {
         options.limits.f16_products = strcmp(precision, "f16-products") == 0;

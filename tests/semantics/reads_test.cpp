@@ -4,6 +4,8 @@
 #include "semantics/under_test.hpp"
 #include "support/case_generator.hpp"
 
+#include <utility>
+
 namespace fovea::test {
 namespace {
 
@@ -18,6 +20,19 @@ Case packed_case(uint32_t heads_q) {
 
 TEST(Reads, rows_of_a_short_last_entry_stay_within_the_buffers) {
     for (const uint32_t heads_q : {1u, 3u}) expect_right(packed_case(heads_q));
+}
+
+// Fewer columns than a kernel's threads hold, of quads and not.
+TEST(Reads, compressed_rows_stay_within_the_buffers) {
+    const std::pair<FoveaDtype, uint32_t> kinds[] = {
+        {FOVEA_F8_E4M3, 8}, {FOVEA_F8_E5M2, 7}, {FOVEA_Q8_0, 32}, {FOVEA_Q4_0, 32}};
+    for (const auto& [type, dim] : kinds) {
+        Case c = packed_case(3);
+        c.desc.k_type = c.desc.v_type = type;
+        c.desc.dim_qk = c.desc.dim_v = dim;
+        settle(c);
+        expect_right(c);
+    }
 }
 
 }  // namespace

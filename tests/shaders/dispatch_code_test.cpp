@@ -173,6 +173,29 @@ TEST(DispatchCode, declares_what_is_bound_once_in_every_call) {
     for (const auto& [name, count] : expected) EXPECT_EQ(most[name], count) << name;
 }
 
+TEST(DispatchCode, reads_a_compressed_cache_by_words_alone) {
+    std::set<std::vector<uint32_t>> seen;
+    Most most;
+    for (const FoveaDeviceFacts& facts : devices()) {
+        for (const uint32_t set : sets()) {
+            for (const FoveaDtype type : {FOVEA_F8_E4M3, FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0}) {
+                FoveaAttentionDesc d = call_of(set);
+                d.dim_qk = d.dim_v = 64;
+                d.k_type = type;
+                if (set & 1) d.v_type = type;
+                if (set & 2) d.q_strides = {4 * 70 * 65, 70 * 65, 65};  // no quads
+                const Result<Plan> plan = plan_attention(facts, d);
+                ASSERT_TRUE(plan) << plan.error().text;
+                EXPECT_EQ(plan->info().kernel, FOVEA_KERNEL_FLASH);
+                expect_plan_fits(*plan, seen, most);
+                if (testing::Test::HasFailure()) return;
+            }
+        }
+    }
+    EXPECT_EQ(most["flash"], 8u);
+    EXPECT_EQ(most["flash_subgroup"] + most["flash_shuffle"], 0u);
+}
+
 TEST(DispatchCode, map_tiles_and_gradients_bind_eight_buffers_at_most) {
     std::set<std::vector<uint32_t>> seen;
     Most most;

@@ -49,6 +49,12 @@ TEST(KernelChoice, goes_by_this_table) {
              d.outputs = FOVEA_OUTPUT_ROW_STATS;
          },
          FOVEA_KERNEL_FLASH, "not flash_coopmat: row statistics are wanted"},
+        {"a cache in fewer bits", matrix_facts(),
+         [&](auto& d) {
+             f16(d);
+             d.v_type = FOVEA_Q4_0;
+         },
+         FOVEA_KERNEL_FLASH, "not flash_coopmat: keys or values are 8-bit floats or blocks"},
         {"a budget below one row", gpu_facts(), [](auto& d) { d.max_slice_cost = 2e5; }, FOVEA_KERNEL_STAGED,
          "not flash: max_slice_cost is 200000 FLOP"},
         {"matrix units", matrix_facts(), f16, has_coopmat ? FOVEA_KERNEL_FLASH_COOPMAT : FOVEA_KERNEL_FLASH,

@@ -43,12 +43,24 @@ TEST(Refusals, name_the_field) {
         {"kernel", FOVEA_UNSUPPORTED, [](auto&, auto& d) { d.kernel = FOVEA_KERNEL_FLASH_COOPMAT2; }},
         {"kernel", FOVEA_UNSUPPORTED,
          [](auto&, auto& d) { d.kernel = FOVEA_KERNEL_FLASH, d.outputs = FOVEA_OUTPUT_WEIGHTS; }},
+        {"kernel", FOVEA_UNSUPPORTED, [](auto&, auto& d) { d.k_type = FOVEA_F8_E4M3; }},
+        {"kernel", FOVEA_UNSUPPORTED,
+         [](auto&, auto& d) {
+             d.kernel = FOVEA_KERNEL_AUTO, d.v_type = FOVEA_F8_E5M2, d.outputs = FOVEA_OUTPUT_WEIGHTS;
+         }},
         {"max_slice_cost", FOVEA_LIMIT_EXCEEDED, [](auto&, auto& d) { d.max_slice_cost = 100; }},
         {"workspace_limit", FOVEA_LIMIT_EXCEEDED, [](auto&, auto& d) { d.workspace_limit = 600; }},
         {"len_kv", FOVEA_SIZE_OVERFLOW, [](auto&, auto& d) { d.len_kv = uint64_t{1} << 29; }},
         // One head's keys do not fit one descriptor, however small the slice.
         {"K", FOVEA_LIMIT_EXCEEDED, [](auto&, auto& d) { d.len_kv = 300000, d.dim_qk = 128; }},
         {"V", FOVEA_LIMIT_EXCEEDED, [](auto&, auto& d) { d.len_kv = 300000, d.dim_v = 128; }},
+        // 2^32 numbers in 2.4 GB: the bytes fit, but shaders count numbers in 32 bits.
+        {"K", FOVEA_LIMIT_EXCEEDED,
+         [](auto& f, auto& d) {
+             f.max_storage_range = UINT32_MAX;
+             d.kernel = FOVEA_KERNEL_FLASH, d.k_type = FOVEA_Q4_0;
+             d.dim_qk = 32, d.len_kv = uint64_t{1} << 27;
+         }},
         {"K", FOVEA_LIMIT_EXCEEDED,
          [](auto&, auto& d) { d.page_size = 16, d.page_count = 1 << 20, d.block_table_pages = 7; }},
         {"facts.max_workgroup_count", FOVEA_LIMIT_EXCEEDED,

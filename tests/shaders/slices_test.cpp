@@ -4,6 +4,7 @@
 #include "shaders/windows.hpp"
 
 #include "plan/vulkan/shaders.hpp"
+#include "problem/problem.hpp"
 #include "shaders/interface.h"
 
 #include <gtest/gtest.h>
@@ -189,6 +190,39 @@ TEST(Slices, lead_to_64_bit_addresses) {
                           q_row * dim_v * bytes);
                 EXPECT_EQ(address(*binding_at(all[2], FOVEA_SLOT_V), sum.v, b, kv_local, len - 1, bytes),
                           k_row * dim_v * bytes);
+            }
+        }
+    }
+}
+
+// Windows of blocks of 34 and 18 bytes begin between two of them and where a descriptor may.
+TEST(Slices, lead_to_whole_blocks_of_compressed_caches) {
+    for (const FoveaDtype type : {FOVEA_F8_E4M3, FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0}) {
+        for (const uint32_t alignment : {4u, 64u, 256u}) {
+            SCOPED_TRACE(testing::Message() << "type " << type << ", alignment " << alignment);
+            FoveaDeviceFacts facts = gpu_facts();
+            facts.storage_offset_alignment = alignment;
+            FoveaAttentionDesc desc = attention_desc(3, 6, 3, 20, 67, 96, 160);
+            desc.k_type = desc.v_type = type;
+            desc.max_slice_cost = 2e6;
+            const Result<Plan> plan = plan_attention(facts, desc);
+            ASSERT_TRUE(plan) << plan.error().text;
+            ASSERT_EQ(plan->info().slice_count, 9u) << "a slice for each head";
+            for (uint64_t slice = 0; slice < 9; ++slice) {
+                const std::vector<FoveaDispatch> all = dispatches_of(*plan, slice);
+                const FoveaDispatch& d = all.back();
+                expect_windows_within(d, plan->info(), facts);
+                const auto push = push_of<shader::FlashPush>(d);
+                const auto expect_head = [&](uint32_t slot, const shader::HeadView& view, uint32_t dim) {
+                    const FoveaDispatchBinding& window = *binding_at(d, slot);
+                    const int64_t head = int64_t(slice) * 67 * dim;
+                    EXPECT_EQ(view.base % storage_block(type).numbers, 0u);
+                    EXPECT_EQ(int64_t(window.offset) + stored_bytes(type, view.base),
+                              stored_bytes(type, head));
+                    EXPECT_GE(int64_t(window.offset + window.size), stored_bytes(type, head + 67 * dim));
+                };
+                expect_head(FOVEA_SLOT_K, push.k, 96);
+                expect_head(FOVEA_SLOT_V, push.v, 160);
             }
         }
     }

@@ -2,6 +2,8 @@
 // memory that grows with the lengths and not with their product, and a long call that reports and stops.
 #include "vulkan/gpu.hpp"
 
+#include "problem/compressed.hpp"
+
 #include <fovea/runtime.hpp>
 
 #include <gtest/gtest.h>
@@ -136,6 +138,43 @@ TEST(FlashOnDevice, matrices_keep_what_is_no_number_to_the_rows_that_see_it) {
                 EXPECT_TRUE(std::isfinite(x) && x > 0) << i;
             else
                 EXPECT_EQ(x, clean[i * kDim + c]) << "row " << i << " column " << c;
+        }
+    }
+    for (const std::string& message : engine->take_messages()) ADD_FAILURE() << message;
+}
+
+// A row that sees one key has its value: every code of 8-bit floats, and blocks with scales of any bits, by
+// words and, where a row of k is no whole quads, one number at a time.
+TEST(FlashOnDevice, reads_each_compressed_number_as_the_processor_does) {
+    EngineOptions options;
+    options.backend = BackendChoice::vulkan;
+    options.validation = true;
+    Result<Engine> engine = Engine::open(options);
+    ASSERT_TRUE(engine) << engine.error().text;
+    constexpr uint32_t kEntries = 301, kColumns = 32;
+    for (const FoveaDtype type : {FOVEA_F8_E4M3, FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0}) {
+        std::vector<unsigned char> v(size_t(stored_bytes(type, kEntries * kColumns)));
+        std::mt19937 random(type);
+        for (size_t n = 0; n < v.size(); ++n) v[n] = (unsigned char)(n < 256 ? n : random());
+        for (const uint32_t dim : {4u, 3u}) {
+            Attention call;
+            call.batch(kEntries).heads(1).lengths(1, 1).dims(dim);
+            call.desc.dim_v = kColumns, call.desc.v_type = type;
+            std::vector<float> q(kEntries * dim), k(kEntries * dim), o(kEntries * kColumns, -7.0f);
+            HostBindings bindings = {};
+            bindings[FOVEA_BIND_Q] = {q.data(), q.size() * 4};
+            bindings[FOVEA_BIND_K] = {k.data(), k.size() * 4};
+            bindings[FOVEA_BIND_V] = {v.data(), v.size()};
+            bindings[FOVEA_BIND_O] = {o.data(), o.size() * 4};
+            const Result<RunReport> report = engine->attention(call, bindings);
+            ASSERT_TRUE(report) << report.error().text;
+            for (uint32_t n = 0; n < o.size(); ++n) {
+                const float wanted = compressed_number(v.data(), type, n);
+                if (std::isnan(wanted))
+                    ASSERT_TRUE(std::isnan(o[n])) << "type " << type << ", number " << n;
+                else
+                    ASSERT_EQ(o[n], wanted) << "type " << type << ", number " << n << ", dim " << dim;
+            }
         }
     }
     for (const std::string& message : engine->take_messages()) ADD_FAILURE() << message;

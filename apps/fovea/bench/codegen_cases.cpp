@@ -37,6 +37,11 @@ void add_decode(std::vector<CodegenCase>& to, uint32_t dim, FoveaDtype type) {
     const std::string end = "-d" + std::to_string(dim) + "-" + type_name(type);
     to.push_back(
         attention("decode" + end, dim == 128 && type == FOVEA_F16, grouped(1, 8192, dim, type).desc));
+    if (dim == 128 && type == FOVEA_F16) {
+        FoveaAttentionDesc cached = grouped(1, 8192, dim, type).desc;
+        cached.k_type = cached.v_type = FOVEA_Q8_0;
+        to.push_back(attention("decode-d128-q8_0", true, cached));
+    }
     Attention alone;
     alone.batch(1).heads(32).lengths(1, 8192).dims(dim).types(type);
     to.push_back(attention("decode-one-row" + end, dim == 64 && type == FOVEA_F32, alone.desc));

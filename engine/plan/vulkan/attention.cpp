@@ -11,6 +11,11 @@
 namespace fovea {
 namespace {
 
+static_assert(shader::kTypeF32 == FOVEA_F32 && shader::kTypeF16 == FOVEA_F16 &&
+              shader::kTypeBf16 == FOVEA_BF16 && shader::kTypeF8E4m3 == FOVEA_F8_E4M3 &&
+              shader::kTypeF8E5m2 == FOVEA_F8_E5M2 && shader::kTypeQ80 == FOVEA_Q8_0 &&
+              shader::kTypeQ40 == FOVEA_Q4_0);
+
 uint32_t flags_of(const Problem& p) {
     uint32_t flags = 0;
     const auto set = [&](bool on, uint32_t flag) { flags |= on ? flag : 0u; };
@@ -65,7 +70,7 @@ FoveaResult check_tensor(const Tensor& t, const VulkanLimits& limits) {
     const auto [batches, rows] = t.extents;
     if (batches == 0 || t.heads == 0 || rows == 0 || t.dim == 0) return FOVEA_OK;
     return limits.window(t.binding, largest_window(t.strides, batches, t.heads, rows, t.dim,
-                                                   dtype_bytes(t.type), limits.alignment()));
+                                                   storage_block(t.type), limits.alignment()));
 }
 
 }  // namespace
@@ -176,7 +181,7 @@ Window BlockWindows::keys(const FoveaStrides& strides, uint64_t dim, FoveaDtype 
     block.batches = uint32_t(batches);
     block.first_row = 0;
     block.rows = rows;
-    return block_window(strides, block, dim, dtype_bytes(type), alignment_);
+    return block_window(strides, block, dim, storage_block(type), alignment_);
 }
 
 Window BlockWindows::matrix(const MatrixView& m) const {

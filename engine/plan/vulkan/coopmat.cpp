@@ -40,6 +40,8 @@ const char* device_obstacle(const FoveaDeviceFacts& facts) {
 }
 
 constexpr const char* kNoStats = "row statistics are wanted, which the matrix kernels do not keep";
+constexpr const char* kCompressed =
+    "keys or values are 8-bit floats or blocks, which the matrix kernels do not read";
 constexpr const char* kNotAllowed =
     "it rounds factors to float16, which FOVEA_PRECISION_F16_PRODUCTS must allow";
 // With subgroups of 8 a tile's matrices fill the registers of its few lanes, and the compiler spills them to
@@ -103,6 +105,7 @@ const char* flash_coopmat_obstacle(const FoveaPlan_T& plan) {
     const FoveaDeviceFacts& facts = plan.facts;
     if (const char* why = flash_obstacle(plan)) return why;
     if (wants(p, FOVEA_OUTPUT_ROW_STATS)) return kNoStats;
+    if (has_compressed(p)) return kCompressed;
     if (p.precision != FOVEA_PRECISION_F16_PRODUCTS) return kNotAllowed;
     if (const char* why = device_obstacle(facts)) return why;
     if (p.kernel != FOVEA_KERNEL_AUTO) return nullptr;
@@ -156,6 +159,7 @@ const char* flash_coopmat2_obstacle(const FoveaPlan_T& plan) {
         FOVEA_FEATURE_COOPMAT2 | FOVEA_FEATURE_F16_ARITHMETIC | FOVEA_FEATURE_F16_STORAGE;
     if (const char* why = flash_obstacle(plan)) return why;
     if (wants(p, FOVEA_OUTPUT_ROW_STATS)) return kNoStats;
+    if (has_compressed(p)) return kCompressed;
     if (p.precision != FOVEA_PRECISION_F16_PRODUCTS) return kNotAllowed;
     constexpr const char* kLacks =
         "the device lacks VK_NV_cooperative_matrix2 with flexible dimensions, or float16 arithmetic and "

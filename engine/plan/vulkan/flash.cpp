@@ -82,6 +82,8 @@ uint32_t tile_class(const Problem& p) {
 // Whether the workgroup becomes one whole subgroup. `exact`: only of as many threads. Results of fixed splits
 // are the same on any device: the order of their sums must be, too, and it depends on the threads alone.
 SubgroupChoice subgroup_for(const FoveaPlan_T& plan, uint32_t threads, bool exact) {
+    if (has_compressed(plan.problem))
+        return {0, "keys or values are 8-bit floats or blocks, which the form with subgroups does not read"};
     const uint32_t least = exact ? threads : is_software(plan) ? kFewestSoftwareLanes : kFewestLanes;
     const SubgroupChoice choice = choose_subgroup(plan.facts, threads, least);
     const auto column_blocks = [&](uint64_t lanes) {
@@ -96,7 +98,7 @@ SubgroupChoice subgroup_for(const FoveaPlan_T& plan, uint32_t threads, bool exac
 // Mesa's older ones, known by their lack of matrices, take 10 to 30 seconds for such a pipeline.
 bool choose_shuffles(const FoveaPlan_T& plan, FlashPlan& f) {
     const Problem& p = plan.problem;
-    if (!shares_pipelines(plan) || f.measured) return false;
+    if (!shares_pipelines(plan) || f.measured || has_compressed(p)) return false;
     constexpr uint32_t kNeeded = FOVEA_FEATURE_SUBGROUP_SHUFFLE | FOVEA_FEATURE_COOPMAT;
     if ((plan.facts.features & kNeeded) != kNeeded) return false;
     const uint32_t lanes = choose_subgroup(plan.facts, kSoftwareThreads, kFewestSoftwareLanes).size;

@@ -17,6 +17,11 @@ FoveaResult within_buffers(FoveaPlan_T& plan, FoveaDiag* diag) {
     return plan_within_buffers(plan, make, diag);
 }
 
+const char* staged_obstacle(const FoveaPlan_T& plan) {
+    if (!has_compressed(plan.problem)) return nullptr;
+    return "keys or values are 8-bit floats or blocks, which flash alone reads, and it keeps no matrix";
+}
+
 // The best first.
 constexpr Candidate kCandidates[] = {
     {FOVEA_KERNEL_FLASH_COOPMAT2, flash_coopmat2_obstacle, no_reason,
@@ -27,7 +32,7 @@ constexpr Candidate kCandidates[] = {
      "one pass on the device's matrix units, factors in float16, sums in float32"},
     {FOVEA_KERNEL_FLASH, flash_obstacle, no_reason, within_buffers<FOVEA_KERNEL_FLASH, plan_flash>,
      "one pass with an online softmax; memory does not grow with the lengths"},
-    {FOVEA_KERNEL_STAGED, no_reason, no_reason, within_buffers<FOVEA_KERNEL_STAGED, plan_staged>,
+    {FOVEA_KERNEL_STAGED, staged_obstacle, no_reason, within_buffers<FOVEA_KERNEL_STAGED, plan_staged>,
      "scores, softmax and weighted sum by turns; every intermediate can be had"},
 };
 

@@ -3,12 +3,18 @@
 #include "problem/checked.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace fovea {
 namespace {
 
 uint64_t first_element(const FoveaStrides& s, uint64_t b, uint64_t h, uint64_t i) {
     return b * uint64_t(s.batch) + h * uint64_t(s.head) + i * uint64_t(s.row);
+}
+
+// Bytes of which the offset of a window is a multiple.
+uint64_t start_step(StorageBlock block, uint64_t alignment) {
+    return std::lcm(alignment, uint64_t{block.bytes});
 }
 
 }  // namespace
@@ -32,22 +38,23 @@ Block BlockGrid::block(uint64_t index) const {
     return out;
 }
 
-Window element_window(uint64_t first, uint64_t end, uint32_t element_bytes, uint64_t alignment) {
+Window element_window(uint64_t first, uint64_t end, StorageBlock block, uint64_t alignment) {
+    const uint64_t start = first / block.numbers * block.bytes;
     Window w{};
-    w.offset = align_down(first * element_bytes, alignment);
-    w.size = end * element_bytes - w.offset;
-    w.base = uint32_t((first * element_bytes - w.offset) / element_bytes);
+    w.offset = start - start % start_step(block, alignment);
+    w.size = end / block.numbers * block.bytes - w.offset;
+    w.base = uint32_t((start - w.offset) / block.bytes * block.numbers);
     return w;
 }
 
 void round_for_words(Window& window) { window.size = align_up(window.size, 4); }
 
-Window block_window(const FoveaStrides& strides, const Block& block, uint64_t dim, uint32_t element_bytes,
+Window block_window(const FoveaStrides& strides, const Block& block, uint64_t dim, StorageBlock storage,
                     uint64_t alignment) {
     const uint64_t first = first_element(strides, block.first_batch, block.first_head, block.first_row);
     const uint64_t last = first_element(strides, block.first_batch + block.batches - 1,
                                         block.first_head + block.heads - 1, block.first_row + block.rows - 1);
-    return element_window(first, last + dim, element_bytes, alignment);
+    return element_window(first, last + dim, storage, alignment);
 }
 
 bool windows_are_apart(const FoveaStrides& strides, const BlockGrid& g, uint64_t dim, uint32_t element_bytes,
@@ -70,9 +77,13 @@ bool windows_are_apart(const FoveaStrides& strides, const BlockGrid& g, uint64_t
 }
 
 uint64_t largest_window(const FoveaStrides& strides, uint64_t batches, uint64_t heads, uint64_t rows,
-                        uint64_t dim, uint32_t element_bytes, uint64_t alignment) {
+                        uint64_t dim, StorageBlock storage, uint64_t alignment) {
     const uint64_t elements = first_element(strides, batches - 1, heads - 1, rows - 1) + dim;
-    return align_up(elements * element_bytes, 4) + alignment;
+    const uint64_t step = start_step(storage, alignment),
+                   numbers = elements + step / storage.bytes * storage.numbers;
+    // Shaders count in 32 bits, and so do descriptors.
+    if (numbers > UINT32_MAX) return std::max(numbers, elements / storage.numbers * storage.bytes);
+    return align_up(elements / storage.numbers * storage.bytes, 4) + step;
 }
 
 bool rows_are_quads(const FoveaStrides& strides, uint64_t batches, uint64_t heads, uint64_t rows,

@@ -1,7 +1,7 @@
 // Cutting strided tensors into blocks and blocks into descriptor windows: the 64-bit part of every address.
 #pragma once
 
-#include <fovea/fovea.h>
+#include "problem/problem.hpp"
 
 #include <cstdint>
 
@@ -31,23 +31,38 @@ struct Window {
     uint32_t base;
 };
 
-// Elements [first, end) of `element_bytes` each. Inputs are read in 32-bit words, so that their windows end
-// at a multiple of 4 bytes: round_for_words.
-Window element_window(uint64_t first, uint64_t end, uint32_t element_bytes, uint64_t alignment);
+// Numbers [first, end) that lie in such blocks, both at the bounds of some: most types' are of one number.
+// Windows start between blocks, so that `base` is a whole number. Inputs are read in 32-bit words, so that
+// their windows end at a multiple of 4 bytes: round_for_words.
+Window element_window(uint64_t first, uint64_t end, StorageBlock block, uint64_t alignment);
 void round_for_words(Window& window);
 
 // Rows of `dim` elements of a block, of a tensor whose elements start at the buffer's.
-Window block_window(const FoveaStrides& strides, const Block& block, uint64_t dim, uint32_t element_bytes,
+Window block_window(const FoveaStrides& strides, const Block& block, uint64_t dim, StorageBlock storage,
                     uint64_t alignment);
+
+// The largest window of any block of that shape: an upper bound, exact up to the alignment. At least as many
+// bytes as shaders count numbers from its start.
+uint64_t largest_window(const FoveaStrides& strides, uint64_t batches, uint64_t heads, uint64_t rows,
+                        uint64_t dim, StorageBlock storage, uint64_t alignment);
+
+// The same three for elements of so many bytes.
+inline Window element_window(uint64_t first, uint64_t end, uint32_t element_bytes, uint64_t alignment) {
+    return element_window(first, end, StorageBlock{1, element_bytes}, alignment);
+}
+inline Window block_window(const FoveaStrides& strides, const Block& block, uint64_t dim,
+                           uint32_t element_bytes, uint64_t alignment) {
+    return block_window(strides, block, dim, StorageBlock{1, element_bytes}, alignment);
+}
+inline uint64_t largest_window(const FoveaStrides& strides, uint64_t batches, uint64_t heads, uint64_t rows,
+                               uint64_t dim, uint32_t element_bytes, uint64_t alignment) {
+    return largest_window(strides, batches, heads, rows, dim, StorageBlock{1, element_bytes}, alignment);
+}
 
 // True if no two blocks of `grid` have windows in common: rows lie in the order of the grid, and blocks end
 // at multiples of `alignment`.
 bool windows_are_apart(const FoveaStrides& strides, const BlockGrid& grid, uint64_t dim,
                        uint32_t element_bytes, uint64_t alignment);
-
-// The largest window of any block of that shape: an upper bound, exact up to the alignment.
-uint64_t largest_window(const FoveaStrides& strides, uint64_t batches, uint64_t heads, uint64_t rows,
-                        uint64_t dim, uint32_t element_bytes, uint64_t alignment);
 
 // Shrinks the blocks of `grid` (first entries, then heads, then rows in steps of `row_step`) from the whole
 // down to the first shape for which `fits(grid)` is true. False if not even one row fits.
