@@ -514,14 +514,15 @@ export class DeepZoom {
         }
         if (!this.shown) return;
         const { table, low, high } = this.scaleFor(this.shown.level),
-            wide = 128,
-            left = width - wide - 70;
+            wide = 164,
+            left = width - wide - 12;
+        // Below the tag, where a causal map is empty.
         for (let i = 0; i < wide; ++i) {
             context.fillStyle = this.kit.css([...table.subarray(6 * i, 6 * i + 3)] as Rgb);
-            context.fillRect(left + i, height - 20, 1, 10);
+            context.fillRect(left + i, 64, 1, 10);
         }
-        write(this.kit.number(low), left - 6, height - 15, "right");
-        write(`${this.kit.number(high)} or more`, width - 4, height - 30, "right");
+        write(this.kit.number(low), left, 86, "left");
+        write(`${this.kit.number(high)} or more`, width - 12, 86, "right");
     }
 
     // One request at a time: the newest view, the pixels that its pieces lack, then the tile that comes next.

@@ -718,11 +718,24 @@ describe("the page", { skip }, () => {
                 }),
             );
 
-    for (const width of [360, 768, 1440])
+    for (const width of [360, 768, 800, 1366, 1440])
         test(
             `nothing runs over the edge at ${width} px`,
             withPage({ viewport: { width, height: 900 }, hash: "#v=1&level=5" }, async (page) => {
                 assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width);
+                // A row of tools, every level's name from a laptop on, and the steps within their column.
+                const edges = await page.evaluate(() => {
+                    const box = (name) => document.querySelector(name).getBoundingClientRect();
+                    const levels = document.querySelector(".levels");
+                    return {
+                        steps: box(".products").right - box(".products").left - box("#inspector").width,
+                        tools: box(".stage-tools").height,
+                        levels: levels.scrollWidth - levels.clientWidth,
+                    };
+                });
+                assert.ok(edges.steps <= 0.5, `the steps are ${edges.steps} px too wide`);
+                if (width < 900) assert.ok(edges.tools < 60, `tools take ${edges.tools} px`);
+                if (width >= 1366) assert.equal(edges.levels, 0);
                 const small = await page.$$eval(
                     "button, select, summary, .check, .segmented label, a[data-level]",
                     (all, phone) =>
