@@ -9,10 +9,10 @@
 // take float32's for zero.
 vec4 numbers_of_e4m3(uvec4 code) {
     const uvec4 magnitude = code & 0x7fu;
-    vec4 x = mix(uintBitsToFloat((magnitude << 20) + 0x3c000000u), vec4(magnitude) * 0.001953125,
-                 lessThan(magnitude, uvec4(8u)));
-    x = mix(x, uintBitsToFloat(uvec4(0x7fc00000u)), equal(magnitude, uvec4(0x7fu)));
-    return uintBitsToFloat(floatBitsToUint(x) | (code & 0x80u) << 24);
+    uvec4 bits = mix((magnitude << 20) + 0x3c000000u, floatBitsToUint(vec4(magnitude) * 0.001953125),
+                     lessThan(magnitude, uvec4(8u)));
+    bits = mix(bits, uvec4(0x7fc00000u), equal(magnitude, uvec4(0x7fu)));
+    return uintBitsToFloat(bits | (code & 0x80u) << 24);
 }
 vec4 numbers_of_e5m2(uvec4 code) {
     return vec4(unpackHalf2x16(code.x << 8 | code.y << 24), unpackHalf2x16(code.z << 8 | code.w << 24));

@@ -41,7 +41,7 @@ layout(push_constant, std430) uniform Push { FlashPush push; };
 #include "store.glsl"
 #include "tensor.glsl"
 // Only the form that every device has reads compressed caches: the others' code would grow by half.
-#if defined(FOVEA_SUBGROUP) || defined(FOVEA_WGSL)
+#ifdef FOVEA_SUBGROUP
 #define FOVEA_CACHE_TENSOR FOVEA_INPUT_TENSOR
 #else
 #include "cache_tensor.glsl"
