@@ -10,7 +10,7 @@ before(() => {
 });
 after(() => translator.close());
 
-// Constants: threads, types, whole quads, rows, column quads, general, parts.
+// Constants: threads, types, whole quads, rows, column quads or pixels, general, parts.
 const flash = (general, whole, may) => ({
     0: 32,
     3: whole,
@@ -24,7 +24,7 @@ const kernels = [
     ["flash", flash(0, 1, flags("Output", "Lse")), 6],
     ["flash", flash(1, 0, flags("Output", "Lse", "Mask", "Sparse")), 8],
     ["flash_combine", { 0: 64, [flagsConstant]: flags("Output", "Lse") }, 3],
-    ["map_tile", { 0: 32, 3: 1, [flagsConstant]: flags("TileMass", "TileMax", "Sampled") }, 5],
+    ["map_tile", { 0: 32, 3: 1, 4: 8, 6: 512, [flagsConstant]: flags("TileMass", "TileMax", "Sampled") }, 5],
     ["softmax", { 0: 128, 1: 32, [flagsConstant]: flags("Mask", "Lse", "Weights", "Philox") }, 5],
     ["linear_shared", { 0: 128, 3: 1 }, 4],
 ];
