@@ -2,14 +2,24 @@
 // numbers are what its example prints.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { createReadStream, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+    createReadStream,
+    existsSync,
+    mkdirSync,
+    mkdtempSync,
+    readFileSync,
+    rmSync,
+    writeFileSync,
+} from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { chromium } from "playwright-core";
+import { build, createLogger } from "vite";
 import { pack } from "../tools/npm.mjs";
 import { args, executablePath, missing, root } from "./support.mjs";
+import { browsers, Driven } from "./webdriver.mjs";
 
 const skip = missing ?? false;
 let project, example;
@@ -61,26 +71,78 @@ console.log(JSON.stringify({ far, mass, refused, ...(await device()) }));`,
     assert.match(got.reason, /no WebGPU/);
 });
 
-test("the example computes the same numbers in a page without a bundler", { skip }, async () => {
-    const page = `<!doctype html><script type="importmap">{"imports":{"fovea":"/node_modules/fovea/fovea.js"}}</script>
-<script type="module">${example}${asText}document.title = text;</script>`;
+// Visits a folder that is served as files.
+async function served(folder, visit) {
     const types = { js: "text/javascript", wasm: "application/wasm", json: "application/json" };
     const server = createServer((request, response) => {
-        const file = join(project, request.url);
-        if (request.url !== "/" && !existsSync(file)) return response.writeHead(404).end();
-        response.setHeader("content-type", types[request.url.split(".").pop()] ?? "text/html");
-        return request.url === "/" ? response.end(page) : createReadStream(file).pipe(response);
+        const file = join(folder, request.url === "/" ? "index.html" : request.url);
+        if (!existsSync(file)) return response.writeHead(404).end();
+        response.setHeader("content-type", types[file.split(".").pop()] ?? "text/html");
+        return createReadStream(file).pipe(response);
     });
     await new Promise((done) => server.listen(0, "127.0.0.1", done));
-    const browser = await chromium.launch({ executablePath, args });
     try {
-        const tab = await browser.newPage();
-        await tab.goto(`http://127.0.0.1:${server.address().port}/`);
-        await tab.waitForFunction(() => document.title, undefined, { timeout: 120_000 });
-        assert.equal(await tab.title(), expected);
+        return await visit(`http://127.0.0.1:${server.address().port}/`);
     } finally {
-        await browser.close();
         server.closeAllConnections();
         await new Promise((done) => server.close(done));
     }
-});
+}
+async function titleInChromium(url) {
+    const browser = await chromium.launch({ executablePath, args });
+    try {
+        const tab = await browser.newPage();
+        await tab.goto(url);
+        await tab.waitForFunction(() => document.title, undefined, { timeout: 120_000 });
+        return await tab.title();
+    } finally {
+        await browser.close();
+    }
+}
+async function titleIn(browser, url) {
+    const page = await Driven.open(browser);
+    try {
+        await page.goto(url);
+        await page.wait("the numbers", () => document.title !== "");
+        return await page.evaluate(() => document.title);
+    } finally {
+        await page.close();
+    }
+}
+
+for (const [name, lack, titleOf] of [
+    ["Chromium", missing, titleInChromium],
+    ...browsers.map((browser) => [browser.name, missing ?? browser.missing, (url) => titleIn(browser, url)]),
+])
+    test(
+        `the example computes the same numbers in a page without a bundler, in ${name}`,
+        { skip: lack ?? false },
+        async () => {
+            writeFileSync(
+                join(project, "index.html"),
+                `<!doctype html><script type="importmap">{"imports":{"fovea":"/node_modules/fovea/fovea.js"}}</script>
+<script type="module">${example}${asText}document.title = text;</script>`,
+            );
+            assert.equal(await served(project, titleOf), expected);
+        },
+    );
+
+test(
+    "the example computes the same numbers in a page that Vite built, without a warning",
+    { skip },
+    async () => {
+        const folder = join(project, "bundled"),
+            said = [],
+            warn = (text) => said.push(text);
+        mkdirSync(folder);
+        writeFileSync(join(folder, "main.js"), `${example}${asText}document.title = text;`);
+        writeFileSync(
+            join(folder, "index.html"),
+            '<!doctype html><script type="module" src="/main.js"></script>',
+        );
+        const customLogger = { ...createLogger("warn"), warn, warnOnce: warn };
+        await build({ root: folder, logLevel: "warn", customLogger });
+        assert.deepEqual(said, []);
+        assert.equal(await served(join(folder, "dist"), titleInChromium), expected);
+    },
+);
