@@ -7,7 +7,8 @@
 #                                                nor network there, only the GPU's driver
 #   FOLDER/gpu-day.sh run [--out FOLDER]         there: results.json and tables.md into FOLDER (gpu-day-results)
 #   scripts/gpu-day.sh run --behind WRAPPER      here, on whatever driver WRAPPER PROGRAM ARGS runs a program:
-#                                                --behind build/default/drivers/lavapipe26
+#                                                --behind build/default/drivers/lavapipe26; lengths to 1024 then,
+#                                                as such a driver is of software
 # `run` takes --quick (a fifth of the time, for trying the script itself). PyTorch is taken where python3 has it with a
 # device, ggml-vulkan where $GGML_VK_BENCH names a program that prints its own table.
 # Exit: 0 when all is right, 1 when a test failed or a step did not end; the measurements are written either way.

@@ -91,7 +91,7 @@ def children_of(pid):
 
 
 def a_killed_rank_ends_all(folder):
-    """A rank that is killed while it computes: the job ends with an error, and no output stands half written."""
+    """A rank that is killed while it computes: the job ends with an error, and rank 0 writes nothing."""
     source, out, length = folder / 'long.safetensors', folder / 'long.out', 24576
     size = 4 * length * 64 * 4
     header = {name: {'dtype': 'F32', 'shape': [4, length, 64], 'data_offsets': [n * size, (n + 1) * size]}
@@ -119,7 +119,7 @@ def a_killed_rank_ends_all(folder):
         check('the job ended as if all were well', job.wait(timeout=30) != 0)
     finally:
         job.kill()
-    check('an output stands that was not finished', not out.exists() and not list(folder.glob('long.out*')))
+    check('an output stands although the job failed', not out.exists() and not list(folder.glob('long.out*')))
     deadline = time.monotonic() + 30
     while any(pathlib.Path(f'/proc/{pid}').exists() for pid in ranks):
         check('a rank goes on', time.monotonic() < deadline)

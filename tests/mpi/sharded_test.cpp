@@ -262,7 +262,7 @@ void near_on_ranks_of_different_devices(Engine& engine, uint64_t seed) {
         else if (g_rank == 0)
             expect_near(*got, exact(w), w);
         if (g_failures != before)
-            printf("replay: mpirun -n 3 fovea_test_mpi --mixed %llu\n",
+            printf("replay: mpirun -n 3 build/default/drivers/lavapipe26 fovea_test_mpi --mixed %llu\n",
                    static_cast<unsigned long long>(seed));
     }
     MPI_Comm_free(&comm);
@@ -424,6 +424,28 @@ void parts_in_any_order_are_one_merge() {
     }
 }
 
+// Every chunk has one owner, and no rank more than its share, rounded up: also where there are few chunks.
+void every_rank_holds_a_like_share() {
+    for (uint32_t ranks = 1; ranks <= 12; ++ranks)
+        for (uint64_t count = 0; count <= 64; ++count) {
+            const mpi::Shards shards(count * 3, 3, ranks);
+            std::vector<uint32_t> owners(count, ranks);
+            for (uint32_t rank = 0; rank < ranks; ++rank) {
+                const std::vector<uint64_t> held = shards.chunks_of(rank);
+                if (held.size() > (count + ranks - 1) / ranks)
+                    fail(std::to_string(held.size()) + " of " + std::to_string(count) +
+                         " chunks are on one of " + std::to_string(ranks) + " ranks");
+                for (const uint64_t n : held) {
+                    if (n >= count || owners[n] != ranks || shards.owner(n) != rank)
+                        return fail("a chunk has another owner than it seems");
+                    owners[n] = rank;
+                }
+            }
+            for (const uint32_t owner : owners)
+                if (owner == ranks) return fail("a chunk is nobody's");
+        }
+}
+
 // Zigzag: of a causal call every rank computes as much, and messages are under way while slices run.
 void ranks_share_the_work_and_overlap_it(Engine& engine) {
     Whole w;
@@ -498,6 +520,7 @@ int main(int argc, char** argv) {
                 same_bits_on_every_number_of_ranks(*engine, strtoull(argv[1], nullptr, 0));
             } else {
                 for (uint64_t seed = 0; seed < 80; ++seed) same_bits_on_every_number_of_ranks(*engine, seed);
+                every_rank_holds_a_like_share();
                 parts_in_any_order_are_one_merge();
                 trouble_of_one_rank_is_told_to_all(*engine);
                 a_rank_out_of_memory_is_told_to_all(*engine);

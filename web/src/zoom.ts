@@ -516,7 +516,7 @@ export class DeepZoom {
         const { table, low, high } = this.scaleFor(this.shown.level),
             wide = 164,
             left = width - wide - 12;
-        // Below the tag, where a causal map is empty.
+        // Below the tag: the maps here are causal, and empty there until one zooms in.
         for (let i = 0; i < wide; ++i) {
             context.fillStyle = this.kit.css([...table.subarray(6 * i, 6 * i + 3)] as Rgb);
             context.fillRect(left + i, 64, 1, 10);

@@ -148,7 +148,7 @@ typedef enum FoveaDtype { /* of a tensor's elements */
     FOVEA_U8 = 2,  /* boolean: zero is false */
     FOVEA_I32 = 3,
     FOVEA_BF16 = 4, /* bfloat16: the upper half of a float32 */
-    /* Cached k and v alone (attention, append, gather), on the CPU. Append rounds to nearest; see FoveaAppendDesc. */
+    /* Cached k and v alone: attention (Vulkan: flash); on the CPU append, which rounds to nearest, and gather, too. */
     FOVEA_F8_E4M3 = 5, /* 8-bit float of the OCP: up to 448, NaN, no infinity */
     FOVEA_F8_E5M2 = 6, /* 8-bit float of the OCP: up to 57344, the upper half of a float16 */
     FOVEA_Q8_0 = 7,    /* ggml's blocks of 32 numbers of a row: a float16 scale, 32 int8: 34 bytes */

@@ -35,9 +35,10 @@ class Shards {
     uint64_t count() const { return rows_ / chunk_ + (rows_ % chunk_ != 0); }
     uint64_t first_row(uint64_t index) const { return index * chunk_; }
     uint64_t rows_of(uint64_t index) const { return std::min(chunk_, rows_ - first_row(index)); }
+    // Of chunk `index`, which is below count().
     uint32_t owner(uint64_t index) const {
         uint32_t rank = 0;
-        while (!is_of(rank, index)) ++rank;
+        while (rank + 1 < ranks_ && !is_of(rank, index)) ++rank;
         return rank;
     }
     // In ascending order.
@@ -54,10 +55,13 @@ class Shards {
     }
 
   private:
-    // Runs 0 .. 2R-1; the quotient and the rest apart, so that no product passes 64 bits.
+    // Runs 0 .. 2R-1. What does not divide goes to the upper R runs first, one chunk each and evenly spread,
+    // then to the lower ones: no rank has more than one chunk beyond another.
     uint64_t run_begin(uint64_t run) const {
-        const uint64_t runs = 2 * uint64_t{ranks_};
-        return count() / runs * run + count() % runs * run / runs;
+        const uint64_t half = ranks_, each = count() / (2 * half), rest = count() % (2 * half);
+        const uint64_t above = std::min(rest, half), below = rest - above;
+        const uint64_t more = run <= half ? run * below / half : below + (run - half) * above / half;
+        return run * each + more;
     }
     bool is_of(uint32_t rank, uint64_t index) const {
         const auto holds = [&](uint64_t run) {
