@@ -1,6 +1,6 @@
 # Runs a test program once on each software Vulkan driver, always under the same validation layer and settings.
 #
-#   fovea_add_vulkan_test(NAME TARGET [ARGS ...] [DRIVERS ...] [LABELS ...] [TIMEOUT SECONDS])
+#   fovea_add_vulkan_test(NAME TARGET [ARGS ...] [BEHIND PROGRAM ...] [DRIVERS ...] [LABELS ...] [TIMEOUT SECONDS])
 #       registers ctest entries NAME@DRIVER with the labels "vulkan" and "driver-DRIVER". A driver that this machine
 #       lacks has its entry too: it reports as skipped, with the reason.
 #
@@ -202,7 +202,7 @@ function(fovea_add_gpu_test name gpu)
 endfunction()
 
 function(fovea_add_vulkan_test name target)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "TIMEOUT" "ARGS;DRIVERS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "TIMEOUT" "ARGS;BEHIND;DRIVERS;LABELS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "fovea_add_vulkan_test: unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -219,7 +219,8 @@ function(fovea_add_vulkan_test name target)
                "SKIPPED: driver ${driver}: ${FOVEA_DRIVER_MISSING_${driver}}")
       set_tests_properties("${test}" PROPERTIES SKIP_REGULAR_EXPRESSION "^SKIPPED: ")
     else()
-      add_test(NAME "${test}" COMMAND "${_fovea_driver_folder}/${driver}" $<TARGET_FILE:${target}> ${arg_ARGS})
+      add_test(NAME "${test}" COMMAND ${arg_BEHIND} "${_fovea_driver_folder}/${driver}" $<TARGET_FILE:${target}>
+               ${arg_ARGS})
       set_tests_properties("${test}" PROPERTIES TIMEOUT ${arg_TIMEOUT})
     endif()
     set_tests_properties("${test}" PROPERTIES LABELS "vulkan;driver-${driver};${arg_LABELS}")

@@ -2,26 +2,16 @@
  * plans serve every token, because lengths and pages stand in tables that each run reads. No Vulkan.
  *
  * q, k, v and o are [2, heads, 1, dim]; the pools of keys and values are [pages, heads_kv, page rows, dim]. */
-#include <fovea/fovea.h>
+#include "cpu.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { kSequences = 2, kHeads = 8, kHeadsKv = 2, kDim = 64, kPageRows = 16, kPages = 12, kTablePages = 5, kTokens = 60 };
 enum { kPoolFloats = kPages * kHeadsKv * kPageRows * kDim };
 
-static void require(int ok, const char* what) {
-    if (ok) return;
-    fprintf(stderr, "%s\n", what);
-    exit(1);
-}
-
-/* The same number for the same question: keys, values and queries that anybody can make again. */
-static float number(uint32_t what, uint32_t sequence, uint32_t token, uint32_t head, uint32_t column) {
-    uint32_t x = ((((what * 31 + sequence) * 521 + token) * 67 + head) * 131 + column) * 2654435761u;
-    x ^= x >> 15;
-    return (float)(x * 2246822519u >> 8) / 8388608.0f - 1.0f;
+/* Keys, values and queries: one number of each token, head and column. */
+static float element(uint32_t what, uint32_t sequence, uint32_t token, uint32_t head, uint32_t column) {
+    return number(what, ((sequence * 521 + token) * 67 + head) * 131 + column);
 }
 
 /* Attention of one row in double precision, over the tokens up to its own. */
@@ -33,10 +23,10 @@ static double largest_difference(const float* o, uint32_t sequence, uint32_t tok
         for (uint32_t j = 0; j <= token; ++j) {
             double dot = 0;
             for (uint32_t c = 0; c < kDim; ++c)
-                dot += (double)number(0, sequence, token, h, c) * number(1, sequence, j, kv, c);
+                dot += (double)element(0, sequence, token, h, c) * element(1, sequence, j, kv, c);
             const double weight = exp(dot / sqrt(kDim));
             total += weight;
-            for (uint32_t c = 0; c < kDim; ++c) sum[c] += weight * number(2, sequence, j, kv, c);
+            for (uint32_t c = 0; c < kDim; ++c) sum[c] += weight * element(2, sequence, j, kv, c);
         }
         for (uint32_t c = 0; c < kDim; ++c) {
             const double difference = fabs(sum[c] / total - o[h * kDim + c]);
@@ -62,8 +52,7 @@ static void run(FoveaPlan plan, const FoveaHostBuffer* bindings) {
 
 int main(void) {
     FoveaDiag diag = foveaDiag();
-    FoveaDeviceFacts facts = foveaDeviceFacts();
-    require(foveaCpuFacts(1, &facts, &diag) == FOVEA_OK, diag.text);
+    const FoveaDeviceFacts facts = processor(1);
 
     /* Once: the plans. Lengths are the longest that there can be. */
     FoveaAppendDesc append = foveaAppendDesc();
@@ -107,10 +96,10 @@ int main(void) {
         for (uint32_t s = 0; s < kSequences; ++s)
             for (uint32_t h = 0; h < kHeads; ++h)
                 for (uint32_t c = 0; c < kDim; ++c) {
-                    q[s][h * kDim + c] = number(0, s, token[s], h, c);
+                    q[s][h * kDim + c] = element(0, s, token[s], h, c);
                     if (h >= kHeadsKv) continue;
-                    k[s][h * kDim + c] = number(1, s, token[s], h, c);
-                    v[s][h * kDim + c] = number(2, s, token[s], h, c);
+                    k[s][h * kDim + c] = element(1, s, token[s], h, c);
+                    v[s][h * kDim + c] = element(2, s, token[s], h, c);
                 }
         for (uint32_t s = 0; s < kSequences; ++s) entries[s] = (FoveaBatchEntry){0, 1, 0, (int32_t)token[s]};
         FoveaHostBuffer cache[FOVEA_BIND_COUNT] = {{0}};

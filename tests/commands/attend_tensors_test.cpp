@@ -3,6 +3,7 @@
 #include "commands/command_run.hpp"
 
 #include <cmath>
+#include <filesystem>
 #include <functional>
 
 namespace fovea::test {
@@ -151,6 +152,26 @@ TEST(AttendTensors, a_cache_type_rounds_keys_and_values_alone) {
     // Rows of four numbers are no whole blocks.
     expect_refused(run_command(scratch, "attend IN --out OUT --backend cpu --cache-type q8_0"),
                    "error: dim: ");
+}
+
+// The processor writes it, the device reads it.
+TEST(AttendTensors, a_compressed_cache_serves_a_vulkan_device_too) {
+    if (!std::filesystem::exists(FOVEA_DRIVER_SCRIPT))
+        GTEST_SKIP() << FOVEA_DRIVER_SCRIPT << ": no such driver here";
+    const std::vector<std::byte> wanted = attend({}, "--cache-type f8_e4m3");
+    const Scratch scratch;
+    ASSERT_TRUE(save_safetensors(scratch / "in.safetensors", qkv()));
+    const CommandRun run = run_shell(
+        scratch, FOVEA_DRIVER_SCRIPT " FOVEA attend IN --out OUT --backend vulkan --cache-type f8_e4m3");
+    ASSERT_EQ(run.exit_code, 0) << run.error;
+    EXPECT_NE((run.output + run.error).find("written on the CPU"), std::string::npos) << run.output;
+    const Result<TensorSet> out = load_tensors(scratch / "out.safetensors");
+    ASSERT_TRUE(out) << out.error().text;
+    const auto bytes = out->find("o")->bytes;
+    ASSERT_EQ(bytes.size(), wanted.size());
+    const auto *a = reinterpret_cast<const float*>(bytes.data()),
+               *b = reinterpret_cast<const float*>(wanted.data());
+    for (size_t n = 0; n < bytes.size() / 4; ++n) EXPECT_NEAR(a[n], b[n], 1e-5) << n;
 }
 
 }  // namespace

@@ -23,6 +23,13 @@ Attention fixed_splits(uint32_t batch) {
     return call;
 }
 
+Result<Engine> open_vulkan(bool validation = false) {
+    EngineOptions options;
+    options.backend = BackendChoice::vulkan;
+    options.validation = validation;
+    return Engine::open(options);
+}
+
 // o of a call on device buffers, planned for `facts`.
 std::vector<float> run(Engine& engine, const Attention& call, const FoveaDeviceFacts& facts,
                        const std::vector<float> (&inputs)[3]) {
@@ -50,9 +57,7 @@ std::vector<float> run(Engine& engine, const Attention& call, const FoveaDeviceF
 }
 
 TEST(FlashOnDevice, fixed_splits_give_the_same_bits_in_any_batch_and_on_any_device) {
-    EngineOptions options;
-    options.backend = BackendChoice::vulkan;
-    Result<Engine> engine = Engine::open(options);
+    Result<Engine> engine = open_vulkan();
     ASSERT_TRUE(engine) << engine.error().text;
     const std::vector<float> inputs[3] = {random_floats(3 * kHeads * kQueries * kDim, 1),
                                           random_floats(3 * kKvHeads * kKeys * kDim, 2),
@@ -73,10 +78,7 @@ TEST(FlashOnDevice, fixed_splits_give_the_same_bits_in_any_batch_and_on_any_devi
 // A tile of eight rows that is a subgroup's finds its keys in shared memory, one of four loads them itself;
 // both add the same products in the same order. Odd numbers of quads, keys that end within a block, windows.
 TEST(FlashOnDevice, keys_through_shared_memory_give_the_bits_of_keys_loaded_directly) {
-    EngineOptions options;
-    options.backend = BackendChoice::vulkan;
-    options.validation = true;
-    Result<Engine> engine = Engine::open(options);
+    Result<Engine> engine = open_vulkan(true);
     ASSERT_TRUE(engine) << engine.error().text;
     constexpr uint64_t kLength = 150;
     FoveaDeviceFacts facts = engine->facts();
@@ -110,10 +112,7 @@ TEST(FlashOnDevice, keys_through_shared_memory_give_the_bits_of_keys_loaded_dire
 
 // Matrices multiply hidden values by 0, which does not undo a NaN: the kernel leaves them out.
 TEST(FlashOnDevice, matrices_keep_what_is_no_number_to_the_rows_that_see_it) {
-    EngineOptions options;
-    options.backend = BackendChoice::vulkan;
-    options.validation = true;
-    Result<Engine> engine = Engine::open(options);
+    Result<Engine> engine = open_vulkan(true);
     ASSERT_TRUE(engine) << engine.error().text;
     constexpr uint64_t kLength = 50;
     Attention call;
@@ -148,10 +147,7 @@ TEST(FlashOnDevice, matrices_keep_what_is_no_number_to_the_rows_that_see_it) {
 // A row that sees one key has its value: every code of 8-bit floats, and blocks with scales of any bits, by
 // words. Rows of k are whole quads or not: that is another form of the kernel.
 TEST(FlashOnDevice, reads_each_compressed_number_as_the_processor_does) {
-    EngineOptions options;
-    options.backend = BackendChoice::vulkan;
-    options.validation = true;
-    Result<Engine> engine = Engine::open(options);
+    Result<Engine> engine = open_vulkan(true);
     ASSERT_TRUE(engine) << engine.error().text;
     constexpr uint32_t kEntries = 301, kColumns = 32;
     for (const FoveaDtype type : {FOVEA_F8_E4M3, FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0}) {
@@ -189,9 +185,7 @@ uint64_t device_bytes_of(const FoveaPlanInfo& info) {
 }
 
 TEST(FlashOnDevice, memory_grows_with_the_length) {
-    EngineOptions options;
-    options.backend = BackendChoice::vulkan;
-    Result<Engine> engine = Engine::open(options);
+    Result<Engine> engine = open_vulkan();
     ASSERT_TRUE(engine) << engine.error().text;
     for (const uint64_t length : {1024, 4096, 16384, 65536}) {
         Attention call;
@@ -217,9 +211,7 @@ TEST(FlashOnDevice, memory_grows_with_the_length) {
 
 // 65536 x 65536 is more than a thousand slices on a driver of software: the first few are run.
 TEST(FlashOnDevice, a_long_call_reports_progress_and_can_be_cancelled) {
-    EngineOptions options;
-    options.backend = BackendChoice::vulkan;
-    Result<Engine> engine = Engine::open(options);
+    Result<Engine> engine = open_vulkan();
     ASSERT_TRUE(engine) << engine.error().text;
     constexpr uint64_t kLength = 65536;
     Attention call;

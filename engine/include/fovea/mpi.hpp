@@ -21,6 +21,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -44,7 +45,7 @@ class Shards {
     // In ascending order.
     std::vector<uint64_t> chunks_of(uint32_t rank) const {
         std::vector<uint64_t> chunks;
-        for (const uint64_t run : {uint64_t{rank}, 2 * uint64_t{ranks_} - 1 - rank})
+        for (const uint64_t run : runs_of(rank))
             for (uint64_t n = run_begin(run); n < run_begin(run + 1); ++n) chunks.push_back(n);
         return chunks;
     }
@@ -55,6 +56,7 @@ class Shards {
     }
 
   private:
+    std::array<uint64_t, 2> runs_of(uint32_t rank) const { return {rank, 2 * uint64_t{ranks_} - 1 - rank}; }
     // Runs 0 .. 2R-1. What does not divide goes to the upper R runs first, one chunk each and evenly spread,
     // then to the lower ones: no rank has more than one chunk beyond another.
     uint64_t run_begin(uint64_t run) const {
@@ -64,10 +66,9 @@ class Shards {
         return run * each + more;
     }
     bool is_of(uint32_t rank, uint64_t index) const {
-        const auto holds = [&](uint64_t run) {
-            return index >= run_begin(run) && index < run_begin(run + 1);
-        };
-        return holds(rank) || holds(2 * uint64_t{ranks_} - 1 - rank);
+        for (const uint64_t run : runs_of(rank))
+            if (index >= run_begin(run) && index < run_begin(run + 1)) return true;
+        return false;
     }
 
     uint64_t rows_, chunk_;
