@@ -238,8 +238,8 @@ void dot_rows(const RowQueue& keys, const float* q, size_t q_stride, size_t rows
     for_row_tiles(rows, [&](auto tile, size_t r) {
         const float* from = q + r * q_stride;
         float* to = s + logit_at<kOrder, tile()>(first, r);
-        if (r == 0)
-            dot_rows_of<tile(), kOrder, true, T>(keys, from, depth, to);
+        if (kFetchesAhead && r == 0)
+            dot_rows_of<tile(), kOrder, kFetchesAhead, T>(keys, from, depth, to);
         else
             dot_rows_of<tile(), kOrder, false, T>(keys, from, depth, to);
     });

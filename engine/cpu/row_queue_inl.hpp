@@ -17,6 +17,8 @@ constexpr size_t kValueRun = 32;
 // How long before its use a row is fetched.
 constexpr size_t kRowsAhead = 32;
 
+// WebAssembly has no instruction for it: code that differs by this alone is not made twice there.
+constexpr bool kFetchesAhead = !HWY_ARCH_WASM;
 // Into the first cache: rows are fetched a little before their use.
 HWY_INLINE void fetch_line(const char* at) { hwy::Prefetch(at); }
 

@@ -1,7 +1,7 @@
 // Builds the page into build/web: four engine modules (Emscripten), the scripts and styles (esbuild), and the HTML with
 // the level-2 result already in it, computed by the engine itself. FOVEA_WEB_VARIANTS=simd,relaxed builds only those;
 // --page builds everything but the engines, which are taken as they are.
-import { build } from "esbuild";
+import { build, transformSync } from "esbuild";
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -39,6 +39,15 @@ function quietly(program, args) {
     throw step.error ?? new Error(`failed: ${program} ${args.join(" ")}`);
 }
 
+// A module of Emscripten's: its code, and its script without what only a reader of it needs.
+function takeModule(from, to, name) {
+    mkdirSync(join(out, to), { recursive: true });
+    copyFileSync(join(from, `${name}.wasm`), join(out, to, `${name}.wasm`));
+    const script = readFileSync(join(from, `${name}.mjs`), "utf8");
+    const options = { format: "esm", target: "es2022", minify: true, legalComments: "none" };
+    writeFileSync(join(out, to, `${name}.mjs`), transformSync(script, options).code);
+}
+
 function buildEngine(variant) {
     const folder = engineFolder(variant);
     const jobs = process.env.FOVEA_JOBS || String(availableParallelism());
@@ -47,8 +56,7 @@ function buildEngine(variant) {
     const built = join(folder, "web");
     const hash = hashOf(readFileSync(join(built, "fovea.wasm")));
     const target = join("engine", `${variant}-${hash}`);
-    mkdirSync(join(out, target), { recursive: true });
-    for (const file of ["fovea.mjs", "fovea.wasm"]) copyFileSync(join(built, file), join(out, target, file));
+    takeModule(built, target, "fovea");
     return target;
 }
 
@@ -61,9 +69,7 @@ function buildTrainer() {
         jobs = process.env.FOVEA_JOBS || String(availableParallelism());
     quietly("cmake", ["--build", folder, "--parallel", jobs, "--target", "fovea_web_train"]);
     const target = join("train", hashOf(readFileSync(join(folder, "web", "train.wasm"))));
-    mkdirSync(join(out, target), { recursive: true });
-    for (const file of ["train.mjs", "train.wasm"])
-        copyFileSync(join(folder, "web", file), join(out, target, file));
+    takeModule(join(folder, "web"), target, "train");
     return target;
 }
 
