@@ -3,6 +3,7 @@
 #include "support/cpu_device.hpp"
 #include "support/guarded_buffer.hpp"
 #include "support/random.hpp"
+#include "support/webgpu_executor.hpp"
 
 #include <fovea/runtime.hpp>
 #include <fovea/thread_pool.hpp>
@@ -132,6 +133,32 @@ class VulkanRunner : public OperationRunner {
     FoveaDeviceFacts facts_;
 };
 
+class WebGpuRunner : public OperationRunner {
+  public:
+    WebGpuRunner(std::string name, std::unique_ptr<WebGpu> gpu)
+        : name_(std::move(name)), gpu_(std::move(gpu)) {}
+    const std::string& name() const override { return name_; }
+    const FoveaDeviceFacts& facts() const override { return gpu_->facts(); }
+
+    Result<Buffers> run(const Plan& plan, const Buffers& given, const OperationRun& how) override {
+        if (how.in_place) return Error{FOVEA_UNSUPPORTED, "y", "WebGPU binds no buffer twice"};
+        Outcome outcome = gpu_->run(plan, given, {.shuffle_seed = how.shuffle_seed});
+        if (!outcome.ran()) return Error{FOVEA_VULKAN_ERROR, "run", outcome.text};
+        Buffers after = given;
+        const FoveaPlanInfo info = plan.info();
+        for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
+            if (!(info.output_mask >> i & 1)) continue;
+            // A plan's buffer is a few bytes longer than its tensor, and what stands there is nobody's.
+            std::copy(outcome.outputs[i].begin(), outcome.outputs[i].end(), after[i].begin());
+        }
+        return after;
+    }
+
+  private:
+    std::string name_;
+    std::unique_ptr<WebGpu> gpu_;
+};
+
 // A plan that every backend can make, to see whether this processor runs a target.
 bool runs_here(uint32_t target, std::string& why) {
     const FoveaDeviceFacts facts = cpu_device(1, target);
@@ -163,6 +190,10 @@ std::unique_ptr<OperationRunner> make_operation_runner(const std::string& name, 
         if (engine) return std::make_unique<VulkanRunner>(name, std::move(*engine));
         error = engine.error().text;
         return nullptr;
+    }
+    if (name == "webgpu" || name == "dawn") {
+        std::unique_ptr<WebGpu> gpu = open_webgpu(name == "dawn", "", error);
+        return gpu ? std::make_unique<WebGpuRunner>(name, std::move(gpu)) : nullptr;
     }
     for (uint32_t id = 1; id < 32; ++id)
         if (name == std::string("cpu@") + foveaCpuTargetName(id))

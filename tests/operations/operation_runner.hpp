@@ -1,24 +1,19 @@
 // Runs a plan of rope, linear or append on one device, over copies of given buffers and with guards around
 // them. What is behind it is chosen by a name, as tests/support/executor.hpp does for attention:
 //
-//   cpu@TARGET | vulkan | vulkan@discrete, planned for as a GPU
+//   cpu@TARGET | vulkan | vulkan@discrete, planned for as a GPU | webgpu | dawn
 #pragma once
 
-#include <fovea/fovea.hpp>
+#include "support/executor.hpp"
 
-#include <array>
-#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace fovea::test {
 
-using Bytes = std::vector<std::byte>;
 // Contents of the bindings of a plan, of exactly the sizes that it asks for, indexed by FoveaBinding.
-using Buffers = std::array<Bytes, FOVEA_BIND_COUNT>;
-
-constexpr std::byte kUntouched{0xff};  // a NaN in every float type
+using Buffers = Tensors;
 
 struct OperationRun {
     uint64_t shuffle_seed = 0;  // not 0: slices in a random order

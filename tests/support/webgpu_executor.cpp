@@ -126,25 +126,31 @@ class Player {
 
 constexpr uint64_t kMargin = 512;  // bytes behind each buffer that nobody may touch
 
+Outcome refused(const Error& error) {
+    Outcome outcome;
+    outcome.kind = Outcome::Kind::refused;
+    outcome.code = error.code;
+    outcome.text = error.field + ": " + error.text;
+    return outcome;
+}
+
 class WebGpuExecutor : public Executor {
   public:
-    WebGpuExecutor(std::string name, FoveaKernel kernel, std::unique_ptr<Player> player,
-                   const web::GpuLimits& limits)
-        : name_(std::move(name)), kernel_(kernel), player_(std::move(player)), limits_(limits) {}
+    WebGpuExecutor(std::string name, FoveaKernel kernel, std::unique_ptr<WebGpu> gpu)
+        : name_(std::move(name)), kernel_(kernel), gpu_(std::move(gpu)) {}
     const std::string& name() const override { return name_; }
 
     Outcome run(const FoveaAttentionDesc& desc, const Tensors& inputs,
                 const ExecuteOptions& options) override {
-        return run_planned(plan_attention(web::gpu_facts(limits_), chosen(desc)), inputs, options);
+        return run_planned(plan_attention(gpu_->facts(), chosen(desc)), inputs, options);
     }
     Outcome run_backward(const FoveaAttentionDesc& forward, const FoveaAttentionBackwardDesc& backward,
                          const Tensors& inputs, const ExecuteOptions& options) override {
-        return run_planned(plan_attention_backward(web::gpu_facts(limits_), forward, backward), inputs,
-                           options);
+        return run_planned(plan_attention_backward(gpu_->facts(), forward, backward), inputs, options);
     }
     Outcome run_tile(const FoveaAttentionDesc& desc, const FoveaMapTileDesc& tile, const Tensors& inputs,
                      const ExecuteOptions& options) override {
-        return run_planned(plan_map_tile(web::gpu_facts(limits_), chosen(desc), tile), inputs, options);
+        return run_planned(plan_map_tile(gpu_->facts(), chosen(desc), tile), inputs, options);
     }
 
   private:
@@ -153,17 +159,23 @@ class WebGpuExecutor : public Executor {
         return desc;
     }
 
-    static Outcome refused(const Error& error) {
-        Outcome outcome;
-        outcome.kind = Outcome::Kind::refused;
-        outcome.code = error.code;
-        outcome.text = error.field + ": " + error.text;
-        return outcome;
+    Outcome run_planned(const Result<Plan>& plan, const Tensors& inputs, const ExecuteOptions& options) {
+        return plan ? gpu_->run(*plan, inputs, options) : refused(plan.error());
     }
 
-    Outcome run_planned(const Result<Plan>& plan, const Tensors& inputs, const ExecuteOptions& options) {
-        if (!plan) return refused(plan.error());
-        const FoveaPlanInfo info = plan->info();
+    std::string name_;
+    FoveaKernel kernel_;
+    std::unique_ptr<WebGpu> gpu_;
+};
+
+class PlayedWebGpu : public WebGpu {
+  public:
+    PlayedWebGpu(std::unique_ptr<Player> player, const web::GpuLimits& limits)
+        : player_(std::move(player)), facts_(web::gpu_facts(limits)) {}
+    const FoveaDeviceFacts& facts() const override { return facts_; }
+
+    Outcome run(const Plan& plan, const Tensors& inputs, const ExecuteOptions& options) override {
+        const FoveaPlanInfo info = plan.info();
         Words request{uint32_t(info.slice_count)};
         std::vector<uint64_t> order(size_t(info.slice_count));
         for (size_t n = 0; n < order.size(); ++n) order[n] = n;
@@ -173,7 +185,7 @@ class WebGpuExecutor : public Executor {
                         order.end());
         for (const uint64_t slice : order) {
             Words words;
-            if (Result<void> done = web::append_gpu_slice(*plan, slice, words); !done)
+            if (Result<void> done = web::append_gpu_slice(plan, slice, words); !done)
                 return refused(done.error());
             request.push_back(uint32_t(words.size()));
             request.insert(request.end(), words.begin(), words.end());
@@ -183,6 +195,7 @@ class WebGpuExecutor : public Executor {
         return answered(info, sent, request);
     }
 
+  private:
     static void add_bindings(const FoveaPlanInfo& info, const Tensors& inputs,
                              std::array<Bytes, FOVEA_BIND_COUNT>& sent, Words& request) {
         const size_t counted = request.size();
@@ -237,16 +250,13 @@ class WebGpuExecutor : public Executor {
         return outcome;
     }
 
-    std::string name_;
-    FoveaKernel kernel_;
     std::unique_ptr<Player> player_;
-    web::GpuLimits limits_;
+    FoveaDeviceFacts facts_;
 };
 
 }  // namespace
 
-std::unique_ptr<Executor> make_webgpu_executor(std::string name, bool dawn, FoveaKernel kernel,
-                                               std::string_view buffers, std::string& error) {
+std::unique_ptr<WebGpu> open_webgpu(bool dawn, std::string_view buffers, std::string& error) {
     std::unique_ptr<Player> player = Player::start(dawn, buffers, error);
     if (!player) return nullptr;
     const std::optional<Words> limits = player->receive();
@@ -254,9 +264,16 @@ std::unique_ptr<Executor> make_webgpu_executor(std::string name, bool dawn, Fove
         error = "web/tests/gpu_player.mjs has no WebGPU here; its own words stand above";
         return nullptr;
     }
-    return std::make_unique<WebGpuExecutor>(
-        std::move(name), kernel, std::move(player),
+    return std::make_unique<PlayedWebGpu>(
+        std::move(player),
         web::GpuLimits{(*limits)[0], (*limits)[1], (*limits)[2], (*limits)[3], (*limits)[4]});
+}
+
+std::unique_ptr<Executor> make_webgpu_executor(std::string name, bool dawn, FoveaKernel kernel,
+                                               std::string_view buffers, std::string& error) {
+    std::unique_ptr<WebGpu> gpu = open_webgpu(dawn, buffers, error);
+    if (!gpu) return nullptr;
+    return std::make_unique<WebGpuExecutor>(std::move(name), kernel, std::move(gpu));
 }
 
 }  // namespace fovea::test

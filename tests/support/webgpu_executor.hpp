@@ -4,10 +4,23 @@
 
 namespace fovea::test {
 
-// Runs on a WebGPU in software: plans are made here, with the facts of its adapter, and played by the page's
-// own script (web/tests/gpu_player.mjs, which node runs), in Chromium or, `dawn`, in node by npm's package of
-// Dawn. `buffers`: storage buffers a kernel that the device is asked for; empty: as many as it has. Null with
-// the reason in `error` where node, Chromium, the package or an adapter is missing.
+// A WebGPU in software: plans are made here, with the facts of its adapter, and played by the page's own
+// script (web/tests/gpu_player.mjs, which node runs), in Chromium or, `dawn`, in node by npm's package of
+// Dawn.
+class WebGpu {
+  public:
+    virtual ~WebGpu() = default;
+    // What plans for it are made with.
+    virtual const FoveaDeviceFacts& facts() const = 0;
+    // Bindings that are not outputs need contents; outputs may have some.
+    virtual Outcome run(const Plan& plan, const Tensors& inputs, const ExecuteOptions& options) = 0;
+};
+
+// `buffers`: storage buffers a kernel that the device is asked for; empty: as many as it has. Null with the
+// reason in `error` where node, Chromium, the package or an adapter is missing.
+std::unique_ptr<WebGpu> open_webgpu(bool dawn, std::string_view buffers, std::string& error);
+
+// The same as an executor of attention.
 std::unique_ptr<Executor> make_webgpu_executor(std::string name, bool dawn, FoveaKernel kernel,
                                                std::string_view buffers, std::string& error);
 

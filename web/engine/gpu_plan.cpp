@@ -30,6 +30,11 @@ uint32_t flags_of(const FoveaDispatch& d) {
             return word(offsetof(shader::CombinePush, slice.flags));
         case Shader::map_tile:
             return word(offsetof(shader::MapPush, slice.flags));
+        case Shader::backward_query:
+        case Shader::backward_key:
+        case Shader::backward_bias:
+        case Shader::backward_row:
+            return word(offsetof(shader::BackwardPush, slice.flags));
         default:
             return 0;
     }

@@ -1,5 +1,5 @@
 // The kernels and the player of plans on WebGPU, in Chromium with its adapter in software: random calls judged by the
-// float64 reference, as every backend is (tests/semantics). Longer sweeps by hand:
+// float64 reference, as every backend is (tests/semantics, tests/gradients, tests/operations). Longer sweeps by hand:
 //
 //   build/default/bin/fovea_test_semantics --sweep SEED --on webgpu:flash --count 300
 //
@@ -13,11 +13,12 @@ import { test } from "node:test";
 import { promisify } from "node:util";
 import { executablePath, root } from "./support.mjs";
 
-const program = join(root, "build/default/bin/fovea_test_semantics");
+const program = (name) => join(root, "build/default/bin", `fovea_test_${name}`);
+const unbuilt = ["semantics", "gradients", "operations"].filter((name) => !existsSync(program(name)));
 const missing = !executablePath
     ? "no Chromium found (set FOVEA_CHROMIUM)"
-    : !existsSync(program)
-      ? "fovea_test_semantics is not built: ./dev build"
+    : unbuilt.length
+      ? `fovea_test_${unbuilt[0]} is not built: ./dev build`
       : null;
 
 const noDawn = process.env.FOVEA_DAWN
@@ -34,9 +35,35 @@ for (const [implementation, kernel, seed, count, lack] of [
         `random calls of ${kernel} on ${implementation} are within the tolerance of every row`,
         { skip: lack ?? false },
         async () => {
-            const { stdout } = await promisify(execFile)(program, [
+            const { stdout } = await promisify(execFile)(program("semantics"), [
                 ...["--sweep", String(seed), "--on", `${implementation}:${kernel}`, "--count", String(count)],
             ]);
             assert.ok(Number(stdout.match(/(\d+) passed, 0 failed/)?.[1]) > 0, stdout);
         },
     );
+
+for (const [implementation, lack] of [
+    ["webgpu", missing],
+    ["dawn", noDawn],
+]) {
+    test(
+        `gradients of random calls on ${implementation} are within the tolerance of every row`,
+        { skip: lack ?? false },
+        async () => {
+            const { stdout } = await promisify(execFile)(program("gradients"), [
+                ...["--sweep", "1", "--on", implementation, "--count", "12"],
+            ]);
+            assert.ok(Number(stdout.match(/(\d+) passed, 0 failed/)?.[1]) > 0, stdout);
+        },
+    );
+
+    test(
+        `rope, linear, append, gather and merge on ${implementation} are within the tolerance of every row`,
+        { skip: lack ?? false },
+        async () => {
+            const { stdout } = await promisify(execFile)(program("operations"), ["--on", implementation]);
+            assert.match(stdout, /\[  PASSED  \] 9 tests/);
+            assert.match(stdout, /linear on \w+: worst row/);
+        },
+    );
+}
