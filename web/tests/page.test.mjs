@@ -718,7 +718,7 @@ describe("the page", { skip }, () => {
                 }),
             );
 
-    for (const width of [360, 768, 800, 1366, 1440])
+    for (const width of [360, 768, 800, 1200, 1366, 1440])
         test(
             `nothing runs over the edge at ${width} px`,
             withPage({ viewport: { width, height: 900 }, hash: "#v=1&level=5" }, async (page) => {
@@ -735,7 +735,7 @@ describe("the page", { skip }, () => {
                 });
                 assert.ok(edges.steps <= 0.5, `the steps are ${edges.steps} px too wide`);
                 if (width < 900) assert.ok(edges.tools < 60, `tools take ${edges.tools} px`);
-                if (width >= 1366) assert.equal(edges.levels, 0);
+                if (width >= 1200) assert.equal(edges.levels, 0);
                 const small = await page.$$eval(
                     "button, select, summary, .check, .segmented label, a[data-level]",
                     (all, phone) =>
