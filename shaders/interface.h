@@ -112,7 +112,7 @@ FOVEA_CONST kBlockClear = 2;
 FOVEA_CONST kMaskMapThreads = 64;  // four for each block
 
 FOVEA_CONST kSoftmaxMaxThreads = 128;
-FOVEA_CONST kElementThreads = 64;  // rope, append, gather, merge
+FOVEA_CONST kElementThreads = 64;  // rope, cache_rows, merge
 FOVEA_CONST kMergeLevels = 13;     // places of a merge's tree: 2^(n-1) parts
 
 // A visible key has a weight >= +0 in the workspace; a hidden or dropped one these bits, which is -0.
@@ -124,6 +124,7 @@ FOVEA_CONST kMinusInfinity = 0xff800000u;
 #define FOVEA_SPEC_THREADS 0       // all kernels: workgroup size
 #define FOVEA_SPEC_A_TYPE 1        // type of q, x: FoveaDtype
 #define FOVEA_SPEC_B_TYPE 2        // type of k, v, weight
+#define FOVEA_SPEC_LISTED 2        // cache_rows: 1: a list names rows of X, the cache; 0: Y is the cache
 #define FOVEA_SPEC_ALIGNED 3       // 1: rows start at, and are as long as, a multiple of 4 elements
 #define FOVEA_SPEC_ROWS 4          // direct tiles: rows of a workgroup
 #define FOVEA_SPEC_IN_OUT 5        // linear: 1: the weight is [n_in, n_out]
@@ -174,7 +175,7 @@ FOVEA_CONST kTypeF8E4m3 = 5;
 FOVEA_CONST kTypeF8E5m2 = 6;
 FOVEA_CONST kTypeQ80 = 7;
 FOVEA_CONST kTypeQ40 = 8;
-FOVEA_CONST kStoredByWords = 8;  // beside a type of 16 bits: the device has no 16-bit storage
+FOVEA_CONST kStoredByWords = 16;  // beside what is stored by 16 bits: the device has no such storage
 
 // ==== flags of one dispatch ====
 
@@ -434,20 +435,15 @@ struct RopePush {
     uint angle_base;
 };
 
-struct AppendPush {
+struct CacheRowsPush {
     RowsView slice;
-    TensorView x, y;
+    uint parts;            // threads for each row
+    TensorView x, y;       // one of them the whole cache
+    TensorView positions;  // of a gather; elements are rows
     PageView pages;
     uint capacity;
-    uint held;  // rows held before the call; from the table with has_batch_table
+    uint held;  // append: rows held before the call; from the table with has_batch_table
     uint has_batch_table;
-};
-
-struct CacheGatherPush {
-    RowsView slice;
-    TensorView x, y, positions;  // x: the cache; elements are rows in positions
-    PageView pages;
-    uint capacity;
 };
 
 struct MergePush {
@@ -497,16 +493,16 @@ struct MergePush {
 
 #define FOVEA_SLOT_UNGATHERED 0  // gather; what it writes is FOVEA_SLOT_EXTRA
 
-#define FOVEA_SLOT_X 0  // linear, rope, append, cache_gather, merge
+#define FOVEA_SLOT_X 0  // linear, rope, cache_rows, merge
 #define FOVEA_SLOT_Y 1
 #define FOVEA_SLOT_W 2  // linear
 #define FOVEA_SLOT_LINEAR_BIAS 3
 #define FOVEA_SLOT_COS 2  // rope
 #define FOVEA_SLOT_SIN 3
 #define FOVEA_SLOT_POSITIONS 4
-#define FOVEA_SLOT_HELD 2      // append: batch table
-#define FOVEA_SLOT_PAGES 3     // append, cache_gather
-#define FOVEA_SLOT_LISTED 2    // cache_gather: POSITIONS
+#define FOVEA_SLOT_HELD 2    // cache_rows: batch table,
+#define FOVEA_SLOT_LISTED 2  // or POSITIONS
+#define FOVEA_SLOT_PAGES 3
 #define FOVEA_SLOT_PART_LSE 2  // merge
 #define FOVEA_SLOT_MERGED_LSE 3
 

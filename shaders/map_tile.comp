@@ -17,11 +17,11 @@ layout(push_constant, std430) uniform Push { MapPush push; };
 #define FOVEA_WITHOUT_VALUES
 #define FOVEA_GATHERS
 #include "flash.glsl"
+#include "cache_tensor.glsl"
 #include "map_pixels.glsl"
-#include "tensor.glsl"
 
 FOVEA_INPUT_TENSOR(q, FOVEA_SLOT_Q, kQType, kAligned)
-FOVEA_INPUT_TENSOR(k, FOVEA_SLOT_K, kKType, kAligned)
+FOVEA_CACHE_TENSOR(k, FOVEA_SLOT_K, kKType, kAligned)
 FOVEA_WORDS(lse_bits, FOVEA_SLOT_LSE, kGatherLse, extra.at.lse)
 layout(set = 0, binding = FOVEA_SLOT_TILE_MASS, std430) writeonly buffer Mass { uvec2 tile_mass[]; };
 layout(set = 0, binding = FOVEA_SLOT_TILE_MAX, std430) writeonly buffer Largest { uint tile_max[]; };

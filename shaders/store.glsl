@@ -1,12 +1,14 @@
 // Writing a tensor element by element. FOVEA_SPEC_STORED_TYPE says of which type:
 //   kTypeF32               float32
-//   kTypeF16, kTypeBf16    numbers of 16 bits, on devices with 16-bit storage
+//   kTypeF16, kTypeBf16    numbers of 16 bits, on devices with 16-bit storage; kTypeQ80, kTypeQ40: what
+//                          blocks consist of
 //   with kStoredByWords    the same on any device: two atomics replace one half of a 32-bit word, because
 //                          another thread, or a gap between rows, may own the other half
 // One module has all three, and foveaDispatchCode takes out the variables, and the capability, that a
 // dispatch does not use. Two have less: with FOVEA_NEEDS_16_BIT_STORAGE, of kernels whose devices all have
 // it, words are not replaced; with FOVEA_WGSL, which has no such storage, they always are.
-// Defines NAME_store_bits(e, bits) and stored_bits(value).
+// Defines NAME_store_bits(e, bits), NAME_store_half(e, bits) and stored_bits(value); where words may be
+// replaced also NAME_replace(word, mask, bits).
 #ifndef FOVEA_STORE_GLSL
 #define FOVEA_STORE_GLSL
 
@@ -14,7 +16,7 @@
 
 layout(constant_id = FOVEA_SPEC_STORED_TYPE) const uint kStored = kTypeF32;
 const uint kStoredType = kStored & ~kStoredByWords;
-const bool kStoresHalves = kStored == kTypeF16 || kStored == kTypeBf16;
+const bool kStoresHalves = kStored != kTypeF32 && kStored == kStoredType;
 
 #define FOVEA_OUTPUT_HALVES(NAME, SLOT)                                                               \
     layout(set = 0, binding = SLOT, std430) writeonly buffer NAME##_16 { uint16_t NAME##_halves[]; }; \
@@ -22,10 +24,13 @@ const bool kStoresHalves = kStored == kTypeF16 || kStored == kTypeBf16;
 
 #define FOVEA_OUTPUT_PAIRS(NAME, SLOT)                                                     \
     layout(set = 0, binding = SLOT, std430) buffer NAME##_shared { uint NAME##_pairs[]; }; \
+    void NAME##_replace(uint word, uint mask, uint bits) {                                 \
+        atomicAnd(NAME##_pairs[word], ~mask);                                              \
+        atomicOr(NAME##_pairs[word], bits);                                                \
+    }                                                                                      \
     void NAME##_replace_half(uint e, uint bits) {                                          \
         const uint shift = (e & 1u) << 4;                                                  \
-        atomicAnd(NAME##_pairs[e >> 1], 0xffff0000u >> shift);                             \
-        atomicOr(NAME##_pairs[e >> 1], bits << shift);                                     \
+        NAME##_replace(e >> 1, 0xffffu << shift, bits << shift);                           \
     }
 
 #if defined(FOVEA_NEEDS_16_BIT_STORAGE)

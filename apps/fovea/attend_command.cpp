@@ -107,20 +107,6 @@ Result<int> write(Attend& attend, Engine& engine, const RunReport& report, bool 
     return finish_run(report, attend.call, output_tensors(attend.call), attend.out, as_json);
 }
 
-// No shader writes 8-bit floats and blocks: the processor does.
-Result<void> write_cache(Attend& to, FoveaDtype type, Engine& engine) {
-    if (engine.facts().backend != FOVEA_BACKEND_VULKAN || type < FOVEA_F8_E4M3)
-        return cache_keys_and_values(to.call, type, engine);
-    EngineOptions options;
-    options.backend = BackendChoice::cpu;
-    options.cpu_threads = to.options.cpu_threads;
-    Result<Engine> writer = open_engine(options);
-    if (!writer) return writer.error();
-    if (Result<void> r = cache_keys_and_values(to.call, type, *writer); !r) return r;
-    to.call.notes.back() += ", written on the CPU";
-    return {};
-}
-
 Result<int> attend_alone(const Arguments& a) {
     Attend to;
     if (Result<void> r = prepare(a, true, to); !r) return r.error();
@@ -129,7 +115,7 @@ Result<int> attend_alone(const Arguments& a) {
     const Result<std::optional<FoveaDtype>> cache = cache_type_option(a);
     if (!cache) return cache.error();
     if (*cache)
-        if (Result<void> r = write_cache(to, **cache, *engine); !r) return r.error();
+        if (Result<void> r = cache_keys_and_values(to.call, **cache, *engine); !r) return r.error();
     Progress progress("attention");
     RunOptions run;
     run.progress = [&](double done) { return progress(done); };

@@ -90,7 +90,7 @@ Result<void> cache_keys_and_values(AttentionCall& call, FoveaDtype type, Engine&
         if (!report) return report.error();
         call.bindings[t.binding] = bindings[FOVEA_BIND_Y];
         t.type = type;
-        bytes += cache.size();
+        bytes += plan->info().tensor_bytes[FOVEA_BIND_Y];
     }
     call.notes.push_back("k and v: a cache of " + std::to_string(bytes) + " bytes");
     return {};

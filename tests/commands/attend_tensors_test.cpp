@@ -154,7 +154,7 @@ TEST(AttendTensors, a_cache_type_rounds_keys_and_values_alone) {
                    "error: dim: ");
 }
 
-// The processor writes it, the device reads it.
+// The device writes it and reads it.
 TEST(AttendTensors, a_compressed_cache_serves_a_vulkan_device_too) {
     if (!std::filesystem::exists(FOVEA_DRIVER_SCRIPT))
         GTEST_SKIP() << FOVEA_DRIVER_SCRIPT << ": no such driver here";
@@ -164,7 +164,6 @@ TEST(AttendTensors, a_compressed_cache_serves_a_vulkan_device_too) {
     const CommandRun run = run_shell(
         scratch, FOVEA_DRIVER_SCRIPT " FOVEA attend IN --out OUT --backend vulkan --cache-type f8_e4m3");
     ASSERT_EQ(run.exit_code, 0) << run.error;
-    EXPECT_NE((run.output + run.error).find("written on the CPU"), std::string::npos) << run.output;
     const Result<TensorSet> out = load_tensors(scratch / "out.safetensors");
     ASSERT_TRUE(out) << out.error().text;
     const auto bytes = out->find("o")->bytes;

@@ -2,6 +2,7 @@
 
 #include "problem/half.hpp"
 #include "support/guarded_buffer.hpp"
+#include "support/number_types.hpp"
 
 #include <fovea/thread_pool.hpp>
 
@@ -31,6 +32,12 @@ void fill_whole_numbers(Random& random, uint32_t binding, Bytes& out) {
 }
 
 void fill_numbers(Random& random, FoveaDtype type, Bytes& out) {
+    if (is_compressed(type)) {
+        const StorageBlock block = storage_block(type);
+        std::vector<float> numbers(out.size() / block.bytes * block.numbers);
+        for (float& number : numbers) number = bell(random.next());
+        return store_numbers(out.data(), type, 0, numbers.data(), numbers.size());
+    }
     const uint64_t size = type == FOVEA_F32 ? 4 : 2;
     for (uint64_t n = 0; n + size <= out.size(); n += size) {
         const float value = bell(random.next());

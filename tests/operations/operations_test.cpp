@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cfloat>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -54,7 +55,8 @@ bool is_integer(uint32_t binding) {
            binding == FOVEA_BIND_BLOCK_TABLE;
 }
 
-// Random finite values; integers stay small and include some that must be clamped or refused by the kernels.
+// Random finite values, bytes of any value where they are compressed; integers stay small and include some
+// that must be clamped or refused by the kernels.
 Bytes random_contents(Random& random, uint32_t binding, FoveaDtype type, uint64_t bytes) {
     Bytes out(bytes, kUntouched);
     if (is_integer(binding)) {
@@ -65,6 +67,10 @@ Bytes random_contents(Random& random, uint32_t binding, FoveaDtype type, uint64_
             const int32_t value = int32_t(distinct ? (first + 7 * (n / 4)) % 24 : random.below(24)) - 2;
             memcpy(&out[n], &value, 4);
         }
+        return out;
+    }
+    if (is_compressed(type)) {
+        for (std::byte& byte : out) byte = std::byte(random.below(256));
         return out;
     }
     for (uint64_t n = 0; n < bytes / dtype_bytes(type); ++n)
@@ -312,7 +318,52 @@ int64_t cache_element(const FoveaAppendDesc& d, const Buffers& inputs, int64_t b
     return page * s.batch + h * s.head + row % d.page_size * s.row;
 }
 
-// What Y must hold afterwards, bit for bit.
+// Of all magnitudes, a few of them infinite or NaN: what blocks and 8-bit floats must tell apart.
+void fill_wide_numbers(Random& random, Bytes& x, FoveaDtype type) {
+    if (is_compressed(type)) return;
+    const bool narrow = random.chance(0.5);
+    for (uint64_t n = 0; n < x.size() / dtype_bytes(type); ++n) {
+        const auto exponent = int(random.between(narrow ? -6 : -60, narrow ? 6 : 60));
+        float value = std::ldexp(float(random.uniform(-2, 2)), exponent);
+        if (random.chance(0.1)) value = 0;
+        if (random.chance(0.003)) value = random.pick<float>({NAN, INFINITY, -INFINITY, FLT_MAX});
+        store_number(x.data(), type, int64_t(n), value);
+    }
+}
+
+// Row `from` of X to row `to` of Y; from -1: zeros.
+template <class Desc>
+void move_row(const Desc& d, const Bytes& x, int64_t from, Bytes& y, int64_t to) {
+    const auto bytes = size_t(stored_bytes(d.y_type, d.dim)), first = size_t(stored_bytes(d.y_type, to));
+    if (from < 0) {
+        std::fill_n(y.begin() + ptrdiff_t(first), bytes, std::byte{0});
+    } else if (d.x_type == d.y_type) {
+        std::copy_n(x.begin() + ptrdiff_t(stored_bytes(d.x_type, from)), bytes, y.begin() + ptrdiff_t(first));
+    } else {
+        std::vector<float> row(d.dim);
+        for (int64_t n = 0; n < d.dim; ++n) row[size_t(n)] = element_of(x, d.x_type, from + n);
+        store_numbers(y.data(), d.y_type, to, row.data(), d.dim);
+    }
+}
+
+// The same bits, but that a NaN is one whatever its sign and payload. Blocks have one NaN.
+::testing::AssertionResult same_cache(const Bytes& wanted, const Bytes& got, FoveaDtype type) {
+    if (wanted.size() != got.size()) return ::testing::AssertionFailure() << "sizes differ";
+    const StorageBlock block = storage_block(type);
+    for (size_t at = 0; at < got.size(); at += block.bytes) {
+        const size_t size = std::min<size_t>(block.bytes, got.size() - at);
+        if (memcmp(&got[at], &wanted[at], size) == 0) continue;
+        const auto n = int64_t(at / block.bytes * block.numbers);
+        if (size < block.bytes) return ::testing::AssertionFailure() << "behind number " << n;
+        const float a = element_of(wanted, type, n), b = element_of(got, type, n);
+        if (block.numbers == 1 && std::isnan(a) && std::isnan(b)) continue;
+        return ::testing::AssertionFailure()
+               << "number " << n << " of type " << type << " is " << b << ", not " << a;
+    }
+    return ::testing::AssertionSuccess();
+}
+
+// What Y must hold afterwards.
 Bytes appended(const FoveaAppendDesc& d, const Buffers& inputs) {
     FoveaStrides s = d.x_strides;
     if (s.batch == 0 && s.head == 0 && s.row == 0) {
@@ -324,28 +375,34 @@ Bytes appended(const FoveaAppendDesc& d, const Buffers& inputs) {
         for (int64_t h = 0; h < d.heads; ++h)
             for (int64_t l = 0; l < int64_t(d.len); ++l) {
                 const int64_t to = cache_element(d, inputs, b, h, l);
-                const int64_t from = b * s.batch + h * s.head + l * s.row;
-                for (int64_t n = 0; to >= 0 && n < d.dim; ++n) {
-                    const float value = element_of(inputs[FOVEA_BIND_X], d.x_type, from + n);
-                    store_number(y.data(), d.y_type, to + n, value);
-                }
+                if (to >= 0) move_row(d, inputs[FOVEA_BIND_X], b * s.batch + h * s.head + l * s.row, y, to);
             }
     return y;
+}
+
+// Inputs of append and gather, drawn for the first runner: the others ask for no more bytes.
+template <class Desc>
+Buffers cache_inputs(Random& random, Create<Desc> create, const Desc& d) {
+    const Result<Plan> plan = make_plan(create, runners().front()->facts(), d);
+    EXPECT_TRUE(plan) << plan.error().text;
+    if (!plan) return {};
+    Buffers inputs = random_inputs(random, plan->info(), {d.x_type, FOVEA_F32, d.y_type});
+    fill_wide_numbers(random, inputs[FOVEA_BIND_X], d.x_type);
+    return inputs;
 }
 
 TEST(Operations, append) {
     for_cases("append", [](Random& random) {
         const FoveaAppendDesc d = random_append(random, 20);
-        const Types types{d.x_type, FOVEA_F32, d.y_type};
-        Buffers inputs;
-        run_everywhere(random, foveaPlanAppend, d, types, inputs,
-                       [&](OperationRunner&, const Buffers& after) {
-                           EXPECT_TRUE(after[FOVEA_BIND_Y] == appended(d, inputs));
-                       });
+        Buffers inputs = cache_inputs(random, foveaPlanAppend, d);
+        const Bytes wanted = appended(d, inputs);
+        run_everywhere(random, foveaPlanAppend, d, {}, inputs, [&](OperationRunner&, const Buffers& after) {
+            EXPECT_TRUE(same_cache(wanted, after[FOVEA_BIND_Y], d.y_type)) << "from type " << d.x_type;
+        });
     });
 }
 
-// What Y must hold after a gather, bit for bit; written from fovea.h.
+// What Y must hold after a gather; written from fovea.h.
 Bytes gathered(const FoveaGatherDesc& d, const Buffers& inputs) {
     const auto filled = [&](FoveaStrides s, uint64_t rows) {
         const auto row = int64_t(d.dim), head = int64_t(rows) * row;
@@ -375,9 +432,7 @@ Bytes gathered(const FoveaGatherDesc& d, const Buffers& inputs) {
                     from = page * x.batch + int64_t(h) * x.head + row % d.page_size * x.row;
                 }
                 const int64_t to = int64_t(b) * y.batch + int64_t(h) * y.head + int64_t(l) * y.row;
-                for (int64_t n = 0; n < d.dim; ++n)
-                    store_number(out.data(), d.y_type, to + n,
-                                 is_row ? element_of(inputs[FOVEA_BIND_X], d.x_type, from + n) : 0.0f);
+                move_row(d, inputs[FOVEA_BIND_X], is_row ? from : -1, out, to);
             }
     return out;
 }
@@ -385,11 +440,11 @@ Bytes gathered(const FoveaGatherDesc& d, const Buffers& inputs) {
 TEST(Operations, gather) {
     for_cases("gather", [](Random& random) {
         const FoveaGatherDesc d = random_gather(random, 20);
-        Buffers inputs;
-        run_everywhere(random, foveaPlanGather, d, {d.x_type, FOVEA_F32, d.y_type}, inputs,
-                       [&](OperationRunner&, const Buffers& after) {
-                           EXPECT_TRUE(after[FOVEA_BIND_Y] == gathered(d, inputs));
-                       });
+        Buffers inputs = cache_inputs(random, foveaPlanGather, d);
+        const Bytes wanted = gathered(d, inputs);
+        run_everywhere(random, foveaPlanGather, d, {}, inputs, [&](OperationRunner&, const Buffers& after) {
+            EXPECT_TRUE(same_cache(wanted, after[FOVEA_BIND_Y], d.y_type)) << "from type " << d.x_type;
+        });
     });
 }
 
@@ -615,6 +670,72 @@ TEST(Operations, append_converts_every_number_of_16_bits_exactly) {
                 ADD_FAILURE() << ++wrong << ": " << numbers[n] << " became " << got << ", not " << want;
             }
         }
+    }
+}
+
+// Rows of one type as those of another, by append, on each runner.
+void expect_appended(FoveaDtype from, FoveaDtype to, const Bytes& x, uint64_t rows, uint32_t dim) {
+    FoveaAppendDesc d{};
+    d.struct_size = sizeof d;
+    d.x_type = from, d.y_type = to;
+    d.batch = d.heads = 1, d.dim = dim, d.len = d.capacity = rows;
+    for (const auto& runner : runners()) {
+        SCOPED_TRACE(runner->name());
+        const Result<Plan> plan = make_plan(foveaPlanAppend, runner->facts(), d);
+        ASSERT_TRUE(plan) << plan.error().text;
+        Random random(1);
+        Buffers inputs = random_inputs(random, plan->info(), {from, FOVEA_F32, to});
+        std::copy(x.begin(), x.end(), inputs[FOVEA_BIND_X].begin());
+        const Result<Buffers> after = runner->run(*plan, inputs, {});
+        ASSERT_TRUE(after) << after.error().text;
+        EXPECT_TRUE(same_cache(appended(d, inputs), (*after)[FOVEA_BIND_Y], to)) << "from type " << from;
+    }
+}
+
+constexpr FoveaDtype kCompressed[] = {FOVEA_F8_E4M3, FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0};
+
+// Every code of 8-bit floats; blocks of any bytes, scales that are not finite among them.
+TEST(Operations, append_widens_compressed_numbers_exactly) {
+    for (const FoveaDtype type : kCompressed) {
+        constexpr uint64_t kRows = 301;
+        Bytes x(size_t(stored_bytes(type, kRows * 96)));
+        Random random(type);
+        for (size_t n = 0; n < x.size(); ++n) x[n] = std::byte(n < 256 ? n : random.below(256));
+        for (const FoveaDtype to : {FOVEA_F32, FOVEA_BF16}) expect_appended(type, to, x, kRows, 96);
+    }
+}
+
+// 8-bit floats on and beside every tie; blocks whose scale is no normal float16, that hold what is not finite
+// or nothing but zeros, and such that a scale which is off by a unit would give other numbers.
+TEST(Operations, append_makes_the_processors_bits_of_compressed_numbers) {
+    for (const FoveaDtype type : kCompressed) {
+        std::vector<float> numbers;
+        const bool blocks = storage_block(type).numbers > 1;
+        for (uint32_t code = 0; !blocks && code < 0x7f; ++code) {
+            const auto byte = uint8_t(code), next = uint8_t(code + 1);
+            const float middle = (compressed_number(&byte, type, 0) + compressed_number(&next, type, 0)) / 2;
+            for (const float x : {middle, std::nextafter(middle, 0.0f), std::nextafter(middle, 1e9f)})
+                numbers.insert(numbers.end(), {x, -x});
+        }
+        for (const float x : {NAN, INFINITY, -INFINITY, FLT_MAX, 448.0f, 449.0f, 57344.0f, 1e-30f})
+            if (!blocks) numbers.push_back(x);
+        Random random(type);
+        for (uint32_t n = 0; n < 4000; ++n) {
+            const auto exponent = int(random.between(-118, 25));
+            const double kind = random.uniform(0, 1);
+            float row[32];
+            for (float& x : row) x = std::ldexp(float(random.uniform(-1, 1)), exponent);
+            // Quotients near their ties.
+            if (kind < 0.5)
+                for (float& x : row) x = std::ldexp(float(random.between(-254, 254)), exponent) / 254;
+            if (kind < 0.05) std::fill_n(row, 32, kind < 0.02 ? 0.0f : -0.0f);
+            if (kind > 0.97) row[random.below(32)] = random.pick<float>({NAN, INFINITY, -INFINITY, FLT_MAX});
+            numbers.insert(numbers.end(), row, row + 32);
+        }
+        numbers.resize((numbers.size() + 95) / 96 * 96);
+        Bytes x(numbers.size() * 4);
+        memcpy(x.data(), numbers.data(), x.size());
+        expect_appended(FOVEA_F32, type, x, numbers.size() / 96, 96);
     }
 }
 

@@ -192,10 +192,12 @@ void check_tile(Executor& executor, const PreparedCase& prepared, FoveaMapTileDe
 TEST(MapTile, random_calls) {
     // A driver of software takes a hundred times as long for one.
     const uint64_t cases = names_under_test()[0].rfind("vulkan", 0) == 0 ? 60 : 150;
+    CaseLimits limits{2e5};
+    limits.compressed = true;
     Seen seen;
     const char* only = getenv("FOVEA_TEST_SEED");
     for (uint64_t n = only ? strtoull(only, nullptr, 0) : 0; n < cases; ++n) {
-        Case c = generate_case(case_seed(0x71e5, n), CaseLimits{2e5});
+        Case c = generate_case(case_seed(0x71e5, n), limits);
         if (c.desc.len_q == 0 || c.desc.len_kv == 0) continue;
         // Near -FLT_MAX the rounding of lse is larger than all that tells weights apart.
         if (c.values == Values::low_bias) continue;

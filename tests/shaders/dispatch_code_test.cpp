@@ -93,7 +93,9 @@ using Most = std::map<std::string, uint32_t>;
 bool stores_16_bits(const FoveaDispatch& d, uint32_t output_slot) {
     if (d.spec_count <= FOVEA_SPEC_STORED_TYPE) return false;
     const uint32_t stored = d.spec[FOVEA_SPEC_STORED_TYPE];
-    if (stored != shader::kTypeF16 && stored != shader::kTypeBf16) return false;
+    if (stored != shader::kTypeF16 && stored != shader::kTypeBf16 && stored != shader::kTypeQ80 &&
+        stored != shader::kTypeQ40)
+        return false;
     return binding_at(d, output_slot) != nullptr;
 }
 
@@ -258,6 +260,32 @@ TEST(DispatchCode, elementwise_operations_and_linear_ask_for_16_bit_storage_wher
                     expect_fits(d, FOVEA_SLOT_Y);
                     EXPECT_EQ(stores_16_bits(d, FOVEA_SLOT_Y),
                               type != FOVEA_F32 && (facts.features & FOVEA_FEATURE_F16_STORAGE) != 0);
+                }
+            }
+        }
+    }
+}
+
+TEST(DispatchCode, caches_are_moved_by_words_and_halves_of_words) {
+    constexpr FoveaDtype kTypes[] = {FOVEA_F32,     FOVEA_F16,  FOVEA_BF16, FOVEA_F8_E4M3,
+                                     FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0};
+    FoveaAppendDesc append = foveaAppendDesc();
+    FoveaGatherDesc gather = foveaGatherDesc();
+    append.batch = append.heads = gather.batch = gather.heads = 2;
+    append.dim = gather.dim = 32;
+    append.len = append.capacity = gather.len = gather.capacity = 5;
+    for (FoveaDeviceFacts facts : devices()) {
+        facts.features |= FOVEA_FEATURE_DEVICE_ATOMICS;
+        for (const FoveaDtype x_type : kTypes) {
+            for (const FoveaDtype y_type : kTypes) {
+                append.x_type = gather.x_type = x_type, append.y_type = gather.y_type = y_type;
+                const Result<Plan> plans[] = {plan_append(facts, append), plan_gather(facts, gather)};
+                for (const Result<Plan>& plan : plans) {
+                    ASSERT_TRUE(plan) << plan.error().text;
+                    SCOPED_TRACE(testing::Message() << "from type " << x_type << " to " << y_type);
+                    const uint64_t bytes = uint64_t(stored_bytes(y_type, 2 * 2 * 5 * 32));
+                    EXPECT_EQ(plan->info().tensor_bytes[FOVEA_BIND_Y], bytes);
+                    expect_fits(dispatches_of(*plan, 0)[0], FOVEA_SLOT_Y);
                 }
             }
         }

@@ -212,8 +212,7 @@ TEST(Shaders, push_constants_are_the_structs_of_the_interface) {
         {uint32_t(Shader::linear_shared), sizeof(shader::LinearPush)},
         {uint32_t(Shader::linear_direct), sizeof(shader::LinearPush)},
         {uint32_t(Shader::rope), sizeof(shader::RopePush)},
-        {uint32_t(Shader::append), sizeof(shader::AppendPush)},
-        {uint32_t(Shader::cache_gather), sizeof(shader::CacheGatherPush)},
+        {uint32_t(Shader::cache_rows), sizeof(shader::CacheRowsPush)},
         {uint32_t(Shader::merge), sizeof(shader::MergePush)},
     };
     for (const auto& [shader, size] : sizes)

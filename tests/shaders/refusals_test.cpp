@@ -119,6 +119,18 @@ TEST(Refusals, other_operations_name_the_field_too) {
     append.batch = append.heads = 1, append.dim = 128, append.len = 1, append.capacity = 1 << 20;
     EXPECT_EQ(foveaPlanAppend(&facts, &append, nullptr, &plan, &diag), FOVEA_LIMIT_EXCEEDED);
     EXPECT_STREQ(diag.field, "Y");
+    // Bytes are replaced in their words, which other threads write too.
+    append.capacity = 1 << 10;
+    append.y_type = FOVEA_F8_E4M3;
+    FoveaDeviceFacts no_atomics = gpu_facts();
+    no_atomics.features &= ~uint32_t{FOVEA_FEATURE_DEVICE_ATOMICS};
+    EXPECT_EQ(foveaPlanAppend(&no_atomics, &append, nullptr, &plan, &diag), FOVEA_UNSUPPORTED);
+    EXPECT_STREQ(diag.text,
+                 "y_type is 5; to write it the device needs atomics of device scope "
+                 "(FOVEA_FEATURE_DEVICE_ATOMICS)");
+    append.y_type = FOVEA_Q8_0;
+    EXPECT_EQ(foveaPlanAppend(&no_atomics, &append, nullptr, &plan, &diag), FOVEA_OK) << "halves are stored";
+    foveaDestroyPlan(plan);
 }
 
 TEST(Explain, says_kernel_reason_tiles_and_slices) {

@@ -228,6 +228,40 @@ TEST(Slices, lead_to_whole_blocks_of_compressed_caches) {
     }
 }
 
+// Appended rows: a slice for each head, each with the whole cache of that head in its window.
+TEST(Slices, of_appended_blocks_lie_in_windows_of_whole_blocks) {
+    for (const FoveaDtype type : {FOVEA_F8_E4M3, FOVEA_Q8_0, FOVEA_Q4_0}) {
+        for (const uint32_t alignment : {4u, 64u, 256u}) {
+            SCOPED_TRACE(testing::Message() << "type " << type << ", alignment " << alignment);
+            FoveaDeviceFacts facts = gpu_facts();
+            facts.storage_offset_alignment = alignment;
+            facts.features |= FOVEA_FEATURE_DEVICE_ATOMICS;
+            const int64_t head = 700 * 96;
+            facts.max_storage_range = uint64_t(stored_bytes(type, 2 * head));
+            FoveaAppendDesc d = foveaAppendDesc();
+            d.y_type = type;
+            d.batch = 1, d.heads = 5, d.dim = 96, d.len = 13, d.capacity = 700;
+            FoveaPlan handle = nullptr;
+            Diag diag;
+            ASSERT_EQ(foveaPlanAppend(&facts, &d, nullptr, &handle, &diag), FOVEA_OK) << diag.text;
+            const Plan plan(handle);
+            ASSERT_EQ(plan.info().slice_count, 5u);
+            for (uint64_t slice = 0; slice < 5; ++slice) {
+                const FoveaDispatch dispatch = dispatches_of(plan, slice)[0];
+                expect_windows_within(dispatch, plan.info(), facts);
+                const auto push = push_of<shader::CacheRowsPush>(dispatch);
+                const FoveaDispatchBinding& window = *binding_at(dispatch, FOVEA_SLOT_Y);
+                EXPECT_EQ(push.y.base % storage_block(type).numbers, 0u);
+                EXPECT_EQ(int64_t(window.offset) + stored_bytes(type, push.y.base),
+                          stored_bytes(type, int64_t(slice) * head));
+                EXPECT_GE(int64_t(window.offset + window.size),
+                          stored_bytes(type, int64_t(slice + 1) * head));
+                EXPECT_EQ(window.size % 4, 0u);
+            }
+        }
+    }
+}
+
 TEST(Slices, few_keys_in_a_window_cost_few_pairs) {
     FoveaAttentionDesc desc = attention_desc(1, 1, 1, 32768, 32768, 64, 64);
     desc.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW;

@@ -1,6 +1,7 @@
 // Random descriptions of rope, linear and append: what the suites that test them draw alike.
 #pragma once
 
+#include "problem/problem.hpp"
 #include "support/random.hpp"
 
 #include <fovea/fovea.h>
@@ -13,27 +14,37 @@ inline FoveaDtype random_type(Random& random) {
     return random.pick<FoveaDtype>({FOVEA_F32, FOVEA_F16, FOVEA_BF16});
 }
 
-// [B, H, L, D] packed, as [B, L, H, D], or with gaps.
-inline FoveaStrides random_strides(Random& random, uint64_t h, uint64_t l, uint64_t d) {
+// What a cache may hold, half of the time in fewer bits than float16.
+inline FoveaDtype random_cache_type(Random& random) {
+    if (random.chance(0.5)) return random_type(random);
+    return random.pick<FoveaDtype>({FOVEA_F8_E4M3, FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0});
+}
+
+// [B, H, L, D] packed, as [B, L, H, D], or with gaps of whole blocks of `block` numbers.
+inline FoveaStrides random_strides(Random& random, uint64_t h, uint64_t l, uint64_t d, uint64_t block = 1) {
     switch (random.below(3)) {
         case 0:
             return {};
         case 1:
             return {int64_t(l * h * d), int64_t(d), int64_t(h * d)};
         default: {
-            const uint64_t row = d + random.below(5), head = l * row + random.below(7);
-            return {int64_t(h * head + random.below(9)), int64_t(head), int64_t(row)};
+            const auto gap = [&](uint64_t most) { return block * random.below(most); };
+            const uint64_t row = d + gap(5), head = l * row + gap(7);
+            return {int64_t(h * head + gap(9)), int64_t(head), int64_t(row)};
         }
     }
 }
 
-// Contiguous and paged caches, with and without a batch table; heads of up to `most_dim` elements.
+// Contiguous and paged caches, with and without a batch table; heads of up to `most_dim` elements, or of a
+// few blocks.
 inline FoveaAppendDesc random_append(Random& random, uint32_t most_dim) {
     FoveaAppendDesc d{};
     d.struct_size = sizeof d;
-    d.x_type = random_type(random), d.y_type = random_type(random);
+    d.x_type = random_cache_type(random), d.y_type = random_cache_type(random);
+    const uint32_t x_block = storage_block(d.x_type).numbers, y_block = storage_block(d.y_type).numbers;
     d.batch = 1 + uint32_t(random.below(3)), d.heads = 1 + uint32_t(random.below(4));
     d.dim = 1 + uint32_t(random.below(most_dim)), d.len = 1 + random.below(9);
+    if (x_block * y_block > 1) d.dim = std::max(x_block, y_block) * (1 + d.dim % 3);
     d.has_batch_table = uint32_t(random.below(2));
     d.first_row = d.has_batch_table ? 0 : random.below(20);
     uint64_t rows = d.capacity = 1 + random.below(30);
@@ -49,8 +60,8 @@ inline FoveaAppendDesc random_append(Random& random, uint32_t most_dim) {
     // out.
     d.len = std::min(d.len, d.capacity);
     d.first_row = std::min(d.first_row, d.capacity - d.len);
-    d.x_strides = random_strides(random, d.heads, d.len, d.dim);
-    d.y_strides = random_strides(random, d.heads, rows, d.dim);
+    d.x_strides = random_strides(random, d.heads, d.len, d.dim, x_block);
+    d.y_strides = random_strides(random, d.heads, rows, d.dim, y_block);
     // Pages inside heads: what lies behind a head's last page is another head's first.
     if (d.page_size && random.chance(0.3)) {
         const auto row = int64_t(d.dim), page = int64_t(rows) * row;
@@ -77,7 +88,7 @@ inline FoveaGatherDesc random_gather(Random& random, uint32_t most_dim) {
         const auto row = int64_t(d.dim), page = int64_t(d.page_size) * row;
         d.x_strides = {page, int64_t(d.page_count) * page, row};
     }
-    d.y_strides = random_strides(random, d.heads, d.len, d.dim);
+    d.y_strides = random_strides(random, d.heads, d.len, d.dim, storage_block(d.y_type).numbers);
     return d;
 }
 

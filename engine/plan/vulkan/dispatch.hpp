@@ -67,14 +67,14 @@ class DispatchBuilder {
     void output(uint32_t slot, uint32_t source, const Window& window) { bind(slot, source, window, true); }
     // What the shader writes, or would write, see shaders/store.glsl.
     void stored_type(FoveaDtype type, const FoveaDeviceFacts& facts) {
-        if (!is_16_bit(type)) return;
+        if (type == FOVEA_F32) return;
         const bool by_words = !(facts.features & FOVEA_FEATURE_F16_STORAGE);
         spec(FOVEA_SPEC_STORED_TYPE, uint32_t(type) | (by_words ? shader::kStoredByWords : 0u));
     }
-    // An output that is a tensor of any float type.
+    // An output that is a tensor of any type.
     void tensor(uint32_t slot, uint32_t source, Window window, FoveaDtype type,
                 const FoveaDeviceFacts& facts) {
-        if (!(facts.features & FOVEA_FEATURE_F16_STORAGE)) round_for_words(window);
+        if (!(facts.features & FOVEA_FEATURE_F16_STORAGE) || is_compressed(type)) round_for_words(window);
         stored_type(type, facts);
         bind(slot, source, window, true);
     }

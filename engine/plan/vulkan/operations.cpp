@@ -129,7 +129,7 @@ void fill_rope(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) 
                    uint64_t{block.batches} * block.heads);
 }
 
-// ==== append ====
+// ==== append and gather ====
 
 // The whole cache that a block of append's or gather's rows may reach.
 template <class Desc>
@@ -140,54 +140,84 @@ Block cache_block(const Desc& d, Block block) {
     return block;
 }
 
-FoveaResult check_append_block(const FoveaPlan_T& plan, const BlockGrid& g, const VulkanLimits& limits) {
-    const FoveaAppendDesc& d = plan.append;
+// Threads for each row, see shaders/cache_rows.comp.
+template <class Desc>
+uint64_t row_parts(const Desc& d) {
+    const StorageBlock block = storage_block(d.y_type);
+    if (!is_compressed(d.y_type)) return d.dim;
+    if (block.numbers == 1) return (d.dim + 6) / 4;  // words that the bytes of a row may touch
+    return d.dim / block.numbers * (d.x_type == d.y_type ? block.bytes / 2 : 1);
+}
+
+template <class Desc>
+uint64_t row_groups(const Desc& d, uint64_t rows) {
+    return ceil_div(rows * row_parts(d), kElementThreads);
+}
+
+// `x` and `y`: the rows of a block there.
+template <class Desc>
+FoveaResult check_cache_rows(const FoveaPlan_T& plan, const Desc& d, const Block& x, const Block& y,
+                             const BlockGrid& g, const VulkanLimits& limits) {
     const uint64_t a = alignment_of(plan);
-    const Block y = cache_block(d, {0, g.block_batches, 0, g.block_heads, 0, g.block_rows});
+    const auto window = [&](uint32_t binding, const FoveaStrides& strides, const Block& block,
+                            FoveaDtype type) {
+        return limits.window(binding, largest_window(strides, block.batches, block.heads, block.rows, d.dim,
+                                                     storage_block(type), a));
+    };
     FoveaResult r;
-    if ((r = limits.window(FOVEA_BIND_X, largest_window(d.x_strides, g.block_batches, g.block_heads,
-                                                        g.block_rows, d.dim, dtype_bytes(d.x_type), a))))
-        return r;
-    if ((r = limits.window(FOVEA_BIND_Y, largest_window(d.y_strides, y.batches, y.heads, y.rows, d.dim,
-                                                        dtype_bytes(d.y_type), a))))
-        return r;
-    if ((r = limits.window(FOVEA_BIND_BATCH_TABLE, plan.info.binding_bytes[FOVEA_BIND_BATCH_TABLE])))
-        return r;
+    if ((r = window(FOVEA_BIND_X, d.x_strides, x, d.x_type))) return r;
+    if ((r = window(FOVEA_BIND_Y, d.y_strides, y, d.y_type))) return r;
     if ((r = limits.window(FOVEA_BIND_BLOCK_TABLE, plan.info.binding_bytes[FOVEA_BIND_BLOCK_TABLE])))
         return r;
-    return limits.groups(ceil_div(g.block_rows * d.dim, kElementThreads), 1,
-                         uint64_t{g.block_batches} * g.block_heads);
+    return limits.groups(row_groups(d, g.block_rows), 1, uint64_t{g.block_batches} * g.block_heads);
+}
+
+Block whole_block(const BlockGrid& g) { return {0, g.block_batches, 0, g.block_heads, 0, g.block_rows}; }
+
+// What both have in common; the push constants are the caller's to complete.
+template <class Desc>
+shader::CacheRowsPush fill_cache_rows(const FoveaPlan_T& plan, const Desc& d, const Block& block,
+                                      const Window& x, const Window& y, DispatchBuilder& builder) {
+    shader::CacheRowsPush push{};
+    push.slice = rows_view(block, d.dim);
+    push.parts = uint32_t(row_parts(d));
+    push.x = view_of(d.x_strides, x);
+    push.y = view_of(d.y_strides, y);
+    push.pages = {d.page_size, d.page_count, uint32_t(d.block_table_pages)};
+    push.capacity = uint32_t(d.capacity);
+    builder.input(FOVEA_SLOT_X, FOVEA_BIND_X, x);
+    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, d.y_type, plan.facts);
+    // A slot that is not used shows X, and no thread looks at it.
+    builder.input(FOVEA_SLOT_PAGES, d.page_size ? FOVEA_BIND_BLOCK_TABLE : FOVEA_BIND_X,
+                  d.page_size ? Window{0, plan.info.binding_bytes[FOVEA_BIND_BLOCK_TABLE], 0} : x);
+    builder.spec(FOVEA_SPEC_THREADS, kElementThreads);
+    builder.spec(FOVEA_SPEC_A_TYPE, d.x_type);
+    builder.groups(row_groups(d, block.rows), 1, uint64_t{block.batches} * block.heads);
+    return push;
+}
+
+FoveaResult check_append_block(const FoveaPlan_T& plan, const BlockGrid& g, const VulkanLimits& limits) {
+    const FoveaAppendDesc& d = plan.append;
+    if (FoveaResult r =
+            limits.window(FOVEA_BIND_BATCH_TABLE, plan.info.binding_bytes[FOVEA_BIND_BATCH_TABLE]))
+        return r;
+    return check_cache_rows(plan, d, whole_block(g), cache_block(d, whole_block(g)), g, limits);
 }
 
 void fill_append(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) {
     const FoveaAppendDesc& d = plan.append;
     const uint64_t a = alignment_of(plan);
-    const Window x = block_window(d.x_strides, block, d.dim, dtype_bytes(d.x_type), a);
-    const Window y = block_window(d.y_strides, cache_block(d, block), d.dim, dtype_bytes(d.y_type), a);
-    DispatchBuilder builder(out, Shader::append);
-    shader::AppendPush push{};
-    push.slice = rows_view(block, d.dim);
-    push.x = view_of(d.x_strides, x);
-    push.y = view_of(d.y_strides, y);
-    push.pages = {d.page_size, d.page_count, uint32_t(d.block_table_pages)};
-    push.capacity = uint32_t(d.capacity);
+    const Window x = block_window(d.x_strides, block, d.dim, storage_block(d.x_type), a);
+    const Window y = block_window(d.y_strides, cache_block(d, block), d.dim, storage_block(d.y_type), a);
+    DispatchBuilder builder(out, Shader::cache_rows);
+    shader::CacheRowsPush push = fill_cache_rows(plan, d, block, x, y, builder);
     push.held = uint32_t(std::min(d.first_row, d.capacity));
     push.has_batch_table = d.has_batch_table;
-    builder.input(FOVEA_SLOT_X, FOVEA_BIND_X, x);
-    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, d.y_type, plan.facts);
-    const auto table = [&](bool used, uint32_t slot, uint32_t source) {
-        builder.input(slot, used ? source : uint32_t{FOVEA_BIND_X},
-                      used ? Window{0, plan.info.binding_bytes[source], 0} : x);
-    };
-    table(d.has_batch_table, FOVEA_SLOT_HELD, FOVEA_BIND_BATCH_TABLE);
-    table(d.page_size != 0, FOVEA_SLOT_PAGES, FOVEA_BIND_BLOCK_TABLE);
-    builder.spec(FOVEA_SPEC_THREADS, kElementThreads);
-    builder.spec(FOVEA_SPEC_A_TYPE, d.x_type);
+    builder.input(FOVEA_SLOT_HELD, d.has_batch_table ? FOVEA_BIND_BATCH_TABLE : FOVEA_BIND_X,
+                  d.has_batch_table ? Window{0, plan.info.binding_bytes[FOVEA_BIND_BATCH_TABLE], 0} : x);
+    builder.spec(FOVEA_SPEC_LISTED, 0);
     builder.push(push);
-    builder.groups(ceil_div(block.rows * d.dim, kElementThreads), 1, uint64_t{block.batches} * block.heads);
 }
-
-// ==== gather ====
 
 FoveaStrides list_strides(const FoveaGatherDesc& d) {
     return {int64_t(d.position_heads * d.len), d.position_heads > 1 ? int64_t(d.len) : 0, 1};
@@ -195,48 +225,25 @@ FoveaStrides list_strides(const FoveaGatherDesc& d) {
 
 FoveaResult check_gather_block(const FoveaPlan_T& plan, const BlockGrid& g, const VulkanLimits& limits) {
     const FoveaGatherDesc& d = plan.gather;
-    const uint64_t a = alignment_of(plan);
-    const Block x = cache_block(d, {0, g.block_batches, 0, g.block_heads, 0, g.block_rows});
-    FoveaResult r;
-    if ((r = limits.window(FOVEA_BIND_X, largest_window(d.x_strides, x.batches, x.heads, x.rows, d.dim,
-                                                        dtype_bytes(d.x_type), a))))
+    if (FoveaResult r = limits.window(FOVEA_BIND_POSITIONS,
+                                      largest_window(list_strides(d), g.block_batches, g.block_heads,
+                                                     g.block_rows, 1, 4, alignment_of(plan))))
         return r;
-    if ((r = limits.window(FOVEA_BIND_Y, largest_window(d.y_strides, g.block_batches, g.block_heads,
-                                                        g.block_rows, d.dim, dtype_bytes(d.y_type), a))))
-        return r;
-    if ((r = limits.window(FOVEA_BIND_POSITIONS, largest_window(list_strides(d), g.block_batches,
-                                                                g.block_heads, g.block_rows, 1, 4, a))))
-        return r;
-    if ((r = limits.window(FOVEA_BIND_BLOCK_TABLE, plan.info.binding_bytes[FOVEA_BIND_BLOCK_TABLE])))
-        return r;
-    return limits.groups(ceil_div(g.block_rows * d.dim, kElementThreads), 1,
-                         uint64_t{g.block_batches} * g.block_heads);
+    return check_cache_rows(plan, d, cache_block(d, whole_block(g)), whole_block(g), g, limits);
 }
 
 void fill_gather(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) {
     const FoveaGatherDesc& d = plan.gather;
     const uint64_t a = alignment_of(plan);
-    const Window x = block_window(d.x_strides, cache_block(d, block), d.dim, dtype_bytes(d.x_type), a);
-    const Window y = block_window(d.y_strides, block, d.dim, dtype_bytes(d.y_type), a);
+    const Window x = block_window(d.x_strides, cache_block(d, block), d.dim, storage_block(d.x_type), a);
+    const Window y = block_window(d.y_strides, block, d.dim, storage_block(d.y_type), a);
     const Window positions = block_window(list_strides(d), block, 1, 4, a);
-    DispatchBuilder builder(out, Shader::cache_gather);
-    shader::CacheGatherPush push{};
-    push.slice = rows_view(block, d.dim);
-    push.x = view_of(d.x_strides, x);
-    push.y = view_of(d.y_strides, y);
+    DispatchBuilder builder(out, Shader::cache_rows);
+    shader::CacheRowsPush push = fill_cache_rows(plan, d, block, x, y, builder);
     push.positions = view_of(list_strides(d), positions);
-    push.pages = {d.page_size, d.page_count, uint32_t(d.block_table_pages)};
-    push.capacity = uint32_t(d.capacity);
-    builder.input(FOVEA_SLOT_X, FOVEA_BIND_X, x);
-    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, d.y_type, plan.facts);
     builder.input(FOVEA_SLOT_LISTED, FOVEA_BIND_POSITIONS, positions);
-    // A slot that is not used shows X, and no thread looks at it.
-    builder.input(FOVEA_SLOT_PAGES, d.page_size ? FOVEA_BIND_BLOCK_TABLE : FOVEA_BIND_X,
-                  d.page_size ? Window{0, plan.info.binding_bytes[FOVEA_BIND_BLOCK_TABLE], 0} : x);
-    builder.spec(FOVEA_SPEC_THREADS, kElementThreads);
-    builder.spec(FOVEA_SPEC_A_TYPE, d.x_type);
+    builder.spec(FOVEA_SPEC_LISTED, 1);
     builder.push(push);
-    builder.groups(ceil_div(block.rows * d.dim, kElementThreads), 1, uint64_t{block.batches} * block.heads);
 }
 
 // ==== merge ====
@@ -415,36 +422,34 @@ FoveaResult plan_vulkan_rope(FoveaPlan_T& plan, FoveaDiag* diag) {
         [&](const BlockGrid& g) { return 3.0 * elements(g, d.dim); });
 }
 
-FoveaResult plan_vulkan_append(FoveaPlan_T& plan, FoveaDiag* diag) {
-    const FoveaAppendDesc& d = plan.append;
+// Append's and gather's rows.
+template <class Desc, class Check>
+FoveaResult plan_cache_rows(FoveaPlan_T& plan, const Desc& d, const char* reason, Check check,
+                            FoveaDiag* diag) {
     FoveaResult r;
     if ((r = check_stored_type("y_type", d.y_type, plan.facts, diag))) return r;
     if ((r = check_length("len", d.len, diag))) return r;
     if ((r = check_length("capacity", d.capacity, diag))) return r;
-    if ((r = require_shader(Shader::append, diag))) return r;
-    begin_operation(plan, "append: one thread for each element");
+    if ((r = require_shader(Shader::cache_rows, diag))) return r;
+    begin_operation(plan, reason);
     plan.vulkan.grid = {d.batch, d.heads, d.len, d.batch, d.heads, d.len};
     plan.info.flops = double(d.batch) * d.heads * double(d.len) * d.dim;
     return cut(
-        plan, 1, diag,
-        [&](const BlockGrid& g, const VulkanLimits& limits) { return check_append_block(plan, g, limits); },
+        plan, 1, diag, [&](const BlockGrid& g, const VulkanLimits& limits) { return check(plan, g, limits); },
         [&](const BlockGrid& g) { return elements(g, d.dim); });
 }
 
+FoveaResult plan_vulkan_append(FoveaPlan_T& plan, FoveaDiag* diag) {
+    const bool blocks = storage_block(plan.append.y_type).numbers > 1;
+    return plan_cache_rows(
+        plan, plan.append,
+        blocks ? "append: one thread for each block" : "append: one thread for each element",
+        check_append_block, diag);
+}
+
 FoveaResult plan_vulkan_gather(FoveaPlan_T& plan, FoveaDiag* diag) {
-    const FoveaGatherDesc& d = plan.gather;
-    FoveaResult r;
-    if ((r = check_stored_type("y_type", d.y_type, plan.facts, diag))) return r;
-    if ((r = check_length("len", d.len, diag))) return r;
-    if ((r = check_length("capacity", d.capacity, diag))) return r;
-    if ((r = require_shader(Shader::cache_gather, diag))) return r;
-    begin_operation(plan, "gather: one thread for each element");
-    plan.vulkan.grid = {d.batch, d.heads, d.len, d.batch, d.heads, d.len};
-    plan.info.flops = double(d.batch) * d.heads * double(d.len) * d.dim;
-    return cut(
-        plan, 1, diag,
-        [&](const BlockGrid& g, const VulkanLimits& limits) { return check_gather_block(plan, g, limits); },
-        [&](const BlockGrid& g) { return elements(g, d.dim); });
+    return plan_cache_rows(plan, plan.gather, "gather: one thread for each element", check_gather_block,
+                           diag);
 }
 
 FoveaResult plan_vulkan_merge(FoveaPlan_T& plan, FoveaDiag* diag) {

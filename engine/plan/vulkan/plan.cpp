@@ -18,11 +18,12 @@ namespace fovea {
 namespace {
 
 // Inputs are read in 32-bit words, float16 ones too; outputs are written so where there is no 16-bit storage,
-// and gradients always.
+// gradients and what is compressed always.
 void round_to_words(const FoveaPlan_T& plan, FoveaPlanInfo& info) {
     BindingMask rounded = info.binding_mask & ~info.output_mask;
     const bool has_halves = (plan.facts.features & FOVEA_FEATURE_F16_STORAGE) != 0;
     if (!has_halves || plan.operation == Operation::backward) rounded |= info.output_mask;
+    rounded |= plan.narrow.one_byte;
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
         if (rounded >> i & 1) info.binding_bytes[i] = align_up(info.binding_bytes[i], 4);
 }
@@ -65,35 +66,12 @@ constexpr VulkanOperation kOperations[] = {
     {plan_vulkan_gather, in_one<cache_gather_slice>, explain_rows},
 };
 
-// Of the shaders only flash reads 8-bit floats and blocks, and none writes them.
-FoveaResult refuse_compressed(const FoveaPlan_T& plan, FoveaDiag* diag) {
-    const bool maps = plan.operation == Operation::map_tile;
-    const struct {
-        const char* name;
-        bool used;
-        FoveaDtype type;
-    } fields[] = {{"k_type", maps, plan.problem.k_type},
-                  {"v_type", maps, plan.problem.v_type},
-                  {"x_type", plan.operation == Operation::append, plan.append.x_type},
-                  {"y_type", plan.operation == Operation::append, plan.append.y_type},
-                  {"x_type", plan.operation == Operation::gather, plan.gather.x_type},
-                  {"y_type", plan.operation == Operation::gather, plan.gather.y_type}};
-    for (const auto& field : fields)
-        if (field.used && is_compressed(field.type))
-            return fail(
-                diag, FOVEA_UNSUPPORTED, field.name,
-                "%s is %d; on Vulkan 8-bit floats and blocks are read by attention alone, and not written",
-                field.name, int(field.type));
-    return FOVEA_OK;
-}
-
 const VulkanOperation& operation_of(const FoveaPlan_T& plan) { return kOperations[size_t(plan.operation)]; }
 
 }  // namespace
 
 FoveaResult plan_vulkan(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (FoveaResult r = check_vulkan_facts(plan.facts, diag)) return r;
-    if (FoveaResult r = refuse_compressed(plan, diag)) return r;
     round_to_words(plan, plan.info);
     return plan_within_buffers(plan, operation_of(plan).make, diag);
 }

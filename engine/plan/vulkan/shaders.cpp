@@ -8,15 +8,20 @@ namespace fovea {
 
 FoveaResult check_stored_type(const char* field, FoveaDtype type, const FoveaDeviceFacts& facts,
                               FoveaDiag* diag) {
-    if (!is_16_bit(type) || (facts.features & (FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_DEVICE_ATOMICS)))
-        return FOVEA_OK;
-    const char* left_off = missing_features(facts, FOVEA_FEATURE_F16_STORAGE, nullptr);
-    if (!left_off) left_off = missing_features(facts, FOVEA_FEATURE_DEVICE_ATOMICS, nullptr);
+    if (type == FOVEA_F32) return FOVEA_OK;
+    // Bytes replace a part of their word; what consists of 16 bits does too, or is stored as such.
+    const bool is_byte = storage_block(type).bytes == 1;
+    const uint32_t ways = FOVEA_FEATURE_DEVICE_ATOMICS | (is_byte ? 0u : uint32_t{FOVEA_FEATURE_F16_STORAGE});
+    if (facts.features & ways) return FOVEA_OK;
+    const char* left_off = missing_features(facts, FOVEA_FEATURE_DEVICE_ATOMICS, nullptr);
+    if (!is_byte)
+        if (const char* storage = missing_features(facts, FOVEA_FEATURE_F16_STORAGE, nullptr))
+            left_off = storage;
     return fail(diag, FOVEA_UNSUPPORTED, field,
-                "%s is %s; to write it the device needs storageBuffer16BitAccess (FOVEA_FEATURE_F16_STORAGE) "
-                "or atomics of device scope (FOVEA_FEATURE_DEVICE_ATOMICS)%s%s",
-                field, type == FOVEA_F16 ? "FOVEA_F16" : "FOVEA_BF16", left_off ? ": " : "",
-                left_off ? left_off : "");
+                "%s is %d; to write it the device needs %satomics of device scope "
+                "(FOVEA_FEATURE_DEVICE_ATOMICS)%s%s",
+                field, int(type), is_byte ? "" : "storageBuffer16BitAccess (FOVEA_FEATURE_F16_STORAGE) or ",
+                left_off ? ": " : "", left_off ? left_off : "");
 }
 
 FoveaResult require_shader(Shader shader, FoveaDiag* diag) {
