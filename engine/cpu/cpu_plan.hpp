@@ -35,6 +35,7 @@ struct CpuPlan {
     uint64_t splits, split_keys;
     uint64_t groups_per_slice;
     uint64_t partial_bytes;  // of one task
+    bool fetch_to_second;    // rows of K and V are fetched ahead into the second cache
 };
 
 }  // namespace fovea

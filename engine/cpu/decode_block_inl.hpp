@@ -61,9 +61,7 @@ class DecodeBlocks {
     }
 
   private:
-    // The keys of a whole plain block are used from so many places of it in turn: a processor's own
-    // prefetcher goes along with each, and one at a time is too slow.
-    static constexpr size_t kPlaces = 8, kPlace = kDecodeBlock / kPlaces;
+    static constexpr size_t kPlaces = kDecodePlaces, kPlace = kDecodeBlock / kPlaces;
 
     template <class T>
     T* place(uint64_t offset) const {

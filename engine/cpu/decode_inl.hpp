@@ -43,7 +43,7 @@ class DecodeTask {
         if (begin_ >= end_) return;  // the merge does not look at this split
         start();
         DecodeBlock block = blocks_.find(begin_, end_, 0);
-        RowQueue{blocks_.keys_of(block), {}}.fetch_first();
+        RowQueue{blocks_.keys_of(block), {}, fetch()}.fetch_first();
         for (size_t n = 1; block.keys(); ++n) {
             const DecodeBlock next = blocks_.find(block.end, end_, n % 2);
             add_block(block, next);
@@ -55,6 +55,9 @@ class DecodeTask {
     template <class T>
     T* place(uint64_t offset) const {
         return reinterpret_cast<T*>(base_ + offset);
+    }
+    RowFetch fetch() const {
+        return call_.cut.fetch_to_second ? RowFetch::second_cache : RowFetch::first_cache;
     }
     size_t vectors() const { return (row_count_ + kLanes - 1) / kLanes; }
     float* logits() const { return place<float>(layout_.logits); }
@@ -79,40 +82,40 @@ class DecodeTask {
         pack_queries(row, row_count_, p_.dim_qk, layout_.depth, place<float>(layout_.queries));
     }
 
-    template <LogitOrder kOrder>
-    void products(const DecodeBlock& block, const DecodeBlock& next) const {
+    void products(const DecodeBlock& block, const DecodeBlock& next, LogitOrder order) const {
         const RowQueue keys{blocks_.keys_of(block),
-                            wants(p_, FOVEA_OUTPUT_O) ? blocks_.values_of(block) : blocks_.keys_of(next)};
-        if (is_compressed(p_.k_type)) {
+                            wants(p_, FOVEA_OUTPUT_O) ? blocks_.values_of(block) : blocks_.keys_of(next),
+                            fetch()};
+        if (widens_rows(kShape) && is_compressed(p_.k_type)) {
             for_widened_rows(keys, p_.k_type, p_.dim_qk, widened(), [&](const RowQueue& some, size_t first) {
-                dot_rows<kOrder, float>(some, place<float>(layout_.queries), layout_.depth, row_count_,
-                                        p_.dim_qk, logits(), first);
+                dot_rows<float>(some, place<float>(layout_.queries), layout_.depth, row_count_, p_.dim_qk,
+                                order, logits(), first);
             });
             return;
         }
-        with_type(p_.k_type, [&](auto k) {
-            dot_rows<kOrder, decltype(k)>(keys, place<float>(layout_.queries), layout_.depth, row_count_,
-                                          p_.dim_qk, logits());
+        with_row_type(p_.k_type, [&](auto k) {
+            dot_rows<decltype(k)>(keys, place<float>(layout_.queries), layout_.depth, row_count_, p_.dim_qk,
+                                  order, logits());
         });
     }
 
     void add_block(const DecodeBlock& block, const DecodeBlock& next) {
         if (block.plain) {
             weigh_plainly(block, next);
-            if (wants(p_, FOVEA_OUTPUT_O)) add_values<LogitOrder::by_tile, false>(block, next);
+            if (wants(p_, FOVEA_OUTPUT_O)) add_values<false>(block, next, LogitOrder::by_tile);
             return;
         }
         const bool hidden = weigh(block, next);
         if (!wants(p_, FOVEA_OUTPUT_O)) return;
         if (hidden)
-            add_values<LogitOrder::by_key, true>(block, next);
+            add_values<true>(block, next, LogitOrder::by_key);
         else
-            add_values<LogitOrder::by_key, false>(block, next);
+            add_values<false>(block, next, LogitOrder::by_key);
     }
 
     // Weights of a plain block. Lanes are keys times the rows of a tile.
     void weigh_plainly(const DecodeBlock& block, const DecodeBlock& next) {
-        products<LogitOrder::by_tile>(block, next);
+        products(block, next, LogitOrder::by_tile);
         float *block_max = lane_row(0), *factor = lane_row(1);
         for_row_tiles(row_count_, [&](auto tile, size_t r) {
             largest_of_tile<tile()>(logits() + r * kDecodeBlock, block.keys(), block_max + r);
@@ -130,7 +133,7 @@ class DecodeTask {
         // Lanes past the last row must hold numbers, any numbers.
         if (!cleared_) memset(logits(), 0, kDecodeBlock * kPanel * sizeof(float));
         cleared_ = true;
-        products<LogitOrder::by_key>(keys, next);
+        products(keys, next, LogitOrder::by_key);
         float *block_max = lane_row(0), *factor = lane_row(1);
         for (size_t lane = 0; lane < kPanel; ++lane) block_max[lane] = kHidden;
         const bool hidden = adjust(block, keys.hidden);
@@ -171,20 +174,20 @@ class DecodeTask {
         }
     }
 
-    template <LogitOrder kOrder, bool kSeen>
-    void add_values(const DecodeBlock& block, const DecodeBlock& next) const {
+    template <bool kSeen>
+    void add_values(const DecodeBlock& block, const DecodeBlock& next, LogitOrder order) const {
         scale_outputs(lane_row(1));
-        const RowQueue values{blocks_.values_of(block), blocks_.keys_of(next)};
-        if (is_compressed(p_.v_type)) {
+        const RowQueue values{blocks_.values_of(block), blocks_.keys_of(next), fetch()};
+        if (widens_rows(kShape) && is_compressed(p_.v_type)) {
             for_widened_rows(values, p_.v_type, p_.dim_v, widened(), [&](const RowQueue& some, size_t first) {
-                sum_rows<kOrder, kSeen, float>(some, logits(), row_count_, p_.dim_v, partial_.outputs,
-                                               layout_.width, first);
+                sum_rows<kSeen, float>(some, logits(), order, row_count_, p_.dim_v, partial_.outputs,
+                                       layout_.width, first);
             });
             return;
         }
-        with_type(p_.v_type, [&](auto v) {
-            sum_rows<kOrder, kSeen, decltype(v)>(values, logits(), row_count_, p_.dim_v, partial_.outputs,
-                                                 layout_.width);
+        with_row_type(p_.v_type, [&](auto v) {
+            sum_rows<kSeen, decltype(v)>(values, logits(), order, row_count_, p_.dim_v, partial_.outputs,
+                                         layout_.width);
         });
     }
 

@@ -7,8 +7,24 @@ namespace fovea::cpu {
 
 // Keys that a decode task works on at a time; splits of the keys are whole blocks.
 constexpr uint64_t kDecodeBlock = 256;
-// Rows of a compressed type that are widened at a time: they stay in the first cache until they are used.
+// The keys of a whole plain block are used from so many places of it in turn: a processor's own prefetcher
+// goes along with each, and one at a time is too slow.
+constexpr uint64_t kDecodePlaces = 8;
+// Rows of a compressed type that are widened at a time where they are not read in registers: they stay in the
+// first cache until they are used.
 constexpr uint64_t kWidenedRows = 32;
+// Vectors of four lanes are shorter than what a loop along blocks of 32 numbers takes at a time.
+constexpr bool widens_rows(const TargetShape& shape) { return shape.lanes < 8; }
+
+// Whether rows are fetched ahead into the second cache instead of the first. A first cache has a way for each
+// page of its size. Where the places of a block lie whole pages apart, each takes a way of the same sets:
+// with no more ways than places, what is fetched for one drives out another's before it is used (Zen 4, 8
+// ways: 1.5 times as long in float32). `l1_bytes` 0: unknown; `row_bytes`: from one row to the next.
+constexpr bool fetches_to_second_cache(uint64_t l1_bytes, uint64_t row_bytes) {
+    constexpr uint64_t kPageBytes = 4096;
+    const bool alike = row_bytes * (kDecodeBlock / kDecodePlaces) % kPageBytes == 0;
+    return alike && l1_bytes != 0 && l1_bytes <= kDecodePlaces * kPageBytes;
+}
 
 // Scratch of one worker: byte offsets, each a multiple of 64.
 struct DecodeLayout {
@@ -19,7 +35,7 @@ struct DecodeLayout {
     uint64_t keys, values;  // [2][kDecodeBlock] pointers to rows
     uint64_t hidden;        // [2][kDecodeBlock] bytes, from the block table
     uint64_t zeros;         // a row that stands for those of hidden pages
-    uint64_t widened;       // [kWidenedRows][most of dim_qk, dim_v] floats, for compressed keys and values
+    uint64_t widened;       // [kWidenedRows][most of dim_qk, dim_v] floats, where compressed rows are widened
     uint64_t depth, width;  // floats of a query and of an output
     uint64_t size_bytes;
 };
@@ -44,7 +60,7 @@ constexpr DecodeLayout decode_layout(const TargetShape& shape, uint64_t rows, ui
     place(layout.hidden, 2 * kDecodeBlock);
     place(layout.zeros, (layout.depth > layout.width ? layout.depth : layout.width) * 4);
     const uint64_t widest = dim_qk > dim_v ? dim_qk : dim_v;
-    place(layout.widened, compressed ? kWidenedRows * widest * 4 : 0);
+    place(layout.widened, compressed && widens_rows(shape) ? kWidenedRows * widest * 4 : 0);
     layout.size_bytes = end;
     return layout;
 }

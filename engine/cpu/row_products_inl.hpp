@@ -16,14 +16,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// The first n < kLanes elements, then zeros.
-template <class T>
-HWY_INLINE V load_part(const T* from, size_t n) {
-    HWY_ALIGN float part[kLanes] = {};
-    for (size_t e = 0; e < n; ++e) part[e] = load_one(from + e);
-    return hn::Load(F(), part);
-}
-
 #if HWY_TARGET != HWY_SCALAR
 // Lane n of each block of four is the sum of that block of the n-th vector.
 HWY_INLINE V block_sums(V a, V b, V c, V d) {
@@ -80,8 +72,11 @@ constexpr size_t kRowTile = kLanes < 4 ? 1 : 4;
 // registers beside a vector of each key.
 template <size_t R>
 constexpr size_t kKeyTile = kLanes == 8 && R == 4 ? 3 : HWY_MAX(kLanes, kLanes == 4 ? 8 : 0) / R;
-// Vectors of V that one pass over a run of rows sums, at most.
-constexpr size_t kColumnTile = kLanes == 16 ? 4 : kLanes == 8 ? 3 : 2;
+// Vectors of V that one pass over a run of rows sums, at most; of blocks, whole ones or halves.
+template <class T>
+constexpr size_t kColumnTile = kLanes == 16                            ? 4
+                               : kLanes == 8 && !StoredRow<T>::kBlocks ? 3
+                                                                       : 2;
 // Keys that are looked through at a time.
 template <class T>
 constexpr size_t kKeyRun = kLoadsFinite<T> ? 32 : kDecodeBlock;
@@ -90,59 +85,62 @@ enum class LogitOrder {
     by_key,  // of key j from j * kPanel on, as in a panel
     by_tile  // of key j from j * R on, one tile behind the other: no lane is idle
 };
-// That of key j and the tile's first row.
-template <LogitOrder kOrder, size_t R>
-constexpr size_t logit_at(size_t j, size_t row) {
-    return kOrder == LogitOrder::by_key ? j * kPanel + row : row * kDecodeBlock + j * R;
+// Numbers from one key to the next, and where that of key j and the tile's first row stands.
+constexpr size_t logit_step(LogitOrder order, size_t tile) {
+    return order == LogitOrder::by_key ? kPanel : tile;
+}
+constexpr size_t logit_at(LogitOrder order, size_t tile, size_t j, size_t row) {
+    return (order == LogitOrder::by_key ? row : row * kDecodeBlock) + j * logit_step(order, tile);
 }
 
-// Steps of a loop along a row that reach from line to line; one where a loop of more would cost registers.
-template <class T>
-constexpr size_t kLineSteps = kLanes < 8 ? 1 : 64 / sizeof(T) / kLanes;
-
 // Sums of a tile, and what they are made of: rows of K and of q, tile by tile and vector by vector.
-template <size_t R, bool kFetch, bool kFinite, class T>
+template <size_t R, bool kFinite, class T>
 struct ProductTile {
+    using Row = StoredRow<T>;
     static constexpr size_t kKeys = kKeyTile<R>;
-    const T* k[kKeys];
+    const char* k[kKeys];
     const char* ahead[kKeys];
     const float* q;
+    const RowFetch fetch;
     V sum[kKeys * R];
 
     // Written out: a compiler's own is not compiled for the target, and cannot hold the vectors' on Arm.
-    HWY_INLINE explicit ProductTile(const float* rows) : q(rows) {}
-    HWY_INLINE void fetch(size_t e) const {
-        if constexpr (kFetch) {
-            FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) fetch_line(ahead[j] + e * sizeof(T));
-        }
-    }
+    HWY_INLINE ProductTile(const float* rows, RowFetch to) : q(rows), fetch(to) {}
     HWY_INLINE void add(const V (&a)[kKeys], size_t e) {
         FOVEA_UNROLL for (size_t r = 0; r < R; ++r) {
             const V b = hn::Load(F(), q + e * R + r * kLanes);
             FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) sum[j * R + r] = mul_add(a[j], b, sum[j * R + r]);
         }
     }
-    HWY_INLINE void step(size_t e) {
+    // Vector n of what lies at byte `at` of each row, which is of numbers from e on.
+    HWY_INLINE void step(size_t at, size_t n, const typename Row::Scale (&scale)[kKeys], size_t e) {
         V a[kKeys];
         FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) a[j] =
-            kFinite ? load_finite(k[j] + e) : load_row(k[j] + e);
+            Row::template load<kFinite>(k[j] + at, n, scale[j]);
         add(a, e);
+    }
+    // `numbers` of each row, whole vectors and within a block.
+    HWY_INLINE void add_numbers(size_t e, size_t numbers) {
+        const size_t at = Row::bytes(e);
+        typename Row::Scale scale[kKeys];
+        FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) scale[j] = Row::scale(k[j] + at);
+        FOVEA_UNROLL for (size_t n = 0; n < numbers; n += kLanes) step(at, n, scale, e + n);
     }
     HWY_INLINE void run(size_t depth) {
         FOVEA_UNROLL for (V& s : sum) s = hn::Zero(F());
-        constexpr size_t kLine = kLineSteps<T> * kLanes;
         size_t e = 0;
-        for (; e + kLine <= depth; e += kLine) {
-            if (kLine * sizeof(T) == 64 || e * sizeof(T) % 64 == 0) fetch(e);
-            FOVEA_UNROLL for (size_t n = 0; n < kLineSteps<T>; ++n) step(e + n * kLanes);
+        for (; e + Row::kTurn <= depth; e += Row::kTurn) {
+            if (Row::kTurn >= Row::kFetch || e % Row::kFetch == 0) fetch_lines(ahead, Row::bytes(e), fetch);
+            add_numbers(e, Row::kTurn);
         }
-        if (kLineSteps < T >> 1 && e + kLanes <= depth) {
-            fetch(e);
-            for (; e + kLanes <= depth; e += kLanes) step(e);
+        if constexpr (Row::kBlocks) return;
+        if (Row::kTurn > kLanes && e + kLanes <= depth) {
+            fetch_lines(ahead, Row::bytes(e), fetch);
+            for (; e + kLanes <= depth; e += kLanes) add_numbers(e, kLanes);
         }
         if (e >= depth) return;
         V a[kKeys];
-        FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) a[j] = load_part(k[j] + e, depth - e);
+        FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) a[j] = load_part<T>(k[j], e, depth - e);
         add(a, e);
     }
     // The numbers themselves; `to` has room for whole vectors.
@@ -160,46 +158,43 @@ struct ProductTile {
 };
 
 // The products of kKeyTile keys (fewer at the end) from `first` on with R rows of q; s points at that of
-// the first of both.
-template <size_t R, LogitOrder kOrder, bool kFetch, bool kFinite, class T>
-HWY_INLINE void dot_rows_tile(const RowQueue& keys, size_t first, const float* q, size_t depth, float* s) {
-    using Tile = ProductTile<R, kFetch, kFinite, T>;
+// the first of both, and has `step` numbers from key to key.
+template <size_t R, bool kFinite, class T>
+HWY_INLINE void dot_rows_tile(const RowQueue& keys, size_t first, const float* q, size_t depth, size_t step,
+                              float* s) {
+    using Tile = ProductTile<R, kFinite, T>;
     constexpr size_t kKeys = Tile::kKeys;
     const size_t count = HWY_MIN(kKeys, keys.now.count - first);
-    Tile tile(q);
+    Tile tile(q, keys.fetch);
     const void* mixed[kKeys];
-    const void* const* ahead = kFetch ? keys.ahead(first, count, mixed) : nullptr;
+    const void* const* ahead = kFetchesAhead ? keys.ahead(first, count, mixed) : nullptr;
     FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) {
         const size_t n = j < count ? j : count - 1;
-        tile.k[j] = static_cast<const T*>(keys.now.rows[first + n]);
-        if constexpr (kFetch) tile.ahead[j] = static_cast<const char*>(ahead[n]);
+        tile.k[j] = static_cast<const char*>(keys.now.rows[first + n]);
+        if constexpr (kFetchesAhead) tile.ahead[j] = static_cast<const char*>(ahead[n]);
     }
     tile.run(depth);
     HWY_ALIGN float sums[(kKeys * R + kLanes - 1) / kLanes * kLanes];
     tile.store_sums(sums);
-    if constexpr (kOrder == LogitOrder::by_key) {
-        FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) {
-            if (j < count) memcpy(s + j * kPanel, sums + j * R, R * sizeof(float));
-        }
-    } else if (count == kKeys) {
+    if (step == R && count == kKeys) {
         memcpy(s, sums, kKeys * R * sizeof(float));
     } else {
-        memcpy(s, sums, count * R * sizeof(float));
+        for (size_t j = 0; j < count; ++j) memcpy(s + j * step, sums + j * R, R * sizeof(float));
     }
 }
 
-template <size_t R, LogitOrder kOrder, bool kFetch, class T>
-HWY_NOINLINE void dot_rows_of(const RowQueue& keys, const float* q, size_t depth, float* s) {
+template <size_t R, class T>
+HWY_NOINLINE void dot_rows_of(const RowQueue& keys, const float* q, size_t depth, size_t step, float* s) {
     constexpr size_t kKeys = kKeyTile<R>;
     static_assert(kKeyRun<T> % kKeys == 0 || kKeyRun<T> == kDecodeBlock);
     for (size_t first = 0; first < keys.now.count; first += kKeyRun<T>) {
         const size_t end = HWY_MIN(first + kKeyRun<T>, keys.now.count);
         if (may_load_finite<T>(keys.now.rows + first, end - first, depth)) {
             for (size_t j = first; j < end; j += kKeys)
-                dot_rows_tile<R, kOrder, kFetch, true, T>(keys, j, q, depth, s + logit_at<kOrder, R>(j, 0));
+                dot_rows_tile<R, true, T>(keys, j, q, depth, step, s + j * step);
         } else {
             for (size_t j = first; j < end; j += kKeys)
-                dot_rows_tile<R, kOrder, kFetch, false, T>(keys, j, q, depth, s + logit_at<kOrder, R>(j, 0));
+                dot_rows_tile<R, false, T>(keys, j, q, depth, step, s + j * step);
         }
     }
 }
@@ -223,7 +218,9 @@ void pack_queries(const Row& row, size_t rows, size_t dim, size_t depth, float* 
         for (size_t n = 0; n < tile(); ++n) {
             const auto* from = row(r + n);
             for (size_t e = 0; e < depth; e += kLanes) {
-                const V v = e + kLanes <= dim ? load_row(from + e) : load_part(from + e, dim - e);
+                const V v = e + kLanes <= dim ? load_row(from + e)
+                                              : load_part<std::remove_cvref_t<decltype(*from)>>(
+                                                    reinterpret_cast<const char*>(from), e, dim - e);
                 hn::Store(v, F(), to + r * depth + e * tile() + n * kLanes);
             }
         }
@@ -232,16 +229,14 @@ void pack_queries(const Row& row, size_t rows, size_t dim, size_t depth, float* 
 
 // The products of all keys of the block, whose elements are T, with `rows` rows of q as pack_queries left
 // them. The block's first row is key `first` of the block of logits.
-template <LogitOrder kOrder, class T>
-void dot_rows(const RowQueue& keys, const float* q, size_t q_stride, size_t rows, size_t depth, float* s,
-              size_t first = 0) {
+template <class T>
+void dot_rows(const RowQueue& keys, const float* q, size_t q_stride, size_t rows, size_t depth,
+              LogitOrder order, float* s, size_t first = 0) {
     for_row_tiles(rows, [&](auto tile, size_t r) {
         const float* from = q + r * q_stride;
-        float* to = s + logit_at<kOrder, tile()>(first, r);
-        if (kFetchesAhead && r == 0)
-            dot_rows_of<tile(), kOrder, kFetchesAhead, T>(keys, from, depth, to);
-        else
-            dot_rows_of<tile(), kOrder, false, T>(keys, from, depth, to);
+        const RowQueue queue{keys.now, keys.next, r == 0 ? keys.fetch : RowFetch::none};
+        dot_rows_of<tile(), T>(queue, from, depth, logit_step(order, tile()),
+                               s + logit_at(order, tile(), first, r));
     });
 }
 
@@ -250,13 +245,20 @@ struct ValueRun {
     const void* const* rows;
     const void* const* ahead;
     size_t count;
+    RowFetch fetch;
+};
+
+// Weights of a tile of rows: that of its first row and key j stands at first[j * step].
+struct RowWeights {
+    const float* first;
+    size_t step;
 };
 
 // o[r][lane] += sum over j of weight (j, r) * values[j][lane] for R rows and C vectors from column
 // `c` on; `part`: only so many elements of the last vector exist. kSeen: a weight of 0 adds nothing, whatever
 // it is multiplied with.
-template <size_t R, size_t C, LogitOrder kOrder, bool kSeen, bool kFinite, class T>
-HWY_INLINE void sum_rows_tile(const ValueRun& values, size_t c, size_t part, const float* weights, float* o,
+template <size_t R, size_t C, bool kSeen, bool kFinite, class T>
+HWY_INLINE void sum_rows_tile(const ValueRun& values, size_t c, size_t part, RowWeights weights, float* o,
                               size_t o_stride) {
     const F f;
     V sum[R][C];
@@ -265,17 +267,23 @@ HWY_INLINE void sum_rows_tile(const ValueRun& values, size_t c, size_t part, con
             sum[r][v] = hn::Load(f, o + r * o_stride + c + v * kLanes);
         }
     }
+    // A tile that is narrower than a line fetches at the line's begin alone.
+    using Row = StoredRow<T>;
+    const bool fetches = C * kLanes >= Row::kFetch || c % Row::kFetch < C * kLanes;
+    const RowFetch to = fetches ? values.fetch : RowFetch::none;
     for (size_t j = 0; j < values.count; ++j) {
-        const T* row = static_cast<const T*>(values.rows[j]) + c;
-        const char* ahead = static_cast<const char*>(values.ahead[j]) + c * sizeof(T);
-        FOVEA_UNROLL for (size_t at = 0; at < C * kLanes * sizeof(T); at += 64) { fetch_line(ahead + at); }
-        V b[C];
-        FOVEA_UNROLL for (size_t v = 0; v < C; ++v) {
-            const T* at = row + v * kLanes;
-            b[v] = part ? load_part(row, part) : kFinite ? load_finite(at) : load_row(at);
+        const char* row = static_cast<const char*>(values.rows[j]);
+        const char* const ahead[] = {static_cast<const char*>(values.ahead[j])};
+        FOVEA_UNROLL for (size_t n = 0; n < C * kLanes; n += Row::kFetch) {
+            fetch_lines(ahead, Row::bytes(c + n), to);
         }
+        V b[C];
+        if (part)
+            b[0] = load_part<T>(row, c, part);
+        else
+            load_vectors<kFinite, T>(row, c, b);
         FOVEA_UNROLL for (size_t r = 0; r < R; ++r) {
-            const float weight = weights[logit_at<kOrder, R>(j, 0) + r];
+            const float weight = weights.first[j * weights.step + r];
             if (kSeen && weight == 0) continue;
             const V a = hn::Set(f, weight);
             FOVEA_UNROLL for (size_t v = 0; v < C; ++v) sum[r][v] = mul_add(a, b[v], sum[r][v]);
@@ -288,41 +296,43 @@ HWY_INLINE void sum_rows_tile(const ValueRun& values, size_t c, size_t part, con
     }
 }
 
-template <size_t R, LogitOrder kOrder, bool kSeen, bool kFinite, class T>
-HWY_NOINLINE void sum_rows_of(const ValueRun& values, const float* weights, size_t columns, float* o,
+template <size_t R, bool kSeen, bool kFinite, class T>
+HWY_NOINLINE void sum_rows_of(const ValueRun& values, RowWeights weights, size_t columns, float* o,
                               size_t o_stride) {
     size_t c = 0;
     const auto left = [&] { return (columns - c) / kLanes; };
     // Where three go at a time none may be left alone: the few sums of one vector wait for each other.
-    for (; left() >= kColumnTile && !(kColumnTile == 3 && left() == 4); c += kColumnTile * kLanes)
-        sum_rows_tile<R, kColumnTile, kOrder, kSeen, kFinite, T>(values, c, 0, weights, o, o_stride);
-    if constexpr (kColumnTile > 2) {
+    constexpr size_t kColumns = kColumnTile<T>;
+    for (; left() >= kColumns && !(kColumns == 3 && left() == 4); c += kColumns * kLanes)
+        sum_rows_tile<R, kColumns, kSeen, kFinite, T>(values, c, 0, weights, o, o_stride);
+    if constexpr (kColumns > 2) {
         for (; left() >= 2; c += 2 * kLanes)
-            sum_rows_tile<R, 2, kOrder, kSeen, kFinite, T>(values, c, 0, weights, o, o_stride);
+            sum_rows_tile<R, 2, kSeen, kFinite, T>(values, c, 0, weights, o, o_stride);
     }
+    if constexpr (StoredRow<T>::kBlocks) return;  // two vectors are no more than a block
     for (; c + kLanes <= columns; c += kLanes)
-        sum_rows_tile<R, 1, kOrder, kSeen, kFinite, T>(values, c, 0, weights, o, o_stride);
-    if (c < columns)
-        sum_rows_tile<R, 1, kOrder, kSeen, kFinite, T>(values, c, columns - c, weights, o, o_stride);
+        sum_rows_tile<R, 1, kSeen, kFinite, T>(values, c, 0, weights, o, o_stride);
+    if (c < columns) sum_rows_tile<R, 1, kSeen, kFinite, T>(values, c, columns - c, weights, o, o_stride);
 }
 
 // o[r][c] += sum over j of weight (j, r) * values[j][c] for all keys of the block, whose elements are T, and
 // `rows` rows. The block's first row is key `first` of the block of weights.
-template <LogitOrder kOrder, bool kSeen, class T>
-void sum_rows(const RowQueue& values, const float* weights, size_t rows, size_t columns, float* o,
-              size_t o_stride, size_t first = 0) {
+template <bool kSeen, class T>
+void sum_rows(const RowQueue& values, const float* weights, LogitOrder order, size_t rows, size_t columns,
+              float* o, size_t o_stride, size_t first = 0) {
     const void* mixed[kValueRun];
     for (size_t j = 0; j < values.now.count;) {
         const size_t count = HWY_MIN(kValueRun, values.now.count - j);
-        const ValueRun run{values.now.rows + j, values.ahead(j, count, mixed), count};
+        const ValueRun run{values.now.rows + j, values.ahead(j, count, mixed), count, values.fetch};
         const bool finite = may_load_finite<T>(run.rows, count, columns);
         for_row_tiles(rows, [&](auto tile, size_t r) {
-            const float* from = weights + logit_at<kOrder, tile()>(first + j, r);
+            const RowWeights from{weights + logit_at(order, tile(), first + j, r), logit_step(order, tile())};
             float* to = o + r * o_stride;
+            const ValueRun part{run.rows, run.ahead, count, r == 0 ? run.fetch : RowFetch::none};
             if (kLoadsFinite<T> && finite)
-                sum_rows_of<tile(), kOrder, kSeen, kLoadsFinite<T>, T>(run, from, columns, to, o_stride);
+                sum_rows_of<tile(), kSeen, kLoadsFinite<T>, T>(part, from, columns, to, o_stride);
             else
-                sum_rows_of<tile(), kOrder, kSeen, false, T>(run, from, columns, to, o_stride);
+                sum_rows_of<tile(), kSeen, false, T>(part, from, columns, to, o_stride);
         });
         j += count;
     }

@@ -6,8 +6,8 @@
 #define FOVEA_CPU_ROW_QUEUE_INL_HPP
 #endif
 
-#include "cpu/compressed_row_inl.hpp"
 #include "cpu/decode_layout.hpp"
+#include "cpu/stored_row_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
@@ -19,8 +19,27 @@ constexpr size_t kRowsAhead = 32;
 
 // WebAssembly has no instruction for it: code that differs by this alone is not made twice there.
 constexpr bool kFetchesAhead = !HWY_ARCH_WASM;
-// Into the first cache: rows are fetched a little before their use.
-HWY_INLINE void fetch_line(const char* at) { hwy::Prefetch(at); }
+// Where a row goes that is fetched a little before its use.
+enum class RowFetch : uint8_t { none, first_cache, second_cache };
+
+template <size_t N>
+HWY_INLINE void fetch_lines(const char* const (&rows)[N], size_t at, RowFetch to) {
+    if constexpr (!kFetchesAhead) return;
+    if (to == RowFetch::first_cache) {
+        FOVEA_UNROLL for (size_t n = 0; n < N; ++n) hwy::Prefetch(rows[n] + at);
+    } else if (to == RowFetch::second_cache) {
+#if defined(__GNUC__)
+        FOVEA_UNROLL for (size_t n = 0; n < N; ++n) __builtin_prefetch(rows[n] + at, 0, 2);
+#elif HWY_ARCH_X86
+        FOVEA_UNROLL for (size_t n = 0; n < N; ++n) _mm_prefetch(rows[n] + at, _MM_HINT_T1);
+#endif
+    }
+}
+// All lines of a row.
+HWY_INLINE void fetch_row(const void* row, size_t bytes, RowFetch to) {
+    const char* const rows[] = {static_cast<const char*>(row)};
+    for (size_t at = 0; at < bytes; at += 64) fetch_lines(rows, at, to);
+}
 
 // The rows of a block in the order of their use, then those of the block that is used after it. K and V take
 // turns, which no processor foresees, and its own prefetcher ends at the page: so every row is fetched
@@ -31,6 +50,7 @@ struct RowQueue {
         size_t count = 0, row_bytes = 0;
     };
     Block now, next;
+    RowFetch fetch = RowFetch::none;
 
     // What is used kRowsAhead rows after rows [first, first + count). At a block's end, from the next one
     // where its rows are as long, else those rows themselves, which costs nothing to fetch. `mixed` has room
@@ -52,8 +72,7 @@ struct RowQueue {
     // The first rows of `now`, which no block before it fetches.
     void fetch_first() const {
         for (size_t j = 0; j < HWY_MIN(kRowsAhead, now.count); ++j)
-            for (size_t at = 0; at < now.row_bytes; at += 64)
-                fetch_line(static_cast<const char*>(now.rows[j]) + at);
+            fetch_row(now.rows[j], now.row_bytes, fetch);
     }
 };
 
@@ -67,13 +86,12 @@ HWY_INLINE void for_widened_rows(const RowQueue& rows, FoveaDtype type, size_t c
         const size_t count = HWY_MIN(kWidenedRows, rows.now.count - first);
         const void* const* ahead = rows.ahead(first, count, mixed);
         for (size_t n = 0; n < count; ++n) {
-            for (size_t at = 0; at < rows.now.row_bytes; at += 64)
-                fetch_line(static_cast<const char*>(ahead[n]) + at);
+            fetch_row(ahead[n], rows.now.row_bytes, rows.fetch);
             widened[n] = room + n * columns;
             widen_row(type, static_cast<const unsigned char*>(rows.now.rows[first + n]), columns,
                       room + n * columns);
         }
-        body(RowQueue{{widened, count, columns * sizeof(float)}, {}}, first);
+        body(RowQueue{{widened, count, columns * sizeof(float)}, {}, RowFetch::none}, first);
     }
 }
 

@@ -181,6 +181,41 @@ TEST(Compressed, rows_are_appended_on_every_instruction_set) {
     });
 }
 
+// With one key the weight is 1, so that o is that key's value: every code, and blocks of any bytes.
+TEST(Compressed, attention_to_one_key_gives_its_value_on_every_instruction_set) {
+    constexpr uint32_t kNumbers = 256;
+    Random random(4);
+    for (const FoveaDtype type : kCompressed) {
+        Attention call;
+        call.batch(1).heads(4, 1).lengths(1, 1).dims(32, kNumbers);
+        call.desc.v_type = type;
+        std::vector<float> q(4 * 32, 1.0f), k(32, 1.0f), o(4 * kNumbers);
+        std::vector<unsigned char> v(size_t(stored_bytes(type, kNumbers)));
+        for (size_t n = 0; n < v.size(); ++n)
+            v[n] = (unsigned char)(storage_block(type).numbers > 1 ? random.below(256) : n);
+        FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+        bindings[FOVEA_BIND_Q] = {q.data(), q.size() * sizeof(float)};
+        bindings[FOVEA_BIND_K] = {k.data(), k.size() * sizeof(float)};
+        bindings[FOVEA_BIND_V] = {v.data(), v.size()};
+        bindings[FOVEA_BIND_O] = {o.data(), o.size() * sizeof(float)};
+        for (const uint32_t target : runnable_targets())
+            for (const FoveaKernel kernel : {FOVEA_KERNEL_DECODE, FOVEA_KERNEL_FLASH}) {
+                SCOPED_TRACE(std::string(foveaCpuTargetName(target)) + ", " + kernel_name(kernel));
+                const Result<Plan> plan = plan_attention(cpu_device(1, target), call.kernel(kernel));
+                ASSERT_TRUE(plan) << plan.error().text;
+                Workspace workspace;
+                ASSERT_TRUE(run_on_host(*plan, bindings, workspace));
+                for (size_t n = 0; n < o.size(); ++n) {
+                    const float wanted = compressed_number(v.data(), type, int64_t(n % kNumbers));
+                    if (std::isnan(wanted))
+                        ASSERT_TRUE(std::isnan(o[n])) << type << ", " << n;
+                    else
+                        ASSERT_EQ(o[n], wanted) << type << ", " << n;
+                }
+            }
+    }
+}
+
 // Any bytes: NaN, infinities and subnormal scales among them.
 TEST(Compressed, gathered_rows_are_widened_exactly_or_moved_as_they_are) {
     for_cases(40, [](Random& random) {

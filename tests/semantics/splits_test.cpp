@@ -53,6 +53,12 @@ void packed(Case& c) {
     d.packed_rows_q = uint64_t(3 * rows) + 1, d.packed_rows_kv = uint64_t(2 * keys) + 12;
 }
 
+// Rows of two blocks and of three, so that a tile of columns ends with one.
+void blocks(Case& c) {
+    c.desc.k_type = FOVEA_Q8_0, c.desc.v_type = FOVEA_Q4_0;
+    c.desc.dim_qk = 64, c.desc.dim_v = 96;
+}
+
 struct Variant {
     const char* name;
     void (*edit)(Case& c);
@@ -73,6 +79,10 @@ const Variant kVariants[] = {
     {"causal", [](Case& c) { c.desc.flags |= FOVEA_FLAG_CAUSAL, c.desc.align = FOVEA_ALIGN_BOTTOM_RIGHT; }},
     {"a window", window},
     {"keys and values of float16", [](Case& c) { c.desc.k_type = c.desc.v_type = FOVEA_F16; }},
+    {"keys and values in 8-bit floats",
+     [](Case& c) { c.desc.k_type = FOVEA_F8_E4M3, c.desc.v_type = FOVEA_F8_E5M2; }},
+    {"keys and values in blocks", blocks},
+    {"values and keys in blocks", [](Case& c) { blocks(c), std::swap(c.desc.k_type, c.desc.v_type); }},
     {"ALiBi, softcap, sinks, a mask and dropout on pages",
      [](Case& c) {
          c.desc.flags |= FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS;
@@ -125,6 +135,8 @@ TEST(Splits, of_one_two_and_nine_give_the_references_rows_with_every_feature) {
             const Result<PreparedCase> prepared = prepare(long_case(++seed, keys.count, variant));
             ASSERT_TRUE(prepared) << prepared.error().text;
             for (const auto& [name, executor] : executors) {
+                // Some of the forms on Vulkan read such rows: the sweep has them.
+                if (name.rfind("vulkan", 0) == 0 && prepared->c.desc.k_type > FOVEA_BF16) continue;
                 const CaseReport report = run_case(*executor, *prepared);
                 if (report.kind == CaseReport::Kind::refused && is_lack_of_float16(report.code, report.text))
                     continue;

@@ -76,6 +76,26 @@ TEST(CpuPlan, chooses_the_kernel_by_rows_and_keys) {
     }
 }
 
+// The places of a block, 32 rows apart, take one way each of a first cache where they lie whole pages apart.
+TEST(CpuPlan, fetches_into_the_second_cache_where_the_first_has_no_more_ways_than_places) {
+    const auto fetches_to_second = [](uint64_t l1_bytes, uint32_t dim, FoveaDtype type) {
+        FoveaDeviceFacts facts = facts_of(1, kAvx512);
+        facts.l1_bytes = l1_bytes;
+        FoveaAttentionDesc desc = Shape{1, 4, 1, 1, 4096, dim}.desc();
+        desc.k_type = desc.v_type = type;
+        const Result<Plan> plan = plan_attention(facts, desc);
+        EXPECT_TRUE(plan) << plan.error().text;
+        return plan->explain().find("fetched ahead into the second cache") != std::string::npos;
+    };
+    constexpr uint64_t kKib = 1024;
+    EXPECT_TRUE(fetches_to_second(32 * kKib, 128, FOVEA_F32));
+    EXPECT_FALSE(fetches_to_second(36 * kKib, 128, FOVEA_F32));
+    EXPECT_FALSE(fetches_to_second(0, 128, FOVEA_F32));
+    EXPECT_TRUE(fetches_to_second(32 * kKib, 64, FOVEA_F16));
+    EXPECT_FALSE(fetches_to_second(32 * kKib, 96, FOVEA_F16));
+    EXPECT_FALSE(fetches_to_second(32 * kKib, 128, FOVEA_Q8_0));
+}
+
 TEST(CpuPlan, refuses_decode_by_name_where_its_panel_is_too_small) {
     FoveaAttentionDesc desc = Shape{1, 1, 1, 100, 512, 64}.desc();
     desc.kernel = FOVEA_KERNEL_DECODE;

@@ -40,6 +40,10 @@ FoveaResult cut_cpu_decode(FoveaPlan_T& plan, FoveaDiag* diag) {
     cpu.splits = ceil_div(keys, cpu.split_keys);
     cpu.partial_bytes = cpu::partial_layout(shape, rows, p.dim_v).size_bytes;
     cpu.scratch_bytes = cpu::decode_layout(shape, rows, p.dim_qk, p.dim_v, has_compressed(p)).size_bytes;
+    const auto fetches_to_second = [&](FoveaDtype type, const FoveaStrides& s) {
+        return cpu::fetches_to_second_cache(plan.facts.l1_bytes, uint64_t(stored_bytes(type, s.row)));
+    };
+    cpu.fetch_to_second = fetches_to_second(p.k_type, p.k) || fetches_to_second(p.v_type, p.v);
     cpu.tasks = groups * cpu.splits;
     const double group_flops = 2.0 * (p.dim_qk + p.dim_v) * double(rows) * double(keys);
     const uint64_t group_bytes = cpu.splits * cpu.partial_bytes, scratch = cpu.scratch_bytes * threads;

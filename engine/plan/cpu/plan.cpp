@@ -168,9 +168,10 @@ void explain_attention(const FoveaPlan_T& plan, TextSink& text) {
     if (plan.info.kernel == FOVEA_KERNEL_DECODE)
         text.line(
             "tasks: %llu, each all queries of a group against one of %llu splits of %llu keys, in blocks of "
-            "%u",
+            "%u%s",
             static_cast<unsigned long long>(cut.tasks), static_cast<unsigned long long>(cut.splits),
-            static_cast<unsigned long long>(cut.split_keys), cut.key_block);
+            static_cast<unsigned long long>(cut.split_keys), cut.key_block,
+            cut.fetch_to_second ? ", fetched ahead into the second cache, as the first is small" : "");
     else
         text.line(
             "tasks: %llu of %u queries for each head of a group, in %u panels of %u rows; blocks of %u keys",
