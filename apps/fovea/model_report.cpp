@@ -253,22 +253,9 @@ Result<void> tell_memory(uint64_t bytes) {
     return {};
 }
 
-namespace {
-
-struct ScoreColumn {
-    const char *key, *label;
-    float TokenScores::*value;
-};
-constexpr ScoreColumn kScores[] = {{"previous", "previous token", &TokenScores::previous},
-                                   {"induction", "induction", &TokenScores::induction},
-                                   {"first", "first token", &TokenScores::first},
-                                   {"same", "same token", &TokenScores::same}};
-
-}  // namespace
-
 std::string scores_text(const std::vector<ScoredHead>& heads, size_t most) {
     std::string text;
-    for (const ScoreColumn& column : kScores) {
+    for (const TokenScoreName& column : token_score_names()) {
         std::vector<const ScoredHead*> order;
         for (const ScoredHead& head : heads)
             if (!std::isnan(head.scores.*column.value)) order.push_back(&head);
@@ -301,7 +288,7 @@ std::string scores_json(const std::vector<ScoredHead>& heads) {
     for (const ScoredHead& head : heads) {
         JsonObject one;
         one.number("layer", double(head.layer)).number("head", double(head.head));
-        for (const ScoreColumn& column : kScores) one.number(column.key, double(head.scores.*column.value));
+        for (const TokenScoreName& column : token_score_names()) one.number(column.key, double(head.scores.*column.value));
         text += (text.size() > 1 ? ", " : "") + one.done();
     }
     return text + "]";

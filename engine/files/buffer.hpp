@@ -25,6 +25,12 @@ Result<uint64_t> checked_size_bytes(ElementType type, std::span<const uint64_t> 
 std::optional<Error> check_size(std::string_view name, ElementType type, std::span<const uint64_t> shape,
                                 uint64_t size_bytes);
 
+/// The beginning of a file, as much of it as is in memory, and how long the whole is.
+struct FileHead {
+    std::span<const std::byte> bytes;
+    uint64_t file_bytes = bytes.size();
+};
+
 /// A block for tensor data, aligned for every element type; uninitialised.
 class Buffer {
   public:

@@ -5,6 +5,7 @@
 
 #include <fovea/files/checkpoint.hpp>
 
+#include "files/buffer.hpp"
 #include "files/gguf_header.hpp"
 #include "files/little_endian.hpp"
 #include "files/mapped_file.hpp"
@@ -95,21 +96,59 @@ const GgufValue* GgufFile::find(std::string_view key) const noexcept {
     return nullptr;
 }
 
-Result<GgufFile> parse_gguf(std::span<const std::byte> file, std::shared_ptr<const void> owner) {
-    const Result<files::GgufHeader> header = files::GgufHeader::read(file);
-    if (!header) return header.error();
+namespace {
+
+// What a header says: metadata as views of it, tensors by where their bytes lie in the file.
+GgufFile of_header(const files::GgufHeader& header, std::shared_ptr<const void> owner) {
     GgufFile out;
-    out.version = header->version();
-    out.metadata = header->values();
-    out.owner = owner;
-    const std::vector<files::GgufTensor> tensors = header->tensors();
+    out.version = header.version();
+    out.metadata = header.values();
+    out.owner = std::move(owner);
+    const std::vector<files::GgufTensor> tensors = header.tensors();
     out.weights.reserve(tensors.size());
-    for (const files::GgufTensor& t : tensors)
-        out.weights.push_back({std::string(t.name), t.weight_type, files::gguf_type_text(t.type),
-                               std::vector<uint64_t>(std::make_reverse_iterator(t.dims + t.rank),
-                                                     std::make_reverse_iterator(t.dims)),
-                               header->data().subspan(size_t(t.offset), size_t(t.size_bytes)), owner});
+    for (const files::GgufTensor& t : tensors) {
+        StoredWeight weight;
+        weight.name = std::string(t.name);
+        weight.type = t.weight_type;
+        weight.type_text = files::gguf_type_text(t.type);
+        weight.shape.assign(std::make_reverse_iterator(t.dims + t.rank), std::make_reverse_iterator(t.dims));
+        weight.size_bytes = t.size_bytes;
+        weight.place = header.data_begin() + t.offset;
+        out.weights.push_back(std::move(weight));
+    }
     return out;
+}
+
+}  // namespace
+
+Result<GgufFile> parse_gguf(std::span<const std::byte> file, std::shared_ptr<const void> owner) {
+    const Result<files::GgufHeader> header = files::GgufHeader::read({file});
+    if (!header) return header.error();
+    GgufFile out = of_header(*header, owner);
+    for (StoredWeight& weight : out.weights) {
+        weight.bytes = file.subspan(size_t(weight.place), size_t(weight.size_bytes));
+        weight.owner = owner;
+    }
+    return out;
+}
+
+Result<GgufFile> read_gguf(std::shared_ptr<const StoredFile> file) {
+    // How long the header is, only its end tells: twice as much is read until it is there.
+    constexpr uint64_t kFirstBytes = uint64_t{1} << 20;
+    if (!file->held().empty()) return parse_gguf(file->held(), file);
+    const uint64_t size = file->size_bytes();
+    for (uint64_t head_bytes = std::min(kFirstBytes, size);; head_bytes = std::min(2 * head_bytes, size)) {
+        files::Buffer head;
+        if (!head.allocate(head_bytes)) return files::out_of_memory("file", head_bytes);
+        if (Result<void> r = file->read(0, head.bytes()); !r) return r.error();
+        bool needs_more = false;
+        const Result<files::GgufHeader> header = files::GgufHeader::read({head.bytes(), size}, &needs_more);
+        if (needs_more) continue;
+        if (!header) return header.error();
+        GgufFile out = of_header(*header, head.owner());
+        for (StoredWeight& weight : out.weights) weight.file = file;
+        return out;
+    }
 }
 
 Result<GgufFile> load_gguf(const std::filesystem::path& path) {

@@ -80,10 +80,11 @@ std::string gguf_type_text(uint32_t type) {
 /// Walks through the header. The first error is kept, and every later read gives zeros.
 class GgufHeader::Reader {
   public:
-    Reader(std::span<const std::byte> file, uint64_t at) : file_(file), at_(at) {}
+    Reader(FileHead file, uint64_t at) : file_(file), at_(at) {}
 
     uint64_t at() const { return at_; }
     const std::optional<Error>& error() const { return error_; }
+    bool needs_more() const { return needs_more_; }
 
     void fail(std::string_view field, uint64_t at, std::string_view reason) {
         if (error_) return;
@@ -95,7 +96,7 @@ class GgufHeader::Reader {
 
     uint64_t whole(size_t size, const char* field) {
         if (!has(size, field)) return 0;
-        const uint64_t value = read_le(file_, at_, size);
+        const uint64_t value = read_le(file_.bytes, at_, size);
         at_ += size;
         return value;
     }
@@ -107,13 +108,13 @@ class GgufHeader::Reader {
             return {};
         }
         if (!has(length, field)) return {};
-        const std::string_view value(reinterpret_cast<const char*>(file_.data()) + at_, size_t(length));
+        const std::string_view value(reinterpret_cast<const char*>(file_.bytes.data()) + at_, size_t(length));
         at_ += length;
         return value;
     }
     std::span<const std::byte> bytes(uint64_t size, const char* field) {
         if (!has(size, field)) return {};
-        const auto value = file_.subspan(size_t(at_), size_t(size));
+        const auto value = file_.bytes.subspan(size_t(at_), size_t(size));
         at_ += size;
         return value;
     }
@@ -136,16 +137,16 @@ class GgufHeader::Reader {
         if (error_) return v;
         if (v.type == GgufType::text) {
             // Each text has 8 bytes at least, so that the count is bounded by the file before it is believed.
-            if (v.count > (file_.size() - at_) / 8) fail("array", from - 8, too_many(v.count));
-            for (uint64_t i = 0; i < v.count && !error_; ++i) text(file_.size(), "text");
+            if (v.count > (file_.file_bytes - at_) / 8) fail("array", from - 8, too_many(v.count));
+            for (uint64_t i = 0; i < v.count && !error_; ++i) text(file_.file_bytes, "text");
         } else {
             const uint64_t size = element_bytes(v.type);
-            if (v.count > (file_.size() - at_) / size)
+            if (v.count > (file_.file_bytes - at_) / size)
                 fail(v.is_array ? "array" : "value", from, too_many(v.count));
             if (!error_) bytes(v.count * size, "value");
         }
         if (error_) return v;
-        v.bytes = file_.subspan(size_t(from), size_t(at_ - from));
+        v.bytes = file_.bytes.subspan(size_t(from), size_t(at_ - from));
         if (v.type == GgufType::boolean)
             for (const std::byte b : v.bytes)
                 if (std::to_integer<uint32_t>(b) > 1) fail("value", from, "a boolean that is not 0 or 1");
@@ -184,8 +185,12 @@ class GgufHeader::Reader {
         return cat("an array of ", count, " elements, which is more than the bytes that follow can hold");
     }
     bool has(uint64_t size, const char* field) {
-        if (!error_ && size > file_.size() - at_)
+        if (!error_ && size > file_.file_bytes - at_)
             fail(field, at_, cat("the file ends here; ", size, " bytes more are needed"));
+        if (!error_ && size > file_.bytes.size() - at_) {
+            needs_more_ = true;
+            fail(field, at_, "the header goes on");
+        }
         return !error_;
     }
     GgufType type(const char* field) {
@@ -216,30 +221,31 @@ class GgufHeader::Reader {
         t.size_bytes = empty ? 0 : size;
     }
 
-    std::span<const std::byte> file_;
+    FileHead file_;
     uint64_t at_;
+    bool needs_more_ = false;
     const char* what_ = "key";
     std::string_view subject_;
     std::optional<Error> error_;
 };
 
-Result<GgufHeader> GgufHeader::read(std::span<const std::byte> file) {
+Result<GgufHeader> GgufHeader::read(FileHead file, bool* needs_more) {
     GgufHeader header;
     header.file_ = file;
-    if (file.size() < kFixedBytes)
-        return malformed("file", cat("byte 0: ", file.size(),
+    if (file.file_bytes < kFixedBytes)
+        return malformed("file", cat("byte 0: ", file.file_bytes,
                                      " bytes are too few for a GGUF file, the least is ", kFixedBytes));
-    if (std::memcmp(file.data(), "GGUF", 4) != 0)
+    if (std::memcmp(file.bytes.data(), "GGUF", 4) != 0)
         return malformed("file", "byte 0: does not begin with 'GGUF'");
-    header.version_ = uint32_t(read_le(file, 4, 4));
+    header.version_ = uint32_t(read_le(file.bytes, 4, 4));
     const uint32_t swapped = header.version_ >> 24;
     if (header.version_ != 2 && header.version_ != 3)
         return unsupported("version",
                            (header.version_ & 0xffffffu) == 0 && swapped != 0
                                ? std::string("byte 4: a big-endian file; only little-endian ones are read")
                                : cat("byte 4: version ", header.version_, "; versions 2 and 3 are read"));
-    header.tensor_count_ = read_le(file, 8, 8), header.key_count_ = read_le(file, 16, 8);
-    const uint64_t rest = file.size() - kFixedBytes;
+    header.tensor_count_ = read_le(file.bytes, 8, 8), header.key_count_ = read_le(file.bytes, 16, 8);
+    const uint64_t rest = file.file_bytes - kFixedBytes;
     for (const auto& [what, at, count, least] :
          {std::tuple{"tensors", 8, header.tensor_count_, kLeastTensorBytes},
           {"keys", 16, header.key_count_, kLeastKeyBytes}})
@@ -247,8 +253,10 @@ Result<GgufHeader> GgufHeader::read(std::span<const std::byte> file) {
             return malformed(what, cat("byte ", at, ": ", count, " ", what, "; the limit is ",
                                        kMaxGgufEntries, ", and the file has room for ", rest / least));
     Reader reader(file, kFixedBytes);
-    if (auto error = header.check_keys(reader)) return *std::move(error);
-    if (auto error = header.check_tensors(reader)) return *std::move(error);
+    std::optional<Error> error = header.check_keys(reader);
+    if (!error) error = header.check_tensors(reader);
+    if (needs_more) *needs_more = reader.needs_more();
+    if (error) return *std::move(error);
     return header;
 }
 
@@ -281,10 +289,10 @@ std::optional<Error> GgufHeader::check_tensors(Reader& reader) {
         if (reader.error()) return reader.error();
     }
     const uint64_t end = reader.at(), padding = (alignment_ - end % alignment_) % alignment_;
-    if (tensor_count_ > 0 && padding > file_.size() - end)
+    if (tensor_count_ > 0 && padding > file_.file_bytes - end)
         return malformed(
             "file", cat("byte ", end, ": the file ends before its data begins, at byte ", end + padding));
-    data_ = file_.subspan(size_t(std::min<uint64_t>(end + padding, file_.size())));
+    data_begin_ = std::min<uint64_t>(end + padding, file_.file_bytes);
     if (auto error = check_names(places, "tensor")) return error;
     return check_places(places);
 }
@@ -306,6 +314,7 @@ std::optional<Error> GgufHeader::check_places(std::vector<uint64_t>& places) con
         return first.offset != second.offset ? first.offset < second.offset
                                              : first.size_bytes < second.size_bytes;
     });
+    const uint64_t data_bytes = file_.file_bytes - data_begin_;
     uint64_t end = 0;
     for (const uint64_t place : places) {
         const GgufTensor t = tensor(place);
@@ -313,9 +322,9 @@ std::optional<Error> GgufHeader::check_places(std::vector<uint64_t>& places) con
             return malformed("offset",
                              cat("tensor '", printable_name(t.name), "', byte ", place, ": ", reason));
         };
-        if (t.offset > data_.size() || t.size_bytes > data_.size() - t.offset)
+        if (t.offset > data_bytes || t.size_bytes > data_bytes - t.offset)
             return refuse(cat("bytes ", t.offset, " to ", t.offset, " + ", t.size_bytes,
-                              " are beyond the data, which has ", data_.size()));
+                              " are beyond the data, which has ", data_bytes));
         if (t.offset < end)
             return refuse(cat("begins at ", t.offset, ", inside a tensor that ends at ", end));
         end = t.offset + t.size_bytes;

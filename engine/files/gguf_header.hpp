@@ -11,6 +11,8 @@
 
 #include <fovea/files/checkpoint.hpp>
 
+#include "files/buffer.hpp"
+
 namespace fovea::files {
 
 constexpr uint64_t kMaxGgufEntries = 1'000'000;
@@ -33,10 +35,13 @@ std::string gguf_type_text(uint32_t type);
 /// A header that kept every rule. Views `file`.
 class GgufHeader {
   public:
-    static Result<GgufHeader> read(std::span<const std::byte> file);
+    /// `needs_more` is set where the header goes on behind the bytes that are there; the error is then of no
+    /// file.
+    static Result<GgufHeader> read(FileHead file, bool* needs_more = nullptr);
 
     uint32_t version() const { return version_; }
-    std::span<const std::byte> data() const { return data_; }
+    /// Where the data begins in the file.
+    uint64_t data_begin() const { return data_begin_; }
     /// In file order; what they return is a view of the file.
     std::vector<GgufValue> values() const;
     std::vector<GgufTensor> tensors() const;
@@ -49,7 +54,8 @@ class GgufHeader {
     std::optional<Error> check_names(std::vector<uint64_t>& places, const char* what) const;
     std::optional<Error> check_places(std::vector<uint64_t>& places) const;
 
-    std::span<const std::byte> file_, data_;
+    FileHead file_;
+    uint64_t data_begin_ = 0;
     uint32_t version_ = 0;
     uint64_t key_count_ = 0, tensor_count_ = 0, first_tensor_ = 0, alignment_ = 32;
 };

@@ -207,7 +207,22 @@ Result<void> read_rows(const StoredWeight& weight, uint64_t first, std::span<flo
     if (count > weight.rows() || first > weight.rows() - count)
         return refuse(files::cat("has ", weight.rows(), " rows; row ", first + count, " was asked for"));
     const uint64_t row_bytes = columns / weight_block_elements(weight.type) * weight_block_bytes(weight.type);
-    dequantise(weight.type, weight.bytes.subspan(first * row_bytes, count * row_bytes), out);
+    if (!weight.file) {
+        dequantise(weight.type, weight.bytes.subspan(first * row_bytes, count * row_bytes), out);
+        return {};
+    }
+    constexpr uint64_t kStretchBytes = uint64_t{1} << 20;
+    const uint64_t step = std::max<uint64_t>(1, kStretchBytes / std::max<uint64_t>(1, row_bytes));
+    files::Buffer stretch;
+    if (!stretch.allocate(std::min(step, count) * row_bytes))
+        return files::out_of_memory("tensor", std::min(step, count) * row_bytes);
+    for (uint64_t done = 0; done < count; done += step) {
+        const uint64_t rows = std::min(step, count - done);
+        const auto bytes = stretch.bytes().first(size_t(rows * row_bytes));
+        if (Result<void> r = weight.file->read(weight.place + (first + done) * row_bytes, bytes); !r)
+            return r;
+        dequantise(weight.type, bytes, out.subspan(size_t(done * columns), size_t(rows * columns)));
+    }
     return {};
 }
 

@@ -16,11 +16,11 @@ namespace fovea {
 using files::cat;
 
 Result<TensorSet> parse_safetensors(std::span<const std::byte> file, std::shared_ptr<const void> owner) {
-    auto header = files::SafetensorsHeader::read(file);
+    auto header = files::SafetensorsHeader::read({file});
     if (!header) return header.error();
     TensorSet set;
     set.tensors.reserve(static_cast<size_t>(header.value().tensor_count()));
-    const auto data = header.value().data();
+    const auto data = file.subspan(static_cast<size_t>(header.value().data_begin()));
     header.value().for_each(
         [&](const files::TensorEntry& entry) {
             const auto shape = entry.shape();

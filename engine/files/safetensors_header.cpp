@@ -58,7 +58,15 @@ Error SafetensorsHeader::place_fault(std::string field, const Place& place, size
     return fault(std::move(field), entry, offset, reason);
 }
 
-Result<SafetensorsHeader> SafetensorsHeader::read(std::span<const std::byte> file) {
+uint64_t SafetensorsHeader::header_bytes(std::span<const std::byte> begin, uint64_t file_bytes) {
+    if (begin.size() < kLengthBytes) return begin.size();
+    uint64_t length = 0;
+    std::memcpy(&length, begin.data(), kLengthBytes);
+    return length > kMaxHeaderBytes || length > file_bytes - kLengthBytes ? kLengthBytes + 2
+                                                                          : kLengthBytes + length;
+}
+
+Result<SafetensorsHeader> SafetensorsHeader::read(FileHead file) {
     SafetensorsHeader header;
     if (auto error = header.check_length(file)) return *std::move(error);
     if (header.text_[0] != '{') return header_fault(0, "does not begin with '{'");
@@ -70,28 +78,27 @@ Result<SafetensorsHeader> SafetensorsHeader::read(std::span<const std::byte> fil
     return header;
 }
 
-std::optional<Error> SafetensorsHeader::check_length(std::span<const std::byte> file) {
-    if (file.size() < kLengthBytes + 2)
-        return malformed(
-            "file", cat("byte 0: ", file.size(), " bytes are too few for a safetensors file, the least is ",
-                        kLengthBytes + 2));
+std::optional<Error> SafetensorsHeader::check_length(FileHead file) {
+    if (file.file_bytes < kLengthBytes + 2)
+        return malformed("file",
+                         cat("byte 0: ", file.file_bytes,
+                             " bytes are too few for a safetensors file, the least is ", kLengthBytes + 2));
     uint64_t length = 0;
-    std::memcpy(&length, file.data(), kLengthBytes);
+    std::memcpy(&length, file.bytes.data(), kLengthBytes);
     const auto refuse = [&](std::string_view rule, uint64_t limit) {
         return malformed("header_length", cat("byte 0: header length ", length, rule, limit));
     };
     if (length < 2) return refuse(" is below the least, ", 2);
     // Eight letters where the length should be: a file of text, or of another format under this name.
-    const std::string_view begin(reinterpret_cast<const char*>(file.data()), kLengthBytes);
+    const std::string_view begin(reinterpret_cast<const char*>(file.bytes.data()), kLengthBytes);
     const auto is_letter = [](char c) { return c >= ' ' && c <= '~'; };
     if (length > kMaxHeaderBytes && std::all_of(begin.begin(), begin.end(), is_letter))
         return malformed("file", cat("byte 0: this is not a safetensors file: it begins with '", begin, "'"));
     if (length > kMaxHeaderBytes) return refuse(" is above the limit, ", kMaxHeaderBytes);
-    if (length > file.size() - kLengthBytes)
-        return refuse(" is more than the bytes that follow, ", file.size() - kLengthBytes);
-    const auto rest = file.subspan(kLengthBytes);
-    text_ = {reinterpret_cast<const char*>(rest.data()), static_cast<size_t>(length)};
-    data_ = rest.subspan(text_.size());
+    if (length > file.file_bytes - kLengthBytes)
+        return refuse(" is more than the bytes that follow, ", file.file_bytes - kLengthBytes);
+    text_ = {reinterpret_cast<const char*>(file.bytes.data()) + kLengthBytes, static_cast<size_t>(length)};
+    data_bytes_ = file.file_bytes - kLengthBytes - length;
     return std::nullopt;
 }
 
@@ -227,10 +234,10 @@ std::optional<Error> SafetensorsHeader::check_extent(const TensorEntry& entry) c
     if (entry.begin > entry.end)
         return fault("data_offsets", entry, entry.name_offset,
                      cat("data_offsets begin at ", entry.begin, ", after their end ", entry.end));
-    if (entry.end > data_.size())
+    if (entry.end > data_bytes_)
         return fault("data_offsets", entry, entry.name_offset,
                      cat("the file ends early or was cut: data_offsets end at ", entry.end, ", the data has ",
-                         data_.size(), " bytes"));
+                         data_bytes_, " bytes"));
     const auto needed = checked_size_bytes(entry.type, entry.shape());
     if (!needed) return fault(needed.error().field, entry, entry.name_offset, needed.error().text);
     if (needed.value() != entry.end - entry.begin)
@@ -308,8 +315,8 @@ std::optional<Error> SafetensorsHeader::check_coverage(std::span<Place> places) 
                                    covered, place.begin < covered ? " (overlap)" : " (hole)"));
         covered = place.end;
     }
-    if (covered == data_.size()) return std::nullopt;
-    return malformed("file", cat("byte ", data_start + covered, ": ", data_.size() - covered,
+    if (covered == data_bytes_) return std::nullopt;
+    return malformed("file", cat("byte ", data_start + covered, ": ", data_bytes_ - covered,
                                  " bytes after the last tensor belong to none"));
 }
 

@@ -44,11 +44,17 @@ struct TensorEntry {
 class SafetensorsHeader {
   public:
     /// Checks the whole file's structure (rules in the order: length, JSON, each entry, names, coverage of
-    /// the data). Working memory: less than the header's size, or 1.4 MB. The result views `file`.
-    static Result<SafetensorsHeader> read(std::span<const std::byte> file);
+    /// the data). Working memory: less than the header's size, or 1.4 MB. The result views `file`, which has
+    /// header_bytes() or all there is.
+    static Result<SafetensorsHeader> read(FileHead file);
+    /// How much of a file that begins with these bytes its header takes with the length before it; what a
+    /// reader would refuse is at most the least that is refused.
+    static uint64_t header_bytes(std::span<const std::byte> begin, uint64_t file_bytes);
 
     uint64_t tensor_count() const { return tensor_count_; }
-    std::span<const std::byte> data() const { return data_; }
+    /// Where the data begins in the file, and its size.
+    uint64_t data_begin() const { return 8 + text_.size(); }
+    uint64_t data_bytes() const { return data_bytes_; }
 
     /// Calls `visit(TensorEntry)` for each tensor and `note(key, value)` for each metadata entry, in file
     /// order.
@@ -77,7 +83,7 @@ class SafetensorsHeader {
     struct KeyPlace;
     struct Place;
 
-    std::optional<Error> check_length(std::span<const std::byte> file);
+    std::optional<Error> check_length(FileHead file);
     std::optional<Error> check_members();
     std::optional<Error> check_metadata(JsonCursor& cursor);
     std::optional<Error> check_places();
@@ -101,7 +107,7 @@ class SafetensorsHeader {
     int compare(const KeyPlace& a, const KeyPlace& b) const;
 
     std::string_view text_;
-    std::span<const std::byte> data_;
+    uint64_t data_bytes_ = 0;
     uint64_t tensor_count_ = 0;
     uint64_t metadata_count_ = 0;
     size_t metadata_offset_ = 0;

@@ -43,10 +43,12 @@ Linear part_of(const Linear& joint, uint64_t first, uint64_t count) {
     Linear part;
     part.layout = joint.layout;
     if (joint.stored) {
-        const uint64_t row_bytes = joint.stored->bytes.size() / joint.d_out();
+        const uint64_t row_bytes = joint.stored->size_bytes / joint.d_out();
         StoredWeight rows = *joint.stored;
         rows.shape[0] = count;
-        rows.bytes = rows.bytes.subspan(first * row_bytes, count * row_bytes);
+        rows.size_bytes = count * row_bytes;
+        rows.place += first * row_bytes;
+        if (!rows.file) rows.bytes = rows.bytes.subspan(first * row_bytes, count * row_bytes);
         part.weight = {{count, joint.d_in()}, {}};
         part.stored = std::make_shared<const StoredWeight>(std::move(rows));
     } else if (joint.layout == WeightLayout::in_out) {
@@ -376,9 +378,16 @@ Result<void> read_patches(const StoredWeight& filter, const StoredWeight* positi
 }  // namespace
 
 Result<CheckpointModel> CheckpointModel::open(const std::filesystem::path& path) {
-    Result<Checkpoint> files = load_checkpoint(path);
+    return of(load_checkpoint(path));
+}
+
+Result<CheckpointModel> CheckpointModel::open(std::span<const NamedFile> named) {
+    return of(load_checkpoint(named));
+}
+
+Result<CheckpointModel> CheckpointModel::of(Result<Checkpoint> files) {
     if (!files) return files.error();
-    const auto in_path = [&](Error error) {
+    const auto in_path = [path = files->path](Error error) {
         error.text = printable_name(path.string(), 400) + ": " + error.text;
         return error;
     };

@@ -78,7 +78,7 @@ Result<void> change_context(const ModelFacts& f, const RunChanges& changes, uint
 uint64_t run_model_bytes(const CheckpointModel& model, uint64_t tokens, const ModelRunOptions& options) {
     const ModelFacts& f = model.facts();
     const uint64_t row = f.width + 3 * f.hidden + 4 * f.heads * f.head_width;
-    uint64_t floats = tokens * (row + f.vocabulary);
+    uint64_t floats = tokens * (row + (options.with_logits ? f.vocabulary : 0));
     // A trace computes the scores of one head at a time, in five matrices.
     if (options.with_weights) floats += tokens * tokens * (f.layers * f.heads + 5);
     if (options.with_hidden) floats += tokens * f.width * (f.layers + 1);
@@ -176,9 +176,11 @@ Result<ModelRun> run_model(const CheckpointModel& model, std::span<const uint32_
             if (!lens) return lens.error();
             run.lens = std::move(*lens);
         }
-        Result<F32Tensor> logits = model.logits(std::move(*x), options.trace.engine);
-        if (!logits) return logits.error();
-        run.logits = std::move(*logits);
+        if (options.with_logits) {
+            Result<F32Tensor> logits = model.logits(std::move(*x), options.trace.engine);
+            if (!logits) return logits.error();
+            run.logits = std::move(*logits);
+        }
     }
     return run;
 }

@@ -43,7 +43,7 @@ uint64_t row_bytes(const StoredWeight& weight) {
 }  // namespace
 
 bool has_stored_rows(const StoredWeight& weight) {
-    if (!format_of(weight.type) || weight.rows() == 0 || weight.columns() == 0) return false;
+    if (!format_of(weight.type) || weight.rows() == 0 || weight.columns() == 0 || weight.file) return false;
     // Blocks are read byte by byte, numbers as what they are.
     const uint64_t alignment = weight_block_elements(weight.type) == 1 ? weight_block_bytes(weight.type) : 1;
     return reinterpret_cast<uintptr_t>(weight.bytes.data()) % alignment == 0;

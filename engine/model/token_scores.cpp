@@ -18,7 +18,22 @@ class Mean {
     uint64_t rows_ = 0;
 };
 
+constexpr TokenScoreName kNames[] = {{"previous", "previous token", &TokenScores::previous},
+                                     {"induction", "induction", &TokenScores::induction},
+                                     {"first", "first token", &TokenScores::first},
+                                     {"same", "same token", &TokenScores::same}};
+constexpr float kLeastJob = 0.4f;  // as head_label() of <fovea/train.hpp>
+
 }  // namespace
+
+std::span<const TokenScoreName> token_score_names() { return kNames; }
+
+std::string_view head_job(const TokenScores& scores) {
+    const TokenScoreName* best = nullptr;
+    for (const TokenScoreName& one : kNames)
+        if (scores.*one.value >= kLeastJob && (!best || scores.*one.value > scores.*best->value)) best = &one;
+    return best ? best->label : "";
+}
 
 TokenScores token_scores(std::span<const float> weights, std::span<const uint32_t> ids) {
     Mean previous, induction, first, same;

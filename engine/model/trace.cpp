@@ -205,10 +205,11 @@ Result<F32Tensor> Trace::Impl::stage(std::string_view id, uint32_t head, uint32_
     for (const TraceStage& one : stages(n)) {
         known += (known.empty() ? "" : ", ") + one.id;
         if (one.id != id) continue;
-        if (one.heads > 1 ? head >= one.heads : head >= std::max(1u, block(n).attention.heads))
-            return wrong("head",
-                         "head is " + std::to_string(head) + "; " + one.id + " has heads 0 to " +
-                             std::to_string(std::max<uint64_t>(one.heads, block(n).attention.heads) - 1));
+        // A stage with one matrix for all heads shows it whichever is asked for.
+        const uint64_t heads = one.heads > 1 ? one.heads : std::max(1u, block(n).attention.heads);
+        if (head >= heads)
+            return wrong("head", "head is " + std::to_string(head) + "; " + one.id + " has heads 0 to " +
+                                     std::to_string(heads - 1));
         const bool of_head = find_stage_text(id)->pairs || id == "row_sums";
         return of_head ? pair_stage(id, head, n) : flow_stage(id, one.heads > 1 ? head : 0, n);
     }

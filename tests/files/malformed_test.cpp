@@ -73,6 +73,44 @@ TEST_P(Malformed, RefusedInOneLineWithTheReason) {
     EXPECT_EQ(files, corpus(GetParam()).size());
 }
 
+/// A file that is read, not mapped, is refused in the same words, and costs no more.
+TEST(MalformedRead, GgufFilesThatAreReadAreRefusedAsMappedOnesAre) {
+    struct Read final : StoredFile {
+        explicit Read(std::string all) : bytes(std::move(all)) {}
+        uint64_t size_bytes() const noexcept override { return bytes.size(); }
+        Result<void> read(uint64_t first, std::span<std::byte> out) const override {
+            memcpy(out.data(), bytes.data() + first, out.size());
+            return {};
+        }
+        std::string bytes;
+    };
+    const auto text_of = [](const Result<GgufFile>& file) {
+        return file ? std::string("loaded") : file.error().field + ": " + file.error().text;
+    };
+    for (const Case& one : corpus("gguf")) {
+        const auto file = std::make_shared<Read>(read_file(one.path));
+        EXPECT_EQ(text_of(read_gguf(file)), text_of(parse_gguf(as_bytes(file->bytes)))) << one.path;
+    }
+    // A header longer than what is read of it at first: its end is looked for.
+    const auto padded = [&](uint64_t bytes) {
+        // magic, version, no tensor, one key: a text of `bytes`.
+        std::string file = "GGUF";
+        const auto add = [&](uint64_t value, int size) {
+            for (int i = 0; i < size; ++i) file += char(value >> (8 * i));
+        };
+        add(3, 4), add(0, 8), add(1, 8), add(1, 8);
+        file += 'k';
+        add(8, 4), add(bytes, 8);
+        return file + std::string(size_t(bytes), 'x');
+    };
+    const auto large = std::make_shared<Read>(padded(5'000'000));
+    const Result<GgufFile> read = read_gguf(large);
+    ASSERT_TRUE(read) << read.error().text;
+    EXPECT_EQ(read->metadata.at(0).text()->size(), 5'000'000u);
+    large->bytes.pop_back();
+    EXPECT_EQ(text_of(read_gguf(large)), text_of(parse_gguf(as_bytes(large->bytes))));
+}
+
 TEST_P(Malformed, NothingIsAllocatedBeyondTheFilesSize) {
     if (!can_count_allocations()) GTEST_SKIP() << "no way to count allocations on this system";
     size_t most = 0;

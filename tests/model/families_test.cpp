@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <fstream>
 #include <numeric>
 
 namespace fovea {
@@ -99,6 +101,44 @@ void expect_like_transformers(const fs::path& model_path, const TensorSet& refer
 
 class Families : public testing::TestWithParam<const char*> {};
 
+// A file that is read a piece at a time, or that is in memory as a whole.
+class ReadFile final : public StoredFile {
+  public:
+    ReadFile(const fs::path& path, bool held) : held_(held) {
+        std::ifstream file(path, std::ios::binary);
+        bytes_.assign(std::istreambuf_iterator<char>(file), {});
+    }
+    uint64_t size_bytes() const noexcept override { return bytes_.size(); }
+    std::span<const std::byte> held() const noexcept override {
+        return held_ ? std::as_bytes(std::span(bytes_)) : std::span<const std::byte>();
+    }
+    Result<void> read(uint64_t first, std::span<std::byte> out) const override {
+        EXPECT_FALSE(held_);
+        EXPECT_LE(first + out.size(), bytes_.size());
+        if (fails) return Error{FOVEA_INVALID_ARGUMENT, "file", "it is gone"};
+        std::memcpy(out.data(), bytes_.data() + first, out.size());
+        most = std::max(most, out.size());
+        return {};
+    }
+    bool fails = false;
+    mutable size_t most = 0;  // that was read at once
+
+  private:
+    std::string bytes_;
+    bool held_;
+};
+
+// The files of a model as a program that cannot map files gives them.
+std::vector<NamedFile> named_files(const fs::path& path, bool held) {
+    std::vector<NamedFile> files;
+    if (fs::is_regular_file(path))
+        return {{path.filename().string(), std::make_shared<ReadFile>(path, held)}};
+    for (const fs::directory_entry& one : fs::directory_iterator(path))
+        if (one.path().filename() != "expected.safetensors" && one.path().extension() != ".gguf")
+            files.push_back({one.path().filename().string(), std::make_shared<ReadFile>(one.path(), held)});
+    return files;
+}
+
 TEST_P(Families, compute_what_transformers_computes_in_float64) {
     const fs::path folder = fs::path(FOVEA_FAMILIES) / GetParam();
     const Result<TensorSet> reference = load_safetensors(folder / "expected.safetensors");
@@ -114,6 +154,34 @@ TEST_P(Families, compute_what_transformers_computes_in_float64) {
         if (fs::exists(gguf)) {
             SCOPED_TRACE("GGUF");
             expect_like_transformers(gguf, *reference, arithmetic);
+        }
+    }
+}
+
+TEST_P(Families, give_the_same_bits_from_files_that_are_not_mapped) {
+    const fs::path folder = fs::path(FOVEA_FAMILIES) / GetParam(), gguf = folder / "model.gguf";
+    std::vector<fs::path> paths;
+    if (fs::exists(folder / "config.json")) paths.push_back(folder);
+    if (fs::exists(gguf)) paths.push_back(gguf);
+    for (const fs::path& path : paths) {
+        SCOPED_TRACE(path);
+        const Result<CheckpointModel> mapped =
+            CheckpointModel::open(path == folder ? folder / "model.safetensors" : path);
+        ASSERT_TRUE(mapped) << mapped.error().text;
+        for (const bool held : {false, true}) {
+            SCOPED_TRACE(held ? "held" : "read");
+            const std::vector<NamedFile> files = named_files(path, held);
+            const Result<CheckpointModel> model = CheckpointModel::open(files);
+            ASSERT_TRUE(model) << model.error().text;
+            EXPECT_EQ(model->files().stored_bytes(), mapped->files().stored_bytes());
+            ASSERT_EQ(model->files().weights.size(), mapped->files().weights.size());
+            for (const StoredWeight& weight : mapped->files().weights) {
+                const StoredWeight* const other = model->files().find(weight.name);
+                ASSERT_TRUE(other) << weight.name;
+                std::vector<float> a(weight.rows() * weight.columns()), b(a.size());
+                ASSERT_TRUE(read_rows(weight, 0, a) && read_rows(*other, 0, b)) << weight.name;
+                EXPECT_EQ(a, b) << weight.name;
+            }
         }
     }
 }
@@ -139,6 +207,28 @@ TEST(Pictures, go_with_models_that_read_them_and_tokens_with_the_others) {
     EXPECT_EQ(vit->embed_patches(F32Tensor({8, 48})).error().text,
               "the patches have shape [8, 48], expected [9, 48]");
     EXPECT_FALSE(vit->whole(10));
+}
+
+TEST(FilesThatAreRead, say_what_is_wrong_and_are_read_a_piece_at_a_time) {
+    const fs::path families = FOVEA_FAMILIES;
+    std::vector<NamedFile> files = named_files(families / "gpt2", false);
+    const Result<CheckpointModel> model = CheckpointModel::open(files);
+    ASSERT_TRUE(model) << model.error().text;
+    for (const NamedFile& one : files) {
+        if (one.name != "model.safetensors") continue;
+        const auto& file = static_cast<const ReadFile&>(*one.file);
+        EXPECT_LT(file.most, file.size_bytes() / 2) << "the header alone is kept";
+        const_cast<ReadFile&>(file).fails = true;
+    }
+    EXPECT_EQ(run_model(*model, std::vector<uint32_t>{1, 2}).error().text, "it is gone");
+    std::erase_if(files, [](const NamedFile& one) { return one.name == "config.json"; });
+    EXPECT_EQ(CheckpointModel::open(files).error().text,
+              "the files given: no config.json; it says what the weights are of");
+    std::vector<NamedFile> gguf = named_files(families / "llama_q8" / "model.gguf", false);
+    ASSERT_TRUE(CheckpointModel::open(gguf));
+    gguf.push_back({"more.json", gguf[0].file});
+    EXPECT_EQ(CheckpointModel::open(gguf).error().text,
+              "model.gguf and 1 more: a GGUF file is a model by itself");
 }
 
 // families/older has configurations as older versions of transformers wrote them: NAME-WHAT.json goes with

@@ -356,6 +356,9 @@ TEST(Traces, what_a_device_computed_is_what_follows) {
 TEST(Traces, stages_that_are_not_there_heads_and_layers_are_refused_with_what_there_is) {
     Trace trace = open_session(level_session(5));
     EXPECT_EQ(trace.stage("weights", 2).error().text, "head is 2; weights has heads 0 to 1");
+    Session grouped = level_session(6);
+    grouped.heads = 4, grouped.kv_heads = 2;
+    EXPECT_EQ(open_session(grouped).stage("values", 2).error().text, "head is 2; values has heads 0 to 1");
     EXPECT_EQ(trace.stage("weights", 0, 1).error().text, "layer is 1; the model has layers 0 to 0");
     EXPECT_EQ(trace.stage("capped").error().text.find(
                   "there is no stage 'capped' here; the layer has inputs, w_query"),

@@ -2,6 +2,7 @@
 import type { App } from "./app.ts";
 import { byId, input } from "./dom.ts";
 import { escape, shapeText } from "./format.ts";
+import { isModel, type ModelDoor } from "./model_door.ts";
 import type { FileTensor } from "./protocol.ts";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
@@ -83,9 +84,33 @@ function cut(values: Float32Array, shape: number[], order: string, letter: strin
     return arrange(part, [rows, heads, width / heads], "NHD");
 }
 
-export function connectFiles(app: App): void {
+// The files of a folder that was dropped, not those of folders within it.
+async function filesOf(entries: FileSystemEntry[]): Promise<File[]> {
+    const fileOf = (entry: FileSystemEntry) =>
+        new Promise<File>((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject));
+    const found: File[] = [];
+    for (const entry of entries) {
+        if (entry.isFile) {
+            found.push(await fileOf(entry));
+            continue;
+        }
+        const reader = (entry as FileSystemDirectoryEntry).createReader();
+        for (;;) {
+            // A browser lists a hundred at a time.
+            const some = await new Promise<FileSystemEntry[]>((resolve, reject) =>
+                reader.readEntries(resolve, reject),
+            );
+            if (!some.length) break;
+            for (const one of some) if (one.isFile) found.push(await fileOf(one));
+        }
+    }
+    return found;
+}
+
+export function connectFiles(app: App, models: ModelDoor): void {
+    const take = (files: File[]) => (isModel(files) ? models.open(files) : app.during(open(app, files)));
     input("file").addEventListener("change", () => {
-        void app.during(open(app, [...(input("file").files ?? [])]));
+        void take([...(input("file").files ?? [])]);
         input("file").value = "";
     });
     let depth = 0;
@@ -113,7 +138,12 @@ export function connectFiles(app: App): void {
         event.preventDefault();
         depth = 0;
         cover(false);
-        void app.during(open(app, [...event.dataTransfer!.files]));
+        const entries = [...event.dataTransfer!.items]
+            .map((item) => item.webkitGetAsEntry?.())
+            .filter((entry) => entry != null);
+        const files = [...event.dataTransfer!.files];
+        if (entries.some(({ isDirectory }) => isDirectory)) void filesOf(entries).then(take);
+        else void take(files);
     });
 }
 

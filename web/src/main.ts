@@ -15,6 +15,7 @@ import { Reshape } from "./reshape.ts";
 import { connectSpeed, showCores } from "./speed.ts";
 import { Workbench } from "./stage.ts";
 import { Story } from "./story.ts";
+import { ModelDoor } from "./model_door.ts";
 import { connectPlayground } from "./play.ts";
 import { addressOf, isWhole, longestAddress, toHash } from "./state.ts";
 import { ZoomDoor } from "./zoom_door.ts";
@@ -212,7 +213,7 @@ connectExport(app, workbench);
 connectLessons(app);
 connectSpeed(app);
 connectPlayground(app);
-connectFiles(app);
+connectFiles(app, new ModelDoor(app));
 connectKeys(app, workbench, editor, story);
 app.onResult.add((result) => showBadge(result.ms));
 byId("share").addEventListener("click", async () => {

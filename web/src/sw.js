@@ -1,5 +1,5 @@
 // Keeps the page working offline and, where a reader asked for it, gives it the headers that allow threads. Registered
-// only on request. Engine files are kept as they are used: a reader needs one of the four.
+// only on request. Engine files are kept as they are used: a reader needs one of the four, few need the trainer.
 const version = "fovea-__VERSION__";
 const files = __FILES__;
 const isolate = new URL(self.location.href).searchParams.get("isolate") === "1";
@@ -44,7 +44,7 @@ self.addEventListener("fetch", (event) => {
             });
             if (kept) return withHeaders(kept);
             const fetched = await fetch(event.request);
-            if (fetched.ok && url.pathname.includes("/engine/"))
+            if (fetched.ok && /\/(engine|model|train)\//.test(url.pathname))
                 await cache.put(event.request, fetched.clone());
             return withHeaders(fetched);
         })(),

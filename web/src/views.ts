@@ -16,7 +16,7 @@ export function levelsHtml(current: number | string): string {
         ["play", "Training"],
         ["zoom", "Deep zoom"],
         ["own", "Your tensors"],
-        ["embed", "Embed"],
+        ["model", "Your model"],
     ].map(
         ([id, name], i) =>
             `<li class="more"><a href="#${id}" data-section="${id}"><b>${i + 8}</b> <span>${name}</span></a></li>`,

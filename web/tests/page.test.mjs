@@ -892,14 +892,22 @@ describe("the page", { skip }, () => {
             0,
         );
         const gpu = sum("assets/gpu_page-") + sum("assets/kernels-"),
-            zoom = sum("assets/zoom-");
+            zoom = sum("assets/zoom-"),
+            models = sum("assets/models-") + sum("assets/model_worker-");
         assert.ok(zoom > 0 && zoom <= 7_000, "deep zoom's script over 7 KB after brotli");
         assert.ok(
-            sum("assets/") - later - gpu - zoom + sizes["index.html"] <= 60_000,
+            sum("assets/") - later - gpu - zoom - models + sizes["index.html"] <= 60_000,
             "HTML, CSS and JS over 60 KB after brotli",
         );
         assert.ok(gpu <= 20_000, "what only a reader with a GPU loads over 20 KB after brotli");
         assert.ok(later <= 23_000, "what comes behind the first view over 23 KB after brotli");
+        assert.ok(models > 0 && models <= 10_000, "script and style of own models over 10 KB after brotli");
+        for (const folder of new Set(
+            Object.keys(sizes)
+                .filter((f) => f.startsWith("model/"))
+                .map((f) => f.split("/")[1]),
+        ))
+            assert.ok(sum(`model/${folder}/`) <= 280_000, `models with ${folder} over 280 KB after brotli`);
         assert.ok(sum("train/") <= 200_000, "the trainer over 200 KB after brotli");
         for (const folder of new Set(
             Object.keys(sizes)
@@ -908,11 +916,11 @@ describe("the page", { skip }, () => {
         ))
             assert.ok(sum(`engine/${folder}/`) <= 274_000, `${folder} over 274 KB after brotli`);
         const first = Object.entries(sizes)
-            .filter(([f]) => !/^(engine|train|level|task|learned\/(?!induction))/.test(f))
-            .reduce((a, [, n]) => a + n, -later);
+            .filter(([f]) => !/^(engine|model|train|level|task|learned\/(?!induction))/.test(f))
+            .reduce((a, [, n]) => a + n, -later - models);
         assert.ok(first <= 150_000, "the first view over 150 KB after brotli");
         const engines = Object.keys(sizes)
-            .filter((f) => f.endsWith(".wasm"))
+            .filter((f) => /^engine\/.*\.wasm$/.test(f))
             .map((f) => sum(f.slice(0, f.lastIndexOf("/") + 1)));
         assert.ok(
             first + Math.max(...engines) <= 400_000,

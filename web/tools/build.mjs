@@ -73,6 +73,16 @@ function buildTrainer() {
     return target;
 }
 
+// What runs a reader's own model, for each engine.
+function buildModelEngine(variant) {
+    const folder = engineFolder(variant),
+        jobs = process.env.FOVEA_JOBS || String(availableParallelism());
+    quietly("cmake", ["--build", folder, "--parallel", jobs, "--target", "fovea_web_model"]);
+    const target = join("model", `${variant}-${hashOf(readFileSync(join(folder, "web", "model.wasm")))}`);
+    takeModule(join(folder, "web"), target, "model");
+    return target;
+}
+
 // The weights of each task's model, by name and hash.
 const learnedFolder = join(root, "engine", "model", "learned");
 const learned = readdirSync(learnedFolder)
@@ -103,7 +113,7 @@ function writeKernels() {
     return name;
 }
 
-async function bundle(engines, trainer, models) {
+async function bundle(engines, trainer, modelEngines, learnedFiles) {
     const common = {
         bundle: true,
         minify: true,
@@ -128,7 +138,7 @@ async function bundle(engines, trainer, models) {
         entryPoints: [join(web, "src/worker.ts")],
         define: {
             ENGINE_FOLDERS: JSON.stringify(engines),
-            LEARNED_FILES: JSON.stringify(models),
+            LEARNED_FILES: JSON.stringify(learnedFiles),
             GPU_FILE: JSON.stringify(nameOf(gpu, "src/gpu_page.ts")),
             KERNELS_FILE: JSON.stringify(writeKernels()),
         },
@@ -146,6 +156,20 @@ async function bundle(engines, trainer, models) {
         define: { TRAIN_WORKER_FILE: JSON.stringify(nameOf(trainWorker, "src/train_worker.ts")) },
     });
     const vectors = await build({ ...common, entryPoints: [join(web, "src/vectors.ts")] });
+    const modelWorker = await build({
+        ...common,
+        entryPoints: [join(web, "src/model_worker.ts")],
+        define: { MODEL_FOLDERS: JSON.stringify(modelEngines) },
+    });
+    const modelStyle = await build({ ...common, entryPoints: [join(web, "src/models.css")] });
+    const models = await build({
+        ...common,
+        entryPoints: [join(web, "src/models.ts")],
+        define: {
+            MODEL_WORKER_FILE: JSON.stringify(nameOf(modelWorker, "src/model_worker.ts")),
+            MODEL_STYLE_FILE: JSON.stringify(nameOf(modelStyle, "src/models.css")),
+        },
+    });
     const main = await build({
         ...common,
         splitting: true, // what is asked for later comes later
@@ -155,6 +179,7 @@ async function bundle(engines, trainer, models) {
             WORKER_FILE: JSON.stringify(workerName),
             WORKER_TEXT: '""',
             VECTORS_FILE: JSON.stringify(nameOf(vectors, "src/vectors.ts")),
+            MODELS_FILE: JSON.stringify(nameOf(models, "src/models.ts")),
             PLAYGROUND_FILE: JSON.stringify(trainer && nameOf(playground, "src/playground.ts")),
         },
     });
@@ -216,16 +241,20 @@ function report() {
     const later = sum((f) => /^assets\/(copies|edit|model_stories|playground|train_worker|vectors)-/.test(f)),
         gpu = sum((f) => /^assets\/(gpu_page|kernels)-/.test(f)),
         zoom = sum((f) => /^assets\/zoom-/.test(f)),
-        page = sum((f) => f === "index.html" || f.startsWith("assets/")) - later - gpu - zoom;
+        models = sum((f) => /^assets\/(models|model_worker)-/.test(f)),
+        page = sum((f) => f === "index.html" || f.startsWith("assets/")) - later - gpu - zoom - models;
     console.log(
         `page (HTML, CSS, JS): ${kb(page)} after brotli; stories, copies, playground and plane, behind the first view: ${kb(later)}`,
     );
     console.log(`deep zoom's script, when a map is asked for: ${kb(zoom)}`);
+    console.log(`script and style of a reader's own model, when one is opened: ${kb(models)}`);
     console.log(`the GPU's script and kernels, where there is one: ${kb(gpu)}`);
-    for (const variant of variants)
+    for (const variant of variants) {
+        console.log(`models with ${variant}: ${kb(sum((f) => f.startsWith(`${modelEngines[variant]}/`)))}`);
         console.log(
             `engine ${variant}: ${kb(sum((f) => f.startsWith(`engine/${variant}-`) && f.split("/")[1].match(/^(.*)-[0-9a-f]+$/)[1] === variant))}`,
         );
+    }
     console.log(`learned models, one when it is shown: ${kb(sum((f) => f.startsWith("learned/")))}`);
     if (trainer) console.log(`trainer: ${kb(sum((f) => f.startsWith("train/")))}`);
     writeFileSync(join(root, "build", "web-sizes.json"), JSON.stringify(sizes, null, 1));
@@ -241,27 +270,31 @@ writeFileSync(
     join(web, "src/train_abi.ts"),
     declarationsOf(join(web, "engine/train_engine.h"), "TrainModule"),
 );
+writeFileSync(
+    join(web, "src/model_abi.ts"),
+    declarationsOf(join(web, "engine/model_engine.h"), "ModelModule"),
+);
 writeFileSync(join(web, "src/model_tables.ts"), tablesOf(join(root, "engine/model/tables")));
 writeFileSync(join(web, "src/model_stories.ts"), storiesOf(join(root, "engine/model/tables")));
 const onlyPage = process.argv.includes("--page");
-const built = onlyPage
-    ? readdirSync(join(out, "engine")).map((name) => [
-          name.replace(/-[0-9a-f]{8}$/, ""),
-          join("engine", name),
-      ])
-    : [];
+const builtIn = (folder) =>
+    readdirSync(join(out, folder)).map((name) => [name.replace(/-[0-9a-f]{8}$/, ""), join(folder, name)]);
+const built = onlyPage ? builtIn("engine") : [];
 const variants = onlyPage
     ? built.map(([variant]) => variant)
     : (process.env.FOVEA_WEB_VARIANTS?.split(",") ?? ["simd", "simd-threads", "relaxed", "relaxed-threads"]);
-for (const old of onlyPage ? readdirSync(out).filter((name) => !/^(engine|train)$/.test(name)) : [""])
+for (const old of onlyPage ? readdirSync(out).filter((name) => !/^(engine|train|model)$/.test(name)) : [""])
     rmSync(join(out, old), { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 const engines = Object.fromEntries(
     onlyPage ? built : variants.map((variant) => [variant, buildEngine(variant)]),
 );
+const modelEngines = Object.fromEntries(
+    onlyPage ? builtIn("model") : variants.map((variant) => [variant, buildModelEngine(variant)]),
+);
 const trained = join(out, "train"),
     trainer = !onlyPage ? buildTrainer() : existsSync(trained) ? join("train", readdirSync(trained)[0]) : "";
-const names = await bundle(engines, trainer, copyLearned());
+const names = await bundle(engines, trainer, modelEngines, copyLearned());
 const drawing = engines[variants.find((v) => v === "simd") ?? variants[0]];
 let html = readFileSync(join(web, "src/index.html"), "utf8");
 for (const [name, text] of Object.entries({
@@ -285,7 +318,9 @@ const large = /^learned\/text-/;
 const worker = readFileSync(join(web, "src/sw.js"), "utf8")
     .replace(
         "__FILES__",
-        JSON.stringify(precache.filter((f) => !/^(engine|train|level|task)\//.test(f) && !large.test(f))),
+        JSON.stringify(
+            precache.filter((f) => !/^(engine|train|model|level|task)\//.test(f) && !large.test(f)),
+        ),
     )
     .replace("__VERSION__", hashOf(precache.join() + html));
 writeFileSync(join(out, "sw.js"), worker);
@@ -300,6 +335,8 @@ writeFileSync(
 /engine/*
   Cache-Control: public, max-age=31536000, immutable
 /learned/*
+  Cache-Control: public, max-age=31536000, immutable
+/model/*
   Cache-Control: public, max-age=31536000, immutable
 /train/*
   Cache-Control: public, max-age=31536000, immutable

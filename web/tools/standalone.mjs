@@ -57,7 +57,8 @@ export async function standalone({ web, engine, learned, html, styleFile, mainFi
                 WORKER_FILE: '""',
                 WORKER_TEXT: JSON.stringify(worker),
                 VECTORS_FILE: '""',
-                PLAYGROUND_FILE: '""', // a page of one file has no trainer, and says so
+                MODELS_FILE: '""', // a page of one file has no engine for models and no trainer, and says so
+                PLAYGROUND_FILE: '""',
             },
         }),
     )

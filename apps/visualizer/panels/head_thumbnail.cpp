@@ -7,33 +7,12 @@
 
 namespace fovea::visualizer {
 
-namespace {
-
-struct NamedScore {
-    const char* name;
-    float TokenScores::*score;
-};
-constexpr NamedScore kScores[] = {{"previous token", &TokenScores::previous},
-                                  {"induction", &TokenScores::induction},
-                                  {"first token", &TokenScores::first},
-                                  {"same token", &TokenScores::same}};
-constexpr float kLeastJob = 0.4f;  // as head_label() of <fovea/train.hpp>
-
-}  // namespace
-
 std::string scores_text(const TokenScores& scores) {
     std::string text;
-    for (const NamedScore& one : kScores)
-        if (const float score = scores.*one.score; !std::isnan(score))
-            text += (text.empty() ? "" : ", ") + std::string(one.name) + " " + format_fixed(double(score), 2);
+    for (const TokenScoreName& one : token_score_names())
+        if (const float score = scores.*one.value; !std::isnan(score))
+            text += (text.empty() ? "" : ", ") + std::string(one.label) + " " + format_fixed(double(score), 2);
     return text;
-}
-
-std::string job_of(const TokenScores& scores) {
-    const NamedScore* best = nullptr;
-    for (const NamedScore& one : kScores)
-        if (scores.*one.score >= kLeastJob && (!best || scores.*one.score > scores.*best->score)) best = &one;
-    return best ? best->name : "";
 }
 
 void order_controls(PanelContext& ui, int count) {

@@ -10,8 +10,6 @@ namespace fovea::visualizer {
 
 // A head's figures in a line: "previous token 0.93, induction 0.02, ..."; empty without a text.
 std::string scores_text(const TokenScores& scores);
-// What a head does, by its largest score from 0.4 on: "induction"; else empty.
-std::string job_of(const TokenScores& scores);
 
 // The combo of orders, its first `count`, and which end comes first.
 void order_controls(PanelContext& ui, int count);

@@ -65,7 +65,7 @@ void draw_one(PanelContext& ui, const Place& place, float side) {
                                             3 * ui.scale, 0, gap);
     const Settings& settings = bench.document.settings();
     const std::string known = head_label(settings, {head.layer, head.head});
-    const std::string label = known.empty() && settings.model ? job_of(head.scores) : known;
+    const std::string label = known.empty() && settings.model ? std::string(head_job(head.scores)) : known;
     if (hovered)
         head_tooltip(head_name(head.layer, head.head) + (label.empty() ? "" : ", " + label), head.stats,
                      head.scores, shows_model(settings));

@@ -39,14 +39,29 @@ std::string_view weight_type_name(WeightType type) noexcept;
 uint64_t weight_block_elements(WeightType type) noexcept;
 uint64_t weight_block_bytes(WeightType type) noexcept;
 
+// A file that cannot be mapped, as those of a browser cannot: its bytes are read when they are asked for.
+class StoredFile {
+  public:
+    virtual ~StoredFile() = default;
+    virtual uint64_t size_bytes() const noexcept = 0;
+    // All of its bytes, where they are in memory; they stay there as long as the file.
+    virtual std::span<const std::byte> held() const noexcept { return {}; }
+    // Bytes [first, first + out.size()), which lie within the file. An error where it can't be read any more.
+    // From one thread at a time.
+    virtual Result<void> read(uint64_t first, std::span<std::byte> out) const = 0;
+};
+
 // One weight. Copying it copies no values.
 struct StoredWeight {
     std::string name;  // as the file has it: untrusted text, see printable_name()
     WeightType type = WeightType::other;
-    std::string type_text;              // as the file calls it: "BF16", "Q4_K"
-    std::vector<uint64_t> shape;        // last dimension fastest, whatever order the file counts them in
-    std::span<const std::byte> bytes;   // empty where the size of `other` is not known
-    std::shared_ptr<const void> owner;  // keeps `bytes` alive
+    std::string type_text;                   // as the file calls it: "BF16", "Q4_K"
+    std::vector<uint64_t> shape;             // last dimension fastest, whatever order the file counts them in
+    uint64_t size_bytes = 0;                 // 0 where the size of `other` is not known
+    std::span<const std::byte> bytes;        // all of them where the file is mapped, else none
+    std::shared_ptr<const void> owner;       // keeps `bytes` alive
+    std::shared_ptr<const StoredFile> file;  // where it is not mapped: what they are read from,
+    uint64_t place = 0;                      // and from which byte on
 
     uint64_t columns() const { return shape.empty() ? 1 : shape.back(); }
     uint64_t rows() const;
@@ -54,7 +69,7 @@ struct StoredWeight {
 
 // Rows [first, first + out.size() / columns) as float32; out.size() is a multiple of columns. Exact for f16
 // and bf16; of quantised types float32 products of what the block holds, in ggml's order of operations.
-// Refused: type `other`, and rows that the weight does not have.
+// Refused: type `other`, rows that the weight does not have, files that cannot be read any more.
 Result<void> read_rows(const StoredWeight& weight, uint64_t first, std::span<float> out);
 // Blocks to float32: `blocks.size()` is a multiple of the block's bytes. Not for `other`.
 void dequantise(WeightType type, std::span<const std::byte> blocks, std::span<float> out);
@@ -97,6 +112,8 @@ struct GgufFile {
 Result<GgufFile> load_gguf(const std::filesystem::path& path);
 // `file` must outlive the result, or `owner` keeps it alive.
 Result<GgufFile> parse_gguf(std::span<const std::byte> file, std::shared_ptr<const void> owner = {});
+// Keeps the header in memory, nothing else.
+Result<GgufFile> read_gguf(std::shared_ptr<const StoredFile> file);
 
 // ---- a checkpoint of either kind ----
 
@@ -117,5 +134,11 @@ struct Checkpoint {
 // A folder with config.json and safetensors (model.safetensors.index.json says which, else
 // model.safetensors, else all *.safetensors), one of its safetensors files, or a GGUF file.
 Result<Checkpoint> load_checkpoint(const std::filesystem::path& path);
+// The same of files that a program holds: those of one folder, or one that begins as GGUF files do.
+struct NamedFile {
+    std::string name;  // without a folder
+    std::shared_ptr<const StoredFile> file;
+};
+Result<Checkpoint> load_checkpoint(std::span<const NamedFile> files);
 
 }  // namespace fovea

@@ -51,6 +51,8 @@ class CheckpointModel {
     // numbers that are missing, out of range or do not fit each other; weights of another shape than these
     // numbers ask for; settings that would change the numbers and are not known.
     static Result<CheckpointModel> open(const std::filesystem::path& path);
+    // The same of files that a program holds.
+    static Result<CheckpointModel> open(std::span<const NamedFile> files);
 
     const ModelFacts& facts() const { return *facts_; }
     const Checkpoint& files() const { return *files_; }
@@ -87,6 +89,7 @@ class CheckpointModel {
 
   private:
     CheckpointModel() = default;
+    static Result<CheckpointModel> of(Result<Checkpoint> files);
     class Loader;
 
     std::shared_ptr<const Checkpoint> files_;
@@ -117,6 +120,7 @@ struct RunChanges {
 // What run_model() keeps, and by whose loops it computes.
 struct ModelRunOptions {
     TraceOptions trace;                    // of each layer
+    bool with_logits = true;               // false: none are computed
     bool with_hidden = false;              // keep what stands between the blocks
     bool with_weights = false;             // keep every head's weights
     bool with_lens = false;                // logits behind every layer, for one token
@@ -133,7 +137,7 @@ struct ModelRunOptions {
 };
 // What a run gives.
 struct ModelRun {
-    F32Tensor logits{Shape{0}};  // [tokens, vocabulary]; empty where the files hold no unembedding
+    F32Tensor logits{Shape{0}};  // [tokens, vocabulary]; empty where the files hold no unembedding, or unasked
     std::vector<F32Tensor>
         hidden;  // layers + 1 of [tokens, width]: what enters block n, what leaves the last
     std::vector<F32Tensor> weights;  // layers of [heads, tokens, tokens]

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 namespace fovea {
 
@@ -14,6 +15,15 @@ struct TokenScores {
     float first = 0;      // the first token; of all others (Xiao et al., 2023)
     float same = 0;       // earlier places of the same token
 };
+// The scores by name: a key for files, a label for people.
+struct TokenScoreName {
+    const char *key, *label;
+    float TokenScores::*value;
+};
+std::span<const TokenScoreName> token_score_names();
+// What a head is called by: the label of its largest score, "" where none reaches 0.4.
+std::string_view head_job(const TokenScores& scores);
+
 // `weights` is [tokens, tokens] of one head, row-major; `ids` the text's token numbers, as many.
 TokenScores token_scores(std::span<const float> weights, std::span<const uint32_t> ids);
 

@@ -1,0 +1,179 @@
+#include "browser_host.hpp"
+
+#include "files/buffer.hpp"
+#include "files/refusal.hpp"
+#include "model/characters.hpp"
+#include "model/split_pattern.hpp"
+
+#include <emscripten.h>
+
+#include <cstdlib>
+#include <cstring>
+
+// Places and sizes are numbers of the page: exact up to 2^53.
+EM_JS(int, host_read, (uint32_t file, double first, uint32_t size, void* out),
+      { return Module["host"].read(file, first, size, out >>> 0); });
+EM_JS(void, host_progress, (double share), { Module["host"].progress(share); });
+EM_JS(int, host_pattern, (const char* text, uint32_t size),
+      { return Module["host"].pattern(text >>> 0, size); });
+// Pairs of begin and end in bytes behind their count, to be freed.
+EM_JS(uint32_t*, host_split, (int pattern, const char* text, uint32_t size),
+      { return Module["host"].split(pattern, text >>> 0, size); });
+EM_JS(void, host_classes, (uint32_t first, uint8_t* out), { Module["host"].classes(first, out >>> 0); });
+// A text behind its size, to be freed.
+EM_JS(uint32_t*, host_lower, (uint32_t character), { return Module["host"].lower(character); });
+EM_JS(uint32_t*, host_normal, (int form, const char* text, uint32_t size),
+      { return Module["host"].normal(form, text >>> 0, size); });
+EM_JS(uint32_t*, host_graphemes, (const char* text, uint32_t size),
+      { return Module["host"].graphemes(text >>> 0, size); });
+
+namespace fovea {
+namespace {
+
+// Numbers or a text that the host allocated: a count, then what it counts.
+struct HostAnswer {
+    explicit HostAnswer(uint32_t* words) : words(words) {}
+    ~HostAnswer() { std::free(words); }
+    HostAnswer(const HostAnswer&) = delete;
+    HostAnswer& operator=(const HostAnswer&) = delete;
+    uint32_t count() const { return words ? *words : 0; }
+    std::string_view text() const {
+        return words ? std::string_view(reinterpret_cast<const char*>(words + 1), *words)
+                     : std::string_view();
+    }
+    uint32_t* words;
+};
+
+class HostFile final : public StoredFile {
+  public:
+    HostFile(uint32_t index, uint64_t size_bytes) : index_(index), size_bytes_(size_bytes) {}
+    uint64_t size_bytes() const noexcept override { return size_bytes_; }
+    Result<void> read(uint64_t first, std::span<std::byte> out) const override {
+        if (host_read(index_, double(first), uint32_t(out.size()), out.data())) return {};
+        return Error{FOVEA_INVALID_ARGUMENT, "file",
+                     "the file cannot be read any more: it was changed or moved; open it again"};
+    }
+
+  private:
+    uint32_t index_;
+    uint64_t size_bytes_;
+};
+
+class HeldFile final : public StoredFile {
+  public:
+    explicit HeldFile(files::Buffer bytes) : bytes_(std::move(bytes)) {}
+    uint64_t size_bytes() const noexcept override { return bytes_.bytes().size(); }
+    std::span<const std::byte> held() const noexcept override { return bytes_.bytes(); }
+    Result<void> read(uint64_t first, std::span<std::byte> out) const override {
+        std::memcpy(out.data(), bytes_.bytes().data() + first, out.size());
+        return {};
+    }
+
+  private:
+    files::Buffer bytes_;
+};
+
+}  // namespace
+
+namespace web {
+
+std::shared_ptr<const StoredFile> host_file(uint32_t index, uint64_t size_bytes) {
+    return std::make_shared<HostFile>(index, size_bytes);
+}
+
+Result<std::shared_ptr<const StoredFile>> held_host_file(uint32_t index, uint64_t size_bytes) {
+    files::Buffer bytes;
+    if (!bytes.allocate(size_bytes)) return files::out_of_memory("file", size_bytes);
+    const HostFile file(index, size_bytes);
+    constexpr uint64_t kStretchBytes = uint64_t{16} << 20;
+    for (uint64_t done = 0; done < size_bytes; done += kStretchBytes) {
+        tell_progress(double(done) / double(size_bytes));
+        const auto part =
+            bytes.bytes().subspan(size_t(done), size_t(std::min(kStretchBytes, size_bytes - done)));
+        if (Result<void> r = file.read(done, part); !r) return r.error();
+    }
+    return std::shared_ptr<const StoredFile>(std::make_shared<HeldFile>(std::move(bytes)));
+}
+
+void tell_progress(double share) { host_progress(share); }
+
+}  // namespace web
+
+// ---- split_pattern.hpp by the browser's own regular expressions ----
+
+bool SplitPattern::available() { return true; }
+
+Result<SplitPattern> SplitPattern::compile(std::string_view pattern) {
+    const int number = host_pattern(pattern.data(), uint32_t(pattern.size()));
+    if (number < 0)
+        return Error{FOVEA_UNSUPPORTED, "pattern",
+                     "this browser cannot read the pattern '" + printable_name(pattern, 200) + "'"};
+    SplitPattern out;
+    out.code_ = std::make_shared<const int>(number);
+    return out;
+}
+
+bool SplitPattern::split(std::string_view text,
+                         const std::function<void(size_t, size_t, bool)>& visit) const {
+    const HostAnswer found(
+        host_split(*static_cast<const int*>(code_.get()), text.data(), uint32_t(text.size())));
+    if (!found.words) return false;
+    size_t done = 0;
+    for (uint32_t i = 0; i < found.count(); ++i) {
+        const size_t begin = found.words[1 + 2 * i], end = found.words[2 + 2 * i];
+        if (begin > done) visit(done, begin, false);
+        visit(begin, end, true);
+        done = end;
+    }
+    if (done < text.size()) visit(done, text.size(), false);
+    return true;
+}
+
+// ---- character_tables by the browser ----
+
+namespace {
+
+// Bits of one character, as model_host.ts sets them.
+enum CharacterClass : uint8_t {
+    kSpace = 1,
+    kPunctuation = 2,
+    kMark = 4,
+    kNonspacingMark = 8,
+    kNumber = 16,
+    kWord = 32,
+    kOther = 64
+};
+
+// Asked for in blocks of 256 characters.
+uint8_t classes_of(uint32_t c) {
+    static uint8_t* blocks[0x1100] = {};
+    if (c > 0x10ffff) return 0;
+    uint8_t*& block = blocks[c >> 8];
+    if (!block) {
+        block = new uint8_t[256];
+        host_classes(c & ~0xffu, block);
+    }
+    return block[c & 0xff];
+}
+
+}  // namespace
+
+bool has_character_tables() { return true; }
+bool is_space(uint32_t c) { return classes_of(c) & kSpace; }
+bool is_punctuation(uint32_t c) { return classes_of(c) & kPunctuation; }
+bool is_mark(uint32_t c) { return classes_of(c) & kMark; }
+bool is_nonspacing_mark(uint32_t c) { return classes_of(c) & kNonspacingMark; }
+bool is_number(uint32_t c) { return classes_of(c) & kNumber; }
+bool is_word(uint32_t c) { return classes_of(c) & kWord; }
+bool is_other(uint32_t c) { return classes_of(c) & kOther; }
+void append_lower(std::string& out, uint32_t c) { out += HostAnswer(host_lower(c)).text(); }
+std::string normal_form(std::string_view text, NormalForm form) {
+    return std::string(HostAnswer(host_normal(int(form), text.data(), uint32_t(text.size()))).text());
+}
+std::vector<size_t> grapheme_ends(std::string_view text) {
+    const HostAnswer ends(host_graphemes(text.data(), uint32_t(text.size())));
+    return ends.words ? std::vector<size_t>(ends.words + 1, ends.words + 1 + ends.count())
+                      : std::vector<size_t>();
+}
+
+}  // namespace fovea

@@ -1,0 +1,505 @@
+#include "model_engine.h"
+
+#include "browser_host.hpp"
+#include "model/text_model.hpp"
+
+#include <fovea/inspect/derivation.hpp>
+#include <fovea/inspect/head_stats.hpp>
+#include <fovea/inspect/json.hpp>
+#include <fovea/model/next_tokens.hpp>
+#include <fovea/model/token_scores.hpp>
+#include <fovea/model/trace.hpp>
+#include <fovea/thread_pool.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <set>
+
+namespace {
+
+using namespace fovea;
+using namespace fovea::web;
+
+// What WebAssembly's 32-bit addresses reach, less room for what a run takes in small pieces.
+constexpr uint64_t kMostMemory = uint64_t{3} << 30;
+constexpr uint64_t kMostTokens = 1024;
+constexpr uint64_t kThumbnailSide = 48;
+constexpr size_t kNextTokens = 10, kLensTokens = 4;
+
+struct HeadFacts {
+    TokenScores scores;
+    double entropy = 0;
+};
+
+// What a run left behind, for the next one and for what a reader looks at.
+struct Run {
+    std::vector<SplitToken> tokens;
+    std::vector<uint32_t> ids;
+    RunChanges changes;
+    std::vector<F32Tensor> hidden;  // what enters each layer, what leaves the last
+    uint64_t side = 0;              // of a thumbnail
+    std::vector<float> pictures;    // [layers, heads, side, side]
+    std::vector<std::vector<HeadFacts>> heads;
+};
+
+// All that lives between calls. One page, one model, one calling thread.
+struct State {
+    std::unique_ptr<ThreadPool> pool;
+    FoveaParallel parallel{};
+    std::unique_ptr<EngineRunner> runner;
+    std::vector<std::pair<std::string, uint64_t>> files;
+    std::optional<TextModel> model;
+    Run run;
+    F32Tensor unchanged{Shape{0, 0}};  // what leaves the last layer on the same tokens without changes
+    std::optional<Trace> layer;        // the one that was looked into last
+    uint32_t layer_number = 0;
+    std::optional<PreparedAttention> prepared;
+    std::vector<float> weights, masked, valued, numbers;
+    std::string text, error;
+};
+
+State& state() {
+    static State instance;
+    return instance;
+}
+
+const char* answer(std::string json) {
+    state().text = std::move(json);
+    return state().text.c_str();
+}
+const char* refuse(std::string reason) {
+    state().error = std::move(reason);
+    return nullptr;
+}
+
+void add_memory(JsonObject& json, const char* name, const std::vector<float>& values) {
+    json.raw(name, JsonObject()
+                       .number("address", double(reinterpret_cast<uintptr_t>(values.data())))
+                       .number("count", double(values.size()))
+                       .done());
+}
+
+std::string megabytes(uint64_t bytes) { return std::to_string((bytes + 999'999) / 1'000'000) + " MB"; }
+
+std::string facts_json(const TextModel& model, bool held) {
+    const ModelFacts& f = model.weights.facts();
+    std::map<std::string, uint64_t> types;
+    for (const StoredWeight& weight : model.weights.files().weights)
+        types[weight.type_text] += weight.size_bytes;
+    return JsonObject()
+        .text("family", f.family)
+        .text("architecture", f.architecture)
+        .number("layers", double(f.layers))
+        .number("heads", double(f.heads))
+        .number("kvHeads", double(f.kv_heads))
+        .number("width", double(f.width))
+        .number("headWidth", double(f.head_width))
+        .number("vocabulary", double(f.vocabulary))
+        .raw("context", f.context ? json_number(double(f.context)) : "null")
+        .boolean("causal", f.causal)
+        .number("softcap", f.softcap)
+        .raw("types", array_json(types,
+                                 [](const auto& one) {
+                                     return JsonObject()
+                                         .text("name", printable_name(one.first, 24))
+                                         .number("bytes", double(one.second))
+                                         .done();
+                                 }))
+        .number("bytes", double(model.weights.files().stored_bytes()))
+        .number("layerBytes", double(model.weights.block_bytes()))
+        .boolean("held", held)
+        .raw("whyNoText", model.tokenizer ? "null" : json_string(model.why_no_text))
+        .text("text", first_text(model))
+        .done();
+}
+
+// The largest weight of the cells that each pixel holds.
+void add_picture(std::span<const float> weights, uint64_t tokens, uint64_t side, float* out) {
+    std::fill_n(out, size_t(side * side), 0.0f);
+    for (uint64_t i = 0; i < tokens; ++i)
+        for (uint64_t j = 0; j < tokens; ++j) {
+            float& pixel = out[i * side / tokens * side + j * side / tokens];
+            // A weight that is no number stays one.
+            if (!(weights[i * tokens + j] <= pixel)) pixel = weights[i * tokens + j];
+        }
+}
+
+// The first layer that computes something else than in the run before; the number of layers where none does.
+uint64_t first_changed(const Run& before, const std::vector<uint32_t>& ids, const RunChanges& changes,
+                       const ModelFacts& f) {
+    if (before.hidden.size() != f.layers + 1 || before.ids != ids ||
+        before.changes.hidden_tokens != changes.hidden_tokens)
+        return 0;
+    const auto scale = [](const RunChanges& c, uint64_t layer, uint64_t head) {
+        return layer < c.head_scales.size() && head < c.head_scales[layer].size() ? c.head_scales[layer][head]
+                                                                                  : 1.0f;
+    };
+    for (uint64_t layer = 0; layer < f.layers; ++layer)
+        for (uint64_t head = 0; head < f.heads; ++head)
+            if (scale(before.changes, layer, head) != scale(changes, layer, head)) return layer;
+    return f.layers;
+}
+
+Result<RunChanges> changes_of(const JsonValue& ask, const ModelFacts& f) {
+    RunChanges changes;
+    for (const JsonValue& pair : ask["off"].items()) {
+        if (pair.items().size() != 2) return Error{FOVEA_INVALID_ARGUMENT, "off", "off: a layer and a head"};
+        const double layer = pair.items()[0].number(), head = pair.items()[1].number();
+        if (!(layer >= 0 && layer < double(f.layers)) || !(head >= 0 && head < double(f.heads)))
+            return Error{FOVEA_INVALID_ARGUMENT, "off", "off: there is no such head"};
+        if (changes.head_scales.size() <= size_t(layer)) changes.head_scales.resize(size_t(layer) + 1);
+        auto& scales = changes.head_scales[size_t(layer)];
+        if (scales.size() <= size_t(head)) scales.resize(size_t(head) + 1, 1.0f);
+        scales[size_t(head)] = 0.0f;
+    }
+    std::set<uint32_t> hidden;
+    for (const JsonValue& token : ask["hidden"].items()) hidden.insert(uint32_t(token.number()));
+    changes.hidden_tokens.assign(hidden.begin(), hidden.end());
+    return changes;
+}
+
+bool departs(const RunChanges& changes) {
+    return !changes.head_scales.empty() || !changes.hidden_tokens.empty();
+}
+
+// Runs what `next` has other than the run before, whose results it takes over.
+Result<uint64_t> compute(State& s, Run next) {
+    const CheckpointModel& model = s.model->weights;
+    const ModelFacts& f = model.facts();
+    const uint64_t tokens = next.ids.size(), first = first_changed(s.run, next.ids, next.changes, f);
+    if (s.run.ids != next.ids) s.unchanged = F32Tensor(Shape{0, 0});
+    next.side = std::min(tokens, kThumbnailSide);
+    const size_t cells = size_t(next.side * next.side);
+    if (first > 0) {
+        next.hidden = std::move(s.run.hidden);
+        next.pictures = std::move(s.run.pictures);
+        next.heads = std::move(s.run.heads);
+        next.hidden.resize(first + 1);
+        next.heads.resize(first);
+    }
+    next.pictures.resize(size_t(f.layers * f.heads) * cells);
+    s.run = Run();  // a run that is given up leaves nothing half done
+    s.layer.reset(), s.prepared.reset();
+    if (first < f.layers) {
+        ModelRunOptions options;
+        options.trace.engine = s.runner.get();
+        options.with_hidden = true, options.with_logits = false;
+        options.changes = next.changes;
+        options.first_layer = first;
+        if (first > 0) options.entering = next.hidden.back();
+        options.progress = [](double share) {
+            tell_progress(share);
+            return true;
+        };
+        options.on_layer = [&](uint64_t layer, Trace& trace) -> Result<void> {
+            std::vector<HeadFacts> heads;
+            for (uint32_t head = 0; head < f.heads; ++head) {
+                const Result<F32Tensor> weights = trace.stage("weights", head);
+                if (!weights) return weights.error();
+                heads.push_back(
+                    {token_scores(weights->values, next.ids), head_stats(weights->values, tokens).entropy});
+                add_picture(weights->values, tokens, next.side,
+                            &next.pictures[(layer * f.heads + head) * cells]);
+            }
+            next.heads.push_back(std::move(heads));
+            return {};
+        };
+        if (const uint64_t bytes = run_model_bytes(model, tokens, options) + tokens * tokens * 20;
+            bytes > kMostMemory)
+            return Error{FOVEA_OUT_OF_HOST_MEMORY, "tokens",
+                         "this takes about " + megabytes(bytes) + " of memory; the page has " +
+                             megabytes(kMostMemory) +
+                             " at most: give fewer tokens, or open the model in the window"};
+        Result<ModelRun> run = run_model(model, next.ids, options);
+        if (!run) return run.error();
+        next.hidden.resize(first);
+        for (F32Tensor& one : run->hidden) next.hidden.push_back(std::move(one));
+    }
+    if (!departs(next.changes)) s.unchanged = next.hidden.back();
+    s.run = std::move(next);
+    return first;
+}
+
+std::string shown_token(const TextModel& model, const SplitToken& token) {
+    return JsonObject()
+        .number("id", token.id)
+        .text("text", token_text(model, token.id))
+        .number("begin", double(token.begin))
+        .number("end", double(token.end))
+        .done();
+}
+
+std::string head_json(const HeadFacts& head) {
+    JsonObject json;
+    for (const TokenScoreName& one : token_score_names())
+        json.number(one.key, double(head.scores.*one.value));
+    return json.number("entropy", head.entropy).text("job", head_job(head.scores)).done();
+}
+
+std::string tokens_json(const std::vector<SplitToken>& tokens) {
+    return array_json(tokens, [](const SplitToken& t) { return shown_token(*state().model, t); });
+}
+
+const char* run_json(uint64_t first) {
+    State& s = state();
+    JsonObject json;
+    json.raw("tokens", tokens_json(s.run.tokens))
+        .number("side", double(s.run.side))
+        .number("firstLayer", double(first))
+        .raw("heads",
+             array_json(s.run.heads, [](const auto& layer) { return array_json(layer, head_json); }));
+    add_memory(json, "pictures", s.run.pictures);
+    return answer(json.done());
+}
+
+// Layer `n` of the last run as a trace of its own.
+Result<Trace*> layer_of(uint32_t n) {
+    State& s = state();
+    if (s.run.hidden.empty()) return Error{FOVEA_INVALID_ARGUMENT, "layer", "no model was run"};
+    if (s.layer && s.layer_number == n) return &*s.layer;
+    if (n + 1 >= s.run.hidden.size()) return Error{FOVEA_INVALID_ARGUMENT, "layer", "there is no such layer"};
+    Result<Block> block = s.model->weights.block(n, s.run.ids.size());
+    if (!block) return block.error();
+    block->attention.rules.hidden_keys = s.run.changes.hidden_tokens;
+    auto one = std::make_shared<Model>();
+    one->blocks.push_back(std::move(*block));
+    ModelInput input;
+    input.x = s.run.hidden[n];
+    TraceOptions options;
+    options.engine = s.runner.get();
+    Result<Trace> trace = Trace::open(std::move(one), std::move(input), options);
+    if (!trace) return trace.error();
+    s.layer = std::move(*trace);
+    s.layer_number = n;
+    s.prepared.reset();
+    return &*s.layer;
+}
+
+// Rows behind blocks as lists of what the model would say.
+Result<std::vector<std::vector<NextToken>>> said(const F32Tensor& rows, size_t most) {
+    State& s = state();
+    const Result<F32Tensor> logits = s.model->weights.logits(rows, s.runner.get());
+    if (!logits) return logits.error();
+    std::vector<std::vector<NextToken>> all;
+    for (uint64_t i = 0; i < logits->rows(); ++i) all.push_back(next_tokens(logits->row(i), most));
+    return all;
+}
+
+std::string next_json(const NextToken& next, const std::map<uint32_t, double>* unchanged) {
+    JsonObject json;
+    json.text("text", token_text(*state().model, next.id)).number("probability", next.probability);
+    if (unchanged) json.number("unchanged", unchanged->at(next.id));
+    return json.done();
+}
+
+}  // namespace
+
+const char* webModelError(void) { return state().error.c_str(); }
+
+void webModelStart(uint32_t threads) {
+    State& s = state();
+    s.pool = std::make_unique<ThreadPool>(threads);
+    s.parallel = s.pool->parallel(s.pool->worker_count());
+    s.runner = make_cpu_runner(&s.parallel, s.pool->worker_count());
+}
+
+void webModelFile(const char* name, double size_bytes) {
+    state().files.emplace_back(name, uint64_t(size_bytes));
+}
+
+const char* webModelOpen(double held) {
+    State& s = state();
+    const auto given = std::move(s.files);
+    s.files.clear();
+    s.model.reset(), s.layer.reset(), s.prepared.reset();
+    s.run = Run();
+    uint64_t all = 0;
+    for (const auto& [name, size] : given) all += size;
+    const bool holds = double(all) <= held;
+    std::vector<NamedFile> files;
+    for (uint32_t i = 0; i < given.size(); ++i) {
+        const auto& [name, size] = given[i];
+        if (!holds) {
+            files.push_back({name, host_file(i, size)});
+            continue;
+        }
+        Result<std::shared_ptr<const StoredFile>> file = held_host_file(i, size);
+        if (!file) return refuse(printable_name(name, 200) + ": " + file.error().text);
+        files.push_back({name, std::move(*file)});
+    }
+    Result<TextModel> model = open_text_model(files);
+    if (!model) return refuse(model.error().text);
+    if (const uint64_t layer = model->weights.block_bytes() + (holds ? all : 0); layer > kMostMemory)
+        return refuse("one layer takes " + megabytes(layer) + " of memory; the page has " +
+                      megabytes(kMostMemory) + " at most");
+    s.model = std::move(*model);
+    return answer(facts_json(*s.model, holds));
+}
+
+const char* webModelSplit(const char* text) {
+    if (!state().model) return refuse("no model is open");
+    const Result<std::vector<SplitToken>> tokens = split_text(*state().model, text);
+    if (!tokens) return refuse(tokens.error().text);
+    return answer(JsonObject().raw("tokens", tokens_json(*tokens)).done());
+}
+
+const char* webModelRun(const char* text) {
+    State& s = state();
+    if (!s.model) return refuse("no model is open");
+    const Result<JsonValue> ask = parse_json(text);
+    if (!ask) return refuse(ask.error().text);
+    Run next;
+    Result<std::vector<SplitToken>> tokens = split_text(*s.model, (*ask)["text"].text());
+    if (!tokens) return refuse(tokens.error().text);
+    const ModelFacts& f = s.model->weights.facts();
+    const uint64_t most = f.context ? std::min(f.context, kMostTokens) : kMostTokens;
+    if (tokens->size() > most)
+        return refuse("the text has " + std::to_string(tokens->size()) + " tokens; " +
+                      (most < kMostTokens ? "the model reads " : "the page shows ") + std::to_string(most) +
+                      " at most");
+    next.tokens = std::move(*tokens);
+    for (const SplitToken& token : next.tokens) next.ids.push_back(token.id);
+    Result<RunChanges> changes = changes_of(*ask, f);
+    if (!changes) return refuse(changes.error().text);
+    next.changes = std::move(*changes);
+    const Result<uint64_t> first = compute(s, std::move(next));
+    if (!first) return refuse(first.error().text);
+    return run_json(*first);
+}
+
+const char* webModelNext(uint32_t token) {
+    State& s = state();
+    if (s.run.hidden.empty() || token >= s.run.ids.size()) return refuse("there is no such token");
+    if (!s.model->weights.has_unembedding()) return answer("{\"next\":null,\"said\":null,\"lens\":null}");
+    const uint64_t width = s.run.hidden[0].columns();
+    F32Tensor rows({s.run.hidden.size(), width});
+    for (size_t n = 0; n < s.run.hidden.size(); ++n)
+        std::copy_n(s.run.hidden[n].row(token).begin(), width, rows.row(n).begin());
+    const auto lens = said(rows, kLensTokens);
+    if (!lens) return refuse(lens.error().text);
+    F32Tensor last({1, width});
+    std::copy_n(s.run.hidden.back().row(token).begin(), width, last.row(0).begin());
+    const auto next = said(last, kNextTokens);
+    if (!next) return refuse(next.error().text);
+    std::map<uint32_t, double> before;
+    std::string said_before = "null";
+    if (departs(s.run.changes) && !s.unchanged.values.empty()) {
+        std::copy_n(s.unchanged.row(token).begin(), width, last.row(0).begin());
+        const auto all = said(last, SIZE_MAX);
+        if (!all) return refuse(all.error().text);
+        for (const NextToken& one : (*all)[0]) before.emplace(one.id, one.probability);
+        said_before = array_json(std::span((*all)[0]).first(std::min(kNextTokens, (*all)[0].size())),
+                                 [](const NextToken& one) { return next_json(one, nullptr); });
+    }
+    const std::map<uint32_t, double>* const unchanged = before.empty() ? nullptr : &before;
+    return answer(
+        JsonObject()
+            .raw("next",
+                 array_json((*next)[0], [&](const NextToken& one) { return next_json(one, unchanged); }))
+            .raw("said", said_before)
+            .raw("lens", array_json(*lens,
+                                    [](const auto& row) {
+                                        return array_json(row, [](const NextToken& one) {
+                                            return next_json(one, nullptr);
+                                        });
+                                    }))
+            .done());
+}
+
+const char* webModelHead(uint32_t layer, uint32_t head) {
+    State& s = state();
+    const Result<Trace*> trace = layer_of(layer);
+    if (!trace) return refuse(trace.error().text);
+    for (const auto& [id, out] : {std::pair{"weights", &s.weights}, {"masked", &s.masked}}) {
+        Result<F32Tensor> stage = (*trace)->stage(id, head);
+        if (!stage) return refuse(stage.error().text);
+        *out = std::move(stage->values);
+    }
+    const ModelFacts& f = s.model->weights.facts();
+    const Result<F32Tensor> values = (*trace)->stage("values", uint32_t(head * f.kv_heads / f.heads));
+    if (!values) return refuse(values.error().text);
+    // Kobayashi et al., 2020: a weight on a short value moves little.
+    const uint64_t tokens = s.run.ids.size();
+    std::vector<double> lengths;
+    for (uint64_t j = 0; j < tokens; ++j) {
+        double sum = 0;
+        for (const float x : values->row(j)) sum += double(x) * double(x);
+        lengths.push_back(std::sqrt(sum));
+    }
+    s.valued.resize(s.weights.size());
+    for (size_t i = 0; i < s.weights.size(); ++i)
+        s.valued[i] = float(double(s.weights[i]) * lengths[i % tokens]);
+    std::vector<double> entropy;
+    for (uint64_t i = 0; i < tokens; ++i) {
+        HeadStatsCollector row;
+        row.add_row(int64_t(i), std::span(s.weights).subspan(i * tokens, tokens));
+        entropy.push_back(row.result().entropy);
+    }
+    JsonObject json;
+    json.raw("entropy", numbers_json(std::span<const double>(entropy)));
+    add_memory(json, "weights", s.weights);
+    add_memory(json, "masked", s.masked);
+    add_memory(json, "valued", s.valued);
+    return answer(json.done());
+}
+
+const char* webModelDerive(uint32_t layer, uint32_t head, uint32_t query, uint32_t key) {
+    State& s = state();
+    const Result<Trace*> trace = layer_of(layer);
+    if (!trace) return refuse(trace.error().text);
+    if (!s.prepared) {
+        Result<PreparedAttention> prepared = (*trace)->prepare();
+        if (!prepared) return refuse(prepared.error().text);
+        s.prepared = std::move(*prepared);
+    }
+    const Result<Derivation> steps =
+        derive_cell(s.prepared->call, s.prepared->bindings().data(), {0, head, query, key});
+    if (!steps) return refuse(steps.error().text);
+    const Result<F32Tensor> weights = (*trace)->stage("weights", head);
+    if (!weights) return refuse(weights.error().text);
+    const std::span<const float> row = weights->row(query);
+    const ModelFacts& f = s.model->weights.facts();
+    const auto origin = [&](const char* part, uint32_t of) {
+        return s.model->weights.origin(layer, part, of * f.head_width);
+    };
+    JsonObject json;
+    add_derivation(json, *steps);
+    json.raw("scale", number_json(steps->scale));
+    json.raw("rowWeights", numbers_json(row))
+        .number("rank", double(std::count_if(row.begin(), row.end(), [&](float w) { return w > row[key]; })))
+        .raw("origins", texts_json({origin("query", head), origin("key", steps->kv_head),
+                                    origin("value", steps->kv_head)}));
+    return answer(json.done());
+}
+
+const char* webModelNumbers(const char* numbers) {
+    State& s = state();
+    if (!s.model) return refuse("no model is open");
+    if (numbers && *numbers) {
+        Run next;
+        for (std::string_view text = numbers; !text.empty();) {
+            uint32_t id = 0;
+            const char* const end = std::from_chars(text.data(), text.data() + text.size(), id).ptr;
+            next.ids.push_back(id);
+            next.tokens.push_back({id, 0, 0});
+            text.remove_prefix(std::min(text.size(), size_t(end - text.data()) + 1));
+        }
+        const Result<uint64_t> first = compute(s, std::move(next));
+        if (!first) return refuse(first.error().text);
+    }
+    JsonObject json;
+    s.numbers.clear();
+    for (const F32Tensor& one : s.run.hidden)
+        s.numbers.insert(s.numbers.end(), one.values.begin(), one.values.end());
+    s.weights.clear();
+    if (s.model->weights.has_unembedding()) {
+        Result<F32Tensor> logits = s.model->weights.logits(s.run.hidden.back(), s.runner.get());
+        if (!logits) return refuse(logits.error().text);
+        s.weights = std::move(logits->values);
+    }
+    add_memory(json, "hidden", s.numbers);
+    add_memory(json, "logits", s.weights);
+    return answer(json.done());
+}

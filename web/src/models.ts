@@ -1,0 +1,561 @@
+// A reader's own model: every head of every layer on the text that is typed, what comes next, and any weight down to the
+// rows of the file. Loaded when a model is opened.
+import type { ModelKit } from "./model_door.ts";
+import type {
+    HeadFigures,
+    Likely,
+    ModelFacts,
+    ModelHead,
+    ModelKind,
+    ModelNext,
+    ModelRequests,
+    ModelRun,
+} from "./model_protocol.ts";
+
+declare const MODEL_WORKER_FILE: string;
+declare const MODEL_STYLE_FILE: string;
+
+const shownAs = {
+    weights: "Weights",
+    valued: "Weights × length of the value",
+    masked: "Scores under the mask",
+} as const;
+type Shown = keyof typeof shownAs;
+const figures: [keyof HeadFigures, string][] = [
+    ["previous", "previous token"],
+    ["induction", "induction"],
+    ["first", "first token"],
+    ["same", "same token"],
+];
+const namedHeads = 4; // of each figure
+const typingMs = 120; // a run begins when this long nothing was typed
+const percent = (share: number) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)}%`;
+const nameOf = (layer: number, head: number) => `L${layer}H${head}`;
+
+class Runner {
+    private worker: Worker | null = null;
+    private nextId = 1;
+    private readonly waiting = new Map<
+        number,
+        { resolve: (value: never) => void; reject: (e: Error) => void }
+    >();
+    onProgress: (share: number) => void = () => {};
+
+    get running(): boolean {
+        return this.waiting.size > 0;
+    }
+    ask<K extends ModelKind>(kind: K, ask: ModelRequests[K]["ask"]): Promise<ModelRequests[K]["answer"]> {
+        this.worker ??= this.begin();
+        return new Promise((resolve, reject) => {
+            this.waiting.set(this.nextId, { resolve, reject });
+            this.worker!.postMessage({ id: this.nextId++, kind, ask });
+        });
+    }
+    private begin(): Worker {
+        const worker = new Worker(new URL(MODEL_WORKER_FILE, import.meta.url), {
+            type: "module",
+            name: "fovea-model",
+        });
+        worker.addEventListener("message", ({ data }) => {
+            if (data.progress !== undefined) return this.onProgress(data.progress);
+            const waiting = this.waiting.get(data.id);
+            this.waiting.delete(data.id);
+            if (data.fatal) this.end(data.error);
+            if (data.error) waiting?.reject(new Error(data.error));
+            else waiting?.resolve(data.answer as never);
+        });
+        worker.addEventListener("error", (event) => {
+            event.preventDefault();
+            this.end(event.message || "the engine for models could not be loaded");
+        });
+        return worker;
+    }
+    // A run knows nothing of wishes while it computes: its thread is ended, and another one begun.
+    end(reason: string): void {
+        this.worker?.terminate();
+        this.worker = null;
+        for (const { reject } of this.waiting.values()) reject(new Error(reason));
+        this.waiting.clear();
+    }
+}
+const stopped = "stopped";
+
+export class Models {
+    private readonly runner = new Runner();
+    private files: File[] = [];
+    private facts: ModelFacts | null = null;
+    private run: ModelRun | null = null;
+    private next: ModelNext | null = null;
+    private shown: ModelHead | null = null;
+    private layer = 0;
+    private head = 0;
+    private token = 0; // whose next ones are shown: the row
+    private key = 0;
+    private as: Shown = "weights";
+    private text = "";
+    private off = new Set<string>(); // "layer,head"
+    private hidden = new Set<number>();
+    private typing = 0;
+    private asked = 0; // the newest request of numbers
+    private started = false; // an engine has this model open
+    private fresh = false; // nothing was looked at yet
+    private matrix!: InstanceType<ModelKit["MatrixView"]>;
+    private hovered: [number, number] | null = null;
+
+    constructor(private readonly kit: ModelKit) {
+        const link = document.createElement("link");
+        link.rel = "stylesheet";
+        link.href = new URL(MODEL_STYLE_FILE, import.meta.url).href;
+        link.addEventListener("load", () => this.draw());
+        document.head.append(link);
+        this.runner.onProgress = (share) => this.say(`${(100 * share).toFixed(0)}%`, true);
+        kit.app.onShow.add(() => this.draw()); // colours may have changed
+    }
+
+    private say(text: string, canStop = false): void {
+        this.kit.setText(this.kit.byId("model-note"), text);
+        const stop = document.getElementById("model-stop");
+        if (stop) stop.hidden = !canStop;
+    }
+
+    async open(files: File[]): Promise<void> {
+        this.runner.end(stopped);
+        this.files = files;
+        this.started = false;
+        this.facts = this.run = this.next = this.shown = null;
+        this.off.clear();
+        this.hidden.clear();
+        this.kit.byId("model-body").hidden = true;
+        const size = files.reduce((sum, file) => sum + file.size, 0);
+        this.say(`Reading ${this.kit.megabytes(size)} …`);
+        try {
+            const facts = await this.begin();
+            this.facts = facts;
+            this.build(facts);
+            this.text = facts.text;
+            this.kit.input("model-text").value = facts.text;
+            this.layer = this.head = this.key = 0;
+            this.fresh = true;
+            await this.compute(true);
+        } catch (error) {
+            if ((error as Error).message !== stopped)
+                this.say(`It could not be opened: ${(error as Error).message}`);
+        }
+    }
+
+    private async begin(): Promise<ModelFacts> {
+        const info = this.kit.app.engine.info;
+        await this.runner.ask("start", { variant: info?.variant ?? "simd", threads: info?.threads ?? 1 });
+        const facts = await this.runner.ask("open", { files: this.files });
+        this.started = true;
+        return facts;
+    }
+
+    private build(facts: ModelFacts): void {
+        const { byId, escape, megabytes } = this.kit;
+        const name =
+                this.files.find(({ name: one }) => /\.gguf$/i.test(one))?.name ??
+                (this.files[0].webkitRelativePath.split("/")[0] || "a model of files"),
+            types = facts.types.map(({ name: type, bytes }) => `${type} ${megabytes(bytes)}`).join(", "),
+            grouped = facts.kvHeads === facts.heads ? "" : ` over ${facts.kvHeads} of keys and values`,
+            reads = facts.held
+                ? "Its files are in this tab’s memory."
+                : `It is too large for this tab’s memory: layers are read from the disk for every run, ${megabytes(facts.layerBytes)} at a time.`;
+        byId("model-body").innerHTML =
+            `<div class="model-facts"><h3><bdi>${escape(name)}</bdi></h3><p class="note">${escape(facts.family)}: ${facts.layers} layers, ${facts.heads} heads${grouped}, ${facts.width.toLocaleString("en")} wide, ${facts.vocabulary.toLocaleString("en")} tokens${facts.context ? `, reads ${facts.context.toLocaleString("en")}` : ""}. ${escape(types)}. ${reads}</p></div>` +
+            `<label class="field"><span>${facts.whyNoText === null ? "Your text" : "Token numbers, with spaces between"}</span><input id="model-text" type="text" dir="auto" autocomplete="off" autocapitalize="off" spellcheck="false" maxlength="8000" aria-describedby="model-text-note"></label>` +
+            `<p class="note" id="model-text-note">${facts.whyNoText === null ? "" : escape(facts.whyNoText)}</p>` +
+            `<p class="buttons"><button type="button" id="model-stop" class="quiet" hidden>Stop</button></p>` +
+            `<h3 class="label">Tokens: choose one to see what comes next behind it</h3><div class="model-tokens" id="model-tokens" role="group" aria-label="Tokens"></div>` +
+            `<p class="buttons"><button type="button" id="model-hide" class="quiet" aria-pressed="false">Hide this token from all</button><button type="button" id="model-reset" class="quiet" hidden>Undo all changes</button></p>` +
+            `<div class="two"><div><h3 class="label" id="model-next-title">What comes next</h3><div id="model-next"></div></div><div><h3 class="label">If the model ended behind a layer</h3><div class="scroll" id="model-lens" tabindex="0" role="region" aria-label="What the model would say behind each layer"></div></div></div>` +
+            `<h3 class="label">Every head on this text: a row for each layer</h3><div class="model-grid-box scroll"><canvas id="model-grid" tabindex="0" role="img"></canvas></div><p class="note" id="model-hover" role="status"></p><div id="model-jobs"></div>` +
+            `<div class="model-tools"><h3 id="model-head-name"></h3><div class="segmented" role="radiogroup" aria-label="What is shown">${Object.entries(
+                shownAs,
+            )
+                .map(
+                    ([id, label], i) =>
+                        `<label><input type="radio" name="model-as" value="${id}"${i ? "" : " checked"}><span>${label}</span></label>`,
+                )
+                .join(
+                    "",
+                )}</div><button type="button" id="model-off" class="quiet" aria-pressed="false">Switch this head off</button></div>` +
+            `<div class="model-work"><div class="matrix" id="model-matrix"></div><aside id="model-cell" aria-label="The arithmetic of one weight"></aside></div>`;
+        byId("model-body").hidden = false;
+        this.as = "weights";
+        this.matrix = new this.kit.MatrixView(
+            byId("model-matrix"),
+            { pick: (row, column) => void this.pick(row, column) },
+            "Weights of the head",
+        );
+        this.listen();
+    }
+
+    private listen(): void {
+        const { byId, input } = this.kit;
+        input("model-text").addEventListener("input", () => {
+            clearTimeout(this.typing);
+            this.typing = setTimeout(() => {
+                this.text = input("model-text").value;
+                this.hidden.clear(); // they were places in another text
+                void this.compute(true);
+            }, typingMs);
+        });
+        byId("model-stop").addEventListener("click", () => {
+            this.started = false;
+            this.runner.end(stopped);
+            this.say("Stopped. Type on, or change anything, to run it again.");
+        });
+        byId("model-tokens").addEventListener("click", (event) => {
+            const button = (event.target as Element).closest<HTMLElement>("[data-token]");
+            if (button) void this.pick(Number(button.dataset.token), null);
+        });
+        byId("model-hide").addEventListener("click", () => {
+            if (!this.hidden.delete(this.token)) this.hidden.add(this.token);
+            void this.compute(false);
+        });
+        byId("model-reset").addEventListener("click", () => {
+            this.off.clear();
+            this.hidden.clear();
+            void this.compute(false);
+        });
+        byId("model-off").addEventListener("click", () => {
+            const place = `${this.layer},${this.head}`;
+            if (!this.off.delete(place)) this.off.add(place);
+            void this.compute(false);
+        });
+        for (const button of document.querySelectorAll<HTMLInputElement>("[name=model-as]"))
+            button.addEventListener("change", () => {
+                this.as = button.value as Shown;
+                this.showHead();
+            });
+        byId("model-jobs").addEventListener("click", (event) => {
+            const button = (event.target as Element).closest<HTMLElement>("[data-head]");
+            if (button) void this.look(Number(button.dataset.layer), Number(button.dataset.head));
+        });
+        const grid = byId<HTMLCanvasElement>("model-grid");
+        grid.addEventListener("pointermove", (event) => {
+            this.hovered = this.headAt(event.offsetX, event.offsetY);
+            this.showHover();
+        });
+        grid.addEventListener("pointerleave", () => {
+            this.hovered = null;
+            this.showHover();
+        });
+        grid.addEventListener("click", (event) => {
+            const at = this.headAt(event.offsetX, event.offsetY);
+            if (at) void this.look(...at);
+        });
+        grid.addEventListener("keydown", (event) => {
+            const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[
+                event.key
+            ];
+            if (!step || !this.facts) return;
+            event.preventDefault();
+            const layer = Math.min(this.facts.layers - 1, Math.max(0, this.layer + step[0])),
+                head = Math.min(this.facts.heads - 1, Math.max(0, this.head + step[1]));
+            void this.look(layer, head);
+        });
+        new ResizeObserver(() => this.drawGrid()).observe(grid.parentElement!);
+    }
+
+    // One request after another, each for the newest state; an older answer is dropped.
+    private async compute(moves: boolean): Promise<void> {
+        const ask = ++this.asked;
+        const { app, setText, byId } = this.kit;
+        if (this.runner.running && this.started) return; // what runs begins again when it is done
+        try {
+            await app.during(this.computeOnce(moves));
+        } catch (error) {
+            if ((error as Error).message !== stopped) {
+                this.say("");
+                setText(byId("model-text-note"), (error as Error).message);
+            }
+        }
+        if (ask !== this.asked && this.facts) await this.compute(true);
+    }
+
+    private async computeOnce(moves: boolean): Promise<void> {
+        const { byId, setText } = this.kit;
+        if (!this.started) await this.begin();
+        this.say("computing …", true);
+        const off = [...this.off].map((place) => place.split(",").map(Number) as [number, number]);
+        const run = await this.runner.ask("run", { text: this.text, off, hidden: [...this.hidden] });
+        this.run = run;
+        if (moves) this.token = run.tokens.length - 1;
+        this.token = Math.min(this.token, run.tokens.length - 1);
+        this.key = Math.min(moves ? 0 : this.key, run.tokens.length - 1);
+        if (this.fresh) [this.layer, this.head] = mostNamed(run);
+        this.fresh = false;
+        this.next = await this.runner.ask("next", { token: this.token });
+        this.shown = await this.runner.ask("head", { layer: this.layer, head: this.head });
+        setText(byId("model-text-note"), this.facts!.whyNoText ?? "");
+        this.say(
+            `${run.tokens.length} tokens, ${Math.round(run.ms).toLocaleString("en")} ms${run.firstLayer ? `, from layer ${run.firstLayer} on` : ""}`,
+        );
+        this.draw();
+        await this.derive();
+    }
+
+    private async look(layer: number, head: number): Promise<void> {
+        [this.layer, this.head] = [layer, head];
+        this.drawGrid();
+        if (!this.run || this.runner.running) return;
+        this.shown = await this.kit.app.during(this.runner.ask("head", { layer, head }));
+        this.showHead();
+        await this.derive();
+    }
+
+    // A cell of the head's matrix; without a key, a token: the row's largest weight.
+    private async pick(row: number, column: number | null): Promise<void> {
+        const { run, shown } = this;
+        if (!run || !shown || this.runner.running) return;
+        const count = run.tokens.length;
+        this.key = column ?? 0;
+        if (column === null)
+            for (let j = 1; j < count; ++j)
+                if (shown.weights[row * count + j] > shown.weights[row * count + this.key]) this.key = j;
+        const other = row !== this.token;
+        this.token = row;
+        this.showTokens();
+        this.matrix.pick(row, this.key);
+        this.matrix.refresh();
+        if (other) {
+            this.next = await this.kit.app.during(this.runner.ask("next", { token: row }));
+            this.showNext();
+        }
+        await this.derive();
+    }
+
+    private async derive(): Promise<void> {
+        const { byId, setHtml, inspectorHtml, number, escape } = this.kit,
+            { layer, head, token: query, key, run, facts } = this;
+        if (!run || !facts) return;
+        const steps = await this.kit.app.during(this.runner.ask("derive", { layer, head, query, key }));
+        if (query !== this.token || key !== this.key || run !== this.run) return;
+        const tokens = run.tokens.map(({ text }) => text);
+        const origins = ["q", "k", "v"].map(
+            (of, n) => `<dt>${of}</dt><dd><bdi>${escape(steps.origins[n])}</bdi></dd>`,
+        );
+        setHtml(
+            byId("model-cell"),
+            inspectorHtml(steps, {
+                tokensRow: tokens,
+                tokensColumn: tokens,
+                row: query,
+                column: key,
+                divisor: number(1 / steps.scale),
+                dividend: true,
+                softcap: facts.softcap,
+                p: 0,
+                alibi: false,
+                label: "Weights",
+                value: steps.weight,
+            }) +
+                `<div class="model-origins"><h3 class="label">In the files</h3><dl>${origins.join("")}</dl><p class="note">The rows that make the first number of each; the next ones follow.</p></div>`,
+        );
+    }
+
+    draw(): void {
+        if (!this.run) return;
+        this.showTokens();
+        this.showNext();
+        this.showJobs();
+        this.showHead();
+        this.drawGrid();
+    }
+
+    private showTokens(): void {
+        const { byId, setHtml, escape } = this.kit;
+        setHtml(
+            byId("model-tokens"),
+            this.run!.tokens.map(
+                ({ text, id }, n) =>
+                    `<button type="button" data-token="${n}" aria-pressed="${n === this.token}"${this.hidden.has(n) ? ' class="off"' : ""} title="token ${id}"><bdi>${escape(text)}</bdi></button>`,
+            ).join(""),
+        );
+        const hide = byId("model-hide");
+        hide.setAttribute("aria-pressed", String(this.hidden.has(this.token)));
+        byId("model-reset").hidden = !this.off.size && !this.hidden.size;
+    }
+
+    private showNext(): void {
+        const { byId, setHtml, setText, escape } = this.kit,
+            { next, said, lens } = this.next!;
+        setText(byId("model-next-title"), `What comes next behind “${this.run!.tokens[this.token].text}”`);
+        if (!next || !lens) {
+            setHtml(byId("model-next"), "<p>The files hold no unembedding: the model says nothing.</p>");
+            setHtml(byId("model-lens"), "");
+            return;
+        }
+        const bar = ({ probability }: Likely) =>
+            `<meter min="0" max="1" value="${probability}" aria-hidden="true"></meter>`;
+        const rows = next.map(
+            (one, n) =>
+                `<tr><th scope="row"><bdi>${escape(one.text)}</bdi></th><td>${bar(one)}</td><td>${percent(one.probability)}</td>${said ? `<td>${percent(one.unchanged!)}</td><td><bdi>${escape(said[n]?.text ?? "")}</bdi></td>` : ""}</tr>`,
+        );
+        setHtml(
+            byId("model-next"),
+            `<table class="plain model-next"><thead><tr><th scope="col">token</th><th scope="col" colspan="2">${said ? "with the changes" : "probability"}</th>${said ? '<th scope="col">without</th><th scope="col">said without</th>' : ""}</tr></thead><tbody>${rows.join("")}</tbody></table>`,
+        );
+        const last = next[0].text;
+        setHtml(
+            byId("model-lens"),
+            `<table class="plain model-lens"><thead><tr><th scope="col">behind</th><th scope="col" colspan="${lens[0].length}">likeliest tokens</th></tr></thead><tbody>${lens
+                .map(
+                    (row, n) =>
+                        `<tr><th scope="row">${n ? `layer ${n - 1}` : "the embedding"}</th>${row.map((one) => `<td${one.text === last ? ' class="hit"' : ""}><bdi>${escape(one.text)}</bdi> ${percent(one.probability)}</td>`).join("")}</tr>`,
+                )
+                .reverse()
+                .join("")}</tbody></table>`,
+        );
+    }
+
+    private showJobs(): void {
+        const { byId, setHtml, short } = this.kit,
+            all = this.run!.heads.flatMap((heads, layer) => heads.map((of, head) => ({ layer, head, of })));
+        const lines = figures.map(([key, label]) => {
+            const best = all
+                .filter(({ of }) => of[key] !== null)
+                .sort((a, b) => (b.of[key] as number) - (a.of[key] as number))
+                .slice(0, namedHeads);
+            if (!best.length)
+                return `<p><b>${label}</b> <span class="note">no such token in this text</span></p>`;
+            return `<p><b>${label}</b> ${best.map(({ layer, head, of }) => `<button type="button" class="quiet" data-layer="${layer}" data-head="${head}">${nameOf(layer, head)} ${short(of[key] as number)}</button>`).join(" ")}</p>`;
+        });
+        setHtml(byId("model-jobs"), `<h3 class="label">Heads that look most at</h3>${lines.join("")}`);
+    }
+
+    private showHead(): void {
+        const { shown, run, layer, head } = this;
+        if (!shown || !run) return;
+        const { byId, setText } = this.kit,
+            tokens = run.tokens.map(({ text }) => text),
+            figure = run.heads[layer][head],
+            isOff = this.off.has(`${layer},${head}`);
+        setText(
+            byId("model-head-name"),
+            `Layer ${layer}, head ${head}${figure.job ? `: ${figure.job}` : ""}`,
+        );
+        const off = byId("model-off");
+        off.setAttribute("aria-pressed", String(isOff));
+        setText(off, isOff ? "Switch this head on" : "Switch this head off");
+        this.matrix.set({
+            data: shown[this.as],
+            rows: tokens.length,
+            columns: tokens.length,
+            rowLabels: tokens,
+            columnLabels: tokens,
+            name: shownAs[this.as],
+            map: "auto",
+            signed: this.as === "masked",
+            sums: false,
+            log: false,
+            low: null,
+            high: null,
+            masked: shown.masked,
+        });
+        this.matrix.pick(this.token, this.key);
+        this.matrix.show();
+    }
+
+    // Pixels of a thumbnail and of the room around it.
+    private sizes(): { cell: number; label: number } {
+        const label = 30,
+            width = this.kit.byId("model-grid").parentElement!.clientWidth - label;
+        return { cell: Math.max(18, Math.min(64, Math.floor(width / this.facts!.heads))), label };
+    }
+
+    private headAt(x: number, y: number): [number, number] | null {
+        const { cell, label } = this.sizes(),
+            layer = Math.floor(y / cell),
+            head = Math.floor((x - label) / cell);
+        return layer >= 0 && layer < this.facts!.layers && head >= 0 && head < this.facts!.heads
+            ? [layer, head]
+            : null;
+    }
+
+    private drawGrid(): void {
+        const { run, facts } = this;
+        if (!run || !facts) return;
+        const canvas = this.kit.byId<HTMLCanvasElement>("model-grid"),
+            { cell, label } = this.sizes(),
+            ratio = Math.min(2, devicePixelRatio || 1),
+            width = label + facts.heads * cell,
+            height = facts.layers * cell;
+        canvas.width = Math.round(width * ratio);
+        canvas.height = Math.round(height * ratio);
+        canvas.style.width = `${width}px`;
+        canvas.style.height = `${height}px`;
+        const context = canvas.getContext("2d")!,
+            style = getComputedStyle(canvas),
+            { side, pictures } = run,
+            table = this.kit.colorTable("ink"),
+            small = document.createElement("canvas");
+        small.width = small.height = side;
+        const pixels = new ImageData(side, side);
+        context.scale(ratio, ratio);
+        context.imageSmoothingEnabled = side > cell;
+        context.font = `450 11px ${style.fontFamily}`;
+        context.textAlign = "right";
+        context.textBaseline = "middle";
+        for (let layer = 0; layer < facts.layers; ++layer) {
+            context.fillStyle = style.getPropertyValue("--soft");
+            context.fillText(`L${layer}`, label - 6, (layer + 0.5) * cell);
+            for (let head = 0; head < facts.heads; ++head) {
+                const first = (layer * facts.heads + head) * side * side;
+                for (let i = 0; i < side * side; ++i) {
+                    // A square root: most weights are small, and where they are is what tells heads apart.
+                    const weight = pictures[first + i],
+                        color = 3 * Math.round(255 * Math.sqrt(Math.min(1, Math.max(0, weight || 0))));
+                    for (let c = 0; c < 3; ++c) pixels.data[4 * i + c] = table[color + c];
+                    pixels.data[4 * i + 3] = 255;
+                }
+                small.getContext("2d")!.putImageData(pixels, 0, 0);
+                const [x, y] = [label + head * cell, layer * cell];
+                context.globalAlpha = this.off.has(`${layer},${head}`) ? 0.25 : 1;
+                context.drawImage(small, x + 1, y + 1, cell - 3, cell - 3);
+                context.globalAlpha = 1;
+                if (layer !== this.layer || head !== this.head) continue;
+                context.strokeStyle = style.getPropertyValue("--warm");
+                context.lineWidth = 2;
+                context.strokeRect(x, y, cell - 1, cell - 1);
+            }
+        }
+        this.showHover();
+    }
+
+    private showHover(): void {
+        const { byId, setText, short } = this.kit,
+            [layer, head] = this.hovered ?? [this.layer, this.head],
+            of = this.run?.heads[layer]?.[head];
+        if (!of) return;
+        const said = figures
+            .filter(([key]) => of[key] !== null)
+            .map(([key, label]) => `${label} ${short(of[key] as number)}`);
+        const text = `${nameOf(layer, head)}${of.job ? `, ${of.job}` : ""}: ${said.join(", ")}; entropy ${short(of.entropy)} nats`;
+        setText(byId("model-hover"), text);
+        byId("model-grid").setAttribute(
+            "aria-label",
+            `Weights of ${this.facts!.layers} layers of ${this.facts!.heads} heads; arrows choose one. ${text}`,
+        );
+    }
+}
+
+// What a reader sees first: the head with the highest score that has a name.
+function mostNamed(run: ModelRun): [number, number] {
+    let best = 0,
+        at: [number, number] = [0, 0];
+    run.heads.forEach((heads, layer) =>
+        heads.forEach((of, head) => {
+            const score = Math.max(of.induction ?? 0, of.previous ?? 0);
+            if (score > best) {
+                best = score;
+                at = [layer, head];
+            }
+        }),
+    );
+    return at;
+}
+
+export const begin = (kit: ModelKit) => new Models(kit);

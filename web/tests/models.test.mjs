@@ -1,0 +1,455 @@
+// Published models on the page: their numbers in node against transformers' (tests/model/families), their tokens against the
+// library tokenizers, and the part of the page that opens them.
+import assert from "node:assert/strict";
+import { build } from "esbuild";
+import {
+    closeSync,
+    fstatSync,
+    mkdirSync,
+    mkdtempSync,
+    openSync,
+    readFileSync,
+    readSync,
+    readdirSync,
+    rmSync,
+    writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { after, before, describe, test } from "node:test";
+import { createRequire } from "node:module";
+import { basename, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { Lab, missing, near, root, settled, site, withPages } from "./support.mjs";
+
+const axeFile = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+const families = join(root, "tests", "model", "families"),
+    tokenizers = join(root, "tests", "model", "tokenizers");
+
+// The tensors of a safetensors file as float32.
+function tensorsOf(path) {
+    const bytes = readFileSync(path),
+        length = Number(bytes.readBigUInt64LE()),
+        header = JSON.parse(bytes.subarray(8, 8 + length).toString());
+    return Object.fromEntries(
+        Object.entries(header)
+            .filter(([name]) => name !== "__metadata__")
+            .map(
+                ([
+                    name,
+                    {
+                        dtype,
+                        data_offsets: [begin, end],
+                    },
+                ]) => {
+                    const data = bytes.buffer.slice(
+                        bytes.byteOffset + 8 + length + begin,
+                        bytes.byteOffset + 8 + length + end,
+                    );
+                    const types = {
+                        F32: Float32Array,
+                        F64: Float64Array,
+                        I64: BigInt64Array,
+                        I32: Int32Array,
+                    };
+                    return [name, Array.from(new types[dtype](data), Number)];
+                },
+            ),
+    );
+}
+
+const filesOf = (folder) =>
+    readdirSync(folder)
+        .filter((name) => /\.(json|safetensors)$/.test(name) && name !== "expected.safetensors")
+        .map((name) => join(folder, name));
+
+describe("models in node", { skip: missing ?? false }, () => {
+    let made, temporary;
+    const open = [];
+    before(async () => {
+        temporary = mkdtempSync(join(tmpdir(), "fovea-models-"));
+        const outfile = join(temporary, "models.mjs");
+        await build({
+            stdin: {
+                contents: 'export * from "./model_session.ts"; export * from "./model_host.ts";',
+                resolveDir: join(root, "web", "src"),
+                loader: "ts",
+            },
+            bundle: true,
+            format: "esm",
+            outfile,
+            logLevel: "error",
+        });
+        made = await import(pathToFileURL(outfile));
+    });
+    after(() => {
+        for (const file of open) closeSync(file);
+        rmSync(temporary, { recursive: true });
+    });
+
+    let session;
+    async function sessionOf() {
+        if (session) return session;
+        const folder = readdirSync(join(site, "model")).find((name) => name.startsWith("simd-")),
+            at = join(site, "model", folder),
+            { default: create } = await import(pathToFileURL(join(at, "model.mjs")));
+        let module = null;
+        const host = made.makeHost(
+            () => module,
+            () => {},
+        );
+        module = await create({ host, wasmBinary: readFileSync(join(at, "model.wasm")) });
+        module._webModelStart(1);
+        session = new made.ModelSession(module, host);
+        return session;
+    }
+    function readable(path, name = basename(path)) {
+        const file = openSync(path);
+        open.push(file);
+        return {
+            name,
+            file: {
+                size: fstatSync(file).size,
+                read(first, size) {
+                    const bytes = new Uint8Array(size);
+                    return readSync(file, bytes, 0, size, first) === size ? bytes : null;
+                },
+            },
+        };
+    }
+
+    const apart = (a, b) => {
+        assert.equal(a.length, b.length);
+        return a.reduce((most, x, i) => Math.max(most, Math.abs(x - b[i])), 0);
+    };
+    for (const family of readdirSync(families).filter((name) => !["older", "vit"].includes(name)))
+        test(`${family}: hidden states and logits within 2e-5 of float64, from memory and from the disk`, async () => {
+            const session = await sessionOf(),
+                folder = join(families, family),
+                expected = tensorsOf(join(folder, "expected.safetensors")),
+                ways = [];
+            if (readdirSync(folder).includes("config.json")) ways.push(filesOf(folder));
+            if (readdirSync(folder).includes("model.gguf")) ways.push([join(folder, "model.gguf")]);
+            assert.ok(ways.length);
+            for (const paths of ways)
+                for (const held of [1e9, 0]) {
+                    const facts = session.open(
+                        paths.map((path) => readable(path)),
+                        held,
+                    );
+                    assert.equal(facts.held, held > 0);
+                    const { hidden, logits } = session.numbers(expected.tokens);
+                    const all = Array.from(
+                        { length: facts.layers + 1 },
+                        (_, n) => expected[`hidden.${n}`],
+                    ).flat();
+                    assert.ok(apart(hidden, all) <= 2e-5, `hidden states: ${apart(hidden, all)}`);
+                    if (logits.length || !paths[0].endsWith(".gguf"))
+                        assert.ok(
+                            apart(logits, expected.logits) <= 2e-5,
+                            `logits: ${apart(logits, expected.logits)}`,
+                        );
+                }
+        });
+
+    for (const name of [
+        "gpt2",
+        "llama3",
+        "qwen2",
+        "llama2",
+        "gemma",
+        "bert",
+        "bert_cased",
+        "unigram",
+        "pieces",
+    ])
+        test(`${name}: the browser's expressions split texts as the library tokenizers does`, async () => {
+            const session = await sessionOf(),
+                gpt2 = filesOf(join(families, "gpt2")).map((path) => readable(path));
+            session.open([...gpt2, readable(join(tokenizers, `${name}.json`), "tokenizer.json")], 1e9);
+            const { texts } = JSON.parse(readFileSync(join(tokenizers, `${name}.expected.json`)));
+            let compared = 0;
+            for (const [text, numbers] of texts) {
+                if (text.includes("\0")) continue; // ends a text of the C boundary
+                const found = numbers.length ? session.split(text).map(({ id }) => id) : [];
+                assert.deepEqual(found, numbers, JSON.stringify(text));
+                ++compared;
+            }
+            assert.ok(compared >= 150);
+        });
+
+    test("heads, next tokens and a weight; what a change does not touch is kept", async () => {
+        const session = await sessionOf();
+        session.open(
+            filesOf(join(families, "llama3")).map((path) => readable(path)),
+            1e9,
+        );
+        const text = "3 1 4 1 5 9 2 6 5 3 5",
+            plain = session.run({ text, off: [], hidden: [] }),
+            tokens = 11;
+        assert.equal(plain.tokens.length, tokens);
+        assert.equal(plain.pictures.length, 2 * 4 * tokens * tokens);
+        const before = session.next(tokens - 1),
+            head = session.head(1, 2);
+        near(
+            [before.next.reduce((sum, { probability }) => sum + probability, 0)],
+            [before.next.reduce((sum, { probability }) => sum + probability, 0)],
+        );
+        assert.equal(before.said, null);
+        assert.equal(before.lens.length, 3);
+        assert.deepEqual(before.lens[2][0], before.next[0]);
+        for (let i = 0; i < tokens; ++i)
+            near([head.weights.slice(i * tokens, (i + 1) * tokens).reduce((a, b) => a + b, 0)], [1]);
+        assert.equal(head.masked[1], -Infinity);
+        const steps = session.derive(1, 2, 9, 4);
+        near([steps.weight], [head.weights[9 * tokens + 4]]);
+        assert.match(steps.origins[0], /layers\.1\..*q_proj\.weight, row 8/);
+        // Off: the table beside the unchanged one, from the head's layer on.
+        const off = session.run({ text, off: [[1, 2]], hidden: [] });
+        assert.equal(off.firstLayer, 1);
+        const changed = session.next(tokens - 1);
+        assert.equal(changed.said.length, changed.next.length);
+        assert.deepEqual(
+            changed.said.map(({ text, probability }) => [text, probability]),
+            before.next.map(({ text, probability }) => [text, probability]),
+        );
+        assert.notDeepEqual(
+            changed.next.map(({ probability }) => probability),
+            before.next.map(({ probability }) => probability),
+        );
+        // Back: the same bits.
+        session.run({ text, off: [], hidden: [] });
+        assert.deepEqual(session.next(tokens - 1), before);
+        // Hidden: nobody looks at it.
+        session.run({ text, off: [], hidden: [2] });
+        const blind = session.head(0, 0);
+        for (let i = 3; i < tokens; ++i) assert.equal(blind.weights[i * tokens + 2], 0);
+        for (const [ask, words] of [
+            [{ text: "1 2 x", off: [], hidden: [] }, /'x' is no token number/],
+            [{ text: "", off: [], hidden: [] }, /no token number in the text/],
+            [{ text: "1 2 999", off: [], hidden: [] }, /999/],
+            [{ text: "1 2", off: [[5, 0]], hidden: [] }, /no such head/],
+            [{ text: "1 2", off: [], hidden: [9] }, /hidden token is 9/],
+        ])
+            assert.throws(() => session.run(ask), words);
+    });
+
+    test("wrong files are refused in words", async () => {
+        const session = await sessionOf();
+        const gone = readable(join(families, "llama_q8", "model.gguf"));
+        session.open([gone], 0);
+        gone.file.read = () => null;
+        assert.throws(() => session.numbers([1, 2]), /cannot be read any more/);
+        assert.throws(() => session.open([gone], 1e9), /model\.gguf: the file cannot be read any more/);
+        assert.throws(
+            () => session.open([readable(join(families, "gpt2", "model.safetensors"))], 1e9),
+            /no config\.json/,
+        );
+        assert.throws(
+            () =>
+                session.open(
+                    [
+                        readable(join(families, "gpt2", "config.json"), "config.json"),
+                        readable(join(families, "llama2", "model.safetensors"), "model.safetensors"),
+                    ],
+                    1e9,
+                ),
+            /no tensor/,
+        );
+        assert.throws(
+            () =>
+                session.open(
+                    filesOf(join(families, "vit")).map((path) => readable(path)),
+                    1e9,
+                ),
+            /reads pictures/,
+        );
+    });
+});
+
+// A small llama with random weights and the words of a test's tokenizer, as Hugging Face saves one.
+function writeModel(folder, { layers = 3, heads = 4, width = 32, tokenizer = "gpt2" } = {}) {
+    const words = JSON.parse(readFileSync(join(tokenizers, `${tokenizer}.json`))),
+        vocabulary = 512,
+        hidden = 2 * width,
+        shapes = { "model.embed_tokens.weight": [vocabulary, width], "model.norm.weight": [width] };
+    for (let n = 0; n < layers; ++n)
+        for (const [name, shape] of Object.entries({
+            "self_attn.q_proj": [width, width],
+            "self_attn.k_proj": [width / 2, width],
+            "self_attn.v_proj": [width / 2, width],
+            "self_attn.o_proj": [width, width],
+            "mlp.gate_proj": [hidden, width],
+            "mlp.up_proj": [hidden, width],
+            "mlp.down_proj": [width, hidden],
+            input_layernorm: [width],
+            post_attention_layernorm: [width],
+        }))
+            shapes[`model.layers.${n}.${name}.weight`] = shape;
+    let seed = 7;
+    // Multiplications as in glibc's rand: any numbers will do, the same every time.
+    const random = () => (seed = (Math.imul(seed, 1103515245) + 12345) >>> 0) / 2 ** 32 - 0.5;
+    const header = {},
+        parts = [];
+    let at = 0;
+    for (const [name, shape] of Object.entries(shapes)) {
+        const count = shape.reduce((a, b) => a * b, 1),
+            data = Float32Array.from({ length: count }, () =>
+                name.includes("norm") ? 1 : (4 * random()) / Math.sqrt(shape.at(-1)),
+            );
+        header[name] = { dtype: "F32", shape, data_offsets: [at, (at += 4 * count)] };
+        parts.push(Buffer.from(data.buffer));
+    }
+    const text = Buffer.from(JSON.stringify(header)),
+        length = Buffer.alloc(8);
+    length.writeBigUInt64LE(BigInt(text.length));
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, "model.safetensors"), Buffer.concat([length, text, ...parts]));
+    writeFileSync(join(folder, "tokenizer.json"), JSON.stringify(words));
+    writeFileSync(
+        join(folder, "config.json"),
+        JSON.stringify({
+            architectures: ["LlamaForCausalLM"],
+            model_type: "llama",
+            hidden_size: width,
+            intermediate_size: hidden,
+            num_hidden_layers: layers,
+            num_attention_heads: heads,
+            num_key_value_heads: heads / 2,
+            vocab_size: vocabulary,
+            max_position_embeddings: 128,
+            rms_norm_eps: 1e-5,
+            rope_theta: 10000,
+            tie_word_embeddings: true,
+            hidden_act: "silu",
+        }),
+    );
+}
+
+describe("models on the page", { skip: missing ?? false }, () => {
+    let lab, folder;
+    before(async () => {
+        lab = await Lab.open();
+        folder = join(mkdtempSync(join(tmpdir(), "fovea-own-")), "my-model");
+        writeModel(folder);
+    });
+    after(async () => {
+        await lab?.close();
+        rmSync(join(folder, ".."), { recursive: true });
+    });
+    const withPage = withPages(() => lab);
+
+    test(
+        "a folder is opened, typed into, looked into, changed",
+        withPage({}, async (page) => {
+            await page.setInputFiles("#model-files", filesOf(folder));
+            await settled(page);
+            assert.match(await page.textContent(".model-facts"), /Llama: 3 layers, 4 heads over 2 of keys/);
+            assert.match(await page.textContent(".model-facts"), /F32/);
+            await page.fill("#model-text", "the cat sat. the cat");
+            await page.waitForFunction(
+                () =>
+                    globalThis.fovea.app.settled &&
+                    /tokens, .* ms/.test(document.querySelector("#model-note").textContent),
+            );
+            await settled(page);
+            const tokens = await page.$$eval("#model-tokens button", (all) => all.map((b) => b.textContent));
+            assert.equal(tokens.join("").replace(/[^a-z.]/g, ""), "thecatsat.thecat");
+            const next = await page.$$eval("#model-next tbody tr", (rows) =>
+                rows.map((row) => row.children[2].textContent),
+            );
+            assert.equal(next.length, 10);
+            assert.equal(await page.$$eval("#model-lens tbody tr", (rows) => rows.length), 4);
+            // A head by its picture, by the keyboard; a weight with its sum.
+            await page.focus("#model-grid");
+            for (const key of [
+                "ArrowUp",
+                "ArrowUp",
+                "ArrowUp",
+                "ArrowLeft",
+                "ArrowLeft",
+                "ArrowLeft",
+                "ArrowDown",
+                "ArrowRight",
+            ])
+                await page.keyboard.press(key);
+            await settled(page);
+            assert.match(await page.textContent("#model-head-name"), /^Layer 1, head 1/);
+            await page.focus('#model-matrix [tabindex="0"]');
+            await page.keyboard.press("Home");
+            await settled(page);
+            const cell = await page.textContent("#model-cell");
+            assert.match(cell, /q · k/);
+            assert.match(cell, /model\.layers\.1\.self_attn\.q_proj\.weight, row 8/);
+            assert.match(cell, /model\.layers\.1\.self_attn\.k_proj\.weight, row 0/);
+            // Off, and the unchanged table beside it; undone, and it is gone.
+            await page.click("#model-off");
+            await settled(page);
+            assert.match(await page.textContent("#model-next thead"), /with the changes.*without/);
+            assert.match(await page.textContent("#model-note"), /from layer 1 on/);
+            await page.click("#model-reset");
+            await settled(page);
+            assert.doesNotMatch(await page.textContent("#model-next thead"), /without/);
+            assert.deepEqual(
+                await page.$$eval("#model-next tbody tr", (rows) =>
+                    rows.map((row) => row.children[2].textContent),
+                ),
+                next,
+            );
+            // Hidden from all: the first token.
+            await page.click('#model-tokens [data-token="0"]');
+            await settled(page);
+            await page.click("#model-hide");
+            await settled(page);
+            assert.equal(await page.getAttribute("#model-hide", "aria-pressed"), "true");
+            await page.evaluate(readFileSync(axeFile, "utf8"));
+            for (const colorScheme of ["light", "dark"]) {
+                await page.emulateMedia({ colorScheme });
+                await settled(page);
+                const { violations } = await page.evaluate(() => globalThis.axe.run("#model"));
+                assert.deepEqual(
+                    violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html.slice(0, 160))]),
+                    [],
+                );
+            }
+            assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true);
+        }),
+    );
+
+    test(
+        "a GGUF file without a tokenizer takes numbers; wrong files say why, and the next one opens",
+        withPage({}, async (page) => {
+            await page.setInputFiles("#model-files", {
+                name: "broken.gguf",
+                mimeType: "application/octet-stream",
+                buffer: Buffer.from("GGUF but not really"),
+            });
+            await settled(page);
+            assert.match(
+                await page.textContent("#model-note"),
+                /could not be opened: broken\.gguf: .*too few/,
+            );
+            assert.equal(await page.isHidden("#model-body"), true);
+            await page.setInputFiles("#model-files", join(families, "llama_q8", "model.gguf"));
+            await settled(page);
+            assert.match(await page.textContent(".model-facts"), /Q8_0/);
+            await page.fill("#model-text", "1 2 three");
+            await page.waitForFunction(() =>
+                /no token number/.test(document.querySelector("#model-text-note").textContent),
+            );
+            await page.fill("#model-text", "1 2 3 1 2");
+            await page.waitForFunction(() =>
+                /^5 tokens/.test(document.querySelector("#model-note").textContent),
+            );
+            assert.equal(await page.$$eval("#model-tokens button", (all) => all.length), 5);
+        }),
+    );
+
+    test(
+        "on a phone nothing runs over the edge",
+        withPage({ viewport: { width: 360, height: 740 } }, async (page) => {
+            await page.setInputFiles("#model-files", filesOf(folder));
+            await settled(page);
+            assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true);
+        }),
+    );
+});
