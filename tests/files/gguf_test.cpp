@@ -1,6 +1,9 @@
 // GGUF files and stored weights: values, types, shapes. What is refused, and how: malformed_test.cpp.
 #include <fovea/files/checkpoint.hpp>
 
+#include <algorithm>
+#include <cstring>
+
 #include "problem/compressed.hpp"
 #include "scratch.hpp"
 
@@ -64,7 +67,9 @@ TEST(StoredWeights, blocks_of_caches_have_ggmls_bits) {
 
 TEST(StoredWeights, rows_are_those_of_the_last_dimension) {
     const std::vector<float> numbers = {1, 2, 3, 4, 5, 6};
-    const StoredWeight w{"w", WeightType::f32, "F32", {3, 2}, std::as_bytes(std::span(numbers)), {}};
+    StoredWeight w;
+    w.name = "w", w.type = WeightType::f32, w.type_text = "F32", w.shape = {3, 2};
+    w.bytes = std::as_bytes(std::span(numbers)), w.size_bytes = w.bytes.size();
     std::vector<float> rows(4);
     ASSERT_TRUE(read_rows(w, 1, rows));
     EXPECT_EQ(rows, (std::vector<float>{3, 4, 5, 6}));
@@ -73,8 +78,33 @@ TEST(StoredWeights, rows_are_those_of_the_last_dimension) {
     EXPECT_EQ(beyond.error().text, "tensor 'w' has 3 rows; row 4 was asked for");
 }
 
+// More than is read at once, from the middle of a file.
+TEST(StoredWeights, of_files_that_are_not_mapped_are_read_a_stretch_at_a_time) {
+    struct Numbers final : StoredFile {
+        uint64_t size_bytes() const noexcept override { return uint64_t{1} << 24; }
+        Result<void> read(uint64_t first, std::span<std::byte> out) const override {
+            largest = std::max(largest, out.size());
+            for (size_t i = 0; i < out.size(); i += 4) {
+                const float number = float((first + i) / 4);
+                std::memcpy(&out[i], &number, 4);
+            }
+            return {};
+        }
+        mutable size_t largest = 0;
+    };
+    const auto file = std::make_shared<Numbers>();
+    StoredWeight w;
+    w.name = "w", w.type = WeightType::f32, w.shape = {3000, 700};
+    w.file = file, w.place = 4096, w.size_bytes = 3000 * 700 * 4;
+    std::vector<float> rows(2990 * 700);
+    ASSERT_TRUE(read_rows(w, 7, rows));
+    for (size_t i = 0; i < rows.size(); ++i) ASSERT_EQ(rows[i], float(1024 + 7 * 700 + i)) << i;
+    EXPECT_LE(file->largest, size_t{1} << 20);
+}
+
 TEST(StoredWeights, a_type_that_is_not_read_is_refused_by_tensor_and_type) {
-    const StoredWeight w{"blk.0.\x1b", WeightType::other, "IQ2_XS", {1, 256}, {}, {}};
+    StoredWeight w;
+    w.name = "blk.0.\x1b", w.type_text = "IQ2_XS", w.shape = {1, 256};
     std::vector<float> row(256);
     const Result<void> made = read_rows(w, 0, row);
     ASSERT_FALSE(made);

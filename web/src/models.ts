@@ -96,6 +96,7 @@ export class Models {
     private off = new Set<string>(); // "layer,head"
     private hidden = new Set<number>();
     private typing = 0;
+    private letGo = () => {}; // of a wait for typing to pause
     private asked = 0; // the newest request of numbers
     private started = false; // an engine has this model open
     private fresh = false; // nothing was looked at yet
@@ -195,11 +196,17 @@ export class Models {
         const { byId, input } = this.kit;
         input("model-text").addEventListener("input", () => {
             clearTimeout(this.typing);
-            this.typing = setTimeout(() => {
-                this.text = input("model-text").value;
-                this.hidden.clear(); // they were places in another text
-                void this.compute(true);
-            }, typingMs);
+            this.letGo();
+            void this.kit.app.during(
+                new Promise<void>((resolve) => {
+                    this.letGo = resolve;
+                    this.typing = setTimeout(() => {
+                        this.text = input("model-text").value;
+                        this.hidden.clear(); // they were places in another text
+                        void this.compute(true).finally(resolve);
+                    }, typingMs);
+                }),
+            );
         });
         byId("model-stop").addEventListener("click", () => {
             this.started = false;
