@@ -2,6 +2,8 @@
 
 #include <fovea/files/checkpoint.hpp>
 
+#include <cstring>
+
 using namespace fovea;
 
 namespace {
@@ -25,10 +27,41 @@ void check_weight(const StoredWeight& weight) {
     fuzz::require(read_rows(weight, 0, all).has_value(), "a loaded weight converts to float32");
 }
 
+// The same bytes as a file that is read a piece at a time.
+class Read final : public StoredFile {
+  public:
+    explicit Read(std::span<const std::byte> bytes) : bytes_(bytes) {}
+    uint64_t size_bytes() const noexcept override { return bytes_.size(); }
+    Result<void> read(uint64_t first, std::span<std::byte> out) const override {
+        fuzz::require(first <= bytes_.size() && out.size() <= bytes_.size() - first, "reads lie in the file");
+        std::memcpy(out.data(), bytes_.data() + first, out.size());
+        return {};
+    }
+
+  private:
+    std::span<const std::byte> bytes_;
+};
+
+void check_read(std::span<const std::byte> bytes, const Result<GgufFile>& mapped) {
+    const Result<GgufFile> file = read_gguf(std::make_shared<Read>(bytes));
+    fuzz::require(file.has_value() == mapped.has_value(), "mapped or read, it is the same file");
+    if (!file) return fuzz::require(file.error().text == mapped.error().text, "and the same error");
+    fuzz::require(file->weights.size() == mapped->weights.size(), "with the same weights");
+    for (size_t i = 0; i < file->weights.size(); ++i) {
+        const StoredWeight &a = file->weights[i], &b = mapped->weights[i];
+        if (a.type == WeightType::other) continue;
+        std::vector<float> x(a.rows() * a.columns()), y(x.size());
+        fuzz::require(read_rows(a, 0, x).has_value() && read_rows(b, 0, y).has_value() &&
+                          std::memcmp(x.data(), y.data(), 4 * x.size()) == 0,
+                      "of the same bits");
+    }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto file = parse_gguf(fuzz::as_bytes(data, size));
+    check_read(fuzz::as_bytes(data, size), file);
     if (!file) {
         fuzz::check_error(file.error());
         return 0;

@@ -65,7 +65,7 @@ export interface ModelSteps extends Steps {
 
 export interface ModelRequests {
     start: { ask: { variant: string; threads: number }; answer: null };
-    open: { ask: { files: File[] }; answer: ModelFacts };
+    open: { ask: { files: File[]; held: number }; answer: ModelFacts }; // held: how many bytes may be in memory
     run: {
         ask: { text: string; off: [layer: number, head: number][]; hidden: number[] };
         answer: ModelRun;

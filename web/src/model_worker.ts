@@ -11,8 +11,6 @@ declare class FileReaderSync {
 declare const MODEL_FOLDERS: Record<string, string>;
 
 let session: ModelSession | null = null;
-// Larger files are read again, layer by layer, for every run.
-const heldBytes = 1 << 30;
 
 async function start(variant: string, threads: number): Promise<null> {
     const folder = MODEL_FOLDERS[variant] ?? MODEL_FOLDERS.simd;
@@ -52,10 +50,10 @@ async function answer({ kind, ask }: ModelRequest): Promise<unknown> {
     if (!session) throw new Error("the engine has not started");
     switch (kind) {
         case "open": {
-            const files = (ask as { files: File[] }).files;
+            const { files, held } = ask as { files: File[]; held: number };
             return session.open(
                 files.map((file) => ({ name: file.name, file: readable(file) })),
-                heldBytes,
+                held,
             );
         }
         case "run":

@@ -28,6 +28,8 @@ const figures: [keyof HeadFigures, string][] = [
     ["same", "same token"],
 ];
 const namedHeads = 4; // of each figure
+// Larger files are read again, layer by layer, for every run.
+const heldBytes = 1 << 30;
 const typingMs = 120; // a run begins when this long nothing was typed
 const percent = (share: number) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)}%`;
 const nameOf = (layer: number, head: number) => `L${layer}H${head}`;
@@ -41,6 +43,9 @@ class Runner {
     >();
     onProgress: (share: number) => void = () => {};
 
+    get lives(): boolean {
+        return this.worker !== null;
+    }
     get running(): boolean {
         return this.waiting.size > 0;
     }
@@ -145,9 +150,19 @@ export class Models {
     }
 
     private async begin(): Promise<ModelFacts> {
-        const info = this.kit.app.engine.info;
-        await this.runner.ask("start", { variant: info?.variant ?? "simd", threads: info?.threads ?? 1 });
-        const facts = await this.runner.ask("open", { files: this.files });
+        const { info } = this.kit.app.engine,
+            open = async (held: number) => {
+                await this.runner.ask("start", {
+                    variant: info?.variant ?? "simd",
+                    threads: info?.threads ?? 1,
+                });
+                return this.runner.ask("open", { files: this.files, held });
+            };
+        // A phone's browser may end the engine that asks for so much: what is not held needs a layer's memory.
+        const facts = await open(heldBytes).catch((error: Error) => {
+            if (this.runner.lives || error.message === stopped) throw error;
+            return open(0);
+        });
         this.started = true;
         return facts;
     }
