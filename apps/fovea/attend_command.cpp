@@ -6,10 +6,8 @@
 #include "ranks.hpp"
 #include "run_report.hpp"
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <thread>
 
 namespace fovea::app {
 namespace {
@@ -84,10 +82,8 @@ Result<void> prepare(const Arguments& a, bool writes, Attend& to) {
     if (!options) return options.error();
     to.options = *options;
     to.options.validation = a.has("--validation");
-    const Result<uint64_t> chunk = a.unsigned_integer("--chunk", 512);
+    const Result<uint64_t> chunk = chunk_option(a);
     if (!chunk) return chunk.error();
-    if (a.has("--chunk") && !a.has("--shards"))
-        return Error{FOVEA_INVALID_ARGUMENT, "--chunk", "is of --shards, which is not given"};
     to.chunk = *chunk;
     if (a.has("--cache-type") && a.has("--shards"))
         return Error{FOVEA_INVALID_ARGUMENT, "--cache-type",
@@ -128,10 +124,8 @@ Result<int> attend_alone(const Arguments& a) {
 Result<int> attend_on(Ranks& ranks, const Arguments& a) {
     Attend to;
     if (Result<void> r = ranks.agree(prepare(a, ranks.first(), to)); !r) return r.error();
-    if (to.options.cpu_threads == 0)
-        to.options.cpu_threads = std::max(1u, std::thread::hardware_concurrency() / ranks.beside());
-    Result<Engine> engine = open_engine(to.options);
-    if (Result<void> r = ranks.agree(engine ? Result<void>() : engine.error()); !r) return r.error();
+    Result<Engine> engine = ranks.open_engine(to.options);
+    if (!engine) return engine.error();
     Progress progress("attention");
     RunOptions run;
     if (ranks.first()) run.progress = [&](double done) { return progress(done); };

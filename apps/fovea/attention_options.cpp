@@ -50,9 +50,9 @@ constexpr AttentionOption kAttentionOptions[] = {
       "most that one slice may cost (the CPU has a smallest slice); default by device"}},
 };
 constexpr AttentionOption kShardOptions[] = {
-    {kAttend,
+    {kFiles,
      {"--shards", "", "under mpirun: its processes share the call; any number of them gives the same bits"}},
-    {kAttend, {"--chunk", "ROWS", "with --shards: rows of queries and keys of one engine call; default 512"}},
+    {kFiles, {"--chunk", "ROWS", "with --shards: rows of queries and keys of one engine call; default 512"}},
 };
 constexpr OptionSpec kHelp{"--help", "", "this text"};
 
@@ -187,6 +187,11 @@ Result<void> apply_attention_options(const Arguments& a, FoveaAttentionDesc& des
     else if (!precision.empty() && precision != "f32")
         return bad("--precision", "'" + std::string(precision) + "' is not f32 or f16-products");
     return {};
+}
+
+Result<uint64_t> chunk_option(const Arguments& a) {
+    if (a.has("--chunk") && !a.has("--shards")) return bad("--chunk", "is of --shards, which is not given");
+    return a.unsigned_integer("--chunk", 512);
 }
 
 Result<std::optional<FoveaDtype>> cache_type_option(const Arguments& a) {

@@ -25,6 +25,13 @@ Result<void> apply_attention_options(const Arguments& arguments, FoveaAttentionD
 std::span<const OptionSpec> engine_option_specs();
 Result<EngineOptions> engine_options(const Arguments& arguments);
 
+// --chunk, which is of --shards.
+Result<uint64_t> chunk_option(const Arguments& arguments);
+
+constexpr bool is_oracle(FoveaKernel kernel) {
+    return kernel == FOVEA_KERNEL_PLAIN || kernel == FOVEA_KERNEL_REFERENCE;
+}
+
 // --cache-type: that of cached keys and values, or nothing.
 Result<std::optional<FoveaDtype>> cache_type_option(const Arguments& arguments);
 

@@ -4,6 +4,7 @@
 #include "commands.hpp"
 #include "output_file.hpp"
 #include "progress.hpp"
+#include "ranks.hpp"
 #include "run_report.hpp"
 
 #include <algorithm>
@@ -158,8 +159,7 @@ Result<TensorSet> gradient_tensors(const TensorSet& file, const AttentionCall& c
 Result<void> run_forward(Engine& engine, AttentionCall& call, FoveaKernel kernel) {
     FoveaAttentionDesc forward = call.desc;
     forward.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;
-    const bool oracle = kernel == FOVEA_KERNEL_PLAIN || kernel == FOVEA_KERNEL_REFERENCE;
-    forward.kernel = oracle ? kernel : FOVEA_KERNEL_AUTO;
+    forward.kernel = is_oracle(kernel) ? kernel : FOVEA_KERNEL_AUTO;
     // Without what only the gradients have: a run refuses a binding that its plan does not know.
     HostBindings bindings;
     std::copy(std::begin(call.bindings), std::end(call.bindings), std::begin(bindings));
@@ -169,26 +169,43 @@ Result<void> run_forward(Engine& engine, AttentionCall& call, FoveaKernel kernel
     return {};
 }
 
-Result<int> gradients(const Arguments& a) {
+struct Gradients {
+    std::string out;
+    EngineOptions options;
+    uint64_t chunk = 0;
+    TensorSet file;
+    AttentionCall call;
+    FoveaAttentionBackwardDesc backward = attention_backward();
+};
+
+// `writes`: this process writes the file.
+Result<void> prepare(const Arguments& a, bool writes, Gradients& to) {
     if (a.positional().size() != 1)
         return bad("IN.safetensors", "gradients takes one input file; `fovea gradients --help` says more");
-    const std::string out(a.text("--out"));
-    if (out.empty()) return bad("--out", "is needed: where the gradients go");
+    to.out = a.text("--out");
+    if (to.out.empty()) return bad("--out", "is needed: where the gradients go");
     const Result<bool> rows_first = rows_first_option(a);
     if (!rows_first) return rows_first.error();
     Result<EngineOptions> options = engine_options(a);
     if (!options) return options.error();
-    options->validation = a.has("--validation");
+    to.options = *options;
+    to.options.validation = a.has("--validation");
+    const Result<uint64_t> chunk = chunk_option(a);
+    if (!chunk) return chunk.error();
+    to.chunk = *chunk;
 
-    const Result<TensorSet> file = load_tensors(std::filesystem::path(a.positional()[0]));
+    Result<TensorSet> file = load_tensors(std::filesystem::path(a.positional()[0]));
     if (!file) return file.error();
-    AttentionCall call;
-    FoveaAttentionBackwardDesc backward = attention_backward();
-    if (Result<void> r = read_attention_tensors(*file, *rows_first, call); !r) return r.error();
-    if (Result<void> r = read_upstream(*file, call, backward); !r) return r.error();
-    note_unused_tensors(*file, call, {"do", "dlse"});
+    to.file = std::move(*file);
+    AttentionCall& call = to.call;
+    FoveaAttentionBackwardDesc& backward = to.backward;
+    if (Result<void> r = read_attention_tensors(to.file, *rows_first, call); !r) return r.error();
+    if (Result<void> r = read_upstream(to.file, call, backward); !r) return r.error();
+    note_unused_tensors(to.file, call, {"do", "dlse"});
     if (Result<void> r = apply_attention_options(a, call.desc); !r) return r.error();
     if (Result<void> r = apply_gradients_option(a, backward); !r) return r.error();
+    if (a.has("--shards") && (backward.gradients & ~kAlways))
+        return bad("--gradients", "is not of --shards: shards give dq, dk and dv");
     backward.kernel = call.desc.kernel;
     call.desc.kernel = FOVEA_KERNEL_AUTO;
     call.desc.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;
@@ -200,18 +217,51 @@ Result<int> gradients(const Arguments& a) {
     call.desc.o_type = FOVEA_F32;
     if (Result<void> r = allocate_outputs(call); !r) return r.error();
     if (Result<void> r = allocate_gradients(call, backward); !r) return r.error();
-    if (Result<void> r = check_writable(out); !r) return r.error();
+    return writes ? check_writable(to.out) : Result<void>();
+}
 
-    Result<Engine> engine = open_engine(*options);
+Result<int> write(Gradients& of, Engine& engine, const RunReport& report, bool as_json) {
+    if (Result<void> r = refuse_messages(engine); !r) return r.error();
+    return finish_run(report, of.call, gradient_tensors(of.file, of.call, of.backward.gradients), of.out,
+                      as_json);
+}
+
+Result<int> gradients_alone(const Arguments& a) {
+    Gradients of;
+    if (Result<void> r = prepare(a, true, of); !r) return r.error();
+    Result<Engine> engine = open_engine(of.options);
     if (!engine) return engine.error();
-    if (Result<void> r = run_forward(*engine, call, backward.kernel); !r) return r.error();
+    if (Result<void> r = run_forward(*engine, of.call, of.backward.kernel); !r) return r.error();
     Progress progress("gradients");
     RunOptions run;
     run.progress = [&](double done) { return progress(done); };
-    const Result<RunReport> report = engine->attention_backward(call.desc, backward, call.bindings, run);
+    const Result<RunReport> report =
+        engine->attention_backward(of.call.desc, of.backward, of.call.bindings, run);
     if (!report) return report.error();
-    if (Result<void> r = refuse_messages(*engine); !r) return r.error();
-    return finish_run(*report, call, gradient_tensors(*file, call, backward.gradients), out, a.has("--json"));
+    return write(of, *engine, *report, a.has("--json"));
+}
+
+// Every rank returns the same error, so that none waits for another; the first one says it.
+Result<int> gradients_on(Ranks& ranks, const Arguments& a) {
+    Gradients of;
+    if (Result<void> r = ranks.agree(prepare(a, ranks.first(), of)); !r) return r.error();
+    Result<Engine> engine = ranks.open_engine(of.options);
+    if (!engine) return engine.error();
+    Progress progress("gradients");
+    RunOptions run;
+    if (ranks.first()) run.progress = [&](double done) { return progress(done); };
+    const Result<RunReport> report = ranks.gradients(*engine, of.call, of.backward, of.chunk, run);
+    if (!report) return report.error();
+    return ranks.first() ? write(of, *engine, *report, a.has("--json")) : 0;
+}
+
+Result<int> gradients(const Arguments& a) {
+    if (!a.has("--shards")) return gradients_alone(a);
+    Result<Ranks> ranks = Ranks::start();
+    if (!ranks) return ranks.error();
+    const Result<int> code = gradients_on(*ranks, a);
+    // A launcher ends the job at the first code that is not 0, perhaps before the first rank has spoken.
+    return ranks->first() ? code : Result<int>(0);
 }
 
 }  // namespace

@@ -1,11 +1,16 @@
 #include "ranks.hpp"
 
+#include "attention_options.hpp"
+#include "run_report.hpp"
+
 #ifdef FOVEA_HAS_MPI
 #include "mpi/agreement.hpp"
 
 #include <fovea/mpi.hpp>
 
+#include <algorithm>
 #include <cstring>
+#include <thread>
 #endif
 
 namespace fovea::app {
@@ -81,6 +86,38 @@ Result<void> give(const Rows& rows, const mpi::Shards& shards, std::vector<std::
     return {};
 }
 
+Rows rows_of(const AttentionCall& call, FoveaBinding binding, const FoveaStrides& strides, uint32_t heads,
+             uint64_t length, uint32_t dim, FoveaDtype type) {
+    return {static_cast<std::byte*>(call.bindings[binding].data),
+            strides,
+            call.desc.batch,
+            heads,
+            length,
+            dim,
+            type == FOVEA_F32 ? 4u : 2u};
+}
+Rows query_rows(const AttentionCall& call, FoveaBinding binding, const FoveaStrides& strides, uint32_t dim,
+                FoveaDtype type) {
+    return rows_of(call, binding, strides, call.desc.heads_q, uint64_t(call.desc.len_q), dim, type);
+}
+Rows key_rows(const AttentionCall& call, FoveaBinding binding, const FoveaStrides& strides, uint32_t dim,
+              FoveaDtype type) {
+    return rows_of(call, binding, strides, call.desc.heads_kv, uint64_t(call.desc.len_kv), dim, type);
+}
+
+RunReport report_of(const mpi::ShardReport& done, const Engine& engine, uint64_t chunk, uint32_t ranks,
+                    uint64_t calls, double seconds) {
+    RunReport report;
+    report.backend = engine.is_vulkan() ? FOVEA_BACKEND_VULKAN : FOVEA_BACKEND_CPU;
+    report.kernel = done.kernel;
+    report.device = engine.device().name;
+    report.reason = done.reason + "; chunks of " + std::to_string(chunk) + " rows on " +
+                    std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
+    report.slices = calls;
+    report.seconds = seconds;
+    return report;
+}
+
 }  // namespace
 
 Result<Ranks> Ranks::start() {
@@ -102,10 +139,17 @@ Result<Ranks> Ranks::start() {
 
 bool Ranks::first() const { return state_->rank == 0; }
 uint32_t Ranks::size() const { return uint32_t(state_->size); }
-uint32_t Ranks::beside() const { return uint32_t(state_->beside); }
 
 Result<void> Ranks::agree(const Result<void>& own) {
     return mpi::agree(MPI_COMM_WORLD, own ? std::nullopt : std::optional<Error>(own.error()));
+}
+
+Result<Engine> Ranks::open_engine(EngineOptions options) {
+    if (options.cpu_threads == 0)
+        options.cpu_threads = std::max(1u, std::thread::hardware_concurrency() / uint32_t(state_->beside));
+    Result<Engine> engine = app::open_engine(options);
+    if (Result<void> r = agree(engine ? Result<void>() : engine.error()); !r) return r.error();
+    return engine;
 }
 
 Result<RunReport> Ranks::attention(Engine& engine, AttentionCall& call, uint64_t chunk,
@@ -120,25 +164,15 @@ Result<RunReport> Ranks::attention(Engine& engine, AttentionCall& call, uint64_t
     const mpi::Shards queries(d.len_q, chunk, sharded.queries_everywhere ? 1 : ranks),
         keys(d.len_kv, chunk, ranks);
     const uint32_t query_rank = sharded.queries_everywhere ? 0 : rank;
-    const auto size = [](FoveaDtype type) { return uint64_t{type == FOVEA_F32 ? 4u : 2u}; };
-    const auto rows = [&](FoveaBinding binding, const FoveaStrides& strides, uint32_t heads, uint64_t length,
-                          uint32_t dim, FoveaDtype type) {
-        return Rows{static_cast<std::byte*>(call.bindings[binding].data),
-                    strides,
-                    d.batch,
-                    heads,
-                    length,
-                    dim,
-                    size(type)};
-    };
-    const Rows o_rows = rows(FOVEA_BIND_O, d.o_strides, d.heads_q, d.len_q, d.dim_v, d.o_type),
-               lse_rows = rows(FOVEA_BIND_LSE, {}, d.heads_q, d.len_q, 1, FOVEA_F32);
+    const Rows o_rows = query_rows(call, FOVEA_BIND_O, d.o_strides, d.dim_v, d.o_type),
+               lse_rows = query_rows(call, FOVEA_BIND_LSE, {}, 1, FOVEA_F32);
     const bool wants_lse = d.outputs & FOVEA_OUTPUT_LSE, wants_o = !d.outputs || d.outputs & FOVEA_OUTPUT_O;
-    const std::vector<std::byte>
-        q = take(rows(FOVEA_BIND_Q, d.q_strides, d.heads_q, d.len_q, d.dim_qk, d.q_type), queries,
-                 query_rank),
-        k = take(rows(FOVEA_BIND_K, d.k_strides, d.heads_kv, d.len_kv, d.dim_qk, d.k_type), keys, rank),
-        v = take(rows(FOVEA_BIND_V, d.v_strides, d.heads_kv, d.len_kv, d.dim_v, d.v_type), keys, rank);
+    const std::vector<std::byte> q = take(query_rows(call, FOVEA_BIND_Q, d.q_strides, d.dim_qk, d.q_type),
+                                          queries, query_rank),
+                                 k = take(key_rows(call, FOVEA_BIND_K, d.k_strides, d.dim_qk, d.k_type), keys,
+                                          rank),
+                                 v = take(key_rows(call, FOVEA_BIND_V, d.v_strides, d.dim_v, d.v_type), keys,
+                                          rank);
     std::vector<std::byte> o(o_rows.bytes(queries.rows_of_rank(query_rank))),
         lse(lse_rows.bytes(queries.rows_of_rank(query_rank)));
     sharded.q = q.data(), sharded.k = k.data(), sharded.v = v.data();
@@ -153,15 +187,57 @@ Result<RunReport> Ranks::attention(Engine& engine, AttentionCall& call, uint64_t
         if (wants_lse)
             if (Result<void> r = give(lse_rows, queries, lse, giver); !r) return r.error();
     }
-    RunReport report;
-    report.backend = engine.is_vulkan() ? FOVEA_BACKEND_VULKAN : FOVEA_BACKEND_CPU;
-    report.kernel = done->kernel;
-    report.device = engine.device().name;
-    report.reason = done->reason + "; chunks of " + std::to_string(chunk) + " rows on " +
-                    std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
-    report.slices = done->calls;
-    report.seconds = done->seconds;
-    return report;
+    return report_of(*done, engine, chunk, ranks, done->calls, done->seconds);
+}
+
+Result<RunReport> Ranks::gradients(Engine& engine, AttentionCall& call,
+                                   const FoveaAttentionBackwardDesc& backward, uint64_t chunk,
+                                   const RunOptions& options) {
+    const FoveaAttentionDesc& d = call.desc;
+    const auto rank = uint32_t(state_->rank), ranks = uint32_t(state_->size);
+    const mpi::Shards queries(d.len_q, chunk, ranks), keys(d.len_kv, chunk, ranks);
+    const std::vector<std::byte>
+        q = take(query_rows(call, FOVEA_BIND_Q, d.q_strides, d.dim_qk, d.q_type), queries, rank),
+        k = take(key_rows(call, FOVEA_BIND_K, d.k_strides, d.dim_qk, d.k_type), keys, rank),
+        v = take(key_rows(call, FOVEA_BIND_V, d.v_strides, d.dim_v, d.v_type), keys, rank),
+        d_o = take(query_rows(call, FOVEA_BIND_DO, backward.do_strides, d.dim_v, backward.do_type), queries,
+                   rank);
+    std::vector<std::byte> dlse;
+    if (backward.has_lse_gradient)
+        dlse = take(query_rows(call, FOVEA_BIND_DLSE, {}, 1, FOVEA_F32), queries, rank);
+    const uint64_t rows = uint64_t{d.batch} * d.heads_q * queries.rows_of_rank(rank);
+    std::vector<float> o(rows * d.dim_v), lse(rows);
+
+    mpi::ShardedCall forward;
+    forward.desc = d;
+    if (is_oracle(backward.kernel)) forward.desc.kernel = backward.kernel;
+    forward.chunk = chunk;
+    forward.whole = call.bindings;
+    forward.q = q.data(), forward.k = k.data(), forward.v = v.data();
+    forward.o = o.data(), forward.lse = lse.data();
+    const Result<mpi::ShardReport> made = mpi::attention(MPI_COMM_WORLD, engine, forward);
+    if (!made) return made.error();
+
+    const Rows dq_rows = query_rows(call, FOVEA_BIND_DQ, backward.dq_strides, d.dim_qk, backward.dq_type),
+               dk_rows = key_rows(call, FOVEA_BIND_DK, backward.dk_strides, d.dim_qk, backward.dk_type),
+               dv_rows = key_rows(call, FOVEA_BIND_DV, backward.dv_strides, d.dim_v, backward.dv_type);
+    std::vector<std::byte> dq(dq_rows.bytes(queries.rows_of_rank(rank))),
+        dk(dk_rows.bytes(keys.rows_of_rank(rank))), dv(dv_rows.bytes(keys.rows_of_rank(rank)));
+    mpi::ShardedGradients sharded;
+    sharded.desc = d;
+    sharded.backward = backward;
+    sharded.chunk = chunk;
+    sharded.whole = call.bindings;
+    sharded.q = q.data(), sharded.k = k.data(), sharded.v = v.data();
+    sharded.o = o.data(), sharded.d_o = d_o.data();
+    sharded.lse = lse.data(), sharded.dlse = reinterpret_cast<const float*>(dlse.data());
+    sharded.dq = dq.data(), sharded.dk = dk.data(), sharded.dv = dv.data();
+    const Result<mpi::ShardReport> done = mpi::attention_backward(MPI_COMM_WORLD, engine, sharded, options);
+    if (!done) return done.error();
+    if (Result<void> r = give(dq_rows, queries, dq, state_->rank); !r) return r.error();
+    if (Result<void> r = give(dk_rows, keys, dk, state_->rank); !r) return r.error();
+    if (Result<void> r = give(dv_rows, keys, dv, state_->rank); !r) return r.error();
+    return report_of(*done, engine, chunk, ranks, made->calls + done->calls, made->seconds + done->seconds);
 }
 
 #else
@@ -174,10 +250,15 @@ Result<Ranks> Ranks::start() {
 }
 bool Ranks::first() const { return true; }
 uint32_t Ranks::size() const { return 1; }
-uint32_t Ranks::beside() const { return 1; }
 Result<void> Ranks::agree(const Result<void>& own) { return own; }
+Result<Engine> Ranks::open_engine(EngineOptions options) { return app::open_engine(options); }
 Result<RunReport> Ranks::attention(Engine& engine, AttentionCall& call, uint64_t, const RunOptions& options) {
     return engine.attention(call.desc, call.bindings, options);
+}
+Result<RunReport> Ranks::gradients(Engine& engine, AttentionCall& call,
+                                   const FoveaAttentionBackwardDesc& backward, uint64_t,
+                                   const RunOptions& options) {
+    return engine.attention_backward(call.desc, backward, call.bindings, options);
 }
 
 #endif

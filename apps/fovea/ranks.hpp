@@ -1,5 +1,5 @@
-// `attend --shards`: the processes that mpirun started compute one call together. Without MPI in this build
-// the option is refused.
+// `attend --shards` and `gradients --shards`: the processes that mpirun started compute one call together.
+// Without MPI in this build the option is refused.
 #pragma once
 
 #include "attention_tensors.hpp"
@@ -16,15 +16,20 @@ class Ranks {
     Ranks(Ranks&&) noexcept;
     ~Ranks();
 
-    bool first() const;       // rank 0, which writes and speaks
-    uint32_t size() const;    // ranks in all
-    uint32_t beside() const;  // of them on this machine, this one included
+    bool first() const;     // rank 0, which writes and speaks
+    uint32_t size() const;  // ranks in all
 
     // Collective: success on every rank or, on every rank, the error of one that has one.
     Result<void> agree(const Result<void>& own);
+    // Collective. Where no number of threads is given, ranks of one machine share its processors.
+    Result<Engine> open_engine(EngineOptions options);
     // Collective. Every rank has the whole call; each takes its chunks of `chunk` rows, and rank 0's outputs
     // are filled.
     Result<RunReport> attention(Engine& engine, AttentionCall& call, uint64_t chunk,
+                                const RunOptions& options);
+    // The same of the gradients of q, k and v; o and lse are computed first, and stay where they are.
+    Result<RunReport> gradients(Engine& engine, AttentionCall& call,
+                                const FoveaAttentionBackwardDesc& backward, uint64_t chunk,
                                 const RunOptions& options);
 
   private:

@@ -8,11 +8,13 @@
 namespace fovea::mpi {
 namespace {
 
-uint64_t bytes_of(FoveaDtype type) { return type == FOVEA_U8 ? 1 : type == FOVEA_F32 ? 4 : 2; }
-
 const std::byte* entry_of(const void* chunk, uint32_t b, uint64_t heads, uint64_t held, uint64_t dim,
                           FoveaDtype type) {
-    return static_cast<const std::byte*>(chunk) + b * heads * held * dim * bytes_of(type);
+    return static_cast<const std::byte*>(chunk) + b * heads * held * dim * element_bytes(type);
+}
+
+FoveaStrides chunk_strides(uint64_t heads, uint64_t held, uint64_t dim) {
+    return {int64_t(heads * held * dim), int64_t(held * dim), int64_t(dim)};
 }
 
 // A matrix over queries and keys, cut to a chunk of each.
@@ -36,7 +38,7 @@ MatrixPart cut(const FoveaMatrixDesc& whole, const FoveaHostBuffer& buffer, uint
     part.desc.heads = uint32_t(heads);
     part.desc.rows = one_row ? 1 : queries.rows;
     part.desc.keys = std::min(keys.rows, columns - keys.first);
-    const uint64_t size = bytes_of(whole.type), row_bytes = part.desc.keys * size;
+    const uint64_t size = element_bytes(whole.type), row_bytes = part.desc.keys * size;
     part.bytes.resize((heads * part.desc.rows * row_bytes + 3) / 4 * 4);
     const auto* data = static_cast<const std::byte*>(buffer.data);
     std::byte* to = part.bytes.data();
@@ -52,13 +54,58 @@ MatrixPart cut(const FoveaMatrixDesc& whole, const FoveaHostBuffer& buffer, uint
 
 }  // namespace
 
-ChunkCalls::ChunkCalls(const ShardedCall& call) : call_(call), desc_(call.desc) {}
+std::optional<Error> refusal_of_shards(const FoveaAttentionDesc& d, uint64_t chunk,
+                                       const FoveaHostBuffer* whole) {
+    if (chunk == 0 || chunk > 1u << 20) return bad("chunk", "chunk must be 1 to 2^20 rows");
+    if (draws_by_counters(d) && chunk % 4 != 0)
+        return Error{
+            FOVEA_INVALID_ARGUMENT, "chunk",
+            "chunk is " + std::to_string(chunk) + "; with dropout by counters it must be a multiple of 4"};
+    if (d.packed_rows_q || d.packed_rows_kv) return bad("packed_rows_q", "packed rows cannot be sharded");
+    if (d.k_type > FOVEA_BF16 || d.v_type > FOVEA_BF16)
+        return bad(d.k_type > FOVEA_BF16 ? "k_type" : "v_type", "8-bit floats and blocks cannot be sharded");
+    if (d.page_size) return bad("page_size", "paged caches cannot be sharded");
+    if (d.outputs & ~uint32_t(FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE))
+        return bad("outputs", "outputs of a sharded call are O and LSE");
+    FoveaAttentionDesc checked = d;
+    checked.q_strides = checked.k_strides = checked.v_strides = checked.o_strides = {};
+    Diag diag;
+    if (foveaCheckAttention(nullptr, &checked, &diag) != FOVEA_OK) return diag.error();
+    const auto needs = [&](bool used, FoveaBinding binding) {
+        return used && (!whole || !whole[binding].data);
+    };
+    if (needs(d.mask.present, FOVEA_BIND_MASK)) return bad("whole[MASK]", "whole[MASK] is null");
+    if (needs(d.bias.present, FOVEA_BIND_BIAS)) return bad("whole[BIAS]", "whole[BIAS] is null");
+    if (needs(d.keep.present, FOVEA_BIND_KEEP)) return bad("whole[KEEP]", "whole[KEEP] is null");
+    if (needs(d.flags & FOVEA_FLAG_ALIBI, FOVEA_BIND_ALIBI))
+        return bad("whole[ALIBI]", "whole[ALIBI] is null");
+    if (needs(d.flags & FOVEA_FLAG_SINKS, FOVEA_BIND_SINKS))
+        return bad("whole[SINKS]", "whole[SINKS] is null");
+    if (needs(d.flags & FOVEA_FLAG_BATCH_TABLE, FOVEA_BIND_BATCH_TABLE))
+        return bad("whole[BATCH_TABLE]", "whole[BATCH_TABLE] is null");
+    return std::nullopt;
+}
+
+void store_numbers(const float* from, uint64_t count, FoveaDtype type, void* to) {
+    if (type == FOVEA_F32) {
+        memcpy(to, from, count * sizeof(float));
+        return;
+    }
+    auto* halves = static_cast<uint16_t*>(to);
+    for (uint64_t n = 0; n < count; ++n)
+        halves[n] = type == FOVEA_F16 ? foveaFloatToHalf(from[n]) : foveaFloatToBfloat(from[n]);
+}
+
+struct ChunkCalls::Described {
+    FoveaAttentionDesc desc;
+    HostBindings bindings{};
+    MatrixPart mask, bias, keep;
+};
 
 ChunkCalls::Entry ChunkCalls::entry(uint32_t b) const {
     Entry e{desc_.len_q, desc_.len_kv, 0};
     if (desc_.flags & FOVEA_FLAG_BATCH_TABLE) {
-        const auto& lengths =
-            static_cast<const FoveaBatchEntry*>(call_.whole[FOVEA_BIND_BATCH_TABLE].data)[b];
+        const auto& lengths = static_cast<const FoveaBatchEntry*>(whole_[FOVEA_BIND_BATCH_TABLE].data)[b];
         e.len_q = uint64_t(std::clamp<int64_t>(lengths.q_length, 0, int64_t(desc_.len_q)));
         e.len_kv = uint64_t(std::clamp<int64_t>(lengths.kv_length, 0, int64_t(desc_.len_kv)));
     }
@@ -99,6 +146,67 @@ bool ChunkCalls::sees(const Shards& queries, uint64_t query_chunk, const Shards&
     return false;
 }
 
+void ChunkCalls::describe(uint32_t b, const Entry& e, const ChunkRows& queries, const void* q,
+                          const ChunkRows& keys, const void* k, const void* v, bool with_sinks,
+                          Described& to) const {
+    FoveaAttentionDesc& d = to.desc;
+    d = desc_;
+    d.batch = 1;
+    d.len_q = queries.rows, d.len_kv = keys.rows;
+    d.o_type = FOVEA_F32;
+    d.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;
+    d.flags &= ~uint32_t(FOVEA_FLAG_BATCH_TABLE | FOVEA_FLAG_SINKS);
+    if (with_sinks) d.flags |= FOVEA_FLAG_SINKS;
+    d.flags |= FOVEA_FLAG_FIXED_SPLITS;  // ranks may have different numbers of threads
+    d.align = FOVEA_ALIGN_OFFSET;
+    d.q_offset = e.offset + int64_t(queries.first) - int64_t(keys.first);
+    d.q_strides = chunk_strides(d.heads_q, queries.held, d.dim_qk);
+    d.k_strides = chunk_strides(d.heads_kv, keys.held, d.dim_qk);
+    d.v_strides = chunk_strides(d.heads_kv, keys.held, d.dim_v);
+    d.o_strides = {};
+    d.mask = d.bias = d.keep = FoveaMatrixDesc{};
+
+    HostBindings& bindings = to.bindings;
+    const auto input = [&](FoveaBinding binding, const void* data, uint64_t size) {
+        bindings[binding] = {const_cast<void*>(data), size};
+    };
+    const auto chunk = [&](FoveaBinding binding, const void* data, const ChunkRows& rows, uint64_t heads,
+                           uint64_t dim, FoveaDtype type) {
+        if (rows.rows == 0) return;
+        input(binding, entry_of(data, b, heads, rows.held, dim, type),
+              ((heads - 1) * rows.held + rows.rows) * dim * element_bytes(type));
+    };
+    chunk(FOVEA_BIND_Q, q, queries, d.heads_q, d.dim_qk, d.q_type);
+    chunk(FOVEA_BIND_K, k, keys, d.heads_kv, d.dim_qk, d.k_type);
+    chunk(FOVEA_BIND_V, v, keys, d.heads_kv, d.dim_v, d.v_type);
+    const auto matrix = [&](const FoveaMatrixDesc& whole, FoveaBinding binding, MatrixPart& part,
+                            FoveaMatrixDesc& into) {
+        if (!whole.present || keys.rows == 0) return;
+        // Dropout's tail past its columns is dropped: a column of zeros says so.
+        if (whole.keys && keys.first >= whole.keys) {
+            part.desc = {1, whole.type, 1, 1, 1, 1, {}};
+            part.bytes.resize(4);
+        } else {
+            part = cut(whole, whole_[binding], desc_.len_q, desc_.len_kv, b, queries, keys);
+        }
+        into = part.desc;
+        input(binding, part.bytes.data(), part.bytes.size());
+    };
+    matrix(desc_.mask, FOVEA_BIND_MASK, to.mask, d.mask);
+    matrix(desc_.bias, FOVEA_BIND_BIAS, to.bias, d.bias);
+    matrix(desc_.keep, FOVEA_BIND_KEEP, to.keep, d.keep);
+    if (keys.rows == 0) {
+        d.dropout_p = 0;
+        d.first_query = d.first_key = d.first_batch_head = 0;
+    } else if (draws_by_counters(d)) {  // which count through the whole call
+        d.first_query += queries.first;
+        d.first_key += keys.first;
+        d.first_batch_head += uint64_t{b} * d.heads_q;
+    }
+    if (d.flags & FOVEA_FLAG_ALIBI) bindings[FOVEA_BIND_ALIBI] = whole_[FOVEA_BIND_ALIBI];
+    if (with_sinks) bindings[FOVEA_BIND_SINKS] = whole_[FOVEA_BIND_SINKS];
+}
+
 Result<Partial> ChunkCalls::run(Engine& engine, uint32_t b, const ChunkRows& all_queries, const void* q,
                                 const ChunkRows& all_keys, const void* k, const void* v, bool with_sinks,
                                 const RunOptions& options, ShardReport& report) const {
@@ -109,66 +217,10 @@ Result<Partial> ChunkCalls::run(Engine& engine, uint32_t b, const ChunkRows& all
     if (!with_sinks && (queries.rows == 0 || keys.rows == 0)) return Partial{};
     if (queries.rows == 0) return rows_past_the_end(all_queries.rows, {}, 0, true);
 
-    FoveaAttentionDesc d = desc_;
-    d.batch = 1;
-    d.len_q = queries.rows, d.len_kv = keys.rows;
-    d.o_type = FOVEA_F32;
-    d.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;
-    d.flags &= ~uint32_t(FOVEA_FLAG_BATCH_TABLE | FOVEA_FLAG_SINKS);
-    if (with_sinks) d.flags |= FOVEA_FLAG_SINKS;
-    d.flags |= FOVEA_FLAG_FIXED_SPLITS;  // ranks may have different numbers of threads
-    d.align = FOVEA_ALIGN_OFFSET;
-    d.q_offset = e.offset + int64_t(queries.first) - int64_t(keys.first);
-    const auto strides = [](uint64_t heads, uint64_t held, uint64_t dim) {
-        return FoveaStrides{int64_t(heads * held * dim), int64_t(held * dim), int64_t(dim)};
-    };
-    d.q_strides = strides(d.heads_q, queries.held, d.dim_qk);
-    d.k_strides = strides(d.heads_kv, keys.held, d.dim_qk);
-    d.v_strides = strides(d.heads_kv, keys.held, d.dim_v);
-    d.o_strides = {};
-    d.mask = d.bias = d.keep = FoveaMatrixDesc{};
-
-    HostBindings bindings{};
-    const auto input = [&](FoveaBinding binding, const void* data, uint64_t size) {
-        bindings[binding] = {const_cast<void*>(data), size};
-    };
-    const auto chunk = [&](FoveaBinding binding, const void* data, const ChunkRows& rows, uint64_t heads,
-                           uint64_t dim, FoveaDtype type) {
-        if (rows.rows == 0) return;
-        input(binding, entry_of(data, b, heads, rows.held, dim, type),
-              ((heads - 1) * rows.held + rows.rows) * dim * bytes_of(type));
-    };
-    chunk(FOVEA_BIND_Q, q, queries, d.heads_q, d.dim_qk, d.q_type);
-    chunk(FOVEA_BIND_K, k, keys, d.heads_kv, d.dim_qk, d.k_type);
-    chunk(FOVEA_BIND_V, v, keys, d.heads_kv, d.dim_v, d.v_type);
-    MatrixPart mask, bias, keep;
-    const auto matrix = [&](const FoveaMatrixDesc& whole, FoveaBinding binding, MatrixPart& part,
-                            FoveaMatrixDesc& to) {
-        if (!whole.present || keys.rows == 0) return;
-        // Dropout's tail past its columns is dropped: a column of zeros says so.
-        if (whole.keys && keys.first >= whole.keys) {
-            part.desc = {1, whole.type, 1, 1, 1, 1, {}};
-            part.bytes.resize(4);
-        } else {
-            part = cut(whole, call_.whole[binding], desc_.len_q, desc_.len_kv, b, queries, keys);
-        }
-        to = part.desc;
-        input(binding, part.bytes.data(), part.bytes.size());
-    };
-    matrix(desc_.mask, FOVEA_BIND_MASK, mask, d.mask);
-    matrix(desc_.bias, FOVEA_BIND_BIAS, bias, d.bias);
-    matrix(desc_.keep, FOVEA_BIND_KEEP, keep, d.keep);
-    if (keys.rows == 0) {
-        d.dropout_p = 0;
-        d.first_query = d.first_key = d.first_batch_head = 0;
-    } else if (draws_by_counters(d)) {  // which count through the whole call
-        d.first_query += queries.first;
-        d.first_key += keys.first;
-        d.first_batch_head += uint64_t{b} * d.heads_q;
-    }
-    if (d.flags & FOVEA_FLAG_ALIBI) bindings[FOVEA_BIND_ALIBI] = call_.whole[FOVEA_BIND_ALIBI];
-    if (with_sinks) bindings[FOVEA_BIND_SINKS] = call_.whole[FOVEA_BIND_SINKS];
-
+    Described call;
+    describe(b, e, queries, q, keys, k, v, with_sinks, call);
+    FoveaAttentionDesc& d = call.desc;
+    HostBindings& bindings = call.bindings;
     Partial small{std::vector<float>(d.heads_q * queries.rows * d.dim_v),
                   std::vector<float>(d.heads_q * queries.rows)};
     bindings[FOVEA_BIND_O] = {small.o.data(), small.o.size() * sizeof(float)};
@@ -186,9 +238,71 @@ Result<Partial> ChunkCalls::run(Engine& engine, uint32_t b, const ChunkRows& all
     return rows_past_the_end(all_queries.rows, small, queries.rows, with_sinks);
 }
 
+std::optional<Error> ChunkCalls::run_backward(Engine& engine, uint32_t b, const BackwardQueries& all_queries,
+                                              const BackwardKeys& all_keys,
+                                              const FoveaAttentionBackwardDesc& whole,
+                                              const RunOptions& options, ShardReport& report) const {
+    const Entry e = entry(b);
+    const ChunkRows queries = cut_to(all_queries.rows, e.len_q), keys = cut_to(all_keys.rows, e.len_kv);
+    if (!visible(e, queries, keys)) return std::nullopt;
+    Described call;
+    describe(b, e, queries, all_queries.q, keys, all_keys.k, all_keys.v, false, call);
+    FoveaAttentionDesc& d = call.desc;
+    d.o_type = desc_.o_type;
+    d.kernel = FOVEA_KERNEL_AUTO;
+    d.o_strides = chunk_strides(d.heads_q, queries.held, d.dim_v);
+
+    FoveaAttentionBackwardDesc g = whole;
+    g.dq_type = g.dk_type = g.dv_type = FOVEA_F32;
+    g.do_strides = d.o_strides;
+    g.dq_strides = d.q_strides, g.dk_strides = d.k_strides, g.dv_strides = d.v_strides;
+    g.gradients = 0;
+    // `bytes` of a number, the chunk's memory at its first one of entry b.
+    const auto bind = [&](FoveaBinding binding, const void* chunk, const ChunkRows& rows, uint64_t heads,
+                          uint64_t dim, FoveaDtype type) {
+        call.bindings[binding] = {const_cast<std::byte*>(entry_of(chunk, b, heads, rows.held, dim, type)),
+                                  ((heads - 1) * rows.held + rows.rows) * dim * element_bytes(type)};
+    };
+    const auto add = [&](uint32_t gradient, FoveaBinding binding, float* chunk, const ChunkRows& rows,
+                         uint64_t heads, uint64_t dim) {
+        if (!chunk) return;
+        g.gradients |= gradient;
+        bind(binding, chunk, rows, heads, dim, FOVEA_F32);
+    };
+    bind(FOVEA_BIND_O, all_queries.o, queries, d.heads_q, d.dim_v, d.o_type);
+    bind(FOVEA_BIND_DO, all_queries.d_o, queries, d.heads_q, d.dim_v, g.do_type);
+    add(FOVEA_GRAD_Q, FOVEA_BIND_DQ, all_queries.dq, queries, d.heads_q, d.dim_qk);
+    add(FOVEA_GRAD_K, FOVEA_BIND_DK, all_keys.dk, keys, d.heads_kv, d.dim_qk);
+    add(FOVEA_GRAD_V, FOVEA_BIND_DV, all_keys.dv, keys, d.heads_kv, d.dim_v);
+    g.accumulate = g.gradients;
+    // Without strides of their own: packed, also where an entry ends within the chunk.
+    std::vector<float> lse, dlse;
+    const auto rows_of = [&](FoveaBinding binding, const float* chunk, std::vector<float>& packed) {
+        for (uint64_t h = 0; h < d.heads_q; ++h) {
+            const float* from = chunk + (uint64_t{b} * d.heads_q + h) * queries.held;
+            packed.insert(packed.end(), from, from + queries.rows);
+        }
+        call.bindings[binding] = {packed.data(), packed.size() * sizeof(float)};
+    };
+    rows_of(FOVEA_BIND_LSE, all_queries.lse, lse);
+    g.has_lse_gradient = all_queries.dlse != nullptr;
+    if (g.has_lse_gradient) rows_of(FOVEA_BIND_DLSE, all_queries.dlse, dlse);
+
+    const Result<Plan> plan = engine.plan_attention_backward(d, g);
+    if (!plan) return plan.error();
+    report.visited_pairs += plan->info().visited_pairs;
+    const Result<RunReport> done = engine.run_on_host(*plan, call.bindings, options);
+    if (!done) return done.error();
+    ++report.calls;
+    report.kernel = done->kernel;
+    report.device = done->device;
+    report.reason = done->reason;
+    return std::nullopt;
+}
+
 Partial ChunkCalls::rows_past_the_end(uint64_t all_rows, const Partial& first, uint64_t rows,
                                       bool with_sinks) const {
-    const auto* sinks = with_sinks ? static_cast<const float*>(call_.whole[FOVEA_BIND_SINKS].data) : nullptr;
+    const auto* sinks = with_sinks ? static_cast<const float*>(whole_[FOVEA_BIND_SINKS].data) : nullptr;
     const uint64_t dim = desc_.dim_v;
     Partial partial{std::vector<float>(desc_.heads_q * all_rows * dim),
                     std::vector<float>(desc_.heads_q * all_rows)};

@@ -6,6 +6,8 @@
 #include <fovea/mpi.hpp>
 
 #include <cstdint>
+#include <new>
+#include <optional>
 
 namespace fovea::mpi {
 
@@ -13,15 +15,50 @@ inline bool draws_by_counters(const FoveaAttentionDesc& desc) {
     return desc.dropout_p > 0 && !desc.keep.present;
 }
 
+inline Error bad(const char* field, const char* text) { return Error{FOVEA_INVALID_ARGUMENT, field, text}; }
+
+constexpr uint64_t element_bytes(FoveaDtype type) { return type == FOVEA_U8 ? 1 : type == FOVEA_F32 ? 4 : 2; }
+
+// What a call over shards cannot be, and what the library refuses of any call. `whole` as in ShardedCall.
+std::optional<Error> refusal_of_shards(const FoveaAttentionDesc& desc, uint64_t chunk,
+                                       const FoveaHostBuffer* whole);
+
+// Memory that the system does not give is an error like any other: it must not pass the messages of other
+// ranks by.
+template <class Body>
+std::optional<Error> guarded(Body body) {
+    try {
+        return body();
+    } catch (const std::bad_alloc&) {
+        return Error{FOVEA_OUT_OF_HOST_MEMORY, "chunk", "no host memory for this rank's part of the call"};
+    }
+}
+
+// `count` numbers as a tensor of `type`, which is one of floats, holds them.
+void store_numbers(const float* from, uint64_t count, FoveaDtype type, void* to);
+
 // Rows [first, first + rows) of a batch entry; `data` is the chunk, [B, H, held, D].
 struct ChunkRows {
     uint64_t first = 0, rows = 0, held = 0;
 };
 
-// The whole call as its chunks need it. Lives as long as the ShardedCall.
+// What a backward call reads and adds to of either side; null where nothing is added.
+struct BackwardQueries {
+    ChunkRows rows;
+    const void *q, *o, *d_o;
+    const float *lse, *dlse;  // [B, Hq, held]; dlse null: zero
+    float* dq;
+};
+struct BackwardKeys {
+    ChunkRows rows;
+    const void *k, *v;
+    float *dk, *dv;
+};
+
+// The whole call as its chunks need it. Lives as long as its description and `whole`.
 class ChunkCalls {
   public:
-    explicit ChunkCalls(const ShardedCall& call);
+    ChunkCalls(const FoveaAttentionDesc& desc, const FoveaHostBuffer* whole) : desc_(desc), whole_(whole) {}
 
     // Does some query of [first, first + rows) see some key of the other chunk, in any batch entry?
     bool sees(const Shards& queries, uint64_t query_chunk, const Shards& keys, uint64_t key_chunk) const;
@@ -31,20 +68,29 @@ class ChunkCalls {
                         const ChunkRows& keys, const void* k, const void* v, bool with_sinks,
                         const RunOptions& options, ShardReport& report) const;
 
+    // Adds the gradients of entry `b` that have room; nothing where no query sees a key.
+    std::optional<Error> run_backward(Engine& engine, uint32_t b, const BackwardQueries& queries,
+                                      const BackwardKeys& keys, const FoveaAttentionBackwardDesc& whole,
+                                      const RunOptions& options, ShardReport& report) const;
+
   private:
+    struct Described;
     struct Entry {
         uint64_t len_q, len_kv;
         int64_t offset;  // query i stands at key i + offset
     };
     Entry entry(uint32_t b) const;
     bool visible(const Entry& entry, const ChunkRows& queries, const ChunkRows& keys) const;
+    // The call of entry `b`, both sides cut to its lengths; no results are bound yet.
+    void describe(uint32_t b, const Entry& entry, const ChunkRows& queries, const void* q,
+                  const ChunkRows& keys, const void* k, const void* v, bool with_sinks, Described& to) const;
 
     // `first`, of the first `rows` rows of each head, with the rows behind an entry's length, which see no
     // key.
     Partial rows_past_the_end(uint64_t all_rows, const Partial& first, uint64_t rows, bool with_sinks) const;
 
-    const ShardedCall& call_;
     const FoveaAttentionDesc& desc_;
+    const FoveaHostBuffer* whole_;
 };
 
 }  // namespace fovea::mpi

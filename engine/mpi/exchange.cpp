@@ -7,11 +7,8 @@ namespace fovea::mpi {
 // Messages between two ranks arrive in the order in which they were sent, so that one tag does.
 constexpr int kTag = 1;
 
-Result<void> Exchange::start(MPI_Comm comm, int to, const std::vector<Span>& sent, int from,
-                             const std::vector<uint64_t>& sizes) {
+Result<void> Exchange::receive(MPI_Comm comm, int from, const std::vector<uint64_t>& sizes) {
     first_.clear();
-    sizes_.clear();
-    requests_.clear();
     uint64_t at = 0;
     for (const uint64_t size : sizes) {
         MPI_Request request;
@@ -24,6 +21,10 @@ Result<void> Exchange::start(MPI_Comm comm, int to, const std::vector<Span>& sen
         sizes_.push_back(size);
         at += (size + kAlignment - 1) / kAlignment * kAlignment;
     }
+    return {};
+}
+
+Result<void> Exchange::send(MPI_Comm comm, int to, const std::vector<Span>& sent) {
     for (const Span& block : sent) {
         MPI_Request request;
         if (auto error = mpi_error(MPI_Isend(block.data, int(block.size), MPI_BYTE, to, kTag, comm, &request),
@@ -52,6 +53,7 @@ Result<void> Exchange::wait() {
                                "MPI_Waitall"))
         return *error;
     requests_.clear();
+    sizes_.clear();
     return {};
 }
 

@@ -1,4 +1,4 @@
-// One pass of keys and values: this rank's chunks to one other rank, another one's chunks to this rank, while
+// What is under way at a time: blocks of this rank to others, and another one's blocks to this rank, while
 // the caller computes.
 #pragma once
 
@@ -16,11 +16,12 @@ struct Span {
 
 class Exchange {
   public:
-    // Sends `sent` in order to rank `to`, receives blocks of these sizes from rank `from` into memory of its
-    // own. Memory is taken by reserve(), so that start() cannot fail for want of it.
+    // Receives blocks of these sizes from rank `from` into memory of its own; sends `sent` in order to rank
+    // `to`, to any number of ranks. Memory is taken by reserve(), so that receive() cannot fail for want of
+    // it.
     void reserve(uint64_t bytes, uint64_t blocks) { received_.resize(bytes + blocks * kAlignment); }
-    Result<void> start(MPI_Comm comm, int to, const std::vector<Span>& sent, int from,
-                       const std::vector<uint64_t>& sizes);
+    Result<void> receive(MPI_Comm comm, int from, const std::vector<uint64_t>& sizes);
+    Result<void> send(MPI_Comm comm, int to, const std::vector<Span>& sent);
     // Bytes not yet through; lets MPI make progress.
     uint64_t in_flight();
     Result<void> wait();

@@ -7,59 +7,16 @@
 #include <climits>
 #include <cstring>
 #include <limits>
-#include <new>
 
 namespace fovea::mpi {
 namespace {
 
-Error bad(const char* field, const char* text) { return Error{FOVEA_INVALID_ARGUMENT, field, text}; }
-
 // What a call over shards cannot be, and what the library refuses of any call.
 std::optional<Error> refusal(const ShardedCall& call) {
-    const FoveaAttentionDesc& d = call.desc;
-    if (call.chunk == 0 || call.chunk > 1u << 20) return bad("chunk", "chunk must be 1 to 2^20 rows");
-    if (draws_by_counters(d) && call.chunk % 4 != 0)
-        return Error{FOVEA_INVALID_ARGUMENT, "chunk",
-                     "chunk is " + std::to_string(call.chunk) +
-                         "; with dropout by counters it must be a multiple of 4"};
-    if (d.packed_rows_q || d.packed_rows_kv) return bad("packed_rows_q", "packed rows cannot be sharded");
-    if (d.k_type > FOVEA_BF16 || d.v_type > FOVEA_BF16)
-        return bad(d.k_type > FOVEA_BF16 ? "k_type" : "v_type", "8-bit floats and blocks cannot be sharded");
-    if (d.page_size) return bad("page_size", "paged caches cannot be sharded");
-    if (d.outputs & ~uint32_t(FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE))
-        return bad("outputs", "outputs of a sharded call are O and LSE");
-    FoveaAttentionDesc checked = d;
-    checked.q_strides = checked.k_strides = checked.v_strides = checked.o_strides = {};
-    Diag diag;
-    if (foveaCheckAttention(nullptr, &checked, &diag) != FOVEA_OK) return diag.error();
-    if (call.queries_everywhere && d.len_q > call.chunk)
+    if (auto error = refusal_of_shards(call.desc, call.chunk, call.whole)) return error;
+    if (call.queries_everywhere && call.desc.len_q > call.chunk)
         return bad("queries_everywhere", "queries_everywhere takes at most one chunk of queries");
-    const auto needs = [&](bool used, FoveaBinding binding) {
-        return used && (!call.whole || !call.whole[binding].data);
-    };
-    if (needs(d.mask.present, FOVEA_BIND_MASK)) return bad("whole[MASK]", "whole[MASK] is null");
-    if (needs(d.bias.present, FOVEA_BIND_BIAS)) return bad("whole[BIAS]", "whole[BIAS] is null");
-    if (needs(d.keep.present, FOVEA_BIND_KEEP)) return bad("whole[KEEP]", "whole[KEEP] is null");
-    if (needs(d.flags & FOVEA_FLAG_ALIBI, FOVEA_BIND_ALIBI))
-        return bad("whole[ALIBI]", "whole[ALIBI] is null");
-    if (needs(d.flags & FOVEA_FLAG_SINKS, FOVEA_BIND_SINKS))
-        return bad("whole[SINKS]", "whole[SINKS] is null");
-    if (needs(d.flags & FOVEA_FLAG_BATCH_TABLE, FOVEA_BIND_BATCH_TABLE))
-        return bad("whole[BATCH_TABLE]", "whole[BATCH_TABLE] is null");
     return std::nullopt;
-}
-
-uint64_t element(FoveaDtype type) { return type == FOVEA_F32 ? 4 : 2; }
-
-// Memory that the system does not give is an error like any other: it must not pass the messages of other
-// ranks by.
-template <class Body>
-std::optional<Error> guarded(Body body) {
-    try {
-        return body();
-    } catch (const std::bad_alloc&) {
-        return Error{FOVEA_OUT_OF_HOST_MEMORY, "chunk", "no host memory for this rank's part of the call"};
-    }
 }
 
 class Run {
@@ -69,7 +26,7 @@ class Run {
           engine_(engine),
           call_(call),
           options_(options),
-          chunks_(call),
+          chunks_(call.desc, call.whole),
           rank_(uint32_t(comm.rank())),
           ranks_(uint32_t(comm.size())),
           queries_(call.desc.len_q, call.chunk, call.queries_everywhere ? 1 : ranks_),
@@ -79,8 +36,8 @@ class Run {
     // What can be refused before a message is sent.
     std::optional<Error> prepare() {
         const FoveaAttentionDesc& d = call_.desc;
-        k_row_ = uint64_t{d.batch} * d.heads_kv * d.dim_qk * element(d.k_type);
-        v_row_ = uint64_t{d.batch} * d.heads_kv * d.dim_v * element(d.v_type);
+        k_row_ = uint64_t{d.batch} * d.heads_kv * d.dim_qk * element_bytes(d.k_type);
+        v_row_ = uint64_t{d.batch} * d.heads_kv * d.dim_v * element_bytes(d.v_type);
         const uint64_t partial = d.heads_q * call_.chunk * (d.dim_v + uint64_t{1}) * sizeof(float) * d.batch;
         if (std::max(call_.chunk * std::max(k_row_, v_row_), partial) > INT_MAX)
             return bad("chunk",
@@ -197,13 +154,9 @@ class Run {
             for (uint32_t b = 0; b < d.batch; ++b) {
                 Result<Partial> whole = trees_[n * d.batch + b].finish();
                 if (!whole) return whole.error();
-                for (const float value : whole->o) {
-                    if (d.o_type == FOVEA_F32)
-                        static_cast<float*>(call_.o)[o_at++] = value;
-                    else
-                        static_cast<uint16_t*>(call_.o)[o_at++] =
-                            d.o_type == FOVEA_F16 ? foveaFloatToHalf(value) : foveaFloatToBfloat(value);
-                }
+                store_numbers(whole->o.data(), whole->o.size(), d.o_type,
+                              static_cast<std::byte*>(call_.o) + o_at * element_bytes(d.o_type));
+                o_at += whole->o.size();
                 if (call_.lse)
                     memcpy(call_.lse + lse_at, whole->lse.data(), whole->lse.size() * sizeof(float));
                 lse_at += whole->lse.size();
@@ -278,7 +231,8 @@ class Run {
             sizes.push_back(keys_.rows_of(chunk) * v_row_);
             report_.bytes_received += keys_.rows_of(chunk) * (k_row_ + v_row_);
         }
-        return exchange.start(comm_.get(), int(to), sent, int(from), sizes);
+        if (Result<void> r = exchange.receive(comm_.get(), int(from), sizes); !r) return r;
+        return exchange.send(comm_.get(), int(to), sent);
     }
 
     Result<Partial> one(uint32_t b, size_t query, uint64_t key_chunk, uint64_t query_row, const std::byte* k,
@@ -286,7 +240,7 @@ class Run {
         const FoveaAttentionDesc& d = call_.desc;
         const uint64_t chunk = own_queries_[query], rows = queries_.rows_of(chunk);
         const auto* q = static_cast<const std::byte*>(call_.q) +
-                        query_row * d.batch * d.heads_q * d.dim_qk * element(d.q_type);
+                        query_row * d.batch * d.heads_q * d.dim_qk * element_bytes(d.q_type);
         const uint64_t held = key_chunk < keys_.count() ? keys_.rows_of(key_chunk) : 0;
         RunOptions watched = options_;
         watched.progress = [&](double done) {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`mpirun -n N fovea attend IN --out OUT --shards` writes the same bytes for N of 1 to 4, and the numbers of one process.
+"""`mpirun -n N fovea attend IN --out OUT --shards` writes the same bytes for N of 1 to 4, and the numbers of one process;
+so does `fovea gradients`.
 
     attend_shards.py MPIEXEC NUMPROC_FLAG FOVEA
 """
@@ -15,6 +16,11 @@ import tempfile
 import time
 
 MPIEXEC, FLAG, FOVEA = sys.argv[1:4]
+GRADIENTS = [
+    ('q,k,v,do', ['--causal', 'bottom-right']),
+    ('q,k,v,do,dlse,sinks,alibi,mask', ['--dropout', '0.25', '--seed', '9', '--softcap', '5']),
+    ('q,k,v,do,kv_lengths', ['--layout', 'blhd', '--window', '20,0']),
+]
 CALLS = [
     ('q,k,v', []),
     ('q,k,v', ['--causal', 'bottom-right', '--outputs', 'o,lse']),
@@ -35,10 +41,13 @@ def tensor(name, rows_first):
     s = SHAPE
     queries = 1 if name == 'one' else s['queries']
     shapes = {'q': (s['heads'], queries, s['dim']), 'one': (s['heads'], queries, s['dim']),
-              'k': (s['kv'], s['keys'], s['dim']), 'v': (s['kv'], s['keys'], s['value'])}
+              'do': (s['heads'], queries, s['value']), 'k': (s['kv'], s['keys'], s['dim']), 'v': (s['kv'], s['keys'], s['value'])}
     if name in shapes:
         heads, rows, columns = shapes[name]
         shape = [s['batch'], rows, heads, columns] if rows_first else [s['batch'], heads, rows, columns]
+        return 'F32', shape, struct.pack(f'<{math.prod(shape)}f', *numbers(name, math.prod(shape)))
+    if name == 'dlse':
+        shape = [s['batch'], s['heads'], queries]
         return 'F32', shape, struct.pack(f'<{math.prod(shape)}f', *numbers(name, math.prod(shape)))
     if name in ('alibi', 'sinks'):
         return 'F32', [s['heads']], struct.pack(f'<{s["heads"]}f', *numbers(name, s['heads']))
@@ -74,8 +83,8 @@ def read(path):
     return result
 
 
-def run(ranks, words):
-    command = ([MPIEXEC, FLAG, str(ranks)] if ranks else []) + [FOVEA, 'attend', *map(str, words)]
+def run(ranks, words, name='attend'):
+    command = ([MPIEXEC, FLAG, str(ranks)] if ranks else []) + [FOVEA, name, *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
@@ -128,30 +137,33 @@ def a_killed_rank_ends_all(folder):
 
 with tempfile.TemporaryDirectory() as folder:
     folder = pathlib.Path(folder)
-    for names, options in CALLS:
+    for name, names, options in [('attend', *c) for c in CALLS] + [('gradients', *c) for c in GRADIENTS]:
         source, out = folder / 'in.safetensors', folder / 'out.safetensors'
         write(source, names.split(','), 'blhd' in options)
-        alone = run(0, [source, '--out', out, '--backend', 'cpu', *options])
+        alone = run(0, [source, '--out', out, '--backend', 'cpu', *options], name)
         check(f'{options}: {alone.stderr}', alone.returncode == 0)
         expected = read(out)
         first = None
         for ranks in (1, 2, 3, 4):
             out.unlink()
-            done = run(ranks, [source, '--out', out, '--backend', 'cpu', '--shards', '--chunk', '8', *options])
+            done = run(ranks, [source, '--out', out, '--backend', 'cpu', '--shards', '--chunk', '8', *options], name)
             check(f'{options} on {ranks} ranks: {done.stderr}', done.returncode == 0)
             check(f'{ranks} ranks say what ran once', done.stdout.count('wrote: ') == 1)
             first = first or out.read_bytes()
             check(f'{options}: {ranks} ranks give other bytes than one', out.read_bytes() == first)
         got = read(out)
         check(f'{options}: other tensors', got.keys() == expected.keys())
-        for name, values in expected.items():
-            for a, b in zip(values, got[name]):
-                check(f'{options}: {name} {b}, expected {a}', a == b or abs(a - b) <= 1e-5 * (1 + abs(a)))
-    write(folder / 'in.safetensors', ['q', 'k', 'v'], False)
-    for words, text in ((['--shards', '--outputs', 'weights'], 'outputs'), (['--shards', '--chunk', '0'], 'chunk'),
-                        (['--chunk', '8'], '--chunk')):
+        for tensor_name, values in expected.items():
+            for a, b in zip(values, got[tensor_name]):
+                check(f'{options}: {tensor_name} {b}, expected {a}', a == b or abs(a - b) <= 1e-5 * (1 + abs(a)))
+    write(folder / 'in.safetensors', ['q', 'k', 'v', 'do', 'sinks'], False)
+    for name, words, text in (('attend', ['--shards', '--outputs', 'weights'], 'outputs'),
+                              ('attend', ['--shards', '--chunk', '0'], 'chunk'),
+                              ('attend', ['--chunk', '8'], '--chunk'),
+                              ('gradients', ['--shards', '--gradients', 'dsinks'], '--gradients'),
+                              ('gradients', ['--chunk', '8'], '--chunk')):
         refused = run(3 if '--shards' in words else 0,
-                      [folder / 'in.safetensors', '--out', folder / 'no.safetensors', *words])
+                      [folder / 'in.safetensors', '--out', folder / 'no.safetensors', *words], name)
         check(f'{words} was accepted', refused.returncode != 0 and not (folder / 'no.safetensors').exists())
         said = [line for line in refused.stderr.splitlines() if line.startswith('fovea: error')]
         check(f'{words}: {refused.stderr}', len(said) == 1 and text in said[0])

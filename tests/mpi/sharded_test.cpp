@@ -1,5 +1,6 @@
-// A sharded call gives the same bits on 1, 2, 3 and 4 ranks, and what one call over all keys gives within the
-// rule for partial sums. Run by mpirun with 4 processes: each count is a communicator of the first ranks.
+// A sharded call and its gradients have the same bits on 1, 2, 3 and 4 ranks, and are what one call over all
+// keys gives within the rule for partial sums. Run by mpirun with 4 processes: each count is a communicator
+// of the first ranks.
 //
 //   mpirun -n 4 fovea_test_mpi [SEED]
 //   mpirun -n 3 build/default/drivers/lavapipe26 fovea_test_mpi --mixed [SEED]
@@ -296,6 +297,221 @@ void same_bits_on_every_number_of_ranks(Engine& engine, uint64_t seed) {
     }
 }
 
+struct Gradients {
+    std::vector<float> dq, dk, dv;
+};
+
+// What the gradients of a call are made from.
+struct Upstream {
+    Outputs forward;
+    std::vector<float> d_o, dlse;
+    FoveaAttentionBackwardDesc desc = foveaAttentionBackwardDesc();
+};
+
+Upstream draw_upstream(const Whole& w, uint64_t seed) {
+    Random random(seed + 1000);
+    Upstream up{exact(w), {}, {}};
+    up.d_o = numbers(random, up.forward.o.size());
+    up.desc.has_lse_gradient = random.chance(0.5);
+    up.dlse = numbers(random, up.forward.lse.size());
+    return up;
+}
+
+Gradients room_for(const FoveaAttentionDesc& d) {
+    return {std::vector<float>(d.batch * d.heads_q * d.len_q * d.dim_qk),
+            std::vector<float>(d.batch * d.heads_kv * d.len_kv * d.dim_qk),
+            std::vector<float>(d.batch * d.heads_kv * d.len_kv * d.dim_v)};
+}
+
+Gradients exact_gradients(const Whole& w, const Upstream& up) {
+    Gradients g = room_for(w.desc);
+    FoveaAttentionBackwardDesc desc = up.desc;
+    desc.kernel = FOVEA_KERNEL_REFERENCE;
+    const Result<Plan> plan = plan_attention_backward(cpu_device(1), w.desc, desc);
+    if (!plan) return fail(in_words(plan.error())), g;
+    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+    for (uint32_t n = 0; n < FOVEA_BIND_COUNT; ++n) bindings[n] = w.bind(FoveaBinding(n));
+    bindings[FOVEA_BIND_SINKS] = {};  // lse has them in it
+    const auto bind = [&](FoveaBinding binding, const std::vector<float>& values) {
+        bindings[binding] = {const_cast<float*>(values.data()), values.size() * sizeof(float)};
+    };
+    bind(FOVEA_BIND_O, up.forward.o), bind(FOVEA_BIND_LSE, up.forward.lse), bind(FOVEA_BIND_DO, up.d_o);
+    if (up.desc.has_lse_gradient) bind(FOVEA_BIND_DLSE, up.dlse);
+    bind(FOVEA_BIND_DQ, g.dq), bind(FOVEA_BIND_DK, g.dk), bind(FOVEA_BIND_DV, g.dv);
+    Workspace workspace;
+    if (Result<void> r = run_on_host(*plan, bindings, workspace); !r) fail(in_words(r.error()));
+    return g;
+}
+
+// On every rank the whole gradients.
+Result<Gradients> sharded_gradients(MPI_Comm comm, Engine& engine, const Whole& w, const Upstream& up) {
+    const FoveaAttentionDesc& d = w.desc;
+    int rank = 0, ranks = 0;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &ranks);
+    const uint32_t at = uint32_t(rank);
+    const mpi::Shards queries(d.len_q, w.chunk, uint32_t(ranks)), keys(d.len_kv, w.chunk, uint32_t(ranks));
+    const uint64_t q_outer = d.batch * d.heads_q, kv_outer = d.batch * d.heads_kv;
+    const auto q = cut(w.q, q_outer, d.len_q, d.dim_qk, queries, at),
+               o = cut(up.forward.o, q_outer, d.len_q, d.dim_v, queries, at),
+               lse = cut(up.forward.lse, q_outer, d.len_q, 1, queries, at),
+               d_o = cut(up.d_o, q_outer, d.len_q, d.dim_v, queries, at),
+               dlse = cut(up.dlse, q_outer, d.len_q, 1, queries, at),
+               k = cut(w.k, kv_outer, d.len_kv, d.dim_qk, keys, at),
+               v = cut(w.v, kv_outer, d.len_kv, d.dim_v, keys, at);
+    std::vector<uint16_t> k_half;
+    if (d.k_type == FOVEA_F16) k_half = cut(w.k_half, kv_outer, d.len_kv, d.dim_qk, keys, at);
+    Gradients part{std::vector<float>(q.size(), NAN), std::vector<float>(k.size(), NAN),
+                   std::vector<float>(v.size(), NAN)};
+    FoveaHostBuffer shared[FOVEA_BIND_COUNT] = {};
+    for (const FoveaBinding binding :
+         {FOVEA_BIND_MASK, FOVEA_BIND_BIAS, FOVEA_BIND_ALIBI, FOVEA_BIND_BATCH_TABLE})
+        shared[binding] = w.bind(binding);
+    mpi::ShardedGradients call;
+    call.desc = d;
+    call.backward = up.desc;
+    call.chunk = w.chunk;
+    call.q = q.data(), call.v = v.data(), call.o = o.data(), call.d_o = d_o.data();
+    call.k = d.k_type == FOVEA_F16 ? static_cast<const void*>(k_half.data()) : k.data();
+    call.lse = lse.data(), call.dlse = dlse.data();
+    call.dq = part.dq.data(), call.dk = part.dk.data(), call.dv = part.dv.data();
+    call.whole = shared;
+    const Result<mpi::ShardReport> report = mpi::attention_backward(comm, engine, call);
+    if (!report) return report.error();
+    Gradients whole = room_for(d), sum = room_for(d);
+    put_back(part.dq, whole.dq, q_outer, d.len_q, d.dim_qk, queries, at);
+    put_back(part.dk, whole.dk, kv_outer, d.len_kv, d.dim_qk, keys, at);
+    put_back(part.dv, whole.dv, kv_outer, d.len_kv, d.dim_v, keys, at);
+    const auto gather = [&](const std::vector<float>& from, std::vector<float>& to) {
+        MPI_Allreduce(from.data(), to.data(), int(to.size()), MPI_UINT32_T, MPI_BOR, comm);
+    };
+    gather(whole.dq, sum.dq), gather(whole.dk, sum.dk), gather(whole.dv, sum.dv);
+    return sum;
+}
+
+// Within the roundings of sums whose terms may be larger than they are.
+void expect_gradient(const char* name, const std::vector<float>& got, const std::vector<float>& exact) {
+    float largest = 1;
+    for (const float value : exact) largest = std::max(largest, std::fabs(value));
+    for (size_t n = 0; n < exact.size(); ++n)
+        if (!(std::fabs(got[n] - exact[n]) <= 1e-4f * largest))
+            return fail(std::string(name) + " " + std::to_string(n) + " is " + std::to_string(got[n]) +
+                        ", expected " + std::to_string(exact[n]));
+}
+
+void same_gradients_on_every_number_of_ranks(Engine& engine, uint64_t seed) {
+    const Whole w = draw(seed);
+    const Upstream up = draw_upstream(w, seed);
+    Gradients alone;
+    int size = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int count = 1; count <= size; ++count) {
+        MPI_Comm comm = first_ranks(count);
+        if (comm == MPI_COMM_NULL) continue;
+        const Result<Gradients> got = sharded_gradients(comm, engine, w, up);
+        const int before = g_failures;
+        if (!got) {
+            fail("gradients: " + in_words(got.error()));
+        } else if (g_rank == 0 && count == 1) {
+            alone = *got;
+            const Gradients right = exact_gradients(w, up);
+            expect_gradient("dq", got->dq, right.dq);
+            expect_gradient("dk", got->dk, right.dk);
+            expect_gradient("dv", got->dv, right.dv);
+        } else if (g_rank == 0 && !(same_bits(got->dq, alone.dq) && same_bits(got->dk, alone.dk) &&
+                                    same_bits(got->dv, alone.dv))) {
+            fail("gradients have other bits than on one rank");
+        }
+        if (g_failures != before)
+            printf("replay: mpirun -n 4 fovea_test_mpi %llu (%d ranks, gradients)\n",
+                   static_cast<unsigned long long>(seed), count);
+        MPI_Comm_free(&comm);
+    }
+}
+
+void trouble_with_gradients_is_told_to_all(Engine& engine) {
+    std::vector<float> rows(64 * 4, 1.0f), out(64 * 4);
+    int size = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const auto expect = [&](const char* what, const char* field, FoveaResult code, auto change) {
+        mpi::ShardedGradients call;
+        call.desc.batch = 1, call.desc.heads_q = call.desc.heads_kv = 1;
+        call.desc.dim_qk = call.desc.dim_v = 4;
+        call.desc.len_q = call.desc.len_kv = 64;
+        call.chunk = 4;
+        call.q = call.k = call.v = call.o = call.d_o = call.lse = rows.data();
+        call.dq = call.dk = call.dv = out.data();
+        RunOptions options;
+        change(call, options);
+        const Result<mpi::ShardReport> got = mpi::attention_backward(MPI_COMM_WORLD, engine, call, options);
+        if (got) return fail(std::string(what) + " was accepted");
+        if (got.error().field.find(field) == std::string::npos || got.error().code != code)
+            fail(std::string(what) + ": " + in_words(got.error()));
+    };
+    const bool last = g_rank == size - 1;
+    using Call = mpi::ShardedGradients;
+    expect("a rank without the gradient of o", "q", FOVEA_INVALID_ARGUMENT, [&](Call& call, RunOptions&) {
+        if (last) call.d_o = nullptr;
+    });
+    expect("a rank without room for dv", "dv", FOVEA_INVALID_ARGUMENT, [&](Call& call, RunOptions&) {
+        if (last) call.dv = nullptr;
+    });
+    expect("a rank that asks for other gradients", "backward", FOVEA_INVALID_ARGUMENT,
+           [&](Call& call, RunOptions&) {
+               if (last) call.backward.gradients = FOVEA_GRAD_Q;
+           });
+    expect("a rank that is cancelled", "", FOVEA_CANCELLED, [&](Call&, RunOptions& options) {
+        if (last) options.progress = [](double) { return false; };
+    });
+    expect("gradients of sinks", "gradients", FOVEA_INVALID_ARGUMENT,
+           [&](Call& call, RunOptions&) { call.backward.gradients = FOVEA_GRAD_SINKS; });
+    expect("gradients that are added", "accumulate", FOVEA_INVALID_ARGUMENT,
+           [&](Call& call, RunOptions&) { call.backward.accumulate = FOVEA_GRAD_Q; });
+    expect("gradients in blocks", "dk_type", FOVEA_INVALID_ARGUMENT,
+           [&](Call& call, RunOptions&) { call.backward.dk_type = FOVEA_Q8_0; });
+}
+
+// Of a causal call every rank computes as much, messages are under way while slices run, and what a rank
+// holds is its share of the gradients and two chunks.
+void ranks_share_gradients_and_overlap_them(Engine& engine) {
+    mpi::ShardedGradients call;
+    FoveaAttentionDesc& d = call.desc;
+    d.batch = 1, d.heads_q = d.heads_kv = 2, d.dim_qk = d.dim_v = 16;
+    d.len_q = d.len_kv = 1024;
+    d.flags = FOVEA_FLAG_CAUSAL;
+    call.chunk = 16;
+    int size = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const mpi::Shards shards(d.len_q, call.chunk, uint32_t(size));
+    const uint64_t row = 2 * 16, rows_here = shards.rows_of_rank(uint32_t(g_rank));
+    std::vector<float> rows(rows_here * row, 0.25f), lse(rows_here * 2), out(3 * rows.size());
+    call.q = call.k = call.v = call.o = call.d_o = rows.data();
+    call.lse = lse.data();
+    call.dq = out.data(), call.dk = out.data() + rows.size(), call.dv = out.data() + 2 * rows.size();
+    const Result<mpi::ShardReport> got = mpi::attention_backward(MPI_COMM_WORLD, engine, call);
+    if (!got) return fail(in_words(got.error()));
+    double pairs = got->visited_pairs, all = 0, most = 0;
+    uint64_t flying = got->bytes_in_flight, most_flying = 0;
+    MPI_Allreduce(&pairs, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(&pairs, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    MPI_Allreduce(&flying, &most_flying, 1, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
+    if (g_rank == 0)
+        printf("gradients: most / mean %.4f on %d ranks; %llu bytes under way while a slice ran\n",
+               most * size / all, size, static_cast<unsigned long long>(most_flying));
+    if (most * size / all > 1.02) fail("the work of gradients differs by more than 2%");
+    if (size > 1 && most_flying == 0) fail("no byte of gradients was under way while a slice ran");
+    const uint64_t chunk_bytes = call.chunk * (3 * row + 2) * sizeof(float);  // q, o, d_o and lse
+    const uint64_t most_held = 3 * rows.size() * sizeof(float) + 2 * (chunk_bytes + 4 * 64);
+    if (got->bytes_held == 0 || got->bytes_held > most_held)
+        fail(std::to_string(got->bytes_held) + " bytes were held, at most " + std::to_string(most_held));
+    call.desc.flags |= FOVEA_FLAG_WINDOW;
+    call.desc.window_left = 3, call.desc.window_right = 0;
+    const Result<mpi::ShardReport> near = mpi::attention_backward(MPI_COMM_WORLD, engine, call);
+    if (!near) return fail(in_words(near.error()));
+    if (size > 2 && near->bytes_received * 2 > got->bytes_received)
+        fail("chunks that concern nobody were sent: " + std::to_string(near->bytes_received) + " bytes");
+}
+
 // Whatever one rank lacks, every rank hears of it, and none waits for ever.
 void trouble_of_one_rank_is_told_to_all(Engine& engine) {
     Whole w = draw(1);
@@ -518,11 +734,16 @@ int main(int argc, char** argv) {
                     near_on_ranks_of_different_devices(*engine, seed);
             } else if (argc > 1) {
                 same_bits_on_every_number_of_ranks(*engine, strtoull(argv[1], nullptr, 0));
+                same_gradients_on_every_number_of_ranks(*engine, strtoull(argv[1], nullptr, 0));
             } else {
                 for (uint64_t seed = 0; seed < 80; ++seed) same_bits_on_every_number_of_ranks(*engine, seed);
+                for (uint64_t seed = 0; seed < 60; ++seed)
+                    same_gradients_on_every_number_of_ranks(*engine, seed);
                 every_rank_holds_a_like_share();
                 parts_in_any_order_are_one_merge();
                 trouble_of_one_rank_is_told_to_all(*engine);
+                trouble_with_gradients_is_told_to_all(*engine);
+                ranks_share_gradients_and_overlap_them(*engine);
                 a_rank_out_of_memory_is_told_to_all(*engine);
                 ranks_share_the_work_and_overlap_it(*engine);
             }

@@ -115,4 +115,23 @@ struct ShardReport {                         // of one rank
 Result<ShardReport> attention(MPI_Comm comm, Engine& engine, const ShardedCall& call,
                               const RunOptions& options = {});
 
+// What one rank brings to the gradients of such a call, and receives of them. Chunks lie as in ShardedCall.
+struct ShardedGradients {
+    FoveaAttentionDesc desc = foveaAttentionDesc();  // as ShardedCall has it; o_type is that of `o` here
+    // The same on every rank: gradients of Q, K and V (0: all), none accumulated; strides do not count.
+    FoveaAttentionBackwardDesc backward = foveaAttentionBackwardDesc();
+    uint64_t chunk = 512;
+    const void *q = nullptr, *k = nullptr, *v = nullptr;
+    const void *o = nullptr, *d_o = nullptr;      // of the whole call, and the gradient of it
+    const float *lse = nullptr, *dlse = nullptr;  // [B, Hq, rows] of each chunk; dlse by has_lse_gradient
+    void *dq = nullptr, *dk = nullptr, *dv = nullptr;  // of those that are asked for
+    const FoveaHostBuffer* whole = nullptr;  // as in ShardedCall, without SINKS, which lse has in it
+};
+
+// Collective, as attention(). Keys come to the queries for dq, then queries to the keys for dk and dv, each
+// chunk in the order of its number to those ranks that it concerns, while they compute with the one before:
+// each sum has one order, so that every number of ranks gives the same bits on like devices.
+Result<ShardReport> attention_backward(MPI_Comm comm, Engine& engine, const ShardedGradients& call,
+                                       const RunOptions& options = {});
+
 }  // namespace fovea::mpi
