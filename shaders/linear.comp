@@ -1,4 +1,5 @@
-// Y = X * W + bias in tiles of rows x columns. W is [n_out, n_in], or [n_in, n_out] with kInOut.
+// Y = X * W + bias in tiles of rows x columns. W is [n_out, n_in], also of blocks, or [n_in, n_out] with
+// kInOut.
 //   FOVEA_TILE_SHARED  tiles in shared memory instead of straight from the buffers
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -32,12 +33,15 @@ void main() {
         for (uint f = t; f < kSharedRows * kSharedDepth / 4u; f += kSharedThreads) {
             const uint depth = f % (kSharedDepth / 4u) * 4u, at = f / (kSharedDepth / 4u), n = n0 + depth;
             tile_put_a(depth, at, x_depth4(x_row(first_row + at), n, push.n_in));
-            if (!kInOut) tile_put_b(depth, at, w_depth4(w_row(first_column + at, push.n_out), n, push.n_in));
+            if (kInOut) continue;
+            const uint row = w_row(first_column + at, push.n_out);
+            tile_put_b(depth, at, w_blocks ? w_of_blocks(row, n) : w_plain_depth4(row, n, push.n_in));
         }
         if (kInOut) {
             for (uint f = t; f < kSharedDepth * kSharedColumns / 4u; f += kSharedThreads) {
                 const uint depth = f / (kSharedColumns / 4u), quad = f % (kSharedColumns / 4u);
-                const vec4 w = w_columns4(w_row(n0 + depth, push.n_in), first_column + 4u * quad, push.n_out);
+                const vec4 w =
+                    w_plain_columns4(w_row(n0 + depth, push.n_in), first_column + 4u * quad, push.n_out);
                 tile_b[depth][quad] = n0 + depth < push.n_in ? w : vec4(0.0);
             }
         }
@@ -63,14 +67,20 @@ void main() {
     const uint first_row = gl_WorkGroupID.y * kRows;
     vec4 acc[kRows];
     for (uint r = 0u; r < kRows; ++r) acc[r] = vec4(0.0);
-    const uint quads_end = push.n_in & ~3u;
-    for (uint n = 0u; n < quads_end; n += 4u) {
+    for (uint n = 0u; n < push.n_in; n += 4u) {
+        const bvec4 past = greaterThanEqual(n + uvec4(0u, 1u, 2u, 3u), uvec4(kAligned ? ~0u : push.n_in));
         vec4 w[4];
-        for (uint c = 0u; c < 4u; ++c)
-            w[c] = kInOut ? w_columns4(w_row(n + c, push.n_in), column_of(0u), push.n_out)
-                          : w_at4(w_row(column_of(c), push.n_out) + n);
+        for (uint c = 0u; c < 4u; ++c) {
+            const uint row = kInOut ? w_row(n + c, push.n_in) : w_row(column_of(c), push.n_out);
+            if (w_blocks)
+                w[c] = w_of_blocks(row, n);
+            else
+                w[c] = w_plain_columns4(row, kInOut ? column_of(0u) : n, kInOut ? push.n_out : push.n_in);
+            if (!kAligned) w[c] = mix(w[c], vec4(0.0), kInOut ? bvec4(past[c]) : past);
+        }
         for (uint r = 0u; r < kRows; ++r) {
-            const vec4 x = x_at4(x_row(first_row + r) + n);
+            vec4 x = x_columns4(x_row(first_row + r), n, push.n_in);
+            if (!kAligned) x = mix(x, vec4(0.0), past);
             for (uint c = 0u; c < 4u; ++c) {
                 if (kInOut)
                     acc[r] = fma(vec4(x[c]), w[c], acc[r]);
@@ -79,15 +89,6 @@ void main() {
                         fma(x.w, w[c].w, fma(x.z, w[c].z, fma(x.y, w[c].y, fma(x.x, w[c].x, acc[r][c]))));
             }
         }
-    }
-    for (uint n = quads_end; !kAligned && n < push.n_in; ++n) {
-        vec4 w;
-        if (kInOut) {
-            w = w_columns4(w_row(n, push.n_in), column_of(0u), push.n_out);
-        } else {
-            for (uint c = 0u; c < 4u; ++c) w[c] = w_at(w_row(column_of(c), push.n_out) + n);
-        }
-        for (uint r = 0u; r < kRows; ++r) acc[r] = fma(vec4(x_at(x_row(first_row + r) + n)), w, acc[r]);
     }
     for (uint r = 0u; r < kRows; ++r)
         for (uint c = 0u; c < kThreadColumns; ++c) store_result(first_row + r, column_of(c), acc[r][c]);

@@ -29,7 +29,7 @@ layout(push_constant, std430) uniform Push { LinearPush push; };
 #include "factors.glsl"
 
 FOVEA_INPUT_FACTORS(x, kXType)
-FOVEA_INPUT_FACTORS(w, kWType)
+FOVEA_INPUT_FACTORS(w_plain, kWType)
 
 const uint kThreads = gl_WorkGroupSize.x;
 // Rows of the factors, in elements of four.
@@ -52,8 +52,11 @@ void load_factors(uint first_row, uint first_column, uint n0) {
     }
     for (uint f = gl_LocalInvocationIndex; !kInOut && f < kTileColumns * kMatrixDepth / 4u; f += kThreads) {
         const uint depth = f % (kMatrixDepth / 4u), column = f / (kMatrixDepth / 4u);
-        w_tile[column * kStride + depth] =
-            w_factors4(w_row(first_column + column, push.n_out), n0 + 4u * depth, push.n_in);
+        const uint row = w_row(first_column + column, push.n_out), n = n0 + 4u * depth;
+        if (w_blocks)
+            w_tile[column * kStride + depth] = factors_of(w_of_blocks(row, n));
+        else
+            w_tile[column * kStride + depth] = w_plain_factors4(row, n, push.n_in);
     }
     // Rows of W are depth here: four of them and four columns to a thread, which turns them round.
     for (uint f = gl_LocalInvocationIndex; kInOut && f < kTileColumns * kMatrixDepth / 16u; f += kThreads) {
@@ -61,7 +64,7 @@ void load_factors(uint first_row, uint first_column, uint n0) {
         f16vec4 w[4];
         [[unroll]] for (uint u = 0u; u < 4u; ++u) {
             const uint n = n0 + 4u * depth + u;
-            w[u] = n < push.n_in ? w_factors4(w_row(n, push.n_in), first_column + column, push.n_out)
+            w[u] = n < push.n_in ? w_plain_factors4(w_row(n, push.n_in), first_column + column, push.n_out)
                                  : f16vec4(0.0);
         }
         [[unroll]] for (uint c = 0u; c < 4u; ++c) w_tile[(column + c) * kStride + depth] =

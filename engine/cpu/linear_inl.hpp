@@ -7,6 +7,7 @@
 #define FOVEA_CPU_LINEAR_INL_HPP
 #endif
 
+#include "cpu/compressed_row_inl.hpp"
 #include "cpu/linear_call.hpp"
 #include "cpu/panel_inl.hpp"
 
@@ -38,6 +39,7 @@ class LinearTask {
     void pack_weights(size_t panel, const Depth& depth) const;
     template <class T>
     void pack_transposed(size_t panel, const Depth& depth) const;
+    void pack_blocks(size_t panel, const Depth& depth) const;
     void add_products(size_t panel, const Depth& depth) const;
     template <class T>
     void store(size_t panel) const;
@@ -63,7 +65,10 @@ inline void LinearTask::run() {
         const Depth depth{e, HWY_MIN(size_t{call_.cut.depth_block}, d_.n_in - e)};
         with_type(d_.x_type, [&](auto x) { copy_x<decltype(x)>(depth); });
         for (size_t panel = 0; panel < panels_; ++panel) {
-            with_type(d_.w_type, [&](auto w) { pack_weights<decltype(w)>(panel, depth); });
+            if (is_compressed(d_.w_type))
+                pack_blocks(panel, depth);
+            else
+                with_type(d_.w_type, [&](auto w) { pack_weights<decltype(w)>(panel, depth); });
             add_products(panel, depth);
         }
     }
@@ -108,6 +113,20 @@ void LinearTask::pack_transposed(size_t panel, const Depth& depth) const {
         const size_t c = column(panel) + HWY_MIN(lane, columns_in(panel) - 1);
         rows[lane] =
             call_.at<const T>(FOVEA_BIND_WEIGHT, int64_t(c) * d_.w_row_stride + int64_t(depth.begin));
+    }
+    pack_panel(rows, depth.count, vectors_in(panel), floats(layout_.weights));
+}
+
+inline void LinearTask::pack_blocks(size_t panel, const Depth& depth) const {
+    const float* rows[kPanel];
+    float* to = floats(layout_.widened);
+    for (size_t lane = 0; lane < vectors_in(panel) * kLanes; ++lane) {
+        rows[lane] = lane < columns_in(panel) ? to : rows[lane - 1];
+        if (rows[lane] != to) continue;
+        const int64_t first = int64_t(column(panel) + lane) * d_.w_row_stride + int64_t(depth.begin);
+        const auto* from = call_.at<const unsigned char>(FOVEA_BIND_WEIGHT, stored_bytes(d_.w_type, first));
+        widen_row(d_.w_type, from, depth.count, to);
+        to += call_.cut.depth_block;
     }
     pack_panel(rows, depth.count, vectors_in(panel), floats(layout_.weights));
 }

@@ -15,6 +15,7 @@ struct LinearCut {
     uint32_t row_tile, row_tiles;  // rows of a task, and tasks along the rows
     uint32_t panels, panel_tiles;  // panels of a task, and tasks along the columns
     uint32_t depth_block;          // of n_in, copied and packed at a time
+    bool blocks;                   // weights are blocks: rows of a panel become float32 before it is packed
 };
 
 // Byte offsets, each a multiple of 64.
@@ -22,6 +23,7 @@ struct LinearLayout {
     uint64_t weights;  // [depth_block][panel] floats
     uint64_t sums;     // [panels][row_tile][panel]
     uint64_t x;        // [row_tile][x_stride]
+    uint64_t widened;  // [panel][depth_block], of blocks
     uint64_t x_stride;
     uint64_t size_bytes;
 };
@@ -40,6 +42,7 @@ constexpr LinearLayout linear_layout(const TargetShape& shape, const LinearCut& 
     place(layout.weights, cut.depth_block * panel * 4);
     place(layout.sums, uint64_t{cut.panels} * cut.row_tile * panel * 4);
     place(layout.x, cut.row_tile * layout.x_stride * 4);
+    place(layout.widened, cut.blocks ? cut.depth_block * panel * 4 : 0);
     layout.size_bytes = end;
     return layout;
 }

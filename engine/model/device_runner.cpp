@@ -1,6 +1,9 @@
 #include <fovea/model/device_runner.hpp>
 
 #include <algorithm>
+#include <span>
+
+#include "model/stored_linear.hpp"
 
 namespace fovea {
 namespace {
@@ -12,19 +15,90 @@ struct AllBindings {
 
 }  // namespace
 
+// Weights stay only as long as no call needs their room.
+template <class Run>
+auto DeviceRunner::with_room(const Run& run) {
+    auto result = run();
+    if (result || result.error().code != FOVEA_OUT_OF_DEVICE_MEMORY || held_.empty()) return result;
+    held_.clear();
+    return run();
+}
+
 Result<void> DeviceRunner::attention(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings) {
     FoveaAttentionDesc by_kernel = call;
     by_kernel.kernel = kernel_;
-    Result<RunReport> report = engine_.attention(by_kernel, AllBindings(bindings).all);
+    Result<RunReport> report =
+        with_room([&] { return engine_.attention(by_kernel, AllBindings(bindings).all); });
     if (!report) return report.error();
     last_attention_ = std::move(*report);
     return {};
 }
 
 Result<void> DeviceRunner::linear(const FoveaLinearDesc& call, const FoveaHostBuffer* bindings) {
-    const Result<RunReport> report = engine_.linear(call, AllBindings(bindings).all);
+    const Result<RunReport> report =
+        with_room([&] { return engine_.linear(call, AllBindings(bindings).all); });
     if (!report) return report.error();
     return {};
+}
+
+uint64_t DeviceRunner::held_bytes() const {
+    uint64_t bytes = 0;
+    for (const auto& [weight, held] : held_) bytes += held.buffer.size_bytes();
+    return bytes;
+}
+
+Result<DeviceBuffer*> DeviceRunner::held(const StoredWeight& weight, uint64_t bytes) {
+    const std::pair key{weight.bytes.data(), bytes};
+    if (const auto found = held_.find(key); found != held_.end()) return &found->second.buffer;
+    Result<DeviceBuffer> buffer = with_room([&] { return engine_.buffer(bytes); });
+    if (!buffer) return buffer.error();
+    if (Result<void> r = buffer->upload(weight.bytes); !r) return r.error();
+    return &held_.emplace(key, Held{weight.owner, std::move(*buffer)}).first->second.buffer;
+}
+
+Result<DeviceBuffer*> DeviceRunner::room(FoveaBinding binding, uint64_t bytes) {
+    std::optional<DeviceBuffer>& kept = room_[binding];
+    if (!kept || kept->size_bytes() < bytes) {
+        kept.reset();
+        Result<DeviceBuffer> made = engine_.buffer(bytes);
+        if (!made) return made.error();
+        kept.emplace(std::move(*made));
+    }
+    return &*kept;
+}
+
+Result<void> DeviceRunner::stored_linear(const StoredWeight& weight, const F32Tensor& bias,
+                                         const F32Tensor& x, F32Tensor& y) {
+    // A file that is closed leaves its addresses to others.
+    std::erase_if(held_, [](const auto& entry) { return entry.second.owner.expired(); });
+    const std::optional<FoveaDtype> type = linear_type(weight.type);
+    if (!engine_.is_vulkan() || !type || !weight.owner || weight.bytes.empty() || y.values.empty())
+        return EngineRunner::stored_linear(weight, bias, x, y);
+    const Result<Plan> plan = engine_.plan_linear(linear_of(weight, *type, bias, x));
+    if (!plan) return plan.error();
+    return with_room([&] { return linear_on_device(*plan, weight, bias, x, y); });
+}
+
+Result<void> DeviceRunner::linear_on_device(const Plan& plan, const StoredWeight& weight,
+                                            const F32Tensor& bias, const F32Tensor& x, F32Tensor& y) {
+    const FoveaPlanInfo info = plan.info();
+    std::array<DeviceBuffer*, FOVEA_BIND_COUNT> bound{};
+    for (const FoveaBinding binding : {FOVEA_BIND_X, FOVEA_BIND_WEIGHT, FOVEA_BIND_BIAS, FOVEA_BIND_Y}) {
+        const uint64_t bytes = info.binding_bytes[binding];
+        if (!bytes) continue;
+        Result<DeviceBuffer*> buffer =
+            binding == FOVEA_BIND_WEIGHT ? held(weight, bytes) : room(binding, bytes);
+        if (!buffer) return buffer.error();
+        bound[binding] = *buffer;
+    }
+    const auto upload = [&](FoveaBinding binding, const std::vector<float>& values) -> Result<void> {
+        if (!bound[binding]) return {};
+        return bound[binding]->upload(std::as_bytes(std::span(values)));
+    };
+    if (Result<void> r = upload(FOVEA_BIND_X, x.values); !r) return r;
+    if (Result<void> r = upload(FOVEA_BIND_BIAS, bias.values); !r) return r;
+    if (const Result<RunReport> report = engine_.run(plan, bound); !report) return report.error();
+    return bound[FOVEA_BIND_Y]->download(std::as_writable_bytes(std::span(y.values)));
 }
 
 }  // namespace fovea

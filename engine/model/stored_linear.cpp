@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "cpu/block_rows.hpp"
+#include "problem/problem.hpp"
 
 namespace fovea {
 namespace {
@@ -78,21 +79,55 @@ void stored_rows_on_cpu(uint32_t target, const StoredWeight& weight, const float
     }
 }
 
+std::optional<FoveaDtype> linear_type(WeightType type) {
+    switch (type) {
+        case WeightType::f32:
+            return FOVEA_F32;
+        case WeightType::f16:
+            return FOVEA_F16;
+        case WeightType::bf16:
+            return FOVEA_BF16;
+        case WeightType::q8_0:
+        case WeightType::q4_0:
+            // A page's engine has no such calls.
+            if (!is_compressed(FOVEA_Q8_0)) return std::nullopt;
+            return type == WeightType::q8_0 ? FOVEA_Q8_0 : FOVEA_Q4_0;
+        default:
+            return std::nullopt;
+    }
+}
+
+FoveaLinearDesc linear_of(const StoredWeight& weight, FoveaDtype type, const F32Tensor& bias,
+                          const F32Tensor& x) {
+    FoveaLinearDesc call{};
+    call.struct_size = sizeof call;
+    call.w_type = type;
+    call.n_in = uint32_t(weight.columns()), call.n_out = uint32_t(weight.rows()), call.rows = x.rows();
+    call.has_bias = !bias.values.empty();
+    return call;
+}
+
 Result<void> EngineRunner::stored_linear(const StoredWeight& weight, const F32Tensor& bias,
                                          const F32Tensor& x, F32Tensor& y) {
+    const std::optional<FoveaDtype> type = linear_type(weight.type);
+    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+    bindings[FOVEA_BIND_X] = {const_cast<float*>(x.values.data()), x.values.size() * 4};
+    if (type && has_stored_rows(weight)) {
+        bindings[FOVEA_BIND_WEIGHT] = {const_cast<std::byte*>(weight.bytes.data()), weight.bytes.size()};
+        if (!bias.values.empty())
+            bindings[FOVEA_BIND_BIAS] = {const_cast<float*>(bias.values.data()), bias.values.size() * 4};
+        bindings[FOVEA_BIND_Y] = {y.values.data(), y.values.size() * 4};
+        return linear(linear_of(weight, *type, bias, x), bindings);
+    }
     const uint64_t columns = weight.columns(), count = weight.rows();
     const uint64_t step = std::max<uint64_t>(1, kStretchBytes / (4 * std::max<uint64_t>(1, columns)));
     for (uint64_t first = 0; first < count; first += step) {
         const uint64_t rows = std::min(step, count - first);
         std::vector<float> part(rows * columns);
         if (Result<void> r = read_rows(weight, first, part); !r) return r;
-        FoveaLinearDesc call{};
-        call.struct_size = sizeof call;
-        call.n_in = uint32_t(columns), call.n_out = uint32_t(rows), call.rows = x.rows();
-        call.has_bias = !bias.values.empty();
+        FoveaLinearDesc call = linear_of(weight, FOVEA_F32, bias, x);
+        call.n_out = uint32_t(rows);
         F32Tensor some({x.rows(), rows});
-        FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
-        bindings[FOVEA_BIND_X] = {const_cast<float*>(x.values.data()), x.values.size() * 4};
         bindings[FOVEA_BIND_WEIGHT] = {part.data(), part.size() * 4};
         if (call.has_bias)
             bindings[FOVEA_BIND_BIAS] = {const_cast<float*>(bias.values.data()) + first, rows * 4};

@@ -3,6 +3,8 @@
 
 #include <fovea/model/trace.hpp>
 
+#include <optional>
+
 namespace fovea {
 
 // Whether stored_rows_on_cpu() takes this weight: its type has a kernel, and its bytes lie as that needs.
@@ -11,5 +13,11 @@ bool has_stored_rows(const StoredWeight& weight);
 // null.
 void stored_rows_on_cpu(uint32_t target, const StoredWeight& weight, const float* bias, const F32Tensor& x,
                         F32Tensor& y, const FoveaParallel* parallel);
+
+// The type by which FoveaLinearDesc reads such a weight; none for those that become float32 first.
+std::optional<FoveaDtype> linear_type(WeightType type);
+// y = x W^T + bias on such a weight.
+FoveaLinearDesc linear_of(const StoredWeight& weight, FoveaDtype type, const F32Tensor& bias,
+                          const F32Tensor& x);
 
 }  // namespace fovea

@@ -178,12 +178,26 @@ FoveaResult make_rope(const FoveaRopeDesc* desc, FoveaRopeDesc& d, OperationBind
     return FOVEA_OK;
 }
 
+// Blocks are of a row of W; so a row must consist of whole ones.
+static FoveaResult check_weight_type(const FoveaLinearDesc& d, FoveaDiag* diag) {
+    const int type = enum_number(d.w_type);
+    if (is_float(type)) return FOVEA_OK;
+    if (!is_compressed(type) || storage_block(d.w_type).numbers == 1)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "w_type", "w_type is %d; it must be FOVEA_F32, FOVEA_F16%s",
+                    type,
+                    is_compressed(FOVEA_Q8_0) ? ", FOVEA_BF16, FOVEA_Q8_0 or FOVEA_Q4_0" : " or FOVEA_BF16");
+    if (d.weight_is_in_out)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "weight_is_in_out",
+                    "weight_is_in_out is %u; a weight of blocks must be [n_out, n_in]", d.weight_is_in_out);
+    return check_blocks(d.w_type, {0, 0, d.w_row_stride}, d.n_in, "n_in", "w_row_stride", diag);
+}
+
 FoveaResult make_linear(const FoveaLinearDesc* desc, FoveaLinearDesc& d, OperationBindings& bindings,
                         FoveaDiag* diag) {
     FoveaResult r;
     if ((r = read_struct(desc, d, "desc", diag))) return r;
     if ((r = check_float(d.x_type, "x_type", diag))) return r;
-    if ((r = check_float(d.w_type, "w_type", diag))) return r;
+    if ((r = check_weight_type(d, diag))) return r;
     if ((r = check_float(d.y_type, "y_type", diag))) return r;
     if ((r = check_counts({{"n_in", d.n_in}, {"n_out", d.n_out}}, diag))) return r;
     if ((r = check_length(d.rows, "rows", diag))) return r;

@@ -1,4 +1,7 @@
 // Every kind of layer on the engine against the same layer in strict float32: each stage of it.
+// Weights as files store them on a device, against the dequantised product.
+#include "model/stored_weights.hpp"
+
 #include <gtest/gtest.h>
 #include <fovea/model.hpp>
 #include <fovea/model/device_runner.hpp>
@@ -93,6 +96,95 @@ TEST(LayersOnVulkan, every_stage_agrees_with_strict) {
     if (!engine && std::getenv("FOVEA_TEST_DRIVER") == nullptr) GTEST_SKIP() << engine.error().text;
     ASSERT_TRUE(engine) << engine.error().text;
     expect_layers(*engine);
+    for (const std::string& message : engine->take_messages()) ADD_FAILURE() << message;
+}
+
+// Rows of an odd number of blocks among them, whose bytes are no whole words.
+TEST(StoredLinearOnVulkan, gives_the_dequantised_product) {
+    Result<Engine> engine = Engine::open({.backend = BackendChoice::vulkan, .validation = true});
+    ASSERT_TRUE(engine) << engine.error().text;
+    DeviceRunner runner(*engine);
+    std::mt19937 random(20261125);
+    for (const WeightType type :
+         {WeightType::f32, WeightType::f16, WeightType::bf16, WeightType::q4_0, WeightType::q8_0,
+          WeightType::q4_1, WeightType::q4_k, WeightType::q5_k, WeightType::q6_k})
+        for (const auto& [count, blocks] : {std::pair{1u, 1u}, {5u, 3u}, {131u, 2u}}) {
+            const uint64_t elements = weight_block_elements(type);
+            Weight w(type, count, elements == 1 ? 37 * blocks : elements * blocks, random);
+            w.stored.owner = std::make_shared<int>();
+            const F32Tensor bias =
+                count % 2 ? reshaped(random_rows(1, count, random), {count}) : F32Tensor(Shape{0});
+            for (const uint64_t rows : {1u, 9u, 1u}) {
+                const F32Tensor x = random_rows(rows, w.stored.columns(), random);
+                F32Tensor y({rows, count});
+                std::fill(y.values.begin(), y.values.end(), NAN);
+                const Result<void> run = runner.stored_linear(w.stored, bias, x, y);
+                ASSERT_TRUE(run) << run.error().text;
+                expect_row_verdict(w, bias, x, y);
+            }
+            const bool stays = elements == 1 || type == WeightType::q4_0 || type == WeightType::q8_0;
+            const uint64_t held = stays ? (w.stored.bytes.size() + 3) / 4 * 4 : 0;
+            EXPECT_EQ(runner.held_bytes(), held) << weight_type_name(type);
+        }
+    for (const std::string& message : engine->take_messages()) ADD_FAILURE() << message;
+}
+
+// What stays on the device is the file's as long as the file is open: another at the same place is another.
+TEST(StoredLinearOnVulkan, weights_leave_the_device_with_their_file) {
+    Result<Engine> engine = Engine::open({.backend = BackendChoice::vulkan});
+    ASSERT_TRUE(engine) << engine.error().text;
+    DeviceRunner runner(*engine);
+    std::mt19937 random(3);
+    Weight w(WeightType::q8_0, 40, 64, random);
+    auto file = std::make_shared<int>();
+    w.stored.owner = file;
+    const F32Tensor x = random_rows(2, 64, random), none(Shape{0});
+    F32Tensor y({2, 40});
+    ASSERT_TRUE(runner.stored_linear(w.stored, none, x, y));
+    expect_row_verdict(w, none, x, y);
+    const uint64_t bytes = runner.held_bytes();
+    EXPECT_EQ(bytes, 40u * 2 * 34);
+    w.stored.owner = nullptr, file = nullptr;
+    fill_blocks(w.stored.type, {const_cast<std::byte*>(w.stored.bytes.data()), w.stored.bytes.size()},
+                random);
+    ASSERT_TRUE(read_rows(w.stored, 0, w.plain));
+    w.stored.owner = file = std::make_shared<int>();
+    ASSERT_TRUE(runner.stored_linear(w.stored, none, x, y));
+    expect_row_verdict(w, none, x, y);
+    EXPECT_EQ(runner.held_bytes(), bytes);
+    // Of nobody: read from where it lies, each time.
+    w.stored.owner = nullptr, file = nullptr;
+    ASSERT_TRUE(runner.stored_linear(w.stored, none, x, y));
+    expect_row_verdict(w, none, x, y);
+}
+
+// A Llama in Q8_0 decodes on the device to the tokens that the processor decodes to.
+TEST(StoredLinearOnVulkan, a_quantised_llama_generates_what_it_does_on_the_processor) {
+    Result<Engine> engine = Engine::open({.backend = BackendChoice::vulkan, .validation = true});
+    ASSERT_TRUE(engine) << engine.error().text;
+    const Result<CheckpointModel> model =
+        CheckpointModel::open(std::filesystem::path(FOVEA_FAMILIES) / "llama_q8/model.gguf");
+    ASSERT_TRUE(model) << model.error().text;
+    DeviceRunner device(*engine);
+    const std::unique_ptr<EngineRunner> processor = make_cpu_runner();
+    std::vector<std::vector<uint32_t>> texts;
+    for (EngineRunner* runner : {processor.get(), static_cast<EngineRunner*>(&device)}) {
+        DecoderOptions options;
+        options.engine = runner;
+        Result<Decoder> decoder = Decoder::open(*model, 12, options);
+        ASSERT_TRUE(decoder) << decoder.error().text;
+        Sampler greedy(0, 0);
+        std::vector<uint32_t> all = {5, 3, 8, 20}, next = all;
+        while (all.size() < 12) {
+            const Result<std::vector<float>> logits = decoder->run(next);
+            ASSERT_TRUE(logits) << logits.error().text;
+            next = {greedy.choose(*logits)};
+            all.push_back(next[0]);
+        }
+        texts.push_back(all);
+    }
+    EXPECT_EQ(texts[0], texts[1]);
+    EXPECT_GT(device.held_bytes(), 0u);
     for (const std::string& message : engine->take_messages()) ADD_FAILURE() << message;
 }
 

@@ -55,7 +55,7 @@ bool is_integer(uint32_t binding) {
            binding == FOVEA_BIND_BLOCK_TABLE;
 }
 
-// Random finite values, bytes of any value where they are compressed; integers stay small and include some
+// Random finite values, bytes of any value in compressed caches; integers stay small and include some
 // that must be clamped or refused by the kernels.
 Bytes random_contents(Random& random, uint32_t binding, FoveaDtype type, uint64_t bytes) {
     Bytes out(bytes, kUntouched);
@@ -69,12 +69,14 @@ Bytes random_contents(Random& random, uint32_t binding, FoveaDtype type, uint64_
         }
         return out;
     }
-    if (is_compressed(type)) {
+    if (is_compressed(type) && binding != FOVEA_BIND_WEIGHT) {
         for (std::byte& byte : out) byte = std::byte(random.below(256));
         return out;
     }
-    for (uint64_t n = 0; n < bytes / dtype_bytes(type); ++n)
-        store_number(out.data(), type, int64_t(n), float(random.below(4001)) / 1000.0f - 2.0f);
+    const StorageBlock block = storage_block(type);
+    std::vector<float> numbers(bytes / block.bytes * block.numbers);
+    for (float& number : numbers) number = float(random.below(4001)) / 1000.0f - 2.0f;
+    store_numbers(out.data(), type, 0, numbers.data(), numbers.size());
     return out;
 }
 
@@ -110,6 +112,20 @@ void round_to_half(Bytes& bytes, FoveaDtype type) {
         value = half_to_float(float_to_half(value));
         memcpy(&bytes[n], &value, 4);
     }
+}
+
+// The same call with the numbers that blocks of weights stand for.
+FoveaRopeDesc with_plain_weights(const FoveaRopeDesc& d, Buffers&, Types&) { return d; }
+FoveaLinearDesc with_plain_weights(FoveaLinearDesc d, Buffers& inputs, Types& types) {
+    if (!is_compressed(d.w_type)) return d;
+    Bytes& w = inputs[FOVEA_BIND_WEIGHT];
+    const StorageBlock block = storage_block(d.w_type);
+    std::vector<float> numbers(w.size() / block.bytes * block.numbers);
+    for (size_t n = 0; n < numbers.size(); ++n) numbers[n] = element_of(w, d.w_type, int64_t(n));
+    w.resize(4 * numbers.size());
+    memcpy(w.data(), numbers.data(), w.size());
+    d.w_type = types.w = FOVEA_F32;
+    return d;
 }
 
 std::vector<int64_t> rows_of(const FoveaRopeDesc& d) {
@@ -233,8 +249,12 @@ void check_by_rule(Random& random, Create<Desc> create, const Desc& desc, const 
         if (exact.empty()) {
             exact = in_plain_loops(create, desc, FOVEA_KERNEL_REFERENCE, inputs);
             plain = in_plain_loops(create, desc, FOVEA_KERNEL_PLAIN, inputs);
-            magnitudes = in_plain_loops(create, desc, FOVEA_KERNEL_REFERENCE, absolute(inputs, types));
-            rounded = from_rounded_factors(create, desc, types, inputs);
+            Buffers widened = inputs;
+            Types of_widened = types;
+            const Desc plain_desc = with_plain_weights(desc, widened, of_widened);
+            magnitudes =
+                in_plain_loops(create, plain_desc, FOVEA_KERNEL_REFERENCE, absolute(widened, of_widened));
+            rounded = from_rounded_factors(create, plain_desc, of_widened, widened);
         }
         const OperationResults results{&exact,      &plain,  &magnitudes,   &got,
                                        desc.y_type, rounded, rows_of(desc), columns_of(desc)};
@@ -283,6 +303,12 @@ TEST(Operations, linear) {
         };
         d.x_row_stride = stride(d.n_in), d.y_row_stride = stride(d.n_out);
         d.w_row_stride = stride(d.weight_is_in_out ? d.n_out : d.n_in);
+        if (random.chance(0.3)) {
+            d.w_type = random.chance(0.5) ? FOVEA_Q8_0 : FOVEA_Q4_0;
+            d.n_in = (d.n_in + 31) / 32 * 32, d.weight_is_in_out = 0;
+            d.x_row_stride = stride(d.n_in);
+            d.w_row_stride = random.chance(0.5) ? 0 : int64_t(d.n_in + 32 * random.below(3));
+        }
         if (random.chance(0.5)) d.precision = FOVEA_PRECISION_F16_PRODUCTS;
         check_by_rule(random, foveaPlanLinear, d, {d.x_type, d.w_type, d.y_type});
     });

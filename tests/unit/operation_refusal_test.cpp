@@ -104,6 +104,15 @@ const Bad<Linear> kLinear[] = {
     {"rows of w overlapping", [](Linear& d) { d.w_row_stride = 3; }, kInvalid, "w_row_stride"},
     {"x running backwards", [](Linear& d) { d.x_row_stride = -8; }, kInvalid, "x_row_stride"},
     {"y past 64 bits", [](Linear& d) { d.y_row_stride = INT64_MAX; }, kOverflow, "y_row_stride"},
+    {"rows of a part of a block", [](Linear& d) { d.w_type = FOVEA_Q8_0; }, kInvalid, "n_in"},
+    {"rows of blocks that begin in one",
+     [](Linear& d) { d.w_type = FOVEA_Q4_0, d.n_in = 32, d.w_row_stride = 40; }, kInvalid, "w_row_stride"},
+    {"blocks transposed",
+     [](Linear& d) { d.w_type = FOVEA_Q4_0, d.n_in = d.n_out = 32, d.weight_is_in_out = 1; }, kInvalid,
+     "weight_is_in_out"},
+    {"weights of 8-bit floats", [](Linear& d) { d.w_type = FOVEA_F8_E4M3; }, kInvalid, "w_type"},
+    {"x of blocks", [](Linear& d) { d.x_type = FOVEA_Q8_0, d.n_in = 32; }, kInvalid, "x_type"},
+    {"y of blocks", [](Linear& d) { d.y_type = FOVEA_Q8_0, d.n_out = 32; }, kInvalid, "y_type"},
 };
 
 TEST(OperationRefusal, linear) {

@@ -417,7 +417,7 @@ typedef struct FoveaRopeDesc {
 } FoveaRopeDesc;
 
 /* Y [rows, n_out] = X [rows, n_in] * W + bias. W is [n_out, n_in] (nn.Linear) or, transposed, [n_in, n_out] (Conv1D).
- * Binding WEIGHT is W, BIAS the bias f32 [n_out] if has_bias. Row strides in elements; 0: packed. */
+ * Binding WEIGHT is W (as [n_out, n_in] also Q8_0 or Q4_0), BIAS f32 [n_out] if has_bias. Strides in elements; 0: packed. */
 typedef struct FoveaLinearDesc {
     uint32_t struct_size;
     FoveaDtype x_type, w_type, y_type;

@@ -32,7 +32,9 @@ cpu::LinearCut cut_linear(const FoveaLinearDesc& d, const cpu::TargetShape& shap
     const uint64_t all_panels = ceil_div(uint64_t{d.n_out}, uint64_t{shape.panel()});
     cut.panels = uint32_t(equal_part(all_panels, panels));
     cut.panel_tiles = uint32_t(ceil_div(all_panels, uint64_t{cut.panels}));
-    cut.depth_block = uint32_t(equal_part(d.n_in, kDepthBlock));
+    const uint32_t block = storage_block(d.w_type).numbers;
+    cut.blocks = block > 1;
+    cut.depth_block = uint32_t(align_up(equal_part(d.n_in, kDepthBlock), block));
     return cut;
 }
 

@@ -319,11 +319,10 @@ FoveaStrides row_stride(int64_t stride) { return {0, 0, stride}; }
 
 Window weight_window(const FoveaLinearDesc& d, uint64_t first, uint64_t columns, uint64_t alignment) {
     const uint64_t stride = uint64_t(d.w_row_stride);
+    const StorageBlock block = storage_block(d.w_type);
     if (d.weight_is_in_out)
-        return element_window(first, uint64_t{d.n_in - 1} * stride + first + columns, dtype_bytes(d.w_type),
-                              alignment);
-    return element_window(first * stride, (first + columns - 1) * stride + d.n_in, dtype_bytes(d.w_type),
-                          alignment);
+        return element_window(first, uint64_t{d.n_in - 1} * stride + first + columns, block, alignment);
+    return element_window(first * stride, (first + columns - 1) * stride + d.n_in, block, alignment);
 }
 
 Shader linear_shader(const FoveaPlan_T& plan) {
@@ -341,7 +340,11 @@ FoveaResult check_linear_block(const FoveaPlan_T& plan, const BlockGrid& g, cons
     const FoveaLinearDesc& d = plan.linear;
     const uint64_t a = alignment_of(plan), columns = linear_columns(plan, g);
     FoveaResult r;
-    if ((r = limits.window(FOVEA_BIND_WEIGHT, weight_window(d, 0, columns, a).size + a))) return r;
+    const uint64_t rows = d.weight_is_in_out ? d.n_in : columns,
+                   width = d.weight_is_in_out ? columns : d.n_in;
+    if ((r = limits.window(FOVEA_BIND_WEIGHT, largest_window(row_stride(d.w_row_stride), 1, 1, rows, width,
+                                                             storage_block(d.w_type), a))))
+        return r;
     if ((r = limits.window(FOVEA_BIND_X, largest_window(row_stride(d.x_row_stride), 1, 1, g.block_rows,
                                                         d.n_in, dtype_bytes(d.x_type), a))))
         return r;

@@ -4,10 +4,16 @@
 #include <fovea/model/trace.hpp>
 #include <fovea/runtime.hpp>
 
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+
 namespace fovea {
 
-// Borrows the engine, which must outlive it. Every call moves its tensors to the device and back: made for
-// looking into models, not for serving them.
+// Borrows the engine, which must outlive it. Every call moves its tensors to the device and back, but for
+// stored weights, which stay on a Vulkan device, as their files hold them, until their files are closed or
+// there is no more room.
 class DeviceRunner final : public EngineRunner {
   public:
     explicit DeviceRunner(Engine& engine, FoveaKernel kernel = FOVEA_KERNEL_AUTO)
@@ -16,15 +22,32 @@ class DeviceRunner final : public EngineRunner {
     std::string name() const override { return engine_.device().name; }  // "CPU (AVX2)", "llvmpipe (...)"
     Result<void> attention(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings) override;
     Result<void> linear(const FoveaLinearDesc& call, const FoveaHostBuffer* bindings) override;
+    Result<void> stored_linear(const StoredWeight& weight, const F32Tensor& bias, const F32Tensor& x,
+                               F32Tensor& y) override;
     std::string reason() const override { return last_attention_.reason; }
 
     // What ran last and why.
     const RunReport& last_attention() const { return last_attention_; }
+    // Bytes of weights that lie on the device.
+    uint64_t held_bytes() const;
 
   private:
+    struct Held {
+        std::weak_ptr<const void> owner;
+        DeviceBuffer buffer;
+    };
+    template <class Run>
+    auto with_room(const Run& run);
+    Result<void> linear_on_device(const Plan& plan, const StoredWeight& weight, const F32Tensor& bias,
+                                  const F32Tensor& x, F32Tensor& y);
+    Result<DeviceBuffer*> held(const StoredWeight& weight, uint64_t bytes);
+    Result<DeviceBuffer*> room(FoveaBinding binding, uint64_t bytes);
+
     Engine& engine_;
     FoveaKernel kernel_;
     RunReport last_attention_;
+    std::map<std::pair<const std::byte*, uint64_t>, Held> held_;  // by their bytes
+    std::array<std::optional<DeviceBuffer>, FOVEA_BIND_COUNT> room_;
 };
 
 }  // namespace fovea

@@ -28,8 +28,8 @@ class EngineRunner {
     virtual Result<void> attention(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings) = 0;
     virtual Result<void> linear(const FoveaLinearDesc& call, const FoveaHostBuffer* bindings) = 0;
     // y [rows, n] = x W^T + bias for a matrix of n rows that stays as its file stores it; `bias` is [n] or
-    // empty, y has its size already. Unless a runner has kernels for it, a stretch of the matrix at a time
-    // becomes float32 for linear().
+    // empty, y has its size already. linear() reads the types that it has; of another, and where the bytes
+    // are not aligned as its numbers, a stretch of the matrix at a time becomes float32.
     virtual Result<void> stored_linear(const StoredWeight& weight, const F32Tensor& bias, const F32Tensor& x,
                                        F32Tensor& y);
     // What ran last and why: "flash: ...".
