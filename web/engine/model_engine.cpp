@@ -33,11 +33,20 @@ struct HeadFacts {
     double entropy = 0;
 };
 
+// What a head has in place of its own context: that of another text.
+struct Patch {
+    uint64_t layer = 0;
+    uint32_t head = 0;
+    std::string text;
+    friend bool operator==(const Patch&, const Patch&) = default;
+};
+
 // What a run left behind, for the next one and for what a reader looks at.
 struct Run {
     std::vector<SplitToken> tokens;
     std::vector<uint32_t> ids;
     RunChanges changes;
+    std::vector<Patch> patches;     // what those of `changes` are of
     std::vector<F32Tensor> hidden;  // what enters each layer, what leaves the last
     uint64_t side = 0;              // of a thumbnail
     std::vector<float> pictures;    // [layers, heads, side, side]
@@ -126,49 +135,90 @@ void add_picture(std::span<const float> weights, uint64_t tokens, uint64_t side,
         }
 }
 
+float scale_of(const RunChanges& c, uint64_t layer, uint64_t head) {
+    return layer < c.head_scales.size() && head < c.head_scales[layer].size() ? c.head_scales[layer][head]
+                                                                              : 1.0f;
+}
+
 // The first layer that computes something else than in the run before; the number of layers where none does.
-uint64_t first_changed(const Run& before, const std::vector<uint32_t>& ids, const RunChanges& changes,
-                       const ModelFacts& f) {
-    if (before.hidden.size() != f.layers + 1 || before.ids != ids ||
-        before.changes.hidden_tokens != changes.hidden_tokens)
+uint64_t first_changed(const Run& before, const Run& next, const ModelFacts& f) {
+    if (before.hidden.size() != f.layers + 1 || before.ids != next.ids ||
+        before.changes.hidden_tokens != next.changes.hidden_tokens)
         return 0;
-    const auto scale = [](const RunChanges& c, uint64_t layer, uint64_t head) {
-        return layer < c.head_scales.size() && head < c.head_scales[layer].size() ? c.head_scales[layer][head]
-                                                                                  : 1.0f;
+    const auto patches_of = [](const Run& run, uint64_t layer) {
+        std::vector<Patch> all = run.patches;
+        std::erase_if(all, [&](const Patch& one) { return one.layer != layer; });
+        return all;
     };
-    for (uint64_t layer = 0; layer < f.layers; ++layer)
+    for (uint64_t layer = 0; layer < f.layers; ++layer) {
         for (uint64_t head = 0; head < f.heads; ++head)
-            if (scale(before.changes, layer, head) != scale(changes, layer, head)) return layer;
+            if (scale_of(before.changes, layer, head) != scale_of(next.changes, layer, head)) return layer;
+        if (patches_of(before, layer) != patches_of(next, layer)) return layer;
+    }
     return f.layers;
 }
 
-Result<RunChanges> changes_of(const JsonValue& ask, const ModelFacts& f) {
-    RunChanges changes;
-    for (const JsonValue& pair : ask["off"].items()) {
-        if (pair.items().size() != 2) return Error{FOVEA_INVALID_ARGUMENT, "off", "off: a layer and a head"};
-        const double layer = pair.items()[0].number(), head = pair.items()[1].number();
-        if (!(layer >= 0 && layer < double(f.layers)) || !(head >= 0 && head < double(f.heads)))
-            return Error{FOVEA_INVALID_ARGUMENT, "off", "off: there is no such head"};
-        if (changes.head_scales.size() <= size_t(layer)) changes.head_scales.resize(size_t(layer) + 1);
-        auto& scales = changes.head_scales[size_t(layer)];
-        if (scales.size() <= size_t(head)) scales.resize(size_t(head) + 1, 1.0f);
-        scales[size_t(head)] = 0.0f;
+Result<std::pair<uint64_t, uint32_t>> head_of(const JsonValue& layer, const JsonValue& head,
+                                              const ModelFacts& f) {
+    const double n = layer.number(), h = head.number();
+    if (!(n >= 0 && n < double(f.layers)) || !(h >= 0 && h < double(f.heads)))
+        return Error{FOVEA_INVALID_ARGUMENT, "head", "there is no such head"};
+    return std::pair{uint64_t(n), uint32_t(h)};
+}
+
+// What `ask` changes; contexts of other texts are taken over from the run before, or computed.
+Result<void> read_changes(State& s, const JsonValue& ask, Run& next) {
+    const ModelFacts& f = s.model->weights.facts();
+    RunChanges& changes = next.changes;
+    for (const JsonValue& one : ask["scales"].items()) {
+        if (one.items().size() != 3)
+            return Error{FOVEA_INVALID_ARGUMENT, "scales", "scales: layer, head and number"};
+        const auto at = head_of(one.items()[0], one.items()[1], f);
+        if (!at) return at.error();
+        if (changes.head_scales.size() <= at->first) changes.head_scales.resize(size_t(at->first) + 1);
+        auto& scales = changes.head_scales[size_t(at->first)];
+        if (scales.size() <= at->second) scales.resize(size_t(at->second) + 1, 1.0f);
+        scales[at->second] = one.items()[2].number_f32();
     }
     std::set<uint32_t> hidden;
     for (const JsonValue& token : ask["hidden"].items()) hidden.insert(uint32_t(token.number()));
     changes.hidden_tokens.assign(hidden.begin(), hidden.end());
-    return changes;
+    for (const JsonValue& one : ask["patches"].items()) {
+        if (one.items().size() != 3)
+            return Error{FOVEA_INVALID_ARGUMENT, "patches", "patches: layer, head and text"};
+        const auto at = head_of(one.items()[0], one.items()[1], f);
+        if (!at) return at.error();
+        next.patches.push_back({at->first, at->second, std::string(one.items()[2].text())});
+        const auto known = std::find(s.run.patches.begin(), s.run.patches.end(), next.patches.back());
+        if (known != s.run.patches.end() && s.run.ids == next.ids) {
+            changes.patches.push_back(s.run.changes.patches[size_t(known - s.run.patches.begin())]);
+            continue;
+        }
+        const Result<std::vector<uint32_t>> ids = tokens_of(*s.model, next.patches.back().text);
+        if (!ids) return ids.error();
+        if (ids->size() != next.ids.size())
+            return Error{FOVEA_INVALID_ARGUMENT, "patches",
+                         "the text that the head is taken from has " + std::to_string(ids->size()) +
+                             " tokens; it must have as many as this one, " + std::to_string(next.ids.size())};
+        ModelRunOptions options;
+        options.trace.engine = s.runner.get();
+        Result<std::vector<HeadPatch>> made =
+            head_contexts(s.model->weights, *ids, {{at->first, at->second, F32Tensor(Shape{0, 0})}}, options);
+        if (!made) return made.error();
+        changes.patches.push_back(std::move((*made)[0]));
+    }
+    return {};
 }
 
 bool departs(const RunChanges& changes) {
-    return !changes.head_scales.empty() || !changes.hidden_tokens.empty();
+    return !changes.head_scales.empty() || !changes.hidden_tokens.empty() || !changes.patches.empty();
 }
 
 // Runs what `next` has other than the run before, whose results it takes over.
 Result<uint64_t> compute(State& s, Run next) {
     const CheckpointModel& model = s.model->weights;
     const ModelFacts& f = model.facts();
-    const uint64_t tokens = next.ids.size(), first = first_changed(s.run, next.ids, next.changes, f);
+    const uint64_t tokens = next.ids.size(), first = first_changed(s.run, next, f);
     if (s.run.ids != next.ids) s.unchanged = F32Tensor(Shape{0, 0});
     next.side = std::min(tokens, kThumbnailSide);
     const size_t cells = size_t(next.side * next.side);
@@ -361,9 +411,14 @@ const char* webModelRun(const char* text) {
                       " at most");
     next.tokens = std::move(*tokens);
     for (const SplitToken& token : next.tokens) next.ids.push_back(token.id);
-    Result<RunChanges> changes = changes_of(*ask, f);
-    if (!changes) return refuse(changes.error().text);
-    next.changes = std::move(*changes);
+    if (Result<void> r = read_changes(s, *ask, next); !r) return refuse(r.error().text);
+    // What the unchanged model says stands beside it.
+    if (departs(next.changes) && (s.run.ids != next.ids || s.unchanged.values.empty())) {
+        Run plain;
+        plain.tokens = next.tokens, plain.ids = next.ids;
+        const Result<uint64_t> ran = compute(s, std::move(plain));
+        if (!ran) return refuse(ran.error().text);
+    }
     const Result<uint64_t> first = compute(s, std::move(next));
     if (!first) return refuse(first.error().text);
     return run_json(*first);

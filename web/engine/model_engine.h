@@ -35,8 +35,9 @@ WEB_API void webModelFile(const char* name, double size_bytes);
 WEB_API const char* webModelOpen(double held);
 /* A text's tokens, as webModelRun gives them, without a run. JSON: tokens. */
 WEB_API const char* webModelSplit(const char* text);
-/* Runs the model. `ask`: JSON with text (or token numbers, where there is no tokenizer), off (pairs of layer and
- * head) and hidden (numbers of tokens that nobody sees). What earlier runs computed and this one does not change
+/* Runs the model. `ask`: JSON with text (or token numbers, where there is no tokenizer), scales (lists of layer,
+ * head and what its context is multiplied by; 0: off), patches (lists of layer, head and the text of as many tokens
+ * whose context it has) and hidden (numbers of tokens that nobody sees). What earlier runs computed and this one does not change
  * is kept. JSON: tokens (id, text, begin, end, with places in the text's bytes), side (of a thumbnail), pictures
  * (address and count of [layers, heads, side, side], the largest weight of each pixel's cells), heads (of each
  * layer a list of: previous, induction, first, same, entropy, job), firstLayer (what was not computed again

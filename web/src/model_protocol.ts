@@ -67,7 +67,12 @@ export interface ModelRequests {
     start: { ask: { variant: string; threads: number }; answer: null };
     open: { ask: { files: File[]; held: number }; answer: ModelFacts }; // held: how many bytes may be in memory
     run: {
-        ask: { text: string; off: [layer: number, head: number][]; hidden: number[] };
+        ask: {
+            text: string;
+            scales: [layer: number, head: number, by: number][];
+            patches: [layer: number, head: number, text: string][];
+            hidden: number[];
+        };
         answer: ModelRun;
     };
     next: { ask: { token: number }; answer: ModelNext };

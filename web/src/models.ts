@@ -46,9 +46,6 @@ class Runner {
     get lives(): boolean {
         return this.worker !== null;
     }
-    get running(): boolean {
-        return this.waiting.size > 0;
-    }
     ask<K extends ModelKind>(kind: K, ask: ModelRequests[K]["ask"]): Promise<ModelRequests[K]["answer"]> {
         this.worker ??= this.begin();
         return new Promise((resolve, reject) => {
@@ -98,11 +95,15 @@ export class Models {
     private key = 0;
     private as: Shown = "weights";
     private text = "";
-    private off = new Set<string>(); // "layer,head"
+    private scales = new Map<string, number>(); // by "layer,head"
+    private patches = new Map<string, string>();
     private hidden = new Set<number>();
     private typing = 0;
     private letGo = () => {}; // of a wait for typing to pause
-    private asked = 0; // the newest request of numbers
+    private computing = false;
+    private wanted = false; // a run of the newest state
+    private moves = false; // to its end
+    private fetching = false; // numbers of a head are on their way
     private started = false; // an engine has this model open
     private fresh = false; // nothing was looked at yet
     private matrix!: InstanceType<ModelKit["MatrixView"]>;
@@ -118,6 +119,14 @@ export class Models {
         kit.app.onShow.add(() => this.draw()); // colours may have changed
     }
 
+    private get place(): string {
+        return `${this.layer},${this.head}`;
+    }
+    private forget(): void {
+        this.scales.clear();
+        this.patches.clear();
+        this.hidden.clear();
+    }
     private say(text: string, canStop = false): void {
         this.kit.setText(this.kit.byId("model-note"), text);
         const stop = document.getElementById("model-stop");
@@ -129,8 +138,7 @@ export class Models {
         this.files = files;
         this.started = false;
         this.facts = this.run = this.next = this.shown = null;
-        this.off.clear();
-        this.hidden.clear();
+        this.forget();
         this.kit.byId("model-body").hidden = true;
         const size = files.reduce((sum, file) => sum + file.size, 0);
         this.say(`Reading ${this.kit.megabytes(size)} …`);
@@ -196,6 +204,7 @@ export class Models {
                 .join(
                     "",
                 )}</div><button type="button" id="model-off" class="quiet" aria-pressed="false">Switch this head off</button></div>` +
+            `<div class="model-tools"><label class="field slide"><span>What it adds <output id="model-scale-out"></output></span><input id="model-scale" type="range" min="0" max="2" step="0.05" value="1"></label><label class="field model-patch"><span>In place of its own context, that of another text of as many tokens</span><input id="model-patch" type="text" dir="auto" autocomplete="off" autocapitalize="off" spellcheck="false"></label></div>` +
             `<div class="model-work"><div class="matrix" id="model-matrix"></div><aside id="model-cell" aria-label="The arithmetic of one weight"></aside></div>`;
         byId("model-body").hidden = false;
         this.as = "weights";
@@ -217,7 +226,8 @@ export class Models {
                     this.letGo = resolve;
                     this.typing = setTimeout(() => {
                         this.text = input("model-text").value;
-                        this.hidden.clear(); // they were places in another text
+                        this.hidden.clear(); // these were places in another text
+                        this.patches.clear();
                         void this.compute(true).finally(resolve);
                     }, typingMs);
                 }),
@@ -237,13 +247,20 @@ export class Models {
             void this.compute(false);
         });
         byId("model-reset").addEventListener("click", () => {
-            this.off.clear();
-            this.hidden.clear();
+            this.forget();
             void this.compute(false);
         });
-        byId("model-off").addEventListener("click", () => {
-            const place = `${this.layer},${this.head}`;
-            if (!this.off.delete(place)) this.off.add(place);
+        const scaled = (by: number) => {
+            if (by === 1) this.scales.delete(this.place);
+            else this.scales.set(this.place, by);
+            void this.compute(false);
+        };
+        byId("model-off").addEventListener("click", () => scaled(this.scales.get(this.place) === 0 ? 1 : 0));
+        input("model-scale").addEventListener("change", () => scaled(input("model-scale").valueAsNumber));
+        input("model-patch").addEventListener("change", () => {
+            const text = input("model-patch").value;
+            if (text.trim()) this.patches.set(this.place, text);
+            else this.patches.delete(this.place);
             void this.compute(false);
         });
         for (const button of document.querySelectorAll<HTMLInputElement>("[name=model-as]"))
@@ -281,28 +298,41 @@ export class Models {
         new ResizeObserver(() => this.drawGrid()).observe(grid.parentElement!);
     }
 
-    // One request after another, each for the newest state; an older answer is dropped.
+    // One run after another, each of the newest state. `moves`: to the end of another text.
     private async compute(moves: boolean): Promise<void> {
-        const ask = ++this.asked;
-        const { app, setText, byId } = this.kit;
-        if (this.runner.running && this.started) return; // what runs begins again when it is done
-        try {
-            await app.during(this.computeOnce(moves));
-        } catch (error) {
-            if ((error as Error).message !== stopped) {
+        this.wanted = true;
+        this.moves ||= moves;
+        if (this.computing) return;
+        this.computing = true;
+        while (this.wanted) {
+            const move = this.moves;
+            this.wanted = this.moves = false;
+            try {
+                await this.kit.app.during(this.computeOnce(move));
+            } catch (error) {
+                if ((error as Error).message === stopped) continue;
                 this.say("");
-                setText(byId("model-text-note"), (error as Error).message);
+                this.kit.setText(this.kit.byId("model-text-note"), (error as Error).message);
             }
         }
-        if (ask !== this.asked && this.facts) await this.compute(true);
+        this.computing = false;
     }
 
     private async computeOnce(moves: boolean): Promise<void> {
         const { byId, setText } = this.kit;
         if (!this.started) await this.begin();
         this.say("computing …", true);
-        const off = [...this.off].map((place) => place.split(",").map(Number) as [number, number]);
-        const run = await this.runner.ask("run", { text: this.text, off, hidden: [...this.hidden] });
+        const headsOf = <T>(changes: Map<string, T>) =>
+            [...changes].map(([place, to]): [number, number, T] => {
+                const [layer, head] = place.split(",").map(Number);
+                return [layer, head, to];
+            });
+        const run = await this.runner.ask("run", {
+            text: this.text,
+            scales: headsOf(this.scales),
+            patches: headsOf(this.patches),
+            hidden: [...this.hidden],
+        });
         this.run = run;
         if (moves) this.token = run.tokens.length - 1;
         this.token = Math.min(this.token, run.tokens.length - 1);
@@ -310,20 +340,36 @@ export class Models {
         if (this.fresh) [this.layer, this.head] = mostNamed(run);
         this.fresh = false;
         this.next = await this.runner.ask("next", { token: this.token });
-        this.shown = await this.runner.ask("head", { layer: this.layer, head: this.head });
         setText(byId("model-text-note"), this.facts!.whyNoText ?? "");
         this.say(
             `${run.tokens.length} tokens, ${Math.round(run.ms).toLocaleString("en")} ms${run.firstLayer ? `, from layer ${run.firstLayer} on` : ""}`,
         );
         this.draw();
-        await this.derive();
+        await this.fetchHead();
     }
 
     private async look(layer: number, head: number): Promise<void> {
         [this.layer, this.head] = [layer, head];
         this.drawGrid();
-        if (!this.run || this.runner.running) return;
-        this.shown = await this.kit.app.during(this.runner.ask("head", { layer, head }));
+        if (this.run)
+            await this.kit.app.during(this.fetchHead()).catch((error: Error) => this.say(error.message));
+    }
+
+    // The numbers of the head that is looked at when they come, whatever was looked at when they were asked for.
+    private async fetchHead(): Promise<void> {
+        if (this.fetching) return;
+        this.fetching = true;
+        try {
+            for (;;) {
+                const { run, place, layer, head } = this,
+                    shown = await this.runner.ask("head", { layer, head });
+                if (run !== this.run || place !== this.place) continue;
+                this.shown = shown;
+                break;
+            }
+        } finally {
+            this.fetching = false;
+        }
         this.showHead();
         await this.derive();
     }
@@ -331,7 +377,7 @@ export class Models {
     // A cell of the head's matrix; without a key, a token: the row's largest weight.
     private async pick(row: number, column: number | null): Promise<void> {
         const { run, shown } = this;
-        if (!run || !shown || this.runner.running) return;
+        if (!run || !shown || shown.weights.length !== run.tokens.length ** 2) return;
         const count = run.tokens.length;
         this.key = column ?? 0;
         if (column === null)
@@ -342,19 +388,28 @@ export class Models {
         this.showTokens();
         this.matrix.pick(row, this.key);
         this.matrix.refresh();
-        if (other) {
-            this.next = await this.kit.app.during(this.runner.ask("next", { token: row }));
-            this.showNext();
-        }
-        await this.derive();
+        await this.kit.app
+            .during(
+                (async () => {
+                    if (other) {
+                        const next = await this.runner.ask("next", { token: row });
+                        if (row !== this.token || run !== this.run) return;
+                        this.next = next;
+                        this.showNext();
+                    }
+                    await this.derive();
+                })(),
+            )
+            .catch((error: Error) => this.say(error.message));
     }
 
     private async derive(): Promise<void> {
         const { byId, setHtml, inspectorHtml, number, escape } = this.kit,
             { layer, head, token: query, key, run, facts } = this;
         if (!run || !facts) return;
-        const steps = await this.kit.app.during(this.runner.ask("derive", { layer, head, query, key }));
-        if (query !== this.token || key !== this.key || run !== this.run) return;
+        const steps = await this.runner.ask("derive", { layer, head, query, key });
+        if (query !== this.token || key !== this.key || run !== this.run || layer !== this.layer) return;
+        if (head !== this.head) return;
         const tokens = run.tokens.map(({ text }) => text);
         const origins = ["q", "k", "v"].map(
             (of, n) => `<dt>${of}</dt><dd><bdi>${escape(steps.origins[n])}</bdi></dd>`,
@@ -398,7 +453,7 @@ export class Models {
         );
         const hide = byId("model-hide");
         hide.setAttribute("aria-pressed", String(this.hidden.has(this.token)));
-        byId("model-reset").hidden = !this.off.size && !this.hidden.size;
+        byId("model-reset").hidden = !this.scales.size && !this.patches.size && !this.hidden.size;
     }
 
     private showNext(): void {
@@ -450,11 +505,12 @@ export class Models {
 
     private showHead(): void {
         const { shown, run, layer, head } = this;
-        if (!shown || !run) return;
-        const { byId, setText } = this.kit,
+        if (!shown || !run || shown.weights.length !== run.tokens.length ** 2) return;
+        const { byId, setText, short } = this.kit,
             tokens = run.tokens.map(({ text }) => text),
             figure = run.heads[layer][head],
-            isOff = this.off.has(`${layer},${head}`);
+            scale = this.scales.get(this.place) ?? 1,
+            isOff = scale === 0;
         setText(
             byId("model-head-name"),
             `Layer ${layer}, head ${head}${figure.job ? `: ${figure.job}` : ""}`,
@@ -462,6 +518,10 @@ export class Models {
         const off = byId("model-off");
         off.setAttribute("aria-pressed", String(isOff));
         setText(off, isOff ? "Switch this head on" : "Switch this head off");
+        this.kit.input("model-scale").value = String(scale);
+        setText(byId("model-scale-out"), isOff ? "off" : `× ${short(scale)}`);
+        const patch = this.kit.input("model-patch");
+        if (document.activeElement !== patch) patch.value = this.patches.get(this.place) ?? "";
         this.matrix.set({
             data: shown[this.as],
             rows: tokens.length,
@@ -535,7 +595,7 @@ export class Models {
                 }
                 small.getContext("2d")!.putImageData(pixels, 0, 0);
                 const [x, y] = [label + head * cell, layer * cell];
-                context.globalAlpha = this.off.has(`${layer},${head}`) ? 0.25 : 1;
+                context.globalAlpha = this.scales.get(`${layer},${head}`) === 0 ? 0.25 : 1;
                 context.drawImage(small, x + 1, y + 1, cell - 3, cell - 3);
                 context.globalAlpha = 1;
                 if (layer !== this.layer || head !== this.head) continue;

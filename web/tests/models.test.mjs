@@ -184,7 +184,7 @@ describe("models in node", { skip: missing ?? false }, () => {
             1e9,
         );
         const text = "3 1 4 1 5 9 2 6 5 3 5",
-            plain = session.run({ text, off: [], hidden: [] }),
+            plain = session.run({ text, scales: [], patches: [], hidden: [] }),
             tokens = 11;
         assert.equal(plain.tokens.length, tokens);
         assert.equal(plain.pictures.length, 2 * 4 * tokens * tokens);
@@ -204,7 +204,7 @@ describe("models in node", { skip: missing ?? false }, () => {
         near([steps.weight], [head.weights[9 * tokens + 4]]);
         assert.match(steps.origins[0], /layers\.1\..*q_proj\.weight, row 8/);
         // Off: the table beside the unchanged one, from the head's layer on.
-        const off = session.run({ text, off: [[1, 2]], hidden: [] });
+        const off = session.run({ text, scales: [[1, 2, 0]], patches: [], hidden: [] });
         assert.equal(off.firstLayer, 1);
         const changed = session.next(tokens - 1);
         assert.equal(changed.said.length, changed.next.length);
@@ -217,18 +217,43 @@ describe("models in node", { skip: missing ?? false }, () => {
             before.next.map(({ probability }) => probability),
         );
         // Back: the same bits.
-        session.run({ text, off: [], hidden: [] });
+        session.run({ text, scales: [], patches: [], hidden: [] });
         assert.deepEqual(session.next(tokens - 1), before);
+        // A change and another text at once: the table beside is of that text.
+        const other = "2 7 1 8 2 8 1 8 2 8 4";
+        session.run({ text: other, scales: [], patches: [], hidden: [] });
+        const unchanged = session.next(tokens - 1);
+        session.run({ text, scales: [], patches: [], hidden: [] });
+        session.run({ text: other, scales: [[0, 1, 2]], patches: [], hidden: [] });
+        assert.deepEqual(
+            session.next(tokens - 1).said.map(({ text }) => text),
+            unchanged.next.map(({ text }) => text),
+        );
+        // Every head patched from a text is that text's run from there on.
+        const all = [0, 1, 2, 3].map((head) => [0, head, other]);
+        session.run({ text, scales: [], patches: all, hidden: [] });
+        const patched = session.next(tokens - 1);
+        assert.notDeepEqual(patched.next, before.next);
+        const own = [0, 1, 2, 3].map((head) => [0, head, text]);
+        session.run({ text, scales: [], patches: own, hidden: [] });
+        near(
+            session.next(tokens - 1).next.map(({ probability }) => probability),
+            before.next.map(({ probability }) => probability),
+        );
         // Hidden: nobody looks at it.
-        session.run({ text, off: [], hidden: [2] });
+        session.run({ text, scales: [], patches: [], hidden: [2] });
         const blind = session.head(0, 0);
         for (let i = 3; i < tokens; ++i) assert.equal(blind.weights[i * tokens + 2], 0);
         for (const [ask, words] of [
-            [{ text: "1 2 x", off: [], hidden: [] }, /'x' is no token number/],
-            [{ text: "", off: [], hidden: [] }, /no token number in the text/],
-            [{ text: "1 2 999", off: [], hidden: [] }, /999/],
-            [{ text: "1 2", off: [[5, 0]], hidden: [] }, /no such head/],
-            [{ text: "1 2", off: [], hidden: [9] }, /hidden token is 9/],
+            [{ text: "1 2 x", scales: [], patches: [], hidden: [] }, /'x' is no token number/],
+            [{ text: "", scales: [], patches: [], hidden: [] }, /no token number in the text/],
+            [{ text: "1 2 999", scales: [], patches: [], hidden: [] }, /999/],
+            [
+                { text: "1 2", scales: [], patches: [[0, 0, "1 2 3"]], hidden: [] },
+                /has 3 tokens; .* this one, 2/,
+            ],
+            [{ text: "1 2", scales: [[5, 0, 1]], patches: [], hidden: [] }, /no such head/],
+            [{ text: "1 2", scales: [], patches: [], hidden: [9] }, /hidden token is 9/],
         ])
             assert.throws(() => session.run(ask), words);
     });
@@ -381,8 +406,13 @@ describe("models on the page", { skip: missing ?? false }, () => {
             await settled(page);
             assert.match(await page.textContent("#model-next thead"), /with the changes.*without/);
             assert.match(await page.textContent("#model-note"), /from layer 1 on/);
+            await page.fill("#model-patch", "the cab sat. the cab");
+            await page.keyboard.press("Enter");
+            await settled(page);
+            assert.match(await page.textContent("#model-note"), /tokens, .* ms, from layer 1 on/);
             await page.click("#model-reset");
             await settled(page);
+            assert.equal(await page.inputValue("#model-patch"), "");
             assert.doesNotMatch(await page.textContent("#model-next thead"), /without/);
             assert.deepEqual(
                 await page.$$eval("#model-next tbody tr", (rows) =>
