@@ -147,8 +147,10 @@ bool set_zoom(Session& s, const std::string& text, const SessionKey&) {
     const auto valid = [&] {
         if (parts.size() != 5 || (parts[4] != "mass" && parts[4] != "max") || !is_unsigned(parts[3], true))
             return false;
-        for (size_t i = 0; i < 3; ++i)
+        for (size_t i = 1; i < 3; ++i)
             if (!is_unsigned(parts[i], false)) return false;
+        if (parts[0] == "own") return true;
+        if (!is_unsigned(parts[0], false)) return false;
         const double tokens = *number_of(parts[0]);
         return tokens >= 1 && tokens <= kMostZoomed;
     };

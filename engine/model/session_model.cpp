@@ -263,7 +263,7 @@ F32Tensor drawn_vectors(std::span<const Token> tokens, uint64_t width, bool posi
 }
 
 Result<SessionModel> session_model(const Session& s, const SessionModel* previous,
-                                   std::shared_ptr<const LearnedModel> learned) {
+                                   std::shared_ptr<const LearnedModel> learned, size_t most) {
     if (!s.task.empty() && !s.tensors) {
         if (!learned || learned->task != s.task) learned = previous ? previous->learned : nullptr;
         if (!learned || learned->task != s.task) {
@@ -286,7 +286,7 @@ Result<SessionModel> session_model(const Session& s, const SessionModel* previou
         part.heads = uint32_t(out.input.q.shape[0]), part.kv_heads = uint32_t(out.input.k.shape[0]);
         settle_rope(s, out.input.q.shape[2], part, out.notes);
     } else {
-        SessionTokens tokens = session_tokens(s);
+        SessionTokens tokens = session_tokens(s, most ? most : most_tokens(s.level));
         if (tokens.tokens.empty()) return refused("text", "there is no token in the text");
         const LevelShape shape = shape_of(s.level);
         out.input.tokens = std::move(tokens.tokens);

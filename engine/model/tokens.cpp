@@ -199,10 +199,9 @@ size_t most_tokens(int level) {
     return most ? size_t(most->number()) : kUsual;
 }
 
-SessionTokens session_tokens(const Session& s) {
+SessionTokens session_tokens(const Session& s, size_t most) {
     SessionTokens out;
     const std::vector<Token> typed = split_text(s.text, s.tokenizer);
-    const size_t most = most_tokens(s.level);
     const bool repeats = s.level == kLevelCount && s.length > 0;
     const size_t wanted = typed.empty() ? 0 : repeats ? s.length : typed.size();
     for (size_t i = 0; i < std::min(wanted, most); ++i) out.tokens.push_back(typed[i % typed.size()]);

@@ -270,6 +270,14 @@ Result<PreparedAttention> Trace::prepare(uint32_t layer) {
     return impl_->prepare(layer, 0, part.heads, part.rules.precision != Precision::f32, true);
 }
 
+Result<PreparedAttention> Trace::prepare_head(uint32_t head, uint32_t layer) {
+    const AttentionPart& part = model().blocks.at(layer).attention;
+    if (head >= part.heads)
+        return wrong("head", "head is " + std::to_string(head) + "; the layer has heads 0 to " +
+                                 std::to_string(part.heads - 1));
+    return impl_->prepare(layer, head, 1, part.rules.precision != Precision::f32, false);
+}
+
 Result<void> Trace::supply_context(uint32_t layer, F32Tensor context) {
     return impl_->supply(layer, std::move(context));
 }

@@ -178,11 +178,17 @@ TEST(Sessions, what_cannot_be_taken_is_told_with_what_is_taken) {
 }
 
 TEST(Sessions, nothing_is_no_scale_and_no_map) {
-    for (const char* json : {R"("scale": "0")", R"("scale": "-1")", R"("zoom": "0,1,1,1,mass")"}) {
+    for (const char* json : {R"("scale": "0")", R"("scale": "-1")", R"("zoom": "0,1,1,1,mass")",
+                             R"("zoom": "mine,1,1,1,mass")"}) {
         std::vector<SessionNote> notes;
         EXPECT_EQ(read(state(json), &notes), level_session(2)) << json;
         EXPECT_EQ(notes.size(), 1u) << json;
     }
+}
+
+TEST(Sessions, a_map_is_of_made_up_tokens_or_of_its_own) {
+    for (const char* zoom : {"1048576,1,1,1,mass", "own,12,7,0.02,max"})
+        EXPECT_EQ(read(state(R"("zoom": ")" + std::string(zoom) + "\"")).zoom, zoom);
 }
 
 TEST(Sessions, a_painted_mask_fills_its_side_to_the_limit) {
@@ -343,6 +349,13 @@ TEST(Tokens, limits_are_told) {
     EXPECT_EQ(long_text.tokens.size(), 128u);
     ASSERT_EQ(long_text.notes.size(), 1u);
     EXPECT_EQ(long_text.notes[0].text, "the text has 136 tokens; level 2 shows the first 128");
+    // A map takes more of them.
+    EXPECT_EQ(session_tokens(s, 136).tokens.size(), 136u);
+    EXPECT_TRUE(session_tokens(s, 136).notes.empty());
+    const Result<SessionModel> whole = session_model(s, nullptr, nullptr, 130);
+    ASSERT_TRUE(whole);
+    EXPECT_EQ(whole->input.x.rows(), 130u);
+    ASSERT_EQ(whole->notes.size(), 1u);
     s = level_session(7);
     s.length = 3;
     EXPECT_EQ(session_tokens(s).notes[0].text, "the text has 6 tokens; the first 3 are taken");

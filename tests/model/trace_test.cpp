@@ -323,6 +323,35 @@ TEST(Traces, the_engine_agrees_with_the_strict_order_in_every_stage) {
     }
 }
 
+// What a map of one head is computed from: the head's part of the layer's call, without dropout.
+TEST(Traces, a_prepared_head_is_its_part_of_the_layers_call) {
+    Session s = level_session(6);
+    s.heads = 4, s.kv_heads = 2;
+    s.pattern = MaskPattern::prefix, s.alibi = true, s.dropout_p = 0.5;
+    Trace trace = open_session(s);
+    const Result<PreparedAttention> all = trace.prepare();
+    ASSERT_TRUE(all);
+    for (uint32_t head = 0; head < 4; ++head) {
+        const Result<PreparedAttention> one = trace.prepare_head(head);
+        ASSERT_TRUE(one) << one.error().text;
+        EXPECT_EQ(one->call.heads_q, 1u);
+        EXPECT_EQ(one->call.heads_kv, 1u);
+        EXPECT_EQ(one->call.dropout_p, 0.0f);
+        EXPECT_TRUE(one->inputs[FOVEA_BIND_KEEP].empty());
+        const auto part = [&](FoveaBinding binding, uint32_t at, uint32_t count) {
+            const std::vector<std::byte>& whole = all->inputs[binding];
+            const size_t size = whole.size() / count;
+            return std::vector<std::byte>(whole.begin() + int64_t(at * size),
+                                          whole.begin() + int64_t((at + 1) * size));
+        };
+        EXPECT_EQ(one->inputs[FOVEA_BIND_Q], part(FOVEA_BIND_Q, head, 4)) << head;
+        EXPECT_EQ(one->inputs[FOVEA_BIND_K], part(FOVEA_BIND_K, head / 2, 2)) << head;
+        EXPECT_EQ(one->inputs[FOVEA_BIND_ALIBI], part(FOVEA_BIND_ALIBI, head, 4)) << head;
+        EXPECT_EQ(one->inputs[FOVEA_BIND_MASK], all->inputs[FOVEA_BIND_MASK]);
+    }
+    EXPECT_EQ(trace.prepare_head(4).error().text, "head is 4; the layer has heads 0 to 3");
+}
+
 TEST(Traces, a_prepared_call_gives_the_layers_contexts_and_weights) {
     Session s = level_session(6);
     s.heads = 2, s.kv_heads = 1, s.alibi = true, s.pattern = MaskPattern::strided, s.dropout_p = 0.5;

@@ -15,6 +15,9 @@ namespace {
 using namespace fovea;
 using namespace fovea::web;
 
+// The page's kernels are made for values of so many columns (web/tools/kernels.mjs), whatever the keys have.
+constexpr uint32_t kMapValueWidth = 64;
+
 enum Operation : int32_t { kAttention, kMapTile, kMerge };
 
 // A call that is being described.
@@ -135,11 +138,10 @@ Result<FoveaDeviceFacts> facts_for(const double* limits) {
     return open_engine().facts(open_engine().worker_count());
 }
 
+double address_of(const void* data) { return double(reinterpret_cast<uintptr_t>(data)); }
+
 std::string span_json(const void* data, size_t count) {
-    return JsonObject()
-        .number("address", double(reinterpret_cast<uintptr_t>(data)))
-        .number("count", double(count))
-        .done();
+    return JsonObject().number("address", address_of(data)).number("count", double(count)).done();
 }
 
 DeepZoom* map_or_refusal() {
@@ -227,15 +229,24 @@ void webCallEnd(int32_t number) { plans().erase(number); }
 int32_t webGpuMapForward(const double* limits, double max_flops) {
     DeepZoom* map = map_or_refusal();
     if (!map) return 0;
-    return kept(map->plan_forward(gpu_facts(limits_of(limits)), kLongContextDim, max_flops), true);
+    return kept(map->plan_forward(gpu_facts(limits_of(limits)), kMapValueWidth, max_flops), true);
 }
 
 const char* webGpuMapTensors(void) {
     DeepZoom* map = map_or_refusal();
     if (!map) return nullptr;
+    std::string inputs;
+    for (uint32_t binding = 0; binding < FOVEA_BIND_COUNT; ++binding) {
+        const FoveaHostBuffer& buffer = map->input(binding);
+        if (buffer.data && binding != FOVEA_BIND_V)
+            inputs += (inputs.empty() ? "" : ",") + JsonObject()
+                                                        .number("binding", binding)
+                                                        .number("address", address_of(buffer.data))
+                                                        .number("bytes", double(buffer.size_bytes))
+                                                        .done();
+    }
     return answer_text(JsonObject()
-                           .raw("q", span_json(map->context().q.data(), map->context().q.size()))
-                           .raw("k", span_json(map->context().k.data(), map->context().k.size()))
+                           .raw("inputs", "[" + inputs + "]")
                            .raw("lse", span_json(map->lse().data(), map->lse().size()))
                            .done());
 }

@@ -30,9 +30,9 @@ WEB_API int32_t webCallRun(int32_t plan, const uint32_t* buffers);
 WEB_API void webCallEnd(int32_t plan);
 
 /* The forward pass of the deep zoom's sequence (webMapBegin) and its next tile, as plans for a GPU: in the
- * place of webMapPrepare and webMapStep. max_flops bounds a slice. webGpuMapTensors is JSON: "q", "k" and
- * "lse", with address and count of float32; who runs the forward pass binds q as the values, which play no
- * part in it, and writes lse there. */
+ * place of webMapPrepare and webMapStep. max_flops bounds a slice. webGpuMapTensors is JSON: "inputs", a
+ * FoveaBinding, address and bytes each, and "lse", address and count of float32; who runs the forward pass
+ * binds anything of their size as the values, which play no part in it, and writes lse there. */
 WEB_API int32_t webGpuMapForward(const double* limits, double max_flops);
 WEB_API const char* webGpuMapTensors(void);
 /* The plan of the tile that the view needs next; 0 without a text in webError: none. Its mass (two words a

@@ -1,6 +1,10 @@
 #include "deep_zoom.hpp"
 
-#include <cmath>
+#include "page.hpp"
+
+#include <fovea/inspect/long_context.hpp>
+
+#include <algorithm>
 #include <utility>
 
 namespace fovea::web {
@@ -8,23 +12,99 @@ namespace {
 
 // Fits the memory of a phone's tab.
 constexpr uint64_t kTileBytes = uint64_t{96} << 20;
+// Of a session's text. Level 7 has vectors of 768 numbers, of which the layer holds four for each token.
+constexpr size_t kMostTokens = 1u << 16, kMostWideTokens = 1u << 14;
+// Patterns and painted masks are held cell by cell; causal masks and windows are rules.
+constexpr uint64_t kMostMaskCells = uint64_t{1} << 26;
+
+std::shared_ptr<const SessionTensors> tensors_of(const OwnHead& own) {
+    auto tensors = std::make_shared<SessionTensors>();
+    const auto take = [&](SessionTensor& to, uint32_t rows, const float* from) {
+        to.shape = {1, rows, own.dim};
+        to.values.assign(from, from + size_t{rows} * own.dim);
+    };
+    take(tensors->q, own.rows, own.q);
+    take(tensors->k, own.keys, own.k);
+    return tensors;
+}
+
+Result<void> check_mask(const Session& s, uint64_t rows, uint64_t keys) {
+    if ((s.pattern == MaskPattern::none && s.hidden_keys.empty()) || rows * keys <= kMostMaskCells) return {};
+    return Error{FOVEA_LIMIT_EXCEEDED, "mask",
+                 "mask is " + std::string(mask_key(s)) + " over " + std::to_string(rows) + " x " +
+                     std::to_string(keys) + " cells; a map has such a mask up to " +
+                     std::to_string(kMostMaskCells) + " cells, and causal masks and windows at any length"};
+}
 
 }  // namespace
 
 Result<DeepZoom> DeepZoom::of_tokens(uint32_t tokens) {
-    Result<LongContext> context = long_context(tokens);
-    if (!context) return context.error();
-    return DeepZoom(std::move(*context));
+    Result<LongContext> made = long_context(tokens);
+    if (!made) return made.error();
+    const auto context = std::make_shared<LongContext>(std::move(*made));
+    const auto buffer = [](std::vector<float>& values) {
+        return FoveaHostBuffer{values.data(), values.size() * sizeof(float)};
+    };
+    std::array<FoveaHostBuffer, FOVEA_BIND_COUNT> inputs{};
+    inputs[FOVEA_BIND_Q] = buffer(context->q), inputs[FOVEA_BIND_K] = buffer(context->k);
+    return DeepZoom(context->call, context, inputs);
 }
 
-DeepZoom::DeepZoom(LongContext context)
-    : context_(std::move(context)),
-      tiles_({context_.call.len_q, context_.call.len_kv}, kTileBytes),
-      lse_(context_.call.len_q) {}
+Result<DeepZoom> DeepZoom::of_session(std::string_view address, const OwnHead& own,
+                                      std::shared_ptr<const LearnedModel> learned, EngineRunner& runner) {
+    Result<ReadSession> read = read_address(address, page_reader());
+    if (!read) return read.error();
+    Session& session = read->session;
+    // Both routes of a mask give the same weights, and maps are computed by this one.
+    session.route = MaskRoute::before;
+    if (own.q) session.tensors = tensors_of(own);
+    const bool is_wide = session.level == kLevelCount && !own.q;
+    Result<SessionModel> model =
+        session_model(session, nullptr, std::move(learned), is_wide ? kMostWideTokens : kMostTokens);
+    if (!model) return model.error();
+    std::vector<Token> tokens = model->input.tokens;
+    std::vector<SessionNote> notes = std::move(read->notes);
+    notes.insert(notes.end(), model->notes.begin(), model->notes.end());
+    TraceOptions options;
+    options.engine = &runner;
+    Result<Trace> trace = Trace::open(model->model, std::move(model->input), options);
+    if (!trace) return trace.error();
+    session.tensors = model->session.tensors = nullptr;  // the trace has its own
+    if (Result<void> r = check_mask(session, trace->rows(), trace->keys()); !r) return r.error();
+    const uint32_t head = std::min(own.q ? 0 : session.head, trace->layers() * trace->heads() - 1);
+    Result<PreparedAttention> made = trace->prepare_head(head % trace->heads(), head / trace->heads());
+    if (!made) return made.error();
+    if (own.q && session.alibi) {
+        const float slope = alibi_slope(own.head, own.heads);
+        std::copy_n(reinterpret_cast<const std::byte*>(&slope), sizeof slope,
+                    made->inputs[FOVEA_BIND_ALIBI].begin());
+    }
+    made->inputs[FOVEA_BIND_V] = {};
+    const auto held = std::make_shared<PreparedAttention>(std::move(*made));
+    DeepZoom map(held->call, held, held->bindings());
+    map.tokens_ = std::move(tokens);
+    map.notes_ = std::move(notes);
+    return map;
+}
+
+DeepZoom::DeepZoom(FoveaAttentionDesc call, std::shared_ptr<const void> owner,
+                   std::array<FoveaHostBuffer, FOVEA_BIND_COUNT> inputs)
+    : call_(call),
+      owner_(std::move(owner)),
+      inputs_(inputs),
+      tiles_({call.len_q, call.len_kv}, kTileBytes),
+      lse_(call.len_q) {
+    // Values play no part in the weights; where some must be bound it is the keys, of which the first numbers
+    // do.
+    call_.dim_v = 1;
+    call_.v_type = call_.k_type;
+    call_.v_strides = {};
+    call_.outputs = FOVEA_OUTPUT_LSE;
+    inputs_[FOVEA_BIND_V] = inputs_[FOVEA_BIND_K];
+}
 
 Result<Plan> DeepZoom::plan_forward(const FoveaDeviceFacts& facts, uint32_t dim_v, double max_flops) const {
-    FoveaAttentionDesc call = context_.call;
-    call.outputs = FOVEA_OUTPUT_LSE;
+    FoveaAttentionDesc call = call_;
     call.dim_v = dim_v;
     call.max_slice_cost = max_flops;
     return plan_attention(facts, call);
@@ -40,11 +120,8 @@ Result<double> DeepZoom::prepare(Engine& engine, double max_flops) {
     }
     const FoveaPlanInfo info = forward_.info();
     if (next_forward_slice_ < info.slice_count) {
-        const std::vector<float> v(context_.call.len_kv);  // plays no part in lse
         Bindings b;
-        b.read(FOVEA_BIND_Q, context_.q.data(), context_.q.size() * sizeof(float));
-        b.read(FOVEA_BIND_K, context_.k.data(), context_.k.size() * sizeof(float));
-        b.read(FOVEA_BIND_V, v.data(), v.size() * sizeof(float));
+        std::copy(inputs_.begin(), inputs_.end(), b.buffers);
         b.write(FOVEA_BIND_LSE, lse_.data(), lse_.size() * sizeof(float));
         if (Result<void> r = engine.run(forward_, b, engine.worker_count(), next_forward_slice_, 1); !r)
             return r.error();
@@ -61,7 +138,7 @@ void DeepZoom::set_view(const MapView& view) {
 Result<Plan> DeepZoom::plan_tile(const FoveaDeviceFacts& facts, double max_flops) {
     running_ = tiles_.next();
     if (!running_) return Plan{};
-    FoveaAttentionDesc call = context_.call;
+    FoveaAttentionDesc call = call_;
     call.max_slice_cost = max_flops;
     Result<Plan> plan = plan_map_tile(facts, call, tiles_.description(*running_));
     if (!plan) {
@@ -94,20 +171,26 @@ Result<bool> DeepZoom::begin_tile(Engine& engine, double max_flops) {
     return true;
 }
 
+Bindings DeepZoom::tile_bindings(MapPixels& pixels) {
+    Bindings b;
+    std::copy(inputs_.begin(), inputs_.end(), b.buffers);
+    b.buffers[FOVEA_BIND_V] = {};  // no binding of a tile's
+    b.read(FOVEA_BIND_LSE, lse_.data(), lse_.size() * sizeof(float));
+    b.write(FOVEA_BIND_TILE_MASS, pixels.mass.data(), pixels.mass.size() * sizeof(uint64_t));
+    b.write(FOVEA_BIND_TILE_MAX, pixels.max.data(), pixels.max.size() * sizeof(float));
+    return b;
+}
+
 Result<bool> DeepZoom::step(Engine& engine, double max_flops) {
     if (!running_) {
         const Result<bool> begun = begin_tile(engine, max_flops);
         if (!begun || !*begun) return begun;
     }
-    Bindings b;
-    b.read(FOVEA_BIND_Q, context_.q.data(), context_.q.size() * sizeof(float));
-    b.read(FOVEA_BIND_K, context_.k.data(), context_.k.size() * sizeof(float));
-    b.read(FOVEA_BIND_LSE, lse_.data(), lse_.size() * sizeof(float));
-    b.write(FOVEA_BIND_TILE_MASS, pixels_.mass.data(), pixels_.mass.size() * sizeof(uint64_t));
-    b.write(FOVEA_BIND_TILE_MAX, pixels_.max.data(), pixels_.max.size() * sizeof(float));
     const uint64_t slices = tile_plan_.info().slice_count;
     if (next_tile_slice_ < slices) {
-        if (Result<void> r = engine.run(tile_plan_, b, engine.worker_count(), next_tile_slice_, 1); !r)
+        if (Result<void> r =
+                engine.run(tile_plan_, tile_bindings(pixels_), engine.worker_count(), next_tile_slice_, 1);
+            !r)
             return r.error();
         ++next_tile_slice_;
     }
@@ -116,13 +199,24 @@ Result<bool> DeepZoom::step(Engine& engine, double max_flops) {
     return true;
 }
 
-double DeepZoom::weight(uint64_t query, uint64_t key) const {
-    if (query >= tokens() || key > query) return 0;
-    double score = 0;
-    const size_t width = kLongContextDim;
-    for (size_t d = 0; d < width; ++d)
-        score += double(context_.q[query * width + d]) * double(context_.k[key * width + d]);
-    return std::exp(score / std::sqrt(double(width)) - double(lse_[query]));
+Result<double> DeepZoom::weight(Engine& engine, uint64_t query, uint64_t key) {
+    FoveaMapTileDesc tile = foveaMapTileDesc();
+    tile.head_count = 1;
+    tile.first_row = query, tile.first_key = key;
+    tile.row_count = tile.key_count = 1;
+    tile.width = tile.height = 1;
+    tile.outputs = FOVEA_TILE_MASS | FOVEA_TILE_MAX;
+    Result<FoveaDeviceFacts> facts = engine.facts(1);
+    if (!facts) return facts.error();
+    Result<Plan> plan = plan_map_tile(*facts, call_, tile);
+    if (!plan) return plan.error();
+    MapPixels pixel{{0}, {0.0f}};
+    if (Result<void> r = engine.run(*plan, tile_bindings(pixel), 1); !r) return r.error();
+    return double(pixel.max[0]);
+}
+
+Result<Derivation> DeepZoom::derive(uint64_t query, uint64_t key) const {
+    return derive_cell(call_, inputs_.data(), {0, 0, query, key});
 }
 
 }  // namespace fovea::web

@@ -1,25 +1,47 @@
-// Deep zoom: the weights of a long head as tiles of pixels, from q, k and lse. The matrix is never held; the
+// Deep zoom: the weights of one head as tiles of pixels, from q, k and lse. The matrix is never held; the
 // inspection library's scheduler says which tile comes next, the engine's map tile computes it.
 #pragma once
 
 #include "engine_call.hpp"
 
-#include <fovea/inspect/long_context.hpp>
+#include <fovea/inspect/derivation.hpp>
 #include <fovea/inspect/map_tiles.hpp>
+#include <fovea/model/learned.hpp>
+#include <fovea/model/trace.hpp>
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace fovea::web {
 
+// One head's tensors of the reader's own: q [rows, dim], k [keys, dim], float32. `head` of `heads`: of those
+// that the file has, for what depends on it.
+struct OwnHead {
+    uint32_t head = 0, heads = 1;
+    uint32_t rows = 0, keys = 0, dim = 0;
+    const float* q = nullptr;  // null: none, the session's text is taken
+    const float* k = nullptr;
+};
+
 class DeepZoom {
   public:
+    // Planted patterns: <fovea/inspect/long_context.hpp>.
     static Result<DeepZoom> of_tokens(uint32_t tokens);
+    // The head of an address's session: of all tokens of its text, or of `own`. `learned` as Page has it.
+    static Result<DeepZoom> of_session(std::string_view address, const OwnHead& own,
+                                       std::shared_ptr<const LearnedModel> learned, EngineRunner& runner);
 
-    uint64_t tokens() const { return tiles_.extent().rows; }
+    const MapExtent& extent() const { return tiles_.extent(); }
     const MapTiles& tiles() const { return tiles_; }
     std::vector<MapPiece> pieces() { return tiles_.pieces(); }
+    // Of a session's text, else none; and what of the session could not be taken.
+    const std::vector<Token>& tokens() const { return tokens_; }
+    const std::vector<SessionNote>& notes() const { return notes_; }
 
     // Runs the next slices of the forward pass that yields lse, about `max_flops` of each worker. Progress
     // 0..1.
@@ -35,7 +57,7 @@ class DeepZoom {
     // whose result goes into `lse`; `dim_v` is the width of the values, which play no part in it but must be
     // bound.
     Result<Plan> plan_forward(const FoveaDeviceFacts& facts, uint32_t dim_v, double max_flops) const;
-    const LongContext& context() const { return context_; }
+    const FoveaHostBuffer& input(uint32_t binding) const { return inputs_[binding]; }
     std::vector<float>& lse() { return lse_; }
     // The plan of the tile that the view needs next, an empty one where it needs none; its pixels go into
     // `pixels`. It is stored or given up before the next one is taken.
@@ -45,16 +67,24 @@ class DeepZoom {
     void store_tile();
     void give_up_tile();
 
-    // 0 above the diagonal.
-    double weight(uint64_t query, uint64_t key) const;
+    // One weight, as a tile of a single cell.
+    Result<double> weight(Engine& engine, uint64_t query, uint64_t key);
+    // Every step behind it but what it does with values, from q and k alone: the row's sum is computed anew.
+    Result<Derivation> derive(uint64_t query, uint64_t key) const;
 
   private:
-    DeepZoom(LongContext context);
+    DeepZoom(FoveaAttentionDesc call, std::shared_ptr<const void> owner,
+             std::array<FoveaHostBuffer, FOVEA_BIND_COUNT> inputs);
     Result<bool> begin_tile(Engine& engine, double max_flops);
+    Bindings tile_bindings(MapPixels& pixels);
 
-    LongContext context_;
+    FoveaAttentionDesc call_;
+    std::shared_ptr<const void> owner_;  // of what inputs_ shows
+    std::array<FoveaHostBuffer, FOVEA_BIND_COUNT> inputs_;
     MapTiles tiles_;
     std::vector<float> lse_;
+    std::vector<Token> tokens_;
+    std::vector<SessionNote> notes_;
     Plan forward_;
     uint64_t next_forward_slice_ = 0;
 

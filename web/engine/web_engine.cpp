@@ -453,6 +453,23 @@ int32_t webMapBegin(uint32_t tokens) {
     return 1;
 }
 
+const char* webMapSession(const char* address, uint32_t head, uint32_t heads, uint32_t rows, uint32_t keys,
+                          uint32_t dim, const float* q, const float* k) {
+    State& s = state();
+    s.map.reset();
+    Result<DeepZoom> map =
+        DeepZoom::of_session(address, {head, heads, rows, keys, dim, q, k}, s.learned, *s.runner);
+    if (s.failed(map)) return nullptr;
+    s.map.emplace(std::move(*map));
+    return s.answer(
+        JsonObject()
+            .number("rows", double(s.map->extent().rows))
+            .number("keys", double(s.map->extent().keys))
+            .raw("notes", notes_json(s.map->notes()))
+            .raw("tokens", array_json(s.map->tokens(), [](const Token& t) { return json_string(t.text); }))
+            .done());
+}
+
 double webMapPrepare(double max_flops) {
     State& s = state();
     if (!s.map) return s.refuse("webMapBegin comes first"), -1;
@@ -487,7 +504,20 @@ float* webMapPixels(uint32_t level, uint32_t y, uint32_t x, int32_t sampled) {
 }
 
 double webMapCell(double query, double key) {
-    return state().map ? state().map->weight(uint64_t(query), uint64_t(key)) : 0;
+    State& s = state();
+    if (!s.map) return s.refuse("webMapBegin comes first"), -1;
+    Result<double> weight = s.map->weight(*s.engine, uint64_t(query), uint64_t(key));
+    return s.failed(weight) ? -1 : *weight;
+}
+
+const char* webMapDerive(double query, double key) {
+    State& s = state();
+    if (!s.map) return s.refuse("webMapBegin comes first"), nullptr;
+    const Result<Derivation> steps = s.map->derive(uint64_t(query), uint64_t(key));
+    if (s.failed(steps)) return nullptr;
+    JsonObject json;
+    add_derivation(json, *steps);
+    return s.answer(json.done());
 }
 
 double webBench(uint32_t heads, uint32_t tokens, uint32_t dim, int32_t causal, int32_t threads,

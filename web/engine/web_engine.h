@@ -81,10 +81,14 @@ WEB_API const char* webLessons(void);
  * and its first seed ("seed": -1 where nothing is drawn). seed >= 0 takes that one's place. */
 WEB_API const char* webLesson(const char* name, double seed);
 
-/* Deep zoom: the weights of one long head as tiles of 256 x 256 pixels, never held as a matrix. webMapBegin
- * makes a synthetic sequence; webMapPrepare runs the next part of the forward pass and returns its progress,
- * 1 when done. */
+/* Deep zoom: the weights of one head as tiles of 256 x 256 pixels, never held as a matrix. webMapBegin makes
+ * a synthetic sequence; webMapSession takes the head of an address's session: of all tokens of its text, or
+ * of one head's tensors, float32 q [rows, dim] and k [keys, dim] (q 0: none), `head` of the `heads` that
+ * their file has. JSON: "rows", "keys", "notes" as above, "tokens" of the text. webMapPrepare runs the next
+ * part of the forward pass and returns its progress, 1 when done. */
 WEB_API int32_t webMapBegin(uint32_t tokens);
+WEB_API const char* webMapSession(const char* address, uint32_t head, uint32_t heads, uint32_t rows,
+                                  uint32_t keys, uint32_t dim, const float* q, const float* k);
 WEB_API double webMapPrepare(double max_flops);
 /* JSON: progress ("level", tiles "needed" and "exact", "bytes" held) and "pieces", what to draw and in which
  * order: tile (level, y, x, sampled), whether it is exact, and "at": first row, first key, rows and keys of
@@ -95,8 +99,10 @@ WEB_API const char* webMapView(double row, double key, double rows, double keys,
 WEB_API const char* webMapStep(double max_flops);
 /* A tile's pixels [256, 256]: mass, then the largest weight. NaN where something was no number. */
 WEB_API float* webMapPixels(uint32_t level, uint32_t y, uint32_t x, int32_t sampled);
-/* The weight of one cell in float64 from q, k and lse. */
+/* The weight of one cell, computed like a tile of that cell alone. webMapDerive is JSON: every step behind it
+ * but those with values, from q and k alone; the cost is that of the row. */
 WEB_API double webMapCell(double query, double key);
+WEB_API const char* webMapDerive(double query, double key);
 
 /* 256 colours, red, green, blue: "viridis", "magma", "cividis", "grey", "blue-orange" of the inspection
  * library (any other name: grey), "ink" and "balance" in the page's colours, light or dark. */

@@ -7,8 +7,9 @@ import { largeModel, megabytes } from "./views.ts";
 const thumbnailSize = 48;
 // Slider drags and typing within this time are one step for the Back button.
 const burstMs = 900;
-// Browsers refuse an address that changes too often: within a burst it follows this much later.
-const addressMs = 300;
+// Browsers refuse an address that changes too often, and each change costs milliseconds: within a burst it follows this much
+// later than the last one.
+const addressMs = 600;
 // Keys of an address that are of the frame around the layer, not of the session: `bare` for a page within another
 // (1, or what of the page to keep, by comma), `big` for a projector.
 const frameKeys = /&(?:bare|big)=[^&]*/g;
@@ -45,6 +46,8 @@ export class App {
     readonly onShow = new Set<() => void>();
     readonly onShown = new Set<() => void>();
     readonly onResult = new Set<(result: Result) => void>();
+    // For tensors that are too long for a whole matrix.
+    showLong: (tensors: OwnTensors, name: string) => void = () => {};
     onTrouble: (text: string, canRetry: boolean, lasting?: boolean) => void = () => {};
     // The state comes from the address (Back, or a link): fields that are being edited must follow.
     following = false;
@@ -168,9 +171,9 @@ export class App {
                 now - this.lastBurst.time < burstMs;
             this.lastBurst = { field: options.burst ?? "", time: now };
             if (!same && this.addressTimer) this.writeAddress("replaceState", before); // where the last burst ended
+            clearTimeout(this.addressTimer);
             if (!same) this.writeAddress("pushState");
-            else if (!this.addressTimer)
-                this.addressTimer = window.setTimeout(() => this.writeAddress("replaceState"), addressMs);
+            else this.addressTimer = window.setTimeout(() => this.writeAddress("replaceState"), addressMs);
         }
         if (options.numbers !== false) this.recompute();
         else void this.derive(this.state.i, this.state.j).then(() => this.showSoon());

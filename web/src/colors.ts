@@ -53,16 +53,21 @@ export function picture(
     canvas = document.createElement("canvas"), // one that is used again costs less than a new one
 ): HTMLCanvasElement {
     const image = new ImageData(columns, rows),
-        pixels = image.data;
+        pixels = new Uint32Array(image.data.buffer),
+        colors = Uint32Array.from(
+            { length: 256 },
+            (_, i) => 0xff000000 | (table[3 * i + 2] << 16) | (table[3 * i + 1] << 8) | table[3 * i],
+        );
     if (canvas.width !== columns) canvas.width = columns;
     if (canvas.height !== rows) canvas.height = rows;
     for (let row = 0, at = 0; row < rows; ++row)
-        for (let column = 0; column < columns; ++column, at += 4) {
-            const x = value(row, column),
-                i = 3 * Math.round(placeOf(low, high, log, x) * 255),
-                finite = Number.isFinite(x);
-            for (let c = 0; c < 3; ++c) pixels[at + c] = finite ? table[i + c] : 128;
-            pixels[at + 3] = x === -Infinity ? 24 : 255;
+        for (let column = 0; column < columns; ++column, ++at) {
+            const x = value(row, column);
+            pixels[at] = Number.isFinite(x)
+                ? colors[Math.round(placeOf(low, high, log, x) * 255)]
+                : x === -Infinity
+                  ? 0x18808080
+                  : 0xff808080;
         }
     canvas.getContext("2d", { willReadFrequently: true })!.putImageData(image, 0, 0); // no GPU is asked for a few pixels
     return canvas;
@@ -102,11 +107,10 @@ export const inkOn = (rgb: Rgb) => (luminance(rgb) > 0.179 ? "#15161a" : "#fffff
 export function autoRange(data: Float32Array, signed: boolean): [number, number] {
     let low = Infinity,
         high = -Infinity;
-    for (const x of data)
-        if (Number.isFinite(x)) {
-            if (x < low) low = x;
-            if (x > high) high = x;
-        }
+    for (const x of data) {
+        if (x < low && x !== -Infinity) low = x;
+        if (x > high && x !== Infinity) high = x;
+    }
     if (low > high) return [0, 1];
     if (!signed) return [Math.min(0, low), high > 0 ? high : 1];
     const extent = Math.max(Math.abs(low), Math.abs(high)) || 1;

@@ -25,8 +25,8 @@ export function setHtml(element: Element, html: string): boolean {
 // A press on one thing must not end as a click on another.
 function whatIs(node: Node): string {
     let what = node.nodeName;
-    if (node instanceof Element)
-        for (const { name, value } of node.attributes) if (name.startsWith("data-")) what += name + value;
+    if (node instanceof HTMLElement && node.hasAttributes())
+        for (const name in node.dataset) what += ` ${name} ${node.dataset[name]}`;
     return what;
 }
 function become(there: Element, wanted: Element): void {

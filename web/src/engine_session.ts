@@ -6,11 +6,13 @@ import type {
     FileTensor,
     LessonName,
     LessonResult,
+    MapOf,
     MapShown,
     Note,
     OwnTensors,
     ReadSession,
     Requests,
+    ScoreSteps,
     Stage,
     Steps,
     TileId,
@@ -181,7 +183,16 @@ export class EngineSession {
     }
 
     private computeOwn(address: Pointer, own: OwnTensors): Pointer {
-        const parts = [own.q, own.k, own.v ?? new Float32Array(0)];
+        const { heads, kv, rows, keys, dim, dimV } = own.shape;
+        return this.withArrays([own.q, own.k, own.v ?? new Float32Array(0)], ([q, k, v]) =>
+            this.withText(own.tokens?.length ? JSON.stringify(own.tokens) : "", (tokens) =>
+                this.module._webComputeTensors(address, heads, kv, rows, keys, dim, dimV, q, k, v, tokens),
+            ),
+        );
+    }
+
+    // Arrays in the engine's memory for one call; an empty one is address 0.
+    private withArrays<T>(parts: Float32Array[], use: (addresses: Pointer[]) => T): T {
         const addresses = parts.map((part) => (part.length ? this.module._webAllocate(part.byteLength) : 0));
         try {
             if (addresses.some((a, i) => !a && parts[i].length))
@@ -189,11 +200,7 @@ export class EngineSession {
                     `the browser has no memory for ${parts.reduce((n, p) => n + p.byteLength, 0)} more bytes`,
                 );
             parts.forEach((part, i) => this.module.HEAPF32.set(part, addresses[i] >> 2));
-            const [q, k, v] = addresses,
-                { heads, kv, rows, keys, dim, dimV } = own.shape;
-            return this.withText(own.tokens?.length ? JSON.stringify(own.tokens) : "", (tokens) =>
-                this.module._webComputeTensors(address, heads, kv, rows, keys, dim, dimV, q, k, v, tokens),
-            );
+            return use(addresses);
         } finally {
             for (const held of addresses) if (held) this.module._webRelease(held);
         }
@@ -232,6 +239,24 @@ export class EngineSession {
         if (!this.module._webMapBegin(tokens)) this.fail();
         return null;
     }
+    mapSession({ address, own }: Requests["mapSession"]["ask"]): MapOf {
+        const begin = (q: Pointer, k: Pointer) =>
+            this.withText(address, (text) =>
+                this.json<MapOf>(
+                    this.module._webMapSession(
+                        text,
+                        own?.head ?? 0,
+                        own?.heads ?? 1,
+                        own?.rows ?? 0,
+                        own?.keys ?? 0,
+                        own?.dim ?? 0,
+                        q,
+                        k,
+                    ),
+                ),
+            );
+        return own ? this.withArrays([own.q, own.k], ([q, k]) => begin(q, k)) : begin(0, 0);
+    }
     mapPrepare(maxFlops: number): number {
         const progress = this.module._webMapPrepare(maxFlops);
         if (progress < 0) this.fail();
@@ -250,8 +275,13 @@ export class EngineSession {
             both = this.floats(this.module._webMapPixels(level, y, x, sampled ? 1 : 0), 2 * count);
         return { mass: both.slice(0, count), max: both.slice(count) };
     }
-    mapCell(row: number, column: number): number {
-        return this.module._webMapCell(row, column);
+    mapCell(query: number, key: number): number {
+        const weight = this.module._webMapCell(query, key);
+        if (weight < 0) this.fail();
+        return weight;
+    }
+    mapDerive(query: number, key: number): ScoreSteps {
+        return this.json<ScoreSteps>(this.module._webMapDerive(query, key));
     }
 
     facts(): { bytes: number } {

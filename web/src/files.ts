@@ -7,7 +7,8 @@ import type { FileTensor } from "./protocol.ts";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 const maxBytes = 1 << 30;
-const maxRows = 4096;
+const maxRows = 4096; // of a whole matrix
+const mostRows = 1 << 20; // of a map
 // What the dimensions of q, k and v mean, by their letters; a batch shows its first entry.
 const layouts = ["BHND", "BNHD", "HND", "NHD", "ND"] as const;
 type Layout = (typeof layouts)[number];
@@ -271,26 +272,19 @@ async function show(
             throw new Error(
                 `values are for ${v.heads} heads and ${v.rows} tokens, keys for ${k.heads} and ${k.rows}`,
             );
-        if (Math.max(q.rows, k.rows) > maxRows)
-            throw new Error(
-                `${Math.max(q.rows, k.rows).toLocaleString("en")} tokens; a whole matrix is shown up to ${maxRows.toLocaleString("en")}`,
-            );
-        app.showTensors(
-            {
-                shape: {
-                    heads: q.heads,
-                    kv: k.heads,
-                    rows: q.rows,
-                    keys: k.rows,
-                    dim: q.dim,
-                    dimV: v?.dim ?? 0,
-                },
-                q: q.data,
-                k: k.data,
-                v: v?.data ?? null,
-            },
-            name,
-        );
+        const longest = Math.max(q.rows, k.rows),
+            whole = (n: number) => n.toLocaleString("en");
+        if (longest > mostRows)
+            throw new Error(`${whole(longest)} tokens; a map is shown up to ${whole(mostRows)}`);
+        const { heads, rows, dim } = q,
+            shape = { heads, kv: k.heads, rows, keys: k.rows, dim, dimV: v?.dim ?? 0 },
+            own = { shape, q: q.data, k: k.data, v: v?.data ?? null };
+        if (longest > maxRows) {
+            note.textContent = `A whole matrix is shown up to ${whole(maxRows)} tokens: its map is under Deep zoom.`;
+            app.showLong({ ...own, v: null }, name);
+            return;
+        }
+        app.showTensors(own, name);
         app.onResult.add(function told(result) {
             app.onResult.delete(told);
             if (result.own) note.textContent = "shown above";

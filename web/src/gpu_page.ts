@@ -23,9 +23,8 @@ const sliceFlops = 2e9,
 const stepMs = 12; // how long a view may wait for a tile that it may not need
 
 export class PageGpu {
-    private q: GPUBuffer | null = null;
-    private k: GPUBuffer | null = null;
-    private lse: GPUBuffer | null = null;
+    private inputs = new Map<number, GPUBuffer>(); // of the map, by binding; lse is one of its tiles'
+    private zeros: GPUBuffer | null = null;
     private forward = 0; // plan
     private nextSlice = 0;
     private tile: { plan: number; next: number; mass: GPUBuffer; max: GPUBuffer } | null = null;
@@ -71,8 +70,7 @@ export class PageGpu {
 
     // Another sequence: webMapBegin was called.
     mapBegin(): void {
-        for (const buffer of [this.q, this.k, this.lse]) buffer?.destroy();
-        this.q = this.k = this.lse = null;
+        this.dropInputs();
         if (this.forward) this.module._webCallEnd(this.forward);
         this.forward = this.nextSlice = 0;
         this.endTile();
@@ -80,7 +78,7 @@ export class PageGpu {
 
     // As webMapPrepare: progress, 1 when done.
     async mapPrepare(): Promise<number> {
-        const { lse: span } = this.upload();
+        const span = this.upload();
         if (!this.forward) {
             this.forward = this.calls.withLimits(this.gpu, (limits) =>
                 this.module._webGpuMapForward(limits, this.sliceFlops),
@@ -88,29 +86,42 @@ export class PageGpu {
             if (!this.forward) throw new GpuRefusal(this.lastError());
         }
         const work = this.calls.work(this.forward);
-        const buffers = new Map([
-            [bindings.q, this.q!],
-            [bindings.k, this.k!],
-            [bindings.v, this.q!], // plays no part in lse
-            [bindings.lse, this.lse!],
-        ] as [number, GPUBuffer][]);
+        const buffers = new Map(this.inputs).set(bindings.v, this.values());
         this.nextSlice += await this.some(work, buffers, this.nextSlice);
         if (this.nextSlice < work.slices) return this.nextSlice / work.slices;
-        const lse = await this.gpu.read(this.lse!, 4 * span.count);
+        const lse = await this.gpu.read(this.inputs.get(bindings.lse)!, 4 * span.count);
         this.module.HEAPF32.set(new Float32Array(lse), span.address / 4);
         return 1;
     }
 
-    // q, k and lse stay on the device as long as the sequence does.
-    private upload(): { q: Span; k: Span; lse: Span } {
-        const tensors = this.calls.json<{ q: Span; k: Span; lse: Span }>(this.module._webGpuMapTensors());
-        if (this.q) return tensors;
-        const kept = ({ address, count }: Span) =>
-            this.gpu.buffer(4 * count, this.module.HEAPF32.subarray(address / 4, address / 4 + count));
-        this.q = kept(tensors.q);
-        this.k = kept(tensors.k);
-        this.lse = kept(tensors.lse);
-        return tensors;
+    // Values play no part in lse: the keys stand in, or zeros where those are too few.
+    private values(): GPUBuffer {
+        const { bytes } = this.calls.info(this.forward).bindings.find((b) => b.number === bindings.v)!,
+            keys = this.inputs.get(bindings.k)!;
+        if (keys.size >= bytes) return keys;
+        this.zeros ??= this.gpu.buffer(bytes);
+        return this.zeros;
+    }
+
+    // q, k, what a mask has and lse stay on the device as long as the map does. Returns where lse lies here.
+    private upload(): Span {
+        const { inputs, lse } = this.calls.json<{
+            inputs: { binding: number; address: number; bytes: number }[];
+            lse: Span;
+        }>(this.module._webGpuMapTensors());
+        if (this.inputs.size) return lse;
+        const all = [...inputs, { binding: bindings.lse, address: lse.address, bytes: 4 * lse.count }];
+        try {
+            for (const { binding, address, bytes } of all)
+                this.inputs.set(
+                    binding,
+                    this.gpu.buffer(bytes, this.module.HEAPU8.subarray(address, address + bytes)),
+                );
+        } catch (error) {
+            this.dropInputs(); // all of them or none
+            throw error;
+        }
+        return lse;
     }
 
     // As webMapStep; null where the view needs no tile.
@@ -134,13 +145,9 @@ export class PageGpu {
         }
         const { tile } = this,
             work = this.calls.work(tile.plan);
-        const buffers = new Map([
-            [bindings.q, this.q!],
-            [bindings.k, this.k!],
-            [bindings.lse, this.lse!],
-            [tileBindings.mass, tile.mass],
-            [tileBindings.max, tile.max],
-        ] as [number, GPUBuffer][]);
+        const buffers = new Map(this.inputs)
+            .set(tileBindings.mass, tile.mass)
+            .set(tileBindings.max, tile.max);
         try {
             tile.next += await this.some(work, buffers, tile.next);
             if (tile.next < work.slices) return this.running().shown;
@@ -220,6 +227,13 @@ export class PageGpu {
         if (ms < stepMs / 2 && count === this.slicesAtATime) this.slicesAtATime *= 2;
         else if (ms > 2 * stepMs) this.slicesAtATime = Math.max(1, this.slicesAtATime >> 1);
         return count;
+    }
+
+    private dropInputs(): void {
+        this.zeros?.destroy();
+        this.zeros = null;
+        for (const buffer of this.inputs.values()) buffer.destroy();
+        this.inputs.clear();
     }
 
     private endTile(): void {

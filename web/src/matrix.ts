@@ -17,7 +17,8 @@ const maxCell = 92,
     wideSigned = 58, // with room for a minus
     maxHeight = 640,
     mostWithDigits = 12, // rows that fit a screen with digits in their cells
-    leastPicture = 17;
+    leastPicture = 17,
+    leastWord = 11;
 const fonts =
     '"Inter", system-ui, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Liberation Sans", Arial, sans-serif';
 
@@ -34,11 +35,17 @@ function resize(parent: Element, count: number, tag: string, role: string): void
     }
 }
 
-// As wide as a picked label, which is bold, can become.
+// As wide as a picked label, which is bold, can become. A word is measured once: each measuring looks whether the page's
+// styles have changed.
 const ruler = document.createElement("canvas").getContext("2d")!;
+let measured = new Map<string, number>();
 function widest(labels: string[]): number {
+    const known = measured;
+    measured = new Map();
     ruler.font = `600 13px ${fonts}`;
-    return labels.slice(0, 200).reduce((w, t) => Math.max(w, ruler.measureText(t).width), 0);
+    for (const label of labels.slice(0, 200))
+        if (!measured.has(label)) measured.set(label, known.get(label) ?? ruler.measureText(label).width);
+    return Math.max(0, ...measured.values());
 }
 // The same words on both sides are measured once.
 function widestOf({ rowLabels, columnLabels }: MatrixContent): [number, number] {
@@ -92,6 +99,7 @@ export class MatrixView {
     visible: Uint8Array | null = null; // the mask while it is edited: what is hidden is hatched
     rectangle: [[number, number], [number, number]] | null = null; // two corners, not yet filled
     private marked: [number, number, number, number] | null = null; // first row and column, last row and column
+    private painted: unknown[] = [];
     private scaleFor: string | undefined; // the theme that `scale` was made for
 
     constructor(
@@ -133,7 +141,12 @@ export class MatrixView {
             sameNumbers(this.content, content) &&
             this.scaleFor === document.documentElement.dataset.theme;
         this.content = content;
-        if (relabelled) this.widths = widestOf(content).map((width) => width * this.type) as [number, number];
+        // In steps, so that a letter more does not move and resize the picture.
+        if (relabelled)
+            this.widths = widestOf(content).map((width) => 16 * Math.ceil((width * this.type) / 16)) as [
+                number,
+                number,
+            ];
         if (same) return;
         this.scaleFor = document.documentElement.dataset.theme;
         if (resized) {
@@ -171,6 +184,7 @@ export class MatrixView {
 
     // The mask under edit has changed.
     refresh(): void {
+        this.painted = [];
         this.fillGrid();
         this.draw();
     }
@@ -458,15 +472,25 @@ export class MatrixView {
 
     private digitsFrom = ({ signed }: MatrixContent) => (signed ? wideSigned : wideDigits) * this.type;
 
+    // Words take room where cells are large enough for them; beside smaller ones stand numbers.
     private measure(): void {
         const content = this.content!;
+        this.layout = this.layoutWith(content.rows <= 200 && content.columns <= 200);
+        if (this.layout.cell < leastWord && this.layout.labels) this.layout = this.layoutWith(false);
+        const limit = (origin: number, count: number) =>
+            Math.max(0, Math.min(origin, count - count / this.zoom));
+        this.origin = [limit(this.origin[0], content.rows), limit(this.origin[1], content.columns)];
+    }
+
+    private layoutWith(labels: boolean): Layout {
+        const content = this.content!;
         const available = Math.max(200, this.available);
-        const labels = content.rows <= 200 && content.columns <= 200;
         const left = Math.min(labels ? this.widths[0] : 36, available * 0.28) + 14;
         const right = content.sums && content.rows <= 64 && available >= 380 ? 54 : 2; // a phone needs the room for digits
         const columnWidth = Math.min(labels ? this.widths[1] : 36, 120);
-        // The last slanted label leans out to the right; among few columns there is room for it beside the sums.
-        const lean = Math.min(80, columnWidth * 0.72),
+        // The last slanted label leans out to the right, and half of a number; among few columns there is room for it beside
+        // the sums.
+        const lean = labels ? Math.min(80, columnWidth * 0.72) : 14,
             aside = content.columns > 24 ? Math.max(right, lean) : right;
         // Column sums: as digits where they fit, else as bars.
         const bottom = content.sums ? 30 : 0;
@@ -477,7 +501,7 @@ export class MatrixView {
         );
         // All of it within the first screen, as long as its digits can be read; of many rows, the picture.
         const least = content.rows > mostWithDigits ? leastPicture : this.digitsFrom(content);
-        const lies = (base: number) => columnWidth + 4 <= base;
+        const lies = (base: number) => !labels || columnWidth + 4 <= base;
         const above = (base: number) => (lies(base) ? 30 : Math.min(110, columnWidth * 0.72 + 18));
         const within = (top: number) =>
             Math.min(widest, Math.max(least, (this.room - top - bottom - 12) / content.rows));
@@ -486,20 +510,20 @@ export class MatrixView {
         const cell = base * this.zoom,
             slanted = !lies(base),
             top = above(base);
-        this.layout = {
+        return {
             left,
             top,
             right,
             bottom,
             cell,
             slanted,
-            labels: labels && cell >= 11,
-            width: Math.min(available, left + base * content.columns + Math.max(right, slanted ? lean : 0)),
+            labels,
+            width: Math.min(
+                available,
+                left + base * content.columns + Math.max(right, slanted || !labels ? lean : 0),
+            ),
             height: top + base * content.rows + 2 + bottom,
         };
-        const limit = (origin: number, count: number) =>
-            Math.max(0, Math.min(origin, count - count / this.zoom));
-        this.origin = [limit(this.origin[0], content.rows), limit(this.origin[1], content.columns)];
     }
 
     draw(): void {
@@ -510,8 +534,24 @@ export class MatrixView {
         });
     }
 
+    // What a picture is drawn from, beside a mask under edit. A pick asks for three frames (its own, its arithmetic's and
+    // the focus that moves), of which one has something new to show.
+    private get drawnFrom(): unknown[] {
+        const { content, picked, hovered, marked, rectangle, origin } = this;
+        return [
+            ...[content!.rowLabels, content!.columnLabels, content!.masked, this.scale, this.visible],
+            ...[this.zoom, this.available, this.room, devicePixelRatio, this.painting],
+            ...[this.grid.contains(document.activeElement), document.documentElement.dataset.theme],
+            [picked, hovered, marked, rectangle, origin, [...(content!.edited ?? [])]].join(";"),
+        ];
+    }
+
     private paint(): void {
-        if (this.content && this.available && !this.canvas.hidden) this.paintAll();
+        if (!this.content || !this.available || this.canvas.hidden) return;
+        const from = this.drawnFrom;
+        if (from.every((what, n) => what === this.painted[n])) return;
+        this.painted = from;
+        this.paintAll();
     }
 
     private paintAll(): void {
@@ -734,20 +774,28 @@ export class MatrixView {
         context.font = `450 12px ${fonts}`;
         context.textAlign = "center";
         context.textBaseline = "middle";
-        for (let j = c0; j < c1; ++j) {
+        // The others' bars are one path: a call for each would be felt at a key.
+        const put = (j: number) => {
             const x = left + (j - this.origin[1]) * cell,
-                tall = Math.max(1, (18 * this.columnSums[j]) / top);
-            context.fillStyle = j === this.picked[1] ? colors.accent : colors.soft;
+                tall = Math.max(1, (18 * this.columnSums![j]) / top);
             if (digits)
                 context.fillText(
                     cell >= this.digitsFrom(content)
-                        ? fixed(this.columnSums[j], 3)
-                        : short(this.columnSums[j]),
+                        ? fixed(this.columnSums![j], 3)
+                        : short(this.columnSums![j]),
                     x + cell / 2 - 1,
                     base + 8,
                 );
-            else context.fillRect(x, base + 20 - tall, Math.max(0.5, cell - (cell >= 9 ? 1 : 0)), tall);
-        }
+            else context.rect(x, base + 20 - tall, Math.max(0.5, cell - (cell >= 9 ? 1 : 0)), tall);
+        };
+        context.fillStyle = colors.soft;
+        context.beginPath();
+        for (let j = c0; j < c1; ++j) if (j !== this.picked[1]) put(j);
+        context.fill();
+        context.fillStyle = colors.accent;
+        context.beginPath();
+        if (this.picked[1] >= c0 && this.picked[1] < c1) put(this.picked[1]);
+        context.fill();
         context.restore();
         if (left < 45) return;
         context.font = `450 12px ${fonts}`;
@@ -792,11 +840,18 @@ export class MatrixView {
         const strong = (i: number, axis: 0 | 1) => i === this.picked[axis] || i === this.hovered?.[axis];
         const stride = labels ? 1 : Math.max(1, Math.ceil(40 / cell));
         const gap = cell >= 20 ? 2 : 0;
+        // Setting a font that is set already makes the browser look at the page's styles.
+        let font = "";
+        const write = (wanted: string) => {
+            if (font !== wanted) context.font = wanted;
+            font = wanted;
+        };
         const put = (index: number, axis: 0 | 1) => {
-            const on = strong(index, axis);
-            if (!on && (index % stride || (stride > 1 && Math.abs(index - this.picked[axis]) * cell < 12)))
+            const on = strong(index, axis),
+                room = axis && !labels ? 26 : 12; // of the number beside the picked one
+            if (!on && (index % stride || (stride > 1 && Math.abs(index - this.picked[axis]) * cell < room)))
                 return false;
-            context.font = `${on ? 600 : 450} ${(cell >= 14 ? 13 : 11) * this.type}px ${fonts}`;
+            write(`${on ? 600 : 450} ${(cell >= 14 ? 13 : 11) * this.type}px ${fonts}`);
             context.fillStyle = on ? (index === this.picked[axis] ? colors.accent : colors.ink) : colors.soft;
             return true;
         };
@@ -812,11 +867,11 @@ export class MatrixView {
             const y = top + (i + 0.5 - this.origin[0]) * cell - gap / 2;
             if (y < top - 2 || y > height - bottom || !put(i, 0)) continue;
             context.textAlign = "right";
-            context.fillText(clip(labels ? content.rowLabels[i] : String(i), left - 10), left - 9, y);
+            context.fillText(labels ? clip(content.rowLabels[i], left - 10) : String(i), left - 9, y);
             if (right > 2 && this.zoom === 1 && cell >= 14) {
                 let sum = 0;
                 for (let j = 0; j < content.columns; ++j) sum += this.value(i, j);
-                context.font = `450 12px ${fonts}`;
+                write(`450 12px ${fonts}`);
                 context.fillStyle = colors.soft;
                 context.textAlign = "left";
                 context.fillText(fixed(sum, 3), left + content.columns * cell + 8, y);
@@ -825,14 +880,20 @@ export class MatrixView {
         for (let j = c0; j < c1; ++j) {
             const x = left + (j + 0.5 - this.origin[1]) * cell - gap / 2;
             if (x < left || !put(j, 1)) continue;
-            const text = clip(
-                labels ? content.columnLabels[j] : String(j),
-                slanted ? Math.min((top - 14) * 1.35, (width - x + 1) * Math.SQRT2) : cell - 4,
-            );
+            const text = labels
+                ? clip(
+                      content.columnLabels[j],
+                      slanted ? Math.min((top - 14) * 1.35, (width - x + 1) * Math.SQRT2) : cell - 4,
+                  )
+                : String(j);
+            context.textAlign = slanted ? "left" : "center";
+            if (!slanted) {
+                context.fillText(text, x, top - 9);
+                continue;
+            }
             context.save();
             context.translate(x, top - 9);
-            if (slanted) context.rotate(-Math.PI / 4);
-            context.textAlign = slanted ? "left" : "center";
+            context.rotate(-Math.PI / 4);
             context.fillText(text, 0, 0);
             context.restore();
         }

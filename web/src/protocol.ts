@@ -15,15 +15,13 @@ export interface Stage {
     data: Float32Array;
 }
 
-export interface Steps {
+// From a query and a key to their weight.
+export interface ScoreSteps {
     hiddenBy: string; // "" where the query sees the key
     q: number[];
     k: number[];
-    v: number[];
     products: number[];
     running: number[];
-    contributions: number[];
-    context: number[];
     dot: number;
     score: number;
     capped: number;
@@ -38,6 +36,12 @@ export interface Steps {
     hasDropout: boolean;
     kept: boolean;
     finalWeight: number;
+}
+// And from the weight to its share of the context; its row.
+export interface Steps extends ScoreSteps {
+    v: number[];
+    contributions: number[];
+    context: number[];
     rank: number;
     rowWeights: number[];
 }
@@ -157,6 +161,24 @@ export interface OwnTensors {
     tokens?: string[]; // what queries and keys stand for; missing: they have numbers
 }
 
+// One head's tensors, of a file whose heads are counted: what a map of them is computed from.
+export interface OwnHead {
+    head: number;
+    heads: number;
+    rows: number;
+    keys: number;
+    dim: number;
+    q: Float32Array;
+    k: Float32Array;
+}
+// What a map is of. `tokens`: of a session's text.
+export interface MapOf {
+    rows: number;
+    keys: number;
+    notes: Note[];
+    tokens: string[];
+}
+
 export interface ReadSession {
     session: { state: Partial<State>; desktop: Partial<State> };
     notes: Note[];
@@ -186,6 +208,7 @@ export interface Requests {
     lessons: { ask: null; answer: LessonName[] };
     lesson: { ask: { name: string; seed?: number }; answer: LessonResult };
     mapBegin: { ask: { tokens: number }; answer: null };
+    mapSession: { ask: { address: string; own: OwnHead | null }; answer: MapOf };
     mapPrepare: { ask: { maxFlops: number }; answer: number };
     mapView: {
         ask: { row: number; key: number; rows: number; keys: number; width: number; height: number };
@@ -194,6 +217,7 @@ export interface Requests {
     mapStep: { ask: { maxFlops: number }; answer: MapShown & { ms: number } };
     mapPixels: { ask: TileId; answer: TilePixels };
     mapCell: { ask: { query: number; key: number }; answer: number };
+    mapDerive: { ask: { query: number; key: number }; answer: ScoreSteps };
     bench: {
         ask: {
             heads: number;

@@ -10,22 +10,31 @@ export interface Sight {
 const mostOfAKind = 2;
 const outstanding = 3; // times the median
 
-// Pixels `mass(row, key)` of a causal map of `side` by `side`.
-export function sightsOf(side: number, mass: (row: number, key: number) => number): Sight[] {
-    const sums = { key: new Float64Array(side), distance: new Float64Array(side) },
-        best = { key: new Float64Array(side).fill(-1), distance: new Float64Array(side).fill(-1) },
-        rows = { key: new Uint32Array(side), distance: new Uint32Array(side) };
-    for (let row = 0; row < side; ++row)
-        for (let key = 0; key <= row; ++key) {
+export interface Sides {
+    rows: number;
+    keys: number;
+    causal: boolean; // a query sees no later key
+}
+
+// Pixels `mass(row, key)` of a map. Distances are looked at where queries are the keys' own words.
+export function sightsOf(sides: Sides, mass: (row: number, key: number) => number): Sight[] {
+    const { keys, causal } = sides,
+        square = sides.rows === keys,
+        sums = { key: new Float64Array(keys), distance: new Float64Array(keys) },
+        best = { key: new Float64Array(keys).fill(-1), distance: new Float64Array(keys).fill(-1) },
+        rows = { key: new Uint32Array(keys), distance: new Uint32Array(keys) };
+    for (let row = 0; row < sides.rows; ++row)
+        for (let key = 0; key < (causal ? Math.min(keys, row + 1) : keys); ++key) {
             const value = mass(row, key);
             for (const [kind, at] of [
                 ["key", key],
                 ["distance", row - key],
             ] as const) {
-                if (kind === "distance" && !key) continue; // the first keys are looked at from everywhere
+                // The first keys are looked at from everywhere.
+                if (kind === "distance" && (!square || !key || key > row)) continue;
                 sums[kind][at] += value;
                 // Not the diagonal, nor rows that have hardly another key to look at.
-                if (kind === "key" && row < Math.max(2 * at, side / 8)) continue;
+                if (causal && kind === "key" && row < Math.max(2 * at, keys / 8)) continue;
                 if (value > best[kind][at]) {
                     best[kind][at] = value;
                     rows[kind][at] = row;
@@ -35,8 +44,14 @@ export function sightsOf(side: number, mass: (row: number, key: number) => numbe
     return (["key", "distance"] as const).flatMap((kind) => {
         // The last ones have too few rows to be a pattern; beside the diagonal lies its band.
         const means = sums[kind]
-                .map((sum, at) => sum / Math.max(1, side - at - (kind === "key" ? 0 : 1)))
-                .subarray(0, Math.floor(side / 2)),
+                .map(
+                    (sum, at) =>
+                        sum /
+                        (causal || kind === "distance"
+                            ? Math.max(1, keys - at - (kind === "key" ? 0 : 1))
+                            : sides.rows),
+                )
+                .subarray(0, causal || kind === "distance" ? Math.floor(keys / 2) : keys),
             usual = [...means].sort((a, b) => a - b)[means.length >> 1] ?? 0,
             first = kind === "key" ? 0 : 3;
         return [...means.keys()]

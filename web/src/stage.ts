@@ -1,7 +1,7 @@
 // The workbench: rail, matrix, colour scale and inspector.
 import { arithmeticOf } from "./arithmetic.ts";
 import { labels, type App, type Derived, type Result } from "./app.ts";
-import { histogram, picture, themeColors, type Scale } from "./colors.ts";
+import { css, histogram, themeColors, type Rgb, type Scale } from "./colors.ts";
 import { byId, fillOptions, input, select, setHtml, setText } from "./dom.ts";
 import { escape, fixed, formula, number, place, shapeText } from "./format.ts";
 import { arithmeticHtml, headName, inspectorHtml, levelsHtml, railHtml, tableHtml } from "./views.ts";
@@ -62,7 +62,7 @@ export class Workbench {
     private invited = false;
     private readonly toScroll = new Set<Element>();
     private barScale: Scale | null = null;
-    private readonly ramp = document.createElement("canvas");
+    private barTable: Uint8Array | null = null;
     private dragFrom: Scale | null = null;
 
     constructor(private readonly app: App) {
@@ -239,7 +239,7 @@ export class Workbench {
             .join("");
         setHtml(
             byId("stage-about"),
-            `${result.learned ? "" : `${text.about}; ${shapeText(stage.shape)}.`}${cut}${cut && !result.learned ? ' <a href="#zoom">Deep zoom</a> shows tens of thousands.' : ""}${result.state.edits && !result.own && !result.learned ? ` <b>${editsOf(result.state.edits).length} edited</b> <button type="button" class="quiet" data-unedit>Undo edits</button>` : ""}`,
+            `${result.learned ? "" : `${text.about}; ${shapeText(stage.shape)}.`}${cut}${cut && !result.learned ? ' <a href="#zoom">Deep zoom</a> shows them all.' : ""}${result.state.edits && !result.own && !result.learned ? ` <b>${editsOf(result.state.edits).length} edited</b> <button type="button" class="quiet" data-unedit>Undo edits</button>` : ""}`,
         );
         this.showHeads(result);
         const asTable = app.state.table && content.rows <= largestTable && content.columns <= largestTable;
@@ -311,22 +311,23 @@ export class Workbench {
             // one for each set of numbers and range
             const context = canvas.getContext("2d")!;
             this.barScale = scale;
-            context.clearRect(0, 0, 256, 28);
+            context.clearRect(0, 0, 256, 18);
             const bins = histogram(content.data, scale, 64),
                 top = Math.log1p(bins.reduce((a, b) => Math.max(a, b), 1));
             context.fillStyle = themeColors()["strong-line"];
+            context.beginPath();
             bins.forEach((count, i) => {
                 const tall = count ? Math.max(1, Math.round((16 * Math.log1p(count)) / top)) : 0;
-                context.fillRect(4 * i, 17 - tall, 3, tall);
+                context.rect(4 * i, 17 - tall, 3, tall);
             });
-            const whole = { table: scale.table, low: 0, high: 255, log: false };
-            context.drawImage(
-                picture(1, 256, whole, (_, i) => i, this.ramp),
-                0,
-                18,
-                256,
-                10,
-            );
+            context.fill();
+            if (this.barTable !== scale.table) {
+                this.barTable = scale.table;
+                for (let i = 0; i < 256; ++i) {
+                    context.fillStyle = css([...scale.table.subarray(3 * i, 3 * i + 3)] as Rgb);
+                    context.fillRect(i, 18, 1, 10);
+                }
+            }
         }
         // Writing what is there already would cost a layout.
         const about = `Colour scale of ${content.name} from ${number(scale.low)} to ${number(scale.high)}`;
@@ -456,10 +457,7 @@ export class Workbench {
 
     private writeSteps({ result, row, column, steps }: Derived): void {
         const { state } = result;
-        const root =
-            state.scale === "auto" ? `√${steps.q.length}` : state.scale === "none" ? "1" : state.scale;
         const content = this.content(this.stage()!, result);
-        const divisor = state.temp === 1 ? root : `(${root} × ${state.temp.toFixed(2)})`;
         setHtml(
             byId("inspector"),
             inspectorHtml(steps, {
@@ -467,11 +465,7 @@ export class Workbench {
                 tokensColumn: result.keyTokens,
                 row,
                 column,
-                divisor,
-                dividend: divisor !== "1",
-                softcap: state.cap,
-                p: state.p,
-                alibi: state.alibi,
+                state,
                 label: content.name,
                 value: content.data[row * content.columns + column],
             }) + copyButtons,

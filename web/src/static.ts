@@ -54,11 +54,7 @@ export function renderStatic(
         tokensColumn: tokens,
         row: state.i,
         column: state.j,
-        divisor: `√${steps.q.length}`,
-        dividend: true,
-        softcap: 0,
-        p: 0,
-        alibi: false,
+        state,
         label: stageTexts.weights.label,
         value: weights.data[state.i * tokens.length + state.j],
     };

@@ -1,8 +1,8 @@
 // Pieces of the page as HTML text. The build draws the first state with them, the live page every other.
 import { escape, fixed, formula, number, place, shapeText, short, valueOf } from "./format.ts";
 import type { Arithmetic } from "./arithmetic.ts";
-import type { Learned, LessonName, LessonResult, Stage, Steps } from "./protocol.ts";
-import { levels, stageTexts, tasks, type TensorShape } from "./state.ts";
+import type { Learned, LessonName, LessonResult, ScoreSteps, Stage, Steps } from "./protocol.ts";
+import { levels, stageTexts, tasks, type State, type TensorShape } from "./state.ts";
 
 // `current`: a level, 0 for none of them; or a task.
 export function levelsHtml(current: number | string): string {
@@ -149,15 +149,11 @@ export function tableHtml(
 }
 
 export interface InspectorContext {
+    state: ScoreRules;
     tokensRow: string[];
     tokensColumn: string[];
     row: number;
     column: number;
-    divisor: string;
-    dividend: boolean;
-    softcap: number;
-    p: number;
-    alibi: boolean;
     label: string; // of the stage, and the number that stands in it
     value: number;
 }
@@ -165,7 +161,7 @@ export interface InspectorContext {
 const step = (title: string, value: string, body = "") =>
     `<li><div class="step"><span>${title}</span><output>${value}</output></div>${body}</li>`;
 
-function productTable(steps: Steps): string {
+function productTable(steps: ScoreSteps): string {
     const order = steps.products.map((_, d) => d);
     const many = order.length > 8;
     if (many) order.sort((a, b) => Math.abs(steps.products[b]) - Math.abs(steps.products[a]));
@@ -225,14 +221,15 @@ function barsHtml(steps: Steps, context: InspectorContext): string {
     return `<h3 class="label">The whole row</h3><p class="row-facts">sum ${fixed(sum, 3)}, entropy ${fixed(Math.abs(entropy), 2)} of ${fixed(Math.log(Math.max(1, steps.visibleKeys)), 2)} nats</p><ol class="bars">${bars.join("")}</ol>`;
 }
 
-export function inspectorHtml(steps: Steps, c: InspectorContext): string {
-    const query = `<bdi>${escape(c.tokensRow[c.row])}</bdi>`,
-        key = `<bdi>${escape(c.tokensColumn[c.column])}</bdi>`;
+// Every step from a query and a key to their weight.
+export type ScoreRules = Pick<State, "scale" | "temp" | "cap" | "p" | "alibi">;
+export function scoreSteps(steps: ScoreSteps, { scale, temp, cap, p, alibi }: ScoreRules): string[] {
+    const root = scale === "auto" ? `√${steps.q.length}` : scale === "none" ? "1" : scale,
+        divisor = temp === 1 ? root : `(${root} × ${temp.toFixed(2)})`;
     const list = [step(`q · k`, number(steps.dot), productTable(steps))];
-    if (c.dividend) list.push(step(`÷ ${c.divisor}`, number(steps.score)));
-    if (c.softcap > 0) list.push(step(`softcap ${c.softcap}`, number(steps.capped)));
-    if (c.alibi)
-        list.push(step(`+ distance bias ${number(steps.alibi)}`, number(steps.capped + steps.alibi)));
+    if (divisor !== "1") list.push(step(`÷ ${divisor}`, number(steps.score)));
+    if (cap > 0) list.push(step(`softcap ${cap}`, number(steps.capped)));
+    if (alibi) list.push(step(`+ distance bias ${number(steps.alibi)}`, number(steps.capped + steps.alibi)));
     if (steps.hiddenBy) list.push(step(`hidden: ${escape(steps.hiddenBy)}`, "−∞"));
     const empty = steps.visibleKeys === 0;
     if (!empty) {
@@ -246,7 +243,15 @@ export function inspectorHtml(steps: Steps, c: InspectorContext): string {
         list.push(step(`÷ sum of the row, ${number(steps.denominator)}`, number(steps.weight)));
     }
     if (steps.hasDropout)
-        list.push(step(steps.kept ? `kept, ÷ (1 − ${c.p})` : "dropped", number(steps.finalWeight)));
+        list.push(step(steps.kept ? `kept, ÷ (1 − ${p})` : "dropped", number(steps.finalWeight)));
+    return list;
+}
+
+export function inspectorHtml(steps: Steps, c: InspectorContext): string {
+    const query = `<bdi>${escape(c.tokensRow[c.row])}</bdi>`,
+        key = `<bdi>${escape(c.tokensColumn[c.column])}</bdi>`;
+    const list = scoreSteps(steps, c.state),
+        empty = steps.visibleKeys === 0;
     const share = steps.contributions
         .slice(0, 3)
         .map((v) => number(v))

@@ -229,6 +229,13 @@ async function answer(request: Request): Promise<unknown> {
             session.mapBegin(ask.tokens);
             await gpu!.use(async (page) => page.mapBegin());
             return null;
+        case "mapSession": {
+            const { own, address } = ask as never as Request<"mapSession">["ask"];
+            if (!own) await wantTask(address);
+            const of = session.mapSession({ own, address });
+            await gpu!.use(async (page) => page.mapBegin());
+            return of;
+        }
         case "mapPrepare":
             return (await gpu!.use((page) => page.mapPrepare())) ?? session.mapPrepare(ask.maxFlops);
         case "mapView":
@@ -239,6 +246,8 @@ async function answer(request: Request): Promise<unknown> {
             return session.mapPixels(ask as never);
         case "mapCell":
             return session.mapCell(ask.query, ask.key);
+        case "mapDerive":
+            return session.mapDerive(ask.query, ask.key);
         case "facts":
             return session.facts();
         case "gpu":

@@ -1,16 +1,19 @@
 // Deep zoom: a map that is never stored. The engine's scheduler says which tiles a view needs and what to draw until they
 // are exact; here they are coloured, drawn and moved.
 import type { App } from "./app.ts";
-import type { Rgb, Scale } from "./colors.ts";
-import type { MapPiece, MapShown, TileId, TilePixels } from "./protocol.ts";
+import type { Scale } from "./colors.ts";
+import type { MapPiece, MapShown, OwnHead, OwnTensors, ScoreSteps, TileId, TilePixels } from "./protocol.ts";
 import { sightsOf } from "./sights.ts";
+import type { State } from "./state.ts";
+import { digitsFrom, MapAxes, marginOf, showLegend, type MapPlace } from "./zoom_axes.ts";
 import type { ZoomKit } from "./zoom_door.ts";
 
 const side = 256; // pixels of a tile's edge
 const maxTiles = 160;
 const stepMs = 10; // how long the engine's thread may be deaf to a pick or a new view
 const samplesKept = 600;
-const mostZoomed = 1 / 24; // cells in a pixel: room for a weight's digits
+const mostZoomed = 1 / 80; // cells in a pixel: room for a weight's digits
+const quickMs = 400; // a forward pass that is made again with every change of the text
 const patienceMs = 1000; // until a forward pass says how long it will take
 
 interface Held {
@@ -18,11 +21,26 @@ interface Held {
     image: HTMLCanvasElement;
     paintedFor: string;
 }
+
+// What a map is of: planted patterns over so many tokens, what the page shows, or tensors that are too long for it.
+type Source = number | "own" | "file";
+// Keys of a state that change no weight.
+const looks = "stage i j map log lo hi table cmp how view zoom step train bits side under".split(" ");
+const superseded = new Error("another map");
+const plain = { scale: "auto", temp: 1, cap: 0, p: 0, alibi: false };
+
 const keyOf = (id: TileId) => `${id.level}/${id.y}/${id.x}${id.sampled ? "s" : ""}`;
 
 export class DeepZoom {
     private readonly canvas: HTMLCanvasElement;
-    private tokens = 16384;
+    private source: Source = 16384;
+    private rows = 16384;
+    private keys = 16384;
+    private words: string[] = []; // what both stand for; none: they have numbers
+    private rules: State | null = null; // of the session that the map is of
+    private of = ""; // and what else it was made from, to see when that changes
+    private file: { own: OwnTensors; name: string; head: number } | null = null;
+    private tookMs = 0; // the forward pass
     private held = new Map<string, Held>(); // the longest unused first
     private pieces: MapPiece[] = [];
     private shown: MapShown | null = null;
@@ -32,6 +50,7 @@ export class DeepZoom {
     private picked: [number, number] | null = null;
     private started = false;
     private run = 0; // counts forward passes: who finds another number has been given up
+    private legend = ""; // which one is shown
     private seen = false; // the whole map was exact once, and what stands out in it is offered
     private stateTimer = 0;
     private moved = false; // the engine does not know the view yet
@@ -52,6 +71,10 @@ export class DeepZoom {
         byId("zoom-stop").addEventListener("click", () => {
             this.restart();
             void app.engine.ask("mapBegin", { tokens: 1 }).catch(() => {}); // lets the memory go
+        });
+        select("zoom-head").addEventListener("change", () => {
+            this.file!.head = Number(select("zoom-head").value);
+            void this.begin();
         });
         byId("zoom-in").addEventListener("click", () => this.zoom(0.5));
         byId("zoom-out").addEventListener("click", () => this.zoom(2));
@@ -91,27 +114,120 @@ export class DeepZoom {
         this.held.clear();
         this.pieces = [];
         this.shown = this.picked = null;
-        for (const part of ["tag", "pick", "progress", "status"])
+        for (const part of ["tag", "pick", "progress", "status", "steps"])
             this.kit.byId(`zoom-${part}`).textContent = "";
         this.seen = false;
         this.kit.byId("zoom-sights").hidden = true;
     }
 
-    async begin(): Promise<void> {
+    // Tensors that are too long for a whole matrix.
+    openFile(own: OwnTensors, name: string): void {
+        const { select } = this.kit,
+            list = select("zoom-tokens");
+        this.file = { own, name, head: 0 };
+        list.querySelector('[value="file"]')?.remove();
+        list.add(new Option(name, "file", true, true));
+        select("zoom-head").replaceChildren(
+            ...Array.from({ length: own.shape.heads }, (_, i) => new Option(String(i + 1), String(i))),
+        );
+        void this.begin();
+    }
+
+    // What the session's map is made from, as text; the tensors beside it are compared by themselves.
+    private get asked(): string {
+        const state: Record<string, unknown> = { ...this.app.state };
+        for (const key of looks)
+            if (state.mask !== "painted" || !/bits|side|under/.test(key)) delete state[key];
+        return JSON.stringify(state);
+    }
+    private madeFrom: OwnTensors | null = null;
+
+    // The session has changed: a map of it follows at once where that is quick, else it says that it has not.
+    follow(): void {
+        const { app, kit } = this,
+            changed = this.asked !== this.of || (this.source === "own" && app.own !== this.madeFrom);
+        if (typeof this.source === "number" || !this.started || app.stale || !changed) return;
+        if (this.tookMs <= quickMs) void this.begin(true);
+        else {
+            kit.byId("zoom-start").hidden = false;
+            kit.setText(
+                kit.byId("zoom-progress"),
+                "The map is of the session as it was: compute it again to see the change.",
+            );
+        }
+    }
+
+    // One head of given tensors; null: the session's text is taken.
+    private given(): OwnHead | null {
+        const { app, file } = this,
+            own = this.source === "file" ? file!.own : app.own;
+        if (!own) return null;
+        const { heads, kv, rows, keys, dim } = own.shape,
+            head = this.source === "file" ? file!.head : Math.min(app.state.head, heads - 1),
+            from = Math.floor(head / (heads / kv));
+        return {
+            ...{ head, heads, rows, keys, dim },
+            q: own.q.slice(head * rows * dim, (head + 1) * rows * dim),
+            k: own.k.slice(from * keys * dim, (from + 1) * keys * dim),
+        };
+    }
+
+    private async openMap(): Promise<void> {
+        const { app, source } = this;
+        this.words = [];
+        this.rules = null;
+        if (typeof source === "number") {
+            await app.engine.ask("mapBegin", { tokens: source });
+            this.rows = this.keys = source;
+            return;
+        }
+        const { state } = app,
+            own = this.given();
+        this.of = this.asked;
+        this.madeFrom = app.own;
+        const { rows, keys, tokens, notes } = await app.engine.ask("mapSession", {
+            address: this.kit.toHash(state),
+            own,
+        });
+        this.rules = state;
+        this.rows = rows;
+        this.keys = keys;
+        this.words = this.kit.shownTokens(
+            own ? ((source === "file" ? this.file!.own : app.own)?.tokens ?? []) : tokens,
+        );
+        const cut = notes.filter(({ key }) => key === "text").map(({ text }) => text);
+        if (cut.length) this.app.onTrouble(`Deep zoom: ${cut.join(", ")}.`, false);
+    }
+
+    private get name(): string {
+        const { source, rows, keys, file, app } = this,
+            whole = (n: number) => n.toLocaleString("en");
+        if (typeof source === "number") return `${whole(source)} tokens`;
+        const what = source === "file" ? file!.name : app.own ? app.ownName : "the text above";
+        return `${what}, ${rows === keys ? `${whole(rows)} tokens` : `${whole(rows)} queries, ${whole(keys)} keys`}`;
+    }
+
+    // `quietly`: the map on the screen is of an earlier state of the same session, and stays until this one is there.
+    async begin(quietly = false): Promise<void> {
         const { engine } = this.app,
             { byId, select, setText, duration } = this.kit,
-            run = ++this.run;
+            run = ++this.run,
+            chosen = select("zoom-tokens").value,
+            said = byId("zoom-progress");
+        const before = quietly ? [this.rows, this.keys].join() : "",
+            picked = this.picked;
+        this.source = chosen === "own" || chosen === "file" ? chosen : Number(chosen);
         this.started = false;
         this.forget();
-        const start = performance.now(),
-            tokens = Number(select("zoom-tokens").value),
-            whole = tokens.toLocaleString("en"),
-            said = byId("zoom-progress");
+        const start = performance.now();
         try {
             byId("zoom-start").hidden = true;
-            this.canvas.width = 0; // of another map
-            byId("zoom-stop").hidden = false;
-            await engine.ask("mapBegin", { tokens });
+            byId("zoom-head-box").hidden = !(this.source === "file" && this.file!.own.shape.heads > 1);
+            if (!quietly) {
+                this.canvas.width = 0; // of another map
+                byId("zoom-stop").hidden = false;
+            }
+            await this.openMap();
             for (let progress = 0; progress < 1;) {
                 if (run !== this.run) return;
                 progress = await engine.ask("mapPrepare", { maxFlops: 1e8 });
@@ -120,22 +236,27 @@ export class DeepZoom {
                         passed > patienceMs && progress < 1
                             ? `, about ${timeLeft((passed / progress) * (1 - progress))} left`
                             : "";
-                if (run === this.run)
-                    setText(said, `Forward pass: ${(100 * progress).toFixed(tokens > 1e5 ? 2 : 0)}%${left}`);
+                if (run === this.run && !quietly)
+                    setText(
+                        said,
+                        `Forward pass: ${(100 * progress).toFixed(this.rows > 1e5 ? 2 : 0)}%${left}`,
+                    );
             }
             if (run !== this.run) return;
-            this.tokens = tokens;
+            this.tookMs = performance.now() - start;
             setText(said, "");
             byId("zoom-stop").hidden = true;
             byId("zoom-body").hidden = false;
-            setText(
-                byId("zoom-pick"),
-                `Forward pass of ${whole} tokens: ${duration(performance.now() - start)}`,
-            );
-            this.canvas.setAttribute("aria-label", `Map of the attention weights of ${whole} tokens`);
+            if (!quietly)
+                setText(byId("zoom-pick"), `Forward pass of ${this.name}: ${duration(this.tookMs)}`);
+            this.canvas.setAttribute("aria-label", `Map of the attention weights of ${this.name}`);
             this.started = true;
-            this.fit();
+            if (before === [this.rows, this.keys].join()) {
+                this.view(false);
+                this.pick(picked);
+            } else this.fit();
             void engine.lookAtGpu().catch(() => {});
+            this.follow(); // it may have changed meanwhile
         } catch (error) {
             if (run !== this.run) return;
             this.restart();
@@ -143,11 +264,12 @@ export class DeepZoom {
         }
     }
 
-    // Tokens, row and key in the middle, cells in a pixel, reducer: what a link holds.
+    // What the map is of (tokens, or the session's own), row and key in the middle, cells in a pixel, reducer: what a link
+    // holds.
     private get place(): string {
         return [
-            this.tokens,
-            ...this.center.map(Math.round),
+            this.source,
+            ...this.center.map((at) => Math.max(0, Math.round(at))),
             Number(this.cellsPerPixel.toPrecision(4)),
             this.reducer,
         ].join(",");
@@ -156,7 +278,9 @@ export class DeepZoom {
     private tellState(): void {
         clearTimeout(this.stateTimer);
         this.stateTimer = window.setTimeout(() => {
-            if (this.started) this.app.change({ zoom: this.place }, { numbers: false, burst: "zoom" });
+            // A file's tensors cannot be in an address.
+            if (this.started && this.source !== "file")
+                this.app.change({ zoom: this.place }, { numbers: false, burst: "zoom" });
         }, 400);
     }
 
@@ -167,11 +291,11 @@ export class DeepZoom {
             this.reducer = reducer as keyof TilePixels;
             for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="reducer"]'))
                 radio.checked = radio.value === reducer;
-            this.center = [Math.min(Number(row), this.tokens), Math.min(Number(key), this.tokens)];
-            this.cellsPerPixel = Math.min(this.tokens / 64, Math.max(mostZoomed, Number(cells)));
+            this.center = [Math.min(Number(row), this.rows), Math.min(Number(key), this.keys)];
+            this.cellsPerPixel = this.within(Number(cells));
             this.view(false);
         };
-        if (this.started && Number(tokens) === this.tokens) {
+        if (this.started && tokens === String(this.source)) {
             look();
             return;
         }
@@ -189,27 +313,45 @@ export class DeepZoom {
         return [this.canvas.clientWidth, this.canvas.clientHeight];
     }
 
+    private within(cells: number): number {
+        return Math.max(mostZoomed, Math.min(Math.max(this.rows, this.keys) / 64, cells));
+    }
+
+    // The whole map beside its words or numbers.
     private fit(): void {
-        this.cellsPerPixel = this.tokens / Math.max(1, Math.min(...this.size) - 16);
-        this.center = [this.tokens / 2, this.tokens / 2];
+        const [width, height] = this.size;
+        const toFit = ([left, top]: [number, number]) =>
+            this.within(
+                Math.max(
+                    this.rows / Math.max(1, height - top - 16),
+                    this.keys / Math.max(1, width - left - 16),
+                ),
+            );
+        // The margin depends on how large cells are, and they on the room that it leaves.
+        const margin = marginOf(1 / toFit([0, 0]), this.words);
+        this.cellsPerPixel = toFit(margin);
+        this.center = [
+            this.rows / 2 - (margin[1] / 2) * this.cellsPerPixel,
+            this.keys / 2 - (margin[0] / 2) * this.cellsPerPixel,
+        ];
         this.view();
     }
 
     private zoom(factor: number, x = this.size[0] / 2, y = this.size[1] / 2): void {
         const [width, height] = this.size;
-        const next = Math.min(this.tokens / 64, Math.max(mostZoomed, this.cellsPerPixel * factor));
-        const move = (at: number, pixel: number, extent: number) =>
-            Math.max(0, Math.min(this.tokens, at + (pixel - extent / 2) * (this.cellsPerPixel - next)));
-        this.center = [move(this.center[0], y, height), move(this.center[1], x, width)];
+        const next = this.within(this.cellsPerPixel * factor);
+        const move = (at: number, pixel: number, extent: number, most: number) =>
+            Math.max(0, Math.min(most, at + (pixel - extent / 2) * (this.cellsPerPixel - next)));
+        this.center = [move(this.center[0], y, height, this.rows), move(this.center[1], x, width, this.keys)];
         this.cellsPerPixel = next;
         this.view();
     }
 
     private pan(dx: number, dy: number): void {
-        const keep = (v: number) => Math.max(0, Math.min(this.tokens, v));
+        const keep = (v: number, most: number) => Math.max(0, Math.min(most, v));
         this.center = [
-            keep(this.center[0] - dy * this.cellsPerPixel),
-            keep(this.center[1] - dx * this.cellsPerPixel),
+            keep(this.center[0] - dy * this.cellsPerPixel, this.rows),
+            keep(this.center[1] - dx * this.cellsPerPixel, this.keys),
         ];
         this.view();
     }
@@ -225,7 +367,7 @@ export class DeepZoom {
         const [width, height] = this.size;
         const row = Math.floor(this.center[0] + (y - height / 2) * this.cellsPerPixel),
             key = Math.floor(this.center[1] + (x - width / 2) * this.cellsPerPixel);
-        return row < 0 || key < 0 || row >= this.tokens || key >= this.tokens ? null : [row, key];
+        return row < 0 || key < 0 || row >= this.rows || key >= this.keys ? null : [row, key];
     }
 
     private listen(): void {
@@ -294,16 +436,67 @@ export class DeepZoom {
 
     private pick(cell: [number, number] | null): void {
         this.picked = cell;
-        if (cell) void this.describe(cell);
+        if (cell) void this.derive(cell);
+        else this.kit.byId("zoom-steps").textContent = "";
         this.draw();
     }
 
-    // The number is computed from q, k and the row's log-sum-exp, whatever the colours come from.
-    private async describe([query, key]: [number, number]): Promise<void> {
+    private cellName([query, key]: [number, number], weight: string): string {
+        const words = this.words.length ? ` (${this.words[query]} → ${this.words[key]})` : "";
+        return `query ${query.toLocaleString("en")}, key ${key.toLocaleString("en")}: weight ${weight}${words}`;
+    }
+
+    // Under the pointer: one question at a time, the newest. The number is computed from q, k and the row's log-sum-exp,
+    // whatever the colours come from.
+    private asking = false;
+    private wanted: [number, number] | null = null;
+    private async describe(cell: [number, number]): Promise<void> {
+        this.wanted = cell;
+        if (!this.started || this.asking) return;
+        this.asking = true;
+        while (this.wanted && !this.picked) {
+            const [query, key] = this.wanted,
+                { run } = this;
+            this.wanted = null;
+            const weight = await this.app.engine.ask("mapCell", { query, key }).catch(() => NaN);
+            if (run === this.run && this.started && !this.picked)
+                this.kit.byId("zoom-pick").textContent = this.cellName(
+                    [query, key],
+                    this.hides(query, key) ? "0, hidden by the causal mask" : this.kit.number(weight),
+                );
+        }
+        this.asking = false;
+    }
+
+    private get isCausal(): boolean {
+        return this.rules ? this.rules.causal : true;
+    }
+    private hides(query: number, key: number): boolean {
+        return this.isCausal && key > query;
+    }
+
+    // What was picked: every step to its weight, the row's largest score and sum made again from q and k.
+    private async derive(cell: [number, number]): Promise<void> {
         if (!this.started) return;
-        const weight = await this.app.engine.ask("mapCell", { query, key }).catch(() => NaN);
-        this.kit.byId("zoom-pick").textContent =
-            `query ${query.toLocaleString("en")}, key ${key.toLocaleString("en")}: weight ${key > query ? "0, hidden by the causal mask" : this.kit.number(weight)}`;
+        const { byId, number, escape, scoreSteps } = this.kit,
+            { run } = this,
+            [query, key] = cell;
+        let steps: ScoreSteps;
+        try {
+            steps = await this.app.engine.ask("mapDerive", { query, key });
+        } catch {
+            return; // another map has taken its place
+        }
+        if (run !== this.run || this.picked?.join() !== cell.join()) return;
+        byId("zoom-pick").textContent = this.cellName(
+            cell,
+            steps.hiddenBy ? `0, hidden: ${steps.hiddenBy}` : number(steps.weight),
+        );
+        const name = (at: number) => `<bdi>${escape(this.words[at] ?? at.toLocaleString("en"))}</bdi>`;
+        // Dropout is left out of maps.
+        const list = scoreSteps(steps, { ...(this.rules ?? plain), p: 0 });
+        byId("zoom-steps").innerHTML =
+            `<p class="label">Query <b>${name(query)}</b> → key <b>${name(key)}</b></p><p class="big">${number(steps.weight)}</p><p class="note">${steps.visibleKeys ? `one of ${steps.visibleKeys.toLocaleString("en")} keys that this query sees; the row’s lse is ${number(steps.lse)}` : "this query sees no key"}</p><ol class="steps">${list.join("")}</ol>`;
     }
 
     draw(): void {
@@ -320,7 +513,12 @@ export class DeepZoom {
 
     // Mass grows with the number of cells in a pixel; the colours follow a logarithm.
     private scaleFor(level: number): Scale {
-        const high = this.reducer === "mass" ? Math.min(1, 0.05 * 2 ** level + 0.05) : 0.5;
+        // Of few keys each has more.
+        const few = 4 / this.keys,
+            high =
+                this.reducer === "mass"
+                    ? Math.min(1, Math.max(few, 0.05) * 2 ** level + 0.05)
+                    : Math.min(1, Math.max(few, 0.5));
         return { table: this.kit.colorTable("ink"), low: this.kit.logFloor(0, high), high, log: true };
     }
 
@@ -368,11 +566,14 @@ export class DeepZoom {
         context.setTransform(ratio, 0, 0, ratio, 0, 0);
         context.clearRect(0, 0, width, height);
         context.imageSmoothingEnabled = this.cellsPerPixel > 1;
-        const toX = (key: number) => (key - this.center[1]) / this.cellsPerPixel + width / 2,
-            toY = (row: number) => (row - this.center[0]) / this.cellsPerPixel + height / 2;
+        const cell = 1 / this.cellsPerPixel,
+            toX = (key: number) => (key - this.center[1]) * cell + width / 2,
+            toY = (row: number) => (row - this.center[0]) * cell + height / 2;
+        const { rows, keys, words } = this,
+            place: MapPlace = { rows, keys, words, width, height, cell, toX, toY };
         context.save();
         context.beginPath();
-        context.rect(toX(0), toY(0), this.tokens / this.cellsPerPixel, this.tokens / this.cellsPerPixel);
+        context.rect(toX(0), toY(0), keys * cell, rows * cell);
         context.clip();
         for (const piece of this.pieces) {
             const held = this.held.get(keyOf(piece));
@@ -396,60 +597,34 @@ export class DeepZoom {
             );
         }
         context.restore();
-        if (this.cellsPerPixel <= mostZoomed) this.paintDigits(context, toX, toY);
-        this.paintAxes(context, toX, toY);
-        if (!this.picked) return;
-        const style = getComputedStyle(this.canvas),
-            x = toX(this.picked[1] + 0.5),
-            y = toY(this.picked[0] + 0.5),
-            half = Math.max(5, 0.5 / this.cellsPerPixel);
-        for (const [color, line] of [
-            [style.getPropertyValue("--surface"), 4],
-            [style.getPropertyValue("--accent"), 2],
-        ] as const) {
-            context.strokeStyle = color;
-            context.lineWidth = line;
-            context.strokeRect(x - half, y - half, 2 * half, 2 * half);
-        }
-    }
-
-    // The weights themselves, where a pixel is less than a cell and each is exact.
-    private paintDigits(
-        context: CanvasRenderingContext2D,
-        toX: (key: number) => number,
-        toY: (row: number) => number,
-    ): void {
-        const { colorAt, inkOn, short } = this.kit,
-            [width, height] = this.size,
-            scale = this.scaleFor(0);
-        context.font = `500 10px ${getComputedStyle(this.canvas).fontFamily}`;
-        context.textAlign = "center";
-        context.textBaseline = "middle";
-        const [top, left] =
-            this.cellAt(0, 0) ??
-            [0, 0].map((_, n) =>
-                Math.max(0, Math.floor(this.center[n] - (this.size[1 - n] / 2) * this.cellsPerPixel)),
-            );
-        for (let row = top; row < this.tokens && toY(row) < height; ++row)
-            for (let key = left; key <= row && toX(key) < width; ++key) {
+        const axes = new MapAxes(this.kit, context, place);
+        if (cell >= digitsFrom)
+            axes.digits(this.scaleFor(0), (row, key) => {
+                if (this.hides(row, key)) return NaN;
                 const held = this.held.get(`0/${Math.floor(row / side)}/${Math.floor(key / side)}`);
-                if (!held) continue;
-                const value = held.pixels.max[side * (row % side) + (key % side)];
-                context.fillStyle = inkOn(colorAt(scale, value));
-                context.fillText(short(value), toX(key + 0.5), toY(row + 0.5));
-            }
+                return held ? held.pixels.max[side * (row % side) + (key % side)] : NaN;
+            });
+        if (this.picked) axes.mark(this.picked);
+        axes.axes(this.picked);
+        if (!this.shown) return;
+        const scale = this.scaleFor(this.shown.level),
+            legend = `${scale.high} ${this.kit.isDark()}`;
+        if (legend !== this.legend) showLegend(this.kit, scale);
+        this.legend = legend;
     }
 
     // Once the whole map is exact: where its rows look most, as places to go to.
     private offerSights(): void {
-        const { shown, tokens } = this;
+        const { shown, isCausal: causal } = this;
         if (this.seen || !shown || shown.exact < shown.needed) return;
         const cells = 2 ** shown.level,
-            pixels = Math.ceil(tokens / cells);
-        for (let y = 0; y * side < pixels; ++y)
-            for (let x = 0; x <= y; ++x) if (!this.held.has(`${shown.level}/${y}/${x}`)) return;
+            rows = Math.ceil(this.rows / cells),
+            keys = Math.ceil(this.keys / cells);
+        for (let y = 0; y * side < rows; ++y)
+            for (let x = 0; x * side < keys && (x <= y || !causal); ++x)
+                if (!this.held.has(`${shown.level}/${y}/${x}`)) return;
         this.seen = true;
-        const sights = sightsOf(pixels, (row, key) => {
+        const sights = sightsOf({ rows, keys, causal }, (row, key) => {
             const tile = this.held.get(`${shown.level}/${Math.floor(row / side)}/${Math.floor(key / side)}`)!;
             return tile.pixels.mass[side * (row % side) + (key % side)];
         });
@@ -462,12 +637,15 @@ export class DeepZoom {
                     middle = (n: number) => (n + 0.5) * cells,
                     key = kind === "key" ? at : row - at,
                     about = cells > 1 && at ? "about " : "",
+                    word = cells === 1 && this.words[key] ? ` (${this.words[key]})` : "",
                     name =
                         kind === "distance"
                             ? `${about}${(at * cells).toLocaleString("en")} tokens back`
                             : at
-                              ? `key ${about}${Math.round(middle(at)).toLocaleString("en")}`
-                              : "the first keys";
+                              ? `key ${about}${Math.floor(middle(at)).toLocaleString("en")}${word}`
+                              : cells > 1
+                                ? "the first keys"
+                                : `the first key${word}`;
                 button.type = "button";
                 button.className = "quiet";
                 button.dataset.at = `${middle(row)},${middle(key)},${Math.max(mostZoomed, cells / 64)}`;
@@ -477,65 +655,20 @@ export class DeepZoom {
         );
     }
 
-    // Numbers of keys along the upper edge and of queries along the left one, and what the colours mean.
-    private paintAxes(
-        context: CanvasRenderingContext2D,
-        toX: (key: number) => number,
-        toY: (row: number) => number,
-    ): void {
-        const [width, height] = this.size,
-            style = getComputedStyle(this.canvas);
-        const step = 2 ** Math.max(0, Math.ceil(Math.log2(90 * this.cellsPerPixel)));
-        context.font = `500 12px ${style.fontFamily}`;
-        context.textBaseline = "middle";
-        const write = (text: string, x: number, y: number, align: CanvasTextAlign) => {
-            context.textAlign = align;
-            context.lineWidth = 4;
-            context.lineJoin = "round";
-            context.strokeStyle = style.getPropertyValue("--surface");
-            context.strokeText(text, x, y);
-            context.fillStyle = style.getPropertyValue("--ink");
-            context.fillText(text, x, y);
-        };
-        // Beside digits the numbers of the axes have a margin of their own.
-        if (this.cellsPerPixel <= mostZoomed) {
-            context.fillStyle = style.getPropertyValue("--surface");
-            context.fillRect(0, 0, width, 20);
-            context.fillRect(0, 20, 70, height - 20);
-        }
-        write("key →", 8, 10, "left");
-        write("query ↓", 8, 28, "left");
-        for (let at = 0; at <= this.tokens; at += step) {
-            const x = toX(at),
-                y = toY(at),
-                text = at.toLocaleString("en");
-            if (x > 70 && x < width - 20) write(text, x, 10, "center");
-            if (y > 44 && y < height - 34) write(text, 8, y, "left");
-        }
-        if (!this.shown) return;
-        const { table, low, high } = this.scaleFor(this.shown.level),
-            wide = 164,
-            left = width - wide - 12;
-        // Below the tag: the maps here are causal, and empty there until one zooms in.
-        for (let i = 0; i < wide; ++i) {
-            context.fillStyle = this.kit.css([...table.subarray(6 * i, 6 * i + 3)] as Rgb);
-            context.fillRect(left + i, 64, 1, 10);
-        }
-        write(this.kit.number(low), left, 86, "left");
-        write(`${this.kit.number(high)} or more`, width - 12, 86, "right");
-    }
-
     // One request at a time: the newest view, the pixels that its pieces lack, then the tile that comes next.
     private async work(): Promise<void> {
         if (this.working || !this.started) return;
         this.working = true;
+        let again = false;
         try {
             while (this.started) {
                 if (this.moved) await this.tellView();
                 await this.fetchPixels();
                 if (this.moved) continue;
                 if (!this.shown || this.shown.exact >= this.shown.needed) break;
-                const step = await this.app.engine.ask("mapStep", { maxFlops: this.maxFlops });
+                const step = await this.ofThisMap(
+                    this.app.engine.ask("mapStep", { maxFlops: this.maxFlops }),
+                );
                 this.maxFlops = Math.max(
                     1e6,
                     Math.min(
@@ -546,10 +679,21 @@ export class DeepZoom {
                 this.take(step);
             }
         } catch (error) {
-            if (this.app.engine.info && this.started) this.app.onTrouble((error as Error).message, false);
+            again = error === superseded;
+            if (!again && this.app.engine.info && this.started)
+                this.app.onTrouble((error as Error).message, false);
         } finally {
             this.working = false;
         }
+        if (again) void this.work();
+    }
+
+    // An answer of the engine, unless it is of a map that another has replaced.
+    private async ofThisMap<T>(answer: Promise<T>): Promise<T> {
+        const { run } = this,
+            got = await answer;
+        if (run !== this.run) throw superseded;
+        return got;
     }
 
     private async tellView(): Promise<void> {
@@ -557,15 +701,10 @@ export class DeepZoom {
         const [width, height] = this.size;
         const rows = height * this.cellsPerPixel,
             keys = width * this.cellsPerPixel;
+        const row = this.center[0] - rows / 2,
+            key = this.center[1] - keys / 2;
         this.take(
-            await this.app.engine.ask("mapView", {
-                row: this.center[0] - rows / 2,
-                key: this.center[1] - keys / 2,
-                rows,
-                keys,
-                width,
-                height,
-            }),
+            await this.ofThisMap(this.app.engine.ask("mapView", { row, key, rows, keys, width, height })),
         );
     }
 
@@ -591,9 +730,10 @@ export class DeepZoom {
                 this.held.set(key, old);
                 continue;
             }
-            const pixels = await this.app.engine
-                .ask("mapPixels", { level: piece.level, y: piece.y, x: piece.x, sampled: piece.sampled })
-                .catch(() => null);
+            const { level, y, x, sampled } = piece;
+            const pixels = await this.ofThisMap(
+                this.app.engine.ask("mapPixels", { level, y, x, sampled }).catch(() => null),
+            );
             if (!pixels) continue; // let go meanwhile
             const image = document.createElement("canvas");
             image.width = image.height = side;

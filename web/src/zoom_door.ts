@@ -1,8 +1,10 @@
 // The way into the deep zoom, whose code comes when a reader, or a link, asks for it.
-import type { App } from "./app.ts";
+import { shownTokens, type App } from "./app.ts";
 import { colorAt, colorTable, css, inkOn, isDark, logFloor } from "./colors.ts";
 import { byId, select, setText } from "./dom.ts";
-import { duration, number, short } from "./format.ts";
+import { duration, escape, fixed, number, short } from "./format.ts";
+import { toHash } from "./state.ts";
+import { scoreSteps } from "./views.ts";
 import type { DeepZoom } from "./zoom.ts";
 
 // What the page has already is handed over: two scripts that import it would make a third, which the first view waits for.
@@ -17,8 +19,13 @@ const kit = {
     isDark,
     logFloor,
     duration,
+    escape,
+    fixed,
     number,
     short,
+    scoreSteps,
+    shownTokens,
+    toHash,
 };
 export type ZoomKit = typeof kit;
 
@@ -33,7 +40,7 @@ export class ZoomDoor {
             if (this.opened) return;
             this.opened = true;
             if (!app.state.zoom) return;
-            this.follow();
+            this.goThere();
             // Who follows a link into the map wants to see it, whatever is still loaded above it.
             const stay = new ResizeObserver(() => byId("zoom").scrollIntoView());
             stay.observe(document.body);
@@ -41,12 +48,23 @@ export class ZoomDoor {
                 addEventListener(act, () => stay.disconnect(), { once: true });
         });
         app.onShow.add(() => {
-            if (app.following && this.opened) this.follow();
+            if (app.following && this.opened) this.goThere();
+            this.zoom?.follow();
             this.zoom?.draw();
+        });
+        app.showLong = (own, name) => {
+            void this.enter((zoom) => zoom.openFile(own, name));
+            byId("zoom").scrollIntoView();
+        };
+        // "Deep zoom shows all of them", beside a text that was cut.
+        byId("stage-about").addEventListener("click", (event) => {
+            if (!(event.target as Element).closest('[href="#zoom"]')) return;
+            select("zoom-tokens").value = "own";
+            void this.enter((zoom) => zoom.begin());
         });
     }
 
-    private follow(): void {
+    private goThere(): void {
         if (this.app.state.zoom) void this.enter((zoom) => zoom.goTo(this.app.state.zoom));
     }
 

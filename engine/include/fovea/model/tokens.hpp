@@ -29,8 +29,12 @@ struct SessionTokens {
     std::vector<Token> tokens;       // in the order of the text
     std::vector<SessionNote> notes;  // what was left out, and why
 };
-// The tokens of a session's text: on a level that has a length repeated to it; at most most_tokens().
-SessionTokens session_tokens(const Session& session);
+// How many a level shows as whole matrices.
 size_t most_tokens(int level);
+// The tokens of a session's text: on a level that has a length repeated to it; at most `most`.
+SessionTokens session_tokens(const Session& session, size_t most);
+inline SessionTokens session_tokens(const Session& session) {
+    return session_tokens(session, most_tokens(session.level));
+}
 
 }  // namespace fovea

@@ -103,6 +103,8 @@ class Trace {
 
     // For programs that run the call themselves, on a device for example.
     Result<PreparedAttention> prepare(uint32_t layer = 0);
+    // The part of one head, as a call of one head and without dropout: what its map is computed from.
+    Result<PreparedAttention> prepare_head(uint32_t head, uint32_t layer = 0);
     // What such a program got for o, [queries, heads, width]: what follows is computed from it. The engine's
     // own result is then not asked for.
     Result<void> supply_context(uint32_t layer, F32Tensor context);

@@ -142,8 +142,9 @@ struct SessionModel {
     Session session;                              // that this is of
     std::shared_ptr<const LearnedModel> learned;  // of a session with a task; null: none
 };
+// Of a level's text at most `most` tokens are taken; 0: those that the level shows.
 Result<SessionModel> session_model(const Session& session, const SessionModel* previous = nullptr,
-                                   std::shared_ptr<const LearnedModel> learned = nullptr);
+                                   std::shared_ptr<const LearnedModel> learned = nullptr, size_t most = 0);
 
 // Bahdanau's additive attention (Bahdanau et al., 2014) as the input of a block without projections whose
 // rules have the scale "none": score = v . tanh(W q + U k), and the values are the memory itself. The engine
