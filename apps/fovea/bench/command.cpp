@@ -48,7 +48,8 @@ struct Row {
     double extra_bytes = 0;   // what the process grew by beyond its buffers
     double memory_bytes = 0;  // with them
     uint64_t workspace_bytes = 0;
-    double forward_ratio = 0;  // of gradients: their time by that of the call itself, in the same rounds
+    double products_share = 0;  // of the multiply-add peak, where the row's limit is reading
+    double forward_ratio = 0;   // of gradients: their time by that of the call itself, in the same rounds
 };
 
 // A decode case reads at least so much at a time: shorter than a turn of the scheduler, a call would be one
@@ -88,7 +89,7 @@ class Bench {
         if (c.unit == BenchUnit::read) calls = uint64_t(std::ceil(kReadBytes / bench_kv_bytes(c)));
         row.memory_bytes = std::max(0.0, peak_resident_bytes() - before);
         row.extra_bytes = std::max(0.0, row.memory_bytes - double(run.buffer_bytes()));
-        std::vector<double> times, rates, ratios;
+        std::vector<double> times, rates, ratios, product_shares;
         Ceilings ceilings(c.unit == BenchUnit::read ? kReadWayCount : 1);
         double spent = 0;
         while ((spent < seconds_ && times.size() < 200) || times.size() < 5) {
@@ -101,12 +102,17 @@ class Bench {
                 ratios.push_back(*time / *forward);
                 spent += *forward;
             }
+            if (c.unit == BenchUnit::read) {
+                const double peak = multiply_add_ceiling(pool, target);
+                product_shares.push_back(peak > 0 ? bench_flops(c) / *time * 1e-9 / peak : 0);
+            }
             const double work = c.unit == BenchUnit::read ? bench_kv_bytes(c) : bench_flops(c);
             times.push_back(*time), rates.push_back(work / *time * 1e-9);
             spent += *time * double(calls);
         }
         finish(row, times, rates, ceilings);
         if (!ratios.empty()) row.forward_ratio = median(ratios);
+        if (!product_shares.empty()) row.products_share = median(product_shares);
         return row;
     }
 
@@ -190,6 +196,7 @@ void print_row(const Row& r) {
                 r.what.c_str(), r.target.c_str(), r.kernel.c_str(), r.threads, time, r.rate,
                 unit_name(r.unit), r.share * 100, r.best * 100, r.memory_bytes / (1 << 20));
     if (r.forward_ratio > 0) std::printf("  gradients: %.2f x the call", r.forward_ratio);
+    if (r.products_share > 0) std::printf("  multiply-adds: %.0f%% of theirs", r.products_share * 100);
     std::printf("\n");
     std::fflush(stdout);
 }
@@ -209,6 +216,7 @@ std::string to_json(const std::vector<Row>& rows) {
             << ", \"extra_bytes\": " << json_number(r.extra_bytes)
             << ", \"memory_bytes\": " << json_number(r.memory_bytes);
         if (r.forward_ratio > 0) out << ", \"forward_ratio\": " << json_number(r.forward_ratio);
+        if (r.products_share > 0) out << ", \"multiply_add_share\": " << json_number(r.products_share);
         out << "}";
     }
     out << "\n]}\n";
@@ -338,7 +346,9 @@ void print_usage() {
         "of that "
         "for a causal call, and K and V once.\nEach share is against the multiply-add peak or the read "
         "bandwidth "
-        "measured just before, in the same process.\n\n");
+        "measured just before, in the same process; rows that read say beside it how much of the "
+        "multiply-add "
+        "peak they reach, which limits them where it is the slower one.\n\n");
     print_options(kOptions);
 }
 
