@@ -321,6 +321,38 @@ TEST(Operations, linear) {
     }
 }
 
+// What a kernel reads past the last input, in fours, must not meet an infinite one: zero times it is NaN.
+TEST(Operations, linear_with_an_infinite_last_input) {
+    for (const uint32_t n_in : {5u, 6u, 7u})
+        for (const uint32_t in_out : {0u, 1u})
+            for (const uint32_t infinite : {uint32_t{FOVEA_BIND_X}, uint32_t{FOVEA_BIND_WEIGHT}}) {
+                FoveaLinearDesc d = foveaLinearDesc();
+                d.n_in = n_in, d.n_out = 9, d.rows = 3, d.weight_is_in_out = in_out;
+                const uint32_t others = infinite == FOVEA_BIND_X ? d.rows : d.n_out;
+                const bool rows =
+                    infinite == FOVEA_BIND_X || !in_out;  // inputs of one output lie side by side
+                for (const auto& runner : runners()) {
+                    SCOPED_TRACE(runner->name() + ", " + std::to_string(n_in) + " inputs");
+                    const Result<Plan> plan = make_plan(foveaPlanLinear, runner->facts(), d);
+                    ASSERT_TRUE(plan) << plan.error().text;
+                    Buffers buffers;
+                    for (const uint32_t i : {FOVEA_BIND_X, FOVEA_BIND_WEIGHT, FOVEA_BIND_Y}) {
+                        buffers[i].resize(plan->info().binding_bytes[i]);
+                        for (size_t n = 0; n < buffers[i].size() / 4; ++n)
+                            store_number(buffers[i].data(), FOVEA_F32, int64_t(n), 1);
+                    }
+                    for (uint32_t n = 0; n < others; ++n)
+                        store_number(buffers[infinite].data(), FOVEA_F32,
+                                     rows ? int64_t(n + 1) * n_in - 1 : int64_t(n_in - 1) * d.n_out + n,
+                                     -INFINITY);
+                    const Result<Buffers> after = runner->run(*plan, buffers, {});
+                    ASSERT_TRUE(after) << after.error().text;
+                    for (int64_t n = 0; n < int64_t(d.rows * d.n_out); ++n)
+                        EXPECT_EQ(element_of((*after)[FOVEA_BIND_Y], FOVEA_F32, n), -INFINITY) << n;
+                }
+            }
+}
+
 // Element of the cache that takes new row l of (b, h), -1 where there is none; written from fovea.h.
 int64_t cache_element(const FoveaAppendDesc& d, const Buffers& inputs, int64_t b, int64_t h, int64_t l) {
     FoveaStrides s = d.y_strides;
