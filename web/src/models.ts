@@ -421,11 +421,7 @@ export class Models {
                 tokensColumn: tokens,
                 row: query,
                 column: key,
-                divisor: number(1 / steps.scale),
-                dividend: true,
-                softcap: facts.softcap,
-                p: 0,
-                alibi: false,
+                state: { scale: number(1 / steps.scale), temp: 1, cap: facts.softcap, p: 0, alibi: false },
                 label: "Weights",
                 value: steps.weight,
             }) +

@@ -378,6 +378,11 @@ export class Workbench {
         byId("sheet").textContent = on ? "Close" : "Show the steps";
         byId("inspect-box").classList.toggle("open", on);
         if (!on) byId("inspect-box").scrollTop = 0;
+        if (!on || this.matrix.element.hidden) return;
+        // The cell that the steps are of stays in sight above them.
+        const { bottom } = this.matrix.cellBox(this.app.state.i, this.app.state.j),
+            hidden = bottom + 12 - (innerHeight - byId("inspect-box").offsetHeight);
+        if (hidden > 0) scrollBy(0, hidden);
     }
 
     // Once, after the first look into a cell.

@@ -530,6 +530,18 @@ describe("the page", { skip }, () => {
             await page.click("#sheet");
             assert.ok((await sheet()).height > 300);
             assert.equal(await page.getAttribute("#sheet", "aria-expanded"), "true");
+            // The cell that was tapped is still in sight above it.
+            const cell = () =>
+                page.evaluate(() => {
+                    const { app, workbench } = globalThis.fovea,
+                        { top, bottom } = workbench.matrix.cellBox(app.state.i, app.state.j);
+                    return { top, bottom };
+                });
+            const seen = await cell();
+            assert.ok(
+                seen.top >= 58 && seen.bottom <= (await sheet()).y,
+                `the cell is at ${seen.top} to ${seen.bottom}, the sheet at ${(await sheet()).y}`,
+            );
             await page.click("#sheet");
             await page.evaluate(() => document.getElementById("zoom").scrollIntoView());
             await page.waitForSelector("#inspect-box:not(.pinned)");

@@ -396,6 +396,54 @@ describe("words and numbers", { skip: missing ?? false }, () => {
         }),
     );
 
+    // What the matrix writes beside its cells, in the order in which it does.
+    const written = async (page) => {
+        await settled(page);
+        return page.evaluate(() => {
+            const all = [],
+                { fillText } = CanvasRenderingContext2D.prototype,
+                { matrix } = globalThis.fovea.workbench;
+            CanvasRenderingContext2D.prototype.fillText = function (text, ...at) {
+                all.push(text);
+                return fillText.call(this, text, ...at);
+            };
+            matrix.refresh();
+            matrix.show();
+            CanvasRenderingContext2D.prototype.fillText = fillText;
+            return all;
+        });
+    };
+    const arabic = "القط جلس على السجادة وبالعافية بالعالم";
+    for (const [name, hash, labels] of [
+        [
+            "a picked word, which is bold",
+            `#v=1&level=2&i=4&j=4&text=${encodeURIComponent(arabic)}`,
+            arabic.split(" "),
+        ],
+        [
+            "the numbers of 128 tokens",
+            `#v=1&level=2&i=127&j=127&text=${Array(128).fill("w").join("+")}`,
+            ["0", "127"],
+        ],
+        [
+            "the last of 30 words",
+            `#v=1&level=2&text=${Array.from({ length: 30 }, (_, n) => `word${n}`).join("+")}`,
+            ["word0", "word29"],
+        ],
+    ])
+        for (const width of [360, 1440])
+            test(
+                `labels are whole: ${name}, ${width} px`,
+                withPage({ hash, viewport: { width, height: 900 } }, async (page) => {
+                    const all = await written(page);
+                    for (const label of labels)
+                        assert.ok(
+                            all.filter((text) => text === label).length >= 2,
+                            `${label}: ${all.join(" ")}`,
+                        );
+                }),
+            );
+
     for (const [level, formula] of [
         [2, "Q = X·Wq"],
         [3, "Q = X·Wqᵀ"],
