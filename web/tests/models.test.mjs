@@ -177,6 +177,36 @@ describe("models in node", { skip: missing ?? false }, () => {
             assert.ok(compared >= 150);
         });
 
+    test("characters and white space are Unicode's, not JavaScript's", () => {
+        const heap = new Uint8Array(256),
+            host = made.makeHost(
+                () => ({ HEAPU8: heap }),
+                () => {},
+            ),
+            classes = (character) => (host.classes(character & ~255, 0), heap[character & 255]);
+        const [space, punctuation, mark, nonspacing, number, word, other] = [1, 2, 4, 8, 16, 32, 64];
+        for (const [character, expected] of [
+            [0x20, space],
+            [0x85, space + other],
+            [0xfeff, other],
+            [0x5f, punctuation + word],
+            [0x31, number + word],
+            [0xbd, number],
+            [0x301, mark + nonspacing + word],
+            [0x903, mark + word],
+            [0x4e2d, word],
+            [0x378, 0], // unassigned
+        ])
+            assert.equal(classes(character), expected, character.toString(16));
+        assert.deepEqual(
+            ["\u0085", "\u00a0", "\ufeff"].map((c) => made.patternOf("\\s").test(c)),
+            [true, true, false],
+        );
+        // Without groups that have flags of their own: letters in both cases.
+        assert.ok(made.patternOf("(?i:'s|'t)").test("'S"));
+        assert.throws(() => made.patternOf("a++"));
+    });
+
     test("heads, next tokens and a weight; what a change does not touch is kept", async () => {
         const session = await sessionOf();
         session.open(
