@@ -288,7 +288,8 @@ std::string scores_json(const std::vector<ScoredHead>& heads) {
     for (const ScoredHead& head : heads) {
         JsonObject one;
         one.number("layer", double(head.layer)).number("head", double(head.head));
-        for (const TokenScoreName& column : token_score_names()) one.number(column.key, double(head.scores.*column.value));
+        for (const TokenScoreName& column : token_score_names())
+            one.number(column.key, double(head.scores.*column.value));
         text += (text.size() > 1 ? ", " : "") + one.done();
     }
     return text + "]";

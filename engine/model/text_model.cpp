@@ -112,7 +112,8 @@ std::string token_text(const TextModel& model, uint32_t id) {
     const bool plain = !text.empty() && printable_name(text, 40) == text && text != " ";
     if (plain) return text;
     const std::string piece = printable_name(model.tokenizer->piece(id), 40);
-    return piece.empty() ? "#" + std::to_string(id) : piece;  // vocabularies are rounded up with unused numbers
+    return piece.empty() ? "#" + std::to_string(id)
+                         : piece;  // vocabularies are rounded up with unused numbers
 }
 
 std::string first_text(const TextModel& model) {

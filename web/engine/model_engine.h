@@ -1,10 +1,11 @@
-/* The page's door to published models (<fovea/model/checkpoint_model.hpp>): a module of its own, which a Worker
- * of its own calls, so that a reader who opens no model never loads it.
+/* The page's door to published models (<fovea/model/checkpoint_model.hpp>): a module of its own, which a
+ * Worker of its own calls, so that a reader who opens no model never loads it.
  *
  * Files stay where they are: the module asks for their bytes when it needs them. Texts are UTF-8 and end with
  * 0. A returned text is owned by the module and lives until the next call that returns one. A call that fails
  * returns a null pointer and leaves the reason in webModelError(). One thread calls. Whoever makes the module
- * gives it `host` (web/src/model_host.ts). web/tools/abi.mjs makes the TypeScript declarations from this file.
+ * gives it `host` (web/src/model_host.ts). web/tools/abi.mjs makes the TypeScript declarations from this
+ * file.
  */
 #ifndef FOVEA_WEB_MODEL_ENGINE_H
 #define FOVEA_WEB_MODEL_ENGINE_H
@@ -27,34 +28,35 @@ WEB_API const char* webModelError(void);
 WEB_API void webModelStart(uint32_t threads);
 /* Names one of the files that the next webModelOpen opens, in the order of the host's own list. */
 WEB_API void webModelFile(const char* name, double size_bytes);
-/* Opens the named files: a GGUF file, or config.json with safetensors (and tokenizer.json). Up to `held` bytes in
- * all they are read into memory at once; larger ones layer by layer, whenever a layer is computed. JSON: family,
- * architecture, layers, heads, kvHeads, width, headWidth, vocabulary, context (null: not said), causal, softcap (0: none), types
- * (name and bytes of each), bytes, layerBytes (the largest as float32), whyNoText (null: a text can be typed),
- * text (something to begin with). */
+/* Opens the named files: a GGUF file, or config.json with safetensors (and tokenizer.json). Up to `held`
+ * bytes in all they are read into memory at once; larger ones layer by layer, whenever a layer is computed.
+ * JSON: family, architecture, layers, heads, kvHeads, width, headWidth, vocabulary, context (null: not said),
+ * causal, softcap (0: none), types (name and bytes of each), bytes, layerBytes (the largest as float32),
+ * whyNoText (null: a text can be typed), text (something to begin with). */
 WEB_API const char* webModelOpen(double held);
 /* A text's tokens, as webModelRun gives them, without a run. JSON: tokens. */
 WEB_API const char* webModelSplit(const char* text);
-/* Runs the model. `ask`: JSON with text (or token numbers, where there is no tokenizer), scales (lists of layer,
- * head and what its context is multiplied by; 0: off), patches (lists of layer, head and the text of as many tokens
- * whose context it has) and hidden (numbers of tokens that nobody sees). What earlier runs computed and this one does not change
- * is kept. JSON: tokens (id, text, begin, end, with places in the text's bytes), side (of a thumbnail), pictures
- * (address and count of [layers, heads, side, side], the largest weight of each pixel's cells), heads (of each
- * layer a list of: previous, induction, first, same, entropy, job), firstLayer (what was not computed again
- * lies before it). */
+/* Runs the model. `ask`: JSON with text (or token numbers, where there is no tokenizer), scales (lists of
+ * layer, head and what its context is multiplied by; 0: off), patches (lists of layer, head and the text of
+ * as many tokens whose context it has) and hidden (numbers of tokens that nobody sees). What earlier runs
+ * computed and this one does not change is kept. JSON: tokens (id, text, begin, end, with places in the
+ * text's bytes), side (of a thumbnail), pictures (address and count of [layers, heads, side, side], the
+ * largest weight of each pixel's cells), heads (of each layer a list of: previous, induction, first, same,
+ * entropy, job), firstLayer (what was not computed again lies before it). */
 WEB_API const char* webModelRun(const char* ask);
-/* What comes next behind a token. JSON: next (a list of text, probability, and unchanged: what the model without
- * changes gives it), said (the unchanged model's own list, null without changes), lens (for each layer and behind
- * the last a list of text and probability: the model as if it ended there). Null texts: no unembedding. */
+/* What comes next behind a token. JSON: next (a list of text, probability, and unchanged: what the model
+ * without changes gives it), said (the unchanged model's own list, null without changes), lens (for each
+ * layer and behind the last a list of text and probability: the model as if it ended there). Null texts: no
+ * unembedding. */
 WEB_API const char* webModelNext(uint32_t token);
-/* One head of the last run. JSON: weights, masked, valued (addresses and count of [tokens, tokens]; the last is
- * the weight times the length of the value it multiplies), entropy (of each row). */
+/* One head of the last run. JSON: weights, masked, valued (addresses and count of [tokens, tokens]; the last
+ * is the weight times the length of the value it multiplies), entropy (of each row). */
 WEB_API const char* webModelHead(uint32_t layer, uint32_t head);
-/* One weight taken apart: the members of a derivation, scale, and origins of query, key and value: what tensor and row
- * of the files their first number comes from. */
+/* One weight taken apart: the members of a derivation, scale, and origins of query, key and value: what
+ * tensor and row of the files their first number comes from. */
 WEB_API const char* webModelDerive(uint32_t layer, uint32_t head, uint32_t query, uint32_t key);
-/* For tests: the last run's logits [tokens, vocabulary] and, as hidden, [layers + 1, tokens, width] (addresses
- * and counts). With `numbers`, token numbers with spaces between, the run is made first. */
+/* For tests: the last run's logits [tokens, vocabulary] and, as hidden, [layers + 1, tokens, width]
+ * (addresses and counts). With `numbers`, token numbers with spaces between, the run is made first. */
 WEB_API const char* webModelNumbers(const char* numbers);
 
 #ifdef __cplusplus

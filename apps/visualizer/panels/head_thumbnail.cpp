@@ -11,7 +11,8 @@ std::string scores_text(const TokenScores& scores) {
     std::string text;
     for (const TokenScoreName& one : token_score_names())
         if (const float score = scores.*one.value; !std::isnan(score))
-            text += (text.empty() ? "" : ", ") + std::string(one.label) + " " + format_fixed(double(score), 2);
+            text +=
+                (text.empty() ? "" : ", ") + std::string(one.label) + " " + format_fixed(double(score), 2);
     return text;
 }
 

@@ -137,7 +137,8 @@ struct ModelRunOptions {
 };
 // What a run gives.
 struct ModelRun {
-    F32Tensor logits{Shape{0}};  // [tokens, vocabulary]; empty where the files hold no unembedding, or unasked
+    F32Tensor logits{
+        Shape{0}};  // [tokens, vocabulary]; empty where the files hold no unembedding, or unasked
     std::vector<F32Tensor>
         hidden;  // layers + 1 of [tokens, width]: what enters block n, what leaves the last
     std::vector<F32Tensor> weights;  // layers of [heads, tokens, tokens]
