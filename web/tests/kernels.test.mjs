@@ -1,8 +1,14 @@
 // The kernels as WGSL: what web/tools/wgsl.mjs makes of the shaders is valid by naga's own front end, binds what a browser
 // has room for, and what it does not know it refuses.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { kernelTable, packageKernels, pageKernels } from "../tools/kernels.mjs";
 import { Translator, flags, flagsConstant, slotsOf } from "../tools/wgsl.mjs";
+import { root } from "./support.mjs";
 
 let translator;
 before(() => {
@@ -45,3 +51,32 @@ test("an unknown module and one that WGSL cannot say are refused by name", () =>
         /linear_coopmat with 0=128 .*CooperativeMatrixKHR/,
     );
 });
+
+// Chrome reads WGSL by Tint. No set-up fetches it: FOVEA_TINT names the program, Debian sid's dawn-tools has one.
+const tint = process.env.FOVEA_TINT;
+test(
+    "Tint reads every kernel of the page and of the package, and not just anything",
+    { skip: tint ? false : "FOVEA_TINT names no tint (Debian sid: dawn-tools)" },
+    () => {
+        const folder = mkdtempSync(join(tmpdir(), "fovea-tint-")),
+            file = join(folder, "kernel.wgsl");
+        const read = (text) => {
+            writeFileSync(file, text);
+            const out = join(folder, "kernel.spv");
+            const { status, stdout, stderr } = spawnSync(tint, ["--format", "spirv", "-o", out, file], {
+                encoding: "utf8",
+            });
+            return status === 0 ? "" : `${status}: ${stdout}${stderr}`;
+        };
+        try {
+            for (const table of [pageKernels, packageKernels])
+                for (const { shader, constants, code } of kernelTable(table, join(root, "build")))
+                    assert.equal(read(code), "", `shader ${shader} with ${constants}`);
+            for (const [module, constants] of kernels)
+                assert.equal(read(translator.translate(module, constants).text), "", module);
+            assert.match(read("fn f() -> f32 { return true; }"), /return/);
+        } finally {
+            rmSync(folder, { recursive: true });
+        }
+    },
+);
