@@ -71,6 +71,11 @@ std::string describe_matrix(Workbench& bench) {
         text += "computed by the processor until the device's kernels are compiled\n";
     const std::span<const float> values = stage.head_values(bench.view.head);
     text += print_tensor(F32Tensor({stage.rows, stage.columns}, {values.begin(), values.end()})) + "\n";
+    if (bench.window.centre == CentreTab::flow)
+        text += "way: " +
+                path_text(token_path(*bench.computation.result(), stage, bench.view.head,
+                                     uint64_t(bench.view.picked_row), uint64_t(bench.view.picked_column))) +
+                "\n";
     std::string lit;
     for (const CellInput& input : bench.picked_inputs()) lit += (lit.empty() ? "" : "; ") + input_text(input);
     if (!lit.empty()) text += "lit: " + lit + "\n";
@@ -98,6 +103,8 @@ std::string describe(Workbench& bench) {
     for (const Problem& problem : bench.problems)
         problems += "problem: " + problem.where + ": " + problem.text + "\n";
     if (!bench.preparing().empty()) problems += bench.preparing() + "\n";
+    if (bench.window.dialog != Dialog::none)
+        problems += std::string("dialog: ") + dialog_title(bench.window.dialog) + "\n";
     if (bench.window.dialog == Dialog::palette)
         problems += "commands, typed: \xe2\x80\x9c" + bench.window.search + "\xe2\x80\x9d\n";
     if (bench.window.centre == CentreTab::map && bench.map) return problems + describe_map(bench);

@@ -79,7 +79,13 @@ Result<Pixels> draw_over(Workbench& bench, const PictureSize& size, ImU32 ground
     ui.transparent = size.look.transparent;
     ui.ground = ground;
     const ImVec4 clear = ImGui::ColorConvertU32ToFloat4(ground);
-    for (int i = 0; i < kFrames; ++i) {
+    const int frames = std::max(kFrames, int(size.mouse.size()) + 1);
+    for (int i = 0; i < frames; ++i) {
+        if (size_t(i) < size.mouse.size()) {
+            const PictureMouse& mouse = size.mouse[size_t(i)];
+            io.AddMousePosEvent(mouse.x * size.scale, mouse.y * size.scale);
+            io.AddMouseButtonEvent(0, mouse.down);
+        }
         const Result<void> drawn = device.run_once([&](VkCommandBuffer cmd) {
             (*matrices)->begin_frame(cmd, {out.width, out.height});
             (*backend)->new_frame();
@@ -93,7 +99,7 @@ Result<Pixels> draw_over(Workbench& bench, const PictureSize& size, ImU32 ground
         if (i == 0 && goes_on)
             if (Result<void> r = bench.computation.finish_wanted_grid(); !r) return r.error();
         // The first frames say what is looked at.
-        if (goes_on && bench.map && bench.window.centre == CentreTab::map && i + 2 < kFrames)
+        if (goes_on && bench.map && bench.window.centre == CentreTab::map && i + 2 < frames)
             if (Result<void> r = bench.map.head()->finish(size.exact); !r) return r.error();
     }
     if (frame) {

@@ -7,11 +7,19 @@
 
 namespace fovea::visualizer {
 
+// Where the mouse is in a frame, in units of the layout, and whether its left button is down.
+struct PictureMouse {
+    float x = 0, y = 0;
+    bool down = false;
+};
+
 struct PictureSize {
     uint32_t width = 1600, height = 960;  // units of the layout, of the window
     float scale = 1;                      // pixels for one unit
     bool exact = false;                   // waits for every tile of a map
     PictureLook look = {};                // but for its scale
+    std::vector<PictureMouse> mouse =
+        {};  // of the frames before the one that is kept; without it there is none
 };
 
 // u8 [height, width, 4], not premultiplied. The session must be complete, and no frame in flight. ImGui's

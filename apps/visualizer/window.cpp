@@ -6,6 +6,7 @@
 #include "data/text_file.hpp"
 #include "describe.hpp"
 #include "glfw_keys.hpp"
+#include "gpu/frame_clock.hpp"
 #include "gpu/imgui_backend.hpp"
 #include "gpu/swapchain.hpp"
 #include "headless.hpp"
@@ -35,8 +36,7 @@ constexpr double kFrameSeconds = 4e-3, kSoftwareRate = 2e9, kHardwareRate = 2e11
 constexpr int kSettleFrames = 4;
 // A thread's event comes a moment before its result, and may be all that comes.
 constexpr double kThreadsSeconds = 0.05;
-constexpr size_t kMostFrameTimes = 240;
-constexpr int kFramesInFlight = 2;  // of Swapchain
+constexpr size_t kFramesInFlight = 2;  // of Swapchain
 
 struct GlfwGuard {
     GLFWwindow* window = nullptr;
@@ -135,6 +135,7 @@ class Window {
     std::unique_ptr<Swapchain> swapchain_;
     std::unique_ptr<ImGuiBackend> backend_;
     std::unique_ptr<MatrixRenderer> matrices_;
+    std::unique_ptr<FrameClock> frame_clock_;
     std::unique_ptr<Workbench> bench_;
     Follower follower_;
     bool computing_ = true;
@@ -142,7 +143,6 @@ class Window {
     int settle_ = kSettleFrames;
     std::string rare_text_;
     uint64_t seen_steps_ = 0;
-    std::vector<double> frame_seconds_;
     bool tour_ = false;  // it is on its first way, until it is ended
     double first_frame_s_ = 0, first_frame_processor_s_ = 0;
     int losses_ = 0;
@@ -224,8 +224,8 @@ Result<void> Window::open() {
     if (Result<void> r = open_device(); !r) return r;
     open_imgui();
     if (Result<void> r = open_drawing(); !r) return r;
-    bench_ =
-        std::make_unique<Workbench>(*device_, options_.on_cpu, kFramesInFlight, [] { glfwPostEmptyEvent(); });
+    bench_ = std::make_unique<Workbench>(*device_, options_.on_cpu, int(kFramesInFlight),
+                                         [] { glfwPostEmptyEvent(); });
     bench_->window.theme = theme_;
     bench_->window.layout = kept_.layout;
     bench_->window.scale_factor = kept_.scale_factor;
@@ -291,6 +291,9 @@ Result<void> Window::open_drawing() {
     if (!matrices) return matrices.error();
     matrices_ = std::move(*matrices);
     ImGui::GetIO().FontDefault = backend_->fonts().body;
+    Result<std::unique_ptr<FrameClock>> clock = FrameClock::create(*device_, kFramesInFlight);
+    if (!clock) return clock.error();
+    frame_clock_ = std::move(*clock);
     return {};
 }
 
@@ -308,6 +311,7 @@ Result<void> Window::recover(const Error& lost) {
     WorkbenchCarry carried = bench_->carry();
     const bool on_cpu = bench_->computation.on_cpu() || losses_ > 1;
     bench_.reset();
+    frame_clock_.reset();
     matrices_.reset();
     backend_.reset();
     swapchain_.reset();
@@ -322,7 +326,8 @@ Result<void> Window::recover(const Error& lost) {
     };
     if (Result<void> r = open_device(); !r) return refused(r.error());
     if (Result<void> r = open_drawing(); !r) return refused(r.error());
-    bench_ = std::make_unique<Workbench>(*device_, on_cpu, kFramesInFlight, [] { glfwPostEmptyEvent(); });
+    bench_ =
+        std::make_unique<Workbench>(*device_, on_cpu, int(kFramesInFlight), [] { glfwPostEmptyEvent(); });
     bench_->take(std::move(carried));
     bench_->window.tell("The device was lost (" + lost.field +
                             ") and is open again; nothing of the session is gone." +
@@ -406,6 +411,7 @@ void Window::draw_wanted_picture() {
 }
 
 Result<void> Window::draw_frame() {
+    const auto begin = std::chrono::steady_clock::now();
     const Result<VkCommandBuffer> cmd = swapchain_->begin_frame();
     if (!cmd) return cmd.error();
     if (!*cmd) {
@@ -428,6 +434,12 @@ Result<void> Window::draw_frame() {
     }
     bench_->view.show_other = ImGui::GetIO().KeyShift && !ImGui::GetIO().WantTextInput;
     if (Result<void> r = follow_ui(); !r) return r;
+    // With this one comes the device's time of the frame whose place it takes.
+    std::vector<FrameTime>& frames = bench_->window.frames;
+    if (frames.size() == kMostFrameTimes) frames.erase(frames.begin());
+    frames.emplace_back();
+    if (const double device_s = frame_clock_->begin(*cmd); frames.size() > kFramesInFlight)
+        frames[frames.size() - 1 - kFramesInFlight].device_s = float(device_s);
     if (bench_->needs_idle()) vkDeviceWaitIdle(device_->device());
     const double rate = device_->facts().device_class == FOVEA_CLASS_CPU ? kSoftwareRate : kHardwareRate;
     const Result<bool> more = bench_->update(*cmd, kFrameSeconds * rate);
@@ -444,10 +456,12 @@ Result<void> Window::draw_frame() {
     const ImVec4 ground = ImGui::ColorConvertU32ToFloat4(palette(bench_->window.theme).ground);
     swapchain_->begin_pass(*cmd, {ground.x, ground.y, ground.z});
     backend_->draw(*cmd);
+    frame_clock_->end_in_pass(*cmd);
     const Result<bool> shown = swapchain_->end_frame(*cmd);
     if (!shown) return shown.error();
     if (!*shown)
         if (const Result<bool> rebuilt = swapchain_->rebuild(); !rebuilt) return rebuilt.error();
+    frames.back().wall_s = float(seconds_since(begin));
     if (first_frame_s_ == 0 && bench_->computation.complete()) {
         vkDeviceWaitIdle(device_->device());
         first_frame_s_ = seconds_since(begin_);
@@ -457,7 +471,8 @@ Result<void> Window::draw_frame() {
 }
 
 std::string Window::description() {
-    std::vector<double> times = frame_seconds_;
+    std::vector<double> times;
+    for (const FrameTime& frame : bench_->window.frames) times.push_back(double(frame.wall_s));
     std::sort(times.begin(), times.end());
     const auto at = [&](double place) {
         return times.empty() ? 0 : 1e3 * times[size_t(place * double(times.size() - 1))];
@@ -525,14 +540,11 @@ Result<void> Window::run() {
         glfwGetFramebufferSize(glfw_.window, &width, &height);
         if (width == 0 || height == 0 || glfwGetWindowAttrib(glfw_.window, GLFW_ICONIFIED)) continue;
         if (!computing_ && settle_ <= 0 && !bench_->needs_idle()) continue;
-        const auto begin = std::chrono::steady_clock::now();
         if (Result<void> r = draw_frame(); !r) {
             if (r.error().vk_result != VK_ERROR_DEVICE_LOST) return r;
             if (Result<void> again = recover(r.error()); !again) return again;
             continue;
         }
-        if (frame_seconds_.size() == kMostFrameTimes) frame_seconds_.erase(frame_seconds_.begin());
-        frame_seconds_.push_back(seconds_since(begin));
         draw_wanted_picture();
         autosave_.update(*bench_);
         if (settle_ <= 1) keep_settings();

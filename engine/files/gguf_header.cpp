@@ -235,8 +235,14 @@ Result<GgufHeader> GgufHeader::read(FileHead file, bool* needs_more) {
     if (file.file_bytes < kFixedBytes)
         return malformed("file", cat("byte 0: ", file.file_bytes,
                                      " bytes are too few for a GGUF file, the least is ", kFixedBytes));
-    if (std::memcmp(file.bytes.data(), "GGUF", 4) != 0)
-        return malformed("file", "byte 0: does not begin with 'GGUF'");
+    if (std::memcmp(file.bytes.data(), "GGUF", 4) != 0) {
+        const std::string_view begin = letters_at_begin(file.bytes);
+        return malformed("file", begin.empty()
+                                     ? "byte 0: does not begin with 'GGUF'"
+                                     : cat("byte 0: this is not a GGUF file: it does not begin with "
+                                           "'GGUF' but with '",
+                                           begin, "'"));
+    }
     header.version_ = uint32_t(read_le(file.bytes, 4, 4));
     const uint32_t swapped = header.version_ >> 24;
     if (header.version_ != 2 && header.version_ != 3)

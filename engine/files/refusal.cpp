@@ -1,5 +1,6 @@
 #include "files/refusal.hpp"
 
+#include <algorithm>
 #include <system_error>
 
 namespace fovea::files {
@@ -11,6 +12,14 @@ std::string shape_text(std::span<const uint64_t> shape) {
         out += std::to_string(shape[i]);
     }
     return out + "]";
+}
+
+std::string_view letters_at_begin(std::span<const std::byte> file) {
+    constexpr size_t kLetters = 8;
+    if (file.size() < kLetters) return {};
+    const std::string_view begin(reinterpret_cast<const char*>(file.data()), kLetters);
+    const bool all = std::all_of(begin.begin(), begin.end(), [](char c) { return c >= ' ' && c <= '~'; });
+    return all ? begin : std::string_view();
 }
 
 Error malformed(std::string field, std::string text) {

@@ -28,6 +28,10 @@ std::string cat(const Parts&... parts) {
 /// "[2, 3]"
 std::string shape_text(std::span<const uint64_t> shape);
 
+/// The first eight bytes where all of them are letters: of a file of text, or of another format under a wrong
+/// name; else empty.
+std::string_view letters_at_begin(std::span<const std::byte> file);
+
 /// The bytes of a file break a rule of its format.
 Error malformed(std::string field, std::string text);
 /// Well formed as far as seen, but something this library does not read or write.

@@ -90,9 +90,8 @@ std::optional<Error> SafetensorsHeader::check_length(FileHead file) {
     };
     if (length < 2) return refuse(" is below the least, ", 2);
     // Eight letters where the length should be: a file of text, or of another format under this name.
-    const std::string_view begin(reinterpret_cast<const char*>(file.bytes.data()), kLengthBytes);
-    const auto is_letter = [](char c) { return c >= ' ' && c <= '~'; };
-    if (length > kMaxHeaderBytes && std::all_of(begin.begin(), begin.end(), is_letter))
+    const std::string_view begin = letters_at_begin(file.bytes);
+    if (length > kMaxHeaderBytes && !begin.empty())
         return malformed("file", cat("byte 0: this is not a safetensors file: it begins with '", begin, "'"));
     if (length > kMaxHeaderBytes) return refuse(" is above the limit, ", kMaxHeaderBytes);
     if (length > file.file_bytes - kLengthBytes)

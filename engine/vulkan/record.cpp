@@ -26,6 +26,7 @@ struct Recording {
     uint64_t first_slice, end_slice;
     VkQueryPool timestamps;
     uint32_t first_query;
+    bool each_dispatch;     // has a timestamp, not only each slice
     VkDescriptorPool pool;  // null with push descriptors
     uint32_t set_count;
     VkDescriptorSet sets[FOVEA_MAX_ARENA_SETS];
@@ -71,14 +72,20 @@ FoveaResult check_buffers(const FoveaRecord& given, Recording& r, FoveaDiag* dia
 FoveaResult check_timestamps(const FoveaRecord& given, Recording& r, FoveaDiag* diag) {
     r.timestamps = given.timestamps;
     r.first_query = given.first_query;
+    r.each_dispatch = given.dispatch_timestamps == 1;
+    if (given.dispatch_timestamps > 1)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "dispatch_timestamps",
+                    "dispatch_timestamps is %u; it must be 0 or 1", given.dispatch_timestamps);
     if (!given.timestamps) return FOVEA_OK;
     if (!(r.context.facts.features & FOVEA_FEATURE_TIMESTAMPS))
         return fail(diag, FOVEA_UNSUPPORTED, "timestamps", "no compute queue of this device has timestamps");
     const uint64_t slices = r.end_slice - r.first_slice;
-    if (slices > (UINT32_MAX - uint64_t{given.first_query}) / 2)
+    const uint64_t each = r.each_dispatch ? uint64_t{r.plan.info.dispatches_per_slice} + 1 : 2;
+    if (slices > (UINT32_MAX - uint64_t{given.first_query}) / each)
         return fail(diag, FOVEA_SIZE_OVERFLOW, "first_query",
-                    "2 timestamps for each of %llu slices from query %u on do not fit 32 bits",
-                    static_cast<unsigned long long>(slices), given.first_query);
+                    "%llu timestamps for each of %llu slices from query %u on do not fit 32 bits",
+                    static_cast<unsigned long long>(each), static_cast<unsigned long long>(slices),
+                    given.first_query);
     return FOVEA_OK;
 }
 
@@ -195,8 +202,9 @@ void cmd_slices(const Recording& r) {
             for (uint32_t i = 0; i < part.count; ++i) {
                 if (first + i > 0 && part.items[i].barrier_before) cmd_barrier(r.context.vk, r.cmd);
                 cmd_dispatch(r, part.items[i], r.pool ? r.sets[set++] : VK_NULL_HANDLE);
+                if (r.each_dispatch) cmd_timestamp(r, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, query);
             }
-        cmd_timestamp(r, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, query);
+        if (!r.each_dispatch) cmd_timestamp(r, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, query);
     }
     end_label(r);
 }
@@ -223,9 +231,6 @@ FoveaResult foveaCmdRun(FoveaPlan plan, const FoveaRecord* record, FoveaDiag* di
     if ((code = check_plan(plan, diag))) return code;
     if ((code = read_struct(record, given, "record", diag))) return code;
     if (!given.cmd) return fail(diag, FOVEA_INVALID_ARGUMENT, "cmd", "cmd is null");
-    if (given.reserved0 != 0)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "reserved0", "reserved0 is %u; it must be 0",
-                    given.reserved0);
     const PlanPipelines& pipelines = *pipelines_of(*plan);
     Recording r{*plan, pipelines, *pipelines.context, given.cmd};
     r.first_slice = given.first_slice;

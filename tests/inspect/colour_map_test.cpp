@@ -51,7 +51,7 @@ TEST(ColourMap, control_points_are_met) {
 
 TEST(ColourMap, digits_can_be_read_on_every_colour) {
     for (const ColourMap map : kColourMaps) {
-        for (const Rgb colour : colour_table(map)) EXPECT_GE(contrast(colour, text_colour_on(colour)), 4.2);
+        for (const Rgb colour : colour_table(map)) EXPECT_GE(contrast(colour, text_colour_on(colour)), 4.5);
     }
 }
 

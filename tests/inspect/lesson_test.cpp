@@ -49,6 +49,16 @@ TEST(Lessons, there_are_44_on_seven_levels) {
 }
 
 // The recorded normals are those of a C library's float functions; everything else is exact.
+// What stands over a lesson's picture has letters that every font has: a title in Chinese was a line of
+// boxes.
+TEST(Lessons, titles_are_in_latin_letters) {
+    for (const Lesson& lesson : list_lessons())
+        for (const std::string& text : {lesson.title, lesson.tutorial}) {
+            EXPECT_FALSE(text.empty()) << lesson.name;
+            for (const char c : text) EXPECT_TRUE(c >= ' ' && c <= '~') << lesson.name << ": " << text;
+        }
+}
+
 TEST(Lessons, random_numbers_are_exact_but_for_four_normals) {
     int inexact_normals = 0, masks = 0, tensors = 0;
     for (const Lesson& lesson : list_lessons()) {

@@ -152,6 +152,20 @@ TEST_F(ModelTest, sums_of_published_models_end_in_the_drawn_number_and_name_thei
 }
 
 // The induction head needs the previous-token head: without it the letter that is due is no longer said.
+// What attention hides is hidden of pairs alone: probabilities of the next token were hatched by the mask of
+// other cells.
+TEST_F(ModelTest, no_probability_of_a_next_token_is_hidden) {
+    bench->show_task("induction");
+    compute();
+    const Stage* probabilities = bench->computation.find_stage("probabilities");
+    ASSERT_TRUE(probabilities);
+    EXPECT_FALSE(probabilities->hiding);
+    for (uint64_t row = 0; row < probabilities->rows; ++row)
+        for (uint64_t token = 0; token < probabilities->columns; ++token)
+            ASSERT_FALSE(probabilities->hidden(0, row, token)) << row << ", " << token;
+    EXPECT_TRUE(bench->computation.find_stage("weights")->hidden(0, 0, 1));
+}
+
 TEST_F(ModelTest, a_head_that_is_off_is_missed_behind_it) {
     bench->show_task("induction");
     compute();
@@ -449,6 +463,12 @@ TEST_F(ModelTest, a_wrong_model_is_refused_in_one_line_and_the_picture_stays) {
     std::ofstream(std::filesystem::path(folder) / "no.gguf") << "GGUFno";
     EXPECT_FALSE(open_any(*bench, (folder / "no.gguf").string()));
     EXPECT_EQ(bench->problems.back().text.find('\n'), std::string::npos);
+    std::ofstream(std::filesystem::path(folder) / "text.gguf") << "hello, this is a text file";
+    EXPECT_FALSE(open_any(*bench, (folder / "text.gguf").string()));
+    EXPECT_NE(bench->problems.back().text.find(
+                  "not a GGUF file: it does not begin with 'GGUF' but with 'hello, t'"),
+              std::string::npos)
+        << bench->problems.back().text;
     compute();
     EXPECT_EQ(bench->computation.tokens()[1], "journey");
     // A model without a tokenizer says what is typed instead, and keeps numbers that were typed already.

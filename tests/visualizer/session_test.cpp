@@ -320,6 +320,47 @@ TEST_F(SessionTest, a_hidden_key_is_gone_and_the_rest_adds_up) {
     EXPECT_EQ(value("weights", 1, 2), before[2]);
 }
 
+// A line is read to its end by a screen reader: of 512 tokens it says the first ones and how many more there
+// are.
+TEST_F(SessionTest, the_description_of_a_long_text_has_no_endless_line) {
+    Settings settings = level_settings(7);
+    settings.length = 512;
+    bench->document.change(settings);
+    compute();
+    const std::string text = describe(*bench), line = text.substr(0, text.find('\n'));
+    EXPECT_NE(line.find("512 tokens: Your"), std::string::npos) << line;
+    EXPECT_TRUE(line.ends_with(" and 480 more")) << line;
+    EXPECT_LT(line.size(), 400u);
+}
+
+// Each dispatch by its shader's name, in its order, and together they are the device's time.
+TEST_F(SessionTest, the_dispatches_of_a_run_have_names_and_times) {
+    compute();
+    if (!device->has_timestamps()) GTEST_SKIP() << "this device has no timestamps";
+    const AttentionRun& run = bench->computation.run();
+    ASSERT_FALSE(run.on_cpu());
+    const RunTimes& times = run.times();
+    ASSERT_EQ(times.dispatches.size(), run.info().slice_count * run.info().dispatches_per_slice);
+    double sum = 0, before = 0;
+    std::set<std::string> names;
+    for (const DispatchTime& one : times.dispatches) {
+        names.insert(one.name);
+        EXPECT_GE(one.begin_s, 0);
+        EXPECT_GE(one.end_s, one.begin_s) << one.name;
+        EXPECT_GE(one.end_s, before) << one.name;
+        EXPECT_GT(one.groups[0], 0u);
+        before = one.end_s;
+        sum += one.end_s - one.begin_s;
+    }
+    EXPECT_NEAR(sum, times.busy_s, 1e-9);
+    EXPECT_FALSE(times.dispatches.front().waits);
+    EXPECT_TRUE(times.dispatches.back().waits) << "weights are read by what follows them";
+    for (const char* begin : {"scores", "softmax", "weighted_sum"})
+        EXPECT_TRUE(std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+            return name.starts_with(begin);
+        })) << begin;
+}
+
 TEST_F(SessionTest, the_roof_is_above_what_was_reached) {
     bench->document.change(level_settings(7));
     bench->computation.want_roof();

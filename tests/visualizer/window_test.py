@@ -8,10 +8,12 @@ here in double precision; resizes, idles, quits. Without --only-cells also the t
 remembered from run to run, which no driver does differently. Any validation message makes the program end with an error.
 """
 
+import json
 import math
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -94,7 +96,7 @@ def cells_under_the_mouse(program):
     mouse is over another cell."""
     cells = [program.picked(program.text())]
     for step in range(4):
-        program.input("mousemove", 560 + 130 * step, 320 + 110 * step)
+        program.input("mousemove", 660 + 95 * step, 280 + 95 * step)
         cells.append(program.wait(f"another cell than {cells[-1]}",
                                   lambda text: program.picked(text) != cells[-1] and program.picked(text)))
         check_cell(program, cells[-1])
@@ -206,7 +208,9 @@ def types(display, folder):
         program.wait("the first result", lambda text: "; 2 tokens: one two" in text and "\nweight" in text)
         program.wait("the device's kernels", lambda text: "until the device's kernels" not in text)
         sentence = "the quick brown fox jumps over a lazy dog"
-        program.input("mousemove", 150, 106, "click", 1, "key", "ctrl+a")
+        program.input("mousemove", 150, 106, "click", 1)
+        time.sleep(0.5)  # the field takes the keyboard with a frame after the click
+        program.input("key", "ctrl+a")
         time.sleep(0.5)
         before = int(FRAMES_SO_FAR.search(program.text())[1])
         program.input("type", "--delay", "2", sentence)
@@ -219,6 +223,33 @@ def types(display, folder):
         program.wait("no palette", lambda text: "commands, typed" not in text)
         quit_in_order(program)
         return frames
+    finally:
+        end(program)
+
+
+def sheet_of_a_file(display, folder):
+    """A file is dropped on the program's command line with the sheet that says how it is read: Enter is its Done."""
+    values = [((7 * n) % 13 - 6) / 8 for n in range(4 * 6)]
+    data = struct.pack(f"<{3 * len(values)}f", *(values * 3))
+    part = len(data) // 3
+    header = json.dumps({name: {"dtype": "F32", "shape": [1, 4, 6], "data_offsets": [n * part, (n + 1) * part]}
+                         for n, name in enumerate("qkv")}).encode()
+    path = Path(folder) / "qkv.safetensors"
+    path.write_bytes(struct.pack("<Q", len(header)) + header + data)
+    program = Program(COMMAND, display, folder, options=["--validation", "--show", "import", str(path)])
+    try:
+        program.wait("the sheet", lambda text: "dialog: How the file is read" in text and "4 x 4" in text)
+        program.input("key", "Return")
+        program.wait("its end by Enter", lambda text: "dialog: " not in text and "4 x 4" in text)
+        program.input("key", "ctrl+o")
+        program.wait("the dialog", lambda text: "dialog: Open a file" in text)
+        program.input("type", "--delay", "20", folder)
+        program.input("key", "Return")
+        time.sleep(0.5)
+        assert "dialog: Open a file" in program.text() and "problem: " not in program.text(), program.text()
+        program.input("key", "Escape")
+        program.wait("no dialog", lambda text: "dialog: " not in text)
+        quit_in_order(program)
     finally:
         end(program)
 
@@ -283,6 +314,7 @@ def walk(display, folder):
     if not only_cells:
         first_tour(display, folder)
         learned_heads(display, folder)
+        sheet_of_a_file(display, folder)
         print(f"{types(display, folder)} frames for a sentence of 41 letters")
     program = Program(COMMAND, display, folder)
     try:

@@ -144,6 +144,52 @@ TEST(VulkanRecord, TimestampsAdvance) {
     EXPECT_LT(ticks.front(), ticks.back());
 }
 
+// One before each slice and one after each of its dispatches, of which the plan's data say how many there
+// are; nothing is written beyond them, and the slice still takes as long as its dispatches together.
+TEST(VulkanRecord, TimestampsOfEachDispatchAdvance) {
+    Gpu gpu;
+    ASSERT_TRUE(gpu.ok());
+    if (!gpu.device->timestamp_bits()) GTEST_SKIP() << "the queue has no timestamps";
+    Work work(gpu, sliced(2e5, FOVEA_KERNEL_STAGED));
+    uint32_t count = 0;
+    std::vector<uint32_t> begins;  // the query before each slice
+    for (uint64_t slice = 0; slice < work.info.slice_count; ++slice) {
+        std::vector<FoveaDispatch> dispatches(work.info.dispatches_per_slice);
+        uint32_t here = work.info.dispatches_per_slice;
+        ASSERT_EQ(foveaGetDispatches(work.plan.get(), slice, dispatches.data(), &here, nullptr), FOVEA_OK);
+        begins.push_back(count);
+        count += here + 1;
+    }
+    ASSERT_GT(count, 2 * work.info.slice_count) << "a slice of one dispatch tells nothing";
+    const VkQueryPoolCreateInfo create{
+        VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO, nullptr, 0, VK_QUERY_TYPE_TIMESTAMP, count + 2, 0};
+    const runtime::DeviceCalls& vk = gpu.device->vk();
+    VkQueryPool pool = VK_NULL_HANDLE;
+    ASSERT_EQ(vk.vkCreateQueryPool(gpu.device->handle(), &create, nullptr, &pool), VK_SUCCESS);
+    work.record.timestamps = pool;
+    work.record.first_query = 1;
+    work.record.dispatch_timestamps = 1;
+    gpu.submit([&](VkCommandBuffer cmd) {
+        vk.vkCmdResetQueryPool(cmd, pool, 0, count + 2);
+        work.cmd(cmd);
+    });
+    std::vector<uint64_t> ticks(2 * (count + 2));  // each with whether it was written
+    vk.vkGetQueryPoolResults(gpu.device->handle(), pool, 0, count + 2, ticks.size() * 8, ticks.data(), 16,
+                             VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WITH_AVAILABILITY_BIT);
+    vk.vkDestroyQueryPool(gpu.device->handle(), pool, nullptr);
+    EXPECT_EQ(ticks[1], 0u) << "written before the first query";
+    EXPECT_EQ(ticks[2 * (count + 1) + 1], 0u) << "written behind the last query";
+    for (uint32_t i = 1; i <= count; ++i) {
+        ASSERT_NE(ticks[2 * i + 1], 0u) << "query " << i;
+        const bool begins_slice = std::find(begins.begin(), begins.end(), i - 1) != begins.end();
+        EXPECT_TRUE(begins_slice || ticks[2 * (i - 1)] <= ticks[2 * i]) << "query " << i;
+    }
+    work.record.dispatch_timestamps = 2;
+    Diag diag;
+    EXPECT_EQ(foveaCmdRun(work.plan.get(), &work.record, &diag), FOVEA_INVALID_ARGUMENT);
+    EXPECT_STREQ(diag.field, "dispatch_timestamps");
+}
+
 TEST(VulkanRecord, AHostsOwnPlayerOfTheDispatchesGivesTheSameBits) {
     Gpu gpu;
     ASSERT_TRUE(gpu.ok());

@@ -384,7 +384,8 @@ Result<void> read_session(Workbench& bench, std::string_view text, const std::fi
     return {};
 }
 
-Result<void> set_session_key(Workbench& bench, std::string_view key, std::string_view value) {
+Result<void> set_session_key(Workbench& bench, std::string_view key, std::string_view value,
+                             uint64_t gesture) {
     const Settings before = bench.document.settings();
     TensorWriter tensors(".");
     Session now = session_of(before, bench.own_view(), bench.own_stage(), bench.window.theme, tensors);
@@ -404,7 +405,7 @@ Result<void> set_session_key(Workbench& bench, std::string_view key, std::string
     next->file = before.file, next->model = before.model, next->changed = before.changed;
     if (next->task == before.task) next->learned = before.learned;
     if (before.file || before.model) next->mapping = before.mapping;
-    bench.document.change(*next);
+    bench.document.change(*next, gesture);
     take_view(read->session, bench.view);
     if (key == "train") go_to_training(bench, read->session.training);
     if (shows_model(*next)) bench.view.head = read->session.head % heads_of_layer(*next);

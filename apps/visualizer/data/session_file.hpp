@@ -16,8 +16,10 @@ Result<void> save_session(const Workbench& bench, const std::filesystem::path& p
 // out of their range count as absent, unknown keys are skipped.
 Result<void> read_session(Workbench& bench, std::string_view text, const std::filesystem::path& folder);
 // Sets one key of session files as an address writes it: ("temp", "5"), ("mask", "window"). Files and models
-// stay; a step of undo. What the key does not take is refused, or told among the problems.
-Result<void> set_session_key(Workbench& bench, std::string_view key, std::string_view value);
+// stay; a step of undo, or of the `gesture` that it is a part of. What the key does not take is refused, or
+// told among the problems.
+Result<void> set_session_key(Workbench& bench, std::string_view key, std::string_view value,
+                             uint64_t gesture = 0);
 Result<void> open_session(Workbench& bench, const std::filesystem::path& path);
 
 }  // namespace fovea::visualizer

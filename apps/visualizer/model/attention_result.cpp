@@ -156,7 +156,7 @@ Result<void> add_call_stages(GpuDevice& device, AttentionResult& result) {
             stage.values = {reinterpret_cast<const float*>(stage.buffer->data()),
                             made.heads * made.rows * made.columns};
         }
-        if (text->sums) {
+        if (text->sums && text->pairs) {  // probabilities of the next token sum up, too, and hide none
             stage.hiding = &result.run->buffer(FOVEA_BIND_MASKED);
             stage.hiding_values = result.run->values(FOVEA_BIND_MASKED);
         }

@@ -13,7 +13,7 @@ namespace {
 
 // What the processor computes in a part of a frame.
 constexpr double kMostStandInFlops = 1e8;
-constexpr uint64_t kMostTimedSlices = 1024;
+constexpr uint64_t kMostTimedSlices = 256;
 constexpr uint32_t kOutputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE | FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_MASKED |
                               FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_ROW_STATS;
 
@@ -164,7 +164,9 @@ Result<void> AttentionRun::create_device_parts() {
     if (device_.has_timestamps()) {
         VkQueryPoolCreateInfo queries{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
         queries.queryType = VK_QUERY_TYPE_TIMESTAMP;
-        queries.queryCount = uint32_t(2 * std::min(slice_count(), kMostTimedSlices));
+        for (const Call& call : calls_)
+            queries.queryCount += uint32_t(std::min(call.info.slice_count, kMostTimedSlices) *
+                                           (uint64_t{call.info.dispatches_per_slice} + 1));
         if (VkResult r = vkCreateQueryPool(device_.device(), &queries, nullptr, &queries_))
             return vulkan_error("vkCreateQueryPool", r);
     }
@@ -207,12 +209,8 @@ Result<bool> AttentionRun::advance(VkCommandBuffer cmd, double flops) {
     record.slice_count =
         std::min(call.info.slice_count - record.first_slice, uint64_t(std::min(fitting, 1e9)));
     record.arena.pool = arena_;
-    if (queries_ && next_slice_ < kMostTimedSlices) {
-        record.slice_count = std::min(record.slice_count, kMostTimedSlices - next_slice_);
-        record.timestamps = queries_;
-        record.first_query = uint32_t(2 * next_slice_);
-        vkCmdResetQueryPool(cmd, queries_, record.first_query, uint32_t(2 * record.slice_count));
-    }
+    if (queries_ && next_slice_ < kMostTimedSlices)
+        if (Result<void> r = time_slices(call, record); !r) return r.error();
     // Slices of an earlier frame or call may still use the workspace.
     foveaCmdSliceBarrier(call.plan.get(), cmd);
     Diag diag;
@@ -225,6 +223,33 @@ Result<bool> AttentionRun::advance(VkCommandBuffer cmd, double flops) {
                          VK_PIPELINE_STAGE_FRAGMENT_SHADER_BIT | VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier,
                          0, nullptr, 0, nullptr);
     return true;
+}
+
+// Timestamps around each dispatch of these slices, and what each of them is.
+Result<void> AttentionRun::time_slices(const Call& call, FoveaRecord& record) {
+    record.slice_count = std::min(record.slice_count, kMostTimedSlices - next_slice_);
+    record.timestamps = queries_;
+    record.dispatch_timestamps = 1;
+    record.first_query = next_query_;
+    std::vector<FoveaDispatch> dispatches(call.info.dispatches_per_slice);
+    for (uint64_t i = 0; i < record.slice_count; ++i) {
+        auto count = uint32_t(dispatches.size());
+        Diag diag;
+        if (foveaGetDispatches(call.plan.get(), record.first_slice + i, dispatches.data(), &count, &diag) !=
+            FOVEA_OK)
+            return diag.error();
+        for (uint32_t n = 0; n < count; ++n) {
+            const FoveaDispatch& d = dispatches[n];
+            times_.dispatches.push_back({foveaShaderName(d.shader),
+                                         next_slice_ + i,
+                                         {d.groups[0], d.groups[1], d.groups[2]},
+                                         n > 0 && d.barrier_before == 1});
+            first_queries_.push_back(next_query_ + n);
+        }
+        next_query_ += count + 1;
+    }
+    vkCmdResetQueryPool(record.cmd, queries_, record.first_query, next_query_ - record.first_query);
+    return {};
 }
 
 Result<void> AttentionRun::run_on_cpu() {
@@ -250,20 +275,19 @@ std::vector<FoveaHostBuffer> AttentionRun::host_bindings() const {
 
 const RunTimes& AttentionRun::times() const {
     if (!queries_ || on_cpu_ || times_.busy_s > 0 || !finished()) return times_;
-    const size_t timed = size_t(std::min(slice_count(), kMostTimedSlices));
-    std::vector<uint64_t> ticks(2 * timed);
-    if (vkGetQueryPoolResults(device_.device(), queries_, 0, uint32_t(ticks.size()), ticks.size() * 8,
-                              ticks.data(), 8, VK_QUERY_RESULT_64_BIT) != VK_SUCCESS)
+    std::vector<uint64_t> ticks(next_query_);
+    if (ticks.empty() || vkGetQueryPoolResults(device_.device(), queries_, 0, next_query_, ticks.size() * 8,
+                                               ticks.data(), 8, VK_QUERY_RESULT_64_BIT) != VK_SUCCESS)
         return times_;
     const double tick_s = double(device_.timestamp_period_ns()) * 1e-9;
-    for (size_t i = 0; i < timed; ++i) {
-        const SliceTime slice{double(ticks[2 * i] - ticks[0]) * tick_s,
-                              double(ticks[2 * i + 1] - ticks[0]) * tick_s};
-        times_.slices.push_back(slice);
-        times_.busy_s += slice.end_s - slice.begin_s;
+    for (size_t i = 0; i < times_.dispatches.size(); ++i) {
+        DispatchTime& one = times_.dispatches[i];
+        one.begin_s = double(ticks[first_queries_[i]] - ticks[0]) * tick_s;
+        one.end_s = double(ticks[first_queries_[i] + 1] - ticks[0]) * tick_s;
+        times_.busy_s += one.end_s - one.begin_s;
     }
     // In a longer run the first slices stand for all.
-    times_.busy_s *= double(slice_count()) / double(timed);
+    times_.busy_s *= double(slice_count()) / double(std::min(slice_count(), kMostTimedSlices));
     return times_;
 }
 

@@ -11,12 +11,16 @@
 
 namespace fovea::visualizer {
 
-struct SliceTime {
-    double begin_s = 0, end_s = 0;  // from the first slice's begin
+struct DispatchTime {
+    const char* name = "";  // of its shader
+    uint64_t slice = 0;     // of the run
+    uint32_t groups[3] = {};
+    bool waits = false;             // for those before it in its slice, by a barrier
+    double begin_s = 0, end_s = 0;  // from the first one's begin; it begins where the one before it has ended
 };
 struct RunTimes {
-    double busy_s = 0;              // 0: not known
-    std::vector<SliceTime> slices;  // the first ones, where the device has timestamps
+    double busy_s = 0;                     // 0: not known
+    std::vector<DispatchTime> dispatches;  // of the first slices, where the device has timestamps
 };
 
 // Where it is computed: `first_processor` is the processor while the device's kernels are made ready, if the
@@ -82,6 +86,7 @@ class AttentionRun {
     Result<void> allocate();
     Result<void> create_device_parts();
     Result<void> run_on_cpu();
+    Result<void> time_slices(const Call& call, FoveaRecord& record);
     uint64_t slice_count() const;
     uint64_t output_mask() const;
 
@@ -96,6 +101,8 @@ class AttentionRun {
     VkDescriptorPool arena_ = VK_NULL_HANDLE;  // only where push descriptors are missing
     VkQueryPool queries_ = VK_NULL_HANDLE;
     mutable RunTimes times_;
+    std::vector<uint32_t> first_queries_;  // of each dispatch that is timed: the query before it
+    uint32_t next_query_ = 0;
     uint64_t next_slice_ = 0;  // of all calls
 };
 

@@ -16,10 +16,6 @@ struct Inputs {
             if (const Stage* const found = of.find_stage(name)) return found;
         return nullptr;
     }
-    // A stage with fewer heads shares each of its own among several.
-    static uint32_t shared_head(const Stage& stage, uint64_t head, uint64_t heads) {
-        return uint32_t(stage.heads >= heads ? head : head / (heads / stage.heads));
-    }
     void rect(const Stage* stage, uint64_t head, CellRect cells) {
         if (stage && head < stage->heads && cells.within(stage->rows, stage->columns))
             all.push_back({stage, uint32_t(head), cells});
@@ -53,8 +49,8 @@ void of_pairs(Inputs& in, const Stage& stage, uint32_t head, uint64_t row, uint6
                 return in.cell(from, head, row, column);
         const Stage *const q = in.first({"queries", "inputs"}), *const k = in.first({"keys", "inputs"});
         if (!q || !k) return;
-        in.row(q, Inputs::shared_head(*q, head, stage.heads), row);
-        in.row(k, Inputs::shared_head(*k, head, stage.heads), column);
+        in.row(q, shared_head(*q, head, stage.heads), row);
+        in.row(k, shared_head(*k, head, stage.heads), column);
     } else if (id == "weights_all" || (id == "weights" && !in.of.find_stage("masked_weights"))) {
         in.row(scores_of(in), head, row);
     } else if (id == "weights") {
@@ -96,6 +92,10 @@ void of_block(Inputs& in, const std::string& id, uint64_t row, uint64_t column) 
 
 }  // namespace
 
+uint32_t shared_head(const Stage& stage, uint64_t head, uint64_t heads) {
+    return uint32_t(stage.heads >= heads ? head : head / (heads / stage.heads));
+}
+
 std::vector<CellInput> cell_inputs(const AttentionResult& of, const Stage& stage, uint32_t head, uint64_t row,
                                    uint64_t column) {
     Inputs in{of, {}};
@@ -113,7 +113,7 @@ std::vector<CellInput> cell_inputs(const AttentionResult& of, const Stage& stage
         if (!weights || !values) return {};
         const uint64_t of_head = column / values->columns;
         in.row(weights, of_head, row);
-        in.column(values, Inputs::shared_head(*values, of_head, weights->heads), column % values->columns);
+        in.column(values, shared_head(*values, of_head, weights->heads), column % values->columns);
     } else if (of.projected.source) {  // a file's queries, keys and values are as they are
         const AttentionPart& part = of.projected.block().attention;
         const uint64_t output = uint64_t(head) * stage.columns + column;

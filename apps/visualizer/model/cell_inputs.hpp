@@ -12,6 +12,9 @@ struct CellInput {
     CellRect cells;
 };
 
+// A stage with fewer heads than the `heads` of the call shares each of its own among several.
+uint32_t shared_head(const Stage& stage, uint64_t head, uint64_t heads);
+
 // In the order in which the cell's sum names them: a row of the first goes with a row or column of the
 // second. Empty for what is given, such as inputs, weights of layers and keep masks, and for what a result
 // has no stages of.

@@ -150,9 +150,7 @@ Result<Projected> project(const Settings& settings, const Projected* previous) {
     return seen_of(std::move(*made), whole ? std::min(settings.mapping.layer, last) : 0, whole);
 }
 
-Result<CallTrace> trace_of(const Projected& p, const Settings& settings) {
-    if (p.trace) return CallTrace{p.trace, p.trace->stages(p.layer), {}, p.block().attention.rules};
-    const AttentionRules rules = rules_of(settings);
+Result<Trace> trace_of_call(const Projected& p, const AttentionRules& rules, const TraceOptions& options) {
     Model model;
     AttentionPart& part = model.blocks.emplace_back().attention;
     part.heads = uint32_t(p.q.shape[1]), part.kv_heads = uint32_t(p.k.shape[1]);
@@ -162,6 +160,12 @@ Result<CallTrace> trace_of(const Projected& p, const Settings& settings) {
     for (const std::string& token : p.tokens) input.tokens.push_back({token, 0, 0});
     input.q = without_batch(p.q), input.k = without_batch(p.k), input.v = without_batch(p.v);
     input.extras = p.extras;
+    return Trace::open(std::make_shared<const Model>(std::move(model)), std::move(input), options);
+}
+
+Result<CallTrace> trace_of(const Projected& p, const Settings& settings) {
+    if (p.trace) return CallTrace{p.trace, p.trace->stages(p.layer), {}, p.block().attention.rules};
+    const AttentionRules rules = rules_of(settings);
     CallTrace out;
     out.rules = rules;
     TraceOptions options;
@@ -175,8 +179,7 @@ Result<CallTrace> trace_of(const Projected& p, const Settings& settings) {
         out.stages = seen->stages();
         options.arithmetic = seen->is_strict() ? Arithmetic::strict : Arithmetic::engine;
     }
-    Result<Trace> call =
-        Trace::open(std::make_shared<const Model>(std::move(model)), std::move(input), options);
+    Result<Trace> call = trace_of_call(p, rules, options);
     if (!call) return call.error();
     out.trace = std::make_shared<Trace>(std::move(*call));
     if (!p.source) out.stages = out.trace->stages();

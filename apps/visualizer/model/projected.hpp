@@ -64,6 +64,10 @@ struct CallTrace {
 };
 Result<CallTrace> trace_of(const Projected& projected, const Settings& settings);
 
+// The call alone, on the projected tensors by these rules.
+Result<Trace> trace_of_call(const Projected& projected, const AttentionRules& rules,
+                            const TraceOptions& options = {});
+
 // Whether the weights of all heads are few enough to be kept as matrices.
 bool fits_matrices(const Projected& projected);
 // The slope of ALiBi: the file's, or by the rule of its paper.

@@ -13,7 +13,7 @@
 
 namespace fovea::visualizer {
 
-enum class CentreTab { matrix, compare, mask, map, layers, train };
+enum class CentreTab { matrix, flow, vectors, compare, mask, map, layers, train };
 enum class BottomTab { heads, next, gpu, memory, problems };
 enum class Dialog { none, open, save, import_sheet, help, palette, go_to };
 
@@ -44,6 +44,7 @@ inline constexpr int kTourSteps = 5;
 struct FolderEntry {
     std::string name;
     bool folder = false;
+    bool is_model = false;  // a folder that is opened as one
     uint64_t size_bytes = 0;
 };
 
@@ -53,6 +54,13 @@ struct Notice {
     bool offers_processor = false, offers_map = false;
     bool good = false;  // something was done as it was asked for
 };
+
+// A frame of the window.
+struct FrameTime {
+    float wall_s = 0;    // from its begin to its being handed to the screen
+    float device_s = 0;  // of all that the device did for it; 0: not known
+};
+inline constexpr size_t kMostFrameTimes = 300;
 
 // Which panels are open, and what is typed into them.
 struct WindowState {
@@ -91,8 +99,9 @@ struct WindowState {
     Theme theme = Theme::dark;
     std::optional<Notice> notice;
     bool wants_to_quit = false;
-    std::string restorable;      // a session that a run before could not end; empty: there is none
-    std::string wanted_picture;  // a PNG file to draw after this frame
+    std::vector<FrameTime> frames;  // the last ones, the newest last
+    std::string restorable;         // a session that a run before could not end; empty: there is none
+    std::string wanted_picture;     // a PNG file to draw after this frame
 
     void tell(std::string text, bool offers_processor = false, bool offers_map = false) {
         notice = Notice{std::move(text), offers_processor, offers_map, false};

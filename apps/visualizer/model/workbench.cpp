@@ -8,6 +8,7 @@ namespace fovea::visualizer {
 namespace {
 
 constexpr std::chrono::duration<float> kFadeTime = std::chrono::milliseconds(200);
+constexpr std::chrono::milliseconds kPathStep(200);
 constexpr size_t kHistogramBins = 64;
 
 HeadSummary summary_of(const Stage& stage, uint32_t head, const Colouring& colouring) {
@@ -121,6 +122,11 @@ float Workbench::fade() const {
         return 1;
     const std::chrono::duration<float> since = clock() - *fade_begin_;
     return std::min(since / kFadeTime, 1.0f);
+}
+
+size_t Workbench::path_columns_come() const {
+    if (!path_begin_ || !window.motion) return kMostPathColumns;
+    return std::min(size_t((clock() - *path_begin_) / kPathStep) + 1, kMostPathColumns);
 }
 
 void Workbench::show_stage(size_t index) {

@@ -10,6 +10,8 @@
 #include "model/playground.hpp"
 #include "model/problems.hpp"
 #include "model/shown_map.hpp"
+#include "model/token_path.hpp"
+#include "model/vector_plot.hpp"
 #include "model/view_state.hpp"
 #include "model/window_state.hpp"
 
@@ -68,6 +70,7 @@ class Workbench {
     Document document;
     Computation computation;
     ShownMap map;
+    VectorPlot vectors;
     ViewState view;
     WindowState window;
 
@@ -92,8 +95,13 @@ class Workbench {
     // How far: from 0, the stage before, to 1.
     float fade() const;
     const Stage& faded_stage() const { return computation.stages()[fade_from_]; }
-    bool animating() const { return fade() < 1; }
-    // The time that fading goes by.
+    // The picked token's way through the layer is played from its vector on, a column of matrices every 200
+    // ms.
+    void play_path() { path_begin_ = clock(); }
+    // How many columns of it the token has come to: without motion all of them.
+    size_t path_columns_come() const;
+    bool animating() const { return fade() < 1 || path_columns_come() < kMostPathColumns; }
+    // The time that motion goes by.
     std::function<std::chrono::steady_clock::time_point()> clock = std::chrono::steady_clock::now;
     // The derivation of the picked cell, recomputed from q, k, v; none where the stage is not over keys.
     const std::optional<Derivation>& derivation();
@@ -222,7 +230,7 @@ class Workbench {
     };
     std::optional<Wish> wish_;
     size_t fade_from_ = 0;
-    std::optional<std::chrono::steady_clock::time_point> fade_begin_;
+    std::optional<std::chrono::steady_clock::time_point> fade_begin_, path_begin_;
     HeadSummary summary_;
     std::string summary_of_;  // what summary_ was made of
 };

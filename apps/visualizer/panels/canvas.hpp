@@ -55,6 +55,11 @@ void canvas_digits(PanelContext& ui, const Canvas& canvas);
 // The frame of the cells that an export is restricted to.
 void canvas_selection(PanelContext& ui, const Canvas& canvas);
 void canvas_labels(PanelContext& ui, const Canvas& canvas);
+// Lines over the columns' words, from the picked query to its largest weights and, where all queries have
+// lines, faint ones of the others. They begin and end `foot` above the cells.
+inline constexpr float kArcRow = 64;  // units of the layout
+inline constexpr uint64_t kMostArcTokens = 40;
+void canvas_arcs(PanelContext& ui, const Canvas& canvas, float foot);
 // The colours' range with a histogram of the shown matrix, from `x` on; its ends are dragged.
 void canvas_range_bar(PanelContext& ui, const Canvas& canvas, float x);
 // The whole matrix in a corner with the visible part framed, while only a part is visible.

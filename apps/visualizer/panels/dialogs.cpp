@@ -177,12 +177,16 @@ void draw_go_to(PanelContext& ui) {
 
 }  // namespace
 
-void draw_dialogs(PanelContext& ui) {
-    WindowState& state = ui.bench.window;
+const char* dialog_title(Dialog dialog) {
     constexpr const char* kTitles[] = {"",     "Open a file", "Export", "How the file is read",
                                        "Keys", "Commands",    "Go to"};
+    return kTitles[size_t(dialog)];
+}
+
+void draw_dialogs(PanelContext& ui) {
+    WindowState& state = ui.bench.window;
     const ImVec2 screen = ImGui::GetIO().DisplaySize;
-    const char* title = kTitles[size_t(state.dialog)];
+    const char* title = dialog_title(state.dialog);
     // The others are about a result that is still being prepared.
     if (!ui.bench.computation.ready() && state.dialog != Dialog::open && state.dialog != Dialog::help)
         state.dialog = Dialog::none;

@@ -32,9 +32,9 @@ std::vector<FolderEntry> list(const fs::path& folder, std::error_code& error) {
         std::error_code ignored;
         if (name.starts_with(".")) continue;
         if (at->is_directory(ignored))
-            entries.push_back({name, true, 0});
+            entries.push_back({name, true, is_model_path(at->path()), 0});
         else if (readable(at->path()))
-            entries.push_back({name, false, at->file_size(ignored)});
+            entries.push_back({name, false, false, at->file_size(ignored)});
     }
     std::sort(entries.begin(), entries.end(), [](const FolderEntry& a, const FolderEntry& b) {
         return a.folder != b.folder ? a.folder : a.name < b.name;
@@ -44,7 +44,9 @@ std::vector<FolderEntry> list(const fs::path& folder, std::error_code& error) {
 
 void finish(PanelContext& ui, const fs::path& path) {
     Workbench& bench = ui.bench;
-    if (enter_folder(bench.window, path)) return;
+    const bool opens = bench.window.dialog == Dialog::open;
+    // The folder of a model is opened as what it is; another one is entered.
+    if (!(opens && is_model_path(path)) && enter_folder(bench.window, path)) return;
     if (bench.window.dialog == Dialog::save) {
         bench.window.dialog = Dialog::none;
         save_shown(bench, path.string());
@@ -79,8 +81,8 @@ void draw_entries(PanelContext& ui, const fs::path& folder) {
             if (ImGui::IsMouseDoubleClicked(0) && (entry.folder || state.dialog == Dialog::open))
                 finish(ui, folder / entry.name);
         }
-        if (entry.folder) continue;
-        const std::string size = format_bytes(entry.size_bytes);
+        if (entry.folder && !entry.is_model) continue;
+        const std::string size = entry.is_model ? "a model" : format_bytes(entry.size_bytes);
         ImGui::SameLine(ImGui::GetWindowWidth() - ImGui::CalcTextSize(size.c_str()).x - 22 * ui.scale);
         ImGui::TextDisabled("%s", size.c_str());
     }

@@ -1,5 +1,5 @@
-// What the device did for the last results: its time, slice by slice, and what that makes in work and
-// traffic.
+// What the device did for the last results: its time, dispatch by dispatch, what that makes in work and
+// traffic, and the window's last frames.
 #include "panels/panels.hpp"
 
 #include <fovea/runtime.hpp>
@@ -14,32 +14,137 @@ constexpr float kPlotWidth = 232, kPlotHeight = 112, kPlotGap = 20;
 
 // What the roof's picture leaves of the panel's width to the words.
 float words_width(const PanelContext& ui) {
-    const float all = ImGui::GetWindowWidth() - 14 * ui.scale;
+    const float all = ImGui::GetContentRegionMax().x;
     return ui.bench.computation.roof ? all - (kPlotWidth + 2 * kPlotGap) * ui.scale : all;
 }
 
-void draw_slices(PanelContext& ui, const RunTimes& times) {
+// Colours of the run's shaders, in the order in which they come.
+struct Shader {
+    std::string name;
+    double seconds = 0;
+    size_t dispatches = 0;
+    Rgb colour;
+};
+
+std::vector<Shader> shaders_of(const RunTimes& times) {
+    std::vector<Shader> all;
+    for (const DispatchTime& one : times.dispatches) {
+        auto at = std::find_if(all.begin(), all.end(), [&](const Shader& s) { return s.name == one.name; });
+        if (at == all.end()) at = all.insert(all.end(), Shader{one.name});
+        at->seconds += one.end_s - one.begin_s;
+        ++at->dispatches;
+    }
+    const ColourTable table = colour_table(ColourMap::viridis);
+    for (size_t i = 0; i < all.size(); ++i) all[i].colour = table[(i * 2 + 1) * 255 / (2 * all.size())];
+    return all;
+}
+
+// The dispatches one behind the other, each named where it is wide enough; a gap stands where one waits for
+// those before it.
+void draw_dispatches(PanelContext& ui, const RunTimes& times, const std::vector<Shader>& shaders) {
     const Palette& colours = palette(ui.bench.window.theme);
+    const float s = ui.scale;
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    const float width = words_width(ui) - ImGui::GetCursorPosX(), height = 26 * ui.scale;
-    ImGui::InvisibleButton("slices", {std::max(width, 1.0f), height});
+    const float width = words_width(ui) - ImGui::GetCursorPosX(), height = 26 * s;
+    ImGui::InvisibleButton("dispatches", {std::max(width, 1.0f), height});
     const bool hovered = ImGui::IsItemHovered();
     ImDrawList& draw = *ImGui::GetWindowDrawList();
-    draw.AddRectFilled(at, {at.x + width, at.y + height}, colours.raised, 3 * ui.scale);
-    const double span = std::max(times.slices.back().end_s - times.slices.front().begin_s, 1e-9);
-    const double first = times.slices.front().begin_s;
-    for (size_t i = 0; i < times.slices.size(); ++i) {
-        const SliceTime& slice = times.slices[i];
-        const float x0 = at.x + width * float((slice.begin_s - first) / span),
-                    x1 = at.x + width * float((slice.end_s - first) / span);
-        const bool here = hovered && ImGui::GetIO().MousePos.x >= x0 && ImGui::GetIO().MousePos.x <= x1;
-        draw.AddRectFilled({x0, at.y + 4 * ui.scale},
-                           {std::max(x1 - 1, x0 + 1), at.y + height - 4 * ui.scale},
-                           here ? colours.text : colours.accent, 2 * ui.scale);
+    draw.AddRectFilled(at, {at.x + width, at.y + height}, colours.raised, 3 * s);
+    const double span = std::max(times.dispatches.back().end_s - times.dispatches.front().begin_s, 1e-9);
+    ImFont* const font = ui.fonts.small;
+    for (size_t i = 0; i < times.dispatches.size(); ++i) {
+        const DispatchTime& one = times.dispatches[i];
+        const float x0 = at.x + width * float(one.begin_s / span),
+                    x1 = at.x + width * float(one.end_s / span);
+        const ImVec2 low{x0 + (one.waits ? s : 0), at.y + 3 * s},
+            high{std::max(x1, x0 + 1), at.y + height - 3 * s};
+        const bool here = hovered && ImGui::GetIO().MousePos.x >= x0 && ImGui::GetIO().MousePos.x < x1;
+        const Shader& shader = *std::find_if(shaders.begin(), shaders.end(),
+                                             [&](const Shader& k) { return k.name == one.name; });
+        draw.AddRectFilled(low, high, IM_COL32(shader.colour.r, shader.colour.g, shader.colour.b, 255),
+                           2 * s);
+        if (here) draw.AddRect(low, high, colours.text, 2 * s, 0, 2 * s);
+        const Rgb ink = text_colour_on(shader.colour);
+        if (font->CalcTextSizeA(font->FontSize, 1e6f, 0, one.name).x + 8 * s < high.x - low.x)
+            draw.AddText(font, font->FontSize, {low.x + 4 * s, (low.y + high.y - font->FontSize) / 2},
+                         IM_COL32(ink.r, ink.g, ink.b, 255), one.name);
         if (here)
-            ImGui::SetTooltip("slice %zu of %zu: %s", i + 1, times.slices.size(),
-                              format_seconds(slice.end_s - slice.begin_s).c_str());
+            ImGui::SetTooltip("%s: %s, from %s on\n%u x %u x %u groups, slice %llu, dispatch %zu of %zu%s",
+                              one.name, format_seconds(one.end_s - one.begin_s).c_str(),
+                              format_seconds(one.begin_s).c_str(), one.groups[0], one.groups[1],
+                              one.groups[2], static_cast<unsigned long long>(one.slice), i + 1,
+                              times.dispatches.size(),
+                              one.waits ? "\nbehind a barrier: it reads what those before it wrote" : "");
     }
+}
+
+// What each shader took, all its dispatches together.
+void draw_shaders(PanelContext& ui, const RunTimes& times, const std::vector<Shader>& shaders) {
+    const float s = ui.scale, line = ImGui::GetTextLineHeight();
+    double all = 0;
+    for (const Shader& shader : shaders) all += shader.seconds;
+    for (size_t i = 0; i < shaders.size(); ++i) {
+        const Shader& shader = shaders[i];
+        const std::string text =
+            shader.name + " " + format_seconds(shader.seconds) + ", " +
+            format_fixed(100 * shader.seconds / std::max(all, 1e-12), 0) + " %" +
+            (shader.dispatches > 1 ? ", " + std::to_string(shader.dispatches) + " times" : "");
+        const float mark = 14 * s;
+        if (i > 0) same_line_if_room(ImGui::CalcTextSize(text.c_str()).x + mark, 16 * s);
+        const ImVec2 at = ImGui::GetCursorScreenPos();
+        ImGui::GetWindowDrawList()->AddRectFilled(
+            {at.x, at.y + 0.25f * line}, {at.x + 9 * s, at.y + 0.25f * line + 9 * s},
+            IM_COL32(shader.colour.r, shader.colour.g, shader.colour.b, 255), 2 * s);
+        ImGui::Dummy({9 * s, line});
+        ImGui::SameLine(0, 5 * s);
+        ImGui::TextUnformatted(text.c_str());
+    }
+    if (ui.bench.computation.run().info().slice_count > times.dispatches.back().slice + 1)
+        ImGui::TextDisabled("of the first %llu slices",
+                            static_cast<unsigned long long>(times.dispatches.back().slice + 1));
+}
+
+// The last frames of the window: what each took, and of it the device's part.
+void draw_frames(PanelContext& ui) {
+    const std::vector<FrameTime>& frames = ui.bench.window.frames;
+    if (frames.size() < 2) return;
+    const Palette& colours = palette(ui.bench.window.theme);
+    const float s = ui.scale, height = 34 * s;
+    const float width = words_width(ui) - ImGui::GetCursorPosX(), bar = width / float(kMostFrameTimes);
+    float most = 1.0f / 60;
+    std::vector<float> sorted;
+    for (size_t i = 0; i + 1 < frames.size(); ++i)
+        sorted.push_back(frames[i].wall_s);  // the newest is being drawn
+    std::sort(sorted.begin(), sorted.end());
+    // One frame that opened a file is no measure for all others.
+    most = std::max(most, 1.2f * sorted[size_t(0.98f * float(sorted.size() - 1))]);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    ImGui::InvisibleButton("frames", {std::max(width, 1.0f), height});
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    draw.AddRectFilled(at, {at.x + width, at.y + height}, colours.raised, 3 * s);
+    const auto up = [&](float seconds) { return at.y + height * (1 - std::min(seconds / most, 1.0f)); };
+    for (size_t i = 0; i + 1 < frames.size(); ++i) {
+        const float x = at.x + width - bar * float(frames.size() - 1 - i);
+        draw.AddRectFilled({x, up(frames[i].wall_s)}, {x + std::max(bar - 0.5f, 1.0f), at.y + height},
+                           colours.mark);
+        if (frames[i].device_s > 0)
+            draw.AddRectFilled({x, up(frames[i].device_s)}, {x + std::max(bar - 0.5f, 1.0f), at.y + height},
+                               colours.accent);
+    }
+    draw.AddLine({at.x, up(1.0f / 60)}, {at.x + width, up(1.0f / 60)}, colours.text_soft, s);
+    if (ImGui::IsItemHovered()) {
+        const auto back = size_t(std::max((at.x + width - ImGui::GetIO().MousePos.x) / bar, 0.0f)) + 1;
+        if (back < frames.size()) {
+            const FrameTime& one = frames[frames.size() - 1 - back];
+            ImGui::SetTooltip(
+                "%zu frames ago: %s%s\nthe line: 1/60 s", back, format_seconds(double(one.wall_s)).c_str(),
+                one.device_s > 0 ? (", of it the device " + format_seconds(double(one.device_s))).c_str()
+                                 : "");
+        }
+    }
+    ImGui::TextDisabled("last %zu frames: median %s, 95%% below %s", sorted.size(),
+                        format_seconds(double(sorted[sorted.size() / 2])).c_str(),
+                        format_seconds(double(sorted[size_t(0.95f * float(sorted.size() - 1))])).c_str());
 }
 
 // Both axes by the logarithm: FLOP for each byte, FLOP/s. Under the slope memory is the limit, under the flat
@@ -138,7 +243,11 @@ void draw_figures(PanelContext& ui) {
         ImGui::TextUnformatted("This device has no timestamps: nothing to show here.");
         return;
     }
-    if (!times.slices.empty()) draw_slices(ui, times);
+    if (!times.dispatches.empty()) {
+        const std::vector<Shader> shaders = shaders_of(times);
+        draw_dispatches(ui, times, shaders);
+        draw_shaders(ui, times, shaders);
+    }
     const double flops = run.useful_flops(), bytes = double(run.bytes_moved());
     // FLOP for each byte stand with the roof once there is one.
     const std::string intensity =
@@ -147,6 +256,7 @@ void draw_figures(PanelContext& ui) {
                 format_scaled(flops / times.busy_s, "FLOP/s").c_str(),
                 format_scaled(bytes / times.busy_s, "B/s").c_str(), intensity.c_str());
     draw_roof(ui, flops / bytes, flops / times.busy_s);
+    draw_frames(ui);
     const std::vector<double>& history = bench.computation.run_seconds();
     if (history.size() > 1)
         ImGui::TextDisabled("last %zu runs: median %s, 95%% below %s", history.size(),

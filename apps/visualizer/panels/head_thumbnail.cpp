@@ -28,14 +28,23 @@ void order_controls(PanelContext& ui, int count) {
     if (ImGui::Button(order.rising ? "smallest first" : "largest first")) order.turn();
 }
 
-void draw_thumbnail(PanelContext& ui, const Thumbnail& of, ImVec2 at, float side) {
+Thumbnail thumbnail_of(const Stage& stage, uint32_t head) {
+    return {stage.buffer,
+            stage.hiding,
+            uint32_t(head * stage.rows * stage.columns),
+            uint32_t(stage.rows),
+            uint32_t(stage.columns),
+            stage.ranges[head]};
+}
+
+void draw_thumbnail(PanelContext& ui, const Thumbnail& of, ImVec2 at, ImVec2 size) {
     const ImGuiIO& io = ImGui::GetIO();
     const Palette& colours = palette(ui.bench.window.theme);
     const float sx = io.DisplayFramebufferScale.x, sy = io.DisplayFramebufferScale.y;
     const Colouring colouring = colouring_of({}, of.range);
     MatrixView v{};
     v.left = v.origin_x = at.x * sx, v.top = v.origin_y = at.y * sy;
-    v.width = side * sx, v.height = side * sy;
+    v.width = size.x * sx, v.height = size.y * sy;
     v.cell_width = v.width / float(of.columns), v.cell_height = v.height / float(of.rows);
     v.first_element = of.first_element;
     v.row_stride = v.columns = of.columns;
@@ -49,6 +58,28 @@ void draw_thumbnail(PanelContext& ui, const Thumbnail& of, ImVec2 at, float side
     v.highlight = colours.text;
     v.picked_row = v.picked_column = -1;
     ui.matrices.add(*ImGui::GetWindowDrawList(), *of.values, v, of.hiding);
+}
+
+ScreenRect frame_cells(const PanelContext& ui, const Stage& stage, const CellRect& cells, ImVec2 at,
+                       ImVec2 size) {
+    const Palette& colours = palette(ui.bench.window.theme);
+    const float s = ui.scale;
+    const auto span = [s](int begin, uint64_t count, uint64_t of, float origin, float side, float& low,
+                          float& high) {
+        const float cell = side / float(of), least = std::min(4 * s, side);
+        low = origin + float(begin) * cell, high = low + float(count) * cell;
+        if (high - low < least) {
+            low = std::clamp((low + high - least) / 2, origin, origin + side - least);
+            high = low + least;
+        }
+    };
+    ImVec2 low, high;
+    span(cells.column_begin, cells.columns(), stage.columns, at.x, size.x, low.x, high.x);
+    span(cells.row_begin, cells.rows(), stage.rows, at.y, size.y, low.y, high.y);
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    draw.AddRect({low.x - s, low.y - s}, {high.x + s, high.y + s}, colours.matrix_ground, 0, 0, 4 * s);
+    draw.AddRect({low.x - s, low.y - s}, {high.x + s, high.y + s}, colours.accent, 0, 0, 2 * s);
+    return {low.x - s, low.y - s, high.x - low.x + 2 * s, high.y - low.y + 2 * s};
 }
 
 void head_tooltip(const std::string& name, const HeadStats& s, const TokenScores& scores, bool of_model) {

@@ -20,7 +20,12 @@ struct Thumbnail {
     uint32_t first_element, rows, columns;
     ColourRange range;
 };
-void draw_thumbnail(PanelContext& ui, const Thumbnail& of, ImVec2 at, float side);
+Thumbnail thumbnail_of(const Stage& stage, uint32_t head);  // once it is measured
+void draw_thumbnail(PanelContext& ui, const Thumbnail& of, ImVec2 at, ImVec2 size);
+// Frames cells of a picture of the stage that stands at `at`: at least as large as can be seen. Where the
+// frame is.
+ScreenRect frame_cells(const PanelContext& ui, const Stage& stage, const CellRect& cells, ImVec2 at,
+                       ImVec2 size);
 // `of_model`: a right click switches it off.
 void head_tooltip(const std::string& name, const HeadStats& stats, const TokenScores& scores,
                   bool of_model = false);

@@ -34,10 +34,7 @@ void draw_head(PanelContext& ui, uint32_t head, float side) {
     else if (chosen)
         view.head = head;
     ImDrawList& draw = *ImGui::GetWindowDrawList();
-    draw_thumbnail(ui,
-                   {stage.buffer, stage.hiding, uint32_t(head * stage.rows * stage.columns),
-                    uint32_t(stage.rows), uint32_t(stage.columns), stage.ranges.at(head)},
-                   at, side);
+    draw_thumbnail(ui, thumbnail_of(stage, head), at, {side, side});
     // Beside a kept A the shown head is B.
     const bool kept = bench.computation.kept() != nullptr, shown = view.head == head;
     const bool is_a = shown && !kept, is_b = kept ? shown : view.compared_head == int(head);

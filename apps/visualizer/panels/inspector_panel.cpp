@@ -199,24 +199,8 @@ void draw_number_and_inputs(PanelContext& ui) {
         ImGui::SetCursorScreenPos({x, below});
         const bool clicked = ImGui::InvisibleButton("input", {side, side});
         const bool hovered = ImGui::IsItemHovered();
-        draw_thumbnail(ui,
-                       {from.buffer, from.hiding, uint32_t(input.head * from.rows * from.columns),
-                        uint32_t(from.rows), uint32_t(from.columns), from.ranges[input.head]},
-                       {x, below}, side);
-        // At least as large as can be seen.
-        const auto span = [&](int begin, uint64_t count, uint64_t of, float origin, float& low, float& high) {
-            const float cell = side / float(of), least = 4 * s;
-            low = origin + float(begin) * cell, high = low + float(count) * cell;
-            if (high - low < least) {
-                low = std::clamp((low + high - least) / 2, origin, origin + side - least);
-                high = low + least;
-            }
-        };
-        ImVec2 low, high;
-        span(input.cells.column_begin, input.cells.columns(), from.columns, x, low.x, high.x);
-        span(input.cells.row_begin, input.cells.rows(), from.rows, below, low.y, high.y);
-        draw.AddRect({low.x - s, low.y - s}, {high.x + s, high.y + s}, colours.matrix_ground, 0, 0, 4 * s);
-        draw.AddRect({low.x - s, low.y - s}, {high.x + s, high.y + s}, colours.accent, 0, 0, 2 * s);
+        draw_thumbnail(ui, thumbnail_of(from, input.head), {x, below}, {side, side});
+        (void)frame_cells(ui, from, input.cells, {x, below}, {side, side});
         if (hovered) draw.AddRect({x, below}, {x + side, below + side}, colours.text_soft, 0, 0, 2 * s);
         const std::string text = input_text(input);
         if (hovered) ImGui::SetTooltip("%s\nclick: go there", text.c_str());

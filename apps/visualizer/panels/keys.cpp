@@ -237,6 +237,13 @@ constexpr KeyCommand kModelCommands[] = {
     {ImGuiKey_5, alt, "Alt+5", "level 5: stacked heads", show_level<5>},
     {ImGuiKey_6, alt, "Alt+6", "level 6: split heads", show_level<6>},
     {ImGuiKey_7, alt, "Alt+7", "level 7: GPT block", show_level<7>},
+    {ImGuiKey_F, shift, "Shift+F", "the picked token's way through the layer, on one screen",
+     [](Workbench& s) {
+         s.window.centre = CentreTab::flow;
+         s.play_path();
+     }},
+    {ImGuiKey_V, shift, "Shift+V", "words, queries and keys as points of a plane",
+     [](Workbench& s) { s.window.centre = CentreTab::vectors; }},
     {ImGuiKey_H, shift, "Shift+H", "all layers and heads of the model",
      [](Workbench& s) { s.window.centre = CentreTab::layers; }},
 };

@@ -10,7 +10,7 @@ namespace fovea::visualizer {
 namespace {
 
 constexpr size_t kMostSideBySide = 8;
-constexpr float kLayerColumn = 40, kHeads = 12, kGap = 8, kSmallest = 34, kLargest = 240;
+constexpr float kLayerColumn = 40, kHeads = 12, kGap = 8, kSmallest = 34, kScrolled = 60, kLargest = 240;
 
 struct Place {  // of a head in the grid's buffers
     const GridLayer* layer;
@@ -54,7 +54,7 @@ void draw_one(PanelContext& ui, const Place& place, float side) {
     draw_thumbnail(ui,
                    {&place.layer->pixels, nullptr, head.head * place.layer->rows * place.layer->columns,
                     place.layer->rows, place.layer->columns, head.range},
-                   at, side);
+                   at, {side, side});
     const char mark = mark_of(bench, head.layer, head.head);
     const float gap = 2 * ui.scale;
     if (mark != ' ' || hovered)
@@ -234,9 +234,9 @@ void draw_layer_grid(PanelContext& ui) {
     const ImVec2 room = ImGui::GetContentRegionAvail();
     const float fit_x = (room.x - kLayerColumn * s) / float(most) - kGap * s,
                 fit_y = (room.y - 24 * s) / float(std::max<size_t>(grid->layer_count(), 1)) - kGap * s;
-    // All of it where that is large enough to be read; else as wide as there is room, and scrolled.
+    // All of it where that is large enough to be read; else larger, and scrolled.
     const float side = std::floor(
-        std::clamp(std::max(std::min(fit_x, fit_y), std::min(fit_x, 36 * s)), kSmallest * s, kLargest * s));
+        std::clamp(std::min(fit_x, fit_y >= 36 * s ? fit_y : kScrolled * s), kSmallest * s, kLargest * s));
     ImGui::Dummy({0, 1 * s});
     if (bench.window.head_order.figure == 0)
         draw_rows(ui, *grid, side);

@@ -109,7 +109,12 @@ void draw_centre_tabs(PanelContext& ui) {
     for (const CentrePanel& panel : centre_panels().subspan(1)) names.push_back(panel.title);
     const bool matrix = bench.window.centre == CentreTab::matrix;
     int chosen = matrix ? bench.window.locked_tab + 1 : matrices - 1 + int(bench.window.centre);
-    if (!tabs(ui, names, chosen)) return;
+    // Beside them stand the stage and the controls.
+    const ImVec2 padding = ImGui::GetStyle().FramePadding;
+    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {0.75f * padding.x, padding.y});
+    const bool another = tabs(ui, names, chosen);
+    ImGui::PopStyleVar();
+    if (!another) return;
     bench.window.centre = chosen < matrices ? CentreTab::matrix : CentreTab(chosen - matrices + 1);
     if (chosen < matrices) bench.window.locked_tab = chosen - 1;
 }
@@ -274,6 +279,15 @@ void same_line_if_room(float width, float gap) {
 bool tabs(const PanelContext& ui, std::span<const char* const> names, int& chosen) {
     const Palette& colours = palette(ui.bench.window.theme);
     bool changed = false;
+    // Narrower where a line would else not hold them, but could.
+    const ImVec2 padding = ImGui::GetStyle().FramePadding;
+    float all = 0, words = 0;
+    for (const char* name : names)
+        all += button_width(name) + 2 * ui.scale, words += ImGui::CalcTextSize(name).x;
+    const float room = ImGui::GetContentRegionAvail().x,
+                least = (room - words) / float(std::max<size_t>(names.size(), 1)) / 2 - 1.5f * ui.scale;
+    const float narrow = all <= room || least < 3 * ui.scale ? padding.x : std::min(least, padding.x);
+    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {narrow, padding.y});
     for (int i = 0; i < int(names.size()); ++i) {
         if (i > 0) same_line_if_room(button_width(names[size_t(i)]), 2 * ui.scale);
         const bool current = i == chosen;
@@ -289,6 +303,7 @@ bool tabs(const PanelContext& ui, std::span<const char* const> names, int& chose
         ImGui::GetWindowDrawList()->AddRectFilled({low.x + 6 * ui.scale, high.y - 2 * ui.scale},
                                                   {high.x - 6 * ui.scale, high.y}, colours.accent, ui.scale);
     }
+    ImGui::PopStyleVar();
     return changed;
 }
 

@@ -200,10 +200,15 @@ void draw_matrix_panel(PanelContext& ui) {
     const float side = marginals ? kMarginal * s : 8 * s;
     const bool bar = !few || has_digits(area(side, kBarArea));
     const ImVec2 size = area(side, bar ? kBarArea : 0);
-    const float labels = label_row(ui, stage, size) - kLabelRow;
+    // Lines from word to word above the words, where they are asked for.
+    const bool arcs = bench.window.token_lines && has_marginals && !kept && !other &&
+                      bench.window.locked_tab < 0 && stage.rows == stage.columns &&
+                      stage.columns <= kMostArcTokens && size.y >= 2 * kArcRow * s;
+    const float above = arcs ? kArcRow : 0;
+    const float labels = label_row(ui, stage, {size.x, size.y - above * s}) - kLabelRow, top = above + labels;
     Canvas canvas =
-        lay_out_canvas(ui, stage, head, {cursor.x + kLabelColumn * s, cursor.y + (kLabelRow + labels) * s},
-                       {size.x, size.y - labels * s});
+        lay_out_canvas(ui, stage, head, {cursor.x + kLabelColumn * s, cursor.y + (kLabelRow + top) * s},
+                       {size.x, size.y - top * s});
     canvas.slanted = labels > 0;
     if (kept) canvas.tokens = &bench.computation.kept()->result->tokens();
     canvas_mouse(ui, canvas, "cells");
@@ -211,6 +216,7 @@ void draw_matrix_panel(PanelContext& ui) {
     canvas_digits(ui, canvas);
     canvas_selection(ui, canvas);
     canvas_labels(ui, canvas);
+    if (arcs) canvas_arcs(ui, canvas, (kLabelRow + labels) * s);
     canvas_minimap(ui, canvas);
     if (marginals && !other) draw_marginals(ui, canvas);
     const float right =

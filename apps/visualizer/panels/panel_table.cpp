@@ -8,6 +8,8 @@ namespace {
 
 constexpr CentrePanel kCentre[] = {
     {CentreTab::matrix, "matrix", "Matrix", draw_matrix_panel, true},
+    {CentreTab::flow, "flow", "Flow", draw_flow_panel, false},
+    {CentreTab::vectors, "vectors", "Vectors", draw_vectors_panel, false},
     {CentreTab::compare, "compare", "Compare", draw_compare_panel, true},
     {CentreTab::mask, "mask", "Mask", draw_mask_panel, true},
     {CentreTab::map, "map", "Map", draw_map_panel, false},

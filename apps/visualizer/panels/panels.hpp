@@ -34,6 +34,8 @@ void draw_map_tokens(PanelContext& ui);
 void draw_map_pipeline(PanelContext& ui);
 void draw_token_lines(PanelContext& ui);
 void draw_matrix_panel(PanelContext& ui);
+void draw_flow_panel(PanelContext& ui);
+void draw_vectors_panel(PanelContext& ui);
 void draw_compare_panel(PanelContext& ui);
 void draw_mask_panel(PanelContext& ui);
 void draw_map_panel(PanelContext& ui);
@@ -57,6 +59,7 @@ const char* tour_text(int step);
 
 // Over everything: file browser, import sheet, keys, palette, go to.
 void draw_dialogs(PanelContext& ui);
+const char* dialog_title(Dialog dialog);  // empty: none
 // Whether the path is a folder; the dialog then stands in it, with no name chosen.
 bool enter_folder(WindowState& window, const std::filesystem::path& path);
 void draw_file_browser(PanelContext& ui);

@@ -1,6 +1,8 @@
 // What went wrong or looks wrong: files refused, changes refused, numbers that cannot be right.
 #include "panels/panels.hpp"
 
+#include <algorithm>
+
 namespace fovea::visualizer {
 
 void draw_problems_panel(PanelContext& ui) {
@@ -19,16 +21,20 @@ void draw_problems_panel(PanelContext& ui) {
         return;
     }
     const Palette& colours = palette(bench.window.theme);
+    // The words beside what they are about, however long or short that is.
+    float widest = 0;
+    for (const Problem& problem : bench.problems)
+        widest = std::max(widest, ImGui::CalcTextSize(problem.where.c_str()).x);
+    widest = std::min(widest, 220 * ui.scale);
     for (size_t i = bench.problems.size(); i-- > 0;) {
         const Problem& problem = bench.problems[i];
         ImGui::PushID(int(i));
         ImGui::PushStyleColor(ImGuiCol_Text, problem.error ? colours.warning : colours.text_soft);
-        const bool clicked =
-            ImGui::Selectable((problem.where + "##where").c_str(), false, 0, {220 * ui.scale, 0});
+        const bool clicked = ImGui::Selectable((problem.where + "##where").c_str(), false, 0, {widest, 0});
         ImGui::PopStyleColor();
         for (size_t stage = 0; clicked && stage < bench.computation.stages().size(); ++stage)
             if (bench.computation.stages()[stage].name == problem.where) bench.show_stage(stage);
-        ImGui::SameLine(250 * ui.scale);
+        ImGui::SameLine(ImGui::GetCursorStartPos().x + widest + 16 * ui.scale);
         ImGui::PushTextWrapPos();
         ImGui::TextUnformatted(problem.text.c_str());
         ImGui::PopTextWrapPos();

@@ -1,7 +1,8 @@
 // Queries on the left, keys on the right, and a line for each of a query's largest weights.
-#include "panels/panels.hpp"
+#include "panels/canvas.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace fovea::visualizer {
@@ -77,6 +78,36 @@ void draw_lines(PanelContext& ui, ImVec2 origin, float left, float right, const 
 }
 
 }  // namespace
+
+void canvas_arcs(PanelContext& ui, const Canvas& c, float foot) {
+    Workbench& bench = ui.bench;
+    const Palette& colours = palette(bench.window.theme);
+    const uint64_t queries = bench.computation.run().desc().len_q;
+    std::vector<Line> lines;
+    const auto picked = uint64_t(bench.view.picked_row);
+    if (bench.window.lines_of_all)
+        for (uint64_t q = 0; q < queries; ++q)
+            if (q != picked) add_lines(bench, q, size_t(bench.window.lines_top), lines);
+    add_lines(bench, picked, size_t(bench.window.lines_top), lines);
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    const float s = ui.scale, y = std::max(c.origin.y, c.at.y) - foot, tall = (kArcRow - 8) * s;
+    draw.PushClipRect({c.at.x, y - tall - 4 * s}, {c.at.x + c.size.x, y + 2 * s}, true);
+    const auto x_of = [&](uint64_t token) { return c.origin.x + (float(token) + 0.5f) * c.cell_width; };
+    for (const Line& line : lines) {
+        const bool own = line.query == picked;
+        const float from = x_of(line.query), to = x_of(line.key), weight = std::min(line.weight, 1.0f);
+        const auto alpha = ImU32(own ? 60 + 195 * weight : 110 * weight);
+        const ImU32 colour = ((own ? colours.accent : colours.text_soft) & 0x00ffffff) | alpha << 24;
+        const float wide = std::abs(to - from), thickness = (0.8f + (own ? 4.2f : 2.2f) * weight) * s;
+        // A token that looks at itself has a loop. A Bezier's top is at three quarters of its handles.
+        const float top = std::min(tall, wide == 0 ? 0.4f * tall : 0.3f * tall + 0.25f * wide) / 0.75f;
+        const float spread = wide == 0 ? std::min(9 * s, 0.4f * c.cell_width) : 0;
+        draw.AddBezierCubic({from, y}, {from - spread, y - top}, {to + spread, y - top}, {to, y}, colour,
+                            thickness);
+        if (own) draw.AddCircleFilled({to, y}, std::max(thickness * 0.7f, 1.5f * s), colour);
+    }
+    draw.PopClipRect();
+}
 
 void draw_token_lines(PanelContext& ui) {
     Workbench& bench = ui.bench;

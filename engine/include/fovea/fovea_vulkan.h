@@ -152,7 +152,7 @@ typedef struct FoveaRecord { /* one foveaCmdRun */
     uint64_t first_slice, slice_count; /* slice_count 0: all from first_slice on */
     VkQueryPool timestamps;            /* optional, of VK_QUERY_TYPE_TIMESTAMP: 2 for each slice recorded, before and */
     uint32_t first_query;              /*   after it, from this query on. The host has reset them */
-    uint32_t reserved0;                /* must be 0 */
+    uint32_t dispatch_timestamps;      /* 0, or 1: one before each slice and one after each of its dispatches instead */
     FoveaDescriptorArena arena;        /* only without push descriptors */
 } FoveaRecord;
 
