@@ -141,12 +141,7 @@ export class MatrixView {
             sameNumbers(this.content, content) &&
             this.scaleFor === document.documentElement.dataset.theme;
         this.content = content;
-        // In steps, so that a letter more does not move and resize the picture.
-        if (relabelled)
-            this.widths = widestOf(content).map((width) => 16 * Math.ceil((width * this.type) / 16)) as [
-                number,
-                number,
-            ];
+        if (relabelled) this.widths = widestOf(content).map((width) => width * this.type) as [number, number];
         if (same) return;
         this.scaleFor = document.documentElement.dataset.theme;
         if (resized) {
@@ -485,7 +480,9 @@ export class MatrixView {
     private layoutWith(labels: boolean): Layout {
         const content = this.content!;
         const available = Math.max(200, this.available);
-        const left = Math.min(labels ? this.widths[0] : 36, available * 0.28) + 14;
+        // In steps, so that a letter more does not move and resize the picture.
+        const stepped = (width: number) => 16 * Math.ceil(width / 16);
+        const left = Math.min(labels ? stepped(this.widths[0]) : 36, available * 0.28) + 14;
         const right = content.sums && content.rows <= 64 && available >= 380 ? 54 : 2; // a phone needs the room for digits
         const columnWidth = Math.min(labels ? this.widths[1] : 36, 120);
         // The last slanted label leans out to the right, and half of a number; among few columns there is room for it beside
@@ -502,7 +499,7 @@ export class MatrixView {
         // All of it within the first screen, as long as its digits can be read; of many rows, the picture.
         const least = content.rows > mostWithDigits ? leastPicture : this.digitsFrom(content);
         const lies = (base: number) => !labels || columnWidth + 4 <= base;
-        const above = (base: number) => (lies(base) ? 30 : Math.min(110, columnWidth * 0.72 + 18));
+        const above = (base: number) => (lies(base) ? 30 : Math.min(110, stepped(columnWidth) * 0.72 + 18));
         const within = (top: number) =>
             Math.min(widest, Math.max(least, (this.room - top - bottom - 12) / content.rows));
         const lying = within(30),
