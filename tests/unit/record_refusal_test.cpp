@@ -90,7 +90,8 @@ std::vector<Refusal> refusals(const FoveaPlanInfo& info) {
              b.record.first_query = UINT32_MAX - 1;
          },
          FOVEA_SIZE_OVERFLOW, "first_query"},
-        {"reserved", [](auto& b) { b.record.reserved0 = 1; }, FOVEA_INVALID_ARGUMENT, "reserved0"},
+        {"kind of timestamps", [](auto& b) { b.record.dispatch_timestamps = 2; }, FOVEA_INVALID_ARGUMENT,
+         "dispatch_timestamps"},
     };
 }
 

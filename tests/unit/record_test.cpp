@@ -121,6 +121,20 @@ TEST_F(Record, WritesTwoTimestampsForEachSlice) {
     EXPECT_EQ(calls.back(), "vkCmdWriteTimestamp " + std::to_string(10 + 2 * info.slice_count - 1));
 }
 
+TEST_F(Record, WritesATimestampAfterEachDispatchWhereTheseAreAskedFor) {
+    open(sliced_attention());
+    bindings->record.timestamps = (VkQueryPool)0x55;
+    bindings->record.first_query = 10;
+    bindings->record.dispatch_timestamps = 1;
+    ASSERT_EQ(record(), FOVEA_OK);
+    uint64_t dispatches = 0;
+    for (uint64_t s = 0; s < info.slice_count; ++s) dispatches += dispatches_of(s);
+    EXPECT_EQ(host->vulkan.count("vkCmdWriteTimestamp"), info.slice_count + dispatches);
+    const std::vector<std::string> calls = host->vulkan.calls();
+    EXPECT_EQ(calls.front(), "vkCmdWriteTimestamp 10");
+    EXPECT_EQ(calls.back(), "vkCmdWriteTimestamp " + std::to_string(10 + info.slice_count + dispatches - 1));
+}
+
 TEST_F(Record, TakesSetsFromTheArenaBeforeTheFirstCommand) {
     open(sliced_attention(), false);
     bindings->record.arena.pool = (VkDescriptorPool)0x66;
