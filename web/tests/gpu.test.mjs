@@ -62,7 +62,10 @@ for (const [implementation, lack] of [
         { skip: lack ?? false },
         async () => {
             const { stdout } = await promisify(execFile)(program("operations"), ["--on", implementation]);
-            assert.match(stdout, /\[  PASSED  \] 9 tests/);
+            // All of them, but for one that WebGPU cannot bind.
+            const [, all] = stdout.match(/Running (\d+) tests/);
+            assert.match(stdout, new RegExp(`\\[  PASSED  \\] ${all - 1} tests`));
+            assert.match(stdout, /SKIPPED \] Operations\.rope_in_place\n/);
             assert.match(stdout, /linear on \w+: worst row/);
         },
     );
