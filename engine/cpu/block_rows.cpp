@@ -22,11 +22,11 @@ void stored_rows(const BlockRows& call, uint64_t first, uint64_t end) {
         case BlockFormat::q8_0:
             return block_rows<BlockQ8>(call, first, end);
         case BlockFormat::q4_k:
-            return block_rows<BlockQ45K<false>>(call, first, end);
+            return block_rows<RowByRow<BlockQ45K<false>>>(call, first, end);
         case BlockFormat::q5_k:
-            return block_rows<BlockQ45K<true>>(call, first, end);
+            return block_rows<RowByRow<BlockQ45K<true>>>(call, first, end);
         case BlockFormat::q6_k:
-            return block_rows<BlockQ6K>(call, first, end);
+            return block_rows<RowByRow<BlockQ6K>>(call, first, end);
     }
 }
 

@@ -12,42 +12,74 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-HWY_INLINE V product(VI numbers, const float* x, V sum) {
-    return mul_add(hn::ConvertTo(F(), numbers), hn::LoadU(F(), x), sum);
+// Rows at a time, each from a part of the matrix of its own: they share the loads of x, and memory is read
+// from so many places that none of the processor's own fetching stops at the end of a page. One after the
+// other where registers are few.
+constexpr size_t kTogether = kLanes < 4 || HWY_ARCH_WASM ? 1 : kRowParts;
+
+// The half at `at` in all lanes.
+HWY_INLINE V halves_of(const unsigned char* at) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+    int16_t half;
+    memcpy(&half, at, sizeof half);
+#if HWY_TARGET == HWY_AVX3
+    return V{_mm512_cvtph_ps(_mm256_set1_epi16(half))};
+#else
+    return V{_mm256_cvtph_ps(_mm_set1_epi16(half))};
+#endif
+#else
+    return hn::Set(F(), half_of(at));
+#endif
 }
 
-// Each format adds the products of one block to a sum.
+HWY_INLINE V product(VI numbers, V x, V sum) { return mul_add(hn::ConvertTo(F(), numbers), x, sum); }
+HWY_INLINE V product(VI numbers, const float* x, V sum) { return product(numbers, hn::LoadU(F(), x), sum); }
+
+// Each format adds the products of a block of each of R rows to their sums.
 
 struct BlockQ8 {
     static constexpr size_t kNumbers = 32, kBytes = 34;
-    static HWY_INLINE void add(const unsigned char* block, const float* x, V& sum) {
-        V part = hn::Zero(F());
-        for (size_t j = 0; j < 32; j += kLanes) part = product(signed_bytes_of(block + 2 + j), x + j, part);
-        sum = mul_add(hn::Set(F(), half_of(block)), part, sum);
+    template <size_t R>
+    static HWY_INLINE void add(const unsigned char* const (&block)[R], size_t at, const float* x,
+                               V (&sum)[R]) {
+        V part[R];
+        FOVEA_UNROLL for (V& p : part) p = hn::Zero(F());
+        FOVEA_UNROLL for (size_t j = 0; j < 32; j += kLanes) {
+            const V numbers = hn::LoadU(F(), x + j);
+            FOVEA_UNROLL for (size_t r = 0; r < R; ++r) part[r] =
+                product(signed_bytes_of(block[r] + at + 2 + j), numbers, part[r]);
+        }
+        FOVEA_UNROLL for (size_t r = 0; r < R; ++r) sum[r] =
+            mul_add(halves_of(block[r] + at), part[r], sum[r]);
     }
 };
 
 struct BlockQ4 {
     static constexpr size_t kNumbers = 32, kBytes = 18;
-    static HWY_INLINE void add(const unsigned char* block, const float* x, V& sum) {
-        V part = hn::Zero(F());
+    template <size_t R>
+    static HWY_INLINE void add(const unsigned char* const (&block)[R], size_t at, const float* x,
+                               V (&sum)[R]) {
+        V part[R];
+        FOVEA_UNROLL for (V& p : part) p = hn::Zero(F());
+        FOVEA_UNROLL for (size_t j = 0; j < 16; j += kLanes) {
+            const V first = hn::LoadU(F(), x + j), second = hn::LoadU(F(), x + 16 + j);
+            FOVEA_UNROLL for (size_t r = 0; r < R; ++r) {
+                const VI bytes = bytes_of(block[r] + at + 2 + j);
 #if HWY_TARGET == HWY_AVX3
-        // A register holds a float for each of the 16 numbers, and the lookup reads four bits of its index.
-        const V numbers = hn::Iota(F(), -8.0f);
-        const VI bytes = bytes_of(block + 2);
-        const V low{_mm512_permutexvar_ps(bytes.raw, numbers.raw)};
-        const V high{_mm512_permutexvar_ps(high_of(bytes).raw, numbers.raw)};
-        part = mul_add(low, hn::LoadU(F(), x), part);
-        part = mul_add(high, hn::LoadU(F(), x + 16), part);
+                // A register holds a float for each of the 16 numbers, and the lookup reads four bits of its
+                // index.
+                const V numbers = hn::Iota(F(), -8.0f);
+                part[r] = mul_add(V{_mm512_permutexvar_ps(bytes.raw, numbers.raw)}, first, part[r]);
+                part[r] = mul_add(V{_mm512_permutexvar_ps(high_of(bytes).raw, numbers.raw)}, second, part[r]);
 #else
-        const VI eight = hn::Set(I(), 8);
-        for (size_t j = 0; j < 16; j += kLanes) {
-            const VI bytes = bytes_of(block + 2 + j);
-            part = product(hn::Sub(low_of(bytes), eight), x + j, part);
-            part = product(hn::Sub(high_of(bytes), eight), x + 16 + j, part);
-        }
+                const VI eight = hn::Set(I(), 8);
+                part[r] = product(hn::Sub(low_of(bytes), eight), first, part[r]);
+                part[r] = product(hn::Sub(high_of(bytes), eight), second, part[r]);
 #endif
-        sum = mul_add(hn::Set(F(), half_of(block)), part, sum);
+            }
+        }
+        FOVEA_UNROLL for (size_t r = 0; r < R; ++r) sum[r] =
+            mul_add(halves_of(block[r] + at), part[r], sum[r]);
     }
 };
 
@@ -126,22 +158,55 @@ struct BlockQ6K {
     }
 };
 
+// Blocks of 256 numbers are work enough to go through row by row.
+template <class Block>
+struct RowByRow {
+    static constexpr size_t kNumbers = Block::kNumbers, kBytes = Block::kBytes;
+    template <size_t R>
+    static HWY_INLINE void add(const unsigned char* const (&block)[R], size_t at, const float* x,
+                               V (&sum)[R]) {
+        for (size_t r = 0; r < R; ++r) Block::add(block[r] + at, x, sum[r]);
+    }
+};
+
+// Row n of each of kTogether parts from `part` on. Past the last row it is read again and not stored.
+struct RowSet {
+    HWY_INLINE RowSet(const BlockRows& call, uint64_t n, uint64_t part) {
+        FOVEA_UNROLL for (size_t r = 0; r < kTogether; ++r) {
+            index[r] = HWY_MIN(n + (part + r) * call.part_rows, call.rows - 1);
+            row[r] = call.weights + index[r] * call.row_bytes;
+        }
+    }
+    HWY_INLINE void store(const BlockRows& call, size_t r, float sum) const {
+        call.y[index[r]] = sum + (call.bias ? call.bias[index[r]] : 0.0f);
+    }
+    uint64_t index[kTogether];
+    const unsigned char* row[kTogether];
+};
+// Calls body(rows) for rows [first, end) of every part.
+template <class Body>
+HWY_INLINE void for_row_sets(const BlockRows& call, uint64_t first, uint64_t end, const Body& body) {
+    for (uint64_t part = 0; part < kRowParts; part += kTogether)
+        for (uint64_t n = first; n < end; ++n) body(RowSet(call, n, part));
+}
+
 template <class Block>
 void block_rows(const BlockRows& call, uint64_t first, uint64_t end) {
     const size_t blocks = size_t(call.columns) / Block::kNumbers;
-    for (uint64_t n = first; n < end; ++n) {
-        const unsigned char* block = call.weights + n * call.row_bytes;
+    for_row_sets(call, first, end, [&](const RowSet& rows) HWY_ATTR {
         const float* x = call.x;
-        V even = hn::Zero(F()), odd = hn::Zero(F());  // neighbouring blocks do not wait for each other
-        // Two to a turn, so that both sums stay in registers.
+        // Neighbouring blocks do not wait for each other. Two to a turn, so that both sums stay in registers.
+        V even[kTogether], odd[kTogether];
+        FOVEA_UNROLL for (size_t r = 0; r < kTogether; ++r) even[r] = odd[r] = hn::Zero(F());
         size_t b = 0;
-        for (; b + 2 <= blocks; b += 2, block += 2 * Block::kBytes, x += 2 * Block::kNumbers) {
-            Block::add(block, x, even);
-            Block::add(block + Block::kBytes, x + Block::kNumbers, odd);
+        for (; b + 2 <= blocks; b += 2, x += 2 * Block::kNumbers) {
+            Block::add(rows.row, b * Block::kBytes, x, even);
+            Block::add(rows.row, (b + 1) * Block::kBytes, x + Block::kNumbers, odd);
         }
-        if (b < blocks) Block::add(block, x, even);
-        call.y[n] = hn::GetLane(hn::SumOfLanes(F(), hn::Add(even, odd))) + (call.bias ? call.bias[n] : 0.0f);
-    }
+        if (b < blocks) Block::add(rows.row, b * Block::kBytes, x, even);
+        FOVEA_UNROLL for (size_t r = 0; r < kTogether; ++r)
+            rows.store(call, r, hn::GetLane(hn::SumOfLanes(F(), hn::Add(even[r], odd[r]))));
+    });
 }
 
 struct Widen32 {
@@ -166,21 +231,34 @@ struct WidenBrain {
 template <class Widen>
 void float_rows(const BlockRows& call, uint64_t first, uint64_t end) {
     const F f;
+    constexpr size_t kSums = kTogether == 1 ? 4 : 2;  // of a row: enough that none waits for the one before
     const size_t columns = size_t(call.columns), whole = columns / kLanes * kLanes;
-    for (uint64_t n = first; n < end; ++n) {
-        const auto* row = reinterpret_cast<const typename Widen::Number*>(call.weights + n * call.row_bytes);
-        V sums[4] = {hn::Zero(f), hn::Zero(f), hn::Zero(f), hn::Zero(f)};
+    for_row_sets(call, first, end, [&](const RowSet& rows) HWY_ATTR {
+        const typename Widen::Number* row[kTogether];
+        V sums[kTogether][kSums];
+        FOVEA_UNROLL for (size_t r = 0; r < kTogether; ++r) {
+            row[r] = reinterpret_cast<const typename Widen::Number*>(rows.row[r]);
+            FOVEA_UNROLL for (V& s : sums[r]) s = hn::Zero(f);
+        }
         size_t e = 0;
-        for (; e + 4 * kLanes <= whole; e += 4 * kLanes)
-            FOVEA_UNROLL for (size_t s = 0; s < 4; ++s) sums[s] =
-                mul_add(Widen::load(row + e + s * kLanes), hn::LoadU(f, call.x + e + s * kLanes), sums[s]);
+        for (; e + kSums * kLanes <= whole; e += kSums * kLanes) {
+            FOVEA_UNROLL for (size_t s = 0; s < kSums; ++s) {
+                const V x = hn::LoadU(f, call.x + e + s * kLanes);
+                FOVEA_UNROLL for (size_t r = 0; r < kTogether; ++r) sums[r][s] =
+                    mul_add(Widen::load(row[r] + e + s * kLanes), x, sums[r][s]);
+            }
+        }
         for (; e < whole; e += kLanes)
-            sums[0] = mul_add(Widen::load(row + e), hn::LoadU(f, call.x + e), sums[0]);
-        float total =
-            hn::GetLane(hn::SumOfLanes(f, hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]))));
-        for (; e < columns; ++e) total += Widen::one(row + e) * call.x[e];
-        call.y[n] = total + (call.bias ? call.bias[n] : 0.0f);
-    }
+            FOVEA_UNROLL for (size_t r = 0; r < kTogether; ++r) sums[r][0] =
+                mul_add(Widen::load(row[r] + e), hn::LoadU(f, call.x + e), sums[r][0]);
+        FOVEA_UNROLL for (size_t r = 0; r < kTogether; ++r) {
+            V all = hn::Add(sums[r][0], sums[r][1]);
+            if constexpr (kSums == 4) all = hn::Add(all, hn::Add(sums[r][2], sums[r][3]));
+            float total = hn::GetLane(hn::SumOfLanes(f, all));
+            for (size_t rest = e; rest < columns; ++rest) total += Widen::one(row[r] + rest) * call.x[rest];
+            rows.store(call, r, total);
+        }
+    });
 }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "cpu/block_rows.hpp"
+#include "problem/checked.hpp"
 #include "problem/problem.hpp"
 
 namespace fovea {
@@ -55,25 +56,26 @@ void stored_rows_on_cpu(uint32_t target, const StoredWeight& weight, const float
     struct Job {
         cpu::BlockRowsKernel kernel;
         cpu::BlockRows call;
-        uint64_t rows, step;
-    } job{cpu::block_rows_kernel_of(target), {}, weight.rows(), 0};
+        uint64_t step;
+    } job{cpu::block_rows_kernel_of(target), {}, 0};
     job.call.format = *format_of(weight.type);
     job.call.weights = reinterpret_cast<const unsigned char*>(weight.bytes.data());
     job.call.columns = weight.columns(), job.call.row_bytes = row_bytes(weight);
+    job.call.rows = weight.rows(), job.call.part_rows = ceil_div(weight.rows(), uint64_t{cpu::kRowParts});
     job.call.bias = bias;
-    job.step = std::max<uint64_t>(1, kTaskBytes / std::max<uint64_t>(1, job.call.row_bytes));
-    const auto tasks = uint32_t((job.rows + job.step - 1) / job.step);
+    job.step = std::max<uint64_t>(1, kTaskBytes / std::max<uint64_t>(1, cpu::kRowParts * job.call.row_bytes));
+    const auto tasks = uint32_t(ceil_div(job.call.part_rows, job.step));
     for (uint64_t i = 0; i < x.rows(); ++i) {
         job.call.x = x.row(i).data(), job.call.y = y.row(i).data();
         if (!parallel || tasks == 1) {
-            job.kernel(job.call, 0, job.rows);
+            job.kernel(job.call, 0, job.call.part_rows);
             continue;
         }
         parallel->run(
             parallel->user, tasks,
             [](void* arg, uint32_t index, uint32_t) {
                 const Job& j = *static_cast<const Job*>(arg);
-                j.kernel(j.call, index * j.step, std::min(j.rows, (index + 1) * j.step));
+                j.kernel(j.call, index * j.step, std::min(j.call.part_rows, (index + 1) * j.step));
             },
             &job);
     }

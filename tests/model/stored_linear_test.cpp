@@ -32,11 +32,14 @@ TEST(StoredLinear, gives_the_dequantised_product_on_every_instruction_set) {
                 const F32Tensor bias =
                     rows % 2 == 0 ? reshaped(random_rows(1, rows, random), {rows}) : F32Tensor(Shape{0});
                 ASSERT_TRUE(has_stored_rows(w.stored));
-                F32Tensor y({2, rows}), threaded({2, rows});
+                F32Tensor y({3, rows}), threaded({2, rows});
                 std::fill(y.values.begin(), y.values.end(), NAN);
                 const float* const b = bias.values.empty() ? nullptr : bias.values.data();
                 stored_rows_on_cpu(target, w.stored, b, x, y, nullptr);
                 expect_row_verdict(w, bias, x, y);
+                EXPECT_TRUE(std::all_of(y.row(2).begin(), y.row(2).end(), [](float v) { return v != v; }))
+                    << "nothing is written behind the last row";
+                y.values.resize(2 * rows);
                 stored_rows_on_cpu(target, w.stored, b, x, threaded, &parallel);
                 EXPECT_EQ(threaded.values, y.values) << "threads change no bit";
             }
