@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>
 
 #include "cpu/block_rows_inl.hpp"
+#include "cpu/digit_rows_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
@@ -18,6 +19,11 @@ void stored_rows(const BlockRows& call, uint64_t first, uint64_t end) {
         case BlockFormat::bf16:
             return float_rows<WidenBrain>(call, first, end);
         case BlockFormat::q4_0:
+#if FOVEA_DIGIT_ROWS
+            if (call.digits)
+                return call.byte_products ? digit_rows<true>(call, first, end)
+                                          : digit_rows<false>(call, first, end);
+#endif
             return block_rows<BlockQ4>(call, first, end);
         case BlockFormat::q8_0:
             return block_rows<BlockQ8>(call, first, end);
@@ -30,6 +36,10 @@ void stored_rows(const BlockRows& call, uint64_t first, uint64_t end) {
     }
 }
 
+void split_digits(BlockRows& call, DigitGroup* groups, uint32_t* odd) {
+    split_into_digits(call, groups, odd);
+}
+
 }  // namespace fovea::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -37,7 +47,10 @@ HWY_AFTER_NAMESPACE();
 
 namespace fovea::cpu {
 
-BlockRowsKernel block_rows_kernel_of(uint32_t target) { FOVEA_SELECT_TARGET(target, stored_rows) }
+BlockRowsKernel block_rows_kernel_of(uint32_t target){FOVEA_SELECT_TARGET(target, stored_rows)} SplitDigits
+    split_digits_of(uint32_t target) {
+    FOVEA_SELECT_TARGET(target, split_digits)
+}
 
 }  // namespace fovea::cpu
 #endif

@@ -3,12 +3,25 @@
 // one reading of the matrix and nothing is written but the result.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace fovea::cpu {
 
 // The layouts of quantised.cpp in engine/files, which says what each block holds.
 enum class BlockFormat : uint8_t { f32, f16, bf16, q4_0, q8_0, q4_k, q5_k, q6_k };
+
+// Four blocks of 32 activations x as whole numbers: x / unit = 65536 digits[0] + 256 digits[1] + digits[2],
+// of numbers 0 to 15 of each block in a row and of 16 to 31. Zeros to begin with.
+struct alignas(64) DigitGroup {
+    int8_t digits[3][2][64];
+    int32_t high_offset[16], rest_offset[16];  // what the 8 that is added to weights adds, to be taken away
+    float unit[16];                            // of a block: four lanes
+};
+constexpr uint64_t digit_groups(uint64_t columns) { return (columns + 127) / 128; }
+// A block is multiplied in float32 where the mean of its numbers but the largest is less than so much of it:
+// they would keep fewer than 16 bits.
+constexpr float kLeastOfOthers = 0x1p-7f;
 
 // Rows are read from so many places of a matrix at a time, the first rows of as many parts of it.
 constexpr uint32_t kRowParts = 4;
@@ -22,7 +35,17 @@ struct BlockRows {
     uint64_t rows, part_rows;     // part p begins at row p * part_rows; the last ones are shorter, or empty
     const float *x, *bias;        // [columns]; [rows], or null
     float* y;                     // [rows]
+    bool byte_products;           // the processor has them (has_byte_products): the same bits, sooner
+    // As split_digits leaves them.
+    const DigitGroup* digits;
+    const uint32_t* odd;  // blocks that are multiplied in float32, as all are where `digits` is null
+    size_t odd_blocks;
 };
+
+// Sets digits, odd and odd_blocks for call.x; `groups` has room for digit_groups() of it, `odd` for each of
+// its blocks.
+using SplitDigits = void (*)(BlockRows& call, DigitGroup* groups, uint32_t* odd);
+SplitDigits split_digits_of(uint32_t target);
 
 // Rows [first, end) of each part, 0 <= first <= end <= part_rows.
 using BlockRowsKernel = void (*)(const BlockRows& call, uint64_t first, uint64_t end);

@@ -8,6 +8,7 @@
 
 #include "cpu/block_rows.hpp"
 #include "cpu/compressed_row_inl.hpp"
+#include "cpu/row_products_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
@@ -177,12 +178,30 @@ struct RowSet {
             row[r] = call.weights + index[r] * call.row_bytes;
         }
     }
-    HWY_INLINE void store(const BlockRows& call, size_t r, float sum) const {
-        call.y[index[r]] = sum + (call.bias ? call.bias[index[r]] : 0.0f);
+    HWY_INLINE void store(const BlockRows& call, const float (&sums)[kTogether]) const {
+        FOVEA_UNROLL for (size_t r = 0; r < kTogether; ++r) call.y[index[r]] =
+            sums[r] + (call.bias ? call.bias[index[r]] : 0.0f);
     }
     uint64_t index[kTogether];
     const unsigned char* row[kTogether];
 };
+// The sum of the lanes of each vector.
+HWY_INLINE void sum_lanes(const V (&v)[kTogether], float (&to)[kTogether]) {
+#if HWY_TARGET == HWY_SCALAR || HWY_ARCH_WASM
+    FOVEA_UNROLL for (size_t r = 0; r < kTogether; ++r) to[r] = hn::GetLane(hn::SumOfLanes(F(), v[r]));
+#else
+    V sums = block_sums(v[0], v[1], v[2], v[3]);
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+    sums = hn::Add(sums, hn::SwapAdjacentBlocks(sums));
+#endif
+#if HWY_TARGET == HWY_AVX3
+    sums = hn::Add(sums, hn::ConcatUpperUpper(F(), sums, sums));
+#endif
+    HWY_ALIGN float lanes[kLanes];
+    hn::Store(sums, F(), lanes);
+    FOVEA_UNROLL for (size_t r = 0; r < kTogether; ++r) to[r] = lanes[r];
+#endif
+}
 // Calls body(rows) for rows [first, end) of every part.
 template <class Body>
 HWY_INLINE void for_row_sets(const BlockRows& call, uint64_t first, uint64_t end, const Body& body) {
@@ -204,8 +223,10 @@ void block_rows(const BlockRows& call, uint64_t first, uint64_t end) {
             Block::add(rows.row, (b + 1) * Block::kBytes, x + Block::kNumbers, odd);
         }
         if (b < blocks) Block::add(rows.row, b * Block::kBytes, x, even);
-        FOVEA_UNROLL for (size_t r = 0; r < kTogether; ++r)
-            rows.store(call, r, hn::GetLane(hn::SumOfLanes(F(), hn::Add(even[r], odd[r]))));
+        FOVEA_UNROLL for (size_t r = 0; r < kTogether; ++r) even[r] = hn::Add(even[r], odd[r]);
+        float sums[kTogether];
+        sum_lanes(even, sums);
+        rows.store(call, sums);
     });
 }
 
@@ -251,13 +272,17 @@ void float_rows(const BlockRows& call, uint64_t first, uint64_t end) {
         for (; e < whole; e += kLanes)
             FOVEA_UNROLL for (size_t r = 0; r < kTogether; ++r) sums[r][0] =
                 mul_add(Widen::load(row[r] + e), hn::LoadU(f, call.x + e), sums[r][0]);
+        V all[kTogether];
         FOVEA_UNROLL for (size_t r = 0; r < kTogether; ++r) {
-            V all = hn::Add(sums[r][0], sums[r][1]);
-            if constexpr (kSums == 4) all = hn::Add(all, hn::Add(sums[r][2], sums[r][3]));
-            float total = hn::GetLane(hn::SumOfLanes(f, all));
-            for (size_t rest = e; rest < columns; ++rest) total += Widen::one(row[r] + rest) * call.x[rest];
-            rows.store(call, r, total);
+            all[r] = hn::Add(sums[r][0], sums[r][1]);
+            if constexpr (kSums == 4) all[r] = hn::Add(all[r], hn::Add(sums[r][2], sums[r][3]));
         }
+        float total[kTogether];
+        sum_lanes(all, total);
+        for (; e < columns; ++e)
+            FOVEA_UNROLL for (size_t r = 0; r < kTogether; ++r) total[r] +=
+                Widen::one(row[r] + e) * call.x[e];
+        rows.store(call, total);
     });
 }
 

@@ -22,7 +22,7 @@ namespace {
 #if HWY_ARCH_X86
 #if defined(_MSC_VER)
 struct Features {
-    bool sse4, avx2, avx512;
+    bool sse4, avx2, avx512, byte_products;
 };
 Features detect() {
     int basic[4], extended[4] = {};
@@ -41,11 +41,12 @@ Features detect() {
              bit(extended[1], 3) && bit(extended[1], 8);
     f.avx512 = f.avx2 && zmm && bit(extended[1], 16) && bit(extended[1], 17) && bit(extended[1], 28) &&
                bit(extended[1], 30) && bit(extended[1], 31);
+    f.byte_products = f.avx512 && bit(extended[2], 11);
     return f;
 }
 #else
 struct Features {
-    bool sse4, avx2, avx512;
+    bool sse4, avx2, avx512, byte_products;
 };
 // What __builtin_cpu_supports has no name for in every compiler.
 bool has_f16c_and_lzcnt() {
@@ -65,16 +66,21 @@ Features detect() {
     f.avx512 = f.avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                __builtin_cpu_supports("avx512vl");
+    f.byte_products = f.avx512 && __builtin_cpu_supports("avx512vnni");
     return f;
 }
 #endif
 
+// Above the bits of targets.
+constexpr uint32_t kByteProducts = 1u << kTargetCount;
+
 uint32_t processor_targets() {
     const Features f = detect();
-    return 1u << kTargetScalar | (f.sse4 ? 1u << kTargetSse4 : 0) | (f.avx2 ? 1u << kTargetAvx2 : 0) |
-           (f.avx512 ? 1u << kTargetAvx512 : 0);
+    return (f.byte_products ? kByteProducts : 0) | 1u << kTargetScalar | (f.sse4 ? 1u << kTargetSse4 : 0) |
+           (f.avx2 ? 1u << kTargetAvx2 : 0) | (f.avx512 ? 1u << kTargetAvx512 : 0);
 }
 #else
+constexpr uint32_t kByteProducts = 0;
 uint32_t processor_targets() { return ~0u; }  // what was compiled in runs
 #endif
 
@@ -115,17 +121,23 @@ const char* target_name(uint32_t target) {
     }
 }
 
-uint32_t runnable_targets() {
+namespace {
+// Bits of targets, and kByteProducts.
+uint32_t known_bits() {
     // A virtual machine answers slowly, longer than a plan for one token takes. Every thread finds the same,
     // so that whoever asks first may write it down.
     static constinit std::atomic<uint32_t> known = 0;
     uint32_t targets = known.load(std::memory_order_relaxed);
     if (targets == 0) {
-        targets = processor_targets() & kCompiledTargets;
+        targets = processor_targets() & (kCompiledTargets | kByteProducts);
         known.store(targets, std::memory_order_relaxed);
     }
     return targets;
 }
+}  // namespace
+
+uint32_t runnable_targets() { return known_bits() & kCompiledTargets; }
+bool has_byte_products() { return (known_bits() & kByteProducts) != 0; }
 
 uint32_t best_target() {
     const uint32_t targets = runnable_targets();

@@ -51,6 +51,9 @@ const char* target_name(uint32_t target);
 // Bit t: this build has the kernels of target t and this processor can run them.
 uint32_t runnable_targets();
 
+// Whether the processor multiplies bytes and adds four products at once (AVX512-VNNI).
+bool has_byte_products();
+
 // The fastest of runnable_targets().
 uint32_t best_target();
 

@@ -52,7 +52,7 @@ bool has_stored_rows(const StoredWeight& weight) {
 }
 
 void stored_rows_on_cpu(uint32_t target, const StoredWeight& weight, const float* bias, const F32Tensor& x,
-                        F32Tensor& y, const FoveaParallel* parallel) {
+                        F32Tensor& y, const FoveaParallel* parallel, bool byte_products) {
     struct Job {
         cpu::BlockRowsKernel kernel;
         cpu::BlockRows call;
@@ -65,8 +65,13 @@ void stored_rows_on_cpu(uint32_t target, const StoredWeight& weight, const float
     job.call.bias = bias;
     job.step = std::max<uint64_t>(1, kTaskBytes / std::max<uint64_t>(1, cpu::kRowParts * job.call.row_bytes));
     const auto tasks = uint32_t(ceil_div(job.call.part_rows, job.step));
+    job.call.byte_products = byte_products;
+    std::vector<uint32_t> odd(weight.columns() / 32);
     for (uint64_t i = 0; i < x.rows(); ++i) {
         job.call.x = x.row(i).data(), job.call.y = y.row(i).data();
+        std::vector<cpu::DigitGroup> digits(
+            weight.type == WeightType::q4_0 ? cpu::digit_groups(weight.columns()) : 0);
+        cpu::split_digits_of(target)(job.call, digits.data(), odd.data());
         if (!parallel || tasks == 1) {
             job.kernel(job.call, 0, job.call.part_rows);
             continue;

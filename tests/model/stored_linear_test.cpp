@@ -7,6 +7,8 @@
 
 #include <fovea/thread_pool.hpp>
 
+#include <algorithm>
+
 namespace fovea {
 namespace {
 
@@ -45,6 +47,103 @@ TEST(StoredLinear, gives_the_dequantised_product_on_every_instruction_set) {
             }
     }
     EXPECT_GE(targets, 2u);
+}
+
+// Blocks of activations as they may come: what is changed in normal numbers, of each of 32.
+struct Activations {
+    const char* name;
+    float (*change)(float x, uint64_t e);
+};
+const Activations kActivations[] = {
+    {"one large number in a block", [](float x, uint64_t e) { return e % 32 == 5 ? 1e30f * x : x; }},
+    {"huge beside tiny", [](float x, uint64_t e) { return (e % 2 ? 1e30f : 1e-30f) * x; }},
+    {"one in each block", [](float x, uint64_t e) { return e % 32 == 9 ? x : 0.0f; }},
+    {"a block of zeros", [](float x, uint64_t e) { return e / 32 % 2 ? x : 0.0f; }},
+    {"subnormal", [](float x, uint64_t) { return 1e-40f * x; }},
+    {"near the largest", [](float x, uint64_t) { return 1e33f * x; }},
+    {"blocks far apart", [](float x, uint64_t e) { return std::ldexp(x, int(e / 32 * 7 % 60) - 30); }},
+    {"long tails", [](float x, uint64_t) { return x * std::exp(4 * std::abs(x)); }},
+    {"the last number below a power of two",
+     [](float x, uint64_t e) {
+         return e % 32 == 31 ? -std::nextafter(4.0f, 0.0f) : std::clamp(x, -3.0f, 3.0f);
+     }},
+};
+
+TEST(StoredLinear, takes_activations_of_every_size) {
+    std::mt19937 random(20261126);
+    for (uint32_t target = 1; target < cpu::kTargetCount; ++target) {
+        if (!(cpu::runnable_targets() >> target & 1u)) continue;
+        for (const WeightType type : {WeightType::q4_0, WeightType::q8_0, WeightType::f16})
+            for (const Activations& a : kActivations)
+                for (const uint64_t blocks : {1u, 6u, 19u}) {
+                    SCOPED_TRACE(std::string(cpu::target_name(target)) + ", " + a.name);
+                    const Weight w(type, 37, 32 * blocks, random);
+                    F32Tensor x = random_rows(3, 32 * blocks, random), y({3, 37}), plain({3, 37});
+                    for (uint64_t n = 0; n < x.values.size(); ++n)
+                        x.values[n] = a.change(x.values[n], n % (32 * blocks));
+                    stored_rows_on_cpu(target, w.stored, nullptr, x, y, nullptr);
+                    expect_row_verdict(w, F32Tensor(Shape{0}), x, y);
+                    stored_rows_on_cpu(target, w.stored, nullptr, x, plain, nullptr, false);
+                    EXPECT_EQ(plain.values, y.values) << "products of bytes change no bit";
+                }
+    }
+}
+
+TEST(StoredLinear, what_is_not_finite_stays_so) {
+    std::mt19937 random(3);
+    for (uint32_t target = 1; target < cpu::kTargetCount; ++target) {
+        if (!(cpu::runnable_targets() >> target & 1u)) continue;
+        SCOPED_TRACE(cpu::target_name(target));
+        for (const float odd : {INFINITY, -INFINITY, NAN})
+            for (const uint64_t at : {0u, 200u, 607u}) {
+                const Weight w(WeightType::q4_0, 37, 608, random);
+                F32Tensor x = random_rows(1, 608, random), y({1, 37});
+                x.values[at] = odd;
+                stored_rows_on_cpu(target, w.stored, nullptr, x, y, nullptr);
+                for (uint64_t n = 0; n < 37; ++n) {
+                    float plain = 0;
+                    for (uint64_t e = 0; e < 608; ++e) plain += w.plain[n * 608 + e] * x.values[e];
+                    if (plain != plain) {
+                        EXPECT_NE(y.values[n], y.values[n]) << n;
+                    } else {
+                        EXPECT_EQ(y.values[n], plain) << n;
+                    }
+                }
+            }
+    }
+}
+
+// Where bytes are multiplied: normal numbers are, small ones beside a large one are not.
+TEST(StoredLinear, activations_are_split_where_that_keeps_them) {
+    if (!(cpu::runnable_targets() >> cpu::kTargetAvx512 & 1u)) GTEST_SKIP() << "no AVX-512 here";
+    std::mt19937 random(4);
+    F32Tensor x = random_rows(1, 640, random);
+    std::vector<cpu::DigitGroup> groups(cpu::digit_groups(640));
+    std::vector<uint32_t> odd(20);
+    cpu::BlockRows call{};
+    call.format = cpu::BlockFormat::q4_0, call.columns = 640, call.x = x.values.data();
+    const cpu::SplitDigits split = cpu::split_digits_of(cpu::kTargetAvx512);
+    split(call, groups.data(), odd.data());
+    ASSERT_NE(call.digits, nullptr);
+    EXPECT_EQ(call.odd_blocks, 0u);
+    for (uint64_t e = 0; e < 640; ++e) {
+        const uint64_t lane = e / 32 % 4, half = e % 32 / 16, at = 16 * lane + e % 16;
+        const cpu::DigitGroup& g = groups[e / 128];
+        const double number =
+            65536.0 * g.digits[0][half][at] + 256.0 * g.digits[1][half][at] + g.digits[2][half][at];
+        EXPECT_NEAR(number * double(g.unit[4 * lane]), double(x.values[e]), double(g.unit[4 * lane]) / 2)
+            << e;
+        EXPECT_LE(g.unit[4 * lane], 4.5f * 0x1p-21f) << "at least 22 bits of the largest";
+    }
+    x.values[70] = 1e4f, x.values[400] = NAN;
+    groups.assign(groups.size(), {});
+    split(call, groups.data(), odd.data());
+    ASSERT_NE(call.digits, nullptr);
+    EXPECT_EQ(std::vector(odd.begin(), odd.begin() + int64_t(call.odd_blocks)),
+              (std::vector<uint32_t>{2, 12}));
+    for (float& v : x.values) v = INFINITY;
+    split(call, groups.data(), odd.data());
+    EXPECT_EQ(call.digits, nullptr);
 }
 
 // What the runner does with many rows, and with types that have no kernel of their own.
