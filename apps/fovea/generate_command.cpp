@@ -12,6 +12,10 @@
 #include <fstream>
 #include <iterator>
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 namespace fovea::app {
 namespace {
 
@@ -183,6 +187,14 @@ void print_help() {
 
 }  // namespace
 
-int generate_command(Words words) { return run_command(words, kOptions, print_help, run); }
+int generate_command(Words words) {
+#if defined(__GLIBC__)
+    // Tensors of a layer come and go: the next layer takes their pages instead of new ones, which the system
+    // would clear first.
+    mallopt(M_TRIM_THRESHOLD, 256 << 20);
+    mallopt(M_MMAP_THRESHOLD, 64 << 20);
+#endif
+    return run_command(words, kOptions, print_help, run);
+}
 
 }  // namespace fovea::app

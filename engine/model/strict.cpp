@@ -97,14 +97,15 @@ Linear make_linear(TorchGenerator& generator, uint64_t d_in, uint64_t d_out, boo
 RopeTables rope_tables(const Rope& rope, uint64_t len, uint64_t dim) {
     const uint64_t width = rope.rotated(dim);
     RopeTables tables{F32Tensor({len, width / 2}), F32Tensor({len, width / 2})};
-    for (uint64_t i = 0; i < len; ++i)
-        for (uint64_t n = 0; n < width / 2; ++n) {
-            double frequency = std::pow(rope.theta, -2.0 * double(n) / double(width));
-            if (!rope.divisors.empty()) frequency /= rope.divisors[n];
+    for (uint64_t n = 0; n < width / 2; ++n) {
+        double frequency = std::pow(rope.theta, -2.0 * double(n) / double(width));
+        if (!rope.divisors.empty()) frequency /= rope.divisors[n];
+        for (uint64_t i = 0; i < len; ++i) {
             const double angle = double(rope.first_position + i) * frequency;
             tables.cos.row(i)[n] = float(std::cos(angle) * rope.magnitude);
             tables.sin.row(i)[n] = float(std::sin(angle) * rope.magnitude);
         }
+    }
     return tables;
 }
 
