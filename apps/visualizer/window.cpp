@@ -451,6 +451,17 @@ Result<void> Window::draw_frame() {
     PanelContext ui{*bench_, *matrices_, backend_->fonts(), scale_};
     ImGui_ImplGlfw_NewFrame();
     ImGui::GetIO().ConfigInputTrickleEventQueue = !only_text_waits();
+    if (getenv("FOVEA_DBG")) {
+        std::fprintf(stderr, "Q trickle=%d ctrl=%d want=%d:", ImGui::GetIO().ConfigInputTrickleEventQueue, ImGui::GetIO().KeyCtrl, ImGui::GetIO().WantTextInput);
+        for (auto& e : ImGui::GetCurrentContext()->InputEventsQueue) {
+            if (e.Type == ImGuiInputEventType_Key) std::fprintf(stderr, " %s%c", ImGui::GetKeyName(e.Key.Key), e.Key.Down ? '+' : '-');
+            else if (e.Type == ImGuiInputEventType_Text) std::fprintf(stderr, " '%c'", e.Text.Char);
+            else if (e.Type == ImGuiInputEventType_MouseButton) std::fprintf(stderr, " btn%d", e.MouseButton.Down);
+            else if (e.Type == ImGuiInputEventType_MousePos) std::fprintf(stderr, " pos%.0f", e.MousePos.PosX);
+            else std::fprintf(stderr, " t%d", e.Type);
+        }
+        std::fprintf(stderr, "\n");
+    }
     backend_->new_frame();
     draw_main_window(ui);
     const ImVec4 ground = ImGui::ColorConvertU32ToFloat4(palette(bench_->window.theme).ground);

@@ -7,8 +7,8 @@
 
 #include <emscripten.h>
 
+#include <algorithm>
 #include <cstdlib>
-#include <cstring>
 
 // Places and sizes are numbers of the page: exact up to 2^53.
 EM_JS(int, host_read, (uint32_t file, double first, uint32_t size, void* out),
@@ -65,7 +65,7 @@ class HeldFile final : public StoredFile {
     uint64_t size_bytes() const noexcept override { return bytes_.bytes().size(); }
     std::span<const std::byte> held() const noexcept override { return bytes_.bytes(); }
     Result<void> read(uint64_t first, std::span<std::byte> out) const override {
-        std::memcpy(out.data(), bytes_.bytes().data() + first, out.size());
+        std::ranges::copy(bytes_.bytes().subspan(first, out.size()), out.begin());
         return {};
     }
 
