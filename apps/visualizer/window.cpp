@@ -10,6 +10,7 @@
 #include "gpu/imgui_backend.hpp"
 #include "gpu/swapchain.hpp"
 #include "headless.hpp"
+#include "input_queue.hpp"
 #include "panels/keys.hpp"
 #include "panels/panel_table.hpp"
 #include "picture.hpp"
@@ -17,7 +18,6 @@
 #define GLFW_INCLUDE_NONE
 #include <GLFW/glfw3.h>
 #include <imgui_impl_glfw.h>
-#include <imgui_internal.h>
 
 #include <algorithm>
 #include <chrono>
@@ -140,6 +140,7 @@ class Window {
     Follower follower_;
     bool computing_ = true;
     WindowEvents events_;
+    InputQueue input_;
     int settle_ = kSettleFrames;
     std::string rare_text_;
     uint64_t seen_steps_ = 0;
@@ -154,23 +155,6 @@ bool walks(ImGuiKey key) {
                                   ImGuiKey_DownArrow, ImGuiKey_PageUp,     ImGuiKey_PageDown,
                                   ImGuiKey_Space,     ImGuiKey_Enter,      ImGuiKey_Escape};
     return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
-}
-
-// Whether all that waits for the frame are typed characters. Dear ImGui would take one key's press or release
-// in each frame, so that quick typing trails behind slow frames; characters can be taken all at once, as
-// their keys mean nothing beside them. Keys that do mean something in a text field (Backspace, arrows, Enter)
-// still have a frame each.
-bool only_text_waits() {
-    const auto types = [](const ImGuiInputEvent& event) {
-        if (event.Type == ImGuiInputEventType_Text || event.Type == ImGuiInputEventType_MousePos) return true;
-        const ImGuiKey key = event.Type == ImGuiInputEventType_Key ? event.Key.Key : ImGuiKey_None;
-        return (key >= ImGuiKey_0 && key <= ImGuiKey_Z) ||
-               (key >= ImGuiKey_Apostrophe && key <= ImGuiKey_GraveAccent) || key == ImGuiKey_Space ||
-               key == ImGuiMod_Shift || key == ImGuiKey_LeftShift || key == ImGuiKey_RightShift;
-    };
-    const ImVector<ImGuiInputEvent>& waiting = ImGui::GetCurrentContext()->InputEventsQueue;
-    return ImGui::GetIO().WantTextInput && !ImGui::GetIO().KeyCtrl &&
-           std::all_of(waiting.begin(), waiting.end(), types);
 }
 
 // A text field has every key but those that mean nothing there: a sentence may be saved while the cursor
@@ -450,19 +434,9 @@ Result<void> Window::draw_frame() {
     matrices_->begin_frame(*cmd, swapchain_->extent());
     PanelContext ui{*bench_, *matrices_, backend_->fonts(), scale_};
     ImGui_ImplGlfw_NewFrame();
-    ImGui::GetIO().ConfigInputTrickleEventQueue = !only_text_waits();
-    if (getenv("FOVEA_DBG")) {
-        std::fprintf(stderr, "Q trickle=%d ctrl=%d want=%d:", ImGui::GetIO().ConfigInputTrickleEventQueue, ImGui::GetIO().KeyCtrl, ImGui::GetIO().WantTextInput);
-        for (auto& e : ImGui::GetCurrentContext()->InputEventsQueue) {
-            if (e.Type == ImGuiInputEventType_Key) std::fprintf(stderr, " %s%c", ImGui::GetKeyName(e.Key.Key), e.Key.Down ? '+' : '-');
-            else if (e.Type == ImGuiInputEventType_Text) std::fprintf(stderr, " '%c'", e.Text.Char);
-            else if (e.Type == ImGuiInputEventType_MouseButton) std::fprintf(stderr, " btn%d", e.MouseButton.Down);
-            else if (e.Type == ImGuiInputEventType_MousePos) std::fprintf(stderr, " pos%.0f", e.MousePos.PosX);
-            else std::fprintf(stderr, " t%d", e.Type);
-        }
-        std::fprintf(stderr, "\n");
-    }
+    input_.before_new_frame();
     backend_->new_frame();
+    input_.after_new_frame();
     draw_main_window(ui);
     const ImVec4 ground = ImGui::ColorConvertU32ToFloat4(palette(bench_->window.theme).ground);
     swapchain_->begin_pass(*cmd, {ground.x, ground.y, ground.z});

@@ -273,7 +273,11 @@ std::string column_label(const Workbench& bench, uint64_t column) {
 // ---- training ----
 
 Playground& Workbench::playground() {
-    if (!playground_) playground_ = std::make_unique<Playground>(background_.end_of_step());
+    if (playground_) return *playground_;
+    playground_ = std::make_unique<Playground>(background_.end_of_step());
+    // The shown task first, where it can be trained here: that of the text takes hours and a text.
+    const Result<TaskKind> shown = task_from_name(document.settings().task);
+    if (shown && *shown != TaskKind::text) playground_->choose(*shown);
     return *playground_;
 }
 

@@ -76,8 +76,8 @@ void draw_summary(PanelContext& ui, const Comparison& c) {
     const auto column = uint64_t(ui.bench.view.picked_column);
     const float a = c.a->head_values(c.head_a)[row * c.a->columns + column],
                 b = c.b->head_values(c.head_b)[row * c.b->columns + column];
-    std::vector<std::string> parts = {"picked: A " + format_value(a, 4) + ", B " + format_value(b, 4) +
-                                          ", difference " + format_value(a - b, 4),
+    std::vector<std::string> parts = {c.b->name + " picked: A " + format_value(a, 4) + ", B " +
+                                          format_value(b, 4) + ", difference " + format_value(a - b, 4),
                                       "largest difference " + format_value(d.largest, 4) + " at " +
                                           token_of(ui.bench, d.row, c.b->row_tokens) + " \xe2\x86\x92 " +
                                           token_of(ui.bench, d.column, c.b->over_keys),

@@ -232,11 +232,13 @@ void draw_figures(PanelContext& ui) {
     const AttentionRun& run = bench.computation.run();
     if (bench.window.centre == CentreTab::map && bench.map)
         ImGui::TextDisabled("Of the level's matrix. The map's tiles: %s", bench.map.head()->where().c_str());
-    ImGui::TextDisabled("%s, kernel %s, slices: %llu of %u dispatches",
-                        bench.computation.on_cpu() ? "Processor" : bench.computation.device_name().c_str(),
-                        kernel_name(run.info().kernel),
-                        static_cast<unsigned long long>(run.info().slice_count),
-                        run.info().dispatches_per_slice);
+    const auto slices = static_cast<unsigned long long>(run.info().slice_count);
+    if (bench.computation.on_cpu())
+        ImGui::TextDisabled("Processor, kernel %s, slices: %llu", kernel_name(run.info().kernel), slices);
+    else
+        ImGui::TextDisabled("%s, kernel %s, slices: %llu of %u dispatches",
+                            bench.computation.device_name().c_str(), kernel_name(run.info().kernel), slices,
+                            run.info().dispatches_per_slice);
     if (!bench.computation.complete()) return;
     const RunTimes& times = run.times();
     if (times.busy_s <= 0) {

@@ -40,6 +40,14 @@ void step(const PanelContext& ui, const char* name, const std::string& how, cons
 
 std::string number(float value) { return format_value(value); }
 
+// In a column of so many units: a number loses digits where it would lose its end.
+std::string number_within(float value, float room) {
+    std::string text = number(value);
+    for (int digits = 3; digits > 0 && ImGui::CalcTextSize(text.c_str()).x > room; --digits)
+        text = format_number(value, digits);
+    return text;
+}
+
 // The next text of so many units ends where its column does.
 void right_align(float width) {
     ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(ImGui::GetContentRegionAvail().x - width, 0.0f));
@@ -61,20 +69,24 @@ void draw_heads(std::span<const char* const> titles, size_t first = 0) {
 // A table's numbers, row by row, with the points of a column under each other.
 void draw_numbers(const PanelContext& ui, const std::vector<float>& values, size_t columns) {
     const auto before_point = [](const std::string& text) { return std::min(text.find('.'), text.size()); };
+    ImGui::PushFont(ui.fonts.mono);
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    const float letter = ImGui::CalcTextSize("0").x, room = ImGui::GetContentRegionAvail().x;
     std::vector<std::string> texts;
-    for (const float value : values) texts.push_back(number(value));
+    for (const float value : values) texts.push_back(number_within(value, room));
     std::vector<size_t> before(columns, 0), behind(columns, 0);
     for (size_t i = 0; i < texts.size(); ++i) {
         before[i % columns] = std::max(before[i % columns], before_point(texts[i]));
         behind[i % columns] = std::max(behind[i % columns], texts[i].size() - before_point(texts[i]));
     }
-    ImGui::PushFont(ui.fonts.mono);
-    const float letter = ImGui::CalcTextSize("0").x;
     for (size_t i = 0; i < texts.size(); ++i) {
-        const size_t c = i % columns;
-        if (c == 0) ImGui::TableNextRow();
-        ImGui::TableNextColumn();
-        right_align(letter * float(before_point(texts[i]) + behind[c]));
+        const size_t c = i % columns, point = before_point(texts[i]);
+        if (c == 0 && i > 0) ImGui::TableNextRow();
+        if (i > 0) ImGui::TableNextColumn();
+        // Where points under each other would take more than the column, its numbers end where it does.
+        const bool fits = letter * float(before[c] + behind[c]) <= room;
+        right_align(letter * float(fits ? point + behind[c] : texts[i].size()));
         ImGui::TextUnformatted(texts[i].c_str());
     }
     ImGui::PopFont();
@@ -138,10 +150,8 @@ void draw_sum_terms(const PanelContext& ui, const CellSum& sum, const char* id) 
         for (const float value : {term.a, term.b, term.product}) {
             if (!products && ImGui::TableGetColumnIndex() == 1) break;
             ImGui::TableNextColumn();
-            const std::string text = number(value);
-            ImGui::SetCursorPosX(
-                ImGui::GetCursorPosX() +
-                std::max(ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(text.c_str()).x, 0.0f));
+            const std::string text = number_within(value, ImGui::GetContentRegionAvail().x);
+            right_align(ImGui::CalcTextSize(text.c_str()).x);
             ImGui::TextUnformatted(text.c_str());
         }
         ImGui::PopFont();

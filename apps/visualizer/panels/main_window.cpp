@@ -133,7 +133,10 @@ void draw_stage_title(PanelContext& ui) {
         ImGui::SameLine(0, 18 * ui.scale);
     ImGui::AlignTextToFramePadding();
     ImGui::PushFont(ui.fonts.strong);
-    const Stage& stage = *bench.shown().stage;
+    // Masks are drawn over the weights, whichever stage is chosen.
+    const Stage* weights =
+        bench.window.centre == CentreTab::mask ? bench.computation.find_stage("weights") : nullptr;
+    const Stage& stage = weights ? *weights : *bench.shown().stage;
     const Settings& settings = bench.document.settings();
     // Which head of a model it is, and what that one does.
     std::string name = stage.name;
@@ -149,6 +152,9 @@ void draw_stage_title(PanelContext& ui) {
     const float room_for_name = ImGui::GetContentRegionAvail().x - taken;
     if (named && ImGui::CalcTextSize(name.c_str()).x > room_for_name)
         name = head_name(settings.mapping.layer, bench.view.head) + ": " + stage.name;
+    // What is compared says its stage's name itself, where there is no room for it here.
+    const bool fits = !keeps || ImGui::CalcTextSize(name.c_str()).x <= room_for_name;
+    if (!fits) name.clear();
     ImGui::TextUnformatted(elided(*ImGui::GetFont(), name, room_for_name).c_str());
     ImGui::PopFont();
     ImGui::SameLine(0, 8 * ui.scale);
@@ -156,7 +162,7 @@ void draw_stage_title(PanelContext& ui) {
     const ImVec2 line = ImGui::GetCursorScreenPos(), at = {line.x, line.y + ImGui::GetStyle().FramePadding.y};
     ImGui::GetWindowDrawList()->AddText(ui.fonts.body, ui.fonts.body->FontSize, at,
                                         palette(bench.window.theme).text_soft,
-                                        elided(*ui.fonts.body, stage.formula, room).c_str());
+                                        elided(*ui.fonts.body, fits ? stage.formula : "", room).c_str());
     ImGui::NewLine();
 }
 

@@ -32,7 +32,11 @@ void draw_memory_panel(PanelContext& ui) {
     for (const Row& row : rows) {
         if (row.size_bytes == 0 && &row >= &rows[4]) continue;
         const ImVec2 at = ImGui::GetCursorScreenPos();
-        const float height = ImGui::GetTextLineHeight(), label = 230 * ui.scale, room = 260 * ui.scale;
+        const float height = ImGui::GetTextLineHeight(), label = 230 * ui.scale;
+        // The bar has what the number beside it leaves.
+        const float number = ImGui::CalcTextSize("1023 MiB").x + 24 * ui.scale;
+        const float room =
+            std::clamp(ImGui::GetContentRegionMax().x - label - number, 40 * ui.scale, 260 * ui.scale);
         ImGui::TextUnformatted(row.what);
         ImDrawList& draw = *ImGui::GetWindowDrawList();
         draw.AddRectFilled({at.x + label, at.y + 2 * ui.scale},

@@ -1,0 +1,25 @@
+// How a frame takes the input that has come since the one before. Dear ImGui looks at keys and modifiers once
+// a frame, which is enough while frames are quicker than fingers. Slow frames need these rules:
+//   - Where all that waits is typed text, one frame takes all of it. Dear ImGui would take one press or
+//   release of
+//     a key in each frame, so that quick typing trails behind.
+//   - A modifier that changes after a key was pressed waits for the next frame. Taken in one frame, the
+//   release of
+//     Ctrl+A's Ctrl would make of it a bare A, and the chord would do nothing.
+#pragma once
+
+#include <imgui_internal.h>
+
+namespace fovea::visualizer {
+
+// For the current context; before() and after() stand around ImGui::NewFrame(), in the thread that calls it.
+class InputQueue {
+  public:
+    void before_new_frame();
+    void after_new_frame();
+
+  private:
+    ImVector<ImGuiInputEvent> held_;  // for the frames after this one
+};
+
+}  // namespace fovea::visualizer
