@@ -80,7 +80,7 @@ std::string describe_matrix(Workbench& bench) {
     for (const CellInput& input : bench.picked_inputs()) lit += (lit.empty() ? "" : "; ") + input_text(input);
     if (!lit.empty()) text += "lit: " + lit + "\n";
     if (const std::optional<CellSum> sum = bench.picked_sum())
-        return text + cell_sum_text(*sum, stage, uint64_t(bench.view.picked_row),
+        return text + cell_sum_text(*sum, stage.name, uint64_t(bench.view.picked_row),
                                     uint64_t(bench.view.picked_column));
     if (!bench.derivation()) return text;
     DerivationStyle style;

@@ -534,13 +534,23 @@ std::string CheckpointModel::origin(uint64_t layer, std::string_view part, uint6
     const WeightNames& names = loader.names();
     const uint64_t head = facts_->head_width, q = facts_->heads * head, kv = facts_->kv_heads * head;
     const bool is_query = part == "query", is_key = part == "key", is_value = part == "value";
-    std::string_view name = is_query         ? names.query
-                            : is_key         ? names.key
-                            : is_value       ? names.value
-                            : part == "up"   ? names.up
-                            : part == "gate" ? names.gate
-                            : part == "down" ? names.down
-                                             : names.attention_output;
+    const bool is_norm = part.ends_with("norm");
+    static constexpr std::pair<std::string_view, std::string_view WeightNames::*> kParts[] = {
+        {"query", &WeightNames::query},
+        {"key", &WeightNames::key},
+        {"value", &WeightNames::value},
+        {"output", &WeightNames::attention_output},
+        {"up", &WeightNames::up},
+        {"gate", &WeightNames::gate},
+        {"down", &WeightNames::down},
+        {"attention_norm", &WeightNames::attention_norm},
+        {"attention_output_norm", &WeightNames::attention_output_norm},
+        {"feed_forward_norm", &WeightNames::feed_forward_norm},
+        {"feed_forward_output_norm", &WeightNames::feed_forward_output_norm}};
+    const auto* const known = std::find_if(std::begin(kParts), std::end(kParts),
+                                           [&](const auto& one) { return one.first == part; });
+    if (known == std::end(kParts)) return {};
+    std::string_view name = names.*known->second;
     const std::string joint = loader.rooted(of_layer(names.joint, layer)) + ".weight";
     if ((is_query || is_key || is_value) && (name.empty() || (!names.joint.empty() && loader.has(joint)))) {
         name = names.joint;
@@ -559,8 +569,11 @@ std::string CheckpointModel::origin(uint64_t layer, std::string_view part, uint6
         output += is_up ? facts_->hidden : 0;
     }
     const bool by_column = !files_->gguf && family_->layout == WeightLayout::in_out;
-    return loader.rooted(of_layer(name, layer)) + ".weight, " + (by_column ? "column " : "row ") +
-           std::to_string(output);
+    const char* const place = is_norm ? "number " : by_column ? "column " : "row ";
+    const std::string full = loader.rooted(of_layer(name, layer));
+    const bool old_name = is_norm && !loader.has(full + ".weight") && loader.has(full + ".gamma");
+    return full + (old_name ? ".gamma, " : ".weight, ") + place + std::to_string(output) +
+           (is_norm && family_->norm_plus_one && !files_->gguf ? ", plus 1" : "");
 }
 
 Result<F32Tensor> CheckpointModel::logits(F32Tensor rows, EngineRunner* engine) const {

@@ -75,6 +75,25 @@ Result<void> change_context(const ModelFacts& f, const RunChanges& changes, uint
 
 }  // namespace
 
+Result<Trace> trace_layer(const CheckpointModel& model, uint64_t layer, F32Tensor entering,
+                          const RunChanges& changes, const TraceOptions& options) {
+    Result<Block> block = model.block(layer, entering.rows());
+    if (!block) return block.error();
+    block->attention.rules.hidden_keys = changes.hidden_tokens;
+    auto one = std::make_shared<Model>();
+    one->blocks.push_back(std::move(*block));
+    ModelInput input;
+    input.x = std::move(entering);
+    Result<Trace> trace = Trace::open(std::move(one), std::move(input), options);
+    if (!trace) {
+        Error error = trace.error();
+        error.text = "layer " + std::to_string(layer) + ": " + error.text;
+        return error;
+    }
+    if (Result<void> r = change_context(model.facts(), changes, layer, *trace); !r) return r.error();
+    return trace;
+}
+
 uint64_t run_model_bytes(const CheckpointModel& model, uint64_t tokens, const ModelRunOptions& options) {
     const ModelFacts& f = model.facts();
     const uint64_t row = f.width + 3 * f.hidden + 4 * f.heads * f.head_width;
@@ -143,20 +162,8 @@ Result<ModelRun> run_model(const CheckpointModel& model, std::span<const uint32_
             return Error{FOVEA_CANCELLED, "run", "the run was cancelled"};
         if (options.with_hidden) run.hidden.push_back(*x);
         look(*x);
-        Result<Block> block = model.block(n, ids.size());
-        if (!block) return block.error();
-        block->attention.rules.hidden_keys = options.changes.hidden_tokens;
-        auto one = std::make_shared<Model>();
-        one->blocks.push_back(std::move(*block));
-        ModelInput input;
-        input.x = std::move(*x);
-        Result<Trace> trace = Trace::open(std::move(one), std::move(input), options.trace);
-        if (!trace) {
-            Error error = trace.error();
-            error.text = "layer " + std::to_string(n) + ": " + error.text;
-            return error;
-        }
-        if (Result<void> r = change_context(f, options.changes, n, *trace); !r) return r.error();
+        Result<Trace> trace = trace_layer(model, n, std::move(*x), options.changes, options.trace);
+        if (!trace) return trace.error();
         if (options.with_weights) {
             Result<F32Tensor> weights = trace->whole_stage("weights");
             if (!weights) return weights.error();

@@ -145,7 +145,7 @@ TEST_F(ModelTest, sums_of_published_models_end_in_the_drawn_number_and_name_thei
         bench->view.picked_row = 2, bench->view.picked_column = 3;
         const std::optional<CellSum> sum = bench->picked_sum();
         ASSERT_TRUE(sum) << family;
-        const std::string told = cell_sum_text(*sum, bench->stage(), 2, 3);
+        const std::string told = cell_sum_text(*sum, bench->stage().name, 2, 3);
         EXPECT_NE(told.find(matrix), std::string::npos) << told;
         EXPECT_NE(told.find(origin), std::string::npos) << told;
     }

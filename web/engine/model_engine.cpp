@@ -1,12 +1,14 @@
 #include "model_engine.h"
 
 #include "browser_host.hpp"
+#include "inspect/cell_sum.hpp"
 #include "model/text_model.hpp"
 
 #include <fovea/inspect/derivation.hpp>
 #include <fovea/inspect/head_stats.hpp>
 #include <fovea/inspect/json.hpp>
 #include <fovea/model/next_tokens.hpp>
+#include <fovea/model/session.hpp>
 #include <fovea/model/token_scores.hpp>
 #include <fovea/model/trace.hpp>
 #include <fovea/thread_pool.hpp>
@@ -26,7 +28,7 @@ using namespace fovea::web;
 constexpr uint64_t kMostMemory = uint64_t{3} << 30;
 constexpr uint64_t kMostTokens = 1024;
 constexpr uint64_t kThumbnailSide = 48;
-constexpr size_t kNextTokens = 10, kLensTokens = 4;
+constexpr size_t kNextTokens = 10, kLensTokens = 4, kSumTerms = 12;
 
 struct HeadFacts {
     TokenScores scores;
@@ -64,6 +66,7 @@ struct State {
     F32Tensor unchanged{Shape{0, 0}};  // what leaves the last layer on the same tokens without changes
     std::optional<Trace> layer;        // the one that was looked into last
     uint32_t layer_number = 0;
+    std::map<std::pair<std::string, uint32_t>, F32Tensor> stages;  // of that layer, by id and head
     std::optional<PreparedAttention> prepared;
     std::vector<float> weights, masked, valued, numbers;
     std::string text, error;
@@ -231,7 +234,7 @@ Result<uint64_t> compute(State& s, Run next) {
     }
     next.pictures.resize(size_t(f.layers * f.heads) * cells);
     s.run = Run();  // a run that is given up leaves nothing half done
-    s.layer.reset(), s.prepared.reset();
+    s.layer.reset(), s.prepared.reset(), s.stages.clear();
     if (first < f.layers) {
         ModelRunOptions options;
         options.trace.engine = s.runner.get();
@@ -310,21 +313,62 @@ Result<Trace*> layer_of(uint32_t n) {
     if (s.run.hidden.empty()) return Error{FOVEA_INVALID_ARGUMENT, "layer", "no model was run"};
     if (s.layer && s.layer_number == n) return &*s.layer;
     if (n + 1 >= s.run.hidden.size()) return Error{FOVEA_INVALID_ARGUMENT, "layer", "there is no such layer"};
-    Result<Block> block = s.model->weights.block(n, s.run.ids.size());
-    if (!block) return block.error();
-    block->attention.rules.hidden_keys = s.run.changes.hidden_tokens;
-    auto one = std::make_shared<Model>();
-    one->blocks.push_back(std::move(*block));
-    ModelInput input;
-    input.x = s.run.hidden[n];
     TraceOptions options;
     options.engine = s.runner.get();
-    Result<Trace> trace = Trace::open(std::move(one), std::move(input), options);
+    Result<Trace> trace = trace_layer(s.model->weights, n, s.run.hidden[n], s.run.changes, options);
     if (!trace) return trace.error();
     s.layer = std::move(*trace);
     s.layer_number = n;
-    s.prepared.reset();
+    s.prepared.reset(), s.stages.clear();
     return &*s.layer;
+}
+
+// A stage of the layer that is looked into, kept until another layer is.
+StageNumbers stage_numbers(Trace& trace, std::string_view id, uint32_t head) {
+    const std::vector<TraceStage> all = trace.stages();
+    const auto info =
+        std::find_if(all.begin(), all.end(), [&](const TraceStage& one) { return one.id == id; });
+    if (info == all.end() || head >= info->heads) return {};
+    const auto [at, is_new] = state().stages.try_emplace({std::string(id), head}, Shape{0});
+    if (is_new) {
+        Result<F32Tensor> made = trace.stage(id, head);
+        if (!made) return {};
+        at->second = std::move(*made);
+    }
+    return {at->second.values, info->heads, info->rows, info->columns};
+}
+
+std::string sum_json(const CellSum& sum) {
+    const std::vector<size_t> shown = shown_terms(sum, kSumTerms, false);
+    double left = 0;
+    for (size_t i = 0, next = 0; i < sum.terms.size(); ++i)
+        if (next < shown.size() && shown[next] == i)
+            ++next;
+        else
+            left += double(sum.terms[i].product);
+    return JsonObject()
+        .text("how", sum.how)
+        .text("a", sum.a)
+        .text("b", sum.b)
+        .raw("terms", array_json(shown,
+                                 [&](size_t i) {
+                                     const CellSum::Term& term = sum.terms[i];
+                                     return JsonObject()
+                                         .text("name", term.name)
+                                         .raw("a", number_json(double(term.a)))
+                                         .raw("b", number_json(double(term.b)))
+                                         .raw("product", number_json(double(term.product)))
+                                         .done();
+                                 }))
+        .number("left", double(sum.terms.size() - shown.size()))
+        .raw("leftSum", number_json(left))
+        .text("addedName", sum.added_name)
+        .raw("added", number_json(double(sum.added)))
+        .raw("sum", number_json(double(sum.sum)))
+        .text("ending", sum.ending)
+        .raw("result", number_json(double(sum.result)))
+        .raw("factors", array_json(sum.factors, sum_json))
+        .done();
 }
 
 // Rows behind blocks as lists of what the model would say.
@@ -363,7 +407,7 @@ const char* webModelOpen(double held) {
     State& s = state();
     const auto given = std::move(s.files);
     s.files.clear();
-    s.model.reset(), s.layer.reset(), s.prepared.reset();
+    s.model.reset(), s.layer.reset(), s.prepared.reset(), s.stages.clear();
     s.run = Run();
     uint64_t all = 0;
     for (const auto& [name, size] : given) all += size;
@@ -527,6 +571,70 @@ const char* webModelDerive(uint32_t layer, uint32_t head, uint32_t query, uint32
         .raw("origins", texts_json({origin("query", head), origin("key", steps->kv_head),
                                     origin("value", steps->kv_head)}));
     return answer(json.done());
+}
+
+const char* webModelRow(uint32_t layer, const char* stage, uint32_t head, uint32_t row) {
+    State& s = state();
+    const Result<Trace*> trace = layer_of(layer);
+    if (!trace) return refuse(trace.error().text);
+    std::vector<TraceStage> shown = (*trace)->stages();
+    std::erase_if(shown, [](const TraceStage& one) {
+        return find_stage_text(one.id)->pairs || one.id.starts_with("w_");
+    });
+    const std::string id = (*trace)->nearest_stage(stage);
+    const auto info =
+        std::find_if(shown.begin(), shown.end(), [&](const TraceStage& one) { return one.id == id; });
+    if (info == shown.end() || row >= info->rows)
+        return refuse("there is no such row of '" + printable_name(stage, 24) + "'");
+    const StageNumbers of =
+        stage_numbers(**trace, id, uint32_t(head * info->heads / s.model->weights.facts().heads));
+    if (row >= of.rows) return refuse("there is no such head of '" + id + "'");
+    s.numbers.assign(of.values.begin() + int64_t(row * of.columns),
+                     of.values.begin() + int64_t((row + 1) * of.columns));
+    JsonObject json;
+    json.text("stage", id).raw("stages", array_json(shown, [](const TraceStage& one) {
+                                   return JsonObject()
+                                       .text("id", one.id)
+                                       .text("formula", one.formula)
+                                       .number("heads", double(one.heads))
+                                       .number("rows", double(one.rows))
+                                       .number("columns", double(one.columns))
+                                       .done();
+                               }));
+    add_memory(json, "row", s.numbers);
+    return answer(json.done());
+}
+
+const char* webModelSum(uint32_t layer, const char* stage, uint32_t head, uint32_t row, uint32_t column) {
+    State& s = state();
+    const Result<Trace*> trace = layer_of(layer);
+    if (!trace) return refuse(trace.error().text);
+    const StageNumbers whole = stage_numbers(**trace, stage, 0);
+    head = uint32_t(head * whole.heads / s.model->weights.facts().heads);
+    const StageNumbers shown = stage_numbers(**trace, stage, head);
+    if (row >= shown.rows || column >= shown.columns)
+        return refuse("there is no such number of '" + printable_name(stage, 24) + "'");
+    const std::vector<std::string> tokens = [&] {
+        std::vector<std::string> texts;
+        for (const SplitToken& token : s.run.tokens) texts.push_back(token_text(*s.model, token.id));
+        return texts;
+    }();
+    LayerNumbers of;
+    of.model = &(*trace)->model(), of.block = &of.model->blocks[0];
+    of.tokens = tokens;
+    for (uint32_t h = 0; h < s.model->weights.facts().heads; ++h)
+        if (scale_of(s.run.changes, layer, h) != 1) of.changed_heads.push_back(h);
+    for (const Patch& patch : s.run.patches)
+        if (patch.layer == layer) of.changed_heads.push_back(patch.head);
+    of.stage = [&](std::string_view id, uint32_t h) { return stage_numbers(**trace, id, h); };
+    of.origin = [&](std::string_view part, uint64_t output) {
+        return s.model->weights.origin(layer, part, output);
+    };
+    const std::optional<CellSum> sum = cell_sum(of, stage, head, row, column);
+    return answer(JsonObject()
+                      .raw("value", number_json(double(shown.values[row * shown.columns + column])))
+                      .raw("sum", sum ? sum_json(*sum) : "null")
+                      .done());
 }
 
 const char* webModelNumbers(const char* numbers) {

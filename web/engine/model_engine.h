@@ -55,6 +55,17 @@ WEB_API const char* webModelHead(uint32_t layer, uint32_t head);
 /* One weight taken apart: the members of a derivation, scale, and origins of query, key and value: what
  * tensor and row of the files their first number comes from. */
 WEB_API const char* webModelDerive(uint32_t layer, uint32_t head, uint32_t query, uint32_t key);
+/* A token's row of a stage of a layer of the last run, or of the nearest stage that the layer has; of stages
+ * with fewer heads than the model the one that `head` shares. JSON: stage (which it is), stages (id, formula,
+ * heads, rows and columns of each that has a row for each token and is no matrix of pairs), row (address and
+ * count). */
+WEB_API const char* webModelRow(uint32_t layer, const char* stage, uint32_t head, uint32_t row);
+/* One number of such a row as the sum that it is. JSON: value, and sum, null where the number is given: how
+ * (with the tensor and row of the files), a and b (what the factors are), terms (name, a, b and product of
+ * the largest), left and leftSum (of those that are not among them), addedName, added, sum, ending, result,
+ * factors (sums that the ending takes in). */
+WEB_API const char* webModelSum(uint32_t layer, const char* stage, uint32_t head, uint32_t row,
+                                uint32_t column);
 /* For tests: the last run's logits [tokens, vocabulary] and, as hidden, [layers + 1, tokens, width]
  * (addresses and counts). With `numbers`, token numbers with spaces between, the run is made first. */
 WEB_API const char* webModelNumbers(const char* numbers);

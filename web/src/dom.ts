@@ -7,9 +7,15 @@ export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
 export const input = (id: string) => byId<HTMLInputElement>(id);
 export const select = (id: string) => byId<HTMLSelectElement>(id);
 
-// Writing what is there already would cost a layout.
+// Writing what is there already would cost a layout, and another text node one more than other words in the one there.
 export function setText(element: Element, text: string): void {
-    if (element.textContent !== text) element.textContent = text;
+    const part = element.childElementCount ? element : (element.firstChild ?? element);
+    if (part.textContent !== text) part.textContent = text;
+}
+// An attribute that is set to what it was has its styles computed again.
+export function hide(id: string, on: boolean): void {
+    const element = byId(id);
+    if (element.hidden !== on) element.hidden = on;
 }
 const written = new WeakMap<Element, string>();
 // True where it was another text before. What is there is changed in place: a part that were replaced between a press and its

@@ -21,9 +21,11 @@ const columns = [
     ["probabilities"],
 ];
 const either = new Set(["masked", "dropped"]); // the first of a column that the layer has stands for all of it
-const mostSide = 104,
-    mostCell = 16,
+const mostCell = 26,
     stepMs = 200;
+const wide = matchMedia("(min-width: 1200px)");
+// Of the larger edge of a picture: with few columns there is room for larger ones.
+const mostSide = (columns: number) => 104 + (wide.matches ? 26 * Math.max(0, 8 - columns) : 0);
 
 interface Frame {
     row?: number;
@@ -117,19 +119,21 @@ export class Flow {
 
     private readonly draw = drawnInSight(byId("flow-body"), () => {
         const result = this.of!;
-        this.shown(result).forEach((stages, column) =>
-            stages.forEach((stage) => this.paint(result, stage, column <= this.lit)),
+        const all = this.shown(result),
+            most = mostSide(all.length);
+        all.forEach((stages, column) =>
+            stages.forEach((stage) => this.paint(result, stage, most, column <= this.lit)),
         );
     });
 
-    private paint(result: Result, stage: Stage, lit: boolean): void {
+    private paint(result: Result, stage: Stage, most: number, lit: boolean): void {
         const canvas = byId("flow-body").querySelector<HTMLCanvasElement>(
                 `[data-stage="${stage.id}"] canvas`,
             )!,
             content = this.workbench.content(stage, result),
-            { rows, columns: wide, data } = content;
-        const cell = Math.min(mostCell, mostSide / rows, mostSide / Math.min(wide, 64)),
-            width = Math.min(wide, 64) * cell,
+            { rows, columns: across, data } = content;
+        const cell = Math.min(mostCell, most / rows, most / Math.min(across, 64)),
+            width = Math.min(across, 64) * cell,
             height = rows * cell,
             ratio = Math.min(2, devicePixelRatio || 1),
             side = (length: number) => Math.round((length + 4) * ratio);
@@ -144,7 +148,7 @@ export class Flow {
         if (!cells || !this.current.has(stage.id)) {
             const [low, high] = autoRange(data, content.signed),
                 scale = { table: colorTable(content.signed ? "balance" : "ink"), low, high, log: false };
-            cells = picture(rows, Math.min(wide, 64), scale, (r, c) => data[r * wide + c], cells);
+            cells = picture(rows, Math.min(across, 64), scale, (r, c) => data[r * across + c], cells);
             this.pictures.set(stage.id, cells);
             this.current.add(stage.id);
         }

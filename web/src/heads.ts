@@ -1,7 +1,7 @@
 // Thumbnails of all heads, and one head against another.
 import type { App, Result } from "./app.ts";
 import { colorTable, isDark, picture } from "./colors.ts";
-import { byId, select, setText } from "./dom.ts";
+import { byId, hide, select, setText } from "./dom.ts";
 import { number } from "./format.ts";
 import { stageTexts } from "./state.ts";
 import { MatrixView } from "./matrix.ts";
@@ -61,7 +61,7 @@ export class Heads {
     private show(result: Result): void {
         const count = result.heads,
             { state } = this.app;
-        byId("heads-panel").hidden = count < 2 || !result.thumbnails;
+        hide("heads-panel", count < 2 || !result.thumbnails);
         if (byId("heads-panel").hidden) return;
         const list = byId("thumbs");
         if (list.childElementCount !== count)
@@ -125,7 +125,7 @@ export class Heads {
             other !== state.head &&
             !!stage &&
             stageTexts[stage.id].pairs;
-        byId("compare").hidden = !on;
+        hide("compare", !on);
         if (!on) return;
         for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="split"]'))
             radio.checked = radio.value === state.how;
@@ -165,7 +165,7 @@ export class Heads {
                     ? ` ${headName(state.head, result.learned)} minus ${headName(other, result.learned)}.`
                     : ""),
         );
-        byId("compare-b").hidden = state.how !== "side";
+        hide("compare-b", state.how !== "side");
         this.a.set(
             state.how === "difference"
                 ? { ...a, data: difference, signed: true, sums: false, low: null, high: null, log: false }

@@ -1,6 +1,6 @@
 // Controls on one side, the state on the other.
 import type { App } from "./app.ts";
-import { byId, fillOptions, input, select, setText } from "./dom.ts";
+import { byId, fillOptions, hide, input, select, setText } from "./dom.ts";
 import { firstState, levels, limits, presetState, type State } from "./state.ts";
 import type { MaskEditor } from "./mask.ts";
 
@@ -37,7 +37,7 @@ export function connectKnobs(app: App, editor: MaskEditor): void {
                 app.change({ [key]: value }, { burst: id });
         });
     input("text").addEventListener("input", () => {
-        byId("invite").hidden = true;
+        hide("invite", true);
         app.change({ text: input("text").value }, { burst: "text" });
     });
     radios("init", (init) => app.change({ init }));
@@ -88,6 +88,7 @@ function options(list: HTMLSelectElement, values: number[], current: number): vo
     list.value = String(current);
 }
 
+let shown = "";
 function show(app: App): void {
     const { state } = app.engine.info || !app.failed ? app : (app.result ?? { state: firstState() }),
         preset = presetState(state.level, state.task),
@@ -96,6 +97,15 @@ function show(app: App): void {
         given = own || state.task !== ""; // no weights are drawn
     const free = (field: HTMLInputElement) => app.following || document.activeElement !== field;
     if (free(input("text")) && input("text").value !== state.text) input("text").value = state.text;
+    // A letter and a pick change none of the rest.
+    const now = JSON.stringify([
+        { ...state, text: "", i: 0, j: 0 },
+        own,
+        app.following,
+        document.activeElement?.id,
+    ]);
+    if (now === shown) return;
+    shown = now;
     for (const [id, key] of seeds) if (free(input(id))) input(id).value = String(state[key]);
     input("temperature").value = String(sliderOf(state.temp));
     setText(byId("temperature-out"), state.temp.toFixed(2));
@@ -103,7 +113,7 @@ function show(app: App): void {
     setText(byId("softcap-out"), state.cap ? state.cap.toFixed(2) : "off");
     input("window").value = String(state.win);
     setText(byId("window-out"), `${state.win} back`);
-    byId("window-box").hidden = state.mask !== "window";
+    hide("window-box", state.mask !== "window");
     input("p").value = String(state.p);
     setText(byId("p-out"), state.p.toFixed(2));
     input("alibi").checked = state.alibi;
@@ -122,9 +132,9 @@ function show(app: App): void {
     for (const radio of document.querySelectorAll<HTMLInputElement>('input[name="route"]'))
         radio.disabled = state.mask === "none" && !state.alibi;
     const many = shape.heads > 1 && !given;
-    byId("head-knobs").hidden = !many;
-    byId("weight-knobs").hidden = state.task !== "";
-    byId("length-box").hidden = state.level !== 7;
+    hide("head-knobs", !many);
+    hide("weight-knobs", state.task !== "");
+    hide("length-box", state.level !== 7);
     select("length").value = String(state.len);
     const heads = [1, 2, 3, 4, 6, 8, 12].filter(
         (n) => n <= shape.heads && (shape.all_heads_width ?? n) % n === 0,

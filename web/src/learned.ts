@@ -1,6 +1,6 @@
 // Heads that learned: a small picture of each by name, which one is off, and what the model says comes next.
 import type { App, Result } from "./app.ts";
-import { byId, setHtml, setText } from "./dom.ts";
+import { byId, hide, setHtml, setText } from "./dom.ts";
 import { learnedHtml, saidHtml } from "./views.ts";
 
 export function connectLearned(app: App): void {
@@ -24,7 +24,7 @@ export function connectLearned(app: App): void {
 
 function show(result: Result): void {
     const { learned, state } = result;
-    for (const id of ["learned", "said", "head-off"]) byId(id).hidden = !learned;
+    for (const id of ["learned", "said", "head-off"]) hide(id, !learned);
     document.documentElement.classList.toggle("is-learned", learned !== null);
     setText(byId("text-label"), learned ? "Your sequence" : "Your sentence");
     if (!learned) return;

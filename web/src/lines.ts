@@ -1,7 +1,7 @@
 // Who looks at whom as lines above the matrix: from the picked word to every word it looks at, the thicker the more; behind
 // them, faint, the strong ones of all other words. A click on a word picks its row.
 import type { App, Result } from "./app.ts";
-import { byId, setHtml } from "./dom.ts";
+import { byId, hide, setHtml } from "./dom.ts";
 import { escape, fixed } from "./format.ts";
 
 const step = 44,
@@ -64,7 +64,7 @@ export function connectLines(app: App, pick: (row: number) => void): void {
         if (!result || (app.stale && app.engine.info)) return;
         const shown =
             on && result.tokens.length === result.keyTokens.length && result.keyTokens.length <= mostTokens;
-        byId("lines").hidden = !shown;
+        hide("lines", !shown);
         if (shown) setHtml(byId("lines"), linesHtml(result, Math.min(app.state.i, result.tokens.length - 1)));
     });
 }

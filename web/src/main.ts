@@ -1,6 +1,6 @@
 // Brings the static page to life.
 import { App, type Held } from "./app.ts";
-import { byId, setHtml, setText } from "./dom.ts";
+import { byId, hide, setHtml, setText } from "./dom.ts";
 import { duration } from "./format.ts";
 import { connectExport, sessionText } from "./exporting.ts";
 import { connectFiles } from "./files.ts";
@@ -62,7 +62,7 @@ function connectTrouble(): void {
     const box = byId("notice");
     app.onTrouble = (text, canRetry, lasting = canRetry) => {
         if (!text && box.dataset.lasting) return;
-        box.hidden = text === "";
+        hide("notice", text === "");
         setText(box, text);
         delete box.dataset.lasting;
         if (lasting) box.dataset.lasting = "1";

@@ -1,7 +1,7 @@
 // The mask editor: cells, rectangles, rows and columns of a mask shown or hidden, by pointer or keyboard. What a rule
 // hid before becomes paint, so that each cell can be changed.
 import type { App } from "./app.ts";
-import { byId, setText } from "./dom.ts";
+import { byId, hide, setText } from "./dom.ts";
 import { decodeBits, encodeBits, stageTexts, type State } from "./state.ts";
 import type { Workbench } from "./stage.ts";
 
@@ -251,7 +251,7 @@ export class MaskEditor {
         matrix.visible = matrix.painting ? this.cells() : null;
         if (!matrix.painting) matrix.rectangle = null;
         byId("paint").setAttribute("aria-pressed", String(this.on));
-        byId("mask-tools").hidden = !on;
+        hide("mask-tools", !on);
         for (const control of byId("mask-tools").querySelectorAll<HTMLInputElement | HTMLButtonElement>(
             "input, button:not(#mask-done)",
         ))

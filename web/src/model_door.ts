@@ -5,6 +5,7 @@ import { byId, input, setHtml, setText } from "./dom.ts";
 import { escape, number, short } from "./format.ts";
 import { MatrixView } from "./matrix.ts";
 import type { Models } from "./models.ts";
+import { stageTexts } from "./state.ts";
 import { inspectorHtml, megabytes } from "./views.ts";
 
 declare const MODELS_FILE: string;
@@ -24,6 +25,7 @@ const kit = {
     MatrixView,
     inspectorHtml,
     megabytes,
+    stageTexts,
 };
 export type ModelKit = typeof kit & { app: App };
 

@@ -58,6 +58,26 @@ export interface ModelHead {
     valued: Float32Array;
     entropy: number[];
 }
+export interface ModelRow {
+    stage: string;
+    stages: { id: string; formula: string; heads: number; rows: number; columns: number }[];
+    row: Float32Array;
+}
+type Figure = number | string; // infinities and NaN are texts
+export interface ModelSum {
+    how: string;
+    a: string;
+    b: string; // empty: one number a term
+    terms: { name: string; a: Figure; b: Figure; product: Figure }[]; // the largest
+    left: number;
+    leftSum: Figure;
+    addedName: string;
+    added: Figure;
+    sum: Figure;
+    ending: string;
+    result: Figure;
+    factors: ModelSum[];
+}
 export interface ModelSteps extends Steps {
     origins: string[]; // of query, key and value
     scale: number;
@@ -77,6 +97,11 @@ export interface ModelRequests {
     };
     next: { ask: { token: number }; answer: ModelNext };
     head: { ask: { layer: number; head: number }; answer: ModelHead };
+    row: { ask: { layer: number; stage: string; head: number; row: number }; answer: ModelRow };
+    sum: {
+        ask: { layer: number; stage: string; head: number; row: number; column: number };
+        answer: { value: Figure; sum: ModelSum | null };
+    };
     derive: { ask: { layer: number; head: number; query: number; key: number }; answer: ModelSteps };
 }
 export type ModelKind = keyof ModelRequests;

@@ -6,6 +6,7 @@ import type {
     ModelHead,
     ModelNext,
     ModelRequests,
+    ModelRow,
     ModelRun,
     ModelSteps,
     ModelToken,
@@ -75,6 +76,15 @@ export class ModelSession {
     }
     derive(layer: number, head: number, query: number, key: number): ModelSteps {
         return this.read(this.module._webModelDerive(layer, head, query, key));
+    }
+    row({ layer, stage, head, row }: ModelRequests["row"]["ask"]): ModelRow {
+        const found = this.with<Omit<ModelRow, "row"> & { row: Memory }>(stage, (id) =>
+            this.module._webModelRow(layer, id, head, row),
+        );
+        return { ...found, row: this.copy(found.row) };
+    }
+    sum({ layer, stage, head, row, column }: ModelRequests["sum"]["ask"]): ModelRequests["sum"]["answer"] {
+        return this.with(stage, (id) => this.module._webModelSum(layer, id, head, row, column));
     }
     // For tests: every number of a run on these tokens.
     numbers(tokens: number[]): { hidden: Float32Array; logits: Float32Array } {

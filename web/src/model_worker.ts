@@ -62,6 +62,10 @@ async function answer({ kind, ask }: ModelRequest): Promise<unknown> {
             return session.next(given.token);
         case "head":
             return session.head(given.layer, given.head);
+        case "row":
+            return session.row(ask as never);
+        case "sum":
+            return session.sum(ask as never);
         case "derive":
             return session.derive(given.layer, given.head, given.query, given.key);
     }

@@ -9,7 +9,9 @@ import type {
     ModelKind,
     ModelNext,
     ModelRequests,
+    ModelRow,
     ModelRun,
+    ModelSum,
 } from "./model_protocol.ts";
 
 declare const MODEL_WORKER_FILE: string;
@@ -28,6 +30,9 @@ const figures: [keyof HeadFigures, string][] = [
     ["same", "same token"],
 ];
 const namedHeads = 4; // of each figure
+// Numbers of a token's row in a line of its picture.
+const acrossMost = (length: number) =>
+    matchMedia("(max-width: 759px)").matches ? 16 : length > 1024 ? 128 : 32;
 // Larger files are read again, layer by layer, for every run.
 const heldBytes = 1 << 30;
 const typingMs = 120; // a run begins when this long nothing was typed
@@ -108,6 +113,12 @@ export class Models {
     private fresh = false; // nothing was looked at yet
     private matrix!: InstanceType<ModelKit["MatrixView"]>;
     private hovered: [number, number] | null = null;
+    // The picked token's row of a stage, and one number of it; a negative one: the largest, when it is known.
+    private stage = "ff_hidden";
+    private unit = -1;
+    private row: ModelRow | null = null;
+    private rowMatrix!: InstanceType<ModelKit["MatrixView"]>;
+    private across = 1; // numbers in a line of the picture
 
     constructor(private readonly kit: ModelKit) {
         const link = document.createElement("link");
@@ -205,7 +216,9 @@ export class Models {
                     "",
                 )}</div><button type="button" id="model-off" class="quiet" aria-pressed="false">Switch this head off</button></div>` +
             `<div class="model-tools"><label class="field slide"><span>What it adds <output id="model-scale-out"></output></span><input id="model-scale" type="range" min="0" max="2" step="0.05" value="1"></label><label class="field model-patch"><span>In place of its own context, that of another text of as many tokens</span><input id="model-patch" type="text" dir="auto" autocomplete="off" autocapitalize="off" spellcheck="false"></label></div>` +
-            `<div class="model-work"><div class="matrix" id="model-matrix"></div><aside id="model-cell" aria-label="The arithmetic of one weight"></aside></div>`;
+            `<div class="model-work"><div class="matrix" id="model-matrix"></div><aside id="model-cell" aria-label="The arithmetic of one weight"></aside></div>` +
+            `<div class="model-tools"><h3 id="model-row-name"></h3><label class="field"><span>One number of the layer, down to the files</span><select id="model-stage"></select></label></div><p class="note" id="model-row-about"></p>` +
+            `<div class="matrix" id="model-row"></div><section id="model-sum" aria-label="The arithmetic of one number"></section>`;
         byId("model-body").hidden = false;
         this.as = "weights";
         this.matrix = new this.kit.MatrixView(
@@ -213,6 +226,12 @@ export class Models {
             { pick: (row, column) => void this.pick(row, column) },
             "Weights of the head",
         );
+        this.rowMatrix = new this.kit.MatrixView(
+            byId("model-row"),
+            { pick: (row, column) => this.pickUnit(row * this.across + column) },
+            "Numbers of the token",
+        );
+        this.unit = -1;
         this.listen();
     }
 
@@ -295,6 +314,12 @@ export class Models {
                 head = Math.min(this.facts.heads - 1, Math.max(0, this.head + step[1]));
             void this.look(layer, head);
         });
+        input("model-stage").addEventListener("change", () => this.goTo(input("model-stage").value, -1));
+        byId("model-sum").addEventListener("click", (event) => {
+            const { stage, unit } =
+                (event.target as Element).closest<HTMLElement>("[data-unit]")?.dataset ?? {};
+            if (stage) this.goTo(stage, Number(unit));
+        });
         new ResizeObserver(() => this.drawGrid()).observe(grid.parentElement!);
     }
 
@@ -334,7 +359,7 @@ export class Models {
             hidden: [...this.hidden],
         });
         this.run = run;
-        if (moves) this.token = run.tokens.length - 1;
+        if (moves) [this.token, this.unit] = [run.tokens.length - 1, -1];
         this.token = Math.min(this.token, run.tokens.length - 1);
         this.key = Math.min(moves ? 0 : this.key, run.tokens.length - 1);
         if (this.fresh) [this.layer, this.head] = mostNamed(run);
@@ -372,6 +397,129 @@ export class Models {
         }
         this.showHead();
         await this.derive();
+        await this.fetchRow();
+    }
+
+    private goTo(stage: string, unit: number): void {
+        [this.stage, this.unit] = [stage, unit];
+        void this.kit.app.during(this.fetchRow()).catch((error: Error) => this.say(error.message));
+    }
+    private pickUnit(unit: number): void {
+        if (this.row && unit < this.row.row.length) this.goTo(this.stage, unit);
+    }
+
+    // The token's row of the chosen stage and the arithmetic of one number of it, as fetchHead() asks for a head.
+    private async fetchRow(): Promise<void> {
+        const { run, layer, head, token, stage } = this;
+        if (!run) return;
+        const isNewest = () =>
+            run === this.run &&
+            layer === this.layer &&
+            head === this.head &&
+            token === this.token &&
+            stage === this.stage;
+        const row = await this.runner.ask("row", { layer, stage, head, row: token });
+        if (!isNewest()) return;
+        const { length } = row.row;
+        if (!(this.unit >= 0 && this.unit < length))
+            this.unit = row.row.reduce((most, x, i) => (Math.abs(x) > Math.abs(row.row[most]) ? i : most), 0);
+        const { unit } = this,
+            found = await this.runner.ask("sum", { layer, stage: row.stage, head, row: token, column: unit });
+        if (!isNewest() || unit !== this.unit) return;
+        this.row = row;
+        this.stage = row.stage;
+        this.showRow();
+        this.showSum(found);
+    }
+
+    private showRow(): void {
+        const { byId, setHtml, setText, escape, stageTexts } = this.kit,
+            { stage, stages, row } = this.row!,
+            text = stageTexts[stage as keyof typeof stageTexts];
+        setHtml(
+            byId("model-stage"),
+            stages
+                .map(
+                    ({ id }) =>
+                        `<option value="${id}"${id === stage ? " selected" : ""}>${escape(stageTexts[id as keyof typeof stageTexts].label)}</option>`,
+                )
+                .join(""),
+        );
+        this.kit.input("model-stage").value = stage;
+        setText(
+            byId("model-row-name"),
+            `Layer ${this.layer}: ${text.label} of “${this.run!.tokens[this.token].text}”`,
+        );
+        const { formula, heads } = stages.find(({ id }) => id === stage)!;
+        setText(
+            byId("model-row-about"),
+            `${formula}: ${text.about}; ${row.length.toLocaleString("en")} numbers${heads > 1 ? " of this head" : ""}, in lines.`,
+        );
+        this.across = Math.min(row.length, acrossMost(row.length));
+        while (row.length % this.across) --this.across;
+        const down = row.length / this.across;
+        this.rowMatrix.set({
+            data: row,
+            rows: down,
+            columns: this.across,
+            rowLabels: Array.from({ length: down }, (_, i) => String(i * this.across)),
+            columnLabels: Array.from({ length: this.across }, (_, i) => String(i)),
+            name: text.label,
+            map: "auto",
+            signed: true,
+            sums: false,
+            log: false,
+            low: null,
+            high: null,
+        });
+        this.rowMatrix.pick(Math.floor(this.unit / this.across), this.unit % this.across);
+        this.rowMatrix.show();
+    }
+
+    private showSum({ value, sum }: ModelRequests["sum"]["answer"]): void {
+        const { byId, setHtml, escape, number, stageTexts } = this.kit,
+            { stages, stage } = this.row!,
+            isStage = (id: string) => stages.some((one) => one.id === id),
+            labelOf = (id: string) => (isStage(id) ? stageTexts[id as keyof typeof stageTexts].label : id);
+        // Where a factor comes from, the next click goes.
+        const named = ({ a }: ModelSum, name: string) => {
+            const [to, unit] = isStage(name)
+                ? [name, this.unit]
+                : isStage(a) && /^\d+$/.test(name)
+                  ? [a, name]
+                  : [];
+            return to === undefined
+                ? `<bdi>${escape(name)}</bdi>`
+                : `<button type="button" class="quiet" data-stage="${to}" data-unit="${unit}">${escape(labelOf(name))}</button>`;
+        };
+        const line = (name: string, last: number | string) =>
+            `<tr><th scope="row" colspan="3">${escape(name)}</th><td>${number(last)}</td></tr>`;
+        const ending = (of: ModelSum) =>
+            of.ending
+                ? `<p class="model-ending"><span>${escape(of.ending)}</span> <b>${number(of.result)}</b></p>`
+                : "";
+        const tableOf = (of: ModelSum) =>
+            `<div><p class="note">${escape(of.how)}</p><table class="plain model-sum"><thead><tr><td></td><th scope="col">${escape(labelOf(of.a))}</th><th scope="col">${escape(of.b)}</th><th scope="col">${of.b ? "product" : ""}</th></tr></thead><tbody>${of.terms
+                .map(
+                    (term) =>
+                        `<tr><th scope="row">${named(of, term.name)}</th>${of.b ? `<td>${number(term.a)}</td><td>${number(term.b)}</td>` : "<td></td><td></td>"}<td>${number(term.product)}</td></tr>`,
+                )
+                .join(
+                    "",
+                )}${of.left ? line(`${of.left.toLocaleString("en")} smaller ones`, of.leftSum) : ""}${of.addedName ? line(of.addedName, of.added) : ""}${line("sum", of.sum)}</tbody></table>${of === sum ? "" : ending(of)}</div>`;
+        setHtml(
+            byId("model-sum"),
+            `<div><p class="label">${escape(labelOf(stage))}, number <b>${this.unit}</b></p><p class="big">${number(value)}</p>${sum ? ending(sum) : `<p class="note">${stage === "inputs" ? "What enters the layer: the layer before gave it, and before the first layer the embedding." : "Given: it is no sum."}</p>`}</div>${sum ? [sum, ...sum.factors].map(tableOf).join("") : ""}`,
+        );
+    }
+
+    draw(): void {
+        if (!this.run) return;
+        this.showTokens();
+        this.showNext();
+        this.showJobs();
+        this.showHead();
+        this.drawGrid();
     }
 
     // A cell of the head's matrix; without a key, a token: the row's largest weight.
@@ -398,6 +546,7 @@ export class Models {
                         this.showNext();
                     }
                     await this.derive();
+                    if (other) await this.fetchRow();
                 })(),
             )
             .catch((error: Error) => this.say(error.message));
@@ -427,15 +576,6 @@ export class Models {
             }) +
                 `<div class="model-origins"><h3 class="label">In the files</h3><dl>${origins.join("")}</dl><p class="note">The rows that make the first number of each; the next ones follow.</p></div>`,
         );
-    }
-
-    draw(): void {
-        if (!this.run) return;
-        this.showTokens();
-        this.showNext();
-        this.showJobs();
-        this.showHead();
-        this.drawGrid();
     }
 
     private showTokens(): void {

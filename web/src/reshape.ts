@@ -1,7 +1,7 @@
 // How one projection becomes heads and heads become one again: the first tokens' numbers move to where the shape puts them.
 import { labels, type App, type Result } from "./app.ts";
 import { autoRange, colorAt, colorTable, css } from "./colors.ts";
-import { byId, setText } from "./dom.ts";
+import { byId, hide, setText } from "./dom.ts";
 import type { Stage } from "./protocol.ts";
 
 const steps = [
@@ -76,7 +76,7 @@ export class Reshape {
         const queries = result.stages.find((s) => s.id === "queries");
         const on =
             result.own === null && !result.learned && result.state.level >= 6 && queries?.shape.length === 3;
-        byId("reshape").hidden = !on;
+        hide("reshape", !on);
         if (!on) return;
         const [heads, rows, dim] = queries.shape;
         setText(

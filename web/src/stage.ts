@@ -2,7 +2,7 @@
 import { arithmeticOf } from "./arithmetic.ts";
 import { labels, type App, type Derived, type Result } from "./app.ts";
 import { css, histogram, themeColors, type Rgb, type Scale } from "./colors.ts";
-import { byId, fillOptions, input, select, setHtml, setText } from "./dom.ts";
+import { byId, fillOptions, hide, input, select, setHtml, setText } from "./dom.ts";
 import { escape, fixed, formula, number, place, shapeText } from "./format.ts";
 import { arithmeticHtml, headName, inspectorHtml, levelsHtml, railHtml, tableHtml } from "./views.ts";
 import { MatrixView } from "./matrix.ts";
@@ -121,7 +121,7 @@ export class Workbench {
             app.change({ table: !app.state.table }, { numbers: false }),
         );
         byId("invite-go").addEventListener("click", () => {
-            byId("invite").hidden = true;
+            hide("invite", true);
             input("text").focus();
             input("text").select();
         });
@@ -246,7 +246,7 @@ export class Workbench {
         byId("as-table").setAttribute("aria-pressed", String(asTable));
         byId<HTMLButtonElement>("as-table").disabled =
             content.rows > largestTable || content.columns > largestTable;
-        byId("table-box").hidden = !asTable;
+        hide("table-box", !asTable);
         byId("table-box").classList.remove("first-table");
         this.matrix.element.hidden = asTable;
         const row = Math.min(app.state.i, content.rows - 1),
@@ -279,7 +279,7 @@ export class Workbench {
     private showLevel({ state: { level, task }, own }: Result): void {
         const bar = document.querySelector(".levels")!;
         if (setHtml(bar, levelsHtml(own ? 0 : task || level))) this.toScroll.add(bar);
-        byId("sentence").hidden = own !== null;
+        hide("sentence", own !== null);
     }
 
     // On narrow screens the rail and the levels are rows that scroll. This reads the layout, so it comes last.
@@ -296,7 +296,7 @@ export class Workbench {
     }
 
     private showHeads({ heads: count, learned }: Result): void {
-        byId("head-box").hidden = count < 2;
+        hide("head-box", count < 2);
         const list = select("head"),
             names = Array.from({ length: count }, (_, i) => (learned ? headName(i, learned) : String(i + 1)));
         fillOptions(list, names, (i) => String(i));
@@ -390,7 +390,7 @@ export class Workbench {
         if (this.invited) return;
         this.invited = true;
         const { own, state } = this.app;
-        byId("invite").hidden = own !== null || state.text !== presetState(state.level, state.task).text;
+        hide("invite", own !== null || state.text !== presetState(state.level, state.task).text);
     }
 
     pick(row: number, column: number): void {

@@ -164,28 +164,32 @@ export class Vectors {
             text = (n: number) => n.toFixed(1);
         const arrow = (to: Point, name: string, width: number) => {
             const [x, y] = at(to);
-            return `<line class="${name}" x1="${side / 2}" y1="${side / 2}" x2="${text(x)}" y2="${text(y)}" stroke-width="${width.toFixed(2)}"/>`;
+            return `<line class="${name}" x1="${side / 2}" y1="${side / 2}" x2="${text(x)}" y2="${text(y)}" stroke-width="${text(width)}"/>`;
         };
         const slider = (n: number, point: Point, label: string, r: number) => {
             const [x, y] = at(point),
                 name = n === theQuery ? "query" : "key";
             return `<circle id="vectors-${name}${n === theQuery ? "" : n}" data-end="${n}" class="${name}" cx="${text(x)}" cy="${text(y)}" r="${r.toFixed(1)}" tabindex="0" role="slider" aria-label="${label}" aria-valuemin="-180" aria-valuemax="180" aria-valuenow="${Math.round((Math.atan2(point[1], point[0]) * 180) / Math.PI)}" aria-valuetext="${round(point)}"/>`;
         };
-        // Equal words have one label.
-        const seen = new Set<string>(),
-            labels = keys.map((key, n) => {
-                const [x, y] = at(key),
-                    place = `${result.keyTokens[n]} ${text(x)} ${text(y)}`;
-                if (seen.has(place)) return "";
-                seen.add(place);
-                return `${slider(n, key, `Key of ${escape(result.keyTokens[n])}`, 3 + 7 * weights[n])}<text x="${text(x + 8)}" y="${text(y + 4)}">${escape(result.keyTokens[n])}</text>`;
-            });
+        // Equal words have one label; one that would lie on another, from the top down, goes below it.
+        const labels: Record<string, string> = {},
+            taken: Point[] = [];
+        for (const n of [...keys.keys()].sort((a, b) => keys[b][1] - keys[a][1])) {
+            const word = escape(result.keyTokens[n]),
+                [x, y] = at(keys[n]);
+            let below = y - 4;
+            if (labels[word + keys[n]]) continue;
+            while (taken.some(([u, v]) => Math.hypot((u - x) / 5, v - below) < 14)) ++below;
+            taken.push([x, below]);
+            labels[word + keys[n]] =
+                `${slider(n, keys[n], `Key of ${word}`, 3 + 7 * weights[n])}<text x="${text(x + 8)}" y="${text(below)}">${word}</text>`;
+        }
         const focused = document.activeElement?.id;
         setHtml(
             byId("vectors-plot"),
             `<line class="axis" x1="0" y1="${side / 2}" x2="${side}" y2="${side / 2}"/><line class="axis" x1="${side / 2}" y1="0" x2="${side / 2}" y2="${side}"/>` +
                 keys.map((key, n) => arrow(key, "key", 1 + 5 * weights[n])).join("") +
-                labels.join("") +
+                Object.values(labels).join("") +
                 arrow(query, "query", 3) +
                 slider(theQuery, query, `Query of ${escape(token)}`, 9),
         );
@@ -203,10 +207,10 @@ export class Vectors {
         setText(
             byId("vectors-about"),
             this.held !== theQuery && this.moved.has(this.held)
-                ? `The key of “${result.keyTokens[this.held]}” is now ${round(keys[this.held])}: the more it points the query’s way, and the longer it is, the more it gets.`
+                ? `The key of “${result.keyTokens[this.held]}” is now ${round(keys[this.held])}: the more it points the query’s way and the longer it is, the more it gets.`
                 : this.moved.has(theQuery)
                   ? `The query is now ${round(query)}: keys that point its way win, the more the longer it is.`
-                  : `The query of “${token}” is ${fixed(query[0], 4)}, ${fixed(query[1], 4)}. Drag its end or a key’s, or move them with the arrow keys: keys that point its way win.`,
+                  : `The query of “${token}” is ${fixed(query[0])}, ${fixed(query[1])}. Drag its end or a key’s, or use arrow keys: keys that point its way win.`,
         );
     }
 }

@@ -65,7 +65,7 @@ export function connectWords(app: App, workbench: Workbench): void {
         setHtml(byId("words-plot"), dots.join(""));
         setText(
             byId("words-about"),
-            `Each word is a row of ${inputs.shape.at(-1)} numbers. Here they lie along the two directions in which these words differ most, which hold ${(100 * share).toFixed(0)}% of what there is between them. Press a word to pick its row.`,
+            `Each word is a row of ${inputs.shape.at(-1)} numbers, shown along the two directions in which they differ most (${(100 * share).toFixed(0)}% of all differences). Press a word to pick it.`,
         );
     };
     const wish = drawnInSight(panel, draw);

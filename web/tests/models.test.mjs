@@ -51,6 +51,15 @@ function tensorsOf(path) {
                         I64: BigInt64Array,
                         I32: Int32Array,
                     };
+                    if (dtype === "BF16")
+                        return [
+                            name,
+                            Array.from(
+                                new Float32Array(
+                                    Uint32Array.from(new Uint16Array(data), (x) => x << 16).buffer,
+                                ),
+                            ),
+                        ];
                     return [name, Array.from(new types[dtype](data), Number)];
                 },
             ),
@@ -291,6 +300,111 @@ describe("models in node", { skip: missing ?? false }, () => {
             assert.throws(() => session.run(ask), words);
     });
 
+    // Norms, gates, joint matrices and orders of parts are other in each family; the sums are the window's.
+    for (const family of readdirSync(families).filter((name) => !["older", "vit"].includes(name)))
+        test(`${family}: every number of a layer is the sum that it is said to be`, async () => {
+            const session = await sessionOf(),
+                folder = join(families, family),
+                paths = readdirSync(folder).includes("config.json")
+                    ? filesOf(folder)
+                    : [join(folder, "model.gguf")],
+                facts = session.open(
+                    paths.map((path) => readable(path)),
+                    1e9,
+                );
+            session.numbers([3, 1, 4, 1, 5]);
+            const given = new Set();
+            for (const layer of [0, 1]) {
+                const { stages } = session.row({ layer, stage: "inputs", head: 0, row: 3 });
+                for (const { id, heads } of stages)
+                    for (const head of heads > 1 ? [0, facts.heads - 1] : [0]) {
+                        const { stage, row } = session.row({ layer, stage: id, head, row: 3 });
+                        assert.equal(stage, id);
+                        for (let column = 0; column < row.length; column += 1 + Math.floor(row.length / 5)) {
+                            const { value, sum } = session.sum({ layer, stage: id, head, row: 3, column });
+                            near([value], [row[column]]);
+                            if (!sum) {
+                                given.add(id);
+                                continue;
+                            }
+                            near([sum.result], [value], 2e-5);
+                            const terms = sum.terms.reduce((all, { product }) => all + product, 0);
+                            near([terms + sum.leftSum + sum.added], [sum.sum], 2e-5);
+                            for (const { a, b, product } of sum.terms)
+                                assert.equal(Math.fround(a * b), Math.fround(product));
+                        }
+                    }
+                for (const id of ["ff_hidden", "ff_output", "block"])
+                    assert.ok(
+                        stages.some((stage) => stage.id === id),
+                        id,
+                    );
+            }
+            assert.deepEqual([...given], ["inputs"]);
+        });
+
+    test("a unit of the feed-forward part comes apart to the tensors and rows of its files", async () => {
+        const session = await sessionOf(),
+            folder = join(families, "llama3"),
+            tensors = tensorsOf(join(folder, "model.safetensors")),
+            [layer, row, unit] = [1, 4, 5];
+        session.open(
+            filesOf(folder).map((path) => readable(path)),
+            1e9,
+        );
+        const { hidden } = session.numbers([3, 1, 4, 1, 5, 9]),
+            rowOf = (stage, head = 0) => Array.from(session.row({ layer, stage, head, row }).row),
+            sumOf = (stage, column) => session.sum({ layer, stage, head: 0, row, column }).sum,
+            // The matrix and the row that a sum names, as the file has them.
+            named = ({ how }, width) => {
+                const [, name, index] = how.match(/; (\S+), (?:row|number) (\d+)$/);
+                return tensors[name].slice(width * Number(index), width * (Number(index) + 1));
+            },
+            dot = (a, b) => a.reduce((all, x, i) => all + x * b[i], 0);
+        const x = rowOf("inputs"),
+            width = x.length;
+        near(x, Array.from(hidden.slice((layer * 6 + row) * width, (layer * 6 + row + 1) * width)));
+        // The norm: the root of the mean square, and the weight.
+        const attended = rowOf("attended"),
+            normed = rowOf("ff_normed"),
+            epsilon = JSON.parse(readFileSync(join(folder, "config.json"))).rms_norm_eps,
+            size = Math.sqrt(dot(attended, attended) / width + epsilon),
+            norm = sumOf("ff_normed", unit);
+        assert.match(norm.how, /RMSNorm of row 4 of attended; .*post_attention_layernorm\.weight, number 5$/);
+        near([(attended[unit] / size) * named(norm, 1)[0]], [normed[unit]], 1e-5);
+        assert.match(norm.ending, new RegExp(` / ${size.toFixed(4).replace(".", "\\.")}, which is √`));
+        // Gate, up and the activation.
+        const up = sumOf("ff_hidden", unit),
+            [gate] = up.factors,
+            middle = rowOf("ff_hidden"),
+            through = dot(named(gate, width), normed);
+        assert.match(up.how, /mlp\.up_proj\.weight, row 5$/);
+        assert.match(gate.how, /mlp\.gate_proj\.weight, row 5$/);
+        near([gate.result], [through / (1 + Math.exp(-through))], 1e-5);
+        near([gate.result * dot(named(up, width), normed)], [middle[unit]], 1e-5);
+        // Down, and what leaves the layer.
+        const down = sumOf("ff_output", unit),
+            output = rowOf("ff_output");
+        near([dot(named(down, middle.length), middle)], [output[unit]], 1e-5);
+        near([attended[unit] + output[unit]], [rowOf("block")[unit]], 1e-5);
+        // A head that is off adds nothing: what is taken apart is what was run.
+        session.run({ text: "3 1 4 1 5 9", scales: [[layer, 2, 0]], patches: [], hidden: [] });
+        const context = rowOf("context"),
+            of = context.length / 4;
+        assert.ok(context.slice(2 * of, 3 * of).every((value) => value === 0));
+        assert.equal(session.sum({ layer, stage: "context", head: 0, row, column: 2 * of }).sum, null);
+        near([sumOf("output", unit).result], [rowOf("output")[unit]], 1e-5);
+        assert.notDeepEqual(rowOf("ff_hidden"), middle);
+        const leaving = session.numbers([]).hidden.slice((2 * 6 + row) * width, (2 * 6 + row + 1) * width);
+        near(rowOf("block"), Array.from(leaving), 1e-6);
+        for (const [ask, words] of [
+            [{ layer: 9, stage: "inputs", head: 0, row }, /no such layer/],
+            [{ layer, stage: "inputs", head: 0, row: 99 }, /no such row/],
+            [{ layer, stage: "ff_output", head: 0, row, column: 9999 }, /no such number/],
+        ])
+            assert.throws(() => ("column" in ask ? session.sum(ask) : session.row(ask)), words);
+    });
+
     test("wrong files are refused in words", async () => {
         const session = await sessionOf();
         const gone = readable(join(families, "llama_q8", "model.gguf"));
@@ -459,6 +573,24 @@ describe("models on the page", { skip: missing ?? false }, () => {
             await page.click("#model-hide");
             await settled(page);
             assert.equal(await page.getAttribute("#model-hide", "aria-pressed"), "true");
+            // One number of a layer: the stage's largest, its sum, and through a click the number behind it.
+            assert.match(await page.textContent("#model-row-name"), /^Layer 1: Feed-forward of “the”$/);
+            assert.match(
+                await page.textContent("#model-sum"),
+                /mlp\.gate_proj\.weight, row \d+.*silu\(sum\), the gate/,
+            );
+            await page.selectOption("#model-stage", "ff_output");
+            await settled(page);
+            assert.match(await page.textContent("#model-sum"), /mlp\.down_proj\.weight, row \d+/);
+            const unit = await page.textContent("#model-sum tbody button");
+            await page.click("#model-sum tbody button");
+            await settled(page);
+            assert.equal(await page.inputValue("#model-stage"), "ff_hidden");
+            assert.match(await page.textContent("#model-sum"), new RegExp(`^Feed-forward, number ${unit}`));
+            await page.focus('#model-row [tabindex="0"]');
+            await page.keyboard.press("Home");
+            await settled(page);
+            assert.match(await page.textContent("#model-sum .label"), /number (0|32)$/);
             await page.evaluate(readFileSync(axeFile, "utf8"));
             for (const colorScheme of ["light", "dark"]) {
                 await page.emulateMedia({ colorScheme });

@@ -1,6 +1,7 @@
 #include "model/attention_result.hpp"
 
 #include "model/imported_file.hpp"
+#include "model/opened_model.hpp"
 
 #include <fovea/runtime.hpp>
 
@@ -225,6 +226,23 @@ const Stage* AttentionResult::find_stage(std::string_view name) const {
     for (const Stage& stage : stages)
         if (stage.name == name) return &stage;
     return nullptr;
+}
+
+LayerNumbers AttentionResult::numbers() const {
+    LayerNumbers of;
+    if (projected.source) of.model = projected.source->model.get(), of.block = &projected.block();
+    of.tokens = tokens();
+    for (const HeadPatch& patch : projected.patches) of.changed_heads.push_back(patch.head);
+    of.stage = [this](std::string_view id, uint32_t head) -> StageNumbers {
+        const Stage* const stage = find_stage(id);
+        if (!stage || head >= stage->heads) return {};
+        return {stage->head_values(head), stage->heads, stage->rows, stage->columns};
+    };
+    if (settings.model && shows_model(settings))
+        of.origin = [this](std::string_view part, uint64_t output) {
+            return settings.model->weights.origin(settings.mapping.layer, part, output);
+        };
+    return of;
 }
 
 size_t AttentionResult::stage_index(const std::string& name) const {

@@ -6,6 +6,8 @@
 #include "model/attention_run.hpp"
 #include "model/projected.hpp"
 
+#include "inspect/cell_sum.hpp"
+
 #include <fovea/inspect.hpp>
 
 #include <memory>
@@ -55,6 +57,8 @@ struct AttentionResult {
 
     const std::vector<std::string>& tokens() const { return projected.tokens; }
     const Stage* find_stage(std::string_view name) const;
+    // What the sums of its cells are made of; borrows the result.
+    LayerNumbers numbers() const;
     // The index of the stage, or of the nearest that there is.
     size_t stage_index(const std::string& name) const;
     // "level 3, 'Your journey ...', float32 on the device"

@@ -155,7 +155,7 @@ const AttentionResult& Workbench::shown_result() const {
 std::optional<CellSum> Workbench::picked_sum() const {
     const Shown now = shown();
     if (now.stage->over_keys || view.picked_row < 0 || view.picked_column < 0) return {};
-    return cell_sum(shown_result(), *now.stage, now.head, uint64_t(view.picked_row),
+    return cell_sum(shown_result().numbers(), now.stage->name, now.head, uint64_t(view.picked_row),
                     uint64_t(view.picked_column));
 }
 

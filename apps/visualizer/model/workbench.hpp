@@ -4,7 +4,6 @@
 #pragma once
 
 #include "model/cell_inputs.hpp"
-#include "model/cell_sum.hpp"
 #include "model/computation.hpp"
 #include "model/document.hpp"
 #include "model/playground.hpp"

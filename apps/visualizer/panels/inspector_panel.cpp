@@ -120,19 +120,6 @@ void draw_terms(const PanelContext& ui, const Derivation& d) {
         ImGui::TextDisabled("the %zu largest of %zu products", order.size(), d.terms.size());
 }
 
-// The terms in their order or the largest first; of very many the largest.
-std::vector<size_t> shown_terms(const CellSum& sum, bool by_size) {
-    std::vector<size_t> order(sum.terms.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    const auto larger = [&](size_t a, size_t b) {
-        return std::abs(sum.terms[a].product) > std::abs(sum.terms[b].product);
-    };
-    if (by_size || order.size() > kMostTerms) std::stable_sort(order.begin(), order.end(), larger);
-    if (order.size() > kMostTerms) order.resize(kMostTerms);
-    if (!by_size) std::sort(order.begin(), order.end());
-    return order;
-}
-
 void draw_sum_terms(const PanelContext& ui, const CellSum& sum, const char* id) {
     const bool products = !sum.b.empty();
     if (!ImGui::BeginTable(id, products ? 4 : 2,
@@ -140,7 +127,7 @@ void draw_sum_terms(const PanelContext& ui, const CellSum& sum, const char* id) 
         return;
     const std::array titles{"", sum.a.c_str(), sum.b.c_str(), "product"};
     draw_heads(std::span(titles).first(products ? 4 : 2), 1);
-    const std::vector<size_t> order = shown_terms(sum, ui.bench.window.sort_by_size);
+    const std::vector<size_t> order = shown_terms(sum, kMostTerms, ui.bench.window.sort_by_size);
     for (const size_t i : order) {
         const CellSum::Term& term = sum.terms[i];
         ImGui::TableNextRow();

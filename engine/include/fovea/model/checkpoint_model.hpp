@@ -78,8 +78,10 @@ class CheckpointModel {
     // Layer n for an input of `tokens` in all. With `stored` its matrices stay as the files hold them
     // (Linear::stored), but for those whose rows the files hold in another order.
     Result<Block> block(uint64_t layer, uint64_t tokens, bool stored = false) const;
-    // Where what a part of a layer ("query", "key", "value", "output", "up", "gate", "down") has for one of
-    // its outputs lies: "model.layers.0.self_attn.q_proj.weight, row 5"; a column of a Conv1D layer.
+    // Where what a part of a layer has for one of its outputs lies: "model.layers.0.self_attn.q_proj.weight,
+    // row 5"; a column of a Conv1D layer. Parts: "query", "key", "value", "output", "up", "gate", "down",
+    // "attention_norm", "attention_output_norm", "feed_forward_norm", "feed_forward_output_norm"; of others
+    // an empty text.
     std::string origin(uint64_t layer, std::string_view part, uint64_t output) const;
     // Rows behind the last block to logits [rows, vocabulary], the table read a stretch at a time. Null: this
     // thread's CPU kernels.
@@ -146,6 +148,10 @@ struct ModelRun {
     // the last row is the model's own logits.
     F32Tensor lens{Shape{0}};
 };
+// One layer on what enters it, [tokens, width], as run_model() computes it under these changes: a trace whose
+// only block is that layer. Changes must be of heads and tokens that there are.
+Result<Trace> trace_layer(const CheckpointModel& model, uint64_t layer, F32Tensor entering,
+                          const RunChanges& changes = {}, const TraceOptions& options = {});
 // The whole model on token numbers, one layer in memory at a time. With `entering` only their count is read.
 // Refused: no token, numbers beyond the vocabulary, more tokens than the model has positions for, changes of
 // layers, heads and tokens that there are not, an `entering` of another shape. With `first_layer` what is

@@ -1,12 +1,14 @@
 // Sums of the cells that are not attention's own: norms, residual sums, the feed-forward part, and what the
 // model says at its end. The order of the parts is that of finish_block() in engine/model/block_run.cpp.
-#include "model/cell_sum_parts.hpp"
+#include "inspect/cell_sum_parts.hpp"
 #include "model/transformer_parts.hpp"
+
+#include <fovea/inspect/format.hpp>
 
 #include <algorithm>
 #include <cmath>
 
-namespace fovea::visualizer {
+namespace fovea {
 namespace {
 
 // A row of a stage, with the name that the sums call it by.
@@ -15,10 +17,10 @@ struct NamedRow {
     std::vector<float> values;  // empty: there is no such stage
 };
 
-NamedRow row_of(const AttentionResult& of, std::string name, uint64_t row) {
+NamedRow row_of(const LayerNumbers& of, std::string name, uint64_t row) {
     NamedRow found;
-    if (const Stage* const stage = of.find_stage(name); stage && row < stage->rows) {
-        const std::span<const float> values = stage->values.subspan(row * stage->columns, stage->columns);
+    if (const StageNumbers stage = of.stage(name, 0); row < stage.rows) {
+        const std::span<const float> values = stage.values.subspan(row * stage.columns, stage.columns);
         found.values.assign(values.begin(), values.end());
     }
     found.name = std::move(name);
@@ -26,7 +28,7 @@ NamedRow row_of(const AttentionResult& of, std::string name, uint64_t row) {
 }
 
 // The first of these stages that the layer has.
-NamedRow first_row_of(const AttentionResult& of, std::initializer_list<const char*> names, uint64_t row) {
+NamedRow first_row_of(const LayerNumbers& of, std::initializer_list<const char*> names, uint64_t row) {
     NamedRow found;
     for (const char* name : names)
         if (found = row_of(of, name, row); !found.values.empty()) break;
@@ -42,7 +44,9 @@ NamedRow through(const Norm& norm, NamedRow x) {
 }
 
 // A norm's cell is made from the sum of its row's squares, for LayerNorm of the distances from the mean.
-std::optional<CellSum> norm_sum(const Norm& norm, const NamedRow& x, uint64_t row, uint64_t column) {
+// `part` is what the files call the norm; empty: not to be told.
+std::optional<CellSum> norm_sum(const LayerNumbers& of, std::string_view part, const Norm& norm,
+                                const NamedRow& x, uint64_t row, uint64_t column) {
     const uint64_t width = x.values.size();
     if (column >= width) return {};
     double mean = 0;
@@ -57,24 +61,32 @@ std::optional<CellSum> norm_sum(const Norm& norm, const NamedRow& x, uint64_t ro
         sum.terms.push_back({std::to_string(c), distance, distance});
     }
     add_up(sum);
-    sum.ending = format_value(float(double(x.values[column]) - mean)) + " / \xe2\x88\x9a(sum / " +
-                 std::to_string(width) + " + " + format_number(norm.epsilon, 3) + ")";
-    if (column < norm.weight.values.size())
-        sum.ending += " \xc3\x97 weight " + format_value(norm.weight.values[column]);
+    sum.ending = format_value(float(double(x.values[column]) - mean)) + " / " +
+                 format_value(float(std::sqrt(double(sum.sum) / double(width) + norm.epsilon))) +
+                 ", which is \xe2\x88\x9a(sum / " + std::to_string(width) + " + " +
+                 format_number(norm.epsilon, 3) + ")";
+    if (column < norm.weight.values.size()) {
+        sum.ending += ", \xc3\x97 weight " + format_value(norm.weight.values[column]);
+        if (!part.empty()) tell_origin(of, part, column, sum);
+    }
     if (column < norm.bias.values.size()) sum.ending += " + bias " + format_value(norm.bias.values[column]);
     sum.result = normalised(norm, F32Tensor({1, width}, x.values)).values[column];
     return sum;
 }
 
 // x + part, each with the norms that the block's order has for it.
-std::optional<CellSum> residual(const Block& block, const NamedRow& x, NamedRow part, const Norm& behind,
-                                const Norm& of_sum, uint64_t row, uint64_t column) {
+std::optional<CellSum> residual(const LayerNumbers& of, const NamedRow& x, NamedRow part, bool attention,
+                                uint64_t row, uint64_t column) {
+    const Block& block = *of.block;
+    const Norm& behind = attention ? block.attention_output_norm : block.feed_forward_output_norm;
+    const Norm& of_sum = attention ? block.attention_norm : block.feed_forward_norm;
+    const NamedRow bare = part;
     part = through(behind, std::move(part));
     if (column >= part.values.size() || part.values.size() != x.values.size()) return {};
     if (block.order == BlockOrder::post && of_sum.kind != NormKind::none) {
         NamedRow both{x.name + " + " + part.name, x.values};
         for (size_t c = 0; c < both.values.size(); ++c) both.values[c] += part.values[c];
-        return norm_sum(of_sum, both, row, column);
+        return norm_sum(of, attention ? "attention_norm" : "feed_forward_norm", of_sum, both, row, column);
     }
     CellSum sum;
     sum.a = "value";
@@ -82,11 +94,16 @@ std::optional<CellSum> residual(const Block& block, const NamedRow& x, NamedRow 
     for (const NamedRow* one : {&x, static_cast<const NamedRow*>(&part)})
         sum.terms.push_back({one->name, one->values[column], 1});
     add_up(sum);
+    if (behind.kind != NormKind::none)
+        if (std::optional<CellSum> norm =
+                norm_sum(of, attention ? "attention_output_norm" : "feed_forward_output_norm", behind, bare,
+                         row, column))
+            sum.factors.push_back(std::move(*norm));
     return sum;
 }
 
-std::optional<CellSum> hidden(const AttentionResult& of, const FeedForward& f, const NamedRow& x,
-                              uint64_t row, uint64_t column) {
+std::optional<CellSum> hidden(const LayerNumbers& of, const FeedForward& f, const NamedRow& x, uint64_t row,
+                              uint64_t column) {
     std::optional<CellSum> sum = linear_sum(x.values, x.name, row, f.up, "W_up", column);
     if (!sum) return {};
     tell_origin(of, "up", column, *sum);
@@ -126,21 +143,17 @@ std::optional<CellSum> probability(const Model& model, const NamedRow& logits, u
 
 }  // namespace
 
-std::optional<CellSum> block_sum(const AttentionResult& of, const Stage& stage, uint64_t row,
-                                 uint64_t column) {
-    const Model& model = *of.projected.source->model;
-    const Block& b = of.projected.block();
+std::optional<CellSum> block_sum(const LayerNumbers& of, std::string_view id, uint64_t row, uint64_t column) {
+    const Model& model = *of.model;
+    const Block& b = *of.block;
     const FeedForward& f = b.feed_forward;
-    const std::string& id = stage.name;
     const NamedRow x = row_of(of, "inputs", row);
-    if (id == "normed") return norm_sum(b.attention_norm, x, row, column);
-    if (id == "attended")
-        return residual(b, x, row_of(of, "output", row), b.attention_output_norm, b.attention_norm, row,
-                        column);
+    if (id == "normed") return norm_sum(of, "attention_norm", b.attention_norm, x, row, column);
+    if (id == "attended") return residual(of, x, row_of(of, "output", row), true, row, column);
     const NamedRow sum = b.residual ? row_of(of, "attended", row)
                                     : through(b.attention_output_norm, row_of(of, "output", row));
     const NamedRow& read = b.order == BlockOrder::parallel ? x : sum;
-    if (id == "ff_normed") return norm_sum(b.feed_forward_norm, read, row, column);
+    if (id == "ff_normed") return norm_sum(of, "feed_forward_norm", b.feed_forward_norm, read, row, column);
     if (id == "ff_hidden") {
         const NamedRow normed = row_of(of, "ff_normed", row);
         return hidden(of, f, normed.values.empty() ? read : normed, row, column);
@@ -151,11 +164,9 @@ std::optional<CellSum> block_sum(const AttentionResult& of, const Stage& stage, 
         if (made) tell_origin(of, "down", column, *made);
         return made;
     }
-    if (id == "block")
-        return residual(b, sum, row_of(of, "ff_output", row), b.feed_forward_output_norm, b.feed_forward_norm,
-                        row, column);
+    if (id == "block") return residual(of, sum, row_of(of, "ff_output", row), false, row, column);
     const NamedRow last = first_row_of(of, {"block", "ff_output", "attended", "output"}, row);
-    if (id == "final") return norm_sum(model.final_norm, last, row, column);
+    if (id == "final") return norm_sum(of, {}, model.final_norm, last, row, column);
     if (id == "logits" && !is_present(model.prediction.dense)) {
         const NamedRow final = row_of(of, "final", row);
         const NamedRow& from = final.values.empty() ? last : final;
@@ -172,4 +183,4 @@ std::optional<CellSum> block_sum(const AttentionResult& of, const Stage& stage, 
     return {};
 }
 
-}  // namespace fovea::visualizer
+}  // namespace fovea

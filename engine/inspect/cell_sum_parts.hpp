@@ -1,25 +1,25 @@
 // What the sums of a cell are built from, wherever in a layer the cell is.
 #pragma once
 
-#include "model/cell_sum.hpp"
+#include "inspect/cell_sum.hpp"
 
-namespace fovea::visualizer {
+namespace fovea {
 
 // Adds the products in their order, each rounded to float32, and what is added behind them.
 void add_up(CellSum& sum);
 // "row 3 of inputs"
-std::string place_text(const char* what, uint64_t index, const std::string& of);
+std::string place_text(const char* what, uint64_t index, std::string_view of);
 // A row, called `from`, times what the layer, called `weight`, has for one of its outputs; none where the
 // layer's matrix is not at hand in float32.
 std::optional<CellSum> linear_sum(std::span<const float> row, const std::string& from, uint64_t row_index,
                                   const Linear& layer, const std::string& weight, uint64_t output);
-// Where a published model's files hold what a part of the shown layer ("query", "output", "up") has for one
-// of its outputs; told behind `how`.
-void tell_origin(const AttentionResult& of, std::string_view part, uint64_t output, CellSum& sum);
+// Where a published model's files hold what a part of the layer ("query", "output", "up") has for one of its
+// outputs; told behind `how`.
+void tell_origin(const LayerNumbers& of, std::string_view part, uint64_t output, CellSum& sum);
 
 // The cells behind attention's output and the norms: residual sums, feed-forward part, logits and
 // probabilities. None for other stages.
-std::optional<CellSum> block_sum(const AttentionResult& of, const Stage& stage, uint64_t row,
+std::optional<CellSum> block_sum(const LayerNumbers& of, std::string_view stage, uint64_t row,
                                  uint64_t column);
 
-}  // namespace fovea::visualizer
+}  // namespace fovea
