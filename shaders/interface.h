@@ -175,6 +175,9 @@ FOVEA_CONST kTypeF8E4m3 = 5;
 FOVEA_CONST kTypeF8E5m2 = 6;
 FOVEA_CONST kTypeQ80 = 7;
 FOVEA_CONST kTypeQ40 = 8;
+FOVEA_CONST kTypeQ4K = 9;  // weights alone
+FOVEA_CONST kTypeQ5K = 10;
+FOVEA_CONST kTypeQ6K = 11;
 FOVEA_CONST kStoredByWords = 16;  // beside what is stored by 16 bits: the device has no such storage
 
 // ==== flags of one dispatch ====

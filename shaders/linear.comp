@@ -35,7 +35,7 @@ void main() {
             tile_put_a(depth, at, x_depth4(x_row(first_row + at), n, push.n_in));
             if (kInOut) continue;
             const uint row = w_row(first_column + at, push.n_out);
-            tile_put_b(depth, at, w_blocks ? w_of_blocks(row, n) : w_plain_depth4(row, n, push.n_in));
+            tile_put_b(depth, at, kBlocks ? w_of_blocks(row, n) : w_plain_depth4(row, n, push.n_in));
         }
         if (kInOut) {
             for (uint f = t; f < kSharedDepth * kSharedColumns / 4u; f += kSharedThreads) {
@@ -72,7 +72,7 @@ void main() {
         vec4 w[4];
         for (uint c = 0u; c < 4u; ++c) {
             const uint row = kInOut ? w_row(n + c, push.n_in) : w_row(column_of(c), push.n_out);
-            if (w_blocks)
+            if (kBlocks)
                 w[c] = w_of_blocks(row, n);
             else
                 w[c] = w_plain_columns4(row, kInOut ? column_of(0u) : n, kInOut ? push.n_out : push.n_in);

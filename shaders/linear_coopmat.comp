@@ -53,7 +53,7 @@ void load_factors(uint first_row, uint first_column, uint n0) {
     for (uint f = gl_LocalInvocationIndex; !kInOut && f < kTileColumns * kMatrixDepth / 4u; f += kThreads) {
         const uint depth = f % (kMatrixDepth / 4u), column = f / (kMatrixDepth / 4u);
         const uint row = w_row(first_column + column, push.n_out), n = n0 + 4u * depth;
-        if (w_blocks)
+        if (kBlocks)
             w_tile[column * kStride + depth] = factors_of(w_of_blocks(row, n));
         else
             w_tile[column * kStride + depth] = w_plain_factors4(row, n, push.n_in);

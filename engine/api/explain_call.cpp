@@ -25,6 +25,12 @@ const char* type_name(FoveaDtype type) {
             return "q8_0";
         case FOVEA_Q4_0:
             return "q4_0";
+        case FOVEA_Q4_K:
+            return "q4_k";
+        case FOVEA_Q5_K:
+            return "q5_k";
+        case FOVEA_Q6_K:
+            return "q6_k";
     }
     return "?";
 }

@@ -9,6 +9,7 @@
 #include "cpu/block_rows.hpp"
 #include "cpu/compressed_row_inl.hpp"
 #include "cpu/row_products_inl.hpp"
+#include "problem/k_quants.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
@@ -84,16 +85,6 @@ struct BlockQ4 {
     }
 };
 
-// Scale and least value of a group of a k-quant, 6 bits each, as quantised.cpp has them.
-struct GroupScale {
-    uint32_t scale, least;
-};
-HWY_INLINE GroupScale group_scale(const unsigned char* s, size_t group) {
-    if (group < 4) return {s[group] & 63u, s[group + 4] & 63u};
-    return {(s[group + 4] & 15u) | uint32_t(s[group - 4]) >> 6 << 4,
-            uint32_t(s[group + 4]) >> 4 | uint32_t(s[group]) >> 6 << 4};
-}
-
 template <bool kFifth>
 struct BlockQ45K {
     static constexpr size_t kNumbers = 256, kBytes = kFifth ? 176 : 144;
@@ -103,7 +94,8 @@ struct BlockQ45K {
         const unsigned char* const fifth = block + 16;
         const unsigned char* q = block + (kFifth ? 48 : 16);
         for (size_t pair = 0; pair < 4; ++pair, q += 32, x += 64) {
-            const GroupScale a = group_scale(block + 4, 2 * pair), b = group_scale(block + 4, 2 * pair + 1);
+            const Q4K::Codes a = Q4K::codes(block, uint32_t(2 * pair)),
+                             b = Q4K::codes(block, uint32_t(2 * pair + 1));
             const V scale_a = hn::Set(f, scales * float(a.scale)),
                     scale_b = hn::Set(f, scales * float(b.scale));
             const V least_a = hn::Set(f, leasts * float(a.least)),

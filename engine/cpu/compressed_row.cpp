@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>
 
 #include "cpu/compressed_row_inl.hpp"
+#include "problem/k_quants.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
@@ -24,12 +25,23 @@ HWY_INLINE void widen_blocks(const unsigned char* block, size_t count, float* to
     }
 }
 
+template <class Type>
+void widen_k_blocks(const unsigned char* block, size_t count, float* to) {
+    for (size_t e = 0; e < count; e += 256, block += Type::kBytes) widen_k_block<Type>(block, to + e);
+}
+
 void widen_row(FoveaDtype type, const unsigned char* from, size_t count, float* to) {
     switch (type) {
         case FOVEA_F8_E4M3:
             return widen_float8_row<E4m3>(from, type, count, to);
         case FOVEA_F8_E5M2:
             return widen_float8_row<E5m2>(from, type, count, to);
+        case FOVEA_Q4_K:
+            return widen_k_blocks<Q4K>(from, count, to);
+        case FOVEA_Q5_K:
+            return widen_k_blocks<Q5K>(from, count, to);
+        case FOVEA_Q6_K:
+            return widen_k_blocks<Q6K>(from, count, to);
         case FOVEA_Q8_0:
             return widen_blocks<StoredQ8>(from, count, to);
         default:

@@ -112,7 +112,7 @@ struct StoredQ4 {
 #endif
 };
 
-// `count` numbers of a compressed type, whole blocks of them, as float32.
+// `count` numbers of a compressed type or a k-quant, whole blocks of them, as float32.
 void widen_row(FoveaDtype type, const unsigned char* from, size_t count, float* to);
 
 }  // namespace fovea::cpu::HWY_NAMESPACE

@@ -8,7 +8,7 @@
 
 #include "files/buffer.hpp"
 #include "files/refusal.hpp"
-#include "problem/half.hpp"
+#include "problem/k_quants.hpp"
 
 namespace fovea {
 namespace {
@@ -41,7 +41,7 @@ Number read_as(const std::byte* at) {
     std::memcpy(&value, at, sizeof value);
     return value;
 }
-float half_at(const std::byte* at) { return half_to_float(read_as<uint16_t>(at)); }
+float half_at(const std::byte* at) { return fovea::half_at(reinterpret_cast<const unsigned char*>(at)); }
 
 // q4_0: f16 scale, 16 bytes of which byte j holds numbers j (low) and j + 16 (high), each 8 too large.
 void q4_0(const std::byte* b, float* y) {
@@ -90,51 +90,9 @@ void q8_0(const std::byte* b, float* y) {
     for (uint32_t j = 0; j < 32; ++j) y[j] = float(read_as<int8_t>(b + 2 + j)) * d;
 }
 
-// Scale and least value of one of the eight groups of a k-quant: 6 bits each, packed into 12 bytes.
-struct GroupScale {
-    uint32_t scale, least;
-};
-GroupScale group_scale(const std::byte* s, uint32_t group) {
-    if (group < 4) return {byte_at(s + group) & 63u, byte_at(s + group + 4) & 63u};
-    return {low_nibble(s + group + 4) | byte_at(s + group - 4) >> 6 << 4,
-            high_nibble(s + group + 4) | byte_at(s + group) >> 6 << 4};
-}
-
-// q4_k and q5_k: f16 scale of the scales and of the least values, the groups' scales, (q5_k: 32 bytes of
-// fifth bits,) and 128 bytes, of which 32 hold two groups of 32 numbers, low and high halves.
-void q45_k(const std::byte* b, float* y, bool fifth) {
-    const float d = half_at(b), least = half_at(b + 2);
-    const std::byte* const high = b + 16;
-    const std::byte* q = b + (fifth ? 48 : 16);
-    for (uint32_t group = 0; group < 8; ++group) {
-        const GroupScale s = group_scale(b + 4, group);
-        const float scale = d * float(s.scale), offset = least * float(s.least);
-        for (uint32_t l = 0; l < 32; ++l) {
-            uint32_t value = group % 2 == 0 ? low_nibble(q + l) : high_nibble(q + l);
-            if (fifth) value += (byte_at(high + l) >> group & 1u) << 4;
-            const float product = scale * float(value);
-            *y++ = product - offset;
-        }
-        if (group % 2 == 1) q += 32;
-    }
-}
-
-// q6_k: 128 bytes of low halves, 64 bytes of two high bits each, 16 scales of 8 bits, f16 scale of those. Two
-// halves of 128 numbers; each number is 32 too large.
-void q6_k(const std::byte* b, float* y) {
-    const float d = half_at(b + 208);
-    for (uint32_t half = 0; half < 2; ++half) {
-        const std::byte *low = b + 64 * half, *high = b + 128 + 32 * half, *scales = b + 192 + 8 * half;
-        for (uint32_t l = 0; l < 32; ++l) {
-            for (uint32_t quarter = 0; quarter < 4; ++quarter) {
-                const std::byte* const from = low + l + 32 * (quarter % 2);
-                const uint32_t bits = quarter < 2 ? low_nibble(from) : high_nibble(from);
-                const int value = int(bits | (byte_at(high + l) >> 2 * quarter & 3u) << 4) - 32;
-                const float scale = d * float(read_as<int8_t>(scales + l / 16 + 2 * quarter));
-                y[128 * half + 32 * quarter + l] = scale * float(value);
-            }
-        }
-    }
+template <class Type>
+void k_block(const std::byte* b, float* y) {
+    widen_k_block<Type>(reinterpret_cast<const unsigned char*>(b), y);
 }
 
 }  // namespace
@@ -183,11 +141,13 @@ void dequantise(WeightType type, std::span<const std::byte> blocks, std::span<fl
                 q8_0(b, y);
                 break;
             case WeightType::q4_k:
+                k_block<Q4K>(b, y);
+                break;
             case WeightType::q5_k:
-                q45_k(b, y, type == WeightType::q5_k);
+                k_block<Q5K>(b, y);
                 break;
             case WeightType::q6_k:
-                q6_k(b, y);
+                k_block<Q6K>(b, y);
                 break;
             case WeightType::other:
                 return;

@@ -86,6 +86,11 @@ void stored_rows_on_cpu(uint32_t target, const StoredWeight& weight, const float
     }
 }
 
+// A page's engine has no such calls.
+static std::optional<FoveaDtype> of_blocks(FoveaDtype type) {
+    return storage_block(type).numbers > 1 ? std::optional(type) : std::nullopt;
+}
+
 std::optional<FoveaDtype> linear_type(WeightType type) {
     switch (type) {
         case WeightType::f32:
@@ -95,10 +100,15 @@ std::optional<FoveaDtype> linear_type(WeightType type) {
         case WeightType::bf16:
             return FOVEA_BF16;
         case WeightType::q8_0:
+            return of_blocks(FOVEA_Q8_0);
         case WeightType::q4_0:
-            // A page's engine has no such calls.
-            if (!is_compressed(FOVEA_Q8_0)) return std::nullopt;
-            return type == WeightType::q8_0 ? FOVEA_Q8_0 : FOVEA_Q4_0;
+            return of_blocks(FOVEA_Q4_0);
+        case WeightType::q4_k:
+            return of_blocks(FOVEA_Q4_K);
+        case WeightType::q5_k:
+            return of_blocks(FOVEA_Q5_K);
+        case WeightType::q6_k:
+            return of_blocks(FOVEA_Q6_K);
         default:
             return std::nullopt;
     }

@@ -1,5 +1,7 @@
 #include "problem/compressed.hpp"
 
+#include "problem/k_quants.hpp"
+
 #include <cmath>
 #include <cstring>
 
@@ -48,6 +50,9 @@ float compressed_number(const unsigned char* data, FoveaDtype type, int64_t inde
     const StorageBlock block = storage_block(type);
     const unsigned char* at = data + index / block.numbers * block.bytes;
     const auto n = uint32_t(index % block.numbers);
+    if (type == FOVEA_Q4_K) return k_number<Q4K>(at, n);
+    if (type == FOVEA_Q5_K) return k_number<Q5K>(at, n);
+    if (type == FOVEA_Q6_K) return k_number<Q6K>(at, n);
     uint16_t scale = 0;
     memcpy(&scale, at, sizeof scale);
     at += sizeof scale;

@@ -46,7 +46,7 @@ constexpr float e4m3_to_float(uint8_t code) {
     return std::bit_cast<float>(magnitude << 20 | sign) * 0x1p120f;
 }
 
-// Number `index` of a tensor that begins at `data`; `type` is compressed.
+// Number `index` of a tensor that begins at `data`; `type` is compressed or a k-quant.
 float compressed_number(const unsigned char* data, FoveaDtype type, int64_t index);
 
 // `count` numbers, whole blocks, from number `index` of the tensor on. A block whose scale float16 does not
@@ -62,7 +62,8 @@ struct CompressedNumbers {
 };
 template <class Body>
 inline decltype(auto) with_numbers(FoveaDtype type, const void* data, Body&& body) {
-    if (is_compressed(type)) return body(CompressedNumbers{static_cast<const unsigned char*>(data), type});
+    if (is_compressed(type) || is_k_quant(type))
+        return body(CompressedNumbers{static_cast<const unsigned char*>(data), type});
     return with_elements(type, data, [&](const auto* from) -> decltype(auto) { return body(from); });
 }
 

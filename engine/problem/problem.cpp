@@ -421,7 +421,6 @@ bool spanned_bytes(const FoveaStrides& s, uint64_t b, uint64_t h, uint64_t l, ui
 
 FoveaResult check_blocks(FoveaDtype type, const FoveaStrides& strides, uint64_t columns,
                          const char* columns_name, const char* strides_name, FoveaDiag* diag) {
-    if (!is_compressed(type)) return FOVEA_OK;
     const uint32_t block = storage_block(type).numbers;
     if (columns % block != 0)
         return fail(diag, FOVEA_INVALID_ARGUMENT, columns_name,

@@ -72,24 +72,33 @@ constexpr uint32_t dtype_bytes(FoveaDtype type) { return is_16_bit(type) ? 2u : 
 // it.
 #ifdef FOVEA_NO_COMPRESSED_CACHES  // a module that travels to a page and has no such calls of its own
 constexpr bool is_compressed(int) { return false; }
+constexpr bool is_k_quant(int) { return false; }
 #else
 constexpr bool is_compressed(int type) { return type >= FOVEA_F8_E4M3 && type <= FOVEA_Q4_0; }
+// Weights of linear layers alone: problem/k_quants.hpp reads them.
+constexpr bool is_k_quant(int type) { return type >= FOVEA_Q4_K && type <= FOVEA_Q6_K; }
 #endif
 inline void note_narrow(NarrowBindings& narrow, FoveaDtype type, FoveaBinding binding) {
     if (is_16_bit(type)) narrow.two_bytes |= binding_bit(binding);
-    if (is_compressed(type)) narrow.one_byte |= binding_bit(binding);
+    if (is_compressed(type) || is_k_quant(type)) narrow.one_byte |= binding_bit(binding);
 }
 // Numbers of a row that stand in the same bytes, and how many bytes: for every type but these, one element.
 struct StorageBlock {
     uint32_t numbers, bytes;
 };
 constexpr StorageBlock storage_block(FoveaDtype type) {
-    if (!is_compressed(type)) return {1, dtype_bytes(type)};
+    if (!is_compressed(type) && !is_k_quant(type)) return {1, dtype_bytes(type)};
     switch (type) {
         case FOVEA_Q8_0:
             return {32, 34};
         case FOVEA_Q4_0:
             return {32, 18};
+        case FOVEA_Q4_K:
+            return {256, 144};
+        case FOVEA_Q5_K:
+            return {256, 176};
+        case FOVEA_Q6_K:
+            return {256, 210};
         default:
             return {1, 1};
     }

@@ -40,8 +40,8 @@ TEST(StoredWeights, every_quantised_type_has_ggmls_bits) {
     EXPECT_EQ(types, 8);
 }
 
-// What a cache holds after an append, and what is read of it.
-TEST(StoredWeights, blocks_of_caches_have_ggmls_bits) {
+// What a cache holds after an append, and what is read of it and of weights.
+TEST(StoredWeights, blocks_of_caches_and_k_quants_have_ggmls_bits) {
     const Result<TensorSet> set =
         load_safetensors(std::filesystem::path(FOVEA_DATA) / "quantised.safetensors");
     ASSERT_TRUE(set) << set.error().text;
@@ -52,6 +52,12 @@ TEST(StoredWeights, blocks_of_caches_have_ggmls_bits) {
         compress_row(type, reinterpret_cast<const float*>(rows.bytes.data()), element_count(rows),
                      made.data(), 0);
         EXPECT_EQ(0, std::memcmp(made.data(), theirs.bytes.data(), made.size())) << name;
+    }
+    for (const auto& [name, type] : {std::pair("q8_0", FOVEA_Q8_0),
+                                     {"q4_0", FOVEA_Q4_0},
+                                     {"q4_k", FOVEA_Q4_K},
+                                     {"q5_k", FOVEA_Q5_K},
+                                     {"q6_k", FOVEA_Q6_K}}) {
         const Tensor &blocks = *set->find(name + std::string(".blocks")),
                      &values = *set->find(name + std::string(".values"));
         for (uint64_t n = 0; n < element_count(values); ++n) {

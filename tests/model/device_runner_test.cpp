@@ -122,11 +122,38 @@ TEST(StoredLinearOnVulkan, gives_the_dequantised_product) {
                 ASSERT_TRUE(run) << run.error().text;
                 expect_row_verdict(w, bias, x, y);
             }
-            const bool stays = elements == 1 || type == WeightType::q4_0 || type == WeightType::q8_0;
-            const uint64_t held = stays ? (w.stored.bytes.size() + 3) / 4 * 4 : 0;
+            const uint64_t held = type == WeightType::q4_1 ? 0 : (w.stored.bytes.size() + 3) / 4 * 4;
             EXPECT_EQ(runner.held_bytes(), held) << weight_type_name(type);
         }
     for (const std::string& message : engine->take_messages()) ADD_FAILURE() << message;
+}
+
+// The unit matrix times ggml's blocks is what ggml makes of them, bit for bit.
+TEST(StoredLinearOnVulkan, k_quants_have_ggmls_bits) {
+    Result<Engine> engine = Engine::open({.backend = BackendChoice::vulkan});
+    ASSERT_TRUE(engine) << engine.error().text;
+    DeviceRunner runner(*engine);
+    const Result<TensorSet> set = load_safetensors(std::filesystem::path(FOVEA_QUANTISED));
+    ASSERT_TRUE(set) << set.error().text;
+    for (const auto& [name, type] :
+         {std::pair("q4_k", WeightType::q4_k), {"q5_k", WeightType::q5_k}, {"q6_k", WeightType::q6_k}}) {
+        const Tensor &blocks = *set->find(std::string(name) + ".blocks"),
+                     &values = *set->find(std::string(name) + ".values");
+        const uint64_t rows = blocks.shape[0];
+        StoredWeight w;
+        w.name = name, w.type = type, w.shape = {rows, 256}, w.bytes = blocks.bytes;
+        w.owner = std::make_shared<int>();
+        F32Tensor unit({256, 256}), y({256, rows});
+        for (uint64_t n = 0; n < 256; ++n) unit.row(n)[n] = 1;
+        const Result<void> run = runner.stored_linear(w, F32Tensor(Shape{0}), unit, y);
+        ASSERT_TRUE(run) << run.error().text;
+        EXPECT_GT(runner.held_bytes(), 0u);
+        for (uint64_t n = 0; n < 256 * rows; ++n) {
+            float theirs = 0;
+            std::memcpy(&theirs, values.bytes.data() + 4 * n, 4);
+            ASSERT_EQ(y.row(n % 256)[n / 256], theirs) << name << ", " << n;
+        }
+    }
 }
 
 // What stays on the device is the file's as long as the file is open: another at the same place is another.

@@ -74,6 +74,16 @@ Bytes random_contents(Random& random, uint32_t binding, FoveaDtype type, uint64_
         return out;
     }
     const StorageBlock block = storage_block(type);
+    if (is_k_quant(type)) {
+        for (std::byte& byte : out) byte = std::byte(random.below(256));
+        for (uint64_t at = 0; at < bytes / block.bytes * block.bytes; at += block.bytes)
+            for (const uint64_t scale :
+                 {uint64_t{type == FOVEA_Q6_K ? 208u : 0u}, uint64_t{type == FOVEA_Q6_K ? 208u : 2u}}) {
+                const uint16_t half = float_to_half(float(random.below(2001)) / 20000.0f - 0.05f);
+                memcpy(&out[at + scale], &half, 2);
+            }
+        return out;
+    }
     std::vector<float> numbers(bytes / block.bytes * block.numbers);
     for (float& number : numbers) number = float(random.below(4001)) / 1000.0f - 2.0f;
     store_numbers(out.data(), type, 0, numbers.data(), numbers.size());
@@ -117,9 +127,9 @@ void round_to_half(Bytes& bytes, FoveaDtype type) {
 // The same call with the numbers that blocks of weights stand for.
 FoveaRopeDesc with_plain_weights(const FoveaRopeDesc& d, Buffers&, Types&) { return d; }
 FoveaLinearDesc with_plain_weights(FoveaLinearDesc d, Buffers& inputs, Types& types) {
-    if (!is_compressed(d.w_type)) return d;
-    Bytes& w = inputs[FOVEA_BIND_WEIGHT];
     const StorageBlock block = storage_block(d.w_type);
+    if (block.numbers == 1) return d;
+    Bytes& w = inputs[FOVEA_BIND_WEIGHT];
     std::vector<float> numbers(w.size() / block.bytes * block.numbers);
     for (size_t n = 0; n < numbers.size(); ++n) numbers[n] = element_of(w, d.w_type, int64_t(n));
     w.resize(4 * numbers.size());
@@ -304,10 +314,11 @@ TEST(Operations, linear) {
         d.x_row_stride = stride(d.n_in), d.y_row_stride = stride(d.n_out);
         d.w_row_stride = stride(d.weight_is_in_out ? d.n_out : d.n_in);
         if (random.chance(0.3)) {
-            d.w_type = random.chance(0.5) ? FOVEA_Q8_0 : FOVEA_Q4_0;
-            d.n_in = (d.n_in + 31) / 32 * 32, d.weight_is_in_out = 0;
+            d.w_type = random.pick<FoveaDtype>({FOVEA_Q8_0, FOVEA_Q4_0, FOVEA_Q4_K, FOVEA_Q5_K, FOVEA_Q6_K});
+            const uint32_t block = storage_block(d.w_type).numbers;
+            d.n_in = (d.n_in + block - 1) / block * block, d.weight_is_in_out = 0;
             d.x_row_stride = stride(d.n_in);
-            d.w_row_stride = random.chance(0.5) ? 0 : int64_t(d.n_in + 32 * random.below(3));
+            d.w_row_stride = random.chance(0.5) ? 0 : int64_t(d.n_in + block * random.below(3));
         }
         if (random.chance(0.5)) d.precision = FOVEA_PRECISION_F16_PRODUCTS;
         check_by_rule(random, foveaPlanLinear, d, {d.x_type, d.w_type, d.y_type});
@@ -319,6 +330,34 @@ TEST(Operations, linear) {
     if (runner.name() == "vulkan@discrete" && has_matrices && !getenv("FOVEA_TEST_SEED")) {
         EXPECT_GT(matrix_plans(), 5);
     }
+}
+
+// Rows of the unit matrix times W are W itself: what every kernel makes of its blocks, bit for bit.
+TEST(Operations, linear_widens_blocks_exactly) {
+    for_cases("linear_widens_blocks_exactly", [](Random& random) {
+        FoveaLinearDesc d = foveaLinearDesc();
+        d.w_type = random.pick<FoveaDtype>({FOVEA_Q8_0, FOVEA_Q4_0, FOVEA_Q4_K, FOVEA_Q5_K, FOVEA_Q6_K});
+        d.n_in = storage_block(d.w_type).numbers * (1 + uint32_t(random.below(2)));
+        d.n_out = 1 + uint32_t(random.below(6)), d.rows = d.n_in;
+        Buffers inputs;
+        inputs[FOVEA_BIND_X].resize(size_t{4} * d.rows * d.n_in);
+        for (uint32_t n = 0; n < d.n_in; ++n) {
+            const float one = 1;
+            memcpy(&inputs[FOVEA_BIND_X][size_t{4} * n * (d.n_in + 1)], &one, 4);
+        }
+        const Types types{FOVEA_F32, d.w_type, FOVEA_F32};
+        const auto bytes = uint64_t(stored_bytes(d.w_type, int64_t(d.n_out) * d.n_in));
+        inputs[FOVEA_BIND_WEIGHT] = random_contents(random, FOVEA_BIND_WEIGHT, d.w_type, (bytes + 3) / 4 * 4);
+        inputs[FOVEA_BIND_Y].assign(size_t{4} * d.rows * d.n_out, kUntouched);
+        run_everywhere(
+            random, foveaPlanLinear, d, types, inputs, [&](OperationRunner&, const Buffers& after) {
+                for (int64_t n = 0; n < int64_t(d.n_out); ++n)
+                    for (int64_t k = 0; k < int64_t(d.n_in); ++k)
+                        ASSERT_EQ(element_of(after[FOVEA_BIND_Y], FOVEA_F32, k * int64_t(d.n_out) + n),
+                                  element_of(inputs[FOVEA_BIND_WEIGHT], d.w_type, n * int64_t(d.n_in) + k))
+                            << "type " << d.w_type << ", output " << n << ", input " << k;
+            });
+    });
 }
 
 // What a kernel reads past the last input, in fours, must not meet an infinite one: zero times it is NaN.

@@ -266,6 +266,22 @@ TEST(DispatchCode, elementwise_operations_and_linear_ask_for_16_bit_storage_wher
     }
 }
 
+TEST(DispatchCode, linear_reads_blocks_of_weights_by_words_alone) {
+    FoveaLinearDesc linear = foveaLinearDesc();
+    linear.n_in = 512, linear.n_out = 20;
+    for (const FoveaDeviceFacts& facts : devices())
+        for (const FoveaDtype type : {FOVEA_Q8_0, FOVEA_Q4_0, FOVEA_Q4_K, FOVEA_Q5_K, FOVEA_Q6_K})
+            for (const uint64_t rows : {1u, 300u}) {
+                SCOPED_TRACE(testing::Message() << "type " << type << ", rows " << rows);
+                linear.w_type = type, linear.rows = rows;
+                const Result<Plan> plan = plan_linear(facts, linear);
+                ASSERT_TRUE(plan) << plan.error().text;
+                const FoveaDispatch d = dispatches_of(*plan, 0)[0];
+                expect_fits(d, FOVEA_SLOT_Y);
+                EXPECT_EQ(binding_at(d, FOVEA_SLOT_W)->size % 4, 0u);
+            }
+}
+
 TEST(DispatchCode, caches_are_moved_by_words_and_halves_of_words) {
     constexpr FoveaDtype kTypes[] = {FOVEA_F32,     FOVEA_F16,  FOVEA_BF16, FOVEA_F8_E4M3,
                                      FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0};

@@ -143,8 +143,7 @@ typedef struct FoveaHostAllocator {
  */
 
 typedef enum FoveaDtype { /* of a tensor's elements */
-    FOVEA_F32 = 0,
-    FOVEA_F16 = 1,
+    FOVEA_F32 = 0, FOVEA_F16 = 1,
     FOVEA_U8 = 2,  /* boolean: zero is false */
     FOVEA_I32 = 3,
     FOVEA_BF16 = 4, /* bfloat16: the upper half of a float32 */
@@ -152,7 +151,8 @@ typedef enum FoveaDtype { /* of a tensor's elements */
     FOVEA_F8_E4M3 = 5, /* 8-bit float of the OCP: up to 448, NaN, no infinity */
     FOVEA_F8_E5M2 = 6, /* 8-bit float of the OCP: up to 57344, the upper half of a float16 */
     FOVEA_Q8_0 = 7,    /* ggml's blocks of 32 numbers of a row: a float16 scale, 32 int8: 34 bytes */
-    FOVEA_Q4_0 = 8     /* the same with 4 bits: 18 bytes. Rows and strides are whole blocks; strides count numbers */
+    FOVEA_Q4_0 = 8,    /* the same with 4 bits: 18 bytes. Rows and strides are whole blocks; strides count numbers */
+    FOVEA_Q4_K = 9, FOVEA_Q5_K = 10, FOVEA_Q6_K = 11 /* ggml's of 256 numbers, in 144, 176 and 210 bytes: linear's W alone */
 } FoveaDtype;
 
 /* Where query 0 stands among the keys; used by causal, window and ALiBi. Two queries over five keys, causal (x: seen):
@@ -417,7 +417,7 @@ typedef struct FoveaRopeDesc {
 } FoveaRopeDesc;
 
 /* Y [rows, n_out] = X [rows, n_in] * W + bias. W is [n_out, n_in] (nn.Linear) or, transposed, [n_in, n_out] (Conv1D).
- * Binding WEIGHT is W (as [n_out, n_in] also Q8_0 or Q4_0), BIAS f32 [n_out] if has_bias. Strides in elements; 0: packed. */
+ * Binding WEIGHT is W (as [n_out, n_in] also of blocks), BIAS f32 [n_out] if has_bias. Strides in elements; 0: packed. */
 typedef struct FoveaLinearDesc {
     uint32_t struct_size;
     FoveaDtype x_type, w_type, y_type;

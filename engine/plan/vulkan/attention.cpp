@@ -14,7 +14,8 @@ namespace {
 static_assert(shader::kTypeF32 == FOVEA_F32 && shader::kTypeF16 == FOVEA_F16 &&
               shader::kTypeBf16 == FOVEA_BF16 && shader::kTypeF8E4m3 == FOVEA_F8_E4M3 &&
               shader::kTypeF8E5m2 == FOVEA_F8_E5M2 && shader::kTypeQ80 == FOVEA_Q8_0 &&
-              shader::kTypeQ40 == FOVEA_Q4_0);
+              shader::kTypeQ40 == FOVEA_Q4_0 && shader::kTypeQ4K == FOVEA_Q4_K &&
+              shader::kTypeQ5K == FOVEA_Q5_K && shader::kTypeQ6K == FOVEA_Q6_K);
 
 uint32_t flags_of(const Problem& p) {
     uint32_t flags = 0;

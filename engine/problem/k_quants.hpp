@@ -1,0 +1,87 @@
+// ggml's blocks of 256 numbers (its file ggml-common.h defines them): written from that definition, and the
+// products in the order in which ggml forms them, so that every value has its bits. Plain arithmetic; no
+// allocation, no error, safe from any thread.
+//   q4_k, q5_k  eight groups of 32 numbers. Float16 scales of the groups' scales and of their least values,
+//               12 bytes of both by 6 bits, (q5_k: 32 bytes of fifth bits,) then 128 bytes, of which 32 hold
+//               two groups, low and high halves.
+//   q6_k        sixteen groups of 16 numbers, each 32 too large. 128 bytes of low halves, 64 of two high bits
+//               each, a scale of 8 bits for each group, a float16 scale of those.
+#pragma once
+
+#include "problem/half.hpp"
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+namespace fovea {
+
+// The numbers of a group are scale * code - least.
+struct KGroup {
+    float scale, least;
+};
+
+inline float half_at(const unsigned char* at) {
+    uint16_t half = 0;
+    memcpy(&half, at, sizeof half);
+    return half_to_float(half);
+}
+
+// Of q4_k and q5_k; the same of both, which have the fifth bits behind.
+struct Q4K {
+    static constexpr uint32_t kGroup = 32, kBytes = 144;
+    struct Codes {
+        uint32_t scale, least;
+    };
+    static Codes codes(const unsigned char* block, uint32_t g) {
+        const unsigned char* s = block + 4 + g % 4;
+        if (g < 4) return {s[0] & 63u, s[4] & 63u};
+        return {(s[8] & 15u) | uint32_t(s[0]) >> 6 << 4, uint32_t(s[8]) >> 4 | uint32_t(s[4]) >> 6 << 4};
+    }
+    static KGroup group(const unsigned char* block, uint32_t g) {
+        const Codes of = codes(block, g);
+        return {half_at(block) * float(of.scale), half_at(block + 2) * float(of.least)};
+    }
+    static uint32_t code(const unsigned char* block, uint32_t g, uint32_t l, uint32_t first = 16) {
+        return uint32_t(block[first + g / 2 * 32 + l]) >> g % 2 * 4 & 15u;
+    }
+    static float number(const unsigned char* block, KGroup k, uint32_t g, uint32_t l) {
+        return k.scale * float(code(block, g, l)) - k.least;
+    }
+};
+struct Q5K : Q4K {
+    static constexpr uint32_t kBytes = 176;
+    static float number(const unsigned char* block, KGroup k, uint32_t g, uint32_t l) {
+        return k.scale * float(code(block, g, l, 48) | (uint32_t(block[16 + l]) >> g & 1u) << 4) - k.least;
+    }
+};
+struct Q6K {
+    static constexpr uint32_t kGroup = 16, kBytes = 210;
+    static KGroup group(const unsigned char* block, uint32_t g) {
+        return {half_at(block + 208) * float(std::bit_cast<int8_t>(block[192 + g])), 0};
+    }
+    static float number(const unsigned char* block, KGroup k, uint32_t g, uint32_t l) {
+        // Halves of 128 numbers, each of four quarters whose bits lie above each other.
+        const uint32_t half = g / 8, quarter = g / 2 % 4, at = g % 2 * 16 + l;
+        const uint32_t low = uint32_t(block[64 * half + quarter % 2 * 32 + at]) >> quarter / 2 * 4 & 15u;
+        const uint32_t high = uint32_t(block[128 + 32 * half + at]) >> 2 * quarter & 3u;
+        return k.scale * float(int(low | high << 4) - 32);
+    }
+};
+
+// One block's numbers.
+template <class Type>
+void widen_k_block(const unsigned char* block, float* to) {
+    for (uint32_t g = 0; g < 256 / Type::kGroup; ++g) {
+        const KGroup group = Type::group(block, g);
+        for (uint32_t l = 0; l < Type::kGroup; ++l) *to++ = Type::number(block, group, g, l);
+    }
+}
+// Number n of a block.
+template <class Type>
+float k_number(const unsigned char* block, uint32_t n) {
+    const uint32_t g = n / Type::kGroup;
+    return Type::number(block, Type::group(block, g), g, n % Type::kGroup);
+}
+
+}  // namespace fovea
