@@ -112,7 +112,8 @@ FOVEA_CONST kBlockClear = 2;
 FOVEA_CONST kMaskMapThreads = 64;  // four for each block
 
 FOVEA_CONST kSoftmaxMaxThreads = 128;
-FOVEA_CONST kElementThreads = 64;  // rope, cache_rows, merge
+FOVEA_CONST kElementThreads = 64;  // rope, cache_rows, merge, pointwise
+FOVEA_CONST kNormThreads = 64;     // a power of two
 FOVEA_CONST kMergeLevels = 13;     // places of a merge's tree: 2^(n-1) parts
 
 // A visible key has a weight >= +0 in the workspace; a hidden or dropped one these bits, which is -0.
@@ -146,6 +147,9 @@ FOVEA_CONST kMinusInfinity = 0xff800000u;
 #define FOVEA_SPEC_STORED_TYPE 14  // of the tensor that is written, see store.glsl
 #define FOVEA_SPEC_FLAGS 15        // for WGSL alone: the flags that a pipeline's dispatches may have
 #define FOVEA_SPEC_ROW_THREADS 1   // softmax: threads for each row
+#define FOVEA_SPEC_RULE 1          // norm: kNorm*; pointwise: kPointwise*
+#define FOVEA_SPEC_OTHER 2         // norm: the row is added to a sum; pointwise: the result is a product
+#define FOVEA_SPEC_WEIGHT 3        // norm: kNoWeight, kWeightAlone or kWeightAndBias
 
 // More than causal, window and lengths: softcap, ALiBi, matrices, pages, dropout.
 FOVEA_CONST kGeneralCall = 1u << 0;
@@ -168,6 +172,16 @@ FOVEA_CONST kStatsCall = 1u << 11;
 
 FOVEA_CONST kScopeWorkgroup = 2;  // as SPIR-V numbers them
 FOVEA_CONST kScopeSubgroup = 3;
+FOVEA_CONST kNormLayer = 0;  // NormRule
+FOVEA_CONST kNormRms = 1;
+FOVEA_CONST kNoWeight = 0;
+FOVEA_CONST kWeightAlone = 1;
+FOVEA_CONST kWeightAndBias = 2;
+FOVEA_CONST kPointwiseAdd = 0;  // PointwiseRule
+FOVEA_CONST kPointwiseGelu = 1;
+FOVEA_CONST kPointwiseGeluTanh = 2;
+FOVEA_CONST kPointwiseSilu = 3;
+FOVEA_CONST kPointwiseRelu = 4;
 FOVEA_CONST kTypeF32 = 0;  // FoveaDtype
 FOVEA_CONST kTypeF16 = 1;
 FOVEA_CONST kTypeBf16 = 4;
@@ -457,6 +471,17 @@ struct MergePush {
     uint merged_lse_base;
 };
 
+struct NormPush {
+    uint width;
+    uint x_base, y_base, other_base;
+    float epsilon;
+};
+
+struct PointwisePush {
+    uint count;
+    uint x_base, y_base, other_base;
+};
+
 // ==== binding slots ====
 
 #define FOVEA_SLOT_Q 0  // attention kernels
@@ -496,11 +521,12 @@ struct MergePush {
 
 #define FOVEA_SLOT_UNGATHERED 0  // gather; what it writes is FOVEA_SLOT_EXTRA
 
-#define FOVEA_SLOT_X 0  // linear, rope, cache_rows, merge
+#define FOVEA_SLOT_X 0  // linear, rope, cache_rows, merge, norm, pointwise
 #define FOVEA_SLOT_Y 1
-#define FOVEA_SLOT_W 2  // linear
+#define FOVEA_SLOT_W 2  // linear, norm
 #define FOVEA_SLOT_LINEAR_BIAS 3
-#define FOVEA_SLOT_COS 2  // rope
+#define FOVEA_SLOT_OTHER 3  // norm, pointwise
+#define FOVEA_SLOT_COS 2    // rope
 #define FOVEA_SLOT_SIN 3
 #define FOVEA_SLOT_POSITIONS 4
 #define FOVEA_SLOT_HELD 2    // cache_rows: batch table,

@@ -195,6 +195,20 @@ FoveaResult foveaPlanMerge(const FoveaDeviceFacts* facts, const FoveaMergeDesc* 
     });
 }
 
+FoveaResult fovea::plan_norm(const FoveaDeviceFacts* facts, const NormDesc* desc,
+                             const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
+    return create(facts, allocator, out, diag, [&](FoveaPlan_T& plan) {
+        return fill_operation(plan, Operation::norm, desc, plan.norm, make_norm, diag);
+    });
+}
+
+FoveaResult fovea::plan_pointwise(const FoveaDeviceFacts* facts, const PointwiseDesc* desc,
+                                  const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
+    return create(facts, allocator, out, diag, [&](FoveaPlan_T& plan) {
+        return fill_operation(plan, Operation::pointwise, desc, plan.pointwise, make_pointwise, diag);
+    });
+}
+
 void foveaDestroyPlan(FoveaPlan plan) {
     if (!plan) return;
     const FoveaHostAllocator allocator = plan->allocator;

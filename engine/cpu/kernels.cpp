@@ -15,6 +15,10 @@ Kernels kernels_of(uint32_t target) {
     kernels.append = append_kernel_of(target);
     kernels.merge = merge_kernel_of(target);
     kernels.gather = gather_kernel_of(target);
+#ifndef FOVEA_NO_ROW_PARTS
+    kernels.norm = norm_kernel_of(target);
+    kernels.pointwise = pointwise_kernel_of(target);
+#endif
     kernels.map_tile = map_tile_kernel_of(target);
     kernels.backward = backward_kernel_of(target);
     return kernels;

@@ -7,7 +7,9 @@
 
 namespace fovea {
 struct MapTile;
-}
+struct NormDesc;
+struct PointwiseDesc;
+}  // namespace fovea
 
 namespace fovea::cpu {
 
@@ -30,6 +32,10 @@ struct Kernels {
     void (*merge)(const FoveaMergeDesc& desc, const FoveaHostBuffer* bindings, uint64_t begin, uint64_t end);
     void (*gather)(const FoveaGatherDesc& desc, const FoveaHostBuffer* bindings, uint64_t begin,
                    uint64_t end);
+    void (*norm)(const NormDesc& desc, const FoveaHostBuffer* bindings, uint64_t begin, uint64_t end);
+    // "Rows" are stretches of kPointwiseStretch numbers.
+    void (*pointwise)(const PointwiseDesc& desc, const FoveaHostBuffer* bindings, uint64_t begin,
+                      uint64_t end);
     // Task `task` of BackwardCut.
     void (*backward)(const BackwardCall& call, uint64_t task, unsigned char* scratch);
     void (*map_tile)(const AttentionCall& call, const MapTile& tile, uint64_t task, unsigned char* scratch);
@@ -48,6 +54,8 @@ decltype(Kernels::rope) rope_kernel_of(uint32_t target);
 decltype(Kernels::append) append_kernel_of(uint32_t target);
 decltype(Kernels::merge) merge_kernel_of(uint32_t target);
 decltype(Kernels::gather) gather_kernel_of(uint32_t target);
+decltype(Kernels::norm) norm_kernel_of(uint32_t target);
+decltype(Kernels::pointwise) pointwise_kernel_of(uint32_t target);
 decltype(Kernels::map_tile) map_tile_kernel_of(uint32_t target);
 decltype(Kernels::backward) backward_kernel_of(uint32_t target);
 

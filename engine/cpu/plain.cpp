@@ -30,6 +30,10 @@ void rope(const FoveaRopeDesc& desc, const reference::RowRun& run) { reference::
 void linear(const FoveaLinearDesc& desc, const reference::RowRun& run) {
     reference::run_linear<float>(desc, run);
 }
+void norm(const NormDesc& desc, const reference::RowRun& run) { reference::run_norm<float>(desc, run); }
+void pointwise(const PointwiseDesc& desc, const reference::RowRun& run) {
+    reference::run_pointwise<float>(desc, run);
+}
 void merge(const FoveaMergeDesc& desc, const reference::RowRun& run) {
     reference::run_merge<float>(desc, run);
 }

@@ -5,6 +5,7 @@
 #include "problem/backward.hpp"
 #include "problem/map_tile.hpp"
 #include "problem/problem.hpp"
+#include "problem/row_parts.hpp"
 #include "reference/row_run.hpp"
 
 namespace fovea::plain {
@@ -17,6 +18,8 @@ uint64_t map_tile_scratch_bytes(const Problem& problem, const MapTile& tile);
 void map_tile(const Problem& problem, const MapTile& tile, const reference::RowRun& run);
 void rope(const FoveaRopeDesc& desc, const reference::RowRun& run);
 void linear(const FoveaLinearDesc& desc, const reference::RowRun& run);
+void norm(const NormDesc& desc, const reference::RowRun& run);
+void pointwise(const PointwiseDesc& desc, const reference::RowRun& run);
 void merge(const FoveaMergeDesc& desc, const reference::RowRun& run);
 
 }  // namespace fovea::plain

@@ -191,6 +191,20 @@ constexpr CpuLoops kLoops[] = {
      [](const Call& call, const CpuPlan& cut, const CpuRun& run) {
          run_rows(call.gather, cut.kernels.gather, rows_of(cut, run));
      }},
+#ifndef FOVEA_NO_ROW_PARTS  // a page makes no plans of them
+    // norm
+    {[](const Call& call, const reference::RowRun& rows) { reference::norm(call.norm, rows); },
+     [](const Call& call, const reference::RowRun& rows) { plain::norm(call.norm, rows); },
+     [](const Call& call, const CpuPlan& cut, const CpuRun& run) {
+         run_rows(call.norm, cut.kernels.norm, rows_of(cut, run));
+     }},
+    // pointwise
+    {[](const Call& call, const reference::RowRun& rows) { reference::pointwise(call.pointwise, rows); },
+     [](const Call& call, const reference::RowRun& rows) { plain::pointwise(call.pointwise, rows); },
+     [](const Call& call, const CpuPlan& cut, const CpuRun& run) {
+         run_rows(call.pointwise, cut.kernels.pointwise, rows_of(cut, run));
+     }},
+#endif
 };
 
 }  // namespace

@@ -55,6 +55,8 @@ class CpuRunner final : public EngineRunner {
 
 }  // namespace
 
+std::unique_ptr<ResidentText> EngineRunner::text(uint64_t, uint64_t) { return nullptr; }
+
 std::unique_ptr<EngineRunner> make_cpu_runner(const FoveaParallel* parallel, uint32_t threads) {
     return std::make_unique<CpuRunner>(parallel, threads);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "model/device_text.hpp"
 #include "model/stored_linear.hpp"
 
 namespace fovea {
@@ -24,12 +25,20 @@ auto DeviceRunner::with_room(const Run& run) {
     return run();
 }
 
+// Of a call on host memory: all tensors move but for one or more that are written.
+void DeviceRunner::count(const RunReport& report, const FoveaHostBuffer* bindings) {
+    traffic_.submissions += report.submissions;
+    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
+        if (bindings[i].data) ++(i == FOVEA_BIND_O || i == FOVEA_BIND_Y ? traffic_.reads : traffic_.uploads);
+}
+
 Result<void> DeviceRunner::attention(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings) {
     FoveaAttentionDesc by_kernel = call;
     by_kernel.kernel = kernel_;
     Result<RunReport> report =
         with_room([&] { return engine_.attention(by_kernel, AllBindings(bindings).all); });
     if (!report) return report.error();
+    count(*report, bindings);
     last_attention_ = std::move(*report);
     return {};
 }
@@ -38,6 +47,7 @@ Result<void> DeviceRunner::linear(const FoveaLinearDesc& call, const FoveaHostBu
     const Result<RunReport> report =
         with_room([&] { return engine_.linear(call, AllBindings(bindings).all); });
     if (!report) return report.error();
+    count(*report, bindings);
     return {};
 }
 
@@ -47,11 +57,26 @@ uint64_t DeviceRunner::held_bytes() const {
     return bytes;
 }
 
+// A file that is closed leaves its addresses to others.
+void DeviceRunner::forget_closed() {
+    std::erase_if(held_, [](const auto& entry) { return entry.second.owner.expired(); });
+}
+
+bool DeviceRunner::holds(const StoredWeight& weight, uint64_t bytes) const {
+    return held_.contains({weight.bytes.data(), bytes});
+}
+
+std::unique_ptr<ResidentText> DeviceRunner::text(uint64_t layers, uint64_t capacity) {
+    if (!engine_.is_vulkan()) return nullptr;
+    return std::make_unique<DeviceText>(*this, layers, capacity);
+}
+
 Result<DeviceBuffer*> DeviceRunner::held(const StoredWeight& weight, uint64_t bytes) {
     const std::pair key{weight.bytes.data(), bytes};
     if (const auto found = held_.find(key); found != held_.end()) return &found->second.buffer;
     Result<DeviceBuffer> buffer = with_room([&] { return engine_.buffer(bytes); });
     if (!buffer) return buffer.error();
+    ++traffic_.uploads;
     if (Result<void> r = buffer->upload(weight.bytes); !r) return r.error();
     return &held_.emplace(key, Held{weight.owner, std::move(*buffer)}).first->second.buffer;
 }
@@ -69,8 +94,7 @@ Result<DeviceBuffer*> DeviceRunner::room(FoveaBinding binding, uint64_t bytes) {
 
 Result<void> DeviceRunner::stored_linear(const StoredWeight& weight, const F32Tensor& bias,
                                          const F32Tensor& x, F32Tensor& y) {
-    // A file that is closed leaves its addresses to others.
-    std::erase_if(held_, [](const auto& entry) { return entry.second.owner.expired(); });
+    forget_closed();
     const std::optional<FoveaDtype> type = linear_type(weight.type);
     if (!engine_.is_vulkan() || !type || !weight.owner || weight.bytes.empty() || y.values.empty())
         return EngineRunner::stored_linear(weight, bias, x, y);
@@ -93,11 +117,14 @@ Result<void> DeviceRunner::linear_on_device(const Plan& plan, const StoredWeight
     }
     const auto upload = [&](FoveaBinding binding, const std::vector<float>& values) -> Result<void> {
         if (!bound[binding]) return {};
+        ++traffic_.uploads;
         return bound[binding]->upload(std::as_bytes(std::span(values)));
     };
     if (Result<void> r = upload(FOVEA_BIND_X, x.values); !r) return r;
     if (Result<void> r = upload(FOVEA_BIND_BIAS, bias.values); !r) return r;
-    if (const Result<RunReport> report = engine_.run(plan, bound); !report) return report.error();
+    const Result<RunReport> report = engine_.run(plan, bound);
+    if (!report) return report.error();
+    traffic_.submissions += report->submissions, ++traffic_.reads;
     return bound[FOVEA_BIND_Y]->download(std::as_writable_bytes(std::span(y.values)));
 }
 

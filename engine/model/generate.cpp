@@ -31,8 +31,7 @@ class Decoder::Impl {
             engine_ = own_engine_.get();
         }
         const ModelFacts& f = model_.facts();
-        const F32Tensor empty({f.kv_heads, capacity_, f.head_width});
-        caches_.assign(f.layers, Cache{empty, empty});
+        text_ = engine_->text(f.layers, capacity_);
         keep_ = model_.all_stored_block_bytes() <= options.keep_bytes;
         blocks_.resize(f.layers);
     }
@@ -61,11 +60,14 @@ class Decoder::Impl {
     Result<void> append(const F32Tensor& rows, F32Tensor& cache);
     Result<F32Tensor> attend(const Block& block, const F32Tensor& q, const Cache& cache);
     Result<F32Tensor> layer(uint64_t n, const F32Tensor& x);
+    Result<F32Tensor> last_row(const F32Tensor& x);
+    Result<F32Tensor> last_row_on_host(F32Tensor x);
 
     CheckpointModel model_;
     uint64_t capacity_, held_ = 0;
     EngineRunner* engine_;
     std::unique_ptr<EngineRunner> own_engine_;
+    std::unique_ptr<ResidentText> text_;  // null: `caches_`
     std::vector<Cache> caches_;
     bool keep_ = true;
     std::vector<std::shared_ptr<const Block>> blocks_;
@@ -133,6 +135,39 @@ Result<F32Tensor> Decoder::Impl::layer(uint64_t n, const F32Tensor& x) {
     return std::move(end->result);
 }
 
+// Through all layers, where they are.
+Result<F32Tensor> Decoder::Impl::last_row(const F32Tensor& x) {
+    const auto on_device = [&]() -> Result<F32Tensor> {
+        if (Result<void> r = text_->enter(x, held_); !r) return r.error();
+        for (uint64_t n = 0; n < model_.facts().layers; ++n) {
+            const Result<std::shared_ptr<const Block>> b = block(n);
+            if (!b) return b.error();
+            if (Result<void> r = text_->layer(n, **b); !r) return r.error();
+        }
+        return text_->row(x.rows() - 1);
+    };
+    if (text_) {
+        Result<F32Tensor> last = on_device();
+        // A model that does not fit goes through the device one matrix at a time.
+        if (last || held_ != 0 || last.error().code != FOVEA_OUT_OF_DEVICE_MEMORY) return last;
+        text_.reset();
+    }
+    return last_row_on_host(x);
+}
+
+Result<F32Tensor> Decoder::Impl::last_row_on_host(F32Tensor x) {
+    const ModelFacts& f = model_.facts();
+    const F32Tensor empty({f.kv_heads, capacity_, f.head_width});
+    if (caches_.empty()) caches_.assign(f.layers, Cache{empty, empty});
+    for (uint64_t n = 0; n < f.layers; ++n) {
+        Result<F32Tensor> next = layer(n, x);
+        if (!next) return next;
+        x = std::move(*next);
+    }
+    const auto last = x.row(x.rows() - 1);
+    return F32Tensor({1, last.size()}, {last.begin(), last.end()});
+}
+
 Result<std::vector<float>> Decoder::Impl::run(std::span<const uint32_t> ids) {
     if (ids.empty()) return wrong("tokens", "there is no token");
     if (ids.size() > capacity_ - held_)
@@ -141,13 +176,9 @@ Result<std::vector<float>> Decoder::Impl::run(std::span<const uint32_t> ids) {
                                    std::to_string(capacity_));
     Result<F32Tensor> x = model_.embed(ids, held_);
     if (!x) return x.error();
-    for (uint64_t n = 0; n < model_.facts().layers; ++n) {
-        x = layer(n, *x);
-        if (!x) return x.error();
-    }
-    const auto last = x->row(x->rows() - 1);
-    Result<F32Tensor> logits =
-        model_.logits(F32Tensor({1, last.size()}, {last.begin(), last.end()}), engine_);
+    Result<F32Tensor> last = last_row(*x);
+    if (!last) return last.error();
+    Result<F32Tensor> logits = model_.logits(std::move(*last), engine_);
     if (!logits) return logits.error();
     held_ += ids.size();
     return std::move(logits->values);

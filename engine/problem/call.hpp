@@ -6,13 +6,30 @@
 #include "problem/map_tile.hpp"
 #include "problem/operations.hpp"
 #include "problem/problem.hpp"
+#include "problem/row_parts.hpp"
 
 #include <fovea/fovea.h>
 
 namespace fovea {
 
 // The backends' tables of operations are in this order.
-enum class Operation : uint32_t { attention, rope, linear, append, map_tile, backward, merge, gather };
+enum class Operation : uint32_t {
+    attention,
+    rope,
+    linear,
+    append,
+    map_tile,
+    backward,
+    merge,
+    gather,
+    norm,
+    pointwise
+};
+
+// Whose Y may be exactly X.
+constexpr bool works_in_place(Operation operation) {
+    return operation == Operation::rope || operation == Operation::norm || operation == Operation::pointwise;
+}
 
 struct Call {
     Operation operation;
@@ -24,6 +41,8 @@ struct Call {
     FoveaAppendDesc append;
     FoveaMergeDesc merge;
     FoveaGatherDesc gather;
+    NormDesc norm;
+    PointwiseDesc pointwise;
 };
 
 }  // namespace fovea

@@ -1,12 +1,14 @@
-// Rotary embedding, linear layer, cache append, gather and merge as plain loops over rows, for any type of
-// arithmetic. The descriptions are checked and their strides filled in; rows are numbered b, h, l with l
-// fastest.
+// Rotary embedding, linear layer, norms, activations, cache append, gather and merge as plain loops over
+// rows, for any type of arithmetic. The descriptions are checked and their strides filled in; rows are
+// numbered b, h, l with l fastest.
 #pragma once
 
 #include "problem/problem.hpp"
+#include "problem/row_parts.hpp"
 #include "reference/element.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -67,6 +69,64 @@ void linear_row(const FoveaLinearDesc& d, const FoveaHostBuffer* bindings, uint6
             sum += load<Real>(bindings[FOVEA_BIND_X].data, d.x_type, x + k) *
                    load<Real>(bindings[FOVEA_BIND_WEIGHT].data, d.w_type, n * out_step + k * in_step);
         store<Real>(bindings[FOVEA_BIND_Y].data, d.y_type, y + n, bias ? sum + Real(bias[n]) : sum);
+    }
+}
+
+// `row` of a norm.
+template <class Real>
+void norm_row(const NormDesc& d, const FoveaHostBuffer* bindings, uint64_t row) {
+    const auto* x = static_cast<const float*>(bindings[FOVEA_BIND_X].data) + row * d.width;
+    auto* y = static_cast<float*>(bindings[FOVEA_BIND_Y].data) + row * d.width;
+    if (d.adds) {
+        auto* sum = static_cast<float*>(bindings[FOVEA_BIND_O].data) + row * d.width;
+        for (uint32_t c = 0; c < d.width; ++c) sum[c] += x[c];
+        x = sum;
+    }
+    const auto* weight = static_cast<const float*>(bindings[FOVEA_BIND_WEIGHT].data);
+    Real mean = 0, squares = 0;
+    if (d.rule == NormRule::layer) {
+        for (uint32_t c = 0; c < d.width; ++c) mean += Real(x[c]);
+        mean /= Real(d.width);
+    }
+    for (uint32_t c = 0; c < d.width; ++c) squares += (Real(x[c]) - mean) * (Real(x[c]) - mean);
+    const Real factor = 1 / std::sqrt(squares / Real(d.width) + Real(d.epsilon));
+    for (uint32_t c = 0; c < d.width; ++c) {
+        Real value = (Real(x[c]) - mean) * factor;
+        if (d.has_weight) value *= Real(weight[c]);
+        if (d.has_bias) value += Real(weight[d.width + c]);
+        y[c] = float(value);
+    }
+}
+
+template <class Real>
+Real activated(PointwiseRule rule, Real x) {
+    constexpr Real kSqrt2OverPi = Real(0.7978845608028654), kSqrtHalf = Real(0.7071067811865476);
+    switch (rule) {
+        case PointwiseRule::gelu:
+            return x * (Real(0.5) * std::erfc(-x * kSqrtHalf));
+        case PointwiseRule::gelu_tanh:
+            return Real(0.5) * x * (1 + std::tanh(kSqrt2OverPi * (x + Real(0.044715) * x * x * x)));
+        case PointwiseRule::silu:
+            return x / (1 + std::exp(-x));
+        default:
+            return x > 0 ? x : Real(0);
+    }
+}
+
+// The stretch of kPointwiseStretch numbers that is row `row`.
+template <class Real>
+void pointwise_row(const PointwiseDesc& d, const FoveaHostBuffer* bindings, uint64_t row) {
+    const auto* x = static_cast<const float*>(bindings[FOVEA_BIND_X].data);
+    const auto* other = static_cast<const float*>(bindings[FOVEA_BIND_O].data);
+    auto* y = static_cast<float*>(bindings[FOVEA_BIND_Y].data);
+    const uint64_t end = std::min(d.count, (row + 1) * kPointwiseStretch);
+    for (uint64_t n = row * kPointwiseStretch; n < end; ++n) {
+        if (d.rule == PointwiseRule::add) {
+            y[n] = x[n] + other[n];
+            continue;
+        }
+        const Real value = activated(d.rule, Real(x[n]));
+        y[n] = float(d.gated ? value * Real(other[n]) : value);
     }
 }
 

@@ -23,6 +23,8 @@ void map_tile(const Problem& problem, const MapTile& tile, const RowRun& run) {
 
 void rope(const FoveaRopeDesc& desc, const RowRun& run) { run_rope<double>(desc, run); }
 void linear(const FoveaLinearDesc& desc, const RowRun& run) { run_linear<double>(desc, run); }
+void norm(const NormDesc& desc, const RowRun& run) { run_norm<double>(desc, run); }
+void pointwise(const PointwiseDesc& desc, const RowRun& run) { run_pointwise<double>(desc, run); }
 void merge(const FoveaMergeDesc& desc, const RowRun& run) { run_merge<double>(desc, run); }
 
 }  // namespace fovea::reference

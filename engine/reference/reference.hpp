@@ -5,6 +5,7 @@
 #include "problem/backward.hpp"
 #include "problem/map_tile.hpp"
 #include "problem/problem.hpp"
+#include "problem/row_parts.hpp"
 #include "reference/row_run.hpp"
 
 namespace fovea::reference {
@@ -27,6 +28,8 @@ void map_tile(const Problem& problem, const MapTile& tile, const RowRun& run);
 // Descriptions as make_rope, make_linear and make_merge leave them. Rows: (b, h, l), or of X.
 void rope(const FoveaRopeDesc& desc, const RowRun& run);
 void linear(const FoveaLinearDesc& desc, const RowRun& run);
+void norm(const NormDesc& desc, const RowRun& run);
+void pointwise(const PointwiseDesc& desc, const RowRun& run);
 void merge(const FoveaMergeDesc& desc, const RowRun& run);
 
 }  // namespace fovea::reference

@@ -58,6 +58,16 @@ void run_linear(const FoveaLinearDesc& desc, const RowRun& run) {
 }
 
 template <class Real>
+void run_norm(const NormDesc& desc, const RowRun& run) {
+    for_each_row(run, [&](uint64_t row, uint32_t) { norm_row<Real>(desc, run.bindings, row); });
+}
+
+template <class Real>
+void run_pointwise(const PointwiseDesc& desc, const RowRun& run) {
+    for_each_row(run, [&](uint64_t row, uint32_t) { pointwise_row<Real>(desc, run.bindings, row); });
+}
+
+template <class Real>
 void run_merge(const FoveaMergeDesc& desc, const RowRun& run) {
     for_each_row(run, [&](uint64_t row, uint32_t) { merge_row<Real>(desc, run.bindings, row); });
 }

@@ -3,6 +3,7 @@
 
 #include <fovea/runtime.hpp>
 
+#include <array>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,6 +28,12 @@ class Backend {
     // buffers[i] is FoveaBinding i or null; they are this backend's.
     virtual Result<RunReport> run(const Plan& plan, std::span<Memory* const> buffers,
                                   const RunOptions& options) = 0;
+    // The same of several, in their order, each of which sees what those before it wrote.
+    struct Bound {
+        const Plan* plan;
+        std::array<Memory*, FOVEA_BIND_COUNT> buffers;
+    };
+    virtual Result<RunReport> run_all(std::span<const Bound> runs, const RunOptions& options);
     virtual Result<RunReport> run_on_host(const Plan& plan, const HostBindings& bindings,
                                           const RunOptions& options) = 0;
     // FLOPs of one slice that take about the target time by what was measured so far; 0: nothing known yet.

@@ -32,6 +32,17 @@ std::vector<uint64_t> slice_order(uint64_t count, uint64_t shuffle_seed) {
     return order;
 }
 
+Result<RunReport> Backend::run_all(std::span<const Bound> runs, const RunOptions& options) {
+    RunReport all;
+    for (const Bound& bound : runs) {
+        Result<RunReport> one = run(*bound.plan, bound.buffers, options);
+        if (!one) return one;
+        one->slices += all.slices, one->seconds += all.seconds, one->device_seconds += all.device_seconds;
+        all = std::move(*one);
+    }
+    return all;
+}
+
 RunReport report_of(const FoveaPlanInfo& info, const DeviceInfo& device) {
     RunReport report;
     report.backend = info.backend;
@@ -209,6 +220,17 @@ Result<RunReport> Engine::run(const Plan& plan, std::span<DeviceBuffer* const> b
         if (buffers[i]) memory[i] = buffers[i]->state_->memory.get();
     }
     return state_->backend->run(plan, memory, options);
+}
+
+Result<RunReport> Engine::run(std::span<const BoundPlan> plans, const RunOptions& options) {
+    std::vector<Backend::Bound> runs;
+    for (const BoundPlan& one : plans) {
+        Backend::Bound bound{one.plan.get(), {}};
+        for (size_t i = 0; i < FOVEA_BIND_COUNT; ++i)
+            if (one.buffers[i]) bound.buffers[i] = one.buffers[i]->state_->memory.get();
+        runs.push_back(bound);
+    }
+    return state_->backend->run_all(runs, options);
 }
 
 Result<RunReport> Engine::run_on_host(const Plan& plan, const HostBindings& bindings,

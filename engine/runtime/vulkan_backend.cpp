@@ -1,3 +1,4 @@
+#include "plan/vulkan/costs.hpp"
 #include "problem/bindings.hpp"
 #include "runtime/slice_rate.hpp"
 #include "runtime/vulkan_memory.hpp"
@@ -7,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 namespace fovea::runtime {
 namespace {
@@ -60,16 +62,14 @@ class VulkanBackend final : public Backend {
                           const RunOptions& options) override {
         const auto start = std::chrono::steady_clock::now();
         FoveaBuffer bindings[FOVEA_BIND_COUNT] = {};
-        for (size_t i = 0; i < buffers.size() && i < FOVEA_BIND_COUNT; ++i) {
-            if (const auto* memory = static_cast<const VulkanMemory*>(buffers[i]))
-                bindings[i] = {memory->buffer(), 0, memory->size_bytes()};
-        }
+        bind(buffers, bindings);
         Result<RunReport> report = run_bound(plan, bindings, options);
         if (!report) return report;
         report->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         return report;
     }
 
+    Result<RunReport> run_all(std::span<const Bound> runs, const RunOptions& options) override;
     Result<RunReport> run_on_host(const Plan& plan, const HostBindings& bindings,
                                   const RunOptions& options) override;
 
@@ -78,6 +78,25 @@ class VulkanBackend final : public Backend {
         std::unique_ptr<VulkanMemory> memory[FOVEA_BIND_COUNT];
         FoveaBuffer bound[FOVEA_BIND_COUNT] = {};
         uint64_t bytes = 0;
+    };
+    static void bind(std::span<Memory* const> buffers, FoveaBuffer (&bindings)[FOVEA_BIND_COUNT]) {
+        for (size_t i = 0; i < buffers.size() && i < FOVEA_BIND_COUNT; ++i)
+            if (const auto* memory = static_cast<const VulkanMemory*>(buffers[i]))
+                bindings[i] = {memory->buffer(), 0, memory->size_bytes()};
+    }
+    double timeout_of(const RunOptions& options) const {
+        if (options.timeout_seconds > 0) return options.timeout_seconds;
+        return info_.facts.device_class == FOVEA_CLASS_CPU ? kSoftwareWaitSeconds : kWaitSeconds;
+    }
+    FoveaRecord record_of(const FoveaPlanInfo& info, const FoveaBuffer (&bindings)[FOVEA_BIND_COUNT]) const;
+    // Whatever way a call ends, nothing may be under way that uses its callback or its caller's buffers.
+    struct Drain {
+        VulkanQueue& queue;
+        double timeout;
+        ~Drain() {
+            static_cast<void>(queue.finish(timeout));
+            queue.drop_callbacks();
+        }
     };
     Result<void> check_host(const FoveaPlanInfo& info, const HostBindings& bindings) const;
     Result<void> upload(const FoveaPlanInfo& info, const HostBindings& bindings, HostCopies& copies);
@@ -183,6 +202,72 @@ Result<void> VulkanBackend::record_slice(const Plan& plan, const FoveaPlanInfo& 
     return {};
 }
 
+FoveaRecord VulkanBackend::record_of(const FoveaPlanInfo& info,
+                                     const FoveaBuffer (&bindings)[FOVEA_BIND_COUNT]) const {
+    FoveaRecord record{};
+    record.struct_size = sizeof record;
+    record.binding_count = FOVEA_BIND_COUNT;
+    record.bindings = bindings;
+    if (info.workspace_bytes) record.workspace = {workspace_->buffer(), 0, workspace_->size_bytes()};
+    record.slice_count = 1;
+    return record;
+}
+
+// Slices go into one command buffer until they cost as much together as one may, or have as many dispatches
+// as there are descriptor sets.
+Result<RunReport> VulkanBackend::run_all(std::span<const Bound> runs, const RunOptions& options) {
+    const auto start = std::chrono::steady_clock::now();
+    RunReport report;
+    uint64_t workspace = 0;
+    Diag diag;
+    for (const Bound& bound : runs) {
+        if (foveaCompilePlan(device_->context(), bound.plan->get(), &diag) != FOVEA_OK) return diag.error();
+        workspace = std::max(workspace, bound.plan->info().workspace_bytes);
+    }
+    if (Result<void> r = reserve_workspace(workspace); !r) return r.error();
+    const double timeout = timeout_of(options);
+    const Drain drain{*queue_, timeout};
+    std::optional<Submission> open;
+    double cost = 0;
+    uint64_t dispatches = 0;
+    std::string last;
+    const auto submit = [&]() -> Result<void> {
+        if (!open) return {};
+        queue_->cmd_full_barrier(open->cmd);
+        open.reset();
+        ++report.submissions;
+        return queue_->submit("a submission of several plans, the last of " + last, false, nullptr);
+    };
+    for (const Bound& bound : runs) {
+        const FoveaPlanInfo info = bound.plan->info();
+        FoveaBuffer bindings[FOVEA_BIND_COUNT] = {};
+        bind(bound.buffers, bindings);
+        FoveaRecord record = record_of(info, bindings);
+        const uint64_t slices = report.slices;
+        report.slices = slices + info.slice_count;
+        for (uint64_t slice = 0; slice < info.slice_count; ++slice) {
+            if (open && (cost + info.max_slice_flops > slice_cost(*bound.plan->get()) ||
+                         dispatches + info.dispatches_per_slice > FOVEA_MAX_ARENA_SETS))
+                if (Result<void> r = submit(); !r) return r.error();
+            if (!open) {
+                Result<Submission> submission = queue_->begin(timeout);
+                if (!submission) return submission.error();
+                open = *submission, cost = 0, dispatches = 0;
+            }
+            last = describe(info);
+            record.cmd = open->cmd, record.arena.pool = open->sets, record.first_slice = slice;
+            queue_->cmd_full_barrier(open->cmd);
+            if (foveaCmdRun(bound.plan->get(), &record, &diag) != FOVEA_OK) return diag.error();
+            cost += info.max_slice_flops, dispatches += info.dispatches_per_slice;
+        }
+    }
+    if (Result<void> r = submit(); !r) return r.error();
+    if (Result<void> r = queue_->finish(timeout); !r) return r.error();
+    report.backend = FOVEA_BACKEND_VULKAN, report.device = info_.name, report.workspace_bytes = workspace;
+    report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return report;
+}
+
 Result<RunReport> VulkanBackend::run_bound(const Plan& plan, const FoveaBuffer (&bindings)[FOVEA_BIND_COUNT],
                                            const RunOptions& options) {
     const FoveaPlanInfo info = plan.info();
@@ -190,29 +275,13 @@ Result<RunReport> VulkanBackend::run_bound(const Plan& plan, const FoveaBuffer (
     Diag diag;
     if (foveaCompilePlan(device_->context(), plan.get(), &diag) != FOVEA_OK) return diag.error();
     if (Result<void> r = reserve_workspace(info.workspace_bytes); !r) return r.error();
-    FoveaRecord record{};
-    record.struct_size = sizeof record;
-    record.binding_count = FOVEA_BIND_COUNT;
-    record.bindings = bindings;
-    if (info.workspace_bytes) record.workspace = {workspace_->buffer(), 0, workspace_->size_bytes()};
-    record.slice_count = 1;
-
+    FoveaRecord record = record_of(info, bindings);
     const std::string what = describe(info);
-    const double timeout = options.timeout_seconds > 0                   ? options.timeout_seconds
-                           : info_.facts.device_class == FOVEA_CLASS_CPU ? kSoftwareWaitSeconds
-                                                                         : kWaitSeconds;
+    const double timeout = timeout_of(options);
     const double slice_flops = info.slice_count ? info.flops / double(info.slice_count) : 0;
     uint64_t submitted = 0, finished = 0;
     double longest = 0;
-    // Whatever way this call ends, nothing may be under way that uses its callback or its caller's buffers.
-    const struct Drain {
-        VulkanQueue& queue;
-        double timeout;
-        ~Drain() {
-            static_cast<void>(queue.finish(timeout));
-            queue.drop_callbacks();
-        }
-    } drain{*queue_, timeout};
+    const Drain drain{*queue_, timeout};
     const auto on_done = [&](double seconds) {
         ++finished;
         report.device_seconds += seconds;
@@ -235,6 +304,7 @@ Result<RunReport> VulkanBackend::run_bound(const Plan& plan, const FoveaBuffer (
         if (!r) return r.error();
     }
     if (Result<void> r = queue_->finish(timeout); !r) return r.error();
+    report.submissions = submitted;
     if (options.progress) options.progress(1);
     // The first run of a pipeline may compile it on some drivers, so the slowest slice is what counts only
     // against the average of several.

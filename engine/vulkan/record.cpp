@@ -65,7 +65,7 @@ FoveaResult check_buffers(const FoveaRecord& given, Recording& r, FoveaDiag* dia
         ranges[i] = {b.buffer != VK_NULL_HANDLE, (uint64_t)b.buffer, b.offset, b.size};
     }
     const BindingRules rules{
-        r.context.facts.storage_offset_alignment, r.plan.operation == Operation::rope, {}, false};
+        r.context.facts.storage_offset_alignment, works_in_place(r.plan.operation), {}, false};
     return check_bindings(r.plan.info, rules, ranges, diag);
 }
 

@@ -285,6 +285,96 @@ TEST(FamiliesOnVulkan, compute_what_transformers_computes_in_float64) {
     }
     for (const std::string& message : engine->take_messages()) ADD_FAILURE() << message;
 }
+
+// Rows [first, end) of what enters goes through all layers of `text`, each held against the reference.
+void expect_rows_on_device(const CheckpointModel& model, const TensorSet& reference,
+                           const F32Tensor& entering, uint64_t first, uint64_t end, ResidentText& text) {
+    const uint64_t width = entering.columns();
+    const auto from = entering.values.begin();
+    const F32Tensor x({end - first, width}, {from + int64_t(first * width), from + int64_t(end * width)});
+    const Result<void> entered = text.enter(x, first);
+    ASSERT_TRUE(entered) << entered.error().text;
+    for (uint64_t n = 0; n < model.facts().layers; ++n) {
+        const Result<Block> block = model.block(n, entering.rows(), true);
+        ASSERT_TRUE(block) << block.error().text;
+        const Result<void> run = text.layer(n, *block);
+        ASSERT_TRUE(run) << run.error().text;
+        const std::vector<float> hidden = expected(reference, "hidden." + std::to_string(n + 1));
+        for (uint64_t i = first; i < end; ++i) {
+            const Result<F32Tensor> row = text.row(i - first);
+            ASSERT_TRUE(row) << row.error().text;
+            const auto right = hidden.begin() + int64_t(i * width);
+            EXPECT_LE(largest_difference(row->values, {right, right + int64_t(width)}), 2e-5)
+                << "row " << i << " behind layer " << n;
+        }
+    }
+}
+
+// What stays on the device from layer to layer: every family's parts, in one go and, where there are caches,
+// in parts of several rows and of one.
+TEST(FamiliesOnVulkan, keep_a_text_on_the_device) {
+    EngineOptions options;
+    options.backend = BackendChoice::vulkan;
+    options.validation = true;
+    Result<Engine> engine = Engine::open(options);
+    ASSERT_TRUE(engine) << engine.error().text;
+    DeviceRunner runner(*engine);
+    int families = 0;
+    for (const auto& folder : fs::directory_iterator(FOVEA_FAMILIES)) {
+        if (!fs::exists(folder.path() / "expected.safetensors")) continue;
+        SCOPED_TRACE(folder.path().filename().string());
+        const bool is_gguf = !fs::exists(folder.path() / "config.json");
+        const Result<CheckpointModel> model =
+            CheckpointModel::open(is_gguf ? folder.path() / "model.gguf" : folder.path());
+        ASSERT_TRUE(model) << model.error().text;
+        const Result<TensorSet> reference = load_safetensors(folder.path() / "expected.safetensors");
+        ASSERT_TRUE(reference) << reference.error().text;
+        const ModelFacts& facts = model->facts();
+        const Result<F32Tensor> x = facts.patches != 0 ? model->embed_patches(patches_of(*reference, facts))
+                                                       : model->embed(tokens_of(*reference));
+        ASSERT_TRUE(x) << x.error().text;
+        const uint64_t rows = x->rows();
+        const auto whole = runner.text(facts.layers, rows);
+        expect_rows_on_device(*model, *reference, *x, 0, rows, *whole);
+        ++families;
+        if (!facts.causal || HasFailure()) continue;
+        const auto parts = runner.text(facts.layers, rows);
+        for (const auto& [first, end] :
+             {std::pair{uint64_t{0}, rows / 2}, {rows / 2, rows / 2 + 1}, {rows / 2 + 1, rows}})
+            expect_rows_on_device(*model, *reference, *x, first, end, *parts);
+    }
+    EXPECT_EQ(families, 20);
+    for (const std::string& message : engine->take_messages()) ADD_FAILURE() << message;
+}
+
+// Once weights lie there, a token is one submission, and nothing but its rows goes up or comes down.
+TEST(FamiliesOnVulkan, a_token_is_one_submission) {
+    Result<Engine> engine = Engine::open({.backend = BackendChoice::vulkan});
+    ASSERT_TRUE(engine) << engine.error().text;
+    DeviceRunner runner(*engine);
+    const Result<CheckpointModel> model =
+        CheckpointModel::open(fs::path(FOVEA_FAMILIES) / "llama_q8" / "model.gguf");
+    ASSERT_TRUE(model) << model.error().text;
+    const auto text = runner.text(model->facts().layers, 8);
+    DeviceRunner::Traffic before;
+    for (uint64_t held = 0; held < 3; ++held) {
+        before = runner.traffic();
+        const Result<F32Tensor> x = model->embed(std::vector<uint32_t>{uint32_t(held)}, held);
+        ASSERT_TRUE(x) << x.error().text;
+        ASSERT_TRUE(text->enter(*x, held));
+        for (uint64_t n = 0; n < model->facts().layers; ++n)
+            ASSERT_TRUE(text->layer(n, *model->block(n, 8, true)));
+        ASSERT_TRUE(text->row(0));
+    }
+    const DeviceRunner::Traffic& after = runner.traffic();
+    EXPECT_EQ(after.submissions - before.submissions, 1u);
+    EXPECT_EQ(after.uploads - before.uploads, 2u);  // the row and its position
+    EXPECT_EQ(after.reads - before.reads, 1u);
+    // There is no room behind the last row.
+    const Result<void> beyond = text->enter(F32Tensor({9, model->facts().width}), 0);
+    ASSERT_FALSE(beyond);
+    EXPECT_EQ(beyond.error().field, "rows");
+}
 #endif
 
 }  // namespace

@@ -181,6 +181,11 @@ bool runs_here(uint32_t target, std::string& why) {
 
 }  // namespace
 
+std::vector<std::unique_ptr<OperationRunner>>& runners() {
+    static std::vector<std::unique_ptr<OperationRunner>> all;
+    return all;
+}
+
 std::unique_ptr<OperationRunner> make_operation_runner(const std::string& name, std::string& error) {
     if (name == "vulkan" || name == "vulkan@discrete") {
         EngineOptions options;

@@ -33,6 +33,9 @@ class OperationRunner {
 // Null, with the reason in `error`, when this machine has no such thing.
 std::unique_ptr<OperationRunner> make_operation_runner(const std::string& name, std::string& error);
 
+// Those that this program's tests run on.
+std::vector<std::unique_ptr<OperationRunner>>& runners();
+
 // Every instruction set of this build that this processor runs; the others are printed as skipped.
 std::vector<std::string> cpu_runner_names();
 

@@ -23,11 +23,6 @@
 namespace fovea::test {
 namespace {
 
-std::vector<std::unique_ptr<OperationRunner>>& runners() {
-    static std::vector<std::unique_ptr<OperationRunner>> all;
-    return all;
-}
-
 // A driver compiles a pipeline for most of the cases.
 uint64_t case_count() { return runners().front()->name().starts_with("cpu") ? 400 : 60; }
 

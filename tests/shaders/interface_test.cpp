@@ -4,6 +4,7 @@
 #include "shaders/spirv_module.hpp"
 
 #include "plan/vulkan/shaders.hpp"
+#include "problem/row_parts.hpp"
 #include "shaders/interface.h"
 
 #include <gtest/gtest.h>
@@ -164,6 +165,14 @@ class EveryShader {
         gather.batch = gather.heads = 2, gather.dim = 8, gather.len = 5, gather.capacity = 9;
         EXPECT_EQ(foveaPlanGather(&facts, &gather, nullptr, &plan, nullptr), FOVEA_OK);
         add(plan);
+        NormDesc norm{};
+        norm.width = 8, norm.rows = 5, norm.adds = norm.has_weight = norm.has_bias = 1;
+        EXPECT_EQ(plan_norm(&facts, &norm, nullptr, &plan, nullptr), FOVEA_OK);
+        add(plan);
+        PointwiseDesc pointwise{};
+        pointwise.count = 8;
+        EXPECT_EQ(plan_pointwise(&facts, &pointwise, nullptr, &plan, nullptr), FOVEA_OK);
+        add(plan);
         FoveaMergeDesc merge{};
         merge.struct_size = sizeof merge;
         merge.y_type = type;
@@ -214,6 +223,8 @@ TEST(Shaders, push_constants_are_the_structs_of_the_interface) {
         {uint32_t(Shader::rope), sizeof(shader::RopePush)},
         {uint32_t(Shader::cache_rows), sizeof(shader::CacheRowsPush)},
         {uint32_t(Shader::merge), sizeof(shader::MergePush)},
+        {uint32_t(Shader::norm), sizeof(shader::NormPush)},
+        {uint32_t(Shader::pointwise), sizeof(shader::PointwisePush)},
     };
     for (const auto& [shader, size] : sizes)
         EXPECT_EQ(module_of(shader).push_bytes, size) << foveaShaderName(shader);

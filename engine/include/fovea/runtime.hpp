@@ -9,6 +9,7 @@
 
 #include <fovea/fovea.hpp>
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -94,7 +95,8 @@ struct RunReport {
     FoveaKernel kernel = FOVEA_KERNEL_AUTO;
     std::string device, reason;
     uint64_t slices = 0, workspace_bytes = 0, device_bytes = 0;
-    double seconds = 0;  // wall time of the call, transfers included
+    uint64_t submissions = 0;  // Vulkan: to the queue, transfers apart
+    double seconds = 0;        // wall time of the call, transfers included
     // Vulkan: sum of the slices by timestamps, 0 where there are none. CPU: time in kernels.
     double device_seconds = 0;
 };
@@ -154,6 +156,14 @@ class Engine {  // one device with its memory and threads
     // large as FoveaPlanInfo::binding_bytes[i]. The workspace is the engine's. Errors as above.
     Result<RunReport> run(const Plan& plan, std::span<DeviceBuffer* const> buffers,
                           const RunOptions& options = {});
+
+    // Runs one after the other, each of which sees what those before it wrote, in as few submissions as the
+    // time that one may take allows. On an error some of them may have run.
+    struct BoundPlan {
+        std::shared_ptr<const Plan> plan;
+        std::array<DeviceBuffer*, FOVEA_BIND_COUNT> buffers{};
+    };
+    Result<RunReport> run(std::span<const BoundPlan> plans, const RunOptions& options = {});
 
     // The same on host memory, which Vulkan copies to the device and back.
     Result<RunReport> run_on_host(const Plan& plan, const HostBindings& bindings,

@@ -131,7 +131,7 @@ FoveaResult make_map_tile_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
     return plain ? cut_cpu_rows(plan, diag) : cut_cpu_map_tile(plan, diag);
 }
 
-// Rope, linear, append, gather and merge, which have one kernel each besides the oracles.
+// Rope, linear, append, gather, merge, norm and pointwise, which have one kernel each besides the oracles.
 FoveaResult make_by_rows(FoveaPlan_T& plan, FoveaKernel kernel, FoveaDiag* diag) {
     plan.info.kernel = kernel;
     plan.info.flops = operation_of(plan).row_flops(plan) * double(operation_of(plan).rows(plan));
@@ -151,6 +151,14 @@ FoveaResult make_append_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
 FoveaResult make_gather_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
     return make_by_rows(plan, FOVEA_KERNEL_AUTO, diag);
 }
+#ifndef FOVEA_NO_ROW_PARTS
+FoveaResult make_norm_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
+    return make_by_rows(plan, plan.norm.kernel, diag);
+}
+FoveaResult make_pointwise_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
+    return make_by_rows(plan, plan.pointwise.kernel, diag);
+}
+#endif
 FoveaResult make_merge_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
     return make_by_rows(plan, plan.merge.kernel, diag);
 }
@@ -255,6 +263,18 @@ constexpr CpuOperation kOperations[] = {
      },
      [](const FoveaPlan_T& plan) -> double { return plan.gather.dim; }, make_gather_plan,
      [](const cpu::Kernels& kernels) -> bool { return kernels.gather; }, nullptr},
+#ifndef FOVEA_NO_ROW_PARTS  // a page makes no plans of them
+    // norm
+    {[](const FoveaPlan_T& plan) -> uint64_t { return plan.norm.rows; },
+     [](const FoveaPlan_T& plan) -> double { return norm_flops(plan.norm); }, make_norm_plan,
+     [](const cpu::Kernels& kernels) -> bool { return kernels.norm; }, nullptr},
+    // pointwise
+    {[](const FoveaPlan_T& plan) -> uint64_t { return ceil_div(plan.pointwise.count, kPointwiseStretch); },
+     [](const FoveaPlan_T& plan) -> double {
+         return double(kPointwiseStretch) * pointwise_flops(plan.pointwise);
+     },
+     make_pointwise_plan, [](const cpu::Kernels& kernels) -> bool { return kernels.pointwise; }, nullptr},
+#endif
 };
 
 const CpuOperation& operation_of(const FoveaPlan_T& plan) { return kOperations[size_t(plan.operation)]; }

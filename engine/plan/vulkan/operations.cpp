@@ -399,6 +399,66 @@ void fill_linear(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out
     builder.groups(ceil_div(columns, v.tile.columns), ceil_div(block.rows, v.tile.rows), 1);
 }
 
+// ==== norm and pointwise ====
+
+static_assert(shader::kNormLayer == uint32_t(NormRule::layer) &&
+              shader::kNormRms == uint32_t(NormRule::rms) &&
+              shader::kPointwiseAdd == uint32_t(PointwiseRule::add) &&
+              shader::kPointwiseGelu == uint32_t(PointwiseRule::gelu) &&
+              shader::kPointwiseGeluTanh == uint32_t(PointwiseRule::gelu_tanh) &&
+              shader::kPointwiseSilu == uint32_t(PointwiseRule::silu) &&
+              shader::kPointwiseRelu == uint32_t(PointwiseRule::relu));
+
+FoveaResult check_norm_block(const FoveaPlan_T& plan, const BlockGrid& g, const VulkanLimits& limits) {
+    const NormDesc& d = plan.norm;
+    const uint64_t rows =
+        largest_window(row_stride(d.width), 1, 1, g.block_rows, d.width, 4, alignment_of(plan));
+    for (const FoveaBinding binding : {FOVEA_BIND_X, FOVEA_BIND_Y})
+        if (FoveaResult r = limits.window(binding, rows)) return r;
+    if (FoveaResult r = limits.window(FOVEA_BIND_WEIGHT, plan.info.binding_bytes[FOVEA_BIND_WEIGHT]))
+        return r;
+    return limits.groups(g.block_rows, 1, 1);
+}
+
+void fill_norm(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) {
+    const NormDesc& d = plan.norm;
+    const Window rows = block_window(row_stride(d.width), block, d.width, 4, alignment_of(plan));
+    DispatchBuilder builder(out, Shader::norm);
+    builder.input(FOVEA_SLOT_X, FOVEA_BIND_X, rows);
+    builder.output(FOVEA_SLOT_Y, FOVEA_BIND_Y, rows);
+    builder.input_if(d.has_weight, FOVEA_SLOT_W, FOVEA_BIND_WEIGHT,
+                     {0, plan.info.binding_bytes[FOVEA_BIND_WEIGHT], 0});
+    builder.output_if(d.adds, FOVEA_SLOT_OTHER, FOVEA_BIND_O, rows);
+    builder.spec(FOVEA_SPEC_THREADS, shader::kNormThreads);
+    builder.spec(FOVEA_SPEC_RULE, uint32_t(d.rule));
+    builder.spec(FOVEA_SPEC_OTHER, d.adds);
+    builder.spec(FOVEA_SPEC_WEIGHT, d.has_bias     ? shader::kWeightAndBias
+                                    : d.has_weight ? shader::kWeightAlone
+                                                   : shader::kNoWeight);
+    builder.push(shader::NormPush{d.width, rows.base, rows.base, rows.base, d.epsilon});
+    builder.groups(block.rows, 1, 1);
+}
+
+FoveaResult check_pointwise_block(const FoveaPlan_T& plan, const BlockGrid& g, const VulkanLimits& limits) {
+    const uint64_t bytes = largest_window(row_stride(1), 1, 1, g.block_rows, 1, 4, alignment_of(plan));
+    if (FoveaResult r = limits.window(FOVEA_BIND_X, bytes)) return r;
+    return limits.groups(ceil_div(g.block_rows, kElementThreads), 1, 1);
+}
+
+void fill_pointwise(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) {
+    const PointwiseDesc& d = plan.pointwise;
+    const Window numbers = block_window(row_stride(1), block, 1, 4, alignment_of(plan));
+    DispatchBuilder builder(out, Shader::pointwise);
+    builder.input(FOVEA_SLOT_X, FOVEA_BIND_X, numbers);
+    builder.output(FOVEA_SLOT_Y, FOVEA_BIND_Y, numbers);
+    builder.input_if(d.has_other(), FOVEA_SLOT_OTHER, FOVEA_BIND_O, numbers);
+    builder.spec(FOVEA_SPEC_THREADS, kElementThreads);
+    builder.spec(FOVEA_SPEC_RULE, uint32_t(d.rule));
+    builder.spec(FOVEA_SPEC_OTHER, d.gated);
+    builder.push(shader::PointwisePush{uint32_t(block.rows), numbers.base, numbers.base, numbers.base});
+    builder.groups(ceil_div(block.rows, kElementThreads), 1, 1);
+}
+
 FoveaResult one_dispatch(void (*fill)(const FoveaPlan_T&, const Block&, FoveaDispatch&),
                          const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count) {
     fill(plan, plan.vulkan.grid.block(slice), out[0]);
@@ -502,6 +562,46 @@ FoveaResult plan_vulkan_linear(FoveaPlan_T& plan, FoveaDiag* diag) {
         [&](const BlockGrid& g) {
             return 2.0 * d.n_in * double(linear_columns(plan, g)) * double(g.block_rows);
         });
+}
+
+FoveaResult plan_vulkan_norm(FoveaPlan_T& plan, FoveaDiag* diag) {
+    const NormDesc& d = plan.norm;
+    if (FoveaResult r = check_kernel(d.kernel, diag)) return r;
+    if (FoveaResult r = check_length("rows", d.rows * d.width, diag)) return r;
+    if (FoveaResult r = require_shader(Shader::norm, diag)) return r;
+    begin_operation(plan, "norm: one workgroup for each row");
+    plan.vulkan.grid = {1, 1, d.rows, 1, 1, d.rows};
+    plan.info.flops = norm_flops(d) * double(d.rows);
+    return cut(
+        plan, 1, diag,
+        [&](const BlockGrid& g, const VulkanLimits& limits) { return check_norm_block(plan, g, limits); },
+        [&](const BlockGrid& g) { return norm_flops(d) * double(g.block_rows); });
+}
+
+FoveaResult plan_vulkan_pointwise(FoveaPlan_T& plan, FoveaDiag* diag) {
+    const PointwiseDesc& d = plan.pointwise;
+    if (FoveaResult r = check_kernel(d.kernel, diag)) return r;
+    if (FoveaResult r = check_length("count", d.count, diag)) return r;
+    if (FoveaResult r = require_shader(Shader::pointwise, diag)) return r;
+    begin_operation(plan, "pointwise: one thread for each number");
+    plan.vulkan.grid = {1, 1, d.count, 1, 1, d.count};
+    plan.info.flops = pointwise_flops(d) * double(d.count);
+    return cut(
+        plan, kElementThreads, diag,
+        [&](const BlockGrid& g, const VulkanLimits& limits) {
+            return check_pointwise_block(plan, g, limits);
+        },
+        [&](const BlockGrid& g) { return pointwise_flops(d) * double(g.block_rows); });
+}
+
+FoveaResult norm_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
+                       FoveaDiag*) {
+    return one_dispatch(fill_norm, plan, slice, out, count);
+}
+
+FoveaResult pointwise_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
+                            FoveaDiag*) {
+    return one_dispatch(fill_pointwise, plan, slice, out, count);
 }
 
 FoveaResult rope_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,

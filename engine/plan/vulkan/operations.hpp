@@ -1,4 +1,4 @@
-// Rope, linear, append, gather and merge on Vulkan: one dispatch for each slice.
+// Rope, linear, append, gather, merge, norm and pointwise on Vulkan: one dispatch for each slice.
 #pragma once
 
 #include "plan/plan.hpp"
@@ -10,6 +10,8 @@ FoveaResult plan_vulkan_linear(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult plan_vulkan_append(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult plan_vulkan_gather(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult plan_vulkan_merge(FoveaPlan_T& plan, FoveaDiag* diag);
+FoveaResult plan_vulkan_norm(FoveaPlan_T& plan, FoveaDiag* diag);
+FoveaResult plan_vulkan_pointwise(FoveaPlan_T& plan, FoveaDiag* diag);
 
 // `count`, at least 1, becomes the number of dispatches that the slice has. They never fail.
 FoveaResult rope_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
@@ -23,7 +25,12 @@ FoveaResult cache_gather_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDis
 FoveaResult merge_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
                         FoveaDiag* diag);
 
+FoveaResult norm_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
+                       FoveaDiag* diag);
+FoveaResult pointwise_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
+                            FoveaDiag* diag);
+
 void explain_linear(const FoveaPlan_T& plan, TextSink& text);
-void explain_rows(const FoveaPlan_T& plan, TextSink& text);  // rope, append, gather, merge
+void explain_rows(const FoveaPlan_T& plan, TextSink& text);  // all others
 
 }  // namespace fovea

@@ -64,6 +64,10 @@ constexpr VulkanOperation kOperations[] = {
     {plan_vulkan_backward, backward_slice, explain_vulkan_backward},
     {plan_vulkan_merge, in_one<merge_slice>, explain_rows},
     {plan_vulkan_gather, in_one<cache_gather_slice>, explain_rows},
+#ifndef FOVEA_NO_ROW_PARTS  // a page makes no plans of them
+    {plan_vulkan_norm, in_one<norm_slice>, explain_rows},
+    {plan_vulkan_pointwise, in_one<pointwise_slice>, explain_rows},
+#endif
 };
 
 const VulkanOperation& operation_of(const FoveaPlan_T& plan) { return kOperations[size_t(plan.operation)]; }

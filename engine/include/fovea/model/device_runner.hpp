@@ -13,7 +13,7 @@ namespace fovea {
 
 // Borrows the engine, which must outlive it. Every call moves its tensors to the device and back, but for
 // stored weights, which stay on a Vulkan device, as their files hold them, until their files are closed or
-// there is no more room.
+// there is no more room. A text on a Vulkan device moves nothing but the rows that enter and leave it.
 class DeviceRunner final : public EngineRunner {
   public:
     explicit DeviceRunner(Engine& engine, FoveaKernel kernel = FOVEA_KERNEL_AUTO)
@@ -24,6 +24,7 @@ class DeviceRunner final : public EngineRunner {
     Result<void> linear(const FoveaLinearDesc& call, const FoveaHostBuffer* bindings) override;
     Result<void> stored_linear(const StoredWeight& weight, const F32Tensor& bias, const F32Tensor& x,
                                F32Tensor& y) override;
+    std::unique_ptr<ResidentText> text(uint64_t layers, uint64_t capacity) override;
     std::string reason() const override { return last_attention_.reason; }
 
     // What ran last and why.
@@ -31,15 +32,26 @@ class DeviceRunner final : public EngineRunner {
     // Bytes of weights that lie on the device.
     uint64_t held_bytes() const;
 
+    // What has passed between host and device so far.
+    struct Traffic {
+        uint64_t submissions = 0;         // of dispatches
+        uint64_t uploads = 0, reads = 0;  // of tensors; weights that stay are uploaded once
+    };
+    const Traffic& traffic() const { return traffic_; }
+
   private:
+    friend class DeviceText;
     struct Held {
         std::weak_ptr<const void> owner;
         DeviceBuffer buffer;
     };
+    void count(const RunReport& report, const FoveaHostBuffer* bindings);
     template <class Run>
     auto with_room(const Run& run);
     Result<void> linear_on_device(const Plan& plan, const StoredWeight& weight, const F32Tensor& bias,
                                   const F32Tensor& x, F32Tensor& y);
+    void forget_closed();
+    bool holds(const StoredWeight& weight, uint64_t bytes) const;
     Result<DeviceBuffer*> held(const StoredWeight& weight, uint64_t bytes);
     Result<DeviceBuffer*> room(FoveaBinding binding, uint64_t bytes);
 
@@ -48,6 +60,7 @@ class DeviceRunner final : public EngineRunner {
     RunReport last_attention_;
     std::map<std::pair<const std::byte*, uint64_t>, Held> held_;  // by their bytes
     std::array<std::optional<DeviceBuffer>, FOVEA_BIND_COUNT> room_;
+    Traffic traffic_;
 };
 
 }  // namespace fovea

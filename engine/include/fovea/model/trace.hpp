@@ -19,6 +19,19 @@
 
 namespace fovea {
 
+// The layers of one text, whose values and whose keys and values of heads stay where they are computed.
+class ResidentText {
+  public:
+    virtual ~ResidentText() = default;
+    // Rows [rows, width] that enter the first layer; they stand behind `held` rows that every layer has seen.
+    virtual Result<void> enter(const F32Tensor& x, uint64_t held) = 0;
+    // What entered goes through layer n, and what leaves it is what enters the next. A layer has the same
+    // block in every call.
+    virtual Result<void> layer(uint64_t n, const Block& block) = 0;
+    // Row `index` of what left the last one, [1, width].
+    virtual Result<F32Tensor> row(uint64_t index) = 0;
+};
+
 // Runs calls of the engine on host memory. One runner, one thread.
 class EngineRunner {
   public:
@@ -32,6 +45,9 @@ class EngineRunner {
     // are not aligned as its numbers, a stretch of the matrix at a time becomes float32.
     virtual Result<void> stored_linear(const StoredWeight& weight, const F32Tensor& bias, const F32Tensor& x,
                                        F32Tensor& y);
+    // A text of so many layers and at most `capacity` rows that the runner keeps to itself, and that must go
+    // before it; null: it computes on host memory alone.
+    virtual std::unique_ptr<ResidentText> text(uint64_t layers, uint64_t capacity);
     // What ran last and why: "flash: ...".
     virtual std::string reason() const = 0;
 };

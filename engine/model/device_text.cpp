@@ -1,0 +1,385 @@
+#include "model/device_text.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <span>
+
+#include "model/stored_linear.hpp"
+
+namespace fovea {
+namespace {
+
+// A token has a plan of its own for each attention and append: old ones go all at once.
+constexpr size_t kMostPlans = 256;
+
+enum Kind : uint64_t { kLinear, kNorm, kPointwise, kRope, kAppend, kAttention };
+
+template <class Make, class Desc>
+Result<Plan> plan_of(Make make, const FoveaDeviceFacts& facts, const Desc& desc) {
+    FoveaPlan plan = nullptr;
+    Diag diag;
+    if (make(&facts, &desc, nullptr, &plan, &diag) != FOVEA_OK) return diag.error();
+    return Plan(plan);
+}
+
+PointwiseRule rule_of(Activation activation) {
+    switch (activation) {
+        case Activation::gelu:
+            return PointwiseRule::gelu;
+        case Activation::gelu_tanh:
+            return PointwiseRule::gelu_tanh;
+        case Activation::silu:
+            return PointwiseRule::silu;
+        default:
+            return PointwiseRule::relu;
+    }
+}
+
+bool same(const Rope& a, const Rope& b) {
+    return a.theta == b.theta && a.interleaved == b.interleaved && a.first_position == b.first_position &&
+           a.width == b.width && a.divisors == b.divisors && a.magnitude == b.magnitude;
+}
+
+}  // namespace
+
+// ---- memory and plans ----
+
+// Stored weights make room; what is to be run may stand on them.
+Result<DeviceBuffer> DeviceText::allocate(uint64_t bytes) {
+    Result<DeviceBuffer> buffer = engine_.buffer(bytes);
+    if (buffer || buffer.error().code != FOVEA_OUT_OF_DEVICE_MEMORY || runner_.held_.empty()) return buffer;
+    if (Result<void> r = flush(); !r) return r.error();
+    runner_.held_.clear();
+    return engine_.buffer(bytes);
+}
+
+Result<DeviceBuffer> DeviceText::made(std::span<const float> numbers) {
+    Result<DeviceBuffer> buffer = allocate(numbers.size_bytes());
+    if (!buffer) return buffer;
+    ++runner_.traffic_.uploads;
+    if (Result<void> r = buffer->upload(std::as_bytes(numbers)); !r) return r.error();
+    return buffer;
+}
+
+// What it held is lost where it is too small.
+Result<void> DeviceText::grow(std::unique_ptr<DeviceBuffer>& kept, uint64_t bytes) {
+    if (kept && kept->size_bytes() >= bytes) return {};
+    if (Result<void> r = flush(); !r) return r;
+    kept.reset();
+    Result<DeviceBuffer> buffer = allocate(bytes);
+    if (!buffer) return buffer.error();
+    kept = std::make_unique<DeviceBuffer>(std::move(*buffer));
+    return {};
+}
+
+Result<void> DeviceText::need(Role role, uint64_t numbers) { return grow(room_[role], numbers * 4); }
+
+Result<void> DeviceText::add(const Key& key, const std::function<Result<Plan>()>& make,
+                             const Buffers& buffers) {
+    auto found = plans_.find(key);
+    if (found == plans_.end()) {
+        Result<Plan> plan = make();
+        if (!plan) return plan.error();
+        if (plans_.size() >= kMostPlans) plans_.clear();
+        found = plans_.emplace(key, std::make_shared<const Plan>(std::move(*plan))).first;
+    }
+    pending_.push_back({found->second, buffers});
+    return {};
+}
+
+Result<void> DeviceText::flush() {
+    if (pending_.empty()) return {};
+    const std::vector<Engine::BoundPlan> runs = std::exchange(pending_, {});
+    const Result<RunReport> report = engine_.run(runs);
+    if (!report) return report.error();
+    runner_.traffic_.submissions += report->submissions;
+    return {};
+}
+
+// ---- parts ----
+
+// Where a layer's matrix lies: as its file stores it, or in float32 where it has other rows than the file's
+// or a type that no kernel reads.
+Result<DeviceBuffer*> DeviceText::weight_of(Layer& at, const Linear& l, FoveaDtype& type, bool& in_out) {
+    type = FOVEA_F32, in_out = false;
+    if (l.stored) {
+        const std::optional<FoveaDtype> stored = linear_type(l.stored->type);
+        if (stored && l.stored->owner && !l.stored->bytes.empty()) {
+            type = *stored;
+            const uint64_t bytes = (l.stored->bytes.size() + 3) / 4 * 4;
+            // What is to be run may stand on weights that have to leave for this one.
+            if (!runner_.holds(*l.stored, bytes))
+                if (Result<void> r = flush(); !r) return r.error();
+            return runner_.held(*l.stored, bytes);
+        }
+    }
+    in_out = !l.stored && l.layout == WeightLayout::in_out;
+    std::optional<DeviceBuffer>& kept = held_of(at, &l).weight;
+    if (kept) return &*kept;
+    std::vector<float> widened(l.stored ? l.stored->rows() * l.stored->columns() : 0);
+    if (l.stored)
+        if (Result<void> r = read_rows(*l.stored, 0, widened); !r) return r.error();
+    Result<DeviceBuffer> buffer = made(l.stored ? std::span<const float>(widened) : l.weight.values);
+    if (!buffer) return buffer.error();
+    kept.emplace(std::move(*buffer));
+    return &*kept;
+}
+
+Result<void> DeviceText::linear(Layer& at, const Linear& l, Role x, Role y) {
+    FoveaLinearDesc call = foveaLinearDesc();
+    call.n_in = uint32_t(l.d_in()), call.n_out = uint32_t(l.d_out()), call.rows = rows_;
+    call.has_bias = l.has_bias();
+    if (Result<void> r = need(y, rows_ * call.n_out); !r) return r;
+    Buffers buffers{};
+    buffers[FOVEA_BIND_X] = &*room_[x], buffers[FOVEA_BIND_Y] = &*room_[y];
+    if (l.has_bias()) {
+        std::optional<DeviceBuffer>& bias = held_of(at, &l).bias;
+        if (!bias) {
+            Result<DeviceBuffer> buffer = made(l.bias.values);
+            if (!buffer) return buffer.error();
+            bias.emplace(std::move(*buffer));
+        }
+        buffers[FOVEA_BIND_BIAS] = &*bias;
+    }
+    // Last, as what is allocated behind it may make it go.
+    bool in_out = false;
+    Result<DeviceBuffer*> weight = weight_of(at, l, call.w_type, in_out);
+    if (!weight) return weight.error();
+    call.weight_is_in_out = in_out, buffers[FOVEA_BIND_WEIGHT] = *weight;
+    return add(
+        {kLinear, call.n_in, call.n_out, rows_, call.has_bias, uint64_t(call.w_type), in_out},
+        [&] { return engine_.plan_linear(call); }, buffers);
+}
+
+Result<void> DeviceText::norm(Layer& at, const Norm& n, uint64_t rows, uint64_t width, Role x, Role y,
+                              std::optional<Role> sum) {
+    NormDesc call{};
+    call.rule = n.kind == NormKind::rms ? NormRule::rms : NormRule::layer;
+    call.width = uint32_t(width), call.rows = rows, call.epsilon = float(n.epsilon);
+    call.has_bias = !n.bias.values.empty();
+    call.has_weight = call.has_bias || !n.weight.values.empty();
+    call.adds = sum.has_value();
+    if (Result<void> r = need(y, rows * width); !r) return r;
+    Buffers buffers{};
+    buffers[FOVEA_BIND_X] = &*room_[x], buffers[FOVEA_BIND_Y] = &*room_[y];
+    if (sum) buffers[FOVEA_BIND_O] = &*room_[*sum];
+    if (call.has_weight) {
+        std::optional<DeviceBuffer>& kept = held_of(at, &n).weight;
+        if (!kept) {
+            std::vector<float> both = n.weight.values;
+            if (both.empty()) both.assign(width, 1.0f);
+            both.insert(both.end(), n.bias.values.begin(), n.bias.values.end());
+            Result<DeviceBuffer> buffer = made(both);
+            if (!buffer) return buffer.error();
+            kept.emplace(std::move(*buffer));
+        }
+        buffers[FOVEA_BIND_WEIGHT] = &*kept;
+    }
+    return add(
+        {kNorm, uint64_t(call.rule), width, rows, std::bit_cast<uint32_t>(call.epsilon), call.has_weight,
+         call.has_bias, call.adds},
+        [&] { return plan_of(plan_norm, engine_.facts(), call); }, buffers);
+}
+
+// In place.
+Result<void> DeviceText::pointwise(PointwiseRule rule, uint64_t count, Role x, std::optional<Role> other) {
+    PointwiseDesc call{};
+    call.rule = rule, call.count = count;
+    call.gated = rule != PointwiseRule::add && other;
+    Buffers buffers{};
+    buffers[FOVEA_BIND_X] = buffers[FOVEA_BIND_Y] = &*room_[x];
+    if (other) buffers[FOVEA_BIND_O] = &*room_[*other];
+    return add(
+        {kPointwise, uint64_t(rule), count, call.gated},
+        [&] { return plan_of(plan_pointwise, engine_.facts(), call); }, buffers);
+}
+
+// The stream grows by x; `normed` becomes its norm, or with `stays` the stream itself does.
+Result<void> DeviceText::add_to_stream(Layer& at, const Norm& n, Role x, bool stays) {
+    if (n.kind == NormKind::none) return pointwise(PointwiseRule::add, rows_ * width_, stream, x);
+    if (Result<void> r = norm(at, n, rows_, width_, x, normed, stream); !r) return r;
+    if (stays) std::swap(room_[stream], room_[normed]);
+    return {};
+}
+
+Result<void> DeviceText::rotate(const AttentionPart& a, Role role, uint64_t heads, uint64_t width) {
+    auto found = std::find_if(angles_.begin(), angles_.end(), [&](const Angles& one) {
+        return one.width == width && same(one.rope, *a.rope);
+    });
+    if (found == angles_.end()) {
+        const RopeTables tables = rope_tables(*a.rope, capacity_, width);
+        Result<DeviceBuffer> cos = made(tables.cos.values), sin = made(tables.sin.values);
+        if (!cos) return cos.error();
+        if (!sin) return sin.error();
+        // Buffers of angles that are to be run must not move.
+        if (Result<void> r = flush(); !r) return r;
+        angles_.push_back({*a.rope, width, std::move(*cos), std::move(*sin)});
+        found = angles_.end() - 1;
+    }
+    FoveaRopeDesc call = foveaRopeDesc();
+    call.batch = 1, call.heads = uint32_t(heads), call.dim = uint32_t(width), call.len = rows_;
+    call.x_strides =
+        call.y_strides = {int64_t(rows_ * heads * width), int64_t(width), int64_t(heads * width)};
+    call.rotary_dim = uint32_t(a.rope->rotated(width));
+    call.interleaved = a.rope->interleaved, call.table_rows = capacity_;
+    Buffers buffers{};
+    buffers[FOVEA_BIND_X] = buffers[FOVEA_BIND_Y] = &*room_[role];
+    buffers[FOVEA_BIND_COS] = &found->cos, buffers[FOVEA_BIND_SIN] = &found->sin;
+    buffers[FOVEA_BIND_POSITIONS] = &*positions_;
+    return add(
+        {kRope, heads, width, rows_, call.rotary_dim, call.interleaved},
+        [&] { return engine_.plan_rope(call); }, buffers);
+}
+
+// Queries stand behind all keys but their own.
+Result<void> DeviceText::attend(Layer& at, const AttentionPart& a, uint64_t width) {
+    const uint64_t heads = a.heads, kv = a.kv_heads;
+    const FoveaStrides cache{int64_t(kv * capacity_ * width), int64_t(capacity_ * width), int64_t(width)};
+    for (const auto& [role, kept] : {std::pair{keys, &at.keys}, {values, &at.values}}) {
+        if (!*kept) {
+            Result<DeviceBuffer> buffer = allocate(kv * capacity_ * width * 4);
+            if (!buffer) return buffer.error();
+            kept->emplace(std::move(*buffer));
+        }
+        FoveaAppendDesc call = foveaAppendDesc();
+        call.batch = 1, call.heads = uint32_t(kv), call.dim = uint32_t(width), call.len = rows_;
+        call.x_strides = {int64_t(rows_ * kv * width), int64_t(width), int64_t(kv * width)};
+        call.y_strides = cache;
+        call.capacity = capacity_, call.first_row = held_;
+        Buffers buffers{};
+        buffers[FOVEA_BIND_X] = &*room_[role], buffers[FOVEA_BIND_Y] = &**kept;
+        if (Result<void> r = add(
+                {kAppend, kv, width, rows_, held_}, [&] { return engine_.plan_append(call); }, buffers);
+            !r)
+            return r;
+    }
+    FoveaAttentionDesc call = foveaAttentionDesc();
+    call.batch = 1, call.heads_q = uint32_t(heads), call.heads_kv = uint32_t(kv);
+    call.len_q = rows_, call.len_kv = held_ + rows_;
+    call.dim_qk = call.dim_v = uint32_t(width);
+    apply_rules(a.rules, call);
+    call.align = FOVEA_ALIGN_BOTTOM_RIGHT, call.kernel = runner_.kernel_;
+    call.q_strides =
+        call.o_strides = {int64_t(rows_ * heads * width), int64_t(width), int64_t(heads * width)};
+    call.k_strides = call.v_strides = cache;
+    if (Result<void> r = need(context, rows_ * heads * width); !r) return r;
+    Buffers buffers{};
+    buffers[FOVEA_BIND_Q] = &*room_[queries], buffers[FOVEA_BIND_O] = &*room_[context];
+    buffers[FOVEA_BIND_K] = &*at.keys, buffers[FOVEA_BIND_V] = &*at.values;
+    const Key key = {
+        kAttention,
+        heads << 32 | kv,
+        width,
+        rows_,
+        held_,
+        uint64_t(std::bit_cast<uint32_t>(call.scale)) << 32 | std::bit_cast<uint32_t>(call.softcap),
+        uint64_t(call.window_left),
+        uint64_t(call.window_right),
+        call.flags};
+    if (Result<void> r = add(
+            key, [&] { return engine_.plan_attention(call); }, buffers);
+        !r)
+        return r;
+    runner_.last_attention_.reason = pending_.back().plan->info().reason;
+    return {};
+}
+
+Result<void> DeviceText::attention(Layer& at, const AttentionPart& a, Role from) {
+    const uint64_t width = a.query.d_out() / a.heads;
+    for (const auto& [layer, role] : {std::pair{&a.query, queries}, {&a.key, keys}, {&a.value, values}})
+        if (Result<void> r = linear(at, *layer, from, role); !r) return r;
+    for (const auto& [n, role, heads] :
+         {std::tuple{&a.query_norm, queries, a.heads}, {&a.key_norm, keys, a.kv_heads}}) {
+        if (n->kind != NormKind::none)
+            if (Result<void> r = norm(at, *n, rows_ * heads, width, role, role); !r) return r;
+        if (a.rope)
+            if (Result<void> r = rotate(a, role, heads, width); !r) return r;
+    }
+    if (Result<void> r = attend(at, a, width); !r) return r;
+    return linear(at, a.output, context, part);
+}
+
+Result<void> DeviceText::feed_forward(Layer& at, const FeedForward& f, Role from) {
+    const uint64_t middle = rows_ * f.up.d_out();
+    const PointwiseRule rule = rule_of(f.activation);
+    if (Result<void> r = linear(at, f.up, from, hidden); !r) return r;
+    if (!is_present(f.gate)) {
+        if (Result<void> r = pointwise(rule, middle, hidden, std::nullopt); !r) return r;
+        return linear(at, f.down, hidden, part);
+    }
+    if (Result<void> r = linear(at, f.gate, from, gate); !r) return r;
+    if (Result<void> r = pointwise(rule, middle, gate, hidden); !r) return r;
+    return linear(at, f.down, gate, part);
+}
+
+// ---- a text ----
+
+Result<void> DeviceText::enter(const F32Tensor& x, uint64_t held) {
+    rows_ = x.rows(), width_ = x.columns(), held_ = held;
+    if (held_ + rows_ > capacity_)
+        return Error{FOVEA_LIMIT_EXCEEDED, "rows",
+                     std::to_string(rows_) + " rows behind " + std::to_string(held_) +
+                         "; there is room for " + std::to_string(capacity_)};
+    if (Result<void> r = flush(); !r) return r;
+    runner_.forget_closed();
+    if (Result<void> r = need(stream, rows_ * width_); !r) return r;
+    std::vector<int32_t> places(rows_);
+    for (uint64_t i = 0; i < rows_; ++i) places[i] = int32_t(held_ + i);
+    if (Result<void> r = grow(positions_, rows_ * 4); !r) return r;
+    runner_.traffic_.uploads += 2;
+    if (Result<void> r = positions_->upload(std::as_bytes(std::span(places))); !r) return r;
+    return room_[stream]->upload(std::as_bytes(std::span(x.values)));
+}
+
+Result<void> DeviceText::layer(uint64_t n, const Block& b) {
+    const AttentionPart& a = b.attention;
+    const FeedForward& f = b.feed_forward;
+    if (!b.residual || !is_present(a.query) || !is_present(a.key) || !is_present(a.value) ||
+        !is_present(a.output) || a.rules.alibi ||
+        (b.order == BlockOrder::parallel && b.feed_forward_norm.kind == NormKind::none))
+        return Error{FOVEA_UNSUPPORTED, "block",
+                     "layer " + std::to_string(n) + " has no such parts on a device"};
+    Layer& at = layers_[n];
+    block_ = &b;
+    const bool post = b.order == BlockOrder::post;
+    const auto normed_stream = [&](const Norm& norm_of, Role& from) -> Result<void> {
+        from = stream;
+        if (post || norm_of.kind == NormKind::none) return {};
+        from = normed;
+        return norm(at, norm_of, rows_, width_, stream, normed);
+    };
+    const auto norm_part = [&](const Norm& norm_of) -> Result<void> {
+        if (norm_of.kind == NormKind::none) return {};
+        return norm(at, norm_of, rows_, width_, part, part);
+    };
+    Role from = stream;
+    if (Result<void> r = normed_stream(b.attention_norm, from); !r) return r;
+    if (Result<void> r = attention(at, a, from); !r) return r;
+    if (Result<void> r = norm_part(b.attention_output_norm); !r) return r;
+    if (!is_present(f.up)) return add_to_stream(at, post ? b.attention_norm : Norm{}, part, post);
+    if (b.order == BlockOrder::parallel) {
+        if (Result<void> r = normed_stream(b.feed_forward_norm, from); !r) return r;
+        if (Result<void> r = add_to_stream(at, Norm{}, part, false); !r) return r;
+    } else {
+        const Norm& next = post ? b.attention_norm : b.feed_forward_norm;
+        from = post || next.kind == NormKind::none ? stream : normed;
+        if (Result<void> r = add_to_stream(at, next, part, post); !r) return r;
+    }
+    if (Result<void> r = feed_forward(at, f, from); !r) return r;
+    if (Result<void> r = norm_part(b.feed_forward_output_norm); !r) return r;
+    return add_to_stream(at, post ? b.feed_forward_norm : Norm{}, part, post);
+}
+
+Result<F32Tensor> DeviceText::row(uint64_t index) {
+    if (Result<void> r = flush(); !r) return r.error();
+    F32Tensor one({1, width_});
+    ++runner_.traffic_.reads;
+    if (Result<void> r =
+            room_[stream]->download(std::as_writable_bytes(std::span(one.values)), index * width_ * 4);
+        !r)
+        return r.error();
+    return one;
+}
+
+}  // namespace fovea

@@ -1,0 +1,77 @@
+// A text whose layers run on a Vulkan device without leaving it: values between the layers, keys, values of
+// heads and weights lie in its memory, and a call records the plans of as many layers as it can before it
+// waits.
+#pragma once
+
+#include <fovea/model/device_runner.hpp>
+
+#include <functional>
+
+#include "problem/row_parts.hpp"
+
+namespace fovea {
+
+class DeviceText final : public ResidentText {
+  public:
+    DeviceText(DeviceRunner& runner, uint64_t layers, uint64_t capacity)
+        : runner_(runner), engine_(runner.engine_), capacity_(capacity), layers_(layers) {}
+
+    Result<void> enter(const F32Tensor& x, uint64_t held) override;
+    Result<void> layer(uint64_t n, const Block& block) override;
+    Result<F32Tensor> row(uint64_t index) override;
+
+  private:
+    // Rows on the device.
+    enum Role { stream, normed, queries, keys, values, context, part, hidden, gate, role_count };
+    // A matrix or a norm of a layer that the device holds in float32.
+    struct Held {
+        std::optional<DeviceBuffer> weight, bias;
+    };
+    struct Layer {
+        std::optional<DeviceBuffer> keys, values;  // [kv_heads, capacity, width]
+        std::map<ptrdiff_t, Held> held;            // by the place of the member in its block
+    };
+    struct Angles {
+        Rope rope;
+        uint64_t width;
+        DeviceBuffer cos, sin;
+    };
+    using Buffers = std::array<DeviceBuffer*, FOVEA_BIND_COUNT>;
+    using Key = std::array<uint64_t, 10>;
+
+    Held& held_of(Layer& at, const void* member) {
+        return at.held[static_cast<const char*>(member) - reinterpret_cast<const char*>(block_)];
+    }
+    Result<DeviceBuffer> allocate(uint64_t bytes);
+    Result<void> grow(std::unique_ptr<DeviceBuffer>& kept, uint64_t bytes);
+    Result<DeviceBuffer> made(std::span<const float> numbers);
+    Result<void> need(Role role, uint64_t numbers);
+    Result<void> add(const Key& key, const std::function<Result<Plan>()>& make, const Buffers& buffers);
+    Result<void> flush();
+
+    Result<void> linear(Layer& at, const Linear& l, Role x, Role y);
+    Result<DeviceBuffer*> weight_of(Layer& at, const Linear& l, FoveaDtype& type, bool& in_out);
+    // `sum`: what x is added to first; none: nothing.
+    Result<void> norm(Layer& at, const Norm& n, uint64_t rows, uint64_t width, Role x, Role y,
+                      std::optional<Role> sum = std::nullopt);
+    Result<void> pointwise(PointwiseRule rule, uint64_t count, Role x, std::optional<Role> other);
+    Result<void> add_to_stream(Layer& at, const Norm& n, Role x, bool stays);
+    Result<void> attention(Layer& at, const AttentionPart& part, Role from);
+    Result<void> rotate(const AttentionPart& a, Role role, uint64_t heads, uint64_t width);
+    Result<void> attend(Layer& at, const AttentionPart& a, uint64_t width);
+    Result<void> feed_forward(Layer& at, const FeedForward& f, Role from);
+
+    DeviceRunner& runner_;
+    Engine& engine_;
+    uint64_t capacity_, rows_ = 0, width_ = 0, held_ = 0;
+    std::vector<Layer> layers_;
+    const Block* block_ = nullptr;  // whose layer is recorded
+    // Their addresses stay, as what is to be run names them.
+    std::array<std::unique_ptr<DeviceBuffer>, role_count> room_;
+    std::unique_ptr<DeviceBuffer> positions_;
+    std::vector<Angles> angles_;
+    std::map<Key, std::shared_ptr<const Plan>> plans_;
+    std::vector<Engine::BoundPlan> pending_;
+};
+
+}  // namespace fovea
