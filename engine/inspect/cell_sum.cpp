@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace fovea {
 
@@ -149,13 +148,14 @@ std::optional<CellSum> cell_sum(const LayerNumbers& of, std::string_view stage, 
 }
 
 std::vector<size_t> shown_terms(const CellSum& sum, size_t most, bool by_size) {
-    std::vector<size_t> order(sum.terms.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    const auto larger = [&](size_t a, size_t b) {
-        return std::abs(sum.terms[a].product) > std::abs(sum.terms[b].product);
-    };
-    if (by_size || order.size() > most) std::stable_sort(order.begin(), order.end(), larger);
-    if (order.size() > most) order.resize(most);
+    std::vector<size_t> order;  // the largest first, equal ones in their order
+    const auto size_of = [&](size_t i) { return std::abs(sum.terms[i].product); };
+    for (size_t i = 0; i < sum.terms.size(); ++i) {
+        size_t at = order.size();
+        while (at > 0 && size_of(order[at - 1]) < size_of(i)) --at;
+        if (at < most) order.insert(order.begin() + int64_t(at), i);
+        if (order.size() > most) order.pop_back();
+    }
     if (!by_size) std::sort(order.begin(), order.end());
     return order;
 }

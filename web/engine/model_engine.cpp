@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <list>
 #include <map>
 #include <set>
 
@@ -28,6 +29,7 @@ using namespace fovea::web;
 constexpr uint64_t kMostMemory = uint64_t{3} << 30;
 constexpr uint64_t kMostTokens = 1024;
 constexpr uint64_t kThumbnailSide = 48;
+constexpr int64_t kMostMapWindow = 4096;  // as session.json has it
 constexpr size_t kNextTokens = 10, kLensTokens = 4, kSumTerms = 12;
 
 struct HeadFacts {
@@ -55,6 +57,12 @@ struct Run {
     std::vector<std::vector<HeadFacts>> heads;
 };
 
+struct HeldStage {
+    std::string id;
+    uint32_t head = 0;
+    F32Tensor values{Shape{0}};
+};
+
 // All that lives between calls. One page, one model, one calling thread.
 struct State {
     std::unique_ptr<ThreadPool> pool;
@@ -66,7 +74,7 @@ struct State {
     F32Tensor unchanged{Shape{0, 0}};  // what leaves the last layer on the same tokens without changes
     std::optional<Trace> layer;        // the one that was looked into last
     uint32_t layer_number = 0;
-    std::map<std::pair<std::string, uint32_t>, F32Tensor> stages;  // of that layer, by id and head
+    std::list<HeldStage> stages;  // of that layer; what they hold stays where it is
     std::optional<PreparedAttention> prepared;
     std::vector<float> weights, masked, valued, numbers;
     std::string text, error;
@@ -94,6 +102,19 @@ void add_memory(JsonObject& json, const char* name, const std::vector<float>& va
 }
 
 std::string megabytes(uint64_t bytes) { return std::to_string((bytes + 999'999) / 1'000'000) + " MB"; }
+
+Result<void> check_count(uint64_t tokens, uint64_t most, const char* who) {
+    if (tokens <= most) return {};
+    return Error{FOVEA_LIMIT_EXCEEDED, "tokens",
+                 "the text has " + std::to_string(tokens) + " tokens; the " + who + " " +
+                     std::to_string(most) + " at most"};
+}
+Result<void> check_memory(uint64_t bytes) {
+    if (bytes <= kMostMemory) return {};
+    return Error{FOVEA_OUT_OF_HOST_MEMORY, "tokens",
+                 "this takes about " + megabytes(bytes) + " of memory; the page has " +
+                     megabytes(kMostMemory) + " at most: give fewer tokens, or open the model in the window"};
+}
 
 std::string facts_json(const TextModel& model, bool held) {
     const ModelFacts& f = model.weights.facts();
@@ -259,12 +280,8 @@ Result<uint64_t> compute(State& s, Run next) {
             next.heads.push_back(std::move(heads));
             return {};
         };
-        if (const uint64_t bytes = run_model_bytes(model, tokens, options) + tokens * tokens * 20;
-            bytes > kMostMemory)
-            return Error{FOVEA_OUT_OF_HOST_MEMORY, "tokens",
-                         "this takes about " + megabytes(bytes) + " of memory; the page has " +
-                             megabytes(kMostMemory) +
-                             " at most: give fewer tokens, or open the model in the window"};
+        if (Result<void> r = check_memory(run_model_bytes(model, tokens, options) + tokens * tokens * 20); !r)
+            return r.error();
         Result<ModelRun> run = run_model(model, next.ids, options);
         if (!run) return run.error();
         next.hidden.resize(first);
@@ -329,13 +346,16 @@ StageNumbers stage_numbers(Trace& trace, std::string_view id, uint32_t head) {
     const auto info =
         std::find_if(all.begin(), all.end(), [&](const TraceStage& one) { return one.id == id; });
     if (info == all.end() || head >= info->heads) return {};
-    const auto [at, is_new] = state().stages.try_emplace({std::string(id), head}, Shape{0});
-    if (is_new) {
+    std::list<HeldStage>& held = state().stages;
+    auto at = std::find_if(held.begin(), held.end(),
+                           [&](const HeldStage& one) { return one.id == id && one.head == head; });
+    if (at == held.end()) {
         Result<F32Tensor> made = trace.stage(id, head);
         if (!made) return {};
-        at->second = std::move(*made);
+        held.push_back({std::string(id), head, std::move(*made)});
+        at = std::prev(held.end());
     }
-    return {at->second.values, info->heads, info->rows, info->columns};
+    return {at->values.values, info->heads, info->rows, info->columns};
 }
 
 std::string sum_json(const CellSum& sum) {
@@ -449,10 +469,9 @@ const char* webModelRun(const char* text) {
     if (!tokens) return refuse(tokens.error().text);
     const ModelFacts& f = s.model->weights.facts();
     const uint64_t most = f.context ? std::min(f.context, kMostTokens) : kMostTokens;
-    if (tokens->size() > most)
-        return refuse("the text has " + std::to_string(tokens->size()) + " tokens; " +
-                      (most < kMostTokens ? "the model reads " : "the page shows ") + std::to_string(most) +
-                      " at most");
+    if (Result<void> r = check_count(tokens->size(), most, most < kMostTokens ? "model reads" : "page shows");
+        !r)
+        return refuse(r.error().text);
     next.tokens = std::move(*tokens);
     for (const SplitToken& token : next.tokens) next.ids.push_back(token.id);
     if (Result<void> r = read_changes(s, *ask, next); !r) return refuse(r.error().text);
@@ -635,6 +654,72 @@ const char* webModelSum(uint32_t layer, const char* stage, uint32_t head, uint32
                       .raw("value", number_json(double(shown.values[row * shown.columns + column])))
                       .raw("sum", sum ? sum_json(*sum) : "null")
                       .done());
+}
+
+const char* webModelMap(const char* text) {
+    State& s = state();
+    if (!s.model) return refuse("no model is open");
+    const Result<JsonValue> ask = parse_json(text);
+    if (!ask) return refuse(ask.error().text);
+    const CheckpointModel& model = s.model->weights;
+    const ModelFacts& f = model.facts();
+    const auto at = head_of((*ask)["layer"], (*ask)["head"], f);
+    if (!at) return refuse(at.error().text);
+    if (!(*ask)["hidden"].items().empty() || !(*ask)["patches"].items().empty())
+        return refuse(
+            "a map is of the model without hidden tokens and without heads of another text: undo them first");
+    const Result<std::vector<SplitToken>> tokens = split_text(*s.model, (*ask)["text"].text());
+    if (!tokens) return refuse(tokens.error().text);
+    const uint64_t count = tokens->size();
+    if (Result<void> r = check_count(count, f.context ? f.context : count, "model reads"); !r)
+        return refuse(r.error().text);
+    Run next;
+    for (const SplitToken& token : *tokens) next.ids.push_back(token.id);
+    if (Result<void> r = read_changes(s, *ask, next); !r) return refuse(r.error().text);
+    ModelRunOptions options;
+    options.trace.engine = s.runner.get();
+    options.with_logits = false;
+    options.changes = std::move(next.changes);
+    options.progress = [](double share) {
+        tell_progress(share);
+        return true;
+    };
+    if (Result<void> r = check_memory(run_model_bytes(model, count, options)); !r)
+        return refuse(r.error().text);
+    AttentionRules rules;
+    bool taken = false;
+    options.on_layer = [&](uint64_t layer, Trace& trace) -> Result<void> {
+        if (layer != at->first) return {};
+        Result<F32Tensor> q = trace.stage("queries", at->second),
+                          k = trace.stage("keys", uint32_t(at->second * f.kv_heads / f.heads));
+        if (!q) return q.error();
+        if (!k) return k.error();
+        s.weights = std::move(q->values), s.masked = std::move(k->values);
+        rules = trace.model().blocks[0].attention.rules;
+        taken = true;
+        return Error{FOVEA_CANCELLED, "run", "no further layer is needed"};
+    };
+    const Result<ModelRun> ran = run_model(model, next.ids, options);
+    if (!taken) return refuse(ran.error().text);
+    const int64_t widest = std::max(rules.window_left, rules.window_right);
+    if (widest >= int64_t(count)) rules.windowed = false;
+    if (rules.windowed && widest > kMostMapWindow)
+        return refuse("the layer's window is " + std::to_string(widest) + " keys; a map has one of " +
+                      std::to_string(kMostMapWindow) + " at most");
+    std::vector<std::string> texts;
+    for (const uint32_t id : next.ids) texts.push_back(token_text(*s.model, id));
+    JsonObject json;
+    json.number("dim", double(s.weights.size() / count))
+        .raw("tokens", texts_json(texts))
+        .text("scale", rules.scale)
+        .number("softcap", rules.softcap)
+        .boolean("causal", rules.causal)
+        .boolean("windowed", rules.windowed)
+        .number("left", rules.window_left)
+        .number("right", rules.window_right);
+    add_memory(json, "q", s.weights);
+    add_memory(json, "k", s.masked);
+    return answer(json.done());
 }
 
 const char* webModelNumbers(const char* numbers) {

@@ -66,6 +66,11 @@ WEB_API const char* webModelRow(uint32_t layer, const char* stage, uint32_t head
  * factors (sums that the ending takes in). */
 WEB_API const char* webModelSum(uint32_t layer, const char* stage, uint32_t head, uint32_t row,
                                 uint32_t column);
+/* Queries and keys of one head on a text of any length that the model reads, for a map of its weights: the
+ * layers up to it are run without a matrix. `ask`: JSON with text, layer, head and scales as webModelRun has
+ * them; hidden and patches must be empty. JSON: dim, q and k (addresses and counts of [tokens, dim]), tokens
+ * (their texts), scale, softcap, causal, windowed, left, right: as sessions say them. */
+WEB_API const char* webModelMap(const char* ask);
 /* For tests: the last run's logits [tokens, vocabulary] and, as hidden, [layers + 1, tokens, width]
  * (addresses and counts). With `numbers`, token numbers with spaces between, the run is made first. */
 WEB_API const char* webModelNumbers(const char* numbers);

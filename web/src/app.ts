@@ -47,7 +47,7 @@ export class App {
     readonly onShown = new Set<() => void>();
     readonly onResult = new Set<(result: Result) => void>();
     // For tensors that are too long for a whole matrix.
-    showLong: (tensors: OwnTensors, name: string) => void = () => {};
+    showLong: (tensors: OwnTensors, name: string, rules?: Partial<State>) => void = () => {};
     onTrouble: (text: string, canRetry: boolean, lasting?: boolean) => void = () => {};
     // The state comes from the address (Back, or a link): fields that are being edited must follow.
     following = false;

@@ -23,7 +23,8 @@ const columns = [
 const either = new Set(["masked", "dropped"]); // the first of a column that the layer has stands for all of it
 const mostCell = 26,
     stepMs = 200;
-const wide = matchMedia("(min-width: 1200px)");
+// All of it stays on one screen.
+const wide = matchMedia("(min-width: 1200px) and (min-height: 880px)");
 // Of the larger edge of a picture: with few columns there is room for larger ones.
 const mostSide = (columns: number) => 104 + (wide.matches ? 26 * Math.max(0, 8 - columns) : 0);
 

@@ -78,6 +78,19 @@ export interface ModelSum {
     result: Figure;
     factors: ModelSum[];
 }
+// What a map of one head is computed from.
+export interface ModelMap {
+    q: Float32Array; // [tokens, dim]
+    k: Float32Array;
+    dim: number;
+    tokens: string[];
+    scale: string;
+    softcap: number;
+    causal: boolean;
+    windowed: boolean;
+    left: number;
+    right: number;
+}
 export interface ModelSteps extends Steps {
     origins: string[]; // of query, key and value
     scale: number;
@@ -102,6 +115,7 @@ export interface ModelRequests {
         ask: { layer: number; stage: string; head: number; row: number; column: number };
         answer: { value: Figure; sum: ModelSum | null };
     };
+    map: { ask: ModelRequests["run"]["ask"] & { layer: number; head: number }; answer: ModelMap };
     derive: { ask: { layer: number; head: number; query: number; key: number }; answer: ModelSteps };
 }
 export type ModelKind = keyof ModelRequests;

@@ -4,6 +4,7 @@ import type { ModelHost, ReadableFile } from "./model_host.ts";
 import type {
     ModelFacts,
     ModelHead,
+    ModelMap,
     ModelNext,
     ModelRequests,
     ModelRow,
@@ -82,6 +83,13 @@ export class ModelSession {
             this.module._webModelRow(layer, id, head, row),
         );
         return { ...found, row: this.copy(found.row) };
+    }
+    map(ask: ModelRequests["map"]["ask"]): ModelMap {
+        const found = this.with<Omit<ModelMap, "q" | "k"> & Record<"q" | "k", Memory>>(
+            JSON.stringify(ask),
+            (text) => this.module._webModelMap(text),
+        );
+        return { ...found, q: this.copy(found.q), k: this.copy(found.k) };
     }
     sum({ layer, stage, head, row, column }: ModelRequests["sum"]["ask"]): ModelRequests["sum"]["answer"] {
         return this.with(stage, (id) => this.module._webModelSum(layer, id, head, row, column));

@@ -64,6 +64,8 @@ async function answer({ kind, ask }: ModelRequest): Promise<unknown> {
             return session.head(given.layer, given.head);
         case "row":
             return session.row(ask as never);
+        case "map":
+            return session.map(ask as never);
         case "sum":
             return session.sum(ask as never);
         case "derive":

@@ -198,7 +198,7 @@ export class Models {
                 : `It is too large for this tab’s memory: layers are read from the disk for every run, ${megabytes(facts.layerBytes)} at a time.`;
         byId("model-body").innerHTML =
             `<div class="model-facts"><h3><bdi>${escape(name)}</bdi></h3><p class="note">${escape(facts.family)}: ${facts.layers} layers, ${facts.heads} heads${grouped}, ${facts.width.toLocaleString("en")} wide, ${facts.vocabulary.toLocaleString("en")} tokens${facts.context ? `, reads ${facts.context.toLocaleString("en")}` : ""}. ${escape(types)}. ${reads}</p></div>` +
-            `<label class="field"><span>${facts.whyNoText === null ? "Your text" : "Token numbers, with spaces between"}</span><input id="model-text" type="text" dir="auto" autocomplete="off" autocapitalize="off" spellcheck="false" maxlength="8000" aria-describedby="model-text-note"></label>` +
+            `<label class="field"><span>${facts.whyNoText === null ? "Your text" : "Token numbers, with spaces between"}</span><input id="model-text" type="text" dir="auto" autocomplete="off" autocapitalize="off" spellcheck="false" maxlength="400000" aria-describedby="model-text-note"></label>` +
             `<p class="note" id="model-text-note">${facts.whyNoText === null ? "" : escape(facts.whyNoText)}</p>` +
             `<p class="buttons"><button type="button" id="model-stop" class="quiet" hidden>Stop</button></p>` +
             `<h3 class="label">Tokens: choose one to see what comes next behind it</h3><div class="model-tokens" id="model-tokens" role="group" aria-label="Tokens"></div>` +
@@ -214,7 +214,7 @@ export class Models {
                 )
                 .join(
                     "",
-                )}</div><button type="button" id="model-off" class="quiet" aria-pressed="false">Switch this head off</button></div>` +
+                )}</div><button type="button" id="model-off" class="quiet" aria-pressed="false">Switch this head off</button><button type="button" id="model-map" class="quiet">Deep zoom of this head</button></div>` +
             `<div class="model-tools"><label class="field slide"><span>What it adds <output id="model-scale-out"></output></span><input id="model-scale" type="range" min="0" max="2" step="0.05" value="1"></label><label class="field model-patch"><span>In place of its own context, that of another text of as many tokens</span><input id="model-patch" type="text" dir="auto" autocomplete="off" autocapitalize="off" spellcheck="false"></label></div>` +
             `<div class="model-work"><div class="matrix" id="model-matrix"></div><aside id="model-cell" aria-label="The arithmetic of one weight"></aside></div>` +
             `<div class="model-tools"><h3 id="model-row-name"></h3><label class="field"><span>One number of the layer, down to the files</span><select id="model-stage"></select></label></div><p class="note" id="model-row-about"></p>` +
@@ -275,6 +275,7 @@ export class Models {
             void this.compute(false);
         };
         byId("model-off").addEventListener("click", () => scaled(this.scales.get(this.place) === 0 ? 1 : 0));
+        byId("model-map").addEventListener("click", () => void this.kit.app.during(this.map()));
         input("model-scale").addEventListener("change", () => scaled(input("model-scale").valueAsNumber));
         input("model-patch").addEventListener("change", () => {
             const text = input("model-patch").value;
@@ -343,21 +344,44 @@ export class Models {
         this.computing = false;
     }
 
-    private async computeOnce(moves: boolean): Promise<void> {
-        const { byId, setText } = this.kit;
-        if (!this.started) await this.begin();
-        this.say("computing …", true);
+    private get asked(): ModelRequests["run"]["ask"] {
         const headsOf = <T>(changes: Map<string, T>) =>
             [...changes].map(([place, to]): [number, number, T] => {
                 const [layer, head] = place.split(",").map(Number);
                 return [layer, head, to];
             });
-        const run = await this.runner.ask("run", {
+        return {
             text: this.text,
             scales: headsOf(this.scales),
             patches: headsOf(this.patches),
             hidden: [...this.hidden],
-        });
+        };
+    }
+
+    // The head on all of the text, however long: what the matrix has no room for is a map.
+    private async map(): Promise<void> {
+        const { layer, head } = this;
+        try {
+            if (!this.started) await this.begin();
+            this.say("computing …", true);
+            const { q, k, dim, tokens, scale, softcap, causal, windowed, left, right } =
+                await this.runner.ask("map", { ...this.asked, layer, head });
+            this.say("");
+            const shape = { heads: 1, kv: 1, rows: tokens.length, keys: tokens.length, dim, dimV: 0 };
+            this.kit.app.showLong({ shape, q, k, v: null, tokens }, `Your model, ${nameOf(layer, head)}`, {
+                ...{ scale, cap: softcap, causal, windowed, win: left, right },
+                mask: windowed ? "window" : causal ? "causal" : "none",
+            });
+        } catch (error) {
+            if ((error as Error).message !== stopped) this.say((error as Error).message);
+        }
+    }
+
+    private async computeOnce(moves: boolean): Promise<void> {
+        const { byId, setText } = this.kit;
+        if (!this.started) await this.begin();
+        this.say("computing …", true);
+        const run = await this.runner.ask("run", this.asked);
         this.run = run;
         if (moves) [this.token, this.unit] = [run.tokens.length - 1, -1];
         this.token = Math.min(this.token, run.tokens.length - 1);

@@ -39,7 +39,8 @@ export class DeepZoom {
     private words: string[] = []; // what both stand for; none: they have numbers
     private rules: State | null = null; // of the session that the map is of
     private of = ""; // and what else it was made from, to see when that changes
-    private file: { own: OwnTensors; name: string; head: number } | null = null;
+    // `rules`: of the model that the tensors are of, in the place of the session's.
+    private file: { own: OwnTensors; name: string; head: number; rules?: State } | null = null;
     private tookMs = 0; // the forward pass
     private held = new Map<string, Held>(); // the longest unused first
     private pieces: MapPiece[] = [];
@@ -121,10 +122,10 @@ export class DeepZoom {
     }
 
     // Tensors that are too long for a whole matrix.
-    openFile(own: OwnTensors, name: string): void {
+    openFile(own: OwnTensors, name: string, rules?: Partial<State>): void {
         const { select } = this.kit,
             list = select("zoom-tokens");
-        this.file = { own, name, head: 0 };
+        this.file = { own, name, head: 0, rules: rules && { ...this.kit.presetState(1), ...rules } };
         list.querySelector('[value="file"]')?.remove();
         list.add(new Option(name, "file", true, true));
         select("zoom-head").replaceChildren(
@@ -133,9 +134,12 @@ export class DeepZoom {
         void this.begin();
     }
 
+    private get session(): State {
+        return (this.source === "file" && this.file!.rules) || this.app.state;
+    }
     // What the session's map is made from, as text; the tensors beside it are compared by themselves.
     private get asked(): string {
-        const state: Record<string, unknown> = { ...this.app.state };
+        const state: Record<string, unknown> = { ...this.session };
         for (const key of looks)
             if (state.mask !== "painted" || !/bits|side|under/.test(key)) delete state[key];
         return JSON.stringify(state);
@@ -181,7 +185,7 @@ export class DeepZoom {
             this.rows = this.keys = source;
             return;
         }
-        const { state } = app,
+        const state = this.session,
             own = this.given();
         this.of = this.asked;
         this.madeFrom = app.own;

@@ -3,7 +3,7 @@ import { shownTokens, type App } from "./app.ts";
 import { colorAt, colorTable, css, inkOn, isDark, logFloor } from "./colors.ts";
 import { byId, select, setText } from "./dom.ts";
 import { duration, escape, fixed, number, short } from "./format.ts";
-import { toHash } from "./state.ts";
+import { presetState, toHash } from "./state.ts";
 import { scoreSteps } from "./views.ts";
 import type { DeepZoom } from "./zoom.ts";
 
@@ -25,6 +25,7 @@ const kit = {
     short,
     scoreSteps,
     shownTokens,
+    presetState,
     toHash,
 };
 export type ZoomKit = typeof kit;
@@ -52,8 +53,8 @@ export class ZoomDoor {
             this.zoom?.follow();
             this.zoom?.draw();
         });
-        app.showLong = (own, name) => {
-            void this.enter((zoom) => zoom.openFile(own, name));
+        app.showLong = (own, name, rules) => {
+            void this.enter((zoom) => zoom.openFile(own, name, rules));
             byId("zoom").scrollIntoView();
         };
         // "Deep zoom shows all of them", beside a text that was cut.

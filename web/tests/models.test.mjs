@@ -405,6 +405,55 @@ describe("models in node", { skip: missing ?? false }, () => {
             assert.throws(() => ("column" in ask ? session.sum(ask) : session.row(ask)), words);
     });
 
+    // Scale, softcap and window are the layer's own.
+    for (const [family, layer, head] of [
+        ["llama3", 1, 2],
+        ["gemma2", 0, 1],
+        ["gemma2", 1, 3],
+        ["modernbert", 1, 0],
+        ["gpt2", 1, 1],
+    ])
+        test(`${family}, layer ${layer}: a map's queries and keys give the head's weights`, async () => {
+            const session = await sessionOf();
+            const facts = session.open(
+                filesOf(join(families, family)).map((path) => readable(path)),
+                1e9,
+            );
+            const text = "3 1 4 1 5 9 2 6 5 3 5 8 9 7",
+                ask = { text, scales: [[0, 1, 0.5]], patches: [], hidden: [] };
+            session.run(ask);
+            const { weights } = session.head(layer, head),
+                { q, k, dim, tokens, scale, softcap, causal, windowed, left, right } = session.map({
+                    ...ask,
+                    layer,
+                    head,
+                }),
+                n = tokens.length,
+                divisor = scale === "auto" ? Math.sqrt(dim) : scale === "none" ? 1 : Number(scale);
+            assert.equal(n, 14);
+            assert.equal(causal, facts.causal);
+            const sees = (i, j) =>
+                (!causal || j <= i) &&
+                (!windowed || ((left < 0 || j >= i - left) && (right < 0 || j <= i + right)));
+            for (let i = 0; i < n; ++i) {
+                const scores = Array.from({ length: n }, (_, j) => {
+                    let dot = 0;
+                    for (let c = 0; c < dim; ++c) dot += q[i * dim + c] * k[j * dim + c];
+                    const score = dot / divisor;
+                    return sees(i, j) ? (softcap ? softcap * Math.tanh(score / softcap) : score) : -Infinity;
+                });
+                const exps = scores.map((score) => Math.exp(score - Math.max(...scores))),
+                    sum = exps.reduce((a, b) => a + b, 0);
+                near(
+                    exps.map((e) => e / sum),
+                    Array.from(weights.slice(i * n, (i + 1) * n)),
+                    1e-5,
+                );
+            }
+            assert.throws(() => session.map({ ...ask, hidden: [1], layer, head }), /undo them first/);
+            assert.throws(() => session.map({ ...ask, layer: 99, head }), /no such head/);
+        });
+
     test("wrong files are refused in words", async () => {
         const session = await sessionOf();
         const gone = readable(join(families, "llama_q8", "model.gguf"));
@@ -488,7 +537,7 @@ function writeModel(folder, { layers = 3, heads = 4, width = 32, tokenizer = "gp
             num_attention_heads: heads,
             num_key_value_heads: heads / 2,
             vocab_size: vocabulary,
-            max_position_embeddings: 128,
+            max_position_embeddings: 4096,
             rms_norm_eps: 1e-5,
             rope_theta: 10000,
             tie_word_embeddings: true,
@@ -602,6 +651,48 @@ describe("models on the page", { skip: missing ?? false }, () => {
                 );
             }
             assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true);
+        }),
+    );
+
+    test(
+        "a head on a text that is too long for its matrix is a map, with the model's own rules",
+        withPage({ hash: "#v=1&level=2&scale=none&cap=3&mask=window" }, async (page) => {
+            await page.setInputFiles("#model-files", filesOf(folder));
+            await settled(page);
+            await page.fill("#model-text", "the cat sat. the cat");
+            await settled(page);
+            await page.focus('#model-matrix [tabindex="0"]');
+            await page.keyboard.press("Home");
+            await settled(page);
+            const shown = await page.textContent("#model-cell .big"),
+                query = (await page.$$eval("#model-tokens button", (all) => all.length)) - 1;
+            await page.click("#model-map");
+            await settled(page);
+            const weight = (query) =>
+                page.evaluate((query) => fovea.app.engine.ask("mapCell", { query, key: 0 }), query);
+            near([await weight(query)], [Number(shown.replace("e−", "e-"))], 1e-3);
+            assert.match(
+                await page.getAttribute("#zoom-canvas", "aria-label"),
+                /Your model, L\dH\d, \d+ tokens$/,
+            );
+            await page.fill("#model-text", "the cat sat. ".repeat(150));
+            await settled(page);
+            assert.match(await page.textContent("#model-text-note"), /the page shows 1024 at most/);
+            await page.click("#model-map");
+            await settled(page);
+            assert.match(await page.getAttribute("#zoom-canvas", "aria-label"), /1,\d{3} tokens$/);
+            await page.focus("#zoom-canvas");
+            await page.keyboard.press("Enter");
+            await settled(page);
+            await page.waitForFunction(() => document.querySelector("#zoom-steps .steps"));
+            assert.match(await page.textContent("#zoom-steps"), /÷ √8/);
+            assert.equal(await page.evaluate(() => location.hash.includes("zoom=")), false);
+            await page.evaluate(readFileSync(axeFile, "utf8"));
+            const { violations } = await page.evaluate(() => globalThis.axe.run("#zoom"));
+            assert.deepEqual(
+                violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html.slice(0, 160))]),
+                [],
+            );
         }),
     );
 
