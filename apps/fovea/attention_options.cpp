@@ -10,7 +10,8 @@ namespace {
 constexpr unsigned bit(AttentionCommand command) { return 1u << unsigned(command); }
 constexpr unsigned kAttend = bit(AttentionCommand::attend), kExplain = bit(AttentionCommand::explain),
                    kGradients = bit(AttentionCommand::gradients), kBoth = kAttend | kExplain,
-                   kFiles = kAttend | kGradients, kAll = kBoth | kGradients | bit(AttentionCommand::map);
+                   kMap = bit(AttentionCommand::map), kFiles = kAttend | kGradients,
+                   kAll = kBoth | kGradients | kMap;
 
 struct AttentionOption {
     unsigned commands;
@@ -43,16 +44,18 @@ constexpr AttentionOption kAttentionOptions[] = {
     {kBoth, {"--outputs", "LIST", "of o,lse,scores,capped,masked,weights,row_stats; default o"}},
     {kGradients, {"--gradients", "LIST", "of dbias,dalibi,dsinks: written beside dq, dk and dv"}},
     {kBoth,
-     {"--precision", "f32|f16-products", "f16-products: factors may be rounded to half, sums stay float32"}},
+     {"--precision", "f32|f16-products|bf16-products",
+      "what factors of products may be rounded to; sums stay float32"}},
     {kAll, {"--workspace", "BYTES", "limit of scratch memory; default 64 MiB"}},
     {kAll,
      {"--slice-cost", "FLOPS",
       "most that one slice may cost (the CPU has a smallest slice); default by device"}},
 };
 constexpr AttentionOption kShardOptions[] = {
-    {kFiles,
+    {kFiles | kMap,
      {"--shards", "", "under mpirun: its processes share the call; any number of them gives the same bits"}},
-    {kFiles, {"--chunk", "ROWS", "with --shards: rows of queries and keys of one engine call; default 512"}},
+    {kFiles | kMap,
+     {"--chunk", "ROWS", "with --shards: rows of queries and keys of one engine call; default 512"}},
 };
 constexpr OptionSpec kHelp{"--help", "", "this text"};
 
@@ -184,8 +187,11 @@ Result<void> apply_attention_options(const Arguments& a, FoveaAttentionDesc& des
     const std::string_view precision = a.text("--precision");
     if (precision == "f16-products")
         desc.precision = FOVEA_PRECISION_F16_PRODUCTS;
+    else if (precision == "bf16-products")
+        desc.precision = FOVEA_PRECISION_BF16_PRODUCTS;
     else if (!precision.empty() && precision != "f32")
-        return bad("--precision", "'" + std::string(precision) + "' is not f32 or f16-products");
+        return bad("--precision",
+                   "'" + std::string(precision) + "' is not f32, f16-products or bf16-products");
     return {};
 }
 

@@ -204,8 +204,6 @@ Result<void> prepare(const Arguments& a, bool writes, Gradients& to) {
     note_unused_tensors(to.file, call, {"do", "dlse"});
     if (Result<void> r = apply_attention_options(a, call.desc); !r) return r.error();
     if (Result<void> r = apply_gradients_option(a, backward); !r) return r.error();
-    if (a.has("--shards") && (backward.gradients & ~kAlways))
-        return bad("--gradients", "is not of --shards: shards give dq, dk and dv");
     backward.kernel = call.desc.kernel;
     call.desc.kernel = FOVEA_KERNEL_AUTO;
     call.desc.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;

@@ -4,6 +4,7 @@
 #include "attention_tensors.hpp"
 #include "output_file.hpp"
 #include "progress.hpp"
+#include "ranks.hpp"
 
 #include <fovea/files.hpp>
 #include <fovea/inspect.hpp>
@@ -69,6 +70,8 @@ struct Job {
     MapReducer reducer = MapReducer::mass;
     ColourMap map = ColourMap::viridis;
     ColourScale scale = ColourScale::logarithmic;
+    EngineOptions options;
+    uint64_t chunk = 0;  // with --shards
 };
 
 // "A:B" within [0, length].
@@ -109,7 +112,7 @@ Result<void> read_size(const Arguments& a, FoveaMapTileDesc& tile) {
     return {};
 }
 
-Result<void> read_choices(const Arguments& a, Job& job) {
+Result<void> read_choices(const Arguments& a, bool writes, Job& job) {
     const std::string_view reducer = a.text("--reducer"), colours = a.text("--colours"),
                            map = a.text("--map");
     if (reducer == "max")
@@ -130,7 +133,7 @@ Result<void> read_choices(const Arguments& a, Job& job) {
     if (a.text("--png") == a.text("--csv"))
         return bad("--csv", std::string(a.text("--csv")) + " is the picture's name too");
     for (const std::string_view path : {a.text("--png"), a.text("--csv")})
-        if (!path.empty())
+        if (writes && !path.empty())
             if (Result<void> r = check_writable(path); !r) return r;
     return {};
 }
@@ -206,17 +209,22 @@ struct Pixels {
     std::vector<float> max;
 };
 
-Result<RunReport> compute_tile(Engine& engine, Job& job, Pixels& pixels) {
+// Room for the pixels; lse is bound where there is one.
+void bind_pixels(Job& job, Pixels& pixels) {
     const size_t count = size_t(job.tile.width) * job.tile.height;
     pixels.mass.resize(count), pixels.max.resize(count);
     HostBindings& bindings = job.call.bindings;
-    bindings[FOVEA_BIND_LSE] = {job.lse.data(), job.lse.size() * sizeof(float)};
+    if (!job.lse.empty()) bindings[FOVEA_BIND_LSE] = {job.lse.data(), job.lse.size() * sizeof(float)};
     bindings[FOVEA_BIND_TILE_MASS] = {pixels.mass.data(), count * sizeof(uint64_t)};
     bindings[FOVEA_BIND_TILE_MAX] = {pixels.max.data(), count * sizeof(float)};
+}
+
+Result<RunReport> compute_tile(Engine& engine, Job& job, Pixels& pixels) {
+    bind_pixels(job, pixels);
     Progress progress("map");
     RunOptions run;
     run.progress = [&](double done) { return progress(done); };
-    return engine.map_tile(job.call.desc, job.tile, bindings, run);
+    return engine.map_tile(job.call.desc, job.tile, job.call.bindings, run);
 }
 
 ColourRange range_of(const Job& job, std::span<const float> values) {
@@ -283,32 +291,28 @@ void print_summary(const Job& job, const RunReport* forward, const RunReport& re
                 range.scale == ColourScale::linear ? "linear" : "logarithmic");
 }
 
-Result<int> draw_map(const Arguments& a) {
+// Everything that can be wrong before a device is opened; `writes` for the process that writes the picture.
+Result<void> prepare(const Arguments& a, bool writes, Job& job) {
     const bool preset = a.has("--preset");
     if (a.positional().size() != (preset ? 0u : 1u))
         return bad("IN.safetensors", preset ? "--preset takes no file beside it"
                                             : "map takes one input file, or --preset; `fovea map --help` "
                                               "says more");
-    Job job;
     if (preset && a.has("--layout")) return bad("--layout", "is of a file; --preset has none");
-    if (Result<void> r = read_choices(a, job); !r) return r.error();
+    if (Result<void> r = read_choices(a, writes, job); !r) return r;
     const Result<EngineOptions> options = engine_options(a);
     if (!options) return options.error();
-    if (Result<void> r = preset ? read_preset(a, job) : read_file(a, job); !r) return r.error();
-    if (Result<void> r = apply_attention_options(a, job.call.desc); !r) return r.error();
-    if (Result<void> r = read_tile(a, job); !r) return r.error();
+    job.options = *options;
+    const Result<uint64_t> chunk = chunk_option(a);
+    if (!chunk) return chunk.error();
+    job.chunk = *chunk;
+    if (Result<void> r = preset ? read_preset(a, job) : read_file(a, job); !r) return r;
+    if (Result<void> r = apply_attention_options(a, job.call.desc); !r) return r;
+    return read_tile(a, job);
+}
 
-    Result<Engine> engine = Engine::open(*options);
-    if (!engine) return engine.error();
-    std::optional<RunReport> forward;
-    if (!job.has_lse) {
-        Result<RunReport> report = compute_lse(*engine, job);
-        if (!report) return report.error();
-        forward = std::move(*report);
-    }
-    Pixels pixels;
-    const Result<RunReport> report = compute_tile(*engine, job, pixels);
-    if (!report) return report.error();
+Result<int> write(const Arguments& a, const Job& job, const RunReport* forward, const RunReport& report,
+                  const Pixels& pixels) {
     const std::vector<float> values =
         job.reducer == MapReducer::max ? pixels.max : map_values(job.tile, job.call.desc.len_q, pixels.mass);
     const ColourRange range = range_of(job, values);
@@ -320,10 +324,52 @@ Result<int> draw_map(const Arguments& a) {
         if (!csv.empty())
             if (Result<void> r = write_csv(csv, job, values); !r) return r.error();
     }
-    print_summary(job, forward ? &*forward : nullptr, *report, pixels, range);
+    print_summary(job, forward, report, pixels, range);
     for (const std::string& path : {png, csv})
         if (!path.empty()) std::printf("wrote: %s\n", path.c_str());
     return 0;
+}
+
+Result<int> map_alone(const Arguments& a) {
+    Job job;
+    if (Result<void> r = prepare(a, true, job); !r) return r.error();
+    Result<Engine> engine = Engine::open(job.options);
+    if (!engine) return engine.error();
+    std::optional<RunReport> forward;
+    if (!job.has_lse) {
+        Result<RunReport> report = compute_lse(*engine, job);
+        if (!report) return report.error();
+        forward = std::move(*report);
+    }
+    Pixels pixels;
+    const Result<RunReport> report = compute_tile(*engine, job, pixels);
+    if (!report) return report.error();
+    return write(a, job, forward ? &*forward : nullptr, *report, pixels);
+}
+
+// Every rank returns the same error, so that none waits for another; the first one says it.
+Result<int> map_on(Ranks& ranks, const Arguments& a) {
+    Job job;
+    if (Result<void> r = ranks.agree(prepare(a, ranks.first(), job)); !r) return r.error();
+    Result<Engine> engine = ranks.open_engine(job.options);
+    if (!engine) return engine.error();
+    Pixels pixels;
+    bind_pixels(job, pixels);
+    Progress progress("map");
+    RunOptions run;
+    if (ranks.first()) run.progress = [&](double done) { return progress(done); };
+    const Result<RunReport> report = ranks.map_tile(*engine, job.call, job.tile, job.chunk, run);
+    if (!report) return report.error();
+    return ranks.first() ? write(a, job, nullptr, *report, pixels) : 0;
+}
+
+Result<int> map(const Arguments& a) {
+    if (!a.has("--shards")) return map_alone(a);
+    Result<Ranks> ranks = Ranks::start();
+    if (!ranks) return ranks.error();
+    const Result<int> code = map_on(*ranks, a);
+    // A launcher ends the job at the first code that is not 0, perhaps before the first rank has spoken.
+    return ranks->first() ? code : Result<int>(0);
 }
 
 }  // namespace
@@ -331,7 +377,7 @@ Result<int> draw_map(const Arguments& a) {
 int map_command(Words words) {
     const std::vector<OptionSpec> specs = all_options();
     return run_command(
-        words, specs, [&] { print_help(specs); }, draw_map);
+        words, specs, [&] { print_help(specs); }, map);
 }
 
 }  // namespace fovea::app

@@ -105,6 +105,50 @@ Rows key_rows(const AttentionCall& call, FoveaBinding binding, const FoveaStride
     return rows_of(call, binding, strides, call.desc.heads_kv, uint64_t(call.desc.len_kv), dim, type);
 }
 
+// The gradient of the bias, of which each rank has the columns of its keys; none where it is not asked for.
+class BiasGradient {
+  public:
+    BiasGradient(const AttentionCall& call, const mpi::Shards& keys, uint32_t rank)
+        : to_(static_cast<float*>(call.bindings[FOVEA_BIND_DBIAS].data)), keys_(keys), rank_(rank) {
+        const FoveaMatrixDesc& bias = call.desc.bias;
+        columns_ = bias.keys ? bias.keys : call.desc.len_kv;
+        outer_ = call.bindings[FOVEA_BIND_DBIAS].size_bytes / sizeof(float) / std::max<uint64_t>(columns_, 1);
+    }
+    uint64_t count() const {
+        uint64_t count = 0;
+        for (const uint64_t chunk : keys_.chunks_of(rank_)) count += outer_ * columns_of(chunk);
+        return to_ ? count : 0;
+    }
+    // Collective: the whole of it to every rank's buffer, each number from the rank that has it.
+    Result<void> give(const std::vector<float>& own) const {
+        if (!to_) return {};
+        const uint64_t all = outer_ * columns_;
+        std::fill_n(to_, all, 0.0f);
+        auto from = own.begin();
+        for (const uint64_t chunk : keys_.chunks_of(rank_))
+            for (uint64_t n = 0; n < outer_; ++n, from += ptrdiff_t(columns_of(chunk)))
+                std::copy_n(from, columns_of(chunk), to_ + n * columns_ + keys_.first_row(chunk));
+        constexpr uint64_t kAtATime = 1 << 30;
+        for (uint64_t first = 0; first < all; first += kAtATime)
+            if (auto error = mpi::mpi_error(
+                    MPI_Allreduce(MPI_IN_PLACE, to_ + first, int(std::min(kAtATime, all - first)),
+                                  MPI_UINT32_T, MPI_BOR, MPI_COMM_WORLD),
+                    "MPI_Allreduce"))
+                return *error;
+        return {};
+    }
+
+  private:
+    uint64_t columns_of(uint64_t chunk) const {
+        const uint64_t first = std::min(columns_, keys_.first_row(chunk));
+        return std::min(keys_.rows_of(chunk), columns_ - first);
+    }
+    float* to_;
+    const mpi::Shards& keys_;
+    uint32_t rank_;
+    uint64_t columns_ = 0, outer_ = 0;
+};
+
 RunReport report_of(const mpi::ShardReport& done, const Engine& engine, uint64_t chunk, uint32_t ranks,
                     uint64_t calls, double seconds) {
     RunReport report;
@@ -232,12 +276,64 @@ Result<RunReport> Ranks::gradients(Engine& engine, AttentionCall& call,
     sharded.o = o.data(), sharded.d_o = d_o.data();
     sharded.lse = lse.data(), sharded.dlse = reinterpret_cast<const float*>(dlse.data());
     sharded.dq = dq.data(), sharded.dk = dk.data(), sharded.dv = dv.data();
+    const BiasGradient bias(call, keys, rank);
+    std::vector<float> dbias(bias.count());
+    sharded.dbias = dbias.data();
+    sharded.dalibi = static_cast<float*>(call.bindings[FOVEA_BIND_DALIBI].data);
+    sharded.dsinks = static_cast<float*>(call.bindings[FOVEA_BIND_DSINKS].data);
     const Result<mpi::ShardReport> done = mpi::attention_backward(MPI_COMM_WORLD, engine, sharded, options);
     if (!done) return done.error();
     if (Result<void> r = give(dq_rows, queries, dq, state_->rank); !r) return r.error();
     if (Result<void> r = give(dk_rows, keys, dk, state_->rank); !r) return r.error();
     if (Result<void> r = give(dv_rows, keys, dv, state_->rank); !r) return r.error();
+    if (Result<void> r = bias.give(dbias); !r) return r.error();
     return report_of(*done, engine, chunk, ranks, made->calls + done->calls, made->seconds + done->seconds);
+}
+
+Result<RunReport> Ranks::map_tile(Engine& engine, AttentionCall& call, const FoveaMapTileDesc& tile,
+                                  uint64_t chunk, const RunOptions& options) {
+    const FoveaAttentionDesc& d = call.desc;
+    const auto rank = uint32_t(state_->rank), ranks = uint32_t(state_->size);
+    const mpi::Shards queries(d.len_q, chunk, ranks), keys(d.len_kv, chunk, ranks);
+    const std::vector<std::byte> q = take(query_rows(call, FOVEA_BIND_Q, d.q_strides, d.dim_qk, d.q_type),
+                                          queries, rank),
+                                 k = take(key_rows(call, FOVEA_BIND_K, d.k_strides, d.dim_qk, d.k_type), keys,
+                                          rank);
+    std::vector<std::byte> lse;
+    double seconds = 0;
+    uint64_t calls = 0;
+    if (call.bindings[FOVEA_BIND_LSE].data) {
+        lse = take(query_rows(call, FOVEA_BIND_LSE, {}, 1, FOVEA_F32), queries, rank);
+    } else {
+        const std::vector<std::byte> v =
+            take(key_rows(call, FOVEA_BIND_V, d.v_strides, d.dim_v, d.v_type), keys, rank);
+        const uint64_t rows = uint64_t{d.batch} * d.heads_q * queries.rows_of_rank(rank);
+        std::vector<float> o(rows * d.dim_v);
+        lse.resize(rows * sizeof(float));
+        mpi::ShardedCall forward;
+        forward.desc = d;
+        forward.desc.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;
+        forward.desc.o_type = FOVEA_F32;
+        forward.chunk = chunk;
+        forward.whole = call.bindings;
+        forward.q = q.data(), forward.k = k.data(), forward.v = v.data();
+        forward.o = o.data(), forward.lse = reinterpret_cast<float*>(lse.data());
+        const Result<mpi::ShardReport> made = mpi::attention(MPI_COMM_WORLD, engine, forward);
+        if (!made) return made.error();
+        seconds = made->seconds, calls = made->calls;
+    }
+    mpi::ShardedMapTile sharded;
+    sharded.desc = d;
+    sharded.tile = tile;
+    sharded.chunk = chunk;
+    sharded.whole = call.bindings;
+    sharded.q = q.data(), sharded.k = k.data();
+    sharded.lse = reinterpret_cast<const float*>(lse.data());
+    sharded.mass = static_cast<uint64_t*>(call.bindings[FOVEA_BIND_TILE_MASS].data);
+    sharded.max = static_cast<float*>(call.bindings[FOVEA_BIND_TILE_MAX].data);
+    const Result<mpi::ShardReport> done = mpi::map_tile(MPI_COMM_WORLD, engine, sharded, options);
+    if (!done) return done.error();
+    return report_of(*done, engine, chunk, ranks, calls + done->calls, seconds + done->seconds);
 }
 
 #else
@@ -259,6 +355,10 @@ Result<RunReport> Ranks::gradients(Engine& engine, AttentionCall& call,
                                    const FoveaAttentionBackwardDesc& backward, uint64_t,
                                    const RunOptions& options) {
     return engine.attention_backward(call.desc, backward, call.bindings, options);
+}
+Result<RunReport> Ranks::map_tile(Engine& engine, AttentionCall& call, const FoveaMapTileDesc& tile, uint64_t,
+                                  const RunOptions& options) {
+    return engine.map_tile(call.desc, tile, call.bindings, options);
 }
 
 #endif

@@ -1,5 +1,5 @@
-// `attend --shards` and `gradients --shards`: the processes that mpirun started compute one call together.
-// Without MPI in this build the option is refused.
+// `attend --shards`, `gradients --shards` and `map --shards`: the processes that mpirun started compute one
+// call together. Without MPI in this build the option is refused.
 #pragma once
 
 #include "attention_tensors.hpp"
@@ -27,10 +27,15 @@ class Ranks {
     // are filled.
     Result<RunReport> attention(Engine& engine, AttentionCall& call, uint64_t chunk,
                                 const RunOptions& options);
-    // The same of the gradients of q, k and v; o and lse are computed first, and stay where they are.
+    // The same of gradients; o and lse are computed first, and stay where they are.
     Result<RunReport> gradients(Engine& engine, AttentionCall& call,
                                 const FoveaAttentionBackwardDesc& backward, uint64_t chunk,
                                 const RunOptions& options);
+
+    // A tile of the call's map, TILE_MASS and TILE_MAX of every rank; lse is computed first unless it is
+    // bound.
+    Result<RunReport> map_tile(Engine& engine, AttentionCall& call, const FoveaMapTileDesc& tile,
+                               uint64_t chunk, const RunOptions& options);
 
   private:
     struct State;

@@ -21,6 +21,7 @@ struct CpuPlan {
     uint32_t query_tile;        // queries of a task, for each head of the group
     uint32_t query_tiles;       // tasks along the queries
     uint32_t panels;            // that hold the rows of a task
+    bool pairs;                 // products of pairs of bfloat16: `kernels.flash` is `flash_pairs` then
     uint32_t key_block;         // keys that a task works on at a time; a row's sums go from block to block
     cpu::LinearCut linear;      // of a linear layer
     cpu::BackwardCut backward;  // of gradients

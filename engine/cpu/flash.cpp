@@ -10,8 +10,13 @@ HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
 void flash_task(const AttentionCall& call, uint64_t task, unsigned char* scratch) {
-    FlashTask(call, task, scratch).run();
+    FlashTask<Products::f32>(call, task, scratch).run();
 }
+#if FOVEA_HAS_PAIRS
+void flash_pairs_task(const AttentionCall& call, uint64_t task, unsigned char* scratch) {
+    FlashTask<Products::bf16>(call, task, scratch).run();
+}
+#endif
 
 }  // namespace fovea::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -22,6 +27,9 @@ HWY_AFTER_NAMESPACE();
 namespace fovea::cpu {
 
 decltype(Kernels::flash) flash_kernel_of(uint32_t target) { FOVEA_SELECT_TARGET(target, flash_task) }
+decltype(Kernels::flash) flash_pairs_kernel_of(uint32_t target) {
+    FOVEA_SELECT_TARGET_OF_PAIRS(target, flash_pairs_task)
+}
 
 }  // namespace fovea::cpu
 #endif

@@ -10,9 +10,11 @@
 #endif
 
 #include "cpu/dropout_inl.hpp"
+#include "cpu/flash_ahead_inl.hpp"
 #include "cpu/flash_layout.hpp"
 #include "cpu/key_block_inl.hpp"
 #include "cpu/matrices_inl.hpp"
+#include "cpu/pairs_inl.hpp"
 #include "cpu/row_end.hpp"
 #include "cpu/rows_inl.hpp"
 #include "cpu/segments_inl.hpp"
@@ -24,6 +26,8 @@ namespace fovea::cpu::HWY_NAMESPACE {
 
 static_assert(sizeof(Lanes) == kLaneWords * kPanel * 4);
 
+// With Products::bf16 queries, keys, values and weights are pairs; logits, maxima and sums are as ever.
+template <Products kProducts>
 class FlashTask {
   public:
     FlashTask(const AttentionCall& call, uint64_t task, unsigned char* scratch);
@@ -31,7 +35,7 @@ class FlashTask {
 
   private:
     float* floats(uint64_t offset) const { return reinterpret_cast<float*>(base_ + offset); }
-    float* queries(size_t panel) const { return floats(layout_.queries) + panel * p_.dim_qk * kPanel; }
+    float* queries(size_t panel) const { return floats(layout_.queries) + panel * depth_ * kPanel; }
     float* outputs(size_t panel) const { return floats(layout_.outputs) + panel * p_.dim_v * kPanel; }
     float* maxima(size_t panel) const { return floats(layout_.maxima) + panel * kPanel; }
     float* sums(size_t panel) const { return floats(layout_.sums) + panel * kPanel; }
@@ -44,8 +48,7 @@ class FlashTask {
 
     template <class T>
     void load_queries(size_t panel);
-    void look_ahead(int64_t begin, int64_t end);
-    void look_ahead_to_rows(FoveaBinding binding, size_t panel);
+    KeyBlock fetch(int64_t begin, int64_t end, const KeyScratch& scratch) const;
     void start_panel(size_t panel);
     void add_block(size_t panel, KeyBlock& block);
     bool mask_hides(size_t panel, const Segments& segments, const Adjustments& adjustments) const;
@@ -60,18 +63,21 @@ class FlashTask {
     const AttentionCall& call_;
     const Problem& p_;
     const FlashLayout layout_;
+    const size_t depth_;  // of a product: floats or words
     unsigned char* base_;
     QueryRows rows_{};
     size_t panels_;
     const LogitForm form_;
-    Ahead ahead_[2];    // keys and values of the next block
-    Ahead ahead_rows_;  // what a panel will read or write
+    FlashAhead ahead_;
 };
 
-inline FlashTask::FlashTask(const AttentionCall& call, uint64_t task, unsigned char* scratch)
+template <Products kProducts>
+FlashTask<kProducts>::FlashTask(const AttentionCall& call, uint64_t task, unsigned char* scratch)
     : call_(call),
       p_(call.p),
-      layout_(flash_layout(kShape, call.cut.panels, p_.dim_qk, p_.dim_v, call.cut.key_block)),
+      layout_(flash_layout(kShape, call.cut.panels, p_.dim_qk, p_.dim_v, call.cut.key_block,
+                           kProducts == Products::bf16)),
+      depth_(kProducts == Products::bf16 ? words_of(p_.dim_qk) : p_.dim_qk),
       base_(scratch),
       form_(call.p) {
     const uint64_t heads = uint64_t{p_.batch} * p_.heads_kv;
@@ -86,7 +92,8 @@ inline FlashTask::FlashTask(const AttentionCall& call, uint64_t task, unsigned c
     panels_ = (rows_.count(p_) + kPanel - 1) / kPanel;
 }
 
-inline void FlashTask::run() {
+template <Products kProducts>
+void FlashTask<kProducts>::run() {
     const KeyRange seen = visible_keys_of_rows(p_, rows_.view, rows_.begin, rows_.end);
     const int64_t step = call_.cut.key_block;
     const KeyScratch scratch{floats(layout_.keys),
@@ -94,24 +101,24 @@ inline void FlashTask::run() {
                              base_ + layout_.hidden,
                              size_t(step),
                              kKeyRows ? floats(layout_.packed) : nullptr,
-                             floats(layout_.row)};
+                             floats(layout_.row),
+                             floats(layout_.pairs)};
     // A panel is packed at its first block and written after the last one that it sees, so that memory is
     // read and written beside the products of other panels. Ranges grow with the rows: panels end in order.
     size_t open = 0, started = 0;
     // Blocks lie on a grid from key 0, so that a row's sums do not depend on the rows it shares a task with.
     for (int64_t j = seen.begin / step * step; j < seen.end; j += step) {
-        look_ahead(j + step, std::min(j + 2 * step, seen.end));
-        KeyBlock block = fetch_keys(call_, rows_, std::max(j, seen.begin), std::min(j + step, seen.end),
-                                    panels_, wants_o(), scratch);
-        pack_block(block, panels_ - open, p_.dim_qk, scratch);
+        ahead_.to_block(call_, rows_, j + step, std::min(j + 2 * step, seen.end), panels_);
+        KeyBlock block = fetch(std::max(j, seen.begin), std::min(j + step, seen.end), scratch);
+        pack_block(block, panels_ - open, depth_, scratch);
         for (size_t panel = open; panel < panels_; ++panel) {
             const bool first = panel == started;
             if (first) start_panel(started++);
             const bool last = !wants_second_pass(p_) && lanes(panel).end[kPanel - 1] <= block.end;
             if (first)
-                look_ahead_to_rows(FOVEA_BIND_Q, panel + 1);
+                ahead_.to_rows(call_, rows_, FOVEA_BIND_Q, (panel + 1) * kPanel);
             else if (last)
-                look_ahead_to_rows(FOVEA_BIND_O, panel);
+                ahead_.to_rows(call_, rows_, FOVEA_BIND_O, panel * kPanel);
             add_block(panel, block);
             if (!last) continue;
             finish_panel(panel);
@@ -121,58 +128,38 @@ inline void FlashTask::run() {
     while (started < panels_) start_panel(started++);
     for (size_t panel = open; panel < panels_; ++panel) {
         finish_panel(panel);
-        if (wants_second_pass(p_)) write_matrices(panel, scratch);
+        if constexpr (kProducts == Products::f32)
+            if (wants_second_pass(p_)) write_matrices(panel, scratch);
     }
     write_empty_rows(call_, rows_);
 }
 
-// Spreads the lines of keys [begin, end) over the exponentials of the block before.
-inline void FlashTask::look_ahead(int64_t begin, int64_t end) {
-    ahead_[0] = ahead_[1] = Ahead{};
-    if (begin >= end || p_.page_size) return;
-    const auto lines = [&](Ahead& ahead, FoveaBinding binding, const FoveaStrides& s, FoveaDtype type,
-                           uint32_t dim) {
-        const int64_t first = rows_.b * s.batch + rows_.h_kv * s.head + (rows_.view.kv_start + begin) * s.row;
-        ahead.row = call_.at<const char>(binding) + stored_bytes(type, first);
-        ahead.stride_bytes = size_t(stored_bytes(type, s.row));
-        ahead.row_bytes = size_t(stored_bytes(type, dim));
-        ahead.rows = size_t(end - begin);
-        return ahead.rows * ((ahead.row_bytes + 63) / 64);
-    };
-    const size_t all = lines(ahead_[0], FOVEA_BIND_K, p_.k, p_.k_type, p_.dim_qk) +
-                       (wants_o() ? lines(ahead_[1], FOVEA_BIND_V, p_.v, p_.v_type, p_.dim_v) : 0);
-    const size_t calls = panels_ * call_.cut.key_block;
-    ahead_[0].lines_per_call = ahead_[1].lines_per_call = (all + calls - 1) / calls;
+template <Products kProducts>
+KeyBlock FlashTask<kProducts>::fetch(int64_t begin, int64_t end, const KeyScratch& scratch) const {
+    if constexpr (kProducts == Products::bf16)
+        return fetch_key_pairs(call_, rows_, begin, end, wants_o(), scratch);
+    else
+        return fetch_keys(call_, rows_, begin, end, panels_, wants_o(), scratch);
 }
 
-// The same for a panel's rows of q, soon to be packed, or o, soon to be written, if they lie in one run.
-inline void FlashTask::look_ahead_to_rows(FoveaBinding binding, size_t panel) {
-    ahead_rows_ = Ahead{};
-    const bool queries = binding == FOVEA_BIND_Q;
-    if (panel >= panels_ || p_.group != 1 || (!queries && !wants_o())) return;
-    const FoveaStrides& s = queries ? p_.q : p_.o;
-    const size_t element = dtype_bytes(queries ? p_.q_type : p_.o_type);
-    const int64_t first =
-        query_offset(p_, s, rows_, rows_.query(p_, panel * kPanel), rows_.head(p_, panel * kPanel));
-    ahead_rows_.row = call_.at<const char>(binding) + first * int64_t(element);
-    ahead_rows_.stride_bytes = size_t(s.row) * element;
-    ahead_rows_.row_bytes = (queries ? p_.dim_qk : p_.dim_v) * element;
-    ahead_rows_.rows = rows_in(panel);
-    ahead_rows_.lines_per_call = 2;
-}
-
+template <Products kProducts>
 template <class T>
-void FlashTask::load_queries(size_t panel) {
+void FlashTask<kProducts>::load_queries(size_t panel) {
     const T* from[kPanel];
     const size_t count = rows_in(panel);
     RowCursor row(p_, rows_, panel * kPanel);
     for (size_t lane = 0; lane < count; ++lane, row.next())
         from[lane] = call_.at<const T>(FOVEA_BIND_Q, query_offset(p_, p_.q, rows_, row.i, row.h));
     for (size_t lane = count; lane < vectors_in(panel) * kLanes; ++lane) from[lane] = from[count - 1];
-    pack_panel(from, p_.dim_qk, vectors_in(panel), queries(panel));
+    if constexpr (kProducts == Products::bf16)
+        pack_panel_of_pairs(from, p_.dim_qk, vectors_in(panel), logits(), call_.cut.key_block,
+                            queries(panel));
+    else
+        pack_panel(from, p_.dim_qk, vectors_in(panel), queries(panel));
 }
 
-inline void FlashTask::start_panel(size_t panel) {
+template <Products kProducts>
+void FlashTask<kProducts>::start_panel(size_t panel) {
     with_type(p_.q_type, [&](auto q) { load_queries<decltype(q)>(panel); });
     set_lanes(call_, rows_, panel * kPanel, lanes(panel));
     for (size_t lane = 0; lane < kPanel; ++lane) {
@@ -183,8 +170,9 @@ inline void FlashTask::start_panel(size_t panel) {
 }
 
 // Whether the block is hidden from the whole panel: then it would leave every sum as it is.
-inline bool FlashTask::mask_hides(size_t panel, const Segments& segments,
-                                  const Adjustments& adjustments) const {
+template <Products kProducts>
+bool FlashTask<kProducts>::mask_hides(size_t panel, const Segments& segments,
+                                      const Adjustments& adjustments) const {
     if (!p_.mask.present) return false;
     for (size_t n = 0; n < segments.count; ++n)
         if (!adjustments.hides_all(rows_in(panel), segments.part[n])) return false;
@@ -193,8 +181,9 @@ inline bool FlashTask::mask_hides(size_t panel, const Segments& segments,
 
 // Products of the queries with the block's keys, as logits where a step is needed. `hidden` by segment: some
 // entry is hidden.
-inline void FlashTask::logits_of(size_t panel, const KeyBlock& block, const Segments& segments,
-                                 const Adjustments& adjustments, bool* hidden) {
+template <Products kProducts>
+void FlashTask<kProducts>::logits_of(size_t panel, const KeyBlock& block, const Segments& segments,
+                                     const Adjustments& adjustments, bool* hidden) {
     const bool matrices = p_.mask.present || p_.bias.present;
     float* block_max = lane_row(0);
     for (size_t n = 0; n < segments.count; ++n) {
@@ -208,23 +197,25 @@ inline void FlashTask::logits_of(size_t panel, const KeyBlock& block, const Segm
         float* s = logits() + row * kPanel + first;
         hidden[n] = steps.hides();
         if (steps.general || hidden[n]) {
-            dot_block<DotMode::plain>(part.vectors(), k, block.k_stride, part.keys(), queries(panel) + first,
-                                      p_.dim_qk, s, nullptr);
+            dot_block<DotMode::plain, kProducts>(part.vectors(), k, block.k_stride, part.keys(),
+                                                 queries(panel) + first, depth_, s, nullptr);
             apply_logit_steps(steps, lanes(panel), part, block.begin, logits(), block_max);
         } else if (kKeyRows && block.packed_k && part.keys() == block.keys() && part.vectors() == kVectors) {
             const size_t packed = block.packed_tiles * kKeyRows;
-            packed_dot_block(block.packed_k, block.packed_tiles, queries(panel), p_.dim_qk, s, block_max);
-            dot_block<DotMode::max>(kVectors, k + packed * block.k_stride, block.k_stride,
-                                    block.keys() - packed, queries(panel), p_.dim_qk, s + packed * kPanel,
-                                    block_max);
+            packed_dot_block<kProducts>(block.packed_k, block.packed_tiles, queries(panel), depth_, s,
+                                        block_max);
+            dot_block<DotMode::max, kProducts>(kVectors, k + packed * block.k_stride, block.k_stride,
+                                               block.keys() - packed, queries(panel), depth_,
+                                               s + packed * kPanel, block_max);
         } else {
-            dot_block<DotMode::max>(part.vectors(), k, block.k_stride, part.keys(), queries(panel) + first,
-                                    p_.dim_qk, s, block_max + first);
+            dot_block<DotMode::max, kProducts>(part.vectors(), k, block.k_stride, part.keys(),
+                                               queries(panel) + first, depth_, s, block_max + first);
         }
     }
 }
 
-inline void FlashTask::add_block(size_t panel, KeyBlock& block) {
+template <Products kProducts>
+void FlashTask<kProducts>::add_block(size_t panel, KeyBlock& block) {
     const Segments segments(lanes(panel), vectors_in(panel), block.begin, block.end);
     if (segments.count == 0) return;
     Adjustments adjustments;
@@ -237,24 +228,40 @@ inline void FlashTask::add_block(size_t panel, KeyBlock& block) {
     const size_t first = segments.first_vector * kLanes;
     grow_maximum(form_.max_in, segments.last_vector - segments.first_vector, block_max + first, form_.unit,
                  maxima(panel) + first, sums(panel) + first, factor + first);
+    // Where the whole panel sees the whole block and no weight is dropped.
+    const bool as_pairs = kProducts == Products::bf16 && segments.part[0].keys() == block.keys() &&
+                          segments.part[0].vectors() == kVectors && !p_.dropout;
     for (size_t n = 0; n < segments.count; ++n) {
         const Segment& part = segments.part[n];
         const size_t at = part.first_vector * kLanes;
         float* s = logits() + size_t(part.first_key - block.begin) * kPanel + at;
-        const size_t lines = ahead_rows_.rows * ((ahead_rows_.row_bytes + 63) / 64);
-        const size_t beside_rows = std::min(part.keys(), (lines + 1) / 2);
-        exponentials(form_.max_in, part.vectors(), s, beside_rows, form_.unit, maxima(panel) + at,
-                     sums(panel) + at, ahead_rows_);
-        exponentials(form_.max_in, part.vectors(), s + beside_rows * kPanel, part.keys() - beside_rows,
-                     form_.unit, maxima(panel) + at, sums(panel) + at,
-                     ahead_[0].rows ? ahead_[0] : ahead_[1]);
+        const size_t beside_rows = std::min(part.keys(), ahead_.keys_beside_rows());
+        const auto add_up = [&](size_t first_key, size_t keys, Ahead& ahead) {
+            float* row = s + first_key * kPanel;
+            if constexpr (kProducts == Products::bf16)
+                if (as_pairs)
+                    return exponentials_as_pairs(form_.max_in, row, keys, form_.unit, maxima(panel),
+                                                 sums(panel), ahead, s + first_key / 2 * kPanel);
+            exponentials(form_.max_in, part.vectors(), row, keys, form_.unit, maxima(panel) + at,
+                         sums(panel) + at, ahead);
+        };
+        add_up(0, beside_rows, ahead_.rows);
+        add_up(beside_rows, part.keys() - beside_rows, ahead_.of_block());
         if (p_.dropout) apply_dropout(call_, lanes(panel), part, block.begin, logits());
     }
-    if (wants_o()) add_values(panel, block, segments, hidden);
+    if (!wants_o()) return;
+    if constexpr (kProducts == Products::bf16) {
+        const bool hides = std::any_of(hidden, hidden + segments.count, [](bool some) { return some; });
+        add_value_pairs(block, lanes(panel), segments, hides, as_pairs, p_.dim_v, logits(), outputs(panel),
+                        factor);
+    } else {
+        add_values(panel, block, segments, hidden);
+    }
 }
 
-inline void FlashTask::add_values(size_t panel, KeyBlock& block, const Segments& segments,
-                                  const bool* hidden) {
+template <Products kProducts>
+void FlashTask<kProducts>::add_values(size_t panel, KeyBlock& block, const Segments& segments,
+                                      const bool* hidden) {
     float *factor = lane_row(1), *one = lane_row(2), *o = outputs(panel);
     for (size_t lane = 0; lane < kPanel; ++lane) one[lane] = 1;
     const Segment& whole = segments.part[0];
@@ -278,8 +285,9 @@ inline void FlashTask::add_values(size_t panel, KeyBlock& block, const Segments&
     }
 }
 
+template <Products kProducts>
 template <class T>
-void FlashTask::store_outputs(size_t panel, const float* factor) {
+void FlashTask<kProducts>::store_outputs(size_t panel, const float* factor) {
     T* to[kPanel];
     RowCursor row(p_, rows_, panel * kPanel);
     for (size_t lane = 0; lane < rows_in(panel); ++lane, row.next())
@@ -288,7 +296,8 @@ void FlashTask::store_outputs(size_t panel, const float* factor) {
 }
 
 // Brings in the sinks, divides by the sums and writes the rows.
-inline void FlashTask::finish_panel(size_t panel) {
+template <Products kProducts>
+void FlashTask<kProducts>::finish_panel(size_t panel) {
     float *factor = lane_row(1), *max = maxima(panel), *sum = sums(panel);
     const float* sinks = call_.at<const float>(FOVEA_BIND_SINKS);
     float* lse = call_.at<float>(FOVEA_BIND_LSE);
@@ -306,7 +315,8 @@ inline void FlashTask::finish_panel(size_t panel) {
     with_type(p_.o_type, [&](auto o) { store_outputs<decltype(o)>(panel, factor); });
 }
 
-inline void FlashTask::write_matrices(size_t panel, const KeyScratch& scratch) {
+template <Products kProducts>
+void FlashTask<kProducts>::write_matrices(size_t panel, const KeyScratch& scratch) {
     const PanelState state{panel * kPanel, rows_in(panel), vectors_in(panel), queries(panel),
                            &lanes(panel),  form_.max_in,   maxima(panel),     sums(panel)};
     MatrixPass(call_, rows_, state, logits(), lane_row(0), scratch).run();

@@ -8,6 +8,7 @@ Kernels kernels_of(uint32_t target) {
     Kernels kernels{};
     if (target >= kTargetCount || !(runnable_targets() >> target & 1u)) return kernels;
     kernels.flash = flash_kernel_of(target);
+    if (has_pair_products()) kernels.flash_pairs = flash_pairs_kernel_of(target);
     kernels.decode = decode_kernel_of(target);
     kernels.decode_merge = decode_merge_kernel_of(target);
     kernels.linear = linear_kernel_of(target);

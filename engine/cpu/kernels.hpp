@@ -20,6 +20,8 @@ struct LinearCall;
 struct Kernels {
     // Task `task` of a plan's cut; `scratch` is the worker's, aligned to 64 bytes.
     void (*flash)(const AttentionCall& call, uint64_t task, unsigned char* scratch);
+    // The same with products of pairs of bfloat16; null where the processor has no such instruction.
+    void (*flash_pairs)(const AttentionCall& call, uint64_t task, unsigned char* scratch);
     // Task `task`: one split of the keys of one group. `partial` is what it leaves for the merge.
     void (*decode)(const AttentionCall& call, uint64_t task, unsigned char* scratch, unsigned char* partial);
     // The results of group `group` from the partials of all its splits.
@@ -47,6 +49,7 @@ Kernels kernels_of(uint32_t target);
 
 // Each is defined by the file of its kernel and returns null where the target is not compiled.
 decltype(Kernels::flash) flash_kernel_of(uint32_t target);
+decltype(Kernels::flash) flash_pairs_kernel_of(uint32_t target);
 decltype(Kernels::decode) decode_kernel_of(uint32_t target);
 decltype(Kernels::decode_merge) decode_merge_kernel_of(uint32_t target);
 decltype(Kernels::linear) linear_kernel_of(uint32_t target);

@@ -36,7 +36,8 @@ struct KeyScratch {
     uint8_t* hidden;
     size_t capacity;
     float* packed_k = nullptr;   // capacity rows and kLanes numbers
-    float* value_row = nullptr;  // [dim_v] for compressed values
+    float* value_row = nullptr;  // for a row of a compressed type
+    float* pair_rows = nullptr;  // with pairs: two values as words, and one of zeros
 };
 
 // Copying pays where several panels read the block: the tiles then find their numbers one behind the other,
@@ -45,27 +46,27 @@ constexpr size_t kPanelsWorthCopying = 3;
 // A packed tile of keys saves 5% of its products and costs as much as those of half a panel.
 constexpr size_t kPanelsWorthPacking = 12;
 
-// `copy(n, row)`: the key that begins at number n of K as a row of float32.
+// `copy(n, row)`: the key that begins at number n of K as a row of `depth` floats, or words of pairs.
 template <class Copy>
-const uint8_t* copy_keys(const AttentionCall& call, const QueryRows& rows, KeyBlock& block,
+const uint8_t* copy_keys(const AttentionCall& call, const QueryRows& rows, KeyBlock& block, size_t depth,
                          const KeyScratch& to, const Copy& copy) {
     const Problem& p = call.p;
     bool hidden = false;
     for (int64_t j = block.begin; j < block.end;) {
         const KeyRun run = key_run(call, p.k, rows.b, rows.h_kv, rows.view, j, block.end);
-        float* row = to.k + size_t(j - block.begin) * p.dim_qk;
-        for (int64_t n = 0; n < run.count; ++n, row += p.dim_qk) {
+        float* row = to.k + size_t(j - block.begin) * depth;
+        for (int64_t n = 0; n < run.count; ++n, row += depth) {
             to.hidden[j - block.begin + n] = run.inside ? 0 : 1;
             if (run.inside)
                 copy(run.first + n * p.k.row, row);
             else
-                memset(row, 0, p.dim_qk * sizeof(float));
+                memset(row, 0, depth * sizeof(float));
         }
         hidden |= !run.inside;
         j += run.count;
     }
     block.k = to.k;
-    block.k_stride = p.dim_qk;
+    block.k_stride = depth;
     return hidden ? to.hidden : nullptr;
 }
 
@@ -110,12 +111,13 @@ inline KeyBlock fetch_keys(const AttentionCall& call, const QueryRows& rows, int
         block.k = call.at<const float>(FOVEA_BIND_K, offset(p.k));
         block.k_stride = size_t(p.k.row);
     } else if (is_compressed(p.k_type)) {
-        block.hidden_keys = copy_keys(call, rows, block, scratch, [&](int64_t n, float* row) HWY_ATTR {
-            widen_row(p.k_type, call.stored(FOVEA_BIND_K, p.k_type, n), p.dim_qk, row);
-        });
+        block.hidden_keys =
+            copy_keys(call, rows, block, p.dim_qk, scratch, [&](int64_t n, float* row) HWY_ATTR {
+                widen_row(p.k_type, call.stored(FOVEA_BIND_K, p.k_type, n), p.dim_qk, row);
+            });
     } else {
         block.hidden_keys = with_type(p.k_type, [&](auto k) {
-            return copy_keys(call, rows, block, scratch, [&](int64_t n, float* row) HWY_ATTR {
+            return copy_keys(call, rows, block, p.dim_qk, scratch, [&](int64_t n, float* row) HWY_ATTR {
                 copy_row(call.at<const decltype(k)>(FOVEA_BIND_K, n), p.dim_qk, row);
             });
         });

@@ -96,24 +96,23 @@ constexpr size_t columns_in_vectors(size_t columns) {
 
 // Rows [first, first + rows) of a block of values into the packed order of Columns (tile by tile). A whole
 // vector is stored where a tile is narrower; what it writes too much lands in the next row's place, so blocks
-// are packed in ascending order of rows and `capacity` is one row more than there ever are.
-template <class T>
-void pack_columns(const T* from, size_t from_stride, size_t first, size_t rows, size_t columns,
-                  size_t capacity, float* to) {
+// are packed in ascending order of rows and `capacity` is one row more than there ever are. `load(j, c)`:
+// kLanes numbers of row j from column c on; `load_single(j, c, to)`: one.
+template <class Load, class LoadSingle>
+void pack_columns_from(const Load& load, const LoadSingle& load_single, size_t first, size_t rows,
+                       size_t columns, size_t capacity, float* to) {
     const size_t in_vectors = columns_in_vectors(columns);
     // Eight tiles at a time: their rows may all fall into one set of the first cache.
     constexpr size_t at_once = 8 * kRows;
     for (size_t left = 0; left < in_vectors; left += at_once) {
         const size_t right = HWY_MIN(left + at_once, in_vectors);
         for (size_t j = 0; j < rows; ++j) {
-            const T* row = from + j * from_stride;
             float* tile = to + left * capacity + (first + j) * kRows;
             for (size_t c = left; c < right; c += kRows * kTilesAtOnce) {
                 if constexpr (kTilesAtOnce == 2) {
-                    store_halves(load_row(row + c), tile, tile + kRows * capacity);
+                    store_halves(load(j, c), tile, tile + kRows * capacity);
                 } else {
-                    for (size_t e = 0; e < kRows; e += kLanes)
-                        hn::StoreU(load_row(row + c + e), F(), tile + e);
+                    for (size_t e = 0; e < kRows; e += kLanes) hn::StoreU(load(j, c + e), F(), tile + e);
                 }
                 tile += kRows * kTilesAtOnce * capacity;
             }
@@ -123,10 +122,18 @@ void pack_columns(const T* from, size_t from_stride, size_t first, size_t rows, 
         const size_t width = tile_width(columns - c);
         float* tile = to + c * capacity + first * width;
         for (size_t j = 0; j < rows; ++j) {
-            for (size_t e = 0; e < width; ++e) tile[j * width + e] = load_one(from + j * from_stride + c + e);
+            for (size_t e = 0; e < width; ++e) load_single(j, c + e, tile + j * width + e);
         }
         c += width;
     }
+}
+template <class T>
+void pack_columns(const T* from, size_t from_stride, size_t first, size_t rows, size_t columns,
+                  size_t capacity, float* to) {
+    pack_columns_from([&](size_t j, size_t c) HWY_ATTR { return load_row(from + j * from_stride + c); },
+                      [&](size_t j, size_t c, float* number)
+                          HWY_ATTR { *number = load_one(from + j * from_stride + c); },
+                      first, rows, columns, capacity, to);
 }
 
 // The same places filled with zeros.

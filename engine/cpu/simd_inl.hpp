@@ -62,6 +62,27 @@ HWY_INLINE V mul_add(V a, V b, V c) {
 #endif
 }
 
+// Whether kernels with pairs of bfloat16 are compiled for the target; whether the processor has the
+// instruction is asked at run time, see has_pair_products.
+#undef FOVEA_HAS_PAIRS
+#if HWY_TARGET == HWY_AVX3 && defined(__GNUC__)
+#define FOVEA_HAS_PAIRS 1
+#else
+#define FOVEA_HAS_PAIRS 0
+#endif
+
+// sum + a.upper * b.upper, + a.lower * b.lower, where each lane is a word of two bfloat16. Subnormal numbers
+// are zeros to it.
+#if FOVEA_HAS_PAIRS
+HWY_INLINE V add_products_of_pairs(V a, V b, V sum) {
+    // Not by its intrinsic, which only functions that are compiled for AVX512-BF16 may call.
+    asm("vdpbf16ps {%2, %1, %0|%0, %1, %2}" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
+    return sum;
+}
+#else
+V add_products_of_pairs(V a, V b, V sum);  // never defined: nothing calls it
+#endif
+
 // The larger one, where neither is NaN; else either (in WebAssembly a, whose own maximum takes eight
 // instructions on x86).
 HWY_INLINE V larger(V a, V b) {

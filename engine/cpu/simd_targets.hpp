@@ -78,6 +78,20 @@
             return nullptr;                                                         \
     }
 
+// The same for kernels with products of pairs of bfloat16, which AVX-512 has alone, with compilers that take
+// the instruction as it is written in simd_inl.hpp.
+#if defined(__GNUC__)
+#define FOVEA_IF_PAIRS(x) FOVEA_IF_AVX512(x)
+#else
+#define FOVEA_IF_PAIRS(x)
+#endif
+#define FOVEA_SELECT_TARGET_OF_PAIRS(target, NAME)                 \
+    switch (target) {                                              \
+        FOVEA_IF_PAIRS(case kTargetAvx512 : return &N_AVX3::NAME;) \
+        default:                                                   \
+            return nullptr;                                        \
+    }
+
 namespace fovea::cpu {
 
 constexpr uint32_t kCompiledTargets = 0u FOVEA_IF_AVX512(| 1u << kTargetAvx512)

@@ -22,7 +22,7 @@ namespace {
 #if HWY_ARCH_X86
 #if defined(_MSC_VER)
 struct Features {
-    bool sse4, avx2, avx512, byte_products;
+    bool sse4, avx2, avx512, byte_products, pair_products;
 };
 Features detect() {
     int basic[4], extended[4] = {};
@@ -46,7 +46,7 @@ Features detect() {
 }
 #else
 struct Features {
-    bool sse4, avx2, avx512, byte_products;
+    bool sse4, avx2, avx512, byte_products, pair_products;
 };
 // What __builtin_cpu_supports has no name for in every compiler.
 bool has_f16c_and_lzcnt() {
@@ -67,20 +67,23 @@ Features detect() {
                __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                __builtin_cpu_supports("avx512vl");
     f.byte_products = f.avx512 && __builtin_cpu_supports("avx512vnni");
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    f.pair_products = f.avx512 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1u);
     return f;
 }
 #endif
 
 // Above the bits of targets.
-constexpr uint32_t kByteProducts = 1u << kTargetCount;
+constexpr uint32_t kByteProducts = 1u << kTargetCount, kPairProducts = kByteProducts << 1;
 
 uint32_t processor_targets() {
     const Features f = detect();
-    return (f.byte_products ? kByteProducts : 0) | 1u << kTargetScalar | (f.sse4 ? 1u << kTargetSse4 : 0) |
-           (f.avx2 ? 1u << kTargetAvx2 : 0) | (f.avx512 ? 1u << kTargetAvx512 : 0);
+    return (f.byte_products ? kByteProducts : 0) | (f.pair_products ? kPairProducts : 0) |
+           1u << kTargetScalar | (f.sse4 ? 1u << kTargetSse4 : 0) | (f.avx2 ? 1u << kTargetAvx2 : 0) |
+           (f.avx512 ? 1u << kTargetAvx512 : 0);
 }
 #else
-constexpr uint32_t kByteProducts = 0;
+constexpr uint32_t kByteProducts = 0, kPairProducts = 0;
 uint32_t processor_targets() { return ~0u; }  // what was compiled in runs
 #endif
 
@@ -122,14 +125,14 @@ const char* target_name(uint32_t target) {
 }
 
 namespace {
-// Bits of targets, and kByteProducts.
+// Bits of targets, kByteProducts and kPairProducts.
 uint32_t known_bits() {
     // A virtual machine answers slowly, longer than a plan for one token takes. Every thread finds the same,
     // so that whoever asks first may write it down.
     static constinit std::atomic<uint32_t> known = 0;
     uint32_t targets = known.load(std::memory_order_relaxed);
     if (targets == 0) {
-        targets = processor_targets() & (kCompiledTargets | kByteProducts);
+        targets = processor_targets() & (kCompiledTargets | kByteProducts FOVEA_IF_PAIRS(| kPairProducts));
         known.store(targets, std::memory_order_relaxed);
     }
     return targets;
@@ -138,6 +141,7 @@ uint32_t known_bits() {
 
 uint32_t runnable_targets() { return known_bits() & kCompiledTargets; }
 bool has_byte_products() { return (known_bits() & kByteProducts) != 0; }
+bool has_pair_products() { return (known_bits() & kPairProducts) != 0; }
 
 uint32_t best_target() {
     const uint32_t targets = runnable_targets();
@@ -157,6 +161,7 @@ FoveaResult foveaCpuFacts(uint32_t threads, FoveaDeviceFacts* out, FoveaDiag* di
     facts.backend = FOVEA_BACKEND_CPU;
     facts.device_class = FOVEA_CLASS_CPU;
     facts.features = FOVEA_FEATURE_F16_STORAGE;
+    if (cpu::has_pair_products()) facts.features |= FOVEA_FEATURE_BF16_PRODUCTS;
     facts.cpu_threads = threads ? threads : 1;
     facts.cpu_target = cpu::best_target();
     const cpu::CacheSizes caches = cpu::cache_sizes();

@@ -53,6 +53,8 @@ uint32_t runnable_targets();
 
 // Whether the processor multiplies bytes and adds four products at once (AVX512-VNNI).
 bool has_byte_products();
+// Whether this build has kernels with products of pairs of bfloat16 and this processor can run them.
+bool has_pair_products();
 
 // The fastest of runnable_targets().
 uint32_t best_target();

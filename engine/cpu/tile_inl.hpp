@@ -3,7 +3,8 @@
 // A panel holds kPanel queries side by side: element e of query w stands at panel[e * kPanel + w]. So a
 // product needs one broadcast for each number of K, V or W, which are read as they lie in memory, and any
 // depth works. Every result is one chain of multiply-adds in ascending order of the summed index, whatever
-// the tile: results do not depend on how work is cut.
+// the tile: results do not depend on how work is cut. With Products::bf16 the same tiles go over words of two
+// numbers each (pairs_inl.hpp) where they go over floats else.
 #if defined(FOVEA_CPU_TILE_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_TILE_INL_HPP
 #undef FOVEA_CPU_TILE_INL_HPP
@@ -25,6 +26,16 @@ constexpr size_t tile_width(size_t left) {
     return rest * 2 < kRows ? (left + 1) / 2 : kRows;
 }
 
+// What is multiplied: a number and a number, or two and two.
+enum class Products { f32, bf16 };
+template <Products kProducts>
+HWY_INLINE V multiply_add(V a, V b, V sum) {
+    if constexpr (kProducts == Products::f32)
+        return mul_add(a, b, sum);
+    else
+        return add_products_of_pairs(a, b, sum);
+}
+
 // What a dot tile does beside the product.
 enum class DotMode {
     plain,  // s = k * q
@@ -33,7 +44,7 @@ enum class DotMode {
 };
 
 // s[r][lane] = sum over e of k[r * k_stride + e] * q[e][lane], for r < M and NV vectors of lanes.
-template <size_t M, size_t NV, DotMode kMode>
+template <size_t M, size_t NV, DotMode kMode, Products kProducts>
 HWY_NOINLINE void dot_tile(const float* HWY_RESTRICT k, size_t k_stride, const float* HWY_RESTRICT q,
                            size_t depth, float* HWY_RESTRICT s, float* HWY_RESTRICT max) {
     const F f;
@@ -52,7 +63,8 @@ HWY_NOINLINE void dot_tile(const float* HWY_RESTRICT k, size_t k_stride, const f
         FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) b[v] = hn::Load(f, q + v * kLanes);
         FOVEA_UNROLL for (size_t r = 0; r < M; ++r) {
             const V a = hn::Set(f, k[r * k_stride]);
-            FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) sum[r][v] = mul_add(a, b[v], sum[r][v]);
+            FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) sum[r][v] =
+                multiply_add<kProducts>(a, b[v], sum[r][v]);
         }
     }
     FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) {
@@ -68,7 +80,7 @@ HWY_NOINLINE void dot_tile(const float* HWY_RESTRICT k, size_t k_stride, const f
 
 // dot_tile with DotMode::max for M rows that were packed (pack_keys), k[e * M + r], and every vector of a
 // panel.
-template <size_t M>
+template <size_t M, Products kProducts>
 HWY_NOINLINE void packed_dot_tile(const float* HWY_RESTRICT k, const float* HWY_RESTRICT q, size_t depth,
                                   float* HWY_RESTRICT s, float* HWY_RESTRICT max) {
     const F f;
@@ -81,7 +93,8 @@ HWY_NOINLINE void packed_dot_tile(const float* HWY_RESTRICT k, const float* HWY_
         FOVEA_UNROLL for (size_t v = 0; v < kVectors; ++v) b[v] = hn::Load(f, q + v * kLanes);
         FOVEA_UNROLL for (size_t r = 0; r < M; ++r) {
             const V a = hn::Set(f, k[r]);
-            FOVEA_UNROLL for (size_t v = 0; v < kVectors; ++v) sum[r][v] = mul_add(a, b[v], sum[r][v]);
+            FOVEA_UNROLL for (size_t v = 0; v < kVectors; ++v) sum[r][v] =
+                multiply_add<kProducts>(a, b[v], sum[r][v]);
         }
     }
     FOVEA_UNROLL for (size_t r = 0; r < M; ++r) {
@@ -96,7 +109,7 @@ HWY_NOINLINE void packed_dot_tile(const float* HWY_RESTRICT k, const float* HWY_
 }
 
 // o[r][lane] = o[r][lane] * factor[lane] + sum over j of w[j * w_stride + r] * p[j][lane].
-template <size_t M, size_t NV>
+template <size_t M, size_t NV, Products kProducts>
 HWY_NOINLINE void sum_tile(const float* HWY_RESTRICT w, size_t w_stride, const float* HWY_RESTRICT p,
                            size_t count, float* HWY_RESTRICT o, const float* HWY_RESTRICT factor) {
     const F f;
@@ -112,7 +125,8 @@ HWY_NOINLINE void sum_tile(const float* HWY_RESTRICT w, size_t w_stride, const f
         FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) b[v] = hn::Load(f, p + v * kLanes);
         FOVEA_UNROLL for (size_t r = 0; r < M; ++r) {
             const V a = hn::Set(f, w[r]);
-            FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) sum[r][v] = mul_add(a, b[v], sum[r][v]);
+            FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) sum[r][v] =
+                multiply_add<kProducts>(a, b[v], sum[r][v]);
         }
     }
     FOVEA_UNROLL for (size_t r = 0; r < M; ++r) {
@@ -123,36 +137,36 @@ HWY_NOINLINE void sum_tile(const float* HWY_RESTRICT w, size_t w_stride, const f
 using DotTile = void (*)(const float*, size_t, const float*, size_t, float*, float*);
 using SumTile = void (*)(const float*, size_t, const float*, size_t, float*, const float*);
 
-template <size_t NV, DotMode kMode, size_t... M>
+template <size_t NV, DotMode kMode, Products kProducts, size_t... M>
 DotTile dot_tile_of(size_t rows, std::index_sequence<M...>) {
-    static constexpr DotTile tiles[] = {&dot_tile<M + 1, NV, kMode>...};
+    static constexpr DotTile tiles[] = {&dot_tile<M + 1, NV, kMode, kProducts>...};
     return tiles[rows - 1];
 }
-template <size_t NV, size_t... M>
+template <size_t NV, Products kProducts, size_t... M>
 SumTile sum_tile_of(size_t rows, std::index_sequence<M...>) {
-    static constexpr SumTile tiles[] = {&sum_tile<M + 1, NV>...};
+    static constexpr SumTile tiles[] = {&sum_tile<M + 1, NV, kProducts>...};
     return tiles[rows - 1];
 }
 
 // dot_tile over any number of rows.
-template <size_t NV, DotMode kMode>
+template <size_t NV, DotMode kMode, Products kProducts>
 void dot_block_of(const float* k, size_t k_stride, size_t rows, const float* q, size_t depth, float* s,
                   float* max) {
     for (size_t r = 0; r < rows;) {
         const size_t width = tile_width(rows - r);
-        const DotTile tile = width == kRows
-                                 ? &dot_tile<kRows, NV, kMode>
-                                 : dot_tile_of<NV, kMode>(width, std::make_index_sequence<kRows>());
+        const DotTile tile =
+            width == kRows ? &dot_tile<kRows, NV, kMode, kProducts>
+                           : dot_tile_of<NV, kMode, kProducts>(width, std::make_index_sequence<kRows>());
         tile(k + r * k_stride, k_stride, q, depth, s + r * kPanel, max);
         r += width;
     }
 }
 
-inline void packed_dot_block(const float* k, size_t tiles, const float* q, size_t depth, float* s,
-                             float* max) {
+template <Products kProducts = Products::f32>
+void packed_dot_block(const float* k, size_t tiles, const float* q, size_t depth, float* s, float* max) {
     constexpr size_t M = kKeyRows ? kKeyRows : 1;
     for (size_t t = 0; t < tiles; ++t)
-        packed_dot_tile<M>(k + t * M * depth, q, depth, s + t * M * kPanel, max);
+        packed_dot_tile<M, kProducts>(k + t * M * depth, q, depth, s + t * M * kPanel, max);
 }
 
 // Numbers that sum_block reads, with a key's row being summed over. Column c of row j stands at
@@ -164,13 +178,14 @@ struct Columns {
     size_t capacity;    // packed: rows that there is room for
 };
 
-template <size_t NV>
+template <size_t NV, Products kProducts>
 void sum_block_of(const Columns& w, size_t first_row, size_t rows, size_t columns, const float* p, float* o,
                   const float* factor) {
     for (size_t c = 0; c < columns;) {
         const size_t width = tile_width(columns - c);
-        const SumTile tile =
-            width == kRows ? &sum_tile<kRows, NV> : sum_tile_of<NV>(width, std::make_index_sequence<kRows>());
+        const SumTile tile = width == kRows
+                                 ? &sum_tile<kRows, NV, kProducts>
+                                 : sum_tile_of<NV, kProducts>(width, std::make_index_sequence<kRows>());
         const size_t stride = w.row_stride ? w.row_stride : width;
         const float* from = w.data + (w.row_stride ? c : c * w.capacity) + first_row * stride;
         tile(from, stride, p, rows, o + c * kPanel, factor);
@@ -178,31 +193,36 @@ void sum_block_of(const Columns& w, size_t first_row, size_t rows, size_t column
     }
 }
 
-template <DotMode kMode, size_t... NV>
+template <DotMode kMode, Products kProducts, size_t... NV>
 HWY_INLINE void dot_block_dispatch(size_t vectors, const float* k, size_t k_stride, size_t rows,
                                    const float* q, size_t depth, float* s, float* max,
                                    std::index_sequence<NV...>) {
-    ((vectors == NV + 1 ? dot_block_of<NV + 1, kMode>(k, k_stride, rows, q, depth, s, max) : void()), ...);
+    ((vectors == NV + 1 ? dot_block_of<NV + 1, kMode, kProducts>(k, k_stride, rows, q, depth, s, max)
+                        : void()),
+     ...);
 }
-template <size_t... NV>
+template <Products kProducts, size_t... NV>
 HWY_INLINE void sum_block_dispatch(size_t vectors, const Columns& w, size_t first_row, size_t rows,
                                    size_t columns, const float* p, float* o, const float* factor,
                                    std::index_sequence<NV...>) {
-    ((vectors == NV + 1 ? sum_block_of<NV + 1>(w, first_row, rows, columns, p, o, factor) : void()), ...);
+    ((vectors == NV + 1 ? sum_block_of<NV + 1, kProducts>(w, first_row, rows, columns, p, o, factor)
+                        : void()),
+     ...);
 }
 
 // The products for `vectors` vectors of lanes, 1 to kVectors; q, s, max, p, o and factor point at the first
 // of them.
-template <DotMode kMode>
+template <DotMode kMode, Products kProducts = Products::f32>
 void dot_block(size_t vectors, const float* k, size_t k_stride, size_t rows, const float* q, size_t depth,
                float* s, float* max) {
-    dot_block_dispatch<kMode>(vectors, k, k_stride, rows, q, depth, s, max,
-                              std::make_index_sequence<kVectors>());
+    dot_block_dispatch<kMode, kProducts>(vectors, k, k_stride, rows, q, depth, s, max,
+                                         std::make_index_sequence<kVectors>());
 }
-inline void sum_block(size_t vectors, const Columns& w, size_t first_row, size_t rows, size_t columns,
-                      const float* p, float* o, const float* factor) {
-    sum_block_dispatch(vectors, w, first_row, rows, columns, p, o, factor,
-                       std::make_index_sequence<kVectors>());
+template <Products kProducts = Products::f32>
+void sum_block(size_t vectors, const Columns& w, size_t first_row, size_t rows, size_t columns,
+               const float* p, float* o, const float* factor) {
+    sum_block_dispatch<kProducts>(vectors, w, first_row, rows, columns, p, o, factor,
+                                  std::make_index_sequence<kVectors>());
 }
 
 // sum_block for values that may not be finite: a weight of 0 adds nothing, whatever it is multiplied with.

@@ -86,6 +86,15 @@ std::optional<Error> refusal_of_shards(const FoveaAttentionDesc& d, uint64_t chu
     return std::nullopt;
 }
 
+BiasExtents bias_extents(const FoveaAttentionDesc& d) {
+    return {std::max(d.bias.batch, 1u), std::max(d.bias.heads, 1u), d.bias.rows ? d.bias.rows : d.len_q};
+}
+
+uint64_t bias_columns(const FoveaAttentionDesc& d, const Shards& keys, uint64_t chunk) {
+    const uint64_t all = d.bias.keys ? d.bias.keys : d.len_kv, first = keys.first_row(chunk);
+    return first >= all ? 0 : std::min(keys.rows_of(chunk), all - first);
+}
+
 void store_numbers(const float* from, uint64_t count, FoveaDtype type, void* to) {
     if (type == FOVEA_F32) {
         memcpy(to, from, count * sizeof(float));
@@ -172,7 +181,7 @@ void ChunkCalls::describe(uint32_t b, const Entry& e, const ChunkRows& queries, 
     };
     const auto chunk = [&](FoveaBinding binding, const void* data, const ChunkRows& rows, uint64_t heads,
                            uint64_t dim, FoveaDtype type) {
-        if (rows.rows == 0) return;
+        if (rows.rows == 0 || !data) return;
         input(binding, entry_of(data, b, heads, rows.held, dim, type),
               ((heads - 1) * rows.held + rows.rows) * dim * element_bytes(type));
     };
@@ -284,11 +293,82 @@ std::optional<Error> ChunkCalls::run_backward(Engine& engine, uint32_t b, const 
         }
         call.bindings[binding] = {packed.data(), packed.size() * sizeof(float)};
     };
+    if (all_keys.dalibi) {
+        g.gradients |= FOVEA_GRAD_ALIBI, g.accumulate |= FOVEA_GRAD_ALIBI;
+        call.bindings[FOVEA_BIND_DALIBI] = {all_keys.dalibi, d.heads_q * sizeof(float)};
+    }
+    std::vector<float> dbias;
+    if (all_keys.dbias) {
+        g.gradients |= FOVEA_GRAD_BIAS;
+        dbias.resize(uint64_t{d.bias.heads} * d.bias.rows * d.bias.keys);
+        call.bindings[FOVEA_BIND_DBIAS] = {dbias.data(), dbias.size() * sizeof(float)};
+    }
     rows_of(FOVEA_BIND_LSE, all_queries.lse, lse);
     g.has_lse_gradient = all_queries.dlse != nullptr;
     if (g.has_lse_gradient) rows_of(FOVEA_BIND_DLSE, all_queries.dlse, dlse);
 
     const Result<Plan> plan = engine.plan_attention_backward(d, g);
+    if (!plan) return plan.error();
+    report.visited_pairs += plan->info().visited_pairs;
+    const Result<RunReport> done = engine.run_on_host(*plan, call.bindings, options);
+    if (!done) return done.error();
+    ++report.calls;
+    report.kernel = done->kernel;
+    report.device = done->device;
+    report.reason = done->reason;
+    if (all_keys.dbias) add_bias(b, queries, all_keys, d.bias, dbias);
+    return std::nullopt;
+}
+
+// What one call gave, to its place among the rows of the whole bias.
+void ChunkCalls::add_bias(uint32_t b, const ChunkRows& queries, const BackwardKeys& keys,
+                          const FoveaMatrixDesc& part, const std::vector<float>& given) const {
+    const BiasExtents whole = bias_extents(desc_);
+    const uint64_t all_keys = desc_.bias.keys ? desc_.bias.keys : desc_.len_kv;
+    const uint64_t columns = std::min(keys.rows.rows, all_keys - keys.rows.first);
+    const uint64_t entry = whole.batch > 1 ? b : 0, first = whole.rows > 1 ? queries.first : 0;
+    for (uint64_t h = 0; h < part.heads; ++h)
+        for (uint64_t n = 0; n < part.rows; ++n) {
+            const float* from = given.data() + (h * part.rows + n) * part.keys;
+            float* to = keys.dbias + ((entry * whole.heads + h) * whole.rows + first + n) * columns;
+            for (uint64_t c = 0; c < part.keys; ++c) to[c] += from[c];
+        }
+}
+
+std::optional<Error> ChunkCalls::run_tile(Engine& engine, uint32_t b, const ChunkRows& all_queries,
+                                          const void* q, const float* all_lse, const ChunkRows& all_keys,
+                                          const void* k, TileCells cells, TilePixels& pixels,
+                                          const RunOptions& options, ShardReport& report) const {
+    const Entry e = entry(b);
+    const ChunkRows queries = cut_to(all_queries, e.len_q), keys = cut_to(all_keys, e.len_kv);
+    pixels = {};
+    if (!visible(e, queries, keys) || cells.first_row >= queries.rows || cells.first_key >= keys.rows)
+        return std::nullopt;
+    Described call;
+    describe(b, e, queries, q, keys, k, nullptr, false, call);
+    FoveaAttentionDesc& d = call.desc;
+    d.kernel = FOVEA_KERNEL_AUTO;
+    std::vector<float> lse(uint64_t{d.heads_q} * queries.rows);
+    for (uint64_t h = 0; h < d.heads_q; ++h)
+        std::copy_n(all_lse + (uint64_t{b} * d.heads_q + h) * queries.held, queries.rows,
+                    lse.data() + h * queries.rows);
+    call.bindings[FOVEA_BIND_LSE] = {lse.data(), lse.size() * sizeof(float)};
+    FoveaMapTileDesc tile = foveaMapTileDesc();
+    tile.first_head = cells.head, tile.head_count = 1;
+    tile.first_row = cells.first_row, tile.row_count = cells.row_count;
+    tile.first_key = cells.first_key, tile.key_count = cells.key_count;
+    tile.height = uint32_t(cells.one_row ? 1 : cells.row_count), tile.width = uint32_t(cells.key_count);
+    tile.outputs = cells.outputs;
+    const uint64_t count = uint64_t{tile.height} * tile.width;
+    if (cells.outputs & FOVEA_TILE_MASS) {
+        pixels.mass.resize(count);
+        call.bindings[FOVEA_BIND_TILE_MASS] = {pixels.mass.data(), count * sizeof(uint64_t)};
+    }
+    if (cells.outputs & FOVEA_TILE_MAX) {
+        pixels.max.resize(count);
+        call.bindings[FOVEA_BIND_TILE_MAX] = {pixels.max.data(), count * sizeof(float)};
+    }
+    const Result<Plan> plan = engine.plan_map_tile(d, tile);
     if (!plan) return plan.error();
     report.visited_pairs += plan->info().visited_pairs;
     const Result<RunReport> done = engine.run_on_host(*plan, call.bindings, options);

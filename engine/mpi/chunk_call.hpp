@@ -34,6 +34,15 @@ std::optional<Error> guarded(Body body) {
     }
 }
 
+// Columns of the bias in chunk `chunk` of the keys.
+uint64_t bias_columns(const FoveaAttentionDesc& desc, const Shards& keys, uint64_t chunk);
+// Extents of the bias but for its columns.
+struct BiasExtents {
+    uint64_t batch, heads, rows;
+    uint64_t all() const { return batch * heads * rows; }
+};
+BiasExtents bias_extents(const FoveaAttentionDesc& desc);
+
 // `count` numbers as a tensor of `type`, which is one of floats, holds them.
 void store_numbers(const float* from, uint64_t count, FoveaDtype type, void* to);
 
@@ -53,6 +62,20 @@ struct BackwardKeys {
     ChunkRows rows;
     const void *k, *v;
     float *dk, *dv;
+    float* dalibi = nullptr;  // [Hq]
+    float* dbias = nullptr;   // the bias's own extents, its keys those of the chunk: see bias_columns
+};
+
+// Cells of a map tile of one head, from the first row and key of two chunks on; `lse` as in BackwardQueries.
+struct TileCells {
+    uint32_t head;
+    uint64_t first_row, row_count, first_key, key_count;  // of the chunks
+    bool one_row;                                         // a pixel holds all rows of a key, not one
+    uint32_t outputs;                                     // FOVEA_TILE_*
+};
+struct TilePixels {
+    std::vector<uint64_t> mass;
+    std::vector<float> max;
 };
 
 // The whole call as its chunks need it. Lives as long as its description and `whole`.
@@ -63,6 +86,9 @@ class ChunkCalls {
     // Does some query of [first, first + rows) see some key of the other chunk, in any batch entry?
     bool sees(const Shards& queries, uint64_t query_chunk, const Shards& keys, uint64_t key_chunk) const;
 
+    // Queries of entry `b`.
+    uint64_t rows_of_entry(uint32_t b) const { return entry(b).len_q; }
+
     // The partial result of entry `b`, empty where no query sees a key. Sinks count with key chunk 0.
     Result<Partial> run(Engine& engine, uint32_t b, const ChunkRows& queries, const void* q,
                         const ChunkRows& keys, const void* k, const void* v, bool with_sinks,
@@ -72,6 +98,11 @@ class ChunkCalls {
     std::optional<Error> run_backward(Engine& engine, uint32_t b, const BackwardQueries& queries,
                                       const BackwardKeys& keys, const FoveaAttentionBackwardDesc& whole,
                                       const RunOptions& options, ShardReport& report) const;
+
+    // Pixels of entry `b`, empty where no query sees a key.
+    std::optional<Error> run_tile(Engine& engine, uint32_t b, const ChunkRows& queries, const void* q,
+                                  const float* lse, const ChunkRows& keys, const void* k, TileCells cells,
+                                  TilePixels& pixels, const RunOptions& options, ShardReport& report) const;
 
   private:
     struct Described;
@@ -84,6 +115,9 @@ class ChunkCalls {
     // The call of entry `b`, both sides cut to its lengths; no results are bound yet.
     void describe(uint32_t b, const Entry& entry, const ChunkRows& queries, const void* q,
                   const ChunkRows& keys, const void* k, const void* v, bool with_sinks, Described& to) const;
+
+    void add_bias(uint32_t b, const ChunkRows& queries, const BackwardKeys& keys, const FoveaMatrixDesc& part,
+                  const std::vector<float>& given) const;
 
     // `first`, of the first `rows` rows of each head, with the rows behind an entry's length, which see no
     // key.

@@ -204,9 +204,8 @@ FoveaResult make_linear(const FoveaLinearDesc* desc, FoveaLinearDesc& d, Operati
     if ((r = check_length(d.rows, "rows", diag))) return r;
     if ((r = check_kernel(d.kernel, diag))) return r;
     if (const int precision = enum_number(d.precision);
-        precision != FOVEA_PRECISION_F32 && precision != FOVEA_PRECISION_F16_PRODUCTS)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "precision",
-                    "precision is %d; it must be FOVEA_PRECISION_F32 or FOVEA_PRECISION_F16_PRODUCTS",
+        precision < FOVEA_PRECISION_F32 || precision > FOVEA_PRECISION_BF16_PRODUCTS)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "precision", "precision is %d; it must be a FoveaPrecision",
                     precision);
     if ((r = check_switch(d.has_bias, "has_bias", diag))) return r;
     if ((r = check_switch(d.weight_is_in_out, "weight_is_in_out", diag))) return r;

@@ -83,7 +83,7 @@ FoveaResult check_scalars(const Desc& d, FoveaDiag* diag) {
               kernel = enum_number(d.kernel);
     if (align < FOVEA_ALIGN_TOP_LEFT || align > FOVEA_ALIGN_OFFSET)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "align", "align is %d; it must be a FoveaAlign", align);
-    if (precision < FOVEA_PRECISION_F32 || precision > FOVEA_PRECISION_F16_PRODUCTS)
+    if (precision < FOVEA_PRECISION_F32 || precision > FOVEA_PRECISION_BF16_PRODUCTS)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "precision", "precision is %d; it must be a FoveaPrecision",
                     precision);
     if (kernel < FOVEA_KERNEL_AUTO || kernel >= FOVEA_KERNEL_COUNT)

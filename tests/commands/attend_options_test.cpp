@@ -162,7 +162,7 @@ TEST(Attend, help_lists_the_values_that_are_taken) {
          {std::pair{"--kernel", "auto staged flash flash_coopmat flash_coopmat2 decode plain reference"},
           std::pair{"--outputs", "o lse scores capped masked weights row_stats"},
           std::pair{"--causal", "none top-left bottom-right"},
-          std::pair{"--precision", "f32 f16-products"}}) {
+          std::pair{"--precision", "f32 f16-products bf16-products"}}) {
         std::istringstream words(values);
         for (std::string value; words >> value;) {
             const size_t at = help.find(std::string("\n  ") + option);

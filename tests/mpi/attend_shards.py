@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """`mpirun -n N fovea attend IN --out OUT --shards` writes the same bytes for N of 1 to 4, and the numbers of one process;
-so does `fovea gradients`.
+so do `fovea gradients` and `fovea map`.
 
-    attend_shards.py MPIEXEC NUMPROC_FLAG FOVEA
+    attend_shards.py MPIEXEC NUMPROC_FLAG FOVEA TEST_PROGRAM
 """
 import json
 import math
@@ -15,11 +15,12 @@ import sys
 import tempfile
 import time
 
-MPIEXEC, FLAG, FOVEA = sys.argv[1:4]
+MPIEXEC, FLAG, FOVEA, PROGRAM = sys.argv[1:5]
 GRADIENTS = [
     ('q,k,v,do', ['--causal', 'bottom-right']),
     ('q,k,v,do,dlse,sinks,alibi,mask', ['--dropout', '0.25', '--seed', '9', '--softcap', '5']),
     ('q,k,v,do,kv_lengths', ['--layout', 'blhd', '--window', '20,0']),
+    ('q,k,v,do,bias,alibi,sinks,kv_lengths', ['--gradients', 'dbias,dalibi,dsinks', '--causal', 'bottom-right']),
 ]
 CALLS = [
     ('q,k,v', []),
@@ -28,6 +29,11 @@ CALLS = [
     ('q,k,v,mask,kv_lengths', ['--dropout', '0.25', '--seed', '9']),
     ('q,k,v,bias', ['--layout', 'blhd', '--scale', '0.5']),
     ('one,k,v', ['--causal', 'bottom-right', '--outputs', 'o,lse']),
+]
+MAPS = [
+    ('q,k,v', ['--causal', 'bottom-right']),
+    ('q,k,v,mask,sinks', ['--rows', '3:44', '--keys', '5:50', '--size', '11x7', '--head', '3', '--entry', '1']),
+    ('q,k,v,alibi', ['--rows', '30:45', '--size', '53x1', '--dropout', '0.25', '--reducer', 'max']),
 ]
 SHAPE = {'batch': 2, 'heads': 4, 'kv': 2, 'queries': 45, 'keys': 53, 'dim': 7, 'value': 5}
 
@@ -135,6 +141,12 @@ def a_killed_rank_ends_all(folder):
         time.sleep(0.05)
 
 
+def a_rank_killed_in_gradients_ends_all():
+    job = subprocess.run([MPIEXEC, FLAG, '3', PROGRAM, '--killed'], capture_output=True, text=True, timeout=120)
+    check(f'the job went on without its rank: {job.stdout}{job.stderr}', job.returncode != 0 and 'went on' not in job.stdout)
+    check(f'the rank was not killed in its gradients: {job.stdout}{job.stderr}', 'killed in its gradients' in job.stdout)
+
+
 with tempfile.TemporaryDirectory() as folder:
     folder = pathlib.Path(folder)
     for name, names, options in [('attend', *c) for c in CALLS] + [('gradients', *c) for c in GRADIENTS]:
@@ -156,16 +168,35 @@ with tempfile.TemporaryDirectory() as folder:
         for tensor_name, values in expected.items():
             for a, b in zip(values, got[tensor_name]):
                 check(f'{options}: {tensor_name} {b}, expected {a}', a == b or abs(a - b) <= 1e-5 * (1 + abs(a)))
+    for names, options in MAPS:
+        source, csv = folder / 'in.safetensors', folder / 'map.csv'
+        write(source, names.split(','), False)
+        alone = run(0, [source, '--csv', csv, '--backend', 'cpu', *options], 'map')
+        check(f'{options}: {alone.stderr}', alone.returncode == 0)
+        expected = [[float(x) for x in line.split(',')] for line in csv.read_text().split()]
+        first = None
+        for ranks in (1, 2, 3, 4):
+            csv.unlink()
+            done = run(ranks, [source, '--csv', csv, '--backend', 'cpu', '--shards', '--chunk', '8', *options], 'map')
+            check(f'map {options} on {ranks} ranks: {done.stderr}', done.returncode == 0)
+            check(f'{ranks} ranks say what ran once', done.stdout.count('wrote: ') == 1)
+            first = first or csv.read_bytes()
+            check(f'map {options}: {ranks} ranks give other bytes than one', csv.read_bytes() == first)
+        got = [[float(x) for x in line.split(',')] for line in csv.read_text().split()]
+        check(f'map {options}: other pixels', [len(row) for row in got] == [len(row) for row in expected] and
+              all(abs(a - b) <= 1e-5 * (1 + abs(a)) for x, y in zip(expected, got) for a, b in zip(x, y)))
     write(folder / 'in.safetensors', ['q', 'k', 'v', 'do', 'sinks'], False)
     for name, words, text in (('attend', ['--shards', '--outputs', 'weights'], 'outputs'),
                               ('attend', ['--shards', '--chunk', '0'], 'chunk'),
                               ('attend', ['--chunk', '8'], '--chunk'),
-                              ('gradients', ['--shards', '--gradients', 'dsinks'], '--gradients'),
+                              ('map', ['--shards', '--head', '9'], '--head'),
+                              ('gradients', ['--shards', '--gradients', 'dalibi'], 'gradients'),
                               ('gradients', ['--chunk', '8'], '--chunk')):
-        refused = run(3 if '--shards' in words else 0,
-                      [folder / 'in.safetensors', '--out', folder / 'no.safetensors', *words], name)
-        check(f'{words} was accepted', refused.returncode != 0 and not (folder / 'no.safetensors').exists())
+        refused = run(3 if '--shards' in words else 0, [folder / 'in.safetensors', '--csv' if name == 'map' else '--out',
+                                                        folder / 'no.file', *words], name)
+        check(f'{words} was accepted', refused.returncode != 0 and not (folder / 'no.file').exists())
         said = [line for line in refused.stderr.splitlines() if line.startswith('fovea: error')]
         check(f'{words}: {refused.stderr}', len(said) == 1 and text in said[0])
     a_killed_rank_ends_all(folder)
+    a_rank_killed_in_gradients_ends_all()
 print('the same bytes on 1 to 4 ranks')

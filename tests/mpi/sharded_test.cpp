@@ -1,11 +1,12 @@
-// A sharded call and its gradients have the same bits on 1, 2, 3 and 4 ranks, and are what one call over all
-// keys gives within the rule for partial sums. Run by mpirun with 4 processes: each count is a communicator
-// of the first ranks.
+// A sharded call, its gradients and tiles of its map have the same bits on 1, 2, 3 and 4 ranks, and are what
+// one call over all keys gives within the rule for partial sums. Run by mpirun with 4 processes: each count
+// is a communicator of the first ranks.
 //
 //   mpirun -n 4 fovea_test_mpi [SEED]
 //   mpirun -n 3 build/default/drivers/lavapipe26 fovea_test_mpi --mixed [SEED]
 //
-// --mixed: every second rank computes on a Vulkan device.
+// --mixed: every second rank computes on a Vulkan device. --killed: the last rank kills itself, see
+// attend_shards.py.
 #include "mpi/merge_tree.hpp"
 #include "support/cpu_device.hpp"
 #include "support/random.hpp"
@@ -17,6 +18,7 @@
 
 #include <climits>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -298,8 +300,25 @@ void same_bits_on_every_number_of_ranks(Engine& engine, uint64_t seed) {
 }
 
 struct Gradients {
-    std::vector<float> dq, dk, dv;
+    std::vector<float> dq, dk, dv, dbias, dalibi, dsinks;
 };
+
+struct NamedGradient {
+    const char* name;
+    std::vector<float> Gradients::*numbers;
+};
+constexpr NamedGradient kGradients[] = {{"dq", &Gradients::dq},         {"dk", &Gradients::dk},
+                                        {"dv", &Gradients::dv},         {"dbias", &Gradients::dbias},
+                                        {"dalibi", &Gradients::dalibi}, {"dsinks", &Gradients::dsinks}};
+
+// Extents of the whole bias.
+struct BiasShape {
+    uint64_t outer, keys;  // batch, heads and rows; columns
+};
+BiasShape bias_shape(const FoveaAttentionDesc& d) {
+    if (!d.bias.present) return {0, 0};
+    return {d.bias.batch * d.bias.heads * d.bias.rows, d.bias.keys};
+}
 
 // What the gradients of a call are made from.
 struct Upstream {
@@ -314,30 +333,49 @@ Upstream draw_upstream(const Whole& w, uint64_t seed) {
     up.d_o = numbers(random, up.forward.o.size());
     up.desc.has_lse_gradient = random.chance(0.5);
     up.dlse = numbers(random, up.forward.lse.size());
+    uint32_t& gradients = up.desc.gradients;
+    if (random.chance(0.8)) gradients |= FOVEA_GRAD_Q | FOVEA_GRAD_K | FOVEA_GRAD_V;
+    if (w.desc.bias.present) gradients |= FOVEA_GRAD_BIAS;
+    if (w.desc.flags & FOVEA_FLAG_ALIBI) gradients |= FOVEA_GRAD_ALIBI;
+    if (w.desc.flags & FOVEA_FLAG_SINKS) gradients |= FOVEA_GRAD_SINKS;
     return up;
 }
+bool wants(const Upstream& up, uint32_t gradient) {
+    const uint32_t rows = FOVEA_GRAD_Q | FOVEA_GRAD_K | FOVEA_GRAD_V;
+    return (up.desc.gradients ? up.desc.gradients : rows) & gradient;
+}
 
-Gradients room_for(const FoveaAttentionDesc& d) {
-    return {std::vector<float>(d.batch * d.heads_q * d.len_q * d.dim_qk),
-            std::vector<float>(d.batch * d.heads_kv * d.len_kv * d.dim_qk),
-            std::vector<float>(d.batch * d.heads_kv * d.len_kv * d.dim_v)};
+Gradients room_for(const FoveaAttentionDesc& d, const Upstream& up) {
+    const auto room = [&](uint32_t gradient, uint64_t count) {
+        return std::vector<float>(wants(up, gradient) ? count : 0);
+    };
+    return {room(FOVEA_GRAD_Q, d.batch * d.heads_q * d.len_q * d.dim_qk),
+            room(FOVEA_GRAD_K, d.batch * d.heads_kv * d.len_kv * d.dim_qk),
+            room(FOVEA_GRAD_V, d.batch * d.heads_kv * d.len_kv * d.dim_v),
+            room(FOVEA_GRAD_BIAS, bias_shape(d).outer * bias_shape(d).keys),
+            room(FOVEA_GRAD_ALIBI, d.heads_q),
+            room(FOVEA_GRAD_SINKS, d.heads_q)};
 }
 
 Gradients exact_gradients(const Whole& w, const Upstream& up) {
-    Gradients g = room_for(w.desc);
+    Gradients g = room_for(w.desc, up);
     FoveaAttentionBackwardDesc desc = up.desc;
     desc.kernel = FOVEA_KERNEL_REFERENCE;
     const Result<Plan> plan = plan_attention_backward(cpu_device(1), w.desc, desc);
     if (!plan) return fail(in_words(plan.error())), g;
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     for (uint32_t n = 0; n < FOVEA_BIND_COUNT; ++n) bindings[n] = w.bind(FoveaBinding(n));
-    bindings[FOVEA_BIND_SINKS] = {};  // lse has them in it
+    if (!wants(up, FOVEA_GRAD_SINKS)) bindings[FOVEA_BIND_SINKS] = {};  // lse has them in it
     const auto bind = [&](FoveaBinding binding, const std::vector<float>& values) {
         bindings[binding] = {const_cast<float*>(values.data()), values.size() * sizeof(float)};
     };
     bind(FOVEA_BIND_O, up.forward.o), bind(FOVEA_BIND_LSE, up.forward.lse), bind(FOVEA_BIND_DO, up.d_o);
     if (up.desc.has_lse_gradient) bind(FOVEA_BIND_DLSE, up.dlse);
-    bind(FOVEA_BIND_DQ, g.dq), bind(FOVEA_BIND_DK, g.dk), bind(FOVEA_BIND_DV, g.dv);
+    const std::pair<FoveaBinding, std::vector<float>*> outputs[] = {
+        {FOVEA_BIND_DQ, &g.dq},       {FOVEA_BIND_DK, &g.dk},         {FOVEA_BIND_DV, &g.dv},
+        {FOVEA_BIND_DBIAS, &g.dbias}, {FOVEA_BIND_DALIBI, &g.dalibi}, {FOVEA_BIND_DSINKS, &g.dsinks}};
+    for (const auto& [binding, numbers] : outputs)
+        if (!numbers->empty()) bind(binding, *numbers);
     Workspace workspace;
     if (Result<void> r = run_on_host(*plan, bindings, workspace); !r) fail(in_words(r.error()));
     return g;
@@ -361,11 +399,17 @@ Result<Gradients> sharded_gradients(MPI_Comm comm, Engine& engine, const Whole& 
                v = cut(w.v, kv_outer, d.len_kv, d.dim_v, keys, at);
     std::vector<uint16_t> k_half;
     if (d.k_type == FOVEA_F16) k_half = cut(w.k_half, kv_outer, d.len_kv, d.dim_qk, keys, at);
-    Gradients part{std::vector<float>(q.size(), NAN), std::vector<float>(k.size(), NAN),
-                   std::vector<float>(v.size(), NAN)};
+    const BiasShape bias = bias_shape(d);
+    // The chunks of keys that have columns of the bias are those of a tensor of so many rows.
+    uint64_t columns = 0;
+    for (const uint64_t chunk : keys.chunks_of(at))
+        columns += std::min(keys.rows_of(chunk), bias.keys - std::min(bias.keys, keys.first_row(chunk)));
+    Gradients part{std::vector<float>(q.size(), NAN),  std::vector<float>(k.size(), NAN),
+                   std::vector<float>(v.size(), NAN),  std::vector<float>(columns * bias.outer, NAN),
+                   std::vector<float>(d.heads_q, NAN), std::vector<float>(d.heads_q, NAN)};
     FoveaHostBuffer shared[FOVEA_BIND_COUNT] = {};
     for (const FoveaBinding binding :
-         {FOVEA_BIND_MASK, FOVEA_BIND_BIAS, FOVEA_BIND_ALIBI, FOVEA_BIND_BATCH_TABLE})
+         {FOVEA_BIND_MASK, FOVEA_BIND_BIAS, FOVEA_BIND_ALIBI, FOVEA_BIND_SINKS, FOVEA_BIND_BATCH_TABLE})
         shared[binding] = w.bind(binding);
     mpi::ShardedGradients call;
     call.desc = d;
@@ -375,17 +419,29 @@ Result<Gradients> sharded_gradients(MPI_Comm comm, Engine& engine, const Whole& 
     call.k = d.k_type == FOVEA_F16 ? static_cast<const void*>(k_half.data()) : k.data();
     call.lse = lse.data(), call.dlse = dlse.data();
     call.dq = part.dq.data(), call.dk = part.dk.data(), call.dv = part.dv.data();
+    call.dbias = part.dbias.data(), call.dalibi = part.dalibi.data(), call.dsinks = part.dsinks.data();
     call.whole = shared;
     const Result<mpi::ShardReport> report = mpi::attention_backward(comm, engine, call);
     if (!report) return report.error();
-    Gradients whole = room_for(d), sum = room_for(d);
-    put_back(part.dq, whole.dq, q_outer, d.len_q, d.dim_qk, queries, at);
-    put_back(part.dk, whole.dk, kv_outer, d.len_kv, d.dim_qk, keys, at);
-    put_back(part.dv, whole.dv, kv_outer, d.len_kv, d.dim_v, keys, at);
+    Gradients whole = room_for(d, up), sum = room_for(d, up);
+    if (!whole.dq.empty()) put_back(part.dq, whole.dq, q_outer, d.len_q, d.dim_qk, queries, at);
+    if (!whole.dk.empty()) put_back(part.dk, whole.dk, kv_outer, d.len_kv, d.dim_qk, keys, at);
+    if (!whole.dv.empty()) put_back(part.dv, whole.dv, kv_outer, d.len_kv, d.dim_v, keys, at);
+    auto dbias = part.dbias.begin();
+    for (const uint64_t chunk : keys.chunks_of(at)) {
+        const uint64_t first = std::min(bias.keys, keys.first_row(chunk)),
+                       count = std::min(keys.rows_of(chunk), bias.keys - first);
+        for (uint64_t n = 0; n < bias.outer && !whole.dbias.empty(); ++n, dbias += ptrdiff_t(count))
+            std::copy(dbias, dbias + ptrdiff_t(count),
+                      whole.dbias.begin() + ptrdiff_t(n * bias.keys + first));
+    }
     const auto gather = [&](const std::vector<float>& from, std::vector<float>& to) {
         MPI_Allreduce(from.data(), to.data(), int(to.size()), MPI_UINT32_T, MPI_BOR, comm);
     };
-    gather(whole.dq, sum.dq), gather(whole.dk, sum.dk), gather(whole.dv, sum.dv);
+    for (const auto& [name, numbers] : kGradients) gather(whole.*numbers, sum.*numbers);
+    // Every rank has the whole of these.
+    if (!sum.dalibi.empty()) sum.dalibi = part.dalibi;
+    if (!sum.dsinks.empty()) sum.dsinks = part.dsinks;
     return sum;
 }
 
@@ -415,12 +471,12 @@ void same_gradients_on_every_number_of_ranks(Engine& engine, uint64_t seed) {
         } else if (g_rank == 0 && count == 1) {
             alone = *got;
             const Gradients right = exact_gradients(w, up);
-            expect_gradient("dq", got->dq, right.dq);
-            expect_gradient("dk", got->dk, right.dk);
-            expect_gradient("dv", got->dv, right.dv);
-        } else if (g_rank == 0 && !(same_bits(got->dq, alone.dq) && same_bits(got->dk, alone.dk) &&
-                                    same_bits(got->dv, alone.dv))) {
-            fail("gradients have other bits than on one rank");
+            for (const auto& [name, numbers] : kGradients)
+                expect_gradient(name, (*got).*numbers, right.*numbers);
+        } else if (g_rank == 0) {
+            for (const auto& [name, numbers] : kGradients)
+                if (!same_bits((*got).*numbers, alone.*numbers))
+                    fail(std::string(name) + " has other bits than on one rank");
         }
         if (g_failures != before)
             printf("replay: mpirun -n 4 fovea_test_mpi %llu (%d ranks, gradients)\n",
@@ -463,12 +519,162 @@ void trouble_with_gradients_is_told_to_all(Engine& engine) {
     expect("a rank that is cancelled", "", FOVEA_CANCELLED, [&](Call&, RunOptions& options) {
         if (last) options.progress = [](double) { return false; };
     });
-    expect("gradients of sinks", "gradients", FOVEA_INVALID_ARGUMENT,
-           [&](Call& call, RunOptions&) { call.backward.gradients = FOVEA_GRAD_SINKS; });
+    for (const uint32_t gradient :
+         {uint32_t(FOVEA_GRAD_SINKS), uint32_t(FOVEA_GRAD_ALIBI), uint32_t(FOVEA_GRAD_BIAS), 1u << 6})
+        expect("a gradient of what the call has not", "gradients", FOVEA_INVALID_ARGUMENT,
+               [&](Call& call, RunOptions&) { call.backward.gradients = gradient; });
+    FoveaHostBuffer slopes[FOVEA_BIND_COUNT] = {};
+    slopes[FOVEA_BIND_ALIBI] = {rows.data(), sizeof(float)};
+    expect("a rank without room for the gradient of slopes", "dalibi", FOVEA_INVALID_ARGUMENT,
+           [&](Call& call, RunOptions&) {
+               call.desc.flags = FOVEA_FLAG_ALIBI, call.whole = slopes;
+               call.backward.gradients = FOVEA_GRAD_ALIBI;
+               if (!last) call.dalibi = out.data();
+           });
     expect("gradients that are added", "accumulate", FOVEA_INVALID_ARGUMENT,
            [&](Call& call, RunOptions&) { call.backward.accumulate = FOVEA_GRAD_Q; });
     expect("gradients in blocks", "dk_type", FOVEA_INVALID_ARGUMENT,
            [&](Call& call, RunOptions&) { call.backward.dk_type = FOVEA_Q8_0; });
+}
+
+// A tile of the map of a call's weights: that of one device, on every rank, whatever their number.
+struct Pixels {
+    std::vector<uint64_t> mass;
+    std::vector<float> max;
+};
+
+FoveaMapTileDesc draw_tile(const FoveaAttentionDesc& d, uint64_t seed) {
+    Random random(seed + 2000);
+    FoveaMapTileDesc tile = foveaMapTileDesc();
+    tile.batch = uint32_t(random.below(d.batch));
+    tile.first_head = uint32_t(random.below(d.heads_q));
+    if (random.chance(0.5)) tile.head_count = 1;
+    tile.first_row = random.below(d.len_q), tile.first_key = random.below(d.len_kv);
+    // Past the ends, too, where cells weigh nothing.
+    if (random.chance(0.7)) tile.row_count = 1 + random.below(d.len_q + 5);
+    if (random.chance(0.7)) tile.key_count = 1 + random.below(d.len_kv + 5);
+    const uint64_t rows = tile.row_count ? tile.row_count : d.len_q - tile.first_row,
+                   keys = tile.key_count ? tile.key_count : d.len_kv - tile.first_key;
+    if (random.chance(0.8)) tile.height = uint32_t(1 + random.below(random.chance(0.5) ? 3 : rows) % rows);
+    if (random.chance(0.8)) tile.width = uint32_t(1 + random.below(keys));
+    tile.outputs = uint32_t(1 + random.below(3));
+    tile.sampled = random.chance(0.3);
+    return tile;
+}
+
+Pixels tile_of_one_device(Engine& engine, const Whole& w, const std::vector<float>& lse,
+                          const FoveaMapTileDesc& tile) {
+    const Result<Plan> plan = engine.plan_map_tile(w.desc, tile);
+    if (!plan) return fail("map: " + in_words(plan.error())), Pixels{};
+    const FoveaPlanInfo info = plan->info();
+    Pixels pixels{std::vector<uint64_t>(info.tensor_bytes[FOVEA_BIND_TILE_MASS] / 8),
+                  std::vector<float>(info.tensor_bytes[FOVEA_BIND_TILE_MAX] / 4)};
+    HostBindings bindings{};
+    for (const FoveaBinding n : {FOVEA_BIND_Q, FOVEA_BIND_K, FOVEA_BIND_MASK, FOVEA_BIND_BIAS,
+                                 FOVEA_BIND_ALIBI, FOVEA_BIND_BATCH_TABLE})
+        bindings[n] = w.bind(n);
+    bindings[FOVEA_BIND_LSE] = {const_cast<float*>(lse.data()), lse.size() * 4};
+    bindings[FOVEA_BIND_TILE_MASS] = {pixels.mass.data(), pixels.mass.size() * 8};
+    bindings[FOVEA_BIND_TILE_MAX] = {pixels.max.data(), pixels.max.size() * 4};
+    if (const Result<RunReport> done = engine.run_on_host(*plan, bindings); !done)
+        fail("map: " + in_words(done.error()));
+    return pixels;
+}
+
+Result<Pixels> sharded_tile(MPI_Comm comm, Engine& engine, const Whole& w, const std::vector<float>& all_lse,
+                            const FoveaMapTileDesc& tile) {
+    const FoveaAttentionDesc& d = w.desc;
+    int rank = 0, ranks = 0;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &ranks);
+    const mpi::Shards queries(d.len_q, w.chunk, uint32_t(ranks)), keys(d.len_kv, w.chunk, uint32_t(ranks));
+    const uint64_t q_outer = d.batch * d.heads_q, kv_outer = d.batch * d.heads_kv;
+    const auto q = cut(w.q, q_outer, d.len_q, d.dim_qk, queries, uint32_t(rank)),
+               lse = cut(all_lse, q_outer, d.len_q, 1, queries, uint32_t(rank)),
+               k = cut(w.k, kv_outer, d.len_kv, d.dim_qk, keys, uint32_t(rank));
+    std::vector<uint16_t> k_half;
+    if (d.k_type == FOVEA_F16) k_half = cut(w.k_half, kv_outer, d.len_kv, d.dim_qk, keys, uint32_t(rank));
+    FoveaHostBuffer shared[FOVEA_BIND_COUNT] = {};
+    for (const FoveaBinding n : {FOVEA_BIND_MASK, FOVEA_BIND_BIAS, FOVEA_BIND_ALIBI, FOVEA_BIND_BATCH_TABLE})
+        shared[n] = w.bind(n);
+    const uint64_t rows = tile.row_count ? tile.row_count : d.len_q - tile.first_row,
+                   columns = tile.key_count ? tile.key_count : d.len_kv - tile.first_key;
+    const uint64_t pixels = (tile.head_count ? tile.head_count : d.heads_q - tile.first_head) *
+                            (tile.height ? tile.height : rows) * (tile.width ? tile.width : columns);
+    Pixels got;
+    if (tile.outputs & FOVEA_TILE_MASS) got.mass.assign(pixels, 1);
+    if (tile.outputs & FOVEA_TILE_MAX) got.max.assign(pixels, NAN);
+    mpi::ShardedMapTile call;
+    call.desc = d, call.tile = tile, call.chunk = w.chunk;
+    call.q = q.data(), call.lse = lse.data();
+    call.k = d.k_type == FOVEA_F16 ? static_cast<const void*>(k_half.data()) : k.data();
+    call.mass = got.mass.data(), call.max = got.max.data();
+    call.whole = shared;
+    const Result<mpi::ShardReport> report = mpi::map_tile(comm, engine, call);
+    if (!report) return report.error();
+    return got;
+}
+
+void the_tile_of_one_device_on_every_number_of_ranks(Engine& engine, uint64_t seed) {
+    const Whole w = draw(seed);
+    if (w.desc.len_q == 0 || w.desc.len_kv == 0) return;
+    const std::vector<float> lse = exact(w).lse;
+    const FoveaMapTileDesc tile = draw_tile(w.desc, seed);
+    const Pixels right = tile_of_one_device(engine, w, lse, tile);
+    int size = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int count = 1; count <= size; ++count) {
+        MPI_Comm comm = first_ranks(count);
+        if (comm == MPI_COMM_NULL) continue;
+        const Result<Pixels> got = sharded_tile(comm, engine, w, lse, tile);
+        const int before = g_failures;
+        if (!got)
+            fail("map: " + in_words(got.error()));
+        else if (got->mass != right.mass || !same_bits(got->max, right.max))
+            fail("a tile has other pixels than on one device");
+        if (g_failures != before)
+            printf("replay: mpirun -n 4 fovea_test_mpi %llu (%d ranks, map tile)\n",
+                   static_cast<unsigned long long>(seed), count);
+        MPI_Comm_free(&comm);
+    }
+}
+
+void trouble_with_tiles_is_told_to_all(Engine& engine) {
+    std::vector<float> rows(64 * 4, 1.0f);
+    std::vector<uint64_t> mass(64 * 64);
+    int size = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const bool last = g_rank == size - 1;
+    const auto expect = [&](const char* what, const char* field, FoveaResult code, auto change) {
+        mpi::ShardedMapTile call;
+        call.desc.batch = 1, call.desc.heads_q = call.desc.heads_kv = 1;
+        call.desc.dim_qk = call.desc.dim_v = 4;
+        call.desc.len_q = call.desc.len_kv = 64;
+        call.chunk = 4;
+        call.q = call.k = call.lse = rows.data();
+        call.mass = mass.data();
+        RunOptions options;
+        change(call, options);
+        const Result<mpi::ShardReport> got = mpi::map_tile(MPI_COMM_WORLD, engine, call, options);
+        if (got) return fail(std::string(what) + " was accepted");
+        if (got.error().field.find(field) == std::string::npos || got.error().code != code)
+            fail(std::string(what) + ": " + in_words(got.error()));
+    };
+    using Call = mpi::ShardedMapTile;
+    expect("a rank without lse", "q", FOVEA_INVALID_ARGUMENT, [&](Call& call, RunOptions&) {
+        if (last) call.lse = nullptr;
+    });
+    expect("a rank with another tile", "tile", FOVEA_INVALID_ARGUMENT, [&](Call& call, RunOptions&) {
+        if (last) call.tile.first_key = 1;
+    });
+    expect("a rank without room for pixels", "mass", FOVEA_INVALID_ARGUMENT, [&](Call& call, RunOptions&) {
+        if (last) call.mass = nullptr;
+    });
+    expect("a head that is not there", "head", FOVEA_INVALID_ARGUMENT,
+           [&](Call& call, RunOptions&) { call.tile.first_head = 1; });
+    expect("a rank that is cancelled", "", FOVEA_CANCELLED, [&](Call&, RunOptions& options) {
+        if (last) options.progress = [](double) { return false; };
+    });
 }
 
 // Of a causal call every rank computes as much, messages are under way while slices run, and what a rank
@@ -510,6 +716,33 @@ void ranks_share_gradients_and_overlap_them(Engine& engine) {
     if (!near) return fail(in_words(near.error()));
     if (size > 2 && near->bytes_received * 2 > got->bytes_received)
         fail("chunks that concern nobody were sent: " + std::to_string(near->bytes_received) + " bytes");
+}
+
+// The last rank is gone in the middle of its gradients: MPI ends the job, or this returns an error.
+void a_rank_is_killed_in_its_gradients(Engine& engine) {
+    mpi::ShardedGradients call;
+    FoveaAttentionDesc& d = call.desc;
+    d.batch = 1, d.heads_q = d.heads_kv = 1, d.dim_qk = d.dim_v = 16;
+    d.len_q = d.len_kv = 1024;
+    call.chunk = 16;
+    std::vector<float> rows(1024 * 16, 0.25f), out(3 * rows.size());
+    call.q = call.k = call.v = call.o = call.d_o = call.lse = rows.data();
+    call.dq = out.data(), call.dk = out.data() + rows.size(), call.dv = out.data() + 2 * rows.size();
+    int size = 0, reports = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    RunOptions options;
+    options.progress = [&](double) {
+        if (g_rank == size - 1 && ++reports == 40) {
+            printf("rank %d is killed in its gradients\n", g_rank);
+            fflush(stdout);
+            raise(SIGKILL);
+        }
+        return true;
+    };
+    const Result<mpi::ShardReport> got = mpi::attention_backward(MPI_COMM_WORLD, engine, call, options);
+    if (got) printf("rank %d went on\n", g_rank);
+    fflush(stdout);
+    MPI_Abort(MPI_COMM_WORLD, 3);
 }
 
 // Whatever one rank lacks, every rank hears of it, and none waits for ever.
@@ -728,21 +961,27 @@ int main(int argc, char** argv) {
         int opened = engine ? 1 : 0;  // on every rank: no other one waits for it
         MPI_Allreduce(MPI_IN_PLACE, &opened, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
         if (opened) {
-            if (mixed) {
+            if (argc > 1 && std::string_view(argv[1]) == "--killed") {
+                a_rank_is_killed_in_its_gradients(*engine);
+            } else if (mixed) {
                 const uint64_t first = argc > 2 ? strtoull(argv[2], nullptr, 0) : 0;
                 for (uint64_t seed = first; seed < (argc > 2 ? first + 1 : 24); ++seed)
                     near_on_ranks_of_different_devices(*engine, seed);
             } else if (argc > 1) {
                 same_bits_on_every_number_of_ranks(*engine, strtoull(argv[1], nullptr, 0));
                 same_gradients_on_every_number_of_ranks(*engine, strtoull(argv[1], nullptr, 0));
+                the_tile_of_one_device_on_every_number_of_ranks(*engine, strtoull(argv[1], nullptr, 0));
             } else {
                 for (uint64_t seed = 0; seed < 80; ++seed) same_bits_on_every_number_of_ranks(*engine, seed);
                 for (uint64_t seed = 0; seed < 60; ++seed)
                     same_gradients_on_every_number_of_ranks(*engine, seed);
+                for (uint64_t seed = 0; seed < 80; ++seed)
+                    the_tile_of_one_device_on_every_number_of_ranks(*engine, seed);
                 every_rank_holds_a_like_share();
                 parts_in_any_order_are_one_merge();
                 trouble_of_one_rank_is_told_to_all(*engine);
                 trouble_with_gradients_is_told_to_all(*engine);
+                trouble_with_tiles_is_told_to_all(*engine);
                 ranks_share_gradients_and_overlap_them(*engine);
                 a_rank_out_of_memory_is_told_to_all(*engine);
                 ranks_share_the_work_and_overlap_it(*engine);

@@ -1,9 +1,9 @@
 // Runs the tests, or with --case or --sweep a part of the space by hand:
 //
 //   fovea_test_semantics [--on EXECUTOR] [--gtest_...]
-//   fovea_test_semantics --case SEED --on EXECUTOR [--flops LIMIT] [--precision f16-products]
+//   fovea_test_semantics --case SEED --on EXECUTOR [--flops LIMIT] [--precision P-products]
 //   fovea_test_semantics --sweep SEED --on EXECUTOR [--count N] [--seconds S] [--first N] [--flops LIMIT]
-//                        [--precision f16-products]
+//                        [--precision P-products]    P: f16 or bf16
 #include "semantics/sweep.hpp"
 #include "semantics/under_test.hpp"
 #include "support/by_hand.hpp"
@@ -38,9 +38,12 @@ int run_by_hand(int argc, char** argv, const char* seed, bool whole_sweep) {
     options.limits.row_stats = is_vulkan_flash(executor->name());
     if (const char* flops = option(argc, argv, "--flops")) options.limits.flops = strtod(flops, nullptr);
     if (const char* precision = option(argc, argv, "--precision")) {
-        options.limits.f16_products = strcmp(precision, "f16-products") == 0;
-        if (!options.limits.f16_products) {
-            fprintf(stderr, "--precision: '%s' is not f16-products\n", precision);
+        if (strcmp(precision, "f16-products") == 0)
+            options.limits.precision = FOVEA_PRECISION_F16_PRODUCTS;
+        else if (strcmp(precision, "bf16-products") == 0)
+            options.limits.precision = FOVEA_PRECISION_BF16_PRODUCTS;
+        else {
+            fprintf(stderr, "--precision: '%s' is not f16-products or bf16-products\n", precision);
             return 2;
         }
     }

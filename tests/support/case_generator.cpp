@@ -49,9 +49,9 @@ class Generator {
         if (f == Feature::bias || f == Feature::storage) share_of_none = 0.4;
         if (f == Feature::precision) share_of_none = 0.6;  // its tolerance hides more
         if (random_.chance(share_of_none)) return 0;
-        if (f == Feature::types || f == Feature::bias) {
+        if (f == Feature::types || f == Feature::bias || f == Feature::precision) {
             // The last level is a share of float16's, drawn apart: other draws are what they were without it.
-            const uint32_t bf16 = level_count(f) - 1, f16 = f == Feature::types ? 1 : 2;
+            const uint32_t bf16 = level_count(f) - 1, f16 = f == Feature::bias ? 2 : 1;
             const auto drawn = uint32_t(random_.below(bf16));
             return drawn == f16 && formats_.chance(0.5) ? bf16 : drawn;
         }
@@ -232,8 +232,8 @@ class Generator {
         if (level(Feature::softcap)) d_.softcap = float(random_.uniform(0.5, 40));
         if (level(Feature::alibi)) d_.flags |= FOVEA_FLAG_ALIBI;
         if (level(Feature::sinks)) d_.flags |= FOVEA_FLAG_SINKS;
-        if (limits_.f16_products) set(Feature::precision, 1);
-        if (level(Feature::precision)) d_.precision = FOVEA_PRECISION_F16_PRODUCTS;
+        if (limits_.precision) set(Feature::precision, limits_.precision);
+        d_.precision = FoveaPrecision(level(Feature::precision));
         if (level(Feature::slices)) d_.max_slice_cost = random_.uniform(1e3, 2e5);
         c_.mask_pattern = MaskPattern(random_.below(6));
         c_.bias_pattern = BiasPattern(random_.below(4));

@@ -6,8 +6,9 @@
 namespace fovea::test {
 
 struct CaseLimits {
-    double flops = 1.5e6;       // 2*(D+Dv) for each pair of query and key; larger draws are shrunk
-    bool f16_products = false;  // every case allows them, not only those that draw it
+    double flops = 1.5e6;  // 2*(D+Dv) for each pair of query and key; larger draws are shrunk
+    // Every case allows these products, not only those that draw them.
+    FoveaPrecision precision = FOVEA_PRECISION_F32;
     bool results_only = false;  // no matrices, which one-pass kernels never hold
     bool row_stats = true;      // with results_only: row statistics all the same
     bool compressed = false;    // a quarter of the cases have 8-bit floats or blocks for k and v

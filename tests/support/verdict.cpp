@@ -12,9 +12,20 @@
 namespace fovea::test {
 namespace {
 
-constexpr double kRounding = 0x1p-24;      // half a unit in the last place of float32, relative
-constexpr double kHalfRounding = 0x1p-11;  // of float16
-constexpr double kSmallest = 0x1p-126;     // below it a device may take float32 numbers for zero
+constexpr double kRounding = 0x1p-24;   // half a unit in the last place of float32, relative
+constexpr double kSmallest = 0x1p-126;  // below it a device may take float32 numbers for zero
+
+// What a factor of a product may be rounded by, relative.
+double factor_rounding(FoveaPrecision precision) {
+    switch (precision) {
+        case FOVEA_PRECISION_F16_PRODUCTS:
+            return 0x1p-11;
+        case FOVEA_PRECISION_BF16_PRODUCTS:
+            return 0x1p-9;
+        default:
+            return 0;
+    }
+}
 
 // One row of one output in the three computations.
 struct RowView {
@@ -101,7 +112,7 @@ class Judge {
     }
 
     // What the rounding of a factor is worth.
-    double half_rounding() const { return d_.precision == FOVEA_PRECISION_F16_PRODUCTS ? kHalfRounding : 0; }
+    double half_rounding() const { return factor_rounding(d_.precision); }
     double keep_scale() const { return d_.dropout_p > 0 ? 1 / (1 - double(d_.dropout_p)) : 1; }
     bool wants(uint32_t output) const {
         return ((d_.outputs ? d_.outputs : uint32_t(FOVEA_OUTPUT_O)) & output) != 0;
@@ -323,8 +334,9 @@ void measure_rows(const Case& c, const Tensors& inputs, Oracle& oracle) {
                              units_of_score(row, d.dim_qk) * scale * row.magnitude;
                 }
                 oracle.logit_units.push_back(float(units));
-                // (1 + 2^-11)^2 - 1 of each term: both its factors are rounded.
-                oracle.half_units.push_back(float((2 + kHalfRounding) * scale * row.magnitude));
+                // (1 + r)^2 - 1 of each term, over r: both its factors are rounded.
+                oracle.half_units.push_back(
+                    float((2 + factor_rounding(d.precision)) * scale * row.magnitude));
                 oracle.value_max.push_back(float(values));
             }
         }

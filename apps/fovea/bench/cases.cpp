@@ -54,6 +54,8 @@ FoveaAttentionDesc describe(const BenchCase& c) {
     if (c.causal) call.causal();
     if (c.backward) call.outputs(FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE);
     call.desc.k_type = call.desc.v_type = c.kv_type;
+    if (c.one_type) call.desc.q_type = call.desc.o_type = c.kv_type;
+    call.desc.precision = c.precision;
     return call.desc;
 }
 
@@ -89,7 +91,8 @@ Result<Plan> plan_case(const BenchCase& c, const FoveaDeviceFacts& facts) {
 
 FoveaDtype type_of(const BenchCase& c, uint32_t binding) {
     if (binding == FOVEA_BIND_WEIGHT) return c.linear.w_type;
-    return binding == FOVEA_BIND_K || binding == FOVEA_BIND_V ? c.kv_type : FOVEA_F32;
+    const bool stored = binding == FOVEA_BIND_K || binding == FOVEA_BIND_V;
+    return stored || (c.one_type && binding == FOVEA_BIND_Q) ? c.kv_type : FOVEA_F32;
 }
 
 BenchCase linear_case(const char* name, const char* what, const BenchLinear& linear) {
@@ -103,6 +106,13 @@ BenchCase tile_case(const char* name, const char* what, const BenchTile& tile) {
     c.name = name, c.what = what, c.unit = BenchUnit::peak;
     c.batch = c.heads_q = c.heads_kv = 1, c.len_q = c.len_kv = 131072, c.dim = 64, c.causal = true;
     c.tile = tile;
+    return c;
+}
+
+// A case with every tensor in bfloat16.
+BenchCase bf16_of(const BenchCase& call, const char* name, const char* what, FoveaPrecision precision) {
+    BenchCase c = call;
+    c.name = name, c.what = what, c.kv_type = FOVEA_BF16, c.one_type = true, c.precision = precision;
     return c;
 }
 
@@ -150,6 +160,13 @@ std::vector<BenchCase> cpu_bench_cases() {
     cases.push_back(tile_case("m-8", "map of 128k: 8 x 8 cells a pixel", {8, false}));
     cases.push_back(tile_case("m-32", "map of 128k: 32 x 32 cells", {32, false}));
     cases.push_back(tile_case("m-sampled", "map of 128k: 1 of 512 x 512 cells", {512, true}));
+    const auto add_bf16 = [&](size_t of, const char* name, const char* products_name) {
+        cases.push_back(bf16_of(BenchCase(cases[of]), name, "the same, all in bf16", FOVEA_PRECISION_F32));
+        cases.push_back(bf16_of(BenchCase(cases[of]), products_name, "the same with products of bf16",
+                                FOVEA_PRECISION_BF16_PRODUCTS));
+    };
+    add_bf16(0, "a-full-bf16", "a-full-bf16-products");
+    add_bf16(4, "c-grouped-bf16", "c-grouped-bf16-products");
     // Gradients of the first five cases, which are a, b and c.
     constexpr const char* kBackward[] = {"g-a-full", "g-a-causal", "g-b-full", "g-b-causal", "g-c-grouped"};
     for (size_t n = 0; n < std::size(kBackward); ++n)

@@ -45,6 +45,8 @@ struct BenchCase {
     BenchLinear linear;
     BenchTile tile;
     bool backward;  // the call's gradients of q, k and v instead of the call
+    bool one_type;  // q and o are of kv_type, too
+    FoveaPrecision precision;
 };
 
 // Cases a to f, then linear layers, map tiles and gradients.

@@ -291,7 +291,8 @@ FOVEA_API const char* foveaKernelName(FoveaKernel kernel);
 
 typedef enum FoveaPrecision { /* what products may be rounded to */
     FOVEA_PRECISION_F32 = 0,         /* products and sums in float32, whatever the storage */
-    FOVEA_PRECISION_F16_PRODUCTS = 1 /* opt-in: factors of a product may be rounded to float16, sums stay float32 */
+    FOVEA_PRECISION_F16_PRODUCTS = 1, /* opt-in: factors of a product may be rounded to float16, sums stay float32 */
+    FOVEA_PRECISION_BF16_PRODUCTS = 2 /* the same with bfloat16, whose largest finite number stands for larger ones */
 } FoveaPrecision;
 
 typedef struct FoveaAttentionDesc { /* one attention call */
@@ -543,14 +544,13 @@ typedef enum FoveaDeviceClass { /* decides tiles, and a slice's budget where non
 enum {
     FOVEA_FEATURE_F16_STORAGE = 1u << 0,     /* storageBuffer16BitAccess */
     FOVEA_FEATURE_F16_ARITHMETIC = 1u << 1,  /* shaderFloat16 */
-    FOVEA_FEATURE_SUBGROUP_ARITHMETIC = 1u << 2,
-    FOVEA_FEATURE_SUBGROUP_SHUFFLE = 1u << 3,
+    FOVEA_FEATURE_SUBGROUP_ARITHMETIC = 1u << 2, FOVEA_FEATURE_SUBGROUP_SHUFFLE = 1u << 3,
     FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL = 1u << 4, /* with computeFullSubgroups */
     FOVEA_FEATURE_COOPMAT = 1u << 5,
     FOVEA_FEATURE_COOPMAT2 = 1u << 6, /* VK_NV_cooperative_matrix2: flexible sizes, reductions, conversions, per-element */
-    FOVEA_FEATURE_PUSH_DESCRIPTORS = 1u << 7,
-    FOVEA_FEATURE_TIMESTAMPS = 1u << 8,
-    FOVEA_FEATURE_DEVICE_ATOMICS = 1u << 9   /* always, unless vulkanMemoryModel was enabled without its DeviceScope */
+    FOVEA_FEATURE_PUSH_DESCRIPTORS = 1u << 7, FOVEA_FEATURE_TIMESTAMPS = 1u << 8,
+    FOVEA_FEATURE_DEVICE_ATOMICS = 1u << 9,  /* always, unless vulkanMemoryModel was enabled without its DeviceScope */
+    FOVEA_FEATURE_BF16_PRODUCTS = 1u << 10   /* CPU: AVX512-BF16 */
 };
 
 /* How the Vulkan kernel `flash` cuts its work: a choice that was measured on the device. All zero: the planner's own. */

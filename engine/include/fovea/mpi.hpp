@@ -118,14 +118,17 @@ Result<ShardReport> attention(MPI_Comm comm, Engine& engine, const ShardedCall& 
 // What one rank brings to the gradients of such a call, and receives of them. Chunks lie as in ShardedCall.
 struct ShardedGradients {
     FoveaAttentionDesc desc = foveaAttentionDesc();  // as ShardedCall has it; o_type is that of `o` here
-    // The same on every rank: gradients of Q, K and V (0: all), none accumulated; strides do not count.
+    // The same on every rank: any gradients (0: of Q, K and V), none accumulated; strides do not count.
     FoveaAttentionBackwardDesc backward = foveaAttentionBackwardDesc();
     uint64_t chunk = 512;
     const void *q = nullptr, *k = nullptr, *v = nullptr;
     const void *o = nullptr, *d_o = nullptr;      // of the whole call, and the gradient of it
     const float *lse = nullptr, *dlse = nullptr;  // [B, Hq, rows] of each chunk; dlse by has_lse_gradient
     void *dq = nullptr, *dk = nullptr, *dv = nullptr;  // of those that are asked for
-    const FoveaHostBuffer* whole = nullptr;  // as in ShardedCall, without SINKS, which lse has in it
+    // Of the bias: this rank's chunks of keys one after the other, each of the bias's own extents but with
+    // the chunk's columns of it, packed. Of slopes and sinks: [Hq], the whole of them on every rank.
+    float *dbias = nullptr, *dalibi = nullptr, *dsinks = nullptr;
+    const FoveaHostBuffer* whole = nullptr;  // as in ShardedCall; SINKS for dsinks alone, since lse has them
 };
 
 // Collective, as attention(). Keys come to the queries for dq, then queries to the keys for dk and dv, each
@@ -133,5 +136,26 @@ struct ShardedGradients {
 // each sum has one order, so that every number of ranks gives the same bits on like devices.
 Result<ShardReport> attention_backward(MPI_Comm comm, Engine& engine, const ShardedGradients& call,
                                        const RunOptions& options = {});
+
+// What one rank brings to a tile of the map of all weights. Chunks lie as in ShardedCall.
+struct ShardedMapTile {
+    FoveaAttentionDesc desc =
+        foveaAttentionDesc();  // as ShardedCall has it; v, o, outputs and sinks do not count
+    FoveaMapTileDesc tile = foveaMapTileDesc();  // of the whole call, the same on every rank
+    uint64_t chunk = 512;
+    const void *q = nullptr, *k = nullptr;
+    const float* lse = nullptr;  // [B, Hq, rows] of each chunk, from attention()
+    // [heads, height, width], the whole tile on every rank; null: not wanted by tile.outputs.
+    uint64_t* mass = nullptr;
+    float* max = nullptr;
+    const FoveaHostBuffer* whole = nullptr;  // as in ShardedCall, without SINKS
+};
+
+// Collective, as attention(). Queries with their lse come to the keys that the tile shows: each rank computes
+// the cells of its own, and pixels of all ranks are put together. Mass is a whole number of units, so that
+// every number of ranks gives the pixels of one device of that kind. A tile of height 1 over the last queries
+// is the mass of each key, by which caches are cut.
+Result<ShardReport> map_tile(MPI_Comm comm, Engine& engine, const ShardedMapTile& call,
+                             const RunOptions& options = {});
 
 }  // namespace fovea::mpi

@@ -15,8 +15,8 @@ constexpr double kDefaultSliceCost = 2e9;
 // A block's logits stay in the first cache beside a panel of queries.
 constexpr uint64_t kLogitBytes = 30 * 1024;
 // The part of the second cache that a task's queries and outputs may fill; keys and values take turns in the
-// rest.
-constexpr uint64_t kAssumedL2Bytes = 512 * 1024, kL2Share = 3;
+// rest, which are half as long as pairs.
+constexpr uint64_t kAssumedL2Bytes = 512 * 1024, kL2Share = 3, kL2ShareOfPairs = 2;
 // A thousand queries that share keys are one task, so that their keys and values are copied once.
 constexpr uint64_t kMostRows = 1088;
 // Enough tasks that the last ones to finish cost little.
@@ -34,7 +34,16 @@ uint32_t key_block_of(const Problem& p, const cpu::TargetShape& shape) {
     return uint32_t(std::min({std::max<uint64_t>(by_cache, 64), uint64_t{256}, by_length}));
 }
 
-Cut cut_queries(const Problem& p, const cpu::TargetShape& shape, uint32_t key_block, uint64_t queries) {
+// Products of pairs of bfloat16, where the call allows them and the processor has them. What holds matrices
+// goes over the scores twice, and stays with float32.
+bool takes_pairs(const FoveaPlan_T& plan) {
+    return plan.problem.precision == FOVEA_PRECISION_BF16_PRODUCTS &&
+           plan.info.kernel == FOVEA_KERNEL_FLASH && plan.cpu.target == cpu::kTargetAvx512 &&
+           (plan.facts.features & FOVEA_FEATURE_BF16_PRODUCTS);
+}
+
+Cut cut_queries(const Problem& p, const CpuPlan& cpu, uint64_t queries) {
+    const cpu::TargetShape shape = cpu::target_shape(cpu.target);
     Cut cut{};
     const uint64_t len = uint64_t(std::max<int64_t>(p.len_q, 1));
     cut.query_tiles = uint32_t(ceil_div(len, std::min(queries, len)));
@@ -50,7 +59,7 @@ Cut cut_queries(const Problem& p, const cpu::TargetShape& shape, uint32_t key_bl
     cut.query_tiles = uint32_t(ceil_div(len, tile));
     cut.panels = uint32_t(ceil_div(tile * p.group, shape.panel()));
     cut.tasks = uint64_t{cut.query_tiles} * p.batch * p.heads_kv;
-    cut.layout = cpu::flash_layout(shape, cut.panels, p.dim_qk, p.dim_v, key_block);
+    cut.layout = cpu::flash_layout(shape, cut.panels, p.dim_qk, p.dim_v, cpu.key_block, cpu.pairs);
     return cut;
 }
 
@@ -61,8 +70,10 @@ double task_flops(const Problem& p, const Cut& cut) {
 
 uint64_t rows_that_fit(const FoveaPlan_T& plan) {
     const uint64_t l2 = plan.facts.l2_bytes ? plan.facts.l2_bytes : kAssumedL2Bytes;
-    const uint64_t row_bytes = (uint64_t{plan.problem.dim_qk} + plan.problem.dim_v) * 4;
-    return std::min(kMostRows, l2 / kL2Share / row_bytes);
+    const bool pairs = plan.cpu.pairs;
+    const uint64_t depth = pairs ? cpu::words_of(plan.problem.dim_qk) : plan.problem.dim_qk;
+    return std::min(kMostRows,
+                    l2 / (pairs ? kL2ShareOfPairs : kL2Share) / ((depth + plan.problem.dim_v) * 4));
 }
 
 }  // namespace
@@ -75,17 +86,19 @@ FoveaResult cut_cpu_flash(FoveaPlan_T& plan, FoveaDiag* diag) {
     const double cost = p.max_slice_cost > 0 ? p.max_slice_cost : kDefaultSliceCost * double(threads);
     const double task_cost = cost / double(threads);  // or a slice would leave workers idle
     cpu.key_block = key_block_of(p, shape);
+    cpu.pairs = takes_pairs(plan);
+    if (cpu.pairs) cpu.kernels.flash = cpu.kernels.flash_pairs;
 
     const uint64_t one_panel = std::max<uint64_t>(1, shape.panel() / p.group);
     uint64_t queries = std::max(one_panel, rows_that_fit(plan) / p.group);
-    Cut cut = cut_queries(p, shape, cpu.key_block, queries);
+    Cut cut = cut_queries(p, cpu, queries);
     const auto too_coarse = [&] {
         const bool few = threads > 1 && cut.tasks < threads * kTasksPerThread && cut.panels > 2;
         return few || task_flops(p, cut) > task_cost || cut.layout.size_bytes * threads > p.workspace_limit;
     };
     while (queries > one_panel && too_coarse()) {
         queries = std::max(one_panel, queries / 2);
-        cut = cut_queries(p, shape, cpu.key_block, queries);
+        cut = cut_queries(p, cpu, queries);
     }
     if (cut.layout.size_bytes * threads > p.workspace_limit)
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "workspace_limit",

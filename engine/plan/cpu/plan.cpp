@@ -185,6 +185,12 @@ void explain_attention(const FoveaPlan_T& plan, TextSink& text) {
             "tasks: %llu of %u queries for each head of a group, in %u panels of %u rows; blocks of %u keys",
             static_cast<unsigned long long>(cut.tasks), cut.query_tile, cut.panels, panel_of(plan),
             cut.key_block);
+    if (cut.pairs)
+        text.line("products: pairs of bfloat16 (AVX512-BF16), sums in float32");
+    else if (plan.problem.precision == FOVEA_PRECISION_BF16_PRODUCTS)
+        text.line(
+            "products: float32; those of bfloat16 are flash's, with AVX-512 and AVX512-BF16 (%s)",
+            plan.facts.features & FOVEA_FEATURE_BF16_PRODUCTS ? "which the device has" : "which is not here");
 }
 
 void explain_linear(const FoveaPlan_T& plan, TextSink& text) {

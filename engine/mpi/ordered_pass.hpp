@@ -1,0 +1,68 @@
+// One side of a call comes to the other: its chunks in the order of their numbers, each from its owner to
+// the ranks of which some chunk meets it, the next one under way while the present one is computed. So what
+// a chunk gives can be added at once, and every sum has one order, whoever holds its terms.
+#pragma once
+
+#include "mpi/agreement.hpp"
+#include "mpi/chunk_call.hpp"
+#include "mpi/exchange.hpp"
+
+#include <array>
+#include <functional>
+
+namespace fovea::mpi {
+
+// A tensor that lies beside others in a rank's chunks.
+struct Part {
+    const void* data;
+    uint64_t row_bytes;  // of one row of all heads and entries
+};
+
+// The tensors of one chunk.
+using Pieces = std::array<const std::byte*, 5>;
+
+// Queries with all that belongs to them, or keys.
+struct Side {
+    Shards shards;
+    std::vector<Part> parts;
+    std::vector<uint64_t> own;  // chunks of this rank
+
+    uint64_t row_bytes() const;
+    // What can be refused before a message is sent; `field` and `text` say that a tensor is missing.
+    std::optional<Error> prepare(uint32_t rank, uint64_t chunk, const char* field, const char* text);
+    // Of the chunk that begins at row `row` of the rank's tensors.
+    Pieces pieces_at(uint64_t row) const;
+    uint64_t rows_before(uint64_t chunk) const;
+};
+
+class OrderedPass {
+  public:
+    using Meets = std::function<bool(uint64_t sent, uint64_t there)>;
+    // Chunk `sent` with its tensors against the rank's own chunk, whose rows begin at `row` of its tensors.
+    using Body = std::function<std::optional<Error>(uint64_t sent, const Pieces& pieces, uint64_t own,
+                                                    const Pieces& ours, uint64_t row)>;
+
+    OrderedPass(const OwnComm& comm, ShardReport& report) : comm_(comm), report_(report) {}
+    // Memory for chunks of either side, so that run() cannot fail for want of it.
+    void reserve(uint64_t chunk, const Side& a, const Side& b);
+    uint64_t bytes() const { return exchanges_[0].bytes() + exchanges_[1].bytes(); }
+
+    // Ends with the first error of `body` in `own`, once all messages are through; an error that is returned
+    // is MPI's.
+    Result<void> run(const Side& sent, const Side& there, const Meets& meets, const Body& body,
+                     std::optional<Error>& own);
+    // For `body`, while it computes: notes how much is under way.
+    void look_at_messages();
+
+  private:
+    bool needed_by(uint32_t rank, uint64_t chunk, const Side& there, const Meets& meets) const;
+    Result<void> start(Exchange& exchange, uint64_t chunk, const Side& sent, const Side& there,
+                       const Meets& meets);
+
+    const OwnComm& comm_;
+    ShardReport& report_;
+    Exchange exchanges_[2];
+    Exchange* flying_ = nullptr;
+};
+
+}  // namespace fovea::mpi
