@@ -46,7 +46,7 @@ part=
 case ${1:-} in
 --tests)
     part=$1
-    packages=(python3-pip python3-venv python3-numpy mypy advancecomp libopenmpi-dev openmpi-bin)
+    packages=(python3-pip python3-venv python3-numpy mypy advancecomp libopenmpi-dev openmpi-bin libmpich-dev mpich)
     newer=("${wheels[@]}")
     ;;
 --browsers)

@@ -166,8 +166,10 @@ with tempfile.TemporaryDirectory() as folder:
         got = read(out)
         check(f'{options}: other tensors', got.keys() == expected.keys())
         for tensor_name, values in expected.items():
+            # Of slopes: a sum over all pairs of terms that are far larger than it.
+            allowed = 1e-4 if tensor_name == 'dalibi' else 1e-5
             for a, b in zip(values, got[tensor_name]):
-                check(f'{options}: {tensor_name} {b}, expected {a}', a == b or abs(a - b) <= 1e-5 * (1 + abs(a)))
+                check(f'{options}: {tensor_name} {b}, expected {a}', a == b or abs(a - b) <= allowed * (1 + abs(a)))
     for names, options in MAPS:
         source, csv = folder / 'in.safetensors', folder / 'map.csv'
         write(source, names.split(','), False)
