@@ -163,7 +163,7 @@ TEST(Verdict, allows_the_roundings_of_a_score_of_few_keys_and_no_more) {
             }
             double floor = 0x1p-24 * (8 + 2 * std::log(5.0) + 0.75 * 8 * magnitude);
             if (precision == FOVEA_PRECISION_F16_PRODUCTS) floor += 0x1p-11 * (2 + 0x1p-11) * magnitude;
-            if (precision == FOVEA_PRECISION_BF16_PRODUCTS) floor += 0x1p-9 * (2 + 0x1p-9) * magnitude;
+            if (precision == FOVEA_PRECISION_BF16_PRODUCTS) floor += 0x1p-8 * (2 + 0x1p-8) * magnitude;
             change(judged, FOVEA_BIND_SCORES, row * 4 + 2,
                    float(at(judged, FOVEA_BIND_SCORES, row * 4 + 2) + part * (2 * plain_error + floor)));
             EXPECT_EQ(judged.verdict().ok, part < 1) << precision << ", " << part;

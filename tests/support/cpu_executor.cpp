@@ -107,6 +107,8 @@ class CpuExecutor : public Executor {
     }
     FoveaDeviceFacts facts(const ExecuteOptions& options) const {
         FoveaDeviceFacts facts = cpu_device(options.workers);
+        FoveaDeviceFacts here = foveaDeviceFacts();
+        if (foveaCpuFacts(1, &here, nullptr) == FOVEA_OK) facts.features = here.features;
         if (choice_.force_target) facts.cpu_target = choice_.target;
         return facts;
     }

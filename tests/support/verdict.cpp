@@ -21,7 +21,7 @@ double factor_rounding(FoveaPrecision precision) {
         case FOVEA_PRECISION_F16_PRODUCTS:
             return 0x1p-11;
         case FOVEA_PRECISION_BF16_PRODUCTS:
-            return 0x1p-9;
+            return 0x1p-8;
         default:
             return 0;
     }

@@ -135,6 +135,32 @@ TEST(Bf16Products, a_hidden_neighbour_that_is_no_number_reaches_nothing) {
     }
 }
 
+// The next query's key, in the word of the last one that a whole panel sees: a group fills a panel.
+TEST(Bf16Products, the_key_behind_a_panels_last_one_reaches_nothing) {
+    FOVEA_SKIP_WITHOUT_PAIRS();
+    const uint32_t group = cpu::target_shape(cpu::kTargetAvx512).panel();
+    FoveaAttentionDesc desc = call_of(2, 60, FOVEA_PRECISION_BF16_PRODUCTS);
+    desc.heads_q = group;
+    desc.flags = FOVEA_FLAG_CAUSAL;
+    desc.align = FOVEA_ALIGN_OFFSET;
+    desc.q_offset = 20;
+    Prepared clean(desc), poisoned(desc);
+    for (const FoveaBinding n : {FOVEA_BIND_Q, FOVEA_BIND_K, FOVEA_BIND_V}) {
+        fill(clean.memory[n], n + 5);
+        poisoned.memory[n] = clean.memory[n];
+    }
+    for (size_t n = 0; n < 20; ++n)
+        poisoned.memory[FOVEA_BIND_V][21 * 20 + n] = std::numeric_limits<float>::quiet_NaN();
+    const std::vector<float>&o = poisoned.o(), &expected = clean.o();
+    for (size_t row = 0; row < 2 * group; ++row)
+        for (size_t n = row * 20; n < (row + 1) * 20; ++n) {
+            if (row % 2 == 0)
+                ASSERT_EQ(o[n], expected[n]) << row;
+            else
+                ASSERT_TRUE(std::isnan(o[n])) << row;
+        }
+}
+
 // Past the largest bfloat16 and within float32. One key, for unnormalised sums of more would be infinite in
 // float32 too.
 TEST(Bf16Products, finite_numbers_stay_finite) {
