@@ -19,7 +19,7 @@ layout(set = 0, binding = FOVEA_SLOT_OTHER, std430) buffer Other { float sums[];
 const uint kThreads = gl_WorkGroupSize.x;
 shared float by_thread[kNormThreads];
 
-// Of all threads.
+// Of all threads. Between two of them stands a barrier.
 float total(float mine) {
     const uint t = gl_LocalInvocationIndex;
     by_thread[t] = mine;
@@ -28,9 +28,7 @@ float total(float mine) {
         if (t < n) by_thread[t] += by_thread[t + n];
     }
     barrier();
-    const float sum = by_thread[0];
-    barrier();
-    return sum;
+    return by_thread[0];
 }
 
 float number(uint n) { return kAdds ? sums[push.other_base + n] : x_numbers[push.x_base + n]; }
@@ -44,6 +42,7 @@ void main() {
     if (kRule == kNormLayer) {
         for (uint n = first; n < end; n += kThreads) mean += number(n);
         mean = total(mean) / float(push.width);
+        barrier();
     }
     for (uint n = first; n < end; n += kThreads) {
         const float distance = number(n) - mean;

@@ -568,14 +568,19 @@ FoveaResult plan_vulkan_norm(FoveaPlan_T& plan, FoveaDiag* diag) {
     const NormDesc& d = plan.norm;
     if (FoveaResult r = check_kernel(d.kernel, diag)) return r;
     if (FoveaResult r = check_length("rows", d.rows * d.width, diag)) return r;
-    if (FoveaResult r = require_shader(Shader::norm, diag)) return r;
+    if (FoveaResult shader = require_shader(Shader::norm, diag)) return shader;
     begin_operation(plan, "norm: one workgroup for each row");
     plan.vulkan.grid = {1, 1, d.rows, 1, 1, d.rows};
     plan.info.flops = norm_flops(d) * double(d.rows);
-    return cut(
+    const FoveaResult r = cut(
         plan, 1, diag,
         [&](const BlockGrid& g, const VulkanLimits& limits) { return check_norm_block(plan, g, limits); },
         [&](const BlockGrid& g) { return norm_flops(d) * double(g.block_rows); });
+    // Rows of any width: a slice's window may begin with the last numbers of the one before.
+    plan.info.slices_share_workspace =
+        plan.info.slice_count > 1 &&
+        !windows_are_apart(row_stride(d.width), plan.vulkan.grid, d.width, 4, alignment_of(plan));
+    return r;
 }
 
 FoveaResult plan_vulkan_pointwise(FoveaPlan_T& plan, FoveaDiag* diag) {
