@@ -827,7 +827,7 @@ describe("the page", { skip }, () => {
                 apart(before[1], before[2]) < 0.2 * apart(before[1], before[4]),
                 JSON.stringify(before),
             );
-            assert.match(await page.textContent("#words-about"), /row of 3 numbers.*hold \d+%/);
+            assert.match(await page.textContent("#words-about"), /row of 3 numbers.*\d+% of all differences/);
             await page.click('#words-plot [data-word="4"] circle');
             await settled(page);
             assert.equal(await page.evaluate(() => globalThis.fovea.app.state.i), 4);
