@@ -8,6 +8,7 @@
 #include "mpi/exchange.hpp"
 
 #include <array>
+#include <chrono>
 #include <functional>
 
 namespace fovea::mpi {
@@ -64,5 +65,29 @@ class OrderedPass {
     Exchange exchanges_[2];
     Exchange* flying_ = nullptr;
 };
+
+// The frame of a call over ranks: all agree on its description, on what is `beside` it and on the chunk,
+// refuse or fail together, and only then store.
+template <class Run, class Call, class Beside, class Refusal>
+Result<ShardReport> run_together(MPI_Comm host, Engine& engine, const Call& call, const Beside& beside,
+                                 const char* beside_name, Refusal refusal, const RunOptions& options) {
+    const auto began = std::chrono::steady_clock::now();
+    const Result<OwnComm> comm = OwnComm::of(host);
+    if (!comm) return comm.error();
+    if (Result<void> r = agree_on(comm->get(), &call.desc, sizeof call.desc, "desc"); !r) return r.error();
+    if (Result<void> r = agree_on(comm->get(), &beside, sizeof beside, beside_name); !r) return r.error();
+    if (Result<void> r = agree_on(comm->get(), &call.chunk, sizeof call.chunk, "chunk"); !r) return r.error();
+    std::optional<Error> own = refusal();
+    if (Result<void> r = agree(comm->get(), own); !r) return r.error();
+
+    Run run(*comm, engine, call, options);
+    own = guarded([&] { return run.prepare(); });
+    if (Result<void> r = agree(comm->get(), own); !r) return r.error();
+    if (Result<void> r = run.run(own); !r) return r.error();
+    if (Result<void> r = agree(comm->get(), own); !r) return r.error();
+    run.store();
+    run.report().seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    return run.report();
+}
 
 }  // namespace fovea::mpi

@@ -4,7 +4,6 @@
 #include "problem/map_tile.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <climits>
 #include <cmath>
 #include <limits>
@@ -242,23 +241,8 @@ class Run {
 
 Result<ShardReport> map_tile(MPI_Comm host, Engine& engine, const ShardedMapTile& call,
                              const RunOptions& options) {
-    const auto began = std::chrono::steady_clock::now();
-    const Result<OwnComm> comm = OwnComm::of(host);
-    if (!comm) return comm.error();
-    if (Result<void> r = agree_on(comm->get(), &call.desc, sizeof call.desc, "desc"); !r) return r.error();
-    if (Result<void> r = agree_on(comm->get(), &call.tile, sizeof call.tile, "tile"); !r) return r.error();
-    if (Result<void> r = agree_on(comm->get(), &call.chunk, sizeof call.chunk, "chunk"); !r) return r.error();
-    std::optional<Error> own = refusal(engine, call);
-    if (Result<void> r = agree(comm->get(), own); !r) return r.error();
-
-    Run run(*comm, engine, call, options);
-    own = guarded([&] { return run.prepare(); });
-    if (Result<void> r = agree(comm->get(), own); !r) return r.error();
-    if (Result<void> r = run.run(own); !r) return r.error();
-    if (Result<void> r = agree(comm->get(), own); !r) return r.error();
-    run.store();
-    run.report().seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-    return run.report();
+    return run_together<Run>(
+        host, engine, call, call.tile, "tile", [&] { return refusal(engine, call); }, options);
 }
 
 }  // namespace fovea::mpi

@@ -568,7 +568,7 @@ FoveaResult plan_vulkan_norm(FoveaPlan_T& plan, FoveaDiag* diag) {
     const NormDesc& d = plan.norm;
     if (FoveaResult r = check_kernel(d.kernel, diag)) return r;
     if (FoveaResult r = check_length("rows", d.rows * d.width, diag)) return r;
-    if (FoveaResult shader = require_shader(Shader::norm, diag)) return shader;
+    if (FoveaResult r = require_shader(Shader::norm, diag)) return r;
     begin_operation(plan, "norm: one workgroup for each row");
     plan.vulkan.grid = {1, 1, d.rows, 1, 1, d.rows};
     plan.info.flops = norm_flops(d) * double(d.rows);
