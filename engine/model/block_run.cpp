@@ -22,25 +22,34 @@ void add(F32Tensor& to, const F32Tensor& x) {
 
 }  // namespace
 
+Result<void> run_linears(EngineRunner& engine, const F32Tensor& x, std::span<const LinearProduct> products) {
+    std::vector<StoredProduct> stored;
+    for (const auto& [layer, y] : products) {
+        if (layer->stored) {
+            stored.push_back({&*layer->stored, &layer->bias, y});
+            continue;
+        }
+        FoveaLinearDesc call{};
+        call.struct_size = sizeof call;
+        call.n_in = uint32_t(layer->d_in()), call.n_out = uint32_t(layer->d_out());
+        call.rows = x.rows();
+        call.has_bias = layer->has_bias();
+        call.weight_is_in_out = layer->layout == WeightLayout::in_out;
+        FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+        const auto bind = [&](FoveaBinding binding, const F32Tensor& t) {
+            bindings[binding] = {const_cast<float*>(t.values.data()), t.values.size() * 4};
+        };
+        bind(FOVEA_BIND_X, x), bind(FOVEA_BIND_WEIGHT, layer->weight), bind(FOVEA_BIND_Y, *y);
+        if (layer->has_bias()) bind(FOVEA_BIND_BIAS, layer->bias);
+        if (Result<void> r = engine.linear(call, bindings); !r) return r;
+    }
+    return stored.empty() ? Result<void>{} : engine.stored_linears(stored, x);
+}
+
 Result<F32Tensor> run_linear(EngineRunner& engine, const F32Tensor& x, const Linear& layer) {
     F32Tensor y({x.rows(), layer.d_out()});
-    if (layer.stored) {
-        if (Result<void> r = engine.stored_linear(*layer.stored, layer.bias, x, y); !r) return r.error();
-        return y;
-    }
-    FoveaLinearDesc call{};
-    call.struct_size = sizeof call;
-    call.n_in = uint32_t(layer.d_in()), call.n_out = uint32_t(layer.d_out());
-    call.rows = x.rows();
-    call.has_bias = layer.has_bias();
-    call.weight_is_in_out = layer.layout == WeightLayout::in_out;
-    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
-    const auto bind = [&](FoveaBinding binding, const F32Tensor& t) {
-        bindings[binding] = {const_cast<float*>(t.values.data()), t.values.size() * 4};
-    };
-    bind(FOVEA_BIND_X, x), bind(FOVEA_BIND_WEIGHT, layer.weight), bind(FOVEA_BIND_Y, y);
-    if (layer.has_bias()) bind(FOVEA_BIND_BIAS, layer.bias);
-    if (Result<void> r = engine.linear(call, bindings); !r) return r.error();
+    const LinearProduct one{&layer, &y};
+    if (Result<void> r = run_linears(engine, x, std::span(&one, 1)); !r) return r.error();
     return y;
 }
 

@@ -13,6 +13,12 @@ namespace fovea {
 using LinearRun = std::function<Result<F32Tensor>(const F32Tensor& x, const Linear& layer)>;
 // By the engine's kernels.
 Result<F32Tensor> run_linear(EngineRunner& engine, const F32Tensor& x, const Linear& layer);
+// Several layers of the same x, all at once where their matrices are stored. Each y has its size already.
+struct LinearProduct {
+    const Linear* layer;
+    F32Tensor* y;
+};
+Result<void> run_linears(EngineRunner& engine, const F32Tensor& x, std::span<const LinearProduct> products);
 
 // What comes before attention. Heads are [heads, rows, width].
 struct ProjectedHeads {

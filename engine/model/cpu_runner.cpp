@@ -1,6 +1,9 @@
 #include <fovea/model/trace.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <optional>
 
 #include "cpu/target.hpp"
 #include "model/stored_linear.hpp"
@@ -17,38 +20,43 @@ class CpuRunner final : public EngineRunner {
 
     std::string name() const override { return "CPU"; }
     Result<void> attention(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings) override {
-        return run([&](const FoveaDeviceFacts& facts) { return plan_attention(facts, call); }, bindings,
-                   true);
+        if (!facts_) return facts_.error();
+        // The layers of a text make one call after the other that are the same, and a plan costs more than a
+        // token's attention.
+        if (!attention_ || memcmp(&attention_call_, &call, sizeof call) != 0) {
+            Result<Plan> plan = plan_attention(*facts_, call);
+            if (!plan) return plan.error();
+            reason_ = plan->info().reason;
+            attention_.emplace(std::move(*plan)), attention_call_ = call;
+        }
+        return run_on_host(*attention_, bindings, workspace_, parallel_);
     }
     Result<void> linear(const FoveaLinearDesc& call, const FoveaHostBuffer* bindings) override {
-        return run([&](const FoveaDeviceFacts& facts) { return plan_linear(facts, call); }, bindings, false);
+        if (!facts_) return facts_.error();
+        const Result<Plan> plan = plan_linear(*facts_, call);
+        if (!plan) return plan.error();
+        return run_on_host(*plan, bindings, workspace_, parallel_);
     }
-    Result<void> stored_linear(const StoredWeight& weight, const F32Tensor& bias, const F32Tensor& x,
-                               F32Tensor& y) override {
+    Result<void> stored_linears(std::span<const StoredProduct> products, const F32Tensor& x) override {
         // With more rows the float32 copy of a stretch is used often enough to be worth its writing.
-        if (x.rows() > kFewRows || !has_stored_rows(weight))
-            return EngineRunner::stored_linear(weight, bias, x, y);
-        stored_rows_on_cpu(target_, weight, bias.values.empty() ? nullptr : bias.values.data(), x, y,
-                           parallel_);
+        const bool few = x.rows() <= kFewRows &&
+                         std::all_of(products.begin(), products.end(),
+                                     [](const StoredProduct& p) { return has_stored_rows(*p.weight); });
+        if (!few) return EngineRunner::stored_linears(products, x);
+        stored_rows_on_cpu(target_, products, x, parallel_);
         return {};
     }
+    const FoveaParallel* parallel() const override { return parallel_; }
     std::string reason() const override { return reason_; }
 
   private:
-    template <class MakePlan>
-    Result<void> run(MakePlan make_plan, const FoveaHostBuffer* bindings, bool tells) {
-        if (!facts_) return facts_.error();
-        const Result<Plan> plan = make_plan(*facts_);
-        if (!plan) return plan.error();
-        if (tells) reason_ = plan->info().reason;
-        return run_on_host(*plan, bindings, workspace_, parallel_);
-    }
-
     const FoveaParallel* parallel_;
     uint32_t threads_;
     // Asked once: virtual machines answer questions about the processor slowly.
     uint32_t target_ = cpu::best_target();
     Result<FoveaDeviceFacts> facts_ = cpu_facts(threads_);
+    std::optional<Plan> attention_;  // of the last call, `attention_call_`
+    FoveaAttentionDesc attention_call_{};
     std::string reason_;
     Workspace workspace_;
 };

@@ -92,15 +92,21 @@ Result<DeviceBuffer*> DeviceRunner::room(FoveaBinding binding, uint64_t bytes) {
     return &*kept;
 }
 
-Result<void> DeviceRunner::stored_linear(const StoredWeight& weight, const F32Tensor& bias,
-                                         const F32Tensor& x, F32Tensor& y) {
+Result<void> DeviceRunner::stored_linears(std::span<const StoredProduct> products, const F32Tensor& x) {
     forget_closed();
-    const std::optional<FoveaDtype> type = linear_type(weight.type);
-    if (!engine_.is_vulkan() || !type || !weight.owner || weight.bytes.empty() || y.values.empty())
-        return EngineRunner::stored_linear(weight, bias, x, y);
-    const Result<Plan> plan = engine_.plan_linear(linear_of(weight, *type, bias, x));
-    if (!plan) return plan.error();
-    return with_room([&] { return linear_on_device(*plan, weight, bias, x, y); });
+    for (const StoredProduct& one : products) {
+        const StoredWeight& weight = *one.weight;
+        const std::optional<FoveaDtype> type = linear_type(weight.type);
+        if (!engine_.is_vulkan() || !type || !weight.owner || weight.bytes.empty() || one.y->values.empty()) {
+            if (Result<void> r = EngineRunner::stored_linears(std::span(&one, 1), x); !r) return r;
+            continue;
+        }
+        const Result<Plan> plan = engine_.plan_linear(linear_of(weight, *type, *one.bias, x));
+        if (!plan) return plan.error();
+        Result<void> run = with_room([&] { return linear_on_device(*plan, weight, *one.bias, x, *one.y); });
+        if (!run) return run;
+    }
+    return {};
 }
 
 Result<void> DeviceRunner::linear_on_device(const Plan& plan, const StoredWeight& weight,

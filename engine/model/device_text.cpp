@@ -23,24 +23,6 @@ Result<Plan> plan_of(Make make, const FoveaDeviceFacts& facts, const Desc& desc)
     return Plan(plan);
 }
 
-PointwiseRule rule_of(Activation activation) {
-    switch (activation) {
-        case Activation::gelu:
-            return PointwiseRule::gelu;
-        case Activation::gelu_tanh:
-            return PointwiseRule::gelu_tanh;
-        case Activation::silu:
-            return PointwiseRule::silu;
-        default:
-            return PointwiseRule::relu;
-    }
-}
-
-bool same(const Rope& a, const Rope& b) {
-    return a.theta == b.theta && a.interleaved == b.interleaved && a.first_position == b.first_position &&
-           a.width == b.width && a.divisors == b.divisors && a.magnitude == b.magnitude;
-}
-
 }  // namespace
 
 // ---- memory and plans ----
@@ -101,7 +83,7 @@ Result<void> DeviceText::flush() {
 
 // Where a layer's matrix lies: as its file stores it, or in float32 where it has other rows than the file's
 // or a type that no kernel reads.
-Result<DeviceBuffer*> DeviceText::weight_of(Layer& at, const Linear& l, FoveaDtype& type, bool& in_out) {
+Result<DeviceBuffer*> DeviceText::weight_of(const Linear& l, FoveaDtype& type, bool& in_out) {
     type = FOVEA_F32, in_out = false;
     if (l.stored) {
         const std::optional<FoveaDtype> stored = linear_type(l.stored->type);
@@ -115,7 +97,7 @@ Result<DeviceBuffer*> DeviceText::weight_of(Layer& at, const Linear& l, FoveaDty
         }
     }
     in_out = !l.stored && l.layout == WeightLayout::in_out;
-    std::optional<DeviceBuffer>& kept = held_of(at, &l).weight;
+    std::optional<DeviceBuffer>& kept = held_of(&l).weight;
     if (kept) return &*kept;
     std::vector<float> widened(l.stored ? l.stored->rows() * l.stored->columns() : 0);
     if (l.stored)
@@ -126,7 +108,13 @@ Result<DeviceBuffer*> DeviceText::weight_of(Layer& at, const Linear& l, FoveaDty
     return &*kept;
 }
 
-Result<void> DeviceText::linear(Layer& at, const Linear& l, Role x, Role y) {
+Result<void> DeviceText::linear(std::span<const Product> products, Role x) {
+    for (const Product& one : products)
+        if (Result<void> r = product(*one.layer, x, one.to); !r) return r;
+    return {};
+}
+
+Result<void> DeviceText::product(const Linear& l, Role x, Role y) {
     FoveaLinearDesc call = foveaLinearDesc();
     call.n_in = uint32_t(l.d_in()), call.n_out = uint32_t(l.d_out()), call.rows = rows_;
     call.has_bias = l.has_bias();
@@ -134,7 +122,7 @@ Result<void> DeviceText::linear(Layer& at, const Linear& l, Role x, Role y) {
     Buffers buffers{};
     buffers[FOVEA_BIND_X] = &*room_[x], buffers[FOVEA_BIND_Y] = &*room_[y];
     if (l.has_bias()) {
-        std::optional<DeviceBuffer>& bias = held_of(at, &l).bias;
+        std::optional<DeviceBuffer>& bias = held_of(&l).bias;
         if (!bias) {
             Result<DeviceBuffer> buffer = made(l.bias.values);
             if (!buffer) return buffer.error();
@@ -144,7 +132,7 @@ Result<void> DeviceText::linear(Layer& at, const Linear& l, Role x, Role y) {
     }
     // Last, as what is allocated behind it may make it go.
     bool in_out = false;
-    Result<DeviceBuffer*> weight = weight_of(at, l, call.w_type, in_out);
+    Result<DeviceBuffer*> weight = weight_of(l, call.w_type, in_out);
     if (!weight) return weight.error();
     call.weight_is_in_out = in_out, buffers[FOVEA_BIND_WEIGHT] = *weight;
     return add(
@@ -152,20 +140,16 @@ Result<void> DeviceText::linear(Layer& at, const Linear& l, Role x, Role y) {
         [&] { return engine_.plan_linear(call); }, buffers);
 }
 
-Result<void> DeviceText::norm(Layer& at, const Norm& n, uint64_t rows, uint64_t width, Role x, Role y,
+Result<void> DeviceText::norm(const Norm& n, uint64_t rows, uint64_t width, Role x, Role y,
                               std::optional<Role> sum) {
-    NormDesc call{};
-    call.rule = n.kind == NormKind::rms ? NormRule::rms : NormRule::layer;
-    call.width = uint32_t(width), call.rows = rows, call.epsilon = float(n.epsilon);
-    call.has_bias = !n.bias.values.empty();
-    call.has_weight = call.has_bias || !n.weight.values.empty();
+    NormDesc call = norm_call(n, rows, width);
     call.adds = sum.has_value();
     if (Result<void> r = need(y, rows * width); !r) return r;
     Buffers buffers{};
     buffers[FOVEA_BIND_X] = &*room_[x], buffers[FOVEA_BIND_Y] = &*room_[y];
     if (sum) buffers[FOVEA_BIND_O] = &*room_[*sum];
     if (call.has_weight) {
-        std::optional<DeviceBuffer>& kept = held_of(at, &n).weight;
+        std::optional<DeviceBuffer>& kept = held_of(&n).weight;
         if (!kept) {
             std::vector<float> both = n.weight.values;
             if (both.empty()) both.assign(width, 1.0f);
@@ -195,17 +179,9 @@ Result<void> DeviceText::pointwise(PointwiseRule rule, uint64_t count, Role x, s
         [&] { return plan_of(plan_pointwise, engine_.facts(), call); }, buffers);
 }
 
-// The stream grows by x; `normed` becomes its norm, or with `stays` the stream itself does.
-Result<void> DeviceText::add_to_stream(Layer& at, const Norm& n, Role x, bool stays) {
-    if (n.kind == NormKind::none) return pointwise(PointwiseRule::add, rows_ * width_, stream, x);
-    if (Result<void> r = norm(at, n, rows_, width_, x, normed, stream); !r) return r;
-    if (stays) std::swap(room_[stream], room_[normed]);
-    return {};
-}
-
 Result<void> DeviceText::rotate(const AttentionPart& a, Role role, uint64_t heads, uint64_t width) {
     auto found = std::find_if(angles_.begin(), angles_.end(), [&](const Angles& one) {
-        return one.width == width && same(one.rope, *a.rope);
+        return one.width == width && same_angles(one.rope, *a.rope);
     });
     if (found == angles_.end()) {
         const RopeTables tables = rope_tables(*a.rope, capacity_, width);
@@ -233,10 +209,10 @@ Result<void> DeviceText::rotate(const AttentionPart& a, Role role, uint64_t head
 }
 
 // Queries stand behind all keys but their own.
-Result<void> DeviceText::attend(Layer& at, const AttentionPart& a, uint64_t width) {
+Result<void> DeviceText::attend(const AttentionPart& a, uint64_t width) {
     const uint64_t heads = a.heads, kv = a.kv_heads;
     const FoveaStrides cache{int64_t(kv * capacity_ * width), int64_t(capacity_ * width), int64_t(width)};
-    for (const auto& [role, kept] : {std::pair{keys, &at.keys}, {values, &at.values}}) {
+    for (const auto& [role, kept] : {std::pair{keys, &at_->keys}, {values, &at_->values}}) {
         if (!*kept) {
             Result<DeviceBuffer> buffer = allocate(kv * capacity_ * width * 4);
             if (!buffer) return buffer.error();
@@ -266,7 +242,7 @@ Result<void> DeviceText::attend(Layer& at, const AttentionPart& a, uint64_t widt
     if (Result<void> r = need(context, rows_ * heads * width); !r) return r;
     Buffers buffers{};
     buffers[FOVEA_BIND_Q] = &*room_[queries], buffers[FOVEA_BIND_O] = &*room_[context];
-    buffers[FOVEA_BIND_K] = &*at.keys, buffers[FOVEA_BIND_V] = &*at.values;
+    buffers[FOVEA_BIND_K] = &*at_->keys, buffers[FOVEA_BIND_V] = &*at_->values;
     const Key key = {
         kAttention,
         heads << 32 | kv,
@@ -285,42 +261,10 @@ Result<void> DeviceText::attend(Layer& at, const AttentionPart& a, uint64_t widt
     return {};
 }
 
-Result<void> DeviceText::attention(Layer& at, const AttentionPart& a, Role from) {
-    const uint64_t width = a.query.d_out() / a.heads;
-    for (const auto& [layer, role] : {std::pair{&a.query, queries}, {&a.key, keys}, {&a.value, values}})
-        if (Result<void> r = linear(at, *layer, from, role); !r) return r;
-    for (const auto& [n, role, heads] :
-         {std::tuple{&a.query_norm, queries, a.heads}, {&a.key_norm, keys, a.kv_heads}}) {
-        if (n->kind != NormKind::none)
-            if (Result<void> r = norm(at, *n, rows_ * heads, width, role, role); !r) return r;
-        if (a.rope)
-            if (Result<void> r = rotate(a, role, heads, width); !r) return r;
-    }
-    if (Result<void> r = attend(at, a, width); !r) return r;
-    return linear(at, a.output, context, part);
-}
-
-Result<void> DeviceText::feed_forward(Layer& at, const FeedForward& f, Role from) {
-    const uint64_t middle = rows_ * f.up.d_out();
-    const PointwiseRule rule = rule_of(f.activation);
-    if (Result<void> r = linear(at, f.up, from, hidden); !r) return r;
-    if (!is_present(f.gate)) {
-        if (Result<void> r = pointwise(rule, middle, hidden, std::nullopt); !r) return r;
-        return linear(at, f.down, hidden, part);
-    }
-    if (Result<void> r = linear(at, f.gate, from, gate); !r) return r;
-    if (Result<void> r = pointwise(rule, middle, gate, hidden); !r) return r;
-    return linear(at, f.down, gate, part);
-}
-
 // ---- a text ----
 
 Result<void> DeviceText::enter(const F32Tensor& x, uint64_t held) {
-    rows_ = x.rows(), width_ = x.columns(), held_ = held;
-    if (held_ + rows_ > capacity_)
-        return Error{FOVEA_LIMIT_EXCEEDED, "rows",
-                     std::to_string(rows_) + " rows behind " + std::to_string(held_) +
-                         "; there is room for " + std::to_string(capacity_)};
+    if (Result<void> r = take(x, held); !r) return r;
     if (Result<void> r = flush(); !r) return r;
     runner_.forget_closed();
     if (Result<void> r = need(stream, rows_ * width_); !r) return r;
@@ -330,45 +274,6 @@ Result<void> DeviceText::enter(const F32Tensor& x, uint64_t held) {
     runner_.traffic_.uploads += 2;
     if (Result<void> r = positions_->upload(std::as_bytes(std::span(places))); !r) return r;
     return room_[stream]->upload(std::as_bytes(std::span(x.values)));
-}
-
-Result<void> DeviceText::layer(uint64_t n, const Block& b) {
-    const AttentionPart& a = b.attention;
-    const FeedForward& f = b.feed_forward;
-    if (!b.residual || !is_present(a.query) || !is_present(a.key) || !is_present(a.value) ||
-        !is_present(a.output) || a.rules.alibi ||
-        (b.order == BlockOrder::parallel && b.feed_forward_norm.kind == NormKind::none))
-        return Error{FOVEA_UNSUPPORTED, "block",
-                     "layer " + std::to_string(n) + " has no such parts on a device"};
-    Layer& at = layers_[n];
-    block_ = &b;
-    const bool post = b.order == BlockOrder::post;
-    const auto normed_stream = [&](const Norm& norm_of, Role& from) -> Result<void> {
-        from = stream;
-        if (post || norm_of.kind == NormKind::none) return {};
-        from = normed;
-        return norm(at, norm_of, rows_, width_, stream, normed);
-    };
-    const auto norm_part = [&](const Norm& norm_of) -> Result<void> {
-        if (norm_of.kind == NormKind::none) return {};
-        return norm(at, norm_of, rows_, width_, part, part);
-    };
-    Role from = stream;
-    if (Result<void> r = normed_stream(b.attention_norm, from); !r) return r;
-    if (Result<void> r = attention(at, a, from); !r) return r;
-    if (Result<void> r = norm_part(b.attention_output_norm); !r) return r;
-    if (!is_present(f.up)) return add_to_stream(at, post ? b.attention_norm : Norm{}, part, post);
-    if (b.order == BlockOrder::parallel) {
-        if (Result<void> r = normed_stream(b.feed_forward_norm, from); !r) return r;
-        if (Result<void> r = add_to_stream(at, Norm{}, part, false); !r) return r;
-    } else {
-        const Norm& next = post ? b.attention_norm : b.feed_forward_norm;
-        from = post || next.kind == NormKind::none ? stream : normed;
-        if (Result<void> r = add_to_stream(at, next, part, post); !r) return r;
-    }
-    if (Result<void> r = feed_forward(at, f, from); !r) return r;
-    if (Result<void> r = norm_part(b.feed_forward_output_norm); !r) return r;
-    return add_to_stream(at, post ? b.feed_forward_norm : Norm{}, part, post);
 }
 
 Result<F32Tensor> DeviceText::row(uint64_t index) {

@@ -7,22 +7,19 @@
 
 #include <functional>
 
-#include "problem/row_parts.hpp"
+#include "model/layer_steps.hpp"
 
 namespace fovea {
 
-class DeviceText final : public ResidentText {
+class DeviceText final : public LayerSteps {
   public:
     DeviceText(DeviceRunner& runner, uint64_t layers, uint64_t capacity)
-        : runner_(runner), engine_(runner.engine_), capacity_(capacity), layers_(layers) {}
+        : LayerSteps(capacity), runner_(runner), engine_(runner.engine_), layers_(layers) {}
 
     Result<void> enter(const F32Tensor& x, uint64_t held) override;
-    Result<void> layer(uint64_t n, const Block& block) override;
     Result<F32Tensor> row(uint64_t index) override;
 
   private:
-    // Rows on the device.
-    enum Role { stream, normed, queries, keys, values, context, part, hidden, gate, role_count };
     // A matrix or a norm of a layer that the device holds in float32.
     struct Held {
         std::optional<DeviceBuffer> weight, bias;
@@ -39,8 +36,8 @@ class DeviceText final : public ResidentText {
     using Buffers = std::array<DeviceBuffer*, FOVEA_BIND_COUNT>;
     using Key = std::array<uint64_t, 10>;
 
-    Held& held_of(Layer& at, const void* member) {
-        return at.held[static_cast<const char*>(member) - reinterpret_cast<const char*>(block_)];
+    Held& held_of(const void* member) {
+        return at_->held[static_cast<const char*>(member) - reinterpret_cast<const char*>(block_)];
     }
     Result<DeviceBuffer> allocate(uint64_t bytes);
     Result<void> grow(std::unique_ptr<DeviceBuffer>& kept, uint64_t bytes);
@@ -49,23 +46,22 @@ class DeviceText final : public ResidentText {
     Result<void> add(const Key& key, const std::function<Result<Plan>()>& make, const Buffers& buffers);
     Result<void> flush();
 
-    Result<void> linear(Layer& at, const Linear& l, Role x, Role y);
-    Result<DeviceBuffer*> weight_of(Layer& at, const Linear& l, FoveaDtype& type, bool& in_out);
-    // `sum`: what x is added to first; none: nothing.
-    Result<void> norm(Layer& at, const Norm& n, uint64_t rows, uint64_t width, Role x, Role y,
-                      std::optional<Role> sum = std::nullopt);
-    Result<void> pointwise(PointwiseRule rule, uint64_t count, Role x, std::optional<Role> other);
-    Result<void> add_to_stream(Layer& at, const Norm& n, Role x, bool stays);
-    Result<void> attention(Layer& at, const AttentionPart& part, Role from);
-    Result<void> rotate(const AttentionPart& a, Role role, uint64_t heads, uint64_t width);
-    Result<void> attend(Layer& at, const AttentionPart& a, uint64_t width);
-    Result<void> feed_forward(Layer& at, const FeedForward& f, Role from);
+    void begin(uint64_t n, const Block& block) override { at_ = &layers_[n], block_ = &block; }
+    Result<void> linear(std::span<const Product> products, Role x) override;
+    Result<void> norm(const Norm& n, uint64_t rows, uint64_t width, Role x, Role y,
+                      std::optional<Role> sum) override;
+    Result<void> pointwise(PointwiseRule rule, uint64_t count, Role x, std::optional<Role> other) override;
+    Result<void> rotate(const AttentionPart& a, Role role, uint64_t heads, uint64_t width) override;
+    Result<void> attend(const AttentionPart& a, uint64_t width) override;
+    void swap(Role a, Role b) override { std::swap(room_[a], room_[b]); }
+    Result<void> product(const Linear& l, Role x, Role y);
+    Result<DeviceBuffer*> weight_of(const Linear& l, FoveaDtype& type, bool& in_out);
 
     DeviceRunner& runner_;
     Engine& engine_;
-    uint64_t capacity_, rows_ = 0, width_ = 0, held_ = 0;
     std::vector<Layer> layers_;
-    const Block* block_ = nullptr;  // whose layer is recorded
+    Layer* at_ = nullptr;  // whose steps are recorded
+    const Block* block_ = nullptr;
     // Their addresses stay, as what is to be run names them.
     std::array<std::unique_ptr<DeviceBuffer>, role_count> room_;
     std::unique_ptr<DeviceBuffer> positions_;

@@ -1,10 +1,9 @@
 #include <fovea/model/generate.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
-#include "model/block_run.hpp"
+#include "model/host_text.hpp"
 #include "problem/philox.hpp"
 
 namespace fovea {
@@ -12,12 +11,6 @@ namespace {
 
 Error wrong(std::string field, std::string text) {
     return {FOVEA_INVALID_ARGUMENT, std::move(field), std::move(text)};
-}
-
-using Bindings = std::array<FoveaHostBuffer, FOVEA_BIND_COUNT>;
-
-void give(Bindings& bindings, FoveaBinding binding, const F32Tensor& t) {
-    bindings[binding] = {const_cast<float*>(t.values.data()), t.values.size() * 4};
 }
 
 }  // namespace
@@ -32,6 +25,7 @@ class Decoder::Impl {
         }
         const ModelFacts& f = model_.facts();
         text_ = engine_->text(f.layers, capacity_);
+        if (!text_) text_ = std::make_unique<HostText>(*engine_, f.layers, capacity_);
         keep_ = model_.all_stored_block_bytes() <= options.keep_bytes;
         blocks_.resize(f.layers);
     }
@@ -42,10 +36,6 @@ class Decoder::Impl {
     std::string reason() const { return engine_->reason(); }
 
   private:
-    struct Cache {
-        F32Tensor keys, values;  // [kv_heads, capacity, head_width]
-    };
-
     Result<std::shared_ptr<const Block>> block(uint64_t layer) {
         if (blocks_[layer]) return blocks_[layer];
         // Rows that lie in a cache were turned by the angles of the text's whole length, not of the tokens so
@@ -57,115 +47,34 @@ class Decoder::Impl {
         return shared;
     }
 
-    Result<void> append(const F32Tensor& rows, F32Tensor& cache);
-    Result<F32Tensor> attend(const Block& block, const F32Tensor& q, const Cache& cache);
-    Result<F32Tensor> layer(uint64_t n, const F32Tensor& x);
     Result<F32Tensor> last_row(const F32Tensor& x);
-    Result<F32Tensor> last_row_on_host(F32Tensor x);
 
     CheckpointModel model_;
     uint64_t capacity_, held_ = 0;
     EngineRunner* engine_;
     std::unique_ptr<EngineRunner> own_engine_;
-    std::unique_ptr<ResidentText> text_;  // null: `caches_`
-    std::vector<Cache> caches_;
+    std::unique_ptr<ResidentText> text_;
     bool keep_ = true;
     std::vector<std::shared_ptr<const Block>> blocks_;
-    Result<FoveaDeviceFacts> facts_ = cpu_facts(1);
-    Workspace workspace_;
 };
-
-// New rows behind those that the cache holds, by the engine's own copy.
-Result<void> Decoder::Impl::append(const F32Tensor& rows, F32Tensor& cache) {
-    if (!facts_) return facts_.error();
-    FoveaAppendDesc call{};
-    call.struct_size = sizeof call;
-    call.batch = 1, call.heads = uint32_t(rows.shape[0]), call.dim = uint32_t(rows.shape[2]);
-    call.len = rows.shape[1], call.capacity = capacity_, call.first_row = held_;
-    const Result<Plan> plan = plan_append(*facts_, call);
-    if (!plan) return plan.error();
-    Bindings bindings{};
-    give(bindings, FOVEA_BIND_X, rows), give(bindings, FOVEA_BIND_Y, cache);
-    return run_on_host(*plan, bindings.data(), workspace_);
-}
-
-// [rows, heads * width] of queries that stand behind all keys but their own.
-Result<F32Tensor> Decoder::Impl::attend(const Block& block, const F32Tensor& q, const Cache& cache) {
-    const uint64_t heads = q.shape[0], rows = q.shape[1], width = q.shape[2];
-    FoveaAttentionDesc call = foveaAttentionDesc();
-    call.batch = 1;
-    call.heads_q = uint32_t(heads), call.heads_kv = block.attention.kv_heads;
-    call.len_q = rows, call.len_kv = held_ + rows;
-    call.dim_qk = call.dim_v = uint32_t(width);
-    apply_rules(block.attention.rules, call);
-    call.align = FOVEA_ALIGN_BOTTOM_RIGHT;
-    const auto stride = int64_t(width);
-    call.k_strides =
-        call.v_strides = {int64_t(cache.keys.values.size()), int64_t(capacity_) * stride, stride};
-    F32Tensor o({heads, rows, width});
-    Bindings bindings{};
-    give(bindings, FOVEA_BIND_Q, q), give(bindings, FOVEA_BIND_K, cache.keys);
-    give(bindings, FOVEA_BIND_V, cache.values), give(bindings, FOVEA_BIND_O, o);
-    if (Result<void> r = engine_->attention(call, bindings.data()); !r) return r.error();
-    F32Tensor context({rows, heads * width});
-    for (uint64_t h = 0; h < heads; ++h)
-        for (uint64_t i = 0; i < rows; ++i) {
-            const auto from = o.row(h * rows + i);
-            std::copy(from.begin(), from.end(), context.row(i).begin() + int64_t(h * width));
-        }
-    return context;
-}
-
-Result<F32Tensor> Decoder::Impl::layer(uint64_t n, const F32Tensor& x) {
-    const LinearRun linear = [&](const F32Tensor& rows, const Linear& l) {
-        return run_linear(*engine_, rows, l);
-    };
-    const Result<std::shared_ptr<const Block>> shared = block(n);
-    if (!shared) return shared.error();
-    const Block& b = **shared;
-    Result<ProjectedHeads> heads = project_heads(b, x, nullptr, linear);
-    if (!heads) return heads.error();
-    if (Result<void> r = place_heads(b.attention, held_, heads->q, heads->k); !r) return r.error();
-    if (Result<void> r = append(heads->k, caches_[n].keys); !r) return r.error();
-    if (Result<void> r = append(heads->v, caches_[n].values); !r) return r.error();
-    Result<F32Tensor> context = attend(b, heads->q, caches_[n]);
-    if (!context) return context;
-    Result<BlockEnd> end = finish_block(b, &x, *context, linear);
-    if (!end) return end.error();
-    return std::move(end->result);
-}
 
 // Through all layers, where they are.
 Result<F32Tensor> Decoder::Impl::last_row(const F32Tensor& x) {
-    const auto on_device = [&]() -> Result<F32Tensor> {
+    const uint64_t layers = model_.facts().layers;
+    const auto through = [&]() -> Result<F32Tensor> {
         if (Result<void> r = text_->enter(x, held_); !r) return r.error();
-        for (uint64_t n = 0; n < model_.facts().layers; ++n) {
+        for (uint64_t n = 0; n < layers; ++n) {
             const Result<std::shared_ptr<const Block>> b = block(n);
             if (!b) return b.error();
             if (Result<void> r = text_->layer(n, **b); !r) return r.error();
         }
         return text_->row(x.rows() - 1);
     };
-    if (text_) {
-        Result<F32Tensor> last = on_device();
-        // A model that does not fit goes through the device one matrix at a time.
-        if (last || held_ != 0 || last.error().code != FOVEA_OUT_OF_DEVICE_MEMORY) return last;
-        text_.reset();
-    }
-    return last_row_on_host(x);
-}
-
-Result<F32Tensor> Decoder::Impl::last_row_on_host(F32Tensor x) {
-    const ModelFacts& f = model_.facts();
-    const F32Tensor empty({f.kv_heads, capacity_, f.head_width});
-    if (caches_.empty()) caches_.assign(f.layers, Cache{empty, empty});
-    for (uint64_t n = 0; n < f.layers; ++n) {
-        Result<F32Tensor> next = layer(n, x);
-        if (!next) return next;
-        x = std::move(*next);
-    }
-    const auto last = x.row(x.rows() - 1);
-    return F32Tensor({1, last.size()}, {last.begin(), last.end()});
+    Result<F32Tensor> last = through();
+    if (last || held_ != 0 || last.error().code != FOVEA_OUT_OF_DEVICE_MEMORY) return last;
+    // A model that does not fit goes through the device one matrix at a time.
+    text_ = std::make_unique<HostText>(*engine_, layers, capacity_);
+    return through();
 }
 
 Result<std::vector<float>> Decoder::Impl::run(std::span<const uint32_t> ids) {

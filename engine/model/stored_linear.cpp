@@ -5,6 +5,7 @@
 
 #include "cpu/block_rows.hpp"
 #include "problem/checked.hpp"
+#include "problem/parallel.hpp"
 #include "problem/problem.hpp"
 
 namespace fovea {
@@ -51,36 +52,58 @@ bool has_stored_rows(const StoredWeight& weight) {
     return reinterpret_cast<uintptr_t>(weight.bytes.data()) % alignment == 0;
 }
 
-void stored_rows_on_cpu(uint32_t target, const StoredWeight& weight, const float* bias, const F32Tensor& x,
-                        F32Tensor& y, const FoveaParallel* parallel, bool byte_products) {
-    struct Job {
-        cpu::BlockRowsKernel kernel;
+void stored_rows_on_cpu(uint32_t target, std::span<const StoredProduct> products, const F32Tensor& x,
+                        const FoveaParallel* parallel, bool byte_products) {
+    struct Matrix {
         cpu::BlockRows call;
         uint64_t step;
-    } job{cpu::block_rows_kernel_of(target), {}, 0};
-    job.call.format = *format_of(weight.type);
-    job.call.weights = reinterpret_cast<const unsigned char*>(weight.bytes.data());
-    job.call.columns = weight.columns(), job.call.row_bytes = row_bytes(weight);
-    job.call.rows = weight.rows(), job.call.part_rows = ceil_div(weight.rows(), uint64_t{cpu::kRowParts});
-    job.call.bias = bias;
-    job.step = std::max<uint64_t>(1, kTaskBytes / std::max<uint64_t>(1, cpu::kRowParts * job.call.row_bytes));
-    const auto tasks = uint32_t(ceil_div(job.call.part_rows, job.step));
-    job.call.byte_products = byte_products;
-    std::vector<uint32_t> odd(weight.columns() / 32);
+        uint32_t end_task;  // of all matrices up to this one
+    };
+    struct Job {
+        cpu::BlockRowsKernel kernel;
+        std::vector<Matrix> matrices;
+    } job{cpu::block_rows_kernel_of(target), {}};
+    uint32_t tasks = 0;
+    for (const StoredProduct& one : products) {
+        const StoredWeight& weight = *one.weight;
+        Matrix m{};
+        m.call.format = *format_of(weight.type);
+        m.call.weights = reinterpret_cast<const unsigned char*>(weight.bytes.data());
+        m.call.columns = weight.columns(), m.call.row_bytes = row_bytes(weight);
+        m.call.rows = weight.rows(), m.call.part_rows = ceil_div(weight.rows(), uint64_t{cpu::kRowParts});
+        m.call.bias = one.bias->values.empty() ? nullptr : one.bias->values.data();
+        m.call.byte_products = byte_products;
+        m.step = std::max<uint64_t>(1, kTaskBytes / std::max<uint64_t>(1, cpu::kRowParts * m.call.row_bytes));
+        m.end_task = tasks += uint32_t(ceil_div(m.call.part_rows, m.step));
+        job.matrices.push_back(m);
+    }
+    const bool any_digits = std::any_of(job.matrices.begin(), job.matrices.end(), [](const Matrix& m) {
+        return m.call.format == cpu::BlockFormat::q4_0;
+    });
+    std::vector<uint32_t> odd(any_digits ? x.columns() / 32 : 0);
     for (uint64_t i = 0; i < x.rows(); ++i) {
-        job.call.x = x.row(i).data(), job.call.y = y.row(i).data();
-        std::vector<cpu::DigitGroup> digits(
-            weight.type == WeightType::q4_0 ? cpu::digit_groups(weight.columns()) : 0);
-        cpu::split_digits_of(target)(job.call, digits.data(), odd.data());
-        if (!parallel || tasks == 1) {
-            job.kernel(job.call, 0, job.call.part_rows);
-            continue;
+        std::vector<cpu::DigitGroup> digits(any_digits ? cpu::digit_groups(x.columns()) : 0);
+        const cpu::BlockRows* with_digits = nullptr;
+        for (size_t n = 0; n < products.size(); ++n) {
+            cpu::BlockRows& call = job.matrices[n].call;
+            call.x = x.row(i).data(), call.y = products[n].y->row(i).data();
+            if (call.format != cpu::BlockFormat::q4_0) continue;
+            if (with_digits)
+                call.digits = with_digits->digits, call.odd = with_digits->odd,
+                call.odd_blocks = with_digits->odd_blocks;
+            else
+                cpu::split_digits_of(target)(call, digits.data(), odd.data());
+            with_digits = &call;
         }
-        parallel->run(
-            parallel->user, tasks,
+        for_each_task(
+            parallel, tasks,
             [](void* arg, uint32_t index, uint32_t) {
                 const Job& j = *static_cast<const Job*>(arg);
-                j.kernel(j.call, index * j.step, std::min(j.call.part_rows, (index + 1) * j.step));
+                const Matrix* m = j.matrices.data();
+                uint32_t begin = 0;
+                for (; index >= m->end_task; ++m) begin = m->end_task;
+                const uint64_t first = (index - begin) * m->step;
+                j.kernel(m->call, first, std::min(m->call.part_rows, first + m->step));
             },
             &job);
     }
@@ -124,8 +147,9 @@ FoveaLinearDesc linear_of(const StoredWeight& weight, FoveaDtype type, const F32
     return call;
 }
 
-Result<void> EngineRunner::stored_linear(const StoredWeight& weight, const F32Tensor& bias,
-                                         const F32Tensor& x, F32Tensor& y) {
+// By linear(), in float32 a stretch at a time where that does not read the type.
+static Result<void> product_on(EngineRunner& engine, const StoredWeight& weight, const F32Tensor& bias,
+                               const F32Tensor& x, F32Tensor& y) {
     const std::optional<FoveaDtype> type = linear_type(weight.type);
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     bindings[FOVEA_BIND_X] = {const_cast<float*>(x.values.data()), x.values.size() * 4};
@@ -134,7 +158,7 @@ Result<void> EngineRunner::stored_linear(const StoredWeight& weight, const F32Te
         if (!bias.values.empty())
             bindings[FOVEA_BIND_BIAS] = {const_cast<float*>(bias.values.data()), bias.values.size() * 4};
         bindings[FOVEA_BIND_Y] = {y.values.data(), y.values.size() * 4};
-        return linear(linear_of(weight, *type, bias, x), bindings);
+        return engine.linear(linear_of(weight, *type, bias, x), bindings);
     }
     const uint64_t columns = weight.columns(), count = weight.rows();
     const uint64_t step = std::max<uint64_t>(1, kStretchBytes / (4 * std::max<uint64_t>(1, columns)));
@@ -149,10 +173,16 @@ Result<void> EngineRunner::stored_linear(const StoredWeight& weight, const F32Te
         if (call.has_bias)
             bindings[FOVEA_BIND_BIAS] = {const_cast<float*>(bias.values.data()) + first, rows * 4};
         bindings[FOVEA_BIND_Y] = {some.values.data(), some.values.size() * 4};
-        if (Result<void> r = linear(call, bindings); !r) return r;
+        if (Result<void> r = engine.linear(call, bindings); !r) return r;
         for (uint64_t i = 0; i < x.rows(); ++i)
             std::copy(some.row(i).begin(), some.row(i).end(), y.row(i).begin() + int64_t(first));
     }
+    return {};
+}
+
+Result<void> EngineRunner::stored_linears(std::span<const StoredProduct> products, const F32Tensor& x) {
+    for (const StoredProduct& one : products)
+        if (Result<void> r = product_on(*this, *one.weight, *one.bias, x, *one.y); !r) return r;
     return {};
 }
 

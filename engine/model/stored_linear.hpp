@@ -11,11 +11,9 @@ namespace fovea {
 
 // Whether stored_rows_on_cpu() takes this weight: its type has a kernel, and its bytes lie as that needs.
 bool has_stored_rows(const StoredWeight& weight);
-// y [rows, weight rows] = x W^T + bias by the kernels of `target`, one row of x at a time; `bias` may be
-// null.
-void stored_rows_on_cpu(uint32_t target, const StoredWeight& weight, const float* bias, const F32Tensor& x,
-                        F32Tensor& y, const FoveaParallel* parallel,
-                        bool byte_products = cpu::has_byte_products());
+// The products by the kernels of `target`, one row of x at a time; threads share them all.
+void stored_rows_on_cpu(uint32_t target, std::span<const StoredProduct> products, const F32Tensor& x,
+                        const FoveaParallel* parallel, bool byte_products = cpu::has_byte_products());
 
 // The type by which FoveaLinearDesc reads such a weight; none for those that become float32 first.
 std::optional<FoveaDtype> linear_type(WeightType type);

@@ -6,6 +6,9 @@
 #ifdef FOVEA_WITH_RUNTIME
 #include <fovea/model/device_runner.hpp>
 #endif
+#include <fovea/thread_pool.hpp>
+
+#include "model/host_text.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +16,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <numeric>
 
 namespace fovea {
@@ -265,30 +269,9 @@ TEST(OlderConfigurations, mean_what_the_newer_ones_mean) {
     EXPECT_EQ(count, 11);
 }
 
-#ifdef FOVEA_WITH_RUNTIME
-// The verdict of Families, on the device that the test runs behind: learned and rotary positions, grouped
-// heads, windows, softcaps, encoders of texts and pictures, quantised weights.
-TEST(FamiliesOnVulkan, compute_what_transformers_computes_in_float64) {
-    EngineOptions options;
-    options.backend = BackendChoice::vulkan;
-    options.validation = true;
-    Result<Engine> engine = Engine::open(options);
-    ASSERT_TRUE(engine) << engine.error().text;
-    DeviceRunner runner(*engine);
-    for (const char* name : {"gpt2", "mistral", "gemma2", "modernbert", "vit", "llama_q8/model.gguf"}) {
-        SCOPED_TRACE(name);
-        const fs::path model = fs::path(FOVEA_FAMILIES) / name;
-        const fs::path folder = model.extension() == ".gguf" ? model.parent_path() : model;
-        const Result<TensorSet> reference = load_safetensors(folder / "expected.safetensors");
-        ASSERT_TRUE(reference) << reference.error().text;
-        expect_like_transformers(model, *reference, Arithmetic::engine, &runner);
-    }
-    for (const std::string& message : engine->take_messages()) ADD_FAILURE() << message;
-}
-
 // Rows [first, end) of what enters goes through all layers of `text`, each held against the reference.
-void expect_rows_on_device(const CheckpointModel& model, const TensorSet& reference,
-                           const F32Tensor& entering, uint64_t first, uint64_t end, ResidentText& text) {
+void expect_rows_behind_layers(const CheckpointModel& model, const TensorSet& reference,
+                               const F32Tensor& entering, uint64_t first, uint64_t end, ResidentText& text) {
     const uint64_t width = entering.columns();
     const auto from = entering.values.begin();
     const F32Tensor x({end - first, width}, {from + int64_t(first * width), from + int64_t(end * width)});
@@ -310,15 +293,9 @@ void expect_rows_on_device(const CheckpointModel& model, const TensorSet& refere
     }
 }
 
-// What stays on the device from layer to layer: every family's parts, in one go and, where there are caches,
-// in parts of several rows and of one.
-TEST(FamiliesOnVulkan, keep_a_text_on_the_device) {
-    EngineOptions options;
-    options.backend = BackendChoice::vulkan;
-    options.validation = true;
-    Result<Engine> engine = Engine::open(options);
-    ASSERT_TRUE(engine) << engine.error().text;
-    DeviceRunner runner(*engine);
+// Every family's parts, in one go and, where there are caches, in parts of several rows and of one.
+void expect_texts_to_stay(
+    const std::function<std::unique_ptr<ResidentText>(uint64_t layers, uint64_t rows)>& make) {
     int families = 0;
     for (const auto& folder : fs::directory_iterator(FOVEA_FAMILIES)) {
         if (!fs::exists(folder.path() / "expected.safetensors")) continue;
@@ -334,18 +311,62 @@ TEST(FamiliesOnVulkan, keep_a_text_on_the_device) {
                                                        : model->embed(tokens_of(*reference));
         ASSERT_TRUE(x) << x.error().text;
         const uint64_t rows = x->rows();
-        const auto whole = runner.text(facts.layers, rows);
-        expect_rows_on_device(*model, *reference, *x, 0, rows, *whole);
+        const auto whole = make(facts.layers, rows);
+        expect_rows_behind_layers(*model, *reference, *x, 0, rows, *whole);
         ++families;
-        if (!facts.causal || HasFailure()) continue;
-        const auto parts = runner.text(facts.layers, rows);
+        if (!facts.causal || testing::Test::HasFailure()) continue;
+        const auto parts = make(facts.layers, rows);
         for (const auto& [first, end] : {std::pair{uint64_t{0}, rows / 2},
                                          {rows / 2, rows / 2 + 1},
                                          {rows / 2 + 1, rows / 2 + 2},
                                          {rows / 2 + 2, rows}})
-            expect_rows_on_device(*model, *reference, *x, first, end, *parts);
+            expect_rows_behind_layers(*model, *reference, *x, first, end, *parts);
     }
     EXPECT_EQ(families, 20);
+}
+
+// Generation's own steps on this machine's processor, with and without threads.
+TEST(Families, keep_a_text_on_host_memory) {
+    ThreadPool pool(2);
+    const FoveaParallel parallel = pool.parallel();
+    for (const FoveaParallel* threads : {static_cast<const FoveaParallel*>(nullptr), &parallel}) {
+        const std::unique_ptr<EngineRunner> runner = make_cpu_runner(threads, threads ? 2 : 1);
+        expect_texts_to_stay([&](uint64_t layers, uint64_t rows) {
+            return std::make_unique<HostText>(*runner, layers, rows);
+        });
+    }
+}
+
+#ifdef FOVEA_WITH_RUNTIME
+// The verdict of Families, on the device that the test runs behind: learned and rotary positions, grouped
+// heads, windows, softcaps, encoders of texts and pictures, quantised weights.
+TEST(FamiliesOnVulkan, compute_what_transformers_computes_in_float64) {
+    EngineOptions options;
+    options.backend = BackendChoice::vulkan;
+    options.validation = true;
+    Result<Engine> engine = Engine::open(options);
+    ASSERT_TRUE(engine) << engine.error().text;
+    DeviceRunner runner(*engine);
+    for (const char* name : {"gpt2", "mistral", "gemma2", "modernbert", "vit", "llama_q8/model.gguf"}) {
+        SCOPED_TRACE(name);
+        const fs::path model = fs::path(FOVEA_FAMILIES) / name;
+        const fs::path folder = model.extension() == ".gguf" ? model.parent_path() : model;
+        const Result<TensorSet> reference = load_safetensors(folder / "expected.safetensors");
+        ASSERT_TRUE(reference) << reference.error().text;
+        expect_like_transformers(model, *reference, Arithmetic::engine, &runner);
+    }
+    for (const std::string& message : engine->take_messages()) ADD_FAILURE() << message;
+}
+
+// What stays on the device from layer to layer.
+TEST(FamiliesOnVulkan, keep_a_text_on_the_device) {
+    EngineOptions options;
+    options.backend = BackendChoice::vulkan;
+    options.validation = true;
+    Result<Engine> engine = Engine::open(options);
+    ASSERT_TRUE(engine) << engine.error().text;
+    DeviceRunner runner(*engine);
+    expect_texts_to_stay([&](uint64_t layers, uint64_t rows) { return runner.text(layers, rows); });
     for (const std::string& message : engine->take_messages()) ADD_FAILURE() << message;
 }
 

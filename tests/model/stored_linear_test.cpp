@@ -15,6 +15,13 @@ namespace {
 const WeightType kTypes[] = {WeightType::f32,  WeightType::f16,  WeightType::bf16, WeightType::q4_0,
                              WeightType::q8_0, WeightType::q4_k, WeightType::q5_k, WeightType::q6_k};
 
+void rows_on_cpu(uint32_t target, const Weight& w, const F32Tensor& bias, const F32Tensor& x, F32Tensor& y,
+                 const FoveaParallel* parallel = nullptr, bool byte_products = cpu::has_byte_products()) {
+    const StoredProduct one{&w.stored, &bias, &y};
+    stored_rows_on_cpu(target, std::span(&one, 1), x, parallel, byte_products);
+}
+const F32Tensor kNoBias(Shape{0});
+
 TEST(StoredLinear, gives_the_dequantised_product_on_every_instruction_set) {
     std::mt19937 random(20261122);
     ThreadPool pool(2);
@@ -36,17 +43,41 @@ TEST(StoredLinear, gives_the_dequantised_product_on_every_instruction_set) {
                 ASSERT_TRUE(has_stored_rows(w.stored));
                 F32Tensor y({3, rows}), threaded({2, rows});
                 std::fill(y.values.begin(), y.values.end(), NAN);
-                const float* const b = bias.values.empty() ? nullptr : bias.values.data();
-                stored_rows_on_cpu(target, w.stored, b, x, y, nullptr);
+                rows_on_cpu(target, w, bias, x, y);
                 expect_row_verdict(w, bias, x, y);
                 EXPECT_TRUE(std::all_of(y.row(2).begin(), y.row(2).end(), [](float v) { return v != v; }))
                     << "nothing is written behind the last row";
                 y.values.resize(2 * rows);
-                stored_rows_on_cpu(target, w.stored, b, x, threaded, &parallel);
+                rows_on_cpu(target, w, bias, x, threaded, &parallel);
                 EXPECT_EQ(threaded.values, y.values) << "threads change no bit";
             }
     }
     EXPECT_GE(targets, 2u);
+}
+
+// Matrices of several types that read the same rows are one call, whose tasks are of all of them.
+TEST(StoredLinear, several_at_once_are_what_each_is_alone) {
+    std::mt19937 random(20261127);
+    ThreadPool pool(2);
+    const FoveaParallel parallel = pool.parallel();
+    const F32Tensor x = random_rows(3, 512, random);
+    std::vector<Weight> weights;
+    std::vector<F32Tensor> biases, alone, together;
+    for (const auto& [type, rows] : {std::pair{WeightType::q4_0, 333u},
+                                     {WeightType::f16, 40u},
+                                     {WeightType::q4_0, 1u},
+                                     {WeightType::q8_0, 700u}}) {
+        weights.emplace_back(type, rows, 512, random);
+        biases.push_back(rows % 2 == 0 ? reshaped(random_rows(1, rows, random), {rows}) : kNoBias);
+        alone.emplace_back(Shape{3, rows}), together.emplace_back(Shape{3, rows});
+    }
+    std::vector<StoredProduct> products;
+    for (size_t n = 0; n < weights.size(); ++n) {
+        rows_on_cpu(cpu::best_target(), weights[n], biases[n], x, alone[n]);
+        products.push_back({&weights[n].stored, &biases[n], &together[n]});
+    }
+    stored_rows_on_cpu(cpu::best_target(), products, x, &parallel);
+    EXPECT_EQ(together, alone);
 }
 
 // Blocks of activations as they may come: what is changed in normal numbers, of each of 32.
@@ -81,9 +112,9 @@ TEST(StoredLinear, takes_activations_of_every_size) {
                     F32Tensor x = random_rows(3, 32 * blocks, random), y({3, 37}), plain({3, 37});
                     for (uint64_t n = 0; n < x.values.size(); ++n)
                         x.values[n] = a.change(x.values[n], n % (32 * blocks));
-                    stored_rows_on_cpu(target, w.stored, nullptr, x, y, nullptr);
+                    rows_on_cpu(target, w, kNoBias, x, y);
                     expect_row_verdict(w, F32Tensor(Shape{0}), x, y);
-                    stored_rows_on_cpu(target, w.stored, nullptr, x, plain, nullptr, false);
+                    rows_on_cpu(target, w, kNoBias, x, plain, nullptr, false);
                     EXPECT_EQ(plain.values, y.values) << "products of bytes change no bit";
                 }
     }
@@ -99,7 +130,7 @@ TEST(StoredLinear, what_is_not_finite_stays_so) {
                 const Weight w(WeightType::q4_0, 37, 608, random);
                 F32Tensor x = random_rows(1, 608, random), y({1, 37});
                 x.values[at] = odd;
-                stored_rows_on_cpu(target, w.stored, nullptr, x, y, nullptr);
+                rows_on_cpu(target, w, kNoBias, x, y);
                 for (uint64_t n = 0; n < 37; ++n) {
                     float plain = 0;
                     for (uint64_t e = 0; e < 608; ++e) plain += w.plain[n * 608 + e] * x.values[e];

@@ -22,8 +22,7 @@ class DeviceRunner final : public EngineRunner {
     std::string name() const override { return engine_.device().name; }  // "CPU (AVX2)", "llvmpipe (...)"
     Result<void> attention(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings) override;
     Result<void> linear(const FoveaLinearDesc& call, const FoveaHostBuffer* bindings) override;
-    Result<void> stored_linear(const StoredWeight& weight, const F32Tensor& bias, const F32Tensor& x,
-                               F32Tensor& y) override;
+    Result<void> stored_linears(std::span<const StoredProduct> products, const F32Tensor& x) override;
     std::unique_ptr<ResidentText> text(uint64_t layers, uint64_t capacity) override;
     std::string reason() const override { return last_attention_.reason; }
 

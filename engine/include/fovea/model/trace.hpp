@@ -32,6 +32,14 @@ class ResidentText {
     virtual Result<F32Tensor> row(uint64_t index) = 0;
 };
 
+// y [rows, n] = x W^T + bias for a matrix of n rows that stays as its file stores it; `bias` is [n] or empty,
+// y has its size already.
+struct StoredProduct {
+    const StoredWeight* weight;
+    const F32Tensor* bias;
+    F32Tensor* y;
+};
+
 // Runs calls of the engine on host memory. One runner, one thread.
 class EngineRunner {
   public:
@@ -40,11 +48,17 @@ class EngineRunner {
     // `bindings` has FOVEA_BIND_COUNT entries. Inputs are not written to.
     virtual Result<void> attention(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings) = 0;
     virtual Result<void> linear(const FoveaLinearDesc& call, const FoveaHostBuffer* bindings) = 0;
-    // y [rows, n] = x W^T + bias for a matrix of n rows that stays as its file stores it; `bias` is [n] or
-    // empty, y has its size already. linear() reads the types that it has; of another, and where the bytes
+    // Several of the same x at once. linear() reads the types that it has; of another, and where the bytes
     // are not aligned as its numbers, a stretch of the matrix at a time becomes float32.
-    virtual Result<void> stored_linear(const StoredWeight& weight, const F32Tensor& bias, const F32Tensor& x,
-                                       F32Tensor& y);
+    virtual Result<void> stored_linears(std::span<const StoredProduct> products, const F32Tensor& x);
+    Result<void> stored_linear(const StoredWeight& weight, const F32Tensor& bias, const F32Tensor& x,
+                               F32Tensor& y) {
+        const StoredProduct one{&weight, &bias, &y};
+        return stored_linears(std::span(&one, 1), x);
+    }
+    // The threads that a host lends for what is done on host memory beside the calls; null: the caller's
+    // own.
+    virtual const FoveaParallel* parallel() const { return nullptr; }
     // A text of so many layers and at most `capacity` rows that the runner keeps to itself, and that must go
     // before it; null: it computes on host memory alone.
     virtual std::unique_ptr<ResidentText> text(uint64_t layers, uint64_t capacity);

@@ -1,0 +1,86 @@
+#include "model/host_text.hpp"
+
+#include <algorithm>
+
+#include "model/block_run.hpp"
+
+namespace fovea {
+
+HostText::HostText(EngineRunner& engine, uint64_t layers, uint64_t capacity)
+    : LayerSteps(capacity), engine_(engine), on_rows_(engine.parallel()), layers_(layers) {}
+
+F32Tensor& HostText::need(Role role, uint64_t width) {
+    F32Tensor& room = room_[role];
+    room.values.resize(rows_ * width);
+    room.shape = {rows_, width};
+    return room;
+}
+
+Result<void> HostText::enter(const F32Tensor& x, uint64_t held) {
+    if (Result<void> r = take(x, held); !r) return r;
+    room_[stream] = x;
+    return {};
+}
+
+Result<F32Tensor> HostText::row(uint64_t index) {
+    const auto row = room_[stream].row(index);
+    return F32Tensor({1, row.size()}, {row.begin(), row.end()});
+}
+
+Result<void> HostText::linear(std::span<const Product> products, Role x) {
+    std::vector<LinearProduct> all;
+    for (const Product& one : products) all.push_back({one.layer, &need(one.to, one.layer->d_out())});
+    return run_linears(engine_, room_[x], all);
+}
+
+Result<void> HostText::norm(const Norm& n, uint64_t rows, uint64_t width, Role x, Role y,
+                            std::optional<Role> sum) {
+    need(y, rows * width / rows_);
+    on_rows_.norm(n, room_[x].values.data(), rows, width, room_[y].values.data(),
+                  sum ? room_[*sum].values.data() : nullptr);
+    return {};
+}
+
+Result<void> HostText::pointwise(PointwiseRule rule, uint64_t count, Role x, std::optional<Role> other) {
+    float* const numbers = room_[x].values.data();
+    on_rows_.pointwise(rule, numbers, other ? room_[*other].values.data() : nullptr, numbers, count);
+    return {};
+}
+
+Result<void> HostText::rotate(const AttentionPart& a, Role role, uint64_t heads, uint64_t width) {
+    auto found = std::find_if(angles_.begin(), angles_.end(), [&](const Angles& one) {
+        return one.width == width && same_angles(one.rope, *a.rope);
+    });
+    if (found == angles_.end())
+        found = angles_.insert(angles_.end(), Angles{*a.rope, width, rope_tables(*a.rope, capacity_, width)});
+    on_rows_.rotate(room_[role].values.data(), rows_, heads, width, *a.rope, found->tables, held_);
+    return {};
+}
+
+Result<void> HostText::attend(const AttentionPart& a, uint64_t width) {
+    const uint64_t heads = a.heads, kv = a.kv_heads;
+    for (const auto& [role, kept] : {std::pair{keys, &at_->keys}, {values, &at_->values}}) {
+        if (kept->values.empty()) *kept = F32Tensor({kv, capacity_, width});
+        on_rows_.append(room_[role].values.data(), rows_, kv, width, kept->values.data(), capacity_, held_);
+    }
+    FoveaAttentionDesc call = foveaAttentionDesc();
+    call.batch = 1, call.heads_q = uint32_t(heads), call.heads_kv = uint32_t(kv);
+    call.len_q = rows_, call.len_kv = held_ + rows_;
+    call.dim_qk = call.dim_v = uint32_t(width);
+    apply_rules(a.rules, call);
+    call.align = FOVEA_ALIGN_BOTTOM_RIGHT;
+    call.q_strides =
+        call.o_strides = {int64_t(rows_ * heads * width), int64_t(width), int64_t(heads * width)};
+    call.k_strides =
+        call.v_strides = {int64_t(kv * capacity_ * width), int64_t(capacity_ * width), int64_t(width)};
+    F32Tensor& o = need(context, heads * width);
+    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+    for (const auto& [binding, t] : {std::pair{FOVEA_BIND_Q, &room_[queries]},
+                                     {FOVEA_BIND_K, &at_->keys},
+                                     {FOVEA_BIND_V, &at_->values},
+                                     {FOVEA_BIND_O, &o}})
+        bindings[binding] = {t->values.data(), t->values.size() * 4};
+    return engine_.attention(call, bindings);
+}
+
+}  // namespace fovea
