@@ -49,8 +49,9 @@ export function picture(
     rows: number,
     columns: number,
     { table, low, high, log }: Scale,
-    value: (row: number, column: number) => number,
+    data: Float32Array,
     canvas = document.createElement("canvas"), // one that is used again costs less than a new one
+    stride = columns,
 ): HTMLCanvasElement {
     const image = new ImageData(columns, rows),
         pixels = new Uint32Array(image.data.buffer),
@@ -62,7 +63,7 @@ export function picture(
     if (canvas.height !== rows) canvas.height = rows;
     for (let row = 0, at = 0; row < rows; ++row)
         for (let column = 0; column < columns; ++column, ++at) {
-            const x = value(row, column);
+            const x = data[row * stride + column];
             pixels[at] = Number.isFinite(x)
                 ? colors[Math.round(placeOf(low, high, log, x) * 255)]
                 : x === -Infinity
@@ -74,10 +75,11 @@ export function picture(
 }
 
 // The theme's colours, asked of the style sheet once: asking makes the browser compute styles at once.
+const contrast = globalThis.matchMedia?.("(prefers-contrast: more)"); // the build has none
 let colorsOf = "",
     colors: Record<string, string> = {};
 export function themeColors(): Record<string, string> {
-    const wanted = `${document.documentElement.dataset.theme} ${matchMedia("(prefers-contrast: more)").matches}`;
+    const wanted = `${document.documentElement.dataset.theme} ${contrast?.matches}`;
     if (colorsOf !== wanted) {
         const style = getComputedStyle(document.documentElement);
         colorsOf = wanted;

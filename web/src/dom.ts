@@ -12,12 +12,19 @@ export function setText(element: Element, text: string): void {
     const part = element.childElementCount ? element : (element.firstChild ?? element);
     if (part.textContent !== text) part.textContent = text;
 }
+// What is chosen again is looked at by the browser's autofill, for a millisecond.
+export function choose(list: HTMLSelectElement, value: string): void {
+    if (list.value !== value) list.value = value;
+}
 // An attribute that is set to what it was has its styles computed again.
 export function hide(id: string, on: boolean): void {
     const element = byId(id);
     if (element.hidden !== on) element.hidden = on;
 }
-const written = new WeakMap<Element, string>();
+export function attribute(element: Element, name: string, value: number | boolean | string): void {
+    if (element.getAttribute(name) !== String(value)) element.setAttribute(name, String(value));
+}
+export const written = new WeakMap<Element, string>();
 // True where it was another text before. What is there is changed in place: a part that were replaced between a press and its
 // release would lose the click, and a button its focus.
 export function setHtml(element: Element, html: string): boolean {

@@ -149,7 +149,7 @@ export class Flow {
         if (!cells || !this.current.has(stage.id)) {
             const [low, high] = autoRange(data, content.signed),
                 scale = { table: colorTable(content.signed ? "balance" : "ink"), low, high, log: false };
-            cells = picture(rows, Math.min(across, 64), scale, (r, c) => data[r * across + c], cells);
+            cells = picture(rows, Math.min(across, 64), scale, data, cells, across);
             this.pictures.set(stage.id, cells);
             this.current.add(stage.id);
         }

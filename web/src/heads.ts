@@ -108,11 +108,7 @@ export class Heads {
             log: false,
         };
         canvas.width = canvas.height = size;
-        canvas.getContext("2d")!.drawImage(
-            picture(size, size, scale, (i, j) => part[i * size + j]),
-            0,
-            0,
-        );
+        canvas.getContext("2d")!.drawImage(picture(size, size, scale, part), 0, 0);
     }
 
     private async showComparison(result: Result): Promise<void> {

@@ -86,7 +86,7 @@ const engineNames: Record<string, string> = {
     "relaxed-threads": "WASM relaxed SIMD",
 };
 
-function showBadge(ms?: number): void {
+function showBadge(): void {
     const info = app.engine.info;
     const root = document.documentElement;
     root.classList.toggle("is-live", info !== null);
@@ -103,7 +103,7 @@ function showBadge(ms?: number): void {
     byId("badge").title = [
         info.reason,
         info.gpu.name ? `deep zoom on ${info.gpu.name}` : info.gpu.reason && `no GPU: ${info.gpu.reason}`,
-        ms === undefined ? "" : `last result in ${duration(ms)}`,
+        app.result ? `last result in ${duration(app.result.ms)}` : "",
     ]
         .filter(Boolean)
         .join("; ");
@@ -215,7 +215,7 @@ connectSpeed(app);
 connectPlayground(app);
 connectFiles(app, new ModelDoor(app));
 connectKeys(app, workbench, editor, story);
-app.onResult.add((result) => showBadge(result.ms));
+byId("badge").addEventListener("pointerenter", showBadge);
 byId("share").addEventListener("click", async () => {
     if (app.own) {
         app.onTrouble(

@@ -96,8 +96,17 @@ export class MaskEditor {
         else if (byId("mask-tools").contains(document.activeElement)) byId("paint").focus();
     }
 
-    // A mask chosen from the list as "painted" begins as the one before it.
+    // A mask chosen from the list as "painted" begins as the one before it, whose cells may be on their way.
     adopt(): void {
+        const { stale, onResult } = this.app,
+            later = () => {
+                onResult.delete(later);
+                this.adopt();
+            };
+        if (stale) {
+            onResult.add(later);
+            return;
+        }
         this.app.change(this.painted(this.cells()));
         this.toggle(true);
     }

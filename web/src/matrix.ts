@@ -1,7 +1,7 @@
 // A matrix on a canvas, with a grid for keyboards and screen readers beside it.
 import { hatch, paintCell } from "./cells.ts";
 import { autoRange, colorTable, logFloor, picture, themeColors, type Scale } from "./colors.ts";
-import { setText } from "./dom.ts";
+import { attribute, setText } from "./dom.ts";
 import { fixed, short } from "./format.ts";
 import {
     isHidden,
@@ -22,9 +22,6 @@ const maxCell = 92,
 const fonts =
     '"Inter", system-ui, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Liberation Sans", Arial, sans-serif';
 
-function attribute(element: Element, name: string, value: number | boolean): void {
-    if (element.getAttribute(name) !== String(value)) element.setAttribute(name, String(value));
-}
 // Children are used again: a new grid for each key would be most of the page's work.
 function resize(parent: Element, count: number, tag: string, role: string): void {
     while (parent.childElementCount > count) parent.lastElementChild!.remove();
@@ -412,15 +409,16 @@ export class MatrixView {
         this.focus();
     }
 
-    // The rows and columns around the pick, as far as a reader can go without the window moving.
+    // All of a small matrix; of a large one the neighbours of the pick, with which the window moves.
     private fillGrid(): void {
         const content = this.content;
         if (!content) return;
         const [row, column] = this.picked;
         const had = this.grid.contains(document.activeElement);
         const span = (at: number, count: number) => {
-            const first = Math.max(0, Math.min(at - 6, count - 13));
-            return [first, Math.min(count, first + 13)];
+            const shown = count > 13 ? 7 : count,
+                first = Math.max(0, Math.min(at - 3, count - shown));
+            return [first, first + shown];
         };
         const [r0, r1] = span(row, content.rows),
             [c0, c1] = span(column, content.columns);
@@ -723,8 +721,13 @@ export class MatrixView {
             content.rows,
             content.columns,
             this.scale,
-            (row, column) =>
-                isHidden(content, row * content.columns + column) ? -Infinity : this.value(row, column),
+            content.masked || content.upper
+                ? content.data.map((_, cell) =>
+                      isHidden(content, cell)
+                          ? -Infinity
+                          : this.value(Math.floor(cell / content.columns), cell % content.columns),
+                  )
+                : content.data,
             this.pixels,
         );
         return this.image;
@@ -771,7 +774,7 @@ export class MatrixView {
         context.font = `450 12px ${fonts}`;
         context.textAlign = "center";
         context.textBaseline = "middle";
-        // The others' bars are one path: a call for each would be felt at a key.
+        // On whole pixels: edges between them, and a path of a hundred bars, would be felt at a key.
         const put = (j: number) => {
             const x = left + (j - this.origin[1]) * cell,
                 tall = Math.max(1, (18 * this.columnSums![j]) / top);
@@ -783,16 +786,16 @@ export class MatrixView {
                     x + cell / 2 - 1,
                     base + 8,
                 );
-            else context.rect(x, base + 20 - tall, Math.max(0.5, cell - (cell >= 9 ? 1 : 0)), tall);
+            else {
+                const from = Math.round(x),
+                    wide = Math.max(1, Math.round(x + cell) - from - (cell >= 9 ? 1 : 0));
+                context.fillRect(from, base + 20 - Math.round(tall), wide, Math.round(tall));
+            }
         };
         context.fillStyle = colors.soft;
-        context.beginPath();
         for (let j = c0; j < c1; ++j) if (j !== this.picked[1]) put(j);
-        context.fill();
         context.fillStyle = colors.accent;
-        context.beginPath();
         if (this.picked[1] >= c0 && this.picked[1] < c1) put(this.picked[1]);
-        context.fill();
         context.restore();
         if (left < 45) return;
         context.font = `450 12px ${fonts}`;

@@ -2,8 +2,9 @@
 import { arithmeticOf } from "./arithmetic.ts";
 import { labels, type App, type Derived, type Result } from "./app.ts";
 import { css, histogram, themeColors, type Rgb, type Scale } from "./colors.ts";
-import { byId, fillOptions, hide, input, select, setHtml, setText } from "./dom.ts";
+import { byId, choose, fillOptions, hide, input, select, setHtml, setText } from "./dom.ts";
 import { escape, fixed, formula, number, place, shapeText } from "./format.ts";
+import { rewriteHtml } from "./rewrite.ts";
 import { arithmeticHtml, headName, inspectorHtml, levelsHtml, railHtml, tableHtml } from "./views.ts";
 import { MatrixView } from "./matrix.ts";
 import { isHidden, type MatrixContent } from "./matrix_content.ts";
@@ -300,7 +301,7 @@ export class Workbench {
         const list = select("head"),
             names = Array.from({ length: count }, (_, i) => (learned ? headName(i, learned) : String(i + 1)));
         fillOptions(list, names, (i) => String(i));
-        list.value = String(Math.min(this.app.state.head, count - 1));
+        choose(list, String(Math.min(this.app.state.head, count - 1)));
     }
 
     private showScale(content: MatrixContent): void {
@@ -315,12 +316,10 @@ export class Workbench {
             const bins = histogram(content.data, scale, 64),
                 top = Math.log1p(bins.reduce((a, b) => Math.max(a, b), 1));
             context.fillStyle = themeColors()["strong-line"];
-            context.beginPath();
             bins.forEach((count, i) => {
                 const tall = count ? Math.max(1, Math.round((16 * Math.log1p(count)) / top)) : 0;
-                context.rect(4 * i, 17 - tall, 3, tall);
+                context.fillRect(4 * i, 17 - tall, 3, tall);
             });
-            context.fill();
             if (this.barTable !== scale.table) {
                 this.barTable = scale.table;
                 for (let i = 0; i < 256; ++i) {
@@ -342,7 +341,7 @@ export class Workbench {
             if (field.value !== own && document.activeElement !== field) field.value = own;
         }
         input("log").checked = state.log;
-        select("map").value = state.map;
+        choose(select("map"), state.map);
     }
 
     // The nearer end of the range follows the pointer; the fields beside the bar do the same for keyboards.
@@ -463,7 +462,7 @@ export class Workbench {
     private writeSteps({ result, row, column, steps }: Derived): void {
         const { state } = result;
         const content = this.content(this.stage()!, result);
-        setHtml(
+        rewriteHtml(
             byId("inspector"),
             inspectorHtml(steps, {
                 tokensRow: result.tokens,

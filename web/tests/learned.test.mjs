@@ -112,7 +112,7 @@ describe("heads that learned", { skip: missing ?? false }, () => {
             }
             await page.evaluate(() => globalThis.fovea.app.change({ stage: "probabilities" }));
             await settled(page);
-            assert.match(await page.textContent(".unseen-grid"), /g, d: 0\.0000/);
+            assert.match(await page.textContent(".unseen-grid"), /g, h: 0\.0000/);
             await page.evaluate(readFileSync(axeFile, "utf8"));
             const { violations } = await page.evaluate(() => globalThis.axe.run());
             assert.deepEqual(

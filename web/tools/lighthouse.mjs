@@ -1,5 +1,5 @@
-// Lighthouse on build/web in the local Chromium: performance, accessibility and best practices, each at least 95 of 100,
-// on a desktop and on a phone. Lighthouse is not among this project's packages: the first run installs it into
+// Lighthouse on build/web in the local Chromium, on a desktop and on a phone: 100 of 100 for accessibility and best practices;
+// for performance, which a busy machine lowers, at least 95. Lighthouse is not among this project's packages: the first run installs it into
 // build/lighthouse. Usage: npm run lighthouse
 import { chromium } from "playwright-core";
 import { execFileSync } from "node:child_process";
@@ -11,10 +11,10 @@ import { pathToFileURL } from "node:url";
 import { args, executablePath, missing, root, site } from "../tests/support.mjs";
 import { serve } from "./serve.mjs";
 
-const version = "12.8.2",
-    least = 95;
+const version = "12.8.2";
 const folder = join(root, "build", "lighthouse");
-const categories = ["performance", "accessibility", "best-practices"];
+const least = { performance: 95, accessibility: 100, "best-practices": 100 },
+    categories = Object.keys(least);
 
 const freePort = () =>
     new Promise((resolve) => {
@@ -60,7 +60,7 @@ try {
         if (lhr.runtimeError) throw new Error(`${form}: ${lhr.runtimeError.message}`);
         writeFileSync(join(root, "build", `lighthouse-${form}.json`), JSON.stringify(lhr));
         const scores = categories.map((id) => [id, Math.round(lhr.categories[id].score * 100)]);
-        low += scores.filter(([, score]) => score < least).length;
+        low += scores.filter(([id, score]) => score < least[id]).length;
         const times = [
             "first-contentful-paint",
             "largest-contentful-paint",
@@ -85,6 +85,6 @@ try {
     rmSync(profile, { recursive: true, force: true });
 }
 if (low) {
-    console.error(`${low} scores are under ${least}`);
+    console.error(`${low} scores are too low: ${JSON.stringify(least)} are the least`);
     process.exit(1);
 }
