@@ -223,7 +223,7 @@ Result<std::unique_ptr<ModelDevice>> open_model_device(const Arguments& argument
     if (!threads) return threads.error();
     if (*threads < 1 || *threads > 1024)
         return Error{FOVEA_INVALID_ARGUMENT, "--threads", "give a number of threads from 1 to 1024"};
-    device->pool = std::make_unique<ThreadPool>(uint32_t(*threads));
+    device->pool = std::make_unique<ThreadPool>(uint32_t(*threads), ThreadPool::kBetweenCalls);
     device->parallel = device->pool->parallel();
     device->runner = make_cpu_runner(&device->parallel, device->parallel.worker_count);
     return device;

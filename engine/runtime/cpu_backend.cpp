@@ -45,7 +45,8 @@ class CpuMemory final : public Memory {
 
 class CpuBackend final : public Backend {
   public:
-    CpuBackend(DeviceInfo info, uint32_t threads) : info_(std::move(info)), pool_(threads) {}
+    CpuBackend(DeviceInfo info, uint32_t threads)
+        : info_(std::move(info)), pool_(threads, ThreadPool::kBetweenCalls) {}
     const DeviceInfo& info() const override { return info_; }
 
     Result<std::unique_ptr<Memory>> allocate(uint64_t size_bytes) override {

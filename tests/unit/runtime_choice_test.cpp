@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <set>
+#include <thread>
 
 namespace fovea::runtime {
 namespace {
@@ -117,27 +119,40 @@ struct Tally {
     std::vector<std::atomic<int>> runs = std::vector<std::atomic<int>>(1000);
     std::vector<std::atomic<int>> in_use = std::vector<std::atomic<int>>(4);
     std::atomic<bool> shared_worker{false};
+    uint32_t wanted = 0;
 };
 
+// With threads that sleep at once, that always find the next call before they would sleep, and that now and
+// then do and now and then don't; each pool ends while its threads wait in one of these ways.
 TEST(ThreadPool, RunsEachIndexOnceAndSharesNoWorker) {
-    ThreadPool pool(4);
-    EXPECT_EQ(pool.worker_count(), 4u);
-    const FoveaParallel parallel = pool.parallel();
-    Tally tally;
-    for (int round = 0; round < 50; ++round) {
-        parallel.run(
-            parallel.user, 1000,
-            [](void* arg, uint32_t index, uint32_t worker) {
-                auto& t = *static_cast<Tally*>(arg);
-                if (t.in_use[worker].fetch_add(1) != 0) t.shared_worker = true;
-                ++t.runs[index];
-                t.in_use[worker].fetch_sub(1);
-            },
-            &tally);
-    }
-    for (const std::atomic<int>& count : tally.runs) ASSERT_EQ(count.load(), 50);
-    EXPECT_FALSE(tally.shared_worker);
-    parallel.run(parallel.user, 0, nullptr, nullptr);
+    for (const uint32_t workers : {2u, 4u})
+        for (const int spin_us : {0, 1, 30, 1000}) {
+            ThreadPool pool(workers, std::chrono::microseconds(spin_us));
+            EXPECT_EQ(pool.worker_count(), workers);
+            const FoveaParallel parallel = pool.parallel();
+            Tally tally;
+            const int rounds = 400;
+            for (int round = 0; round < rounds; ++round) {
+                if (round % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(round));
+                parallel.run(
+                    parallel.user, round % 100 == 0 ? 1000 : 1 + uint32_t(round) % 7,
+                    [](void* arg, uint32_t index, uint32_t worker) {
+                        auto& t = *static_cast<Tally*>(arg);
+                        if (t.in_use[worker].fetch_add(1) != 0) t.shared_worker = true;
+                        ++t.runs[index];
+                        t.in_use[worker].fetch_sub(1);
+                    },
+                    &tally);
+                uint32_t runs = 0;
+                for (const std::atomic<int>& count : tally.runs) runs += uint32_t(count);
+                tally.wanted += round % 100 == 0 ? 1000 : 1 + uint32_t(round) % 7;
+                ASSERT_EQ(runs, tally.wanted) << "run " << round << " of " << workers << " workers that spin "
+                                              << spin_us << " us returned before its end";
+            }
+            EXPECT_EQ(tally.runs.back(), rounds / 100);
+            EXPECT_FALSE(tally.shared_worker);
+            parallel.run(parallel.user, 0, nullptr, nullptr);
+        }
 }
 
 }  // namespace

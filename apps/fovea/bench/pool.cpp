@@ -22,8 +22,6 @@ EM_JS(double, node_thread_seconds, (), {
 namespace fovea::app {
 namespace {
 
-constexpr int kSpins = 20000;
-
 // For stretches of a millisecond and more: reading it may take some microseconds.
 double processor_seconds() {
 #if defined(__EMSCRIPTEN__)
@@ -46,7 +44,7 @@ double thread_seconds() {
 BenchPool::BenchPool(uint32_t workers)
     : began_(workers),
       spent_(workers),
-      pool_(workers, kSpins,
+      pool_(workers, ThreadPool::kBetweenCalls,
             {[](void* user, uint32_t worker) {
                  static_cast<BenchPool*>(user)->began_[worker] = processor_seconds();
              },

@@ -205,7 +205,7 @@ void HeadGrid::run_model() {
                        std::to_string(ids->size()) + " tokens take " + format_bytes(need) +
                            "; this machine has " + format_bytes(has)});
     options.with_hidden = false;
-    ThreadPool pool(std::max(1u, std::thread::hardware_concurrency()));
+    ThreadPool pool(std::max(1u, std::thread::hardware_concurrency()), ThreadPool::kBetweenCalls);
     const FoveaParallel parallel = pool.parallel();
     const std::unique_ptr<EngineRunner> engine = make_cpu_runner(&parallel, parallel.worker_count);
     options.trace.engine = engine.get();

@@ -3,11 +3,14 @@
 
 #include <fovea/fovea.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace fovea {
@@ -15,6 +18,10 @@ namespace fovea {
 // `workers` in all: the caller of run() is worker 0, the others sleep between calls. One caller at a time.
 class ThreadPool {
   public:
+    // `spin` for calls that follow one another, as the layers of a model do: longer than what a caller does
+    // between two of them, too short to be seen in what a processor does otherwise.
+    static constexpr std::chrono::microseconds kBetweenCalls{100};
+
     // Told on a worker's own thread before and after it takes tasks, for those who measure.
     struct Observer {
         void (*begins)(void* user, uint32_t worker);
@@ -23,11 +30,13 @@ class ThreadPool {
     };
 
     // Fewer workers than asked for where the system gives no more threads, or has none at all (WebAssembly
-    // without them). `spins`: how often a thread looks for more work before it sleeps, so that calls in quick
-    // succession start at once.
-    explicit ThreadPool(uint32_t workers, uint32_t spins = 0) : ThreadPool(workers, spins, Observer{}) {}
-    ThreadPool(uint32_t workers, uint32_t spins, const Observer& observer)
-        : observer_(observer), spins_(spins) {
+    // without them). `spin`: how long a thread looks for more work before it sleeps, so that calls in quick
+    // succession start at once: a call to the system and back takes ten microseconds and more. Workers beyond
+    // the processors there are would spin in each other's way: such a pool sleeps at once.
+    explicit ThreadPool(uint32_t workers, std::chrono::microseconds spin = {})
+        : ThreadPool(workers, spin, Observer{}) {}
+    ThreadPool(uint32_t workers, std::chrono::microseconds spin, const Observer& observer)
+        : observer_(observer), spin_(workers <= std::thread::hardware_concurrency() ? spin : spin.zero()) {
 #if !defined(__EMSCRIPTEN__) || defined(__EMSCRIPTEN_PTHREADS__)
 #ifdef __cpp_exceptions
         try {
@@ -64,18 +73,30 @@ class ThreadPool {
             take_tasks(job, 0);
             return;
         }
+        bool sleepers;
         {
             std::lock_guard lock(mutex_);
             job_ = job;
             next_.store(0, std::memory_order_relaxed);
             busy_.store(uint32_t(threads_.size()), std::memory_order_relaxed);
             generation_.fetch_add(1, std::memory_order_release);
+            sleepers = sleepers_ != 0;
         }
-        wake_.notify_all();
+        if (sleepers) wake_.notify_all();
+        const Clock::time_point begin = Clock::now();
         take_tasks(job, 0);
-        spin_while([&] { return busy_.load(std::memory_order_acquire) != 0; });
-        std::unique_lock lock(mutex_);
-        done_.wait(lock, [&] { return busy_.load(std::memory_order_acquire) == 0; });
+        const Clock::time_point end = Clock::now();
+        const bool spins = may_spin(end);
+        if (spin_while([&] { return busy_.load(std::memory_order_acquire) != 0; })) return;
+        {
+            std::unique_lock lock(mutex_);
+            caller_sleeps_.store(true);
+            done_.wait(lock, [&] { return busy_.load() == 0; });
+            caller_sleeps_.store(false);
+        }
+        // A worker whose last task is a long one is no sign of other programs.
+        if (const Clock::time_point now = Clock::now(); spins && now - end > end - begin)
+            had_to_wait(now - end, now);
     }
 
     // For FoveaCpuRun::parallel, of all workers or at most so many. Valid as long as the pool.
@@ -91,6 +112,7 @@ class ThreadPool {
     }
 
   private:
+    using Clock = std::chrono::steady_clock;
     struct Job {
         FoveaTask task = nullptr;
         void* arg = nullptr;
@@ -101,10 +123,51 @@ class ThreadPool {
         for (uint32_t i = 1; i < workers; ++i) threads_.emplace_back([this, i] { work(i); });
     }
 
+    static void pause() {
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+        __builtin_ia32_pause();
+#elif defined(__GNUC__) && defined(__aarch64__)
+        __asm__ volatile("yield");
+#endif
+    }
+
+    // Where other programs want the processors too, a thread that spins uses up the time that the system
+    // gives it, and misses it when there is work. A wait of milliseconds tells: then nobody spins for a
+    // while, and twice as long if the next one comes soon after.
+    static constexpr Clock::duration kTakenAway = std::chrono::milliseconds(1);
+    static constexpr Clock::duration kCallerIsElsewhere = std::chrono::milliseconds(20);
+    static constexpr Clock::duration kLeastRest = std::chrono::milliseconds(100);
+    static constexpr Clock::duration kMostRest = std::chrono::seconds(5);
+    void had_to_wait(Clock::duration wait, Clock::time_point at) const {
+        if (wait < kTakenAway) return;
+        const Clock::rep now = at.time_since_epoch().count(), last = rest_.load(std::memory_order_relaxed);
+        const bool soon = now - rests_until_.load(std::memory_order_relaxed) < last;
+        const Clock::rep rest = soon ? std::min(2 * last, kMostRest.count()) : kLeastRest.count();
+        rest_.store(rest, std::memory_order_relaxed);
+        rests_until_.store(now + rest, std::memory_order_relaxed);
+    }
+
+    bool may_spin(Clock::time_point now) const {
+        return spin_ != spin_.zero() &&
+               now.time_since_epoch().count() >= rests_until_.load(std::memory_order_relaxed);
+    }
+
+    // True as soon as the condition does not hold; false where it still holds when the time is over.
     template <class Condition>
-    void spin_while(const Condition& condition) const {
-        for (uint32_t n = 0; n < spins_ && condition(); ++n) {
+    bool spin_while(const Condition& condition) const {
+        if (!condition()) return true;
+        Clock::time_point now = Clock::now();
+        if (!may_spin(now)) return false;
+        const Clock::time_point end = now + spin_;
+        while (now < end) {
+            for (int n = 0; n < 16; ++n) {  // looks for each look at the clock
+                pause();
+                if (!condition()) return true;
+            }
+            const Clock::time_point before = std::exchange(now, Clock::now());
+            had_to_wait(now - before, now);
         }
+        return false;
     }
 
     void take_tasks(const Job& job, uint32_t worker) {
@@ -118,29 +181,44 @@ class ThreadPool {
     void work(uint32_t worker) {
         uint64_t seen = 0;
         for (;;) {
-            spin_while([&] { return generation_.load(std::memory_order_acquire) == seen; });
-            Job job;
-            {
-                std::unique_lock lock(mutex_);
-                wake_.wait(lock, [&] { return generation_.load(std::memory_order_relaxed) != seen; });
-                if (stop_) return;
-                seen = generation_.load(std::memory_order_relaxed);
-                job = job_;
+            const Clock::time_point idle = Clock::now();
+            const bool spins = may_spin(idle);
+            if (!spin_while([&] { return generation_.load(std::memory_order_acquire) == seen; })) {
+                {
+                    std::unique_lock lock(mutex_);
+                    ++sleepers_;
+                    wake_.wait(lock, [&] { return generation_.load(std::memory_order_relaxed) != seen; });
+                    --sleepers_;
+                }
+                // The caller of calls that follow one another was kept from making one.
+                const Clock::time_point now = Clock::now();
+                if (spins && now - idle < kCallerIsElsewhere) had_to_wait(now - idle, now);
             }
-            if (worker < job.workers) take_tasks(job, worker);
-            std::lock_guard lock(mutex_);
-            if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) done_.notify_one();
+            // What the job is was written before its generation, and stays until every thread has left it.
+            seen = generation_.load(std::memory_order_acquire);
+            if (stop_) return;
+            if (worker < job_.workers) take_tasks(job_, worker);
+            // Either this sees that the caller sleeps or the caller, before it sleeps, that nobody is busy:
+            // both write one and read the other in sequentially consistent order.
+            if (busy_.fetch_sub(1) == 1 && caller_sleeps_.load()) {
+                std::lock_guard lock(mutex_);
+                done_.notify_one();
+            }
         }
     }
 
     std::vector<std::thread> threads_;
     Observer observer_;
-    uint32_t spins_, lent_workers_ = 0;
+    std::chrono::microseconds spin_;
+    mutable std::atomic<Clock::rep> rest_{0}, rests_until_{0};  // of spinning
+    uint32_t lent_workers_ = 0;
     std::mutex mutex_;
     std::condition_variable wake_, done_;
     Job job_;
     std::atomic<uint32_t> next_{0}, busy_{0};  // busy: threads still on the current job
     std::atomic<uint64_t> generation_{0};      // counts jobs
+    uint32_t sleepers_ = 0;                    // threads that wake_ must wake; under the mutex
+    std::atomic<bool> caller_sleeps_{false};
     bool stop_ = false;
 };
 
