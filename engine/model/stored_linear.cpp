@@ -11,8 +11,9 @@
 namespace fovea {
 namespace {
 
-// Bytes of weights that one task reads: enough that handing it out costs little.
-constexpr uint64_t kTaskBytes = uint64_t{64} << 10;
+// Bytes of weights that one task reads at most. It reads each of its stretches of memory from end to end, so
+// that larger ones are read faster.
+constexpr uint64_t kTaskBytes = uint64_t{512} << 10;
 // Rows of weights that become float32 at a time, in bytes of float32.
 constexpr uint64_t kStretchBytes = uint64_t{16} << 20;
 
@@ -63,6 +64,7 @@ void stored_rows_on_cpu(uint32_t target, std::span<const StoredProduct> products
         cpu::BlockRowsKernel kernel;
         std::vector<Matrix> matrices;
     } job{cpu::block_rows_kernel_of(target), {}};
+    uint64_t bytes = 0;
     uint32_t tasks = 0;
     for (const StoredProduct& one : products) {
         const StoredWeight& weight = *one.weight;
@@ -73,9 +75,17 @@ void stored_rows_on_cpu(uint32_t target, std::span<const StoredProduct> products
         m.call.rows = weight.rows(), m.call.part_rows = ceil_div(weight.rows(), uint64_t{cpu::kRowParts});
         m.call.bias = one.bias->values.empty() ? nullptr : one.bias->values.data();
         m.call.byte_products = byte_products;
-        m.step = std::max<uint64_t>(1, kTaskBytes / std::max<uint64_t>(1, cpu::kRowParts * m.call.row_bytes));
-        m.end_task = tasks += uint32_t(ceil_div(m.call.part_rows, m.step));
+        bytes += m.call.rows * m.call.row_bytes;
         job.matrices.push_back(m);
+    }
+    // As many of about one size for each worker.
+    const uint64_t workers = parallel ? parallel->worker_count : 1;
+    const uint64_t most =
+        bytes / (workers * std::max<uint64_t>(1, ceil_div(bytes, workers * kTaskBytes))) + 1;
+    for (Matrix& m : job.matrices) {
+        const uint64_t parts = (m.call.rows * m.call.row_bytes + most / 2) / most;
+        m.step = ceil_div(m.call.part_rows, std::max<uint64_t>(1, parts));
+        m.end_task = tasks += uint32_t(ceil_div(m.call.part_rows, m.step));
     }
     const bool any_digits = std::any_of(job.matrices.begin(), job.matrices.end(), [](const Matrix& m) {
         return m.call.format == cpu::BlockFormat::q4_0;
