@@ -17,7 +17,7 @@ const maxCell = 92,
     wideSigned = 58, // with room for a minus
     maxHeight = 640,
     mostWithDigits = 12, // rows that fit a screen with digits in their cells
-    leastPicture = 17,
+    leastPicture = 13,
     leastWord = 11;
 const fonts =
     '"Inter", system-ui, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Liberation Sans", Arial, sans-serif';

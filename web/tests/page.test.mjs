@@ -762,6 +762,59 @@ describe("the page", { skip }, () => {
             }),
         );
 
+    // The columns beside a learned head's matrix are longer than it: it stays in sight, so that nothing lies empty.
+    for (const [width, height] of [
+        [1440, 900],
+        [1366, 768],
+        [1024, 768],
+    ])
+        test(
+            `a learned head is whole in the first screen, and stays beside its steps, at ${width} x ${height}`,
+            withPage({ viewport: { width, height }, hash: "" }, async (page) => {
+                const edges = () =>
+                    page.evaluate(() => {
+                        const { matrix } = globalThis.fovea.workbench,
+                            { rows, columns } = matrix.current;
+                        return [
+                            matrix.cellBox(0, 0).top,
+                            matrix.cellBox(rows - 1, columns - 1).bottom,
+                            document.getElementById("inspector").getBoundingClientRect().bottom,
+                        ];
+                    });
+                const [, bottom, steps] = await edges();
+                assert.ok(bottom <= height, `the last row ends at ${bottom}`);
+                assert.ok(steps > height, "the steps go on below");
+                await page.evaluate((by) => scrollBy(0, by), steps - height);
+                await settled(page);
+                const [top, after] = await edges();
+                assert.ok(top > 53 && after <= height, `rows lie at ${top} to ${after}`);
+            }),
+        );
+
+    for (const width of [360, 768, 1024, 1440])
+        test(
+            `the list of colours stands whole beside its scale at ${width} px`,
+            withPage({ viewport: { width, height: 900 }, hash: "" }, async (page) => {
+                await page.selectOption("#map", "blue-orange");
+                const [list, needed, below] = await page.evaluate(() => {
+                    const map = document.getElementById("map"),
+                        box = map.getBoundingClientRect(),
+                        free = map.cloneNode(true);
+                    free.style.position = "absolute";
+                    document.body.append(free);
+                    const { width: needed } = free.getBoundingClientRect();
+                    free.remove();
+                    return [
+                        box.width,
+                        needed,
+                        box.top - document.getElementById("bar").getBoundingClientRect().bottom,
+                    ];
+                });
+                assert.ok(list >= needed - 0.5, `${list} px of ${needed}`);
+                assert.ok(below < 24, `${below} px below its scale`);
+            }),
+        );
+
     test(
         "queries and keys in the plane: the engine's weights at first, others while the query is dragged by pointer or keys",
         withPage({ hash: "#v=1&level=3&i=4&cap=2&temp=0.5&alibi=1" }, async (page) => {
